@@ -1,0 +1,1 @@
+"""grupo: group-relative policy optimisation, every variant one short file of tested mathematics."""

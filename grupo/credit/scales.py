@@ -1,0 +1,39 @@
+"""Scales: what an advantage is measured in."""
+
+from collections.abc import Callable
+
+from torch import Tensor
+
+from grupo import groups
+from grupo.batch import Batch, spread
+from grupo.piece import piece
+
+
+@piece
+class ScaleByStd:
+    """x / (s(group) + eps), s the unbiased standard deviation of the group unless told otherwise.
+
+    >>> import torch
+    >>> from grupo.testing import batch_of
+    >>> ScaleByStd(eps=0.0)(torch.tensor([0.5, -0.5, 0.5, -0.5]), batch_of(group=[0, 0, 0, 0]))
+    tensor([ 0.8660, -0.8660,  0.8660, -0.8660])
+    """
+
+    eps: float = 1e-6
+    std: Callable[[Tensor, Tensor], Tensor] = groups.std
+
+    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
+        return x / (self.std(x, batch.group) + self.eps)
+
+
+@piece
+class Whiten:
+    """Mean 0 and unbiased standard deviation 1 over every action of the batch: reads beyond the group."""
+
+    eps: float = 1e-8
+
+    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
+        x = spread(x, batch)
+        n = batch.mask.sum()
+        centred = (x - x.sum() / n) * batch.mask
+        return centred / ((centred**2).sum() / (n - 1).clamp(min=1) + self.eps).sqrt()

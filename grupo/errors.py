@@ -1,0 +1,26 @@
+"""What a user gets to read when something given cannot be used."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class Refused(ValueError):
+    """Input that cannot be used: what was given, what is allowed, and the nearest right spelling."""
+
+
+class Unmeasured(KeyError):
+    """A signal, a part or a column was asked for that nobody measured."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+def nearest(given: str, allowed: Iterable[str]) -> str:
+    """The end of a message: what is allowed, and the nearest spelling of what was given.
+
+    >>> nearest("epslon", ["epsilon", "length"])
+    "Did you mean 'epsilon'? Allowed: epsilon, length."
+    """
+    names = sorted(allowed)
+    close = get_close_matches(given, names, n=1)
+    return (f"Did you mean {close[0]!r}? " if close else "") + f"Allowed: {', '.join(names)}."

@@ -1,0 +1,55 @@
+"""What happened: per task the rewards of its past groups, per step the metrics. Append-only; state is a fold over it."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from grupo.rollout import Group, Task
+
+
+@dataclass(frozen=True)
+class Past:
+    """What happened to a task before: at which steps, and the rewards of each of its groups, oldest first."""
+
+    steps: tuple[int, ...] = ()
+    rewards: tuple[tuple[float, ...], ...] = ()
+
+    @property
+    def means(self) -> tuple[float, ...]:
+        """The mean reward of each past group."""
+        return tuple(sum(r) / len(r) for r in self.rewards)
+
+
+@dataclass
+class History:
+    """The log of a run. Functions read it and stay pure; only the trainer writes."""
+
+    asked: int = 0  # tasks handed out so far
+    metrics: list[Mapping[str, float]] = field(default_factory=list)  # one entry per step
+    tasks: dict[str, Past] = field(default_factory=dict)
+
+    def of(self, task: "Task") -> Past:
+        """What happened to this task before."""
+        return self.tasks.get(task.key, Past())
+
+    def ask(self, count: int) -> None:
+        """Note that so many tasks were handed out."""
+        self.asked += count
+
+    def record(self, step: int, groups: "Iterable[Group]") -> None:
+        """Append a step's groups."""
+        for group in groups:
+            past = self.of(group.task)
+            self.tasks[group.task.key] = Past((*past.steps, step), (*past.rewards, group.rewards))
+
+    def to_data(self) -> dict[str, Any]:
+        """The history as JSON can hold it."""
+        tasks = {key: [past.steps, past.rewards] for key, past in self.tasks.items()}
+        return {"asked": self.asked, "metrics": self.metrics, "tasks": tasks}
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> "History":
+        """The history that `to_data` wrote."""
+        tasks = {key: Past(tuple(s), tuple(tuple(r) for r in rs)) for key, (s, rs) in data["tasks"].items()}
+        return cls(data["asked"], list(data["metrics"]), tasks)

@@ -1,0 +1,41 @@
+"""A method: what a paper chooses, as data."""
+
+from dataclasses import fields, replace
+from typing import Any
+
+from grupo.credit import Center, Credit, ScaleByStd, chain
+from grupo.curate import Curate, keep_all
+from grupo.curricula import Curriculum, Shuffled
+from grupo.losses import Clip, Loss
+from grupo.piece import piece, show
+from grupo.plans import OnePass, Plan
+from grupo.sampling import Independent, Sampler
+from grupo.weights import Weigh, sequence_mean
+
+
+@piece
+class Method:
+    """GRPO without its KL term unless told otherwise: seven functions, one for each choice a paper makes."""
+
+    curriculum: Curriculum = Shuffled()
+    sample: Sampler = Independent(8)
+    curate: Curate = keep_all
+    credit: Credit = chain(Center(), ScaleByStd())
+    loss: Loss = Clip()
+    weigh: Weigh = sequence_mean
+    plan: Plan = OnePass()
+
+    def but(self, **changes: Any) -> "Method":
+        """The same method with some choices changed."""
+        return replace(self, **changes)
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """Signals to measure besides `logp`: those that the loss or any other piece declares."""
+        return frozenset().union(*(getattr(getattr(self, f.name), "needs", ()) for f in fields(self)))
+
+
+def changes(method: Method, base: Method = Method()) -> dict[str, str]:  # noqa: B008 frozen
+    """The slots in which a method differs from `base`, as the code that fills them."""
+    pairs = ((f.name, getattr(method, f.name)) for f in fields(method))
+    return {name: show(value) for name, value in pairs if value != getattr(base, name)}

@@ -1,0 +1,46 @@
+"""Random streams that belong to what uses them: derived from names, never from what was drawn before.
+
+A stream is a 64-bit key. The number at `position` of a stream is a pure function of both, so that a rollout's draws
+depend neither on its neighbours in a batch nor on when it was sampled, and a resumed run needs no generator's state.
+"""
+
+import hashlib
+import random
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+
+def derive(key: int, *label: object) -> int:
+    """A new key from a key and a name, in 0..2^63-1.
+
+    >>> derive(0, "step", 1) == derive(0, "step", 1) != derive(0, "step", 2)
+    True
+    """
+    text = "/".join(map(str, (key, *label)))
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big") >> 1
+
+
+def generator(key: int, *label: object) -> random.Random:
+    """A generator of the stream `derive(key, *label)`."""
+    return random.Random(derive(key, *label))
+
+
+def uniform(key: Int[Tensor, "N"], position: Int[Tensor, "N"]) -> Float[Tensor, "N"]:
+    """One number in (0, 1) for each stream and position: 53 bits of the splitmix64 finaliser, float64."""
+    x = key + position * -7046029254386353131  # 0x9E3779B97F4A7C15
+    x = (x ^ _shift(x, 30)) * -4658895280553007687  # 0xBF58476D1CE4E5B9
+    x = (x ^ _shift(x, 27)) * -7723592293110705685  # 0x94D049BB133111EB
+    x = x ^ _shift(x, 31)
+    return (_shift(x, 11).double() + 0.5) * 2.0**-53
+
+
+def _shift(x: Tensor, by: int) -> Tensor:
+    """Logical right shift of 64-bit integers."""
+    return (x >> by) & ((1 << (64 - by)) - 1)
+
+
+def seed_torch(key: int, *label: object) -> None:
+    """Seed torch's own generators, for whatever inside a model draws from them."""
+    torch.manual_seed(derive(key, *label))

@@ -1,0 +1,11 @@
+"""The seam between tasks and groups."""
+
+from typing import Protocol
+
+from grupo.rollout import Act, Env, Group, Task
+
+
+class Sampler(Protocol):
+    """How the rollouts of one group come to be; `task.attempts`, where given, is how many there are."""
+
+    async def __call__(self, task: Task, env: Env, act: Act, /) -> Group: ...

@@ -1,0 +1,21 @@
+"""Sampling again."""
+
+from grupo.piece import piece
+from grupo.rollout import Act, Env, Group, Task
+from grupo.sampling.base import Sampler
+
+
+@piece
+class UntilInformative:
+    """Sample the same task again, at most `tries` times in all, while all its rollouts earn the same."""
+
+    inner: Sampler
+    tries: int
+
+    async def __call__(self, task: Task, env: Env, act: Act) -> Group:
+        group = await self.inner(task, env, act)
+        for again in range(1, self.tries):
+            if group.informative:
+                break
+            group = await self.inner(task, env, act.fork("again", again))
+        return group
