@@ -122,7 +122,7 @@ class Env(Protocol):
     async def score(self, task: Task, rollouts: Sequence[Rollout]) -> Sequence[Verdict]: ...
 
 
-async def play(task: Task, env: Env, act: Act, rollout: Rollout = Rollout()) -> Rollout:  # noqa: B008 frozen
+async def play(task: Task, env: Env, act: Act, rollout: Rollout = Rollout()) -> Rollout:
     """Go on with a rollout until the world says it is over."""
     while (seen := await env.reply(task, rollout)) is not None:
         rollout = rollout.then(seen, await act(rollout, seen))

@@ -72,7 +72,7 @@ def at(value: Any, progress: float) -> Any:
     """
     if isinstance(value, Schedule):
         return value.value(progress)
-    if isinstance(value, tuple) and type(value) is tuple:
+    if type(value) is tuple:
         return tuple(at(v, progress) for v in value)
     if is_piece(value):
         old = parts(value)
