@@ -1,1 +1,1 @@
-"""grupo: group-relative policy optimisation, every variant one short file of tested mathematics."""
+"""Grupo: group-relative policy optimisation, every variant one short file of tested mathematics."""

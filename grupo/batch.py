@@ -4,7 +4,7 @@ Shape letters, here and everywhere:
 
     P  groups           rollouts that are compared with one another
     R  rollouts         things that received one outcome reward
-    N  rows             sequences the policy evaluates; one per rollout unless its context was rewritten
+    N  rows             sequences the policy evaluates; one per rollout unless its context was cut
     T  actions per row  tokens, denoising steps or latent thoughts, from the row's first action on
 """
 
@@ -35,7 +35,7 @@ class Named(dict[str, Tensor]):
 class Signals(Named):
     """What a policy says of a batch, one number per action (N, T), by name; gradients flow through.
 
-    `logp` is always among them. `entropy` is the entropy of the distribution each action was drawn from (nats).
+    `logp` is always among them. `entropy` is in nats.
     """
 
     @property
@@ -67,7 +67,9 @@ class Batch:
     )  # (N, T) measured otherwise: "logp@sampler", "logp@ref", "sampled"
     parts: Named = field(default_factory=Named)  # (R,) the reward's components
     past: "tuple[Past, ...]" = ()  # per group, what happened to its task before
-    inputs: Any = None  # what the policy needs to evaluate the rows again; opaque to the mathematics
+    inputs: Any = (
+        None  # what the policy needs to evaluate the rows again; opaque to the mathematics
+    )
 
     @classmethod
     def of(
@@ -81,7 +83,7 @@ class Batch:
         turn: Int[Tensor, "N T"] | None = None,
         **more: Any,
     ) -> "Batch":
-        """A batch before any credit: every action is credited with its rollout's reward, and all is one turn."""
+        """A batch before any credit: every action is credited with its rollout's reward."""
         turn = mask.long() * 0 if turn is None else turn
         advantage = (reward[rollout, None] * mask).to(old_logp)
         return cls(reward, group, rollout, mask, turn, old_logp, advantage, **more)
@@ -121,7 +123,7 @@ class Batch:
 
 
 def spread(credit: Tensor, batch: Batch) -> PerAction:
-    """Credit per rollout (R,) to credit per action (N, T), 0 where masked; credit per action passes."""
+    """Credit per rollout (R,) to credit per action (N, T), 0 where masked; the latter passes."""
     per_action = credit if credit.ndim == 2 else credit[batch.rollout, None]
     return per_action * batch.mask
 

@@ -20,15 +20,20 @@ def keep_all(groups: Sequence[Group]) -> Sequence[Group]:
 
 
 def informative(groups: Sequence[Group]) -> Sequence[Group]:
-    """Groups whose rewards differ. DAPO (arXiv:2503.14476), eq. 11: 0 < number correct < G."""
+    """Groups whose rewards differ.
+
+    DAPO (arXiv:2503.14476), eq. 11: 0 < number correct < G.
+    """
     return [group for group in groups if group.informative]
 
 
 @piece
 class KeepExtremes:
-    """The best and the worst rollouts of each group, `n` in all: the greatest variance of rewards that n can have.
+    """The best and the worst rollouts of each group, `n` in all: the greatest variance of rewards
+    that n can have.
 
-    PODS, max-variance down-sampling. Xu et al., 2025, arXiv:2504.13818, theorem 1 gives the split; this tries them all.
+    PODS, max-variance down-sampling. Xu et al., 2025, arXiv:2504.13818, theorem 1 gives the split;
+    this tries them all.
     """
 
     n: int
@@ -38,7 +43,9 @@ class KeepExtremes:
 
     def _extremes(self, group: Group) -> tuple:
         ranked = sorted(group.rollouts, key=lambda r: r.reward)
-        worst = max(range(self.n + 1), key=lambda k: _variance([r.reward for r in self._split(ranked, k)]))
+        worst = max(
+            range(self.n + 1), key=lambda k: _variance([r.reward for r in self._split(ranked, k)])
+        )
         return self._split(ranked, worst)
 
     def _split(self, ranked: Sequence, worst: int) -> tuple:

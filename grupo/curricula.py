@@ -13,7 +13,8 @@ from grupo.rollout import Task
 
 @dataclass(frozen=True)
 class Ask:
-    """What a curriculum is asked: `wanted` tasks out of `tasks`, in the `round`-th time of asking in one step."""
+    """What a curriculum is asked: `wanted` tasks out of `tasks`, in the `round`-th time of asking
+    in one step."""
 
     tasks: Sequence[Task]
     history: History
@@ -23,14 +24,18 @@ class Ask:
 
 
 class Curriculum(Protocol):
-    """Tasks to sample next; none ends the step's sampling. `replace(task, attempts=n)` asks for n rollouts."""
+    """Tasks to sample next; none ends the step's sampling.
+
+    `replace(task, attempts=n)` asks for n rollouts.
+    """
 
     def __call__(self, ask: Ask, /) -> Sequence[Task]: ...
 
 
 @piece
 class Shuffled:
-    """Every task once before any comes again, in an order of its own each time round; asked once a step."""
+    """Every task once before any comes again, in an order of its own each time round; asked once a
+    step."""
 
     def __call__(self, ask: Ask) -> Sequence[Task]:
         return [] if ask.round else upcoming(ask)
@@ -38,17 +43,23 @@ class Shuffled:
 
 @piece
 class Refilled:
-    """Ask `inner` again for what curation left missing, at most `rounds` times. DAPO (arXiv:2503.14476), section 3.2."""
+    """Ask `inner` again for what curation left missing, at most `rounds` times.
+
+    DAPO (arXiv:2503.14476), section 3.2.
+    """
 
     inner: Curriculum
     rounds: int
 
     def __call__(self, ask: Ask) -> Sequence[Task]:
-        return self.inner(replace(ask, round=0)) if ask.wanted > 0 and ask.round <= self.rounds else []
+        return (
+            self.inner(replace(ask, round=0)) if ask.wanted > 0 and ask.round <= self.rounds else []
+        )
 
 
 def upcoming(ask: Ask) -> Sequence[Task]:
-    """The next tasks of the endless shuffled sequence; where it stands is the number of tasks asked so far."""
+    """The next tasks of the endless shuffled sequence; where it stands is the number of tasks asked
+    so far."""
     count = len(ask.tasks)
     places = range(ask.history.asked, ask.history.asked + ask.wanted)
     return [ask.tasks[_order(count, ask.seed, place // count)[place % count]] for place in places]

@@ -1,4 +1,5 @@
-"""Estimates of KL(pi, other) from the log-probabilities of actions drawn from pi (Schulman, "Approximating KL").
+"""Estimates of KL(pi, other) from the log-probabilities of actions drawn from pi (Schulman,
+"Approximating KL").
 
 Each takes `logp` under pi and `other`, of one shape, and returns that shape, in nats.
 """
@@ -17,6 +18,9 @@ def k2(logp: Tensor, other: Tensor) -> Tensor:
 
 
 def k3(logp: Tensor, other: Tensor) -> Tensor:
-    """e^d - d - 1 with d = log other - log pi: unbiased and never negative. GRPO (arXiv:2402.03300), eq. 4."""
+    """e^d - d - 1 with d = log other - log pi: unbiased and never negative.
+
+    GRPO (arXiv:2402.03300), eq. 4.
+    """
     d = other - logp
     return d.exp() - d - 1

@@ -5,7 +5,8 @@ from difflib import get_close_matches
 
 
 class Refused(ValueError):
-    """Input that cannot be used: what was given, what is allowed, and the nearest right spelling."""
+    """Input that cannot be used: what was given, what is allowed, and the nearest right
+    spelling."""
 
 
 class Unmeasured(KeyError):

@@ -1,7 +1,7 @@
 """Reductions over the rollouts of a group, answered to each rollout.
 
-Every function takes values `x` (R,) and their `group` (R,) and returns (R,), so that formulas read as the papers
-write them: `x - mean(x, group)`. They hold for any labelling of rows, too: (N,) values with (N,) labels.
+Every function takes values `x` (R,) and their `group` (R,) and returns (R,), so that formulas read
+as the papers write them: `x - mean(x, group)`. Any labelling will do, of rows too.
 """
 
 import builtins
@@ -87,7 +87,7 @@ def rank(x: PerRollout, group: Label) -> PerRollout:
 
 
 def logsumexp(x: PerRollout, group: Label) -> PerRollout:
-    """log sum exp over the group; -inf where the whole group is -inf."""
+    """Log sum exp over the group; -inf where the whole group is -inf."""
     top = max(x.detach(), group)
     top = torch.where(top.isfinite(), top, torch.zeros_like(top))
     return top + sum((x - top).exp(), group).log()

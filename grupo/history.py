@@ -1,4 +1,7 @@
-"""What happened: per task the rewards of its past groups, per step the metrics. Append-only; state is a fold over it."""
+"""What happened: per task the rewards of its past groups, per step the metrics.
+
+Append-only; state is a fold over it.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -10,7 +13,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Past:
-    """What happened to a task before: at which steps, and the rewards of each of its groups, oldest first."""
+    """What happened to a task before: at which steps, and the rewards of each of its groups, oldest
+    first."""
 
     steps: tuple[int, ...] = ()
     rewards: tuple[tuple[float, ...], ...] = ()
@@ -23,7 +27,10 @@ class Past:
 
 @dataclass
 class History:
-    """The log of a run. Functions read it and stay pure; only the trainer writes."""
+    """The log of a run.
+
+    Functions read it and stay pure; only the trainer writes.
+    """
 
     asked: int = 0  # tasks handed out so far
     metrics: list[Mapping[str, float]] = field(default_factory=list)  # one entry per step
@@ -51,5 +58,8 @@ class History:
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> "History":
         """The history that `to_data` wrote."""
-        tasks = {key: Past(tuple(s), tuple(tuple(r) for r in rs)) for key, (s, rs) in data["tasks"].items()}
+        tasks = {
+            key: Past(tuple(s), tuple(tuple(r) for r in rs))
+            for key, (s, rs) in data["tasks"].items()
+        }
         return cls(data["asked"], list(data["metrics"]), tasks)

@@ -15,7 +15,8 @@ from grupo.weights import Weigh, sequence_mean
 
 @piece
 class Method:
-    """GRPO without its KL term unless told otherwise: seven functions, one for each choice a paper makes."""
+    """GRPO without its KL term unless told otherwise: seven functions, one for each choice a paper
+    makes."""
 
     curriculum: Curriculum = Shuffled()
     sample: Sampler = Independent(8)
@@ -32,7 +33,9 @@ class Method:
     @property
     def needs(self) -> frozenset[str]:
         """Signals to measure besides `logp`: those that the loss or any other piece declares."""
-        return frozenset().union(*(getattr(getattr(self, f.name), "needs", ()) for f in fields(self)))
+        return frozenset().union(
+            *(getattr(getattr(self, f.name), "needs", ()) for f in fields(self))
+        )
 
 
 def changes(method: Method, base: Method = Method()) -> dict[str, str]:  # noqa: B008 frozen

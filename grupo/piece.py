@@ -1,4 +1,5 @@
-"""Pieces: frozen dataclasses that are called like functions, and print as the code that makes them."""
+"""Pieces: frozen dataclasses that are called like functions, and print as the code that makes
+them."""
 
 from collections.abc import Mapping
 from dataclasses import Field, dataclass, fields, is_dataclass
@@ -58,4 +59,8 @@ def _code(self: Any) -> str:
 
 def _shown(value: Any) -> list[Field[Any]]:
     """A function left at its default goes without saying."""
-    return [f for f in fields(value) if not (callable(f.default) and getattr(value, f.name) is f.default)]
+    return [
+        f
+        for f in fields(value)
+        if not (callable(f.default) and getattr(value, f.name) is f.default)
+    ]

@@ -1,7 +1,9 @@
-"""Random streams that belong to what uses them: derived from names, never from what was drawn before.
+"""Random streams that belong to what uses them: derived from names, never from what was drawn
+before.
 
-A stream is a 64-bit key. The number at `position` of a stream is a pure function of both, so that a rollout's draws
-depend neither on its neighbours in a batch nor on when it was sampled, and a resumed run needs no generator's state.
+A stream is a 64-bit key. The number at `position` of a stream is a pure function of both, so that a
+rollout's draws depend neither on its neighbours in a batch nor on when it was sampled, and a
+resumed run needs no generator's state.
 """
 
 import hashlib
@@ -28,7 +30,8 @@ def generator(key: int, *label: object) -> random.Random:
 
 
 def uniform(key: Int[Tensor, "N"], position: Int[Tensor, "N"]) -> Float[Tensor, "N"]:
-    """One number in (0, 1) for each stream and position: 53 bits of the splitmix64 finaliser, float64."""
+    """One number in (0, 1) for each stream and position: 53 bits of the splitmix64 finaliser,
+    float64."""
     x = key + position * -7046029254386353131  # 0x9E3779B97F4A7C15
     x = (x ^ _shift(x, 30)) * -4658895280553007687  # 0xBF58476D1CE4E5B9
     x = (x ^ _shift(x, 27)) * -7723592293110705685  # 0x94D049BB133111EB

@@ -15,12 +15,15 @@ def token_log_ratio(pi: Signals, batch: Batch) -> PerAction:
 
 
 def token(pi: Signals, batch: Batch) -> PerAction:
-    """pi(a|s) / pi_old(a|s), (N, T)."""
+    """Pi(a|s) / pi_old(a|s), (N, T)."""
     return token_log_ratio(pi, batch).exp()
 
 
 def sequence(pi: Signals, batch: Batch) -> Tensor:
-    """Geometric mean of the row's token ratios, (N, 1): exp(mean log r). GSPO (arXiv:2507.18071), eq. 7."""
+    """Geometric mean of the row's token ratios, (N, 1): exp(mean log r).
+
+    GSPO (arXiv:2507.18071), eq. 7.
+    """
     length = batch.mask.sum(1, keepdim=True).clamp(min=1)
     return (token_log_ratio(pi, batch).sum(1, keepdim=True) / length).exp()
 
@@ -32,4 +35,6 @@ def turn(pi: Signals, batch: Batch) -> PerAction:
     shape = (len(log_ratio), turns)
     total = log_ratio.new_zeros(shape).scatter_add(1, batch.turn, log_ratio)
     count = log_ratio.new_zeros(shape).scatter_add(1, batch.turn, batch.mask.to(log_ratio))
-    return torch.gather(total / count.clamp(min=1), 1, batch.turn).exp().masked_fill(~batch.mask, 1.0)
+    return (
+        torch.gather(total / count.clamp(min=1), 1, batch.turn).exp().masked_fill(~batch.mask, 1.0)
+    )

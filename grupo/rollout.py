@@ -31,7 +31,8 @@ class Task:
 
 @dataclass(frozen=True)
 class Action:
-    """One answer of the policy: its parts (tokens, latents, thoughts) and how likely each was when sampled."""
+    """One answer of the policy: its parts (tokens, latents, thoughts) and how likely each was when
+    sampled."""
 
     parts: tuple[Any, ...]
     logp: tuple[float, ...]  # of each part, under the distribution it was drawn from
@@ -99,7 +100,8 @@ class Group:
 
 
 class Act(Protocol):
-    """All that a sampler knows of the policy: it acts, recites, and splits into independent random streams."""
+    """All that a sampler knows of the policy: it acts, recites, and splits into independent random
+    streams."""
 
     async def __call__(self, rollout: Rollout, seen: Observation) -> Action:
         """Go on with `rollout` after the world said `seen`."""
@@ -115,7 +117,8 @@ class Act(Protocol):
 
 
 class Env(Protocol):
-    """The world: what it says next (None when it is over), and what each rollout of a group is worth."""
+    """The world: what it says next (None when it is over), and what each rollout of a group is
+    worth."""
 
     async def reply(self, task: Task, rollout: Rollout) -> Observation | None: ...
 
@@ -130,7 +133,8 @@ async def play(task: Task, env: Env, act: Act, rollout: Rollout = Rollout()) -> 
 
 
 async def scored(task: Task, env: Env, rollouts: Sequence[Rollout]) -> Group:
-    """The group that these rollouts make once the world has judged them, those it could not judge included."""
+    """The group that these rollouts make once the world has judged them, those it could not judge
+    included."""
     verdicts = await env.score(task, rollouts)
     judged = (
         replace(r, reward=v.reward, parts=v.parts, failed=v.failed)
@@ -147,24 +151,33 @@ def collate(
 ) -> Batch:
     """Groups of ragged rollouts as one rectangular batch, one row each.
 
-    Columns count from a row's first action: what was said before it belongs to `encode(rollouts)`, the batch's
-    `inputs`. What the world said later is masked. A group whose rollouts lack a part of the reward has 0 there.
+    Columns count from a row's first action: what was said before it belongs to `encode(rollouts)`,
+    the batch's `inputs`. What the world said later is masked. A group whose rollouts lack a part of
+    the reward has 0 there.
     """
     rollouts = [r for group in groups for r in group.rollouts]
     rows = [_row(r) for r in rollouts]
     named = dict.fromkeys(chain.from_iterable(r.parts for r in rollouts))
     return Batch.of(
         reward=torch.tensor([r.reward for r in rollouts], dtype=torch.float64),
-        group=torch.tensor([p for p, group in enumerate(groups) for _ in group.rollouts], dtype=torch.long),
+        group=torch.tensor(
+            [p for p, group in enumerate(groups) for _ in group.rollouts], dtype=torch.long
+        ),
         rollout=torch.arange(len(rows)),
         mask=_pad([row[0] for row in rows]).bool(),
         turn=_pad([row[1] for row in rows]).long(),
         old_logp=_pad([row[2] for row in rows]),
         seen=Named(
-            {"logp@sampler": _pad([row[2] for row in rows]), "sampled": _pad([row[3] for row in rows])}
+            {
+                "logp@sampler": _pad([row[2] for row in rows]),
+                "sampled": _pad([row[3] for row in rows]),
+            }
         ),
         parts=Named(
-            {p: torch.tensor([r.parts.get(p, 0.0) for r in rollouts], dtype=torch.float64) for p in named}
+            {
+                p: torch.tensor([r.parts.get(p, 0.0) for r in rollouts], dtype=torch.float64)
+                for p in named
+            }
         ),
         past=tuple(past(group.task) for group in groups),
         inputs=encode(rollouts),

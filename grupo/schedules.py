@@ -1,6 +1,8 @@
-"""Schedules: numbers that are functions of a run's progress, 0 at its first step and 1 after its last.
+"""Schedules: numbers that are functions of a run's progress, 0 at its first step and 1 after its
+last.
 
-Any number of any piece may be a schedule. Pieces never know: before each step `at` puts numbers in their place.
+Any number of any piece may be a schedule. Pieces never know: before each step `at` puts numbers in
+their place.
 """
 
 import math

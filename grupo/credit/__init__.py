@@ -1,11 +1,21 @@
 """Credit: from rewards to advantages.
 
-A credit is a function `(x, batch) -> x`: it takes the credit so far, (R,) or (N, T), and returns the next. The first
-receives `batch.reward`; `chain` composes them, as optax composes gradient transformations.
+A credit is a function `(x, batch) -> x`: it takes the credit so far, (R,) or (N, T), and returns
+the next. The first receives `batch.reward`; `chain` composes them, as optax composes gradient
+transformations.
 """
 
 from grupo.credit.baselines import Center
-from grupo.credit.combine import Chain, Clipped, Credit, EachPart, Masked, Regrouped, chain, identity
+from grupo.credit.combine import (
+    Chain,
+    Clipped,
+    Credit,
+    EachPart,
+    Masked,
+    Regrouped,
+    chain,
+    identity,
+)
 from grupo.credit.scales import ScaleByStd, Whiten
 from grupo.credit.shaping import OverlongPenalty
 

@@ -45,7 +45,9 @@ def chain(*steps: Credit) -> Chain:
     >>> chain(Center(), ScaleByStd())
     chain(Center(), ScaleByStd(eps=1e-06))
     """
-    return Chain(tuple(s for step in steps for s in (step.steps if isinstance(step, Chain) else (step,))))
+    return Chain(
+        tuple(s for step in steps for s in (step.steps if isinstance(step, Chain) else (step,)))
+    )
 
 
 @piece
@@ -56,12 +58,15 @@ class EachPart:
     weights: tuple[tuple[str, float], ...]
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        return torch.stack([w * self.credit(batch.parts[name], batch) for name, w in self.weights]).sum(0)
+        return torch.stack(
+            [w * self.credit(batch.parts[name], batch) for name, w in self.weights]
+        ).sum(0)
 
 
 @piece
 class Regrouped:
-    """Credit as if other rollouts were compared: `by` answers a new group label (R,) for each rollout."""
+    """Credit as if other rollouts were compared: `by` answers a new group label (R,) for each
+    rollout."""
 
     credit: Credit
     by: Callable[[Batch], Int[Tensor, "R"]]

@@ -11,7 +11,7 @@ from grupo.piece import piece
 
 @piece
 class ScaleByStd:
-    """x / (s(group) + eps), s the unbiased standard deviation of the group unless told otherwise.
+    """X / (s(group) + eps), s the unbiased standard deviation of the group unless told otherwise.
 
     >>> import torch
     >>> from grupo.testing import batch_of
@@ -28,7 +28,8 @@ class ScaleByStd:
 
 @piece
 class Whiten:
-    """Mean 0 and unbiased standard deviation 1 over every action of the batch: reads beyond the group."""
+    """Mean 0 and unbiased standard deviation 1 over every action of the batch: reads beyond the
+    group."""
 
     eps: float = 1e-8
 

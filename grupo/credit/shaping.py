@@ -8,11 +8,14 @@ from grupo.piece import piece
 
 @piece
 class OverlongPenalty:
-    """x + (0 up to `limit - margin` actions, then linearly down to -1 at `limit`). DAPO (arXiv:2503.14476), eq. 13.
+    """x + (0 up to `limit - margin` actions, then linearly down to -1 at `limit`).
+
+    DAPO (arXiv:2503.14476), eq. 13.
 
     >>> import torch
     >>> from grupo.testing import batch_of
-    >>> OverlongPenalty(limit=4, margin=2)(torch.zeros(3), batch_of(group=[0, 0, 0], length=[2, 3, 4]))
+    >>> batch = batch_of(group=[0, 0, 0], length=[2, 3, 4])
+    >>> OverlongPenalty(limit=4, margin=2)(torch.zeros(3), batch)
     tensor([ 0.0000, -0.5000, -1.0000])
     """
 

@@ -10,11 +10,13 @@ from grupo.schedules import Schedule
 
 
 class Loss:
-    """One number per action, of what the policy now says of the batch; sums and multiples are losses."""
+    """One number per action, of what the policy now says of the batch; sums and multiples are
+    losses."""
 
     @property
     def needs(self) -> frozenset[str]:
-        """Signals that the loss reads besides `logp`: `entropy` of the policy, `logp@ref` of a reference."""
+        """Signals that the loss reads besides `logp`: `entropy` of the policy, `logp@ref` of a
+        reference."""
         return frozenset()
 
     @property
@@ -26,7 +28,8 @@ class Loss:
         raise NotImplementedError
 
     def report(self, pi: Signals, batch: Batch) -> Mapping[str, Tensor]:
-        """What is worth watching, by name, one number per action; averaged over actions and logged."""
+        """What is worth watching, by name, one number per action; averaged over actions and
+        logged."""
         return {}
 
     def __add__(self, other: "Loss") -> "Sum":
@@ -38,7 +41,7 @@ class Loss:
 
 @piece
 class Sum(Loss):
-    """left + right."""
+    """Left + right."""
 
     left: Loss
     right: Loss
@@ -63,7 +66,7 @@ class Sum(Loss):
 
 @piece
 class Scaled(Loss):
-    """factor x loss."""
+    """Factor x loss."""
 
     factor: float | Schedule
     loss: Loss
@@ -77,7 +80,9 @@ class Scaled(Loss):
         return self.loss.couples_rows
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
-        assert not isinstance(self.factor, Schedule), "the trainer puts numbers in place of schedules"
+        assert not isinstance(self.factor, Schedule), (
+            "the trainer puts numbers in place of schedules"
+        )
         return self.factor * self.loss(pi, batch)
 
     def report(self, pi: Signals, batch: Batch) -> Mapping[str, Tensor]:

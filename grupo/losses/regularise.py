@@ -12,7 +12,10 @@ from grupo.piece import piece
 
 @piece
 class KL(Loss):
-    """An estimate of KL(pi, other): k3 against the reference unless told otherwise. GRPO (arXiv:2402.03300), eq. 4."""
+    """An estimate of KL(pi, other): k3 against the reference unless told otherwise.
+
+    GRPO (arXiv:2402.03300), eq. 4.
+    """
 
     estimate: Callable[[Tensor, Tensor], Tensor] = divergences.k3
     other: str = "ref"

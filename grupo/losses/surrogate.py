@@ -13,7 +13,9 @@ from grupo.piece import piece
 
 @piece
 class Clip(Loss):
-    """PPO's clipped surrogate, -min(r A, clip(r, 1 - low, 1 + high) A). Schulman et al., arXiv:1707.06347, eq. 7.
+    """PPO's clipped surrogate, -min(r A, clip(r, 1 - low, 1 + high) A).
+
+    Schulman et al., arXiv:1707.06347, eq. 7.
 
     >>> from grupo.testing import batch_of, moved
     >>> batch = batch_of(group=[0, 0], advantage=[1.0, -1.0])

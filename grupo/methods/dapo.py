@@ -12,7 +12,10 @@ from grupo.weights import token_mean
 def dapo(
     limit: int, margin: int, group: int = 16, low: float = 0.2, high: float = 0.28, rounds: int = 10
 ) -> Method:
-    """Clip-higher, dynamic sampling, token mean and overlong shaping: eq. 8 to 13; 10 rounds as in the released code."""
+    """Clip-higher, dynamic sampling, token mean and overlong shaping: eq.
+
+    8 to 13; 10 rounds as in the released code.
+    """
     return Method(
         curriculum=Refilled(Shuffled(), rounds),
         sample=Independent(group),

@@ -8,7 +8,7 @@ from grupo.weights import FixedLength
 
 
 def dr_grpo(length: int, group: int = 8, clip: float = 0.2) -> Method:
-    """A = r - mean(r), and every token divided by one constant `length`: no bias to short answers or to hard tasks."""
+    """A = r - mean(r), and every token over one constant `length`: no bias to short or to hard."""
     return Method(
         sample=Independent(group), credit=Center(), loss=Clip(clip, clip), weigh=FixedLength(length)
     )

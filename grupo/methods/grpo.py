@@ -6,7 +6,7 @@ from grupo.sampling import Independent
 
 
 def grpo(group: int = 8, clip: float = 0.2, kl: float = 0.04) -> Method:
-    """A = (r - mean(r)) / std(r) over the group; the clipped surrogate plus `kl` times k3; sequence mean (eq. 3, 4)."""
+    """A = (r - mean(r)) / std(r) of the group; clipped surrogate + `kl` k3; sequence mean."""
     # section 4.2: "the KL coefficient is 0.04 ... we sample 64 outputs"; 8 is what fits everywhere
     loss = Clip(clip, clip) + kl * KL() if kl else Clip(clip, clip)
     return Method(sample=Independent(group), loss=loss)

@@ -17,11 +17,13 @@ class Policy(Protocol):
         ...
 
     def encode(self, rollouts: Sequence[Rollout]) -> Any:
-        """What `signals` needs to evaluate these rollouts again, one row each: a batch's `inputs`."""
+        """What `signals` needs to evaluate these rollouts again, one row each: a batch's
+        `inputs`."""
         ...
 
     def signals(self, batch: Batch, names: Collection[str] = ("logp",)) -> Signals:
-        """Signals of every action by name, (N, T), 0 where masked; with gradient unless torch.no_grad()."""
+        """Signals of every action by name, (N, T), 0 where masked; with gradient unless
+        torch.no_grad()."""
         ...
 
     def micro(self, batch: Batch) -> Iterator[Tensor]:

@@ -6,6 +6,7 @@ from grupo.rollout import Act, Env, Group, Task
 
 
 class Sampler(Protocol):
-    """How the rollouts of one group come to be; `task.attempts`, where given, is how many there are."""
+    """How the rollouts of one group come to be; `task.attempts`, where given, is how many there
+    are."""
 
     async def __call__(self, task: Task, env: Env, act: Act, /) -> Group: ...

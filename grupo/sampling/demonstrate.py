@@ -9,12 +9,15 @@ from grupo.rollout import Act, Env, Group, Rollout, Task
 
 @piece
 class Demonstrate:
-    """Worked solutions in place of attempts: `solve(task)` says the texts, the policy recites them; reward 1 each."""
+    """Worked solutions in place of attempts: `solve(task)` says the texts, the policy recites them;
+    reward 1 each."""
 
     solve: Callable[[Task], Sequence[str]]
 
     async def __call__(self, task: Task, env: Env, act: Act) -> Group:
-        return Group(task, tuple([await self._recite(task, env, act, text) for text in self.solve(task)]))
+        return Group(
+            task, tuple([await self._recite(task, env, act, text) for text in self.solve(task)])
+        )
 
     async def _recite(self, task: Task, env: Env, act: Act, text: str) -> Rollout:
         start = Rollout(source="worked")

@@ -8,7 +8,7 @@ from grupo.rollout import Act, Env, Group, Task, play, scored
 
 @piece
 class Independent:
-    """n rollouts, each with a random stream of its own."""
+    """N rollouts, each with a random stream of its own."""
 
     n: int = 8
 

@@ -14,7 +14,9 @@ class Tree:
     branches: int
 
     async def __call__(self, task: Task, env: Env, act: Act) -> Group:
-        trunks = await asyncio.gather(*(self._trunk(task, env, act.fork(i)) for i in range(self.trunks)))
+        trunks = await asyncio.gather(
+            *(self._trunk(task, env, act.fork(i)) for i in range(self.trunks))
+        )
         leaves = (
             play(task, env, act.fork(i, j), trunk)
             for i, trunk in enumerate(trunks)
