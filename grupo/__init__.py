@@ -1,1 +1,1 @@
-"""Grupo: group-relative policy optimisation, every variant one short file of tested mathematics."""
+"""grupo: group-relative policy optimisation, every variant one short file of tested mathematics."""
