@@ -43,7 +43,7 @@ class Shuffled:
 
 @piece
 class Refilled:
-    """Ask `inner` again for what curation left missing, at most `rounds` times.
+    """Ask `inner` again for what curation left missing, `rounds` times in all.
 
     DAPO (arXiv:2503.14476), section 3.2.
     """
@@ -53,7 +53,7 @@ class Refilled:
 
     def __call__(self, ask: Ask) -> Sequence[Task]:
         return (
-            self.inner(replace(ask, round=0)) if ask.wanted > 0 and ask.round <= self.rounds else []
+            self.inner(replace(ask, round=0)) if ask.wanted > 0 and ask.round < self.rounds else []
         )
 
 

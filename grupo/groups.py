@@ -4,8 +4,6 @@ Every function takes values `x` (R,) and their `group` (R,) and returns (R,), so
 as the papers write them: `x - mean(x, group)`. Any labelling will do, of rows too.
 """
 
-import builtins
-
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
@@ -70,8 +68,10 @@ def median(x: PerRollout, group: Label) -> PerRollout:
     >>> median(torch.tensor([1.0, 2.0, 4.0, 9.0]), torch.tensor([0, 0, 0, 0]))
     tensor([3., 3., 3., 3.])
     """
-    middles = [x[group == g].quantile(0.5) for g in builtins.range(_size(group))]
-    return torch.stack(middles)[group] if middles else x
+    middle = x.new_zeros(_size(group))
+    for label in group.unique():
+        middle[label] = x[group == label].quantile(0.5)
+    return middle[group]
 
 
 def rank(x: PerRollout, group: Label) -> PerRollout:

@@ -1,7 +1,7 @@
 """Pieces: frozen dataclasses that are called like functions, and print as the code that makes
 them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import Field, dataclass, fields, is_dataclass
 from types import BuiltinFunctionType, FunctionType
 from typing import Any, TypeVar, dataclass_transform
@@ -50,6 +50,26 @@ def is_piece(value: object) -> bool:
 def parts(value: Any) -> dict[str, Any]:
     """The fields a piece was made with, by name."""
     return {f.name: getattr(value, f.name) for f in fields(value) if f.init}
+
+
+def walk(value: object) -> Iterator[object]:
+    """Everything a value is made of, itself first: fields of pieces, members of tuples and maps.
+
+    >>> from grupo.credit import Center, Clipped, chain
+    >>> [type(part).__name__ for part in walk(chain(Center(), Clipped(0.0, 1.0)))]
+    ['Chain', 'tuple', 'Center', 'function', 'Clipped', 'float', 'float']
+    """
+    yield value
+    for inside in _inside(value):
+        yield from walk(inside)
+
+
+def _inside(value: object) -> list[object]:
+    if is_piece(value):
+        return list(parts(value).values())
+    if isinstance(value, Mapping):
+        return list(value.values())
+    return list(value) if isinstance(value, tuple | list | set | frozenset) else []
 
 
 def _code(self: Any) -> str:

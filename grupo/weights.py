@@ -53,10 +53,11 @@ def sequence_sum(batch: Batch) -> PerAction:
 class FixedLength:
     """Every action counts 1 / (N `length`), however long its row.
 
-    Dr. GRPO (arXiv:2503.20783), appendix A.
-        >>> from grupo.testing import batch_of
-        >>> FixedLength(4)(batch_of(group=[0, 0], length=[1, 2])).tolist()
-        [[0.125, 0.0], [0.125, 0.125]]
+    Dr. GRPO (arXiv:2503.20783), section 3.2 and listing 1.
+
+    >>> from grupo.testing import batch_of
+    >>> FixedLength(4)(batch_of(group=[0, 0], length=[1, 2])).tolist()
+    [[0.125, 0.0], [0.125, 0.125]]
     """
 
     length: int

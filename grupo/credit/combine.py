@@ -57,6 +57,11 @@ class EachPart:
     credit: Credit
     weights: tuple[tuple[str, float], ...]
 
+    @property
+    def reads_parts(self) -> tuple[str, ...]:
+        """The components of the reward that it reads, by name."""
+        return tuple(name for name, _ in self.weights)
+
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         return torch.stack(
             [w * self.credit(batch.parts[name], batch) for name, w in self.weights]

@@ -11,7 +11,7 @@ from grupo.piece import piece
 
 @piece
 class ScaleByStd:
-    """X / (s(group) + eps), s the unbiased standard deviation of the group unless told otherwise.
+    """x / (s(group) + eps), s the unbiased standard deviation of the group unless told otherwise.
 
     >>> import torch
     >>> from grupo.testing import batch_of
@@ -28,10 +28,20 @@ class ScaleByStd:
 
 @piece
 class Whiten:
-    """Mean 0 and unbiased standard deviation 1 over every action of the batch: reads beyond the
-    group."""
+    """Mean 0 and unbiased standard deviation 1 over every action of the batch.
+
+    >>> import torch
+    >>> from grupo.testing import batch_of
+    >>> Whiten(eps=0.0)(torch.tensor([1.0, 3.0]), batch_of(group=[0, 0])).flatten()
+    tensor([-0.7071,  0.7071])
+    """
 
     eps: float = 1e-8
+
+    @property
+    def reads_whole_batch(self) -> bool:
+        """Yes: what a rollout is credited with depends on the other groups."""
+        return True
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         x = spread(x, batch)

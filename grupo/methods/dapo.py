@@ -1,21 +1,33 @@
-"""DAPO. Yu et al., 2025, arXiv:2503.14476."""
+"""DAPO: keep every group informative and every token equal. Yu et al., 2025, arXiv:2503.14476."""
 
 from grupo.credit import Center, OverlongPenalty, ScaleByStd, chain
 from grupo.curate import informative
 from grupo.curricula import Refilled, Shuffled
 from grupo.losses import Clip
 from grupo.method import Method
+from grupo.paper import Paper
 from grupo.sampling import Independent
 from grupo.weights import token_mean
+
+PAPER = Paper(
+    title="DAPO: An Open-Source LLM Reinforcement Learning System at Scale",
+    checked=("golden", "laws"),
+    example="dapo(limit=64, margin=16)",
+)
 
 
 def dapo(
     limit: int, margin: int, group: int = 16, low: float = 0.2, high: float = 0.28, rounds: int = 10
 ) -> Method:
-    """Clip-higher, dynamic sampling, token mean and overlong shaping: eq.
+    """Clip-higher, dynamic sampling, token mean and a soft penalty for overlong answers.
 
-    8 to 13; 10 rounds as in the released code.
+    loss = mean over all tokens of the batch of -min(R A, clip(R, 1 - `low`, 1 + `high`) A)
+    with R = pi / old and A = (r - mean(r)) / std(r) over groups where 0 < number right < G
+    (eq. 8 to 12); r falls by up to 1 over the last `margin` of `limit` tokens (eq. 13; 4,096 of
+    20,480 there).
     """
+    # `rounds` is max_num_gen_batches of the released scripts. The paper takes 16 updates a step
+    # (section 4.1): .but(plan=Passes(minibatches=16)).
     return Method(
         curriculum=Refilled(Shuffled(), rounds),
         sample=Independent(group),

@@ -1,14 +1,26 @@
-"""Dr. GRPO. Liu et al., 2025, arXiv:2503.20783."""
+"""Dr. GRPO: GRPO without its two normalisations. Liu et al., 2025, arXiv:2503.20783."""
 
 from grupo.credit import Center
 from grupo.losses import Clip
 from grupo.method import Method
+from grupo.paper import Paper
 from grupo.sampling import Independent
 from grupo.weights import FixedLength
 
+PAPER = Paper(
+    title="Understanding R1-Zero-Like Training: A Critical Perspective",
+    checked=("golden", "laws"),
+    example="dr_grpo(length=64)",
+)
+
 
 def dr_grpo(length: int, group: int = 8, clip: float = 0.2) -> Method:
-    """A = r - mean(r), and every token over one constant `length`: no bias to short or to hard."""
+    """A = r - mean(r), and every token over one constant `length`: no bias to short or to hard.
+
+    loss = mean over answers of 1 / `length` times the sum over tokens of
+           -min(R A, clip(R, 1 - `clip`, 1 + `clip`) A)
+    with R = pi / old (section 3.2); `length` is the generation budget in the paper's listing 1.
+    """
     return Method(
         sample=Independent(group), credit=Center(), loss=Clip(clip, clip), weigh=FixedLength(length)
     )

@@ -1,12 +1,24 @@
-"""GRPO. Shao et al., 2024, arXiv:2402.03300."""
+"""GRPO: a group of answers is its own baseline. Shao et al., 2024, arXiv:2402.03300."""
 
 from grupo.losses import KL, Clip
 from grupo.method import Method
+from grupo.paper import Paper
 from grupo.sampling import Independent
+
+PAPER = Paper(
+    title="DeepSeekMath: Pushing the Limits of Mathematical Reasoning in Open Language Models",
+    checked=("golden", "laws", "one-file example"),
+)
 
 
 def grpo(group: int = 8, clip: float = 0.2, kl: float = 0.04) -> Method:
-    """A = (r - mean(r)) / std(r) of the group; clipped surrogate + `kl` k3; sequence mean."""
-    # section 4.2: "the KL coefficient is 0.04 ... we sample 64 outputs"; 8 is what fits everywhere
+    """A = (r - mean(r)) / std(r) over the group, one advantage for all tokens of an answer.
+
+    loss = mean over answers of mean over tokens of
+           -min(R A, clip(R, 1 - `clip`, 1 + `clip`) A) + `kl` k3
+    with R = pi / old and k3 = ref / pi - log(ref / pi) - 1 (eq. 3 and 4).
+    """
+    # section 4.2 sets the KL coefficient to 0.04 and samples 64 answers; 8 is what fits everywhere.
+    # It gives neither clip nor which standard deviation: 0.2 is PPO's, n - 1 is torch's and common.
     loss = Clip(clip, clip) + kl * KL() if kl else Clip(clip, clip)
     return Method(sample=Independent(group), loss=loss)

@@ -1,0 +1,11 @@
+"""Write the pages of all methods into a folder: `python -m grupo.catalogue docs/methods`."""
+
+import sys
+from pathlib import Path
+
+from grupo.catalogue import documents
+
+folder = Path(sys.argv[1])
+folder.mkdir(parents=True, exist_ok=True)
+for name, text in documents().items():
+    (folder / name).write_text(text, encoding="utf-8")

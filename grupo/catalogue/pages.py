@@ -1,0 +1,113 @@
+"""What the catalogue looks like: a table in a terminal, and a page of documentation per method."""
+
+import inspect
+from collections.abc import Iterable, Sequence
+from dataclasses import fields
+
+from rich.table import Table
+
+from grupo.catalogue.entries import Entry, methods
+from grupo.method import Method
+from grupo.piece import show
+
+GENERATED = "<!-- written by `python -m grupo.catalogue docs/methods`: change the method's file -->"
+
+
+def table(entries: Iterable[Entry]) -> Table:
+    """The entries and what each changes against the default method, in 100 columns."""
+    made = Table("method", "paper", "what it changes", show_lines=True)
+    for entry in entries:
+        changed = "\n".join(f"[bold]{slot}[/] {_escaped(code)}" for slot, code in entry.changes)
+        made.add_row(
+            f"[bold]{entry.key}[/]\n{entry.name}",
+            f"{entry.authors}\n{entry.year}, {entry.arxiv}",
+            changed or "nothing: it is the default",
+        )
+    return made
+
+
+def _escaped(code: str) -> str:
+    """Code as rich prints it: a bracket is not markup."""
+    return code.replace("[", r"\[")
+
+
+def documents() -> dict[str, str]:
+    """Every page of the documentation of methods, by the name of its file."""
+    entries = methods()
+    return {"README.md": index_page(entries), **{f"{e.key}.md": docs_page(e) for e in entries}}
+
+
+def docs_page(entry: Entry) -> str:
+    """The page of one method, in Markdown."""
+    default = Method()
+    changed = [(slot, show(getattr(default, slot)), code) for slot, code in entry.changes]
+    parts = [
+        GENERATED,
+        f"# {entry.name}",
+        f"{entry.claim[0].upper()}{entry.claim[1:]}.",
+        f"{entry.authors}, {entry.year}: [{entry.title}](https://arxiv.org/abs/{entry.arxiv}).",
+        "## What it computes",
+        f"```text\n{entry.formula}\n```",
+        "## What it changes",
+        _rows(("slot", "default", entry.name), [[a, _code(b), _code(c)] for a, b, c in changed]),
+        "## Arguments",
+        _rows(("name", "type", "default"), _arguments(entry)),
+        "## Use",
+        f"On a command line `--method '{entry.example}'`, in Python",
+        f"```python\n{_use(entry)}\n```",
+        "## How it is checked",
+        f"{', '.join(entry.checked).capitalize()}.{_catalogue(entry)}",
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def index_page(entries: Sequence[Entry]) -> str:
+    """The front page: what each method changes against the default, slot by slot."""
+    default = Method()
+    slots = [[f.name, _code(show(getattr(default, f.name)))] for f in fields(default)]
+    rows = [
+        [
+            f"[{entry.name}]({entry.key}.md)",
+            f"[{entry.arxiv}](https://arxiv.org/abs/{entry.arxiv})",
+            "<br>".join(f"{slot} {_code(code)}" for slot, code in entry.changes),
+        ]
+        for entry in entries
+    ]
+    parts = [
+        GENERATED,
+        "# Methods",
+        "A method fills seven slots. Unless told otherwise they hold:",
+        _rows(("slot", "default"), slots),
+        "What each method changes:",
+        _rows(("method", "paper", "what it changes"), rows),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _rows(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _arguments(entry: Entry) -> list[list[str]]:
+    return [
+        [
+            f"`{p.name}`",
+            _code(inspect.formatannotation(p.annotation)),
+            "required" if p.default is p.empty else _code(show(p.default)),
+        ]
+        for p in inspect.signature(entry.function).parameters.values()
+    ]
+
+
+def _code(text: str) -> str:
+    return f"`{text}`".replace("|", r"\|")
+
+
+def _use(entry: Entry) -> str:
+    call = entry.example if entry.example.endswith(")") else f"{entry.example}()"
+    return f"from grupo.methods.{entry.key} import {entry.key}\n\nmethod = {call}"
+
+
+def _catalogue(entry: Entry) -> str:
+    return f" Rows of the catalogue: {', '.join(entry.catalogue)}." if entry.catalogue else ""
