@@ -1,0 +1,112 @@
+"""From a batch to gradients: micro-batches, and two passes where rows are coupled."""
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from grupo.batch import Batch, Named, Signals
+from grupo.divergences import k3
+from grupo.method import Method
+from grupo.policies.base import Policy
+
+
+class Speaks(Protocol):
+    """Whoever can say how likely a batch's actions are: a policy, a reference, a teacher."""
+
+    def signals(self, batch: Batch, names: Collection[str] = ("logp",)) -> Signals: ...
+
+
+@torch.no_grad()
+def observe(
+    policy: Policy, others: Mapping[str, Speaks], batch: Batch, needs: Collection[str]
+) -> Batch:
+    """The batch with every needed signal of others measured: `logp@ref` is `logp` of others["ref"]."""
+    for name in sorted(n for n in needs if "@" in n and n not in batch.seen):
+        signal, _, who = name.partition("@")
+        batch = batch.with_seen({name: whole(policy, others[who], batch, [signal])[signal]})
+    return batch
+
+
+@torch.no_grad()
+def whole(policy: Policy, speaker: Speaks, batch: Batch, names: Collection[str]) -> Named:
+    """Signals of every row, evaluated in the policy's micro-batches."""
+    out = {name: torch.zeros_like(batch.old_logp) for name in names}
+    for rows in policy.micro(batch):
+        said = speaker.signals(batch.take(rows), names)
+        for name in names:
+            out[name][rows] = said[name].to(out[name])
+    return Named(out)
+
+
+def accumulate(policy: Policy, method: Method, batch: Batch) -> dict[str, float]:
+    """Add the gradient of sum(weight x loss) to the policy's parameters; return what was seen.
+
+    The sum is over the whole minibatch, whatever its micro-batches. Where the loss couples rows it
+    is differentiated in the signals first, then the signals in the parameters: exact, and one more
+    forward.
+    """
+    weight = method.weigh(batch)
+    names = {"logp", "entropy", *(n for n in method.loss.needs if "@" not in n)}
+    seen = _Seen(batch)
+    if method.loss.couples_rows:
+        _two_passes(policy, method, batch, weight, names, seen)
+    else:
+        _one_pass(policy, method, batch, weight, names, seen)
+    return seen.means()
+
+
+def _one_pass(
+    policy: Policy, method: Method, batch: Batch, weight: Tensor, names: set[str], seen: "_Seen"
+) -> None:
+    for rows in policy.micro(batch):
+        part = batch.take(rows)
+        pi = policy.signals(part, names)
+        loss = (weight[rows] * method.loss(pi, part)).sum()
+        loss.backward()
+        seen.add(method, pi, part, loss)
+
+
+def _two_passes(
+    policy: Policy, method: Method, batch: Batch, weight: Tensor, names: set[str], seen: "_Seen"
+) -> None:
+    said = whole(policy, policy, batch, names)
+    pi = Signals({name: signal.requires_grad_() for name, signal in said.items()})
+    loss = (weight * method.loss(pi, batch)).sum()
+    loss.backward()
+    seen.add(method, pi, batch, loss)
+    slopes = {name: signal.grad for name, signal in pi.items() if signal.grad is not None}
+    for rows in policy.micro(batch):
+        again = policy.signals(batch.take(rows), names)
+        torch.autograd.backward([again[n] for n in slopes], [g[rows] for g in slopes.values()])
+
+
+class _Seen:
+    """Sums over the actions of a minibatch of what is worth watching."""
+
+    def __init__(self, batch: Batch) -> None:
+        self.actions = max(1, int(batch.mask.sum()))
+        self.sums: defaultdict[str, float] = defaultdict(float)
+        self.worst = 0.0
+
+    @torch.no_grad()
+    def add(self, method: Method, pi: Signals, part: Batch, loss: Tensor) -> None:
+        self.sums["loss"] += loss.item() * self.actions
+        self._sum("entropy", pi.entropy, part.mask)
+        for name, value in method.loss.report(pi, part).items():
+            self._sum(name, value, part.mask)
+        sampled = part.mask & (part.seen["sampled"] > 0)
+        off = torch.where(sampled, pi.logp - part.seen["logp@sampler"], 0.0)
+        self._sum("mismatch/mean", off.abs(), sampled)
+        self._sum("mismatch/kl", k3(off * 0, off), sampled)
+        self.worst = max(self.worst, off.abs().max().item() if off.numel() else 0.0)
+
+    def _sum(self, name: str, value: Tensor, mask: Tensor) -> None:
+        self.sums[name] += torch.where(mask, value.double(), 0.0).sum().item()
+
+    def means(self) -> dict[str, float]:
+        return {name: s / self.actions for name, s in self.sums.items()} | {
+            "mismatch/max": self.worst
+        }
