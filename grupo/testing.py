@@ -1,10 +1,13 @@
-"""Small batches to try pieces on, in doctests, tests and report cards."""
+"""Batches and a policy to try pieces on, in doctests, tests and report cards."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import torch
+from torch import Tensor, nn
+from torch.nn.functional import logsigmoid
 
 from grupo.batch import Batch, Named, Signals
+from grupo.history import Past
 
 
 def batch_of(
@@ -32,3 +35,66 @@ def batch_of(
 def moved(batch: Batch, by: Sequence[Sequence[float]]) -> Signals:
     """What a policy would say whose log-probabilities moved from the batch's by `by` (N, T)."""
     return Signals(logp=(batch.old_logp + torch.tensor(by).to(batch.old_logp)).requires_grad_())
+
+
+def rich_batch(needs: Collection[str] = (), parts: Collection[str] = (), seed: int = 0) -> Batch:
+    """Five groups as unlike as groups can be, in float64, with `needs` measured and nothing else.
+
+    Ragged rows with the world's words between two turns, a rollout of two rows, a group whose
+    rollouts are all wrong, a group of one. Numbers where masked are arbitrary, not 0.
+    """
+    random = torch.Generator().manual_seed(seed)
+    group = torch.repeat_interleave(torch.arange(5), torch.tensor([4, 5, 4, 4, 1]))
+    rollout = torch.tensor([0, 1, 2, 2, *range(3, len(group))])
+    shape = (len(rollout), 6)
+    length = torch.randint(2, 7, (shape[0], 1), generator=random)
+    mask = (torch.arange(6) < length) & (torch.arange(6) != 2)  # column 2: the world's words
+    components = {
+        name: torch.rand(len(group), generator=random, dtype=torch.float64) * (group != 3)
+        for name in ("correct", *parts)
+    }
+    seen = {name: _measured(name, shape, random) for name in ("logp@sampler", *needs)}
+    return Batch.of(
+        torch.stack([*components.values()]).sum(0),
+        group,
+        rollout=rollout,
+        mask=mask,
+        turn=(torch.arange(6) > 2).long().expand(shape).clone(),
+        old_logp=_measured("logp", shape, random),
+        seen=Named({**seen, "sampled": mask.double()}),
+        parts=Named(components),
+        past=tuple(Past((p,), ((0.0, 1.0, float(p)),)) for p in range(5)),
+        inputs=torch.arange(shape[0]),
+    )
+
+
+def _measured(name: str, shape: tuple[int, int], random: torch.Generator) -> Tensor:
+    logp = (0.05 + 0.9 * torch.rand(shape, generator=random, dtype=torch.float64)).log()
+    return logp if "logp" in name else -logp
+
+
+class TablePolicy:
+    """A policy of one free number per action of a batch; its signals are smooth functions of it.
+
+    A batch's `inputs` are rows of the table, so that a row keeps its numbers wherever it is moved.
+    Where masked it says something, not 0: who reads it there is found out.
+    """
+
+    def __init__(self, rows: int, width: int, at_a_time: int = 1_000, seed: int = 1) -> None:
+        random = torch.Generator().manual_seed(seed)
+        self.table = nn.Parameter(torch.randn(rows, width, generator=random, dtype=torch.float64))
+        self.at_a_time = at_a_time
+
+    def signals(self, batch: Batch, names: Collection[str] = ("logp",)) -> Signals:
+        """`logp` and its likes negative, anything else positive; each another function."""
+        x = self.table[batch.inputs][:, : batch.mask.shape[1]]
+        said = {name: logsigmoid(x + 0.1 * len(name) - 0.4) for name in {"logp", *names}}
+        return Signals({name: y if "logp" in name else -y for name, y in said.items()})
+
+    def micro(self, batch: Batch) -> Iterator[Tensor]:
+        """So many rows at a time."""
+        yield from torch.arange(len(batch.mask)).split(self.at_a_time)
+
+    def parameters(self) -> list[nn.Parameter]:
+        """The table."""
+        return [self.table]

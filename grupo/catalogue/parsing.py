@@ -4,19 +4,18 @@ import ast
 import inspect
 import pkgutil
 import re
-import sys
 from collections.abc import Mapping
-from functools import lru_cache
 from importlib import import_module
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from types import GenericAlias, ModuleType, UnionType
-from typing import Any, get_args
+from types import ModuleType
+from typing import Any
 
 import grupo.methods
 from grupo.errors import Refused, nearest
+from grupo.imports import load_file
 from grupo.method import Method
 from grupo.piece import show
+from grupo.spelling import fits
 
 TEXT = re.compile(r"(?:(?P<path>.+\.py):)?(?P<call>[^:]*(?:\(.*\))?)", re.DOTALL)
 
@@ -29,13 +28,13 @@ def parse(text: str) -> Method:
     """
     path, call = _split(text)
     name, positional, named = _call(call, text)
-    module = _file(path) if path else _packaged(name)
+    module = load_file(Path(path)) if path else _packaged(name)
     made = _member(module, name)
     if isinstance(made, Method) and call == name:
         return made
     if not inspect.isfunction(made):
         raise Refused(f"method: {name!r} in {text!r} is {_kind(made)}, not a function.")
-    _check(inspect.signature(made), name, positional, named)
+    _check(inspect.signature(made, eval_str=True), name, positional, named)
     method = made(*positional, **named)
     if not isinstance(method, Method):
         raise Refused(f"method: {name!r} has to return a Method; it returned {_kind(method)}.")
@@ -80,25 +79,6 @@ def _packaged(name: str) -> ModuleType:
     if name not in known:
         raise Refused(f"method: there is no {name!r}. {nearest(name, known)}")
     return import_module(f"grupo.methods.{name}")
-
-
-def _file(path: str) -> ModuleType:
-    file = Path(path).resolve()
-    if not file.is_file():
-        beside = [other.name for other in file.parent.glob("*.py")]
-        raise Refused(f"method: there is no file {path!r}. {nearest(file.name, beside)}")
-    return _loaded(file, file.stat().st_mtime_ns)
-
-
-@lru_cache(maxsize=64)
-def _loaded(file: Path, changed: int) -> ModuleType:
-    """Once per version of a file: a method parsed twice is the same method."""
-    spec = spec_from_file_location(f"method_files.{file.stem}", file)
-    assert spec is not None, "a file that ends in .py has a loader"
-    assert spec.loader is not None, "a file that ends in .py has a loader"
-    module = sys.modules[spec.name] = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def _member(module: ModuleType, name: str) -> Any:
@@ -149,15 +129,10 @@ def _bound(
 
 
 def _fits(value: Any, hint: Any) -> bool:
-    """Is a literal of the type that an annotation says, as far as an annotation can be checked?"""
-    if isinstance(hint, UnionType):
-        return any(_fits(value, option) for option in get_args(hint))
-    if isinstance(hint, GenericAlias):
-        return _fits(value, hint.__origin__)
-    if hint is inspect.Parameter.empty or not isinstance(hint, type):
-        return True
-    allowed = (int, float) if hint is float else hint
-    return isinstance(value, allowed) and (hint is bool or not isinstance(value, bool))
+    """Is a literal of the type that an annotation says? A whole number will do for a float."""
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    unsaid = hint is inspect.Parameter.empty
+    return unsaid or fits(value, hint) or (whole and fits(float(value), hint))
 
 
 def _kind(value: object) -> str:

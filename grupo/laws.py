@@ -1,0 +1,198 @@
+"""What holds of every method: laws that each of the library's, and your own, is checked against.
+
+A law is called with a method and raises AssertionError that says in words what was violated. All
+of them look at one rich float64 batch and at a policy of one free number per action.
+"""
+
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import replace
+from typing import TYPE_CHECKING, cast
+
+import torch
+from torch import Tensor
+
+from grupo import trials
+from grupo.batch import Batch, Named
+from grupo.errors import Unmeasured
+from grupo.method import Method
+from grupo.piece import walk
+from grupo.schedules import Schedule, at
+from grupo.testing import rich_batch
+from grupo.update import accumulate
+
+if TYPE_CHECKING:
+    from grupo.policies.base import Policy
+
+Law = Callable[[Method], None]
+
+
+def padding_changes_nothing(method: Method) -> None:
+    """Columns of padding, and a row of nothing else, change neither loss nor gradient."""
+    batch = trials.batch_for(method)
+    trials.same(method, batch, trials.padded(batch), "padding is added")
+
+
+def masked_actions_get_no_gradient(method: Method) -> None:
+    """Where the policy did not act, weights are 0 and what it says there gets no gradient."""
+    batch = trials.batch_for(method).credited(trials.ready(method).credit)
+    weight = trials.ready(method).weigh(batch)[~batch.mask].abs().max().item()
+    assert weight == 0, f"masked actions weigh up to {weight:.3g}"
+    pi = trials.signals(method, batch)
+    gradients = torch.autograd.grad(
+        trials.total(method, pi, batch), [*pi.values()], allow_unused=True, materialize_grads=True
+    )
+    for name, gradient in zip(pi, gradients, strict=True):
+        worst = gradient[~batch.mask].abs().max().item()
+        assert worst == 0, f"masked actions get a gradient of up to {worst:.3g} through {name!r}"
+
+
+def order_does_not_matter(method: Method) -> None:
+    """Neither the order of rollouts nor the order of rows changes loss or gradient."""
+    batch = trials.batch_for(method)
+    backwards = torch.arange(len(batch.reward)).flip(0)
+    trials.same(method, batch, trials.only(batch, backwards), "rollouts are in another order")
+    rows = torch.arange(len(batch.mask)).roll(3)
+    trials.same(method, batch, batch.take(rows), "rows are in another order")
+
+
+def numbering_of_groups_does_not_matter(method: Method) -> None:
+    """Groups by other numbers give the same loss and gradient."""
+    batch = trials.batch_for(method)
+    number = torch.arange(len(batch.past)).roll(2)
+    past = tuple(batch.past[p] for p in number.argsort().tolist())
+    other = replace(batch, group=number[batch.group], past=past)
+    trials.same(method, batch, other, "groups have other numbers")
+
+
+def other_groups_do_not_matter(method: Method) -> None:
+    """Credit and unweighted loss of a group are the same without the others.
+
+    Unless a piece of the method says that it `reads_whole_batch`.
+    """
+    if any(getattr(part, "reads_whole_batch", False) for part in walk(method)):
+        return
+    batch = trials.batch_for(method)
+    advantage, gradient = trials.unweighted(method, batch)
+    for p, past in enumerate(batch.past):
+        rows = (batch.row_group == p).nonzero()[:, 0]
+        alone = trials.only(batch, (batch.group == p).nonzero()[:, 0])
+        credited, learned = trials.unweighted(
+            method, replace(alone, group=alone.group * 0, past=(past,))
+        )
+        trials.close(advantage[rows], credited, f"group {p} alone has other advantages")
+        trials.close(gradient[rows], learned[rows], f"group {p} alone has another gradient")
+
+
+def equal_rewards_give_finite_gradients(method: Method) -> None:
+    """A batch whose rewards are all 0, or all 1, gives a finite loss and finite gradients."""
+    batch = trials.batch_for(method)
+    for reward in (0.0, 1.0):
+        parts = Named({name: x * 0 + reward for name, x in batch.parts.items()})
+        flat = replace(batch, reward=batch.reward * 0 + reward, parts=parts)
+        loss, gradient = trials.learned(method, trials.reborn(flat))
+        assert loss.isfinite(), f"the loss is {loss.item()} when every reward is {reward}"
+        assert gradient.isfinite().all(), f"gradients are not finite when all rewards are {reward}"
+
+
+def inputs_are_left_alone(method: Method) -> None:
+    """Neither credit nor weigh nor loss writes into what it is given."""
+    batch = trials.batch_for(method)
+    before = trials.tensors(batch)
+    credited = batch.credited(trials.ready(method).credit)
+    trials.unwritten(before, trials.tensors(batch))
+    between = trials.tensors(credited)
+    pi = trials.signals(method, credited)
+    said = {name: x.detach().clone() for name, x in pi.items()}
+    trials.total(method, pi, credited)
+    trials.unwritten(between, trials.tensors(credited))
+    trials.unwritten(said, pi)
+
+
+def its_needs_are_enough(method: Method) -> None:
+    """What `needs` names is all that the method reads besides `logp`."""
+    batch = rich_batch(method.needs, trials.parts_read(method))
+    try:
+        trials.learned(method, batch)
+    except Unmeasured as error:
+        raise AssertionError(f"it reads what `needs` does not name: {error}") from error
+
+
+def micro_batches_do_not_matter(method: Method) -> None:
+    """The gradient is the same however many rows fit in memory at a time."""
+    batch = trials.batch_for(method)
+    _, whole = trials.learned(method, batch)
+    for rows in (1, 2, 5, len(batch.mask)):
+        parts = _accumulated(trials.ready(method), batch, rows)
+        trials.close(whole, parts, f"the gradient is another with {rows} rows at a time")
+
+
+def two_passes_equal_one(method: Method) -> None:
+    """Differentiating the loss in the signals first and the policy after changes no gradient."""
+    batch = trials.batch_for(method)
+    ready = trials.ready(method)
+    _, once = trials.learned(method, batch)
+    twice = _accumulated(ready.but(loss=trials.Coupled(ready.loss)), batch, 2)
+    trials.close(once, twice, "the gradient is another in two passes")
+
+
+def schedules_are_resolved(method: Method) -> None:
+    """At any progress every schedule inside the method gives way to its number."""
+    for progress in (0.0, 0.5, 1.0):
+        left = [part for part in walk(at(method, progress)) if isinstance(part, Schedule)]
+        assert not left, f"schedules that stay when progress is {progress}: {left}"
+
+
+def compares_by_value_and_prints_fully(method: Method) -> None:
+    """A copy is equal, hashes and prints alike, and no address or lambda shows."""
+    again = deepcopy(method)
+    assert again == method, f"a copy is not equal: {method!r}"
+    assert hash(again) == hash(method), f"a copy hashes otherwise: {method!r}"
+    assert repr(again) == repr(method), f"a copy prints otherwise: {again!r}, not {method!r}"
+    for unnamed in (" at 0x", "<lambda>", "<locals>"):
+        assert unnamed not in repr(method), f"it prints with {unnamed.strip()!r}: {method!r}"
+
+
+LAWS: tuple[Law, ...] = (
+    padding_changes_nothing,
+    masked_actions_get_no_gradient,
+    order_does_not_matter,
+    numbering_of_groups_does_not_matter,
+    other_groups_do_not_matter,
+    equal_rewards_give_finite_gradients,
+    inputs_are_left_alone,
+    its_needs_are_enough,
+    micro_batches_do_not_matter,
+    two_passes_equal_one,
+    schedules_are_resolved,
+    compares_by_value_and_prints_fully,
+)
+
+
+def check(method: Method) -> list[tuple[str, str, str]]:
+    """A report card: of each law its name, its claim, and "" or what was violated."""
+    return [(law.__name__, claim(law), _violated(law, method)) for law in LAWS]
+
+
+def claim(law: Law) -> str:
+    """The first line of a law's docstring."""
+    return (law.__doc__ or "").partition("\n")[0]
+
+
+def _violated(law: Law, method: Method) -> str:
+    # A report card goes on: whatever a user's piece raises is what the law has to say of it.
+    try:
+        law(method)
+    except AssertionError as error:
+        return str(error)
+    except Exception as error:
+        return f"it raised {type(error).__name__}: {error}"
+    return ""
+
+
+def _accumulated(method: Method, batch: Batch, rows: int) -> Tensor:
+    """The gradient that the trainer would step with."""
+    policy = trials.policy(rows)
+    accumulate(cast("Policy", policy), method, batch.credited(method.credit))  # it need not act
+    gradient = policy.table.grad
+    return torch.zeros_like(policy.table) if gradient is None else gradient

@@ -1,0 +1,161 @@
+"""Every method obeys every law, and every law can be broken."""
+
+import random
+
+import pytest
+import torch
+
+from grupo import groups, laws
+from grupo.batch import Batch, PerAction, Signals
+from grupo.catalogue import methods
+from grupo.credit import Center, EachPart, ScaleByStd, Whiten, chain
+from grupo.losses import KL, Clip, Entropy, Likelihood, Loss, Reinforce
+from grupo.method import Method
+from grupo.piece import piece
+from grupo.ratios import sequence, turn
+from grupo.schedules import Cosine, Linear, Warmup
+from grupo.weights import FixedLength, sequence_sum, token_mean
+
+OURS = {entry.key: entry.method for entry in methods()}
+COMBINED = {
+    "default": Method(),
+    "sequence ratio": Method(loss=Clip(0.1, 0.1, sequence), weigh=sequence_sum),
+    "turn ratio": Method(loss=Clip(0.1, 0.1, turn), weigh=FixedLength(9)),
+    "regularised": Method(loss=Reinforce() + 0.1 * KL() + (-0.01) * Entropy(), weigh=token_mean),
+    "imitation": Method(loss=Likelihood()),
+    "other baselines": Method(credit=chain(Center(groups.median), ScaleByStd(std=groups.var))),
+    "parts": Method(credit=EachPart(Center(), (("correct", 1.0), ("style", 0.5)))),
+    "whole batch": Method(credit=chain(Center(), Whiten())),
+    "scheduled": Method(loss=Clip(Linear(0.1, 0.3), 0.2) + Warmup(0.5, Cosine(0.1)) * KL()),
+}
+PAIRS = [(law, name) for law in laws.LAWS for name in (*OURS, *COMBINED)]
+
+
+@pytest.mark.parametrize(("law", "name"), PAIRS, ids=lambda x: getattr(x, "__name__", x))
+def test_every_method_obeys_every_law(law, name):
+    law({**OURS, **COMBINED}[name])
+
+
+def counts_padding(batch: Batch) -> PerAction:
+    return torch.ones_like(batch.old_logp) / batch.mask.sum()
+
+
+def by_place(x, batch):
+    return x * torch.arange(len(x))
+
+
+def by_number(x, batch):
+    return x * batch.group
+
+
+def less_the_mean_of_all(x, batch):
+    return x - x.mean()
+
+
+def writes(x, batch):
+    return x.sub_(1.0)
+
+
+def reads_unasked(x, batch):
+    return x * batch.seen["confidence"].mean()
+
+
+@piece
+class SumOfRow(Loss):
+    """Reads what the policy says of padding."""
+
+    def __call__(self, pi: Signals, batch: Batch) -> PerAction:
+        return -batch.advantage * pi.logp.sum(1, keepdim=True)
+
+
+@piece
+class AgainstTheOthers(Loss):
+    """Couples rows, and does not say so."""
+
+    def __call__(self, pi: Signals, batch: Batch) -> PerAction:
+        logp = pi.logp * batch.mask
+        return -batch.advantage * (logp - logp.mean()) ** 2
+
+
+@piece
+class Dropped(Loss):
+    """Not a function of its arguments: another part of the loss is dropped at each call."""
+
+    def __call__(self, pi: Signals, batch: Batch) -> PerAction:
+        return -batch.advantage * pi.logp * random.random()
+
+
+@piece
+class Hidden:
+    """Keeps its schedules where nobody finds them."""
+
+    table: frozenset
+
+    def __call__(self, x, batch):
+        return x
+
+
+class Nameless:
+    """An ordinary object: every copy is another."""
+
+    def __call__(self, x, batch):
+        return x
+
+
+BROKEN = [
+    (laws.padding_changes_nothing, Method(loss=SumOfRow()), "when padding is added: they differ"),
+    (
+        laws.padding_changes_nothing,
+        Method(weigh=counts_padding, loss=Likelihood()),
+        "the loss is another when padding is added",
+    ),
+    (laws.masked_actions_get_no_gradient, Method(weigh=counts_padding), "masked actions weigh up"),
+    (laws.masked_actions_get_no_gradient, Method(loss=SumOfRow()), "through 'logp'"),
+    (laws.order_does_not_matter, Method(credit=by_place), "rollouts are in another order"),
+    (laws.numbering_of_groups_does_not_matter, Method(credit=by_number), "have other numbers"),
+    (laws.other_groups_do_not_matter, Method(credit=less_the_mean_of_all), "group 0 alone has"),
+    (laws.other_groups_do_not_matter, Method(loss=AgainstTheOthers()), "another gradient"),
+    (
+        laws.equal_rewards_give_finite_gradients,
+        Method(credit=chain(Center(), ScaleByStd(eps=0.0))),
+        "the loss is nan when every reward is 0.0",
+    ),
+    (laws.inputs_are_left_alone, Method(credit=writes), "it wrote into its input: reward"),
+    (laws.its_needs_are_enough, Method(credit=reads_unasked), "'confidence' was not measured"),
+    (laws.micro_batches_do_not_matter, Method(loss=AgainstTheOthers()), "with 1 rows at a time"),
+    (laws.two_passes_equal_one, Method(loss=Dropped()), "in two passes: they differ"),
+    (laws.schedules_are_resolved, Method(credit=Hidden(frozenset({Linear(0, 1)}))), "stay when"),
+    (laws.compares_by_value_and_prints_fully, Method(credit=Nameless()), "a copy is not equal"),
+    (laws.compares_by_value_and_prints_fully, Method(credit=lambda x, b: x), "'<lambda>'"),
+]
+
+
+@pytest.mark.parametrize(("law", "method", "said"), BROKEN)
+def test_a_broken_method_breaks_its_law(law, method, said):
+    with pytest.raises(AssertionError) as refusal:
+        law(method)
+    assert said in str(refusal.value)
+
+
+def test_every_law_has_a_method_that_breaks_it():
+    assert {law for law, _, _ in BROKEN} == set(laws.LAWS)
+
+
+def test_a_report_card_says_what_holds_and_what_was_violated():
+    card = {name: violated for name, _, violated in laws.check(Method(credit=by_number))}
+    assert [*card] == [law.__name__ for law in laws.LAWS]
+    broken = {name: said.partition(":")[0] for name, said in card.items() if said}
+    assert broken == {
+        "numbering_of_groups_does_not_matter": "the loss is another when groups have other numbers",
+        "other_groups_do_not_matter": "group 1 alone has other advantages",
+    }
+
+
+def test_a_report_card_goes_on_when_a_piece_raises():
+    card = laws.check(Method(weigh=lambda batch: 1 / 0))
+    assert card[0][2] == "it raised ZeroDivisionError: division by zero"
+    assert (
+        card[0][1] == "Columns of padding, and a row of nothing else, change neither loss nor "
+        "gradient."
+    )
+    assert card[-2][2] == ""

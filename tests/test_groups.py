@@ -1,0 +1,64 @@
+from math import exp, inf, log, sqrt
+
+import pytest
+import torch
+
+from grupo import groups
+
+GROUP = torch.tensor([0, 1, 0, 1, 0, 2])  # interleaved: {1, 4, 7}, {2, 6} and a group of one
+X = torch.tensor([1.0, 2.0, 4.0, 6.0, 7.0, 9.0], dtype=torch.float64)
+
+
+@pytest.mark.parametrize(
+    ("reduction", "expected"),
+    [
+        (groups.count, [3, 2, 3, 2, 3, 1]),
+        (groups.sum, [12, 8, 12, 8, 12, 9]),
+        (groups.mean, [4, 4, 4, 4, 4, 9]),  # 12 / 3, 8 / 2, 9 / 1
+        (groups.mean_of_others, [5.5, 6, 4, 2, 2.5, 9]),  # (4 + 7) / 2, 6, (1 + 7) / 2, 2, ...
+        (groups.var, [9, 8, 9, 8, 9, 0]),  # (9 + 0 + 9) / 2, (4 + 4) / 1, a group of one
+        (groups.std, [3, sqrt(8), 3, sqrt(8), 3, 0]),
+        (groups.population_std, [sqrt(6), 2, sqrt(6), 2, sqrt(6), 0]),  # 18 / 3, 8 / 2
+        (groups.max, [7, 6, 7, 6, 7, 9]),
+        (groups.min, [1, 2, 1, 2, 1, 9]),
+        (groups.median, [4, 4, 4, 4, 4, 9]),  # the middle one; halfway between 2 and 6
+        (groups.rank, [0, 0, 1, 1, 2, 0]),
+    ],
+)
+def test_reductions_answer_every_rollout_with_its_own_group(reduction, expected):
+    assert reduction(X, GROUP).tolist() == pytest.approx(expected, abs=1e-12)
+
+
+def test_equal_values_share_their_mean_place():
+    ranks = groups.rank(torch.tensor([2.0, 1.0, 2.0, 2.0]), torch.zeros(4, dtype=torch.long))
+    assert ranks.tolist() == [2.0, 0.0, 2.0, 2.0]  # places 1, 2 and 3, shared
+
+
+def test_logsumexp_is_the_log_of_the_sum_of_exponentials():
+    x = torch.tensor([log(2.0), log(6.0), 1000.0, 1000.0], dtype=torch.float64)
+    answer = groups.logsumexp(x, torch.tensor([0, 0, 1, 1]))
+    assert answer.tolist() == pytest.approx([log(8.0)] * 2 + [1000 + log(2.0)] * 2)
+
+
+def test_logsumexp_of_nothing_possible_is_minus_infinity():
+    answer = groups.logsumexp(torch.tensor([-inf, -inf]), torch.tensor([0, 0]))
+    assert answer.tolist() == [-inf, -inf]
+
+
+def test_the_gradient_of_logsumexp_is_a_softmax():
+    x = torch.tensor([0.0, 1.0], dtype=torch.float64, requires_grad=True)
+    groups.logsumexp(x, torch.tensor([0, 0]))[0].backward()
+    assert x.grad is not None
+    assert x.grad.tolist() == pytest.approx([1 / (1 + exp(1)), exp(1) / (1 + exp(1))])
+
+
+def test_groups_may_leave_numbers_out():
+    x, group = torch.tensor([1.0, 3.0, 5.0]), torch.tensor([4, 4, 1])
+    for reduction in (groups.mean, groups.median):
+        assert reduction(x, group).tolist() == [2.0, 2.0, 5.0]
+
+
+def test_nothing_reduces_to_nothing():
+    x, group = torch.zeros(0), torch.zeros(0, dtype=torch.long)
+    for reduction in (groups.mean, groups.max, groups.median, groups.rank, groups.logsumexp):
+        assert reduction(x, group).shape == (0,)
