@@ -50,7 +50,8 @@ def load_file(path: Path) -> ModuleType:
         siblings = [p.name for p in path.parent.glob("*.py")] if path.parent.is_dir() else []
         raise Refused(f"There is no file {str(path)!r}. {nearest(path.name, siblings)}")
     spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None and spec.loader is not None, "a .py file has a loader"
+    assert spec, "a .py file has a loader"
+    assert spec.loader
     module = sys.modules[name] = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)

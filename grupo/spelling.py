@@ -68,7 +68,7 @@ def changed(piece: Any, field: str, text: str) -> Any:
 
 
 def read(text: str, hint: Any, field: str) -> Any:
-    """The value that `text` spells for a field of type `hint`: a number, text, tuple or schedule."""
+    """The value that `text` spells for a field of type `hint`: number, text, tuple or schedule."""
     value = _value(text)
     if isinstance(value, int) and not isinstance(value, bool) and not fits(value, hint):
         value = float(value)

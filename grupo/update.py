@@ -23,7 +23,7 @@ class Speaks(Protocol):
 def observe(
     policy: Policy, others: Mapping[str, Speaks], batch: Batch, needs: Collection[str]
 ) -> Batch:
-    """The batch with every needed signal of others measured: `logp@ref` is `logp` of others["ref"]."""
+    """The batch with needed signals of others measured: `logp@ref` is `logp` of others["ref"]."""
     for name in sorted(n for n in needs if "@" in n and n not in batch.seen):
         signal, _, who = name.partition("@")
         batch = batch.with_seen({name: whole(policy, others[who], batch, [signal])[signal]})
@@ -50,7 +50,7 @@ def accumulate(policy: Policy, method: Method, batch: Batch) -> dict[str, float]
     """
     weight = method.weigh(batch)
     names = {"logp", "entropy", *(n for n in method.loss.needs if "@" not in n)}
-    seen = _Seen(batch)
+    seen = _Seen()
     if method.loss.couples_rows:
         _two_passes(policy, method, batch, weight, names, seen)
     else:
@@ -86,14 +86,15 @@ def _two_passes(
 class _Seen:
     """Sums over the actions of a minibatch of what is worth watching."""
 
-    def __init__(self, batch: Batch) -> None:
-        self.actions = max(1, int(batch.mask.sum()))
+    def __init__(self) -> None:
+        self.loss = 0.0
         self.sums: defaultdict[str, float] = defaultdict(float)
+        self.counts: defaultdict[str, int] = defaultdict(int)
         self.worst = 0.0
 
     @torch.no_grad()
     def add(self, method: Method, pi: Signals, part: Batch, loss: Tensor) -> None:
-        self.sums["loss"] += loss.item() * self.actions
+        self.loss += loss.item()
         self._sum("entropy", pi.entropy, part.mask)
         for name, value in method.loss.report(pi, part).items():
             self._sum(name, value, part.mask)
@@ -105,8 +106,8 @@ class _Seen:
 
     def _sum(self, name: str, value: Tensor, mask: Tensor) -> None:
         self.sums[name] += torch.where(mask, value.double(), 0.0).sum().item()
+        self.counts[name] += int(mask.sum())
 
     def means(self) -> dict[str, float]:
-        return {name: s / self.actions for name, s in self.sums.items()} | {
-            "mismatch/max": self.worst
-        }
+        means = {name: s / max(1, self.counts[name]) for name, s in self.sums.items()}
+        return {"loss": self.loss, **means, "mismatch/max": self.worst}

@@ -1,0 +1,56 @@
+"""The numbers of a step. `docs/metrics.md` says what each means, and when to worry."""
+
+import math
+from collections.abc import Mapping, Sequence
+
+from grupo.batch import Batch
+from grupo.gather import Gathered
+from grupo.rollout import Group, Rollout
+
+
+def of_groups(gathered: Gathered, batch: Batch) -> dict[str, float]:
+    """Rewards, lengths, and how much of what was sampled teaches something."""
+    rollouts = [r for group in gathered.sampled for r in group.rollouts]
+    rewards = [r.reward for r in rollouts if not r.failed]
+    lengths = [float(r.length) for r in rollouts]
+    return {
+        "reward/mean": mean(rewards),
+        "reward/std": mean([(r - mean(rewards)) ** 2 for r in rewards]) ** 0.5,
+        **_parts(rollouts),
+        "groups/sampled": float(len(gathered.sampled)),
+        "groups/learned": float(len(gathered.kept)),
+        "groups/signal": mean([float(_differs(g)) for g in gathered.sampled]),
+        "rollouts/failed": float(sum(bool(r.failed) for r in rollouts)),
+        "rollouts/truncated": mean([float(r.truncated) for r in rollouts]),
+        "length/mean": mean(lengths),
+        "length/max": max(lengths, default=math.nan),
+        "advantage/zero": mean([float(a == 0) for a in batch.advantage[batch.mask].tolist()]),
+        "tokens/sampled": sum(lengths),
+        "tokens/learned": float(batch.mask.sum()),
+    }
+
+
+def mean(values: Sequence[float]) -> float:
+    """The mean; NaN of nothing."""
+    return sum(values) / len(values) if values else math.nan
+
+
+def mean_of(seen: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """Means by name over a step's updates; the mismatch is the first one's, before any update."""
+    means = {name: mean([s[name] for s in seen if name in s]) for name in _names(seen)}
+    first = {n: v for n, v in seen[0].items() if n.startswith("mismatch/")} if seen else {}
+    return means | first
+
+
+def _names(seen: Sequence[Mapping[str, float]]) -> list[str]:
+    return list(dict.fromkeys(name for s in seen for name in s))
+
+
+def _differs(group: Group) -> bool:
+    rewards = {r.reward for r in group.rollouts if not r.failed}
+    return len(rewards) > 1
+
+
+def _parts(rollouts: Sequence[Rollout]) -> dict[str, float]:
+    names = dict.fromkeys(name for r in rollouts for name in r.parts)
+    return {f"reward/{n}": mean([r.parts[n] for r in rollouts if n in r.parts]) for n in names}
