@@ -38,7 +38,7 @@ class Method:
         )
 
 
-def changes(method: Method, base: Method = Method()) -> dict[str, str]:  # noqa: B008 frozen
+def changes(method: Method, base: Method = Method()) -> dict[str, str]:
     """The slots in which a method differs from `base`, as the code that fills them."""
     pairs = ((f.name, getattr(method, f.name)) for f in fields(method))
     return {name: show(value) for name, value in pairs if value != getattr(base, name)}

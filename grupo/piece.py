@@ -82,5 +82,5 @@ def _shown(value: Any) -> list[Field[Any]]:
     return [
         f
         for f in fields(value)
-        if not (callable(f.default) and getattr(value, f.name) == f.default)
+        if not (isinstance(f.default, FunctionType) and getattr(value, f.name) is f.default)
     ]
