@@ -1,0 +1,32 @@
+# Two commands do everything on a fresh machine: `make quickstart` and `make test`.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: quickstart test test-slow lint docs clean
+
+quickstart: .venv/installed
+	$(BIN)/grupo train
+
+test: .venv/installed lint
+	$(BIN)/python -m pytest -m "not slow" -n 2
+
+test-slow: .venv/installed
+	$(BIN)/python -m pytest -m slow
+
+lint: .venv/installed
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/basedpyright
+
+docs: .venv/installed
+	$(BIN)/python -m grupo.catalogue docs/methods
+
+# Installed once; again only when what is to be installed has changed. Works offline afterwards.
+.venv/installed: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt "torch==2.13.0"
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev]"
+	touch $@
+
+clean:
+	rm -rf .venv build dist *.egg-info .pytest_cache .ruff_cache
