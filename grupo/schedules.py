@@ -75,7 +75,8 @@ def at(value: Any, progress: float) -> Any:
     if isinstance(value, Schedule):
         return value.value(progress)
     if type(value) is tuple:
-        return tuple(at(v, progress) for v in value)
+        now = tuple(at(v, progress) for v in value)
+        return value if all(a is b for a, b in zip(now, value, strict=True)) else now
     if is_piece(value):
         old = parts(value)
         new = {name: at(part, progress) for name, part in old.items()}
