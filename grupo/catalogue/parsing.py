@@ -44,9 +44,8 @@ def parse(text: str) -> Method:
 def _split(text: str) -> tuple[str, str]:
     match = TEXT.fullmatch(text.strip())
     if match is None:
-        raise Refused(
-            f"method: cannot read {text!r}; write name, name(argument=value) or file.py:name."
-        )
+        allowed = "name, name(argument=value), file.py:name"
+        raise Refused(f"method: cannot read {text!r}. Allowed: {allowed}.")
     return match["path"] or "", match["call"].strip()
 
 
@@ -136,4 +135,4 @@ def _fits(value: Any, hint: Any) -> bool:
 
 
 def _kind(value: object) -> str:
-    return f"a {type(value).__name__}, {show(value)}"
+    return f"{show(value)}, of type {type(value).__name__}"
