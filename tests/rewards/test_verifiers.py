@@ -1,0 +1,106 @@
+import subprocess
+import sys
+
+import pytest
+
+from grupo.errors import Refused
+from grupo.rewards import GymVerifier, SameMath, Tagged, last_boxed
+from grupo.rewards.mathematics import MathError, same
+from grupo.rollout import Action, Rollout, Task
+from grupo.tasks import ReasoningGym
+
+
+def said(text):
+    return Rollout((("?", Action((), (), text=text)),))
+
+
+@pytest.mark.parametrize("family", ["chain_sum", "gcd", "countdown", "spiral_matrix", "n_queens"])
+def test_the_oracle_of_a_family_is_right_and_silence_is_not(family):
+    (task,) = ReasoningGym(family, size=1).load()
+    oracle = task.columns["entry"]["answer"]
+    assert GymVerifier().judge(task, said(oracle)) == 1.0
+    assert GymVerifier(Tagged("answer")).judge(task, said(f"<answer>{oracle}</answer>")) == 1.0
+    assert GymVerifier(Tagged("answer")).judge(task, said(oracle)) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("family", "wrote"),
+    [
+        ("countdown", "__import__('pathlib').Path({!r}).touch()"),
+        ("puzzle24", "__import__('pathlib').Path({!r}).touch()"),
+        ("spiral_matrix", "[__import__('pathlib').Path({!r}).touch()]"),
+        ("string_insertion", "[__import__('pathlib').Path({!r}).touch()]"),
+        ("binary_matrix", "[__import__('pathlib').Path({!r}).touch()]"),
+        ("n_queens", "[__import__('pathlib').Path({!r}).touch()]"),
+    ],
+)
+def test_what_the_policy_writes_is_not_run(tmp_path, family, wrote):
+    (task,) = ReasoningGym(family, size=1).load()
+    attack = wrote.format(str(tmp_path / "canary"))
+    theirs = __import__("reasoning_gym").get_score_answer_fn(family)
+    theirs(attack, task.columns["entry"])
+    assert (tmp_path / "canary").exists(), "reasoning-gym's own verifier does run it"
+    (tmp_path / "canary").unlink()
+    assert GymVerifier().judge(task, said(attack)) == 0.0
+    assert not (tmp_path / "canary").exists()
+
+
+def test_powers_that_take_forever_do_not_reach_a_verifier():
+    (task,) = ReasoningGym("countdown", size=1).load()
+    assert GymVerifier().judge(task, said("9**9**9**9**9")) == 0.0
+
+
+def test_families_whose_verifier_runs_letters_are_refused():
+    (task,) = ReasoningGym("polynomial_multiplication", size=1).load()
+    with pytest.raises(Refused, match=r"Use SameMath"):
+        GymVerifier().judge(task, said("x"))
+    assert SameMath().judge(task, said(task.answer)) == 1.0
+    assert SameMath().judge(task, said(f"${task.answer}$".replace("**", "^"))) == 1.0
+    assert SameMath().judge(task, said(task.answer + " + 1")) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("answer", "text", "worth"),
+    [
+        ("1/2", r"so it is $\frac{1}{2}$", 1.0),
+        (r"\frac{1}{2}", r"\boxed{0.5}", 1.0),
+        (r"$\frac{1}{2}$", r"\boxed{0.6}", 0.0),
+        ("x + 1", "$1 + x$", 1.0),
+        ("72", "72", 1.0),
+        ("1,000", "1000 apples", 1.0),
+        ("x", "x", 1.0),
+        ("5", "4 or 5 or 6", 0.0),
+        (72, "seventy-two", 0.0),
+    ],
+)
+def test_equal_expressions_are_the_same_mathematics(answer, text, worth):
+    assert SameMath().judge(Task("k", "?", answer), said(text)) == worth
+
+
+def test_an_answer_that_is_not_there_is_wrong():
+    assert SameMath(last_boxed).judge(Task("k", "?", "4"), said("$4$")) == 0.0
+
+
+def test_a_comparison_that_hangs_is_killed_and_the_next_one_works():
+    hangs = "$9^{9^{9^{9}}}$"
+    with pytest.raises(MathError, match=r"killed after 0\.5 s"):
+        SameMath(time_limit=0.5).judge(Task("k", "?", "2"), said(hangs))
+    assert same("2", "$1 + 1$", 5.0)
+
+
+def test_an_answer_that_is_no_mathematics_is_an_error_not_a_zero():
+    with pytest.raises(MathError, match=r"does not read as mathematics"):
+        same("$$", "3", 5.0)
+    with pytest.raises(Refused, match=r"time_limit"):
+        SameMath(time_limit=0.0)
+
+
+def test_a_script_without_a_main_guard_is_run_once(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "print('begins')\n"
+        "from grupo.rewards.mathematics import same\n"
+        "print(same('1/2', '$0.5$', 5.0))\n"
+    )
+    run = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
+    assert run.stdout.split() == ["begins", "True"]
