@@ -13,6 +13,7 @@ from grupo import checkpoint, plain
 from grupo.batch import Batch
 from grupo.errors import Refused
 from grupo.files import Journal, make_folder, write_atomically
+from grupo.piece import parts, show
 from grupo.recipe import Recipe
 from grupo.rollout import Group
 from grupo.spelling import from_data, to_data
@@ -24,14 +25,19 @@ class Run:
 
     folder: Path
 
-    @classmethod
-    def create(cls, folder: Path, recipe: Recipe) -> "Run":
-        """A folder for a new run; refuses one that holds anything."""
+    @staticmethod
+    def vacant(folder: Path) -> None:
+        """Refuse a folder that holds anything."""
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise Refused(
                 f"run: {str(folder)!r} exists. Name another folder, or go on with"
                 f" `grupo resume {folder}`."
             )
+
+    @classmethod
+    def create(cls, folder: Path, recipe: Recipe) -> "Run":
+        """A folder for a new run."""
+        cls.vacant(folder)
         run = cls(folder)
         make_folder(folder / "checkpoints")
         data = to_data(recipe)
@@ -54,6 +60,16 @@ class Run:
         if fingerprint(recipe) != data["fingerprint"]:
             raise Refused(f"run: {self.folder / 'recipe.json'} was edited since the run began.")
         return recipe
+
+    def check_same(self, recipe: Recipe) -> None:
+        """Refuse to go on with another recipe than the one the run was begun with."""
+        mine, other = parts(self.recipe), parts(recipe)
+        for name, value in other.items():
+            if mine[name] != value:
+                raise Refused(
+                    f"run: {str(self.folder)!r} was begun with {name} = {show(mine[name])}, not"
+                    f" {show(value)}. Resume it as it is, or train in another folder."
+                )
 
     @property
     def metrics(self) -> Journal:

@@ -2,26 +2,26 @@
 
 import asyncio
 import time
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
 
-from grupo import metrics
+from grupo import checkpoint, metrics
 from grupo.batch import Batch
+from grupo.border import check, check_lengths, check_names
 from grupo.checkpoint import NoCheckpoint
-from grupo.errors import Refused, nearest
 from grupo.evaluate import Score, evaluate
 from grupo.faults import point
 from grupo.gather import Gathered, gather
 from grupo.history import History
 from grupo.method import Method
+from grupo.optimize import descend, restore, state_of
+from grupo.policies.causal_lm import CausalPolicy
 from grupo.randomness import derive, generator, seed_torch
 from grupo.recipe import Recipe
-from grupo.rollout import Rollout, Task, collate
+from grupo.rollout import collate
 from grupo.run import Run, lines
 from grupo.schedules import at
 from grupo.tasks import split
@@ -36,18 +36,39 @@ def train(recipe: Recipe, run: str | Path, watcher: Watcher = Silent()) -> dict[
 
     Raises `Refused`, before any work starts, for what cannot be used.
     """
-    trainer = Trainer(recipe.checked(), watcher)
-    trainer.run = Run.create(Path(run), recipe)
-    return trainer()
+    return begin(recipe, Path(run), watcher)()
 
 
 def resume(run: str | Path, watcher: Watcher = Silent()) -> dict[str, Any]:
     """Go on with a run that was stopped at any moment, by anything: it ends with the same bits."""
-    opened = Run.open(Path(run))
-    trainer = Trainer(opened.recipe, watcher)
-    trainer.run = opened
+    trainer = reopen(Path(run), watcher)
     trainer.restore()
     return trainer()
+
+
+def begin(recipe: Recipe, run: Path, watcher: Watcher = Silent()) -> "Trainer":
+    """A run about to start in a new folder."""
+    check(recipe)
+    Run.vacant(run)
+    trainer = Trainer(recipe, watcher)
+    trainer.run = Run.create(run, recipe)
+    return trainer
+
+
+def reopen(run: Path, watcher: Watcher = Silent()) -> "Trainer":
+    """A run that was begun before, at its start until `restore` is called."""
+    opened = Run.open(run)
+    trainer = Trainer(opened.recipe, watcher)
+    trainer.run = opened
+    return trainer
+
+
+def policy_of(run: Path) -> tuple[CausalPolicy, Recipe]:
+    """The policy of a run as its newest whole checkpoint has it."""
+    opened = Run.open(run)
+    policy = opened.recipe.policy.build()
+    policy.load(checkpoint.load(run / "checkpoints").tensors["weights"])
+    return policy, opened.recipe
 
 
 class Trainer:
@@ -57,10 +78,13 @@ class Trainer:
 
     def __init__(self, recipe: Recipe, watcher: Watcher) -> None:
         self.recipe, self.watcher = recipe, watcher
-        self.tasks, self.held_out = split(recipe.tasks.load(), recipe.held_out, recipe.seed)
+        self.tasks, self.held_out = split(recipe.tasks, recipe.held_out, recipe.seed)
         self.policy = recipe.policy.build()
-        _fits_context(self.policy, self.tasks, self.held_out)
-        self.others = _others(self.policy, recipe.method)
+        needs = {need for need in recipe.method.needs if not need.endswith("@sampler")}
+        check_names(needs, ("ref",))
+        check_lengths(self.policy, self.held_out, self.tasks)
+        referred = any(need.endswith("@ref") for need in needs)
+        self.others: dict[str, Speaks] = {"ref": self.policy.reference()} if referred else {}
         self.optimizer = recipe.optimizer(self.policy.parameters())
         self.history, self.step = History(), 0
         self.seconds, self.totals = 0.0, dict.fromkeys(("tokens", "failed"), 0.0)
@@ -92,7 +116,7 @@ class Trainer:
         for note in found.notes:
             self.watcher.said(note)
         self.policy.load(found.tensors["weights"])
-        _load_optimizer(self.optimizer, found.tensors["optimizer"])
+        restore(self.optimizer, found.tensors["optimizer"])
         self.history, self.step = History.from_data(found.data["history"]), found.step
         self.seconds, self.totals = found.data["seconds"], dict(found.data["totals"])
         self.scores = dict(found.data["scores"])
@@ -149,22 +173,14 @@ class Trainer:
         return batch
 
     def _update(self, method: Method, batch: Batch, lr: float) -> Metrics:
-        for group in self.optimizer.param_groups:
-            group["lr"] = lr
         rng = generator(self.recipe.seed, "plan", self.step)
-        return metrics.mean_of([self._descend(method, part) for part in method.plan(batch, rng)])
-
-    def _descend(self, method: Method, batch: Batch) -> Metrics:
-        self.optimizer.zero_grad()
-        seen = accumulate(self.policy, method, batch)
-        point("step/accumulated")
-        parameters = self.policy.parameters()
-        norm = torch.nn.utils.clip_grad_norm_(parameters, self.recipe.max_norm).item()
-        finite = norm == norm and norm != float("inf")
-        if finite:  # a gradient that is not finite is counted, and not followed
-            self.optimizer.step()
-        point("step/updated")
-        return {**seen, "gradient/norm": norm, "gradient/nonfinite": float(not finite)}
+        seen = []
+        for minibatch in method.plan(batch, rng):
+            watched = accumulate(self.policy, method, minibatch)
+            point("step/accumulated")
+            seen.append(watched | descend(self.optimizer, lr, self.recipe.max_norm))
+            point("step/updated")
+        return metrics.mean_of(seen)
 
     def _record(self, step: int, gathered: Gathered, batch: Batch, numbers: Metrics) -> None:
         self.history.record(step, (g for g in gathered.sampled if g.rollouts))
@@ -204,10 +220,7 @@ class Trainer:
         return any(score["sampled"] >= self.recipe.until.sampled for score in last)
 
     def _save(self) -> None:
-        tensors = {
-            "weights": self.policy.weights(),
-            "optimizer": _optimizer_tensors(self.optimizer),
-        }
+        tensors = {"weights": self.policy.weights(), "optimizer": state_of(self.optimizer)}
         data = {
             "history": self.history.to_data(),
             "seconds": self.seconds,
@@ -215,29 +228,6 @@ class Trainer:
             "scores": self.scores,
         }
         self.run.save(self.step, tensors, data)
-
-
-def _others(policy: Any, method: Method) -> dict[str, Speaks]:
-    """The policies that the method's signals name."""
-    names = {need.partition("@")[2] for need in method.needs if "@" in need} - {"sampler"}
-    if unknown := names - {"ref"}:
-        raise Refused(
-            f"method: nobody is called {min(unknown)!r}. {nearest(min(unknown), ['ref'])}"
-        )
-    return {name: policy.reference() for name in names}
-
-
-def _fits_context(policy: Any, tasks: Any, held_out: Any) -> None:
-    """Refuse prompts that leave no room for an answer: all of a small set, 2000 of a large one."""
-    room = policy.context - policy.spec.limit
-    for place in (*range(min(len(tasks), 2000)), *range(-len(held_out), 0)):
-        task: Task = tasks[place] if place >= 0 else held_out[place]
-        length = len(policy.read(Rollout(), task.prompt))
-        if length > room:
-            raise Refused(
-                f"prompt: task {task.key} has {length} tokens; the model reads {policy.context},"
-                f" {policy.spec.limit} of them kept for the answer. Allowed: {max(room, 0)}."
-            )
 
 
 def _times(began: float, sampled: float, tokens: float) -> Metrics:
@@ -248,16 +238,3 @@ def _times(began: float, sampled: float, tokens: float) -> Metrics:
         "time/step": now - began,
         "speed/tokens": tokens / (sampled - began),
     }
-
-
-def _optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
-    state: Mapping[int, Mapping[str, Tensor]] = optimizer.state_dict()["state"]
-    return {f"{i}.{name}": x for i, slots in state.items() for name, x in slots.items()}
-
-
-def _load_optimizer(optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor]) -> None:
-    state: dict[int, dict[str, Tensor]] = {}
-    for name, tensor in tensors.items():
-        place, _, slot = name.partition(".")
-        state.setdefault(int(place), {})[slot] = tensor
-    optimizer.load_state_dict({**optimizer.state_dict(), "state": state})

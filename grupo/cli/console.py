@@ -1,0 +1,10 @@
+"""Where the command line writes."""
+
+from rich.console import Console
+
+out, err = Console(), Console(stderr=True)
+
+
+def say(line: str) -> None:
+    """A line as it is: no markup, no wrapping."""
+    out.print(line, markup=False, highlight=False, soft_wrap=True)

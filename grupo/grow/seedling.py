@@ -1,0 +1,132 @@
+"""From nothing to a small language model that solves a share of its tasks."""
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from uuid import uuid4
+
+from transformers import LlamaConfig, LlamaForCausalLM
+
+from grupo.credit import identity
+from grupo.envs import Part, SingleTurn
+from grupo.errors import Refused
+from grupo.evaluate import Solved
+from grupo.grow import solutions
+from grupo.grow.tokenizers import END, word_tokenizer
+from grupo.losses import Likelihood
+from grupo.method import Method
+from grupo.piece import piece
+from grupo.policies.causal_lm import CausalLM
+from grupo.randomness import seed_torch
+from grupo.recipe import Adam, Evaluation, Recipe, Until
+from grupo.rewards import After, GymVerifier
+from grupo.rollout import Task
+from grupo.sampling import Demonstrate
+from grupo.schedules import Cosine, Warmup
+from grupo.spelling import to_data
+from grupo.tasks import ReasoningGym
+from grupo.train import begin
+from grupo.watch import Silent, Watcher
+from grupo.weights import token_mean
+
+
+@piece
+class Seedling:
+    """A Llama of a few million parameters at most, and what it is taught: worked solutions.
+
+    It is taught until it solves `share` of held-out tasks when sampling, at most `steps` steps.
+    """
+
+    tasks: ReasoningGym
+    held_out: ReasoningGym
+    solve: Callable[[Task], Sequence[str]] = solutions.chain_sum
+    width: int = 160
+    layers: int = 3
+    heads: int = 4
+    inner: int = 512
+    context: int = 256
+    limit: int = 64
+    batch: int = 48
+    steps: int = 800
+    lr: float = 2e-3
+    share: float = 0.4
+    check_every: int = 100
+    seed: int = 0
+
+    def recipe(self, start: Path) -> Recipe:
+        """Supervision is the same trainer: worked solutions as rollouts, a likelihood loss."""
+        method = Method(
+            sample=Demonstrate(self.solve), credit=identity, loss=Likelihood(), weigh=token_mean
+        )
+        return Recipe(
+            policy=CausalLM(str(start), limit=self.limit),
+            env=SingleTurn((Part("correct", GymVerifier(After(solutions.MARK.strip()))),)),
+            tasks=self.tasks,
+            held_out=self.held_out,
+            method=method,
+            steps=self.steps,
+            prompts=self.batch,
+            lr=Warmup(0.05, Cosine(self.lr, self.lr / 20)),
+            optimizer=Adam(decay=0.01),
+            evaluation=Evaluation(attempts=2, every=self.check_every, solved=Solved("correct")),
+            until=Until(self.share),
+            save_every=self.steps,
+            seed=self.seed,
+        )
+
+    def plant(self, folder: Path) -> None:
+        """An untrained model and its tokenizer, as transformers saves them."""
+        tasks = self.tasks.load()
+        some = [tasks[i] for i in range(min(200, len(tasks)))]
+        tokenizer = word_tokenizer(text for t in some for text in (str(t.prompt), *self.solve(t)))
+        seed_torch(self.seed, "plant")
+        end = tokenizer.convert_tokens_to_ids(END)
+        config = LlamaConfig(
+            vocab_size=len(tokenizer),
+            hidden_size=self.width,
+            intermediate_size=self.inner,
+            num_hidden_layers=self.layers,
+            num_attention_heads=self.heads,
+            num_key_value_heads=self.heads,
+            max_position_embeddings=self.context,
+            tie_word_embeddings=True,
+            eos_token_id=end,
+            bos_token_id=None,
+            pad_token_id=end,
+        )
+        LlamaForCausalLM(config).save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
+
+    @property
+    def home(self) -> Path:
+        """Where this seedling's grown model is kept: equal seedlings share it."""
+        text = json.dumps(to_data(self), sort_keys=True)
+        name = f"{self.tasks.family}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+        return Path(os.environ.get("GRUPO_HOME", ".grupo")) / "models" / name
+
+
+def ensure(seedling: Seedling, watcher: Watcher = Silent()) -> Path:
+    """The folder of the grown model; grown now if nobody did before."""
+    if not (seedling.home / "config.json").is_file():
+        grow(seedling, seedling.home, watcher)
+    return seedling.home
+
+
+def grow(seedling: Seedling, folder: Path, watcher: Watcher = Silent()) -> Path:
+    """Grow the model into `folder`, which appears when it is whole."""
+    if folder.exists() and any(folder.iterdir()):
+        raise Refused(f"out: {str(folder)!r} exists. Name another folder.")
+    place = folder.with_name(f"tmp.{uuid4().hex[:8]}")
+    try:
+        seedling.plant(place / "start")
+        trainer = begin(seedling.recipe(place / "start"), place / "run", watcher)
+        trainer()
+        trainer.policy.export(place / "model")
+        (place / "run" / "summary.json").rename(place / "model" / "grown.json")
+        (place / "model").rename(folder)
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+    return folder

@@ -1,0 +1,50 @@
+"""From gradients to weights."""
+
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import Tensor, nn
+
+from grupo.piece import piece
+
+
+@piece
+class Adam:
+    """AdamW. Loshchilov and Hutter, 2017, arXiv:1711.05101."""
+
+    beta1: float = 0.9
+    beta2: float = 0.99
+    eps: float = 1e-8
+    decay: float = 0.0
+
+    def __call__(self, parameters: Sequence[torch.nn.Parameter]) -> torch.optim.Optimizer:
+        return torch.optim.AdamW(
+            parameters, betas=(self.beta1, self.beta2), eps=self.eps, weight_decay=self.decay
+        )
+
+
+def descend(optimizer: torch.optim.Optimizer, lr: float, max_norm: float) -> dict[str, float]:
+    """One update along the gradient, its norm clipped; one that is not finite is not followed."""
+    parameters = [p for group in optimizer.param_groups for p in group["params"]]
+    norm = nn.utils.clip_grad_norm_(parameters, max_norm)
+    for group in optimizer.param_groups:
+        group["lr"] = lr
+    if norm.isfinite():
+        optimizer.step()
+    optimizer.zero_grad()
+    return {"gradient/norm": norm.item(), "gradient/nonfinite": float(not norm.isfinite())}
+
+
+def state_of(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+    """What an optimizer remembers, as tensors by name."""
+    state: Mapping[int, Mapping[str, Tensor]] = optimizer.state_dict()["state"]
+    return {f"{i}.{name}": x for i, slots in state.items() for name, x in slots.items()}
+
+
+def restore(optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor]) -> None:
+    """Give an optimizer back what `state_of` returned."""
+    state: dict[int, dict[str, Tensor]] = {}
+    for name, tensor in tensors.items():
+        place, _, slot = name.partition(".")
+        state.setdefault(int(place), {})[slot] = tensor
+    optimizer.load_state_dict({**optimizer.state_dict(), "state": state})
