@@ -4,9 +4,10 @@ import asyncio
 import inspect
 import threading
 import traceback
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from time import monotonic
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -24,34 +25,57 @@ class Failure:
     why: str
 
 
-async def ask(call: Callable[[], Any], time_limit: float) -> Any:
-    """What `call()` says, or a `Failure`.
+async def ask(calls: Sequence[Callable[[], Any]], time_limit: float) -> Sequence[Any]:
+    """What each of the calls says, or a `Failure`, each within `time_limit` seconds.
 
-    It is called in a daemon thread of its own, which blocks neither this loop nor the end of the
-    program however long it hangs; Python cannot end it. What it returns to be awaited is awaited
-    here, cancelled and left alone when its time is over. Time in the queue for a thread is free.
+    They are called one after another in a daemon thread, which blocks neither this loop nor the
+    end of the program however long one hangs: the next then get a thread of their own. Python
+    cannot end a thread. What a call returns to be awaited is awaited here, together with the
+    others; when its time is over it is cancelled and left alone. Waiting for a thread is free.
     """
+    said: list[Any] = []
     loop = asyncio.get_running_loop()
     async with _slots.setdefault(loop, asyncio.Semaphore(AT_ONCE)):
-        said = await _within(time_limit, _in_thread(call))
-    return await _within(time_limit, said) if inspect.isawaitable(said) else said
+        while len(said) < len(calls):
+            said += await _Round(calls[len(said) :]).answers(time_limit)
+    return await asyncio.gather(*(_awaited(time_limit, answer) for answer in said))
 
 
-async def _within(time_limit: float, answer: Awaitable[Any]) -> Any:
-    """asyncio.timeout would wait for a coroutine that ignores being cancelled; this does not."""
-    task = asyncio.ensure_future(_caught(answer))
-    try:
-        done, _ = await asyncio.wait({task}, timeout=time_limit)
-    finally:
-        task.cancel()
-    return task.result() if done else Failure(f"did not answer within {time_limit} s")
+@dataclass
+class _Round:
+    """Calls that a thread works through until it is done or given up."""
 
+    calls: Sequence[Callable[[], Any]]
+    said: list[Any] = field(default_factory=list)
+    began: tuple[int, float] = (0, 0.0)  # which call runs, and since when
+    given_up: bool = False
 
-async def _caught(answer: Awaitable[Any]) -> Any:
-    try:
-        return await answer
-    except (Exception, SystemExit, asyncio.CancelledError) as error:
-        return failure(error)
+    async def answers(self, time_limit: float) -> Sequence[Any]:
+        """What they said up to the first that hangs, and that it does."""
+        done = asyncio.Event()
+        self.began = (0, monotonic())
+        arguments = (asyncio.get_running_loop(), done)
+        threading.Thread(target=self._work, args=arguments, name="reward", daemon=True).start()
+        try:
+            while not done.is_set():
+                number, since = self.began
+                left = since + time_limit - monotonic()
+                if left <= 0 and len(self.said) == number:
+                    why = Failure(f"did not answer within {time_limit} s")
+                    return [*self.said[:number], why]
+                await _set_within(done, max(left, 0.0))
+            return self.said
+        finally:
+            self.given_up = True
+
+    def _work(self, loop: asyncio.AbstractEventLoop, done: asyncio.Event) -> None:
+        for number, call in enumerate(self.calls):
+            if self.given_up:
+                return
+            self.began = (number, monotonic())
+            self.said.append(_caught(call))
+        with suppress(RuntimeError):  # the loop is closed: nobody waits for it any more
+            loop.call_soon_threadsafe(done.set)
 
 
 def failure(error: BaseException) -> Failure:
@@ -60,22 +84,32 @@ def failure(error: BaseException) -> Failure:
     return Failure(f"raised {said}"[:LONGEST])
 
 
-async def _in_thread(call: Callable[[], Any]) -> Any:
-    loop = asyncio.get_running_loop()
-    answer: asyncio.Future[Any] = loop.create_future()
-
-    def run() -> None:
-        try:
-            said = call()
-        except BaseException as error:
-            said = failure(error)
-        with suppress(RuntimeError):  # the loop is closed: nobody waits for it any more
-            loop.call_soon_threadsafe(_settle, answer, said)
-
-    threading.Thread(target=run, name="reward", daemon=True).start()
-    return await answer
+def _caught(call: Callable[[], Any]) -> Any:
+    try:
+        return call()
+    except BaseException as error:  # a reward that calls sys.exit() has failed, no more
+        return failure(error)
 
 
-def _settle(answer: "asyncio.Future[Any]", said: Any) -> None:
-    if not answer.done():  # it was not given up meanwhile
-        answer.set_result(said)
+async def _set_within(done: asyncio.Event, seconds: float) -> None:
+    with suppress(TimeoutError):
+        await asyncio.wait_for(done.wait(), seconds)
+
+
+async def _awaited(time_limit: float, answer: Any) -> Any:
+    """asyncio.timeout would wait for a coroutine that ignores being cancelled; this does not."""
+    if not inspect.isawaitable(answer):
+        return answer
+    task = asyncio.ensure_future(_caught_later(answer))
+    try:
+        done, _ = await asyncio.wait({task}, timeout=time_limit)
+    finally:
+        task.cancel()
+    return task.result() if done else Failure(f"did not answer within {time_limit} s")
+
+
+async def _caught_later(answer: Awaitable[Any]) -> Any:
+    try:
+        return await answer
+    except (Exception, SystemExit, asyncio.CancelledError) as error:
+        return failure(error)

@@ -75,10 +75,10 @@ class SingleTurn:
         """What one part says of every rollout, each with a time limit of its own where it can."""
         judge = each(part.reward)
         if judge is None:
-            said = await ask(partial(part.reward, task, rollouts), self.time_limit)
+            (said,) = await ask([partial(part.reward, task, rollouts)], self.time_limit)
             return together(said, len(rollouts))
-        calls = (ask(partial(judge, task, rollout), self.time_limit) for rollout in rollouts)
-        return [alone(said) for said in await asyncio.gather(*calls)]
+        calls = [partial(judge, task, rollout) for rollout in rollouts]
+        return [alone(said) for said in await ask(calls, self.time_limit)]
 
     def _verdict(self, task: Task, number: int, marks: Sequence[Marked]) -> Verdict:
         pairs = list(zip(self.rewards, marks, strict=True))

@@ -1,7 +1,6 @@
 """Equality of mathematical expressions, judged in processes that can be killed."""
 
 import json
-import os
 import queue
 import selectors
 import subprocess
@@ -18,6 +17,7 @@ from grupo.rewards.extract import Extract, whole_text
 from grupo.rollout import Rollout, Task
 
 STARTING = 60.0  # seconds that importing sympy may take on a busy machine
+WORKERS = 4  # processes at most; fewer, and those who wait for one run out of their own time
 
 
 class MathError(RuntimeError):
@@ -58,7 +58,7 @@ def same(answer: str, text: str, time_limit: float) -> bool:
 @cache
 def _workers() -> "queue.LifoQueue[_Worker]":
     workers = queue.LifoQueue[_Worker]()
-    for _ in range(min(4, os.cpu_count() or 1)):
+    for _ in range(WORKERS):
         workers.put(_Worker())
     return workers
 

@@ -209,6 +209,19 @@ def test_hanging_rewards_do_not_keep_later_ones_from_their_turn():
     assert [v.failed == "" for v in verdicts] == [False] * 16 + [True]
 
 
+def test_a_busy_loop_is_not_held_against_a_reward_that_answered():
+    async def selfish(task, rollout):
+        time.sleep(0.5)  # blocks the loop until long after the other's limit
+        return 0.0
+
+    def quick(task, rollout):
+        return time.sleep(0.1) or 1.0
+
+    parts = Part("quick", quick), Part("selfish", selfish)
+    (verdict,) = judged(*parts, rollouts=[RIGHT], time_limit=0.3)
+    assert verdict.parts["quick"] == 1.0
+
+
 def test_a_comparison_that_hangs_fails_its_rollout_alone():
     hangs = Rollout((("?", Action((), (), text="$9^{9^{9^{9}}}$")),))
     right, wrong = judged(Part("math", SameMath(time_limit=0.5)), rollouts=(RIGHT, hangs))
