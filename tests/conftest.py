@@ -1,8 +1,12 @@
-"""What every test starts from: one thread, the same seed."""
+"""What every test starts from: shapes checked, one thread, the same seed."""
 
 import pytest
 import torch
+from jaxtyping import install_import_hook
 
+# Modules of functions, whose signatures say shapes. Pieces say `float` where a schedule may stand.
+SHAPED = ["batch", "divergences", "groups", "randomness", "ratios", "weights"]
+install_import_hook([f"grupo.{module}" for module in SHAPED], "beartype.beartype")
 torch.set_num_threads(1)
 
 
