@@ -44,13 +44,9 @@ def task_of(row: Mapping[str, Any], columns: Columns, place: str, source: str = 
     for field in fields(columns):
         _require(getattr(columns, field.name), field.name, known, place)
     prompt = _prompt(known[columns.prompt], f"{place}, column {columns.prompt!r}")
-    return Task(
-        key_of(prompt),
-        prompt,
-        known.get(columns.answer),
-        str(known.get(columns.source) or source),
-        {name: value for name, value in plain.items() if name != columns.prompt},
-    )
+    answer, source = known.get(columns.answer), str(known.get(columns.source) or source)
+    rest = {name: value for name, value in plain.items() if name != columns.prompt}
+    return Task(key_of(prompt), prompt, answer, source, rest)
 
 
 def _plain(name: str, value: Any) -> Any:

@@ -61,21 +61,18 @@ class Without(Sequence[Task]):
 def split(
     source: TaskSource | Sequence[Task], held_out: int | TaskSource | Sequence[Task], seed: int = 0
 ) -> tuple[Without, Sequence[Task]]:
-    """Tasks to train on, and tasks held out: so many drawn at random, or a source of their own.
-
-    No question is in both: whatever is held out is left out of training, at whichever index it
-    comes up, however often.
+    """Tasks to train on, and held-out tasks that are none of them: so many, or a source's.
 
     >>> from grupo.tasks.reasoning import ReasoningGym
     >>> train, test = split(ReasoningGym("chain_sum", size=50), 10)
     >>> len(train), len(test), {task.key for task in train} & {task.key for task in test}
     (40, 10, set())
     """
-    tasks = _loaded(source)
+    tasks, drawn = _loaded(source), set[int]()
     if isinstance(held_out, int):
         drawn, kept = _draw(tasks, held_out, seed)
     else:
-        drawn, kept = set(), list(_loaded(held_out))
+        kept = list(_loaded(held_out))
     keys = frozenset(task.key for task in kept)
     if not isinstance(tasks, Indexed):  # all in memory: what is held out is known
         drawn = {place for place, task in enumerate(tasks) if task.key in keys}

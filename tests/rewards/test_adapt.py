@@ -210,7 +210,7 @@ def test_a_reward_by_its_place_prints_and_compares_as_its_place(tmp_path):
 
 def test_a_place_where_nothing_is_is_refused_at_once():
     with pytest.raises(
-        Refused, match=r"no.such.module does not import: ModuleNotFoundError.*Searched"
+        Refused, match=r"'no.such.module' does not import: ModuleNotFoundError.*Searched"
     ):
         Python("no.such.module:score")
     with pytest.raises(Refused, match=r"fits no form"):
