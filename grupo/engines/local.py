@@ -6,6 +6,7 @@ numbers of a row belong to its rollout: they depend neither on its neighbours no
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from jaxtyping import Int
@@ -14,8 +15,6 @@ from transformers import DynamicCache, PreTrainedModel, PreTrainedTokenizerBase
 
 from grupo.policies.logits import Sampling
 from grupo.randomness import uniform
-
-CELLS = 1 << 17  # tokens of context held at once
 
 
 @dataclass(frozen=True)
@@ -30,9 +29,9 @@ class Request:
 class Reply:
     """What was said: tokens, the log-probability of each, and why it ended."""
 
-    tokens: tuple[int, ...]
-    logp: tuple[float, ...]
-    stopped: str
+    tokens: tuple[int, ...] = ()
+    logp: tuple[float, ...] = ()
+    stopped: str = "length"
 
 
 @dataclass(frozen=True)
@@ -43,26 +42,31 @@ class Engine:
     tokenizer: PreTrainedTokenizerBase
     sampling: Sampling
     limit: int  # tokens an answer may have
-    ends: frozenset[int]  # tokens that end an answer
+    ends: tuple[int, ...]  # tokens that end an answer
     stop: tuple[str, ...] = ()  # texts that end an answer
+    context: int = 1 << 30  # tokens the model can read
+    cells: int = 1 << 17  # tokens of context held at once
 
     @torch.no_grad()
     def __call__(self, requests: Sequence[Request]) -> list[Reply]:
-        """Answer every request, similar lengths together."""
-        order = sorted(
-            range(len(requests)), key=lambda i: (len(requests[i].tokens), requests[i].tokens)
-        )
-        replies: dict[int, Reply] = {}
+        """Answer every request, similar lengths together; where no room is left, with nothing."""
+        order = [i for i, request in enumerate(requests) if self.room(request) > 0]
+        order.sort(key=lambda i: (len(requests[i].tokens), requests[i].tokens))
+        replies = dict.fromkeys(range(len(requests)), Reply())
         while order:
             longest = len(requests[order[-1]].tokens) + self.limit
-            take = max(1, CELLS // longest)
+            take = max(1, self.cells // longest)
             now, order = order[-take:], order[:-take]
             replies.update(zip(now, self._batch([requests[i] for i in now]), strict=True))
-        return [replies[i] for i in range(len(requests))]
+        return list(replies.values())
+
+    def room(self, request: Request) -> int:
+        """How many tokens may follow."""
+        return min(self.limit, self.context - len(request.tokens))
 
     def _batch(self, requests: Sequence[Request]) -> list[Reply]:
-        rows = _Rows.start(self, requests)
-        while rows.alive:
+        rows = _Rows(self, requests)
+        while rows.live.any():
             rows.step()
         return rows.replies()
 
@@ -70,88 +74,97 @@ class Engine:
 class _Rows:
     """Rows being sampled together: the prompts left-padded, the answers growing on the right."""
 
-    def __init__(
-        self, engine: Engine, requests: Sequence[Request], logits: Tensor, cache, mask: Tensor
-    ):
-        device = logits.device
-        self.engine, self.logits, self.cache, self.mask = engine, logits, cache, mask
+    def __init__(self, engine: Engine, requests: Sequence[Request]) -> None:
+        device, shape = engine.model.device, (len(requests), engine.limit)
+        self.engine, self.said = engine, 0
+        # of every request
+        self.tokens = torch.zeros(shape, dtype=torch.long, device=device)
+        self.logp = torch.zeros(shape, device=device)
+        self.length = torch.zeros(shape[0], dtype=torch.long, device=device)
+        self.stopped = ["length"] * shape[0]
+        # of every row that is still here, and which request it answers
+        self.row = torch.arange(shape[0], device=device)
+        self.live = self.row >= 0
         self.key = torch.tensor([r.key for r in requests], device=device)
-        self.row = torch.arange(len(requests), device=device)  # which request each live row answers
-        self.ends = torch.tensor(sorted(engine.ends) or [-1], device=device)
-        self.tokens = torch.zeros(len(requests), engine.limit, dtype=torch.long, device=device)
-        self.logp = torch.zeros(len(requests), engine.limit, device=device)
-        self.length = torch.zeros(len(requests), dtype=torch.long, device=device)
-        self.stopped = ["length"] * len(requests)
-        self.said = 0
+        self.room = torch.tensor([engine.room(r) for r in requests], device=device)
+        self.ends = torch.tensor(engine.ends or [-1], device=device)
+        self.tail = max((len(stop.encode()) + 8 for stop in engine.stop), default=0)
+        self._read(requests)
 
-    @classmethod
-    def start(cls, engine: Engine, requests: Sequence[Request]) -> "_Rows":
+    def _read(self, requests: Sequence[Request]) -> None:
         """Read every different prompt once, then give each request its row."""
         prompts = list(dict.fromkeys(r.tokens for r in requests))
-        tokens, mask = _left_padded(prompts, engine.model.device)
-        cache = DynamicCache(config=engine.model.config)
-        logits = _forward(engine.model, tokens, mask, cache)
+        tokens, mask = _left_padded(prompts, self.row.device)
+        self.cache = DynamicCache(config=self.engine.model.config)
+        logits = self._forward(tokens, (mask.cumsum(1) - 1).clamp(min=0), mask)
         place = {prompt: i for i, prompt in enumerate(prompts)}
         rows = torch.tensor([place[r.tokens] for r in requests], device=mask.device)
-        cache.batch_select_indices(rows)
-        return cls(engine, requests, logits[rows], cache, mask[rows])
-
-    @property
-    def alive(self) -> bool:
-        """Is anything left to say?"""
-        return len(self.row) > 0 and self.said < self.engine.limit
+        self.cache.batch_select_indices(rows)
+        self.logits, self.position = logits[rows], mask.sum(1)[rows]
+        self.mask = torch.cat([mask[rows], mask.new_ones(self.tokens.shape)], 1)
+        self.width = mask.shape[1]
 
     def step(self) -> None:
-        """Say one token in every live row."""
-        position = self.mask.sum(1)
-        token, logp = self.engine.sampling.draw(self.logits, uniform(self.key[self.row], position))
-        self.tokens[self.row, self.said], self.logp[self.row, self.said] = token, logp.to(self.logp)
+        """Say one token in every row."""
+        u = uniform(self.key, self.position)
+        token, logp = self.engine.sampling.draw(self.logits, u)
+        self.tokens[self.row, self.said], self.logp[self.row, self.said] = token, logp
         self.said += 1
-        self.length[self.row] = self.said
-        self.mask = torch.cat([self.mask, self.mask.new_ones(len(self.mask), 1)], 1)
-        token = self._leave(token)
-        if self.alive:
-            self.logits = _forward(self.engine.model, token[:, None], self.mask, self.cache)
+        self.length[self.row[self.live]] = self.said
+        self._end("end", torch.isin(token, self.ends))
+        if self.engine.stop:
+            self._end("stop", self._says_stop())
+        self._end("length", self.said >= self.room)
+        if self.live.any():
+            stay = self._leave()
+            mask = self.mask[:, : self.width + self.said]
+            self.logits = self._forward(token[stay, None], self.position[:, None], mask)
+            self.position = self.position + self.live  # a row that is over stays where it was
 
-    def _leave(self, token: Tensor) -> Tensor:
-        """Let the rows that ended leave; the tokens of those that stay."""
-        ended = torch.isin(token, self.ends)
-        for i in self.row[ended].tolist():
-            self.stopped[i] = "end"
-        for place, i in enumerate(self.row.tolist() if self.engine.stop else ()):
-            if not ended[place] and self._says_stop(i):
-                ended[place], self.stopped[i] = True, "stop"
-        if not ended.any():
-            return token
-        stay = (~ended).nonzero()[:, 0]
-        self.row, self.mask = self.row[stay], self.mask[stay]
+    def _end(self, why: str, ended: Tensor) -> None:
+        for i in self.row[self.live & ended].tolist():
+            self.stopped[i] = why
+        self.live = self.live & ~ended
+
+    def _leave(self) -> Tensor:
+        """Let rows that are over leave, if they are many: it costs a copy of the cache."""
+        if self.live.sum() * 8 > len(self.live) * 7:
+            return torch.arange(len(self.live), device=self.live.device)
+        stay = self.live.nonzero()[:, 0]
+        for name in ("row", "live", "key", "room", "position", "mask"):
+            setattr(self, name, getattr(self, name)[stay])
         self.cache.batch_select_indices(stay)
-        return token[stay]
+        return stay
 
-    def _says_stop(self, i: int) -> bool:
-        text = self.engine.tokenizer.decode(self.tokens[i, : self.said].tolist())
-        return any(stop in text for stop in self.engine.stop)
+    def _says_stop(self) -> Tensor:
+        """Does the newest token complete a stop text? Every token before it has at least a byte."""
+        last = self.tokens[self.row, max(0, self.said - self.tail) : self.said]
+        texts = self.engine.tokenizer.batch_decode(last.tolist())
+        said = [any(stop in text for stop in self.engine.stop) for text in texts]
+        return torch.tensor(said, device=last.device)
 
     def replies(self) -> list[Reply]:
         """What every request was answered."""
-        tokens, logp = self.tokens.tolist(), self.logp.tolist()
-        return [
-            Reply(tuple(tokens[i][:n]), tuple(logp[i][:n]), self.stopped[i])
-            for i, n in enumerate(self.length.tolist())
-        ]
+        said = zip(
+            self.tokens.tolist(),
+            self.logp.tolist(),
+            self.length.tolist(),
+            self.stopped,
+            strict=True,
+        )
+        return [Reply(tuple(t[:n]), tuple(p[:n]), why) for t, p, n, why in said]
 
-
-def _forward(model: PreTrainedModel, tokens: Int[Tensor, "n s"], mask: Tensor, cache) -> Tensor:
-    position = (mask.cumsum(1) - 1).clamp(min=0)[:, -tokens.shape[1] :]
-    out = model(
-        input_ids=tokens,
-        attention_mask=mask,
-        position_ids=position,
-        past_key_values=cache,
-        use_cache=True,
-        logits_to_keep=1,
-    )
-    return out.logits[:, -1]
+    def _forward(self, tokens: Int[Tensor, "n s"], position: Tensor, mask: Tensor) -> Tensor:
+        model: Any = self.engine.model
+        out = model(
+            input_ids=tokens,
+            attention_mask=mask,
+            position_ids=position,
+            past_key_values=self.cache,
+            use_cache=True,
+            logits_to_keep=1,
+        )
+        return out.logits[:, -1]
 
 
 def _left_padded(prompts: Sequence[Sequence[int]], device: torch.device) -> tuple[Tensor, Tensor]:

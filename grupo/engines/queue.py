@@ -30,11 +30,15 @@ class Queue(Generic[Ask, Answer]):
         return await future
 
     async def _work(self) -> None:
-        while self.waiting:
-            await self._settle()
-            now, self.waiting = self.waiting, []
-            await self._answer([ask for ask, _ in now], [future for _, future in now])
-        self.working = None
+        try:
+            while self.waiting:
+                await self._settle()
+                # who asked may have been cancelled since
+                now = [(ask, future) for ask, future in self.waiting if not future.done()]
+                self.waiting = []
+                await self._answer([ask for ask, _ in now], [future for _, future in now])
+        finally:
+            self.working = None
 
     async def _answer(
         self, asks: Sequence[Ask], futures: Sequence["asyncio.Future[Answer]"]
@@ -42,12 +46,15 @@ class Queue(Generic[Ask, Answer]):
         loop = asyncio.get_running_loop()
         try:
             answers = await loop.run_in_executor(self.thread, self.answer, asks)
+            pairs = list(zip(futures, answers, strict=True))
         except Exception as error:  # whoever asked hears of it
             for future in futures:
-                future.set_exception(error)
+                if not future.done():
+                    future.set_exception(error)
             return
-        for future, answer in zip(futures, answers, strict=True):
-            future.set_result(answer)
+        for future, answer in pairs:
+            if not future.done():
+                future.set_result(answer)
 
     async def _settle(self) -> None:
         count = -1

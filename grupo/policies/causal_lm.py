@@ -1,5 +1,6 @@
 """Causal language models: an action is a token."""
 
+import copy
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
@@ -16,10 +17,12 @@ from grupo.engines.queue import Queue
 from grupo.errors import Refused, nearest
 from grupo.piece import piece
 from grupo.policies import loading
+from grupo.policies.checks import check
+from grupo.policies.head import head_of
 from grupo.policies.loading import Lora
-from grupo.policies.logits import Sampling, logp_and_entropy
-from grupo.randomness import derive
-from grupo.rollout import Action, Observation, Rollout
+from grupo.policies.logits import MEASURES, Sampling, measure
+from grupo.policies.speaking import CausalAct, Language
+from grupo.rollout import Observation, Rollout
 
 
 @piece
@@ -45,11 +48,15 @@ class CausalLM:
     def build(self) -> "CausalPolicy":
         """Load the model and its tokenizer; raises `Refused` when they cannot be used."""
         if self.dtype not in loading.DTYPES:
-            raise Refused(
-                f"dtype: {self.dtype!r} is not known. {nearest(self.dtype, loading.DTYPES)}"
-            )
-        if self.sampling.temperature <= 0:
-            raise Refused("temperature: must be above 0; for greedy decoding use top_k=1.")
+            raise Refused(f"dtype: {self.dtype!r}. {nearest(self.dtype, loading.DTYPES)}")
+        texts = isinstance(self.stop, tuple) and all(self.stop)
+        check(
+            [
+                ("limit", self.limit, self.limit >= 1, "1 or more"),
+                ("budget", self.budget, self.budget >= 1, "1 or more"),
+                ("stop", self.stop, texts, "a tuple of texts, none of them empty"),
+            ]
+        )
         return CausalPolicy(self)
 
 
@@ -58,14 +65,17 @@ class CausalPolicy:
 
     def __init__(self, spec: CausalLM) -> None:
         self.spec = spec
-        self.tokenizer = loading.load_tokenizer(spec.model)
-        frozen = loading.DTYPES[spec.dtype] if spec.lora else torch.float32
-        self.plain = loading.load_model(spec.model, frozen, _device(spec.device))
-        self.ends = loading.end_tokens(self.plain, self.tokenizer)
-        if not self.ends and not spec.stop:
-            raise Refused(f"model: {spec.model!r} has no end token; name a `stop` text.")
-        self.head = loading.head_of(self.plain)
+        # masters are float32 where they are trained; `dtype` is what is computed in
+        kept = loading.DTYPES[spec.dtype] if spec.lora else torch.float32
+        self.plain, tokenizer = loading.load(spec.model, kept, loading.device_of(spec.device))
+        ends = loading.end_tokens(self.plain, tokenizer)
+        if not ends and not spec.stop:
+            raise Refused(f"stop: empty, and {spec.model!r} has no end token. Allowed: a text.")
+        room = spec.limit < self.context
+        check([("limit", spec.limit, room, f"below {self.context}, which is all the model reads")])
+        self.language = Language(tokenizer, ends, spec.stop, spec.chat)
         self.module: nn.Module = loading.adapted(self.plain, spec.lora) if spec.lora else self.plain
+        self.head = head_of(self.plain)
         if spec.checkpointing:
             self.plain.gradient_checkpointing_enable({"use_reentrant": False})
         self.thread = ThreadPoolExecutor(1, "policy")
@@ -75,11 +85,16 @@ class CausalPolicy:
         """How many tokens the model can read."""
         return int(getattr(self.plain.config.get_text_config(), "max_position_embeddings", 1 << 30))
 
-    def act(self, key: int, sampling: Sampling | None = None) -> "CausalAct":
+    def act(self, key: int, sampling: Sampling | None = None) -> CausalAct:
         """How samplers use the policy; evaluation samples with a `sampling` of its own."""
-        spec = self.spec
         engine = Engine(
-            self.plain, self.tokenizer, sampling or spec.sampling, spec.limit, self.ends, spec.stop
+            self.plain,
+            self.language.tokenizer,
+            sampling or self.spec.sampling,
+            limit=self.spec.limit,
+            ends=self.language.ends,
+            stop=self.spec.stop,
+            context=self.context,
         )
 
         def answer(requests: Sequence[Request]) -> list[Reply]:
@@ -87,30 +102,11 @@ class CausalPolicy:
             with self._autocast():
                 return engine(requests)
 
-        return CausalAct(self, Queue(answer, self.thread), key)
+        return CausalAct(self.language, Queue(answer, self.thread), key)
 
     def read(self, rollout: Rollout, seen: Observation) -> tuple[int, ...]:
-        """What the world says next, as tokens; only the first thing said begins a text."""
-        first = not rollout.turns
-        if isinstance(seen, str) and not (self.spec.chat and first):
-            return tuple(self.tokenizer(seen, add_special_tokens=first)["input_ids"])
-        if not first:
-            raise Refused(
-                "prompt: messages after the first turn are not supported; say plain text."
-            )
-        said = ({"role": "user", "content": seen},) if isinstance(seen, str) else seen
-        return self._chat([dict(message) for message in said])
-
-    def _chat(self, messages: list[dict[str, Any]]) -> tuple[int, ...]:
-        if not self.tokenizer.chat_template:
-            raise Refused(
-                f"prompt: it is a list of messages, and the tokenizer of {self.spec.model!r} has no"
-                " chat template; give plain text."
-            )
-        text = self.tokenizer.apply_chat_template(
-            messages, add_generation_prompt=True, tokenize=False
-        )
-        return tuple(self.tokenizer(str(text), add_special_tokens=False)["input_ids"])
+        """What the world says next, as tokens."""
+        return self.language.read(rollout, seen)
 
     def encode(self, rollouts: Sequence[Rollout]) -> Mapping[str, Tensor]:
         """The tokens of every row (N, L), right-padded; where its first action is; its length."""
@@ -123,18 +119,17 @@ class CausalPolicy:
         }
 
     def signals(self, batch: Batch, names: Collection[str] = ("logp",)) -> Signals:
-        """`logp` and `entropy` (nats) of every action, (N, T), 0 where masked."""
+        """`logp` and, if asked for, `entropy` (nats) of every action, (N, T), 0 where masked."""
         device = self.plain.device
         token = batch.inputs["token"][:, : int(batch.inputs["length"].max())].to(device)
         row, column = (x.to(device) for x in batch.mask.nonzero(as_tuple=True))
         place = batch.inputs["start"].to(device)[row] + column
+        asked = dict.fromkeys(("logp", *(name for name in names if name in MEASURES)))
         with self._autocast():
             hidden, drawn = self._body(token)[row, place - 1], token[row, place]
-            logp, entropy = logp_and_entropy(hidden, drawn, self.head, self.spec.sampling)
-        blank = torch.zeros(batch.mask.shape, device=device, dtype=logp.dtype)
-        said = {"logp": logp, "entropy": entropy}
-        asked = dict.fromkeys(("logp", *(name for name in names if name in said)))
-        return Signals({name: blank.index_put((row, column), said[name]) for name in asked})
+            said = measure(hidden, drawn, head=self.head, sampling=self.spec.sampling, names=asked)
+        blank = torch.zeros(batch.mask.shape, device=device)
+        return Signals({name: blank.index_put((row, column), x) for name, x in said.items()})
 
     def micro(self, batch: Batch) -> Iterator[Tensor]:
         """Row indices whose padded tokens fit the budget, rows of one length together."""
@@ -156,22 +151,30 @@ class CausalPolicy:
     @torch.no_grad()
     def load(self, weights: Mapping[str, Tensor]) -> None:
         """Take over what `weights` returned."""
-        for name, parameter in self.weights().items():
+        own = self.weights()
+        other = {name: x.shape for name, x in own.items()}.items() ^ {
+            name: x.shape for name, x in weights.items()
+        }.items()
+        if other:
+            raise Refused(f"weights: {min(other)[0]!r} is not as in {self.spec.model!r}.")
+        for name, parameter in own.items():
             parameter.copy_(weights[name])
 
     def reference(self) -> "CausalPolicy | Adapterless":
-        """The policy as it is now, frozen: the base with adapters off, or a copy."""
-        return Adapterless(self) if self.spec.lora else CausalPolicy(self.spec)
+        """The policy as training found it, frozen: the base with adapters off, or a copy."""
+        if self.spec.lora:
+            return Adapterless(self)
+        start = CausalPolicy(self.spec)
+        start.module.requires_grad_(False)
+        return start
 
     def export(self, folder: Path, *, merge: bool = True) -> None:
         """Write a folder that transformers loads; adapters merged into the model, or apart."""
         module: Any = self.module
         if self.spec.lora and merge:
-            import copy
-
             module = copy.deepcopy(module).merge_and_unload()
         module.save_pretrained(folder)
-        self.tokenizer.save_pretrained(folder)
+        self.language.tokenizer.save_pretrained(folder)
 
     def _body(self, token: Tensor) -> Tensor:
         """Last hidden states; rows are padded on the right, which causal attention never sees."""
@@ -181,11 +184,8 @@ class CausalPolicy:
 
     def _autocast(self) -> AbstractContextManager[Any]:
         dtype = loading.DTYPES[self.spec.dtype]
-        return (
-            nullcontext()
-            if dtype == torch.float32
-            else torch.autocast(self.plain.device.type, dtype)
-        )
+        plain = dtype == torch.float32
+        return nullcontext() if plain else torch.autocast(self.plain.device.type, dtype)
 
 
 @dataclass(frozen=True)
@@ -195,36 +195,6 @@ class Adapterless:
     policy: CausalPolicy
 
     def signals(self, batch: Batch, names: Collection[str] = ("logp",)) -> Signals:
-        with self.policy.module.disable_adapter():  # pyright: ignore[reportCallIssue, reportGeneralTypeIssues]
+        module: Any = self.policy.module
+        with module.disable_adapter():
             return self.policy.signals(batch, names)
-
-
-@dataclass(frozen=True)
-class CausalAct:
-    """The policy speaking, with a random stream of its own."""
-
-    policy: CausalPolicy
-    queue: Queue[Request, Reply]
-    key: int
-
-    async def __call__(self, rollout: Rollout, seen: Observation) -> Action:
-        read = self.policy.read(rollout, seen)
-        before = tuple(x for _, action in rollout.turns for x in (*action.seen, *action.parts))
-        reply = await self.queue(Request(before + read, self.key))
-        text = self.policy.tokenizer.decode(list(reply.tokens), skip_special_tokens=True)
-        return Action(reply.tokens, reply.logp, read, str(text), reply.stopped)
-
-    async def recite(self, rollout: Rollout, seen: Observation, text: str) -> Action:
-        tokens = self.policy.tokenizer(text, add_special_tokens=False)["input_ids"]
-        parts = (*tokens, *sorted(self.policy.ends)[:1])
-        read = self.policy.read(rollout, seen)
-        return Action(parts, (0.0,) * len(parts), read, text, sampled=False)
-
-    def fork(self, *label: object) -> "CausalAct":
-        return CausalAct(self.policy, self.queue, derive(self.key, *label))
-
-
-def _device(name: str) -> torch.device:
-    return torch.device(
-        ("cuda" if torch.cuda.is_available() else "cpu") if name == "auto" else name
-    )

@@ -1,11 +1,12 @@
 """Models and tokenizers from a folder or a hub, or one clear reason why not."""
 
-from collections.abc import Callable
+import warnings
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from safetensors import SafetensorError
+from torch import nn
 from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
@@ -17,8 +18,10 @@ from transformers.utils import logging
 
 from grupo.errors import Refused, nearest
 from grupo.piece import piece
+from grupo.policies.checks import check
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+UNREADABLE = (OSError, ValueError, KeyError, RuntimeError, ImportError, SafetensorError)
 
 
 @piece
@@ -29,41 +32,45 @@ class Lora:
     alpha: float = 32.0
     targets: str | tuple[str, ...] = "all-linear"
 
+    def __post_init__(self) -> None:
+        check(
+            [
+                ("rank", self.rank, self.rank >= 1, "1 or more"),
+                ("alpha", self.alpha, self.alpha > 0, "above 0"),
+            ]
+        )
 
-def load_model(path: str, dtype: torch.dtype, device: torch.device) -> PreTrainedModel:
-    """The causal language model at `path`, dropout off: sampling and training see one policy."""
-    _check_folder(path)
+
+def device_of(name: str) -> torch.device:
+    """The device of that name; `auto` is the first accelerator, or the processor."""
+    found = [f"cuda:{i}" for i in range(torch.cuda.device_count())]
+    allowed = ["auto", "cpu", *(["cuda", *found] if found else [])]
+    if name not in allowed:
+        raise Refused(f"device: {name!r} is not here. {nearest(name, allowed)}")
+    return torch.device((found or ["cpu"])[0] if name == "auto" else name)
+
+
+def load(
+    path: str, dtype: torch.dtype, device: torch.device
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """The causal language model and the tokenizer at `path`."""
     logging.set_verbosity_error()
     logging.disable_progress_bar()
-    try:
-        config = AutoConfig.from_pretrained(path)
-        model = AutoModelForCausalLM.from_pretrained(path, config=config, dtype=dtype)
-    except (OSError, ValueError) as error:
-        raise Refused(f"model: {path!r} is no causal language model: {_first(error)}") from error
-    for module in model.modules():
-        if isinstance(module, nn.Dropout):
-            module.p = 0.0
-        for name in ("attention_dropout", "attn_dropout", "dropout"):
-            if isinstance(getattr(module, name, None), float):
-                setattr(module, name, 0.0)
-    model.eval()
+    _check_folder(path)
+    tokenizer = _tokenizer(path)
+    model = _model(path, dtype)
+    known, size = model.config.get_text_config().vocab_size, len(tokenizer.get_vocab())
+    if size > known:
+        raise Refused(f"model: the tokenizer of {path!r} has {size} tokens, the model {known}.")
     model.to(device)  # pyright: ignore[reportArgumentType]
-    return model
+    return model, tokenizer
 
 
-def load_tokenizer(path: str) -> PreTrainedTokenizerBase:
-    """The tokenizer at `path`; it needs no pad token, for padding is masked."""
-    try:
-        return AutoTokenizer.from_pretrained(path)
-    except (OSError, ValueError, KeyError) as error:
-        raise Refused(f"model: {path!r} has no tokenizer: {_first(error)}") from error
-
-
-def end_tokens(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> frozenset[int]:
-    """The tokens that end an answer: those of the generation config and the tokenizer's own."""
+def end_tokens(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> tuple[int, ...]:
+    """The tokens that end an answer: the tokenizer's own, then those of the generation config."""
     said = model.generation_config.eos_token_id if model.generation_config else None
-    ends = [*(said if isinstance(said, list) else [said]), tokenizer.eos_token_id]
-    return frozenset(token for token in ends if isinstance(token, int))
+    ends = [tokenizer.eos_token_id, *(said if isinstance(said, list) else [said])]
+    return tuple(dict.fromkeys(token for token in ends if isinstance(token, int)))
 
 
 def adapted(model: PreTrainedModel, lora: Lora) -> nn.Module:
@@ -78,43 +85,73 @@ def adapted(model: PreTrainedModel, lora: Lora) -> nn.Module:
         lora_dropout=0.0,
         task_type="CAUSAL_LM",
     )
-    return get_peft_model(model, config)
+    try:
+        with warnings.catch_warnings():  # of what peft itself then does right
+            warnings.simplefilter("ignore")
+            return get_peft_model(model, config)
+    except ValueError as error:
+        layers = {
+            n.rpartition(".")[2] for n, x in model.named_modules() if isinstance(x, nn.Linear)
+        }
+        allowed = ", ".join(("all-linear", *sorted(layers)))
+        raise Refused(f"targets: {lora.targets!r}. {_first(error)} Allowed: {allowed}.") from error
 
 
-def head_of(model: PreTrainedModel) -> Callable[[Tensor], Tensor]:
-    """From the body's last hidden states to logits, as the model's own forward does: probed."""
-    output: Any = model.get_output_embeddings()
-    config = model.config.get_text_config()
-    softcap = getattr(config, "final_logit_softcapping", None)
-    scale = getattr(config, "logit_scale", None) or 1 / (
-        getattr(config, "logits_scaling", None) or 1
-    )
+def _tokenizer(path: str) -> PreTrainedTokenizerBase:
+    """It needs no pad token, for padding is masked."""
+    try:
+        return AutoTokenizer.from_pretrained(path)
+    except UNREADABLE as error:
+        raise Refused(f"model: {path!r} has no tokenizer that loads: {_first(error)}") from error
 
-    def head(hidden: Tensor) -> Tensor:
-        logits = output(hidden) * scale if scale != 1 else output(hidden)
-        return softcap * torch.tanh(logits / softcap) if softcap else logits
 
-    with torch.no_grad():
-        probe = torch.arange(4, device=model.device)[None]
-        own, ours = model(probe).logits, head(model.base_model(probe).last_hidden_state)
-    if not torch.allclose(own.float(), ours.float(), rtol=1e-3, atol=1e-3):
-        name = type(model).__name__
+def _model(path: str, dtype: torch.dtype) -> PreTrainedModel:
+    """With dropout off: sampling and training see one policy."""
+    told = {"output_loading_info": True, "ignore_mismatched_sizes": True}
+    try:
+        config = AutoConfig.from_pretrained(path)
+        loaded: Any = AutoModelForCausalLM.from_pretrained(path, config=config, dtype=dtype, **told)
+    except UNREADABLE as error:
         raise Refused(
-            f"model: the logits of {name} are not its output layer of its last hidden states."
+            f"model: {path!r} is no causal language model that loads: {_first(error)}"
+        ) from error
+    model, info = loaded
+    _check_whole(path, info)
+    for module in model.modules():
+        for name, value in vars(module).items():
+            if "drop" in name and isinstance(value, float):
+                setattr(module, name, 0.0)
+        if isinstance(module, nn.Dropout):
+            module.p = 0.0
+    return model.eval()
+
+
+def _check_whole(path: str, info: Any) -> None:
+    """What the weights lack transformers would fill with random numbers."""
+    lost = sorted(info["missing_keys"])
+    if lost:
+        raise Refused(
+            f"model: the weights of {path!r} lack {len(lost)} tensors, first {lost[0]!r}."
         )
-    return head
-
-
-def _first(error: Exception) -> str:
-    return str(error).strip().splitlines()[0]
+    for name, found, wanted in info["mismatched_keys"]:
+        raise Refused(
+            f"model: {name!r} in the weights of {path!r} has shape {tuple(found)}."
+            f" Allowed: {tuple(wanted)}, as config.json says."
+        )
 
 
 def _check_folder(path: str) -> None:
+    """Whatever is written like a path is one; the rest may be a name on a hub."""
     folder = Path(path)
-    if not folder.is_dir():
-        siblings = [p.name for p in folder.parent.iterdir()] if folder.parent.is_dir() else []
-        if folder.is_absolute() or path.startswith("."):
-            raise Refused(f"model: {path!r} is not a folder. {nearest(folder.name, siblings)}")
-    elif not (folder / "config.json").is_file():
+    beside = folder.parent.is_dir() and folder.parent != Path(".")
+    if not folder.is_dir() and (beside or folder.is_absolute() or path.startswith(".")):
+        around = folder.parent.iterdir() if folder.parent.is_dir() else ()
+        siblings = [sibling.name for sibling in around if sibling.is_dir()]
+        raise Refused(f"model: {path!r} is not a folder. {nearest(folder.name, siblings)}")
+    if folder.is_dir() and not (folder / "config.json").is_file():
         inside = ", ".join(sorted(p.name for p in folder.iterdir())[:8]) or "nothing"
         raise Refused(f"model: {path!r} has no config.json; it holds {inside}.")
+
+
+def _first(error: Exception) -> str:
+    return str(error).strip().splitlines()[0].rstrip(":")

@@ -1,13 +1,16 @@
 """From hidden states to log-probabilities, never more than a bounded chunk of logits at a time."""
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Collection
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
+from torch.nn.functional import pad
 from torch.utils.checkpoint import checkpoint
 
 from grupo.piece import piece
+from grupo.policies.checks import check
 
 CHUNK = 1 << 24  # logits alive at once: 64 MiB in float32
 
@@ -20,13 +23,24 @@ class Sampling:
 
     `temperature` divides the logits; then `top_k` keeps the k likeliest (0: all), `top_p` the
     fewest whose probabilities reach p, `min_p` those at least p times as likely as the likeliest.
-    Greedy decoding is `top_k=1`.
+    Of equals, the first are the likelier. Greedy decoding is `top_k=1`.
     """
 
     temperature: float = 1.0
     top_p: float = 1.0
     top_k: int = 0
     min_p: float = 0.0
+
+    def __post_init__(self) -> None:
+        warm = 0 < self.temperature < math.inf
+        check(
+            [
+                ("temperature", self.temperature, warm, "above 0; greedy decoding is top_k=1"),
+                ("top_p", self.top_p, 0 < self.top_p <= 1, "above 0, at most 1"),
+                ("top_k", self.top_k, self.top_k >= 0, "1 or more; 0 keeps all"),
+                ("min_p", self.min_p, 0 <= self.min_p < 1, "0 or more, below 1"),
+            ]
+        )
 
     def __call__(self, logits: Float[Tensor, "m V"], keep: Int[Tensor, "m"]) -> Tensor:
         """Logits of the distribution, -inf where cut; the tokens in `keep` are never cut.
@@ -35,65 +49,93 @@ class Sampling:
         there anyway.
         """
         logits = logits.float() / self.temperature
-        cut = self._cut(logits.detach())
-        return (
-            logits
-            if cut is None
-            else logits.masked_fill(cut.scatter(1, keep[:, None], False), -torch.inf)
-        )
+        if not self.cuts:
+            return logits
+        cut = self.cut(logits.detach()).scatter(1, keep[:, None], False)
+        return logits.masked_fill(cut, -torch.inf)
 
     def draw(self, logits: Float[Tensor, "m V"], u: Float[Tensor, "m"]) -> tuple[Tensor, Tensor]:
         """One token for each row by inverse CDF at `u` in (0, 1), and its log-probability."""
         logits = logits.float() / self.temperature
-        cut = self._cut(logits)
-        logp = (logits if cut is None else logits.masked_fill(cut, -torch.inf)).log_softmax(-1)
-        cdf = logp.exp().cumsum(-1)
-        total = cdf[:, -1]
-        where = torch.minimum(u.to(cdf) * total, torch.nextafter(total, torch.zeros_like(total)))
-        token = torch.searchsorted(cdf, where[:, None], right=True)
+        logp = logits.masked_fill(self.cut(logits), -torch.inf).log_softmax(-1)
+        # float64: the many unlikely tokens of a large vocabulary would be rounded away
+        cdf = logp.double().exp().cumsum(-1)
+        token = torch.searchsorted(cdf, u[:, None].double() * cdf[:, -1:], right=True)
+        token = token.clamp(max=cdf.shape[1] - 1)  # u may round to 1
+        # a sum made in parallel may step up by a rounding where nothing was added: never there
+        cut = logp.gather(1, token).isneginf()
+        token = torch.where(cut, logp.argmax(-1, keepdim=True), token)
         return token[:, 0], logp.gather(1, token)[:, 0]
 
-    def _cut(self, logits: Tensor) -> Tensor | None:
-        """Where the distribution is cut to 0; None if it is not."""
-        cut = None
-        if 0 < self.top_k < logits.shape[-1]:
-            order = logits.argsort(dim=-1, descending=True, stable=True)
-            cut = torch.ones_like(logits, dtype=torch.bool).scatter(
-                1, order[:, : self.top_k], False
-            )
-            logits = logits.masked_fill(cut, -torch.inf)
-        if self.top_p < 1:
-            p, order = logits.softmax(-1).sort(dim=-1, descending=True, stable=True)
-            beyond = p.cumsum(-1) - p >= self.top_p  # the likeliest is never beyond
-            cut = beyond.scatter(1, order, beyond) | (False if cut is None else cut)
-            logits = logits.masked_fill(cut, -torch.inf)
-        if self.min_p > 0:
-            p = logits.softmax(-1)
-            cut = (p < self.min_p * p.amax(-1, keepdim=True)) | (False if cut is None else cut)
+    @property
+    def cuts(self) -> bool:
+        """Is any token ever cut?"""
+        return self.top_k > 0 or self.top_p < 1 or self.min_p > 0
+
+    def cut(self, logits: Float[Tensor, "m V"]) -> Bool[Tensor, "m V"]:
+        """Where the distribution is cut to 0; `logits` are divided by the temperature already."""
+        rules = {
+            self._beyond_top_k: 0 < self.top_k < logits.shape[-1],
+            self._beyond_top_p: self.top_p < 1,
+            self._below_min_p: self.min_p > 0,
+        }
+        cut = torch.zeros_like(logits, dtype=torch.bool)
+        for rule in (rule for rule, wanted in rules.items() if wanted):
+            cut = cut | rule(logits.masked_fill(cut, -torch.inf))
         return cut
 
+    def _beyond_top_k(self, logits: Tensor) -> Tensor:
+        last = logits.topk(self.top_k).values[:, -1:]
+        above, equal = logits > last, logits == last
+        return ~above & (~equal | (equal.cumsum(-1) > self.top_k - above.sum(-1, keepdim=True)))
 
-def logp_and_entropy(
-    hidden: Float[Tensor, "M H"], token: Int[Tensor, "M"], head: Head, sampling: Sampling
-) -> tuple[Tensor, Tensor]:
-    """Log-probability of each token, and the entropy (nats) where it was drawn, (M,) each.
+    def _beyond_top_p(self, logits: Tensor) -> Tensor:
+        p, order = logits.softmax(-1).sort(dim=-1, descending=True, stable=True)
+        beyond = pad(p.cumsum(-1)[:, :-1], (1, 0)) >= self.top_p  # reached before it; not the first
+        return beyond.scatter(1, order, beyond)
 
-    At most `CHUNK` logits exist at a time, forward and backward: chunks are computed again for the
+    def _below_min_p(self, logits: Tensor) -> Tensor:
+        return logits < logits.amax(-1, keepdim=True) + math.log(self.min_p)
+
+
+def logp_of(logp: Float[Tensor, "m V"], token: Int[Tensor, "m"]) -> Float[Tensor, "m"]:
+    """Log-probability of each token."""
+    return logp.gather(1, token[:, None])[:, 0]
+
+
+def entropy_of(logp: Float[Tensor, "m V"], token: Int[Tensor, "m"]) -> Float[Tensor, "m"]:
+    """Entropy of the distribution each token is drawn from, in nats; what is cut adds nothing."""
+    return -(logp.exp() * logp.masked_fill(logp.isneginf(), 0.0)).sum(-1)
+
+
+MEASURES = {"logp": logp_of, "entropy": entropy_of}
+
+
+def measure(
+    hidden: Float[Tensor, "M H"],
+    token: Int[Tensor, "M"],
+    *,
+    head: Head,
+    sampling: Sampling,
+    names: Collection[str] = ("logp",),
+    chunk: int = CHUNK,
+) -> dict[str, Float[Tensor, "M"]]:
+    """The measures in `names` of each token, where `hidden` is what it was drawn from.
+
+    At most `chunk` logits exist at a time, forward and backward: they are computed again for the
     gradient.
     """
-
-    def chunk(hidden: Tensor, token: Tensor) -> Tensor:
-        logp = sampling(head(hidden), token).log_softmax(-1)
-        p = logp.exp()
-        entropy = -(p * logp.masked_fill(p == 0, 0.0)).sum(-1)
-        return torch.stack([logp.gather(1, token[:, None])[:, 0], entropy])
-
     with torch.no_grad():
-        vocabulary = head(hidden[:1]).shape[-1] if len(hidden) else 1
-    size = max(1, CHUNK // vocabulary)
-    pairs = list(zip(hidden.split(size), token.split(size), strict=True))
-    if len(pairs) == 1:
-        both = chunk(hidden, token)
+        size = max(1, chunk // head(hidden[:1]).shape[-1])
+
+    def said(hidden: Tensor, token: Tensor) -> tuple[Tensor, ...]:
+        logp = sampling(head(hidden), token).log_softmax(-1)
+        return tuple(MEASURES[name](logp, token) for name in names)
+
+    if len(hidden) <= size:
+        parts = [said(hidden, token)]
     else:
-        both = torch.cat([checkpoint(chunk, h, t, use_reentrant=False) for h, t in pairs], 1)
-    return both[0], both[1]
+        pairs = zip(hidden.split(size), token.split(size), strict=True)
+        parts = [checkpoint(said, h, t, use_reentrant=False) for h, t in pairs]
+    whole = (torch.cat(chunks) for chunks in zip(*parts, strict=True))
+    return dict(zip(names, whole, strict=True))

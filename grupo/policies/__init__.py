@@ -1,0 +1,1 @@
+"""What is trained: things that act and can say how likely their actions were."""

@@ -1,0 +1,84 @@
+"""A language model in conversation: it reads, answers, recites."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from transformers import PreTrainedTokenizerBase
+
+from grupo.engines.local import Reply, Request
+from grupo.engines.queue import Queue
+from grupo.errors import Refused
+from grupo.randomness import derive
+from grupo.rollout import Action, Observation, Rollout
+
+
+@dataclass(frozen=True)
+class Language:
+    """Between text and tokens, as one tokenizer has it."""
+
+    tokenizer: PreTrainedTokenizerBase
+    ends: tuple[int, ...]  # tokens that end an answer, the usual one first
+    stop: tuple[str, ...] = ()  # texts that end an answer
+    chat: bool = False  # is a plain prompt a user's message?
+
+    def read(self, rollout: Rollout, seen: Observation) -> tuple[int, ...]:
+        """What the world says next, as tokens; only the first thing said begins a text."""
+        first = not rollout.turns
+        if isinstance(seen, str) and not (self.chat and first):
+            tokens = self._tokens(seen, begins=first)
+        elif first:
+            said = ({"role": "user", "content": seen},) if isinstance(seen, str) else seen
+            tokens = self._chat([dict(message) for message in said])
+        else:
+            raise Refused("prompt: messages after the first turn. Allowed: plain text.")
+        if first and not tokens:
+            raise Refused("prompt: it has no tokens. Allowed: at least one.")
+        return tokens
+
+    def recited(self, text: str) -> tuple[int, ...]:
+        """The tokens of an answer, ended as the policy would have ended it."""
+        over = any(stop in text for stop in self.stop)
+        return (*self._tokens(text, begins=False), *(() if over else self.ends[:1]))
+
+    def text(self, tokens: Sequence[int]) -> str:
+        """What was said, special tokens left out."""
+        return str(self.tokenizer.decode(list(tokens), skip_special_tokens=True))
+
+    def _tokens(self, text: str, *, begins: bool) -> tuple[int, ...]:
+        return tuple(self.tokenizer(text, add_special_tokens=begins)["input_ids"])
+
+    def _chat(self, messages: list[dict[str, Any]]) -> tuple[int, ...]:
+        if not self.tokenizer.chat_template:
+            raise Refused(
+                "prompt: it is made of messages, and the tokenizer has no chat template."
+                " Allowed: plain text, with chat off."
+            )
+        text = self.tokenizer.apply_chat_template(
+            messages, add_generation_prompt=True, tokenize=False
+        )
+        return self._tokens(str(text), begins=False)
+
+
+@dataclass(frozen=True)
+class CausalAct:
+    """A policy speaking, with a random stream of its own."""
+
+    language: Language
+    queue: Queue[Request, Reply]
+    key: int
+
+    async def __call__(self, rollout: Rollout, seen: Observation) -> Action:
+        read = self.language.read(rollout, seen)
+        before = (x for _, action in rollout.turns for x in (*action.seen, *action.parts))
+        reply = await self.queue(Request((*before, *read), self.key))
+        text = self.language.text(reply.tokens)
+        return Action(reply.tokens, reply.logp, read, text, reply.stopped)
+
+    async def recite(self, rollout: Rollout, seen: Observation, text: str) -> Action:
+        parts = self.language.recited(text)
+        read = self.language.read(rollout, seen)
+        return Action(parts, (0.0,) * len(parts), read, text, sampled=False)
+
+    def fork(self, *label: object) -> "CausalAct":
+        return replace(self, key=derive(self.key, *label))
