@@ -1,0 +1,93 @@
+"""Curves of a run: the reward in training, and the held-out tasks solved."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from grupo.errors import Refused, nearest
+from grupo.report.reading import Record, check, metrics, series, summary
+
+FORMATS = (".png", ".svg", ".pdf")
+BLUE, ORANGE, GREEN = "#0072b2", "#d55e00", "#009e73"  # told apart by colour-blind eyes too
+_SHARES = (("sampled", ORANGE, "sampled (pass@1)"), ("greedy", GREEN, "greedy"))
+
+
+def curves(run_folder: Path, out: Path) -> Path:
+    """Draw a run, ended or under way, into a PNG, SVG or PDF; the same run, the same bytes.
+
+    Raises `Refused` for another ending, for a folder without steps, without matplotlib.
+    """
+    if out.suffix not in FORMATS:
+        raise Refused(f"out: {out.name!r} is no picture. {nearest(out.suffix, FORMATS)}")
+    steps, come_to = metrics(check(run_folder)), summary(run_folder)
+    if not steps:
+        raise Refused(f"run: {str(run_folder)!r} has no step yet.")
+    rc_context, figure = _figure()
+    left, right = figure.subplots(1, 2)
+    _reward(left, steps)
+    _held_out(right, come_to)
+    meta: dict[str, Any] = {".png": {"Software": None}, ".svg": {"Date": None}}
+    with rc_context({"svg.hashsalt": "grupo"}):
+        figure.savefig(out, dpi=150, metadata=meta.get(out.suffix, {"CreationDate": None}))
+    return out
+
+
+def held_out_steps(come_to: Record) -> dict[int, Mapping[str, Any]]:
+    """The scores of held-out tasks by how many steps were done.
+
+    >>> held_out_steps({"steps": 90, "held_out": {"before": 1, "step 50": 2, "after": 3}})
+    {0: 1, 50: 2, 90: 3}
+    """
+    scores = come_to.get("held_out", {})
+    between = {w: int(w.removeprefix("step ")) for w in scores if w.startswith("step ")}
+    done = {"before": 0, "after": come_to.get("steps", 0), **between}
+    return {done[when]: score for when, score in scores.items()}
+
+
+def _reward(axes: Any, steps: tuple[Mapping[str, float], ...]) -> None:
+    mean = series(steps, "reward/mean")
+    done = [step + 1 for step in mean.steps]
+    axes.plot(done, mean.values, color=BLUE, alpha=0.3, linewidth=1)
+    axes.plot(done, _smooth(mean.values), color=BLUE, linewidth=2)
+    _label(axes, "reward in training", "mean reward of a step")
+
+
+def _held_out(axes: Any, come_to: Record) -> None:
+    found = held_out_steps(come_to)
+    for name, color, label in _SHARES:
+        low = [score["intervals"][name][0] for score in found.values()]
+        high = [score["intervals"][name][1] for score in found.values()]
+        shares = [score[name] for score in found.values()]
+        axes.plot([*found], shares, color=color, marker="o", linewidth=2, label=label)
+        axes.fill_between([*found], low, high, color=color, alpha=0.15, linewidth=0)
+    axes.set_ylim(-0.02, 1.02)
+    axes.legend(frameon=False)
+    _label(axes, "held-out tasks (95 % intervals)", "share solved")
+
+
+def _label(axes: Any, title: str, y: str) -> None:
+    axes.set(title=title, xlabel="steps done", ylabel=y)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(alpha=0.25)
+
+
+def _smooth(values: tuple[float, ...]) -> list[float]:
+    """Means of the last tenth of the run before each step."""
+    width = max(1, len(values) // 10)
+    windows = [values[max(0, i + 1 - width) : i + 1] for i in range(len(values))]
+    return [sum(window) / len(window) for window in windows]
+
+
+def _figure() -> tuple[Any, Any]:
+    """A figure that draws into files only, whatever backend a notebook has chosen."""
+    try:
+        from matplotlib import rc_context
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise Refused(
+            'matplotlib is not installed. Install it: pip install "grupo[plots]".'
+        ) from error
+    figure = Figure(figsize=(9, 3.4), layout="constrained")
+    FigureCanvasAgg(figure)
+    return rc_context, figure

@@ -1,0 +1,112 @@
+"""What the policy said, and what it earned: a run's rollouts, chosen and shown."""
+
+import heapq
+import json
+import math
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Group
+from rich.panel import Panel
+from rich.text import Text
+
+from grupo.report.facts import number
+from grupo.report.literal import literal
+from grupo.report.reading import Record, check, records
+
+Keep = Callable[[Record], bool]
+
+
+def select(
+    run_folder: Path,
+    *,
+    step: int | None = None,
+    best: int | None = None,
+    worst: int | None = None,
+    min_reward: float | None = None,
+    max_reward: float | None = None,
+    contains: str | None = None,
+    task: str | None = None,
+    failed: bool = False,
+    limit: int = 10,
+) -> list[Record]:
+    """Rollouts of a run as the journal holds them: plain data, a reward that is none as "NaN".
+
+    The `best` and the `worst` by reward, or else the newest `limit`, of those that fit the rest: a
+    step as the journal counts, from 0; rewards from `min_reward` to `max_reward`; a text the answer
+    contains; the first letters of a task's key; only those that failed to be judged.
+    """
+    tests: tuple[tuple[object, Keep], ...] = (
+        (step, lambda r: r["step"] == step),
+        (min_reward, lambda r: reward(r) >= float(min_reward or 0)),
+        (max_reward, lambda r: reward(r) <= float(max_reward or 0)),
+        (contains, lambda r: str(contains) in r["text"]),
+        (task, lambda r: r["task"].startswith(str(task))),
+        (failed or None, lambda r: bool(r["failed"])),
+    )
+    asked = [keep for given, keep in tests if given is not None]
+    path = check(run_folder) / "rollouts.jsonl"
+
+    def found() -> Iterator[Record]:
+        return (r for r in records(path) if all(keep(r) for keep in asked))
+
+    if best is None and worst is None:
+        return list(deque(found(), maxlen=limit))
+    high = heapq.nlargest(best or 0, filter(_judged, found()), key=reward)
+    low = heapq.nsmallest(worst or 0, filter(_judged, found()), key=reward)
+    return [*high, *low]
+
+
+def show(rollouts: Sequence[Record]) -> Group:
+    """Rollouts to read: prompt, answer, reward by part, advantage, step."""
+    nothing = [Text("No rollout fits.")] * (not rollouts)
+    return Group(*nothing, *map(_panel, rollouts))
+
+
+def reward(rollout: Record) -> float:
+    """What a rollout earned; NaN where it could not be judged."""
+    return float(rollout["reward"])
+
+
+def _judged(rollout: Record) -> bool:
+    return not math.isnan(reward(rollout))
+
+
+def _panel(rollout: Record) -> Panel:
+    worth = ", ".join(f"{name} {number(float(x))}" for name, x in rollout["parts"].items())
+    facts = [
+        f"step {rollout['step']}",
+        f"task {rollout['task'][:8]}",
+        f"reward {number(reward(rollout))}" + f" ({worth})" * bool(worth),
+        _advantage(rollout),
+        f"{rollout['length']} actions" + ", cut off at the limit" * rollout["truncated"],
+    ]
+    said = [
+        literal(_prompt(rollout["prompt"]), "dim"),
+        literal(rollout["text"]),
+        *[literal(rollout["failed"], "red")] * bool(rollout["failed"]),
+    ]
+    inside = [line for label, text in zip(_LABELS, said, strict=False) for line in (label, text)]
+    return Panel(Group(literal(" | ".join(facts), "bold"), *inside))
+
+
+_LABELS = (Text("prompt:", "cyan"), Text("answer:", "cyan"), Text("failed:", "red"))
+
+
+def _advantage(rollout: Record) -> str:
+    value = rollout["advantage"]
+    return "not learned from" if value is None else f"advantage {float(value):+.3f}"
+
+
+def _prompt(prompt: Any) -> str:
+    """A chat as one message after another; what is not text as JSON."""
+    if isinstance(prompt, str):
+        return prompt
+    messages = prompt if isinstance(prompt, list) else [prompt]
+    return "\n".join(f"[{m['role']}] {_said(m['content'])}" for m in messages)
+
+
+def _said(content: object) -> str:
+    return content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)

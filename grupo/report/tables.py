@@ -1,0 +1,82 @@
+"""What a run came to, as tables."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+from grupo.evaluate import Score
+from grupo.report.facts import clock
+from grupo.report.literal import literal
+
+Shares = Mapping[str, Any]  # what `Score.to_data` gives
+
+
+def held_out(scores: Mapping[str, Any]) -> Table:
+    """How much of the held-out tasks was solved at the first and at the last evaluation.
+
+    `scores` is `held_out` of `summary.json`; evaluations on the way are left to the curves.
+    """
+    table = Table(title="held-out tasks solved (95 % intervals)", title_style="")
+    table.add_column("")
+    ends = list(dict.fromkeys([*list(scores)[:1], *list(scores)[-1:]]))
+    for when in ends:
+        table.add_column(literal(when), justify="right")
+    if len(ends) == 2:
+        table.add_column("difference", justify="right")
+    for name in _rows([scores[when] for when in ends]):
+        shares = [scores[when] for when in ends]
+        table.add_row(_label(name), *(_share(s, name) for s in shares), *_difference(shares, name))
+    return table
+
+
+def one_score(score: Score) -> Table:
+    """What one evaluation found, every k of pass@k."""
+    shares = score.to_data()
+    table = Table(title="tasks solved (95 % intervals)", title_style="")
+    table.add_column("")
+    table.add_column("share", justify="right")
+    for name in (n for n in shares["intervals"] if n != "pass@1"):
+        table.add_row(_label(name), _share(shares, name))
+    return table
+
+
+def summary_lines(summary: Mapping[str, Any]) -> list[Text]:
+    """What `summary.json` says besides the scores, and what there is to worry about."""
+    seconds, steps = summary["seconds"], summary["steps"]
+    failed = summary["failed_rollouts"]
+    lines = [
+        literal(f"{summary['method']} on {summary['model']}"),
+        literal(f"{steps} steps in {clock(seconds)}, {summary['tokens']:,} tokens sampled"),
+    ]
+    warning = literal(
+        f"Warning: {failed} rollouts could not be judged and were left out."
+        " `grupo doctor` says why.",
+        "yellow",
+    )
+    return [*lines, *[warning] * bool(failed)]
+
+
+def _rows(scores: Sequence[Shares]) -> list[str]:
+    """Greedy, sampled, and pass@k of the largest k that all have."""
+    shared = set.intersection(*(set(s["intervals"]) for s in scores)) if scores else set()
+    ks = sorted(int(name.removeprefix("pass@")) for name in shared if name.startswith("pass@"))
+    return [n for n in ("greedy", "sampled") if n in shared] + [
+        f"pass@{k}" for k in ks[-1:] if k > 1
+    ]
+
+
+def _label(name: str) -> str:
+    return {"sampled": "sampled (pass@1)"}.get(name, name)
+
+
+def _share(shares: Shares, name: str) -> str:
+    low, high = shares["intervals"][name]
+    return f"{100 * shares[name]:.1f} % [{100 * low:.1f}, {100 * high:.1f}]"
+
+
+def _difference(shares: Sequence[Shares], name: str) -> list[str]:
+    if len(shares) < 2:
+        return []
+    return [f"{100 * (shares[1][name] - shares[0][name]):+.1f} points"]

@@ -1,0 +1,96 @@
+"""A real run of a tiny model, made once."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+import torch
+from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+from grupo.methods.grpo import grpo
+from grupo.piece import piece
+from grupo.policies.causal_lm import CausalLM
+from grupo.recipe import Recipe
+from grupo.rollout import Rollout, Task, Verdict
+from grupo.train import train
+
+
+@piece
+class Digits:
+    """Pays for the share of digits in an answer."""
+
+    async def reply(self, task: Task, rollout: Rollout) -> str | None:
+        return None if rollout.turns else str(task.prompt)
+
+    async def score(self, task: Task, rollouts: Sequence[Rollout]) -> list[Verdict]:
+        shares = [sum(map(str.isdigit, r.text)) / max(1, len(r.text)) for r in rollouts]
+        return [Verdict(share, {"digits": share}) for share in shares]
+
+
+@piece
+class Sums:
+    """A few sums."""
+
+    count: int = 12
+
+    def load(self) -> list[Task]:
+        return [Task(str(i), f"{i} + 1 =", i + 1) for i in range(self.count)]
+
+
+def tiny_model(folder: Path) -> str:
+    """A Llama of one layer that reads and writes single characters."""
+    alphabet = ["<end>", *map(chr, range(32, 127)), "\n"]
+    vocabulary = {char: number for number, char in enumerate(alphabet)}
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token=" "))
+    tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated")
+    tokenizer.decoder = decoders.Fuse()
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<end>").save_pretrained(folder)
+    config = LlamaConfig(
+        vocab_size=len(alphabet),
+        hidden_size=16,
+        intermediate_size=32,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        max_position_embeddings=64,
+        bos_token_id=0,
+        eos_token_id=0,
+        pad_token_id=0,
+    )
+    torch.manual_seed(0)
+    LlamaForCausalLM(config).save_pretrained(folder)
+    return str(folder)
+
+
+def recipe_of(model: str, steps: int = 3) -> Recipe:
+    """A recipe whose method has a reference, so that every metric is there."""
+    policy = CausalLM(model, limit=8)
+    small = Recipe(policy=policy, env=Digits(), tasks=Sums(), held_out=4, method=grpo(kl=0.01))
+    return small.but(steps=steps, prompts=4, lr=1e-3)
+
+
+@pytest.fixture(scope="session")
+def recipe(tmp_path_factory: pytest.TempPathFactory) -> Recipe:
+    return recipe_of(tiny_model(tmp_path_factory.mktemp("model")))
+
+
+@pytest.fixture(scope="session")
+def real_run(recipe: Recipe, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs") / "run"
+    train(recipe, folder)
+    return folder
+
+
+@pytest.fixture
+def written(tmp_path: Path):
+    """Writes a run's folder by hand."""
+
+    def write(rollouts: Sequence[dict] = (), metrics: Sequence[dict] = (), end: str = "") -> Path:
+        (tmp_path / "recipe.json").write_text("{}")
+        for name, lines in (("rollouts", rollouts), ("metrics", metrics)):
+            text = "".join(json.dumps(line) + "\n" for line in lines) + end
+            (tmp_path / f"{name}.jsonl").write_text(text)
+        return tmp_path
+
+    return write
