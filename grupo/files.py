@@ -139,7 +139,7 @@ class Journal:
         """Take a journal back to a recorded length, durably; what was appended since is gone."""
         with opened(path, _APPEND, disk) as file:
             size = os.fstat(file).st_size
-            if size < length or (length and os.pread(file, 1, length - 1) != b"\n"):
+            if length and os.pread(file, 1, length - 1) != b"\n":
                 raise Refused(
                     f"{path} is {size} bytes long and cannot be cut to {length}: no line ends "
                     "there. It is not the file whose length was recorded, or a part of it is lost."

@@ -1,3 +1,4 @@
+import errno
 import hashlib
 import json
 import math
@@ -115,6 +116,13 @@ def test_what_is_not_a_file_is_not_read(tmp_path):
         assert found.notes[-1] == said
         os.remove(path / name)
         (path / name).write_bytes(content)
+
+
+def test_an_error_of_the_machine_is_not_taken_for_damage():
+    with pytest.raises(manifest.Unfit, match="data: Input/output error"), manifest.judging("data"):
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+    with pytest.raises(OSError, match="Too many open files"), manifest.judging("data"):
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 
 
 def test_a_checkpoint_of_another_version_is_said_and_left_alone(tmp_path):

@@ -36,10 +36,10 @@ class FailingDisk:
         return call(*args, **kwargs)
 
 
-@pytest.fixture(scope="module")
-def run(tmp_path_factory):
+@pytest.fixture
+def run(tmp_path):
     """Steps 1 and 2 and a save cut short: the next save makes every kind of call."""
-    made = tmp_path_factory.mktemp("run")
+    made = tmp_path / "run"
     for step in (0, 1, 2):
         faultkit.save(made, step)
     (made / "tmp.0").mkdir()
@@ -72,7 +72,7 @@ def each_call(run, tmp_path, **how) -> list[str]:
     for n in count(1):
         folder = shutil.copytree(run, tmp_path / str(n))
         disk = failing_at(n, folder, **how)
-        faultkit.save(folder, 4, disk=FailingDisk(0, 0))
+        faultkit.save(folder, 4, disk=faultkit.unsynced)
         assert faultkit.loaded(folder).step == 4
         assert not list(folder.glob("tmp.*"))
         shutil.rmtree(folder)
@@ -110,7 +110,7 @@ def test_a_first_save_that_fails_leaves_a_run_that_never_saved(tmp_path):
                 assert faultkit.loaded(folder).step == 0
             except NoCheckpoint:
                 assert not list(folder.glob("step-*"))
-            faultkit.save(folder, 0)
+            faultkit.save(folder, 0, disk=faultkit.unsynced)
         assert faultkit.loaded(folder).step == 0
         if not disk.failed:
             break
@@ -141,7 +141,7 @@ def test_a_full_disk_says_so_and_what_to_do(run):
 
 
 def test_the_error_after_the_commit_says_that_the_step_is_saved(run, tmp_path):
-    folder = shutil.copytree(run, tmp_path / "run")
+    folder = shutil.copytree(run, tmp_path / "copy")
 
     def disk(call, /, *args, **kwargs):
         if call is os.rename and args[0].name.startswith("step-"):

@@ -1,0 +1,145 @@
+"""A disk that loses power: what may be on it after each call of a save, worst case by worst case.
+
+Contents are durable once their file is fsynced, names once their folder is; everything else may be
+lost, each on its own, in any combination. Unsynced contents may also be torn at 512 bytes, have
+holes of 512 bytes, or be all zeros in their full length. (Real file systems lose less.)
+"""
+
+import os
+from collections.abc import Iterator, Mapping
+from itertools import chain, combinations, product
+from pathlib import Path
+from random import Random
+
+SECTOR = 512
+Tree = Mapping[str, bytes | None]  # what lies at a path: a file's bytes, None for a folder
+
+
+class RecordingDisk:
+    """Makes every call, and keeps what it did to which path."""
+
+    def __init__(self, root: Path) -> None:
+        self.root, self.files, self.calls = root, {}, []
+
+    def __call__(self, call, /, *args, **kwargs):
+        result = call(*args, **kwargs)
+        if call is os.open:
+            self.files[result] = self.inside(args[0])
+            self.calls += [("create", self.files[result])] if args[1] & os.O_CREAT else []
+        elif call is os.write:
+            self.calls.append(("write", self.files[args[0]], bytes(args[1])[:result]))
+        elif call in (os.fsync, os.ftruncate):
+            self.calls.append((call.__name__, self.files[args[0]], *args[1:]))
+        elif call is not os.close:
+            name = {"replace": "rename"}.get(call.__name__, call.__name__)
+            self.calls.append((name, *map(self.inside, args)))
+        return result
+
+    def inside(self, path: Path) -> str:
+        return path.relative_to(self.root).as_posix()
+
+
+class Disk:
+    """Files and folders by number, as they are seen and as they are on the platter."""
+
+    def __init__(self, tree: Tree) -> None:
+        self.seen: dict[int, dict[str, int] | bytes] = {0: {}}
+        self.kept: dict[int, dict[str, int] | bytes] = {0: {}}
+        self.names: list[tuple[int, dict[str, int | None]]] = []  # changes not yet durable
+        for path, content in sorted(tree.items()):
+            self.add(path, {} if content is None else content)
+        for number in list(self.seen):
+            self.sync(number)
+
+    def find(self, path: str) -> int:
+        number = 0
+        for name in path.split("/") if path != "." else ():
+            number = self.seen[number][name]
+        return number
+
+    def add(self, path: str, content: dict | bytes) -> None:
+        number = len(self.seen)
+        self.seen[number], self.kept[number] = content, type(content)()
+        self.change(path, number)
+
+    def change(self, path: str, number: int | None, gone: str = "") -> None:
+        """One change of one folder, kept or lost as a whole."""
+        folder, _, name = path.rpartition("/")
+        where = self.find(folder or ".")
+        names = {**({gone.rpartition("/")[2]: None} if gone else {}), name: number}
+        self.names.append((where, names))
+        self.seen[where] = applied(self.seen[where], names)
+
+    def sync(self, number: int) -> None:
+        self.kept[number] = self.seen[number]
+        self.names = [change for change in self.names if change[0] != number]
+
+    def do(self, call: str, path: str, *rest) -> None:
+        match call:
+            case "mkdir":
+                self.add(path, {})
+            case "create":
+                self.add(path, b"")
+            case "write":
+                self.seen[self.find(path)] += rest[0]
+            case "fsync":
+                self.sync(self.find(path))
+            case "rename":
+                self.change(rest[0], self.find(path), gone=path)
+            case "unlink" | "rmdir":
+                self.change(path, None)
+
+    def after_power_loss(self, rng: Random, most: int) -> Iterator[Tree]:
+        """What may be found: every combination, or `most` of them drawn at random."""
+        unsynced = [n for n, x in self.seen.items() if isinstance(x, bytes) and x != self.kept[n]]
+        contents = [[(n, torn) for torn in tears(self.kept[n], self.seen[n])] for n in unsynced]
+        lost = chain.from_iterable(
+            combinations(self.names, size) for size in range(len(self.names) + 1)
+        )
+        states = list(product(lost, product(*contents)))
+        for names, torn in rng.sample(states, min(most, len(states))):
+            yield self.tree(names, dict(torn))
+
+    def tree(self, names, torn: Mapping[int, bytes]) -> Tree:
+        nodes = {**self.kept, **torn}
+        for where, change in names:
+            nodes[where] = applied(nodes[where], change)
+        return dict(walk(nodes, 0, ""))
+
+
+def applied(entries: Mapping[str, int], change: Mapping[str, int | None]) -> dict[str, int]:
+    return {name: n for name, n in {**entries, **change}.items() if n is not None}
+
+
+def tears(old: bytes, new: bytes) -> set[bytes]:
+    """What an unsynced file may hold: files here are written once, from empty."""
+    cuts = {new[:at] for at in range(0, len(new), SECTOR)}
+    holes = {
+        (new[:at] + bytes(SECTOR) + new[at + SECTOR :])[: len(new)]
+        for at in range(0, len(new), SECTOR)
+    }
+    return {old, new, bytes(len(new))} | cuts | holes
+
+
+def walk(nodes, number: int, path: str) -> Iterator[tuple[str, bytes | None]]:
+    for name, inner in nodes[number].items():
+        content = nodes[inner]
+        yield path + name, content if isinstance(content, bytes) else None
+        if not isinstance(content, bytes):
+            yield from walk(nodes, inner, f"{path}{name}/")
+
+
+def tree_of(root: Path) -> Tree:
+    return {
+        path.relative_to(root).as_posix(): path.read_bytes() if path.is_file() else None
+        for path in root.rglob("*")
+    }
+
+
+def write_tree(tree: Tree, root: Path) -> None:
+    root.mkdir()
+    for path, content in sorted(tree.items()):
+        if content is None:
+            (root / path).mkdir()
+        else:
+            (root / path).write_bytes(content)
