@@ -81,7 +81,7 @@ def _panel(rollout: Record) -> Panel:
         f"task {rollout['task'][:8]}",
         f"reward {number(reward(rollout))}" + f" ({worth})" * bool(worth),
         _advantage(rollout),
-        f"{rollout['length']} actions" + ", cut off at the limit" * rollout["truncated"],
+        f"{rollout['length']} actions" + ", cut off" * rollout["truncated"],
     ]
     said = [
         literal(_prompt(rollout["prompt"]), "dim"),

@@ -18,7 +18,8 @@ def held_out(scores: Mapping[str, Any]) -> Table:
 
     `scores` is `held_out` of `summary.json`; evaluations on the way are left to the curves.
     """
-    table = Table(title="held-out tasks solved (95 % intervals)", title_style="")
+    title = "held-out tasks solved (95 % intervals)" if scores else "no held-out tasks"
+    table = Table(title=title, title_style="")
     table.add_column("")
     ends = list(dict.fromkeys([*list(scores)[:1], *list(scores)[-1:]]))
     for when in ends:

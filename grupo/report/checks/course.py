@@ -48,7 +48,7 @@ def failed_rewards(run: Evidence) -> Iterator[Finding]:
     if count:
         steps = list(dict.fromkeys(g.step for g in run.groups if g.failures or g.covered))
         given = f" {covered} of them were given a reward all the same." * bool(covered)
-        often = "".join(f" Most often, {n} times: {text}" for text, n in why.most_common(1))
+        often = "".join(f" Most often ({n} x): {text}" for text, n in why.most_common(1))
         yield replace(advice.FAILED, severity="error" if count > MANY_FAIL * total else "warning")(
             f"{count} of {total} rollouts ({count / total:.1%}) could not be judged, at"
             f" {span(steps)}.{given}{often}"

@@ -1,0 +1,87 @@
+import io
+import json
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from grupo.errors import Refused
+from grupo.report.checks.advice import CUT_OFF, ZERO_LOSS
+from grupo.report.doctor import CHECKS, examine, show
+
+
+def rollout(step: int, text: str, reward, failed: str = "") -> dict:
+    parts = {} if failed else {"right": reward}
+    return {
+        "step": step,
+        "task": "t",
+        "prompt": "p",
+        "text": text,
+        "reward": reward,
+        "parts": parts,
+        "advantage": 0.0,
+        "length": 3,
+        "truncated": False,
+        "failed": failed,
+    }
+
+
+def test_a_folder_half_written_is_read_up_to_the_tear(written):
+    lines = [{"step": i, "reward/mean": 0.0, "reward/std": 0.0, "loss": "NaN"} for i in range(4)]
+    folder = written([rollout(i, "x", 0.0) for i in range(4)], lines, end='{"step": 4, "rewa')
+    assert [f.name for f in examine(folder)] == ["reward always zero"]
+    assert "all 4 steps" in examine(folder)[0].seen
+
+
+def test_a_folder_without_a_step_is_too_short(tmp_path: Path):
+    (tmp_path / "recipe.json").write_text("{}")
+    assert [f.name for f in examine(tmp_path)] == ["too short"]
+
+
+def test_a_folder_without_a_run_is_refused(tmp_path: Path):
+    with pytest.raises(Refused, match="holds no run"):
+        examine(tmp_path)
+
+
+def test_failures_and_texts_are_read_from_the_journal(written):
+    why = "task t, rollout 1: reward 'right' \x1b[31mhung"
+    groups = [rollout(0, "a", 1.0), rollout(0, "a", "NaN", why)]
+    finding = examine(written(groups, [{"step": 0}]))[0]
+    assert (finding.name, finding.severity) == ("failed rewards", "error")
+    assert finding.seen.endswith("Most often (1 x): reward 'right' \x1b[31mhung")
+    assert r"\x1b[31mhung" in shown([finding])
+
+
+def shown(findings) -> str:
+    console = Console(file=io.StringIO(), width=100)
+    console.print(show(findings))
+    assert isinstance(console.file, io.StringIO)
+    assert "\x1b" not in console.file.getvalue()
+    return console.file.getvalue()
+
+
+def test_a_healthy_run_gets_one_line():
+    assert shown([]) == f"Healthy: none of {len(CHECKS)} checks found anything wrong.\n"
+
+
+def test_notes_come_after_the_line_of_health():
+    said = shown([ZERO_LOSS("It is 0.")]).splitlines()
+    assert said[0].startswith("Healthy")
+    assert said[1] == "note: loss is zero"
+    assert "Normal on policy" in " ".join(said)
+
+
+def test_findings_say_what_why_and_what_to_try_in_100_columns():
+    said = shown([CUT_OFF("35% of the answers " * 20)])
+    assert "Healthy" not in said
+    for line in ("warning: answers cut off", "  why `policy.limit` is too small", "  try A larger"):
+        assert line in said
+    assert max(map(len, said.splitlines())) <= 100
+
+
+def test_a_real_run_is_examined(real_run):
+    lines = (real_run / "metrics.jsonl").read_text().splitlines()
+    worst = max(json.loads(line)["rollouts/truncated"] for line in lines)
+    found = {finding.name for finding in examine(real_run)}
+    assert ("answers cut off" in found) == (worst > 0.2)
+    assert "sampler and trainer disagree" not in found
