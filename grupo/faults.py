@@ -35,7 +35,6 @@ STEP = (
     "step/begin",
     "step/asked",
     "step/sampled",
-    "step/scored",
     "step/curated",
     "step/collated",
     "step/observed",

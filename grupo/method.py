@@ -7,7 +7,7 @@ from grupo.credit import Center, Credit, ScaleByStd, chain
 from grupo.curate import Curate, keep_all
 from grupo.curricula import Curriculum, Shuffled
 from grupo.losses import Clip, Loss
-from grupo.piece import piece, show
+from grupo.piece import piece, show, walk
 from grupo.plans import OnePass, Plan
 from grupo.sampling import Independent, Sampler
 from grupo.weights import Weigh, sequence_mean
@@ -32,10 +32,16 @@ class Method:
 
     @property
     def needs(self) -> frozenset[str]:
-        """Signals to measure besides `logp`: those that the loss or any other piece declares."""
-        return frozenset().union(
-            *(getattr(getattr(self, f.name), "needs", ()) for f in fields(self))
-        )
+        """Signals that some piece reads besides `logp`, however deep it lies."""
+        return self.measured | self.loss.needs
+
+    @property
+    def measured(self) -> frozenset[str]:
+        """Those to be measured before credit: of others, and whatever pieces but the loss read."""
+        slots = (getattr(self, f.name) for f in fields(self) if f.name != "loss")
+        declared = (getattr(part, "needs", ()) for slot in slots for part in walk(slot))
+        others = (name for name in self.loss.needs if "@" in name)
+        return frozenset(others).union(*declared)
 
 
 def changes(method: Method, base: Method = Method()) -> dict[str, str]:

@@ -12,7 +12,7 @@ from torch import Tensor
 from grupo import checkpoint, plain
 from grupo.batch import Batch
 from grupo.errors import Refused
-from grupo.files import Journal, make_folder, write_atomically
+from grupo.files import Journal, make_folder, sweep, write_atomically
 from grupo.piece import parts, show
 from grupo.recipe import Recipe
 from grupo.rollout import Group
@@ -27,8 +27,13 @@ class Run:
 
     @staticmethod
     def vacant(folder: Path) -> None:
-        """Refuse a folder that holds anything."""
-        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        """Refuse a folder that holds anything, but for what a killed beginning left."""
+        held = (
+            [p for p in folder.iterdir() if not p.name.startswith("tmp.")]
+            if folder.is_dir()
+            else []
+        )
+        if held or folder.is_file():
             raise Refused(
                 f"run: {str(folder)!r} exists. Name another folder, or go on with"
                 f" `grupo resume {folder}`."
@@ -39,7 +44,8 @@ class Run:
         """A folder for a new run."""
         cls.vacant(folder)
         run = cls(folder)
-        make_folder(folder / "checkpoints")
+        make_folder(folder)
+        sweep(folder)
         data = to_data(recipe)
         text = json.dumps({"fingerprint": fingerprint(recipe), "recipe": data}, indent=1)
         write_atomically(folder / "recipe.json", text)
@@ -50,6 +56,7 @@ class Run:
         """The folder of a run that was begun."""
         if not (folder / "recipe.json").is_file():
             raise Refused(f"run: {str(folder)!r} holds no run: it has no recipe.json.")
+        sweep(folder)
         return cls(folder)
 
     @property

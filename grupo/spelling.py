@@ -42,13 +42,11 @@ def from_data(data: Any) -> Any:
     """What `to_data` wrote."""
     if not isinstance(data, Mapping):
         return data
+    if "piece" in data:  # first: a piece may have fields of the names below
+        return find(data["piece"])(**{k: from_data(v) for k, v in data.items() if k != "piece"})
     if "tuple" in data:
         return tuple(from_data(v) for v in data["tuple"])
-    if "path" in data:
-        return Path(data["path"])
-    if "function" in data:
-        return find(data["function"])
-    return find(data["piece"])(**{k: from_data(v) for k, v in data.items() if k != "piece"})
+    return Path(data["path"]) if "path" in data else find(data["function"])
 
 
 def changed(piece: Any, field: str, text: str) -> Any:

@@ -166,7 +166,7 @@ class Trainer:
         if self.recipe.rescore and gathered.kept:
             old = whole(self.policy, self.policy, batch, ["logp"])["logp"]
             batch = replace(batch, old_logp=torch.where(batch.seen["sampled"] > 0, old, 0.0))
-        batch = observe(self.policy, self.others, batch, method.needs)
+        batch = observe(self.policy, self.others, batch, method.measured)
         point("step/observed")
         batch = batch.credited(method.credit) if gathered.kept else batch
         point("step/credited")

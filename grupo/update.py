@@ -1,7 +1,7 @@
 """From a batch to gradients: micro-batches, and two passes where rows are coupled."""
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Protocol
 
 import torch
@@ -10,7 +10,6 @@ from torch import Tensor
 from grupo.batch import Batch, Named, Signals
 from grupo.divergences import k3
 from grupo.method import Method
-from grupo.policies.base import Policy
 
 
 class Speaks(Protocol):
@@ -19,19 +18,26 @@ class Speaks(Protocol):
     def signals(self, batch: Batch, names: Collection[str] = ("logp",)) -> Signals: ...
 
 
+class Rows(Speaks, Protocol):
+    """A speaker that says which of a batch's rows fit in memory together."""
+
+    def micro(self, batch: Batch) -> Iterator[Tensor]: ...
+
+
 @torch.no_grad()
 def observe(
-    policy: Policy, others: Mapping[str, Speaks], batch: Batch, needs: Collection[str]
+    policy: Rows, others: Mapping[str, Speaks], batch: Batch, names: Collection[str]
 ) -> Batch:
-    """The batch with needed signals of others measured: `logp@ref` is `logp` of others["ref"]."""
-    for name in sorted(n for n in needs if "@" in n and n not in batch.seen):
+    """The batch with more signals measured: `logp@ref` is `logp` of others["ref"]."""
+    for name in sorted(set(names) - set(batch.seen)):
         signal, _, who = name.partition("@")
-        batch = batch.with_seen({name: whole(policy, others[who], batch, [signal])[signal]})
+        speaker = others[who] if who else policy
+        batch = batch.with_seen({name: whole(policy, speaker, batch, [signal])[signal]})
     return batch
 
 
 @torch.no_grad()
-def whole(policy: Policy, speaker: Speaks, batch: Batch, names: Collection[str]) -> Named:
+def whole(policy: Rows, speaker: Speaks, batch: Batch, names: Collection[str]) -> Named:
     """Signals of every row, evaluated in the policy's micro-batches."""
     out = {name: torch.zeros_like(batch.old_logp) for name in names}
     for rows in policy.micro(batch):
@@ -41,7 +47,7 @@ def whole(policy: Policy, speaker: Speaks, batch: Batch, names: Collection[str])
     return Named(out)
 
 
-def accumulate(policy: Policy, method: Method, batch: Batch) -> dict[str, float]:
+def accumulate(policy: Rows, method: Method, batch: Batch) -> dict[str, float]:
     """Add the gradient of sum(weight x loss) to the policy's parameters; return what was seen.
 
     The sum is over the whole minibatch, whatever its micro-batches. Where the loss couples rows it
@@ -59,7 +65,7 @@ def accumulate(policy: Policy, method: Method, batch: Batch) -> dict[str, float]
 
 
 def _one_pass(
-    policy: Policy, method: Method, batch: Batch, weight: Tensor, names: set[str], seen: "_Seen"
+    policy: Rows, method: Method, batch: Batch, weight: Tensor, names: set[str], seen: "_Seen"
 ) -> None:
     for rows in policy.micro(batch):
         part = batch.take(rows)
@@ -70,7 +76,7 @@ def _one_pass(
 
 
 def _two_passes(
-    policy: Policy, method: Method, batch: Batch, weight: Tensor, names: set[str], seen: "_Seen"
+    policy: Rows, method: Method, batch: Batch, weight: Tensor, names: set[str], seen: "_Seen"
 ) -> None:
     said = whole(policy, policy, batch, names)
     pi = Signals({name: signal.requires_grad_() for name, signal in said.items()})

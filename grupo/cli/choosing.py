@@ -77,6 +77,12 @@ def fields_of(arguments: Sequence[str]) -> tuple[tuple[str, str], ...]:
     return tuple(pairs)
 
 
+def recipe_and_fields(words: Sequence[str]) -> tuple[str, tuple[tuple[str, str], ...]]:
+    """What stands on a command line besides its own options: a recipe first, then fields."""
+    first = words[0] if words and not words[0].startswith("--") else ""
+    return first, fields_of(words[1:] if first else words)
+
+
 def described(recipe: Recipe) -> str:
     """The whole recipe, a field a line, and what a step of it does in words."""
     lines = [f"{name} = {show(value)}" for name, value in parts(recipe).items()]

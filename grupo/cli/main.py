@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Sequence
+from io import TextIOWrapper
 
 import typer
 
@@ -11,7 +12,7 @@ from grupo.cli.reading import doctor, evaluate, export, rollouts
 from grupo.cli.training import grow, resume, train
 from grupo.errors import Refused
 
-OPEN = {"allow_extra_args": True, "ignore_unknown_options": True}
+OPEN = {"ignore_unknown_options": True}  # any field of a recipe is an option
 
 app = typer.Typer(
     add_completion=False,
@@ -33,6 +34,9 @@ VERBS = {"train", "resume", "grow", "eval", "rollouts", "doctor", "export", "met
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command line."""
+    for stream in (sys.stdout, sys.stderr):  # what a model says may not fit the terminal
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     given = list(sys.argv[1:] if arguments is None else arguments)
     if not given or given[0] not in {*VERBS, "--help"}:
         given = ["train", *given]

@@ -30,9 +30,10 @@ def methods(
 def check(address: Annotated[str, Argument(help="path.py:name, or a method's name.")]) -> None:
     """Hold a method against the laws; exit code 1 if it breaks one."""
     from grupo import laws
-    from grupo.catalogue import parse
+    from grupo.catalogue import find, parse
 
-    card = laws.check(parse(address))
+    named = address.isidentifier()  # with the arguments its page shows
+    card = laws.check(find(address).method if named else parse(address))
     for name, said, broken in card:
         say(f"{'BROKEN' if broken else 'holds '}  {name}: {broken or said}")
     say(f"{sum(not broken for *_, broken in card)} of {len(card)} laws hold")

@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 from typing import Annotated
 
-import typer
 from typer import Argument, Option
 
 from grupo.cli.console import out, say
@@ -14,8 +13,10 @@ Json = Annotated[bool, Option("--json", help="As data.")]
 
 
 def evaluate(
-    context: typer.Context,
-    run: Annotated[str, Argument(help="A run, evaluated as it ended; or give --model.")] = "",
+    words: Annotated[
+        list[str] | None,
+        Argument(metavar="[RUN] [--FIELD VALUE]…", help="A run as it ended; or give --model."),
+    ] = None,
     model: Annotated[str, Option(help="Folder or hub name of a model.")] = "",
     tasks: Annotated[str, Option(help="Where tasks come from; the held-out ones by default.")] = "",
     reward: Annotated[list[str] | None, Option(help="[name=]module:function, repeatable.")] = None,
@@ -24,13 +25,14 @@ def evaluate(
     as_json: Json = False,
 ) -> None:
     """Solve tasks greedily and by sampling: pass@1 to pass@k with 95 % intervals."""
-    from grupo.cli.choosing import Choice, fields_of
+    from grupo.cli.choosing import Choice, recipe_and_fields
     from grupo.evaluate import evaluate as measure
     from grupo.report.tables import one_score
     from grupo.tasks import named, split
     from grupo.train import policy_of
 
-    chosen = Choice(model=model, rewards=tuple(reward or ()), fields=fields_of(context.args))()
+    run, fields = recipe_and_fields(words or ())
+    chosen = Choice(model=model, rewards=tuple(reward or ()), fields=fields)()
     policy, recipe = policy_of(Path(run)) if run else (chosen.policy.build(), chosen)
     held_out = split(recipe.tasks, recipe.held_out, recipe.seed)[1]
     asked = named(tasks).load() if tasks else held_out
@@ -49,17 +51,32 @@ def evaluate(
 def rollouts(
     run: Run,
     step: Annotated[int | None, Option(help="Of one step.")] = None,
-    best: Annotated[bool, Option("--best", help="Highest rewards first.")] = False,
-    worst: Annotated[bool, Option("--worst", help="Lowest rewards first.")] = False,
+    best: Annotated[int | None, Option(help="So many with the highest rewards.")] = None,
+    worst: Annotated[int | None, Option(help="So many with the lowest rewards.")] = None,
     at_least: Annotated[float | None, Option(help="Rewards from here.")] = None,
     at_most: Annotated[float | None, Option(help="Rewards up to here.")] = None,
-    contains: Annotated[str, Option(help="Text that the rollout says.")] = "",
+    contains: Annotated[str | None, Option(help="Text that the rollout says.")] = None,
+    task: Annotated[str | None, Option(help="First letters of a task's key.")] = None,
     failed: Annotated[bool, Option("--failed", help="Those that could not be judged.")] = False,
     limit: Annotated[int, Option(help="How many.")] = 10,
     as_json: Json = False,
 ) -> None:
     """Read a run's rollouts."""
-    raise NotImplementedError
+    from grupo.report.rollouts import select, show
+
+    found = select(
+        run,
+        step=step,
+        best=best,
+        worst=worst,
+        min_reward=at_least,
+        max_reward=at_most,
+        contains=contains,
+        task=task,
+        failed=failed,
+        limit=limit,
+    )
+    say(json.dumps(found)) if as_json else out.print(show(found))
 
 
 def doctor(run: Run, as_json: Json = False) -> None:

@@ -4,17 +4,19 @@ from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
-import typer
 from typer import Argument, Option
 
 from grupo.cli.console import out, say
 
 Run = Annotated[Path, Argument(help="A run's folder.")]
+Words = Annotated[
+    list[str] | None,
+    Argument(metavar="[recipe.py:NAME] [--FIELD VALUE]…", help="The quickstart's by default."),
+]
 
 
 def train(
-    context: typer.Context,
-    recipe: Annotated[str, Argument(help="recipe.py:NAME; the quickstart's by default.")] = "",
+    words: Words = None,
     run: Annotated[str, Option(help="The run's folder; a new one under runs/ by default.")] = "",
     method: Annotated[str, Option(help='"dapo(limit=64, margin=16)" or file.py:name.')] = "",
     model: Annotated[str, Option(help="Folder or hub name of a model.")] = "",
@@ -25,9 +27,9 @@ def train(
     shown: Annotated[bool, Option("--print", help="Print the resolved recipe and stop.")] = False,
 ) -> None:
     """Train. Every field of the recipe is an option: --steps 50 --policy.limit 128."""
-    from grupo.cli.choosing import Choice, described, fields_of
+    from grupo.cli.choosing import Choice, described, recipe_and_fields
 
-    fields = fields_of(context.args)
+    recipe, fields = recipe_and_fields(words or ())
     choice = Choice(recipe, method, model, tasks, held_out, tuple(reward or ()), fields)()
     if shown:
         return say(described(choice))
@@ -35,17 +37,19 @@ def train(
 
 
 def resume(
-    context: typer.Context,
     run: Run,
-    recipe: Annotated[str, Option(help="Must be the run's own recipe, where given.")] = "",
+    words: Words = None,
     tensorboard: Annotated[bool, Option(help="Write TensorBoard events, too.")] = False,
 ) -> None:
-    """Go on with a run that was stopped: it ends with the same bits as one that never was."""
-    from grupo.cli.choosing import Choice, fields_of
+    """Go on with a run that was stopped: it ends with the same bits as one that never was.
+
+    A recipe or fields, where given, must be those the run was begun with.
+    """
+    from grupo.cli.choosing import Choice, recipe_and_fields
     from grupo.run import Run as Opened
     from grupo.train import resume as go_on
 
-    fields = fields_of(context.args)
+    recipe, fields = recipe_and_fields(words or ())
     if recipe or fields:
         Opened.open(run).check_same(Choice(recipe, fields=fields)())
     _ended(run, go_on(run, _watcher(run, tensorboard)))
@@ -91,8 +95,9 @@ def _ended(folder: Path, summary) -> None:
     from grupo.report.tables import held_out, summary_lines
 
     out.print(held_out(summary["held_out"]))
-    for line in (*summary_lines(summary), f"The run is in {folder}"):
-        say(line)
+    for line in summary_lines(summary):
+        out.print(line)
+    say(f"The run is in {folder}")
 
 
 def _watcher(folder: Path, tensorboard: bool):

@@ -15,6 +15,8 @@ from grupo.rewards import Reward, adapt
 from grupo.rewards.adapt import each
 from grupo.rollout import Observation, Rollout, Task, Verdict
 
+TAKEN = ("failed", "mean", "std")  # numbers of other meaning are logged by these names
+
 
 @piece
 class Part:
@@ -25,8 +27,8 @@ class Part:
     weight: float = 1.0
 
     def __post_init__(self) -> None:
-        if not self.name or "/" in self.name or self.name == "failed":
-            raise Refused(f"name: {self.name!r}. Allowed: any without '/', but 'failed'.")
+        if not self.name or "/" in self.name or self.name in TAKEN:
+            raise Refused(f"name: {self.name!r}. Allowed: any without '/', but {TAKEN}.")
         if not math.isfinite(self.weight):
             raise Refused(f"weight: {self.weight}. Allowed: a finite number.")
         object.__setattr__(self, "reward", adapt(self.reward))

@@ -83,7 +83,7 @@ class Seedling:
         some = [tasks[i] for i in range(min(200, len(tasks)))]
         tokenizer = word_tokenizer(text for t in some for text in (str(t.prompt), *self.solve(t)))
         seed_torch(self.seed, "plant")
-        end = tokenizer.convert_tokens_to_ids(END)
+        end = tokenizer.get_vocab()[END]
         config = LlamaConfig(
             vocab_size=len(tokenizer),
             hidden_size=self.width,
