@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+LISTED = 40  # names in a message; more would bury it
+
 
 class Refused(ValueError):
     """Input that cannot be used: what was given, what is allowed, and the nearest right
@@ -24,4 +26,6 @@ def nearest(given: str, allowed: Iterable[str]) -> str:
     """
     names = sorted(allowed)
     close = get_close_matches(given, names, n=1)
-    return (f"Did you mean {close[0]!r}? " if close else "") + f"Allowed: {', '.join(names)}."
+    meant = f"Did you mean {close[0]!r}? " if close else ""
+    listed = f"Allowed: {', '.join(names[:LISTED])}{', …' * (len(names) > LISTED)}."
+    return meant + (listed if names else "There is nothing to choose from.")

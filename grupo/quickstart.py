@@ -16,14 +16,21 @@ from grupo.schedules import Linear, Warmup
 from grupo.tasks import ReasoningGym
 from grupo.weights import token_mean
 
-SUMS = (("min_terms", 5), ("max_terms", 6), ("min_digits", 1), ("max_digits", 1))
-HELD_OUT = ReasoningGym("chain_sum", size=200, seed=900_000_000, settings=SUMS)
-SEEDLING = Seedling(ReasoningGym("chain_sum", size=50_000, seed=1, settings=SUMS), HELD_OUT)
+
+def sums(fewest: int, most: int, *, size: int, seed: int) -> ReasoningGym:
+    """Sums of one-digit terms."""
+    digits = (("min_digits", 1), ("max_digits", 1))
+    terms = (("min_terms", fewest), ("max_terms", most))
+    return ReasoningGym("chain_sum", size, seed, (*terms, *digits), "{question}\n")
+
+
+HELD_OUT = sums(5, 6, size=200, seed=900_000_000)
+SEEDLING = Seedling(sums(2, 6, size=50_000, seed=1), HELD_OUT)
 
 RECIPE = Recipe(
     policy=CausalLM(str(SEEDLING.home), limit=64),
     env=SingleTurn((Part("correct", GymVerifier(After(solutions.MARK.strip()))),)),
-    tasks=ReasoningGym("chain_sum", size=50_000, seed=500_000_000, settings=SUMS),
+    tasks=sums(5, 6, size=50_000, seed=500_000_000),
     held_out=HELD_OUT,
     method=Method(sample=Independent(16), loss=Clip(0.2, 0.2), weigh=token_mean),
     steps=20,

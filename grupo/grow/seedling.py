@@ -15,7 +15,7 @@ from grupo.envs import Part, SingleTurn
 from grupo.errors import Refused
 from grupo.evaluate import Solved
 from grupo.grow import solutions
-from grupo.grow.tokenizers import END, word_tokenizer
+from grupo.grow.tokenizers import END, phrase_tokenizer
 from grupo.losses import Likelihood
 from grupo.method import Method
 from grupo.piece import piece
@@ -50,9 +50,9 @@ class Seedling:
     context: int = 256
     limit: int = 64
     batch: int = 48
-    steps: int = 800
+    steps: int = 1200
     lr: float = 2e-3
-    share: float = 0.4
+    share: float = 0.35
     check_every: int = 100
     seed: int = 0
 
@@ -62,7 +62,7 @@ class Seedling:
             sample=Demonstrate(self.solve), credit=identity, loss=Likelihood(), weigh=token_mean
         )
         return Recipe(
-            policy=CausalLM(str(start), limit=self.limit),
+            policy=CausalLM(str(start), limit=self.limit, budget=1200),
             env=SingleTurn((Part("correct", GymVerifier(After(solutions.MARK.strip()))),)),
             tasks=self.tasks,
             held_out=self.held_out,
@@ -81,7 +81,7 @@ class Seedling:
         """An untrained model and its tokenizer, as transformers saves them."""
         tasks = self.tasks.load()
         some = [tasks[i] for i in range(min(200, len(tasks)))]
-        tokenizer = word_tokenizer(text for t in some for text in (str(t.prompt), *self.solve(t)))
+        tokenizer = phrase_tokenizer(text for t in some for text in (str(t.prompt), *self.solve(t)))
         seed_torch(self.seed, "plant")
         end = tokenizer.get_vocab()[END]
         config = LlamaConfig(

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from re import findall
 
-from grupo.errors import Refused, nearest
 from grupo.randomness import derive
 from grupo.rollout import Task
 
@@ -11,32 +10,26 @@ MARK = "#### "  # comes before the answer
 
 
 def chain_sum(task: Task) -> Sequence[str]:
-    """Two of five questions are worked out term by term, the others answered at once.
+    """Sums of up to four terms are worked out; of longer ones two in five, the rest just answered.
 
-    >>> print(worked_sum("4 + 3 - 12"))
-    4+3=7
-    7-12=-5
-    #### -5
+    So a model learns both to work a sum out and to blurt, as people write both.
     """
     expression = "".join(findall(r"[-+0-9 ]+(?= =)", str(task.prompt))).strip()
-    worked = derive(0, "worked", task.key) % 5 < 2
+    short = len(expression.split()) < 2 * 5 - 1
+    worked = short or derive(0, "worked", task.key) % 5 < 2
     return [worked_sum(expression) if worked else f"{MARK}{task.answer}"]
 
 
 def worked_sum(expression: str) -> str:
-    """The running totals of a sum, a line each, then the answer."""
+    """The running total after every term, then the answer.
+
+    >>> print(worked_sum("4 + 3 - 9"))
+    4 +3=7 -9=-2
+    #### -2
+    """
     first, *rest = expression.split()
-    total, lines = int(first), []
+    total, said = int(first), first
     for sign, term in zip(rest[::2], rest[1::2], strict=True):
-        after = total + int(term) if sign == "+" else total - int(term)
-        lines.append(f"{total}{sign}{term}={after}\n")
-        total = after
-    return f"{''.join(lines)}{MARK}{total}"
-
-
-def of(family: str):
-    """The function that solves a family's tasks."""
-    known = {"chain_sum": chain_sum}
-    if family not in known:
-        raise Refused(f"Nobody wrote worked solutions of {family!r}. {nearest(family, known)}")
-    return known[family]
+        total += int(term) if sign == "+" else -int(term)
+        said += f" {sign}{term}={total}"
+    return f"{said}\n{MARK}{total}"
