@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from grupo.curricula import Ask
-from grupo.faults import point
 from grupo.history import History
 from grupo.method import Method
 from grupo.rollout import Act, Env, Group, Task
+from grupo.storage.faults import point
 
 
 @dataclass(frozen=True)

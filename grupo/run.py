@@ -9,14 +9,14 @@ from typing import Any
 
 from torch import Tensor
 
-from grupo import checkpoint, plain
 from grupo.batch import Batch
 from grupo.errors import Refused
-from grupo.files import Journal, make_folder, sweep, write_atomically
 from grupo.piece import parts, show
 from grupo.recipe import Recipe
 from grupo.rollout import Group
 from grupo.spelling import from_data, to_data
+from grupo.storage import checkpoint, plain
+from grupo.storage.files import Journal, make_folder, sweep, write_atomically
 
 
 @dataclass(frozen=True)

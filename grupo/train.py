@@ -8,12 +8,10 @@ from typing import Any
 
 import torch
 
-from grupo import checkpoint, metrics
+from grupo import metrics
 from grupo.batch import Batch
 from grupo.border import check, check_lengths, check_names
-from grupo.checkpoint import NoCheckpoint
 from grupo.evaluate import Score, evaluate
-from grupo.faults import point
 from grupo.gather import Gathered, gather
 from grupo.history import History
 from grupo.method import Method
@@ -24,6 +22,9 @@ from grupo.recipe import Recipe
 from grupo.rollout import collate
 from grupo.run import Run, lines
 from grupo.schedules import at
+from grupo.storage import checkpoint
+from grupo.storage.checkpoint import NoCheckpoint
+from grupo.storage.faults import point
 from grupo.tasks import split
 from grupo.update import Speaks, accumulate, observe, whole
 from grupo.watch import Silent, Watcher

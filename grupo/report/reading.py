@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from grupo import plain
 from grupo.errors import Refused
+from grupo.storage import plain
 
 Record = Mapping[str, Any]
 

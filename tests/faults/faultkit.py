@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from grupo import checkpoint
-from grupo.checkpoint import Checkpoint
+from grupo.storage import checkpoint
+from grupo.storage.checkpoint import Checkpoint
 
 
 def tensors(step: int) -> dict[str, dict[str, Tensor]]:

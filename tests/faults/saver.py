@@ -17,8 +17,8 @@ from typing import Any
 import faultkit
 import torch
 
-from grupo import checkpoint, faults
-from grupo.checkpoint import SaveFailed
+from grupo.storage import checkpoint, faults
+from grupo.storage.checkpoint import SaveFailed
 
 
 def save_three(run: Path) -> None:

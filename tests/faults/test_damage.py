@@ -6,8 +6,8 @@ import shutil
 import faultkit
 import pytest
 
-from grupo import checkpoint
-from grupo.checkpoint import Damaged
+from grupo.storage import checkpoint
+from grupo.storage.checkpoint import Damaged
 
 SMALL = ("manifest.json", "data.json")
 LARGE = ("weights.safetensors", "optimizer.safetensors")

@@ -8,9 +8,9 @@ from itertools import count
 import faultkit
 import pytest
 
-from grupo import checkpoint, files
-from grupo.checkpoint import NoCheckpoint, SaveFailed
-from grupo.files import Journal
+from grupo.storage import checkpoint, files
+from grupo.storage.checkpoint import NoCheckpoint, SaveFailed
+from grupo.storage.files import Journal
 
 ERRORS = ("ENOSPC", "EIO", "EDQUOT", "EACCES", "EINTR", "ESTALE", "EMFILE", "EROFS", "EFBIG")
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import faultkit
 import pytest
 
-from grupo import checkpoint, faults
+from grupo.storage import checkpoint, faults
 
 SAVER = Path(__file__).with_name("saver.py")
 

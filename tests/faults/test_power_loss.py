@@ -8,9 +8,9 @@ import faultkit
 import pytest
 from powerkit import Disk, RecordingDisk, tears, tree_of, write_tree
 
-from grupo import files
-from grupo.checkpoint import NoCheckpoint
-from grupo.files import Journal
+from grupo.storage import files
+from grupo.storage.checkpoint import NoCheckpoint
+from grupo.storage.files import Journal
 
 NOTHING = -1
 

@@ -1,0 +1,197 @@
+"""Checkpoints: each is complete and verified, or is not seen.
+
+    latest                    the checkpoint to go on from: its name, its manifest's checksum
+    step-00000012/
+        weights.safetensors   one file for each mapping of tensors
+        data.json
+        manifest.json         size and checksum of every file; written last
+    tmp.…                     a save under way, or cut short
+
+A save writes a tmp folder, makes all of it durable, renames it, makes that durable, and only then
+moves `latest`, in the same way. So at any instant, whatever the disk lost since, some checkpoint
+that was saved is there, whole. No folder is ever written again or chosen by its number alone.
+"""
+
+import errno
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from itertools import count
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from safetensors import SafetensorError
+from torch import Tensor
+
+from grupo.errors import Refused
+from grupo.storage import manifest, plain, steps, tensorfile
+from grupo.storage.disk import Disk, direct
+from grupo.storage.faults import point
+from grupo.storage.files import fsync_dir, make_folder, sweep, write_atomically, write_new
+from grupo.storage.manifest import Manifest, Unfit
+
+_ADVICE = {
+    errno.ENOSPC: " Free space on this disk, then resume.",
+    errno.EDQUOT: " Free space in your quota, then resume.",
+    errno.EFBIG: " Raise the limit on file sizes (ulimit -f), then resume.",
+}
+Contents = Mapping[str, Iterable[bytes | memoryview]]  # of each file, by its name
+
+
+class SaveFailed(RuntimeError):
+    """A save that did not finish; every checkpoint saved before is as it was."""
+
+    def __init__(self, said: str, file: str):
+        super().__init__(said)
+        self.file = file  # what could not be written
+
+
+class NoCheckpoint(Refused):
+    """Nothing was ever saved here: a run starts at step 0."""
+
+
+class Damaged(Refused):
+    """Something was saved here and none of it can be trusted."""
+
+
+@dataclass(frozen=True, eq=False)
+class Checkpoint:
+    """A run at the end of a step."""
+
+    step: int
+    tensors: Mapping[str, Mapping[str, Tensor]]
+    data: Mapping[str, Any]  # floats bit for bit, NaN included; tuples come back as lists
+    notes: tuple[str, ...] = ()  # what was found damaged and passed over, a line each
+
+
+def save(
+    folder: Path,
+    step: int,
+    tensors: Mapping[str, Mapping[str, Tensor]],
+    data: Mapping[str, Any],
+    *,
+    keep: int = 2,
+    disk: Disk = direct,
+) -> Path:
+    """Save a run at the end of `step`, keep the `keep` newest, and say where: then it is durable.
+
+    Raises `SaveFailed` where the disk does not take it, `Refused` what cannot be saved bit for bit.
+    """
+    contents = _contents(tensors, data)
+    _check(folder, step, keep)
+    with _failing(f"Step {step} is not saved"):
+        point("save/begun")
+        make_folder(folder, disk)
+        sweep(folder, disk)
+        saved = _placed(_written(folder, step, contents, disk), step, disk)
+        latest, choice = folder / steps.POINTER, steps.choice(saved)
+        write_atomically(latest, choice, disk=disk, at="save/latest")
+    point("save/committed")
+    with _failing(f"Step {step} is saved, but an older one could not be removed"):
+        for path in list(steps.expendable(saved, keep)):
+            steps.discard(path, disk)
+    point("save/ended")
+    return saved
+
+
+def load(folder: Path) -> Checkpoint:
+    """The checkpoint that `latest` chooses if every bit of it is right, else the newest that is.
+
+    Raises `NoCheckpoint` where nothing was saved, `Damaged` where nothing saved can be used.
+    """
+    found, problems = _found(folder)
+    for path in found:
+        try:
+            checkpoint = _loaded(path)
+        except Unfit as problem:
+            problems.append(str(problem))
+        else:
+            notes = tuple(f"{problem}; {path.name} is used instead" for problem in problems)
+            return replace(checkpoint, notes=notes)
+    if not found and not (folder / steps.POINTER).exists():
+        raise NoCheckpoint(f"No checkpoint in {folder}: nothing was saved here yet.")
+    listed = "".join(f"\n  {problem}" for problem in problems)
+    raise Damaged(
+        f"No checkpoint in {folder} can be used. Found:{listed}\n"
+        "Put back a copy of one of them, or start a new run in another folder."
+    )
+
+
+def _contents(trees: Mapping[str, Mapping[str, Tensor]], data: Mapping[str, Any]) -> Contents:
+    for name, tree in trees.items():
+        if not name.isidentifier() or not name.isascii():
+            raise Refused(f"tensors[{name!r}]: allowed are letters, digits and underscores.")
+        tensorfile.check(tree, of=name)
+    files = {f"{name}.safetensors": tensorfile.chunks(tree) for name, tree in trees.items()}
+    return {**files, "data.json": [plain.exact_text(data).encode()]}
+
+
+def _check(folder: Path, step: int, keep: int) -> None:
+    """Refuse numbers that make no sense, and steps back: a second run would bury the first."""
+    if step < 0 or keep < 1:
+        raise Refused(f"step={step}, keep={keep}. Allowed: step from 0, keep from 1.")
+    with suppress(Unfit):  # what the pointer chose is lost: the run went on from an older one
+        last = steps.chosen(folder)
+        if steps.order(last)[0] > step and manifest.verify(last):
+            raise Refused(f"{last} is later than step {step}. Resume it, or choose another folder.")
+
+
+def _written(folder: Path, step: int, contents: Contents, disk: Disk) -> Path:
+    """A whole checkpoint under a name that nobody reads."""
+    fresh = folder / f"tmp.{uuid4().hex}"
+    point("save/swept")
+    disk(os.mkdir, fresh)
+    stamps = {
+        name: write_new(fresh / name, chunks, disk=disk, at=f"save/{name.partition('.')[0]}")
+        for name, chunks in contents.items()
+    }
+    text = Manifest(step, stamps).text()
+    write_new(fresh / manifest.NAME, [text.encode()], disk=disk, at="save/manifest")
+    fsync_dir(fresh, disk)
+    point("save/complete")
+    return fresh
+
+
+def _placed(fresh: Path, step: int, disk: Disk) -> Path:
+    """The same checkpoint under the first name of its step that is free."""
+    names = (fresh.with_name(steps.name(step, again)) for again in count())
+    saved = next(path for path in names if not path.exists())
+    disk(os.rename, fresh, saved)
+    point("save/renamed")
+    fsync_dir(saved.parent, disk)
+    point("save/visible")
+    return saved
+
+
+@contextmanager
+def _failing(said: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        said = f"{said}: {error.filename}: {error.strerror}. What was saved before is as it was."
+        raise SaveFailed(said + _ADVICE.get(error.errno or 0, ""), str(error.filename)) from error
+
+
+def _found(folder: Path) -> tuple[list[Path], list[str]]:
+    """The checkpoints in the order to try them, and what is wrong with the pointer."""
+    found = steps.newest_first(folder)
+    try:
+        chosen = steps.chosen(folder)
+    except Unfit as problem:
+        return found, [str(problem)]
+    return [chosen, *(path for path in found if path != chosen)], []
+
+
+def _loaded(path: Path) -> Checkpoint:
+    written = manifest.verify(path)
+    if written.step != steps.order(path)[0]:
+        raise Unfit(f"{path.name}: holds step {written.step}, of another folder")
+    files = [path / name for name in written.files if name.endswith(".safetensors")]
+    try:
+        trees = {file.stem: tensorfile.load(file) for file in files}
+        data = plain.read_exact((path / "data.json").read_text(encoding="utf-8"))
+    except (SafetensorError, ValueError) as error:
+        raise Unfit(f"{path.name}: {error}") from error
+    return Checkpoint(written.step, trees, data)

@@ -1,0 +1,282 @@
+import errno
+import hashlib
+import json
+import math
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+
+from grupo.errors import Refused
+from grupo.storage import checkpoint, manifest
+from grupo.storage.checkpoint import Damaged, NoCheckpoint, SaveFailed
+
+
+def save(folder: Path, step: int, **more) -> Path:
+    weights = {"w": torch.full((3,), float(step)), "b": torch.tensor(step).bfloat16()}
+    return checkpoint.save(folder, step, {"weights": weights}, {"step": step}, **more)
+
+
+def steps_in(folder: Path) -> list[str]:
+    return sorted(name for name in os.listdir(folder) if name != "latest")
+
+
+def test_what_was_saved_is_loaded(tmp_path):
+    data = {"rewards": [0.1, math.inf, -0.0], "asked": 2**60, "said": "NaN", "none": None}
+    tensors = {
+        "weights": {"w": torch.randn(5).bfloat16()},
+        "optimizer": {"step": torch.tensor(3), "m": torch.tensor([math.nan, -0.0])},
+    }
+    path = checkpoint.save(tmp_path / "run" / "checkpoints", 12, tensors, data)
+    assert path == tmp_path / "run" / "checkpoints" / "step-00000012"
+    found = checkpoint.load(path.parent)
+    assert (found.step, found.notes) == (12, ())
+    assert found.data == data
+    assert math.copysign(1, found.data["rewards"][2]) == -1
+    for name, tree in tensors.items():
+        for key, tensor in tree.items():
+            back = found.tensors[name][key]
+            assert (back.dtype, back.shape) == (tensor.dtype, tensor.shape)
+            assert torch.equal(
+                back.reshape(-1).view(torch.uint8), tensor.reshape(-1).view(torch.uint8)
+            )
+
+
+def test_nan_in_the_data_comes_back_as_nan(tmp_path):
+    checkpoint.save(tmp_path, 0, {}, {"reward": math.nan})
+    assert math.isnan(checkpoint.load(tmp_path).data["reward"])
+
+
+def test_a_folder_that_is_not_there_or_empty_holds_no_checkpoint(tmp_path):
+    for folder in (tmp_path / "none", tmp_path):
+        with pytest.raises(NoCheckpoint, match="nothing was saved"):
+            checkpoint.load(folder)
+
+
+def test_a_save_cut_short_is_no_checkpoint(tmp_path):
+    os.rename(save(tmp_path, 1), tmp_path / "tmp.0123")
+    os.remove(tmp_path / "latest")
+    with pytest.raises(NoCheckpoint):
+        checkpoint.load(tmp_path)
+
+
+def test_saving_keeps_the_newest_and_sweeps_what_was_cut_short(tmp_path):
+    (tmp_path / "tmp.0").mkdir()
+    for step in (1, 2, 3, 4):
+        save(tmp_path, step, keep=3)
+    assert steps_in(tmp_path) == ["step-00000002", "step-00000003", "step-00000004"]
+    save(tmp_path, 5, keep=1)
+    assert steps_in(tmp_path) == ["step-00000005"]
+
+
+def test_a_step_saved_twice_lives_beside_the_first_until_it_is_safe(tmp_path):
+    save(tmp_path, 1)
+    save(tmp_path, 2)
+    assert save(tmp_path, 2).name == "step-00000002.1"
+    assert steps_in(tmp_path) == ["step-00000001", "step-00000002.1"]
+    assert checkpoint.load(tmp_path).step == 2
+    assert save(tmp_path, 2).name == "step-00000002"
+
+
+def test_the_number_alone_does_not_win(tmp_path):
+    save(tmp_path, 1)
+    shutil.copytree(save(tmp_path, 2), tmp_path / "step-00000009")
+    assert checkpoint.load(tmp_path).step == 2  # as `latest` says
+    os.remove(tmp_path / "latest")
+    found = checkpoint.load(tmp_path)
+    assert found.step == 2
+    assert found.notes == (
+        "latest: No such file or directory; step-00000002 is used instead",
+        "step-00000009: holds step 2, of another folder; step-00000002 is used instead",
+    )
+
+
+def test_a_missing_file_is_said_and_the_one_before_is_used(tmp_path):
+    save(tmp_path, 1)
+    os.remove(save(tmp_path, 2) / "data.json")
+    found = checkpoint.load(tmp_path)
+    assert (found.step, found.data) == (1, {"step": 1})
+    assert found.notes == (
+        "step-00000002/data.json: No such file or directory; step-00000001 is used instead",
+    )
+
+
+def test_what_is_not_a_file_is_not_read(tmp_path):
+    save(tmp_path, 1)
+    path = save(tmp_path, 2)
+    for name in ("weights.safetensors", "data.json", "manifest.json"):
+        content = (path / name).read_bytes()
+        os.remove(path / name)
+        os.mkfifo(path / name)  # whoever reads it waits for ever
+        found = checkpoint.load(tmp_path)
+        assert found.step == 1
+        said = f"step-00000002/{name}: not a file; step-00000001 is used instead"
+        assert found.notes[-1] == said
+        os.remove(path / name)
+        (path / name).write_bytes(content)
+
+
+def test_an_error_of_the_machine_is_not_taken_for_damage():
+    with pytest.raises(manifest.Unfit, match="data: Input/output error"), manifest.judging("data"):
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+    with pytest.raises(OSError, match="Too many open files"), manifest.judging("data"):
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+
+def test_a_checkpoint_of_another_version_is_said_and_left_alone(tmp_path):
+    save(tmp_path, 1)
+    path = save(tmp_path, 2) / "manifest.json"
+    path.write_text(path.read_text().replace('"format": 1', '"format": 2'))
+    found = checkpoint.load(tmp_path)
+    assert found.step == 1
+    said = "step-00000002/manifest.json: format 2, this version reads 1"
+    assert found.notes[-1] == f"{said}; step-00000001 is used instead"
+    for step in (3, 4, 5):
+        save(tmp_path, step)
+    assert steps_in(tmp_path) == ["step-00000002", "step-00000004", "step-00000005"]
+
+
+def test_damaged_checkpoints_do_not_count_among_those_kept(tmp_path):
+    save(tmp_path, 1)
+    (save(tmp_path, 2) / "weights.safetensors").write_bytes(b"torn")
+    save(tmp_path, 3)
+    assert steps_in(tmp_path) == ["step-00000001", "step-00000003"]
+
+
+def test_a_run_that_went_back_outlives_the_damaged_future(tmp_path):
+    save(tmp_path, 1)
+    (save(tmp_path, 3) / "weights.safetensors").write_bytes(b"torn")
+    assert checkpoint.load(tmp_path).step == 1
+    save(tmp_path, 2)
+    assert steps_in(tmp_path) == ["step-00000001", "step-00000002"]
+    assert checkpoint.load(tmp_path).notes == ()
+
+
+def test_a_second_run_does_not_bury_the_first(tmp_path):
+    save(tmp_path, 1000)
+    with pytest.raises(Refused, match="step-00001000 is later than step 1"):
+        save(tmp_path, 1)
+    assert steps_in(tmp_path) == ["step-00001000"]
+
+
+def test_nothing_valid_says_what_was_found_and_what_to_do(tmp_path):
+    for path in [save(tmp_path, step) for step in (1, 2)]:
+        (path / "data.json").write_text("{}")
+    with pytest.raises(Damaged) as caught:
+        checkpoint.load(tmp_path)
+    assert str(caught.value) == (
+        f"No checkpoint in {tmp_path} can be used. Found:\n"
+        "  step-00000002/data.json: 2 bytes long, 11 were written\n"
+        "  step-00000001/data.json: 2 bytes long, 11 were written\n"
+        "Put back a copy of one of them, or start a new run in another folder."
+    )
+
+
+def test_a_pointer_to_nothing_is_not_an_empty_run(tmp_path):
+    shutil.rmtree(save(tmp_path, 1))
+    with pytest.raises(Damaged, match=r"latest: step-00000001/manifest.json: No such file"):
+        checkpoint.load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "\n",
+        "../run/step-00000001 0\n",
+        "/etc/passwd 0\n",
+        "step-1 0\n",
+        "\0" * 90,
+        "step-" + "9" * 5000,
+    ],
+)
+def test_a_pointer_elsewhere_is_not_followed(text, tmp_path):
+    save(tmp_path, 1)
+    (tmp_path / "latest").write_text(text)
+    found = checkpoint.load(tmp_path)
+    assert found.step == 1
+    assert found.notes == ("latest: torn, or names no checkpoint; step-00000001 is used instead",)
+
+
+def sealed(body) -> str:
+    return manifest._sealed(body)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "null",
+        "[]",
+        "{}",
+        "[" * 100_000,
+        '{"format": NaN}',
+        sealed({"format": 1}),
+        sealed({"format": 1, "step": 2, "files": 3}),
+        sealed({"format": 1, "step": 2, "files": {"data.json": 3}}),
+        sealed({"format": 1, "step": 2, "files": {"data.json": {"size": 0}}}),
+        sealed({"format": 1, "step": 2, "files": {}}),
+        sealed({"format": 1, "step": 2, "files": {"data.json": {"size": "0", "sha256": 1}}}),
+        sealed({"format": 1, "step": "2", "files": {"../data.json": {"size": 0, "sha256": ""}}}),
+        sealed({"format": 1, "step": 2, "files": {}, "more": 1}),
+    ],
+)
+def test_a_forged_manifest_is_passed_over(text, tmp_path):
+    save(tmp_path, 1)
+    path = save(tmp_path, 2)
+    (path / "manifest.json").write_text(text)
+    found = checkpoint.load(tmp_path)
+    assert found.step == 1
+    assert f"{path.name}/" in found.notes[-1]
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"\xff" * 8, b"\x02" + b"\0" * 7 + b"{}rest", b"garbage!" * 9]
+)
+def test_a_forged_file_with_the_right_checksum_is_passed_over(content, tmp_path):
+    save(tmp_path, 1)
+    path = save(tmp_path, 2)
+    for name in ("weights.safetensors", "data.json"):
+        forged = shutil.copytree(path, tmp_path / "step-00000003", dirs_exist_ok=True)
+        (forged / name).write_bytes(content)
+        stamp = {"size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+        body = json.loads((forged / "manifest.json").read_text())
+        body = {"format": 1, "step": 3, "files": {**body["files"], name: stamp}}
+        (forged / "manifest.json").write_text(sealed(body))
+        (tmp_path / "latest").unlink(missing_ok=True)
+        found = checkpoint.load(tmp_path)
+        assert found.step == 2
+        assert found.notes[1].startswith("step-00000003: ")
+        shutil.rmtree(forged)
+
+
+@pytest.mark.parametrize(
+    ("tensors", "data", "says"),
+    [
+        ({"../w": {}}, {}, "letters, digits and underscores"),
+        ({"w": {"z": torch.zeros(1).to_sparse()}}, {}, r"w\['z'\]"),
+        ({}, {"a": {1}}, "/a is a set"),
+        ({}, {"a": {1: 2}}, "/a has the key 1"),
+    ],
+)
+def test_what_cannot_come_back_bit_for_bit_is_refused_before_anything_is_written(
+    tensors, data, says, tmp_path
+):
+    with pytest.raises(Refused, match=says):
+        checkpoint.save(tmp_path / "run", 1, tensors, data)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(("step", "keep"), [(-1, 2), (1, 0)])
+def test_numbers_that_make_no_sense_are_refused(step, keep, tmp_path):
+    with pytest.raises(Refused, match="Allowed: step from 0, keep from 1"):
+        save(tmp_path / "run", step, keep=keep)
+
+
+def test_a_folder_that_cannot_be_made_is_a_failed_save_that_names_it(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(SaveFailed, match=r"Step 1 is not saved: .*/file: File exists") as caught:
+        save(tmp_path / "file" / "run", 1)
+    assert caught.value.file == str(tmp_path / "file")
