@@ -1,0 +1,16 @@
+"""Bold: a rare success counts more than a common one. An example, not a paper."""
+
+from grupo import groups
+from grupo.credit import Center, chain
+from grupo.method import Method
+
+
+def by_rarity(x, batch):
+    """x / sqrt(p (1 - p) + 0.05), p the mean reward of the group: bounded, unlike 1 / std."""
+    p = groups.mean(batch.reward, batch.group)
+    return x / (p * (1 - p) + 0.05).sqrt()
+
+
+def bold() -> Method:
+    """A = (r - p) / sqrt(p (1 - p) + 0.05)."""
+    return Method(credit=chain(Center(), by_rarity))
