@@ -77,7 +77,7 @@ class CausalPolicy:
         self.module: nn.Module = loading.adapted(self.plain, spec.lora) if spec.lora else self.plain
         self.head = head_of(self.plain)
         if spec.checkpointing:
-            self.plain.gradient_checkpointing_enable({"use_reentrant": False})
+            loading.checkpointed(self.plain)
         self.thread = ThreadPoolExecutor(1, "policy")
 
     @property

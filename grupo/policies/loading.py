@@ -86,8 +86,7 @@ def adapted(model: PreTrainedModel, lora: Lora) -> nn.Module:
         task_type="CAUSAL_LM",
     )
     try:
-        with warnings.catch_warnings():  # of what peft itself then does right
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):  # of what peft itself then does right
             return get_peft_model(model, config)
     except ValueError as error:
         layers = {
@@ -95,6 +94,12 @@ def adapted(model: PreTrainedModel, lora: Lora) -> nn.Module:
         }
         allowed = ", ".join(("all-linear", *sorted(layers)))
         raise Refused(f"targets: {lora.targets!r}. {_first(error)} Allowed: {allowed}.") from error
+
+
+def checkpointed(model: PreTrainedModel) -> None:
+    """Let the model keep one activation for each layer and compute the rest again."""
+    with warnings.catch_warnings(action="ignore", category=FutureWarning):  # of its next name
+        model.gradient_checkpointing_enable({"use_reentrant": False})
 
 
 def _tokenizer(path: str) -> PreTrainedTokenizerBase:

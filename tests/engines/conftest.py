@@ -1,0 +1,17 @@
+"""What tests of engines share with those of policies: `tinylm`, and one Llama."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.append(str(Path(__file__).parent.with_name("policies")))
+import tinylm
+
+from grupo.policies.causal_lm import CausalLM, CausalPolicy
+
+
+@pytest.fixture(scope="session")
+def policy(tmp_path_factory: pytest.TempPathFactory) -> CausalPolicy:
+    """A Llama that answers with at most 24 tokens."""
+    return CausalLM(str(tinylm.plant(tmp_path_factory.mktemp("llama"))), limit=24).build()

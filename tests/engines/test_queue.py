@@ -1,0 +1,168 @@
+"""Many ask one by one, and are answered many at a time."""
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+
+import pytest
+
+from grupo.engines.queue import Queue
+
+
+@pytest.fixture
+def thread() -> Iterator[ThreadPoolExecutor]:
+    """Where answers are worked out."""
+    with ThreadPoolExecutor(1) as one:
+        yield one
+
+
+class Twice:
+    """Doubles what it is asked, and notes what it was asked at once; some it cannot answer."""
+
+    def __init__(self, unanswerable: int = -1) -> None:
+        self.unanswerable, self.calls = unanswerable, []
+
+    def __call__(self, asks: Sequence[int]) -> list[int]:
+        self.calls.append(list(asks))
+        if self.unanswerable in asks:
+            raise RuntimeError(f"out of memory with {self.unanswerable}")
+        return [2 * ask for ask in asks]
+
+
+def test_all_who_ask_at_the_same_time_are_answered_in_one_call(thread):
+    async def everyone() -> list[int]:
+        queue = Queue(twice, thread)
+        return await asyncio.gather(*(queue(i) for i in range(5)))
+
+    twice = Twice()
+    assert asyncio.run(everyone()) == [0, 2, 4, 6, 8]
+    assert twice.calls == [[0, 1, 2, 3, 4]]
+
+
+def test_those_who_ask_from_deeper_down_are_waited_for(thread):
+    async def everyone() -> None:
+        queue = Queue(twice, thread)
+
+        async def group(p: int) -> list[int]:
+            return await asyncio.gather(*(queue(10 * p + i) for i in range(2)))
+
+        await asyncio.gather(queue(5), group(1), group(2))
+
+    twice = Twice()
+    asyncio.run(everyone())
+    assert twice.calls == [[5, 10, 11, 20, 21]]
+
+
+def test_who_asks_again_is_answered_in_the_next_call(thread):
+    async def everyone() -> list[int]:
+        queue = Queue(twice, thread)
+
+        async def both(i: int) -> int:
+            return await queue(await queue(i))
+
+        return await asyncio.gather(both(1), both(2))
+
+    twice = Twice()
+    assert asyncio.run(everyone()) == [4, 8]
+    assert twice.calls == [[1, 2], [2, 4]]
+
+
+def test_who_asks_during_a_call_is_answered_in_the_next(thread):
+    begun, go_on, calls = Event(), Event(), []
+
+    def answer(asks: Sequence[int]) -> Sequence[int]:
+        calls.append(list(asks))
+        begun.set()
+        assert go_on.wait(10)
+        return asks
+
+    async def everyone() -> tuple[int, list[int]]:
+        queue = Queue(answer, thread)
+        first = asyncio.create_task(queue(1))
+        await asyncio.to_thread(begun.wait, 10)
+        later = [asyncio.create_task(queue(i)) for i in (2, 3)]
+        await asyncio.sleep(0)
+        go_on.set()
+        return await first, await asyncio.gather(*later)
+
+    assert asyncio.run(everyone()) == (1, [2, 3])
+    assert calls == [[1], [2, 3]]
+
+
+def test_an_error_reaches_everybody_who_asked(thread):
+    async def everyone() -> list[int | BaseException]:
+        queue = Queue(Twice(unanswerable=2), thread)
+        return await asyncio.gather(*(queue(i) for i in range(4)), return_exceptions=True)
+
+    assert [str(said) for said in asyncio.run(everyone())] == ["out of memory with 2"] * 4
+
+
+def test_after_an_error_the_queue_answers_again(thread):
+    async def everyone() -> int:
+        queue = Queue(Twice(unanswerable=2), thread)
+        with pytest.raises(RuntimeError):
+            await queue(2)
+        return await queue(3)
+
+    assert asyncio.run(asyncio.wait_for(everyone(), 10)) == 6
+
+
+@pytest.mark.parametrize("few", [lambda asks: asks[:-1], lambda asks: [*asks, 0]])
+def test_a_wrong_number_of_answers_is_an_error_and_no_endless_wait(
+    few: Callable[[Sequence[int]], Sequence[int]], thread
+):
+    async def everyone() -> list[int | BaseException]:
+        queue = Queue(few, thread)
+        return await asyncio.gather(queue(1), queue(2), return_exceptions=True)
+
+    said = asyncio.run(asyncio.wait_for(everyone(), 10))
+    assert [type(x) for x in said] == [ValueError, ValueError]
+
+
+def test_who_gave_up_before_the_call_is_not_answered_and_the_rest_are(thread):
+    async def everyone() -> int:
+        queue = Queue(twice, thread)
+        tasks = [asyncio.create_task(queue(i)) for i in range(3)]
+        await asyncio.sleep(0)
+        tasks[1].cancel()
+        return sum(x for x in await asyncio.gather(*tasks, return_exceptions=True) if x in (0, 4))
+
+    twice = Twice()
+    assert asyncio.run(everyone()) == 4
+    assert twice.calls == [[0, 2]]
+
+
+@pytest.mark.parametrize("error", [None, RuntimeError("out of memory")])
+def test_who_gives_up_during_the_call_keeps_nobody_else_from_hearing(error, thread):
+    begun, go_on = Event(), Event()
+
+    def answer(asks: Sequence[int]) -> Sequence[int]:
+        begun.set()
+        assert go_on.wait(10)
+        if error:
+            raise error
+        return asks
+
+    async def everyone() -> int | BaseException:
+        queue = Queue(answer, thread)
+        gone, stays = asyncio.create_task(queue(1)), asyncio.create_task(queue(2))
+        await asyncio.to_thread(begun.wait, 10)
+        gone.cancel()
+        await asyncio.sleep(0)
+        go_on.set()
+        return (await asyncio.gather(stays, return_exceptions=True))[0]
+
+    assert asyncio.run(asyncio.wait_for(everyone(), 10)) == (error or 2)
+
+
+def test_a_queue_outlives_the_loop_it_was_first_asked_in(thread):
+    queue = Queue(Twice(), thread)
+
+    async def leaves_early() -> None:
+        asking = asyncio.create_task(queue(1))
+        await asyncio.sleep(0)
+        assert not asking.done()
+
+    asyncio.run(leaves_early())
+    assert asyncio.run(asyncio.wait_for(queue(2), 10)) == 4
