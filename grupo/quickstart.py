@@ -6,15 +6,12 @@
 from grupo.envs import Part, SingleTurn
 from grupo.evaluate import Solved
 from grupo.grow import Seedling, solutions
-from grupo.losses import Clip
-from grupo.method import Method
+from grupo.methods.grpo import grpo
 from grupo.policies.causal_lm import CausalLM
 from grupo.recipe import Evaluation, Recipe
 from grupo.rewards import After, GymVerifier
-from grupo.sampling import Independent
 from grupo.schedules import Linear, Warmup
 from grupo.tasks import ReasoningGym
-from grupo.weights import token_mean
 
 
 def sums(fewest: int, most: int, *, size: int, seed: int) -> ReasoningGym:
@@ -28,11 +25,11 @@ HELD_OUT = sums(5, 6, size=200, seed=900_000_000)
 SEEDLING = Seedling(sums(2, 6, size=50_000, seed=1), HELD_OUT)
 
 RECIPE = Recipe(
-    policy=CausalLM(str(SEEDLING.home), limit=64),
+    policy=CausalLM(str(SEEDLING.home), limit=64, budget=2048),
     env=SingleTurn((Part("correct", GymVerifier(After(solutions.MARK.strip()))),)),
     tasks=sums(5, 6, size=50_000, seed=500_000_000),
     held_out=HELD_OUT,
-    method=Method(sample=Independent(16), loss=Clip(0.2, 0.2), weigh=token_mean),
+    method=grpo(group=16, kl=0.0),
     steps=20,
     prompts=32,
     lr=Warmup(0.1, Linear(2e-4, 2e-5)),
