@@ -4,6 +4,7 @@ import hashlib
 import importlib
 import importlib.util
 import sys
+import traceback
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -20,29 +21,46 @@ def find(address: str) -> Any:
     3.0
     """
     place, colon, name = address.rpartition(":")
-    if not colon or not name:
+    if not colon or not place or not name:
         raise Refused(f"{address!r} is no address. Write module:name or path/to/file.py:name.")
-    found: Any = load_file(Path(place)) if place.endswith(".py") else _import(place)
+    found: Any = module_at(place)
     for step in name.split("."):
-        if step not in vars(found):
-            public = [key for key in vars(found) if not key.startswith("_")]
-            raise Refused(f"{place!r} has no {step!r}. {nearest(step, public)}")
-        found = getattr(found, step)
+        try:
+            found = getattr(found, step)
+        except AttributeError as error:
+            public = [key for key in dir(found) if not key.startswith("_")]
+            raise Refused(f"{place!r} has no {step!r}. {nearest(step, public)}") from error
     return found
 
 
-def address_of(thing: Any) -> str:
-    """The address under which `find` finds a module-level function or class."""
-    module = thing.__module__
+def address_of(thing: Any, at: str = "") -> str:
+    """The address under which `find` finds a module-level function or class.
+
+    Raises `Refused`, beginning with `at`, for whatever has none: a lambda, a bound method.
+    """
+    name, module = getattr(thing, "__qualname__", ""), getattr(thing, "__module__", None)
+    where = f"{at}: " * bool(at)
+    if not name or not module or "<" in name:
+        raise Refused(f"{where}{name or repr(thing)} has no address: move it to the top of a file.")
+    if module == "__main__":
+        raise Refused(
+            f"{where}{name} is in the script that runs, where nobody finds it again: move it to"
+            " a file of its own and import it."
+        )
     place = str(sys.modules[module].__file__) if module.startswith(_OURS) else module
-    if "<" in thing.__qualname__ or module == "__main__":
-        raise Refused(f"{thing.__qualname__!r} has no address: move it to the top of a file.")
-    return f"{place}:{thing.__qualname__}"
+    if find(f"{place}:{name}") is not thing:
+        raise Refused(f"{where}{place}:{name} is something else by now, a wrapper say: name that.")
+    return f"{place}:{name}"
+
+
+def module_at(place: str) -> ModuleType:
+    """The module of that name, or that a file holds."""
+    return load_file(Path(place)) if place.endswith(".py") else _import(place)
 
 
 def load_file(path: Path) -> ModuleType:
     """The module that a Python file holds, loaded once."""
-    path = path.resolve()
+    path = path.expanduser().resolve()
     name = _OURS + hashlib.sha256(str(path).encode()).hexdigest()[:16]
     if name in sys.modules:
         return sys.modules[name]
@@ -55,9 +73,9 @@ def load_file(path: Path) -> ModuleType:
     module = sys.modules[name] = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         del sys.modules[name]
-        raise Refused(f"{path} does not import: {type(error).__name__}: {error}") from error
+        raise Refused(f"{path} does not import: {_why(error)}") from error
     return module
 
 
@@ -66,6 +84,15 @@ def _import(name: str) -> ModuleType:
         sys.path.append(here)  # a module beside the user, whichever way the program was started
     try:
         return importlib.import_module(name)
-    except Exception as error:
-        why = f"{type(error).__name__}: {error}"
-        raise Refused(f"The module {name!r} does not import: {why}") from error
+    except (Exception, SystemExit) as error:
+        raise Refused(f"The module {name!r} does not import: {_why(error)}") from error
+
+
+def _why(error: BaseException) -> str:
+    """What was raised, and the line that raised it where it is not one of Python's own."""
+    said = "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]
+    if isinstance(error, SyntaxError):
+        return f"{said} ({error.filename}, line {error.lineno})"
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    own = last.filename.startswith("<") or last.filename in (__file__, importlib.__file__)
+    return said if own else f"{said} ({last.filename}, line {last.lineno})"

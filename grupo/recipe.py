@@ -11,7 +11,7 @@ from grupo.piece import piece
 from grupo.policies.causal_lm import CausalLM
 from grupo.rollout import Env, Task
 from grupo.schedules import Schedule
-from grupo.spelling import changed
+from grupo.words import changed
 
 
 class Source(Protocol):

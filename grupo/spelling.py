@@ -1,83 +1,79 @@
-"""Pieces as plain data, for a run's folder, and back; and changes to them from a command line."""
+"""Pieces as plain data, for a run's folder, and back; and which values fit which fields."""
 
-import ast
+import math
 import types
 import typing
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
-from grupo import schedules
 from grupo.errors import Refused, nearest
 from grupo.imports import address_of, find
-from grupo.piece import is_piece, parts, show
-from grupo.schedules import Schedule
+from grupo.piece import is_piece, parts
+from grupo.seams import asked_of, is_seam
 
 _PLAIN = str | int | float | bool | None
 
 
-def to_data(value: Any) -> Any:
+def to_data(value: Any, at: str = "recipe") -> Any:
     """A piece as JSON can hold it: classes and functions by their address.
+
+    `at` says in messages where the value lies.
 
     >>> from grupo.losses import KL
     >>> to_data(KL())["estimate"]
     {'function': 'grupo.divergences:k3'}
     """
+    if isinstance(value, float) and math.isnan(value):
+        raise Refused(f"{at}: nan. Allowed: a number.")
     if isinstance(value, _PLAIN):
         return value
     if isinstance(value, tuple):
-        return {"tuple": [to_data(v) for v in value]}
+        return {"tuple": [to_data(v, f"{at}[{i}]") for i, v in enumerate(value)]}
     if isinstance(value, Path):
         return {"path": str(value)}
     if is_piece(value):
-        inside = {name: to_data(part) for name, part in parts(value).items()}
-        return {"piece": address_of(type(value)), **inside}
+        inside = {name: to_data(part, f"{at}.{name}") for name, part in parts(value).items()}
+        return {"piece": address_of(type(value), at), **inside}
     if callable(value):
-        return {"function": address_of(value)}
-    raise Refused(f"{value!r} cannot be written down: a recipe holds numbers, texts and pieces.")
+        return {"function": address_of(value, at)}
+    raise Refused(
+        f"{at}: {value!r} is a {type(value).__name__}, which a run's folder cannot hold."
+        " Allowed: numbers, texts, tuples, paths, pieces, functions."
+    )
 
 
 def from_data(data: Any) -> Any:
-    """What `to_data` wrote."""
+    """What `to_data` wrote; of what is named in it nothing but a piece is called."""
     if not isinstance(data, Mapping):
         return data
     if "piece" in data:  # first: a piece may have fields of the names below
-        return find(data["piece"])(**{k: from_data(v) for k, v in data.items() if k != "piece"})
+        return _made(find(data["piece"]), {k: v for k, v in data.items() if k != "piece"})
     if "tuple" in data:
         return tuple(from_data(v) for v in data["tuple"])
-    return Path(data["path"]) if "path" in data else find(data["function"])
+    if "path" in data:
+        return Path(data["path"])
+    if "function" in data:
+        return find(data["function"])
+    raise Refused(f"{str(data)[:80]} is nothing that a recipe is written as.")
 
 
-def changed(piece: Any, field: str, text: str) -> Any:
-    """The piece with one field, dotted where it lies deeper, set to what `text` says.
-
-    >>> from grupo.losses import Clip
-    >>> changed(Clip(), "high", "0.28")
-    Clip(low=0.2, high=0.28)
-    """
-    name, _, deeper = field.partition(".")
-    fields = parts(piece) if is_piece(piece) else {}
-    if name not in fields:
-        raise Refused(f"{type(piece).__name__} has no field {name!r}. {nearest(name, fields)}")
-    hint = typing.get_type_hints(type(piece))[name]
-    new = changed(fields[name], deeper, text) if deeper else read(text, hint, field)
-    return replace(piece, **{name: new})
-
-
-def read(text: str, hint: Any, field: str) -> Any:
-    """The value that `text` spells for a field of type `hint`: number, text, tuple or schedule."""
-    value = _value(text)
-    if isinstance(value, int) and not isinstance(value, bool) and not fits(value, hint):
-        value = float(value)
-    value = value if fits(value, hint) else text
-    if not fits(value, hint):
-        raise Refused(f"{field}: {text!r} does not fit. Allowed: {_say(hint)}.")
-    return value
+def _made(kind: Any, inside: Mapping[str, Any]) -> Any:
+    if not (isinstance(kind, type) and is_dataclass(kind)):
+        raise Refused(f"{kind!r} is no piece: a recipe is made of pieces alone.")
+    known = {f.name: f for f in fields(kind) if f.init}
+    for name in inside:
+        if name not in known:
+            raise Refused(f"{kind.__name__} has no field {name!r}. {nearest(name, known)}")
+    for name, field in known.items():
+        if name not in inside and field.default is field.default_factory is MISSING:
+            raise Refused(f"{kind.__name__} lacks its field {name!r}.")
+    return kind(**{name: from_data(value) for name, value in inside.items()})
 
 
 def fits(value: Any, hint: Any) -> bool:
-    """Is the value of this type? Only numbers, texts, tuples, pieces and schedules are told apart.
+    """Is the value of this type? A function fits whatever is called.
 
     >>> fits(0.5, float), fits(True, int), fits((1, 2), tuple[int, ...])
     (True, False, True)
@@ -86,38 +82,29 @@ def fits(value: Any, hint: Any) -> bool:
     if origin in (typing.Union, types.UnionType):
         return any(fits(value, one) for one in inside)
     if origin is tuple:
-        return isinstance(value, tuple) and all(fits(v, inside[0]) for v in value)
+        return isinstance(value, tuple) and _each_fits(value, inside)
+    if origin is Callable:
+        return callable(value)
     if hint is Any:
         return True
     if hint in (str, int, float, bool, types.NoneType):
-        return type(value) is hint
+        return isinstance(value, hint) and isinstance(value, bool) == (hint is bool)
+    if is_seam(hint):
+        return not isinstance(value, type) and asked_of(hint) <= set(dir(type(value)))
     return isinstance(hint, type) and is_piece(value) and isinstance(value, hint)
 
 
-def _value(text: str) -> Any:
-    """A literal, a schedule such as Linear(1.0, 0.0), or the text itself."""
-    try:
-        tree = ast.parse(text, mode="eval").body
-        if isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name):
-            return _schedule(tree.func.id, tree)
-        return ast.literal_eval(tree)
-    except (SyntaxError, ValueError):
-        return text
+def _each_fits(value: tuple[Any, ...], inside: tuple[Any, ...]) -> bool:
+    if inside[-1:] == (...,):
+        return all(fits(one, inside[0]) for one in value)
+    return len(value) == len(inside) and all(map(fits, value, inside))
 
 
-def _schedule(name: str, call: ast.Call) -> Schedule:
-    known = {"Linear": schedules.Linear, "Cosine": schedules.Cosine, "Warmup": schedules.Warmup}
-    if name not in known:
-        raise Refused(f"There is no schedule {name!r}. {nearest(name, known)}")
-    given = [_value(ast.unparse(argument)) for argument in call.args]
-    named = {str(k.arg): _value(ast.unparse(k.value)) for k in call.keywords}
-    try:
-        return known[name](*given, **named)
-    except TypeError as error:
-        raise Refused(f"{show(known[name])}: {error}") from error
+def cast(value: Any, hint: Any) -> Any:
+    """The value; a whole number where only a float fits becomes one.
 
-
-def _say(hint: Any) -> str:
-    inside = typing.get_args(hint)
-    union = typing.get_origin(hint) in (typing.Union, types.UnionType)
-    return " or ".join(map(_say, inside)) if union else getattr(hint, "__name__", str(hint))
+    >>> cast(1, float), cast(1, int | float)
+    (1.0, 1)
+    """
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    return float(value) if whole and not fits(value, hint) and fits(float(value), hint) else value
