@@ -1,37 +1,68 @@
 """The border: what a recipe asks for is looked at once, before any work starts."""
 
-from collections.abc import Collection, Sequence
+import math
+import types
+import typing
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import is_dataclass
+from typing import Any
 
 import torch
 
 from grupo.batch import Batch
 from grupo.credit import Credit
+from grupo.envs import SingleTurn
 from grupo.errors import Refused, Unmeasured, nearest
-from grupo.policies.causal_lm import CausalPolicy
-from grupo.recipe import Recipe
+from grupo.losses import Clip
+from grupo.optimize import Adam
+from grupo.piece import is_piece, parts, show
+from grupo.policies.causal_lm import CausalLM, CausalPolicy
+from grupo.policies.loading import DTYPES, device_of
+from grupo.policies.logits import MEASURES
+from grupo.recipe import Evaluation, Recipe
 from grupo.rollout import Rollout, Task
-from grupo.spelling import to_data
+from grupo.schedules import Schedule, Warmup, at
+from grupo.spelling import cast, fits, to_data
+from grupo.words import SAID, say
 
 LOOKED_AT = 2000  # tasks whose length is checked beforehand; those of most sets, all
+OTHERS = ("ref", "sampler")  # whose signals a run knows besides the policy's
+
+Rule = tuple[type, str, Callable[[Any], bool], str]  # a piece, its field, what is allowed, in words
+ONE, NONE = (lambda x: x >= 1, "1 or more"), (lambda x: x >= 0, "0 or more")
+RULES: tuple[Rule, ...] = (
+    (Recipe, "steps", *ONE),
+    (Recipe, "prompts", *ONE),
+    (Recipe, "save_every", *ONE),
+    (Recipe, "max_norm", lambda x: x > 0, "above 0; inf clips nothing"),
+    (Evaluation, "attempts", *ONE),
+    (Evaluation, "every", *NONE),
+    (Adam, "beta1", lambda x: 0 <= x < 1, "0 or more, below 1"),
+    (Adam, "beta2", lambda x: 0 <= x < 1, "0 or more, below 1"),
+    (Adam, "eps", *NONE),
+    (Adam, "decay", *NONE),
+    (CausalLM, "limit", *ONE),
+    (CausalLM, "budget", *ONE),
+    (CausalLM, "stop", all, "texts that are not empty"),
+    (CausalLM, "dtype", lambda x: x in DTYPES, " or ".join(DTYPES)),
+    (Clip, "low", *NONE),
+    (Clip, "high", *NONE),
+    (Warmup, "share", lambda x: 0 < x <= 1, "above 0, at most 1"),
+)
 
 
 def check(recipe: Recipe) -> None:
-    """Refuse numbers that cannot be, with one clear message about the first."""
-    counts = {
-        "steps": recipe.steps,
-        "prompts": recipe.prompts,
-        "save_every": recipe.save_every,
-        "evaluation.attempts": recipe.evaluation.attempts,
-    }
-    for name, value in counts.items():
-        if value < 1:
-            raise Refused(f"{name}: {value} is too few. Allowed: 1 or more.")
-    if recipe.group == 1 and _says_nothing_alone(recipe.method.credit):
-        raise Refused(
-            "method.sample: a group of 1 has nobody to be compared with, so that its advantage"
-            " is 0. Allowed: 2 or more with this credit."
-        )
+    """Refuse what cannot be, with one clear message about the first."""
+    for place, piece in _pieces(recipe, ""):
+        _check_types(piece, place)
+        _check_ranges(piece, place)
+    _check_lr(recipe)
+    _check_group(recipe)
+    _check_solved(recipe)
+    check_names(recipe.method.needs, OTHERS)
+    _check_signals(recipe.method.needs)
+    device_of(recipe.policy.device)
     to_data(recipe)  # a run folder must be able to hold it
 
 
@@ -40,7 +71,16 @@ def check_names(needs: Collection[str], known: Collection[str]) -> None:
     for need in sorted(needs):
         who = need.partition("@")[2]
         if who and who not in known:
-            raise Refused(f"method: it reads {need!r}. {nearest(who, known)}")
+            said = f"method: it reads {need!r}, and the run has no {who!r}."
+            raise Refused(f"{said} {nearest(who, known)}")
+
+
+def _check_signals(needs: Collection[str]) -> None:
+    for need in sorted(needs):
+        signal = need.partition("@")[0]
+        if signal not in MEASURES:
+            said = f"method: it reads {need!r}, and a language model has no signal {signal!r}."
+            raise Refused(f"{said} {nearest(signal, MEASURES)}")
 
 
 def check_lengths(policy: CausalPolicy, *tasks: Sequence[Task]) -> None:
@@ -50,9 +90,67 @@ def check_lengths(policy: CausalPolicy, *tasks: Sequence[Task]) -> None:
         length = len(policy.read(Rollout(), task.prompt))
         if length > room:
             raise Refused(
-                f"prompt: task {task.key} has {length} tokens; the model reads {policy.context},"
-                f" {policy.spec.limit} of them kept for the answer. Allowed: {max(room, 0)}."
+                f"prompt: task {task.key}, {str(task.prompt)[:60]!r}, has {length} tokens; the"
+                f" model reads {policy.context}, policy.limit keeps {policy.spec.limit} of them for"
+                f" the answer. Allowed: {max(room, 0)}."
             )
+
+
+def _pieces(value: Any, place: str) -> Iterator[tuple[str, Any]]:
+    """Every piece of a recipe, and where it lies: "" and then "policy.", "method.sample." …"""
+    if is_piece(value):
+        yield place, value
+        for name, inside in parts(value).items():
+            yield from _pieces(inside, f"{place}{name}.")
+    if isinstance(value, tuple):
+        for number, inside in enumerate(value):
+            yield from _pieces(inside, f"{place[:-1]}[{number}].")
+
+
+def _check_types(piece: Any, place: str) -> None:
+    """Refuse values of another type; a schedule may stand for any float of the method."""
+    hints = typing.get_type_hints(type(piece))
+    for name, value in parts(piece).items():
+        hint = hints[name]
+        if isinstance(value, Schedule) and place.startswith("method.") and fits(0.0, hint):
+            continue
+        if _plain(hint) and not fits(cast(value, hint), hint):
+            raise Refused(f"{place}{name}: {show(value)} does not fit. Allowed: {say(hint)}.")
+
+
+def _plain(hint: Any) -> bool:
+    """Is this a type of which messages can say in words what fits?"""
+    if typing.get_origin(hint) in (typing.Union, types.UnionType, tuple):
+        return all(_plain(one) for one in typing.get_args(hint) if one is not ...)
+    return isinstance(hint, type) and (hint in SAID or hint is Schedule or is_dataclass(hint))
+
+
+def _check_ranges(piece: Any, place: str) -> None:
+    fitting = (rule for rule in RULES if isinstance(piece, rule[0]))
+    for _, name, allowed, what in fitting:
+        value = getattr(piece, name)
+        if not isinstance(value, Schedule) and not allowed(value):
+            raise Refused(f"{place}{name}: {show(value)}. Allowed: {what}.")
+    ours = place.startswith("method.") and type(piece).__module__.startswith("grupo.")
+    for name, value in parts(piece).items():  # whole numbers of a method count something
+        if ours and isinstance(value, int) and not isinstance(value, bool) and value < 1:
+            raise Refused(f"{place}{name}: {value}. Allowed: 1 or more.")
+
+
+def _check_lr(recipe: Recipe) -> None:
+    for step in (0, recipe.steps // 2, recipe.steps - 1):
+        lr = at(recipe.lr, (step + 0.5) / recipe.steps)
+        if not 0 <= lr < math.inf:
+            when = f", {lr} at step {step}" * isinstance(recipe.lr, Schedule)
+            raise Refused(f"lr: {show(recipe.lr)}{when}. Allowed: 0 or more, finite.")
+
+
+def _check_group(recipe: Recipe) -> None:
+    if recipe.group == 1 and _says_nothing_alone(recipe.method.credit):
+        raise Refused(
+            "method.sample: a group of 1 has nobody to be compared with, so that its advantage"
+            " is 0. Allowed: 2 or more with this credit."
+        )
 
 
 def _says_nothing_alone(credit: Credit) -> bool:
@@ -68,3 +166,12 @@ def _says_nothing_alone(credit: Credit) -> bool:
     with suppress(Unmeasured):
         return bool((credit(alone.reward, alone) == 0).all())
     return False
+
+
+def _check_solved(recipe: Recipe) -> None:
+    """Refuse to count as solved by a part of the reward that the world does not give."""
+    part, env = recipe.evaluation.solved.part, recipe.env
+    if part and isinstance(env, SingleTurn):
+        names = [reward.name for reward in env.rewards]
+        if part.partition("/")[0] not in names:
+            raise Refused(f"evaluation.solved.part: {part!r}. {nearest(part, names)}")

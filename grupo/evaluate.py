@@ -3,7 +3,7 @@
 import asyncio
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -52,13 +52,15 @@ class Score:
     greedy: Share
     sampled: Share
     passes: Mapping[int, Share]  # k -> share of tasks solved at least once in k attempts
+    failed: int = 0  # rollouts that could not be judged; their reward solves nothing
 
     def to_data(self) -> dict[str, Any]:
-        """Shares by name, and their intervals."""
+        """Shares by name, and their intervals; how many rollouts could not be judged."""
         named = {"greedy": self.greedy, "sampled": self.sampled}
         named |= {f"pass@{k}": share for k, share in self.passes.items()}
         shares = {name: share.value for name, share in named.items()}
-        return {**shares, "intervals": {name: [s.low, s.high] for name, s in named.items()}}
+        intervals = {name: [s.low, s.high] for name, s in named.items()}
+        return {**shares, "intervals": intervals, "failed": self.failed}
 
 
 def evaluate(
@@ -80,6 +82,7 @@ def evaluate(
         share(first),
         share([n / attempts for n in right]),
         {k: share([pass_at(k, attempts, n) for n in right]) for k in ks},
+        sum(bool(rollout.failed) for group in (*greedy, *sampled) for rollout in group.rollouts),
     )
 
 
@@ -88,7 +91,8 @@ def play_all(act: Act, env: Env, tasks: Sequence[Task], attempts: int) -> list[G
 
     async def together() -> list[Group]:
         sampler = Independent(attempts)
-        plays = (sampler(task, env, act.fork(i)) for i, task in enumerate(tasks))
+        asked = (replace(task, attempts=attempts) for task in tasks)  # whatever they ask for
+        plays = (sampler(task, env, act.fork(i)) for i, task in enumerate(asked))
         return list(await asyncio.gather(*plays))
 
     return asyncio.run(together())

@@ -12,10 +12,10 @@ def of_groups(gathered: Gathered, batch: Batch) -> dict[str, float]:
     """Rewards, lengths, and how much of what was sampled teaches something."""
     rollouts = [r for group in gathered.sampled for r in group.rollouts]
     rewards = [r.reward for r in rollouts if not r.failed]
-    lengths = [float(r.length) for r in rollouts]
+    centre, lengths = mean(rewards), [float(r.length) for r in rollouts]
     return {
-        "reward/mean": mean(rewards),
-        "reward/std": mean([(r - mean(rewards)) ** 2 for r in rewards]) ** 0.5,
+        "reward/mean": centre,
+        "reward/std": mean([(r - centre) ** 2 for r in rewards]) ** 0.5,
         **_parts(rollouts),
         "groups/sampled": float(len(gathered.sampled)),
         "groups/learned": float(len(gathered.kept)),
@@ -53,4 +53,11 @@ def _differs(group: Group) -> bool:
 
 def _parts(rollouts: Sequence[Rollout]) -> dict[str, float]:
     names = dict.fromkeys(name for r in rollouts for name in r.parts)
-    return {f"reward/{n}": mean([r.parts[n] for r in rollouts if n in r.parts]) for n in names}
+    return {f"reward/{name}": mean(_values(name, rollouts)) for name in names}
+
+
+def _values(name: str, rollouts: Sequence[Rollout]) -> list[float]:
+    """A part of the reward where a rollout has it; who has no mark of failure did not fail."""
+    absent = {"failed": 0.0}
+    found = [{**absent, **r.parts} for r in rollouts]
+    return [parts[name] for parts in found if name in parts]

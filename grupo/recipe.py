@@ -8,6 +8,7 @@ from grupo.evaluate import Solved
 from grupo.method import Method
 from grupo.optimize import Adam
 from grupo.piece import piece
+from grupo.plans import OnePass, Passes
 from grupo.policies.causal_lm import CausalLM
 from grupo.rollout import Env, Task
 from grupo.schedules import Schedule
@@ -77,14 +78,28 @@ class Recipe:
         """Rollouts in a group; 0 where the sampler does not say beforehand."""
         return getattr(self.method.sample, "n", 0)
 
+    @property
+    def updates(self) -> int:
+        """Updates a step; 0 where the plan does not say beforehand."""
+        match self.method.plan:
+            case OnePass():
+                return 1
+            case Passes(epochs, minibatches):
+                return epochs * min(minibatches, self.prompts)
+        return 0
+
     def geometry(self) -> str:
         """What a step does, in words."""
-        group = self.group
-        plan = self.method.plan
-        epochs, parts = getattr(plan, "epochs", 1), getattr(plan, "minibatches", 1)
+        group, each = self.group, _count(self.updates, "update")
         rollouts = f"{self.prompts} prompts x {group} rollouts = {self.prompts * group} rollouts"
-        sampled = rollouts if group else f"{self.prompts} prompts, each by {self.method.sample!r}"
-        return (
-            f"{sampled} a step; {epochs} x {parts} = {epochs * parts} updates a step;"
-            f" {self.steps} steps = {self.steps * epochs * parts} updates"
-        )
+        sampled = rollouts if group else f"{self.prompts} prompts, each by {self.method.sample!r},"
+        total = f"{_count(self.steps, 'step')} = {_count(self.steps * self.updates, 'update')}"
+        if not self.updates:
+            return (
+                f"{sampled} a step; updates by {self.method.plan!r}; {_count(self.steps, 'step')}"
+            )
+        return f"{sampled} a step; {each} a step; {total}"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'s' * (number != 1)}"
