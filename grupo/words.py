@@ -95,7 +95,7 @@ def say(hint: Any) -> str:
     if typing.get_origin(hint) in (typing.Union, types.UnionType):
         return " or ".join(dict.fromkeys(map(say, inside)))
     if typing.get_origin(hint) is tuple:
-        return f"a tuple (…,), each of it {say(inside[0])}"
+        return f"a tuple (…,) of which each is {say(inside[0])}"
     named = [name + "(…)" * isinstance(x, type) for name, x in sorted(spelled(hint).items())]
     return SAID.get(hint) or " or ".join(named) or "what only a recipe in Python can say"
 

@@ -1,19 +1,25 @@
 """From a command line to a recipe."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 
 from grupo import quickstart
 from grupo.catalogue import parse
 from grupo.envs import Part, SingleTurn
-from grupo.errors import Refused
+from grupo.errors import Refused, nearest
 from grupo.evaluate import Solved
-from grupo.imports import find
-from grupo.piece import parts, show
-from grupo.recipe import Recipe
-from grupo.rewards import Python
+from grupo.imports import module_at
+from grupo.piece import parts, show, walk
+from grupo.recipe import Recipe, Source
+from grupo.rewards import GymVerifier, Python
 from grupo.tasks import named
+from grupo.words import meant
+
+T = TypeVar("T")
+OPTIONS = ("run", "method", "model", "tasks", "held-out", "reward", "tensorboard", "print")
+Fields = tuple[tuple[str, str], ...]  # dotted names, and what they are set to
 
 
 @dataclass(frozen=True)
@@ -26,61 +32,109 @@ class Choice:
     tasks: str = ""
     held_out: str = ""
     rewards: tuple[str, ...] = ()
-    fields: tuple[tuple[str, str], ...] = ()
+    fields: Fields = ()
 
     def __call__(self) -> Recipe:
         """The recipe that is meant."""
         recipe = find_recipe(self.recipe) if self.recipe else quickstart.RECIPE
+        _check_known(self.fields, recipe)
         if self.model:
             recipe = recipe.but(policy=replace(recipe.policy, model=self.model))
-        if self.tasks:
-            recipe = recipe.but(tasks=named(self.tasks))
-        if self.held_out:
-            count = self.held_out.isdecimal()
-            recipe = recipe.but(held_out=int(self.held_out) if count else named(self.held_out))
+        if self.tasks or self.held_out:
+            recipe = self._asked(recipe)
         if self.rewards:
-            recipe = recipe.but(env=judged_by(self.rewards), evaluation=_by_total(recipe))
+            by_total = replace(recipe.evaluation, solved=Solved())
+            recipe = recipe.but(env=judged_by(self.rewards), evaluation=by_total)
         if self.method:
-            recipe = recipe.but(method=parse(self.method))
+            recipe = recipe.but(method=said(parse, "method", self.method))
+        if self.tasks and not self.rewards:
+            check_judge(recipe, self.tasks)
         return recipe.overridden(self.fields)
+
+    def _asked(self, recipe: Recipe) -> Recipe:
+        """With other tasks; those held out before are none of them, so that some of them are."""
+        tasks = said(named, "tasks", self.tasks) if self.tasks else recipe.tasks
+        count = recipe.held_out if isinstance(recipe.held_out, int) else Recipe.held_out
+        kept = count if self.tasks else recipe.held_out
+        return recipe.but(tasks=tasks, held_out=held_out(self.held_out) if self.held_out else kept)
+
+
+def held_out(text: str) -> int | Source:
+    """How many tasks to hold out, or where they are from."""
+    try:
+        return int(text)
+    except ValueError:
+        return said(named, "held_out", text)
 
 
 def find_recipe(address: str) -> Recipe:
     """The recipe called NAME in FILE.py, by `FILE.py:NAME`; RECIPE if no name is given."""
-    place = address if ":" in address else f"{address}:RECIPE"
-    recipe = find(place)
-    if not isinstance(recipe, Recipe):
-        raise Refused(f"recipe: {place!r} is a {type(recipe).__name__}. Allowed: a Recipe.")
-    return recipe
+    place, colon, name = address.rpartition(":")
+    place, name = (place, name) if colon else (address, "RECIPE")
+    held = vars(module_at(place))
+    if name not in held:
+        recipes = [key for key, value in held.items() if isinstance(value, Recipe)]
+        raise Refused(f"recipe: {place!r} holds no {name!r}. {nearest(name, recipes)}")
+    if not isinstance(held[name], Recipe):
+        kind = type(held[name]).__name__
+        raise Refused(f"recipe: {name!r} in {place!r} is of type {kind}. Allowed: Recipe.")
+    return held[name]
 
 
 def judged_by(addresses: Sequence[str]) -> SingleTurn:
     """A world whose rewards are Python functions, `module:function` or `name=module:function`."""
-    named_ones = [_named(address) for address in addresses]
-    return SingleTurn(tuple(Part(name, Python(place)) for name, place in named_ones))
+    return SingleTurn(tuple(said(_part, "reward", address) for address in addresses))
 
 
-def fields_of(arguments: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    """Field and value of every `--field value` or `--field=value`.
+def _part(address: str) -> Part:
+    name, equals, place = address.partition("=")
+    if not equals:
+        name, place = Path(address).name.rpartition(":")[2], address
+    return Part(name, Python(place))
 
-    >>> fields_of(["--steps", "5", "--policy.limit=64"])
-    (('steps', '5'), ('policy.limit', '64'))
+
+def check_judge(recipe: Recipe, tasks: str) -> None:
+    """Refuse reasoning-gym's verifier for tasks of which it knows nothing."""
+    verified = any(isinstance(part, GymVerifier) for part in walk(recipe.env))
+    if verified and not tasks.startswith("rg:"):
+        raise Refused(
+            f"reward: none is given for the tasks {tasks!r}, and the recipe's own judges those of"
+            " reasoning-gym alone. Give --reward file.py:function."
+        )
+
+
+def said(read: Callable[[str], T], option: str, text: str) -> T:
+    """What an option's text stands for; a refusal begins with the option's name."""
+    try:
+        return read(text)
+    except Refused as error:
+        begun = str(error).startswith(f"{option}: ")
+        raise error if begun else Refused(f"{option}: {error}") from error
+
+
+def words_of(arguments: Sequence[str]) -> tuple[str, Fields]:
+    """What stands on a command line besides its own options: one word alone, and every field.
+
+    >>> words_of(["--steps", "5", "recipe.py:TINY", "--policy.limit=64"])
+    ('recipe.py:TINY', (('steps', '5'), ('policy.limit', '64')))
     """
+    alone: list[str] = []
     pairs: list[tuple[str, str]] = []
     rest = list(arguments)
     while rest:
         word = rest.pop(0)
         name, equals, value = word.removeprefix("--").partition("=")
-        if not word.startswith("--") or not (equals or rest):
-            raise Refused(f"{word!r} is no option with a value. Write --field value.")
+        if not word.startswith("--"):
+            alone.append(word)
+            continue
+        if not (equals or (rest and not rest[0].startswith("--"))):
+            raise Refused(f"{word}: it has no value. Write {word} VALUE.")
         pairs.append((name.replace("-", "_"), value if equals else rest.pop(0)))
-    return tuple(pairs)
-
-
-def recipe_and_fields(words: Sequence[str]) -> tuple[str, tuple[tuple[str, str], ...]]:
-    """What stands on a command line besides its own options: a recipe first, then fields."""
-    first = words[0] if words and not words[0].startswith("--") else ""
-    return first, fields_of(words[1:] if first else words)
+    if len(alone) > 1:
+        raise Refused(
+            f"{alone[1]!r}: one word too many besides {alone[0]!r}. Quote what has spaces."
+        )
+    return "".join(alone), tuple(pairs)
 
 
 def described(recipe: Recipe) -> str:
@@ -89,10 +143,11 @@ def described(recipe: Recipe) -> str:
     return "\n".join([*lines, "", recipe.geometry()])
 
 
-def _named(address: str) -> tuple[str, str]:
-    name, equals, place = address.partition("=")
-    return (name, place) if equals else (Path(address).name.rpartition(":")[2], address)
-
-
-def _by_total(recipe: Recipe):
-    return replace(recipe.evaluation, solved=Solved())
+def _check_known(fields: Fields, recipe: Recipe) -> None:
+    known = parts(recipe)
+    options = [option for option in OPTIONS if option.replace("-", "_") not in known]
+    for field, _ in fields:
+        name = field.partition(".")[0]
+        if name not in known:
+            said = f"--{field}: there is no such option, nor a field {name!r} of a recipe."
+            raise Refused(f"{said} {meant(name, recipe, options)}")

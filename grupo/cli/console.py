@@ -8,3 +8,8 @@ out, err = Console(), Console(stderr=True)
 def say(line: str) -> None:
     """A line as it is: no markup, no wrapping."""
     out.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def complain(line: str) -> None:
+    """A line as it is, on standard error."""
+    err.print(line, style="red", markup=False, highlight=False, soft_wrap=True)

@@ -1,4 +1,4 @@
-"""Verbs, and what becomes of bad input: one message on standard error and exit code 2."""
+"""Verbs, and what becomes of bad input: one message on standard error and an exit code."""
 
 import sys
 from collections.abc import Sequence
@@ -6,17 +6,21 @@ from io import TextIOWrapper
 
 import typer
 
-from grupo.cli.console import err
+from grupo.cli.console import complain
+from grupo.cli.endings import UNEXPECTED, code_of
 from grupo.cli.methods import method_app, methods
 from grupo.cli.reading import doctor, evaluate, export, rollouts
 from grupo.cli.training import grow, resume, train
-from grupo.errors import Refused
+from grupo.errors import Refused, nearest
 
+HELP = ("--help", "-h")
 OPEN = {"ignore_unknown_options": True}  # any field of a recipe is an option
 
 app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # a bracket in a help text is a bracket
+    context_settings={"help_option_names": list(HELP)},
     help="Group-relative policy optimisation. Without a verb: train.",
 )
 app.command(context_settings=OPEN)(train)
@@ -29,7 +33,7 @@ app.command()(export)
 app.command()(methods)
 app.add_typer(method_app, name="method")
 
-VERBS = {"train", "resume", "grow", "eval", "rollouts", "doctor", "export", "methods", "method"}
+VERBS = ("train", "resume", "grow", "eval", "rollouts", "doctor", "export", "methods", "method")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -37,14 +41,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for stream in (sys.stdout, sys.stderr):  # what a model says may not fit the terminal
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    if not given or given[0] not in {*VERBS, "--help"}:
-        given = ["train", *given]
     try:
-        app(given)
-    except Refused as refusal:
-        err.print(f"grupo: {refusal}", style="red", markup=False, highlight=False, soft_wrap=True)
-        sys.exit(2)
-    except KeyboardInterrupt:
-        err.print("Stopped. `grupo resume RUN` goes on from the last checkpoint.", markup=False)
-        sys.exit(130)
+        app(_with_verb(list(sys.argv[1:] if arguments is None else arguments)), prog_name="grupo")
+    except Exception as error:
+        if (code := code_of(error)) == UNEXPECTED:
+            raise
+        complain(f"grupo: {error}")
+        sys.exit(code)
+
+
+def _with_verb(given: list[str]) -> list[str]:
+    """The words, a verb first: options and addresses of recipes are for `train`."""
+    first = given[0] if given else ""
+    if first in (*VERBS, *HELP):
+        return given
+    if first and not first.startswith("-") and ":" not in first and not first.endswith(".py"):
+        raise Refused(f"{first!r} is no verb. {nearest(first, VERBS)}")
+    return ["train", *given]

@@ -14,7 +14,9 @@ method_app = typer.Typer(no_args_is_help=True, help="One method.")
 
 
 def methods(
-    which: Annotated[str, Argument(help="A name or an arXiv number; all by default.")] = "",
+    which: Annotated[
+        str, Argument(metavar="NAME", help="A name or an arXiv number; all by default.")
+    ] = "",
     as_json: Json = False,
 ) -> None:
     """What each method changes against GRPO's default."""
@@ -27,7 +29,9 @@ def methods(
 
 
 @method_app.command()
-def check(address: Annotated[str, Argument(help="path.py:name, or a method's name.")]) -> None:
+def check(
+    address: Annotated[str, Argument(metavar="METHOD", help="path.py:name, or a method's name.")],
+) -> None:
     """Hold a method against the laws; exit code 1 if it breaks one."""
     from grupo import laws
     from grupo.catalogue import find, parse

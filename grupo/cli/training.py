@@ -1,18 +1,27 @@
 """grupo train, resume, grow."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
-from grupo.cli.console import out, say
+from grupo.cli.console import complain, out, say
+from grupo.errors import Refused
 
-Run = Annotated[Path, Argument(help="A run's folder.")]
+if TYPE_CHECKING:
+    from grupo.recipe import Recipe
+    from grupo.watch import Watcher
+
+Run = Annotated[Path, Argument(metavar="RUN", help="A run's folder.")]
 Words = Annotated[
     list[str] | None,
-    Argument(metavar="[recipe.py:NAME] [--FIELD VALUE]…", help="The quickstart's by default."),
+    Argument(metavar="FILE.py:NAME --FIELD VALUE", help="The quickstart's by default."),
 ]
+
+Events = Annotated[bool, Option("--tensorboard", help="Write TensorBoard events, too.")]
 
 
 def train(
@@ -23,14 +32,19 @@ def train(
     tasks: Annotated[str, Option(help='"rg:chain_sum(max_terms=3)", tasks.jsonl, a.py:f.')] = "",
     held_out: Annotated[str, Option(help="How many tasks to hold out, or where from.")] = "",
     reward: Annotated[list[str] | None, Option(help="[name=]module:function, repeatable.")] = None,
-    tensorboard: Annotated[bool, Option(help="Write TensorBoard events, too.")] = False,
+    tensorboard: Events = False,
     shown: Annotated[bool, Option("--print", help="Print the resolved recipe and stop.")] = False,
 ) -> None:
-    """Train. Every field of the recipe is an option: --steps 50 --policy.limit 128."""
-    from grupo.cli.choosing import Choice, described, recipe_and_fields
+    """Train; every field of a recipe is an option.
 
-    recipe, fields = recipe_and_fields(words or ())
+    As in --steps 50 --policy.limit 128 --lr "Cosine(1e-5, 0)".
+    """
+    from grupo.border import check
+    from grupo.cli.choosing import Choice, described, words_of
+
+    recipe, fields = words_of(words or ())
     choice = Choice(recipe, method, model, tasks, held_out, tuple(reward or ()), fields)()
+    check(choice)
     if shown:
         return say(described(choice))
     _train(choice, Path(run) if run else _new_folder(), tensorboard)
@@ -39,20 +53,25 @@ def train(
 def resume(
     run: Run,
     words: Words = None,
-    tensorboard: Annotated[bool, Option(help="Write TensorBoard events, too.")] = False,
+    tensorboard: Events = False,
 ) -> None:
-    """Go on with a run that was stopped: it ends with the same bits as one that never was.
+    """Go on with a run that was stopped.
 
-    A recipe or fields, where given, must be those the run was begun with.
+    It ends with the same bits as one that never was. A recipe or fields, where given, must be those
+    the run was begun with.
     """
-    from grupo.cli.choosing import Choice, recipe_and_fields
+    from grupo.cli.choosing import Choice, words_of
     from grupo.run import Run as Opened
     from grupo.train import resume as go_on
 
-    recipe, fields = recipe_and_fields(words or ())
-    if recipe or fields:
-        Opened.open(run).check_same(Choice(recipe, fields=fields)())
-    _ended(run, go_on(run, _watcher(run, tensorboard)))
+    recipe, fields = words_of(words or ())
+    opened = Opened.open(run)
+    if recipe:
+        opened.check_same(Choice(recipe, fields=fields)())
+    opened.check_same(opened.recipe.overridden(fields))
+    watcher = _watcher(run, tensorboard)
+    with _resumable(run):
+        _ended(run, go_on(run, watcher))
 
 
 def grow(
@@ -61,7 +80,7 @@ def grow(
     ] = "",
     seed: Annotated[int, Option(help="Another seed grows another model.")] = 0,
 ) -> None:
-    """Grow the quickstart's small language model from nothing, by supervision."""
+    """Grow the quickstart's small model from nothing."""
     from dataclasses import replace
 
     from grupo.grow import ensure
@@ -75,32 +94,58 @@ def grow(
     say(f"The model is in {folder}")
 
 
-def _train(recipe, folder: Path, tensorboard: bool) -> None:
-    from grupo.border import check
-    from grupo.grow import ensure
-    from grupo.quickstart import SEEDLING
+def _train(recipe: "Recipe", folder: Path, tensorboard: bool) -> None:
     from grupo.run import Run as Fresh
     from grupo.train import train as run_it
 
-    check(recipe)
     Fresh.vacant(folder)
     watcher = _watcher(folder, tensorboard)
-    if recipe.policy.model == str(SEEDLING.home):
-        ensure(SEEDLING, watcher)
-    say(recipe.geometry())
-    _ended(folder, run_it(recipe, folder, watcher))
+    _grow_for(recipe, watcher)
+    with _resumable(folder):
+        _ended(folder, run_it(recipe, folder, watcher))
 
 
-def _ended(folder: Path, summary) -> None:
+def _grow_for(recipe: "Recipe", watcher: "Watcher") -> None:
+    """Grow the quickstart's model where it is wanted, once all that needs no model is in order."""
+    from grupo.grow import ensure
+    from grupo.quickstart import SEEDLING
+    from grupo.tasks import split
+
+    if recipe.policy.model != str(SEEDLING.home) or SEEDLING.home.is_dir():
+        return
+    if recipe.policy.limit >= SEEDLING.context:
+        allowed = f"below {SEEDLING.context}, which is all the quickstart's model reads"
+        raise Refused(f"policy.limit: {recipe.policy.limit}. Allowed: {allowed}.")
+    split(recipe.tasks, recipe.held_out, recipe.seed)
+    ensure(SEEDLING, watcher)
+
+
+@contextmanager
+def _resumable(folder: Path) -> Iterator[None]:
+    """Whatever ends a run that was begun: say how it goes on."""
+    try:
+        yield
+    except Refused:
+        raise  # it says itself what is to be done
+    except BaseException:
+        if (folder / "recipe.json").is_file():
+            complain(f"`grupo resume {folder}` goes on from what was saved.")
+        raise
+
+
+def _ended(folder: Path, summary: dict[str, Any]) -> None:
     from grupo.report.tables import held_out, summary_lines
 
-    out.print(held_out(summary["held_out"]))
+    if summary["held_out"]:
+        out.print(held_out(summary["held_out"]))
+    else:
+        say("No tasks were held out: nothing was measured.")
     for line in summary_lines(summary):
         out.print(line)
     say(f"The run is in {folder}")
 
 
-def _watcher(folder: Path, tensorboard: bool):
+def _watcher(folder: Path, tensorboard: bool) -> "Watcher":
     from grupo.report.live import Live
     from grupo.watch import All
 

@@ -1,0 +1,225 @@
+"""The verbs as a user meets them: what they print, what they write, what they import."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from grupo.cli.main import VERBS
+from grupo.train import policy_of
+
+
+def trained(grupo, run: Path, *words: str) -> dict:
+    """The summary of a run."""
+    code, _, err = grupo("recipe.py", "--run", str(run), *words)
+    assert (code, err) == (0, "")
+    return json.loads((run / "summary.json").read_text())
+
+
+def printed(grupo, *words: str) -> dict[str, str]:
+    """The fields that `--print` shows."""
+    code, out, err = grupo("recipe.py", "--print", *words)
+    assert (code, err) == (0, "")
+    return dict(line.split(" = ", 1) for line in out.splitlines() if " = " in line)
+
+
+def lines(path: Path) -> list[dict]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_without_a_verb_it_trains(grupo):
+    assert grupo("recipe.py", "--print") == grupo("train", "recipe.py", "--print")
+    assert grupo("--print", "--steps", "3") == grupo("train", "--print", "--steps", "3")
+
+
+def test_print_shows_the_recipe_and_what_a_step_does_and_trains_nothing(grupo, home):
+    before = sorted(home.iterdir())
+    code, out, _ = grupo("recipe.py", "--print", "--method.plan", "Passes(2, 2)")
+    assert code == 0
+    assert "\nsteps = 2\n" in out
+    assert out.splitlines()[-1] == (
+        "2 prompts x 4 rollouts = 8 rollouts a step; 4 updates a step; 2 steps = 8 updates"
+    )
+    assert sorted(home.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("words", "field", "shown"),
+    [
+        (["--steps", "7"], "steps", "7"),
+        (["--steps=7"], "steps", "7"),
+        (["--save-every", "5"], "save_every", "5"),
+        (["--lr", "3"], "lr", "3.0"),
+        (["--lr", "Linear(1, 0)"], "lr", "Linear(start=1.0, end=0.0)"),
+        (["--max-norm", "1e999"], "max_norm", "inf"),
+        (["--rescore", "True"], "rescore", "True"),
+        (["--held-out", "3"], "held_out", "3"),
+        (["--held-out", "0"], "held_out", "0"),
+        (["--evaluation.solved", "Solved('digits', 0.5)"], "evaluation", "part='digits', at_least"),
+        (["--policy.limit", "5"], "policy", "limit=5"),
+        (["--policy.stop", "('a', 'b')"], "policy", "stop=('a', 'b')"),
+        (["--policy.lora", "Lora(8)"], "policy", "lora=Lora(rank=8, alpha=32.0,"),
+        (["--policy.sampling.top_k", "3"], "policy", "top_k=3"),
+        (["--model", "elsewhere"], "policy", "model='elsewhere'"),
+        (["--method", "grpo"], "method", "0.04 * KL(other='ref')"),
+        (["--method", "grpo(kl=0.5)"], "method", "0.5 * KL(other='ref')"),
+        (["--method", "method.py:half"], "method", "credit=chain(Center(), "),
+        (["--method", "grpo", "--method.sample.n", "3"], "method", "Independent(n=3)"),
+        (["--method.loss.low", "Linear(0.1, 0.2)"], "method", "Clip(low=Linear(start=0.1"),
+        (["--reward", "rewards.py:words"], "env", "name='words', reward=Python(place='rewards.py:"),
+        (["--reward", "rewards.py:words"], "evaluation", "Solved(part='', at_least=1.0)"),
+    ],
+)
+def test_options_and_fields_change_the_recipe(grupo, words, field, shown):
+    assert shown in printed(grupo, *words)[field]
+
+
+def test_a_run_is_written_where_it_is_told_to_and_says_what_it_came_to(grupo, tmp_path):
+    summary = trained(grupo, tmp_path / "run", "--steps", "3")
+    assert summary["steps"] == 3
+    assert [line["step"] for line in lines(tmp_path / "run" / "metrics.jsonl")] == [0, 1, 2]
+    assert len(lines(tmp_path / "run" / "rollouts.jsonl")) == 3 * 2 * 4  # steps, prompts, n
+
+
+def test_rewards_keep_their_names(grupo, tmp_path):
+    words = ["--reward", "rewards.py:digits", "--reward", "spaced=rewards.py:words"]
+    trained(grupo, tmp_path / "run", *words)
+    parts = [line["parts"] for line in lines(tmp_path / "run" / "rollouts.jsonl")]
+    assert {tuple(part) for part in parts} == {("digits", "spaced")}
+
+
+def test_a_run_without_held_out_tasks_says_so(grupo, tmp_path):
+    code, out, _ = grupo("recipe.py", "--held-out", "0", "--run", str(tmp_path / "run"))
+    assert code == 0
+    assert "No tasks were held out: nothing was measured." in out
+
+
+def test_tensorboard_writes_events_into_the_run(grupo, tmp_path):
+    trained(grupo, tmp_path / "run", "--tensorboard")
+    assert list((tmp_path / "run" / "tensorboard").glob("events.*"))
+
+
+def test_a_run_stopped_by_control_c_says_how_it_goes_on_and_does(grupo, tmp_path):
+    run = tmp_path / "run"
+    words = ["--reward", "rewards.py:interrupt", "--held-out", "0"]
+    code, _, err = grupo("recipe.py", *words, "--run", str(run))
+    assert code == 130
+    assert err.splitlines() == [f"`grupo resume {run}` goes on from what was saved."]
+    assert not (run / "summary.json").exists()
+    assert grupo("resume", str(run))[0] == 0
+    assert [line["step"] for line in lines(run / "metrics.jsonl")] == [0, 1]
+
+
+def test_resume_of_a_run_that_has_ended_changes_nothing(grupo, home):
+    before = (home / "run" / "metrics.jsonl").read_bytes()
+    assert grupo("resume", "run", "recipe.py", "--steps", "2")[0] == 0
+    assert (home / "run" / "metrics.jsonl").read_bytes() == before
+
+
+def test_eval_gives_the_numbers_of_the_summary_again(grupo, home):
+    code, out, err = grupo("eval", "run", "--attempts", "2", "--json")
+    assert (code, err) == (0, "")
+    assert (
+        json.loads(out)
+        == json.loads((home / "run" / "summary.json").read_text())["held_out"]["after"]
+    )
+
+
+def test_eval_of_a_model_solves_what_its_reward_says(grupo):
+    words = ["--tasks", "tasks.jsonl", "--count", "3", "--attempts", "4", "--policy.limit", "8"]
+    solved = ["--evaluation.solved.at_least", "-1.0"]  # any reward will do
+    code, out, _ = grupo(
+        *["eval", "--model", "model", "--reward", "rewards.py:digits", "--json"], *words, *solved
+    )
+    names = ("greedy", "sampled", "pass@1", "pass@2", "pass@4")
+    assert code == 0
+    assert json.loads(out) == {
+        **dict.fromkeys(names, 1.0),
+        "intervals": {name: [1.0, 1.0] for name in names},
+        "failed": 0,
+    }
+
+
+def test_eval_says_how_many_rollouts_could_not_be_judged(grupo):
+    code, out, err = grupo(
+        "eval", "run", "--reward", "rewards.py:nothing", "--attempts", "2", "--json"
+    )
+    assert code == 0
+    assert json.loads(out)["failed"] == 4 * (1 + 2)  # tasks x (greedy and sampled)
+    assert err == "Warning: a reward failed for 12 rollouts; they solved nothing.\n"
+
+
+def test_rollouts_are_read_by_what_they_earned(grupo, home):
+    rewards = sorted(line["reward"] for line in lines(home / "run" / "rollouts.jsonl"))
+    best = json.loads(grupo("rollouts", "run", "--best", "2", "--json")[1])
+    assert [line["reward"] for line in best] == rewards[:-3:-1]
+    worst = json.loads(grupo("rollouts", "run", "--worst", "1", "--json")[1])
+    assert [line["reward"] for line in worst] == rewards[:1]
+    code, out, _ = grupo("rollouts", "run", "--step", "0", "--limit", "2")
+    assert code == 0
+    assert out.count("step 0") == 2
+
+
+def test_doctor_says_what_is_wrong_as_words_and_as_data(grupo):
+    found = json.loads(grupo("doctor", "run", "--json")[1])
+    assert {"name", "severity", "seen", "causes", "tries"} <= set(found[0])
+    assert found[0]["seen"].split()[0] in grupo("doctor", "run")[1]
+
+
+def test_export_writes_a_folder_that_transformers_loads(grupo, home, tmp_path):
+    code, out, err = grupo("export", "run", str(tmp_path / "out"))
+    assert (code, out, err) == (0, f"The model is in {tmp_path / 'out'}\n", "")
+    loaded = AutoModelForCausalLM.from_pretrained(tmp_path / "out")
+    policy, _ = policy_of(home / "run")
+    weights = dict(loaded.named_parameters())
+    assert all(torch.equal(weights[name], x) for name, x in policy.weights().items())
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path / "out")
+    assert tokenizer.decode(tokenizer("2 + 2")["input_ids"]) == "2 + 2"
+
+
+def test_methods_are_a_table_and_data(grupo):
+    entries = json.loads(grupo("methods", "--json")[1])
+    assert {"grpo", "dapo", "dr_grpo"} <= {entry["key"] for entry in entries}
+    (dapo,) = json.loads(grupo("methods", "2503.14476", "--json")[1])
+    assert dapo["changes"]["loss"] == "Clip(low=0.2, high=0.28)"
+    assert "Clip(low=0.2, high=0.28)" in grupo("methods")[1]
+
+
+def test_a_method_of_ones_own_is_held_against_the_laws(grupo):
+    code, out, _ = grupo("method", "check", "method.py:half")
+    assert code == 0
+    assert out.splitlines()[-1] == "12 of 12 laws hold"
+    code, out, _ = grupo("method", "check", "method.py:BROKEN")
+    assert code == 1
+    assert "BROKEN  numbering_of_groups_does_not_matter: the loss is another" in out
+    assert out.splitlines()[-1] == "10 of 12 laws hold"
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_has_help(grupo, verb):
+    code, out, _ = grupo(verb, "--help")
+    assert code == 0
+    assert out.startswith(f"Usage: grupo {verb}")
+    assert grupo(verb, "-h")[1] == out
+
+
+def test_python_m_grupo_is_grupo(grupo):
+    command = [sys.executable, "-m", "grupo", "trian"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == grupo("trian")
+
+
+@pytest.mark.parametrize(
+    ("words", "unwanted"),
+    [(["--help"], {"torch", "transformers"}), (["methods"], {"transformers", "peft", "datasets"})],
+)
+def test_little_is_imported_for_little(words, unwanted):
+    command = [sys.executable, "-X", "importtime", "-m", "grupo", *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert "grupo.cli.main" in imported
+    assert imported & unwanted == set()
