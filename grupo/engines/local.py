@@ -11,8 +11,9 @@ from typing import Any
 import torch
 from jaxtyping import Int
 from torch import Tensor
-from transformers import DynamicCache, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from grupo.engines.cache import growing
 from grupo.policies.logits import Sampling
 from grupo.randomness import uniform
 
@@ -95,7 +96,7 @@ class _Rows:
         """Read every different prompt once, then give each request its row."""
         prompts = list(dict.fromkeys(r.tokens for r in requests))
         tokens, mask = _left_padded(prompts, self.row.device)
-        self.cache = DynamicCache(config=self.engine.model.config)
+        self.cache = growing(self.engine.model.config)
         logits = self._forward(tokens, (mask.cumsum(1) - 1).clamp(min=0), mask)
         place = {prompt: i for i, prompt in enumerate(prompts)}
         rows = torch.tensor([place[r.tokens] for r in requests], device=mask.device)

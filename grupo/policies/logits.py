@@ -57,9 +57,10 @@ class Sampling:
     def draw(self, logits: Float[Tensor, "m V"], u: Float[Tensor, "m"]) -> tuple[Tensor, Tensor]:
         """One token for each row by inverse CDF at `u` in (0, 1), and its log-probability."""
         logits = logits.float() / self.temperature
-        logp = logits.masked_fill(self.cut(logits), -torch.inf).log_softmax(-1)
+        kept = logits.masked_fill(self.cut(logits), -torch.inf) if self.cuts else logits
+        logp = kept.log_softmax(-1)
         # float64: the many unlikely tokens of a large vocabulary would be rounded away
-        cdf = logp.double().exp().cumsum(-1)
+        cdf = logp.exp().cumsum(-1, dtype=torch.float64)
         token = torch.searchsorted(cdf, u[:, None].double() * cdf[:, -1:], right=True)
         token = token.clamp(max=cdf.shape[1] - 1)  # u may round to 1
         # a sum made in parallel may step up by a rounding where nothing was added: never there
