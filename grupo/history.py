@@ -1,7 +1,4 @@
-"""What happened: per task the rewards of its past groups, per step the metrics.
-
-Append-only; state is a fold over it.
-"""
+"""What happened: per task the rewards of its past groups. Append-only; state is a fold over it."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -14,7 +11,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Past:
     """What happened to a task before: at which steps, and the rewards of each of its groups, oldest
-    first."""
+    first; rollouts that could not be judged have none."""
 
     steps: tuple[int, ...] = ()
     rewards: tuple[tuple[float, ...], ...] = ()
@@ -27,13 +24,12 @@ class Past:
 
 @dataclass
 class History:
-    """The log of a run.
+    """What a run remembers of its tasks.
 
     Functions read it and stay pure; only the trainer writes.
     """
 
     asked: int = 0  # tasks handed out so far
-    metrics: list[Mapping[str, float]] = field(default_factory=list)  # one entry per step
     tasks: dict[str, Past] = field(default_factory=dict)
 
     def of(self, task: "Task") -> Past:
@@ -45,15 +41,17 @@ class History:
         self.asked += count
 
     def record(self, step: int, groups: "Iterable[Group]") -> None:
-        """Append a step's groups."""
+        """Append a step's groups, but for those of which nothing could be judged."""
         for group in groups:
-            past = self.of(group.task)
-            self.tasks[group.task.key] = Past((*past.steps, step), (*past.rewards, group.rewards))
+            rewards = tuple(rollout.reward for rollout in group.rollouts if not rollout.failed)
+            if rewards:
+                past = self.of(group.task)
+                self.tasks[group.task.key] = Past((*past.steps, step), (*past.rewards, rewards))
 
     def to_data(self) -> dict[str, Any]:
         """The history as JSON can hold it."""
         tasks = {key: [past.steps, past.rewards] for key, past in self.tasks.items()}
-        return {"asked": self.asked, "metrics": self.metrics, "tasks": tasks}
+        return {"asked": self.asked, "tasks": tasks}
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> "History":
@@ -62,4 +60,4 @@ class History:
             key: Past(tuple(s), tuple(tuple(r) for r in rs))
             for key, (s, rs) in data["tasks"].items()
         }
-        return cls(data["asked"], list(data["metrics"]), tasks)
+        return cls(data["asked"], tasks)

@@ -1,8 +1,9 @@
-"""A run's folder: its recipe, its journals, its checkpoints, its summary."""
+"""A run's folder: its recipe, its journals, its checkpoints, its summary. See docs/runs.md."""
 
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,23 +17,27 @@ from grupo.recipe import Recipe
 from grupo.rollout import Group
 from grupo.spelling import from_data, to_data
 from grupo.storage import checkpoint, plain
+from grupo.storage.checkpoint import Damaged, NoCheckpoint, failing
+from grupo.storage.faults import point
 from grupo.storage.files import Journal, make_folder, sweep, write_atomically
+from grupo.storage.lock import Lock
+
+LOCK, RECIPE, SUMMARY, CHECKPOINTS = "lock", "recipe.json", "summary.json", "checkpoints"
 
 
 @dataclass(frozen=True)
 class Run:
-    """One run on disk."""
+    """One run on disk. Whoever holds its lock may write."""
 
     folder: Path
+    recipe: Recipe
+    fingerprint: str  # of the recipe, as it was written down
 
     @staticmethod
     def vacant(folder: Path) -> None:
         """Refuse a folder that holds anything, but for what a killed beginning left."""
-        held = (
-            [p for p in folder.iterdir() if not p.name.startswith("tmp.")]
-            if folder.is_dir()
-            else []
-        )
+        found = [path.name for path in folder.iterdir()] if folder.is_dir() else []
+        held = [name for name in found if name != LOCK and not name.startswith("tmp.")]
         if held or folder.is_file():
             raise Refused(
                 f"run: {str(folder)!r} exists. Name another folder, or go on with"
@@ -40,33 +45,43 @@ class Run:
             )
 
     @classmethod
-    def create(cls, folder: Path, recipe: Recipe) -> "Run":
-        """A folder for a new run."""
-        cls.vacant(folder)
-        run = cls(folder)
-        make_folder(folder)
-        sweep(folder)
+    def create(cls, folder: Path, recipe: Recipe) -> "tuple[Run, Lock]":
+        """A folder for a new run, and the right to write in it."""
         data = to_data(recipe)
-        text = json.dumps({"fingerprint": fingerprint(recipe), "recipe": data}, indent=1)
-        write_atomically(folder / "recipe.json", text)
-        return run
+        run = cls(folder, recipe, _hash(data))
+        text = json.dumps({"fingerprint": run.fingerprint, "recipe": data}, indent=1)
+        with failing("The run is not begun"), ExitStack() as undone:
+            make_folder(folder)
+            point("begin/folder")
+            lock = undone.enter_context(Lock(folder / LOCK))
+            cls.vacant(folder)  # still: another process may have begun here meanwhile
+            sweep(folder)
+            write_atomically(folder / RECIPE, text, at="begin/recipe")
+            undone.pop_all()
+        return run, lock
 
     @classmethod
     def open(cls, folder: Path) -> "Run":
-        """The folder of a run that was begun."""
-        if not (folder / "recipe.json").is_file():
+        """The folder of a run that was begun, to read it; refuses a recipe edited since."""
+        path = folder / RECIPE
+        if not path.is_file():
             raise Refused(f"run: {str(folder)!r} holds no run: it has no recipe.json.")
-        sweep(folder)
-        return cls(folder)
+        try:
+            data = json.loads(path.read_bytes())
+            fingerprint, recipe = data["fingerprint"], data["recipe"]
+        except (ValueError, TypeError, KeyError, RecursionError):
+            fingerprint, recipe = "", ""
+        if fingerprint != _hash(recipe):
+            raise Refused(f"run: {path} was edited or damaged since the run began. Put it back.")
+        return cls(folder, from_data(recipe), fingerprint)
 
-    @property
-    def recipe(self) -> Recipe:
-        """The recipe the run was begun with; refuses one that was edited since."""
-        data = json.loads((self.folder / "recipe.json").read_text())
-        recipe = from_data(data["recipe"])
-        if fingerprint(recipe) != data["fingerprint"]:
-            raise Refused(f"run: {self.folder / 'recipe.json'} was edited since the run began.")
-        return recipe
+    def lock(self) -> Lock:
+        """The right to write, taken over from whoever died with it."""
+        lock = Lock(self.folder / LOCK)
+        point("resume/locked")
+        for folder in (self.folder, self.folder / CHECKPOINTS):
+            sweep(folder)
+        return lock
 
     def check_same(self, recipe: Recipe) -> None:
         """Refuse to go on with another recipe than the one the run was begun with."""
@@ -90,43 +105,61 @@ class Run:
 
     def log(self, step: int, metrics: Mapping[str, float], rollouts: Sequence[Any]) -> None:
         """Append a step."""
-        self.rollouts.append(*rollouts)
-        self.metrics.append({"step": step, **metrics})
+        with failing(f"Step {step} is not logged"):
+            self.rollouts.append(*rollouts)
+            point("step/logging")
+            self.metrics.append({"step": step, **metrics})
 
     def save(
         self, step: int, tensors: Mapping[str, Mapping[str, Tensor]], data: Mapping[str, Any]
     ) -> None:
         """A checkpoint after `step` steps, the journals' lengths in it."""
-        for journal in (self.metrics, self.rollouts):
-            journal.fsync()
+        with failing(f"Step {step} is not saved"):
+            for journal in (self.metrics, self.rollouts):
+                journal.fsync()
         lengths = {"metrics": self.metrics.length(), "rollouts": self.rollouts.length()}
-        mark = {"lengths": lengths, "fingerprint": fingerprint(self.recipe)}
-        checkpoint.save(self.folder / "checkpoints", step, tensors, {**data, **mark})
+        mark = {"lengths": lengths, "fingerprint": self.fingerprint}
+        checkpoint.save(self.folder / CHECKPOINTS, step, tensors, {**data, **mark})
 
     def load(self) -> checkpoint.Checkpoint:
         """The newest whole checkpoint, the journals cut back to where they were then.
 
-        Raises `checkpoint.NoCheckpoint` where the run never got to save one.
+        A run that never saved one is at its start: raises `checkpoint.NoCheckpoint`.
         """
-        found = checkpoint.load(self.folder / "checkpoints")
-        if found.data["fingerprint"] != fingerprint(self.recipe):
+        try:
+            found = checkpoint.load(self.folder / CHECKPOINTS)
+        except NoCheckpoint:
+            self._check_young()
+            self._cut({"metrics": 0, "rollouts": 0})
+            raise
+        if found.data["fingerprint"] != self.fingerprint:
             raise Refused(f"run: the checkpoints in {self.folder} belong to another recipe.")
-        self.cut(found.data["lengths"])
+        self._cut(found.data["lengths"])
         return found
-
-    def cut(self, lengths: Mapping[str, int]) -> None:
-        """Take the journals back to the lengths they once had."""
-        for journal, name in ((self.metrics, "metrics"), (self.rollouts, "rollouts")):
-            Journal.cut(journal.path, lengths[name])
 
     def summarise(self, summary: Mapping[str, Any]) -> None:
         """Write `summary.json`."""
-        write_atomically(self.folder / "summary.json", plain.text(summary))
+        with failing("The summary is not written"):
+            write_atomically(self.folder / SUMMARY, plain.text(summary), at="run/summary")
+
+    def _check_young(self) -> None:
+        """Refuse to start again where checkpoints must have been, and are gone."""
+        logged = len(self.metrics.read()[0])
+        if logged > self.recipe.save_every:
+            raise Damaged(
+                f"run: {logged} steps were logged in {self.folder}, and its checkpoints are gone."
+                " Put them back, or start a new run in another folder."
+            )
+
+    def _cut(self, lengths: Mapping[str, int]) -> None:
+        for journal, name in ((self.metrics, "metrics"), (self.rollouts, "rollouts")):
+            Journal.cut(journal.path, lengths[name])
+            point(f"resume/cut/{name}")
 
 
-def fingerprint(recipe: Recipe) -> str:
-    """A recipe's hash: equal for equal recipes."""
-    return hashlib.sha256(json.dumps(to_data(recipe), sort_keys=True).encode()).hexdigest()
+def _hash(data: Any) -> str:
+    """Equal for equal recipes."""
+    return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
 
 
 def lines(step: int, sampled: Sequence[Group], kept: Sequence[Group], batch: Batch) -> list[Any]:

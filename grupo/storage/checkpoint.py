@@ -81,7 +81,7 @@ def save(
     """
     contents = _contents(tensors, data)
     _check(folder, step, keep)
-    with _failing(f"Step {step} is not saved"):
+    with failing(f"Step {step} is not saved"):
         point("save/begun")
         make_folder(folder, disk)
         sweep(folder, disk)
@@ -89,7 +89,7 @@ def save(
         latest, choice = folder / steps.POINTER, steps.choice(saved)
         write_atomically(latest, choice, disk=disk, at="save/latest")
     point("save/committed")
-    with _failing(f"Step {step} is saved, but an older one could not be removed"):
+    with failing(f"Step {step} is saved, but an older one could not be removed"):
         for path in list(steps.expendable(saved, keep)):
             steps.discard(path, disk)
     point("save/ended")
@@ -166,7 +166,8 @@ def _placed(fresh: Path, step: int, disk: Disk) -> Path:
 
 
 @contextmanager
-def _failing(said: str) -> Iterator[None]:
+def failing(said: str) -> Iterator[None]:
+    """Errors of the disk as one message that begins with `said`, and says what to do."""
     try:
         yield
     except OSError as error:

@@ -11,6 +11,11 @@ from itertools import count
 
 KILL_AT, REACHED = os.environ.get("GRUPO_KILL_AT", ""), count(1)
 
+BEGIN = (
+    "begin/folder",
+    *(f"begin/recipe/{stage}" for stage in ("opened", "written", "synced", "renamed")),
+)
+RESUME = ("resume/locked", "resume/cut/metrics", "resume/cut/rollouts")
 SAVE = (
     "save/begun",
     "save/swept",
@@ -42,9 +47,11 @@ STEP = (
     "step/accumulated",
     "step/updated",
     "step/recorded",
+    "step/logging",
     "step/logged",
     "step/saved",
     "run/evaluated",
+    *(f"run/summary/{stage}" for stage in ("opened", "written", "synced", "renamed")),
     "run/ended",
 )
 

@@ -6,6 +6,7 @@ Names that begin with "tmp." are unfinished, and nobody reads them.
 import hashlib
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -109,7 +110,8 @@ class Journal:
             try:
                 write_all(file, lines, self.disk)
             except OSError:
-                self.disk(os.ftruncate, file, before)
+                with suppress(OSError):  # what matters is why the write failed
+                    self.disk(os.ftruncate, file, before)
                 raise
 
     def length(self) -> int:

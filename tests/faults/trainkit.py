@@ -1,0 +1,266 @@
+"""Runs of five steps of a language model of a thousand numbers, and what is compared of them."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from random import SystemRandom
+from typing import Any
+
+import faultkit
+import torch
+from torch import Tensor
+from transformers import LlamaConfig, LlamaForCausalLM
+
+from grupo.batch import Batch
+from grupo.credit import Center, chain
+from grupo.curate import informative
+from grupo.envs import Part, SingleTurn
+from grupo.evaluate import Solved
+from grupo.grow.tokenizers import phrase_tokenizer
+from grupo.losses import KL, Clip, Entropy
+from grupo.method import Method
+from grupo.methods.dapo import dapo
+from grupo.optimize import Adam
+from grupo.piece import piece
+from grupo.plans import Passes
+from grupo.policies.causal_lm import CausalLM
+from grupo.policies.loading import Lora
+from grupo.recipe import Evaluation, Recipe, Until
+from grupo.rollout import Rollout, Task
+from grupo.sampling import Independent, Tree, UntilInformative
+from grupo.schedules import Cosine, Linear, Warmup
+from grupo.storage import checkpoint, plain
+from grupo.tasks import FromFunction
+
+
+def plant(folder: Path) -> None:
+    """A model with peaked distributions over characters, as transformers saves it."""
+    torch.manual_seed(1)
+    tokenizer = phrase_tokenizer([])
+    wide = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1}
+    heads = {"num_attention_heads": 2, "num_key_value_heads": 1, "max_position_embeddings": 32}
+    ends = {"bos_token_id": None, "eos_token_id": 0, "pad_token_id": 0}
+    config = LlamaConfig(
+        vocab_size=len(tokenizer), tie_word_embeddings=True, **wide, **heads, **ends
+    )
+    model = LlamaForCausalLM(config)
+    with torch.no_grad():
+        for parameter in (p for p in model.parameters() if p.ndim > 1):
+            parameter.normal_(0, 0.4)
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+
+
+def tasks() -> Iterator[Task]:
+    for i in range(23):
+        yield Task(f"task {i}", "abcdefg"[i % 7] * (1 + i % 3))
+
+
+def few_tasks() -> Iterator[Task]:
+    yield from list(tasks())[:7]
+
+
+def fine(task: Task, rollout: Rollout) -> float:
+    """The share of characters that come before P: a reward of many values."""
+    return sum(c < "P" for c in rollout.text) / 6
+
+
+def coarse(task: Task, rollout: Rollout) -> float:
+    """Right or wrong, mostly wrong: many groups are of one kind."""
+    return float(ord(rollout.text[:1] or " ") % 4 == 0)
+
+
+def same(task: Task, rollout: Rollout) -> float:
+    """Always as good: there is nothing to learn."""
+    return 0.5
+
+
+async def late(task: Task, rollout: Rollout) -> float:
+    """As `coarse`, after a time that nobody knows beforehand."""
+    await asyncio.sleep(SystemRandom().random() * 0.004)
+    return coarse(task, rollout)
+
+
+def failing(task: Task, rollout: Rollout) -> float:
+    """As `fine`, but fails every third time."""
+    if sum(map(ord, rollout.text)) % 3 == 0:
+        raise ValueError(f"no mark for {rollout.text!r}")
+    return fine(task, rollout)
+
+
+def talkative(task: Task, rollout: Rollout) -> Mapping[str, float]:
+    """As `fine`, with many more numbers: the journal outgrows the weights."""
+    return {"score": fine(task, rollout), **{f"number {i}": i / 7 for i in range(60)}}
+
+
+@piece
+class Surprise:
+    """The reward less the mean of what its task earned before: a credit that remembers."""
+
+    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
+        before = [sum(past.means) / max(1, len(past.means)) for past in batch.past]
+        return x - torch.tensor(before).to(x)[batch.group]
+
+
+def base(model: str) -> Recipe:
+    """Plain GRPO."""
+    return Recipe(
+        policy=CausalLM(model, limit=6, device="cpu"),
+        env=judged_by(fine),
+        tasks=FromFunction(tasks),
+        held_out=3,
+        method=Method(sample=Independent(4)),
+        steps=5,
+        prompts=2,
+        lr=1e-2,
+        evaluation=Evaluation(attempts=2, every=2, solved=Solved(at_least=0.5)),
+        save_every=2,
+    )
+
+
+def judged_by(reward) -> SingleTurn:
+    return SingleTurn((Part("part", reward),))
+
+
+METHOD = Method(sample=Independent(4))
+CHANGES: Mapping[str, Mapping[str, Any]] = {
+    "grpo": {},
+    "kl": {"method": METHOD.but(loss=Clip() + 0.5 * KL() + -0.01 * Entropy()), "rescore": True},
+    "lora": {"method": METHOD.but(loss=Clip() + 0.5 * KL())},
+    "bfloat16": {},
+    "dapo": {"method": dapo(limit=6, margin=4, group=4, rounds=3), "env": judged_by(coarse)},
+    "passes": {"method": METHOD.but(plan=Passes(2, 2)), "optimizer": Adam(decay=0.1)},
+    "schedules": {
+        "method": METHOD.but(loss=Clip(Linear(0.02, 0.3), 0.28), plan=Passes(2, 1)),
+        "lr": Warmup(0.5, Cosine(2e-2)),
+    },
+    "past": {"method": METHOD.but(credit=Surprise()), "tasks": FromFunction(few_tasks)},
+    "late": {"env": judged_by(late)},
+    "failing": {
+        "method": METHOD.but(credit=chain(Surprise(), Center())),
+        "env": judged_by(failing),
+        "tasks": FromFunction(few_tasks),
+    },
+    "again": {
+        "method": METHOD.but(sample=UntilInformative(Independent(4), 3)),
+        "env": judged_by(late),
+        "prompts": 6,
+    },
+    "tree": {"method": METHOD.but(sample=Tree(2, 2))},
+    "idle": {"method": METHOD.but(curate=informative), "env": judged_by(same)},
+    "until": {"until": Until(0.9), "steps": 20},
+    "unheld": {"held_out": 0, "evaluation": Evaluation()},
+    "long": {"steps": 12},
+    "talkative": {"env": judged_by(talkative)},
+    "other seed": {"seed": 1},
+}
+
+
+def recipe(name: str, model: str) -> Recipe:
+    """One of the recipes that differ."""
+    made = base(model)
+    more = {"lora": {"lora": Lora(2, 4.0)}, "bfloat16": {"dtype": "bfloat16"}}.get(name, {})
+    policy = CausalLM(model, limit=6, device="cpu", **more)
+    return made.but(policy=policy, **CHANGES[name])
+
+
+def outcome(run: Path) -> dict[str, Any]:
+    """All that a run came to, but for times: what must be equal bit for bit."""
+    found = checkpoint.load(run / "checkpoints")
+    lines = (run / "metrics.jsonl").read_text().splitlines()
+    summary = plain.read((run / "summary.json").read_text())
+    apart = ("seconds", "lengths")  # times are longer or shorter to write down
+    return {
+        "metrics": [untimed(json.loads(line)) for line in lines],
+        "rollouts": (run / "rollouts.jsonl").read_bytes(),
+        "step": found.step,
+        "notes": found.notes,
+        "weights": {n: faultkit.bits(x) for n, x in found.tensors["weights"].items()},
+        "optimizer": {n: faultkit.bits(x) for n, x in found.tensors["optimizer"].items()},
+        **{n: plain.exact_text(x) for n, x in found.data.items() if n not in apart},
+        "summary": plain.text({n: x for n, x in summary.items() if n != "seconds"}),
+        "left": sorted(path.name for path in run.rglob("tmp.*")),
+    }
+
+
+def untimed(numbers: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """The metrics of a step in their order, times left out."""
+    return [(n, x) for n, x in numbers.items() if not n.startswith(("time/", "speed/"))]
+
+
+def differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
+    """What is not equal, by name."""
+    return [name for name in {**one, **other} if one.get(name) != other.get(name)]
+
+
+class Trainee:
+    """A process that does what `trainee.py` says; each call is a run, or a part of one."""
+
+    def __init__(self, root: Path) -> None:
+        alone = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+        self.root, self.known = root, dict[str, Whole]()
+        self.process = subprocess.Popen(
+            [sys.executable, Path(__file__).with_name("trainee.py"), root / "model"],
+            env={**os.environ, **alone},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def __call__(self, do: str, run: Path, **how: Any) -> "Answer":
+        assert self.process.stdin
+        assert self.process.stdout
+        self.process.stdin.write(json.dumps({"do": do, "run": str(run), **how}) + "\n")
+        self.process.stdin.flush()
+        return Answer(**json.loads(self.process.stdout.readline()))
+
+    def whole(self, name: str) -> "Whole":
+        """A run that nothing interrupted, made once."""
+        if name not in self.known:
+            run = self.root / name
+            answer = self("train", run, recipe=name)
+            assert answer.lived, answer
+            self.known[name] = Whole(outcome(run), tuple(answer.passed), answer.seconds)
+        return self.known[name]
+
+    def go_on(self, run: Path, name: str, **how: Any) -> "Answer":
+        """Resume what was begun; train where nothing was."""
+        begun = (run / "recipe.json").exists()
+        return self("resume", run, **how) if begun else self("train", run, recipe=name, **how)
+
+    def close(self) -> None:
+        self.process.communicate()
+
+
+@dataclass(frozen=True)
+class Answer:
+    """How a process ended, and what it said."""
+
+    signal: int
+    error: str
+    said: Sequence[str]
+    passed: Sequence[str]  # names of `faults`, in their order
+    seconds: float
+
+    @property
+    def killed(self) -> bool:
+        return self.signal == signal.SIGKILL
+
+    @property
+    def lived(self) -> bool:
+        return not self.signal and not self.error
+
+
+@dataclass(frozen=True)
+class Whole:
+    """An uninterrupted run."""
+
+    outcome: Mapping[str, Any]
+    passed: Sequence[str]
+    seconds: float

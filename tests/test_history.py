@@ -1,0 +1,46 @@
+import math
+
+from grupo.history import History, Past
+from grupo.rollout import Group, Rollout, Task
+from grupo.storage import plain
+
+SUM, RIDDLE = Task("sum", "1 + 1 ="), Task("riddle", "What am I?")
+
+
+def group(task: Task, *rewards: float) -> Group:
+    """NaN is the reward of a rollout that could not be judged."""
+    rollouts = (Rollout(reward=r, failed="it hung" * math.isnan(r)) for r in rewards)
+    return Group(task, tuple(rollouts))
+
+
+def test_a_task_remembers_its_groups_oldest_first():
+    history = History()
+    history.record(3, [group(SUM, 1.0, 0.0), group(RIDDLE, 0.5)])
+    history.record(7, [group(SUM, 1.0, 1.0, 0.25)])
+    assert history.of(SUM) == Past((3, 7), ((1.0, 0.0), (1.0, 1.0, 0.25)))
+    assert history.of(SUM).means == (0.5, 0.75)
+    assert history.of(RIDDLE) == Past((3,), ((0.5,),))
+    assert history.of(Task("new", "")) == Past()
+
+
+def test_a_task_sampled_twice_in_a_step_remembers_both_groups():
+    history = History()
+    history.record(0, [group(SUM, 1.0), group(SUM, 0.0)])
+    assert history.of(SUM) == Past((0, 0), ((1.0,), (0.0,)))
+
+
+def test_what_could_not_be_judged_is_not_remembered():
+    nan, history = math.nan, History()
+    history.record(0, [group(SUM, 1.0, nan, 0.5), group(RIDDLE, nan, nan), Group(RIDDLE, ())])
+    assert history.tasks == {"sum": Past((0,), ((1.0, 0.5),))}
+
+
+def test_a_history_written_down_comes_back_equal_in_the_same_order():
+    history = History()
+    history.ask(5)
+    history.ask(2)
+    history.record(0, [group(RIDDLE, 0.1, 1 / 3), group(SUM, -2.5)])
+    back = History.from_data(plain.read_exact(plain.exact_text(history.to_data())))
+    assert back == history
+    assert back.asked == 7
+    assert list(back.tasks) == ["riddle", "sum"]
