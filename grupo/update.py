@@ -69,7 +69,7 @@ def _one_pass(
 ) -> None:
     for rows in policy.micro(batch):
         part = batch.take(rows)
-        pi = policy.signals(part, names)
+        pi = _said(policy, part, names)
         loss = (weight[rows] * method.loss(pi, part)).sum()
         loss.backward()
         seen.add(method, pi, part, loss)
@@ -85,8 +85,14 @@ def _two_passes(
     seen.add(method, pi, batch, loss)
     slopes = {name: signal.grad for name, signal in pi.items() if signal.grad is not None}
     for rows in policy.micro(batch):
-        again = policy.signals(batch.take(rows), names)
+        again = _said(policy, batch.take(rows), names)
         torch.autograd.backward([again[n] for n in slopes], [g[rows] for g in slopes.values()])
+
+
+def _said(policy: Rows, batch: Batch, names: set[str]) -> Signals:
+    """What the policy says, where the batch is; gradients find back to the policy's device."""
+    signals = policy.signals(batch, names)
+    return Signals({name: x.to(batch.old_logp.device) for name, x in signals.items()})
 
 
 class _Seen:
