@@ -71,6 +71,7 @@ def load_file(path: Path) -> ModuleType:
     assert spec, "a .py file has a loader"
     assert spec.loader
     module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    _search(path.parent)
     try:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
@@ -80,12 +81,17 @@ def load_file(path: Path) -> ModuleType:
 
 
 def _import(name: str) -> ModuleType:
-    if (here := str(Path.cwd())) not in sys.path:
-        sys.path.append(here)  # a module beside the user, whichever way the program was started
+    _search(Path.cwd())
     try:
         return importlib.import_module(name)
     except (Exception, SystemExit) as error:
         raise Refused(f"The module {name!r} does not import: {_why(error)}") from error
+
+
+def _search(folder: Path) -> None:
+    """Modules beside the user's can be imported, whichever way the program was started."""
+    if str(folder) not in sys.path:
+        sys.path.append(str(folder))
 
 
 def _why(error: BaseException) -> str:

@@ -35,6 +35,8 @@ def to_data(value: Any, at: str = "recipe") -> Any:
         return {"path": str(value)}
     if is_piece(value):
         inside = {name: to_data(part, f"{at}.{name}") for name, part in parts(value).items()}
+        if "piece" in inside:
+            raise Refused(f"{at}.piece: the name is taken. Call this field of a piece otherwise.")
         return {"piece": address_of(type(value), at), **inside}
     if callable(value):
         return {"function": address_of(value, at)}

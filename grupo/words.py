@@ -116,7 +116,8 @@ def _value(node: ast.expr, hint: Any, field: str) -> Any:
     if isinstance(node, ast.Tuple) and typing.get_origin(hint) is tuple:
         inside = typing.get_args(hint)
         hints = inside[:1] * len(node.elts) if inside[-1:] == (...,) else inside
-        return tuple(_value(one, h, field) for one, h in zip(node.elts, hints, strict=False))
+        if len(hints) == len(node.elts):
+            return tuple(map(_value, node.elts, hints, [field] * len(hints)))
     try:
         return cast(ast.literal_eval(node), hint)
     except (ValueError, TypeError):

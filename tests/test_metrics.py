@@ -10,7 +10,6 @@ from grupo.gather import Gathered
 from grupo.metrics import mean, mean_of, of_groups
 from grupo.rollout import Action, Group, Rollout, Task, collate
 
-
 NOTHING = Batch.of(
     torch.zeros(0),
     torch.zeros(0, dtype=torch.long),
