@@ -9,7 +9,7 @@ import torch
 from grupo import metrics
 from grupo.batch import Batch
 from grupo.border import check_lengths, check_names
-from grupo.evaluate import Score, evaluate
+from grupo.evaluation import Score, evaluate
 from grupo.gather import Gathered, gather
 from grupo.method import Method
 from grupo.optimize import descend

@@ -4,7 +4,7 @@
 """
 
 from grupo.envs import Part, SingleTurn
-from grupo.evaluate import Solved
+from grupo.evaluation import Solved
 from grupo.grow import Seedling, solutions
 from grupo.methods.grpo import grpo
 from grupo.policies.causal_lm import CausalLM

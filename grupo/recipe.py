@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
-from grupo.evaluate import Solved
+from grupo.evaluation import Solved
 from grupo.method import Method
 from grupo.optimize import Adam
 from grupo.piece import piece

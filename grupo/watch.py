@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from grupo.evaluate import Score
+from grupo.evaluation import Score
 from grupo.recipe import Recipe
 
 

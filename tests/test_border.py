@@ -12,7 +12,7 @@ from grupo.credit import Center, chain, identity
 from grupo.curricula import Refilled, Shuffled
 from grupo.envs import Part, SingleTurn
 from grupo.errors import Refused
-from grupo.evaluate import Solved
+from grupo.evaluation import Solved
 from grupo.losses import KL, Clip, Entropy, Loss, Reinforce
 from grupo.method import Method
 from grupo.optimize import Adam

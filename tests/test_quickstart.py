@@ -7,7 +7,7 @@ import pytest
 from grupo.credit import chain
 from grupo.grow import ensure
 from grupo.quickstart import RECIPE, SEEDLING
-from grupo.train import train
+from grupo.trainer import train
 
 
 def flipped(x, batch):

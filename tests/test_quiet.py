@@ -20,7 +20,7 @@ if "--control" in sys.argv:
 
 from grupo.grow import grow
 from grupo.quickstart import RECIPE, SEEDLING
-from grupo.train import train
+from grupo.trainer import train
 
 small = dict(width=16, layers=1, heads=2, inner=32, batch=4, steps=2)
 held_out = replace(SEEDLING.held_out, size=2)

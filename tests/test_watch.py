@@ -1,6 +1,6 @@
 """Whoever looks on."""
 
-from grupo.evaluate import Score, Share
+from grupo.evaluation import Score, Share
 from grupo.quickstart import RECIPE
 from grupo.watch import All, Silent
 

@@ -9,7 +9,7 @@ from grupo import quickstart
 from grupo.catalogue import parse
 from grupo.envs import Part, SingleTurn
 from grupo.errors import Refused, nearest
-from grupo.evaluate import Solved
+from grupo.evaluation import Solved
 from grupo.imports import module_at
 from grupo.piece import parts, show, walk
 from grupo.recipe import Recipe, Source

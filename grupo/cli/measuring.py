@@ -6,13 +6,13 @@ from pathlib import Path
 from grupo.border import check, check_lengths
 from grupo.cli.choosing import Choice, check_judge, judged_by, said, words_of
 from grupo.errors import Refused
-from grupo.evaluate import Score, evaluate
+from grupo.evaluation import Score, evaluate
 from grupo.policies.causal_lm import CausalPolicy
 from grupo.randomness import derive
 from grupo.recipe import Recipe
 from grupo.rollout import Task
 from grupo.tasks import named, split
-from grupo.train import policy_of
+from grupo.trainer import policy_of
 
 
 @dataclass(frozen=True)

@@ -82,7 +82,7 @@ def export(
 ) -> None:
     """Write the model as a folder that transformers loads."""
     from grupo.errors import Refused
-    from grupo.train import policy_of
+    from grupo.trainer import policy_of
 
     if to.is_file() or (to.is_dir() and any(to.iterdir())):
         raise Refused(f"to: {str(to)!r} exists. Name another folder.")

@@ -62,7 +62,7 @@ def resume(
     """
     from grupo.cli.choosing import Choice, words_of
     from grupo.run import Run as Opened
-    from grupo.train import resume as go_on
+    from grupo.trainer import resume as go_on
 
     recipe, fields = words_of(words or ())
     opened = Opened.open(run)
@@ -96,7 +96,7 @@ def grow(
 
 def _train(recipe: "Recipe", folder: Path, tensorboard: bool) -> None:
     from grupo.run import Run as Fresh
-    from grupo.train import train as run_it
+    from grupo.trainer import train as run_it
 
     Fresh.vacant(folder)
     watcher = _watcher(folder, tensorboard)

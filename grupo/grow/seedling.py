@@ -13,7 +13,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 from grupo.credit import identity
 from grupo.envs import Part, SingleTurn
 from grupo.errors import Refused
-from grupo.evaluate import Solved
+from grupo.evaluation import Solved
 from grupo.grow import solutions
 from grupo.grow.tokenizers import END, phrase_tokenizer
 from grupo.losses import Likelihood
@@ -28,7 +28,7 @@ from grupo.sampling import Demonstrate
 from grupo.schedules import Cosine, Warmup
 from grupo.spelling import to_data
 from grupo.tasks import ReasoningGym
-from grupo.train import begin
+from grupo.trainer import begin
 from grupo.watch import Silent, Watcher
 from grupo.weights import token_mean
 

@@ -77,11 +77,10 @@ def adapted(model: PreTrainedModel, lora: Lora) -> nn.Module:
     """The model frozen, with trainable adapters."""
     from peft import LoraConfig, get_peft_model
 
-    targets = lora.targets if isinstance(lora.targets, str) else list(lora.targets)
     config = LoraConfig(
         r=lora.rank,
         lora_alpha=lora.alpha,  # pyright: ignore[reportArgumentType]
-        target_modules=targets,
+        target_modules=lora.targets if isinstance(lora.targets, str) else list(lora.targets),
         lora_dropout=0.0,
         task_type="CAUSAL_LM",
     )

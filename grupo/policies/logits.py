@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Collection
+from functools import partial
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -123,20 +124,19 @@ def measure(
 ) -> dict[str, Float[Tensor, "M"]]:
     """The measures in `names` of each token, where `hidden` is what it was drawn from.
 
-    At most `chunk` logits exist at a time, forward and backward: they are computed again for the
-    gradient.
+    At most `chunk` logits exist at a time: they are computed again for the gradient.
     """
     with torch.no_grad():
         size = max(1, chunk // head(hidden[:1]).shape[-1])
+    said = partial(_said, head=head, sampling=sampling, names=names)
+    pairs = list(zip(hidden.split(size), token.split(size), strict=True))
+    run = said if len(pairs) == 1 else partial(checkpoint, said, use_reentrant=False)
+    chunks = zip(*(run(h, t) for h, t in pairs), strict=True)
+    return dict(zip(names, map(torch.cat, chunks), strict=True))
 
-    def said(hidden: Tensor, token: Tensor) -> tuple[Tensor, ...]:
-        logp = sampling(head(hidden), token).log_softmax(-1)
-        return tuple(MEASURES[name](logp, token) for name in names)
 
-    if len(hidden) <= size:
-        parts = [said(hidden, token)]
-    else:
-        pairs = zip(hidden.split(size), token.split(size), strict=True)
-        parts = [checkpoint(said, h, t, use_reentrant=False) for h, t in pairs]
-    whole = (torch.cat(chunks) for chunks in zip(*parts, strict=True))
-    return dict(zip(names, whole, strict=True))
+def _said(
+    hidden: Tensor, token: Tensor, *, head: Head, sampling: Sampling, names: Collection[str]
+) -> tuple[Tensor, ...]:
+    logp = sampling(head(hidden), token).log_softmax(-1)
+    return tuple(MEASURES[name](logp, token) for name in names)

@@ -9,7 +9,7 @@ from rich.live import Live as Display
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 
-from grupo.evaluate import Score
+from grupo.evaluation import Score
 from grupo.recipe import Recipe
 from grupo.report.facts import alarms, clock, facts
 from grupo.report.literal import literal

@@ -6,7 +6,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from grupo.evaluate import Score
+from grupo.evaluation import Score
 from grupo.report.facts import clock
 from grupo.report.literal import literal
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from grupo.errors import Refused
-from grupo.evaluate import Score
+from grupo.evaluation import Score
 from grupo.recipe import Recipe
 
 

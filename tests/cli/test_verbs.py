@@ -10,7 +10,7 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from grupo.cli.main import VERBS
-from grupo.train import policy_of
+from grupo.trainer import policy_of
 
 
 def trained(grupo, run: Path, *words: str) -> dict:

@@ -50,6 +50,12 @@ def test_a_run_passes_every_named_place(trainee):
     assert min(passed[name] for name in OFTEN) >= 3
 
 
+def test_the_page_on_runs_says_how_many():
+    page = (Path(__file__).parents[2] / "docs" / "runs.md").read_text()
+    assert f"each of {len(NAMES) + len(faults.RESUME)} named places" in page
+    assert f", {len(CONFIGURATIONS)} configurations" in page
+
+
 @pytest.mark.parametrize(
     ("name", "which"),
     [

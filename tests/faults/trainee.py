@@ -22,7 +22,7 @@ import trainkit
 from grupo import state as saved
 from grupo.policies import loading
 from grupo.storage import faults
-from grupo.train import reopen, resume, train
+from grupo.trainer import reopen, resume, train
 from grupo.watch import Silent
 
 Request = Mapping[str, Any]

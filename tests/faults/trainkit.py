@@ -21,7 +21,7 @@ from grupo.batch import Batch
 from grupo.credit import Center, chain
 from grupo.curate import informative
 from grupo.envs import Part, SingleTurn
-from grupo.evaluate import Solved
+from grupo.evaluation import Solved
 from grupo.grow.tokenizers import phrase_tokenizer
 from grupo.losses import KL, Clip, Entropy
 from grupo.method import Method

@@ -14,7 +14,7 @@ from grupo.piece import piece
 from grupo.policies.causal_lm import CausalLM
 from grupo.recipe import Recipe
 from grupo.rollout import Rollout, Task, Verdict
-from grupo.train import train
+from grupo.trainer import train
 
 
 @piece

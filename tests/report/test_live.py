@@ -3,9 +3,9 @@ import io
 import pytest
 from rich.console import Console
 
-from grupo.evaluate import Score, Share
+from grupo.evaluation import Score, Share
 from grupo.report.live import Live
-from grupo.train import train
+from grupo.trainer import train
 
 STEP = {
     "reward/mean": 0.5,

@@ -2,7 +2,7 @@ import io
 
 from rich.console import Console
 
-from grupo.evaluate import Score, Share
+from grupo.evaluation import Score, Share
 from grupo.report.tables import held_out, one_score, summary_lines
 
 BEFORE = Score(

@@ -4,7 +4,7 @@ import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from grupo.errors import Refused
-from grupo.evaluate import Score, Share
+from grupo.evaluation import Score, Share
 from grupo.report.plots import curves
 from grupo.report.tensorboard import TensorBoard
 
