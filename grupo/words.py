@@ -79,7 +79,7 @@ def meant(name: str, piece: Any, more: typing.Collection[str] = ()) -> str:
 def places(piece: Any) -> Iterator[str]:
     """Every field of a piece by its dotted name, those of the pieces in it included.
 
-    >>> from grupo.evaluate import Solved
+    >>> from grupo.evaluation import Solved
     >>> list(places(Solved()))
     ['part', 'at_least']
     """

@@ -6,7 +6,7 @@ from grupo.catalogue import methods
 from grupo.credit import Center, ScaleByStd, chain
 from grupo.curate import informative
 from grupo.errors import Refused
-from grupo.evaluate import Solved
+from grupo.evaluation import Solved
 from grupo.losses import KL, Clip
 from grupo.method import Method
 from grupo.piece import piece
