@@ -5,16 +5,15 @@ import json
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from torch import Tensor
 
-from grupo.batch import Batch
 from grupo.errors import Refused
 from grupo.piece import parts, show
 from grupo.recipe import Recipe
-from grupo.rollout import Group
 from grupo.spelling import from_data, to_data
 from grupo.storage import checkpoint, plain
 from grupo.storage.checkpoint import Damaged, NoCheckpoint, failing
@@ -162,32 +161,8 @@ def _hash(data: Any) -> str:
     return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
 
 
-def lines(step: int, sampled: Sequence[Group], kept: Sequence[Group], batch: Batch) -> list[Any]:
-    """What the journal holds of a step, one record for each rollout that was sampled.
-
-    `advantage` is the mean over a rollout's actions, null for one that was not learned from.
-    """
-    learned = [rollout for group in kept for rollout in group.rollouts]
-    advantage = dict(zip(map(id, learned), _mean_advantage(batch), strict=True))
-    return [
-        {
-            "step": step,
-            "task": group.task.key,
-            "prompt": group.task.prompt,
-            "text": rollout.text,
-            "reward": rollout.reward,
-            "parts": rollout.parts,
-            "advantage": advantage.get(id(rollout)),
-            "length": rollout.length,
-            "truncated": rollout.truncated,
-            "failed": rollout.failed,
-        }
-        for group in sampled
-        for rollout in group.rollouts
-    ]
-
-
-def _mean_advantage(batch: Batch) -> list[float]:
-    total = batch.reward.new_zeros(len(batch.reward))
-    total = total.index_add(0, batch.rollout, (batch.advantage * batch.mask).sum(1).to(total))
-    return (total / batch.lengths.clamp(min=1)).tolist()
+def unused() -> Path:
+    """A name under runs/ that nobody has."""
+    stem = datetime.now().strftime("%Y%m%d-%H%M%S")
+    names = (Path("runs") / f"{stem}{tail}" for tail in ("", *(f"-{i}" for i in range(2, 1000))))
+    return next(name for name in names if not name.exists())

@@ -7,7 +7,8 @@ from grupo.border import check
 from grupo.learner import Learner
 from grupo.policies.causal_lm import CausalPolicy
 from grupo.recipe import Recipe
-from grupo.run import Run, lines
+from grupo.records import records
+from grupo.run import Run, unused
 from grupo.storage import checkpoint
 from grupo.storage.checkpoint import NoCheckpoint
 from grupo.storage.faults import point
@@ -15,12 +16,14 @@ from grupo.storage.lock import Lock
 from grupo.watch import Silent, Watcher
 
 
-def train(recipe: Recipe, run: str | Path, watcher: Watcher = Silent()) -> dict[str, Any]:
-    """Train as the recipe says, in the new folder `run`; return what `summary.json` holds.
+def train(recipe: Recipe, run: str | Path = "", watcher: Watcher = Silent()) -> dict[str, Any]:
+    """Train as the recipe says; return what `summary.json` holds.
+
+    The folder `run` is a new one; without a name it is one under runs/, called by the time.
 
     Raises `Refused`, before any work starts, for what cannot be used.
     """
-    trainer = begin(recipe, Path(run), watcher)
+    trainer = begin(recipe, Path(run) if run else unused(), watcher)
     with trainer.lock:
         return trainer()
 
@@ -117,7 +120,7 @@ class Trainer:
         if every and self.state.step % every == 0 and self.state.step < self.recipe.steps:
             self._evaluate(f"step {self.state.step}")
         sampled, kept = learned.gathered.sampled, learned.gathered.kept
-        self.run.log(number, learned.numbers, lines(number, sampled, kept, learned.batch))
+        self.run.log(number, learned.numbers, records(number, sampled, kept, learned.batch))
         point("step/logged")
         self.watcher.stepped(number, learned.numbers)
         if self.state.step % self.recipe.save_every == 0:

@@ -11,9 +11,10 @@ from grupo.envs import Part, SingleTurn
 from grupo.errors import Refused
 from grupo.policies.causal_lm import CausalLM
 from grupo.recipe import Recipe
+from grupo.records import records
 from grupo.rewards import Exact
 from grupo.rollout import Action, Group, Rollout, Task
-from grupo.run import Run, lines
+from grupo.run import Run
 from grupo.storage.checkpoint import NoCheckpoint, SaveFailed
 from grupo.tasks import ReasoningGym
 
@@ -135,7 +136,7 @@ def test_each_rollout_that_was_sampled_is_a_line_and_what_was_learned_from_it_it
         old_logp=torch.zeros(2, 3),
     ).credited(lambda x, _: torch.tensor([[0.5, 1.0, 9.0], [-1.0, 0.0, 0.25]]))
     kept = Group(task, (right, wrong))
-    made = lines(4, [Group(task, (right, broken, wrong))], [kept], batch)
+    made = records(4, [Group(task, (right, broken, wrong))], [kept], batch)
     shown = [(line["text"], line["reward"], line["advantage"], line["failed"]) for line in made]
     assert shown[0] == ("4", 1.0, 0.75, "")  # (0.5 + 1.0) / 2: the 9 is masked
     assert shown[1][2:] == (None, "it hung")

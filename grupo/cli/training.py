@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -41,13 +40,14 @@ def train(
     """
     from grupo.border import check
     from grupo.cli.choosing import Choice, described, words_of
+    from grupo.run import unused
 
     recipe, fields = words_of(words or ())
     choice = Choice(recipe, method, model, tasks, held_out, tuple(reward or ()), fields)()
     check(choice)
     if shown:
         return say(described(choice))
-    _train(choice, Path(run) if run else _new_folder(), tensorboard)
+    _train(choice, Path(run) if run else unused(), tensorboard)
 
 
 def resume(
@@ -154,10 +154,3 @@ def _watcher(folder: Path, tensorboard: bool) -> "Watcher":
     from grupo.report.tensorboard import TensorBoard
 
     return All([Live(out), TensorBoard(folder / "tensorboard")])
-
-
-def _new_folder() -> Path:
-    """A name under runs/ that nobody has."""
-    stem = datetime.now().strftime("%Y%m%d-%H%M%S")
-    names = (Path("runs") / f"{stem}{tail}" for tail in ("", *(f"-{i}" for i in range(2, 1000))))
-    return next(name for name in names if not name.exists())

@@ -1,0 +1,38 @@
+"""What the journal of rollouts holds of a step."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from grupo.batch import Batch
+from grupo.rollout import Group
+
+
+def records(step: int, sampled: Sequence[Group], kept: Sequence[Group], batch: Batch) -> list[Any]:
+    """One record for each rollout that was sampled.
+
+    `advantage` is the mean over a rollout's actions, null for one that was not learned from.
+    """
+    learned = [rollout for group in kept for rollout in group.rollouts]
+    advantage = dict(zip(map(id, learned), _mean_advantage(batch), strict=True))
+    return [
+        {
+            "step": step,
+            "task": group.task.key,
+            "prompt": group.task.prompt,
+            "text": rollout.text,
+            "reward": rollout.reward,
+            "parts": rollout.parts,
+            "advantage": advantage.get(id(rollout)),
+            "length": rollout.length,
+            "truncated": rollout.truncated,
+            "failed": rollout.failed,
+        }
+        for group in sampled
+        for rollout in group.rollouts
+    ]
+
+
+def _mean_advantage(batch: Batch) -> list[float]:
+    total = batch.reward.new_zeros(len(batch.reward))
+    total = total.index_add(0, batch.rollout, (batch.advantage * batch.mask).sum(1).to(total))
+    return (total / batch.lengths.clamp(min=1)).tolist()
