@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 sys.path.append(str(Path(__file__).parent))
-from trainkit import Trainee
+from trainees import Trainee
 
 MEMORY = Path("/dev/shm")
 
@@ -27,3 +27,13 @@ def trainee() -> Iterator[Trainee]:
         process = Trainee(Path(folder))
         yield process
         process.close()
+
+
+@pytest.fixture
+def cut_short(trainee: Trainee, tmp_path: Path) -> Path:
+    """A run killed in its fifth step: checkpoints of steps 2 and 4, four steps in the journals."""
+    run = tmp_path / "run"
+    assert trainee("train", run, recipe="grpo", kill="step/credited:5").killed
+    saved = {path.name for path in run.glob("checkpoints/step-*")}
+    assert saved == {"step-00000002", "step-00000004"}
+    return run

@@ -1,7 +1,7 @@
 """What a run's bits depend on, what they do not, and that a bad resume would be found out."""
 
 import pytest
-from trainkit import differing, outcome
+from outcomes import differing, outcome
 
 
 @pytest.mark.parametrize("recipe", ["grpo", "lora", "late", "again"])

@@ -5,21 +5,9 @@ import shutil
 from pathlib import Path
 
 import pytest
-from trainkit import differing, outcome
+from outcomes import differing, files, flip, outcome
 
 from grupo.storage.lock import Lock
-
-
-@pytest.fixture
-def cut_short(trainee, tmp_path) -> Path:
-    """A run killed in its fifth step: checkpoints of steps 2 and 4, four steps in the journals."""
-    run = tmp_path / "run"
-    assert trainee("train", run, recipe="grpo", kill="step/credited:5").killed
-    assert {path.name for path in run.glob("checkpoints/step-*")} == {
-        "step-00000002",
-        "step-00000004",
-    }
-    return run
 
 
 @pytest.fixture
@@ -27,56 +15,6 @@ def finished(trainee, tmp_path) -> Path:
     run = tmp_path / "run"
     assert trainee("train", run, recipe="grpo").lived
     return run
-
-
-def files(run: Path) -> dict[str, bytes]:
-    """All that lies in a folder but the lock, which says who has it."""
-    found = {str(p.relative_to(run)): p.read_bytes() for p in run.rglob("*") if p.is_file()}
-    return {name: content for name, content in found.items() if name != "lock"}
-
-
-def flip(path: Path, at: int = -1) -> None:
-    content = bytearray(path.read_bytes())
-    content[at] ^= 1
-    path.write_bytes(content)
-
-
-def empty(folder: Path) -> None:
-    for path in folder.iterdir():
-        path.unlink()
-
-
-DAMAGE = {
-    "a bit of the weights": lambda c: flip(c / "step-00000004" / "weights.safetensors"),
-    "a bit of the optimizer": lambda c: flip(c / "step-00000004" / "optimizer.safetensors", 200),
-    "a bit of the history": lambda c: flip(c / "step-00000004" / "data.json", 9),
-    "half of the weights": lambda c: os.truncate(c / "step-00000004" / "weights.safetensors", 999),
-    "the manifest": lambda c: (c / "step-00000004" / "manifest.json").unlink(),
-    "all in it": lambda c: empty(c / "step-00000004"),
-    "all of it": lambda c: shutil.rmtree(c / "step-00000004"),
-}
-
-
-@pytest.mark.parametrize("what", DAMAGE)
-def test_with_the_newest_checkpoint_damaged_the_one_before_leads_to_the_same_bits(
-    what, cut_short, trainee
-):
-    DAMAGE[what](cut_short / "checkpoints")
-    answer = trainee("resume", cut_short)
-    assert answer.lived
-    assert "step-00000004" in answer.said[0]
-    assert answer.said[0].endswith("step-00000002 is used instead")
-    assert differing(trainee.whole("grpo").outcome, outcome(cut_short)) == []
-
-
-@pytest.mark.parametrize("pointer", [None, b"", b"step-00000004 0\n", b"\0" * 79])
-def test_with_the_pointer_damaged_the_newest_whole_checkpoint_is_used(pointer, cut_short, trainee):
-    latest = cut_short / "checkpoints" / "latest"
-    latest.unlink() if pointer is None else latest.write_bytes(pointer)
-    answer = trainee("resume", cut_short)
-    assert answer.said[0].startswith("latest")
-    assert answer.said[0].endswith("step-00000004 is used instead")
-    assert differing(trainee.whole("grpo").outcome, outcome(cut_short)) == []
 
 
 def test_with_every_checkpoint_damaged_it_is_refused_and_nothing_is_touched(cut_short, trainee):

@@ -26,6 +26,7 @@ from grupo.trainer import reopen, resume, train
 from grupo.watch import Silent
 
 Request = Mapping[str, Any]
+NEVER = 3600.0
 
 
 class Passed(str):
@@ -109,11 +110,11 @@ def alone() -> bool:
 
 
 def in_a_child(
-    work: Callable[[], Any], after: float | None = None, by: int = signal.SIGKILL
+    work: Callable[[], Any], after: float = NEVER, once: str = "", by: int = signal.SIGKILL
 ) -> tuple[int, str]:
     """The signal that ended a process doing this work, or 0, and what it said.
 
-    After so many seconds it is sent the signal `by`.
+    After so many seconds, and once there is such a file, it is sent the signal `by`.
     """
     while not alone():
         time.sleep(0.001)
@@ -122,7 +123,10 @@ def in_a_child(
         os.write(its, json.dumps(work()).encode())
         os._exit(0)
     os.close(its)
-    if not select.select([ours], [], [], after)[0]:
+    over = bool(select.select([ours], [], [], after)[0])
+    while not over and once and not os.path.exists(once):
+        over = bool(select.select([ours], [], [], 0.001)[0])
+    if not over:
         os.kill(child, by)
     with os.fdopen(ours) as pipe:
         said = pipe.read()
@@ -136,7 +140,7 @@ def main(model: str) -> None:
     for line in sys.stdin:
         request = json.loads(line)
         began = time.perf_counter()
-        when = {name: request[name] for name in ("after", "by") if name in request}
+        when = {name: request[name] for name in ("after", "once", "by") if name in request}
         ended, said = in_a_child(lambda r=request: done(r, model), **when)
         answer = {"error": "", "said": [], "passed": [], **(json.loads(said) if said else {})}
         answer |= {"signal": ended, "seconds": time.perf_counter() - began}

@@ -1,18 +1,11 @@
-"""Runs of five steps of a language model of a thousand numbers, and what is compared of them."""
+"""Runs of five steps of a language model of a few thousand numbers, in every way that differs."""
 
 import asyncio
-import json
-import os
-import signal
-import subprocess
-import sys
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from random import SystemRandom
 from typing import Any
 
-import faultkit
 import torch
 from torch import Tensor
 from transformers import LlamaConfig, LlamaForCausalLM
@@ -35,7 +28,6 @@ from grupo.recipe import Evaluation, Recipe, Until
 from grupo.rollout import Rollout, Task
 from grupo.sampling import Independent, Tree, UntilInformative
 from grupo.schedules import Cosine, Linear, Warmup
-from grupo.storage import checkpoint, plain
 from grupo.tasks import FromFunction
 
 
@@ -168,99 +160,3 @@ def recipe(name: str, model: str) -> Recipe:
     more = {"lora": {"lora": Lora(2, 4.0)}, "bfloat16": {"dtype": "bfloat16"}}.get(name, {})
     policy = CausalLM(model, limit=6, device="cpu", **more)
     return made.but(policy=policy, **CHANGES[name])
-
-
-def outcome(run: Path) -> dict[str, Any]:
-    """All that a run came to, but for times: what must be equal bit for bit."""
-    found = checkpoint.load(run / "checkpoints")
-    lines = (run / "metrics.jsonl").read_text().splitlines()
-    summary = plain.read((run / "summary.json").read_text())
-    apart = ("seconds", "lengths")  # times are longer or shorter to write down
-    return {
-        "metrics": [untimed(json.loads(line)) for line in lines],
-        "rollouts": (run / "rollouts.jsonl").read_bytes(),
-        "step": found.step,
-        "notes": found.notes,
-        "weights": {n: faultkit.bits(x) for n, x in found.tensors["weights"].items()},
-        "optimizer": {n: faultkit.bits(x) for n, x in found.tensors["optimizer"].items()},
-        **{n: plain.exact_text(x) for n, x in found.data.items() if n not in apart},
-        "summary": plain.text({n: x for n, x in summary.items() if n != "seconds"}),
-        "left": sorted(path.name for path in run.rglob("tmp.*")),
-    }
-
-
-def untimed(numbers: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """The metrics of a step in their order, times left out."""
-    return [(n, x) for n, x in numbers.items() if not n.startswith(("time/", "speed/"))]
-
-
-def differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
-    """What is not equal, by name."""
-    return [name for name in {**one, **other} if one.get(name) != other.get(name)]
-
-
-class Trainee:
-    """A process that does what `trainee.py` says; each call is a run, or a part of one."""
-
-    def __init__(self, root: Path) -> None:
-        alone = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-        self.root, self.known = root, dict[str, Whole]()
-        self.process = subprocess.Popen(
-            [sys.executable, Path(__file__).with_name("trainee.py"), root / "model"],
-            env={**os.environ, **alone},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-
-    def __call__(self, do: str, run: Path, **how: Any) -> "Answer":
-        assert self.process.stdin
-        assert self.process.stdout
-        self.process.stdin.write(json.dumps({"do": do, "run": str(run), **how}) + "\n")
-        self.process.stdin.flush()
-        return Answer(**json.loads(self.process.stdout.readline()))
-
-    def whole(self, name: str) -> "Whole":
-        """A run that nothing interrupted, made once."""
-        if name not in self.known:
-            run = self.root / name
-            answer = self("train", run, recipe=name)
-            assert answer.lived, answer
-            self.known[name] = Whole(outcome(run), tuple(answer.passed), answer.seconds)
-        return self.known[name]
-
-    def go_on(self, run: Path, name: str, **how: Any) -> "Answer":
-        """Resume what was begun; train where nothing was."""
-        begun = (run / "recipe.json").exists()
-        return self("resume", run, **how) if begun else self("train", run, recipe=name, **how)
-
-    def close(self) -> None:
-        self.process.communicate()
-
-
-@dataclass(frozen=True)
-class Answer:
-    """How a process ended, and what it said."""
-
-    signal: int
-    error: str
-    said: Sequence[str]
-    passed: Sequence[str]  # names of `faults`, in their order
-    seconds: float
-
-    @property
-    def killed(self) -> bool:
-        return self.signal == signal.SIGKILL
-
-    @property
-    def lived(self) -> bool:
-        return not self.signal and not self.error
-
-
-@dataclass(frozen=True)
-class Whole:
-    """An uninterrupted run."""
-
-    outcome: Mapping[str, Any]
-    passed: Sequence[str]
-    seconds: float
