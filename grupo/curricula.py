@@ -13,8 +13,7 @@ from grupo.rollout import Task
 
 @dataclass(frozen=True)
 class Ask:
-    """What a curriculum is asked: `wanted` tasks out of `tasks`, in the `round`-th time of asking
-    in one step."""
+    """What a curriculum is asked: `wanted` of `tasks`, for the `round`-th time in one step."""
 
     tasks: Sequence[Task]
     history: History
@@ -34,8 +33,7 @@ class Curriculum(Protocol):
 
 @piece
 class Shuffled:
-    """Every task once before any comes again, in an order of its own each time round; asked once a
-    step."""
+    """Every task once before any comes again, reshuffled each time round; asked once a step."""
 
     def __call__(self, ask: Ask) -> Sequence[Task]:
         return [] if ask.round else upcoming(ask)
@@ -58,8 +56,7 @@ class Refilled:
 
 
 def upcoming(ask: Ask) -> Sequence[Task]:
-    """The next tasks of the endless shuffled sequence; where it stands is the number of tasks asked
-    so far."""
+    """The next tasks of the endless shuffled sequence, counted by the tasks asked so far."""
     count = len(ask.tasks)
     places = range(ask.history.asked, ask.history.asked + ask.wanted)
     return [ask.tasks[_order(count, ask.seed, place // count)[place % count]] for place in places]

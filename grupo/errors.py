@@ -7,8 +7,7 @@ LISTED = 40  # names in a message; more would bury it
 
 
 class Refused(ValueError):
-    """Input that cannot be used: what was given, what is allowed, and the nearest right
-    spelling."""
+    """Input that cannot be used: what was given, what is allowed, the nearest right spelling."""
 
 
 class Unmeasured(KeyError):

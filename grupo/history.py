@@ -10,8 +10,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Past:
-    """What happened to a task before: at which steps, and the rewards of each of its groups, oldest
-    first; rollouts that could not be judged have none."""
+    """What happened to a task before: the steps and the rewards of its groups, oldest first.
+
+    Rollouts that could not be judged have no reward here.
+    """
 
     steps: tuple[int, ...] = ()
     rewards: tuple[tuple[float, ...], ...] = ()

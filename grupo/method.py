@@ -15,8 +15,7 @@ from grupo.weights import Weigh, sequence_mean
 
 @piece
 class Method:
-    """GRPO without its KL term unless told otherwise: seven functions, one for each choice a paper
-    makes."""
+    """Seven functions, one for each choice a paper makes; GRPO without KL unless told otherwise."""
 
     curriculum: Curriculum = Shuffled()
     sample: Sampler = Independent(8)

@@ -30,8 +30,7 @@ def generator(key: int, *label: object) -> random.Random:
 
 
 def uniform(key: Int[Tensor, "N"], position: Int[Tensor, "N"]) -> Float[Tensor, "N"]:
-    """One number in (0, 1) for each stream and position: 53 bits of the splitmix64 finaliser,
-    float64."""
+    """One float64 in (0, 1) for each stream and position: 53 bits of the splitmix64 finaliser."""
     x = key + position * -7046029254386353131  # 0x9E3779B97F4A7C15
     x = (x ^ _shift(x, 30)) * -4658895280553007687  # 0xBF58476D1CE4E5B9
     x = (x ^ _shift(x, 27)) * -7723592293110705685  # 0x94D049BB133111EB

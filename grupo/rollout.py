@@ -31,8 +31,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Action:
-    """One answer of the policy: its parts (tokens, latents, thoughts) and how likely each was when
-    sampled."""
+    """One answer of the policy: its parts (tokens, latents, thoughts), each with its likelihood."""
 
     parts: tuple[Any, ...]
     logp: tuple[float, ...]  # of each part, under the distribution it was drawn from
@@ -100,8 +99,7 @@ class Group:
 
 
 class Act(Protocol):
-    """All that a sampler knows of the policy: it acts, recites, and splits into independent random
-    streams."""
+    """All that a sampler knows of the policy: it acts, recites, and splits into random streams."""
 
     async def __call__(self, rollout: Rollout, seen: Observation) -> Action:
         """Go on with `rollout` after the world said `seen`."""
@@ -117,8 +115,7 @@ class Act(Protocol):
 
 
 class Env(Protocol):
-    """The world: what it says next (None when it is over), and what each rollout of a group is
-    worth."""
+    """The world: what it says next, None when it is over, and what rollouts are worth."""
 
     async def reply(self, task: Task, rollout: Rollout) -> Observation | None: ...
 
@@ -133,8 +130,7 @@ async def play(task: Task, env: Env, act: Act, rollout: Rollout = Rollout()) -> 
 
 
 async def scored(task: Task, env: Env, rollouts: Sequence[Rollout]) -> Group:
-    """The group that these rollouts make once the world has judged them, those it could not judge
-    included."""
+    """The group that these rollouts make once judged, those that could not be included."""
     verdicts = await env.score(task, rollouts)
     judged = (
         replace(r, reward=v.reward, parts=v.parts, failed=v.failed)
@@ -198,6 +194,5 @@ def _row(rollout: Rollout) -> tuple[list[float], ...]:
 
 def _pad(rows: Sequence[Sequence[float]]) -> Tensor:
     width = max((len(row) for row in rows), default=0)
-    return torch.tensor(
-        [[*row, *[0.0] * (width - len(row))] for row in rows], dtype=torch.get_default_dtype()
-    )
+    padded = [[*row, *[0.0] * (width - len(row))] for row in rows]
+    return torch.tensor(padded, dtype=torch.get_default_dtype()).reshape(len(rows), width)

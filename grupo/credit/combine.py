@@ -70,8 +70,7 @@ class EachPart:
 
 @piece
 class Regrouped:
-    """Credit as if other rollouts were compared: `by` answers a new group label (R,) for each
-    rollout."""
+    """Credit as if others were compared: `by` answers a new group label (R,) for each rollout."""
 
     credit: Credit
     by: Callable[[Batch], Int[Tensor, "R"]]

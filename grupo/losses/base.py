@@ -10,13 +10,11 @@ from grupo.schedules import Schedule
 
 
 class Loss:
-    """One number per action, of what the policy now says of the batch; sums and multiples are
-    losses."""
+    """One number per action, of what the policy now says; sums and multiples are losses."""
 
     @property
     def needs(self) -> frozenset[str]:
-        """Signals that the loss reads besides `logp`: `entropy` of the policy, `logp@ref` of a
-        reference."""
+        """Signals read besides `logp`: `entropy` of the policy, `logp@ref` of a reference."""
         return frozenset()
 
     @property
@@ -28,8 +26,7 @@ class Loss:
         raise NotImplementedError
 
     def report(self, pi: Signals, batch: Batch) -> Mapping[str, Tensor]:
-        """What is worth watching, by name, one number per action; averaged over actions and
-        logged."""
+        """What is worth watching, one number per action by name; its means are logged."""
         return {}
 
     def __add__(self, other: "Loss") -> "Sum":

@@ -22,8 +22,7 @@ class Policy(Protocol):
         ...
 
     def signals(self, batch: Batch, names: Collection[str] = ("logp",)) -> Signals:
-        """Signals of every action by name, (N, T), 0 where masked; with gradient unless
-        torch.no_grad()."""
+        """Signals of every action by name, (N, T), 0 where masked; gradients flow through."""
         ...
 
     def micro(self, batch: Batch) -> Iterator[Tensor]:

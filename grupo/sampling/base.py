@@ -6,7 +6,6 @@ from grupo.rollout import Act, Env, Group, Task
 
 
 class Sampler(Protocol):
-    """How the rollouts of one group come to be; `task.attempts`, where given, is how many there
-    are."""
+    """How the rollouts of a group come to be; `task.attempts`, where given, is how many."""
 
     async def __call__(self, task: Task, env: Env, act: Act, /) -> Group: ...

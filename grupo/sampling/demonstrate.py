@@ -9,8 +9,7 @@ from grupo.rollout import Act, Env, Group, Rollout, Task
 
 @piece
 class Demonstrate:
-    """Worked solutions in place of attempts: `solve(task)` says the texts, the policy recites them;
-    reward 1 each."""
+    """Worked solutions in place of attempts: what `solve(task)` says is recited, for reward 1."""
 
     solve: Callable[[Task], Sequence[str]]
 

@@ -7,8 +7,7 @@ from grupo.sampling.base import Sampler
 
 @piece
 class UntilInformative:
-    """Sample the same task again, at most `tries` times in all, while all its rollouts earn the
-    same."""
+    """Sample a task again, at most `tries` times in all, while its rollouts earn the same."""
 
     inner: Sampler
     tries: int
