@@ -15,16 +15,16 @@ import grupo
 from grupo import groups
 from grupo.catalogue import methods
 from grupo.credit import Center
-from grupo.curricula import Curriculum, Shuffled
+from grupo.curricula import Shuffled
 from grupo.errors import Refused
 from grupo.losses import Clip
 from grupo.piece import piece
 from grupo.policies.causal_lm import CausalLM
 from grupo.quickstart import RECIPE
 from grupo.rewards import Exact
-from grupo.sampling import Independent, Sampler
+from grupo.sampling import Independent
 from grupo.schedules import Linear
-from grupo.spelling import cast, fits, from_data, to_data
+from grupo.spelling import from_data, to_data
 from grupo.tasks import ReasoningGym, Rows
 
 ON_DISK = "grupo.storage"  # its pieces are never part of a recipe
@@ -194,36 +194,3 @@ def test_a_bound_method_is_not_written_as_the_function_behind_it():
 def test_data_that_nobody_wrote_is_refused_and_nothing_of_it_is_called(data, said):
     with pytest.raises(Refused, match=said):
         from_data(data)
-
-
-@pytest.mark.parametrize(
-    ("value", "hint", "fitting"),
-    [
-        (1, int, True),
-        (True, int, False),
-        (True, bool, True),
-        (1, float, False),
-        (None, str | None, True),
-        ((1, "a"), tuple[int, str], True),
-        ((1, 2), tuple[int, str], False),
-        ((1,), tuple[int, str], False),
-        ((), tuple[str, ...], True),
-        (("a", 1), tuple[str, ...], False),
-        (Clip(), Clip, True),
-        (Clip(), Linear, False),
-        (Independent(2), Sampler, True),  # a seam is filled by whatever has its methods
-        (Shuffled, Curriculum, False),  # a class is no piece yet
-        (Linear(1, 0), Sampler, False),
-    ],
-)
-def test_values_fit_types(value, hint, fitting):
-    assert fits(value, hint) is fitting
-
-
-def test_only_whole_numbers_become_floats_and_only_where_floats_are_wanted():
-    assert [type(cast(*pair)) for pair in ((1, float), (1, int), (True, float), ("1", float))] == [
-        float,
-        int,
-        bool,
-        str,
-    ]

@@ -36,7 +36,7 @@ class Choice:
 
     def __call__(self) -> Recipe:
         """The recipe that is meant."""
-        recipe = find_recipe(self.recipe) if self.recipe else quickstart.RECIPE
+        recipe = said(find_recipe, "recipe", self.recipe) if self.recipe else quickstart.RECIPE
         _check_known(self.fields, recipe)
         if self.model:
             recipe = recipe.but(policy=replace(recipe.policy, model=self.model))
