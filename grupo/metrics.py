@@ -19,7 +19,7 @@ def of_groups(gathered: Gathered, batch: Batch) -> dict[str, float]:
         **_parts(rollouts),
         "groups/sampled": float(len(gathered.sampled)),
         "groups/learned": float(len(gathered.kept)),
-        "groups/signal": mean([float(_differs(g)) for g in gathered.sampled]),
+        "groups/signal": mean([float(_differs(g)) for g in gathered.sampled if g.rollouts[1:]]),
         "rollouts/failed": float(sum(bool(r.failed) for r in rollouts)),
         "rollouts/truncated": mean([float(r.truncated) for r in rollouts]),
         "length/mean": mean(lengths),

@@ -9,6 +9,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from transformers import LlamaConfig, LlamaForCausalLM
+from transformers.utils import logging
 
 from grupo.credit import identity
 from grupo.envs import Part, SingleTurn
@@ -82,6 +83,7 @@ class Seedling:
         tasks = self.tasks.load()
         some = [tasks[i] for i in range(min(200, len(tasks)))]
         tokenizer = phrase_tokenizer(text for t in some for text in (str(t.prompt), *self.solve(t)))
+        logging.disable_progress_bar()
         seed_torch(self.seed, "plant")
         end = tokenizer.get_vocab()[END]
         config = LlamaConfig(

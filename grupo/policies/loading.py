@@ -106,7 +106,9 @@ def _tokenizer(path: str) -> PreTrainedTokenizerBase:
     try:
         return AutoTokenizer.from_pretrained(path)
     except UNREADABLE as error:
-        raise Refused(f"model: {path!r} has no tokenizer that loads: {_first(error)}") from error
+        held = (Path(path) / "tokenizer.json").is_file() or not Path(path).is_dir()
+        why = _first(error) if held else "there is no tokenizer.json"
+        raise Refused(f"model: {path!r} has no tokenizer that loads: {why}") from error
 
 
 def _model(path: str, dtype: torch.dtype) -> PreTrainedModel:

@@ -48,7 +48,8 @@ class Live:
     def evaluated(self, when: str, score: Score) -> None:
         best = max(score.passes, default=1)
         more = f", pass@{best} {score.passes[best]}" if best > 1 else ""
-        self._print(f"held-out {when}: greedy {score.greedy}, sampled {score.sampled}{more}")
+        lost = f"; {score.failed} could not be judged" if score.failed else ""
+        self._print(f"held-out {when}: greedy {score.greedy}, sampled {score.sampled}{more}{lost}")
 
     def stepped(self, step: int, metrics: Mapping[str, float]) -> None:
         self.done = step + 1
