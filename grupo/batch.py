@@ -8,18 +8,14 @@ Shape letters, here and everywhere:
     T  actions per row  tokens, denoising steps or latent thoughts, from the row's first action on
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from grupo.errors import Unmeasured
-
-if TYPE_CHECKING:
-    from grupo.credit import Credit
-    from grupo.history import Past
 
 PerRollout = Float[Tensor, "R"]
 PerAction = Float[Tensor, "N T"]
@@ -50,6 +46,22 @@ class Signals(Named):
 
 
 @dataclass(frozen=True)
+class Past:
+    """What happened to a task before: the steps and the rewards of its groups, oldest first.
+
+    Rollouts that could not be judged have no reward here.
+    """
+
+    steps: tuple[int, ...] = ()
+    rewards: tuple[tuple[float, ...], ...] = ()
+
+    @property
+    def means(self) -> tuple[float, ...]:
+        """The mean reward of each past group."""
+        return tuple(sum(r) / len(r) for r in self.rewards)
+
+
+@dataclass(frozen=True)
 class Batch:
     """R rollouts in P groups, laid out as N rows of at most T actions."""
 
@@ -66,7 +78,7 @@ class Batch:
         default_factory=Named
     )  # (N, T) measured otherwise: "logp@sampler", "logp@ref", "sampled"
     parts: Named = field(default_factory=Named)  # (R,) the reward's components
-    past: "tuple[Past, ...]" = ()  # per group, what happened to its task before
+    past: tuple[Past, ...] = ()  # per group, what happened to its task before
     inputs: Any = (
         None  # what the policy needs to evaluate the rows again; opaque to the mathematics
     )
@@ -101,7 +113,7 @@ class Batch:
             inputs=take(self.inputs, rows),
         )
 
-    def credited(self, credit: "Credit") -> "Batch":
+    def credited(self, credit: "Callable[[Tensor, Batch], Tensor]") -> "Batch":
         """The same batch, its actions credited by `credit`."""
         return replace(self, advantage=spread(credit(self.reward, self), self).to(self.old_logp))
 

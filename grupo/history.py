@@ -2,26 +2,10 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from grupo.rollout import Group, Task
-
-
-@dataclass(frozen=True)
-class Past:
-    """What happened to a task before: the steps and the rewards of its groups, oldest first.
-
-    Rollouts that could not be judged have no reward here.
-    """
-
-    steps: tuple[int, ...] = ()
-    rewards: tuple[tuple[float, ...], ...] = ()
-
-    @property
-    def means(self) -> tuple[float, ...]:
-        """The mean reward of each past group."""
-        return tuple(sum(r) / len(r) for r in self.rewards)
+from grupo.batch import Past
+from grupo.rollout import Group, Task
 
 
 @dataclass
@@ -34,7 +18,7 @@ class History:
     asked: int = 0  # tasks handed out so far
     tasks: dict[str, Past] = field(default_factory=dict)
 
-    def of(self, task: "Task") -> Past:
+    def of(self, task: Task) -> Past:
         """What happened to this task before."""
         return self.tasks.get(task.key, Past())
 
@@ -42,7 +26,7 @@ class History:
         """Note that so many tasks were handed out."""
         self.asked += count
 
-    def record(self, step: int, groups: "Iterable[Group]") -> None:
+    def record(self, step: int, groups: Iterable[Group]) -> None:
         """Append a step's groups, but for those of which nothing could be judged."""
         for group in groups:
             rewards = tuple(rollout.reward for rollout in group.rollouts if not rollout.failed)

@@ -8,8 +8,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from grupo.batch import Batch, Named
-from grupo.history import Past
+from grupo.batch import Batch, Named, Past
 
 Message = Mapping[str, Any]  # {"role": ..., "content": ...}
 Observation = str | tuple[Message, ...]  # what the world says: plain text, or messages of a chat

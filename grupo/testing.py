@@ -6,8 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import logsigmoid
 
-from grupo.batch import Batch, Named, Signals
-from grupo.history import Past
+from grupo.batch import Batch, Named, Past, Signals
 
 
 def batch_of(

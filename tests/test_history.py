@@ -1,6 +1,7 @@
 import math
 
-from grupo.history import History, Past
+from grupo.batch import Past
+from grupo.history import History
 from grupo.rollout import Group, Rollout, Task
 from grupo.storage import plain
 

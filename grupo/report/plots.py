@@ -67,6 +67,7 @@ def _held_out(axes: Any, come_to: Record) -> None:
 
 def _label(axes: Any, title: str, y: str) -> None:
     axes.set(title=title, xlabel="steps done", ylabel=y)
+    axes.xaxis.get_major_locator().set_params(integer=True)
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(alpha=0.25)
 
