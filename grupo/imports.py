@@ -61,7 +61,8 @@ def module_at(place: str) -> ModuleType:
 def load_file(path: Path) -> ModuleType:
     """The module that a Python file holds, loaded once."""
     path = path.expanduser().resolve()
-    name = _OURS + hashlib.sha256(str(path).encode()).hexdigest()[:16]
+    # the file's own name comes last: it is what a piece of it prints as
+    name = f"{_OURS}{hashlib.sha256(str(path).encode()).hexdigest()[:16]}.{path.stem}"
     if name in sys.modules:
         return sys.modules[name]
     if not path.is_file():

@@ -7,6 +7,7 @@ import pytest
 
 from grupo.errors import Refused
 from grupo.imports import address_of, find, load_file, module_at
+from grupo.piece import show
 
 
 @pytest.fixture
@@ -127,3 +128,8 @@ def test_a_name_that_means_something_else_by_now_is_refused():
     pi.__module__, pi.__qualname__ = "math", "pi"
     with pytest.raises(Refused, match="math:pi is something else by now"):
         address_of(pi)
+
+
+def test_what_a_file_holds_prints_under_the_files_name(tmp_path):
+    (tmp_path / "mine.py").write_text("def halved(x, batch):\n    return x / 2\n")
+    assert show(find(f"{tmp_path}/mine.py:halved")) == "mine.halved"
