@@ -8,7 +8,7 @@ import torch
 
 from grupo import metrics
 from grupo.batch import Batch
-from grupo.border import check_lengths, check_names
+from grupo.border import check_lengths
 from grupo.evaluation import Score, evaluate
 from grupo.gather import Gathered, gather
 from grupo.method import Method
@@ -49,10 +49,8 @@ class Learner:
         self.tasks, self.held_out = split(recipe.tasks, recipe.held_out, recipe.seed)
         seed_torch(recipe.seed, "build")  # adapters are born at random
         self.policy = recipe.policy.build()
-        needs = {need for need in recipe.method.needs if not need.endswith("@sampler")}
-        check_names(needs, ("ref",))
         check_lengths(self.policy, self.held_out, self.tasks)
-        referred = any(need.endswith("@ref") for need in needs)
+        referred = any(need.endswith("@ref") for need in recipe.method.needs)
         self.others: dict[str, Speaks] = {"ref": self.policy.reference()} if referred else {}
         self.state = State(self.policy, recipe.optimizer(self.policy.parameters()))
 

@@ -24,7 +24,7 @@ def of_groups(gathered: Gathered, batch: Batch) -> dict[str, float]:
         "rollouts/truncated": mean([float(r.truncated) for r in rollouts]),
         "length/mean": mean(lengths),
         "length/max": max(lengths, default=math.nan),
-        "advantage/zero": mean([float(a == 0) for a in batch.advantage[batch.mask].tolist()]),
+        "advantage/zero": (batch.advantage[batch.mask] == 0).double().mean().item(),
         "tokens/sampled": sum(lengths),
         "tokens/learned": float(batch.mask.sum()),
     }
