@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: quickstart test test-slow lint docs clean
+.PHONY: quickstart test test-slow lint docs table clean
 
 quickstart: .venv/installed
 	$(BIN)/grupo train
@@ -20,6 +20,10 @@ lint: .venv/installed
 
 docs: .venv/installed
 	$(BIN)/python -m grupo.catalogue docs/methods
+
+# All methods on one tiny world, three seeds each: half an hour.
+table: .venv/installed
+	OMP_NUM_THREADS=1 $(BIN)/python -m grupo.proving docs/proving.md
 
 # Installed once; again only when what is to be installed has changed. Works offline afterwards.
 .venv/installed: pyproject.toml constraints.txt

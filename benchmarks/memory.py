@@ -16,7 +16,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from grupo.policies.logits import CHUNK, Sampling, measure
+from grupo.policies.logits import Sampling
+from grupo.policies.measuring import CHUNK, Spoken, measure
 
 MIB = 1 << 20
 Work = Callable[[Tensor, Tensor, nn.Linear], Tensor]
@@ -25,7 +26,7 @@ Work = Callable[[Tensor, Tensor, nn.Linear], Tensor]
 def in_chunks(hidden: Tensor, token: Tensor, head: nn.Linear, *, chunk: int) -> Tensor:
     """As the policies do it."""
     names = ("logp", "entropy")
-    said = measure(hidden, token, head=head, sampling=Sampling(), names=names, chunk=chunk)
+    said = measure(Spoken(hidden, token, head, Sampling()), names, chunk=chunk)
     return (said["logp"] + said["entropy"]).sum()
 
 

@@ -49,11 +49,13 @@ class Signals(Named):
 class Past:
     """What happened to a task before: the steps and the rewards of its groups, oldest first.
 
-    Rollouts that could not be judged have no reward here.
+    Rollouts that could not be judged have no reward here. `parts` are the components of those
+    rewards that some piece says it `remembers`, by name.
     """
 
     steps: tuple[int, ...] = ()
     rewards: tuple[tuple[float, ...], ...] = ()
+    parts: Mapping[str, tuple[tuple[float, ...], ...]] = field(default_factory=dict)
 
     @property
     def means(self) -> tuple[float, ...]:

@@ -3,7 +3,7 @@
 import math
 import types
 import typing
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import is_dataclass
 from typing import Any
@@ -14,20 +14,21 @@ from grupo.batch import Batch
 from grupo.credit import Credit
 from grupo.envs import SingleTurn
 from grupo.errors import Refused, Unmeasured, nearest
-from grupo.losses import Clip
+from grupo.losses import Loss
+from grupo.method import Method
 from grupo.optimize import Adam
 from grupo.piece import is_piece, parts, show
 from grupo.policies.causal_lm import CausalLM, CausalPolicy
 from grupo.policies.loading import DTYPES, device_of
-from grupo.policies.logits import MEASURES
+from grupo.readings import check_readings
 from grupo.recipe import Evaluation, Recipe
+from grupo.references import Follow
 from grupo.rollout import Rollout, Task
-from grupo.schedules import Schedule, Warmup, at
+from grupo.schedules import Controller, Schedule, Warmup, at
 from grupo.spelling import cast, fits, to_data
 from grupo.words import SAID, say
 
 LOOKED_AT = 2000  # tasks whose length is checked beforehand; those of most sets, all
-OTHERS = ("ref", "sampler")  # whose signals a run knows besides the policy's
 
 Rule = tuple[type, str, Callable[[Any], bool], str]  # a piece, its field, what is allowed, in words
 ONE, NONE = (lambda x: x >= 1, "1 or more"), (lambda x: x >= 0, "0 or more")
@@ -46,8 +47,11 @@ RULES: tuple[Rule, ...] = (
     (CausalLM, "budget", *ONE),
     (CausalLM, "stop", all, "texts that are not empty"),
     (CausalLM, "dtype", lambda x: x in DTYPES, " or ".join(DTYPES)),
-    (Clip, "low", *NONE),
-    (Clip, "high", *NONE),
+    (Loss, "low", *NONE),
+    (Loss, "high", *NONE),
+    (Loss, "cap", *NONE),
+    (Follow, "rate", lambda x: 0 <= x <= 1, "0 to 1"),
+    (Follow, "every", *ONE),
     (Warmup, "share", lambda x: 0 < x <= 1, "above 0, at most 1"),
 )
 
@@ -57,30 +61,23 @@ def check(recipe: Recipe) -> None:
     for place, piece in _pieces(recipe, ""):
         _check_types(piece, place)
         _check_ranges(piece, place)
-    _check_lr(recipe)
+    _check_rate("lr", recipe.lr, recipe.steps)
+    _check_rate("helper_lr", recipe.helper_lr, recipe.steps)
     _check_group(recipe)
     _check_solved(recipe)
-    check_names(recipe.method.needs, OTHERS)
-    _check_signals(recipe.method.needs)
+    check_readings(recipe)
     device_of(recipe.policy.device)
     to_data(recipe)  # a run folder must be able to hold it
 
 
-def check_names(needs: Collection[str], known: Collection[str]) -> None:
-    """Refuse a method that reads signals of somebody whom the run does not know."""
-    for need in sorted(needs):
-        who = need.partition("@")[2]
-        if who and who not in known:
-            said = f"method: it reads {need!r}, and the run has no {who!r}."
-            raise Refused(f"{said} {nearest(who, known)}")
-
-
-def _check_signals(needs: Collection[str]) -> None:
-    for need in sorted(needs):
-        signal = need.partition("@")[0]
-        if signal not in MEASURES:
-            said = f"method: it reads {need!r}, and a language model has no signal {signal!r}."
-            raise Refused(f"{said} {nearest(signal, MEASURES)}")
+def check_columns(method: Method, tasks: Sequence[Task]) -> None:
+    """Refuse a method that reads a column which no task has."""
+    for name in sorted(method.reads_columns):
+        some = [tasks[i].columns for i in range(min(len(tasks), LOOKED_AT))]
+        if not any(name in columns for columns in some):
+            known = dict.fromkeys(column for columns in some for column in columns)
+            said = f"tasks: the method reads their column {name!r}, and none has it."
+            raise Refused(f"{said} {nearest(name, known)}")
 
 
 def check_lengths(policy: CausalPolicy, *tasks: Sequence[Task]) -> None:
@@ -112,7 +109,8 @@ def _check_types(piece: Any, place: str) -> None:
     hints = typing.get_type_hints(type(piece))
     for name, value in parts(piece).items():
         hint = hints[name]
-        if isinstance(value, Schedule) and place.startswith("method.") and fits(0.0, hint):
+        changes = isinstance(value, Schedule | Controller) and place.startswith("method.")
+        if changes and fits(0.0, hint):
             continue
         if _plain(hint) and not fits(cast(value, hint), hint):
             raise Refused(f"{place}{name}: {show(value)} does not fit. Allowed: {say(hint)}.")
@@ -126,10 +124,11 @@ def _plain(hint: Any) -> bool:
 
 
 def _check_ranges(piece: Any, place: str) -> None:
-    fitting = (rule for rule in RULES if isinstance(piece, rule[0]))
+    fitting = (rule for rule in RULES if isinstance(piece, rule[0]) and rule[1] in parts(piece))
     for _, name, allowed, what in fitting:
         value = getattr(piece, name)
-        if not isinstance(value, Schedule) and not allowed(value):
+        said = isinstance(value, int | float | str | tuple)
+        if said and not allowed(value):
             raise Refused(f"{place}{name}: {show(value)}. Allowed: {what}.")
     ours = place.startswith("method.") and type(piece).__module__.startswith("grupo.")
     for name, value in parts(piece).items():  # whole numbers of a method count something
@@ -137,12 +136,12 @@ def _check_ranges(piece: Any, place: str) -> None:
             raise Refused(f"{place}{name}: {value}. Allowed: 1 or more.")
 
 
-def _check_lr(recipe: Recipe) -> None:
-    for step in (0, recipe.steps // 2, recipe.steps - 1):
-        lr = at(recipe.lr, (step + 0.5) / recipe.steps)
+def _check_rate(name: str, rate: float | Schedule, steps: int) -> None:
+    for step in (0, steps // 2, steps - 1):
+        lr = at(rate, (step + 0.5) / steps)
         if not 0 <= lr < math.inf:
-            when = f", {lr} at step {step}" * isinstance(recipe.lr, Schedule)
-            raise Refused(f"lr: {show(recipe.lr)}{when}. Allowed: 0 or more, finite.")
+            when = f", {lr} at step {step}" * isinstance(rate, Schedule)
+            raise Refused(f"{name}: {show(rate)}{when}. Allowed: 0 or more, finite.")
 
 
 def _check_group(recipe: Recipe) -> None:

@@ -1,11 +1,11 @@
 """Curation: which groups, and which of their rollouts, are learned from."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Protocol
 
 from grupo.piece import piece
-from grupo.rollout import Group
+from grupo.rollout import Group, Rollout
 
 
 class Curate(Protocol):
@@ -52,6 +52,31 @@ class KeepExtremes:
         n = min(self.n, len(ranked))
         worst = min(worst, n)
         return (*ranked[:worst], *ranked[len(ranked) - (n - worst) :])
+
+
+@piece
+class KeepBest:
+    """The `n` rollouts of each group of the highest `score`, in the order they came.
+
+    GFPO, Shrivastava et al. (arXiv:2508.09726).
+
+    >>> from grupo.rollout import Task
+    >>> def unearned(rollout):
+    ...     return -rollout.reward
+    >>> group = Group(Task("k", "?"), (Rollout(reward=1.0), Rollout(reward=0.0)))
+    >>> KeepBest(1, unearned)([group])[0].rewards
+    (0.0,)
+    """
+
+    n: int
+    score: Callable[[Rollout], float]
+
+    def __call__(self, groups: Sequence[Group]) -> Sequence[Group]:
+        return [replace(group, rollouts=self._best(group.rollouts)) for group in groups]
+
+    def _best(self, rollouts: tuple[Rollout, ...]) -> tuple[Rollout, ...]:
+        ranked = sorted(range(len(rollouts)), key=lambda i: -self.score(rollouts[i]))
+        return tuple(rollouts[i] for i in sorted(ranked[: self.n]))
 
 
 def _variance(rewards: Sequence[float]) -> float:

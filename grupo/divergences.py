@@ -12,6 +12,16 @@ def k1(logp: Tensor, other: Tensor) -> Tensor:
     return logp - other
 
 
+def absolute(logp: Tensor, other: Tensor) -> Tensor:
+    """|log pi - log other|: no estimate of KL, but never negative and of even slope.
+
+    >>> import torch
+    >>> absolute(torch.tensor([-1.0, -2.0]), torch.tensor([-2.0, -1.0]))
+    tensor([1., 1.])
+    """
+    return (logp - other).abs()
+
+
 def k2(logp: Tensor, other: Tensor) -> Tensor:
     """(log pi - log other)^2 / 2: biased, its gradient is the gradient of KL on policy."""
     return (logp - other) ** 2 / 2
@@ -24,3 +34,14 @@ def k3(logp: Tensor, other: Tensor) -> Tensor:
     """
     d = other - logp
     return d.exp() - d - 1
+
+
+def k3_held(logp: Tensor, other: Tensor) -> Tensor:
+    """k3 with d held within 20 and the estimate within 10: finite, as implementations often do.
+
+    >>> import torch
+    >>> k3_held(torch.tensor([-1.0, -9.0]), torch.tensor([-1.0, -1.0]))
+    tensor([ 0., 10.])
+    """
+    d = (other - logp).clamp(-20, 20)
+    return (d.exp() - d - 1).clamp(-10, 10)

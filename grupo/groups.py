@@ -4,8 +4,10 @@ Every function takes values `x` (R,) and their `group` (R,) and returns (R,), so
 as the papers write them: `x - mean(x, group)`. Any labelling will do, of rows too.
 """
 
+import builtins
+
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 PerRollout = Float[Tensor, "R"]
@@ -35,6 +37,17 @@ def mean_of_others(x: PerRollout, group: Label) -> PerRollout:
     """Mean of the other rollouts of the group; a group of one is its own mean."""
     others = count(x, group) - 1
     return torch.where(others > 0, (sum(x, group) - x) / others.clamp(min=1), x)
+
+
+def mean_where(keep: Bool[Tensor, "R"], x: PerRollout, group: Label) -> PerRollout:
+    """Mean of x over those of the group that `keep` holds for, 0 where there are none.
+
+    >>> right = torch.tensor([True, True, False])
+    >>> mean_where(right, torch.tensor([1.0, 3.0, 8.0]), torch.tensor([0, 0, 0]))
+    tensor([2., 2., 2.])
+    """
+    kept = keep.to(x)
+    return sum(x * kept, group) / sum(kept, group).clamp(min=1)
 
 
 def var(x: PerRollout, group: Label) -> PerRollout:
@@ -82,8 +95,57 @@ def rank(x: PerRollout, group: Label) -> PerRollout:
     """
     same = group[:, None] == group[None]
     below = (same & (x[None] < x[:, None])).sum(1)
-    tied = (same & (x[None] == x[:, None])).sum(1)
-    return (below + (tied - 1) / 2).to(x)
+    return below + (alike(x, group) - 1) / 2
+
+
+def alike(x: PerRollout, group: Label) -> PerRollout:
+    """How many of the group have the same value, oneself included.
+
+    >>> alike(torch.tensor([7.0, 3.0, 7.0]), torch.tensor([0, 0, 0]))
+    tensor([2., 1., 2.])
+    """
+    same = group[:, None] == group[None]
+    return (same & (x[None] == x[:, None])).sum(1).to(x)
+
+
+def entropy(x: PerRollout, group: Label) -> PerRollout:
+    """Entropy in nats of the values of the group: -sum over values v of p_v ln p_v, p_v its share.
+
+    >>> entropy(torch.tensor([7.0, 3.0, 7.0, 3.0]), torch.tensor([0, 0, 0, 0]))
+    tensor([0.6931, 0.6931, 0.6931, 0.6931])
+    """
+    return -mean((alike(x, group) / count(x, group)).log(), group)
+
+
+def lowest(
+    x: PerRollout, n: Tensor | int | float, group: Label, weight: PerRollout | None = None
+) -> PerRollout:
+    """How much of each is among the lowest of the group, that weigh `n` together; equals share.
+
+    >>> lowest(torch.tensor([1.0, 5.0, 5.0, 9.0]), 2, torch.tensor([0, 0, 0, 0]))
+    tensor([1.0000, 0.5000, 0.5000, 0.0000])
+    """
+    weight = torch.ones_like(x) if weight is None else weight
+    place, label = torch.stack([group.to(x), x], 1).unique(dim=0, return_inverse=True)
+    held = weight.new_zeros(len(place)).index_add(0, label, weight)
+    below = (held.cumsum(0) - held)[label]
+    below = below - min(below, group)  # of the group's own alone
+    return ((n - below) / held[label].clamp(min=1e-12)).clamp(0, 1)
+
+
+def widest(x: PerRollout, n: int, group: Label) -> PerRollout:
+    """How much of each is among the n of the group of greatest variance; equals share.
+
+    They are the k highest and the n - k lowest for some k, of several the greatest.
+
+    >>> widest(torch.tensor([2.0, 1.0, 0.0, -1.0, -2.0]), 3, torch.tensor([0, 0, 0, 0, 0]))
+    tensor([1., 1., 0., 0., 1.])
+    """
+    x, size = x.round(decimals=9), count(x, group).clamp(max=n)
+    k = torch.zeros_like(x)
+    for label in group.unique():
+        k[group == label] = _highest_of_widest(x[group == label], n)
+    return lowest(-x, k, group) + lowest(x, size - k, group)
 
 
 def logsumexp(x: PerRollout, group: Label) -> PerRollout:
@@ -95,3 +157,14 @@ def logsumexp(x: PerRollout, group: Label) -> PerRollout:
 
 def _size(group: Label) -> int:
     return int(group.max()) + 1 if group.numel() else 0
+
+
+def _highest_of_widest(x: Float[Tensor, "n"], n: int) -> int:
+    """How many of the n of x of greatest variance are the highest."""
+    n = builtins.min(n, len(x))
+    k, ranked = torch.arange(n + 1), x.sort().values
+    sums = torch.nn.functional.pad(torch.stack([ranked, ranked**2]).cumsum(1), (1, 0))
+    ends = sums[:, n - k] + sums[:, -1:] - sums[:, len(x) - k]
+    mean, square = ends / n  # of the k highest and the n - k lowest
+    var = square - mean**2
+    return int((var >= var.max() - 1e-9).nonzero().max())

@@ -17,7 +17,7 @@ from grupo.batch import Batch, Named
 from grupo.errors import Unmeasured
 from grupo.method import Method
 from grupo.piece import walk
-from grupo.schedules import Schedule, at
+from grupo.schedules import Controller, Schedule, at
 from grupo.testing import rich_batch
 from grupo.update import accumulate
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from grupo.policies.base import Policy
 
 Law = Callable[[Method], None]
+CHANGING = (Schedule, Controller)
 
 
 def padding_changes_nothing(method: Method) -> None:
@@ -111,7 +112,7 @@ def inputs_are_left_alone(method: Method) -> None:
 
 def its_needs_are_enough(method: Method) -> None:
     """What `needs` names is all that the method reads besides `logp`."""
-    batch = rich_batch(method.needs, trials.parts_read(method))
+    batch = rich_batch(method.needs, sorted(method.reads_parts))
     try:
         trials.learned(method, batch)
     except Unmeasured as error:
@@ -136,10 +137,28 @@ def two_passes_equal_one(method: Method) -> None:
     trials.close(once, twice, "the gradient is another in two passes")
 
 
+def gradient_is_the_slope_of_the_loss(method: Method) -> None:
+    """Moving what the policy says by a little moves the loss as the gradient says.
+
+    Unless a loss of the method says that it `stops_gradient`.
+    """
+    if method.loss.stops_gradient:
+        return
+    batch = trials.batch_for(method)
+    _, gradient = trials.learned(method, batch)
+    for row, column in trials.PROBES:
+        slope = trials.slope(method, batch, row, column)
+        off = abs(slope - gradient[row, column].item())
+        assert off <= 1e-5 * max(1.0, abs(slope)), (
+            f"the slope of the loss at row {row}, column {column} is {slope:.6g}, and the gradient"
+            f" says {gradient[row, column].item():.6g}"
+        )
+
+
 def schedules_are_resolved(method: Method) -> None:
-    """At any progress every schedule inside the method gives way to its number."""
+    """At any progress every schedule and controller in the method gives way to its number."""
     for progress in (0.0, 0.5, 1.0):
-        left = [part for part in walk(at(method, progress)) if isinstance(part, Schedule)]
+        left = [part for part in walk(at(method, progress)) if isinstance(part, CHANGING)]
         assert not left, f"schedules that stay when progress is {progress}: {left}"
 
 
@@ -164,30 +183,10 @@ LAWS: tuple[Law, ...] = (
     its_needs_are_enough,
     micro_batches_do_not_matter,
     two_passes_equal_one,
+    gradient_is_the_slope_of_the_loss,
     schedules_are_resolved,
     compares_by_value_and_prints_fully,
 )
-
-
-def check(method: Method) -> list[tuple[str, str, str]]:
-    """A report card: of each law its name, its claim, and "" or what was violated."""
-    return [(law.__name__, claim(law), _violated(law, method)) for law in LAWS]
-
-
-def claim(law: Law) -> str:
-    """The first line of a law's docstring."""
-    return (law.__doc__ or "").partition("\n")[0]
-
-
-def _violated(law: Law, method: Method) -> str:
-    # A report card goes on: whatever a user's piece raises is what the law has to say of it.
-    try:
-        law(method)
-    except AssertionError as error:
-        return str(error)
-    except Exception as error:
-        return f"it raised {type(error).__name__}: {error}"
-    return ""
 
 
 def _accumulated(method: Method, batch: Batch, rows: int) -> Tensor:

@@ -2,25 +2,27 @@
 
 import asyncio
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
 
 from grupo import metrics
 from grupo.batch import Batch
-from grupo.border import check_lengths
+from grupo.border import check_columns, check_lengths
+from grupo.collate import collate
 from grupo.evaluation import Score, evaluate
 from grupo.gather import Gathered, gather
 from grupo.method import Method
 from grupo.optimize import descend
+from grupo.policies.company import company
 from grupo.randomness import derive, generator, seed_torch
 from grupo.recipe import Recipe
-from grupo.rollout import collate
 from grupo.schedules import at
 from grupo.state import State
 from grupo.storage.faults import point
 from grupo.tasks import split
-from grupo.update import Speaks, accumulate, observe, whole
+from grupo.update import accumulate, observe, whole
 
 Metrics = dict[str, float]
 NOTHING = Batch.of(  # what a step learns from whose groups were all dropped
@@ -50,23 +52,29 @@ class Learner:
         seed_torch(recipe.seed, "build")  # adapters are born at random
         self.policy = recipe.policy.build()
         check_lengths(self.policy, self.held_out, self.tasks)
-        referred = any(need.endswith("@ref") for need in recipe.method.needs)
-        self.others: dict[str, Speaks] = {"ref": self.policy.reference()} if referred else {}
-        self.state = State(self.policy, recipe.optimizer(self.policy.parameters()))
+        check_columns(recipe.method, self.tasks)
+        method, helpers = recipe.method, self.policy.helped(recipe.method.helpers)
+        self.company = company(self.policy, method.needs, method.reference, recipe.others)
+        optimizers = {"optimizer": recipe.optimizer(self.policy.parameters())}
+        if method.helpers:
+            optimizers["helping"] = recipe.helper_optimizer(list(helpers.parameters()))
+        self.state = State(self.policy, optimizers, self.company)
 
     def step(self) -> Learned:
         """Sample and learn once."""
         began, step, recipe = time.perf_counter(), self.state.step, self.recipe
         point("step/begin")
         seed_torch(recipe.seed, "step", step)
-        method, lr = at((recipe.method, recipe.lr), (step + 0.5) / recipe.steps)
+        measured = self.state.history.measured
+        choices = (recipe.method, recipe.lr, recipe.helper_lr)
+        method, *rates = at(choices, (step + 0.5) / recipe.steps, measured)
         gathered = asyncio.run(self._gather(method))
         sampled = time.perf_counter()
         batch = self._batch(method, gathered)
-        seen = self._update(method, batch, lr) if gathered.kept else {}
-        numbers = metrics.of_groups(gathered, batch) | seen | {"lr": lr}
-        numbers |= _times(began, sampled, numbers["tokens/sampled"])
-        self.state.record(gathered.sampled, numbers)
+        seen = self._learn(method, batch, rates) if gathered.kept else {}
+        numbers = metrics.of_groups(gathered, batch) | seen
+        numbers |= _times(began, sampled, numbers["tokens/sampled"]) | {"lr": rates[0]}
+        self.state.record(gathered.sampled, numbers, recipe.method)
         point("step/recorded")
         return Learned(gathered, batch, numbers)
 
@@ -106,21 +114,25 @@ class Learner:
         if self.recipe.rescore:
             old = whole(self.policy, self.policy, batch, ["logp"])["logp"]
             batch = replace(batch, old_logp=torch.where(batch.seen["sampled"] > 0, old, 0.0))
-        batch = observe(self.policy, self.others, batch, method.measured)
+        views = self.company.seen_otherwise(self.policy, gathered.kept)
+        batch = replace(batch, inputs={**batch.inputs, **views})
+        batch = observe(self.policy, self.company.speakers, batch, method.measured)
         point("step/observed")
         batch = batch.credited(method.credit)
         point("step/credited")
         return batch
 
-    def _update(self, method: Method, batch: Batch, lr: float) -> Metrics:
+    def _learn(self, method: Method, batch: Batch, rates: Sequence[float]) -> Metrics:
         rng = generator(self.recipe.seed, "plan", self.state.step)
         seen = []
         for minibatch in method.plan(batch, rng):
             watched = accumulate(self.policy, method, minibatch)
             point("step/accumulated")
-            seen.append(watched | descend(self.state.optimizer, lr, self.recipe.max_norm))
+            for optimizer, lr in zip(self.state.optimizers.values(), rates, strict=False):
+                watched = descend(optimizer, lr, self.recipe.max_norm) | watched
+            seen.append(watched)
             point("step/updated")
-        return metrics.mean_of(seen)
+        return metrics.of_pieces(method, batch) | metrics.mean_of(seen)
 
 
 def _times(began: float, sampled: float, tokens: float) -> Metrics:

@@ -1,21 +1,28 @@
 """A method: what a paper chooses, as data."""
 
+from collections.abc import Iterator
 from dataclasses import fields, replace
 from typing import Any
 
 from grupo.credit import Center, Credit, ScaleByStd, chain
 from grupo.curate import Curate, keep_all
 from grupo.curricula import Curriculum, Shuffled
+from grupo.helpers import Helper
 from grupo.losses import Clip, Loss
-from grupo.piece import piece, show, walk
+from grupo.piece import parts, piece, show, walk
 from grupo.plans import OnePass, Plan
+from grupo.references import Follow
 from grupo.sampling import Independent, Sampler
+from grupo.schedules import Controller
 from grupo.weights import Weigh, sequence_mean
 
 
 @piece
 class Method:
-    """Seven functions, one for each choice a paper makes; GRPO without KL unless told otherwise."""
+    """Seven functions, one for each choice a paper makes; GRPO without KL unless told otherwise.
+
+    `reference` says whether the reference policy, where one is read, follows the trained one.
+    """
 
     curriculum: Curriculum = Shuffled()
     sample: Sampler = Independent(8)
@@ -24,6 +31,7 @@ class Method:
     loss: Loss = Clip()
     weigh: Weigh = sequence_mean
     plan: Plan = OnePass()
+    reference: Follow = Follow()
 
     def but(self, **changes: Any) -> "Method":
         """The same method with some choices changed."""
@@ -39,8 +47,37 @@ class Method:
         """Those to be measured before credit: of others, and whatever pieces but the loss read."""
         slots = (getattr(self, f.name) for f in fields(self) if f.name != "loss")
         declared = (getattr(part, "needs", ()) for slot in slots for part in walk(slot))
-        others = (name for name in self.loss.needs if "@" in name)
-        return frozenset(others).union(*declared)
+        return (self.loss.needs - self.loss.live).union(*declared)
+
+    @property
+    def readings(self) -> frozenset[str]:
+        """The metrics that controllers in it follow."""
+        return frozenset(part.reads for part in self._pieces() if isinstance(part, Controller))
+
+    @property
+    def remembers(self) -> frozenset[str]:
+        """Components of the reward whose past some piece reads in `batch.past`."""
+        return frozenset(x for part in self._pieces() for x in getattr(part, "remembers", ()))
+
+    @property
+    def reads_parts(self) -> frozenset[str]:
+        """Components of the reward that some piece reads."""
+        return frozenset(x for part in self._pieces() for x in getattr(part, "reads_parts", ()))
+
+    @property
+    def reads_columns(self) -> frozenset[str]:
+        """Columns of the tasks that some piece reads."""
+        return frozenset(x for part in self._pieces() for x in getattr(part, "reads_columns", ()))
+
+    @property
+    def helpers(self) -> tuple[Helper, ...]:
+        """What is learned beside the policy because some piece asks for it."""
+        declared = (x for part in self._pieces() for x in getattr(part, "helpers", ()))
+        return tuple(dict.fromkeys(declared))
+
+    def _pieces(self) -> Iterator[object]:
+        """Whatever lies in its slots, however deep."""
+        return (part for slot in parts(self).values() for part in walk(slot))
 
 
 def changes(method: Method, base: Method = Method()) -> dict[str, str]:

@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 
 from grupo.batch import Batch
 from grupo.gather import Gathered
+from grupo.method import Method
+from grupo.piece import walk
 from grupo.rollout import Group, Rollout
 
 
@@ -28,6 +30,13 @@ def of_groups(gathered: Gathered, batch: Batch) -> dict[str, float]:
         "tokens/sampled": sum(lengths),
         "tokens/learned": float(batch.mask.sum()),
     }
+
+
+def of_pieces(method: Method, batch: Batch) -> dict[str, float]:
+    """What the pieces that credit the batch report of it, by name."""
+    reports = (getattr(part, "report", None) for part in walk(method.credit))
+    said = (report(batch) for report in reports if report)
+    return {name: float(number) for numbers in said for name, number in numbers.items()}
 
 
 def mean(values: Sequence[float]) -> float:

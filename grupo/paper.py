@@ -12,6 +12,9 @@ class Paper:
     """
 
     title: str  # of the paper
-    checked: tuple[str, ...]  # how: "golden" numbers by hand, "laws", a "reference", a "run"
+    use: str = ""  # when it is the one to take, in a sentence
+    trl: str = ""  # the options by which TRL has it, and where they differ
+    verl: str = ""  # the same of verl
+    checked: tuple[str, ...] = ()  # how: "golden" numbers by hand, "laws", a "reference", a "run"
     example: str = ""  # a call that works, where arguments are required
     catalogue: tuple[str, ...] = ()  # ids of the rows of the project's catalogue it implements

@@ -10,6 +10,7 @@ from grupo.optimize import Adam
 from grupo.piece import piece
 from grupo.plans import OnePass, Passes
 from grupo.policies.causal_lm import CausalLM
+from grupo.policies.company import Other
 from grupo.rollout import Env, Task
 from grupo.schedules import Schedule
 from grupo.words import changed
@@ -43,7 +44,8 @@ class Recipe:
 
     `prompts` tasks a step, each sampled as often as the method says; `lr` may be a schedule;
     `max_norm` clips the gradient's norm; `rescore` evaluates old log-probabilities again with the
-    training forward instead of taking the sampler's; a checkpoint every `save_every` steps.
+    training forward instead of taking the sampler's; a checkpoint every `save_every` steps. Methods
+    read the signals of `others` by name; what is learned beside the policy steps by `helper_lr`.
     """
 
     policy: CausalLM
@@ -55,6 +57,9 @@ class Recipe:
     prompts: int = 16
     lr: float | Schedule = 1e-5
     optimizer: Adam = Adam()
+    others: tuple[Other, ...] = ()
+    helper_lr: float | Schedule = 1e-3
+    helper_optimizer: Adam = Adam()
     max_norm: float = 1.0
     rescore: bool = False
     evaluation: Evaluation = Evaluation()

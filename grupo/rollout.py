@@ -1,14 +1,8 @@
-"""What happens between a task and a batch: actions, rollouts, groups."""
+"""What happens before a batch: tasks, actions, rollouts, groups."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
 from typing import Any, Protocol
-
-import torch
-from torch import Tensor
-
-from grupo.batch import Batch, Named, Past
 
 Message = Mapping[str, Any]  # {"role": ..., "content": ...}
 Observation = str | tuple[Message, ...]  # what the world says: plain text, or messages of a chat
@@ -47,6 +41,9 @@ class Rollout:
     turns: tuple[tuple[Observation, Action], ...] = ()
     reward: float = float("nan")
     parts: Mapping[str, float] = field(default_factory=dict)  # the reward's components
+    marks: Mapping[str, tuple[float, ...]] = field(
+        default_factory=dict
+    )  # what the world says of each of its actions: step rewards, states, places
     failed: str = ""  # why it could not be judged; such a rollout has no reward
     source: str = "policy"  # who made it: "policy", "worked" solution, an expert's name
 
@@ -72,10 +69,15 @@ class Rollout:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a rollout was worth, by part and in all, or why that could not be said."""
+    """What a rollout was worth, by part and in all, or why that could not be said.
+
+    `marks` are one number for each action of the rollout, by name; a batch has `mark/name` in
+    `seen`.
+    """
 
     reward: float = float("nan")
     parts: Mapping[str, float] = field(default_factory=dict)
+    marks: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     failed: str = ""
 
 
@@ -112,6 +114,10 @@ class Act(Protocol):
         """The same policy with a random stream of its own, named by `label`."""
         ...
 
+    def at(self, temperature: float = 1.0, top_k: int = 0) -> "Act":
+        """The same policy, `temperature` times as hot, of its `top_k` likeliest; 1 is greedy."""
+        ...
+
 
 class Env(Protocol):
     """The world: what it says next, None when it is over, and what rollouts are worth."""
@@ -132,66 +138,7 @@ async def scored(task: Task, env: Env, rollouts: Sequence[Rollout]) -> Group:
     """The group that these rollouts make once judged, those that could not be included."""
     verdicts = await env.score(task, rollouts)
     judged = (
-        replace(r, reward=v.reward, parts=v.parts, failed=v.failed)
+        replace(r, reward=v.reward, parts=v.parts, marks=v.marks, failed=v.failed)
         for r, v in zip(rollouts, verdicts, strict=True)
     )
     return Group(task, tuple(judged))
-
-
-Encode = Callable[[Sequence[Rollout]], Any]
-
-
-def collate(
-    groups: Sequence[Group], encode: Encode, past: Callable[[Task], Past] = lambda _: Past()
-) -> Batch:
-    """Groups of ragged rollouts as one rectangular batch, one row each.
-
-    Columns count from a row's first action: what was said before it belongs to `encode(rollouts)`,
-    the batch's `inputs`. What the world said later is masked. A group whose rollouts lack a part of
-    the reward has 0 there.
-    """
-    rollouts = [r for group in groups for r in group.rollouts]
-    rows = [_row(r) for r in rollouts]
-    named = dict.fromkeys(chain.from_iterable(r.parts for r in rollouts))
-    return Batch.of(
-        reward=torch.tensor([r.reward for r in rollouts], dtype=torch.float64),
-        group=torch.tensor(
-            [p for p, group in enumerate(groups) for _ in group.rollouts], dtype=torch.long
-        ),
-        rollout=torch.arange(len(rows)),
-        mask=_pad([row[0] for row in rows]).bool(),
-        turn=_pad([row[1] for row in rows]).long(),
-        old_logp=_pad([row[2] for row in rows]),
-        seen=Named(
-            {
-                "logp@sampler": _pad([row[2] for row in rows]),
-                "sampled": _pad([row[3] for row in rows]),
-            }
-        ),
-        parts=Named(
-            {
-                p: torch.tensor([r.parts.get(p, 0.0) for r in rollouts], dtype=torch.float64)
-                for p in named
-            }
-        ),
-        past=tuple(past(group.task) for group in groups),
-        inputs=encode(rollouts),
-    )
-
-
-def _row(rollout: Rollout) -> tuple[list[float], ...]:
-    """Mask, turn, log-probability and whether it was sampled, of every column of a row."""
-    mask, turn, logp, sampled = [], [], [], []
-    for number, (_, action) in enumerate(rollout.turns):
-        said, acted = len(action.seen) * (number > 0), len(action.parts)
-        mask += [0.0] * said + [1.0] * acted
-        turn += [float(number)] * (said + acted)
-        logp += [0.0] * said + list(action.logp)
-        sampled += [0.0] * said + [float(action.sampled)] * acted
-    return mask, turn, logp, sampled
-
-
-def _pad(rows: Sequence[Sequence[float]]) -> Tensor:
-    width = max((len(row) for row in rows), default=0)
-    padded = [[*row, *[0.0] * (width - len(row))] for row in rows]
-    return torch.tensor(padded, dtype=torch.get_default_dtype()).reshape(len(rows), width)

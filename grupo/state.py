@@ -1,14 +1,18 @@
 """What a run is at the end of a step."""
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import torch
 from torch import Tensor
+from torch.optim import Optimizer
 
+from grupo.errors import Refused, nearest
 from grupo.history import History
+from grupo.method import Method
 from grupo.optimize import restore, state_of
 from grupo.policies.causal_lm import CausalPolicy
+from grupo.policies.company import Company
 from grupo.rollout import Group
 from grupo.storage.checkpoint import Checkpoint
 
@@ -19,16 +23,20 @@ class State:
     Random numbers are not among it: every stream is derived from the seed, a name and the step.
     """
 
-    def __init__(self, policy: CausalPolicy, optimizer: torch.optim.Optimizer) -> None:
-        self.policy, self.optimizer = policy, optimizer
+    def __init__(
+        self, policy: CausalPolicy, optimizers: Mapping[str, Optimizer], company: Company
+    ) -> None:
+        self.policy, self.optimizers, self.company = policy, optimizers, company
         self.history, self.step = History(), 0
         self.scores: dict[str, Any] = {}  # of the held-out tasks, by when they were attempted
         self.tokens, self.failed, self.seconds = 0, 0, 0.0
         self.finished = False
 
-    def record(self, groups: Sequence[Group], numbers: Mapping[str, float]) -> None:
-        """Note a step: what was sampled, and what it cost."""
-        self.history.record(self.step, groups)
+    def record(self, groups: Sequence[Group], numbers: Mapping[str, float], method: Method) -> None:
+        """Note a step: what was sampled, what it cost, and what the method wants remembered."""
+        self.history.record(self.step, groups, method.remembers)
+        self.history.measure(_read(numbers, method.readings))
+        self.company.after(self.step + 1, self.policy)
         self.tokens += int(numbers["tokens/sampled"])
         self.failed += int(numbers["rollouts/failed"])
         self.seconds += numbers["time/step"]
@@ -36,7 +44,10 @@ class State:
 
     def tensors(self) -> dict[str, Mapping[str, Tensor]]:
         """What is saved bit for bit."""
-        return {"weights": self.policy.weights(), "optimizer": state_of(self.optimizer)}
+        optimizers = {name: state_of(one) for name, one in self.optimizers.items()}
+        beside = {"helpers": self.policy.helpers.state_dict(), "reference": self.company.following}
+        used = {name: tensors for name, tensors in beside.items() if tensors}
+        return {"weights": self.policy.weights(), **optimizers, **used}
 
     def data(self) -> dict[str, Any]:
         """What is saved as plain data."""
@@ -52,8 +63,21 @@ class State:
     def restore(self, found: Checkpoint) -> None:
         """Become what was saved."""
         self.policy.load(found.tensors["weights"])
-        restore(self.optimizer, found.tensors["optimizer"])
+        for name, optimizer in self.optimizers.items():
+            restore(optimizer, found.tensors[name])
+        self.policy.helpers.load_state_dict(dict(found.tensors.get("helpers", {})))
+        self.company.restore(found.tensors.get("reference", {}))
         self.history, self.step = History.from_data(found.data["history"]), found.step
         self.scores = dict(found.data["scores"])
         self.tokens, self.failed = found.data["tokens"], found.data["failed"]
         self.seconds, self.finished = found.data["seconds"], found.data["finished"]
+
+
+def _read(numbers: Mapping[str, float], names: Iterable[str]) -> dict[str, float]:
+    """The numbers that controllers follow; a step that updated nothing has none of some."""
+    for name in names:
+        if name not in numbers and "loss" in numbers:
+            said = f"method: a controller follows {name!r}, and no metric is called so."
+            raise Refused(f"{said} {nearest(name, numbers)}")
+    found = {name: numbers.get(name, math.nan) for name in sorted(names)}
+    return {name: number for name, number in found.items() if math.isfinite(number)}

@@ -15,6 +15,7 @@ from grupo.testing import TablePolicy, rich_batch
 
 MIDWAY = 0.5  # the progress at which schedules are read
 PADDING = 3  # columns
+PROBES = ((0, 0), (3, 1), (7, 0), (12, 1), (17, 0))  # actions at which slopes are measured
 GARBAGE = 3.0  # what padding holds, so that who reads it is found out
 
 
@@ -27,6 +28,14 @@ class Coupled(Loss):
     @property
     def needs(self) -> frozenset[str]:
         return self.loss.needs
+
+    @property
+    def live(self) -> frozenset[str]:
+        return self.loss.live
+
+    @property
+    def stops_gradient(self) -> bool:
+        return self.loss.stops_gradient
 
     @property
     def couples_rows(self) -> bool:
@@ -46,14 +55,9 @@ def needed(method: Method) -> frozenset[str]:
     return frozenset().union(*(getattr(part, "needs", ()) for part in walk(method)))
 
 
-def parts_read(method: Method) -> tuple[str, ...]:
-    """Every component of the reward that any piece of the method says it reads."""
-    return tuple(name for part in walk(method) for name in getattr(part, "reads_parts", ()))
-
-
 def batch_for(method: Method) -> Batch:
     """The rich batch, with what the method needs."""
-    return rich_batch(needed(method), parts_read(method))
+    return rich_batch(needed(method), sorted(method.reads_parts))
 
 
 def policy(at_a_time: int = 1_000) -> TablePolicy:
@@ -79,6 +83,21 @@ def learned(method: Method, batch: Batch) -> tuple[Tensor, Tensor]:
     credited = batch.credited(ready(method).credit)
     loss = total(method, table.signals(credited, needed(method)), credited)
     return loss.detach(), torch.autograd.grad(loss, table.table)[0]
+
+
+def slope(method: Method, batch: Batch, row: int, column: int) -> float:
+    """How the loss moves when one number of the table does, by differences."""
+    table, step = policy(), 1e-6
+    credited = batch.credited(ready(method).credit)
+    losses = []
+    for sign in (1, -1):
+        with torch.no_grad():
+            table.table[row, column] += sign * step
+        pi = table.signals(credited, needed(method))
+        losses.append(total(method, pi, credited).item())
+        with torch.no_grad():
+            table.table[row, column] -= sign * step
+    return (losses[0] - losses[1]) / (2 * step)
 
 
 def unweighted(method: Method, batch: Batch) -> tuple[Tensor, Tensor]:

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
+from functools import partial
 from typing import Protocol
 
 import torch
@@ -10,6 +11,7 @@ from torch import Tensor
 from grupo.batch import Batch, Named, Signals
 from grupo.divergences import k3
 from grupo.method import Method
+from grupo.signals import OF_GROUPS, compares, split
 
 
 class Speaks(Protocol):
@@ -28,12 +30,28 @@ class Rows(Speaks, Protocol):
 def observe(
     policy: Rows, others: Mapping[str, Speaks], batch: Batch, names: Collection[str]
 ) -> Batch:
-    """The batch with more signals measured: `logp@ref` is `logp` of others["ref"]."""
+    """The batch with more signals measured: `logp@ref` is `logp` of others["ref"].
+
+    A comparison with another, `jsd@ref`, is the policy's to make.
+    """
     for name in sorted(set(names) - set(batch.seen)):
-        signal, _, who = name.partition("@")
-        speaker = others[who] if who else policy
-        batch = batch.with_seen({name: whole(policy, speaker, batch, [signal])[signal]})
+        signal, who = split(name)
+        theirs = who and not compares(name)
+        speaker, asked = (others[who], signal) if theirs else (policy, name)
+        said = _by_group if asked in OF_GROUPS else partial(whole, policy)
+        batch = batch.with_seen({name: said(speaker, batch, [asked])[asked]})
     return batch
+
+
+def _by_group(speaker: Speaks, batch: Batch, names: Collection[str]) -> Named:
+    """Signals that a whole group has to be looked at for, whatever fits in memory."""
+    out = {name: torch.zeros_like(batch.old_logp) for name in names}
+    for group in batch.row_group.unique():
+        rows = (batch.row_group == group).nonzero()[:, 0]
+        said = speaker.signals(batch.take(rows), names)
+        for name in names:
+            out[name][rows] = said[name].to(out[name])
+    return Named(out)
 
 
 @torch.no_grad()
@@ -55,7 +73,7 @@ def accumulate(policy: Rows, method: Method, batch: Batch) -> dict[str, float]:
     forward.
     """
     weight = method.weigh(batch)
-    names = {"logp", "entropy", *(n for n in method.loss.needs if "@" not in n)}
+    names = {"logp", "entropy", *method.loss.live}
     seen = _Seen()
     if method.loss.couples_rows:
         _two_passes(policy, method, batch, weight, names, seen)

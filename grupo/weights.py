@@ -1,16 +1,22 @@
 """Weights: how much each action counts in the loss.
 
-A weigh is a function `batch -> (N, T)` of the mask and the grouping alone. It is computed once, on
-the whole minibatch; the loss is then the plain sum of weight x loss, whatever the micro-batches and
-the ranks.
+A weigh is a function `batch -> (N, T)` of the mask, the grouping and what was measured before the
+update. It is computed once, on the whole minibatch; the loss is then the plain sum of weight x
+loss, whatever the micro-batches and the ranks.
 """
 
-from typing import Protocol
+import math
+from typing import Protocol, runtime_checkable
 
-from grupo.batch import Batch, PerAction
+import torch
+from torch import Tensor
+
+from grupo import groups
+from grupo.batch import Batch, PerAction, spread
 from grupo.piece import piece
 
 
+@runtime_checkable
 class Weigh(Protocol):
     """How much each action counts, (N, T), 0 where masked."""
 
@@ -64,3 +70,106 @@ class FixedLength:
 
     def __call__(self, batch: Batch) -> PerAction:
         return sequence_sum(batch) / self.length
+
+
+def rollout_mean(batch: Batch) -> PerAction:
+    """Every rollout counts the same, and within it every action of all its rows: 1 / (R L_i).
+
+    >>> from grupo.testing import batch_of
+    >>> rollout_mean(batch_of(group=[0, 0], length=[1, 2])).tolist()
+    [[0.5, 0.0], [0.25, 0.25]]
+    """
+    acted = batch.lengths > 0
+    share = acted / (batch.lengths.clamp(min=1) * acted.sum().clamp(min=1))
+    return spread(share, batch).to(batch.old_logp)
+
+
+def group_mean(batch: Batch) -> PerAction:
+    """Every group counts the same, within it every rollout, within that every action.
+
+    >>> from grupo.testing import batch_of
+    >>> group_mean(batch_of(group=[0, 0, 1], length=[1, 2, 1])).tolist()
+    [[0.25, 0.0], [0.125, 0.125], [0.5, 0.0]]
+    """
+    acted = batch.lengths > 0
+    size = groups.sum(acted.to(batch.reward), batch.group).clamp(min=1)
+    number = max(1, batch.group[acted].unique().numel())
+    return spread(acted / (batch.lengths.clamp(min=1) * size * number), batch).to(batch.old_logp)
+
+
+def group_sum(batch: Batch) -> PerAction:
+    """Every group counts the same; within it rows are means over their actions, and summed.
+
+    1 / (P L_i): what DCPO (arXiv:2509.02333) calls the only token mean.
+
+    >>> from grupo.testing import batch_of
+    >>> group_sum(batch_of(group=[0, 0, 1], length=[1, 2, 2])).tolist()
+    [[0.5, 0.0], [0.25, 0.25], [0.25, 0.25]]
+    """
+    acted = batch.mask.any(1)
+    length = batch.mask.sum(1, keepdim=True).clamp(min=1)
+    return batch.mask.to(batch.old_logp) / length / max(len(batch.row_group[acted].unique()), 1)
+
+
+def top(x: Tensor, share: float) -> Tensor:
+    """Where `x` (n,) is among its `share` n largest, rounded up; who ties with the last is in.
+
+    >>> top(torch.tensor([0.1, 2.0, 0.3, 1.5, 0.05]), 0.4).tolist()
+    [False, True, False, True, False]
+    """
+    n = max(1, math.ceil(share * len(x) - 1e-9))
+    return x >= x.sort(descending=True).values[:n][-1:]
+
+
+def lot(x: Tensor) -> Tensor:
+    """A number in [0, 1) drawn by the bits of each `x`: fair, whatever the order, and repeatable.
+
+    >>> lot(torch.tensor([-1.25, -1.26], dtype=torch.float64))
+    tensor([0.8750, 0.7620], dtype=torch.float64)
+    """
+    return (x.double() * 618_033_988.7).frac().abs()
+
+
+@piece
+class TopEntropy:
+    """`weigh` on the `share` of the batch's actions whose entropy is highest, 0 on all others.
+
+    "Beyond the 80/20 rule", Wang et al., arXiv:2506.01939: the others still count in the
+    denominator.
+
+    >>> from grupo.testing import batch_of
+    >>> batch = batch_of(group=[0, 0], length=[1, 2], seen={"entropy": [[0.1, 9.0], [2.0, 0.3]]})
+    >>> TopEntropy(0.3)(batch).tolist()
+    [[0.0, 0.0], [0.3333333333333333, 0.0]]
+    """
+
+    share: float = 0.2
+    weigh: Weigh = token_mean
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """The entropy of the policy that is about to be trained."""
+        return frozenset({"entropy"})
+
+    def __call__(self, batch: Batch) -> PerAction:
+        kept = torch.zeros_like(batch.mask)
+        kept[batch.mask] = top(batch.seen["entropy"][batch.mask], self.share)
+        return self.weigh(batch) * kept
+
+
+@piece
+class Renormalised:
+    """`weigh` scaled to add up to 1.
+
+    >>> from grupo.testing import batch_of
+    >>> batch = batch_of(group=[0, 0], length=[1, 2], seen={"entropy": [[0.1, 9.0], [2.0, 0.3]]})
+    >>> Renormalised(TopEntropy(0.3))(batch).tolist()
+    [[0.0, 0.0], [1.0, 0.0]]
+    """
+
+    weigh: Weigh = token_mean
+
+    def __call__(self, batch: Batch) -> PerAction:
+        weight = self.weigh(batch)
+        total = weight.sum()
+        return weight / torch.where(total > 0, total, torch.ones_like(total))

@@ -16,7 +16,7 @@ from typing import Any
 
 from grupo.errors import Refused, nearest
 from grupo.piece import is_piece, parts
-from grupo.schedules import Schedule
+from grupo.schedules import Controller, Schedule
 from grupo.seams import spelled
 from grupo.spelling import cast, fits
 
@@ -101,9 +101,10 @@ def say(hint: Any) -> str:
 
 
 def _hints(kind: type) -> dict[str, Any]:
-    """The types of a piece's fields; wherever a number stands, so may a schedule."""
+    """The types of a piece's fields; wherever a plain number stands, so may one that changes."""
     hints = typing.get_type_hints(kind)
-    return {n: hint | Schedule if fits(0.0, hint) else hint for n, hint in hints.items()}
+    changing = float | Schedule | Controller
+    return {name: changing if hint is float else hint for name, hint in hints.items()}
 
 
 def _value(node: ast.expr, hint: Any, field: str) -> Any:

@@ -51,7 +51,7 @@ def test_a_signal_that_was_not_measured_raises_by_its_name():
 
 def test_more_may_be_measured():
     batch = batch_of(group=[0]).with_seen({"entropy": torch.ones(1, 1)})
-    assert set(batch.seen) == {"logp@ref", "entropy"}
+    assert set(batch.seen) == {"logp@ref", "logp@sampler", "entropy"}
 
 
 def test_what_is_not_kept_per_row_is_left_as_it_is():

@@ -6,23 +6,27 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from grupo.border import check, check_lengths, check_names
+from grupo.border import check, check_columns, check_lengths
 from grupo.catalogue import methods
-from grupo.credit import Center, chain, identity
+from grupo.credit import ByPart, Center, Regrouped, chain, identity
 from grupo.curricula import Refilled, Shuffled
 from grupo.envs import Part, SingleTurn
 from grupo.errors import Refused
 from grupo.evaluation import Solved
-from grupo.losses import KL, Clip, Entropy, Loss, Reinforce
+from grupo.losses import JSD, KL, Clip, Entropy, Loss, Reinforce
 from grupo.method import Method
 from grupo.optimize import Adam
 from grupo.piece import piece
 from grupo.plans import Passes
+from grupo.policies.company import Other
+from grupo.proving import trial as proving
 from grupo.quickstart import RECIPE, SEEDLING
+from grupo.readings import check_names
 from grupo.recipe import Evaluation
+from grupo.references import Follow
 from grupo.rewards import Exact
 from grupo.rollout import Rollout, Task
-from grupo.sampling import Independent, Tree, UntilInformative
+from grupo.sampling import Independent, Tree, UntilInformative, WithExpert, WithGreedy
 from grupo.schedules import Cosine, Linear, Warmup
 from grupo.weights import FixedLength
 
@@ -34,6 +38,10 @@ class Confident(Loss):
     @property
     def needs(self) -> frozenset[str]:
         return frozenset({"entropie"})
+
+
+def ByPartOf(part):
+    return Regrouped(Center(), ByPart(part))
 
 
 @piece
@@ -56,7 +64,7 @@ def policy(**changes):
 
 @pytest.mark.parametrize("entry", methods(), ids=lambda entry: entry.key)
 def test_every_method_may_be_trained(entry):
-    check(RECIPE.but(method=entry.method))
+    check(proving.recipe(entry.method))
 
 
 def test_what_grows_the_quickstarts_model_may_be_trained(tmp_path):
@@ -119,7 +127,22 @@ def test_what_can_be_is_let_through(recipe):
         (with_(loss=Clip(-0.2)), "method.loss.low: -0.2. Allowed: 0 or more."),
         (with_(loss=Clip() + Clip(high=-1.0)), "method.loss.right.high: -1.0. Allowed: 0 or more."),
         (with_(loss=KL(other="teacher")), "it reads 'logp@teacher', and the run has no 'teacher'"),
-        (with_(loss=Confident()), "no signal 'entropie'. Did you mean 'entropy'? Allowed: entropy"),
+        (with_(loss=JSD("teacher")), "it reads 'jsd@teacher', and the run has no 'teacher'"),
+        (with_(credit=ByPartOf("style")), "it reads 'style', and no reward of the env is called"),
+        (with_(reference=Follow(1.5)), "method.reference.rate: 1.5. Allowed: 0 to 1."),
+        (with_(reference=Follow(every=0)), "method.reference.every: 0. Allowed: 1 or more."),
+        (RECIPE.but(others=(Other("ref"),)), "others[0].name: 'ref'. Allowed: a name that nobody"),
+        (RECIPE.but(others=(Other("a b"),)), "others[0].name: 'a b'. Allowed: a name that nobody"),
+        (
+            RECIPE.but(others=(Other("twin"), Other("twin"))),
+            "others[1].name: 'twin'. Allowed: a name that nobody else has.",
+        ),
+        (RECIPE.but(others=(Other("t", "poliy"),)), "others[0].who: 'poliy' is no model. Did you"),
+        (RECIPE.but(helper_lr=-1.0), "helper_lr: -1.0. Allowed: 0 or more, finite."),
+        (
+            with_(loss=Confident()),
+            "no signal 'entropie'. Did you mean 'entropy'? Allowed: collision, disagre",
+        ),
         (
             with_(credit=chain(Center(), Center(lambda x, _: x))),
             "recipe.method.credit.steps[1].baseline: <lambda> has no address",
@@ -163,3 +186,14 @@ def test_prompts_may_be_as_long_as_leaves_room_for_the_answer():
     check_lengths(Counts(), [fits], [fits])  # pyright: ignore
     with pytest.raises(Refused, match="task long, 'xxxxxxxxx', has 9 tokens; the model reads 12"):
         check_lengths(Counts(), [fits], [fits, too_long])  # pyright: ignore
+
+
+def test_a_column_that_no_task_has_is_refused():
+    method = Method(sample=WithExpert(Independent(2), column="proof"))
+    with pytest.raises(Refused, match="reads their column 'proof', and none has it"):
+        check_columns(method, [Task("a", "?", columns={"solution": "!"})])
+    check_columns(method, [Task("a", "?"), Task("b", "?", columns={"proof": "!"})])
+
+
+def test_a_part_that_the_sampler_gives_is_no_reward_s():
+    check(with_(sample=WithGreedy(Independent(2)), credit=ByPartOf("greedy")))

@@ -1,3 +1,4 @@
+import inspect
 import io
 import json
 import pkgutil
@@ -7,8 +8,9 @@ import pytest
 from rich.console import Console
 
 import grupo.methods
-from grupo.catalogue import docs_page, documents, find, index_page, methods, parse, table
+from grupo.catalogue import docs_page, documents, find, index_page, methods, parse, search, table
 from grupo.catalogue.entries import first_line
+from grupo.catalogue.ranges import out_of_range
 from grupo.errors import Refused
 from grupo.method import Method
 from grupo.methods.dapo import dapo
@@ -77,6 +79,31 @@ def test_a_method_is_found_by_name_and_by_number(text):
     assert find(text).key == "dapo"
 
 
+def test_no_two_methods_are_called_alike():
+    for spelling in ("key", "name"):
+        names = [getattr(entry, spelling).lower() for entry in methods()]
+        assert sorted(set(names)) == sorted(names)
+
+
+def test_a_number_finds_every_method_of_the_paper():
+    assert [entry.key for entry in search("2507.18071")] == ["gspo", "gspo_token"]
+
+
+def test_there_are_as_many_methods_as_promised_and_all_are_golden():
+    assert len(methods()) >= 120
+    assert all({"golden", "laws"} <= set(entry.checked) for entry in methods())
+    assert all(entry.arxiv or entry.venue for entry in methods())
+    tested = {path.name for path in (Path(__file__).parent / "methods").glob("test_*.py")}
+    three = {"grpo", "dr_grpo", "dapo"}  # in test_golden.py
+    assert {e.key for e in methods() if f"test_{e.key}.py" not in tested} <= three
+
+
+@pytest.mark.parametrize("entry", methods(), ids=lambda entry: entry.key)
+def test_every_default_is_within_its_range(entry):
+    arguments = inspect.signature(entry.function, eval_str=True).parameters.values()
+    assert not [a for a in arguments if a.default is not a.empty and out_of_range(a, a.default)]
+
+
 def test_a_method_that_is_not_there_is_refused_with_the_nearest():
     with pytest.raises(Refused, match=r"'dapp' is not among the methods. Did you mean 'dapo'\?"):
         find("dapp")
@@ -114,7 +141,12 @@ def test_text_becomes_a_method_of_a_file(file):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("drgrpo", r"there is no 'drgrpo'. Did you mean 'dr_grpo'\? Allowed: dapo, dr_grpo, grpo"),
+        ("drgrpo", r"there is no 'drgrpo'. Did you mean 'dr_grpo'\? Allowed: a_grae, ace, .*…"),
+        ("gspo(low=-0.1)", "gspo: low is -0.1; allowed is 0 or more"),
+        ("grpo(kl=1e400)", "grpo: kl is inf; allowed is 0 or more"),
+        ("grpo(0)", "grpo: group is 0; allowed is 1 or more"),
+        ("clip_cov(share=1.5)", "clip_cov: share is 1.5; allowed is 0 to 1"),
+        ("gdpo(weights=(1.0, -1.0))", r"gdpo: weights is \(1.0, -1.0\); allowed is 0 or more"),
         ("dr_grpo", r"dr_grpo: length must be given: dr_grpo\(length=\.\.\.\)"),
         ("dapo(64)", r"dapo: margin must be given"),
         ("dr_grpo(lenght=3)", r"no argument 'lenght'. Did you mean 'length'\? Allowed: clip, g"),
@@ -161,7 +193,7 @@ def test_the_table_reads_in_100_columns():
     assert max(map(len, lines)) <= 100
     for entry in methods():
         assert any(entry.key in line and entry.authors in line for line in lines)
-        assert any(entry.arxiv in line for line in lines)
+        assert any((entry.arxiv or entry.venue) in line for line in lines)
 
 
 def test_a_page_says_what_changes_and_how_to_call_it():

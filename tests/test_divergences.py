@@ -40,3 +40,24 @@ def test_the_gradient_of_k2_is_the_log_ratio():
     divergences.k2(logp, torch.tensor([-1.5], dtype=torch.float64)).sum().backward()
     assert logp.grad is not None
     assert logp.grad.item() == pytest.approx(0.5)
+
+
+def test_absolute_is_the_size_of_the_log_ratio_with_a_slope_of_one():
+    assert divergences.absolute(PI, OTHER).tolist() == pytest.approx([log(2), log(4)])
+    logp = torch.tensor([-1.0, -2.0], dtype=torch.float64, requires_grad=True)
+    divergences.absolute(logp, torch.tensor([-1.5, -1.5]).double()).sum().backward()
+    assert logp.grad is not None
+    assert logp.grad.tolist() == [1.0, -1.0]
+
+
+def test_the_corrected_k3_is_unbiased_in_value_and_gradient_off_policy():
+    logits = torch.tensor([0.2, -0.3, 0.1], dtype=torch.float64, requires_grad=True)
+    old = torch.tensor([0.6, 0.3, 0.1], dtype=torch.float64)
+    other = torch.tensor([0.3, 0.3, 0.4], dtype=torch.float64).log()
+    logp = logits.log_softmax(0)
+    kl = (logp.exp() * (logp - other)).sum()
+    corrected = (old * (logp - old.log()).exp() * divergences.k3(logp, other)).sum()
+    assert corrected.item() == pytest.approx(kl.item())
+    (exact,) = torch.autograd.grad(kl, logits, retain_graph=True)
+    (ours,) = torch.autograd.grad(corrected, logits)
+    assert ours.tolist() == pytest.approx(exact.tolist())

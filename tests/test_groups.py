@@ -23,6 +23,8 @@ X = torch.tensor([1.0, 2.0, 4.0, 6.0, 7.0, 9.0], dtype=torch.float64)
         (groups.min, [1, 2, 1, 2, 1, 9]),
         (groups.median, [4, 4, 4, 4, 4, 9]),  # the middle one; halfway between 2 and 6
         (groups.rank, [0, 0, 1, 1, 2, 0]),
+        (groups.alike, [1, 1, 1, 1, 1, 1]),
+        (groups.entropy, [log(3), log(2), log(3), log(2), log(3), 0]),
     ],
 )
 def test_reductions_answer_every_rollout_with_its_own_group(reduction, expected):
@@ -32,6 +34,43 @@ def test_reductions_answer_every_rollout_with_its_own_group(reduction, expected)
 def test_equal_values_share_their_mean_place():
     ranks = groups.rank(torch.tensor([2.0, 1.0, 2.0, 2.0]), torch.zeros(4, dtype=torch.long))
     assert ranks.tolist() == [2.0, 0.0, 2.0, 2.0]  # places 1, 2 and 3, shared
+
+
+def test_means_are_of_those_that_are_kept_in_each_group():
+    keep = torch.tensor([True, False, True, False])
+    x, group = torch.tensor([1.0, 5.0, 2.0, 7.0]), torch.tensor([0, 0, 0, 1])
+    assert groups.mean_where(keep, x, group).tolist() == [1.5, 1.5, 1.5, 0.0]  # none kept: 0
+
+
+def test_entropy_is_of_how_many_have_the_same_value():
+    x, group = torch.tensor([3.0, 3.0, 3.0, -1.0, 3.0]).double(), torch.tensor([0, 0, 0, 0, 1])
+    assert groups.alike(x, group).tolist() == [3, 3, 3, 1, 1]
+    H = -(3 / 4 * log(3 / 4) + 1 / 4 * log(1 / 4))
+    assert groups.entropy(x, group).tolist() == pytest.approx([H] * 4 + [0])
+
+
+def test_the_lowest_of_each_group_are_counted_and_equals_share():
+    x, group = torch.tensor([1.0, 2.0, 2.0, 3.0, 5.0]), torch.tensor([0, 0, 0, 0, 1])
+    n = torch.tensor([2.0, 2.0, 2.0, 2.0, 0.0])
+    assert groups.lowest(x, n, group).tolist() == [1, 0.5, 0.5, 0, 0]
+    assert groups.lowest(x, 9, group).tolist() == [1] * 5
+    numbered_otherwise = groups.lowest(x, n, 7 - 3 * group)
+    assert numbered_otherwise.tolist() == [1, 0.5, 0.5, 0, 0]
+
+
+def test_the_lowest_are_counted_by_weight():
+    x, whole = torch.tensor([3.0, 2.0, 2.0, 1.0]), torch.zeros(4, dtype=torch.long)
+    weight = torch.tensor([0.5, 1.0, 1.0, 1.0])
+    assert groups.lowest(-x, 1.5, whole, weight).tolist() == [1.0, 0.5, 0.5, 0.0]
+    nothing = torch.tensor([1.0, 0.0, 1.0, 0.0])
+    assert groups.lowest(x, 1, whole, nothing)[[0, 2]].tolist() == [0.0, 1.0]
+
+
+def test_the_widest_of_a_group_are_its_extremes():
+    x = torch.tensor([9.0, 2.0, 0.0, 1.0, -2.0, -1.0, 7.0]).double()
+    group = torch.tensor([1, 0, 0, 0, 0, 0, 1])
+    # of 2, 1, 0, -1, -2 both 2, 1, -2 and 2, -1, -2 vary most: the higher are taken
+    assert groups.widest(x, 3, group)[1:6].tolist() == [1, 0, 1, 1, 0]
 
 
 def test_logsumexp_is_the_log_of_the_sum_of_exponentials():
@@ -58,7 +97,10 @@ def test_groups_may_leave_numbers_out():
         assert reduction(x, group).tolist() == [2.0, 2.0, 5.0]
 
 
+ALL = (groups.mean, groups.max, groups.median, groups.rank, groups.entropy, groups.logsumexp)
+
+
 def test_nothing_reduces_to_nothing():
     x, group = torch.zeros(0), torch.zeros(0, dtype=torch.long)
-    for reduction in (groups.mean, groups.max, groups.median, groups.rank, groups.logsumexp):
+    for reduction in ALL:
         assert reduction(x, group).shape == (0,)

@@ -45,3 +45,22 @@ def test_a_history_written_down_comes_back_equal_in_the_same_order():
     assert back == history
     assert back.asked == 7
     assert list(back.tasks) == ["riddle", "sum"]
+
+
+def test_parts_are_remembered_where_somebody_asks_for_them():
+    told = Group(SUM, (Rollout(reward=1.0, parts={"tools": 2.0}), Rollout(reward=0.0)))
+    history = History()
+    history.record(0, [told], ["tools"])
+    history.record(1, [told])  # nobody asked
+    history.record(2, [told], ["tools"])
+    assert history.of(SUM).parts == {"tools": ((2.0, 0.0), (2.0, 0.0))}
+
+
+def test_what_was_measured_comes_back_too():
+    history = History()
+    history.record(0, [group(SUM, 1.0)], ["tools"])
+    for kl in (0.1, 1 / 3):
+        history.measure({"kl/ref": kl})
+    again = History.from_data(plain.read_exact(plain.exact_text(history.to_data())))
+    assert again == history
+    assert again.measured == {"kl/ref": [0.1, 1 / 3]}

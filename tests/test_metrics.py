@@ -6,9 +6,10 @@ import pytest
 import torch
 
 from grupo.batch import Batch
+from grupo.collate import collate
 from grupo.gather import Gathered
 from grupo.metrics import mean, mean_of, of_groups
-from grupo.rollout import Action, Group, Rollout, Task, collate
+from grupo.rollout import Action, Group, Rollout, Task
 
 NOTHING = Batch.of(
     torch.zeros(0),
@@ -109,3 +110,15 @@ def test_padding_of_the_batch_counts_nowhere():
     assert batch.mask.shape == torch.Size([2, 4])
     found = numbers([rollout(1.0, 4), rollout(0.0, 1)])
     assert (found["tokens/learned"], found["advantage/zero"]) == (5.0, 1 / 5)
+
+
+def test_marks_stand_at_the_actions_and_nowhere_else():
+    turns = (
+        ("?", Action((1, 2), (0.0, 0.0))),
+        ("And?", Action((3,), (0.0,), seen=(7, 8))),
+    )
+    marked = Rollout(turns, reward=1.0, marks={"reward": (0.5, 0.0, 2.0)})
+    other = Rollout(turns[:1], reward=0.0)
+    batch = collate([Group(Task("", "?"), (marked, other))], lambda _: None)
+    # two actions, two columns of the world's words, one action
+    assert batch.seen["mark/reward"].tolist() == [[0.5, 0.0, 0.0, 0.0, 2.0], [0.0] * 5]

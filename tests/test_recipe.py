@@ -8,7 +8,7 @@ from grupo.method import Method
 from grupo.piece import piece
 from grupo.plans import OnePass, Passes
 from grupo.quickstart import RECIPE
-from grupo.sampling import Independent, Tree
+from grupo.sampling import Independent, Paraphrased, Tree
 from grupo.schedules import Linear
 
 SMALL = RECIPE.but(method=Method(sample=Independent(4)), prompts=3, steps=5)
@@ -40,8 +40,12 @@ class Twice:
         ),
         (
             {"sample": Tree(2, 3)},
-            "3 prompts, each by Tree(trunks=2, branches=3), a step; 1 update a step;"
-            " 5 steps = 5 updates",
+            "3 prompts x 6 rollouts = 18 rollouts a step; 1 update a step; 5 steps = 5 updates",
+        ),
+        (
+            {"sample": Paraphrased(2)},
+            "3 prompts, each by Paraphrased(each=2, column='paraphrases'), a step;"
+            " 1 update a step; 5 steps = 5 updates",
         ),
         (
             {"plan": Twice()},
@@ -59,7 +63,7 @@ def test_one_step_is_one_step():
 
 def test_updates_and_group_are_zero_where_nobody_can_say_beforehand():
     assert (SMALL.updates, SMALL.group) == (1, 4)
-    other = SMALL.but(method=Method(sample=Tree(2, 2), plan=Twice()))
+    other = SMALL.but(method=Method(sample=Paraphrased(2), plan=Twice()))
     assert (other.updates, other.group) == (0, 0)
 
 

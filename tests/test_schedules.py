@@ -1,11 +1,11 @@
-from math import cos, pi
+from math import cos, exp, pi
 
 import pytest
 
 from grupo.credit import Center, Clipped, chain
 from grupo.losses import KL, Clip
 from grupo.method import Method
-from grupo.schedules import Cosine, Linear, Warmup, at
+from grupo.schedules import AdaptiveKL, Cosine, Exponential, Last, Linear, TargetEntropy, Warmup, at
 
 
 def test_linear_goes_in_a_straight_line():
@@ -18,6 +18,12 @@ def test_cosine_goes_along_half_a_cosine():
     assert wave.value(0.0) == 3.0
     assert wave.value(0.25) == pytest.approx(1 + 2 * (1 + cos(pi / 4)) / 2)
     assert wave.value(1.0) == pytest.approx(1.0)
+
+
+def test_exponential_falls_by_the_same_factor_in_every_step():
+    assert [Exponential(0.3, 2.0).value(p) for p in (0.0, 0.5, 1.0)] == pytest.approx(
+        [0.3, 0.3 * exp(-1), 0.3 * exp(-2)]
+    )
 
 
 def test_warmup_rises_over_its_share_to_what_comes_then():
@@ -38,3 +44,30 @@ def test_at_puts_numbers_in_place_of_schedules_however_deep():
 def test_what_has_no_schedule_is_left_as_it_is():
     method = Method()
     assert at(method, 0.5) is method
+
+
+def test_last_is_what_was_measured_last():
+    assert Last("entropy", 0.5).follow([]) == 0.5
+    assert Last("entropy", 0.5).follow([0.9, 0.7]) == 0.7
+
+
+def test_an_adaptive_coefficient_is_held_to_a_fifth_of_its_gain():
+    control = AdaptiveKL(start=2.0, target=0.1, gain=0.1)
+    # twice the target: 1, cut to 0.2; 5 % above it; nothing at all: -1, cut to -0.2
+    assert control.follow([0.2]) == pytest.approx(2 * 1.02)
+    assert control.follow([0.2, 0.105, 0.0]) == pytest.approx(2 * 1.02 * 1.005 * 0.98)
+
+
+def test_a_target_entropy_acts_below_it_and_remembers_how_far_it_had_to_go():
+    control = TargetEntropy(target=0.2, by=0.01)
+    assert control.follow([]) == 0.0
+    assert control.follow([0.1, 0.15]) == pytest.approx(0.02)
+    assert control.follow([0.1, 0.15, 0.3]) == 0.0  # above the target it does nothing
+    assert control.follow([0.1, 0.15, 0.3, 0.2]) == pytest.approx(0.02)  # 0.01 + 0.01
+
+
+def test_at_puts_numbers_in_place_of_controllers():
+    method = Method(loss=Clip() + AdaptiveKL(1.0, 0.1) * KL())
+    now = at(method, 0.5, {"kl/ref": [0.2]})
+    assert now.loss == Clip() + 1.02 * KL()
+    assert method.readings == {"kl/ref"}

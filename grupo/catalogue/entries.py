@@ -17,7 +17,7 @@ from grupo.method import Method, changes
 FIRST_LINE = re.compile(
     r"(?P<name>[^:]+): (?P<claim>.+)\. "
     r"(?P<authors>[^.,]+(?: et al\.| and [^.,]+)?), (?P<year>\d{4}), "
-    r"arXiv:(?P<arxiv>\d{4}\.\d{4,5})\."
+    r"(?:arXiv:(?P<arxiv>\d{4}\.\d{4,5})|(?P<venue>[^:]+))\."
 )
 
 
@@ -30,12 +30,22 @@ class Entry:
     claim: str  # what it does, in a line
     authors: str
     year: int
-    arxiv: str
+    arxiv: str  # "" where the paper is elsewhere
+    venue: str  # where it is that is not on arXiv
     title: str  # of the paper
     example: str  # a call that works
     changes: tuple[tuple[str, str], ...]  # slots that differ from the default, and what fills them
+    use: str  # when it is the one to take
+    trl: str  # the options by which TRL has it, verl by which verl has it
+    verl: str
     checked: tuple[str, ...]
     catalogue: tuple[str, ...]
+
+    @property
+    def spellings(self) -> tuple[str, ...]:
+        """What it is looked for by, in small letters."""
+        known = (self.key, self.name.lower(), self.arxiv)
+        return tuple(spelling for spelling in known if spelling)
 
     @property
     def function(self) -> Callable[..., Method]:
@@ -65,20 +75,26 @@ def methods() -> tuple[Entry, ...]:
 
 
 def find(text: str) -> Entry:
-    """The entry of a method by its name or by its paper's arXiv number.
+    """The entry of a method by its name or by its paper's arXiv number, the first of several.
 
     >>> find("2503.14476").key, find("Dr. GRPO").key
     ('dapo', 'dr_grpo')
     """
-    known = {
-        spelling.lower(): entry
-        for entry in methods()
-        for spelling in (entry.key, entry.name, entry.arxiv)
-    }
+    return search(text)[0]
+
+
+def search(text: str) -> tuple[Entry, ...]:
+    """The entries of that name; by an arXiv number, all of that paper.
+
+    >>> [entry.key for entry in search("arXiv:2507.18071")]
+    ['gspo', 'gspo_token']
+    """
     wanted = text.lower().removeprefix("arxiv:")
-    if wanted not in known:
+    found = tuple(entry for entry in methods() if wanted in entry.spellings)
+    if not found:
+        known = [spelling for entry in methods() for spelling in entry.spellings]
         raise Refused(f"method: {text!r} is not among the methods. {nearest(wanted, known)}")
-    return known[wanted]
+    return found
 
 
 def _entry(key: str) -> Entry:
@@ -92,16 +108,20 @@ def _entry(key: str) -> Entry:
         claim=said["claim"],
         authors=said["authors"],
         year=int(said["year"]),
-        arxiv=said["arxiv"],
+        arxiv=said["arxiv"] or "",
+        venue=said["venue"] or "",
         title=paper.title,
         example=example,
         changes=tuple(changes(parse(example)).items()),
+        use=paper.use,
+        trl=paper.trl,
+        verl=paper.verl,
         checked=paper.checked,
         catalogue=paper.catalogue,
     )
 
 
-def first_line(doc: str, key: str) -> dict[str, str]:
+def first_line(doc: str, key: str) -> dict[str, Any]:
     """The fields of a method file's first line.
 
     >>> first_line("X: does y. Doe et al., 2025, arXiv:2501.00001.", "x")["authors"]

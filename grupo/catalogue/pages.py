@@ -1,7 +1,7 @@
 """What the catalogue looks like: a table in a terminal, and a page of documentation per method."""
 
 import inspect
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 
 from rich.table import Table
@@ -20,7 +20,7 @@ def table(entries: Iterable[Entry]) -> Table:
         changed = "\n".join(f"[bold]{slot}[/] {_escaped(code)}" for slot, code in entry.changes)
         made.add_row(
             f"[bold]{entry.key}[/]\n{entry.name}",
-            f"{entry.authors}\n{entry.year}, {entry.arxiv}",
+            f"{entry.authors}\n{entry.year}, {entry.arxiv or entry.venue}",
             changed or "nothing: it is the default",
         )
     return made
@@ -45,18 +45,20 @@ def docs_page(entry: Entry) -> str:
         GENERATED,
         f"# {entry.name}",
         f"{entry.claim[0].upper()}{entry.claim[1:]}.",
-        f"{entry.authors}, {entry.year}: [{entry.title}](https://arxiv.org/abs/{entry.arxiv}).",
+        f"{entry.authors}, {entry.year}: {_linked(entry, entry.title)}.",
         "## What it computes",
         f"```text\n{entry.formula}\n```",
         "## What it changes",
         _rows(("slot", "default", entry.name), [[a, _code(b), _code(c)] for a, b, c in changed]),
         "## Arguments",
         _rows(("name", "type", "default"), _arguments(entry)),
+        *_when(entry),
         "## Use",
         f"On a command line `--method '{entry.example}'`, in Python",
         f"```python\n{_use(entry)}\n```",
         "## How it is checked",
         f"{', '.join(entry.checked).capitalize()}.{_catalogue(entry)}",
+        *_elsewhere(entry),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -65,23 +67,52 @@ def index_page(entries: Sequence[Entry]) -> str:
     """The front page: what each method changes against the default, slot by slot."""
     default = Method()
     slots = [[f.name, _code(show(getattr(default, f.name)))] for f in fields(default)]
-    rows = [
-        [
-            f"[{entry.name}]({entry.key}.md)",
-            f"[{entry.arxiv}](https://arxiv.org/abs/{entry.arxiv})",
-            "<br>".join(f"{slot} {_code(code)}" for slot, code in entry.changes),
-        ]
-        for entry in entries
-    ]
     parts = [
         GENERATED,
         "# Methods",
-        "A method fills seven slots. Unless told otherwise they hold:",
+        f"{len(entries)} methods, each a choice of what fills these slots. Unless told otherwise:",
         _rows(("slot", "default"), slots),
-        "What each method changes:",
-        _rows(("method", "paper", "what it changes"), rows),
+        "`grupo methods NUMBER` finds a method by its paper's arXiv number.",
+        "## By what changes",
+        _rows(("slot", "methods"), _by_slot(entries)),
+        "## All of them",
+        _rows(("method", "paper", "what it does"), map(_row, entries)),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _row(entry: Entry) -> list[str]:
+    return [_page(entry), _linked(entry, entry.arxiv or entry.venue), entry.claim]
+
+
+def _page(entry: Entry) -> str:
+    return f"[{entry.name}]({entry.key}.md)"
+
+
+def _by_slot(entries: Sequence[Entry]) -> list[list[str]]:
+    """Of each slot those who change it; another number of rollouts is no other sampler."""
+    changing = {
+        f.name: [e for e in entries if _telling(f.name, dict(e.changes))] for f in fields(Method)
+    }
+    return [[slot, ", ".join(map(_page, some))] for slot, some in changing.items() if some]
+
+
+def _telling(slot: str, changed: Mapping[str, str]) -> bool:
+    return slot in changed and not changed[slot].startswith("Independent(")
+
+
+def _linked(entry: Entry, text: str) -> str:
+    return f"[{text}](https://arxiv.org/abs/{entry.arxiv})" if entry.arxiv else text
+
+
+def _when(entry: Entry) -> list[str]:
+    return ["## When", entry.use] if entry.use else []
+
+
+def _elsewhere(entry: Entry) -> list[str]:
+    """How others spell it."""
+    rows = [[name, said] for name, said in (("TRL", entry.trl), ("verl", entry.verl)) if said]
+    return ["## Elsewhere", _rows(("library", "options"), rows)] if rows else []
 
 
 def _rows(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import Any
 
 import grupo.methods
+from grupo.catalogue.ranges import out_of_range
 from grupo.errors import Refused, nearest
 from grupo.imports import load_file
 from grupo.method import Method
@@ -34,7 +35,8 @@ def parse(text: str) -> Method:
         return made
     if not inspect.isfunction(made):
         raise Refused(f"method: {name!r} in {text!r} is {_kind(made)}, not a function.")
-    _check(inspect.signature(made, eval_str=True), name, positional, named)
+    signature, ours = inspect.signature(made, eval_str=True), not path
+    _check(signature, name, positional, named, ours=ours)
     method = made(*positional, **named)
     if not isinstance(method, Method):
         raise Refused(f"method: {name!r} has to return a Method; it returned {_kind(method)}.")
@@ -92,9 +94,17 @@ def _member(module: ModuleType, name: str) -> Any:
 
 
 def _check(
-    signature: inspect.Signature, name: str, positional: list[Any], named: dict[str, Any]
+    signature: inspect.Signature,
+    name: str,
+    positional: list[Any],
+    named: dict[str, Any],
+    *,
+    ours: bool,
 ) -> None:
-    """Refuse arguments that the function does not take, that it misses, or of another type."""
+    """Refuse arguments that the function does not take, that it misses, or of another type.
+
+    What the numbers of our own methods may be we know, too.
+    """
     known = signature.parameters
     given = _bound(known, name, positional, named)
     missing = [p.name for p in known.values() if p.default is p.empty and p.name not in given]
@@ -105,6 +115,8 @@ def _check(
         hint = known[argument].annotation
         if not _fits(value, hint):
             allowed = inspect.formatannotation(hint)
+            raise Refused(f"{name}: {argument} is {value!r}; allowed is {allowed}.")
+        if allowed := ours and out_of_range(known[argument], value):
             raise Refused(f"{name}: {argument} is {value!r}; allowed is {allowed}.")
 
 

@@ -22,7 +22,7 @@ def methods(
     """What each method changes against GRPO's default."""
     from grupo import catalogue
 
-    entries = [catalogue.find(which)] if which else catalogue.methods()
+    entries = catalogue.search(which) if which else catalogue.methods()
     if as_json:
         return say(json.dumps([entry.to_data() for entry in entries], indent=1))
     out.print(catalogue.table(entries))
@@ -32,16 +32,19 @@ def methods(
 def check(
     address: Annotated[str, Argument(metavar="METHOD", help="path.py:name, or a method's name.")],
 ) -> None:
-    """Hold a method against the laws; exit code 1 if it breaks one."""
-    from grupo import laws
+    """Hold a method against the laws and train it for seconds; exit code 1 if it breaks a law."""
     from grupo.catalogue import find, parse
+    from grupo.proving import card
 
     named = address.isidentifier()  # with the arguments its page shows
-    card = laws.check(find(address).method if named else parse(address))
-    for name, said, broken in card:
-        say(f"{'BROKEN' if broken else 'holds '}  {name}: {broken or said}")
-    say(f"{sum(not broken for *_, broken in card)} of {len(card)} laws hold")
-    sys.exit(any(broken for *_, broken in card))
+    lines = []
+    for line in card(find(address).method if named else parse(address)):
+        say(f"{line.word:6}  {line.name}: {line.found}")
+        lines.append(line)
+    held = sum(line.word == "holds" for line in lines)
+    broken = sum(not line.good for line in lines)
+    say(f"{held} laws hold, {broken} broken")
+    sys.exit(bool(broken))
 
 
 @method_app.callback()

@@ -7,19 +7,22 @@ transformations.
 
 from grupo.credit.baselines import Center
 from grupo.credit.combine import (
+    ByPart,
     Chain,
     Clipped,
     Credit,
     EachPart,
     Masked,
     Regrouped,
+    TakePart,
     chain,
     identity,
 )
-from grupo.credit.scales import ScaleByStd, Whiten
+from grupo.credit.scales import ScaleByStd, StandardiseAll, Whiten
 from grupo.credit.shaping import OverlongPenalty
 
 __all__ = [
+    "ByPart",
     "Center",
     "Chain",
     "Clipped",
@@ -29,6 +32,8 @@ __all__ = [
     "OverlongPenalty",
     "Regrouped",
     "ScaleByStd",
+    "StandardiseAll",
+    "TakePart",
     "Whiten",
     "chain",
     "identity",

@@ -52,7 +52,14 @@ def chain(*steps: Credit) -> Chain:
 
 @piece
 class EachPart:
-    """Credit every component of the reward on its own, then add them up: sum_k w_k credit(r_k)."""
+    """Credit every component of the reward on its own, then add them up: sum_k w_k credit(r_k).
+
+    >>> from grupo.credit import Center
+    >>> from grupo.testing import batch_of
+    >>> batch = batch_of(group=[0, 0], parts={"right": [1.0, 0.0], "short": [0.0, 4.0]})
+    >>> EachPart(Center(), (("right", 1.0), ("short", 0.5)))(batch.reward, batch).tolist()
+    [-0.5, 0.5]
+    """
 
     credit: Credit
     weights: tuple[tuple[str, float], ...]
@@ -69,8 +76,58 @@ class EachPart:
 
 
 @piece
+class TakePart:
+    """The component `part` of the reward; what came is left.
+
+    >>> from grupo.testing import batch_of
+    >>> batch = batch_of(group=[0, 0], reward=[5.0, 5.0], parts={"right": [1.0, 0.0]})
+    >>> TakePart("right")(batch.reward, batch).tolist()
+    [1.0, 0.0]
+    """
+
+    part: str
+
+    @property
+    def reads_parts(self) -> tuple[str, ...]:
+        """The component it takes."""
+        return (self.part,)
+
+    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
+        return batch.parts[self.part].to(x)
+
+
+@piece
+class ByPart:
+    """Labels of (group, component of the reward): who is alike in the component `part`.
+
+    >>> import torch
+    >>> from grupo.testing import batch_of
+    >>> ByPart("mode")(batch_of(group=[0, 0, 0, 1], parts={"mode": [1.0, 2.0, 1.0, 1.0]}))
+    tensor([0, 1, 0, 2])
+    """
+
+    part: str
+
+    @property
+    def reads_parts(self) -> tuple[str, ...]:
+        """The component it reads."""
+        return (self.part,)
+
+    def __call__(self, batch: Batch) -> Int[Tensor, "R"]:
+        pairs = torch.stack([batch.group.double(), batch.parts[self.part].double()], dim=1)
+        return pairs.unique(dim=0, return_inverse=True)[1]
+
+
+@piece
 class Regrouped:
-    """Credit as if others were compared: `by` answers a new group label (R,) for each rollout."""
+    """Credit as if others were compared: `by` answers a new group label (R,) for each rollout.
+
+    >>> from grupo.credit import Center
+    >>> from grupo.testing import batch_of
+    >>> batch = batch_of(group=[0, 0, 0], parts={"mode": [1.0, 2.0, 1.0]})
+    >>> Regrouped(Center(), ByPart("mode"))(torch.tensor([1.0, 5.0, 3.0]), batch)
+    tensor([-1.,  0.,  1.])
+    """
 
     credit: Credit
     by: Callable[[Batch], Int[Tensor, "R"]]
@@ -81,7 +138,16 @@ class Regrouped:
 
 @piece
 class Masked:
-    """Credit where `keep` (R,) holds, 0 elsewhere."""
+    """Credit where `keep` (R,) holds, 0 elsewhere.
+
+    >>> from grupo.credit import Center
+    >>> from grupo.testing import batch_of
+    >>> def short(batch):
+    ...     return batch.lengths < 2
+    >>> batch = batch_of(group=[0, 0], length=[1, 2])
+    >>> Masked(Center(), short)(torch.tensor([0.0, 1.0]), batch)
+    tensor([-0.5000,  0.0000])
+    """
 
     credit: Credit
     keep: Callable[[Batch], Bool[Tensor, "R"]]
@@ -94,7 +160,12 @@ class Masked:
 
 @piece
 class Clipped:
-    """Credit so far, held between two bounds."""
+    """Credit so far, held between two bounds.
+
+    >>> from grupo.testing import batch_of
+    >>> Clipped(-1.0, 2.0)(torch.tensor([-3.0, 0.5]), batch_of(group=[0, 0]))
+    tensor([-1.0000,  0.5000])
+    """
 
     low: float
     high: float

@@ -27,6 +27,34 @@ class ScaleByStd:
 
 
 @piece
+class StandardiseAll:
+    """(x - mean) / (s + eps) over the rollouts of the batch that acted, whatever their groups.
+
+    Each counts once, however long. s is the unbiased standard deviation unless told otherwise.
+
+    >>> import torch
+    >>> from grupo.testing import batch_of
+    >>> x, batch = torch.tensor([1.0, 3.0]), batch_of(group=[0, 1], length=[1, 9])
+    >>> StandardiseAll(eps=0.0)(x, batch)
+    tensor([-0.7071,  0.7071])
+    >>> StandardiseAll(std=groups.population_std)(x, batch)
+    tensor([-1.,  1.])
+    """
+
+    eps: float = 1e-8
+    std: Callable[[Tensor, Tensor], Tensor] = groups.std
+
+    @property
+    def reads_whole_batch(self) -> bool:
+        """Yes: mean and deviation are everybody's."""
+        return True
+
+    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
+        acted = (batch.lengths > 0).long()  # as if those who acted were one group
+        return (x - groups.mean(x, acted)) / (self.std(x, acted) + self.eps)
+
+
+@piece
 class Whiten:
     """Mean 0 and unbiased standard deviation 1 over every action of the batch.
 

@@ -4,7 +4,7 @@ Each prompt is read once for all its rollouts, rows that have ended leave the ba
 numbers of a row belong to its rollout: they depend neither on its neighbours nor on the hour.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,10 +20,11 @@ from grupo.randomness import uniform
 
 @dataclass(frozen=True)
 class Request:
-    """Go on from `tokens` with the random stream `key`."""
+    """Go on from `tokens` with the random stream `key`, drawing by `sampling`."""
 
     tokens: tuple[int, ...]
     key: int
+    sampling: Sampling = Sampling()
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,6 @@ class Engine:
 
     model: PreTrainedModel
     tokenizer: PreTrainedTokenizerBase
-    sampling: Sampling
     limit: int  # tokens an answer may have
     ends: tuple[int, ...]  # tokens that end an answer
     stop: tuple[str, ...] = ()  # texts that end an answer
@@ -51,15 +51,22 @@ class Engine:
     @torch.no_grad()
     def __call__(self, requests: Sequence[Request]) -> list[Reply]:
         """Answer every request, similar lengths together; where no room is left, with nothing."""
-        order = [i for i, request in enumerate(requests) if self.room(request) > 0]
-        order.sort(key=lambda i: (len(requests[i].tokens), requests[i].tokens))
         replies = dict.fromkeys(range(len(requests)), Reply())
+        for sampling in dict.fromkeys(request.sampling for request in requests):
+            alike = [i for i, r in enumerate(requests) if r.sampling == sampling]
+            for now in self._together(alike, requests):
+                replies.update(zip(now, self._batch([requests[i] for i in now]), strict=True))
+        return list(replies.values())
+
+    def _together(self, order: list[int], requests: Sequence[Request]) -> Iterator[list[int]]:
+        """Which requests to answer at a time, the longest first."""
+        order = [i for i in order if self.room(requests[i]) > 0]
+        order.sort(key=lambda i: (len(requests[i].tokens), requests[i].tokens))
         while order:
             longest = len(requests[order[-1]].tokens) + self.limit
             take = max(1, self.cells // longest)
-            now, order = order[-take:], order[:-take]
-            replies.update(zip(now, self._batch([requests[i] for i in now]), strict=True))
-        return list(replies.values())
+            yield order[-take:]
+            order = order[:-take]
 
     def room(self, request: Request) -> int:
         """How many tokens may follow."""
@@ -78,6 +85,7 @@ class _Rows:
     def __init__(self, engine: Engine, requests: Sequence[Request]) -> None:
         device, shape = engine.model.device, (len(requests), engine.limit)
         self.engine, self.said = engine, 0
+        self.sampling = requests[0].sampling  # they are alike in this
         # of every request
         self.tokens = torch.zeros(shape, dtype=torch.long, device=device)
         self.logp = torch.zeros(shape, device=device)
@@ -108,7 +116,7 @@ class _Rows:
     def step(self) -> None:
         """Say one token in every row."""
         u = uniform(self.key, self.position)
-        token, logp = self.engine.sampling.draw(self.logits, u)
+        token, logp = self.sampling.draw(self.logits, u)
         self.tokens[self.row, self.said], self.logp[self.row, self.said] = token, logp
         self.said += 1
         self.length[self.row[self.live]] = self.said

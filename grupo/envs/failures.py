@@ -30,7 +30,7 @@ class Fallback:
     """It earns `value`, and its part "failed" is 1, so that it is counted rather than hidden.
 
     >>> Fallback(-1.0)(Verdict(failed="it hung"))
-    Verdict(reward=-1.0, parts={'failed': 1.0}, failed='')
+    Verdict(reward=-1.0, parts={'failed': 1.0}, marks={}, failed='')
     """
 
     value: float = 0.0

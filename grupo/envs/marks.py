@@ -20,6 +20,7 @@ class Marked:
 
     score: float = 0.0
     more: Mapping[str, float] = field(default_factory=dict)  # other numbers it gave, by name
+    marks: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # one for each action
     applies: bool = True
     failed: str = ""
 
@@ -46,15 +47,19 @@ def marked(said: Any) -> Marked:
         more = {str(name): x for name, x in said.items() if name != "score"}
         if "score" not in said:
             return Marked(failed=f"returned a mapping without 'score': {', '.join(more)}")
-        return _marked(said["score"], _numbers(more))
-    return _marked(said, {})
+        return _marked(said["score"], _numbers(more), _sequences(more))
+    return _marked(said)
 
 
-def _marked(score: Any, more: Mapping[str, float]) -> Marked:
+def _marked(
+    score: Any,
+    more: Mapping[str, float] = {},
+    marks: Mapping[str, tuple[float, ...]] = {},
+) -> Marked:
     if score is None:
         return Marked(more=more, applies=False)
     try:
-        return Marked(number(score), more)
+        return Marked(number(score), more, marks)
     except (TypeError, ValueError, OverflowError, RuntimeError) as error:
         return Marked(failed=str(error))
 
@@ -85,6 +90,19 @@ def _numbers(values: Mapping[str, Any]) -> dict[str, float]:
     for name, value in values.items():
         try:
             found[name] = number(value)
+        except (TypeError, ValueError, OverflowError, RuntimeError):
+            continue
+    return found
+
+
+def _sequences(values: Mapping[str, Any]) -> dict[str, tuple[float, ...]]:
+    """Those that are sequences of finite numbers: marks of a rollout's actions."""
+    found = {}
+    for name, value in values.items():
+        try:
+            plain = value.tolist() if isinstance(value, ARRAYS) else value
+            if isinstance(plain, list | tuple):
+                found[name] = tuple(map(number, plain))
         except (TypeError, ValueError, OverflowError, RuntimeError):
             continue
     return found

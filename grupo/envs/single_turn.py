@@ -2,7 +2,7 @@
 
 import asyncio
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -39,14 +39,15 @@ class SingleTurn:
     """The task's prompt, one answer, and a reward that is the weighted sum of its parts.
 
     A verdict's parts are the rewards as they came, before weights; further numbers that a reward
-    gave are parts `name/key` of weight 0. A part that says None does not apply and is left out of
-    the sum. A rollout has failed if any part raised, ran out of `time_limit` seconds or gave no
-    finite number, or if none applied; then `on_failure` decides.
+    gave are parts `name/key` of weight 0, sequences of numbers marks `key` of the actions. A part
+    that says None does not apply and is left out of the sum. A rollout has failed if any part
+    raised, ran out of `time_limit` seconds or gave no finite number, or if none applied; then
+    `on_failure` decides.
 
     >>> from grupo.rewards import Exact
     >>> world = SingleTurn((Part("right", Exact()),))
     >>> asyncio.run(world.score(Task("k", "2 + 2 =", "4"), [Rollout()]))
-    [Verdict(reward=0.0, parts={'right': 0.0}, failed='')]
+    [Verdict(reward=0.0, parts={'right': 0.0}, marks={}, failed='')]
     """
 
     rewards: tuple[Part, ...]
@@ -67,8 +68,8 @@ class SingleTurn:
         judged = (self._judged(part, task, rollouts) for part in self.rewards)
         by_part = await asyncio.gather(*judged)
         return [
-            self._verdict(task, number, marks)
-            for number, marks in enumerate(zip(*by_part, strict=True))
+            self._verdict(task, number, rollout, marks)
+            for number, (rollout, *marks) in enumerate(zip(rollouts, *by_part, strict=True))
         ]
 
     async def _judged(
@@ -82,15 +83,28 @@ class SingleTurn:
         calls = [partial(judge, task, rollout) for rollout in rollouts]
         return [alone(said) for said in await ask(calls, self.time_limit)]
 
-    def _verdict(self, task: Task, number: int, marks: Sequence[Marked]) -> Verdict:
+    def _verdict(
+        self, task: Task, number: int, rollout: Rollout, marks: Sequence[Marked]
+    ) -> Verdict:
         pairs = list(zip(self.rewards, marks, strict=True))
         applying = [(part, mark) for part, mark in pairs if mark.applies and not mark.failed]
         parts = {part.name: mark.score for part, mark in applying}
         more = {f"{p.name}/{name}": x for p, mark in pairs for name, x in mark.more.items()}
         failed = [f"reward {p.name!r} {mark.failed}" for p, mark in pairs if mark.failed]
+        of_actions = {name: x for _, mark in pairs for name, x in mark.marks.items()}
+        failed += _of_other_length(of_actions, rollout.length)
         if not failed and not applying:
             failed = ["no reward applies: each said None"]
         if failed:
             why = f"task {task.key}, rollout {number}: {'; '.join(failed)}"
             return self.on_failure(Verdict(parts={**parts, **more}, failed=why))
-        return Verdict(sum(p.weight * mark.score for p, mark in applying), {**parts, **more})
+        reward = sum(part.weight * mark.score for part, mark in applying)
+        return Verdict(reward, {**parts, **more}, of_actions)
+
+
+def _of_other_length(marks: Mapping[str, tuple[float, ...]], length: int) -> list[str]:
+    return [
+        f"a reward gave {len(x)} numbers by the name {name!r} for {length} actions"
+        for name, x in marks.items()
+        if len(x) != length
+    ]

@@ -1,6 +1,7 @@
 """The vector space of losses."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from torch import Tensor
 
@@ -20,6 +21,19 @@ class Loss:
     @property
     def couples_rows(self) -> bool:
         """Does one row's loss depend on another row's signals?"""
+        return False
+
+    @property
+    def live(self) -> frozenset[str]:
+        """Those of its needs that the policy says anew at each update, with gradient, in `pi`.
+
+        The others are measured once a step and lie in `batch.seen`.
+        """
+        return frozenset(name for name in self.needs if "@" not in name)
+
+    @property
+    def stops_gradient(self) -> bool:
+        """Is its gradient, on purpose, not the slope of its value?"""
         return False
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
@@ -51,6 +65,14 @@ class Sum(Loss):
     def couples_rows(self) -> bool:
         return self.left.couples_rows or self.right.couples_rows
 
+    @property
+    def live(self) -> frozenset[str]:
+        return self.left.live | self.right.live
+
+    @property
+    def stops_gradient(self) -> bool:
+        return self.left.stops_gradient or self.right.stops_gradient
+
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         return self.left(pi, batch) + self.right(pi, batch)
 
@@ -76,6 +98,14 @@ class Scaled(Loss):
     def couples_rows(self) -> bool:
         return self.loss.couples_rows
 
+    @property
+    def live(self) -> frozenset[str]:
+        return self.loss.live
+
+    @property
+    def stops_gradient(self) -> bool:
+        return self.loss.stops_gradient
+
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         assert not isinstance(self.factor, Schedule), (
             "the trainer puts numbers in place of schedules"
@@ -88,3 +118,23 @@ class Scaled(Loss):
     def __repr__(self) -> str:
         inner = f"({show(self.loss)})" if isinstance(self.loss, Sum) else show(self.loss)
         return f"{show(self.factor)} * {inner}"
+
+
+def needs(part: Any) -> frozenset[str]:
+    """Signals that a ratio, a weight or bounds say they read; plain functions read none.
+
+    >>> from grupo.ratios import Against, token
+    >>> needs(Against("sampler")), needs(token)
+    (frozenset({'logp@sampler'}), frozenset())
+    """
+    return getattr(part, "needs", frozenset())
+
+
+def stops(part: Any) -> bool:
+    """Does a ratio or a weight say that its gradient is not the slope of its value?
+
+    >>> from grupo.ratios import SequenceToken, token
+    >>> stops(SequenceToken()), stops(token)
+    (True, False)
+    """
+    return getattr(part, "stops_gradient", False)

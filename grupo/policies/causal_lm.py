@@ -4,7 +4,6 @@ import copy
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +14,19 @@ from grupo.batch import Batch, Signals
 from grupo.engines.local import Engine, Reply, Request
 from grupo.engines.queue import Queue
 from grupo.errors import Refused, nearest
+from grupo.helpers import Helper
 from grupo.piece import piece
-from grupo.policies import loading
+from grupo.policies import loading, rows
 from grupo.policies.checks import check
 from grupo.policies.head import head_of
+from grupo.policies.helping import Helpers
 from grupo.policies.loading import Lora
-from grupo.policies.logits import MEASURES, Sampling, measure
+from grupo.policies.logits import Sampling
+from grupo.policies.measuring import MEASURES, Spoken, disagreement, measure
+from grupo.policies.others import Speaker, laid
 from grupo.policies.speaking import CausalAct, Language
 from grupo.rollout import Observation, Rollout
+from grupo.signals import compares, split
 
 
 @piece
@@ -79,6 +83,8 @@ class CausalPolicy:
         if spec.checkpointing:
             loading.checkpointed(self.plain)
         self.thread = ThreadPoolExecutor(1, "policy")
+        self.others: Mapping[str, Speaker] = {}  # whom it can be compared with, by name
+        self.helpers = self.helped(())
 
     @property
     def context(self) -> int:
@@ -90,7 +96,6 @@ class CausalPolicy:
         engine = Engine(
             self.plain,
             self.language.tokenizer,
-            sampling or self.spec.sampling,
             limit=self.spec.limit,
             ends=self.language.ends,
             stop=self.spec.stop,
@@ -102,7 +107,8 @@ class CausalPolicy:
             with self._autocast():
                 return engine(requests)
 
-        return CausalAct(self.language, Queue(answer, self.thread), key)
+        drawn = sampling or self.spec.sampling
+        return CausalAct(self.language, Queue(answer, self.thread), key, drawn)
 
     def read(self, rollout: Rollout, seen: Observation) -> tuple[int, ...]:
         """What the world says next, as tokens."""
@@ -110,35 +116,45 @@ class CausalPolicy:
 
     def encode(self, rollouts: Sequence[Rollout]) -> Mapping[str, Tensor]:
         """The tokens of every row (N, L), right-padded; where its first action is; its length."""
-        rows = [[x for _, a in r.turns for x in (*a.seen, *a.parts)] for r in rollouts]
-        width = max(map(len, rows), default=0)
-        return {
-            "token": torch.tensor([row + [0] * (width - len(row)) for row in rows]),
-            "start": torch.tensor([len(r.turns[0][1].seen) if r.turns else 0 for r in rollouts]),
-            "length": torch.tensor([len(row) for row in rows]),
-        }
+        return rows.encode(rollouts)
 
     def signals(self, batch: Batch, names: Collection[str] = ("logp",)) -> Signals:
-        """`logp` and, if asked for, `entropy` (nats) of every action, (N, T), 0 where masked."""
+        """`logp` and what else is asked for of every action, (N, T), 0 where masked.
+
+        What is measured of the distribution (`MEASURES`), comparisons with others, and helpers.
+        """
+        own = self.spoken(batch)
+        known = (n for n in names if n in MEASURES or compares(n))
+        compared = dict.fromkeys(split(name)[1] for name in names if compares(name))
+        with torch.no_grad():
+            others = {who: self.others[who].spoken(batch) for who in compared}
+        said = measure(own, dict.fromkeys(("logp", *known)), others)
+        helping = self.helpers.names.intersection(names)
+        said |= {name: self.helpers.say(name, own.hidden) for name in sorted(helping)}
+        if "disagreement" in names:
+            column = batch.mask.nonzero()[:, 1].to(own.hidden.device)
+            said["disagreement"] = disagreement(own, column, len(batch.mask))
+        return laid(batch, said)
+
+    def spoken(self, batch: Batch) -> Spoken:
+        """What the actions of a batch are drawn from, in the order of its mask."""
         device = self.plain.device
         token = batch.inputs["token"][:, : int(batch.inputs["length"].max())].to(device)
         row, column = (x.to(device) for x in batch.mask.nonzero(as_tuple=True))
         place = batch.inputs["start"].to(device)[row] + column
-        asked = dict.fromkeys(("logp", *(name for name in names if name in MEASURES)))
         with self._autocast():
-            hidden, drawn = self._body(token)[row, place - 1], token[row, place]
-            said = measure(hidden, drawn, head=self.head, sampling=self.spec.sampling, names=asked)
-        blank = torch.zeros(batch.mask.shape, device=device)
-        return Signals({name: blank.index_put((row, column), x) for name, x in said.items()})
+            hidden = self._body(token)[row, place - 1]
+        return Spoken(hidden, token[row, place], self._logits, self.spec.sampling)
+
+    def helped(self, helpers: Collection[Helper]) -> Helpers:
+        """Take on helpers, new ones: they are the policy's, and not among its parameters."""
+        features = self.plain.config.get_text_config().hidden_size
+        self.helpers = Helpers(helpers, features, self.plain.device)
+        return self.helpers
 
     def micro(self, batch: Batch) -> Iterator[Tensor]:
         """Row indices whose padded tokens fit the budget, rows of one length together."""
-        length = batch.inputs["length"]
-        order = length.argsort(descending=True, stable=True)
-        while len(order):
-            take = max(1, self.spec.budget // max(1, int(length[order[0]])))
-            yield order[:take].sort().values
-            order = order[take:]
+        return rows.within(batch.inputs["length"], self.spec.budget)
 
     def parameters(self) -> Sequence[nn.Parameter]:
         """What the optimizer updates."""
@@ -160,10 +176,8 @@ class CausalPolicy:
         for name, parameter in own.items():
             parameter.copy_(weights[name])
 
-    def reference(self) -> "CausalPolicy | Adapterless":
-        """The policy as training found it, frozen: the base with adapters off, or a copy."""
-        if self.spec.lora:
-            return Adapterless(self)
+    def copy(self) -> "CausalPolicy":
+        """Another policy as training found this one, frozen."""
         start = CausalPolicy(self.spec)
         start.module.requires_grad_(False)
         return start
@@ -182,19 +196,11 @@ class CausalPolicy:
         self.plain.train(self.spec.checkpointing and torch.is_grad_enabled())
         return self.plain.base_model(input_ids=token, use_cache=False).last_hidden_state
 
+    def _logits(self, hidden: Tensor) -> Tensor:
+        with self._autocast():
+            return self.head(hidden)
+
     def _autocast(self) -> AbstractContextManager[Any]:
         dtype = loading.DTYPES[self.spec.dtype]
         plain = dtype == torch.float32
         return nullcontext() if plain else torch.autocast(self.plain.device.type, dtype)
-
-
-@dataclass(frozen=True)
-class Adapterless:
-    """A policy with its adapters off."""
-
-    policy: CausalPolicy
-
-    def signals(self, batch: Batch, names: Collection[str] = ("logp",)) -> Signals:
-        module: Any = self.policy.module
-        with module.disable_adapter():
-            return self.policy.signals(batch, names)

@@ -1,21 +1,15 @@
-"""From hidden states to log-probabilities, never more than a bounded chunk of logits at a time."""
+"""From logits to the distribution that is sampled from, and trained."""
 
 import math
-from collections.abc import Callable, Collection
-from functools import partial
+from dataclasses import replace
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn.functional import pad
-from torch.utils.checkpoint import checkpoint
 
 from grupo.piece import piece
 from grupo.policies.checks import check
-
-CHUNK = 1 << 24  # logits alive at once: 64 MiB in float32
-
-Head = Callable[[Float[Tensor, "m H"]], Float[Tensor, "m V"]]
 
 
 @piece
@@ -54,6 +48,14 @@ class Sampling:
             return logits
         cut = self.cut(logits.detach()).scatter(1, keep[:, None], False)
         return logits.masked_fill(cut, -torch.inf)
+
+    def at(self, temperature: float = 1.0, top_k: int = 0) -> "Sampling":
+        """The same, `temperature` times as hot, of the `top_k` likeliest only; 0: as many as here.
+
+        >>> Sampling(temperature=0.5).at(2.0), Sampling().at(top_k=1).top_k
+        (Sampling(temperature=1.0, top_p=1.0, top_k=0, min_p=0.0), 1)
+        """
+        return replace(self, temperature=temperature * self.temperature, top_k=top_k or self.top_k)
 
     def draw(self, logits: Float[Tensor, "m V"], u: Float[Tensor, "m"]) -> tuple[Tensor, Tensor]:
         """One token for each row by inverse CDF at `u` in (0, 1), and its log-probability."""
@@ -98,45 +100,3 @@ class Sampling:
 
     def _below_min_p(self, logits: Tensor) -> Tensor:
         return logits < logits.amax(-1, keepdim=True) + math.log(self.min_p)
-
-
-def logp_of(logp: Float[Tensor, "m V"], token: Int[Tensor, "m"]) -> Float[Tensor, "m"]:
-    """Log-probability of each token."""
-    return logp.gather(1, token[:, None])[:, 0]
-
-
-def entropy_of(logp: Float[Tensor, "m V"], token: Int[Tensor, "m"]) -> Float[Tensor, "m"]:
-    """Entropy of the distribution each token is drawn from, in nats; what is cut adds nothing."""
-    return -(logp.exp() * logp.masked_fill(logp.isneginf(), 0.0)).sum(-1)
-
-
-MEASURES = {"logp": logp_of, "entropy": entropy_of}
-
-
-def measure(
-    hidden: Float[Tensor, "M H"],
-    token: Int[Tensor, "M"],
-    *,
-    head: Head,
-    sampling: Sampling,
-    names: Collection[str] = ("logp",),
-    chunk: int = CHUNK,
-) -> dict[str, Float[Tensor, "M"]]:
-    """The measures in `names` of each token, where `hidden` is what it was drawn from.
-
-    At most `chunk` logits exist at a time: they are computed again for the gradient.
-    """
-    with torch.no_grad():
-        size = max(1, chunk // head(hidden[:1]).shape[-1])
-    said = partial(_said, head=head, sampling=sampling, names=names)
-    pairs = list(zip(hidden.split(size), token.split(size), strict=True))
-    run = said if len(pairs) == 1 else partial(checkpoint, said, use_reentrant=False)
-    chunks = zip(*(run(h, t) for h, t in pairs), strict=True)
-    return dict(zip(names, map(torch.cat, chunks), strict=True))
-
-
-def _said(
-    hidden: Tensor, token: Tensor, *, head: Head, sampling: Sampling, names: Collection[str]
-) -> tuple[Tensor, ...]:
-    logp = sampling(head(hidden), token).log_softmax(-1)
-    return tuple(MEASURES[name](logp, token) for name in names)

@@ -9,6 +9,7 @@ from transformers import PreTrainedTokenizerBase
 from grupo.engines.local import Reply, Request
 from grupo.engines.queue import Queue
 from grupo.errors import Refused
+from grupo.policies.logits import Sampling
 from grupo.randomness import derive
 from grupo.rollout import Action, Observation, Rollout
 
@@ -67,11 +68,12 @@ class CausalAct:
     language: Language
     queue: Queue[Request, Reply]
     key: int
+    sampling: Sampling
 
     async def __call__(self, rollout: Rollout, seen: Observation) -> Action:
         read = self.language.read(rollout, seen)
         before = (x for _, action in rollout.turns for x in (*action.seen, *action.parts))
-        reply = await self.queue(Request((*before, *read), self.key))
+        reply = await self.queue(Request((*before, *read), self.key, self.sampling))
         text = self.language.text(reply.tokens)
         return Action(reply.tokens, reply.logp, read, text, reply.stopped)
 
@@ -82,3 +84,6 @@ class CausalAct:
 
     def fork(self, *label: object) -> "CausalAct":
         return replace(self, key=derive(self.key, *label))
+
+    def at(self, temperature: float = 1.0, top_k: int = 0) -> "CausalAct":
+        return replace(self, sampling=self.sampling.at(temperature, top_k))

@@ -2,8 +2,22 @@
 
 from grupo.sampling.base import Sampler
 from grupo.sampling.demonstrate import Demonstrate
+from grupo.sampling.expert import WithExpert
+from grupo.sampling.greedy import WithGreedy
 from grupo.sampling.independent import Independent
+from grupo.sampling.paraphrased import Paraphrased
 from grupo.sampling.resample import UntilInformative
+from grupo.sampling.tempered import WithTempered
 from grupo.sampling.tree import Tree
 
-__all__ = ["Demonstrate", "Independent", "Sampler", "Tree", "UntilInformative"]
+__all__ = [
+    "Demonstrate",
+    "Independent",
+    "Paraphrased",
+    "Sampler",
+    "Tree",
+    "UntilInformative",
+    "WithExpert",
+    "WithGreedy",
+    "WithTempered",
+]

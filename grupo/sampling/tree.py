@@ -1,6 +1,7 @@
 """Rollouts that share a beginning."""
 
 import asyncio
+from dataclasses import replace
 
 from grupo.piece import piece
 from grupo.rollout import Act, Env, Group, Rollout, Task, play, scored
@@ -8,10 +9,23 @@ from grupo.rollout import Act, Env, Group, Rollout, Task, play, scored
 
 @piece
 class Tree:
-    """Rollouts that share their first turn: `trunks` of them, each continued `branches` times."""
+    """Rollouts that share their first turn: `trunks` of them, each continued `branches` times.
+
+    The part `trunk` says which they share: 0, 1, 2 ...
+    """
 
     trunks: int
     branches: int
+
+    @property
+    def n(self) -> int:
+        """How many rollouts a group has."""
+        return self.trunks * self.branches
+
+    @property
+    def gives(self) -> tuple[str, ...]:
+        """The parts of the reward that it adds."""
+        return ("trunk",)
 
     async def __call__(self, task: Task, env: Env, act: Act) -> Group:
         trunks = await asyncio.gather(
@@ -22,7 +36,12 @@ class Tree:
             for i, trunk in enumerate(trunks)
             for j in range(self.branches)
         )
-        return await scored(task, env, await asyncio.gather(*leaves))
+        group = await scored(task, env, await asyncio.gather(*leaves))
+        told = (
+            replace(leaf, parts={**leaf.parts, "trunk": float(k // self.branches)})
+            for k, leaf in enumerate(group.rollouts)
+        )
+        return replace(group, rollouts=tuple(told))
 
     async def _trunk(self, task: Task, env: Env, act: Act) -> Rollout:
         seen = await env.reply(task, Rollout())

@@ -79,14 +79,19 @@ def test_methods_are_a_table_and_data(grupo):
     assert {"grpo", "dapo", "dr_grpo"} <= {entry["key"] for entry in entries}
     (dapo,) = json.loads(grupo("methods", "2503.14476", "--json")[1])
     assert dapo["changes"]["loss"] == "Clip(low=0.2, high=0.28)"
-    assert "Clip(low=0.2, high=0.28)" in grupo("methods")[1]
+    assert {"name", "title", "arxiv", "changes", "catalogue", "checked"} <= set(dapo)
+    assert "Clip(low=0.2, high=0.28)" in grupo("methods", "dapo")[1]
+    assert [e["key"] for e in json.loads(grupo("methods", "2507.18071", "--json")[1])] == [
+        "gspo",
+        "gspo_token",
+    ]
 
 
 def test_a_method_of_ones_own_is_held_against_the_laws(grupo):
     code, out, _ = grupo("method", "check", "method.py:half")
     assert code == 0
-    assert out.splitlines()[-1] == "12 of 12 laws hold"
+    assert out.splitlines()[-1] == "13 laws hold, 0 broken"
     code, out, _ = grupo("method", "check", "method.py:BROKEN")
     assert code == 1
     assert "BROKEN  numbering_of_groups_does_not_matter: the loss is another" in out
-    assert out.splitlines()[-1] == "10 of 12 laws hold"
+    assert out.splitlines()[-1] == "11 laws hold, 2 broken"

@@ -11,6 +11,7 @@ from grupo.credit import (
     Masked,
     Regrouped,
     ScaleByStd,
+    TakePart,
     chain,
     identity,
 )
@@ -65,6 +66,12 @@ def test_a_part_that_nobody_measured_raises_by_its_name():
     batch = batch_of(group=[0])
     with pytest.raises(Unmeasured, match="'style' was not measured"):
         EachPart(Center(), (("style", 1.0),))(batch.reward, batch)
+
+
+def test_a_part_can_be_the_reward():
+    batch = batch_of(group=[0, 0], reward=[9.0, 9.0], parts={"votes": [0.25, 1.0]})
+    assert TakePart("votes")(batch.reward, batch).tolist() == [0.25, 1.0]
+    assert TakePart("votes").reads_parts == ("votes",)
 
 
 def test_regrouped_compares_others():

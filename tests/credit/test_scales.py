@@ -1,10 +1,11 @@
+from dataclasses import replace
 from math import sqrt
 
 import pytest
 import torch
 
 from grupo import groups
-from grupo.credit import ScaleByStd, Whiten
+from grupo.credit import ScaleByStd, StandardiseAll, Whiten
 from grupo.testing import batch_of
 
 
@@ -36,3 +37,31 @@ def test_whiten_counts_every_action_of_the_batch():
 
 def test_whiten_says_that_it_reads_the_whole_batch():
     assert Whiten().reads_whole_batch
+
+
+def test_standardise_all_counts_every_rollout_of_the_batch_once():
+    batch = batch_of(group=[0, 0, 1], length=[1, 9, 3])
+    x = torch.tensor([1.0, 3.0, 5.0], dtype=torch.float64)  # mean 3, squares 4 + 0 + 4
+    assert StandardiseAll(eps=0.0)(x, batch).tolist() == [-1.0, 0.0, 1.0]
+    s = sqrt(8 / 3)
+    by_n = StandardiseAll(eps=0.5, std=groups.population_std)(x, batch)
+    assert by_n.tolist() == pytest.approx([-2 / (s + 0.5), 0.0, 2 / (s + 0.5)])
+
+
+def test_standardise_all_leaves_out_who_did_nothing():
+    batch = batch_of(group=[0, 0, 0])
+    acted = replace(batch, mask=batch.mask & torch.tensor([[True], [True], [False]]))
+    x = torch.tensor([1.0, 3.0, 99.0], dtype=torch.float64)
+    assert StandardiseAll(std=groups.population_std)(x, acted)[:2].tolist() == pytest.approx(
+        [-1, 1]
+    )
+
+
+def test_standardising_what_does_not_differ_gives_zero_not_nan():
+    x = torch.ones(3, dtype=torch.float64)
+    assert StandardiseAll()(x, batch_of(group=[0, 0, 1])).tolist() == [0.0, 0.0, 0.0]
+    assert StandardiseAll()(x[:1], batch_of(group=[0])).tolist() == [0.0]
+
+
+def test_standardise_all_says_that_it_reads_the_whole_batch():
+    assert StandardiseAll().reads_whole_batch

@@ -18,9 +18,7 @@ GREEDY = Sampling(top_k=1)
 @pytest.fixture(scope="module")
 def engine(policy: CausalPolicy) -> Engine:
     """That of the policy."""
-    return Engine(
-        policy.plain, policy.language.tokenizer, Sampling(), limit=24, ends=(0,), context=CONTEXT
-    )
+    return Engine(policy.plain, policy.language.tokenizer, limit=24, ends=(0,), context=CONTEXT)
 
 
 def ask(text: str, key: int) -> Request:
@@ -69,7 +67,7 @@ def test_a_longer_limit_begins_with_the_same_answer(engine):
 
 def test_greedy_answers_are_the_likeliest_tokens_one_by_one(engine):
     request = ask("What is 2+2?", 0)
-    reply = replace(engine, sampling=GREEDY)([request])[0]
+    reply = engine([replace(request, sampling=GREEDY)])[0]
     tokens = list(request.tokens)
     for said in reply.tokens:
         with torch.no_grad():

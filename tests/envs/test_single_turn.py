@@ -259,3 +259,18 @@ def test_parts_and_worlds_that_cannot_be_are_refused():
         Fallback(float("inf"))
     with pytest.raises(Refused, match=r"fits no form"):
         Part("a", lambda x: x)
+
+
+def test_sequences_that_a_reward_gives_are_marks_of_the_actions():
+    def steps(task, rollout):
+        return {"score": 1.0, "steps": [0.5] * rollout.length, "notes": ["fine"]}
+
+    right, wrong = judged(Part("acc", steps))
+    assert (dict(right.marks), dict(wrong.marks)) == ({"steps": (0.5,)}, {"steps": (0.5,) * 3})
+    assert right.parts == {"acc": 1.0}
+
+
+def test_marks_for_other_actions_than_there_are_fail_the_rollout():
+    right, wrong = judged(Part("acc", lambda task, rollout: {"score": 1.0, "steps": [0.5]}))
+    assert not right.failed
+    assert "gave 1 numbers by the name 'steps' for 3 actions" in wrong.failed

@@ -53,7 +53,7 @@ def forgotten(state: saved.State) -> Mapping[str, Callable[[], Any]]:
     """Ways to restore a state badly."""
     history = state.history
     return {
-        "optimizer": state.optimizer.state.clear,
+        "optimizer": state.optimizers["optimizer"].state.clear,
         "curriculum": lambda: setattr(history, "asked", 0),
         "past": history.tasks.clear,
         "scores": state.scores.clear,
@@ -76,7 +76,7 @@ def resume_against(run: str, watcher: Notes) -> None:
     trainer = reopen(Path(run), watcher)
     with trainer.lock:
         trainer.restore()
-        reference: Any = trainer.learner.others["ref"]
+        reference: Any = trainer.learner.company.speakers["ref"]
         reference.module.requires_grad_(True)
         reference.load(trainer.policy.weights())
         trainer()

@@ -10,24 +10,27 @@ import torch
 from torch import Tensor
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from grupo.batch import Batch
+from grupo.batch import Batch, Signals
 from grupo.credit import Center, chain
 from grupo.curate import informative
 from grupo.envs import Part, SingleTurn
 from grupo.evaluation import Solved
 from grupo.grow.tokenizers import phrase_tokenizer
-from grupo.losses import KL, Clip, Entropy
+from grupo.helpers import Head
+from grupo.losses import KL, Clip, Entropy, Loss
 from grupo.method import Method
 from grupo.methods.dapo import dapo
 from grupo.optimize import Adam
 from grupo.piece import piece
 from grupo.plans import Passes
 from grupo.policies.causal_lm import CausalLM
+from grupo.policies.company import Other
 from grupo.policies.loading import Lora
 from grupo.recipe import Evaluation, Recipe, Until
-from grupo.rollout import Rollout, Task
+from grupo.references import Follow
+from grupo.rollout import Group, Rollout, Task
 from grupo.sampling import Independent, Tree, UntilInformative
-from grupo.schedules import Cosine, Linear, Warmup
+from grupo.schedules import AdaptiveKL, Cosine, Linear, Warmup
 from grupo.tasks import FromFunction
 
 
@@ -100,6 +103,31 @@ class Surprise:
         return x - torch.tensor(before).to(x)[batch.group]
 
 
+def louder(group: Group, rollout: Rollout) -> str:
+    """A view: the prompt, louder."""
+    return f"{group.task.prompt}!"
+
+
+@piece
+class Valued(Loss):
+    """Learns a value of each state, and compares the policy with itself in another view."""
+
+    @property
+    def needs(self) -> frozenset[str]:
+        return frozenset({"value", "reverse_kl@hot"})
+
+    @property
+    def live(self) -> frozenset[str]:
+        return self.needs
+
+    @property
+    def helpers(self) -> tuple[Head, ...]:
+        return (Head("value"),)
+
+    def __call__(self, pi: Signals, batch: Batch) -> Tensor:
+        return (pi["value"] - batch.advantage) ** 2 + 0.1 * pi["reverse_kl@hot"]
+
+
 def base(model: str) -> Recipe:
     """Plain GRPO."""
     return Recipe(
@@ -146,6 +174,15 @@ CHANGES: Mapping[str, Mapping[str, Any]] = {
     },
     "tree": {"method": METHOD.but(sample=Tree(2, 2))},
     "idle": {"method": METHOD.but(curate=informative), "env": judged_by(same)},
+    "company": {
+        "method": METHOD.but(
+            loss=Clip() + AdaptiveKL(0.5, 0.01) * KL() + Valued(), reference=Follow(0.5, 2)
+        ),
+        "others": (Other("hot", view=louder),),
+    },
+    "lora company": {
+        "method": METHOD.but(loss=Clip() + 0.5 * KL(), reference=Follow(1.0, 2)),
+    },
     "until": {"until": Until(0.9), "steps": 20},
     "unheld": {"held_out": 0, "evaluation": Evaluation()},
     "long": {"steps": 12},
@@ -157,6 +194,9 @@ CHANGES: Mapping[str, Mapping[str, Any]] = {
 def recipe(name: str, model: str) -> Recipe:
     """One of the recipes that differ."""
     made = base(model)
-    more = {"lora": {"lora": Lora(2, 4.0)}, "bfloat16": {"dtype": "bfloat16"}}.get(name, {})
+    adapted = {"lora": Lora(2, 4.0)}
+    more = {"lora": adapted, "lora company": adapted, "bfloat16": {"dtype": "bfloat16"}}.get(
+        name, {}
+    )
     policy = CausalLM(model, limit=6, device="cpu", **more)
     return made.but(policy=policy, **CHANGES[name])

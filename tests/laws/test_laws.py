@@ -12,6 +12,7 @@ from grupo.credit import Center, EachPart, ScaleByStd, Whiten, chain
 from grupo.losses import KL, Clip, Entropy, Likelihood, Loss, Reinforce
 from grupo.method import Method
 from grupo.piece import piece
+from grupo.proving.holding import check
 from grupo.ratios import sequence, turn
 from grupo.schedules import Cosine, Linear, Warmup
 from grupo.weights import FixedLength, sequence_sum, token_mean
@@ -86,6 +87,14 @@ class Dropped(Loss):
 
 
 @piece
+class Detached(Loss):
+    """Stops its gradient, and does not say so."""
+
+    def __call__(self, pi: Signals, batch: Batch) -> PerAction:
+        return -batch.advantage * pi.logp * pi.logp.detach().exp()
+
+
+@piece
 class Hidden:
     """Keeps its schedules where nobody finds them."""
 
@@ -124,6 +133,7 @@ BROKEN = [
     (laws.its_needs_are_enough, Method(credit=reads_unasked), "'confidence' was not measured"),
     (laws.micro_batches_do_not_matter, Method(loss=AgainstTheOthers()), "with 1 rows at a time"),
     (laws.two_passes_equal_one, Method(loss=Dropped()), "in two passes: they differ"),
+    (laws.gradient_is_the_slope_of_the_loss, Method(loss=Detached()), "and the gradient says"),
     (laws.schedules_are_resolved, Method(credit=Hidden(frozenset({Linear(0, 1)}))), "stay when"),
     (laws.compares_by_value_and_prints_fully, Method(credit=Nameless()), "a copy is not equal"),
     (laws.compares_by_value_and_prints_fully, Method(credit=lambda x, b: x), "'<lambda>'"),
@@ -142,7 +152,7 @@ def test_every_law_has_a_method_that_breaks_it():
 
 
 def test_a_report_card_says_what_holds_and_what_was_violated():
-    card = {name: violated for name, _, violated in laws.check(Method(credit=by_number))}
+    card = {name: violated for name, _, violated in check(Method(credit=by_number))}
     assert [*card] == [law.__name__ for law in laws.LAWS]
     broken = {name: said.partition(":")[0] for name, said in card.items() if said}
     assert broken == {
@@ -152,7 +162,7 @@ def test_a_report_card_says_what_holds_and_what_was_violated():
 
 
 def test_a_report_card_goes_on_when_a_piece_raises():
-    card = laws.check(Method(weigh=lambda batch: 1 / 0))
+    card = check(Method(weigh=lambda batch: 1 / 0))
     assert card[0][2] == "it raised ZeroDivisionError: division by zero"
     assert (
         card[0][1] == "Columns of padding, and a row of nothing else, change neither loss nor "

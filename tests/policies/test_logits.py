@@ -7,7 +7,8 @@ import torch
 from torch import nn
 
 from grupo.errors import Refused
-from grupo.policies.logits import Sampling, measure
+from grupo.policies.logits import Sampling
+from grupo.policies.measuring import Spoken, measure
 from grupo.randomness import uniform
 
 # softmax is 0.5, 0.25, 0.125, 0.125
@@ -118,6 +119,9 @@ def test_many_unlikely_tokens_are_not_rounded_away():
     assert (token - wanted).abs().max() <= 1
 
 
+NAMES = ("logp", "entropy")
+
+
 def head() -> nn.Linear:
     return nn.Linear(6, 11, bias=False)
 
@@ -129,9 +133,7 @@ def test_chunks_change_neither_values_nor_gradients(chunk, sampling):
 
     def said(chunk: int) -> list[torch.Tensor]:
         hidden = torch.linspace(-3, 3, 54).sin().view(9, 6).requires_grad_()
-        measures = measure(
-            hidden, token, head=output, sampling=sampling, names=["logp", "entropy"], chunk=chunk
-        )
+        measures = measure(Spoken(hidden, token, output, sampling), NAMES, chunk=chunk)
         loss = (measures["logp"] * torch.arange(9)).sum() + measures["entropy"].square().sum()
         gradients = torch.autograd.grad(loss, [hidden, output.weight])
         return [measures["logp"], measures["entropy"], *gradients]
@@ -145,9 +147,8 @@ def test_entropy_is_that_of_the_distribution_drawn_from():
         return HALVES.expand(len(hidden), 4)
 
     def entropy(sampling: Sampling) -> float:
-        one = measure(
-            torch.zeros(1, 2), torch.tensor([0]), head=halves, sampling=sampling, names=["entropy"]
-        )
+        spoken = Spoken(torch.zeros(1, 2), torch.tensor([0]), halves, sampling)
+        one = measure(spoken, ["entropy"])
         return one["entropy"].item()
 
     assert entropy(Sampling()) == pytest.approx(1.75 * log(2))  # 1/2 + 2/4 + 3/8 + 3/8 bits
@@ -157,14 +158,14 @@ def test_entropy_is_that_of_the_distribution_drawn_from():
 
 def test_only_what_is_asked_for_is_measured():
     hidden, token = torch.zeros(3, 6), torch.arange(3)
-    said = measure(hidden, token, head=head(), sampling=Sampling())
+    said = measure(Spoken(hidden, token, head(), Sampling()))
     assert list(said) == ["logp"]
     assert said["logp"].tolist() == pytest.approx([-log(11)] * 3)
 
 
 def test_of_no_tokens_there_is_nothing_to_say():
     none = torch.zeros(0, 6), torch.zeros(0, dtype=torch.long)
-    assert measure(*none, head=head(), sampling=Sampling(0.5, 0.5))["logp"].shape == (0,)
+    assert measure(Spoken(*none, head(), Sampling(0.5, 0.5)))["logp"].shape == (0,)
 
 
 @pytest.mark.parametrize(

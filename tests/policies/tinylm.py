@@ -19,9 +19,10 @@ from transformers import (
 )
 
 from grupo.batch import Batch
+from grupo.collate import collate
 from grupo.policies.causal_lm import CausalLM, CausalPolicy
 from grupo.policies.logits import Sampling
-from grupo.rollout import Action, Group, Rollout, Task, collate
+from grupo.rollout import Action, Group, Rollout, Task
 
 ALPHABET = ["<end>", *map(chr, range(32, 127)), "\n", "<|user|>", "<|model|>"]
 CONTEXT = 64

@@ -2,6 +2,12 @@ import json
 import re
 from pathlib import Path
 
+import pytest
+
+from grupo import trials
+from grupo.catalogue import methods
+from grupo.metrics import of_pieces
+
 PAGE = Path(__file__).parents[2] / "docs" / "metrics.md"
 ROW = re.compile(r"^\| `([^`]+)`( †)? \|", re.MULTILINE)
 
@@ -35,3 +41,11 @@ def test_every_documented_metric_is_in_a_real_run_unless_marked(real_run):
 def test_every_row_of_the_page_fills_its_columns():
     rows = [line for line in PAGE.read_text().splitlines() if line.startswith("| `")]
     assert all(len(line.split("|")) == 7 and "|  |" not in line for line in rows)
+
+
+@pytest.mark.parametrize("entry", methods(), ids=lambda entry: entry.key)
+def test_whatever_a_method_reports_is_documented(entry):
+    method = trials.ready(entry.method)
+    batch = trials.batch_for(method).credited(method.credit)
+    said = {*method.loss.report(trials.signals(method, batch), batch), *of_pieces(method, batch)}
+    assert [n for n in sorted(said) if not any(fits(n, row) for row in documented())] == []

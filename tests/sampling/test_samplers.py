@@ -78,6 +78,14 @@ def test_rollouts_of_a_tree_share_their_first_turn():
     assert len({text[-2:] for text in texts(group)}) == 2  # the second turns differ
 
 
+def test_rollouts_of_a_tree_are_told_which_trunk_they_share():
+    tree = Tree(2, 3)
+    group = sample(tree, Coin())
+    assert [r.parts["trunk"] for r in group.rollouts] == [0.0, 0.0, 0.0, 1.0, 1.0, 1.0]
+    assert (tree.n, tree.gives) == (6, ("trunk",))
+    assert group.rewards == tuple(text.count("yes") for text in texts(group))  # it earns nothing
+
+
 def test_the_trunk_of_a_tree_is_sampled_once():
     world = TwoQuestions()
     sample(Tree(2, 3), Coin(), env=world)

@@ -1,0 +1,50 @@
+"""A-GRAE: easy tasks early, hard tasks late. Yu et al., 2026, arXiv:2602.05548."""
+
+import torch
+from torch import Tensor
+
+from grupo import groups
+from grupo.batch import Batch
+from grupo.credit import Center, ScaleByStd, chain
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.piece import piece
+from grupo.sampling import Independent
+
+PAPER = Paper(
+    title="Unveiling Implicit Advantage Symmetry: Why GRPO Struggles with Exploration and "
+    "Difficulty Adaptation",
+    use="Rewards are 0 or 1, and entropy collapses before hard tasks were ever solved.",
+    checked=("golden", "laws"),
+    catalogue=("a-grae",),
+)
+
+
+@piece
+class Asymmetric:
+    """A ((1 - m) / (1 - sqrt p) + m / sqrt p) / 2, and times min(1, m / alpha) where A > 0.
+
+    A = (r - p) / std(r), p the mean reward of the group, m the mean of p over the batch's groups.
+    """
+
+    alpha: float
+    eps: float = 1e-6
+    reads_whole_batch = True
+
+    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
+        A = chain(Center(), ScaleByStd(self.eps))(x, batch)
+        p, n = groups.mean(x, batch.group), groups.count(x, batch.group)
+        m = (p / n).sum() / (1 / n).sum()
+        root = p.clamp(0, 1).sqrt()
+        A = A * 0.5 * ((1 - m) / (1 - root + self.eps) + m / (root + self.eps))
+        return torch.where(A > 0, A * (m / self.alpha).clamp(max=1), A)
+
+
+def a_grae(group: int = 8, alpha: float = 1.0) -> Method:
+    """GRPO whose weight moves from easy to hard tasks, and to the right answers, as m grows.
+
+    A (1 - m) / 2 (1 - sqrt p) favours tasks that are mostly solved, A m / 2 sqrt p those that
+    are not.
+    """
+    # The authors' code; `alpha` is 1 for mathematics there, 0.5 for geometry and medical questions.
+    return Method(sample=Independent(group), credit=Asymmetric(alpha))

@@ -1,0 +1,50 @@
+"""Ada-GRPO: rare formats earn more, until they need not. Wu et al., 2025, arXiv:2505.20258."""
+
+from torch import Tensor
+
+from grupo import groups
+from grupo.batch import Batch
+from grupo.credit import Center, ScaleByStd, chain
+from grupo.losses import KL, Clip
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.piece import piece
+from grupo.sampling import Independent
+from grupo.schedules import Cosine, varying
+
+PAPER = Paper(
+    title="ARM: Adaptive Reasoning Model",
+    use="A model knows several formats of reasoning, and GRPO leaves it only the longest.",
+    checked=("golden", "laws"),
+    catalogue=("arm-ada-grpo",),
+)
+
+
+@piece
+class PayRarity:
+    """x (1 + strength (G / F - 1)), F of the group's G in the same `mode`; 0 for mode < 0."""
+
+    strength: float
+    part: str = "mode"
+
+    @property
+    def reads_parts(self) -> tuple[str, ...]:
+        """Labels of the formats; below 0: none that is known."""
+        return (self.part,)
+
+    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
+        mode = batch.parts[self.part]
+        G, F = groups.count(x, batch.group), groups.alike(mode, batch.group)
+        return x * (1 + self.strength * (G / F - 1)) * (mode >= 0)
+
+
+def ada_grpo(group: int = 8, clip: float = 0.2, kl: float = 0.001) -> Method:
+    """r' = a r with a = 1 + (G / F - 1) (1 + cos(pi t / T)) / 2: from G / F down to 1.
+
+    parts["mode"] labels the format of each rollout, r is the reward; A = (r' - mean) / std.
+    """
+    loss = Clip(clip, clip) + kl * KL() if kl else Clip(clip, clip)
+    rarity = PayRarity(varying(Cosine(1.0, 0.0)))
+    return Method(
+        sample=Independent(group), credit=chain(rarity, Center(), ScaleByStd()), loss=loss
+    )

@@ -1,0 +1,35 @@
+"""AHPO: imitate the expert only where own attempts fail. Zhao et al., 2025, arXiv:2510.08540."""
+
+from grupo.credit import Center, Masked, ScaleByStd, chain
+from grupo.losses import Apart, BySource, Clip, EachSource, Reinforce, Stuck
+from grupo.losses.sources import fully
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.sampling import Independent, WithExpert
+from grupo.weights import sequence_mean
+
+PAPER = Paper(
+    title="MM-HELIX: Boosting Multimodal Long-Chain Reflective Reasoning with Holistic Platform "
+    "and Adaptive Hybrid Policy Optimization",
+    use="Rewards are so rare that GRPO stands still, and there are solutions to show.",
+    checked=("golden", "laws"),
+    catalogue=("ahpo-mm-helix",),
+)
+
+
+def ahpo(group: int = 8, enough: int = 1, clip: float = 0.2) -> Method:
+    """GRPO of own rollouts, and the likelihood of the expert's where fewer than `enough` are right.
+
+    loss = GRPO(own) - xi / |y| sum_t log pi(y_t), xi = 1 where fewer than `enough` of the group's
+    own rollouts are right, else 0; no ratio, clip or advantage on y. What a demonstration is
+    credited with is xi; tasks without one learn by GRPO alone.
+    """
+    # The gate was seen in a note on the paper, its threshold not: 1, all wrong, is our choice. The
+    # paper sums log pi over y; the mean over its tokens, so that both terms share a scale, is ours.
+    own = chain(Center(), ScaleByStd())
+    return Method(
+        sample=WithExpert(Independent(group)),
+        credit=Apart(own, theirs=Masked(fully, Stuck(enough))),
+        loss=BySource(Clip(clip, clip), Reinforce()),
+        weigh=EachSource(sequence_mean),
+    )

@@ -1,0 +1,46 @@
+"""ALP: a token costs more where more are right. Xiang et al., 2025, arXiv:2506.05256."""
+
+from torch import Tensor
+
+from grupo import groups
+from grupo.batch import Batch
+from grupo.credit import Center, ScaleByStd, chain
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.piece import piece
+from grupo.sampling import Independent
+
+PAPER = Paper(
+    title="Just Enough Thinking: Efficient Reasoning with Adaptive Length Penalties"
+    " Reinforcement Learning",
+    use="Easy tasks are to be thought about less, hard ones as long as it takes.",
+    checked=("golden", "laws"),
+)
+
+
+@piece
+class PricedByEase:
+    """x - price L max(p, 1 / K), p the share of the group's K rollouts that are right."""
+
+    price: float
+    part: str = "correct"
+
+    @property
+    def reads_parts(self) -> tuple[str, ...]:
+        """Who is right: above 1/2."""
+        return (self.part,)
+
+    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
+        p = groups.mean((batch.parts[self.part] > 0.5).to(x), batch.group)
+        return x - self.price * batch.lengths * p.maximum(1 / groups.count(x, batch.group))
+
+
+def alp(group: int = 16, price: float = 1e-7) -> Method:
+    """r = [right] - `price` L max(p, 1 / K); who is wrong pays as well. A = (r - mean) / std.
+
+    parts["correct"] says who is right.
+    """
+    # The paper writes beta / N for the price of a token and reports beta = 1e-7; what N was is not
+    # known to us, so it is 1: small, but the whole of the advantage where all are right.
+    credit = chain(PricedByEase(price), Center(), ScaleByStd())
+    return Method(sample=Independent(group), credit=credit)

@@ -1,0 +1,24 @@
+"""ArenaRL: a knock-out ranks the group, and places pay. Zhang et al., 2026, arXiv:2601.06487."""
+
+from grupo.credit import Center, ScaleByStd, TakePart, chain
+from grupo.losses import Clip
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.sampling import Independent
+
+PAPER = Paper(
+    title="ArenaRL: Scaling RL for Open-Ended Agents via Tournament-based Relative Ranking",
+    use="Answers are open-ended, and a judge tells two apart better than it scores one.",
+    checked=("golden", "laws", "reference"),
+    catalogue=("arenarl",),
+)
+
+
+def arenarl(group: int = 16, low: float = 0.2, high: float = 0.28) -> Method:
+    """A = (r - mean(r)) / std(r), r = parts["rank"] = 1 - place / (G - 1).
+
+    `rewards.tournament.tournament` says it after 2 G - 2 comparisons by a judge.
+    """
+    # Where G is no power of two the best seeds have a bye; the release pairs neighbours instead.
+    credit = chain(TakePart("rank"), Center(), ScaleByStd())
+    return Method(sample=Independent(group), credit=credit, loss=Clip(low, high))

@@ -1,0 +1,45 @@
+"""ASPO: good tokens count by the inverse of their ratio. Wang et al., 2025, arXiv:2510.06062."""
+
+import torch
+
+from grupo import ratios
+from grupo.batch import Batch, PerAction, Signals
+from grupo.losses import Reweighted
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.piece import piece
+from grupo.sampling import Independent
+from grupo.weights import token_mean
+
+PAPER = Paper(
+    title="ASPO: Asymmetric Importance Sampling Policy Optimization",
+    use="Entropy collapses because likely good tokens are pushed hardest.",
+    checked=("golden", "laws", "reference"),
+)
+
+
+@piece
+class Asymmetric:
+    """r where A < 0, 1 / r elsewhere, at most `cap`; 0 where PPO's clip would stop the gradient."""
+
+    low: float = 0.2
+    high: float = 0.2
+    cap: float = 3.0
+
+    def __call__(self, pi: Signals, batch: Batch) -> PerAction:
+        r = ratios.token(pi, batch)
+        bad = torch.where(r >= 1 - self.low, r, 0.0)
+        good = torch.where(r <= 1 + self.high, 1 / r, 0.0)
+        return torch.where(batch.advantage < 0, bad, good).clamp(max=self.cap)
+
+
+def aspo(group: int = 16, low: float = 0.2, high: float = 0.2, cap: float = 3.0) -> Method:
+    """loss = mean over all tokens of -sg(w) A log pi with w = r where A < 0 and 1 / r where A > 0.
+
+    w is 0 where A > 0 and r > 1 + `high` or A < 0 and r < 1 - `low`, and at most `cap`: clipped
+    softly, that is, with a gradient. A = (r - mean(r)) / std(r).
+    """
+    # Form and constants of the authors' code (wizard-III/Archer2.0); its clip of 0.4 and its KL
+    # term for tokens of high or low entropy belong to Archer and are left out.
+    loss = Reweighted(Asymmetric(low, high, cap))
+    return Method(sample=Independent(group), loss=loss, weigh=token_mean)

@@ -1,0 +1,53 @@
+"""ASPO for tools: early tool calls are favoured. Lin and Xu, 2025, arXiv:2508.19201."""
+
+import torch
+from torch import Tensor
+
+from grupo import groups
+from grupo.batch import Batch
+from grupo.credit import Center, ScaleByStd, chain
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.piece import piece
+from grupo.sampling import Independent
+
+PAPER = Paper(
+    title="Understanding Tool-Integrated Reasoning",
+    use="The policy calls its tool only to check what it already worked out.",
+    checked=("golden", "laws"),
+    catalogue=("aspo-tir",),
+)
+
+
+@piece
+class EarlyTools:
+    """A + clip(delta (p - mean p) / mean L, -k |A|, k |A|) for right rollouts that called a tool.
+
+    p is the number of actions before the first call (part `first_call`, -1 if there was none), L
+    the length, their means those of the group's rollouts that are meant.
+    """
+
+    delta: float
+    k: float
+    reads_parts = ("correct", "first_call")
+
+    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
+        p, L = batch.parts["first_call"], batch.lengths
+        meant = (batch.parts["correct"] > 0.5) & (p >= 0)
+        late = p - groups.mean_where(meant, p, batch.group)
+        length = groups.mean_where(meant, L, batch.group).clamp(min=1)
+        bound = self.k * x.abs()
+        bias = torch.max(torch.min(self.delta * late / length, bound), -bound)
+        return x + bias * meant
+
+
+def aspo_tir(group: int = 8, delta: float = -2.0, k: float = 0.7) -> Method:
+    """GRPO, and A of right rollouts moves by at most `k` of itself towards early tool calls.
+
+    A reward for calling early would be blown up by the division by std where all are right.
+    """
+    # Seen in a third party's code for verl, not in the paper itself. `delta` < 0 favours early
+    # calls; `k` < 1 keeps every sign. Group size: our choice.
+    return Method(
+        sample=Independent(group), credit=chain(Center(), ScaleByStd(), EarlyTools(delta, k))
+    )

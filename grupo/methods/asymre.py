@@ -1,0 +1,45 @@
+"""AsymRE: off policy, a baseline a little below the mean. Arnal et al., 2025, arXiv:2506.20520."""
+
+from torch import Tensor
+
+from grupo.batch import Batch
+from grupo.credit import Center, chain
+from grupo.losses import Reinforce
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.piece import piece
+from grupo.sampling import Independent
+from grupo.weights import sequence_sum
+
+PAPER = Paper(
+    title="Asymmetric REINFORCE for off-Policy Reinforcement Learning: Balancing positive and "
+    "negative rewards",
+    use="Rollouts are stale or another policy's, and importance ratios are not at hand.",
+    checked=("golden", "laws"),
+)
+
+
+@piece
+class Raise:
+    """Credit so far, plus `by`."""
+
+    by: float
+
+    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
+        return x + self.by
+
+
+def asymre(group: int = 8, below: float = 0.1) -> Method:
+    """-(r - V) log pi of whole answers, V = mean(r) - `below`, without ratio or clip.
+
+    With V below the expected reward off-policy REINFORCE improves the policy; at or above it, it
+    may collapse.
+    """
+    # `below` is minus the paper's delta V, whose runs on language models do best a little below 0:
+    # so we remember it, and 0.1 and group.
+    return Method(
+        sample=Independent(group),
+        credit=chain(Center(), Raise(below)),
+        loss=Reinforce(),
+        weigh=sequence_sum,
+    )

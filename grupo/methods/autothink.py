@@ -1,0 +1,58 @@
+"""AutoThink: keep both modes alive, then let short ones win. Tu et al., 2025, arXiv:2505.10832."""
+
+import torch
+from torch import Tensor
+
+from grupo import groups
+from grupo.batch import Batch
+from grupo.credit import Center, ScaleByStd, chain
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.piece import piece
+from grupo.sampling import Independent
+
+PAPER = Paper(
+    title="Learning When to Think: Shaping Adaptive Reasoning in R1-Style Models via Multi-Stage"
+    " RL",
+    use="A reasoning model thinks about everything; it is to learn when it need not.",
+    checked=("golden", "laws"),
+    catalogue=("autothink",),
+)
+
+
+@piece
+class Balanced:
+    """r by mode and outcome, shaped by length, drawn to less where a mode has more than `rate`.
+
+    Thinking: right 1, wrong 0, drawn to 0 and -1; at once: 2 and -1, drawn to 1 and -2; by
+    d = clip(slope (share of the mode in the batch - rate), 0, 1). Length: of the right of a group
+    e^(-shape z) - 1 is added, of its wrong subtracted, z their standardised lengths.
+    """
+
+    rate: float
+    shape: float
+    slope: float = 2.0
+    reads_parts = ("correct", "think", "format")  # right, thinks, can be read: above 1/2
+    reads_whole_batch = True  # modes are balanced over it
+
+    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
+        right, think, valid = (batch.parts[name] > 0.5 for name in self.reads_parts)
+        right, wins = right & valid, (right & valid).to(x)
+        r = torch.where(think, wins, 3 * wins - 1) * valid
+        alike, L = 2 * batch.group + right, batch.lengths
+        z = (L - groups.mean(L, alike)) / groups.std(L, alike).clamp(min=1e-6)
+        r = r + (2 * wins - 1) * (torch.exp(-self.shape * z) - 1)
+        share = torch.where(think, think.to(x).mean(), 1 - think.to(x).mean())
+        d = (self.slope * (share - self.rate)).clamp(0, 1)
+        return (1 - d) * r + d * torch.where(think, wins - 1, 3 * wins - 2)
+
+
+def autothink(group: int = 8, rate: float = 0.5, shape: float = 0.0) -> Method:
+    """Stage 1: `rate` 0.5; stage 2: `rate` 1, no balance; stage 3: also `shape` 0.05, length.
+
+    parts: "correct"; "think", 0 if the answer begins by closing the thinking; "format", 0 if it
+    never closes it or nothing can be read (r = 0 before balance). A = (r - mean(r)) / std(r).
+    """
+    return Method(
+        sample=Independent(group), credit=chain(Balanced(rate, shape), Center(), ScaleByStd())
+    )

@@ -1,0 +1,48 @@
+"""CANON: each half of a group is measured by the other. Chen et al., 2025, arXiv:2509.23962."""
+
+from torch import Tensor
+
+from grupo import groups
+from grupo.batch import Batch
+from grupo.credit import Credit
+from grupo.credit.signals import MeanOf
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.piece import piece
+from grupo.sampling import Independent
+from grupo.weights import FixedLength
+
+PAPER = Paper(
+    title="Conditional Advantage Estimation for Reinforcement Learning in Large Reasoning Models",
+    use="Entropy or length matters, but nobody knows whether more or less of it is better.",
+    checked=("golden", "laws"),
+    catalogue=("canon",),
+)
+
+
+@piece
+class Conditional:
+    """mu (r - mean of the other half) + (1 - mu) (r - mean of one's own), halves by `metric`.
+
+    Between halves a reward counts `low` or `high` of itself, by the half it is in.
+    """
+
+    mu: float
+    metric: Credit = MeanOf("entropy")  # of what is seen, not of the reward
+    low: float = 1.0
+    high: float = 1.0
+
+    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
+        mu, half = self.mu, groups.count(x, batch.group) // 2
+        low = groups.lowest(self.metric(x, batch), half, batch.group)  # equals share
+        halves = [(w, groups.sum(w, batch.group).clamp(min=1e-9)) for w in (low, 1 - low)]
+        lows, highs = (groups.sum(x * w, batch.group) / n for w, n in halves)  # 0 of nobody
+        in_low = mu * (self.low * x - self.high * highs) + (1 - mu) * (x - lows)
+        in_high = mu * (self.high * x - self.low * lows) + (1 - mu) * (x - highs)
+        return low * in_low + (1 - low) * in_high
+
+
+def canon(group: int = 8, mu: float = 1.0, length: int = 8192) -> Method:
+    """Dr. GRPO against the half of the group that was more, or less, certain."""
+    # The authors' code. Their other metric is length, with high=0.9 long right answers count less.
+    return Method(sample=Independent(group), credit=Conditional(mu), weigh=FixedLength(length))

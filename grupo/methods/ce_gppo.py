@@ -1,0 +1,31 @@
+"""CE-GPPO: clipped tokens keep a gradient to steer entropy. Su et al., 2025, arXiv:2509.20712."""
+
+from grupo.losses import KeepGradient, Reweighted
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.sampling import Independent
+from grupo.weights import token_mean
+
+PAPER = Paper(
+    title="CE-GPPO: Coordinating Entropy via Gradient-Preserving Clipping Policy Optimization in "
+    "Reinforcement Learning",
+    use="Entropy is to be steered by how much clipped tokens of either sign still count.",
+    checked=("golden", "laws", "reference"),
+)
+
+
+def ce_gppo(
+    group: int = 8, low: float = 0.2, high: float = 0.2, below: float = 0.75, above: float = 1.0
+) -> Method:
+    """-sg(w) A log pi; w = r within PPO's clip, and a multiple of the bound beyond it.
+
+    w = `above` (1 + `high`) where A > 0 and r > 1 + `high`: more entropy; `below` (1 - `low`) where
+    A < 0 and r < 1 - `low`: less. A = (r - mean(r)) / std(r), mean over all tokens.
+    """
+    # 0.75 and 1 are those of the authors' 7B script (0.5 and 1 of the 1.5B one), as are clips of
+    # 0.2 and 8 answers. The dual clip at 10 that they inherit from verl is left out.
+    return Method(
+        sample=Independent(group),
+        loss=Reweighted(KeepGradient(low, high, below, above)),
+        weigh=token_mean,
+    )

@@ -1,0 +1,26 @@
+"""CGPO, CODPO: the best that judges accept against the worst. Xu et al., 2024, arXiv:2409.20370."""
+
+from grupo.credit import identity
+from grupo.losses.preferences import BestAgainstWorst
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.sampling import Independent
+from grupo.weights import rollout_mean
+
+PAPER = Paper(
+    title="The Perfect Blend: Redefining RLHF with Mixture of Judges",
+    use="Feasible and infeasible answers stand side by side in most groups.",
+    checked=("golden", "laws"),
+    catalogue=("cgpo",),
+)
+
+
+def cgpo_codpo(group: int = 4, beta: float = 0.1, lam: float = 5.0) -> Method:
+    """DPO between a group's best feasible and its worst infeasible answer, and NLL of the former.
+
+    loss = -log sigmoid(`beta` (h(y_w) - h(y_l))) - `lam` / |y_w| log pi(y_w), h = log(pi / pi_ref);
+    a mean over groups. parts: "feasible", 1 where all judges accept; the reward is the model's.
+    """
+    # As TRL's draft of a CGPOTrainer has it; answers of equal reward share their place.
+    loss = BestAgainstWorst(beta, lam)
+    return Method(sample=Independent(group), credit=identity, loss=loss, weigh=rollout_mean)

@@ -1,0 +1,46 @@
+"""CGPO, CRPG: reward only where every judge accepts. Xu et al., 2024, arXiv:2409.20370."""
+
+import torch
+from torch import Tensor
+
+from grupo.batch import Batch
+from grupo.credit import chain
+from grupo.credit.constraints import Calibrated, NearReference
+from grupo.losses import Reinforce
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.piece import piece
+from grupo.sampling import Independent
+from grupo.weights import rollout_mean
+
+PAPER = Paper(
+    title="The Perfect Blend: Redefining RLHF with Mixture of Judges",
+    use="A reward model that is hacked, and rules that tell when.",
+    checked=("golden", "laws"),
+    catalogue=("cgpo",),
+)
+
+
+@piece
+class LessTheMeanOfAll:
+    """x - its mean over the whole batch."""
+
+    @property
+    def reads_whole_batch(self) -> bool:
+        """Yes: the mean is over all groups."""
+        return True
+
+    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
+        return x - torch.where(batch.lengths > 0, x, 0.0).sum() / (batch.lengths > 0).sum()
+
+
+def cgpo_crpg(group: int = 4, limit: float = 10.0) -> Method:
+    """A = R - mean(R) over the batch, R = F sigmoid(r - r_ref) max(0, 1 - k / `limit`).
+
+    loss = mean over answers of -A mean_t log pi; k = log pi_old(y) - log pi_ref(y). parts:
+    "feasible", F, and "baseline", r_ref.
+    """
+    # Calibrated policy gradient, as TRL's draft of a CGPOTrainer has it. `limit` (KL_max, in nats
+    # per answer) has no default there: 10 is our choice. One task with one reward model.
+    credit = chain(Calibrated(), NearReference(limit), LessTheMeanOfAll())
+    return Method(sample=Independent(group), credit=credit, loss=Reinforce(), weigh=rollout_mean)

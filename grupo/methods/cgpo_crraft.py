@@ -1,0 +1,29 @@
+"""CGPO, CRRAFT: learn the best answer that judges accept. Xu et al., 2024, arXiv:2409.20370."""
+
+from grupo.credit import chain
+from grupo.credit.constraints import Calibrated, WithinLimit, best
+from grupo.losses import Reinforce
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.sampling import Independent
+from grupo.weights import sequence_sum
+
+PAPER = Paper(
+    title="The Perfect Blend: Redefining RLHF with Mixture of Judges",
+    use="CRPG is unsteady: imitation of the best feasible answer moves less, and never astray.",
+    checked=("golden", "laws"),
+    catalogue=("cgpo",),
+)
+
+
+def cgpo_crraft(group: int = 4, limit: float = 10.0) -> Method:
+    """loss = -R log pi(y) of the group's best y, R = F 1[k <= `limit`] sigmoid(r - r_ref).
+
+    Over all rollouts, of which one in a group counts; k = log pi_old(y) - log pi_ref(y). parts:
+    "feasible", F, and "baseline", r_ref.
+    """
+    # As TRL's draft of a CGPOTrainer has it, but for groups without any feasible answer near the
+    # reference: there it imitates the baseline with weight 1/2. That is no rollout here, and they
+    # teach nothing. `limit` (KL_max) is our choice.
+    credit = chain(Calibrated(), WithinLimit(limit), best)
+    return Method(sample=Independent(group), credit=credit, loss=Reinforce(), weigh=sequence_sum)

@@ -1,0 +1,37 @@
+"""CHORD-phi: imitate the tokens you are unsure of. Zhang et al., 2025, arXiv:2508.11408."""
+
+from grupo.batch import Batch, PerAction, Signals
+from grupo.credit import Center, ScaleByStd, chain
+from grupo.losses import Apart, Blend, Clip, EachSource, Reweighted
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.sampling import Independent, WithExpert
+from grupo.weights import token_mean
+
+PAPER = Paper(
+    title="On-Policy RL Meets Off-Policy Experts: Harmonizing Supervised Fine-Tuning and "
+    "Reinforcement Learning via Dynamic Weighting",
+    use="Learn from demonstrations in another style without giving up your own.",
+    checked=("golden", "laws"),
+)
+
+
+def unsure(pi: Signals, batch: Batch) -> PerAction:
+    """p (1 - p): greatest where the policy is in two minds, 0 where it is sure or has no idea."""
+    p = pi.logp.exp()
+    return p * (1 - p)
+
+
+def chord_phi(group: int = 8, share: float = 0.1, clip: float = 0.2) -> Method:
+    """loss = (1 - mu) GRPO + mu mean of -sg(p (1 - p)) log p over the tokens of demonstrations.
+
+    mu is `share`, the same throughout; GRPO of own rollouts, a mean over its own tokens.
+    """
+    # mu 0.1 from peak to valley: so the authors' example (Trinity-RFT), from memory. The weight is
+    # held constant, as the paper has it; ms-swift let a gradient through until its PR 6952.
+    return Method(
+        sample=WithExpert(Independent(group)),
+        credit=Apart(chain(Center(), ScaleByStd())),
+        loss=Blend(share, Clip(clip, clip), Reweighted(unsure)),
+        weigh=EachSource(token_mean),
+    )

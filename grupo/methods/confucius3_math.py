@@ -1,0 +1,58 @@
+"""Confucius3-Math: hard tasks weigh more, entropy is held. Wu et al., 2025, arXiv:2506.18330."""
+
+from torch import Tensor
+
+from grupo import groups
+from grupo.batch import Batch, PerAction, Signals
+from grupo.curate import informative
+from grupo.curricula import Refilled, Shuffled
+from grupo.losses import Clip, Loss
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.piece import piece
+from grupo.sampling import Independent
+from grupo.weights import token_mean
+
+PAPER = Paper(
+    title="Confucius3-Math: A Lightweight High-Performance Reasoning LLM for Chinese K-12 "
+    "Mathematics Learning",
+    use="A long run whose entropy drifts up or down, on tasks of very unequal difficulty.",
+    checked=("golden", "laws"),
+    catalogue=("confucius3-math",),
+)
+
+
+def by_hardness(x: Tensor, batch: Batch) -> Tensor:
+    """(R - mu) (1.256 - 0.256 mu), R = 2 r - 1 and mu its mean over the group."""
+    R = 2 * x - 1
+    mu = groups.mean(R, batch.group)
+    return (R - mu) * (1.256 - 0.256 * mu)
+
+
+@piece
+class OffTarget(Loss):
+    """|H - target| of the mean entropy H over all actions: sign(H - target) (H_t - target) each."""
+
+    target: float
+    reads_whole_batch = True
+
+    @property
+    def needs(self) -> frozenset[str]:
+        return frozenset({"entropy"})
+
+    @property
+    def couples_rows(self) -> bool:
+        return True
+
+    def __call__(self, pi: Signals, batch: Batch) -> PerAction:
+        H = pi.entropy.masked_fill(~batch.mask, 0.0).sum() / batch.mask.sum().clamp(min=1)
+        return (H - self.target).sign().detach() * (pi.entropy - self.target)
+
+
+def confucius3_math(group: int = 8, target: float = 0.55, coef: float = 0.001) -> Method:
+    """DAPO with A = (R - mu) (1.256 - 0.256 mu), R = +1 or -1, and `coef` |H - `target`| added."""
+    # Sections 6.1 to 6.3; group, clip and rounds are DAPO's. The sum over tokens is over their
+    # number. Not here: recent sample recovery, by which spare valid groups wait for the next step.
+    loss = Clip(0.2, 0.28) + coef * OffTarget(target)
+    method = Method(sample=Independent(group), curate=informative, credit=by_hardness, loss=loss)
+    return method.but(curriculum=Refilled(Shuffled(), 10), weigh=token_mean)

@@ -1,0 +1,58 @@
+"""Cosine reward: right is to be short, wrong to be long. Yeo et al., 2025, arXiv:2502.03373."""
+
+from math import pi
+
+import torch
+from torch import Tensor
+
+from grupo.batch import Batch
+from grupo.credit import Center, ScaleByStd, chain
+from grupo.credit.shaping import Repetition
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.piece import piece
+from grupo.sampling import Independent
+
+PAPER = Paper(
+    title="Demystifying Long Chain-of-Thought Reasoning in LLMs",
+    use="Chains of thought grow past the context, and are to grow for hard tasks only.",
+    checked=("golden", "laws"),
+    example="cosine_length(limit=64)",
+    catalogue=("cosine-length-reward",),
+)
+
+
+@piece
+class CosineLength:
+    """r from r_0 at length 0 to r_L at `limit` along half a cosine; -10 for who reaches it."""
+
+    limit: int
+    right: tuple[float, float] = (2.0, 1.0)
+    wrong: tuple[float, float] = (-10.0, 0.0)
+    exceeding: float = -10.0
+    margin: int = 16
+    reads_parts = ("correct",)  # above 1/2
+
+    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
+        right, L = batch.parts["correct"] > 0.5, batch.lengths
+        start, end = (
+            torch.where(right, *pair) for pair in zip(self.right, self.wrong, strict=True)
+        )
+        r = end + (start - end) * (1 + torch.cos(pi * L / self.limit)) / 2
+        return torch.where(self.margin + L >= self.limit, self.exceeding, r)
+
+
+def cosine_length(
+    limit: int, group: int = 16, price: float = -0.05, discount: float = 0.99
+) -> Method:
+    """r = r_L + (r_0 - r_L) (1 + cos(pi L / `limit`)) / 2: right 2 to 1, wrong -10 to 0.
+
+    A = (r - mean(r)) / std(r) + the discounted return of `price` for repeated tokens.
+    parts["correct"]; marks of `grupo.credit.shaping.repeated`, n = 40.
+    """
+    # The paper trains by PPO and gives each kind of reward a discount of its own; without a critic
+    # the price of repetition is compared with nothing: no repetition is no price.
+    return Method(
+        sample=Independent(group),
+        credit=chain(CosineLength(limit), Center(), ScaleByStd(), Repetition(price, discount)),
+    )

@@ -1,0 +1,58 @@
+"""DCPO: wider clips for rare tokens, advantages recall. Yang et al., 2025, arXiv:2509.02333."""
+
+import torch
+from torch import Tensor
+
+from grupo.batch import Batch
+from grupo.credit import Center, ScaleByStd, chain
+from grupo.losses import ClipWithin, DynamicBounds
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.piece import piece
+from grupo.ratios import Capped
+from grupo.sampling import Independent
+from grupo.weights import group_sum
+
+PAPER = Paper(
+    title="DCPO: Dynamic Clipping Policy Optimization",
+    use="Tasks recur, many groups agree with themselves, and rare tokens are clipped away.",
+    checked=("golden", "laws", "reference"),
+)
+
+
+@piece
+class SmoothStandardise:
+    """The smaller of two mixtures of x standardised in its group and in all the task's groups."""
+
+    eps: float = 1e-6
+
+    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
+        new = chain(Center(), ScaleByStd(self.eps))(x, batch)
+        i, mean, std = _so_far(x, batch)
+        total = (x - mean) / (std + self.eps)
+        a, b = ((i - 1) * new + total) / i, (new + (i - 1) * total) / i
+        return torch.where(a.abs() < b.abs(), a, b)
+
+
+def _so_far(x: Tensor, batch: Batch) -> Tensor:
+    """How many groups the task had, their mean, their standard deviation; groups count alike."""
+    found = x.new_zeros(3, int(batch.group.max()) + 1)
+    for p in batch.group.unique().tolist():
+        seen = [*map(x.new_tensor, batch.past[p].rewards), x[batch.group == p]]
+        means = torch.stack([r.mean() for r in seen])
+        within = torch.stack([((r - r.mean()) ** 2).sum() / max(len(r) - 1, 1) for r in seen])
+        std = (within.mean() + means.var(correction=0)).sqrt()
+        found[:, p] = torch.stack([x.new_tensor(len(seen)), means.mean(), std])
+    return found[:, batch.group]
+
+
+def dcpo(group: int = 16, low: float = 0.16, high: float = 0.2, cap: float = 10.0) -> Method:
+    """-min(r A, clip(r, lower(q), upper(q)) A), r at most `cap`, q the token's old probability.
+
+    lower = (1 + sqrt(max(1 - 4 `low` / q, 0))) / 2, upper = (1 + sqrt(1 + 4 `high` / q)) / 2.
+    A is the smaller of ((i - 1) A_new + A_total) / i and (A_new + (i - 1) A_total) / i at a task's
+    i-th group; A_total is standardised by all its rewards so far, group by group.
+    """
+    # Constants of the authors' README (lime-RL/DCPO); their scripts clip at 0.2 and 0.28.
+    loss = ClipWithin(DynamicBounds(low, high), Capped(cap))
+    return Method(sample=Independent(group), credit=SmoothStandardise(), loss=loss, weigh=group_sum)

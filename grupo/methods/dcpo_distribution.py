@@ -1,0 +1,34 @@
+"""Distribution DCPO: aim at yourself, hotter or colder. Li et al., 2026, arXiv:2601.12730."""
+
+from grupo.credit import Center, ScaleByStd, chain
+from grupo.credit.penalties import Tempered
+from grupo.losses import Clip
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.sampling import Independent
+from grupo.schedules import Last, varying
+
+PAPER = Paper(
+    title="Distribution-Centric Policy Optimization Dominates Exploration-Exploitation Trade-off",
+    use="Entropy is to stay near a number, without samples from anywhere else.",
+    checked=("golden", "laws", "reference"),
+    catalogue=("dcpo-distribution",),
+)
+
+
+def dcpo_distribution(group: int = 5, target: float = 0.25, clip: float = 0.2) -> Method:
+    """A = (1 - a) A_grpo + a b rho: REINFORCE towards a tempered policy, by importance weights.
+
+    rho = old at 1.2 or 0.8 times its temperature / old, by whether the entropy of the last update
+    is at most `target` or above; b = 1 where right; a = a' / (1 + a') with
+    a' = min(|`target` - entropy|, 0.1) / (share that is right). Then PPO's clip; no KL.
+    """
+    # As released (597358816/DCPO, ray_trainer.py): the entropy is 0 before the first update. Where
+    # nobody is right the code divides by 0; here a is 0. `target` is 0.25 at best and 0.5 in the
+    # script. "Right" is a score above 0.05.
+    towards = Tempered(varying(Last("entropy", 0.0)), target)
+    return Method(
+        sample=Independent(group),
+        credit=chain(Center(), ScaleByStd(), towards),
+        loss=Clip(clip, clip),
+    )

@@ -1,0 +1,36 @@
+"""DeepSeek-R1: GRPO on rules alone, hardly clipped. Guo et al., 2025, arXiv:2501.12948."""
+
+from grupo.losses import KL, Clip
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.plans import Passes
+from grupo.references import Follow
+from grupo.sampling import Independent
+
+PAPER = Paper(
+    title="DeepSeek-R1: Incentivizing Reasoning Capability in LLMs via Reinforcement Learning",
+    use="A strong base model, rewards by rules, and thousands of steps far from where it began.",
+    trl="epsilon=10, beta=0.001, sync_ref_model=True, ref_model_mixup_alpha=1",
+    verl="clip_ratio=10, use_kl_loss=True, kl_loss_coef=0.001; the reference stays",
+    checked=("golden", "laws"),
+)
+
+
+def deepseek_r1(
+    group: int = 16, clip: float = 10.0, kl: float = 0.001, every: int = 400, minibatches: int = 16
+) -> Method:
+    """GRPO whose reference is replaced by the policy `every` steps, with r = accuracy + format.
+
+    loss = mean over answers of -min(R A, clip(R, 1 - `clip`, 1 + `clip`) A) + `kl` k3, A = (r -
+    mean(r)) / std(r).
+    """
+    # Group, KL, `every` and one pass in 16 minibatches are of R1-Zero, the clip of R1's first
+    # stage: R is cut only where it exceeds 11. The formula is printed for whole answers; tokens are
+    # averaged here, as in the paper that GRPO is from. A clip per answer would be clip=10 on
+    # ratios.sequence.
+    return Method(
+        sample=Independent(group),
+        loss=Clip(clip, clip) + kl * KL(),
+        plan=Passes(minibatches=minibatches),
+        reference=Follow(rate=1.0, every=every),
+    )

@@ -1,0 +1,38 @@
+"""DFT: do not chase what you find unlikely. Wu et al., 2025, arXiv:2508.05629."""
+
+from grupo.batch import Batch, PerAction, Signals
+from grupo.losses import Reweighted
+from grupo.losses.sources import fully
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.sampling import Independent, WithExpert
+from grupo.weights import token_mean
+
+PAPER = Paper(
+    title="On the Generalization of SFT: A Reinforcement Learning Perspective with Reward "
+    "Rectification",
+    use="Supervised fine-tuning forgets more than it teaches.",
+    trl="SFTConfig(loss_type='dft')",
+    checked=("golden", "laws"),
+)
+
+
+def probability(pi: Signals, batch: Batch) -> PerAction:
+    """How likely the policy finds each action."""
+    return pi.logp.exp()
+
+
+def dft(group: int = 0) -> Method:
+    """loss = mean over the tokens of demonstrations of -sg(p) log p.
+
+    Its gradient is that of -p: a policy gradient of the demonstration, each token with reward 1,
+    where that of -log p has reward 1 / p.
+    """
+    # The demonstration is the task's solution. Own rollouts beside it would be imitated too, so
+    # there are none unless `group` says so.
+    return Method(
+        sample=WithExpert(Independent(group)),
+        credit=fully,
+        loss=Reweighted(probability),
+        weigh=token_mean,
+    )

@@ -1,0 +1,59 @@
+"""DHPO: clipped token and sequence ratios, mixed. Min et al., 2026, arXiv:2601.05607."""
+
+import torch
+
+from grupo import ratios
+from grupo.batch import Batch, PerAction, Signals
+from grupo.losses import Loss
+from grupo.losses.entropic import relative_entropy
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.piece import piece
+from grupo.sampling import Independent
+from grupo.weights import token_mean
+
+PAPER = Paper(
+    title="Orchestrating Tokens and Sequences: Dynamic Hybrid Policy Optimization for RLVR",
+    use="Neither GRPO's token ratios nor GSPO's sequence ratios alone are stable and fine enough.",
+    checked=("golden", "laws"),
+    catalogue=("dhpo",),
+)
+
+
+@piece
+class Hybrid(Loss):
+    """-min(m A, m' A): m = w r + (1 - w) s, and m' the same of r and s clipped each to its own.
+
+    r is the token's ratio, s the sequence's as in GSPO-token; w = `even` + `guided` h with h the
+    token's entropy, 0 for the least of its row and 1 for the greatest.
+    """
+
+    token: tuple[float, float] = (0.2, 0.28)
+    sequence: tuple[float, float] = (3e-4, 4e-4)
+    even: float = 0.0
+    guided: float = 1.0
+
+    @property
+    def needs(self) -> frozenset[str]:
+        return frozenset({"entropy"})
+
+    @property
+    def stops_gradient(self) -> bool:
+        return True
+
+    def __call__(self, pi: Signals, batch: Batch) -> PerAction:
+        w, A = self.even + self.guided * relative_entropy(pi.entropy, batch), batch.advantage
+        r, s = ratios.token(pi, batch), ratios.SequenceToken()(pi, batch)
+        (low, high), (below, above) = self.token, self.sequence
+        mixed = w * r + (1 - w) * s
+        clipped = w * r.clamp(1 - low, 1 + high) + (1 - w) * s.clamp(1 - below, 1 + above)
+        return -torch.min(mixed * A, clipped * A)
+
+
+def dhpo(group: int = 8, even: float = 0.0, guided: float = 1.0) -> Method:
+    """Entropy-guided mixing; `even` = 0.5 with `guided` = 0 is averaged mixing, 1 GRPO, 0 GSPO."""
+    # Read in the paper's abstract: mixing within one clipped surrogate, clips of each branch before
+    # it. Ours: uncertain tokens take their own ratio, the min-max over the row, GRPO's and GSPO's
+    # clips, the outer minimum, the mean over tokens.
+    loss = Hybrid(even=even, guided=guided)
+    return Method(sample=Independent(group), loss=loss, weigh=token_mean)

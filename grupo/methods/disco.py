@@ -1,0 +1,31 @@
+"""DisCO: score right answers above the hardest wrong ones. Li et al., 2025, arXiv:2505.12366."""
+
+from grupo.credit import identity
+from grupo.losses import Discriminate, TrustRegion
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.sampling import Independent
+from grupo.weights import group_mean
+
+PAPER = Paper(
+    title="DisCO: Reinforcing Large Reasoning Models with Discriminative Constrained Optimization",
+    use="Rewards are right or wrong, and very easy and very hard tasks should count in full.",
+    checked=("golden", "laws"),
+    catalogue=("disco",),
+)
+
+
+def disco(group: int = 8, tau: float = 10.0, beta: float = 1000.0, delta: float = 1e-4) -> Method:
+    """-J of each group, J = mean_right s - `tau` log mean_wrong exp(s / `tau`), + a trust region.
+
+    s = mean_t log pi of an answer. The penalty is `beta` / 2 max(0, K - `delta`)^2, K the mean over
+    tokens of log pi_old - log pi. Groups without a right or a wrong answer add 0 to the mean.
+    """
+    # The paper's log-likelihood score. Its ratio score: Discriminate(mean_ratio, tau=1.0); its
+    # DisCO-b, the plain mean of the wrong, is a large tau. Right is a positive reward.
+    return Method(
+        sample=Independent(group),
+        credit=identity,
+        loss=Discriminate(tau=tau) + TrustRegion(beta, delta),
+        weigh=group_mean,
+    )

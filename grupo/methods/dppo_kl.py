@@ -1,0 +1,60 @@
+"""DPPO-KL: a trust region on each token's binary KL. Qi et al., 2026, arXiv:2602.04879."""
+
+import torch
+
+from grupo.batch import Batch, PerAction, Signals
+from grupo.losses import Reweighted
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.piece import piece
+from grupo.ratios import Against, Capped
+from grupo.sampling import Independent
+from grupo.weights import token_mean
+
+PAPER = Paper(
+    title="Rethinking the Trust Region in LLM Reinforcement Learning",
+    use="As dppo_tv, where moves near probability 0 and 1 should count for more.",
+    verl="loss_mode='dppo_kl'; its cap is clip_ratio_c, 3 from the actor's config, not 20",
+    checked=("golden", "laws", "reference"),
+)
+EPS = 1e-8  # the authors': a token of probability 1 has no other
+
+
+@piece
+class WithinKL:
+    """min(r, cap) where k = KL(q, p) of "this token or another" is within bounds or the gradient
+    leads back, 0 elsewhere.
+
+    q is what the engine that sampled gave the action, and r = p / q.
+    """
+
+    low: float = 0.05
+    high: float = 0.05
+    cap: float = 20.0
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """The sampler's log-probabilities."""
+        return frozenset({"logp@sampler"})
+
+    def __call__(self, pi: Signals, batch: Batch) -> PerAction:
+        logp, logq = (
+            x.masked_fill(~batch.mask, -1.0) for x in (pi.logp, batch.seen["logp@sampler"])
+        )
+        p, q = logp.exp(), logq.exp()
+        k = q * (logq - logp) + (1 - q) * ((1 - q + EPS) / (1 - p + EPS)).log()
+        up, down = (k <= self.high) | (p <= q), (k <= self.low) | (p >= q)
+        trusted = torch.where(batch.advantage > 0, up, down)
+        return Capped(self.cap, Against("sampler"))(pi, batch) * trusted
+
+
+def dppo_kl(group: int = 16, low: float = 0.05, high: float = 0.05, cap: float = 20.0) -> Method:
+    """loss = mean over all tokens of -sg(min(r, `cap`) M) A log pi, M the binary KL trust region.
+
+    M = k <= `high` or p <= q where A > 0, k <= `low` or p >= q elsewhere, with
+    k = q log(q / p) + (1 - q) log((1 - q) / (1 - p)) and r = p / q. A = (r - mean(r)) / std(r).
+    """
+    # As dppo_tv; 0.05 is the threshold in common use for KL.
+    return Method(
+        sample=Independent(group), loss=Reweighted(WithinKL(low, high, cap)), weigh=token_mean
+    )

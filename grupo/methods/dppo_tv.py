@@ -1,0 +1,54 @@
+"""DPPO-TV: a trust region on probabilities, not on ratios. Qi et al., 2026, arXiv:2602.04879."""
+
+import torch
+
+from grupo.batch import Batch, PerAction, Signals
+from grupo.losses import Reweighted
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.piece import piece
+from grupo.ratios import Against, Capped
+from grupo.sampling import Independent
+from grupo.weights import token_mean
+
+PAPER = Paper(
+    title="Rethinking the Trust Region in LLM Reinforcement Learning",
+    use="Ratio clips hold rare tokens back and let common ones go; engines disagree on rare ones.",
+    verl="loss_mode='dppo_tv'; its cap is clip_ratio_c, 3 from the actor's config, not 20",
+    checked=("golden", "laws", "reference"),
+)
+
+
+@piece
+class WithinTV:
+    """min(r, cap) where |p - q| is within bounds or the gradient leads back, 0 elsewhere.
+
+    q is what the engine that sampled gave the action, and r = p / q.
+    """
+
+    low: float = 0.15
+    high: float = 0.15
+    cap: float = 20.0
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """The sampler's log-probabilities."""
+        return frozenset({"logp@sampler"})
+
+    def __call__(self, pi: Signals, batch: Batch) -> PerAction:
+        moved = pi.logp.exp() - batch.seen["logp@sampler"].exp()
+        trusted = torch.where(batch.advantage > 0, moved <= self.high, moved >= -self.low)
+        return Capped(self.cap, Against("sampler"))(pi, batch) * trusted
+
+
+def dppo_tv(group: int = 16, low: float = 0.15, high: float = 0.15, cap: float = 20.0) -> Method:
+    """loss = mean over all tokens of -sg(min(r, `cap`) M) A log pi, M the binary TV trust region.
+
+    M = p - q <= `high` where A > 0, p - q >= -`low` elsewhere, with p, q what policy and sampler
+    give the token, and r = p / q. A = (r - mean(r)) / std(r).
+    """
+    # Form of the authors' code (sail-sg/Stable-RL), which anchors both r and M to the sampler. 0.15
+    # is the threshold in common use for TV; cap 20 is verl's documented default; group our choice.
+    return Method(
+        sample=Independent(group), loss=Reweighted(WithinTV(low, high, cap)), weigh=token_mean
+    )

@@ -1,0 +1,55 @@
+"""DRPO: short right answers count more, none is pushed down. Li et al., 2025, arXiv:2510.04474."""
+
+from torch import Tensor
+
+from grupo.batch import Batch
+from grupo.credit import identity
+from grupo.losses import Discriminate, TrustRegion
+from grupo.losses.contrast import mean_logp
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.piece import piece
+from grupo.sampling import Independent
+from grupo.weights import group_mean
+
+PAPER = Paper(
+    title="DRPO: Efficient Reasoning via Decoupled Reward Policy Optimization",
+    use="Answers are too long, and a length reward within GRPO punishes right answers for it.",
+    checked=("golden", "laws"),
+    example="drpo(limit=64)",
+    catalogue=("drpo-decoupled",),
+)
+
+
+@piece
+class Shorter:
+    """exp(-(length / `limit`) / `strength`): how much a right answer counts, up to a factor."""
+
+    limit: int
+    strength: float
+
+    def __call__(self, batch: Batch) -> Tensor:
+        return (-batch.lengths / (self.limit * self.strength)).exp()
+
+
+def drpo(
+    limit: int,
+    group: int = 8,
+    strength: float = 0.1,
+    tau: float = 10.0,
+    beta: float = 1000.0,
+    delta: float = 1e-4,
+) -> Method:
+    """DisCO with right answers weighed by w = exp((1 - length / `limit`) / `strength`).
+
+    -J of each group, J = sum_right w s / sum_right w - `tau` log mean_wrong exp(s / `tau`), with
+    s = mean_t log pi, + `beta` / 2 max(0, K - `delta`)^2, K the token mean of log old - log pi.
+    """
+    # As released; limit is 8,192 there. w is the optimum of the length reward under a KL of
+    # strength lambda, here `strength`; it normalises among right answers alone.
+    return Method(
+        sample=Independent(group),
+        credit=identity,
+        loss=Discriminate(mean_logp, tau, Shorter(limit, strength)) + TrustRegion(beta, delta),
+        weigh=group_mean,
+    )

@@ -1,0 +1,25 @@
+"""Dual-clip: what a bad action costs has a ceiling. Ye et al., 2019, arXiv:1912.09729."""
+
+from grupo.losses import Clip
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.ratios import Capped
+from grupo.sampling import Independent
+
+PAPER = Paper(
+    title="Mastering Complex Control in MOBA Games with Deep Reinforcement Learning",
+    use="Rollouts are old, and bad tokens that became likelier make the loss explode.",
+    trl="delta=3.0 (two-sided clipping)",
+    verl="the vanilla loss: clip_ratio_c=3.0",
+    checked=("golden", "laws"),
+)
+
+
+def dual_clip(group: int = 8, clip: float = 0.2, cap: float = 3.0) -> Method:
+    """-max(min(r A, clip(r, 1 - `clip`, 1 + `clip`) A), `cap` A) where A < 0, PPO's clip elsewhere.
+
+    Which is PPO's clip of min(r, `cap`): where A > 0 the cap lies above 1 + `clip`. The paper's
+    equation with its c = 3, as we remember both; A = (r - mean(r)) / std(r) and the mean over
+    answers are GRPO's.
+    """
+    return Method(sample=Independent(group), loss=Clip(clip, clip, Capped(cap)))

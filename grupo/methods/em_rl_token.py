@@ -1,0 +1,30 @@
+"""EM-RL-token: reward being sure at every step. Agarwal et al., 2025, arXiv:2505.15134."""
+
+from grupo import groups
+from grupo.credit import Center, chain
+from grupo.credit.signals import SumOf
+from grupo.losses import KL, Reinforce
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.sampling import Independent
+from grupo.weights import sequence_sum
+
+PAPER = Paper(
+    title="The Unreasonable Effectiveness of Entropy Minimization in LLM Reasoning",
+    use="There is nothing to judge answers by, and long reasoning loses its way.",
+    checked=("golden", "laws"),
+)
+
+
+def em_rl_token(group: int = 4, kl: float = 0.001) -> Method:
+    """A_i = r_i - mean of the others, r = -sum_t H(pi(.|s_t)) (eq. 4).
+
+    loss = mean over answers of sum over tokens of -A log pi + `kl` k3 (table 1, section 3.3).
+    """
+    # The estimate of the KL is our choice, k3; N = 4 and its weight are the paper's.
+    return Method(
+        sample=Independent(group),
+        credit=chain(SumOf("entropy", -1.0), Center(groups.mean_of_others)),
+        loss=Reinforce() + kl * KL(),
+        weigh=sequence_sum,
+    )

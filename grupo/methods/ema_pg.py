@@ -1,0 +1,32 @@
+"""EMA-PG: a reference that follows the policy slowly. Zhang and Ba, 2026, arXiv:2602.04417."""
+
+from grupo.losses import Clip, ReverseKL
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.references import Follow
+from grupo.sampling import Independent
+
+PAPER = Paper(
+    title="EMA Policy Gradient: Taming Reinforcement Learning for LLMs with EMA Anchor and Top-k "
+    "KL",
+    use="A long run is held back by a fixed reference, and unstable without any.",
+    trl="sync_ref_model=True, ref_model_mixup_alpha, ref_model_sync_steps, with beta > 0: k3",
+    checked=("golden", "laws"),
+)
+
+
+def ema_pg(
+    group: int = 8, kl: float = 1e-3, rate: float = 0.05, every: int = 10, high: float = 0.28
+) -> Method:
+    """loss = mean over answers of mean over tokens of -min(R A, clip(R, 0.8, 1 + `high`) A)
+           + `kl` KL(pi, ref), exactly, over the whole vocabulary
+    and ref <- (1 - `rate`) ref + `rate` pi after every `every` steps.
+    """
+    # The numbers are those of the released DeepScaleR script (LunjunZhang/ema-pg), whose KL is k3;
+    # the paper's own is exact on the k likeliest tokens with a sampled tail, unbiased at any k:
+    # here k is the vocabulary. It also masks truncated answers.
+    return Method(
+        sample=Independent(group),
+        loss=Clip(0.2, high) + kl * ReverseKL(),
+        reference=Follow(rate, every),
+    )

@@ -1,0 +1,59 @@
+"""EMPO: be right as often as you agree with yourself. Zhang et al., 2025, arXiv:2504.05812."""
+
+import torch
+from torch import Tensor
+
+from grupo import groups
+from grupo.batch import Batch
+from grupo.credit import Center, ScaleByStd, chain
+from grupo.losses import Clip
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.piece import piece
+from grupo.sampling import Independent
+
+PAPER = Paper(
+    title="Right Question is Already Half the Answer: Fully Unsupervised LLM Reasoning"
+    " Incentivization",
+    use="There are questions and no answers, and answers can be grouped by their meaning.",
+    checked=("golden", "laws"),
+    catalogue=("empo",),
+)
+
+
+@piece
+class Agreement:
+    """r = p_c, the share of the group whose answer means the same; 0 where `part` is below 0.
+
+    A group gets 0 unless low ln G < H < high ln G, H = -sum_c p_c ln p_c; in H who has no answer
+    is a meaning of his own.
+    """
+
+    part: str = "cluster"
+    low: float = 0.0
+    high: float = 1.0
+
+    @property
+    def reads_parts(self) -> tuple[str, ...]:
+        """Labels of what answers mean."""
+        return (self.part,)
+
+    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
+        G, answered = groups.count(x, batch.group), batch.parts[self.part] >= 0
+        own = -1 - torch.arange(len(x))  # a meaning of his own for who has no answer
+        meaning = torch.where(answered, batch.parts[self.part], own)
+        p, H = groups.alike(meaning, batch.group) / G, groups.entropy(meaning, batch.group)
+        uncertain = (self.low * G.log() < H) & (self.high * G.log() - 1e-9 > H)
+        return p * (answered & uncertain)
+
+
+def empo(group: int = 7, clip: float = 0.2, low: float = 0.0, high: float = 1.0) -> Method:
+    """r = share of the group with the same meaning, A = (r - mean(r)) / std(r), no KL.
+
+    parts["cluster"] labels what answers mean, below 0 where there is none. Groups learn nothing
+    unless `low` < H / ln G < `high`, H the entropy of the labels.
+    """
+    # The paper keeps questions with d_low < H < d_high; the released TRL code only drops groups
+    # whose answers all differ, which is `high` = 1, and samples 7. Its verl code drops max p < 1/4.
+    credit = chain(Agreement(low=low, high=high), Center(), ScaleByStd())
+    return Method(sample=Independent(group), credit=credit, loss=Clip(clip, clip))

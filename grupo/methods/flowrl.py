@@ -1,0 +1,59 @@
+"""FlowRL: match the distribution of rewards. Zhu et al., 2025, arXiv:2509.15207."""
+
+from torch import Tensor
+
+from grupo import ratios
+from grupo.batch import Batch, PerAction, Signals
+from grupo.helpers import Head, Helper
+from grupo.losses import Loss
+from grupo.losses.rows import by_mean
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.piece import piece
+from grupo.sampling import Independent
+
+PAPER = Paper(
+    title="FlowRL: Matching Reward Distributions for LLM Reasoning",
+    use="Many different good answers are wanted, not one mode of the reward.",
+    checked=("golden", "laws"),
+)
+
+
+@piece
+class FlowBalance(Loss):
+    """w (log Z + mean log pi - beta A - mean log ref)^2, w the row's clipped ratio, constant."""
+
+    beta: float
+    clip: float
+
+    @property
+    def needs(self) -> frozenset[str]:
+        return frozenset({"logp@ref", "log_partition"})
+
+    @property
+    def stops_gradient(self) -> bool:
+        return True
+
+    @property
+    def helpers(self) -> tuple[Helper, ...]:
+        """Log Z of the state before the row's first action."""
+        return (Head("log_partition"),)
+
+    def __call__(self, pi: Signals, batch: Batch) -> PerAction:
+        first = batch.mask.int().argmax(1, keepdim=True)
+        log_z = pi["log_partition"].gather(1, first)
+        ahead: Tensor = by_mean(pi.logp - batch.seen["logp@ref"], batch)
+        miss = log_z + ahead - self.beta * by_mean(batch.advantage, batch)
+        w = ratios.token_log_ratio(pi, batch).sum(1, keepdim=True).exp().detach()
+        return (w.clamp(1 - self.clip, 1 + self.clip) * miss**2).expand_as(pi.logp)
+
+
+def flowrl(group: int = 8, beta: float = 15.0, clip: float = 0.2) -> Method:
+    """loss = mean over answers of w (log Z + mean_t log pi - `beta` A - mean_t log ref)^2.
+
+    A = (r - mean(r)) / std(r); log Z is learned; w = prod_t pi / old, held constant and clipped to
+    1 -+ `clip`.
+    """
+    # beta 15 and the form are those of the authors' recipe for verl. log Z is a linear head on the
+    # last state of the task, in the release three layers on the mean of the task's states.
+    return Method(sample=Independent(group), loss=FlowBalance(beta, clip))

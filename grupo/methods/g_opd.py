@@ -1,0 +1,55 @@
+"""G-OPD: go on where the teacher was heading when it stops. Yang et al., 2026, arXiv:2602.12125."""
+
+from torch import Tensor
+
+from grupo.batch import Batch, PerAction
+from grupo.losses import Clip
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.piece import piece
+from grupo.sampling import Independent
+from grupo.weights import token_mean
+
+PAPER = Paper(
+    title="Learning beyond Teacher: Generalized On-Policy Distillation with Reward Extrapolation",
+    use="Distil from a teacher that came from a known base by RL, and pass it.",
+    checked=("golden", "laws"),
+    catalogue=("g-opd-exopd",),
+)
+
+
+@piece
+class Extrapolated:
+    """`scale` (log teacher - log base) - (log pi_old - log base): a reward and a KL, per action."""
+
+    scale: float
+    teacher: str = "teacher"
+    base: str = "ref"
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """What the teacher and the base said of the actions."""
+        return frozenset({f"logp@{self.teacher}", f"logp@{self.base}"})
+
+    def __call__(self, x: Tensor, batch: Batch) -> PerAction:
+        base = batch.seen[f"logp@{self.base}"]
+        gained = batch.seen[f"logp@{self.teacher}"] - base
+        A = self.scale * gained - (batch.old_logp - base)
+        return A.masked_fill(~batch.mask, 0.0).to(x)
+
+
+def g_opd(group: int = 1, scale: float = 1.25, clip: float = 0.2) -> Method:
+    """A_t = `scale` (T - b) - (s - b): T the teacher's log-probability, b the base's, s its own.
+
+    At `scale` 1 the base cancels and on-policy distillation is left, A_t = T - s; above 1 it
+    extrapolates. The verifier's reward is not read. The base is the reference: the student as
+    training found it, or the teacher before its own RL (a recipe may name it "ref").
+    """
+    # A is neither centred nor clipped, and the surrogate is PPO's with a token mean, as released
+    # (RUCBM/G-OPD), with one update a step, where `clip` does nothing.
+    return Method(
+        sample=Independent(group),
+        credit=Extrapolated(scale),
+        loss=Clip(clip, clip),
+        weigh=token_mean,
+    )

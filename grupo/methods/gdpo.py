@@ -1,0 +1,34 @@
+"""GDPO: standardise each reward before adding them up. Liu et al., 2026, arXiv:2601.05242."""
+
+from grupo.credit import Center, EachPart, ScaleByStd, StandardiseAll, chain
+from grupo.losses import Clip
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.sampling import Independent
+
+PAPER = Paper(
+    title="GDPO: Group reward-Decoupled Normalization Policy Optimization for Multi-reward RL "
+    "Optimization",
+    use="The reward has several components, and their sum hides which of them was earned.",
+    trl="multi_objective_aggregation='normalize_then_sum'",
+    verl="adv_estimator='gdpo' (whitens over tokens, so that long answers weigh more)",
+    checked=("golden", "laws"),
+    catalogue=("gdpo",),
+)
+
+
+def gdpo(
+    group: int = 8,
+    parts: tuple[str, ...] = ("correct", "format"),
+    weights: tuple[float, ...] = (1.0, 1.0),
+    clip: float = 0.2,
+) -> Method:
+    """A = whiten(sum_k w_k (r_k - mean(r_k)) / std(r_k)): group by group, then over the batch.
+
+    loss = mean over answers of mean over tokens of -min(R A, clip(R, 1 -+ `clip`) A).
+    """
+    # Whitened over rollouts with eps = 1e-4, as the authors do in TRL; in verl they whiten over
+    # tokens: .but(credit=chain(EachPart(...), Whiten())). Group size and clip are our choice.
+    each = EachPart(chain(Center(), ScaleByStd(eps=1e-4)), tuple(zip(parts, weights, strict=True)))
+    credit = chain(each, StandardiseAll(eps=1e-4))
+    return Method(sample=Independent(group), credit=credit, loss=Clip(clip, clip))

@@ -1,0 +1,58 @@
+"""GiGPO: steps taken in the same state are compared, too. Feng et al., 2025, arXiv:2505.10978."""
+
+from torch import Tensor
+
+from grupo.batch import Batch, PerAction, spread
+from grupo.credit import Center, chain
+from grupo.credit.turns import acted, alike, centred, returns, states, to_actions
+from grupo.losses import KL, Clip
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.piece import piece
+from grupo.sampling import Independent
+from grupo.weights import token_mean
+
+PAPER = Paper(
+    title="Group-in-Group Policy Optimization for LLM Agent Training",
+    use="Agents of many turns whose environment comes back to the same states.",
+    checked=("golden", "laws", "reference"),
+    catalogue=("gigpo",),
+)
+
+
+@piece
+class AnchorStates:
+    """x + `weight` (R_t - mean of R over the turns taken in the same state of the same task).
+
+    R_t = sum over k >= t of gamma^(k - t) r_k; a state met once adds nothing (eq. 5 to 8).
+    """
+
+    gamma: float
+    weight: float
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """What each step was paid, and the state it was taken in."""
+        return frozenset({"mark/reward", "mark/state"})
+
+    def __call__(self, x: Tensor, batch: Batch) -> PerAction:
+        state = states(batch)
+        anchor = alike(batch.group[:, None].expand_as(state), state)
+        A = centred(returns(batch, self.gamma), anchor, acted(batch))
+        return spread(x, batch) + self.weight * to_actions(A, batch)
+
+
+def gigpo(group: int = 8, gamma: float = 0.95, weight: float = 1.0, kl: float = 0.01) -> Method:
+    """A = (r - mean r) + `weight` (R_t - mean R in the same state); PPO's clip and k3.
+
+    The environment pays every reward at an action, the last one too: r is the sum of what it pays.
+    """
+    # F_norm = 1, the default of the authors' code; their scripts also divide both terms by the
+    # group's standard deviation. There the mean of r runs over steps, so that long rollouts weigh
+    # more: here, as in the paper, over rollouts. States are alike when their labels are equal.
+    return Method(
+        sample=Independent(group),
+        credit=chain(Center(), AnchorStates(gamma, weight)),
+        loss=Clip(0.2, 0.2) + kl * KL(),
+        weigh=token_mean,
+    )

@@ -1,0 +1,26 @@
+"""GKD: match a teacher on what you say yourself. Agarwal et al., 2023, arXiv:2306.13649."""
+
+from grupo.credit.penalties import nothing
+from grupo.losses import JSD
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.sampling import Independent
+
+PAPER = Paper(
+    title="On-Policy Distillation of Language Models: Learning from Self-Generated Mistakes",
+    use="Distil from a teacher whose whole distribution can be computed; no verifier is needed.",
+    trl="GKDTrainer, experimental: lmbda is the share of own rollouts, beta the mixture of its JSD",
+    checked=("golden", "laws"),
+)
+
+
+def gkd(group: int = 1) -> Method:
+    """loss = mean over rollouts of mean over tokens of JSD(pi, teacher) of each state, exactly.
+
+    No gradient flows through the sampling, and the reward is not read. The recipe names the
+    "teacher".
+    """
+    # The paper's lambda, the share of own rollouts among the teacher's and the data's, is 1 here.
+    # Its divergence is a choice: this is JSD(0.5). .but(loss=ForwardKL("teacher")) imitates all
+    # that the teacher does, .but(loss=ReverseKL("teacher")) what it does most.
+    return Method(sample=Independent(group), credit=nothing, loss=JSD("teacher"))

@@ -1,0 +1,27 @@
+"""GPPO: what the clip would silence keeps a bounded gradient. Su et al., 2025, arXiv:2508.07629."""
+
+from grupo.losses import KeepGradient, Reweighted
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.sampling import Independent
+from grupo.weights import token_mean
+
+PAPER = Paper(
+    title="Klear-Reasoner: Advancing Reasoning Capability via Gradient-Preserving Clipping Policy "
+    "Optimization",
+    use="Clipped tokens are the exploring ones, and wrong answers are learned from too slowly.",
+    checked=("golden", "laws"),
+)
+
+
+def gppo(group: int = 8, low: float = 0.2, high: float = 0.2) -> Method:
+    """-sg(w) A log pi, whose gradient is that of -min(r A, clip(r) A), clipped tokens too.
+
+    w = r, but 1 + `high` where A > 0 and r is above, 1 - `low` where A < 0 and r is below.
+    A = (r - mean(r)) / std(r), mean over all tokens.
+    """
+    # The paper's loss is clip bound / sg(r) * r, of the same gradient. Constants are those of the
+    # scripts of Kwai-Klear/CE-GPPO, whose dual clip at 10 is left out; as in ce_gppo.
+    return Method(
+        sample=Independent(group), loss=Reweighted(KeepGradient(low, high)), weigh=token_mean
+    )

@@ -1,0 +1,25 @@
+"""GRPO-D: explore first, stay near the reference later. Liu et al., 2025, arXiv:2503.16081."""
+
+from grupo.losses import KL, Reinforce
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.sampling import Independent
+from grupo.schedules import Linear
+
+PAPER = Paper(
+    title="OThink-MR1: Stimulating multimodal generalized reasoning capabilities via dynamic "
+    "reinforcement learning",
+    use="A constant KL holds the policy back at first, and none lets it drift away at last.",
+    checked=("golden", "laws"),
+    catalogue=("othink-mr1-grpo-d",),
+)
+
+
+def grpo_d(group: int = 8, start: float = 0.0, end: float = 0.04) -> Method:
+    """loss = mean over answers of mean over tokens of -A log pi + b k3, b from `start` to `end`.
+
+    A = (r - mean(r)) / std(r); no clip: one update a step, on policy.
+    """
+    # That the coefficient grows while the run goes was seen in reviews, its form was not: a
+    # straight line to GRPO's 0.04 is our choice.
+    return Method(sample=Independent(group), loss=Reinforce() + Linear(start, end) * KL())

@@ -1,0 +1,31 @@
+"""GSPO: ratios and clips are the whole sequence's. Zheng et al., 2025, arXiv:2507.18071."""
+
+from grupo import ratios
+from grupo.losses import Clip
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.plans import Passes
+from grupo.sampling import Independent
+
+PAPER = Paper(
+    title="Group Sequence Policy Optimization",
+    use="Several updates a step make token ratios noisy, above all with mixtures of experts.",
+    trl="importance_sampling_level='sequence', loss_type='grpo', epsilon=3e-4, epsilon_high=4e-4",
+    verl="loss_mode='gspo': the tokenwise form (ours: gspo_token); ignores loss_agg_mode",
+    checked=("golden", "laws"),
+)
+
+
+def gspo(group: int = 8, low: float = 3e-4, high: float = 4e-4) -> Method:
+    """loss = mean over answers of -min(s A, clip(s, 1 - `low`, 1 + `high`) A) (eq. 5).
+
+    s = (pi(answer) / old(answer))^(1 / length), the geometric mean of its token ratios;
+    A = (r - mean(r)) / std(r).
+    """
+    # section 5.1, as TRL's index of papers quotes it: clips at 3e-4 and 4e-4, and a step's rollouts
+    # in four minibatches; on the first of them s is 1. Groups of 8 are our choice.
+    return Method(
+        sample=Independent(group),
+        loss=Clip(low, high, ratios.sequence),
+        plan=Passes(minibatches=4),
+    )

@@ -1,0 +1,30 @@
+"""GSPO-token: a sequence's ratio, each token's advantage. Zheng et al., 2025, arXiv:2507.18071."""
+
+from grupo import ratios
+from grupo.losses import Clip
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.plans import Passes
+from grupo.sampling import Independent
+
+PAPER = Paper(
+    title="Group Sequence Policy Optimization",
+    use="GSPO where tokens or turns of one answer are credited differently.",
+    trl="experimental.gspo_token, importance_sampling_level='sequence_token'",
+    verl="loss_mode='gspo'; ignores loss_agg_mode",
+    checked=("golden", "laws"),
+)
+
+
+def gspo_token(group: int = 8, low: float = 3e-4, high: float = 4e-4) -> Method:
+    """loss = mean over answers and tokens of -min(s_t A_t, clip(s_t, 1 - `low`, 1 + `high`) A_t).
+
+    s_t = sg(s) pi_t / sg(pi_t): the value of GSPO's s, the gradient of the token's own
+    likelihood. With one advantage for all tokens of an answer it is GSPO.
+    """
+    # The credit is GRPO's, for comparison: give another by .but(credit=...). Constants as in gspo.
+    return Method(
+        sample=Independent(group),
+        loss=Clip(low, high, ratios.SequenceToken()),
+        plan=Passes(minibatches=4),
+    )

@@ -1,0 +1,47 @@
+"""GVPO: regress centred rewards on centred log-ratios. Zhang et al., 2025, arXiv:2504.19599."""
+
+from grupo import groups
+from grupo.batch import Batch, PerAction, Signals, spread
+from grupo.credit import Center
+from grupo.losses import Loss
+from grupo.losses.contrast import average, log_ratio
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.piece import piece
+from grupo.sampling import Independent
+from grupo.weights import group_mean
+
+PAPER = Paper(
+    title="GVPO: Group Variance Policy Optimization for Large Language Model Post-Training",
+    use="The rollouts come from anywhere, and the KL-regularised optimum is what is wanted.",
+    checked=("golden", "laws"),
+)
+
+
+@piece
+class Regress(Loss):
+    """k / (k - 1) (beta (rho - mean rho) - A)^2 / 2, rho the log-ratio of a rollout among k."""
+
+    beta: float
+
+    @property
+    def couples_rows(self) -> bool:
+        return True
+
+    def __call__(self, pi: Signals, batch: Batch) -> PerAction:
+        rho, A = log_ratio(pi, batch), average(batch.advantage, batch)
+        k = groups.count(rho, batch.group)
+        miss = self.beta * (rho - groups.mean(rho, batch.group)) - A
+        return spread(k / (k - 1).clamp(min=1) * miss**2 / 2, batch)
+
+
+def gvpo(group: int = 8, beta: float = 0.1) -> Method:
+    """loss = mean over groups of sum_i (`beta` (rho_i - mean rho) - A_i)^2 / (2 (k - 1)).
+
+    rho = log pi - log pi_old of a whole answer, A = r - mean(r), k answers: the gradient of reward
+    minus `beta` KL, without importance weights; its only optimum is in proportion to
+    pi_old e^(r / `beta`).
+    """
+    # As the authors' verl recipe codes it. The loss is summed over groups there: the mean is ours,
+    # and so is the group.
+    return Method(sample=Independent(group), credit=Center(), loss=Regress(beta), weigh=group_mean)

@@ -1,0 +1,58 @@
+"""Hybrid GPO: whether to think, and how well, apart. Jiang et al., 2025, arXiv:2505.14631."""
+
+from torch import Tensor
+
+from grupo import groups
+from grupo.batch import Batch
+from grupo.credit import ByPart, Center, ScaleByStd, chain
+from grupo.credit.actions import place
+from grupo.losses import KL, Clip
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.piece import piece
+from grupo.sampling import Independent
+
+PAPER = Paper(
+    title="Think Only When You Need with Large Hybrid-Reasoning Models",
+    use="The policy opens with a tag for thinking or not, and shall learn when either pays.",
+    checked=("golden", "laws"),
+    catalogue=("hgpo-lhrm",),
+)
+NORM = chain(Center(), ScaleByStd())
+
+
+@piece
+class Hybrid:
+    """norm(r_intra) + alpha norm(r_inter) [the action is the rollout's first, the mode's tag].
+
+    r_intra is 1 for the best of a mode, shared by those that are equal; r_inter is 1 for who is in
+    the better mode, thinking (part `mode` above 0.5) if its mean reward exceeds the other's by more
+    than `margin`.
+    """
+
+    alpha: float
+    margin: float
+    reads_parts = ("mode",)
+
+    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
+        thinks = batch.parts["mode"] > 0.5
+        best = (x == groups.max(x, ByPart("mode")(batch))).to(x)
+        intra = best / groups.sum(best, ByPart("mode")(batch))
+        inter = (thinks == self._thinking_wins(x, thinks, batch.group)).to(x)
+        tag = self.alpha * NORM(inter, batch)[batch.rollout, None] * (place(batch) == 0)
+        return NORM(intra, batch)[batch.rollout, None] + tag
+
+    def _thinking_wins(self, x: Tensor, thinks: Tensor, group: Tensor) -> Tensor:
+        other = groups.mean_where(~thinks, x, group)
+        return groups.mean_where(thinks, x, group) > other + self.margin
+
+
+def hgpo_hybrid(group: int = 4, alpha: float = 1.0, margin: float = 0.2) -> Method:
+    """A = norm(best of its mode) + `alpha` norm(in the better mode) on the mode's tag alone.
+
+    Half of a task's rollouts are forced into either mode by the environment, which labels them.
+    """
+    # Eq. 8 to 13; clip 0.5 and KL 0.001 of the paper. The first best wins there; equals share here.
+    # An even race goes to the short mode: our choice. The paper renews the reference now and then.
+    loss = Clip(0.5, 0.5) + 0.001 * KL()
+    return Method(sample=Independent(group), credit=Hybrid(alpha, margin), loss=loss)

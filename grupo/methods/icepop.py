@@ -1,0 +1,25 @@
+"""IcePop: drop tokens on which engine and trainer disagree. Ling Team, 2025, arXiv:2510.18855."""
+
+from grupo.losses import Clip, Corrected, Importance, Within
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.sampling import Independent
+
+PAPER = Paper(
+    title="Every Step Evolves: Scaling Reinforcement Learning for Trillion-Scale Thinking Model",
+    use="A mixture of experts is trained: some tokens have quite other odds in the engine.",
+    trl="vllm_importance_sampling_mode='token_mask', without the lower bound",
+    verl="rollout_is='token', rollout_is_threshold='0.5_5.0'",
+    checked=("golden", "laws"),
+)
+
+
+def icepop(group: int = 8, low: float = 0.5, high: float = 5.0, clip: float = 0.2) -> Method:
+    """loss = M(pi_old / pi_sampler) x PPO's clipped surrogate, M(k) = k in [`low`, `high`], else 0.
+
+    The mean is over tokens of an answer, then over answers; dropped tokens still count in it.
+    """
+    # [0.5, 5] are alpha and beta of the authors' post, as recipes for verl take them over. The
+    # paper's objective also has a KL to the reference, not masked: .but(loss=... + kl * KL()).
+    loss = Corrected(Clip(clip, clip), Importance(Within(low, high)))
+    return Method(sample=Independent(group), loss=loss)

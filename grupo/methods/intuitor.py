@@ -1,0 +1,28 @@
+"""Intuitor: self-certainty is the only reward. Zhao et al., 2025, arXiv:2505.19590."""
+
+from grupo.credit import Center, ScaleByStd, chain
+from grupo.credit.signals import MeanOf
+from grupo.losses import KL, Clip
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.sampling import Independent
+
+PAPER = Paper(
+    title="Learning to Reason without External Rewards",
+    use="There is nothing to judge answers by, and a model is surer where it is right.",
+    checked=("golden", "laws"),
+)
+
+
+def intuitor(group: int = 7, clip: float = 0.2, kl: float = 0.005) -> Method:
+    """A = (u - mean(u)) / std(u), u = 1 / L sum_t KL(U, pi(.|s_t)), U uniform over the vocabulary.
+
+    KL(U, pi) = -1/|V| sum_v log(|V| pi(v)): it grows as the policy is surer.
+    """
+    # 7 answers and `kl` are the paper's. The released code leaves out log |V|, which cancels in A.
+    # u is of the policy that samples, measured at each step: a judge that stands still is gamed.
+    return Method(
+        sample=Independent(group),
+        credit=chain(MeanOf("self_certainty"), Center(), ScaleByStd()),
+        loss=Clip(clip, clip) + kl * KL(),
+    )

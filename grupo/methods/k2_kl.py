@@ -1,0 +1,29 @@
+"""k2 as loss: the KL whose gradient is right. Liu et al., 2025, arXiv:2510.01555."""
+
+from grupo.credit import Center
+from grupo.divergences import k2
+from grupo.losses import KL, Reinforce
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.sampling import Independent
+from grupo.weights import token_mean
+
+PAPER = Paper(
+    title="Rethinking KL Regularization in RLHF: From Value Estimation to Gradient Optimization",
+    use="A KL to a reference is wanted, and on policy its gradient is to be that of the KL.",
+    verl="use_kl_loss=True, kl_loss_type='mse' (or 'k2')",
+    checked=("golden", "laws"),
+)
+
+
+def k2_kl(group: int = 8, kl: float = 0.04) -> Method:
+    """loss = mean over tokens of -A log pi + `kl` (log pi - log ref)^2 / 2, A = r - mean(r).
+
+    On policy it has the gradient of `kl` (log pi - log ref) taken from each token's reward: k2 as a
+    loss is k1 in the reward. k3 as a loss is its first-order approximation, biased.
+    """
+    # Off policy the paper multiplies by the ratio, held constant: CorrectedKL() has that gradient.
+    # The coefficient was not seen: GRPO's.
+    return Method(
+        sample=Independent(group), credit=Center(), loss=Reinforce() + kl * KL(k2), weigh=token_mean
+    )

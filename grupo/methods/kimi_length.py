@@ -1,0 +1,45 @@
+"""Kimi length penalty: short and right beats long and right. Kimi Team, 2025, arXiv:2501.12599."""
+
+from torch import Tensor
+
+from grupo.batch import Batch
+from grupo.credit import Center, ScaleByStd, chain
+from grupo.credit.shaping import length_reward
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.piece import piece
+from grupo.sampling import Independent
+
+PAPER = Paper(
+    title="Kimi k1.5: Scaling Reinforcement Learning with LLMs",
+    use="Answers are right and too long; how long is too long, the group says.",
+    checked=("golden", "laws"),
+)
+
+
+@piece
+class PlusBrevity:
+    """x + weight b, b = 1/2 - (L - min L) / (max L - min L), of the wrong no more than 0."""
+
+    weight: float
+    part: str = "correct"
+
+    @property
+    def reads_parts(self) -> tuple[str, ...]:
+        """Who is right: above 1/2."""
+        return (self.part,)
+
+    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
+        return x + self.weight * length_reward(batch.parts[self.part] > 0.5, batch)
+
+
+def kimi_length(group: int = 8, weight: float = 1.0) -> Method:
+    """r + `weight` b: b from 1/2 for the shortest of the group to -1/2 for the longest.
+
+    parts["correct"] says who is right; A = (r - mean(r)) / std(r). Section 2.3.3.
+    """
+    # The paper takes the penalty in only after a while: .but with a schedule as weight. Its own
+    # loss is another; group and weight are our choice.
+    return Method(
+        sample=Independent(group), credit=chain(PlusBrevity(weight), Center(), ScaleByStd())
+    )

@@ -1,0 +1,36 @@
+"""KL in the reward: distance at an adaptive price. Ziegler et al., 2019, arXiv:1909.08593."""
+
+from grupo.credit import Center, ScaleByStd, chain
+from grupo.credit.penalties import KLInReward
+from grupo.losses import KL, Clip, Watched
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.sampling import Independent
+from grupo.schedules import AdaptiveKL, varying
+
+PAPER = Paper(
+    title="Fine-Tuning Language Models from Human Preferences",
+    use="A learned reward is to be climbed only so far from where the policy came from.",
+    trl="RLOOConfig(beta=...) pays a constant price in the reward; no controller",
+    verl="algorithm.use_kl_in_reward=True, kl_ctrl.type=adaptive (per token, before GAE)",
+    checked=("golden", "laws"),
+)
+
+
+def kl_in_reward(
+    group: int = 8, start: float = 0.1, target: float = 0.02, gain: float = 0.1, clip: float = 0.2
+) -> Method:
+    """R = r - b sum_t (log pi_old - log ref) of each rollout, and GRPO on R.
+
+    b <- b (1 + `gain` clip(KL / `target` - 1, -0.2, 0.2)) after every step, from `start` on
+    (section 2.2). The KL is measured against the current policy and not differentiated.
+    """
+    # The paper trains by PPO with a value function; the group is the baseline here. `gain` is its
+    # K_b; its target is of a whole answer, this one of an action, in nats: `start` and `target` are
+    # our choice, and depend on how long answers are.
+    price = AdaptiveKL(start, target, gain)
+    return Method(
+        sample=Independent(group),
+        credit=chain(KLInReward(varying(price)), Center(), ScaleByStd()),
+        loss=Clip(clip, clip) + Watched(KL()),
+    )

@@ -1,0 +1,59 @@
+"""Lambda-GRPO: how length counts is learned. Wang et al., 2025, arXiv:2510.06870."""
+
+import torch
+
+from grupo import groups
+from grupo.batch import Batch, PerAction, Signals
+from grupo.helpers import Helper, Scalar
+from grupo.losses import Clip, Loss
+from grupo.losses.rows import by_mean
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.piece import piece
+from grupo.sampling import Independent
+from grupo.weights import token_mean
+
+PAPER = Paper(
+    title="lambda-GRPO: Unifying the GRPO Frameworks with Learnable Token Preferences",
+    use="It is not clear whether long answers should count more or less.",
+    checked=("golden", "laws"),
+)
+
+
+@piece
+class LengthPreference(Loss):
+    """f x loss, f = G softmax(h^lambda) in the group, h = 1 + `reach` x standardised length."""
+
+    loss: Loss
+    reach: float
+
+    @property
+    def needs(self) -> frozenset[str]:
+        return self.loss.needs | {"lambda"}
+
+    @property
+    def couples_rows(self) -> bool:
+        return True
+
+    @property
+    def helpers(self) -> tuple[Helper, ...]:
+        return (Scalar("lambda"),)
+
+    def __call__(self, pi: Signals, batch: Batch) -> PerAction:
+        L, g, exponent = batch.lengths, batch.group, by_mean(pi["lambda"], batch)
+        z = (L - groups.mean(L, g)) / (groups.population_std(L, g) + 1e-8)
+        power = (1 + self.reach * z).clamp(min=1e-3).to(exponent) ** exponent
+        power = power.masked_fill(batch.row_group[:, None] != g, -torch.inf)  # (N, R)
+        f = power.softmax(1).gather(1, batch.rollout[:, None])
+        return groups.count(L, g)[batch.rollout, None].to(f) * f * self.loss(pi, batch)
+
+
+def lambda_grpo(group: int = 8, reach: float = 1 / 9, clip: float = 0.2) -> Method:
+    """loss = token mean of f x surrogate, f = G softmax_i(h_i^lambda), h = 1 + `reach` z_i.
+
+    z_i is the standardised length; lambda is learned, from 0 on: 0 is DAPO's token mean, below 0
+    long answers count less, above more.
+    """
+    # Known from restatements, where r = 1/9 is `reach`; group and clip are our choice.
+    loss = LengthPreference(Clip(clip, clip), reach)
+    return Method(sample=Independent(group), loss=loss, weigh=token_mean)

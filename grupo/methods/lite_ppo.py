@@ -1,0 +1,57 @@
+"""Lite PPO: group mean, batch deviation, token mean. Liu et al., 2025, arXiv:2508.08221."""
+
+import torch
+from torch import Tensor
+
+from grupo import groups
+from grupo.batch import Batch
+from grupo.credit import Center, chain
+from grupo.losses import Clip
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.piece import piece
+from grupo.sampling import Independent
+from grupo.weights import token_mean
+
+PAPER = Paper(
+    title="Part I: Tricks or Traps? A Deep Dive into RL for LLM Reasoning",
+    use="A base model, rewards of one scale, and as few tricks as will do.",
+    trl="scale_rewards='batch', loss_type='bnpo' (a token mean over the micro-batch)",
+    checked=("golden", "laws"),
+)
+
+
+@piece
+class ScaleByBatchStd:
+    """x / (s + eps), s the unbiased standard deviation of all rewards of the batch.
+
+    >>> from grupo.testing import batch_of
+    >>> batch = batch_of(group=[0, 0, 1], reward=[1.0, 3.0, 2.0])  # deviation 1
+    >>> ScaleByBatchStd(eps=0.0)(torch.tensor([-1.0, 1.0, 0.0]), batch)
+    tensor([-1.,  1.,  0.])
+    """
+
+    eps: float = 1e-6
+
+    @property
+    def reads_whole_batch(self) -> bool:
+        """Yes: the deviation is everybody's."""
+        return True
+
+    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
+        everybody = torch.zeros_like(batch.group)
+        return x / (groups.std(batch.reward, everybody) + self.eps).to(x)
+
+
+def lite_ppo(group: int = 8, clip: float = 0.2) -> Method:
+    """A = (r - mean(r)) / std(r), the mean of the group, the deviation of the batch's rewards.
+
+    loss = mean over all tokens of -min(R A, clip(R, 1 - `clip`, 1 + `clip`) A), without KL.
+    """
+    # "Vanilla PPO loss": `clip` is PPO's. Group size is our choice.
+    return Method(
+        sample=Independent(group),
+        credit=chain(Center(), ScaleByBatchStd()),
+        loss=Clip(clip, clip),
+        weigh=token_mean,
+    )

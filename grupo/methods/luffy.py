@@ -1,0 +1,51 @@
+"""LUFFY: an expert's rollout in every group, reshaped. Yan et al., 2025, arXiv:2504.14945."""
+
+from grupo.batch import Batch, PerAction, Signals
+from grupo.credit import Center
+from grupo.losses import BySource, Clip, Loss
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.piece import piece
+from grupo.sampling import Independent, WithExpert
+from grupo.weights import FixedLength
+
+PAPER = Paper(
+    title="Learning to Reason under Off-Policy Guidance",
+    use="Own rollouts rarely succeed, and a stronger model's solutions are at hand.",
+    checked=("golden", "laws"),
+    example="luffy(length=64)",
+)
+
+
+@piece
+class Shaped(Loss):
+    """-A f(pi) with f(p) = p / (p + `shape`): its gradient is greatest where p = `shape`.
+
+    The expert's own probability is taken as 1, so that its ratio is pi itself.
+    """
+
+    shape: float = 0.1
+
+    def __call__(self, pi: Signals, batch: Batch) -> PerAction:
+        p = pi.logp.exp()
+        return -batch.advantage * p / (p + self.shape)
+
+
+def luffy(length: int, group: int = 7, shape: float = 0.1, clip: float = 0.2) -> Method:
+    """A = r - mean(r) over own and expert's together; f(pi) in place of a ratio on the expert's.
+
+    loss = mean over rollouts of 1 / `length` times the sum over tokens of
+           -min(R A, clip(R, 1 - `clip`, 1 + `clip`) A) where own, -f(pi) A where the expert's,
+    f(p) = p / (p + `shape`). The task's solution is recited beside `group` own rollouts;
+    `length` is the generation budget.
+    """
+    # As in Dr. GRPO there is neither a KL nor a standard deviation nor an answer's own length: so
+    # the released scripts, which also drop the clip; on policy that is the same. They add an
+    # entropy bonus of 0.001. A variant of the code centres on own rollouts alone; the paper, and
+    # this, on both.
+    return Method(
+        sample=WithExpert(Independent(group)),
+        credit=Center(),
+        loss=BySource(Clip(clip, clip), Shaped(shape)),
+        weigh=FixedLength(length),
+    )

@@ -1,0 +1,32 @@
+"""LUSPO: GSPO whose answers count by their length. Liu et al., 2026, arXiv:2602.05261."""
+
+from grupo import ratios
+from grupo.losses import Clip
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.plans import Passes
+from grupo.sampling import Independent
+from grupo.weights import sequence_sum
+
+PAPER = Paper(
+    title="Length-Unbiased Sequence Policy Optimization: Revealing and Controlling Response Length "
+    "Variation in RLVR",
+    use="Under GSPO answers collapse to short ones.",
+    trl="loss_type='luspo', importance_sampling_level='sequence', epsilon=2e-3, "
+    "epsilon_high=2.5e-3",
+    checked=("golden", "laws"),
+)
+
+
+def luspo(group: int = 8, low: float = 2e-3, high: float = 2.5e-3) -> Method:
+    """loss = mean over answers of -L min(s A, clip(s, 1 - `low`, 1 + `high`) A), L its length.
+
+    s is the geometric mean of its token ratios, A = (r - mean(r)) / std(r): GSPO's loss times L.
+    """
+    # Clips are section 5.1's as TRL's index of papers quotes it; minibatches are GSPO's.
+    return Method(
+        sample=Independent(group),
+        loss=Clip(low, high, ratios.sequence),
+        weigh=sequence_sum,
+        plan=Passes(minibatches=4),
+    )

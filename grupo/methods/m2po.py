@@ -1,0 +1,60 @@
+"""M2PO: mask outliers until the second moment is small. Zheng et al., 2025, arXiv:2510.01161."""
+
+import torch
+from torch import Tensor
+
+from grupo import ratios
+from grupo.batch import Batch, PerAction, Signals
+from grupo.losses import Loss
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.piece import piece
+from grupo.sampling import Independent
+from grupo.weights import token_mean
+
+PAPER = Paper(
+    title="Prosperity before Collapse: How Far Can Off-Policy RL Reach with Stale Data on LLMs?",
+    use="Rollouts are hundreds of updates old, and clips would waste most of what they teach.",
+    checked=("golden", "laws"),
+)
+
+
+@piece
+class SecondMoment(Loss):
+    """-M r A: M drops the tokens of greatest (log r)^2 until the others' mean is at most `budget`.
+
+    Only tokens that A has moved already are looked at: A > 0 and r > 1, A < 0 and r < 1.
+    """
+
+    budget: float = 0.04
+
+    @property
+    def couples_rows(self) -> bool:
+        return True
+
+    @property
+    def reads_whole_batch(self) -> bool:
+        """Yes: the moment is that of the minibatch."""
+        return True
+
+    def __call__(self, pi: Signals, batch: Batch) -> PerAction:
+        d, A = ratios.token_log_ratio(pi, batch), batch.advantage
+        moment, looked_at = (d**2).detach(), batch.mask & (d * A > 0)
+        keep = ~looked_at | (moment < self.limit(moment[looked_at]))
+        return -d.exp() * A * keep
+
+    def limit(self, moments: Tensor) -> Tensor:
+        """The least moment that is dropped; equal ones fall together."""
+        x = torch.cat([moments.sort().values, moments.new_tensor([torch.inf])])
+        means = x.cumsum(0) / torch.arange(1, len(x) + 1).to(x)
+        return x[(means <= self.budget).sum()]
+
+
+def m2po(group: int = 8, budget: float = 0.04) -> Method:
+    """loss = mean over all tokens of -M r A, M 0 for outliers in (log r)^2, `budget` what is left.
+
+    A = (r - mean(r)) / std(r). No other clip.
+    """
+    # 0.04 is that of the released scripts. The authors' code (Infini-AI-Lab/M2PO) looks at the same
+    # tokens, caps |log r| instead of masking, and never clips within 0.7 and 1.5.
+    return Method(sample=Independent(group), loss=SecondMoment(budget), weigh=token_mean)

@@ -1,0 +1,50 @@
+"""MaxRL: advantages relative to the pass rate. Tajwar et al., 2026, arXiv:2602.02710."""
+
+from torch import Tensor
+
+from grupo import groups
+from grupo.batch import Batch
+from grupo.losses import Clip
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.piece import piece
+from grupo.sampling import Independent
+from grupo.weights import token_mean
+
+PAPER = Paper(
+    title="Maximum Likelihood Reinforcement Learning",
+    use="Hard tasks are solved rarely, and pass@k matters as much as pass@1.",
+    checked=("golden", "laws", "reference"),
+)
+
+
+@piece
+class RelativeToMean:
+    """(x - m) / (m + eps), m the group's mean: 0 where nothing succeeded. For rewards >= 0.
+
+    >>> import torch
+    >>> from grupo.testing import batch_of
+    >>> RelativeToMean(eps=0.0)(torch.tensor([1.0, 0.0, 0.0, 0.0]), batch_of(group=[0, 0, 0, 0]))
+    tensor([ 3., -1., -1., -1.])
+    """
+
+    eps: float = 1e-6
+
+    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
+        m = groups.mean(x, batch.group)
+        return (x - m) / (m + self.eps)
+
+
+def max_rl(group: int = 8, clip: float = 0.2) -> Method:
+    """A = (r - mean(r)) / mean(r): the sum over successes is over K, not over the group.
+
+    With r 0 or 1 its expectation is the gradient of sum_(k < G) pass@k / k, the first terms of
+    log p; more rollouts come closer to it.
+    """
+    # Group size is our choice; loss and weights are those of verl, which the authors' code runs in.
+    return Method(
+        sample=Independent(group),
+        credit=RelativeToMean(),
+        loss=Clip(clip, clip),
+        weigh=token_mean,
+    )

@@ -1,0 +1,59 @@
+"""MC-GRPO: the median for a baseline, and it learns nothing. Kim, 2026, arXiv:2601.22582."""
+
+from torch import Tensor
+
+from grupo import groups
+from grupo.batch import Batch, PerAction
+from grupo.credit import Center, chain
+from grupo.losses import Clip
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.piece import piece
+from grupo.sampling import Independent
+from grupo.weights import sequence_mean
+
+PAPER = Paper(
+    title="MC-GRPO: Median-Centered Group Relative Policy Optimization for Small-Rollout "
+    "Reinforcement Learning",
+    use="Groups are of 3 to 9 rollouts, so that one odd reward flips signs around the mean.",
+    checked=("golden", "laws"),
+    catalogue=("mc-grpo",),
+)
+
+
+@piece
+class ScaleByMAD:
+    """x / (MAD + eps), MAD the median of |x| in the group, x being centred on its median."""
+
+    eps: float = 1e-3
+
+    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
+        return x / (groups.median(x.abs(), batch.group) + self.eps)
+
+
+def without_pivots(batch: Batch) -> PerAction:
+    """`sequence_mean` over one row less per group: its median, whose credit is 0, is not counted.
+
+    >>> from grupo.testing import batch_of
+    >>> without_pivots(batch_of(group=[0, 0, 0])).flatten().tolist()
+    [0.5, 0.5, 0.5]
+    """
+    rows = batch.mask.any(1)
+    pivots = len(batch.row_group[rows].unique())
+    return sequence_mean(batch) * rows.sum() / (rows.sum() - pivots).clamp(min=1)
+
+
+def mc_grpo(group: int = 9, eps: float = 1e-3, clip: float = 0.2) -> Method:
+    """A = (r - median) / (MAD + `eps`) over an odd `group`; the pivot is dropped: G = `group` - 1.
+
+    loss = mean over the others of mean over tokens of -min(R A, clip(R, 1 -+ `clip`) A).
+    """
+    # With rewards 0 and 1 the MAD is 0 unless about half are right, and |A| up to 1 / `eps`: the
+    # authors leave that to Adam and gradient clipping; eps = 1 keeps |A| <= 1. Which of equals is
+    # the pivot makes no difference: they all get 0.
+    return Method(
+        sample=Independent(group),
+        credit=chain(Center(groups.median), ScaleByMAD(eps)),
+        loss=Clip(clip, clip),
+        weigh=without_pivots,
+    )

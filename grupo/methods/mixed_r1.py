@@ -1,0 +1,26 @@
+"""Mixed-R1: a reward for each kind of task, in one scale. Xu et al., 2025, arXiv:2505.24164."""
+
+from grupo.credit import Center, EachPart, ScaleByStd, chain, identity
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.sampling import Independent
+
+PAPER = Paper(
+    title="Mixed-R1: Unified Reward Perspective For Reasoning Capability in Multimodal Large"
+    " Language Models",
+    use="Choices, charts, boxes and captions are trained on together.",
+    checked=("golden", "laws"),
+    catalogue=("mixed-r1",),
+)
+
+
+def mixed_r1(group: int = 8, form: float = 1.0) -> Method:
+    """r = parts["correct"] + `form` parts["format"], A = (r - mean(r)) / std(r).
+
+    "correct" in [0, 1] is what `matching`, `chart` or `bmas` of rewards.closeness say, or `iou` of
+    rewards.boxes, as the kind of task asks.
+    """
+    # Only the abstract was seen: the four kinds are the paper's; `chart`'s tolerance, the bound of
+    # `bmas` and `form` are our choice.
+    r = EachPart(identity, (("correct", 1.0), ("format", form)))
+    return Method(sample=Independent(group), credit=chain(r, Center(), ScaleByStd()))

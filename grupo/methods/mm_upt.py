@@ -1,0 +1,52 @@
+"""MM-UPT: a model goes on learning from its own majority. Wei et al., 2025, arXiv:2505.22453."""
+
+from torch import Tensor
+
+from grupo import groups
+from grupo.batch import Batch
+from grupo.credit import Center, ScaleByStd, chain
+from grupo.losses import KL, Clip
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.piece import piece
+from grupo.sampling import Independent
+
+PAPER = Paper(
+    title="Unsupervised Post-Training for Multi-Modal LLM Reasoning via GRPO",
+    use="Questions with images and no answers; most answers of the model are right already.",
+    checked=("golden", "laws"),
+    catalogue=("mm-upt",),
+)
+
+
+@piece
+class InMajority:
+    """r = 1 in the largest cluster of the group's answers, all of them where several are; else 0.
+
+    Whose label is below 0 has no answer, does not vote and gets 0.
+    """
+
+    part: str = "cluster"
+
+    @property
+    def reads_parts(self) -> tuple[str, ...]:
+        """Labels of what answers mean; below 0: no answer."""
+        return (self.part,)
+
+    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
+        answered = batch.parts[self.part] >= 0
+        votes = groups.alike(batch.parts[self.part], batch.group) * answered
+        return (answered & (votes == groups.max(votes, batch.group))).to(x)
+
+
+def mm_upt(group: int = 10, clip: float = 0.2, kl: float = 0.01) -> Method:
+    """r = 1 for who says what most say, A = (r - mean(r)) / std(r).
+
+    parts["cluster"] labels the meaning of each answer, below 0 where there is none.
+    """
+    # Group and KL are the released run's. Its votes are by spelling, the first seen wins a tie, and
+    # answers that cannot be read vote for one another; here they are by meaning, ties share.
+    loss = Clip(clip, clip) + kl * KL() if kl else Clip(clip, clip)
+    return Method(
+        sample=Independent(group), credit=chain(InMajority(), Center(), ScaleByStd()), loss=loss
+    )

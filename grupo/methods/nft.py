@@ -1,0 +1,58 @@
+"""NFT: likelihood of right answers, and of not being wrong. Chen et al., 2025, arXiv:2505.18116."""
+
+from grupo import groups, ratios
+from grupo.batch import Batch, PerAction, Signals
+from grupo.credit import identity
+from grupo.curate import informative
+from grupo.losses import Loss
+from grupo.losses.contrast import right
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.piece import piece
+from grupo.sampling import Independent
+from grupo.weights import FixedLength
+
+PAPER = Paper(
+    title="NFT: Bridging Supervised Learning and Reinforcement Learning in Math Reasoning",
+    use="Supervised fine-tuning on right answers is in place and wrong ones are thrown away.",
+    checked=("golden", "laws"),
+    catalogue=("nft",),
+)
+
+
+@piece
+class NegativeAware(Loss):
+    """(1 - p) x -log R where right, (1 - p) x -log max((1 - p R) / (1 - p), 1) where wrong.
+
+    The maximum holds the value and lets the gradient through.
+    """
+
+    @property
+    def stops_gradient(self) -> bool:
+        return True
+
+    def __call__(self, pi: Signals, batch: Batch) -> PerAction:
+        good = right(batch)
+        p = groups.mean(good.to(batch.reward), batch.group).clamp(0.02, 0.98)
+        p = p[batch.rollout, None].to(pi.logp)
+        log_r = ratios.token_log_ratio(pi, batch).clamp(max=10.0)
+        negative = (1 - p * log_r.exp()) / (1 - p)
+        negative = negative + (negative.clamp(min=1.0) - negative).detach()
+        return (1 - p) * -log_r.where(good[batch.rollout, None], negative.log())
+
+
+def nft(group: int = 16, length: int = 1000) -> Method:
+    """-log R for tokens of right answers, -log of the implicit negative policy's R for wrong ones.
+
+    R = pi / old, p the share of right answers of the group: pi_neg = (old - p pi) / (1 - p). Both
+    weigh 1 - p; tokens are summed and divided by `length`. Right is a positive reward; at R = 1 the
+    gradient is that of A = r - mean(r).
+    """
+    # As released, with its default weight 1 - p and constant 1,000; the mean over answers is ours.
+    return Method(
+        sample=Independent(group),
+        curate=informative,
+        credit=identity,
+        loss=NegativeAware(),
+        weigh=FixedLength(length),
+    )

@@ -1,0 +1,56 @@
+"""NGRPO: a virtual success in every group. Nan et al., 2025, arXiv:2509.18851."""
+
+from collections.abc import Sequence
+
+from torch import Tensor
+
+from grupo import groups
+from grupo.batch import Batch
+from grupo.losses import Clip
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.piece import piece
+from grupo.rollout import Group
+from grupo.sampling import Independent
+from grupo.weights import token_mean
+
+PAPER = Paper(
+    title="NGRPO: Negative-enhanced Group Relative Policy Optimization",
+    use="Many groups are all wrong, and should not be thrown away.",
+    checked=("golden", "laws"),
+    catalogue=("ngrpo",),
+)
+
+
+@piece
+class StandardiseWithSuccess:
+    """(x - mean) / (std + eps) over the group and one more rollout of reward `best`."""
+
+    best: float = 1.0
+    eps: float = 1e-6
+
+    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
+        n, best = groups.count(x, batch.group), self.best
+        m = (groups.sum(x, batch.group) + best) / (n + 1)
+        var = (groups.sum((x - m) ** 2, batch.group) + (best - m) ** 2) / n
+        return (x - m) / (var.sqrt() + self.eps)
+
+
+@piece
+class NotSolved:
+    """Groups of which some rollout earned less than `best`."""
+
+    best: float = 1.0
+
+    def __call__(self, groups: Sequence[Group]) -> Sequence[Group]:
+        return [group for group in groups if any(r < self.best for r in group.rewards)]
+
+
+def ngrpo(group: int = 8, best: float = 1.0, low: float = 0.16, high: float = 0.24) -> Method:
+    """A_i = (r_i - mean(S)) / std(S), S the group's rewards and one more, the `best` there is.
+
+    Nobody right: A = -1 / sqrt(G + 1). All: dropped.
+    loss = mean over tokens of -min(R A, clip(R, 1 - `low`, 1 + `high`) A), without KL.
+    """
+    method = Method(sample=Independent(group), loss=Clip(low, high), weigh=token_mean)
+    return method.but(curate=NotSolved(best), credit=StandardiseWithSuccess(best))

@@ -1,0 +1,25 @@
+"""NSR: only wrong answers teach. Zhu et al., 2025, arXiv:2506.01347."""
+
+from grupo.losses import Clip
+from grupo.method import Method
+from grupo.methods.w_reinforce import BySign
+from grupo.paper import Paper
+from grupo.sampling import Independent
+from grupo.weights import token_mean
+
+PAPER = Paper(
+    title="The Surprising Effectiveness of Negative Reinforcement in LLM Reasoning",
+    use="The policy can already solve the tasks, and must not lose its other ways to do so.",
+    checked=("golden", "laws", "reference"),
+)
+
+
+def nsr(group: int = 8, clip: float = 0.2) -> Method:
+    """A = 0 for a right answer, -1 for a wrong one: negative sample reinforcement.
+
+    loss = mean over tokens of -min(R A, clip(R, 1 - `clip`, 1 + `clip`) A).
+    """
+    # The mean is over right answers' tokens, too, as in the authors' code.
+    return Method(
+        sample=Independent(group), credit=BySign(0.0), loss=Clip(clip, clip), weigh=token_mean
+    )

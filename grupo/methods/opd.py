@@ -1,0 +1,33 @@
+"""OPD: a teacher grades every token of your own rollouts. Lu, 2025, blog post."""
+
+from grupo.credit import chain
+from grupo.credit.penalties import KLPerAction, nothing
+from grupo.losses import Reinforce
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.sampling import Independent
+from grupo.weights import token_mean
+
+PAPER = Paper(
+    title="On-Policy Distillation (Thinking Machines Lab)",
+    use="There is a stronger teacher with your vocabulary and nothing else: no verifier is needed.",
+    checked=("golden", "laws"),
+)
+
+
+def opd(group: int = 4) -> Method:
+    """A_t = log teacher - log pi_old of each token that was drawn: minus an estimate of KL.
+
+    loss = mean over tokens of -A log pi. Its gradient is that of KL(pi, teacher) state by state,
+    with no regard to what a token leads to (a discount of 0). The reward is not read. The recipe
+    names the "teacher". See `gkd` for the exact divergence over the vocabulary.
+    """
+    # Agarwal et al., arXiv:2306.13649, have the same idea with gradients through the divergence;
+    # the blog's estimate needs only the teacher's log-probability of what was said. The blog
+    # corrects by the ratio to the sampler, 1 on policy. Token mean and `group` are our choice.
+    return Method(
+        sample=Independent(group),
+        credit=chain(nothing, KLPerAction(1.0, "teacher")),
+        loss=Reinforce(),
+        weigh=token_mean,
+    )

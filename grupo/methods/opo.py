@@ -1,0 +1,44 @@
+"""OPO: the baseline of least variance weighs by length. Hao et al., 2025, arXiv:2505.23585."""
+
+from torch import Tensor
+
+from grupo import groups
+from grupo.batch import Batch
+from grupo.losses import Reinforce
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.sampling import Independent
+from grupo.weights import sequence_sum
+
+PAPER = Paper(
+    title="On-Policy RL with Optimal Reward Baseline",
+    use="Answers of one prompt differ much in length, and you can afford one update per batch.",
+    verl="adv_estimator='opo', ppo_mini_batch_size=train_batch_size (a lone rollout gets A = r)",
+    checked=("golden", "laws"),
+)
+
+
+def less_mean_by_length(x: Tensor, batch: Batch) -> Tensor:
+    """x - sum_j l_j x_j / sum_j l_j over the group, l the number of actions.
+
+    >>> import torch
+    >>> from grupo.testing import batch_of
+    >>> batch = batch_of(group=[0, 0], length=[1, 3])
+    >>> less_mean_by_length(torch.tensor([1.0, 0.0]), batch)
+    tensor([ 0.7500, -0.2500])
+    """
+    length = batch.lengths.to(x)
+    return x - groups.sum(length * x, batch.group) / groups.sum(length, batch.group).clamp(min=1)
+
+
+def opo(group: int = 8) -> Method:
+    """A_i = r_i - sum_j l_j r_j / sum_j l_j, l_j the length of answer j; exactly on policy.
+
+    loss = mean over answers of sum over tokens of -A log pi: no ratio, clip, KL or entropy term.
+    The weights are the squared gradient norms of the optimal baseline, taken to grow with length.
+    """
+    # Group size is our choice. The sum over tokens is the gradient that the baseline is optimal
+    # for; verl's recipe runs its own token mean.
+    return Method(
+        sample=Independent(group), credit=less_mean_by_length, loss=Reinforce(), weigh=sequence_sum
+    )

@@ -1,0 +1,59 @@
+"""OTC-PO: right answers pay by how few calls they took. Wang et al., 2025, arXiv:2504.14870."""
+
+from math import inf, pi
+
+import torch
+from torch import Tensor
+
+from grupo import groups
+from grupo.batch import Batch, Past
+from grupo.credit import Center, ScaleByStd, chain
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.piece import piece
+from grupo.sampling import Independent
+
+PAPER = Paper(
+    title="OTC: Optimal Tool Calls via Reinforcement Learning",
+    use="An agent calls tools for what it knows anyway.",
+    checked=("golden", "laws"),
+    catalogue=("otc-po",),
+)
+
+
+@piece
+class FewestCalls:
+    """r = o sin(pi m / (m + n)) where n > 0, o cos(pi m / (2 m + smooth)) where n = 0.
+
+    o is 1 for who is right, m the number of calls, n the fewest of a right answer to the task yet.
+    """
+
+    smooth: float
+    reads_parts = ("tools", "correct")  # the number of tool calls; who is right: above 1/2
+    remembers = ("tools", "correct")  # n is the fewest of the run so far
+
+    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
+        m, o = (batch.parts[name] for name in self.reads_parts)
+        before = torch.tensor([fewest(past) for past in batch.past]).to(m)
+        now = groups.min(m.masked_fill(o <= 0.5, inf), batch.group)
+        n = torch.minimum(now, before[batch.group])
+        n = torch.where(n.isinf(), m, n)  # nobody was ever right: whatever n, r is 0
+        some, none = torch.sin(pi * m / (m + n)), torch.cos(pi * m / (2 * m + self.smooth))
+        return (o > 0.5) * torch.where(n > 0, some, none)
+
+
+def fewest(past: Past) -> float:
+    """The fewest calls of a right answer in the past of a task; infinite where there is none."""
+    steps = zip(past.parts.get("tools", ()), past.parts.get("correct", ()), strict=True)
+    return min((m for step in steps for m, o in zip(*step, strict=True) if o > 0.5), default=inf)
+
+
+def otc_po(group: int = 8, smooth: float = 4.0) -> Method:
+    """OTC-GRPO: r = outcome x efficiency, 1 at the fewest calls seen, less above and below.
+
+    parts: "tools", the number of calls, and "correct". A = (r - mean(r)) / std(r).
+    """
+    # sin(f pi / (2 n)) with f = 2 n m / (m + n) in the paper. `smooth`, its c, is our choice.
+    return Method(
+        sample=Independent(group), credit=chain(FewestCalls(smooth), Center(), ScaleByStd())
+    )

@@ -1,0 +1,45 @@
+"""Leave-one-out pass@k: only the lone best is credited. Tang et al., 2025, arXiv:2503.19595."""
+
+import torch
+from torch import Tensor
+
+from grupo import groups
+from grupo.batch import Batch
+from grupo.losses import Reinforce
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.sampling import Independent
+from grupo.weights import sequence_sum
+
+PAPER = Paper(
+    title="Optimizing Language Models for Inference Time Objectives using Reinforcement Learning",
+    use="The best of exactly as many rollouts as a group has is what will be kept.",
+    verl="adv_estimator='grpo_passk', norm_adv_by_std_in_grpo=False (True by default there)",
+    checked=("golden", "laws"),
+)
+
+
+def marginal_best(x: Tensor, batch: Batch) -> Tensor:
+    """max(x) - max(the others' x): what the group's best owes to this rollout.
+
+    >>> from grupo.testing import batch_of
+    >>> marginal_best(torch.tensor([1.0, 0.25, 0.0]), batch_of(group=[0, 0, 0]))
+    tensor([0.7500, 0.0000, 0.0000])
+    """
+    best = groups.max(x, batch.group)
+    first = x == best
+    others = torch.where(first, groups.min(x, batch.group), x)
+    lone = first & (groups.sum(first.to(x), batch.group) == 1)
+    return torch.where(lone, best - groups.max(others, batch.group), torch.zeros_like(x))
+
+
+def passk_grpo(group: int = 8) -> Method:
+    """A_i = max_j r_j - max_(j != i) r_j: unbiased for pass@k with k = `group`.
+
+    loss = mean over answers of sum over tokens of -A log pi.
+    """
+    # Two equally good answers get nothing: each could be missed. A lone rollout, whose others are
+    # nobody, gets 0. Group size is our choice.
+    return Method(
+        sample=Independent(group), credit=marginal_best, loss=Reinforce(), weigh=sequence_sum
+    )

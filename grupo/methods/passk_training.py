@@ -1,0 +1,59 @@
+"""Pass@k Training: its advantage in closed form. Chen et al., 2025, arXiv:2508.10751."""
+
+import torch
+from torch import Tensor
+
+from grupo import groups
+from grupo.batch import Batch
+from grupo.losses import Clip
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.piece import piece
+from grupo.sampling import Independent
+from grupo.weights import token_mean
+
+PAPER = Paper(
+    title="Pass@k Training for Adaptively Balancing Exploration and Exploitation of Large "
+    "Reasoning Models",
+    use="Several attempts will be made at each task, and one that is right is enough.",
+    checked=("golden", "laws", "reference"),
+)
+
+
+@piece
+class PassAtK:
+    """Advantage of being in a random k-subset of the group, whose reward is its best rollout's.
+
+    R = 1 - C(wrong, k) / C(n, k), s = sqrt(R (1 - R)); a right rollout (reward above 0) gets
+    (1 - R) / s, a wrong one (1 - R - C(wrong - 1, k - 1) / C(n - 1, k - 1)) / s. A group of fewer
+    than k counts as if k were its size.
+    """
+
+    k: int
+    eps: float = 1e-6
+
+    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
+        right = (x > 0).to(x)
+        n = groups.count(x, batch.group)
+        wrong, k = n - groups.sum(right, batch.group), n.clamp(max=self.k)
+        fail = self._all_wrong(wrong, n, k)
+        siblings_fail = self._all_wrong(wrong - 1, n - 1, k - 1)
+        return (fail - (1 - right) * siblings_fail) / ((fail * (1 - fail)).sqrt() + self.eps)
+
+    def _all_wrong(self, wrong: Tensor, n: Tensor, k: Tensor) -> Tensor:
+        """C(wrong, k) / C(n, k): how likely k of n are all wrong, exactly 1 where all are."""
+        j = torch.arange(self.k)
+        chances = (wrong[:, None] - j).clamp(min=0) / (n[:, None] - j).clamp(min=1)
+        return torch.where(j < k[:, None], chances, torch.ones_like(chances)).prod(1)
+
+
+def passk_training(group: int = 8, k: int = 4, low: float = 0.2, high: float = 0.28) -> Method:
+    """Credit by what a rollout does to pass@`k` of its group, not to its own reward (section 2.4).
+
+    loss = mean over tokens of -min(R A, clip(R, 1 - `low`, 1 + `high`) A).
+    """
+    # Of DAPO the paper keeps clip-higher and the token mean (section 2.1). `group` and `k` are our
+    # choice: it runs several.
+    return Method(
+        sample=Independent(group), credit=PassAtK(k), loss=Clip(low, high), weigh=token_mean
+    )

@@ -1,0 +1,31 @@
+"""Pref-GRPO: win rates in place of scores too much alike. Wang et al., 2025, arXiv:2508.20751."""
+
+from grupo.credit import Center, Clipped, ScaleByStd, TakePart, chain
+from grupo.losses import Clip
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.sampling import Independent
+
+PAPER = Paper(
+    title="Pref-GRPO: Pairwise Preference Reward-based GRPO for Stable Text-to-Image"
+    " Reinforcement Learning",
+    use="Scores of a group lie so close that dividing by their std makes noise of them.",
+    checked=("golden", "laws"),
+    catalogue=("pref-grpo",),
+)
+
+
+def pref_grpo(group: int = 8, clip: float = 1e-4, bound: float = 5.0) -> Method:
+    """A = (r - mean(r)) / std(r) of r = parts["win_rate"], held within -+`bound`; no KL.
+
+    `rewards.tournament.WinRate` measures it, with G (G - 1) / 2 judgements a group. Actions are
+    denoising steps.
+    """
+    # Group, clip and bound are those of the released FLUX run, which adds a CLIP score to the win
+    # rate; that is one more part: EachPart(identity, (("win_rate", 0.4), ("clip", 0.6))).
+    r = TakePart("win_rate")
+    return Method(
+        sample=Independent(group),
+        credit=chain(r, Center(), ScaleByStd(), Clipped(-bound, bound)),
+        loss=Clip(clip, clip),
+    )

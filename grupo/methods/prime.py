@@ -1,0 +1,58 @@
+"""PRIME: a reward for every token out of an outcome model. Cui et al., 2025, arXiv:2502.01456."""
+
+from torch import Tensor
+
+from grupo import groups
+from grupo.batch import Batch, PerAction, spread
+from grupo.credit import Center, chain
+from grupo.credit.actions import discounted, lay_out, line_up, total
+from grupo.losses import Clip
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.piece import piece
+from grupo.sampling import Independent
+from grupo.weights import token_mean
+
+PAPER = Paper(
+    title="Process Reinforcement through Implicit Rewards",
+    use="Outcomes are too sparse, and a model trained on outcomes is there, or cheap to have.",
+    verl="recipe/prime: adv_estimator='rloo', reward_model.rm_coef=5; updates the model, whitens A",
+    checked=("golden", "laws"),
+)
+
+
+@piece
+class ImplicitRewards:
+    """x + sum over s >= t of gamma^(s - t) (r_s - mean over the others of their mean r).
+
+    r_t = beta (log pi_prm - log pi_ref), which an outcome model implies; means are over actions.
+    """
+
+    beta: float
+    gamma: float = 1.0
+    model: str = "prm"
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """The reward model and its reference."""
+        return frozenset({f"logp@{self.model}", "logp@ref"})
+
+    def __call__(self, x: Tensor, batch: Batch) -> PerAction:
+        r = self.beta * (batch.seen[f"logp@{self.model}"] - batch.seen["logp@ref"])
+        mean = total(r, batch).to(x) / batch.lengths.clamp(min=1)
+        others = spread(groups.mean_of_others(mean, batch.group), batch)
+        returns = discounted(line_up(r - others, batch), self.gamma)
+        return spread(x, batch) + lay_out(returns, batch)
+
+
+def prime(group: int = 4, beta: float = 0.05, coef: float = 5.0, clip: float = 0.2) -> Method:
+    """A_t = (r - mean of the others) + `coef` times the same of the implicit rewards still to come.
+
+    Implicit reward of a token: `beta` (log pi_prm - log pi_ref), of a model "prm" trained by
+    `implicit_prm`.
+    """
+    # `coef`, `beta`, gamma = 1: those of PRIME-RL/PRIME (run_prime_main.sh). Its code adds
+    # (r_t - mean of the rollout's own r) / (K - 1), and whitens A; here the paper's formula. It
+    # also trains the model on each step's rollouts; here it stays what it is.
+    credit = chain(Center(groups.mean_of_others), ImplicitRewards(beta * coef))
+    return Method(sample=Independent(group), credit=credit, loss=Clip(clip, clip), weigh=token_mean)

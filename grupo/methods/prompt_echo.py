@@ -1,0 +1,46 @@
+"""PromptEcho: a good image lets its prompt be read off. Liu et al., 2026, arXiv:2604.12652."""
+
+from collections.abc import Callable, Sequence
+
+from grupo.credit import Center, ScaleByStd, TakePart, chain
+from grupo.losses import Clip
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.piece import piece
+from grupo.rewards import EachRollout
+from grupo.rollout import Rollout, Task
+from grupo.sampling import Independent
+
+PAPER = Paper(
+    title="PromptEcho: Annotation-Free Reward from Vision-Language Models for Text-to-Image"
+    " Reinforcement Learning",
+    use="Images are to follow their prompts, and there is a vision model but no reward model.",
+    checked=("golden", "laws"),
+    catalogue=("prompt-echo",),
+)
+
+
+def echo(logp: Sequence[float]) -> float:
+    """r = 1 / T sum_t log p(c_t | image, question, c_<t), over the tokens of the prompt alone."""
+    return sum(logp) / len(logp)
+
+
+@piece
+class Echo(EachRollout):
+    """A reward: `echo` of what a frozen model gives to each token of the prompt, `logp(task, i)`.
+
+    The prompt is the answer to a fixed question such as "describe this image": one forward pass.
+    """
+
+    logp: Callable[[Task, Rollout], Sequence[float]]
+
+    def judge(self, task: Task, rollout: Rollout) -> float:
+        return echo(self.logp(task, rollout))
+
+
+def prompt_echo(group: int = 8, clip: float = 0.2) -> Method:
+    """A = (r - mean(r)) / std(r) with r = parts["echo"], minus the cross-entropy of the prompt."""
+    # Mean or sum over the prompt is all one inside a group, up to eps. The cross-entropy is the
+    # paper's; group and clip are our choice, and steps of denoising are the actions.
+    credit = chain(TakePart("echo"), Center(), ScaleByStd())
+    return Method(sample=Independent(group), credit=credit, loss=Clip(clip, clip))

@@ -1,0 +1,32 @@
+"""PS-GRPO: answer alike, however the question is put. Hamman et al., 2025, arXiv:2510.04392."""
+
+from grupo.credit import ByPart, Center, EachPart, Regrouped, ScaleByStd, chain, identity
+from grupo.losses import KL, Clip
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.sampling import Paraphrased
+
+PAPER = Paper(
+    title="Improving Consistency in Retrieval-Augmented Systems with Group Similarity Rewards",
+    use="The same question in other words, with other documents, gets another answer.",
+    checked=("golden", "laws"),
+    catalogue=("con-rag-ps-grpo",),
+)
+
+
+def ps_grpo(group: int = 4, accuracy: float = 1.0, clip: float = 0.2, kl: float = 0.04) -> Method:
+    """r = mean similarity to answers to the other paraphrases + `accuracy` times the accuracy.
+
+    `group` rollouts of each paraphrase; A = (r - mean(r)) / std(r) among those of the same one.
+    parts: "agreement" and "agreement/prompt", by `rewards.agreement.Agreement`, and "correct".
+    """
+    # 4 rollouts of each of 6 paraphrases in the paper, BLEU-2, and the similarity to one rollout of
+    # three others, drawn anew, in place of all: all are compared here. The weight of the accuracy,
+    # token F1 there, and of the KL were not seen; accuracy=0 where answers are long and free.
+    r = EachPart(identity, (("agreement", 1.0), ("correct", accuracy)))
+    compared = Regrouped(chain(Center(), ScaleByStd()), ByPart("agreement/prompt"))
+    return Method(
+        sample=Paraphrased(group),
+        credit=chain(r, compared),
+        loss=Clip(clip, clip) + kl * KL() if kl else Clip(clip, clip),
+    )

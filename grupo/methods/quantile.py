@@ -1,0 +1,60 @@
+"""QAE: a quantile of the group for a baseline. Wu et al., 2025, arXiv:2509.22611."""
+
+from math import ceil
+
+import torch
+from torch import Tensor
+
+from grupo import groups
+from grupo.batch import Batch
+from grupo.curate import informative
+from grupo.curricula import Refilled, Shuffled
+from grupo.losses import Clip
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.piece import piece
+from grupo.sampling import Independent
+from grupo.weights import token_mean
+
+PAPER = Paper(
+    title="Quantile Advantage Estimation: Stabilizing RLVR for LLM Reasoning",
+    use="The policy's entropy collapses, or explodes once the clip is raised.",
+    checked=("golden", "laws"),
+)
+
+
+@piece
+class OverQuantile:
+    """(x - b) / (std(x) + eps), b the least x that a share `level` of the group does not exceed.
+
+    b = inf{v : F(v) >= level}: 0 of rewards 0 and 1 of which at most 1 - level are right.
+    """
+
+    level: float
+    eps: float = 1e-6
+
+    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
+        b = torch.zeros_like(x)
+        for label in batch.group.unique():
+            members = batch.group == label
+            nth = ceil(self.level * int(members.sum()) - 1e-9)  # 0.4 of 5 is 2, rounding or not
+            b[members] = x[members].sort().values[max(nth, 1) - 1]
+        return (x - b) / (groups.std(x, batch.group) + self.eps)
+
+
+def quantile(
+    group: int = 16, level: float = 0.4, low: float = 0.2, high: float = 0.28, rounds: int = 10
+) -> Method:
+    """A = (r - b) / std(r), b the `level`-quantile (K in the paper) of the group's rewards.
+
+    Hard prompts teach by their rare successes, easy ones by their last failures (eq. 4).
+    """
+    # One line in DAPO, whose settings the rest are but for its penalty on overlong answers.
+    return Method(
+        curriculum=Refilled(Shuffled(), rounds),
+        sample=Independent(group),
+        curate=informative,
+        credit=OverQuantile(level),
+        loss=Clip(low, high),
+        weigh=token_mean,
+    )

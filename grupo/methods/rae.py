@@ -1,0 +1,57 @@
+"""RAE: a baseline that remembers, one for each role. Liu et al., 2025, arXiv:2506.24119."""
+
+from collections.abc import Iterable
+
+import torch
+from torch import Tensor
+
+from grupo.batch import Batch
+from grupo.losses import Reinforce
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.piece import piece
+from grupo.sampling import Independent
+from grupo.weights import sequence_sum
+
+PAPER = Paper(
+    title="SPIRAL: Self-Play on Zero-Sum Games Incentivizes Reasoning via Multi-Agent Multi-Turn "
+    "Reinforcement Learning",
+    use="One policy plays all roles of a game: the mean over both players tells nothing.",
+    checked=("golden", "laws"),
+)
+
+
+@piece
+class LessMemory:
+    """x - b, b <- decay b + (1 - decay) r for every rollout of the task so far, this group's too.
+
+    Rollouts of one group have no order: it is as if each earned their mean.
+    """
+
+    decay: float = 0.95
+
+    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
+        b = torch.zeros_like(x)
+        for label in batch.group.unique().tolist():
+            members = batch.group == label
+            b[members] = self._after([*batch.past[label].rewards, x[members].tolist()])
+        return x - b
+
+    def _after(self, groups: Iterable[Iterable[float]]) -> float:
+        b = 0.0
+        for rewards in map(list, groups):
+            kept = self.decay ** len(rewards)
+            b = kept * b + (1 - kept) * (sum(rewards) / max(len(rewards), 1))
+        return b
+
+
+def rae(group: int = 1, decay: float = 0.95) -> Method:
+    """b <- `decay` b + (1 - `decay`) R, A = R - b: the moving mean of this task's returns (eq. 2).
+
+    loss = mean over rollouts of sum over tokens of -A log pi (eq. 3), without length bias. A task
+    is one role of one game: roles are told apart by their tasks.
+    """
+    # decay = 0.95 is the authors' code's; b starts at 0 (algorithm 1).
+    return Method(
+        sample=Independent(group), credit=LessMemory(decay), loss=Reinforce(), weigh=sequence_sum
+    )

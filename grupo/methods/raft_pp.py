@@ -1,0 +1,44 @@
+"""RAFT++: learn from right answers alone, clipped. Xiong et al., 2025, arXiv:2504.11343."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from grupo.batch import Batch
+from grupo.losses import Clip
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.rollout import Group
+from grupo.sampling import Independent
+
+PAPER = Paper(
+    title="A Minimalist Approach to LLM Reasoning: from Rejection Sampling to Reinforce",
+    use="The first hundred steps matter, or a baseline that is hard to get wrong.",
+    checked=("golden", "laws"),
+)
+
+
+def right_ones(groups: Sequence[Group]) -> Sequence[Group]:
+    """Of each group the rollouts that earned its greatest reward, if that is above 0."""
+    best = [
+        replace(group, rollouts=tuple(r for r in group.rollouts if r.reward == max(group.rewards)))
+        for group in groups
+        if max(group.rewards, default=0.0) > 0
+    ]
+    return [group for group in best if group.rollouts]
+
+
+def one(x: Tensor, batch: Batch) -> Tensor:
+    """1 for whoever is there."""
+    return torch.ones_like(x)
+
+
+def raft_pp(group: int = 4, low: float = 0.2, high: float = 0.2) -> Method:
+    """A = 1 for right answers; the others are left out before learning (eq. 6).
+
+    loss = mean over right answers of mean over tokens of -min(R, clip(R, 1 - `low`, 1 + `high`)).
+    """
+    # 4 rollouts and the clip are the paper's; `high` = 0.28 is what keeps its entropy up.
+    return Method(sample=Independent(group), curate=right_ones, credit=one, loss=Clip(low, high))

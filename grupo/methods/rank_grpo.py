@@ -1,0 +1,59 @@
+"""Rank-GRPO: a list is credited item by item. Zhu et al., 2025, arXiv:2510.20150."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from grupo import groups
+from grupo.batch import Batch
+from grupo.losses import KL, Clip
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.piece import piece
+from grupo.ratios import turn
+from grupo.sampling import Independent
+from grupo.weights import token_mean
+
+PAPER = Paper(
+    title="Rank-GRPO: Training LLM-based Conversational Recommender Systems with Reinforcement "
+    "Learning",
+    use="The answer is a ranked list, and each of its items is right or wrong on its own.",
+    checked=("golden", "laws"),
+    catalogue=("rank-grpo",),
+)
+
+
+def own(hits: Tensor) -> Tensor:
+    """R_k = h_k (`exp_inf`)."""
+    return hits
+
+
+def from_here_on(hits: Tensor) -> Tensor:
+    """R_k = sum over ranks j >= k, counted from 1, of h_j / log2(j + 1) (`log_decay`)."""
+    return (hits / (torch.arange(hits.shape[1]) + 2).log2()).flip(1).cumsum(1).flip(1)
+
+
+@piece
+class ByRank:
+    """(R_ik - mean_i R_ik) / (std_i R_ik + eps) for the actions of item k: marked 1 if a hit."""
+
+    reward: Callable[[Tensor], Tensor] = own  # of the hits (R, K)
+
+    needs = frozenset({"mark/hit"})
+
+    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
+        K = int(batch.turn.max()) + 1
+        item = batch.rollout[:, None] * K + batch.turn
+        hit = batch.seen["mark/hit"].to(x).masked_fill(~batch.mask, 0.0)
+        hits = x.new_zeros(len(x) * K).scatter_reduce(0, item.flatten(), hit.flatten(), "amax")
+        R = self.reward(hits.reshape(-1, K)).flatten()  # an item that a list lacks is no hit
+        rank = (batch.group[:, None] * K + torch.arange(K)).flatten()
+        return ((R - groups.mean(R, rank)) / (groups.std(R, rank) + 1e-4))[item]
+
+
+def rank_grpo(group: int = 8, low: float = 0.06, high: float = 0.08, kl: float = 1e-3) -> Method:
+    """A = (R - mean) / std per rank over the group; an item's ratio is its geometric mean."""
+    # Authors' code, but for its 0.1 for the list's length. Or .but(credit=ByRank(from_here_on)).
+    loss = Clip(low, high, turn) + kl * KL()
+    return Method(sample=Independent(group), credit=ByRank(), loss=loss, weigh=token_mean)

@@ -1,0 +1,55 @@
+"""Reg-GRPO: regress the advantage, no clip and no minimum. Park et al., 2025, arXiv:2506.07464."""
+
+import torch
+
+from grupo import groups
+from grupo.batch import Batch, PerAction, Signals, spread
+from grupo.credit import Center, ScaleByStd, chain
+from grupo.losses import KL, Loss
+from grupo.losses.contrast import average, log_ratio
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.piece import piece
+from grupo.sampling import Independent
+from grupo.weights import group_mean
+
+PAPER = Paper(
+    title="DeepVideo-R1: Video Reinforcement Fine-Tuning via Difficulty-aware Regressive GRPO",
+    use="Several updates are taken on one batch and clipping would stop most of them.",
+    checked=("golden", "laws"),
+    catalogue=("deepvideo-r1-reg-grpo",),
+)
+
+
+@piece
+class RegressAdvantage(Loss):
+    """(A - (rho - mean rho) / std rho)^2, rho a rollout's log-ratio; std 1 where all are equal."""
+
+    @property
+    def couples_rows(self) -> bool:
+        return True
+
+    def __call__(self, pi: Signals, batch: Batch) -> PerAction:
+        rho, g = log_ratio(pi, batch), batch.group
+        centred = rho - groups.mean(rho, g)
+        var = groups.mean(centred**2, g)
+        std = torch.where(var > 1e-12, var, 1.0).sqrt()
+        return spread((average(batch.advantage, batch) - centred / std) ** 2, batch)
+
+
+def reg_grpo(group: int = 8, kl: float = 0.04) -> Method:
+    """loss = mean over answers of (A_i - Ahat_i)^2 + `kl` k3, Ahat = (rho - mean(rho)) / std(rho).
+
+    A = (r - mean(r)) / std(r) and rho = log pi - log pi_old of a whole answer: where KL to pi_old
+    is penalised, centring removes log Z and scaling the penalty's strength.
+    """
+    # The square is the natural reading of the paper's regression; both deviations divide by n, and
+    # at the first update, where all rho are 0, it is the centred rho that is regressed: our choice,
+    # as are group and kl. The paper's noise on easy videos and hints on hard ones are the
+    # environment's and the sampler's.
+    return Method(
+        sample=Independent(group),
+        credit=chain(Center(), ScaleByStd(std=groups.population_std)),
+        loss=RegressAdvantage() + kl * KL(),
+        weigh=group_mean,
+    )

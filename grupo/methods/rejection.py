@@ -1,0 +1,32 @@
+"""TRM: mask answers with a token out of the trust region. Li et al., 2025, arXiv:2512.23075."""
+
+from grupo.divergences import k3
+from grupo.losses import Accepted, Clip, Corrected
+from grupo.losses.rows import by_max, by_mean
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.sampling import Independent
+
+PAPER = Paper(
+    title="Trust Region Masking for Long-Horizon LLM Reinforcement Learning",
+    use="Answers are long, and the engine's or a stale policy's rollouts make training diverge.",
+    trl="",
+    verl="rollout_rs='seq_max_k3,seq_mean_k3' with rollout_rs_threshold",
+    checked=("golden", "laws"),
+)
+
+
+def rejection(
+    group: int = 8, worst: float = 0.05, mean: float = 0.002, clip: float = 0.2
+) -> Method:
+    """loss = [max_t k3 <= `worst`] [mean_t k3 <= `mean`] x PPO's clipped surrogate.
+
+    k3 = e^d - d - 1 with d = log pi_old - log pi_sampler estimates each token's KL(sampler, old):
+    the answer is learned from only if its worst token and its mean are within bounds.
+    """
+    # The theorem bounds the exact KL of every state, old to current; what an engine tells is the
+    # log-probability of what was drawn, so this is the estimate that the authors' code uses, on
+    # what they call the rollout policy. The thresholds are our choice: the paper sets none.
+    # Other criteria: Accepted(k1 | k2 | k3, by_action | by_sum | by_mean | by_max, low, high).
+    loss = Corrected(Clip(clip, clip), Accepted(k3, by_max, high=worst))
+    return Method(sample=Independent(group), loss=Corrected(loss, Accepted(k3, by_mean, high=mean)))

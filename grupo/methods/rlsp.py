@@ -1,0 +1,53 @@
+"""RLSP: pay for the search, too, and fine what is short. Ye et al., 2025, arXiv:2502.06773."""
+
+from torch import Tensor
+
+from grupo.batch import Batch
+from grupo.credit import Center, ScaleByStd, chain
+from grupo.losses import KL, Clip
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.piece import piece
+from grupo.sampling import Independent
+
+PAPER = Paper(
+    title="On the Emergence of Thinking in LLMs I: Searching for the Right Intuition",
+    use="A model answers at once where it should search, check and go back.",
+    checked=("golden", "laws"),
+    catalogue=("rlsp",),
+)
+
+
+@piece
+class Search:
+    """share (x - short / n) + (1 - share) e, n the length and e an effort in 0..1."""
+
+    short: float = 1000.0
+    share: float = 0.8
+    part: str = "effort"
+
+    @property
+    def reads_parts(self) -> tuple[str, ...]:
+        """How hard a judge that ignores the answer finds the rollout to have tried."""
+        return (self.part,)
+
+    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
+        kept = x - self.short / batch.lengths.clamp(min=1)
+        return self.share * kept + (1 - self.share) * batch.parts[self.part]
+
+
+def rlsp(
+    group: int = 8, clip: float = 0.2, short: float = 1000.0, share: float = 0.8, kl: float = 0.05
+) -> Method:
+    """A = (R - mean(R)) / std(R), R = `share` (r - `short` / n) + (1 - `share`) e, n the length.
+
+    r: 1 right, 0 wrong, -1/2 without an answer; e = parts["effort"], 1/2 where its judge failed.
+    """
+    # As released, but: n there is a quarter of the characters before the answer, here the actions;
+    # PPO with a critic and one rollout there, the group here; the KL is in its reward. The fine is
+    # not bounded: with short right answers keep `short` well below their length.
+    return Method(
+        sample=Independent(group),
+        credit=chain(Search(short, share), Center(), ScaleByStd()),
+        loss=Clip(clip, clip) + kl * KL(),
+    )

@@ -1,0 +1,51 @@
+"""SAPO: a soft gate in place of the clip. Gao et al., 2025, arXiv:2511.20347."""
+
+import torch
+
+from grupo import ratios
+from grupo.batch import Batch, PerAction, Signals
+from grupo.losses import Loss
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.piece import piece
+from grupo.plans import Passes
+from grupo.sampling import Independent
+
+PAPER = Paper(
+    title="Soft Adaptive Policy Optimization",
+    use="GSPO's clip silences whole answers for a few stray tokens.",
+    trl="loss_type='sapo', sapo_temperature_pos=1.0, sapo_temperature_neg=1.05",
+    verl="loss_mode='sapo', tau_pos, tau_neg; ignores loss_agg_mode",
+    checked=("golden", "laws"),
+)
+
+
+@piece
+class SoftGate(Loss):
+    """-A sigmoid(tau (r - 1)) 4 / tau, tau `positive` where A > 0 and `negative` elsewhere.
+
+    Its gradient is that of r A, times 1 at r = 1 and less the further r is from it.
+    """
+
+    positive: float = 1.0
+    negative: float = 1.05
+
+    def __call__(self, pi: Signals, batch: Batch) -> PerAction:
+        r, A = ratios.token(pi, batch), batch.advantage
+        tau = torch.where(A > 0, self.positive, self.negative).to(A)
+        return -A * torch.sigmoid(tau * (r - 1)) * 4 / tau
+
+
+def sapo(group: int = 8, positive: float = 1.0, negative: float = 1.05) -> Method:
+    """loss = mean over answers of mean over tokens of -A sigmoid(tau (r - 1)) 4 / tau.
+
+    tau is `positive` where A > 0, else `negative`: bad tokens are gated harder, for their gradient
+    raises the odds of every token that was not sampled. A = (r - mean(r)) / std(r).
+    """
+    # Temperatures are the paper's, as ms-swift's page quotes them; four minibatches a step are
+    # GSPO's, 8 answers our choice.
+    return Method(
+        sample=Independent(group),
+        loss=SoftGate(positive, negative),
+        plan=Passes(minibatches=4),
+    )

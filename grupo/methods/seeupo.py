@@ -1,0 +1,37 @@
+"""SeeUPO: each turn counts on what later turns have become. Hu et al., 2026, arXiv:2602.06554."""
+
+from grupo import groups
+from grupo.credit import Center, Clipped, StandardiseAll, chain
+from grupo.credit.turns import turns_alike
+from grupo.losses import KL
+from grupo.losses.turns import ReverseClip
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.plans import Passes
+from grupo.sampling import Independent
+
+PAPER = Paper(
+    title="SeeUPO: Sequence-Level Agentic-RL with Convergence Guarantees",
+    use="Agents of many turns where GRPO is unstable, and several updates a step are affordable.",
+    checked=("golden", "laws"),
+    catalogue=("seeupo",),
+)
+
+
+def seeupo(group: int = 8, clip: float = 0.2, kl: float = 0.002, epochs: int = 10) -> Method:
+    """A = z-score over the batch of r - mean r, held in [-3, 3]; `epochs` updates a step.
+
+    loss_t = -min(r_t M A, clip(r_t) M A), M the product of the ratios that later turns have now.
+    """
+    # The paper makes one update per turn, the last turn first (10 turns). Here each update moves
+    # all turns, and M is what the policy then says of the later ones. With one update M is 1; with
+    # one turn it is GSPO.
+    # Scaled by the whole batch, for a group's own deviation breaks the paper's convergence.
+    whole_batch = StandardiseAll(std=groups.population_std)
+    return Method(
+        sample=Independent(group),
+        credit=chain(Center(), whole_batch, Clipped(-3.0, 3.0)),
+        loss=ReverseClip(clip) + kl * KL(),
+        weigh=turns_alike,
+        plan=Passes(epochs),
+    )

@@ -1,0 +1,26 @@
+"""Seq-MIS: leave out answers whose product of ratios is too high. Liu et al., 2025, blog post."""
+
+from grupo.losses import Clip, Corrected, Importance, Within
+from grupo.losses.rows import by_sum
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.sampling import Independent
+
+PAPER = Paper(
+    title="When Speed Kills Stability: Demystifying RL Collapse from the Training-Inference "
+    "Mismatch",
+    use="Training collapses under truncated weights: what the engine got wrong is dropped.",
+    trl="vllm_importance_sampling_mode='sequence_mask'",
+    verl="rollout_is='sequence' with rollout_rs='seq_sum_k1' of the same upper bound",
+    checked=("golden", "laws"),
+)
+
+
+def seq_mis(group: int = 8, cap: float = 2.0, clip: float = 0.2) -> Method:
+    """loss = w x PPO's clipped surrogate, w = prod_t pi_old / pi_sampler up to `cap`, 0 above.
+
+    Rows above `cap` give no gradient and still count in the mean. GRPO's credit, clip `clip`.
+    """
+    # 2 as in the peers; the formula is known to us from their code, not from the post itself.
+    loss = Corrected(Clip(clip, clip), Importance(Within(0.0, cap), by_sum))
+    return Method(sample=Independent(group), loss=loss)

@@ -1,0 +1,27 @@
+"""Seq-TIS: weigh an answer by the product of its ratios, truncated. Liu et al., 2025, blog post."""
+
+from grupo.losses import Clip, Corrected, Importance, Truncated
+from grupo.losses.rows import by_sum
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.sampling import Independent
+
+PAPER = Paper(
+    title="When Speed Kills Stability: Demystifying RL Collapse from the Training-Inference "
+    "Mismatch",
+    use="The engine's mismatch biases token-level weights, and answers are short.",
+    trl="vllm_importance_sampling_mode='sequence_truncate'",
+    verl="rollout_is='sequence', rollout_is_threshold=2.0",
+    checked=("golden", "laws"),
+)
+
+
+def seq_tis(group: int = 8, cap: float = 2.0, clip: float = 0.2) -> Method:
+    """loss = min(prod_t pi_old / pi_sampler, `cap`) x PPO's clipped surrogate.
+
+    One weight for all tokens of a row, a constant: the unbiased importance ratio of the answer, cut
+    at `cap`. GRPO's credit, clip `clip`.
+    """
+    # 2 as in the peers; the formula is known to us from their code, not from the post itself.
+    loss = Corrected(Clip(clip, clip), Importance(Truncated(cap), by_sum))
+    return Method(sample=Independent(group), loss=loss)

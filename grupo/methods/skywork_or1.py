@@ -1,0 +1,35 @@
+"""Skywork-OR1: an entropy bonus only while entropy is low. He et al., 2025, arXiv:2505.22312."""
+
+from grupo.curate import informative
+from grupo.losses import Clip
+from grupo.losses.regularise import EntropyBonus
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.sampling import Independent
+from grupo.schedules import TargetEntropy, varying
+from grupo.weights import token_mean
+
+PAPER = Paper(
+    title="Skywork Open Reasoner 1 Technical Report",
+    use="A model that reasons at length loses its entropy early in training, and stops to improve.",
+    checked=("golden", "laws"),
+)
+
+
+def skywork_or1(
+    group: int = 16, clip: float = 0.2, target: float = 0.2, step: float = 0.005
+) -> Method:
+    """loss = mean over all tokens of -min(R A, clip(R, 1 - `clip`, 1 + `clip`) A) - a_k H, no KL.
+
+    a_k = c_k where the entropy is at most `target`, else 0; c_k rises by `step` after a step below
+    the target and falls by it after one above, from 0. Groups whose rewards are equal are dropped.
+    """
+    # The released scripts cap c_k at 0.005 and move it by 0.0001. Answers cut off at the limit keep
+    # their 0; the limit grows by stages, on policy, at temperature 1: choices of a recipe.
+    bonus = EntropyBonus(varying(TargetEntropy(target, step)))
+    return Method(
+        sample=Independent(group),
+        curate=informative,
+        loss=Clip(clip, clip) + bonus,
+        weigh=token_mean,
+    )

@@ -1,0 +1,54 @@
+"""SPO: reward is the share of its group a rollout beats. Swamy et al., 2024, arXiv:2401.04056."""
+
+from collections.abc import Callable, Sequence
+from itertools import permutations
+
+from grupo.credit import Center, ScaleByStd, TakePart, chain
+from grupo.losses import Clip
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.piece import piece
+from grupo.rollout import Rollout, Task
+from grupo.sampling import Independent
+
+PAPER = Paper(
+    title="A Minimaximalist Approach to Reinforcement Learning from Human Feedback",
+    use="Rollouts can be compared but not scored, and preferences may go round in circles.",
+    checked=("golden", "laws"),
+    catalogue=("spo-selfplay",),
+)
+
+
+def win_rates(beats: Sequence[Sequence[float]]) -> list[float]:
+    """r_i = 1 / (G - 1) sum over j != i of P(i beats j); 1/2 for who has nobody to beat."""
+    n = len(beats)
+    wins = [sum(row) - row[i] for i, row in enumerate(beats)]
+    return [won / (n - 1) if n > 1 else 0.5 for won in wins]
+
+
+@piece
+class WinRate:
+    """A reward: the share of its group that a rollout beats, `prefers(task, i, j)` in 0..1.
+
+    Both orders of a pair are asked and averaged, so that P(i beats j) + P(j beats i) = 1.
+    """
+
+    prefers: Callable[[Task, Rollout, Rollout], float]
+
+    def __call__(self, task: Task, rollouts: Sequence[Rollout]) -> list[float]:
+        n = range(len(rollouts))
+        said = {p: self.prefers(task, *(rollouts[i] for i in p)) for p in permutations(n, 2)}
+        both = [[(said[i, j] + 1 - said[j, i]) / 2 if i != j else 0.5 for j in n] for i in n]
+        return win_rates(both)
+
+
+def spo_selfplay(group: int = 8, clip: float = 0.2) -> Method:
+    """r = parts["win_rate"], the share of the other rollouts beaten, A = (r - mean(r)) / std(r).
+
+    No reward is learned: a fixed point is a minimax winner of the preferences.
+    """
+    # The paper leaves the policy optimiser open (its runs are PPO and SAC) and keeps a queue of
+    # 10 to 100 past rollouts as opponents in control tasks; group-relative credit is our choice,
+    # and opponents are the group alone.
+    credit = chain(TakePart("win_rate"), Center(), ScaleByStd())
+    return Method(sample=Independent(group), credit=credit, loss=Clip(clip, clip))

@@ -1,0 +1,55 @@
+"""SRFT: imitation and reward at once, weighed by entropy. Fu et al., 2025, arXiv:2506.19767."""
+
+import torch
+from torch import Tensor
+
+from grupo.batch import Batch
+from grupo.credit import Center, ScaleByStd, chain
+from grupo.losses import Apart, ByRowEntropy, EachSource
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.piece import piece
+from grupo.sampling import Independent, WithExpert
+from grupo.weights import token_mean
+
+PAPER = Paper(
+    title="SRFT: A Single-Stage Method with Supervised and Reinforcement Fine-Tuning for Reasoning",
+    use="One stage instead of SFT and then RL, with no schedule to set.",
+    checked=("golden", "laws"),
+)
+
+
+@piece
+class Verdict:
+    """1 where `part` is above `right`, -1 elsewhere."""
+
+    part: str = "correct"
+    right: float = 0.5
+
+    @property
+    def reads_parts(self) -> tuple[str, ...]:
+        """The component that says who is right."""
+        return (self.part,)
+
+    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
+        return torch.where(batch.parts[self.part] > self.right, 1.0, -1.0).to(x)
+
+
+def srft(group: int = 8, imitate: float = 0.5, reward: float = 0.1) -> Method:
+    """SFT and RL of demonstrations, and REINFORCE of own rollouts, in one loss.
+
+    demonstrations: w log-likelihood, w = `imitate` e^-H, and -A pi, A = (r - mean(r)) / std(r) over
+                    own and theirs together, the demonstrator's probability taken as 1
+    own rollouts:   `reward` e^H log-likelihood where right, minus log-likelihood where wrong
+    """
+    # H of each row and the sign of its second weight: as reproduced in Unify-Post-Training; notes
+    # on the paper print e^-H twice, against their own words that a high entropy raises it. The
+    # paper writes a clip around the demonstration's ratio, which is at most 1: nothing to clip
+    # where A > 0. Each source is a mean over its own tokens.
+    union = chain(Center(), ScaleByStd())
+    return Method(
+        sample=WithExpert(Independent(group)),
+        credit=Apart(Verdict(), theirs=union),
+        loss=ByRowEntropy(imitate, reward),
+        weigh=EachSource(token_mean),
+    )

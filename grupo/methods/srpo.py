@@ -1,0 +1,32 @@
+"""SRPO: rewards teach what is right, hindsight what is wrong. Li et al., 2026, arXiv:2604.02288."""
+
+from grupo.losses import Clip, Confident, Routed
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.references import Follow
+from grupo.sampling import Independent
+
+PAPER = Paper(
+    title="Unifying Group-Relative and Self-Distillation Policy Optimization via Sample Routing",
+    use="The model sees what it did wrong once it is shown a right answer.",
+    checked=("golden", "laws"),
+    catalogue=("srpo-sample-routed",),
+)
+
+
+def srpo(group: int = 8, strength: float = 1.0, heat: float = 1.0, clip: float = 0.2) -> Method:
+    """GRPO, but a wrong rollout with a right sibling learns from a teacher that was shown it.
+
+    loss = mean of the clipped surrogate + `strength` sum_t w_t D_t / sum_t w_t over what is mended,
+    D = min(R, 2) JSD(pi, teacher), w = exp(-H / `heat`), H the teacher's entropy. The teacher is an
+    average of the policy that reads a right answer of the group: Other("hinted", "ref", a view).
+    """
+    # D and the rate 0.05 of the average are those of lasgroup/SDPO, on which the paper builds; it
+    # keeps the student's 100 likeliest tokens and a tail, here it is the whole vocabulary. Of the
+    # routing and of w only the abstract was seen: their form, `strength` and `heat` are our choice.
+    return Method(
+        sample=Independent(group),
+        loss=Routed(Clip(clip, clip), strength),
+        weigh=Confident(heat),
+        reference=Follow(0.05),
+    )

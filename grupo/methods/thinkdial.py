@@ -1,0 +1,58 @@
+"""ThinkDial: how much brevity pays is the prompt's to say. He et al., 2025, arXiv:2508.18773."""
+
+from torch import Tensor
+
+from grupo.batch import Batch
+from grupo.credit import Center, ScaleByStd, chain
+from grupo.credit.shaping import by_label, length_reward
+from grupo.curate import informative
+from grupo.curricula import Refilled, Shuffled
+from grupo.losses import Clip
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.piece import piece
+from grupo.sampling import Independent
+from grupo.weights import token_mean
+
+PAPER = Paper(
+    title="ThinkDial: An Open Recipe for Controlling Reasoning Effort in Large Language Models",
+    use="One model is to think much, some or little, as its prompt says.",
+    checked=("golden", "laws"),
+    catalogue=("thinkdial",),
+)
+
+
+@piece
+class Dialled:
+    """r = o + weight(mode) b + (1/2, or -1/2 if thinking leaks into the answer) (eq. 1 to 5).
+
+    b is 1/2 for the shortest of the group to -1/2 for the longest, of the wrong no more than 0.
+    """
+
+    weights: tuple[float, ...]
+    reads_parts = ("mode", "correct", "leak")  # 0, 1, 2 ...; right above 1/2; leak above 1/2
+
+    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
+        mode, o, leak = (batch.parts[name] for name in self.reads_parts)
+        b = length_reward(o > 0.5, batch)
+        return o + by_label(self.weights, mode) * b + 0.5 - (leak > 0.5).to(o)
+
+
+def thinkdial(
+    group: int = 16, weights: tuple[float, ...] = (0.0, 0.5, 1.0), rounds: int = 10
+) -> Method:
+    """DAPO with r = outcome + `weights`[mode] brevity +- 1/2; modes: high, medium, low effort.
+
+    parts: "mode" 0, 1 or 2, which the prompt tells, "correct", and "leak": 1 if the answer after
+    the thinking goes on thinking ("Wait", "Let me think", "Alternatively" and their likes).
+    """
+    # Its second phase of RL; the first is DAPO with the high mode alone. Group, clip and rounds are
+    # DAPO's.
+    return Method(
+        curriculum=Refilled(Shuffled(), rounds),
+        sample=Independent(group),
+        curate=informative,
+        credit=chain(Dialled(weights), Center(), ScaleByStd()),
+        loss=Clip(0.2, 0.28),
+        weigh=token_mean,
+    )

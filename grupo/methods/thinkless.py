@@ -1,0 +1,58 @@
+"""DeGRPO: whether to think has a loss of its own. Fang et al., 2025, arXiv:2505.13379."""
+
+from torch import Tensor
+
+from grupo.batch import Batch, PerAction
+from grupo.credit import Center, chain
+from grupo.losses import KL, Clip
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.piece import piece
+from grupo.sampling import Independent
+
+PAPER = Paper(
+    title="Thinkless: LLM Learns When to Think",
+    use="The first token says whether to think, and long answers drown what it should learn.",
+    checked=("golden", "laws"),
+    catalogue=("thinkless-degrpo",),
+)
+
+
+@piece
+class ShortPays:
+    """r = 1 for who is right at once, `thought` for who is right after thinking, else -1."""
+
+    thought: float
+    reads_parts = ("correct", "think")  # above 1/2
+
+    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
+        right, think = (batch.parts[name] > 0.5 for name in self.reads_parts)
+        return (1 + (self.thought - 1) * think.to(x)).where(right, -1.0)
+
+
+@piece
+class ControlApart:
+    """`alpha` / N for the first action of each of N rows, 1 / (their number) for all others."""
+
+    alpha: float
+
+    def __call__(self, batch: Batch) -> PerAction:
+        control = batch.mask & (batch.mask.cumsum(1) == 1)
+        others = batch.mask & ~control
+        first = control.to(batch.old_logp) * self.alpha / control.sum().clamp(min=1)
+        return first + others.to(first) / others.sum().clamp(min=1)
+
+
+def thinkless(
+    group: int = 8, alpha: float = 0.001, thought: float = 0.5, clip: float = 0.2, kl: float = 0.001
+) -> Method:
+    """loss = `alpha` mean of l over first tokens + mean of l over all others; A = r - mean(r).
+
+    l is PPO's clipped loss. parts: "correct", and "think", 1 if the first token says to think.
+    r = 1 right at once, `thought` right after thinking, -1 wrong or malformed.
+    """
+    # The release gives the KL a mean over all tokens; here it is weighted like the rest. In a run
+    # that it resumed `thought` was 0.8.
+    loss = Clip(clip, clip) + kl * KL() if kl else Clip(clip, clip)
+    credit, weigh = chain(ShortPays(thought), Center()), ControlApart(alpha)
+    return Method(sample=Independent(group), credit=credit, loss=loss, weigh=weigh)

@@ -1,0 +1,25 @@
+"""TIC-GRPO: one ratio for the whole rollout, its product. Pang et al., 2025, arXiv:2508.02833."""
+
+from grupo import ratios
+from grupo.losses import Clip
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.sampling import Independent
+
+PAPER = Paper(
+    title="TIC-GRPO: Provable and Efficient Optimization for Reinforcement Learning from Human "
+    "Feedback",
+    use="Short rollouts and several updates a step: the gradient is to be the current policy's.",
+    checked=("golden", "laws"),
+)
+
+
+def tic_grpo(group: int = 8, clip: float = 0.2) -> Method:
+    """loss = mean over rollouts of -min(w A, clip(w, 1 - `clip`, 1 + `clip`) A), w = prod_t r_t.
+
+    w = pi(rollout) / old(rollout) estimates the gradient at the current policy, token ratios
+    that at the old one. A = (r - mean(r)) / std(r).
+    """
+    # Only abstracts of its versions were at hand: that the ratio is the product over the rollout is
+    # theirs; that PPO's clip is kept as it is, and 0.2, are our reading.
+    return Method(sample=Independent(group), loss=Clip(clip, clip, ratios.product))

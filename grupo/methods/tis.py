@@ -1,0 +1,26 @@
+"""TIS: weigh each token by trainer over engine, truncated. Yao et al., 2025, blog post."""
+
+from grupo.losses import Clip, Corrected, Importance, Truncated
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.sampling import Independent
+
+PAPER = Paper(
+    title="Your Efficient RL Framework Secretly Brings You Off-Policy RL Training",
+    use="A fast engine samples with other numerics than the trainer's, and they differ moderately.",
+    trl="vllm_importance_sampling_mode='token_truncate', vllm_importance_sampling_cap=2.0",
+    verl="rollout_is='token', rollout_is_threshold=2.0",
+    checked=("golden", "laws"),
+)
+
+
+def tis(group: int = 8, cap: float = 2.0, clip: float = 0.2) -> Method:
+    """loss = min(pi_old / pi_sampler, `cap`) x PPO's clipped surrogate, token by token.
+
+    pi_old is the trainer's policy before the update, pi_sampler the engine that sampled; the weight
+    is a constant. GRPO's credit, clip `clip`.
+    """
+    # 2 is tis_imp_ratio_cap of the released scripts. The formula is known to us from the two peers'
+    # code, not from the post itself.
+    loss = Corrected(Clip(clip, clip), Importance(Truncated(cap)))
+    return Method(sample=Independent(group), loss=loss)

@@ -1,0 +1,54 @@
+"""TOPR: bad rollouts count no more than they are likely. Le Roux et al., 2025, arXiv:2503.14286."""
+
+import torch
+from torch import Tensor
+
+from grupo import ratios
+from grupo.batch import Batch, Signals
+from grupo.losses import Reweighted
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.piece import piece
+from grupo.sampling import Independent
+from grupo.weights import sequence_sum
+
+PAPER = Paper(
+    title="Tapered Off-Policy REINFORCE: Stable and efficient reinforcement learning for LLMs",
+    use="Rollouts are old or another's, and there is no reference to stay near.",
+    checked=("golden", "laws"),
+)
+
+
+@piece
+class Less:
+    """x - baseline, a constant."""
+
+    baseline: float
+
+    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
+        return x - self.baseline
+
+
+@piece
+class Tapered:
+    """1 where A >= 0, min(w, 1) elsewhere, with w the product of the row's ratios."""
+
+    def __call__(self, pi: Signals, batch: Batch) -> Tensor:
+        w = ratios.product(pi, batch).clamp(max=1.0)
+        return torch.where(batch.advantage >= 0, 1.0, w)
+
+
+def topr(group: int = 8, baseline: float = 0.5) -> Method:
+    """loss = mean over rollouts of -sg(w) (r - `baseline`) log pi(rollout), w = 1 for good ones.
+
+    For r < `baseline` w = min(pi(rollout) / old(rollout), 1): what has become unlikely is not
+    pushed down further.
+    """
+    # The paper's rewards are 1 and -1 without a baseline; 1 and 0 less 1/2 are the same, halved. It
+    # compares with no group: a greater `baseline` makes bad rollouts count for more.
+    return Method(
+        sample=Independent(group),
+        credit=Less(baseline),
+        loss=Reweighted(Tapered()),
+        weigh=sequence_sum,
+    )

@@ -1,0 +1,57 @@
+"""Trust-GRPO: a judge is paid heed as far as he is right. Fan et al., 2025, arXiv:2505.17018."""
+
+from torch import Tensor
+
+from grupo import groups
+from grupo.batch import Batch
+from grupo.credit import Center, ScaleByStd, chain
+from grupo.losses import KL, Clip
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.piece import piece
+from grupo.sampling import Independent
+from grupo.schedules import Exponential, varying
+
+PAPER = Paper(
+    title="SophiaVL-R1: Reinforcing MLLMs Reasoning with Thinking Reward",
+    use="A judge scores whole chains of thought, and is not to be believed everywhere.",
+    checked=("golden", "laws"),
+    catalogue=("sophiavl-trust-grpo",),
+)
+
+
+@piece
+class Trusted:
+    """r = a + trust weight t, trust = exp(min(0, mean t of the right - mean t of the wrong))."""
+
+    weight: float
+    outcome: str = "correct"
+    quality: str = "thinking"
+
+    @property
+    def reads_parts(self) -> tuple[str, ...]:
+        """The outcome, right from 1/2, and a judge's score in [0, 1] of the thinking."""
+        return (self.outcome, self.quality)
+
+    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
+        a, t = (batch.parts[name] for name in self.reads_parts)
+        right, g = a >= 0.5, batch.group
+        gap = groups.mean_where(right, t, g) - groups.mean_where(~right, t, g)
+        known = groups.max(a, g) >= 0.5  # with nobody right there is no gap
+        trust = (gap.clamp(max=0) * known).exp()
+        return a + trust * self.weight * t
+
+
+def trust_grpo(group: int = 8, weight: float = 0.3, clip: float = 0.2, kl: float = 0.04) -> Method:
+    """r = a + gamma `weight` e^(-s / S) t, s of S steps; gamma < 1 where the wrong think better.
+
+    parts: "correct" and "thinking". A = (r - mean(r)) / std(r).
+    """
+    # The release asks its judge only about a >= 0.2, so that gamma is seldom below 1, and not at
+    # all where all or none are right; its S is 500. The paper is followed.
+    r = Trusted(varying(Exponential(weight)))
+    return Method(
+        sample=Independent(group),
+        credit=chain(r, Center(), ScaleByStd()),
+        loss=Clip(clip, clip) + kl * KL() if kl else Clip(clip, clip),
+    )

@@ -1,0 +1,43 @@
+"""TTRL: the answer of the majority counts as right. Zuo et al., 2025, arXiv:2504.16084."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from grupo.credit import Center, ScaleByStd, TakePart, chain
+from grupo.losses import Clip
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.piece import piece
+from grupo.rollout import Group
+from grupo.sampling import Independent
+
+PAPER = Paper(
+    title="TTRL: Test-Time Reinforcement Learning",
+    use="Questions come without answers, and the most frequent answer is mostly the right one.",
+    checked=("golden", "laws"),
+)
+
+
+@piece
+class First:
+    """The first `n` rollouts of each group, whatever they earned."""
+
+    n: int
+
+    def __call__(self, groups: Sequence[Group]) -> Sequence[Group]:
+        return [replace(group, rollouts=group.rollouts[: self.n]) for group in groups]
+
+
+def ttrl(group: int = 64, learned: int = 32, clip: float = 0.2) -> Method:
+    """r = parts["majority"], `group` rollouts vote, A = (r - mean(r)) / std(r) of `learned`.
+
+    The reward `rewards.agreement.Majority` says who answers with the majority.
+    """
+    # 64 votes and 32 rollouts are the paper's. The released code gives a tie to the answer that
+    # came first; here all of a tie count, so that the order of rollouts does not matter.
+    return Method(
+        sample=Independent(group),
+        curate=First(learned),
+        credit=chain(TakePart("majority"), Center(), ScaleByStd()),
+        loss=Clip(clip, clip),
+    )

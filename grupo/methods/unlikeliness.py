@@ -1,0 +1,54 @@
+"""Unlikeliness reward: the likely right answer is worth less. He et al., 2025, arXiv:2506.02355."""
+
+from torch import Tensor
+
+from grupo import groups
+from grupo.batch import Batch
+from grupo.credit import Center, ScaleByStd, chain
+from grupo.credit.signals import MeanOf
+from grupo.losses import KL, Clip
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.piece import piece
+from grupo.plans import Passes
+from grupo.sampling import Independent
+
+PAPER = Paper(
+    title="Rewarding the Unlikely: Lifting GRPO Beyond Distribution Sharpening",
+    use="Many attempts at test time: pass@n falls while pass@1 rises.",
+    checked=("golden", "laws"),
+    catalogue=("unlikeliness-reward",),
+)
+
+
+@piece
+class LikelyIsLess:
+    """r (1 - share rank / G), rank 0 for the least likely of the group.
+
+    Likely is the mean log-probability of a rollout's actions when sampled; those who are equal
+    share their mean rank.
+    """
+
+    share: float
+
+    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
+        s = MeanOf()(x, batch)
+        return x * (1 - self.share * groups.rank(s, batch.group) / groups.count(x, batch.group))
+
+
+def unlikeliness(
+    group: int = 32, share: float = 0.25, clip: float = 0.2, kl: float = 0.1, epochs: int = 2
+) -> Method:
+    """GRPO of r (1 - `share` rank / G): equally right answers differ, and all-right groups teach.
+
+    `epochs` is the paper's other lever: later passes reach the unlikely, the likely being clipped.
+    """
+    # Rank, share, KL and epochs as in the authors' code. Its ranks go by mean log-probability,
+    # the paper's by the probability of the whole answer; it breaks ties by order. We share them.
+    # Their bound on the gradient's norm, above which a step is skipped, belongs to the recipe.
+    return Method(
+        sample=Independent(group),
+        credit=chain(LikelyIsLess(share), Center(), ScaleByStd()),
+        loss=Clip(clip, clip) + kl * KL(),
+        plan=Passes(epochs),
+    )

@@ -1,0 +1,58 @@
+"""VAPO: GAE whose memory grows with the answer. Yue et al., 2025, arXiv:2504.05118."""
+
+from grupo.batch import Batch, PerAction, Signals
+from grupo.credit.gae import LengthAdaptiveGAE
+from grupo.losses import Clip, Loss
+from grupo.losses.values import FitOutcome
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.piece import piece
+from grupo.plans import Passes
+from grupo.sampling import Independent
+from grupo.weights import token_mean
+
+PAPER = Paper(
+    title="VAPO: Efficient and Reliable Reinforcement Learning for Advanced Reasoning Tasks",
+    use="Answers of very different lengths, and a value worth its cost.",
+    checked=("golden", "laws"),
+)
+
+
+@piece
+class ImitateCorrect(Loss):
+    """-log pi on the actions of correct rollouts, a mean over those: sum_all / sum_correct.
+
+    `part` > 1/2 is correct.
+    """
+
+    part: str = "correct"
+    reads_whole_batch = True  # how many actions are of correct rollouts
+
+    @property
+    def reads_parts(self) -> tuple[str, ...]:
+        """The component that says which rollouts are correct."""
+        return (self.part,)
+
+    @property
+    def couples_rows(self) -> bool:
+        return True  # their number in the minibatch
+
+    def __call__(self, pi: Signals, batch: Batch) -> PerAction:
+        correct = (batch.parts[self.part] > 0.5)[batch.rollout, None] & batch.mask
+        return -pi.logp * correct * (batch.mask.sum() / correct.sum().clamp(min=1)).to(pi.logp)
+
+
+def vapo(group: int = 16, alpha: float = 0.05, high: float = 0.28, mu: float = 0.1) -> Method:
+    """PPO by token mean with clip-higher, length-adaptive GAE, and `mu` x NLL of correct answers.
+
+    lambda_policy = 1 - 1 / (`alpha` l), lambda_critic = 1; short answers, `alpha` l < 1, have 0.
+    """
+    # Like VC-PPO it first trains the value alone, a phase of its own. A step has 8,192 rollouts, an
+    # update 512.
+    return Method(
+        sample=Independent(group),
+        credit=LengthAdaptiveGAE(alpha=alpha),
+        loss=Clip(0.2, high) + FitOutcome() + mu * ImitateCorrect(),
+        weigh=token_mean,
+        plan=Passes(minibatches=16),
+    )

@@ -1,0 +1,30 @@
+"""VC-PPO: the value learns from the undecayed outcome. Yuan et al., 2025, arXiv:2503.01491."""
+
+from grupo.credit.gae import GAE
+from grupo.losses import Clip
+from grupo.losses.values import FitOutcome
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.sampling import Independent
+from grupo.weights import token_mean
+
+PAPER = Paper(
+    title="What's Behind PPO's Collapse in Long-CoT? Value Optimization Holds the Secret",
+    use="PPO on long answers, whose early tokens hear nothing of the reward.",
+    checked=("golden", "laws"),
+)
+
+
+def vc_ppo(group: int = 1, lam: float = 0.95, clip: float = 0.2) -> Method:
+    """PPO with decoupled GAE: lambda = `lam` for the policy's advantages, 1 for the value's target.
+
+    A_t = sum_k lam^k d_(t+k), d_t = r_t + V_(t+1) - V_t; the value fits r.
+    """
+    # The paper first trains the value alone on rollouts of the frozen policy: a phase of its own,
+    # which a method is not. `group` is our choice.
+    return Method(
+        sample=Independent(group),
+        credit=GAE(gamma=1.0, lam=lam),
+        loss=Clip(clip, clip) + FitOutcome(),
+        weigh=token_mean,
+    )

@@ -1,0 +1,59 @@
+"""VESPO: answers count by a gamma kernel of their ratio. Shen et al., 2026, arXiv:2602.10693."""
+
+import torch
+from torch import Tensor
+
+from grupo import ratios
+from grupo.batch import Batch, Signals
+from grupo.losses import Reweighted
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.piece import piece
+from grupo.sampling import Independent
+from grupo.weights import token_mean
+
+PAPER = Paper(
+    title="VESPO: Variational Sequence-Level Soft Policy Optimization for Stable Off-Policy LLM "
+    "Training",
+    use="Rollouts are many updates old, and a smooth weight is wanted in place of clips.",
+    trl="loss_type='vespo', vespo_k_pos=2.0, vespo_lambda_pos=3.0, vespo_k_neg=3.0, "
+    "vespo_lambda_neg=2.0",
+    checked=("golden", "laws", "reference"),
+)
+
+
+@piece
+class GammaKernel:
+    """w^k e^(decay (1 - w)) of the product w of the row's ratios: 1 at w = 1, 0 at 0 and infinity.
+
+    `positive` and `negative` are k and decay where A >= 0 and where A < 0.
+    """
+
+    positive: tuple[float, float] = (2.0, 3.0)
+    negative: tuple[float, float] = (3.0, 2.0)
+
+    def __call__(self, pi: Signals, batch: Batch) -> Tensor:
+        w, A = ratios.product(pi, batch), batch.advantage
+        k, decay = (
+            torch.where(A >= 0, p, n).to(A)
+            for p, n in zip(self.positive, self.negative, strict=True)
+        )
+        return (decay + k * w.log() - decay * w).exp()
+
+
+def vespo(
+    group: int = 8,
+    positive: tuple[float, float] = (2.0, 3.0),
+    negative: tuple[float, float] = (3.0, 2.0),
+) -> Method:
+    """loss = mean over all tokens of -sg(phi(w)) A log pi, phi(w) = w^k e^(decay (1 - w)).
+
+    w = pi(answer) / old(answer), not normalised by length; (k, decay) is `positive` where A >= 0
+    and `negative` elsewhere. A = (r - mean(r)) / std(r).
+    """
+    # Form and constants are those of the authors' scripts, which average over tokens; 8 a group.
+    return Method(
+        sample=Independent(group),
+        loss=Reweighted(GammaKernel(positive, negative)),
+        weigh=token_mean,
+    )

@@ -1,0 +1,49 @@
+"""W-REINFORCE: a failure counts ten times a success. Zhu et al., 2025, arXiv:2506.01347."""
+
+import torch
+from torch import Tensor
+
+from grupo.batch import Batch
+from grupo.losses import Clip
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.piece import piece
+from grupo.sampling import Independent
+from grupo.weights import token_mean
+
+PAPER = Paper(
+    title="The Surprising Effectiveness of Negative Reinforcement in LLM Reasoning",
+    use="Pass@1 should rise without loss of pass@k at great k.",
+    checked=("golden", "laws", "reference"),
+)
+
+
+@piece
+class BySign:
+    """`positive` for a rollout whose reward is above 0, -1 for any other: no baseline.
+
+    >>> import torch
+    >>> from grupo.testing import batch_of
+    >>> BySign(0.5)(torch.tensor([1.0, 0.0]), batch_of(group=[0, 0]))
+    tensor([ 0.5000, -1.0000])
+    """
+
+    positive: float
+
+    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
+        return torch.where(x > 0, torch.full_like(x, self.positive), torch.full_like(x, -1.0))
+
+
+def w_reinforce(group: int = 8, positive: float = 0.1, clip: float = 0.2) -> Method:
+    """A = `positive` (lambda in the paper) for a right answer, -1 for a wrong one.
+
+    loss = mean over tokens of -min(R A, clip(R, 1 - `clip`, 1 + `clip`) A): plain REINFORCE is
+    `positive` = 1, negative reinforcement alone `nsr`.
+    """
+    # lambda = 0.1 is the paper's; the clipped token mean is what the authors' code trains with.
+    return Method(
+        sample=Independent(group),
+        credit=BySign(positive),
+        loss=Clip(clip, clip),
+        weigh=token_mean,
+    )

@@ -1,0 +1,126 @@
+"""A trial: a method trained for some steps, and what became of the truth."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from grupo import trials
+from grupo.batch import Batch
+from grupo.credit import chain
+from grupo.learner import Learner
+from grupo.method import Method
+from grupo.piece import is_piece, parts
+from grupo.plans import Passes
+from grupo.policies.causal_lm import CausalLM
+from grupo.policies.company import Other
+from grupo.proving.beginner import BEGINNER, TEACHER, model
+from grupo.proving.world import LIMIT, Digits, Echo, hidden, hinted
+from grupo.recipe import Recipe
+from grupo.sampling import Independent
+from grupo.signals import is_mark, split, tempered
+
+STEPS, PROMPTS, GROUP, LR = 40, 8, 8, 3e-3
+PLAN = Passes(minibatches=2)  # for all: ratios leave 1, and nobody learns more often
+ENDS = 5  # steps at either end over which the truth is averaged
+TEACHERS, BLIND = ("teacher", "prm", "expert"), ("masked", "noisy")
+
+
+@dataclass(frozen=True)
+class Trial:
+    """The share of rollouts that said the truth, step by step."""
+
+    truth: tuple[float, ...]
+
+    @property
+    def before(self) -> float:
+        """At the beginning."""
+        return sum(self.truth[:ENDS]) / ENDS
+
+    @property
+    def after(self) -> float:
+        """At the end."""
+        return sum(self.truth[-ENDS:]) / ENDS
+
+    @property
+    def gain(self) -> float:
+        """By how much it rose."""
+        return self.after - self.before
+
+
+def tried(method: Method, *, seed: int = 0, turned: bool = False, steps: int = STEPS) -> Trial:
+    """Train the method on Echo; `turned`: with its signal turned round.
+
+    The sign of its advantage is flipped; where the loss does not read the advantage, or learns from
+    somebody who knows the answer, the world and all who know it hold another digit for right.
+    """
+    shift = int(turned and not _follows_advantage(method))
+    if turned and not shift:
+        method = method.but(credit=chain(method.credit, negative))
+    learner = Learner(recipe(method, seed=seed, shift=shift, steps=steps))
+    return Trial(tuple(_truth(learner) for _ in range(steps)))
+
+
+def recipe(method: Method, *, seed: int = 0, shift: int = 0, steps: int = STEPS) -> Recipe:
+    """A run of the method on Echo, with everybody and everything that it reads.
+
+    Its groups are of one size and its updates as many as everybody's, whatever its own.
+    """
+    names = tuple(sorted(method.reads_parts))
+    marks = tuple(sorted(n.removeprefix("mark/") for n in method.needs if is_mark(n)))
+    whose = {split(need)[1] for need in method.needs} - {"", "ref", "sampler"}
+    return Recipe(
+        policy=CausalLM(model(BEGINNER), limit=LIMIT),
+        env=Echo(shift, names, marks),
+        tasks=Digits(shift),
+        held_out=0,
+        method=method.but(sample=resized(method.sample), plan=PLAN),
+        others=tuple(_other(who, shift) for who in sorted(whose) if not tempered(who)),
+        steps=steps,
+        prompts=PROMPTS,
+        lr=LR,
+        helper_lr=3e-2,
+        seed=seed,
+    )
+
+
+def negative(x: Tensor, batch: Batch) -> Tensor:
+    """The credit so far with its sign flipped."""
+    return -x
+
+
+def resized(sample: Any) -> Any:
+    """The same sampler with groups of one size, however deep it says theirs."""
+    if isinstance(sample, Independent):
+        return Independent(GROUP)
+    if not is_piece(sample):
+        return sample
+    inside = {name: resized(x) for name, x in parts(sample).items() if is_piece(x)}
+    return replace(sample, **inside)
+
+
+def _truth(learner: Learner) -> float:
+    numbers = learner.step().numbers
+    return numbers["reward/truth"]
+
+
+def _other(who: str, shift: int) -> Other:
+    if who in TEACHERS:
+        return Other(who, CausalLM(model(TEACHER, shift), limit=LIMIT))
+    return Other(who, "policy", hidden if who in BLIND else hinted)
+
+
+def _follows_advantage(method: Method) -> bool:
+    """Does flipping the advantage flip the gradient, and does nobody else know the answer?"""
+    if _knowing(method.needs) or "sampled" in method.needs:
+        return False
+    batch = trials.batch_for(method)
+    flipped = method.but(credit=chain(method.credit, negative))
+    one, other = (trials.learned(m, batch)[1] for m in (method, flipped))
+    return bool(torch.nn.functional.cosine_similarity(one.flatten(), other.flatten(), 0) < 0)
+
+
+def _knowing(needs: Sequence[str] | frozenset[str]) -> bool:
+    return any(split(need)[1] not in ("", "ref", "sampler") for need in needs)

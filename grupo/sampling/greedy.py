@@ -1,0 +1,42 @@
+"""A rollout that takes no chances, for others to be compared with."""
+
+import asyncio
+from dataclasses import replace
+
+from grupo.piece import piece
+from grupo.rollout import Act, Env, Group, Rollout, Task, play, scored
+from grupo.sampling.independent import Independent
+
+
+@piece
+class WithGreedy:
+    """The inner sampler's group, each rollout with the reward of a greedy one as part `greedy`.
+
+    The greedy rollout itself is not learned from. Where it cannot be judged nobody can be compared
+    with it: the whole group has failed.
+    """
+
+    inner: Independent
+
+    @property
+    def n(self) -> int:
+        """How many rollouts are learned from."""
+        return self.inner.n
+
+    @property
+    def gives(self) -> tuple[str, ...]:
+        """The parts of the reward that it adds."""
+        return ("greedy",)
+
+    async def __call__(self, task: Task, env: Env, act: Act) -> Group:
+        sure = act.fork("greedy").at(top_k=1)
+        group, played = await asyncio.gather(self.inner(task, env, act), play(task, env, sure))
+        (greedy,) = (await scored(task, env, [played])).rollouts
+        return replace(group, rollouts=tuple(_beside(greedy, r) for r in group.rollouts))
+
+
+def _beside(greedy: Rollout, rollout: Rollout) -> Rollout:
+    if greedy.failed:
+        failed = rollout.failed or f"the greedy rollout: {greedy.failed}"
+        return replace(rollout, failed=failed)
+    return replace(rollout, parts={**rollout.parts, "greedy": greedy.reward})

@@ -1,0 +1,40 @@
+"""Rollouts drawn at another temperature, beside the policy's own."""
+
+import asyncio
+from dataclasses import replace
+
+from grupo.piece import piece
+from grupo.rollout import Act, Env, Group, Task, play, scored
+from grupo.sampling.independent import Independent
+
+
+@piece
+class WithTempered:
+    """The inner sampler's group and `more` rollouts at `temperature` times the policy's.
+
+    They are told apart by the part `tempered`, 1 for these and 0 for the policy's own.
+    """
+
+    inner: Independent
+    more: int
+    temperature: float
+
+    @property
+    def n(self) -> int:
+        """How many rollouts a group has."""
+        return self.inner.n + self.more
+
+    @property
+    def gives(self) -> tuple[str, ...]:
+        """The parts of the reward that it adds."""
+        return ("tempered",)
+
+    async def __call__(self, task: Task, env: Env, act: Act) -> Group:
+        forks = (act.fork("tempered", i).at(self.temperature) for i in range(self.more))
+        group, played = await asyncio.gather(
+            self.inner(task, env, act), asyncio.gather(*(play(task, env, fork) for fork in forks))
+        )
+        tempered = await scored(task, env, played)
+        both = ((0.0, group.rollouts), (1.0, tempered.rollouts))
+        told = [replace(r, parts={**r.parts, "tempered": x}) for x, some in both for r in some]
+        return replace(group, rollouts=tuple(told))

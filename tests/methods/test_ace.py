@@ -1,0 +1,45 @@
+"""ACE: one right answer and two wrong ones, of known shifts of confidence."""
+
+from math import exp, log
+
+import pytest
+import torch
+
+from grupo.methods.ace import OverconfidencePenalty, ace
+from grupo.testing import batch_of
+
+A = torch.tensor([1.0, -1.0, -1.0], dtype=torch.float64)
+
+
+def shifted(c):
+    """Answers whose log-probability moved by `c` from the reference's, over two actions."""
+    reference = [[-1 - x / 2, -1 - x / 2] for x in c]
+    return batch_of(group=[0] * len(c), length=[2] * len(c), seen={"logp@ref": reference})
+
+
+def test_errors_are_amplified_by_the_softplus_of_the_shift():
+    penalised = OverconfidencePenalty(1.0)(A, shifted([2.0, 0.5, -3.0]))
+    expected = [1.0, -(1 + log(1 + exp(0.5))), -(1 + log(1 + exp(-3.0)))]
+    assert penalised.tolist() == pytest.approx(expected)
+    assert expected[1:] == pytest.approx([-1.97408, -1.04859], abs=1e-5)
+
+
+def test_an_error_as_likely_as_before_is_amplified_by_log_two():
+    penalised = OverconfidencePenalty(0.5)(A, shifted([0.0, 0.0, 0.0]))
+    assert penalised.tolist() == pytest.approx([1.0, -1 - log(2) / 2, -1 - log(2) / 2])
+
+
+def test_relu_leaves_explorers_alone():
+    penalised = OverconfidencePenalty(1.0, torch.relu)(A, shifted([2.0, 0.5, -3.0]))
+    assert penalised.tolist() == pytest.approx([1.0, -1.5, -1.0])
+
+
+def test_alpha_zero_is_grpo():
+    batch = batch_of(group=[0, 0], reward=[1.0, 0.0], seen={"logp@ref": [[-2.0], [-3.0]]})
+    plain = batch.credited(ace(alpha=0.0).credit).advantage
+    assert plain.flatten().tolist() == pytest.approx([0.5**0.5, -(0.5**0.5)], rel=1e-5)
+
+
+def test_the_defaults():
+    assert ace() == ace(group=8, alpha=1.0, clip=0.2)
+    assert ace().needs == {"logp@ref"}

@@ -1,0 +1,43 @@
+"""Ada-GRPO: eight rollouts, two of a rare format and six of a common one."""
+
+import pytest
+
+from grupo.methods.ada_grpo import PayRarity, ada_grpo
+from grupo.schedules import at
+from grupo.testing import batch_of
+
+
+def paid(strength, mode=(1.0, 1.0, *[3.0] * 6), reward=(1.0,) * 8):
+    batch = batch_of(group=[0] * len(mode), reward=list(reward), parts={"mode": list(mode)})
+    return PayRarity(strength)(batch.reward, batch).tolist()
+
+
+def test_the_rare_format_earns_most_at_first():
+    assert paid(1.0) == pytest.approx([4.0] * 2 + [8 / 6] * 6)
+
+
+def test_halfway_and_at_the_end():
+    assert paid(0.5) == pytest.approx([2.5] * 2 + [1 + (8 / 6 - 1) / 2] * 6)
+    assert paid(0.0) == [1.0] * 8
+
+
+def test_strength_falls_along_half_a_cosine():
+    strengths = [at(ada_grpo(), p).credit.steps[0].strength for p in (0.0, 0.5, 1.0)]
+    assert strengths == pytest.approx([1.0, 0.5, 0.0])
+
+
+def test_rare_and_wrong_is_still_wrong():
+    assert paid(1.0, mode=(1.0, 2.0), reward=(0.0, 1.0)) == [0.0, 2.0]
+
+
+def test_an_unknown_format_earns_nothing():
+    assert paid(1.0, mode=(-1.0, 2.0), reward=(1.0, 1.0)) == [0.0, 2.0]
+
+
+def test_formats_of_other_groups_are_not_counted():
+    batch = batch_of(group=[0, 0, 1, 1], reward=[1.0] * 4, parts={"mode": [1.0, 2.0, 1.0, 1.0]})
+    assert PayRarity(1.0)(batch.reward, batch).tolist() == [2.0, 2.0, 1.0, 1.0]
+
+
+def test_the_defaults_are_the_papers():
+    assert ada_grpo() == ada_grpo(group=8, clip=0.2, kl=0.001)

@@ -1,0 +1,51 @@
+"""AdaCoT: what thinking at the wrong time costs, and the decision that is not learned."""
+
+import pytest
+import torch
+
+from grupo.methods.adacot import ButDecisions, Triggered, adacot
+from grupo.testing import batch_of, moved
+from grupo.weights import token_mean
+
+
+def reward(base, think, needed, format=1.0):
+    parts = {"think": [think], "needed": [needed], "format": [format]}
+    batch = batch_of(group=[0], reward=[base], parts=parts)
+    return Triggered(miss=0.2, over=0.3, malformed=1.0)(batch.reward, batch).item()
+
+
+def test_thinking_in_vain_costs():
+    assert reward(1.0, think=1.0, needed=0.0) == pytest.approx(0.7)
+
+
+def test_not_thinking_where_it_is_needed_costs():
+    assert reward(0.0, think=0.0, needed=1.0) == pytest.approx(-0.2)
+
+
+def test_the_right_choice_costs_nothing():
+    assert reward(1.0, think=1.0, needed=1.0) == reward(1.0, think=0.0, needed=0.0) == 1.0
+
+
+def test_bad_form_costs_most():
+    assert reward(1.0, think=1.0, needed=1.0, format=0.0) == 0.0
+
+
+def test_decisions_are_not_learned_from_and_the_rest_is_as_before():
+    batch = batch_of(
+        group=[0, 0],
+        length=[2, 3],
+        advantage=[1.0, -1.0],
+        seen={"mark/decision": [[1.0, 0.0, 5.0], [0.0, 0.0, 0.0]]},
+    )
+    assert ButDecisions()(batch).tolist() == [[0, 0.25, 0], [1 / 6] * 3]
+    assert ButDecisions(token_mean)(batch).tolist() == [[0, 0.2, 0], [0.2] * 3]
+    method = adacot()
+    pi = moved(batch, [[0.0] * 3] * 2)
+    (gradient,) = torch.autograd.grad((method.weigh(batch) * method.loss(pi, batch)).sum(), pi.logp)
+    assert gradient[0].tolist() == [0.0, -0.25, 0.0]
+    assert gradient[1].tolist() == pytest.approx([1 / 6] * 3)
+
+
+def test_the_defaults():
+    assert adacot() == adacot(group=8, miss=0.2, over=0.3, malformed=1.0)
+    assert adacot().needs == {"mark/decision"}

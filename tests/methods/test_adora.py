@@ -1,0 +1,55 @@
+"""ADORA's weights of groups, by hand."""
+
+from math import sqrt
+
+import pytest
+import torch
+
+from grupo.methods.adora import WhereLongWins, adora
+from grupo.testing import batch_of
+
+A = 0.5 / (sqrt(1 / 3) + 1e-6)  # of rewards [1, 1, 0, 0]
+
+
+def played(length, correct=(1, 1, 0, 0)):
+    return batch_of(
+        group=[0] * len(length),
+        reward=list(correct),
+        length=length,
+        parts={"correct": list(correct)},
+    )
+
+
+@pytest.mark.parametrize(
+    ("length", "w"),
+    [
+        ([300, 100, 250, 150], 1.0),  # 300 > 200
+        ([120, 100, 250, 150], 0.1),  # 120 <= 200
+        ([200, 100, 250, 150], 0.1),  # equal is not longer
+        ([160, 100, 3900, 150], 1.0),  # the wrong one of 3,900 was cut off: 160 > 150
+    ],
+)
+def test_groups_count_where_the_longest_right_answer_is_longer(length, w):
+    batch = played(length)
+    assert adora().credit(batch.reward, batch).tolist() == pytest.approx(
+        [w * A, w * A, -w * A, -w * A]
+    )
+
+
+def test_without_wrong_answers_to_compare_with_a_group_counts_in_full():
+    batch = played([1, 1, 4000, 4000])
+    x = torch.ones(4, dtype=torch.float64)
+    assert WhereLongWins(3900, 0.1)(x, batch).tolist() == [1.0] * 4
+
+
+def test_without_right_answers_it_counts_little():
+    batch = played([1, 2, 3, 4], correct=(0, 0, 0, 0))
+    x = torch.ones(4, dtype=torch.float64)
+    assert WhereLongWins(3900, 0.1)(x, batch).tolist() == pytest.approx([0.1] * 4)
+
+
+def test_the_defaults_are_the_authors():
+    method = adora()
+    assert method.sample.n == 16
+    assert method.credit.steps[-1] == WhereLongWins(limit=3900, less=0.1)
+    assert method.loss.right.factor == 0.001

@@ -1,0 +1,47 @@
+from math import exp, log
+
+import pytest
+import torch
+
+from grupo.curate import informative
+from grupo.losses import DualConstraint
+from grupo.losses.entropic import forks
+from grupo.methods.archer import archer
+from grupo.testing import batch_of, moved
+
+ENTROPY = torch.tensor([[0.1, 2.0, 0.3, 0.2, 0.4], [9.0, 9.0, 1.0, 1.0, 1.0]]).double()
+BATCH = batch_of([0, 0], length=[5, 1], advantage=[1.0, -1.0])
+
+
+def said(first, second):
+    pi = moved(BATCH, [[log(first)] * 5, [log(second)] * 5])
+    pi["entropy"] = ENTROPY.clone().requires_grad_()
+    return pi
+
+
+def test_forks_are_the_top_of_each_answer_by_itself():
+    # 0.8-quantile of five numbers: 0.4 + 0.2 (2.0 - 0.4) = 0.72
+    assert forks(ENTROPY, BATCH).tolist() == [
+        [False, True, False, False, False],
+        [True] + [False] * 4,
+    ]
+
+
+def test_forks_may_move_further_and_pay_no_kl():
+    pi = said(1.4, 0.4)
+    loss = archer(kl=0.1).loss(pi, BATCH)
+    k3 = 1 / 1.4 + log(1.4) - 1
+    assert loss[0, :2].tolist() == pytest.approx([-1.2 + 0.1 * k3, -1.4])
+    assert loss[1, 0].item() == pytest.approx(0.5)
+    by_logp, by_entropy = torch.autograd.grad(
+        loss[BATCH.mask].sum(), [pi.logp, pi["entropy"]], materialize_grads=True, allow_unused=True
+    )
+    assert by_logp[0, :2].tolist() == pytest.approx([0.1 * (1 - exp(-log(1.4))), -1.4])
+    assert by_logp[1, 0] == 0
+    assert by_entropy.eq(0).all()
+
+
+def test_the_defaults_are_the_released_ones():
+    assert archer().loss == DualConstraint(0.2, 0.5, kl=0.001, kl_at_forks=0.0, quantile=0.8)
+    assert archer().curate is informative
+    assert archer().measured == {"logp@ref"}

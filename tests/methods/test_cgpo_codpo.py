@@ -1,0 +1,71 @@
+"""CODPO: who is compared, the loss, and its gradient."""
+
+from math import exp, log
+
+import pytest
+import torch
+
+from grupo.batch import Signals
+from grupo.methods.cgpo_codpo import cgpo_codpo
+from grupo.testing import batch_of
+
+
+def learn(reward, feasible, drift, beta=0.1, lam=5.0, length=None):
+    """The loss of one group whose answers are `drift` nats from the reference, evenly spread."""
+    length = length or [1] * len(reward)
+    batch = batch_of(group=[0] * len(reward), reward=reward, length=length, logp=-0.8)
+    batch = batch_of(
+        group=[0] * len(reward),
+        reward=reward,
+        length=length,
+        logp=-0.8,
+        parts={"feasible": feasible},
+        seen={
+            "logp@ref": [[-0.8 - d / n] * max(length) for d, n in zip(drift, length, strict=True)]
+        },
+    )
+    method = cgpo_codpo(beta=beta, lam=lam)
+    logp = batch.old_logp.clone().requires_grad_()
+    loss = (method.weigh(batch) * method.loss(Signals(logp=logp), batch)).sum()
+    return loss.item(), torch.autograd.grad(loss, logp)[0]
+
+
+def test_the_best_feasible_against_the_worst_infeasible():
+    loss, gradient = learn([1.0, 3.0, 0.5, 0.2], [1.0, 0.0, 0.0, 1.0], [2.0, 9.0, 0.0, 7.0])
+    assert loss == pytest.approx(log(1 + exp(-0.2)) + 5 * 0.8)  # 0.5981 + 4
+    pull = 0.1 / (1 + exp(0.2))
+    assert gradient.flatten().tolist() == pytest.approx([-pull - 5, 0.0, pull, 0.0])
+
+
+def test_the_likelihood_is_a_mean_over_the_winners_tokens():
+    loss, gradient = learn([1.0, 0.0], [1.0, 0.0], [2.0, 0.0], length=[10, 1])
+    assert loss == pytest.approx(log(1 + exp(-0.2)) + 5 * 0.8)
+    assert gradient[0].tolist() == pytest.approx([-0.1 / (1 + exp(0.2)) - 0.5] * 10)
+
+
+def test_where_all_are_feasible_the_worst_of_them_loses():
+    loss, _ = learn([1.0, 0.2, 0.5], [1.0, 1.0, 1.0], [2.0, 0.0, 9.0], lam=0.0)
+    assert loss == pytest.approx(log(1 + exp(-0.2)))
+
+
+def test_without_a_feasible_answer_nothing_is_learned():
+    loss, gradient = learn([1.0, 0.2], [0.0, 0.0], [2.0, 0.0])
+    assert loss == 0
+    assert gradient.abs().max() == 0
+
+
+def test_equals_share_their_place():
+    loss, gradient = learn([1.0, 1.0, 0.0], [1.0, 1.0, 0.0], [2.0, 4.0, 0.0], lam=0.0)
+    assert loss == pytest.approx(log(1 + exp(-0.3)))
+    pull = 0.1 / (1 + exp(0.3))
+    assert gradient.flatten().tolist() == pytest.approx([-pull / 2, -pull / 2, pull])
+
+
+def test_one_answer_alone_has_nobody_to_beat():
+    loss, gradient = learn([1.0], [1.0], [2.0], lam=0.0)
+    assert loss == pytest.approx(log(2))
+    assert gradient.item() == 0
+
+
+def test_the_defaults():
+    assert cgpo_codpo() == cgpo_codpo(group=4, beta=0.1, lam=5.0)

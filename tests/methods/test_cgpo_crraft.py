@@ -1,0 +1,50 @@
+"""CRRAFT: the best feasible answer of a group."""
+
+from math import exp
+
+import pytest
+import torch
+
+from grupo.batch import Signals
+from grupo.methods.cgpo_crraft import cgpo_crraft
+from grupo.testing import batch_of
+
+BEATS = 1 / (1 + exp(-1))
+
+
+def answers(reward, feasible, k):
+    return batch_of(
+        group=[0] * len(reward),
+        reward=reward,
+        parts={"feasible": feasible, "baseline": [1.0] * len(reward)},
+        seen={"logp@ref": [[-1.0 - x] for x in k]},
+    )
+
+
+def credit(*args):
+    return answers(*args).credited(cgpo_crraft().credit).advantage.flatten().tolist()
+
+
+def test_the_best_feasible_answer_is_learned_with_its_calibrated_reward():
+    assert credit([2.0, 1.0, 5.0], [1.0, 1.0, 0.0], [5.0, 0.0, 0.0]) == pytest.approx([BEATS, 0, 0])
+
+
+def test_too_far_from_the_reference_is_as_good_as_infeasible():
+    assert credit([2.0, 1.0], [1.0, 1.0], [12.0, 0.0]) == pytest.approx([0.0, 0.5])
+
+
+def test_nothing_is_learned_where_nothing_qualifies():
+    assert credit([2.0, 1.0], [0.0, 1.0], [0.0, 12.0]) == [0.0, 0.0]
+
+
+def test_the_gradient_is_that_of_the_weighted_likelihood():
+    method = cgpo_crraft()
+    batch = answers([2.0, 1.0], [1.0, 1.0], [0.0, 0.0]).credited(method.credit)
+    logp = batch.old_logp.clone().requires_grad_()
+    loss = (method.weigh(batch) * method.loss(Signals(logp=logp), batch)).sum()
+    assert loss.item() == pytest.approx(BEATS / 2)
+    assert torch.autograd.grad(loss, logp)[0].flatten().tolist() == pytest.approx([-BEATS / 2, 0.0])
+
+
+def test_the_defaults():
+    assert cgpo_crraft() == cgpo_crraft(group=4, limit=10.0)

@@ -1,0 +1,38 @@
+import pytest
+import torch
+
+from grupo.methods.chord_mu import Decay, chord_mu
+from grupo.schedules import at
+from grupo.testing import batch_of, moved
+
+
+def test_the_share_of_imitation_decays_along_half_a_cosine():
+    assert Decay(0.9, 0.05, 1.0).value(0.0) == pytest.approx(0.9)
+    assert Decay(0.9, 0.05, 1.0).value(0.5) == pytest.approx(0.475)
+    assert Decay(0.9, 0.05, 0.5).value(0.25) == pytest.approx(0.475)
+    assert Decay(0.9, 0.05, 0.5).value(0.8) == pytest.approx(0.05)
+
+
+def test_each_source_is_a_mean_over_its_own_tokens():
+    method = at(chord_mu(), 0.5)  # mu = 0.475
+    sampled = {"sampled": [[1.0, 1.0], [1.0, 1.0], [0.0, 0.0]]}
+    batch = batch_of([0, 0, 0], reward=[1.0, 0.0, 1.0], length=[1, 1, 2], seen=sampled)
+    batch = batch.credited(method.credit)
+    pi = moved(batch, [[0.0, 0.0]] * 3)
+    gradient = torch.autograd.grad((method.weigh(batch) * method.loss(pi, batch)).sum(), pi.logp)[0]
+    A = 0.5 / (0.5**0.5 + 1e-6)  # of own rollouts alone
+    assert gradient[:2, 0].tolist() == pytest.approx([-0.525 * A / 2, 0.525 * A / 2])
+    assert gradient[2].tolist() == pytest.approx([-0.475 / 2, -0.475 / 2])
+
+
+def test_without_demonstrations_it_is_a_smaller_grpo():
+    method = at(chord_mu(), 0.0)
+    batch = batch_of([0, 0], reward=[1.0, 0.0], seen={"sampled": [[1.0], [1.0]]})
+    batch = batch.credited(method.credit)
+    loss = (method.weigh(batch) * method.loss(moved(batch, [[0.0], [0.0]]), batch)).sum()
+    assert loss.item() == pytest.approx(0.0)
+
+
+def test_the_defaults():
+    assert chord_mu() == chord_mu(group=8, peak=0.9, valley=0.05, share=1.0, clip=0.2)
+    assert chord_mu().needs == {"sampled"}

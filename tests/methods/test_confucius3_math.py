@@ -1,0 +1,57 @@
+"""Confucius3-Math's hardness weighting and entropy target, by hand."""
+
+import pytest
+import torch
+
+from grupo.batch import Signals
+from grupo.curate import informative
+from grupo.methods.confucius3_math import OffTarget, by_hardness, confucius3_math
+from grupo.testing import batch_of
+from grupo.weights import token_mean
+
+
+@pytest.mark.parametrize(
+    ("reward", "A"),
+    [
+        ([1, 0, 0, 0], [2.076, -0.692, -0.692, -0.692]),  # mu = -1/2: 1.384 (1.5 and -0.5)
+        ([1, 1, 1, 0], [0.564, 0.564, 0.564, -1.692]),  # mu = 1/2: 1.128 (0.5 and -1.5)
+        ([1, 1, 0, 0], [1.256, 1.256, -1.256, -1.256]),
+        ([1, 1, 1, 1], [0, 0, 0, 0]),
+    ],
+)
+def test_hard_tasks_weigh_more(reward, A):
+    batch = batch_of(group=[0] * 4, reward=reward)
+    assert by_hardness(batch.reward, batch).tolist() == pytest.approx(A)
+
+
+def regularised(entropy):
+    batch = batch_of(group=[0, 0], length=[1, 2])
+    H = torch.tensor(entropy, dtype=torch.float64, requires_grad=True)
+    loss = (
+        token_mean(batch) * OffTarget(0.55)(Signals(logp=batch.old_logp, entropy=H), batch)
+    ).sum()
+    return loss.item(), torch.autograd.grad(loss, H)[0].tolist()
+
+
+def test_entropy_is_pulled_from_both_sides():
+    # means 0.8 and 0.5 over three actions; what stands at the masked place does not count
+    loss, gradient = regularised([[0.6, 9.0], [0.8, 1.0]])
+    assert loss == pytest.approx(0.25)
+    assert gradient == [pytest.approx([1 / 3, 0]), pytest.approx([1 / 3, 1 / 3])]
+    loss, gradient = regularised([[0.4, 9.0], [0.5, 0.6]])
+    assert loss == pytest.approx(0.05)
+    assert gradient == [pytest.approx([-1 / 3, 0]), pytest.approx([-1 / 3, -1 / 3])]
+
+
+def test_at_its_target_entropy_is_left_alone():
+    loss, gradient = regularised([[0.55, 0.0], [0.55, 0.55]])
+    assert loss == pytest.approx(0.0)
+    assert gradient == [[0, 0], [0, 0]]
+
+
+def test_the_defaults_are_the_reports():
+    method = confucius3_math()
+    assert method.loss.right.factor == 0.001
+    assert method.loss.right.loss == OffTarget(0.55)
+    assert method.curate is informative
+    assert (method.loss.left.low, method.loss.left.high) == (0.2, 0.28)

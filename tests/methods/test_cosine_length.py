@@ -1,0 +1,48 @@
+"""Cosine reward: by length and outcome, and the price of repetition."""
+
+import pytest
+import torch
+
+from grupo.methods.cosine_length import CosineLength, cosine_length
+from grupo.testing import batch_of
+
+
+def reward(length, correct, limit=64):
+    n = len(length)
+    batch = batch_of(group=[0] * n, length=length, parts={"correct": [correct] * n})
+    return CosineLength(limit)(batch.reward, batch).tolist()
+
+
+def test_right_falls_and_wrong_rises_with_length():
+    # at L / limit = 1/4 the cosine is sqrt(1/2), at 1/2 it is 0
+    assert reward([16, 32], 1.0) == pytest.approx([1 + (1 + 0.5**0.5) / 2, 1.5])
+    assert reward([16, 32], 0.0) == pytest.approx([-5 * (1 + 0.5**0.5), -5.0])
+
+
+def test_who_comes_near_the_limit_is_punished_whatever_the_answer():
+    assert reward([47], 1.0)[0] > 1
+    assert reward([48, 64, 70], 1.0) == reward([48, 64, 70], 0.0) == [-10.0] * 3  # 48 + 16 = 64
+
+
+def test_credit_is_of_the_outcome_and_of_each_repeated_token():
+    batch = batch_of(
+        group=[0, 0],
+        length=[3, 1],
+        parts={"correct": [1.0, 1.0]},
+        seen={"mark/repeated": [[0.0, 1.0, 1.0], [0.0, 1.0, 1.0]]},
+    )
+    A = batch.credited(cosine_length(limit=64).credit).advantage
+    high = 0.5**0.5  # of two unequal rewards, the shorter is the better
+    price = [-0.05 * (0.99 + 0.99**2), -0.05 * 1.99, -0.05]
+    assert A[0].tolist() == pytest.approx([p - high for p in price], rel=1e-2)
+    assert A[1].tolist() == pytest.approx([high, 0.0, 0.0], rel=1e-2)
+    free = cosine_length(limit=64, price=0.0)
+    plain = batch.credited(free.credit).advantage
+    assert (A - plain)[0].tolist() == pytest.approx(price)
+    assert torch.equal(A[1], plain[1])
+
+
+def test_the_defaults_are_the_papers():
+    assert cosine_length(64) == cosine_length(64, group=16, price=-0.05, discount=0.99)
+    piece = CosineLength(64)
+    assert (piece.right, piece.wrong, piece.exceeding) == ((2.0, 1.0), (-10.0, 0.0), -10.0)

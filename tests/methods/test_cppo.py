@@ -1,0 +1,59 @@
+from math import exp
+
+import pytest
+import torch
+
+from grupo.losses import KL, Clip
+from grupo.methods.cppo import GreatestAdvantage, cppo
+from grupo.sampling import Independent
+from grupo.testing import batch_of, moved
+
+
+def weights(advantage, length=None, group=None, pruned=0.5):
+    group = group or [0] * len(advantage)
+    batch = batch_of(group=group, advantage=advantage, length=length)
+    return GreatestAdvantage(pruned)(batch).sum(1).tolist()
+
+
+def test_half_of_the_group_is_learned_from_and_each_counts_the_same():
+    assert weights([1.5, -0.2, 0.1, -1.4], length=[1, 2, 3, 4]) == pytest.approx([0.5, 0, 0, 0.5])
+
+
+def test_who_ties_for_the_last_place_shares_it():
+    # three of six are kept: the first, and the four that tie share two places
+    assert weights([2.0, -1.0, -1.0, -1.0, -1.0, 0.5]) == pytest.approx(
+        [1 / 3, 1 / 6, 1 / 6, 1 / 6, 1 / 6, 0.0]
+    )
+    assert weights([0.0, 0.0, 0.0, 0.0]) == pytest.approx([1 / 4] * 4)
+
+
+def test_every_group_keeps_its_own_greatest():
+    assert weights([9.0, 8.0, 0.2, 0.1], group=[0, 0, 1, 1]) == pytest.approx([0.5, 0, 0.5, 0])
+
+
+def test_at_least_one_is_kept():
+    assert weights([0.3, -0.4], pruned=0.95) == pytest.approx([0, 1])
+    assert weights([0.7], pruned=0.95) == [1.0]
+
+
+def test_nothing_pruned_is_grpo():
+    batch = batch_of(group=[0, 0], advantage=[1.0, -0.5], length=[1, 2])
+    assert GreatestAdvantage(0.0)(batch).tolist() == [[0.5, 0.0], [0.25, 0.25]]
+
+
+def test_advantages_are_those_of_the_whole_group_and_gradients_of_the_kept():
+    method = cppo(pruned=0.5, kl=0.0)
+    batch = batch_of(group=[0] * 4, reward=[1.0, 0.0, 0.0, 0.0]).credited(method.credit)
+    # mean 1/4, std 1/2: A = 1.5, -0.5, -0.5, -0.5; the three share one place
+    pi = moved(batch, [[0.1], [0.1], [0.1], [0.1]])
+    loss = (method.weigh(batch) * method.loss(pi, batch)).sum()
+    (gradient,) = torch.autograd.grad(loss, pi.logp)
+    r = exp(0.1)
+    expected = [-1.5 * r / 2, 0.5 * r / 6, 0.5 * r / 6, 0.5 * r / 6]
+    assert gradient[:, 0].tolist() == pytest.approx(expected, rel=1e-5)
+
+
+def test_the_defaults():
+    assert cppo().sample == Independent(16)
+    assert cppo().weigh == GreatestAdvantage(0.5)
+    assert cppo().loss == Clip(0.2, 0.2) + 0.04 * KL()

@@ -1,0 +1,88 @@
+"""D3S's choice of rollouts and tokens, by hand and by trying every subset."""
+
+from itertools import combinations
+from math import log
+
+import pytest
+import torch
+
+from grupo import groups
+from grupo.methods.d3s import TopTokens, d3s
+from grupo.schedules import at
+from grupo.testing import batch_of
+from grupo.weights import token_mean
+
+
+def kept(A, n):
+    x = torch.tensor(A, dtype=torch.float64)
+    return groups.widest(x, n, torch.zeros_like(x).long()).tolist()
+
+
+def test_the_extremes_vary_most():
+    assert kept([2.0, 1.0, 0.0, -1.0, -2.0], 2) == [1, 0, 0, 0, 1]
+    # {2, 1, -2} and {2, -1, -2} vary alike: the higher one is taken
+    assert kept([2.0, 1.0, 0.0, -1.0, -2.0], 3) == [1, 1, 0, 0, 1]
+
+
+@pytest.mark.parametrize("n", range(1, 8))
+def test_no_subset_varies_more(n):
+    A = [0.3, -1.7, 0.31, 2.2, -0.4, 0.0, 0.9]
+    chosen = [a for a, keep in zip(A, kept(A, n), strict=True) if keep == 1]
+    assert len(chosen) == n
+    best = max(torch.tensor(s).var(correction=0) for s in combinations(A, n))
+    assert torch.tensor(chosen).var(correction=0) == pytest.approx(float(best))
+
+
+def test_equals_share_the_places_that_are_left():
+    assert kept([1.0, 0.0, 0.0, 0.0, -1.0], 3) == pytest.approx([1, 1 / 3, 1 / 3, 1 / 3, 1])
+    assert kept([5.0] * 4, 2) == [0.5] * 4
+
+
+def test_the_tokens_that_matter_and_are_unsure_are_learned_from():
+    batch = batch_of(
+        group=[0, 0, 0],
+        length=[2, 1, 1],
+        advantage=[1.0, 2.0, 1.0],
+        seen={"entropy": [[0.1, 0.9], [0.2, 7.0], [0.0, 9.0]]},
+    )
+    # scores 0.1, 0.9, 0.4, 0
+    assert TopTokens(1.0, 0.25)(batch).tolist() == [[0, 1], [0, 0], [0, 0]]
+    assert TopTokens(1.0, 0.5)(batch).tolist() == [[0, 0.5], [0.5, 0], [0, 0]]
+
+
+def test_tokens_are_chosen_from_the_rollouts_kept():
+    batch = batch_of(
+        group=[0, 0, 0, 0],
+        advantage=[2.0, 0.1, -0.1, -2.0],
+        seen={"entropy": [[log(2)], [99.0], [99.0], [log(3)]]},
+    )
+    assert TopTokens(0.5, 1.0)(batch).flatten().tolist() == [0.5, 0, 0, 0.5]
+    assert TopTokens(0.5, 0.5)(batch).flatten().tolist() == [0, 0, 0, 1]
+
+
+def test_everything_kept_is_the_token_mean():
+    batch = batch_of(
+        group=[0, 0, 1],
+        length=[2, 1, 3],
+        advantage=[1.0, -1.0, 0.0],
+        seen={"entropy": [[0.1, 0.9, 3.0], [0.2, 1.0, 1.0], [0.5, 0.5, 0.5]]},
+    )
+    assert torch.allclose(TopTokens(1.0, 1.0)(batch), token_mean(batch))
+
+
+def test_a_minibatch_counts_only_its_own_rollouts():
+    batch = batch_of(
+        group=[0, 0, 1, 1],
+        advantage=[1.0, -1.0, 9.0, -9.0],
+        seen={"entropy": [[1.0]] * 4},
+    )
+    part = batch.take(torch.tensor([0, 1]))
+    assert TopTokens(1.0, 1.0)(part).flatten().tolist() == [0.5, 0.5]
+    assert TopTokens(0.5, 1.0)(part).flatten().tolist() == [1.0, 0.0]
+
+
+def test_both_shares_grow_in_a_line_to_all():
+    halfway = at(d3s(rollouts=0.25, tokens=0.2), 0.5).weigh
+    assert (halfway.rollouts, halfway.tokens) == pytest.approx((0.625, 0.6))
+    assert at(d3s(), 1.0).weigh == TopTokens(1.0, 1.0)
+    assert d3s().measured == {"entropy"}

@@ -1,0 +1,86 @@
+from dataclasses import replace
+from math import exp, log, sqrt
+
+import pytest
+import torch
+
+from grupo.batch import Past
+from grupo.losses import DynamicBounds
+from grupo.methods.dcpo import SmoothStandardise, dcpo
+from grupo.testing import batch_of, moved
+from grupo.weights import group_sum
+
+
+def credit(now, *past):
+    happened = Past(tuple(range(len(past))), past)
+    batch = batch_of(group=[0] * len(now), reward=now, past=[happened])
+    return SmoothStandardise()(batch.reward, batch).tolist()
+
+
+def test_the_rarer_a_token_was_the_wider_its_clip():
+    batch = replace(
+        batch_of(group=[0], length=[2]), old_logp=torch.tensor([[log(0.9), log(0.01)]]).double()
+    )
+    low, high = DynamicBounds(0.16, 0.2)(batch)
+    # examples of the authors' README: p in [0.69, 1.06] for q = 0.9, [0.005, 0.05] for q = 0.01
+    assert low.flatten().tolist() == pytest.approx([(1 + sqrt(1 - 0.64 / 0.9)) / 2, 0.5])
+    assert high.flatten().tolist() == pytest.approx([(1 + sqrt(1 + 0.8 / 0.9)) / 2, 5.0])
+
+
+def test_bounds_solve_the_bound_on_the_moved_probability():
+    q, r = 0.4, (1 + sqrt(1 + 0.8 / 0.4)) / 2
+    assert (r - 1) * r * q == pytest.approx(0.2)  # |r - 1| p = high with p = r q
+
+
+def test_the_first_group_is_grpos():
+    std = sqrt((3 * 0.0625 + 0.5625) / 3)
+    assert credit([1.0, 0.0, 0.0, 0.0]) == pytest.approx(
+        [0.75 / std, -0.25 / std, -0.25 / std, -0.25 / std], rel=1e-5
+    )
+
+
+def test_a_group_that_agrees_still_learns_from_the_groups_before():
+    # i = 2, means 0.5 and 1, variances 1/3 and 0: mean 0.75, variance 1/6 + 1/16
+    total = 0.25 / sqrt(1 / 6 + 1 / 16)
+    assert credit([1.0] * 4, (1.0, 1.0, 0.0, 0.0)) == pytest.approx([total / 2] * 4, rel=1e-5)
+    assert credit([1.0] * 4, (1.0, 1.0, 1.0, 1.0)) == [0.0] * 4
+    assert credit([1.0]) == [0.0]
+
+
+def test_it_gives_the_bounds_of_the_authors():
+    # lime-RL/DCPO @ 01787b0, get_clip_low_high at 0.16, 0.2 and 10
+    old = torch.tensor([[log(0.9), log(0.01), log(0.4)]]).double()
+    low, high = DynamicBounds(0.16, 0.2)(replace(batch_of(group=[0], length=[3]), old_logp=old))
+    assert low.flatten().tolist() == pytest.approx([0.768741924943, 0.5, 0.5])
+    assert high.flatten().tolist() == pytest.approx([1.187184270936, 5.0, 1.366025403784])
+
+
+def test_it_gives_the_numbers_of_the_authors():
+    # lime-RL/DCPO @ 01787b0, compute_dcpo_outcome_advantage after two groups through get_mean_std;
+    # they divide by the deviation, we by it plus 1e-6
+    before = (1.0, 0.0, 0.0, 0.0), (1.0, 1.0, 0.0, 0.0)
+    good, bad = 0.62821724564, -1.08976782462
+    assert credit([1.0, 1.0, 1.0, 0.0], *before) == pytest.approx([good] * 3 + [bad], rel=1e-5)
+    assert credit([1.0] * 4, *before) == pytest.approx([0.25717224994] * 4, rel=1e-5)
+
+
+def test_the_loss_is_clipped_at_the_tokens_own_bounds_and_capped():
+    batch = batch_of(group=[0] * 4, advantage=[1.0, 1.0, -1.0, -1.0], logp=log(0.4))
+    pi = moved(batch, [[0.5], [0.2], [-0.9], [3.0]])
+    loss = dcpo().loss(pi, batch)
+    loss.sum().backward()
+    low, high = (1 + 0) / 2, (1 + sqrt(3)) / 2  # 1 - 4 * 0.16 / 0.4 < 0; 1 + 4 * 0.2 / 0.4 = 3
+    assert loss.flatten().tolist() == pytest.approx([-high, -exp(0.2), low, 10.0])
+    assert pi.logp.grad is not None
+    assert pi.logp.grad.flatten().tolist() == pytest.approx([0, -exp(0.2), 0, 0])
+
+
+def test_answers_are_summed_within_their_group():
+    batch = batch_of(group=[0, 0, 1], length=[1, 2, 2])
+    assert dcpo().weigh is group_sum
+    assert group_sum(batch).tolist() == [[0.5, 0.0], [0.25, 0.25], [0.25, 0.25]]
+
+
+def test_the_defaults_are_the_authors():
+    assert dcpo().loss.bounds == DynamicBounds(low=0.16, high=0.2)
+    assert dcpo().loss.ratio.limit == 10.0

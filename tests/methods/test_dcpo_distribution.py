@@ -1,0 +1,72 @@
+import pytest
+import torch
+
+from grupo.credit.penalties import Tempered
+from grupo.methods.dcpo_distribution import dcpo_distribution
+from grupo.schedules import Last, at
+from grupo.testing import batch_of
+
+LOG_1_1 = 0.09531017980432493
+
+
+def credited(x, right, entropy, target=0.5, hotter=LOG_1_1, colder=-0.3):
+    rows = len(right)
+    seen = {
+        "logp@t=1.2": [[-1.0 + hotter]] * rows,
+        "logp@t=0.8": [[-1.0 + colder]] * rows,
+    }
+    batch = batch_of([0] * rows, parts={"correct": right}, seen=seen)
+    return Tempered(entropy, target)(torch.tensor(x).double(), batch).flatten().tolist()
+
+
+def test_right_rollouts_are_pulled_towards_the_tempered_policy():
+    # a' = 0.1 / 0.5, a = 0.2 / 1.2 = 1/6
+    A = credited([1.0, -1.0], [1.0, 0.0], entropy=0.4)
+    assert pytest.approx([5 / 6 + 1.1 / 6, -5 / 6]) == A
+
+
+def test_the_distance_from_the_target_is_capped():
+    assert credited([1.0, -1.0], [1.0, 0.0], entropy=-2.5) == pytest.approx(
+        credited([1.0, -1.0], [1.0, 0.0], entropy=0.4)
+    )
+
+
+def test_above_the_target_the_policy_is_cooled():
+    A = credited([0.0, 0.0], [1.0, 0.0], entropy=0.9, colder=-LOG_1_1)
+    assert pytest.approx([1 / 1.1 / 6, 0.0]) == A
+
+
+def test_at_the_target_or_without_a_right_rollout_it_is_grpo():
+    assert credited([1.0, -1.0], [1.0, 0.0], entropy=0.5) == [1.0, -1.0]
+    assert credited([1.0, -1.0], [0.0, 0.0], entropy=0.0) == [1.0, -1.0]
+
+
+def test_it_answers_as_the_released_lines_do():
+    # 597358816/DCPO at 33f8073e, the lines of the DCPO branch of
+    # verl/trainer/ray_trainer.py cut out and run on these
+    old = torch.tensor([[-1.0, -0.5], [-0.2, -2.0], [-1.0, -1.0], [-3.0, -0.1]]).double()
+    tempered = [[-1.1, -0.6], [-0.3, -1.9], [-1.2, -1.0], [-2.6, -0.2]]
+    batch = batch_of(
+        [0] * 4,
+        length=[2] * 4,
+        logp=0.0,
+        parts={"correct": [1.0, 0.0, 0.04, 1.0]},
+        seen={"logp@t=1.2": tempered, "logp@t=0.8": tempered},
+    )
+    batch.old_logp.copy_(old)
+    x = torch.tensor([0.8, -0.8, -0.8, 0.8]).double()
+    low, high = Tempered(0.2, 0.25)(x, batch), Tempered(0.9, 0.25)(x, batch)
+    assert low[[0, 1, 3]].tolist() == [
+        pytest.approx([0.8095306508090838] * 2),
+        pytest.approx([-0.7272727012634278] * 2),
+        pytest.approx([0.8628931323635287, 0.8095306508090838]),
+    ]
+    assert high[3].tolist() == pytest.approx([0.9153041332427421, 0.8174729258063851])
+
+
+def test_the_defaults_are_these():
+    method = dcpo_distribution()
+    assert method == dcpo_distribution(group=5, target=0.25, clip=0.2)
+    assert method.credit.steps[-1].entropy == Last("entropy", 0.0)
+    assert at(method, 0.0, {"entropy": [0.7]}).credit.steps[-1].entropy == 0.7
+    assert method.needs == {"logp@t=1.2", "logp@t=0.8"}

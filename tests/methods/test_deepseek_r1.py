@@ -1,0 +1,30 @@
+from math import exp, sqrt
+
+import pytest
+import torch
+
+from grupo.losses import KL, Clip
+from grupo.methods.deepseek_r1 import deepseek_r1
+from grupo.plans import Passes
+from grupo.references import Follow
+from grupo.sampling import Independent
+from grupo.testing import batch_of, moved
+
+
+def test_ratios_are_cut_only_above_eleven():
+    method = deepseek_r1(kl=0.0)
+    batch = batch_of(group=[0, 0], reward=[2.0, 0.0], length=[2, 1]).credited(method.credit)
+    pi = moved(batch, [[2.3, 2.5], [2.5, 0.0]])  # ratios 9.97, 12.2; 12.2
+    loss = (method.weigh(batch) * method.loss(pi, batch)).sum()
+    (gradient,) = torch.autograd.grad(loss, pi.logp)
+    A = 1 / (sqrt(2) + 1e-6)
+    assert loss.item() == pytest.approx(-A * (exp(2.3) + 11) / 4 + A * exp(2.5) / 2)
+    assert gradient[batch.mask].tolist() == pytest.approx([-A * exp(2.3) / 4, 0, A * exp(2.5) / 2])
+
+
+def test_the_defaults_are_the_papers():
+    method = deepseek_r1()
+    assert method.sample == Independent(16)
+    assert method.loss == Clip(10.0, 10.0) + 0.001 * KL()
+    assert method.plan == Passes(epochs=1, minibatches=16)
+    assert method.reference == Follow(rate=1.0, every=400)

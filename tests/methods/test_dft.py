@@ -1,0 +1,38 @@
+from math import exp
+
+import pytest
+import torch
+
+from grupo.methods.dft import dft
+from grupo.sampling import Independent, WithExpert
+from grupo.testing import batch_of, moved
+from grupo.weights import token_mean
+
+
+def test_likelihood_is_weighed_by_the_probability_itself():
+    batch = batch_of([0, 0], logp=0.0).credited(dft().credit)
+    pi = moved(batch, [[-0.1], [-5.0]])
+    loss = dft().loss(pi, batch)
+    assert loss.flatten().tolist() == pytest.approx([0.1 * exp(-0.1), 5 * exp(-5)])
+    (gradient,) = torch.autograd.grad(loss.sum(), pi.logp)
+    assert gradient.flatten().tolist() == pytest.approx([-exp(-0.1), -exp(-5)])
+
+
+def test_its_gradient_is_that_of_minus_the_probability():
+    batch = batch_of([0, 0], logp=0.0).credited(dft().credit)
+    pi = moved(batch, [[-0.7], [-2.0]])
+    (ours,) = torch.autograd.grad(dft().loss(pi, batch).sum(), pi.logp)
+    (theirs,) = torch.autograd.grad(-pi.logp.exp().sum(), pi.logp)
+    assert ours.flatten().tolist() == pytest.approx(theirs.flatten().tolist())
+
+
+def test_the_reward_is_not_read():
+    batch = batch_of([0, 0], reward=[-3.0, 0.0]).credited(dft().credit)
+    assert batch.advantage.tolist() == [[1.0], [1.0]]
+
+
+def test_the_defaults():
+    assert dft() == dft(group=0)
+    assert dft().sample == WithExpert(Independent(0))
+    assert dft().weigh is token_mean
+    assert dft().loss.stops_gradient

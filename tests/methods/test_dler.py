@@ -1,0 +1,46 @@
+import pytest
+
+from grupo.losses import Clip
+from grupo.methods.dler import InformativeWithin, NothingBeyond, dler
+from grupo.rollout import Action, Group, Rollout, Task
+from grupo.sampling import Independent
+from grupo.testing import batch_of
+
+
+def rollout(reward, length):
+    return Rollout(turns=(("", Action((1,) * length, (0.0,) * length)),), reward=reward)
+
+
+def group(*pairs):
+    return Group(Task("t", ""), tuple(rollout(*pair) for pair in pairs))
+
+
+def test_what_is_too_long_earns_nothing_and_the_limit_itself_is_not_too_long():
+    batch = batch_of(group=[0] * 3, reward=[1.0, 1.0, 0.0], length=[4, 5, 2])
+    assert NothingBeyond(4)(batch.reward, batch).tolist() == [1, 0, 0]
+
+
+def test_groups_are_dropped_whose_rewards_are_equal_within_the_limit():
+    right_but_long = group((1.0, 9), (1.0, 8))
+    right_and_short = group((1.0, 3), (1.0, 4))
+    told_apart_by_length = group((1.0, 3), (1.0, 9))
+    wrong_or_long = group((0.0, 3), (1.0, 9))
+    kept = InformativeWithin(4)
+    assert kept([right_but_long, right_and_short, wrong_or_long]) == []
+    assert kept([told_apart_by_length]) == [told_apart_by_length]
+
+
+def test_advantages_are_scaled_by_the_batch():
+    batch = batch_of(group=[0, 0, 1, 1], reward=[1.0, 0.0, 1.0, 1.0], length=[1, 1, 1, 3])
+    # within 2: 1 0 1 0, less means 1/2 -1/2 1/2 -1/2 on 1 1 1 3 tokens, mean -1/6 over six
+    advantage = dler(limit=2).credit(batch.reward, batch)[:, 0].tolist()
+    up, down = 0.5 + 1 / 6, -0.5 + 1 / 6  # two tokens up, four down
+    variance = (2 * up**2 + 4 * down**2) / 5
+    assert advantage == pytest.approx([x / variance**0.5 for x in (up, down, up, down)])
+
+
+def test_the_defaults_are_the_papers():
+    method = dler(limit=4000)
+    assert method.sample == Independent(16)
+    assert method.loss == Clip(0.2, 0.28)
+    assert method.curate == InformativeWithin(4000)

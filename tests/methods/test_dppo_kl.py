@@ -1,0 +1,60 @@
+from dataclasses import replace
+from math import log
+
+import pytest
+import torch
+
+from grupo.methods.dppo_kl import WithinKL, dppo_kl
+from grupo.testing import batch_of, moved
+
+
+def tokens(old, new, advantage):
+    sampled = [[log(q)] for q in old]
+    batch = batch_of([0] * len(old), advantage=advantage, logp=0.0, seen={"logp@sampler": sampled})
+    return moved(batch, [[log(p)] for p in new]), batch
+
+
+def kl(q, p):
+    return q * log(q / p) + (1 - q) * log((1 - q) / (1 - p))
+
+
+def test_the_threshold_is_on_the_kl_of_this_token_or_another():
+    assert kl(0.5, 0.6) < 0.05 < kl(0.5, 0.7)  # 0.0204 and 0.0872
+    weights = WithinKL()(
+        *tokens([0.5, 0.5, 0.5, 0.5, 0.5], [0.6, 0.7, 0.3, 0.3, 0.7], [1.0, 1.0, 1.0, -1.0, -1.0])
+    )
+    # near, too far, back, too far, back
+    assert weights.flatten().tolist() == pytest.approx([1.2, 0, 0.6, 0, 1.4])
+
+
+def test_a_token_that_was_certain_has_a_finite_divergence():
+    weights = WithinKL()(*tokens([1.0, 1.0], [1.0, 0.5], [1.0, -1.0])).flatten().tolist()
+    assert weights == [1.0, 0.0]
+
+
+def test_the_gradient_is_that_of_truncated_importance_sampling():
+    pi, batch = tokens([0.5, 0.001], [0.6, 0.1], [1.0, -2.0])
+    (dppo_kl().weigh(batch) * dppo_kl().loss(pi, batch)).sum().backward()
+    assert pi.logp.grad is not None
+    assert pi.logp.grad.flatten().tolist() == pytest.approx([-1.2 / 2, 20.0])  # 100 capped at 20
+
+
+def test_it_gives_the_numbers_of_the_authors():
+    # sail-sg/Stable-RL @ c6af1d1, compute_policy_loss_with_mask, dppo_binary_kl, cap 20, 0.05
+    old = torch.tensor([[-1.0, -0.5, -2.0], [-0.7, -1.2, -0.3]], dtype=torch.float64)
+    seen = {"logp@sampler": old.tolist()}
+    batch = batch_of(group=[0, 0], length=[3, 3], advantage=[1.0, -1.0], seen=seen)
+    batch = replace(batch, old_logp=old)
+    pi = moved(batch, [[0.5, -0.1, -1.5], [-0.6, 0.3, 1.3]])
+    loss = (dppo_kl().weigh(batch) * dppo_kl().loss(pi, batch)).sum()
+    loss.backward()
+    assert loss.item() == pytest.approx(0.62971362536)
+    assert pi.logp.grad is not None
+    assert pi.logp.grad.flatten().tolist() == pytest.approx(
+        [0, -0.150806236339, -0.037188360025, 0, 0.224976467929, 0.611549444603]
+    )
+
+
+def test_it_reads_what_the_sampler_said_and_the_defaults():
+    assert dppo_kl().needs == {"logp@sampler"}
+    assert dppo_kl().loss.weight == WithinKL(low=0.05, high=0.05, cap=20.0)

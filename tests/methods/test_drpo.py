@@ -1,0 +1,46 @@
+from math import exp, log
+
+import pytest
+import torch
+
+from grupo.methods.disco import disco
+from grupo.methods.drpo import Shorter, drpo
+from grupo.testing import batch_of, moved
+
+# two right answers of 1 and 3 tokens of at most 4, and wrong ones with s = -1 and -3
+BATCH = batch_of([0] * 4, [1.0, 1.0, 0.0, 0.0], length=[1, 3, 1, 1], logp=0.0)
+MOVES = [[-0.4, 0, 0], [-0.2, -0.7, -0.9], [-1.0, 0, 0], [-3.0, 0, 0]]
+
+
+def learn(method):
+    pi = moved(BATCH, MOVES)
+    loss = (method.weigh(BATCH) * method.loss(pi, BATCH)).sum()
+    return loss.item(), torch.autograd.grad(loss, pi.logp)[0]
+
+
+def test_right_answers_weigh_by_how_short_they_are():
+    w = Shorter(limit=4, strength=0.1)(BATCH)
+    share = w[:2] / w[:2].sum()
+    assert share.tolist() == pytest.approx([0.99331, 0.00669], abs=1e-5)  # e^5 to 1
+
+
+def test_a_long_right_answer_is_never_pushed_down():
+    loss, gradient = learn(drpo(limit=4, beta=0.0))
+    short, long = 1 / (1 + exp(-5)), exp(-5) / (1 + exp(-5))
+    hardest = 10 * log((exp(-0.1) + exp(-0.3)) / 2)
+    assert hardest == pytest.approx(-1.9501, abs=1e-4)
+    assert loss == pytest.approx(-(short * -0.4 + long * -0.6 - hardest))
+    assert gradient[0, 0].item() == pytest.approx(-short)
+    assert gradient[1].tolist() == pytest.approx([-long / 3] * 3)  # s is a mean of 3
+
+
+def test_without_preference_it_is_disco():
+    assert learn(drpo(limit=4, strength=1e9, beta=5.0))[0] == pytest.approx(
+        learn(disco(beta=5.0))[0]
+    )
+
+
+def test_the_defaults_are_the_released_ones():
+    assert drpo(limit=8192) == drpo(
+        limit=8192, group=8, strength=0.1, tau=10.0, beta=1000.0, delta=1e-4
+    )

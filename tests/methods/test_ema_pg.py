@@ -1,0 +1,29 @@
+import pytest
+import torch
+
+from grupo.batch import Signals
+from grupo.methods.ema_pg import ema_pg
+from grupo.references import Follow
+from grupo.testing import batch_of
+
+
+def test_the_divergence_is_exact_and_beside_the_surrogate():
+    batch = batch_of([0], advantage=[1.0])
+    logp = (batch.old_logp + 0.25).requires_grad_()
+    kl = torch.tensor([[0.7]], dtype=torch.float64, requires_grad=True)
+    loss = ema_pg().loss(Signals({"logp": logp, "reverse_kl@ref": kl}), batch)
+    r = torch.tensor(0.25).double().exp().item()  # 1.284: above 1.2, above 1.28 too
+    assert r > 1.28
+    assert loss.item() == pytest.approx(-1.28 + 0.001 * 0.7)
+    by_logp, by_kl = torch.autograd.grad(loss.sum(), [logp, kl])
+    assert (by_logp.item(), by_kl.item()) == (0.0, pytest.approx(0.001))
+
+
+def test_the_reference_follows_slowly():
+    assert ema_pg().reference == Follow(rate=0.05, every=10)
+
+
+def test_the_defaults_are_the_released_ones():
+    assert ema_pg() == ema_pg(group=8, kl=1e-3, rate=0.05, every=10, high=0.28)
+    assert ema_pg().needs == {"reverse_kl@ref"}
+    assert ema_pg().measured == frozenset()

@@ -1,0 +1,59 @@
+from math import log
+
+import pytest
+
+from grupo.losses import Clip
+from grupo.methods.empo import Agreement, empo
+from grupo.sampling import Independent
+from grupo.testing import batch_of
+
+
+def agreement(cluster, group=None, **bounds):
+    group = group or [0] * len(cluster)
+    batch = batch_of(group=group, parts={"cluster": cluster})
+    return Agreement(**bounds)(batch.reward, batch).tolist()
+
+
+def test_an_answer_earns_the_share_of_the_group_that_means_the_same():
+    # a a a b b c d and one without an answer
+    answers = [0.0, 0.0, 0.0, 1.0, 1.0, 2.0, 3.0, -1.0]
+    assert agreement(answers) == [3 / 8, 3 / 8, 3 / 8, 2 / 8, 2 / 8, 1 / 8, 1 / 8, 0.0]
+
+
+def test_where_all_answers_differ_nobody_earns_anything():
+    assert agreement([0.0, 1.0, 2.0, 3.0]) == [0.0] * 4
+    assert agreement([0.0, 1.0, 2.0, -1.0]) == [0.0] * 4  # who has no answer differs, too
+    assert agreement([-1.0, -1.0, -1.0]) == [0.0] * 3  # and from each other
+
+
+def test_groups_are_bounded_by_their_entropy_as_a_share_of_the_greatest():
+    answers = [0.0, 0.0, 0.0, 1.0, 1.0, 2.0, 3.0, -1.0]
+    H = -(3 / 8 * log(3 / 8) + 1 / 4 * log(1 / 4) + 3 / 8 * log(1 / 8))
+    assert pytest.approx(1.494, abs=1e-3) == H
+    share = H / log(8)
+    assert sum(agreement(answers, high=share - 0.01)) == 0
+    assert sum(agreement(answers, low=share + 0.01)) == 0
+    assert sum(agreement(answers, low=share - 0.01, high=share + 0.01)) > 0
+
+
+def test_labels_of_one_group_are_not_those_of_another():
+    assert (
+        agreement([0.0, 0.0, 1.0, 0.0, 0.0, 1.0], [0, 0, 0, 1, 1, 1]) == [2 / 3, 2 / 3, 1 / 3] * 2
+    )
+
+
+def test_the_advantage_is_grpos():
+    batch = batch_of(group=[0] * 4, parts={"cluster": [5.0, 5.0, 5.0, 7.0]})
+    # r = 3/4, 3/4, 3/4, 1/4; mean 5/8, squares 3/64 + 9/64, std sqrt(12/64 / 3) = 1/4
+    advantage = empo().credit(batch.reward, batch).tolist()
+    assert advantage == pytest.approx([0.5, 0.5, 0.5, -1.5], abs=1e-5)
+
+
+def test_who_is_alone_earns_nothing():
+    assert agreement([3.0]) == [0.0]
+
+
+def test_the_defaults_are_the_released_runs():
+    assert empo().sample == Independent(7)
+    assert empo().loss == Clip(0.2, 0.2)
+    assert empo().needs == frozenset()

@@ -1,0 +1,54 @@
+"""EPO on one dialogue of two turns."""
+
+import pytest
+import torch
+
+from grupo.batch import Signals
+from grupo.credit.turns import turn_mean
+from grupo.methods.epo import epo
+from grupo.sampling import Independent
+from grupo.testing import batch_of
+
+
+def dialogue():
+    return batch_of(
+        group=[0],
+        length=[3],
+        turn=[[0, 0, 1]],
+        seen={"mark/reward": [[0.0, 1.0, 0.5]]},
+    )
+
+
+def learn(method):
+    batch = dialogue().credited(method.credit)
+    logp = torch.tensor([[-1.0, -1.0, -2.0]], dtype=torch.float64, requires_grad=True)
+    loss = (method.weigh(batch) * method.loss(Signals(logp=logp), batch)).sum()
+    return loss.item(), torch.autograd.grad(loss, logp)[0][0].tolist()
+
+
+def test_turns_weigh_alike_whatever_their_length():
+    loss, gradient = learn(epo())
+    assert loss == pytest.approx(-(1.0 * (-2) / 2 + 0.5 * (-2) / 1) / 2)  # 1.0
+    assert gradient == pytest.approx([-1 / 4, -1 / 4, -0.5 / 2])
+
+
+def test_later_scores_count_with_gamma():
+    A = dialogue().credited(epo(gamma=0.5).credit).advantage
+    assert A.tolist() == [[1.25, 1.25, 0.5]]
+
+
+def test_a_turn_without_a_score_teaches_nothing():
+    batch = batch_of(
+        group=[0], length=[2], turn=[[0, 1]], seen={"mark/reward": [[0.0, 1.0]]}
+    ).credited(epo().credit)
+    assert batch.advantage.tolist() == [[0.0, 1.0]]
+
+
+def test_rollouts_weigh_alike_however_many_turns_they_take():
+    batch = batch_of(group=[0, 0], length=[3, 1], turn=[[0, 1, 1], [0, 0, 0]])
+    assert turn_mean(batch).tolist() == [[0.25, 0.125, 0.125], [0.5, 0.0, 0.0]]
+
+
+def test_the_defaults_are_the_released_ones():
+    assert epo() == epo(group=1, gamma=0.0)
+    assert epo().sample == Independent(1)

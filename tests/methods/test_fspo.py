@@ -1,0 +1,28 @@
+from math import exp
+
+import pytest
+
+from grupo.methods.fspo import RootLength, fspo
+from grupo.testing import batch_of, moved
+
+BATCH = batch_of(group=[0, 0], length=[4, 1], advantage=[1.0, -1.0])
+
+
+def test_the_band_grows_with_the_root_of_the_length():
+    low, high = RootLength(0.1)(BATCH)
+    assert low.flatten().tolist() == pytest.approx([exp(-0.2), exp(-0.1)])
+    assert high.flatten().tolist() == pytest.approx([exp(0.2), exp(0.1)])
+
+
+def test_the_product_of_ratios_is_clipped_to_it():
+    pi = moved(BATCH, [[0.05] * 4, [-0.3, 0.0, 0.0, 0.0]])
+    method = fspo(width=0.15)  # bands e^-+0.3 and e^-+0.15; products e^0.2 and e^-0.3
+    loss = (method.weigh(BATCH) * method.loss(pi, BATCH)).sum()
+    loss.backward()
+    assert loss.item() == pytest.approx((-exp(0.2) + exp(-0.15)) / 2)
+    assert pi.logp.grad is not None
+    assert pi.logp.grad[BATCH.mask].tolist() == pytest.approx([-exp(0.2) / 2] * 4 + [0])
+
+
+def test_the_default_width():
+    assert fspo().loss.bounds == RootLength(0.01)

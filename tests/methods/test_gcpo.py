@@ -1,0 +1,51 @@
+"""GCPO: eight rollouts, half of which construct something."""
+
+import pytest
+
+from grupo.methods.gcpo import Contrasted, gcpo
+from grupo.testing import batch_of
+
+TOOK = [1.0] * 4 + [0.0] * 4
+
+
+def rewards(correct, construction=TOOK, group=None):
+    n = len(correct)
+    parts = {"correct": correct, "format": [1.0] * n, "construction": construction}
+    batch = batch_of(group=group or [0] * n, length=[2] * n, parts=parts)
+    piece = Contrasted(limit=4, margin=0.1, form=0.5, bonus=0.5, long=0.1)
+    return piece(batch.reward, batch).tolist()
+
+
+def test_a_step_that_helps_pays_right_or_wrong():
+    r = rewards([1.0, 1.0, 1.0, 0.0, 1.0, 0.0, 0.0, 0.0])  # 3/4 against 1/4: M = 1
+    assert r == pytest.approx([2.05] * 3 + [1.05] + [1.55] + [0.55] * 3)
+
+
+def test_a_step_that_harms_costs():
+    r = rewards([1.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 0.0])  # 1/4 against 3/4: M = -1
+    assert r == pytest.approx([1.05] + [0.05] * 3 + [1.55] * 3 + [0.55])
+
+
+def test_a_step_that_makes_no_difference_neither_pays_nor_costs():
+    assert rewards([1.0, 0.0] * 4) == pytest.approx([1.55, 0.55] * 4)
+
+
+def test_where_all_took_it_or_nobody_nothing_is_known_of_it():
+    assert rewards([1.0, 1.0], [1.0, 1.0]) == pytest.approx([1.55, 1.55])
+    assert rewards([1.0, 1.0], [0.0, 0.0]) == pytest.approx([1.55, 1.55])
+
+
+def test_every_task_has_its_own_sign():
+    r = rewards([1.0, 0.0, 0.0, 1.0], [1.0, 0.0, 1.0, 0.0], group=[0, 0, 1, 1])
+    assert r == pytest.approx([2.05, 0.55, 0.05, 1.55])
+
+
+def test_length_pays_up_to_the_limit():
+    parts = {"correct": [0.0] * 3, "format": [0.0] * 3, "construction": [0.0] * 3}
+    batch = batch_of(group=[0] * 3, length=[1, 4, 8], parts=parts)
+    (r, *_) = gcpo(limit=4).credit.steps
+    assert r(batch.reward, batch).tolist() == pytest.approx([0.025, 0.1, 0.1])
+
+
+def test_the_defaults():
+    assert gcpo(limit=9) == gcpo(9, group=8, margin=0.1, weights=(0.5, 0.5, 0.1))

@@ -1,0 +1,56 @@
+from math import sqrt
+
+import pytest
+
+from grupo.credit import StandardiseAll
+from grupo.losses import Clip
+from grupo.methods.gdpo import gdpo
+from grupo.testing import batch_of
+
+
+def credit(method, group, **parts):
+    total = [sum(r) for r in zip(*parts.values(), strict=True)]
+    batch = batch_of(group=group, reward=total, parts=parts)
+    return method.credit(batch.reward, batch).tolist()
+
+
+def test_two_prompts_by_hand():
+    credited = credit(gdpo(), [0, 0, 1, 1], correct=[0.0, 1, 0, 1], format=[0.0, 0, 0, 1])
+    # standardised: +-1/sqrt(2) for one component, +-2/sqrt(2) for both; their mean is 0,
+    # their variance (2 (1/2) + 2 (2)) / 3 = 5/3
+    s = sqrt(5 / 3)
+    x = 1 / sqrt(2) / s
+    assert credited == pytest.approx([-x, x, -2 * x, 2 * x], rel=1e-3)
+    assert credited == pytest.approx([-0.5477, 0.5477, -1.0954, 1.0954], abs=1e-3)
+
+
+def test_a_component_nobody_differs_in_adds_nothing():
+    one = credit(gdpo(), [0, 0, 1, 1], correct=[0.0, 1, 0, 1], format=[1.0, 1, 0, 0])
+    x = 1 / sqrt(2) / sqrt(4 * 0.5 / 3)
+    assert one == pytest.approx([-x, x, -x, x], rel=1e-3)
+
+
+def test_weights_count_after_standardising():
+    method = gdpo(weights=(1.0, 0.5))
+    credited = credit(method, [0, 0, 0], correct=[1.0, 0, 0], format=[0.0, 100.0, 0])
+    # standardised sqrt(3) (2/3, -1/3, -1/3) and sqrt(3) (-1/3, 2/3, -1/3), the second halved:
+    # sqrt(3) (1/2, 0, -1/2), mean 0, deviation sqrt(3) / 2
+    assert credited == pytest.approx([1, 0, -1], abs=1e-3)
+
+
+def test_long_answers_do_not_weigh_more():
+    parts = {"correct": [0.0, 1, 0, 1], "format": [0.0, 0, 0, 1]}
+    batch = batch_of(group=[0, 0, 1, 1], length=[1, 5, 2, 9], parts=parts)
+    assert gdpo().credit(batch.reward, batch).tolist() == credit(gdpo(), [0, 0, 1, 1], **parts)
+
+
+def test_equal_rewards_and_a_lone_rollout_teach_nothing():
+    assert credit(gdpo(), [0, 0, 1], correct=[1.0, 1, 5], format=[0.0, 0, 1]) == [0, 0, 0]
+
+
+def test_the_defaults():
+    method = gdpo()
+    assert method == gdpo(group=8, parts=("correct", "format"), weights=(1.0, 1.0), clip=0.2)
+    assert method.reads_parts == {"correct", "format"}
+    assert method.loss == Clip(0.2, 0.2)
+    assert method.credit.steps[-1] == StandardiseAll(eps=1e-4)

@@ -1,0 +1,51 @@
+"""GFPO: which rollouts are kept, and how they are compared."""
+
+import pytest
+
+from grupo import groups
+from grupo.credit import Center, ScaleByStd, chain
+from grupo.curate import KeepBest
+from grupo.losses import KL, Clip, Entropy
+from grupo.methods.gfpo import efficiency, gfpo, shortness
+from grupo.rollout import Action, Group, Rollout, Task
+from grupo.testing import batch_of
+from grupo.weights import token_mean
+
+
+def rollout(length, reward):
+    return Rollout(turns=(("", Action(("a",) * length, (0.0,) * length)),), reward=reward)
+
+
+def kept(curate, *made):
+    (group,) = curate([Group(Task("k", "?"), tuple(rollout(*pair) for pair in made))])
+    return [(r.length, r.reward) for r in group.rollouts]
+
+
+def test_the_shortest_are_kept_in_their_order():
+    made = (5, 1.0), (2, 0.0), (9, 1.0), (3, 1.0)
+    assert kept(KeepBest(2, shortness), *made) == [(2, 0.0), (3, 1.0)]
+    assert kept(KeepBest(3, shortness), *made) == [(5, 1.0), (2, 0.0), (3, 1.0)]
+
+
+def test_the_most_efficient_may_be_long():
+    # rewards per token 0.2, 0, 0.25, 0.1
+    made = (5, 1.0), (2, 0.0), (8, 2.0), (10, 1.0)
+    assert kept(KeepBest(2, efficiency), *made) == [(5, 1.0), (8, 2.0)]
+
+
+def test_a_small_group_is_kept_whole():
+    assert kept(KeepBest(8, shortness), (1, 0.0), (2, 1.0)) == [(1, 0.0), (2, 1.0)]
+
+
+def test_those_kept_are_compared_with_one_another():
+    batch = batch_of(group=[0, 0], reward=[0.0, 1.0]).credited(gfpo().credit)
+    assert batch.advantage[:, 0].tolist() == pytest.approx([-1.0, 1.0], rel=1e-5)  # population
+
+
+def test_the_defaults_are_the_papers():
+    method = gfpo()
+    assert method == gfpo(group=16, keep=8, clip=0.2, kl=0.001)
+    assert method.credit == chain(Center(), ScaleByStd(std=groups.population_std))
+    assert method.loss == Clip(0.2, 0.2) + 0.001 * KL() + (-0.001) * Entropy()
+    assert method.weigh is token_mean
+    assert method.curate == KeepBest(8, shortness)

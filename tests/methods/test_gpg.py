@@ -1,0 +1,54 @@
+import pytest
+import torch
+
+from grupo.losses import Reinforce
+from grupo.methods.gpg import gpg
+from grupo.testing import batch_of, moved
+from grupo.weights import token_mean
+
+
+def test_credit_is_made_up_for_the_groups_without_signal():
+    reward = [1.0, 0.0, 1.0, 1.0, 0.0, 0.0]
+    batch = batch_of(group=[0, 0, 1, 1, 2, 2], reward=reward)
+    # 4 of 6 rollouts are of groups all right or all wrong: alpha = 6 / 2
+    assert gpg().credit(batch.reward, batch).tolist() == [1.5, -1.5, 0, 0, 0, 0]
+
+
+def test_it_counts_groups_with_signal_and_not_rewards_that_are_not_zero():
+    batch = batch_of(group=[0, 0, 1, 1], reward=[1.0, -1.0, -1.0, -1.0])
+    # no reward is 0, yet half of them teach nothing: alpha = 2, and A = 2 (+-1)
+    assert gpg().credit(batch.reward, batch).tolist() == [2, -2, 0, 0]
+
+
+def test_all_groups_with_signal_leave_credit_as_it_is():
+    batch = batch_of(group=[0, 0, 1, 1], reward=[1.0, 0.0, 3.0, 1.0])
+    assert gpg().credit(batch.reward, batch).tolist() == [0.5, -0.5, 1, -1]
+
+
+def test_rounding_is_no_signal():
+    batch = batch_of(group=[0] * 3 + [1] * 2, reward=[0.1] * 3 + [1.0, 0.0])
+    assert gpg().credit(batch.reward, batch).tolist() == [0, 0, 0, 1.25, -1.25]  # 5 / 2
+
+
+def test_nothing_anywhere_teaches_nothing():
+    batch = batch_of(group=[0, 1, 1], reward=[7.0, 1.0, 1.0])
+    assert gpg().credit(batch.reward, batch).tolist() == [0, 0, 0]
+
+
+def test_the_mean_gradient_does_not_shrink_with_groups_that_teach_nothing():
+    def gradient(group, reward):
+        batch = batch_of(group=group, reward=reward).credited(gpg().credit)
+        pi = moved(batch, [[0.1]] * len(group))
+        loss = (gpg().weigh(batch) * gpg().loss(pi, batch)).sum()
+        return torch.autograd.grad(loss, pi.logp)[0].flatten().tolist()
+
+    alone = gradient([0, 0], [1.0, 0.0])
+    beside = gradient([0, 0, 1, 1, 2, 2], [1.0, 0.0, 1.0, 1.0, 0.0, 0.0])
+    assert alone == [-0.25, 0.25]  # -A / 2
+    assert beside[:2] == pytest.approx(alone)
+
+
+def test_the_defaults_are_the_papers():
+    assert gpg().loss == Reinforce()
+    assert gpg().weigh is token_mean
+    assert gpg().needs == frozenset()

@@ -1,0 +1,51 @@
+from math import sqrt
+
+import pytest
+import torch
+
+from grupo.methods.grao import Aligned, grao
+from grupo.sampling import Independent, WithExpert
+from grupo.testing import batch_of, moved
+
+SIGMA = sqrt(2 / 3)  # of 1, 2 and 3 around 2
+SAMPLED = {"sampled": [[1.0], [1.0], [0.0]]}
+
+
+def learned(reward, imitate=0.5, push=0.5):
+    method = grao(imitate=imitate, push=push)
+    batch = batch_of([0, 0, 0], reward=reward, logp=0.0, seen=SAMPLED).credited(method.credit)
+    pi = moved(batch, [[-2.0], [-1.0], [-1.5]])  # l(o_1), l(o_2), l(y)
+    loss = (method.weigh(batch) * method.loss(pi, batch)).sum()
+    return loss.item(), torch.autograd.grad(loss, pi.logp)[0].flatten().tolist()
+
+
+def test_the_three_terms_of_the_objective():
+    loss, gradient = learned([1.0, 2.0, 3.0])
+    A, y = [-1 / SIGMA, 0.0], 1 / SIGMA
+    terms = [a * o + 0.5 * y * -1.5 + 0.5 * a * (o + 1.5) for a, o in zip(A, [-2, -1], strict=True)]
+    assert sum(terms) / 2 == pytest.approx(0.45928, abs=1e-5)
+    assert loss == pytest.approx(-sum(terms) / 2, rel=1e-5)
+    # d/dl: own (1 + push) A_i / G; the reference's imitate A_y - push mean(A)
+    expected = [1.5 / SIGMA / 2, 0.0, -(0.5 / SIGMA + 0.5 * 0.5 / SIGMA)]
+    assert gradient == pytest.approx(expected, rel=1e-5, abs=1e-9)
+
+
+def test_a_reference_that_was_surpassed_is_pushed_away():
+    _, gradient = learned([3.0, 2.0, 1.0])
+    assert gradient[2] > 0  # of the loss: its likelihood is to fall
+
+
+def test_equal_rewards_teach_nothing():
+    assert learned([1.0, 1.0, 1.0])[1] == [0.0, 0.0, 0.0]
+
+
+def test_without_a_reference_answer_it_is_a_policy_gradient():
+    batch = batch_of([0, 0], seen={"sampled": [[1.0], [1.0]]})
+    credit = Aligned(0.5, 0.5, eps=0.0)(torch.tensor([1.0, 0.0]).double(), batch)
+    assert credit.tolist() == [1.5, -1.5]
+
+
+def test_the_defaults():
+    assert grao() == grao(group=8, imitate=0.5, push=0.5)
+    assert grao().sample == WithExpert(Independent(8))
+    assert grao().needs == {"sampled"}

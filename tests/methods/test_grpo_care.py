@@ -1,0 +1,78 @@
+"""GRPO-CARE: four rollouts of one answer token each, after one token of reasoning."""
+
+from math import log
+
+import pytest
+
+from grupo.credit import ScaleByStd
+from grupo.losses import Reinforce
+from grupo.methods.grpo_care import Consistent, grpo_care
+from grupo.references import Follow
+from grupo.testing import batch_of
+
+CARE = Consistent(bonus=0.5, margin=0.01)
+
+
+def answered(correct, likelihood, group=None, reward=None):
+    n = len(correct)
+    seen = {
+        "logp@ref": [[-9.0, log(c)] for c in likelihood],
+        "mark/answer": [[0.0, 1.0]] * n,
+    }
+    return batch_of(
+        group or [0] * n, reward or correct, length=[2] * n, parts={"correct": correct}, seen=seen
+    )
+
+
+def test_right_and_likely_answers_earn_more():
+    batch = answered([1.0, 1.0, 1.0, 0.0], [0.99, 0.80, 0.60, 0.97])
+    # 0.95, 0.8, 0.6, 0.95; those who are right: mean 0.7833, 0.7733 is enough
+    assert CARE.likelihood(batch).tolist() == pytest.approx([0.95, 0.8, 0.6, 0.95])
+    assert CARE(batch.reward, batch).tolist() == [1.5, 1.5, 1.0, 0.0]
+
+
+def test_the_bonus_is_by_accuracy_and_the_rest_of_the_reward_stays():
+    batch = answered([0.8, 0.4], [0.5, 0.9], reward=[1.8, 1.4])
+    assert CARE(batch.reward, batch).tolist() == pytest.approx([1.8 + 0.4, 1.4])  # mean 0.6
+
+
+def test_a_little_below_the_mean_is_enough():
+    batch = answered([1.0, 1.0], [0.500, 0.515])
+    assert CARE(batch.reward, batch).tolist() == [1.5, 1.5]
+    batch = answered([1.0, 1.0], [0.50, 0.53])
+    assert CARE(batch.reward, batch).tolist() == [1.0, 1.5]
+
+
+def test_with_nobody_right_there_is_no_bonus():
+    batch = answered([0.0, 0.0], [0.9, 0.9])
+    assert CARE(batch.reward, batch).tolist() == [0.0, 0.0]
+
+
+def test_likelihood_is_of_the_answers_tokens_alone():
+    batch = batch_of(
+        group=[0, 0],
+        length=[3, 2],
+        parts={"correct": [1.0, 1.0]},
+        seen={
+            "logp@ref": [[-5.0, log(0.9), log(0.4)], [-1.0, -1.0, log(0.9)]],
+            "mark/answer": [[0.0, 1.0, 1.0], [0.0, 0.0, 1.0]],  # the last is padding
+        },
+    )
+    assert CARE.likelihood(batch).tolist() == pytest.approx([(0.9 * 0.4) ** 0.5, 0.0])
+
+
+def test_the_advantage_is_of_the_sum():
+    advantage = (
+        answered([1.0, 0.0], [0.9, 0.9]).credited(grpo_care().credit).advantage[:, 0].tolist()
+    )
+    std = (2 * 0.75**2) ** 0.5  # of 1.5 and 0
+    assert advantage == pytest.approx([0.75 / (std + 1e-4), -0.75 / (std + 1e-4)])
+
+
+def test_the_defaults_are_the_released_codes():
+    method = grpo_care()
+    assert method == grpo_care(group=8, bonus=0.5, margin=0.01)
+    assert method.reference == Follow(rate=0.005, every=10)
+    assert method.loss == Reinforce()
+    assert method.credit.steps[-1] == ScaleByStd(eps=1e-4)
+    assert method.needs == {"logp@ref", "mark/answer"}

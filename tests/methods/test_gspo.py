@@ -1,0 +1,39 @@
+from math import exp
+
+import pytest
+
+from grupo.methods.gspo import gspo
+from grupo.plans import Passes
+from grupo.sampling import Independent
+from grupo.testing import batch_of, moved
+
+BATCH = batch_of(group=[0, 0], length=[2, 1], advantage=[1.0, -1.0])
+
+
+def learn(method, by):
+    pi = moved(BATCH, by)
+    loss = (method.weigh(BATCH) * method.loss(pi, BATCH)).sum()
+    loss.backward()
+    assert pi.logp.grad is not None
+    return loss.item(), pi.logp.grad[BATCH.mask].tolist()
+
+
+def test_the_clip_is_of_the_geometric_mean_of_the_answer():
+    # s = exp((0.001 - 0.0004) / 2) = exp(0.0003) < 1 + 4e-4: its second token alone is far below
+    # 1 - 3e-4 and yet learned from; the other answer's s = exp(-0.0002) > 1 - 3e-4
+    loss, gradient = learn(gspo(), [[0.001, -0.0004], [-0.0002, 0.0]])
+    assert loss == pytest.approx((-exp(0.0003) + exp(-0.0002)) / 2)
+    # d s / d logp = s / L: answers count 1/2 each
+    assert gradient == pytest.approx([-exp(0.0003) / 4, -exp(0.0003) / 4, exp(-0.0002) / 2])
+
+
+def test_a_clipped_answer_teaches_no_token():
+    loss, gradient = learn(gspo(), [[0.001, 0.001], [-0.001, 0.0]])  # s = e^0.001 and e^-0.001
+    assert loss == pytest.approx((-(1 + 4e-4) + (1 - 3e-4)) / 2)
+    assert gradient == [0, 0, 0]
+
+
+def test_the_defaults_are_those_that_trl_quotes_from_the_paper():
+    assert (gspo().loss.low, gspo().loss.high) == (3e-4, 4e-4)
+    assert gspo().plan == Passes(minibatches=4)
+    assert gspo(group=16).sample == Independent(16)

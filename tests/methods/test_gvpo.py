@@ -1,0 +1,44 @@
+import pytest
+import torch
+
+from grupo.methods.gvpo import gvpo
+from grupo.testing import batch_of, moved
+
+
+def learn(method, moves, rewards, lengths):
+    batch = batch_of([0] * len(rewards), rewards, length=lengths).credited(method.credit)
+    pi = moved(batch, moves)
+    loss = (method.weigh(batch) * method.loss(pi, batch)).sum()
+    return loss.item(), torch.autograd.grad(loss, pi.logp)[0][batch.mask].tolist()
+
+
+def test_centred_rewards_are_regressed_on_centred_log_ratios():
+    # rho = 3, 1, -4: mean 0; A = 2/3, -1/3, -1/3; beta 0.1
+    loss, gradient = learn(
+        gvpo(beta=0.1), [[1.0, 2.0], [1.0, 0.0], [-4.0, 0.0]], [1.0, 0.0, 0.0], [2, 1, 1]
+    )
+    miss = [0.3 - 2 / 3, 0.1 + 1 / 3, -0.4 + 1 / 3]
+    assert loss == pytest.approx(sum(m**2 for m in miss) / (2 * 2))  # k - 1 = 2
+    expected = [0.1 * m / 2 for m in (miss[0], miss[0], miss[1], miss[2])]
+    assert gradient == pytest.approx(expected)  # misses add up to 0: the mean's own slope is 0
+
+
+def test_on_policy_the_gradient_is_reinforce_with_a_baseline():
+    _, gradient = learn(gvpo(beta=0.1), [[0.0], [0.0]], [1.0, 0.0], [1, 1])
+    assert gradient == pytest.approx([-0.1 * 0.5, 0.1 * 0.5])
+
+
+def test_the_loss_is_0_at_the_regularised_optimum():
+    # pi = old e^(r / beta) / Z: rho = r / beta - log Z
+    loss, gradient = learn(gvpo(beta=0.5), [[2.0 - 0.7], [-0.7]], [1.0, 0.0], [1, 1])
+    assert loss == pytest.approx(0.0, abs=1e-15)
+    assert gradient == pytest.approx([0.0, 0.0], abs=1e-7)
+
+
+def test_a_group_of_one_teaches_nothing():
+    loss, gradient = learn(gvpo(), [[0.7]], [1.0], [1])
+    assert (loss, gradient) == (0.0, [0.0])
+
+
+def test_beta_is_a_tenth():
+    assert gvpo().loss.beta == 0.1

@@ -1,0 +1,48 @@
+import torch
+
+from grupo.methods.hpt import Switch, hpt
+from grupo.rollout import Action, Group, Rollout, Task
+from grupo.sampling import Independent, WithExpert
+from grupo.testing import batch_of, moved
+
+
+def rollout(right, sampled=True):
+    return Rollout((("?", Action((1,), (0.0,), sampled=sampled)),), right, {"correct": right})
+
+
+def group(*right, shown=True):
+    shown = (rollout(1.0, sampled=False),) if shown else ()
+    return Group(Task("k", "?"), tuple(map(rollout, right)) + shown)
+
+
+def kept(switch, *groups):
+    return [[r.turns[0][1].sampled for r in g.rollouts] for g in switch(groups)]
+
+
+def test_a_task_beyond_reach_is_imitated_and_one_within_it_is_not():
+    assert kept(Switch(), group(0.0, 0.0), group(1.0, 0.0)) == [[False], [True, True]]
+
+
+def test_the_gate_counts_own_successes():
+    assert kept(Switch(enough=2), group(1.0, 0.0), group(1.0, 1.0)) == [[False], [True, True]]
+
+
+def test_a_task_beyond_reach_without_a_demonstration_is_dropped():
+    assert kept(Switch(), group(0.0, 0.0, shown=False)) == []
+
+
+def test_each_loss_is_a_mean_over_what_it_learns_from():
+    method = hpt()
+    sampled = {"sampled": [[1.0, 1.0], [1.0, 1.0], [0.0, 0.0]]}
+    batch = batch_of([0, 0, 1], reward=[1.0, 0.0, 1.0], length=[1, 1, 2], seen=sampled)
+    batch = batch.credited(method.credit)
+    pi = moved(batch, [[0.0, 0.0]] * 3)
+    gradient = torch.autograd.grad((method.weigh(batch) * method.loss(pi, batch)).sum(), pi.logp)[0]
+    assert gradient.tolist() == [[-0.25, 0.0], [0.25, 0.0], [-0.5, -0.5]]
+
+
+def test_the_defaults_are_the_released_ones():
+    assert hpt() == hpt(group=8, gate=0, clip=0.2)
+    assert hpt().sample == WithExpert(Independent(8))
+    assert hpt().curate == Switch(enough=1)
+    assert hpt().needs == {"sampled"}

@@ -1,0 +1,54 @@
+"""The cross-entropy of an implicit reward, and its gradient."""
+
+from math import exp, log
+
+import pytest
+import torch
+
+from grupo.batch import Signals
+from grupo.methods.implicit_prm import implicit_prm
+from grupo.testing import batch_of
+
+
+def learn(ratios, correct, beta=0.05):
+    length = [len(r) for r in ratios]
+    batch = batch_of(group=[0] * len(length), length=length, parts={"correct": correct})
+    logp = batch.old_logp.clone()
+    for row, r in enumerate(ratios):
+        logp[row, : len(r)] += torch.tensor(r)
+    logp.requires_grad_()
+    method = implicit_prm(beta=beta)
+    loss = (method.weigh(batch) * method.loss(Signals(logp=logp), batch)).sum()
+    return loss.item(), torch.autograd.grad(loss, logp)[0]
+
+
+def sigmoid(x):
+    return 1 / (1 + exp(-x))
+
+
+def test_a_right_answer_is_told_to_be_likelier():
+    loss, gradient = learn([[2.0, -1.0, 3.0]], [1.0])
+    assert loss == pytest.approx(-log(sigmoid(0.2)))  # 0.598
+    assert gradient[0].tolist() == pytest.approx([-0.05 * (1 - sigmoid(0.2))] * 3)
+
+
+def test_a_wrong_answer_is_told_to_be_less_likely():
+    loss, gradient = learn([[2.0, -1.0, 3.0]], [0.0])
+    assert loss == pytest.approx(-log(1 - sigmoid(0.2)))
+    assert gradient[0].tolist() == pytest.approx([0.05 * sigmoid(0.2)] * 3)
+
+
+def test_answers_weigh_alike_whatever_their_length():
+    loss, gradient = learn([[2.0, -1.0, 3.0], [1.0]], [1.0, 0.0])
+    assert loss == pytest.approx((log(1 + exp(-0.2)) + log(1 + exp(0.05))) / 2)
+    assert gradient[1].tolist() == pytest.approx([0.05 * sigmoid(0.05) / 2, 0.0, 0.0])
+
+
+def test_a_graded_answer_pulls_towards_its_grade():
+    _, gradient = learn([[0.0]], [0.5])
+    assert gradient.item() == 0
+
+
+def test_the_defaults_are_the_papers():
+    assert implicit_prm() == implicit_prm(group=8, beta=0.05)
+    assert implicit_prm().needs == {"logp@ref"}

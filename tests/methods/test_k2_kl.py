@@ -1,0 +1,44 @@
+import pytest
+import torch
+
+from grupo.credit import chain
+from grupo.credit.penalties import KLPerAction
+from grupo.losses import CorrectedKL, Reinforce
+from grupo.methods.k2_kl import k2_kl
+from grupo.testing import batch_of, moved
+
+SEEN = {"logp@ref": [[-1.5, -3.0], [-0.8, 9.0]]}
+
+
+def gradient(method, moves):
+    batch = batch_of([0, 0], reward=[1.0, 0.0], length=[2, 1], seen=SEEN).credited(method.credit)
+    pi = moved(batch, moves)
+    loss = (method.weigh(batch) * method.loss(pi, batch)).sum()
+    return torch.autograd.grad(loss, pi.logp)[0].flatten().tolist()
+
+
+def test_the_gradient_of_the_loss():
+    # A = 1/2 and -1/2; d = log pi - log ref; three tokens
+    expected = [-0.5 + 0.04 * 0.5, -0.5 + 0.04 * 2.0, 0.5 + 0.04 * -0.2, 0.0]
+    assert gradient(k2_kl(), [[0.0, 0.0]] * 2) == pytest.approx([g / 3 for g in expected])
+
+
+def test_on_policy_k2_as_a_loss_is_k1_in_the_reward():
+    method = k2_kl(kl=0.3)
+    paid = method.but(credit=chain(method.credit, KLPerAction(0.3)), loss=Reinforce())
+    on_policy = [[0.0, 0.0]] * 2
+    assert gradient(method, on_policy) == pytest.approx(gradient(paid, on_policy))
+
+
+def test_off_policy_the_correction_multiplies_it_by_the_ratio():
+    method = k2_kl(kl=1.0)
+    moves = [[0.3, -0.2], [0.1, 0.0]]
+    corrected = gradient(method.but(loss=CorrectedKL()), moves)
+    r = torch.tensor(moves).double().exp().flatten()
+    d = torch.tensor([0.8, 1.8, -0.1, 0.0]).double()
+    assert corrected == pytest.approx((r * d / 3).tolist())
+
+
+def test_the_defaults():
+    assert k2_kl() == k2_kl(group=8, kl=0.04)
+    assert k2_kl().needs == {"logp@ref"}

@@ -1,0 +1,68 @@
+from math import exp
+
+import pytest
+import torch
+
+from grupo import divergences
+from grupo.losses import KL, AllWrong, Only, Wrong
+from grupo.methods.kdrl import kdrl
+from grupo.sampling import Independent
+from grupo.schedules import Linear, at
+from grupo.testing import batch_of, moved
+from grupo.weights import token_mean
+
+SEEN = {"logp@teacher": [[-1.2, -0.6]]}  # the policy says -1 and -1: d = 0.2 and -0.4
+
+
+def test_distils_by_k2_beside_the_surrogate():
+    method = at(kdrl(), 1.0)  # the last step: b = 0.001
+    batch = batch_of([0], length=[2], advantage=[2.0], seen=SEEN)
+    pi = moved(batch, [[0.0, 0.0]])
+    loss = method.loss(pi, batch)
+    assert loss.flatten().tolist() == pytest.approx([-2 + 0.001 * 0.02, -2 + 0.001 * 0.08])
+    (gradient,) = torch.autograd.grad((method.weigh(batch) * loss).sum(), pi.logp)
+    # -A r + b d, each of two tokens by half
+    assert gradient.flatten().tolist() == pytest.approx(
+        [(-2 + 0.001 * 0.2) / 2, (-2 - 0.001 * 0.4) / 2]
+    )
+
+
+def test_of_the_estimates_k2_and_not_k3_has_the_gradient_of_the_divergence():
+    logits = torch.tensor([0.3, -0.2, 0.5], dtype=torch.float64, requires_grad=True)
+    teacher = torch.tensor([0.7, 0.2, 0.1], dtype=torch.float64).log()
+    logp = logits.log_softmax(0)
+    p = logp.detach().exp()
+    slopes = [
+        torch.autograd.grad(loss.sum(), logits, retain_graph=True)[0]
+        for loss in (
+            logp.exp() * (logp - teacher),  # the divergence itself
+            p * divergences.k2(logp, teacher),
+            p * divergences.k3(logp, teacher),
+        )
+    ]
+    exact, k2, k3 = slopes
+    assert k2.tolist() == pytest.approx(exact.tolist(), abs=1e-12)
+    assert (k3 - exact).abs().max() > 0.05
+
+
+def test_the_pull_of_the_teacher_weakens_in_a_straight_line():
+    assert at(kdrl(), 0.5).loss.right.factor == pytest.approx(3e-3)
+    assert kdrl().loss.right.factor == Linear(5e-3, 1e-3)
+
+
+def test_distilling_where_the_reward_failed():
+    right = {"correct": [1.0, 0.0, 0.0]}
+    seen = {"logp@teacher": [[-2.0]] * 3}
+    batch = batch_of([0, 0, 1], parts=right, seen=seen)
+    pi = moved(batch, [[0.0]] * 3)
+    k3 = exp(-1) + 1 - 1
+    each = Only(KL(other="teacher"), Wrong())(pi, batch).flatten().tolist()
+    groups = Only(KL(other="teacher"), AllWrong())(pi, batch).flatten().tolist()
+    assert each == pytest.approx([0.0, k3, k3])
+    assert groups == pytest.approx([0.0, 0.0, k3])
+
+
+def test_needs_a_teacher_and_no_reference():
+    assert kdrl().needs == {"logp@teacher"}
+    assert kdrl().weigh is token_mean
+    assert kdrl(group=4).sample == Independent(4)

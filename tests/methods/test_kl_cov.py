@@ -1,0 +1,37 @@
+from math import exp
+
+import pytest
+import torch
+
+from grupo.losses.entropic import covariance
+from grupo.methods.kl_cov import kl_cov
+from grupo.testing import batch_of, moved
+
+BATCH = batch_of([0, 0], length=[2, 1], advantage=[1.0, -2.0], logp=0.0)
+MOVES = [[-0.3, -1.5], [-0.6, 50.0]]  # log pi: mean -0.8; A: mean 0
+
+
+def test_covariance_is_about_the_means_of_all_tokens():
+    cov = covariance(moved(BATCH, MOVES), BATCH)
+    assert cov[BATCH.mask].tolist() == pytest.approx([0.5, -0.7, -0.4])
+
+
+def test_the_token_of_greatest_covariance_is_held():
+    method, pi = kl_cov(share=0.2), moved(BATCH, MOVES)  # 0.2 x 3 tokens: one
+    loss = (method.weigh(BATCH) * method.loss(pi, BATCH)).sum()
+    assert loss.item() == pytest.approx((-exp(-0.3) + 0.3 - exp(-1.5) + 2 * exp(-0.6)) / 3)
+    (gradient,) = torch.autograd.grad(loss, pi.logp)
+    expected = [-exp(-0.3) - 1.0, -exp(-1.5), 2 * exp(-0.6)]  # the slope of |log R| is -1
+    assert gradient[BATCH.mask].tolist() == pytest.approx([g / 3 for g in expected])
+
+
+def test_at_least_one_token_is_held_and_no_more_than_its_share():
+    pi = moved(BATCH, MOVES)
+    for share, held in ((1e-9, 1), (0.34, 2), (1.0, 3)):
+        free, bound = (kl_cov(share=share, beta=b).loss(pi, BATCH) for b in (0.0, 1.0))
+        assert int((free != bound)[BATCH.mask].sum()) == held
+
+
+def test_the_defaults_are_the_released_ones():
+    assert (kl_cov().loss.share, kl_cov().loss.beta) == (2e-4, 1.0)
+    assert kl_cov().loss.couples_rows

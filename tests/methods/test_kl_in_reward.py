@@ -1,0 +1,51 @@
+from math import exp
+
+import pytest
+import torch
+
+from grupo.methods.grpo import grpo
+from grupo.methods.kl_in_reward import kl_in_reward
+from grupo.schedules import at
+from grupo.testing import batch_of, moved
+
+SEEN = {"logp@ref": [[-1.5, -3.0], [-1.0, 9.0]]}  # k1 = 0.5 and 2; 0
+
+
+def at_price(measured=()):
+    return at(kl_in_reward(), 0.0, {"kl/ref": measured})
+
+
+def test_a_rollout_pays_before_it_is_compared():
+    batch = batch_of([0, 0], reward=[1.0, 1.0], length=[2, 1], seen=SEEN)
+    A = batch.credited(at_price().credit).advantage
+    # r = 1 - 0.1 * 2.5 and 1: mean 0.875, standard deviation 0.25 / sqrt(2)
+    a = 0.125 / (0.25 / 2**0.5 + 1e-6)
+    assert A.flatten().tolist() == pytest.approx([-a, -a, a, 0.0])
+
+
+def test_the_price_rises_while_the_policy_is_too_far():
+    assert at_price([0.04]).credit.steps[0].coefficient == pytest.approx(0.1 * (1 + 0.1 * 0.2))
+    assert at_price([0.0, 0.0]).credit.steps[0].coefficient == pytest.approx(0.1 * 0.98**2)
+    assert at_price().credit.steps[0].coefficient == 0.1
+
+
+def test_the_divergence_is_watched_and_not_differentiated():
+    batch = batch_of([0], advantage=[1.0], seen={"logp@ref": [[-1.5]]})
+    pi = moved(batch, [[0.0]])
+    loss = at_price().loss(pi, batch)
+    (gradient,) = torch.autograd.grad(loss.sum(), pi.logp)
+    assert (loss.item(), gradient.item()) == (-1.0, -1.0)
+    k3 = exp(-0.5) + 0.5 - 1
+    assert at_price().loss.report(pi, batch)["kl/ref"].item() == pytest.approx(k3)
+
+
+def test_a_policy_that_is_the_reference_learns_by_grpo():
+    batch = batch_of([0, 0], reward=[1.0, 0.0])
+    ours = batch.credited(at_price().credit).advantage
+    assert ours.tolist() == batch.credited(grpo().credit).advantage.tolist()
+
+
+def test_the_defaults():
+    assert kl_in_reward() == kl_in_reward(group=8, start=0.1, target=0.02, gain=0.1, clip=0.2)
+    assert kl_in_reward().readings == {"kl/ref"}
+    assert kl_in_reward().needs == {"logp@ref"}

@@ -1,0 +1,30 @@
+"""L1-Exact: off the budget, above or below."""
+
+import pytest
+
+from grupo.methods.l1_exact import NearBudget, l1_exact
+from grupo.testing import batch_of
+
+
+def test_every_token_off_the_budget_costs():
+    batch = batch_of(
+        [0] * 4, [1.0, 1.0, 0.0, 1.0], length=[1, 3, 3, 6], parts={"budget": [3.0] * 4}
+    )
+    r = NearBudget(0.01)(batch.reward, batch).tolist()
+    assert r == pytest.approx([0.98, 1.0, 0.0, 0.97])
+
+
+def test_a_thousand_tokens_cost_less_than_the_answer_is_worth():
+    batch = batch_of([0], [1.0], length=[1000], parts={"budget": [2000.0]})
+    (step, *_) = l1_exact().credit.steps
+    assert step(batch.reward, batch).item() == pytest.approx(0.7)
+
+
+def test_the_nearest_has_the_advantage():
+    batch = batch_of([0, 0], [1.0, 1.0], length=[2, 4], parts={"budget": [4.0, 4.0]})
+    advantage = batch.credited(l1_exact().credit).advantage[:, 0]
+    assert advantage.tolist() == pytest.approx([-(0.5**0.5), 0.5**0.5], rel=1e-2)
+
+
+def test_the_defaults_are_the_papers():
+    assert l1_exact() == l1_exact(group=8, price=0.0003)

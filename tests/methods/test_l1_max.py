@@ -1,0 +1,34 @@
+"""L1-Max: below, at and above the budget."""
+
+import pytest
+
+from grupo.methods.l1_max import WithinBudget, l1_max
+from grupo.testing import batch_of
+
+
+def rewards(length, reward, budget=4.0, price=0.25):
+    n = len(length)
+    batch = batch_of([0] * n, reward, length=length, parts={"budget": [budget] * n})
+    return WithinBudget(price, start=0.5)(batch.reward, batch).tolist()
+
+
+def test_tokens_that_are_left_pay_and_tokens_too_many_cost():
+    assert rewards([3, 4, 5], [1.0] * 3) == [0.75, 0.5, 0.25]
+
+
+def test_between_nothing_and_the_whole():
+    assert rewards([1, 9], [1.0, 1.0]) == [1.0, 0.0]
+
+
+def test_the_wrong_earn_nothing():
+    assert rewards([1, 4], [0.0, 0.0]) == [0.0, 0.0]
+
+
+def test_a_thousand_tokens_over_cost_three_tenths():
+    (step, *_) = l1_max().credit.steps
+    batch = batch_of([0], [1.0], length=[2000], parts={"budget": [1000.0]})
+    assert step(batch.reward, batch).item() == pytest.approx(0.2)
+
+
+def test_the_defaults_are_the_papers():
+    assert l1_max() == l1_max(group=8, price=0.0003, start=0.5)

@@ -1,0 +1,54 @@
+from math import exp, log
+
+import pytest
+import torch
+
+from grupo.helpers import Scalar
+from grupo.losses import Clip
+from grupo.methods.lambda_grpo import LengthPreference, lambda_grpo
+from grupo.testing import batch_of, moved
+
+BATCH = batch_of([0, 0], length=[1, 3], advantage=[1.0, -1.0])  # z = -1 and 1
+
+
+def said(exponent):
+    pi = moved(BATCH, [[0.0] * 3] * 2)
+    pi["lambda"] = torch.full((2, 3), exponent).double().requires_grad_()
+    return pi
+
+
+def test_answers_count_by_the_softmax_of_a_power_of_their_standardised_length():
+    loss = LengthPreference(Clip(), reach=0.5)(said(2.0), BATCH)
+    short, long = exp(0.5**2), exp(1.5**2)
+    assert loss[0, 0].item() == pytest.approx(-2 * short / (short + long))
+    assert loss[1].tolist() == pytest.approx([2 * long / (short + long)] * 3)
+
+
+def test_zero_is_dapos_token_mean_and_the_sign_says_which_length_counts_more():
+    for exponent, long_counts_more in ((0.0, None), (1.0, True), (-1.0, False)):
+        f = lambda_grpo().loss(said(exponent), BATCH)[1, 0].item()
+        assert f == pytest.approx(1.0) if long_counts_more is None else (f > 1) == long_counts_more
+
+
+def test_the_exponents_gradient_is_that_of_the_softmax():
+    method, pi = lambda_grpo(reach=0.5), said(2.0)
+    loss = (method.weigh(BATCH) * method.loss(pi, BATCH)).sum()
+    (by_logp, by_exponent) = torch.autograd.grad(loss, [pi.logp, pi["lambda"]])
+    low, high = 0.5**2, 1.5**2
+    p = exp(high) / (exp(low) + exp(high))  # of the long answer
+    slope = p * (1 - p) * (high * log(1.5) - low * log(0.5))  # dp / dlambda
+    # loss = (3 x 2 p - 2 (1 - p)) / 4
+    assert by_exponent[BATCH.mask].sum().item() == pytest.approx(2 * slope)
+    assert by_logp[BATCH.mask].tolist() == pytest.approx([-(1 - p) / 2] + [p / 2] * 3)
+
+
+def test_a_group_of_equal_lengths_is_left_alone():
+    batch = batch_of([0, 0, 1], length=[2, 2, 2], advantage=[1.0, -1.0, 0.5])
+    pi = moved(batch, [[0.0] * 2] * 3)
+    pi["lambda"] = torch.full((3, 2), 3.0).double()
+    assert lambda_grpo().loss(pi, batch)[:, 0].tolist() == pytest.approx([-1.0, 1.0, -0.5])
+
+
+def test_the_exponent_is_learned_from_0():
+    assert lambda_grpo().helpers == (Scalar("lambda", start=0.0),)
+    assert lambda_grpo().loss.reach == 1 / 9

@@ -1,0 +1,45 @@
+from math import exp
+
+import pytest
+import torch
+
+from grupo.methods.luffy import Shaped, luffy
+from grupo.sampling import Independent, WithExpert
+from grupo.testing import batch_of, moved
+
+SAMPLED = {"sampled": [[1.0, 1.0], [1.0, 1.0], [0.0, 0.0]]}
+
+
+def test_the_expert_belongs_to_the_group_and_is_reshaped():
+    method = luffy(length=4)
+    batch = batch_of(
+        [0, 0, 0], reward=[0.0, 0.0, 1.0], length=[1, 1, 2], logp=0.0, seen=SAMPLED
+    ).credited(method.credit)
+    assert batch.advantage[:, 0].tolist() == pytest.approx([-1 / 3, -1 / 3, 2 / 3])
+    pi = moved(batch, [[0.0, 0.0], [0.0, 0.0], [-1.0, -3.0]])
+    loss = (method.weigh(batch) * method.loss(pi, batch)).sum()
+    f = [p / (p + 0.1) for p in (exp(-1), exp(-3))]
+    assert loss.item() == pytest.approx((1 / 3 + 1 / 3 - 2 / 3 * sum(f)) / 12)
+    gradient = torch.autograd.grad(loss, pi.logp)[0]
+    slopes = [0.1 * p / (p + 0.1) ** 2 for p in (exp(-1), exp(-3))]
+    assert gradient[2].tolist() == pytest.approx([-2 / 3 * s / 12 for s in slopes])
+    assert gradient[:2, 0].tolist() == pytest.approx([1 / 36, 1 / 36])
+
+
+def test_shaping_favours_what_is_unlikely():
+    batch = batch_of([0, 0, 0], advantage=[1.0, 1.0, 1.0], logp=0.0)
+    pi = moved(batch, [[-0.01], [-2.302585092994046], [-9.0]])  # p = 0.99, 0.1, 0.0001
+    (slope,) = torch.autograd.grad(Shaped()(pi, batch).sum(), pi.logp)
+    assert slope.argmin() == 1  # steepest where p = shape: -1/4
+    assert slope[1, 0].item() == pytest.approx(-0.25)
+
+
+def test_own_actions_have_their_ratio_and_clip():
+    batch = batch_of([0], advantage=[1.0], seen={"sampled": [[1.0]]})
+    assert luffy(length=1).loss(moved(batch, [[0.5]]), batch).item() == pytest.approx(-1.2)
+
+
+def test_the_defaults_are_seven_own_rollouts_and_one_experts():
+    assert luffy(length=8) == luffy(length=8, group=7, shape=0.1, clip=0.2)  # seven own, one expert
+    assert luffy(length=8).sample == WithExpert(Independent(7))
+    assert luffy(length=8).needs == {"sampled"}

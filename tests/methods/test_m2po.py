@@ -1,0 +1,48 @@
+from math import exp
+
+import pytest
+import torch
+
+from grupo.methods.m2po import SecondMoment, m2po
+from grupo.testing import batch_of, moved
+
+
+def learn(by, advantage, budget=0.04):
+    batch = batch_of(group=[0] * len(by), advantage=advantage)
+    pi = moved(batch, [[d] for d in by])
+    loss = SecondMoment(budget)(pi, batch)
+    loss.sum().backward()
+    assert pi.logp.grad is not None
+    return loss.flatten().tolist(), pi.logp.grad.flatten().tolist()
+
+
+def test_only_the_outlier_falls_and_the_rest_is_not_clipped():
+    # moments 0.01, 0.0625, 0.25: means 0.01, 0.036, 0.1075; r = 1.28 is above PPO's 1.2 and stays
+    loss, gradient = learn([0.1, 0.25, 0.5], [1.0, 1.0, 1.0])
+    assert loss == pytest.approx([-exp(0.1), -exp(0.25), 0])
+    assert gradient == pytest.approx([-exp(0.1), -exp(0.25), 0])
+
+
+def test_tokens_that_moved_against_their_advantage_are_kept_and_not_counted():
+    loss, _ = learn([-2.0, 2.0, 0.1, -0.1], [1.0, -1.0, 1.0, -1.0])
+    assert loss == pytest.approx([-exp(-2), exp(2), -exp(0.1), exp(-0.1)])
+
+
+def test_equal_moments_fall_together():
+    # means of 0.01, 0.09, 0.09: 0.01, 0.05
+    loss, _ = learn([0.1, 0.3, -0.3], [1.0, 1.0, -1.0])
+    assert loss == pytest.approx([-exp(0.1), 0, 0])
+    # means 0.0025, 0.0225, 0.0408 of 0.0025, 0.0425, 0.0775: the second stays
+    loss, _ = learn([0.05, 0.0425**0.5, 0.0775**0.5], [1.0, 1.0, 1.0])
+    assert loss == pytest.approx([-exp(0.05), -exp(0.0425**0.5), 0])
+
+
+def test_all_may_stay_and_all_may_fall():
+    assert learn([0.1, -0.1], [1.0, -1.0])[0] == pytest.approx([-exp(0.1), exp(-0.1)])
+    assert learn([0.5, -0.5], [1.0, -1.0])[0] == pytest.approx([0, 0])
+    assert torch.isinf(SecondMoment().limit(torch.zeros(0, dtype=torch.float64)))
+
+
+def test_the_default_is_the_released_one():
+    assert m2po().loss == SecondMoment(budget=0.04)
+    assert m2po().loss.couples_rows

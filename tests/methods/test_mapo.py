@@ -1,0 +1,51 @@
+from math import sqrt
+
+import pytest
+
+from grupo.losses import KL, Clip
+from grupo.methods.mapo import Mixed, mapo
+from grupo.sampling import Independent
+from grupo.testing import batch_of
+
+
+def credit(reward):
+    batch = batch_of(group=[0] * len(reward), reward=reward)
+    return Mixed(eps=0.0)(batch.reward, batch).tolist()
+
+
+def test_half_right_is_least_sure_and_standardised():
+    assert credit([1.0, 1.0, 0.0, 0.0]) == [1, 1, -1, -1]  # p = 1/2, l = 0
+
+
+def test_the_surer_the_group_the_more_is_credit_relative_to_the_mean():
+    # p = 1/4, l = 1 - 4/4 * 3/4 = 1/4, m = 1/4, s = sqrt(3)/4
+    high = 0.75 * 0.75 / (sqrt(3) / 4) + 0.25 * 0.75 / 0.25
+    assert credit([1.0, 0.0, 0.0, 0.0]) == pytest.approx([high, *[-high / 3] * 3])
+
+
+def test_a_slip_in_a_nearly_perfect_group_is_no_disaster():
+    # the paper's example: standardised alone 0.9 would get -1.73
+    A = credit([0.9, 1.0, 1.0, 1.0])
+    m, s = 0.975, sqrt((0.075**2 + 3 * 0.025**2) / 4)
+    assert -0.075 / s == pytest.approx(-1.73, abs=0.005)
+    assert A[0] == pytest.approx(0.75 * -0.075 / s + 0.25 * -0.075 / m)  # p = 3/4
+    assert A[0] > -1.4
+
+
+def test_mirrored_groups_are_told_apart():
+    low, high = credit([0.0, 0.1, 0.1, 0.1]), credit([0.9, 1.0, 1.0, 1.0])
+    # no full marks, p = 0: l = 1, A = (r - m) / m
+    assert low == pytest.approx([-1.0, *[0.025 / 0.075] * 3])
+    assert abs(low[0] - high[0]) > 0.25
+
+
+def test_nothing_earned_equal_rewards_and_a_lone_rollout_teach_nothing():
+    batch = batch_of(group=[0, 0, 1, 1, 2], reward=[0.0, 0.0, 1.0, 1.0, 0.5])
+    assert mapo().credit(batch.reward, batch).tolist() == [0, 0, 0, 0, 0]
+
+
+def test_the_defaults():
+    method = mapo()
+    assert method == mapo(group=12, full=1.0, clip=0.2, kl=0.01)
+    assert (method.sample, method.loss) == (Independent(12), Clip(0.2, 0.2) + 0.01 * KL())
+    assert mapo(kl=0.0).needs == frozenset()

@@ -1,0 +1,17 @@
+"""Mixed-R1: a reward of the task and one of the form."""
+
+import pytest
+
+from grupo.methods.mixed_r1 import mixed_r1
+from grupo.testing import batch_of
+
+
+def test_the_reward_is_of_task_and_format():
+    parts = {"correct": [0.5, 0.0], "format": [1.0, 0.0]}
+    batch = batch_of(group=[0, 0], reward=[7.0, 7.0], parts=parts)
+    advantage = batch.credited(mixed_r1().credit).advantage[:, 0].tolist()
+    assert advantage == pytest.approx([0.5**0.5, -(0.5**0.5)], rel=1e-5)  # 1.5 and 0
+
+
+def test_the_defaults():
+    assert mixed_r1() == mixed_r1(group=8, form=1.0)

@@ -1,0 +1,50 @@
+"""MT-GRPO: two rollouts call a tool and answer, one answers at once."""
+
+from math import sqrt
+
+import pytest
+
+from grupo.methods.mt_grpo import TurnsBeforeTheLast, mt_grpo
+from grupo.testing import batch_of
+
+
+def two(reward, paid):
+    return batch_of(
+        group=[0, 0],
+        reward=reward,
+        length=[3, 3],
+        turn=[[0, 0, 1]] * 2,
+        seen={"mark/reward": paid},
+    )
+
+
+def test_the_call_earns_its_own_reward_beside_the_outcome():
+    batch = two(reward=[1.0, 0.0], paid=[[0.0, 0.0, 0.0], [0.0, 2.0, 0.0]])
+    A = batch.credited(TurnsBeforeTheLast(0.5)).advantage
+    outcome = 0.5 / (sqrt(0.5) + 1e-4)  # mean 1/2, std sqrt(1/2)
+    turn = 1 / (sqrt(2) + 1e-4)  # 0 and 2: mean 1, std sqrt(2)
+    assert A[0].tolist() == pytest.approx([outcome - turn / 2] * 2 + [outcome])
+    assert A[1].tolist() == pytest.approx([-outcome + turn / 2] * 2 + [-outcome])
+
+
+def test_one_who_answers_at_once_is_credited_with_the_sum():
+    batch = batch_of(
+        group=[0, 0],
+        reward=[1.0, 1.0],
+        length=[2, 1],
+        turn=[[0, 1], [0, 0]],
+        seen={"mark/reward": [[1.0, 0.0], [0.0, 0.0]]},
+    )
+    A = batch.credited(TurnsBeforeTheLast(1.0)).advantage
+    z = 0.5 / (sqrt(0.5) + 1e-4)  # of 1 and 0, and of 2 and 1
+    assert A[0].tolist() == pytest.approx([0.0 + z, 0.0])  # outcomes are equal
+    assert A[1].tolist() == pytest.approx([-z, 0.0])
+
+
+def test_a_group_of_one_earns_nothing():
+    batch = batch_of(group=[0], reward=[1.0], seen={"mark/reward": [[1.0]]})
+    assert batch.credited(mt_grpo().credit).advantage.item() == 0.0
+
+
+def test_the_defaults():
+    assert mt_grpo() == mt_grpo(group=8, coef=1.0, clip=0.2, kl=0.04)

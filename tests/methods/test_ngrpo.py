@@ -1,0 +1,50 @@
+from math import sqrt
+
+import pytest
+
+from grupo.losses import Clip
+from grupo.methods.ngrpo import NotSolved, ngrpo
+from grupo.rollout import Group, Rollout, Task
+from grupo.testing import batch_of
+from grupo.weights import token_mean
+
+
+def credit(reward):
+    batch = batch_of(group=[0] * len(reward), reward=reward)
+    return ngrpo().credit(batch.reward, batch).tolist()
+
+
+def test_an_all_wrong_group_is_pushed_away_from():
+    # 8 zeros and a virtual 1: mean 1/9, variance (8 / 81 + 64 / 81) / 8 = 1/9
+    assert credit([0.0] * 8) == pytest.approx([-1 / 3] * 8, rel=1e-5)
+    assert credit([0.0] * 3) == pytest.approx([-1 / sqrt(4)] * 3, rel=1e-5)
+
+
+def test_in_a_mixed_group_successes_shrink_and_failures_grow():
+    # 1, 0, 0 and a virtual 1: mean 1/2, deviation sqrt(4 / 4 / 3)
+    s = sqrt(1 / 3)
+    assert credit([1.0, 0.0, 0.0]) == pytest.approx([0.5 / s, -0.5 / s, -0.5 / s], rel=1e-5)
+
+
+def test_an_all_right_group_teaches_nothing():
+    assert credit([1.0] * 8) == [0.0] * 8
+
+
+def test_a_lone_failure_is_compared_with_the_virtual_success():
+    assert credit([0.0]) == pytest.approx([-0.5 / sqrt(0.5)], rel=1e-5)
+
+
+def test_all_right_groups_are_dropped_and_all_wrong_ones_kept():
+    def group(*rewards):
+        return Group(Task("t", "?"), tuple(Rollout(reward=r) for r in rewards))
+
+    wrong, mixed, right = group(0.0, 0.0), group(0.0, 1.0), group(1.0, 1.0)
+    assert NotSolved()([wrong, mixed, right]) == [wrong, mixed]
+
+
+def test_the_defaults_are_the_papers():
+    method = ngrpo()
+    assert method == ngrpo(group=8, best=1.0, low=0.16, high=0.24)
+    assert (method.loss, method.curate) == (Clip(0.16, 0.24), NotSolved(1.0))
+    assert method.weigh is token_mean
+    assert method.needs == frozenset()

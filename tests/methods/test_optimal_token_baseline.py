@@ -1,0 +1,69 @@
+from math import exp
+
+import pytest
+
+from grupo.losses import Reinforce
+from grupo.methods.optimal_token_baseline import LessTokenBaseline, optimal_token_baseline
+from grupo.testing import batch_of
+
+PI = exp(-1.0)  # of every action
+
+
+def credit(reward, length, collision, group=None):
+    batch = batch_of(
+        group=group or [0] * len(reward),
+        reward=reward,
+        length=length,
+        seen={"collision": collision},
+    )
+    return LessTokenBaseline(eps=0.0)(batch.reward, batch)
+
+
+def test_the_baseline_at_each_place_weighs_by_the_norm_gathered_so_far():
+    A = credit([1.0, 0.0], [2, 2], [[0.5, 0.4], [0.9, 0.2]])
+    w = [[1 - 2 * PI + 0.5, 1 - 2 * PI + 0.4], [1 - 2 * PI + 0.9, 1 - 2 * PI + 0.2]]
+    b1 = w[0][0] / (w[0][0] + w[1][0])
+    W = [w[0][0] + w[0][1], w[1][0] + w[1][1]]
+    b2 = W[0] / (W[0] + W[1])
+    assert A.tolist() == [pytest.approx([1 - b1, 1 - b2]), pytest.approx([-b1, -b2])]
+
+
+def test_equal_norms_give_the_mean_of_those_still_there():
+    A = credit([1.0, 0.0, 0.5], [2, 1, 2], [[0.5, 0.5]] * 3)
+    assert A.tolist() == [
+        pytest.approx([0.5, 0.25]),  # means 0.5 of three and 0.75 of two
+        pytest.approx([-0.5, 0.0]),
+        pytest.approx([0.0, -0.25]),
+    ]
+
+
+def test_the_last_one_left_and_a_lone_rollout_get_nothing():
+    A = credit([1.0, 0.0, 3.0], [2, 1, 1], [[0.5, 0.5], [0.5, 9.0], [0.5, 9.0]], group=[0, 0, 1])
+    assert A[0].tolist() == pytest.approx([0.5, 0.0])
+    assert A[2].tolist() == pytest.approx([0.0, 0.0])
+
+
+def test_sure_actions_gather_no_norm_and_no_baseline_is_made_of_nothing():
+    batch = batch_of(group=[0, 0], reward=[1.0, 1.0], logp=0.0, seen={"collision": [[1.0], [1.0]]})
+    A = optimal_token_baseline().credit(batch.reward, batch)
+    assert A.flatten().tolist() == [1.0, 1.0]  # 1 - 2 + 1 = 0: there the gradient is 0, too
+
+
+def test_it_minimises_the_variance_of_the_proxy():
+    # sum_j W_j (r_j - b)^2 at the first place, W its norms
+    collision = [[0.5], [0.9], [0.1]]
+    reward = [1.0, 0.0, 0.25]
+    b = reward[0] - credit(reward, [1, 1, 1], collision)[0, 0].item()
+    W = [1 - 2 * PI + c for (c,) in collision]
+
+    def variance(b):
+        return sum(w * (r - b) ** 2 for w, r in zip(W, reward, strict=True))
+
+    assert variance(b) < min(variance(b - 0.01), variance(b + 0.01), variance(sum(reward) / 3))
+
+
+def test_the_defaults():
+    method = optimal_token_baseline()
+    assert method == optimal_token_baseline(group=4)
+    assert method.loss == Reinforce()
+    assert method.needs == {"collision"}

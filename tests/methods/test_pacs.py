@@ -1,0 +1,46 @@
+from math import exp, log
+
+import pytest
+import torch
+
+from grupo.methods.pacs import pacs
+from grupo.testing import batch_of, moved
+
+
+def learn(moves, rewards, beta=1.0):
+    method, batch = pacs(beta=beta), batch_of([0] * len(rewards), rewards)
+    pi = moved(batch, moves)
+    loss = (method.weigh(batch) * method.loss(pi, batch)).sum()
+    return loss.item(), torch.autograd.grad(loss, pi.logp)[0].flatten().tolist()
+
+
+def sigmoid(x):
+    return 1 / (1 + exp(-x))
+
+
+def test_log_ratios_against_the_others_are_logits():
+    loss, gradient = learn([[0.5], [-0.5]], [1.0, 0.0])  # psi = 1 and -1
+    assert loss == pytest.approx(log(1 + exp(-1)))
+    # d psi_i / d rho_j is 1 or -1: both errors push both
+    error = sigmoid(1.0) - 1
+    assert gradient == pytest.approx([error, -error])
+
+
+def test_at_first_the_loss_is_log_2_and_classes_are_balanced():
+    loss, gradient = learn([[0.0]] * 4, [1.0, 1.0, 1.0, 0.0])
+    assert loss == pytest.approx(log(2))
+    # weights 2/3 and 2; errors (1/2 - y) w are -1/3 three times and 1
+    error = [-1 / 3, -1 / 3, -1 / 3, 1.0]
+    expected = [(e - (sum(error) - e) / 3) / 4 for e in error]
+    assert gradient == pytest.approx(expected)
+
+
+def test_a_group_of_one_label_is_not_balanced():
+    loss, gradient = learn([[0.0], [0.0]], [1.0, 1.0])
+    assert loss == pytest.approx(log(2))
+    assert gradient == pytest.approx([0.0, 0.0])  # both errors cancel in the others' means
+
+
+def test_beta_sharpens_the_logits():
+    assert learn([[0.5], [-0.5]], [1.0, 0.0], beta=2.0)[0] == pytest.approx(log(1 + exp(-2)))
+    assert pacs() == pacs(group=8, beta=1.0)

@@ -1,0 +1,56 @@
+from math import exp
+
+import pytest
+
+from grupo.losses import KL
+from grupo.methods.papo import Perception, papo
+from grupo.sampling import Independent
+from grupo.testing import batch_of, moved
+
+SEEN = {"logp@masked": [[-3.0]], "logp@ref": [[-1.0]]}  # l = -1
+
+
+def test_an_answer_that_depends_on_the_image_lowers_the_loss():
+    batch = batch_of([0], seen=SEEN)
+    pi = moved(batch, [[0.0]])
+    loss = Perception(gain=0.02, sharp=0.0)(pi, batch)
+    k = exp(-2) + 2 - 1
+    assert k == pytest.approx(1.1353, abs=1e-4)
+    assert loss.item() == pytest.approx(-0.02 * k)
+    loss.sum().backward()
+    assert pi.logp.grad is not None
+    assert pi.logp.grad.item() == pytest.approx(-0.02 * (1 - exp(-2)))  # dk/dl = 1 - e^(m - l)
+
+
+def test_an_image_that_is_ignored_earns_nothing():
+    batch = batch_of([0], seen={"logp@masked": [[-1.0]]})
+    assert Perception(gain=0.02, sharp=0.0)(moved(batch, [[0.0]]), batch).item() == 0.0
+
+
+def test_both_distributions_are_kept_sharp():
+    batch = batch_of([0], seen=SEEN)
+    pi = moved(batch, [[0.0]])
+    loss = Perception(gain=0.0, sharp=0.03)(pi, batch)
+    assert loss.item() == pytest.approx(0.03 * (1 + 3))
+    loss.sum().backward()
+    assert pi.logp.grad is not None
+    assert pi.logp.grad.item() == pytest.approx(-0.03)
+
+
+def test_a_token_unthinkable_without_the_image_is_bounded():
+    batch = batch_of([0], logp=0.0, seen={"logp@masked": [[30.0]]})
+    said = Perception(gain=1.0, sharp=0.0)(moved(batch, [[0.0]]), batch)
+    assert said.item() == -10.0
+
+
+def test_the_whole_loss_is_the_surrogate_with_two_kls():
+    batch = batch_of([0], advantage=[1.0], seen=SEEN)
+    loss = papo().loss(moved(batch, [[0.0]]), batch)
+    assert loss.item() == pytest.approx(-1.0 - 0.02 * (exp(-2) + 1) + 0.03 * 4)
+    assert isinstance(papo().loss.left.right.loss, KL)
+
+
+def test_the_defaults_are_the_released_ones():
+    assert papo() == papo(group=5, gain=0.02, sharp=0.03, kl=0.01, clip=0.2)
+    assert papo().sample == Independent(5)
+    assert papo().needs == {"logp@ref", "logp@masked"}

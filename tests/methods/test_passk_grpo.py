@@ -1,0 +1,46 @@
+from itertools import product
+
+import pytest
+import torch
+
+from grupo.losses import Reinforce
+from grupo.methods.passk_grpo import passk_grpo
+from grupo.testing import batch_of
+from grupo.weights import sequence_sum
+
+
+def credit(reward, group=None):
+    batch = batch_of(group=group or [0] * len(reward), reward=reward)
+    return passk_grpo().credit(batch.reward, batch).tolist()
+
+
+def test_the_best_is_credited_with_what_it_adds_to_the_second_best():
+    assert credit([0.25, 1.0, 0.75]) == [0, 0.25, 0]
+    assert credit([1.0, 0.0, 0.0]) == [1, 0, 0]
+    assert credit([-3.0, -1.0, -2.0]) == [0, 1, 0]
+
+
+def test_two_equally_good_ones_get_nothing():
+    assert credit([1.0, 1.0, 0.0]) == [0, 0, 0]
+    assert credit([0.0, 0.0]) == [0, 0]
+
+
+def test_a_lone_rollout_gets_nothing_and_groups_are_apart():
+    assert credit([7.0, 1.0, 0.5], group=[0, 1, 1]) == [0, 0.5, 0]
+
+
+def test_its_expectation_is_the_gradient_of_pass_at_k():
+    n, p = 3, 0.2  # a success has score 1 / p, a failure -1 / (1 - p)
+    expected = 0.0
+    for reward in product([0.0, 1.0], repeat=n):
+        A = torch.tensor(credit(list(reward)))
+        score = torch.tensor([1 / p if r else -1 / (1 - p) for r in reward])
+        chance = p ** sum(reward) * (1 - p) ** (n - sum(reward))
+        expected += chance * (A * score).sum().item()
+    assert expected == pytest.approx(n * (1 - p) ** (n - 1))  # d/dp of 1 - (1 - p)^n
+
+
+def test_the_defaults():
+    assert passk_grpo() == passk_grpo(group=8)
+    assert passk_grpo().loss == Reinforce()
+    assert passk_grpo().weigh is sequence_sum

@@ -1,0 +1,67 @@
+"""PPO on one answer of three tokens: advantages, the value's target, and both gradients."""
+
+from math import exp
+
+import pytest
+import torch
+
+from grupo.batch import Signals
+from grupo.helpers import Head
+from grupo.losses.values import FitValue
+from grupo.methods.ppo import ppo
+from grupo.plans import Passes
+from grupo.testing import batch_of
+
+V = [[0.2, 0.4, 0.5]]
+# V = 0 after the end: d = 0.2, 0.1, 0.5; lam 0.95
+A = [0.2 + 0.95 * (0.1 + 0.95 * 0.5), 0.1 + 0.95 * 0.5, 0.5]
+
+
+def answer():
+    batch = batch_of(group=[0], reward=[1.0], length=[3], seen={"value": V})
+    return batch.credited(ppo().credit)
+
+
+def says(batch, moves, value):
+    return Signals(
+        logp=(batch.old_logp + torch.tensor([moves])).requires_grad_(),
+        value=torch.tensor([value], dtype=torch.float64, requires_grad=True),
+    )
+
+
+def test_advantages_are_generalised():
+    assert answer().advantage[0].tolist() == pytest.approx(A)
+    assert pytest.approx([0.74625, 0.575, 0.5]) == A
+
+
+def test_the_loss_and_its_gradients():
+    batch, method = answer(), ppo()
+    value = [0.3, 0.9, 0.5]
+    pi = says(batch, [0.3, 0.1, -0.3], value)
+    loss = (method.weigh(batch) * method.loss(pi, batch)).sum()
+    R = [a + v for a, v in zip(A, V[0], strict=True)]
+    misses = [v - r for v, r in zip(value, R, strict=True)]
+    surrogate = -(1.2 * A[0] + exp(0.1) * A[1] + exp(-0.3) * A[2])  # A > 0: above 1.2 is clipped
+    assert loss.item() == pytest.approx((surrogate + sum(m**2 for m in misses)) / 3)
+    to_logp, to_value = torch.autograd.grad(loss, [pi.logp, pi["value"]])
+    assert to_logp[0].tolist() == pytest.approx([0, -exp(0.1) * A[1] / 3, -exp(-0.3) * A[2] / 3])
+    assert to_value[0].tolist() == pytest.approx([2 * m / 3 for m in misses])
+
+
+def test_with_lambda_one_the_value_fits_the_outcome():
+    batch = batch_of(group=[0], reward=[1.0], length=[3], seen={"value": V})
+    batch = batch.credited(ppo(lam=1.0).credit)
+    loss = FitValue()(says(batch, [0.0] * 3, [0.25, 0.25, 0.25]), batch)
+    assert loss[0].tolist() == pytest.approx([0.75**2] * 3)
+
+
+def test_it_asks_for_a_value_head_and_nothing_else():
+    assert ppo().helpers == (Head("value"),)
+    assert ppo().needs == {"value"}
+    assert ppo().measured == {"value"}
+
+
+def test_the_defaults_are_the_papers():
+    assert ppo() == ppo(group=1, clip=0.2, lam=0.95, epochs=3)
+    assert ppo().plan == Passes(epochs=3)
+    assert ppo().credit.gamma == 1.0

@@ -1,0 +1,44 @@
+"""PTA-GRPO's reward of plans, by hand."""
+
+from math import sqrt
+
+import pytest
+
+from grupo.methods.pta_grpo import PlanReward, pta_grpo
+from grupo.sampling import Tree
+from grupo.testing import batch_of
+
+
+def chains(correct, plan, format=None, group=None):
+    n = len(correct)
+    parts = {"correct": correct, "trunk": plan, "format": format or [1] * n}
+    return batch_of(group=group or [0] * n, parts=parts)
+
+
+def test_right_answers_differ_by_their_plans():
+    batch = chains([1, 1, 1, 0], [0, 0, 1, 1])
+    R = PlanReward(0.5, 0.1)(batch.reward, batch)
+    assert R.tolist() == pytest.approx([1 + 0.5 + 0.1, 1.6, 1 + 0.25 + 0.1, 0.25 + 0.1])
+
+
+def test_advantages_compare_all_chains_of_a_task():
+    batch = chains([1, 1, 1, 0], [0, 0, 1, 1])
+    # R = [1.6, 1.6, 1.35, 0.35], mean 1.225
+    std = sqrt((2 * 0.375**2 + 0.125**2 + 0.875**2) / 3) + 1e-6
+    A = pta_grpo().credit(batch.reward, batch)
+    assert A.tolist() == pytest.approx([0.375 / std, 0.375 / std, 0.125 / std, -0.875 / std])
+
+
+def test_plans_of_other_tasks_are_others():
+    batch = chains([1, 0], [0, 0], group=[0, 1])
+    assert PlanReward(0.5, 0.1)(batch.reward, batch).tolist() == pytest.approx([1.6, 0.1])
+
+
+def test_a_bad_format_costs_its_share():
+    batch = chains([1], [0], format=[0])
+    assert PlanReward(0.5, 0.1)(batch.reward, batch).tolist() == pytest.approx([1.5])
+
+
+def test_plans_are_sampled_first_and_continued():
+    assert pta_grpo(plans=2, chains=3).sample == Tree(2, 3)
+    assert pta_grpo().sample.gives == ("trunk",)

@@ -1,0 +1,49 @@
+import pytest
+
+from grupo.batch import Past
+from grupo.losses import Reinforce
+from grupo.methods.rae import LessMemory, rae
+from grupo.sampling import Independent
+from grupo.testing import batch_of
+from grupo.weights import sequence_sum
+
+
+def test_the_first_return_moves_the_baseline_from_0():
+    batch = batch_of(group=[0], reward=[1.0])
+    assert rae().credit(batch.reward, batch).tolist() == pytest.approx([1 - 0.05])
+
+
+def test_the_baseline_remembers_the_tasks_earlier_returns():
+    past = [Past((3, 7), ((1.0,), (-1.0,)))]
+    batch = batch_of(group=[0], reward=[1.0], past=past)
+    b = 0.0
+    for r in (1.0, -1.0, 1.0):
+        b = 0.95 * b + 0.05 * r
+    assert rae().credit(batch.reward, batch).tolist() == pytest.approx([1 - b])
+
+
+def test_each_role_has_a_baseline_of_its_own():
+    # a game is a task for each of its roles; the first mover has always won
+    past = [Past((0, 1), ((1.0,), (1.0,))), Past((0, 1), ((-1.0,), (-1.0,)))]
+    batch = batch_of(group=[0, 1], reward=[1.0, -1.0], past=past)
+    first, second = rae(decay=0.5).credit(batch.reward, batch).tolist()
+    assert (first, second) == (1 - 0.875, -1 + 0.875)  # b: 1/2, 3/4, 7/8
+
+
+def test_rollouts_of_one_group_move_it_by_their_mean_each():
+    batch = batch_of(group=[0, 0], reward=[1.0, 0.0], past=[Past((0,), ((0.5, 0.25, 0.75),))])
+    b = (1 - 0.8**3) * 0.5
+    b = 0.8**2 * b + (1 - 0.8**2) * 0.5
+    assert LessMemory(0.8)(batch.reward, batch).tolist() == pytest.approx([1 - b, -b])
+
+
+def test_a_group_that_could_not_be_judged_moves_nothing():
+    past = [Past((0, 1), ((), (1.0,)))]
+    batch = batch_of(group=[0], reward=[1.0], past=past)
+    assert LessMemory(0.5)(batch.reward, batch).tolist() == [1 - 0.75]
+
+
+def test_the_defaults_are_the_authors():
+    assert rae() == rae(group=1, decay=0.95)
+    assert (rae().sample, rae().loss) == (Independent(1), Reinforce())
+    assert rae().weigh is sequence_sum

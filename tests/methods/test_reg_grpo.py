@@ -1,0 +1,46 @@
+from math import sqrt
+
+import pytest
+import torch
+
+from grupo.methods.reg_grpo import RegressAdvantage, reg_grpo
+from grupo.testing import batch_of, moved
+from grupo.weights import group_mean
+
+
+def learn(moves, advantage):
+    batch = batch_of([0] * len(moves), length=[len(m) for m in moves], advantage=advantage)
+    pi = moved(batch, moves)
+    loss = (group_mean(batch) * RegressAdvantage()(pi, batch)).sum()
+    return loss.item(), torch.autograd.grad(loss, pi.logp)[0].flatten().tolist()
+
+
+def test_the_advantage_is_regressed_on_standardised_log_ratios():
+    assert learn([[0.2], [-0.2]], [1.0, -1.0])[0] == pytest.approx(0.0)
+    assert learn([[-0.2], [0.2]], [1.0, -1.0])[0] == pytest.approx(4.0)
+
+
+def test_three_answers_and_their_gradient():
+    # rho = 0, 0, 3: centred -1, -1, 2, std sqrt 2; A = 1, 0, -1
+    loss, gradient = learn([[0.0], [0.0], [3.0]], [1.0, 0.0, -1.0])
+    hat = [-1 / sqrt(2), -1 / sqrt(2), sqrt(2)]
+    miss = [1.0 - hat[0], 0.0 - hat[1], -1.0 - hat[2]]
+    assert loss == pytest.approx(sum(m**2 for m in miss) / 3)
+    # dhat_i / drho_j = (d_ij - 1/3 - hat_i hat_j / 3) / std
+    expected = [
+        sum(-2 / 3 * miss[i] * ((i == j) - 1 / 3 - hat[i] * hat[j] / 3) / sqrt(2) for i in range(3))
+        for j in range(3)
+    ]
+    assert gradient == pytest.approx(expected)
+
+
+def test_the_first_update_is_reinforce():
+    loss, gradient = learn([[0.0, 0.0], [0.0, 0.0]], [1.0, -1.0])
+    assert loss == pytest.approx(1.0)
+    assert gradient == pytest.approx([-1.0, -1.0, 1.0, 1.0])  # -2 A / G
+
+
+def test_both_deviations_divide_by_n():
+    batch = batch_of([0, 0], [1.0, 0.0])
+    assert reg_grpo().credit(batch.reward, batch).tolist() == pytest.approx([1.0, -1.0], abs=1e-5)
+    assert reg_grpo().needs == {"logp@ref"}

@@ -1,0 +1,57 @@
+from math import sqrt
+
+import pytest
+import torch
+
+from grupo.credit import Whiten
+from grupo.losses import Clip
+from grupo.methods.reinforce_pp import ReturnLessKL, reinforce_pp
+from grupo.sampling import Independent
+from grupo.testing import batch_of
+from grupo.weights import token_mean
+
+# log old is -1 everywhere: k1 = 0.5 and 1 in the first answer, 2 in the second; 9 is padding
+REFERENCE = {"logp@ref": [[-1.5, -2.0], [-3.0, 9.0]]}
+
+
+def batch():
+    return batch_of(group=[0, 1], reward=[1.0, 0.0], length=[2, 1], seen=REFERENCE)
+
+
+def test_the_kl_of_each_token_and_of_all_later_ones_is_taken_off_the_reward():
+    G = ReturnLessKL(0.1)(batch().reward, batch())
+    assert G.flatten().tolist() == pytest.approx([1 - 0.1 - 0.05, 1 - 0.1, -0.2, 0.0])
+
+
+def test_later_rewards_can_be_discounted():
+    G = ReturnLessKL(0.1, gamma=0.5)(batch().reward, batch())
+    assert G[0].tolist() == pytest.approx([0.5 * 0.9 - 0.05, 0.9])
+
+
+def test_returns_are_whitened_over_all_tokens():
+    A = reinforce_pp(kl=0.1).credit(batch().reward, batch())
+    G = [0.85, 0.9, -0.2]
+    m = sum(G) / 3
+    s = sqrt(sum((g - m) ** 2 for g in G) / 2 + 1e-8)
+    assert A.flatten().tolist() == pytest.approx([(g - m) / s for g in G] + [0.0])
+
+
+def test_without_kl_every_token_of_an_answer_has_its_whitened_reward():
+    two = batch_of(group=[0, 1], reward=[4.0, 0.0], length=[1, 3])
+    A = reinforce_pp(kl=0.0).credit(two.reward, two)
+    # rewards 4, 0, 0, 0: mean 1, variance (9 + 1 + 1 + 1) / 3
+    assert A.flatten().tolist() == pytest.approx([1.5, 0, 0, -0.5, -0.5, -0.5])
+
+
+def test_equal_rewards_teach_nothing():
+    flat = batch_of(group=[0, 1], reward=[1.0, 1.0], length=[2, 1])
+    assert torch.equal(reinforce_pp(kl=0.0).credit(flat.reward, flat), torch.zeros(2, 2).double())
+
+
+def test_the_defaults_are_the_papers():
+    method = reinforce_pp()
+    assert method == reinforce_pp(group=1, kl=0.01, clip=0.2)
+    assert (method.sample, method.loss) == (Independent(1), Clip(0.2, 0.2))
+    assert method.weigh is token_mean
+    assert method.needs == {"logp@ref"}
+    assert reinforce_pp(kl=0.0).credit == Whiten()

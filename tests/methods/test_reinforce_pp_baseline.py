@@ -1,0 +1,55 @@
+from math import exp, sqrt
+
+import pytest
+import torch
+
+from grupo.losses import Clip
+from grupo.methods.reinforce_pp_baseline import reinforce_pp_baseline
+from grupo.testing import batch_of, moved
+from grupo.weights import token_mean
+
+
+def test_the_groups_mean_comes_off_and_the_batchs_deviation_divides():
+    batch = batch_of(group=[0, 0, 1, 1], reward=[1.0, 0.0, 3.0, 1.0], length=[1, 1, 1, 2])
+    A = reinforce_pp_baseline().credit(batch.reward, batch)
+    x = [0.5, -0.5, 1.0, -1.0, -1.0]  # the last counts twice, for its two tokens
+    m = sum(x) / 5
+    s = sqrt(sum((y - m) ** 2 for y in x) / 4 + 1e-8)
+    assert A[batch.mask].tolist() == pytest.approx([(y - m) / s for y in x])
+
+
+def test_a_group_nearly_all_right_is_not_blown_up():
+    reward = [1.0] * 7 + [0.99] + [1.0, 0.0] * 4
+    batch = batch_of(group=[0] * 8 + [1] * 8, reward=reward)
+    A = reinforce_pp_baseline().credit(batch.reward, batch).flatten()
+    assert abs(A[7]) < 0.05  # its own group's deviation would give -2.47
+    assert abs(A[9]) > 1
+
+
+def test_loss_and_gradient_with_k2():
+    method = reinforce_pp_baseline(kl=0.1)
+    batch = batch_of(group=[0, 0], reward=[1.0, 0.0]).credited(method.credit)
+    A = 0.5 / sqrt(0.5 + 1e-8)  # mean 0, variance (1/4 + 1/4) / 1
+    pi = moved(batch, [[0.1], [0.3]])
+    loss = (method.weigh(batch) * method.loss(pi, batch)).sum()
+    assert loss.item() == pytest.approx(
+        (-A * exp(0.1) + A * exp(0.3) + 0.1 * (0.1**2 + 0.3**2) / 2) / 2
+    )
+    (gradient,) = torch.autograd.grad(loss, pi.logp)
+    assert gradient.flatten().tolist() == pytest.approx(
+        [(-A * exp(0.1) + 0.1 * 0.1) / 2, (A * exp(0.3) + 0.1 * 0.3) / 2]
+    )
+
+
+def test_one_answer_or_equal_answers_teach_nothing():
+    batch = batch_of(group=[0, 1, 1], reward=[7.0, 1.0, 1.0])
+    A = reinforce_pp_baseline().credit(batch.reward, batch)
+    assert A.flatten().tolist() == [0.0, 0.0, 0.0]
+
+
+def test_the_defaults():
+    method = reinforce_pp_baseline()
+    assert method == reinforce_pp_baseline(group=8, kl=0.01, clip=0.2)
+    assert method.weigh is token_mean
+    assert method.needs == {"logp@ref"}
+    assert reinforce_pp_baseline(kl=0.0).loss == Clip(0.2, 0.2)

@@ -1,0 +1,95 @@
+"""RiskPO's papers, risks and thresholds, by hand."""
+
+from dataclasses import replace
+from math import inf, sqrt
+
+import pytest
+import torch
+
+from grupo.credit.risk import papers
+from grupo.methods.riskpo import MixedRisk, riskpo
+from grupo.schedules import at
+from grupo.testing import batch_of
+
+LEVELS = (0.2, 0.9)
+
+
+def tasks(rewards):
+    """A row of rewards for each task; every rollout has log-probabilities of its own."""
+    n = len(rewards[0])
+    labels = [p for p in range(len(rewards)) for _ in range(n)]
+    batch = batch_of(labels, [r for of_task in rewards for r in of_task])
+    own = torch.arange(len(batch.reward), dtype=torch.float64)[:, None]
+    return replace(batch, old_logp=-1 - own * 1e-7)  # in the order of the rollouts, backwards
+
+
+def test_the_ith_rollouts_of_the_tasks_of_a_bundle_are_a_paper():
+    batch = tasks([[1.0, 0.0], [1.0, 1.0], [0.0, 0.0]])
+    scores, bundle, paper = papers(batch.reward, batch, 2)
+    # the last bits shuffle tasks 1 and 2 into the first bundle, task 0 into another of its own
+    assert bundle.tolist() == [0, 0, 1, 1]
+    assert paper.tolist() == [3, 2, 1, 0, 1, 0]
+    assert scores.tolist() == [1.0, 1.0, 0.0, 2.0]  # task 0 alone counts twice
+
+
+def test_every_rollout_is_in_one_paper():
+    batch = tasks([[0.0] * 5] * 10)
+    _, bundle, paper = papers(batch.reward, batch, 5)
+    assert sorted(paper.tolist()) == sorted([*range(10)] * 5)
+    assert bundle.tolist() == [0] * 5 + [1] * 5
+
+
+def risk(S, before, weight=1.5):
+    """The credit of papers of one task each, whose scores are S: no std is divided by."""
+    batch = tasks([[s] for s in S])
+    return MixedRisk(1, LEVELS, weight, *before)(batch.reward, batch).tolist()
+
+
+def test_low_papers_are_punished_and_high_ones_left_alone():
+    # thresholds that the batch does not move: mean(S < 1) = 0.2 and mean(S < 3) = 0.9
+    S = [0.0, 0.0, *[2.0] * 7, 4.0]
+    said = risk(S, (1.0, 3.0))
+    low = (1.5 * (-1 / 0.2) + (1 - 3) / 0.7) / 2.5
+    assert low == pytest.approx(-4.1429, abs=1e-4)
+    assert said == pytest.approx([low, low, *[-1 / 0.7 / 2.5] * 7, 0.0])
+
+
+def test_thresholds_move_towards_their_levels():
+    batch = tasks([[0.0], [0.0], [4.0], [4.0]])
+    # mean(S < 1) = mean(S < 3) = 1/2
+    report = MixedRisk(1, LEVELS, 1.5, 1.0, 3.0).report(batch)
+    assert report == pytest.approx(
+        {"risk/low": 1 + 0.1 * (0.2 - 0.5), "risk/high": 3 + 0.1 * (0.9 - 0.5)}
+    )
+
+
+def test_the_first_thresholds_are_the_batchs_quantiles():
+    batch = tasks([[float(i)] for i in range(11)])
+    report = MixedRisk(1, LEVELS, 1.5, -inf, -inf).report(batch)
+    assert report == pytest.approx({"risk/low": 2.0, "risk/high": 9.0})
+
+
+def test_risk_is_measured_in_stds_of_the_bundle_and_of_the_task():
+    # one task of two rollouts: scores 0 and 1; q = Q = 1 moves to 1 + 0.1 (level - 1/2)
+    batch = tasks([[0.0, 1.0]])
+    q, Q = 1 - 0.03, 1 + 0.04
+    std = sqrt(0.5)
+    low = (1.5 * -q / 0.2 + (q - Q) / 0.7) / 2.5
+    high = ((1 - q) + q - Q) / 0.7 / 2.5
+    A = MixedRisk(1, LEVELS, 1.5, 1.0, 1.0)(batch.reward, batch)
+    assert A.tolist() == pytest.approx([low / std / std, high / std / std])
+
+
+def test_what_was_reported_is_where_the_next_step_starts():
+    measured = {"risk/low": [9.0, 1.0], "risk/high": [9.0, 3.0]}
+    then = at(riskpo(), 0.5, measured).credit
+    assert (then.q, then.Q) == (1.0, 3.0)
+    first = at(riskpo(), 0.5).credit
+    assert (first.q, first.Q) == (-inf, -inf)
+
+
+def test_the_defaults_are_the_authors():
+    method = riskpo()
+    assert method.sample.n == method.credit.size == 5
+    assert (method.credit.levels, method.credit.weight) == (LEVELS, 1.5)
+    assert method.loss.low == method.loss.high == 0.2

@@ -1,0 +1,62 @@
+import pytest
+import torch
+
+from grupo import groups
+from grupo.credit import Center
+from grupo.losses import Reinforce
+from grupo.methods.rloo import LessKL, rloo
+from grupo.sampling import Independent
+from grupo.testing import batch_of, moved
+
+
+def test_each_answer_is_compared_with_the_mean_of_the_others():
+    batch = batch_of(group=[0, 0, 0], reward=[1.0, 0.0, 0.5])
+    advantage = rloo(kl=0.0).credit(batch.reward, batch)
+    assert advantage.tolist() == [1 - 0.25, 0 - 0.75, 0.5 - 0.5]
+
+
+def test_the_kl_of_the_whole_answer_is_taken_off_its_reward_before_comparing():
+    reference = [[-1.5, -2.0], [-1.0, 9.0]]  # log old is -1: k1 = 0.5 + 1 and 0; 9 is padding
+    batch = batch_of(group=[0, 0], reward=[1.0, 0.0], length=[2, 1], seen={"logp@ref": reference})
+    assert LessKL(0.1)(batch.reward, batch).tolist() == pytest.approx([1 - 0.15, 0.0])
+    assert rloo(kl=0.1).credit(batch.reward, batch).tolist() == pytest.approx([0.85, -0.85])
+
+
+def test_a_lone_answer_teaches_nothing():
+    batch = batch_of(group=[0, 1, 1], reward=[7.0, 1.0, 1.0])
+    assert rloo(kl=0.0).credit(batch.reward, batch).tolist() == [0.0, 0.0, 0.0]
+
+
+def test_the_estimate_is_unbiased_where_standardising_is_not():
+    # answers earn 1 or 0 with probability 1/4 and 3/4; the score of a success is 1 / (1/4) = 4,
+    # of a failure -1 / (3/4), so that the gradient of the expected reward by p is 1
+    rloo_sum = grpo_sum = 0.0
+    for outcome in range(8):
+        reward = [float(outcome >> i & 1) for i in range(3)]
+        chance = 0.25 ** sum(reward) * 0.75 ** (3 - sum(reward))
+        batch = batch_of(group=[0, 0, 0], reward=reward)
+        score = torch.tensor([4.0 if r else -4 / 3 for r in reward], dtype=torch.float64)
+        less_others = rloo(kl=0.0).credit(batch.reward, batch)
+        standard = Center()(batch.reward, batch) / (groups.std(batch.reward, batch.group) + 1e-12)
+        rloo_sum += chance * (less_others * score).mean().item()
+        grpo_sum += chance * (standard * score).mean().item()
+    assert rloo_sum == pytest.approx(1.0)
+    assert abs(grpo_sum - 1.0) > 0.1
+
+
+def test_the_loss_is_the_likelihood_of_whole_answers_weighed_by_credit():
+    method = rloo(kl=0.0)
+    batch = batch_of(group=[0, 0], reward=[1.0, 0.0], length=[1, 2]).credited(method.credit)
+    pi = moved(batch, [[0.5, 0.0], [0.5, -0.5]])
+    loss = (method.weigh(batch) * method.loss(pi, batch)).sum()
+    assert loss.item() == pytest.approx((-1 * -0.5 + 1 * (-0.5 - 1.5)) / 2)
+    (gradient,) = torch.autograd.grad(loss, pi.logp)
+    assert gradient.tolist() == [[-0.5, 0.0], [0.5, 0.5]]  # -A / N
+
+
+def test_the_defaults_are_the_papers():
+    method = rloo()
+    assert (method.sample, method.loss) == (Independent(4), Reinforce())
+    assert method.needs == {"logp@ref"}
+    assert rloo(kl=0.0).needs == frozenset()
+    assert rloo(kl=0.0).credit == Center(groups.mean_of_others)

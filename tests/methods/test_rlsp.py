@@ -1,0 +1,34 @@
+import pytest
+
+from grupo.losses import KL, Clip
+from grupo.methods.rlsp import Search, rlsp
+from grupo.testing import batch_of
+
+
+def earned(reward, length, effort, **terms):
+    batch = batch_of(group=[0], reward=[reward], length=[length], parts={"effort": [effort]})
+    return Search(**terms)(batch.reward, batch).item()
+
+
+def test_short_reasoning_is_fined_and_the_fine_fades():
+    assert earned(1.0, 2000, 0.5, share=1.0) == 0.5
+    assert earned(1.0, 1000, 0.5, share=1.0) == 0.0
+    assert earned(0.0, 2000, 0.5, share=1.0) == -0.5
+
+
+def test_effort_is_a_fifth_of_the_reward():
+    assert earned(1.0, 2000, 0.5) == pytest.approx(0.8 * 0.5 + 0.2 * 0.5)
+    assert earned(0.0, 10_000, 1.0) == pytest.approx(0.8 * -0.1 + 0.2)
+    assert earned(-0.5, 10_000, 0.0) == pytest.approx(0.8 * -0.6)  # no answer
+
+
+def test_a_group_that_is_all_wrong_still_learns_to_search():
+    batch = batch_of(group=[0, 0], reward=[0.0, 0.0], length=[4, 8], parts={"effort": [0.5, 0.5]})
+    A = rlsp(short=4.0).credit(batch.reward, batch)
+    # R = 0.8 (0 - 4 / n) + 0.1: -0.7 and -0.3
+    assert A.tolist() == pytest.approx([-(0.5**0.5), 0.5**0.5], abs=1e-5)
+
+
+def test_the_defaults_are_the_released_runs():
+    assert rlsp().credit.steps[0] == Search(1000.0, 0.8)
+    assert rlsp().loss == Clip(0.2, 0.2) + 0.05 * KL()

@@ -1,0 +1,47 @@
+"""SEED-GRPO: factors of certainty, by hand."""
+
+from math import exp, log
+
+import pytest
+
+from grupo.methods.seed_grpo import ByCertainty, exponential, focal, seed_grpo
+from grupo.testing import batch_of
+
+
+def answers(cluster):
+    return batch_of(group=[0] * 8, reward=[1.0] + [0.0] * 7, parts={"cluster": cluster})
+
+
+def factor(credit, cluster):
+    batch = answers(cluster)
+    return credit(batch.reward + 1, batch)[1].item()
+
+
+@pytest.mark.parametrize(
+    ("cluster", "share"),
+    [([3] * 8, 0.0), ([0, 0, 0, 0, 1, 1, 1, 1], 1 / 3), (list(range(8)), 1.0)],
+)
+def test_the_step_shrinks_with_the_entropy_of_meanings(cluster, share):
+    # log 2 / log 8 = 1/3
+    assert factor(ByCertainty(0.5), cluster) == pytest.approx(1 - share / 2)
+    assert factor(ByCertainty(1.0, exponential), cluster) == pytest.approx(exp(-share))
+    assert factor(ByCertainty(1.0, focal), cluster) == pytest.approx((1 - share) ** 2)
+
+
+def test_meanings_are_weighed_by_how_many_mean_them():
+    SE = -(0.75 * log(0.75) + 0.25 * log(0.25))
+    assert factor(ByCertainty(1.0), [5, 5, 5, 5, 5, 5, -1, -1]) == pytest.approx(1 - SE / log(8))
+
+
+def test_the_factor_is_not_negative():
+    assert factor(ByCertainty(2.0), list(range(8))) == 0.0
+
+
+def test_advantages_are_centred_and_not_divided_by_std():
+    batch = batch_of(group=[0, 0], reward=[1, 0], parts={"cluster": [0, 1]})  # SE / log 2 = 1
+    assert seed_grpo().credit(batch.reward, batch).tolist() == pytest.approx([0.25, -0.25])
+
+
+def test_a_rollout_alone_is_certain():
+    batch = batch_of(group=[0], reward=[1], parts={"cluster": [0]})
+    assert seed_grpo().credit(batch.reward, batch).tolist() == [0.0]

@@ -1,0 +1,45 @@
+import pytest
+import torch
+
+from grupo.batch import Signals
+from grupo.curate import informative
+from grupo.losses import Clip
+from grupo.losses.regularise import EntropyBonus
+from grupo.methods.skywork_or1 import skywork_or1
+from grupo.sampling import Independent
+from grupo.schedules import TargetEntropy, at
+from grupo.testing import batch_of
+from grupo.weights import token_mean
+
+
+def coefficient(*entropies):
+    return at(skywork_or1(), 0.5, {"entropy": entropies}).loss.right.coefficient
+
+
+def test_the_bonus_rises_while_entropy_is_low():
+    assert coefficient() == 0.0
+    assert coefficient(0.1) == pytest.approx(0.005)
+    assert coefficient(0.1, 0.1, 0.2) == pytest.approx(0.015)
+
+
+def test_it_is_off_while_entropy_is_high_and_comes_back_lower():
+    assert coefficient(0.1, 0.1, 0.3) == 0.0
+    assert coefficient(0.1, 0.1, 0.3, 0.1) == pytest.approx(0.01)  # 0.005 * (1 + 1 - 1 + 1)
+
+
+def test_the_gradient_of_the_bonus_is_its_coefficient():
+    batch = batch_of(group=[0, 0], length=[1, 2])
+    entropy = torch.tensor([[0.5, 9.0], [0.2, 0.3]], dtype=torch.float64, requires_grad=True)
+    pi = Signals(logp=batch.old_logp, entropy=entropy)
+    loss = (token_mean(batch) * EntropyBonus(0.03)(pi, batch)).sum()
+    (gradient,) = torch.autograd.grad(loss, entropy)
+    assert loss.item() == pytest.approx(-0.03 * (0.5 + 0.2 + 0.3) / 3)
+    assert gradient.tolist() == [pytest.approx([-0.01, 0.0]), pytest.approx([-0.01, -0.01])]
+
+
+def test_the_defaults_are_the_papers():
+    method = skywork_or1()
+    assert method.sample == Independent(16)
+    assert method.loss == Clip(0.2, 0.2) + EntropyBonus(TargetEntropy(target=0.2, by=0.005))
+    assert (method.curate, method.weigh) == (informative, token_mean)
+    assert method.needs == {"entropy"}

@@ -1,0 +1,59 @@
+from math import exp
+
+import pytest
+import torch
+
+from grupo.methods.srft import srft
+from grupo.testing import batch_of, moved
+
+H = (0.5, 1.0, 0.2)  # mean entropies of the rows
+
+
+def learned(right):
+    method = srft()
+    batch = batch_of(
+        [0, 0, 0],
+        reward=right,
+        length=[2, 2, 2],
+        parts={"correct": right},
+        seen={"sampled": [[1.0, 1.0], [1.0, 1.0], [0.0, 0.0]]},
+    ).credited(method.credit)
+    pi = moved(batch, [[0.0, 0.0], [0.0, 0.0], [-1.0, -2.0]])
+    rows = [[h - 0.1, h + 0.1] for h in H]
+    pi["entropy"] = torch.tensor(rows, dtype=torch.float64, requires_grad=True)
+    loss = (method.weigh(batch) * method.loss(pi, batch)).sum()
+    slopes = torch.autograd.grad(
+        loss, [pi.logp, pi.entropy], allow_unused=True, materialize_grads=True
+    )
+    return batch, loss.item(), *slopes
+
+
+def test_own_rollouts_are_right_or_wrong_and_the_demonstration_is_compared_with_them():
+    batch, _, _, _ = learned([1.0, 0.0, 1.0])
+    A = (1 / 3) / ((1 / 3) ** 0.5 + 1e-6)  # of 1, 0 and 1: mean 2/3, variance (1 + 4 + 1) / 9 / 2
+    assert batch.advantage[:, 0].tolist() == pytest.approx([1.0, -1.0, A])
+
+
+def test_entropy_weighs_both_likelihoods_and_is_a_constant():
+    batch, loss, by_logp, by_entropy = learned([1.0, 0.0, 1.0])
+    A = batch.advantage[2, 0].item()
+    own = [-0.1 * exp(0.5) / 4] * 2 + [1 / 4] * 2  # a mean over four tokens
+    w = 0.5 * exp(-0.2)
+    p = [exp(-2), exp(-3)]  # old log-probabilities are -1
+    theirs = [(-w - A * x) / 2 for x in p]
+    assert by_logp.flatten().tolist() == pytest.approx(own + theirs)
+    assert by_entropy.abs().max() == 0
+    value = 0.1 * exp(0.5) / 2 - 1 / 2 + (w * 5 - A * sum(p)) / 2
+    assert loss == pytest.approx(value)
+
+
+def test_where_all_are_right_the_demonstration_is_still_imitated():
+    batch, _, by_logp, _ = learned([1.0, 1.0, 1.0])
+    assert batch.advantage[2].tolist() == [0.0, 0.0]
+    assert by_logp[2].tolist() == pytest.approx([-0.5 * exp(-0.2) / 2] * 2)
+
+
+def test_the_defaults_are_these():
+    assert srft() == srft(group=8, imitate=0.5, reward=0.1)
+    assert srft().needs == {"sampled", "entropy"}
+    assert srft().loss.live == {"entropy"}

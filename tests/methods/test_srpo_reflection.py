@@ -1,0 +1,65 @@
+"""SRPO: what a reflection did to an answer, and how long it was."""
+
+from math import exp
+
+import pytest
+
+from grupo.methods.srpo_reflection import Reflected, srpo_reflection
+from grupo.testing import batch_of
+
+PAPER, RELEASE = Reflected(0.5, 0.25, 0.1), Reflected(1.0, 0.0, 0.1)
+
+
+def reward(piece, first, correct, format=1.0, reflection=1.0, first_length=4.0, length=9):
+    parts = {
+        "first": [first],
+        "correct": [correct],
+        "format": [format],
+        "reflection": [reflection],
+        "first_length": [first_length],
+    }
+    batch = batch_of(group=[0], length=[length], parts=parts)
+    return piece(batch.reward, batch).item()
+
+
+BRIEF = 0.1 * exp(-0.25)  # 9 tokens, 8 wanted, 10 too many: u = 1/2
+
+
+def test_right_twice_is_worth_most_in_the_paper():
+    assert reward(PAPER, 1.0, 1.0) == pytest.approx(0.5 + 0.5 + 0.25 + 0.25 + BRIEF)
+    assert reward(PAPER, 0.0, 1.0) == pytest.approx(0.5 + 0.5 + 0.25 + BRIEF)
+    assert reward(PAPER, 1.0, 0.0) == pytest.approx(0.5 + 0.5 - 0.25 + 0.25 + BRIEF)
+    assert reward(PAPER, 0.0, 0.0) == pytest.approx(0.5 + 0.25 + BRIEF)
+
+
+def test_mending_is_worth_most_in_the_release():
+    assert reward(RELEASE, 0.0, 1.0) == pytest.approx(1.0 + 0.5 + BRIEF)
+    assert reward(RELEASE, 0.0, 1.0) == pytest.approx(1.5779, abs=1e-4)
+    assert reward(RELEASE, 1.0, 1.0) == pytest.approx(0.75 + 0.5 + BRIEF)
+    assert reward(RELEASE, 1.0, 0.0) == pytest.approx(0.25 + 0.5 + BRIEF)
+    assert reward(RELEASE, 0.0, 0.0) == pytest.approx(0.5 + BRIEF)
+
+
+def test_a_single_answer_is_not_judged_by_a_reflection():
+    alone = {"format": 0.0, "reflection": 0.0, "first_length": 0.0}
+    assert reward(PAPER, 1.0, 1.0, **alone) == 0.5
+    assert reward(PAPER, 0.0, 0.0, **alone) == 0.0
+
+
+def test_length_is_best_at_twice_the_first_answer():
+    assert reward(PAPER, 0.0, 0.0, reflection=0.0, length=8) == pytest.approx(0.5 + 0.1)
+    short, long = (reward(PAPER, 0.0, 0.0, reflection=0.0, length=n) for n in (6, 10))
+    assert short == long == pytest.approx(0.5 + 0.1 * exp(-1))
+
+
+def test_the_advantage_is_of_these_rewards():
+    parts = {"first": [1.0, 0.0], "correct": [1.0, 0.0]}
+    parts |= {name: [0.0, 0.0] for name in ("format", "reflection", "first_length")}
+    batch = batch_of(group=[0, 0], parts=parts)
+    advantage = batch.credited(srpo_reflection().credit).advantage[:, 0].tolist()
+    assert advantage == pytest.approx([0.5**0.5, -(0.5**0.5)], rel=1e-5)
+
+
+def test_the_defaults_are_the_papers():
+    assert srpo_reflection().credit.steps[0] == PAPER
+    assert srpo_reflection(mended=1.0, reflected=0.0).credit.steps[0] == RELEASE

@@ -1,0 +1,48 @@
+"""ThinkDial: lengths 1, 3, 2 of which the last is wrong, in each mode."""
+
+import pytest
+
+from grupo.curate import informative
+from grupo.losses import Clip
+from grupo.methods.thinkdial import Dialled, thinkdial
+from grupo.testing import batch_of
+from grupo.weights import token_mean
+
+HIGH, MEDIUM, LOW = 0.0, 1.0, 2.0
+
+
+def rewards(mode, correct=(1.0, 1.0, 0.0), leak=(0.0, 0.0, 0.0)):
+    parts = {"mode": [mode] * 3, "correct": list(correct), "leak": list(leak)}
+    batch = batch_of(group=[0] * 3, length=[1, 3, 2], parts=parts)
+    return Dialled((0.0, 0.5, 1.0))(batch.reward, batch).tolist()
+
+
+def test_brevity_counts_as_the_mode_says():
+    # brevity 1/2, -1/2, 0; no leak is + 1/2
+    assert rewards(LOW) == [2.0, 1.0, 0.5]
+    assert rewards(MEDIUM) == [1.75, 1.25, 0.5]
+    assert rewards(HIGH) == [1.5, 1.5, 0.5]
+
+
+def test_leaking_costs_one():
+    assert rewards(LOW, leak=(1.0, 0.0, 0.0)) == [1.0, 1.0, 0.5]
+
+
+def test_the_wrong_gain_nothing_by_being_short():
+    assert rewards(LOW, correct=(0.0, 1.0, 0.0)) == [0.5, 1.0, 0.5]
+    assert rewards(LOW, correct=(0.0, 0.0, 0.0)) == [0.5, 0.0, 0.5]
+
+
+def test_the_advantage_is_dapos():
+    parts = {"mode": [LOW, LOW], "correct": [1.0, 1.0], "leak": [0.0, 0.0]}
+    batch = batch_of(group=[0, 0], length=[1, 2], parts=parts)
+    advantage = batch.credited(thinkdial().credit).advantage[:, 0].tolist()
+    assert advantage == pytest.approx([0.5**0.5, -(0.5**0.5)], rel=1e-5)  # 2 and 1
+
+
+def test_the_defaults_are_the_papers():
+    method = thinkdial()
+    assert method == thinkdial(group=16, weights=(0.0, 0.5, 1.0), rounds=10)
+    assert method.curate is informative
+    assert method.weigh is token_mean
+    assert method.loss == Clip(0.2, 0.28)

@@ -1,0 +1,39 @@
+from math import exp
+
+import pytest
+
+from grupo.methods.topr import topr
+from grupo.testing import batch_of, moved
+
+REWARD = [1.0, 0.0, 0.0]
+
+
+def learn(by, logp=-1.0, length=(2, 2, 1)):
+    method = topr()
+    batch = batch_of(group=[0] * 3, reward=REWARD, length=length, logp=logp).credited(method.credit)
+    pi = moved(batch, by)
+    loss = (method.weigh(batch) * method.loss(pi, batch)).sum()
+    loss.backward()
+    assert pi.logp.grad is not None
+    return loss.item(), pi.logp.grad[batch.mask].tolist()
+
+
+def test_good_rollouts_count_fully_and_bad_ones_as_they_are_likely():
+    loss, gradient = learn([[-0.5, -0.5], [-0.2, -0.5], [0.4, 0.0]])
+    w = exp(-0.7)  # the second became unlikelier, the third likelier: 1
+    # A = 1/2, -1/2, -1/2 and log pi of the rollouts -3, -2.7, -0.6
+    assert loss == pytest.approx((-0.5 * -3 + 0.5 * w * -2.7 + 0.5 * -0.6) / 3)
+    assert gradient == pytest.approx([-1 / 6, -1 / 6, w / 6, w / 6, 1 / 6])
+
+
+def test_the_baseline_is_one_half_for_every_group():
+    batch = batch_of(group=[0, 0, 1], reward=[1.0, 1.0, 0.0])
+    assert topr().credit(batch.reward, batch).tolist() == [0.5, 0.5, -0.5]
+    assert topr(baseline=0.8).credit(batch.reward, batch).tolist() == pytest.approx(
+        [0.2, 0.2, -0.8]
+    )
+
+
+def test_on_policy_it_is_reinforce():
+    _, gradient = learn([[0.0, 0.0], [0.0, 0.0], [0.0, 0.0]])
+    assert gradient == pytest.approx([-1 / 6, -1 / 6, 1 / 6, 1 / 6, 1 / 6])

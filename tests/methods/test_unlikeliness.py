@@ -1,0 +1,48 @@
+"""The unlikeliness reward, by hand."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from grupo.methods.unlikeliness import LikelyIsLess, unlikeliness
+from grupo.plans import Passes
+from grupo.testing import batch_of
+
+
+def said(reward, logp, length=None):
+    batch = batch_of(group=[0] * len(reward), reward=reward, length=length)
+    return replace(batch, old_logp=torch.tensor(logp, dtype=torch.float64))
+
+
+def test_the_likelier_a_right_answer_the_less_it_earns():
+    batch = said([1, 1, 0, 0], [[-0.1], [-1.0], [-0.5], [-2.0]])
+    # ranks 3, 1, 2, 0 of 4
+    r = LikelyIsLess(0.25)(batch.reward, batch)
+    assert r.tolist() == pytest.approx([1 - 0.25 * 3 / 4, 1 - 0.25 / 4, 0, 0])
+
+
+def test_a_group_that_is_all_right_still_teaches():
+    batch = said([1, 1], [[-0.1], [-1.0]])
+    A = unlikeliness().credit(batch.reward, batch)
+    # rewards 7/8 and 1: half of 1/8 over 1/8 sqrt(1/2)
+    assert A.tolist() == pytest.approx([-(0.5**0.5), 0.5**0.5], rel=1e-4)
+
+
+def test_likelihood_is_a_mean_over_actions():
+    batch = said([1, 1], [[-0.4, -0.4], [-0.5, 99.0]], length=[2, 1])
+    assert LikelyIsLess(0.5)(batch.reward, batch).tolist() == pytest.approx([1 - 0.25, 1.0])
+
+
+def test_equally_likely_answers_earn_the_same():
+    batch = said([1, 1, 1], [[-1.0], [-1.0], [-2.0]])
+    r = LikelyIsLess(0.3)(batch.reward, batch)
+    assert r.tolist() == pytest.approx([1 - 0.3 * 1.5 / 3] * 2 + [1.0])
+
+
+def test_the_defaults_are_the_papers():
+    method = unlikeliness()
+    assert method.sample.n == 32
+    assert method.credit.steps[0] == LikelyIsLess(0.25)
+    assert method.loss.right.factor == 0.1
+    assert method.plan == Passes(epochs=2)

@@ -1,0 +1,43 @@
+"""XRPO's bonus for unlikely right answers, by hand."""
+
+from dataclasses import replace
+from math import exp
+
+import pytest
+import torch
+
+from grupo.methods.xrpo import SharpenNovel, xrpo
+from grupo.testing import batch_of
+
+
+def said(logp, length=None):
+    n = len(logp)
+    batch = batch_of(group=[0] * n, length=length)
+    return replace(batch, old_logp=torch.tensor(logp, dtype=torch.float64))
+
+
+def sharpened(A, logp, weight=1.0, cap=1.0):
+    batch = said(logp)
+    return SharpenNovel(weight, cap)(torch.tensor(A, dtype=torch.float64), batch).tolist()
+
+
+def test_the_bonus_grows_as_the_answer_gets_less_likely_up_to_its_cap():
+    # means of log-probabilities: -1 over both, so s - mean(s) is -1/2 and 1/2
+    bonus = 1 - exp(-0.5)
+    assert bonus == pytest.approx(0.3935, abs=1e-4)
+    assert sharpened([1.5, 1.5], [[-1.5], [-0.5]]) == pytest.approx([1.5 + bonus, 1.5])
+    assert sharpened([0.2, 0.2], [[-1.5], [-0.5]]) == pytest.approx([0.4, 0.2])  # at most doubled
+
+
+def test_wrong_answers_stay_as_they_are():
+    assert sharpened([-1.0, 0.0], [[-9.0], [-9.5]]) == [-1.0, 0.0]
+
+
+def test_likelihood_is_a_mean_over_actions():
+    batch = said([[-1.5, -1.5], [-0.5, 77.0]], length=[2, 1])
+    A = torch.tensor([1.5, 1.5], dtype=torch.float64)
+    assert SharpenNovel(1.0, 1.0)(A, batch).tolist() == pytest.approx([2.5 - exp(-0.5), 1.5])
+
+
+def test_the_defaults_are_the_papers():
+    assert xrpo().credit.steps[-1] == SharpenNovel(weight=2.5, cap=0.5)
