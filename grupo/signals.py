@@ -36,6 +36,15 @@ def is_mark(name: str) -> bool:
     return name.startswith("mark/")
 
 
+def is_live(name: str) -> bool:
+    """Can the policy say it anew, of itself alone, whenever it is asked?
+
+    >>> is_live("entropy"), is_live("logp@ref"), is_live("mark/state"), is_live("sampled")
+    (True, False, False, False)
+    """
+    return "@" not in name and not is_mark(name) and name != "sampled"
+
+
 def tempered(who: str) -> float:
     """The factor on the temperature that a name asks for; 0 where it asks for none.
 

@@ -26,18 +26,6 @@ class Coupled(Loss):
     loss: Loss
 
     @property
-    def needs(self) -> frozenset[str]:
-        return self.loss.needs
-
-    @property
-    def live(self) -> frozenset[str]:
-        return self.loss.live
-
-    @property
-    def stops_gradient(self) -> bool:
-        return self.loss.stops_gradient
-
-    @property
     def couples_rows(self) -> bool:
         return True
 

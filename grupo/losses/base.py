@@ -6,35 +6,43 @@ from typing import Any
 from torch import Tensor
 
 from grupo.batch import Batch, PerAction, Signals
-from grupo.piece import piece, show
+from grupo.piece import is_piece, parts, piece, show
 from grupo.schedules import Schedule
+from grupo.signals import is_live
 
 
 class Loss:
-    """One number per action, of what the policy now says; sums and multiples are losses."""
+    """One number per action, of what the policy now says; sums and multiples are losses.
+
+    What a loss needs, and how it behaves, follows from what it is made of unless it says otherwise.
+    """
 
     @property
     def needs(self) -> frozenset[str]:
         """Signals read besides `logp`: `entropy` of the policy, `logp@ref` of a reference."""
-        return frozenset()
-
-    @property
-    def couples_rows(self) -> bool:
-        """Does one row's loss depend on another row's signals?"""
-        return False
+        return frozenset().union(*map(needs, _made_of(self)))
 
     @property
     def live(self) -> frozenset[str]:
         """Those of its needs that the policy says anew at each update, with gradient, in `pi`.
 
-        The others are measured once a step and lie in `batch.seen`.
+        The others are measured once a step and lie in `batch.seen`; so do those of a ratio, a
+        weight or bounds that do not say otherwise.
         """
-        return frozenset(name for name in self.needs if "@" not in name)
+        inside = _made_of(self)
+        own = self.needs.difference(*map(needs, inside))
+        theirs = (getattr(part, "live", frozenset()) for part in inside)
+        return frozenset(filter(is_live, own)).union(*theirs)
+
+    @property
+    def couples_rows(self) -> bool:
+        """Does one row's loss depend on another row's signals?"""
+        return any(getattr(part, "couples_rows", False) for part in _made_of(self))
 
     @property
     def stops_gradient(self) -> bool:
         """Is its gradient, on purpose, not the slope of its value?"""
-        return False
+        return any(map(stops, _made_of(self)))
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         raise NotImplementedError
@@ -57,22 +65,6 @@ class Sum(Loss):
     left: Loss
     right: Loss
 
-    @property
-    def needs(self) -> frozenset[str]:
-        return self.left.needs | self.right.needs
-
-    @property
-    def couples_rows(self) -> bool:
-        return self.left.couples_rows or self.right.couples_rows
-
-    @property
-    def live(self) -> frozenset[str]:
-        return self.left.live | self.right.live
-
-    @property
-    def stops_gradient(self) -> bool:
-        return self.left.stops_gradient or self.right.stops_gradient
-
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         return self.left(pi, batch) + self.right(pi, batch)
 
@@ -90,22 +82,6 @@ class Scaled(Loss):
     factor: float | Schedule
     loss: Loss
 
-    @property
-    def needs(self) -> frozenset[str]:
-        return self.loss.needs
-
-    @property
-    def couples_rows(self) -> bool:
-        return self.loss.couples_rows
-
-    @property
-    def live(self) -> frozenset[str]:
-        return self.loss.live
-
-    @property
-    def stops_gradient(self) -> bool:
-        return self.loss.stops_gradient
-
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         assert not isinstance(self.factor, Schedule), (
             "the trainer puts numbers in place of schedules"
@@ -118,6 +94,11 @@ class Scaled(Loss):
     def __repr__(self) -> str:
         inner = f"({show(self.loss)})" if isinstance(self.loss, Sum) else show(self.loss)
         return f"{show(self.factor)} * {inner}"
+
+
+def _made_of(loss: Loss) -> list[object]:
+    """What lies in a loss's fields."""
+    return list(parts(loss).values()) if is_piece(loss) else []
 
 
 def needs(part: Any) -> frozenset[str]:

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from grupo.batch import Batch, PerAction, Signals
-from grupo.losses.base import Loss, needs, stops
+from grupo.losses.base import Loss, needs
 from grupo.losses.rows import Level, by_action
 from grupo.piece import piece
 from grupo.weights import Weigh, token_mean
@@ -155,22 +155,6 @@ class Corrected(Loss):
 
     loss: Loss
     weight: Weight
-
-    @property
-    def needs(self) -> frozenset[str]:
-        return self.loss.needs | needs(self.weight)
-
-    @property
-    def live(self) -> frozenset[str]:
-        return self.loss.live
-
-    @property
-    def couples_rows(self) -> bool:
-        return self.loss.couples_rows or getattr(self.weight, "couples_rows", False)
-
-    @property
-    def stops_gradient(self) -> bool:
-        return self.loss.stops_gradient or stops(self.weight)
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         w = self.weight(pi, batch).detach()

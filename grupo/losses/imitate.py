@@ -43,19 +43,7 @@ class Blend(Loss):
 
     @property
     def needs(self) -> frozenset[str]:
-        return self.own.needs | self.theirs.needs | SAMPLED
-
-    @property
-    def live(self) -> frozenset[str]:
-        return self.own.live | self.theirs.live
-
-    @property
-    def couples_rows(self) -> bool:
-        return self.own.couples_rows or self.theirs.couples_rows
-
-    @property
-    def stops_gradient(self) -> bool:
-        return self.own.stops_gradient or self.theirs.stops_gradient
+        return super().needs | SAMPLED
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         own, theirs = self.own(pi, batch), self.theirs(pi, batch)
@@ -82,19 +70,7 @@ class BySource(Loss):
 
     @property
     def needs(self) -> frozenset[str]:
-        return self.own.needs | self.theirs.needs | SAMPLED
-
-    @property
-    def live(self) -> frozenset[str]:
-        return self.own.live | self.theirs.live
-
-    @property
-    def couples_rows(self) -> bool:
-        return self.own.couples_rows or self.theirs.couples_rows
-
-    @property
-    def stops_gradient(self) -> bool:
-        return self.own.stops_gradient or self.theirs.stops_gradient
+        return super().needs | SAMPLED
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         return torch.where(drawn(batch), self.own(pi, batch), self.theirs(pi, batch))

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from grupo import divergences, ratios
 from grupo.batch import Batch, PerAction, Signals
-from grupo.losses.base import Loss, needs, stops
+from grupo.losses.base import Loss
 from grupo.losses.regularise import KL, Estimate
 from grupo.piece import piece
 
@@ -67,11 +67,7 @@ class CorrectedKL(Loss):
 
     @property
     def needs(self) -> frozenset[str]:
-        return frozenset({f"logp@{self.other}"}) | needs(self.ratio)
-
-    @property
-    def stops_gradient(self) -> bool:
-        return stops(self.ratio)
+        return super().needs | {f"logp@{self.other}"}
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         k = self.estimate(pi.logp, batch.seen[f"logp@{self.other}"])

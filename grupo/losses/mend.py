@@ -49,15 +49,11 @@ class Routed(Loss):
 
     @property
     def needs(self) -> frozenset[str]:
-        return self.rest.needs | {f"jsd@{self.teacher}"}
+        return super().needs | {f"jsd@{self.teacher}"}
 
     @property
     def live(self) -> frozenset[str]:
-        return self.rest.live | {f"jsd@{self.teacher}"}
-
-    @property
-    def couples_rows(self) -> bool:
-        return self.rest.couples_rows
+        return super().live | {f"jsd@{self.teacher}"}
 
     @property
     def stops_gradient(self) -> bool:

@@ -164,14 +164,6 @@ class Watched(Loss):
 
     loss: Loss
 
-    @property
-    def needs(self) -> frozenset[str]:
-        return self.loss.needs
-
-    @property
-    def live(self) -> frozenset[str]:
-        return self.loss.live
-
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         return torch.zeros_like(pi.logp)
 

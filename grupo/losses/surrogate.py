@@ -7,7 +7,7 @@ from torch import Tensor
 
 from grupo import ratios
 from grupo.batch import Batch, PerAction, Signals
-from grupo.losses.base import Loss, needs, stops
+from grupo.losses.base import Loss
 from grupo.piece import piece
 
 
@@ -26,14 +26,6 @@ class Clip(Loss):
     low: float = 0.2
     high: float = 0.2
     ratio: Callable[[Signals, Batch], Tensor] = ratios.token
-
-    @property
-    def needs(self) -> frozenset[str]:
-        return needs(self.ratio)
-
-    @property
-    def stops_gradient(self) -> bool:
-        return stops(self.ratio)
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         r, A = self.ratio(pi, batch), batch.advantage
@@ -64,18 +56,6 @@ class ClipWithin(Loss):
 
     bounds: Callable[[Batch], tuple[Tensor, Tensor]]
     ratio: Callable[[Signals, Batch], Tensor] = ratios.token
-
-    @property
-    def needs(self) -> frozenset[str]:
-        return needs(self.bounds) | needs(self.ratio)
-
-    @property
-    def live(self) -> frozenset[str]:
-        return frozenset(name for name in needs(self.ratio) if "@" not in name)
-
-    @property
-    def stops_gradient(self) -> bool:
-        return stops(self.ratio)
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         r, A, (low, high) = self.ratio(pi, batch), batch.advantage, self.bounds(batch)
@@ -116,10 +96,6 @@ class Reweighted(Loss):
     """
 
     weight: Callable[[Signals, Batch], Tensor]
-
-    @property
-    def needs(self) -> frozenset[str]:
-        return needs(self.weight)
 
     @property
     def stops_gradient(self) -> bool:

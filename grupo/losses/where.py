@@ -7,7 +7,7 @@ from torch import Tensor
 
 from grupo import groups
 from grupo.batch import Batch, PerAction, Signals
-from grupo.losses.base import Loss, needs
+from grupo.losses.base import Loss
 from grupo.piece import piece
 
 
@@ -25,22 +25,6 @@ class Only(Loss):
 
     loss: Loss
     where: Callable[[Batch], Tensor]
-
-    @property
-    def needs(self) -> frozenset[str]:
-        return self.loss.needs | needs(self.where)
-
-    @property
-    def live(self) -> frozenset[str]:
-        return self.loss.live
-
-    @property
-    def couples_rows(self) -> bool:
-        return self.loss.couples_rows
-
-    @property
-    def stops_gradient(self) -> bool:
-        return self.loss.stops_gradient
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         loss = self.loss(pi, batch)

@@ -29,7 +29,7 @@ class LengthPreference(Loss):
 
     @property
     def needs(self) -> frozenset[str]:
-        return self.loss.needs | {"lambda"}
+        return super().needs | {"lambda"}
 
     @property
     def couples_rows(self) -> bool:

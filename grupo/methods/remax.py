@@ -4,9 +4,9 @@ from torch import Tensor
 
 from grupo.batch import Batch
 from grupo.credit import chain
+from grupo.credit.penalties import KLInReward
 from grupo.losses import Reinforce
 from grupo.method import Method
-from grupo.methods.rloo import LessKL
 from grupo.paper import Paper
 from grupo.piece import piece
 from grupo.sampling import Independent, WithGreedy
@@ -53,7 +53,7 @@ def remax(group: int = 1, kl: float = 0.0) -> Method:
     baseline = LessPart("greedy")
     return Method(
         sample=WithGreedy(Independent(group)),
-        credit=chain(LessKL(kl), baseline) if kl else baseline,
+        credit=chain(KLInReward(kl), baseline) if kl else baseline,
         loss=Reinforce(),
         weigh=sequence_sum,
     )

@@ -3,8 +3,9 @@ import torch
 
 from grupo import groups
 from grupo.credit import Center
+from grupo.credit.penalties import KLInReward
 from grupo.losses import Reinforce
-from grupo.methods.rloo import LessKL, rloo
+from grupo.methods.rloo import rloo
 from grupo.sampling import Independent
 from grupo.testing import batch_of, moved
 
@@ -18,7 +19,7 @@ def test_each_answer_is_compared_with_the_mean_of_the_others():
 def test_the_kl_of_the_whole_answer_is_taken_off_its_reward_before_comparing():
     reference = [[-1.5, -2.0], [-1.0, 9.0]]  # log old is -1: k1 = 0.5 + 1 and 0; 9 is padding
     batch = batch_of(group=[0, 0], reward=[1.0, 0.0], length=[2, 1], seen={"logp@ref": reference})
-    assert LessKL(0.1)(batch.reward, batch).tolist() == pytest.approx([1 - 0.15, 0.0])
+    assert KLInReward(0.1)(batch.reward, batch).tolist() == pytest.approx([1 - 0.15, 0.0])
     assert rloo(kl=0.1).credit(batch.reward, batch).tolist() == pytest.approx([0.85, -0.85])
 
 
