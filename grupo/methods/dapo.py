@@ -11,6 +11,10 @@ from grupo.weights import token_mean
 
 PAPER = Paper(
     title="DAPO: An Open-Source LLM Reinforcement Learning System at Scale",
+    use="Long answers, many tasks that all rollouts solve or none, and entropy that collapses.",
+    trl="loss_type='dapo', epsilon_high=0.28, mask_truncated_completions; no dynamic sampling",
+    verl="the recipe dapo: clip_ratio_high=0.28, loss_agg_mode='token-mean', filter_groups, "
+    "overlong_buffer",
     checked=("golden", "laws"),
     example="dapo(limit=64, margin=16)",
 )

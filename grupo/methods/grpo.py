@@ -7,6 +7,10 @@ from grupo.sampling import Independent
 
 PAPER = Paper(
     title="DeepSeekMath: Pushing the Limits of Mathematical Reasoning in Open Language Models",
+    use="Start here: every other method is told by what it changes against this one.",
+    trl="loss_type='grpo', beta=0.04, epsilon=0.2 (its own default loss_type is 'dapo', beta 0)",
+    verl="adv_estimator='grpo', use_kl_loss=True, kl_loss_type='low_var_kl', "
+    "loss_agg_mode='seq-mean-token-mean' (its default is 'token-mean': grpo_released)",
     checked=("golden", "laws", "one-file example"),
 )
 

@@ -24,16 +24,12 @@ class Speaker(Protocol):
 
 
 class Adapted(Protocol):
-    """A policy whose weights can be told and changed."""
+    """A policy whose module's parameters can be exchanged."""
 
     @property
     def module(self) -> Any: ...
 
     def spoken(self, batch: Batch) -> Spoken: ...
-
-    def weights(self) -> dict[str, Tensor]: ...
-
-    def load(self, weights: Weights) -> None: ...
 
 
 def laid(batch: Batch, said: Weights) -> Signals:
@@ -64,7 +60,7 @@ class Without(_Speaks):
 
 @dataclass(frozen=True)
 class With(_Speaks):
-    """A policy with other weights, which are put in its place while it speaks."""
+    """A policy with other weights, which are in its place while it speaks."""
 
     policy: Adapted
     weights: Weights
@@ -118,9 +114,14 @@ def _within(
 
 @contextmanager
 def _swapped(policy: Adapted, weights: Weights) -> Iterator[None]:
-    own = {name: x.clone() for name, x in policy.weights().items()}
-    policy.load(weights)
+    # what the parameters hold is exchanged, not written over: a graph that was built with their own
+    # numbers still finds these when it is walked back
+    parameters = dict(policy.module.named_parameters())
+    own = {name: parameters[name].data for name in weights}
     try:
+        for name, theirs in weights.items():
+            parameters[name].data = theirs
         yield
     finally:
-        policy.load(own)
+        for name, mine in own.items():
+            parameters[name].data = mine

@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import replace
+from functools import partial
 from math import log
 
 import pytest
@@ -15,6 +16,7 @@ from grupo.policies.causal_lm import CausalLM, CausalPolicy
 from grupo.policies.company import Other, company
 from grupo.policies.loading import Lora
 from grupo.policies.logits import Sampling
+from grupo.policies.measuring import measure
 from grupo.references import Follow
 from grupo.rollout import Action, Group, Rollout, Task
 from grupo.update import observe
@@ -207,3 +209,20 @@ def test_what_only_a_group_can_say_does_not_depend_on_the_micro_batch(llama):
         rows = (two.row_group == group).nonzero()[:, 0]
         alone = policy.signals(two.take(rows), ["disagreement"])["disagreement"]
         torch.testing.assert_close(seen[rows], alone, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("chunk", [1 << 24, 1 << 9], ids=["whole", "in chunks"])
+def test_a_policy_may_be_compared_with_its_own_adapters_of_before(llama, monkeypatch, chunk):
+    monkeypatch.setattr("grupo.policies.causal_lm.measure", partial(measure, chunk=chunk))
+    policy = replace(llama, lora=Lora(2, 4.0)).build()
+    twin = replace(llama, lora=Lora(2, 4.0)).build()
+    twin.load(policy.weights())
+    batch = answers(policy)
+    company(policy, ["reverse_kl@ref"], Follow(rate=0.5), [])
+    twin.others = {"ref": twin.copy()}  # adapters that do nothing yet
+    for one in (policy, twin):
+        moved(one)
+        one.signals(batch, ["reverse_kl@ref"])["reverse_kl@ref"].sum().backward()
+    for mine, other in zip(policy.parameters(), twin.parameters(), strict=True):
+        torch.testing.assert_close(mine.grad, other.grad, rtol=1e-4, atol=1e-6)
+    assert any(p.grad.abs().max() > 1e-4 for p in policy.parameters())
