@@ -9,8 +9,10 @@ from dataclasses import is_dataclass
 from typing import Any
 
 import torch
+from torch import Tensor
 
-from grupo.batch import Batch
+from grupo.batch import Batch, Past
+from grupo.controllers import Controller
 from grupo.credit import Credit
 from grupo.envs import SingleTurn
 from grupo.errors import Refused, Unmeasured, nearest
@@ -24,7 +26,7 @@ from grupo.readings import check_readings
 from grupo.recipe import Evaluation, Recipe
 from grupo.references import Follow
 from grupo.rollout import Rollout, Task
-from grupo.schedules import Controller, Schedule, Warmup, at
+from grupo.schedules import Schedule, Warmup, at
 from grupo.spelling import cast, fits, to_data
 from grupo.words import SAID, say
 
@@ -153,18 +155,18 @@ def _check_group(recipe: Recipe) -> None:
 
 
 def _says_nothing_alone(credit: Credit) -> bool:
-    """Does a lone rollout get no advantage, whatever its reward?"""
-    one = torch.ones(1, 1)
-    alone = Batch.of(
-        torch.ones(1, dtype=torch.float64),
-        torch.zeros(1, dtype=torch.long),
-        rollout=torch.zeros(1, dtype=torch.long),
-        mask=one.bool(),
-        old_logp=-one,
-    )
+    """Do two lone rollouts get no advantage, whatever their rewards, where a pair gets some?"""
     with suppress(Unmeasured):
-        return bool((credit(alone.reward, alone) == 0).all())
+        return not _credited(credit, (0, 1)).any() and bool(_credited(credit, (0, 0)).any())
     return False
+
+
+def _credited(credit: Credit, groups: tuple[int, int]) -> Tensor:
+    """What two rollouts of one action each, right and wrong, are credited with."""
+    mask, reward = torch.ones(2, 1).bool(), torch.tensor([1.0, 0.0], dtype=torch.float64)
+    rows = {"rollout": torch.arange(2), "mask": mask, "old_logp": -mask.float()}
+    batch = Batch.of(reward, torch.tensor(groups), **rows, past=(Past(), Past()))
+    return credit(reward, batch)
 
 
 def _check_solved(recipe: Recipe) -> None:

@@ -14,10 +14,11 @@ from torch import Tensor
 
 from grupo import trials
 from grupo.batch import Batch, Named
+from grupo.controllers import Controller
 from grupo.errors import Unmeasured
 from grupo.method import Method
 from grupo.piece import walk
-from grupo.schedules import Controller, Schedule, at
+from grupo.schedules import Schedule, at
 from grupo.testing import rich_batch
 from grupo.update import accumulate
 

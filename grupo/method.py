@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import fields, replace
 from typing import Any
 
+from grupo.controllers import Controller
 from grupo.credit import Center, Credit, ScaleByStd, chain
 from grupo.curate import Curate, keep_all
 from grupo.curricula import Curriculum, Shuffled
@@ -13,7 +14,6 @@ from grupo.piece import parts, piece, show, walk
 from grupo.plans import OnePass, Plan
 from grupo.references import Follow
 from grupo.sampling import Independent, Sampler
-from grupo.schedules import Controller
 from grupo.weights import Weigh, sequence_mean
 
 

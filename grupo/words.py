@@ -14,9 +14,10 @@ from dataclasses import MISSING, fields, replace
 from difflib import get_close_matches
 from typing import Any
 
+from grupo.controllers import Controller
 from grupo.errors import Refused, nearest
 from grupo.piece import is_piece, parts
-from grupo.schedules import Controller, Schedule
+from grupo.schedules import Schedule
 from grupo.seams import spelled
 from grupo.spelling import cast, fits
 

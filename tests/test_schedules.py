@@ -2,10 +2,11 @@ from math import cos, exp, pi
 
 import pytest
 
+from grupo.controllers import AdaptiveKL, Last, TargetEntropy
 from grupo.credit import Center, Clipped, chain
 from grupo.losses import KL, Clip
 from grupo.method import Method
-from grupo.schedules import AdaptiveKL, Cosine, Exponential, Last, Linear, TargetEntropy, Warmup, at
+from grupo.schedules import Cosine, Exponential, Linear, Warmup, at
 
 
 def test_linear_goes_in_a_straight_line():
@@ -71,3 +72,19 @@ def test_at_puts_numbers_in_place_of_controllers():
     now = at(method, 0.5, {"kl/ref": [0.2]})
     assert now.loss == Clip() + 1.02 * KL()
     assert method.readings == {"kl/ref"}
+
+
+def test_the_gain_of_verl_s_controller_is_rollouts_over_horizon():
+    # verl-project/verl @ 1dda039, trainer/ppo/core_algos.py, AdaptiveKLController(2.0, 0.1, 100),
+    # update(kl, 10): the same rule, its gain of 10 rollouts over a horizon of 100 the paper's 0.1
+    verl = [2.04, 2.0502, 2.009196, 2.009196]
+    kl = [0.2, 0.105, 0.0, 0.1]
+    ours = [AdaptiveKL(2.0, 0.1, gain=10 / 100).follow(kl[: n + 1]) for n in range(4)]
+    assert ours == pytest.approx(verl)
+    # AdaptiveKLController(0.2, 6.0, 10000), update(kl, 256): at its default horizon a batch of 256
+    # gains 0.0256 a step, a quarter of the paper's
+    verl = [0.201024, 0.20153862144, 0.20050674369822719]
+    kl = [8.0, 6.6, 3.0]
+    ours = [AdaptiveKL(0.2, 6.0, gain=256 / 10_000).follow(kl[: n + 1]) for n in range(3)]
+    assert ours == pytest.approx(verl)
+    assert AdaptiveKL(0.2, 6.0).follow(kl[:1]) == pytest.approx(0.2 * 1.02)

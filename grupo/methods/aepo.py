@@ -4,18 +4,19 @@ import torch
 from torch import Tensor
 
 from grupo.batch import Batch
+from grupo.controllers import Thermostat
 from grupo.credit import ByPart, Center, Regrouped, ScaleByStd, chain
 from grupo.losses import Clip, Only, Reinforce
 from grupo.method import Method
 from grupo.paper import Paper
 from grupo.piece import piece
 from grupo.sampling import Independent, WithTempered
-from grupo.schedules import Thermostat, varying
+from grupo.schedules import varying
 
 PAPER = Paper(
-    title="Arbitrary Entropy Policy Optimization: Entropy Is Controllable in Reinforcement "
-    "Fine-tuning",
-    use="Entropy has to stay at a value that you choose, without an entropy bonus.",
+    title="Arbitrary Entropy Policy Optimization: Entropy Is Controllable in Reinforcement Fine-"
+    "tuning",
+    use="Entropy has to stay at a value that you choose.",
     checked=("golden", "laws"),
     catalogue=("aepo",),
 )
@@ -23,10 +24,7 @@ PAPER = Paper(
 
 @piece
 class OnlyGood:
-    """`weight` for tempered rollouts whose advantage is above 0.05, 0 for the other tempered ones.
-
-    The policy's own keep their advantage.
-    """
+    """`weight` for tempered rollouts of A > 0.05, 0 for the other tempered ones; own keep A."""
 
     weight: float
     reads_parts = ("tempered",)
@@ -42,7 +40,7 @@ def tempered(batch: Batch) -> Tensor:
 
 
 def own(batch: Batch) -> Tensor:
-    """Which rows are the policy's own, (N, 1)."""
+    """The others."""
     return ~tempered(batch)
 
 
@@ -54,8 +52,7 @@ def aepo(group: int = 8, more: int = 2, target: float = 0.5, hot: float = 1.2) -
     those with an advantage above 0.05 among themselves count 1, half of that where T is cold.
     """
     # The authors sample a quarter of the prompts again, keep at most 60 rollouts of them (30 where
-    # it is cold), and let them replace others; here every group has a quarter more. 1.2, 0.8, 0.5
-    # and 0.05 are their code's. Their old log-probabilities are taken again at temperature 1.
+    # it is cold) and let them replace others; here every group has a quarter more, without ratios.
     normalised = Regrouped(chain(Center(), ScaleByStd()), ByPart("tempered"))
     return Method(
         sample=WithTempered(Independent(group), more, varying(Thermostat(target, hot, 0.8))),

@@ -32,7 +32,6 @@ class Steered:
     reads: str = "entropy"
 
     def follow(self, measured: Sequence[float]) -> float:
-        """The number after these values of the metric."""
         mu = self.start
         for value in measured:
             mu = min(self.high, max(self.low, mu + self.by * (self.target - value)))

@@ -15,8 +15,8 @@ PAPER = Paper(
     title="MiniMax-M1: Scaling Test-Time Compute Efficiently with Lightning Attention",
     use="Rare words such as 'however' are clipped away although reasoning turns on them.",
     trl="loss_type='cispo'; its epsilon_high is the cap itself: 1 + our high",
-    verl="loss_mode='cispo', clip_ratio_high = our high; clips below, too, at 1 - clip_ratio_low",
-    checked=("golden", "laws"),
+    verl="loss_mode='cispo', clip_ratio_high = our high; clip_ratio_low=1 for no lower bound",
+    checked=("golden", "laws", "reference"),
 )
 
 

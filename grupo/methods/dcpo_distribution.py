@@ -1,12 +1,13 @@
 """Distribution DCPO: aim at yourself, hotter or colder. Li et al., 2026, arXiv:2601.12730."""
 
+from grupo.controllers import Last
 from grupo.credit import Center, ScaleByStd, chain
 from grupo.credit.penalties import Tempered
 from grupo.losses import Clip
 from grupo.method import Method
 from grupo.paper import Paper
 from grupo.sampling import Independent
-from grupo.schedules import Last, varying
+from grupo.schedules import varying
 
 PAPER = Paper(
     title="Distribution-Centric Policy Optimization Dominates Exploration-Exploitation Trade-off",

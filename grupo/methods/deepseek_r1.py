@@ -10,8 +10,9 @@ from grupo.sampling import Independent
 PAPER = Paper(
     title="DeepSeek-R1: Incentivizing Reasoning Capability in LLMs via Reinforcement Learning",
     use="A strong base model, rewards by rules, and thousands of steps far from where it began.",
-    trl="epsilon=10, beta=0.001, sync_ref_model=True, ref_model_mixup_alpha=1",
-    verl="clip_ratio=10, use_kl_loss=True, kl_loss_coef=0.001; the reference stays",
+    trl="loss_type='grpo', epsilon=10, beta=0.001, sync_ref_model=True, ref_model_mixup_alpha=1",
+    verl="clip_ratio_low=clip_ratio_high=10 (clip_ratio alone has no effect), a huge clip_ratio_c, "
+    "use_kl_loss=True, kl_loss_coef=0.001, 'seq-mean-token-mean'; the reference stays",
     checked=("golden", "laws"),
 )
 

@@ -5,7 +5,7 @@ from grupo.losses import Reweighted
 from grupo.losses.sources import fully
 from grupo.method import Method
 from grupo.paper import Paper
-from grupo.sampling import Independent, WithExpert
+from grupo.sampling import Column, Demonstrate
 from grupo.weights import token_mean
 
 PAPER = Paper(
@@ -22,16 +22,15 @@ def probability(pi: Signals, batch: Batch) -> PerAction:
     return pi.logp.exp()
 
 
-def dft(group: int = 0) -> Method:
+def dft() -> Method:
     """loss = mean over the tokens of demonstrations of -sg(p) log p.
 
     Its gradient is that of -p: a policy gradient of the demonstration, each token with reward 1,
     where that of -log p has reward 1 / p.
     """
-    # The demonstration is the task's solution. Own rollouts beside it would be imitated too, so
-    # there are none unless `group` says so.
+    # The demonstration is the task's column "solution".
     return Method(
-        sample=WithExpert(Independent(group)),
+        sample=Demonstrate(Column()),
         credit=fully,
         loss=Reweighted(probability),
         weigh=token_mean,

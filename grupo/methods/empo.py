@@ -16,7 +16,7 @@ PAPER = Paper(
     title="Right Question is Already Half the Answer: Fully Unsupervised LLM Reasoning"
     " Incentivization",
     use="There are questions and no answers, and answers can be grouped by their meaning.",
-    checked=("golden", "laws"),
+    checked=("golden", "laws", "reference"),
     catalogue=("empo",),
 )
 

@@ -15,7 +15,7 @@ from grupo.sampling import Independent
 PAPER = Paper(
     title="FlowRL: Matching Reward Distributions for LLM Reasoning",
     use="Many different good answers are wanted, not one mode of the reward.",
-    checked=("golden", "laws"),
+    checked=("golden", "laws", "reference"),
 )
 
 
@@ -54,6 +54,7 @@ def flowrl(group: int = 8, beta: float = 15.0, clip: float = 0.2) -> Method:
     A = (r - mean(r)) / std(r); log Z is learned; w = prod_t pi / old, held constant and clipped to
     1 -+ `clip`.
     """
-    # beta 15 and the form are those of the authors' recipe for verl. log Z is a linear head on the
-    # last state of the task, in the release three layers on the mean of the task's states.
+    # beta 15 and the form are those of the authors' code; the clip is the paper's. The release
+    # computes it and multiplies by the raw w; the recipe for verl caps w at 10. log Z is a linear
+    # head on the last state of the task, in the release three layers on the mean of its states.
     return Method(sample=Independent(group), loss=FlowBalance(beta, clip))

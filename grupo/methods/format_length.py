@@ -15,7 +15,7 @@ PAPER = Paper(
     title="Surrogate Signals from Format and Length: Reinforcement Learning for Solving"
     " Mathematical Problems without Ground Truth Answers",
     use="Mathematics without answers, from a base model that has yet to learn how answers look.",
-    checked=("golden", "laws"),
+    checked=("golden", "laws", "reference"),
     catalogue=("format-length-surrogate",),
 )
 

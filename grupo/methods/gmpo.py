@@ -15,7 +15,8 @@ PAPER = Paper(
     title="Geometric-Mean Policy Optimization",
     use="A few outlying token ratios drive the updates, and a wider clip is wanted.",
     trl="experimental.gmpo, epsilon=0.4 (in log space)",
-    verl="loss_mode='geo_mean', clip_ratio=0.4; ends in a mean over the micro-batch",
+    verl="loss_mode='geo_mean', clip_ratio_low=clip_ratio_high=0.4; ends in a mean over the "
+    "micro-batch",
     checked=("golden", "laws", "reference"),
 )
 

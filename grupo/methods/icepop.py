@@ -8,9 +8,10 @@ from grupo.sampling import Independent
 PAPER = Paper(
     title="Every Step Evolves: Scaling Reinforcement Learning for Trillion-Scale Thinking Model",
     use="A mixture of experts is trained: some tokens have quite other odds in the engine.",
-    trl="vllm_importance_sampling_mode='token_mask', without the lower bound",
+    trl="vllm_importance_sampling_mode='token_mask', vllm_importance_sampling_clip_min=0.5, "
+    "vllm_importance_sampling_clip_max=5.0",
     verl="rollout_is='token', rollout_is_threshold='0.5_5.0'",
-    checked=("golden", "laws"),
+    checked=("golden", "laws", "reference"),
 )
 
 

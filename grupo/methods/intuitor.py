@@ -10,7 +10,7 @@ from grupo.sampling import Independent
 PAPER = Paper(
     title="Learning to Reason without External Rewards",
     use="There is nothing to judge answers by, and a model is surer where it is right.",
-    checked=("golden", "laws"),
+    checked=("golden", "laws", "reference"),
 )
 
 

@@ -1,19 +1,20 @@
 """KL in the reward: distance at an adaptive price. Ziegler et al., 2019, arXiv:1909.08593."""
 
+from grupo.controllers import AdaptiveKL
 from grupo.credit import Center, ScaleByStd, chain
 from grupo.credit.penalties import KLInReward
 from grupo.losses import KL, Clip, Watched
 from grupo.method import Method
 from grupo.paper import Paper
 from grupo.sampling import Independent
-from grupo.schedules import AdaptiveKL, varying
+from grupo.schedules import varying
 
 PAPER = Paper(
     title="Fine-Tuning Language Models from Human Preferences",
     use="A learned reward is to be climbed only so far from where the policy came from.",
     trl="RLOOConfig(beta=...) pays a constant price in the reward; no controller",
     verl="algorithm.use_kl_in_reward=True, kl_ctrl.type=adaptive (per token, before GAE)",
-    checked=("golden", "laws"),
+    checked=("golden", "laws", "reference"),
 )
 
 

@@ -12,7 +12,7 @@ from grupo.sampling import Independent
 PAPER = Paper(
     title="L1: Controlling How Long A Reasoning Model Thinks With Reinforcement Learning",
     use="The prompt says how many tokens to think at most.",
-    checked=("golden", "laws"),
+    checked=("golden", "laws", "reference"),
 )
 
 
@@ -39,6 +39,7 @@ def l1_max(group: int = 8, price: float = 0.0003, start: float = 0.5) -> Method:
 
     `start` is what an answer of exactly n tokens keeps. A = (r - mean(r)) / std(r).
     """
-    # Both constants are the paper's; the group is our choice.
+    # Both constants are the paper's; the group is our choice. The released code has
+    # (clip(alpha (n - L), -1, 1) + 1) / 2: its alpha is twice `price`.
     credit = chain(WithinBudget(price, start), Center(), ScaleByStd())
     return Method(sample=Independent(group), credit=credit)

@@ -12,7 +12,7 @@ from grupo.sampling import Independent
 PAPER = Paper(
     title="Do Not Let Low-Probability Tokens Over-Dominate in RL for LLMs",
     use="Rare tokens, whose gradients are largest, drown what is learned about common ones.",
-    checked=("golden", "laws"),
+    checked=("golden", "laws", "reference"),
 )
 
 
@@ -32,9 +32,9 @@ def low_prob_tokens(group: int = 8, alpha: float = 0.3) -> Method:
 
     The paper's advantage reweighting on GRPO's loss: tokens of probability near 0 keep 1 - `alpha`.
     """
-    # alpha 0.3 is the paper's for logic puzzles, 0.1 for mathematics, as we remember them; group is
-    # our choice. The paper's other remedy, Lopti, updates improbable tokens before the others:
-    # a plan over tokens, not a credit.
+    # 0.3 is alpha in the authors' script with both of their remedies, 0.2 in the one with this
+    # alone, 0.1 for mathematics as we remember it; group is our choice. The other remedy, Lopti,
+    # updates improbable tokens before the others: a plan over tokens, not a credit.
     return Method(
         sample=Independent(group), credit=chain(Center(), ScaleByStd(), ByProbability(alpha))
     )

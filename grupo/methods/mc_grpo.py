@@ -16,7 +16,7 @@ PAPER = Paper(
     title="MC-GRPO: Median-Centered Group Relative Policy Optimization for Small-Rollout "
     "Reinforcement Learning",
     use="Groups are of 3 to 9 rollouts, so that one odd reward flips signs around the mean.",
-    checked=("golden", "laws"),
+    checked=("golden", "laws", "reference"),
     catalogue=("mc-grpo",),
 )
 
@@ -50,7 +50,8 @@ def mc_grpo(group: int = 9, eps: float = 1e-3, clip: float = 0.2) -> Method:
     """
     # With rewards 0 and 1 the MAD is 0 unless about half are right, and |A| up to 1 / `eps`: the
     # authors leave that to Adam and gradient clipping; eps = 1 keeps |A| <= 1. Which of equals is
-    # the pivot makes no difference: they all get 0.
+    # the pivot makes no difference: they all get 0. Their code also multiplies A by the group's
+    # size over its number of A other than 0, which is not done here.
     return Method(
         sample=Independent(group),
         credit=chain(Center(groups.median), ScaleByMAD(eps)),

@@ -15,8 +15,8 @@ from grupo.sampling import Independent
 PAPER = Paper(
     title="Perception-Aware Policy Optimization for Multimodal Reasoning",
     use="A model that reasons about images answers without looking at them.",
-    trl="PAPOTrainer, experimental; it masks the images itself",
-    checked=("golden", "laws"),
+    trl="PAPOTrainer, experimental, gone by 1.10; it masked the images itself",
+    checked=("golden", "laws", "reference"),
     catalogue=("papo",),
 )
 
@@ -55,6 +55,6 @@ def papo(
     """
     # `gain` 0.02 with this KL, 0.01 without; `sharp` 0.05 for the largest model, 0.03 elsewhere: so
     # the released scripts, which hold m constant unless told otherwise, and then H(m) has a value
-    # and no gradient.
+    # and no gradient. Their code's mean is over tokens by default; ours over answers, as GRPO's.
     loss = Clip(clip, clip) + kl * KL() + Perception(gain, sharp)
     return Method(sample=Independent(group), loss=loss)

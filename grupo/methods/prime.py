@@ -16,8 +16,8 @@ from grupo.weights import token_mean
 PAPER = Paper(
     title="Process Reinforcement through Implicit Rewards",
     use="Outcomes are too sparse, and a model trained on outcomes is there, or cheap to have.",
-    verl="recipe/prime: adv_estimator='rloo', reward_model.rm_coef=5; updates the model, whitens A",
-    checked=("golden", "laws"),
+    verl="the recipe prime: adv_estimator='rloo', reward_dpo_coef=reward_gt_coef=5; whitens A",
+    checked=("golden", "laws", "reference"),
 )
 
 

@@ -17,7 +17,7 @@ PAPER = Paper(
     title="SPIRAL: Self-Play on Zero-Sum Games Incentivizes Reasoning via Multi-Agent Multi-Turn "
     "Reinforcement Learning",
     use="One policy plays all roles of a game: the mean over both players tells nothing.",
-    checked=("golden", "laws"),
+    checked=("golden", "laws", "reference"),
 )
 
 
@@ -51,7 +51,8 @@ def rae(group: int = 1, decay: float = 0.95) -> Method:
     loss = mean over rollouts of sum over tokens of -A log pi (eq. 3), without length bias. A task
     is one role of one game: roles are told apart by their tasks.
     """
-    # decay = 0.95 is the authors' code's; b starts at 0 (algorithm 1).
+    # decay = 0.95 is the authors' code's; b starts at 0 (algorithm 1). The code takes A
+    # before b moves: what is here over `decay`.
     return Method(
         sample=Independent(group), credit=LessMemory(decay), loss=Reinforce(), weigh=sequence_sum
     )

@@ -11,8 +11,9 @@ PAPER = Paper(
     title="Trust Region Masking for Long-Horizon LLM Reinforcement Learning",
     use="Answers are long, and the engine's or a stale policy's rollouts make training diverge.",
     trl="",
-    verl="rollout_rs='seq_max_k3,seq_mean_k3' with rollout_rs_threshold",
-    checked=("golden", "laws"),
+    verl="rollout_rs='seq_max_k3,seq_mean_k3', rollout_rs_threshold='0.05,0.002' (it masks "
+    "what it rejects: a token mean is without)",
+    checked=("golden", "laws", "reference"),
 )
 
 

@@ -16,8 +16,8 @@ PAPER = Paper(
     title="ReMax: A Simple, Effective, and Efficient Reinforcement Learning Method for Aligning "
     "Large Language Models",
     use="One rollout per prompt is all you can afford to train on, one more all you can sample.",
-    verl="adv_estimator='remax'",
-    checked=("golden", "laws"),
+    verl="adv_estimator='remax' (a KL in the reward is paid from each token on, not by all)",
+    checked=("golden", "laws", "reference"),
 )
 
 

@@ -5,17 +5,18 @@ from math import inf
 from torch import Tensor
 
 from grupo.batch import Batch
+from grupo.controllers import Last
 from grupo.credit.risk import followed, mixed_risk, papers, some_std
 from grupo.method import Method
 from grupo.paper import Paper
 from grupo.piece import piece
 from grupo.sampling import Independent
-from grupo.schedules import Last, varying
+from grupo.schedules import varying
 
 PAPER = Paper(
     title="RiskPO: Risk-based Policy Optimization via Verifiable Reward for LLM Post-Training",
     use="The mean reward still rises while hard tasks are given up and entropy collapses.",
-    checked=("golden", "laws"),
+    checked=("golden", "laws", "reference"),
     catalogue=("riskpo",),
 )
 BEFORE = (Last("risk/low", -inf), Last("risk/high", -inf))  # -inf: none yet

@@ -13,9 +13,9 @@ PAPER = Paper(
     title="Back to Basics: Revisiting REINFORCE Style Optimization for Learning from Human "
     "Feedback in LLMs",
     use="You want an unbiased gradient, with no clip and no standard deviation to tune.",
-    trl="RLOOTrainer (adds PPO's clip)",
+    trl="RLOOTrainer, beta=0.03 (0.05 by default; it adds PPO's clip, of the answer's ratio)",
     verl="adv_estimator='rloo' (a lone rollout gets A = r, ours 0) or 'rloo_vectorized' (0)",
-    checked=("golden", "laws"),
+    checked=("golden", "laws", "reference"),
 )
 
 

@@ -13,7 +13,7 @@ from grupo.sampling import Independent
 PAPER = Paper(
     title="On the Emergence of Thinking in LLMs I: Searching for the Right Intuition",
     use="A model answers at once where it should search, check and go back.",
-    checked=("golden", "laws"),
+    checked=("golden", "laws", "reference"),
     catalogue=("rlsp",),
 )
 

@@ -10,9 +10,10 @@ PAPER = Paper(
     title="When Speed Kills Stability: Demystifying RL Collapse from the Training-Inference "
     "Mismatch",
     use="Training collapses under truncated weights: what the engine got wrong is dropped.",
-    trl="vllm_importance_sampling_mode='sequence_mask'",
-    verl="rollout_is='sequence' with rollout_rs='seq_sum_k1' of the same upper bound",
-    checked=("golden", "laws"),
+    trl="vllm_importance_sampling_clip_max=2.0 (its default mode, 'sequence_mask', but cap, 3)",
+    verl="rollout_is='sequence', rollout_is_threshold='1e-9_2.0' (its "
+    "rollout_rs='seq_sum_k1' bounds the inverse of the product, on both sides, and masks rows)",
+    checked=("golden", "laws", "reference"),
 )
 
 

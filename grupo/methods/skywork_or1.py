@@ -1,12 +1,13 @@
 """Skywork-OR1: an entropy bonus only while entropy is low. He et al., 2025, arXiv:2505.22312."""
 
+from grupo.controllers import TargetEntropy
 from grupo.curate import informative
 from grupo.losses import Clip
 from grupo.losses.regularise import EntropyBonus
 from grupo.method import Method
 from grupo.paper import Paper
 from grupo.sampling import Independent
-from grupo.schedules import TargetEntropy, varying
+from grupo.schedules import varying
 from grupo.weights import token_mean
 
 PAPER = Paper(

@@ -9,7 +9,7 @@ from grupo.sampling import Independent
 PAPER = Paper(
     title="Unifying Group-Relative and Self-Distillation Policy Optimization via Sample Routing",
     use="The model sees what it did wrong once it is shown a right answer.",
-    checked=("golden", "laws"),
+    checked=("golden", "laws", "reference"),
     catalogue=("srpo-sample-routed",),
 )
 

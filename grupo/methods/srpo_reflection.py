@@ -13,7 +13,7 @@ from grupo.sampling import Independent
 PAPER = Paper(
     title="SRPO: Enhancing Multimodal LLM Reasoning via Reflection-Aware Reinforcement Learning",
     use="A model has learned to answer, reflect and answer again, and its reflections are empty.",
-    checked=("golden", "laws"),
+    checked=("golden", "laws", "reference"),
     catalogue=("srpo-reflection",),
 )
 
@@ -51,7 +51,8 @@ def srpo_reflection(
     (is there one, and a second answer), "first_length" in tokens, 0 where there is no second.
     """
     # The released reward pays 1 for a mended answer, more than for one right twice, and nothing
-    # for the form of the reflection: mended=1, reflected=0. `brief` is alpha there; group ours.
+    # for the form of the reflection: mended=1, reflected=0. A single answer fails there, for 0.
+    # `brief` is alpha there; group ours.
     return Method(
         sample=Independent(group),
         credit=chain(Reflected(mended, reflected, brief), Center(), ScaleByStd()),

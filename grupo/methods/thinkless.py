@@ -13,7 +13,7 @@ from grupo.sampling import Independent
 PAPER = Paper(
     title="Thinkless: LLM Learns When to Think",
     use="The first token says whether to think, and long answers drown what it should learn.",
-    checked=("golden", "laws"),
+    checked=("golden", "laws", "reference"),
     catalogue=("thinkless-degrpo",),
 )
 

@@ -8,9 +8,9 @@ from grupo.sampling import Independent
 PAPER = Paper(
     title="Your Efficient RL Framework Secretly Brings You Off-Policy RL Training",
     use="A fast engine samples with other numerics than the trainer's, and they differ moderately.",
-    trl="vllm_importance_sampling_mode='token_truncate', vllm_importance_sampling_cap=2.0",
+    trl="vllm_importance_sampling_mode='token_truncate', vllm_importance_sampling_clip_max=2.0",
     verl="rollout_is='token', rollout_is_threshold=2.0",
-    checked=("golden", "laws"),
+    checked=("golden", "laws", "reference"),
 )
 
 

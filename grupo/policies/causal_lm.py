@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from grupo.batch import Batch, Signals
 from grupo.engines.local import Engine, Reply, Request
 from grupo.engines.queue import Queue
-from grupo.errors import Refused, nearest
+from grupo.errors import Refused
 from grupo.helpers import Helper
 from grupo.piece import piece
 from grupo.policies import loading, rows
@@ -51,14 +51,13 @@ class CausalLM:
 
     def build(self) -> "CausalPolicy":
         """Load the model and its tokenizer; raises `Refused` when they cannot be used."""
-        if self.dtype not in loading.DTYPES:
-            raise Refused(f"dtype: {self.dtype!r}. {nearest(self.dtype, loading.DTYPES)}")
         texts = isinstance(self.stop, tuple) and all(self.stop)
         check(
             [
                 ("limit", self.limit, self.limit >= 1, "1 or more"),
                 ("budget", self.budget, self.budget >= 1, "1 or more"),
                 ("stop", self.stop, texts, "a tuple of texts, none of them empty"),
+                ("dtype", self.dtype, self.dtype in loading.DTYPES, " or ".join(loading.DTYPES)),
             ]
         )
         return CausalPolicy(self)
@@ -107,8 +106,8 @@ class CausalPolicy:
             with self._autocast():
                 return engine(requests)
 
-        drawn = sampling or self.spec.sampling
-        return CausalAct(self.language, Queue(answer, self.thread), key, drawn)
+        queue = Queue(answer, self.thread)
+        return CausalAct(self.language, queue, key, sampling or self.spec.sampling)
 
     def read(self, rollout: Rollout, seen: Observation) -> tuple[int, ...]:
         """What the world says next, as tokens."""
@@ -119,10 +118,7 @@ class CausalPolicy:
         return rows.encode(rollouts)
 
     def signals(self, batch: Batch, names: Collection[str] = ("logp",)) -> Signals:
-        """`logp` and what else is asked for of every action, (N, T), 0 where masked.
-
-        What is measured of the distribution (`MEASURES`), comparisons with others, and helpers.
-        """
+        """`logp` and what else is asked for of every action, (N, T), 0 where masked."""
         own = self.spoken(batch)
         known = (n for n in names if n in MEASURES or compares(n))
         compared = dict.fromkeys(split(name)[1] for name in names if compares(name))
@@ -201,6 +197,5 @@ class CausalPolicy:
             return self.head(hidden)
 
     def _autocast(self) -> AbstractContextManager[Any]:
-        dtype = loading.DTYPES[self.spec.dtype]
-        plain = dtype == torch.float32
-        return nullcontext() if plain else torch.autocast(self.plain.device.type, dtype)
+        device, dtype = self.plain.device.type, loading.DTYPES[self.spec.dtype]
+        return nullcontext() if dtype == torch.float32 else torch.autocast(device, dtype)

@@ -13,10 +13,10 @@ from grupo.learner import Learner
 from grupo.losses import Likelihood
 from grupo.method import Method
 from grupo.policies.causal_lm import CausalLM
-from grupo.proving.world import DIGITS, LETTERS, LIMIT, Digits, Echo, solve
+from grupo.proving.world import DIGITS, LETTERS, LIMIT, Digits, Echo
 from grupo.randomness import seed_torch
 from grupo.recipe import Recipe
-from grupo.sampling import Demonstrate
+from grupo.sampling import Column, Demonstrate
 
 VOCABULARY = ["<end>", *DIGITS, *LETTERS, "="]
 BEGINNER, TEACHER = 18, 60  # steps of being shown
@@ -37,7 +37,7 @@ def model(steps: int, shift: int = 0) -> str:
         env=Echo(shift),
         tasks=Digits(shift),
         held_out=0,
-        method=Method(sample=Demonstrate(solve), credit=identity, loss=Likelihood()),
+        method=Method(sample=Demonstrate(Column()), credit=identity, loss=Likelihood()),
         steps=steps,
         prompts=16,
         lr=1e-2,

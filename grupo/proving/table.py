@@ -78,10 +78,11 @@ def _said(table: Sequence[Row]) -> str:
         f"{len(table)} methods, {len(SEEDS)} seeds, {STEPS} steps of {PROMPTS} prompts and groups"
         f" of {GROUP}, learning rate {LR:g}, one language model of a few thousand numbers that is"
         f" asked to say the digit it was just shown.\n\n"
-        f"`share` is the share of right answers over the last steps of training, the mean of the"
-        f" seeds and its 95 % interval (Student's t, two degrees of freedom). `against GRPO` is the"
-        f" mean difference, seed by seed, with its own interval; `more` and `less` where that"
-        f" excludes 0. Of so many comparisons one in twenty does so by chance.\n\n"
+        f"`share` is the share of right answers, sampled after training (before it"
+        f" {_mean(_befores(table)):.2f}), the mean of the seeds and its 95 % interval (Student's t,"
+        f" two degrees of freedom). `against GRPO` is the mean difference, seed by seed, with its"
+        f" own interval; `more` and `less` where that excludes 0. Of so many comparisons one in"
+        f" twenty does so by chance.\n\n"
         f"`turned round` is the share when the sign of the advantage is flipped; where the loss"
         f" does not read it, or somebody knows the answer, when all hold another digit for right."
         f" `proven`: under every seed it gained at least {MARGIN:g} more than turned round, and"
@@ -116,6 +117,10 @@ def _differs(off: Sequence[float]) -> str:
     if abs(_mean(off)) <= _half(off):
         return ""
     return "more" if _mean(off) > 0 else "less"
+
+
+def _befores(table: Sequence[Row]) -> list[float]:
+    return [trial.before for row in table for trial in row.plain]
 
 
 def _afters(some: Sequence[Trial]) -> list[float]:

@@ -10,6 +10,7 @@ from torch import Tensor
 from grupo import trials
 from grupo.batch import Batch
 from grupo.credit import chain
+from grupo.evaluation import Solved, evaluate
 from grupo.learner import Learner
 from grupo.method import Method
 from grupo.piece import is_piece, parts
@@ -18,31 +19,23 @@ from grupo.policies.causal_lm import CausalLM
 from grupo.policies.company import Other
 from grupo.proving.beginner import BEGINNER, TEACHER, model
 from grupo.proving.world import LIMIT, Digits, Echo, hidden, hinted
+from grupo.randomness import derive
 from grupo.recipe import Recipe
 from grupo.sampling import Independent
 from grupo.signals import is_mark, split, tempered
 
 STEPS, PROMPTS, GROUP, LR = 40, 8, 8, 3e-3
 PLAN = Passes(minibatches=2)  # for all: ratios leave 1, and nobody learns more often
-ENDS = 5  # steps at either end over which the truth is averaged
+ATTEMPTS = 16  # at each task, before and after
 TEACHERS, BLIND = ("teacher", "prm", "expert"), ("masked", "noisy")
 
 
 @dataclass(frozen=True)
 class Trial:
-    """The share of rollouts that said the truth, step by step."""
+    """The share of sampled rollouts that say the truth, before training and after it."""
 
-    truth: tuple[float, ...]
-
-    @property
-    def before(self) -> float:
-        """At the beginning."""
-        return sum(self.truth[:ENDS]) / ENDS
-
-    @property
-    def after(self) -> float:
-        """At the end."""
-        return sum(self.truth[-ENDS:]) / ENDS
+    before: float
+    after: float
 
     @property
     def gain(self) -> float:
@@ -60,7 +53,10 @@ def tried(method: Method, *, seed: int = 0, turned: bool = False, steps: int = S
     if turned and not shift:
         method = method.but(credit=chain(method.credit, negative))
     learner = Learner(recipe(method, seed=seed, shift=shift, steps=steps))
-    return Trial(tuple(_truth(learner) for _ in range(steps)))
+    before = _truth(learner)
+    for _ in range(steps):
+        learner.step()
+    return Trial(before, _truth(learner))
 
 
 def recipe(method: Method, *, seed: int = 0, shift: int = 0, steps: int = STEPS) -> Recipe:
@@ -102,8 +98,15 @@ def resized(sample: Any) -> Any:
 
 
 def _truth(learner: Learner) -> float:
-    numbers = learner.step().numbers
-    return numbers["reward/truth"]
+    score = evaluate(
+        learner.policy,
+        learner.recipe.env,
+        learner.tasks,
+        attempts=ATTEMPTS,
+        solved=Solved("truth"),
+        key=derive(learner.recipe.seed, "truth"),
+    )
+    return score.sampled.value
 
 
 def _other(who: str, shift: int) -> Other:

@@ -1,7 +1,7 @@
 """Echo: the world is a digit to be said again, with up to three letters before it."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from grupo.piece import piece
 from grupo.rollout import Group, Observation, Rollout, Task, Verdict
@@ -104,6 +104,10 @@ def _one_state(seen: Seen) -> tuple[float, ...]:
     return (0.0,) * len(seen.tokens)
 
 
+def _ones(seen: Seen) -> tuple[float, ...]:
+    return (1.0,) * len(seen.tokens)
+
+
 def _judged(seen: Seen) -> tuple[float, ...]:
     return (seen.right,) * len(seen.tokens)
 
@@ -111,11 +115,13 @@ def _judged(seen: Seen) -> tuple[float, ...]:
 MARKS: Mapping[str, Callable[[Seen], tuple[float, ...]]] = {
     "action": _tokens,
     "answer": _end,
-    "decision": _first,
+    "decision": _one_state,
+    "dt": _ones,
     "part": _tokens,
     "prm": _judged,
     "repeated": _one_state,
     "state": _one_state,
+    "std": _ones,
     "step": _one_state,
 }
 
@@ -162,22 +168,20 @@ def digit(task: Task, shift: int) -> str:
 
 @piece
 class Digits:
-    """A task for each digit, under so many names, with its right answer as column `solution`."""
+    """A task for each digit, under so many names.
+
+    Columns: its right answer as `solution`; as `paraphrases` its prompt, twice.
+    """
 
     shift: int = 0
     names: int = 4
 
     def load(self) -> Sequence[Task]:
         tasks = [Task(f"{i}{d}", f"={d}", d) for i in range(self.names) for d in DIGITS]
-        return [
-            Task(t.key, t.prompt, t.answer, columns={"solution": digit(t, self.shift)})
-            for t in tasks
-        ]
+        return [replace(task, columns=self._columns(task)) for task in tasks]
 
-
-def solve(task: Task) -> Sequence[str]:
-    """The worked solution of a task."""
-    return [str(task.columns["solution"])]
+    def _columns(self, task: Task) -> dict[str, object]:
+        return {"solution": digit(task, self.shift), "paraphrases": (task.prompt,) * 2}
 
 
 def hinted(group: Group, rollout: Rollout) -> Observation:

@@ -1,7 +1,7 @@
 """How a group comes to be: samplers, and samplers made from samplers."""
 
 from grupo.sampling.base import Sampler
-from grupo.sampling.demonstrate import Demonstrate
+from grupo.sampling.demonstrate import Column, Demonstrate
 from grupo.sampling.expert import WithExpert
 from grupo.sampling.greedy import WithGreedy
 from grupo.sampling.independent import Independent
@@ -11,6 +11,7 @@ from grupo.sampling.tempered import WithTempered
 from grupo.sampling.tree import Tree
 
 __all__ = [
+    "Column",
     "Demonstrate",
     "Independent",
     "Paraphrased",

@@ -8,6 +8,25 @@ from grupo.rollout import Act, Env, Group, Rollout, Task
 
 
 @piece
+class Column:
+    """What stands in the task's column `name`, as its one worked solution; none if it is not there.
+
+    >>> Column()(Task("sum", "1 + 1 =", columns={"solution": "2"}))
+    ['2']
+    """
+
+    name: str = "solution"
+
+    @property
+    def reads_columns(self) -> tuple[str, ...]:
+        """The columns of tasks that it reads."""
+        return (self.name,)
+
+    def __call__(self, task: Task) -> Sequence[str]:
+        return [str(task.columns[self.name])] if self.name in task.columns else []
+
+
+@piece
 class Demonstrate:
     """Worked solutions in place of attempts: what `solve(task)` says is recited, for reward 1."""
 

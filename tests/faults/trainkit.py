@@ -11,6 +11,7 @@ from torch import Tensor
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from grupo.batch import Batch, Signals
+from grupo.controllers import AdaptiveKL
 from grupo.credit import Center, chain
 from grupo.curate import informative
 from grupo.envs import Part, SingleTurn
@@ -30,7 +31,7 @@ from grupo.recipe import Evaluation, Recipe, Until
 from grupo.references import Follow
 from grupo.rollout import Group, Rollout, Task
 from grupo.sampling import Independent, Tree, UntilInformative
-from grupo.schedules import AdaptiveKL, Cosine, Linear, Warmup
+from grupo.schedules import Cosine, Linear, Warmup
 from grupo.tasks import FromFunction
 
 

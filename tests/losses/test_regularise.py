@@ -6,6 +6,7 @@ import torch
 
 from grupo import divergences, ratios
 from grupo.batch import Named, Signals
+from grupo.controllers import TargetEntropy
 from grupo.errors import Unmeasured
 from grupo.losses import (
     JSD,
@@ -23,7 +24,7 @@ from grupo.losses import (
     Wrong,
 )
 from grupo.losses.where import falling, rising
-from grupo.schedules import TargetEntropy, at
+from grupo.schedules import at
 from grupo.testing import batch_of, moved
 
 BATCH = batch_of(group=[0, 0])  # old and reference log-probabilities are -1
@@ -164,3 +165,53 @@ def test_where_a_loss_acts_does_not_change_what_it_is():
     assert not Only(inner, falling).couples_rows
     pi = moved(BATCH, [[0.5], [0.5]])
     assert [*Only(KL(), falling).report(pi, BATCH)] == ["kl/ref"]
+
+
+# verl-project/verl @ 1dda039, trainer/ppo/core_algos.py, kl_penalty: value and gradient where the
+# policy gives these log-probabilities and the reference -1; "low_var_kl" is k3 held within 10
+LOGP = [-0.5, -1.25, -3.0]
+VERL = {
+    "kl": ([0.5, -0.25, -2.0], [1.0, 1.0, 1.0]),
+    "abs": ([0.5, 0.25, 2.0], [1.0, -1.0, -1.0]),
+    "mse": ([0.125, 0.03125, 2.0], [0.5, -0.25, -2.0]),
+    "low_var_kl": (
+        [0.1065306597, 0.0340254167, 4.3890560989],
+        [0.39346934, -0.28402542, -6.3890561],
+    ),
+    "k1+": ([0.5, -0.25, -2.0], [0.5, -0.25, -2.0]),
+    "k3+": ([0.1065306597, 0.0340254167, 4.3890560989], [0.5, -0.25, -2.0]),
+    "abs+": ([0.5, 0.25, 2.0], [0.5, -0.25, -2.0]),
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "loss"),
+    [
+        ("kl", KL(divergences.k1)),
+        ("abs", KL(divergences.absolute)),
+        ("mse", KL(divergences.k2)),
+        ("low_var_kl", KL(divergences.k3)),
+        ("low_var_kl", KL(divergences.k3_held)),
+        ("k1+", StraightThroughKL(divergences.k1)),
+        ("k3+", StraightThroughKL()),
+        ("abs+", StraightThroughKL(divergences.absolute)),
+    ],
+)
+def test_estimates_give_the_numbers_of_verl(kind, loss):
+    batch, (values, slopes) = batch_of(group=[0, 0, 0]), VERL[kind]
+    moves = [[logp + 1] for logp in LOGP]
+    assert loss(moved(batch, moves), batch).flatten().tolist() == pytest.approx(values)
+    assert slope(loss, batch, moves) == pytest.approx(slopes)
+
+
+def test_far_away_verl_holds_k3_at_10_and_its_gradient_at_0():
+    # the same function at log-probabilities of -24 and -1 against -1 and -26: 10 and 10, slopes 0
+    batch = batch_of(group=[0, 0], seen={"logp@ref": [[-1.0], [-26.0]]})
+    moves = [[-23.0], [0.0]]
+    held = KL(divergences.k3_held)
+    assert held(moved(batch, moves), batch).flatten().tolist() == [10.0, 10.0]
+    assert slope(held, batch, moves) == [0.0, 0.0]
+    # the paper's k3 grows: e^23 - 24 on the one side, 25 - 1 with slope 1 on the other
+    k3 = KL()(moved(batch, moves), batch).flatten().tolist()
+    assert k3 == pytest.approx([exp(23) - 24, exp(-25) + 24])
+    assert slope(KL(), batch, moves) == pytest.approx([1 - exp(23), 1 - exp(-25)])

@@ -39,5 +39,22 @@ def test_formats_of_other_groups_are_not_counted():
     assert PayRarity(1.0)(batch.reward, batch).tolist() == [2.0, 2.0, 1.0, 1.0]
 
 
+def test_it_gives_the_numbers_of_the_authors_code():
+    # TEAM-ARM/arm @ cee2053, verl/verl/trainer/ppo/core_algos.py,
+    # compute_ada_grpo_outcome_advantage; step 30 of 100; inputs as below
+    batch = batch_of(
+        group=[0] * 5 + [1] * 5,
+        reward=[1.0, 0.0, 1.0, 1.0, 0.0, 1.0, 0.0, 1.0, 0.0, 0.5],
+        length=[3, 1, 2, 3, 2, 1, 2, 3, 3, 1],
+        parts={"mode": [3.0, 3.0, 3.0, 0.0, 2.0, 1.0, 1.0, 3.0, -1.0, 0.0]},
+    )
+    recorded = [0.04831594601273537, -0.847912073135376, 0.04831594601273537]
+    recorded += [1.5991923809051514, -0.847912073135376]
+    recorded += [0.2851405739784241, -0.9642536640167236, 1.4169955253601074]
+    recorded += [-0.9642536640167236, 0.2263709455728531]
+    advantage = batch.credited(at(ada_grpo(), 0.3).credit).advantage[:, 0].tolist()
+    assert advantage == pytest.approx(recorded, rel=1e-5)
+
+
 def test_the_defaults_are_the_papers():
     assert ada_grpo() == ada_grpo(group=8, clip=0.2, kl=0.001)

@@ -3,8 +3,9 @@ from math import exp, sqrt
 import pytest
 import torch
 
+from grupo.controllers import Thermostat
 from grupo.methods.aepo import OnlyGood, aepo
-from grupo.schedules import Thermostat, at
+from grupo.schedules import at
 from grupo.testing import batch_of, moved
 
 

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from math import exp, log
 
 import pytest
@@ -45,3 +46,58 @@ def test_the_defaults_are_the_released_ones():
     assert archer().loss == DualConstraint(0.2, 0.5, kl=0.001, kl_at_forks=0.0, quantile=0.8)
     assert archer().curate is informative
     assert archer().measured == {"logp@ref"}
+
+
+def test_it_gives_the_numbers_of_the_authors_code():
+    # wizard-III/ArcherCodeR @ 8a1785b, verl/workers/actor/dp_actor.py, update_policy, its mask,
+    # and verl/trainer/ppo/core_algos.py, compute_policy_loss; inputs as below
+    old = [
+        [-1.0, -0.5, -2.0],
+        [-0.7, -1.2, 0.0],
+        [-0.9, 0.0, 0.0],
+        [-0.3, -1.6, 0.0],
+        [-1.1, -0.8, -0.4],
+        [-1.4, 0.0, 0.0],
+    ]
+    entropy = [
+        [0.4, 0.9, 0.2],
+        [0.5, 1.0, 0.0],
+        [0.7, 0.0, 0.0],
+        [0.3, 0.6, 0.0],
+        [1.2, 0.1, 0.8],
+        [1.5, 0.0, 0.0],
+    ]
+    batch = replace(
+        batch_of(
+            [0, 0, 0, 1, 1, 1],
+            length=[3, 2, 1, 2, 3, 1],
+            advantage=[1.2, -0.7, -0.5, 0.6, 0.9, -1.5],
+        ),
+        old_logp=torch.tensor(old).double(),
+    )
+    method = archer(kl=0.0)
+    pi = moved(
+        batch,
+        [
+            [0.1, -0.8, 0.3],
+            [-0.3, 0.6, 0.0],
+            [-0.1, 0, 0],
+            [0.25, 0.45, 0],
+            [0.5, 0.3, -0.15],
+            [0.1, 0, 0],
+        ],
+    )
+    pi["entropy"] = torch.tensor(entropy).double()
+    loss = (method.weigh(batch) * method.loss(pi, batch)).sum()
+    assert loss.item() == pytest.approx(-0.3486982, rel=1e-5)
+    (gradient,) = torch.autograd.grad(loss, pi.logp)
+    rows = [
+        [-0.1105171, -0.0449329, 0.0],
+        [0.0, 0.1062903],
+        [0.03770156],
+        [0.0, 0.0],
+        [0.0, 0.0, -0.0645531],
+        [0.1381464],
+    ]
+    numbers = [x for row in rows for x in row]
+    assert gradient[batch.mask].tolist() == pytest.approx(numbers, rel=1e-5, abs=1e-9)

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from math import log
 
 import pytest
@@ -53,3 +54,49 @@ def test_the_defaults_are_those_of_the_readme_and_the_minibatch_is_seen_whole():
     loss = bapo().loss
     assert loss == Balanced(narrow=(0.6, 1.2), wide=(0.9, 3.0), share=0.5)
     assert loss.couples_rows
+
+
+def test_it_gives_the_numbers_of_the_authors_code():
+    # WooooDyy/BAPO @ 7287044, recipe/bapo/policy_loss.py, compute_policy_loss_bapo, good / bad
+    # at least 1; inputs as below: it stops at 0.9 and 2
+    old = [
+        [-1.0, -0.5, -2.0],
+        [-0.7, -1.2, 0.0],
+        [-0.9, 0.0, 0.0],
+        [-0.3, -1.6, 0.0],
+        [-1.1, -0.8, -0.4],
+        [-1.4, 0.0, 0.0],
+    ]
+    batch = replace(
+        batch_of(
+            [0, 0, 0, 1, 1, 1],
+            length=[3, 2, 1, 2, 3, 1],
+            advantage=[0.6, -1.4, -0.9, 0.3, 0.5, -2.0],
+        ),
+        old_logp=torch.tensor(old).double(),
+    )
+    method = bapo(share=0.5)
+    pi = moved(
+        batch,
+        [
+            [0.5, 0.9, 0.6],
+            [-0.2, -1.2, 0],
+            [0.3, 0, 0],
+            [0.2, 0.5, 0],
+            [-0.4, 0.05, 0.15],
+            [-0.8, 0, 0],
+        ],
+    )
+    loss = (method.weigh(batch) * method.loss(pi, batch)).sum()
+    assert loss.item() == pytest.approx(-0.004198418, rel=1e-5)
+    (gradient,) = torch.autograd.grad(loss, pi.logp)
+    rows = [
+        [-0.08243606, 0.0, -0.09110594],
+        [0.0, 0.0],
+        [0.1012394],
+        [-0.03053507, -0.04121803],
+        [-0.02793, -0.04380296, -0.04840976],
+        [0.0],
+    ]
+    numbers = [x for row in rows for x in row]
+    assert gradient[batch.mask].tolist() == pytest.approx(numbers, rel=1e-5, abs=1e-9)

@@ -63,6 +63,37 @@ def test_the_halves_are_by_the_mean_entropy_of_a_rollouts_actions():
     assert A.tolist() == [1.0, -1.0]
 
 
+def test_it_gives_the_numbers_of_the_authors_code():
+    # biuboomc/CANON @ 7d6f814, verl/trainer/ppo/core_algos.py; inputs as below. What is divided by
+    # max_length there is multiplied by it here: the method's weights do it
+    reward, length = [1, 0, 0.5, 0, 1, 1, 0, 0.25, 1], [3, 1, 2, 4, 5, 2, 1, 3, 4]
+    entropy = [
+        [0.5, 0.25, 0.75, 9, 9],
+        [0.3, 9, 9, 9, 9],
+        [0.1, 0.9, 9, 9, 9],
+        [0.2, 0.4, 0.1, 0.3, 9],
+        [0.6, 0.2, 0.1, 0.9, 0.4],
+        [0.8, 0.3, 9, 9, 9],
+        [0.35, 9, 9, 9, 9],
+        [0.2, 0.2, 0.5, 9, 9],
+        [1.0, 0.7, 0.9, 0.8, 9],
+    ]
+    labels = [0] * 4 + [1] * 5
+    batch = batch_of(group=labels, reward=reward, length=length, seen={"entropy": entropy})
+
+    def said(credit):
+        return credit(batch.reward, batch).tolist()
+
+    # compute_dr_entropy_per_token_group_outcome_advantage, _lambda and alpha 1, then 0.5 and 0.8
+    expected = [1.0, -0.75, 0.5, -0.75, 0.875, 0.875, -1.0, -0.75, 0.875]
+    assert said(canon().credit) == pytest.approx(expected, rel=1e-5)
+    expected = [0.625, -0.375, 0.125, -0.375, 0.45, 0.45, -0.5625, -0.3375, 0.45]
+    assert said(Conditional(0.5, low=0.8)) == pytest.approx(expected, rel=1e-5)
+    # compute_dr_length_on_mean_group_outcome_advantage, _lambda 0.7 and alpha 0.9
+    expected = [0.605, -0.39, 0.11, -0.325, 0.355, 0.3775, -0.6225, -0.3425, 0.355]
+    assert said(Conditional(0.7, by_length, high=0.9)) == pytest.approx(expected, rel=1e-5)
+
+
 def test_the_defaults_are_the_papers():
     method = canon()
     assert method.credit == Conditional(1.0)

@@ -1,9 +1,10 @@
 import pytest
 import torch
 
+from grupo.controllers import Last
 from grupo.credit.penalties import Tempered
 from grupo.methods.dcpo_distribution import dcpo_distribution
-from grupo.schedules import Last, at
+from grupo.schedules import at
 from grupo.testing import batch_of
 
 LOG_1_1 = 0.09531017980432493

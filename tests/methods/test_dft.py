@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from grupo.methods.dft import dft
-from grupo.sampling import Independent, WithExpert
+from grupo.sampling import Column, Demonstrate
 from grupo.testing import batch_of, moved
 from grupo.weights import token_mean
 
@@ -32,7 +32,6 @@ def test_the_reward_is_not_read():
 
 
 def test_the_defaults():
-    assert dft() == dft(group=0)
-    assert dft().sample == WithExpert(Independent(0))
+    assert dft().sample == Demonstrate(Column("solution"))
     assert dft().weigh is token_mean
     assert dft().loss.stops_gradient

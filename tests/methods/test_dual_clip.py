@@ -1,6 +1,8 @@
+from dataclasses import replace
 from math import exp
 
 import pytest
+import torch
 
 from grupo.methods.dual_clip import dual_clip
 from grupo.methods.grpo import grpo
@@ -42,3 +44,25 @@ def test_below_the_cap_it_is_grpo():
 def test_the_defaults_are_these():
     assert dual_clip().loss.ratio.limit == 3.0
     assert (dual_clip().loss.low, dual_clip().loss.high) == (0.2, 0.2)
+
+
+def learn_three_and_two(method, by, advantage=(1.0, -1.0)):
+    batch = batch_of(group=[0, 0], length=[3, 2], advantage=advantage)
+    old = [[-1.0, -0.5, -2.0], [-0.7, -1.2, -0.3]]
+    batch = replace(batch, old_logp=torch.tensor(old, dtype=torch.float64))
+    pi = moved(batch, by)
+    loss = (method.weigh(batch) * method.loss(pi, batch)).sum()
+    (gradient,) = torch.autograd.grad(loss, pi.logp)
+    return loss.item(), gradient.flatten().tolist()
+
+
+def test_it_gives_the_numbers_of_verl_and_of_trl():
+    # verl-project/verl @ 1dda039, trainer/ppo/core_algos.py, compute_policy_loss_vanilla with
+    # clip_ratio_c=3.0 and "seq-mean-token-mean"; huggingface/trl @ f2cd577,
+    # trainer/grpo_trainer.py, the lines of _compute_loss after the log-probabilities, loss_type
+    # "grpo", delta=3.0: the same
+    loss, gradient = learn_three_and_two(dual_clip(), [[1.3, -0.1, -1.5], [1.3, 0.5, 0.0]])
+    assert loss == pytest.approx(0.7741857213109671)
+    assert gradient == pytest.approx(
+        [0.0, -0.1508062363, -0.03718836, 0.0, 0.4121803177, 0.0], rel=1e-5
+    )

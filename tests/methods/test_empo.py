@@ -53,6 +53,15 @@ def test_who_is_alone_earns_nothing():
     assert agreement([3.0]) == [0.0]
 
 
+def test_it_gives_the_numbers_of_the_authors_code():
+    # QingyangZhang/EMPO @ c5eccd4, trl/src/open_r1/rewards.py, semantic_entropy_math_reward, with
+    # get_semantic_ids_by_rule of semantic_uncertainty.py; inputs as below, 5 answers a question
+    answers = [4.0, 4.0, 5.0, 4.0, -1.0, 1.0, 2.0, 3.0, 4.0, 5.0, 1.0, 1.0, 2.0, 2.0, 3.0]
+    recorded = [0.6, 0.6, 0.2, 0.6, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.4, 0.4, 0.4, 0.4, 0.2]
+    r = agreement(answers, group=[0] * 5 + [1] * 5 + [2] * 5)
+    assert r == pytest.approx(recorded, rel=1e-5)
+
+
 def test_the_defaults_are_the_released_runs():
     assert empo().sample == Independent(7)
     assert empo().loss == Clip(0.2, 0.2)

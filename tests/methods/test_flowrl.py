@@ -46,3 +46,63 @@ def test_it_learns_a_partition_and_reads_the_reference():
 
 def test_the_defaults_are_those_of_the_recipe():
     assert flowrl().loss == FlowBalance(beta=15.0, clip=0.2)
+
+
+def test_it_gives_the_numbers_of_the_authors_code():
+    # Xuekai-Zhu/FlowRL @ decbc57, verl@FlowRL/verl/workers/actor/dp_actor.py,
+    # compute_flowrl_objective; inputs as below. It computes the clip and multiplies by the raw
+    # w: here w is within the clip.
+    old = [
+        [-1.0, -0.5, -2.0],
+        [-0.7, -1.2, 0.0],
+        [-0.9, 0.0, 0.0],
+        [-0.3, -1.6, 0.0],
+        [-1.1, -0.8, -0.4],
+        [-1.4, 0.0, 0.0],
+    ]
+    seen = {
+        "logp@ref": [
+            [-1.1, -0.7, -1.5],
+            [-0.6, -1.4, 9.0],
+            [-1.2, 9.0, 9.0],
+            [-0.2, -1.3, 9.0],
+            [-1.0, -0.9, -0.8],
+            [-1.1, 9.0, 9.0],
+        ]
+    }
+    batch = replace(
+        batch_of(
+            [0, 0, 0, 1, 1, 1],
+            length=[3, 2, 1, 2, 3, 1],
+            advantage=[1.2, -0.7, -0.5, 0.6, 0.9, -1.5],
+            seen=seen,
+        ),
+        old_logp=torch.tensor(old).double(),
+    )
+    method = flowrl()
+    pi = moved(
+        batch,
+        [
+            [0.1, -0.2, 0.05],
+            [0.25, -0.15, 0.0],
+            [-0.15, 0, 0],
+            [-0.1, 0.2, 0],
+            [-0.05, -0.25, 0.15],
+            [0.1, 0, 0],
+        ],
+    )
+    log_z = [[z, 7.0, 7.0] for z in [0.4, -0.2, 0.1, 0.3, -0.5, 0.2]]
+    pi["log_partition"] = torch.tensor(log_z).double()
+    loss = (method.weigh(batch) * method.loss(pi, batch)).sum()
+    assert loss.item() == pytest.approx(213.5717, rel=1e-5)
+    (gradient,) = torch.autograd.grad(loss, pi.logp)
+    rows = [
+        [-1.86899, -1.86899, -1.86899],
+        [1.91563, 1.91563],
+        [2.223496],
+        [-1.630127, -1.630127],
+        [-1.33091, -1.33091, -1.33091],
+        [8.288782],
+    ]
+    numbers = [x for row in rows for x in row]
+    assert gradient[batch.mask].tolist() == pytest.approx(numbers, rel=1e-5, abs=1e-9)

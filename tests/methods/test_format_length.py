@@ -45,6 +45,23 @@ def test_the_advantage_is_centred_and_scaled():
     assert A[:, 0].tolist() == pytest.approx([0.5**0.5, -(0.5**0.5)], rel=1e-5)  # rewards 2 and 0
 
 
+def test_it_gives_the_numbers_of_the_authors_code():
+    # insightLLM/rl-without-gt @ c1e2077, rl/verl/lib/src/rewards/math_reward.py,
+    # RewardMathFn_xrh.__call__; inputs as below, where its two checks of the format agree
+    lengths = [100, 1000, 1536, 2000, 2900, 3072]
+    recorded = {
+        1.0: [
+            *[1.125969780815972, 1.8782280815972223, 2.0],
+            *[1.8174913194444446, 0.42283799913194464, 0.0],
+        ],
+        0.0: [0.0, 0.0, 0.0, 0.0, -0.5771620008680554, -1.0],
+    }
+    for format, expected in recorded.items():
+        batch = batch_of(group=[0] * 6, length=lengths, parts={"format": [format] * 6})
+        r = FormatAndLength(limit=3072)(batch.reward, batch).tolist()
+        assert r == pytest.approx(expected, rel=1e-5)
+
+
 def test_the_defaults_are_the_papers():
     assert format_length() == format_length(limit=3072, group=8, peak=0.5, kl=0.001)
     assert format_length().loss == Clip() + 0.001 * KL()

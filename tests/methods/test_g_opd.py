@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -46,3 +48,40 @@ def test_the_defaults_are_the_released_ones():
     assert g_opd() == g_opd(group=1, scale=1.25)
     assert g_opd().sample == Independent(1)
     assert g_opd().needs == {"logp@teacher", "logp@ref"}
+
+
+def test_it_gives_the_numbers_of_the_authors_code():
+    # RUCBM/G-OPD @ 37371a4, verl/verl/workers/actor/dp_actor.py, update_policy, its lines for one
+    # teacher with lambda 1.25; inputs as below
+    old = [
+        [-1.0, -0.5, -2.0],
+        [-0.7, -1.2, 0.0],
+        [-0.9, 0.0, 0.0],
+        [-0.3, -1.6, 0.0],
+        [-1.1, -0.8, -0.4],
+        [-1.4, 0.0, 0.0],
+    ]
+    seen = {
+        "logp@teacher": [
+            [-0.6, -0.9, -1.5],
+            [-1.0, -0.4, 9.0],
+            [-0.2, 9.0, 9.0],
+            [-0.5, -1.1, 9.0],
+            [-0.7, -1.3, -0.3],
+            [-2.0, 9.0, 9.0],
+        ],
+        "logp@ref": [
+            [-1.2, -0.7, -1.8],
+            [-0.9, -0.8, 9.0],
+            [-1.1, 9.0, 9.0],
+            [-0.4, -1.9, 9.0],
+            [-1.3, -1.0, -0.6],
+            [-1.6, 9.0, 9.0],
+        ],
+    }
+    wide = batch_of([0, 0, 0, 1, 1, 1], length=[3, 2, 1, 2, 3, 1], seen=seen)
+    wide = replace(wide, old_logp=torch.tensor(old).double())
+    advantage = wide.credited(g_opd().credit).advantage[wide.mask]
+    assert advantage.tolist() == pytest.approx(
+        [0.55, -0.45, 0.575, -0.325, 0.9, 0.925, -0.225, 0.7, 0.55, -0.575, 0.175, -0.7], rel=1e-5
+    )

@@ -48,6 +48,18 @@ def test_equal_rewards_and_a_lone_rollout_teach_nothing():
     assert credit(gdpo(), [0, 0, 1], correct=[1.0, 1, 5], format=[0.0, 0, 1]) == [0, 0, 0]
 
 
+def test_it_gives_the_numbers_of_the_authors_code():
+    # NVlabs/GDPO @ b080e63, trl-GDPO/trl-0.18.0-gdpo/trl/trainer/grpo_trainer.py, the lines of
+    # apply_gdpo in _generate_and_score_completions; inputs as below
+    correct = [1.0, 0, 0, 1, 0, 0, 1, 1, 1]
+    form = [0.0, 1, 0.5, 1, 0, 0.25, 1, 1, 0]
+    method = gdpo(weights=(1.0, 0.5))
+    credited = credit(method, [0] * 3 + [1] * 3 + [2] * 3, correct=correct, format=form)
+    expected = [0.7749100711, -0.091566529, -0.6833435421, 2.030013412, -1.157148062]
+    expected += [-0.87286535, 0.3416717711, 0.3416717711, -0.6833435421]
+    assert credited == pytest.approx(expected, rel=1e-5)
+
+
 def test_the_defaults():
     method = gdpo()
     assert method == gdpo(group=8, parts=("correct", "format"), weights=(1.0, 1.0), clip=0.2)

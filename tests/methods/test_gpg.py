@@ -52,3 +52,37 @@ def test_the_defaults_are_the_papers():
     assert gpg().loss == Reinforce()
     assert gpg().weigh is token_mean
     assert gpg().needs == frozenset()
+
+
+def test_it_gives_the_numbers_of_the_authors_code():
+    # AMAP-ML/GPG @ e096da8, R1-V/src/r1-v/src/open_r1/trainer/grpo_trainer.py, its lines for "gpg"
+    # with adjust_gd, for groups of two; they divide by (B - M) / B + 1e-5
+    moves = [[0.1, -0.2], [0.3, 0.0], [0.2, 0.1], [-0.1, 0.4], [0.05, 0.1], [0.0, -0.3]]
+    theirs = {
+        (1.0, 0.0, 1.0, 1.0, 1.0, 0.0): (-0.003124953125, [-0.0624990625, 0.0624990625, 0, 0]),
+        (1.0, -1.0, -1.0, -1.0, 1.0, 1.0): (0.099997000090, [-0.249992500, 0.249992500, 0, 0]),
+    }
+    for reward, (expected, slopes) in theirs.items():
+        batch = batch_of(group=[0, 0, 1, 1, 2, 2], reward=reward, length=[2] * 6)
+        batch = batch.credited(gpg().credit)
+        pi = moved(batch, moves)
+        loss = (gpg().weigh(batch) * gpg().loss(pi, batch)).sum()
+        (gradient,) = torch.autograd.grad(loss, pi.logp)
+        assert loss.item() == pytest.approx(expected, rel=1e-4)
+        assert gradient[:4, 0].tolist() == pytest.approx(slopes, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("reward", "verl", "ours"),
+    [
+        ([1.0, 2.0, 3.0, 0.5], [-0.5, 0.5, 1.25, -1.25], [-0.5, 0.5, 1.25, -1.25]),
+        ([1.0, 0.0, 0.0, 0.0], [2, -2, 0, 0], [1, -1, 0, 0]),  # alpha 4 / 1, not 4 / 2
+        ([1.0, -1.0, -1.0, -1.0], [1, -1, 0, 0], [2, -2, 0, 0]),  # alpha 4 / 4, not 4 / 2
+    ],
+)
+def test_verl_counts_rewards_that_are_not_zero(reward, verl, ours):
+    # verl-project/verl @ 1dda039, trainer/ppo/core_algos.py, compute_gpg_outcome_advantage: it
+    # agrees where every group has signal and no reward is 0
+    batch = batch_of(group=[0, 0, 1, 1], reward=reward)
+    assert gpg().credit(batch.reward, batch).tolist() == pytest.approx(ours)
+    assert (verl == ours) == (reward[1] == 2.0)

@@ -1,6 +1,8 @@
+from dataclasses import replace
 from math import exp
 
 import pytest
+import torch
 
 from grupo.losses import Clip, KeepGradient
 from grupo.methods.gppo import gppo
@@ -33,3 +35,49 @@ def test_elsewhere_the_gradient_is_that_of_the_clip():
 def test_the_defaults():
     assert gppo().loss.weight == KeepGradient(low=0.2, high=0.2, below=1.0, above=1.0)
     assert gppo().weigh is token_mean
+
+
+def test_it_gives_the_numbers_of_the_authors_code():
+    # Kwai-Klear/KlearReasoner @ 3422f6d, verl/trainer/ppo/core_algos.py, compute_gppo_loss,
+    # dual clip 10, with only_higher, which it reads and does not define, False; inputs as below.
+    # Its value is that of the clipped surrogate.
+    old = [
+        [-1.0, -0.5, -2.0],
+        [-0.7, -1.2, 0.0],
+        [-0.9, 0.0, 0.0],
+        [-0.3, -1.6, 0.0],
+        [-1.1, -0.8, -0.4],
+        [-1.4, 0.0, 0.0],
+    ]
+    batch = replace(
+        batch_of(
+            [0, 0, 0, 1, 1, 1],
+            length=[3, 2, 1, 2, 3, 1],
+            advantage=[1.2, -0.7, -0.5, 0.6, 0.9, -1.5],
+        ),
+        old_logp=torch.tensor(old).double(),
+    )
+    method = gppo()
+    pi = moved(
+        batch,
+        [
+            [0.1, 0.9, 0.6],
+            [-0.2, -1.2, 0],
+            [0.3, 0, 0],
+            [0.2, 0.5, 0],
+            [-0.4, 0.05, 0.15],
+            [-0.8, 0, 0],
+        ],
+    )
+    loss = (method.weigh(batch) * method.loss(pi, batch)).sum()
+    (gradient,) = torch.autograd.grad(loss, pi.logp)
+    rows = [
+        [-0.1105171, -0.12, -0.12],
+        [0.04775929, 0.04666667],
+        [0.05624412],
+        [-0.06, -0.06],
+        [-0.050274, -0.07884533, -0.08713757],
+        [0.1],
+    ]
+    numbers = [x for row in rows for x in row]
+    assert gradient[batch.mask].tolist() == pytest.approx(numbers, rel=1e-5, abs=1e-9)

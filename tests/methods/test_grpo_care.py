@@ -69,6 +69,40 @@ def test_the_advantage_is_of_the_sum():
     assert advantage == pytest.approx([0.75 / (std + 1e-4), -0.75 / (std + 1e-4)])
 
 
+def test_it_gives_the_numbers_of_the_authors_code():
+    # TencentARC/GRPO-CARE @ b0628fc, src/r1-v/src/open_r1/trainer/grpo_trainer_ref_ema.py,
+    # compute_loss, lines 586-610 and 636-642; inputs as below, the reward accuracy and format
+    batch = batch_of(
+        group=[0] * 5,
+        reward=[2.0, 1.0, 1.8, 1.0, 2.0],
+        length=[4, 4, 3, 4, 4],
+        parts={"correct": [1.0, 1.0, 0.8, 0.0, 1.0]},
+        seen={
+            "logp@ref": [
+                [-1.0, -0.02, -0.03, 0.0],
+                [-2.0, -0.3, -0.5, -0.1],
+                [-1.0, -0.9, 0.0, 0.0],
+                [-0.5, -0.01, -0.01, -0.02],
+                [-0.3, -0.7, -0.12, -0.2],
+            ],
+            "mark/answer": [
+                [0.0, 1.0, 1.0, 0.0],
+                [0.0, 0.0, 1.0, 1.0],
+                [0.0, 1.0, 0.0, 0.0],
+                [0.0, 1.0, 1.0, 1.0],
+                [0.0, 0.0, 1.0, 1.0],
+            ],
+        },
+    )
+    c = [0.949999988079071, 0.7408183217048645, 0.4065700173377991, 0.949999988079071]
+    assert CARE.likelihood(batch).tolist() == pytest.approx([*c, 0.8521438241004944], rel=1e-5)
+    r = [2.5, 1.5, 1.7999999523162842, 1.0, 2.5]
+    assert CARE(batch.reward, batch).tolist() == pytest.approx(r, rel=1e-5)
+    A = [0.9838820099830627, -0.5534336566925049, -0.09223903715610504, -1.3220914602279663]
+    advantage = batch.credited(grpo_care().credit).advantage[:, 0].tolist()
+    assert advantage == pytest.approx([*A, 0.9838820099830627], rel=1e-5)
+
+
 def test_the_defaults_are_the_released_codes():
     method = grpo_care()
     assert method == grpo_care(group=8, bonus=0.5, margin=0.01)

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from math import exp, sqrt
 
 import pytest
@@ -6,6 +7,7 @@ import torch
 from grupo.losses import KL, Clip
 from grupo.methods.grpo import grpo
 from grupo.methods.grpo_released import grpo_released
+from grupo.ratios import Capped
 from grupo.sampling import Independent
 from grupo.testing import batch_of, moved
 from grupo.weights import token_mean
@@ -37,3 +39,47 @@ def test_the_defaults_are_the_releases():
     assert method.loss == Clip(0.2, 0.2) + 0.001 * KL()
     assert method.weigh is token_mean
     assert method.credit == grpo().credit
+
+
+def learn_three_and_two(method, by, advantage=(1.0, -1.0)):
+    batch = batch_of(group=[0, 0], length=[3, 2], advantage=advantage)
+    old = [[-1.0, -0.5, -2.0], [-0.7, -1.2, -0.3]]
+    batch = replace(batch, old_logp=torch.tensor(old, dtype=torch.float64))
+    pi = moved(batch, by)
+    loss = (method.weigh(batch) * method.loss(pi, batch)).sum()
+    (gradient,) = torch.autograd.grad(loss, pi.logp)
+    return loss.item(), gradient.flatten().tolist()
+
+
+def test_it_gives_the_numbers_of_verl_and_of_trl():
+    # verl-project/verl @ 1dda039, trainer/ppo/core_algos.py, compute_policy_loss_vanilla with
+    # loss_agg_mode "token-mean"
+    method = grpo_released()
+    surrogate = method.but(loss=Clip(0.2, 0.2))
+    loss, gradient = learn_three_and_two(surrogate, [[0.5, -0.1, -1.5], [-0.6, 0.9, 0.7]])
+    assert loss == pytest.approx(0.1863271065945121)
+    assert gradient == pytest.approx(
+        [0.0, -0.180967483607, -0.04462603203, 0.0, 0.491920622231, 0.0]
+    )
+    # the same where a bad token's ratio, e^1.3, is above its clip_ratio_c
+    held = 0.46415073850314775
+    moves = [[1.3, -0.1, -1.5], [1.3, 0.5, 0.0]]
+    assert learn_three_and_two(surrogate, moves)[0] == pytest.approx(held + (exp(1.3) - 3) / 5)
+    capped = method.but(loss=Clip(0.2, 0.2, Capped(3.0)))
+    assert learn_three_and_two(capped, moves)[0] == pytest.approx(held)
+
+
+def test_it_gives_the_numbers_of_trl_with_a_kl():
+    # huggingface/trl @ f2cd577, trainer/grpo_trainer.py, the lines of _compute_loss after the
+    # log-probabilities, loss_type "dapo", beta 0.001
+    method = grpo_released()
+    old = torch.tensor([[-1.0, -0.5, -2.0], [-0.7, -1.2, -0.3]], dtype=torch.float64)
+    reference = [[-1.2, -0.9, -1.0], [-0.7, -0.3, -0.1]]
+    batch = batch_of([0, 0], length=[3, 2], advantage=[1.0, -1.0], seen={"logp@ref": reference})
+    pi = moved(batch := replace(batch, old_logp=old), [[0.5, -0.1, -1.5], [-0.6, 1.3, 0.7]])
+    loss = (method.weigh(batch) * method.loss(pi, batch)).sum()
+    (gradient,) = torch.autograd.grad(loss, pi.logp)
+    assert loss.item() == pytest.approx(0.43010828515329147)
+    assert gradient.flatten().tolist() == pytest.approx(
+        [0.0001006829, -0.1809156473, -0.0468625308, -0.0001644238, 0.7339252695, 0.0], rel=1e-5
+    )

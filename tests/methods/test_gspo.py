@@ -1,6 +1,8 @@
+from dataclasses import replace
 from math import exp
 
 import pytest
+import torch
 
 from grupo.methods.gspo import gspo
 from grupo.plans import Passes
@@ -37,3 +39,26 @@ def test_the_defaults_are_those_that_trl_quotes_from_the_paper():
     assert (gspo().loss.low, gspo().loss.high) == (3e-4, 4e-4)
     assert gspo().plan == Passes(minibatches=4)
     assert gspo(group=16).sample == Independent(16)
+
+
+def learn_three_and_two(method, by, advantage=(1.0, -1.0)):
+    batch = batch_of(group=[0, 0], length=[3, 2], advantage=advantage)
+    old = [[-1.0, -0.5, -2.0], [-0.7, -1.2, -0.3]]
+    batch = replace(batch, old_logp=torch.tensor(old, dtype=torch.float64))
+    pi = moved(batch, by)
+    loss = (method.weigh(batch) * method.loss(pi, batch)).sum()
+    (gradient,) = torch.autograd.grad(loss, pi.logp)
+    return loss.item(), gradient.flatten().tolist()
+
+
+def test_it_gives_the_numbers_of_trl():
+    # huggingface/trl @ f2cd577, trainer/grpo_trainer.py, the lines of _compute_loss after the
+    # log-probabilities, loss_type "grpo", importance_sampling_level "sequence"
+    loss, gradient = learn_three_and_two(
+        gspo(low=0.2, high=0.4), [[0.5, -0.1, -1.5], [-0.6, 1.3, 0.7]]
+    )
+    assert loss == pytest.approx(0.3630134642534079)
+    assert gradient == pytest.approx([-0.11550677] * 3 + [0.3547668871] * 2 + [0.0])
+    loss, gradient = learn_three_and_two(gspo(), [[3e-4, -1e-4, 4e-4], [-1e-4, -2e-4, 0.0]])
+    assert loss == pytest.approx(-0.00017500437594797358, rel=1e-4)
+    assert gradient == pytest.approx([-0.1667000033] * 3 + [0.2499625028] * 2 + [0.0])

@@ -40,3 +40,28 @@ def test_every_token_learns_by_its_own_advantage():
 def test_the_defaults_are_gspos():
     assert (gspo_token().loss.low, gspo_token().loss.high) == (3e-4, 4e-4)
     assert gspo_token().loss.stops_gradient
+
+
+def learn_three_and_two(method, by, advantage=(1.0, -1.0)):
+    batch = batch_of(group=[0, 0], length=[3, 2], advantage=advantage)
+    old = [[-1.0, -0.5, -2.0], [-0.7, -1.2, -0.3]]
+    batch = replace(batch, old_logp=torch.tensor(old, dtype=torch.float64))
+    pi = moved(batch, by)
+    loss = (method.weigh(batch) * method.loss(pi, batch)).sum()
+    (gradient,) = torch.autograd.grad(loss, pi.logp)
+    return loss.item(), gradient.flatten().tolist()
+
+
+def test_it_gives_the_numbers_of_trl_and_of_verl():
+    # huggingface/trl @ f2cd577, experimental/gspo_token/grpo_trainer.py, the lines of _compute_loss
+    # after the log-probabilities, "sequence_token"; verl-project/verl @ 1dda039,
+    # trainer/ppo/core_algos.py, compute_policy_loss_gspo, which gives the same to 1e-8 whatever
+    # loss_agg_mode says
+    loss, gradient = learn_three_and_two(
+        gspo_token(low=0.2, high=0.4), [[0.5, -0.1, -1.5], [-0.6, 1.3, 0.7]]
+    )
+    assert loss == pytest.approx(0.3630134642534079)
+    assert gradient == pytest.approx([-0.11550677] * 3 + [0.3547668871] * 2 + [0.0])
+    loss, gradient = learn_three_and_two(gspo_token(), [[3e-4, -1e-4, 4e-4], [-1e-4, -2e-4, 0.0]])
+    assert loss == pytest.approx(-0.00017500520857299806, rel=1e-4)
+    assert gradient == pytest.approx([-0.1667000028] * 3 + [0.2499625016] * 2 + [0.0])

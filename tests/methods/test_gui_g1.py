@@ -1,6 +1,7 @@
 import pytest
 
 from grupo.methods.gui_g1 import gui_g1
+from grupo.rewards.boxes import grounded
 from grupo.sampling import Independent
 from grupo.testing import batch_of
 from grupo.weights import FixedLength
@@ -25,6 +26,29 @@ def test_twice_the_length_is_twice_the_loss():
     batch = batch_of(group=[0, 0], length=[2, 4])
     weight = gui_g1().weigh(batch).sum(1)
     assert weight.tolist() == [2 / (2 * 64), 4 / (2 * 64)]
+
+
+def test_it_gives_the_numbers_of_the_authors_code():
+    # Yuqi-Zhou/GUI-G1 @ e581fe9, src/open-r1-multimodal/src/open_r1: grpo_rec.py, hit_reward,
+    # iou_reward and box_reward; trainer/grpo_trainer.py, rewards to advantages and the mean over
+    # tokens; inputs as below, the last rollout no box, every rate 1.5
+    said = [(100, 80, 220, 160), (90, 100, 180, 150), (300, 300, 420, 380), (130, 60, 260, 140)]
+    seen = [grounded(box, (110, 90, 210, 150), width=1000, height=500) for box in said]
+    parts = {name: [s[name] for s in seen] + [0.0] for name in ("hit", "iou", "box")}
+    assert parts["hit"] == [1.0, 1.0, 0.0, 1.0, 0.0]
+    weighed = [0.25 * x for x in parts["iou"]]
+    assert weighed == pytest.approx([0.15625, 0.125, 0.0, 0.08064516129032258, 0.0], rel=1e-5)
+    recorded = [0.1231218274111675, 0.12279749909574741, 0.08228582830791062]
+    weighed = [0.125 * x for x in parts["box"]]
+    assert weighed == pytest.approx([*recorded, 0.12027101313836512, 0.0], rel=1e-5)
+
+    parts["difficulty"] = [1.5] * 5
+    batch = batch_of(group=[0] * 5, length=[2, 3, 1, 2, 3], parts=parts)
+    batch, A = batch.credited(gui_g1().credit), [0.5172975659370422, 0.48572319746017456]
+    A += [-0.6797884702682495, 0.43884187936782837, -0.7620742917060852]
+    assert batch.advantage[:, 0].tolist() == pytest.approx([1.5 * a for a in A], rel=1e-5)
+    loss = -(gui_g1().weigh(batch) * batch.advantage).sum()  # at ratios of 1
+    assert loss.item() == pytest.approx(-0.0018911116058006883, rel=1e-5)
 
 
 def test_the_defaults_are_the_released_runs():

@@ -1,5 +1,6 @@
 """By hand: e = log entropy, 0.8-quantile 0, h = -1/2, +1/2 and so on."""
 
+from dataclasses import replace
 from math import exp
 
 import pytest
@@ -78,3 +79,71 @@ def test_extreme_advantages_fall_back_to_grpos():
 def test_the_defaults_are_the_authors():
     assert (hapo_token().loss.clip, hapo_token().loss.dual) == (0.2, 10.0)
     assert hapo_token().sample.n == 16
+
+
+def test_it_gives_the_numbers_of_the_authors_code():
+    # starriver030515/HAPO @ 7671dde, verl/trainer/ppo/core_algos.py,
+    # compute_hapo_outcome_advantage and compute_policy_loss; inputs as below. Its h of low entropy
+    # was given its sign.
+    old = [
+        [-1.0, -0.5, -2.0],
+        [-0.7, -1.2, 0.0],
+        [-0.9, 0.0, 0.0],
+        [-0.3, -1.6, 0.0],
+        [-1.1, -0.8, -0.4],
+        [-1.4, 0.0, 0.0],
+    ]
+    entropy = [
+        [0.4, 0.9, 0.2],
+        [0.5, 1.0, 0.0],
+        [0.7, 0.0, 0.0],
+        [0.3, 0.6, 0.0],
+        [1.2, 0.1, 0.8],
+        [1.5, 0.0, 0.0],
+    ]
+    batch = replace(
+        batch_of([0, 0, 0, 1, 1, 1], [1.0, 0.0, 0.0, 1.0, 1.0, 0.0], length=[3, 2, 1, 2, 3, 1]),
+        old_logp=torch.tensor(old).double(),
+    )
+    method = hapo_token()
+    batch = batch.credited(method.credit)
+    pi = moved(
+        batch,
+        [
+            [0.1, -0.3, 0.05],
+            [0.25, -0.15, 0.0],
+            [-0.35, 0.0, 0.0],
+            [0.2, 0.4, 0.0],
+            [-0.05, -0.45, 0.15],
+            [0.3, 0.0, 0.0],
+        ],
+    )
+    pi["entropy"] = torch.tensor(entropy).double()
+    advantage = [
+        0.999998,
+        0.999998,
+        0.999998,
+        -0.999998,
+        -0.999998,
+        -0.999998,
+        0.4472124,
+        0.4472124,
+        0.4472124,
+        0.4472124,
+        0.4472124,
+        -2.236062,
+    ]
+    assert batch.advantage[batch.mask].tolist() == pytest.approx(advantage, rel=1e-5)
+    loss = (method.weigh(batch) * method.loss(pi, batch)).sum()
+    assert loss.item() == pytest.approx(0.3737151, rel=1e-5)
+    (gradient,) = torch.autograd.grad(loss, pi.logp)
+    rows = [
+        [-0.09209739, -0.06173473, -0.02637196],
+        [0.1070019, 0.07172552],
+        [0.0],
+        [0.0, 0.0],
+        [-0.03545013, -0.02376293, -0.04329889],
+        [0.5030613],
+    ]
+    numbers = [x for row in rows for x in row]
+    assert gradient[batch.mask].tolist() == pytest.approx(numbers, rel=1e-5, abs=1e-9)

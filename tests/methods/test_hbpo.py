@@ -6,7 +6,7 @@ from math import cos, pi, sqrt
 import pytest
 import torch
 
-from grupo.methods.hbpo import Budgeted, hbpo
+from grupo.methods.hbpo import NORM, Budgeted, hbpo
 from grupo.testing import batch_of
 
 PAPER = Budgeted(4096, 4.0, 1 / 4096)
@@ -60,6 +60,26 @@ def test_it_does_not_read_the_environments_own_reward():
     batch = budgets([1, 2], [1, 1], [1, 0])
     other = replace(batch, reward=batch.reward + 5)
     assert torch.equal(PAPER(batch.reward, batch), PAPER(other.reward, other))
+
+
+def test_it_gives_the_numbers_of_the_authors_code():
+    # ZJU-REAL/HBPO @ 5c8991d, rllm/rewards/math_reward.py, the lines of the hierarchical reward,
+    # then verl/trainer/ppo/core_algos.py, compute_grpo_outcome_advantage; inputs as below, none of
+    # them so short that f1(n, b) < f2(b). Pi is 3.1416 there, and the first term added twice
+    batch = budgets(
+        [500, 900, 600, 1500, 2100, 2000, 2560, 512],
+        [512, 512, 512, 1024, 1024, 2560, 2560, 512],
+        [1, 1, 0, 1, 0, 1, 1, 1],
+        group=[0] * 5 + [1] * 3,
+    )
+    R = PAPER.reward(batch)
+    expected = [3.923140763, 3.669377045, 0.0, 3.240027083, 0.0]
+    expected += [2.222273297, 2.222273297, 3.923140763]
+    assert R.tolist() == pytest.approx(expected, rel=1e-5)
+    twice = 2 * PAPER(batch.reward, batch) - NORM(R, batch)
+    expected = [-1.903095412, -2.030438342, -3.87179388, -3.612296802, -5.238197258]
+    expected += [-0.5773496813, -0.5773496813, 1.154699363]
+    assert twice.tolist() == pytest.approx(expected, rel=2e-5)
 
 
 def test_the_defaults_are_the_papers():

@@ -49,6 +49,15 @@ def test_a_graded_answer_pulls_towards_its_grade():
     assert gradient.item() == 0
 
 
+def test_it_gives_the_numbers_of_the_authors_code():
+    # lifan-yuan/ImplicitPRM @ e485c13, train/openrlhf/trainer/ce_trainer.py, CETrainer.loss_fn, and
+    # its gradient by log pi(y); inputs as below
+    loss, gradient = learn([[2.0, -1.0, 3.0], [-4.0, 1.5], [0.5, 0.25, -3.0, 6.0]], [1.0, 0.0, 1.0])
+    assert loss == pytest.approx(0.6115077137947083, rel=1e-5)
+    recorded = [-0.007502768188714981, 0.00781317800283432, -0.007554364390671253]
+    assert gradient[:, 0].tolist() == pytest.approx(recorded, rel=1e-5)
+
+
 def test_the_defaults_are_the_papers():
     assert implicit_prm() == implicit_prm(group=8, beta=0.05)
     assert implicit_prm().needs == {"logp@ref"}

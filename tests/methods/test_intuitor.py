@@ -1,9 +1,11 @@
 from math import log
 
 import pytest
+import torch
 
 from grupo.losses import KL, Clip
 from grupo.methods.intuitor import intuitor
+from grupo.policies.measuring import self_certainty_of
 from grupo.sampling import Independent
 from grupo.testing import batch_of
 
@@ -23,6 +25,29 @@ def test_a_constant_in_certainty_cancels():
     a, b = (batch_of(group=[0, 0, 0], seen=seen) for seen in (plain, shifted))
     credit = intuitor().credit
     assert credit(a.reward, a).tolist() == pytest.approx(credit(b.reward, b).tolist())
+
+
+def test_it_gives_the_numbers_of_the_authors_code():
+    # sunblaze-ucb/Intuitor @ 3f0cdd7, verl-intuitor/verl: utils/torch_functional.py,
+    # self_certainty_from_logits; trainer/ppo/ray_trainer.py, compute_advantage, its branch
+    # INTUITOR; inputs as below, log |V| more than ours
+    logits = [
+        [[1.0, 0.0, -1.0, 0.5], [2.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 1.0]],
+        [[3.0, -1.0, -1.0, 0.0], [0.5, 0.5, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]],
+        [[0.0, 0.0, 1.0, 0.0], [0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]],
+        [[2.0, 2.0, -2.0, -2.0], [1.0, 0.0, 3.0, 0.0], [0.1, 0.2, 0.3, 4.0]],
+    ]
+    recorded = [1.6215672492980957, 1.8407530784606934, 1.4936684370040894]
+    recorded += [2.8328864574432373, 1.4172241687774658, 1.3862943649291992]
+    recorded += [1.4936684370040894, 1.3862943649291992, 1.3862943649291992]
+    recorded += [2.711297035217285, 2.2109975814819336, 2.915165901184082]
+    logp = torch.tensor(logits).double().log_softmax(-1).view(-1, 4)
+    certainty = self_certainty_of(logp, torch.zeros(12, dtype=torch.long))
+    assert (certainty + log(4)).tolist() == pytest.approx(recorded, rel=1e-5)
+    seen = {"self_certainty": certainty.view(4, 3).tolist()}
+    batch = batch_of(group=[0] * 4, length=[3, 2, 1, 3], seen=seen)
+    A = [-0.6313906908035278, 0.30549758672714233, -0.9449572563171387, 1.270850419998169]
+    assert intuitor().credit(batch.reward, batch).tolist() == pytest.approx(A, rel=1e-5)
 
 
 def test_the_defaults_are_the_papers():

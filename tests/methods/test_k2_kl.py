@@ -42,3 +42,15 @@ def test_off_policy_the_correction_multiplies_it_by_the_ratio():
 def test_the_defaults():
     assert k2_kl() == k2_kl(group=8, kl=0.04)
     assert k2_kl().needs == {"logp@ref"}
+
+
+def test_it_gives_the_numbers_of_verl():
+    # verl-project/verl @ 1dda039, trainer/ppo/core_algos.py, kl_penalty "mse" and agg_loss
+    # "token-mean" times 0.04, plus compute_policy_loss_gpg: rewards 1 and 0 less their mean
+    expected, slopes = 0.1926, [-0.156, -0.142666666667, 0.165333333333, 0.0]
+    batch = batch_of([0, 0], reward=[1.0, 0.0], length=[2, 1], seen=SEEN).credited(k2_kl().credit)
+    pi = moved(batch, [[0.3, -0.2], [0.1, 0.0]])
+    loss = (k2_kl().weigh(batch) * k2_kl().loss(pi, batch)).sum()
+    assert loss.item() == pytest.approx(expected)
+    (slope,) = torch.autograd.grad(loss, pi.logp)
+    assert slope.flatten().tolist() == pytest.approx(slopes)

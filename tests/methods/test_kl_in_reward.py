@@ -49,3 +49,17 @@ def test_the_defaults():
     assert kl_in_reward() == kl_in_reward(group=8, start=0.1, target=0.02, gain=0.1, clip=0.2)
     assert kl_in_reward().readings == {"kl/ref"}
     assert kl_in_reward().needs == {"logp@ref"}
+
+
+def test_it_gives_the_numbers_of_verl():
+    # verl-project/verl @ 1dda039, trainer/ppo/core_algos.py, kl_penalty "kl" times 0.1 off the
+    # rewards at every token, compute_grpo_outcome_advantage, and AdaptiveKLController(0.1, 0.02,
+    # 80).update of 8 rollouts whose mean k1 is 0.45
+    verl, price = [0.9869323947, 0.0256346077, -1.0125670024], 0.102
+    reference = [[-1.5, -3.0], [-1.0, 9.0], [-0.8, -1.4]]
+    seen, reward = {"logp@ref": reference}, [1.0, 0.5, 0.25]
+    batch = batch_of([0, 0, 0], reward=reward, length=[2, 1, 2], seen=seen)
+    ours = batch.credited(at_price().credit).advantage[:, 0]
+    assert ours.tolist() == pytest.approx(verl, rel=1e-5)
+    # verl measures k1 at sampling, a mean over answers of means; ours k3 at the update, over tokens
+    assert at_price([0.45]).credit.steps[0].coefficient == pytest.approx(price)

@@ -26,5 +26,18 @@ def test_the_nearest_has_the_advantage():
     assert advantage.tolist() == pytest.approx([-(0.5**0.5), 0.5**0.5], rel=1e-2)
 
 
+def test_it_gives_the_numbers_of_the_authors_code():
+    # cmu-l3/l1 @ 93dd330, math_reward.py, math_reward_fn, linear_reward, alpha 0.0003; inputs as
+    # below
+    batch = batch_of(
+        [0, 0, 1, 2],
+        [1.0, 1.0, 0.0, 1.0],
+        length=[1200, 400, 2100, 3000],
+        parts={"budget": [1000.0, 1000.0, 2000.0, 500.0]},
+    )
+    r = NearBudget(0.0003)(batch.reward, batch).tolist()
+    assert r == pytest.approx([0.94, 0.82, -0.03, 0.25], rel=1e-5)
+
+
 def test_the_defaults_are_the_papers():
     assert l1_exact() == l1_exact(group=8, price=0.0003)

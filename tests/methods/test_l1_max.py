@@ -30,5 +30,17 @@ def test_a_thousand_tokens_over_cost_three_tenths():
     assert step(batch.reward, batch).item() == pytest.approx(0.2)
 
 
+def test_it_gives_the_numbers_of_the_authors_code():
+    # cmu-l3/l1 @ 93dd330, math_reward.py, math_reward_fn with negative budgets, linear_reward and
+    # multiplier_reward, alpha 0.0003; inputs as below. Its (clip(alpha left, -1, 1) + 1) / 2 is
+    # a price of alpha / 2
+    budget, length = [1000.0, 1000.0, 2000.0, 500.0, 500.0], [1200, 400, 2100, 3000, 8000]
+    batch = batch_of(
+        [0, 0, 1, 2, 2], [1.0, 1.0, 0.0, 1.0, 1.0], length=length, parts={"budget": budget}
+    )
+    r = WithinBudget(0.0003 / 2, start=0.5)(batch.reward, batch).tolist()
+    assert r == pytest.approx([0.47, 0.59, 0.0, 0.125, 0.0], rel=1e-5)
+
+
 def test_the_defaults_are_the_papers():
     assert l1_max() == l1_max(group=8, price=0.0003, start=0.5)

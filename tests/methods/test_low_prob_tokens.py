@@ -23,3 +23,36 @@ def test_alpha_0_is_grpo():
 
 def test_the_default_is_this():
     assert low_prob_tokens().credit.steps[-1] == ByProbability(0.3)
+
+
+def test_it_gives_the_numbers_of_the_authors_code():
+    # zhyang2226/AR-Lopti @ cbeb333, verl/trainer/ppo/core_algos.py, compute_grpo_outcome_advantage,
+    # then ray_trainer.py, compute_reweight_advantage, both_linear_normal, 0.3, 0.7; inputs as below
+    old = [
+        [-1.0, -0.5, -2.0],
+        [-0.7, -1.2, 0.0],
+        [-0.9, 0.0, 0.0],
+        [-0.3, -1.6, 0.0],
+        [-1.1, -0.8, -0.4],
+        [-1.4, 0.0, 0.0],
+    ]
+    batch = batch_of([0, 0, 0, 1, 1, 1], [1.0, 0.0, 0.0, 1.0, 1.0, 0.0], length=[3, 2, 1, 2, 3, 1])
+    batch = replace(batch, old_logp=torch.tensor(old).double())
+    advantage = batch.credited(low_prob_tokens().credit).advantage[batch.mask]
+    assert advantage.tolist() == pytest.approx(
+        [
+            0.9357259,
+            1.018397,
+            0.8551704,
+            -0.4901554,
+            -0.4563128,
+            -0.4745643,
+            0.5324577,
+            0.4391139,
+            0.4617994,
+            0.4819704,
+            0.5202471,
+            -0.8937125,
+        ],
+        rel=1e-5,
+    )

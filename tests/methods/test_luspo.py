@@ -1,6 +1,8 @@
+from dataclasses import replace
 from math import exp
 
 import pytest
+import torch
 
 from grupo.methods.gspo import gspo
 from grupo.methods.luspo import luspo
@@ -33,3 +35,26 @@ def test_it_is_gspo_times_the_length():
 
 def test_the_defaults_are_those_that_trl_quotes_from_the_paper():
     assert (luspo().loss.low, luspo().loss.high) == (2e-3, 2.5e-3)
+
+
+def learn_three_and_two(method, by, advantage=(1.0, -1.0)):
+    batch = batch_of(group=[0, 0], length=[3, 2], advantage=advantage)
+    old = [[-1.0, -0.5, -2.0], [-0.7, -1.2, -0.3]]
+    batch = replace(batch, old_logp=torch.tensor(old, dtype=torch.float64))
+    pi = moved(batch, by)
+    loss = (method.weigh(batch) * method.loss(pi, batch)).sum()
+    (gradient,) = torch.autograd.grad(loss, pi.logp)
+    return loss.item(), gradient.flatten().tolist()
+
+
+def test_it_gives_the_numbers_of_trl():
+    # huggingface/trl @ f2cd577, trainer/grpo_trainer.py, the lines of _compute_loss after the
+    # log-probabilities, loss_type "luspo", importance_sampling_level "sequence"
+    loss, gradient = learn_three_and_two(
+        luspo(low=0.2, high=0.4), [[0.5, -0.1, -1.5], [-0.6, 1.3, 0.7]]
+    )
+    assert loss == pytest.approx(0.3795066184635951)
+    assert gradient == pytest.approx([-0.34652031] * 3 + [0.7095337743] * 2 + [0.0])
+    loss, gradient = learn_three_and_two(luspo(), [[2e-3, -1e-3, 4e-3], [-1e-3, -2e-4, 0.0]])
+    assert loss == pytest.approx(-0.5031019045272177)
+    assert gradient == pytest.approx([-0.5008340282] * 3 + [0.49970009] * 2 + [0.0])

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from math import exp
 
 import pytest
@@ -46,3 +47,48 @@ def test_all_may_stay_and_all_may_fall():
 def test_the_default_is_the_released_one():
     assert m2po().loss == SecondMoment(budget=0.04)
     assert m2po().loss.couples_rows
+
+
+def test_it_gives_the_numbers_of_the_authors_code():
+    # Infini-AI-Lab/M2PO @ af54a3e, verl/trainer/ppo/core_algos.py, compute_m2po_policy_loss;
+    # inputs as below. Its value is another: outliers are capped there, and have no gradient.
+    old = [
+        [-1.0, -0.5, -2.0],
+        [-0.7, -1.2, 0.0],
+        [-0.9, 0.0, 0.0],
+        [-0.3, -1.6, 0.0],
+        [-1.1, -0.8, -0.4],
+        [-1.4, 0.0, 0.0],
+    ]
+    batch = replace(
+        batch_of(
+            [0, 0, 0, 1, 1, 1],
+            length=[3, 2, 1, 2, 3, 1],
+            advantage=[1.2, -0.7, -0.5, 0.6, 0.9, -1.5],
+        ),
+        old_logp=torch.tensor(old).double(),
+    )
+    method = m2po()
+    pi = moved(
+        batch,
+        [
+            [0.1, 0.9, 0.6],
+            [-0.2, -1.2, 0],
+            [0.3, 0, 0],
+            [0.2, 0.5, 0],
+            [-0.4, 0.05, 0.15],
+            [-0.8, 0, 0],
+        ],
+    )
+    loss = (method.weigh(batch) * method.loss(pi, batch)).sum()
+    (gradient,) = torch.autograd.grad(loss, pi.logp)
+    rows = [
+        [-0.1105171, 0.0, 0.0],
+        [0.04775929, 0.0],
+        [0.05624412],
+        [-0.06107014, 0.0],
+        [-0.050274, -0.07884533, -0.08713757],
+        [0.0],
+    ]
+    numbers = [x for row in rows for x in row]
+    assert gradient[batch.mask].tolist() == pytest.approx(numbers, rel=1e-5, abs=1e-9)

@@ -44,6 +44,22 @@ def test_nothing_earned_equal_rewards_and_a_lone_rollout_teach_nothing():
     assert mapo().credit(batch.reward, batch).tolist() == [0, 0, 0, 0, 0]
 
 
+def test_it_gives_the_numbers_of_the_authors_code():
+    # WenkeHuang/MAPO @ debcfd3, code/verl/trainer/ray_trainer.py, compute_advantage's GRPOMIXPRO
+    # with the two functions of core_algos.py that it mixes; inputs as below. Its deviation is by
+    # n - 1: with p 1/2, 3/4 and 0, all, 3/4 and none of A are sqrt(3 / 4) of ours
+    reward = [1.0, 1.0, 0.5, 0.0, 0.9, 1.0, 1.0, 1.0, 0.0, 0.1, 0.1, 0.2]
+    batch = batch_of(group=[i // 4 for i in range(12)], reward=reward)
+    A = mapo().credit(batch.reward, batch)
+    assert (A[:4] * sqrt(3 / 4)).tolist() == pytest.approx(
+        [0.7833478154, 0.7833478154, -0.2611159385, -1.305579692], rel=1e-5
+    )
+    slip, good = -0.07692299803 / 4, 0.02564099934 / 4  # of this the mean's part
+    ours = [(x - y) * sqrt(3 / 4) + y for x, y in zip(A[4:6].tolist(), (slip, good), strict=True)]
+    assert ours == pytest.approx([-1.14420825, 0.38140275], rel=1e-5)
+    assert A[8:].tolist() == pytest.approx([-0.9999900001, 0, 0, 0.9999900001], rel=1e-5, abs=1e-9)
+
+
 def test_the_defaults():
     method = mapo()
     assert method == mapo(group=12, full=1.0, clip=0.2, kl=0.01)

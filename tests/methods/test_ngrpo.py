@@ -42,6 +42,16 @@ def test_all_right_groups_are_dropped_and_all_wrong_ones_kept():
     assert NotSolved()([wrong, mixed, right]) == [wrong, mixed]
 
 
+def test_it_gives_the_numbers_of_the_authors_code():
+    # nangongrui-ngr/NGRPO @ e7a3804, verl/trainer/ppo/core_algos.py,
+    # compute_ngrpo_outcome_advantage; inputs as below
+    reward = [0.0, 0, 0, 0, 1, 0, 0, 1, 1, 1, 1, 1, 0.3, 0.9, 0, 0.5]
+    batch = batch_of(group=[i // 4 for i in range(16)], reward=reward, length=[1, 2, 3, 1] * 4)
+    expected = [-0.4472125955] * 4 + [0.73029541, -1.095443115, -1.095443115, 0.73029541]
+    expected += [0.0] * 4 + [-0.5770150569, 0.8655225854, -1.298283878, -0.09616917615]
+    assert ngrpo().credit(batch.reward, batch).tolist() == pytest.approx(expected, rel=1e-5)
+
+
 def test_the_defaults_are_the_papers():
     method = ngrpo()
     assert method == ngrpo(group=8, best=1.0, low=0.16, high=0.24)

@@ -47,3 +47,14 @@ def test_the_gradient_is_credit_over_answers_at_every_token():
 def test_training_is_exactly_on_policy():
     assert (opo().plan, opo().loss) == (OnePass(), Reinforce())
     assert opo().weigh is sequence_sum
+
+
+def test_it_gives_the_numbers_of_verl():
+    # verl-project/verl @ 1dda039, trainer/ppo/core_algos.py, compute_opo_outcome_advantage on these
+    # inputs; the last answer is alone, and verl leaves it its reward
+    verl = [0.583333333333, -0.416666666667, 0.083333333333, 1.0, -2.0, 0.75]
+    group, reward = [0, 0, 0, 1, 1, 2], [1.0, 0.0, 0.5, 2.0, -1.0, 0.75]
+    batch = batch_of(group=group, reward=reward, length=[1, 2, 3, 2, 1, 2])
+    ours = opo().credit(batch.reward, batch).tolist()
+    assert ours[:5] == pytest.approx(verl[:5])
+    assert ours[5] == pytest.approx(0)

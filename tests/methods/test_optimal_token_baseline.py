@@ -62,6 +62,22 @@ def test_it_minimises_the_variance_of_the_proxy():
     assert variance(b) < min(variance(b - 0.01), variance(b + 0.01), variance(sum(reward) / 3))
 
 
+def test_it_gives_the_numbers_of_the_authors_code():
+    # verl-project/verl @ 1dda039, verl/trainer/ppo/core_algos.py,
+    # compute_optimal_token_baseline_advantage; inputs as below. Only the very last differs: 1 there
+    rest = [[0.5, 0.4, 0.3], [0.9, 0.2, 9], [0.35, 0.6, 0.45], [0.7, 9, 9], [0.15, 0.8, 9]]
+    batch = batch_of(
+        group=[0, 0, 0, 1, 1],
+        reward=[1.0, 0.0, 0.5, 0.25, 1.0],
+        length=[3, 2, 3, 1, 2],
+        seen={"collision": rest},
+    )
+    A = optimal_token_baseline().credit(batch.reward, batch)
+    expected = [0.5786558254, 0.5220485459, 0.2619461579, -0.4213441746, -0.4779514541]
+    expected += [0.07865582545, 0.02204854588, -0.2380538421, -0.2253789171, 0.5246210829, 0.0]
+    assert A[batch.mask].tolist() == pytest.approx(expected, rel=1e-5, abs=1e-7)
+
+
 def test_the_defaults():
     method = optimal_token_baseline()
     assert method == optimal_token_baseline(group=4)

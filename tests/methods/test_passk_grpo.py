@@ -3,6 +3,7 @@ from itertools import product
 import pytest
 import torch
 
+from grupo import groups
 from grupo.losses import Reinforce
 from grupo.methods.passk_grpo import passk_grpo
 from grupo.testing import batch_of
@@ -44,3 +45,15 @@ def test_the_defaults():
     assert passk_grpo() == passk_grpo(group=8)
     assert passk_grpo().loss == Reinforce()
     assert passk_grpo().weigh is sequence_sum
+
+
+def test_it_gives_the_numbers_of_verl():
+    # verl-project/verl @ 1dda039, trainer/ppo/core_algos.py, compute_grpo_passk_outcome_advantage
+    # with norm_adv_by_std_in_grpo=False; by default it divides by the group's deviation, which the
+    # paper does not, and a group of one is an error there
+    reward, group = [0.25, 1.0, 0.75, 3.0, 1.0, 1.0, 1.0], [0, 0, 0, 1, 1, 2, 2]
+    assert credit(reward, group) == pytest.approx([0.0, 0.25, 0.0, 2.0, 0.0, 0.0, 0.0])
+    default = [0.0, 0.6546519564, 0.0, 1.4142125624, 0.0, 0.0, 0.0]
+    std = groups.std(torch.tensor(reward), torch.tensor(group))
+    ours = torch.tensor(credit(reward, group)) / (std + 1e-6)
+    assert ours.tolist() == pytest.approx(default, rel=1e-5)

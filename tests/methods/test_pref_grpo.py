@@ -3,6 +3,8 @@
 import pytest
 
 from grupo.methods.pref_grpo import pref_grpo
+from grupo.rewards.tournament import WinRate
+from grupo.rollout import Rollout, Task
 from grupo.testing import batch_of
 
 
@@ -22,6 +24,22 @@ def test_advantages_are_bounded():
 def test_all_undecided_teaches_nothing():
     batch = batch_of(group=[0] * 3, parts={"win_rate": [0.5] * 3})
     assert batch.credited(pref_grpo().credit).advantage.abs().max() == 0
+
+
+def test_it_gives_the_numbers_of_the_authors_code():
+    # CodeGoat24/Pref-GRPO @ 3e787f6, fastvideo/rewards: unifiedreward_think.py,
+    # _pairwise_win_rate, and dispatcher.py, compute_weighted_advantages by groups; inputs as below
+    won = {(0, 1): 1, (0, 2): 1, (0, 3): 0.5, (0, 4): 0, (1, 2): 0}
+    won |= {(1, 3): 1, (1, 4): 0, (2, 3): 1, (2, 4): 0.5, (3, 4): 0}
+    named = [Rollout(reward=float(i)) for i in range(5)]
+    rate = WinRate(lambda task, a, b: won[a.reward, b.reward])(Task("k", "?"), named)
+    assert rate == [0.625, 0.25, 0.625, 0.125, 0.875]
+    batch = batch_of([0] * 5 + [1] * 5, parts={"win_rate": [*rate, 1.0, 0.5, 0.5, 0.0, 0.25]})
+    recorded = [0.40824827551841736, -0.8164965510368347, 0.40824827551841736]
+    recorded += [-1.2247447967529297, 1.2247447967529297, 1.483239769935608, 0.1348400115966797]
+    recorded += [0.1348400115966797, -1.2135597467422485, -0.5393598675727844]
+    advantage = batch.credited(pref_grpo().credit).advantage[:, 0].tolist()
+    assert advantage == pytest.approx(recorded, rel=1e-5)
 
 
 def test_the_defaults_are_the_released_runs():

@@ -47,6 +47,43 @@ def test_a_rollout_alone_is_compared_with_itself():
     assert A[1].tolist() == pytest.approx([0.0, 0.0, 0.0])
 
 
+def test_it_gives_the_numbers_of_the_authors_code():
+    # PRIME-RL/PRIME @ 18ad596, training/verl/trainer/ppo/core_algos.py, compute_rloo_returns, its
+    # returns, not whitened; rm_scores 5 x 0.05 x the ratios, inputs as below
+    flat = [[0.4] * 3, [-0.2] * 3, [0.1] * 3, [0.3] * 3]
+    A = credited(flat)
+    # the authors' (r_t - mean of the rollout's own r) / (K - 1) is 0
+    assert A[0] == pytest.approx([0.9166666666666665, 0.8333333333333333, 0.75], rel=1e-5)
+    assert A[1] == pytest.approx([-0.8999999999999999, -0.7833333333333333], rel=1e-5)
+    assert A[2] == pytest.approx([-0.7166666666666667, -0.7, -0.6833333333333333], rel=1e-5)
+    assert A[3] == pytest.approx([0.7166666666666666], rel=1e-5)
+    ragged = [[2.0, -1.0, 3.0], [1.0, 1.0, 0.0], [-1.0, 0.5, 0.5], [0.7, 0.0, 0.0]]
+    A = credited(ragged)
+    # there is that much more: of 2, -1, 3, whose mean is 4/3, in steps to come 0, -2/3 and 5/3
+    more = [0.25 * x / 3 for x in (0.0, -2 / 3, 5 / 3)]
+    recorded = [1.2416666666666667, 0.8277777777777778, 1.4138888888888888]
+    assert [a + b for a, b in zip(A[0], more, strict=True)] == pytest.approx(recorded, rel=1e-5)
+    assert A[1] == pytest.approx([-0.5055555555555555, -0.586111111111111], rel=1e-5)
+    more = [0.25 * x / 3 for x in (0.0, 1.0, 0.5)]
+    recorded = [-1.4249999999999998, -0.8388888888888888, -0.7527777777777778]
+    assert [a + b for a, b in zip(A[2], more, strict=True)] == pytest.approx(recorded, rel=1e-5)
+    assert A[3] == pytest.approx([0.6472222222222221], rel=1e-5)
+
+
+def credited(ratios):
+    batch = batch_of(
+        group=[0] * 4,
+        reward=[1.0, 0.0, 0.0, 1.0],
+        length=[3, 2, 3, 1],
+        seen={
+            "logp@ref": [[-2.0] * 3] * 4,
+            "logp@prm": [[-2.0 + x for x in row] for row in ratios],
+        },
+    )
+    A = batch.credited(prime(beta=0.05, coef=5.0).credit).advantage
+    return [row[:n].tolist() for row, n in zip(A, (3, 2, 3, 1), strict=True)]
+
+
 def test_the_defaults_are_the_released_ones():
     assert prime() == prime(group=4, beta=0.05, coef=5.0, clip=0.2)
     assert prime().needs == {"logp@prm", "logp@ref"}

@@ -42,5 +42,39 @@ def test_a_policy_that_is_the_reference_is_grpos():
     )
 
 
+@pytest.mark.parametrize(
+    ("eta", "step", "expected"),
+    [
+        (
+            2.0,
+            2,
+            [
+                [0.749998, 0.749998, 0.949998, 0.949998, 1.049998],
+                [-0.799998, -0.799998, -0.749998, 0.0, 0.0],
+                [-0.3, -0.3, -0.175, -0.175, 0.0],
+            ],
+        ),
+        (
+            200.0,
+            3,
+            [
+                [0.996498, 0.996498, 0.996498, 1.000498, 1.000498],
+                [-0.997498, -0.997498, -0.997498, 0.0, 0.0],
+                [-0.002, -0.002, -0.002, -0.00175, 0.0],
+            ],
+        ),
+    ],
+)
+def test_it_gives_the_numbers_of_the_authors_code(eta, step, expected):
+    # MaxwellJryao/Process-Reward-Learning @ 1ee49fa, verl/trainer/ppo: the lines of the estimator
+    # PRM in ray_trainer.py, fit, then compute_prm_outcome_advantage of core_algos.py, with
+    # prm.adv "orm" and step_split "length"; inputs as below
+    drift = [[0.4, -0.2, 0.6, 0.2, -0.1], [0.3, 0.1, -0.5, 9, 9], [-0.7, 0.2, 0.05, 0.35, 9]]
+    ref = [[-1 - d for d in row] for row in drift]
+    batch = batch_of([0] * 3, [1.0, 0.0, 0.5], length=[5, 3, 4], seen={"logp@ref": ref})
+    A = batch.credited(prl(eta=eta, step=step).credit).advantage * batch.mask
+    assert A.tolist() == [pytest.approx(row, rel=1e-5) for row in expected]
+
+
 def test_the_defaults_are_the_released_ones():
     assert prl() == prl(group=5, eta=200.0, step=256, clip=0.2)

@@ -43,6 +43,22 @@ def test_a_group_that_could_not_be_judged_moves_nothing():
     assert LessMemory(0.5)(batch.reward, batch).tolist() == [1 - 0.75]
 
 
+def test_it_gives_the_numbers_of_the_authors_code():
+    # spiral-rl/spiral @ a02d0ed, train_spiral.py, the lines of use_role_baseline with EMA of
+    # spiral/utils.py; four games of two roles in a row; inputs as below. There b is what it was
+    # before the game, so that A is ours over the decay
+    games = [(1.0, -1.0), (1.0, -1.0), (-1.0, 1.0), (0.5, -0.5)]
+    expected = [(1.0, -1.0), (0.95, -0.95), (-1.0975, 1.0975), (0.457375, -0.457375)]
+    for t, game in enumerate(games):
+        past = [
+            Past(tuple(range(t)), tuple((before[role],) for before in games[:t]))
+            for role in range(2)
+        ]
+        batch = batch_of(group=[0, 1], reward=game, past=past)
+        A = rae().credit(batch.reward, batch) / 0.95
+        assert A.tolist() == pytest.approx(expected[t], rel=1e-5)
+
+
 def test_the_defaults_are_the_authors():
     assert rae() == rae(group=1, decay=0.95)
     assert (rae().sample, rae().loss) == (Independent(1), Reinforce())

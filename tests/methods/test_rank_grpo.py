@@ -52,6 +52,54 @@ def test_the_ratio_of_an_item_is_the_geometric_mean_of_its_actions():
     assert loss[0, 2:].tolist() == pytest.approx([-exp(0.01)] * 2)
 
 
+HITS = torch.tensor([[1.0, 0.0, 1.0], [0.0, 0.0, 1.0], [0.0, 1.0, 1.0]])
+ITEMS = [[0, 0, 1, 1, 1, 2], [0, 0, 0, 1, 1, 2], [0, 0, 1, 1, 2, 2]]
+
+
+def three_lists():
+    marks = HITS.gather(1, torch.tensor(ITEMS)).tolist()
+    return batch_of(group=[0] * 3, length=[6] * 3, seen={"mark/hit": marks}, turn=ITEMS)
+
+
+def test_it_gives_the_numbers_of_the_authors_code():
+    # yaochenzhu/Rank-GRPO @ 0808d82, libs/trl/rank_grpo_trainer.py, the advantages of items in
+    # _generate_and_score_completions without shaping of lengths; rewards are HITS and what
+    # reward_func_log_decay of libs/reward_funcs.py makes of them; inputs as above
+    batch = three_lists()
+    hit, no = 1.154500573, -0.5772502865
+    assert ByRank()(batch.reward, batch).tolist() == [
+        pytest.approx([hit, hit, no, no, no, 0.0], rel=1e-5),
+        pytest.approx([no] * 5 + [0.0], rel=1e-5),
+        pytest.approx([no, no, hit, hit, 0.0, 0.0], rel=1e-5),
+    ]
+    R = [[1.5, 0.5, 0.5], [0.5, 0.5, 0.5], [1.130929754, 1.130929754, 0.5]]
+    assert from_here_on(HITS).tolist() == [pytest.approx(row, rel=1e-5) for row in R]
+    first = [0.902279687, -1.074857036, 0.1725773493]
+    no, hit = -0.5771918164, 1.154383633
+    assert ByRank(from_here_on)(batch.reward, batch).tolist() == [
+        pytest.approx([first[0]] * 2 + [no] * 3 + [0.0], rel=1e-5),
+        pytest.approx([first[1]] * 3 + [no] * 2 + [0.0], rel=1e-5),
+        pytest.approx([first[2]] * 2 + [hit] * 2 + [0.0] * 2, rel=1e-5),
+    ]
+
+
+def test_its_loss_gives_the_numbers_of_the_authors_code():
+    # the same file, the per-token loss of _compute_loss at importance_sampling_level "item"
+    method = rank_grpo(kl=0.0)
+    batch = three_lists().credited(method.credit)
+    moves = [
+        [0.2, -0.1, 0.01, 0.02, -0.03, -0.2],
+        [0.05, 0.0, -0.04, 0.3, 0.1, 0.07],
+        [-0.1, -0.08, 0.0, 0.02, 0.04, 0.01],
+    ]
+    loss = method.loss(moved(batch, moves), batch)
+    assert loss.tolist() == [
+        pytest.approx([-1.213693083] * 2 + [0.5772502865] * 3 + [0.0], rel=1e-5),
+        pytest.approx([0.5791776646] * 3 + [0.7050550921] * 2 + [0.0], rel=1e-5),
+        pytest.approx([0.5426152693] * 2 + [-1.166103497] * 2 + [0.0] * 2, rel=1e-5),
+    ]
+
+
 def test_the_defaults_are_the_authors():
     method = rank_grpo()
     assert method.sample.n == 8

@@ -55,3 +55,18 @@ def test_the_defaults_are_the_papers():
     assert method.weigh is token_mean
     assert method.needs == {"logp@ref"}
     assert reinforce_pp(kl=0.0).credit == Whiten()
+
+
+def test_it_gives_the_numbers_of_the_authors_code_and_of_verl():
+    # verl-project/verl @ 1dda039, trainer/ppo/core_algos.py, kl_penalty "kl" times 0.1 off the
+    # rewards and compute_reinforce_plus_plus_outcome_advantage with gamma 1
+    verl = [0.3619842828, 0.4625354715, 0.6636378488, -1.4881575886]
+    seen = {"logp@ref": [[-1.5, -2.0, -0.5], [-1.2, 9.0, 9.0]]}
+    batch = batch_of(group=[0, 1], reward=[1.0, 0.0], length=[3, 1], seen=seen)
+    ours = reinforce_pp(kl=0.1).credit(batch.reward, batch)[batch.mask]
+    assert ours.tolist() == pytest.approx(verl)
+    # OpenRLHF/OpenRLHF @ 3c3be62, compute_reward and, in trainer/ppo_utils/experience_maker.py,
+    # get_cumulative_returns and the lines that normalise, for "reinforce": its variance of n tokens
+    # is a sum over n, ours over n - 1
+    authors = [0.417983508558, 0.53409001872, 0.766303039045, -1.71837627843]
+    assert (ours * sqrt(4 / 3)).tolist() == pytest.approx(authors)

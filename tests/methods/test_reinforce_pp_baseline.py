@@ -3,6 +3,7 @@ from math import exp, sqrt
 import pytest
 import torch
 
+from grupo.credit import Whiten
 from grupo.losses import Clip
 from grupo.methods.reinforce_pp_baseline import reinforce_pp_baseline
 from grupo.testing import batch_of, moved
@@ -53,3 +54,40 @@ def test_the_defaults():
     assert method.weigh is token_mean
     assert method.needs == {"logp@ref"}
     assert reinforce_pp_baseline(kl=0.0).loss == Clip(0.2, 0.2)
+
+
+def credited(group, reward, length):
+    batch = batch_of(group=group, reward=reward, length=length)
+    return reinforce_pp_baseline().credit(batch.reward, batch)[:, 0]
+
+
+def test_it_gives_the_numbers_of_the_authors_code_and_of_verl():
+    # OpenRLHF/OpenRLHF @ 3c3be62, trainer/ppo_utils/experience_maker.py, its lines for
+    # "reinforce_baseline" without a KL: its variance of n tokens is a sum over n, ours over n - 1
+    authors = [
+        0.495608562356,
+        -0.738737231368,
+        -0.121564334506,
+        1.627092206603,
+        -2.075945174569,
+        0.084159964448,
+    ]
+    reward, length = [1.0, 0.0, 0.5, 2.0, -1.0, 0.75], [1, 2, 3, 2, 1, 2]
+    ours = credited([0, 0, 0, 1, 1, 1], reward, length)
+    assert (ours * sqrt(11 / 10)).tolist() == pytest.approx(authors, rel=1e-5)
+    # verl-project/verl @ 1dda039, trainer/ppo/core_algos.py,
+    # compute_reinforce_plus_plus_baseline_outcome_advantage
+    verl = [0.4046513173, -0.6358806411, -0.1156146619, 1.4451832756, -1.6764125995]
+    assert credited([0, 0, 0, 1, 1], reward[:5], length[:5]).tolist() == pytest.approx(verl)
+
+
+def test_verl_leaves_a_lone_answer_its_reward():
+    # the same function with a lone sixth answer: its 0.75 enters the batch's mean and deviation
+    verl = [0.3038412862, -0.8102434291, -0.2532010714, 1.4179260016, -1.9243281445, 0.5823624651]
+    reward, length = [1.0, 0.0, 0.5, 2.0, -1.0, 0.75], [1, 2, 3, 2, 1, 2]
+    ours = credited([0, 0, 0, 1, 1, 2], reward, length).tolist()
+    assert abs(ours[5]) < 0.2 < verl[5]
+    # theirs is the whitening of these, of which the last would be 0 by the paper
+    centred = [0.5, -0.5, 0.0, 1.5, -1.5, 0.75]
+    batch = batch_of(group=range(6), reward=centred, length=length)
+    assert Whiten()(batch.reward, batch)[:, 0].tolist() == pytest.approx(verl)

@@ -36,3 +36,18 @@ def test_what_is_kept_is_the_surrogate_itself():
 
 def test_the_defaults_are_these():
     assert rejection() == rejection(group=8, worst=0.05, mean=0.002, clip=0.2)
+
+
+def test_it_gives_the_numbers_of_verl():
+    # verl-project/verl @ 1dda039, trainer/ppo/rollout_corr_helper.py,
+    # compute_rollout_rejection_mask with rollout_rs="seq_max_k3,seq_mean_k3" and thresholds
+    # "0.05,0.002" (or the first alone): what of four answers is kept
+    assert kept(rejection()) == [True, True, False, False]
+    assert kept(rejection(mean=torch.inf)) == [True, True, False, True]
+    # compute_policy_loss_vanilla under that mask with "seq-mean-token-mean": a rejected answer
+    # counts in the mean if global_batch_size is given, as in training, and not by itself
+    trained, alone = -0.5525854571958722, -1.1051709143917443
+    method, pi = rejection(), moved(BATCH, [[0.1] * 3] * 4)
+    loss = (method.weigh(BATCH) * method.loss(pi, BATCH)).sum().item()
+    assert loss == pytest.approx(trained)
+    assert loss * 4 / 2 == pytest.approx(alone)

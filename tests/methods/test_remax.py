@@ -40,3 +40,23 @@ def test_the_defaults_are_the_papers():
     assert method.sample == WithGreedy(Independent(1))
     assert method.loss == Reinforce()
     assert method.needs == frozenset()
+
+
+def test_it_gives_the_numbers_of_the_authors_code_and_of_verl():
+    # liziniu/ReMax @ 536ba49, step3_rlhf_finetuning/remax_trainer.py, compute_returns and
+    # actor_loss_fn with gamma 1; verl-project/verl @ 1dda039, trainer/ppo/core_algos.py,
+    # compute_remax_outcome_advantage: the same advantages
+    theirs, gradient = [0.75, 0.75, 0.75, -0.5], [-0.1875, -0.1875, -0.1875, 0.125]
+    parts, seen = {"greedy": [0.25, 0.5]}, {"logp@ref": [[-1.5, -2.0, -0.5], [-1.2, 9.0, 9.0]]}
+    batch = batch_of(group=[0, 1], reward=[1.0, 0.0], length=[3, 1], parts=parts, seen=seen)
+    credited = batch.credited(remax().credit)
+    assert credited.advantage[batch.mask].tolist() == pytest.approx(theirs)
+    pi = moved(credited, [[0.1, -0.2, 0.3], [0.2, 0.0, 0.0]])
+    loss = (remax().weigh(credited) * remax().loss(pi, credited)).sum()
+    (slope,) = torch.autograd.grad(loss, pi.logp)
+    # algorithm 1 sums over tokens and means over 2 answers, their code means over 4 tokens
+    assert (slope[batch.mask] * 2 / 4).tolist() == pytest.approx(gradient)
+    # of a KL each token pays its own part in theirs, its own and later ones in verl, all in ours
+    authors, verl = [0.7, 0.65, 0.8, -0.52], [0.65, 0.7, 0.8, -0.52]
+    ours = batch.credited(remax(kl=0.1).credit).advantage[batch.mask].tolist()
+    assert ours == pytest.approx([verl[0]] * 3 + [authors[3]])

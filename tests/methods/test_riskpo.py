@@ -20,7 +20,7 @@ def tasks(rewards):
     labels = [p for p in range(len(rewards)) for _ in range(n)]
     batch = batch_of(labels, [r for of_task in rewards for r in of_task])
     own = torch.arange(len(batch.reward), dtype=torch.float64)[:, None]
-    return replace(batch, old_logp=-1 - own * 1e-7)  # in the order of the rollouts, backwards
+    return replace(batch, old_logp=-1 - own * 1e-8)  # in the order of the rollouts, backwards
 
 
 def test_the_ith_rollouts_of_the_tasks_of_a_bundle_are_a_paper():
@@ -86,6 +86,18 @@ def test_what_was_reported_is_where_the_next_step_starts():
     assert (then.q, then.Q) == (1.0, 3.0)
     first = at(riskpo(), 0.5).credit
     assert (first.q, first.Q) == (-inf, -inf)
+
+
+def test_it_gives_the_numbers_of_the_authors_code():
+    # RTkenny/RiskPO @ 65ec40c, verl/trainer/ppo/core_algos.py,
+    # compute_grpo_bundle_rvar_outcome_advantage_quantile_tracking with the options of
+    # scripts/run_qwen2.5_1.5b_MVaR_math.sh, q_track 0.6 and 1.7, epsilon 0; inputs as below
+    batch = tasks([[1.0, 0.0, 1.0], [0.0, 0.0, 1.0], [1.0, 1.0, 1.0], [0.5, 0.0, 0.25]])
+    before = 0.6 - 0.1 * (0.2 - 1 / 6), 1.7 - 0.1 * (0.9 - 5 / 6)  # what moves to 0.6 and 1.7
+    expected = [-0.692820323, -4.206409104, 0.0] * 2 + [-0.4571428571, -1.6, -1.028571429]
+    expected += [-1.828571429, -6.4, -4.114285714]
+    A = MixedRisk(2, LEVELS, 1.5, *before)(batch.reward, batch)
+    assert A.tolist() == pytest.approx(expected, rel=1e-5, abs=1e-9)
 
 
 def test_the_defaults_are_the_authors():

@@ -61,3 +61,23 @@ def test_the_defaults_are_the_papers():
     assert method.needs == {"logp@ref"}
     assert rloo(kl=0.0).needs == frozenset()
     assert rloo(kl=0.0).credit == Center(groups.mean_of_others)
+
+
+def test_it_gives_the_numbers_of_trl_and_of_verl():
+    # verl-project/verl @ 1dda039, trainer/ppo/core_algos.py, compute_rloo_outcome_advantage and
+    # compute_rloo_vectorized_outcome_advantage on these inputs; the last answer is alone
+    batch = batch_of(group=[0, 0, 0, 1, 1, 2], reward=[1.0, 0.0, 0.5, 2.0, -1.0, 0.75])
+    verl, vectorized = [0.75, -0.75, 0.0, 3.0, -3.0, 0.75], [0.75, -0.75, 0.0, 3.0, -3.0, 0.0]
+    ours = rloo(kl=0.0).credit(batch.reward, batch).tolist()
+    assert ours == pytest.approx(vectorized)
+    assert ours[:5] == pytest.approx(verl[:5])  # 'rloo' leaves a lone answer its reward
+    # huggingface/trl @ f2cd577, trainer/rloo_trainer.py, its lines from the KL to the advantages
+    trl = [0.85, -0.85, 0.28, -0.28]
+    reference = [[-1.5, -2.0], [-1.0, 9.0], [-0.5, -1.2], [-1.0, -1.0]]
+    batch = batch_of(
+        group=[0, 0, 1, 1],
+        reward=[1.0, 0.0, 0.5, 0.25],
+        length=[2, 1, 2, 2],
+        seen={"logp@ref": reference},
+    )
+    assert rloo(kl=0.1).credit(batch.reward, batch).tolist() == pytest.approx(trl)

@@ -29,6 +29,20 @@ def test_a_group_that_is_all_wrong_still_learns_to_search():
     assert A.tolist() == pytest.approx([-(0.5**0.5), 0.5**0.5], abs=1e-5)
 
 
+def test_it_gives_the_numbers_of_the_authors_code():
+    # GuanghaoYe/Emergence-of-Thinking @ e7feea7, openrlhf/cli/orm_server_efficient.py,
+    # _compute_single_reward, length_penalty 1000; inputs as below, 4 characters for each action
+    recorded = {
+        (1.0, 2000, 0.7): 0.54,
+        (1.0, 600, 0.3): -0.47333333333333344,
+        (0.0, 1500, 0.9): -0.3533333333333333,
+        (-0.5, 1000, 0.1): -1.18,  # no answer
+        (0.0, 3000, 0.5): -0.16666666666666666,  # its judge failed: -1
+    }
+    for inputs, expected in recorded.items():
+        assert earned(*inputs) == pytest.approx(expected, rel=1e-5)
+
+
 def test_the_defaults_are_the_released_runs():
     assert rlsp().credit.steps[0] == Search(1000.0, 0.8)
     assert rlsp().loss == Clip(0.2, 0.2) + 0.05 * KL()

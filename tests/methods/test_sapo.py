@@ -1,6 +1,8 @@
+from dataclasses import replace
 from math import exp, log
 
 import pytest
+import torch
 
 from grupo.methods.sapo import sapo
 from grupo.plans import Passes
@@ -42,3 +44,24 @@ def test_far_from_the_old_policy_hardly_anything_is_learned_but_never_nothing():
 def test_the_defaults_are_those_that_others_quote_from_the_paper():
     assert (sapo().loss.positive, sapo().loss.negative) == (1.0, 1.05)
     assert sapo().plan == Passes(minibatches=4)
+
+
+def learn_three_and_two(method, by, advantage=(1.0, -1.0)):
+    batch = batch_of(group=[0, 0], length=[3, 2], advantage=advantage)
+    old = [[-1.0, -0.5, -2.0], [-0.7, -1.2, -0.3]]
+    batch = replace(batch, old_logp=torch.tensor(old, dtype=torch.float64))
+    pi = moved(batch, by)
+    loss = (method.weigh(batch) * method.loss(pi, batch)).sum()
+    (gradient,) = torch.autograd.grad(loss, pi.logp)
+    return loss.item(), gradient.flatten().tolist()
+
+
+def test_it_gives_the_numbers_of_verl_and_of_trl():
+    # verl-project/verl @ 1dda039, trainer/ppo/core_algos.py, compute_policy_loss_sapo, and
+    # huggingface/trl @ f2cd577, trainer/grpo_trainer.py, the lines of _compute_loss after the
+    # log-probabilities, loss_type "sapo": the same
+    loss, gradient = learn_three_and_two(sapo(), [[0.5, -0.1, -1.5], [-0.6, 1.3, 0.7]])
+    assert loss == pytest.approx(0.2980888955775183)
+    assert gradient == pytest.approx(
+        [-0.2477897684, -0.1504653288, -0.0320969928, 0.1297836283, 0.1977976058, 0.0]
+    )

@@ -3,6 +3,8 @@ from math import exp, log
 import pytest
 import torch
 
+from grupo.losses import Clip, Corrected, Importance, Within
+from grupo.losses.rows import by_sum
 from grupo.methods.seq_mis import seq_mis
 from grupo.testing import batch_of, moved
 
@@ -28,3 +30,52 @@ def test_a_product_far_below_1_is_kept_small_as_it_is():
 
 def test_the_cap_is_2():
     assert seq_mis() == seq_mis(group=8, cap=2.0, clip=0.2)
+
+
+D = [[1.2, -1.5, 0.3], [-1.0, 0.2, 0.0], [0.1, 0.05, 1.8]]  # log pi_old - log pi_sampler
+
+
+def learn_from_three(method):
+    seen = {"logp@sampler": [[-1.0 - d for d in row] for row in D]}
+    batch = batch_of([0] * 3, length=[3, 2, 3], advantage=[1.0, -1.0, 0.5], seen=seen)
+    pi = moved(batch, [[0.1, -0.1, -0.5], [0.3, 0.1, 0.0], [-0.4, 0.2, 0.15]])
+    loss = (method.weigh(batch) * method.loss(pi, batch)).sum()
+    (gradient,) = torch.autograd.grad(loss, pi.logp)
+    return loss.item(), gradient.flatten().tolist()
+
+
+def test_it_gives_the_numbers_of_verl_and_of_trl():
+    # verl-project/verl @ 1dda039, trainer/ppo/rollout_corr_helper.py,
+    # compute_rollout_correction_weights with rollout_is="sequence",
+    # rollout_is_threshold="1e-9_2.0", and compute_policy_loss_vanilla with
+    # "seq-mean-token-mean"; huggingface/trl @ f2cd577, trainer/grpo_trainer.py, its lines for
+    # "sequence_mask", clip_max 2.0, and loss_type "grpo": the same
+    loss, gradient = learn_from_three(seq_mis())
+    assert loss == pytest.approx(-0.1068738944577499)
+    assert gradient == pytest.approx(
+        [
+            -0.122796768266,
+            -0.100537490558,
+            -0.067392295299,
+            0.10108844278,
+            0.082764216885,
+            0.0,
+            0.0,
+            0.0,
+            0.0,
+        ],
+        rel=1e-5,
+    )
+
+
+def test_verl_s_rejection_by_the_sum_of_k1_is_of_the_inverse_ratio():
+    # the same file, compute_rollout_rejection_mask with rollout_rs="seq_sum_k1": k1 there is
+    # log pi_sampler - log pi_old, so that our cap of 2 is its lower bound of 1 / 2; a threshold of
+    # "2.0" alone means 0.5_2.0, which drops the second answer, too, whose product is e^-0.8
+    verl = {"2.0": [True, False, False], "0.5_1e9": [True, True, False]}
+    kept = [any(learn_from_three(seq_mis())[1][3 * row : 3 * row + 3]) for row in range(3)]
+    assert kept == verl["0.5_1e9"] != verl["2.0"]
+    both_sides = learn_from_three(
+        seq_mis().but(loss=Corrected(Clip(0.2, 0.2), Importance(Within(0.5, 2.0), by_sum)))
+    )[1]
+    assert [any(both_sides[3 * row : 3 * row + 3]) for row in range(3)] == verl["2.0"]

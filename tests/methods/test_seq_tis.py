@@ -22,3 +22,39 @@ def test_an_answer_weighs_by_the_product_of_its_ratios_up_to_the_cap():
 
 def test_the_cap_is_2():
     assert seq_tis() == seq_tis(group=8, cap=2.0, clip=0.2)
+
+
+D = [[1.2, -1.5, 0.3], [-1.0, 0.2, 0.0], [0.1, 0.05, 1.8]]  # log pi_old - log pi_sampler
+
+
+def learn_from_three(method):
+    seen = {"logp@sampler": [[-1.0 - d for d in row] for row in D]}
+    batch = batch_of([0] * 3, length=[3, 2, 3], advantage=[1.0, -1.0, 0.5], seen=seen)
+    pi = moved(batch, [[0.1, -0.1, -0.5], [0.3, 0.1, 0.0], [-0.4, 0.2, 0.15]])
+    loss = (method.weigh(batch) * method.loss(pi, batch)).sum()
+    (gradient,) = torch.autograd.grad(loss, pi.logp)
+    return loss.item(), gradient.flatten().tolist()
+
+
+def test_it_gives_the_numbers_of_verl_and_of_trl():
+    # verl-project/verl @ 1dda039, trainer/ppo/rollout_corr_helper.py,
+    # compute_rollout_correction_weights with rollout_is="sequence",
+    # rollout_is_threshold=2.0, and compute_policy_loss_vanilla with
+    # "seq-mean-token-mean"; huggingface/trl @ f2cd577, trainer/grpo_trainer.py, its lines for
+    # "sequence_truncate", clip_max 2.0, and loss_type "grpo": the same
+    loss, gradient = learn_from_three(seq_tis())
+    assert loss == pytest.approx(-0.44377992541961014)
+    assert gradient == pytest.approx(
+        [
+            -0.122796768266,
+            -0.100537490558,
+            -0.067392295299,
+            0.10108844278,
+            0.082764216885,
+            0.0,
+            -0.074480004867,
+            0.0,
+            -0.129092693206,
+        ],
+        rel=1e-5,
+    )

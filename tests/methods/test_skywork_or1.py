@@ -2,12 +2,13 @@ import pytest
 import torch
 
 from grupo.batch import Signals
+from grupo.controllers import TargetEntropy
 from grupo.curate import informative
 from grupo.losses import Clip
 from grupo.losses.regularise import EntropyBonus
 from grupo.methods.skywork_or1 import skywork_or1
 from grupo.sampling import Independent
-from grupo.schedules import TargetEntropy, at
+from grupo.schedules import at
 from grupo.testing import batch_of
 from grupo.weights import token_mean
 

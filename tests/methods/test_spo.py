@@ -71,6 +71,23 @@ def test_undecided_tasks_come_more_often():
     assert first / 400 == pytest.approx(weight / (weight + 0.55), abs=0.06)
 
 
+def test_it_gives_the_numbers_of_the_authors_code():
+    # verl-project/verl-recipe @ 48ea0a7, spo/spo_ray_trainer.py, the lines of `spo` in fit and
+    # _get_spo_rho of type "constant", 0.875; three tasks, four steps in a row; inputs as below
+    steps = [[1.0, 0, 1], [1, 0, 0], [0, 0, 1], [1, 1, 0]]
+    expected = [
+        [0.5773502592, -1.154700518, 0.5773502592],
+        [0.9770542822, 0.04441155828, -1.02146584],
+        [-1.00986239, 0.0200255998, 0.98983679],
+        [0.2309677877, 0.8643070967, -1.095274884],
+    ]
+    for t, reward in enumerate(steps):
+        before = [past(*[step[task] for step in steps[:t]]) for task in range(3)]
+        batch = batch_of(group=[0, 1, 2], reward=reward, past=before)
+        A = spo().credit(batch.reward, batch)
+        assert A.tolist() == pytest.approx(expected[t], rel=1e-5)
+
+
 def test_the_defaults_are_the_papers():
     method = spo()
     assert method.sample.n == 1

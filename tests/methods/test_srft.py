@@ -1,3 +1,4 @@
+from dataclasses import replace
 from math import exp
 
 import pytest
@@ -57,3 +58,63 @@ def test_the_defaults_are_these():
     assert srft() == srft(group=8, imitate=0.5, reward=0.1)
     assert srft().needs == {"sampled", "entropy"}
     assert srft().loss.live == {"entropy"}
+
+
+def test_it_gives_the_numbers_of_the_authors_code():
+    # TsinghuaC3I/Unify-Post-Training @ ae332f5, hpt/verl/verl/mix_src/mix_actor.py,
+    # update_policy, its lines for srft without reshaping and clip, sft_loss + off_pg_loss +
+    # on_pg_loss; inputs as below. Its pg_loss is one mean over the tokens of both sources.
+    old = [
+        [-1.0, -0.5, -2.0],
+        [-0.7, -1.2, 0.0],
+        [-0.9, 0.0, 0.0],
+        [-0.3, -1.6, 0.0],
+        [-1.1, -0.8, -0.4],
+        [-1.4, 0.0, 0.0],
+    ]
+    sampled = [[0.0] * 3, *[[1.0] * 3] * 3, [0.0] * 3, [1.0] * 3]
+    entropy = [
+        [0.4, 0.9, 0.2],
+        [0.5, 1.0, 0.0],
+        [0.7, 0.0, 0.0],
+        [0.3, 0.6, 0.0],
+        [1.2, 0.1, 0.8],
+        [0.9, 0.0, 0.0],
+    ]
+    batch = replace(
+        batch_of(
+            [0, 0, 0, 1, 1, 1],
+            [1.0, 0.0, 0.0, 1.0, 1.0, 0.0],
+            length=[3, 2, 1, 2, 3, 1],
+            parts={"correct": [1.0, 0.0, 0.0, 1.0, 1.0, 0.0]},
+            seen={"sampled": sampled},
+        ),
+        old_logp=torch.tensor(old).double(),
+    )
+    method = srft()
+    batch = batch.credited(method.credit)
+    pi = moved(
+        batch,
+        [
+            [0.1, -0.3, 0.05],
+            [0.25, -0.15, 0.0],
+            [-0.35, 0.0, 0.0],
+            [0.2, 0.4, 0.0],
+            [-0.05, -0.45, 0.15],
+            [0.3, 0.0, 0.0],
+        ],
+    )
+    pi["entropy"] = torch.tensor(entropy).double()
+    loss = (method.weigh(batch) * method.loss(pi, batch)).sum()
+    assert loss.item() == pytest.approx(-0.6886129, rel=1e-5)
+    (gradient,) = torch.autograd.grad(loss, pi.logp)
+    rows = [
+        [-0.1287885, -0.1370175, -0.07792483],
+        [0.1666667, 0.1666667],
+        [0.1666667],
+        [-0.02613854, -0.02613854],
+        [-0.07185044, -0.068951, -0.1163221],
+        [0.1666667],
+    ]
+    numbers = [x for row in rows for x in row]
+    assert gradient[batch.mask].tolist() == pytest.approx(numbers, rel=1e-5, abs=1e-9)

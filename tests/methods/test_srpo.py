@@ -1,3 +1,4 @@
+from dataclasses import replace
 from math import exp, log
 
 import pytest
@@ -59,3 +60,54 @@ def test_the_teacher_is_an_average_of_the_policy():
     assert srpo().reference == Follow(0.05)
     assert srpo().needs == {"jsd@hinted", "entropy@hinted"}
     assert srpo().measured == {"entropy@hinted"}
+
+
+def test_it_gives_the_numbers_of_the_authors_code():
+    # lasgroup/SDPO @ 0e6d510, verl/trainer/ppo/core_algos.py, compute_self_distillation_loss on all
+    # logits, alpha 0.5, is_clip 2, on the two wrong rollouts; inputs as below, no weight by entropy
+    logits = (
+        torch.tensor(
+            [
+                [[0.5, -0.2, 0.1], [1.0, 0.3, -0.4]],
+                [[0.2, 0.0, -0.6], [-0.3, 0.8, 0.4]],
+                [[0.9, -0.5, 0.0], [0.0, 0.0, 0.0]],
+            ]
+        )
+        .double()
+        .requires_grad_()
+    )
+    teacher = torch.tensor(
+        [
+            [[0.1, 0.4, -0.3], [0.7, -0.1, 0.2]],
+            [[-0.8, 0.6, 0.3], [0.5, -0.7, 1.1]],
+            [[0.0, 1.2, -0.9], [0.0, 0.0, 0.0]],
+        ]
+    ).double()
+    said = torch.tensor([[0, 1], [2, 1], [0, 0]])[..., None]
+    old = torch.tensor([[-0.8, -1.7], [-1.2, -0.9], [-2.4, 0.0]]).double()
+    right = [1.0, 0.0, 0.0]
+    seen = {"entropy@hinted": [[0.0, 0.0]] * 3}
+    batch = batch_of([0] * 3, right, length=[2, 2, 1], parts={"correct": right}, seen=seen)
+    method = srpo(heat=1e9)
+    batch = replace(batch, old_logp=old).credited(method.credit)
+    student = logits.log_softmax(-1)
+    told = jsd(student, teacher.log_softmax(-1))
+    pi = Signals({"logp": student.gather(-1, said)[..., 0], "jsd@hinted": told})
+    loss = (method.weigh(batch) * method.loss(pi, batch))[1:].sum()
+    assert loss.item() == pytest.approx(0.1685411, rel=1e-5)
+    (gradient,) = torch.autograd.grad(loss, logits)
+    numbers = [
+        0.0186637,
+        -0.009450443,
+        -0.009213261,
+        -0.015968,
+        0.04369331,
+        -0.02772531,
+        0.04337443,
+        -0.06100915,
+        0.01763473,
+        0.0,
+        0.0,
+        0.0,
+    ]
+    assert gradient[1:].flatten().tolist() == pytest.approx(numbers, rel=1e-5, abs=1e-9)

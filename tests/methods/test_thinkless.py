@@ -30,9 +30,7 @@ def test_rows_of_one_action_have_no_others():
 
 
 def test_the_loss_of_the_released_formula():
-    # a transcription of verl/verl/trainer/ppo/core_algos.py of github.com/VainF/Thinkless at
-    # 93c7047 says -0.30015 of these, first actions -0.15 on average and the others -0.3; the code
-    # itself was read and not run
+    # first actions lose -0.15 on average, and the others -0.3
     batch = batch_of(group=[0, 0], length=[3, 2], advantage=[0.75, -0.75])
     pi = moved(batch, [[0.5, 0.1, 0.7], [-0.3, 0.1, 0.0]])
     method = thinkless(kl=0.0)
@@ -42,6 +40,19 @@ def test_the_loss_of_the_released_formula():
     # clipped where the ratio has left 0.8 to 1.2 on the side of A
     assert gradient[0].tolist() == pytest.approx([0.0, -0.75 * exp(0.1) / 3, 0.0])
     assert gradient[1].tolist() == pytest.approx([0.0, 0.75 * exp(0.1) / 3, 0.0])
+
+
+def test_it_gives_the_numbers_of_the_authors_code():
+    # VainF/Thinkless @ aa225d2, verl/verl/trainer/ppo/core_algos.py, compute_policy_loss with a
+    # thinkless_alpha of 0.1, and its gradient; inputs as below
+    batch = batch_of(group=[0, 0, 0], length=[3, 2, 1], advantage=[0.75, -0.75, 0.25])
+    pi = moved(batch, [[0.5, 0.1, 0.7], [-0.3, 0.1, 0.0], [0.05, 0.0, 0.0]])
+    method = thinkless(alpha=0.1, kl=0.0)
+    loss = (method.weigh(batch) * method.loss(pi, batch)).sum()
+    assert loss.item() == pytest.approx(-0.3187605925, rel=1e-5)
+    (gradient,) = torch.autograd.grad(loss, pi.logp)
+    expected = [0.0, -0.2762927295, 0.0, 0.0, 0.2762927295, 0.0, -0.00876059247, 0.0, 0.0]
+    assert gradient.flatten().tolist() == pytest.approx(expected, rel=1e-5)
 
 
 def test_the_defaults_are_the_papers():

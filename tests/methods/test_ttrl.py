@@ -1,6 +1,7 @@
 import pytest
 
 from grupo.methods.ttrl import First, ttrl
+from grupo.rewards.agreement import Majority
 from grupo.rollout import Action, Group, Rollout, Task
 from grupo.sampling import Independent
 from grupo.testing import batch_of
@@ -21,6 +22,13 @@ def test_the_advantage_is_grpos():
     # mean 3/4, std sqrt((3/16 + 9/16) / 3) = 1/2
     advantage = ttrl().credit(batch.reward, batch).tolist()
     assert advantage == pytest.approx([0.5, 0.5, 0.5, -1.5], abs=1e-5)
+
+
+def test_it_gives_the_numbers_of_the_authors_code():
+    # PRIME-RL/TTRL @ 3e2cc93, verl/verl/utils/reward_score/ttrl/ttt_metrics.py,
+    # test_time_train_metrics; inputs as below, no ties
+    group = tuple(said(rf"so \boxed{{{x}}}") for x in "7445471")
+    assert Majority()(Task("t", ""), group) == [0.0, 1.0, 1.0, 0.0, 1.0, 0.0, 0.0]
 
 
 def test_the_defaults_are_the_papers():

@@ -25,7 +25,7 @@ def folder(folders, tmp_path) -> Path:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"dtype": "bfloat61"}, "dtype: 'bfloat61'. Did you mean 'bfloat16'? Allowed: bfloat16, "),
+        ({"dtype": "bfloat61"}, "dtype: 'bfloat61'. Allowed: float32 or bfloat16."),
         ({"device": "cpu0"}, "device: 'cpu0' is not here. Did you mean 'cpu'? Allowed: auto, cpu"),
         ({"limit": 0}, "limit: 0. Allowed: 1 or more."),
         ({"limit": CONTEXT}, "limit: 64. Allowed: below 64, which is all the model reads."),

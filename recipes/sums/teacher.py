@@ -1,0 +1,13 @@
+"""The quickstart with a teacher: its own model, trained before, says how likely each token was.
+
+grupo train --run runs/first
+grupo export runs/first teacher
+grupo train recipes/sums/teacher.py:RECIPE
+"""
+
+from grupo.methods.kdrl import kdrl
+from grupo.policies.causal_lm import CausalLM
+from grupo.policies.company import Other
+from grupo.quickstart import RECIPE as QUICKSTART
+
+RECIPE = QUICKSTART.but(method=kdrl(), others=(Other("teacher", CausalLM("teacher", limit=64)),))
