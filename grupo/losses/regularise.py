@@ -134,7 +134,7 @@ class Entropy(Loss):
 class EntropyBonus(Loss):
     """-`coefficient` H, the coefficient a number that a controller may set.
 
-    >>> from grupo.schedules import TargetEntropy
+    >>> from grupo.controllers import TargetEntropy
     >>> EntropyBonus(TargetEntropy(target=0.2, by=0.005)).needs
     frozenset({'entropy'})
     """

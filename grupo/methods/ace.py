@@ -17,7 +17,7 @@ from grupo.sampling import Independent
 PAPER = Paper(
     title="Overconfident Errors Need Stronger Correction: Asymmetric Confidence Penalties for RL",
     use="pass@1 grows and pass@k shrinks: the policy has settled on some wrong ways.",
-    checked=("golden", "laws"),
+    checked=("golden", "laws", "run"),
     catalogue=("ace-confidence",),
 )
 

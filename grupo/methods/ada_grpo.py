@@ -15,7 +15,7 @@ from grupo.schedules import Cosine, varying
 PAPER = Paper(
     title="ARM: Adaptive Reasoning Model",
     use="A model knows several formats of reasoning, and GRPO leaves it only the longest.",
-    checked=("golden", "laws", "reference"),
+    checked=("golden", "laws", "reference", "run"),
     catalogue=("arm-ada-grpo",),
 )
 

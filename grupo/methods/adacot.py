@@ -13,7 +13,7 @@ from grupo.weights import Weigh, sequence_mean
 PAPER = Paper(
     title="AdaCoT: Pareto-Optimal Adaptive Chain-of-Thought Triggering via Reinforcement Learning",
     use="It is known which tasks deserve thinking, and the model is to think for those alone.",
-    checked=("golden", "laws"),
+    checked=("golden", "laws", "run"),
     catalogue=("adacot",),
 )
 

@@ -16,7 +16,7 @@ PAPER = Paper(
     title="ADORA: Training Reasoning Models with Dynamic Advantage Estimation on Reinforcement "
     "Learning",
     use="A policy that reasons too little shall find out by itself that thinking longer helps.",
-    checked=("golden", "laws", "reference"),
+    checked=("golden", "laws", "reference", "run"),
     catalogue=("adora",),
 )
 

@@ -12,7 +12,7 @@ PAPER = Paper(
     title="MM-HELIX: Boosting Multimodal Long-Chain Reflective Reasoning with Holistic Platform "
     "and Adaptive Hybrid Policy Optimization",
     use="Rewards are so rare that GRPO stands still, and there are solutions to show.",
-    checked=("golden", "laws"),
+    checked=("golden", "laws", "run"),
     catalogue=("ahpo-mm-helix",),
 )
 

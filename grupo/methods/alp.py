@@ -14,7 +14,7 @@ PAPER = Paper(
     title="Just Enough Thinking: Efficient Reasoning with Adaptive Length Penalties"
     " Reinforcement Learning",
     use="Easy tasks are to be thought about less, hard ones as long as it takes.",
-    checked=("golden", "laws"),
+    checked=("golden", "laws", "run"),
 )
 
 

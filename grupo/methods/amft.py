@@ -14,7 +14,7 @@ from grupo.weights import token_mean
 PAPER = Paper(
     title="AMFT: Aligning LLM Reasoners by Meta-Learning the Optimal Imitation-Exploration Balance",
     use="Mix demonstrations and rewards in one stage, the mixture steered by entropy.",
-    checked=("golden", "laws"),
+    checked=("golden", "laws", "run"),
     example="amft(entropy=0.5)",
     catalogue=("amft",),
 )

@@ -10,7 +10,7 @@ from grupo.weights import token_mean
 PAPER = Paper(
     title="Stabilizing Knowledge, Promoting Reasoning: Dual-Token Constraints for RLVR",
     use="Reasoning should move while facts and formats, the certain tokens, stay where they are.",
-    checked=("golden", "laws", "reference"),
+    checked=("golden", "laws", "reference", "run"),
 )
 
 

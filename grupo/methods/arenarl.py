@@ -9,7 +9,7 @@ from grupo.sampling import Independent
 PAPER = Paper(
     title="ArenaRL: Scaling RL for Open-Ended Agents via Tournament-based Relative Ranking",
     use="Answers are open-ended, and a judge tells two apart better than it scores one.",
-    checked=("golden", "laws", "reference"),
+    checked=("golden", "laws", "reference", "run"),
     catalogue=("arenarl",),
 )
 

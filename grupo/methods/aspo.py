@@ -14,7 +14,7 @@ from grupo.weights import token_mean
 PAPER = Paper(
     title="ASPO: Asymmetric Importance Sampling Policy Optimization",
     use="Entropy collapses because likely good tokens are pushed hardest.",
-    checked=("golden", "laws", "reference"),
+    checked=("golden", "laws", "reference", "run"),
 )
 
 

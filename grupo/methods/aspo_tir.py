@@ -14,7 +14,7 @@ from grupo.sampling import Independent
 PAPER = Paper(
     title="Understanding Tool-Integrated Reasoning",
     use="The policy calls its tool only to check what it already worked out.",
-    checked=("golden", "laws"),
+    checked=("golden", "laws", "run"),
     catalogue=("aspo-tir",),
 )
 

@@ -15,7 +15,7 @@ PAPER = Paper(
     title="Asymmetric REINFORCE for off-Policy Reinforcement Learning: Balancing positive and "
     "negative rewards",
     use="Rollouts are stale or another policy's, and importance ratios are not at hand.",
-    checked=("golden", "laws"),
+    checked=("golden", "laws", "run"),
 )
 
 

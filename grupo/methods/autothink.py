@@ -15,7 +15,7 @@ PAPER = Paper(
     title="Learning When to Think: Shaping Adaptive Reasoning in R1-Style Models via Multi-Stage"
     " RL",
     use="A reasoning model thinks about everything; it is to learn when it need not.",
-    checked=("golden", "laws", "reference"),
+    checked=("golden", "laws", "reference", "run"),
     catalogue=("autothink",),
 )
 

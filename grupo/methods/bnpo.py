@@ -15,7 +15,7 @@ from grupo.weights import sequence_sum
 PAPER = Paper(
     title="BNPO: Beta Normalization Policy Optimization",
     use="Rewards are 0 or 1, and the mix of easy and hard prompts shifts as training goes on.",
-    checked=("golden", "laws", "reference"),
+    checked=("golden", "laws", "reference", "run"),
     catalogue=("bnpo",),
 )
 

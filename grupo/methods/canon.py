@@ -15,7 +15,7 @@ from grupo.weights import FixedLength
 PAPER = Paper(
     title="Conditional Advantage Estimation for Reinforcement Learning in Large Reasoning Models",
     use="Entropy or length matters, but nobody knows whether more or less of it is better.",
-    checked=("golden", "laws", "reference"),
+    checked=("golden", "laws", "reference", "run"),
     catalogue=("canon",),
 )
 

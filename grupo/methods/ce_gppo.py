@@ -10,7 +10,7 @@ PAPER = Paper(
     title="CE-GPPO: Coordinating Entropy via Gradient-Preserving Clipping Policy Optimization in "
     "Reinforcement Learning",
     use="Entropy is to be steered by how much clipped tokens of either sign still count.",
-    checked=("golden", "laws", "reference"),
+    checked=("golden", "laws", "reference", "run"),
 )
 
 

@@ -10,7 +10,7 @@ from grupo.weights import rollout_mean
 PAPER = Paper(
     title="The Perfect Blend: Redefining RLHF with Mixture of Judges",
     use="Feasible and infeasible answers stand side by side in most groups.",
-    checked=("golden", "laws"),
+    checked=("golden", "laws", "run"),
     catalogue=("cgpo",),
 )
 

@@ -16,7 +16,7 @@ from grupo.weights import rollout_mean
 PAPER = Paper(
     title="The Perfect Blend: Redefining RLHF with Mixture of Judges",
     use="A reward model that is hacked, and rules that tell when.",
-    checked=("golden", "laws"),
+    checked=("golden", "laws", "run"),
     catalogue=("cgpo",),
 )
 

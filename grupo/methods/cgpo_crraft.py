@@ -11,7 +11,7 @@ from grupo.weights import sequence_sum
 PAPER = Paper(
     title="The Perfect Blend: Redefining RLHF with Mixture of Judges",
     use="CRPG is unsteady: imitation of the best feasible answer moves less, and never astray.",
-    checked=("golden", "laws"),
+    checked=("golden", "laws", "run"),
     catalogue=("cgpo",),
 )
 

@@ -15,7 +15,7 @@ PAPER = Paper(
     title="On-Policy RL Meets Off-Policy Experts: Harmonizing Supervised Fine-Tuning and "
     "Reinforcement Learning via Dynamic Weighting",
     use="Replace SFT followed by RL by one stage that moves from the one to the other.",
-    checked=("golden", "laws", "reference"),
+    checked=("golden", "laws", "reference", "run"),
 )
 
 

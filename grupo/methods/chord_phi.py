@@ -12,7 +12,7 @@ PAPER = Paper(
     title="On-Policy RL Meets Off-Policy Experts: Harmonizing Supervised Fine-Tuning and "
     "Reinforcement Learning via Dynamic Weighting",
     use="Learn from demonstrations in another style without giving up your own.",
-    checked=("golden", "laws", "reference"),
+    checked=("golden", "laws", "reference", "run"),
 )
 
 

@@ -17,7 +17,7 @@ PAPER = Paper(
     title="Confucius3-Math: A Lightweight High-Performance Reasoning LLM for Chinese K-12 "
     "Mathematics Learning",
     use="A long run whose entropy drifts up or down, on tasks of very unequal difficulty.",
-    checked=("golden", "laws"),
+    checked=("golden", "laws", "run"),
     catalogue=("confucius3-math",),
 )
 

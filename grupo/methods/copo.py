@@ -16,7 +16,7 @@ from grupo.sampling import Independent
 PAPER = Paper(
     title="COPO: Consistency-Aware Policy Optimization",
     use="Most groups are all right or all wrong and would teach nothing.",
-    checked=("golden", "laws"),
+    checked=("golden", "laws", "run"),
     catalogue=("copo",),
 )
 

@@ -16,7 +16,7 @@ from grupo.sampling import Independent
 PAPER = Paper(
     title="Demystifying Long Chain-of-Thought Reasoning in LLMs",
     use="Chains of thought grow past the context, and are to grow for hard tasks only.",
-    checked=("golden", "laws", "reference"),
+    checked=("golden", "laws", "reference", "run"),
     example="cosine_length(limit=64)",
     catalogue=("cosine-length-reward",),
 )

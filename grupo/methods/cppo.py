@@ -13,7 +13,7 @@ PAPER = Paper(
     title="CPPO: Accelerating the Training of Group Relative Policy Optimization-Based"
     " Reasoning Models",
     use="Most rollouts of a group say the same, and the few that differ should decide.",
-    checked=("golden", "laws", "reference"),
+    checked=("golden", "laws", "reference", "run"),
 )
 
 

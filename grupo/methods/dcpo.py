@@ -16,7 +16,7 @@ from grupo.weights import group_sum
 PAPER = Paper(
     title="DCPO: Dynamic Clipping Policy Optimization",
     use="Tasks recur, many groups agree with themselves, and rare tokens are clipped away.",
-    checked=("golden", "laws", "reference"),
+    checked=("golden", "laws", "reference", "run"),
 )
 
 

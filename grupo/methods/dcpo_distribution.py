@@ -12,7 +12,7 @@ from grupo.schedules import varying
 PAPER = Paper(
     title="Distribution-Centric Policy Optimization Dominates Exploration-Exploitation Trade-off",
     use="Entropy is to stay near a number, without samples from anywhere else.",
-    checked=("golden", "laws", "reference"),
+    checked=("golden", "laws", "reference", "run"),
     catalogue=("dcpo-distribution",),
 )
 

@@ -13,7 +13,7 @@ PAPER = Paper(
     "Rectification",
     use="Supervised fine-tuning forgets more than it teaches.",
     trl="SFTConfig(loss_type='dft')",
-    checked=("golden", "laws"),
+    checked=("golden", "laws", "run"),
 )
 
 

@@ -15,7 +15,7 @@ from grupo.weights import token_mean
 PAPER = Paper(
     title="Orchestrating Tokens and Sequences: Dynamic Hybrid Policy Optimization for RLVR",
     use="Neither GRPO's token ratios nor GSPO's sequence ratios alone are stable and fine enough.",
-    checked=("golden", "laws"),
+    checked=("golden", "laws", "run"),
     catalogue=("dhpo",),
 )
 

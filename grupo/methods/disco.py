@@ -10,7 +10,7 @@ from grupo.weights import group_mean
 PAPER = Paper(
     title="DisCO: Reinforcing Large Reasoning Models with Discriminative Constrained Optimization",
     use="Rewards are right or wrong, and very easy and very hard tasks should count in full.",
-    checked=("golden", "laws", "reference"),
+    checked=("golden", "laws", "reference", "run"),
     catalogue=("disco",),
 )
 

@@ -19,7 +19,7 @@ PAPER = Paper(
     title="DLER: Doing Length pEnalty Right - Incentivizing More Intelligence per Token via"
     " Reinforcement Learning",
     use="Answers are right but far too long, and length penalties have cost accuracy.",
-    checked=("golden", "laws"),
+    checked=("golden", "laws", "run"),
 )
 
 

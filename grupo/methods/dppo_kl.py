@@ -15,7 +15,7 @@ PAPER = Paper(
     title="Rethinking the Trust Region in LLM Reinforcement Learning",
     use="As dppo_tv, where moves near probability 0 and 1 should count for more.",
     verl="loss_mode='dppo_kl'; its cap is clip_ratio_c, 3 from the actor's config, not 20",
-    checked=("golden", "laws", "reference"),
+    checked=("golden", "laws", "reference", "run"),
 )
 EPS = 1e-8  # the authors': a token of probability 1 has no other
 

@@ -15,7 +15,7 @@ from grupo.weights import group_mean
 PAPER = Paper(
     title="DRPO: Efficient Reasoning via Decoupled Reward Policy Optimization",
     use="Answers are too long, and a length reward within GRPO punishes right answers for it.",
-    checked=("golden", "laws", "reference"),
+    checked=("golden", "laws", "reference", "run"),
     example="drpo(limit=64)",
     catalogue=("drpo-decoupled",),
 )

@@ -17,7 +17,7 @@ from grupo.weights import token_mean
 PAPER = Paper(
     title="Repurposing Synthetic Data for Fine-grained Search Agent Supervision",
     use="Questions were made from entities that are known, and most groups are all wrong.",
-    checked=("golden", "laws"),
+    checked=("golden", "laws", "run"),
     catalogue=("e-grpo-entity",),
 )
 

@@ -10,7 +10,7 @@ PAPER = Paper(
     title="EARL: Entropy-Aware RL Alignment of LLMs for Reliable RTL Code Generation",
     use="Answers are code whose syntax is nearly deterministic, with few real decisions.",
     trl="top_entropy_quantile, which keeps the gated tokens in the denominator",
-    checked=("golden", "laws"),
+    checked=("golden", "laws", "run"),
     catalogue=("earl-rtl",),
 )
 

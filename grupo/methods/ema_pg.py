@@ -11,7 +11,7 @@ PAPER = Paper(
     "KL",
     use="A long run is held back by a fixed reference, and unstable without any.",
     trl="sync_ref_model=True, ref_model_mixup_alpha, ref_model_sync_steps, with beta > 0: k3",
-    checked=("golden", "laws"),
+    checked=("golden", "laws", "run"),
 )
 
 

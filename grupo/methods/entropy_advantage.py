@@ -14,7 +14,7 @@ from grupo.weights import token_mean
 PAPER = Paper(
     title="Reasoning with Exploration: An Entropy Perspective",
     use="Pass@k matters, and reasoning gets short and sure too early.",
-    checked=("golden", "laws"),
+    checked=("golden", "laws", "run"),
 )
 
 

@@ -13,7 +13,7 @@ from grupo.sampling import Independent
 PAPER = Paper(
     title="EPO: Explicit Policy Optimization for Strategic Reasoning in LLMs via RL",
     use="Dialogues and negotiations whose decisive turns somebody can name afterwards.",
-    checked=("golden", "laws"),
+    checked=("golden", "laws", "run"),
     catalogue=("epo-strategic",),
 )
 

@@ -13,7 +13,7 @@ from grupo.sampling import Independent
 PAPER = Paper(
     title="ETR: Outcome-Guided Elastic Trust Regions for Policy Optimization",
     use="Rewards are right or wrong, and clear signals should move the policy further.",
-    checked=("golden", "laws"),
+    checked=("golden", "laws", "run"),
     catalogue=("etr",),
 )
 

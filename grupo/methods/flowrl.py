@@ -15,7 +15,7 @@ from grupo.sampling import Independent
 PAPER = Paper(
     title="FlowRL: Matching Reward Distributions for LLM Reasoning",
     use="Many different good answers are wanted, not one mode of the reward.",
-    checked=("golden", "laws", "reference"),
+    checked=("golden", "laws", "reference", "run"),
 )
 
 

@@ -13,7 +13,7 @@ from grupo.sampling import Independent
 PAPER = Paper(
     title="Clip Your Sequences Fairly: Enforcing Length Fairness for Sequence-Level RL",
     use="Sequence ratios are clipped more often the longer, or the shorter, an answer is.",
-    checked=("golden", "laws"),
+    checked=("golden", "laws", "run"),
 )
 
 

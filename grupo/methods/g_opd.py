@@ -13,7 +13,7 @@ from grupo.weights import token_mean
 PAPER = Paper(
     title="Learning beyond Teacher: Generalized On-Policy Distillation with Reward Extrapolation",
     use="Distil from a teacher that came from a known base by RL, and pass it.",
-    checked=("golden", "laws", "reference"),
+    checked=("golden", "laws", "reference", "run"),
     catalogue=("g-opd-exopd",),
 )
 

@@ -14,7 +14,7 @@ PAPER = Paper(
     title="GeometryZero: Improving Geometry Solving for LLM with Group Contrastive Policy"
     " Optimization",
     use="An optional step helps with some tasks and harms with others: an auxiliary line, a call.",
-    checked=("golden", "laws"),
+    checked=("golden", "laws", "run"),
     example="gcpo(limit=64)",
     catalogue=("geometryzero-gcpo",),
 )

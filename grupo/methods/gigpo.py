@@ -15,7 +15,7 @@ from grupo.weights import token_mean
 PAPER = Paper(
     title="Group-in-Group Policy Optimization for LLM Agent Training",
     use="Agents of many turns whose environment comes back to the same states.",
-    checked=("golden", "laws", "reference"),
+    checked=("golden", "laws", "reference", "run"),
     catalogue=("gigpo",),
 )
 

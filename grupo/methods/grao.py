@@ -16,7 +16,7 @@ from grupo.weights import sequence_mean
 PAPER = Paper(
     title="Learning to Align, Aligning to Learn: A Unified Approach for Self-Optimized Alignment",
     use="A reward model and one good answer to each prompt, better than the model's own at first.",
-    checked=("golden", "laws"),
+    checked=("golden", "laws", "run"),
     catalogue=("grao",),
 )
 

@@ -18,7 +18,7 @@ from grupo.sampling import Independent
 PAPER = Paper(
     title="GRPO-CARE: Consistency-Aware Reinforcement Learning for Multimodal Reasoning",
     use="Answers are right more often, and follow from their reasoning less often.",
-    checked=("golden", "laws", "reference"),
+    checked=("golden", "laws", "reference", "run"),
     catalogue=("grpo-care",),
 )
 

@@ -10,7 +10,7 @@ PAPER = Paper(
     title="OThink-MR1: Stimulating multimodal generalized reasoning capabilities via dynamic "
     "reinforcement learning",
     use="A constant KL holds the policy back at first, and none lets it drift away at last.",
-    checked=("golden", "laws"),
+    checked=("golden", "laws", "run"),
     catalogue=("othink-mr1-grpo-d",),
 )
 

@@ -16,7 +16,7 @@ from grupo.sampling import Independent
 PAPER = Paper(
     title="Stable Reinforcement Learning for Efficient Reasoning",
     use="A length penalty shortens answers, and then accuracy collapses.",
-    checked=("golden", "laws"),
+    checked=("golden", "laws", "run"),
     catalogue=("grpo-lambda-length",),
 )
 

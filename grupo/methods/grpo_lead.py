@@ -17,7 +17,7 @@ PAPER = Paper(
     title="GRPO-LEAD: A Difficulty-Aware Reinforcement Learning Approach for Concise Mathematical "
     "Reasoning in Language Models",
     use="Tasks differ much in difficulty, and right answers should also be concise.",
-    checked=("golden", "laws", "reference"),
+    checked=("golden", "laws", "reference", "run"),
 )
 
 

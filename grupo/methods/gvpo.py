@@ -14,7 +14,7 @@ from grupo.weights import group_mean
 PAPER = Paper(
     title="GVPO: Group Variance Policy Optimization for Large Language Model Post-Training",
     use="The rollouts come from anywhere, and the KL-regularised optimum is what is wanted.",
-    checked=("golden", "laws", "reference"),
+    checked=("golden", "laws", "reference", "run"),
 )
 
 

@@ -17,7 +17,7 @@ from grupo.weights import token_mean
 PAPER = Paper(
     title="From Uniform to Heterogeneous: Tailoring Policy Optimization to Every Token's Nature",
     use="A DAPO run explores too little at its forks and drifts on its routine tokens.",
-    checked=("golden", "laws", "reference"),
+    checked=("golden", "laws", "reference", "run"),
     catalogue=("hapo-token",),
 )
 

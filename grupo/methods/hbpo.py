@@ -17,7 +17,7 @@ from grupo.sampling import Independent
 PAPER = Paper(
     title="Hierarchical Budget Policy Optimization for Adaptive Reasoning",
     use="Prompts can state a budget of tokens; the policy shall learn how much each task needs.",
-    checked=("golden", "laws", "reference"),
+    checked=("golden", "laws", "reference", "run"),
     catalogue=("hbpo",),
 )
 NORM = chain(Center(), ScaleByStd())

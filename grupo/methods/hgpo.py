@@ -16,7 +16,7 @@ from grupo.weights import token_mean
 PAPER = Paper(
     title="Hierarchy-of-Groups Policy Optimization for Long-Horizon Agentic Tasks",
     use="Agents whose prompt holds some past turns: one state can be many situations.",
-    checked=("golden", "laws", "reference"),
+    checked=("golden", "laws", "reference", "run"),
     catalogue=("hgpo",),
 )
 NOTHING = 1e-9  # an advantage this small is 0 but for rounding

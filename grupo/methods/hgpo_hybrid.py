@@ -15,7 +15,7 @@ from grupo.sampling import Independent
 PAPER = Paper(
     title="Think Only When You Need with Large Hybrid-Reasoning Models",
     use="The policy opens with a tag for thinking or not, and shall learn when either pays.",
-    checked=("golden", "laws"),
+    checked=("golden", "laws", "run"),
     catalogue=("hgpo-lhrm",),
 )
 NORM = chain(Center(), ScaleByStd())

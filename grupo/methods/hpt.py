@@ -16,7 +16,7 @@ from grupo.weights import token_mean
 PAPER = Paper(
     title="Towards a Unified View of Large Language Model Post-Training",
     use="Some tasks are beyond the policy and have a demonstration, others are within its reach.",
-    checked=("golden", "laws", "reference"),
+    checked=("golden", "laws", "reference", "run"),
 )
 
 

@@ -15,7 +15,7 @@ from grupo.weights import rollout_mean
 PAPER = Paper(
     title="Free Process Rewards without Process Labels",
     use="To make the reward model that PRIME reads, out of nothing but right and wrong answers.",
-    checked=("golden", "laws", "reference"),
+    checked=("golden", "laws", "reference", "run"),
     catalogue=("implicit-prm",),
 )
 

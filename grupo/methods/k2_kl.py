@@ -12,7 +12,7 @@ PAPER = Paper(
     title="Rethinking KL Regularization in RLHF: From Value Estimation to Gradient Optimization",
     use="A KL to a reference is wanted, and on policy its gradient is to be that of the KL.",
     verl="use_kl_loss=True, kl_loss_type='mse' (or 'k2')",
-    checked=("golden", "laws", "reference"),
+    checked=("golden", "laws", "reference", "run"),
 )
 
 

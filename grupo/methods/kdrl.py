@@ -12,7 +12,7 @@ PAPER = Paper(
     title="KDRL: Post-Training Reasoning LLMs via Unified Knowledge Distillation and "
     "Reinforcement Learning",
     use="There is a stronger teacher with your vocabulary, and a reward that may outgrow it.",
-    checked=("golden", "laws"),
+    checked=("golden", "laws", "run"),
     catalogue=("kdrl",),
 )
 

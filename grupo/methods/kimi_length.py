@@ -13,7 +13,7 @@ from grupo.sampling import Independent
 PAPER = Paper(
     title="Kimi k1.5: Scaling Reinforcement Learning with LLMs",
     use="Answers are right and too long; how long is too long, the group says.",
-    checked=("golden", "laws"),
+    checked=("golden", "laws", "run"),
 )
 
 

@@ -14,7 +14,7 @@ PAPER = Paper(
     use="A learned reward is to be climbed only so far from where the policy came from.",
     trl="RLOOConfig(beta=...) pays a constant price in the reward; no controller",
     verl="algorithm.use_kl_in_reward=True, kl_ctrl.type=adaptive (per token, before GAE)",
-    checked=("golden", "laws", "reference"),
+    checked=("golden", "laws", "reference", "run"),
 )
 
 

@@ -12,7 +12,7 @@ from grupo.sampling import Independent
 PAPER = Paper(
     title="L1: Controlling How Long A Reasoning Model Thinks With Reinforcement Learning",
     use="The prompt says how many tokens to think, and that is how many it should be.",
-    checked=("golden", "laws", "reference"),
+    checked=("golden", "laws", "reference", "run"),
 )
 
 

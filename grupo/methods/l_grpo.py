@@ -16,7 +16,7 @@ from grupo.weights import token_mean
 PAPER = Paper(
     title="Walk Before You Run! Concise LLM Reasoning via Reinforcement Learning",
     use="A policy that already reasons well shall say it in fewer words, at no cost in accuracy.",
-    checked=("golden", "laws"),
+    checked=("golden", "laws", "run"),
     example="l_grpo(limit=64)",
     catalogue=("conciser-l-grpo",),
 )

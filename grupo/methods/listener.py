@@ -13,7 +13,7 @@ from grupo.sampling import Independent
 PAPER = Paper(
     title="Listener-Rewarded Thinking in VLMs for Image Preferences",
     use="A model picks the right image, and its reasoning argues for the other one.",
-    checked=("golden", "laws"),
+    checked=("golden", "laws", "run"),
     catalogue=("listener-rewarded-thinking",),
 )
 

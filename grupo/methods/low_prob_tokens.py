@@ -12,7 +12,7 @@ from grupo.sampling import Independent
 PAPER = Paper(
     title="Do Not Let Low-Probability Tokens Over-Dominate in RL for LLMs",
     use="Rare tokens, whose gradients are largest, drown what is learned about common ones.",
-    checked=("golden", "laws", "reference"),
+    checked=("golden", "laws", "reference", "run"),
 )
 
 

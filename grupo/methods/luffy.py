@@ -12,7 +12,7 @@ from grupo.weights import FixedLength
 PAPER = Paper(
     title="Learning to Reason under Off-Policy Guidance",
     use="Own rollouts rarely succeed, and a stronger model's solutions are at hand.",
-    checked=("golden", "laws", "reference"),
+    checked=("golden", "laws", "reference", "run"),
     example="luffy(length=64)",
 )
 

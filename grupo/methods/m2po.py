@@ -15,7 +15,7 @@ from grupo.weights import token_mean
 PAPER = Paper(
     title="Prosperity before Collapse: How Far Can Off-Policy RL Reach with Stale Data on LLMs?",
     use="Rollouts are hundreds of updates old, and clips would waste most of what they teach.",
-    checked=("golden", "laws", "reference"),
+    checked=("golden", "laws", "reference", "run"),
 )
 
 

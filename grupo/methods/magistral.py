@@ -12,7 +12,7 @@ PAPER = Paper(
     title="Magistral",
     use="A large run from a checkpoint with no reasoning in it, without a reference in memory.",
     verl="adv_estimator='reinforce_plus_plus_baseline' normalises over tokens, not over answers",
-    checked=("golden", "laws"),
+    checked=("golden", "laws", "run"),
 )
 
 

@@ -13,7 +13,7 @@ from grupo.sampling import Independent
 PAPER = Paper(
     title="MAPO: Mixed Advantage Policy Optimization",
     use="Rewards are graded, and tiny differences in nearly solved groups should stay tiny.",
-    checked=("golden", "laws", "reference"),
+    checked=("golden", "laws", "reference", "run"),
 )
 
 

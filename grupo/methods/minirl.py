@@ -16,7 +16,7 @@ from grupo.weights import sequence_sum
 PAPER = Paper(
     title="Stabilizing Reinforcement Learning with LLMs: Formulation and Practices",
     use="A plain baseline where engine and trainer disagree.",
-    checked=("golden", "laws"),
+    checked=("golden", "laws", "run"),
 )
 
 

@@ -9,7 +9,7 @@ PAPER = Paper(
     title="Mixed-R1: Unified Reward Perspective For Reasoning Capability in Multimodal Large"
     " Language Models",
     use="Choices, charts, boxes and captions are trained on together.",
-    checked=("golden", "laws"),
+    checked=("golden", "laws", "run"),
     catalogue=("mixed-r1",),
 )
 

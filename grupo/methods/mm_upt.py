@@ -14,7 +14,7 @@ from grupo.sampling import Independent
 PAPER = Paper(
     title="Unsupervised Post-Training for Multi-Modal LLM Reasoning via GRPO",
     use="Questions with images and no answers; most answers of the model are right already.",
-    checked=("golden", "laws", "reference"),
+    checked=("golden", "laws", "reference", "run"),
     catalogue=("mm-upt",),
 )
 

@@ -16,7 +16,7 @@ from grupo.sampling import Independent
 PAPER = Paper(
     title="Reinforcing Multi-Turn Reasoning in LLM Agents via Turn-Level Credit Assignment",
     use="Agents that use tools before they answer, where a good call can be told from a bad one.",
-    checked=("golden", "laws", "reference"),
+    checked=("golden", "laws", "reference", "run"),
 )
 ZSCORE = chain(Center(), ScaleByStd(eps=1e-4))
 

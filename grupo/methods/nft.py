@@ -15,7 +15,7 @@ from grupo.weights import FixedLength
 PAPER = Paper(
     title="NFT: Bridging Supervised Learning and Reinforcement Learning in Math Reasoning",
     use="Supervised fine-tuning on right answers is in place and wrong ones are thrown away.",
-    checked=("golden", "laws", "reference"),
+    checked=("golden", "laws", "reference", "run"),
     catalogue=("nft",),
 )
 

@@ -17,7 +17,7 @@ from grupo.weights import token_mean
 PAPER = Paper(
     title="NGRPO: Negative-enhanced Group Relative Policy Optimization",
     use="Many groups are all wrong, and should not be thrown away.",
-    checked=("golden", "laws", "reference"),
+    checked=("golden", "laws", "reference", "run"),
     catalogue=("ngrpo",),
 )
 

@@ -10,7 +10,7 @@ from grupo.weights import token_mean
 PAPER = Paper(
     title="The Surprising Effectiveness of Negative Reinforcement in LLM Reasoning",
     use="The policy can already solve the tasks, and must not lose its other ways to do so.",
-    checked=("golden", "laws", "reference"),
+    checked=("golden", "laws", "reference", "run"),
 )
 
 

@@ -11,7 +11,7 @@ from grupo.weights import token_mean
 PAPER = Paper(
     title="On-Policy Distillation (Thinking Machines Lab)",
     use="There is a stronger teacher with your vocabulary and nothing else: no verifier is needed.",
-    checked=("golden", "laws"),
+    checked=("golden", "laws", "run"),
 )
 
 

@@ -14,7 +14,7 @@ from grupo.weights import rollout_mean
 PAPER = Paper(
     title="Kimi k1.5: Scaling Reinforcement Learning with LLMs",
     use="Several updates follow each batch, and a square should hold the policy near it.",
-    checked=("golden", "laws"),
+    checked=("golden", "laws", "run"),
 )
 
 

@@ -16,7 +16,7 @@ from grupo.sampling import Independent
 PAPER = Paper(
     title="OTC: Optimal Tool Calls via Reinforcement Learning",
     use="An agent calls tools for what it knows anyway.",
-    checked=("golden", "laws"),
+    checked=("golden", "laws", "run"),
     catalogue=("otc-po",),
 )
 

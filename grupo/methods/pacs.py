@@ -16,7 +16,7 @@ from grupo.weights import rollout_mean
 PAPER = Paper(
     title="Implicit Actor Critic Coupling via a Supervised Learning Framework for RLVR",
     use="Rewards are right or wrong, and one is much rarer than the other.",
-    checked=("golden", "laws", "reference"),
+    checked=("golden", "laws", "reference", "run"),
     catalogue=("pacs",),
 )
 

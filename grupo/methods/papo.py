@@ -16,7 +16,7 @@ PAPER = Paper(
     title="Perception-Aware Policy Optimization for Multimodal Reasoning",
     use="A model that reasons about images answers without looking at them.",
     trl="PAPOTrainer, experimental, gone by 1.10; it masked the images itself",
-    checked=("golden", "laws", "reference"),
+    checked=("golden", "laws", "reference", "run"),
     catalogue=("papo",),
 )
 

@@ -15,7 +15,7 @@ PAPER = Paper(
     title="Optimizing Language Models for Inference Time Objectives using Reinforcement Learning",
     use="The best of exactly as many rollouts as a group has is what will be kept.",
     verl="adv_estimator='grpo_passk', norm_adv_by_std_in_grpo=False (True by default there)",
-    checked=("golden", "laws", "reference"),
+    checked=("golden", "laws", "reference", "run"),
 )
 
 

@@ -9,7 +9,7 @@ from grupo.sampling import Independent
 PAPER = Paper(
     title="Not All Rollouts are Useful: Down-Sampling Rollouts in LLM Reinforcement Learning",
     use="Rollouts are cheap to sample in parallel, and updates are what takes memory and time.",
-    checked=("golden", "laws"),
+    checked=("golden", "laws", "run"),
 )
 
 

@@ -14,7 +14,7 @@ from grupo.weights import token_mean
 PAPER = Paper(
     title="Posterior-GRPO: Rewarding Reasoning Processes in Code Generation",
     use="A reward model judges the reasoning, and would be fooled if it paid failures, too.",
-    checked=("golden", "laws"),
+    checked=("golden", "laws", "run"),
     catalogue=("posterior-grpo",),
 )
 

@@ -18,7 +18,7 @@ from grupo.weights import token_mean
 PAPER = Paper(
     title="Decomposing the Entropy-Performance Exchange: The Missing Keys to Effective RL",
     use="Entropy has stopped falling and accuracy has stopped rising.",
-    checked=("golden", "laws"),
+    checked=("golden", "laws", "run"),
     catalogue=("ppl-position-shaping",),
 )
 

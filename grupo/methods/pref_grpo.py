@@ -10,7 +10,7 @@ PAPER = Paper(
     title="Pref-GRPO: Pairwise Preference Reward-based GRPO for Stable Text-to-Image"
     " Reinforcement Learning",
     use="Scores of a group lie so close that dividing by their std makes noise of them.",
-    checked=("golden", "laws", "reference"),
+    checked=("golden", "laws", "reference", "run"),
     catalogue=("pref-grpo",),
 )
 

@@ -16,7 +16,7 @@ from grupo.weights import token_mean
 PAPER = Paper(
     title="PRL: Process Reward Learning Improves LLMs' Reasoning Ability",
     use="Credit for steps without a process reward model, and with a reference to stay near.",
-    checked=("golden", "laws", "reference"),
+    checked=("golden", "laws", "reference", "run"),
     catalogue=("prl-process-reward-learning",),
 )
 

@@ -19,7 +19,7 @@ from grupo.weights import token_mean
 PAPER = Paper(
     title="On Designing Effective RL Reward at Training Time for LLM Reasoning",
     use="A process reward model is there, and its policy has learned to repeat easy steps.",
-    checked=("golden", "laws"),
+    checked=("golden", "laws", "run"),
     catalogue=("prm-clip-delta",),
 )
 

@@ -15,7 +15,7 @@ PAPER = Paper(
     title="PromptEcho: Annotation-Free Reward from Vision-Language Models for Text-to-Image"
     " Reinforcement Learning",
     use="Images are to follow their prompts, and there is a vision model but no reward model.",
-    checked=("golden", "laws"),
+    checked=("golden", "laws", "run"),
     catalogue=("prompt-echo",),
 )
 

@@ -9,7 +9,7 @@ from grupo.sampling import Paraphrased
 PAPER = Paper(
     title="Improving Consistency in Retrieval-Augmented Systems with Group Similarity Rewards",
     use="The same question in other words, with other documents, gets another answer.",
-    checked=("golden", "laws"),
+    checked=("golden", "laws", "run"),
     catalogue=("con-rag-ps-grpo",),
 )
 

@@ -19,7 +19,7 @@ from grupo.weights import token_mean
 PAPER = Paper(
     title="Quantile Advantage Estimation: Stabilizing RLVR for LLM Reasoning",
     use="The policy's entropy collapses, or explodes once the clip is raised.",
-    checked=("golden", "laws"),
+    checked=("golden", "laws", "run"),
 )
 
 

@@ -17,7 +17,7 @@ PAPER = Paper(
     title="SPIRAL: Self-Play on Zero-Sum Games Incentivizes Reasoning via Multi-Agent Multi-Turn "
     "Reinforcement Learning",
     use="One policy plays all roles of a game: the mean over both players tells nothing.",
-    checked=("golden", "laws", "reference"),
+    checked=("golden", "laws", "reference", "run"),
 )
 
 

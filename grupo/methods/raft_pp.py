@@ -16,7 +16,7 @@ from grupo.sampling import Independent
 PAPER = Paper(
     title="A Minimalist Approach to LLM Reasoning: from Rejection Sampling to Reinforce",
     use="The first hundred steps matter, or a baseline that is hard to get wrong.",
-    checked=("golden", "laws"),
+    checked=("golden", "laws", "run"),
 )
 
 

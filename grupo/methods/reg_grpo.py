@@ -16,7 +16,7 @@ from grupo.weights import group_mean
 PAPER = Paper(
     title="DeepVideo-R1: Video Reinforcement Fine-Tuning via Difficulty-aware Regressive GRPO",
     use="Several updates are taken on one batch and clipping would stop most of them.",
-    checked=("golden", "laws"),
+    checked=("golden", "laws", "run"),
     catalogue=("deepvideo-r1-reg-grpo",),
 )
 

@@ -18,7 +18,7 @@ PAPER = Paper(
     "Normalization",
     use="Prompts are many and varied, and there is one rollout of each.",
     verl="adv_estimator='reinforce_plus_plus', use_kl_in_reward=True",
-    checked=("golden", "laws", "reference"),
+    checked=("golden", "laws", "reference", "run"),
 )
 
 

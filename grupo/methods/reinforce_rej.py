@@ -10,7 +10,7 @@ from grupo.sampling import Independent
 PAPER = Paper(
     title="A Minimalist Approach to LLM Reasoning: from Rejection Sampling to Reinforce",
     use="You suspect that choosing groups, not scaling rewards, is what makes GRPO work.",
-    checked=("golden", "laws"),
+    checked=("golden", "laws", "run"),
 )
 
 

@@ -17,7 +17,7 @@ PAPER = Paper(
     "Large Language Models",
     use="One rollout per prompt is all you can afford to train on, one more all you can sample.",
     verl="adv_estimator='remax' (a KL in the reward is paid from each token on, not by all)",
-    checked=("golden", "laws", "reference"),
+    checked=("golden", "laws", "reference", "run"),
 )
 
 

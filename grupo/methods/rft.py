@@ -15,7 +15,7 @@ from grupo.weights import token_mean
 PAPER = Paper(
     title="STaR: Bootstrapping Reasoning With Reasoning",
     use="The simplest baseline: it never makes anything less likely on purpose.",
-    checked=("golden", "laws"),
+    checked=("golden", "laws", "run"),
 )
 
 

@@ -15,7 +15,7 @@ PAPER = Paper(
     use="You want an unbiased gradient, with no clip and no standard deviation to tune.",
     trl="RLOOTrainer, beta=0.03 (0.05 by default; it adds PPO's clip, of the answer's ratio)",
     verl="adv_estimator='rloo' (a lone rollout gets A = r, ours 0) or 'rloo_vectorized' (0)",
-    checked=("golden", "laws", "reference"),
+    checked=("golden", "laws", "reference", "run"),
 )
 
 

@@ -18,7 +18,7 @@ from grupo.weights import token_mean
 PAPER = Paper(
     title="RLPR: Extrapolating RLVR to General Domains without Verifiers",
     use="Reference answers are at hand, but no verifier can compare free-form answers with them.",
-    checked=("golden", "laws"),
+    checked=("golden", "laws", "run"),
 )
 GIVEN, ALONE = "answer_probability", "answer_probability_alone"
 

@@ -17,7 +17,7 @@ from grupo.weights import token_mean
 PAPER = Paper(
     title="SALT: Step-level Advantage Assignment for Long-horizon Agents via Trajectory Graph",
     use="Agents rewarded at the end only, whose rollouts begin alike and part later.",
-    checked=("golden", "laws"),
+    checked=("golden", "laws", "run"),
     catalogue=("salt",),
 )
 NONE = float("-inf")  # the label of what is not there: before the first turn, after the last

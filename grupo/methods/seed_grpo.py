@@ -15,7 +15,7 @@ from grupo.sampling import Independent
 PAPER = Paper(
     title="SEED-GRPO: Semantic Entropy Enhanced GRPO for Uncertainty-Aware Policy Optimization",
     use="Labels are noisy where the policy is unsure, and answers can be clustered by meaning.",
-    checked=("golden", "laws"),
+    checked=("golden", "laws", "run"),
     catalogue=("seed-grpo",),
 )
 

@@ -13,7 +13,7 @@ from grupo.sampling import Independent
 PAPER = Paper(
     title="SeeUPO: Sequence-Level Agentic-RL with Convergence Guarantees",
     use="Agents of many turns where GRPO is unstable, and several updates a step are affordable.",
-    checked=("golden", "laws"),
+    checked=("golden", "laws", "run"),
     catalogue=("seeupo",),
 )
 

@@ -13,7 +13,7 @@ from grupo.weights import token_mean
 PAPER = Paper(
     title="Skywork Open Reasoner 1 Technical Report",
     use="A model that reasons at length loses its entropy early in training, and stops to improve.",
-    checked=("golden", "laws"),
+    checked=("golden", "laws", "run"),
 )
 
 

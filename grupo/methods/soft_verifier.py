@@ -11,7 +11,7 @@ from grupo.weights import sequence_sum
 PAPER = Paper(
     title="Crossing the Reward Bridge: Expanding RL with Verifiable Rewards Across Diverse Domains",
     use="Right answers are known but free-form, and a small judge compares them in one token.",
-    checked=("golden", "laws"),
+    checked=("golden", "laws", "run"),
     catalogue=("rlvr-soft-generative-verifier",),
 )
 

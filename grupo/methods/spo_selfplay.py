@@ -14,7 +14,7 @@ from grupo.sampling import Independent
 PAPER = Paper(
     title="A Minimaximalist Approach to Reinforcement Learning from Human Feedback",
     use="Rollouts can be compared but not scored, and preferences may go round in circles.",
-    checked=("golden", "laws"),
+    checked=("golden", "laws", "run"),
     catalogue=("spo-selfplay",),
 )
 

@@ -15,7 +15,7 @@ from grupo.weights import token_mean
 PAPER = Paper(
     title="SRFT: A Single-Stage Method with Supervised and Reinforcement Fine-Tuning for Reasoning",
     use="One stage instead of SFT and then RL, with no schedule to set.",
-    checked=("golden", "laws", "reference"),
+    checked=("golden", "laws", "reference", "run"),
 )
 
 

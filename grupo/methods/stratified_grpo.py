@@ -14,7 +14,7 @@ PAPER = Paper(
     title="Stratified GRPO: Handling Structural Heterogeneity in Reinforcement Learning of LLM "
     "Search Agents",
     use="Agents search or call tools as often as they like, and more calls mean other rewards.",
-    checked=("golden", "laws"),
+    checked=("golden", "laws", "run"),
     catalogue=("stratified-grpo",),
 )
 

@@ -13,7 +13,7 @@ from grupo.weights import token_mean
 PAPER = Paper(
     title="Truncated Proximal Policy Optimization",
     use="Waiting for the longest answer costs more than learning from the rest.",
-    checked=("golden", "laws"),
+    checked=("golden", "laws", "run"),
     catalogue=("t-ppo",),
 )
 

@@ -15,7 +15,7 @@ from grupo.sampling import Independent
 PAPER = Paper(
     title="Exploiting Tree Structure for Credit Assignment in RL Training of LLMs",
     use="Answers to a task share their beginnings: they are short, or their sampling branches.",
-    checked=("golden", "laws", "reference"),
+    checked=("golden", "laws", "reference", "run"),
     catalogue=("tempo-prefix-tree",),
 )
 

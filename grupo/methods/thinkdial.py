@@ -17,7 +17,7 @@ from grupo.weights import token_mean
 PAPER = Paper(
     title="ThinkDial: An Open Recipe for Controlling Reasoning Effort in Large Language Models",
     use="One model is to think much, some or little, as its prompt says.",
-    checked=("golden", "laws"),
+    checked=("golden", "laws", "run"),
     catalogue=("thinkdial",),
 )
 

@@ -10,7 +10,7 @@ PAPER = Paper(
     title="TIC-GRPO: Provable and Efficient Optimization for Reinforcement Learning from Human "
     "Feedback",
     use="Short rollouts and several updates a step: the gradient is to be the current policy's.",
-    checked=("golden", "laws"),
+    checked=("golden", "laws", "run"),
 )
 
 

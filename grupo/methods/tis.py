@@ -10,7 +10,7 @@ PAPER = Paper(
     use="A fast engine samples with other numerics than the trainer's, and they differ moderately.",
     trl="vllm_importance_sampling_mode='token_truncate', vllm_importance_sampling_clip_max=2.0",
     verl="rollout_is='token', rollout_is_threshold=2.0",
-    checked=("golden", "laws", "reference"),
+    checked=("golden", "laws", "reference", "run"),
 )
 
 

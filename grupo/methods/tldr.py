@@ -14,7 +14,7 @@ PAPER = Paper(
     title="Making Small Language Models Efficient Reasoners: Intervention, Supervision,"
     " Reinforcement",
     use="A small model reasons at length, and the prompt is to say at what length.",
-    checked=("golden", "laws"),
+    checked=("golden", "laws", "run"),
     example="tldr(limit=64)",
     catalogue=("tldr-length",),
 )

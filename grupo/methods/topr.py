@@ -15,7 +15,7 @@ from grupo.weights import sequence_sum
 PAPER = Paper(
     title="Tapered Off-Policy REINFORCE: Stable and efficient reinforcement learning for LLMs",
     use="Rollouts are old or another's, and there is no reference to stay near.",
-    checked=("golden", "laws"),
+    checked=("golden", "laws", "run"),
 )
 
 

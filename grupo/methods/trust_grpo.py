@@ -15,7 +15,7 @@ from grupo.schedules import Exponential, varying
 PAPER = Paper(
     title="SophiaVL-R1: Reinforcing MLLMs Reasoning with Thinking Reward",
     use="A judge scores whole chains of thought, and is not to be believed everywhere.",
-    checked=("golden", "laws", "reference"),
+    checked=("golden", "laws", "reference", "run"),
     catalogue=("sophiavl-trust-grpo",),
 )
 

@@ -14,7 +14,7 @@ from grupo.sampling import Independent
 PAPER = Paper(
     title="TTRL: Test-Time Reinforcement Learning",
     use="Questions come without answers, and the most frequent answer is mostly the right one.",
-    checked=("golden", "laws", "reference"),
+    checked=("golden", "laws", "reference", "run"),
 )
 
 

@@ -15,7 +15,7 @@ from grupo.weights import Weigh, token_mean
 PAPER = Paper(
     title="Reinforcing Video Reasoning with Focused Thinking",
     use="Answers begin alike and part at a few places, and those should teach most.",
-    checked=("golden", "laws"),
+    checked=("golden", "laws", "run"),
     catalogue=("tw-grpo",),
 )
 

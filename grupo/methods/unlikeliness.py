@@ -16,7 +16,7 @@ from grupo.sampling import Independent
 PAPER = Paper(
     title="Rewarding the Unlikely: Lifting GRPO Beyond Distribution Sharpening",
     use="Many attempts at test time: pass@n falls while pass@1 rises.",
-    checked=("golden", "laws", "reference"),
+    checked=("golden", "laws", "reference", "run"),
     catalogue=("unlikeliness-reward",),
 )
 

@@ -14,7 +14,7 @@ from grupo.weights import token_mean
 PAPER = Paper(
     title="VAPO: Efficient and Reliable Reinforcement Learning for Advanced Reasoning Tasks",
     use="Answers of very different lengths, and a value worth its cost.",
-    checked=("golden", "laws"),
+    checked=("golden", "laws", "run"),
 )
 
 

@@ -11,7 +11,7 @@ from grupo.weights import token_mean
 PAPER = Paper(
     title="What's Behind PPO's Collapse in Long-CoT? Value Optimization Holds the Secret",
     use="PPO on long answers, whose early tokens hear nothing of the reward.",
-    checked=("golden", "laws"),
+    checked=("golden", "laws", "run"),
 )
 
 

@@ -15,7 +15,7 @@ from grupo.weights import sequence_sum
 PAPER = Paper(
     title="Reinforcing General Reasoning without Verifiers",
     use="Reference answers are at hand and short, and nothing can verify another wording.",
-    checked=("golden", "laws"),
+    checked=("golden", "laws", "run"),
 )
 
 

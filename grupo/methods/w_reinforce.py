@@ -14,7 +14,7 @@ from grupo.weights import token_mean
 PAPER = Paper(
     title="The Surprising Effectiveness of Negative Reinforcement in LLM Reasoning",
     use="Pass@1 should rise without loss of pass@k at great k.",
-    checked=("golden", "laws", "reference"),
+    checked=("golden", "laws", "reference", "run"),
 )
 
 

@@ -15,7 +15,7 @@ from grupo.sampling import Independent
 PAPER = Paper(
     title="XRPO: Pushing the limits of GRPO with Targeted Exploration and Exploitation",
     use="The policy has a favourite way to be right and learns no other.",
-    checked=("golden", "laws"),
+    checked=("golden", "laws", "run"),
     catalogue=("xrpo",),
 )
 
