@@ -80,9 +80,9 @@ def test_a_method_is_found_by_name_and_by_number(text):
 
 
 def test_no_two_methods_are_called_alike():
-    for spelling in ("key", "name"):
-        names = [getattr(entry, spelling).lower() for entry in methods()]
-        assert sorted(set(names)) == sorted(names)
+    spellings = [name for e in methods() for name in {e.key, e.name.lower()}]
+    assert sorted(set(spellings)) == sorted(spellings)
+    assert all(find(entry.key) is entry for entry in methods())
 
 
 def test_a_number_finds_every_method_of_the_paper():

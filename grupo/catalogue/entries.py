@@ -90,7 +90,8 @@ def search(text: str) -> tuple[Entry, ...]:
     ['gspo', 'gspo_token']
     """
     wanted = text.lower().removeprefix("arxiv:")
-    found = tuple(entry for entry in methods() if wanted in entry.spellings)
+    keyed = tuple(entry for entry in methods() if wanted == entry.key)
+    found = keyed or tuple(entry for entry in methods() if wanted in entry.spellings)
     if not found:
         known = [spelling for entry in methods() for spelling in entry.spellings]
         raise Refused(f"method: {text!r} is not among the methods. {nearest(wanted, known)}")

@@ -16,7 +16,7 @@ PAPER = Paper(
     title="Single-stream Policy Optimization",
     use="A second rollout of a task costs too much, and every task comes back some day.",
     verl="the recipe spo of verl-recipe; forgets by the measured change of log-probabilities",
-    checked=("golden", "laws", "reference"),
+    checked=("golden", "laws", "reference", "run"),
     catalogue=("spo-single-stream",),
 )
 

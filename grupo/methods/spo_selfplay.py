@@ -1,4 +1,4 @@
-"""SPO: reward is the share of its group a rollout beats. Swamy et al., 2024, arXiv:2401.04056."""
+"""Self-Play PO: reward is the share of its group it beats. Swamy et al., 2024, arXiv:2401.04056."""
 
 from collections.abc import Callable, Sequence
 from itertools import permutations
