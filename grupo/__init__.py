@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from grupo.evaluation import Solved
     from grupo.method import Method
     from grupo.policies.causal_lm import CausalLM
+    from grupo.policies.company import Other
     from grupo.policies.loading import Lora
     from grupo.policies.logits import Sampling
     from grupo.recipe import Adam, Evaluation, Recipe, Until
@@ -21,6 +22,7 @@ _HOMES = {  # loaded when first asked for: `import grupo` takes no time
     "grupo.evaluation": ("Solved",),
     "grupo.method": ("Method",),
     "grupo.policies.causal_lm": ("CausalLM",),
+    "grupo.policies.company": ("Other",),
     "grupo.policies.loading": ("Lora",),
     "grupo.policies.logits": ("Sampling",),
     "grupo.recipe": ("Adam", "Evaluation", "Recipe", "Until"),
@@ -41,6 +43,7 @@ __all__ = [
     "Lora",
     "Method",
     "Mix",
+    "Other",
     "Part",
     "ReasoningGym",
     "Recipe",

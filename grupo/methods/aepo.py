@@ -47,9 +47,8 @@ def own(batch: Batch) -> Tensor:
 def aepo(group: int = 8, more: int = 2, target: float = 0.5, hot: float = 1.2) -> Method:
     """grad J = grad J_GRPO + alpha E_{o ~ pi^T}[R(o) grad log pi(o)].
 
-    T = `hot` while the entropy of the last step is at most `target`, else 0.8: what is sampled hot
-    and reinforced raises entropy, what is sampled cold lowers it. `more` tempered rollouts a group;
-    those with an advantage above 0.05 among themselves count 1, half of that where T is cold.
+    T = `hot` while the last step's entropy is at most `target`, else 0.8: reinforcing what is hot
+    raises entropy, what is cold lowers it. `more` rollouts are tempered; A > 0.05 counts 1, or 1/2.
     """
     # The authors sample a quarter of the prompts again, keep at most 60 rollouts of them (30 where
     # it is cold) and let them replace others; here every group has a quarter more, without ratios.

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import Tensor
 
+from grupo.errors import Refused
 from grupo.piece import piece
 from grupo.policies.causal_lm import CausalLM, CausalPolicy
 from grupo.policies.others import Speaker, Tempered, Viewed, With, Without
@@ -72,7 +73,7 @@ def company(
     if "ref" in asked or any(other.who == "ref" for other in wanted):
         base["ref"] = made.speakers["ref"] = _reference(policy, made)
     for other in wanted:
-        speaker = base[other.who] if isinstance(other.who, str) else _teacher(other.who)
+        speaker = base[other.who] if isinstance(other.who, str) else _teacher(other, policy)
         made.speakers[other.name] = Viewed(speaker, other.name) if other.view else speaker
     for who in sorted(asked):
         if factor := tempered(who):
@@ -81,8 +82,15 @@ def company(
     return made
 
 
-def _teacher(spec: CausalLM) -> CausalPolicy:
-    teacher = spec.build()
+def _teacher(other: Other, policy: CausalPolicy) -> CausalPolicy:
+    assert isinstance(other.who, CausalLM)
+    teacher = other.who.build()
+    mine, theirs = (one.language.tokenizer.get_vocab() for one in (policy, teacher))
+    if mine != theirs:
+        raise Refused(
+            f"others: {other.name!r} has {len(theirs)} tokens, and they are not the policy's"
+            f" {len(mine)}. Allowed: a model with the vocabulary of {policy.spec.model!r}."
+        )
     teacher.module.requires_grad_(False)
     return teacher
 

@@ -13,7 +13,9 @@ from transformers import BertConfig, BertLMHeadModel, T5Config, T5ForConditional
 
 from grupo.errors import Refused
 from grupo.policies.causal_lm import CausalLM
+from grupo.policies.company import Other, company
 from grupo.policies.loading import Lora
+from grupo.references import Follow
 
 
 @pytest.fixture
@@ -161,3 +163,13 @@ def test_a_model_whose_answers_cannot_end_is_refused(tmp_path):
     with pytest.raises(Refused, match=r"^stop: empty, and .* has no end token. Allowed: a text."):
         spec.build()
     assert replace(spec, stop=("\n",)).build().language.ends == ()
+
+
+def test_a_teacher_with_another_vocabulary_is_refused(llama, folder):
+    written = json.loads((folder / "tokenizer.json").read_text())
+    vocabulary = written["model"]["vocab"]
+    vocabulary["A"], vocabulary["B"] = vocabulary["B"], vocabulary["A"]
+    (folder / "tokenizer.json").write_text(json.dumps(written))
+    other = Other("teacher", CausalLM(str(folder), limit=16))
+    with pytest.raises(Refused, match="others: 'teacher' has 99 tokens, and they are not the poli"):
+        company(llama.build(), ["logp@teacher"], Follow(), [other])
