@@ -1,6 +1,6 @@
 """Methods put to the proof: trained on a tiny world in seconds, and with their signal turned round.
 
-A language model of two thousand numbers, already right now and then, is asked for the digit it was
+A language model of 2,864 numbers, already right now and then, is asked for the digit it was
 just shown. Everything that some method of the library reads is to be had there.
 """
 

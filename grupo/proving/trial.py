@@ -27,7 +27,7 @@ from grupo.signals import is_mark, split, tempered
 STEPS, PROMPTS, GROUP, LR = 40, 8, 8, 3e-3
 PLAN = Passes(minibatches=2)  # for all: ratios leave 1, and nobody learns more often
 ATTEMPTS = 16  # at each task, before and after
-TEACHERS, BLIND = ("teacher", "prm", "expert"), ("masked", "noisy")
+TEACHERS, BLIND = ("teacher", "prm"), ("masked",)
 
 
 @dataclass(frozen=True)
