@@ -1,8 +1,8 @@
-from dataclasses import replace
 from math import exp, log
 
 import pytest
 import torch
+from recorded import six
 
 from grupo.curate import informative
 from grupo.losses import DualConstraint
@@ -51,14 +51,6 @@ def test_the_defaults_are_the_released_ones():
 def test_it_gives_the_numbers_of_the_authors_code():
     # wizard-III/ArcherCodeR @ 8a1785b, verl/workers/actor/dp_actor.py, update_policy, its mask,
     # and verl/trainer/ppo/core_algos.py, compute_policy_loss; inputs as below
-    old = [
-        [-1.0, -0.5, -2.0],
-        [-0.7, -1.2, 0.0],
-        [-0.9, 0.0, 0.0],
-        [-0.3, -1.6, 0.0],
-        [-1.1, -0.8, -0.4],
-        [-1.4, 0.0, 0.0],
-    ]
     entropy = [
         [0.4, 0.9, 0.2],
         [0.5, 1.0, 0.0],
@@ -67,14 +59,7 @@ def test_it_gives_the_numbers_of_the_authors_code():
         [1.2, 0.1, 0.8],
         [1.5, 0.0, 0.0],
     ]
-    batch = replace(
-        batch_of(
-            [0, 0, 0, 1, 1, 1],
-            length=[3, 2, 1, 2, 3, 1],
-            advantage=[1.2, -0.7, -0.5, 0.6, 0.9, -1.5],
-        ),
-        old_logp=torch.tensor(old).double(),
-    )
+    batch = six(advantage=[1.2, -0.7, -0.5, 0.6, 0.9, -1.5])
     method = archer(kl=0.0)
     pi = moved(
         batch,

@@ -1,8 +1,8 @@
-from dataclasses import replace
 from math import log
 
 import pytest
 import torch
+from recorded import six
 
 from grupo.losses import Balanced
 from grupo.methods.bapo import bapo
@@ -59,22 +59,7 @@ def test_the_defaults_are_those_of_the_readme_and_the_minibatch_is_seen_whole():
 def test_it_gives_the_numbers_of_the_authors_code():
     # WooooDyy/BAPO @ 7287044, recipe/bapo/policy_loss.py, compute_policy_loss_bapo, good / bad
     # at least 1; inputs as below: it stops at 0.9 and 2
-    old = [
-        [-1.0, -0.5, -2.0],
-        [-0.7, -1.2, 0.0],
-        [-0.9, 0.0, 0.0],
-        [-0.3, -1.6, 0.0],
-        [-1.1, -0.8, -0.4],
-        [-1.4, 0.0, 0.0],
-    ]
-    batch = replace(
-        batch_of(
-            [0, 0, 0, 1, 1, 1],
-            length=[3, 2, 1, 2, 3, 1],
-            advantage=[0.6, -1.4, -0.9, 0.3, 0.5, -2.0],
-        ),
-        old_logp=torch.tensor(old).double(),
-    )
+    batch = six(advantage=[0.6, -1.4, -0.9, 0.3, 0.5, -2.0])
     method = bapo(share=0.5)
     pi = moved(
         batch,

@@ -1,7 +1,6 @@
-from dataclasses import replace
-
 import pytest
 import torch
+from recorded import EXPERT, flat, learned, six
 
 from grupo.methods.chord_mu import Decay, chord_mu
 from grupo.schedules import at
@@ -43,39 +42,10 @@ def test_the_defaults():
 def test_it_gives_the_numbers_of_the_authors_code():
     # yanxi-chen/Trinity-RFT @ 9051d63, trinity/algorithm/policy_loss_fn/chord_policy_loss.py,
     # MIXCHORDPolicyLossFn at step 50 of 200, 0.9 to 0.05, one micro-batch; inputs as below
-    old = [
-        [-1.0, -0.5, -2.0],
-        [-0.7, -1.2, 0.0],
-        [-0.9, 0.0, 0.0],
-        [-0.3, -1.6, 0.0],
-        [-1.1, -0.8, -0.4],
-        [-1.4, 0.0, 0.0],
-    ]
-    sampled = [[0.0] * 3, *[[1.0] * 3] * 3, [0.0] * 3, [1.0] * 3]
-    batch = replace(
-        batch_of(
-            [0, 0, 0, 1, 1, 1],
-            length=[3, 2, 1, 2, 3, 1],
-            advantage=[1.0, -0.7, -0.5, 0.6, 1.0, -1.5],
-            seen={"sampled": sampled},
-        ),
-        old_logp=torch.tensor(old).double(),
-    )
+    batch = six(advantage=[1.0, -0.7, -0.5, 0.6, 1.0, -1.5], seen=EXPERT)
     method = at(chord_mu(), 0.25)
-    pi = moved(
-        batch,
-        [
-            [0.1, -0.3, 0.05],
-            [0.25, -0.15, 0.0],
-            [-0.35, 0.0, 0.0],
-            [0.2, 0.4, 0.0],
-            [-0.05, -0.45, 0.15],
-            [0.3, 0.0, 0.0],
-        ],
-    )
-    loss = (method.weigh(batch) * method.loss(pi, batch)).sum()
-    assert loss.item() == pytest.approx(0.9073096, rel=1e-5)
-    (gradient,) = torch.autograd.grad(loss, pi.logp)
+    loss, gradient = learned(method, batch)
+    assert loss == pytest.approx(0.9073096, rel=1e-5)
     rows = [
         [-0.1292534, -0.1292534, -0.1292534],
         [0.03362771, 0.02254133],
@@ -84,5 +54,4 @@ def test_it_gives_the_numbers_of_the_authors_code():
         [-0.1292534, -0.1292534, -0.1292534],
         [0.07575395],
     ]
-    numbers = [x for row in rows for x in row]
-    assert gradient[batch.mask].tolist() == pytest.approx(numbers, rel=1e-5, abs=1e-9)
+    assert gradient == pytest.approx(flat(rows), rel=1e-5, abs=1e-9)

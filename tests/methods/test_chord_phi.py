@@ -1,8 +1,8 @@
-from dataclasses import replace
 from math import log
 
 import pytest
 import torch
+from recorded import EXPERT, flat, learned, six
 
 from grupo.methods.chord_phi import chord_phi, unsure
 from grupo.testing import batch_of, moved
@@ -40,39 +40,10 @@ def test_the_defaults():
 def test_it_gives_the_numbers_of_the_authors_code():
     # yanxi-chen/Trinity-RFT @ 9051d63, trinity/algorithm/policy_loss_fn/chord_policy_loss.py,
     # MIXCHORDPolicyLossFn with phi, mu 0.1, one micro-batch; inputs as below
-    old = [
-        [-1.0, -0.5, -2.0],
-        [-0.7, -1.2, 0.0],
-        [-0.9, 0.0, 0.0],
-        [-0.3, -1.6, 0.0],
-        [-1.1, -0.8, -0.4],
-        [-1.4, 0.0, 0.0],
-    ]
-    sampled = [[0.0] * 3, *[[1.0] * 3] * 3, [0.0] * 3, [1.0] * 3]
-    batch = replace(
-        batch_of(
-            [0, 0, 0, 1, 1, 1],
-            length=[3, 2, 1, 2, 3, 1],
-            advantage=[1.0, -0.7, -0.5, 0.6, 1.0, -1.5],
-            seen={"sampled": sampled},
-        ),
-        old_logp=torch.tensor(old).double(),
-    )
+    batch = six(advantage=[1.0, -0.7, -0.5, 0.6, 1.0, -1.5], seen=EXPERT)
     method = chord_phi()
-    pi = moved(
-        batch,
-        [
-            [0.1, -0.3, 0.05],
-            [0.25, -0.15, 0.0],
-            [-0.35, 0.0, 0.0],
-            [0.2, 0.4, 0.0],
-            [-0.05, -0.45, 0.15],
-            [0.3, 0.0, 0.0],
-        ],
-    )
-    loss = (method.weigh(batch) * method.loss(pi, batch)).sum()
-    assert loss.item() == pytest.approx(0.3929232, rel=1e-5)
-    (gradient,) = torch.autograd.grad(loss, pi.logp)
+    loss, gradient = learned(method, batch)
+    assert loss == pytest.approx(0.3929232, rel=1e-5)
     rows = [
         [-0.00402118, -0.004123874, -0.002033869],
         [0.1348227, 0.09037434],
@@ -81,5 +52,4 @@ def test_it_gives_the_numbers_of_the_authors_code():
         [-0.003606299, -0.003406997, -0.002871169],
         [0.3037182],
     ]
-    numbers = [x for row in rows for x in row]
-    assert gradient[batch.mask].tolist() == pytest.approx(numbers, rel=1e-5, abs=1e-9)
+    assert gradient == pytest.approx(flat(rows), rel=1e-5, abs=1e-9)

@@ -1,8 +1,8 @@
-from dataclasses import replace
 from math import exp
 
 import pytest
 import torch
+from recorded import flat, learned, six
 
 from grupo.methods.clip_cov import DropCovariant, clip_cov
 from grupo.testing import batch_of, moved
@@ -55,37 +55,10 @@ def test_the_defaults_are_the_released_ones():
 def test_it_gives_the_numbers_of_the_authors_code():
     # PRIME-RL/Entropy-Mechanism-of-RL @ 8850579, verl/trainer/ppo/core_algos.py,
     # compute_policy_loss_clip_cov, all of the window: no draw; inputs as below
-    old = [
-        [-1.0, -0.5, -2.0],
-        [-0.7, -1.2, 0.0],
-        [-0.9, 0.0, 0.0],
-        [-0.3, -1.6, 0.0],
-        [-1.1, -0.8, -0.4],
-        [-1.4, 0.0, 0.0],
-    ]
-    batch = replace(
-        batch_of(
-            [0, 0, 0, 1, 1, 1],
-            length=[3, 2, 1, 2, 3, 1],
-            advantage=[1.2, -0.7, -0.5, 0.6, 0.9, -1.5],
-        ),
-        old_logp=torch.tensor(old).double(),
-    )
+    batch = six(advantage=[1.2, -0.7, -0.5, 0.6, 0.9, -1.5])
     method = clip_cov(share=1.0, low=0.35, high=0.9)
-    pi = moved(
-        batch,
-        [
-            [0.1, -0.3, 0.05],
-            [0.25, -0.15, 0.0],
-            [-0.35, 0.0, 0.0],
-            [0.2, 0.4, 0.0],
-            [-0.05, -0.45, 0.15],
-            [0.3, 0.0, 0.0],
-        ],
-    )
-    loss = (method.weigh(batch) * method.loss(pi, batch)).sum()
-    assert loss.item() == pytest.approx(-0.2519232, rel=1e-5)
-    (gradient,) = torch.autograd.grad(loss, pi.logp)
+    loss, gradient = learned(method, batch)
+    assert loss == pytest.approx(-0.2519232, rel=1e-5)
     rows = [
         [-0.1105171, -0.07408182, -0.1051271],
         [0.07490148, 0.0],
@@ -94,5 +67,4 @@ def test_it_gives_the_numbers_of_the_authors_code():
         [-0.07134221, -0.04782211, -0.0],
         [0.1687324],
     ]
-    numbers = [x for row in rows for x in row]
-    assert gradient[batch.mask].tolist() == pytest.approx(numbers, rel=1e-5, abs=1e-9)
+    assert gradient == pytest.approx(flat(rows), rel=1e-5, abs=1e-9)

@@ -1,8 +1,8 @@
-from dataclasses import replace
 from math import exp, log
 
 import pytest
 import torch
+from recorded import flat, learned, six
 
 from grupo.methods.disco import disco
 from grupo.methods.drpo import Shorter, drpo
@@ -51,32 +51,9 @@ def test_it_gives_the_numbers_of_the_authors_code():
     # Optimization-AI/DRPO @ 405f702, verl/verl/trainer/ppo/core_algos.py,
     # compute_policy_loss_drpo, kl_type kl, Lambda 0.5, beta 10; inputs as below. Its value is
     # another: it writes sums whose gradient is that of the log and of the square.
-    old = [
-        [-1.0, -0.5, -2.0],
-        [-0.7, -1.2, 0.0],
-        [-0.9, 0.0, 0.0],
-        [-0.3, -1.6, 0.0],
-        [-1.1, -0.8, -0.4],
-        [-1.4, 0.0, 0.0],
-    ]
-    batch = replace(
-        batch_of([0, 0, 0, 1, 1, 1], [1.0, 0.0, 0.0, 1.0, 1.0, 0.0], length=[3, 2, 1, 2, 3, 1]),
-        old_logp=torch.tensor(old).double(),
-    )
+    batch = six([1.0, 0.0, 0.0, 1.0, 1.0, 0.0])
     method = drpo(limit=3, strength=0.5, beta=10.0)
-    pi = moved(
-        batch,
-        [
-            [0.1, -0.3, 0.05],
-            [0.25, -0.15, 0.0],
-            [-0.35, 0.0, 0.0],
-            [0.2, 0.4, 0.0],
-            [-0.05, -0.45, 0.15],
-            [0.3, 0.0, 0.0],
-        ],
-    )
-    loss = (method.weigh(batch) * method.loss(pi, batch)).sum()
-    (gradient,) = torch.autograd.grad(loss, pi.logp)
+    _, gradient = learned(method, batch)
     rows = [
         [-0.1666667, -0.1666667, -0.1666667],
         [0.1271873, 0.1271873],
@@ -85,5 +62,4 @@ def test_it_gives_the_numbers_of_the_authors_code():
         [-0.05654061, -0.05654061, -0.05654061],
         [0.5],
     ]
-    numbers = [x for row in rows for x in row]
-    assert gradient[batch.mask].tolist() == pytest.approx(numbers, rel=1e-5, abs=1e-9)
+    assert gradient == pytest.approx(flat(rows), rel=1e-5, abs=1e-9)

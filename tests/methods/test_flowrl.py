@@ -3,6 +3,7 @@ from math import exp
 
 import pytest
 import torch
+from recorded import six
 
 from grupo.helpers import Head
 from grupo.methods.flowrl import FlowBalance, flowrl
@@ -52,14 +53,6 @@ def test_it_gives_the_numbers_of_the_authors_code():
     # Xuekai-Zhu/FlowRL @ decbc57, verl@FlowRL/verl/workers/actor/dp_actor.py,
     # compute_flowrl_objective; inputs as below. It computes the clip and multiplies by the raw
     # w: here w is within the clip.
-    old = [
-        [-1.0, -0.5, -2.0],
-        [-0.7, -1.2, 0.0],
-        [-0.9, 0.0, 0.0],
-        [-0.3, -1.6, 0.0],
-        [-1.1, -0.8, -0.4],
-        [-1.4, 0.0, 0.0],
-    ]
     seen = {
         "logp@ref": [
             [-1.1, -0.7, -1.5],
@@ -70,15 +63,7 @@ def test_it_gives_the_numbers_of_the_authors_code():
             [-1.1, 9.0, 9.0],
         ]
     }
-    batch = replace(
-        batch_of(
-            [0, 0, 0, 1, 1, 1],
-            length=[3, 2, 1, 2, 3, 1],
-            advantage=[1.2, -0.7, -0.5, 0.6, 0.9, -1.5],
-            seen=seen,
-        ),
-        old_logp=torch.tensor(old).double(),
-    )
+    batch = six(advantage=[1.2, -0.7, -0.5, 0.6, 0.9, -1.5], seen=seen)
     method = flowrl()
     pi = moved(
         batch,

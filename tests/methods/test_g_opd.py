@@ -2,6 +2,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from recorded import OLD
 
 from grupo.methods.g_opd import Extrapolated, g_opd
 from grupo.methods.opd import opd
@@ -53,14 +54,7 @@ def test_the_defaults_are_the_released_ones():
 def test_it_gives_the_numbers_of_the_authors_code():
     # RUCBM/G-OPD @ 37371a4, verl/verl/workers/actor/dp_actor.py, update_policy, its lines for one
     # teacher with lambda 1.25; inputs as below
-    old = [
-        [-1.0, -0.5, -2.0],
-        [-0.7, -1.2, 0.0],
-        [-0.9, 0.0, 0.0],
-        [-0.3, -1.6, 0.0],
-        [-1.1, -0.8, -0.4],
-        [-1.4, 0.0, 0.0],
-    ]
+    old = OLD
     seen = {
         "logp@teacher": [
             [-0.6, -0.9, -1.5],

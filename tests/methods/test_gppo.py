@@ -1,8 +1,8 @@
-from dataclasses import replace
 from math import exp
 
 import pytest
 import torch
+from recorded import six
 
 from grupo.losses import Clip, KeepGradient
 from grupo.methods.gppo import gppo
@@ -41,22 +41,7 @@ def test_it_gives_the_numbers_of_the_authors_code():
     # Kwai-Klear/KlearReasoner @ 3422f6d, verl/trainer/ppo/core_algos.py, compute_gppo_loss,
     # dual clip 10, with only_higher, which it reads and does not define, False; inputs as below.
     # Its value is that of the clipped surrogate.
-    old = [
-        [-1.0, -0.5, -2.0],
-        [-0.7, -1.2, 0.0],
-        [-0.9, 0.0, 0.0],
-        [-0.3, -1.6, 0.0],
-        [-1.1, -0.8, -0.4],
-        [-1.4, 0.0, 0.0],
-    ]
-    batch = replace(
-        batch_of(
-            [0, 0, 0, 1, 1, 1],
-            length=[3, 2, 1, 2, 3, 1],
-            advantage=[1.2, -0.7, -0.5, 0.6, 0.9, -1.5],
-        ),
-        old_logp=torch.tensor(old).double(),
-    )
+    batch = six(advantage=[1.2, -0.7, -0.5, 0.6, 0.9, -1.5])
     method = gppo()
     pi = moved(
         batch,

@@ -1,10 +1,10 @@
 """By hand: e = log entropy, 0.8-quantile 0, h = -1/2, +1/2 and so on."""
 
-from dataclasses import replace
 from math import exp
 
 import pytest
 import torch
+from recorded import MOVES, six
 
 from grupo.losses import Heterogeneous
 from grupo.losses.entropic import heterogeneity
@@ -85,14 +85,6 @@ def test_it_gives_the_numbers_of_the_authors_code():
     # starriver030515/HAPO @ 7671dde, verl/trainer/ppo/core_algos.py,
     # compute_hapo_outcome_advantage and compute_policy_loss; inputs as below. Its h of low entropy
     # was given its sign.
-    old = [
-        [-1.0, -0.5, -2.0],
-        [-0.7, -1.2, 0.0],
-        [-0.9, 0.0, 0.0],
-        [-0.3, -1.6, 0.0],
-        [-1.1, -0.8, -0.4],
-        [-1.4, 0.0, 0.0],
-    ]
     entropy = [
         [0.4, 0.9, 0.2],
         [0.5, 1.0, 0.0],
@@ -101,23 +93,10 @@ def test_it_gives_the_numbers_of_the_authors_code():
         [1.2, 0.1, 0.8],
         [1.5, 0.0, 0.0],
     ]
-    batch = replace(
-        batch_of([0, 0, 0, 1, 1, 1], [1.0, 0.0, 0.0, 1.0, 1.0, 0.0], length=[3, 2, 1, 2, 3, 1]),
-        old_logp=torch.tensor(old).double(),
-    )
+    batch = six([1.0, 0.0, 0.0, 1.0, 1.0, 0.0])
     method = hapo_token()
     batch = batch.credited(method.credit)
-    pi = moved(
-        batch,
-        [
-            [0.1, -0.3, 0.05],
-            [0.25, -0.15, 0.0],
-            [-0.35, 0.0, 0.0],
-            [0.2, 0.4, 0.0],
-            [-0.05, -0.45, 0.15],
-            [0.3, 0.0, 0.0],
-        ],
-    )
+    pi = moved(batch, MOVES)
     pi["entropy"] = torch.tensor(entropy).double()
     advantage = [
         0.999998,

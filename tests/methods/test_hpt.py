@@ -1,7 +1,6 @@
-from dataclasses import replace
-
 import pytest
 import torch
+from recorded import EXPERT, flat, learned, six
 
 from grupo.methods.hpt import Switch, hpt
 from grupo.rollout import Action, Group, Rollout, Task
@@ -54,39 +53,10 @@ def test_the_defaults_are_the_released_ones():
 def test_it_gives_the_numbers_of_the_authors_code():
     # TsinghuaC3I/Unify-Post-Training @ ae332f5, hpt/verl/verl/mix_src/mix_actor.py,
     # update_policy, its lines for sft, with token means and the clip; inputs as below
-    old = [
-        [-1.0, -0.5, -2.0],
-        [-0.7, -1.2, 0.0],
-        [-0.9, 0.0, 0.0],
-        [-0.3, -1.6, 0.0],
-        [-1.1, -0.8, -0.4],
-        [-1.4, 0.0, 0.0],
-    ]
-    sampled = [[0.0] * 3, *[[1.0] * 3] * 3, [0.0] * 3, [1.0] * 3]
-    batch = replace(
-        batch_of(
-            [0, 0, 0, 1, 1, 1],
-            length=[3, 2, 1, 2, 3, 1],
-            advantage=[1.2, -0.7, -0.5, 0.6, 0.9, -1.5],
-            seen={"sampled": sampled},
-        ),
-        old_logp=torch.tensor(old).double(),
-    )
+    batch = six(advantage=[1.2, -0.7, -0.5, 0.6, 0.9, -1.5], seen=EXPERT)
     method = hpt()
-    pi = moved(
-        batch,
-        [
-            [0.1, -0.3, 0.05],
-            [0.25, -0.15, 0.0],
-            [-0.35, 0.0, 0.0],
-            [0.2, 0.4, 0.0],
-            [-0.05, -0.45, 0.15],
-            [0.3, 0.0, 0.0],
-        ],
-    )
-    loss = (method.weigh(batch) * method.loss(pi, batch)).sum()
-    assert loss.item() == pytest.approx(1.46435, rel=1e-5)
-    (gradient,) = torch.autograd.grad(loss, pi.logp)
+    loss, gradient = learned(method, batch)
+    assert loss == pytest.approx(1.46435, rel=1e-5)
     rows = [
         [-0.1666667, -0.1666667, -0.1666667],
         [0.149803, 0.1004159],
@@ -95,5 +65,4 @@ def test_it_gives_the_numbers_of_the_authors_code():
         [-0.1666667, -0.1666667, -0.1666667],
         [0.3374647],
     ]
-    numbers = [x for row in rows for x in row]
-    assert gradient[batch.mask].tolist() == pytest.approx(numbers, rel=1e-5, abs=1e-9)
+    assert gradient == pytest.approx(flat(rows), rel=1e-5, abs=1e-9)

@@ -2,6 +2,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from recorded import OLD
 
 from grupo.methods.low_prob_tokens import ByProbability, low_prob_tokens
 from grupo.testing import batch_of
@@ -28,14 +29,7 @@ def test_the_default_is_this():
 def test_it_gives_the_numbers_of_the_authors_code():
     # zhyang2226/AR-Lopti @ cbeb333, verl/trainer/ppo/core_algos.py, compute_grpo_outcome_advantage,
     # then ray_trainer.py, compute_reweight_advantage, both_linear_normal, 0.3, 0.7; inputs as below
-    old = [
-        [-1.0, -0.5, -2.0],
-        [-0.7, -1.2, 0.0],
-        [-0.9, 0.0, 0.0],
-        [-0.3, -1.6, 0.0],
-        [-1.1, -0.8, -0.4],
-        [-1.4, 0.0, 0.0],
-    ]
+    old = OLD
     batch = batch_of([0, 0, 0, 1, 1, 1], [1.0, 0.0, 0.0, 1.0, 1.0, 0.0], length=[3, 2, 1, 2, 3, 1])
     batch = replace(batch, old_logp=torch.tensor(old).double())
     advantage = batch.credited(low_prob_tokens().credit).advantage[batch.mask]

@@ -1,8 +1,8 @@
-from dataclasses import replace
 from math import exp
 
 import pytest
 import torch
+from recorded import EXPERT, flat, learned, six
 
 from grupo.methods.luffy import Shaped, luffy
 from grupo.sampling import Independent, WithExpert
@@ -50,39 +50,10 @@ def test_it_gives_the_numbers_of_the_authors_code():
     # ElliottYan/LUFFY @ 01f4ae0, luffy/verl/verl/mix_src/mix_core_alg.py,
     # compute_token_on_off_policy_loss, p_div_p_0.1, no token mean, with the clip; inputs as below.
     # It adds up the 6 rows of a micro-batch: numbers over 6.
-    old = [
-        [-1.0, -0.5, -2.0],
-        [-0.7, -1.2, 0.0],
-        [-0.9, 0.0, 0.0],
-        [-0.3, -1.6, 0.0],
-        [-1.1, -0.8, -0.4],
-        [-1.4, 0.0, 0.0],
-    ]
-    sampled = [[0.0] * 3, *[[1.0] * 3] * 3, [0.0] * 3, [1.0] * 3]
-    batch = replace(
-        batch_of(
-            [0, 0, 0, 1, 1, 1],
-            length=[3, 2, 1, 2, 3, 1],
-            advantage=[1.2, -0.7, -0.5, 0.6, 0.9, -1.5],
-            seen={"sampled": sampled},
-        ),
-        old_logp=torch.tensor(old).double(),
-    )
+    batch = six(advantage=[1.2, -0.7, -0.5, 0.6, 0.9, -1.5], seen=EXPERT)
     method = luffy(length=3)
-    pi = moved(
-        batch,
-        [
-            [0.1, -0.3, 0.05],
-            [0.25, -0.15, 0.0],
-            [-0.35, 0.0, 0.0],
-            [0.2, 0.4, 0.0],
-            [-0.05, -0.45, 0.15],
-            [0.3, 0.0, 0.0],
-        ],
-    )
-    loss = (method.weigh(batch) * method.loss(pi, batch)).sum()
-    assert loss.item() == pytest.approx(-0.1284429, rel=1e-5)
-    (gradient,) = torch.autograd.grad(loss, pi.logp)
+    loss, gradient = learned(method, batch)
+    assert loss == pytest.approx(-0.1284429, rel=1e-5)
     rows = [
         [-0.01056247, -0.009926775, -0.01615923],
         [0.04993432, 0.03347198],
@@ -91,5 +62,4 @@ def test_it_gives_the_numbers_of_the_authors_code():
         [-0.009120448, -0.009589415, -0.005042147],
         [0.1124882],
     ]
-    numbers = [x for row in rows for x in row]
-    assert gradient[batch.mask].tolist() == pytest.approx(numbers, rel=1e-5, abs=1e-9)
+    assert gradient == pytest.approx(flat(rows), rel=1e-5, abs=1e-9)

@@ -1,8 +1,8 @@
-from dataclasses import replace
 from math import exp
 
 import pytest
 import torch
+from recorded import six
 
 from grupo.methods.m2po import SecondMoment, m2po
 from grupo.testing import batch_of, moved
@@ -52,22 +52,7 @@ def test_the_default_is_the_released_one():
 def test_it_gives_the_numbers_of_the_authors_code():
     # Infini-AI-Lab/M2PO @ af54a3e, verl/trainer/ppo/core_algos.py, compute_m2po_policy_loss;
     # inputs as below. Its value is another: outliers are capped there, and have no gradient.
-    old = [
-        [-1.0, -0.5, -2.0],
-        [-0.7, -1.2, 0.0],
-        [-0.9, 0.0, 0.0],
-        [-0.3, -1.6, 0.0],
-        [-1.1, -0.8, -0.4],
-        [-1.4, 0.0, 0.0],
-    ]
-    batch = replace(
-        batch_of(
-            [0, 0, 0, 1, 1, 1],
-            length=[3, 2, 1, 2, 3, 1],
-            advantage=[1.2, -0.7, -0.5, 0.6, 0.9, -1.5],
-        ),
-        old_logp=torch.tensor(old).double(),
-    )
+    batch = six(advantage=[1.2, -0.7, -0.5, 0.6, 0.9, -1.5])
     method = m2po()
     pi = moved(
         batch,

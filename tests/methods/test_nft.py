@@ -1,8 +1,8 @@
-from dataclasses import replace
 from math import log
 
 import pytest
 import torch
+from recorded import flat, learned, six
 
 from grupo.curate import informative
 from grupo.methods.dr_grpo import dr_grpo
@@ -65,33 +65,10 @@ def test_the_defaults_are_the_released_ones():
 def test_it_gives_the_numbers_of_the_authors_code():
     # NVlabs/NFT @ b358fae, dp_actor.py, update_policy, its lines for ratio_type token with
     # normalize 1; inputs as below. It adds up the 6 rollouts: numbers over 6.
-    old = [
-        [-1.0, -0.5, -2.0],
-        [-0.7, -1.2, 0.0],
-        [-0.9, 0.0, 0.0],
-        [-0.3, -1.6, 0.0],
-        [-1.1, -0.8, -0.4],
-        [-1.4, 0.0, 0.0],
-    ]
-    batch = replace(
-        batch_of([0, 0, 0, 1, 1, 1], [1.0, 0.0, 0.0, 1.0, 1.0, 0.0], length=[3, 2, 1, 2, 3, 1]),
-        old_logp=torch.tensor(old).double(),
-    )
+    batch = six([1.0, 0.0, 0.0, 1.0, 1.0, 0.0])
     method = nft()
-    pi = moved(
-        batch,
-        [
-            [0.1, -0.3, 0.05],
-            [0.25, -0.15, 0.0],
-            [-0.35, 0.0, 0.0],
-            [0.2, 0.4, 0.0],
-            [-0.05, -0.45, 0.15],
-            [0.3, 0.0, 0.0],
-        ],
-    )
-    loss = (method.weigh(batch) * method.loss(pi, batch)).sum()
-    assert loss.item() == pytest.approx(-2.000548e-05, rel=1e-5)
-    (gradient,) = torch.autograd.grad(loss, pi.logp)
+    loss, gradient = learned(method, batch)
+    assert loss == pytest.approx(-2.000548e-05, rel=1e-5)
     rows = [
         [-0.0001111111, -0.0001111111, -0.0001111111],
         [7.133475e-05, 4.470368e-05],
@@ -100,5 +77,4 @@ def test_it_gives_the_numbers_of_the_authors_code():
         [-5.555556e-05, -5.555556e-05, -5.555556e-05],
         [0.0001499843],
     ]
-    numbers = [x for row in rows for x in row]
-    assert gradient[batch.mask].tolist() == pytest.approx(numbers, rel=1e-5, abs=1e-9)
+    assert gradient == pytest.approx(flat(rows), rel=1e-5, abs=1e-9)

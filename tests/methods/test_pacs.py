@@ -1,8 +1,8 @@
-from dataclasses import replace
 from math import exp, log
 
 import pytest
 import torch
+from recorded import flat, learned, six
 
 from grupo.methods.pacs import pacs
 from grupo.testing import batch_of, moved
@@ -51,33 +51,10 @@ def test_it_gives_the_numbers_of_the_authors_code():
     # ritzz-ai/PACS @ bbe1dc6, src/pacs/pacs_core_algos.py, compute_pacs_loss, rloo, weights of
     # each question, whose balanced class weights, size / (classes x how many), were supplied;
     # inputs as below
-    old = [
-        [-1.0, -0.5, -2.0],
-        [-0.7, -1.2, 0.0],
-        [-0.9, 0.0, 0.0],
-        [-0.3, -1.6, 0.0],
-        [-1.1, -0.8, -0.4],
-        [-1.4, 0.0, 0.0],
-    ]
-    batch = replace(
-        batch_of([0, 0, 0, 1, 1, 1], [1.0, 0.0, 0.0, 1.0, 1.0, 0.0], length=[3, 2, 1, 2, 3, 1]),
-        old_logp=torch.tensor(old).double(),
-    )
+    batch = six([1.0, 0.0, 0.0, 1.0, 1.0, 0.0])
     method = pacs()
-    pi = moved(
-        batch,
-        [
-            [0.1, -0.3, 0.05],
-            [0.25, -0.15, 0.0],
-            [-0.35, 0.0, 0.0],
-            [0.2, 0.4, 0.0],
-            [-0.05, -0.45, 0.15],
-            [0.3, 0.0, 0.0],
-        ],
-    )
-    loss = (method.weigh(batch) * method.loss(pi, batch)).sum()
-    assert loss.item() == pytest.approx(0.7509209, rel=1e-5)
-    (gradient,) = torch.autograd.grad(loss, pi.logp)
+    loss, gradient = learned(method, batch)
+    assert loss == pytest.approx(0.7509209, rel=1e-5)
     rows = [
         [-0.1894421, -0.1894421, -0.1894421],
         [0.1103923, 0.1103923],
@@ -86,5 +63,4 @@ def test_it_gives_the_numbers_of_the_authors_code():
         [-0.1324113, -0.1324113, -0.1324113],
         [0.2008234],
     ]
-    numbers = [x for row in rows for x in row]
-    assert gradient[batch.mask].tolist() == pytest.approx(numbers, rel=1e-5, abs=1e-9)
+    assert gradient == pytest.approx(flat(rows), rel=1e-5, abs=1e-9)

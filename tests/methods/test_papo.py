@@ -1,8 +1,7 @@
-from dataclasses import replace
 from math import exp
 
 import pytest
-import torch
+from recorded import flat, learned, six
 
 from grupo.losses import KL
 from grupo.methods.papo import Perception, papo
@@ -63,14 +62,6 @@ def test_it_gives_the_numbers_of_the_authors_code():
     # MikeWangWZHL/PAPO @ fb63bf4, verl/workers/actor/dp_actor.py, update_policy, from its loss
     # to its entropies, with compute_policy_loss and compute_kl of verl/trainer/core_algos.py and
     # its default, token means; inputs as below
-    old = [
-        [-1.0, -0.5, -2.0],
-        [-0.7, -1.2, 0.0],
-        [-0.9, 0.0, 0.0],
-        [-0.3, -1.6, 0.0],
-        [-1.1, -0.8, -0.4],
-        [-1.4, 0.0, 0.0],
-    ]
     seen = {
         "logp@ref": [
             [-1.1, -0.7, -1.5],
@@ -89,30 +80,10 @@ def test_it_gives_the_numbers_of_the_authors_code():
             [-0.3, 9.0, 9.0],
         ],
     }
-    batch = replace(
-        batch_of(
-            [0, 0, 0, 1, 1, 1],
-            length=[3, 2, 1, 2, 3, 1],
-            advantage=[1.2, -0.7, -0.5, 0.6, 0.9, -1.5],
-            seen=seen,
-        ),
-        old_logp=torch.tensor(old).double(),
-    )
+    batch = six(advantage=[1.2, -0.7, -0.5, 0.6, 0.9, -1.5], seen=seen)
     method = papo().but(weigh=token_mean)
-    pi = moved(
-        batch,
-        [
-            [0.1, -0.3, 0.05],
-            [0.25, -0.15, 0.0],
-            [-0.35, 0.0, 0.0],
-            [0.2, 0.4, 0.0],
-            [-0.05, -0.45, 0.15],
-            [0.3, 0.0, 0.0],
-        ],
-    )
-    loss = (method.weigh(batch) * method.loss(pi, batch)).sum()
-    assert loss.item() == pytest.approx(-0.2297682, rel=1e-5)
-    (gradient,) = torch.autograd.grad(loss, pi.logp)
+    loss, gradient = learned(method, batch)
+    assert loss == pytest.approx(-0.2297682, rel=1e-5)
     rows = [
         [-0.1137051, -0.07682807, -0.106239],
         [0.07191361, 0.04666517],
@@ -121,5 +92,4 @@ def test_it_gives_the_numbers_of_the_authors_code():
         [-0.07446926, -0.04843859, -0.09059795],
         [0.1682749],
     ]
-    numbers = [x for row in rows for x in row]
-    assert gradient[batch.mask].tolist() == pytest.approx(numbers, rel=1e-5, abs=1e-9)
+    assert gradient == pytest.approx(flat(rows), rel=1e-5, abs=1e-9)

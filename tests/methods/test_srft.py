@@ -1,8 +1,8 @@
-from dataclasses import replace
 from math import exp
 
 import pytest
 import torch
+from recorded import EXPERT, MOVES, six
 
 from grupo.methods.srft import srft
 from grupo.testing import batch_of, moved
@@ -64,15 +64,6 @@ def test_it_gives_the_numbers_of_the_authors_code():
     # TsinghuaC3I/Unify-Post-Training @ ae332f5, hpt/verl/verl/mix_src/mix_actor.py,
     # update_policy, its lines for srft without reshaping and clip, sft_loss + off_pg_loss +
     # on_pg_loss; inputs as below. Its pg_loss is one mean over the tokens of both sources.
-    old = [
-        [-1.0, -0.5, -2.0],
-        [-0.7, -1.2, 0.0],
-        [-0.9, 0.0, 0.0],
-        [-0.3, -1.6, 0.0],
-        [-1.1, -0.8, -0.4],
-        [-1.4, 0.0, 0.0],
-    ]
-    sampled = [[0.0] * 3, *[[1.0] * 3] * 3, [0.0] * 3, [1.0] * 3]
     entropy = [
         [0.4, 0.9, 0.2],
         [0.5, 1.0, 0.0],
@@ -81,29 +72,14 @@ def test_it_gives_the_numbers_of_the_authors_code():
         [1.2, 0.1, 0.8],
         [0.9, 0.0, 0.0],
     ]
-    batch = replace(
-        batch_of(
-            [0, 0, 0, 1, 1, 1],
-            [1.0, 0.0, 0.0, 1.0, 1.0, 0.0],
-            length=[3, 2, 1, 2, 3, 1],
-            parts={"correct": [1.0, 0.0, 0.0, 1.0, 1.0, 0.0]},
-            seen={"sampled": sampled},
-        ),
-        old_logp=torch.tensor(old).double(),
+    batch = six(
+        [1.0, 0.0, 0.0, 1.0, 1.0, 0.0],
+        parts={"correct": [1.0, 0.0, 0.0, 1.0, 1.0, 0.0]},
+        seen=EXPERT,
     )
     method = srft()
     batch = batch.credited(method.credit)
-    pi = moved(
-        batch,
-        [
-            [0.1, -0.3, 0.05],
-            [0.25, -0.15, 0.0],
-            [-0.35, 0.0, 0.0],
-            [0.2, 0.4, 0.0],
-            [-0.05, -0.45, 0.15],
-            [0.3, 0.0, 0.0],
-        ],
-    )
+    pi = moved(batch, MOVES)
     pi["entropy"] = torch.tensor(entropy).double()
     loss = (method.weigh(batch) * method.loss(pi, batch)).sum()
     assert loss.item() == pytest.approx(-0.6886129, rel=1e-5)
