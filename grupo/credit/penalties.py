@@ -13,7 +13,20 @@ from grupo.piece import piece
 
 
 @piece
-class KLInReward:
+class _Paid:
+    """At what price, and for being unlike whom."""
+
+    coefficient: float
+    other: str = "ref"
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """What the other said of the actions."""
+        return frozenset({f"logp@{self.other}"})
+
+
+@piece
+class KLInReward(_Paid):
     """x - `coefficient` sum over the rollout's actions of k1, (R,): before a baseline is taken.
 
     Ziegler et al., arXiv:1909.08593.
@@ -24,21 +37,13 @@ class KLInReward:
     tensor([0.5000])
     """
 
-    coefficient: float
-    other: str = "ref"
-
-    @property
-    def needs(self) -> frozenset[str]:
-        """What the other said of the actions."""
-        return frozenset({f"logp@{self.other}"})
-
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         paid = _paid(batch, self.other).sum(1).to(x)
         return x - self.coefficient * torch.zeros_like(x).index_add(0, batch.rollout, paid)
 
 
 @piece
-class KLPerAction:
+class KLPerAction(_Paid):
     """x_t - `coefficient` k1_t, (N, T): every action pays for itself alone.
 
     >>> from grupo.testing import batch_of
@@ -47,20 +52,12 @@ class KLPerAction:
     tensor([[0.7500, 0.0000]])
     """
 
-    coefficient: float
-    other: str = "ref"
-
-    @property
-    def needs(self) -> frozenset[str]:
-        """What the other said of the actions."""
-        return frozenset({f"logp@{self.other}"})
-
     def __call__(self, x: Tensor, batch: Batch) -> PerAction:
         return spread(x, batch) - self.coefficient * _paid(batch, self.other).to(x)
 
 
 @piece
-class KLToGo:
+class KLToGo(_Paid):
     """x_t - `coefficient` sum_{s >= t} k1_s, (N, T): an action pays for what follows in its row.
 
     Another row of the same rollout has another context; its actions are its own to pay for.
@@ -70,14 +67,6 @@ class KLToGo:
     >>> KLToGo(0.5)(torch.tensor([1.0]), batch)
     tensor([[-0.2500,  0.0000]])
     """
-
-    coefficient: float
-    other: str = "ref"
-
-    @property
-    def needs(self) -> frozenset[str]:
-        """What the other said of the actions."""
-        return frozenset({f"logp@{self.other}"})
 
     def __call__(self, x: Tensor, batch: Batch) -> PerAction:
         later = _paid(batch, self.other).flip(1).cumsum(1).flip(1) * batch.mask

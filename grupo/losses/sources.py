@@ -124,7 +124,7 @@ class Stuck:
 
 
 @piece
-class Able:
+class Able(Stuck):
     """Rollouts (R,) of the other groups: `enough` of the own rollouts are right, or more.
 
     >>> from grupo.testing import batch_of
@@ -133,22 +133,8 @@ class Able:
     [True, False]
     """
 
-    enough: int = 1
-    part: str = "correct"
-    right: float = 0.5
-
-    @property
-    def needs(self) -> frozenset[str]:
-        """It reads who drew what."""
-        return SAMPLED
-
-    @property
-    def reads_parts(self) -> tuple[str, ...]:
-        """The component that says who is right."""
-        return (self.part,)
-
     def __call__(self, batch: Batch) -> Bool[Tensor, "R"]:
-        return ~Stuck(self.enough, self.part, self.right)(batch)
+        return ~super().__call__(batch)
 
 
 @piece
