@@ -156,6 +156,21 @@ def gradient_is_the_slope_of_the_loss(method: Method) -> None:
         )
 
 
+def without_advantage_there_is_nothing_to_learn(method: Method) -> None:
+    """A loss that says it `follows_advantage` is 0, with no slope, where advantages are 0."""
+    loss = trials.ready(method).loss
+    if not loss.follows_advantage:
+        return
+    batch = trials.batch_for(method)
+    batch = batch.credited(lambda x, _: x * 0)
+    pi = trials.signals(method, batch)
+    said = loss(pi, batch)[batch.mask]
+    assert (said == 0).all(), f"the loss is up to {said.abs().max():.3g} where advantages are 0"
+    for gradient in torch.autograd.grad(said.sum(), [*pi.values()], allow_unused=True):
+        worst = 0.0 if gradient is None else gradient.abs().max().item()
+        assert worst == 0, f"its slope is up to {worst:.3g} where advantages are 0"
+
+
 def schedules_are_resolved(method: Method) -> None:
     """At any progress every schedule and controller in the method gives way to its number."""
     for progress in (0.0, 0.5, 1.0):
@@ -185,6 +200,7 @@ LAWS: tuple[Law, ...] = (
     micro_batches_do_not_matter,
     two_passes_equal_one,
     gradient_is_the_slope_of_the_loss,
+    without_advantage_there_is_nothing_to_learn,
     schedules_are_resolved,
     compares_by_value_and_prints_fully,
 )

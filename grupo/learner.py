@@ -1,9 +1,10 @@
 """One step of learning: sample, judge, credit, update. It knows neither disk nor screen."""
 
 import asyncio
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import TypeVar
 
 import torch
 
@@ -12,6 +13,7 @@ from grupo.batch import Batch
 from grupo.border import check_columns, check_lengths
 from grupo.collate import collate
 from grupo.evaluation import Score, evaluate
+from grupo.frugal import frugally
 from grupo.gather import Gathered, gather
 from grupo.method import Method
 from grupo.optimize import descend
@@ -20,11 +22,13 @@ from grupo.randomness import derive, generator, seed_torch
 from grupo.recipe import Recipe
 from grupo.schedules import at
 from grupo.state import State
+from grupo.stopwatch import Stopwatch
 from grupo.storage.faults import point
 from grupo.tasks import split
 from grupo.update import accumulate, observe, whole
 
 Metrics = dict[str, float]
+Result = TypeVar("Result")
 NOTHING = Batch.of(  # what a step learns from whose groups were all dropped
     torch.zeros(0, dtype=torch.float64),
     torch.zeros(0, dtype=torch.long),
@@ -36,11 +40,12 @@ NOTHING = Batch.of(  # what a step learns from whose groups were all dropped
 
 @dataclass(frozen=True)
 class Learned:
-    """What a step sampled, what was learned from, and its numbers."""
+    """What a step sampled, what was learned from, its numbers, and what else is to be said."""
 
     gathered: Gathered
     batch: Batch
     numbers: Metrics
+    notes: tuple[str, ...] = ()
 
 
 class Learner:
@@ -59,28 +64,28 @@ class Learner:
         if method.helpers:
             optimizers["helping"] = recipe.helper_optimizer(list(helpers.parameters()))
         self.state = State(self.policy, optimizers, self.company)
+        self.watch, self.notes = Stopwatch(), list[str]()
 
     def step(self) -> Learned:
         """Sample and learn once."""
-        began, step, recipe = time.perf_counter(), self.state.step, self.recipe
+        self.watch, self.notes, step, recipe = Stopwatch(), [], self.state.step, self.recipe
         point("step/begin")
         seed_torch(recipe.seed, "step", step)
         measured = self.state.history.measured
         choices = (recipe.method, recipe.lr, recipe.helper_lr)
         method, *rates = at(choices, (step + 0.5) / recipe.steps, measured)
-        gathered = asyncio.run(self._gather(method))
-        sampled = time.perf_counter()
+        gathered = self._sample(method)
         batch = self._batch(method, gathered)
         seen = self._learn(method, batch, rates) if gathered.kept else {}
         numbers = metrics.of_groups(gathered, batch) | seen
-        numbers |= _times(began, sampled, numbers["tokens/sampled"]) | {"lr": rates[0]}
+        numbers |= metrics.of_time(self.watch, numbers) | {"lr": rates[0]}
         self.state.record(gathered.sampled, numbers, recipe.method)
         point("step/recorded")
-        return Learned(gathered, batch, numbers)
+        return Learned(gathered, batch, numbers, tuple(self.notes))
 
     def evaluate(self, when: str) -> Score:
         """Attempt the held-out tasks, and note how it went under `when`."""
-        began, choice = time.perf_counter(), self.recipe.evaluation
+        watch, choice = Stopwatch(), self.recipe.evaluation
         score = evaluate(
             self.policy,
             self.recipe.env,
@@ -90,9 +95,19 @@ class Learner:
             key=derive(self.recipe.seed, "held-out"),
         )
         self.state.scores[when] = score.to_data()
-        self.state.seconds += time.perf_counter() - began
+        self.state.seconds += watch.passed
         point("run/evaluated")
         return score
+
+    def _sample(self, method: Method) -> Gathered:
+        spoken = self.policy.seconds
+        with self.watch.lap("judge"):
+            gathered = asyncio.run(self._gather(method))
+        # the policy speaks while others are judged: what it does not speak is waited for
+        spoken = self.policy.seconds - spoken
+        self.watch.seconds["sample"] += spoken
+        self.watch.seconds["judge"] -= spoken
+        return gathered
 
     async def _gather(self, method: Method) -> Gathered:
         recipe, state = self.recipe, self.state
@@ -111,35 +126,41 @@ class Learner:
             return NOTHING
         batch = collate(gathered.kept, self.policy.encode, self.state.history.of)
         point("step/collated")
-        if self.recipe.rescore:
-            old = whole(self.policy, self.policy, batch, ["logp"])["logp"]
-            batch = replace(batch, old_logp=torch.where(batch.seen["sampled"] > 0, old, 0.0))
         views = self.company.seen_otherwise(self.policy, gathered.kept)
         batch = replace(batch, inputs={**batch.inputs, **views})
-        batch = observe(self.policy, self.company.speakers, batch, method.measured)
+        with self.watch.lap("observe"):
+            batch = self._frugally(partial(self._observe, method, batch))
         point("step/observed")
         batch = batch.credited(method.credit)
         point("step/credited")
         return batch
 
+    def _observe(self, method: Method, batch: Batch) -> Batch:
+        if not self.state.mismatch <= self.recipe.tolerance:
+            old = whole(self.policy, self.policy, batch, ["logp"])["logp"]
+            batch = replace(batch, old_logp=torch.where(batch.seen["sampled"] > 0, old, 0.0))
+        return observe(self.policy, self.company.speakers, batch, method.measured)
+
+    def _frugally(self, work: Callable[[], Result]) -> Result:
+        """The gradients of an update that is begun again are forgotten."""
+        optimizers = self.state.optimizers.values()
+
+        def undo() -> None:
+            for optimizer in optimizers:
+                optimizer.zero_grad()
+
+        return frugally(work, self.policy, undo, self.notes.append)
+
     def _learn(self, method: Method, batch: Batch, rates: Sequence[float]) -> Metrics:
         rng = generator(self.recipe.seed, "plan", self.state.step)
         seen = []
         for minibatch in method.plan(batch, rng):
-            watched = accumulate(self.policy, method, minibatch)
+            with self.watch.lap("update"):
+                watched = self._frugally(partial(accumulate, self.policy, method, minibatch))
             point("step/accumulated")
-            for optimizer, lr in zip(self.state.optimizers.values(), rates, strict=False):
-                watched = descend(optimizer, lr, self.recipe.max_norm) | watched
+            with self.watch.lap("update"):
+                for optimizer, lr in zip(self.state.optimizers.values(), rates, strict=False):
+                    watched = descend(optimizer, lr, self.recipe.max_norm) | watched
             seen.append(watched)
             point("step/updated")
         return metrics.of_pieces(method, batch) | metrics.mean_of(seen)
-
-
-def _times(began: float, sampled: float, tokens: float) -> Metrics:
-    now = time.perf_counter()
-    return {
-        "time/sample": sampled - began,
-        "time/update": now - sampled,
-        "time/step": now - began,
-        "speed/tokens": tokens / (sampled - began),
-    }

@@ -8,6 +8,7 @@ from grupo.gather import Gathered
 from grupo.method import Method
 from grupo.piece import walk
 from grupo.rollout import Group, Rollout
+from grupo.stopwatch import Stopwatch
 
 
 def of_groups(gathered: Gathered, batch: Batch) -> dict[str, float]:
@@ -29,6 +30,23 @@ def of_groups(gathered: Gathered, batch: Batch) -> dict[str, float]:
         "advantage/zero": (batch.advantage[batch.mask] == 0).double().mean().item(),
         "tokens/sampled": sum(lengths),
         "tokens/learned": float(batch.mask.sum()),
+        "tokens/signal": float((batch.mask & (batch.advantage != 0)).sum()),
+    }
+
+
+def of_time(watch: Stopwatch, numbers: Mapping[str, float]) -> dict[str, float]:
+    """Where the time went, what was paid for in vain, and tokens in a second."""
+    times = {f"time/{name}": seconds for name, seconds in watch.seconds.items()}
+    step = watch.passed
+    times |= {"time/rest": step - sum(times.values()), "time/step": step}
+    sampled, trained = numbers["tokens/sampled"], numbers.get("tokens/trained", 0.0)
+    return {
+        **times,
+        **{f"share/{name}": seconds / step for name, seconds in watch.seconds.items()},
+        "tokens/trained": trained,
+        "tokens/wasted": max(0.0, sampled - trained),
+        "speed/sample": sampled / max(times["time/sample"], 1e-9),
+        "speed/step": sampled / step,
     }
 
 
@@ -45,10 +63,13 @@ def mean(values: Sequence[float]) -> float:
 
 
 def mean_of(seen: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """Means by name over a step's updates; the mismatch is the first one's, before any update."""
-    means = {name: mean([s[name] for s in seen if name in s]) for name in _names(seen)}
+    """Means by name over a step's updates; tokens add up; the mismatch is the first one's, before
+    any update."""
+    found = {name: [s[name] for s in seen if name in s] for name in _names(seen)}
+    means = {name: mean(values) for name, values in found.items()}
+    tokens = {name: sum(values) for name, values in found.items() if name.startswith("tokens/")}
     first = {n: v for n, v in seen[0].items() if n.startswith("mismatch/")} if seen else {}
-    return means | first
+    return means | tokens | first
 
 
 def _names(seen: Sequence[Mapping[str, float]]) -> list[str]:

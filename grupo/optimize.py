@@ -26,6 +26,8 @@ class Adam:
 def descend(optimizer: torch.optim.Optimizer, lr: float, max_norm: float) -> dict[str, float]:
     """One update along the gradient, its norm clipped; one that is not finite is not followed."""
     parameters = [p for group in optimizer.param_groups for p in group["params"]]
+    for p in parameters:  # where nothing was learned the gradient is 0, and momentum goes on
+        p.grad = torch.zeros_like(p) if p.grad is None else p.grad
     norm = nn.utils.clip_grad_norm_(parameters, max_norm)
     for group in optimizer.param_groups:
         group["lr"] = lr

@@ -43,8 +43,9 @@ class Recipe:
     """A run: a policy, a world, tasks, a method, and numbers.
 
     `prompts` tasks a step, each sampled as often as the method says; `lr` may be a schedule;
-    `max_norm` clips the gradient's norm; `rescore` evaluates old log-probabilities again with the
-    training forward instead of taking the sampler's; a checkpoint every `save_every` steps. Methods
+    `max_norm` clips the gradient's norm; old log-probabilities are the
+    sampler's unless they differ from the trainer's by more than `tolerance` nats on average, as
+    measured at the step before; a checkpoint every `save_every` steps. Methods
     read the signals of `others` by name; what is learned beside the policy steps by `helper_lr`.
     """
 
@@ -61,7 +62,7 @@ class Recipe:
     helper_lr: float | Schedule = 1e-3
     helper_optimizer: Adam = Adam()
     max_norm: float = 1.0
-    rescore: bool = False
+    tolerance: float = 1e-3
     evaluation: Evaluation = Evaluation()
     until: Until = Until()
     save_every: int = 10

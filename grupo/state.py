@@ -30,6 +30,8 @@ class State:
         self.history, self.step = History(), 0
         self.scores: dict[str, Any] = {}  # of the held-out tasks, by when they were attempted
         self.tokens, self.failed, self.seconds = 0, 0, 0.0
+        self.ledger: dict[str, float] = {}  # tokens and seconds of all steps, by what they were for
+        self.mismatch = math.inf  # of sampler and trainer, when it was last measured
         self.finished = False
 
     def record(self, groups: Sequence[Group], numbers: Mapping[str, float], method: Method) -> None:
@@ -40,6 +42,9 @@ class State:
         self.tokens += int(numbers["tokens/sampled"])
         self.failed += int(numbers["rollouts/failed"])
         self.seconds += numbers["time/step"]
+        self.mismatch = numbers.get("mismatch/mean", self.mismatch)
+        for name in (n for n in numbers if n.startswith(("time/", "tokens/"))):
+            self.ledger[name] = self.ledger.get(name, 0.0) + numbers[name]
         self.step += 1
 
     def tensors(self) -> dict[str, Mapping[str, Tensor]]:
@@ -57,6 +62,9 @@ class State:
             "tokens": self.tokens,
             "failed": self.failed,
             "seconds": self.seconds,
+            "ledger": self.ledger,
+            "mismatch": self.mismatch,
+            "budget": self.policy.budget,
             "finished": self.finished,
         }
 
@@ -71,6 +79,8 @@ class State:
         self.scores = dict(found.data["scores"])
         self.tokens, self.failed = found.data["tokens"], found.data["failed"]
         self.seconds, self.finished = found.data["seconds"], found.data["finished"]
+        self.ledger, self.mismatch = dict(found.data["ledger"]), found.data["mismatch"]
+        self.policy.budget = found.data["budget"]
 
 
 def _read(numbers: Mapping[str, float], names: Iterable[str]) -> dict[str, float]:

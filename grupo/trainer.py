@@ -101,6 +101,7 @@ class Trainer:
             "steps": self.state.step,
             "seconds": round(self.state.seconds, 2),
             "tokens": self.state.tokens,
+            "ledger": {name: round(x, 3) for name, x in self.state.ledger.items()},
             "failed_rollouts": self.state.failed,
             "held_out": self.state.scores,
         }
@@ -116,6 +117,8 @@ class Trainer:
     def _step(self) -> None:
         number = self.state.step
         learned = self.learner.step()
+        for note in learned.notes:
+            self.watcher.said(note)
         every = self.recipe.evaluation.every
         if every and self.state.step % every == 0 and self.state.step < self.recipe.steps:
             self._evaluate(f"step {self.state.step}")

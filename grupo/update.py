@@ -70,7 +70,7 @@ def accumulate(policy: Rows, method: Method, batch: Batch) -> dict[str, float]:
 
     The sum is over the whole minibatch, whatever its micro-batches. Where the loss couples rows it
     is differentiated in the signals first, then the signals in the parameters: exact, and one more
-    forward.
+    forward. Rows that have no gradient are not evaluated, and nothing is seen of them.
     """
     weight = method.weigh(batch)
     names = {"logp", "entropy", *method.loss.live}
@@ -85,6 +85,8 @@ def accumulate(policy: Rows, method: Method, batch: Batch) -> dict[str, float]:
 def _one_pass(
     policy: Rows, method: Method, batch: Batch, weight: Tensor, names: set[str], seen: "_Seen"
 ) -> None:
+    taught = _taught(method, batch, weight)
+    batch, weight = batch.take(taught), weight[taught]
     for rows in policy.micro(batch):
         part = batch.take(rows)
         pi = _said(policy, part, names)
@@ -102,9 +104,20 @@ def _two_passes(
     loss.backward()
     seen.add(method, pi, batch, loss)
     slopes = {name: signal.grad for name, signal in pi.items() if signal.grad is not None}
-    for rows in policy.micro(batch):
+    steep = [(slope != 0).any(1) for slope in slopes.values()]
+    taught = torch.stack(steep).any(0).nonzero()[:, 0]
+    for some in policy.micro(batch.take(taught)):
+        rows = taught[some]
         again = _said(policy, batch.take(rows), names)
         torch.autograd.backward([again[n] for n in slopes], [g[rows] for g in slopes.values()])
+
+
+def _taught(method: Method, batch: Batch, weight: Tensor) -> Tensor:
+    """The rows that have a gradient; the others need not be evaluated, unless to be watched."""
+    counts = batch.mask & (weight != 0)
+    if method.loss.follows_advantage and not method.readings:
+        counts &= batch.advantage != 0
+    return counts.any(1).nonzero()[:, 0]
 
 
 def _said(policy: Rows, batch: Batch, names: set[str]) -> Signals:
@@ -139,5 +152,6 @@ class _Seen:
         self.counts[name] += int(mask.sum())
 
     def means(self) -> dict[str, float]:
-        means = {name: s / max(1, self.counts[name]) for name, s in self.sums.items()}
-        return {"loss": self.loss, **means, "mismatch/max": self.worst}
+        means = {name: s / self.counts[name] for name, s in self.sums.items() if self.counts[name]}
+        seen = {"loss": self.loss, "tokens/trained": float(self.counts["entropy"]), **means}
+        return {**seen, "mismatch/max": self.worst} if "mismatch/mean" in means else seen

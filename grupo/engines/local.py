@@ -1,183 +1,171 @@
 """Sampling from a transformers model in this process.
 
-Each prompt is read once for all its rollouts, rows that have ended leave the batch, and the random
+What rows have in common is read once, rows that have ended leave and others join, and the random
 numbers of a row belong to its rollout: they depend neither on its neighbours nor on the hour.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 
 import torch
-from jaxtyping import Int
 from torch import Tensor
+from torch.nn.functional import pad
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from grupo.engines.cache import growing
-from grupo.policies.logits import Sampling
+from grupo.engines.base import Bounds, Reply, Request
+from grupo.engines.decoding import Decoding
+from grupo.engines.ending import Ending
+from grupo.engines.memory import Memory
+from grupo.engines.prefill import prefill
+from grupo.packing import attention
 from grupo.randomness import uniform
 
-
-@dataclass(frozen=True)
-class Request:
-    """Go on from `tokens` with the random stream `key`, drawing by `sampling`."""
-
-    tokens: tuple[int, ...]
-    key: int
-    sampling: Sampling = Sampling()
+CELLS = 1 << 17  # tokens of context held at once
 
 
 @dataclass(frozen=True)
-class Reply:
-    """What was said: tokens, the log-probability of each, and why it ended."""
-
-    tokens: tuple[int, ...] = ()
-    logp: tuple[float, ...] = ()
-    stopped: str = "length"
-
-
-@dataclass(frozen=True)
-class Engine:
-    """A model that answers requests."""
+class Local:
+    """A model that answers requests; its weights must not change while its memory lasts."""
 
     model: PreTrainedModel
+    head: Callable[[Tensor], Tensor]
     tokenizer: PreTrainedTokenizerBase
-    limit: int  # tokens an answer may have
-    ends: tuple[int, ...]  # tokens that end an answer
-    stop: tuple[str, ...] = ()  # texts that end an answer
-    context: int = 1 << 30  # tokens the model can read
-    cells: int = 1 << 17  # tokens of context held at once
+    bounds: Bounds
+    cells: int = CELLS
+    memory: Memory = field(default_factory=lambda: Memory(CELLS))
 
     @torch.no_grad()
-    def __call__(self, requests: Sequence[Request]) -> list[Reply]:
-        """Answer every request, similar lengths together; where no room is left, with nothing."""
-        replies = dict.fromkeys(range(len(requests)), Reply())
+    def __call__(self, requests: Sequence[Request]) -> Iterator[tuple[int, Reply]]:
+        """Answer every request; where no room is left, with nothing."""
+        yield from ((i, Reply()) for i, r in enumerate(requests) if self.bounds.room(r) <= 0)
         for sampling in dict.fromkeys(request.sampling for request in requests):
             alike = [i for i, r in enumerate(requests) if r.sampling == sampling]
-            for now in self._together(alike, requests):
-                replies.update(zip(now, self._batch([requests[i] for i in now]), strict=True))
-        return list(replies.values())
+            waiting = [i for i in alike if self.bounds.room(requests[i]) > 0]
+            # the longest first, and what begins alike together
+            waiting.sort(key=lambda i: (len(requests[i].tokens), requests[i].tokens))
+            if waiting:
+                yield from self._answer(requests, waiting)
 
-    def _together(self, order: list[int], requests: Sequence[Request]) -> Iterator[list[int]]:
-        """Which requests to answer at a time, the longest first."""
-        order = [i for i in order if self.room(requests[i]) > 0]
-        order.sort(key=lambda i: (len(requests[i].tokens), requests[i].tokens))
-        while order:
-            longest = len(requests[order[-1]].tokens) + self.limit
-            take = max(1, self.cells // longest)
-            yield order[-take:]
-            order = order[:-take]
+    def _answer(
+        self, requests: Sequence[Request], waiting: list[int]
+    ) -> Iterator[tuple[int, Reply]]:
+        rows = _Rows(self, requests, self._next(requests, waiting, 0))
+        while len(rows.request):
+            yield from rows.say()
+            rows.go_on()
+            if waiting and (now := self._next(requests, waiting, rows.cells)):
+                rows.join(now)
 
-    def room(self, request: Request) -> int:
-        """How many tokens may follow."""
-        return min(self.limit, self.context - len(request.tokens))
-
-    def _batch(self, requests: Sequence[Request]) -> list[Reply]:
-        rows = _Rows(self, requests)
-        while rows.live.any():
-            rows.step()
-        return rows.replies()
+    def _next(self, requests: Sequence[Request], waiting: list[int], used: int) -> list[int]:
+        """Take those who fit beside what is used; none if they are few, for joining is not free."""
+        count, seen, room = 0, set(), self.cells - used
+        for i in reversed(waiting):
+            tokens = requests[i].tokens
+            room -= self.bounds.room(requests[i]) + len(tokens) * (tokens not in seen)
+            seen.add(tokens)
+            if room < 0 and (count or used):
+                break
+            count += 1
+        if used and count < min(len(waiting), 16):
+            return []
+        taken = waiting[len(waiting) - count :]
+        del waiting[len(waiting) - count :]
+        return taken
 
 
 class _Rows:
-    """Rows being sampled together: the prompts left-padded, the answers growing on the right."""
+    """Rows being sampled together."""
 
-    def __init__(self, engine: Engine, requests: Sequence[Request]) -> None:
-        device, shape = engine.model.device, (len(requests), engine.limit)
-        self.engine, self.said = engine, 0
-        self.sampling = requests[0].sampling  # they are alike in this
-        # of every request
-        self.tokens = torch.zeros(shape, dtype=torch.long, device=device)
-        self.logp = torch.zeros(shape, device=device)
-        self.length = torch.zeros(shape[0], dtype=torch.long, device=device)
-        self.stopped = ["length"] * shape[0]
-        # of every row that is still here, and which request it answers
-        self.row = torch.arange(shape[0], device=device)
-        self.live = self.row >= 0
-        self.key = torch.tensor([r.key for r in requests], device=device)
-        self.room = torch.tensor([engine.room(r) for r in requests], device=device)
-        self.ends = torch.tensor(engine.ends or [-1], device=device)
-        self.tail = max((len(stop.encode()) + 8 for stop in engine.stop), default=0)
-        self._read(requests)
+    def __init__(self, engine: Local, requests: Sequence[Request], now: Sequence[int]) -> None:
+        self.engine, self.requests, device = engine, requests, engine.model.device
+        self.sampling = requests[now[0]].sampling  # they are alike in this
+        self.ending = Ending(engine.bounds, engine.tokenizer)
+        none = torch.zeros(0, dtype=torch.long, device=device)
+        # of every row: which request it answers, its random stream, how much it may say
+        self.request, self.key, self.room, self.begun = none, none, none, none
+        self.live, self.length = none.bool(), none  # is it still speaking; tokens it said if not
+        limit = max(engine.bounds.room(r) for r in requests)
+        self.tokens, self.logp = none.new_zeros(0, limit), torch.zeros(0, limit, device=device)
+        self.decoding = Decoding(engine.memory, limit, device)
+        self.logits = torch.zeros(0, 0, device=device)
+        self.join(now)
 
-    def _read(self, requests: Sequence[Request]) -> None:
-        """Read every different prompt once, then give each request its row."""
-        prompts = list(dict.fromkeys(r.tokens for r in requests))
-        tokens, mask = _left_padded(prompts, self.row.device)
-        self.cache = growing(self.engine.model.config)
-        logits = self._forward(tokens, (mask.cumsum(1) - 1).clamp(min=0), mask)
+    @property
+    def cells(self) -> int:
+        """How many tokens of context the rows may come to hold."""
+        return sum(map(len, self.decoding.slots)) + int(self.room.sum())
+
+    def join(self, now: Sequence[int]) -> None:
+        """Let requests have rows, those of one prompt beside each other."""
+        asked = [self.requests[i] for i in now]
+        prompts = list(dict.fromkeys(r.tokens for r in asked))
         place = {prompt: i for i, prompt in enumerate(prompts)}
-        rows = torch.tensor([place[r.tokens] for r in requests], device=mask.device)
-        self.cache.batch_select_indices(rows)
-        self.logits, self.position = logits[rows], mask.sum(1)[rows]
-        self.mask = torch.cat([mask[rows], mask.new_ones(self.tokens.shape)], 1)
-        self.width = mask.shape[1]
+        hidden, slots = prefill(self.engine.model, self.engine.memory, prompts)
+        trunk = self._tensor([place[r.tokens] for r in asked])
+        self.decoding.add(slots, trunk)
+        logits = self.engine.head(hidden)[trunk]
+        self.logits = torch.cat([self.logits, logits]) if len(self.logits) else logits
+        self.request = torch.cat([self.request, self._tensor(now)])
+        self.key = torch.cat([self.key, self._tensor([r.key for r in asked])])
+        self.room = torch.cat([self.room, self._tensor(list(map(self.engine.bounds.room, asked)))])
+        self.begun = torch.cat([self.begun, self._tensor([len(r.tokens) for r in asked])])
+        self.live = torch.cat([self.live, torch.ones_like(trunk, dtype=torch.bool)])
+        self.length = torch.cat([self.length, torch.zeros_like(trunk)])
+        self.tokens = pad(self.tokens, (0, 0, 0, len(now)))
+        self.logp = pad(self.logp, (0, 0, 0, len(now)))
 
-    def step(self) -> None:
-        """Say one token in every row."""
-        u = uniform(self.key, self.position)
-        token, logp = self.sampling.draw(self.logits, u)
-        self.tokens[self.row, self.said], self.logp[self.row, self.said] = token, logp
-        self.said += 1
-        self.length[self.row[self.live]] = self.said
-        self._end("end", torch.isin(token, self.ends))
-        if self.engine.stop:
-            self._end("stop", self._says_stop())
-        self._end("length", self.said >= self.room)
-        if self.live.any():
-            stay = self._leave()
-            mask = self.mask[:, : self.width + self.said]
-            self.logits = self._forward(token[stay, None], self.position[:, None], mask)
-            self.position = self.position + self.live  # a row that is over stays where it was
+    def say(self) -> Iterator[tuple[int, Reply]]:
+        """One token in every row; replies that end with it."""
+        said = self.decoding.said
+        token, logp = self.sampling.draw(self.logits, uniform(self.key, self.begun + said))
+        self.tokens.scatter_(1, said[:, None], token[:, None])
+        self.logp.scatter_(1, said[:, None], logp[:, None].to(self.logp))
+        yield from self._end("end", self.ending.by_token(token))
+        if self.engine.bounds.stop:
+            count = (said + 1).tolist()
+            spoken = [row[:n] for row, n in zip(self.tokens.tolist(), count, strict=True)]
+            yield from self._end("stop", self.ending.by_text(spoken, token.device))
+        yield from self._end("length", said + 1 >= self.room)
+        self.token = token
 
-    def _end(self, why: str, ended: Tensor) -> None:
-        for i in self.row[self.live & ended].tolist():
-            self.stopped[i] = why
+    def go_on(self) -> None:
+        """Read what was said; rows that are over leave, if they are many: it costs a copy."""
+        if self.live.sum() * 8 <= len(self.live) * 7:
+            self._leave()
+        if len(self.request):
+            # a row that is over may be at the end of what the model reads
+            position = (self.begun + self.decoding.said).clamp(max=self.engine.bounds.context - 1)
+            hidden = attention.read(self.engine.model, self.token, position, self.decoding)
+            self.decoding.step()
+            self.logits = self.engine.head(hidden)
+
+    def _end(self, why: str, ended: Tensor) -> Iterator[tuple[int, Reply]]:
+        over = (self.live & ended).nonzero()[:, 0]
         self.live = self.live & ~ended
+        self.length[over] = self.decoding.said[over] + 1
+        for row in over.tolist():
+            n = int(self.length[row])
+            said = self.tokens[row, :n].tolist(), self.logp[row, :n].tolist()
+            yield int(self.request[row]), Reply(tuple(said[0]), tuple(said[1]), why)
 
-    def _leave(self) -> Tensor:
-        """Let rows that are over leave, if they are many: it costs a copy of the cache."""
-        if self.live.sum() * 8 > len(self.live) * 7:
-            return torch.arange(len(self.live), device=self.live.device)
-        stay = self.live.nonzero()[:, 0]
-        for name in ("row", "live", "key", "room", "position", "mask"):
+    def _leave(self) -> None:
+        over, stay = ((~self.live).nonzero()[:, 0], self.live.nonzero()[:, 0])
+        said = [self.tokens[row, : self.length[row]].tolist() for row in over.tolist()]
+        self.decoding.remember(over.tolist(), said)
+        for name in (
+            "request",
+            "key",
+            "room",
+            "begun",
+            "live",
+            "length",
+            "tokens",
+            "logp",
+            "token",
+        ):
             setattr(self, name, getattr(self, name)[stay])
-        self.cache.batch_select_indices(stay)
-        return stay
+        self.logits = self.logits[stay]
+        self.decoding.take(stay)
 
-    def _says_stop(self) -> Tensor:
-        """Does the newest token complete a stop text? Every token before it has at least a byte."""
-        last = self.tokens[self.row, max(0, self.said - self.tail) : self.said]
-        texts = self.engine.tokenizer.batch_decode(last.tolist())
-        said = [any(stop in text for stop in self.engine.stop) for text in texts]
-        return torch.tensor(said, device=last.device)
-
-    def replies(self) -> list[Reply]:
-        """What every request was answered."""
-        said = zip(
-            self.tokens.tolist(),
-            self.logp.tolist(),
-            self.length.tolist(),
-            self.stopped,
-            strict=True,
-        )
-        return [Reply(tuple(t[:n]), tuple(p[:n]), why) for t, p, n, why in said]
-
-    def _forward(self, tokens: Int[Tensor, "n s"], position: Tensor, mask: Tensor) -> Tensor:
-        model: Any = self.engine.model
-        out = model(
-            input_ids=tokens,
-            attention_mask=mask,
-            position_ids=position,
-            past_key_values=self.cache,
-            use_cache=True,
-            logits_to_keep=1,
-        )
-        return out.logits[:, -1]
-
-
-def _left_padded(prompts: Sequence[Sequence[int]], device: torch.device) -> tuple[Tensor, Tensor]:
-    width = max(map(len, prompts))
-    tokens = torch.tensor([[0] * (width - len(p)) + list(p) for p in prompts], device=device)
-    mask = torch.tensor([[0] * (width - len(p)) + [1] * len(p) for p in prompts], device=device)
-    return tokens, mask
+    def _tensor(self, numbers: Sequence[int]) -> Tensor:
+        return torch.tensor(numbers, dtype=torch.long, device=self.live.device)

@@ -1,7 +1,7 @@
 """Requests that many coroutines make one by one, answered many at a time."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Generic, TypeVar
 
@@ -9,15 +9,22 @@ Ask = TypeVar("Ask")
 Answer = TypeVar("Answer")
 
 
+Answering = Callable[[Sequence[Ask]], Iterator[tuple[int, Answer]]]
+
+
+def _give(future: "asyncio.Future[Answer]", answer: Answer) -> None:
+    if not future.done():  # who asked may have been cancelled since
+        future.set_result(answer)
+
+
 class Queue(Generic[Ask, Answer]):
     """Waits until everybody who can ask has asked, then answers them all in one call of `answer`.
 
-    The calls run one after another in `thread`, so that judging goes on while the policy speaks.
+    The calls run one after another in `thread`, and whoever asked has the answer as soon as the
+    call yields it, with its place: judging goes on while the policy speaks to others.
     """
 
-    def __init__(
-        self, answer: Callable[[Sequence[Ask]], Sequence[Answer]], thread: ThreadPoolExecutor
-    ) -> None:
+    def __init__(self, answer: Answering[Ask, Answer], thread: ThreadPoolExecutor) -> None:
         self.answer, self.thread = answer, thread
         self.waiting: list[tuple[Ask, asyncio.Future[Answer]]] = []
         self.working: asyncio.Task[None] | None = None
@@ -44,17 +51,20 @@ class Queue(Generic[Ask, Answer]):
         self, asks: Sequence[Ask], futures: Sequence["asyncio.Future[Answer]"]
     ) -> None:
         loop = asyncio.get_running_loop()
+
+        def work() -> None:
+            for place, answer in self.answer(asks):
+                loop.call_soon_threadsafe(_give, futures[place], answer)
+
         try:
-            answers = await loop.run_in_executor(self.thread, self.answer, asks)
-            pairs = list(zip(futures, answers, strict=True))
-        except Exception as error:  # whoever asked hears of it
-            for future in futures:
-                if not future.done():
-                    future.set_exception(error)
-            return
-        for future, answer in pairs:
+            await loop.run_in_executor(self.thread, work)
+            await asyncio.sleep(0)  # what was answered last is given by now
+            unanswered = RuntimeError("the policy left some requests unanswered")
+        except Exception as error:  # whoever still waits hears of it
+            unanswered = error
+        for future in futures:
             if not future.done():
-                future.set_result(answer)
+                future.set_exception(unanswered)
 
     async def _settle(self) -> None:
         count = -1

@@ -44,6 +44,14 @@ class Loss:
         """Is its gradient, on purpose, not the slope of its value?"""
         return any(map(stops, _made_of(self)))
 
+    @property
+    def follows_advantage(self) -> bool:
+        """Is it 0 with no slope, whatever the policy says, where all of a row's advantages are 0?
+
+        Then rows without advantage need not be evaluated.
+        """
+        return False
+
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         raise NotImplementedError
 
@@ -65,6 +73,10 @@ class Sum(Loss):
     left: Loss
     right: Loss
 
+    @property
+    def follows_advantage(self) -> bool:
+        return self.left.follows_advantage and self.right.follows_advantage
+
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         return self.left(pi, batch) + self.right(pi, batch)
 
@@ -81,6 +93,10 @@ class Scaled(Loss):
 
     factor: float | Schedule
     loss: Loss
+
+    @property
+    def follows_advantage(self) -> bool:
+        return self.loss.follows_advantage
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         assert not isinstance(self.factor, Schedule), (

@@ -156,6 +156,10 @@ class Corrected(Loss):
     loss: Loss
     weight: Weight
 
+    @property
+    def follows_advantage(self) -> bool:
+        return self.loss.follows_advantage
+
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         w = self.weight(pi, batch).detach()
         return torch.where(w > 0, w * self.loss(pi, batch), 0.0)

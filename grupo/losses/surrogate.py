@@ -27,6 +27,10 @@ class Clip(Loss):
     high: float = 0.2
     ratio: Callable[[Signals, Batch], Tensor] = ratios.token
 
+    @property
+    def follows_advantage(self) -> bool:
+        return True
+
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         r, A = self.ratio(pi, batch), batch.advantage
         return -torch.min(r * A, r.clamp(1 - self.low, 1 + self.high) * A)
@@ -57,6 +61,10 @@ class ClipWithin(Loss):
     bounds: Callable[[Batch], tuple[Tensor, Tensor]]
     ratio: Callable[[Signals, Batch], Tensor] = ratios.token
 
+    @property
+    def follows_advantage(self) -> bool:
+        return True
+
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         r, A, (low, high) = self.ratio(pi, batch), batch.advantage, self.bounds(batch)
         return -torch.min(r * A, r.clamp(low.to(r), high.to(r)) * A)
@@ -79,6 +87,10 @@ class Reinforce(Loss):
     [[1.0]]
     """
 
+    @property
+    def follows_advantage(self) -> bool:
+        return True
+
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         return -batch.advantage * pi.logp
 
@@ -99,6 +111,10 @@ class Reweighted(Loss):
 
     @property
     def stops_gradient(self) -> bool:
+        return True
+
+    @property
+    def follows_advantage(self) -> bool:
         return True
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:

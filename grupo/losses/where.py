@@ -26,6 +26,10 @@ class Only(Loss):
     loss: Loss
     where: Callable[[Batch], Tensor]
 
+    @property
+    def follows_advantage(self) -> bool:
+        return self.loss.follows_advantage
+
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         loss = self.loss(pi, batch)
         return torch.where(self.where(batch), loss, torch.zeros_like(loss))

@@ -1,6 +1,7 @@
 """Causal language models: an action is a token."""
 
 import copy
+import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
@@ -11,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from grupo.batch import Batch, Signals
-from grupo.engines.local import Engine, Reply, Request
+from grupo.engines.base import Bounds, Reply, Request
 from grupo.engines.queue import Queue
 from grupo.errors import Refused
 from grupo.helpers import Helper
@@ -24,6 +25,7 @@ from grupo.policies.loading import Lora
 from grupo.policies.logits import Sampling
 from grupo.policies.measuring import MEASURES, Spoken, disagreement, measure
 from grupo.policies.others import Speaker, laid
+from grupo.policies.reading import reader_of
 from grupo.policies.speaking import CausalAct, Language
 from grupo.rollout import Observation, Rollout
 from grupo.signals import compares, split
@@ -34,8 +36,8 @@ class CausalLM:
     """Any causal language model of transformers, by folder or hub name.
 
     `limit` is how many tokens an answer may have and `stop` the texts that end one early; `chat`
-    wraps plain prompts as a user's message; `budget` is how many tokens, padding included, a
-    micro-batch holds.
+    wraps plain prompts as a user's message; `budget` is how many tokens a micro-batch holds, those
+    that its rows begin with alike counted once.
     """
 
     model: str
@@ -79,8 +81,11 @@ class CausalPolicy:
         self.language = Language(tokenizer, ends, spec.stop, spec.chat)
         self.module: nn.Module = loading.adapted(self.plain, spec.lora) if spec.lora else self.plain
         self.head = head_of(self.plain)
+        self.reader = reader_of(self.plain)
         if spec.checkpointing:
             loading.checkpointed(self.plain)
+        self.budget = spec.budget
+        self.seconds = 0.0  # that it has spoken
         self.thread = ThreadPoolExecutor(1, "policy")
         self.others: Mapping[str, Speaker] = {}  # whom it can be compared with, by name
         self.helpers = self.helped(())
@@ -92,19 +97,16 @@ class CausalPolicy:
 
     def act(self, key: int, sampling: Sampling | None = None) -> CausalAct:
         """How samplers use the policy; evaluation samples with a `sampling` of its own."""
-        engine = Engine(
-            self.plain,
-            self.language.tokenizer,
-            limit=self.spec.limit,
-            ends=self.language.ends,
-            stop=self.spec.stop,
-            context=self.context,
-        )
+        bounds = Bounds(self.spec.limit, self.language.ends, self.spec.stop, self.context)
+        engine = self.reader.engine(self.head, self.language.tokenizer, bounds)
 
-        def answer(requests: Sequence[Request]) -> list[Reply]:
+        def answer(requests: Sequence[Request]) -> Iterator[tuple[int, Reply]]:
             self.plain.eval()
+            spoken, began = self.seconds, time.perf_counter()
             with self._autocast():
-                return engine(requests)
+                for answered in engine(requests):
+                    self.seconds = spoken + time.perf_counter() - began
+                    yield answered
 
         queue = Queue(answer, self.thread)
         return CausalAct(self.language, queue, key, sampling or self.spec.sampling)
@@ -134,13 +136,15 @@ class CausalPolicy:
 
     def spoken(self, batch: Batch) -> Spoken:
         """What the actions of a batch are drawn from, in the order of its mask."""
-        device = self.plain.device
-        token = batch.inputs["token"][:, : int(batch.inputs["length"].max())].to(device)
-        row, column = (x.to(device) for x in batch.mask.nonzero(as_tuple=True))
-        place = batch.inputs["start"].to(device)[row] + column
+        token, start, length = (batch.inputs[name] for name in ("token", "start", "length"))
+        row, column = batch.mask.nonzero(as_tuple=True)
+        place = start[row] + column
+        # transformers checkpoints in training mode only; dropout is off
+        self.plain.train(self.spec.checkpointing and torch.is_grad_enabled())
         with self._autocast():
-            hidden = self._body(token)[row, place - 1]
-        return Spoken(hidden, token[row, place], self._logits, self.spec.sampling)
+            hidden = self.reader.states(token, length, row, place - 1)
+        said = token[row, place].to(hidden.device)
+        return Spoken(hidden, said, self._logits, self.spec.sampling)
 
     def helped(self, helpers: Collection[Helper]) -> Helpers:
         """Take on helpers, new ones: they are the policy's, and not among its parameters."""
@@ -149,8 +153,15 @@ class CausalPolicy:
         return self.helpers
 
     def micro(self, batch: Batch) -> Iterator[Tensor]:
-        """Row indices whose padded tokens fit the budget, rows of one length together."""
-        return rows.within(batch.inputs["length"], self.spec.budget)
+        """Row indices whose tokens fit the budget, those that they share counted once."""
+        token, length = batch.inputs["token"], batch.inputs["length"]
+        return self.reader.together(token, length, self.budget)
+
+    def halve(self) -> str:
+        """Work in micro-batches half as large from now on, and say so; nothing if they are tiny."""
+        self.budget //= 2
+        line = f"Memory does not suffice: micro-batches hold {self.budget} tokens from now on."
+        return line if self.budget else ""
 
     def parameters(self) -> Sequence[nn.Parameter]:
         """What the optimizer updates."""
@@ -185,12 +196,6 @@ class CausalPolicy:
             module = copy.deepcopy(module).merge_and_unload()
         module.save_pretrained(folder)
         self.language.tokenizer.save_pretrained(folder)
-
-    def _body(self, token: Tensor) -> Tensor:
-        """Last hidden states; rows are padded on the right, which causal attention never sees."""
-        # transformers checkpoints in training mode only, and then keeps no cache; dropout is off
-        self.plain.train(self.spec.checkpointing and torch.is_grad_enabled())
-        return self.plain.base_model(input_ids=token, use_cache=False).last_hidden_state
 
     def _logits(self, hidden: Tensor) -> Tensor:
         with self._autocast():

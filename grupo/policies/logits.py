@@ -10,6 +10,7 @@ from torch.nn.functional import pad
 
 from grupo.piece import piece
 from grupo.policies.checks import check
+from grupo.policies.likelihood import widened
 
 
 @piece
@@ -43,7 +44,7 @@ class Sampling:
         A token that was drawn stays in the support when the policy has since moved; on policy it is
         there anyway.
         """
-        logits = logits.float() / self.temperature
+        logits = widened(logits) / self.temperature
         if not self.cuts:
             return logits
         cut = self.cut(logits.detach()).scatter(1, keep[:, None], False)
@@ -59,17 +60,15 @@ class Sampling:
 
     def draw(self, logits: Float[Tensor, "m V"], u: Float[Tensor, "m"]) -> tuple[Tensor, Tensor]:
         """One token for each row by inverse CDF at `u` in (0, 1), and its log-probability."""
-        logits = logits.float() / self.temperature
+        logits = logits.float() if self.temperature == 1 else logits.float() / self.temperature
         kept = logits.masked_fill(self.cut(logits), -torch.inf) if self.cuts else logits
-        logp = kept.log_softmax(-1)
-        # float64: the many unlikely tokens of a large vocabulary would be rounded away
-        cdf = logp.exp().cumsum(-1, dtype=torch.float64)
-        token = torch.searchsorted(cdf, u[:, None].double() * cdf[:, -1:], right=True)
-        token = token.clamp(max=cdf.shape[1] - 1)  # u may round to 1
-        # a sum made in parallel may step up by a rounding where nothing was added: never there
-        cut = logp.gather(1, token).isneginf()
-        token = torch.where(cut, logp.argmax(-1, keepdim=True), token)
-        return token[:, 0], logp.gather(1, token)[:, 0]
+        p = kept.softmax(-1)
+        token = _inverse(p, u)
+        # a sum may step up by a rounding where nothing was added: never there
+        cut = p.gather(1, token[:, None])[:, 0] == 0
+        token = torch.where(cut, p.argmax(-1), token)
+        total = kept.amax(-1) - p.amax(-1).log()
+        return token, kept.gather(1, token[:, None])[:, 0] - total
 
     @property
     def cuts(self) -> bool:
@@ -100,3 +99,20 @@ class Sampling:
 
     def _below_min_p(self, logits: Tensor) -> Tensor:
         return logits < logits.amax(-1, keepdim=True) + math.log(self.min_p)
+
+
+def _inverse(p: Float[Tensor, "m V"], u: Float[Tensor, "m"]) -> Int[Tensor, "m"]:
+    """Where the cumulated probabilities pass u: first which block, then where within it.
+
+    In float64: the many unlikely tokens of a large vocabulary would be rounded away.
+    """
+    size = max(1, math.isqrt(p.shape[1]))
+    blocks = pad(p, (0, -p.shape[1] % size)).unflatten(1, (-1, size))
+    upto = blocks.sum(-1, dtype=torch.float64).cumsum(-1)
+    goal = u[:, None].double() * upto[:, -1:]
+    block = torch.searchsorted(upto, goal, right=True).clamp(max=upto.shape[1] - 1)
+    before = pad(upto, (1, 0)).gather(1, block)
+    within = blocks.gather(1, block[..., None].expand(-1, -1, size))[:, 0]
+    place = torch.searchsorted(within.double().cumsum(-1), goal - before, right=True)
+    token = block * size + place.clamp(max=size - 1)
+    return token[:, 0].clamp(max=p.shape[1] - 1)  # u may round to 1

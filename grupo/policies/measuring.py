@@ -10,10 +10,13 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from grupo.distributions import forward_kl, jsd, reverse_kl
+from grupo.policies.likelihood import likelihood
 from grupo.policies.logits import Sampling
 from grupo.signals import split
 
-CHUNK = 1 << 24  # logits of a speaker alive at once: 64 MiB in float32
+CHUNK = 1 << 23  # logits worked on at once: 32 MiB in float32, about what caches hold
+KEPT = 1 << 27  # logits that are kept for the gradient rather than worked out again: 512 MiB
+PLAIN = {"logp", "entropy"}  # what one pass over the logits says
 
 Head = Callable[[Float[Tensor, "m H"]], Float[Tensor, "m V"]]
 
@@ -76,16 +79,18 @@ def measure(
 ) -> dict[str, Float[Tensor, "M"]]:
     """The measures in `names` of each token; `jsd@ref` compares with others["ref"].
 
-    At most `chunk` logits of each speaker exist at a time: they are computed again for the
-    gradient, which flows to `spoken` alone.
+    At most `chunk` logits of each speaker are worked on at a time. For the gradient, which flows to
+    `spoken` alone, they are worked out again unless one pass over them says all and few are kept.
     """
     with torch.no_grad():
-        size = max(1, chunk // spoken.head(spoken.hidden[:1]).shape[-1])
+        vocabulary = spoken.head(spoken.hidden[:1]).shape[-1]
+    size = max(1, chunk // vocabulary)
     parts = [
         (one, dict(zip(others, rest, strict=True)))
         for one, *rest in zip(*(s.split(size) for s in (spoken, *others.values())), strict=True)
     ]
-    run = _said if len(parts) == 1 else _said_again
+    kept = _plain(spoken, others, names) and len(spoken.hidden) * vocabulary <= KEPT
+    run = _said if len(parts) == 1 or kept else _said_again
     chunks = zip(*(run(one, rest, names) for one, rest in parts), strict=True)
     return dict(zip(names, map(torch.cat, chunks), strict=True))
 
@@ -118,9 +123,19 @@ def _said_again(
     return checkpoint(said, spoken.hidden, use_reentrant=False)  # pyright: ignore
 
 
+def _plain(spoken: Spoken, others: Mapping[str, Spoken], names: Collection[str]) -> bool:
+    """Does one pass over the logits say all?"""
+    return not others and set(names) <= PLAIN and not spoken.sampling.cuts
+
+
 def _said(
     spoken: Spoken, others: Mapping[str, Spoken], names: Collection[str]
 ) -> tuple[Tensor, ...]:
+    if _plain(spoken, others, names):
+        logits = spoken.head(spoken.hidden)
+        logp, entropy = likelihood(logits, spoken.token, spoken.sampling.temperature)
+        said: dict[str, Tensor] = {"logp": logp, "entropy": entropy}
+        return tuple(said[name] for name in names)
     logp = spoken.logp()
     with torch.no_grad():
         theirs = {who: other.logp() for who, other in others.items()}

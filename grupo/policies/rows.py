@@ -1,9 +1,8 @@
 """Rollouts as rows of tokens."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
-from jaxtyping import Int
 from torch import Tensor
 
 from grupo.rollout import Rollout
@@ -18,12 +17,3 @@ def encode(rollouts: Sequence[Rollout]) -> Mapping[str, Tensor]:
         "start": torch.tensor([len(r.turns[0][1].seen) if r.turns else 0 for r in rollouts]),
         "length": torch.tensor([len(row) for row in rows]),
     }
-
-
-def within(length: Int[Tensor, "N"], budget: int) -> Iterator[Tensor]:
-    """Row indices whose padded tokens fit the budget, rows of one length together."""
-    order = length.argsort(descending=True, stable=True)
-    while len(order):
-        take = max(1, budget // max(1, int(length[order[0]])))
-        yield order[:take].sort().values
-        order = order[take:]

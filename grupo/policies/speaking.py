@@ -6,7 +6,7 @@ from typing import Any
 
 from transformers import PreTrainedTokenizerBase
 
-from grupo.engines.local import Reply, Request
+from grupo.engines.base import Reply, Request
 from grupo.engines.queue import Queue
 from grupo.errors import Refused
 from grupo.policies.logits import Sampling

@@ -46,7 +46,9 @@ FACTS = (
     Fact("kl/ref", "kl/ref", number),
     Fact("mismatch/mean", "mismatch", number),
     Fact("gradient/norm", "gradient", number),
-    Fact("speed/tokens", "tokens/s", number),
+    Fact("share/sample", "sampling", percent),
+    Fact("share/update", "updating", percent),
+    Fact("speed/step", "tokens/s", number),
 )
 
 

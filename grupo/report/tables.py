@@ -10,6 +10,19 @@ from grupo.evaluation import Score
 from grupo.report.facts import clock
 from grupo.report.literal import literal
 
+TOKENS = {
+    "sampled": "sampled",
+    "trained": "trained",
+    "signal": "with signal",
+    "wasted": "wasted",
+}
+TIMES = {
+    "sample": "sampling",
+    "judge": "waiting for judges",
+    "observe": "measuring",
+    "update": "updating",
+    "rest": "the rest",
+}
 Shares = Mapping[str, Any]  # what `Score.to_data` gives
 
 
@@ -50,6 +63,7 @@ def summary_lines(summary: Mapping[str, Any]) -> list[Text]:
     lines = [
         literal(f"{summary['method']} on {summary['model']}"),
         literal(f"{steps} steps in {clock(seconds)}, {summary['tokens']:,} tokens sampled"),
+        *(literal(line) for line in _ledger(summary["ledger"])),
     ]
     warning = literal(
         f"Warning: {failed} rollouts could not be judged and were left out."
@@ -57,6 +71,19 @@ def summary_lines(summary: Mapping[str, Any]) -> list[Text]:
         "yellow",
     )
     return [*lines, *[warning] * bool(failed)]
+
+
+def _ledger(sums: Mapping[str, float]) -> list[str]:
+    """What the tokens that were paid for came to, and where the time went."""
+    if not sums.get("time/step"):
+        return []
+    step = sums["time/step"]
+    uses = (f"{sums[f'tokens/{name}']:,.0f} {said}" for name, said in TOKENS.items())
+    times = (
+        f"{said} {100 * sums.get(f'time/{name}', 0.0) / step:.0f} %" for name, said in TIMES.items()
+    )
+    speed = f"{sums['tokens/sampled'] / step:,.0f} a second"
+    return [f"tokens: {', '.join(uses)}; {speed}", f"time of a step: {', '.join(times)}"]
 
 
 def _rows(scores: Sequence[Shares]) -> list[str]:

@@ -1,12 +1,17 @@
 """Answers belong to their requests: neighbours, order and batches do not matter."""
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import pytest
+import tinylm
 import torch
 from tinylm import ALPHABET, CONTEXT
+from torch import Tensor
 
-from grupo.engines.local import Engine, Reply, Request
+from grupo.engines.base import Bounds, Reply, Request, answers
+from grupo.engines.local import Local
 from grupo.policies.causal_lm import CausalPolicy
 from grupo.policies.logits import Sampling
 from grupo.randomness import derive, uniform
@@ -15,10 +20,33 @@ TEXTS = ("Hi", "What is 2+2?", "A rather longer question, of words:", "Hi", "Go 
 GREEDY = Sampling(top_k=1)
 
 
+@dataclass(frozen=True)
+class Asked:
+    """An engine that is asked for all replies in the order of the requests."""
+
+    local: Local
+    policy: CausalPolicy
+
+    def __call__(self, requests: list[Request]) -> list[Reply]:
+        return answers(self.local, requests)
+
+    def but(self, **changes: Any) -> "Asked":
+        """With other bounds."""
+        return replace(self, local=replace(self.local, bounds=replace(BOUNDS, **changes)))
+
+    def logits(self, tokens: Sequence[int]) -> Tensor:
+        """Those of the last of them, as transformers has them."""
+        with torch.no_grad(), tinylm.dense(self.policy) as model:
+            return model(torch.tensor([list(tokens)])).logits[0, -1]
+
+
+BOUNDS = Bounds(limit=24, ends=(0,), context=CONTEXT)
+
+
 @pytest.fixture(scope="module")
-def engine(policy: CausalPolicy) -> Engine:
+def engine(policy: CausalPolicy) -> Asked:
     """That of the policy."""
-    return Engine(policy.plain, policy.language.tokenizer, limit=24, ends=(0,), context=CONTEXT)
+    return Asked(Local(policy.plain, policy.head, policy.language.tokenizer, BOUNDS), policy)
 
 
 def ask(text: str, key: int) -> Request:
@@ -49,7 +77,7 @@ def test_an_answer_does_not_depend_on_the_order_of_asking(engine):
 
 @pytest.mark.parametrize("cells", [1, 100, 400])
 def test_an_answer_does_not_depend_on_how_many_fit_at_once(engine, cells):
-    assert [r.tokens for r in replace(engine, cells=cells)(MANY)] == [
+    assert [r.tokens for r in replace(engine, local=replace(engine.local, cells=cells))(MANY)] == [
         r.tokens for r in engine(MANY)
     ]
 
@@ -61,7 +89,7 @@ def test_equal_keys_say_the_same_and_different_keys_differ(engine):
 
 
 def test_a_longer_limit_begins_with_the_same_answer(engine):
-    short, long = replace(engine, limit=5)(MANY), engine(MANY)
+    short, long = engine.but(limit=5)(MANY), engine(MANY)
     assert [r.tokens for r in short] == [r.tokens[:5] for r in long]
 
 
@@ -70,9 +98,7 @@ def test_greedy_answers_are_the_likeliest_tokens_one_by_one(engine):
     reply = engine([replace(request, sampling=GREEDY)])[0]
     tokens = list(request.tokens)
     for said in reply.tokens:
-        with torch.no_grad():
-            likeliest = engine.model(torch.tensor([tokens])).logits[0, -1].argmax().item()
-        assert said == likeliest
+        assert said == engine.logits(tokens).argmax().item()
         tokens.append(said)
     assert reply.logp == (0.0,) * len(reply.tokens)
 
@@ -92,14 +118,14 @@ def test_an_answer_that_reaches_its_limit_says_so(engine):
 
 def test_any_of_several_tokens_ends_an_answer(engine):
     letters = tuple(range(34, 60))  # capitals
-    for reply in replace(engine, ends=letters)(MANY):
+    for reply in engine.but(ends=letters)(MANY):
         capital = [token in letters for token in reply.tokens]
         assert capital == [*[False] * (len(capital) - 1), reply.stopped == "end"]
 
 
 def test_an_answer_whose_last_token_ends_it_was_not_cut(engine):
     reply = next(reply for reply in engine(MANY) if reply.stopped == "end")
-    again = replace(engine, limit=len(reply.tokens))(MANY)
+    again = engine.but(limit=len(reply.tokens))(MANY)
     assert next(r for r in again if r.tokens == reply.tokens).stopped == "end"
 
 
@@ -107,7 +133,7 @@ def test_an_answer_whose_last_token_ends_it_was_not_cut(engine):
 def test_a_stop_text_ends_the_answer_that_says_it_and_no_other(engine, width):
     free = engine(MANY)
     stop = text(free[0])[6 : 6 + width]  # of so many tokens
-    stopping = replace(engine, stop=(stop, "never said"))
+    stopping = engine.but(stop=(stop, "never said"))
     found = 0
     for before, after in zip(free, stopping(MANY), strict=True):
         place = text(before).find(stop)
@@ -123,11 +149,11 @@ def test_a_stop_text_that_begins_in_the_prompt_stops_nothing(engine):
     asked = ask("Hi", 3)
     free = engine([asked])[0]
     assert len(free.tokens) > 1
-    assert replace(engine, stop=("Hi", "i" + text(free)[0]))([asked]) == [free]
+    assert engine.but(stop=("Hi", "i" + text(free)[0]))([asked]) == [free]
 
 
 def test_a_model_without_end_tokens_goes_on_until_its_limit(engine):
-    assert {len(r.tokens) for r in replace(engine, ends=())(MANY)} == {24}
+    assert {len(r.tokens) for r in engine.but(ends=())(MANY)} == {24}
 
 
 @pytest.mark.parametrize("room", [0, 1, 3])
@@ -144,9 +170,8 @@ def test_no_requests_have_no_answers(engine):
 
 def test_first_tokens_are_as_frequent_as_they_are_likely(engine):
     keys = range(4_000)
-    said = replace(engine, limit=1)([ask("Hi", key) for key in keys])
-    with torch.no_grad():
-        p = engine.model(torch.tensor([ask("Hi", 0).tokens])).logits[0, -1].softmax(-1)
+    said = engine.but(limit=1)([ask("Hi", key) for key in keys])
+    p = engine.logits(ask("Hi", 0).tokens).softmax(-1)
     count = torch.tensor([reply.tokens[0] for reply in said]).bincount(minlength=len(p))
     assert p.max() > 0.1
     off = (count / len(keys) - p).abs() / (p * (1 - p) / len(keys)).sqrt()
@@ -158,8 +183,7 @@ def test_the_number_that_draws_a_token_is_that_of_its_key_and_place(engine):
     reply = engine([request])[0]
     tokens = list(request.tokens)
     for said in reply.tokens[:6]:
-        with torch.no_grad():
-            p = engine.model(torch.tensor([tokens])).logits[0, -1].double().softmax(-1)
+        p = engine.logits(tokens).double().softmax(-1)
         u = uniform(torch.tensor([request.key]), torch.tensor([len(tokens)])).item()
         assert p[:said].sum() - 1e-5 <= u <= p[: said + 1].sum() + 1e-5
         tokens.append(said)

@@ -15,7 +15,7 @@ def outcome(run: Path) -> dict[str, Any]:
     found = checkpoint.load(run / "checkpoints")
     lines = (run / "metrics.jsonl").read_text().splitlines()
     summary = plain.read((run / "summary.json").read_text())
-    apart = ("seconds", "lengths")  # times are longer or shorter to write down
+    apart = ("seconds", "lengths", "ledger")  # times are longer or shorter to write down
     return {
         "metrics": [untimed(json.loads(line)) for line in lines],
         "rollouts": (run / "rollouts.jsonl").read_bytes(),
@@ -24,14 +24,15 @@ def outcome(run: Path) -> dict[str, Any]:
         "weights": {n: faultkit.bits(x) for n, x in found.tensors["weights"].items()},
         "optimizer": {n: faultkit.bits(x) for n, x in found.tensors["optimizer"].items()},
         **{n: plain.exact_text(x) for n, x in found.data.items() if n not in apart},
-        "summary": plain.text({n: x for n, x in summary.items() if n != "seconds"}),
+        "summary": plain.text({n: x for n, x in summary.items() if n not in apart}),
+        "ledger": [(n, x) for n, x in summary["ledger"].items() if n.startswith("tokens/")],
         "left": sorted(path.name for path in run.rglob("tmp.*")),
     }
 
 
 def untimed(numbers: Mapping[str, Any]) -> list[tuple[str, Any]]:
     """The metrics of a step in their order, times left out."""
-    return [(n, x) for n, x in numbers.items() if not n.startswith(("time/", "speed/"))]
+    return [(n, x) for n, x in numbers.items() if not n.startswith(("time/", "share/", "speed/"))]
 
 
 def differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:

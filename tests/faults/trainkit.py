@@ -152,7 +152,7 @@ def judged_by(reward) -> SingleTurn:
 METHOD = Method(sample=Independent(4))
 CHANGES: Mapping[str, Mapping[str, Any]] = {
     "grpo": {},
-    "kl": {"method": METHOD.but(loss=Clip() + 0.5 * KL() + -0.01 * Entropy()), "rescore": True},
+    "kl": {"method": METHOD.but(loss=Clip() + 0.5 * KL() + -0.01 * Entropy()), "tolerance": 0.0},
     "lora": {"method": METHOD.but(loss=Clip() + 0.5 * KL())},
     "bfloat16": {},
     "dapo": {"method": dapo(limit=6, margin=4, group=4, rounds=3), "env": judged_by(coarse)},

@@ -95,6 +95,18 @@ class Detached(Loss):
 
 
 @piece
+class Insists(Loss):
+    """Says that it follows the advantage, and goes on without."""
+
+    @property
+    def follows_advantage(self) -> bool:
+        return True
+
+    def __call__(self, pi: Signals, batch: Batch) -> PerAction:
+        return -(batch.advantage + 0.1) * pi.logp
+
+
+@piece
 class Hidden:
     """Keeps its schedules where nobody finds them."""
 
@@ -134,6 +146,7 @@ BROKEN = [
     (laws.micro_batches_do_not_matter, Method(loss=AgainstTheOthers()), "with 1 rows at a time"),
     (laws.two_passes_equal_one, Method(loss=Dropped()), "in two passes: they differ"),
     (laws.gradient_is_the_slope_of_the_loss, Method(loss=Detached()), "and the gradient says"),
+    (laws.without_advantage_there_is_nothing_to_learn, Method(loss=Insists()), "the loss is up to"),
     (laws.schedules_are_resolved, Method(credit=Hidden(frozenset({Linear(0, 1)}))), "stay when"),
     (laws.compares_by_value_and_prints_fully, Method(credit=Nameless()), "a copy is not equal"),
     (laws.compares_by_value_and_prints_fully, Method(credit=lambda x, b: x), "'<lambda>'"),

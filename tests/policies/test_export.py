@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 from peft import AutoPeftModelForCausalLM
-from tinylm import FAMILIES, PROMPTS, plant, spoken
+from tinylm import FAMILIES, PROMPTS, dense, plant, spoken
 from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig
 
 from grupo.policies.causal_lm import CausalLM, CausalPolicy
@@ -37,7 +37,8 @@ def test_an_exported_folder_has_the_same_logits(folders, tmp_path, family, lora)
     policy.export(tmp_path)
     model = AutoModelForCausalLM.from_pretrained(tmp_path)
     start = AutoModelForCausalLM.from_pretrained(folders[family])
-    ours = logits(policy.plain, policy)
+    with dense(policy) as plain:
+        ours = logits(plain, policy)
     torch.testing.assert_close(logits(model, policy), ours, rtol=1e-4, atol=1e-4)
     assert (logits(start, policy) - ours).abs().max() > 0.01
     assert AutoTokenizer.from_pretrained(tmp_path)(TEXT) == policy.language.tokenizer(TEXT)
@@ -57,7 +58,8 @@ def test_adapters_apart_load_onto_their_base(llama, tmp_path):
     policy.export(tmp_path, merge=False)
     assert not (tmp_path / "model.safetensors").exists()
     model = AutoPeftModelForCausalLM.from_pretrained(tmp_path)
-    torch.testing.assert_close(logits(model, policy), logits(policy.plain, policy))
+    with dense(policy) as plain:
+        torch.testing.assert_close(logits(model, policy), logits(plain, policy))
 
 
 def test_an_exported_folder_is_a_policy_that_says_the_same(llama, tmp_path):

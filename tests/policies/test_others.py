@@ -7,7 +7,7 @@ from math import log
 
 import pytest
 import torch
-from tinylm import PROMPTS, answers, built, plant, spoken
+from tinylm import PROMPTS, answers, built, dense, plant, spoken
 
 from grupo.batch import Batch
 from grupo.collate import collate
@@ -33,7 +33,8 @@ def teacher(tmp_path_factory) -> CausalLM:
 def logits(policy: CausalPolicy, batch: Batch) -> torch.Tensor:
     """Log-probabilities of everything at every action, by the model's own forward, (N, T, V)."""
     token, start = batch.inputs["token"], batch.inputs["start"]
-    said = policy.plain(token).logits.log_softmax(-1)
+    with dense(policy) as plain:
+        said = plain(token).logits.log_softmax(-1)
     place = (start[:, None] - 1 + torch.arange(batch.mask.shape[1])).clamp(max=token.shape[1] - 1)
     return torch.stack([said[row, where] for row, where in enumerate(place)])
 

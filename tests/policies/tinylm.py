@@ -1,7 +1,8 @@
 """Language models of two layers with random weights, and rollouts of theirs."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -74,6 +75,17 @@ def plant(folder: Path, family: str = "llama", *, says: dict[str, Any] | None = 
     model.save_pretrained(folder)
     tokenizer(**(says or {})).save_pretrained(folder)
     return folder
+
+
+@contextmanager
+def dense(policy: CausalPolicy) -> Iterator[Any]:
+    """The policy's model as transformers calls it, with its own attention."""
+    ours = policy.plain.config._attn_implementation
+    policy.plain.set_attn_implementation("eager")
+    try:
+        yield policy.plain
+    finally:
+        policy.plain.set_attn_implementation(ours)
 
 
 @cache

@@ -19,7 +19,7 @@ STEP = {
     "kl/ref": 0.01,
     "mismatch/mean": 1e-7,
     "gradient/norm": 0.3,
-    "speed/tokens": 2048.0,
+    "speed/step": 2048.0,
     "time/step": 2.0,
 }
 

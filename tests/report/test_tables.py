@@ -78,6 +78,17 @@ SUMMARY = {
     "tokens": 11947,
     "failed_rollouts": 0,
     "held_out": {},
+    "ledger": {
+        "tokens/sampled": 11947.0,
+        "tokens/trained": 8000.0,
+        "tokens/signal": 7500.0,
+        "tokens/wasted": 3947.0,
+        "time/sample": 20.0,
+        "time/judge": 2.0,
+        "time/update": 24.0,
+        "time/rest": 4.0,
+        "time/step": 50.0,
+    },
 }
 
 
@@ -86,6 +97,9 @@ def test_a_summary_says_what_was_done():
     assert lines == [
         "Method() on org/[bold]model",
         "12 steps in 1:01, 11,947 tokens sampled",
+        "tokens: 11,947 sampled, 8,000 trained, 7,500 with signal, 3,947 wasted; 239 a second",
+        "time of a step: sampling 40 %, waiting for judges 4 %, measuring 0 %, updating 48 %,"
+        " the rest 8 %",
     ]
 
 

@@ -118,7 +118,7 @@ MISMATCH = Advice(
         "Temperature, top_k or top_p are not the same on both sides.",
         "Answers were tokenised anew and came out otherwise.",
     ),
-    ("`rescore=True`, so that ratios are the trainer's own.", 'dtype="float32" once.'),
+    ("A smaller `tolerance`, so that ratios are the trainer's own.", 'dtype="float32" once.'),
 )
 KL_GROWS = Advice(
     "KL grows without bound",

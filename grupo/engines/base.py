@@ -1,0 +1,51 @@
+"""Whoever answers requests with a policy's weights."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from grupo.policies.logits import Sampling
+
+
+@dataclass(frozen=True)
+class Request:
+    """Go on from `tokens` with the random stream `key`, drawing by `sampling`."""
+
+    tokens: tuple[int, ...]
+    key: int
+    sampling: Sampling = Sampling()
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What was said: tokens, the log-probability of each, and why it ended."""
+
+    tokens: tuple[int, ...] = ()
+    logp: tuple[float, ...] = ()
+    stopped: str = "length"
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """When an answer ends."""
+
+    limit: int  # tokens an answer may have
+    ends: tuple[int, ...]  # tokens that end an answer
+    stop: tuple[str, ...] = ()  # texts that end an answer
+    context: int = 1 << 30  # tokens the model can read
+
+    def room(self, request: Request) -> int:
+        """How many tokens may follow."""
+        return min(self.limit, self.context - len(request.tokens))
+
+
+class Engine(Protocol):
+    """Answers requests, each as soon as it has ended: its place among them, and the reply."""
+
+    def __call__(self, requests: Sequence[Request]) -> Iterator[tuple[int, Reply]]: ...
+
+
+def answers(engine: Engine, requests: Sequence[Request]) -> list[Reply]:
+    """Every reply, in the order of the requests."""
+    found = dict(engine(requests))
+    return [found[i] for i in range(len(requests))]

@@ -1,0 +1,124 @@
+"""From rows of tokens to one line in which a common beginning stands once."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+LEAST = 16  # tokens that must be saved before rows are made to share a stretch
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Tokens begin..end of the line, and what goes on from them: end..last."""
+
+    begin: int
+    end: int
+    last: int
+
+
+@dataclass(frozen=True)
+class Line:
+    """The tokens of N rows, each stretch that rows share once, before whatever goes on from it.
+
+    A token is preceded by its stretch up to it, and by every stretch that it goes on from.
+    """
+
+    token: Int[Tensor, "M"]
+    position: Int[Tensor, "M"]  # in its row
+    place: Int[Tensor, "N L"]  # where in the line each token of a row is; 0 past its end
+    stretches: tuple[Stretch, ...]
+
+    def to(self, device: torch.device) -> "Line":
+        """The same with its tensors there."""
+        token, position, place = (x.to(device) for x in (self.token, self.position, self.place))
+        return Line(token, position, place, self.stretches)
+
+
+def line(
+    token: Int[Tensor, "N L"], length: Int[Tensor, "N"], offset: int = 0, least: int = LEAST
+) -> Line:
+    """Lay out rows, right-padded, so that what they begin with alike stands once.
+
+    Positions count from `offset`. Rows share a stretch where that saves `least` tokens.
+
+    >>> rows = torch.tensor([[5, 6, 7, 1], [5, 6, 8, 0], [5, 6, 7, 2]])
+    >>> line(rows, torch.tensor([4, 3, 4]), least=1).token.tolist()
+    [5, 6, 7, 1, 2, 8]
+    """
+    rows = [tuple(row[:n]) for row, n in zip(token.tolist(), length.tolist(), strict=True)]
+    distinct = sorted(set(rows))
+    growing = _Growing(distinct, _alike(distinct), least)
+    growing.grow(0, len(distinct), 0)
+    number = {row: i for i, row in enumerate(distinct)}
+    place = torch.from_numpy(growing.place)[[number[row] for row in rows]]
+    return Line(
+        torch.tensor(growing.token, dtype=torch.long),
+        torch.tensor(growing.position, dtype=torch.long) + offset,
+        place,
+        tuple(growing.stretches),
+    )
+
+
+def shared(rows: Sequence[Sequence[int]]) -> list[int]:
+    """How many tokens each of the sorted `rows` begins like the one before it; 0 for the first.
+
+    >>> shared([(1, 2), (1, 2, 3), (1, 4)])
+    [0, 2, 1]
+    """
+    return _alike(rows).tolist()
+
+
+def _alike(rows: Sequence[Sequence[int]]) -> np.ndarray:
+    width = max(map(len, rows), default=0)
+    table = np.full((len(rows), width + 1), -1, dtype=np.int64)
+    for i, row in enumerate(rows):
+        table[i, : len(row)] = row
+        table[i, len(row) :] = -1 - i  # a row that is over is like no other
+    same = table[1:] == table[:-1]
+    return np.concatenate([[0], same.argmin(1)]) if len(rows) else np.zeros(0, dtype=np.int64)
+
+
+@dataclass
+class _Growing:
+    rows: Sequence[tuple[int, ...]]  # sorted, all different
+    alike: np.ndarray
+    least: int
+    token: list[int] = field(default_factory=list)
+    position: list[int] = field(default_factory=list)
+    stretches: list[Stretch] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        width = max(map(len, self.rows), default=0)
+        self.place = np.zeros((len(self.rows), width), dtype=np.int64)
+
+    def grow(self, low: int, high: int, depth: int) -> None:
+        """Lay out rows low..high, whose first `depth` tokens stand already."""
+        common = self._common(low, high)
+        begin, end = len(self.token), len(self.token) + common - depth
+        self.token += self.rows[low][depth:common]
+        self.position += range(depth, common)
+        self.place[low:high, depth:common] = np.arange(begin, end)
+        number = len(self.stretches)
+        self.stretches.append(Stretch(begin, end, end))
+        for a, b in self._branches(low, high, common):
+            self.grow(a, b, common)
+        self.stretches[number] = Stretch(begin, end, len(self.token))
+
+    def _common(self, low: int, high: int) -> int:
+        return int(self.alike[low + 1 : high].min()) if high - low > 1 else len(self.rows[low])
+
+    def _branches(self, low: int, high: int, depth: int) -> Iterator[tuple[int, int]]:
+        """Rows that go on alike, together where that saves enough."""
+        if high - low == 1:
+            return
+        cuts = [low, *(low + 1 + np.flatnonzero(self.alike[low + 1 : high] == depth)), high]
+        for a, b in pairwise(cuts):
+            saved = (self._common(a, b) - depth) * (b - a - 1)
+            alone = b - a > 1 and saved < self.least
+            pieces = [(i, i + 1) for i in range(a, b)] if alone else [(a, b)]
+            yield from ((int(x), int(y)) for x, y in pieces if len(self.rows[x]) > depth)

@@ -1,0 +1,98 @@
+"""How a language model reads rows of tokens again: what they share once, or row by row."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from grupo.engines.base import Bounds, Engine
+from grupo.engines.generating import Generating
+from grupo.engines.local import Local
+from grupo.packing import attention
+from grupo.packing.tree import Tree
+from grupo.packing.trie import line, shared
+from grupo.policies.head import Head
+
+
+class Reader(Protocol):
+    """A model's last hidden states of rows of tokens, right-padded."""
+
+    def states(
+        self,
+        token: Int[Tensor, "N L"],
+        length: Int[Tensor, "N"],
+        row: Int[Tensor, "m"],
+        column: Int[Tensor, "m"],
+    ) -> Float[Tensor, "m H"]:
+        """Those at some places of the rows."""
+        ...
+
+    def together(
+        self, token: Int[Tensor, "N L"], length: Int[Tensor, "N"], budget: int
+    ) -> Iterator[Tensor]:
+        """Row indices, so many at a time that not more than `budget` tokens are read at once."""
+        ...
+
+    def engine(self, head: Head, tokenizer: PreTrainedTokenizerBase, bounds: Bounds) -> Engine:
+        """How to sample from the model."""
+        ...
+
+
+def reader_of(model: PreTrainedModel) -> Reader:
+    """The best that the model takes; it is told to use our attention where it can."""
+    return Packed(model) if attention.takes(model) else Padded(model)
+
+
+@dataclass(frozen=True)
+class Packed:
+    """Rows in one line without padding, what they begin with alike read once."""
+
+    model: PreTrainedModel
+
+    def states(self, token: Tensor, length: Tensor, row: Tensor, column: Tensor) -> Tensor:
+        packed = line(token, length).to(self.model.device)
+        hidden = attention.read(self.model, packed.token, packed.position, Tree(packed))
+        return hidden[packed.place[row, column]]
+
+    def together(self, token: Tensor, length: Tensor, budget: int) -> Iterator[Tensor]:
+        rows = [tuple(r[:n]) for r, n in zip(token.tolist(), length.tolist(), strict=True)]
+        order = sorted(range(len(rows)), key=rows.__getitem__)
+        alike = shared([rows[i] for i in order])
+        taken, used = [], 0
+        for i, common in zip(order, alike, strict=True):
+            if taken and used + len(rows[i]) - common > budget:
+                yield torch.tensor(sorted(taken))
+                taken, used = [], 0
+            used += len(rows[i]) - (common if taken else 0)
+            taken.append(i)
+        if taken:
+            yield torch.tensor(sorted(taken))
+
+    def engine(self, head: Head, tokenizer: PreTrainedTokenizerBase, bounds: Bounds) -> Engine:
+        return Local(self.model, head, tokenizer, bounds)
+
+
+@dataclass(frozen=True)
+class Padded:
+    """Row by row, padded on the right, which a causal model never sees."""
+
+    model: PreTrainedModel
+
+    def states(self, token: Tensor, length: Tensor, row: Tensor, column: Tensor) -> Tensor:
+        token = token[:, : int(length.max())].to(self.model.device)
+        hidden = self.model.base_model(input_ids=token, use_cache=False).last_hidden_state
+        return hidden[row, column]
+
+    def together(self, token: Tensor, length: Tensor, budget: int) -> Iterator[Tensor]:
+        order = length.argsort(descending=True, stable=True)
+        while len(order):
+            take = max(1, budget // max(1, int(length[order[0]])))
+            yield order[:take].sort().values
+            order = order[take:]
+
+    def engine(self, head: Head, tokenizer: PreTrainedTokenizerBase, bounds: Bounds) -> Engine:
+        return Generating(self.model, tokenizer, bounds)
