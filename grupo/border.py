@@ -38,6 +38,8 @@ RULES: tuple[Rule, ...] = (
     (Recipe, "steps", *ONE),
     (Recipe, "prompts", *ONE),
     (Recipe, "save_every", *ONE),
+    (Recipe, "tolerance", lambda x: x >= 0, "0 or more; inf takes the sampler's word"),
+    (Recipe, "staleness", lambda x: x >= 0, "0 or more steps"),
     (Recipe, "max_norm", lambda x: x > 0, "above 0; inf clips nothing"),
     (Evaluation, "attempts", *ONE),
     (Evaluation, "every", *NONE),

@@ -39,6 +39,7 @@ def collate(
             {
                 "logp@sampler": _pad([row[2] for row in rows]),
                 "sampled": _pad([row[3] for row in rows]),
+                "version": _pad([_versions(r) for r in rollouts]),
                 "mark/part": _pad([_parts(r) for r in rollouts]),
                 **{f"mark/{m}": _pad([_marks(r, m) for r in rollouts]) for m in marked},
             }
@@ -64,6 +65,15 @@ def _row(rollout: Rollout) -> tuple[list[float], ...]:
         logp += [0.0] * said + list(action.logp)
         sampled += [0.0] * said + [float(action.sampled)] * acted
     return mask, turn, logp, sampled
+
+
+def _versions(rollout: Rollout) -> list[float]:
+    """With which weights each column was drawn; 0 where the world spoke."""
+    drawn = []
+    for number, (_, action) in enumerate(rollout.turns):
+        drawn += [0.0] * len(action.seen) * (number > 0)
+        drawn += [float(action.version)] * len(action.parts)
+    return drawn
 
 
 def _parts(rollout: Rollout) -> list[float]:

@@ -22,6 +22,11 @@ class History:
     tasks: dict[str, Past] = field(default_factory=dict)
     measured: dict[str, list[float]] = field(default_factory=dict)  # metrics, a value each step
 
+    def copy(self) -> "History":
+        """The history until now, to be read while this one goes on."""
+        measured = {name: list(numbers) for name, numbers in self.measured.items()}
+        return History(self.asked, dict(self.tasks), measured)
+
     def of(self, task: Task) -> Past:
         """What happened to this task before."""
         return self.tasks.get(task.key, Past())

@@ -9,14 +9,17 @@ from typing import TypeVar
 import torch
 
 from grupo import metrics
+from grupo.ahead import Sampled
 from grupo.batch import Batch
 from grupo.border import check_columns, check_lengths
 from grupo.collate import collate
 from grupo.evaluation import Score, evaluate
 from grupo.frugal import frugally
 from grupo.gather import Gathered, gather
+from grupo.losses.correct import Corrected, Importance, Truncated
 from grupo.method import Method
 from grupo.optimize import descend
+from grupo.piece import walk
 from grupo.policies.company import company
 from grupo.randomness import derive, generator, seed_torch
 from grupo.recipe import Recipe
@@ -36,6 +39,15 @@ NOTHING = Batch.of(  # what a step learns from whose groups were all dropped
     mask=torch.zeros(0, 0, dtype=torch.bool),
     old_logp=torch.zeros(0, 0),
 )
+
+
+def corrected(method: Method) -> Method:
+    """The method with the policy that sampled weighed in, unless it does so itself.
+
+    Truncated importance sampling, w = min(pi_old / pi_sampler, 2).
+    """
+    own = any(isinstance(part, Corrected) for part in walk(method.loss))
+    return method if own else method.but(loss=Corrected(method.loss, Importance(Truncated(2.0))))
 
 
 @dataclass(frozen=True)
@@ -63,8 +75,10 @@ class Learner:
         optimizers = {"optimizer": recipe.optimizer(self.policy.parameters())}
         if method.helpers:
             optimizers["helping"] = recipe.helper_optimizer(list(helpers.parameters()))
-        self.state = State(self.policy, optimizers, self.company)
-        self.watch, self.notes = Stopwatch(), list[str]()
+        self.state = State(self.policy, optimizers, self.company, self.tasks)
+        self.watch, self.notes, self.ahead = Stopwatch(), list[str](), self.state.ahead
+        if recipe.staleness:
+            self.policy.speak_apart()
 
     def step(self) -> Learned:
         """Sample and learn once."""
@@ -74,11 +88,13 @@ class Learner:
         measured = self.state.history.measured
         choices = (recipe.method, recipe.lr, recipe.helper_lr)
         method, *rates = at(choices, (step + 0.5) / recipe.steps, measured)
-        gathered = self._sample(method)
+        method = corrected(method) if recipe.staleness else method
+        gathered = self._ahead(method) if recipe.staleness else self._sample(method)
         batch = self._batch(method, gathered)
         seen = self._learn(method, batch, rates) if gathered.kept else {}
         numbers = metrics.of_groups(gathered, batch) | seen
         numbers |= metrics.of_time(self.watch, numbers) | {"lr": rates[0]}
+        numbers["staleness"] = metrics.staleness(gathered, step)
         self.state.record(gathered.sampled, numbers, recipe.method)
         point("step/recorded")
         return Learned(gathered, batch, numbers, tuple(self.notes))
@@ -86,6 +102,8 @@ class Learner:
     def evaluate(self, when: str) -> Score:
         """Attempt the held-out tasks, and note how it went under `when`."""
         watch, choice = Stopwatch(), self.recipe.evaluation
+        self.ahead.all()  # the voice is theirs until then
+        self.policy.speak(self.policy.voice.take(), self.state.step)
         score = evaluate(
             self.policy,
             self.recipe.env,
@@ -102,24 +120,39 @@ class Learner:
     def _sample(self, method: Method) -> Gathered:
         spoken = self.policy.seconds
         with self.watch.lap("judge"):
-            gathered = asyncio.run(self._gather(method))
+            sampled = self._sampling(method, self.state.step)(self.state.history.asked)
         # the policy speaks while others are judged: what it does not speak is waited for
         spoken = self.policy.seconds - spoken
         self.watch.seconds["sample"] += spoken
         self.watch.seconds["judge"] -= spoken
-        return gathered
+        return self._taken(sampled)
 
-    async def _gather(self, method: Method) -> Gathered:
-        recipe, state = self.recipe, self.state
-        return await gather(
-            method,
-            recipe.env,
-            self.policy.act(derive(recipe.seed, "sample", state.step)),
-            self.tasks,
-            state.history,
-            prompts=recipe.prompts,
-            seed=recipe.seed,
-        )
+    def _ahead(self, method: Method) -> Gathered:
+        """What was sampled for this step, while later ones go on being sampled."""
+        last = min(self.state.step + self.recipe.staleness, self.recipe.steps - 1)
+        for step in range(self.state.step + len(self.ahead.waiting), last + 1):
+            self.ahead.ask(self._sampling(method, step), self.state.history.asked)
+        with self.watch.lap("sample"):
+            return self._taken(self.ahead.next())
+
+    def _taken(self, sampled: Sampled) -> Gathered:
+        self.state.history.asked = sampled.asked
+        return sampled.gathered
+
+    def _sampling(self, method: Method, step: int) -> Callable[[int], Sampled]:
+        """How to sample for a step with the weights and the history as they are now."""
+        recipe, history, version = self.recipe, self.state.history.copy(), self.state.step
+        weights = self.policy.voice.take()
+
+        def sample(asked: int) -> Sampled:
+            self.policy.speak(weights, version)
+            history.asked = asked
+            act = self.policy.act(derive(recipe.seed, "sample", step))
+            given = (method, recipe.env, act, self.tasks, history)
+            found = gather(*given, prompts=recipe.prompts, seed=recipe.seed)
+            return Sampled(asyncio.run(found), history.asked)
+
+        return sample
 
     def _batch(self, method: Method, gathered: Gathered) -> Batch:
         if not gathered.kept:
@@ -136,7 +169,7 @@ class Learner:
         return batch
 
     def _observe(self, method: Method, batch: Batch) -> Batch:
-        if not self.state.mismatch <= self.recipe.tolerance:
+        if self.recipe.staleness or not self.state.mismatch <= self.recipe.tolerance:
             old = whole(self.policy, self.policy, batch, ["logp"])["logp"]
             batch = replace(batch, old_logp=torch.where(batch.seen["sampled"] > 0, old, 0.0))
         return observe(self.policy, self.company.speakers, batch, method.measured)

@@ -34,6 +34,13 @@ def of_groups(gathered: Gathered, batch: Batch) -> dict[str, float]:
     }
 
 
+def staleness(gathered: Gathered, step: int) -> float:
+    """How many steps older than the policy the weights were that actions were drawn with."""
+    every = (a for group in gathered.sampled for r in group.rollouts for _, a in r.turns)
+    old = [(step - a.version, len(a.parts)) for a in every if a.sampled]
+    return sum(age * count for age, count in old) / max(1, sum(count for _, count in old))
+
+
 def of_time(watch: Stopwatch, numbers: Mapping[str, float]) -> dict[str, float]:
     """Where the time went, what was paid for in vain, and tokens in a second."""
     times = {f"time/{name}": seconds for name, seconds in watch.seconds.items()}

@@ -43,10 +43,11 @@ class Recipe:
     """A run: a policy, a world, tasks, a method, and numbers.
 
     `prompts` tasks a step, each sampled as often as the method says; `lr` may be a schedule;
-    `max_norm` clips the gradient's norm; old log-probabilities are the
-    sampler's unless they differ from the trainer's by more than `tolerance` nats on average, as
-    measured at the step before; a checkpoint every `save_every` steps. Methods
-    read the signals of `others` by name; what is learned beside the policy steps by `helper_lr`.
+    `max_norm` clips the gradient's norm. Old log-probabilities are the sampler's unless these were
+    more than `tolerance` nats off, on average, at the step before; then they are measured again.
+    Rollouts are sampled up to `staleness` steps ahead, while updates run, and corrected for it. A
+    checkpoint every `save_every` steps. Methods read the signals of `others` by name; what is
+    learned beside the policy steps by `helper_lr`.
     """
 
     policy: CausalLM
@@ -63,6 +64,7 @@ class Recipe:
     helper_optimizer: Adam = Adam()
     max_norm: float = 1.0
     tolerance: float = 1e-3
+    staleness: int = 0
     evaluation: Evaluation = Evaluation()
     until: Until = Until()
     save_every: int = 10

@@ -32,6 +32,7 @@ class Action:
     text: str = ""
     stopped: str = "end"  # why it ended: "end" of text, "stop" string, "length" limit
     sampled: bool = True  # drawn from the policy; False: recited, and `logp` is 0
+    version: int = 0  # of the weights it was drawn with: how many steps they had been trained
 
 
 @dataclass(frozen=True)

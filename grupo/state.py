@@ -7,13 +7,14 @@ from typing import Any
 from torch import Tensor
 from torch.optim import Optimizer
 
+from grupo.ahead import Ahead
 from grupo.errors import Refused, nearest
 from grupo.history import History
 from grupo.method import Method
 from grupo.optimize import restore, state_of
 from grupo.policies.causal_lm import CausalPolicy
 from grupo.policies.company import Company
-from grupo.rollout import Group
+from grupo.rollout import Group, Task
 from grupo.storage.checkpoint import Checkpoint
 
 
@@ -24,9 +25,14 @@ class State:
     """
 
     def __init__(
-        self, policy: CausalPolicy, optimizers: Mapping[str, Optimizer], company: Company
+        self,
+        policy: CausalPolicy,
+        optimizers: Mapping[str, Optimizer],
+        company: Company,
+        tasks: Sequence[Task],
     ) -> None:
         self.policy, self.optimizers, self.company = policy, optimizers, company
+        self.tasks, self.ahead = tasks, Ahead()
         self.history, self.step = History(), 0
         self.scores: dict[str, Any] = {}  # of the held-out tasks, by when they were attempted
         self.tokens, self.failed, self.seconds = 0, 0, 0.0
@@ -65,6 +71,7 @@ class State:
             "ledger": self.ledger,
             "mismatch": self.mismatch,
             "budget": self.policy.budget,
+            "ahead": self.ahead.to_data(),
             "finished": self.finished,
         }
 
@@ -81,6 +88,7 @@ class State:
         self.seconds, self.finished = found.data["seconds"], found.data["finished"]
         self.ledger, self.mismatch = dict(found.data["ledger"]), found.data["mismatch"]
         self.policy.budget = found.data["budget"]
+        self.ahead.from_data(found.data["ahead"], self.tasks)
 
 
 def _read(numbers: Mapping[str, float], names: Iterable[str]) -> dict[str, float]:

@@ -36,6 +36,7 @@ class Generating:
     @torch.no_grad()
     def __call__(self, requests: Sequence[Request]) -> Iterator[tuple[int, Reply]]:
         """Answer every request, similar lengths together; where no room is left, with nothing."""
+        self.model.eval()
         yield from ((i, Reply()) for i, r in enumerate(requests) if self.bounds.room(r) <= 0)
         for sampling in dict.fromkeys(request.sampling for request in requests):
             alike = [i for i, r in enumerate(requests) if r.sampling == sampling]

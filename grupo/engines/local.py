@@ -37,6 +37,7 @@ class Local:
     @torch.no_grad()
     def __call__(self, requests: Sequence[Request]) -> Iterator[tuple[int, Reply]]:
         """Answer every request; where no room is left, with nothing."""
+        self.model.eval()
         yield from ((i, Reply()) for i, r in enumerate(requests) if self.bounds.room(r) <= 0)
         for sampling in dict.fromkeys(request.sampling for request in requests):
             alike = [i for i, r in enumerate(requests) if r.sampling == sampling]

@@ -1,19 +1,18 @@
 """Causal language models: an action is a token."""
 
-import copy
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
-from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from grupo.batch import Batch, Signals
 from grupo.engines.base import Bounds, Reply, Request
 from grupo.engines.queue import Queue
+from grupo.engines.vllm import Vllm
 from grupo.errors import Refused
 from grupo.helpers import Helper
 from grupo.piece import piece
@@ -27,6 +26,8 @@ from grupo.policies.measuring import MEASURES, Spoken, disagreement, measure
 from grupo.policies.others import Speaker, laid
 from grupo.policies.reading import reader_of
 from grupo.policies.speaking import CausalAct, Language
+from grupo.policies.trained import Trained
+from grupo.policies.voice import Apart, Own, Remote, Voice
 from grupo.rollout import Observation, Rollout
 from grupo.signals import compares, split
 
@@ -37,7 +38,8 @@ class CausalLM:
 
     `limit` is how many tokens an answer may have and `stop` the texts that end one early; `chat`
     wraps plain prompts as a user's message; `budget` is how many tokens a micro-batch holds, those
-    that its rows begin with alike counted once.
+    that its rows begin with alike counted once; `engine` is a server to sample from, None: this
+    process samples.
     """
 
     model: str
@@ -50,6 +52,7 @@ class CausalLM:
     chat: bool = False
     budget: int = 16384
     checkpointing: bool = False
+    engine: Vllm | None = None
 
     def build(self) -> "CausalPolicy":
         """Load the model and its tokenizer; raises `Refused` when they cannot be used."""
@@ -65,7 +68,7 @@ class CausalLM:
         return CausalPolicy(self)
 
 
-class CausalPolicy:
+class CausalPolicy(Trained):
     """A loaded causal language model."""
 
     def __init__(self, spec: CausalLM) -> None:
@@ -79,9 +82,12 @@ class CausalPolicy:
         room = spec.limit < self.context
         check([("limit", spec.limit, room, f"below {self.context}, which is all the model reads")])
         self.language = Language(tokenizer, ends, spec.stop, spec.chat)
-        self.module: nn.Module = loading.adapted(self.plain, spec.lora) if spec.lora else self.plain
+        module = loading.adapted(self.plain, spec.lora) if spec.lora else self.plain
+        super().__init__(spec.model, module, tokenizer, adapted=spec.lora is not None)
         self.head = head_of(self.plain)
         self.reader = reader_of(self.plain)
+        self.voice: Voice = self._voice()
+        self.version = 0  # of the weights it speaks with
         if spec.checkpointing:
             loading.checkpointed(self.plain)
         self.budget = spec.budget
@@ -95,13 +101,26 @@ class CausalPolicy:
         """How many tokens the model can read."""
         return int(getattr(self.plain.config.get_text_config(), "max_position_embeddings", 1 << 30))
 
+    @property
+    def bounds(self) -> Bounds:
+        """When an answer ends."""
+        return Bounds(self.spec.limit, self.language.ends, self.spec.stop, self.context)
+
+    def speak_apart(self) -> None:
+        """Have weights of its own to speak with, so that it can learn meanwhile."""
+        if not self.spec.engine:
+            self.voice = Apart(self.reader, self.head, self.language.tokenizer, self.bounds)
+
+    def speak(self, weights: Mapping[str, Tensor], version: int) -> None:
+        """Speak with weights that were taken from `voice`, of that version."""
+        self.voice.load(weights)
+        self.version = version
+
     def act(self, key: int, sampling: Sampling | None = None) -> CausalAct:
         """How samplers use the policy; evaluation samples with a `sampling` of its own."""
-        bounds = Bounds(self.spec.limit, self.language.ends, self.spec.stop, self.context)
-        engine = self.reader.engine(self.head, self.language.tokenizer, bounds)
+        engine = self.voice.engine()
 
         def answer(requests: Sequence[Request]) -> Iterator[tuple[int, Reply]]:
-            self.plain.eval()
             spoken, began = self.seconds, time.perf_counter()
             with self._autocast():
                 for answered in engine(requests):
@@ -109,7 +128,8 @@ class CausalPolicy:
                     yield answered
 
         queue = Queue(answer, self.thread)
-        return CausalAct(self.language, queue, key, sampling or self.spec.sampling)
+        drawn = sampling or self.spec.sampling
+        return CausalAct(self.language, queue, key, drawn, self.version)
 
     def read(self, rollout: Rollout, seen: Observation) -> tuple[int, ...]:
         """What the world says next, as tokens."""
@@ -163,39 +183,17 @@ class CausalPolicy:
         line = f"Memory does not suffice: micro-batches hold {self.budget} tokens from now on."
         return line if self.budget else ""
 
-    def parameters(self) -> Sequence[nn.Parameter]:
-        """What the optimizer updates."""
-        return [p for p in self.module.parameters() if p.requires_grad]
-
-    def weights(self) -> dict[str, Tensor]:
-        """Everything that training changes, by name."""
-        return {n: p.detach() for n, p in self.module.named_parameters() if p.requires_grad}
-
-    @torch.no_grad()
-    def load(self, weights: Mapping[str, Tensor]) -> None:
-        """Take over what `weights` returned."""
-        own = self.weights()
-        other = {name: x.shape for name, x in own.items()}.items() ^ {
-            name: x.shape for name, x in weights.items()
-        }.items()
-        if other:
-            raise Refused(f"weights: {min(other)[0]!r} is not as in {self.spec.model!r}.")
-        for name, parameter in own.items():
-            parameter.copy_(weights[name])
-
     def copy(self) -> "CausalPolicy":
         """Another policy as training found this one, frozen."""
         start = CausalPolicy(self.spec)
         start.module.requires_grad_(False)
         return start
 
-    def export(self, folder: Path, *, merge: bool = True) -> None:
-        """Write a folder that transformers loads; adapters merged into the model, or apart."""
-        module: Any = self.module
-        if self.spec.lora and merge:
-            module = copy.deepcopy(module).merge_and_unload()
-        module.save_pretrained(folder)
-        self.language.tokenizer.save_pretrained(folder)
+    def _voice(self) -> Voice:
+        if not self.spec.engine:
+            return Own(self.reader, self.head, self.language.tokenizer, self.bounds)
+        server = self.spec.engine.build(self.spec.model, self.bounds)
+        return Remote(self, server)
 
     def _logits(self, hidden: Tensor) -> Tensor:
         with self._autocast():

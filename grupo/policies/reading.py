@@ -21,6 +21,11 @@ from grupo.policies.head import Head
 class Reader(Protocol):
     """A model's last hidden states of rows of tokens, right-padded."""
 
+    def __init__(self, model: PreTrainedModel, /) -> None: ...
+
+    @property
+    def model(self) -> PreTrainedModel: ...
+
     def states(
         self,
         token: Int[Tensor, "N L"],

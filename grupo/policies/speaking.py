@@ -69,18 +69,19 @@ class CausalAct:
     queue: Queue[Request, Reply]
     key: int
     sampling: Sampling
+    version: int = 0
 
     async def __call__(self, rollout: Rollout, seen: Observation) -> Action:
         read = self.language.read(rollout, seen)
         before = (x for _, action in rollout.turns for x in (*action.seen, *action.parts))
         reply = await self.queue(Request((*before, *read), self.key, self.sampling))
         text = self.language.text(reply.tokens)
-        return Action(reply.tokens, reply.logp, read, text, reply.stopped)
+        return Action(reply.tokens, reply.logp, read, text, reply.stopped, version=self.version)
 
     async def recite(self, rollout: Rollout, seen: Observation, text: str) -> Action:
         parts = self.language.recited(text)
         read = self.language.read(rollout, seen)
-        return Action(parts, (0.0,) * len(parts), read, text, sampled=False)
+        return Action(parts, (0.0,) * len(parts), read, text, sampled=False, version=self.version)
 
     def fork(self, *label: object) -> "CausalAct":
         return replace(self, key=derive(self.key, *label))

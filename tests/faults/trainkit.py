@@ -153,6 +153,7 @@ METHOD = Method(sample=Independent(4))
 CHANGES: Mapping[str, Mapping[str, Any]] = {
     "grpo": {},
     "kl": {"method": METHOD.but(loss=Clip() + 0.5 * KL() + -0.01 * Entropy()), "tolerance": 0.0},
+    "ahead": {"staleness": 2},
     "lora": {"method": METHOD.but(loss=Clip() + 0.5 * KL())},
     "bfloat16": {},
     "dapo": {"method": dapo(limit=6, margin=4, group=4, rounds=3), "env": judged_by(coarse)},

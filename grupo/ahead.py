@@ -1,0 +1,54 @@
+"""Sampling for later steps while the update runs."""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+from grupo.gather import Gathered
+from grupo.rollout import Task
+from grupo.storage import rollouts
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """What was sampled for a step, and how many tasks had been handed out after it."""
+
+    gathered: Gathered
+    asked: int
+
+
+class Ahead:
+    """Rollouts of later steps, sampled one step after the other in a thread of their own."""
+
+    def __init__(self) -> None:
+        self.thread = ThreadPoolExecutor(1, "ahead")
+        self.waiting: deque[Future[Sampled]] = deque()
+
+    def ask(self, sample: Callable[[int], Sampled], asked: int) -> None:
+        """Let one more step be sampled, after so many tasks, or those of the step before it."""
+        before = self.waiting[-1] if self.waiting else None
+        self.waiting.append(
+            self.thread.submit(lambda: sample(before.result().asked if before else asked))
+        )
+
+    def next(self) -> Sampled:
+        """What was sampled for the next step, once it is."""
+        return self.waiting.popleft().result()
+
+    def all(self) -> list[Sampled]:
+        """Everything under way, once it is sampled."""
+        return [future.result() for future in self.waiting]
+
+    def to_data(self) -> list[Any]:
+        """What is under way, as plain data; it is waited for."""
+        return [[rollouts.to_data(one.gathered), one.asked] for one in self.all()]
+
+    def from_data(self, data: Sequence[Any], tasks: Sequence[Task]) -> None:
+        """Have under way again what `to_data` wrote."""
+        self.waiting.clear()
+        for gathered, asked in data:
+            done: Future[Sampled] = Future()
+            done.set_result(Sampled(rollouts.from_data(gathered, tasks), asked))
+            self.waiting.append(done)

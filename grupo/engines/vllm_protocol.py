@@ -1,0 +1,133 @@
+"""What a vLLM server is asked, what it may answer, and how weights are handed to it."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import torch
+from torch import Tensor
+
+from grupo.engines.base import Bounds, Reply, Request
+from grupo.engines.wire import Body, Fault, Wire
+from grupo.errors import Refused
+from grupo.policies.logits import Sampling
+from grupo.randomness import derive
+from grupo.storage import tensorfile
+
+COLDEST = 0.01  # vLLM raises lower temperatures to this one
+LEAST = -9999.0  # how vLLM writes the log-probability of what cannot be
+ROUNDING = 1e-3  # what a log-probability may lie above 0
+
+
+def check_sampling(sampling: Sampling) -> None:
+    """Refuse what vLLM would sample otherwise than we do."""
+    if sampling.top_p < 1 and sampling.min_p > 0:
+        raise Refused(
+            f"sampling: {sampling!r}. vLLM cuts by min_p before top_p, we after."
+            " Allowed with Vllm: one of them."
+        )
+    if sampling.temperature < COLDEST:
+        raise Refused(f"temperature: {sampling.temperature}. Allowed with Vllm: {COLDEST} or more.")
+
+
+def asked(request: Request, bounds: Bounds, version: str) -> dict[str, Any]:
+    """A request as the server reads it.
+
+    The seed is that of the key and the place, so that two turns of one rollout draw other numbers.
+    What was read with other weights is salted otherwise: no prefix is taken over from them.
+    """
+    sampling = request.sampling
+    return {
+        "request_id": uuid4().hex,
+        "prompt": list(request.tokens),
+        "max_tokens": bounds.room(request),
+        "seed": derive(request.key, len(request.tokens)),
+        "temperature": sampling.temperature,
+        "top_p": sampling.top_p,
+        "top_k": sampling.top_k,
+        "min_p": sampling.min_p,
+        "presence_penalty": 0.0,  # said, lest a generation config of the model say something else
+        "frequency_penalty": 0.0,
+        "repetition_penalty": 1.0,
+        "ignore_eos": True,  # what ends an answer are these tokens alone
+        "stop_token_ids": list(bounds.ends),
+        "stop": list(bounds.stop),
+        "include_stop_str_in_output": True,
+        "skip_special_tokens": False,
+        "add_special_tokens": False,
+        "logprobs": 0,  # of what was drawn, and of no other token
+        "return_tokens_as_token_ids": True,
+        "cache_salt": version or "none",
+    }
+
+
+def complete(wire: Wire, body: Body) -> Reply:
+    """The reply to a body; a `Fault` where what is said cannot be one."""
+    said = wire("/v1/completions", body)
+    try:
+        (choice,) = said["choices"]
+        tokens = tuple(int(t.removeprefix("token_id:")) for t in choice["logprobs"]["tokens"])
+        logp = tuple(float(p) for p in choice["logprobs"]["token_logprobs"])
+        ends = body["stop_token_ids"]
+        why = "end" if tokens[-1] in ends else str(choice["finish_reason"])
+        number = said["id"].removeprefix("cmpl-")
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+        why = f"{type(error).__name__}: {error}"
+        raise Fault(f"{wire.name} says what is no answer ({why})") from error
+    room = body["max_tokens"]
+    wrong = {
+        f"it answers request {number} to {body['request_id']}": number != body["request_id"],
+        f"{len(tokens)} tokens have {len(logp)} log-probabilities": len(tokens) != len(logp),
+        f"{len(tokens)} tokens where there is room for {room}": len(tokens) > room,
+        "tokens after one that ends an answer": any(token in ends for token in tokens[:-1]),
+        f"it ended for {why!r} after {len(tokens)} of {room} tokens": why
+        not in _reasons(body, tokens),
+        "a log-probability that is none": not all(LEAST < p <= ROUNDING for p in logp),
+    }
+    found = [what for what, true in wrong.items() if true]
+    if found:
+        raise Fault(f"{wire.name} says what cannot be ({found[0]})")
+    return Reply(tokens, logp, why)
+
+
+def _reasons(body: Body, tokens: tuple[int, ...]) -> tuple[str, ...]:
+    """Why an answer may have ended."""
+    full = ("length",) if len(tokens) == body["max_tokens"] else ()
+    return ("end", *(("stop",) if body["stop"] else ()), *full)
+
+
+def call(wire: Wire, method: str, *args: str) -> Sequence[Mapping[str, Any]]:
+    """What every worker of the server answers to a call of `vllm_worker`."""
+    said = wire("/collective_rpc", {"method": method, "args": args})
+    results = said.get("results") if isinstance(said, dict) else None
+    if not results or not all(isinstance(result, dict) for result in results):
+        raise Fault(f"{wire.name} says nothing of its workers ({said!r:.80})")
+    return results
+
+
+def write(weights: Mapping[str, Tensor], dtype: torch.dtype, file: Path) -> str:
+    """Write weights where the server reads them; the checksum it must find."""
+    tensors = {name: _plain(tensor, dtype) for name, tensor in weights.items()}
+    tensorfile.check(tensors, "weights")
+    file.unlink(missing_ok=True)  # before there are two of them
+    with file.open("wb") as opened:
+        opened.writelines(tensorfile.chunks(tensors))
+    return checksum(tensors)
+
+
+def checksum(tensors: Mapping[str, Tensor]) -> str:
+    """Of names, dtypes, shapes and bytes, in alphabetical order."""
+    digest = hashlib.blake2b(digest_size=16)
+    for name in sorted(tensors):
+        tensor = tensors[name]
+        kind = str(tensor.dtype).removeprefix("torch.")
+        digest.update(f"{name} {kind} {list(tensor.shape)}\n".encode())
+        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()
+
+
+def _plain(tensor: Tensor, dtype: torch.dtype) -> Tensor:
+    kept = dtype if tensor.is_floating_point() else tensor.dtype
+    return tensor.detach().to("cpu", kept).contiguous()
