@@ -25,6 +25,22 @@ docs: .venv/installed
 table: .venv/installed
 	OMP_NUM_THREADS=1 $(BIN)/python -m grupo.proving docs/proving.md
 
+# Against TRL, in turns on this machine: benchmarks/results/cpu.md. `bench-short` takes minutes.
+.PHONY: bench bench-short
+bench: .venv/installed benchmarks/.trl/installed
+	$(BIN)/python -m benchmarks.check short long agent
+	$(BIN)/python -m benchmarks.compare
+	$(BIN)/python -m benchmarks.sampling
+
+bench-short: .venv/installed benchmarks/.trl/installed
+	$(BIN)/python -m benchmarks.compare short short-signal --precision float32 \
+		--to benchmarks/results/cpu-short
+
+benchmarks/.trl/installed: benchmarks/constraints-trl.txt
+	test -x benchmarks/.trl/bin/python || $(PYTHON) -m venv benchmarks/.trl
+	benchmarks/.trl/bin/python -m pip install --quiet --constraint $< torch trl datasets
+	touch $@
+
 # Installed once; again only when what is to be installed has changed. Works offline afterwards.
 .venv/installed: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv

@@ -6,6 +6,7 @@ from typing import Any
 from grupo.border import check
 from grupo.learner import Learner
 from grupo.policies.causal_lm import CausalPolicy
+from grupo.policies.remarks import remarks
 from grupo.recipe import Recipe
 from grupo.records import records
 from grupo.run import Run, unused
@@ -70,6 +71,8 @@ class Trainer:
         """Go on to the end; a run that is finished is only summed up."""
         point("run/begin")
         self.watcher.begun(self.recipe, self.state.step)
+        for remark in remarks(self.policy):
+            self.watcher.said(remark)
         try:
             if self.state.finished:
                 self.watcher.said(f"{self.run.folder} is finished: nothing is left to do.")

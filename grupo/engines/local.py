@@ -38,6 +38,8 @@ class Local:
     def __call__(self, requests: Sequence[Request]) -> Iterator[tuple[int, Reply]]:
         """Answer every request; where no room is left, with nothing."""
         self.model.eval()
+        if self.memory.full:
+            self.memory.forget()
         yield from ((i, Reply()) for i, r in enumerate(requests) if self.bounds.room(r) <= 0)
         for sampling in dict.fromkeys(request.sampling for request in requests):
             alike = [i for i, r in enumerate(requests) if r.sampling == sampling]

@@ -18,18 +18,17 @@ from grupo.engines import vllm_protocol as protocol
 from grupo.engines.base import Bounds, Reply, Request
 from grupo.engines.server import Ours, Server, Theirs
 from grupo.engines.wire import EngineFailed, Fault, Wire, ask_all
-from grupo.errors import Refused
 from grupo.piece import piece
 from grupo.policies.checks import check
 from grupo.policies.loading import DTYPES
 
-MODE = "processed_logprobs"  # of what is sampled from: after temperature and cuts
+ENVIRONMENT = {"VLLM_SERVER_DEV_MODE": "1", "VLLM_NO_USAGE_STATS": "1"}
 logger = logging.getLogger(__name__)
 
 
 @piece
 class Vllm:
-    """A vLLM server: one that runs at `url`, or one that is started with the interpreter `python`.
+    """A vLLM server: the one at `url`, or with `python`, an interpreter that has it, one of our own.
 
     `port`, `memory` (the share of the device's) and `options` (more of vLLM's own) are of one that
     is started. It computes in `dtype` and reads `context` tokens, 0 being all that the model reads.
@@ -38,7 +37,7 @@ class Vllm:
     answer between them the run ends. `starting` is how long it may take to start, or to load.
     """
 
-    url: str = ""
+    url: str = "http://127.0.0.1:8000"
     python: str = ""
     port: int = 0
     dtype: str = "float32"
@@ -52,10 +51,9 @@ class Vllm:
     tries: int = 3
 
     def __post_init__(self) -> None:
-        one = bool(self.url) != bool(self.python)
         check(
             [
-                ("url", self.url, one, "one of url and python, not both"),
+                ("url", self.url, bool(self.url or self.python), "an address, or python"),
                 ("dtype", self.dtype, self.dtype in DTYPES, " or ".join(DTYPES)),
                 ("context", self.context, self.context >= 0, "1 or more; 0: as the model"),
                 ("memory", self.memory, 0 < self.memory <= 1, "above 0, at most 1"),
@@ -71,13 +69,14 @@ class Vllm:
         return VllmEngine(self, model, bounds)
 
     def command(self, model: str, context: int) -> tuple[str, ...]:
-        """How a server is started: everything but PYTHONPATH and VLLM_SERVER_DEV_MODE."""
+        """How a server is started, but for its environment; `{port}` stands for the port."""
         length = ("--max-model-len", str(context)) if context < 1 << 30 else ()
         return (
             *(self.python, "-m", "vllm.entrypoints.openai.api_server", "--model", model),
             *("--host", "127.0.0.1", "--port", "{port}", "--dtype", self.dtype, *length),
             *("--gpu-memory-utilization", str(self.memory), "--generation-config", "vllm"),
-            *("--logprobs-mode", MODE, "--worker-extension-cls", "vllm_worker.Pushed"),
+            *("--logprobs-mode", protocol.MODE, "--worker-extension-cls", "vllm_worker.Pushed"),
+            "--disable-uvicorn-access-log",
             *self.options,
         )
 
@@ -98,7 +97,8 @@ class VllmEngine:
     def __call__(self, requests: Sequence[Request]) -> Iterator[tuple[int, Reply]]:
         """Answer every request, each as soon as it has ended; where no room is left, with nothing.
 
-        What was answered stays so when the server fails: only what is missing is asked again.
+        One call at a time: the next waits until this one has ended or was closed. What was answered
+        stays so when the server fails: only what is missing is asked again.
         """
         for sampling in dict.fromkeys(request.sampling for request in requests):
             protocol.check_sampling(sampling)
@@ -156,12 +156,9 @@ class VllmEngine:
 
     def _holds(self) -> bool:
         """Does the server hold these weights? Refuses one that computes otherwise than it is to."""
-        wanted = {"dtype": self.spec.dtype, "logprobs": MODE}
         held = self._rpc("grupo_facts", patience=self.spec.patience)
-        for name, value in wanted.items():
-            other = {facts[name] for facts in held} - {value}
-            if other:
-                raise Refused(f"vllm at {self.server.url} has {name}: {other}. Wanted: {value!r}.")
+        for facts in held:
+            protocol.check_facts(facts, self.spec.dtype, self.server.url)
         return {facts["version"] for facts in held} == {self.version}
 
     def _push(self) -> None:
@@ -192,7 +189,7 @@ class VllmEngine:
 
     def _ours(self, model: str) -> Ours:
         shutil.copy(Path(__file__).with_name("vllm_worker.py"), self.folder)
-        environment = {"PYTHONPATH": str(self.folder), "VLLM_SERVER_DEV_MODE": "1"}
+        environment = ENVIRONMENT | {"PYTHONPATH": str(self.folder)}
         command = self.spec.command(model, self.bounds.context)
         port, starting = self.spec.port, self.spec.starting
         return Ours(command, environment, self.folder, port=port, starting=starting)

@@ -16,6 +16,7 @@ from grupo.policies.logits import Sampling
 from grupo.randomness import derive
 from grupo.storage import tensorfile
 
+MODE = "processed_logprobs"  # of what is sampled from: after temperature and cuts
 COLDEST = 0.01  # vLLM raises lower temperatures to this one
 LEAST = -9999.0  # how vLLM writes the log-probability of what cannot be
 ROUNDING = 1e-3  # what a log-probability may lie above 0
@@ -30,6 +31,15 @@ def check_sampling(sampling: Sampling) -> None:
         )
     if sampling.temperature < COLDEST:
         raise Refused(f"temperature: {sampling.temperature}. Allowed with Vllm: {COLDEST} or more.")
+
+
+def check_facts(facts: Mapping[str, str], dtype: str, url: str) -> None:
+    """Refuse a server that computes otherwise than it is to, as one of its workers tells."""
+    wanted = {"dtype": dtype, "logprobs": MODE, "trouble": ""}
+    for name, value in wanted.items():
+        if facts.get(name) != value:
+            said = f"{name} {facts.get(name)!r}. Wanted: {value!r}"
+            raise Refused(f"vllm at {url} has {said}; docs/vllm.md says how to start it.")
 
 
 def asked(request: Request, bounds: Bounds, version: str) -> dict[str, Any]:

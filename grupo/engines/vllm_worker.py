@@ -11,6 +11,8 @@ from typing import Any
 import torch
 from safetensors import safe_open
 
+PARTS = "on a processor vLLM cannot draw by seeds while it reads prompts in parts; start it with "
+
 
 class Pushed:
     """Methods that vLLM adds to its workers, called by name over HTTP."""
@@ -18,6 +20,7 @@ class Pushed:
     model_runner: Any
     model_config: Any
     vllm_config: Any
+    device: torch.device
     grupo_version = ""  # of the weights that were pushed last; none yet
 
     def grupo_facts(self) -> dict[str, str]:
@@ -26,6 +29,7 @@ class Pushed:
             "version": self.grupo_version,
             "dtype": str(self.model_config.dtype).removeprefix("torch."),
             "logprobs": str(self.model_config.logprobs_mode),
+            "trouble": self._grupo_trouble(),
         }
 
     def grupo_load(self, path: str) -> dict[str, str]:
@@ -38,6 +42,12 @@ class Pushed:
             return {"error": f"{type(error).__name__}: {error}"}
         self.grupo_version = digest.hexdigest()
         return {"version": self.grupo_version}
+
+    def _grupo_trouble(self) -> str:
+        """Why this worker would die of what it will be asked, if it would."""
+        parts = self.vllm_config.scheduler_config.enable_chunked_prefill
+        cpu = self.device.type == "cpu"
+        return PARTS + "--no-enable-chunked-prefill" if cpu and parts else ""
 
     @torch.inference_mode()
     def _grupo_load(self, weights: Iterator[tuple[str, torch.Tensor]]) -> None:

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing, suppress
 from queue import Empty, SimpleQueue
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 from urllib.parse import urlsplit
 
 from grupo.errors import Refused
@@ -85,34 +85,43 @@ def ask_all(
     Raises the first failure, or a `Fault` when `patience` seconds bring no answer at all. Whatever
     is then still being answered is cut off, as it is when nobody wants to hear more.
     """
-    todo, said = SimpleQueue[int](), SimpleQueue[tuple[int, T | Exception]]()
-    for i in bodies:
-        todo.put(i)
-    over = threading.Event()
+    work = _Work(bodies, ask)
     wires = [Wire(url) for _ in range(min(at_once, len(bodies)))]
-
-    def work(wire: Wire) -> None:
-        with closing(wire.http), suppress(Empty):
-            while not over.is_set():
-                i = todo.get_nowait()
-                answer = _tried(ask, wire, bodies[i])
-                said.put((i, answer))
-                if isinstance(answer, Exception):
-                    over.set()
-
     for wire in wires:
-        threading.Thread(target=work, args=(wire,), daemon=True).start()
+        threading.Thread(target=work.go_on, args=(wire,), name=url, daemon=True).start()
     try:
         for _ in bodies:
-            i, answer = _next(said, url, patience)
+            i, answer = _next(work.said, url, patience)
             if isinstance(answer, Exception):
-                yield from _rest(said)
+                yield from _rest(work.said)
                 raise answer
             yield i, answer
     finally:
-        over.set()
+        work.over.set()
         for wire in wires:
             wire.cut()
+
+
+class _Work(Generic[T]):
+    """Bodies that many threads ask, until one of them fails or it is over."""
+
+    def __init__(self, bodies: Mapping[int, Body], ask: Callable[[Wire, Body], T]) -> None:
+        self.bodies, self.ask = bodies, ask
+        self.todo = SimpleQueue[int]()
+        self.said = SimpleQueue[tuple[int, T | Exception]]()
+        self.over = threading.Event()
+        for i in bodies:
+            self.todo.put(i)
+
+    def go_on(self, wire: Wire) -> None:
+        """What one thread does."""
+        with closing(wire.http), suppress(Empty):
+            while not self.over.is_set():
+                i = self.todo.get_nowait()
+                answer = _tried(self.ask, wire, self.bodies[i])
+                self.said.put((i, answer))
+                if isinstance(answer, Exception):
+                    self.over.set()
 
 
 def _tried(ask: Callable[[Wire, Body], T], wire: Wire, body: Body) -> T | Exception:

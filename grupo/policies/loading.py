@@ -50,6 +50,13 @@ def device_of(name: str) -> torch.device:
     return torch.device((found or ["cpu"])[0] if name == "auto" else name)
 
 
+def has_bfloat16(device: torch.device) -> bool:
+    """Does the device work with bfloat16 itself, rather than imitate it?"""
+    if device.type != "cpu":
+        return True
+    return bool(torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())
+
+
 def load(
     path: str, dtype: torch.dtype, device: torch.device
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:

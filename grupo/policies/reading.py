@@ -46,6 +46,11 @@ class Reader(Protocol):
         """How to sample from the model."""
         ...
 
+    @property
+    def remark(self) -> str:
+        """What is to be said of it beforehand, if anything."""
+        ...
+
 
 def reader_of(model: PreTrainedModel) -> Reader:
     """The best that the model takes; it is told to use our attention where it can."""
@@ -80,6 +85,10 @@ class Packed:
     def engine(self, head: Head, tokenizer: PreTrainedTokenizerBase, bounds: Bounds) -> Engine:
         return Local(self.model, head, tokenizer, bounds)
 
+    @property
+    def remark(self) -> str:
+        return ""
+
 
 @dataclass(frozen=True)
 class Padded:
@@ -101,3 +110,8 @@ class Padded:
 
     def engine(self, head: Head, tokenizer: PreTrainedTokenizerBase, bounds: Bounds) -> Engine:
         return Generating(self.model, tokenizer, bounds)
+
+    @property
+    def remark(self) -> str:
+        name = type(self.model).__name__
+        return f"{name} does not take our attention: rows are read one by one, and slowly sampled."

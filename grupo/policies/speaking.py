@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 from transformers import PreTrainedTokenizerBase
@@ -47,7 +48,7 @@ class Language:
         return str(self.tokenizer.decode(list(tokens), skip_special_tokens=True))
 
     def _tokens(self, text: str, *, begins: bool) -> tuple[int, ...]:
-        return tuple(self.tokenizer(text, add_special_tokens=begins)["input_ids"])
+        return _tokens(self.tokenizer, text, begins)
 
     def _chat(self, messages: list[dict[str, Any]]) -> tuple[int, ...]:
         if not self.tokenizer.chat_template:
@@ -59,6 +60,11 @@ class Language:
             messages, add_generation_prompt=True, tokenize=False
         )
         return self._tokens(str(text), begins=False)
+
+
+@lru_cache(maxsize=1 << 12)  # a group's rollouts all read one prompt
+def _tokens(tokenizer: PreTrainedTokenizerBase, text: str, begins: bool) -> tuple[int, ...]:
+    return tuple(tokenizer(text, add_special_tokens=begins)["input_ids"])
 
 
 @dataclass(frozen=True)

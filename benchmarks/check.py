@@ -1,0 +1,122 @@
+"""Do both libraries do the same work? TRL samples, and both make a gradient of what it sampled.
+
+    python -m benchmarks.check short long --precision float32
+
+Each judges, credits, weighs and differentiates by itself; only the tokens are handed over. In
+float32 the gradients agree to 1e-4 of their norm, or the program fails.
+"""
+
+import argparse
+import math
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from benchmarks.compare import HERE
+from benchmarks.ours import recipe
+from benchmarks.workloads import WORKLOADS
+from grupo.learner import Learner
+from grupo.piece import piece
+from grupo.rollout import Act, Action, Env, Group, Rollout, Task, scored
+
+CLOSE = 1e-4
+Tokens = list[int]
+Row = tuple[Tokens, Tokens, Tokens]  # read; what came then; 1 where that is the policy's
+
+
+@piece
+class Replayed:
+    """A sampler that has `rollouts` played already, `n` for each task, whose keys count."""
+
+    rollouts: tuple[Rollout, ...]
+    n: int
+
+    async def __call__(self, task: Task, env: Env, act: Act) -> Group:
+        first = int(task.key) * self.n
+        return await scored(task, env, self.rollouts[first : first + self.n])
+
+
+class Keeping(torch.optim.SGD):
+    """Keeps the gradient, and changes nothing."""
+
+    def step(self, closure: Any = None) -> None:
+        self.kept = [p.grad.clone() for p in self.param_groups[0]["params"]]
+
+
+@piece
+class Keep:
+    """Makes optimizers that keep the gradient."""
+
+    def __call__(self, parameters: Sequence[torch.nn.Parameter]) -> Keeping:
+        return Keeping(parameters)
+
+
+def gradient(name: str, precision: str, said: Sequence[Row]) -> dict[str, Tensor]:
+    """What grupo makes of what was said."""
+    plan = recipe(WORKLOADS[name], precision)
+    sampler = Replayed(tuple(_rollout(*row) for row in said), plan.group)
+    method = plan.method.but(sample=sampler)
+    plan = replace(plan, method=method, optimizer=Keep(), max_norm=math.inf)
+    learner = Learner(plan)
+    names = {id(p): name for name, p in learner.policy.module.named_parameters()}
+    learner.step()
+    optimizer = learner.state.optimizers["optimizer"]
+    pairs = zip(optimizer.param_groups[0]["params"], optimizer.kept, strict=True)
+    return {names[id(p)]: kept for p, kept in pairs}
+
+
+def _rollout(read: Tokens, said: Tokens, own: Tokens) -> Rollout:
+    """Turns: what the world said up to the policy's words, and those."""
+    runs = [
+        (mine, [t for t, _ in run])
+        for mine, run in groupby(zip(said, own, strict=True), lambda x: x[1])
+    ]
+    heard = [tuple(read), *(tuple(run) for mine, run in runs if not mine)]
+    answers = [tuple(run) for mine, run in runs if mine]
+    old = ((0.0,) * len(answer) for answer in answers)  # a first step measures it again
+    return Rollout(tuple(("", Action(*turn)) for turn in zip(answers, old, heard, strict=True)))
+
+
+def distance(ours: Mapping[str, Tensor], theirs: Mapping[str, Tensor]) -> tuple[float, float]:
+    """How far apart, by the norm of the whole; the same of the worst of the tensors."""
+    assert ours.keys() == theirs.keys(), "they train the same parameters"
+    off = {name: (ours[name] - theirs[name]).double().norm() for name in ours}
+    norm = {name: theirs[name].double().norm() for name in ours}
+    whole = math.hypot(*off.values()) / math.hypot(*norm.values())
+    return whole, max(float(off[name] / norm[name]) for name in ours)
+
+
+def checked(name: str, precision: str, python: Path) -> bool:
+    """Print how far apart the gradients are; are they close?"""
+    with tempfile.TemporaryDirectory() as folder:
+        file = f"{folder}/step.pt"
+        command = [python, "-m", "benchmarks.check_peer", name, precision, file]
+        subprocess.run(command, check=True, cwd=HERE.parent, stderr=subprocess.DEVNULL)
+        step = torch.load(file, weights_only=True)
+    whole, worst = distance(gradient(name, precision, step["said"]), step["gradient"])
+    print(f"{name}, {precision}: {whole:.1e} of the norm, {worst:.1e} in the worst tensor")
+    return worst < CLOSE or precision != "float32"
+
+
+def main() -> int:
+    """Check every workload that was named; how many fail."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="+", choices=WORKLOADS, metavar="NAME")
+    parser.add_argument("--precision", choices=("float32", "bfloat16"), default="float32")
+    parser.add_argument("--trl", type=Path, default=HERE / ".trl")
+    args = parser.parse_args()
+    subprocess.run([sys.executable, "-m", "benchmarks.models", *args.names], check=True)
+    python = args.trl / "bin" / "python"
+    return sum(not checked(name, args.precision, python) for name in args.names)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

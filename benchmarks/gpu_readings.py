@@ -1,0 +1,96 @@
+"""Rows of an update on a GPU, and ways to read them: what they share once, or each padded."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.attention.flex_attention import flex_attention
+from transformers import PreTrainedModel
+
+from benchmarks.gpu_machine import DEVICE, drawn_prompts
+from benchmarks.gpu_sizes import Shape
+from grupo.packing import attention
+from grupo.packing.flex import Flex
+from grupo.packing.tree import Tree
+from grupo.packing.trie import Line, line
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Answers to prompts, right-padded, and where the states are that answers were drawn from."""
+
+    token: Tensor  # (N, L)
+    length: Tensor
+    row: Tensor
+    column: Tensor
+
+    @property
+    def said(self) -> Tensor:
+        """Every token of an answer."""
+        return self.token[self.row, self.column + 1].to(DEVICE)
+
+
+def rows_of(shape: Shape, prompts: int, answers: int, length: int, new: int) -> Rows:
+    """So many answers to each prompt, of half of `new` tokens up to all."""
+    made = torch.Generator().manual_seed(2)
+    prompt = torch.tensor(drawn_prompts(shape, prompts, length)).repeat_interleave(answers, 0)
+    answer = torch.randint(2, shape.vocabulary, (len(prompt), new), generator=made)
+    count = torch.randint(new // 2, new + 1, (len(prompt),), generator=made)
+    row, column = (torch.arange(new) < count[:, None]).nonzero(as_tuple=True)
+    return Rows(torch.cat([prompt, answer], 1), length + count, row, column + length - 1)
+
+
+@dataclass(frozen=True)
+class Read:
+    """Last hidden states where answers were drawn, and how much was done for them."""
+
+    hidden: Tensor
+    tokens: int  # that were read
+    pairs: int  # of a token and one that it sees
+    laying: float = 0.0  # seconds that rows took to be laid out
+
+
+Reading = Callable[[PreTrainedModel, Rows], Read]
+
+
+@cache
+def of_one_length() -> Callable[..., Any]:
+    """flex_attention compiled for each length anew."""
+    return torch.compile(flex_attention, dynamic=False, fullgraph=True)
+
+
+def packed(layout: Callable[[Line], attention.Layout]) -> Reading:
+    """What rows begin with alike read once."""
+
+    def read(model: PreTrainedModel, rows: Rows) -> Read:
+        model.set_attn_implementation(attention.NAME)
+        began = time.perf_counter()
+        one = line(rows.token, rows.length)
+        laying, pairs = time.perf_counter() - began, int((one.position + 1).sum())
+        on = one.to(DEVICE)
+        hidden = attention.read(model, on.token, on.position, layout(on))
+        return Read(hidden[on.place[rows.row, rows.column]], len(one.token), pairs, laying)
+
+    return read
+
+
+def dense(model: PreTrainedModel, rows: Rows) -> Read:
+    """Row by row, padded, by torch's own attention."""
+    model.set_attn_implementation("sdpa")
+    width = int(rows.length.max())
+    token = rows.token[:, :width].to(DEVICE)
+    hidden = model.base_model(input_ids=token, use_cache=False).last_hidden_state
+    pairs = len(token) * width * (width + 1) // 2
+    return Read(hidden[rows.row, rows.column], token.numel(), pairs)
+
+
+READINGS: dict[str, Reading] = {
+    "packed, parts": packed(Tree),
+    "packed, flex": packed(Flex),
+    "dense, sdpa": dense,
+}
+ONE_LENGTH = packed(lambda one: Flex(one, kernel=of_one_length()))

@@ -1,0 +1,115 @@
+"""Sampling alone: grupo's engine, `generate` of transformers, and vLLM where it is installed.
+
+    python -m benchmarks.sampling 3-128x32 --rounds 5 --vllm ENVIRONMENT
+
+Everybody reads the same prompts and says equally many tokens, in turns; who goes first changes from
+round to round. grupo samples in bfloat16 as it trains, from float32 weights by autocast; the others
+hold bfloat16 weights.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from benchmarks.compare import HERE, AsWritten, Died, Worker
+from benchmarks.summary import interval
+from benchmarks.workloads import SPOKEN
+
+Said = dict[str, Any]
+
+
+def measured(name: str, precision: str, rounds: int, ways: dict[str, Path]) -> Said:
+    """Tokens a second of every way, and how many times as fast grupo is."""
+    workers: dict[str, Worker] = {}
+    try:
+        for way, python in ways.items():
+            workers[way] = Worker("speak", python, way, name, precision)
+            for _ in range(2):  # warm up; vLLM needs both
+                workers[way].step()
+        said = [_round(workers, number) for number in range(rounds)]
+        return {way: _summary(way, said, workers[way].born) for way in ways}
+    finally:
+        for worker in workers.values():
+            worker.stop()
+
+
+def _round(workers: dict[str, Worker], number: int) -> dict[str, Said]:
+    order = list(workers)
+    first = number % len(order)
+    return {way: workers[way].step() for way in order[first:] + order[:first]}
+
+
+def _summary(way: str, rounds: list[dict[str, Said]], born: Said) -> Said:
+    ratios = [said[way]["seconds"] / said["grupo"]["seconds"] for said in rounds]
+    wanted = {said[who]["tokens"] for said in rounds for who in (way, "grupo")}
+    assert len(wanted) == 1, f"everybody says equally many tokens, not {wanted}"
+    speeds = [said[way]["tokens"] / said[way]["seconds"] for said in rounds]
+    low, high = interval(ratios)
+    ours = {"ratio": median(ratios), "low": low, "high": high, "rounds": len(rounds)}
+    return {"speed": median(speeds), "peak": rounds[-1][way]["peak"], **ours, **born["is"]}
+
+
+def page(results: dict[str, dict[str, Said]]) -> str:
+    """A row for each way of each workload and precision."""
+    words = (__doc__ or "").split("\n\n")[-1].strip()
+    head = "workload|precision|way|tokens a second|grupo is times as fast (95 %)|peak GB|rounds"
+    rows = [head, "---|---|---|---:|---:|---:|---:"]
+    for name, by_precision in results.items():
+        for precision, ways in by_precision.items():
+            rows += [_row(name, precision, way, said) for way, said in ways.items()]
+    table = "\n".join(f"|{row}|" for row in rows)
+    return f"# Sampling alone\n\n{words}\n\n{table}\n"
+
+
+def _row(name: str, precision: str, way: str, said: Said) -> str:
+    ratio = f"{said['ratio']:.2f} ({said['low']:.2f} to {said['high']:.2f})"
+    cells = [SPOKEN[name].says, precision, f"{way}: {said['versions']}", f"{said['speed']:,.0f}"]
+    return "|".join([*cells, ratio, f"{said['peak'] / 1e9:.2f}", str(said["rounds"])])
+
+
+def keep(file: Path, name: str, precision: str, result: Said) -> None:
+    """Add a result to those that are there."""
+    results = json.loads(file.read_text()) if file.is_file() else {}
+    results.setdefault(name, {})[precision] = result
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(results, indent=1) + "\n")
+    file.with_suffix(".md").write_text(page({n: results[n] for n in SPOKEN if n in results}))
+
+
+def arguments() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=AsWritten)
+    parser.add_argument("names", nargs="*", choices=[*SPOKEN, []], default=[], metavar="NAME")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--precision", choices=("float32", "bfloat16"), help="only this one")
+    parser.add_argument("--to", type=Path, default=HERE / "results" / "sampling.json")
+    parser.add_argument("--trl", type=Path, default=HERE / ".trl", help="TRL's environment")
+    parser.add_argument("--vllm", type=Path, help="vLLM's environment; left out unless given")
+    return parser.parse_args()
+
+
+def main() -> int:
+    """Measure what was asked for; how many workloads a worker died of."""
+    args, died = arguments(), 0
+    theirs = args.trl / "bin" / "python"
+    ways = {"grupo": Path(sys.executable), "dynamic": theirs, "static": theirs}
+    if args.vllm:
+        ways["vllm"] = args.vllm / "bin" / "python"
+    names = args.names or list(SPOKEN)
+    subprocess.run([sys.executable, "-m", "benchmarks.models", *names], check=True, cwd=HERE.parent)
+    for name, precision in [(n, p) for n in names for p in SPOKEN[n].precisions]:
+        if args.precision in (None, precision):
+            try:
+                keep(args.to, name, precision, measured(name, precision, args.rounds, ways))
+            except Died as death:
+                print(f"{name}, {precision}: {death}", file=sys.stderr)
+                died += 1
+    return died
+
+
+if __name__ == "__main__":
+    sys.exit(main())

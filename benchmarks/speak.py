@@ -1,0 +1,106 @@
+"""A worker that only samples: python -m benchmarks.speak WAY WORKLOAD PRECISION.
+
+Each way lives in an environment of its own, so that each imports what it needs when it is chosen.
+"""
+
+import sys
+import time
+from collections.abc import Callable
+from itertools import count
+from typing import Any
+
+from benchmarks.models import folder
+from benchmarks.turns import Turns
+from benchmarks.workloads import SPOKEN, Workload, prompts
+
+Speak = Callable[[], int]  # samples once; how many tokens
+
+
+def grupo(workload: Workload, precision: str) -> Speak:
+    """grupo's engine, through a policy; it gives the log-probability of every token."""
+    import asyncio
+
+    from grupo.policies.causal_lm import CausalLM
+    from grupo.rollout import Rollout
+
+    spec = CausalLM(str(folder(workload.shape)), limit=workload.new, dtype=precision)
+    policy, texts, rounds = spec.build(), prompts(workload, workload.prompts), count()
+
+    async def everyone() -> int:
+        act = policy.act(next(rounds))
+        forks = ((act.fork(p, i), q) for p, q in enumerate(texts) for i in range(workload.group))
+        said = await asyncio.gather(*(fork(Rollout(), text) for fork, text in forks))
+        return sum(len(action.parts) for action in said)
+
+    return lambda: asyncio.run(everyone())
+
+
+def dynamic(workload: Workload, precision: str) -> Speak:
+    """`generate` of transformers, as it is."""
+    return _generate(workload, precision, {})
+
+
+def static(workload: Workload, precision: str) -> Speak:
+    """`generate` of transformers with a cache of fixed size."""
+    return _generate(workload, precision, {"cache_implementation": "static"})
+
+
+def _generate(workload: Workload, precision: str, more: dict[str, Any]) -> Speak:
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig
+
+    path, dtype = folder(workload.shape), getattr(torch, precision)
+    model = AutoModelForCausalLM.from_pretrained(path, dtype=dtype).eval()
+    tokenizer = AutoTokenizer.from_pretrained(path, padding_side="left")
+    texts = [text for text in prompts(workload, workload.prompts) for _ in range(workload.group)]
+    read = tokenizer(texts, padding=True, return_tensors="pt", return_token_type_ids=False)
+    drawn = {"do_sample": True, "top_k": 0, "max_new_tokens": workload.new}
+    config = GenerationConfig(**drawn, **more, pad_token_id=1, eos_token_id=0, disable_compile=True)
+
+    @torch.no_grad()
+    def speak() -> int:
+        said = model.generate(**read, generation_config=config)
+        return said[:, read["input_ids"].shape[1] :].numel()
+
+    return speak
+
+
+def vllm(workload: Workload, precision: str) -> Speak:
+    """vLLM's build for processors; it gives the log-probability of every token."""
+    import os
+
+    os.environ |= {"VLLM_ENABLE_V1_MULTIPROCESSING": "0", "VLLM_CPU_OMP_THREADS_BIND": "nobind"}
+    os.environ |= {"VLLM_CPU_KVCACHE_SPACE": "2"}  # GB: ample
+    from vllm import LLM, SamplingParams
+
+    model = LLM(str(folder(workload.shape)), dtype=precision, max_model_len=512)
+    chosen = SamplingParams(
+        n=workload.group, max_tokens=workload.new, ignore_eos=True, logprobs=0, temperature=1.0
+    )
+    texts = prompts(workload, workload.prompts)
+
+    def speak() -> int:
+        said = model.generate(texts, chosen, use_tqdm=False)
+        return sum(len(answer.token_ids) for one in said for answer in one.outputs)
+
+    return speak
+
+
+PACKAGES = {"grupo": "grupo", "dynamic": "transformers", "static": "transformers", "vllm": "vllm"}
+
+
+def main() -> None:
+    """Load, then sample once for each line that is read."""
+    turns = Turns()
+    _, way, name, precision = sys.argv
+    speak = globals()[way](SPOKEN[name], precision)
+    turns.ready(PACKAGES[way], "torch")
+    while True:
+        turns.wait()
+        began = time.perf_counter()
+        tokens = speak()
+        turns.say(seconds=time.perf_counter() - began, tokens=tokens)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,147 @@
+"""What is measured, as data. Both libraries' environments import this file: only Python here."""
+
+import random
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+THREADS = 2
+ENDING = 0.04  # probability of the end after each token, where answers end by themselves
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A Llama with heads of 64 and random weights; `ends`: do answers end by themselves?"""
+
+    width: int = 256
+    layers: int = 4
+    inner: int = 688
+    vocabulary: int = 1024
+    ends: bool = False
+
+    @property
+    def name(self) -> str:
+        """Its folder."""
+        return f"{self.width}x{self.layers}-{self.vocabulary}-{'ends' if self.ends else 'runs'}"
+
+
+@dataclass(frozen=True)
+class Workload:
+    """One step: so many `prompts` of `read` tokens, each answered `group` times in `new` tokens.
+
+    `solved` is the share of answers with reward 1 instead of 0; 0: the reward has many values.
+    With more than one of `turns` the world says `read` tokens before each of them; where they are
+    `apart`, the peer is given every turn as a task of its own. The peer's step is cut into
+    micro-batches of `micro` rows where the whole does not fit in memory.
+    """
+
+    says: str
+    shape: Shape = Shape()
+    prompts: int = 16
+    group: int = 8
+    read: tuple[int, int] = (12, 16)
+    new: int = 32
+    solved: float = 0.0
+    turns: int = 1
+    apart: bool = False
+    micro: int = 0
+    precisions: tuple[str, ...] = ("float32",)
+
+
+def _workloads() -> dict[str, Workload]:
+    both, tiny = ("float32", "bfloat16"), Shape(ends=True)
+    short = Workload("16 x 8, 14 prompt tokens, up to 32 new", tiny, precisions=both)
+    exact = Workload("16 x 8, 14 prompt tokens, 32 new")
+    long = Workload("4 x 8, 512 prompt tokens, 32 new", prompts=4, read=(512, 512), precisions=both)
+    agent = Workload(
+        "2 x 8, 8 turns of 64 read and 16 new tokens", prompts=2, read=(64, 64), new=16, turns=8
+    )
+    named = {
+        "short": short,
+        "short-signal": replace(short, says=f"{short.says}, reward 0 or 1", solved=0.14),
+        "long": long,
+        "vocabulary-32k": replace(exact, shape=Shape(vocabulary=32_000), precisions=both),
+        "vocabulary-150k": replace(
+            exact,
+            says="4 x 8, 14 prompt tokens, 32 new",
+            prompts=4,
+            shape=Shape(vocabulary=150_000),
+        ),
+        "agent": agent,
+        "agent-apart": replace(agent, apart=True, says=f"{agent.says}, TRL's apart"),
+    }
+    return named | _series(exact)
+
+
+def _series(base: Workload) -> dict[str, Workload]:
+    """What grows: the group, the prompt, the model."""
+    groups = {
+        f"group-{n}": replace(base, says=f"16 x {n}, 14 prompt tokens, 32 new", group=n)
+        for n in (4, 8, 16, 32)
+    }
+    reads = {
+        f"prompt-{n}": replace(
+            base,
+            says=f"{prompts} x 16, {n:,} prompt tokens, 32 new",
+            prompts=prompts,
+            group=16,
+            read=(n, n),
+        )
+        for n, prompts in ((64, 2), (512, 2), (2048, 1))
+    }
+    shapes = {"1M": Shape(128, 4, 352), "4M": Shape(256, 5, 688), "25M": Shape(512, 8, 1376)}
+    sizes = {f"size-{name}": replace(base, shape=shape) for name, shape in shapes.items()}
+    return groups | reads | sizes
+
+
+def _spoken() -> dict[str, Workload]:
+    """What is only sampled."""
+    return {
+        f"{size}-{prompts * 8}x{new}": Workload(
+            f"{size} M parameters, {prompts} x 8, 14 prompt tokens, {new} new",
+            shape,
+            prompts=prompts,
+            new=new,
+            precisions=("float32", "bfloat16"),
+        )
+        for size, shape in ((3, Shape()), (24, Shape(512, 8, 1376)))
+        for prompts, new in ((16, 32), (8, 256))
+    }
+
+
+WORKLOADS = _workloads()
+SPOKEN = _spoken()
+
+
+def prompts(workload: Workload, count: int) -> list[str]:
+    """Texts of random words; the end and the pad are no words."""
+    rng = random.Random(0)
+    return [said(workload, rng, rng.randint(*workload.read)) for _ in range(count)]
+
+
+def said(workload: Workload, rng: random.Random, length: int) -> str:
+    """So many random words."""
+    words = range(2, workload.shape.vocabulary)
+    return " ".join(f"w{word}" for word in rng.choices(words, k=length))
+
+
+def said_after(workload: Workload, prompt: str, turn: int) -> str:
+    """What the world says before the `turn`-th answer but the first, to whoever had that prompt."""
+    return said(workload, random.Random(f"{prompt}/{turn}"), workload.read[0])
+
+
+def contexts(workload: Workload, count: int) -> list[str]:
+    """What single-turn tasks would be given in place of `count` tasks of several turns each.
+
+    The context of each turn is a prompt: what the world has said so far and, as long as answers
+    are, what was answered. The turns of one task follow one another.
+    """
+    rng, (read, _) = random.Random(0), workload.read
+    lengths = [read + turn * (read + workload.new) for turn in range(workload.turns)]
+    return [said(workload, rng, length) for _ in range(count) for length in lengths]
+
+
+def reward(workload: Workload, completion_ids: Sequence[Sequence[int]]) -> list[float]:
+    """A number in 0..1 that only the tokens decide, or 1 for a share of the answers and else 0."""
+    numbers = [zlib.crc32(repr(list(ids)).encode()) % 10_007 / 10_007 for ids in completion_ids]
+    return [float(x < workload.solved) for x in numbers] if workload.solved else numbers
