@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 
 @piece
 class Vllm:
-    """A vLLM server: the one at `url`, or with `python`, an interpreter that has it, one of our own.
+    """A vLLM server: the one at `url`, or one of our own with `python`, an interpreter that has it.
 
     `port`, `memory` (the share of the device's) and `options` (more of vLLM's own) are of one that
     is started. It computes in `dtype` and reads `context` tokens, 0 being all that the model reads.
