@@ -25,12 +25,13 @@ docs: .venv/installed
 table: .venv/installed
 	OMP_NUM_THREADS=1 $(BIN)/python -m grupo.proving docs/proving.md
 
-# Against TRL, in turns on this machine: benchmarks/results/cpu.md. `bench-short` takes minutes.
+# Against TRL, in turns on this machine: benchmarks/results/cpu.md; VLLM=ENVIRONMENT for its sampling.
+# `bench-short` takes minutes, `bench` hours.
 .PHONY: bench bench-short
 bench: .venv/installed benchmarks/.trl/installed
 	$(BIN)/python -m benchmarks.check short long agent
 	$(BIN)/python -m benchmarks.compare
-	$(BIN)/python -m benchmarks.sampling
+	$(BIN)/python -m benchmarks.sampling $(if $(VLLM),--vllm $(VLLM))
 
 bench-short: .venv/installed benchmarks/.trl/installed
 	$(BIN)/python -m benchmarks.compare short short-signal --precision float32 \

@@ -34,7 +34,7 @@ class Worker:
 
     def __init__(self, module: str, python: Path, *asked: str) -> None:
         self.name = " ".join((module, *asked))
-        self.errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - `stop` closes it
+        self.errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - `close` does it
         self.process = subprocess.Popen(
             [python, "-m", f"benchmarks.{module}", *asked],
             stdin=subprocess.PIPE,
@@ -65,7 +65,7 @@ class Worker:
         last = "".join(self.errors.readlines()[-12:])
         raise Died(f"{self.name} ended with {self.process.wait()}:\n{last}")
 
-    def stop(self) -> None:
+    def close(self) -> None:
         """End it, whatever it does."""
         self.process.kill()
         self.process.wait()
@@ -84,7 +84,7 @@ def measured(name: str, precision: str, pairs: int, python: Path) -> Said:
         return summary(steps, ours.born, peer.born)
     finally:
         for worker in workers:
-            worker.stop()
+            worker.close()
 
 
 def _pair(ours: Worker, peer: Worker, number: int) -> tuple[Said, Said]:

@@ -39,7 +39,7 @@ def missing() -> list[str]:
         try:
             getattr(import_module(name), something)
         except ImportError as error:
-            found.append(f"{name}: {error}")
+            found.append(f"{name}: {error.__cause__ or error}")
     return found
 
 

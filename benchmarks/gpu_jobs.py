@@ -1,13 +1,14 @@
 """What is measured, what matters most first: a later row may find no time."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
 
+from benchmarks import gpu_attention as attention
 from benchmarks import gpu_check as check
-from benchmarks.gpu_board import Job
-from benchmarks.gpu_readings import ONE_LENGTH, READINGS, Reading, rows_of
+from benchmarks.gpu_board import Job, Said
+from benchmarks.gpu_readings import ONE_LENGTH, READINGS, Reading, Rows, rows_of
 from benchmarks.gpu_sampling import WAYS, Asked, measured
 from benchmarks.gpu_sizes import Shape, Sizes
 from benchmarks.gpu_update import KEEPING, LOGITS, Update, at_once, in_chunks, likelihood
@@ -55,6 +56,16 @@ class Jobs:
         of = {"model": self.shape.name, "way": way, "checkpointing": keeping, "logits": logits}
         return Job("Updates", of, 5, partial(update.measured, self.shape, self.flop))
 
+    def attention(self) -> Iterator[Job]:
+        """One layer's attention: of the rows of updates, and of the largest group."""
+        sizes, few, most = self.sizes, "some short groups", "a long prompt's group"
+        short = partial(rows_of, self.shape, *sizes.rows, sizes.prompt, sizes.new)
+        size = max(sizes.group_sizes)
+        long = partial(rows_of, self.shape, 1, size, sizes.long_prompt, sizes.new)
+        for (name, rows), way in product({few: short, most: long}.items(), attention.WAYS):
+            run = partial(_attending, attention.WAYS[way], self.shape, rows)
+            yield Job("Attention alone", {"rows": name, "way": way}, 5, run)
+
     def logits(self) -> Iterator[Job]:
         """How many logits at a time."""
         said = self.sizes.rows[0] * self.sizes.rows[1] * self.sizes.new
@@ -97,12 +108,17 @@ class Jobs:
             yield replace(job, table="Sampling of a group", of={"answers": size, "way": way})
 
 
+def _attending(way: Callable[[Shape, Rows], Said], shape: Shape, rows: Callable[[], Rows]) -> Said:
+    return way(shape, rows())
+
+
 def jobs(sizes: Sizes, flop: float, bandwidth: float) -> Iterator[Job]:
     """Everything; it is a second or two for a model to be made anew."""
     small, large = (Jobs(sizes, shape, flop, bandwidth) for shape in sizes.shapes)
     few, some, many = sizes.batches
     everybody = (GRUPO, GRAPHS, DYNAMIC, STATIC)
     yield from checks(sizes)
+    yield from small.attention()
     yield from small.updates("chunks")
     yield from small.sampling((some, many), everybody)
     yield from small.logits()
@@ -112,11 +128,17 @@ def jobs(sizes: Sizes, flop: float, bandwidth: float) -> Iterator[Job]:
     yield from small.sampling([few], everybody)
     yield from small.updates("at once")
     yield from small.speaking_more()
+    yield from last(sizes, small, large)
+
+
+def last(sizes: Sizes, small: Jobs, large: Jobs) -> Iterator[Job]:
+    """What matters least, or takes longest."""
+    few, some, many = sizes.batches
     yield from small.one_length()
     yield from small.sampling([some], COMPILED, COMPILING)
     yield from small.sampling([many], [BY_DEFAULT])
     yield from large.updates("at once")
-    yield from large.sampling([few], everybody)
+    yield from large.sampling([few], (GRUPO, GRAPHS, DYNAMIC, STATIC))
     yield from large.sampling((some, many), [STATIC])
 
 
@@ -126,6 +148,8 @@ def captions(sizes: Sizes) -> dict[str, str]:
     each = f"{sizes.prompt} tokens"
     return {
         "Correctness": "Relative to the norm of what it is compared with.",
+        "Attention alone": f"One layer's, of heads like those of {sizes.shapes[0].name}: the rows "
+        f"of updates, and {max(sizes.group_sizes)} answers to {sizes.long_prompt} tokens.",
         "Updates": f"{prompts} prompts of {each}, {answers} answers to each, of {sizes.new // 2} "
         f"to {sizes.new} tokens; forward and backward, without the optimizer. FLOP: 6 for each "
         "parameter and token read, the head's for tokens of answers alone, and attention's.",

@@ -60,7 +60,11 @@ Reading = Callable[[PreTrainedModel, Rows], Read]
 @cache
 def of_one_length() -> Callable[..., Any]:
     """flex_attention compiled for each length anew."""
-    return torch.compile(flex_attention, dynamic=False, fullgraph=True)
+
+    def alone(*qkv: Tensor, **how: Any) -> Any:  # what is compiled already would be found again
+        return flex_attention(*qkv, **how)
+
+    return torch.compile(alone, dynamic=False, fullgraph=True)
 
 
 def packed(layout: Callable[[Line], attention.Layout]) -> Reading:

@@ -79,15 +79,11 @@ class Update:
             gradient = float(torch.stack([p.grad.norm() for p in _learning(model)]).norm())
         finally:
             model.zero_grad(set_to_none=True)
-        rate = flop(model, shape, done[-1]["read"], len(rows.row)) / seconds
-        return {
-            **_row(rate, product, seconds, len(rows.row)),
-            "tokens read": done[-1]["read"].tokens,
-            "laying out, s": done[-1]["read"].laying,
-            "first time, s": first,
-            "mean logp": float(done[-1]["logp"]),
-            "gradient": gradient,
-        }
+        read, logp = done[-1]["read"], float(done[-1]["logp"])
+        rate = flop(model, shape, read, len(rows.row)) / seconds
+        counts = {"tokens read": read.tokens, "laying out, s": read.laying, "first time, s": first}
+        alike = {"mean logp": logp, "gradient": gradient}  # of all ways of reading the same rows
+        return _row(rate, product, seconds, len(rows.row)) | counts | alike
 
     def _step(self, model: PreTrainedModel, rows: Rows) -> Said:
         model.zero_grad(set_to_none=True)

@@ -25,8 +25,8 @@ shows that both make the same gradient of the same tokens.
 * others: how many cores other programs kept busy meanwhile. Where that is not about 0, do not trust
   the row.
 * bfloat16: few pairs, for processors without such instructions emulate it slowly.
-* TRL runs with its fastest settings: no checkpointing, the whole step as one micro-batch, nothing
-  logged or saved. On a processor it evaluates its head at every token of the prompt too.
+* TRL runs with its fastest settings, by `python -m benchmarks.tune`: no checkpointing, nothing
+  logged or saved, the whole step as one micro-batch but in prompt-2048 and agent-apart. On a processor it evaluates its head at every token of the prompt too.
 * short-signal: about 30 % of the groups have equal rewards, and so nothing to learn from.
 * agent: eight turns, the world says 64 tokens before each. TRL plays them by its `rollout_func`,
   turn for turn with its own `generate`, and trains each rollout as one row, as grupo does.

@@ -1,8 +1,9 @@
 """A worker that takes steps of TRL, in TRL's environment.
 
-python -m benchmarks.peer WORKLOAD PRECISION
+python -m benchmarks.peer WORKLOAD PRECISION [SETTINGS]
 """
 
+import json
 import tempfile
 import time
 from typing import Any
@@ -56,17 +57,19 @@ class OneByOne(TrainerCallback):
         )
 
 
-def settings(workload: Workload, precision: str, output: str) -> GRPOConfig:
-    """The fastest settings that do the same work; what is not named is TRL's default."""
-    rows = workload.prompts * workload.group * (workload.turns if workload.apart else 1)
-    micro = workload.micro or rows
-    return GRPOConfig(
+def settings(workload: Workload, precision: str, output: str, **other: Any) -> GRPOConfig:
+    """The fastest settings that do the same work, by `benchmarks.tune`, or `other` ones.
+
+    What is not named is TRL's default.
+    """
+    micro = workload.micro or workload.rows
+    chosen = dict(
         output_dir=output,
         use_cpu=True,
         bf16=precision == "bfloat16",
         gradient_checkpointing=False,
         per_device_train_batch_size=micro,
-        gradient_accumulation_steps=rows // micro,
+        gradient_accumulation_steps=workload.rows // micro,
         num_generations=workload.group,
         max_completion_length=workload.new,
         loss_type="grpo",
@@ -85,6 +88,7 @@ def settings(workload: Workload, precision: str, output: str) -> GRPOConfig:
         save_strategy="no",
         disable_tqdm=True,
     )
+    return GRPOConfig(**chosen | other)
 
 
 def texts(workload: Workload) -> list[str]:
@@ -121,11 +125,11 @@ def quiet() -> None:
 
 def main() -> None:
     """Load, then one step for each line that is read."""
-    turns, (name, precision) = Turns(), asked()
+    turns, (name, precision, *other) = Turns(), asked()
     quiet()
     workload, callback = WORKLOADS[name], OneByOne(turns)
     with tempfile.TemporaryDirectory() as output:
-        config = settings(workload, precision, output)
+        config = settings(workload, precision, output, **json.loads(other[0] if other else "{}"))
         callback.trainer = trainer(workload, config, callback)
         turns.ready("trl", "torch", "transformers")
         callback.trainer.train()

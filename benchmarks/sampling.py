@@ -34,7 +34,7 @@ def measured(name: str, precision: str, rounds: int, ways: dict[str, Path]) -> S
         return {way: _summary(way, said, workers[way].born) for way in ways}
     finally:
         for worker in workers.values():
-            worker.stop()
+            worker.close()
 
 
 def _round(workers: dict[str, Worker], number: int) -> dict[str, Said]:

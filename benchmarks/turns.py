@@ -39,7 +39,6 @@ class Turns:
             raise SystemExit
 
 
-def asked() -> tuple[str, str]:
-    """The workload's name and the precision, from the command line."""
-    _, name, precision = sys.argv
-    return name, precision
+def asked() -> list[str]:
+    """The workload's name, the precision and what else is on the command line."""
+    return sys.argv[1:]

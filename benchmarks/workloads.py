@@ -32,7 +32,7 @@ class Workload:
     `solved` is the share of answers with reward 1 instead of 0; 0: the reward has many values.
     With more than one of `turns` the world says `read` tokens before each of them; where they are
     `apart`, the peer is given every turn as a task of its own. The peer's step is cut into
-    micro-batches of `micro` rows where the whole does not fit in memory.
+    micro-batches of `micro` rows where that is faster than the whole.
     """
 
     says: str
@@ -46,6 +46,11 @@ class Workload:
     apart: bool = False
     micro: int = 0
     precisions: tuple[str, ...] = ("float32",)
+
+    @property
+    def rows(self) -> int:
+        """How many rows the peer trains in a step."""
+        return self.prompts * self.group * (self.turns if self.apart else 1)
 
 
 def _workloads() -> dict[str, Workload]:
@@ -68,7 +73,7 @@ def _workloads() -> dict[str, Workload]:
             shape=Shape(vocabulary=150_000),
         ),
         "agent": agent,
-        "agent-apart": replace(agent, apart=True, says=f"{agent.says}, TRL's apart"),
+        "agent-apart": replace(agent, apart=True, micro=16, says=f"{agent.says}, TRL's apart"),
     }
     return named | _series(exact)
 
@@ -86,8 +91,9 @@ def _series(base: Workload) -> dict[str, Workload]:
             prompts=prompts,
             group=16,
             read=(n, n),
+            micro=micro,
         )
-        for n, prompts in ((64, 2), (512, 2), (2048, 1))
+        for n, prompts, micro in ((64, 2, 0), (512, 2, 0), (2048, 1, 4))
     }
     shapes = {"1M": Shape(128, 4, 352), "4M": Shape(256, 5, 688), "25M": Shape(512, 8, 1376)}
     sizes = {f"size-{name}": replace(base, shape=shape) for name, shape in shapes.items()}

@@ -83,6 +83,7 @@ class Trainer:
             point("run/ended")
             return summary
         finally:
+            self.policy.voice.close()
             self.watcher.ended()
 
     def restore(self) -> None:

@@ -16,10 +16,12 @@ def code_of(error: Exception) -> int:
     """The exit code that an error is worth."""
     if type(error) is Refused:
         return REFUSED  # at once: what follows takes a second to import
+    from grupo.engines.wire import EngineFailed
     from grupo.envs import RewardFailed
     from grupo.storage.checkpoint import Damaged, SaveFailed
 
-    codes = {Damaged: DAMAGED, Refused: REFUSED, SaveFailed: STOPPED, RewardFailed: STOPPED}
+    stopped = dict.fromkeys((SaveFailed, RewardFailed, EngineFailed), STOPPED)
+    codes = {Damaged: DAMAGED, Refused: REFUSED, **stopped}
     known = [code for kind, code in codes.items() if isinstance(error, kind)]
     disk = isinstance(error, OSError) and error.errno in _DISK
     return [*known, STOPPED if disk else UNEXPECTED][0]

@@ -80,26 +80,32 @@ def complete(wire: Wire, body: Body) -> Reply:
         (choice,) = said["choices"]
         tokens = tuple(int(t.removeprefix("token_id:")) for t in choice["logprobs"]["tokens"])
         logp = tuple(float(p) for p in choice["logprobs"]["token_logprobs"])
-        ends = body["stop_token_ids"]
-        why = "end" if tokens[-1] in ends else str(choice["finish_reason"])
+        ended = tokens[-1] in body["stop_token_ids"]
+        reply = Reply(tokens, logp, "end" if ended else str(choice["finish_reason"]))
         number = said["id"].removeprefix("cmpl-")
     except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
         why = f"{type(error).__name__}: {error}"
         raise Fault(f"{wire.name} says what is no answer ({why})") from error
-    room = body["max_tokens"]
-    wrong = {
-        f"it answers request {number} to {body['request_id']}": number != body["request_id"],
-        f"{len(tokens)} tokens have {len(logp)} log-probabilities": len(tokens) != len(logp),
-        f"{len(tokens)} tokens where there is room for {room}": len(tokens) > room,
-        "tokens after one that ends an answer": any(token in ends for token in tokens[:-1]),
-        f"it ended for {why!r} after {len(tokens)} of {room} tokens": why
-        not in _reasons(body, tokens),
-        "a log-probability that is none": not all(LEAST < p <= ROUNDING for p in logp),
+    if number != body["request_id"]:
+        other = f"it answers request {number} to {body['request_id']}"
+        raise Fault(f"{wire.name} says what cannot be ({other})")
+    for wrong in _wrong(reply, body):
+        raise Fault(f"{wire.name} says what cannot be ({wrong})")
+    return reply
+
+
+def _wrong(reply: Reply, body: Body) -> list[str]:
+    """What cannot be of a reply to this body."""
+    said, room, why = len(reply.tokens), body["max_tokens"], reply.stopped
+    ends, impossible = body["stop_token_ids"], why not in _reasons(body, reply.tokens)
+    rules = {
+        f"{said} tokens have {len(reply.logp)} log-probabilities": said != len(reply.logp),
+        f"{said} tokens where there is room for {room}": said > room,
+        "tokens after one that ends an answer": any(t in ends for t in reply.tokens[:-1]),
+        f"it ended for {why!r} after {said} of {room} tokens": impossible,
+        "a log-probability that is none": not all(LEAST < p <= ROUNDING for p in reply.logp),
     }
-    found = [what for what, true in wrong.items() if true]
-    if found:
-        raise Fault(f"{wire.name} says what cannot be ({found[0]})")
-    return Reply(tokens, logp, why)
+    return [what for what, true in rules.items() if true]
 
 
 def _reasons(body: Body, tokens: tuple[int, ...]) -> tuple[str, ...]:

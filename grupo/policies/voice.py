@@ -37,6 +37,10 @@ class Voice(Protocol):
         """Who answers until other weights are loaded."""
         ...
 
+    def close(self) -> None:
+        """Nothing is to be said any more."""
+        ...
+
 
 class Own:
     """The policy's own model: it has the weights already."""
@@ -54,6 +58,9 @@ class Own:
 
     def engine(self) -> Engine:
         return self.reader.engine(self.head, self.tokenizer, self.bounds)
+
+    def close(self) -> None:
+        pass
 
 
 class Apart(Own):
@@ -90,3 +97,6 @@ class Remote:
 
     def engine(self) -> Engine:
         return self.server
+
+    def close(self) -> None:
+        self.server.close()

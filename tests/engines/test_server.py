@@ -24,14 +24,21 @@ from grupo.engines.wire import EngineFailed
 from grupo.errors import Refused
 
 
+@pytest.fixture(autouse=True)
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder for temporary files."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setenv("TMPDIR", str(folder))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    return folder
+
+
 @pytest.fixture
 def python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """An interpreter whose vLLM is the fake; `mark` beside it holds the servers' process ids."""
     (tmp_path / "mark").write_text("")
-    (tmp_path / "temporary").mkdir()
     monkeypatch.setenv("FAKE_MARK", str(tmp_path / "mark"))
-    monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
-    monkeypatch.setattr("tempfile.tempdir", None)
     script = tmp_path / "python"
     script.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{fake_vllm.__file__}" "$@"\n')
     script.chmod(0o755)

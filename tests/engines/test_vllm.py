@@ -37,6 +37,14 @@ GREEDY = Sampling(top_k=1)
 OPTIONS = ("--no-enable-chunked-prefill", "--max-num-seqs", "64")
 
 
+@pytest.fixture(scope="module", autouse=True)
+def temporary(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Logs of servers that were killed are not left in the system's folder."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tempfile.tempdir", str(tmp_path_factory.mktemp("temporary")))
+        yield
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A Llama of a head size that vLLM takes."""

@@ -184,8 +184,7 @@ def test_a_server_that_computes_otherwise_is_refused(fake, facts, said):
 @pytest.mark.parametrize(
     ("spec", "said"),
     [
-        ({}, "one of url and python"),
-        ({"url": "http://a:1", "python": "python"}, "one of url and python"),
+        ({"url": ""}, "url: ''. Allowed: an address, or python"),
         ({"url": "http://a:1", "dtype": "float8"}, "dtype: 'float8'. Allowed: float32 or bfloat16"),
         ({"url": "http://a:1", "tries": 0}, "tries: 0. Allowed: 1 or more"),
         ({"url": "http://a:1", "patience": 0.0}, "patience: 0.0. Allowed: seconds above 0"),

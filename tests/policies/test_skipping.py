@@ -61,11 +61,16 @@ def test_they_are_read_where_they_teach_something(llama, loss):
     assert gradient(policy, Method(loss=loss), credited(policy))[1] == [TOLD_APART + ALIKE]
 
 
+def unevenly(batch: Batch) -> PerAction:
+    """Every action counts otherwise."""
+    return batch.mask * torch.linspace(0.1, 1, batch.mask.numel()).view(batch.mask.shape)
+
+
 def test_the_gradient_is_the_same_whether_they_are_read_or_not(llama):
     policy = built(llama)
-    batch = credited(policy)
-    without, some = gradient(policy, Method(loss=Clip()), batch)
-    among, every = gradient(policy, Method(loss=WITH["likelihood"]), batch)
+    batch, method = credited(policy), Method(loss=Clip(), weigh=unevenly)
+    without, some = gradient(policy, method, batch)
+    among, every = gradient(policy, method.but(loss=WITH["likelihood"]), batch)
     assert sum(some) < sum(every)
     assert (without - among).abs().max() < 1e-6 * among.abs().max()
 
@@ -95,7 +100,7 @@ def test_where_no_row_teaches_nothing_is_read_and_nothing_learned(llama):
 def test_where_rows_are_coupled_only_those_that_are_taught_are_read_again(llama):
     policy = built(llama)
     batch = credited(policy)
-    coupled, counts = gradient(policy, Method(loss=Coupled()), batch)
+    coupled, counts = gradient(policy, Method(loss=Coupled(), weigh=unevenly), batch)
     assert counts == [TOLD_APART + ALIKE, TOLD_APART]
-    alone, _ = gradient(policy, Method(loss=Reinforce()), batch)
+    alone, _ = gradient(policy, Method(loss=Reinforce(), weigh=unevenly), batch)
     assert (coupled - alone).abs().max() < 1e-6 * alone.abs().max()
