@@ -22,11 +22,12 @@ shows that both make the same gradient of the same tokens.
 * "times as fast": the median over pairs of steps of TRL's seconds by grupo's, with a 95 % interval
   from a bootstrap over pairs. Seconds are medians; sampling includes judging.
 * peak: the most memory the whole process ever held.
-* others: how many cores other programs kept busy meanwhile. Where that is not about 0, do not trust
-  the row.
+* others: how many cores other programs kept busy meanwhile. Pairs with more than 0.2 were tried
+  again. A row with more is not to be trusted: both libraries suffer, but not alike.
 * bfloat16: few pairs, for processors without such instructions emulate it slowly.
 * TRL runs with its fastest settings, by `python -m benchmarks.tune`: no checkpointing, nothing
-  logged or saved, the whole step as one micro-batch but in prompt-2048 and agent-apart. On a processor it evaluates its head at every token of the prompt too.
+  logged or saved, the whole step as one micro-batch but in prompt-2048 and agent-apart. On a
+  processor it evaluates its head at every token of the prompt too.
 * short-signal: about 30 % of the groups have equal rewards, and so nothing to learn from.
 * agent: eight turns, the world says 64 tokens before each. TRL plays them by its `rollout_func`,
   turn for turn with its own `generate`, and trains each rollout as one row, as grupo does.

@@ -19,6 +19,26 @@ from benchmarks.turns import Turns, asked
 from benchmarks.workloads import WORKLOADS, Workload, contexts, prompts, reward
 
 STEPS = 64  # of different prompts
+# What does the same work as grupo, and what `benchmarks.tune` finds fastest; the rest is default.
+FIXED = {
+    "use_cpu": True,
+    "gradient_checkpointing": False,
+    "loss_type": "grpo",
+    "scale_rewards": "group",
+    "beta": 0.0,
+    "num_iterations": 1,
+    "max_grad_norm": 1.0,
+    "learning_rate": 1e-6,
+    "lr_scheduler_type": "constant",
+    "adam_beta2": 0.99,
+    "max_steps": 10_000,
+    "shuffle_dataset": False,
+    "dataloader_pin_memory": False,
+    "report_to": [],
+    "logging_strategy": "no",
+    "save_strategy": "no",
+    "disable_tqdm": True,
+}
 
 
 class Timed(GRPOTrainer):
@@ -58,37 +78,17 @@ class OneByOne(TrainerCallback):
 
 
 def settings(workload: Workload, precision: str, output: str, **other: Any) -> GRPOConfig:
-    """The fastest settings that do the same work, by `benchmarks.tune`, or `other` ones.
-
-    What is not named is TRL's default.
-    """
+    """What is fixed, what the workload asks for, and `other` settings instead of these."""
     micro = workload.micro or workload.rows
-    chosen = dict(
-        output_dir=output,
-        use_cpu=True,
-        bf16=precision == "bfloat16",
-        gradient_checkpointing=False,
-        per_device_train_batch_size=micro,
-        gradient_accumulation_steps=workload.rows // micro,
-        num_generations=workload.group,
-        max_completion_length=workload.new,
-        loss_type="grpo",
-        scale_rewards="group",
-        beta=0.0,
-        num_iterations=1,
-        max_grad_norm=1.0,
-        learning_rate=1e-6,
-        lr_scheduler_type="constant",
-        adam_beta2=0.99,
-        max_steps=10_000,
-        shuffle_dataset=False,
-        dataloader_pin_memory=False,
-        report_to=[],
-        logging_strategy="no",
-        save_strategy="no",
-        disable_tqdm=True,
-    )
-    return GRPOConfig(**chosen | other)
+    asked_for = {
+        "output_dir": output,
+        "bf16": precision == "bfloat16",  # float32 weights, computed with under autocast
+        "per_device_train_batch_size": micro,
+        "gradient_accumulation_steps": workload.rows // micro,
+        "num_generations": workload.group,
+        "max_completion_length": workload.new,
+    }
+    return GRPOConfig(**FIXED | asked_for | other)
 
 
 def texts(workload: Workload) -> list[str]:

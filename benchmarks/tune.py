@@ -30,7 +30,7 @@ def choices(workload: Workload) -> dict[str, dict[str, Any]]:
             "gradient_accumulation_steps": count,
         }
         for rows, count in cuts.items()
-        if count
+        if count and rows != (workload.micro or workload.rows)
     }
     return {
         "as it is": {},

@@ -1,6 +1,7 @@
 """Sampling from models that do not take our attention: by transformers' own `generate`."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,18 +57,29 @@ class Generating:
         config = GenerationConfig(
             max_new_tokens=max(map(self.bounds.room, requests)), do_sample=False, pad_token_id=0
         )
-        said: Any = self.model.generate(  # pyright: ignore[reportCallIssue]
-            token,
-            attention_mask=mask,
-            generation_config=config,
-            logits_processor=LogitsProcessorList([drawing]),
-            stopping_criteria=StoppingCriteriaList([_Stopping(ending, token.shape[1])]),
-        )
+        with _wishless(self.model):
+            said: Any = self.model.generate(  # pyright: ignore[reportCallIssue]
+                token,
+                attention_mask=mask,
+                generation_config=config,
+                logits_processor=LogitsProcessorList([drawing]),
+                stopping_criteria=StoppingCriteriaList([_Stopping(ending, token.shape[1])]),
+            )
         tokens, logp = said[:, token.shape[1] :], torch.stack(drawing.logp, 1)
         return [
             ending.cut(request, t, p)
             for request, t, p in zip(requests, tokens.tolist(), logp.tolist(), strict=True)
         ]
+
+
+@contextmanager
+def _wishless(model: PreTrainedModel) -> Iterator[None]:
+    """Without a generation config of the model: `generate` takes over what ours leaves open."""
+    theirs, model.generation_config = model.generation_config, GenerationConfig()
+    try:
+        yield
+    finally:
+        model.generation_config = theirs
 
 
 class _Drawing(LogitsProcessor):

@@ -52,24 +52,27 @@ class Local:
     def _answer(
         self, requests: Sequence[Request], waiting: list[int]
     ) -> Iterator[tuple[int, Reply]]:
-        rows = _Rows(self, requests, self._next(requests, waiting, 0))
+        rows = _Rows(self, requests, self._next(requests, waiting))
         while len(rows.request):
             yield from rows.say()
             rows.go_on()
-            if waiting and (now := self._next(requests, waiting, rows.cells)):
+            if waiting and (now := self._next(requests, waiting, rows)):
                 rows.join(now)
 
-    def _next(self, requests: Sequence[Request], waiting: list[int], used: int) -> list[int]:
-        """Take those who fit beside what is used; none if they are few, for joining is not free."""
+    def _next(
+        self, requests: Sequence[Request], waiting: list[int], rows: "_Rows | None" = None
+    ) -> list[int]:
+        """Take those who fit beside the rows; none if they are few, for joining is not free."""
+        here, used = (len(rows.request), rows.cells) if rows else (0, 0)
         count, seen, room = 0, set(), self.cells - used
         for i in reversed(waiting):
             tokens = requests[i].tokens
             room -= self.bounds.room(requests[i]) + len(tokens) * (tokens not in seen)
             seen.add(tokens)
-            if room < 0 and (count or used):
+            if room < 0 and (count or here):
                 break
             count += 1
-        if used and count < min(len(waiting), 16):
+        if count < min(len(waiting), here // 8):
             return []
         taken = waiting[len(waiting) - count :]
         del waiting[len(waiting) - count :]

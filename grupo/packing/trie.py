@@ -53,7 +53,8 @@ def line(
     rows = [tuple(row[:n]) for row, n in zip(token.tolist(), length.tolist(), strict=True)]
     distinct = sorted(set(rows))
     growing = _Growing(distinct, _alike(distinct), least)
-    growing.grow(0, len(distinct), 0)
+    for low, high in growing.branches(0, len(distinct), 0, 0):
+        growing.grow(low, high, 0)
     number = {row: i for i, row in enumerate(distinct)}
     place = torch.from_numpy(growing.place)[[number[row] for row in rows]]
     return Line(
@@ -105,20 +106,23 @@ class _Growing:
         self.place[low:high, depth:common] = np.arange(begin, end)
         number = len(self.stretches)
         self.stretches.append(Stretch(begin, end, end))
-        for a, b in self._branches(low, high, common):
-            self.grow(a, b, common)
+        if high - low > 1:
+            for a, b in self.branches(low, high, common, common):
+                self.grow(a, b, common)
         self.stretches[number] = Stretch(begin, end, len(self.token))
+
+    def branches(self, low: int, high: int, depth: int, fork: int) -> Iterator[tuple[int, int]]:
+        """Rows that part after `fork` tokens, together where sharing from `depth` on saves enough.
+
+        Where it does not, those among them that go on alike for longer may still be together.
+        """
+        cuts = [low, *(low + 1 + np.flatnonzero(self.alike[low + 1 : high] == fork)), high]
+        for a, b in ((int(x), int(y)) for x, y in pairwise(cuts) if x < y):
+            common = self._common(a, b)
+            if b - a > 1 and (common - depth) * (b - a - 1) < self.least:
+                yield from self.branches(a, b, depth, common)
+            elif len(self.rows[a]) > depth:
+                yield a, b
 
     def _common(self, low: int, high: int) -> int:
         return int(self.alike[low + 1 : high].min()) if high - low > 1 else len(self.rows[low])
-
-    def _branches(self, low: int, high: int, depth: int) -> Iterator[tuple[int, int]]:
-        """Rows that go on alike, together where that saves enough."""
-        if high - low == 1:
-            return
-        cuts = [low, *(low + 1 + np.flatnonzero(self.alike[low + 1 : high] == depth)), high]
-        for a, b in pairwise(cuts):
-            saved = (self._common(a, b) - depth) * (b - a - 1)
-            alone = b - a > 1 and saved < self.least
-            pieces = [(i, i + 1) for i in range(a, b)] if alone else [(a, b)]
-            yield from ((int(x), int(y)) for x, y in pieces if len(self.rows[x]) > depth)

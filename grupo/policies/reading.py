@@ -39,7 +39,7 @@ class Reader(Protocol):
     def together(
         self, token: Int[Tensor, "N L"], length: Int[Tensor, "N"], budget: int
     ) -> Iterator[Tensor]:
-        """Row indices, so many at a time that not more than `budget` tokens are read at once."""
+        """Row indices, so many at a time that about `budget` tokens, or a row, are read."""
         ...
 
     def engine(self, head: Head, tokenizer: PreTrainedTokenizerBase, bounds: Bounds) -> Engine:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+sys.path.append(str(Path(__file__).parent))
 sys.path.append(str(Path(__file__).parent.with_name("policies")))
 import tinylm
 

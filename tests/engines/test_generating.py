@@ -135,7 +135,6 @@ def test_each_request_is_drawn_in_its_own_way(policy: CausalPolicy):
     assert said[1].logp == (0.0,) * 16
 
 
-@pytest.mark.xfail(strict=True, reason="`generate` takes over what is not said otherwise")
 @pytest.mark.parametrize(
     "wish",
     [

@@ -60,7 +60,6 @@ def test_rows_join_while_others_speak_where_there_is_room_for_some(policy: Causa
     assert_same(parts, whole)
 
 
-@pytest.mark.xfail(strict=True, reason="rows join by sixteens, where never so many fit too")
 def test_rows_join_where_few_fit(policy: CausalPolicy):
     with watched(policy) as reads:
         answers(engine(policy, cells=400, ends=OFTEN), MANY)
