@@ -168,3 +168,14 @@ def test_a_step_that_is_begun_again_is_the_step_of_smaller_pieces_bit_for_bit(re
     for name, x in failed.policy.weights().items():
         assert torch.equal(x, small.policy.weights()[name])
     assert failed.state.data()["budget"] == 64
+
+
+def test_where_one_row_alone_does_not_fit_nothing_is_halved_in_vain(recipe):
+    learner = Learner(recipe)
+    batch, _ = shuffled(learner.policy, [letter * 20 for letter in "ABCD"], 4)
+    budgets = failing(learner, bears=0, at=1)
+    with pytest.raises(torch.OutOfMemoryError):
+        learner._frugally(partial(accumulate, learner.policy, Method(loss=Clip()), batch))
+    rows = learner.policy.reader.together(*(batch.inputs[n] for n in ("token", "length")), 16)
+    assert {len(row) for row in rows} == {1}
+    assert min(budgets) >= 8  # about a row: not 4, 2, 1, 0

@@ -91,6 +91,7 @@ class CausalPolicy(Trained):
         if spec.checkpointing:
             loading.checkpointed(self.plain)
         self.budget = spec.budget
+        self.most = 0  # rows in one of the last micro-batches
         self.seconds = 0.0  # that it has spoken
         self.thread = ThreadPoolExecutor(1, "policy")
         self.others: Mapping[str, Speaker] = {}  # whom it can be compared with, by name
@@ -175,13 +176,16 @@ class CausalPolicy(Trained):
     def micro(self, batch: Batch) -> Iterator[Tensor]:
         """Row indices whose tokens fit the budget, those that they share counted once."""
         token, length = batch.inputs["token"], batch.inputs["length"]
-        return self.reader.together(token, length, self.budget)
+        self.most = 0
+        for several in self.reader.together(token, length, self.budget):
+            self.most = max(self.most, len(several))
+            yield several
 
     def halve(self) -> str:
-        """Work in micro-batches half as large from now on, and say so; nothing if they are tiny."""
+        """Work in micro-batches half as large from now on, and say so; nothing if they are rows."""
         self.budget //= 2
         line = f"Memory does not suffice: micro-batches hold {self.budget} tokens from now on."
-        return line if self.budget else ""
+        return line if self.most > 1 else ""
 
     def copy(self) -> "CausalPolicy":
         """Another policy as training found this one, frozen."""

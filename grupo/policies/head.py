@@ -26,6 +26,10 @@ class Head:
 
 def head_of(model: PreTrainedModel) -> Head:
     """The model's head; refuses a model whose own logits, tried out, are something else."""
+    if model.base_model is model:
+        raise Refused(
+            f"model: {type(model).__name__} has no body that can be read without its head."
+        )
     output: Any = model.get_output_embeddings()
     config = model.config.get_text_config()
     times = getattr(config, "logit_scale", None) or 1.0

@@ -70,17 +70,18 @@ class Packed:
 
     def together(self, token: Tensor, length: Tensor, budget: int) -> Iterator[Tensor]:
         rows = [tuple(r[:n]) for r, n in zip(token.tolist(), length.tolist(), strict=True)]
-        order = sorted(range(len(rows)), key=rows.__getitem__)
-        alike = shared([rows[i] for i in order])
-        taken, used = [], 0
-        for i, common in zip(order, alike, strict=True):
-            if taken and used + len(rows[i]) - common > budget:
-                yield torch.tensor(sorted(taken))
-                taken, used = [], 0
-            used += len(rows[i]) - (common if taken else 0)
-            taken.append(i)
-        if taken:
-            yield torch.tensor(sorted(taken))
+        order = torch.tensor(sorted(range(len(rows)), key=rows.__getitem__))
+        new = [
+            len(rows[i]) - n for i, n in zip(order, shared([rows[i] for i in order]), strict=True)
+        ]
+        while len(order):
+            begun = len(rows[order[0]]) - new[0]
+            take = max(1, int((torch.tensor(new).cumsum(0) + begun <= budget).sum()))
+            # what is too short to be shared was counted as shared
+            while take > 1 and (size := _size(token, length, order[:take])) > budget:
+                take = min(take - 1, take * budget // size)
+            yield order[:take].sort().values
+            order, new = order[take:], new[take:]
 
     def engine(self, head: Head, tokenizer: PreTrainedTokenizerBase, bounds: Bounds) -> Engine:
         return Local(self.model, head, tokenizer, bounds)
@@ -88,6 +89,10 @@ class Packed:
     @property
     def remark(self) -> str:
         return ""
+
+
+def _size(token: Tensor, length: Tensor, rows: Tensor) -> int:
+    return len(line(token[rows], length[rows]).token)
 
 
 @dataclass(frozen=True)

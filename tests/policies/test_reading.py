@@ -106,7 +106,6 @@ def test_micro_batches_hold_every_row_once_and_many_no_more_than_the_budget(llam
         assert (padded if reading is Padded else shared) <= budget
 
 
-@pytest.mark.xfail(strict=True, reason="what is too short to be shared is counted as shared")
 def test_what_is_too_short_to_be_shared_counts_as_often_as_it_is_read(llama):
     policy = built(replace(llama, budget=1 + 20 + 10))
     texts = ("A" * 11, "A" * 10 + "BBBBBBBBBB", "C")  # 10 in common: too few to be shared

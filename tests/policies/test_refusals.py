@@ -9,7 +9,14 @@ from pathlib import Path
 import pytest
 from safetensors.torch import load_file, save_file
 from tinylm import CONTEXT, plant, tokenizer
-from transformers import BertConfig, BertLMHeadModel, T5Config, T5ForConditionalGeneration
+from transformers import (
+    BertConfig,
+    BertLMHeadModel,
+    Llama4ForCausalLM,
+    Llama4TextConfig,
+    T5Config,
+    T5ForConditionalGeneration,
+)
 
 from grupo.errors import Refused
 from grupo.policies.causal_lm import CausalLM
@@ -114,6 +121,22 @@ def reads_ahead(folder: Path) -> None:
     BertLMHeadModel(config).save_pretrained(folder)
 
 
+def no_body(folder: Path) -> None:
+    config = Llama4TextConfig(
+        vocab_size=99,
+        hidden_size=16,
+        intermediate_size=16,
+        intermediate_size_mlp=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        num_key_value_heads=1,
+        head_dim=8,
+        num_local_experts=2,
+        eos_token_id=0,
+    )
+    Llama4ForCausalLM(config).save_pretrained(folder)
+
+
 def lost_tensor(folder: Path) -> None:
     weights = load_file(folder / "model.safetensors")
     weights.pop("model.layers.1.mlp.up_proj.weight")
@@ -144,6 +167,7 @@ def large_tokenizer(folder: Path) -> None:
         (unknown_type, r"is no causal language model that loads: .*model type `lama`"),
         (encoder_and_decoder, r"is no causal language model that loads: .*T5Config"),
         (reads_ahead, r"BertLMHeadModel is not causal"),
+        (no_body, r"Llama4ForCausalLM has no body that can be read without its head"),
         (lost_tensor, r"lack 1 tensors, first 'model.layers.1.mlp.up_proj.weight'"),
         (wrong_shape, r"'lm_head.weight' in .* has shape \(5, 32\). Allowed: \(99, 32\)"),
         (large_tokenizer, r"has 100 tokens, the model 99"),
