@@ -6,7 +6,7 @@ import typing
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import is_dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -20,17 +20,17 @@ from grupo.losses import Loss
 from grupo.method import Method
 from grupo.optimize import Adam
 from grupo.piece import is_piece, parts, show
-from grupo.policies.causal_lm import CausalLM, CausalPolicy
-from grupo.policies.loading import DTYPES, device_of
+from grupo.policies.causal_lm import CausalLM
+from grupo.policies.loading import DTYPES
 from grupo.readings import check_readings
 from grupo.recipe import Evaluation, Recipe
 from grupo.references import Follow
-from grupo.rollout import Rollout, Task
+from grupo.rollout import Task
 from grupo.schedules import Schedule, Warmup, at
 from grupo.spelling import cast, fits, to_data
 from grupo.words import SAID, say
 
-LOOKED_AT = 2000  # tasks whose length is checked beforehand; those of most sets, all
+LOOKED_AT = 2000  # tasks that are looked at beforehand; of most sets, all
 
 Rule = tuple[type, str, Callable[[Any], bool], str]  # a piece, its field, what is allowed, in words
 ONE, NONE = (lambda x: x >= 1, "1 or more"), (lambda x: x >= 0, "0 or more")
@@ -60,6 +60,12 @@ RULES: tuple[Rule, ...] = (
 )
 
 
+class Admits(Protocol):
+    """Whoever can be asked only some tasks."""
+
+    def admit(self, tasks: Sequence[Task]) -> None: ...
+
+
 def check(recipe: Recipe) -> None:
     """Refuse what cannot be, with one clear message about the first."""
     for place, piece in _pieces(recipe, ""):
@@ -70,7 +76,7 @@ def check(recipe: Recipe) -> None:
     _check_group(recipe)
     _check_solved(recipe)
     check_readings(recipe)
-    device_of(recipe.policy.device)
+    recipe.policy.check()
     to_data(recipe)  # a run folder must be able to hold it
 
 
@@ -84,17 +90,10 @@ def check_columns(method: Method, tasks: Sequence[Task]) -> None:
             raise Refused(f"{said} {nearest(name, known)}")
 
 
-def check_lengths(policy: CausalPolicy, *tasks: Sequence[Task]) -> None:
-    """Refuse prompts that leave no room for an answer."""
-    room = policy.context - policy.spec.limit
-    for task in (some[i] for some in tasks for i in range(min(len(some), LOOKED_AT))):
-        length = len(policy.read(Rollout(), task.prompt))
-        if length > room:
-            raise Refused(
-                f"prompt: task {task.key}, {str(task.prompt)[:60]!r}, has {length} tokens; the"
-                f" model reads {policy.context}, policy.limit keeps {policy.spec.limit} of them for"
-                f" the answer. Allowed: {max(room, 0)}."
-            )
+def check_tasks(policy: Admits, *tasks: Sequence[Task]) -> None:
+    """Refuse tasks that the policy cannot be asked."""
+    for some in tasks:
+        policy.admit([some[i] for i in range(min(len(some), LOOKED_AT))])
 
 
 def _pieces(value: Any, place: str) -> Iterator[tuple[str, Any]]:

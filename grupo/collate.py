@@ -1,6 +1,7 @@
 """Groups of ragged rollouts as one rectangular batch."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
@@ -8,7 +9,7 @@ import torch
 from torch import Tensor
 
 from grupo.batch import Batch, Named, Past
-from grupo.rollout import Group, Rollout, Task
+from grupo.rollout import Action, Group, Rollout, Task
 
 Encode = Callable[[Sequence[Rollout]], Any]
 
@@ -16,32 +17,41 @@ Encode = Callable[[Sequence[Rollout]], Any]
 def collate(
     groups: Sequence[Group], encode: Encode, past: Callable[[Task], Past] = lambda _: Past()
 ) -> Batch:
-    """Groups of ragged rollouts as one rectangular batch, one row each.
+    """Groups of ragged rollouts as one rectangular batch, a row for each context of a rollout.
 
-    Columns count from a row's first action: what was said before it belongs to `encode(rollouts)`,
-    the batch's `inputs`. What the world said later is masked. A group whose rollouts lack a part of
-    the reward has 0 there, and so has an action without a mark.
+    Columns count from a row's first action: what was said before it belongs to `encode(rows)`, the
+    batch's `inputs`. What the world said later is masked, and what the policy was forced to say. A
+    group whose rollouts lack a part of the reward has 0 there, and so has an action without a mark.
     """
     rollouts = [r for group in groups for r in group.rollouts]
-    rows = [_row(r) for r in rollouts]
+    rows = [(i, row) for i, r in enumerate(rollouts) for row in _rows(r)]
     named = dict.fromkeys(chain.from_iterable(r.parts for r in rollouts))
     marked = dict.fromkeys(chain.from_iterable(r.marks for r in rollouts))
+
+    def laid(of: Callable[[_Said], Iterable[float]]) -> Tensor:
+        return _pad([_columns(row, of) for _, row in rows])
+
+    def marks(name: str) -> Tensor:
+        return _pad([_columns(row, _marks(rollouts[i].marks.get(name, ()))) for i, row in rows])
+
+    logp = laid(lambda said: said.action.logp)
     return Batch.of(
         reward=torch.tensor([r.reward for r in rollouts], dtype=torch.float64),
         group=torch.tensor(
             [p for p, group in enumerate(groups) for _ in group.rollouts], dtype=torch.long
         ),
-        rollout=torch.arange(len(rows)),
-        mask=_pad([row[0] for row in rows]).bool(),
-        turn=_pad([row[1] for row in rows]).long(),
-        old_logp=_pad([row[2] for row in rows]),
+        rollout=torch.tensor([i for i, _ in rows], dtype=torch.long),
+        mask=laid(lambda said: said.each(said.action.learned)).bool(),
+        turn=laid(lambda said: said.each(said.turn)).long(),
+        old_logp=logp,
         seen=Named(
             {
-                "logp@sampler": _pad([row[2] for row in rows]),
-                "sampled": _pad([row[3] for row in rows]),
-                "version": _pad([_versions(r) for r in rollouts]),
-                "mark/part": _pad([_parts(r) for r in rollouts]),
-                **{f"mark/{m}": _pad([_marks(r, m) for r in rollouts]) for m in marked},
+                "logp@sampler": logp.clone(),
+                "sampled": laid(lambda said: said.each(said.action.sampled)),
+                "moved": laid(lambda said: said.each(said.action.moved)),
+                "version": laid(lambda said: said.each(said.action.version)),
+                "mark/part": laid(_parts),
+                **{f"mark/{name}": marks(name) for name in marked},
             }
         ),
         parts=Named(
@@ -51,47 +61,54 @@ def collate(
             }
         ),
         past=tuple(past(group.task) for group in groups),
-        inputs=encode(rollouts),
+        inputs=encode([row for r in rollouts for row in r.rows]),
     )
 
 
-def _row(rollout: Rollout) -> tuple[list[float], ...]:
-    """Mask, turn, log-probability and whether it was sampled, of every column of a row."""
-    mask, turn, logp, sampled = [], [], [], []
-    for number, (_, action) in enumerate(rollout.turns):
-        said, acted = len(action.seen) * (number > 0), len(action.parts)
-        mask += [0.0] * said + [1.0] * acted
-        turn += [float(number)] * (said + acted)
-        logp += [0.0] * said + list(action.logp)
-        sampled += [0.0] * said + [float(action.sampled)] * acted
-    return mask, turn, logp, sampled
+@dataclass(frozen=True)
+class _Said:
+    """An action in its row."""
+
+    action: Action
+    heard: int  # columns before it, in which the world spoke
+    turn: int
+    begin: int  # parts of its rollout before it
+
+    def each(self, number: float) -> list[float]:
+        """The same for all its parts."""
+        return [float(number)] * len(self.action.parts)
 
 
-def _versions(rollout: Rollout) -> list[float]:
-    """With which weights each column was drawn; 0 where the world spoke."""
-    drawn = []
-    for number, (_, action) in enumerate(rollout.turns):
-        drawn += [0.0] * len(action.seen) * (number > 0)
-        drawn += [float(action.version)] * len(action.parts)
-    return drawn
+def _rows(rollout: Rollout) -> list[list[_Said]]:
+    """The actions of each context; a turn begins where the world speaks."""
+    rows, turn, begin = [], 0, 0
+    for row in rollout.rows:
+        rows.append([])
+        for i, (_, action) in enumerate(row.turns):
+            turn += len(rows) + i > 1 and len(action.seen) > 0
+            rows[-1].append(_Said(action, len(action.seen) * (i > 0), turn, begin))
+            begin += len(action.parts)
+    return rows
 
 
-def _parts(rollout: Rollout) -> list[float]:
-    """What was done in each column, where that is a number: a token; 0 where it is none."""
-    done = []
-    for number, (_, action) in enumerate(rollout.turns):
-        done += [0.0] * len(action.seen) * (number > 0)
-        done += [float(part) if isinstance(part, int) else 0.0 for part in action.parts]
-    return done
+def _columns(row: Sequence[_Said], of: Callable[[_Said], Iterable[float]]) -> list[float]:
+    """Numbers of the parts of a row's actions; 0 where the world spoke."""
+    return [x for said in row for x in chain([0.0] * said.heard, of(said))]
 
 
-def _marks(rollout: Rollout, name: str) -> list[float]:
-    """The marks of a rollout, one for each column of its row."""
-    left, marks = iter(rollout.marks.get(name, ())), []
-    for number, (_, action) in enumerate(rollout.turns):
-        marks += [0.0] * len(action.seen) * (number > 0)
-        marks += [next(left, 0.0) for _ in action.parts]
-    return marks
+def _parts(said: _Said) -> list[float]:
+    """What was done, where that is a number: a token; 0 where it is none."""
+    return [float(part) if isinstance(part, int) else 0.0 for part in said.action.parts]
+
+
+def _marks(marks: Sequence[float]) -> Callable[[_Said], list[float]]:
+    """The marks of an action, of those of its whole rollout."""
+
+    def of(said: _Said) -> list[float]:
+        own = marks[said.begin : said.begin + len(said.action.parts)]
+        return [*own, *[0.0] * (len(said.action.parts) - len(own))]
+
+    return of
 
 
 def _pad(rows: Sequence[Sequence[float]]) -> Tensor:

@@ -9,16 +9,15 @@ from typing import Any, Protocol
 import numpy as np
 
 from grupo.piece import piece
-from grupo.policies.logits import Sampling
 from grupo.randomness import derive
 from grupo.rollout import Act, Env, Group, Rollout, Task
 from grupo.sampling import Independent
 
 
-class Speaker(Protocol):
-    """A policy that can be asked to sample differently."""
+class Acts(Protocol):
+    """Whoever acts."""
 
-    def act(self, key: int, sampling: Sampling | None = None) -> Act: ...
+    def act(self, key: int) -> Act: ...
 
 
 @piece
@@ -64,7 +63,7 @@ class Score:
 
 
 def evaluate(
-    policy: Speaker,
+    policy: Acts,
     env: Env,
     tasks: Sequence[Task],
     *,
@@ -73,7 +72,7 @@ def evaluate(
     key: int = 0,
 ) -> Score:
     """Attempt every task once greedily and `attempts` times as the policy samples."""
-    greedy = play_all(policy.act(derive(key, "greedy"), Sampling(top_k=1)), env, tasks, 1)
+    greedy = play_all(policy.act(derive(key, "greedy")).at(top_k=1), env, tasks, 1)
     sampled = play_all(policy.act(derive(key, "sampled")), env, tasks, attempts)
     first = [float(solved(group.rollouts[0])) for group in greedy]
     right = [sum(map(solved, group.rollouts)) for group in sampled]

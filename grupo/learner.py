@@ -11,7 +11,7 @@ import torch
 from grupo import metrics
 from grupo.ahead import Sampled
 from grupo.batch import Batch
-from grupo.border import check_columns, check_lengths
+from grupo.border import check_columns, check_tasks
 from grupo.collate import collate
 from grupo.evaluation import Score, evaluate
 from grupo.frugal import frugally
@@ -20,7 +20,6 @@ from grupo.losses.correct import Corrected, Importance, Truncated
 from grupo.method import Method
 from grupo.optimize import descend
 from grupo.piece import walk
-from grupo.policies.company import company
 from grupo.randomness import derive, generator, seed_torch
 from grupo.recipe import Recipe
 from grupo.schedules import at
@@ -68,10 +67,10 @@ class Learner:
         self.tasks, self.held_out = split(recipe.tasks, recipe.held_out, recipe.seed)
         seed_torch(recipe.seed, "build")  # adapters are born at random
         self.policy = recipe.policy.build()
-        check_lengths(self.policy, self.held_out, self.tasks)
+        check_tasks(self.policy, self.held_out, self.tasks)
         check_columns(recipe.method, self.tasks)
         method, helpers = recipe.method, self.policy.helped(recipe.method.helpers)
-        self.company = company(self.policy, method.needs, method.reference, recipe.others)
+        self.company = self.policy.accompanied(method.needs, method.reference, recipe.others)
         optimizers = {"optimizer": recipe.optimizer(self.policy.parameters())}
         if method.helpers:
             optimizers["helping"] = recipe.helper_optimizer(list(helpers.parameters()))
@@ -171,7 +170,8 @@ class Learner:
     def _observe(self, method: Method, batch: Batch) -> Batch:
         if self.recipe.staleness or not self.state.mismatch <= self.recipe.tolerance:
             old = whole(self.policy, self.policy, batch, ["logp"])["logp"]
-            batch = replace(batch, old_logp=torch.where(batch.seen["sampled"] > 0, old, 0.0))
+            own = (batch.seen["sampled"] > 0) & (batch.seen["moved"] == 0)
+            batch = replace(batch, old_logp=torch.where(own, old, batch.old_logp))
         return observe(self.policy, self.company.speakers, batch, method.measured)
 
     def _frugally(self, work: Callable[[], Result]) -> Result:

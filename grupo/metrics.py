@@ -28,7 +28,7 @@ def of_groups(gathered: Gathered, batch: Batch) -> dict[str, float]:
         "length/mean": mean(lengths),
         "length/max": max(lengths, default=math.nan),
         "advantage/zero": (batch.advantage[batch.mask] == 0).double().mean().item(),
-        "tokens/sampled": sum(lengths),
+        "tokens/sampled": float(sum(map(_drawn, gathered.sampled))),
         "tokens/learned": float(batch.mask.sum()),
         "tokens/signal": float((batch.mask & (batch.advantage != 0)).sum()),
     }
@@ -86,6 +86,12 @@ def _names(seen: Sequence[Mapping[str, float]]) -> list[str]:
 def _differs(group: Group) -> bool:
     rewards = {r.reward for r in group.rollouts if not r.failed}
     return len(rewards) > 1
+
+
+def _drawn(group: Group) -> int:
+    """How many parts were drawn, those that rollouts share counted once."""
+    turns = ((i, a) for r in group.rollouts for i, (_, a) in enumerate(r.turns) if a.sampled)
+    return sum({(i, a.stream or id(a)): len(a.parts) for i, a in turns}.values())
 
 
 def _parts(rollouts: Sequence[Rollout]) -> dict[str, float]:

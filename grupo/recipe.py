@@ -9,8 +9,8 @@ from grupo.method import Method
 from grupo.optimize import Adam
 from grupo.piece import piece
 from grupo.plans import OnePass, Passes
-from grupo.policies.causal_lm import CausalLM
 from grupo.policies.company import Other
+from grupo.policies.spec import Spec
 from grupo.rollout import Env, Task
 from grupo.schedules import Schedule
 from grupo.words import changed
@@ -50,7 +50,7 @@ class Recipe:
     learned beside the policy steps by `helper_lr`.
     """
 
-    policy: CausalLM
+    policy: Spec
     env: Env
     tasks: Source
     held_out: int | Source = 200

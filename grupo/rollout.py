@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any, Protocol
 
 Message = Mapping[str, Any]  # {"role": ..., "content": ...}
@@ -24,14 +25,22 @@ class Task:
 
 @dataclass(frozen=True)
 class Action:
-    """One answer of the policy: its parts (tokens, latents, thoughts), each with its likelihood."""
+    """One answer of the policy: its parts (tokens, latents, thoughts), each with its likelihood.
+
+    An action may be put in the policy's mouth, which it is not to learn; its context may begin anew
+    with what was `seen`; and it may have been drawn in another context than the one it is in now.
+    """
 
     parts: tuple[Any, ...]
     logp: tuple[float, ...]  # of each part, under the distribution it was drawn from
     seen: tuple[Any, ...] = ()  # what the world said since the last action, as the policy read it
     text: str = ""
     stopped: str = "end"  # why it ended: "end" of text, "stop" string, "length" limit
-    sampled: bool = True  # drawn from the policy; False: recited, and `logp` is 0
+    sampled: bool = True  # drawn from the policy; False: recited or forced, and `logp` is 0
+    learned: bool = True  # trained on; False: forced, it is only read
+    begins: bool = False  # nothing before what was `seen` is read any more
+    moved: bool = False  # drawn in another context: `logp` is of that one
+    stream: int = 0  # the random numbers it was drawn with
     version: int = 0  # of the weights it was drawn with: how many steps they had been trained
 
 
@@ -62,6 +71,13 @@ class Rollout:
     def truncated(self) -> bool:
         """Did the last action end only because it reached its length limit?"""
         return bool(self.turns) and self.turns[-1][1].stopped == "length"
+
+    @property
+    def rows(self) -> "tuple[Rollout, ...]":
+        """Its turns by the contexts that they are in, each as a rollout."""
+        starts = [i for i, (_, action) in enumerate(self.turns) if action.begins and i]
+        cuts = pairwise([0, *starts, len(self.turns)])
+        return tuple(replace(self, turns=self.turns[a:b]) for a, b in cuts)
 
     def then(self, seen: Observation, action: Action) -> "Rollout":
         """The same rollout, one turn longer."""
@@ -107,8 +123,20 @@ class Act(Protocol):
         """Go on with `rollout` after the world said `seen`."""
         ...
 
+    async def anew(self, rollout: Rollout, seen: Observation, carried: int = 0) -> Action:
+        """Go on having read `seen` and the last `carried` parts that were said, nothing else."""
+        ...
+
     async def recite(self, rollout: Rollout, seen: Observation, text: str) -> Action:
         """Say `text` as if the policy had: its parts, not sampled."""
+        ...
+
+    async def force(self, rollout: Rollout, seen: Observation, text: str) -> Action:
+        """Put `text` in the policy's mouth, for it to go on from: neither sampled nor learned."""
+        ...
+
+    def moved(self, rollout: Rollout, seen: Observation) -> Rollout:
+        """The rollout as if `seen` had been its prompt; its actions were drawn after another."""
         ...
 
     def fork(self, *label: object) -> "Act":
@@ -117,6 +145,13 @@ class Act(Protocol):
 
     def at(self, temperature: float = 1.0, top_k: int = 0) -> "Act":
         """The same policy, `temperature` times as hot, of its `top_k` likeliest; 1 is greedy."""
+        ...
+
+    def until(self, *stop: str, limit: int = 0) -> "Act":
+        """The same policy, which also ends where it has said `stop` or `limit` parts; 0: no limit.
+
+        What it said before does not count.
+        """
         ...
 
 

@@ -12,7 +12,7 @@ from grupo.errors import Refused, nearest
 from grupo.history import History
 from grupo.method import Method
 from grupo.optimize import restore, state_of
-from grupo.policies.causal_lm import CausalPolicy
+from grupo.policies.base import Policy
 from grupo.policies.company import Company
 from grupo.rollout import Group, Task
 from grupo.storage.checkpoint import Checkpoint
@@ -26,7 +26,7 @@ class State:
 
     def __init__(
         self,
-        policy: CausalPolicy,
+        policy: Policy,
         optimizers: Mapping[str, Optimizer],
         company: Company,
         tasks: Sequence[Task],

@@ -84,7 +84,7 @@ def rich_batch(needs: Collection[str] = (), parts: Collection[str] = (), seed: i
         mask=mask,
         turn=(torch.arange(6) > 2).long().expand(shape).clone(),
         old_logp=torch.where(mask & ~sampled, 0.0, _measured("logp", shape, random)),
-        seen=Named({**seen, "sampled": sampled.double()}),
+        seen=Named({**seen, "sampled": sampled.double(), "moved": 0.0 * sampled}),
         parts=Named(components),
         past=tuple(Past((p,), ((0.0, 1.0, float(p)),)) for p in range(5)),
         inputs=torch.arange(shape[0]),

@@ -5,8 +5,7 @@ from typing import Any
 
 from grupo.border import check
 from grupo.learner import Learner
-from grupo.policies.causal_lm import CausalPolicy
-from grupo.policies.remarks import remarks
+from grupo.policies.base import Policy
 from grupo.recipe import Recipe
 from grupo.records import records
 from grupo.run import Run, unused
@@ -52,7 +51,7 @@ def reopen(run: Path, watcher: Watcher = Silent()) -> "Trainer":
     return Trainer(learner, opened, opened.lock(), watcher)
 
 
-def policy_of(run: Path) -> tuple[CausalPolicy, Recipe]:
+def policy_of(run: Path) -> tuple[Policy, Recipe]:
     """The policy of a run as its newest whole checkpoint has it."""
     recipe = Run.open(run).recipe
     policy = recipe.policy.build()
@@ -71,7 +70,7 @@ class Trainer:
         """Go on to the end; a run that is finished is only summed up."""
         point("run/begin")
         self.watcher.begun(self.recipe, self.state.step)
-        for remark in remarks(self.policy):
+        for remark in self.policy.remarks:
             self.watcher.said(remark)
         try:
             if self.state.finished:

@@ -141,7 +141,7 @@ class _Seen:
         self._sum("entropy", pi.entropy, part.mask)
         for name, value in method.loss.report(pi, part).items():
             self._sum(name, value, part.mask)
-        sampled = part.mask & (part.seen["sampled"] > 0)
+        sampled = part.mask & (part.seen["sampled"] > 0) & (part.seen["moved"] == 0)
         off = torch.where(sampled, pi.logp - part.seen["logp@sampler"], 0.0)
         self._sum("mismatch/mean", off.abs(), sampled)
         self._sum("mismatch/kl", k3(off * 0, off), sampled)

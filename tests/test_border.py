@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from grupo.border import check, check_columns, check_lengths
+from grupo.border import LOOKED_AT, check, check_columns, check_tasks
 from grupo.catalogue import methods
 from grupo.credit import ByPart, Center, Regrouped, chain, identity
 from grupo.curricula import Refilled, Shuffled
@@ -25,7 +25,7 @@ from grupo.readings import check_names
 from grupo.recipe import Evaluation
 from grupo.references import Follow
 from grupo.rewards import Exact
-from grupo.rollout import Rollout, Task
+from grupo.rollout import Task
 from grupo.sampling import Independent, Tree, UntilInformative, WithExpert, WithGreedy
 from grupo.schedules import Cosine, Linear, Warmup
 from grupo.weights import FixedLength
@@ -171,21 +171,17 @@ def test_the_reference_and_the_sampler_are_known_by_name():
         check_names({"logp@reff"}, ["ref"])
 
 
-class Counts:
-    """A policy that reads 12 letters, 4 of them kept for the answer."""
+def test_a_policy_looks_at_the_first_of_all_tasks():
+    class Admits:
+        def __init__(self) -> None:
+            self.seen = []
 
-    context = 12
-    spec = replace(RECIPE.policy, limit=4)
+        def admit(self, tasks) -> None:
+            self.seen += tasks
 
-    def read(self, rollout: Rollout, seen: str) -> tuple[int, ...]:
-        return (0,) * len(seen)
-
-
-def test_prompts_may_be_as_long_as_leaves_room_for_the_answer():
-    fits, too_long = Task("fits", "x" * 8), Task("long", "x" * 9)
-    check_lengths(Counts(), [fits], [fits])  # pyright: ignore
-    with pytest.raises(Refused, match="task long, 'xxxxxxxxx', has 9 tokens; the model reads 12"):
-        check_lengths(Counts(), [fits], [fits, too_long])  # pyright: ignore
+    policy, few, many = Admits(), [Task("few", "?")], [Task("many", "?")] * (LOOKED_AT + 1)
+    check_tasks(policy, few, many)
+    assert policy.seen == [*few, *many[:-1]]
 
 
 def test_a_column_that_no_task_has_is_refused():

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 import pytest
 
 from grupo.evaluation import Score, Share, Solved, evaluate, pass_at, play_all, share
-from grupo.policies.logits import Sampling
 from grupo.rollout import Action, Observation, Rollout, Task, Verdict
 
 
@@ -16,6 +15,7 @@ class Script:
     """Answers to attempt i of task t what stands in the i-th place of its line."""
 
     lines: tuple[str, ...]
+    greedily: tuple[str, ...] = ()
     place: tuple[object, ...] = ()
 
     async def __call__(self, rollout: Rollout, seen: Observation) -> Action:
@@ -28,6 +28,10 @@ class Script:
     def fork(self, *label: object) -> "Script":
         return replace(self, place=(*self.place, *label))
 
+    def at(self, temperature: float = 1.0, top_k: int = 0) -> "Script":
+        assert (temperature, top_k) == (1.0, 1)
+        return replace(self, lines=self.greedily)
+
 
 class Speaker:
     """Follows one script when greedy, another when it samples."""
@@ -36,10 +40,9 @@ class Speaker:
         self.greedy, self.sampled = greedy, sampled
         self.keys: list[int] = []
 
-    def act(self, key: int, sampling: Sampling | None = None) -> Script:
+    def act(self, key: int) -> Script:
         self.keys.append(key)
-        greedy = sampling is not None and sampling.top_k == 1
-        return Script(self.greedy if greedy else self.sampled)
+        return Script(self.sampled, self.greedy)
 
 
 class World:

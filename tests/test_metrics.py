@@ -122,3 +122,11 @@ def test_marks_stand_at_the_actions_and_nowhere_else():
     batch = collate([Group(Task("", "?"), (marked, other))], lambda _: None)
     # two actions, two columns of the world's words, one action
     assert batch.seen["mark/reward"].tolist() == [[0.5, 0.0, 0.0, 0.0, 2.0], [0.0] * 5]
+
+
+def test_what_rollouts_share_was_sampled_once():
+    trunk, mine, yours = (Action((1,) * n, (-1.0,) * n, stream=n) for n in (5, 2, 3))
+    forced = Action((1,), (0.0,), sampled=False, learned=False)
+    leaves = [Rollout((("?", trunk), ("", x), ("", forced)), 1.0) for x in (mine, yours)]
+    assert numbers(leaves)["tokens/sampled"] == 5 + 2 + 3
+    assert numbers(leaves)["tokens/learned"] == (5 + 2) + (5 + 3)

@@ -39,7 +39,8 @@ def rows(lengths: list[int], advantage: list[float] | None = None) -> Batch:
     """One group, a row each, whose policy's numbers lie in the same order."""
     count = len(lengths)
     batch = batch_of([0] * count, length=lengths, advantage=advantage or [1.0] * count)
-    sampled = {"sampled": batch.mask.double(), "logp@sampler": batch.old_logp}
+    own = {"sampled": batch.mask.double(), "moved": 0.0 * batch.mask}
+    sampled = {**own, "logp@sampler": batch.old_logp}
     return replace(batch, inputs=torch.arange(count), seen=Named(sampled))
 
 

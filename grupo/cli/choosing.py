@@ -39,7 +39,7 @@ class Choice:
         recipe = said(find_recipe, "recipe", self.recipe) if self.recipe else quickstart.RECIPE
         _check_known(self.fields, recipe)
         if self.model:
-            recipe = recipe.but(policy=replace(recipe.policy, model=self.model))
+            recipe = recipe.overridden([("policy.model", self.model)])
         if self.tasks or self.held_out:
             recipe = self._asked(recipe)
         if self.rewards:

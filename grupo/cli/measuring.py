@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from grupo.border import check, check_lengths
+from grupo.border import check, check_tasks
 from grupo.cli.choosing import Choice, check_judge, judged_by, said, words_of
 from grupo.errors import Refused
 from grupo.evaluation import Score, evaluate
-from grupo.policies.causal_lm import CausalPolicy
+from grupo.policies.base import Policy
 from grupo.randomness import derive
 from grupo.recipe import Recipe
 from grupo.rollout import Task
@@ -28,7 +28,7 @@ class Asked:
         """Attempt at most `count` tasks, `attempts` times each."""
         policy, recipe = self._policy()
         tasks = self._tasks(recipe, count)
-        check_lengths(policy, tasks)
+        check_tasks(policy, tasks)
         return evaluate(
             policy,
             recipe.env,
@@ -38,7 +38,7 @@ class Asked:
             key=derive(recipe.seed, "held-out"),  # as a run does: its own numbers come again
         )
 
-    def _policy(self) -> tuple[CausalPolicy, Recipe]:
+    def _policy(self) -> tuple[Policy, Recipe]:
         run, fields = words_of(self.words)
         if bool(run) == bool(self.model):
             given = "both a run and a model are" if run else "neither a run nor a model is"

@@ -108,14 +108,16 @@ def _train(recipe: "Recipe", folder: Path, tensorboard: bool) -> None:
 def _grow_for(recipe: "Recipe", watcher: "Watcher") -> None:
     """Grow the quickstart's model where it is wanted, once all that needs no model is in order."""
     from grupo.grow import ensure
+    from grupo.policies.causal_lm import CausalLM
     from grupo.quickstart import SEEDLING
     from grupo.tasks import split
 
-    if recipe.policy.model != str(SEEDLING.home) or SEEDLING.home.is_dir():
+    policy = recipe.policy
+    if policy.model != str(SEEDLING.home) or SEEDLING.home.is_dir():
         return
-    if recipe.policy.limit >= SEEDLING.context:
+    if isinstance(policy, CausalLM) and policy.limit >= SEEDLING.context:
         allowed = f"below {SEEDLING.context}, which is all the quickstart's model reads"
-        raise Refused(f"policy.limit: {recipe.policy.limit}. Allowed: {allowed}.")
+        raise Refused(f"policy.limit: {policy.limit}. Allowed: {allowed}.")
     split(recipe.tasks, recipe.held_out, recipe.seed)
     ensure(SEEDLING, watcher)
 

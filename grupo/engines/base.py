@@ -1,7 +1,7 @@
 """Whoever answers requests with a policy's weights."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from grupo.policies.logits import Sampling
@@ -9,11 +9,16 @@ from grupo.policies.logits import Sampling
 
 @dataclass(frozen=True)
 class Request:
-    """Go on from `tokens` with the random stream `key`, drawing by `sampling`."""
+    """Go on from `tokens` with the random stream `key`, drawing by `sampling`.
+
+    The answer ends where all do, and besides at the texts in `stop` and after `limit` tokens.
+    """
 
     tokens: tuple[int, ...]
     key: int
     sampling: Sampling = Sampling()
+    stop: tuple[str, ...] = ()
+    limit: int = 1 << 30
 
 
 @dataclass(frozen=True)
@@ -36,7 +41,17 @@ class Bounds:
 
     def room(self, request: Request) -> int:
         """How many tokens may follow."""
-        return min(self.limit, self.context - len(request.tokens))
+        return min(self.limit, request.limit, self.context - len(request.tokens))
+
+    def of(self, request: Request) -> "Bounds":
+        """The same with the texts at which this one's answer ends besides."""
+        return replace(self, stop=(*self.stop, *request.stop)) if request.stop else self
+
+
+def alike(requests: Sequence[Request]) -> Iterator[list[int]]:
+    """Which requests are drawn and end in the same way, and can be answered together."""
+    ways = [(request.sampling, request.stop) for request in requests]
+    yield from ([i for i, own in enumerate(ways) if own == way] for way in dict.fromkeys(ways))
 
 
 class Engine(Protocol):

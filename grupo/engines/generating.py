@@ -17,7 +17,7 @@ from transformers import (
     StoppingCriteriaList,
 )
 
-from grupo.engines.base import Bounds, Reply, Request
+from grupo.engines.base import Bounds, Reply, Request, alike
 from grupo.engines.ending import Ending
 from grupo.policies.logits import Sampling
 from grupo.randomness import uniform
@@ -39,9 +39,8 @@ class Generating:
         """Answer every request, similar lengths together; where no room is left, with nothing."""
         self.model.eval()
         yield from ((i, Reply()) for i, r in enumerate(requests) if self.bounds.room(r) <= 0)
-        for sampling in dict.fromkeys(request.sampling for request in requests):
-            alike = [i for i, r in enumerate(requests) if r.sampling == sampling]
-            waiting = [i for i in alike if self.bounds.room(requests[i]) > 0]
+        for some in alike(requests):
+            waiting = [i for i in some if self.bounds.room(requests[i]) > 0]
             waiting.sort(key=lambda i: (len(requests[i].tokens), requests[i].tokens))
             while waiting:
                 longest = len(requests[waiting[-1]].tokens) + self.bounds.limit
@@ -50,7 +49,7 @@ class Generating:
                 yield from zip(now, self._batch([requests[i] for i in now]), strict=True)
 
     def _batch(self, requests: Sequence[Request]) -> list[Reply]:
-        ending = Ending(self.bounds, self.tokenizer)
+        ending = Ending(self.bounds.of(requests[0]), self.tokenizer)
         drawing = _Drawing(requests, self.model.device)
         token, mask = _left_padded([r.tokens for r in requests], self.model.device)
         # a config of our own: the model's would bend the distribution

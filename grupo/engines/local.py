@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from grupo.engines.base import Bounds, Reply, Request
+from grupo.engines.base import Bounds, Reply, Request, alike
 from grupo.engines.decoding import Decoding
 from grupo.engines.ending import Ending
 from grupo.engines.memory import Memory
@@ -41,9 +41,8 @@ class Local:
         if self.memory.full:
             self.memory.forget()
         yield from ((i, Reply()) for i, r in enumerate(requests) if self.bounds.room(r) <= 0)
-        for sampling in dict.fromkeys(request.sampling for request in requests):
-            alike = [i for i, r in enumerate(requests) if r.sampling == sampling]
-            waiting = [i for i in alike if self.bounds.room(requests[i]) > 0]
+        for some in alike(requests):
+            waiting = [i for i in some if self.bounds.room(requests[i]) > 0]
             # the longest first, and what begins alike together
             waiting.sort(key=lambda i: (len(requests[i].tokens), requests[i].tokens))
             if waiting:
@@ -84,8 +83,9 @@ class _Rows:
 
     def __init__(self, engine: Local, requests: Sequence[Request], now: Sequence[int]) -> None:
         self.engine, self.requests, device = engine, requests, engine.model.device
-        self.sampling = requests[now[0]].sampling  # they are alike in this
-        self.ending = Ending(engine.bounds, engine.tokenizer)
+        first = requests[now[0]]  # they are alike in how they are drawn, and end
+        self.sampling = first.sampling
+        self.ending = Ending(engine.bounds.of(first), engine.tokenizer)
         none = torch.zeros(0, dtype=torch.long, device=device)
         # of every row: which request it answers, its random stream, how much it may say
         self.request, self.key, self.room, self.begun = none, none, none, none
@@ -127,7 +127,7 @@ class _Rows:
         self.tokens.scatter_(1, said[:, None], token[:, None])
         self.logp.scatter_(1, said[:, None], logp[:, None].to(self.logp))
         yield from self._end("end", self.ending.by_token(token))
-        if self.engine.bounds.stop:
+        if self.ending.bounds.stop:
             count = (said + 1).tolist()
             spoken = [row[:n] for row, n in zip(self.tokens.tolist(), count, strict=True)]
             yield from self._end("stop", self.ending.by_text(spoken, token.device))

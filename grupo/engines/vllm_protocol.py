@@ -63,7 +63,7 @@ def asked(request: Request, bounds: Bounds, version: str) -> dict[str, Any]:
         "repetition_penalty": 1.0,
         "ignore_eos": True,  # what ends an answer are these tokens alone
         "stop_token_ids": list(bounds.ends),
-        "stop": list(bounds.stop),
+        "stop": list(bounds.of(request).stop),
         "include_stop_str_in_output": True,
         "skip_special_tokens": False,
         "add_special_tokens": False,

@@ -17,7 +17,9 @@ from grupo.errors import Refused
 from grupo.helpers import Helper
 from grupo.piece import piece
 from grupo.policies import loading, rows
+from grupo.policies.accompany import accompany
 from grupo.policies.checks import check
+from grupo.policies.company import Company, Other
 from grupo.policies.head import head_of
 from grupo.policies.helping import Helpers
 from grupo.policies.loading import Lora
@@ -28,8 +30,11 @@ from grupo.policies.reading import reader_of
 from grupo.policies.speaking import CausalAct, Language
 from grupo.policies.trained import Trained
 from grupo.policies.voice import Apart, Own, Remote, Voice
-from grupo.rollout import Observation, Rollout
+from grupo.references import Follow
+from grupo.rollout import Observation, Rollout, Task
 from grupo.signals import compares, split
+
+EMULATED = "This processor has no instructions for bfloat16: float32 is many times as fast."
 
 
 @piece
@@ -53,6 +58,10 @@ class CausalLM:
     budget: int = 16384
     checkpointing: bool = False
     engine: Vllm | None = None
+
+    def check(self) -> None:
+        """Refuse a device that is not here."""
+        loading.device_of(self.device)
 
     def build(self) -> "CausalPolicy":
         """Load the model and its tokenizer; raises `Refused` when they cannot be used."""
@@ -117,8 +126,8 @@ class CausalPolicy(Trained):
         self.voice.load(weights)
         self.version = version
 
-    def act(self, key: int, sampling: Sampling | None = None) -> CausalAct:
-        """How samplers use the policy; evaluation samples with a `sampling` of its own."""
+    def act(self, key: int) -> CausalAct:
+        """How samplers use the policy."""
         engine = self.voice.engine()
 
         def answer(requests: Sequence[Request]) -> Iterator[tuple[int, Reply]]:
@@ -129,8 +138,13 @@ class CausalPolicy(Trained):
                     yield answered
 
         queue = Queue(answer, self.thread)
-        drawn = sampling or self.spec.sampling
-        return CausalAct(self.language, queue, key, drawn, self.version)
+        return CausalAct(self.language, queue, key, self.spec.sampling, self.version)
+
+    @property
+    def remarks(self) -> Sequence[str]:
+        """What is slower here than one might expect, a line each."""
+        emulated = self.spec.dtype == "bfloat16" and not loading.has_bfloat16(self.plain.device)
+        return [line for line in (self.reader.remark, EMULATED * emulated) if line]
 
     def read(self, rollout: Rollout, seen: Observation) -> tuple[int, ...]:
         """What the world says next, as tokens."""
@@ -166,6 +180,25 @@ class CausalPolicy(Trained):
             hidden = self.reader.states(token, length, row, place - 1)
         said = token[row, place].to(hidden.device)
         return Spoken(hidden, said, self._logits, self.spec.sampling)
+
+    def accompanied(
+        self, needs: Collection[str], follow: Follow, others: Sequence[Other]
+    ) -> Company:
+        """Everybody whom `needs` names, loaded."""
+        company, self.others = accompany(self, needs, follow, others)
+        return company
+
+    def admit(self, tasks: Sequence[Task]) -> None:
+        """Refuse prompts that leave no room for an answer."""
+        room = self.context - self.spec.limit
+        for task in tasks:
+            length = len(self.read(Rollout(), task.prompt))
+            if length > room:
+                raise Refused(
+                    f"prompt: task {task.key}, {str(task.prompt)[:60]!r}, has {length} tokens; the"
+                    f" model reads {self.context}, policy.limit keeps {self.spec.limit} of them for"
+                    f" the answer. Allowed: {max(room, 0)}."
+                )
 
     def helped(self, helpers: Collection[Helper]) -> Helpers:
         """Take on helpers, new ones: they are the policy's, and not among its parameters."""

@@ -1,20 +1,28 @@
 """The company a policy keeps: those whose signals its method reads, by name."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
-from grupo.errors import Refused
 from grupo.piece import piece
-from grupo.policies.causal_lm import CausalLM, CausalPolicy
-from grupo.policies.others import Speaker, Tempered, Viewed, With, Without
+from grupo.policies.spec import Spec
 from grupo.references import Follow
 from grupo.rollout import Group, Observation, Rollout
-from grupo.signals import split, tempered
+from grupo.update import Speaks
 
 View = Callable[[Group, Rollout], Observation | None]  # what is read in place of the prompt
+Reread = Callable[[Group, Rollout], Sequence[Rollout]]  # a rollout's rows, as somebody reads them
+
+
+class Taught(Protocol):
+    """A policy, as far as its company needs it."""
+
+    def weights(self) -> Mapping[str, Tensor]: ...
+
+    def encode(self, rollouts: Sequence[Rollout]) -> Any: ...
 
 
 @piece
@@ -26,7 +34,7 @@ class Other:
     """
 
     name: str
-    who: CausalLM | str = "policy"
+    who: Spec | str = "policy"
     view: View | None = None
 
 
@@ -34,23 +42,23 @@ class Other:
 class Company:
     """Speakers by name, and the reference where it follows the policy."""
 
-    speakers: dict[str, Speaker]
-    views: Mapping[str, View] = field(default_factory=dict)
+    speakers: Mapping[str, Speaks]
+    views: Mapping[str, Reread] = field(default_factory=dict)
     follow: Follow = Follow()
     following: dict[str, Tensor] = field(default_factory=dict)  # the reference's weights
 
     @torch.no_grad()
-    def after(self, step: int, policy: CausalPolicy) -> None:
+    def after(self, step: int, policy: Taught) -> None:
         """Let the reference follow, where it is time to, now that so many steps are done."""
         if self.following and step % self.follow.every == 0:
             for name, theirs in policy.weights().items():
                 self.following[name].lerp_(theirs, self.follow.rate)
 
-    def seen_otherwise(self, policy: CausalPolicy, groups: Sequence[Group]) -> dict[str, object]:
+    def seen_otherwise(self, policy: Taught, groups: Sequence[Group]) -> dict[str, object]:
         """The inputs of every view of the groups' rollouts."""
         return {
             f"view/{name}": policy.encode(
-                [_read(policy, view(g, r), r) for g in groups for r in g.rollouts]
+                [row for g in groups for r in g.rollouts for row in view(g, r)]
             )
             for name, view in self.views.items()
         }
@@ -60,56 +68,3 @@ class Company:
         """Give the reference back the weights that were saved."""
         for name, x in self.following.items():
             x.copy_(weights[name])
-
-
-def company(
-    policy: CausalPolicy, needs: Collection[str], follow: Follow, others: Sequence[Other]
-) -> Company:
-    """Everybody whom `needs` names, loaded; the policy is told whom it can be compared with."""
-    asked = {who for _, who in map(split, needs) if who and who != "sampler"}
-    wanted = [other for other in others if other.name in asked]
-    made = Company({}, {o.name: o.view for o in wanted if o.view}, follow)
-    base: dict[str, Speaker] = {"policy": policy}
-    if "ref" in asked or any(other.who == "ref" for other in wanted):
-        base["ref"] = made.speakers["ref"] = _reference(policy, made)
-    for other in wanted:
-        speaker = base[other.who] if isinstance(other.who, str) else _teacher(other, policy)
-        made.speakers[other.name] = Viewed(speaker, other.name) if other.view else speaker
-    for who in sorted(asked):
-        if factor := tempered(who):
-            made.speakers[who] = Tempered(policy, factor)
-    policy.others = made.speakers
-    return made
-
-
-def _teacher(other: Other, policy: CausalPolicy) -> CausalPolicy:
-    assert isinstance(other.who, CausalLM)
-    teacher = other.who.build()
-    mine, theirs = (one.language.tokenizer.get_vocab() for one in (policy, teacher))
-    if mine != theirs:
-        raise Refused(
-            f"others: {other.name!r} has {len(theirs)} tokens, and they are not the policy's"
-            f" {len(mine)}. Allowed: a model with the vocabulary of {policy.spec.model!r}."
-        )
-    teacher.module.requires_grad_(False)
-    return teacher
-
-
-def _reference(policy: CausalPolicy, made: Company) -> Speaker:
-    if not policy.spec.lora:
-        copy = policy.copy()
-        made.following = dict(copy.module.named_parameters()) if made.follow.rate else {}
-        return copy
-    if not made.follow.rate:
-        return Without(policy)
-    made.following = {name: x.clone() for name, x in policy.weights().items()}
-    return With(policy, made.following)
-
-
-def _read(policy: CausalPolicy, seen: Observation | None, rollout: Rollout) -> Rollout:
-    """The rollout as if `seen` had been its prompt."""
-    if seen is None or not rollout.turns:
-        return rollout
-    (_, first), *rest = rollout.turns
-    now = replace(first, seen=policy.read(Rollout(), seen))
-    return replace(rollout, turns=((seen, now), *rest))

@@ -41,7 +41,11 @@ class Language:
     def recited(self, text: str) -> tuple[int, ...]:
         """The tokens of an answer, ended as the policy would have ended it."""
         over = any(stop in text for stop in self.stop)
-        return (*self._tokens(text, begins=False), *(() if over else self.ends[:1]))
+        return (*self.forced(text), *(() if over else self.ends[:1]))
+
+    def forced(self, text: str) -> tuple[int, ...]:
+        """The tokens of what an answer goes on from."""
+        return self._tokens(text, begins=False)
 
     def text(self, tokens: Sequence[int]) -> str:
         """What was said, special tokens left out."""
@@ -76,21 +80,56 @@ class CausalAct:
     key: int
     sampling: Sampling
     version: int = 0
+    stop: tuple[str, ...] = ()
+    limit: int = 1 << 30
 
     async def __call__(self, rollout: Rollout, seen: Observation) -> Action:
-        read = self.language.read(rollout, seen)
-        before = (x for _, action in rollout.turns for x in (*action.seen, *action.parts))
-        reply = await self.queue(Request((*before, *read), self.key, self.sampling))
-        text = self.language.text(reply.tokens)
-        return Action(reply.tokens, reply.logp, read, text, reply.stopped, version=self.version)
+        context = rollout.rows[-1].turns
+        before = (x for _, action in context for x in (*action.seen, *action.parts))
+        return await self._said(tuple(before), self.language.read(rollout, seen))
+
+    async def anew(self, rollout: Rollout, seen: Observation, carried: int = 0) -> Action:
+        said = [x for _, action in rollout.turns for x in action.parts]
+        kept = said[max(0, len(said) - carried) :]
+        action = await self._said((), (*self.language.read(Rollout(), seen), *kept))
+        return replace(action, begins=True)
 
     async def recite(self, rollout: Rollout, seen: Observation, text: str) -> Action:
-        parts = self.language.recited(text)
-        read = self.language.read(rollout, seen)
-        return Action(parts, (0.0,) * len(parts), read, text, sampled=False, version=self.version)
+        return self._given(rollout, seen, text, self.language.recited(text))
+
+    async def force(self, rollout: Rollout, seen: Observation, text: str) -> Action:
+        forced = self._given(rollout, seen, text, self.language.forced(text))
+        return replace(forced, learned=False)
+
+    def moved(self, rollout: Rollout, seen: Observation) -> Rollout:
+        return reread(self.language, rollout, seen, moved=True)
 
     def fork(self, *label: object) -> "CausalAct":
         return replace(self, key=derive(self.key, *label))
 
     def at(self, temperature: float = 1.0, top_k: int = 0) -> "CausalAct":
         return replace(self, sampling=self.sampling.at(temperature, top_k))
+
+    def until(self, *stop: str, limit: int = 0) -> "CausalAct":
+        return replace(self, stop=stop, limit=limit or 1 << 30)
+
+    async def _said(self, before: tuple[int, ...], read: tuple[int, ...]) -> Action:
+        asked = Request((*before, *read), self.key, self.sampling, self.stop, self.limit)
+        reply = await self.queue(asked)
+        said = self.language.text(reply.tokens), reply.stopped
+        return Action(reply.tokens, reply.logp, read, *said, version=self.version, stream=self.key)
+
+    def _given(
+        self, rollout: Rollout, seen: Observation, text: str, parts: tuple[int, ...]
+    ) -> Action:
+        read, logp = self.language.read(rollout, seen), (0.0,) * len(parts)
+        return Action(parts, logp, read, text, sampled=False, version=self.version)
+
+
+def reread(
+    language: Language, rollout: Rollout, seen: Observation, *, moved: bool = False
+) -> Rollout:
+    """The rollout as if `seen` had been its prompt; `moved` if it was drawn after another."""
+    (_, first), *rest = rollout.turns
+    now = [(seen, replace(first, seen=language.read(Rollout(), seen))), *rest]
+    return replace(rollout, turns=tuple((s, replace(a, moved=moved)) for s, a in now))

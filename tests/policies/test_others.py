@@ -13,7 +13,7 @@ from grupo.batch import Batch
 from grupo.collate import collate
 from grupo.helpers import Head, Scalar
 from grupo.policies.causal_lm import CausalLM, CausalPolicy
-from grupo.policies.company import Other, company
+from grupo.policies.company import Other
 from grupo.policies.loading import Lora
 from grupo.policies.logits import Sampling
 from grupo.policies.measuring import measure
@@ -42,7 +42,7 @@ def logits(policy: CausalPolicy, batch: Batch) -> torch.Tensor:
 def test_comparisons_are_those_of_whole_distributions(llama, teacher):
     policy = llama.build()
     batch = answers(policy)
-    made = company(policy, FULL, Follow(), [Other("teacher", teacher)])
+    made = policy.accompanied(FULL, Follow(), [Other("teacher", teacher)])
     said = policy.signals(batch, FULL)
     p, q = logits(policy, batch), logits(made.speakers["teacher"], batch)
     middle = ((p.exp() + q.exp()) / 2).log()
@@ -58,7 +58,7 @@ def test_comparisons_are_those_of_whole_distributions(llama, teacher):
 
 def test_the_gradient_of_a_comparison_is_the_policy_s_alone(llama, teacher):
     policy = llama.build()
-    made = company(policy, FULL, Follow(), [Other("teacher", teacher)])
+    made = policy.accompanied(FULL, Follow(), [Other("teacher", teacher)])
     policy.signals(answers(policy), FULL)["jsd@teacher"].sum().backward()
     assert all(p.grad is not None for p in policy.parameters())
     assert all(p.grad is None for p in made.speakers["teacher"].module.parameters())
@@ -67,7 +67,7 @@ def test_the_gradient_of_a_comparison_is_the_policy_s_alone(llama, teacher):
 def test_a_policy_compared_with_itself_differs_by_nothing(llama):
     policy = llama.build()
     names = ("reverse_kl@ref", "forward_kl@ref", "jsd@ref")
-    company(policy, names, Follow(), [])
+    policy.accompanied(names, Follow(), [])
     said = policy.signals(answers(policy), names)
     assert all(said[name].abs().max() < 1e-6 for name in names)
 
@@ -75,7 +75,7 @@ def test_a_policy_compared_with_itself_differs_by_nothing(llama):
 def test_the_policy_at_another_temperature_is_what_it_would_draw_from(llama):
     policy = llama.build()
     batch = answers(policy)
-    made = company(policy, ["logp@t=1.3"], Follow(), [])
+    made = policy.accompanied(["logp@t=1.3"], Follow(), [])
     hot = built(replace(llama, sampling=Sampling(temperature=1.3)))
     torch.testing.assert_close(
         made.speakers["t=1.3"].signals(batch).logp, hot.signals(batch).logp, rtol=0, atol=1e-6
@@ -94,7 +94,7 @@ def test_a_view_reads_something_else_before_the_same_actions(llama):
         for i, (prompt, actions) in enumerate(zip(PROMPTS, said, strict=True))
     ]
     batch = collate(groups, policy.encode)
-    made = company(policy, ["logp@hinted"], Follow(), [Other("hinted", view=hint)])
+    made = policy.accompanied(["logp@hinted"], Follow(), [Other("hinted", view=hint)])
     batch = replace(batch, inputs={**batch.inputs, **made.seen_otherwise(policy, groups)})
     viewed = made.speakers["hinted"].signals(batch).logp
     own = policy.signals(batch).logp
@@ -124,7 +124,7 @@ def moved(policy: CausalPolicy) -> None:
 def test_a_reference_follows_by_its_rate_when_it_is_time_to(llama, lora):
     policy = replace(llama, lora=lora).build()
     batch = answers(policy)
-    made = company(policy, ["logp@ref"], Follow(rate=0.25, every=2), [])
+    made = policy.accompanied(["logp@ref"], Follow(rate=0.25, every=2), [])
     start = {name: x.clone() for name, x in policy.weights().items()}
     before = policy.signals(batch).logp
     moved(policy)
@@ -146,7 +146,7 @@ def test_a_reference_follows_by_its_rate_when_it_is_time_to(llama, lora):
 def test_a_reference_that_does_not_follow_stays(llama, lora):
     policy = replace(llama, lora=lora).build()
     batch = answers(policy)
-    made = company(policy, ["logp@ref"], Follow(), [])
+    made = policy.accompanied(["logp@ref"], Follow(), [])
     before = policy.signals(batch).logp
     moved(policy)
     made.after(1, policy)
@@ -219,7 +219,7 @@ def test_a_policy_may_be_compared_with_its_own_adapters_of_before(llama, monkeyp
     twin = replace(llama, lora=Lora(2, 4.0)).build()
     twin.load(policy.weights())
     batch = answers(policy)
-    company(policy, ["reverse_kl@ref"], Follow(rate=0.5), [])
+    policy.accompanied(["reverse_kl@ref"], Follow(rate=0.5), [])
     twin.others = {"ref": twin.copy()}  # adapters that do nothing yet
     for one in (policy, twin):
         moved(one)

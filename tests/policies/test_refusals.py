@@ -20,9 +20,10 @@ from transformers import (
 
 from grupo.errors import Refused
 from grupo.policies.causal_lm import CausalLM
-from grupo.policies.company import Other, company
+from grupo.policies.company import Other
 from grupo.policies.loading import Lora
 from grupo.references import Follow
+from grupo.rollout import Task
 
 
 @pytest.fixture
@@ -196,4 +197,13 @@ def test_a_teacher_with_another_vocabulary_is_refused(llama, folder):
     (folder / "tokenizer.json").write_text(json.dumps(written))
     other = Other("teacher", CausalLM(str(folder), limit=16))
     with pytest.raises(Refused, match="others: 'teacher' has 99 tokens, and they are not the poli"):
-        company(llama.build(), ["logp@teacher"], Follow(), [other])
+        llama.build().accompanied(["logp@teacher"], Follow(), [other])
+
+
+def test_prompts_may_be_as_long_as_leaves_room_for_the_answer(llama):
+    policy = llama.build()
+    room = policy.context - llama.limit
+    fits, too_long = Task("fits", "x" * room), Task("long", "x" * (room + 1))
+    policy.admit([fits])
+    with pytest.raises(Refused, match=rf"task long, 'xxx.*', has {room + 1} tokens; the model re"):
+        policy.admit([fits, too_long])

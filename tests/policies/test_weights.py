@@ -8,7 +8,6 @@ from tinylm import answers
 
 from grupo.errors import Refused
 from grupo.policies.causal_lm import CausalLM
-from grupo.policies.company import company
 from grupo.policies.loading import Lora
 from grupo.references import Follow
 
@@ -17,7 +16,7 @@ from grupo.references import Follow
 def test_the_reference_stays_where_training_began(llama, lora):
     policy = replace(llama, lora=lora).build()
     batch = answers(policy)
-    reference = company(policy, ["logp@ref"], Follow(), []).speakers["ref"]
+    reference = policy.accompanied(["logp@ref"], Follow(), []).speakers["ref"]
     start = policy.signals(batch).logp
     assert torch.equal(reference.signals(batch).logp, start)
     with torch.no_grad():

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -103,7 +104,7 @@ def spoken(
     """So many answers to every prompt."""
 
     async def everyone() -> list[Action]:
-        act = policy.act(7, sampling)
+        act = replace(policy.act(7), sampling=sampling or policy.spec.sampling)
         return await asyncio.gather(
             *(act.fork(p, i)(Rollout(), q) for p, q in enumerate(prompts) for i in range(attempts))
         )
