@@ -64,11 +64,11 @@ class Sampling:
         kept = logits.masked_fill(self.cut(logits), -torch.inf) if self.cuts else logits
         p = kept.softmax(-1)
         token = _inverse(p, u)
-        # a sum may step up by a rounding where nothing was added: never there
-        cut = p.gather(1, token[:, None])[:, 0] == 0
-        token = torch.where(cut, p.argmax(-1), token)
-        total = kept.amax(-1) - p.amax(-1).log()
-        return token, kept.gather(1, token[:, None])[:, 0] - total
+        drawn = p.gather(1, token[:, None])[:, 0]
+        if (drawn == 0).any():  # a sum may step up by a rounding where nothing was added
+            token = torch.where(drawn == 0, p.argmax(-1), token)
+            drawn = p.gather(1, token[:, None])[:, 0]
+        return token, drawn.log()
 
     @property
     def cuts(self) -> bool:
@@ -104,11 +104,11 @@ class Sampling:
 def _inverse(p: Float[Tensor, "m V"], u: Float[Tensor, "m"]) -> Int[Tensor, "m"]:
     """Where the cumulated probabilities pass u: first which block, then where within it.
 
-    In float64: the many unlikely tokens of a large vocabulary would be rounded away.
+    Blocks add up in float64: the many unlikely tokens of a large vocabulary would be rounded away.
     """
     size = max(1, math.isqrt(p.shape[1]))
     blocks = pad(p, (0, -p.shape[1] % size)).unflatten(1, (-1, size))
-    upto = blocks.sum(-1, dtype=torch.float64).cumsum(-1)
+    upto = blocks.sum(-1).double().cumsum(-1)
     goal = u[:, None].double() * upto[:, -1:]
     block = torch.searchsorted(upto, goal, right=True).clamp(max=upto.shape[1] - 1)
     before = pad(upto, (1, 0)).gather(1, block)
