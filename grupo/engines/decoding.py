@@ -24,6 +24,7 @@ class Decoding:
         self.trunk = self.said = torch.zeros(0, dtype=torch.long, device=device)
         self.trunks: dict[int, State] = {}
         self.own: dict[int, State] = {}
+        self.masks: dict[float, Tensor | None] = {}  # of this step, by window
 
     def attend(self, layer: int, q: Tensor, k: Tensor, v: Tensor, how: How) -> Tensor:
         """Outputs (1, R, H, d) of queries (1, H, R, d), and keys and values (1, K, R, d)."""
@@ -34,7 +35,9 @@ class Decoding:
         scores = torch.cat([self._look(q, before), q @ keys.mT], -1).float() * how.scale
         if how.softcap:
             scores = torch.tanh(scores / how.softcap) * how.softcap
-        unseen = self._unseen(how.window)
+        if how.window not in self.masks:
+            self.masks[how.window] = self._unseen(how.window)
+        unseen = self.masks[how.window]
         if unseen is not None:
             scores = scores.masked_fill(unseen[:, None, None], -inf)
         p = scores.softmax(-1).to(v)
@@ -46,6 +49,7 @@ class Decoding:
         # a row that is over says on until it leaves; it must not leave its cells
         self.said = (self.said + 1).clamp(max=self.room - 1)
         self.top = min(self.top + 1, self.room - 1)
+        self.masks = {}
 
     def take(self, rows: Int[Tensor, "r"]) -> None:
         """Go on with some rows only."""
@@ -101,6 +105,7 @@ class Decoding:
         self.top = int(self.said.max())
         self.level = bool((self.said == self.top).all())
         self.ragged = bool((self.length != self.length.max()).any())
+        self.masks = {}
 
     def _look(self, q: Tensor, keys: Tensor) -> Tensor:
         """Scores (R, K, H/K, P) of every row's trunk."""

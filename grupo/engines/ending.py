@@ -20,7 +20,8 @@ class Ending:
 
     def by_token(self, token: Int[Tensor, "R"]) -> Bool[Tensor, "R"]:
         """Does the newest token end an answer?"""
-        return torch.isin(token, torch.tensor(self.bounds.ends or [-1], device=token.device))
+        ended = [token == end for end in self.bounds.ends or (-1,)]
+        return torch.stack(ended).any(0)
 
     def by_text(self, said: Sequence[Sequence[int]], device: torch.device) -> Bool[Tensor, "R"]:
         """Does the newest token complete a stop text?"""

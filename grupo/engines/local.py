@@ -21,6 +21,7 @@ from grupo.packing import attention
 from grupo.randomness import uniform
 
 CELLS = 1 << 17  # tokens of context held at once
+REASONS = "end", "stop", "length"  # why an answer is over, the first that holds
 
 
 @dataclass(frozen=True)
@@ -126,13 +127,17 @@ class _Rows:
         token, logp = self.sampling.draw(self.logits, uniform(self.key, self.begun + said))
         self.tokens.scatter_(1, said[:, None], token[:, None])
         self.logp.scatter_(1, said[:, None], logp[:, None].to(self.logp))
-        yield from self._end("end", self.ending.by_token(token))
+        self.token = token
+        ended, full = self.ending.by_token(token), said + 1 >= self.room
+        stopped = torch.zeros_like(ended)
         if self.ending.bounds.stop:
             count = (said + 1).tolist()
             spoken = [row[:n] for row, n in zip(self.tokens.tolist(), count, strict=True)]
-            yield from self._end("stop", self.ending.by_text(spoken, token.device))
-        yield from self._end("length", said + 1 >= self.room)
-        self.token = token
+            stopped = self.ending.by_text(spoken, token.device)
+        over = self.live & (ended | stopped | full)
+        if over.any():
+            why = torch.where(ended, 0, torch.where(stopped, 1, 2))
+            yield from self._end(over, why)
 
     def go_on(self) -> None:
         """Read what was said; rows that are over leave, if they are many: it costs a copy."""
@@ -145,14 +150,14 @@ class _Rows:
             self.decoding.step()
             self.logits = self.engine.head(hidden)
 
-    def _end(self, why: str, ended: Tensor) -> Iterator[tuple[int, Reply]]:
-        over = (self.live & ended).nonzero()[:, 0]
-        self.live = self.live & ~ended
-        self.length[over] = self.decoding.said[over] + 1
-        for row in over.tolist():
+    def _end(self, over: Tensor, why: Tensor) -> Iterator[tuple[int, Reply]]:
+        self.live = self.live & ~over
+        self.length = torch.where(over, self.decoding.said + 1, self.length)
+        for row in over.nonzero()[:, 0].tolist():
             n = int(self.length[row])
             said = self.tokens[row, :n].tolist(), self.logp[row, :n].tolist()
-            yield int(self.request[row]), Reply(tuple(said[0]), tuple(said[1]), why)
+            reason = REASONS[int(why[row])]
+            yield int(self.request[row]), Reply(tuple(said[0]), tuple(said[1]), reason)
 
     def _leave(self) -> None:
         over, stay = ((~self.live).nonzero()[:, 0], self.live.nonzero()[:, 0])
