@@ -8,7 +8,17 @@ import pytest
 import grupo
 
 HOME = Path(grupo.__file__).parent
-FILES = ("trainer", "learner", "state", "update", "gather", "collate", "weights", "ratios", "groups")
+FILES = (
+    "trainer",
+    "learner",
+    "state",
+    "update",
+    "gather",
+    "collate",
+    "weights",
+    "ratios",
+    "groups",
+)
 KINDS = r"trees?|branch\w*|hint\w*|agents?|tools?|images?|pixels?|diffusion|latents?|denois\w*"
 KNOWING = re.compile(rf"(?<![a-z])({KINDS})(?![a-z])", re.IGNORECASE)
 TEACHER = "hinted"  # the name of a signal that losses may read

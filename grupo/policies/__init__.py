@@ -1,5 +1,6 @@
 """What is trained: things that act and can say how likely their actions were."""
 
 from grupo.policies.causal_lm import CausalLM
+from grupo.policies.soft_lm import SoftLM
 
-__all__ = ["CausalLM"]
+__all__ = ["CausalLM", "SoftLM"]

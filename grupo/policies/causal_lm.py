@@ -26,7 +26,7 @@ from grupo.policies.loading import Lora
 from grupo.policies.logits import Sampling
 from grupo.policies.measuring import MEASURES, Spoken, disagreement, measure
 from grupo.policies.others import Speaker, laid
-from grupo.policies.reading import reader_of
+from grupo.policies.reading import Reader, reader_of
 from grupo.policies.speaking import CausalAct, Language
 from grupo.policies.trained import Trained
 from grupo.policies.voice import Apart, Own, Remote, Voice
@@ -94,7 +94,7 @@ class CausalPolicy(Trained):
         module = loading.adapted(self.plain, spec.lora) if spec.lora else self.plain
         super().__init__(spec.model, module, tokenizer, adapted=spec.lora is not None)
         self.head = head_of(self.plain)
-        self.reader = reader_of(self.plain)
+        self.reader = self._reader()
         self.voice: Voice = self._voice()
         self.version = 0  # of the weights it speaks with
         if spec.checkpointing:
@@ -225,6 +225,9 @@ class CausalPolicy(Trained):
         start = CausalPolicy(self.spec)
         start.module.requires_grad_(False)
         return start
+
+    def _reader(self) -> Reader:
+        return reader_of(self.plain)
 
     def _voice(self) -> Voice:
         if not self.spec.engine:

@@ -1,7 +1,7 @@
 """How a language model reads rows of tokens again: what they share once, or row by row."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import torch
@@ -21,10 +21,12 @@ from grupo.policies.head import Head
 class Reader(Protocol):
     """A model's last hidden states of rows of tokens, right-padded."""
 
-    def __init__(self, model: PreTrainedModel, /) -> None: ...
-
     @property
     def model(self) -> PreTrainedModel: ...
+
+    def of(self, model: PreTrainedModel) -> "Reader":
+        """The same way of reading another model."""
+        ...
 
     def states(
         self,
@@ -63,6 +65,9 @@ class Packed:
 
     model: PreTrainedModel
 
+    def of(self, model: PreTrainedModel) -> Reader:
+        return replace(self, model=model)
+
     def states(self, token: Tensor, length: Tensor, row: Tensor, column: Tensor) -> Tensor:
         packed = line(token, length).to(self.model.device)
         hidden = attention.read(self.model, packed.token, packed.position, Tree(packed))
@@ -100,6 +105,9 @@ class Padded:
     """Row by row, padded on the right, which a causal model never sees."""
 
     model: PreTrainedModel
+
+    def of(self, model: PreTrainedModel) -> Reader:
+        return replace(self, model=model)
 
     def states(self, token: Tensor, length: Tensor, row: Tensor, column: Tensor) -> Tensor:
         token = token[:, : int(length.max())].to(self.model.device)

@@ -48,8 +48,9 @@ class Language:
         return self._tokens(text, begins=False)
 
     def text(self, tokens: Sequence[int]) -> str:
-        """What was said, special tokens left out."""
-        return str(self.tokenizer.decode(list(tokens), skip_special_tokens=True))
+        """What was said, special tokens left out, and whatever is no token."""
+        words = [token for token in tokens if isinstance(token, int)]
+        return str(self.tokenizer.decode(words, skip_special_tokens=True))
 
     def _tokens(self, text: str, *, begins: bool) -> tuple[int, ...]:
         return _tokens(self.tokenizer, text, begins)

@@ -72,7 +72,7 @@ class Apart(Own):
         self.policy = reader.model
         model: Any = copy.deepcopy(reader.model).requires_grad_(False)
         ours = replace(head, output=model.get_output_embeddings())
-        super().__init__(type(reader)(model), ours, tokenizer, bounds)
+        super().__init__(reader.of(model), ours, tokenizer, bounds)
 
     def take(self) -> Weights:
         return {name: x.detach().clone() for name, x in self.policy.named_parameters()}

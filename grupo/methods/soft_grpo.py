@@ -1,0 +1,23 @@
+"""SofT-GRPO: thoughts drawn with Gumbel noise are learned. Zheng et al., 2025, arXiv:2511.06411."""
+
+from grupo.losses import KL, Clip
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.sampling import Independent
+
+PAPER = Paper(
+    title="SofT-GRPO: Surpassing Discrete-Token LLM Reinforcement Learning via "
+    "Gumbel-Reparameterized Soft-Thinking Policy Optimization",
+    use="Models that think in mixtures of tokens, `SoftLM`; with any other policy it is GRPO.",
+    checked=("golden", "laws", "run"),
+    catalogue=("soft-grpo",),
+)
+
+
+def soft_grpo(group: int = 8, clip: float = 0.2, kl: float = 0.001) -> Method:
+    """GRPO with k3, whose actions are thoughts and tokens alike.
+
+    The log-probability of a thought is that of the noise that would give its scores u: the mean
+    over tokens with log p > -3 of -e - exp(-e), e = clamp(u - log p, -1.5, 3), u = log p_old + g.
+    """
+    return Method(sample=Independent(group), loss=Clip(clip, clip) + kl * KL())
