@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from random import Random
 from typing import Any, Protocol
 
 Message = Mapping[str, Any]  # {"role": ..., "content": ...}
@@ -123,8 +124,13 @@ class Act(Protocol):
         """Go on with `rollout` after the world said `seen`."""
         ...
 
-    async def anew(self, rollout: Rollout, seen: Observation, carried: int = 0) -> Action:
-        """Go on having read `seen` and the last `carried` parts that were said, nothing else."""
+    async def anew(
+        self, rollout: Rollout, seen: Observation, carried: int = 0, head: int = 0
+    ) -> Action:
+        """Go on having read `seen` and of what was said the first `head` and last `carried` parts.
+
+        Nothing else is read; nothing is read twice.
+        """
         ...
 
     async def recite(self, rollout: Rollout, seen: Observation, text: str) -> Action:
@@ -135,12 +141,20 @@ class Act(Protocol):
         """Put `text` in the policy's mouth, for it to go on from: neither sampled nor learned."""
         ...
 
+    def cut(self, rollout: Rollout, parts: int) -> Rollout:
+        """The rollout as if its last action had ended after so many parts."""
+        ...
+
     def moved(self, rollout: Rollout, seen: Observation) -> Rollout:
         """The rollout as if `seen` had been its prompt; its actions were drawn after another."""
         ...
 
     def fork(self, *label: object) -> "Act":
         """The same policy with a random stream of its own, named by `label`."""
+        ...
+
+    def chance(self, *label: object) -> Random:
+        """Random numbers for choices of the sampler's, of a stream named by `label`."""
         ...
 
     def at(self, temperature: float = 1.0, top_k: int = 0) -> "Act":
@@ -163,10 +177,23 @@ class Env(Protocol):
     async def score(self, task: Task, rollouts: Sequence[Rollout]) -> Sequence[Verdict]: ...
 
 
-async def play(task: Task, env: Env, act: Act, rollout: Rollout = Rollout()) -> Rollout:
+class Turn(Protocol):
+    """How the policy takes its turn: the rollout after it, one action longer or several."""
+
+    async def __call__(self, act: Act, rollout: Rollout, seen: Observation, /) -> Rollout: ...
+
+
+async def one_action(act: Act, rollout: Rollout, seen: Observation) -> Rollout:
+    """Whatever the policy says until it ends."""
+    return rollout.then(seen, await act(rollout, seen))
+
+
+async def play(
+    task: Task, env: Env, act: Act, rollout: Rollout = Rollout(), turn: Turn = one_action
+) -> Rollout:
     """Go on with a rollout until the world says it is over."""
     while (seen := await env.reply(task, rollout)) is not None:
-        rollout = rollout.then(seen, await act(rollout, seen))
+        rollout = await turn(act, rollout, seen)
     return rollout
 
 

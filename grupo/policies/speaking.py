@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from random import Random
 from typing import Any
 
 from transformers import PreTrainedTokenizerBase
@@ -11,8 +12,10 @@ from grupo.engines.base import Reply, Request
 from grupo.engines.queue import Queue
 from grupo.errors import Refused
 from grupo.policies.logits import Sampling
-from grupo.randomness import derive
+from grupo.randomness import derive, generator
 from grupo.rollout import Action, Observation, Rollout
+
+UNFINISHED = "\ufffd"  # what decoders make of a character of which bytes are missing
 
 
 @dataclass(frozen=True)
@@ -47,10 +50,17 @@ class Language:
         """The tokens of what an answer goes on from."""
         return self._tokens(text, begins=False)
 
-    def text(self, tokens: Sequence[int]) -> str:
-        """What was said, special tokens left out, and whatever is no token."""
+    def text(self, tokens: Sequence[int], after: Sequence[int] = ()) -> str:
+        """What was said after `after`, special tokens left out, and whatever is no token.
+
+        A character belongs to the tokens that complete it: such texts join as the tokens do.
+        """
+        before, whole = self._decoded(after), self._decoded((*after, *tokens))
+        return whole[len(before) :]
+
+    def _decoded(self, tokens: Sequence[int]) -> str:
         words = [token for token in tokens if isinstance(token, int)]
-        return str(self.tokenizer.decode(words, skip_special_tokens=True))
+        return str(self.tokenizer.decode(words, skip_special_tokens=True)).rstrip(UNFINISHED)
 
     def _tokens(self, text: str, *, begins: bool) -> tuple[int, ...]:
         return _tokens(self.tokenizer, text, begins)
@@ -87,13 +97,16 @@ class CausalAct:
     async def __call__(self, rollout: Rollout, seen: Observation) -> Action:
         context = rollout.rows[-1].turns
         before = (x for _, action in context for x in (*action.seen, *action.parts))
-        return await self._said(tuple(before), self.language.read(rollout, seen))
+        read = self.language.read(rollout, seen)
+        return await self._said(tuple(before), read, () if read else _going(rollout))
 
-    async def anew(self, rollout: Rollout, seen: Observation, carried: int = 0) -> Action:
+    async def anew(
+        self, rollout: Rollout, seen: Observation, carried: int = 0, head: int = 0
+    ) -> Action:
         said = [x for _, action in rollout.turns for x in action.parts]
-        kept = said[max(0, len(said) - carried) :]
-        action = await self._said((), (*self.language.read(Rollout(), seen), *kept))
-        return replace(action, begins=True)
+        kept = (*said[:head], *said[max(head, len(said) - carried) :])
+        read = (*self.language.read(Rollout(), seen), *kept)
+        return replace(await self._said((), read, kept), begins=True)
 
     async def recite(self, rollout: Rollout, seen: Observation, text: str) -> Action:
         return self._given(rollout, seen, text, self.language.recited(text))
@@ -102,11 +115,22 @@ class CausalAct:
         forced = self._given(rollout, seen, text, self.language.forced(text))
         return replace(forced, learned=False)
 
+    def cut(self, rollout: Rollout, parts: int) -> Rollout:
+        *before, (seen, action) = rollout.turns
+        left = replace(rollout, turns=tuple(before))
+        kept, logp = action.parts[:parts], action.logp[:parts]
+        text = self.language.text(kept, () if action.seen else _going(left))
+        short = replace(action, parts=kept, logp=logp, text=text, stopped="length")
+        return left.then(seen, short)
+
     def moved(self, rollout: Rollout, seen: Observation) -> Rollout:
         return reread(self.language, rollout, seen, moved=True)
 
     def fork(self, *label: object) -> "CausalAct":
         return replace(self, key=derive(self.key, *label))
+
+    def chance(self, *label: object) -> Random:
+        return generator(self.key, *label)
 
     def at(self, temperature: float = 1.0, top_k: int = 0) -> "CausalAct":
         return replace(self, sampling=self.sampling.at(temperature, top_k))
@@ -114,10 +138,12 @@ class CausalAct:
     def until(self, *stop: str, limit: int = 0) -> "CausalAct":
         return replace(self, stop=stop, limit=limit or 1 << 30)
 
-    async def _said(self, before: tuple[int, ...], read: tuple[int, ...]) -> Action:
+    async def _said(
+        self, before: tuple[int, ...], read: tuple[int, ...], after: tuple[int, ...]
+    ) -> Action:
         asked = Request((*before, *read), self.key, self.sampling, self.stop, self.limit)
         reply = await self.queue(asked)
-        said = self.language.text(reply.tokens), reply.stopped
+        said = self.language.text(reply.tokens, after), reply.stopped
         return Action(reply.tokens, reply.logp, read, *said, version=self.version, stream=self.key)
 
     def _given(
@@ -125,6 +151,12 @@ class CausalAct:
     ) -> Action:
         read, logp = self.language.read(rollout, seen), (0.0,) * len(parts)
         return Action(parts, logp, read, text, sampled=False, version=self.version)
+
+
+def _going(rollout: Rollout) -> tuple[int, ...]:
+    """What was said since anything was read."""
+    last = max((i for i, (_, action) in enumerate(rollout.turns) if action.seen), default=0)
+    return tuple(x for _, action in rollout.turns[last:] for x in action.parts)
 
 
 def reread(

@@ -90,7 +90,7 @@ def negative(x: Tensor, batch: Batch) -> Tensor:
 def resized(sample: Any) -> Any:
     """The same sampler with groups of one size, however deep it says theirs."""
     if isinstance(sample, Independent):
-        return Independent(GROUP)
+        return replace(sample, n=GROUP)
     if not is_piece(sample):
         return sample
     inside = {name: resized(x) for name, x in parts(sample).items() if is_piece(x)}

@@ -1,21 +1,29 @@
 """How a group comes to be: samplers, and samplers made from samplers."""
 
 from grupo.sampling.base import Sampler
+from grupo.sampling.budgeted import Budgeted
+from grupo.sampling.chunked import Chunked
 from grupo.sampling.demonstrate import Column, Demonstrate
+from grupo.sampling.exits import EarlyExits
 from grupo.sampling.expert import WithExpert
 from grupo.sampling.greedy import WithGreedy
 from grupo.sampling.independent import Independent
 from grupo.sampling.paraphrased import Paraphrased
 from grupo.sampling.resample import UntilInformative
+from grupo.sampling.segments import SegmentTree
 from grupo.sampling.tempered import WithTempered
 from grupo.sampling.tree import Tree
 
 __all__ = [
+    "Budgeted",
+    "Chunked",
     "Column",
     "Demonstrate",
+    "EarlyExits",
     "Independent",
     "Paraphrased",
     "Sampler",
+    "SegmentTree",
     "Tree",
     "UntilInformative",
     "WithExpert",

@@ -30,7 +30,8 @@ class WithGreedy:
 
     async def __call__(self, task: Task, env: Env, act: Act) -> Group:
         sure = act.fork("greedy").at(top_k=1)
-        group, played = await asyncio.gather(self.inner(task, env, act), play(task, env, sure))
+        alone = play(task, env, sure, turn=self.inner.turn)
+        group, played = await asyncio.gather(self.inner(task, env, act), alone)
         (greedy,) = (await scored(task, env, [played])).rollouts
         return replace(group, rollouts=tuple(_beside(greedy, r) for r in group.rollouts))
 

@@ -3,17 +3,17 @@
 import asyncio
 
 from grupo.piece import piece
-from grupo.rollout import Act, Env, Group, Task, play, scored
+from grupo.rollout import Act, Env, Group, Task, Turn, one_action, play, scored
 
 
 @piece
 class Independent:
-    """N rollouts, each with a random stream of its own."""
+    """N rollouts, each with a random stream of its own; how turns are taken is `turn`'s to say."""
 
     n: int = 8
+    turn: Turn = one_action
 
     async def __call__(self, task: Task, env: Env, act: Act) -> Group:
         attempts = range(task.attempts or self.n)
-        return await scored(
-            task, env, await asyncio.gather(*(play(task, env, act.fork(i)) for i in attempts))
-        )
+        plays = (play(task, env, act.fork(i), turn=self.turn) for i in attempts)
+        return await scored(task, env, await asyncio.gather(*plays))

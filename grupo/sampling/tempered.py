@@ -31,9 +31,8 @@ class WithTempered:
 
     async def __call__(self, task: Task, env: Env, act: Act) -> Group:
         forks = (act.fork("tempered", i).at(self.temperature) for i in range(self.more))
-        group, played = await asyncio.gather(
-            self.inner(task, env, act), asyncio.gather(*(play(task, env, fork) for fork in forks))
-        )
+        plays = (play(task, env, fork, turn=self.inner.turn) for fork in forks)
+        group, played = await asyncio.gather(self.inner(task, env, act), asyncio.gather(*plays))
         tempered = await scored(task, env, played)
         both = ((0.0, group.rollouts), (1.0, tempered.rollouts))
         told = [replace(r, parts={**r.parts, "tempered": x}) for x, some in both for r in some]

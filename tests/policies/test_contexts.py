@@ -112,6 +112,37 @@ def test_a_context_that_begins_anew_holds_what_was_carried_and_nothing_else(poli
     assert none.seen == asked
 
 
+def test_a_context_may_begin_with_what_was_said_first_and_last(policy):
+    rollout = run(first(policy.act(3), 6))
+    parts, asked = rollout.turns[0][1].parts, policy.read(Rollout(), QUESTION)
+
+    def carried(tail: int, head: int) -> tuple[int, ...]:
+        return run(policy.act(3).anew(rollout, QUESTION, tail, head)).seen[len(asked) :]
+
+    assert carried(2, 1) == (*parts[:1], *parts[-2:])
+    assert carried(0, 2) == parts[:2]
+    assert carried(4, 4) == parts  # nothing is read twice
+
+
+def test_a_rollout_that_is_cut_goes_on_from_there(policy):
+    whole = run(first(policy.act(3), 6))
+    cut = policy.act(3).cut(whole, 4)
+    (_, action), (_, full) = *cut.turns, *whole.turns
+    assert (action.parts, action.logp) == (full.parts[:4], full.logp[:4])
+    assert (action.text, action.stopped) == (full.text[:4], "length")
+    again = run(policy.act(3).until(limit=2)(cut, ""))
+    assert again.parts == full.parts[4:]
+    assert policy.act(3).cut(cut.then("", again), 1).text == full.text[:5]
+
+
+def test_chances_belong_to_their_stream(policy):
+    act = policy.act(3)
+    one, same = (act.chance("cuts").random() for _ in range(2))
+    others = {act.chance("other").random(), act.fork(1).chance("cuts").random()}
+    assert one == same
+    assert one not in others
+
+
 def test_a_rollout_may_be_moved_behind_another_prompt(policy):
     hinted = QUESTION + " Say yes."
 

@@ -1,0 +1,51 @@
+"""S-GRPO: the first right exit from one thought earns most. Dai et al., 2025, arXiv:2505.07686."""
+
+from torch import Tensor
+
+from grupo.batch import Batch
+from grupo.credit import Center, chain
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.piece import piece
+from grupo.sampling import EarlyExits
+
+PAPER = Paper(
+    title="S-GRPO: Early Exit via Reinforcement Learning in Reasoning Models",
+    use="Thoughts go on long after the answer is known.",
+    checked=("golden", "laws"),
+    catalogue=("s-grpo-early-exit",),
+)
+
+
+@piece
+class Decaying:
+    """x / 2^(n - 1) for the n-th of the group that is right, by its place `exit`.
+
+    Who is right has a reward above 0.
+
+    >>> import torch
+    >>> from grupo.testing import batch_of
+    >>> batch = batch_of(group=[0, 0, 0], parts={"exit": [0.0, 1.0, 2.0]})
+    >>> Decaying()(torch.tensor([1.0, 0.0, 1.0]), batch).tolist()
+    [1.0, 0.0, 0.5]
+    """
+
+    reads_parts = ("exit",)
+
+    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
+        place, group = batch.parts["exit"], batch.group
+        earlier = (group[:, None] == group) & (place[:, None] >= place)
+        n = (earlier & (x > 0)).sum(1).clamp(min=1)
+        return x / 2.0 ** (n - 1)
+
+
+def s_grpo(exits: int = 7, close: str = "</think>") -> Method:
+    """r = 1, 1/2, 1/4 ... for the first, second, third right one of `exits` early exits and the
+    whole path; A = r - mean(r).
+
+    The instruction to answer, and the `close` forced with it, are only read.
+    """
+    # 8 to a question in the paper; that the whole path is one of them is our choice, and so are the
+    # words of the instruction. A is as we know it from memory; a public note says "as in GRPO":
+    # .but(credit=chain(Decaying(), Center(), ScaleByStd())).
+    return Method(sample=EarlyExits(exits, close=close), credit=chain(Decaying(), Center()))

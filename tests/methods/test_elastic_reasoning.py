@@ -1,0 +1,29 @@
+"""Elastic Reasoning: two budgets. What the sampler does is in tests/sampling/test_turns.py."""
+
+import pytest
+import torch
+
+from grupo.batch import Batch
+from grupo.losses import KL, Clip
+from grupo.methods.elastic_reasoning import elastic_reasoning
+from grupo.sampling import Budgeted, Independent
+from grupo.weights import sequence_mean
+
+
+def test_thought_and_answer_share_one_advantage_and_what_was_forced_has_none():
+    mask = torch.tensor([[1, 1, 0, 1], [1, 1, 1, 1]]).bool()  # the first was closed by force
+    reward = torch.tensor([1.0, 0.0], dtype=torch.float64)
+    rows = {"rollout": torch.arange(2), "mask": mask, "old_logp": -mask.double()}
+    batch = Batch.of(reward, torch.tensor([0, 0]), **rows)
+    high = 0.5 / 0.5**0.5  # r - mean over the unbiased deviation
+    A = batch.credited(elastic_reasoning().credit).advantage
+    assert A[0].tolist() == pytest.approx([high, high, 0.0, high], rel=1e-5)
+    assert A[1].tolist() == pytest.approx([-high] * 4, rel=1e-5)
+    assert sequence_mean(batch)[0].tolist() == pytest.approx([1 / 6, 1 / 6, 0, 1 / 6])
+
+
+def test_the_defaults_are_the_papers():
+    method = elastic_reasoning()
+    assert method.sample == Independent(8, Budgeted(1024, 1024, "</think>"))
+    assert method.loss == Clip(0.2, 0.2) + 0.001 * KL()
+    assert elastic_reasoning(kl=0.0).loss == Clip(0.2, 0.2)

@@ -1,0 +1,79 @@
+"""TreePO: four leaves in two subtrees."""
+
+import pytest
+import torch
+
+from grupo.curate import informative
+from grupo.losses import Clip
+from grupo.methods.treepo import Ancestors, treepo
+from grupo.sampling import SegmentTree
+from grupo.testing import batch_of
+from grupo.weights import token_mean
+
+REWARD = [1.0, 0.0, 1.0, 1.0]
+NODES = [[0, 2], [0, 3], [1, 4], [1, 5]]
+
+
+def tree(reward=REWARD, nodes=NODES, length=None, group=None):
+    return batch_of(
+        group=group or [0] * len(reward),
+        reward=reward,
+        length=length or [len(nodes[0])] * len(reward),
+        seen={"mark/node": nodes},
+    )
+
+
+def credited(batch, power=0.0):
+    return Ancestors(power)(batch.reward, batch).tolist()
+
+
+def test_a_leaf_is_compared_below_each_of_its_ancestors():
+    # the group: [.25, -.75, .25, .25]; the subtrees: [.5, -.5, 0, 0]; nodes of one leaf are none
+    assert credited(tree()) == pytest.approx([0.375, -0.625, 0.125, 0.125])
+
+
+def test_ancestors_may_count_by_their_leaves():
+    # (4 x .25 + 2 x .5) / 6, (4 x -.75 + 2 x -.5) / 6, (4 x .25 + 2 x 0) / 6
+    assert credited(tree(), 1.0) == pytest.approx([1 / 3, -2 / 3, 1 / 6, 1 / 6])
+
+
+def test_a_node_counts_once_however_many_tokens_it_has():
+    long = tree(nodes=[[0, 0, 0, 2], [0, 0, 0, 3], [1, 1, 1, 4], [1, 1, 1, 5]])
+    assert credited(long) == credited(tree())
+
+
+def test_every_depth_counts_also_where_nothing_branched():
+    chain = tree([1.0, 0.0, 0.0], nodes=[[0, 2, 3], [0, 2, 4], [1, 5, 6]])
+    # the group: 2/3, -1/3, -1/3; nodes 0 and 2, of the same two leaves: .5, -.5 each
+    expected = [(2 / 3 + 0.5 + 0.5) / 3, (-1 / 3 - 0.5 - 0.5) / 3, -1 / 3]
+    assert credited(chain) == pytest.approx(expected)
+
+
+def test_nodes_of_another_group_are_others_though_their_numbers_are_the_same():
+    two = tree(REWARD + REWARD[::-1], NODES + NODES, group=[0] * 4 + [1] * 4)
+    assert credited(two)[:4] == credited(tree())
+    assert credited(two)[4:] == credited(tree(REWARD[::-1]))
+
+
+def test_who_shares_nothing_is_compared_with_the_group_alone():
+    alone = tree([1.0, 0.0], nodes=[[0], [1]])
+    assert credited(alone) == [0.5, -0.5]
+    assert credited(tree([1.0], nodes=[[0]])) == [0.0]
+
+
+def test_where_masked_nothing_is_read():
+    short = tree(nodes=[[0, 9], [0, 9], [1, 9], [1, 9]], length=[2, 1, 1, 1])
+    assert credited(short) == pytest.approx([0.375, -0.625, 0.125, 0.125])
+
+
+def test_advantages_are_whitened_over_all_tokens():
+    A = tree().credited(treepo().credit).advantage
+    raw = torch.tensor([0.375, -0.625, 0.125, 0.125]).double().repeat_interleave(2)
+    assert A.flatten().tolist() == pytest.approx((raw / raw.std()).tolist())  # their mean is 0
+
+
+def test_the_defaults_are_those_of_the_released_run():
+    method = treepo()
+    assert method.sample == SegmentTree(16, 512, 14, branches=2, first=8)
+    assert (method.loss, method.weigh, method.curate) == (Clip(0.2, 0.28), token_mean, informative)
+    assert method.needs == {"mark/node"}
