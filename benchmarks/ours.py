@@ -8,7 +8,8 @@ from benchmarks.turns import Turns, asked
 from benchmarks.workloads import WORKLOADS, Workload, prompts, reward, said_after
 from grupo.credit import Center, ScaleByStd, chain
 from grupo.curricula import Ask
-from grupo.envs.single_turn import Part, SingleTurn
+from grupo.envs.judging import Part
+from grupo.envs.single_turn import SingleTurn
 from grupo.learner import Learner
 from grupo.method import Method
 from grupo.piece import piece

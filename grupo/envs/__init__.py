@@ -1,6 +1,21 @@
 """Worlds: what they say, and what an answer to it is worth."""
 
 from grupo.envs.failures import Fallback, OnFailure, RewardFailed, drop, stop
-from grupo.envs.single_turn import Part, SingleTurn
+from grupo.envs.judging import Part
+from grupo.envs.many_turns import ManyTurns
+from grupo.envs.sessions import Heard, Session, World
+from grupo.envs.single_turn import SingleTurn
 
-__all__ = ["Fallback", "OnFailure", "Part", "RewardFailed", "SingleTurn", "drop", "stop"]
+__all__ = [
+    "Fallback",
+    "Heard",
+    "ManyTurns",
+    "OnFailure",
+    "Part",
+    "RewardFailed",
+    "Session",
+    "SingleTurn",
+    "World",
+    "drop",
+    "stop",
+]

@@ -5,7 +5,8 @@ import asyncio
 import pytest
 
 from grupo.border import check_columns
-from grupo.envs.single_turn import Part, SingleTurn
+from grupo.envs.judging import Part
+from grupo.envs.single_turn import SingleTurn
 from grupo.errors import Refused
 from grupo.method import Method
 from grupo.rewards.agreement import Agreement
