@@ -6,7 +6,7 @@ import typing
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import is_dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -66,6 +66,13 @@ class Admits(Protocol):
     def admit(self, tasks: Sequence[Task]) -> None: ...
 
 
+@runtime_checkable
+class Checked(Protocol):
+    """A piece that needs something of the machine: `check` refuses one that lacks it."""
+
+    def check(self) -> None: ...
+
+
 def check(recipe: Recipe) -> None:
     """Refuse what cannot be, with one clear message about the first."""
     for place, piece in _pieces(recipe, ""):
@@ -76,7 +83,9 @@ def check(recipe: Recipe) -> None:
     _check_group(recipe)
     _check_solved(recipe)
     check_readings(recipe)
-    recipe.policy.check()
+    for _, piece in _pieces(recipe, ""):
+        if isinstance(piece, Checked):
+            piece.check()
     to_data(recipe)  # a run folder must be able to hold it
 
 

@@ -6,6 +6,7 @@ from functools import lru_cache
 from random import Random
 from typing import Any
 
+from jinja2 import TemplateError
 from transformers import PreTrainedTokenizerBase
 
 from grupo.engines.base import Reply, Request
@@ -16,6 +17,7 @@ from grupo.randomness import derive, generator
 from grupo.rollout import Action, Observation, Rollout
 
 UNFINISHED = "\ufffd"  # what decoders make of a character of which bytes are missing
+ANSWER = "ANSWER-OF-THE-POLICY"  # stands for one where a template is asked what comes after
 
 
 @dataclass(frozen=True)
@@ -28,15 +30,17 @@ class Language:
     chat: bool = False  # is a plain prompt a user's message?
 
     def read(self, rollout: Rollout, seen: Observation) -> tuple[int, ...]:
-        """What the world says next, as tokens; only the first thing said begins a text."""
+        """What the world says next, as tokens; only the first thing said begins a text.
+
+        Messages are laid out by the chat template, a plain text after the first turn is as it is.
+        """
         first = not rollout.turns
         if isinstance(seen, str) and not (self.chat and first):
             tokens = self._tokens(seen, begins=first)
-        elif first:
-            said = ({"role": "user", "content": seen},) if isinstance(seen, str) else seen
-            tokens = self._chat([dict(message) for message in said])
         else:
-            raise Refused("prompt: messages after the first turn. Allowed: plain text.")
+            said = ({"role": "user", "content": seen},) if isinstance(seen, str) else seen
+            messages = [dict(message) for message in said]
+            tokens = self._chat(messages) if first else self._later(rollout, messages)
         if first and not tokens:
             raise Refused("prompt: it has no tokens. Allowed: at least one.")
         return tokens
@@ -66,15 +70,37 @@ class Language:
         return _tokens(self.tokenizer, text, begins)
 
     def _chat(self, messages: list[dict[str, Any]]) -> tuple[int, ...]:
+        return self._tokens(self._laid_out(messages), begins=False)
+
+    def _later(self, rollout: Rollout, messages: list[dict[str, Any]]) -> tuple[int, ...]:
+        """What the template adds behind an answer: its end, unless said, and the messages.
+
+        Another answer stands for the policy's own, which is not turned into tokens again.
+        """
+        answered = [{"role": "user", "content": "?"}, {"role": "assistant", "content": ANSWER}]
+        _, found, added = self._laid_out([*answered, *messages]).partition(ANSWER)
+        if not found:
+            raise Refused("prompt: the chat template leaves answers out before later messages.")
+        tokens, last = self._tokens(added, begins=False), rollout.turns[-1][1].parts[-1:]
+        closed = tokens[:1] == last and set(last) <= set(self.ends)
+        return tokens[1:] if closed else tokens
+
+    def _laid_out(self, messages: list[dict[str, Any]]) -> str:
         if not self.tokenizer.chat_template:
             raise Refused(
                 "prompt: it is made of messages, and the tokenizer has no chat template."
                 " Allowed: plain text, with chat off."
             )
-        text = self.tokenizer.apply_chat_template(
-            messages, add_generation_prompt=True, tokenize=False
-        )
-        return self._tokens(str(text), begins=False)
+        try:
+            text = self.tokenizer.apply_chat_template(
+                messages, add_generation_prompt=True, tokenize=False
+            )
+            return str(text)
+        except TemplateError as error:
+            roles = ", ".join(str(message.get("role")) for message in messages)
+            raise Refused(
+                f"prompt: the chat template refuses messages of {roles}: {error}."
+            ) from error
 
 
 @lru_cache(maxsize=1 << 12)  # a group's rollouts all read one prompt
@@ -143,6 +169,7 @@ class CausalAct:
     ) -> Action:
         asked = Request((*before, *read), self.key, self.sampling, self.stop, self.limit)
         reply = await self.queue(asked)
+        read = read if reply.tokens else ()  # what left no room for an answer was not read
         said = self.language.text(reply.tokens, after), reply.stopped
         return Action(reply.tokens, reply.logp, read, *said, version=self.version, stream=self.key)
 

@@ -52,7 +52,7 @@ def test_what_the_world_says_later_is_plain_text():
     [
         (PLAIN, Rollout(), ({"role": "user", "content": "Hi"},), "has no chat template"),
         (replace(PLAIN, chat=True), Rollout(), "Hi", "has no chat template"),
-        (CHAT, LATER, ({"role": "user", "content": "Hi"},), "messages after the first turn"),
+        (PLAIN, LATER, ({"role": "user", "content": "Hi"},), "has no chat template"),
         (PLAIN, Rollout(), "", "it has no tokens. Allowed: at least one."),
     ],
 )

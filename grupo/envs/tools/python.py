@@ -1,0 +1,14 @@
+"""Python programs as a tool."""
+
+from grupo.envs.tools.sandbox import Sandbox
+from grupo.piece import piece
+
+
+@piece
+class Python:
+    """Run a Python program and read what it prints; it has the standard library, no network."""
+
+    sandbox: Sandbox = Sandbox()
+
+    def __call__(self, code: str) -> str:
+        return self.sandbox.run(code)
