@@ -43,6 +43,7 @@ class Action:
     moved: bool = False  # drawn in another context: `logp` is of that one
     stream: int = 0  # the random numbers it was drawn with
     version: int = 0  # of the weights it was drawn with: how many steps they had been trained
+    made: str = ""  # what it made that is no text: a picture, as `storage.arrays` writes tensors
 
 
 @dataclass(frozen=True)

@@ -1,31 +1,55 @@
-"""Who else can say how likely a language model's actions are: a reference, a teacher, itself."""
+"""Who else can say how likely a policy's actions are: a reference, a teacher, itself."""
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from torch import Tensor
 
-from grupo.errors import Refused
+from grupo.batch import Batch, Signals
 from grupo.policies.company import Company, Other, Reread, View
-from grupo.policies.others import Speaker, Tempered, Viewed, With, Without
-from grupo.policies.speaking import Language, reread
+from grupo.policies.others import S, S_co, Speaker, Tempered, Viewed, With, Without
 from grupo.references import Follow
-from grupo.rollout import Group, Rollout
+from grupo.rollout import Group, Observation, Rollout
 from grupo.signals import split, tempered
 
-if TYPE_CHECKING:
-    from grupo.policies.causal_lm import CausalPolicy
+
+class Accompanied(Protocol[S_co]):
+    """A policy that others can be set beside."""
+
+    @property
+    def adapted(self) -> bool: ...
+
+    @property
+    def module(self) -> Any: ...
+
+    def spoken(self, batch: Batch) -> S_co: ...
+
+    def signals(self, batch: Batch, names: Collection[str] = ("logp",)) -> Signals: ...
+
+    def weights(self) -> Mapping[str, Tensor]: ...
+
+    def copy(self) -> Any:
+        """Another as training found this one, frozen."""
+        ...
+
+    def reread(self, rollout: Rollout, seen: Observation) -> Rollout:
+        """The rollout as if `seen` had been its prompt."""
+        ...
+
+    def check_teacher(self, name: str, teacher: Any) -> None:
+        """Refuse somebody whose actions are others."""
+        ...
 
 
 def accompany(
-    policy: "CausalPolicy", needs: Collection[str], follow: Follow, others: Sequence[Other]
-) -> tuple[Company, Mapping[str, Speaker]]:
+    policy: Accompanied[S], needs: Collection[str], follow: Follow, others: Sequence[Other]
+) -> tuple[Company, Mapping[str, Speaker[S]]]:
     """Everybody whom `needs` names, loaded, and whom the policy can be compared with."""
     asked = {who for _, who in map(split, needs) if who and who != "sampler"}
     wanted = [other for other in others if other.name in asked]
-    views = {o.name: _reading(policy.language, o.view) for o in wanted if o.view}
-    speakers: dict[str, Speaker] = {}
-    base: dict[str, Speaker] = {"policy": policy}
+    views = {o.name: _reading(policy, o.view) for o in wanted if o.view}
+    speakers: dict[str, Speaker[S]] = {}
+    base: dict[str, Speaker[S]] = {"policy": policy}
     following: dict[str, Tensor] = {}
     if "ref" in asked or any(other.who == "ref" for other in wanted):
         base["ref"], following = _reference(policy, follow)
@@ -39,23 +63,16 @@ def accompany(
     return Company(speakers, views, follow, following), speakers
 
 
-def _teacher(other: Other, policy: "CausalPolicy") -> Speaker:
+def _teacher(other: Other, policy: Accompanied[S]) -> Speaker[S]:
     teacher: Any = other.who.build() if not isinstance(other.who, str) else None
-    language = getattr(teacher, "language", None)
-    theirs = language.tokenizer.get_vocab() if language else {}
-    mine = policy.language.tokenizer.get_vocab()
-    if mine != theirs:
-        raise Refused(
-            f"others: {other.name!r} has {len(theirs)} tokens, and they are not the policy's"
-            f" {len(mine)}. Allowed: a model with the vocabulary of {policy.spec.model!r}."
-        )
+    policy.check_teacher(other.name, teacher)
     teacher.module.requires_grad_(False)
     return teacher
 
 
-def _reference(policy: "CausalPolicy", follow: Follow) -> tuple[Speaker, dict[str, Tensor]]:
+def _reference(policy: Accompanied[S], follow: Follow) -> tuple[Speaker[S], dict[str, Tensor]]:
     """The reference, and its weights if they follow the policy's."""
-    if not policy.spec.lora:
+    if not policy.adapted:
         copy = policy.copy()
         return copy, dict(copy.module.named_parameters()) if follow.rate else {}
     if not follow.rate:
@@ -64,13 +81,13 @@ def _reference(policy: "CausalPolicy", follow: Follow) -> tuple[Speaker, dict[st
     return With(policy, following), following
 
 
-def _reading(language: Language, view: View) -> Reread:
+def _reading(policy: Accompanied[Any], view: View) -> Reread:
     """The rows of a rollout as if what `view` says had been its prompt."""
 
     def read(group: Group, rollout: Rollout) -> Sequence[Rollout]:
         seen = view(group, rollout)
         if seen is None or not rollout.turns:
             return rollout.rows
-        return reread(language, rollout, seen).rows
+        return policy.reread(rollout, seen).rows
 
     return read

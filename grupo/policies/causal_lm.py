@@ -1,17 +1,13 @@
 """Causal language models: an action is a token."""
 
-import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from grupo.batch import Batch, Signals
-from grupo.engines.base import Bounds, Reply, Request
-from grupo.engines.queue import Queue
+from grupo.engines.base import Bounds
 from grupo.engines.vllm import Vllm
 from grupo.errors import Refused
 from grupo.helpers import Helper
@@ -27,9 +23,9 @@ from grupo.policies.logits import Sampling
 from grupo.policies.measuring import MEASURES, Spoken, disagreement, measure
 from grupo.policies.others import Speaker, laid
 from grupo.policies.reading import Reader, reader_of
-from grupo.policies.speaking import CausalAct, Language
+from grupo.policies.speaking import CausalAct, Language, reread
 from grupo.policies.trained import Trained
-from grupo.policies.voice import Apart, Own, Remote, Voice
+from grupo.policies.voice import Apart, Own, Remote, Speaking
 from grupo.references import Follow
 from grupo.rollout import Observation, Rollout, Task
 from grupo.signals import compares, split
@@ -92,18 +88,20 @@ class CausalPolicy(Trained):
         check([("limit", spec.limit, room, f"below {self.context}, which is all the model reads")])
         self.language = Language(tokenizer, ends, spec.stop, spec.chat)
         module = loading.adapted(self.plain, spec.lora) if spec.lora else self.plain
-        super().__init__(spec.model, module, tokenizer, adapted=spec.lora is not None)
+        super().__init__(
+            spec.model,
+            module,
+            tokenizer,
+            adapted=spec.lora is not None,
+            budget=spec.budget,
+            dtype=loading.DTYPES[spec.dtype],
+        )
         self.head = head_of(self.plain)
         self.reader = self._reader()
-        self.voice: Voice = self._voice()
-        self.version = 0  # of the weights it speaks with
+        self.voice: Speaking = self._voice()
         if spec.checkpointing:
             loading.checkpointed(self.plain)
-        self.budget = spec.budget
-        self.most = 0  # rows in one of the last micro-batches
-        self.seconds = 0.0  # that it has spoken
-        self.thread = ThreadPoolExecutor(1, "policy")
-        self.others: Mapping[str, Speaker] = {}  # whom it can be compared with, by name
+        self.others: Mapping[str, Speaker[Spoken]] = {}  # whom it can be compared with, by name
         self.helpers = self.helped(())
 
     @property
@@ -121,23 +119,9 @@ class CausalPolicy(Trained):
         if not self.spec.engine:
             self.voice = Apart(self.reader, self.head, self.language.tokenizer, self.bounds)
 
-    def speak(self, weights: Mapping[str, Tensor], version: int) -> None:
-        """Speak with weights that were taken from `voice`, of that version."""
-        self.voice.load(weights)
-        self.version = version
-
     def act(self, key: int) -> CausalAct:
         """How samplers use the policy."""
-        engine = self.voice.engine()
-
-        def answer(requests: Sequence[Request]) -> Iterator[tuple[int, Reply]]:
-            spoken, began = self.seconds, time.perf_counter()
-            with self._autocast():
-                for answered in engine(requests):
-                    self.seconds = spoken + time.perf_counter() - began
-                    yield answered
-
-        queue = Queue(answer, self.thread)
+        queue = self.queue(self.voice.engine())
         return CausalAct(self.language, queue, key, self.spec.sampling, self.version)
 
     @property
@@ -176,7 +160,7 @@ class CausalPolicy(Trained):
         place = start[row] + column
         # transformers checkpoints in training mode only; dropout is off
         self.plain.train(self.spec.checkpointing and torch.is_grad_enabled())
-        with self._autocast():
+        with self.autocast():
             hidden = self.reader.states(token, length, row, place - 1)
         said = token[row, place].to(hidden.device)
         return Spoken(hidden, said, self._logits, self.spec.sampling)
@@ -214,31 +198,36 @@ class CausalPolicy(Trained):
             self.most = max(self.most, len(several))
             yield several
 
-    def halve(self) -> str:
-        """Work in micro-batches half as large from now on, and say so; nothing if they are rows."""
-        self.budget //= 2
-        line = f"Memory does not suffice: micro-batches hold {self.budget} tokens from now on."
-        return line if self.most > 1 else ""
-
     def copy(self) -> "CausalPolicy":
         """Another policy as training found this one, frozen."""
         start = CausalPolicy(self.spec)
         start.module.requires_grad_(False)
         return start
 
+    def reread(self, rollout: Rollout, seen: Observation) -> Rollout:
+        """The rollout as if `seen` had been its prompt."""
+        return reread(self.language, rollout, seen)
+
+    def check_teacher(self, name: str, teacher: Any) -> None:
+        """Refuse a model of another vocabulary."""
+        language = getattr(teacher, "language", None)
+        theirs = language.tokenizer.get_vocab() if language else {}
+        mine = self.language.tokenizer.get_vocab()
+        if mine != theirs:
+            raise Refused(
+                f"others: {name!r} has {len(theirs)} tokens, and they are not the policy's"
+                f" {len(mine)}. Allowed: a model with the vocabulary of {self.spec.model!r}."
+            )
+
     def _reader(self) -> Reader:
         return reader_of(self.plain)
 
-    def _voice(self) -> Voice:
+    def _voice(self) -> Speaking:
         if not self.spec.engine:
             return Own(self.reader, self.head, self.language.tokenizer, self.bounds)
         server = self.spec.engine.build(self.spec.model, self.bounds)
         return Remote(self, server)
 
     def _logits(self, hidden: Tensor) -> Tensor:
-        with self._autocast():
+        with self.autocast():
             return self.head(hidden)
-
-    def _autocast(self) -> AbstractContextManager[Any]:
-        device, dtype = self.plain.device.type, loading.DTYPES[self.spec.dtype]
-        return nullcontext() if dtype == torch.float32 else torch.autocast(device, dtype)

@@ -1,8 +1,10 @@
 """From hidden states to what is said of tokens, a bounded chunk of logits at a time."""
 
 from collections.abc import Callable, Collection, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from math import log
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
@@ -65,10 +67,34 @@ class Spoken:
         """Log-probabilities of all that could have been drawn."""
         return self.sampling(self.head(self.hidden), self.token).log_softmax(-1)
 
+    def measured(self, names: Collection[str]) -> dict[str, Float[Tensor, "M"]]:
+        """The measures in `names` of each token."""
+        return measure(self, names)
+
+    def at(self, factor: float) -> "Spoken":
+        """The same tokens as if the temperature were `factor` times as high."""
+        return replace(self, sampling=self.sampling.at(factor))
+
+    def within(self, context: Callable[[], AbstractContextManager[Any]]) -> "Spoken":
+        """The same, logits said within a context."""
+        return replace(self, head=_Within(context, self.head))
+
     def split(self, size: int) -> "list[Spoken]":
         """The same, `size` tokens at a time."""
         pairs = zip(self.hidden.split(size), self.token.split(size), strict=True)
         return [replace(self, hidden=hidden, token=token) for hidden, token in pairs]
+
+
+@dataclass(frozen=True)
+class _Within:
+    """A head that is used within a context."""
+
+    context: Callable[[], AbstractContextManager[Any]]
+    head: Head
+
+    def __call__(self, hidden: Tensor) -> Tensor:
+        with self.context():
+            return self.head(hidden)
 
 
 def measure(

@@ -4,32 +4,51 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 import torch
 from torch import Tensor
 
 from grupo.batch import Batch, Signals
-from grupo.policies.measuring import Head, Spoken, measure
 
 Weights = Mapping[str, Tensor]
 
 
-class Speaker(Protocol):
-    """Whoever reads the same tokens with a language model."""
+class Said(Protocol):
+    """What actions were drawn from, those of a batch in the order of its mask."""
 
-    def spoken(self, batch: Batch) -> Spoken: ...
+    def measured(self, names: Collection[str]) -> Weights:
+        """Signals of each action."""
+        ...
+
+    def at(self, factor: float) -> Self:
+        """The same actions as if the temperature were `factor` times as high."""
+        ...
+
+    def within(self, context: Callable[[], AbstractContextManager[Any]]) -> Self:
+        """The same; what is still to be said of them is said within a context."""
+        ...
+
+
+S = TypeVar("S", bound=Said)
+S_co = TypeVar("S_co", bound=Said, covariant=True)
+
+
+class Speaker(Protocol[S_co]):
+    """Whoever reads the same actions."""
+
+    def spoken(self, batch: Batch) -> S_co: ...
 
     def signals(self, batch: Batch, names: Collection[str] = ("logp",)) -> Signals: ...
 
 
-class Adapted(Protocol):
+class Adapted(Protocol[S_co]):
     """A policy whose module's parameters can be exchanged."""
 
     @property
     def module(self) -> Any: ...
 
-    def spoken(self, batch: Batch) -> Spoken: ...
+    def spoken(self, batch: Batch) -> S_co: ...
 
 
 def laid(batch: Batch, said: Weights) -> Signals:
@@ -40,80 +59,69 @@ def laid(batch: Batch, said: Weights) -> Signals:
     return Signals({name: blank.index_put(place, x) for name, x in said.items()})
 
 
-class _Speaks:
-    def spoken(self, batch: Batch) -> Spoken:
+class Speaks(Generic[S]):
+    """A speaker who is known by what it says of a batch's actions."""
+
+    def spoken(self, batch: Batch) -> S:
         raise NotImplementedError
 
     def signals(self, batch: Batch, names: Collection[str] = ("logp",)) -> Signals:
-        return laid(batch, measure(self.spoken(batch), names))
+        return laid(batch, self.spoken(batch).measured(names))
 
 
 @dataclass(frozen=True)
-class Without(_Speaks):
+class Without(Speaks[S]):
     """A policy with its adapters off."""
 
-    policy: Adapted
+    policy: Adapted[S]
 
-    def spoken(self, batch: Batch) -> Spoken:
+    def spoken(self, batch: Batch) -> S:
         return _within(self.policy.module.disable_adapter, self.policy, batch)
 
 
 @dataclass(frozen=True)
-class With(_Speaks):
+class With(Speaks[S]):
     """A policy with other weights, which are in its place while it speaks."""
 
-    policy: Adapted
+    policy: Adapted[S]
     weights: Weights
 
-    def spoken(self, batch: Batch) -> Spoken:
+    def spoken(self, batch: Batch) -> S:
         return _within(partial(_swapped, self.policy, self.weights), self.policy, batch)
 
 
 @dataclass(frozen=True)
-class Tempered(_Speaks):
+class Tempered(Speaks[S]):
     """Another at `factor` times its temperature."""
 
-    speaker: Speaker
+    speaker: Speaker[S]
     factor: float
 
-    def spoken(self, batch: Batch) -> Spoken:
-        said = self.speaker.spoken(batch)
-        return replace(said, sampling=said.sampling.at(self.factor))
+    def spoken(self, batch: Batch) -> S:
+        return self.speaker.spoken(batch).at(self.factor)
 
 
 @dataclass(frozen=True)
-class Viewed(_Speaks):
+class Viewed(Speaks[S]):
     """Another who read something else before the same actions: the batch's view of that name."""
 
-    speaker: Speaker
+    speaker: Speaker[S]
     view: str
 
-    def spoken(self, batch: Batch) -> Spoken:
+    def spoken(self, batch: Batch) -> S:
         return self.speaker.spoken(replace(batch, inputs=batch.inputs[f"view/{self.view}"]))
 
 
-@dataclass(frozen=True)
-class _Within:
-    """A head that is used within a context."""
-
-    context: Callable[[], AbstractContextManager[Any]]
-    head: Head
-
-    def __call__(self, hidden: Tensor) -> Tensor:
-        with self.context():
-            return self.head(hidden)
-
-
 def _within(
-    context: Callable[[], AbstractContextManager[Any]], policy: Adapted, batch: Batch
-) -> Spoken:
+    context: Callable[[], AbstractContextManager[Any]], policy: Adapted[S], batch: Batch
+) -> S:
     with context():
         said = policy.spoken(batch)
-    return replace(said, head=_Within(context, said.head))
+    return said.within(context)
 
 
 @contextmanager
-def _swapped(policy: Adapted, weights: Weights) -> Iterator[None]:
+def _swapped(policy: Adapted[Any], weights: Weights) -> Iterator[None]:
     # what the parameters hold is exchanged, not written over: a graph that was built with their own
     # numbers still finds these when it is walked back
     parameters = dict(policy.module.named_parameters())

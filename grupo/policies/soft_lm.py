@@ -74,7 +74,7 @@ class SoftPolicy(CausalPolicy):
     def __init__(self, soft: SoftLM) -> None:
         self.soft = soft
         super().__init__(soft.base)
-        vocabulary = self.tokenizer.get_vocab()
+        vocabulary = self.language.tokenizer.get_vocab()
         if soft.thoughts.end not in vocabulary:
             raise Refused(f"thoughts.end: {soft.thoughts.end!r} is no token of {soft.model!r}.")
 
@@ -124,7 +124,7 @@ class SoftPolicy(CausalPolicy):
         mixed, score = (inputs[name][:, :width].to(device) for name in ("mixed", "score"))
         embedding = self.plain.get_input_embeddings()
         self.plain.train(self.spec.checkpointing and torch.is_grad_enabled())
-        with self._autocast():
+        with self.autocast():
             read = self.soft.thoughts.embedded(embedding, mixed, score)
             return self.plain.base_model(inputs_embeds=read, use_cache=False).last_hidden_state
 
@@ -141,7 +141,7 @@ class SoftPolicy(CausalPolicy):
             logp, entropy = (torch.where(soft, *x) for x in zip(mixtures, words, strict=True))
             return logp, entropy
 
-        size = max(1, CHUNK // len(self.tokenizer))
+        size = max(1, CHUNK // len(self.language.tokenizer))
         parts = list(
             zip(*(x.split(size) for x in (hidden, token, mixed, score, soft)), strict=True)
         )

@@ -33,12 +33,16 @@ class Voice(Protocol):
         """Speak with these from now on."""
         ...
 
-    def engine(self) -> Engine:
-        """Who answers until other weights are loaded."""
-        ...
-
     def close(self) -> None:
         """Nothing is to be said any more."""
+        ...
+
+
+class Speaking(Voice, Protocol):
+    """Where a language model speaks."""
+
+    def engine(self) -> Engine:
+        """Who answers until other weights are loaded."""
         ...
 
 

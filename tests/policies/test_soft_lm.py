@@ -90,7 +90,7 @@ def test_thoughts_end_with_their_end_or_their_limit(soft):
     action = said(policy).turns[0][1]
     count = thoughts_of(action)
     assert all(not isinstance(part, int) for part in action.parts[:count])
-    ended = policy.tokenizer.convert_tokens_to_ids("!")
+    ended = policy.language.tokenizer.convert_tokens_to_ids("!")
     tops = [
         tokens[max(range(4), key=scores.__getitem__)] for tokens, scores in action.parts[:count]
     ]

@@ -1,0 +1,106 @@
+"""Rewards of pictures, from their pixels: colours, counts, and who is on which side of whom."""
+
+from collections.abc import Mapping, Sequence
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from grupo.piece import piece
+from grupo.rewards.base import EachRollout
+from grupo.rollout import Rollout, Task
+from grupo.storage import arrays
+from grupo.tasks.shapes import Scene, scene_of
+
+Box = tuple[int, int, int, int]  # left, top, right, bottom, the last two included
+PALETTE = {
+    "red": torch.tensor([1.0, 0.0, 0.0]),
+    "green": torch.tensor([0.0, 1.0, 0.0]),
+    "blue": torch.tensor([0.0, 0.0, 1.0]),
+    "yellow": torch.tensor([1.0, 1.0, 0.0]),
+}
+SMALLEST = 4  # pixels of a thing
+
+
+def pixels(rollout: Rollout) -> Float[Tensor, "3 H W"]:
+    """The picture that a rollout made, 0 to 1; raises ValueError where it made none."""
+    made = rollout.turns[-1][1].made if rollout.turns else ""
+    if not made:
+        raise ValueError("the rollout made no picture: it was not drawn to its end")
+    return arrays.read(made).float() / 255
+
+
+def patches(picture: Float[Tensor, "3 H W"]) -> Mapping[str, Sequence[Box]]:
+    """Of each colour the boxes around its patches of `SMALLEST` or more pixels.
+
+    A pixel has the colour of the palette, black among it, that is nearest; a patch is connected
+    along rows and columns.
+
+    >>> picture = torch.zeros(3, 4, 4)
+    >>> picture[0, :2, :2] = 1
+    >>> patches(picture)["red"]
+    [(0, 0, 1, 1)]
+    """
+    colours = torch.stack([torch.zeros(3), *PALETTE.values()])
+    nearest = (picture[None] - colours[:, :, None, None]).square().sum(1).argmin(0)
+    return {name: _connected(nearest == i) for i, name in enumerate(PALETTE, 1)}
+
+
+def _connected(here: Bool[Tensor, "H W"]) -> list[Box]:
+    left = {(int(y), int(x)) for y, x in here.nonzero()}
+    found = []
+    while left:
+        patch, edge = set[tuple[int, int]](), [left.pop()]
+        while edge:
+            y, x = edge.pop()
+            patch.add((y, x))
+            near = {(y + 1, x), (y - 1, x), (y, x + 1), (y, x - 1)} & left
+            left -= near
+            edge += near
+        if len(patch) >= SMALLEST:
+            ys, xs = zip(*patch, strict=True)
+            found.append((min(xs), min(ys), max(xs), max(ys)))
+    return sorted(found)
+
+
+@piece
+class Colours(EachRollout):
+    """Colours that are both seen and named, as a share of those that are either."""
+
+    def judge(self, task: Task, rollout: Rollout) -> float:
+        scene, found = scene_of(str(task.prompt)), patches(pixels(rollout))
+        named, seen = {x.colour for x in scene.things}, {c for c, some in found.items() if some}
+        return len(named & seen) / len(named | seen)
+
+
+@piece
+class Counts(EachRollout):
+    """The share of the things named of which there are as many patches as there are to be."""
+
+    def judge(self, task: Task, rollout: Rollout) -> float:
+        scene, found = scene_of(str(task.prompt)), patches(pixels(rollout))
+        right = [len(found[things.colour]) == things.count for things in scene.things]
+        return sum(right) / len(right)
+
+
+@piece
+class Sides:
+    """1 where everything of the first colour is on its side of everything of the second.
+
+    It does not apply to a caption that names no side.
+    """
+
+    def __call__(self, task: Task, rollouts: Sequence[Rollout]) -> Sequence[float | None]:
+        scene = scene_of(str(task.prompt))
+        if not scene.side:
+            return [None] * len(rollouts)
+        return [float(_apart(scene, patches(pixels(rollout)))) for rollout in rollouts]
+
+
+def _apart(scene: Scene, found: Mapping[str, Sequence[Box]]) -> bool:
+    one, other = (found[things.colour] for things in scene.things)
+    if scene.side in ("right of", "below"):
+        one, other = other, one
+    axis = 0 if scene.side in ("left of", "right of") else 1
+    known = bool(one) and bool(other)
+    return known and max(box[axis + 2] for box in one) < min(box[axis] for box in other)

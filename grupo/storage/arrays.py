@@ -1,0 +1,29 @@
+"""Tensors as a line of text that JSON holds and a dictionary can have as a key, and back."""
+
+from base64 import b64decode, b64encode
+
+import numpy as np
+import torch
+from torch import Tensor
+
+
+def text(x: Tensor) -> str:
+    """Type, shape and bytes.
+
+    >>> text(torch.tensor([[0, 255]], dtype=torch.uint8))
+    'uint8:1x2:AP8='
+    """
+    array = x.detach().cpu().contiguous().numpy()
+    shape = "x".join(map(str, array.shape))
+    return f"{array.dtype}:{shape}:{b64encode(array.tobytes()).decode()}"
+
+
+def read(line: str) -> Tensor:
+    """What `text` wrote, bit for bit.
+
+    >>> read(text(torch.tensor([0.5, -1.0])))
+    tensor([ 0.5000, -1.0000])
+    """
+    dtype, shape, data = line.split(":")
+    array = np.frombuffer(b64decode(data), dtype=dtype)
+    return torch.from_numpy(array.reshape([int(n) for n in shape.split("x")]).copy())

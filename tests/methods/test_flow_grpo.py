@@ -1,0 +1,42 @@
+"""Two images of two steps each, and a reference whose steps are elsewhere, by hand."""
+
+from math import exp, sqrt
+
+import pytest
+import torch
+
+from grupo.credit import Center, Clipped, ScaleByStd, chain
+from grupo.methods.flow_grpo import flow_grpo
+from grupo.plans import Passes
+from grupo.testing import batch_of, moved
+
+
+def test_steps_are_clipped_within_a_hair_and_held_to_the_reference():
+    method = flow_grpo(clip=1e-4, kl=0.04)
+    batch = batch_of([0, 0], [1.0, 0.0], length=[2, 2]).credited(method.credit)
+    pi = moved(batch, [[2e-4, 5e-5], [2e-4, -2e-4]])
+    pi["reverse_kl@ref"] = torch.tensor([[0.5, 0.0], [0.0, 1.0]]).double().requires_grad_()
+    loss = (method.weigh(batch) * method.loss(pi, batch)).sum()
+    slopes = torch.autograd.grad(loss, [pi.logp, pi["reverse_kl@ref"]])
+    A = 0.5 / (sqrt(0.5) + 1e-6)  # mean 1/2, std sqrt((1/4 + 1/4) / 1)
+    # weights 1/4; A > 0 above 1 + 1e-4 is clipped, A < 0 below 1 - 1e-4 too
+    surrogate = -1.0001 * A - exp(5e-5) * A + exp(2e-4) * A + 0.9999 * A
+    assert loss.item() == pytest.approx((surrogate + 0.04 * 1.5) / 4)
+    wanted = [0.0, -A * exp(5e-5) / 4, A * exp(2e-4) / 4, 0.0]
+    assert slopes[0].flatten().tolist() == pytest.approx(wanted)
+    assert slopes[1].flatten().tolist() == pytest.approx([0.01] * 4)
+
+
+def test_advantages_are_bounded():
+    method = flow_grpo(group=50, bound=5.0)
+    batch = batch_of([0] * 50, [1.0] + [0.0] * 49).credited(method.credit)
+    # std sqrt(50 x 0.02 x 0.98 / 49) = sqrt(0.02): 0.98 / sqrt(0.02) = 6.93
+    assert batch.advantage.max() == 5.0
+
+
+def test_the_defaults_are_those_of_the_scripts():
+    assert flow_grpo() == flow_grpo(group=24, clip=1e-4, kl=0.04, bound=5.0, updates=2)
+    assert flow_grpo().credit == chain(Center(), ScaleByStd(), Clipped(-5.0, 5.0))
+    assert flow_grpo().plan == Passes(minibatches=2)
+    assert flow_grpo().needs == {"reverse_kl@ref"}
+    assert flow_grpo(kl=0.0).needs == frozenset()
