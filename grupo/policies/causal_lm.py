@@ -14,7 +14,7 @@ from grupo.helpers import Helper
 from grupo.piece import piece
 from grupo.policies import loading, rows
 from grupo.policies.accompany import accompany
-from grupo.policies.checks import check
+from grupo.policies.checks import check, check_prompts
 from grupo.policies.company import Company, Other
 from grupo.policies.head import head_of
 from grupo.policies.helping import Helpers
@@ -174,15 +174,7 @@ class CausalPolicy(Trained):
 
     def admit(self, tasks: Sequence[Task]) -> None:
         """Refuse prompts that leave no room for an answer."""
-        room = self.context - self.spec.limit
-        for task in tasks:
-            length = len(self.read(Rollout(), task.prompt))
-            if length > room:
-                raise Refused(
-                    f"prompt: task {task.key}, {str(task.prompt)[:60]!r}, has {length} tokens; the"
-                    f" model reads {self.context}, policy.limit keeps {self.spec.limit} of them for"
-                    f" the answer. Allowed: {max(room, 0)}."
-                )
+        check_prompts(tasks, self.read, self.context, self.spec.limit)
 
     def helped(self, helpers: Collection[Helper]) -> Helpers:
         """Take on helpers, new ones: they are the policy's, and not among its parameters."""

@@ -1,8 +1,9 @@
 """Numbers that cannot be, refused before anything is loaded."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from grupo.errors import Refused
+from grupo.rollout import Observation, Rollout, Task
 
 Rule = tuple[str, object, bool, str]  # a field, its value, whether that is allowed, what is
 
@@ -17,3 +18,21 @@ def check(rules: Iterable[Rule]) -> None:
     for field, value, allowed, what in rules:
         if not allowed:
             raise Refused(f"{field}: {value!r}. Allowed: {what}.")
+
+
+def check_prompts(
+    tasks: Iterable[Task],
+    read: Callable[[Rollout, Observation], Sequence[int]],
+    context: int,
+    limit: int,
+) -> None:
+    """Refuse prompts that leave no room for an answer of `limit` tokens."""
+    room = context - limit
+    for task in tasks:
+        length = len(read(Rollout(), task.prompt))
+        if length > room:
+            raise Refused(
+                f"prompt: task {task.key}, {str(task.prompt)[:60]!r}, has {length} tokens; the"
+                f" model reads {context}, policy.limit keeps {limit} of them for the answer."
+                f" Allowed: {max(room, 0)}."
+            )

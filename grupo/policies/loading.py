@@ -10,6 +10,7 @@ from torch import nn
 from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
+    AutoModelForMaskedLM,
     AutoTokenizer,
     PreTrainedModel,
     PreTrainedTokenizerBase,
@@ -21,6 +22,8 @@ from grupo.piece import piece
 from grupo.policies.checks import check
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+CAUSAL, MASKED = AutoModelForCausalLM, AutoModelForMaskedLM
+CALLED = {CAUSAL: "causal language model", MASKED: "masked language model"}
 UNREADABLE = (OSError, ValueError, KeyError, RuntimeError, ImportError, SafetensorError)
 
 
@@ -58,14 +61,14 @@ def has_bfloat16(device: torch.device) -> bool:
 
 
 def load(
-    path: str, dtype: torch.dtype, device: torch.device
+    path: str, dtype: torch.dtype, device: torch.device, kind: Any = CAUSAL
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """The causal language model and the tokenizer at `path`."""
+    """The language model of that kind and the tokenizer at `path`."""
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     _check_folder(path)
     tokenizer = _tokenizer(path)
-    model = _model(path, dtype)
+    model = _model(path, dtype, kind)
     known, size = model.config.get_text_config().vocab_size, len(tokenizer.get_vocab())
     if size > known:
         raise Refused(f"model: the tokenizer of {path!r} has {size} tokens, the model {known}.")
@@ -118,15 +121,15 @@ def _tokenizer(path: str) -> PreTrainedTokenizerBase:
         raise Refused(f"model: {path!r} has no tokenizer that loads: {why}") from error
 
 
-def _model(path: str, dtype: torch.dtype) -> PreTrainedModel:
+def _model(path: str, dtype: torch.dtype, kind: Any) -> PreTrainedModel:
     """With dropout off: sampling and training see one policy."""
     told = {"output_loading_info": True, "ignore_mismatched_sizes": True}
     try:
         config = AutoConfig.from_pretrained(path)
-        loaded: Any = AutoModelForCausalLM.from_pretrained(path, config=config, dtype=dtype, **told)
+        loaded: Any = kind.from_pretrained(path, config=config, dtype=dtype, **told)
     except UNREADABLE as error:
         raise Refused(
-            f"model: {path!r} is no causal language model that loads: {_first(error)}"
+            f"model: {path!r} is no {CALLED[kind]} that loads: {_first(error)}"
         ) from error
     model, info = loaded
     _check_whole(path, info)

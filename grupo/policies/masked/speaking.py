@@ -1,0 +1,42 @@
+"""A masked diffusion model in conversation."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from grupo.policies.masked.canvas import Asked, begun
+from grupo.policies.speaking import CausalAct
+from grupo.rollout import Action, Observation, Rollout
+
+
+@dataclass(frozen=True)
+class MaskedAct(CausalAct):
+    """A policy speaking on canvases, `block` tokens at a time, with a random stream of its own."""
+
+    block: int = 1
+
+    async def __call__(self, rollout: Rollout, seen: Observation) -> Action:
+        context = rollout.rows[-1]
+        before = (x for _, action in context.turns for x in (*action.seen, *action.parts))
+        read = self.language.read(rollout, seen)
+        return await self._said(tuple(before), read, begun(context))
+
+    async def recite(self, rollout: Rollout, seen: Observation, text: str) -> Action:
+        """The text, then ends until its last block is full."""
+        said = await super().recite(rollout, seen, text)
+        fill = -len(said.parts) % self.block
+        parts = (*said.parts, *self.language.ends[:1] * fill)
+        return replace(said, parts=parts, logp=(0.0,) * len(parts), stream=self.key)
+
+    async def _said(self, before: tuple[int, ...], read: tuple[int, ...], start: int = 0) -> Action:
+        tokens = (*before, *read)
+        how = (self.key, self.sampling, self.stop, self.limit)
+        reply = await self.queue(Asked(tokens, *how, begun=len(tokens) if read else start))
+        said = self._text(reply.tokens), reply.stopped
+        return Action(reply.tokens, reply.logp, read, *said, version=self.version, stream=self.key)
+
+    def _text(self, tokens: Sequence[int]) -> str:
+        """What was said up to the first end, and up to where it first stops."""
+        ends = [i for i, token in enumerate(tokens) if token in self.language.ends]
+        text = self.language.text(tokens[: min(ends, default=len(tokens))])
+        stops = [stop for stop in (*self.language.stop, *self.stop) if stop in text]
+        return text[: min((text.index(s) + len(s) for s in stops), default=len(text))]

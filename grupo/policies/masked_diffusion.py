@@ -1,0 +1,199 @@
+"""Masked diffusion language models: an action is a token that was unmasked."""
+
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import torch
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from grupo.batch import Batch, Signals
+from grupo.engines.base import Reply, Request
+from grupo.engines.queue import Queue
+from grupo.helpers import Helper
+from grupo.piece import piece
+from grupo.policies import loading
+from grupo.policies.checks import check, check_prompts
+from grupo.policies.company import Company, Other
+from grupo.policies.helping import Helpers
+from grupo.policies.logits import Sampling
+from grupo.policies.masked.canvas import Size, laid_out, row_of
+from grupo.policies.masked.company import accompany
+from grupo.policies.masked.denoiser import Denoiser, specials
+from grupo.policies.masked.estimates import Coupled, Estimate, Looks
+from grupo.policies.masked.orders import LeftToRight, Order
+from grupo.policies.masked.speaking import MaskedAct
+from grupo.policies.masked.unmasking import Unmasking
+from grupo.policies.masked.voice import Apart, Own
+from grupo.policies.measuring import MEASURES, Spoken, measure
+from grupo.policies.others import laid
+from grupo.policies.speaking import Language
+from grupo.policies.trained import Trained
+from grupo.policies.voice import Voice
+from grupo.references import Follow
+from grupo.rollout import Rollout, Task
+from grupo.signals import compares, split
+
+
+@piece
+class MaskedDiffusion:
+    """A bidirectional language model of transformers with a mask token, by folder or hub name.
+
+    It writes answers over `limit` masks, in an `order`; `estimate` is how likely it says that they
+    are. `stop` are the texts that end an answer early; `chat` wraps plain prompts as a user's
+    message; `budget` is how many tokens are read at once, every masked copy of a text counted.
+    """
+
+    model: str
+    device: str = "auto"
+    sampling: Sampling = Sampling()
+    order: Order = LeftToRight()
+    estimate: Estimate = Coupled()
+    limit: int = 64
+    stop: tuple[str, ...] = ()
+    chat: bool = False
+    budget: int = 16384
+
+    def check(self) -> None:
+        """Refuse numbers that cannot be, and an estimate that does not fit the order."""
+        fits = not self.estimate.exact or self.order == LeftToRight()
+        check(
+            [
+                ("limit", self.limit, self.limit >= 1, "1 or more"),
+                ("budget", self.budget, self.budget >= 1, "1 or more"),
+                ("stop", self.stop, all(self.stop), "texts, none of them empty"),
+                ("order", self.order, fits, f"LeftToRight() with {self.estimate}"),
+            ]
+        )
+        loading.device_of(self.device)
+
+    def build(self) -> "MaskedPolicy":
+        """Load the model and its tokenizer; raises `Refused` when they cannot be used."""
+        self.check()
+        return MaskedPolicy(self)
+
+
+class MaskedPolicy(Trained):
+    """A loaded masked diffusion language model."""
+
+    remarks: Sequence[str] = ()
+
+    def __init__(self, spec: MaskedDiffusion) -> None:
+        self.spec = spec
+        device = loading.device_of(spec.device)
+        self.plain, tokenizer = loading.load(spec.model, torch.float32, device, loading.MASKED)
+        super().__init__(spec.model, self.plain, tokenizer, adapted=False)
+        end, mask = specials(tokenizer)
+        context = min(self.plain.config.max_position_embeddings, tokenizer.model_max_length)
+        room = spec.limit < context
+        check([("limit", spec.limit, room, f"below {context}, which is all the model reads")])
+        self.size = Size(spec.limit, context)
+        self.language = Language(tokenizer, (end,), spec.stop, spec.chat)
+        self.denoiser = Denoiser(self.plain, mask)
+        self.voice: Voice = Own(self.plain, self._engine)
+        self.version = 0  # of the weights it speaks with
+        self.budget = spec.budget
+        self.most = 0  # texts that were last read at once
+        self.seconds = 0.0  # that it has spoken
+        self.thread = ThreadPoolExecutor(1, "policy")
+        self.reference: MaskedPolicy = self
+        self.helpers = self.helped(())
+
+    def speak_apart(self) -> None:
+        """Have weights of its own to speak with, so that it can learn meanwhile."""
+        self.voice = Apart(self.plain, self._engine)
+
+    def speak(self, weights: Mapping[str, Tensor], version: int) -> None:
+        """Speak with weights that were taken from `voice`, of that version."""
+        self.voice.load(weights)
+        self.version = version
+
+    def act(self, key: int) -> MaskedAct:
+        """How samplers use the policy."""
+        engine = self.voice.engine()
+
+        def answer(requests: Sequence[Request]) -> Iterator[tuple[int, Reply]]:
+            began = time.perf_counter()
+            yield from engine(requests)
+            self.seconds += time.perf_counter() - began
+
+        queue, block = Queue(answer, self.thread), self.spec.order.block
+        return MaskedAct(self.language, queue, key, self.spec.sampling, self.version, block=block)
+
+    def admit(self, tasks: Sequence[Task]) -> None:
+        """Refuse prompts that leave no room for an answer."""
+        check_prompts(tasks, self.language.read, self.size.context, self.spec.limit)
+
+    def encode(self, rollouts: Sequence[Rollout]) -> Mapping[str, Tensor]:
+        """The tokens of every row, and of each answer its place, its canvas, its masks' stream."""
+        return laid_out([row_of(rollout, self.size) for rollout in rollouts])
+
+    def signals(self, batch: Batch, names: Collection[str] = ("logp",)) -> Signals:
+        """`logp` and what else is asked for of every action, (N, T), 0 where masked."""
+        return self.said(batch, names, self.spec.sampling)
+
+    def said(self, batch: Batch, names: Collection[str], sampling: Sampling) -> Signals:
+        """The signals of tokens that are drawn by `sampling`."""
+        looks, token = self._looks(batch)
+        own, states = self._spoken(looks, token, sampling)
+        known = dict.fromkeys(("logp", *(n for n in names if n in MEASURES or compares(n))))
+        compared = dict.fromkeys(split(name)[1] for name in names if compares(name))
+        with torch.no_grad():
+            others = {who: self.reference._spoken(looks, token, sampling)[0] for who in compared}
+        said = {n: looks.fold(n, x) for n, x in measure(own, known, others).items()}
+        first = states.unflatten(0, looks.view.shape)[:, 0]  # with the most of the answer masked
+        helping = self.helpers.names.intersection(names)
+        said |= {name: self.helpers.say(name, first) for name in sorted(helping)}
+        return laid(batch, said)
+
+    def micro(self, batch: Batch) -> Iterator[Tensor]:
+        """Row indices whose masked copies fit the budget."""
+        width = batch.inputs["canvas"].amax(1)
+        count = self.spec.estimate.count(batch)
+        order = width.argsort(descending=True, stable=True)
+        while len(order):
+            tokens = count[order].cumsum(0) * width[order[0]]
+            take = max(1, int((tokens <= self.budget).sum()))
+            yield order[:take].sort().values
+            order = order[take:]
+
+    def halve(self) -> str:
+        """Read half as much at once from now on, and say so; nothing if that is one text."""
+        self.budget //= 2
+        line = f"Memory does not suffice: {self.budget} tokens are read at once from now on."
+        return line if self.most > 1 else ""
+
+    def accompanied(
+        self, needs: Collection[str], follow: Follow, others: Sequence[Other]
+    ) -> Company:
+        """Everybody whom `needs` names: a reference, and the policy at other temperatures."""
+        return accompany(self, needs, follow)
+
+    def helped(self, helpers: Collection[Helper]) -> Helpers:
+        """Take on helpers, new ones: they are the policy's, and not among its parameters."""
+        self.helpers = Helpers(helpers, self.plain.config.hidden_size, self.plain.device)
+        return self.helpers
+
+    def copy(self) -> "MaskedPolicy":
+        """Another policy as training found this one, frozen."""
+        start = MaskedPolicy(self.spec)
+        start.module.requires_grad_(False)
+        return start
+
+    def _engine(self, model: PreTrainedModel) -> Unmasking:
+        spec, denoiser = self.spec, Denoiser(model, self.denoiser.mask)
+        how = (self.language, spec.order, spec.estimate)
+        return Unmasking(denoiser, *how, self.size, spec.budget)
+
+    def _looks(self, batch: Batch) -> tuple[Looks, Tensor]:
+        """Where the actions of a batch are looked at, in the order of its mask; which they are."""
+        row, column = batch.mask.nonzero(as_tuple=True)
+        place = batch.inputs["start"][row] + column
+        looks = self.spec.estimate(batch.inputs, row, place, self.denoiser.mask)
+        return looks, batch.inputs["token"][row, place]
+
+    def _spoken(self, looks: Looks, token: Tensor, sampling: Sampling) -> tuple[Spoken, Tensor]:
+        """What every look says, and the states it says so from."""
+        self.most = min(len(looks.token), self.denoiser.size(looks, self.budget))
+        return self.denoiser.spoken(looks, token, sampling, self.budget)
