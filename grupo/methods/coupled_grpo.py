@@ -1,0 +1,43 @@
+"""Coupled-GRPO: tokens seen under two complementary masks. Gong et al., 2025, arXiv:2506.20639."""
+
+from grupo import groups
+from grupo.credit import Center
+from grupo.losses import KL, Clip
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.plans import Passes
+from grupo.references import Follow
+from grupo.sampling import Independent
+from grupo.weights import token_mean
+
+PAPER = Paper(
+    title="DiffuCoder: Understanding and Improving Masked Diffusion Models for Code Generation",
+    use="A masked diffusion model that unmasks in any order, with three texts read an answer.",
+    checked=("golden", "laws", "run"),
+    catalogue=("coupled-grpo",),
+)
+
+
+def coupled_grpo(
+    group: int = 10, clip: float = 0.5, kl: float = 0.01, every: int = 64, epochs: int = 2
+) -> Method:
+    """A_i = r_i - mean of the other r_j, not scaled.
+
+    loss = mean over all tokens of -min(R A, clip(R, 1 - `clip`, 1 + `clip`) A) + `kl` k3
+    with R = e^(l - l_old), the reference the policy of every `every` steps.
+
+    It needs a policy that says l = (l_0 + w l') / 2, MaskedDiffusion(estimate=Coupled()): an answer
+    drawn in any order has no likelihood in closed form, and of one mask alone the tokens that it
+    leaves bare would learn nothing. Old, reference and present l are of the same masks.
+    """
+    # Numbers are those of apple/ml-diffucoder, config_coupled_code.yaml. There a mask is drawn for
+    # each of the `epochs` and one share u for the batch; here each answer has its own, for a step.
+    loss = Clip(clip, clip) + kl * KL() if kl else Clip(clip, clip)
+    return Method(
+        sample=Independent(group),
+        credit=Center(groups.mean_of_others),
+        loss=loss,
+        weigh=token_mean,
+        plan=Passes(epochs=epochs),
+        reference=Follow(rate=1.0, every=every),
+    )

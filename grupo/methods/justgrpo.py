@@ -1,0 +1,40 @@
+"""JustGRPO: a diffusion model learns from left to right. Ni et al., 2026, arXiv:2601.15165."""
+
+from grupo.credit import Center, ScaleByStd, chain
+from grupo.curate import informative
+from grupo.losses import Clip
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.sampling import Independent
+from grupo.weights import FixedLength
+
+PAPER = Paper(
+    title="The Flexibility Trap: Why Arbitrary Order Limits Reasoning Potential in Diffusion "
+    "Language Models",
+    use="A masked diffusion model, exact likelihoods, and a text read for each token of an answer.",
+    checked=("golden", "laws", "run"),
+    example="justgrpo(length=256)",
+    catalogue=("justgrpo",),
+)
+
+
+def justgrpo(length: int, group: int = 16, clip: float = 0.2) -> Method:
+    """GRPO: A = (r - mean(r)) / (std(r) + 1e-4), and every token over one constant `length`.
+
+    loss = mean over the answers of informative groups of 1 / `length` times the sum over tokens of
+           -min(R A, clip(R, 1 - `clip`, 1 + `clip`) A).
+
+    It needs a policy that draws from left to right and says log pi(o_t | q, o_<t), all later places
+    masked, MaskedDiffusion(order=LeftToRight(), estimate=Autoregressive()): then a sequence has a
+    likelihood, exact, and this is GRPO as it is. Other orders pass over the tokens that are forks.
+    """
+    # LeapLabTHU/JustGRPO, grpo.py: `length` is gen_length, and the loss is divided by the share of
+    # answers with A != 0, on each device; to drop groups whose rewards are all one does the same to
+    # those left. The code learns what follows an end token too; here nothing is drawn there.
+    return Method(
+        sample=Independent(group),
+        curate=informative,
+        credit=chain(Center(), ScaleByStd(eps=1e-4)),
+        loss=Clip(clip, clip),
+        weigh=FixedLength(length),
+    )
