@@ -1,16 +1,12 @@
 """Masked diffusion language models: an action is a token that was unmasked."""
 
-import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 
 import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
 from grupo.batch import Batch, Signals
-from grupo.engines.base import Reply, Request
-from grupo.engines.queue import Queue
 from grupo.helpers import Helper
 from grupo.piece import piece
 from grupo.policies import loading
@@ -30,7 +26,7 @@ from grupo.policies.measuring import MEASURES, Spoken, measure
 from grupo.policies.others import laid
 from grupo.policies.speaking import Language
 from grupo.policies.trained import Trained
-from grupo.policies.voice import Voice
+from grupo.policies.voice import Speaking
 from grupo.references import Follow
 from grupo.rollout import Rollout, Task
 from grupo.signals import compares, split
@@ -83,7 +79,7 @@ class MaskedPolicy(Trained):
         self.spec = spec
         device = loading.device_of(spec.device)
         self.plain, tokenizer = loading.load(spec.model, torch.float32, device, loading.MASKED)
-        super().__init__(spec.model, self.plain, tokenizer, adapted=False)
+        super().__init__(spec.model, self.plain, tokenizer, adapted=False, budget=spec.budget)
         end, mask = specials(tokenizer)
         context = min(self.plain.config.max_position_embeddings, tokenizer.model_max_length)
         room = spec.limit < context
@@ -91,12 +87,7 @@ class MaskedPolicy(Trained):
         self.size = Size(spec.limit, context)
         self.language = Language(tokenizer, (end,), spec.stop, spec.chat)
         self.denoiser = Denoiser(self.plain, mask)
-        self.voice: Voice = Own(self.plain, self._engine)
-        self.version = 0  # of the weights it speaks with
-        self.budget = spec.budget
-        self.most = 0  # texts that were last read at once
-        self.seconds = 0.0  # that it has spoken
-        self.thread = ThreadPoolExecutor(1, "policy")
+        self.voice: Speaking = Own(self.plain, self._engine)
         self.reference: MaskedPolicy = self
         self.helpers = self.helped(())
 
@@ -104,21 +95,9 @@ class MaskedPolicy(Trained):
         """Have weights of its own to speak with, so that it can learn meanwhile."""
         self.voice = Apart(self.plain, self._engine)
 
-    def speak(self, weights: Mapping[str, Tensor], version: int) -> None:
-        """Speak with weights that were taken from `voice`, of that version."""
-        self.voice.load(weights)
-        self.version = version
-
     def act(self, key: int) -> MaskedAct:
         """How samplers use the policy."""
-        engine = self.voice.engine()
-
-        def answer(requests: Sequence[Request]) -> Iterator[tuple[int, Reply]]:
-            began = time.perf_counter()
-            yield from engine(requests)
-            self.seconds += time.perf_counter() - began
-
-        queue, block = Queue(answer, self.thread), self.spec.order.block
+        queue, block = self.queue(self.voice.engine()), self.spec.order.block
         return MaskedAct(self.language, queue, key, self.spec.sampling, self.version, block=block)
 
     def admit(self, tasks: Sequence[Task]) -> None:
@@ -157,12 +136,6 @@ class MaskedPolicy(Trained):
             take = max(1, int((tokens <= self.budget).sum()))
             yield order[:take].sort().values
             order = order[take:]
-
-    def halve(self) -> str:
-        """Read half as much at once from now on, and say so; nothing if that is one text."""
-        self.budget //= 2
-        line = f"Memory does not suffice: {self.budget} tokens are read at once from now on."
-        return line if self.most > 1 else ""
 
     def accompanied(
         self, needs: Collection[str], follow: Follow, others: Sequence[Other]

@@ -333,7 +333,7 @@ def test_it_reads_less_at_once_until_that_is_no_help(spec):
         if not (line := policy.halve()):
             break
         said.append(line)
-    assert said[0] == "Memory does not suffice: 8192 tokens are read at once from now on."
+    assert said[0] == "Memory does not suffice: micro-batches hold 8192 tokens from now on."
     assert len(said) < 12
 
 

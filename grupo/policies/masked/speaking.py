@@ -18,7 +18,7 @@ class MaskedAct(CausalAct):
         context = rollout.rows[-1]
         before = (x for _, action in context.turns for x in (*action.seen, *action.parts))
         read = self.language.read(rollout, seen)
-        return await self._said(tuple(before), read, begun(context))
+        return await self._unmasked(tuple(before), read, begun(context))
 
     async def recite(self, rollout: Rollout, seen: Observation, text: str) -> Action:
         """The text, then ends until its last block is full."""
@@ -27,7 +27,12 @@ class MaskedAct(CausalAct):
         parts = (*said.parts, *self.language.ends[:1] * fill)
         return replace(said, parts=parts, logp=(0.0,) * len(parts), stream=self.key)
 
-    async def _said(self, before: tuple[int, ...], read: tuple[int, ...], start: int = 0) -> Action:
+    async def _said(
+        self, before: tuple[int, ...], read: tuple[int, ...], after: tuple[int, ...]
+    ) -> Action:
+        return await self._unmasked(before, read, 0)
+
+    async def _unmasked(self, before: tuple[int, ...], read: tuple[int, ...], start: int) -> Action:
         tokens = (*before, *read)
         how = (self.key, self.sampling, self.stop, self.limit)
         reply = await self.queue(Asked(tokens, *how, begun=len(tokens) if read else start))
