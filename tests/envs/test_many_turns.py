@@ -208,6 +208,11 @@ def test_one_question_in_other_words_is_another_session():
 def test_rollouts_whose_world_answers_at_once_stay_together():
     order = []
 
+    class Slower(Adding):
+        def step(self, text):
+            time.sleep(abs(int(text)) / 1000)
+            return super().step(text)
+
     class Counted(Saying):
         async def __call__(self, rollout, seen):
             order.append(len(rollout.turns))
@@ -215,8 +220,8 @@ def test_rollouts_whose_world_answers_at_once_stay_together():
             return await super().__call__(rollout, seen)
 
     async def work():
-        env = adding()
-        await asyncio.gather(*(play(TASK, env, Counted("1", "0", "2")) for _ in range(5)))
+        env = adding(Slower, turns=3)
+        await asyncio.gather(*(play(TASK, env, Counted(f"-{i}", "0", "0")) for i in range(5)))
 
     asyncio.run(work())
     assert order == [0] * 5 + [1] * 5 + [2] * 5
