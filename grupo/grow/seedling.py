@@ -6,6 +6,7 @@ import os
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Protocol
 from uuid import uuid4
 
 from transformers import LlamaConfig, LlamaForCausalLM
@@ -105,19 +106,35 @@ class Seedling:
     @property
     def home(self) -> Path:
         """Where this seedling's grown model is kept: equal seedlings share it."""
-        text = json.dumps(to_data(self), sort_keys=True)
-        name = f"{self.tasks.family}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
-        return Path(os.environ.get("GRUPO_HOME", ".grupo")) / "models" / name
+        return home_of(self, self.tasks.family)
 
 
-def ensure(seedling: Seedling, watcher: Watcher = Silent()) -> Path:
+class Grown(Protocol):
+    """Whatever can be planted, and taught by a recipe."""
+
+    @property
+    def home(self) -> Path: ...
+
+    def plant(self, folder: Path) -> None: ...
+
+    def recipe(self, start: Path) -> Recipe: ...
+
+
+def home_of(seedling: object, family: str) -> Path:
+    """The folder of a seedling's grown model, named by its family and by all its numbers."""
+    text = json.dumps(to_data(seedling), sort_keys=True)
+    name = f"{family}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+    return Path(os.environ.get("GRUPO_HOME", ".grupo")) / "models" / name
+
+
+def ensure(seedling: Grown, watcher: Watcher = Silent()) -> Path:
     """The folder of the grown model; grown now if nobody did before."""
     if not (seedling.home / "config.json").is_file():
         grow(seedling, seedling.home, watcher)
     return seedling.home
 
 
-def grow(seedling: Seedling, folder: Path, watcher: Watcher = Silent()) -> Path:
+def grow(seedling: Grown, folder: Path, watcher: Watcher = Silent()) -> Path:
     """Grow the model into `folder`, which appears when it is whole."""
     if folder.exists() and any(folder.iterdir()):
         raise Refused(f"out: {str(folder)!r} exists. Name another folder.")
