@@ -19,7 +19,7 @@ from grupo.errors import Refused, Unmeasured, nearest
 from grupo.losses import Loss
 from grupo.method import Method
 from grupo.optimize import Adam
-from grupo.piece import is_piece, parts, show
+from grupo.piece import is_piece, parts, show, walk
 from grupo.policies.causal_lm import CausalLM
 from grupo.policies.loading import DTYPES
 from grupo.readings import check_readings
@@ -60,6 +60,7 @@ RULES: tuple[Rule, ...] = (
 )
 
 
+@runtime_checkable
 class Admits(Protocol):
     """Whoever can be asked only some tasks."""
 
@@ -90,13 +91,16 @@ def check(recipe: Recipe) -> None:
 
 
 def check_columns(method: Method, tasks: Sequence[Task]) -> None:
-    """Refuse a method that reads a column which no task has."""
+    """Refuse a method that reads a column which no task has, or of which a piece refuses tasks."""
     for name in sorted(method.reads_columns):
         some = [tasks[i].columns for i in range(min(len(tasks), LOOKED_AT))]
         if not any(name in columns for columns in some):
             known = dict.fromkeys(column for columns in some for column in columns)
             said = f"tasks: the method reads their column {name!r}, and none has it."
             raise Refused(f"{said} {nearest(name, known)}")
+    for part in walk(method):
+        if isinstance(part, Admits):
+            check_tasks(part, tasks)
 
 
 def check_tasks(policy: Admits, *tasks: Sequence[Task]) -> None:

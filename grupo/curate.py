@@ -79,6 +79,46 @@ class KeepBest:
         return tuple(rollouts[i] for i in sorted(ranked[: self.n]))
 
 
+@piece
+class Replay:
+    """Groups whose rollouts earn alike, joined by `n` earlier ones of their task that did not.
+
+    Where nobody is right, that is above `right`, the newest right ones of `task.before`; where
+    everybody is, the newest wrong ones. They are added as they were drawn then, with their old
+    log-probabilities; their `source` is "replayed", their actions are `moved`.
+
+    R^3, cross-context replay. Jiang et al. (arXiv:2601.19620), section 3.1.
+
+    >>> from grupo.rollout import Action, Task
+    >>> early = Rollout((("?", Action((1,), (-0.5,))),), reward=1.0)
+    >>> group = Group(Task("k", "?", before=(early,)), (Rollout(reward=0.0), Rollout(reward=0.0)))
+    >>> (joined,) = Replay(1)([group])
+    >>> joined.rewards, joined.rollouts[2].source, joined.rollouts[2].turns[0][1].moved
+    ((0.0, 0.0, 1.0), 'replayed', True)
+    """
+
+    n: int = 1
+    right: float = 0.5
+
+    @property
+    def replays(self) -> int:
+        """How many of a task's best and worst rollouts are to be kept."""
+        return self.n
+
+    def __call__(self, groups: Sequence[Group]) -> Sequence[Group]:
+        return [self._joined(group) for group in groups]
+
+    def _joined(self, group: Group) -> Group:
+        right = {reward > self.right for reward in group.rewards}
+        others = [one for one in group.task.before if (one.reward > self.right) not in right]
+        return replace(group, rollouts=(*group.rollouts, *map(_replayed, others[-self.n :])))
+
+
+def _replayed(rollout: Rollout) -> Rollout:
+    turns = tuple((seen, replace(action, moved=True)) for seen, action in rollout.turns)
+    return replace(rollout, turns=turns, source="replayed")
+
+
 def _variance(rewards: Sequence[float]) -> float:
     mean = sum(rewards) / len(rewards)
     return sum((r - mean) ** 2 for r in rewards) / len(rewards)

@@ -38,7 +38,10 @@ async def gather(
         history.ask(len(new))
         point("step/asked")
         together = _Round(method.sample, env, len(new))
-        plays = (together.play(i, task, act.fork(asked, i)) for i, task in enumerate(new))
+        plays = (
+            together.play(i, history.recalled(task), act.fork(asked, i))
+            for i, task in enumerate(new)
+        )
         groups = await asyncio.gather(*plays)
         point("step/sampled")
         sampled += groups

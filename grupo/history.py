@@ -1,14 +1,18 @@
 """What happened: per task its past groups, and what controllers read of the metrics.
 
-Append-only; state is a fold over it.
+Append-only; state is a fold over it. Where a method replays, rollouts are kept too, bounded by task
+and in all.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from grupo.batch import Past
 from grupo.rollout import Group, Rollout, Task
+from grupo.storage import rollout as saved
+
+KEPT = 4096  # tasks whose rollouts are kept at once; who was not asked for longest goes first
 
 
 @dataclass
@@ -21,34 +25,60 @@ class History:
     asked: int = 0  # tasks handed out so far
     tasks: dict[str, Past] = field(default_factory=dict)
     measured: dict[str, list[float]] = field(default_factory=dict)  # metrics, a value each step
+    steps: int = 0  # recorded so far
+    kept: dict[str, tuple[Rollout, ...]] = field(default_factory=dict)  # to be replayed, by task
 
     def copy(self) -> "History":
         """The history until now, to be read while this one goes on."""
         measured = {name: list(numbers) for name, numbers in self.measured.items()}
-        return History(self.asked, dict(self.tasks), measured)
+        return History(self.asked, dict(self.tasks), measured, self.steps, dict(self.kept))
 
     def of(self, task: Task) -> Past:
         """What happened to this task before."""
         return self.tasks.get(task.key, Past())
 
+    def recalled(self, task: Task) -> Task:
+        """The task with those of its earlier rollouts that were kept, oldest first."""
+        before = self.kept.get(task.key, ())
+        return replace(task, before=before) if before else task
+
     def ask(self, count: int) -> None:
         """Note that so many tasks were handed out."""
         self.asked += count
 
-    def record(self, step: int, groups: Iterable[Group], parts: Collection[str] = ()) -> None:
+    def record(
+        self, step: int, groups: Iterable[Group], parts: Collection[str] = (), replays: int = 0
+    ) -> None:
         """Append a step's groups, but for those of which nothing could be judged.
 
-        Of the components of their rewards only those in `parts` are remembered.
+        Of the components of their rewards only those in `parts` are remembered; of the rollouts
+        themselves the newest `replays` of a task's best, and as many of its worst.
         """
+        self.steps = step + 1
         for group in groups:
             judged = [rollout for rollout in group.rollouts if not rollout.failed]
             if judged:
-                past = self.of(group.task)
-                self.tasks[group.task.key] = Past(
-                    (*past.steps, step),
-                    (*past.rewards, tuple(rollout.reward for rollout in judged)),
-                    {**past.parts, **{n: (*past.parts.get(n, ()), _of(n, judged)) for n in parts}},
-                )
+                self._append(step, group.task, judged, parts)
+                if replays:
+                    self._keep(group.task, judged, replays)
+
+    def _append(
+        self, step: int, task: Task, judged: Sequence[Rollout], parts: Collection[str]
+    ) -> None:
+        past = self.of(task)
+        self.tasks[task.key] = Past(
+            (*past.steps, step),
+            (*past.rewards, tuple(rollout.reward for rollout in judged)),
+            {**past.parts, **{n: (*past.parts.get(n, ()), _of(n, judged)) for n in parts}},
+        )
+
+    def _keep(self, task: Task, judged: Sequence[Rollout], count: int) -> None:
+        every = (*self.kept.pop(task.key, ()), *judged)
+        worst = sorted(range(len(every)), key=lambda i: (every[i].reward, -i))[:count]
+        best = sorted(range(len(every)), key=lambda i: (every[i].reward, i))[-count:]
+        self.kept[task.key] = tuple(every[i] for i in sorted({*worst, *best}))
+        if len(self.kept) > KEPT:
+            del self.kept[next(iter(self.kept))]
 
     def measure(self, numbers: Mapping[str, float]) -> None:
         """Append what was measured of a step."""
@@ -58,7 +88,9 @@ class History:
     def to_data(self) -> dict[str, Any]:
         """The history as JSON can hold it."""
         tasks = {k: [past.steps, past.rewards, past.parts] for k, past in self.tasks.items()}
-        return {"asked": self.asked, "tasks": tasks, "measured": self.measured}
+        kept = {key: [saved.to_data(one) for one in some] for key, some in self.kept.items()}
+        told = {"asked": self.asked, "steps": self.steps}
+        return {**told, "tasks": tasks, "measured": self.measured, "kept": kept}
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> "History":
@@ -68,7 +100,8 @@ class History:
             for key, (s, rs, parts) in data["tasks"].items()
         }
         measured = {name: list(numbers) for name, numbers in data["measured"].items()}
-        return cls(data["asked"], tasks, measured)
+        kept = {key: tuple(map(saved.from_data, some)) for key, some in data["kept"].items()}
+        return cls(data["asked"], tasks, measured, data["steps"], kept)
 
 
 def _of(name: str, rollouts: Sequence[Rollout]) -> tuple[float, ...]:

@@ -60,6 +60,11 @@ class Method:
         return frozenset(x for part in self._pieces() for x in getattr(part, "remembers", ()))
 
     @property
+    def replays(self) -> int:
+        """How many of a task's best and of its worst rollouts some piece reads in `task.before`."""
+        return max((getattr(part, "replays", 0) for part in self._pieces()), default=0)
+
+    @property
     def reads_parts(self) -> frozenset[str]:
         """Components of the reward that some piece reads."""
         return frozenset(x for part in self._pieces() for x in getattr(part, "reads_parts", ()))

@@ -30,7 +30,7 @@ def check_names(needs: Collection[str], known: Collection[str]) -> None:
 
 
 def _check_signals(method: Method) -> None:
-    known = [*MEASURES, *OF_GROUPS, *(helper.name for helper in method.helpers), "sampled"]
+    known = [*MEASURES, *OF_GROUPS, *(helper.name for helper in method.helpers), "sampled", "moved"]
     for need in sorted(method.needs):
         signal, who = split(need)
         if signal not in (COMPARISONS if compares(need) and who else known) and not is_mark(need):

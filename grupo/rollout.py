@@ -22,6 +22,7 @@ class Task:
         default_factory=dict
     )  # the rest of its row, as reward functions read it
     attempts: int = 0  # how many rollouts the curriculum asks for; 0: as many as the sampler makes
+    before: "tuple[Rollout, ...]" = ()  # of its earlier rollouts those that the history kept
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class Action:
     sampled: bool = True  # drawn from the policy; False: recited or forced, and `logp` is 0
     learned: bool = True  # trained on; False: forced, it is only read
     begins: bool = False  # nothing before what was `seen` is read any more
-    moved: bool = False  # drawn in another context: `logp` is of that one
+    moved: bool = False  # drawn in another context or at an earlier step: `logp` is of then
     stream: int = 0  # the random numbers it was drawn with
     version: int = 0  # of the weights it was drawn with: how many steps they had been trained
     made: str = ""  # what it made that is no text: a picture, as `storage.arrays` writes tensors

@@ -82,6 +82,22 @@ class Warmup:
         return top * min(1.0, progress / self.share)
 
 
+@piece
+class Switch:
+    """`before` until the share `at` of the run is over, `after` from then on.
+
+    >>> Switch(0.25, 0.0, 12.0).value(0.2), Switch(0.25, 0.0, 12.0).value(0.25)
+    (0.0, 12.0)
+    """
+
+    at: float
+    before: float
+    after: float
+
+    def value(self, progress: float) -> float:
+        return self.before if progress < self.at else self.after
+
+
 def varying(change: Schedule | Controller) -> float:
     """A number that changes, where a type says that a number is wanted: the same object."""
     return cast(float, change)

@@ -42,7 +42,7 @@ class State:
 
     def record(self, groups: Sequence[Group], numbers: Mapping[str, float], method: Method) -> None:
         """Note a step: what was sampled, what it cost, and what the method wants remembered."""
-        self.history.record(self.step, groups, method.remembers)
+        self.history.record(self.step, groups, method.remembers, method.replays)
         self.history.measure(_read(numbers, method.readings))
         self.company.after(self.step + 1, self.policy)
         self.tokens += int(numbers["tokens/sampled"])

@@ -61,7 +61,8 @@ def rich_batch(needs: Collection[str] = (), parts: Collection[str] = (), seed: i
     Ragged rows with the world's words between two turns, a rollout of two rows, a group whose
     rollouts are all wrong, a group of one. Numbers where masked are arbitrary, not 0. Of `parts`
     and of marks, which may be labels, some are equal: they are 0, 1 or 2 halves. Where `sampled` is
-    needed some rollouts are demonstrations, and an action here and there was forced.
+    needed some rollouts are demonstrations, and an action here and there was forced; where `moved`
+    is, some were drawn elsewhere.
     """
     random = torch.Generator().manual_seed(seed)
     group = torch.repeat_interleave(torch.arange(5), torch.tensor([4, 5, 4, 4, 1]))
@@ -75,6 +76,7 @@ def rich_batch(needs: Collection[str] = (), parts: Collection[str] = (), seed: i
     }
     components |= {name: (2 * components[name]).round() / 2 for name in parts}
     shown = _shown(rollout) if "sampled" in needs else rollout < 0
+    elsewhere = mask & _shown(rollout)[:, None] & ("moved" in needs)
     sampled = mask & ~(shown[:, None] | (shown.roll(1)[:, None] & (torch.arange(6) == 3)))
     seen = {name: _measured(name, shape, random) for name in ("logp@sampler", *sorted(needs))}
     return Batch.of(
@@ -84,7 +86,7 @@ def rich_batch(needs: Collection[str] = (), parts: Collection[str] = (), seed: i
         mask=mask,
         turn=(torch.arange(6) > 2).long().expand(shape).clone(),
         old_logp=torch.where(mask & ~sampled, 0.0, _measured("logp", shape, random)),
-        seen=Named({**seen, "sampled": sampled.double(), "moved": 0.0 * sampled}),
+        seen=Named({**seen, "sampled": sampled.double(), "moved": elsewhere.double()}),
         parts=Named(components),
         past=tuple(Past((p,), ((0.0, 1.0, float(p)),)) for p in range(5)),
         inputs=torch.arange(shape[0]),

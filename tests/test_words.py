@@ -163,7 +163,7 @@ def test_every_field_of_every_methods_recipe_is_a_place():
         (float | None, "a number or None"),
         (Lora | None, "Lora(…) or None"),
         (tuple[str, ...], "a tuple (…,) of which each is a text"),
-        (Schedule, "Cosine(…) or Exponential(…) or Linear(…) or Warmup(…)"),
+        (Schedule, "Cosine(…) or Exponential(…) or Linear(…) or Switch(…) or Warmup(…)"),
         (Independent, "Independent(…)"),
     ],
 )

@@ -17,7 +17,7 @@ from grupo.batch import Batch, PerAction, spread
 from grupo.piece import piece
 from grupo.rollout import Rollout
 
-SAMPLED = frozenset({"sampled"})
+SAMPLED, MOVED = frozenset({"sampled"}), frozenset({"moved"})
 Credit = Callable[[Tensor, Batch], Tensor]
 
 
@@ -29,6 +29,16 @@ def drawn(batch: Batch) -> Bool[Tensor, "N T"]:
     [[True], [False]]
     """
     return batch.seen["sampled"] > 0
+
+
+def elsewhere(batch: Batch) -> Bool[Tensor, "N T"]:
+    """Actions drawn in another context or at an earlier step: guided, refined, replayed ones.
+
+    >>> from grupo.testing import batch_of
+    >>> elsewhere(batch_of(group=[0, 0], seen={"moved": [[1.0], [0.0]]})).tolist()
+    [[True], [False]]
+    """
+    return batch.seen["moved"] > 0
 
 
 def demonstrations(batch: Batch) -> Bool[Tensor, "R"]:

@@ -170,7 +170,8 @@ def digit(task: Task, shift: int) -> str:
 class Digits:
     """A task for each digit, under so many names.
 
-    Columns: its right answer as `solution`; as `paraphrases` its prompt, twice.
+    Columns: its right answer as `solution`, as `hint` and as the only one of its `hints`; as
+    `paraphrases` its prompt, twice.
     """
 
     shift: int = 0
@@ -181,7 +182,9 @@ class Digits:
         return [replace(task, columns=self._columns(task)) for task in tasks]
 
     def _columns(self, task: Task) -> dict[str, object]:
-        return {"solution": digit(task, self.shift), "paraphrases": (task.prompt,) * 2}
+        right = digit(task, self.shift)
+        helped = {"hint": right, "hints": (right,)}
+        return {"solution": right, "paraphrases": (task.prompt,) * 2, **helped}
 
 
 def hinted(group: Group, rollout: Rollout) -> Observation:

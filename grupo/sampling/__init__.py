@@ -7,9 +7,12 @@ from grupo.sampling.demonstrate import Column, Demonstrate
 from grupo.sampling.exits import EarlyExits
 from grupo.sampling.expert import WithExpert
 from grupo.sampling.greedy import WithGreedy
+from grupo.sampling.hinted import Guided
 from grupo.sampling.independent import Independent
 from grupo.sampling.paraphrased import Paraphrased
+from grupo.sampling.refined import Refined
 from grupo.sampling.resample import UntilInformative
+from grupo.sampling.scaffolded import Scaffolded
 from grupo.sampling.segments import SegmentTree
 from grupo.sampling.tempered import WithTempered
 from grupo.sampling.tree import Tree
@@ -20,9 +23,12 @@ __all__ = [
     "Column",
     "Demonstrate",
     "EarlyExits",
+    "Guided",
     "Independent",
     "Paraphrased",
+    "Refined",
     "Sampler",
+    "Scaffolded",
     "SegmentTree",
     "Tree",
     "UntilInformative",

@@ -27,6 +27,7 @@ def test_another_seed_makes_another_run(trainee):
         ("grpo", "scores", {"scores", "summary"}),
         ("grpo", "counts", {"tokens", "summary"}),
         ("past", "past", {"history", "weights", "metrics"}),
+        ("replay", "replays", {"history", "weights", "metrics"}),
     ],
 )
 def test_a_resume_that_forgets_is_seen(recipe, forget, seen, trainee, tmp_path):

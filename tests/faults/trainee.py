@@ -56,6 +56,7 @@ def forgotten(state: saved.State) -> Mapping[str, Callable[[], Any]]:
         "optimizer": state.optimizers["optimizer"].state.clear,
         "curriculum": lambda: setattr(history, "asked", 0),
         "past": history.tasks.clear,
+        "replays": history.kept.clear,
         "scores": state.scores.clear,
         "counts": lambda: setattr(state, "tokens", 0),
         "step": lambda: setattr(state, "step", state.step - 1),

@@ -13,7 +13,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 from grupo.batch import Batch, Signals
 from grupo.controllers import AdaptiveKL
 from grupo.credit import Center, chain
-from grupo.curate import informative
+from grupo.curate import Replay, informative
 from grupo.envs import Part, SingleTurn
 from grupo.evaluation import Solved
 from grupo.grow.tokenizers import phrase_tokenizer
@@ -163,6 +163,17 @@ CHANGES: Mapping[str, Mapping[str, Any]] = {
         "lr": Warmup(0.5, Cosine(2e-2)),
     },
     "past": {"method": METHOD.but(credit=Surprise()), "tasks": FromFunction(few_tasks)},
+    "replay": {
+        "method": METHOD.but(sample=Independent(2), curate=Replay(2)),
+        "env": judged_by(coarse),
+        "tasks": FromFunction(few_tasks),
+    },
+    "replay ahead": {
+        "method": METHOD.but(sample=Independent(2), curate=Replay(2)),
+        "env": judged_by(coarse),
+        "tasks": FromFunction(few_tasks),
+        "staleness": 1,
+    },
     "late": {"env": judged_by(late)},
     "failing": {
         "method": METHOD.but(credit=chain(Surprise(), Center())),

@@ -1,11 +1,10 @@
-"""Curricula: which tasks come next, and how many attempts each."""
+"""The seam between tasks and steps, and tasks in turn."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Protocol
 
-from grupo.batch import Past
 from grupo.history import History
 from grupo.piece import piece
 from grupo.randomness import derive, generator
@@ -54,37 +53,6 @@ class Refilled:
         return (
             self.inner(replace(ask, round=0)) if ask.wanted > 0 and ask.round < self.rounds else []
         )
-
-
-@piece
-class Undecided:
-    """Tasks without replacement, in proportion to sqrt(v (1 - v)) + 0.05; asked once a step.
-
-    v is `tracked`. Single-stream PO (arXiv:2509.13232).
-    """
-
-    forget: float
-
-    def __call__(self, ask: Ask) -> Sequence[Task]:
-        rng = generator(ask.seed, "undecided", ask.history.asked)
-        v = [tracked(ask.history.of(task), self.forget) for task in ask.tasks]
-        keys = [rng.random() ** (1 / (max(p * (1 - p), 0.0) ** 0.5 + 0.05)) for p in v]
-        order = sorted(range(len(keys)), key=lambda i: -keys[i])
-        return [] if ask.round else [ask.tasks[i] for i in order[: ask.wanted]]
-
-
-def tracked(past: Past, forget: float) -> float:
-    """al / (al + be), born as 1/2 each; a reward makes them forget al + r and forget be + 1 - r.
-
-    The mean of a Beta that follows how often a task is solved, rewards in [0, 1].
-
-    >>> tracked(Past((0,), ((1.0,),)), forget=0.5)
-    0.8333333333333334
-    """
-    al = be = 0.5
-    for r in (reward for rewards in past.rewards for reward in rewards):
-        al, be = forget * al + r, forget * be + 1 - r
-    return al / (al + be)
 
 
 def upcoming(ask: Ask) -> Sequence[Task]:

@@ -1,0 +1,27 @@
+"""Knapsack RL: attempts where outcomes differ. Li et al., 2025, arXiv:2509.25849."""
+
+from grupo.curricula import Knapsack, Shuffled
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.sampling import Independent
+
+PAPER = Paper(
+    title="Knapsack RL: Unlocking Exploration of LLMs via Optimizing Budget Allocation",
+    use="Tasks come back, some are solved always and some never, and rollouts are what costs.",
+    checked=("golden", "laws", "run"),
+    catalogue=("knapsack-rl",),
+)
+
+
+def knapsack_rl(group: int = 8, low: int = 2, high: int = 128, sure: float = 0.9) -> Method:
+    """GRPO of groups of unequal size: sum_i N_i = P `group`, `low` <= N_i <= `high`.
+
+    Maximal: sum_i (1 - p_i^N_i - (1 - p_i)^N_i) p_i (1 - p_i)^2, p_i the task's last success rate.
+    A task never sampled gets `group`. What is beyond log(1 - `sure`) / log(max(p, 1 - p)) attempts
+    for each 0 < p < 1 goes to tasks of p = 0, where there are none to those of p = 1.
+    """
+    # As the authors' code, where marginal gains fall with N: greedy is exact. `high` holds for
+    # p = 0 and p = 1, too: our choice, so that one hopeless task does not take a whole step. What
+    # was right in both of two attempts counts as solved, p = 0.9 often: it then gets `low` again.
+    shared = Knapsack(Shuffled(), group, low, high, sure)
+    return Method(curriculum=shared, sample=Independent(group))

@@ -1,0 +1,53 @@
+"""Critique-GRPO: seven own failures and a second attempt that is right."""
+
+from math import exp, log
+
+import pytest
+import torch
+
+from grupo.methods.critique_grpo import critique_grpo
+from grupo.sampling import Independent, Refined
+from grupo.testing import batch_of, moved
+
+MOVED = {"moved": [[1.0], *[[0.0]] * 7]}
+
+
+def group(**more):
+    method = critique_grpo(length=4, **more)
+    rewards = [1.0, *[0.0] * 7]
+    return method, batch_of([0] * 8, rewards, logp=-1.0, seen=MOVED).credited(method.credit)
+
+
+def gradient(method, batch, logp):
+    pi = moved(batch, [[x + 1.0] for x in logp])
+    pi["entropy"] = torch.full((8, 1), 0.5, dtype=torch.float64, requires_grad=True)
+    loss = (method.weigh(batch) * method.loss(pi, batch)).sum()
+    return torch.autograd.grad(loss, [pi.logp, pi["entropy"]])
+
+
+def test_advantages_are_centred_over_own_and_refined():
+    assert group()[1].advantage[:, 0].tolist() == pytest.approx([0.875, *[-0.125] * 7])
+
+
+@pytest.mark.parametrize(("p", "factor"), [(0.01, 0.0826), (0.1, 0.25), (0.9, 0.09)])
+def test_rare_tokens_of_the_second_attempt_are_lifted(p, factor):
+    method, batch = group()
+    slope, _ = gradient(method, batch, [log(p), *[-1.0] * 7])
+    exact = 0.1 * p / (p + 0.1) ** 2
+    assert exact == pytest.approx(factor, rel=1e-3)
+    assert slope[0, 0].item() == pytest.approx(-0.875 * exact / (8 * 4))  # over rollouts and length
+
+
+def test_own_tokens_have_their_ratio_and_no_clip():
+    method, batch = group()
+    slope, entropy = gradient(method, batch, [-1.0, 1.0, -3.0, *[-1.0] * 5])  # ratios e^2, e^-2, 1
+    own = [0.125 * exp(2) / 32, 0.125 * exp(-2) / 32, 0.125 / 32]
+    assert slope[1:4, 0].tolist() == pytest.approx(own)
+    assert entropy[:, 0].tolist() == pytest.approx([-0.001 / 32] * 8)
+
+
+def test_the_defaults():
+    method = critique_grpo(length=4)
+    assert method == critique_grpo(length=4, group=8, shape=0.1, entropy=0.001)
+    assert method.sample == Refined(Independent(8))
+    assert method.needs == {"moved", "entropy"}

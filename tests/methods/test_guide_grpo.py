@@ -1,0 +1,48 @@
+"""Guide-GRPO: a hinted answer's ratio is against the policy that saw the hint."""
+
+from math import exp
+
+import pytest
+import torch
+
+from grupo import ratios
+from grupo.collate import collate
+from grupo.methods.guide_grpo import guide_grpo
+from grupo.rollout import Action, Group, Rollout, Task
+from grupo.sampling import Guided, Independent
+from grupo.testing import Signals
+
+
+def answer(reward, *logp, moved=False):
+    action = Action(tuple(range(len(logp))), logp, ("q",), moved=moved)
+    return Rollout((("q", action),), reward)
+
+
+def batch(*rollouts):
+    return collate([Group(Task("t", "q"), rollouts)], lambda rows: None)
+
+
+def test_the_ratio_is_of_the_plain_prompt_now_over_the_hinted_one_then():
+    # two tokens: log pi(o | q) = -1 - 2 = -3, log old(o | q, g) = -0.25 - 0.75 = -1
+    hinted = batch(answer(1.0, -0.25, -0.75, moved=True))
+    pi = Signals(logp=torch.tensor([[-1.0, -2.0]]))
+    assert ratios.product(pi, hinted)[0, 0].item() == pytest.approx(exp(-2))
+    assert ratios.token(pi, hinted)[0].tolist() == pytest.approx([exp(-0.75), exp(-1.25)])
+
+
+def test_the_clip_never_holds_back_a_success_that_is_unlikely_without_the_hint():
+    # r = [0, 0, 0, 1]: A = 0.75 / 0.5 of the hinted one, its ratio exp(-2), its slope -ratio A / 4
+    method = guide_grpo()
+    wrong = (answer(0.0, -1.0),) * 3
+    mixed = batch(*wrong, answer(1.0, -1.0, moved=True)).credited(method.credit)
+    pi = Signals(logp=torch.tensor([[-1.0], [-1.0], [-1.0], [-3.0]], requires_grad=True))
+    loss = (method.weigh(mixed) * method.loss(pi, mixed)).sum()
+    (slope,) = torch.autograd.grad(loss, pi.logp)
+    assert slope[3, 0].item() == pytest.approx(-exp(-2) * 1.5 / 4, rel=1e-5)
+    assert slope[0, 0].item() == pytest.approx(0.5 / 4, rel=1e-5)
+
+
+def test_the_defaults():
+    assert guide_grpo() == guide_grpo(group=8, clip=0.2, column="hint")
+    assert guide_grpo().sample == Guided(Independent(8))
+    assert guide_grpo().reads_columns == {"hint"}

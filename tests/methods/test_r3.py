@@ -1,0 +1,60 @@
+"""R3: what old rollouts and ranks do to a group that agrees with itself."""
+
+import pytest
+import torch
+
+from grupo.credit.ranking import RankedByEntropy
+from grupo.curate import Replay
+from grupo.method import Method
+from grupo.methods.r3 import Damped, r3
+from grupo.testing import batch_of
+
+# means of the highest fifth, one action of five: 3.0, 2.0, 2.5; of all five: 0.7, 0.9, 0.8
+H = [[3.0, 0.5, 0.0, 0.0, 0.0], [2.0, 2.0, 0.5, 0.0, 0.0], [2.5, 1.0, 0.5, 0.0, 0.0]]
+
+
+def ranked(reward=(0.0, 0.0, 0.0), length=(5, 5, 5), group=(0, 0, 0), limit=5, entropy=H):
+    batch = batch_of([*group], [*reward], length=[*length], seen={"entropy": entropy})
+    return RankedByEntropy(limit)(batch.reward, batch).tolist()
+
+
+def test_who_is_uncertain_in_places_and_sure_on_the_whole_fails_best():
+    # the first dominates both others, the third the second: S = (2, 0, 1)
+    assert ranked() == pytest.approx([0.1, 0.0, 0.05])
+
+
+def test_the_peak_is_the_mean_of_a_fifth_of_the_actions_at_least_one():
+    ten = [[4.0, 0.0, *[0.1] * 8], [3.0, 3.0, *[0.1] * 8]]  # peaks of two: 2 + 0.1 / 2, 3
+    assert ranked((0.0, 0.0), (10, 10), (0, 0), 10, ten) == [0.05, 0.05]  # neither dominates
+    assert RankedByEntropy(10, peak=0.05).peak * 10 < 1
+    batch = batch_of([0, 0], [0.0, 0.0], length=[10, 10], seen={"entropy": ten})
+    assert RankedByEntropy(10, peak=0.05)(batch.reward, batch).tolist() == [0.1, 0.0]  # 4 > 3
+
+
+def test_only_who_was_cut_off_in_a_group_all_wrong_is_paid():
+    assert ranked(reward=(1.0, 0.0, 0.0)) == [1.0, 0.0, 0.0]
+    assert ranked(limit=6) == [0.0, 0.0, 0.0]
+    assert ranked(length=(5, 5, 4)) == pytest.approx([0.1, 0.0, 0.0])
+    assert ranked(group=(0, 1, 2)) == [0.0, 0.0, 0.0]
+
+
+def test_a_success_of_the_past_is_a_reason_to_do_otherwise():
+    # r = [0, 0, 0, 0, 1]: mean 0.2, std 0.4 over n; A = -0.5 and 2, halved where it is old
+    replayed = {"moved": [*[[0.0]] * 4, [1.0]], "entropy": [[0.0]] * 5}
+    batch = batch_of([0] * 5, [0.0, 0.0, 0.0, 0.0, 1.0], seen=replayed)
+    A = r3(limit=4).credit(batch.reward, batch)
+    assert A.tolist() == pytest.approx([*[-0.5] * 4, 1.0], rel=1e-5)
+    whole = r3(limit=4, alpha=1.0).credit(batch.reward, batch)[4].item()
+    assert whole == pytest.approx(2.0, rel=1e-5)
+
+
+def test_a_rollout_is_old_if_any_of_its_actions_is():
+    batch = batch_of([0, 0], length=[2, 2], seen={"moved": [[0.0, 1.0], [0.0, 0.0]]})
+    assert Damped(0.5)(torch.tensor([1.0, 1.0]), batch).tolist() == [0.5, 1.0]
+
+
+def test_the_defaults():
+    assert r3(limit=9) == r3(limit=9, group=8, replays=1, alpha=0.5, kl=0.001)
+    assert r3(limit=9).curate == Replay(1)
+    assert (r3(limit=9, replays=3).replays, Method().replays) == (3, 0)
+    assert r3(limit=9).needs == {"entropy", "moved", "logp@ref"}
