@@ -1,4 +1,4 @@
-from grupo.curate import KeepExtremes, informative, keep_all
+from grupo.curate import KeepExtremes, Replay, informative, keep_all
 from grupo.rollout import Group, Rollout, Task
 
 
@@ -30,3 +30,24 @@ def test_a_small_group_is_kept_whole():
 def test_what_is_kept_of_one_group_does_not_depend_on_another():
     both = KeepExtremes(2)([group(0.0, 1.0, 2.0), group(7.0, 3.0, 5.0)])
     assert [sorted(g.rewards) for g in both] == [[0.0, 2.0], [3.0, 7.0]]
+
+
+def before(*rewards):
+    return tuple(Rollout(reward=r, source=f"{i}") for i, r in enumerate(rewards))
+
+
+def test_groups_that_agree_are_joined_by_earlier_rollouts_that_do_not():
+    past = Task("t", "?", before=before(1.0, 0.0, 1.0, 0.0))
+    wrong, right, mixed = (
+        Group(past, tuple(Rollout(reward=r) for r in rewards))
+        for rewards in ((0.0, 0.0), (1.0, 1.0), (1.0, 0.0))
+    )
+    joined = Replay(1)([wrong, right, mixed])
+    assert [group.rewards for group in joined] == [(0.0, 0.0, 1.0), (1.0, 1.0, 0.0), (1.0, 0.0)]
+    assert Replay(5)([wrong])[0].rewards == (0.0, 0.0, 1.0, 1.0)  # added, as many as there are
+    assert joined[0].rollouts[:2] == wrong.rollouts
+    assert {r.source for group in joined for r in group.rollouts[2:]} == {"replayed"}
+
+
+def test_a_task_without_a_past_has_nothing_to_replay():
+    assert Replay(3)(GROUPS) == GROUPS

@@ -2,7 +2,7 @@ import math
 
 from grupo.batch import Past
 from grupo.history import History
-from grupo.rollout import Group, Rollout, Task
+from grupo.rollout import Action, Group, Rollout, Task
 from grupo.storage import plain
 
 SUM, RIDDLE = Task("sum", "1 + 1 ="), Task("riddle", "What am I?")
@@ -64,3 +64,39 @@ def test_what_was_measured_comes_back_too():
     again = History.from_data(plain.read_exact(plain.exact_text(history.to_data())))
     assert again == history
     assert again.measured == {"kl/ref": [0.1, 1 / 3]}
+
+
+def earning(*rewards: float) -> list[Group]:
+    """A group of which each rollout is another."""
+    rollouts = (Rollout(reward=r, source=f"{i}") for i, r in enumerate(rewards))
+    return [Group(SUM, tuple(rollouts))]
+
+
+def test_the_newest_of_the_best_and_of_the_worst_are_kept_where_somebody_replays():
+    history = History()
+    history.record(0, earning(1.0, 0.0, 0.5, 1.0))
+    assert history.recalled(SUM) is SUM  # nobody replays
+    history.record(1, earning(1.0, 0.0, 0.5, 1.0), replays=1)
+    assert [(r.reward, r.source) for r in history.recalled(SUM).before] == [(0.0, "1"), (1.0, "3")]
+    history.record(2, earning(0.5, 0.0), replays=1)  # the success of before stays
+    assert [(r.reward, r.source) for r in history.recalled(SUM).before] == [(1.0, "3"), (0.0, "1")]
+    history.record(3, earning(2.0, 2.0), replays=2)
+    assert [r.reward for r in history.recalled(SUM).before] == [1.0, 0.0, 2.0, 2.0]
+
+
+def test_rollouts_of_tasks_that_were_not_asked_for_longest_are_dropped_first(monkeypatch):
+    monkeypatch.setattr("grupo.history.KEPT", 2)
+    history, tasks = History(), [Task(name, "") for name in "abc"]
+    for step, task in enumerate([*tasks[:2], tasks[0], tasks[2]]):
+        history.record(step, [Group(task, (Rollout(reward=1.0),))], replays=1)
+    assert list(history.kept) == ["a", "c"]
+    assert set(history.tasks) == {"a", "b", "c"}  # what they earned is remembered
+
+
+def test_kept_rollouts_come_back_whole():
+    history, action = History(), Action((3, 4), (-0.1, -1 / 3), (1, 2), "ab", version=5)
+    told = Rollout((("?", action),), 1.0, {"right": 1.0}, {"step": (0.0, 0.5)}, source="guided")
+    history.record(4, [Group(SUM, (told,))], replays=2)
+    again = History.from_data(plain.read_exact(plain.exact_text(history.to_data())))
+    assert again == history == history.copy()
+    assert (again.steps, again.recalled(SUM).before) == (5, (told,))

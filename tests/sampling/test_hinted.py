@@ -201,3 +201,24 @@ def test_groups_say_their_size_and_what_they_read():
     )
     assert Refined(Independent(4)).n == 4
     assert Rollout().source == "policy"
+
+
+def test_of_several_levels_that_help_the_lowest_is_taken():
+    group, _ = sample(Scaffolded(Independent(2)), word="say")  # "say" and "say\nit"
+    assert seen(group.rollouts[0]) == "well?\n\nHint: say"
+
+
+@dataclass(frozen=True)
+class Late(Reader):
+    """Right in the second and third of its second attempts, whose log-probabilities tell them."""
+
+    async def __call__(self, rollout, seen):
+        number = float(self.name[-1])
+        right = "refined" in self.name and number > 0
+        return Action(("w",), (-number,), (seen,), "yes" if right else "no")
+
+
+def test_of_several_right_second_attempts_the_first_is_kept():
+    group = asyncio.run(Refined(Independent(3))(TASK, World(), Late("", [])))
+    assert group.rewards == (1.0, 0.0, 0.0)
+    assert group.rollouts[0].turns[0][1].logp == (-1.0,)
