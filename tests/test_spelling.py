@@ -16,6 +16,8 @@ from grupo import groups
 from grupo.catalogue import methods
 from grupo.credit import Center
 from grupo.curricula import Shuffled
+from grupo.envs.tools import Python
+from grupo.envs.worlds import FrozenLake
 from grupo.errors import Refused
 from grupo.losses import Clip
 from grupo.piece import piece
@@ -61,6 +63,8 @@ VALUES: Mapping[str, Any] = {
     "env": RECIPE.env,
     "rewards": RECIPE.env.rewards,
     "checked": ("laws",),
+    "world": FrozenLake(),
+    "tools": (Python(),),
 }
 PLAIN = {int: 3, float: 0.25, str: "text"}
 
