@@ -1,4 +1,4 @@
-"""A beginner for the lake, grown in a minute: it knows the moves, and little of where to go.
+"""A beginner for the lake, grown in a minute: it knows the moves, and walks blindly.
 
 python recipes/agents/beginner.py
 """

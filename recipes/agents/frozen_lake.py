@@ -1,4 +1,4 @@
-"""A small model learns to cross frozen lakes with GiGPO, in minutes on a processor.
+"""A small model learns on frozen lakes with GiGPO, in minutes on a processor: docs/agents.md.
 
 python recipes/agents/beginner.py
 grupo train recipes/agents/frozen_lake.py:RECIPE
