@@ -17,6 +17,7 @@ from grupo.policies.masked.estimates import Autoregressive, Coupled
 from grupo.policies.masked.orders import Confident, LeftToRight
 from grupo.policies.masked_diffusion import MaskedDiffusion, MaskedPolicy
 from grupo.policies.others import laid
+from grupo.randomness import uniform
 from grupo.references import Follow
 from grupo.rollout import Action, Rollout
 
@@ -87,6 +88,8 @@ def test_the_autoregressive_estimate_is_that_of_each_token_with_all_after_it_mas
     for i, token in enumerate(action.parts):
         here = hand(policy, prompt + list(action.parts[:i]), width)[len(prompt) + i]
         assert action.logp[i] == pytest.approx(here[token].item(), abs=1e-5)
+        lot = uniform(torch.tensor([action.stream]), torch.tensor([len(prompt) + i]))
+        assert Sampling().draw(here[None], lot)[0].item() == token
 
 
 def test_the_probabilities_of_all_answers_add_up_to_one(spec):
@@ -244,12 +247,15 @@ def test_an_answer_that_was_cut_goes_on_on_the_same_canvas(spec):
         act = policy.act(5)
         whole = await act(Rollout(), "Hi")
         rollout = Rollout().then("Hi", await act.until(limit=2)(Rollout(), "Hi"))
-        return whole, rollout.then("", await act(rollout, ""))
+        for _ in range(2):
+            rollout = rollout.then("", await act.until(limit=2 * len(rollout.turns))(rollout, ""))
+        return whole, rollout
 
     whole, rollout = run(work())
-    (_, one), (_, two) = rollout.turns
-    assert (*one.parts, *two.parts) == whole.parts
-    assert (*one.logp, *two.logp) == pytest.approx(whole.logp, abs=1e-5)
+    actions = [action for _, action in rollout.turns]
+    assert [len(action.parts) for action in actions] == [2, 2, 3]  # 7 places: no room for more
+    assert sum((action.parts for action in actions), ()) == whole.parts
+    assert sum((action.logp for action in actions), ()) == pytest.approx(whole.logp, abs=1e-5)
     again = batch_of(policy, [rollout])
     torch.testing.assert_close(policy.signals(again).logp, again.old_logp, rtol=0, atol=2e-5)
 
