@@ -49,9 +49,13 @@ class Bounds:
 
 
 def alike(requests: Sequence[Request]) -> Iterator[list[int]]:
-    """Which requests are drawn and end in the same way, and can be answered together."""
+    """Which requests are drawn and end in the same way, and can be answered together.
+
+    In an order of their own, whoever came first.
+    """
     ways = [(request.sampling, request.stop) for request in requests]
-    yield from ([i for i, own in enumerate(ways) if own == way] for way in dict.fromkeys(ways))
+    for way in sorted(set(ways), key=str):
+        yield [i for i, own in enumerate(ways) if own == way]
 
 
 class Engine(Protocol):

@@ -44,8 +44,8 @@ class Local:
         yield from ((i, Reply()) for i, r in enumerate(requests) if self.bounds.room(r) <= 0)
         for some in alike(requests):
             waiting = [i for i in some if self.bounds.room(requests[i]) > 0]
-            # the longest first, and what begins alike together
-            waiting.sort(key=lambda i: (len(requests[i].tokens), requests[i].tokens))
+            # the longest first, what begins alike together, whoever came first
+            waiting.sort(key=lambda i: (len(r := requests[i].tokens), r, requests[i].key))
             if waiting:
                 yield from self._answer(requests, waiting)
 

@@ -9,6 +9,8 @@ Ask = TypeVar("Ask")
 Answer = TypeVar("Answer")
 
 
+QUIET = 50  # turns of the loop in which nobody asks: an answer takes some to reach who asks again
+
 Answering = Callable[[Sequence[Ask]], Iterator[tuple[int, Answer]]]
 
 
@@ -67,7 +69,8 @@ class Queue(Generic[Ask, Answer]):
                 future.set_exception(unanswered)
 
     async def _settle(self) -> None:
-        count = -1
-        while count != len(self.waiting):
-            count = len(self.waiting)
+        count, quiet = len(self.waiting), 0
+        while quiet < QUIET:
             await asyncio.sleep(0)
+            quiet = quiet + 1 if count == len(self.waiting) else 0
+            count = len(self.waiting)

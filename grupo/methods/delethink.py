@@ -10,7 +10,7 @@ from grupo.weights import rollout_mean
 PAPER = Paper(
     title="The Markovian Thinker",
     use="Thoughts are far longer than a context that can be paid for.",
-    checked=("golden", "laws"),
+    checked=("golden", "laws", "run"),
     catalogue=("delethink",),
 )
 

@@ -8,7 +8,7 @@ from grupo.sampling import Budgeted, Independent
 PAPER = Paper(
     title="Scalable Chain of Thoughts via Elastic Reasoning",
     use="Answers have to come within a budget, and thoughts that are cut short lose them.",
-    checked=("golden", "laws"),
+    checked=("golden", "laws", "run"),
     catalogue=("elastic-reasoning",),
 )
 

@@ -21,7 +21,7 @@ PAPER = Paper(
     title="TreePO: Bridging the Gap of Policy Optimization and Efficacy and Inference Efficiency "
     "with Heuristic Tree-based Modeling",
     use="Sampling is what costs, and what answers begin with can be sampled once for several.",
-    checked=("golden", "laws"),
+    checked=("golden", "laws", "run"),
     catalogue=("treepo",),
 )
 

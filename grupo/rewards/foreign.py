@@ -128,10 +128,15 @@ def _said(task: Task, rollout: Rollout) -> str | list[Message]:
 
 
 def _messages(rollout: Rollout) -> Iterator[Message]:
+    """An answer of several actions is one message."""
+    said = ""
     for number, (seen, action) in enumerate(rollout.turns):
-        if number:
+        if number and seen:
+            yield {"role": "assistant", "content": said}
             yield from [{"role": "user", "content": seen}] if isinstance(seen, str) else seen
-        yield {"role": "assistant", "content": action.text}
+            said = ""
+        said += action.text
+    yield from [{"role": "assistant", "content": said}] if rollout.turns else []
 
 
 def _ids(rollout: Rollout) -> list[Any]:

@@ -68,6 +68,23 @@ def test_who_asks_again_is_answered_in_the_next_call(thread):
     assert twice.calls == [[1, 2], [2, 4]]
 
 
+def test_who_asks_again_late_is_waited_for_by_who_asked_at_once(thread):
+    async def everyone() -> None:
+        queue = Queue(twice, thread)
+
+        async def again(i: int, pauses: int) -> None:
+            await queue(i)
+            for _ in range(pauses):
+                await asyncio.sleep(0)
+            await queue(10 + i)
+
+        await asyncio.gather(again(1, 0), again(2, 9))
+
+    twice = Twice()
+    asyncio.run(everyone())
+    assert twice.calls == [[1, 2], [11, 12]]
+
+
 def test_who_asks_during_a_call_is_answered_in_the_next(thread):
     begun, go_on, calls = Event(), Event(), []
 

@@ -30,7 +30,15 @@ from grupo.policies.loading import Lora
 from grupo.recipe import Evaluation, Recipe, Until
 from grupo.references import Follow
 from grupo.rollout import Group, Rollout, Task
-from grupo.sampling import Independent, Tree, UntilInformative
+from grupo.sampling import (
+    Budgeted,
+    Chunked,
+    EarlyExits,
+    Independent,
+    SegmentTree,
+    Tree,
+    UntilInformative,
+)
 from grupo.schedules import Cosine, Linear, Warmup
 from grupo.tasks import FromFunction
 
@@ -186,6 +194,13 @@ CHANGES: Mapping[str, Mapping[str, Any]] = {
         "prompts": 6,
     },
     "tree": {"method": METHOD.but(sample=Tree(2, 2))},
+    "budgets": {"method": METHOD.but(sample=Independent(4, Budgeted(2, 3, "P")))},
+    "chunks": {"method": METHOD.but(sample=Independent(4, Chunked(3, 1, 1, 3)))},
+    "exits": {
+        "method": METHOD.but(sample=UntilInformative(EarlyExits(3, ",", "."), 3)),
+        "env": judged_by(late),
+    },
+    "segments": {"method": METHOD.but(sample=SegmentTree(4, 2, 3)), "env": judged_by(late)},
     "idle": {"method": METHOD.but(curate=informative), "env": judged_by(same)},
     "company": {
         "method": METHOD.but(

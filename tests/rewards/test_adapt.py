@@ -119,7 +119,8 @@ def test_trl_functions_get_messages_where_the_prompt_is_messages():
         return [0.0]
 
     tool = ({"role": "tool", "content": "4"},)
-    rollout = ROLLOUTS[0].then(tool, Action((1, 2), (0.0, 0.0), text="so 4"))
+    rollout = ROLLOUTS[0].then(tool, Action((1,), (0.0,), text="so "))
+    rollout = rollout.then("", Action((2,), (0.0,), text="4"))  # it went on
     assert adapt(reward)(CHATTED, [rollout]) == [0.0]
     assert seen["prompts"] == [list(CHAT)]
     assert seen["completions"] == [

@@ -61,6 +61,7 @@ def test_ways_that_have_ended_are_given_to_others():
     group = sample(SegmentTree(leaves=9, segment=1, depth=2, branches=2, first=2), act)
     # "." ends one of two; its two ways go to the other, 4 in all, though there is room for 8
     assert Counter(texts(group)[:5]) == {".": 1, "xx": 4}
+    assert [nodes(r)[0] for r in group.rollouts[:5]] == [0, 1, 1, 1, 1]
 
 
 def test_where_all_are_over_some_are_cut_and_go_on():
