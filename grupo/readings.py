@@ -5,18 +5,16 @@ from collections.abc import Collection
 from grupo.envs import SingleTurn
 from grupo.errors import Refused, nearest
 from grupo.method import Method
-from grupo.policies.measuring import MEASURES
+from grupo.policies.spec import Spec
 from grupo.recipe import Recipe
-from grupo.signals import COMPARISONS, OF_GROUPS, compares, is_mark, split, tempered
-
-OTHERS = ("ref", "sampler")  # whose signals a run always knows besides the policy's
+from grupo.signals import compares, is_mark, split, tempered
 
 
 def check_readings(recipe: Recipe) -> None:
     """Refuse a method that reads what neither policy nor world nor anybody else says."""
     _check_others(recipe)
-    check_names(recipe.method.needs, (*OTHERS, *(other.name for other in recipe.others)))
-    _check_signals(recipe.method)
+    check_names(recipe.method.needs, _known(recipe))
+    _check_signals(recipe.method, recipe.policy)
     _check_parts(recipe)
 
 
@@ -29,19 +27,26 @@ def check_names(needs: Collection[str], known: Collection[str]) -> None:
             raise Refused(f"{said} {nearest(who, known)}")
 
 
-def _check_signals(method: Method) -> None:
-    known = [*MEASURES, *OF_GROUPS, *(helper.name for helper in method.helpers), "sampled", "moved"]
+def _known(recipe: Recipe) -> Collection[str]:
+    """Whose signals a run knows besides the policy's."""
+    return (*recipe.policy.others, *(other.name for other in recipe.others))
+
+
+def _check_signals(method: Method, policy: Spec) -> None:
+    of_others = [signal for signal in policy.signals if compares(signal)]
+    known = [signal for signal in policy.signals if not compares(signal)]
+    known += [*(helper.name for helper in method.helpers), "sampled", "moved"]
     for need in sorted(method.needs):
         signal, who = split(need)
-        if signal not in (COMPARISONS if compares(need) and who else known) and not is_mark(need):
-            said = f"method: it reads {need!r}, and a language model has no signal {signal!r}."
-            raise Refused(f"{said} {nearest(signal, known)}")
+        if signal not in (of_others if compares(need) and who else known) and not is_mark(need):
+            said = f"method: it reads {need!r}, and the policy has no signal {signal!r}."
+            raise Refused(f"{said} {nearest(signal, [*known, *of_others])}")
 
 
 def _check_others(recipe: Recipe) -> None:
     names = [other.name for other in recipe.others]
     for number, other in enumerate(recipe.others):
-        place, taken = f"others[{number}]", other.name in (*OTHERS, *names[:number])
+        place, taken = f"others[{number}]", other.name in (*recipe.policy.others, *names[:number])
         if taken or not other.name.isidentifier():
             raise Refused(f"{place}.name: {other.name!r}. Allowed: a name that nobody else has.")
         if isinstance(other.who, str) and other.who not in ("policy", "ref"):

@@ -31,14 +31,14 @@ class RegulatedClip(Loss):
 
     @property
     def needs(self) -> frozenset[str]:
-        return frozenset({"reverse_kl@old", "std", "dt"})
+        return frozenset({"reverse_kl@old", "mark/std", "mark/dt"})
 
     @property
     def live(self) -> frozenset[str]:
         return frozenset({"reverse_kl@old"})
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
-        s, dt, A = batch.seen["std"], batch.seen["dt"], batch.advantage
+        s, dt, A = batch.seen["mark/std"], batch.seen["mark/dt"], batch.advantage
         unbiased = ratios.token_log_ratio(pi, batch) + pi["reverse_kl@old"]
         r = (s * unbiased).masked_fill(~batch.mask, 0.0).exp()
         return -torch.min(r * A, r.clamp(1 - self.clip, 1 + self.clip) * A) / dt.clamp(min=1e-3)
@@ -48,7 +48,7 @@ def grpo_guard(group: int = 24, clip: float = 2e-6) -> Method:
     """-min(R' A, clip(R', 1 - `clip`, 1 + `clip`) A) / dt, log R' = s (log R + KL(pi, old)).
 
     An action is a denoising step; its log-probability and KL are means over latent dimensions. The
-    policy says of each step KL(pi, old), "std", its noise s, and "dt", its length.
+    policy says KL(pi, old) of each step, and "mark/std" and "mark/dt" are its noise s and length.
     """
     # Eq. 8 and 12 as a third party's tests pin them, with beta_t = 1, the weight for Flow-GRPO's
     # noise; DanceGRPO's has 1 + eta^2 (1 - t) / (2 t). R' is s times closer to 1 than R, so clip is

@@ -24,11 +24,12 @@ from grupo.policies.measuring import MEASURES, Spoken, disagreement, measure
 from grupo.policies.others import Speaker, laid
 from grupo.policies.reading import Reader, reader_of
 from grupo.policies.speaking import CausalAct, Language, reread
+from grupo.policies.spec import OTHERS
 from grupo.policies.trained import Trained
 from grupo.policies.voice import Apart, Own, Remote, Speaking
 from grupo.references import Follow
 from grupo.rollout import Observation, Rollout, Task
-from grupo.signals import compares, split
+from grupo.signals import COMPARISONS, OF_GROUPS, compares, split
 
 EMULATED = "This processor has no instructions for bfloat16: float32 is many times as fast."
 
@@ -54,6 +55,16 @@ class CausalLM:
     budget: int = 16384
     checkpointing: bool = False
     engine: Vllm | None = None
+
+    @property
+    def signals(self) -> tuple[str, ...]:
+        """What its policy can say of a token."""
+        return (*MEASURES, *COMPARISONS, *OF_GROUPS)
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """Who is always there."""
+        return OTHERS
 
     def check(self) -> None:
         """Refuse a device that is not here."""

@@ -21,11 +21,12 @@ from grupo.policies.flows.acting import FlowAct, plain, reread
 from grupo.policies.flows.drawing import Course, Drawing
 from grupo.policies.flows.model import Field
 from grupo.policies.flows.reading import OLD, Old, Reading
-from grupo.policies.flows.steps import Steps, check_said, sigmas, times
+from grupo.policies.flows.steps import COMPARED, MEASURES, Steps, sigmas, times
 from grupo.policies.flows.voice import Apart, Own
 from grupo.policies.helping import Helpers
 from grupo.policies.loading import Lora
 from grupo.policies.others import Speaker, laid
+from grupo.policies.spec import OTHERS
 from grupo.policies.trained import Trained
 from grupo.references import Follow
 from grupo.rollout import Observation, Rollout, Task
@@ -50,6 +51,16 @@ class Flow:
     noise: float = 0.7
     guidance: float = 1.0
     budget: int = 2048
+
+    @property
+    def signals(self) -> tuple[str, ...]:
+        """What its policy can say of a step."""
+        return (*MEASURES, *COMPARED)
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """Who is always there."""
+        return (*OTHERS, OLD)
 
     def check(self) -> None:
         """Refuse numbers that cannot be, and a device that is not here."""
@@ -141,7 +152,6 @@ class FlowPolicy(Trained):
         self, needs: Collection[str], follow: Follow, others: Sequence[Other]
     ) -> Company:
         """Everybody whom `needs` names, loaded; "old" is itself when a batch is collated."""
-        check_said(needs)
         company, speakers = accompany(self, needs, follow, others)
         old = {OLD: Old(self.reading)} if any(split(name)[1] == OLD for name in needs) else {}
         self.others = {**speakers, **old}

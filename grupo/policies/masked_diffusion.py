@@ -25,11 +25,12 @@ from grupo.policies.masked.voice import Apart, Own
 from grupo.policies.measuring import MEASURES, Spoken, measure
 from grupo.policies.others import laid
 from grupo.policies.speaking import Language
+from grupo.policies.spec import OTHERS
 from grupo.policies.trained import Trained
 from grupo.policies.voice import Speaking
 from grupo.references import Follow
 from grupo.rollout import Rollout, Task
-from grupo.signals import compares, split
+from grupo.signals import COMPARISONS, compares, split
 
 
 @piece
@@ -50,6 +51,16 @@ class MaskedDiffusion:
     stop: tuple[str, ...] = ()
     chat: bool = False
     budget: int = 16384
+
+    @property
+    def signals(self) -> tuple[str, ...]:
+        """What is said of an action."""
+        return (*MEASURES, *COMPARISONS)
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """Who is always there to be compared with."""
+        return OTHERS
 
     def check(self) -> None:
         """Refuse numbers that cannot be, and an estimate that does not fit the order."""

@@ -22,6 +22,7 @@ from grupo.policies.head import Head
 from grupo.policies.measuring import CHUNK, Spoken
 from grupo.policies.others import laid
 from grupo.policies.reading import Padded
+from grupo.policies.spec import OTHERS
 from grupo.policies.thoughts import Thoughts
 from grupo.rollout import Rollout
 
@@ -39,6 +40,16 @@ class SoftLM:
     def model(self) -> str:
         """The folder, or the name on a hub."""
         return self.base.model
+
+    @property
+    def signals(self) -> tuple[str, ...]:
+        """What is said of an action."""
+        return ("logp", "entropy")
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """Who is always there to be compared with."""
+        return OTHERS
 
     def check(self) -> None:
         """Refuse what a model that thinks softly cannot be."""

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from grupo.policies.base import Policy
 
+OTHERS = ("ref", "sampler")  # whom every policy can be compared with
+
 
 class Spec(Protocol):
     """A piece, checked before anything is built."""
@@ -12,6 +14,16 @@ class Spec(Protocol):
     @property
     def model(self) -> str:
         """What it is made of: a folder, or a name on a hub."""
+        ...
+
+    @property
+    def signals(self) -> tuple[str, ...]:
+        """What its policy can say of an action: `entropy`, and of another's, `reverse_kl`."""
+        ...
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """Who is always there to be compared with: `ref`, `sampler`."""
         ...
 
     def check(self) -> None:

@@ -5,8 +5,7 @@ from math import e, exp, log, pi, sqrt
 import pytest
 import torch
 
-from grupo.errors import Refused
-from grupo.policies.flows.steps import Steps, check_said, sigmas, times
+from grupo.policies.flows.steps import Steps, sigmas, times
 
 
 def steps(x, drawn, v, t, dt, sigma):
@@ -67,9 +66,3 @@ def test_a_small_move_of_the_velocity_is_a_small_ratio():
     # means 0.702 and 0.700755: off by 0.1 and 0.101245
     ratio = exp((0.1**2 - 0.101245**2) / 0.098)
     assert (other.logp - one.logp).exp().item() == pytest.approx(ratio)
-
-
-def test_what_only_a_choice_among_words_can_fill_is_refused():
-    check_said(["logp@ref", "reverse_kl@old", "std", "mark/place", "sampled"])
-    with pytest.raises(Refused, match="it needs 'self_certainty'"):
-        check_said(["self_certainty"])

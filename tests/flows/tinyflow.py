@@ -10,6 +10,7 @@ from grupo.collate import collate
 from grupo.envs.images import Images
 from grupo.envs.single_turn import Part
 from grupo.policies.flows.small import SmallFlow
+from grupo.rewards.image import pixels
 from grupo.rollout import Group, Rollout, Task, play
 
 WORDS = ("a", "red", "blue", "square", "circle")
@@ -43,3 +44,13 @@ def drawn(act, prompts=PROMPTS, world=WORLD):
 
 def batch_of(policy, rollouts: list[Rollout]):
     return collate([Group(Task("k", "a"), tuple(rollouts))], policy.encode)
+
+
+def redness(task, rollout):
+    """Red less what else is there, the mean over pixels."""
+    red, green, blue = pixels(rollout).flatten(1).mean(1).tolist()
+    return red - (green + blue) / 2
+
+
+def turned(x, batch):
+    return -x

@@ -10,7 +10,7 @@ from grupo.testing import batch_of, moved
 
 
 def learn(loss, s, eps, d, advantage=1.0, dt=0.1):
-    marks = {"std": [[s]], "dt": [[dt]]}
+    marks = {"mark/std": [[s]], "mark/dt": [[dt]]}
     batch = batch_of([0], advantage=[advantage], logp=0.0, seen=marks)
     pi = moved(batch, [[eps * d / s - d**2 / (2 * s**2)]])
     pi["reverse_kl@old"] = torch.tensor([[d**2 / (2 * s**2)]]).double().requires_grad_()
@@ -42,5 +42,5 @@ def test_short_steps_count_more():
 
 def test_what_it_asks_of_the_policy_and_of_the_world():
     assert grpo_guard().loss.live == {"reverse_kl@old"}
-    assert grpo_guard().measured == {"std", "dt"}
+    assert grpo_guard().measured == {"mark/std", "mark/dt"}
     assert grpo_guard() == grpo_guard(group=24, clip=2e-6)

@@ -20,9 +20,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from grupo.errors import Refused
-from grupo.policies import measuring
-from grupo.signals import COMPARISONS, OF_GROUPS, split
+from grupo.signals import split
 
 
 def times(steps: int, shift: float = 1.0) -> Float[Tensor, "T1"]:
@@ -101,30 +99,19 @@ class Steps:
     def measured(
         self, names: Collection[str], others: Mapping[str, "Steps"] = {}
     ) -> dict[str, Float[Tensor, "M"]]:
-        """The signals in `names` of each step; `reverse_kl@ref` compares with others["ref"]."""
+        """The signals in `names` of each step; `reverse_kl@ref` compares with others["ref"].
+
+        Marks that no world gave, `mark/std` and `mark/dt`, are the step's own.
+        """
         return {name: self._said(name, others) for name in names}
 
     def _said(self, name: str, others: Mapping[str, "Steps"]) -> Tensor:
-        signal, who = split(name)
+        signal, who = split(name.removeprefix("mark/"))
         return self.kl(others[who]) if signal in COMPARED else getattr(self, signal)
 
 
 MEASURES = ("logp", "entropy", "std", "dt")
 COMPARED = ("reverse_kl", "forward_kl")
-OF_WORDS = {*measuring.MEASURES, *COMPARISONS, *OF_GROUPS} - {*MEASURES, *COMPARED}
-
-
-def check_said(needs: Collection[str]) -> None:
-    """Refuse needs that only a choice among words can fill.
-
-    >>> check_said(["jsd@ref"])  # doctest: +ELLIPSIS
-    Traceback (most recent call last):
-    grupo.errors.Refused: method: it needs 'jsd@ref'. Allowed, of a model that draws: logp, ...
-    """
-    for name in sorted(needs):
-        if split(name)[0] in OF_WORDS:
-            allowed = ", ".join((*MEASURES, *(f"{signal}@ref" for signal in COMPARED)))
-            raise Refused(f"method: it needs {name!r}. Allowed, of a model that draws: {allowed}.")
 
 
 def _wide(number: Float[Tensor, "M"], x: Tensor) -> Tensor:

@@ -1,0 +1,108 @@
+"""A flow model of random weights learns to paint red; with its advantages turned it does not."""
+
+import json
+from dataclasses import replace
+from statistics import fmean
+
+import pytest
+import tinyflow
+import torch
+
+from grupo.credit import chain
+from grupo.envs import Part
+from grupo.envs.images import Images
+from grupo.errors import Refused
+from grupo.methods.flow_grpo import flow_grpo
+from grupo.methods.grpo_guard import grpo_guard
+from grupo.methods.intuitor import intuitor
+from grupo.policies.loading import Lora
+from grupo.recipe import Evaluation, Recipe
+from grupo.tasks.shapes import Captions
+from grupo.trainer import policy_of, resume, train
+from grupo.watch import Silent
+
+
+@pytest.fixture
+def recipe(flow):
+    return Recipe(
+        policy=flow,
+        env=Images((Part("red", tinyflow.redness),)),
+        tasks=Captions(("a red square", "a blue circle")),
+        held_out=0,
+        method=flow_grpo(group=8, kl=0.0, updates=1),
+        steps=12,
+        prompts=2,
+        lr=3e-3,
+        evaluation=Evaluation(attempts=1),
+        save_every=4,
+    )
+
+
+def rewards(run):
+    lines = [json.loads(line) for line in (run / "rollouts.jsonl").read_text().splitlines()]
+    steps = max(line["step"] for line in lines) + 1
+    return [fmean(x["reward"] for x in lines if x["step"] == step) for step in range(steps)]
+
+
+def gain(recipe, run):
+    """What the last four steps were better than the first two."""
+    train(recipe, run)
+    seen = rewards(run)
+    return fmean(seen[-4:]) - fmean(seen[:2])
+
+
+def test_it_learns_and_turned_round_it_does_not(recipe, tmp_path):
+    method = recipe.method
+    turned = method.but(credit=chain(method.credit, tinyflow.turned))
+    assert gain(recipe, tmp_path / "run") > 0.1
+    assert gain(recipe.but(method=turned), tmp_path / "turned") < 0.0
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"method": grpo_guard(group=8, clip=1e-3)},
+        {"method": flow_grpo(group=8, kl=0.04, updates=2)},
+        {"staleness": 1},
+    ],
+    ids=["guard", "reference", "stale"],
+)
+def test_it_learns_in_other_ways_too(recipe, tmp_path, change):
+    assert gain(recipe.but(**change), tmp_path / "run") > 0.05
+
+
+def test_a_window_of_steps_learns(recipe, flow, tmp_path):
+    policy = replace(flow, window=(0, 1))
+    assert gain(recipe.but(policy=policy), tmp_path / "run") > 0.05
+
+
+def test_adapters_learn_and_what_they_are_on_stays(recipe, flow, tmp_path):
+    policy = replace(flow, lora=Lora(rank=4))
+    train(recipe.but(policy=policy, steps=2), tmp_path / "run")
+    trained, start = policy_of(tmp_path / "run")[0], policy.build()
+    own = start.weights()
+    assert any(not torch.equal(x, own[name]) for name, x in trained.weights().items())
+    assert all("lora" in name for name in own)
+
+
+class Stopping(Silent):
+    """Somebody who stops a run after its third step."""
+
+    def stepped(self, step, numbers):
+        if step == 2:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("staleness", [0, 1])
+def test_a_run_that_was_stopped_goes_on_with_the_same_bits(recipe, tmp_path, staleness):
+    recipe = recipe.but(staleness=staleness, save_every=2, steps=4)
+    train(recipe, tmp_path / "whole")
+    with pytest.raises(KeyboardInterrupt):
+        train(recipe, tmp_path / "cut", Stopping())
+    resume(tmp_path / "cut")
+    assert rewards(tmp_path / "cut") == rewards(tmp_path / "whole")
+
+
+def test_what_a_flow_cannot_say_is_refused_before_anything_is_drawn(recipe, tmp_path):
+    with pytest.raises(Refused, match="the policy has no signal 'self_certainty'"):
+        train(recipe.but(method=intuitor()), tmp_path / "run")

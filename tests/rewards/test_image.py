@@ -1,0 +1,112 @@
+"""Pictures drawn by hand, judged by their pixels."""
+
+import asyncio
+import random
+from dataclasses import replace
+
+import pytest
+import torch
+
+from grupo.envs import Part
+from grupo.envs.images import Images
+from grupo.errors import Refused
+from grupo.grow.shapes import draw
+from grupo.rewards.image import PALETTE, Colours, Counts, Sides, patches
+from grupo.rollout import Action, Rollout, Task
+from grupo.storage import arrays
+from grupo.tasks.shapes import Captions, Shapes, captions, scene_of
+
+CAPTION = "two red squares left of a blue circle"
+WORLD = Images((Part("colour", Colours()), Part("count", Counts()), Part("side", Sides())))
+
+
+def shown(*boxes):
+    """A rollout whose picture has these boxes: a colour, left, top, right and bottom."""
+    picture = torch.zeros(3, 16, 16)
+    for colour, left, top, right, bottom in boxes:
+        picture[:, top:bottom, left:right] = PALETTE[colour][:, None, None]
+    made = arrays.text((picture * 255).to(torch.uint8))
+    return Rollout((("?", Action((), (), made=made)),))
+
+
+def parts(caption, rollout):
+    (verdict,) = asyncio.run(WORLD.score(Task("k", caption), [rollout]))
+    assert not verdict.failed
+    return verdict.parts
+
+
+RIGHT = (("red", 0, 0, 4, 4), ("red", 0, 8, 4, 12), ("blue", 10, 4, 14, 8))
+
+
+def test_what_is_as_the_caption_says_is_worth_one_each():
+    assert parts(CAPTION, shown(*RIGHT)) == {"colour": 1.0, "count": 1.0, "side": 1.0}
+
+
+def test_a_missing_thing_costs_half_the_count():
+    assert parts(CAPTION, shown(*RIGHT[1:])) == {"colour": 1.0, "count": 0.5, "side": 1.0}
+
+
+def test_a_colour_that_nobody_named_costs_its_share_of_the_colours():
+    more = (*RIGHT, ("green", 10, 10, 14, 14))
+    assert parts(CAPTION, shown(*more)) == {"colour": pytest.approx(2 / 3), "count": 1, "side": 1}
+
+
+def test_one_thing_on_the_wrong_side_is_enough():
+    wrong = (*RIGHT[:2], ("blue", 3, 4, 7, 8))
+    assert parts(CAPTION, shown(*wrong))["side"] == 0
+    assert parts("two red squares right of a blue circle", shown(*RIGHT))["side"] == 0
+    assert parts("a blue circle right of two red squares", shown(*RIGHT))["side"] == 1
+
+
+def test_nothing_at_all_is_worth_nothing():
+    assert parts(CAPTION, shown()) == {"colour": 0.0, "count": 0.0, "side": 0.0}
+
+
+def test_a_caption_without_sides_is_not_judged_by_them():
+    assert parts("a red square", shown(RIGHT[0])) == {"colour": 1.0, "count": 1.0}
+
+
+def test_things_that_touch_are_one_and_specks_are_none():
+    picture = arrays.read(shown(("red", 0, 0, 4, 4), ("red", 4, 0, 8, 4)).turns[0][1].made)
+    assert patches(picture / 255)["red"] == [(0, 0, 7, 3)]
+    speck = arrays.read(shown(("red", 0, 0, 3, 1)).turns[0][1].made)
+    assert patches(speck / 255)["red"] == []
+
+
+def test_what_was_not_drawn_to_its_end_has_failed():
+    (verdict,) = asyncio.run(WORLD.score(Task("k", CAPTION), [Rollout()]))
+    assert "the rollout made no picture" in verdict.failed
+
+
+@pytest.mark.parametrize("caption", captions()[:40])
+def test_drawings_are_as_their_captions_say(caption):
+    image = draw(scene_of(caption), random.Random(0))
+    made = arrays.text(((image + 1) / 2 * 255).round().to(torch.uint8))
+    rollout = Rollout((("?", replace(Action((), ()), made=made)),))
+    assert parts(caption, rollout) == {"colour": 1.0, "count": 1.0, "side": 1.0}
+
+
+@pytest.mark.parametrize(
+    "caption",
+    [
+        "a dog",
+        "",
+        "four red squares",
+        "two red square",
+        "a red squares",
+        "a red square left of a red circle",
+        "a red square near a blue circle",
+        "a red square left of a blue circle above a green circle",
+    ],
+)
+def test_what_the_world_cannot_draw_is_refused(caption):
+    with pytest.raises(Refused, match="is no picture of shapes"):
+        Captions((caption,)).load()
+
+
+def test_captions_are_read_as_they_are_written_and_no_two_are_alike():
+    assert all(str(scene_of(caption)) == caption for caption in captions())
+    assert len(set(captions())) == len(captions()) == 24 * 4 * 18
+    train, held_out = Shapes(0, 1500).load(), Shapes(1500, 228).load()
+    assert not {task.key for task in train} & {task.key for task in held_out}
+    assert len(held_out) == 228
