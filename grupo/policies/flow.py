@@ -21,7 +21,7 @@ from grupo.policies.flows.acting import FlowAct, plain, reread
 from grupo.policies.flows.drawing import Course, Drawing
 from grupo.policies.flows.model import Field
 from grupo.policies.flows.reading import OLD, Old, Reading
-from grupo.policies.flows.steps import COMPARED, MEASURES, Steps, sigmas, times
+from grupo.policies.flows.steps import COMPARED, MEASURES, Steps, sigmas
 from grupo.policies.flows.voice import Apart, Own
 from grupo.policies.helping import Helpers
 from grupo.policies.loading import Lora
@@ -99,7 +99,7 @@ class FlowPolicy(Trained):
             budget=spec.budget,
             dtype=loading.DTYPES[spec.dtype],
         )
-        t = times(spec.steps, self.painter.shift)
+        t = self.painter.times(spec.steps)
         window = frozenset(spec.window or range(spec.steps))
         self.course = Course(t, sigmas(t, spec.noise), window)
         self.field = Field(self.painter, self.module, spec.guidance)

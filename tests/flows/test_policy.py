@@ -217,7 +217,7 @@ def test_a_helper_that_is_a_number_is_learned_and_one_of_features_refused(flow):
         ({"steps": 0}, "steps: 0. Allowed: 1 or more"),
         ({"window": (4,)}, r"window: \(4,\). Allowed: numbers of steps, 0 to 3"),
         ({"noise": 0.0}, "noise: 0.0. Allowed: above 0"),
-        ({"model": "/nowhere"}, "'/nowhere' has no config.json"),
+        ({"model": "/nowhere"}, "'/nowhere' has neither"),
         ({"lora": Lora(targets=("none",))}, "Allowed: all-linear, .*film"),
     ],
 )

@@ -5,7 +5,7 @@ from math import e, exp, log, pi, sqrt
 import pytest
 import torch
 
-from grupo.policies.flows.steps import Steps, sigmas, times
+from grupo.policies.flows.steps import Steps, sigmas
 
 
 def steps(x, drawn, v, t, dt, sigma):
@@ -52,12 +52,10 @@ def test_noise_makes_of_a_step_what_is_drawn():
     assert one.drawn.item() == pytest.approx(0.702 + 0.7 * sqrt(0.1))
 
 
-def test_times_and_the_noise_at_the_first():
-    assert times(4).tolist() == [1.0, 0.75, 0.5, 0.25, 0.0]
-    assert times(4, 3.0)[1].item() == pytest.approx(3 * 0.75 / (1 + 2 * 0.75))
+def test_the_noise_at_each_time():
     # at t = 1 the second time stands in 1 - t: sqrt(1 / 0.25), sqrt(3), 1, sqrt(1 / 3)
     wanted = [0.7 * sqrt(x) for x in (4, 3, 1, 1 / 3)]
-    assert sigmas(times(4), 0.7).tolist() == pytest.approx(wanted)
+    assert sigmas(torch.linspace(1, 0, 5), 0.7).tolist() == pytest.approx(wanted)
 
 
 def test_a_small_move_of_the_velocity_is_a_small_ratio():

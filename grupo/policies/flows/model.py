@@ -11,6 +11,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from grupo.errors import Refused
+from grupo.policies.flows.pipeline import PipelinePainter
 from grupo.policies.flows.small import SmallFlow
 from grupo.policies.loading import Lora
 
@@ -21,11 +22,14 @@ class Painter(Protocol):
     """A flow model with all that belongs to it."""
 
     shape: tuple[int, ...]  # of a latent
-    shift: float  # of the times at which it is asked
 
     @property
     def module(self) -> nn.Module:
         """What is trained: called with latents (m, *shape), times (m,) and the condition."""
+        ...
+
+    def times(self, steps: int) -> Float[Tensor, "T1"]:
+        """When it is asked for its velocity, from 1 down to 0."""
         ...
 
     def check(self, prompt: str) -> None:
@@ -68,11 +72,12 @@ class Field:
 class SmallPainter:
     """A model that paints pixels, from a folder that `SmallFlow.save_pretrained` wrote."""
 
-    shift = 1.0
-
     def __init__(self, path: str, device: torch.device) -> None:
         self.module = SmallFlow.from_pretrained(path).to(device)
         self.shape = self.module.shape
+
+    def times(self, steps: int) -> Float[Tensor, "T1"]:
+        return torch.linspace(1, 0, steps + 1)
 
     def check(self, prompt: str) -> None:
         self.module.words(prompt)
@@ -89,9 +94,11 @@ class SmallPainter:
 
 def load(path: str, device: torch.device) -> Painter:
     """The model in a folder: one of ours, or a pipeline of diffusers."""
+    if (Path(path) / "model_index.json").is_file():
+        return PipelinePainter(path, device)
     config = Path(path) / "config.json"
     if not config.is_file():
-        raise Refused(f"model: {path!r} has no config.json, so that it is no flow model.")
+        raise Refused(f"model: {path!r} has neither model_index.json nor config.json.")
     if json.loads(config.read_text()).get("model_type") != SmallFlow.KIND:
         raise Refused(f"model: {path!r} is no {SmallFlow.KIND}, as its config.json has it.")
     return SmallPainter(path, device)

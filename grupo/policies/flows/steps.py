@@ -23,20 +23,10 @@ from torch import Tensor
 from grupo.signals import split
 
 
-def times(steps: int, shift: float = 1.0) -> Float[Tensor, "T1"]:
-    """From 1 to 0 in `steps` steps; a `shift` above 1 makes the noisy ones shorter.
-
-    >>> times(2).tolist(), times(2, shift=3.0).tolist()
-    ([1.0, 0.5, 0.0], [1.0, 0.75, 0.0])
-    """
-    t = torch.linspace(1, 0, steps + 1)
-    return shift * t / (1 + (shift - 1) * t)
-
-
 def sigmas(times: Float[Tensor, "T1"], noise: float) -> Float[Tensor, "T"]:
     """`noise` sqrt(t / (1 - t)) at each step's beginning; at t = 1 with the next time in 1 - t.
 
-    >>> sigmas(times(2), 0.5).tolist()  # 0.5 sqrt(1 / (1 - 0.5)) and 0.5 sqrt(0.5 / 0.5)
+    >>> sigmas(torch.tensor([1.0, 0.5, 0.0]), 0.5).tolist()  # 0.5 sqrt(1 / 0.5), 0.5 sqrt(1)
     [0.7071067690849304, 0.5]
     """
     t = times[:-1]

@@ -1,0 +1,34 @@
+"""Pictures that rollouts made, as a PNG; Pillow writes it."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from jaxtyping import UInt8
+from torch import Tensor
+from torch.nn.functional import pad
+
+from grupo.errors import Refused
+from grupo.rewards.image import pixels
+from grupo.rollout import Rollout
+
+
+def grid(rows: Sequence[Sequence[Rollout]], file: Path, scale: int = 4) -> None:
+    """Write the pictures of some rollouts, a row for each group, every pixel `scale` wide."""
+    try:
+        from PIL import Image
+    except ImportError as error:
+        raise Refused("PNGs are written by Pillow. Install grupo[images].") from error
+    Image.fromarray(tiled(rows, scale).permute(1, 2, 0).numpy()).save(file)
+
+
+def tiled(rows: Sequence[Sequence[Rollout]], scale: int = 1) -> UInt8[Tensor, "3 H W"]:
+    """The pictures side by side, white between them."""
+    lines = [torch.cat([_framed(rollout, scale) for rollout in row], 2) for row in rows]
+    return torch.cat(lines, 1)
+
+
+def _framed(rollout: Rollout, scale: int) -> Tensor:
+    picture = (pixels(rollout) * 255).round().to(torch.uint8)
+    large = picture.repeat_interleave(scale, 1).repeat_interleave(scale, 2)
+    return pad(large, (scale,) * 4, value=255)
