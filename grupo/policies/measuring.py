@@ -16,7 +16,7 @@ from grupo.policies.likelihood import likelihood
 from grupo.policies.logits import Sampling
 from grupo.signals import split
 
-CHUNK = 1 << 23  # logits worked on at once: 32 MiB in float32, about what caches hold
+CHUNK = 1 << 25  # logits worked on at once: 128 MiB in float32; few chunks, few sums of gradients
 KEPT = 1 << 27  # logits that are kept for the gradient rather than worked out again: 512 MiB
 PLAIN = {"logp", "entropy"}  # what one pass over the logits says
 
