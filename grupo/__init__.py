@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from grupo.comparing import Comparison, Seconds, Steps, TaskSet, Tokens, compare
     from grupo.envs import Part, SingleTurn
     from grupo.evaluation import Solved
     from grupo.method import Method
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from grupo.trainer import resume, train
 
 _HOMES = {  # loaded when first asked for: `import grupo` takes no time
+    "grupo.comparing": ("Comparison", "Seconds", "Steps", "TaskSet", "Tokens", "compare"),
     "grupo.envs": ("Part", "SingleTurn"),
     "grupo.evaluation": ("Solved",),
     "grupo.method": ("Method",),
@@ -35,6 +37,7 @@ __all__ = [
     "Action",
     "Adam",
     "CausalLM",
+    "Comparison",
     "Cosine",
     "Evaluation",
     "FromFunction",
@@ -50,11 +53,16 @@ __all__ = [
     "Rollout",
     "Rows",
     "Sampling",
+    "Seconds",
     "SingleTurn",
     "Solved",
+    "Steps",
     "Task",
+    "TaskSet",
+    "Tokens",
     "Until",
     "Warmup",
+    "compare",
     "resume",
     "train",
 ]

@@ -23,7 +23,7 @@ from grupo.piece import is_piece, parts, show, walk
 from grupo.policies.causal_lm import CausalLM
 from grupo.policies.loading import DTYPES
 from grupo.readings import check_readings
-from grupo.recipe import Evaluation, Recipe
+from grupo.recipe import Evaluation, Recipe, Until
 from grupo.references import Follow
 from grupo.rollout import Task
 from grupo.schedules import Schedule, Warmup, at
@@ -41,6 +41,8 @@ RULES: tuple[Rule, ...] = (
     (Recipe, "tolerance", lambda x: x >= 0, "0 or more; inf takes the sampler's word"),
     (Recipe, "staleness", lambda x: x >= 0, "0 or more steps"),
     (Recipe, "max_norm", lambda x: x > 0, "above 0; inf clips nothing"),
+    (Until, "tokens", *NONE),
+    (Until, "seconds", *NONE),
     (Evaluation, "attempts", *ONE),
     (Evaluation, "every", *NONE),
     (Adam, "beta1", lambda x: 0 <= x < 1, "0 or more, below 1"),

@@ -86,7 +86,8 @@ class Learner:
         seed_torch(recipe.seed, "step", step)
         measured = self.state.history.measured
         choices = (recipe.method, recipe.lr, recipe.helper_lr)
-        method, *rates = at(choices, (step + 0.5) / recipe.steps, measured)
+        progress = recipe.progress(step, self.state.tokens, self.state.trained)
+        method, *rates = at(choices, progress, measured)
         method = corrected(method) if recipe.staleness else method
         gathered = self._ahead(method) if recipe.staleness else self._sample(method)
         batch = self._batch(method, gathered)

@@ -33,9 +33,20 @@ class Evaluation:
 
 @piece
 class Until:
-    """Stop early once the share of held-out tasks solved by sampling reaches `sampled`."""
+    """Stop early once the share of held-out tasks solved by sampling reaches `sampled`.
+
+    Or with the step by which so many `tokens` were sampled, or so many `seconds` spent on training;
+    0: however many.
+    """
 
     sampled: float = 2.0
+    tokens: int = 0
+    seconds: float = 0.0
+
+    def spent(self, tokens: int, seconds: float) -> float:
+        """The share of tokens or of seconds that is used up, the larger one."""
+        limits = ((tokens, self.tokens), (seconds, self.seconds))
+        return max((used / most for used, most in limits if most), default=0.0)
 
 
 @piece
@@ -80,6 +91,10 @@ class Recipe:
         for field, text in changes:
             recipe = changed(recipe, field, text)
         return recipe
+
+    def progress(self, step: int, tokens: int, seconds: float) -> float:
+        """How far a run is, 0 to 1, by whatever ends it first: in the middle of the step begun."""
+        return max((step + 0.5) / self.steps, self.until.spent(tokens, seconds))
 
     @property
     def group(self) -> int:

@@ -53,6 +53,11 @@ class State:
             self.ledger[name] = self.ledger.get(name, 0.0) + numbers[name]
         self.step += 1
 
+    @property
+    def trained(self) -> float:
+        """Seconds of all steps, evaluations not counted."""
+        return self.ledger.get("time/step", 0.0)
+
     def tensors(self) -> dict[str, Mapping[str, Tensor]]:
         """What is saved bit for bit."""
         optimizers = {name: state_of(one) for name, one in self.optimizers.items()}

@@ -138,8 +138,9 @@ class Trainer:
             self.watcher.evaluated(when, self.learner.evaluate(when))
 
     def _reached(self) -> bool:
-        last = list(self.state.scores.values())[-1:]
-        return any(score["sampled"] >= self.recipe.until.sampled for score in last)
+        until, last = self.recipe.until, list(self.state.scores.values())[-1:]
+        solved = any(score["sampled"] >= until.sampled for score in last)
+        return solved or until.spent(self.state.tokens, self.state.trained) >= 1
 
     def _save(self) -> None:
         self.run.save(self.state.step, self.state.tensors(), self.state.data())

@@ -36,7 +36,11 @@ class Choice:
 
     def __call__(self) -> Recipe:
         """The recipe that is meant."""
-        recipe = said(find_recipe, "recipe", self.recipe) if self.recipe else quickstart.RECIPE
+        named = said(find_recipe, "recipe", self.recipe) if self.recipe else quickstart.RECIPE
+        return self.on(named)
+
+    def on(self, recipe: Recipe) -> Recipe:
+        """A recipe with the rest of what is said."""
         _check_known(self.fields, recipe)
         if self.model:
             recipe = recipe.overridden([("policy.model", self.model)])

@@ -7,6 +7,7 @@ from io import TextIOWrapper
 
 import typer
 
+from grupo.cli.comparing import compare
 from grupo.cli.console import complain
 from grupo.cli.endings import UNEXPECTED, code_of
 from grupo.cli.methods import method_app, methods
@@ -26,6 +27,7 @@ app = typer.Typer(
 )
 app.command(context_settings=OPEN)(train)
 app.command(context_settings=OPEN)(resume)
+app.command(context_settings=OPEN)(compare)
 app.command()(grow)
 app.command("eval", context_settings=OPEN)(evaluate)
 app.command()(rollouts)
@@ -34,7 +36,18 @@ app.command()(export)
 app.command()(methods)
 app.add_typer(method_app, name="method")
 
-VERBS = ("train", "resume", "grow", "eval", "rollouts", "doctor", "export", "methods", "method")
+VERBS = (
+    "train",
+    "resume",
+    "compare",
+    "grow",
+    "eval",
+    "rollouts",
+    "doctor",
+    "export",
+    "methods",
+    "method",
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -22,14 +22,11 @@ def curves(run_folder: Path, out: Path) -> Path:
     steps, come_to = metrics(check(run_folder)), summary(run_folder)
     if not steps:
         raise Refused(f"run: {str(run_folder)!r} has no step yet.")
-    rc_context, figure = _figure()
-    left, right = figure.subplots(1, 2)
+    drawn = figure(9, 3.4)
+    left, right = drawn.subplots(1, 2)
     _reward(left, steps)
     _held_out(right, come_to)
-    meta: dict[str, Any] = {".png": {"Software": None}, ".svg": {"Date": None}}
-    with rc_context({"svg.hashsalt": "grupo"}):
-        figure.savefig(out, dpi=150, metadata=meta.get(out.suffix, {"CreationDate": None}))
-    return out
+    return save(drawn, out)
 
 
 def held_out_steps(come_to: Record) -> dict[int, Mapping[str, Any]]:
@@ -48,7 +45,7 @@ def _reward(axes: Any, steps: tuple[Mapping[str, float], ...]) -> None:
     mean = series(steps, "reward/mean")
     done = [step + 1 for step in mean.steps]
     axes.plot(done, mean.values, color=BLUE, alpha=0.3, linewidth=1)
-    axes.plot(done, _smooth(mean.values), color=BLUE, linewidth=2)
+    axes.plot(done, smooth(mean.values), color=BLUE, linewidth=2)
     _label(axes, "reward in training", "mean reward of a step")
 
 
@@ -72,23 +69,32 @@ def _label(axes: Any, title: str, y: str) -> None:
     axes.grid(alpha=0.25)
 
 
-def _smooth(values: tuple[float, ...]) -> list[float]:
+def smooth(values: tuple[float, ...]) -> list[float]:
     """Means of the last tenth of the run before each step."""
     width = max(1, len(values) // 10)
     windows = [values[max(0, i + 1 - width) : i + 1] for i in range(len(values))]
     return [sum(window) / len(window) for window in windows]
 
 
-def _figure() -> tuple[Any, Any]:
-    """A figure that draws into files only, whatever backend a notebook has chosen."""
+def figure(width: float, height: float) -> Any:
+    """A figure, in inches, that draws into files only, whatever backend a notebook has chosen."""
     try:
-        from matplotlib import rc_context
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError as error:
         raise Refused(
             'matplotlib is not installed. Install it: pip install "grupo[plots]".'
         ) from error
-    figure = Figure(figsize=(9, 3.4), layout="constrained")
-    FigureCanvasAgg(figure)
-    return rc_context, figure
+    made = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(made)
+    return made
+
+
+def save(made: Any, out: Path) -> Path:
+    """Write a figure as its file's ending says; the same figure, the same bytes."""
+    from matplotlib import rc_context
+
+    meta: dict[str, Any] = {".png": {"Software": None}, ".svg": {"Date": None}}
+    with rc_context({"svg.hashsalt": "grupo"}):
+        made.savefig(out, dpi=150, metadata=meta.get(out.suffix, {"CreationDate": None}))
+    return out

@@ -1,0 +1,36 @@
+"""Models that are grown on the spot: once, before any cell starts."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+from grupo.recipe import Recipe
+from grupo.watch import Silent, Watcher
+
+
+@runtime_checkable
+class Home(Protocol):
+    """Whatever knows where its grown model is kept."""
+
+    @property
+    def home(self) -> Path: ...
+
+
+def wanted(grown: Iterable[Home], recipes: Iterable[Recipe]) -> list[Home]:
+    """Those whose model some recipe names, and which nobody grew yet."""
+    named = {recipe.policy.model for recipe in recipes}
+    return [one for one in grown if str(one.home) in named and not _there(one)]
+
+
+def grow(one: Home, watcher: Watcher = Silent()) -> None:
+    """Grow a model into its home."""
+    from grupo.grow import ensure, shapes
+
+    if isinstance(one, shapes.ShapesFlow):
+        shapes.ensure(one, watcher)
+    else:
+        ensure(one, watcher)  # pyright: ignore[reportArgumentType]: what has a home can be planted
+
+
+def _there(one: Home) -> bool:
+    return (one.home / "config.json").is_file()

@@ -1,0 +1,129 @@
+"""Cells trained side by side, each in a process of its own, on cores or on GPUs."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Protocol
+
+from grupo.comparing.comparison import Cell
+from grupo.comparing.outcome import LOG, TO_DO, WAITING, Outcome, crashed, look
+from grupo.run import Run
+
+PATIENCE = 10.0  # seconds in which a stopped cell may tidy up
+EVERY = 0.2  # seconds between looks at the processes
+
+
+@dataclass(frozen=True)
+class Machine:
+    """So many cells at a time, each with so many threads; one on each of the GPUs, if any."""
+
+    workers: int
+    threads: int = 1
+    gpus: tuple[str, ...] = ()
+
+    @classmethod
+    def here(cls, workers: int = 0, threads: int = 1, gpus: Sequence[str] = ()) -> "Machine":
+        """The whole machine: its GPUs, or else its cores by the threads of a cell."""
+        cores = max(1, len(os.sched_getaffinity(0)) // max(1, threads))
+        return cls(workers or len(gpus) or cores, threads, tuple(gpus))
+
+    def environment(self, place: int) -> dict[str, str]:
+        """What a process is told of its share of the machine."""
+        names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+        gpu = {"CUDA_VISIBLE_DEVICES": self.gpus[place % len(self.gpus)]} if self.gpus else {}
+        return {**dict.fromkeys(names, str(self.threads)), **gpu}
+
+
+class Audience(Protocol):
+    """Whoever looks on while cells are trained."""
+
+    def started(self, cell: Cell) -> None: ...
+
+    def ended(self, outcome: Outcome) -> None: ...
+
+    def looked(self) -> None: ...
+
+
+class Nobody:
+    """Looks away."""
+
+    def started(self, cell: Cell) -> None:
+        pass
+
+    def ended(self, outcome: Outcome) -> None:
+        pass
+
+    def looked(self) -> None:
+        pass
+
+
+def train_all(cells: Sequence[Cell], machine: Machine, audience: Audience = Nobody()) -> None:
+    """Train every cell that waits or was cut off; one that crashes leaves the others alone."""
+    waiting, running = deque(cells), dict[int, tuple[Cell, subprocess.Popen[bytes]]]()
+    with _stopping(running):
+        while waiting or running:
+            for place in range(machine.workers):
+                if waiting and place not in running:
+                    started = _start(waiting.popleft(), machine.environment(place), audience)
+                    running.update({place: found} if (found := started) else {})
+            time.sleep(EVERY)
+            for place in [p for p, (_, process) in running.items() if process.poll() is not None]:
+                _end(*running.pop(place), audience)
+            audience.looked()
+
+
+def _start(
+    cell: Cell, environment: Mapping[str, str], audience: Audience
+) -> tuple[Cell, subprocess.Popen[bytes]] | None:
+    """The process of a cell, if it is still to be done."""
+    status = look(cell).status
+    if status not in TO_DO:
+        return None
+    if status == WAITING:
+        with Run.create(cell.folder, cell.recipe)[1]:
+            pass  # the right to write in it is the process's
+    command = [sys.executable, "-m", "grupo.comparing.cell", str(cell.folder)]
+    paths = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    with (cell.folder / LOG).open("ab") as log:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=log,
+            stderr=log,
+            env={**os.environ, **paths, **environment},
+            start_new_session=True,  # Ctrl-C reaches the queue alone, which then stops its cells
+        )
+    audience.started(cell)
+    return cell, process
+
+
+def _end(cell: Cell, process: subprocess.Popen[bytes], audience: Audience) -> None:
+    with process:
+        pass  # its input is closed
+    if process.returncode:
+        crashed(cell.folder, process.returncode)
+    audience.ended(look(cell))
+
+
+@contextmanager
+def _stopping(running: Mapping[int, tuple[Cell, subprocess.Popen[bytes]]]) -> Iterator[None]:
+    """Whatever ends the queue ends its processes; what they saved is whole."""
+    try:
+        yield
+    finally:
+        processes = [process for _, process in running.values()]
+        for process in processes:
+            process.terminate()
+        for process in processes:
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(PATIENCE)
+            with suppress(ProcessLookupError):  # its judges and whatever else it started
+                os.killpg(process.pid, signal.SIGKILL)
+            with process:
+                pass

@@ -1,0 +1,107 @@
+"""`grupo compare` as a user meets it."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from grupo.cli.compared import Asked, recipes_at
+from grupo.comparing import Steps, Tokens
+from grupo.errors import Refused
+
+DICT = """
+from recipe import OTHER, RECIPE
+
+RECIPES = {"two": RECIPE, "three": OTHER}
+LIST = [RECIPE]
+"""
+
+
+@pytest.fixture
+def at_home(home, monkeypatch):
+    monkeypatch.chdir(home)
+    return home
+
+
+def test_methods_of_a_command_line_are_recipes_by_name(at_home):
+    methods = ("grpo", "long=dr_grpo(length=64)", "method.py:half")
+    found = Asked(("recipe.py", "--lr", "3"), methods, budget="tokens=500", seeds="4")(Path("c"))
+    assert list(found.recipes) == ["grpo", "long", "half"]
+    assert {recipe.lr for recipe in found.recipes.values()} == {3.0}
+    assert found.budget == Tokens(500)
+    assert (found.numbers, found.against, found.metric) == ((0, 1, 2, 3), "grpo", "sampled")
+
+
+def test_one_source_of_tasks_is_every_recipes_and_several_are_task_sets(at_home):
+    judged = {"rewards": ("rewards.py:digits",), "budget": "steps=2", "held_out": "3"}
+    one = Asked(("recipe.py",), ("grpo",), tasks=("tasks.jsonl",), **judged)(Path("c"))
+    assert (one.task_sets, one.recipes["grpo"].held_out) == ({}, 3)
+    two = ("tasks.jsonl", "sums=rg:chain_sum(max_terms=3)")
+    found = Asked(("recipe.py",), ("grpo",), tasks=two, **judged)(Path("c"))
+    assert list(found.task_sets) == ["tasks.jsonl", "sums"]
+    assert {one.held_out for one in found.task_sets.values()} == {3}
+
+
+def test_a_dict_of_recipes_is_read_from_a_file(at_home, tmp_path):
+    path = at_home / "recipes.py"
+    path.write_text(DICT)
+    try:
+        found = Asked(("--lr", "3"), recipes=("recipes.py",), budget="steps=2")(Path("c"))
+        assert {name: recipe.prompts for name, recipe in found.recipes.items()} == {
+            "two": 2,
+            "three": 3,
+        }
+        assert {recipe.lr for recipe in found.recipes.values()} == {3.0}
+        with pytest.raises(Refused, match="recipes: 'LIST' in"):
+            recipes_at("recipes.py:LIST")
+        with pytest.raises(Refused, match="holds no 'RECIPE_S'"):
+            recipes_at("recipes.py:RECIPE_S")
+    finally:
+        path.unlink()
+
+
+def test_the_quickstarts_model_is_among_those_that_are_grown(at_home):
+    from grupo.quickstart import SEEDLING
+
+    assert SEEDLING in Asked((), ("grpo",), budget="steps=2")(Path("c")).grown
+
+
+def test_a_comparison_is_planned_trained_and_gone_on_with(grupo, tmp_path):
+    out = str(tmp_path / "compared")
+    words = ["recipe.py", "--method", "grpo", "--method", "method.py:half"]
+    words = ["compare", *words, "--seeds", "2", "--budget", "steps=1", "--out", out]
+    code, said, err = grupo(*words, "--plan")
+    assert (code, err) == (0, "")
+    assert said.splitlines()[-4].startswith("4 cells: 0 finished, 0 crashed, 0 otherwise, 4 to be")
+    assert not Path(out).exists()
+    code, said, err = grupo(*words)
+    assert (code, err) == (0, "")
+    assert "2 pairs cannot show any difference by their signs alone" in said
+    assert "grpo, seed 0: started" in said
+    assert len(json.loads((tmp_path / "compared" / "results.json").read_text())["cells"]) == 4
+    code, again, err = grupo("compare", "--out", out)
+    assert (code, err) == (0, "")
+    assert "started" not in again
+    code, report, err = grupo("compare", "--out", out, "--report")
+    assert report.splitlines() == again.splitlines()[1:]  # less what is left
+
+
+def test_what_is_stopped_says_how_it_goes_on(grupo, tmp_path, monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("grupo.comparing.running.train_all", interrupted)
+    out = tmp_path / "compared"
+    code, _, err = grupo(
+        "compare", "recipe.py", "--method", "grpo", "--budget", "steps=1", "--out", str(out)
+    )
+    assert code == 130
+    assert err.splitlines() == [f"`grupo compare --out {out}` goes on from what was saved."]
+    assert "waiting" in (out / "report.md").read_text()
+
+
+def test_steps_given_so_are_a_budget(at_home):
+    asked = Asked(("recipe.py",), ("grpo",), budget="steps=7")
+    assert asked(Path("c")).budget == Steps(7)
+    with pytest.raises(Refused, match="--steps: a comparison says this by --budget"):
+        Asked(("recipe.py", "--steps", "7"), ("grpo",), budget="steps=7")(Path("c"))

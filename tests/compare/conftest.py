@@ -1,0 +1,75 @@
+"""Comparisons on the world that methods are proven on: seconds for a run, and nothing to write."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from grupo.comparing import Comparison, Steps, compare, methods_on
+from grupo.comparing.comparison import Cell, cells
+from grupo.comparing.outcome import Outcome
+from grupo.comparing.result import Result
+from grupo.envs import Part, SingleTurn, stop
+from grupo.methods.dr_grpo import dr_grpo
+from grupo.methods.grpo import grpo
+from grupo.proving.trial import recipe as on_echo
+from grupo.recipe import Evaluation, Recipe
+from grupo.rewards import Python
+
+REWARDS = """
+def nothing(task, rollout):
+    raise ArithmeticError("no reward today")
+"""
+
+
+@pytest.fixture(scope="session")
+def recipe() -> Recipe:
+    """Three steps of GRPO with four held-out tasks."""
+    small = {"held_out": 4, "prompts": 2, "save_every": 1, "evaluation": Evaluation(attempts=2)}
+    return on_echo(grpo(group=4, kl=0.0), steps=3).but(**small)
+
+
+@pytest.fixture(scope="session")
+def comparison(recipe: Recipe) -> Comparison:
+    """Two methods, two seeds, three steps."""
+    methods = {"grpo": recipe.method, "plain": dr_grpo(length=4)}
+    return Comparison(methods_on(recipe, methods), Steps(3), seeds=2)
+
+
+@pytest.fixture(scope="session")
+def failing(recipe: Recipe, tmp_path_factory: pytest.TempPathFactory) -> Recipe:
+    """A recipe whose reward fails, which ends it."""
+    path = tmp_path_factory.mktemp("rewards") / "rewards.py"
+    path.write_text(REWARDS)
+    part = Part("nothing", Python(f"{path}:nothing"))
+    return recipe.but(env=SingleTurn((part,), on_failure=stop), held_out=0)
+
+
+@pytest.fixture(scope="session")
+def finished(comparison: Comparison, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which all of it is done."""
+    out = tmp_path_factory.mktemp("compared")
+    compare(comparison, out)
+    return out
+
+
+@pytest.fixture
+def measured(recipe: Recipe) -> Callable[..., Result]:
+    """A result of which every number is given: by recipe, the metric of each seed."""
+
+    def make(values: dict[str, list[float | str]], **changes) -> Result:
+        recipes = dict.fromkeys(values, recipe)
+        seeds = max(map(len, values.values()))
+        compared = Comparison(recipes, Steps(3), **{"seeds": seeds, **changes})
+        return Result(compared, [_given(cell, values) for cell in cells(compared, Path("out"))])
+
+    return make
+
+
+def _given(cell: Cell, values: dict[str, list[float | str]]) -> Outcome:
+    """A number is that of a finished run; a text is how the run stands."""
+    value = values[cell.name][cell.seed]
+    if isinstance(value, str):
+        return Outcome(cell, value, f"why it is {value}")
+    besides = {"reward": value, "signal": 0.5, "steps": 3.0, "tokens": 100.0, "seconds": 1.0}
+    return Outcome(cell, "finished", "", {"sampled": value, "greedy": value, **besides})

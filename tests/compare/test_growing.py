@@ -1,0 +1,45 @@
+"""Models that are grown on the spot are there before the first cell starts."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from grupo.comparing import Comparison, Steps, compare
+from grupo.comparing.growing import wanted
+from grupo.piece import piece
+from grupo.quickstart import RECIPE, SEEDLING
+from grupo.sampling import Independent
+
+
+@piece
+class Pot:
+    """Where a model would be."""
+
+    place: str
+
+    @property
+    def home(self) -> Path:
+        return Path(self.place)
+
+
+def test_only_what_a_recipe_names_and_nobody_grew_is_wanted(recipe, tmp_path):
+    grown = Pot(recipe.policy.model)  # it is there
+    missing, other = Pot(str(tmp_path / "missing")), Pot(str(tmp_path / "other"))
+    named = recipe.but(policy=replace(recipe.policy, model=missing.place))
+    assert wanted([grown, missing, other], [recipe, named]) == [missing]
+
+
+def test_a_missing_model_is_grown_once_for_all_cells(tmp_path, monkeypatch):
+    monkeypatch.setenv("GRUPO_HOME", str(tmp_path / "home"))
+    held_out = replace(SEEDLING.held_out, size=4)
+    size = {"width": 16, "layers": 1, "heads": 2, "inner": 32, "batch": 4, "steps": 2}
+    seedling = replace(SEEDLING, held_out=held_out, **size)
+    policy = replace(RECIPE.policy, model=str(seedling.home), limit=8)
+    method = RECIPE.method.but(sample=Independent(2))
+    recipe = RECIPE.but(policy=policy, held_out=held_out, prompts=2, method=method)
+    said: list[str] = []
+    monkeypatch.setattr("grupo.watch.Silent.said", lambda self, line: said.append(line))
+    one = Comparison({"grpo": recipe}, Steps(1), seeds=2, grown=(seedling,))
+    result = compare(one, tmp_path / "out", workers=1)
+    assert [outcome.status for outcome in result.outcomes] == ["finished"] * 2
+    assert said.count(f"{seedling.home} is grown first.") == 1
+    assert (seedling.home / "grown.json").is_file()

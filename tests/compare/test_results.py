@@ -1,0 +1,161 @@
+"""What follows from numbers, and the words for it."""
+
+import csv
+import io
+import json
+import math
+import re
+
+import pytest
+
+from grupo.comparing import tables, words
+from grupo.comparing.budget import Tokens
+from grupo.comparing.result import NOTHING
+from grupo.storage import plain
+
+NAN = math.nan
+
+
+def test_differences_are_taken_seed_by_seed(measured):
+    (one,) = measured({"base": [0.1, 0.5, 0.3], "mine": [0.2, 0.7, 0.3]}).differences
+    assert one.pairs == 3
+    assert one.by.value == pytest.approx((0.1 + 0.2 + 0.0) / 3)
+    assert (one.by.low, one.by.high) == (0.0, pytest.approx(0.2))
+    assert one.improvement.value == pytest.approx(
+        (1 + 1.5 + 3) / 9
+    )  # 0.2: 1; 0.3: 1, a draw; 0.7: all
+
+
+def test_the_baseline_is_the_first_unless_named(measured):
+    values = {"a": [0.1, 0.2], "b": [0.3, 0.4]}
+    assert [one.name for one in measured(values).differences] == ["b"]
+    assert [one.name for one in measured(values, baseline="b").differences] == ["a"]
+
+
+def test_three_seeds_show_no_difference_by_signs_and_the_report_says_so(measured):
+    result = measured({"base": [0.1, 0.1, 0.1], "mine": [0.9, 0.85, 0.8]})
+    (one,) = result.differences
+    assert one.signs == one.signs_of_many == 0.25
+    assert one.verdict == "more, if differences are normal"  # 0.75 +- 0.05: t = 26, p = 0.0015
+    said = " ".join(words.cautions(result))
+    assert "3 pairs cannot show any difference by their signs alone" in said
+    assert "It takes 6 pairs." in said
+    assert "misses the mean about once in four times" in said
+
+
+def test_six_seeds_that_all_differ_one_way_show_it(measured):
+    ours = [0.5 + 0.01 * seed for seed in range(6)]
+    result = measured({"base": [0.1] * 6, "mine": ours})
+    (one,) = result.differences
+    assert one.signs == 2 / 64
+    assert one.verdict == "more"
+    assert words.concluded(result)[0].startswith("mine has more `sampled` than base: +42.5 [")
+
+
+def test_the_same_six_seeds_do_not_survive_two_comparisons_by_signs(measured):
+    ours = [0.5 + 0.01 * seed for seed in range(6)]
+    result = measured({"base": [0.1] * 6, "mine": ours, "same": [0.1, 0.2, 0.0, 0.1, 0.05, 0.15]})
+    mine = result.differences[0]
+    assert (mine.name, mine.signs, mine.signs_of_many) == ("mine", 2 / 64, 4 / 64)
+    assert mine.verdict == "more, if differences are normal"
+    assert result.differences[1].verdict == NOTHING
+    assert "Not told apart from base: same." in words.concluded(result)[-1]
+
+
+def test_a_crashed_run_is_counted_named_and_in_no_mean(measured):
+    result = measured({"base": [0.2, 0.4], "mine": [0.6, "crashed"]})
+    mine = next(line for line in result.lines if line.name == "mine")
+    assert (mine.runs, mine.finished, mine.means["sampled"].value) == (2, 1, 0.6)
+    assert result.differences[0].pairs == 1
+    assert "mine, seed 1 is not in any mean: crashed: why it is crashed." in words.cautions(result)
+    assert "A recipe whose bad runs crash looks better than it is." in words.cautions(result)
+    assert ["mine", "1", "crashed", *[""] * 7, "why it is crashed"] in tables.cells(result)
+    assert next(row for row in tables.main(result) if row[0] == "mine")[1] == "1 of 2"
+
+
+def test_a_recipe_none_of_whose_runs_ended_is_a_row_of_dashes(measured):
+    result = measured({"base": [0.2, 0.4], "mine": ["crashed", "cut off"]})
+    row = tables.main(result)[-1]
+    assert row[:4] == ["mine", "0 of 2", "-", "-"]
+    assert result.differences[0].verdict == NOTHING
+
+
+def test_a_baseline_none_of_whose_runs_ended_leaves_no_difference(measured):
+    result = measured({"base": ["crashed", "unreadable"], "mine": [0.2, 0.3]})
+    assert math.isnan(result.differences[0].by.value)
+    words.report(result, [])
+
+
+def test_a_metric_that_is_nan_is_shown_and_in_no_mean(measured):
+    result = measured({"base": [0.2, 0.4, 0.3], "mine": [0.6, NAN, 0.4]})
+    mine = next(line for line in result.lines if line.name == "mine")
+    assert (mine.finished, mine.means["sampled"].value) == (3, 0.5)
+    assert any("mine, seed 1 has sampled = NaN" in line for line in words.cautions(result))
+    assert tables.cells(result)[4][:4] == ["mine", "1", "finished", "NaN"]
+    assert result.differences[0].pairs == 2
+
+
+def test_one_seed_concludes_nothing(measured):
+    result = measured({"base": [0.2], "mine": [0.9]})
+    assert result.differences[0].verdict == NOTHING
+    assert words.cautions(result)[0].startswith("There is one seed")
+
+
+def test_rows_are_sorted_by_the_metric_and_those_without_a_number_come_last(measured):
+    result = measured({"a": [0.1, 0.1], "b": ["crashed", "crashed"], "c": [0.4, 0.4]})
+    assert [row[0] for row in tables.main(result)[1:]] == ["c", "a", "b"]
+
+
+def test_what_the_budget_does_not_hold_equal_is_said(measured):
+    said = words.cautions(measured({"base": [0.2, 0.4]}, budget=Tokens(50)))
+    assert "base, seed 0 used 200 % of the budget." in said
+
+
+def test_a_recipe_that_differs_in_more_than_its_method_is_named(measured, recipe):
+    result = measured({"base": [0.2, 0.4], "mine": [0.3, 0.4]})
+    result.comparison.recipes["mine"] = recipe.but(prompts=7, seed=9)
+    assert "mine differs from base in more than the method: prompts." in words.cautions(result)
+
+
+def test_the_page_holds_every_part(measured):
+    page = words.report(measured({"base": [0.2, 0.4], "mine": [0.3, "crashed"]}), ["a.svg"])
+    heads = re.findall(r"^#+ (.*)$", page, re.MULTILINE)
+    assert heads == ["Comparison", "What can be concluded", "What cannot", "Pictures", "Runs"]
+    assert "2 recipes, 2 seeds; 3 steps each." in page
+    assert "![a.svg](a.svg)" in page
+    assert "nan" not in page
+
+
+def test_csv_holds_what_was_measured_to_the_last_digit(measured):
+    result = measured({"base": [0.1, 0.2], "mine": [1 / 3, 2 / 3]})
+    rows = list(csv.DictReader(io.StringIO(tables.numbers(result))))
+    mine = next(row for row in rows if row["recipe"] == "mine")
+    assert float(mine["sampled"]) == 0.5
+    assert float(mine["difference"]) == result.differences[0].by.value
+    assert float(mine["p"]) == 0.5
+    assert mine["verdict"] == NOTHING
+    runs = list(csv.DictReader(io.StringIO(tables.separated(tables.exact_cells(result)))))
+    assert [float(run["sampled"]) for run in runs] == [0.1, 1 / 3, 0.2, 2 / 3]
+    assert {run["status"] for run in runs} == {"finished"}
+
+
+def test_json_holds_everything(measured):
+    result = measured({"base": [0.1, NAN], "mine": [0.3, "crashed"]})
+    data = json.loads(plain.text(result.to_data()))
+    assert [cell["status"] for cell in data["cells"]] == [*["finished"] * 3, "crashed"]
+    assert data["cells"][2]["sampled"] == "NaN"
+    assert data["differences"][0]["name"] == "mine"
+
+
+def test_latex_has_as_many_columns_as_it_says_and_escapes_what_acts():
+    text = tables.latex([["recipe", "50 %"], ["a_b & c", "<0.001"]])
+    assert r"\begin{tabular}{lr}" in text
+    assert r"a\_b \& c & $<$0.001 \\" in text
+    assert r"50 \%" in text
+
+
+@pytest.mark.parametrize("metric", ["sampled", "reward", "tokens"])
+def test_every_metric_can_be_the_one_compared(measured, metric):
+    result = measured({"base": [0.1, 0.2], "mine": [0.3, 0.5]}, metric=metric)
+    assert len(tables.main(result)[1]) == len(tables.main(result)[0])
+    words.report(result, [])
