@@ -100,9 +100,14 @@ def check_columns(method: Method, tasks: Sequence[Task]) -> None:
             known = dict.fromkeys(column for columns in some for column in columns)
             said = f"tasks: the method reads their column {name!r}, and none has it."
             raise Refused(f"{said} {nearest(name, known)}")
-    for part in walk(method):
+    check_admitted(method, tasks)
+
+
+def check_admitted(whole: object, *tasks: Sequence[Task]) -> None:
+    """Refuse tasks that a piece of it cannot be asked."""
+    for part in walk(whole):
         if isinstance(part, Admits):
-            check_tasks(part, tasks)
+            check_tasks(part, *tasks)
 
 
 def check_tasks(policy: Admits, *tasks: Sequence[Task]) -> None:

@@ -11,7 +11,7 @@ import torch
 from grupo import metrics
 from grupo.ahead import Sampled
 from grupo.batch import Batch
-from grupo.border import check_columns, check_tasks
+from grupo.border import check_admitted, check_columns, check_tasks
 from grupo.collate import collate
 from grupo.evaluation import Score, evaluate
 from grupo.frugal import frugally
@@ -69,6 +69,7 @@ class Learner:
         self.policy = recipe.policy.build()
         check_tasks(self.policy, self.held_out, self.tasks)
         check_columns(recipe.method, self.tasks)
+        check_admitted(recipe.env, self.held_out, self.tasks)
         method, helpers = recipe.method, self.policy.helped(recipe.method.helpers)
         self.company = self.policy.accompanied(method.needs, method.reference, recipe.others)
         optimizers = {"optimizer": recipe.optimizer(self.policy.parameters())}

@@ -19,7 +19,7 @@ def grid(rows: Sequence[Sequence[Rollout]], file: Path, scale: int = 4) -> None:
         from PIL import Image
     except ImportError as error:
         raise Refused("PNGs are written by Pillow. Install grupo[images].") from error
-    Image.fromarray(tiled(rows, scale).permute(1, 2, 0).numpy()).save(file)
+    Image.fromarray(tiled(rows, scale).permute(1, 2, 0).numpy()).save(file, optimize=True)
 
 
 def tiled(rows: Sequence[Sequence[Rollout]], scale: int = 1) -> UInt8[Tensor, "3 H W"]:

@@ -3,14 +3,14 @@
 from collections.abc import Mapping, Sequence
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from grupo.piece import piece
 from grupo.rewards.base import EachRollout
 from grupo.rollout import Rollout, Task
 from grupo.storage import arrays
-from grupo.tasks.shapes import Scene, scene_of
+from grupo.tasks.shapes import Scene, Things, scene_of
 
 Box = tuple[int, int, int, int]  # left, top, right, bottom, the last two included
 PALETTE = {
@@ -30,20 +30,24 @@ def pixels(rollout: Rollout) -> Float[Tensor, "3 H W"]:
     return arrays.read(made).float() / 255
 
 
+def shades(picture: Float[Tensor, "3 H W"]) -> Int[Tensor, "H W"]:
+    """Of each pixel the number of the nearest colour of the palette, from 1 on; 0 is black."""
+    colours = torch.stack([torch.zeros(3), *PALETTE.values()])
+    return (picture[None] - colours[:, :, None, None]).square().sum(1).argmin(0)
+
+
 def patches(picture: Float[Tensor, "3 H W"]) -> Mapping[str, Sequence[Box]]:
     """Of each colour the boxes around its patches of `SMALLEST` or more pixels.
 
-    A pixel has the colour of the palette, black among it, that is nearest; a patch is connected
-    along rows and columns.
+    A patch is connected along rows and columns.
 
     >>> picture = torch.zeros(3, 4, 4)
     >>> picture[0, :2, :2] = 1
     >>> patches(picture)["red"]
     [(0, 0, 1, 1)]
     """
-    colours = torch.stack([torch.zeros(3), *PALETTE.values()])
-    nearest = (picture[None] - colours[:, :, None, None]).square().sum(1).argmin(0)
-    return {name: _connected(nearest == i) for i, name in enumerate(PALETTE, 1)}
+    shade = shades(picture)
+    return {name: _connected(shade == i) for i, name in enumerate(PALETTE, 1)}
 
 
 def _connected(here: Bool[Tensor, "H W"]) -> list[Box]:
@@ -63,8 +67,17 @@ def _connected(here: Bool[Tensor, "H W"]) -> list[Box]:
     return sorted(found)
 
 
+class OfScenes:
+    """A reward that reads what a caption says of a scene."""
+
+    def admit(self, tasks: Sequence[Task]) -> None:
+        """Refuse captions that the world of shapes cannot draw."""
+        for task in tasks:
+            scene_of(str(task.prompt))
+
+
 @piece
-class Colours(EachRollout):
+class Colours(OfScenes, EachRollout):
     """Colours that are both seen and named, as a share of those that are either."""
 
     def judge(self, task: Task, rollout: Rollout) -> float:
@@ -74,7 +87,7 @@ class Colours(EachRollout):
 
 
 @piece
-class Counts(EachRollout):
+class Counts(OfScenes, EachRollout):
     """The share of the things named of which there are as many patches as there are to be."""
 
     def judge(self, task: Task, rollout: Rollout) -> float:
@@ -84,7 +97,31 @@ class Counts(EachRollout):
 
 
 @piece
-class Sides:
+class Forms(OfScenes, EachRollout):
+    """Of each thing named the share of patches of its colour that have its shape; their mean.
+
+    A square has all four corners of its box, a circle none.
+    """
+
+    def judge(self, task: Task, rollout: Rollout) -> float:
+        scene, picture = scene_of(str(task.prompt)), pixels(rollout)
+        shade, found = shades(picture), patches(picture)
+        formed = [_formed(shade, things, found[things.colour]) for things in scene.things]
+        return sum(formed) / len(formed)
+
+
+def _formed(shade: Int[Tensor, "H W"], things: Things, boxes: Sequence[Box]) -> float:
+    colour = 1 + [*PALETTE].index(things.colour)
+    here = [
+        sum(int(shade[y, x]) == colour for x in (left, right) for y in (top, bottom))
+        for left, top, right, bottom in boxes
+    ]
+    wanted = 4 if things.shape == "square" else 0
+    return sum(n == wanted for n in here) / max(1, len(here))
+
+
+@piece
+class Sides(OfScenes):
     """1 where everything of the first colour is on its side of everything of the second.
 
     It does not apply to a caption that names no side.

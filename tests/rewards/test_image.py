@@ -11,7 +11,7 @@ from grupo.envs import Part
 from grupo.envs.images import Images
 from grupo.errors import Refused
 from grupo.grow.shapes import draw
-from grupo.rewards.image import PALETTE, Colours, Counts, Sides, patches
+from grupo.rewards.image import PALETTE, Colours, Counts, Forms, Sides, patches
 from grupo.rollout import Action, Rollout, Task
 from grupo.storage import arrays
 from grupo.tasks.shapes import Captions, Shapes, captions, scene_of
@@ -58,6 +58,23 @@ def test_one_thing_on_the_wrong_side_is_enough():
     assert parts("a blue circle right of two red squares", shown(*RIGHT))["side"] == 1
 
 
+def form(caption, *rollouts):
+    return [Forms().judge(Task("k", caption), rollout) for rollout in rollouts]
+
+
+def test_a_square_has_corners_and_a_circle_none():
+    two = shown(*RIGHT)  # three squares, the third of them to be a circle
+    assert form(CAPTION, two) == [0.5]
+    assert form("two red squares left of a blue square", two) == [1.0]
+    assert form("two red circles left of a blue square", two) == [0.5]
+
+
+def test_a_form_is_right_by_the_share_of_its_patches_and_wrong_where_there_are_none():
+    chipped = shown(("red", 0, 0, 4, 4), ("red", 8, 0, 12, 3), ("red", 8, 3, 11, 4))
+    assert form("two red squares", chipped, shown()) == [0.5, 0.0]
+    assert form("two red circles", chipped) == [0.0]  # three corners are neither
+
+
 def test_nothing_at_all_is_worth_nothing():
     assert parts(CAPTION, shown()) == {"colour": 0.0, "count": 0.0, "side": 0.0}
 
@@ -84,6 +101,7 @@ def test_drawings_are_as_their_captions_say(caption):
     made = arrays.text(((image + 1) / 2 * 255).round().to(torch.uint8))
     rollout = Rollout((("?", replace(Action((), ()), made=made)),))
     assert parts(caption, rollout) == {"colour": 1.0, "count": 1.0, "side": 1.0}
+    assert form(caption, rollout) == [1.0]
 
 
 @pytest.mark.parametrize(

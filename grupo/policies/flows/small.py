@@ -16,8 +16,8 @@ from grupo.errors import Refused, nearest
 class SmallFlow(nn.Module):
     """A U-Net of two levels that reads words: velocities of `size` x `size` RGB images.
 
-    Some hundred thousand parameters. Words are read by attention at the lower level, and all of
-    them, with the time, scale and shift every block.
+    Words are read by attention at the lower level, which knows its places; all of them, with the
+    time, scale and shift every block.
     """
 
     KIND = "grupo-small-flow"
@@ -29,10 +29,12 @@ class SmallFlow(nn.Module):
         self.embed = nn.Embedding(len(vocabulary) + 1, told, padding_idx=0)
         self.place = nn.Parameter(torch.randn(self.longest, told) / 10)
         self.reading = Attending(told, told)
-        self.told = nn.Sequential(nn.Linear(2 * told, told), nn.SiLU(), nn.Linear(told, told))
+        asked = (self.longest + 1) * told
+        self.told = nn.Sequential(nn.Linear(asked, 2 * told), nn.SiLU(), nn.Linear(2 * told, told))
         self.enter = nn.Conv2d(3, width, 3, padding=1)
         self.first = Block(width, width, told)
         self.down = nn.Conv2d(width, 2 * width, 3, stride=2, padding=1)
+        self.ground = nn.Parameter(torch.randn(2 * width, size // 2, size // 2) / 10)
         self.blocks = nn.ModuleList(Block(2 * width, 2 * width, told) for _ in range(3))
         self.attending = nn.ModuleList(Attending(2 * width, told) for _ in range(2))
         self.up = nn.ConvTranspose2d(2 * width, width, 2, stride=2)
@@ -64,9 +66,9 @@ class SmallFlow(nn.Module):
         """The velocity at x and t."""
         words = self.embed(word) + self.place
         read = self.reading(words, words)
-        told = self.told(torch.cat([read.mean(1), _waves(t, read.shape[-1])], 1))
+        told = self.told(torch.cat([read.flatten(1), _waves(t, read.shape[-1])], 1))
         high = self.first(self.enter(x), told)
-        low = self.down(high)
+        low = self.down(high) + self.ground
         for block, attend in zip(self.blocks, self.attending, strict=False):
             low = block(low, told)
             states = low.flatten(2).transpose(1, 2)
