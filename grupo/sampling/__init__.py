@@ -1,6 +1,7 @@
 """How a group comes to be: samplers, and samplers made from samplers."""
 
 from grupo.sampling.base import Sampler
+from grupo.sampling.branching import DeviateOnce, SplitTree
 from grupo.sampling.budgeted import Budgeted
 from grupo.sampling.chunked import Chunked
 from grupo.sampling.demonstrate import Column, Demonstrate
@@ -22,6 +23,7 @@ __all__ = [
     "Chunked",
     "Column",
     "Demonstrate",
+    "DeviateOnce",
     "EarlyExits",
     "Guided",
     "Independent",
@@ -30,6 +32,7 @@ __all__ = [
     "Sampler",
     "Scaffolded",
     "SegmentTree",
+    "SplitTree",
     "Tree",
     "UntilInformative",
     "WithExpert",

@@ -126,6 +126,23 @@ def test_a_fork_goes_on_from_the_same_latent_with_other_noise(flow):
     assert not torch.allclose(latents(one)[2], latents(other)[2], atol=1e-2)
 
 
+def test_a_drawing_cut_short_goes_on_from_there(flow):
+    act = flow.build().act(1)
+    (whole,) = tinyflow.drawn(act, ["red"])
+    for parts in (0, 2):
+        cut = act.cut(whole, parts)
+        assert (cut.length, cut.truncated, cut.turns[-1][1].made) == (parts, True, "")
+        again = cut.then("", asyncio.run(act.fork(0)(cut, "")))
+        assert torch.equal(latents(again), latents(whole))
+        assert again.turns[-1][1].made == whole.turns[-1][1].made
+
+
+def test_choices_are_of_the_streams_own(flow):
+    act = flow.build().act(1)
+    one, again, other = (a.chance("which").random() for a in (act, act, act.fork(1)))
+    assert one == again != other
+
+
 def test_only_rows_that_fit_the_budget_are_together(flow):
     policy = replace(flow, budget=8).build()
     batch = tinyflow.batch_of(policy, tinyflow.drawn(policy.act(1)))

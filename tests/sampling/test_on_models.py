@@ -19,7 +19,16 @@ from grupo.batch import Batch
 from grupo.collate import collate
 from grupo.policies.causal_lm import CausalLM, CausalPolicy
 from grupo.rollout import Group, Task
-from grupo.sampling import Budgeted, Chunked, EarlyExits, Independent, Sampler, SegmentTree
+from grupo.sampling import (
+    Budgeted,
+    Chunked,
+    DeviateOnce,
+    EarlyExits,
+    Independent,
+    Sampler,
+    SegmentTree,
+    SplitTree,
+)
 
 ASKED = Task("t", "What would you say?")
 SAMPLERS: dict[str, Sampler] = {
@@ -27,6 +36,7 @@ SAMPLERS: dict[str, Sampler] = {
     "chunks": Independent(4, Chunked(chunk=6, head=1, tail=2, chunks=3)),
     "exits": EarlyExits(exits=3, instruction=" So:", close="</think>"),
     "segments": SegmentTree(leaves=6, segment=3, depth=3, branches=2, first=2),
+    "splits": SplitTree(at=(0, 2, 5)),
 }
 
 
@@ -68,6 +78,14 @@ def test_a_group_is_the_same_whoever_is_asked_beside_it(policy, name):
     alone = sample(SAMPLERS[name], policy)
     assert said(asyncio.run(beside())) == said(alone)
     assert len({r.text for r in alone.rollouts}) > 1
+
+
+def test_of_a_path_left_once_the_drawn_token_is_learned_and_found_again(policy):
+    group = sample(DeviateOnce(branches=2, at=(0, 3)), policy)
+    batch = batch_of(policy, group)
+    again = policy.signals(batch).logp
+    torch.testing.assert_close(again[batch.mask], batch.old_logp[batch.mask], atol=2e-5, rtol=0)
+    assert batch.mask.nonzero()[:, 1].tolist() == [0, 0, 3, 3]
 
 
 def read(policy: CausalPolicy, work: Callable[[], Group]) -> tuple[Group, int]:

@@ -1,6 +1,7 @@
 """A flow model as samplers use it."""
 
 from dataclasses import dataclass, replace
+from random import Random
 
 from torch import Tensor
 
@@ -8,7 +9,7 @@ from grupo.engines.queue import Queue
 from grupo.errors import Refused
 from grupo.policies.flows.drawing import Course, Reply, Request, noise_of
 from grupo.policies.flows.model import Painter
-from grupo.randomness import derive
+from grupo.randomness import derive, generator
 from grupo.rollout import Action, Observation, Rollout
 from grupo.storage import arrays
 
@@ -37,11 +38,14 @@ class FlowAct:
         done = sum(len(action.parts) for _, action in turns)
         if seen or done >= len(self.course.sigma):
             raise Refused(f"prompt: {seen!r} after what was drawn. Allowed: one prompt, at first.")
-        last = next(a.parts[-1] for _, a in reversed(turns) if a.parts)
-        return await self._drawn(turns[0][1].seen[0], arrays.read(last), done, ())
+        prompt, start = turns[0][1].seen
+        last = next((a.parts[-1] for _, a in reversed(turns) if a.parts), start)
+        return await self._drawn(prompt, arrays.read(last), done, ())
 
-    async def anew(self, rollout: Rollout, seen: Observation, carried: int = 0) -> Action:
-        if carried:
+    async def anew(
+        self, rollout: Rollout, seen: Observation, carried: int = 0, head: int = 0
+    ) -> Action:
+        if carried or head:
             raise Refused("sample: latents are carried to another prompt. Allowed: none.")
         return replace(await self._begun(seen), begins=True)
 
@@ -51,11 +55,20 @@ class FlowAct:
     async def force(self, rollout: Rollout, seen: Observation, text: str) -> Action:
         return await self.recite(rollout, seen, text)
 
+    def cut(self, rollout: Rollout, parts: int) -> Rollout:
+        *before, (seen, action) = rollout.turns
+        kept, logp = action.parts[:parts], action.logp[:parts]
+        short = replace(action, parts=kept, logp=logp, stopped="length", made="")
+        return replace(rollout, turns=tuple(before)).then(seen, short)
+
     def moved(self, rollout: Rollout, seen: Observation) -> Rollout:
         return reread(rollout, seen, moved=True)
 
     def fork(self, *label: object) -> "FlowAct":
         return replace(self, key=derive(self.key, *label))
+
+    def chance(self, *label: object) -> Random:
+        return generator(self.key, *label)
 
     def at(self, temperature: float = 1.0, top_k: int = 0) -> "FlowAct":
         return replace(self, factor=self.factor * temperature, greedy=self.greedy or top_k == 1)
