@@ -15,20 +15,25 @@ from grupo.controllers import AdaptiveKL
 from grupo.credit import Center, chain
 from grupo.curate import Replay, informative
 from grupo.envs import Part, SingleTurn
+from grupo.envs.images import Images
 from grupo.evaluation import Solved
 from grupo.grow.tokenizers import phrase_tokenizer
 from grupo.helpers import Head
 from grupo.losses import KL, Clip, Entropy, Loss
 from grupo.method import Method
 from grupo.methods.dapo import dapo
+from grupo.methods.flow_grpo import flow_grpo
 from grupo.optimize import Adam
 from grupo.piece import piece
 from grupo.plans import Passes
 from grupo.policies.causal_lm import CausalLM
 from grupo.policies.company import Other
+from grupo.policies.flow import Flow
+from grupo.policies.flows.small import SmallFlow
 from grupo.policies.loading import Lora
 from grupo.recipe import Evaluation, Recipe, Until
 from grupo.references import Follow
+from grupo.rewards.image import pixels
 from grupo.rollout import Group, Rollout, Task
 from grupo.sampling import (
     Budgeted,
@@ -41,6 +46,8 @@ from grupo.sampling import (
 )
 from grupo.schedules import Cosine, Linear, Warmup
 from grupo.tasks import FromFunction
+
+LETTERS = "abcdefg"
 
 
 def plant(folder: Path) -> None:
@@ -59,11 +66,14 @@ def plant(folder: Path) -> None:
             parameter.normal_(0, 0.4)
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
+    painter = SmallFlow(tuple(letter * n for letter in LETTERS for n in (1, 2, 3)), 8, 8)
+    torch.nn.init.normal_(painter.out.weight, std=0.1)
+    painter.save_pretrained(folder / "flow")
 
 
 def tasks() -> Iterator[Task]:
     for i in range(23):
-        yield Task(f"task {i}", "abcdefg"[i % 7] * (1 + i % 3))
+        yield Task(f"task {i}", LETTERS[i % 7] * (1 + i % 3))
 
 
 def few_tasks() -> Iterator[Task]:
@@ -96,6 +106,11 @@ def failing(task: Task, rollout: Rollout) -> float:
     if sum(map(ord, rollout.text)) % 3 == 0:
         raise ValueError(f"no mark for {rollout.text!r}")
     return fine(task, rollout)
+
+
+def bright(task: Task, rollout: Rollout) -> float:
+    """How light a picture is."""
+    return pixels(rollout).mean().item()
 
 
 def talkative(task: Task, rollout: Rollout) -> Mapping[str, float]:
@@ -212,6 +227,10 @@ CHANGES: Mapping[str, Mapping[str, Any]] = {
         "method": METHOD.but(loss=Clip() + 0.5 * KL(), reference=Follow(1.0, 2)),
     },
     "until": {"until": Until(0.9), "steps": 20},
+    "flow": {
+        "method": flow_grpo(group=4, clip=1e-3),
+        "env": Images((Part("part", bright),)),
+    },
     "unheld": {"held_out": 0, "evaluation": Evaluation()},
     "long": {"steps": 12},
     "talkative": {"env": judged_by(talkative)},
@@ -226,5 +245,6 @@ def recipe(name: str, model: str) -> Recipe:
     more = {"lora": adapted, "lora company": adapted, "bfloat16": {"dtype": "bfloat16"}}.get(
         name, {}
     )
-    policy = CausalLM(model, limit=6, device="cpu", **more)
+    speaker = CausalLM(model, limit=6, device="cpu", **more)
+    policy = Flow(f"{model}/flow", steps=3, device="cpu") if name == "flow" else speaker
     return made.but(policy=policy, **CHANGES[name])
