@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from random import Random
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 Message = Mapping[str, Any]  # {"role": ..., "content": ...}
 Observation = str | tuple[Message, ...]  # what the world says: plain text, or messages of a chat
@@ -119,6 +119,17 @@ class Group:
         return len(set(self.rewards)) > 1
 
 
+class Measured(NamedTuple):
+    """Of each part of an action how likely it is, and the entropy of what it could have been.
+
+    In nats, of which the entropy is at most `most`.
+    """
+
+    logp: tuple[float, ...] = ()
+    entropy: tuple[float, ...] = ()
+    most: float = 0.0
+
+
 class Act(Protocol):
     """All that a sampler knows of the policy: it acts, recites, and splits into random streams."""
 
@@ -141,6 +152,13 @@ class Act(Protocol):
 
     async def force(self, rollout: Rollout, seen: Observation, text: str) -> Action:
         """Put `text` in the policy's mouth, for it to go on from: neither sampled nor learned."""
+        ...
+
+    async def measure(self, rollout: Rollout) -> Measured:
+        """Say how likely its last action is where it stands, whoever said it; nothing is drawn.
+
+        What is more than the policy can read is not measured.
+        """
         ...
 
     def cut(self, rollout: Rollout, parts: int) -> Rollout:

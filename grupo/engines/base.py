@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from grupo.errors import Refused
 from grupo.policies.logits import Sampling
 
 
@@ -11,7 +12,8 @@ from grupo.policies.logits import Sampling
 class Request:
     """Go on from `tokens` with the random stream `key`, drawing by `sampling`.
 
-    The answer ends where all do, and besides at the texts in `stop` and after `limit` tokens.
+    The answer ends where all do, and besides at the texts in `stop` and after `limit` tokens. Where
+    the last `given` tokens are given nothing is drawn: it is asked how likely they are.
     """
 
     tokens: tuple[int, ...]
@@ -19,15 +21,20 @@ class Request:
     sampling: Sampling = Sampling()
     stop: tuple[str, ...] = ()
     limit: int = 1 << 30
+    given: int = 0
 
 
 @dataclass(frozen=True)
 class Reply:
-    """What was said: tokens, the log-probability of each, and why it ended."""
+    """What was said: tokens, the log-probability of each, and why it ended.
+
+    Of given tokens besides the entropy of what each could have been, in nats.
+    """
 
     tokens: tuple[int, ...] = ()
     logp: tuple[float, ...] = ()
     stopped: str = "length"
+    entropy: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -56,6 +63,15 @@ def alike(requests: Sequence[Request]) -> Iterator[list[int]]:
     ways = [(request.sampling, request.stop) for request in requests]
     for way in sorted(set(ways), key=str):
         yield [i for i, own in enumerate(ways) if own == way]
+
+
+def check_drawn(requests: Sequence[Request], who: str) -> None:
+    """Refuse to be asked how likely given words are where one can only draw."""
+    if any(request.given for request in requests):
+        raise Refused(
+            f"sample: {who} does not say how likely given words are."
+            " Allowed: a language model that samples in this process."
+        )
 
 
 class Engine(Protocol):

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from transformers import DynamicCache, PreTrainedModel, PreTrainedTokenizerBase
 
-from grupo.engines.base import Bounds, Reply, Request, alike
+from grupo.engines.base import Bounds, Reply, Request, alike, check_drawn
 from grupo.engines.ending import Ending
 from grupo.policies.head import Head
 from grupo.policies.thoughts import Part, Thoughts, gumbel, lay, likelihood
@@ -28,6 +28,7 @@ class Thinking:
     @torch.no_grad()
     def __call__(self, requests: Sequence[Request]) -> Iterator[tuple[int, Reply]]:
         """Answer every request, those together that are drawn alike; without room, with nothing."""
+        check_drawn(requests, "a model that thinks softly")
         self.model.eval()
         yield from ((i, Reply()) for i, r in enumerate(requests) if self.bounds.room(r) <= 0)
         for some in alike(requests):

@@ -15,7 +15,7 @@ from typing import Any
 from torch import Tensor
 
 from grupo.engines import vllm_protocol as protocol
-from grupo.engines.base import Bounds, Reply, Request
+from grupo.engines.base import Bounds, Reply, Request, check_drawn
 from grupo.engines.server import Ours, Server, Theirs
 from grupo.engines.wire import EngineFailed, Fault, Wire, ask_all
 from grupo.piece import piece
@@ -100,6 +100,7 @@ class VllmEngine:
         One call at a time: the next waits until this one has ended or was closed. What was answered
         stays so when the server fails: only what is missing is asked again.
         """
+        check_drawn(requests, "vllm")
         for sampling in dict.fromkeys(request.sampling for request in requests):
             protocol.check_sampling(sampling)
         with self.lock:

@@ -12,6 +12,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from grupo.engines.base import Bounds, Engine
 from grupo.engines.generating import Generating
 from grupo.engines.local import Local
+from grupo.engines.measuring import Measuring
 from grupo.packing import attention
 from grupo.packing.tree import Tree
 from grupo.packing.trie import line, shared
@@ -89,7 +90,8 @@ class Packed:
             order, new = order[take:], new[take:]
 
     def engine(self, head: Head, tokenizer: PreTrainedTokenizerBase, bounds: Bounds) -> Engine:
-        return Local(self.model, head, tokenizer, bounds)
+        engine = Local(self.model, head, tokenizer, bounds)
+        return Measuring(engine, self, head, bounds)
 
     @property
     def remark(self) -> str:
@@ -122,7 +124,8 @@ class Padded:
             order = order[take:]
 
     def engine(self, head: Head, tokenizer: PreTrainedTokenizerBase, bounds: Bounds) -> Engine:
-        return Generating(self.model, tokenizer, bounds)
+        engine = Generating(self.model, tokenizer, bounds)
+        return Measuring(engine, self, head, bounds)
 
     @property
     def remark(self) -> str:

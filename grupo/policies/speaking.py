@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from math import log
 from random import Random
 from typing import Any
 
@@ -12,9 +13,10 @@ from transformers import PreTrainedTokenizerBase
 from grupo.engines.base import Reply, Request
 from grupo.engines.queue import Queue
 from grupo.errors import Refused
+from grupo.policies.contexts import context, going
 from grupo.policies.logits import Sampling
 from grupo.randomness import derive, generator
-from grupo.rollout import Action, Observation, Rollout
+from grupo.rollout import Action, Measured, Observation, Rollout
 
 UNFINISHED = "\ufffd"  # what decoders make of a character of which bytes are missing
 ANSWER = "ANSWER-OF-THE-POLICY"  # stands for one where a template is asked what comes after
@@ -121,10 +123,8 @@ class CausalAct:
     limit: int = 1 << 30
 
     async def __call__(self, rollout: Rollout, seen: Observation) -> Action:
-        context = rollout.rows[-1].turns
-        before = (x for _, action in context for x in (*action.seen, *action.parts))
         read = self.language.read(rollout, seen)
-        return await self._said(tuple(before), read, () if read else _going(rollout))
+        return await self._said(context(rollout), read, () if read else going(rollout))
 
     async def anew(
         self, rollout: Rollout, seen: Observation, carried: int = 0, head: int = 0
@@ -141,11 +141,19 @@ class CausalAct:
         forced = self._given(rollout, seen, text, self.language.forced(text))
         return replace(forced, learned=False)
 
+    async def measure(self, rollout: Rollout) -> Measured:
+        given = len(rollout.turns[-1][1].parts)
+        if not given:
+            return Measured()
+        asked = Request(context(rollout), self.key, self.sampling, given=given)
+        reply = await self.queue(asked)
+        return Measured(reply.logp, reply.entropy, log(len(self.language.tokenizer)))
+
     def cut(self, rollout: Rollout, parts: int) -> Rollout:
         *before, (seen, action) = rollout.turns
         left = replace(rollout, turns=tuple(before))
         kept, logp = action.parts[:parts], action.logp[:parts]
-        text = self.language.text(kept, () if action.seen else _going(left))
+        text = self.language.text(kept, () if action.seen else going(left))
         short = replace(action, parts=kept, logp=logp, text=text, stopped="length")
         return left.then(seen, short)
 
@@ -178,12 +186,6 @@ class CausalAct:
     ) -> Action:
         read, logp = self.language.read(rollout, seen), (0.0,) * len(parts)
         return Action(parts, logp, read, text, sampled=False, version=self.version)
-
-
-def _going(rollout: Rollout) -> tuple[int, ...]:
-    """What was said since anything was read."""
-    last = max((i for i, (_, action) in enumerate(rollout.turns) if action.seen), default=0)
-    return tuple(x for _, action in rollout.turns[last:] for x in action.parts)
 
 
 def reread(

@@ -47,7 +47,7 @@ def text(reply: Reply) -> str:
 
 def test_the_policy_reads_row_by_row_and_speaks_by_generate(policy: CausalPolicy):
     assert isinstance(policy.reader, Padded)
-    assert isinstance(policy.voice.engine(), Generating)
+    assert isinstance(policy.voice.engine().engine, Generating)
 
 
 def test_an_answer_does_not_depend_on_who_else_asks_or_in_which_order(policy: CausalPolicy):

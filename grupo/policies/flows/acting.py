@@ -10,7 +10,7 @@ from grupo.errors import Refused
 from grupo.policies.flows.drawing import Course, Reply, Request, noise_of
 from grupo.policies.flows.model import Painter
 from grupo.randomness import derive, generator
-from grupo.rollout import Action, Observation, Rollout
+from grupo.rollout import Action, Measured, Observation, Rollout
 from grupo.storage import arrays
 
 
@@ -60,6 +60,9 @@ class FlowAct:
         kept, logp = action.parts[:parts], action.logp[:parts]
         short = replace(action, parts=kept, logp=logp, stopped="length", made="")
         return replace(rollout, turns=tuple(before)).then(seen, short)
+
+    async def measure(self, rollout: Rollout) -> Measured:
+        raise Refused("sample: it is asked how likely steps are. Allowed: of a language model.")
 
     def moved(self, rollout: Rollout, seen: Observation) -> Rollout:
         return reread(rollout, seen, moved=True)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from grupo.policies.contexts import context
 from grupo.policies.masked.canvas import Asked, begun
 from grupo.policies.speaking import CausalAct
 from grupo.rollout import Action, Observation, Rollout
@@ -15,10 +16,8 @@ class MaskedAct(CausalAct):
     block: int = 1
 
     async def __call__(self, rollout: Rollout, seen: Observation) -> Action:
-        context = rollout.rows[-1]
-        before = (x for _, action in context.turns for x in (*action.seen, *action.parts))
         read = self.language.read(rollout, seen)
-        return await self._unmasked(tuple(before), read, begun(context))
+        return await self._unmasked(context(rollout), read, begun(rollout.rows[-1]))
 
     async def recite(self, rollout: Rollout, seen: Observation, text: str) -> Action:
         """The text, then ends until its last block is full."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from grupo.engines.base import Reply, Request, alike
+from grupo.engines.base import Reply, Request, alike, check_drawn
 from grupo.policies.masked.canvas import Size, begun_by, laid_out, span
 from grupo.policies.masked.denoiser import Denoiser
 from grupo.policies.masked.estimates import Estimate
@@ -38,6 +38,7 @@ class Unmasking:
     @torch.no_grad()
     def __call__(self, requests: Sequence[Request]) -> Iterator[tuple[int, Reply]]:
         """Answer every request; where no room is left, with nothing."""
+        check_drawn(requests, "a masked diffusion model")
         yield from ((i, Reply()) for i, asked in enumerate(requests) if self.size.room(asked) <= 0)
         for some in alike(requests):
             open_ = [i for i in some if self.size.room(requests[i]) > 0]
