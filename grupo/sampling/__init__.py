@@ -1,6 +1,7 @@
 """How a group comes to be: samplers, and samplers made from samplers."""
 
 from grupo.sampling.base import Sampler
+from grupo.sampling.believing import WithBelief
 from grupo.sampling.branching import DeviateOnce, SplitTree
 from grupo.sampling.budgeted import Budgeted
 from grupo.sampling.chunked import Chunked
@@ -17,8 +18,10 @@ from grupo.sampling.scaffolded import Scaffolded
 from grupo.sampling.segments import SegmentTree
 from grupo.sampling.tempered import WithTempered
 from grupo.sampling.tree import Tree
+from grupo.sampling.unsure import BranchWhenUnsure
 
 __all__ = [
+    "BranchWhenUnsure",
     "Budgeted",
     "Chunked",
     "Column",
@@ -35,6 +38,7 @@ __all__ = [
     "SplitTree",
     "Tree",
     "UntilInformative",
+    "WithBelief",
     "WithExpert",
     "WithGreedy",
     "WithTempered",

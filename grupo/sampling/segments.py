@@ -57,7 +57,7 @@ class SegmentTree:
         plays = (play(task, env, act.fork("on", i), p.rollout) for i, p in enumerate(paths))
         group = await scored(task, env, await asyncio.gather(*plays))
         pairs = zip(group.rollouts, paths, strict=True)
-        return replace(group, rollouts=tuple(_marked(r, p.nodes) for r, p in pairs))
+        return replace(group, rollouts=tuple(marked(r, p.nodes) for r, p in pairs))
 
     async def _grown(self, act: Act, seen: Observation, leaves: int) -> Sequence[_Path]:
         number, chance = count(), act.chance("tree")
@@ -99,7 +99,7 @@ def _spread(paths: Sequence[_Path], ways: int) -> list[_Path]:
     return [path for i, path in enumerate(paths) for _ in range(each + (i < more))]
 
 
-def _marked(leaf: Rollout, nodes: Sequence[int]) -> Rollout:
+def marked(leaf: Rollout, nodes: Sequence[int]) -> Rollout:
     """The rollout with the number of its segment for each part; what came later is of the last."""
     turns = enumerate(leaf.turns)
     marks = tuple(float(nodes[min(i, len(nodes) - 1)]) for i, (_, a) in turns for _ in a.parts)

@@ -3,6 +3,7 @@
 import asyncio
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ from grupo.collate import collate
 from grupo.policies.causal_lm import CausalLM, CausalPolicy
 from grupo.rollout import Group, Task
 from grupo.sampling import (
+    BranchWhenUnsure,
     Budgeted,
     Chunked,
     DeviateOnce,
@@ -28,6 +30,7 @@ from grupo.sampling import (
     Sampler,
     SegmentTree,
     SplitTree,
+    WithBelief,
 )
 
 ASKED = Task("t", "What would you say?")
@@ -141,3 +144,34 @@ def test_chunks_end_to_end_keep_the_context_within_its_bounds(policy):
         for r in group.rollouts
         for i in range(1, len(r.turns))
     ]
+
+
+class Twice(Once):
+    """Speaks twice."""
+
+    async def reply(self, task, rollout):
+        return ("Hi!", "And?", None)[len(rollout.turns)]
+
+
+def test_branches_are_learned_as_they_were_drawn_and_share_what_they_took_over(policy):
+    sampler = BranchWhenUnsure(leaves=6, first=2, chance=9.0, tokens=4)
+    group = asyncio.run(sampler(ASKED, Twice(), policy.act(3)))
+    batch = batch_of(policy, group)
+    again = policy.signals(batch).logp
+    torch.testing.assert_close(again[batch.mask], batch.old_logp[batch.mask], atol=2e-5, rtol=0)
+    first = [rollout.turns[0][1] for rollout in group.rollouts]
+    assert len({action.stream for action in first}) == 3  # two were branched from, and a third
+    assert len({rollout.turns[1][1].stream for rollout in group.rollouts}) == 6
+
+
+def test_beliefs_are_those_of_a_plain_forward(policy):
+    task, sampler = replace(ASKED, answer="forty"), WithBelief(Independent(2), lead=" So: ")
+    rollout = asyncio.run(sampler(task, Twice(), policy.act(3))).rollouts[1]
+    (_, said), (_, second) = rollout.turns
+    answer, lead = policy.language.forced("forty"), policy.language.forced(" So: ")
+    context = (*said.seen, *said.parts, *second.seen, *lead, *answer)
+    with tinylm.dense(policy) as model, torch.no_grad():
+        logp = model(torch.tensor([context])).logits[0].log_softmax(-1)[-6:-1]
+    mean = logp.gather(1, torch.tensor(answer)[:, None]).mean()
+    assert rollout.marks["belief"][-1] == pytest.approx(mean.exp().item(), rel=1e-4)
+    assert rollout.marks["belief"][0] != rollout.marks["belief"][-1]

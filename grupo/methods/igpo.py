@@ -1,0 +1,58 @@
+"""IGPO: turns earn what they add to belief in the answer. Wang et al., 2025, arXiv:2510.14967."""
+
+import torch
+from torch import Tensor
+
+from grupo import groups
+from grupo.batch import Batch, PerAction
+from grupo.credit.actions import discounted, later
+from grupo.credit.turns import PerTurn, acted, states, to_actions
+from grupo.losses import KL, Clip
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.piece import piece
+from grupo.sampling import Independent, WithBelief
+
+PAPER = Paper(
+    title="Information Gain-based Policy Optimization: A Simple and Effective Approach for"
+    " Multi-Turn LLM Agents",
+    use="Agents that look things up for many turns, where true answers are at hand as texts.",
+    checked=("golden", "laws", "run"),
+    catalogue=("igpo",),
+)
+
+
+def gains(x: Tensor, batch: Batch) -> PerTurn:
+    """b_(t+1) - b_t before a rollout's last turn, and x in it; 0 where there is no turn."""
+    b, there = states(batch, "mark/belief").clamp(min=0), acted(batch)
+    before = later(discounted(there.double(), 1.0)) > 0
+    return torch.where(before, later(b) - b, x[:, None].to(b)) * there
+
+
+@piece
+class InformationGain:
+    """D_t = sum over k >= t of gamma^(k - t) A_k, A = (g - mean g) / (std g + eps) by `gains`.
+
+    Mean and deviation are of all turns of the group.
+    """
+
+    gamma: float
+    eps: float = 1e-6
+    needs = frozenset({"mark/belief"})
+
+    def __call__(self, x: Tensor, batch: Batch) -> PerAction:
+        g, there = gains(x, batch), acted(batch)
+        own, group = g[there], batch.group[:, None].expand_as(there)[there]
+        A = (own - groups.mean(own, group)) / (groups.std(own, group) + self.eps)
+        return to_actions(discounted(g.masked_scatter(there, A), self.gamma), batch)
+
+
+def igpo(group: int = 16, gamma: float = 1.0, kl: float = 0.001, lead: str = "<answer>") -> Method:
+    """A turn's g is the rise of b = exp(mean log pi(answer)) in it, the last one's the reward.
+
+    The g of a group are standardised together; A is their sum from the action's turn on. Clip, k3.
+    """
+    # The paper's form. The released code (GuoqingWang1/IGPO) sums first and then takes off the
+    # group's mean place by place, without a deviation; its answers follow a longer phrase.
+    sample, loss = WithBelief(Independent(group), lead), Clip(0.2, 0.2) + kl * KL()
+    return Method(sample=sample, credit=InformationGain(gamma), loss=loss)

@@ -1,0 +1,81 @@
+"""IGPO on three turns of which the first tells most."""
+
+import pytest
+import torch
+
+from grupo.losses import KL, Clip
+from grupo.methods.igpo import InformationGain, gains, igpo
+from grupo.sampling import Independent, WithBelief
+from grupo.testing import batch_of
+
+
+def searching(belief=((0.10, 0.40, 0.35), (0.10, 0.10, 0.0)), reward=(1.0, 0.0), length=(3, 2)):
+    return batch_of(
+        group=[0, 0],
+        reward=list(reward),
+        length=list(length),
+        turn=[[0, 1, 2], [0, 1, 2]],
+        seen={"mark/belief": [*map(list, belief)]},
+    )
+
+
+def test_a_turn_earns_the_rise_of_belief_and_the_last_the_outcome():
+    table = gains(torch.tensor([1.0, 0.0]), searching())
+    assert table[0].tolist() == pytest.approx([0.30, -0.05, 1.0])
+    assert table[1].tolist() == pytest.approx([0.0, 0.0, 0.0])  # no rise, then the outcome
+
+
+def test_the_returns_to_go_are_those_of_the_catalogue():
+    g = gains(torch.tensor([1.0, 0.0]), searching())[0]
+    assert g.flip(0).cumsum(0).flip(0).tolist() == pytest.approx([1.25, 0.95, 1.0])
+
+
+def advantage(batch, gamma=1.0):
+    return InformationGain(gamma, eps=0.0)(batch.reward, batch)
+
+
+def test_gains_of_the_group_are_standardised_together_and_then_summed():
+    # five gains: .3, -.05, 1, 0, 0: mean .25; squares .0025 + .09 + .5625 + .0625 + .0625 = .78
+    s = (0.78 / 4) ** 0.5
+    A = [0.05 / s, -0.3 / s, 0.75 / s]
+    own = advantage(searching())
+    assert own[0].tolist() == pytest.approx([sum(A), sum(A[1:]), A[2]])
+    assert own[1].tolist() == pytest.approx([-0.5 / s, -0.25 / s, 0.0])
+
+
+def test_later_gains_may_count_less():
+    own, all_ = advantage(searching(), gamma=0.5), advantage(searching())
+    last = all_[0, 2].item()
+    assert own[0, 2].item() == pytest.approx(last)
+    assert own[0, 1].item() == pytest.approx(all_[0, 1].item() - 0.5 * last)
+
+
+def test_where_nobody_is_right_the_informative_turn_is_still_told_from_the_others():
+    batch = searching(reward=(0.0, 0.0))
+    A = batch.credited(igpo().credit).advantage
+    assert A[0, 0] > A[1, 0]
+    flat = batch_of(group=[0, 0], reward=[0.0, 0.0], seen={"mark/belief": [[0.1], [0.1]]})
+    assert flat.credited(igpo().credit).advantage.abs().max() == 0
+
+
+def test_all_actions_of_a_turn_share_its_credit():
+    batch = batch_of(
+        group=[0, 0],
+        length=[3, 1],
+        turn=[[0, 0, 1], [0, 0, 0]],
+        seen={"mark/belief": [[0.2, 0.2, 0.6], [0.2, 0.9, 0.9]]},
+    )
+    # gains .4, 0, 0: the mean is .4 / 3, the deviation .4 / sqrt(3)
+    A = advantage(batch)
+    s = 0.4 / 3**0.5
+    rise, rest = (0.4 - 0.4 / 3) / s, -0.4 / 3 / s
+    assert A[0].tolist() == pytest.approx([rise + rest, rise + rest, rest])
+    assert A[1].tolist() == pytest.approx([rest, 0.0, 0.0])
+
+
+def test_the_defaults_are_those_of_the_released_run():
+    method = igpo()
+    assert method.sample == WithBelief(Independent(16), "<answer>")
+    assert method.credit == InformationGain(1.0)
+    assert method.loss == Clip(0.2, 0.2) + 0.001 * KL()
+    assert method.needs == {"mark/belief", "logp@ref"}
