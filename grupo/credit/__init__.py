@@ -20,6 +20,7 @@ from grupo.credit.combine import (
 )
 from grupo.credit.scales import ScaleByStd, StandardiseAll, Whiten
 from grupo.credit.shaping import OverlongPenalty
+from grupo.credit.turns import TurnDiscount
 
 __all__ = [
     "ByPart",
@@ -34,6 +35,7 @@ __all__ = [
     "ScaleByStd",
     "StandardiseAll",
     "TakePart",
+    "TurnDiscount",
     "Whiten",
     "chain",
     "identity",

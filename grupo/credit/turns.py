@@ -11,8 +11,9 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from grupo import groups
-from grupo.batch import Batch, PerAction
-from grupo.credit.actions import discounted, place, placed, rollout_and_turn
+from grupo.batch import Batch, PerAction, spread
+from grupo.credit.actions import discounted, later, place, placed, rollout_and_turn
+from grupo.piece import piece
 
 PerTurn = Float[Tensor, "R K"]
 
@@ -85,6 +86,23 @@ def returns(batch: Batch, gamma: float, mark: str = "mark/reward") -> PerTurn:
     [[3.0, 4.0]]
     """
     return discounted(of_turns(batch.seen[mark], batch), gamma)
+
+
+@piece
+class TurnDiscount:
+    """x gamma^k for an action after whose turn the rollout took k more.
+
+    >>> from grupo.testing import batch_of
+    >>> batch = batch_of(group=[0], length=[3], turn=[[0, 0, 1]])
+    >>> TurnDiscount(0.5)(torch.tensor([4.0]), batch).tolist()
+    [[2.0, 2.0, 4.0]]
+    """
+
+    gamma: float
+
+    def __call__(self, x: Tensor, batch: Batch) -> PerAction:
+        k = later(discounted(acted(batch).to(batch.reward), 1.0))
+        return spread(x, batch) * to_actions(self.gamma**k, batch)
 
 
 def to_actions(x: PerTurn, batch: Batch) -> PerAction:

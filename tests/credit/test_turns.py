@@ -3,7 +3,9 @@
 import pytest
 import torch
 
+from grupo.credit import Center, chain
 from grupo.credit.turns import (
+    TurnDiscount,
     acted,
     alike,
     at_ends_of_turns,
@@ -17,6 +19,8 @@ from grupo.credit.turns import (
     turn_mean,
     turns_alike,
 )
+from grupo.method import Method
+from grupo.proving.holding import check
 from grupo.testing import batch_of
 
 NAN = float("nan")
@@ -75,3 +79,13 @@ def test_turns_weigh_alike(cut):
         pytest.approx([third / 2, third / 2, third]),
         pytest.approx([third, 0.0, 0.0]),
     ]
+
+
+def test_early_turns_earn_less_of_what_comes_in_the_end(cut):
+    # rollout 0 takes three turns: a quarter, a half and all of 4; rollout 1 takes one
+    x = torch.tensor([4.0, 1.0]).double()
+    A = TurnDiscount(0.5)(x, cut)
+    assert A.tolist() == [[1, 0, 2, 2], [1, 0, 0, 0], [4, 4, 0, 0]]
+    assert TurnDiscount(1.0)(x, cut).tolist() == [[4, 0, 4, 4], [1, 0, 0, 0], [4, 4, 0, 0]]
+    laws = check(Method(credit=chain(Center(), TurnDiscount(0.9))))
+    assert [broken for _, _, broken in laws if broken] == []
