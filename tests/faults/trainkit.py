@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from random import SystemRandom
+from random import Random, SystemRandom
 from typing import Any
 
 import torch
@@ -14,7 +14,7 @@ from grupo.batch import Batch, Signals
 from grupo.controllers import AdaptiveKL
 from grupo.credit import Center, chain
 from grupo.curate import Replay, informative
-from grupo.envs import Part, SingleTurn
+from grupo.envs import ManyTurns, Part, SingleTurn
 from grupo.envs.images import Images
 from grupo.evaluation import Solved
 from grupo.grow.tokenizers import phrase_tokenizer
@@ -23,6 +23,7 @@ from grupo.losses import KL, Clip, Entropy, Loss
 from grupo.method import Method
 from grupo.methods.dapo import dapo
 from grupo.methods.flow_grpo import flow_grpo
+from grupo.methods.gigpo import gigpo
 from grupo.optimize import Adam
 from grupo.piece import piece
 from grupo.plans import Passes
@@ -36,6 +37,7 @@ from grupo.references import Follow
 from grupo.rewards.image import pixels
 from grupo.rollout import Group, Rollout, Task
 from grupo.sampling import (
+    BranchWhenUnsure,
     Budgeted,
     Chunked,
     EarlyExits,
@@ -116,6 +118,18 @@ def bright(task: Task, rollout: Rollout) -> float:
 def talkative(task: Task, rollout: Rollout) -> Mapping[str, float]:
     """As `fine`, with many more numbers: the journal outgrows the weights."""
     return {"score": fine(task, rollout), **{f"number {i}": i / 7 for i in range(60)}}
+
+
+class Echoing:
+    """A world of several turns: it says a letter that it draws, and pays for others."""
+
+    def reset(self, task: Task) -> str:
+        self.letters = Random(task.key)
+        return str(task.prompt)
+
+    def step(self, text: str) -> tuple[str, float, bool]:
+        wanted = self.letters.choice("abcdefg")
+        return wanted, sum(c < "P" for c in text) / 6, text.startswith("Z")
 
 
 @piece
@@ -216,6 +230,11 @@ CHANGES: Mapping[str, Mapping[str, Any]] = {
         "env": judged_by(late),
     },
     "segments": {"method": METHOD.but(sample=SegmentTree(4, 2, 3)), "env": judged_by(late)},
+    "turns": {"method": gigpo(4, kl=0.0), "env": ManyTurns(Echoing, turns=3)},
+    "unsure": {
+        "method": METHOD.but(sample=BranchWhenUnsure(4, 2)),
+        "env": ManyTurns(Echoing, (Part("part", late),), turns=3),
+    },
     "idle": {"method": METHOD.but(curate=informative), "env": judged_by(same)},
     "company": {
         "method": METHOD.but(
