@@ -16,6 +16,7 @@ from grupo.rollout import Observation, Rollout, Task, Verdict
 
 OWN = ("world", "turns", "over")  # the parts of a reward that say how it went in the world
 LABELS = 1 << 24  # whole numbers that a float32 can hold
+NO_ROOM = "the world's first words left no room for an answer"
 
 # of every loop, for as long as it runs: a world by its id, and its sessions
 _open: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[int, tuple[object, Sessions]]] = (
@@ -55,23 +56,28 @@ class ManyTurns:
         check_time(self.time_limit)
 
     async def reply(self, task: Task, rollout: Rollout) -> Observation | None:
-        said = said_in(rollout)
-        stage = await self._sessions.at(task, said)
+        stage = await self._stage(task, rollout)
         if not rollout.turns:  # even a rollout that has failed must begin
             return stage.heard[0].said if stage.heard else task.prompt
-        silent = not rollout.turns[-1][1].parts
-        if stage.over or silent or len(said) >= self.turns:
+        if stage.over or self._is_done(rollout):
             return None
         return self._message(stage.heard[-1].said)
 
     async def score(self, task: Task, rollouts: Sequence[Rollout]) -> Sequence[Verdict]:
-        stages = await asyncio.gather(
-            *(self._sessions.at(task, said_in(rollout)) for rollout in rollouts)
-        )
+        stages = await asyncio.gather(*(self._stage(task, rollout) for rollout in rollouts))
         judged = [Verdict(0.0)] * len(rollouts)
         if self.rewards:
             judged = await judge(self.rewards, task, rollouts, self.time_limit)
         return settled(task, map(_verdict, rollouts, stages, judged), self.on_failure)
+
+    async def _stage(self, task: Task, rollout: Rollout) -> Stage:
+        """How far the rollout has come."""
+        return await self._sessions.at(task, said_in(rollout))
+
+    def _is_done(self, rollout: Rollout) -> bool:
+        """Has it taken all its turns, or had no room to answer?"""
+        silent = any(not action.parts for _, action in rollout.turns[-1:])
+        return silent or len(said_in(rollout)) >= self.turns
 
     @property
     def _sessions(self) -> Sessions:
@@ -94,7 +100,7 @@ def _verdict(rollout: Rollout, stage: Stage, judged: Verdict) -> Verdict:
     paid = sum(one.reward for one in heard)
     own = {"world": paid, "turns": float(len(heard)), "over": float(stage.over)}
     parts = {**{name: float(x) for name, x in counts.items()}, **own, **judged.parts}
-    silent = "" if rollout.length else "the world's first words left no room for an answer"
+    silent = "" if rollout.length else NO_ROOM if rollout.turns else "it never had a turn"
     failed = stage.failed or silent or judged.failed
     if failed:
         return Verdict(parts=parts, failed=failed)

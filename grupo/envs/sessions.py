@@ -23,18 +23,23 @@ NOTHING: Mapping[str, float] = MappingProxyType({})
 
 
 class Heard(NamedTuple):
-    """What a world answers: its words, what it pays, whether it is over, what is to be counted."""
+    """What a world answers: its words, what it pays, whether it is over, what is to be counted.
+
+    Where several play, it says to whom it speaks, whose turn it then is, and what it pays to each.
+    """
 
     said: Observation
     reward: float = 0.0
     over: bool = False
     counts: Mapping[str, float] = NOTHING
+    to: int = 0
+    pays: tuple[float, ...] = ()
 
 
 class Session(Protocol):
     """One stay in a world, of which the policy's words alone decide the course."""
 
-    def reset(self, task: Task) -> Observation:
+    def reset(self, task: Task) -> Observation | Heard:
         """What the world says first."""
         ...
 
@@ -136,24 +141,36 @@ def _go_on(world: World, task: Task, said: tuple[str, ...], before: Stage) -> tu
     """The session one turn later, and what the world said to it."""
     if not said:
         session = world()
-        return session, _sound(session.reset(task))
+        return session, begun(session, task)
     session = before.lend() or _played_again(world, task, said[:-1], before.heard)
-    return session, _sound(*session.step(said[-1]))
+    return session, stepped(session, said[-1])
 
 
 def _played_again(
     world: World, task: Task, said: tuple[str, ...], heard: tuple[Heard, ...]
 ) -> Session:
     session = world()
-    again = [_sound(session.reset(task)), *(_sound(*session.step(text)) for text in said)]
+    again = [begun(session, task), *(stepped(session, text) for text in said)]
     if again != list(heard):
         raise ValueError("the same words were answered otherwise when played again")
     return session
 
 
-def _sound(*answer: Any) -> Heard:
+def begun(session: Session, task: Task) -> Heard:
+    """What the world says first."""
+    first = session.reset(task)
+    return _sound(first if isinstance(first, Heard) else Heard(first))
+
+
+def stepped(session: Session, text: str) -> Heard:
+    """What it says to these words."""
+    answer: Any = session.step(text)
+    return _sound(Heard(*answer))
+
+
+def _sound(heard: Heard) -> Heard:
     """What a world answered, with numbers that are numbers."""
-    heard = Heard(*answer)
     if not heard.said and not heard.over:
         raise ValueError("it said nothing, and is not over")
-    return heard._replace(reward=number(heard.reward), over=bool(heard.over))
+    pays = tuple(map(number, heard.pays))
+    return heard._replace(reward=number(heard.reward), over=bool(heard.over), pays=pays)

@@ -16,6 +16,7 @@ from grupo.sampling.refined import Refined
 from grupo.sampling.resample import UntilInformative
 from grupo.sampling.scaffolded import Scaffolded
 from grupo.sampling.segments import SegmentTree
+from grupo.sampling.selfplay import SelfPlay
 from grupo.sampling.tempered import WithTempered
 from grupo.sampling.tree import Tree
 from grupo.sampling.unsure import BranchWhenUnsure
@@ -35,6 +36,7 @@ __all__ = [
     "Sampler",
     "Scaffolded",
     "SegmentTree",
+    "SelfPlay",
     "SplitTree",
     "Tree",
     "UntilInformative",
