@@ -1,0 +1,154 @@
+"""MARS by hand, and a policy that learns to play against itself."""
+
+from math import exp, sqrt
+
+import pytest
+from torch import Tensor
+
+from grupo.batch import Batch
+from grupo.credit import chain
+from grupo.envs import Arena, Heard
+from grupo.evaluation import Solved, evaluate
+from grupo.learner import Learner
+from grupo.methods.mars_selfplay import BySeat, mars_selfplay
+from grupo.policies.causal_lm import CausalLM
+from grupo.proving.beginner import BEGINNER, model
+from grupo.proving.world import DIGITS, LIMIT
+from grupo.recipe import Recipe
+from grupo.rollout import Task
+from grupo.sampling import SelfPlay
+from grupo.testing import batch_of, moved
+
+
+def games(paid, seats, **more):
+    """Rollouts of one action a turn, and what these were paid."""
+    width = max(map(len, paid))
+    return batch_of(
+        group=[0] * len(paid),
+        length=[len(turns) for turns in paid],
+        turn=[[*range(width)]] * len(paid),
+        parts={"seat": seats},
+        seen={"mark/reward": [[*turns, 9.0][:width] for turns in paid]},
+        **more,
+    )
+
+
+def test_what_follows_a_turn_counts_less_the_mean_of_the_seat():
+    batch = games([[0.0, 1.0], [0.0, 0.0]], [0.0, 0.0])
+    # m = 1/4; less m: -1/4, 3/4 and -1/4, -1/4; sums 1/2, 3/4 and -1/2, -1/4; their mean is 1/8
+    A = BySeat()(batch.reward, batch)
+    assert A.tolist() == [[0.5 - 0.125, 0.75 - 0.125], [-0.5 - 0.125, -0.25 - 0.125]]
+    white = batch.credited(mars_selfplay().credit).advantage
+    deviation = sqrt((2 * 0.375**2 + 2 * 0.625**2) / 3)  # their mean is 0
+    assert white.tolist() == [
+        pytest.approx([0.375 / deviation, 0.625 / deviation]),
+        pytest.approx([-0.625 / deviation, -0.375 / deviation]),
+    ]
+
+
+def test_the_luck_of_a_seat_teaches_nothing():
+    batch = games([[1.0], [-1.0], [1.0], [-1.0]], [0.0, 1.0, 0.0, 1.0])
+    assert BySeat()(batch.reward, batch).abs().max() == 0
+    assert batch.credited(mars_selfplay().credit).advantage.abs().max() == 0
+
+
+def test_values_that_come_again_count_once_in_the_second_mean():
+    # m = 1/3; sums 2/3, 2/3, -4/3; the mean of 2/3 and -4/3 is -1/3
+    batch = games([[1.0], [1.0], [-1.0]], [0.0, 0.0, 0.0])
+    assert BySeat()(batch.reward, batch)[:, 0].tolist() == pytest.approx([1.0, 1.0, -1.0])
+
+
+def test_every_action_of_a_turn_has_its_credit_and_masked_ones_none():
+    batch = batch_of(
+        group=[0, 0],
+        length=[3, 1],
+        turn=[[0, 0, 1], [0, 0, 0]],
+        parts={"seat": [0.0, 0.0]},
+        seen={"mark/reward": [[0.0, 1.0, -1.0], [3.0, 0.0, 0.0]]},
+    )
+    # m = 1; less m: 0, -2 and 2; sums -2, -2 and 2; their mean is 0
+    assert BySeat()(batch.reward, batch).tolist() == [[-2.0, -2.0, -2.0], [2.0, 0.0, 0.0]]
+
+
+def test_what_a_bad_action_costs_is_capped():
+    batch = games([[1.0], [-1.0]], [0.0, 0.0], advantage=[1.0, -1.0])
+    loss = mars_selfplay(kl=0.0).loss(moved(batch, [[1.0], [1.0]]), batch)
+    assert exp(1.0) > 1.4
+    assert loss[:, 0].tolist() == pytest.approx([-1.2, 1.4])
+
+
+def test_the_defaults_are_those_of_the_release():
+    assert mars_selfplay() == mars_selfplay(games=8, clip=0.2, kl=0.2)
+    assert mars_selfplay().sample == SelfPlay(8, players=2)
+    assert mars_selfplay().needs == {"mark/reward", "logp@ref"}
+
+
+class Higher:
+    """Each of two says a digit: the higher wins, and what is none loses."""
+
+    def reset(self, task):
+        self.said, self.shown = [], task.answer
+        return Heard(f"={self.shown}", to=0)
+
+    def step(self, text):
+        self.said.append(DIGITS.find(text[-1:] or "?"))
+        if len(self.said) == 1:
+            return Heard(f"={self.shown}", to=1)
+        first, second = self.said
+        sign = float((first > second) - (first < second))
+        return Heard("", over=True, pays=(sign, -sign))
+
+
+def any_digit(said, chance):
+    return chance.choice(DIGITS)
+
+
+class Games:
+    """So many games; `seated` ones are played against the house, in turn as first and second."""
+
+    def __init__(self, count, *, seated=False):
+        columns = [{"seat": i % 2} if seated else {} for i in range(count)]
+        name = "seated" if seated else "game"
+        self.tasks = [
+            Task(f"{name} {i}", "=", "012"[i % 3], columns=c) for i, c in enumerate(columns)
+        ]
+
+    def load(self):
+        return self.tasks
+
+
+def negative(x: Tensor, batch: Batch) -> Tensor:
+    return -x
+
+
+def wins(method, steps=30) -> tuple[float, float]:
+    """The share of games won against random digits, before and after so many steps."""
+    recipe = Recipe(
+        policy=CausalLM(model(BEGINNER), limit=LIMIT),
+        env=Arena(Higher, house=any_digit),
+        tasks=Games(12),
+        held_out=Games(12, seated=True),
+        method=method,
+        steps=steps,
+        prompts=4,
+        lr=5e-3,
+    )
+    learner = Learner(recipe)
+
+    def won() -> float:
+        asked = (learner.policy, recipe.env, learner.held_out)
+        return evaluate(*asked, attempts=16, solved=Solved("world")).sampled.value
+
+    before = won()
+    for _ in range(steps):
+        learner.step()
+    return before, won()
+
+
+def test_it_learns_to_win_by_playing_itself_and_to_lose_with_the_sign_flipped():
+    method = mars_selfplay(kl=0.0)
+    before, after = wins(method)
+    same, flipped = wins(method.but(credit=chain(method.credit, negative)))
+    assert before == same
+    assert after > before + 0.2
+    assert flipped < before + 0.05
