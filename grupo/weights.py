@@ -173,3 +173,28 @@ class Renormalised:
         weight = self.weigh(batch)
         total = weight.sum()
         return weight / torch.where(total > 0, total, torch.ones_like(total))
+
+
+@piece
+class EachKind:
+    """Every action with an advantage counts the same among its kind, those alike in `part`.
+
+    >>> from grupo.testing import batch_of
+    >>> kinds = {"role": [0.0, 1.0, 1.0]}
+    >>> batch = batch_of(group=[0] * 3, length=[1, 2, 2], advantage=[1.0, 2.0, 0.0], parts=kinds)
+    >>> EachKind("role")(batch).tolist()
+    [[1.0, 0.0], [0.5, 0.5], [0.0, 0.0]]
+    """
+
+    part: str
+
+    @property
+    def reads_parts(self) -> tuple[str, ...]:
+        """The component of the reward that tells kinds apart."""
+        return (self.part,)
+
+    def __call__(self, batch: Batch) -> PerAction:
+        taught = batch.mask & (batch.advantage != 0)
+        kind = batch.parts[self.part].unique(return_inverse=True)[1][batch.rollout]
+        count = torch.zeros_like(batch.reward).index_add(0, kind, taught.sum(1).to(batch.reward))
+        return (taught / count[kind, None].clamp(min=1)).to(batch.old_logp)

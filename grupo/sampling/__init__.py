@@ -5,6 +5,7 @@ from grupo.sampling.believing import WithBelief
 from grupo.sampling.branching import DeviateOnce, SplitTree
 from grupo.sampling.budgeted import Budgeted
 from grupo.sampling.chunked import Chunked
+from grupo.sampling.coached import Coached
 from grupo.sampling.demonstrate import Column, Demonstrate
 from grupo.sampling.exits import EarlyExits
 from grupo.sampling.expert import WithExpert
@@ -25,6 +26,7 @@ __all__ = [
     "BranchWhenUnsure",
     "Budgeted",
     "Chunked",
+    "Coached",
     "Column",
     "Demonstrate",
     "DeviateOnce",

@@ -100,8 +100,17 @@ def refuse_answer(task: Task, column: str) -> None:
     Traceback (most recent call last):
     grupo.errors.Refused: tasks: the hint of task k, column 'hint', contains its answer, '42'.
     """
-    answer, hint = str(task.answer).strip(), str(task.columns.get(column, ""))
-    word = rf"(?<![\w.]){re.escape(answer)}(?!\w|\.\d)"
-    if task.answer is not None and answer and re.search(word, hint):
+    if gives_away(task, str(task.columns.get(column, ""))):
         said = f"tasks: the hint of task {task.key}, column {column!r}, contains its answer,"
-        raise Refused(f"{said} {answer!r}.")
+        raise Refused(f"{said} {str(task.answer).strip()!r}.")
+
+
+def gives_away(task: Task, hint: str) -> bool:
+    """Does the task's answer stand in the hint as a word of its own?
+
+    >>> gives_away(Task("k", "6 * 7 =", 42), "It is 42."), gives_away(Task("k", "?", 4), "4.5")
+    (True, False)
+    """
+    answer = "" if task.answer is None else str(task.answer).strip()
+    word = rf"(?<![\w.]){re.escape(answer)}(?!\w|\.\d)"
+    return bool(answer) and re.search(word, hint) is not None

@@ -1,0 +1,60 @@
+"""HiLL: who hints is trained beside who needs hints. Xia et al., 2026, arXiv:2604.00698."""
+
+import torch
+from torch import Tensor
+
+from grupo import groups
+from grupo.batch import Batch, PerRollout
+from grupo.credit.actions import total
+from grupo.credit.turns import alike
+from grupo.losses import Clip
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.piece import piece
+from grupo.sampling import Coached, Independent
+from grupo.weights import EachKind
+
+PAPER = Paper(
+    title="Learning to Hint for Reinforcement Learning",
+    use="Many tasks are never solved; there is a solution of each to be shown, and no hint.",
+    checked=("golden", "laws", "run"),
+    catalogue=("hill",),
+)
+
+
+@piece
+class ByRole:
+    """z-scores: of hints by their worth R, of attempts among those that saw the best, or none."""
+
+    temperature: float
+    reads_parts = ("role", "hint", "refused")
+    needs = frozenset({"logp@unhinted"})
+
+    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
+        R, hint, says = self.worth(batch), batch.parts["hint"], batch.parts["role"] > 0.5
+        circle = alike(batch.group, says, hint.masked_fill(says, 0.0))
+        best = (R > 0) & (groups.max(R, batch.group) == R)
+        first = hint == groups.min(hint.masked_fill(~best, torch.inf), batch.group)
+        r = torch.where(says, R, x)
+        A = (r - groups.mean(r, circle)) / (groups.std(r, circle) + 1e-6)
+        return A * (says | (hint == 0) | (best & first))
+
+    def worth(self, batch: Batch) -> PerRollout:
+        """R of the hint that a rollout is, or has seen."""
+        says, of = batch.parts["role"] > 0.5, alike(batch.group, batch.parts["hint"])
+        tried, right = ~says & (batch.parts["hint"] > 0), (batch.reward > 0.5).to(batch.reward)
+        d = total(batch.seen["logp@unhinted"] - batch.old_logp, batch) / batch.lengths.clamp(min=1)
+        D = groups.mean_where(tried & (right > 0), d.to(right), of).clamp(max=0.0)
+        n, p = groups.sum(tried.to(right), of), groups.mean_where(tried, right, of)
+        R = (1 - p**n - (1 - p) ** n).clamp(min=0.0) * (D / self.temperature).exp()
+        return torch.where(says & (batch.parts["refused"] > 0.5), -0.2, R)
+
+
+def hill(group: int = 8, hints: int = 4, temperature: float = 0.3) -> Method:
+    """R = (1 - p^n - (1 - p)^n) exp(min(D, 0) / T), p of n right behind a hint; refused: -0.2.
+
+    D is the mean over the right of log pi(o | q) - log pi(o | q, hint), per token.
+    """
+    # The paper trains two models, here one has both roles; its mean counts idle tokens, too.
+    sample, loss, weigh = Coached(Independent(group), hints), Clip(0.2, 0.28), EachKind("role")
+    return Method(sample=sample, credit=ByRole(temperature), loss=loss, weigh=weigh)

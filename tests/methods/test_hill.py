@@ -1,0 +1,196 @@
+"""HiLL by hand, and a policy that learns to give the hints that it needs."""
+
+import sys
+from math import exp, log, sqrt
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+sys.path.append(str(Path(__file__).parents[1] / "policies"))
+import tinylm
+
+from grupo.batch import Batch
+from grupo.credit import chain, identity
+from grupo.envs import Part, SingleTurn
+from grupo.evaluation import evaluate
+from grupo.learner import Learner
+from grupo.losses import Clip, Likelihood
+from grupo.method import Method
+from grupo.methods.hill import ByRole, hill
+from grupo.policies.causal_lm import CausalLM
+from grupo.policies.company import Other
+from grupo.recipe import Recipe
+from grupo.rewards import Exact
+from grupo.rollout import Task
+from grupo.sampling import Coached, Demonstrate, Independent
+from grupo.sampling.coached import Asking, unhinted
+from grupo.testing import batch_of
+
+T = 0.3
+
+
+def hard(tries, refused=(), off=0.0, group=0):
+    """A group of two wrong attempts, then of each hint itself and those that saw it: right or not.
+
+    Behind the plain prompt what they said is likelier by `off` a token; it was -1.
+    """
+    rows = [(0.0, 0.0, 0, 0.0)] * 2
+    for number, rewards in enumerate(tries, 1):
+        rows.append((0.0, 1.0, number, float(number in refused)))
+        rows += [(r, 0.0, number, 0.0) for r in rewards]
+    reward, role, hint, refusal = zip(*rows, strict=True)
+    return batch_of(
+        group=[group] * len(rows),
+        reward=list(reward),
+        parts={"role": role, "hint": hint, "refused": refusal},
+        seen={"logp@unhinted": [[-1.0 + off]] * len(rows)},
+    )
+
+
+def worth(batch) -> list[float]:
+    return ByRole(T).worth(batch)[batch.parts["role"] > 0].tolist()
+
+
+def test_a_hint_is_worth_most_where_half_are_right_and_would_be_without_it():
+    half = [1.0] * 4 + [0.0] * 4
+    two = 1 - 2 / 2**8
+    assert worth(hard([half])) == pytest.approx([two])
+    assert worth(hard([half], off=-0.3)) == pytest.approx([two * exp(-1)])  # 0.365
+    assert worth(hard([half], off=0.1)) == pytest.approx([two])  # what it does not need is no merit
+    one = 1 - 0.125**8 - 0.875**8
+    assert worth(hard([half, half[:1] + [0.0] * 7])) == pytest.approx([two, one])
+
+
+def test_a_hint_that_helps_nobody_or_everybody_is_worth_nothing_and_one_refused_less():
+    assert worth(hard([[0.0] * 8, [1.0] * 8, []], refused=(3,))) == [0.0, 0.0, -0.2]
+
+
+def test_only_right_attempts_say_what_hangs_on_the_hint():
+    batch = hard([[1.0, 0.0]])
+    unhinted = torch.tensor([[-9.0], [-9.0], [-9.0], [-1.0 - log(2) * T], [-7.0]])
+    batch.seen["logp@unhinted"] = unhinted.double()
+    assert worth(batch) == pytest.approx([0.5 * 0.5])  # n = 2, p = 1/2: 1 - 2/4; e^-ln 2
+
+
+def test_hints_are_compared_with_hints_and_attempts_with_those_that_saw_the_best():
+    batch = hard([[1.0, 0.0], [1.0, 1.0], [0.0, 0.0, 0.0, 1.0]])
+    # worth 1/2, 0 and 1 - (3^4 + 1)/4^4 = 174/256: the third is the best
+    R = (0.5, 0.0, 174 / 256)
+    mean = sum(R) / 3
+    std = sqrt(sum((r - mean) ** 2 for r in R) / 2) + 1e-6
+    A = ByRole(T)(batch.reward, batch).tolist()
+    assert [A[2], A[5], A[8]] == pytest.approx([(r - mean) / std for r in R])
+    assert A[:2] == A[3:5] == A[6:8] == [0.0, 0.0]
+    assert A[9:] == pytest.approx([x / (0.5 + 1e-6) for x in (-0.25, -0.25, -0.25, 0.75)])
+
+
+def test_of_hints_worth_the_same_the_first_is_learned_from():
+    batch = hard([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
+    A = ByRole(T)(batch.reward, batch).tolist()
+    root = 0.5 / (sqrt(0.5) + 1e-6)
+    assert A[6:8] == pytest.approx([-root, root])
+    assert A[9:] == [0.0, 0.0]
+
+
+def test_where_somebody_is_right_alone_it_is_grpo():
+    named = {name: [0.0, 0.0] for name in ("role", "hint", "refused")}
+    batch = batch_of([0, 0], [1.0, 0.0], parts=named, seen={"logp@unhinted": [[0.0]] * 2})
+    root = 0.5 / (sqrt(0.5) + 1e-6)
+    assert ByRole(T)(batch.reward, batch).tolist() == pytest.approx([root, -root])
+
+
+def test_hints_and_attempts_weigh_the_same_and_whoever_teaches_nothing_does_not():
+    batch = hard([[1.0, 0.0], [0.0, 0.0]]).credited(hill().credit)
+    # hints: 1/2 of two each; attempts: two behind the first; the others have no advantage
+    assert hill().weigh(batch)[:, 0].tolist() == [0, 0, 0.5, 0.5, 0.5, 0.5, 0, 0]
+
+
+def test_the_defaults_are_those_of_the_release():
+    assert hill() == hill(group=8, hints=4, temperature=0.3)
+    assert hill().sample == Coached(Independent(8), hints=4)
+    assert hill().loss == Clip(0.2, 0.28)
+
+
+ANSWER = {"a": "0", "b": "1"}  # which hint leads where
+WRONG = "2"
+
+
+class Taught:
+    """Alone it is always wrong, behind the right hint half the time; its hints are random."""
+
+    def load(self):
+        alone = [Task("alone", "?", WRONG)] * 4
+        hinted = [
+            Task(f"?{h} {i}", f"?{h}", (d, WRONG)[i]) for h, d in ANSWER.items() for i in (0, 1)
+        ]
+        hints = [Task(f"={d} {h}", f"={d}", h) for d in ANSWER.values() for h in ANSWER]
+        return [*alone, *hinted, *hints]
+
+
+class Unsolved:
+    """Two questions that look alike."""
+
+    def load(self):
+        return [Task(d, "?", d, columns={"solution": d}) for d in ANSWER.values()]
+
+
+def right_answer(task):
+    return [task.answer]
+
+
+@pytest.fixture(scope="module")
+def pupil(tmp_path_factory) -> str:
+    home = tmp_path_factory.mktemp("pupil")
+    method = Method(sample=Demonstrate(right_answer), credit=identity, loss=Likelihood())
+    made = learner(str(tinylm.plant(home / "start")), Taught(), method, 60, lr=1e-2, prompts=12)
+    for _ in range(60):
+        made.step()
+    made.policy.export(home / "model")
+    return str(home / "model")
+
+
+def learner(folder, tasks, method, steps, **more) -> Learner:
+    return Learner(
+        Recipe(
+            policy=CausalLM(folder, limit=2),
+            env=SingleTurn((Part("right", Exact()),)),
+            tasks=tasks,
+            held_out=0,
+            method=method,
+            others=(Other("unhinted", "policy", unhinted),),
+            steps=steps,
+            **more,
+        )
+    )
+
+
+def negative(x: Tensor, batch: Batch) -> Tensor:
+    return -x
+
+
+def good_hints(folder, method, steps=25) -> tuple[float, float, list[float]]:
+    """The share of hints that are right before and after; of groups that teach, step by step."""
+    made = learner(folder, Unsolved(), method, steps, lr=2e-3, prompts=4)
+    asked = [Task(d, f"={d}", h) for h, d in ANSWER.items()]
+
+    def share() -> float:
+        return evaluate(made.policy, made.recipe.env, asked, attempts=64).sampled.value
+
+    before = share()
+    taught = [made.step().numbers["groups/signal"] for _ in range(steps)]
+    return before, share(), taught
+
+
+def test_it_learns_to_hint_and_with_the_sign_flipped_to_mislead(pupil):
+    asking = Coached(Independent(8), 4, ask=Asking("={solution}"), read=str.strip, lead="")
+    method = hill(temperature=100.0).but(sample=asking)
+    before, after, taught = good_hints(pupil, method)
+    same, flipped, _ = good_hints(pupil, method.but(credit=chain(method.credit, negative)))
+    assert before == same
+    assert after > before + 0.2
+    assert flipped < before - 0.05
+    alone = good_hints(pupil, Method(sample=Independent(8)), steps=4)[2]
+    assert sum(alone) == 0  # without hints nothing is ever learned
+    assert sum(taught[:4]) > 2
