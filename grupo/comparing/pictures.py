@@ -74,7 +74,9 @@ def _curve(axes: Any, name: str, colour: Any, runs: Sequence[Curve], spent: str)
     start = max(getattr(run, spent)[0] for run in runs)
     x = x[x >= start] if len(runs[0].values) > 1 else np.asarray([start])
     every = np.stack([np.interp(x, getattr(r, spent), _smooth(r)) for r in runs], axis=-1)
-    low, high = statistics.band([every])
+    known = np.isfinite(every).all(-1)  # what is NaN is a gap
+    low, high = np.full((2, len(x)), np.nan)
+    low[known], high[known] = statistics.band([every[known]])
     width = 2.4 if colour == BLACK else 1.4
     axes.plot(x, every.mean(-1), color=colour, linewidth=width, label=name)
     axes.fill_between(x, low, high, color=colour, alpha=0.12, linewidth=0)

@@ -124,16 +124,18 @@ def number(metric: str, value: float) -> str:
         return "NaN"
     if metric in SHARES:
         return f"{100 * value:.1f} %"
-    return f"{value:.3f}" if metric == "reward" else f"{value:,.0f}"
+    digits = {"reward": 3, "seconds": int(abs(value) < 100)}.get(metric, 0)
+    return f"{value:,.{digits}f}"
 
 
 def interval(metric: str, one: Interval, sign: str = "") -> str:
-    """A mean and its interval; a mean of nothing is a dash, and so is an interval of one run."""
+    """A mean and its interval, which one run has not; a mean of nothing is a dash."""
     if math.isnan(one.value):
         return "-"
-    unit = " %" * (metric in SHARES)
-    value, low, high = (_signed(metric, x, sign).removesuffix(unit) for x in vars(one).values())
-    return f"{value} [{'-' if math.isnan(one.low) else f'{low}, {high}'}]{unit}"
+    value, low, high = (_bare(metric, x, sign) for x in vars(one).values())
+    inside = "" if math.isnan(one.low) else f" [{low}, {high}]"
+    unit = " points" if sign else " %"
+    return value + inside + unit * (metric in SHARES)
 
 
 def probability(p: float) -> str:
@@ -145,8 +147,9 @@ def probability(p: float) -> str:
     return "-" if math.isnan(p) else "<0.001" if p < 0.001 else f"{p:.3f}"
 
 
-def _signed(metric: str, value: float, sign: str) -> str:
-    return sign * (value >= 0) + number(metric, value)
+def _bare(metric: str, value: float, sign: str) -> str:
+    """A value without its unit; a sign before those that have none, where wanted."""
+    return sign * (value >= 0) + number(metric, value).removesuffix(" %")
 
 
 def _compared(one: Difference, metric: str) -> list[str]:
@@ -163,8 +166,8 @@ def _compared(one: Difference, metric: str) -> list[str]:
 def _chance(one: Interval) -> str:
     if math.isnan(one.value):
         return "-"
-    inside = "-" if math.isnan(one.low) else f"{one.low:.2f}, {one.high:.2f}"
-    return f"{one.value:.2f} [{inside}]"
+    inside = "" if math.isnan(one.low) else f" [{one.low:.2f}, {one.high:.2f}]"
+    return f"{one.value:.2f}{inside}"
 
 
 def _exact(one: Difference) -> list[object]:

@@ -38,12 +38,10 @@ def cautions(result: Result) -> list[str]:
 
 def report(result: Result, pictures: Sequence[str]) -> str:
     """All of it, as a page."""
-    comparison, rows = result.comparison, tables.main(result)
-    about = METRICS[result.metric]
+    rows, about = tables.main(result), METRICS[result.metric]
     parts = [
         "# Comparison",
-        f"{len(comparison.recipes)} recipes, {len(comparison.numbers)} seeds"
-        f"{_sets(result)}; {_budget(result)} each. `{result.metric}`: {about}.",
+        f"{_size(result)}; {_budget(result)} each. `{result.metric}`: {about}.",
         tables.markdown(rows).strip(),
         LEGEND,
         "## What can be concluded",
@@ -181,9 +179,10 @@ def _found(result: Result, one: Difference) -> str:
     return f"{found}, p {tables.probability(p)} after correction"
 
 
-def _sets(result: Result) -> str:
-    sets = result.comparison.sets
-    return f", {len(sets)} task sets" * (len(sets) > 1)
+def _size(result: Result) -> str:
+    one = result.comparison
+    counts = {"recipe": one.recipes, "seed": one.numbers, "task set": one.sets}
+    return ", ".join(f"{len(of)} {what}{'s' * (len(of) != 1)}" for what, of in counts.items())
 
 
 def _budget(result: Result) -> str:

@@ -60,7 +60,7 @@ def measured(recipe: Recipe) -> Callable[..., Result]:
     def make(values: dict[str, list[float | str]], **changes) -> Result:
         recipes = dict.fromkeys(values, recipe)
         seeds = max(map(len, values.values()))
-        compared = Comparison(recipes, Steps(3), **{"seeds": seeds, **changes})
+        compared = Comparison(recipes, **{"budget": Steps(3), "seeds": seeds, **changes})
         return Result(compared, [_given(cell, values) for cell in cells(compared, Path("out"))])
 
     return make

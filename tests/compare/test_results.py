@@ -121,7 +121,7 @@ def test_the_page_holds_every_part(measured):
     page = words.report(measured({"base": [0.2, 0.4], "mine": [0.3, "crashed"]}), ["a.svg"])
     heads = re.findall(r"^#+ (.*)$", page, re.MULTILINE)
     assert heads == ["Comparison", "What can be concluded", "What cannot", "Pictures", "Runs"]
-    assert "2 recipes, 2 seeds; 3 steps each." in page
+    assert "2 recipes, 2 seeds, 1 task set; 3 steps each." in page
     assert "![a.svg](a.svg)" in page
     assert "nan" not in page
 
