@@ -24,12 +24,14 @@ def wanted(grown: Iterable[Home], recipes: Iterable[Recipe]) -> list[Home]:
 
 def grow(one: Home, watcher: Watcher = Silent()) -> None:
     """Grow a model into its home."""
-    from grupo.grow import ensure, shapes
+    from grupo.grow import flows, seedling
 
-    if isinstance(one, shapes.ShapesFlow):
-        shapes.ensure(one, watcher)
+    if isinstance(one, flows.Taught):
+        flows.ensure(one, watcher)
+    elif isinstance(one, seedling.Grown):
+        seedling.ensure(one, watcher)
     else:
-        ensure(one, watcher)  # pyright: ignore[reportArgumentType]: what has a home can be planted
+        raise TypeError(f"{one} has a home, and nobody knows how to grow it.")
 
 
 def _there(one: Home) -> bool:

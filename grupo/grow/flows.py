@@ -3,7 +3,7 @@
 import random
 import shutil
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 from uuid import uuid4
 
 import torch
@@ -15,6 +15,7 @@ from grupo.randomness import generator, seed_torch
 from grupo.watch import Silent, Watcher
 
 
+@runtime_checkable
 class Taught(Protocol):
     """A model that can be born, what it is taught, and how.
 

@@ -6,7 +6,7 @@ import os
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 from uuid import uuid4
 
 from transformers import LlamaConfig, LlamaForCausalLM
@@ -109,6 +109,7 @@ class Seedling:
         return home_of(self, self.tasks.family)
 
 
+@runtime_checkable
 class Grown(Protocol):
     """Whatever can be planted, and taught by a recipe."""
 
