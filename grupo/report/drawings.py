@@ -1,12 +1,13 @@
 """What a policy draws before training and after: pictures, and a table of what they are worth."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
 
 import torch
 
+from grupo.border import check_admitted
 from grupo.envs import SingleTurn
 from grupo.evaluation import Acts, Share, play_all, share
 from grupo.report.pictures import grid
@@ -26,6 +27,7 @@ class Drawings:
 
 def compare(before: Acts, after: Acts, env: SingleTurn, tasks: Sequence[Task], folder: Path) -> str:
     """Write `before.png` and `after.png`, drawn of the same noise, and `table.md`; return it."""
+    check_admitted(env, tasks)
     one, other = draw(before, env, tasks), draw(after, env, tasks)
     for name, drawings in (("before", one), ("after", other)):
         grid([group.rollouts for group in drawings.ode[:SHOWN]], folder / f"{name}.png")
@@ -42,13 +44,25 @@ def draw(policy: Acts, env: SingleTurn, tasks: Sequence[Task], attempts: int = 8
 
 def table(env: SingleTurn, before: Drawings, after: Drawings) -> str:
     """Reward, its parts and diversity, each a mean over tasks with its 95 % interval."""
-    columns = [means(some) for one in (before, after) for some in (one.sde, one.ode)]
+    groups = [some for one in (before, after) for some in (one.sde, one.ode)]
+    left = [_judged(some) for some in groups]
+    columns, failed = [means(some) for some in left], _count(groups) - _count(left)
     untrained = {part.name for part in env.rewards if not part.weight}
     lines = ["| | before, SDE | before, ODE | after, SDE | after, ODE |", "|---|---|---|---|---|"]
     for name in columns[0]:
         said = " | ".join(str(column[name]) for column in columns)
         lines.append(f"| {name}{', not trained' * (name in untrained)} | {said} |")
+    lines += ["", f"{failed} pictures could not be judged and are left out."] * bool(failed)
     return "\n".join(lines) + "\n"
+
+
+def _judged(groups: Sequence[Group]) -> list[Group]:
+    kept = [tuple(r for r in group.rollouts if not r.failed) for group in groups]
+    return [replace(group, rollouts=some) for group, some in zip(groups, kept, strict=True) if some]
+
+
+def _count(groups: Sequence[Sequence[Group]]) -> int:
+    return sum(len(group.rollouts) for some in groups for group in some)
 
 
 def means(groups: Sequence[Group]) -> Mapping[str, Share]:

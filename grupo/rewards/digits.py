@@ -51,17 +51,39 @@ def neighbours() -> Classifier:
     return KNeighborsClassifier(15).fit(image[1::2].flatten(1), digit[1::2])
 
 
+class OfDigits:
+    """A reward that reads which digit is named."""
+
+    def admit(self, tasks: Sequence[Task]) -> None:
+        """Refuse prompts that name none."""
+        for task in tasks:
+            digit_of(str(task.prompt))
+
+
 @piece
-class LooksLike(EachRollout):
+class LooksLike(OfDigits, EachRollout):
     """The probability that a picture, its mean over colours, shows the digit that was named."""
 
     classifier: Callable[[], Classifier] = linear
 
     def admit(self, tasks: Sequence[Task]) -> None:
-        """Refuse prompts that name no digit."""
-        for task in tasks:
-            digit_of(str(task.prompt))
+        super().admit(tasks)
+        self.classifier()  # trained now: judging has a limit of time
 
     def judge(self, task: Task, rollout: Rollout) -> float:
         row = pixels(rollout).mean(0).flatten()[None]
         return float(self.classifier().predict_proba(row.numpy())[0, digit_of(str(task.prompt))])
+
+
+@piece
+class Handwritten(OfDigits, EachRollout):
+    """1 - how far a picture lies, root mean square over pixels and colours, from the nearest digit.
+
+    The nearest of all images of the digit that was named.
+    """
+
+    def judge(self, task: Task, rollout: Rollout) -> float:
+        image, digit = handwritten()
+        own = image[digit == digit_of(str(task.prompt))]
+        off = (pixels(rollout) - own[:, None]).square().flatten(1).mean(1)
+        return 1 - off.min().sqrt().item()

@@ -19,18 +19,24 @@ from grupo.methods.flow_grpo import flow_grpo
 from grupo.policies.flow import Flow
 from grupo.recipe import Evaluation, Recipe
 from grupo.report.drawings import compare
-from grupo.rewards.digits import LooksLike, linear, neighbours
+from grupo.rewards.digits import Handwritten, LooksLike, linear, neighbours
 from grupo.tasks.digits import Digits
 from grupo.trainer import policy_of, train
 
 GROWN = DigitsFlow()
-WORLD = Images((Part("linear", LooksLike(linear)), Part("neighbours", LooksLike(neighbours), 0.0)))
+WORLD = Images(
+    (
+        Part("linear", LooksLike(linear)),
+        Part("neighbours", LooksLike(neighbours), 0.0),
+        Part("handwritten", Handwritten(), 0.0),
+    )
+)
 RECIPE = Recipe(
     policy=Flow(str(GROWN.home), steps=8, noise=0.7, budget=4096),
     env=WORLD,
     tasks=Digits(),
     held_out=0,
-    method=flow_grpo(group=12, kl=0.0, updates=1),
+    method=flow_grpo(group=12, kl=0.2, updates=1),
     steps=40,
     prompts=10,
     lr=3e-4,

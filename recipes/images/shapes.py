@@ -33,16 +33,16 @@ WORLD = Images(
     )
 )
 RECIPE = Recipe(
-    policy=Flow(str(GROWN.home), steps=8, noise=0.7, budget=1024),
+    policy=Flow(str(GROWN.home), steps=8, window=(0, 1, 2, 3), noise=0.7, budget=1024),
     env=WORLD,
     tasks=Shapes(0, 1_500),
-    held_out=Shapes(1_500, 64),
+    held_out=Shapes(1_500, 32),
     method=flow_grpo(group=8, kl=0.0, updates=1),
-    steps=60,
+    steps=30,
     prompts=8,
-    lr=3e-4,
-    evaluation=Evaluation(attempts=4, solved=Solved(at_least=1.0)),
-    save_every=20,
+    lr=5e-4,
+    evaluation=Evaluation(attempts=2, solved=Solved(at_least=1.0)),
+    save_every=10,
 )
 
 
@@ -51,7 +51,7 @@ def main(run: Path) -> None:
     ensure(GROWN)
     train(RECIPE, run)
     after, _ = policy_of(run)
-    print(compare(RECIPE.policy.build(), after, WORLD, Shapes(1_500, 64).load(), run))
+    print(compare(RECIPE.policy.build(), after, WORLD, Shapes(1_500, 32).load(), run))
 
 
 if __name__ == "__main__":

@@ -51,7 +51,7 @@ def test_it_learns_to_write_what_is_read_right_and_turned_round_it_does_not(tmp_
     recipe = recipe.but(policy=replace(recipe.policy, model=str(DigitsFlow().home)), steps=20)
     turned = recipe.method.but(credit=chain(recipe.method.credit, negative))
     assert gain(recipe, tmp_path / "run") > 0.05
-    assert gain(recipe.but(method=turned), tmp_path / "turned") < -0.05
+    assert gain(recipe.but(method=turned), tmp_path / "turned") < -0.1
 
 
 def gain(recipe, run):

@@ -1,6 +1,6 @@
 """What is said of drawings before and after, by hand."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 import torch
@@ -43,6 +43,15 @@ def test_a_table_says_what_was_not_trained():
         f"| neat, not trained | {one} | {one} | {quarter} | {one} |",
         f"| diversity | {none} | {none} | {none} | {none} |",
     ]
+
+
+def test_what_could_not_be_judged_is_left_out_and_counted():
+    lost = replace(rollout(0), reward=float("nan"), failed="the judge slept")
+    good = rollout(0, 0.5, right=0.5, neat=0.0)
+    some = [Group(Task("k", "?"), (good, lost, good)), Group(Task("l", "?"), (lost,))]
+    lines = table(WORLD, Drawings(some, some), Drawings(some, some)).splitlines()
+    assert lines[2] == f"| reward {'| 0.500 [0.500, 0.500] ' * 4}|"
+    assert lines[-1] == "8 pictures could not be judged and are left out."
 
 
 @dataclass(frozen=True)

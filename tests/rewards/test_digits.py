@@ -6,7 +6,7 @@ import torch
 pytest.importorskip("sklearn")
 
 from grupo.errors import Refused
-from grupo.rewards.digits import LooksLike, handwritten, linear, neighbours
+from grupo.rewards.digits import Handwritten, LooksLike, handwritten, linear, neighbours
 from grupo.rollout import Action, Rollout, Task
 from grupo.storage import arrays
 from grupo.tasks.digits import NAMES, Digits, digit_of
@@ -40,3 +40,15 @@ def test_there_is_a_task_for_every_digit():
     assert [digit_of(str(task.prompt)) for task in Digits().load()] == list(range(10))
     with pytest.raises(Refused, match="'sevn' names no digit"):
         digit_of("sevn")
+
+
+def test_a_tint_costs_what_it_is_off_and_a_true_digit_nothing():
+    judge = Handwritten().judge
+    assert judge(named(0), shown(0)) == pytest.approx(1.0, abs=3e-3)  # 8 bits a channel
+    image = handwritten()[0][0].expand(3, 8, 8).clone()
+    image[1] = (image[1] - 0.3).abs()  # of the three colours one is .3 off, or less
+    made = arrays.text((image * 255).round().to(torch.uint8))
+    tinted = Rollout((("?", Action((), (), made=made)),))
+    off = (image[1] - image[0]).square().mean().item() / 3
+    assert judge(named(0), tinted) == pytest.approx(1 - off**0.5, abs=5e-3)
+    assert judge(Task("k", "one"), shown(0)) < 0.8
