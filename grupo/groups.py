@@ -65,6 +65,11 @@ def population_std(x: PerRollout, group: Label) -> PerRollout:
     return mean((x - mean(x, group)) ** 2, group).sqrt()
 
 
+def zscore(x: PerRollout, group: Label) -> PerRollout:
+    """(x - mean) / (std + 1e-6) within the group."""
+    return (x - mean(x, group)) / (std(x, group) + 1e-6)
+
+
 def max(x: PerRollout, group: Label) -> PerRollout:
     """Greatest value of the group."""
     return x.new_zeros(_size(group)).scatter_reduce(0, group, x, "amax", include_self=False)[group]

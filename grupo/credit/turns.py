@@ -105,6 +105,23 @@ class TurnDiscount:
         return spread(x, batch) * to_actions(self.gamma**k, batch)
 
 
+@piece
+class CenterTurns:
+    """x, the same for all actions of a turn, less its mean over the group's rollouts in that turn.
+
+    >>> from grupo.testing import batch_of
+    >>> batch = batch_of(group=[0, 0], length=[2, 1], turn=[[0, 1], [0, 0]])
+    >>> CenterTurns()(torch.tensor([[3.0, 5.0], [1.0, 9.0]]), batch).tolist()
+    [[1.0, 0.0], [-1.0, 0.0]]
+    """
+
+    def __call__(self, x: Tensor, batch: Batch) -> PerAction:
+        table, there = label_of_turns(spread(x, batch), batch), acted(batch)
+        place = torch.arange(there.shape[1]).expand_as(table)
+        same = alike(batch.group[:, None].expand_as(table), place)
+        return to_actions(centred(table, same, there), batch)
+
+
 def to_actions(x: PerTurn, batch: Batch) -> PerAction:
     """The value of its turn for each action, 0 where masked.
 

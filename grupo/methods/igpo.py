@@ -1,5 +1,7 @@
 """IGPO: turns earn what they add to belief in the answer. Wang et al., 2025, arXiv:2510.14967."""
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
@@ -29,30 +31,28 @@ def gains(x: Tensor, batch: Batch) -> PerTurn:
     return torch.where(before, later(b) - b, x[:, None].to(b)) * there
 
 
+def plain(g: Tensor, group: Tensor) -> Tensor:
+    """The gains as they are."""
+    return g
+
+
 @piece
 class InformationGain:
-    """D_t = sum over k >= t of gamma^(k - t) A_k, A = (g - mean g) / (std g + eps) by `gains`.
-
-    Mean and deviation are of all turns of the group.
-    """
+    """D_t = sum over k >= t of gamma^(k - t) A_k, A what `scaled` makes of the group's `gains`."""
 
     gamma: float
-    eps: float = 1e-6
+    scaled: Callable[[Tensor, Tensor], Tensor] = groups.zscore
     needs = frozenset({"mark/belief"})
 
     def __call__(self, x: Tensor, batch: Batch) -> PerAction:
         g, there = gains(x, batch), acted(batch)
-        own, group = g[there], batch.group[:, None].expand_as(there)[there]
-        A = (own - groups.mean(own, group)) / (groups.std(own, group) + self.eps)
+        A = self.scaled(g[there], batch.group[:, None].expand_as(there)[there])
         return to_actions(discounted(g.masked_scatter(there, A), self.gamma), batch)
 
 
 def igpo(group: int = 16, gamma: float = 1.0, kl: float = 0.001, lead: str = "<answer>") -> Method:
-    """A turn's g is the rise of b = exp(mean log pi(answer)) in it, the last one's the reward.
-
-    The g of a group are standardised together; A is their sum from the action's turn on. Clip, k3.
-    """
-    # The paper's form. The released code (GuoqingWang1/IGPO) sums first and then takes off the
-    # group's mean place by place, without a deviation; its answers follow a longer phrase.
+    """A = sum of z(g) over its and later turns; g = rise of exp(mean log pi(answer)), then r."""
+    # The paper's form. The released code (GuoqingWang1/IGPO) takes the group's mean off the sums,
+    # place by place: chain(InformationGain(gamma, plain), CenterTurns()), turn by turn.
     sample, loss = WithBelief(Independent(group), lead), Clip(0.2, 0.2) + kl * KL()
     return Method(sample=sample, credit=InformationGain(gamma), loss=loss)
