@@ -1,0 +1,79 @@
+"""Beginners of 0.1 million parameters, grown in a minute or two by being told what to say next."""
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from transformers import LlamaConfig, LlamaForCausalLM
+
+from grupo import (
+    Adam,
+    CausalLM,
+    Cosine,
+    Evaluation,
+    Method,
+    Part,
+    Recipe,
+    SingleTurn,
+    Task,
+    Warmup,
+)
+from grupo.credit import identity
+from grupo.grow.tokenizers import END, phrase_tokenizer
+from grupo.losses import Likelihood
+from grupo.randomness import seed_torch
+from grupo.recipe import Source
+from grupo.rewards import Exact
+from grupo.sampling import Demonstrate
+from grupo.trainer import begin
+from grupo.weights import token_mean
+
+
+def lessons(
+    policy: CausalLM, solve: Callable[[Task], Sequence[str]], tasks: Source, held_out: Source
+) -> Recipe:
+    """What `solve` says is recited; a share of it is said again of tasks that were held out."""
+    return Recipe(
+        policy=policy,
+        env=SingleTurn((Part("same", Exact()),)),
+        tasks=tasks,
+        held_out=held_out,
+        method=Method(
+            sample=Demonstrate(solve), credit=identity, loss=Likelihood(), weigh=token_mean
+        ),
+        steps=80,
+        prompts=32,
+        lr=Warmup(0.05, Cosine(2e-3, 1e-4)),
+        optimizer=Adam(decay=0.01),
+        evaluation=Evaluation(attempts=1),
+    )
+
+
+def grow(recipe: Recipe, home: Path, texts: Iterable[str], template: str = "") -> None:
+    """Plant a model that knows the phrases of `texts`, and teach it."""
+    plant(home / "start", texts, template)
+    trainer = begin(recipe, home / "run")
+    trainer()
+    trainer.policy.export(home / "model")
+
+
+def plant(folder: Path, texts: Iterable[str], template: str) -> None:
+    """An untrained model and its tokenizer."""
+    tokenizer = phrase_tokenizer(texts)
+    tokenizer.chat_template = template or None
+    seed_torch(0, "plant")
+    end = tokenizer.get_vocab()[END]
+    config = LlamaConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=64,
+        intermediate_size=192,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=4,
+        max_position_embeddings=512 if template else 320,
+        tie_word_embeddings=True,
+        eos_token_id=end,
+        bos_token_id=None,
+        pad_token_id=end,
+    )
+    LlamaForCausalLM(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
