@@ -56,5 +56,5 @@ def mars_selfplay(games: int = 8, clip: float = 0.2, kl: float = 0.2) -> Method:
     # As thu-nics/MARS: bad tokens' ratios are capped at 1 + 2 clip. Its batches are 384 games of
     # several kinds, with a mean for each, here of one kind; its distinct values are those of all
     # positions, the 0 behind the end among them, here those of turns.
-    loss = Clip(clip, clip, Capped(1 + 2 * clip)) + kl * KL()
-    return Method(sample=SelfPlay(games), credit=chain(BySeat(), Whiten()), loss=loss)
+    loss, credit = Clip(clip, clip, Capped(1 + 2 * clip)), chain(BySeat(), Whiten())
+    return Method(sample=SelfPlay(games), credit=credit, loss=loss + kl * KL() if kl else loss)

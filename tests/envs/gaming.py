@@ -19,7 +19,7 @@ class Sticks:
     opened = 0
 
     def reset(self, task):
-        type(self).opened += 1
+        Sticks.opened += 1
         self.left, self.turn = task.answer, 0
         return self._told()
 
@@ -61,6 +61,6 @@ class Players:
 
 def played(*games, world=Sticks, task=TASK, players=2, **fields):
     """The rollouts of games in which these texts are said, two players a game; what they heard."""
-    act, world.opened = Players(*games), 0
+    act, Sticks.opened = Players(*games), 0
     sampler = SelfPlay(len(games), players)
     return asyncio.run(sampler(task, Arena(world, **fields), act)).rollouts, act.heard
