@@ -39,6 +39,17 @@ def test_each_is_paid_for_what_came_of_its_turns():
     assert first.parts == {"world": 1.0, "turns": 2.0, "over": 1.0, "seat": 0.0}
 
 
+class Generous(Sticks):
+    def _to(self, player, paid):
+        return super()._to(player if abs(paid) == 1 else 1 - player, abs(paid))
+
+
+def test_all_that_the_others_turns_pay_is_paid_at_ones_own_last():
+    (first, second), _ = played((["1"], ["again", "again", "2"]), world=Generous)
+    assert first.marks["reward"] == pytest.approx((1.0 + 2 * 0.1,))  # both are paid 1 at the end
+    assert second.marks["reward"] == (*[0.0] * 10, 1.0)
+
+
 def test_players_need_not_take_turns_in_turn():
     (first, second), heard = played((["again", "1"], ["again", "again", "2"]))
     assert heard == [[["3 for 0"] * 2, ["2 for 1"] * 3]]

@@ -45,8 +45,17 @@ def test_a_player_is_told_what_was_said_since_its_last_move():
 def test_one_move_against_the_rules_is_forgiven_and_two_lose():
     (first, second), heard = played((["0"], ["0", "nine"]), world=SQUARES)
     assert (first.reward, second.reward) == (1.0, -1.0)
-    assert (first.parts.get("invalid", 0.0), second.parts["invalid"]) == (0.0, 1.0)
+    assert (first.parts["invalid"], second.parts["invalid"]) == (0.0, 2.0)
     assert "invalid move" in heard[0][1][1]
+
+
+@installed
+def test_a_move_against_the_rules_may_have_its_price():
+    world = TextArena("TicTacToe-v0", fine=0.25)
+    (first, second), _ = played((["0", "0", "1", "2"], ["3", "4"]), world=world)
+    assert (first.reward, second.reward) == (0.75, -1.0)
+    assert first.marks["reward"] == (0.0, -0.25, 0.0, 1.0)
+    assert first.parts["invalid"] == 1.0
 
 
 @installed

@@ -36,11 +36,13 @@ class TextArena:
     """Games by their name in TextArena's registry, without wrappers; for `Arena`.
 
     `show` makes a text of the messages to a player. A move without brackets is given them. Who wins
-    is paid 1, who loses -1; a second move against the rules in a row loses, and `invalid` is 1.
+    is paid 1, who loses -1. A move against the rules costs `fine`, and two in a row the game; the
+    part `invalid` counts them.
     """
 
     game: str
     show: Show = everything
+    fine: float = 0.0
 
     def check(self) -> None:
         """Refuse to play without TextArena, or a game that it has not got."""
@@ -51,7 +53,7 @@ class TextArena:
             raise Refused(f"env: TextArena has no game {self.game!r}. {nearest(self.game, games)}")
 
     def __call__(self) -> "Match":
-        return Match(self.game, self.show)
+        return Match(self.game, self.show, self.fine)
 
 
 def _registry() -> Sequence[str]:
@@ -62,8 +64,8 @@ def _registry() -> Sequence[str]:
 class Match:
     """A session of one game."""
 
-    def __init__(self, game: str, show: Show) -> None:
-        self.game, self.show = game, show
+    def __init__(self, game: str, show: Show, fine: float) -> None:
+        self.game, self.show, self.fine = game, show, fine
 
     def reset(self, task: Task) -> Heard:
         """What the first player is told; what is drawn depends on the task's key."""
@@ -72,20 +74,21 @@ class Match:
         with self._drawing():
             self.env: Any = import_module("textarena").make(f"{self.game}{RAW}")
             self.env.reset(num_players=PLAYERS, seed=seed)
-            return self._heard(False)
+            return self._told()
 
     def step(self, text: str) -> Heard:
-        """What the next player is told, and at the end what each is paid."""
+        """What the next player is told, and what each is paid."""
         with self._drawing():
+            mover = self.env.state.current_player_id
             over, _ = self.env.step(text if "[" in text else f"[{text.strip()}]")
-            return self._heard(over)
+            outcome, ends = self.env.close() if over else ({}, {})
+            broke = self.env.state.error_count > 0 if not over else ends[mover]["invalid_move"]
+            heard = Heard("", over=True) if over else self._told()
+        pays = [float(outcome.get(player, 0)) for player in range(PLAYERS)]
+        pays[mover] -= self.fine * broke
+        return heard._replace(counts={"invalid": float(broke)}, pays=tuple(pays))
 
-    def _heard(self, over: bool) -> Heard:
-        if over:
-            pays, told = self.env.close()
-            invalid = float(any(one.get("invalid_move") for one in told.values()))
-            paid = tuple(float(pays[player]) for player in range(PLAYERS))
-            return Heard("", over=True, counts={"invalid": invalid}, pays=paid)
+    def _told(self) -> Heard:
         player, messages = self.env.get_observation()
         return Heard(self.show(player, messages), to=player)
 
