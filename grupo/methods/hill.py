@@ -17,7 +17,7 @@ from grupo.weights import EachKind
 PAPER = Paper(
     title="Learning to Hint for Reinforcement Learning",
     use="Many tasks are never solved; there is a solution of each to be shown, and no hint.",
-    checked=("golden", "laws", "run"),
+    checked=("golden", "laws", "reference", "run"),
     catalogue=("hill",),
 )
 

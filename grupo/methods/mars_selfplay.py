@@ -18,7 +18,7 @@ from grupo.sampling import SelfPlay
 PAPER = Paper(
     title="MARS: Reinforcing Multi-Agent Reasoning of LLMs through Self-Play in Strategic Games",
     use="One policy plays every seat of a game, and some seats win more often than others.",
-    checked=("golden", "laws", "run"),
+    checked=("golden", "laws", "reference", "run"),
     catalogue=("mars-selfplay",),
 )
 

@@ -74,6 +74,21 @@ def test_only_right_attempts_say_what_hangs_on_the_hint():
     assert worth(batch) == pytest.approx([0.5 * 0.5])  # n = 2, p = 1/2: 1 - 2/4; e^-ln 2
 
 
+@pytest.mark.parametrize(
+    ("rewards", "off", "expected"),
+    [
+        ([1, 1, 0, 0, 0, 0, 0, 1], -0.17, 0.5539806435886017),
+        ([1, 0, 0, 0], 0.4, 0.6796875),
+        ([1, 1, 1, 0], -1.3, 0.008920034375889556),
+        ([1, 1, 1, 1], -0.1, 0.0),
+    ],
+)
+def test_it_gives_the_numbers_of_the_authors_code(rewards, off, expected):
+    # Andree-9/HiLL @ 195d94e, verl/trainer/ppo/hinter_utils.py, compute_hint_reward with
+    # "transfer_weighted_non_deg", on these rewards and this mean reliance
+    assert worth(hard([rewards], off=off)) == pytest.approx([expected], rel=1e-6)
+
+
 def test_hints_are_compared_with_hints_and_attempts_with_those_that_saw_the_best():
     batch = hard([[1.0, 0.0], [1.0, 1.0], [0.0, 0.0, 0.0, 1.0]])
     # worth 1/2, 0 and 1 - (3^4 + 1)/4^4 = 174/256: the third is the best

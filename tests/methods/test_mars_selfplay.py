@@ -70,6 +70,33 @@ def test_every_action_of_a_turn_has_its_credit_and_masked_ones_none():
     assert BySeat()(batch.reward, batch).tolist() == [[-2.0, -2.0, -2.0], [2.0, 0.0, 0.0]]
 
 
+def test_it_gives_the_numbers_of_the_authors_code():
+    # thu-nics/MARS @ 5979f75, roll/utils/functionals.py: reward_postprocess_agentic and
+    # compute_advantage as in examples/tictactoe/agentic_val_tictactoe_selfplay.yaml; three games,
+    # every answer four tokens and nothing behind the last
+    turn = [[0, 0, 1, 1], [0, 1, 1, 1], [0, 0, 0, 1], [0, 0, 1, 1], [0] * 4, [0, 1, 1, 1]]
+    paid = [
+        [0.0, 0.1, 0.0, 1.0],
+        [0.0, 0.0, 0.0, -1.0],
+        [0.0, 0.0, -0.2, -1.0],
+        [0.0, 0.1, 0.0, 0.5],
+        [0.0, 0.0, 0.0, 1.0],
+        [0.1, 0.0, 0.0, -1.0],
+    ]
+    seat, seen = {"seat": [0.0, 1.0] * 3}, {"mark/reward": paid}
+    batch = batch_of([0] * 6, length=[4] * 6, turn=turn, parts=seat, seen=seen)
+    expected = [
+        [0.965258, 0.965258, 1.046424, 1.046424],
+        [-0.646229, -0.866054, -0.866054, -0.866054],
+        [-1.36827, -1.36827, -1.36827, -0.982731],
+        [0.977094, 0.977094, 0.655811, 0.655811],
+        [1.046424] * 4,
+        [-0.544772, -0.866054, -0.866054, -0.866054],
+    ]
+    A = batch.credited(mars_selfplay().credit).advantage.tolist()
+    assert [pytest.approx(row, abs=3e-6) for row in expected] == A
+
+
 def test_what_a_bad_action_costs_is_capped():
     batch = games([[1.0], [-1.0]], [0.0, 0.0], advantage=[1.0, -1.0])
     loss = mars_selfplay(kl=0.0).loss(moved(batch, [[1.0], [1.0]]), batch)
