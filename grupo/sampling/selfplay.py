@@ -39,6 +39,7 @@ class SelfPlay:
         told = (
             replace(rollout, parts={**rollout.parts, "seat": float(seat)})
             for rollout, (_, seat) in zip(group.rollouts, seats, strict=True)
+            if rollout.turns or rollout.failed  # of nothing there is nothing to learn
         )
         return replace(group, rollouts=tuple(told))
 

@@ -88,7 +88,7 @@ def test_a_world_that_hangs_ends_one_game_by_name_and_no_other():
 
 
 def test_what_becomes_of_a_failed_game_is_chosen():
-    (first, second), _ = played((["one"], []), on_failure=Fallback(-1.0))
+    (first, second), _ = played((["1", "one"], ["1"]), on_failure=Fallback(-1.0))
     assert (first.reward, second.reward, first.failed) == (-1.0, -1.0, "")
 
 
@@ -118,6 +118,8 @@ def test_who_never_had_a_turn_is_left_out_by_name():
     assert (first.reward, first.failed) == (1.0, "")
     assert second.turns == ()
     assert second.failed == "task sticks, rollout 1: it never had a turn"
+    (winner,), _ = played((["3"], []), on_failure=Fallback(-1.0))
+    assert winner.reward == 1.0
 
 
 def test_a_game_ends_for_all_where_a_player_has_no_turns_left():
