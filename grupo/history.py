@@ -1,14 +1,17 @@
 """What happened: per task its past groups, and what controllers read of the metrics.
 
-Append-only; state is a fold over it. Where a method replays, rollouts are kept too, bounded by task
-and in all.
+Append-only; state is a fold over it. Tasks take little memory each, whatever happened to them, and
+a copy takes none. Where a method replays, rollouts are kept too, bounded by task and in all.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from torch import Tensor
+
 from grupo.batch import Past
+from grupo.pasts import Pasts
 from grupo.rollout import Group, Rollout, Task
 from grupo.storage import rollout as saved
 
@@ -23,7 +26,7 @@ class History:
     """
 
     asked: int = 0  # tasks handed out so far
-    tasks: dict[str, Past] = field(default_factory=dict)
+    tasks: Pasts = field(default_factory=Pasts)
     measured: dict[str, list[float]] = field(default_factory=dict)  # metrics, a value each step
     steps: int = 0  # recorded so far
     kept: dict[str, tuple[Rollout, ...]] = field(default_factory=dict)  # to be replayed, by task
@@ -31,7 +34,7 @@ class History:
     def copy(self) -> "History":
         """The history until now, to be read while this one goes on."""
         measured = {name: list(numbers) for name, numbers in self.measured.items()}
-        return History(self.asked, dict(self.tasks), measured, self.steps, dict(self.kept))
+        return History(self.asked, self.tasks.copy(), measured, self.steps, dict(self.kept))
 
     def of(self, task: Task) -> Past:
         """What happened to this task before."""
@@ -58,19 +61,11 @@ class History:
         for group in groups:
             judged = [rollout for rollout in group.rollouts if not rollout.failed]
             if judged:
-                self._append(step, group.task, judged, parts)
+                rewards = [rollout.reward for rollout in judged]
+                told = {name: [r.parts.get(name, 0.0) for r in judged] for name in parts}
+                self.tasks.append(group.task.key, step, rewards, told)
                 if replays:
                     self._keep(group.task, judged, replays)
-
-    def _append(
-        self, step: int, task: Task, judged: Sequence[Rollout], parts: Collection[str]
-    ) -> None:
-        past = self.of(task)
-        self.tasks[task.key] = Past(
-            (*past.steps, step),
-            (*past.rewards, tuple(rollout.reward for rollout in judged)),
-            {**past.parts, **{n: (*past.parts.get(n, ()), _of(n, judged)) for n in parts}},
-        )
 
     def _keep(self, task: Task, judged: Sequence[Rollout], count: int) -> None:
         every = (*self.kept.pop(task.key, ()), *judged)
@@ -86,27 +81,18 @@ class History:
             self.measured.setdefault(name, []).append(number)
 
     def to_data(self) -> dict[str, Any]:
-        """The history as JSON can hold it."""
-        tasks = {k: [past.steps, past.rewards, past.parts] for k, past in self.tasks.items()}
+        """The history but for what tasks earned, as JSON can hold it."""
         kept = {key: [saved.to_data(one) for one in some] for key, some in self.kept.items()}
         told = {"asked": self.asked, "steps": self.steps}
-        return {**told, "tasks": tasks, "measured": self.measured, "kept": kept}
+        return {**told, "measured": self.measured, "kept": kept}
+
+    def tensors(self) -> dict[str, Tensor]:
+        """What tasks earned."""
+        return self.tasks.tensors()
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> "History":
-        """The history that `to_data` wrote."""
-        tasks = {
-            key: Past(tuple(s), _tuples(rs), {name: _tuples(xs) for name, xs in parts.items()})
-            for key, (s, rs, parts) in data["tasks"].items()
-        }
+    def from_data(cls, data: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> "History":
+        """The history that `to_data` and `tensors` wrote."""
         measured = {name: list(numbers) for name, numbers in data["measured"].items()}
         kept = {key: tuple(map(saved.from_data, some)) for key, some in data["kept"].items()}
-        return cls(data["asked"], tasks, measured, data["steps"], kept)
-
-
-def _of(name: str, rollouts: Sequence[Rollout]) -> tuple[float, ...]:
-    return tuple(rollout.parts.get(name, 0.0) for rollout in rollouts)
-
-
-def _tuples(rows: Iterable[Iterable[float]]) -> tuple[tuple[float, ...], ...]:
-    return tuple(tuple(row) for row in rows)
+        return cls(data["asked"], Pasts.from_tensors(tensors), measured, data["steps"], kept)

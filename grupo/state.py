@@ -63,7 +63,8 @@ class State:
         optimizers = {name: state_of(one) for name, one in self.optimizers.items()}
         beside = {"helpers": self.policy.helpers.state_dict(), "reference": self.company.following}
         used = {name: tensors for name, tensors in beside.items() if tensors}
-        return {"weights": self.policy.weights(), **optimizers, **used}
+        history = self.history.tensors()
+        return {"weights": self.policy.weights(), **optimizers, "history": history, **used}
 
     def data(self) -> dict[str, Any]:
         """What is saved as plain data."""
@@ -87,7 +88,8 @@ class State:
             restore(optimizer, found.tensors[name])
         self.policy.helpers.load_state_dict(dict(found.tensors.get("helpers", {})))
         self.company.restore(found.tensors.get("reference", {}))
-        self.history, self.step = History.from_data(found.data["history"]), found.step
+        self.history = History.from_data(found.data["history"], found.tensors["history"])
+        self.step = found.step
         self.scores = dict(found.data["scores"])
         self.tokens, self.failed = found.data["tokens"], found.data["failed"]
         self.seconds, self.finished = found.data["seconds"], found.data["finished"]

@@ -21,7 +21,7 @@ SAVE = (
     "save/swept",
     *(
         f"save/{file}/{stage}"
-        for file in ("weights", "optimizer", "data", "manifest")
+        for file in ("weights", "optimizer", "history", "data", "manifest")
         for stage in ("opened", "written", "synced")
     ),
     "save/complete",

@@ -19,7 +19,7 @@ from grupo.piece import piece
 from grupo.storage import plain
 from grupo.storage.files import Stamp
 
-FORMAT = 1
+FORMAT = 2
 NAME = "manifest.json"
 _FILE = re.compile(r"\w+\.(safetensors|json)", re.ASCII)
 # what reading a damaged disk says; other errors are the machine's, and say nothing of the files

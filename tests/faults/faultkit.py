@@ -16,6 +16,7 @@ def tensors(step: int) -> dict[str, dict[str, Tensor]]:
     return {
         "weights": {"w": numbers / (step + 3), "b": (numbers[0] * step).bfloat16()},
         "optimizer": {"m": numbers * step, "step": torch.tensor(step)},
+        "history": {"log": torch.arange(5 + step, dtype=torch.uint8)},
     }
 
 

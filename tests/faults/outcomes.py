@@ -23,6 +23,7 @@ def outcome(run: Path) -> dict[str, Any]:
         "notes": found.notes,
         "weights": {n: faultkit.bits(x) for n, x in found.tensors["weights"].items()},
         "optimizer": {n: faultkit.bits(x) for n, x in found.tensors["optimizer"].items()},
+        "past": {n: faultkit.bits(x) for n, x in found.tensors["history"].items()},
         **{n: plain.exact_text(x) for n, x in found.data.items() if n not in apart},
         "summary": plain.text({n: x for n, x in summary.items() if n not in apart}),
         "ledger": [(n, x) for n, x in summary["ledger"].items() if n.startswith("tokens/")],

@@ -26,7 +26,7 @@ def test_another_seed_makes_another_run(trainee):
         ("grpo", "step", {"rollouts", "metrics", "weights"}),
         ("grpo", "scores", {"scores", "summary"}),
         ("grpo", "counts", {"tokens", "summary"}),
-        ("past", "past", {"history", "weights", "metrics"}),
+        ("past", "past", {"past", "weights", "metrics"}),
         ("replay", "replays", {"history", "weights", "metrics"}),
     ],
 )

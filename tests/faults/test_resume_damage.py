@@ -17,6 +17,7 @@ DAMAGE = {
     "a bit of the weights": lambda c: flip(c / "step-00000004" / "weights.safetensors"),
     "a bit of the optimizer": lambda c: flip(c / "step-00000004" / "optimizer.safetensors", 200),
     "a bit of the history": lambda c: flip(c / "step-00000004" / "data.json", 9),
+    "a bit of what tasks earned": lambda c: flip(c / "step-00000004" / "history.safetensors"),
     "half of the weights": lambda c: os.truncate(c / "step-00000004" / "weights.safetensors", 999),
     "the manifest": lambda c: (c / "step-00000004" / "manifest.json").unlink(),
     "all in it": lambda c: empty(c / "step-00000004"),

@@ -20,6 +20,7 @@ import torch
 import trainkit
 
 from grupo import state as saved
+from grupo.pasts import Pasts
 from grupo.policies import loading
 from grupo.storage import faults
 from grupo.trainer import reopen, resume, train
@@ -55,7 +56,7 @@ def forgotten(state: saved.State) -> Mapping[str, Callable[[], Any]]:
     return {
         "optimizer": state.optimizers["optimizer"].state.clear,
         "curriculum": lambda: setattr(history, "asked", 0),
-        "past": history.tasks.clear,
+        "past": lambda: setattr(history, "tasks", Pasts()),
         "replays": history.kept.clear,
         "scores": state.scores.clear,
         "counts": lambda: setattr(state, "tokens", 0),

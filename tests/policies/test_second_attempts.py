@@ -82,7 +82,7 @@ def test_a_replayed_rollout_has_its_tokens_and_the_log_probabilities_of_then(pol
     early = sampled(policy, Independent(2))
     right = Group(TASK, tuple(_earning(r, i) for i, r in enumerate(early.rollouts)))
     history.record(0, [right], replays=replay.replays)
-    task = History.from_data(history.to_data()).recalled(TASK)
+    task = History.from_data(history.to_data(), history.tensors()).recalled(TASK)
     (joined,) = replay([Group(task, asyncio.run(_now(policy)).rollouts)])
     *_, old = joined.rollouts
     assert (old.source, tokens(old)) == ("replayed", tokens(early.rollouts[1]))

@@ -128,10 +128,10 @@ def test_an_error_of_the_machine_is_not_taken_for_damage():
 def test_a_checkpoint_of_another_version_is_said_and_left_alone(tmp_path):
     save(tmp_path, 1)
     path = save(tmp_path, 2) / "manifest.json"
-    path.write_text(path.read_text().replace('"format": 1', '"format": 2'))
+    path.write_text(path.read_text().replace('"format": 2', '"format": 3'))
     found = checkpoint.load(tmp_path)
     assert found.step == 1
-    said = "step-00000002/manifest.json: format 2, this version reads 1"
+    said = "step-00000002/manifest.json: format 3, this version reads 2"
     assert found.notes[-1] == f"{said}; step-00000001 is used instead"
     for step in (3, 4, 5):
         save(tmp_path, step)
@@ -213,14 +213,14 @@ def sealed(body) -> str:
         "{}",
         "[" * 100_000,
         '{"format": NaN}',
-        sealed({"format": 1}),
-        sealed({"format": 1, "step": 2, "files": 3}),
-        sealed({"format": 1, "step": 2, "files": {"data.json": 3}}),
-        sealed({"format": 1, "step": 2, "files": {"data.json": {"size": 0}}}),
-        sealed({"format": 1, "step": 2, "files": {}}),
-        sealed({"format": 1, "step": 2, "files": {"data.json": {"size": "0", "sha256": 1}}}),
-        sealed({"format": 1, "step": "2", "files": {"../data.json": {"size": 0, "sha256": ""}}}),
-        sealed({"format": 1, "step": 2, "files": {}, "more": 1}),
+        sealed({"format": 2}),
+        sealed({"format": 2, "step": 2, "files": 3}),
+        sealed({"format": 2, "step": 2, "files": {"data.json": 3}}),
+        sealed({"format": 2, "step": 2, "files": {"data.json": {"size": 0}}}),
+        sealed({"format": 2, "step": 2, "files": {}}),
+        sealed({"format": 2, "step": 2, "files": {"data.json": {"size": "0", "sha256": 1}}}),
+        sealed({"format": 2, "step": "2", "files": {"../data.json": {"size": 0, "sha256": ""}}}),
+        sealed({"format": 2, "step": 2, "files": {}, "more": 1}),
     ],
 )
 def test_a_forged_manifest_is_passed_over(text, tmp_path):
@@ -243,7 +243,7 @@ def test_a_forged_file_with_the_right_checksum_is_passed_over(content, tmp_path)
         (forged / name).write_bytes(content)
         stamp = {"size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
         body = json.loads((forged / "manifest.json").read_text())
-        body = {"format": 1, "step": 3, "files": {**body["files"], name: stamp}}
+        body = {"format": 2, "step": 3, "files": {**body["files"], name: stamp}}
         (forged / "manifest.json").write_text(sealed(body))
         (tmp_path / "latest").unlink(missing_ok=True)
         found = checkpoint.load(tmp_path)
