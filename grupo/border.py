@@ -86,6 +86,7 @@ def check(recipe: Recipe) -> None:
     _check_group(recipe)
     _check_solved(recipe)
     check_readings(recipe)
+    _check_ahead(recipe)
     for _, piece in _pieces(recipe, ""):
         if isinstance(piece, Checked):
             piece.check()
@@ -188,6 +189,13 @@ def _credited(credit: Credit, groups: tuple[int, int]) -> Tensor:
     rows = {"rollout": torch.arange(2), "mask": mask, "old_logp": -mask.float()}
     batch = Batch.of(reward, torch.tensor(groups), **rows, past=(Past(), Past()))
     return credit(reward, batch)
+
+
+def _check_ahead(recipe: Recipe) -> None:
+    """Refuse to sample ahead by what is learned meanwhile."""
+    for part in walk(recipe.method.sample):
+        if recipe.staleness and getattr(part, "asks_helpers", False):
+            raise Refused(f"staleness: {recipe.staleness}. Allowed: 0 with {type(part).__name__}.")
 
 
 def _check_solved(recipe: Recipe) -> None:

@@ -7,7 +7,7 @@ from grupo.batch import Batch
 from grupo.gather import Gathered
 from grupo.method import Method
 from grupo.piece import walk
-from grupo.rollout import Group, Rollout
+from grupo.rollout import PRUNED, Group, Rollout
 from grupo.stopwatch import Stopwatch
 
 
@@ -23,8 +23,9 @@ def of_groups(gathered: Gathered, batch: Batch) -> dict[str, float]:
         "groups/sampled": float(len(gathered.sampled)),
         "groups/learned": float(len(gathered.kept)),
         "groups/signal": mean([float(_differs(g)) for g in gathered.sampled if g.rollouts[1:]]),
-        "rollouts/failed": float(sum(bool(r.failed) for r in rollouts)),
-        "rollouts/truncated": mean([float(r.truncated) for r in rollouts]),
+        "rollouts/failed": float(sum(r.failed not in ("", PRUNED) for r in rollouts)),
+        "rollouts/truncated": mean([float(r.truncated) for r in rollouts if r.failed != PRUNED]),
+        **_pruned(rollouts),
         "length/mean": mean(lengths),
         "length/max": max(lengths, default=math.nan),
         "advantage/zero": (batch.advantage[batch.mask] == 0).double().mean().item(),
@@ -92,6 +93,13 @@ def _drawn(group: Group) -> int:
     """How many parts were drawn, those that rollouts share counted once."""
     turns = ((i, a) for r in group.rollouts for i, (_, a) in enumerate(r.turns) if a.sampled)
     return sum({(i, a.stream or id(a)): len(a.parts) for i, a in turns}.values())
+
+
+def _pruned(rollouts: Sequence[Rollout]) -> dict[str, float]:
+    """How many rollouts were given up on the way, and what they had cost by then."""
+    lengths = [r.length for r in rollouts if r.failed == PRUNED]
+    numbers = {"rollouts/pruned": float(len(lengths)), "tokens/pruned": float(sum(lengths))}
+    return numbers if lengths else {}
 
 
 def _parts(rollouts: Sequence[Rollout]) -> dict[str, float]:

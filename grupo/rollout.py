@@ -47,6 +47,9 @@ class Action:
     made: str = ""  # what it made that is no text: a picture, as `storage.arrays` writes tensors
 
 
+PRUNED = "pruned"  # why a rollout failed that its sampler gave up: nobody judged it
+
+
 @dataclass(frozen=True)
 class Rollout:
     """One attempt at a task: what was said and what was done, in turn, and what it was worth."""
@@ -167,6 +170,10 @@ class Act(Protocol):
 
     def moved(self, rollout: Rollout, seen: Observation) -> Rollout:
         """The rollout as if `seen` had been its prompt; its actions were drawn after another."""
+        ...
+
+    async def foresee(self, rollout: Rollout, helper: str) -> float:
+        """What the helper of that name says of the state that the rollout is in."""
         ...
 
     def fork(self, *label: object) -> "Act":

@@ -22,6 +22,7 @@ class Request:
     stop: tuple[str, ...] = ()
     limit: int = 1 << 30
     given: int = 0
+    helper: str = ""  # who is asked for a number of the state after `tokens`, in place of an answer
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,7 @@ class Reply:
     logp: tuple[float, ...] = ()
     stopped: str = "length"
     entropy: tuple[float, ...] = ()
+    number: float = 0.0  # what a helper said, who was asked in place of an answer
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
-"""What a value head learns from: the squares that policies with a critic add to their loss."""
+"""What a head learns from beside the policy: the value of a critic, how a rollout will end."""
 
 import torch
+from torch.nn.functional import softplus
 
 from grupo.batch import Batch, PerAction, Signals
 from grupo.losses.base import Loss
@@ -63,3 +64,22 @@ class FitOutcome(Loss):
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         return (pi["value"] - batch.reward[batch.rollout, None].to(pi["value"])) ** 2
+
+
+@piece
+class FitQuality(Loss):
+    """softplus(q) - r q at actions marked `scored`: cross-entropy of sigmoid(q), r in [0, 1].
+
+    >>> from grupo.testing import batch_of
+    >>> batch = batch_of(group=[0], reward=[1.0], length=[2], seen={"mark/scored": [[0.0, 1.0]]})
+    >>> FitQuality()(Signals(quality=torch.tensor([[3.0, 0.0]])), batch)  # 0, log 2
+    tensor([[0.0000, 0.6931]])
+    """
+
+    @property
+    def needs(self) -> frozenset[str]:
+        return frozenset({"quality", "mark/scored"})
+
+    def __call__(self, pi: Signals, batch: Batch) -> PerAction:
+        q, r = pi["quality"], batch.reward[batch.rollout, None].to(pi["quality"])
+        return (softplus(q) - r * q) * (batch.seen["mark/scored"] > 0)

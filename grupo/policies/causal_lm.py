@@ -16,6 +16,7 @@ from grupo.policies import loading, rows
 from grupo.policies.accompany import accompany
 from grupo.policies.checks import check, check_prompts
 from grupo.policies.company import Company, Other
+from grupo.policies.foreseeing import Foreseeing
 from grupo.policies.head import head_of
 from grupo.policies.helping import Helpers
 from grupo.policies.loading import Lora
@@ -132,7 +133,7 @@ class CausalPolicy(Trained):
 
     def act(self, key: int) -> CausalAct:
         """How samplers use the policy."""
-        queue = self.queue(self.voice.engine())
+        queue = self.queue(Foreseeing(self.voice.engine(), self.reader, self.helpers, self.budget))
         return CausalAct(self.language, queue, key, self.spec.sampling, self.version)
 
     @property

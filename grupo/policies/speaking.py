@@ -149,6 +149,12 @@ class CausalAct:
         reply = await self.queue(asked)
         return Measured(reply.logp, reply.entropy, log(len(self.language.tokenizer)))
 
+    async def foresee(self, rollout: Rollout, helper: str) -> float:
+        said = context(rollout)
+        if not all(isinstance(x, int) for x in said):
+            raise Refused(f"sample: it asks {helper!r} on the way. Allowed: rollouts of tokens.")
+        return (await self.queue(Request(said, self.key, helper=helper))).number
+
     def cut(self, rollout: Rollout, parts: int) -> Rollout:
         *before, (seen, action) = rollout.turns
         left = replace(rollout, turns=tuple(before))

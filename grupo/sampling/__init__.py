@@ -1,5 +1,6 @@
 """How a group comes to be: samplers, and samplers made from samplers."""
 
+from grupo.sampling.anytime import Anytime
 from grupo.sampling.base import Sampler
 from grupo.sampling.believing import WithBelief
 from grupo.sampling.branching import DeviateOnce, SplitTree
@@ -13,7 +14,9 @@ from grupo.sampling.greedy import WithGreedy
 from grupo.sampling.hinted import Guided
 from grupo.sampling.independent import Independent
 from grupo.sampling.paraphrased import Paraphrased
+from grupo.sampling.pruned import Posterior, Pruned
 from grupo.sampling.refined import Refined
+from grupo.sampling.reflected import Reflected
 from grupo.sampling.resample import UntilInformative
 from grupo.sampling.scaffolded import Scaffolded
 from grupo.sampling.segments import SegmentTree
@@ -23,6 +26,7 @@ from grupo.sampling.tree import Tree
 from grupo.sampling.unsure import BranchWhenUnsure
 
 __all__ = [
+    "Anytime",
     "BranchWhenUnsure",
     "Budgeted",
     "Chunked",
@@ -34,7 +38,10 @@ __all__ = [
     "Guided",
     "Independent",
     "Paraphrased",
+    "Posterior",
+    "Pruned",
     "Refined",
+    "Reflected",
     "Sampler",
     "Scaffolded",
     "SegmentTree",

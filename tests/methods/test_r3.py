@@ -4,9 +4,11 @@ import pytest
 import torch
 
 from grupo.credit.ranking import RankedByEntropy
+from grupo.credit.replayed import ByQuestion, Damped
 from grupo.curate import Replay
 from grupo.method import Method
-from grupo.methods.r3 import Damped, r3
+from grupo.methods.r3 import r3
+from grupo.sampling import Independent, Reflected
 from grupo.testing import batch_of
 
 # means of the highest fifth, one action of five: 3.0, 2.0, 2.5; of all five: 0.7, 0.9, 0.8
@@ -41,7 +43,8 @@ def test_only_who_was_cut_off_in_a_group_all_wrong_is_paid():
 def test_a_success_of_the_past_is_a_reason_to_do_otherwise():
     # r = [0, 0, 0, 0, 1]: mean 0.2, std 0.4 over n; A = -0.5 and 2, halved where it is old
     replayed = {"moved": [*[[0.0]] * 4, [1.0]], "entropy": [[0.0]] * 5}
-    batch = batch_of([0] * 5, [0.0, 0.0, 0.0, 0.0, 1.0], seen=replayed)
+    saw = {"reflected": [0.0] * 5}
+    batch = batch_of([0] * 5, [0.0, 0.0, 0.0, 0.0, 1.0], parts=saw, seen=replayed)
     A = r3(limit=4).credit(batch.reward, batch)
     assert A.tolist() == pytest.approx([*[-0.5] * 4, 1.0], rel=1e-5)
     whole = r3(limit=4, alpha=1.0).credit(batch.reward, batch)[4].item()
@@ -53,8 +56,22 @@ def test_a_rollout_is_old_if_any_of_its_actions_is():
     assert Damped(0.5)(torch.tensor([1.0, 1.0]), batch).tolist() == [0.5, 1.0]
 
 
+def test_who_saw_a_failure_is_compared_with_who_saw_one_too():
+    # without: 1, 0, 0, with: 1, 1, 0, and one of before that was shown something then
+    saw = {"reflected": [0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0]}
+    seen = {"moved": [*[[0.0]] * 6, [1.0]], "entropy": [[0.0]] * 7}
+    batch = batch_of([0] * 7, [1.0, 0.0, 0.0, 1.0, 1.0, 0.0, 1.0], parts=saw, seen=seen)
+    label = ByQuestion()(batch)
+    assert label.tolist() == [0, 0, 0, 1, 1, 1, 0]
+    A = r3(limit=4).credit(batch.reward, batch).tolist()
+    assert A[:3] == pytest.approx([1.0, -1.0, -1.0], rel=1e-5)  # 1, 0, 0, 1: mean and std are 1/2
+    assert A[6] == pytest.approx(0.5, rel=1e-5)  # damped
+    assert A[3:6] == pytest.approx([0.5**0.5, 0.5**0.5, -(2**0.5)], rel=1e-5)  # 2/3, sqrt(2)/3
+
+
 def test_the_defaults():
-    assert r3(limit=9) == r3(limit=9, group=8, replays=1, alpha=0.5, kl=0.001)
+    assert r3(limit=9) == r3(limit=9, group=8, replays=1, alpha=0.5, below=0.25, kl=0.001)
+    assert r3(limit=9).sample == Reflected(Independent(8), 0.25)
     assert r3(limit=9).curate == Replay(1)
     assert (r3(limit=9, replays=3).replays, Method().replays) == (3, 0)
     assert r3(limit=9).needs == {"entropy", "moved", "logp@ref"}

@@ -64,6 +64,9 @@ class FlowAct:
     async def measure(self, rollout: Rollout) -> Measured:
         raise Refused("sample: it is asked how likely steps are. Allowed: of a language model.")
 
+    async def foresee(self, rollout: Rollout, helper: str) -> float:
+        raise Refused(f"sample: it asks {helper!r} on the way. Allowed: to draw to the end.")
+
     def moved(self, rollout: Rollout, seen: Observation) -> Rollout:
         return reread(rollout, seen, moved=True)
 

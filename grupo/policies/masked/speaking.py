@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from grupo.errors import Refused
 from grupo.policies.contexts import context
 from grupo.policies.masked.canvas import Asked, begun
 from grupo.policies.speaking import CausalAct
@@ -25,6 +26,9 @@ class MaskedAct(CausalAct):
         fill = -len(said.parts) % self.block
         parts = (*said.parts, *self.language.ends[:1] * fill)
         return replace(said, parts=parts, logp=(0.0,) * len(parts), stream=self.key)
+
+    async def foresee(self, rollout: Rollout, helper: str) -> float:
+        raise Refused(f"sample: it asks {helper!r} on the way. Allowed: answers to their end.")
 
     async def _said(
         self, before: tuple[int, ...], read: tuple[int, ...], after: tuple[int, ...]

@@ -1,0 +1,40 @@
+"""BRPO: a thought is worth its answers at every budget. Qi et al., 2025, arXiv:2505.13438."""
+
+from grupo.credit.budgets import BudgetRelative
+from grupo.losses import Clip
+from grupo.method import Method
+from grupo.paper import Paper
+from grupo.sampling import Anytime
+from grupo.weights import FixedLength
+
+PAPER = Paper(
+    title="Optimizing Anytime Reasoning via Budget Relative Policy Optimization",
+    use="Answers have to be good whenever thinking is cut short.",
+    checked=("golden", "laws", "run"),
+    catalogue=("brpo-anytime",),
+)
+
+
+def brpo(
+    traces: int = 8,
+    budgets: tuple[int, ...] = (2000, 4000, 6000, 8000),
+    answers: int = 4,
+    solve: int = 118,
+    prior: tuple[float, ...] = (1.0, 2.0, 3.0, 4.0),
+    clip: float = 0.2,
+) -> Method:
+    """A_s = ret_s - (s V1 + (S - s) V2) / S for the piece of a thought that ends at budget s < S.
+
+    ret_s = sum_{j>=s} p_j R_j, R_j the mean reward of `answers` answers at budget j, p by `prior`;
+    V2 its mean over the `traces`; V1 = sum_{k<s} 2^k R_k / sum_{k<s} 2^k, times sum_{j>=s} p_j.
+    Answers: A = r - mean(r) at the same cut. Clipped; every token counts the same, by a constant.
+    """
+    # As the authors' code: the paper's p is the budgets' own (linear); (1, 1, 1, 1) is uniform. Its
+    # constant is all padded positions of the batch; here all that a trace and its answers may be.
+    per = len(budgets) * answers
+    return Method(
+        sample=Anytime(traces, budgets, answers, solve),
+        credit=BudgetRelative(prior, answers),
+        loss=Clip(clip, clip),
+        weigh=FixedLength(max(1, budgets[-1] // per + solve)),
+    )

@@ -1,0 +1,95 @@
+"""ARRoL: what its head learns, what its scores come to, and a run that gives rollouts up."""
+
+from math import log
+
+import pytest
+import torch
+
+from grupo.batch import Signals
+from grupo.border import check
+from grupo.credit import chain
+from grupo.credit.quality import Tallied
+from grupo.errors import Refused
+from grupo.learner import Learner
+from grupo.losses import Clip
+from grupo.losses.values import FitQuality
+from grupo.methods.arrol import arrol
+from grupo.proving.trial import negative, recipe
+from grupo.sampling import Posterior, Pruned
+from grupo.sampling.pruned import QUALITY
+from grupo.schedules import Switch, at
+from grupo.testing import batch_of
+
+SCORED = {"mark/scored": [[0.0, 1.0], [0.0, 1.0], [0.0, 0.0]]}
+
+
+def test_the_head_learns_how_those_ended_who_had_a_score():
+    batch = batch_of([0, 0, 0], [1.0, 0.0, 1.0], length=[2, 2, 2], seen=SCORED)
+    q = torch.tensor([[9.0, log(3.0)]] * 3, dtype=torch.float64, requires_grad=True)
+    loss = FitQuality()(Signals(quality=q), batch)
+    # sigmoid(log 3) = 3/4: -log 3/4 where it was right, -log 1/4 where it was wrong
+    expected = [[0.0, -log(3 / 4)], [0.0, -log(1 / 4)], [0.0, 0.0]]
+    assert loss.tolist() == [pytest.approx(row) for row in expected]
+    loss.sum().backward()
+    assert q.grad is not None
+    assert q.grad[:, 1].tolist() == pytest.approx([3 / 4 - 1, 3 / 4 - 0, 0.0])
+
+
+def test_scores_are_counted_in_their_bins_and_credit_is_left_alone():
+    batch = batch_of([0] * 4, [1.0, 0.0, 1.0, 1.0], parts={"quality": [0.31, 0.39, 1.0, -1.0]})
+    told = Tallied(10).report(batch)
+    assert {name: x for name, x in told.items() if x} == {
+        "quality/right/3": 1.0,
+        "quality/seen/3": 2.0,
+        "quality/right/9": 1.0,
+        "quality/seen/9": 1.0,
+    }
+    assert len(told) == 20  # all of them, for who follows them
+    assert Tallied(10)(batch.reward, batch) is batch.reward
+
+
+def test_it_is_grpo_of_who_went_on():
+    batch = batch_of([0, 0], [1.0, 0.0], parts={"quality": [0.5, -1.0]})
+    A = batch.credited(arrol().credit).advantage[:, 0]
+    assert A.tolist() == pytest.approx([0.5 / 0.5**0.5, -0.5 / 0.5**0.5], rel=1e-5)
+    assert arrol().loss == Clip(0.2, 0.2) + FitQuality()
+
+
+def test_nobody_is_given_up_before_the_head_has_learned():
+    method = arrol()
+    keep = Switch(0.1, 1.0, 0.5)
+    assert method.sample == Pruned(16, keep, 512, 16384, 2, Posterior.following(10, 0.9))
+    assert method.helpers == (QUALITY,)
+    assert len(method.readings) == 20
+    early, late = (at(method, progress).sample for progress in (0.05, 0.5))
+    scores = [0.5] * 16
+    assert len(early.going(scores)) == 16
+    assert len(late.going(scores)) == 2 + 7
+
+
+def test_what_is_learned_meanwhile_cannot_be_asked_ahead():
+    with pytest.raises(Refused, match=r"staleness: 1\. Allowed: 0 with Pruned"):
+        check(recipe(arrol()).but(staleness=1))
+
+
+def trained(turned: bool = False, steps: int = 40) -> list[dict[str, float]]:
+    """The numbers of a run whose rollouts are given up after a token."""
+    method = arrol(8, at=1, spared=1)
+    credit = chain(method.credit, negative) if turned else method.credit
+    learner = Learner(recipe(method, steps=steps).but(method=method.but(credit=credit)))
+    return [learner.step().numbers for _ in range(steps)]
+
+
+def test_a_run_that_gives_rollouts_up_learns_and_with_the_sign_flipped_it_does_not():
+    rises, falls = trained(), trained(turned=True)
+
+    def ending(run: list[dict[str, float]]) -> float:
+        return sum(numbers["reward/mean"] for numbers in run[-5:]) / 5
+
+    assert ending(rises) > rises[0]["reward/mean"] + 0.2
+    assert ending(falls) < falls[0]["reward/mean"] + 0.05
+    assert "tokens/pruned" not in rises[0]
+    pruned = [numbers for numbers in rises if "tokens/pruned" in numbers]
+    assert len(pruned) > 20
+    assert all(n["tokens/pruned"] == n["rollouts/pruned"] for n in pruned)  # a token each
+    assert all(n["rollouts/failed"] == 0 for n in rises)
