@@ -10,7 +10,7 @@ import numpy as np
 
 from grupo.piece import piece
 from grupo.randomness import derive
-from grupo.rollout import Act, Env, Group, Rollout, Task
+from grupo.rollout import Act, Env, Group, Rollout, Task, Turn, one_action
 from grupo.sampling import Independent
 
 
@@ -69,11 +69,15 @@ def evaluate(
     *,
     attempts: int = 8,
     solved: Callable[[Rollout], bool] = Solved(),
+    turn: Turn = one_action,
     key: int = 0,
 ) -> Score:
-    """Attempt every task once greedily and `attempts` times as the policy samples."""
-    greedy = play_all(policy.act(derive(key, "greedy")).at(top_k=1), env, tasks, 1)
-    sampled = play_all(policy.act(derive(key, "sampled")), env, tasks, attempts)
+    """Attempt every task once greedily and `attempts` times as the policy samples.
+
+    How it takes its turns is `turn`'s to say: `Budgeted(256, 64)` is what it solves in that.
+    """
+    greedy = play_all(policy.act(derive(key, "greedy")).at(top_k=1), env, tasks, 1, turn)
+    sampled = play_all(policy.act(derive(key, "sampled")), env, tasks, attempts, turn)
     first = [float(solved(group.rollouts[0])) for group in greedy]
     right = [sum(map(solved, group.rollouts)) for group in sampled]
     ks = sorted({1, attempts, *(2**i for i in range(attempts.bit_length()) if 2**i <= attempts)})
@@ -85,11 +89,13 @@ def evaluate(
     )
 
 
-def play_all(act: Act, env: Env, tasks: Sequence[Task], attempts: int) -> list[Group]:
+def play_all(
+    act: Act, env: Env, tasks: Sequence[Task], attempts: int, turn: Turn = one_action
+) -> list[Group]:
     """A group of `attempts` rollouts for every task."""
 
     async def together() -> list[Group]:
-        sampler = Independent(attempts)
+        sampler = Independent(attempts, turn)
         asked = (replace(task, attempts=attempts) for task in tasks)  # whatever they ask for
         plays = (sampler(task, env, act.fork(i)) for i, task in enumerate(asked))
         return list(await asyncio.gather(*plays))

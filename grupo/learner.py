@@ -111,6 +111,7 @@ class Learner:
             self.held_out,
             attempts=choice.attempts,
             solved=choice.solved,
+            turn=choice.turn,
             key=derive(self.recipe.seed, "held-out"),
         )
         self.state.scores[when] = score.to_data()

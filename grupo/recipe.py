@@ -11,7 +11,7 @@ from grupo.piece import piece
 from grupo.plans import OnePass, Passes
 from grupo.policies.company import Other
 from grupo.policies.spec import Spec
-from grupo.rollout import Env, Task
+from grupo.rollout import Env, Task, Turn, one_action
 from grupo.schedules import Schedule
 from grupo.words import changed
 
@@ -24,11 +24,15 @@ class Source(Protocol):
 
 @piece
 class Evaluation:
-    """`attempts` sampled rollouts for each held-out task; every so many steps, 0: at both ends."""
+    """`attempts` sampled rollouts for each held-out task; every so many steps, 0: at both ends.
+
+    How turns are taken is `turn`'s to say, as in training: budgets, chunks, or just to the end.
+    """
 
     attempts: int = 8
     every: int = 0
     solved: Solved = Solved()
+    turn: Turn = one_action
 
 
 @piece

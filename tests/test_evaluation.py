@@ -7,7 +7,12 @@ from dataclasses import dataclass, replace
 import pytest
 
 from grupo.evaluation import Score, Share, Solved, evaluate, pass_at, play_all, share
-from grupo.rollout import Action, Observation, Rollout, Task, Verdict
+from grupo.learner import Learner
+from grupo.methods.grpo import grpo
+from grupo.proving.trial import recipe
+from grupo.proving.world import Digits
+from grupo.recipe import Evaluation
+from grupo.rollout import Action, Observation, Rollout, Task, Verdict, one_action
 
 
 @dataclass(frozen=True)
@@ -173,3 +178,29 @@ def test_groups_are_played_at_the_same_time():
 
     play_all(Script(("x", "x")), Waits(), TASKS, 1)
     assert met == ["a", "b"]
+
+
+async def twice(act, rollout, seen):
+    """A turn of two answers."""
+    first = rollout.then(seen, await act(rollout, seen))
+    return first.then("", await act(first, ""))
+
+
+def test_tasks_are_attempted_in_the_way_that_turns_are_taken():
+    plain, doubled = (
+        evaluate(Speaker(("x", "-"), ("xx", "--")), World(), TASKS, attempts=2, turn=turn)
+        for turn in (one_action, twice)
+    )
+    assert (plain.greedy.value, plain.sampled.value) == (0.5, 0.5)
+    assert (doubled.greedy.value, doubled.sampled.value) == (0.0, 0.0)  # "xx" is not "x"
+
+
+async def nothing_but_a_one(act, rollout, seen):
+    return rollout.then(seen, await act.force(rollout, seen, "1"))
+
+
+def test_a_run_is_evaluated_in_the_way_that_its_recipe_says():
+    tasks = {"tasks": Digits(names=8), "held_out": Digits(names=4)}
+    held = {"evaluation": Evaluation(1, turn=nothing_but_a_one)}
+    learner = Learner(recipe(grpo()).but(**tasks, **held))
+    assert learner.evaluate("before").sampled.value == 1 / 4  # one of four digits is right

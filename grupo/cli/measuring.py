@@ -35,6 +35,7 @@ class Asked:
             tasks,
             attempts=attempts,
             solved=recipe.evaluation.solved,
+            turn=recipe.evaluation.turn,
             key=derive(recipe.seed, "held-out"),  # as a run does: its own numbers come again
         )
 
