@@ -13,17 +13,22 @@ from transformers import LlamaConfig, LlamaForCausalLM
 from grupo.batch import Batch, Signals
 from grupo.controllers import AdaptiveKL
 from grupo.credit import Center, chain
+from grupo.credit.budgets import BudgetRelative
 from grupo.curate import Replay, informative
 from grupo.envs import ManyTurns, Part, SingleTurn
 from grupo.envs.images import Images
 from grupo.evaluation import Solved
+from grupo.grow import MaskedSeedling
 from grupo.grow.tokenizers import phrase_tokenizer
 from grupo.helpers import Head
 from grupo.losses import KL, Clip, Entropy, Loss
 from grupo.method import Method
+from grupo.methods.arrol import arrol
+from grupo.methods.coupled_grpo import coupled_grpo
 from grupo.methods.dapo import dapo
 from grupo.methods.flow_grpo import flow_grpo
 from grupo.methods.gigpo import gigpo
+from grupo.methods.soft_grpo import soft_grpo
 from grupo.optimize import Adam
 from grupo.piece import piece
 from grupo.plans import Passes
@@ -32,11 +37,16 @@ from grupo.policies.company import Other
 from grupo.policies.flow import Flow
 from grupo.policies.flows.small import SmallFlow
 from grupo.policies.loading import Lora
+from grupo.policies.masked.orders import Confident
+from grupo.policies.masked_diffusion import MaskedDiffusion
+from grupo.policies.soft_lm import SoftLM
+from grupo.policies.thoughts import Thoughts
 from grupo.recipe import Evaluation, Recipe, Until
 from grupo.references import Follow
 from grupo.rewards.image import pixels
 from grupo.rollout import Group, Rollout, Task
 from grupo.sampling import (
+    Anytime,
     BranchWhenUnsure,
     Budgeted,
     Chunked,
@@ -50,10 +60,11 @@ from grupo.schedules import Cosine, Linear, Warmup
 from grupo.tasks import FromFunction
 
 LETTERS = "abcdefg"
+MASKED = "masked"  # where in the folder of the model the one lies that is not causal
 
 
 def plant(folder: Path) -> None:
-    """A model with peaked distributions over characters, as transformers saves it."""
+    """A model with peaked distributions over characters, as transformers saves it, and a masked."""
     torch.manual_seed(1)
     tokenizer = phrase_tokenizer([])
     wide = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1}
@@ -71,6 +82,7 @@ def plant(folder: Path) -> None:
     painter = SmallFlow(tuple(letter * n for letter in LETTERS for n in (1, 2, 3)), 8, 8)
     torch.nn.init.normal_(painter.out.weight, std=0.1)
     painter.save_pretrained(folder / "flow")
+    MaskedSeedling(width=16, layers=1, heads=2).plant(folder / MASKED)
 
 
 def tasks() -> Iterator[Task]:
@@ -229,6 +241,12 @@ CHANGES: Mapping[str, Mapping[str, Any]] = {
         "method": METHOD.but(sample=UntilInformative(EarlyExits(3, ",", "."), 3)),
         "env": judged_by(late),
     },
+    "anytime": {
+        "method": METHOD.but(
+            sample=Anytime(2, (1, 3), 2, 2, ",", ".", ""), credit=BudgetRelative((1.0, 1.0), 2)
+        )
+    },
+    "pruned": {"method": arrol(4, at=2, rest=4, spared=1), "env": judged_by(late)},
     "segments": {"method": METHOD.but(sample=SegmentTree(4, 2, 3)), "env": judged_by(late)},
     "turns": {"method": gigpo(4, kl=0.0), "env": ManyTurns(Echoing, turns=3)},
     "unsure": {
@@ -244,6 +262,13 @@ CHANGES: Mapping[str, Mapping[str, Any]] = {
     },
     "lora company": {
         "method": METHOD.but(loss=Clip() + 0.5 * KL(), reference=Follow(1.0, 2)),
+    },
+    "masked": {"method": coupled_grpo(group=4, epochs=2)},
+    "masked ahead": {"method": coupled_grpo(group=4), "staleness": 1},
+    "soft": {"method": soft_grpo(group=4)},
+    "soft ahead": {"method": soft_grpo(group=4), "staleness": 1},
+    "held to budgets": {
+        "evaluation": Evaluation(2, 2, Solved(at_least=0.5), turn=Budgeted(2, 3, "P"))
     },
     "until": {"until": Until(0.9), "steps": 20},
     "flow": {
@@ -264,6 +289,15 @@ def recipe(name: str, model: str) -> Recipe:
     more = {"lora": adapted, "lora company": adapted, "bfloat16": {"dtype": "bfloat16"}}.get(
         name, {}
     )
-    speaker = CausalLM(model, limit=6, device="cpu", **more)
-    policy = Flow(f"{model}/flow", steps=3, device="cpu") if name == "flow" else speaker
-    return made.but(policy=policy, **CHANGES[name])
+    policy = CausalLM(model, limit=6, device="cpu", **more)
+    others = {
+        "flow": Flow(f"{model}/flow", steps=3, device="cpu"),
+        "masked": masked(f"{model}/{MASKED}"),
+        "soft": SoftLM(policy, Thoughts(2, "!", 3)),
+    }
+    return made.but(policy=others.get(name.removesuffix(" ahead"), policy), **CHANGES[name])
+
+
+def masked(model: str) -> MaskedDiffusion:
+    """One that unmasks the likeliest places of three first."""
+    return MaskedDiffusion(model, device="cpu", order=Confident(3), limit=6)
