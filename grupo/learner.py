@@ -96,6 +96,7 @@ class Learner:
         numbers = metrics.of_groups(gathered, batch) | seen
         numbers |= metrics.of_time(self.watch, numbers) | {"lr": rates[0]}
         numbers["staleness"] = metrics.staleness(gathered, step)
+        numbers["budget"] = float(self.policy.budget)
         self.state.record(gathered.sampled, numbers, recipe.method)
         point("step/recorded")
         return Learned(gathered, batch, numbers, tuple(self.notes))

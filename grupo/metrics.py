@@ -32,6 +32,7 @@ def of_groups(gathered: Gathered, batch: Batch) -> dict[str, float]:
         "tokens/sampled": float(sum(map(_drawn, gathered.sampled))),
         "tokens/learned": float(batch.mask.sum()),
         "tokens/signal": float((batch.mask & (batch.advantage != 0)).sum()),
+        **(_of_mask(gathered, batch) if gathered.kept else {}),
     }
 
 
@@ -105,6 +106,17 @@ def _pruned(rollouts: Sequence[Rollout]) -> dict[str, float]:
 def _parts(rollouts: Sequence[Rollout]) -> dict[str, float]:
     names = dict.fromkeys(name for r in rollouts for name in r.parts)
     return {f"reward/{name}": mean(_values(name, rollouts)) for name in names}
+
+
+def _of_mask(gathered: Gathered, batch: Batch) -> dict[str, float]:
+    """Of the actions to be learned, how many the batch leaves out, and what it has besides them."""
+    said = [a for g in gathered.kept for r in g.rollouts for _, a in r.turns if a.learned]
+    drawn = sum(len(a.parts) for a in said if a.sampled)
+    recited = sum(len(a.parts) for a in said if not a.sampled)
+    own = batch.mask & (batch.seen["sampled"] > 0)
+    foreign = int(batch.mask.sum() - own.sum()) - recited
+    whole = max(1, drawn + recited)
+    return {"mask/foreign": foreign / whole, "mask/missing": (drawn - int(own.sum())) / whole}
 
 
 def _values(name: str, rollouts: Sequence[Rollout]) -> list[float]:

@@ -23,18 +23,40 @@ class Adam:
         )
 
 
+PROBED = 64  # numbers of each matrix that are looked at: copies of all would double the memory
+
+
 def descend(optimizer: torch.optim.Optimizer, lr: float, max_norm: float) -> dict[str, float]:
-    """One update along the gradient, its norm clipped; one that is not finite is not followed."""
+    """One update along the gradient, its norm clipped; one that is not finite is not followed.
+
+    How far it moved the weights is read from PROBED numbers of each matrix.
+    """
     parameters = [p for group in optimizer.param_groups for p in group["params"]]
     for p in parameters:  # where nothing was learned the gradient is 0, and momentum goes on
         p.grad = torch.zeros_like(p) if p.grad is None else p.grad
     norm = nn.utils.clip_grad_norm_(parameters, max_norm)
     for group in optimizer.param_groups:
         group["lr"] = lr
+    before = _probe(parameters)
     if norm.isfinite():
         optimizer.step()
+    moved = _probe(parameters) - before
     optimizer.zero_grad()
-    return {"gradient/norm": norm.item(), "gradient/nonfinite": float(not norm.isfinite())}
+    return {
+        "gradient/norm": norm.item(),
+        "gradient/nonfinite": float(not norm.isfinite()),
+        "update/size": (moved.norm() / before.norm().clamp(min=1e-12)).item(),
+        "update/changed": (moved != 0).double().mean().item(),
+    }
+
+
+@torch.no_grad()
+def _probe(parameters: Sequence[Tensor]) -> Tensor:
+    """Some numbers of each matrix, evenly spread; of vectors where there is nothing else."""
+    matrices = [p for p in parameters if p.ndim > 1] or parameters
+    # an odd stride, or of a square matrix all would be of one column
+    some = (p.flatten()[:: p.numel() // PROBED | 1][:PROBED] for p in matrices)
+    return torch.cat([numbers.float() for numbers in some])
 
 
 def state_of(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:

@@ -19,6 +19,7 @@ def records(step: int, sampled: Sequence[Group], kept: Sequence[Group], batch: B
             "step": step,
             "task": group.task.key,
             "prompt": group.task.prompt,
+            "answer": _text(group.task.answer),
             "text": rollout.text,
             "reward": rollout.reward,
             "parts": rollout.parts,
@@ -30,6 +31,11 @@ def records(step: int, sampled: Sequence[Group], kept: Sequence[Group], batch: B
         for group in sampled
         for rollout in group.rollouts
     ]
+
+
+def _text(answer: Any) -> str:
+    """What would have been right, where that is a text or a number."""
+    return str(answer) if isinstance(answer, str | int | float) else ""
 
 
 def _mean_advantage(batch: Batch) -> list[float]:

@@ -123,7 +123,10 @@ def _taught(method: Method, batch: Batch, weight: Tensor) -> Tensor:
 def _said(policy: Rows, batch: Batch, names: set[str]) -> Signals:
     """What the policy says, where the batch is; gradients find back to the policy's device."""
     signals = policy.signals(batch, names)
-    return Signals({name: x.to(batch.old_logp.device) for name, x in signals.items()})
+    pi = Signals({name: x.to(batch.old_logp.device) for name, x in signals.items()})
+    if pi.logp.requires_grad:
+        pi.logp.retain_grad()  # to watch where the loss pushes it
+    return pi
 
 
 class _Seen:
@@ -133,7 +136,8 @@ class _Seen:
         self.loss = 0.0
         self.sums: defaultdict[str, float] = defaultdict(float)
         self.counts: defaultdict[str, int] = defaultdict(int)
-        self.worst = 0.0
+        self.worst: dict[str, float] = {"mismatch/max": 0.0}
+        self.push = torch.zeros(3, dtype=torch.float64)
 
     @torch.no_grad()
     def add(self, method: Method, pi: Signals, part: Batch, loss: Tensor) -> None:
@@ -145,7 +149,22 @@ class _Seen:
         off = torch.where(sampled, pi.logp - part.seen["logp@sampler"], 0.0)
         self._sum("mismatch/mean", off.abs(), sampled)
         self._sum("mismatch/kl", k3(off * 0, off), sampled)
-        self.worst = max(self.worst, off.abs().max().item() if off.numel() else 0.0)
+        if off.numel():
+            self._note(off.abs(), part)
+        if pi.logp.grad is not None:
+            self.push += _push(-pi.logp.grad[part.mask], part.advantage[part.mask]).cpu()
+
+    def _note(self, off: Tensor, part: Batch) -> None:
+        """Where sampler and trainer are furthest apart."""
+        place = divmod(int(off.argmax()), off.shape[1])
+        if (most := off[place].item()) > self.worst["mismatch/max"]:
+            token = part.seen["mark/part"][place].item() if "mark/part" in part.seen else 0.0
+            self.worst = {
+                "mismatch/max": most,
+                "mismatch/rollout": float(part.rollout[place[0]]),
+                "mismatch/action": float(place[1]),
+                "mismatch/token": token,
+            }
 
     def _sum(self, name: str, value: Tensor, mask: Tensor) -> None:
         self.sums[name] += torch.where(mask, value.double(), 0.0).sum().item()
@@ -154,4 +173,13 @@ class _Seen:
     def means(self) -> dict[str, float]:
         means = {name: s / self.counts[name] for name, s in self.sums.items() if self.counts[name]}
         seen = {"loss": self.loss, "tokens/trained": float(self.counts["entropy"]), **means}
-        return {**seen, "mismatch/max": self.worst} if "mismatch/mean" in means else seen
+        pushed, push, advantage = self.push.tolist()
+        if push * advantage > 0:
+            seen["advantage/push"] = pushed / (push * advantage) ** 0.5
+        return seen | self.worst if "mismatch/mean" in means else seen
+
+
+def _push(push: Tensor, advantage: Tensor) -> Tensor:
+    """What makes up the cosine of how log-probabilities are pushed and of the advantages."""
+    push, advantage = push.double(), advantage.double()
+    return torch.stack([(push * advantage).sum(), (push**2).sum(), (advantage**2).sum()])

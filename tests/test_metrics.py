@@ -1,5 +1,6 @@
 """The numbers of a step, each from four rollouts on the page."""
 
+from dataclasses import replace
 from math import isnan, sqrt
 
 import pytest
@@ -86,6 +87,23 @@ def test_advantages_of_zero_are_a_share_of_the_actions_learned_from():
     found = numbers([rollout(1.0, 3), rollout(0.0, 1)], [rollout(2.0, 50)], kept=1)
     assert found["tokens/learned"] == 4
     assert found["advantage/zero"] == 1 / 4  # a batch is born with the reward as its advantage
+
+
+def test_the_mask_is_counted_against_what_the_policy_said():
+    said, forced = Action((1, 2), (-1.0, -1.0)), Action((3,), (0.0,), sampled=False, learned=False)
+    worked = Action((4,), (0.0,), sampled=False)
+    rollouts = [Rollout((("?", said), ("", forced)), 1.0), Rollout((("?", worked),), 0.0)]
+    group = Group(Task("0", "?"), tuple(rollouts))
+    batch = collate([group], lambda _: None)  # (1, 2, forced) and (worked, padding, padding)
+    gathered = Gathered((group,), (group,))
+
+    def wrong(mask: list[list[int]]) -> tuple[float, float]:
+        found = of_groups(gathered, replace(batch, mask=torch.tensor(mask).bool()))
+        return found["mask/foreign"], found["mask/missing"]
+
+    assert wrong(batch.mask.int().tolist()) == (0.0, 0.0)
+    assert wrong([[1, 1, 1], [1, 0, 0]]) == (1 / 3, 0.0)  # the forced one, of three to be learned
+    assert wrong([[1, 0, 0], [1, 1, 0]]) == (1 / 3, 1 / 3)  # padding in, a drawn one out
 
 
 def test_of_nothing_there_is_no_mean_and_the_sums_are_zero():

@@ -24,8 +24,29 @@ def test_the_first_update_of_adam_is_the_learning_rate_against_the_gradient_s_si
     weight.grad = torch.tensor([0.3, -0.4])  # m / sqrt(v) is the gradient's sign
     numbers = descend(Adam(eps=0.0)([weight]), lr=0.25, max_norm=100.0)
     assert weight.tolist() == [0.75, -0.75]
-    assert numbers == {"gradient/norm": 0.5, "gradient/nonfinite": 0.0}  # 3-4-5
+    assert numbers == {
+        "gradient/norm": 0.5,  # 3-4-5
+        "gradient/nonfinite": 0.0,
+        "update/size": pytest.approx(0.25),  # 1 and -1 moved by 0.25 each
+        "update/changed": 1.0,
+    }
     assert weight.grad is None
+
+
+def test_how_far_an_update_goes_is_read_from_matrices_alone():
+    matrix, vector = nn.Parameter(torch.tensor([[3.0, 4.0]])), nn.Parameter(torch.ones(5))
+    matrix.grad, vector.grad = torch.tensor([[2.0, 0.0]]), torch.ones(5)
+    numbers = descend(Adam(eps=1e-12)([matrix, vector]), lr=0.5, max_norm=100.0)
+    assert numbers["update/size"] == pytest.approx(0.5 / 5)  # of 3-4-5 one number moved
+    assert numbers["update/changed"] == 1 / 2
+
+
+def test_of_a_large_matrix_some_numbers_are_looked_at_and_not_one_column():
+    square = nn.Parameter(torch.zeros(64, 64))
+    square.grad = torch.zeros(64, 64)
+    square.grad[:, 5] = 1.0  # of 64 columns one
+    numbers = descend(Adam()([square]), lr=0.1, max_norm=100.0)
+    assert numbers["update/changed"] == 1 / 64  # a stride of 65 goes down the diagonal
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
@@ -33,7 +54,8 @@ def test_a_gradient_that_is_not_finite_is_counted_and_not_followed(bad):
     weight = nn.Parameter(torch.tensor([1.0]))
     optimizer = Adam()([weight])
     weight.grad = torch.tensor([bad])
-    assert descend(optimizer, lr=0.1, max_norm=1.0)["gradient/nonfinite"] == 1.0
+    numbers = descend(optimizer, lr=0.1, max_norm=1.0)
+    assert (numbers["gradient/nonfinite"], numbers["update/changed"]) == (1.0, 0.0)
     assert weight.tolist() == [1.0]
     assert state_of(optimizer) == {}
 

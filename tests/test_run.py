@@ -127,7 +127,7 @@ def test_each_rollout_that_was_sampled_is_a_line_and_what_was_learned_from_it_it
     right = rollout("4", 2, reward=1.0, parts={"right": 1.0})
     wrong = rollout("5", 3, reward=0.0, parts={"right": 0.0})
     broken = rollout("?", 1, failed="it hung")
-    task = Task("sum", "2 + 2 =")
+    task = Task("sum", "2 + 2 =", 4)
     batch = Batch.of(
         torch.tensor([1.0, 0.0], dtype=torch.float64),
         torch.tensor([0, 0]),
@@ -141,7 +141,7 @@ def test_each_rollout_that_was_sampled_is_a_line_and_what_was_learned_from_it_it
     assert shown[0] == ("4", 1.0, 0.75, "")  # (0.5 + 1.0) / 2: the 9 is masked
     assert shown[1][2:] == (None, "it hung")
     assert shown[2] == ("5", 0.0, -0.25, "")  # (-1.0 + 0.0 + 0.25) / 3
-    same = {"step": 4, "task": "sum", "prompt": "2 + 2 =", "truncated": False}
+    same = {"step": 4, "task": "sum", "prompt": "2 + 2 =", "answer": "4", "truncated": False}
     assert all(line.items() >= same.items() for line in made)
     assert [line["length"] for line in made] == [2, 1, 3]
 

@@ -88,6 +88,34 @@ def test_the_gradient_is_that_of_the_weighted_sum_whatever_the_micro_batches(at_
     assert torch.allclose(learned(policy), torch.tensor(expected, dtype=torch.float64))
 
 
+@pytest.mark.parametrize("at_a_time", [1, 3])
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_the_push_is_a_cosine_with_the_advantages_whatever_the_micro_batches(at_a_time, sign):
+    policy = Plain([[-1.0, -2.0], [-3.0, 9.0]], at_a_time)
+    method = Method(loss=sign * Reinforce(), weigh=sequence_mean)
+    seen = accumulate(policy, method, rows([2, 1], advantage=[1.0, -1.0]))
+    # A = 1, 1, -1, weights 1/4, 1/4, 1/2: (1/4 + 1/4 + 1/2) / sqrt((1/16 + 1/16 + 1/4) x 3)
+    assert seen["advantage/push"] == pytest.approx(sign / (9 / 8) ** 0.5)
+
+
+def test_where_nothing_is_pushed_there_is_no_cosine():
+    policy = Plain([[-1.0], [-2.0]])
+    seen = accumulate(policy, Method(loss=0.0 * Reinforce()), rows([1, 1]))
+    assert "advantage/push" not in seen
+
+
+def test_the_action_at_which_sampler_and_trainer_differ_most_is_named():
+    policy = Plain([[-1.0, -2.0], [-3.0, -7.0], [-1.0, -1.0]], 1)
+    batch = rows([2, 2, 2])
+    token = torch.tensor([[5.0, 6.0], [7.0, 8.0], [9.0, 3.0]])
+    off = policy.numbers.detach() + torch.tensor([[0.1, 0.0], [0.0, -0.5], [0.0, 0.2]])
+    batch = batch.with_seen({"logp@sampler": off, "mark/part": token})
+    seen = accumulate(policy, Method(loss=Reinforce()), batch)
+    assert seen["mismatch/max"] == pytest.approx(0.5)
+    where = (seen["mismatch/rollout"], seen["mismatch/action"], seen["mismatch/token"])
+    assert where == (1.0, 1.0, 8.0)
+
+
 def test_gradients_of_several_batches_add_up():
     policy = Plain([[-1.0], [-2.0]])
     for _ in range(2):
