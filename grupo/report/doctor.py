@@ -7,29 +7,49 @@ from rich.console import Group
 from rich.padding import Padding
 from rich.table import Table
 
-from grupo.report.checks import course, signal, training
-from grupo.report.checks.evidence import Evidence, gather
+from grupo.report.checks import course, record, rewards, sampler, signal, training
+from grupo.report.checks.evidence import Evidence
 from grupo.report.checks.finding import Check, Finding
+from grupo.report.checks.folder import gather
 from grupo.report.literal import literal
 
 CHECKS: tuple[Check, ...] = (
+    record.half_written,
+    record.other_version,
+    record.steps_lost,
+    record.stands_still,
+    record.stopped,
     signal.too_short,
     course.failed_rewards,
+    rewards.nan_rewards,
+    record.not_a_number,
     training.nonfinite_gradient,
+    sampler.wrong_mask,
+    training.wrong_way,
+    training.against_reward,
     signal.zero_reward,
+    signal.constant_reward,
     signal.no_signal,
     signal.nothing_learned,
     training.no_gradient,
-    training.mismatch,
+    training.unmoved,
+    sampler.mismatch,
+    sampler.stale_weights,
+    training.too_fast,
     course.held_out_fell,
     course.fell_back,
     course.entropy_collapse,
     signal.identical_answers,
     course.truncated,
     course.longer_for_nothing,
+    rewards.follows_length,
+    rewards.told_answers,
     training.growing_kl,
     training.exploding_gradient,
     signal.unchanging_parts,
+    rewards.slow_judges,
+    rewards.long_tail,
+    record.less_memory,
     training.zero_loss,
 )
 _ORDER = ("error", "warning", "note")
@@ -56,7 +76,8 @@ def show(findings: Sequence[Finding]) -> Group:
 
 def _shown(finding: Finding) -> Group:
     grid = Table.grid(padding=(0, 1))
-    for label, texts in (("why", finding.causes), ("try", finding.tries)):
+    where = tuple(map(str, finding.places))
+    for label, texts in (("at", where), ("why", finding.causes), ("try", finding.tries)):
         for number, line in enumerate(texts):
             grid.add_row(label if number == 0 else "", literal(line))
     head = literal(f"{finding.severity}: {finding.name}", _STYLE[finding.severity])

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,10 @@ from grupo.errors import Refused
 from grupo.storage import plain
 
 Record = Mapping[str, Any]
+# what a line of the journal of rollouts has, in every version that wrote such lines
+LINE = frozenset({"step", "task", "prompt", "text", "reward", "parts", "failed"}) | {
+    *("advantage", "length", "truncated")
+}
 
 
 @dataclass(frozen=True)
@@ -34,10 +39,28 @@ class Series:
 
 
 def check(folder: Path) -> Path:
-    """The folder, if it holds a run; refuses any other."""
-    if not (folder / "recipe.json").is_file():
-        raise Refused(f"run: {str(folder)!r} holds no run: it has no recipe.json.")
-    return folder
+    """The folder, if it holds a run; refuses any other, and one that may not be read."""
+    with permitted(folder):
+        if not (folder / "recipe.json").is_file():
+            raise Refused(f"run: {str(folder)!r} holds no run: it has no recipe.json.")
+        return folder
+
+
+@contextmanager
+def permitted(folder: Path) -> Iterator[None]:
+    """Say whose it is, where a folder or what lies in it may not be read."""
+    try:
+        yield
+    except PermissionError as error:
+        path = error.filename or folder
+        raise Refused(f"run: {str(path)!r} may not be read: {_owner(folder)}.") from error
+
+
+def _owner(folder: Path) -> str:
+    try:
+        return f"the folder belongs to {folder.owner()!r}, and its rights keep you out"
+    except (OSError, KeyError):
+        return "the rights of the folders above it keep you out"
 
 
 def records(path: Path) -> Iterator[Record]:
@@ -59,10 +82,30 @@ def records(path: Path) -> Iterator[Record]:
                 raise Refused(f"{path}, line {number}, cannot be read: {error}.") from error
 
 
+def rollouts(folder: Path) -> Iterator[Record]:
+    """The journal of a run's rollouts, one by one; refuses lines that lack what is read of them."""
+    path = check(folder) / "rollouts.jsonl"
+    with permitted(folder):
+        for number, line in enumerate(records(path), 1):
+            if lost := ", ".join(sorted(LINE.difference(line))):
+                raise Refused(f"{path}, line {number}, lacks {lost}: another version wrote it.")
+            yield line
+
+
 def metrics(folder: Path) -> tuple[Mapping[str, float], ...]:
-    """The metrics of every step, as numbers; "NaN" is read as NaN."""
-    lines = records(folder / "metrics.jsonl")
-    return tuple({name: float(value) for name, value in line.items()} for line in lines)
+    """The metrics of every step, as numbers; "NaN" is read as NaN.
+
+    Raises `Refused` for a line with anything else.
+    """
+    path = folder / "metrics.jsonl"
+    return tuple(_numbers(line, f"{path}, line {i}") for i, line in enumerate(records(path), 1))
+
+
+def _numbers(line: Any, place: str) -> Mapping[str, float]:
+    try:
+        return {name: float(value) for name, value in line.items()}
+    except (AttributeError, TypeError, ValueError) as error:
+        raise Refused(f"{place}, holds what is no number: {error}.") from error
 
 
 def series(steps: tuple[Mapping[str, float], ...], name: str) -> Series:

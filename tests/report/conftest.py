@@ -1,6 +1,7 @@
 """A real run of a tiny model, made once."""
 
 import json
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,6 +16,8 @@ from grupo.policies.causal_lm import CausalLM
 from grupo.recipe import Recipe
 from grupo.rollout import Rollout, Task, Verdict
 from grupo.trainer import train
+
+sys.path.append(str(Path(__file__).parent))
 
 
 @piece

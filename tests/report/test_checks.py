@@ -1,7 +1,12 @@
+import math
+from dataclasses import replace
+
 import pytest
 
 from grupo.report.checks import Evidence, Finding
-from grupo.report.checks.evidence import Answers
+from grupo.report.checks.answers import Answers
+from grupo.report.checks.evidence import Files, alike
+from grupo.report.checks.finding import Place
 from grupo.report.doctor import diagnose
 
 HEALTHY = {
@@ -20,6 +25,18 @@ HEALTHY = {
     "gradient/nonfinite": lambda i: 0.0,
     "mismatch/mean": lambda i: 1e-7,
     "mismatch/max": lambda i: 1e-5,
+    "advantage/push": lambda i: 0.9,
+    "mask/foreign": lambda i: 0.0,
+    "mask/missing": lambda i: 0.0,
+    "update/size": lambda i: 1e-3,
+    "update/changed": lambda i: 1.0,
+    "lr": lambda i: 1e-5,
+    "staleness": lambda i: 0.0,
+    "budget": lambda i: 2048.0,
+    "share/sample": lambda i: 0.6,
+    "share/judge": lambda i: 0.01,
+    "time/step": lambda i: 4.0,
+    "time/judge": lambda i: 0.1,
 }
 MIXED = (0.0, 1.0, 0.0, 1.0)
 
@@ -37,6 +54,12 @@ def flat(rewards, texts=4, count=40) -> list[Answers]:
     """Groups of mixed rewards first, and then of these only."""
     half = [Answers(i, MIXED, 4, 4) for i in range(count // 2)]
     return half + [Answers(i, rewards, texts, 4) for i in range(count // 2, count)]
+
+
+def every(count=40, **more) -> list[Answers]:
+    """Groups of mixed rewards, the same but for what is said of them."""
+    made = Answers(0, MIXED, 4, 4, task="sum", rollouts=(0, 1, 2, 3))
+    return [replace(made, step=i, **more) for i in range(count)]
 
 
 def scores(share: float) -> dict:
@@ -80,6 +103,30 @@ SICK = {
         length_mean=lambda i: 50.0 + 2 * i, reward_mean=lambda i: 0.3 + 0.01 * (i % 2)
     ),
     "failed rewards": run(groups=[Answers(i, MIXED, 5, 5, ("it hung",)) for i in range(40)]),
+    "reward never differs": run(
+        groups=[Answers(i, (0.5,) * 4, 4, 4) for i in range(40)],
+        reward_mean=lambda i: 0.5,
+        reward_std=lambda i: 0.0,
+        groups_signal=lambda i: 0.0,
+    ),
+    "NaN rewards": run(groups=every(nameless=(2,))),
+    "not a number": run(entropy=lambda i: math.nan if i == 7 else 1.0),
+    "wrong mask": run(mask_missing=lambda i: 0.25 * (i == 3)),
+    "pushed the wrong way": run(advantage_push=lambda i: -0.8),
+    "advantages against the reward": run(groups=every(advantages=(1.0, -1.0, 1.0, -1.0))),
+    "weights do not change": run(update_changed=lambda i: 0.0),
+    "learning rate too high": run(update_size=lambda i: 0.2),
+    "stale weights": run(mismatch_mean=lambda i: 0.001 * i),
+    "reward follows length": run(groups=every(lengths=(2.0, 5.0, 3.0, 6.0))),
+    "answer in the prompt": run(groups=every(told=True)),
+    "waiting for judges": run(share_judge=lambda i: 0.7),
+    "a few long answers": run(length_max=lambda i: 500.0),
+    "memory did not suffice": run(budget=lambda i: 2048.0 if i < 9 else 1024.0),
+    "half written": replace(run(), files=Files(torn=("metrics.jsonl",))),
+    "another version": replace(run(), files=Files(lacking=("`failed`",))),
+    "nothing happens": replace(run(), files=Files(held=True, silent=81.0)),  # 20 x 4 s
+    "stopped before its end": replace(run(), recipe={"steps": 50}),
+    "steps lost": replace(run(), steps=run().steps[:9] + run().steps[10:]),
 }
 
 
@@ -180,3 +227,55 @@ def test_a_run_of_two_steps_is_too_short_and_its_failures_are_found_all_the_same
 
 def test_no_evidence_is_too_short():
     assert names(Evidence()) == ["too short"]
+
+
+def test_a_run_that_goes_on_or_has_ended_was_not_stopped():
+    going = replace(run(), recipe={"steps": 50}, files=Files(held=True, silent=79.0))
+    assert diagnose(going) == []
+    assert diagnose(replace(run(), recipe={"steps": 40})) == []
+    assert diagnose(replace(run(), recipe={"steps": 50}, summary={"steps": 40})) == []
+
+
+def test_adapters_are_named_where_they_are_all_that_is_trained():
+    adapted = {"policy": {"lora": {"rank": 4}}}
+    for still in (run(update_changed=lambda i: 0.0), run(gradient_norm=lambda i: 0.0)):
+        assert names(replace(still, recipe=adapted)) == ["dead adapters"]
+
+
+def test_weights_that_are_meant_to_be_older_are_not_stale():
+    ahead = run(mismatch_mean=lambda i: 0.001 * i, staleness=lambda i: float(i > 0))
+    assert names(ahead) == []
+    always_off = run(mismatch_mean=lambda i: 0.02, staleness=lambda i: float(i > 0))
+    assert names(always_off) == ["sampler and trainer disagree"]  # at step 0, which is fresh
+
+
+def test_a_prompt_that_holds_every_answer_of_a_list_leaks_nothing():
+    assert names(run(groups=every(told=True, told_other=True))) == []
+
+
+def test_the_worst_action_is_named_by_step_group_rollout_and_token():
+    off = run(mismatch_mean=lambda i: 0.02, mismatch_max=lambda i: 0.5 + (i == 3))
+    where = {"mismatch/rollout": 2.0, "mismatch/action": 7.0, "mismatch/token": 11.0}
+    steps = [m | where for m in off.steps]
+    groups = [
+        Answers(3, MIXED, task="b", learned=(0, 3)),
+        Answers(3, MIXED, task="c", learned=(1,)),
+    ]
+    finding = one(replace(off, steps=tuple(steps), groups=tuple(groups)))
+    assert finding.places == (Place(3, "c", 1, 7, 11),)  # b's two are 0 and 1
+    assert str(finding.places[0]) == "step 3, task c, rollout 1, action 7, token 11"
+
+
+def test_cut_rollouts_and_flat_groups_are_named():
+    cut = run(groups=every(cut=(1, 3)), rollouts_truncated=lambda i: 0.5)
+    assert one(cut).places == (Place(30, "sum", 1), Place(30, "sum", 3), Place(31, "sum", 1))
+
+
+def test_correlations_are_within_groups():
+    # deviations (-1, 1) with (-1, 1), and (-1, 1) with (2, -2): -2 / sqrt(4 x 10)
+    groups = [
+        Answers(0, (0.0, 2.0), lengths=(5.0, 7.0)),
+        Answers(0, (8.0, 10.0), lengths=(9.0, 5.0)),
+    ]
+    assert alike(groups, "lengths") == pytest.approx(-2 / math.sqrt(40))
+    assert math.isnan(alike([Answers(0, (1.0, 1.0), lengths=(2.0, 3.0))], "lengths"))

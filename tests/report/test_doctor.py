@@ -1,5 +1,6 @@
 import io
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,10 @@ from rich.console import Console
 
 from grupo.errors import Refused
 from grupo.report.checks.advice import CUT_OFF, ZERO_LOSS
+from grupo.report.checks.finding import Place
+from grupo.report.checks.folder import gather
 from grupo.report.doctor import CHECKS, examine, show
+from grupo.storage.lock import Lock
 
 
 def rollout(step: int, text: str, reward, failed: str = "") -> dict:
@@ -29,8 +33,10 @@ def rollout(step: int, text: str, reward, failed: str = "") -> dict:
 def test_a_folder_half_written_is_read_up_to_the_tear(written):
     lines = [{"step": i, "reward/mean": 0.0, "reward/std": 0.0, "loss": "NaN"} for i in range(4)]
     folder = written([rollout(i, "x", 0.0) for i in range(4)], lines, end='{"step": 4, "rewa')
-    assert [f.name for f in examine(folder)] == ["reward always zero"]
-    assert "all 4 steps" in examine(folder)[0].seen
+    found = examine(folder)
+    assert [f.name for f in found] == ["reward always zero", "half written"]
+    assert "all 4 steps" in found[0].seen
+    assert "The last line of metrics.jsonl and rollouts.jsonl is not whole." in found[1].seen
 
 
 def test_a_folder_without_a_step_is_too_short(tmp_path: Path):
@@ -58,6 +64,57 @@ def shown(findings) -> str:
     assert isinstance(console.file, io.StringIO)
     assert "\x1b" not in console.file.getvalue()
     return console.file.getvalue()
+
+
+def test_a_run_of_another_version_says_what_it_lacks_and_the_rest_is_looked_at(written):
+    old = {n: x for n, x in rollout(0, "a", 1.0).items() if n not in ("failed", "parts")}
+    lines = [{"step": i, "reward/mean": 0.0, "reward/std": 0.0} for i in range(4)]
+    found = {f.name: f for f in examine(written([old], lines))}
+    assert list(found) == ["reward always zero", "another version"]
+    assert "Lines lack `parts`, `failed`:" in found["another version"].seen
+
+
+def test_a_metric_that_is_nan_is_named_and_one_that_may_be_is_not(written):
+    lines = [{"step": i, "reward/mean": "NaN", "entropy": 1.0} for i in range(5)]
+    lines[2]["entropy"] = lines[4]["entropy"] = "NaN"
+    (finding,) = examine(written([], lines))
+    assert (finding.name, finding.seen) == ("not a number", "entropy at steps 2, 4.")
+    assert [place.step for place in finding.places] == [2, 4]
+
+
+def test_a_metric_that_is_no_number_at_all_is_refused_by_its_line(written):
+    with pytest.raises(Refused, match=r"metrics\.jsonl, line 2, holds what is no number"):
+        examine(written([], [{"step": 0}, {"step": 1, "loss": [1]}]))
+
+
+def test_a_recipe_that_cannot_be_read_is_done_without(written):
+    folder = written([], [{"step": i} for i in range(3)])
+    (folder / "recipe.json").write_text("{")
+    assert examine(folder) == []
+
+
+def test_whoever_trains_there_is_seen_without_disturbing_them(real_run):
+    assert not gather(real_run).files.held
+    with Lock(real_run / "lock"):
+        assert gather(real_run).files.held
+    assert not gather(real_run).files.held
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+def test_a_run_that_may_not_be_read_says_whose_it_is(real_run):
+    real_run.chmod(0o700)
+    os.seteuid(65534)
+    try:
+        with pytest.raises(Refused, match=r"may not be read: .*keep"):
+            examine(real_run)
+    finally:
+        os.seteuid(0)
+
+
+def test_the_place_of_a_finding_is_shown():
+    said = shown([CUT_OFF("35%", at=[Place(3, "abcdef0123", 2), Place(4)])])
+    lines = [line.rstrip() for line in said.splitlines()]
+    assert lines[2:4] == ["  at  step 3, task abcdef01, rollout 2", "      step 4"]
 
 
 def test_a_healthy_run_gets_one_line():

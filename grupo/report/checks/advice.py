@@ -22,6 +22,19 @@ ZERO_REWARD = Advice(
         "Begin with easier tasks, or with a part of the reward that is earned at times.",
     ),
 )
+CONSTANT = Advice(
+    "reward never differs",
+    "error",
+    (
+        "The reward returns the same whatever the answer is.",
+        "It raises inside and falls back to a number.",
+        "Every task was solved before the run began.",
+    ),
+    (
+        "Call the reward on a right and on a wrong answer written by hand.",
+        "Harder tasks, if `grupo eval` says that all are solved.",
+    ),
+)
 LEARNED = Advice(
     "nothing left to learn", "note", ("The tasks are learned.",), ("Stop here, or harder tasks.",)
 )

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from grupo.report.checks import advice
 from grupo.report.checks.evidence import Evidence
-from grupo.report.checks.finding import Finding, span
+from grupo.report.checks.finding import Finding, Place, of_rollouts, of_steps, span
 from grupo.report.checks.signal import FEWEST
 
 COLLAPSED = 0.1  # of the entropy at the beginning
@@ -26,7 +26,8 @@ def entropy_collapse(run: Evidence) -> Iterator[Finding]:
     if len(run("entropy").values) >= FEWEST and low and not run.perfect:
         yield advice.COLLAPSE(
             f"Entropy was {begin.mean:.3g} nats at {span(begin.steps)} and is {end.mean:.3g} at"
-            f" {span(end.steps)}, at a reward of {run.end('reward/mean').mean:.3g}."
+            f" {span(end.steps)}, at a reward of {run.end('reward/mean').mean:.3g}.",
+            at=of_steps(end.steps),
         )
 
 
@@ -36,7 +37,8 @@ def truncated(run: Evidence) -> Iterator[Finding]:
     if cut.mean > TRUNCATED:
         yield advice.CUT_OFF(
             f"{cut.mean:.0%} of the answers of {span(cut.steps)} were cut off; the longest have"
-            f" {longest:.0f} actions."
+            f" {longest:.0f} actions.",
+            at=of_rollouts(run.recent, "cut"),
         )
 
 
@@ -51,7 +53,8 @@ def failed_rewards(run: Evidence) -> Iterator[Finding]:
         often = "".join(f" Most often ({n} x): {text}" for text, n in why.most_common(1))
         yield replace(advice.FAILED, severity="error" if count > MANY_FAIL * total else "warning")(
             f"{count} of {total} rollouts ({count / total:.1%}) could not be judged, at"
-            f" {span(steps)}.{given}{often}"
+            f" {span(steps)}.{given}{often}",
+            at=[Place(g.step, g.task) for g in run.groups if g.failures or g.covered],
         )
 
 
@@ -64,7 +67,8 @@ def fell_back(run: Evidence) -> Iterator[Finding]:
     if enough and fall > FELL * (peak - course[0]):
         step = run("reward/mean").steps[course.index(peak) + width // 2]
         yield advice.FELL_BACK(
-            f"The reward was {peak:.3g} around step {step} and is {course[-1]:.3g} now."
+            f"The reward was {peak:.3g} around step {step} and is {course[-1]:.3g} now.",
+            at=of_steps([step]),
         )
 
 

@@ -3,40 +3,40 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby, pairwise
-from pathlib import Path
+from itertools import pairwise
 
-from grupo.report.reading import Record, Series, check, metrics, records, series, summary
+from grupo.report.checks.answers import Answers
+from grupo.report.reading import Record, Series, series
 
 RECENT = 10  # steps that say how a run is now: long enough to average, short enough to be now
 NEARLY = 0.95  # of the best reward: what is left is luck of sampling
 
 
 @dataclass(frozen=True)
-class Answers:
-    """A group as the journal holds it: what its rollouts earned, and how many texts they are."""
+class Files:
+    """What a run's folder says of itself: whether it is whole, and whether anybody works in it."""
 
-    step: int
-    rewards: tuple[float, ...]  # of those that were judged
-    texts: int = 0  # different ones
-    count: int = 0
-    failures: tuple[str, ...] = ()  # why rollouts could not be judged
-    covered: int = 0  # rollouts that failed and were given a reward all the same
+    torn: tuple[str, ...] = ()  # journals whose last line is not whole
+    lacking: tuple[str, ...] = ()  # names that lines of a journal should have, and do not
+    held: bool = False  # does a process train there?
+    silent: float = 0.0  # seconds since the last line
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """The metrics of every step, the groups, the summary: any of them may be empty."""
+    """The metrics of every step, the groups, the summary, the recipe: any of them may be empty."""
 
     steps: tuple[Mapping[str, float], ...] = ()
     groups: tuple[Answers, ...] = ()
     summary: Record = field(default_factory=dict)
+    recipe: Record = field(default_factory=dict)
+    files: Files = Files()
 
     def __call__(self, name: str) -> Series:
         """A metric over the steps that have it."""
         return series(self.steps, name)
 
-    def names(self, prefix: str) -> list[str]:
+    def names(self, prefix: str = "") -> list[str]:
         """The metrics whose names begin so."""
         return list(dict.fromkeys(n for m in self.steps for n in m if n.startswith(prefix)))
 
@@ -80,21 +80,20 @@ class Evidence:
         return math.sqrt(sum(squares) / max(1, len(squares)) / self.width)
 
 
-def gather(folder: Path) -> Evidence:
-    """What the run in a folder left behind until now; texts are counted, not kept."""
-    lines = records(check(folder) / "rollouts.jsonl")
-    groups = groupby(lines, key=lambda r: (r["step"], r["task"]))
-    answers = tuple(_answers(step, list(rollouts)) for (step, _), rollouts in groups)
-    return Evidence(metrics(folder), answers, summary(folder))
+def alike(groups: Sequence[Answers], name: str) -> float:
+    """Correlation of the rewards with another number of each rollout, within groups; NaN of none.
+
+    `name` is that of a field of `Answers` that has a number for each judged rollout.
+    """
+    pairs = [
+        (x, y)
+        for group in groups
+        for x, y in zip(_centred(group.rewards), _centred(getattr(group, name)), strict=False)
+    ]
+    spread = sum(x * x for x, _ in pairs) * sum(y * y for _, y in pairs)
+    return sum(x * y for x, y in pairs) / math.sqrt(spread) if spread > 0 else math.nan
 
 
-def _answers(step: int, rollouts: Sequence[Record]) -> Answers:
-    judged = [r for r in rollouts if not r["failed"]]
-    return Answers(
-        step,
-        tuple(float(r["reward"]) for r in judged),
-        len({r["text"] for r in rollouts}),
-        len(rollouts),
-        tuple(r["failed"] for r in rollouts if r["failed"]),
-        sum(float(r["parts"].get("failed", 0.0)) > 0 for r in judged),
-    )
+def _centred(values: Sequence[float]) -> list[float]:
+    middle = sum(values) / len(values) if values else 0.0
+    return [value - middle for value in values]

@@ -4,20 +4,44 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from grupo.report.checks.answers import Answers
 from grupo.report.checks.evidence import Evidence
 
 Severity = Literal["error", "warning", "note"]
+SHOWN = 3  # places named of many
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where in a run something is to be seen: a step, a group, a rollout of it, an action of that.
+
+    Steps and actions count from 0, rollouts in the order of the journal; None: all of them.
+    """
+
+    step: int
+    task: str = ""
+    rollout: int | None = None
+    action: int | None = None
+    token: int | None = None  # the tokenizer's number for what was done there
+
+    def __str__(self) -> str:
+        named = (("rollout", self.rollout), ("action", self.action), ("token", self.token))
+        said = [f"{name} {number}" for name, number in named if number is not None]
+        return ", ".join(
+            [f"step {self.step}", *([f"task {self.task[:8]}"] * bool(self.task)), *said]
+        )
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What was seen, what causes it as a rule, and what to try; a note is no reason to worry."""
+    """What was seen and where, what causes it as a rule, and what to try; a note is no worry."""
 
     name: str
     severity: Severity
     seen: str  # with the numbers and the steps, as the journal counts them: from 0
     causes: tuple[str, ...] = ()  # most probable first
     tries: tuple[str, ...] = ()
+    places: tuple[Place, ...] = ()  # where to look, the clearest first
 
 
 Check = Callable[[Evidence], Iterable[Finding]]
@@ -32,10 +56,21 @@ class Advice:
     causes: tuple[str, ...]
     tries: tuple[str, ...]
 
-    def __call__(self, seen: str, of: str = "") -> Finding:
-        """The finding; `of` says which of several things it is about."""
+    def __call__(self, seen: str, of: str = "", at: Iterable[Place] = ()) -> Finding:
+        """The finding; `of` says which of several things it is about, `at` where it is seen."""
         name = f"{self.name}: {of}" if of else self.name
-        return Finding(name, self.severity, seen, self.causes, self.tries)
+        places = tuple(at)[:SHOWN]
+        return Finding(name, self.severity, seen, self.causes, self.tries, places)
+
+
+def of_rollouts(groups: Iterable[Answers], name: str) -> list[Place]:
+    """The rollouts that a field of the groups names by number."""
+    return [Place(g.step, g.task, number) for g in groups for number in getattr(g, name)]
+
+
+def of_steps(steps: Iterable[int]) -> list[Place]:
+    """Steps as places."""
+    return [Place(step) for step in steps]
 
 
 def span(steps: Sequence[int]) -> str:

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from grupo.report.checks import advice
 from grupo.report.checks.evidence import Evidence
-from grupo.report.checks.finding import Finding, span
+from grupo.report.checks.finding import Finding, Place, span
 
 FEWEST = 3  # steps: fewer are no series
 # Answers are drawn, so that some groups agree by chance; where fewer than this differ, nine tenths
@@ -27,12 +27,23 @@ def zero_reward(run: Evidence) -> Iterator[Finding]:
         yield advice.ZERO_REWARD(f"Every rollout of all {len(run.steps)} steps earned 0.")
 
 
+def constant_reward(run: Evidence) -> Iterator[Finding]:
+    """Every rollout of every step earned the same, and that is not 0."""
+    if _never_differed(run) and not _never_earned(run):
+        texts = sum(group.texts for group in run.groups)
+        yield advice.CONSTANT(
+            f"Every rollout of all {len(run.steps)} steps earned {run('reward/mean').mean:g};"
+            f" their {len(run.groups)} groups hold {texts} different answers.",
+            at=[Place(g.step, g.task) for g in run.groups if g.texts > 1],
+        )
+
+
 def no_signal(run: Evidence) -> Iterator[Finding]:
     """In (almost) no group do the rewards differ."""
     signal = run.end("groups/signal")
     flat = [g for g in run.recent if len(g.rewards) > 1 and len(set(g.rewards)) == 1]
     few = len(run.steps) >= FEWEST and signal.mean <= FEW_SIGNALS
-    if few and flat and not _never_earned(run):
+    if few and flat and not _never_differed(run):
         low, high = run.earned
         middle = (low + high) / 2 if high > low else 0.0  # of all that was ever earned
         right = sum(g.rewards[0] > middle for g in flat)
@@ -40,7 +51,8 @@ def no_signal(run: Evidence) -> Iterator[Finding]:
         yield (advice.LEARNED if run.perfect else failing)(
             f"Rewards differ in {signal.mean:.0%} of the groups of {span(signal.steps)}. Of"
             f" {len(flat)} recent groups that are flat, {right} are all right and"
-            f" {len(flat) - right} all wrong."
+            f" {len(flat) - right} all wrong.",
+            at=[Place(g.step, g.task) for g in flat],
         )
 
 
@@ -54,7 +66,8 @@ def nothing_learned(run: Evidence) -> Iterator[Finding]:
         most = len(empty) > len(learned.steps) / 2
         yield replace(advice.NOTHING_LEARNED, severity="error" if most else "warning")(
             f"No group was learned from at {span(empty)} of {len(run.steps)}, though rewards"
-            " differed."
+            " differed.",
+            at=[Place(step) for step in empty],
         )
 
 
@@ -75,8 +88,14 @@ def identical_answers(run: Evidence) -> Iterator[Finding]:
     alike = [g for g in groups if g.texts == 1]
     if groups and len(alike) >= ALIKE * len(groups) and not run.perfect:
         yield advice.IDENTICAL_ANSWERS(
-            f"In {len(alike)} of {len(groups)} groups of the last steps all answers are one text."
+            f"In {len(alike)} of {len(groups)} groups of the last steps all answers are one text.",
+            at=[Place(g.step, g.task) for g in alike],
         )
+
+
+def _never_differed(run: Evidence) -> bool:
+    means, spreads = set(run("reward/mean").values), run("reward/std").values
+    return len(run.steps) >= FEWEST and len(means) == 1 and not any(spreads)
 
 
 def _never_earned(run: Evidence) -> bool:
