@@ -18,7 +18,10 @@ from grupo.tasks import named
 from grupo.words import meant
 
 T = TypeVar("T")
-OPTIONS = ("run", "method", "model", "tasks", "held-out", "reward", "tensorboard", "print")
+OPTIONS = (
+    *("run", "method", "model", "tasks", "held-out", "reward"),
+    *("tensorboard", "trackio", "wandb", "print"),
+)
 Fields = tuple[tuple[str, str], ...]  # dotted names, and what they are set to
 
 

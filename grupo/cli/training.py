@@ -21,6 +21,8 @@ Words = Annotated[
 ]
 
 Events = Annotated[bool, Option("--tensorboard", help="Write TensorBoard events, too.")]
+OnTrackio = Annotated[bool, Option("--trackio", help="Write into trackio's store, too.")]
+OnWandb = Annotated[bool, Option("--wandb", help="Log to Weights & Biases, too.")]
 
 
 def train(
@@ -32,6 +34,8 @@ def train(
     held_out: Annotated[str, Option(help="How many tasks to hold out, or where from.")] = "",
     reward: Annotated[list[str] | None, Option(help="[name=]module:function, repeatable.")] = None,
     tensorboard: Events = False,
+    trackio: OnTrackio = False,
+    wandb: OnWandb = False,
     shown: Annotated[bool, Option("--print", help="Print the resolved recipe and stop.")] = False,
 ) -> None:
     """Train; every field of a recipe is an option.
@@ -47,13 +51,17 @@ def train(
     check(choice)
     if shown:
         return say(described(choice))
-    _train(choice, Path(run) if run else unused(), tensorboard)
+    folder = Path(run) if run else unused()
+    watcher = _watcher(folder, tensorboard=tensorboard, trackio=trackio, wandb=wandb)
+    _train(choice, folder, watcher)
 
 
 def resume(
     run: Run,
     words: Words = None,
     tensorboard: Events = False,
+    trackio: OnTrackio = False,
+    wandb: OnWandb = False,
 ) -> None:
     """Go on with a run that was stopped.
 
@@ -69,7 +77,7 @@ def resume(
     if recipe:
         opened.check_same(Choice(recipe, fields=fields)())
     opened.check_same(opened.recipe.overridden(fields))
-    watcher = _watcher(run, tensorboard)
+    watcher = _watcher(run, tensorboard=tensorboard, trackio=trackio, wandb=wandb)
     with _resumable(run):
         _ended(run, go_on(run, watcher))
 
@@ -94,12 +102,11 @@ def grow(
     say(f"The model is in {folder}")
 
 
-def _train(recipe: "Recipe", folder: Path, tensorboard: bool) -> None:
+def _train(recipe: "Recipe", folder: Path, watcher: "Watcher") -> None:
     from grupo.run import Run as Fresh
     from grupo.trainer import train as run_it
 
     Fresh.vacant(folder)
-    watcher = _watcher(folder, tensorboard)
     _grow_for(recipe, watcher)
     with _resumable(folder):
         _ended(folder, run_it(recipe, folder, watcher))
@@ -147,12 +154,9 @@ def _ended(folder: Path, summary: dict[str, Any]) -> None:
     say(f"The run is in {folder}")
 
 
-def _watcher(folder: Path, tensorboard: bool) -> "Watcher":
+def _watcher(folder: Path, **wanted: bool) -> "Watcher":
     from grupo.report.live import Live
+    from grupo.report.sinks import chosen
     from grupo.watch import All
 
-    if not tensorboard:
-        return Live(out)
-    from grupo.report.tensorboard import TensorBoard
-
-    return All([Live(out), TensorBoard(folder / "tensorboard")])
+    return All([Live(out), *chosen(folder, **wanted)])

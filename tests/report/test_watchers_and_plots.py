@@ -6,7 +6,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from grupo.errors import Refused
 from grupo.evaluation import Score, Share
 from grupo.report.plots import curves
-from grupo.report.tensorboard import TensorBoard
+from grupo.report.sinks import TensorBoard
 
 
 def test_every_metric_and_score_is_written_under_its_name(recipe, tmp_path):
