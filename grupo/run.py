@@ -72,7 +72,11 @@ class Run:
             fingerprint, recipe = "", ""
         if fingerprint != _hash(recipe):
             raise Refused(f"run: {path} was edited or damaged since the run began. Put it back.")
-        return cls(folder, from_data(recipe), fingerprint)
+        try:
+            return cls(folder, from_data(recipe), fingerprint)
+        except Refused as error:
+            why = "Another version of grupo wrote it, or it names what is no longer there."
+            raise Refused(f"run: {path}: {error} {why}") from error
 
     def lock(self) -> Lock:
         """The right to write, taken over from whoever died with it."""

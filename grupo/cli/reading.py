@@ -41,27 +41,22 @@ def rollouts(
     worst: Annotated[int | None, Option(min=0, help="So many with the lowest rewards.")] = None,
     at_least: Annotated[float | None, Option(help="Rewards from here.")] = None,
     at_most: Annotated[float | None, Option(help="Rewards up to here.")] = None,
-    contains: Annotated[str | None, Option(help="Text that the rollout says.")] = None,
-    task: Annotated[str | None, Option(help="First letters of a task's key.")] = None,
+    contains: Annotated[str, Option(help="Text that the rollout says.")] = "",
+    task: Annotated[str, Option(help="First letters of a task's key.")] = "",
     failed: Annotated[bool, Option("--failed", help="Those that could not be judged.")] = False,
     limit: Annotated[int, Option(min=1, help="How many.")] = 10,
+    parquet: Annotated[str, Option(metavar="FILE", help="All of them, as a table.")] = "",
     as_json: Json = False,
 ) -> None:
     """Read a run's rollouts."""
-    from grupo.report.rollouts import select, show
+    from grupo.report.rollouts import Wanted, select, show
 
-    found = select(
-        run,
-        step=step,
-        best=best,
-        worst=worst,
-        min_reward=at_least,
-        max_reward=at_most,
-        contains=contains,
-        task=task,
-        failed=failed,
-        limit=limit,
-    )
+    wanted = Wanted(step, at_least, at_most, contains, task, failed)
+    if parquet:
+        from grupo.report.parquet import write
+
+        return say(f"{write(run, Path(parquet), wanted)} rollouts are in {parquet}")
+    found = select(run, wanted, best=best, worst=worst, limit=limit)
     say(json.dumps(found)) if as_json else out.print(show(found))
 
 

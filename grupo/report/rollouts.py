@@ -4,7 +4,8 @@ import heapq
 import json
 import math
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,43 +15,50 @@ from rich.text import Text
 
 from grupo.report.facts import number
 from grupo.report.literal import literal
-from grupo.report.reading import Record, check, records
+from grupo.report.reading import Record, rollouts
 
-Keep = Callable[[Record], bool]
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which rollouts: those that fit all that is said.
+
+    A step as the journal counts, from 0; rewards from `min_reward` to `max_reward`; a text the
+    answer contains; the first letters of a task's key; only those that failed to be judged.
+    """
+
+    step: int | None = None
+    min_reward: float | None = None
+    max_reward: float | None = None
+    contains: str = ""
+    task: str = ""
+    failed: bool = False
+
+    def __call__(self, rollout: Record) -> bool:
+        return (
+            self.step in (None, rollout["step"])
+            and (self.min_reward is None or reward(rollout) >= self.min_reward)
+            and (self.max_reward is None or reward(rollout) <= self.max_reward)
+            and self.contains in rollout["text"]
+            and rollout["task"].startswith(self.task)
+            and (not self.failed or bool(rollout["failed"]))
+        )
 
 
 def select(
     run_folder: Path,
+    wanted: Wanted = Wanted(),
     *,
-    step: int | None = None,
     best: int | None = None,
     worst: int | None = None,
-    min_reward: float | None = None,
-    max_reward: float | None = None,
-    contains: str | None = None,
-    task: str | None = None,
-    failed: bool = False,
     limit: int = 10,
 ) -> list[Record]:
     """Rollouts of a run as the journal holds them: plain data, a reward that is none as "NaN".
 
-    The `best` and the `worst` by reward, or else the newest `limit`, of those that fit the rest: a
-    step as the journal counts, from 0; rewards from `min_reward` to `max_reward`; a text the answer
-    contains; the first letters of a task's key; only those that failed to be judged.
+    The `best` and the `worst` by reward, or else the newest `limit`, of those that are wanted.
     """
-    tests: tuple[tuple[object, Keep], ...] = (
-        (step, lambda r: r["step"] == step),
-        (min_reward, lambda r: reward(r) >= float(min_reward or 0)),
-        (max_reward, lambda r: reward(r) <= float(max_reward or 0)),
-        (contains, lambda r: str(contains) in r["text"]),
-        (task, lambda r: r["task"].startswith(str(task))),
-        (failed or None, lambda r: bool(r["failed"])),
-    )
-    asked = [keep for given, keep in tests if given is not None]
-    path = check(run_folder) / "rollouts.jsonl"
 
     def found() -> Iterator[Record]:
-        return (r for r in records(path) if all(keep(r) for keep in asked))
+        return filter(wanted, rollouts(run_folder))
 
     if best is None and worst is None:
         return list(deque(found(), maxlen=limit))
@@ -59,10 +67,10 @@ def select(
     return [*high, *low]
 
 
-def show(rollouts: Sequence[Record]) -> Group:
+def show(found: Sequence[Record]) -> Group:
     """Rollouts to read: prompt, answer, reward by part, advantage, step."""
-    nothing = [Text("No rollout fits.")] * (not rollouts)
-    return Group(*nothing, *map(_panel, rollouts))
+    nothing = [Text("No rollout fits.")] * (not found)
+    return Group(*nothing, *map(_panel, found))
 
 
 def reward(rollout: Record) -> float:

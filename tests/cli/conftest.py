@@ -1,5 +1,6 @@
 """A folder as a user may have one, and the command line run in it as a user runs it."""
 
+import hashlib
 import json
 import shutil
 from collections.abc import Callable
@@ -142,6 +143,24 @@ def write_tasks(folder: Path) -> None:
         (folder / f"{name}.jsonl").write_text("".join(f"{line}\n" for line in lines))
 
 
+def age(folder: Path) -> None:
+    """Runs as an older version left them, and journals in which something is wrong."""
+    for name in ("older", "odd", "torn"):
+        shutil.copytree(folder / "run", folder / name)
+    recipe = json.loads((folder / "older" / "recipe.json").read_text())["recipe"] | {"epochs": 1}
+    mark = hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()
+    data = {"fingerprint": mark, "recipe": recipe}
+    (folder / "older" / "recipe.json").write_text(json.dumps(data))
+    journal = folder / "older" / "rollouts.jsonl"
+    lines = [json.loads(line) for line in journal.read_text().splitlines()]
+    kept = [{n: x for n, x in line.items() if n not in ("parts", "failed")} for line in lines]
+    journal.write_text("".join(json.dumps(line) + "\n" for line in kept))
+    with (folder / "odd" / "metrics.jsonl").open("a") as file:
+        file.write('{"step": [2]}\n')
+    journal = folder / "torn" / "rollouts.jsonl"
+    journal.write_text("{\n" + journal.read_text())
+
+
 @pytest.fixture(scope="session")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Models, tasks, rewards, recipes, and a run that has ended; `docs/bad_input.md` lists them."""
@@ -162,6 +181,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copytree(folder / "run", folder / name)
     text = (folder / "edited" / "recipe.json").read_text()
     (folder / "edited" / "recipe.json").write_text(text.replace('"steps": 2', '"steps": 3'))
+    age(folder)
     for path in (folder / "damaged" / "checkpoints").glob("*/weights.safetensors"):
         *whole, last = path.read_bytes()
         path.write_bytes(bytes([*whole, last ^ 1]))

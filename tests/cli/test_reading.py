@@ -57,6 +57,18 @@ def test_rollouts_are_read_by_what_they_earned(grupo, home):
     assert out.count("step 0") == 2
 
 
+def test_rollouts_are_written_as_a_table(grupo, home, tmp_path):
+    import pyarrow.parquet
+
+    file = tmp_path / "a.parquet"
+    words = ["rollouts", "run", "--parquet", str(file), "--step", "1"]
+    assert grupo(*words) == (0, f"8 rollouts are in {file}\n", "")
+    rows = pyarrow.parquet.read_table(file).to_pylist()
+    journal = [line for line in lines(home / "run" / "rollouts.jsonl") if line["step"] == 1]
+    assert [row["text"] for row in rows] == [line["text"] for line in journal]
+    assert [row["reward/digits"] for row in rows] == [line["parts"]["digits"] for line in journal]
+
+
 def test_doctor_says_what_is_wrong_as_words_and_as_data(grupo):
     found = json.loads(grupo("doctor", "run", "--json")[1])
     assert {"name", "severity", "seen", "causes", "tries"} <= set(found[0])

@@ -5,7 +5,7 @@ import pytest
 from rich.console import Console
 
 from grupo.errors import Refused
-from grupo.report.rollouts import select, show
+from grupo.report.rollouts import Wanted, select, show
 
 
 def rollout(step=0, text="4", reward: float | str = 1.0, **more):
@@ -38,22 +38,33 @@ JOURNAL = [
     [
         ({}, "abcde"),
         ({"limit": 2}, "de"),
-        ({"step": 1}, "cd"),
         ({"best": 2}, "ca"),
         ({"worst": 2}, "be"),
         ({"best": 1, "worst": 1}, "cb"),
-        ({"best": 9, "step": 1}, "c"),
-        ({"min_reward": 0.25}, "ace"),
-        ({"max_reward": 0.25}, "be"),
-        ({"max_reward": 0.0}, "b"),
-        ({"contains": "d"}, "d"),
-        ({"task": "xy"}, "b"),
-        ({"failed": True}, "d"),
-        ({"step": 9}, ""),
+        ({"best": 9, "wanted": Wanted(step=1)}, "c"),
     ],
 )
 def test_rollouts_are_chosen(written, choice, texts):
     assert "".join(r["text"] for r in select(written(JOURNAL), **choice)) == texts
+
+
+@pytest.mark.parametrize(
+    ("wanted", "texts"),
+    [
+        (Wanted(), "abcde"),
+        (Wanted(step=1), "cd"),
+        (Wanted(step=0, max_reward=0.25), "b"),
+        (Wanted(min_reward=0.25), "ace"),
+        (Wanted(max_reward=0.25), "be"),
+        (Wanted(max_reward=0.0), "b"),
+        (Wanted(contains="d"), "d"),
+        (Wanted(task="xy"), "b"),
+        (Wanted(failed=True), "d"),
+        (Wanted(step=9), ""),
+    ],
+)
+def test_rollouts_that_are_wanted_fit_all_that_is_said(written, wanted, texts):
+    assert "".join(r["text"] for r in select(written(JOURNAL), wanted)) == texts
 
 
 def test_what_is_chosen_is_what_the_journal_holds(written):
