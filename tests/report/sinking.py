@@ -11,21 +11,24 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from grupo import CausalLM, Part, ReasoningGym, Recipe, SingleTurn
-from grupo.report.sinks import Sink, Trackio, Wandb
-from grupo.rewards import Exact
-
 HEADER = struct.Struct("<IHB")  # checksum, length, kind
 BLOCK, FULL, LAST = 1 << 15, 1, 4
 SETTLED = 1.5  # seconds after which trackio's thread has written what it was given
 
 
-def recipe() -> Recipe:
+def recipe() -> Any:
+    from grupo import CausalLM, Part, ReasoningGym, Recipe, SingleTurn
+    from grupo.rewards import Exact
+
     world = SingleTurn((Part("right", Exact()),))
     return Recipe(CausalLM("model"), world, ReasoningGym("chain_sum", 50), steps=3)
 
 
-def write(sink: Sink, first: int, last: int, how: str) -> None:
+def write(tool: str, run: Path, first: int, last: int, how: str) -> None:
+    from grupo.report import sinks
+
+    run.mkdir(exist_ok=True)
+    sink = {"trackio": sinks.Trackio, "wandb": sinks.Wandb}[tool](run)
     sink.begun(recipe(), first)
     for step in range(first, last):
         sink.stepped(step, {"reward/mean": step / 2, "kl/ref": math.nan})
@@ -88,6 +91,4 @@ if __name__ == "__main__":
         rows = [{name: plain(x) for name, x in row.items()} for row in found["rows"]]
         print(json.dumps({**found, "rows": rows}))
     else:
-        run.mkdir(exist_ok=True)
-        sink = {"trackio": Trackio, "wandb": Wandb}[tool](run)
-        write(sink, int(how[0]), int(how[1]), how[2])
+        write(tool, run, int(how[0]), int(how[1]), how[2])

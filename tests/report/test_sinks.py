@@ -5,6 +5,8 @@ import os
 import signal
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -134,3 +136,28 @@ def test_a_killed_run_goes_on_in_the_same_place_and_no_step_is_there_twice(tool,
     assert [row["reward/mean"] for row in read["rows"]] == [0.0, 0.5, 1.0, 1.5, 2.0]
     assert all(row["kl/ref"] == "NaN" for row in read["rows"])
     assert read["config"]["steps"] == "3"
+
+
+def whole(read: Callable[[], list], count: int) -> list:
+    """What is read, once it is all there: wandb writes on for a moment after it has finished."""
+    deadline = time.monotonic() + 30
+    while len(rows := read()) < count and time.monotonic() < deadline:
+        time.sleep(0.1)
+    return rows
+
+
+def test_wandb_holds_every_number_of_the_journal_by_its_name(recipe, tmp_path, monkeypatch):
+    pytest.importorskip("wandb", reason='not installed: pip install "grupo[wandb]"')
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    said: list[str] = []
+    train(recipe, tmp_path / "run", Wandb(tmp_path / "run", said.append))
+    assert said == []
+    rows = whole(lambda: sinking.of_wandb(tmp_path / "run")["rows"], 4)
+    lines = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
+    for row, line in zip(rows, map(json.loads, lines), strict=False):
+        own = {name for name in row if not name.startswith(("_", "held-out/"))}
+        assert own == set(line)
+        assert (row["step"], row["reward/mean"]) == (line["step"], line["reward/mean"])
+    scores = {"held-out/greedy", "held-out/sampled"}
+    assert [row["step"] for row in rows if scores <= set(row)] == [0, 3]
