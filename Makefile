@@ -1,17 +1,26 @@
 # Two commands do everything on a fresh machine: `make quickstart` and `make test`.
 PYTHON ?= python3
 BIN := .venv/bin
+SUDO := $(shell test "$$(id -u)" = 0 || echo sudo)
 
-.PHONY: quickstart test test-slow lint docs table clean
+.PHONY: quickstart test test-slow test-browser browser lint docs table clean
 
 quickstart: .venv/installed
 	$(BIN)/grupo train
 
 test: .venv/installed lint
-	$(BIN)/python -m pytest -m "not slow" -n 2
+	$(BIN)/python -m pytest -m "not slow and not browser" -n 2
 
-test-slow: .venv/installed
-	$(BIN)/python -m pytest -m slow
+test-slow: .venv/installed browser
+	$(BIN)/python -m pytest -m "slow or browser"
+
+# The pages of `grupo report` and `grupo watch` in a real browser.
+test-browser: .venv/installed browser
+	$(BIN)/python -m pytest -m browser
+
+browser:
+	command -v chromedriver || { $(SUDO) apt-get update && \
+		$(SUDO) apt-get install --yes --no-install-recommends chromium chromium-driver; }
 
 lint: .venv/installed
 	$(BIN)/ruff format --check .

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
@@ -151,3 +152,12 @@ def take(inputs: Any, rows: Int[Tensor, "n"]) -> Any:
     if isinstance(inputs, Mapping):
         return {name: take(x, rows) for name, x in inputs.items()}
     return inputs
+
+
+NOTHING = Batch.of(  # what a step learns from whose groups were all dropped
+    torch.zeros(0, dtype=torch.float64),
+    torch.zeros(0, dtype=torch.long),
+    rollout=torch.zeros(0, dtype=torch.long),
+    mask=torch.zeros(0, 0, dtype=torch.bool),
+    old_logp=torch.zeros(0, 0),
+)

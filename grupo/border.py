@@ -37,6 +37,7 @@ ONE, NONE = (lambda x: x >= 1, "1 or more"), (lambda x: x >= 0, "0 or more")
 RULES: tuple[Rule, ...] = (
     (Recipe, "steps", *ONE),
     (Recipe, "prompts", *ONE),
+    (Recipe, "inspected", lambda x: x >= 0, "0 or more groups"),
     (Recipe, "save_every", *ONE),
     (Recipe, "tolerance", lambda x: x >= 0, "0 or more; inf takes the sampler's word"),
     (Recipe, "staleness", lambda x: x >= 0, "0 or more steps"),

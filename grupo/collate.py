@@ -65,6 +65,18 @@ def collate(
     )
 
 
+def spans(rollout: Rollout) -> list[tuple[int, slice]]:
+    """Of each of its actions the row, counted within the rollout, and the columns there."""
+    found = []
+    for number, row in enumerate(_rows(rollout)):
+        end = 0
+        for said in row:
+            begin = end + said.heard
+            end = begin + len(said.action.parts)
+            found.append((number, slice(begin, end)))
+    return found
+
+
 @dataclass(frozen=True)
 class _Said:
     """An action in its row."""

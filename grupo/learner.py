@@ -10,7 +10,7 @@ import torch
 
 from grupo import metrics
 from grupo.ahead import Sampled
-from grupo.batch import Batch
+from grupo.batch import NOTHING, Batch
 from grupo.border import check_admitted, check_columns, check_tasks
 from grupo.collate import collate
 from grupo.evaluation import Score, evaluate
@@ -27,17 +27,11 @@ from grupo.state import State
 from grupo.stopwatch import Stopwatch
 from grupo.storage.faults import point
 from grupo.tasks import split
+from grupo.traces import Trace
 from grupo.update import accumulate, observe, whole
 
 Metrics = dict[str, float]
 Result = TypeVar("Result")
-NOTHING = Batch.of(  # what a step learns from whose groups were all dropped
-    torch.zeros(0, dtype=torch.float64),
-    torch.zeros(0, dtype=torch.long),
-    rollout=torch.zeros(0, dtype=torch.long),
-    mask=torch.zeros(0, 0, dtype=torch.bool),
-    old_logp=torch.zeros(0, 0),
-)
 
 
 def corrected(method: Method) -> Method:
@@ -51,11 +45,15 @@ def corrected(method: Method) -> Method:
 
 @dataclass(frozen=True)
 class Learned:
-    """What a step sampled, what was learned from, its numbers, and what else is to be said."""
+    """What a step sampled, what was learned from, its numbers, and what else is to be said.
+
+    `trace` is what the policy said of the actions it learned from.
+    """
 
     gathered: Gathered
     batch: Batch
     numbers: Metrics
+    trace: Trace
     notes: tuple[str, ...] = ()
 
 
@@ -92,14 +90,15 @@ class Learner:
         method = corrected(method) if recipe.staleness else method
         gathered = self._ahead(method) if recipe.staleness else self._sample(method)
         batch = self._batch(method, gathered)
-        seen = self._learn(method, batch, rates) if gathered.kept else {}
+        trace = Trace()
+        seen = self._learn(method, batch, rates, trace) if gathered.kept else {}
         numbers = metrics.of_groups(gathered, batch) | seen
         numbers |= metrics.of_time(self.watch, numbers) | {"lr": rates[0]}
         numbers["staleness"] = metrics.staleness(gathered, step)
         numbers["budget"] = float(self.policy.budget)
         self.state.record(gathered.sampled, numbers, recipe.method)
         point("step/recorded")
-        return Learned(gathered, batch, numbers, tuple(self.notes))
+        return Learned(gathered, batch, numbers, trace, tuple(self.notes))
 
     def evaluate(self, when: str) -> Score:
         """Attempt the held-out tasks, and note how it went under `when`."""
@@ -163,7 +162,8 @@ class Learner:
         batch = collate(gathered.kept, self.policy.encode, self.state.history.of)
         point("step/collated")
         views = self.company.seen_otherwise(self.policy, gathered.kept)
-        batch = replace(batch, inputs={**batch.inputs, **views})
+        row = torch.arange(len(batch.rollout))
+        batch = replace(batch, inputs={**batch.inputs, **views, "row": row})
         with self.watch.lap("observe"):
             batch = self._frugally(partial(self._observe, method, batch))
         point("step/observed")
@@ -188,12 +188,12 @@ class Learner:
 
         return frugally(work, self.policy, undo, self.notes.append)
 
-    def _learn(self, method: Method, batch: Batch, rates: Sequence[float]) -> Metrics:
+    def _learn(self, method: Method, batch: Batch, rates: Sequence[float], trace: Trace) -> Metrics:
         rng = generator(self.recipe.seed, "plan", self.state.step)
         seen = []
         for minibatch in method.plan(batch, rng):
             with self.watch.lap("update"):
-                watched = self._frugally(partial(accumulate, self.policy, method, minibatch))
+                watched = self._frugally(partial(accumulate, self.policy, method, minibatch, trace))
             point("step/accumulated")
             with self.watch.lap("update"):
                 for optimizer, lr in zip(self.state.optimizers.values(), rates, strict=False):

@@ -60,9 +60,10 @@ class Recipe:
     `prompts` tasks a step, each sampled as often as the method says; `lr` may be a schedule;
     `max_norm` clips the gradient's norm. Old log-probabilities are the sampler's unless these were
     more than `tolerance` nats off, on average, at the step before; then they are measured again.
-    Rollouts are sampled up to `staleness` steps ahead, while updates run, and corrected for it. A
-    checkpoint every `save_every` steps. Methods read the signals of `others` by name; what is
-    learned beside the policy steps by `helper_lr`.
+    Rollouts are sampled up to `staleness` steps ahead, while updates run, and corrected for it. Of
+    each step the actions of `inspected` groups are written down. A checkpoint every `save_every`
+    steps. Methods read the signals of `others` by name; what is learned beside the policy steps by
+    `helper_lr`.
     """
 
     policy: Spec
@@ -82,6 +83,7 @@ class Recipe:
     staleness: int = 0
     evaluation: Evaluation = Evaluation()
     until: Until = Until()
+    inspected: int = 32
     save_every: int = 10
     seed: int = 0
 

@@ -106,9 +106,26 @@ class Run:
         """One line for each rollout."""
         return Journal(self.folder / "rollouts.jsonl")
 
-    def log(self, step: int, metrics: Mapping[str, float], rollouts: Sequence[Any]) -> None:
+    @property
+    def actions(self) -> Journal:
+        """One line for each rollout whose actions are kept."""
+        return Journal(self.folder / "actions.jsonl")
+
+    @property
+    def journals(self) -> dict[str, Journal]:
+        """All of them by name."""
+        return {"metrics": self.metrics, "rollouts": self.rollouts, "actions": self.actions}
+
+    def log(
+        self,
+        step: int,
+        metrics: Mapping[str, float],
+        rollouts: Sequence[Any],
+        actions: Sequence[Any] = (),
+    ) -> None:
         """Append a step."""
         with failing(f"Step {step} is not logged"):
+            self.actions.append(*actions)
             self.rollouts.append(*rollouts)
             point("step/logging")
             self.metrics.append({"step": step, **metrics})
@@ -118,9 +135,9 @@ class Run:
     ) -> None:
         """A checkpoint after `step` steps, the journals' lengths in it."""
         with failing(f"Step {step} is not saved"):
-            for journal in (self.metrics, self.rollouts):
+            for journal in self.journals.values():
                 journal.fsync()
-        lengths = {"metrics": self.metrics.length(), "rollouts": self.rollouts.length()}
+        lengths = {name: journal.length() for name, journal in self.journals.items()}
         mark = {"lengths": lengths, "fingerprint": self.fingerprint}
         checkpoint.save(self.folder / CHECKPOINTS, step, tensors, {**data, **mark})
 
@@ -133,7 +150,7 @@ class Run:
             found = checkpoint.load(self.folder / CHECKPOINTS)
         except NoCheckpoint:
             self._check_young()
-            self._cut({"metrics": 0, "rollouts": 0})
+            self._cut({})
             raise
         if found.data["fingerprint"] != self.fingerprint:
             raise Refused(f"run: the checkpoints in {self.folder} belong to another recipe.")
@@ -155,8 +172,9 @@ class Run:
             )
 
     def _cut(self, lengths: Mapping[str, int]) -> None:
-        for journal, name in ((self.metrics, "metrics"), (self.rollouts, "rollouts")):
-            Journal.cut(journal.path, lengths[name])
+        for name, journal in self.journals.items():
+            # a checkpoint that is older than a journal lacks its length
+            Journal.cut(journal.path, lengths.get(name, 0))
             point(f"resume/cut/{name}")
 
 

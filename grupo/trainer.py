@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from grupo.border import check
-from grupo.learner import Learner
+from grupo.learner import Learned, Learner
 from grupo.policies.base import Policy
 from grupo.recipe import Recipe
 from grupo.records import records
@@ -13,6 +13,7 @@ from grupo.storage import checkpoint
 from grupo.storage.checkpoint import NoCheckpoint
 from grupo.storage.faults import point
 from grupo.storage.lock import Lock
+from grupo.traces import traces
 from grupo.watch import Silent, Watcher
 
 
@@ -125,13 +126,18 @@ class Trainer:
         every = self.recipe.evaluation.every
         if every and self.state.step % every == 0 and self.state.step < self.recipe.steps:
             self._evaluate(f"step {self.state.step}")
-        sampled, kept = learned.gathered.sampled, learned.gathered.kept
-        self.run.log(number, learned.numbers, records(number, sampled, kept, learned.batch))
+        self._log(number, learned)
         point("step/logged")
         self.watcher.stepped(number, learned.numbers)
         if self.state.step % self.recipe.save_every == 0:
             self._save()
         point("step/saved")
+
+    def _log(self, number: int, learned: Learned) -> None:
+        sampled, kept, batch = learned.gathered.sampled, learned.gathered.kept, learned.batch
+        some, spell = sampled[: self.recipe.inspected], self.policy.spell
+        said = traces(number, some, kept, batch, learned.trace, spell)
+        self.run.log(number, learned.numbers, records(number, sampled, kept, batch), said)
 
     def _evaluate(self, when: str) -> None:
         if self.learner.held_out and when not in self.state.scores:

@@ -1,7 +1,7 @@
 """From a batch to gradients: micro-batches, and two passes where rows are coupled."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import partial
 from typing import Protocol
 
@@ -12,6 +12,12 @@ from grupo.batch import Batch, Named, Signals
 from grupo.divergences import k3
 from grupo.method import Method
 from grupo.signals import OF_GROUPS, compares, split
+
+Note = Callable[[Batch, Mapping[str, Tensor]], None]
+
+
+def unnoted(part: Batch, said: Mapping[str, Tensor]) -> None:
+    """Nobody is told what was said of a part of the batch."""
 
 
 class Speaks(Protocol):
@@ -65,16 +71,19 @@ def whole(policy: Rows, speaker: Speaks, batch: Batch, names: Collection[str]) -
     return Named(out)
 
 
-def accumulate(policy: Rows, method: Method, batch: Batch) -> dict[str, float]:
+def accumulate(
+    policy: Rows, method: Method, batch: Batch, note: Note = unnoted
+) -> dict[str, float]:
     """Add the gradient of sum(weight x loss) to the policy's parameters; return what was seen.
 
     The sum is over the whole minibatch, whatever its micro-batches. Where the loss couples rows it
     is differentiated in the signals first, then the signals in the parameters: exact, and one more
-    forward. Rows that have no gradient are not evaluated, and nothing is seen of them.
+    forward. Rows that have no gradient are not evaluated, and nothing is seen of them. `note` is
+    told what was seen of each action.
     """
     weight = method.weigh(batch)
     names = {"logp", "entropy", *method.loss.live}
-    seen = _Seen()
+    seen = _Seen(note)
     if method.loss.couples_rows:
         _two_passes(policy, method, batch, weight, names, seen)
     else:
@@ -132,8 +141,8 @@ def _said(policy: Rows, batch: Batch, names: set[str]) -> Signals:
 class _Seen:
     """Sums over the actions of a minibatch of what is worth watching."""
 
-    def __init__(self) -> None:
-        self.loss = 0.0
+    def __init__(self, note: Note) -> None:
+        self.note, self.loss = note, 0.0
         self.sums: defaultdict[str, float] = defaultdict(float)
         self.counts: defaultdict[str, int] = defaultdict(int)
         self.worst: dict[str, float] = {"mismatch/max": 0.0}
@@ -143,7 +152,9 @@ class _Seen:
     def add(self, method: Method, pi: Signals, part: Batch, loss: Tensor) -> None:
         self.loss += loss.item()
         self._sum("entropy", pi.entropy, part.mask)
-        for name, value in method.loss.report(pi, part).items():
+        report = method.loss.report(pi, part)
+        self.note(part, {**report, "entropy": pi.entropy, "ratio": pi.logp - part.old_logp})
+        for name, value in report.items():
             self._sum(name, value, part.mask)
         sampled = part.mask & (part.seen["sampled"] > 0) & (part.seen["moved"] == 0)
         off = torch.where(sampled, pi.logp - part.seen["logp@sampler"], 0.0)

@@ -10,6 +10,7 @@ import typer
 from grupo.cli.comparing import compare
 from grupo.cli.console import complain
 from grupo.cli.endings import UNEXPECTED, code_of
+from grupo.cli.looking import report, watch
 from grupo.cli.methods import method_app, methods
 from grupo.cli.reading import doctor, evaluate, export, rollouts
 from grupo.cli.training import grow, resume, train
@@ -32,6 +33,8 @@ app.command()(grow)
 app.command("eval", context_settings=OPEN)(evaluate)
 app.command()(rollouts)
 app.command()(doctor)
+app.command()(report)
+app.command()(watch)
 app.command()(export)
 app.command()(methods)
 app.add_typer(method_app, name="method")
@@ -44,6 +47,8 @@ VERBS = (
     "eval",
     "rollouts",
     "doctor",
+    "report",
+    "watch",
     "export",
     "methods",
     "method",

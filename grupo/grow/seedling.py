@@ -142,7 +142,8 @@ def grow(seedling: Grown, folder: Path, watcher: Watcher = Silent()) -> Path:
     place = folder.with_name(f"tmp.{uuid4().hex[:8]}")
     try:
         seedling.plant(place / "start")
-        trainer = begin(seedling.recipe(place / "start"), place / "run", watcher)
+        recipe = seedling.recipe(place / "start").but(inspected=0)  # the run is thrown away
+        trainer = begin(recipe, place / "run", watcher)
         trainer()
         trainer.policy.export(place / "model")
         (place / "run" / "summary.json").rename(place / "model" / "grown.json")

@@ -11,7 +11,7 @@ from grupo.helpers import Helper
 from grupo.policies.company import Company, Other
 from grupo.policies.voice import Voice
 from grupo.references import Follow
-from grupo.rollout import Act, Rollout, Task
+from grupo.rollout import Act, Action, Rollout, Task
 
 
 class Policy(Protocol):
@@ -41,6 +41,10 @@ class Policy(Protocol):
 
     def act(self, key: int) -> Act:
         """How samplers use it: an `Act` whose random streams are derived from `key`."""
+        ...
+
+    def spell(self, action: Action) -> Sequence[str]:
+        """Each part of an action as people read it, "" for what is no text."""
         ...
 
     def encode(self, rollouts: Sequence[Rollout]) -> Any:

@@ -26,10 +26,11 @@ from grupo.policies.others import Speaker, laid
 from grupo.policies.reading import Reader, reader_of
 from grupo.policies.speaking import CausalAct, Language, reread
 from grupo.policies.spec import OTHERS
+from grupo.policies.spelling import spelled
 from grupo.policies.trained import Trained
 from grupo.policies.voice import Apart, Own, Remote, Speaking
 from grupo.references import Follow
-from grupo.rollout import Observation, Rollout, Task
+from grupo.rollout import Action, Observation, Rollout, Task
 from grupo.signals import COMPARISONS, OF_GROUPS, compares, split
 
 EMULATED = "This processor has no instructions for bfloat16: float32 is many times as fast."
@@ -183,6 +184,10 @@ class CausalPolicy(Trained):
         """Everybody whom `needs` names, loaded."""
         company, self.others = accompany(self, needs, follow, others)
         return company
+
+    def spell(self, action: Action) -> Sequence[str]:
+        """The text that each token adds."""
+        return spelled(self.language.tokenizer, action)
 
     def admit(self, tasks: Sequence[Task]) -> None:
         """Refuse prompts that leave no room for an answer."""

@@ -26,10 +26,11 @@ from grupo.policies.measuring import MEASURES, Spoken, measure
 from grupo.policies.others import laid
 from grupo.policies.speaking import Language
 from grupo.policies.spec import OTHERS
+from grupo.policies.spelling import spelled
 from grupo.policies.trained import Trained
 from grupo.policies.voice import Speaking
 from grupo.references import Follow
-from grupo.rollout import Rollout, Task
+from grupo.rollout import Action, Rollout, Task
 from grupo.signals import COMPARISONS, compares, split
 
 
@@ -110,6 +111,10 @@ class MaskedPolicy(Trained):
         """How samplers use the policy."""
         queue, block = self.queue(self.voice.engine()), self.spec.order.block
         return MaskedAct(self.language, queue, key, self.spec.sampling, self.version, block=block)
+
+    def spell(self, action: Action) -> Sequence[str]:
+        """The text that each token adds."""
+        return spelled(self.language.tokenizer, action)
 
     def admit(self, tasks: Sequence[Task]) -> None:
         """Refuse prompts that leave no room for an answer."""

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from grupo.engines.queue import Queue
 from grupo.errors import Refused
+from grupo.rollout import Action
 
 Ask = TypeVar("Ask")
 Answer = TypeVar("Answer")
@@ -84,6 +85,10 @@ class Trained:
         """Act with weights that were taken from `voice`, of that version."""
         self.voice.load(weights)
         self.version = version
+
+    def spell(self, action: Action) -> Sequence[str]:
+        """Parts that are no text, until a policy says otherwise."""
+        return [""] * len(action.parts)
 
     def halve(self) -> str:
         """Work in micro-batches half as large from now on, and say so; nothing if they are rows."""

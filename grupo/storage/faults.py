@@ -15,7 +15,7 @@ BEGIN = (
     "begin/folder",
     *(f"begin/recipe/{stage}" for stage in ("opened", "written", "synced", "renamed")),
 )
-RESUME = ("resume/locked", "resume/cut/metrics", "resume/cut/rollouts")
+RESUME = ("resume/locked", "resume/cut/metrics", "resume/cut/rollouts", "resume/cut/actions")
 SAVE = (
     "save/begun",
     "save/swept",

@@ -19,6 +19,7 @@ def outcome(run: Path) -> dict[str, Any]:
     return {
         "metrics": [untimed(json.loads(line)) for line in lines],
         "rollouts": (run / "rollouts.jsonl").read_bytes(),
+        "actions": (run / "actions.jsonl").read_bytes(),
         "step": found.step,
         "notes": found.notes,
         "weights": {n: faultkit.bits(x) for n, x in found.tensors["weights"].items()},

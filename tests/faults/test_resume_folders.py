@@ -38,7 +38,7 @@ def test_with_its_checkpoints_gone_it_is_refused_and_the_journals_are_kept(cut_s
     assert files(cut_short) == before
 
 
-@pytest.mark.parametrize("journal", ["metrics.jsonl", "rollouts.jsonl"])
+@pytest.mark.parametrize("journal", ["metrics.jsonl", "rollouts.jsonl", "actions.jsonl"])
 def test_what_a_crash_tore_off_a_journal_s_end_is_cut_away(journal, cut_short, trainee):
     with (cut_short / journal).open("ab") as file:
         file.write(b'{"step": 4, "rew\0\0\0\0')
@@ -46,7 +46,7 @@ def test_what_a_crash_tore_off_a_journal_s_end_is_cut_away(journal, cut_short, t
     assert differing(trainee.whole("grpo").outcome, outcome(cut_short)) == []
 
 
-@pytest.mark.parametrize("journal", ["metrics.jsonl", "rollouts.jsonl"])
+@pytest.mark.parametrize("journal", ["metrics.jsonl", "rollouts.jsonl", "actions.jsonl"])
 @pytest.mark.parametrize("length", [0, 100])
 def test_a_journal_shorter_than_recorded_is_refused(journal, length, cut_short, trainee):
     os.truncate(cut_short / journal, length)

@@ -1,0 +1,189 @@
+/* A metric over steps, of one run or several, with what is healthy shaded. */
+
+const CHARTS = new Map();  // by the element that a chart is in
+const UNSMOOTHED = 20;  // steps that are few enough to be shown as they are
+
+/* Columns for uPlot: all runs' steps, of each run a line and where there are many steps its course. */
+function columnsOf(spec) {
+  const x = [...new Set(spec.lines.flatMap((line) => line.x))].sort((a, b) => a - b);
+  const place = new Map(x.map((step, i) => [step, i]));
+  const laid = (xs, ys) => {
+    const column = Array(x.length).fill(null);
+    xs.forEach((step, i) => { column[place.get(step)] = isNumber(ys[i]) ? ys[i] : null; });
+    return column;
+  };
+  const smooth = x.length >= UNSMOOTHED && !spec.points;
+  return [x, ...spec.lines.flatMap((line) => {
+    const raw = laid(line.x, line.y);
+    return smooth ? [raw, course(raw)] : [raw];
+  })];
+}
+
+/* Means of the last tenth of the run before each step. */
+function course(values) {
+  const width = Math.max(1, Math.floor(values.length / 10));
+  return values.map((value, i) => {
+    const near = values.slice(Math.max(0, i + 1 - width), i + 1).filter(isNumber);
+    return value === null || !near.length ? null : mean(near);
+  });
+}
+
+function seriesOf(spec, columns) {
+  const smooth = columns.length - 1 > spec.lines.length;
+  return [{}, ...spec.lines.flatMap((line) => {
+    const stroke = () => (line.colour ? css(line.colour) : colourOf(line.run));
+    const plain = { stroke, width: 2, spanGaps: false, points: { show: columns[0].length < 60, size: 5, fill: stroke } };
+    return smooth ? [{ stroke, width: 1, alpha: .35, points: { show: false } }, { stroke, width: 2, points: { show: false } }]
+      : [plain];
+  })];
+}
+
+function shade(held) {
+  return (u) => {
+    const { spec } = held;
+    if (spec.low === null && spec.high === null) return;
+    const { left, top, width, height } = u.bbox, { min, max } = u.scales.y;
+    const edge = (value, otherwise) => Math.min(top + height, Math.max(top,
+      value === null ? otherwise : u.valToPos(Math.min(max, Math.max(min, value)), "y", true)));
+    const above = edge(spec.high, top), below = edge(spec.low, top + height);
+    u.ctx.save();
+    u.ctx.fillStyle = css("--band");
+    u.ctx.fillRect(left, above, width, Math.max(spec.low === spec.high ? 2 : 0, below - above));
+    u.ctx.restore();
+  };
+}
+
+/* A mark below where a metric was no number. */
+function markGaps(held) {
+  return (u) => {
+    const { spec } = held;
+    const { top, height } = u.bbox, size = 5 * devicePixelRatio;
+    u.ctx.save();
+    u.ctx.fillStyle = css("--bad");
+    for (const line of spec.lines) {
+      line.x.forEach((step, i) => {
+        if (typeof line.y[i] !== "string") return;
+        const at = u.valToPos(step, "x", true);
+        u.ctx.fillRect(at - size / 2, top + height - size, size, size);
+      });
+    }
+    u.ctx.restore();
+  };
+}
+
+function said(spec, index, columns) {
+  const smooth = columns.length - 1 > spec.lines.length;
+  const step = columns[0][index];
+  const values = spec.lines.map((line, i) => {
+    const value = columns[1 + i * (smooth ? 2 : 1)][index];
+    const name = spec.lines.length > 1 ? `${line.name} ` : "";
+    return `${name}${value === null || value === undefined ? "–" : withUnit(value, spec.unit)}`;
+  });
+  return `step ${step}: ${values.join(" · ")}`;
+}
+
+const axis = (more) => ({
+  stroke: () => css("--soft"), font: "11px system-ui, sans-serif",
+  grid: { stroke: () => css("--line"), width: 1 }, ticks: { show: false }, ...more,
+});
+
+function drawn(held, columns) {
+  const { plot: place, spec } = held;
+  const short = (u, splits) => splits.map((x) => (spec.unit === "share" ? percent(x) : number(x)));
+  const range = spec.range || ((u, low, high) => uPlot.rangeNum(low ?? 0, high ?? 1, 0.1, true));
+  const hooks = {
+    drawClear: [shade(held)],
+    draw: [markGaps(held)],
+    setCursor: [(u) => { held.at.textContent = said(held.spec, u.cursor.idx ?? u.data[0].length - 1, u.data); }],
+  };
+  return new uPlot({
+    width: Math.max(120, place.clientWidth), height: 170, hooks,
+    legend: { show: false },
+    cursor: { sync: { key: "steps" }, drag: { x: false, y: false }, y: false },
+    scales: { x: { time: false }, y: { range } },
+    axes: [
+      axis({ size: 24, space: 50, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 100000] }),
+      axis({ size: 54, space: 30, values: short }),
+    ],
+    series: seriesOf(spec, columns),
+  }, columns, place);
+}
+
+/* A card with a chart that is drawn once it is looked at; `specOf` says what it shows by now. */
+function chartCard(specOf) {
+  const spec = specOf(), plot = el("div", { class: "plot" });
+  const at = el("span", { class: "at", "aria-live": "off" }), under = el("div", { class: "under" });
+  const card = el("article", { class: "chart" },
+    el("header", {}, el("h3", {}, term(spec.title, () => definition(specOf()))), at), plot, under);
+  CHARTS.set(card, { specOf, spec, plot, at, under, chart: null });
+  explain(spec, under);
+  plot.addEventListener("click", () => {
+    const { chart } = CHARTS.get(card), now = specOf();
+    if (chart && now.go && chart.cursor.idx !== null) now.go(chart.data[0][chart.cursor.idx]);
+  });
+  seen.observe(card);
+  sized.observe(plot);
+  return card;
+}
+
+function definition(spec) {
+  const d = spec.defined;
+  if (!d) return [spec.title, spec.note || "A number of your own: it is not among those that grupo defines."];
+  return [
+    d.what[0].toUpperCase() + d.what.slice(1) + ".",
+    d.unit !== "1" ? `Unit: ${d.unit}.` : "A number without a unit.",
+    d.healthy ? `Healthy: ${d.healthy}.` : "",
+    d.advice ? `If not: ${d.advice}` : "",
+  ].filter(Boolean);
+}
+
+function explain(spec, under) {
+  const odd = spec.lines.flatMap((line) => line.x.filter((_, i) => typeof line.y[i] === "string"));
+  const values = [...new Set(spec.lines.flatMap((line) => line.y.filter((y) => typeof y === "string")))];
+  const healthy = spec.low !== null || spec.high !== null;
+  fill(under,
+    healthy ? el("span", {}, el("span", { class: "key" }), `healthy: ${spec.defined.healthy}`) : (spec.note || ""),
+    odd.length ? el("span", { class: "bad" }, ` ${values.join(", ")} at ${stepsSaid(odd)}`) : null);
+}
+
+const stepsSaid = (steps) => (steps.length > 4
+  ? `${steps.length} steps from ${steps[0]} to ${steps[steps.length - 1]}` : `step ${steps.join(", ")}`);
+
+function redraw(card) {
+  const held = CHARTS.get(card);
+  const spec = held.spec = held.specOf(), columns = columnsOf(spec);
+  explain(spec, held.under);
+  if (!columns[0].length) return;
+  if (held.chart?.series.length === columns.length) held.chart.setData(columns);
+  else {
+    held.chart?.destroy();
+    held.chart = drawn(held, columns);
+  }
+  held.at.textContent = said(spec, columns[0].length - 1, columns);
+}
+
+function redrawAll() {
+  for (const [card, held] of CHARTS) {
+    if (!card.isConnected) {
+      held.chart?.destroy();
+      CHARTS.delete(card);
+    }
+    else if (held.chart) redraw(card);
+    else seen.observe(card);
+  }
+}
+
+const seen = new IntersectionObserver((entries) => {
+  for (const { isIntersecting, target } of entries) {
+    if (!isIntersecting || !CHARTS.has(target)) continue;
+    seen.unobserve(target);
+    redraw(target);
+  }
+}, { rootMargin: "300px" });
+
+const sized = new ResizeObserver((entries) => {
+  for (const { target } of entries) {
+    const held = [...CHARTS.values()].find(({ plot }) => plot === target);
+    if (held?.chart && target.clientWidth) held.chart.setSize({ width: target.clientWidth, height: 170 });
+  }
+});

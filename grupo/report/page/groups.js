@@ -1,0 +1,143 @@
+/* The group inspector: any step, any task, every rollout. */
+
+const VIEW = { run: 0, step: null, place: 0, filter: "all", sort: "sampled", query: "", measure: "advantage",
+  order: "sampled", as: "cards", beside: "", follow: DATA.live };
+const FILTERS = [["all", "all groups"], ["signal", "rewards differ"], ["flat", "rewards all alike"],
+  ["failed", "some not judged"], ["cut", "some cut off"]];
+const SORTS = [["sampled", "as sampled"], ["high", "highest reward first"], ["low", "lowest reward first"],
+  ["spread", "most different first"], ["long", "longest first"]];
+const ORDERS = [["sampled", "as sampled"], ["reward", "best first"], ["worst", "worst first"],
+  ["advantage", "by advantage"], ["length", "longest first"]];
+const HITS = 200;
+let HITLIST = null;  // what a search over all steps has found
+
+const judgedOf = (group) => group.rewards.filter(isNumber);
+const differs = (group) => new Set(judgedOf(group)).size > 1;
+
+const KEEPS = {
+  all: () => true, signal: differs, flat: (g) => !differs(g), failed: (g) => g.failed > 0, cut: (g) => g.cut > 0,
+};
+const RANKS = {
+  sampled: () => 0, high: (g) => -(mean(judgedOf(g)) || 0), low: (g) => mean(judgedOf(g)) || 0,
+  spread: (g) => -(spread(judgedOf(g)) || 0), long: (g) => -mean(g.lengths),
+};
+
+/* The groups to choose from: those of the step, or what a search has found. */
+function listed() {
+  const { run, step } = VIEW;
+  const found = HITLIST || (RUNS[run].index[step] || []).map((group, place) => ({ step, place, group }));
+  const kept = found.filter(({ group }) => KEEPS[VIEW.filter](group));
+  return VIEW.sort === "sampled" ? kept : kept.toSorted((a, b) => RANKS[VIEW.sort](a.group) - RANKS[VIEW.sort](b.group));
+}
+
+function ticksOf(group) {
+  const known = judgedOf(group), low = Math.min(...known), high = Math.max(...known);
+  return el("span", { class: "ticks", "aria-hidden": "true" }, group.rewards.slice(0, 32).map((reward) => {
+    const tick = el("span", { class: isNumber(reward) ? "tick" : "tick failed" });
+    const share = high > low ? (reward - low) / (high - low) : known[0] > 0 ? 1 : 0;
+    if (isNumber(reward)) tick.style.backgroundColor = `rgba(var(--plus), ${(0.14 + 0.8 * share).toFixed(2)})`;
+    return tick;
+  }));
+}
+
+function itemOf({ step, place, group }) {
+  const current = step === VIEW.step && place === VIEW.place;
+  const facts = `${HITLIST ? `step ${step} · ` : ""}${number(mean(judgedOf(group)))}`;
+  return el("button", {
+    class: "item", type: "button", "aria-current": current ? "true" : false,
+    "aria-label": `${RUNS[VIEW.run].prompts[group.task] || group.task}, mean reward ${number(mean(judgedOf(group)))}`,
+    onclick: () => { choose({ step, place, follow: false }); if (DATA.live) showPicker(); },
+  }, el("span", { class: "head" }, RUNS[VIEW.run].prompts[group.task] || group.task || "no prompt"),
+  el("span", { class: "facts" }, ticksOf(group), el("span", { class: "num" }, facts)));
+}
+
+/* Go to another group; what is not said stays. */
+function choose(what) {
+  Object.assign(VIEW, { beside: "" }, what);
+  const known = sampledSteps(VIEW.run);
+  if (!known.includes(VIEW.step)) VIEW.step = known[known.length - 1] ?? null;
+  const count = (RUNS[VIEW.run].index[VIEW.step] || []).length;
+  VIEW.place = Math.min(Math.max(0, VIEW.place), Math.max(0, count - 1));
+  remember();
+  showList();
+  return showGroup();
+}
+
+function remember() {
+  const { run, step, place } = VIEW;
+  if (step !== null) history.replaceState(null, "", `#run=${run}&step=${step}&group=${place}`);
+}
+
+function moveGroup(by) {
+  const all = listed(), now = all.findIndex(({ step, place }) => step === VIEW.step && place === VIEW.place);
+  const next = all[Math.min(all.length - 1, Math.max(0, now + by))];
+  if (next) choose({ step: next.step, place: next.place });
+  $(".item[aria-current]")?.scrollIntoView({ block: "nearest" });
+}
+
+function moveStep(by) {
+  const known = sampledSteps(VIEW.run), now = known.indexOf(VIEW.step);
+  const next = known[Math.min(known.length - 1, Math.max(0, now + by))];
+  HITLIST = null;
+  VIEW.query = "";
+  if (next !== undefined) choose({ step: next, follow: false });
+  showPicker();
+}
+
+function showPicker() {
+  const known = sampledSteps(VIEW.run), last = known.length - 1;
+  const slide = el("input", { type: "range", class: "grow", min: 0, max: Math.max(0, last), step: 1, "aria-label": "step",
+    value: Math.max(0, known.indexOf(VIEW.step)), oninput: (e) => { said.textContent = stepSaid(known[e.target.value]); },
+    onchange: (e) => { HITLIST = null; VIEW.query = ""; choose({ step: known[e.target.value], follow: false }); showPicker(); } });
+  const said = el("span", { class: "num small" }, stepSaid(VIEW.step));
+  const follow = el("input", { type: "checkbox", checked: VIEW.follow, onchange: (e) => { VIEW.follow = e.target.checked; } });
+  const search = el("input", { type: "search", placeholder: "Search all prompts and answers", "aria-label": "Search", value: VIEW.query,
+    onchange: (e) => searched(e.target.value), onsearch: (e) => searched(e.target.value) });
+  const filter = options(el("select", { class: "grow", "aria-label": "Show", onchange: (e) => { VIEW.filter = e.target.value; showList(); } }), FILTERS, VIEW.filter);
+  const sort = options(el("select", { class: "grow", "aria-label": "Sort groups", onchange: (e) => { VIEW.sort = e.target.value; showList(); } }), SORTS, VIEW.sort);
+  fill($("#picker-top"), el("div", { class: "row" },
+    el("button", { type: "button", "aria-label": "earlier step", onclick: () => moveStep(-1) }, "‹"), slide,
+    el("button", { type: "button", "aria-label": "later step", onclick: () => moveStep(1) }, "›")),
+  el("div", { class: "row" }, el("span", { class: "grow" }, said), DATA.live ? el("label", {}, follow, " follow") : null),
+  search, el("div", { class: "row" }, filter, sort));
+}
+
+const stepSaid = (step) => {
+  const known = sampledSteps(VIEW.run);
+  return step === null ? "no step yet" : `step ${step}, of ${known[0]} to ${known[known.length - 1]}`;
+};
+
+function showList() {
+  const found = listed(), { query } = VIEW, focused = $("#list").contains(document.activeElement);
+  const head = HITLIST ? `${plural(found.length, "group")} with “${query}”${HITLIST.more ? " so far" : ""}` : plural(found.length, "group");
+  fill($("#count"), head);
+  fill($("#list"), found.slice(0, 400).map(itemOf));
+  if (focused) $(".item[aria-current]")?.focus();
+}
+
+/* Look for a text in every prompt and answer of the run, the newest step first. */
+async function searched(text) {
+  const query = text.trim().toLowerCase(), { run } = VIEW;
+  VIEW.query = query;
+  HITLIST = query ? [] : null;
+  const mine = HITLIST;
+  if (!query) return choose({});
+  mine.more = true;
+  for (const step of sampledSteps(run).toReversed()) {
+    const groups = await groupsOf(run, step);
+    if (HITLIST !== mine) return undefined;
+    groups.forEach((group, place) => {
+      if (holds(group, query)) mine.push({ step, place, group: RUNS[run].index[step][place] });
+    });
+    showList();
+    if (mine.length >= HITS) break;
+  }
+  mine.more = false;
+  showList();
+  return mine.length ? choose({ step: mine[0].step, place: mine[0].place }) : undefined;
+}
+
+function holds({ prompt, rollouts }, query) {
+  const texts = [typeof prompt === "string" ? prompt : JSON.stringify(prompt), ...rollouts.map(({ text }) => text || "")];
+  return texts.some((text) => text.toLowerCase().includes(query));
+}
