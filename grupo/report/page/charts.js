@@ -87,10 +87,20 @@ const axis = (more) => ({
   grid: { stroke: () => css("--line"), width: 1 }, ticks: { show: false }, ...more,
 });
 
+/* What the y axis spans; a share stays within 0 and 1, and a line that is flat is not blown up. */
+function ranged(low, high, { unit, high: healthy }) {
+  if (low === high) {
+    const room = Math.abs(low) / 2 || healthy || 1;
+    return low >= 0 ? [Math.max(0, low - room), low + room] : [low - room, Math.min(0, low + room)];
+  }
+  const [from, to] = uPlot.rangeNum(low, high, 0.1, true);
+  return unit === "share" ? [Math.max(0, from), Math.min(1, to)] : [from, to];
+}
+
 function drawn(held, columns) {
   const { plot: place, spec } = held;
   const short = (u, splits) => splits.map((x) => (spec.unit === "share" ? percent(x) : number(x)));
-  const range = spec.range || ((u, low, high) => uPlot.rangeNum(low ?? 0, high ?? 1, 0.1, true));
+  const range = spec.range || ((u, low, high) => ranged(low ?? 0, high ?? 1, held.spec));
   const hooks = {
     drawClear: [shade(held)],
     draw: [markGaps(held)],
@@ -98,7 +108,7 @@ function drawn(held, columns) {
   };
   return new uPlot({
     width: Math.max(120, place.clientWidth), height: 170, hooks,
-    legend: { show: false },
+    legend: { show: false }, padding: [8, 12, 0, 0],
     cursor: { sync: { key: "steps" }, drag: { x: false, y: false }, y: false },
     scales: { x: { time: false }, y: { range } },
     axes: [

@@ -11,12 +11,12 @@ function el(tag, attributes, ...children) {
     else if (value === true) made.setAttribute(name, "");
     else if (value !== false && value !== null && value !== undefined) made.setAttribute(name, value);
   }
-  made.append(...children.flat().filter((child) => child !== null && child !== undefined));
+  made.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined));
   return made;
 }
 
 function fill(place, ...children) {
-  place.replaceChildren(...children.flat().filter((child) => child !== null && child !== undefined));
+  place.replaceChildren(...children.flat(Infinity).filter((child) => child !== null && child !== undefined));
   return place;
 }
 

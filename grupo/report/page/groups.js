@@ -1,6 +1,6 @@
 /* The group inspector: any step, any task, every rollout. */
 
-const VIEW = { run: 0, step: null, place: 0, filter: "all", sort: "sampled", query: "", measure: "advantage",
+const VIEW = { run: 0, step: null, place: null, filter: "all", sort: "sampled", query: "", measure: "advantage",
   order: "sampled", as: "cards", beside: "", follow: DATA.live };
 const FILTERS = [["all", "all groups"], ["signal", "rewards differ"], ["flat", "rewards all alike"],
   ["failed", "some not judged"], ["cut", "some cut off"]];
@@ -40,14 +40,27 @@ function ticksOf(group) {
   }));
 }
 
-function itemOf({ step, place, group }) {
+/* What all prompts of a list begin with: it tells nothing apart. */
+function beginning(found) {
+  const heads = [...new Set(found.map(({ group }) => RUNS[VIEW.run].prompts[group.task] || ""))];
+  if (heads.length < 2) return 0;
+  let size = heads[0].length;
+  for (const head of heads) {
+    while (!head.startsWith(heads[0].slice(0, size))) size -= 1;
+  }
+  const whole = heads[0].slice(0, size).lastIndexOf(" ") + 1;
+  return whole > 12 ? whole : 0;
+}
+
+function itemOf({ step, place, group }, alike) {
   const current = step === VIEW.step && place === VIEW.place;
+  const head = RUNS[VIEW.run].prompts[group.task] || group.task || "no prompt";
   const facts = `${HITLIST ? `step ${step} · ` : ""}${number(mean(judgedOf(group)))}`;
   return el("button", {
     class: "item", type: "button", "aria-current": current ? "true" : false,
-    "aria-label": `${RUNS[VIEW.run].prompts[group.task] || group.task}, mean reward ${number(mean(judgedOf(group)))}`,
+    "aria-label": `${head}, mean reward ${number(mean(judgedOf(group)))}`,
     onclick: () => { choose({ step, place, follow: false }); if (DATA.live) showPicker(); },
-  }, el("span", { class: "head" }, RUNS[VIEW.run].prompts[group.task] || group.task || "no prompt"),
+  }, el("span", { class: "head" }, alike ? `… ${head.slice(alike)}` : head),
   el("span", { class: "facts" }, ticksOf(group), el("span", { class: "num" }, facts)));
 }
 
@@ -56,8 +69,8 @@ function choose(what) {
   Object.assign(VIEW, { beside: "" }, what);
   const known = sampledSteps(VIEW.run);
   if (!known.includes(VIEW.step)) VIEW.step = known[known.length - 1] ?? null;
-  const count = (RUNS[VIEW.run].index[VIEW.step] || []).length;
-  VIEW.place = Math.min(Math.max(0, VIEW.place), Math.max(0, count - 1));
+  const groups = RUNS[VIEW.run].index[VIEW.step] || [];
+  if (!groups[VIEW.place]) VIEW.place = Math.max(0, groups.findIndex(differs));
   remember();
   showList();
   return showGroup();
@@ -80,7 +93,7 @@ function moveStep(by) {
   const next = known[Math.min(known.length - 1, Math.max(0, now + by))];
   HITLIST = null;
   VIEW.query = "";
-  if (next !== undefined) choose({ step: next, follow: false });
+  if (next !== undefined) choose({ step: next, place: null, follow: false });
   showPicker();
 }
 
@@ -88,7 +101,7 @@ function showPicker() {
   const known = sampledSteps(VIEW.run), last = known.length - 1;
   const slide = el("input", { type: "range", class: "grow", min: 0, max: Math.max(0, last), step: 1, "aria-label": "step",
     value: Math.max(0, known.indexOf(VIEW.step)), oninput: (e) => { said.textContent = stepSaid(known[e.target.value]); },
-    onchange: (e) => { HITLIST = null; VIEW.query = ""; choose({ step: known[e.target.value], follow: false }); showPicker(); } });
+    onchange: (e) => { HITLIST = null; VIEW.query = ""; choose({ step: known[e.target.value], place: null, follow: false }); showPicker(); } });
   const said = el("span", { class: "num small" }, stepSaid(VIEW.step));
   const follow = el("input", { type: "checkbox", checked: VIEW.follow, onchange: (e) => { VIEW.follow = e.target.checked; } });
   const search = el("input", { type: "search", placeholder: "Search all prompts and answers", "aria-label": "Search", value: VIEW.query,
@@ -111,7 +124,8 @@ function showList() {
   const found = listed(), { query } = VIEW, focused = $("#list").contains(document.activeElement);
   const head = HITLIST ? `${plural(found.length, "group")} with “${query}”${HITLIST.more ? " so far" : ""}` : plural(found.length, "group");
   fill($("#count"), head);
-  fill($("#list"), found.slice(0, 400).map(itemOf));
+  const alike = beginning(found);
+  fill($("#list"), found.slice(0, 400).map((one) => itemOf(one, alike)));
   if (focused) $(".item[aria-current]")?.focus();
 }
 

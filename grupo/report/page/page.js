@@ -10,7 +10,7 @@ function showRuns() {
     const swatch = el("span", { class: "swatch" });
     swatch.style.background = `var(--run${run % 6})`;
     return el("button", { class: "run", type: "button", "aria-pressed": String(run === LOOKED), title: folder,
-      onclick: () => { LOOKED = run; HITLIST = null; showAll(); choose({ run, step: null, place: 0 }); showPicker(); } }, swatch, name);
+      onclick: () => { LOOKED = run; HITLIST = null; showAll(); choose({ run, step: null, place: null }); showPicker(); } }, swatch, name);
   }));
   document.title = `${RUNS.map(({ name }) => name).join(", ")} – grupo`;
 }
@@ -26,7 +26,7 @@ function showAll() {
 
 function goTo(step) {
   HITLIST = null;
-  choose({ step, follow: false });
+  choose({ step, place: null, follow: false });
   showPicker();
   $("#groups").scrollIntoView();
 }
@@ -126,7 +126,7 @@ function changed() {
   if (!shown || names !== changed.names) showCurves(goTo);
   else redrawAll();
   changed.names = names;
-  if (VIEW.follow && !HITLIST) choose({ step: null });
+  if (VIEW.follow && !HITLIST) choose({ step: null, place: null });
   if (!$("#picker-top").contains(document.activeElement)) showPicker();
   showList();
 }

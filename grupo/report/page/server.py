@@ -68,7 +68,6 @@ class _Handler(BaseHTTPRequestHandler):
     """One request."""
 
     server: Watched  # pyright: ignore[reportIncompatibleVariableOverride]
-    protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:
         url = urlsplit(self.path)
