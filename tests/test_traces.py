@@ -89,7 +89,7 @@ def test_what_was_said_at_the_last_update_is_kept_and_clipped_parts_are_marked()
     batch, trace = batch_of(), Trace()
     numbers = torch.arange(12.0).reshape(2, 6)
     for times in (1.0, 0.1):
-        low = torch.tensor([[False] * 6, [True, False, False, False, False, True]])
+        low = torch.tensor([[False] * 6, [True, False, True, False, False, True]])
         trace(batch, {"entropy": times * numbers, "ratio": numbers * 0, "clip/low": low.double()})
     _, other = made(batch, trace)
     first, second = other["actions"]

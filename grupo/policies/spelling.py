@@ -27,9 +27,9 @@ def spelled(tokenizer: PreTrainedTokenizerBase, action: Action) -> Sequence[str]
 @lru_cache(maxsize=1 << 16)
 def _added(tokenizer: PreTrainedTokenizerBase, before: tuple[int, ...], token: int) -> str:
     head, whole = (_decoded(tokenizer, tokens) for tokens in (before, (*before, token)))
-    return whole[len(head) :]
+    kept = head if whole.startswith(head) else head.rstrip(UNFINISHED)
+    return whole[len(kept) :].rstrip(UNFINISHED)
 
 
 def _decoded(tokenizer: PreTrainedTokenizerBase, tokens: tuple[int, ...]) -> str:
-    text = tokenizer.decode(list(tokens), clean_up_tokenization_spaces=False)
-    return str(text).rstrip(UNFINISHED)
+    return str(tokenizer.decode(list(tokens), clean_up_tokenization_spaces=False))

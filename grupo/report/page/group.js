@@ -80,13 +80,20 @@ function toolsOf(rollouts) {
 function scaleOf(scale, rollouts) {
   const { label, unit, sided } = MEASURES[VIEW.measure], most = largest(rollouts, VIEW.measure);
   if (VIEW.measure === "plain") return fill(scale);
-  if (!most) return fill(scale, el("span", {}, `${label}: ${rollouts.some(({ actions }) => actions.length) ? "0 everywhere, or not measured" : "not written down"}`));
+  if (!most) return fill(scale, el("span", {}, `${label}: ${nothing(rollouts)}`));
   const ramp = tipped(el("span", { class: "ramp", tabindex: "0" }), () => [MEANS[VIEW.measure],
     "Parts with red lines above and below are clipped; those in italics were given to the policy and are not trained on."]);
   ramp.style.background = sided
     ? `linear-gradient(90deg, ${shadeOf(-1, 1, true)}, rgba(var(--plus), 0), ${shadeOf(1, 1, true)})`
     : `linear-gradient(90deg, rgba(var(--much), 0), ${shadeOf(1, 1, false)})`;
   return fill(scale, el("span", { class: "num" }, sided ? number(-most) : "0"), ramp, el("span", { class: "num" }, `${sided ? "+" : ""}${number(most)} ${unit}`));
+}
+
+/* Why a measure colours nothing. */
+function nothing(rollouts) {
+  const actions = rollouts.flatMap((rollout) => rollout.actions), { of } = MEASURES[VIEW.measure];
+  if (!actions.length) return "not written down";
+  return actions.some((action) => action.parts.some((_, i) => isNumber(of(action, i)))) ? "0 everywhere" : "not measured";
 }
 
 /* At which steps the task came, and what it earned there. */
