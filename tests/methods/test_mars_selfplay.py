@@ -1,5 +1,6 @@
 """MARS by hand, and a policy that learns to play against itself."""
 
+import asyncio
 from math import exp, sqrt
 
 import pytest
@@ -15,7 +16,7 @@ from grupo.policies.causal_lm import CausalLM
 from grupo.proving.beginner import BEGINNER, model
 from grupo.proving.world import DIGITS, LIMIT
 from grupo.recipe import Recipe
-from grupo.rollout import Task
+from grupo.rollout import Group, Task
 from grupo.sampling import SelfPlay
 from grupo.testing import batch_of, moved
 
@@ -170,6 +171,26 @@ def wins(method, steps=30) -> tuple[float, float]:
     for _ in range(steps):
         learner.step()
     return before, won()
+
+
+def test_the_same_key_plays_the_same_games_whoever_plays_beside():
+    policy = CausalLM(model(BEGINNER), limit=LIMIT).build()
+    arena, (one, other) = Arena(Higher), Games(2).load()
+
+    async def beside() -> list[Group]:
+        acts = [policy.act(key) for key in (3, 8)]
+        plays = (
+            SelfPlay(4)(task, arena, act) for task, act in zip((one, other), acts, strict=True)
+        )
+        return list(await asyncio.gather(*plays))
+
+    def said(group: Group) -> list[list[tuple]]:
+        return [[(a.seen, a.parts, a.stream) for _, a in r.turns] for r in group.rollouts]
+
+    alone = asyncio.run(SelfPlay(4)(one, arena, policy.act(3)))
+    assert said(alone) == said(asyncio.run(beside())[0])
+    assert len({a.stream for r in alone.rollouts for _, a in r.turns}) == 8
+    assert [r.parts["seat"] for r in alone.rollouts] == [0, 1] * 4
 
 
 def test_it_learns_to_win_by_playing_itself_and_to_lose_with_the_sign_flipped():
