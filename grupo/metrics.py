@@ -75,10 +75,14 @@ def mean_of(seen: Sequence[Mapping[str, float]]) -> dict[str, float]:
     """Means by name over a step's updates; tokens add up; the mismatch is the first one's, before
     any update."""
     found = {name: [s[name] for s in seen if name in s] for name in _names(seen)}
-    means = {name: mean(values) for name, values in found.items()}
+    means = {name: mean(values) for name, values in found.items() if not _is_mismatch(name)}
     tokens = {name: sum(values) for name, values in found.items() if name.startswith("tokens/")}
-    first = {n: v for n, v in seen[0].items() if n.startswith("mismatch/")} if seen else {}
+    first = {name: value for name, value in seen[0].items() if _is_mismatch(name)} if seen else {}
     return means | tokens | first
+
+
+def _is_mismatch(name: str) -> bool:
+    return name.startswith("mismatch/")
 
 
 def _names(seen: Sequence[Mapping[str, float]]) -> list[str]:

@@ -120,6 +120,7 @@ def test_means_of_updates_go_by_name_and_the_mismatch_is_the_first_ones():
     second = {"loss": 2.0, "mismatch/mean": 0.75}
     found = mean_of([first, second])
     assert found == {"loss": 1.5, "mismatch/mean": 0.25, "kl/ref": 4.0}
+    assert mean_of([{"loss": 0.0}, second]) == {"loss": 1.0}  # later ones say nothing of before
     assert mean_of([]) == {}
 
 

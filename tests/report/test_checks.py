@@ -279,3 +279,13 @@ def test_correlations_are_within_groups():
     ]
     assert alike(groups, "lengths") == pytest.approx(-2 / math.sqrt(40))
     assert math.isnan(alike([Answers(0, (1.0, 1.0), lengths=(2.0, 3.0))], "lengths"))
+
+
+def test_one_mismatch_on_the_way_is_no_weight_that_is_stale():
+    assert names(run(mismatch_mean=lambda i: 0.04 * (i == 38))) == []
+
+
+def test_groups_of_one_have_nothing_to_differ_in():
+    alone = [Answers(i, (1.0,), 1, 1) for i in range(40)]
+    same = {"reward_mean": lambda i: 1.0, "reward_std": lambda i: 0.0}
+    assert names(run(groups=alone, groups_signal=lambda i: math.nan, **same)) == []

@@ -142,3 +142,11 @@ def test_a_real_run_is_examined(real_run):
     found = {finding.name for finding in examine(real_run)}
     assert ("answers cut off" in found) == (worst > 0.2)
     assert "sampler and trainer disagree" not in found
+
+
+def test_what_has_no_text_is_not_taken_for_the_same_answer(written):
+    lines = [{"step": i, "reward/mean": 0.5} for i in range(3)]
+    pictures = [rollout(i // 2, "", float(i % 2)) for i in range(6)]
+    assert [f.name for f in examine(written(pictures, lines))] == []
+    silent = [line | {"length": 1} for line in pictures]
+    assert [f.name for f in examine(written(silent, lines))] == ["identical answers"]

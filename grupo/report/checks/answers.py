@@ -66,7 +66,7 @@ def _group(step: int, task: str, found: Sequence[Record], told: tuple[bool, bool
     return Answers(
         step,
         tuple(float(r["reward"]) for r in judged),
-        len({r["text"] for r in found}),
+        len({_said(i, r) for i, r in enumerate(found)}),
         len(found),
         tuple(r["failed"] for r in found if r["failed"]),
         sum(float(r["parts"].get("failed", 0.0)) > 0 for r in judged),
@@ -79,6 +79,11 @@ def _group(step: int, task: str, found: Sequence[Record], told: tuple[bool, bool
         among(lambda r: not r["failed"] and not _judged(r)),
         *told,
     )
+
+
+def _said(number: int, rollout: Record) -> str | int:
+    """Its text; of what was made without one, a picture say, none is taken for another."""
+    return number if not rollout["text"] and rollout.get("length", 0) > 1 else rollout["text"]
 
 
 def _judged(rollout: Record) -> bool:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from statistics import median
 
 from grupo.report.checks import advice
 from grupo.report.checks.evidence import Evidence
@@ -86,7 +87,7 @@ def _grew(mean: Series, width: int) -> bool:
     """Did it begin as it should be, and does it no more?"""
     if len(mean.values) < FEWEST:
         return False
-    first, last = mean.values[0], mean.last(width).mean
+    first, last = mean.values[0], median(mean.last(width).values)
     return first <= OFF < last and last > GROWN * first
 
 

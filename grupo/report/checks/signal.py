@@ -29,7 +29,8 @@ def zero_reward(run: Evidence) -> Iterator[Finding]:
 
 def constant_reward(run: Evidence) -> Iterator[Finding]:
     """Every rollout of every step earned the same, and that is not 0."""
-    if _never_differed(run) and not _never_earned(run):
+    comparing = any(group.count > 1 for group in run.groups)
+    if comparing and _never_differed(run) and not _never_earned(run):
         texts = sum(group.texts for group in run.groups)
         yield advice.CONSTANT(
             f"Every rollout of all {len(run.steps)} steps earned {run('reward/mean').mean:g};"
@@ -95,7 +96,7 @@ def identical_answers(run: Evidence) -> Iterator[Finding]:
 
 def _never_differed(run: Evidence) -> bool:
     means, spreads = set(run("reward/mean").values), run("reward/std").values
-    return len(run.steps) >= FEWEST and len(means) == 1 and not any(spreads)
+    return len(run.steps) >= FEWEST and len(means) == 1 and {*spreads} == {0.0}
 
 
 def _never_earned(run: Evidence) -> bool:
