@@ -61,6 +61,9 @@ def _curves(
             for name, some in runs.items():
                 _curve(axes, name, colours[name], [run[kind] for run in some if kind in run], spent)
             _label(axes, BESIDE[spent], SHOWN[kind])
+            if spent == "tokens":
+                axes.xaxis.set_major_formatter(lambda x, _: f"{x:,.0f}")
+                axes.locator_params(axis="x", nbins=6)
     handles, labels = grid[0, 0].get_legend_handles_labels()
     drawn.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False, fontsize=8)
     return drawn

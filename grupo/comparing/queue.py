@@ -88,19 +88,22 @@ def _start(
     if status == WAITING:
         with Run.create(cell.folder, cell.recipe)[1]:
             pass  # the right to write in it is the process's
-    command = [sys.executable, "-m", "grupo.comparing.cell", str(cell.folder)]
+    process = _process(cell, environment)
+    audience.started(cell)
+    return cell, process
+
+
+def _process(cell: Cell, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
     paths = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     with (cell.folder / LOG).open("ab") as log:
-        process = subprocess.Popen(
-            command,
+        return subprocess.Popen(
+            [sys.executable, "-m", "grupo.comparing.cell", str(cell.folder)],
             stdin=subprocess.PIPE,
             stdout=log,
             stderr=log,
             env={**os.environ, **paths, **environment},
             start_new_session=True,  # Ctrl-C reaches the queue alone, which then stops its cells
         )
-    audience.started(cell)
-    return cell, process
 
 
 def _end(cell: Cell, process: subprocess.Popen[bytes], audience: Audience) -> None:

@@ -120,8 +120,8 @@ class Result:
 
     def _seeds(self, name: str, task_set: str, metric: str) -> dict[int, float]:
         mine = (o for o in self.outcomes if (o.cell.name, o.cell.task_set) == (name, task_set))
-        ended = {o.cell.seed: o[metric] for o in mine if o.status == FINISHED}
-        return {seed: x for seed, x in ended.items() if math.isfinite(x)}
+        found = {o.cell.seed: o[metric] for o in mine}  # NaN of those that have not ended
+        return {seed: x for seed, x in found.items() if math.isfinite(x)}
 
     def _paired(self, name: str) -> Strata:
         """Differences to the baseline's run of the same seed, on every task set that has some."""

@@ -74,10 +74,10 @@ def signs(differences: Sequence[float]) -> float:
 def student(differences: Sequence[float]) -> float:
     """Student's t of paired differences, if they are normal: two-sided p.
 
-    NaN where they have no spread.
+    NaN where they have no spread, and of two: by chance these are nearly alike too often.
     """
     x = np.asarray(differences, dtype=np.float64)
-    if len(x) < 2 or np.ptp(x) <= 1e-12 * np.abs(x).max():
+    if len(x) < 3 or np.ptp(x) <= 1e-12 * np.abs(x).max():
         return math.nan
     _, p = stats.ttest_1samp(x, 0.0)
     return float(np.asarray(p))

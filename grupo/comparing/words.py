@@ -17,18 +17,16 @@ def concluded(result: Result) -> list[str]:
     against, many = result.comparison.against, result.differences
     if not many:
         return ["There is one recipe: nothing is compared."]
-    sure = [one for one in many if one.verdict in ("more", "less")]
-    normal = [one for one in many if one.verdict.endswith(NORMAL)]
-    open_ = [one for one in many if one.verdict == NOTHING]
-    said = [f"{_found(result, one)}." for one in sure]
-    said += [
-        f"If differences between runs are normally distributed, which {one.pairs} pairs cannot"
-        f" show: {_found(result, one)}."
-        for one in normal
-    ]
-    names = ", ".join(one.name for one in open_)
-    rest = f"Not told apart from {against}: {names}. That is not to say they are equal."
-    return [*said, *[rest] * bool(open_)]
+    said = [f"{_found(result, one)}." for one in many if one.verdict in ("more", "less")]
+    normal = [_found(result, one) for one in many if one.verdict.endswith(NORMAL)]
+    open_ = [one.name for one in many if one.verdict == NOTHING]
+    if normal:
+        supposed = "If differences between runs are normally distributed, which so few cannot show"
+        said.append(f"{supposed}: {'; '.join(normal)}.")
+    if open_:
+        names = ", ".join(open_)
+        said.append(f"Not told apart from {against}: {names}. That is not to say they are equal.")
+    return said
 
 
 def cautions(result: Result) -> list[str]:

@@ -88,8 +88,8 @@ def test_p_of_students_t_is_the_textbooks():
     assert statistics.student([1.0, 2.0, 3.0]) == pytest.approx(1 - t / math.sqrt(2 + t * t))
 
 
-@pytest.mark.parametrize("differences", [[], [0.3], [0.5, 0.5, 0.5], [0.0, 0.0]])
-def test_students_t_says_nothing_of_what_has_no_spread(differences):
+@pytest.mark.parametrize("differences", [[], [0.3], [0.5, 0.501], [0.5, 0.5, 0.5], [0.0] * 3])
+def test_students_t_says_nothing_of_two_or_of_what_has_no_spread(differences):
     assert math.isnan(statistics.student(differences))
 
 
