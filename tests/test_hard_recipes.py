@@ -1,0 +1,40 @@
+"""The recipes of samplers and curricula on sums that are mostly too long."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from grupo.border import check, check_columns
+from grupo.imports import load_file
+from grupo.rollout import Task
+
+HARD: Any = load_file(Path(__file__).parents[1] / "recipes" / "hard" / "samplers.py")
+SUM = Task(
+    "k", "State the final answer to the following arithmetic problem: 4 + 7 - 9 + 3 =\n", "5"
+)
+
+
+@pytest.mark.parametrize("name", HARD.RECIPES)
+def test_every_recipe_can_begin(name):
+    recipe = HARD.RECIPES[name]
+    check(recipe)
+    check_columns(recipe.method, recipe.tasks.load())
+
+
+def test_all_see_the_same_tasks_and_most_make_as_many_rollouts():
+    recipes = HARD.RECIPES.values()
+    assert {(r.tasks, r.held_out, r.steps, r.seed) for r in recipes} == {
+        (HARD.GRPO.tasks, HARD.GRPO.held_out, HARD.GRPO.steps, HARD.GRPO.seed)
+    }
+    rollouts = {name: r.prompts * r.group for name, r in HARD.RECIPES.items() if r.group}
+    assert {n for n, x in rollouts.items() if x != rollouts["grpo"]} == {"brpo", "arrol"} & {
+        *rollouts
+    }
+
+
+def test_hints_are_begun_answers():
+    told = HARD.with_hints(SUM).columns
+    assert told["hint"] == "4 +7=11 -9=2"
+    assert told["hints"] == ("4 +7=11", "4 +7=11 -9=2")
+    assert HARD.worked(SUM) == "4 +7=11 -9=2 +3=5\n#### 5"
