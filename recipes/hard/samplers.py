@@ -82,7 +82,7 @@ GRPO = Recipe(
     tasks=Hinted(quickstart.sums(6, 10, size=400, seed=500_000_000)),
     held_out=quickstart.sums(6, 10, size=100, seed=900_000_000),
     method=grpo(GROUP, kl=0.0),
-    steps=30,
+    steps=45,
     prompts=PROMPTS,
     lr=Warmup(0.1, Linear(2e-4, 2e-5)),
     evaluation=Evaluation(attempts=8, solved=Solved("correct")),
