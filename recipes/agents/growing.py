@@ -48,18 +48,17 @@ def lessons(
     )
 
 
-def grow(recipe: Recipe, home: Path, texts: Iterable[str], template: str = "") -> None:
+def grow(recipe: Recipe, home: Path, texts: Iterable[str]) -> None:
     """Plant a model that knows the phrases of `texts`, and teach it."""
-    plant(home / "start", texts, template)
+    plant(home / "start", texts)
     trainer = begin(recipe, home / "run")
     trainer()
     trainer.policy.export(home / "model")
 
 
-def plant(folder: Path, texts: Iterable[str], template: str) -> None:
+def plant(folder: Path, texts: Iterable[str]) -> None:
     """An untrained model and its tokenizer."""
     tokenizer = phrase_tokenizer(texts)
-    tokenizer.chat_template = template or None
     seed_torch(0, "plant")
     end = tokenizer.get_vocab()[END]
     config = LlamaConfig(
@@ -69,7 +68,7 @@ def plant(folder: Path, texts: Iterable[str], template: str) -> None:
         num_hidden_layers=2,
         num_attention_heads=4,
         num_key_value_heads=4,
-        max_position_embeddings=512 if template else 320,
+        max_position_embeddings=320,
         tie_word_embeddings=True,
         eos_token_id=end,
         bos_token_id=None,
