@@ -37,10 +37,10 @@ RECIPE = Recipe(
     env=WORLD,
     tasks=Shapes(0, 1_500),
     held_out=Shapes(1_500, 32),
-    method=flow_grpo(group=8, kl=0.0, updates=1),
-    steps=30,
+    method=flow_grpo(group=16, kl=0.0, updates=1),
+    steps=100,
     prompts=8,
-    lr=5e-4,
+    lr=1e-4,
     evaluation=Evaluation(attempts=2, solved=Solved(at_least=1.0)),
     save_every=10,
 )
