@@ -53,7 +53,8 @@ def page(data: Any, *, connect: str, more: Iterator[str] = iter(())) -> Iterator
 
     Only what is in `files` here is run or applied: the policy names it by its hash.
     """
-    style, script = _text(STYLES), _text(SCRIPTS)
+    licence = f"/*\n{_read('vendor/uPlot.LICENSE')}*/\n"  # goes with every copy
+    style, script = licence + _text(STYLES), licence + _text(SCRIPTS)
     allowed = (
         f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; img-src data:;"
         f" connect-src {connect}; base-uri 'none'; form-action 'none'"
