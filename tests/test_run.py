@@ -15,6 +15,7 @@ from grupo.records import records
 from grupo.rewards import Exact
 from grupo.rollout import Action, Group, Rollout, Task
 from grupo.run import Run
+from grupo.storage import checkpoint
 from grupo.storage.checkpoint import NoCheckpoint, SaveFailed
 from grupo.tasks import ReasoningGym
 
@@ -83,13 +84,23 @@ def test_reading_a_run_that_is_under_way_removes_nothing(run):
 
 
 def test_a_checkpoint_takes_the_journals_back_to_where_they_were(run):
-    run.log(0, {"loss": 0.5}, [{"text": "a"}])
+    run.log(0, {"loss": 0.5}, [{"text": "a"}], [{"actions": [1]}])
     run.save(1, HALF, {"seen": 1})
-    before = run.metrics.path.read_bytes(), run.rollouts.path.read_bytes()
-    run.log(1, {"loss": 0.25}, [{"text": "b"}, {"text": "c"}])
+    before = [journal.path.read_bytes() for journal in run.journals.values()]
+    run.log(1, {"loss": 0.25}, [{"text": "b"}, {"text": "c"}], [{"actions": [2]}])
     found = run.load()
     assert (found.step, found.data["seen"]) == (1, 1)
-    assert (run.metrics.path.read_bytes(), run.rollouts.path.read_bytes()) == before
+    assert [journal.path.read_bytes() for journal in run.journals.values()] == before
+
+
+def test_a_checkpoint_of_before_there_was_a_journal_cuts_that_one_to_nothing(run):
+    run.log(0, {"loss": 0.5}, [{"text": "a"}])
+    lengths = {"metrics": run.metrics.length(), "rollouts": run.rollouts.length()}
+    mark = {"lengths": lengths, "fingerprint": run.fingerprint}
+    checkpoint.save(run.folder / "checkpoints", 1, HALF, mark)
+    run.log(1, {"loss": 0.25}, [{"text": "b"}], [{"actions": []}])
+    run.load()
+    assert (run.rollouts.length(), run.actions.length()) == (lengths["rollouts"], 0)
 
 
 def test_a_run_that_never_saved_is_taken_back_to_its_start(run):

@@ -140,3 +140,12 @@ def test_a_caption_that_the_world_cannot_draw_is_refused_before_anything_is_draw
 
 def odd():
     yield Task("k", "a red circle square")
+
+
+def test_the_journal_of_actions_has_the_picture_that_each_rollout_made(recipe, tmp_path):
+    train(recipe.but(steps=1), tmp_path / "run")
+    lines = (tmp_path / "run" / "actions.jsonl").read_text().splitlines()
+    last = [json.loads(line)["actions"][-1] for line in lines]
+    assert last
+    assert all(action["picture"].startswith("data:image/png;base64,") for action in last)
+    assert all(action["parts"] == [""] * len(action["logp"]) for action in last)
