@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from grupo.controllers import Faded
 from grupo.helpers import Head
-from grupo.piece import piece
+from grupo.piece import piece, show
 from grupo.rollout import PRUNED, Act, Env, Group, Observation, Rollout, Task, play, scored
 from grupo.schedules import varying
 
@@ -50,10 +50,10 @@ class Posterior:
         return self.bins[min(int(score * len(self.bins)), len(self.bins) - 1)].p
 
     def __repr__(self) -> str:
-        first = self.bins[0].seen
-        if isinstance(first, Faded):
-            return f"Posterior.following({len(self.bins)}, {first.keep})"
-        return f"Posterior(bins={self.bins})"
+        match self.bins:
+            case (Bin(seen=Faded(keep=keep)), *_):
+                return f"Posterior.following({len(self.bins)}, {keep})"
+        return f"Posterior(bins={show(self.bins)})"
 
 
 @dataclass(frozen=True)
