@@ -32,7 +32,7 @@ function seriesOf(spec, columns) {
   const smooth = columns.length - 1 > spec.lines.length;
   return [{}, ...spec.lines.flatMap((line) => {
     const stroke = () => (line.colour ? css(line.colour) : colourOf(line.run));
-    const plain = { stroke, width: 2, spanGaps: false, points: { show: columns[0].length < 60, size: 5, fill: stroke } };
+    const plain = { stroke, width: 2, spanGaps: Boolean(spec.points), points: { show: columns[0].length < 60, size: 5, fill: stroke } };
     return smooth ? [{ stroke, width: 1, alpha: .35, points: { show: false } }, { stroke, width: 2, points: { show: false } }]
       : [plain];
   })];
@@ -71,15 +71,19 @@ function markGaps(held) {
   };
 }
 
-function said(spec, index, columns) {
-  const smooth = columns.length - 1 > spec.lines.length;
-  const step = columns[0][index];
+/* What the lines are at a step; of several runs each by its colour. */
+function say(at, spec, index, columns) {
+  const smooth = columns.length - 1 > spec.lines.length, several = RUNS.length > 1;
+  const own = ["share", "s", "1", "reward"].includes(spec.unit);  // else it is said once, after all values
   const values = spec.lines.map((line, i) => {
-    const value = columns[1 + i * (smooth ? 2 : 1)][index];
-    const name = spec.lines.length > 1 ? `${line.name} ` : "";
-    return `${name}${value === null || value === undefined ? "–" : withUnit(value, spec.unit)}`;
+    const value = columns[1 + i * (smooth ? 2 : 1)][index] ?? null;
+    const text = value === null ? "–" : withUnit(value, several && !own ? "" : spec.unit);
+    if (!several) return text;
+    const swatch = el("span", { class: "swatch" });
+    swatch.style.background = `var(--run${line.run % 6})`;
+    return el("span", { class: "value", title: line.name }, swatch, text);
   });
-  return `step ${step}: ${values.join(" · ")}`;
+  fill(at, `step ${columns[0][index]}: `, values, several && !own ? ` ${spec.unit}` : "");
 }
 
 const axis = (more) => ({
@@ -104,7 +108,7 @@ function drawn(held, columns) {
   const hooks = {
     drawClear: [shade(held)],
     draw: [markGaps(held)],
-    setCursor: [(u) => { held.at.textContent = said(held.spec, u.cursor.idx ?? u.data[0].length - 1, u.data); }],
+    setCursor: [(u) => say(held.at, held.spec, u.cursor.idx ?? u.data[0].length - 1, u.data)],
   };
   return new uPlot({
     width: Math.max(120, place.clientWidth), height: 170, hooks,
@@ -169,7 +173,7 @@ function redraw(card) {
     held.chart?.destroy();
     held.chart = drawn(held, columns);
   }
-  held.at.textContent = said(spec, columns[0].length - 1, columns);
+  say(held.at, spec, columns[0].length - 1, columns);
 }
 
 function redrawAll() {
