@@ -11,6 +11,7 @@ import pytest
 pytest.importorskip("selenium", reason="selenium is not installed")
 
 from selenium import webdriver
+from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
@@ -66,7 +67,9 @@ class Browser:
         return [found.text for found in self.all(selector)]
 
     def wait(self, until: Callable[[], Any], seconds: float = 15) -> Any:
-        return WebDriverWait(self.driver, seconds, poll_frequency=0.05).until(lambda _: until())
+        """What `until` gives once it gives something; elements may be drawn anew meanwhile."""
+        wait = WebDriverWait(self.driver, seconds, 0.05, [StaleElementReferenceException])
+        return wait.until(lambda _: until())
 
     def choose(self, selector: str, value: str) -> None:
         self.one(f"{selector} option[value='{value}']").click()

@@ -236,11 +236,11 @@ def test_a_run_under_way_is_followed(browser, tmp_path):
     with served(run) as server:
         browser.open(server.address)
         browser.wait(lambda: "live" in browser.one("#live").text)
-        assert "step 1" in browser.one("#group h3").text.lower()
+        browser.wait(lambda: "step 1" in browser.one("#group h3").text.lower())
         write(run, 4, ended=False, text="the newest", parts=["the newest"])
         browser.wait(lambda: "step 3" in browser.one("#group h3").text.lower())
         browser.wait(lambda: browser.texts(".part")[:1] == ["the newest"])
-        assert "step 3: 0.3" in browser.one(".chart .at").text
+        browser.wait(lambda: "step 3: 0.3" in browser.one(".chart .at").text)
         write(run, 4, text="the newest", parts=["the newest"])
         browser.wait(lambda: browser.one("#live").text == "finished")
     browser.wait(lambda: browser.one("#live").text == "no connection")
