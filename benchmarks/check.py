@@ -23,9 +23,10 @@ from torch import Tensor
 from benchmarks.compare import HERE
 from benchmarks.ours import recipe
 from benchmarks.workloads import WORKLOADS
+from grupo.acting import Act, Env, scored
 from grupo.learner import Learner
 from grupo.piece import piece
-from grupo.rollout import Act, Action, Env, Group, Rollout, Task, scored
+from grupo.rollout import Action, Group, Rollout, Task
 
 CLOSE = 1e-4
 Tokens = list[int]

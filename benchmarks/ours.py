@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from benchmarks.models import folder
 from benchmarks.turns import Turns, asked
 from benchmarks.workloads import WORKLOADS, Workload, prompts, reward, said_after
+from grupo.acting import Env
 from grupo.credit import Center, ScaleByStd, chain
 from grupo.curricula import Ask
 from grupo.envs.judging import Part
@@ -15,7 +16,7 @@ from grupo.method import Method
 from grupo.piece import piece
 from grupo.policies.causal_lm import CausalLM
 from grupo.recipe import Recipe
-from grupo.rollout import Env, Observation, Rollout, Task, Verdict
+from grupo.rollout import Observation, Rollout, Task, Verdict
 from grupo.sampling import Independent
 from grupo.tasks import FromFunction
 

@@ -8,9 +8,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from grupo.acting import Act, Env, Turn, one_action
 from grupo.piece import piece
 from grupo.randomness import derive
-from grupo.rollout import Act, Env, Group, Rollout, Task, Turn, one_action
+from grupo.rollout import Group, Rollout, Task
 from grupo.sampling import Independent
 
 

@@ -4,10 +4,11 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from grupo.acting import Act, Env
 from grupo.curricula import Ask
 from grupo.history import History
 from grupo.method import Method
-from grupo.rollout import Act, Env, Group, Observation, Rollout, Task, Verdict
+from grupo.rollout import Group, Observation, Rollout, Task, Verdict
 from grupo.sampling import Sampler
 from grupo.storage.faults import point
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
+from grupo.acting import Env, Turn, one_action
 from grupo.evaluation import Solved
 from grupo.method import Method
 from grupo.optimize import Adam
@@ -11,7 +12,7 @@ from grupo.piece import piece
 from grupo.plans import OnePass, Passes
 from grupo.policies.company import Other
 from grupo.policies.spec import Spec
-from grupo.rollout import Env, Task, Turn, one_action
+from grupo.rollout import Task
 from grupo.schedules import Schedule
 from grupo.words import changed
 

@@ -6,13 +6,14 @@ from dataclasses import dataclass, replace
 
 import pytest
 
+from grupo.acting import one_action
 from grupo.evaluation import Score, Share, Solved, evaluate, pass_at, play_all, share
 from grupo.learner import Learner
 from grupo.methods.grpo import grpo
 from grupo.proving.trial import recipe
 from grupo.proving.world import Digits
 from grupo.recipe import Evaluation
-from grupo.rollout import Action, Observation, Rollout, Task, Verdict, one_action
+from grupo.rollout import Action, Observation, Rollout, Task, Verdict
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,13 @@ from typing import Any, Protocol
 
 from torch import Tensor, nn
 
+from grupo.acting import Act
 from grupo.batch import Batch, Signals
 from grupo.helpers import Helper
 from grupo.policies.company import Company, Other
 from grupo.policies.voice import Voice
 from grupo.references import Follow
-from grupo.rollout import Act, Action, Rollout, Task
+from grupo.rollout import Action, Rollout, Task
 
 
 class Policy(Protocol):

@@ -13,6 +13,7 @@ from grupo.policies import loading
 from grupo.policies.checks import check, check_prompts
 from grupo.policies.company import Company, Other
 from grupo.policies.helping import Helpers
+from grupo.policies.language import Language
 from grupo.policies.logits import Sampling
 from grupo.policies.masked.canvas import Size, laid_out, row_of
 from grupo.policies.masked.company import accompany
@@ -24,7 +25,6 @@ from grupo.policies.masked.unmasking import Unmasking
 from grupo.policies.masked.voice import Apart, Own
 from grupo.policies.measuring import MEASURES, Spoken, measure
 from grupo.policies.others import laid
-from grupo.policies.speaking import Language
 from grupo.policies.spec import OTHERS
 from grupo.policies.spelling import spelled
 from grupo.policies.trained import Trained

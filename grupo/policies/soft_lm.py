@@ -17,7 +17,8 @@ from grupo.engines.thinking import Thinking
 from grupo.errors import Refused
 from grupo.piece import piece
 from grupo.policies import likelihood, thoughts
-from grupo.policies.causal_lm import CausalLM, CausalPolicy
+from grupo.policies.causal_lm import CausalLM
+from grupo.policies.causal_policy import CausalPolicy
 from grupo.policies.head import Head
 from grupo.policies.measuring import CHUNK, Spoken
 from grupo.policies.others import laid

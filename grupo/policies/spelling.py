@@ -5,7 +5,7 @@ from functools import lru_cache
 
 from transformers import PreTrainedTokenizerBase
 
-from grupo.policies.speaking import UNFINISHED
+from grupo.policies.language import UNFINISHED
 from grupo.rollout import Action
 
 BEFORE = 3  # tokens that a character may have begun with

@@ -4,8 +4,9 @@ import asyncio
 from dataclasses import replace
 from itertools import pairwise
 
+from grupo.acting import Act, Env, play, scored
 from grupo.piece import piece
-from grupo.rollout import Act, Env, Group, Observation, Rollout, Task, play, scored
+from grupo.rollout import Group, Observation, Rollout, Task
 
 
 @piece

@@ -2,7 +2,8 @@
 
 from typing import Protocol
 
-from grupo.rollout import Act, Env, Group, Task
+from grupo.acting import Act, Env
+from grupo.rollout import Group, Task
 
 
 class Sampler(Protocol):

@@ -6,9 +6,10 @@ from dataclasses import replace
 from math import exp
 from statistics import fmean
 
+from grupo.acting import Act, Env
 from grupo.errors import Refused
 from grupo.piece import piece
-from grupo.rollout import Act, Env, Group, Rollout, Task
+from grupo.rollout import Group, Rollout, Task
 from grupo.sampling.independent import Independent
 
 

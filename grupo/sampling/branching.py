@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from grupo.acting import Act, Env, play, scored
 from grupo.errors import Refused
 from grupo.piece import piece
-from grupo.rollout import Act, Env, Group, Observation, Rollout, Task, play, scored
+from grupo.rollout import Group, Observation, Rollout, Task
 
 
 @dataclass(frozen=True)

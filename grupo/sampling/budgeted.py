@@ -1,7 +1,8 @@
 """So much to think, so much to answer."""
 
+from grupo.acting import Act
 from grupo.piece import piece
-from grupo.rollout import Act, Observation, Rollout
+from grupo.rollout import Observation, Rollout
 
 
 @piece

@@ -1,7 +1,8 @@
 """A long turn in short contexts."""
 
+from grupo.acting import Act
 from grupo.piece import piece
-from grupo.rollout import Act, Observation, Rollout
+from grupo.rollout import Observation, Rollout
 
 
 @piece

@@ -5,8 +5,9 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from grupo.acting import Act, Env, play, scored
 from grupo.piece import piece
-from grupo.rollout import Act, Env, Group, Observation, Rollout, Task, play, scored
+from grupo.rollout import Group, Observation, Rollout, Task
 from grupo.sampling.hinted import all_wrong, gives_away, told
 from grupo.sampling.independent import Independent
 

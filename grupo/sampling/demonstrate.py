@@ -3,8 +3,9 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from grupo.acting import Act, Env
 from grupo.piece import piece
-from grupo.rollout import Act, Env, Group, Rollout, Task
+from grupo.rollout import Group, Rollout, Task
 
 
 @piece

@@ -4,8 +4,9 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 
+from grupo.acting import Act, Env, scored
 from grupo.piece import piece
-from grupo.rollout import Act, Env, Group, Rollout, Task, scored
+from grupo.rollout import Group, Rollout, Task
 from grupo.sampling.independent import Independent
 
 

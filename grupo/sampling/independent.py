@@ -2,8 +2,9 @@
 
 import asyncio
 
+from grupo.acting import Act, Env, Turn, one_action, play, scored
 from grupo.piece import piece
-from grupo.rollout import Act, Env, Group, Task, Turn, one_action, play, scored
+from grupo.rollout import Group, Task
 
 
 @piece

@@ -5,10 +5,11 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from grupo.acting import Act, Env, play, scored
 from grupo.controllers import Faded
 from grupo.helpers import Head
 from grupo.piece import piece, show
-from grupo.rollout import PRUNED, Act, Env, Group, Observation, Rollout, Task, play, scored
+from grupo.rollout import PRUNED, Group, Observation, Rollout, Task
 from grupo.schedules import varying
 
 QUALITY = Head("quality")  # its sigmoid is a score of how a rollout will end

@@ -3,8 +3,9 @@
 import asyncio
 from dataclasses import replace
 
+from grupo.acting import Act, Env
 from grupo.piece import piece
-from grupo.rollout import Act, Env, Group, Rollout, Task
+from grupo.rollout import Group, Rollout, Task
 from grupo.sampling.hinted import told
 from grupo.sampling.independent import Independent
 

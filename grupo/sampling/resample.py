@@ -1,7 +1,8 @@
 """Sampling again."""
 
+from grupo.acting import Act, Env
 from grupo.piece import piece
-from grupo.rollout import Act, Env, Group, Task
+from grupo.rollout import Group, Task
 from grupo.sampling.base import Sampler
 
 

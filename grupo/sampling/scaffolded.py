@@ -5,8 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from grupo.acting import Act, Env, play, scored
 from grupo.piece import piece
-from grupo.rollout import Act, Env, Group, Rollout, Task, play, scored
+from grupo.rollout import Group, Rollout, Task
 from grupo.sampling.hinted import all_wrong, told, without
 from grupo.sampling.independent import Independent
 

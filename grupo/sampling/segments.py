@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 from itertools import count
 from random import Random
 
+from grupo.acting import Act, Env, play, scored
 from grupo.piece import piece
-from grupo.rollout import Act, Env, Group, Observation, Rollout, Task, play, scored
+from grupo.rollout import Group, Observation, Rollout, Task
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,9 @@
 import asyncio
 from dataclasses import replace
 
+from grupo.acting import Act, Env, Turn, one_action, play, scored
 from grupo.piece import piece
-from grupo.rollout import Act, Env, Group, Rollout, Task, Turn, one_action, play, scored
+from grupo.rollout import Group, Rollout, Task
 
 
 @piece

@@ -3,8 +3,9 @@
 import asyncio
 from dataclasses import replace
 
+from grupo.acting import Act, Env, play, scored
 from grupo.piece import piece
-from grupo.rollout import Act, Env, Group, Rollout, Task, play, scored
+from grupo.rollout import Group, Rollout, Task
 
 
 @piece

@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 from itertools import count
 from random import Random
 
+from grupo.acting import Act, Env, scored
 from grupo.piece import piece
-from grupo.rollout import Act, Env, Group, Rollout, Task, scored
+from grupo.rollout import Group, Rollout, Task
 from grupo.sampling.segments import marked
 
 

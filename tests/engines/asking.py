@@ -17,7 +17,8 @@ from grupo.engines.base import Bounds, Reply, Request, answers
 from grupo.engines.decoding import Decoding
 from grupo.engines.local import CELLS, Local
 from grupo.engines.memory import Memory
-from grupo.policies.causal_lm import CausalLM, CausalPolicy
+from grupo.policies.causal_lm import CausalLM
+from grupo.policies.causal_policy import CausalPolicy
 from grupo.randomness import derive
 
 BOUNDS = Bounds(limit=24, ends=(0,), context=CONTEXT)

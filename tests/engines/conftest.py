@@ -9,7 +9,8 @@ sys.path.append(str(Path(__file__).parent))
 sys.path.append(str(Path(__file__).parent.with_name("policies")))
 import tinylm
 
-from grupo.policies.causal_lm import CausalLM, CausalPolicy
+from grupo.policies.causal_lm import CausalLM
+from grupo.policies.causal_policy import CausalPolicy
 
 
 @pytest.fixture(scope="session")

@@ -19,7 +19,8 @@ from grupo.engines.base import Bounds, Reply, Request, answers
 from grupo.engines.generating import CELLS, Generating
 from grupo.envs import Part, SingleTurn
 from grupo.learner import Learner
-from grupo.policies.causal_lm import CausalLM, CausalPolicy
+from grupo.policies.causal_lm import CausalLM
+from grupo.policies.causal_policy import CausalPolicy
 from grupo.policies.logits import Sampling
 from grupo.policies.reading import Padded
 from grupo.recipe import Recipe

@@ -29,7 +29,7 @@ from asking import (
 from tinylm import CONTEXT
 
 from grupo.engines.base import Reply, Request, answers
-from grupo.policies.causal_lm import CausalPolicy
+from grupo.policies.causal_policy import CausalPolicy
 from grupo.policies.loading import Lora
 
 FEW = 600  # cells: room for two thirds of them

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from grupo.engines.base import Bounds, Reply, Request, answers
 from grupo.engines.local import Local
-from grupo.policies.causal_lm import CausalPolicy
+from grupo.policies.causal_policy import CausalPolicy
 from grupo.policies.logits import Sampling
 from grupo.randomness import derive, uniform
 

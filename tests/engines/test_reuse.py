@@ -23,7 +23,7 @@ from asking import (
 
 from grupo.engines.base import Reply, Request, answers
 from grupo.engines.local import Local
-from grupo.policies.causal_lm import CausalPolicy
+from grupo.policies.causal_policy import CausalPolicy
 from grupo.policies.logits import Sampling
 
 ASKED = ask("What is 2+2?", 0)

@@ -3,8 +3,9 @@
 import asyncio
 import time
 
+from grupo.acting import play, scored
 from grupo.envs import ManyTurns
-from grupo.rollout import Action, Group, Task, play, scored
+from grupo.rollout import Action, Group, Task
 
 TASK = Task("key", "Say numbers that make 3.", 3)
 

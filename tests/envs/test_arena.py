@@ -10,12 +10,13 @@ from gaming import TASK, Players, Sticks, played
 from playing import Saying, said
 from playing import played as alone
 
+from grupo.acting import play
 from grupo.collate import collate
 from grupo.credit import ByPart, Center, Regrouped
 from grupo.envs import Arena, Fallback, Part
 from grupo.envs.many_turns import label
 from grupo.envs.offers import Offered
-from grupo.rollout import Group, play
+from grupo.rollout import Group
 from grupo.sampling import SelfPlay
 
 GAME = (["1", "1"], ["1"])  # three sticks: the first player takes the last

@@ -9,9 +9,10 @@ import pytest
 import torch
 from judging import RIGHT, TASK, every, judged, one
 
+from grupo.acting import scored
 from grupo.envs import Fallback, Part, RewardFailed, SingleTurn, stop
 from grupo.rewards import Exact, Python, SameMath
-from grupo.rollout import Action, Group, Rollout, scored
+from grupo.rollout import Action, Group, Rollout
 
 
 def boom():

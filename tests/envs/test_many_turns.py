@@ -7,12 +7,13 @@ from dataclasses import replace
 import pytest
 from playing import TASK, Adding, Saying, Uncopied, adding, played, said
 
+from grupo.acting import play, scored
 from grupo.collate import collate
 from grupo.credit.turns import returns, states
 from grupo.envs import Fallback, ManyTurns, Part, asking
 from grupo.envs.many_turns import label
 from grupo.errors import Refused
-from grupo.rollout import Group, Rollout, play, scored
+from grupo.rollout import Group, Rollout
 
 
 def test_a_rollout_goes_on_until_the_world_is_over():

@@ -6,10 +6,11 @@ import json
 import pytest
 from playing import Saying, played
 
+from grupo.acting import play
 from grupo.envs import ManyTurns
 from grupo.envs.tools import Toolbox, declared
 from grupo.errors import Refused
-from grupo.rollout import Rollout, Task, play
+from grupo.rollout import Rollout, Task
 
 TASK = Task("key", "What is 2 + 3?")
 

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import torch
 
+from grupo.acting import play
 from grupo.collate import collate
 from grupo.envs.images import Images
 from grupo.envs.single_turn import Part
 from grupo.policies.flows.small import SmallFlow
 from grupo.rewards.image import pixels
-from grupo.rollout import Group, Rollout, Task, play
+from grupo.rollout import Group, Rollout, Task
 
 WORDS = ("a", "red", "blue", "square", "circle")
 PROMPTS = ("a red square", "a blue circle", "red")

@@ -9,7 +9,7 @@ from tinylm import ALPHABET, batch_of
 from torch import Tensor
 
 from grupo.batch import Batch
-from grupo.policies.causal_lm import CausalPolicy
+from grupo.policies.causal_policy import CausalPolicy
 from grupo.rollout import Action, Rollout
 
 

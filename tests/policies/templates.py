@@ -2,7 +2,7 @@
 
 from tinylm import tokenizer
 
-from grupo.policies.speaking import Language
+from grupo.policies.language import Language
 
 CHATML = (  # Qwen: what tools say is a user's message
     "{% for m in messages %}"

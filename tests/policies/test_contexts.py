@@ -8,7 +8,7 @@ import pytest
 import torch
 from tinylm import batch_of, built
 
-from grupo.policies.causal_lm import CausalPolicy
+from grupo.policies.causal_policy import CausalPolicy
 from grupo.policies.speaking import CausalAct
 from grupo.rollout import Action, Rollout
 

@@ -10,7 +10,8 @@ from peft import AutoPeftModelForCausalLM
 from tinylm import FAMILIES, PROMPTS, dense, plant, spoken
 from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig
 
-from grupo.policies.causal_lm import CausalLM, CausalPolicy
+from grupo.policies.causal_lm import CausalLM
+from grupo.policies.causal_policy import CausalPolicy
 from grupo.policies.loading import Lora
 
 TEXT = "What is 2+2?"

@@ -6,10 +6,11 @@ import pytest
 from templates import CASES, FAMILIES, language
 from tinylm import ALPHABET, batch_of, plant
 
+from grupo.acting import play
 from grupo.envs import ManyTurns
 from grupo.errors import Refused
 from grupo.policies.causal_lm import CausalLM
-from grupo.rollout import Action, Rollout, Task, play
+from grupo.rollout import Action, Rollout, Task
 
 ASKED = "What is 2+2?"
 

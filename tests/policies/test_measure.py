@@ -10,17 +10,19 @@ import tinymlm
 import torch
 from tinylm import CONTEXT, built, dense
 
+from grupo.acting import Measured
 from grupo.engines.base import Bounds, Request, answers
 from grupo.engines.generating import Generating
 from grupo.engines.measuring import Measuring
 from grupo.engines.vllm import Vllm
 from grupo.errors import Refused
-from grupo.policies.causal_lm import CausalLM, CausalPolicy
+from grupo.policies.causal_lm import CausalLM
+from grupo.policies.causal_policy import CausalPolicy
 from grupo.policies.masked_diffusion import MaskedDiffusion
 from grupo.policies.reading import Padded
 from grupo.policies.soft_lm import SoftLM
 from grupo.policies.thoughts import Thoughts
-from grupo.rollout import Measured, Rollout
+from grupo.rollout import Rollout
 
 QUESTION, ANSWER = "What is 6 times 7?", "forty-two"
 FAMILIES = ("llama", "gpt2", "gemma3")

@@ -12,7 +12,8 @@ from tinylm import PROMPTS, answers, built, dense, plant, spoken
 from grupo.batch import Batch
 from grupo.collate import collate
 from grupo.helpers import Head, Scalar
-from grupo.policies.causal_lm import CausalLM, CausalPolicy
+from grupo.policies.causal_lm import CausalLM
+from grupo.policies.causal_policy import CausalPolicy
 from grupo.policies.company import Other
 from grupo.policies.loading import Lora
 from grupo.policies.logits import Sampling
@@ -214,7 +215,7 @@ def test_what_only_a_group_can_say_does_not_depend_on_the_micro_batch(llama):
 
 @pytest.mark.parametrize("chunk", [1 << 24, 1 << 9], ids=["whole", "in chunks"])
 def test_a_policy_may_be_compared_with_its_own_adapters_of_before(llama, monkeypatch, chunk):
-    monkeypatch.setattr("grupo.policies.causal_lm.measure", partial(measure, chunk=chunk))
+    monkeypatch.setattr("grupo.policies.causal_policy.measure", partial(measure, chunk=chunk))
     policy = replace(llama, lora=Lora(2, 4.0)).build()
     twin = replace(llama, lora=Lora(2, 4.0)).build()
     twin.load(policy.weights())

@@ -10,7 +10,8 @@ from torch import Tensor
 
 from grupo.batch import Batch
 from grupo.packing.trie import line
-from grupo.policies.causal_lm import CausalLM, CausalPolicy
+from grupo.policies.causal_lm import CausalLM
+from grupo.policies.causal_policy import CausalPolicy
 from grupo.policies.reading import Packed, Padded
 
 NAMES = ("logp", "entropy")

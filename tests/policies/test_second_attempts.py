@@ -10,7 +10,7 @@ from grupo import ratios
 from grupo.collate import collate
 from grupo.curate import Replay
 from grupo.history import History
-from grupo.policies.causal_lm import CausalPolicy
+from grupo.policies.causal_policy import CausalPolicy
 from grupo.rollout import Group, Rollout, Task, Verdict
 from grupo.sampling import Guided, Independent, Refined, Scaffolded
 

@@ -12,7 +12,7 @@ from grupo.batch import Batch, PerAction, Signals
 from grupo.losses import KL, Clip, Likelihood, Loss, Reinforce
 from grupo.method import Method
 from grupo.piece import piece
-from grupo.policies.causal_lm import CausalPolicy
+from grupo.policies.causal_policy import CausalPolicy
 from grupo.update import accumulate
 
 

@@ -8,7 +8,7 @@ from tinylm import TEMPLATE, batch_of, plant, spoken, tokenizer
 
 from grupo.errors import Refused
 from grupo.policies.causal_lm import CausalLM
-from grupo.policies.speaking import Language
+from grupo.policies.language import Language
 from grupo.rollout import Action, Rollout
 
 PLAIN = Language(tokenizer(), ends=(0, 5), stop=("END",))

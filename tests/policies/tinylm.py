@@ -22,7 +22,8 @@ from transformers import (
 
 from grupo.batch import Batch
 from grupo.collate import collate
-from grupo.policies.causal_lm import CausalLM, CausalPolicy
+from grupo.policies.causal_lm import CausalLM
+from grupo.policies.causal_policy import CausalPolicy
 from grupo.policies.logits import Sampling
 from grupo.rollout import Action, Group, Rollout, Task
 

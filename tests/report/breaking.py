@@ -18,7 +18,8 @@ from grupo.envs import Part, SingleTurn
 from grupo.losses import Clip, Entropy
 from grupo.method import Method
 from grupo.piece import piece
-from grupo.policies.causal_lm import CausalLM, CausalPolicy
+from grupo.policies.causal_lm import CausalLM
+from grupo.policies.causal_policy import CausalPolicy
 from grupo.policies.loading import Lora
 from grupo.policies.voice import Apart, Own, Weights
 from grupo.recipe import Recipe

@@ -11,9 +11,10 @@ import pytest
 sys.path.append(str(Path(__file__).parent))
 from scripted import Script, dice
 
+from grupo.acting import Measured
 from grupo.collate import collate
 from grupo.errors import Refused
-from grupo.rollout import Group, Measured, Task, Verdict
+from grupo.rollout import Group, Task, Verdict
 from grupo.sampling import Independent, WithBelief
 
 TASK = Task("t", "R0", "ok")

@@ -18,7 +18,8 @@ from scripted import Once
 
 from grupo.batch import Batch
 from grupo.collate import collate
-from grupo.policies.causal_lm import CausalLM, CausalPolicy
+from grupo.policies.causal_lm import CausalLM
+from grupo.policies.causal_policy import CausalPolicy
 from grupo.rollout import Group, Task
 from grupo.sampling import (
     BranchWhenUnsure,

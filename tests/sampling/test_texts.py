@@ -3,7 +3,7 @@
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from grupo.policies.speaking import Language
+from grupo.policies.language import Language
 
 
 def bytewise() -> Language:

@@ -10,8 +10,9 @@ import pytest
 sys.path.append(str(Path(__file__).parent))
 from scripted import TASK, Once, dice, script, streams, texts
 
+from grupo.acting import play
 from grupo.collate import collate
-from grupo.rollout import Group, Rollout, play
+from grupo.rollout import Group, Rollout
 from grupo.sampling import Budgeted, Chunked, Independent, UntilInformative, WithGreedy
 from grupo.weights import rollout_mean, sequence_mean
 

@@ -10,8 +10,9 @@ import pytest
 sys.path.append(str(Path(__file__).parent))
 from scripted import TASK, Script, dice, streams
 
+from grupo.acting import Measured
 from grupo.collate import collate
-from grupo.rollout import Group, Measured, Rollout, Verdict
+from grupo.rollout import Group, Rollout, Verdict
 from grupo.sampling import BranchWhenUnsure, UntilInformative
 
 

@@ -5,12 +5,13 @@ from random import Random
 
 from torch import Tensor
 
+from grupo.acting import Measured
 from grupo.engines.queue import Queue
 from grupo.errors import Refused
 from grupo.policies.flows.drawing import Course, Reply, Request, noise_of
 from grupo.policies.flows.model import Painter
 from grupo.randomness import derive, generator
-from grupo.rollout import Action, Measured, Observation, Rollout
+from grupo.rollout import Action, Observation, Rollout
 from grupo.storage import arrays
 
 

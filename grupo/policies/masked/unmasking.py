@@ -11,12 +11,12 @@ import torch
 from torch import Tensor
 
 from grupo.engines.base import Reply, Request, alike, check_drawn
+from grupo.policies.language import Language
 from grupo.policies.masked.canvas import Size, begun_by, laid_out, span
 from grupo.policies.masked.denoiser import Denoiser
 from grupo.policies.masked.estimates import Estimate
 from grupo.policies.masked.orders import Order
 from grupo.policies.measuring import measure
-from grupo.policies.speaking import Language
 from grupo.randomness import uniform
 
 

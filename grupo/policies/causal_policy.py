@@ -1,0 +1,191 @@
+"""A causal language model, loaded: it speaks, is measured, and learns."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from grupo.batch import Batch, Signals
+from grupo.engines.base import Bounds
+from grupo.errors import Refused
+from grupo.helpers import Helper
+from grupo.policies import loading, rows
+from grupo.policies.accompany import accompany
+from grupo.policies.checks import check, check_prompts
+from grupo.policies.company import Company, Other
+from grupo.policies.foreseeing import Foreseeing
+from grupo.policies.head import head_of
+from grupo.policies.helping import Helpers
+from grupo.policies.language import Language
+from grupo.policies.measuring import MEASURES, Spoken, disagreement, measure
+from grupo.policies.others import Speaker, laid
+from grupo.policies.reading import Reader, reader_of
+from grupo.policies.speaking import CausalAct, reread
+from grupo.policies.spelling import spelled
+from grupo.policies.trained import Trained
+from grupo.policies.voice import Apart, Own, Remote, Speaking
+from grupo.references import Follow
+from grupo.rollout import Action, Observation, Rollout, Task
+from grupo.signals import compares, split
+
+if TYPE_CHECKING:
+    from grupo.policies.causal_lm import CausalLM
+
+EMULATED = "This processor has no instructions for bfloat16: float32 is many times as fast."
+
+
+class CausalPolicy(Trained):
+    """A loaded causal language model."""
+
+    def __init__(self, spec: "CausalLM") -> None:
+        self.spec = spec
+        # masters are float32 where they are trained; `dtype` is what is computed in
+        kept = loading.DTYPES[spec.dtype] if spec.lora else torch.float32
+        self.plain, tokenizer = loading.load(spec.model, kept, loading.device_of(spec.device))
+        ends = loading.end_tokens(self.plain, tokenizer)
+        if not ends and not spec.stop:
+            raise Refused(f"stop: empty, and {spec.model!r} has no end token. Allowed: a text.")
+        room = spec.limit < self.context
+        check([("limit", spec.limit, room, f"below {self.context}, which is all the model reads")])
+        self.language = Language(tokenizer, ends, spec.stop, spec.chat)
+        module = loading.adapted(self.plain, spec.lora) if spec.lora else self.plain
+        super().__init__(
+            spec.model,
+            module,
+            tokenizer,
+            adapted=spec.lora is not None,
+            budget=spec.budget,
+            dtype=loading.DTYPES[spec.dtype],
+        )
+        self.head = head_of(self.plain)
+        self.reader = self._reader()
+        self.voice: Speaking = self._voice()
+        if spec.checkpointing:
+            loading.checkpointed(self.plain)
+        self.others: Mapping[str, Speaker[Spoken]] = {}  # whom it can be compared with, by name
+        self.helpers = self.helped(())
+
+    @property
+    def context(self) -> int:
+        """How many tokens the model can read."""
+        return int(getattr(self.plain.config.get_text_config(), "max_position_embeddings", 1 << 30))
+
+    @property
+    def bounds(self) -> Bounds:
+        """When an answer ends."""
+        return Bounds(self.spec.limit, self.language.ends, self.spec.stop, self.context)
+
+    def speak_apart(self) -> None:
+        """Have weights of its own to speak with, so that it can learn meanwhile."""
+        if not self.spec.engine:
+            self.voice = Apart(self.reader, self.head, self.language.tokenizer, self.bounds)
+
+    def act(self, key: int) -> CausalAct:
+        """How samplers use the policy."""
+        queue = self.queue(Foreseeing(self.voice.engine(), self.reader, self.helpers, self.budget))
+        return CausalAct(self.language, queue, key, self.spec.sampling, self.version)
+
+    @property
+    def remarks(self) -> Sequence[str]:
+        """What is slower here than one might expect, a line each."""
+        emulated = self.spec.dtype == "bfloat16" and not loading.has_bfloat16(self.plain.device)
+        return [line for line in (self.reader.remark, EMULATED * emulated) if line]
+
+    def read(self, rollout: Rollout, seen: Observation) -> tuple[int, ...]:
+        """What the world says next, as tokens."""
+        return self.language.read(rollout, seen)
+
+    def encode(self, rollouts: Sequence[Rollout]) -> Mapping[str, Tensor]:
+        """The tokens of every row (N, L), right-padded; where its first action is; its length."""
+        return rows.encode(rollouts)
+
+    def signals(self, batch: Batch, names: Collection[str] = ("logp",)) -> Signals:
+        """`logp` and what else is asked for of every action, (N, T), 0 where masked."""
+        own = self.spoken(batch)
+        known = (n for n in names if n in MEASURES or compares(n))
+        compared = dict.fromkeys(split(name)[1] for name in names if compares(name))
+        with torch.no_grad():
+            others = {who: self.others[who].spoken(batch) for who in compared}
+        said = measure(own, dict.fromkeys(("logp", *known)), others)
+        helping = self.helpers.names.intersection(names)
+        said |= {name: self.helpers.say(name, own.hidden) for name in sorted(helping)}
+        if "disagreement" in names:
+            column = batch.mask.nonzero()[:, 1].to(own.hidden.device)
+            said["disagreement"] = disagreement(own, column, len(batch.mask))
+        return laid(batch, said)
+
+    def spoken(self, batch: Batch) -> Spoken:
+        """What the actions of a batch are drawn from, in the order of its mask."""
+        token, start, length = (batch.inputs[name] for name in ("token", "start", "length"))
+        row, column = batch.mask.nonzero(as_tuple=True)
+        place = start[row] + column
+        # transformers checkpoints in training mode only; dropout is off
+        self.plain.train(self.spec.checkpointing and torch.is_grad_enabled())
+        with self.autocast():
+            hidden = self.reader.states(token, length, row, place - 1)
+        said = token[row, place].to(hidden.device)
+        return Spoken(hidden, said, self._logits, self.spec.sampling)
+
+    def accompanied(
+        self, needs: Collection[str], follow: Follow, others: Sequence[Other]
+    ) -> Company:
+        """Everybody whom `needs` names, loaded."""
+        company, self.others = accompany(self, needs, follow, others)
+        return company
+
+    def spell(self, action: Action) -> Sequence[str]:
+        """The text that each token adds."""
+        return spelled(self.language.tokenizer, action)
+
+    def admit(self, tasks: Sequence[Task]) -> None:
+        """Refuse prompts that leave no room for an answer."""
+        check_prompts(tasks, self.read, self.context, self.spec.limit)
+
+    def helped(self, helpers: Collection[Helper]) -> Helpers:
+        """Take on helpers, new ones: they are the policy's, and not among its parameters."""
+        features = self.plain.config.get_text_config().hidden_size
+        self.helpers = Helpers(helpers, features, self.plain.device)
+        return self.helpers
+
+    def micro(self, batch: Batch) -> Iterator[Tensor]:
+        """Row indices whose tokens fit the budget, those that they share counted once."""
+        token, length = batch.inputs["token"], batch.inputs["length"]
+        self.most = 0
+        for several in self.reader.together(token, length, self.budget):
+            self.most = max(self.most, len(several))
+            yield several
+
+    def copy(self) -> "CausalPolicy":
+        """Another policy as training found this one, frozen."""
+        start = CausalPolicy(self.spec)
+        start.module.requires_grad_(False)
+        return start
+
+    def reread(self, rollout: Rollout, seen: Observation) -> Rollout:
+        """The rollout as if `seen` had been its prompt."""
+        return reread(self.language, rollout, seen)
+
+    def check_teacher(self, name: str, teacher: Any) -> None:
+        """Refuse a model of another vocabulary."""
+        language = getattr(teacher, "language", None)
+        theirs = language.tokenizer.get_vocab() if language else {}
+        mine = self.language.tokenizer.get_vocab()
+        if mine != theirs:
+            raise Refused(
+                f"others: {name!r} has {len(theirs)} tokens, and they are not the policy's"
+                f" {len(mine)}. Allowed: a model with the vocabulary of {self.spec.model!r}."
+            )
+
+    def _reader(self) -> Reader:
+        return reader_of(self.plain)
+
+    def _voice(self) -> Speaking:
+        if not self.spec.engine:
+            return Own(self.reader, self.head, self.language.tokenizer, self.bounds)
+        server = self.spec.engine.build(self.spec.model, self.bounds)
+        return Remote(self, server)
+
+    def _logits(self, hidden: Tensor) -> Tensor:
+        with self.autocast():
+            return self.head(hidden)
