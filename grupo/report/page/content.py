@@ -54,7 +54,7 @@ def told(book: Book, since: int = 0) -> dict[str, Any]:
     new = _new(shelf.groups, book.metrics, since)
     return {
         "name": book.name,
-        "folder": str(book.folder),
+        "folder": _near(book.folder),
         "epoch": book.epoch,
         "problems": book.problems,
         "written": book.written,
@@ -127,3 +127,9 @@ def _checked(folder: Path) -> Path:
     if readable and not any((folder / name).exists() for name in ("recipe.json", "metrics.jsonl")):
         raise Refused(f"run: {str(folder)!r} holds no run: it has no recipe.json.")
     return folder.resolve()
+
+
+def _near(folder: Path) -> str:
+    """A folder below this one without what lies above, which is nobody's business."""
+    here = Path.cwd()
+    return str(folder.relative_to(here) if folder.is_relative_to(here) else folder)
