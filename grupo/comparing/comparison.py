@@ -34,7 +34,7 @@ class TaskSet:
     held_out: int | Source = 200
 
 
-@piece
+@dataclass(frozen=True)
 class Comparison:
     """Recipes by name, each trained under every seed on every task set within the same budget.
 

@@ -112,8 +112,9 @@ def _caught(call: Callable[[], Any]) -> Any:
 
 
 async def _set_within(done: asyncio.Event, seconds: float) -> None:
-    with suppress(TimeoutError):
-        await asyncio.wait_for(done.wait(), seconds)
+    with suppress(TimeoutError):  # `wait_for` of Python 3.11 may lose a Ctrl-C
+        async with asyncio.timeout(seconds):
+            await done.wait()
 
 
 async def _awaited(time_limit: float, answer: Any) -> Any:

@@ -10,7 +10,7 @@ import torch
 from judging import RIGHT, TASK, every, judged, one
 
 from grupo.acting import scored
-from grupo.envs import Fallback, Part, RewardFailed, SingleTurn, stop
+from grupo.envs import Fallback, Part, RewardFailed, SingleTurn, asking, stop
 from grupo.rewards import Exact, Python, SameMath
 from grupo.rollout import Action, Group, Rollout
 
@@ -181,3 +181,20 @@ def test_a_failed_rollout_reaches_its_group_as_failed():
     world = SingleTurn((Part("acc", lambda task, rollout: boom()),))
     group: Group = asyncio.run(scored(TASK, world, [RIGHT]))
     assert "boom" in group.rollouts[0].failed
+
+
+@pytest.mark.parametrize("ticks", range(4))
+def test_a_wait_that_is_called_off_just_as_it_ends_is_called_off(ticks):
+    async def called_off():
+        done = asyncio.Event()
+        task = asyncio.ensure_future(asking._set_within(done, 60.0))
+        for _ in range(4):
+            await asyncio.sleep(0)
+        done.set()
+        for _ in range(ticks):
+            await asyncio.sleep(0)
+        if task.cancel():
+            with pytest.raises(asyncio.CancelledError):
+                await task
+
+    asyncio.run(called_off())

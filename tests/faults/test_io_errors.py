@@ -89,8 +89,8 @@ def test_an_error_at_any_call_of_a_save_harms_nothing_saved_before(error, sticky
     failed = each_call(run, tmp_path, code=getattr(errno, error), sticky=sticky)
     kinds = ["open", "write", "fsync", "close", "mkdir", "rename", "replace", "unlink", "rmdir"]
     assert set(failed) == set(kinds)
-    # 4 files, the folder they lie in, the run's folder, the pointer, the run's folder again
-    assert failed.count("fsync") == 4 + 1 + 1 + 1 + 1
+    # 5 files, the folder they lie in, the run's folder, the pointer, the run's folder again
+    assert failed.count("fsync") == 5 + 1 + 1 + 1 + 1
 
 
 @pytest.mark.parametrize("error", ["ENOSPC", "EIO"])

@@ -2,6 +2,7 @@
 
 import json
 import os
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -167,14 +168,20 @@ def somebody_else():
     os.seteuid(0)
 
 
+def let_in(folder):
+    """Let everybody in as far as this folder."""
+    for path in (folder, *folder.parents):
+        if path.is_relative_to(tempfile.gettempdir()) and path != Path(tempfile.gettempdir()):
+            path.chmod(0o755)
+
+
 def test_a_run_of_another_user_is_said_to_be_closed_beside_those_that_are_open(
     tmp_path_factory, request
 ):
     folder = tmp_path_factory.mktemp("users")
     mine, theirs = write(folder / "mine"), write(folder / "theirs")
     theirs.chmod(0o700)
-    for path in (folder, *folder.parents[:2]):
-        path.chmod(0o755)
+    let_in(folder)
     request.getfixturevalue("somebody_else")
     books = opened([mine, theirs])
     assert [book.problems for book in books] == [[], ["the folder: Permission denied"]]
@@ -185,8 +192,7 @@ def test_a_run_of_another_user_is_said_to_be_closed_beside_those_that_are_open(
 def test_a_journal_that_may_not_be_read_is_said(tmp_path_factory, request):
     folder = write(tmp_path_factory.mktemp("users") / "run")
     (folder / "rollouts.jsonl").chmod(0o600)
-    for path in (folder, *folder.parents[:3]):
-        path.chmod(0o755)
+    let_in(folder)
     request.getfixturevalue("somebody_else")
     book = read(folder)
     assert "rollouts.jsonl: Permission denied" in book.problems
