@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from grupo.gather import Gathered
+from grupo.losses.correct import Corrected, Importance, Truncated
+from grupo.method import Method
+from grupo.piece import walk
 from grupo.rollout import Task
 from grupo.storage import rollouts
 
@@ -52,3 +55,12 @@ class Ahead:
             done: Future[Sampled] = Future()
             done.set_result(Sampled(rollouts.from_data(gathered, tasks), asked))
             self.waiting.append(done)
+
+
+def corrected(method: Method) -> Method:
+    """The method with the policy that sampled weighed in, unless it does so itself.
+
+    Truncated importance sampling, w = min(pi_old / pi_sampler, 2).
+    """
+    own = any(isinstance(part, Corrected) for part in walk(method.loss))
+    return method if own else method.but(loss=Corrected(method.loss, Importance(Truncated(2.0))))

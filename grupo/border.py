@@ -3,7 +3,7 @@
 import math
 import types
 import typing
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import is_dataclass
 from typing import Any, Protocol, runtime_checkable
@@ -11,56 +11,22 @@ from typing import Any, Protocol, runtime_checkable
 import torch
 from torch import Tensor
 
+from grupo.allowed import check_ranges
 from grupo.batch import Batch, Past
 from grupo.controllers import Controller
 from grupo.credit import Credit
 from grupo.envs import SingleTurn
 from grupo.errors import Refused, Unmeasured, nearest
-from grupo.losses import Loss
 from grupo.method import Method
-from grupo.optimize import Adam
 from grupo.piece import is_piece, parts, show, walk
-from grupo.policies.causal_lm import CausalLM
-from grupo.policies.loading import DTYPES
 from grupo.readings import check_readings
-from grupo.recipe import Evaluation, Recipe, Until
-from grupo.references import Follow
+from grupo.recipe import Recipe
 from grupo.rollout import Task
-from grupo.schedules import Schedule, Warmup, at
+from grupo.schedules import Schedule, at
 from grupo.spelling import cast, fits, to_data
 from grupo.words import SAID, say
 
 LOOKED_AT = 2000  # tasks that are looked at beforehand; of most sets, all
-
-Rule = tuple[type, str, Callable[[Any], bool], str]  # a piece, its field, what is allowed, in words
-ONE, NONE = (lambda x: x >= 1, "1 or more"), (lambda x: x >= 0, "0 or more")
-RULES: tuple[Rule, ...] = (
-    (Recipe, "steps", *ONE),
-    (Recipe, "prompts", *ONE),
-    (Recipe, "inspected", lambda x: x >= 0, "0 or more groups"),
-    (Recipe, "save_every", *ONE),
-    (Recipe, "tolerance", lambda x: x >= 0, "0 or more; inf takes the sampler's word"),
-    (Recipe, "staleness", lambda x: x >= 0, "0 or more steps"),
-    (Recipe, "max_norm", lambda x: x > 0, "above 0; inf clips nothing"),
-    (Until, "tokens", *NONE),
-    (Until, "seconds", *NONE),
-    (Evaluation, "attempts", *ONE),
-    (Evaluation, "every", *NONE),
-    (Adam, "beta1", lambda x: 0 <= x < 1, "0 or more, below 1"),
-    (Adam, "beta2", lambda x: 0 <= x < 1, "0 or more, below 1"),
-    (Adam, "eps", *NONE),
-    (Adam, "decay", *NONE),
-    (CausalLM, "limit", *ONE),
-    (CausalLM, "budget", *ONE),
-    (CausalLM, "stop", all, "texts that are not empty"),
-    (CausalLM, "dtype", lambda x: x in DTYPES, " or ".join(DTYPES)),
-    (Loss, "low", *NONE),
-    (Loss, "high", *NONE),
-    (Loss, "cap", *NONE),
-    (Follow, "rate", lambda x: 0 <= x <= 1, "0 to 1"),
-    (Follow, "every", *ONE),
-    (Warmup, "share", lambda x: 0 < x <= 1, "above 0, at most 1"),
-)
 
 
 @runtime_checkable
@@ -81,7 +47,7 @@ def check(recipe: Recipe) -> None:
     """Refuse what cannot be, with one clear message about the first."""
     for place, piece in _pieces(recipe, ""):
         _check_types(piece, place)
-        _check_ranges(piece, place)
+        check_ranges(piece, place)
     _check_rate("lr", recipe.lr, recipe.steps)
     _check_rate("helper_lr", recipe.helper_lr, recipe.steps)
     _check_group(recipe)
@@ -146,19 +112,6 @@ def _plain(hint: Any) -> bool:
     if typing.get_origin(hint) in (typing.Union, types.UnionType, tuple):
         return all(_plain(one) for one in typing.get_args(hint) if one is not ...)
     return isinstance(hint, type) and (hint in SAID or hint is Schedule or is_dataclass(hint))
-
-
-def _check_ranges(piece: Any, place: str) -> None:
-    fitting = (rule for rule in RULES if isinstance(piece, rule[0]) and rule[1] in parts(piece))
-    for _, name, allowed, what in fitting:
-        value = getattr(piece, name)
-        said = isinstance(value, int | float | str | tuple)
-        if said and not allowed(value):
-            raise Refused(f"{place}{name}: {show(value)}. Allowed: {what}.")
-    ours = place.startswith("method.") and type(piece).__module__.startswith("grupo.")
-    for name, value in parts(piece).items():  # whole numbers of a method count something
-        if ours and isinstance(value, int) and not isinstance(value, bool) and value < 1:
-            raise Refused(f"{place}{name}: {value}. Allowed: 1 or more.")
 
 
 def _check_rate(name: str, rate: float | Schedule, steps: int) -> None:

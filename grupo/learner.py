@@ -9,17 +9,15 @@ from typing import TypeVar
 import torch
 
 from grupo import metrics
-from grupo.ahead import Sampled
+from grupo.ahead import Sampled, corrected
 from grupo.batch import NOTHING, Batch
 from grupo.border import check_admitted, check_columns, check_tasks
 from grupo.collate import collate
 from grupo.evaluation import Score, evaluate
 from grupo.frugal import frugally
 from grupo.gather import Gathered, gather
-from grupo.losses.correct import Corrected, Importance, Truncated
 from grupo.method import Method
 from grupo.optimize import descend
-from grupo.piece import walk
 from grupo.randomness import derive, generator, seed_torch
 from grupo.recipe import Recipe
 from grupo.schedules import at
@@ -32,15 +30,6 @@ from grupo.update import accumulate, observe, whole
 
 Metrics = dict[str, float]
 Result = TypeVar("Result")
-
-
-def corrected(method: Method) -> Method:
-    """The method with the policy that sampled weighed in, unless it does so itself.
-
-    Truncated importance sampling, w = min(pi_old / pi_sampler, 2).
-    """
-    own = any(isinstance(part, Corrected) for part in walk(method.loss))
-    return method if own else method.but(loss=Corrected(method.loss, Importance(Truncated(2.0))))
 
 
 @dataclass(frozen=True)
