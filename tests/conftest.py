@@ -1,5 +1,7 @@
 """What every test starts from: shapes checked, one thread, the same seed."""
 
+import signal
+
 import pytest
 import torch
 from jaxtyping import install_import_hook
@@ -8,6 +10,8 @@ from jaxtyping import install_import_hook
 SHAPED = ["batch", "divergences", "groups", "randomness", "ratios", "weights"]
 install_import_hook([f"grupo.{module}" for module in SHAPED], "beartype.beartype")
 torch.set_num_threads(1)
+# a shell that starts the tests in the background has them ignore Ctrl-C, and all they start, too
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)

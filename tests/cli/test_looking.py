@@ -3,6 +3,7 @@
 import signal
 import subprocess
 import sys
+from threading import Timer
 from urllib.request import urlopen
 
 
@@ -27,5 +28,8 @@ def test_watch_serves_at_the_address_it_prints_until_it_is_interrupted(home):
         with urlopen(address) as page:
             assert b"<title>grupo</title>" in page.read()
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=30)
+        killer = Timer(30, process.kill)
+        killer.start()
+        _, err = process.communicate()
+        killer.cancel()
     assert (process.returncode, err) == (0, b"")
