@@ -33,6 +33,7 @@ class Browser:
             "disable-gpu",
             "disable-dev-shm-usage",
             "hide-scrollbars",
+            "force-prefers-reduced-motion",  # nothing is clicked while it glides
             f"user-data-dir={folder}",
         ):
             options.add_argument(f"--{argument}")
