@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from grupo.acting import Act, Env, Turn, one_action
+from grupo.loop import run
 from grupo.piece import piece
 from grupo.randomness import derive
 from grupo.rollout import Group, Rollout, Task
@@ -101,7 +102,7 @@ def play_all(
         plays = (sampler(task, env, act.fork(i)) for i, task in enumerate(asked))
         return list(await asyncio.gather(*plays))
 
-    return asyncio.run(together())
+    return run(together())
 
 
 def pass_at(k: int, attempts: int, right: int) -> float:

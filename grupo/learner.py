@@ -1,6 +1,5 @@
 """One step of learning: sample, judge, credit, update. It knows neither disk nor screen."""
 
-import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,6 +15,7 @@ from grupo.collate import collate
 from grupo.evaluation import Score, evaluate
 from grupo.frugal import frugally
 from grupo.gather import Gathered, gather
+from grupo.loop import run
 from grupo.method import Method
 from grupo.optimize import descend
 from grupo.randomness import derive, generator, seed_torch
@@ -141,7 +141,7 @@ class Learner:
             act = self.policy.act(derive(recipe.seed, "sample", step))
             given = (method, recipe.env, act, self.tasks, history)
             found = gather(*given, prompts=recipe.prompts, seed=recipe.seed)
-            return Sampled(asyncio.run(found), history.asked)
+            return Sampled(run(found), history.asked)
 
         return sample
 

@@ -2,8 +2,9 @@
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Generic, TypeVar
+
+from grupo.loop import handed
 
 Ask = TypeVar("Ask")
 Answer = TypeVar("Answer")
@@ -22,12 +23,12 @@ def _give(future: "asyncio.Future[Answer]", answer: Answer) -> None:
 class Queue(Generic[Ask, Answer]):
     """Waits until everybody who can ask has asked, then answers them all in one call of `answer`.
 
-    The calls run one after another in `thread`, and whoever asked has the answer as soon as the
+    The calls are `handed` over, one after another, and whoever asked has the answer as soon as the
     call yields it, with its place: judging goes on while the policy speaks to others.
     """
 
-    def __init__(self, answer: Answering[Ask, Answer], thread: ThreadPoolExecutor) -> None:
-        self.answer, self.thread = answer, thread
+    def __init__(self, answer: Answering[Ask, Answer]) -> None:
+        self.answer = answer
         self.waiting: list[tuple[Ask, asyncio.Future[Answer]]] = []
         self.working: asyncio.Task[None] | None = None
 
@@ -56,10 +57,12 @@ class Queue(Generic[Ask, Answer]):
 
         def work() -> None:
             for place, answer in self.answer(asks):
+                if all(future.done() for future in futures):
+                    break
                 loop.call_soon_threadsafe(_give, futures[place], answer)
 
         try:
-            await loop.run_in_executor(self.thread, work)
+            await handed(work)
             await asyncio.sleep(0)  # what was answered last is given by now
             unanswered = RuntimeError("the policy left some requests unanswered")
         except Exception as error:  # whoever still waits hears of it

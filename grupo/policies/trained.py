@@ -3,7 +3,6 @@
 import copy
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -48,7 +47,6 @@ class Trained:
         self.version = 0  # of the weights it speaks with
         self.most = 0  # rows in one of the last micro-batches
         self.seconds = 0.0  # that it has spoken
-        self.thread = ThreadPoolExecutor(1, "policy")
 
     def parameters(self) -> Sequence[nn.Parameter]:
         """What the optimizer updates."""
@@ -108,7 +106,7 @@ class Trained:
                     self.seconds = spoken + time.perf_counter() - began
                     yield answered
 
-        return Queue(answer, self.thread)
+        return Queue(answer)
 
     def autocast(self) -> AbstractContextManager[Any]:
         """In which it computes."""

@@ -2,19 +2,12 @@
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from threading import Event
 
 import pytest
 
 from grupo.engines.queue import Queue
-
-
-@pytest.fixture
-def thread() -> Iterator[ThreadPoolExecutor]:
-    """Where answers are worked out."""
-    with ThreadPoolExecutor(1) as one:
-        yield one
+from grupo.loop import run
 
 
 class Twice:
@@ -30,19 +23,19 @@ class Twice:
         yield from enumerate(2 * ask for ask in asks)
 
 
-def test_all_who_ask_at_the_same_time_are_answered_in_one_call(thread):
+def test_all_who_ask_at_the_same_time_are_answered_in_one_call():
     async def everyone() -> list[int]:
-        queue = Queue(twice, thread)
+        queue = Queue(twice)
         return await asyncio.gather(*(queue(i) for i in range(5)))
 
     twice = Twice()
-    assert asyncio.run(everyone()) == [0, 2, 4, 6, 8]
+    assert run(everyone()) == [0, 2, 4, 6, 8]
     assert twice.calls == [[0, 1, 2, 3, 4]]
 
 
-def test_those_who_ask_from_deeper_down_are_waited_for(thread):
+def test_those_who_ask_from_deeper_down_are_waited_for():
     async def everyone() -> None:
-        queue = Queue(twice, thread)
+        queue = Queue(twice)
 
         async def group(p: int) -> list[int]:
             return await asyncio.gather(*(queue(10 * p + i) for i in range(2)))
@@ -50,13 +43,13 @@ def test_those_who_ask_from_deeper_down_are_waited_for(thread):
         await asyncio.gather(queue(5), group(1), group(2))
 
     twice = Twice()
-    asyncio.run(everyone())
+    run(everyone())
     assert twice.calls == [[5, 10, 11, 20, 21]]
 
 
-def test_who_asks_again_is_answered_in_the_next_call(thread):
+def test_who_asks_again_is_answered_in_the_next_call():
     async def everyone() -> list[int]:
-        queue = Queue(twice, thread)
+        queue = Queue(twice)
 
         async def both(i: int) -> int:
             return await queue(await queue(i))
@@ -64,13 +57,13 @@ def test_who_asks_again_is_answered_in_the_next_call(thread):
         return await asyncio.gather(both(1), both(2))
 
     twice = Twice()
-    assert asyncio.run(everyone()) == [4, 8]
+    assert run(everyone()) == [4, 8]
     assert twice.calls == [[1, 2], [2, 4]]
 
 
-def test_who_asks_again_late_is_waited_for_by_who_asked_at_once(thread):
+def test_who_asks_again_late_is_waited_for_by_who_asked_at_once():
     async def everyone() -> None:
-        queue = Queue(twice, thread)
+        queue = Queue(twice)
 
         async def again(i: int, pauses: int) -> None:
             await queue(i)
@@ -81,11 +74,11 @@ def test_who_asks_again_late_is_waited_for_by_who_asked_at_once(thread):
         await asyncio.gather(again(1, 0), again(2, 9))
 
     twice = Twice()
-    asyncio.run(everyone())
+    run(everyone())
     assert twice.calls == [[1, 2], [11, 12]]
 
 
-def test_who_asks_during_a_call_is_answered_in_the_next(thread):
+def test_who_asks_during_a_call_is_answered_in_the_next():
     begun, go_on, calls = Event(), Event(), []
 
     def answer(asks: Sequence[int]) -> Iterator[tuple[int, int]]:
@@ -95,7 +88,7 @@ def test_who_asks_during_a_call_is_answered_in_the_next(thread):
         yield from enumerate(asks)
 
     async def everyone() -> tuple[int, list[int]]:
-        queue = Queue(answer, thread)
+        queue = Queue(answer)
         first = asyncio.create_task(queue(1))
         await asyncio.to_thread(begun.wait, 10)
         later = [asyncio.create_task(queue(i)) for i in (2, 3)]
@@ -103,39 +96,39 @@ def test_who_asks_during_a_call_is_answered_in_the_next(thread):
         go_on.set()
         return await first, await asyncio.gather(*later)
 
-    assert asyncio.run(everyone()) == (1, [2, 3])
+    assert run(everyone()) == (1, [2, 3])
     assert calls == [[1], [2, 3]]
 
 
-def test_an_error_reaches_everybody_who_asked(thread):
+def test_an_error_reaches_everybody_who_asked():
     async def everyone() -> list[int | BaseException]:
-        queue = Queue(Twice(unanswerable=2), thread)
+        queue = Queue(Twice(unanswerable=2))
         return await asyncio.gather(*(queue(i) for i in range(4)), return_exceptions=True)
 
-    assert [str(said) for said in asyncio.run(everyone())] == ["out of memory with 2"] * 4
+    assert [str(said) for said in run(everyone())] == ["out of memory with 2"] * 4
 
 
-def test_after_an_error_the_queue_answers_again(thread):
+def test_after_an_error_the_queue_answers_again():
     async def everyone() -> int:
-        queue = Queue(Twice(unanswerable=2), thread)
+        queue = Queue(Twice(unanswerable=2))
         with pytest.raises(RuntimeError):
             await queue(2)
         return await queue(3)
 
-    assert asyncio.run(asyncio.wait_for(everyone(), 10)) == 6
+    assert run(asyncio.wait_for(everyone(), 10)) == 6
 
 
-def test_who_is_left_without_an_answer_hears_so_and_does_not_wait_endlessly(thread):
+def test_who_is_left_without_an_answer_hears_so_and_does_not_wait_endlessly():
     async def everyone() -> list[int | BaseException]:
-        queue = Queue(lambda asks: iter([(0, asks[0])]), thread)
+        queue = Queue(lambda asks: iter([(0, asks[0])]))
         return await asyncio.gather(queue(1), queue(2), return_exceptions=True)
 
-    first, second = asyncio.run(asyncio.wait_for(everyone(), 10))
+    first, second = run(asyncio.wait_for(everyone(), 10))
     assert first == 1
     assert isinstance(second, RuntimeError)
 
 
-def test_an_answer_is_there_while_others_are_worked_out(thread):
+def test_an_answer_is_there_while_others_are_worked_out():
     heard = Event()
 
     def answer(asks: Sequence[int]) -> Iterator[tuple[int, int]]:
@@ -143,7 +136,7 @@ def test_an_answer_is_there_while_others_are_worked_out(thread):
         yield 0, asks[0] if heard.wait(10) else -1  # not before the first was heard of
 
     async def everyone() -> list[int]:
-        queue = Queue(answer, thread)
+        queue = Queue(answer)
 
         async def hears(ask: int) -> int:
             said = await queue(ask)
@@ -152,24 +145,24 @@ def test_an_answer_is_there_while_others_are_worked_out(thread):
 
         return await asyncio.gather(queue(1), hears(2))
 
-    assert asyncio.run(asyncio.wait_for(everyone(), 20)) == [1, 2]
+    assert run(asyncio.wait_for(everyone(), 20)) == [1, 2]
 
 
-def test_who_gave_up_before_the_call_is_not_answered_and_the_rest_are(thread):
+def test_who_gave_up_before_the_call_is_not_answered_and_the_rest_are():
     async def everyone() -> int:
-        queue = Queue(twice, thread)
+        queue = Queue(twice)
         tasks = [asyncio.create_task(queue(i)) for i in range(3)]
         await asyncio.sleep(0)
         tasks[1].cancel()
         return sum(x for x in await asyncio.gather(*tasks, return_exceptions=True) if x in (0, 4))
 
     twice = Twice()
-    assert asyncio.run(everyone()) == 4
+    assert run(everyone()) == 4
     assert twice.calls == [[0, 2]]
 
 
 @pytest.mark.parametrize("error", [None, RuntimeError("out of memory")])
-def test_who_gives_up_during_the_call_keeps_nobody_else_from_hearing(error, thread):
+def test_who_gives_up_during_the_call_keeps_nobody_else_from_hearing(error):
     begun, go_on = Event(), Event()
 
     def answer(asks: Sequence[int]) -> Iterator[tuple[int, int]]:
@@ -180,7 +173,7 @@ def test_who_gives_up_during_the_call_keeps_nobody_else_from_hearing(error, thre
         yield from enumerate(asks)
 
     async def everyone() -> int | BaseException:
-        queue = Queue(answer, thread)
+        queue = Queue(answer)
         gone, stays = asyncio.create_task(queue(1)), asyncio.create_task(queue(2))
         await asyncio.to_thread(begun.wait, 10)
         gone.cancel()
@@ -188,16 +181,16 @@ def test_who_gives_up_during_the_call_keeps_nobody_else_from_hearing(error, thre
         go_on.set()
         return (await asyncio.gather(stays, return_exceptions=True))[0]
 
-    assert asyncio.run(asyncio.wait_for(everyone(), 10)) == (error or 2)
+    assert run(asyncio.wait_for(everyone(), 10)) == (error or 2)
 
 
-def test_a_queue_outlives_the_loop_it_was_first_asked_in(thread):
-    queue = Queue(Twice(), thread)
+def test_a_queue_outlives_the_loop_it_was_first_asked_in():
+    queue = Queue(Twice())
 
     async def leaves_early() -> None:
         asking = asyncio.create_task(queue(1))
         await asyncio.sleep(0)
         assert not asking.done()
 
-    asyncio.run(leaves_early())
-    assert asyncio.run(asyncio.wait_for(queue(2), 10)) == 4
+    run(leaves_early())
+    assert run(asyncio.wait_for(queue(2), 10)) == 4
