@@ -57,7 +57,34 @@ def test_the_slope_of_one_needs_no_slope_of_the_other(which):
 
 
 def test_slopes_are_slopes():
-    assert torch.autograd.gradcheck(lambda x: likelihood(x, TOKEN, 0.8), logits())
+    x, step = logits(), 1e-6
+    exact = slope(likelihood(x, TOKEN, 0.8), x, 1.0, 0.5)
+    weight, x = torch.linspace(-1, 2, 5, dtype=torch.float64), x.detach()
+    for place in [(0, 3), (1, 5), (4, 2)]:
+        ends = []
+        for off in (step, -step):
+            moved = x.clone()
+            moved[place] += off
+            logp, entropy = likelihood(moved, TOKEN, 0.8)
+            ends.append((weight * (logp + 0.5 * entropy)).sum())
+        assert_near((ends[0] - ends[1]) / (2 * step), exact[place], 1e-8)
+
+
+def test_a_second_gradient_of_the_same_is_refused():
+    x = logits()
+    said = likelihood(x, TOKEN)[0].sum()
+    torch.autograd.grad(said, x, retain_graph=True)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        torch.autograd.grad(said, x)
+
+
+def test_many_blocks_say_what_one_says(monkeypatch):
+    x = logits()
+    whole = *likelihood(x, TOKEN, 0.7), slope(likelihood(x, TOKEN, 0.7), x, 1.0, 0.5)
+    monkeypatch.setattr("grupo.policies.likelihood.CACHED", 14)  # two of five rows
+    again = *likelihood(x, TOKEN, 0.7), slope(likelihood(x, TOKEN, 0.7), x, 1.0, 0.5)
+    for one, many in zip(whole, again, strict=True):
+        assert torch.equal(one, many)
 
 
 def test_what_cannot_be_said_adds_nothing():
