@@ -58,13 +58,22 @@ class Bounds:
 
 
 def alike(requests: Sequence[Request]) -> Iterator[list[int]]:
-    """Which requests are drawn and end in the same way, and can be answered together.
-
-    In an order of their own, whoever came first.
-    """
+    """Which requests are drawn and end in the same way, and can be answered together."""
     ways = [(request.sampling, request.stop) for request in requests]
+    order = in_order(requests)
     for way in sorted(set(ways), key=str):
-        yield [i for i, own in enumerate(ways) if own == way]
+        yield [i for i in order if ways[i] == way]
+
+
+def in_order(requests: Sequence[Request]) -> list[int]:
+    """The requests in an order of their own, whoever came first.
+
+    >>> a, b = Request((1,), key=7), Request((2, 3), key=5)
+    >>> in_order([a, b]), in_order([b, a])
+    ([1, 0], [0, 1])
+    """
+    lots = [(request.key, hash(request.tokens)) for request in requests]
+    return sorted(range(len(requests)), key=lots.__getitem__)
 
 
 def check_drawn(requests: Sequence[Request], who: str) -> None:

@@ -4,13 +4,13 @@ import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from typing import Generic, TypeVar
 
+from grupo.away import all_back
 from grupo.loop import handed
 
 Ask = TypeVar("Ask")
 Answer = TypeVar("Answer")
 
-
-QUIET = 50  # turns of the loop in which nobody asks: an answer takes some to reach who asks again
+TURNS = 50  # of the loop without a question: an answer takes two through each `gather` to who asks
 
 Answering = Callable[[Sequence[Ask]], Iterator[tuple[int, Answer]]]
 
@@ -23,8 +23,9 @@ def _give(future: "asyncio.Future[Answer]", answer: Answer) -> None:
 class Queue(Generic[Ask, Answer]):
     """Waits until everybody who can ask has asked, then answers them all in one call of `answer`.
 
-    The calls are `handed` over, one after another, and whoever asked has the answer as soon as the
-    call yields it, with its place: judging goes on while the policy speaks to others.
+    That is when nobody is `away` and nobody asks for some turns of the loop. Judges are not waited
+    for. The calls are `handed` over, one after another, and whoever asked has the answer as soon as
+    the call yields it, with its place: judging goes on while the policy speaks to others.
     """
 
     def __init__(self, answer: Answering[Ask, Answer]) -> None:
@@ -72,8 +73,8 @@ class Queue(Generic[Ask, Answer]):
                 future.set_exception(unanswered)
 
     async def _settle(self) -> None:
-        count, quiet = len(self.waiting), 0
-        while quiet < QUIET:
+        quiet = 0
+        while quiet < TURNS:
+            count, others = len(self.waiting), await all_back()
             await asyncio.sleep(0)
-            quiet = quiet + 1 if count == len(self.waiting) else 0
-            count = len(self.waiting)
+            quiet = 0 if others or count < len(self.waiting) else quiet + 1

@@ -14,11 +14,8 @@ from weakref import WeakKeyDictionary
 # Judges in threads share one processor: many at once would only run out of time together.
 AT_ONCE = 8
 LONGEST = 500  # characters of an exception that are kept
-GRACE = 0.01  # seconds that a loop stands still for somebody who may answer at once
 
-_slots: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[int, asyncio.Semaphore]] = (
-    WeakKeyDictionary()
-)
+_slots: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
@@ -37,26 +34,17 @@ async def ask(calls: Sequence[Callable[[], Any]], time_limit: float) -> Sequence
     others; when its time is over it is cancelled and left alone. Waiting for a thread is free.
     """
     said: list[Any] = []
-    async with _slot(AT_ONCE):
+    loop = asyncio.get_running_loop()
+    async with _slots.setdefault(loop, asyncio.Semaphore(AT_ONCE)):
         while len(said) < len(calls):
             said += await _Round(calls[len(said) :]).answers(time_limit)
     return await asyncio.gather(*(_awaited(time_limit, answer) for answer in said))
 
 
-async def ask_soon(call: Callable[[], Any], time_limit: float, at_once: int = AT_ONCE) -> Any:
-    """What one call says, or a `Failure`; of those with the same `at_once` so many run at a time.
-
-    Nobody else in this loop goes on meanwhile, for `GRACE` seconds: calls that are over by then
-    cost no turn of the loop, and those who wait for many such calls go on together.
-    """
-    async with _slot(at_once):
-        (said,) = await _Round([call]).answers(time_limit, GRACE)
+async def ask_one(call: Callable[[], Any], time_limit: float) -> Any:
+    """What one call says, or a `Failure`: called as by `ask`, whoever else is called."""
+    (said,) = await _Round([call]).answers(time_limit)
     return said
-
-
-def _slot(at_once: int) -> asyncio.Semaphore:
-    slots = _slots.setdefault(asyncio.get_running_loop(), {})
-    return slots.setdefault(at_once, asyncio.Semaphore(at_once))
 
 
 @dataclass
@@ -68,14 +56,12 @@ class _Round:
     began: tuple[int, float] = (0, 0.0)  # which call runs, and since when
     given_up: bool = False
 
-    async def answers(self, time_limit: float, grace: float = 0.0) -> Sequence[Any]:
+    async def answers(self, time_limit: float) -> Sequence[Any]:
         """What they said up to the first that hangs, and that it does."""
         done = asyncio.Event()
         self.began = (0, monotonic())
         arguments = (asyncio.get_running_loop(), done)
-        thread = threading.Thread(target=self._work, args=arguments, name="reward", daemon=True)
-        thread.start()
-        thread.join(min(grace, time_limit))
+        threading.Thread(target=self._work, args=arguments, name="reward", daemon=True).start()
         try:
             while len(self.said) < len(self.calls):
                 number, since = self.began

@@ -14,7 +14,8 @@ from threading import Lock
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
-from grupo.envs.asking import Failure, ask_soon
+from grupo.away import away
+from grupo.envs.asking import Failure, ask_one
 from grupo.envs.marks import number
 from grupo.rollout import Observation, Rollout, Task
 
@@ -82,7 +83,8 @@ class Sessions:
     """Where the sessions of one world stand, by task and by what was said."""
 
     def __init__(self, world: World, time_limit: float, at_once: int) -> None:
-        self.world, self.limits = world, (time_limit, at_once)
+        self.world, self.time_limit = world, time_limit
+        self.slots = asyncio.Semaphore(at_once)
         self.stages: dict[tuple[str, str, tuple[str, ...]], asyncio.Future[Stage]] = {}
         self.kept: deque[Stage] = deque()
 
@@ -105,7 +107,10 @@ class Sessions:
             return before
         if before.over:
             return Stage(before.heard, "the policy went on after the world was over")
-        answer = await ask_soon(partial(_go_on, self.world, task, said, before), *self.limits)
+        with away():
+            async with self.slots:
+                go_on = partial(_go_on, self.world, task, said, before)
+                answer = await ask_one(go_on, self.time_limit)
         if isinstance(answer, Failure):
             return Stage(before.heard, f"the world {answer.why} at turn {len(said)}")
         session, heard = answer

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from grupo.engines.base import Engine, Reply, Request
+from grupo.engines.base import Engine, Reply, Request, in_order
 from grupo.policies.helping import Helpers
 from grupo.policies.reading import Reader
 
@@ -24,7 +24,7 @@ class Foreseeing:
     budget: int
 
     def __call__(self, requests: Sequence[Request]) -> Iterator[tuple[int, Reply]]:
-        asking = [i for i, request in enumerate(requests) if request.helper]
+        asking = [i for i in in_order(requests) if requests[i].helper]
         for i, number in zip(asking, self._numbers([requests[i] for i in asking]), strict=True):
             yield i, Reply(number=number)
         speaking = [i for i, request in enumerate(requests) if not request.helper]

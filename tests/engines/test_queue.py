@@ -6,7 +6,8 @@ from threading import Event
 
 import pytest
 
-from grupo.engines.queue import Queue
+from grupo.away import away
+from grupo.engines.queue import TURNS, Queue
 from grupo.loop import run
 
 
@@ -76,6 +77,63 @@ def test_who_asks_again_late_is_waited_for_by_who_asked_at_once():
     twice = Twice()
     run(everyone())
     assert twice.calls == [[1, 2], [11, 12]]
+
+
+def test_who_is_away_is_waited_for_however_long():
+    come = Event()
+
+    async def everyone() -> None:
+        queue = Queue(twice)
+
+        async def travels(i: int) -> None:
+            with away():
+                assert await asyncio.to_thread(come.wait, 10)
+            await queue(i)
+
+        asyncio.get_running_loop().call_later(0.1, come.set)
+        await asyncio.gather(queue(1), travels(2), travels(3))
+
+    twice = Twice()
+    run(everyone())
+    assert twice.calls == [[1, 2, 3]]
+
+
+def test_who_comes_back_has_the_time_to_ask_from_deep_down():
+    async def everyone() -> None:
+        queue = Queue(twice)
+
+        async def deep() -> None:
+            for _ in range(TURNS - 9):
+                await asyncio.sleep(0)
+
+        async def travels() -> None:
+            for _ in range(2):
+                await deep()
+                with away():
+                    await asyncio.sleep(0.01)
+            await deep()
+            await queue(2)
+
+        await asyncio.gather(queue(1), travels())
+
+    twice = Twice()
+    run(everyone())
+    assert twice.calls == [[1, 2]]
+
+
+def test_who_is_busy_elsewhere_is_not_waited_for():
+    heard = Event()
+
+    async def everyone() -> bool:
+        queue = Queue(Twice())
+
+        async def asks() -> None:
+            await queue(1)
+            heard.set()
+
+        return (await asyncio.gather(asyncio.to_thread(heard.wait, 10), asks()))[0]
+
+    assert run(everyone())
 
 
 def test_who_asks_during_a_call_is_answered_in_the_next():

@@ -1,16 +1,15 @@
 """A world of many turns: what it says, pays and remembers, and what becomes of it when it fails."""
 
 import asyncio
-import time
 from dataclasses import replace
 
 import pytest
-from playing import TASK, Adding, Saying, Uncopied, adding, played, said
+from playing import TASK, Adding, Saying, adding, played, said
 
 from grupo.acting import play, scored
 from grupo.collate import collate
 from grupo.credit.turns import returns, states
-from grupo.envs import Fallback, ManyTurns, Part, asking
+from grupo.envs import Fallback, ManyTurns, Part
 from grupo.envs.many_turns import label
 from grupo.errors import Refused
 from grupo.rollout import Group, Rollout
@@ -74,47 +73,6 @@ def test_a_turn_is_paid_at_the_last_part_that_is_learned():
 
     (rollout,) = asyncio.run(work()).rollouts
     assert rollout.marks["reward"] == pytest.approx((0.01, 0))
-
-
-def test_rollouts_branch_from_any_prefix_and_do_not_disturb_each_other():
-    async def work():
-        env = adding()
-        trunk = Rollout().then("total 0", said("1"))
-        assert await env.reply(TASK, trunk) == "total 1"
-        branches = [trunk.then("total 1", said(text)) for text in ("1", "5", "1")]
-        replies = [await env.reply(TASK, branch) for branch in branches]
-        assert await env.reply(TASK, trunk) == "total 1"
-        return replies
-
-    assert asyncio.run(work()) == ["total 2", "total 6", "total 2"]
-    assert (Adding.opened, Adding.stepped) == (1, 3)  # nothing was played twice
-
-
-def test_a_world_that_cannot_be_copied_is_played_again_where_rollouts_branch():
-    played_once = played(adding(), ["1", "1", "1"], ["1", "1", "7", "-6"])
-    again = played(adding(Uncopied), ["1", "1", "1"], ["1", "1", "7", "-6"])
-    assert again == played_once
-    # 1 1 1 in one session; the branch 7 finds it gone: 1 1 are played again, then 7, then -6
-    assert (Uncopied.opened, Uncopied.stepped) == (2, 3 + 2 + 2)
-
-
-def test_sessions_that_are_no_longer_kept_are_played_again(monkeypatch):
-    monkeypatch.setattr("grupo.envs.sessions.KEPT", 0)
-    assert [r.reward for r in played(adding(), ["1", "1", "1"])] == [pytest.approx(1.03)]
-    assert Adding.stepped == 1 + 2 + 3
-
-
-class Fickle(Uncopied):
-    """A world that never says the same."""
-
-    def step(self, text):
-        return f"{super().step(text)[0]} at {time.monotonic_ns()}", 0.0, False
-
-
-def test_a_world_that_answers_otherwise_when_played_again_fails_by_name(monkeypatch):
-    monkeypatch.setattr("grupo.envs.sessions.KEPT", 0)
-    (rollout,) = played(adding(Fickle), ["1", "1", "1"])
-    assert "the same words were answered otherwise when played again" in rollout.failed
 
 
 def test_a_world_that_raises_ends_one_rollout_by_name_and_no_other():
@@ -193,61 +151,6 @@ def test_later_texts_are_messages_of_a_role_where_one_is_given():
     act = Saying("1", "2")
     asyncio.run(play(TASK, adding(role="tool"), act))
     assert act.heard == ["total 0", ({"role": "tool", "content": "total 1"},)]
-
-
-def test_one_question_in_other_words_is_another_session():
-    other = replace(TASK, prompt="Make 3!")
-
-    async def work():
-        env = adding()
-        return await env.reply(TASK, Rollout()), await env.reply(other, Rollout())
-
-    assert asyncio.run(work()) == ("total 0", "total 0")
-    assert Adding.opened == 2
-
-
-def test_rollouts_whose_world_answers_at_once_stay_together(monkeypatch):
-    monkeypatch.setattr(asking, "GRACE", 60.0)  # a busy machine is slower than 10 ms
-    order = []
-
-    class Slower(Adding):
-        def step(self, text):
-            time.sleep(abs(int(text)) / 1000)
-            return super().step(text)
-
-    class Counted(Saying):
-        async def __call__(self, rollout, seen):
-            order.append(len(rollout.turns))
-            await asyncio.sleep(0)
-            return await super().__call__(rollout, seen)
-
-    async def work():
-        env = adding(Slower, turns=3)
-        await asyncio.gather(*(play(TASK, env, Counted(f"-{i}", "0", "0")) for i in range(5)))
-
-    asyncio.run(work())
-    assert order == [0] * 5 + [1] * 5 + [2] * 5
-
-
-def test_so_many_sessions_are_stepped_at_a_time():
-    class Slow(Adding):
-        running = most = 0
-
-        def step(self, text):
-            Slow.running += 1
-            Slow.most = max(Slow.most, Slow.running)
-            time.sleep(0.05)
-            Slow.running -= 1
-            return "on", 0.0, True
-
-    async def work(env):
-        Slow.most = 0
-        rollouts = [Rollout().then("total 0", said(str(n))) for n in range(6)]
-        await asyncio.gather(*(env.reply(TASK, rollout) for rollout in rollouts))
-        return Slow.most
-
-    assert asyncio.run(work(ManyTurns(Slow, at_once=2))) == 2
-    assert asyncio.run(work(ManyTurns(Slow, at_once=6))) > 2
 
 
 def test_worlds_that_cannot_be_are_refused():
