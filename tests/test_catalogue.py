@@ -212,3 +212,18 @@ def test_the_index_links_to_every_page():
 def test_the_committed_pages_are_up_to_date():
     written = {path.name: path.read_text(encoding="utf-8") for path in DOCS.glob("*.md")}
     assert written == documents(), "run: python -m grupo.catalogue docs/methods"
+
+
+def without_kl(entry):
+    """The method of the page's example, but for `kl`, which is 0."""
+    name, _, given = entry.example.partition("(")
+    kept = [one for one in given.rstrip(")").split(", ") if one and not one.startswith("kl=")]
+    return parse(f"{name}({', '.join([*kept, 'kl=0.0'])})")
+
+
+KL_PENALISED = [e for e in methods() if "kl" in inspect.signature(e.function).parameters]
+
+
+@pytest.mark.parametrize("entry", KL_PENALISED, ids=lambda entry: entry.key)
+def test_no_reference_is_read_for_a_kl_of_0(entry):
+    assert not [need for need in without_kl(entry).needs if need.endswith("@ref")]

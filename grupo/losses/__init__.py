@@ -23,7 +23,7 @@ rows         numbers of actions summed up by row
 Pieces are exported here; the functions they are given are imported from their modules.
 """
 
-from grupo.losses.base import Loss, Scaled, Sum
+from grupo.losses.base import Loss, Nothing, Scaled, Sum
 from grupo.losses.bounds import Balanced, DynamicBounds
 from grupo.losses.contrast import Discriminate, TrustRegion
 from grupo.losses.correct import Accepted, Corrected, Importance, Normalised, Truncated, Within
@@ -80,6 +80,7 @@ __all__ = [
     "Likelihood",
     "Loss",
     "Normalised",
+    "Nothing",
     "Only",
     "Reinforce",
     "ReverseClip",

@@ -59,11 +59,31 @@ class Loss:
         """What is worth watching, one number per action by name; its means are logged."""
         return {}
 
-    def __add__(self, other: "Loss") -> "Sum":
-        return Sum(self, other)
+    def __add__(self, other: "Loss") -> "Loss":
+        return self if isinstance(other, Nothing) else Sum(self, other)
 
-    def __rmul__(self, factor: float | Schedule) -> "Scaled":
-        return Scaled(factor, self)
+    def __rmul__(self, factor: float | Schedule) -> "Loss":
+        return Scaled(factor, self) if factor else Nothing()
+
+
+@piece
+class Nothing(Loss):
+    """0: what 0.0 times a loss is. It reads nothing, and a sum with it is the other loss.
+
+    >>> from grupo.losses import KL, Clip
+    >>> Clip() + 0.0 * KL()
+    Clip(low=0.2, high=0.2)
+    """
+
+    @property
+    def follows_advantage(self) -> bool:
+        return True
+
+    def __call__(self, pi: Signals, batch: Batch) -> PerAction:
+        return pi.logp * 0.0
+
+    def __add__(self, other: Loss) -> Loss:
+        return other
 
 
 @piece

@@ -120,8 +120,13 @@ class DualConstraint(Loss):
     quantile: float = 0.8
 
     @property
+    def penalises(self) -> bool:
+        """Does the KL count anywhere?"""
+        return bool(self.kl or self.kl_at_forks)
+
+    @property
     def needs(self) -> frozenset[str]:
-        return frozenset({"entropy", "logp@ref"})
+        return frozenset({"entropy", *(KL().needs if self.penalises else ())})
 
     @property
     def stops_gradient(self) -> bool:
@@ -133,7 +138,7 @@ class DualConstraint(Loss):
         width = torch.where(fork, self.wide, self.narrow).to(r)
         factor = torch.where(fork, self.kl_at_forks, self.kl).to(r)
         surrogate = -torch.min(r * A, r.clamp(1 - width, 1 + width) * A)
-        return surrogate + factor * KL()(pi, batch)
+        return surrogate + factor * KL()(pi, batch) if self.penalises else surrogate
 
 
 def covariance(pi: Signals, batch: Batch) -> PerAction:

@@ -43,7 +43,7 @@ def ada_grpo(group: int = 8, clip: float = 0.2, kl: float = 0.001) -> Method:
 
     parts["mode"] labels the format of each rollout, r is the reward; A = (r' - mean) / std.
     """
-    loss = Clip(clip, clip) + kl * KL() if kl else Clip(clip, clip)
+    loss = Clip(clip, clip) + kl * KL()
     rarity = PayRarity(varying(Cosine(1.0, 0.0)))
     return Method(
         sample=Independent(group), credit=chain(rarity, Center(), ScaleByStd()), loss=loss

@@ -32,7 +32,7 @@ def coupled_grpo(
     """
     # Numbers are those of apple/ml-diffucoder, config_coupled_code.yaml. There a mask is drawn for
     # each of the `epochs` and one share u for the batch; here each answer has its own, for a step.
-    loss = Clip(clip, clip) + kl * KL() if kl else Clip(clip, clip)
+    loss = Clip(clip, clip) + kl * KL()
     return Method(
         sample=Independent(group),
         credit=Center(groups.mean_of_others),

@@ -29,5 +29,5 @@ def elastic_reasoning(
     # Their temperature is 0.6.
     return Method(
         sample=Independent(group, Budgeted(think, solve, close)),
-        loss=Clip(clip, clip) + kl * KL() if kl else Clip(clip, clip),
+        loss=Clip(clip, clip) + kl * KL(),
     )

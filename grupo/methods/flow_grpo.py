@@ -32,6 +32,6 @@ def flow_grpo(
     return Method(
         sample=Independent(group),
         credit=chain(Center(), ScaleByStd(), Clipped(-bound, bound)),
-        loss=loss + kl * ReverseKL() if kl else loss,
+        loss=loss + kl * ReverseKL(),
         plan=Passes(minibatches=updates),
     )

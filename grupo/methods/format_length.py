@@ -56,5 +56,5 @@ def format_length(
     return Method(
         sample=Independent(group),
         credit=chain(FormatAndLength(limit, peak), Center(), ScaleByStd()),
-        loss=Clip() + kl * KL() if kl else Clip(),
+        loss=Clip() + kl * KL(),
     )

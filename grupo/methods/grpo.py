@@ -25,5 +25,5 @@ def grpo(group: int = 8, clip: float = 0.2, kl: float = 0.04) -> Method:
     """
     # section 4.2 sets the KL coefficient to 0.04 and samples 64 answers; 8 is what fits everywhere.
     # It gives neither clip nor which standard deviation: 0.2 is PPO's, n - 1 is torch's and common.
-    loss = Clip(clip, clip) + kl * KL() if kl else Clip(clip, clip)
+    loss = Clip(clip, clip) + kl * KL()
     return Method(sample=Independent(group), loss=loss)

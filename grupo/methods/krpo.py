@@ -56,5 +56,5 @@ def krpo(group: int = 12, clip: float = 0.2, kl: float = 0.01) -> Method:
     loss = mean over answers of mean over tokens of -min(R A, clip(R, 1 -+ `clip`) A) + `kl` k3.
     """
     # Constants are the authors' code's. It filters in the order of sampling; here, by chance.
-    loss = Clip(clip, clip) + kl * KL() if kl else Clip(clip, clip)
+    loss = Clip(clip, clip) + kl * KL()
     return Method(sample=Independent(group), credit=Filtered(), loss=loss)

@@ -47,5 +47,5 @@ def mapo(group: int = 12, full: float = 1.0, clip: float = 0.2, kl: float = 0.01
     """
     # G = 12 is the paper's, `kl` the authors' config's; its clip was not found: our choice, theirs
     # is 0.2 and 0.3. Their std is by n - 1, the paper's -1.73 for 0.9 of 1 by n. Rewards >= 0.
-    loss = Clip(clip, clip) + kl * KL() if kl else Clip(clip, clip)
+    loss = Clip(clip, clip) + kl * KL()
     return Method(sample=Independent(group), credit=Mixed(full), loss=loss)

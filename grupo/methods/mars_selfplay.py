@@ -57,4 +57,4 @@ def mars_selfplay(games: int = 8, clip: float = 0.2, kl: float = 0.2) -> Method:
     # several kinds, with a mean for each, here of one kind; its distinct values are those of all
     # positions, the 0 behind the end among them, here those of turns.
     loss, credit = Clip(clip, clip, Capped(1 + 2 * clip)), chain(BySeat(), Whiten())
-    return Method(sample=SelfPlay(games), credit=credit, loss=loss + kl * KL() if kl else loss)
+    return Method(sample=SelfPlay(games), credit=credit, loss=loss + kl * KL())

@@ -46,7 +46,7 @@ def mm_upt(group: int = 10, clip: float = 0.2, kl: float = 0.01) -> Method:
     """
     # Group and KL are the released run's. Its votes are by spelling, the first seen wins a tie, and
     # answers that cannot be read vote for one another; here they are by meaning, ties share.
-    loss = Clip(clip, clip) + kl * KL() if kl else Clip(clip, clip)
+    loss = Clip(clip, clip) + kl * KL()
     return Method(
         sample=Independent(group), credit=chain(InMajority(), Center(), ScaleByStd()), loss=loss
     )

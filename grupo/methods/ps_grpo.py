@@ -28,5 +28,5 @@ def ps_grpo(group: int = 4, accuracy: float = 1.0, clip: float = 0.2, kl: float 
     return Method(
         sample=Paraphrased(group),
         credit=chain(r, compared),
-        loss=Clip(clip, clip) + kl * KL() if kl else Clip(clip, clip),
+        loss=Clip(clip, clip) + kl * KL(),
     )

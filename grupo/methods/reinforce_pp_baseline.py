@@ -29,6 +29,6 @@ def reinforce_pp_baseline(group: int = 8, kl: float = 0.01, clip: float = 0.2) -
     return Method(
         sample=Independent(group),
         credit=chain(Center(), Whiten()),
-        loss=surrogate + kl * KL(divergences.k2) if kl else surrogate,
+        loss=surrogate + kl * KL(divergences.k2),
         weigh=token_mean,
     )

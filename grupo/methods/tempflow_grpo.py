@@ -54,6 +54,6 @@ def tempflow_grpo(
     return Method(
         sample=DeviateOnce(branches, at),
         credit=Regrouped(within, ByPart("place")),
-        loss=loss + kl * ReverseKL() if kl else loss,
+        loss=loss + kl * ReverseKL(),
         weigh=ByNoise(),
     )

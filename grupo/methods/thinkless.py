@@ -53,6 +53,6 @@ def thinkless(
     """
     # The release gives the KL a mean over all tokens; here it is weighted like the rest. In a run
     # that it resumed `thought` was 0.8.
-    loss = Clip(clip, clip) + kl * KL() if kl else Clip(clip, clip)
+    loss = Clip(clip, clip) + kl * KL()
     credit, weigh = chain(ShortPays(thought), Center()), ControlApart(alpha)
     return Method(sample=Independent(group), credit=credit, loss=loss, weigh=weigh)

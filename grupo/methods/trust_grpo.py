@@ -53,5 +53,5 @@ def trust_grpo(group: int = 8, weight: float = 0.3, clip: float = 0.2, kl: float
     return Method(
         sample=Independent(group),
         credit=chain(r, Center(), ScaleByStd()),
-        loss=Clip(clip, clip) + kl * KL() if kl else Clip(clip, clip),
+        loss=Clip(clip, clip) + kl * KL(),
     )

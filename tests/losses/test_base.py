@@ -58,3 +58,16 @@ def test_a_factor_that_is_still_a_schedule_is_a_mistake():
 def test_a_loss_that_says_nothing_is_not_one():
     with pytest.raises(NotImplementedError):
         Loss()(Signals(logp=torch.zeros(1, 1)), BATCH)
+
+
+def test_a_multiple_of_0_adds_nothing_and_reads_nothing():
+    assert Clip() + 0.0 * KL() == 0.0 * KL() + Clip() == Clip()
+    nothing = 0.0 * Entropy()
+    assert (nothing.needs, nothing.follows_advantage) == (frozenset(), True)
+    pi = moved(BATCH, [[0.5]])
+    nothing(pi, BATCH).sum().backward()
+    assert (nothing(pi, BATCH).item(), pi.logp.grad.item()) == (0.0, 0.0)
+
+
+def test_a_factor_that_may_become_0_keeps_its_loss():
+    assert (Linear(0.0, 1.0) * KL()).needs == {"logp@ref"}
