@@ -110,6 +110,13 @@ async def play(
     return rollout
 
 
+async def opening(task: Task, env: Env) -> Observation:
+    """What the world says first."""
+    seen = await env.reply(task, Rollout())
+    assert seen is not None, "a world that says nothing cannot be answered"
+    return seen
+
+
 async def scored(task: Task, env: Env, rollouts: Sequence[Rollout]) -> Group:
     """The group that these rollouts make once judged, those that could not be included."""
     verdicts = await env.score(task, rollouts)

@@ -5,6 +5,7 @@ from collections.abc import Collection
 from grupo.envs import SingleTurn
 from grupo.errors import Refused, nearest
 from grupo.method import Method
+from grupo.piece import walk
 from grupo.policies.spec import Spec
 from grupo.recipe import Recipe
 from grupo.signals import compares, is_mark, split, tempered
@@ -59,7 +60,7 @@ def _check_parts(recipe: Recipe) -> None:
     if not isinstance(recipe.env, SingleTurn):
         return
     given = [reward.name for reward in recipe.env.rewards]
-    given += getattr(recipe.method.sample, "gives", ())
+    given += [x for part in walk(recipe.method.sample) for x in getattr(part, "gives", ())]
     for name in sorted(recipe.method.reads_parts):
         if name.partition("/")[0] not in given:
             said = f"method: it reads {name!r}, and no reward of the env is called so."

@@ -193,3 +193,5 @@ def test_a_column_that_no_task_has_is_refused():
 
 def test_a_part_that_the_sampler_gives_is_no_reward_s():
     check(with_(sample=WithGreedy(Independent(2)), credit=ByPartOf("greedy")))
+    again = UntilInformative(Tree(2, 4), tries=2)
+    check(with_(sample=again, credit=ByPartOf("trunk")))

@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import replace
 from itertools import pairwise
 
-from grupo.acting import Act, Env, play, scored
+from grupo.acting import Act, Env, opening, play, scored
 from grupo.piece import piece
 from grupo.rollout import Group, Observation, Rollout, Task
 
@@ -29,20 +29,15 @@ class Anytime:
     hurry: str = "...\n\n...\n\n"
     close: str = "</think>"
     header: str = "\n\n**Final Answer**\n"
+    gives = ("trace", "budget", "cut")
 
     @property
     def n(self) -> int:
         """How many rollouts a group has."""
         return self.traces * len(self.budgets) * self.answers
 
-    @property
-    def gives(self) -> tuple[str, ...]:
-        """The parts of the reward that it adds."""
-        return ("trace", "budget", "cut")
-
     async def __call__(self, task: Task, env: Env, act: Act) -> Group:
-        seen = await env.reply(task, Rollout())
-        assert seen is not None, "a world that says nothing cannot be answered"
+        seen = await opening(task, env)
         budgets, answers = range(len(self.budgets)), range(self.answers)
         traces = range(max(1, (task.attempts or self.n) * self.traces // self.n))
         thoughts = await asyncio.gather(

@@ -10,11 +10,11 @@ from grupo.acting import Act, Env
 from grupo.errors import Refused
 from grupo.piece import piece
 from grupo.rollout import Group, Rollout, Task
-from grupo.sampling.independent import Independent
+from grupo.sampling.around import Around
 
 
 @piece
-class WithBelief:
+class WithBelief(Around):
     """The inner sampler's group, every action marked with the `belief` that its turn began with.
 
     b = exp(mean over the tokens of the task's answer of log pi), had the policy said `lead` and the
@@ -23,13 +23,7 @@ class WithBelief:
     IGPO, Wang et al. (arXiv:2510.14967).
     """
 
-    inner: Independent
     lead: str = "<answer>"
-
-    @property
-    def n(self) -> int:
-        """How many rollouts a group has."""
-        return self.inner.n
 
     def admit(self, tasks: Sequence[Task]) -> None:
         """Refuse tasks without an answer."""

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from grupo.acting import Act, Env, play, scored
+from grupo.acting import Act, Env, opening, play, scored
 from grupo.errors import Refused
 from grupo.piece import piece
 from grupo.rollout import Group, Observation, Rollout, Task
@@ -58,8 +58,7 @@ class SplitTree:
         return self.branches ** len(self.at)
 
     async def __call__(self, task: Task, env: Env, act: Act) -> Group:
-        seen = await env.reply(task, Rollout())
-        assert seen is not None, "a world that says nothing cannot be answered"
+        seen = await opening(task, env)
         paths = [await self._root(act, seen)]
         for depth, end in enumerate((*self.at[1:], 0), 1):
             split = (self._split(act, path, depth, end) for path in paths)
@@ -96,20 +95,15 @@ class DeviateOnce:
 
     branches: int = 8
     at: tuple[int, ...] = ()
+    gives = ("place",)
 
     @property
     def n(self) -> int:
         """How many rollouts a group has; 0 if that depends on the path."""
         return self.branches * len(self.at)
 
-    @property
-    def gives(self) -> tuple[str, ...]:
-        """The parts of the reward that it adds."""
-        return ("place",)
-
     async def __call__(self, task: Task, env: Env, act: Act) -> Group:
-        seen = await env.reply(task, Rollout())
-        assert seen is not None, "a world that says nothing cannot be answered"
+        seen = await opening(task, env)
         path = await _likeliest(act, Rollout(), seen)
         places = [k for k in self.at or range(path.length) if k < path.length]
         if not places:

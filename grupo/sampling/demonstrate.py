@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from grupo.acting import Act, Env
+from grupo.acting import Act, Env, opening
 from grupo.piece import piece
 from grupo.rollout import Group, Rollout, Task
 
@@ -24,7 +24,8 @@ class Column:
         return (self.name,)
 
     def __call__(self, task: Task) -> Sequence[str]:
-        return [str(task.columns[self.name])] if self.name in task.columns else []
+        solution = task.columns.get(self.name)
+        return [] if solution is None else [str(solution)]
 
 
 @piece
@@ -34,12 +35,11 @@ class Demonstrate:
     solve: Callable[[Task], Sequence[str]]
 
     async def __call__(self, task: Task, env: Env, act: Act) -> Group:
-        return Group(
-            task, tuple([await self._recite(task, env, act, text) for text in self.solve(task)])
-        )
+        told = [await recited(task, env, act, text, "worked") for text in self.solve(task)]
+        return Group(task, tuple(replace(rollout, reward=1.0) for rollout in told))
 
-    async def _recite(self, task: Task, env: Env, act: Act, text: str) -> Rollout:
-        start = Rollout(source="worked")
-        seen = await env.reply(task, start)
-        assert seen is not None, "a world that says nothing cannot be answered"
-        return replace(start.then(seen, await act.recite(start, seen, text)), reward=1.0)
+
+async def recited(task: Task, env: Env, act: Act, text: str, source: str) -> Rollout:
+    """A rollout of one turn in which the policy says `text`; who made it is `source`."""
+    start, seen = Rollout(source=source), await opening(task, env)
+    return start.then(seen, await act.recite(start, seen, text))

@@ -3,7 +3,7 @@
 import asyncio
 from dataclasses import replace
 
-from grupo.acting import Act, Env, play, scored
+from grupo.acting import Act, Env, opening, play, scored
 from grupo.piece import piece
 from grupo.rollout import Group, Rollout, Task
 
@@ -20,20 +20,15 @@ class EarlyExits:
     exits: int = 7
     instruction: str = "\n\nTime is limited, stop thinking and start answering.\n"
     close: str = "</think>"
+    gives = ("exit",)
 
     @property
     def n(self) -> int:
         """How many rollouts a group has."""
         return self.exits + 1
 
-    @property
-    def gives(self) -> tuple[str, ...]:
-        """The parts of the reward that it adds."""
-        return ("exit",)
-
     async def __call__(self, task: Task, env: Env, act: Act) -> Group:
-        seen = await env.reply(task, Rollout())
-        assert seen is not None, "a world that says nothing cannot be answered"
+        seen = await opening(task, env)
         thought = Rollout().then(seen, await act.until(self.close)(Rollout(), seen))
         places = await self._places(act, thought, (task.attempts or self.n) - 1)
         early = (self._exit(act.fork("exit", i), thought, at) for i, at in enumerate(places))

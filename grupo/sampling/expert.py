@@ -7,24 +7,19 @@ from dataclasses import replace
 from grupo.acting import Act, Env, scored
 from grupo.piece import piece
 from grupo.rollout import Group, Rollout, Task
-from grupo.sampling.independent import Independent
+from grupo.sampling.around import Around
+from grupo.sampling.demonstrate import Column, recited
 
 
 @piece
-class WithExpert:
+class WithExpert(Around):
     """The inner sampler's group and the solution in the task's column `column`, recited and judged.
 
     Its actions are not sampled: `sampled` is 0 there, and their old log-probability is 0. A task
     without that column has no expert.
     """
 
-    inner: Independent
     column: str = "solution"
-
-    @property
-    def n(self) -> int:
-        """How many rollouts the policy makes itself."""
-        return self.inner.n
 
     @property
     def reads_columns(self) -> tuple[str, ...]:
@@ -32,17 +27,11 @@ class WithExpert:
         return (self.column,)
 
     async def __call__(self, task: Task, env: Env, act: Act) -> Group:
-        group, recited = await asyncio.gather(
+        group, told = await asyncio.gather(
             self.inner(task, env, act), self._recited(task, env, act)
         )
-        expert = (await scored(task, env, recited)).rollouts if recited else ()
+        expert = (await scored(task, env, told)).rollouts if told else ()
         return replace(group, rollouts=(*group.rollouts, *expert))
 
     async def _recited(self, task: Task, env: Env, act: Act) -> Sequence[Rollout]:
-        solution = task.columns.get(self.column)
-        if solution is None:
-            return ()
-        start = Rollout(source="expert")
-        seen = await env.reply(task, start)
-        assert seen is not None, "a world that says nothing cannot be answered"
-        return (start.then(seen, await act.recite(start, seen, str(solution))),)
+        return [await recited(task, env, act, text, "expert") for text in Column(self.column)(task)]

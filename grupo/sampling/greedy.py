@@ -6,28 +6,18 @@ from dataclasses import replace
 from grupo.acting import Act, Env, play, scored
 from grupo.piece import piece
 from grupo.rollout import Group, Rollout, Task
-from grupo.sampling.independent import Independent
+from grupo.sampling.around import Around
 
 
 @piece
-class WithGreedy:
+class WithGreedy(Around):
     """The inner sampler's group, each rollout with the reward of a greedy one as part `greedy`.
 
     The greedy rollout itself is not learned from. Where it cannot be judged nobody can be compared
     with it: the whole group has failed.
     """
 
-    inner: Independent
-
-    @property
-    def n(self) -> int:
-        """How many rollouts are learned from."""
-        return self.inner.n
-
-    @property
-    def gives(self) -> tuple[str, ...]:
-        """The parts of the reward that it adds."""
-        return ("greedy",)
+    gives = ("greedy",)
 
     async def __call__(self, task: Task, env: Env, act: Act) -> Group:
         sure = act.fork("greedy").at(top_k=1)

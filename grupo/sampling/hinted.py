@@ -5,15 +5,15 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from grupo.acting import Act, Env, play, scored
+from grupo.acting import Act, Env, opening, play, scored
 from grupo.errors import Refused
 from grupo.piece import piece
 from grupo.rollout import Group, Observation, Rollout, Task
-from grupo.sampling.independent import Independent
+from grupo.sampling.around import Around
 
 
 @piece
-class Guided:
+class Guided(Around):
     """The inner sampler's group; where all of it is wrong, as many more that saw a hint.
 
     The hint stands in the task's column `column`, and is said after `lead`; a task without one gets
@@ -25,16 +25,10 @@ class Guided:
     Guide-GRPO, Nath et al. (arXiv:2506.13923).
     """
 
-    inner: Independent
     column: str = "hint"
     lead: str = "\n\nHint: "
     right: float = 0.5
     guarded: bool = False
-
-    @property
-    def n(self) -> int:
-        """How many rollouts a group has, those that saw a hint not counted."""
-        return self.inner.n
 
     @property
     def reads_columns(self) -> tuple[str, ...]:
@@ -61,9 +55,7 @@ class Guided:
 
 async def without(task: Task, asked: Task, env: Env, act: Act) -> Rollout:
     """A rollout of what is `asked`, behind the plain prompt of the task."""
-    rollout, seen = await play(asked, env, act), await env.reply(task, Rollout())
-    assert seen is not None, "a world that says nothing cannot be answered"
-    return act.moved(rollout, seen)
+    return act.moved(await play(asked, env, act), await opening(task, env))
 
 
 def all_wrong(group: Group, right: float) -> bool:

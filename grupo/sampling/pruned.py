@@ -5,7 +5,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from grupo.acting import Act, Env, play, scored
+from grupo.acting import Act, Env, opening, play, scored
 from grupo.controllers import Faded
 from grupo.helpers import Head
 from grupo.piece import piece, show
@@ -90,8 +90,7 @@ class Pruned:
     asks_helpers = True
 
     async def __call__(self, task: Task, env: Env, act: Act) -> Group:
-        seen = await env.reply(task, Rollout())
-        assert seen is not None, "a world that says nothing cannot be answered"
+        seen = await opening(task, env)
         forks = map(act.fork, range(task.attempts or self.n))
         begun = await asyncio.gather(*(self._begun(fork, seen) for fork in forks))
         going = self.going([one.score for one in begun])

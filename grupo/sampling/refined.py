@@ -7,8 +7,8 @@ from dataclasses import replace
 from grupo.acting import Act, Env, scored
 from grupo.piece import piece
 from grupo.rollout import Group, Rollout, Task
+from grupo.sampling.around import Around
 from grupo.sampling.hinted import told, without
-from grupo.sampling.independent import Independent
 
 RIGHT = 0.5  # a reward above it is that of a right answer
 
@@ -32,7 +32,7 @@ def verdict(task: Task, rollout: Rollout) -> str:
 
 
 @piece
-class Refined:
+class Refined(Around):
     """The inner sampler's group, its first rollout replaced by the best of its second attempts.
 
     Each rollout is criticised, and the policy asked again with its answer, `critique(task,
@@ -42,14 +42,8 @@ class Refined:
     Critique-GRPO, Zhang et al. (arXiv:2506.03106).
     """
 
-    inner: Independent
     critique: Callable[[Task, Rollout], str] = with_answer
     ask: str = "Answer again."
-
-    @property
-    def n(self) -> int:
-        """How many rollouts a group has."""
-        return self.inner.n
 
     async def __call__(self, task: Task, env: Env, act: Act) -> Group:
         group = await self.inner(task, env, act)

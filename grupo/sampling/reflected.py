@@ -6,15 +6,15 @@ from dataclasses import replace
 from grupo.acting import Act, Env
 from grupo.piece import piece
 from grupo.rollout import Group, Rollout, Task
+from grupo.sampling.around import Around
 from grupo.sampling.hinted import told
-from grupo.sampling.independent import Independent
 
 LEAD = "\n\nAn answer that is wrong: "
 ASK = "\n\nThink about what is wrong with it, and answer again."
 
 
 @piece
-class Reflected:
+class Reflected(Around):
     """The inner sampler's group, and as many more that saw a wrong answer, where those fail.
 
     That is where the mean reward of `task.before` is below `below`. One of those that earned less
@@ -23,20 +23,10 @@ class Reflected:
     R^3, in-context self-reflection. Jiang et al. (arXiv:2601.19620), section 3.1.
     """
 
-    inner: Independent
     below: float = 0.25
     lead: str = LEAD
     ask: str = ASK
-
-    @property
-    def n(self) -> int:
-        """How many rollouts a group has, those that saw a wrong answer not counted."""
-        return self.inner.n
-
-    @property
-    def gives(self) -> tuple[str, ...]:
-        """The parts of the reward that it adds."""
-        return ("reflected",)
+    gives = ("reflected",)
 
     async def __call__(self, task: Task, env: Env, act: Act) -> Group:
         rewards = [one.reward for one in task.before]

@@ -8,12 +8,12 @@ from typing import Any
 from grupo.acting import Act, Env, play, scored
 from grupo.piece import piece
 from grupo.rollout import Group, Rollout, Task
+from grupo.sampling.around import Around
 from grupo.sampling.hinted import all_wrong, told, without
-from grupo.sampling.independent import Independent
 
 
 @piece
-class Scaffolded:
+class Scaffolded(Around):
     """The inner sampler's group; where all of it is wrong, one makes room for one that was helped.
 
     The task's column `column` holds its hints in tiers, weakest first, each a text or a list of
@@ -25,17 +25,11 @@ class Scaffolded:
     Scaf-GRPO, Zhang et al. (arXiv:2510.19807).
     """
 
-    inner: Independent
     levels: float = 12.0
     column: str = "hints"
     lead: str = "\n\nHint: "
     right: float = 0.5
     hidden: bool = False
-
-    @property
-    def n(self) -> int:
-        """How many rollouts a group has."""
-        return self.inner.n
 
     @property
     def reads_columns(self) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 from random import Random
 
-from grupo.acting import Act, Env, play, scored
+from grupo.acting import Act, Env, opening, play, scored
 from grupo.piece import piece
 from grupo.rollout import Group, Observation, Rollout, Task
 
@@ -52,8 +52,7 @@ class SegmentTree:
         return self.leaves
 
     async def __call__(self, task: Task, env: Env, act: Act) -> Group:
-        seen = await env.reply(task, Rollout())
-        assert seen is not None, "a world that says nothing cannot be answered"
+        seen = await opening(task, env)
         paths = await self._grown(act, seen, task.attempts or self.leaves)
         plays = (play(task, env, act.fork("on", i), p.rollout) for i, p in enumerate(paths))
         group = await scored(task, env, await asyncio.gather(*plays))

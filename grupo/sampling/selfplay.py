@@ -19,16 +19,12 @@ class SelfPlay:
     games: int = 8
     players: int = 2
     turn: Turn = one_action
+    gives = ("seat",)
 
     @property
     def n(self) -> int:
         """How many rollouts a group has."""
         return self.games * self.players
-
-    @property
-    def gives(self) -> tuple[str, ...]:
-        """The parts of the reward that it adds."""
-        return ("seat",)
 
     async def __call__(self, task: Task, env: Env, act: Act) -> Group:
         games = -(-task.attempts // self.players) or self.games

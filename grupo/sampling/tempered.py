@@ -19,16 +19,12 @@ class WithTempered:
     inner: Independent
     more: int
     temperature: float
+    gives = ("tempered",)
 
     @property
     def n(self) -> int:
         """How many rollouts a group has."""
         return self.inner.n + self.more
-
-    @property
-    def gives(self) -> tuple[str, ...]:
-        """The parts of the reward that it adds."""
-        return ("tempered",)
 
     async def __call__(self, task: Task, env: Env, act: Act) -> Group:
         forks = (act.fork("tempered", i).at(self.temperature) for i in range(self.more))

@@ -17,21 +17,16 @@ class Tree:
 
     trunks: int
     branches: int
+    gives = ("trunk",)
 
     @property
     def n(self) -> int:
         """How many rollouts a group has."""
         return self.trunks * self.branches
 
-    @property
-    def gives(self) -> tuple[str, ...]:
-        """The parts of the reward that it adds."""
-        return ("trunk",)
-
     async def __call__(self, task: Task, env: Env, act: Act) -> Group:
-        trunks = await asyncio.gather(
-            *(self._trunk(task, env, act.fork(i)) for i in range(self.trunks))
-        )
+        count = -(-task.attempts // self.branches) or self.trunks
+        trunks = await asyncio.gather(*(self._trunk(task, env, act.fork(i)) for i in range(count)))
         leaves = (
             play(task, env, act.fork(i, j), trunk)
             for i, trunk in enumerate(trunks)

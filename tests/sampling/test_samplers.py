@@ -8,7 +8,7 @@ import pytest
 
 from grupo.randomness import derive, generator
 from grupo.rollout import Action, Rollout, Task, Verdict
-from grupo.sampling import Demonstrate, Independent, Tree, UntilInformative
+from grupo.sampling import Column, Demonstrate, Independent, Tree, UntilInformative
 
 TASK = Task("t", "well?")
 
@@ -149,3 +149,13 @@ def test_a_world_that_says_nothing_cannot_be_answered():
     assert sample(Tree(1, 1), Coin(), env=Silent()).rollouts[0].turns == Rollout().turns
     with pytest.raises(AssertionError, match="says nothing"):
         sample(Demonstrate(solve), Coin(), env=Silent())
+
+
+def test_a_tree_has_as_many_trunks_as_the_attempts_asked_for_take():
+    counts = [len(sample(Tree(3, 4), Coin(), replace(TASK, attempts=n)).rollouts) for n in (4, 5)]
+    assert counts == [4, 8]
+
+
+def test_a_column_that_is_empty_holds_no_solution():
+    assert Column()(replace(TASK, columns={"solution": None})) == []
+    assert Column()(replace(TASK, columns={"solution": 0})) == ["0"]
