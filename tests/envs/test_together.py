@@ -3,7 +3,6 @@
 import asyncio
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from threading import Event
 
@@ -13,6 +12,7 @@ from playing import TASK, Adding, adding, said
 from grupo.acting import play, scored
 from grupo.engines.queue import Queue
 from grupo.envs import ManyTurns, Part
+from grupo.loop import run
 from grupo.rollout import Action, Observation, Rollout, Task
 
 TOOK = {"a": 1, "b": 70, "c": 20}  # milliseconds of a turn in the world
@@ -22,11 +22,10 @@ TOOK = {"a": 1, "b": 70, "c": 20}  # milliseconds of a turn in the world
 class Asked:
     """A policy that says -1, asked through a queue; notes who asks for which turn together."""
 
-    thread: ThreadPoolExecutor
     calls: list[list[str]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.queue: Queue[str, str] = Queue(self.answer, self.thread)
+        self.queue: Queue[str, str] = Queue(self.answer)
 
     def answer(self, asks: Sequence[str]) -> Iterator[tuple[int, str]]:
         self.calls.append(sorted(asks))
@@ -40,9 +39,8 @@ class Asked:
 
 
 @pytest.fixture
-def policy() -> Iterator[Asked]:
-    with ThreadPoolExecutor(1) as thread:
-        yield Asked(thread)
+def policy() -> Asked:
+    return Asked()
 
 
 def test_those_whose_world_takes_its_time_ask_together_again(policy):
@@ -56,7 +54,7 @@ def test_those_whose_world_takes_its_time_ask_together_again(policy):
         tasks = [Task(name, "", milliseconds) for name, milliseconds in TOOK.items()]
         await asyncio.gather(*(play(task, env, policy.named(task.key)) for task in tasks))
 
-    asyncio.run(work())
+    run(work())
     assert policy.calls == [[f"{name}{turn}" for name in TOOK] for turn in range(3)]
 
 
@@ -76,7 +74,7 @@ def test_a_slow_judge_holds_nobody_up(policy):
     async def work():
         return await asyncio.gather(judged(), others())
 
-    assert asyncio.run(work())[0] == 1.0  # the judge heard that the others had ended
+    assert run(work())[0] == 1.0  # the judge heard that the others had ended
     assert policy.calls == [["j0", "o0"], ["o1"], ["o2"]]
 
 
@@ -96,7 +94,7 @@ def test_judges_that_take_all_their_places_leave_the_world_its_own(policy):
     async def work():
         return await asyncio.gather(*(judged(f"j{i}") for i in range(8)), others())
 
-    assert asyncio.run(work())[:8] == [1.0] * 8
+    assert run(work())[:8] == [1.0] * 8
 
 
 def test_so_many_sessions_are_stepped_at_a_time():
@@ -116,5 +114,5 @@ def test_so_many_sessions_are_stepped_at_a_time():
         await asyncio.gather(*(env.reply(TASK, rollout) for rollout in rollouts))
         return Slow.most
 
-    assert asyncio.run(work(ManyTurns(Slow, at_once=2))) == 2
-    assert asyncio.run(work(ManyTurns(Slow, at_once=6))) > 2
+    assert run(work(ManyTurns(Slow, at_once=2))) == 2
+    assert run(work(ManyTurns(Slow, at_once=6))) > 2
