@@ -29,7 +29,8 @@ PROBED = 64  # numbers of each matrix that are looked at: copies of all would do
 def descend(optimizer: torch.optim.Optimizer, lr: float, max_norm: float) -> dict[str, float]:
     """One update along the gradient, its norm clipped; one that is not finite is not followed.
 
-    How far it moved the weights is read from PROBED numbers of each matrix.
+    How far it moved the weights, and whether down the gradient, is read from PROBED numbers of
+    each matrix.
     """
     parameters = [p for group in optimizer.param_groups for p in group["params"]]
     for p in parameters:  # where nothing was learned the gradient is 0, and momentum goes on
@@ -37,7 +38,7 @@ def descend(optimizer: torch.optim.Optimizer, lr: float, max_norm: float) -> dic
     norm = nn.utils.clip_grad_norm_(parameters, max_norm)
     for group in optimizer.param_groups:
         group["lr"] = lr
-    before = _probe(parameters)
+    before, slope = _probe(parameters), _probe([p.grad for p in parameters if p.grad is not None])
     if norm.isfinite():
         optimizer.step()
     moved = _probe(parameters) - before
@@ -47,6 +48,7 @@ def descend(optimizer: torch.optim.Optimizer, lr: float, max_norm: float) -> dic
         "gradient/nonfinite": float(not norm.isfinite()),
         "update/size": (moved.norm() / before.norm().clamp(min=1e-12)).item(),
         "update/changed": (moved != 0).double().mean().item(),
+        **_descent(moved, slope),
     }
 
 
@@ -57,6 +59,12 @@ def _probe(parameters: Sequence[Tensor]) -> Tensor:
     # an odd stride, or of a square matrix all would be of one column
     some = (p.flatten()[:: p.numel() // PROBED | 1][:PROBED] for p in matrices)
     return torch.cat([numbers.float() for numbers in some])
+
+
+def _descent(moved: Tensor, slope: Tensor) -> dict[str, float]:
+    """The cosine of how the weights moved and of the way down; nothing where either is nothing."""
+    scale = (moved.norm() * slope.norm()).item()
+    return {"update/descent": -(moved @ slope).item() / scale} if scale > 0 else {}
 
 
 def state_of(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:

@@ -29,6 +29,7 @@ def test_the_first_update_of_adam_is_the_learning_rate_against_the_gradient_s_si
         "gradient/nonfinite": 0.0,
         "update/size": pytest.approx(0.25),  # 1 and -1 moved by 0.25 each
         "update/changed": 1.0,
+        "update/descent": pytest.approx(0.7 / (0.5 * 2**0.5)),  # (1, -1) and (0.3, -0.4)
     }
     assert weight.grad is None
 
@@ -47,6 +48,19 @@ def test_of_a_large_matrix_some_numbers_are_looked_at_and_not_one_column():
     square.grad[:, 5] = 1.0  # of 64 columns one
     numbers = descend(Adam()([square]), lr=0.1, max_norm=100.0)
     assert numbers["update/changed"] == 1 / 64  # a stride of 65 goes down the diagonal
+
+
+def test_an_optimizer_that_goes_up_the_gradient_has_the_cosine_of_its_opposite():
+    weight = nn.Parameter(torch.tensor([[1.0, -1.0]]))
+    weight.grad = torch.tensor([[0.3, -0.4]])
+    numbers = descend(torch.optim.SGD([weight], maximize=True), lr=1.0, max_norm=100.0)
+    assert numbers["update/descent"] == pytest.approx(-1.0)  # SGD goes along the gradient
+
+
+def test_of_weights_that_do_not_move_no_way_is_said():
+    weight = nn.Parameter(torch.tensor([[1.0, -1.0]]))
+    weight.grad = torch.tensor([[0.3, -0.4]])
+    assert "update/descent" not in descend(Adam()([weight]), lr=0.0, max_norm=100.0)
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])

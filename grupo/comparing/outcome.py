@@ -11,7 +11,7 @@ from grupo.comparing.comparison import HELD_OUT, METRICS, Cell
 from grupo.errors import Refused
 from grupo.metrics import mean
 from grupo.report.plots import held_out_steps
-from grupo.report.reading import Record, metrics, summary
+from grupo.report.reading import CRASH, Record, crash, metrics, summary
 from grupo.run import LOCK, SUMMARY, Run
 from grupo.storage import plain
 from grupo.storage.files import write_atomically
@@ -26,7 +26,7 @@ FINISHED, CRASHED, RUNNING, CUT_OFF, WAITING, UNREADABLE = (
     "unreadable",
 )
 TO_DO = (WAITING, CUT_OFF)
-CRASH, LOG = "crash.json", "log.txt"
+LOG = "log.txt"
 TAIL = 0.1  # of the steps, over which the reward at the end is taken
 
 
@@ -105,22 +105,13 @@ def _vacant(folder: Path) -> bool:
 def _opened(cell: Cell) -> Outcome:
     if (cell.folder / SUMMARY).is_file():
         return Outcome(cell, FINISHED, "", *_measured(cell.folder))
-    if (cell.folder / CRASH).is_file():
-        said = plain.read((cell.folder / CRASH).read_text())
-        return Outcome(cell, CRASHED, _why(said["code"], said["said"]))
+    if why := crash(cell.folder):
+        return Outcome(cell, CRASHED, why)
     try:
         with Lock(cell.folder / LOCK):
             return Outcome(cell, CUT_OFF)
     except Refused as error:
         return Outcome(cell, RUNNING, str(error))
-
-
-def _why(code: int, said: str) -> str:
-    """A negative code is a signal's; the system sends 9 when memory is short."""
-    if code >= 0:
-        return said or f"it ended with exit code {code}"
-    short = ", as the system does when memory is short" * (code == -9)
-    return f"killed by signal {-code}{short}" + f"; its last line: {said}" * bool(said)
 
 
 def _last_line(path: Path) -> str:

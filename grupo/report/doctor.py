@@ -7,7 +7,7 @@ from rich.console import Group
 from rich.padding import Padding
 from rich.table import Table
 
-from grupo.report.checks import course, record, rewards, sampler, signal, training
+from grupo.report.checks import course, direction, record, rewards, sampler, signal, training
 from grupo.report.checks.evidence import Evidence
 from grupo.report.checks.finding import Check, Finding
 from grupo.report.checks.folder import gather
@@ -25,8 +25,9 @@ CHECKS: tuple[Check, ...] = (
     record.not_a_number,
     training.nonfinite_gradient,
     sampler.wrong_mask,
-    training.wrong_way,
-    training.against_reward,
+    direction.wrong_way,
+    direction.against_reward,
+    direction.uphill,
     signal.zero_reward,
     signal.constant_reward,
     signal.no_signal,

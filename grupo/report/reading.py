@@ -11,6 +11,7 @@ from grupo.errors import Refused
 from grupo.storage import plain
 
 Record = Mapping[str, Any]
+CRASH = "crash.json"  # how the process of a compared run ended, if it ended as it should not
 # what a line of the journal of rollouts has, in every version that wrote such lines
 LINE = frozenset({"step", "task", "prompt", "text", "reward", "parts", "failed"}) | {
     *("advantage", "length", "truncated")
@@ -23,6 +24,10 @@ class Series:
 
     steps: tuple[int, ...] = ()
     values: tuple[float, ...] = ()
+
+    def __iter__(self) -> Iterator[tuple[int, float]]:
+        """Each step with its value."""
+        return zip(self.steps, self.values, strict=True)
 
     def first(self, count: int) -> "Series":
         """Its first so many points."""
@@ -122,3 +127,18 @@ def summary(folder: Path) -> Record:
     """What the run came to; empty while it has not ended."""
     path = folder / "summary.json"
     return plain.read(path.read_text()) if path.exists() else {}
+
+
+def crash(folder: Path) -> str:
+    """Why the process of a compared run ended as it should not; nothing if it did not."""
+    path = folder / CRASH
+    said = plain.read(path.read_text()) if path.is_file() else {}
+    return _why(said["code"], said["said"]) if said else ""
+
+
+def _why(code: int, said: str) -> str:
+    """A negative code is a signal's; the system sends 9 when memory is short."""
+    if code >= 0:
+        return said or f"it ended with exit code {code}"
+    short = ", as the system does when memory is short" * (code == -9)
+    return f"killed by signal {-code}{short}" + f"; its last line: {said}" * bool(said)

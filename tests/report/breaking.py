@@ -1,53 +1,42 @@
 """A small run that is healthy, and the same run broken on purpose, each time in one way."""
 
-import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import torch
-from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
-from torch import Tensor
-from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+from defects import (
+    LETTERS,
+    Colder,
+    Dead,
+    Stale,
+    TwoTurns,
+    Uphill,
+    always,
+    by_length,
+    no_number,
+    raises,
+    turned,
+)
+from planting import plant
 
-from grupo.batch import Batch
-from grupo.collate import collate
 from grupo.credit import Center, chain
 from grupo.envs import Part, SingleTurn
 from grupo.losses import Clip, Entropy
 from grupo.method import Method
-from grupo.piece import piece
 from grupo.policies.causal_lm import CausalLM
-from grupo.policies.causal_policy import CausalPolicy
 from grupo.policies.loading import Lora
-from grupo.policies.voice import Apart, Own, Weights
 from grupo.recipe import Recipe
-from grupo.rollout import Observation, Rollout, Task, Verdict
+from grupo.rollout import Task
 from grupo.sampling import Independent
 from grupo.tasks import FromFunction
 
-LETTERS, STOPS = "abcdefgh", (".", " ", "=", "+", "?", ":")
-ALPHABET = ["<end>", *LETTERS, *"0123456789", *STOPS]
+STOPS = (".", " ", "=", "+", "?", ":")
 
 
-def plant(folder: Path) -> str:
-    """A Llama of one layer over 25 characters, of peaked distributions."""
-    vocabulary = {char: number for number, char in enumerate(ALPHABET)}
-    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token=" "))
-    tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated")
-    tokenizer.decoder = decoders.Fuse()
-    PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<end>").save_pretrained(folder)
-    wide = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1}
-    heads = {"num_attention_heads": 2, "max_position_embeddings": 64}
-    ends = {"bos_token_id": None, "eos_token_id": 0, "pad_token_id": 0}
-    torch.manual_seed(0)
-    model = LlamaForCausalLM(LlamaConfig(vocab_size=len(ALPHABET), **wide, **heads, **ends))
-    with torch.no_grad():
-        for parameter in (p for p in model.parameters() if p.ndim > 1):
-            parameter.normal_(0, 0.4)
-    model.save_pretrained(folder)
-    return str(folder)
+def model(folder: Path) -> str:
+    """A model of 25 characters, of peaked distributions."""
+    return plant(folder, [*LETTERS, *"0123456789", *STOPS], peaked=0.4)
 
 
 def sums() -> Iterator[Task]:
@@ -58,102 +47,6 @@ def sums() -> Iterator[Task]:
 def told_sums() -> Iterator[Task]:
     for task in sums():
         yield replace(task, prompt=f"{task.answer}: {task.prompt}")
-
-
-def by_letter(rollout: Rollout) -> float:
-    """Pays where the first turn begins with a letter."""
-    return float(rollout.text[:1] in LETTERS and bool(rollout.text))
-
-
-def always(rollout: Rollout) -> float:
-    return 1.0
-
-
-def by_length(rollout: Rollout) -> float:
-    return rollout.length / 40
-
-
-def no_number(rollout: Rollout) -> float:
-    return math.nan if rollout.length % 3 == 0 else by_letter(rollout)
-
-
-def raises(task: Task, rollout: Rollout) -> float:
-    return no_number(rollout)
-
-
-@piece
-class TwoTurns:
-    """A question, and one more."""
-
-    reward: Callable[[Rollout], float] = by_letter
-
-    async def reply(self, task: Task, rollout: Rollout) -> Observation | None:
-        return (task.prompt, "?:")[len(rollout.turns)] if len(rollout.turns) < 2 else None
-
-    async def score(self, task: Task, rollouts: Sequence[Rollout]) -> list[Verdict]:
-        return [Verdict(self.reward(rollout)) for rollout in rollouts]
-
-
-class Deaf(Apart):
-    """Speaks with the weights that the policy began with."""
-
-    def load(self, weights: Weights) -> None:
-        pass
-
-
-@piece
-class Stale(CausalLM):
-    """Its sampler never hears of new weights."""
-
-    def build(self) -> CausalPolicy:
-        policy = CausalPolicy(self)
-        policy.voice = _voice(Deaf, policy)
-        return policy
-
-
-@piece
-class Colder(CausalLM):
-    """Its sampler draws from a sharper distribution than it says."""
-
-    def build(self) -> CausalPolicy:
-        policy = CausalPolicy(self)
-        policy.voice = _voice(Own, policy)
-        policy.voice.head = replace(policy.head, scale=1.3)
-        return policy
-
-
-@piece
-class Dead(CausalLM):
-    """Both halves of its adapters are 0."""
-
-    def build(self) -> CausalPolicy:
-        policy = CausalPolicy(self)
-        with torch.no_grad():
-            for parameter in policy.parameters():
-                parameter.zero_()
-        return policy
-
-
-def _voice(kind: Any, policy: CausalPolicy) -> Any:
-    return kind(policy.reader, policy.head, policy.language.tokenizer, policy.bounds)
-
-
-def turned(x: Tensor, batch: Batch) -> Tensor:
-    """The wrong sign."""
-    return -x
-
-
-def collated_with_the_world(*given: Any) -> Batch:
-    """The world's words are to be learned, too."""
-    batch = collate(*given)
-    width = (batch.inputs["length"] - batch.inputs["start"])[:, None]
-    return replace(batch, mask=torch.arange(batch.mask.shape[1]) < width)
-
-
-def collated_one_off(*given: Any) -> Batch:
-    """The mask is shifted by one."""
-    batch = collate(*given)
-    return replace(batch, mask=batch.mask.roll(1, 1))
 
 
 METHOD = Method(sample=Independent(6))
@@ -204,6 +97,11 @@ BROKEN: Mapping[str, tuple[str, Callable[[str], Recipe], Break]] = {
         healthy,
         lambda r: r.but(method=METHOD.but(credit=chain(Center(), turned))),
     ),
+    "sign of the optimizer flipped": (
+        "weights go uphill",
+        healthy,
+        lambda r: r.but(optimizer=Uphill()),
+    ),
     "constant reward": (
         "reward never differs",
         healthy,
@@ -241,4 +139,3 @@ BROKEN: Mapping[str, tuple[str, Callable[[str], Recipe], Break]] = {
     ),
     "learning rate 0": ("weights do not change", healthy, lambda r: r.but(lr=0.0)),
 }
-MASKS = {"the world's words": collated_with_the_world, "one off": collated_one_off}

@@ -17,8 +17,13 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.ui import WebDriverWait
 
+from grupo.report.page.assemble import report
+
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
-MISSING = "" if CHROMIUM and DRIVER else "no chromium or chromedriver here: `make browser`"
+NEEDED = pytest.mark.skipif(
+    not (CHROMIUM and DRIVER), reason="no chromium or chromedriver here: `make browser`"
+)
+MARKS = [pytest.mark.browser, NEEDED]
 
 
 class Browser:
@@ -98,3 +103,8 @@ def browsing(folder: Path) -> Iterator[Browser]:
         yield browser
     finally:
         browser.driver.quit()
+
+
+def page(tmp_path: Path, *folders: Path) -> Path:
+    """The report of some runs."""
+    return report(folders, tmp_path / "page.html")

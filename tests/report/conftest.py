@@ -6,9 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-import torch
-from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
-from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from grupo.methods.grpo import grpo
 from grupo.piece import piece
@@ -18,6 +15,8 @@ from grupo.rollout import Rollout, Task, Verdict
 from grupo.trainer import train
 
 sys.path.append(str(Path(__file__).parent))
+
+from planting import plant
 
 
 @piece
@@ -43,27 +42,8 @@ class Sums:
 
 
 def tiny_model(folder: Path) -> str:
-    """A Llama of one layer that reads and writes single characters."""
-    alphabet = ["<end>", *map(chr, range(32, 127)), "\n"]
-    vocabulary = {char: number for number, char in enumerate(alphabet)}
-    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token=" "))
-    tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated")
-    tokenizer.decoder = decoders.Fuse()
-    PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<end>").save_pretrained(folder)
-    config = LlamaConfig(
-        vocab_size=len(alphabet),
-        hidden_size=16,
-        intermediate_size=32,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        max_position_embeddings=64,
-        bos_token_id=0,
-        eos_token_id=0,
-        pad_token_id=0,
-    )
-    torch.manual_seed(0)
-    LlamaForCausalLM(config).save_pretrained(folder)
-    return str(folder)
+    """A model of the characters of ASCII."""
+    return plant(folder, [*map(chr, range(32, 127)), "\n"])
 
 
 def recipe_of(model: str, steps: int = 3) -> Recipe:
@@ -97,3 +77,19 @@ def written(tmp_path: Path):
         return tmp_path
 
     return write
+
+
+@pytest.fixture(scope="session")
+def chromium(tmp_path_factory: pytest.TempPathFactory):
+    from browsing import browsing
+
+    with browsing(tmp_path_factory.mktemp("browser")) as made:
+        yield made
+
+
+@pytest.fixture
+def browser(chromium):
+    """A browser on a large screen, on whose pages nothing goes wrong."""
+    chromium.size(1280, 900)
+    yield chromium
+    assert chromium.errors == []

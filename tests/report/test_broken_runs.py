@@ -5,6 +5,7 @@ from pathlib import Path
 
 import breaking
 import pytest
+from defects import MASKS
 
 from grupo import learner
 from grupo.recipe import Recipe
@@ -17,7 +18,7 @@ Trained = Callable[[Recipe], list[Finding]]
 
 @pytest.fixture(scope="session")
 def model(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return breaking.plant(tmp_path_factory.mktemp("breaking"))
+    return breaking.model(tmp_path_factory.mktemp("breaking"))
 
 
 @pytest.fixture
@@ -50,9 +51,9 @@ def test_a_run_that_was_broken_is_found_by_name(way, model, found):
     assert finding.places
 
 
-@pytest.mark.parametrize("mask", breaking.MASKS)
+@pytest.mark.parametrize("mask", MASKS)
 def test_a_wrong_mask_is_found(mask, model, found, monkeypatch):
-    monkeypatch.setattr(learner, "collate", breaking.MASKS[mask])
+    monkeypatch.setattr(learner, "collate", MASKS[mask])
     finding = named(found(breaking.healthy(model)))["wrong mask"]
     assert finding.severity == "error"
     assert finding.places[0].step == 0

@@ -7,9 +7,10 @@ import pytest
 from rich.console import Console
 
 from grupo.errors import Refused
-from grupo.report.checks.advice import CUT_OFF, ZERO_LOSS
+from grupo.report.checks.course import CUT_OFF
 from grupo.report.checks.finding import Place
 from grupo.report.checks.folder import gather
+from grupo.report.checks.training import ZERO_LOSS
 from grupo.report.doctor import CHECKS, examine, show
 from grupo.storage.lock import Lock
 

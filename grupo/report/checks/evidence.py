@@ -8,6 +8,7 @@ from itertools import pairwise
 from grupo.report.checks.answers import Answers
 from grupo.report.reading import Record, Series, series
 
+FEWEST = 3  # steps: fewer are no series
 RECENT = 10  # steps that say how a run is now: long enough to average, short enough to be now
 NEARLY = 0.95  # of the best reward: what is left is luck of sampling
 

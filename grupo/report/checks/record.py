@@ -133,8 +133,7 @@ def stopped(run: Evidence) -> Iterator[Finding]:
 def less_memory(run: Evidence) -> Iterator[Finding]:
     """Micro-batches became smaller on the way."""
     budget = run("budget")
-    pairs = pairwise(zip(budget.steps, budget.values, strict=True))
-    fell = [step for (_, a), (step, b) in pairs if b < a]
+    fell = [step for (_, a), (step, b) in pairwise(budget) if b < a]
     if fell:
         yield LESS_MEMORY(
             f"`policy.budget` fell from {budget.values[0]:.0f} to {budget.values[-1]:.0f}, at"

@@ -4,10 +4,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from statistics import median
 
-from grupo.report.checks import advice
-from grupo.report.checks.evidence import Evidence
+from grupo.report.checks.evidence import FEWEST, Evidence
 from grupo.report.checks.finding import Advice, Finding, Place, of_steps, span
-from grupo.report.checks.signal import FEWEST
 from grupo.report.reading import Series
 
 # Of log-probabilities, in nats. Float32 agrees to 1e-6, bfloat16 with one kernel to some 1e-2.
@@ -16,6 +14,16 @@ FAR_OFF = 0.05
 OFF_ONCE = 2.0  # of a single action: its ratio is off by e^2, one clip away from lost
 GROWN = 5.0  # times what it was at the first step, when the weights were the same for certain
 
+MISMATCH = Advice(
+    "sampler and trainer disagree",
+    "warning",
+    (
+        "The sampler answers with other weights, or in another precision.",
+        "Temperature, top_k or top_p are not the same on both sides.",
+        "Answers were tokenised anew and came out otherwise.",
+    ),
+    ("A smaller `tolerance`, so that ratios are the trainer's own.", 'dtype="float32" once.'),
+)
 STALE = Advice(
     "stale weights",
     "error",
@@ -49,7 +57,7 @@ def mismatch(run: Evidence) -> Iterator[Finding]:
     mean, most = (_fresh(run, f"mismatch/{name}") for name in ("mean", "max"))
     high, once = max(mean.values, default=0.0), max(most.values, default=0.0)
     if (mean.mean > OFF or high > FAR_OFF or once > OFF_ONCE) and not _grew(mean, run.width):
-        yield replace(advice.MISMATCH, severity="error" if high > FAR_OFF else "warning")(
+        yield replace(MISMATCH, severity="error" if high > FAR_OFF else "warning")(
             f"Before any update of a step, log-probabilities differ by {mean.mean:.2g} on average,"
             f" by {high:.2g} at the worst step and by {once:.2g} at the worst action. Expected:"
             f" below {OFF} on average, and below {OFF_ONCE} everywhere.",
@@ -73,7 +81,7 @@ def stale_weights(run: Evidence) -> Iterator[Finding]:
 def wrong_mask(run: Evidence) -> Iterator[Finding]:
     """What is learned is not what the policy said."""
     foreign, missing = run("mask/foreign"), run("mask/missing")
-    bad = sorted({s for of in (foreign, missing) for s, x in zip(*_pair(of), strict=True) if x})
+    bad = sorted({step for of in (foreign, missing) for step, x in of if x})
     if bad:
         yield WRONG_MASK(
             f"At {span(bad)} the batch learned what no action of the policy holds,"
@@ -93,8 +101,8 @@ def _grew(mean: Series, width: int) -> bool:
 
 def _fresh(run: Evidence, name: str) -> Series:
     """A metric at the steps whose answers were all drawn with the newest weights."""
-    old = {step for step, x in zip(*_pair(run("staleness")), strict=True) if x > 0}
-    kept = [(step, x) for step, x in zip(*_pair(run(name)), strict=True) if step not in old]
+    old = {step for step, x in run("staleness") if x > 0}
+    kept = [(step, x) for step, x in run(name) if step not in old]
     return Series(tuple(step for step, _ in kept), tuple(x for _, x in kept))
 
 
@@ -108,7 +116,3 @@ def _worst(run: Evidence, most: Series) -> list[Place]:
         return of_steps([step] * (step >= 0))
     action, token = int(numbers["mismatch/action"]), int(numbers["mismatch/token"])
     return [Place(step, *learned[number], action, token)]
-
-
-def _pair(series: Series) -> tuple[tuple[int, ...], tuple[float, ...]]:
-    return series.steps, series.values
