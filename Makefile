@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SUDO := $(shell test "$$(id -u)" = 0 || echo sudo)
 
-.PHONY: quickstart test test-slow test-browser browser lint docs table clean
+.PHONY: quickstart test test-slow test-browser test-sinks browser lint docs table clean
 
 quickstart: .venv/installed
 	$(BIN)/grupo train
@@ -11,12 +11,24 @@ quickstart: .venv/installed
 test: .venv/installed lint
 	$(BIN)/python -m pytest -m "not slow and not browser" -n 2
 
-test-slow: .venv/installed browser
+test-slow: .venv/installed browser test-sinks
 	$(BIN)/python -m pytest -m "slow or browser"
 
 # The pages of `grupo report` and `grupo watch` in a real browser.
 test-browser: .venv/installed browser
-	$(BIN)/python -m pytest -m browser
+	$(BIN)/python -m pytest -m "browser and not slow"
+
+# trackio wants an older Pillow than all the rest: it has an environment that stands on .venv.
+TRACKIO := .trackio
+test-sinks: $(TRACKIO)/installed
+	$(TRACKIO)/bin/python -m pytest tests/report/test_sinks.py
+
+$(TRACKIO)/installed: .venv/installed
+	$(BIN)/python -m venv $(TRACKIO)
+	$(BIN)/python -c "import site; print(*site.getsitepackages())" \
+		> $$(echo $(TRACKIO)/lib/python*/site-packages)/grupo.pth
+	$(TRACKIO)/bin/python -m pip install --quiet --editable ".[trackio]"
+	touch $@
 
 browser:
 	command -v chromedriver || { $(SUDO) apt-get update && \
@@ -58,4 +70,4 @@ benchmarks/.trl/installed: benchmarks/constraints-trl.txt
 	touch $@
 
 clean:
-	rm -rf .venv build dist *.egg-info .pytest_cache .ruff_cache
+	rm -rf .venv .trackio build dist *.egg-info .pytest_cache .ruff_cache

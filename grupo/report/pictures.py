@@ -8,17 +8,15 @@ from jaxtyping import UInt8
 from torch import Tensor
 from torch.nn.functional import pad
 
-from grupo.errors import Refused
+from grupo.report.extras import needed
 from grupo.rewards.image import pixels
 from grupo.rollout import Rollout
 
 
 def grid(rows: Sequence[Sequence[Rollout]], file: Path, scale: int = 4) -> None:
     """Write the pictures of some rollouts, a row for each group, every pixel `scale` wide."""
-    try:
+    with needed("Pillow", "images"):
         from PIL import Image
-    except ImportError as error:
-        raise Refused("PNGs are written by Pillow. Install grupo[images].") from error
     Image.fromarray(tiled(rows, scale).permute(1, 2, 0).numpy()).save(file, optimize=True)
 
 

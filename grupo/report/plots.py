@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from grupo.errors import Refused, nearest
+from grupo.report.extras import needed
 from grupo.report.reading import Record, check, metrics, series, summary
 
 FORMATS = (".png", ".svg", ".pdf")
@@ -78,13 +79,9 @@ def smooth(values: tuple[float, ...]) -> list[float]:
 
 def figure(width: float, height: float) -> Any:
     """A figure, in inches, that draws into files only, whatever backend a notebook has chosen."""
-    try:
+    with needed("matplotlib", "plots"):
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
-    except ImportError as error:
-        raise Refused(
-            'matplotlib is not installed. Install it: pip install "grupo[plots]".'
-        ) from error
     made = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(made)
     return made

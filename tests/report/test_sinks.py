@@ -113,7 +113,7 @@ def test_only_the_sinks_that_are_asked_for_are_made(tmp_path):
 
 def sunk(tool: str, folder: Path) -> dict:
     """What processes of their own wrote, the first of which was killed, read back by a third."""
-    pytest.importorskip(tool, reason=f'not installed: pip install "grupo[{tool}]"')
+    pytest.importorskip(tool, reason=f"{tool} is not installed here: `make test-sinks`")
     places = {"TRACKIO_DIR": str(folder / "store"), "WANDB_MODE": "offline", "HOME": str(folder)}
     env = {**os.environ, **places, "PYTHONPATH": str(Path(grupo.__file__).parents[1])}
 

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from grupo.errors import Refused
 from grupo.recipe import Recipe
+from grupo.report.extras import needed
 from grupo.report.sinks.base import Numbers, Sink, to_stderr
 
 
@@ -16,7 +16,9 @@ class TensorBoard(Sink):
 
     def __init__(self, folder: Path | str, say: Callable[[str], None] = to_stderr) -> None:
         super().__init__(folder, say)
-        self.make, self.writer = _writer_class(), None
+        with needed("tensorboard", "tensorboard"):
+            from torch.utils.tensorboard import SummaryWriter
+        self.make, self.writer = SummaryWriter, None
 
     def open(self, recipe: Recipe, step: int) -> int:
         # what an interrupted run wrote after this step is hidden: it is done again
@@ -30,13 +32,3 @@ class TensorBoard(Sink):
 
     def close(self) -> None:
         self.writer.close()
-
-
-def _writer_class() -> Any:
-    try:
-        from torch.utils.tensorboard import SummaryWriter
-    except ImportError as error:
-        raise Refused(
-            'tensorboard is not installed. Install it: pip install "grupo[tensorboard]".'
-        ) from error
-    return SummaryWriter

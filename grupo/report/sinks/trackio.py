@@ -6,8 +6,8 @@ from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
-from grupo.errors import Refused
 from grupo.recipe import Recipe
+from grupo.report.extras import needed
 from grupo.report.sinks.base import Numbers, Progress, Sink, described, to_stderr
 
 PROJECT = "grupo"
@@ -24,7 +24,9 @@ class Trackio(Sink):
 
     def __init__(self, folder: Path | str, say: Callable[[str], None] = to_stderr) -> None:
         super().__init__(folder, say)
-        self.trackio = _module()
+        with needed("trackio", "trackio"):
+            import trackio
+        self.trackio: Any = trackio
 
     def open(self, recipe: Recipe, step: int) -> int:
         self.progress = Progress(self.folder / "trackio" / "progress.json")
@@ -43,13 +45,3 @@ class Trackio(Sink):
     def close(self) -> None:
         with redirect_stdout(sys.stderr):
             self.run.finish()
-
-
-def _module() -> Any:
-    try:
-        import trackio
-    except ImportError as error:
-        raise Refused(
-            'trackio is not installed. Install it: pip install "grupo[trackio]".'
-        ) from error
-    return trackio

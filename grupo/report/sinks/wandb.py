@@ -4,8 +4,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from grupo.errors import Refused
 from grupo.recipe import Recipe
+from grupo.report.extras import needed
 from grupo.report.sinks.base import Numbers, Progress, Sink, described, to_stderr
 
 PROJECT = "grupo"
@@ -24,7 +24,9 @@ class Wandb(Sink):
 
     def __init__(self, folder: Path | str, say: Callable[[str], None] = to_stderr) -> None:
         super().__init__(folder, say)
-        self.wandb = _module()
+        with needed("wandb", "wandb"):
+            import wandb
+        self.wandb: Any = wandb
 
     def open(self, recipe: Recipe, step: int) -> int:
         self.progress = Progress(self.folder / "wandb" / "progress.json")
@@ -59,11 +61,3 @@ class Wandb(Sink):
             settings=self.wandb.Settings(**quiet, **soon),
             **how,
         )
-
-
-def _module() -> Any:
-    try:
-        import wandb
-    except ImportError as error:
-        raise Refused('wandb is not installed. Install it: pip install "grupo[wandb]".') from error
-    return wandb
