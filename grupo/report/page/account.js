@@ -49,7 +49,14 @@ function ledgerOf(run) {
     el("div", {}, el("h3", {}, "Actions"), el("table", {}, el("tbody", {}, rows))));
 }
 
-function doctorOf(run) {
+/* Where a finding is to be seen: a step, a group of it, a rollout of that. */
+function placeOf(place, go) {
+  const named = [["step", place.step], ["task", place.task.slice(0, 12)], ["rollout", place.rollout ?? ""],
+    ["action", place.action ?? ""]].filter(([, x]) => x !== "");
+  return el("button", { class: "chip", type: "button", onclick: () => go(place) }, named.map(([name, x]) => `${name} ${x}`).join(", "));
+}
+
+function doctorOf(run, go) {
   const { findings } = RUNS[run];
   const wrong = findings.some(({ severity }) => severity !== "note");
   const list = (label, lines) => (lines.length ? el("div", {}, el("span", { class: "soft small" }, label),
@@ -59,6 +66,7 @@ function doctorOf(run) {
     findings.map((f) => el("article", { class: `finding ${f.severity}` },
       el("h3", { class: f.severity === "error" ? "bad" : f.severity === "warning" ? "warn" : "" }, `${f.severity}: ${f.name}`),
       el("p", {}, f.seen.replaceAll("`", "")),
+      f.places.length ? el("div", { class: "row small" }, el("span", { class: "soft" }, "Look at"), f.places.map((place) => placeOf(place, go))) : null,
       el("div", { class: "pair" }, list("As a rule because", f.causes), list("Try", f.tries)))),
   ];
 }

@@ -76,19 +76,21 @@ function partsOf(action, look) {
   });
 }
 
-function messages(said) {
-  if (typeof said === "string") return [el("span", {}, said)];
+/* Messages of a chat, or a text: who says what; `shown` is how texts are shown. */
+function messages(said, shown = (text) => text) {
+  if (typeof said === "string") return [el("span", {}, shown(said))];
   return (Array.isArray(said) ? said : [said]).flatMap((message) => {
     const content = Array.isArray(message.content) ? message.content : [message.content];
-    return [el("span", { class: "role" }, String(message.role ?? "")), ...content.map(contentOf)];
+    const role = message.role ? el("span", { class: "role" }, String(message.role)) : null;
+    return [role, ...content.map((part) => contentOf(part, shown))];
   });
 }
 
-function contentOf(part) {
-  if (typeof part === "string") return el("span", {}, part);
+function contentOf(part, shown) {
+  if (typeof part === "string") return el("span", {}, shown(part));
   const url = part?.url ?? part?.image ?? part?.image_url?.url;
   if (typeof url === "string" && url.startsWith(PNG)) return pictureOf(url, "a picture of the prompt");
-  return el("span", {}, typeof part?.text === "string" ? part.text : JSON.stringify(part));
+  return el("span", {}, typeof part?.text === "string" ? shown(part.text) : JSON.stringify(part));
 }
 
 function pictureOf(url, alt) {
@@ -96,10 +98,9 @@ function pictureOf(url, alt) {
 }
 
 function spoken(action, turn, look) {
-  const world = action.world === undefined ? null
-    : el("span", { class: "world" }, el("span", { class: "role" }, turn ? "the world" : "the prompt it was given"), messages(action.world));
   const fresh = action.begins ? el("span", { class: "fresh" }, "its context begins anew") : null;
-  return [fresh, world, ...partsOf(action, look), action.picture ? pictureOf(action.picture, "what the rollout made") : null];
+  return [fresh, worldOf(action, turn), ...boxed(action, partsOf(action, look), look),
+    action.picture ? pictureOf(action.picture, "what the rollout made") : null];
 }
 
 function chips(rollout) {
@@ -120,10 +121,10 @@ function cardOf(rollout, place, look) {
   const advantage = isNumber(rollout.advantage) ? `advantage ${signed(rollout.advantage)}` : "not learned from";
   const said = rollout.actions.length ? rollout.actions.flatMap((action, turn) => spoken(action, turn, look))
     : shownText(rollout.text || "", look.query);
-  const text = el("div", { class: "said", tabindex: "0", role: "group", "aria-label": `rollout ${place + 1}: what it said` }, said);
+  const text = el("div", { class: "said", tabindex: "0", role: "group", "aria-label": `rollout ${place}: what it said` }, said);
   text.addEventListener("keydown", (event) => stepped(event, text));
-  return el("article", { class: "card" },
-    el("header", {}, el("span", { class: "soft" }, `#${place + 1}`),
+  return el("article", { class: place === look.rollout ? "card named" : "card" },
+    el("header", {}, el("span", { class: "soft" }, `#${place}`),
       el("span", { class: "reward num" }, `reward ${number(rollout.reward)}`),
       el("span", { class: "num soft" }, advantage), chips(rollout)),
     rollout.failed ? el("p", { class: "said bad" }, rollout.failed) : null, text);
@@ -138,6 +139,7 @@ function stepped(event, text) {
   const next = Math.min(parts.length - 1, Math.max(0, now < 0 ? 0 : now + by));
   parts[now]?.classList.remove("at");
   parts[next].classList.add("at");
+  parts[next].closest("details")?.setAttribute("open", "");
   parts[next].scrollIntoView({ block: "nearest" });
   factsShown(parts[next]);
 }

@@ -23,6 +23,7 @@ SCRIPTS = (
     "summary.js",
     "curves.js",
     "account.js",
+    "calls.js",
     "actions.js",
     "tree.js",
     "groups.js",

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from grupo.report.doctor import examine
 from grupo.report.page.shelf import Shelf, joined, short
 from grupo.report.page.tail import Tail
+from grupo.report.reading import crash
 from grupo.storage import plain
 
 T = TypeVar("T")
@@ -39,6 +40,9 @@ class Book:
             self._tried(f"{name}.jsonl", None, partial(self._take, name, take))
         self.recipe = self.recipe or _inside(self._data("recipe.json"), "recipe")
         self.summary = self._data("summary.json")
+        self.crash = (
+            "" if self.summary else self._tried("crash.json", "", partial(crash, self.folder))
+        )
         self.scores = _inside(self.summary, "held_out") or self._saved()
         if len(self.metrics) != self.examined and time.monotonic() >= self.due:
             self._examine()
@@ -71,6 +75,7 @@ class Book:
             return [f"the folder: {self.closed}"]
         torn = {name: self._tried(name, 0, lambda t=t: t.torn) for name, t in self.tails.items()}
         return [
+            *[f"its process ended before the run did: {self.crash}"] * bool(self.crash),
             *(f"{where}: {why}" for where, why in self.broken.items()),
             *(
                 f"{n}.jsonl: its last line is torn, {b} bytes left out"
@@ -87,7 +92,7 @@ class Book:
         self.recipe: Data = {}
         self.summary: Data = {}
         self.scores: Data = {}
-        self.latest, self.checkpoint = "", {}
+        self.latest, self.checkpoint, self.crash = "", {}, ""
         self.findings: list[Data] = []
         self.examined, self.due = -1, 0.0
 

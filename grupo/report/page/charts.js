@@ -133,7 +133,7 @@ function chartCard(specOf) {
   explain(spec, under);
   plot.addEventListener("click", () => {
     const { chart } = CHARTS.get(card), now = specOf();
-    if (chart && now.go && chart.cursor.idx !== null) now.go(chart.data[0][chart.cursor.idx]);
+    if (chart && now.go && chart.cursor.idx !== null) now.go({ step: chart.data[0][chart.cursor.idx] });
   });
   seen.observe(card);
   sized.observe(plot);

@@ -3,6 +3,7 @@
 const FIRST = ["reward/mean", "groups/signal", "length/mean", "rollouts/truncated", "entropy",
   "kl/ref", "mismatch/mean", "gradient/norm", "clip/high", "time/step"];
 const OPEN = new Set();  // sections that somebody opened
+let NAMED = 0;  // how many numbers the cards are of
 
 function metricSpec(name, go) {
   const lines = RUNS.map((run, i) => ({ name: run.name, run: i, x: run.metrics.step || [], y: run.metrics[name] || [] }))
@@ -26,9 +27,16 @@ function heldOutSpec(name) {
     note: "share of held-out tasks solved, by steps done" };
 }
 
-function showCurves(go) {
-  const body = $("#curves .body");
+/* Draw what is new; where there are other numbers than before, lay out all again. */
+function renewCurves(go) {
   const names = [...new Set(RUNS.flatMap((run) => Object.keys(run.metrics)))].filter((name) => name !== "step");
+  if (names.length && names.length === NAMED) return redrawAll();
+  NAMED = names.length;
+  return layCurves(names, go);
+}
+
+function layCurves(names, go) {
+  const body = $("#curves .body");
   if (!names.length) return fill(body, el("p", { class: "soft" }, "No step has been written yet."));
   const sections = new Map();
   for (const name of names) {

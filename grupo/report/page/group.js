@@ -5,36 +5,45 @@ const PLACES = {
   worst: (r) => (isNumber(r.reward) ? r.reward : Infinity),
   advantage: (r) => -(r.advantage ?? -Infinity), length: (r) => -r.length,
 };
+const AT_FIRST = 64;  // rollouts that are laid out before anybody asks for more
 let SHOWN = 0;  // which of several that were asked for is shown: the last
 
 async function showGroup() {
-  const mine = (SHOWN += 1), { run, step, place } = VIEW, body = $("#group");
-  if (step === null) return fill(body, el("p", { class: "soft" }, "No group has been written yet."));
-  let groups;
+  const mine = (SHOWN += 1), { run, step, place, beside } = VIEW;
+  const said = (kind, text) => [el("p", { class: kind }, text)];
+  let found;
   try {
-    groups = await groupsOf(run, step);
+    const group = step === null ? null : (await groupsOf(run, step))[place];
+    const other = group && beside && (await groupsOf(run, Number(beside))).find(({ task }) => task === group.task);
+    found = group ? () => groupOf(group, other) : () => said("soft", step === null ? "No group has been written yet." : "This group is not there.");
   } catch (error) {
-    return mine === SHOWN ? fill(body, el("p", { class: "problem" }, `Step ${step} cannot be had: ${error.message}`)) : undefined;
+    found = () => said("problem", `Step ${step} cannot be had: ${error.message}`);
   }
-  const group = groups[place];
-  if (mine !== SHOWN) return undefined;
-  if (!group) return fill(body, el("p", { class: "soft" }, "This group is not there."));
-  const beside = VIEW.beside && await besideOf(run, VIEW.beside, group.task);
-  if (mine === SHOWN) fill(body, ...groupOf(group), beside || null);
-  return undefined;
+  if (mine === SHOWN) fill($("#group"), found());
 }
 
-function groupOf(group) {
-  const rollouts = group.rollouts.map((rollout, place) => ({ ...rollout, place }));
-  const rewards = rollouts.map(({ reward }) => reward).filter(isNumber);
-  const kinds = new Set(rewards).size > 1 ? "" : " · all alike: nothing to compare";
+const rewardsOf = (rollouts) => rollouts.map(({ reward }) => reward).filter(isNumber);
+const placed = ({ rollouts }) => rollouts.map((rollout, place) => ({ ...rollout, place }));
+
+/* A group, and below it the same task at another step if there is one, in the same colours. */
+function groupOf(group, other) {
+  const own = placed(group), others = other ? placed(other) : [], rewards = rewardsOf(own);
+  const boxes = [el("div", { class: "shown" }), el("div", { class: "shown" })], scale = el("span", { class: "scale" });
+  const lay = () => {
+    const look = lookAt([...own, ...others]);
+    fill(scale, scaleOf([...own, ...others], look));
+    [own, others].forEach((rollouts, i) => fill(boxes[i], laidOut(rollouts, look)));
+  };
+  lay();
+  const flat = new Set(rewards).size > 1 ? "" : " · all alike: nothing to compare";
   return [
     el("h3", {}, `Step ${VIEW.step}, task ${group.task.slice(0, 12)}`),
-    el("p", { class: "soft small num" }, `${plural(rollouts.length, "rollout")} · mean reward ${number(mean(rewards))}, standard deviation ${number(spread(rewards))}${kinds}`),
+    el("p", { class: "soft small num" }, `${plural(own.length, "rollout")} · mean reward ${number(mean(rewards))}, standard deviation ${number(spread(rewards))}${flat}`),
     overTime(group.task),
     el("div", { class: "prompt", tabindex: "0", "aria-label": "prompt" }, promptOf(group.prompt)),
-    toolsOf(rollouts),
-    el("div", { class: "shown" }, laidOut(rollouts)),
+    toolsOf(own, scale, lay),
+    boxes[0],
+    other ? [el("h3", {}, `The same task at step ${VIEW.beside}: mean reward ${number(mean(rewardsOf(others)))}`), boxes[1]] : null,
     el("div", { class: "facts-line num", id: "facts", role: "status" }, RUNS[VIEW.run].traced
       ? "Point at a part, or move through them with ← and →, to see what is known of it."
       : "This run has no actions.jsonl: it was written by an older version, or inspected is 0. Texts are shown whole."),
@@ -42,56 +51,49 @@ function groupOf(group) {
 }
 
 function promptOf(prompt) {
-  const query = VIEW.query;
-  return typeof prompt === "string" ? shownText(prompt, query) : messages(prompt);
+  return typeof prompt === "string" ? shownText(prompt, VIEW.query) : messages(prompt);
 }
 
 function lookAt(rollouts) {
-  const { measure, query } = VIEW;
-  return { measure, query, most: largest(rollouts, measure) };
+  const { measure, query, rollout } = VIEW;
+  return { measure, query, rollout, most: largest(rollouts, measure) };
 }
 
-function laidOut(rollouts) {
-  const look = lookAt(rollouts);
+function laidOut(rollouts, look) {
   if (VIEW.as === "tree" && isTree(rollouts)) return treeOf(rollouts, look);
   const ordered = rollouts.toSorted((a, b) => PLACES[VIEW.order](a) - PLACES[VIEW.order](b));
-  const cards = el("div", { class: "cards" }, ordered.slice(0, 64).map((rollout) => cardOf(rollout, rollout.place, look)));
-  const rest = ordered.slice(64);
-  if (!rest.length) return cards;
-  const more = el("button", { type: "button", onclick: () => {
-    more.remove();
-    cards.append(...rest.map((rollout) => cardOf(rollout, rollout.place, look)));
-  } }, `Show ${plural(rest.length, "more rollout")}`);
-  return [cards, more].reduce((box, child) => (box.append(child), box), el("div"));
+  const cards = (some) => some.map((rollout) => cardOf(rollout, rollout.place, look));
+  const box = el("div", { class: "cards" }, cards(ordered.slice(0, AT_FIRST))), rest = ordered.slice(AT_FIRST);
+  if (!rest.length) return box;
+  const more = el("button", { type: "button", onclick: () => { more.remove(); box.append(...cards(rest)); } },
+    `Show ${plural(rest.length, "more rollout")}`);
+  return [box, more];
 }
 
-function toolsOf(rollouts) {
-  const again = () => (VIEW.beside ? showGroup() : fill($(".shown"), laidOut(rollouts)));
-  const scale = el("span", { class: "scale" });
-  const measure = options(el("select", { id: "measure", onchange: (e) => { VIEW.measure = e.target.value; scaleOf(scale, rollouts); again(); } }),
-    Object.entries(MEASURES).map(([name, { label }]) => [name, label]), VIEW.measure);
-  const order = options(el("select", { onchange: (e) => { VIEW.order = e.target.value; again(); } }), ORDERS, VIEW.order);
-  const as = options(el("select", { onchange: (e) => { VIEW.as = e.target.value; again(); } }), [["cards", "side by side"], ["tree", "as a tree"]], VIEW.as);
-  scaleOf(scale, rollouts);
-  return el("div", { class: "tools" }, labelled("Colour by", measure), scale, labelled("Order", order),
-    isTree(rollouts) ? labelled("Show", as) : null);
+/* How the rollouts are shown; `lay` lays them out again. */
+function toolsOf(rollouts, scale, lay) {
+  const chosen = (name, choices, more) => options(el("select", { ...more, onchange: (e) => { VIEW[name] = e.target.value; lay(); } }), choices, VIEW[name]);
+  const measures = Object.entries(MEASURES).map(([name, { label }]) => [name, label]);
+  return el("div", { class: "tools" }, labelled("Colour by", chosen("measure", measures, { id: "measure" })), scale,
+    labelled("Order", chosen("order", ORDERS)),
+    isTree(rollouts) ? labelled("Show", chosen("as", [["cards", "side by side"], ["tree", "as a tree"]])) : null);
 }
 
-function scaleOf(scale, rollouts) {
-  const { label, unit, sided } = MEASURES[VIEW.measure], most = largest(rollouts, VIEW.measure);
-  if (VIEW.measure === "plain") return fill(scale);
-  if (!most) return fill(scale, el("span", {}, `${label}: ${nothing(rollouts)}`));
-  const ramp = tipped(el("span", { class: "ramp", tabindex: "0" }), () => [MEANS[VIEW.measure],
+function scaleOf(rollouts, { measure, most }) {
+  const { label, unit, sided } = MEASURES[measure];
+  if (measure === "plain") return null;
+  if (!most) return el("span", {}, `${label}: ${nothing(rollouts, measure)}`);
+  const ramp = tipped(el("span", { class: "ramp", tabindex: "0" }), () => [MEANS[measure],
     "Parts with red lines above and below are clipped; those in italics were given to the policy and are not trained on."]);
   ramp.style.background = sided
     ? `linear-gradient(90deg, ${shadeOf(-1, 1, true)}, rgba(var(--plus), 0), ${shadeOf(1, 1, true)})`
     : `linear-gradient(90deg, rgba(var(--much), 0), ${shadeOf(1, 1, false)})`;
-  return fill(scale, el("span", { class: "num" }, sided ? number(-most) : "0"), ramp, el("span", { class: "num" }, `${sided ? "+" : ""}${number(most)} ${unit}`));
+  return [el("span", { class: "num" }, sided ? number(-most) : "0"), ramp, el("span", { class: "num" }, `${sided ? "+" : ""}${number(most)} ${unit}`)];
 }
 
 /* Why a measure colours nothing. */
-function nothing(rollouts) {
-  const actions = rollouts.flatMap((rollout) => rollout.actions), { of } = MEASURES[VIEW.measure];
+function nothing(rollouts, measure) {
+  const actions = rollouts.flatMap((rollout) => rollout.actions), { of } = MEASURES[measure];
   if (!actions.length) return "not written down";
   return actions.some((action) => action.parts.some((_, i) => isNumber(of(action, i)))) ? "0 everywhere" : "not measured";
 }
@@ -107,14 +109,4 @@ function overTime(task) {
   const other = options(el("select", { onchange: (e) => { VIEW.beside = e.target.value; showGroup(); } }),
     [["", "nothing"], ...times.filter(({ s }) => s !== step).map(({ s }) => [String(s), `step ${s}`])], VIEW.beside);
   return el("div", { class: "row small" }, el("span", { class: "soft" }, "This task, mean reward:"), ...buttons, labelled("Compare with", other));
-}
-
-/* The same task at another step, below. */
-async function besideOf(run, step, task) {
-  const groups = await groupsOf(run, Number(step));
-  const group = groups.find((one) => one.task === task);
-  if (!group) return null;
-  const rollouts = group.rollouts.map((rollout, place) => ({ ...rollout, place }));
-  const rewards = rollouts.map(({ reward }) => reward).filter(isNumber);
-  return el("div", {}, el("h3", {}, `The same task at step ${step}: mean reward ${number(mean(rewards))}`), laidOut(rollouts));
 }

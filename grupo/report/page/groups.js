@@ -1,6 +1,6 @@
 /* The group inspector: any step, any task, every rollout. */
 
-const VIEW = { run: 0, step: null, place: null, filter: "all", sort: "sampled", query: "", measure: "advantage",
+const VIEW = { run: 0, step: null, place: null, rollout: null, filter: "all", sort: "sampled", query: "", measure: "advantage",
   order: "sampled", as: "cards", beside: "", follow: DATA.live };
 const FILTERS = [["all", "all groups"], ["signal", "rewards differ"], ["flat", "rewards all alike"],
   ["failed", "some not judged"], ["cut", "some cut off"]];
@@ -66,7 +66,7 @@ function itemOf({ step, place, group }, alike) {
 
 /* Go to another group; what is not said stays. */
 function choose(what) {
-  Object.assign(VIEW, { beside: "" }, what);
+  Object.assign(VIEW, { beside: "", rollout: null }, what);
   const known = sampledSteps(VIEW.run);
   if (!known.includes(VIEW.step)) VIEW.step = known[known.length - 1] ?? null;
   const groups = RUNS[VIEW.run].index[VIEW.step] || [];

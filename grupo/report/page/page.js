@@ -21,14 +21,17 @@ function showAll() {
   fill($("#summary .body"), summaryOf(LOOKED));
   fill($("#recipe .body"), recipeOf(LOOKED));
   fill($("#ledger .body"), ledgerOf(LOOKED));
-  fill($("#doctor .body"), doctorOf(LOOKED));
+  fill($("#doctor .body"), doctorOf(LOOKED, goTo));
 }
 
-function goTo(step) {
+/* Show a step; of it a task, and of that a rollout, if they are named. */
+async function goTo({ step, task = "", rollout = null }) {
   HITLIST = null;
-  choose({ step, place: null, follow: false });
+  const groups = RUNS[LOOKED].index[step] || [], place = groups.findIndex((group) => group.task === task);
+  const shown = choose({ step, place: place < 0 ? null : place, rollout, follow: false });
   showPicker();
-  $("#groups").scrollIntoView();
+  await shown;
+  ($(".card.named") || $("#groups")).scrollIntoView();
 }
 
 function layInspector() {
@@ -121,11 +124,7 @@ async function follow() {
 
 function changed() {
   showAll();
-  const shown = document.querySelectorAll("#curves .chart").length;
-  const names = new Set(RUNS.flatMap((run) => Object.keys(run.metrics))).size;
-  if (!shown || names !== changed.names) showCurves(goTo);
-  else redrawAll();
-  changed.names = names;
+  renewCurves(goTo);
   if (VIEW.follow && !HITLIST) choose({ step: null, place: null });
   if (!$("#picker-top").contains(document.activeElement)) showPicker();
   showList();
@@ -143,8 +142,7 @@ async function start() {
   layInspector();
   const wish = lookedFor();
   showAll();
-  showCurves(goTo);
-  changed.names = new Set(RUNS.flatMap((run) => Object.keys(run.metrics))).size;
+  renewCurves(goTo);
   showPicker();
   await choose(wish);
   showPicker();

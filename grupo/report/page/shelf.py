@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from itertools import groupby, zip_longest
 from typing import Any
 
+from grupo.report.page.calls import with_calls
 from grupo.report.reading import Record
 from grupo.storage import plain
 
@@ -51,7 +52,7 @@ def joined(rollouts: Sequence[bytes], actions: Sequence[bytes]) -> list[dict[str
     """The lines of a step as groups; what is known of actions goes with the rollout they are of."""
     read = [plain.read(line.decode()) for line in rollouts]
     acted = [plain.read(line.decode())["actions"] for line in actions][: len(read)]
-    whole = [{**r, "actions": a or []} for r, a in zip_longest(read, acted)]
+    whole = [{**r, "actions": with_calls(a or [])} for r, a in zip_longest(read, acted)]
     groups = ((task, list(some)) for task, some in groupby(whole, key=lambda r: str(r["task"])))
     return [
         {"task": task, "prompt": some[0].get("prompt", ""), "rollouts": list(map(_said, some))}

@@ -42,14 +42,13 @@ function shared(through, depth) {
   return { ...first, advantage: over("advantage"), ratio: over("ratio"), entropy: over("entropy") };
 }
 
-function treeOf(rollouts, look, root = true) {
+function treeOf(rollouts, look) {
   const draw = ({ through, depths, children }) => {
     const said = depths.flatMap((depth) => spoken(shared(through, depth), depth, look));
-    const rewards = through.map(({ reward }) => reward).filter(isNumber);
-    const worth = through.length > 1 ? `${through.length} rollouts, mean reward ${number(mean(rewards))}`
-      : `#${through[0].place + 1} · reward ${number(through[0].reward)}`;
+    const worth = through.length > 1 ? `${through.length} rollouts, mean reward ${number(mean(rewardsOf(through)))}`
+      : `#${through[0].place} · reward ${number(through[0].reward)}`;
     return el("li", {}, el("div", { class: "node" }, el("div", { class: "said" }, said), el("span", { class: "num soft small" }, worth)),
       children.length ? el("ul", {}, children.map(draw)) : null);
   };
-  return el("ul", { class: root ? "tree" : "" }, grown(rollouts).map(draw));
+  return el("ul", { class: "tree" }, grown(rollouts).map(draw));
 }

@@ -1,0 +1,38 @@
+/* Calls of tools, laid out over the parts they were written with, and what the world answered. */
+
+function callOf({ name, arguments: given, wrong }) {
+  if (wrong !== undefined) return el("div", { class: "bad" }, wrong);
+  return el("div", {}, el("b", { class: "mono" }, name), given.length
+    ? el("dl", {}, given.map(([key, text]) => [el("dt", {}, key), el("dd", {}, text)])) : null);
+}
+
+function callBox(said, parts, { measure }) {
+  const wrong = said.some((call) => call.wrong !== undefined);
+  const label = !said.length ? "the call goes on" : wrong ? "malformed call" : said.length > 1 ? `${said.length} calls` : "call";
+  return el("div", { class: wrong ? "call wrong" : "call" }, el("span", { class: "role" }, label), said.map(callOf),
+    el("details", { open: measure !== "plain" }, el("summary", {}, "as written"), el("div", { class: "written" }, parts)));
+}
+
+/* The parts of an action in their order, those that make up calls in boxes. */
+function boxed({ calls = [] }, parts, look) {
+  const found = [];
+  let done = 0;
+  for (const { parts: [begin, end], said } of calls) {
+    found.push(...parts.slice(done, begin), callBox(said, parts.slice(begin, end), look));
+    done = end;
+  }
+  return [...found, ...parts.slice(done)];
+}
+
+/* What the world said before an action: to calls, their answers. */
+function worldOf({ world, answers }, turn) {
+  if (world === undefined) return null;
+  const label = answers ? `the tool${answers > 1 ? "s" : ""} answered` : turn ? "the world" : "the prompt it was given";
+  return el("div", { class: answers ? "world answer" : "world" }, el("span", { class: "role" }, label),
+    answers ? messages(unnamed(world), failuresMarked) : messages(world));
+}
+
+const unnamed = (world) => (typeof world === "string" ? world : [world].flat().map((m) => (m.role === "tool" ? { ...m, role: "" } : m)));
+
+/* A world of tools says what is wrong with a call in a line of its own. */
+const failuresMarked = (text) => text.split(/(?<=\n)/).map((line) => (line.startsWith("error:") ? el("span", { class: "bad" }, line) : line));
