@@ -19,6 +19,7 @@ from grupo.envs import SingleTurn
 from grupo.errors import Refused, Unmeasured, nearest
 from grupo.method import Method
 from grupo.piece import is_piece, parts, show, walk
+from grupo.policies.several import Role
 from grupo.readings import check_readings
 from grupo.recipe import Recipe
 from grupo.rollout import Task
@@ -53,6 +54,7 @@ def check(recipe: Recipe) -> None:
     _check_group(recipe)
     _check_solved(recipe)
     check_readings(recipe)
+    _check_roles(recipe)
     _check_ahead(recipe)
     for _, piece in _pieces(recipe, ""):
         if isinstance(piece, Checked):
@@ -143,6 +145,14 @@ def _credited(credit: Credit, groups: tuple[int, int]) -> Tensor:
     rows = {"rollout": torch.arange(2), "mask": mask, "old_logp": -mask.float()}
     batch = Batch.of(reward, torch.tensor(groups), **rows, past=(Past(), Past()))
     return credit(reward, batch)
+
+
+def _check_roles(recipe: Recipe) -> None:
+    """Refuse a policy for a role that nobody has."""
+    for place, piece in _pieces(recipe, ""):
+        if isinstance(piece, Role) and piece.name not in recipe.method.roles:
+            said = f"{place}name: {piece.name!r} is no role of the method."
+            raise Refused(f"{said} {nearest(piece.name, recipe.method.roles)}")
 
 
 def _check_ahead(recipe: Recipe) -> None:

@@ -75,6 +75,11 @@ class Method:
         return frozenset(x for part in self._pieces() for x in getattr(part, "reads_columns", ()))
 
     @property
+    def roles(self) -> frozenset[str]:
+        """Roles of rollouts that some piece gives, which may be policies of their own."""
+        return frozenset(x for part in self._pieces() for x in getattr(part, "roles", ()))
+
+    @property
     def helpers(self) -> tuple[Helper, ...]:
         """What is learned beside the policy because some piece asks for it."""
         declared = (x for part in self._pieces() for x in getattr(part, "helpers", ()))

@@ -61,6 +61,7 @@ class Rollout:
     )  # what the world says of each of its actions: step rewards, states, places
     failed: str = ""  # why it could not be judged; such a rollout has no reward
     source: str = "policy"  # who made it: "policy", "worked" solution, an expert's name
+    role: str = ""  # whose it is to act, where several policies are trained; "": the first's
 
     @property
     def text(self) -> str:

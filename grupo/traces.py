@@ -12,7 +12,7 @@ from grupo.collate import spans
 from grupo.rollout import Action, Group, Rollout
 from grupo.storage.png import data_url
 
-Spell = Callable[[Action], Sequence[str]]
+Spell = Callable[[Rollout], Sequence[Sequence[str]]]
 Numbers = float | Sequence[float | None] | None  # one number stands for all that are alike
 DIGITS = 4
 
@@ -50,10 +50,10 @@ def traces(
         for rollout in group.rollouts:
             said = numbers(rollout)
             names = [drawn.setdefault(key, len(drawn)) for key in _draws(rollout)]
-            parts = zip(rollout.turns, said, names, strict=True)
+            parts = zip(rollout.turns, spell(rollout), said, names, strict=True)
             actions = [
-                {**_told(group, i, turn), **_action(turn[1], spell), **known, "drawn": name}
-                for i, (turn, known, name) in enumerate(parts)
+                {**_told(group, i, turn), **_action(turn[1], texts), **known, "drawn": name}
+                for i, (turn, texts, known, name) in enumerate(parts)
             ]
             found.append({"step": step, "group": number, "actions": actions})
     return found
@@ -93,12 +93,12 @@ def _told(group: Group, turn: int, said: tuple[Any, Action]) -> dict[str, Any]:
     return {"world": seen} if seen and (turn or seen != group.task.prompt) else {}
 
 
-def _action(action: Action, spell: Spell) -> dict[str, Any]:
+def _action(action: Action, texts: Sequence[str]) -> dict[str, Any]:
     """An action by itself; what is as it mostly is, goes without saying."""
     marks = {"sampled": action.sampled, "learned": action.learned}
     moves = {"begins": action.begins, "moved": action.moved}
     return {
-        "parts": list(spell(action)),
+        "parts": list(texts),
         "stopped": action.stopped,
         "version": action.version,
         "logp": _alike([round(x, DIGITS) + 0.0 for x in action.logp]) if action.sampled else None,

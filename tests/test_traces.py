@@ -11,8 +11,8 @@ from grupo.traces import Trace, traces
 TASK = Task("sum", "2 + 2 =")
 
 
-def spell(action: Action) -> list[str]:
-    return [chr(part) for part in action.parts]
+def spell(rollout: Rollout) -> list[list[str]]:
+    return [[chr(part) for part in action.parts] for _, action in rollout.turns]
 
 
 def said(text: str, *logp: float, **more) -> Action:

@@ -1,8 +1,9 @@
 """Requests that many coroutines make one by one, answered many at a time."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
-from typing import Generic, TypeVar
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from functools import partial
+from typing import Any, Generic, TypeVar
 
 from grupo.away import all_back
 from grupo.loop import handed
@@ -13,6 +14,7 @@ Answer = TypeVar("Answer")
 TURNS = 50  # of the loop without a question: an answer takes two through each `gather` to who asks
 
 Answering = Callable[[Sequence[Ask]], Iterator[tuple[int, Answer]]]
+Asking = Callable[[Ask], Awaitable[Answer]]
 
 
 def _give(future: "asyncio.Future[Answer]", answer: Answer) -> None:
@@ -78,3 +80,23 @@ class Queue(Generic[Ask, Answer]):
             count, others = len(self.waiting), await all_back()
             await asyncio.sleep(0)
             quiet = 0 if others or count < len(self.waiting) else quiet + 1
+
+
+def joined(queues: Sequence[Queue[Any, Any]]) -> Sequence[Asking[Any, Any]]:
+    """The same queues, answered in one call, one after another.
+
+    Answered apart, whom each of them answers together would depend on how long the others took.
+    """
+
+    def answer(asks: Sequence[tuple[int, Any]]) -> Iterator[tuple[int, Any]]:
+        for number, queue in enumerate(queues):
+            places = [place for place, (whose, _) in enumerate(asks) if whose == number]
+            for i, said in queue.answer([asks[place][1] for place in places]) if places else ():
+                yield places[i], said
+
+    one = Queue(answer)
+    return [partial(_of, one, number) for number in range(len(queues))]
+
+
+async def _of(queue: Queue[tuple[int, Any], Any], number: int, ask: Any) -> Any:
+    return await queue((number, ask))

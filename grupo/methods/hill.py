@@ -55,6 +55,6 @@ def hill(group: int = 8, hints: int = 4, temperature: float = 0.3) -> Method:
 
     D is the mean over the right of log pi(o | q) - log pi(o | q, hint), per token.
     """
-    # The paper trains two models, here one has both roles; its mean counts idle tokens, too.
+    # Its two models are `Several` policies, here clipped to one norm; its mean counts idle tokens.
     sample, loss, weigh = Coached(Independent(group), hints), Clip(0.2, 0.28), EachKind("role")
     return Method(sample=sample, credit=ByRole(temperature), loss=loss, weigh=weigh)

@@ -12,14 +12,18 @@ from grupo.helpers import Helper
 from grupo.policies.company import Company, Other
 from grupo.policies.voice import Voice
 from grupo.references import Follow
-from grupo.rollout import Action, Rollout, Task
+from grupo.rollout import Rollout, Task
 
 
 class Policy(Protocol):
     """Packing, padding, devices and precision are its own affair; the mathematics sees (N, T)."""
 
     budget: int  # how much of a batch is worked on at once, in units of its own
-    seconds: float  # that it has spoken
+
+    @property
+    def seconds(self) -> float:
+        """That it has spoken."""
+        ...
 
     @property
     def helpers(self) -> nn.Module:
@@ -44,8 +48,8 @@ class Policy(Protocol):
         """How samplers use it: an `Act` whose random streams are derived from `key`."""
         ...
 
-    def spell(self, action: Action) -> Sequence[str]:
-        """Each part of an action as people read it, "" for what is no text."""
+    def spell(self, rollout: Rollout) -> Sequence[Sequence[str]]:
+        """Each part of each of its actions as people read it, "" for what is no text."""
         ...
 
     def encode(self, rollouts: Sequence[Rollout]) -> Any:

@@ -26,7 +26,7 @@ from grupo.policies.spelling import spelled
 from grupo.policies.trained import Trained
 from grupo.policies.voice import Apart, Own, Remote, Speaking
 from grupo.references import Follow
-from grupo.rollout import Action, Observation, Rollout, Task
+from grupo.rollout import Observation, Rollout, Task
 from grupo.signals import compares, split
 
 if TYPE_CHECKING:
@@ -134,9 +134,9 @@ class CausalPolicy(Trained):
         company, self.others = accompany(self, needs, follow, others)
         return company
 
-    def spell(self, action: Action) -> Sequence[str]:
+    def spell(self, rollout: Rollout) -> Sequence[Sequence[str]]:
         """The text that each token adds."""
-        return spelled(self.language.tokenizer, action)
+        return [spelled(self.language.tokenizer, action) for _, action in rollout.turns]
 
     def admit(self, tasks: Sequence[Task]) -> None:
         """Refuse prompts that leave no room for an answer."""

@@ -30,7 +30,7 @@ from grupo.policies.spelling import spelled
 from grupo.policies.trained import Trained
 from grupo.policies.voice import Speaking
 from grupo.references import Follow
-from grupo.rollout import Action, Rollout, Task
+from grupo.rollout import Rollout, Task
 from grupo.signals import COMPARISONS, compares, split
 
 
@@ -112,9 +112,9 @@ class MaskedPolicy(Trained):
         queue, block = self.queue(self.voice.engine()), self.spec.order.block
         return MaskedAct(self.language, queue, key, self.spec.sampling, self.version, block=block)
 
-    def spell(self, action: Action) -> Sequence[str]:
+    def spell(self, rollout: Rollout) -> Sequence[Sequence[str]]:
         """The text that each token adds."""
-        return spelled(self.language.tokenizer, action)
+        return [spelled(self.language.tokenizer, action) for _, action in rollout.turns]
 
     def admit(self, tasks: Sequence[Task]) -> None:
         """Refuse prompts that leave no room for an answer."""

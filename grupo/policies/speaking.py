@@ -6,7 +6,7 @@ from random import Random
 
 from grupo.acting import Measured
 from grupo.engines.base import Reply, Request
-from grupo.engines.queue import Queue
+from grupo.engines.queue import Asking
 from grupo.errors import Refused
 from grupo.policies.contexts import context, going
 from grupo.policies.language import Language
@@ -20,7 +20,7 @@ class CausalAct:
     """A policy speaking, with a random stream of its own."""
 
     language: Language
-    queue: Queue[Request, Reply]
+    queue: Asking[Request, Reply]
     key: int
     sampling: Sampling
     version: int = 0

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from grupo.engines.queue import Queue
 from grupo.errors import Refused
-from grupo.rollout import Action
+from grupo.rollout import Rollout
 
 Ask = TypeVar("Ask")
 Answer = TypeVar("Answer")
@@ -84,9 +84,9 @@ class Trained:
         self.voice.load(weights)
         self.version = version
 
-    def spell(self, action: Action) -> Sequence[str]:
+    def spell(self, rollout: Rollout) -> Sequence[Sequence[str]]:
         """Parts that are no text, until a policy says otherwise."""
-        return [""] * len(action.parts)
+        return [[""] * len(action.parts) for _, action in rollout.turns]
 
     def halve(self) -> str:
         """Work in micro-batches half as large from now on, and say so; nothing if they are rows."""

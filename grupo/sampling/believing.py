@@ -51,7 +51,7 @@ class WithBelief(Around):
 
     async def _logp(self, answer: str, act: Act, rollout: Rollout, turn: int) -> tuple[float, ...]:
         """Of each token of the answer, had it been said in place of that turn."""
-        before, seen = Rollout(rollout.turns[:turn]), rollout.turns[turn][0]
+        before, seen = replace(rollout, turns=rollout.turns[:turn]), rollout.turns[turn][0]
         led = before.then(seen, await act.force(before, seen, self.lead))
         return (await act.measure(led.then("", await act.force(led, "", answer)))).logp
 

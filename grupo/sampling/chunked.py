@@ -1,5 +1,7 @@
 """A long turn in short contexts."""
 
+from dataclasses import replace
+
 from grupo.acting import Act
 from grupo.piece import piece
 from grupo.rollout import Observation, Rollout
@@ -25,6 +27,9 @@ class Chunked:
         for number in range(begun + 1, begun + self.chunks):
             if not said.truncated:
                 break
-            turn, more = Rollout(said.turns[begun:]), act.fork(number).until(limit=fresh)
+            turn, more = (
+                replace(said, turns=said.turns[begun:]),
+                act.fork(number).until(limit=fresh),
+            )
             said = said.then("", await more.anew(turn, seen, self.tail, self.head))
         return said

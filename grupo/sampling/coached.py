@@ -11,6 +11,7 @@ from grupo.rollout import Group, Observation, Rollout, Task
 from grupo.sampling.hinted import all_wrong, gives_away, told
 from grupo.sampling.independent import Independent
 
+HINTER = "hinter"  # the role of who hints
 COACH = (
     "Somebody failed at this task. Write one hint, of three sentences at most, that leads to the"
     " right way without giving any number of the solution or its result.\n\nTask:\n{task}"
@@ -51,10 +52,11 @@ def between_tags(text: str) -> str:
 class Coached:
     """The inner sampler's group; where all of it is wrong, hints, and attempts that saw one each.
 
-    The policy is asked for `hints` hints, shown what `ask(task, attempt)` says of one of its wrong
-    attempts; `read` finds the hint in what it says. Behind each hint as many attempts are made as
-    the group has, with `lead` and the hint at the end of the prompt. A hint that cannot be read,
-    holds the task's answer or leaves no room is refused, and tried by nobody.
+    The policy, or the one whose role is `hinter`, is asked for `hints` hints, shown what `ask(task,
+    attempt)` says of a wrong attempt; `read` finds the hint in what it says. Behind each hint as
+    many attempts are made as the group has, with `lead` and the hint at the end of the prompt. A
+    hint that cannot be read, holds the task's answer or leaves no room is refused, and tried by
+    nobody.
 
     Parts tell them apart: `role`, 1 for a hint and 0 for an attempt; `hint`, its number from 1 on,
     0 for none; `refused`, 1 where a hint was. A hint's reward is 0: what it is worth is a credit's
@@ -67,6 +69,7 @@ class Coached:
     read: Callable[[str], str] = between_tags
     lead: str = "\n\n"
     right: float = 0.5
+    roles = (HINTER,)
 
     @property
     def n(self) -> int:
@@ -96,7 +99,7 @@ class Coached:
         return replace(group, rollouts=(*plain, *said, *judged))
 
     async def _hint(self, asked: Observation, act: Act) -> Rollout:
-        start = Rollout(source="hint", reward=0.0)
+        start = Rollout(source="hint", role=HINTER, reward=0.0)
         return start.then(asked, await act(start, asked))
 
     async def _tried(

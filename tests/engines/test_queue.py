@@ -7,7 +7,7 @@ from threading import Event
 import pytest
 
 from grupo.away import away
-from grupo.engines.queue import TURNS, Queue
+from grupo.engines.queue import TURNS, Queue, joined
 from grupo.loop import run
 
 
@@ -252,3 +252,36 @@ def test_a_queue_outlives_the_loop_it_was_first_asked_in():
 
     run(leaves_early())
     assert run(asyncio.wait_for(queue(2), 10)) == 4
+
+
+def test_joined_queues_are_answered_in_one_call_however_long_each_takes():
+    """X asks one twice, Y first the slow other: the second asks of both come together."""
+
+    def slowly(asks: Sequence[int]) -> Iterator[tuple[int, int]]:
+        Event().wait(0.05)
+        yield from other(asks)
+
+    async def everyone() -> list[int]:
+        first, second = joined([Queue(one), Queue(slowly)])
+
+        async def x() -> int:
+            return await first(await first(1))
+
+        async def y() -> int:
+            return await first(await second(10))
+
+        return await asyncio.gather(x(), y())
+
+    one, other = Twice(), Twice()
+    assert run(everyone()) == [4, 40]
+    assert (one.calls, other.calls) == ([[1], [2, 20]], [[10]])
+
+
+def test_whoever_asks_joined_queues_hears_what_either_raises():
+    async def both() -> list[object]:
+        first, second = joined([Queue(Twice()), Queue(Twice(unanswerable=3))])
+        return await asyncio.gather(first(1), second(3), return_exceptions=True)
+
+    good, bad = run(both())
+    assert good == 2
+    assert "out of memory with 3" in str(bad)

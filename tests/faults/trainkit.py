@@ -28,6 +28,7 @@ from grupo.methods.coupled_grpo import coupled_grpo
 from grupo.methods.dapo import dapo
 from grupo.methods.flow_grpo import flow_grpo
 from grupo.methods.gigpo import gigpo
+from grupo.methods.hill import hill
 from grupo.methods.soft_grpo import soft_grpo
 from grupo.optimize import Adam
 from grupo.piece import piece
@@ -39,6 +40,7 @@ from grupo.policies.flows.small import SmallFlow
 from grupo.policies.loading import Lora
 from grupo.policies.masked.orders import Confident
 from grupo.policies.masked_diffusion import MaskedDiffusion
+from grupo.policies.several import Role, Several
 from grupo.policies.soft_lm import SoftLM
 from grupo.policies.thoughts import Thoughts
 from grupo.recipe import Evaluation, Recipe, Until
@@ -50,12 +52,14 @@ from grupo.sampling import (
     BranchWhenUnsure,
     Budgeted,
     Chunked,
+    Coached,
     EarlyExits,
     Independent,
     SegmentTree,
     Tree,
     UntilInformative,
 )
+from grupo.sampling.coached import unhinted
 from grupo.schedules import Cosine, Linear, Warmup
 from grupo.tasks import FromFunction
 
@@ -158,6 +162,16 @@ def louder(group: Group, rollout: Rollout) -> str:
     return f"{group.task.prompt}!"
 
 
+def asked(task: Task, attempt: Rollout) -> str:
+    """What who hints is shown."""
+    return f"{task.prompt}{attempt.text[:2]}"
+
+
+def begun(text: str) -> str:
+    """The hint in what was said."""
+    return text[:2].strip()
+
+
 @piece
 class Valued(Loss):
     """Learns a value of each state, and compares the policy with itself in another view."""
@@ -199,6 +213,16 @@ def judged_by(reward) -> SingleTurn:
 
 
 METHOD = Method(sample=Independent(4))
+COACHED = hill(2, 2).but(
+    sample=Coached(Independent(2), 2, ask=asked, read=begun, lead="", right=2.0),
+    loss=Clip() + 0.5 * KL() + Valued(),
+    reference=Follow(0.5, 2),
+)
+ROLES: Mapping[str, Any] = {
+    "method": COACHED,
+    "env": judged_by(late),
+    "others": (Other("hot", view=louder), Other("unhinted", view=unhinted)),
+}
 CHANGES: Mapping[str, Mapping[str, Any]] = {
     "grpo": {},
     "kl": {"method": METHOD.but(loss=Clip() + 0.5 * KL() + -0.01 * Entropy()), "tolerance": 0.0},
@@ -270,6 +294,8 @@ CHANGES: Mapping[str, Mapping[str, Any]] = {
     "held to budgets": {
         "evaluation": Evaluation(2, 2, Solved(at_least=0.5), turn=Budgeted(2, 3, "P"))
     },
+    "roles": ROLES,
+    "roles ahead": {**ROLES, "staleness": 1},
     "until": {"until": Until(0.9), "steps": 20},
     "flow": {
         "method": flow_grpo(group=4, clip=1e-3),
@@ -289,11 +315,13 @@ def recipe(name: str, model: str) -> Recipe:
     more = {"lora": adapted, "lora company": adapted, "bfloat16": {"dtype": "bfloat16"}}.get(
         name, {}
     )
-    policy = CausalLM(model, limit=6, device="cpu", **more)
+    cpu = {"device": "cpu"}
+    policy = CausalLM(model, limit=6, **cpu, **more)
     others = {
-        "flow": Flow(f"{model}/flow", steps=3, device="cpu"),
+        "flow": Flow(f"{model}/flow", steps=3, **cpu),
         "masked": masked(f"{model}/{MASKED}"),
         "soft": SoftLM(policy, Thoughts(2, "!", 3)),
+        "roles": Several(policy, (Role("hinter", CausalLM(model, Lora(2, 4.0), limit=4, **cpu)),)),
     }
     return made.but(policy=others.get(name.removesuffix(" ahead"), policy), **CHANGES[name])
 

@@ -21,6 +21,7 @@ from grupo.method import Method
 from grupo.methods.hill import ByRole, hill
 from grupo.policies.causal_lm import CausalLM
 from grupo.policies.company import Other
+from grupo.policies.several import Role, Several
 from grupo.recipe import Recipe
 from grupo.rewards import Exact
 from grupo.rollout import Task
@@ -159,17 +160,28 @@ def right_answer(task):
 def pupil(tmp_path_factory) -> str:
     home = tmp_path_factory.mktemp("pupil")
     method = Method(sample=Demonstrate(right_answer), credit=identity, loss=Likelihood())
-    made = learner(str(tinylm.plant(home / "start")), Taught(), method, 60, lr=1e-2, prompts=12)
+    made = learner(
+        one(str(tinylm.plant(home / "start"))), Taught(), method, 60, lr=1e-2, prompts=12
+    )
     for _ in range(60):
         made.step()
     made.policy.export(home / "model")
     return str(home / "model")
 
 
-def learner(folder, tasks, method, steps, **more) -> Learner:
+def one(folder):
+    return CausalLM(folder, limit=2)
+
+
+def two(folder):
+    """A reasoner and a hinter, of the same origin."""
+    return Several(one(folder), (Role("hinter", one(folder)),))
+
+
+def learner(policy, tasks, method, steps, **more) -> Learner:
     return Learner(
         Recipe(
-            policy=CausalLM(folder, limit=2),
+            policy=policy,
             env=SingleTurn((Part("right", Exact()),)),
             tasks=tasks,
             held_out=0,
@@ -185,27 +197,56 @@ def negative(x: Tensor, batch: Batch) -> Tensor:
     return -x
 
 
+ASKING = Coached(Independent(8), 4, ask=Asking("={solution}"), read=str.strip, lead="")
+HILL = hill(temperature=100.0).but(sample=ASKING)
+FLIPPED = HILL.but(credit=chain(HILL.credit, negative))
+HINTS = [Task(d, f"={d}", h) for h, d in ANSWER.items()]  # what to hint where d is right
+HINTED = [Task(d, f"?{h}", d) for h, d in ANSWER.items()]  # what to say behind a hint
+
+
+def share(policy, made, tasks) -> float:
+    return evaluate(policy, made.recipe.env, tasks, attempts=64).sampled.value
+
+
+def taught(made, steps) -> list[float]:
+    """Of each step the share of groups that teach."""
+    return [made.step().numbers["groups/signal"] for _ in range(steps)]
+
+
 def good_hints(folder, method, steps=25) -> tuple[float, float, list[float]]:
     """The share of hints that are right before and after; of groups that teach, step by step."""
-    made = learner(folder, Unsolved(), method, steps, lr=2e-3, prompts=4)
-    asked = [Task(d, f"={d}", h) for h, d in ANSWER.items()]
-
-    def share() -> float:
-        return evaluate(made.policy, made.recipe.env, asked, attempts=64).sampled.value
-
-    before = share()
-    taught = [made.step().numbers["groups/signal"] for _ in range(steps)]
-    return before, share(), taught
+    made = learner(one(folder), Unsolved(), method, steps, lr=2e-3, prompts=4)
+    before = share(made.policy, made, HINTS)
+    signal = taught(made, steps)
+    return before, share(made.policy, made, HINTS), signal
 
 
 def test_it_learns_to_hint_and_with_the_sign_flipped_to_mislead(pupil):
-    asking = Coached(Independent(8), 4, ask=Asking("={solution}"), read=str.strip, lead="")
-    method = hill(temperature=100.0).but(sample=asking)
-    before, after, taught = good_hints(pupil, method)
-    same, flipped, _ = good_hints(pupil, method.but(credit=chain(method.credit, negative)))
+    before, after, signal = good_hints(pupil, HILL)
+    same, flipped, _ = good_hints(pupil, FLIPPED)
     assert before == same
     assert after > before + 0.2
     assert flipped < before - 0.05
     alone = good_hints(pupil, Method(sample=Independent(8)), steps=4)[2]
     assert sum(alone) == 0  # without hints nothing is ever learned
-    assert sum(taught[:4]) > 2
+    assert sum(signal[:4]) > 2
+
+
+def both_roles(folder, method, steps=25) -> list[tuple[float, float]]:
+    """Of reasoner and hinter, two policies: what each does right before training and after."""
+    made = learner(two(folder), Unsolved(), method, steps, lr=2e-3, prompts=4)
+    reasoner, hinter = made.policy.by_role[""], made.policy.by_role["hinter"]
+    before = share(reasoner, made, HINTED), share(hinter, made, HINTS)
+    taught(made, steps)
+    after = share(reasoner, made, HINTED), share(hinter, made, HINTS)
+    return list(zip(before, after, strict=True))
+
+
+def test_two_policies_learn_one_to_hint_and_one_to_follow_and_flipped_neither(pupil):
+    (reasoner, follows), (hinter, hints) = both_roles(pupil, HILL)
+    assert follows > reasoner + 0.2
+    assert hints > hinter + 0.2
+    (same, ignores), (_, misleads) = both_roles(pupil, FLIPPED)
+    assert same == reasoner
+    assert ignores < reasoner - 0.05
+    assert misleads < hinter - 0.05

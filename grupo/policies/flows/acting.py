@@ -6,7 +6,7 @@ from random import Random
 from torch import Tensor
 
 from grupo.acting import Measured
-from grupo.engines.queue import Queue
+from grupo.engines.queue import Asking
 from grupo.errors import Refused
 from grupo.policies.flows.drawing import Course, Reply, Request, noise_of
 from grupo.policies.flows.model import Painter
@@ -25,7 +25,7 @@ class FlowAct:
 
     painter: Painter
     course: Course
-    queue: Queue[Request, Reply]
+    queue: Asking[Request, Reply]
     key: int
     version: int = 0
     factor: float = 1.0

@@ -116,7 +116,7 @@ def _tasks(shelf: Shelf, steps: Sequence[int]) -> list[str]:
 
 
 def _model(policy: Any) -> Any:
-    inner = policy.get("base", policy) if isinstance(policy, Mapping) else {}
+    inner = policy.get("base", policy.get("first", policy)) if isinstance(policy, Mapping) else {}
     return inner.get("model", "") if isinstance(inner, Mapping) else ""
 
 
