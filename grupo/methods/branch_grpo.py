@@ -1,7 +1,7 @@
 """BranchGRPO: one denoising tree, compared depth by depth. Li et al., 2025, arXiv:2509.06040."""
 
 from grupo.credit import Clipped, chain
-from grupo.credit.nodes import AmongDepth, EachOnce
+from grupo.credit.nodes import AmongDepth, EachOnce, Where
 from grupo.losses import Clip
 from grupo.method import Method
 from grupo.paper import Paper
@@ -16,20 +16,34 @@ PAPER = Paper(
 
 
 def branch_grpo(
-    at: tuple[int, ...] = (0, 3, 6, 9), clip: float = 1e-3, bound: float = 5.0
+    at: tuple[int, ...] = (0, 3, 6, 9),
+    clip: float = 1e-3,
+    *,
+    bound: float = 5.0,
+    alike: float = 0.0,
+    beta: float = 0.0,
+    among: tuple[Where, ...] = (),
 ) -> Method:
     """A = (v - mean(v)) / std(v) among the nodes of a depth, v the mean reward of a node's leaves.
 
-    The tree splits in two before the steps `at`. A, within -+`bound`, is of all steps that lead to
-    the node; a step counts once however many leaves share it. loss = -min(R A, clip(R, 1 - `clip`,
-    1 + `clip`) A), R = pi / old.
+    The tree splits in two before the steps `at`; there siblings' noises have the correlation
+    `alike`. In v a leaf weighs exp(`beta` log p(leaf | node)). A, within -+`bound`, is of all steps
+    that lead to the node; a step counts once however many leaves share it, and not at all where one
+    of `among` does not hold: `BestOfSiblings()` and `Extremes(4)` prune the width, `Outside(9, 4)`
+    the depth. loss = -min(R A, clip(R, 1 - `clip`, 1 + `clip`) A), R = pi / old.
     """
-    # Siblings' noises are independent; in the paper, as remembered, they have a small share in
-    # common, and the released code makes them four times as large, which leaves the density that R
-    # is of. Its choices are at=(0, 3, 6, 9) of 20 steps. Not here: pruning, softmax-weighted v.
+    # Numbers are the released run's, of 20 steps. The rest is from two readers' notes of the
+    # paper's fifth version, not from itself: noises (common + s own) / sqrt(1 + s^2), s = 4, so
+    # alike = 1/17; beta = 1 the steadier; of the last split each parent's best child, or the best
+    # and the worst leaves, the split's own step staying (8.625 steps a leaf are 138 / 16); four
+    # depths left out, from the last split, a step later every 30: Outside(Linear(9.0, 19.0), 4).
+    # The released code differs: independent noises, four times as large, which leaves the density
+    # that R is of; beta weighs children by the step to each alone; "best per branch" sorts steps of
+    # equal A and so keeps each branch's earlier half; the window moves to earlier depths.
+    # Pruning takes steps from the loss, not from what is read: rows are whole.
     return Method(
-        sample=SplitTree(at),
-        credit=chain(AmongDepth(), Clipped(-bound, bound)),
+        sample=SplitTree(at, alike=alike),
+        credit=chain(AmongDepth(beta=beta), Clipped(-bound, bound)),
         loss=Clip(clip, clip),
-        weigh=EachOnce(),
+        weigh=EachOnce(among),
     )

@@ -4,11 +4,21 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Protocol, runtime_checkable
 
 from grupo.acting import Act, Env, opening, play, scored
 from grupo.errors import Refused
 from grupo.piece import piece
 from grupo.rollout import Group, Observation, Rollout, Task
+
+
+@runtime_checkable
+class Akin(Act, Protocol):
+    """A policy whose chance can be another's in part."""
+
+    def akin(self, other: "Akin", share: float) -> Act:
+        """The same, its chance as likely as before and of correlation `share` with `other`'s."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -39,7 +49,8 @@ class SplitTree:
     """A tree of one root, which splits into `branches` ways after each number of actions in `at`.
 
     A root of no actions is still shared: of an image, the noise that it begins with. A path that is
-    over splits no more. BranchGRPO (arXiv:2509.06040).
+    over splits no more. What is drawn at a split has the correlation `alike` among siblings, which
+    takes a policy that is `Akin`. BranchGRPO (arXiv:2509.06040).
 
     Actions are marked `node`, by numbers that are the same where they were drawn once, and `depth`:
     how many splits lie before them.
@@ -47,8 +58,11 @@ class SplitTree:
 
     at: tuple[int, ...] = (0, 3, 6, 9)
     branches: int = 2
+    alike: float = 0.0
 
     def __post_init__(self) -> None:
+        if not 0 <= self.alike < 1:
+            raise Refused(f"alike: {self.alike}. Allowed: 0 or more and below 1, a correlation.")
         if not self.at or any(a >= b for a, b in pairwise((-1, *self.at))):
             raise Refused(f"at: {self.at}. Allowed: numbers of actions, each above the one before.")
 
@@ -79,9 +93,21 @@ class SplitTree:
             return [path]
         first = path.node * self.branches + 1
         nodes = range(first, first + self.branches)
-        ways = (_longer(act.fork("node", node), path.rollout, "", end) for node in nodes)
+        ways = (self._way(act, path, act.fork("node", node), end) for node in nodes)
         grown = zip(await asyncio.gather(*ways), nodes, strict=True)
         return [path.grown(rollout, node, depth) for rollout, node in grown]
+
+    async def _way(self, act: Act, path: _Path, own: Act, end: int) -> Rollout:
+        """The path gone on with by a stream of its own, at first by one akin to its siblings'."""
+        if not self.alike:
+            return await _longer(own, path.rollout, "", end)
+        common = act.fork("split", path.node)
+        if not isinstance(own, Akin) or not isinstance(common, Akin):
+            raise Refused(f"alike: {self.alike}. Allowed: 0 where words are said.")
+        first = own.akin(common, self.alike)
+        begun = await _longer(first, path.rollout, "", path.rollout.length + 1)
+        over = not begun.truncated or begun.length == end
+        return begun if over else await _longer(own, begun, "", end)
 
 
 @piece

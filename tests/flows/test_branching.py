@@ -10,6 +10,7 @@ import torch
 from grupo.collate import collate
 from grupo.methods.branch_grpo import branch_grpo
 from grupo.methods.tempflow_grpo import tempflow_grpo
+from grupo.policies.flows.drawing import noise_of
 from grupo.rollout import Rollout, Task
 from grupo.sampling import DeviateOnce, SplitTree
 from grupo.storage import arrays
@@ -34,7 +35,11 @@ def test_a_tree_shares_its_noise_and_the_steps_above_its_splits(flow):
 
 
 @pytest.mark.parametrize("window", [(), (0, 1), (1, 3)])
-@pytest.mark.parametrize("sampler", [SplitTree((0, 2)), DeviateOnce(2)], ids=["tree", "once"])
+@pytest.mark.parametrize(
+    "sampler",
+    [SplitTree((0, 2)), SplitTree((0, 1), alike=0.25), DeviateOnce(2)],
+    ids=["tree", "alike", "once"],
+)
 def test_what_was_drawn_is_as_likely_as_when_it_was(flow, sampler, window):
     policy = replace(flow, window=window).build()
     group, batch, _ = grown(sampler, policy)
@@ -42,6 +47,26 @@ def test_what_was_drawn_is_as_likely_as_when_it_was(flow, sampler, window):
     assert batch.mask.any()
     assert (said.logp - batch.old_logp)[batch.mask].abs().max() < 1e-5
     assert all(r.length == 4 and not r.truncated for r in group.rollouts)
+
+
+def test_siblings_noises_are_of_one_correlation_at_their_split_and_then_their_own(flow):
+    policy = flow.build()
+    _, batch, _ = grown(SplitTree((0, 2), alike=0.25), policy)
+    steps, act = policy.spoken(batch), policy.act(3)
+    noise = (steps.drawn - steps.mean) / steps.std[:, None, None, None]
+    noise = noise.detach().reshape(4, 4, *steps.x.shape[1:])  # leaves, steps
+
+    def drawn(step, *label):
+        return noise_of(act.fork(*label).key, step, steps.x.shape[1:])
+
+    for leaf, node in ((0, 1), (2, 2)):
+        alike = 0.75**0.5 * drawn(0, "node", node) + 0.5 * drawn(0, "split", 0)
+        assert torch.allclose(noise[leaf, 0], alike, atol=1e-4)
+        assert torch.allclose(noise[leaf, 1], drawn(1, "node", node), atol=1e-4)
+    for leaf, node in enumerate((3, 4, 5, 6)):
+        alike = 0.75**0.5 * drawn(2, "node", node) + 0.5 * drawn(2, "split", 1 + leaf // 2)
+        assert torch.allclose(noise[leaf, 2], alike, atol=1e-4)
+        assert torch.allclose(noise[leaf, 3], drawn(3, "node", node), atol=1e-4)
 
 
 def test_a_tree_within_a_window_follows_the_course_elsewhere(flow):

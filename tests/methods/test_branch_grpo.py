@@ -1,16 +1,18 @@
 """BranchGRPO: four leaves of a tree that split twice, and the tree of the released run."""
 
+from dataclasses import replace
 from itertools import pairwise
-from math import sqrt
+from math import log, sqrt
 
 import pytest
 import torch
 
 from grupo.credit import Clipped, chain
-from grupo.credit.nodes import AmongDepth, EachOnce
+from grupo.credit.nodes import AmongDepth, BestOfSiblings, EachOnce, Extremes, Outside
 from grupo.losses import Clip
 from grupo.methods.branch_grpo import branch_grpo
 from grupo.sampling import SplitTree
+from grupo.schedules import Linear, at, varying
 from grupo.testing import batch_of, moved
 
 REWARD = [0.2, 0.6, 1.0, 0.8]
@@ -67,15 +69,96 @@ def test_a_shared_step_counts_once():
     assert EachOnce()(tree()).tolist() == [pytest.approx(row) for row in wanted]
 
 
-def test_the_tree_of_the_released_run_has_218_steps_instead_of_320():
+def test_likelier_leaves_weigh_more_in_what_a_node_is_worth():
+    nodes = [[1, 4], [1, 5], [2, 6], [3, 7]]
+    batch = tree([0.2, 0.6, 0.9, 0.6], nodes)
+    logp = [[-2.0, log(3)], [-2.0, 0.0], [-7.0, 1.0], [0.0, 0.0]]
+    batch = replace(batch, old_logp=torch.tensor(logp, dtype=torch.float64))
+    # (3 x .2 + .6) / 4 = .3 beside .9 and .6: mean .6, std .3
+    A = AmongDepth(eps=0.0, beta=1.0)(batch.reward, batch)
+    assert A[:, 0].tolist() == pytest.approx([-1.0, -1.0, 1.0, 0.0])
+    # with beta 2 (9 x .2 + .6) / 10 = .24: off -.34, .32 and .02 of .58
+    A = AmongDepth(eps=0.0, beta=2.0)(batch.reward, batch)
+    std = sqrt((0.34**2 + 0.32**2 + 0.02**2) / 2)
+    assert A[1:, 0].tolist() == pytest.approx([-0.34 / std, 0.32 / std, 0.02 / std])
+    assert torch.equal(A[:, 1], AmongDepth(eps=0.0)(batch.reward, batch)[:, 1])
+
+
+def late(where, reward=REWARD, **more):
+    """Which leaves go on after the split's own step; before that everything is in."""
+    batch = tree(reward, [[a, b, b] for a, b in NODES] * (len(reward) // 4), (1, 2, 2), **more)
+    kept = where(batch.credited(AmongDepth()))
+    assert kept[:, :2].all()
+    return kept[:, 2].tolist()
+
+
+def test_of_siblings_the_best_goes_on():
+    assert late(BestOfSiblings()) == [False, True, True, False]  # .2 or .6, 1 or .8
+    assert late(BestOfSiblings(), [0.5, 0.5, 0.0, 0.1]) == [True, True, False, True]
+
+
+def test_the_best_and_the_worst_of_a_group_go_on():
+    assert late(Extremes(1)) == [True, False, True, False]
+    assert all(late(Extremes(2)))
+    two = late(Extremes(1), [*REWARD, 0.0, 0.9, 0.3, 0.5], group=[0] * 4 + [1] * 4)
+    assert two == [True, False, True, False, True, True, False, False]
+
+
+def test_only_children_of_one_split_are_siblings():
+    batch = tree(nodes=[[1, 1], [2, 2], [1, 1], [2, 2]], depth=(1, 1), group=[0, 0, 1, 1])
+    kept = BestOfSiblings()(batch.credited(AmongDepth()))
+    assert kept.tolist() == [[True, False], [True, True], [True, True], [True, False]]
+
+
+def test_pruned_steps_have_no_weight_and_the_others_share_it():
+    batch = tree(nodes=[[a, b, b] for a, b in NODES], depth=(1, 2, 2)).credited(AmongDepth())
+    weight = EachOnce((BestOfSiblings(),))(batch)
+    # eight steps: two shared by two leaves each, four, and two of the four after them
+    wanted = [
+        [1 / 16, 1 / 8, 0],
+        [1 / 16, 1 / 8, 1 / 8],
+        [1 / 16, 1 / 8, 1 / 8],
+        [1 / 16, 1 / 8, 0],
+    ]
+    assert weight.tolist() == [pytest.approx(row) for row in wanted]
+    assert EachOnce((Outside(0, 3),))(batch).eq(0).all()
+
+
+def released(reward=tuple(range(16))):
+    """Sixteen leaves of 20 steps; splits before the steps 0, 3, 6 and 9."""
     heap = [[(1 << d) - 1 + (leaf >> (4 - d)) for d in (1, 2, 3, 4)] for leaf in range(16)]
     ends = [end - start for start, end in pairwise((0, 3, 6, 9, 20))]
     nodes = [[n for n, k in zip(row, ends, strict=True) for _ in range(k)] for row in heap]
-    weight = EachOnce()(tree([0.0] * 16, nodes, [0] * 20))
+    depth = [d for d, k in enumerate(ends, 1) for _ in range(k)]
+    return tree([float(x) for x in reward], nodes, depth).credited(AmongDepth())
+
+
+def test_the_tree_of_the_released_run_has_218_steps_instead_of_320():
+    weight = EachOnce()(released())
     assert weight.numel() == 320
     assert weight.sum().item() == pytest.approx(1.0)
     assert weight[0, -1].item() == pytest.approx(1 / 218)
     assert weight[0, 0].item() == pytest.approx(1 / 218 / 8)
+
+
+@pytest.mark.parametrize(
+    ("where", "steps"),
+    [(BestOfSiblings(), 138), (Extremes(4), 138), (Outside(9, 4), 154)],  # 218 - 80, 218 - 64
+    ids=["siblings", "extremes", "depths"],
+)
+def test_what_pruning_leaves_of_it(where, steps):
+    weight = EachOnce((where,))(released())
+    assert weight.sum().item() == pytest.approx(1.0)
+    assert weight[weight > 0].min().item() == pytest.approx(1 / steps / 8)  # shared by eight leaves
+    once = weight * torch.tensor([8.0] * 3 + [4.0] * 3 + [2.0] * 3 + [1.0] * 11)
+    assert once[weight > 0].unique().tolist() == pytest.approx([1 / steps])
+
+
+def test_the_window_that_is_left_out_moves_on_by_a_step_every_thirty():
+    outside = Outside(varying(Linear(9.0, 19.0)), 4)
+    at_step = {n: at(outside, (n + 0.5) / 300) for n in (29, 30, 299)}
+    held = {n: (~where(released()))[0].nonzero().flatten().tolist() for n, where in at_step.items()}
+    assert held == {29: [9, 10, 11, 12], 30: [10, 11, 12, 13], 299: [18, 19]}
 
 
 def test_loss_and_gradient_of_a_clipped_and_a_free_step():
@@ -96,3 +179,10 @@ def test_the_defaults_are_those_of_the_released_run():
     assert method.credit == chain(AmongDepth(), Clipped(-5.0, 5.0))
     assert (method.loss, method.weigh) == (Clip(1e-3, 1e-3), EachOnce())
     assert method.needs == {"mark/node", "mark/depth"}
+
+
+def test_what_the_paper_adds_are_options():
+    method = branch_grpo(alike=1 / 17, beta=1.0, among=(BestOfSiblings(), Outside(9, 4)))
+    assert method.sample == SplitTree((0, 3, 6, 9), branches=2, alike=1 / 17)
+    assert method.credit == chain(AmongDepth(beta=1.0), Clipped(-5.0, 5.0))
+    assert method.weigh == EachOnce((BestOfSiblings(), Outside(9, 4)))

@@ -73,6 +73,14 @@ def test_places_that_do_not_ascend_are_refused():
             SplitTree(at)
 
 
+def test_chance_is_shared_in_part_where_that_can_be():
+    for alike in (-0.1, 1.0):
+        with pytest.raises(Refused, match="0 or more and below 1"):
+            SplitTree((0, 2), alike=alike)
+    with pytest.raises(Refused, match=r"alike: 0\.5\. Allowed: 0 where words"):
+        sample(SplitTree((0, 2), alike=0.5))
+
+
 def test_a_tree_is_its_streams_own():
     first, again, other = (sample(SplitTree((0, 2)), Walk(6).fork(k)) for k in (1, 1, 2))
     assert first == again != other

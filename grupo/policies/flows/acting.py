@@ -8,7 +8,7 @@ from torch import Tensor
 from grupo.acting import Measured
 from grupo.engines.queue import Asking
 from grupo.errors import Refused
-from grupo.policies.flows.drawing import Course, Reply, Request, noise_of
+from grupo.policies.flows.drawing import Course, Noise, Reply, Request, noise_of
 from grupo.policies.flows.model import Painter
 from grupo.randomness import derive, generator
 from grupo.rollout import Action, Observation, Rollout
@@ -21,6 +21,7 @@ class FlowAct:
 
     It draws to the end, or to where its steps begin or cease to be trained, or `limit` of them;
     then it goes on with nothing more seen. As its one likeliest way it takes steps without noise.
+    Its noise has the correlation `share` with that of the stream `kin`.
     """
 
     painter: Painter
@@ -31,6 +32,8 @@ class FlowAct:
     factor: float = 1.0
     limit: int = 1 << 30
     greedy: bool = False
+    kin: int = 0
+    share: float = 0.0
 
     async def __call__(self, rollout: Rollout, seen: Observation) -> Action:
         turns = rollout.rows[-1].turns
@@ -74,6 +77,10 @@ class FlowAct:
     def fork(self, *label: object) -> "FlowAct":
         return replace(self, key=derive(self.key, *label))
 
+    def akin(self, other: "FlowAct", share: float) -> "FlowAct":
+        """The same policy, whose noise has the correlation `share` with that of `other`."""
+        return replace(self, kin=other.key, share=share)
+
     def chance(self, *label: object) -> Random:
         return generator(self.key, *label)
 
@@ -97,7 +104,8 @@ class FlowAct:
         course = replace(self.course, window=frozenset()) if self.greedy else self.course
         trained, end = begin in course.window, course.stretch(begin, self.limit)
         sigma = course.sigma * (self.factor if trained else 0.0)
-        reply = await self.queue(Request(prompt, latent, begin, end, sigma, self.key))
+        noise = Noise(self.key, self.kin, self.share)
+        reply = await self.queue(Request(prompt, latent, begin, end, sigma, noise))
         return Action(
             tuple(map(arrays.text, reply.latents)),
             reply.logp,

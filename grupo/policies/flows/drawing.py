@@ -35,6 +35,25 @@ class Course:
 
 
 @dataclass(frozen=True)
+class Noise:
+    """Standard normal numbers of a stream, of correlation `share` with those of the stream `kin`.
+
+    sqrt(1 - share) own + sqrt(share) kin's.
+    """
+
+    key: int
+    kin: int = 0
+    share: float = 0.0
+
+    def at(self, step: int, shape: Sequence[int]) -> Tensor:
+        """Those of a step."""
+        own = noise_of(self.key, step, shape)
+        if not self.share:
+            return own
+        return (1 - self.share) ** 0.5 * own + self.share**0.5 * noise_of(self.kin, step, shape)
+
+
+@dataclass(frozen=True)
 class Request:
     """Take the steps `begin` to `end` from a latent, each with its noise `sigma`; 0: none."""
 
@@ -43,7 +62,7 @@ class Request:
     begin: int
     end: int
     sigma: Float[Tensor, "T"]
-    key: int
+    noise: Noise
 
 
 @dataclass(frozen=True)
@@ -99,7 +118,7 @@ class Drawing:
         device = next(self.field.module.parameters()).device
         at, step = torch.stack([*x]).to(device), torch.full((len(x),), i, device=device)
         sigma = torch.stack([r.sigma[i] for r in requests]).to(device)
-        noise = torch.stack([noise_of(r.key, i, r.latent.shape) for r in requests]).to(device)
+        noise = torch.stack([r.noise.at(i, r.latent.shape) for r in requests]).to(device)
         velocity = self.field(at, self.course.times.to(device)[step], told).float()
         return self.course.steps(at, velocity, step, sigma).drawing(noise)
 
