@@ -27,7 +27,10 @@ HALVES = {  # left, top, right and bottom of where the first things and the othe
 
 @piece
 class ShapesFlow:
-    """A U-Net of half a million parameters that is taught to draw shapes."""
+    """A U-Net of half a million parameters that is taught to draw shapes.
+
+    Of the share `loose` of its images the caption is another's, as it often is of pictures found.
+    """
 
     width: int = 32
     batch: int = 64
@@ -36,6 +39,7 @@ class ShapesFlow:
     blank: float = 0.1
     follow: float = 0.01
     seed: int = 0
+    loose: float = 0.0
 
     @property
     def home(self) -> Path:
@@ -48,8 +52,10 @@ class ShapesFlow:
 
     def example(self, rng: random.Random) -> tuple[str, Float[Tensor, "3 S S"]]:
         """A caption and one of its images, -1 to 1."""
-        caption = rng.choice(captions())
-        return caption, draw(scene_of(caption), rng)
+        caption = shown = rng.choice(captions())
+        if self.loose and rng.random() < self.loose:
+            shown = rng.choice(captions())
+        return caption, draw(scene_of(shown), rng)
 
 
 def draw(scene: Scene, rng: random.Random) -> Float[Tensor, "3 S S"]:

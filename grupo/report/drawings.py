@@ -10,9 +10,11 @@ import torch
 from grupo.border import check_admitted
 from grupo.envs import SingleTurn
 from grupo.evaluation import Acts, Share, play_all, share
+from grupo.recipe import Recipe, Source
 from grupo.report.pictures import grid
 from grupo.rewards.image import pixels
 from grupo.rollout import Group, Rollout, Task
+from grupo.trainer import policy_of, train
 
 KEY, SHOWN = 7, 12  # the starting noise of all drawings; tasks whose drawings are shown
 
@@ -23,6 +25,13 @@ class Drawings:
 
     sde: Sequence[Group]
     ode: Sequence[Group]
+
+
+def around(recipe: Recipe, env: SingleTurn, shown: Source, run: Path) -> str:
+    """Train, and `compare` what is drawn of some tasks before and after."""
+    train(recipe, run)
+    after, _ = policy_of(run)
+    return compare(recipe.policy.build(), after, env, shown.load(), run)
 
 
 def compare(before: Acts, after: Acts, env: SingleTurn, tasks: Sequence[Task], folder: Path) -> str:

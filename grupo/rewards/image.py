@@ -20,6 +20,8 @@ PALETTE = {
     "yellow": torch.tensor([1.0, 1.0, 0.0]),
 }
 SMALLEST = 4  # pixels of a thing
+AREA = {"square": 16, "circle": 12}  # pixels of one as it is drawn
+HALF = 8  # pixels between the middles of the two halves of a picture
 
 
 def pixels(rollout: Rollout) -> Float[Tensor, "3 H W"]:
@@ -87,6 +89,21 @@ class Colours(OfScenes, EachRollout):
 
 
 @piece
+class Areas(OfScenes, EachRollout):
+    """How nearly each colour covers what its things would: 1 - sum |a - e| / sum (a + e), 0 to 1.
+
+    a is how many pixels are nearest each colour of the palette, e how many the caption asks for.
+    """
+
+    def judge(self, task: Task, rollout: Rollout) -> float:
+        things = {x.colour: x for x in scene_of(str(task.prompt)).things}
+        a = shades(pixels(rollout)).flatten().bincount(minlength=1 + len(PALETTE))[1:]
+        named = (things.get(colour) for colour in PALETTE)
+        e = torch.tensor([x.count * AREA[x.shape] if x else 0 for x in named])
+        return 1 - ((a - e).abs().sum() / (a + e).sum()).item()
+
+
+@piece
 class Counts(OfScenes, EachRollout):
     """The share of the things named of which there are as many patches as there are to be."""
 
@@ -120,18 +137,26 @@ def _formed(shade: Int[Tensor, "H W"], things: Things, boxes: Sequence[Box]) -> 
     return sum(n == wanted for n in here) / max(1, len(here))
 
 
-@piece
-class Sides(OfScenes):
-    """1 where everything of the first colour is on its side of everything of the second.
+class OfSides(OfScenes):
+    """A reward of who is on which side; it does not apply to a caption that names none."""
 
-    It does not apply to a caption that names no side.
-    """
+    def beside(self, scene: Scene, picture: Float[Tensor, "3 H W"]) -> float:
+        """What one picture is worth."""
+        raise NotImplementedError
 
     def __call__(self, task: Task, rollouts: Sequence[Rollout]) -> Sequence[float | None]:
         scene = scene_of(str(task.prompt))
         if not scene.side:
             return [None] * len(rollouts)
-        return [float(_apart(scene, patches(pixels(rollout)))) for rollout in rollouts]
+        return [self.beside(scene, pixels(rollout)) for rollout in rollouts]
+
+
+@piece
+class Sides(OfSides):
+    """1 where everything of the first colour is on its side of everything of the second."""
+
+    def beside(self, scene: Scene, picture: Float[Tensor, "3 H W"]) -> float:
+        return float(_apart(scene, patches(picture)))
 
 
 def _apart(scene: Scene, found: Mapping[str, Sequence[Box]]) -> bool:
@@ -141,3 +166,25 @@ def _apart(scene: Scene, found: Mapping[str, Sequence[Box]]) -> bool:
     axis = 0 if scene.side in ("left of", "right of") else 1
     known = bool(one) and bool(other)
     return known and max(box[axis + 2] for box in one) < min(box[axis] for box in other)
+
+
+@piece
+class Lean(OfSides):
+    """How far the first colour's centre lies on its side of the second's: 1/2 + d / 16, 0 to 1.
+
+    d is in pixels, 8 where each lies in the middle of its half; 0 where one is not seen.
+    """
+
+    def beside(self, scene: Scene, picture: Float[Tensor, "3 H W"]) -> float:
+        return _lean(scene, shades(picture))
+
+
+def _lean(scene: Scene, shade: Int[Tensor, "H W"]) -> float:
+    numbers = (1 + [*PALETTE].index(things.colour) for things in scene.things)
+    one, other = ((shade == number).nonzero().float() for number in numbers)
+    if min(len(one), len(other)) < SMALLEST:
+        return 0.0
+    axis = 1 if scene.side in ("left of", "right of") else 0
+    d = (other.mean(0) - one.mean(0))[axis].item()
+    ahead = -d if scene.side in ("right of", "below") else d
+    return min(1.0, max(0.0, 0.5 + ahead / (2 * HALF)))

@@ -18,10 +18,9 @@ from grupo.grow.flows import ensure
 from grupo.methods.flow_grpo import flow_grpo
 from grupo.policies.flow import Flow
 from grupo.recipe import Evaluation, Recipe
-from grupo.report.drawings import compare
+from grupo.report.drawings import around
 from grupo.rewards.digits import Handwritten, LooksLike, linear, neighbours
 from grupo.tasks.digits import Digits
-from grupo.trainer import policy_of, train
 
 GROWN = DigitsFlow()
 WORLD = Images(
@@ -48,9 +47,7 @@ RECIPE = Recipe(
 def main(run: Path) -> None:
     """Grow, train, and write before and after."""
     ensure(GROWN)
-    train(RECIPE, run)
-    after, _ = policy_of(run)
-    print(compare(RECIPE.policy.build(), after, WORLD, Digits().load(), run))
+    print(around(RECIPE, WORLD, Digits(), run))
 
 
 if __name__ == "__main__":

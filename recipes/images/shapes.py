@@ -18,10 +18,9 @@ from grupo.grow.shapes import ShapesFlow
 from grupo.methods.flow_grpo import flow_grpo
 from grupo.policies.flow import Flow
 from grupo.recipe import Evaluation, Recipe
-from grupo.report.drawings import compare
+from grupo.report.drawings import around
 from grupo.rewards.image import Colours, Counts, Forms, Sides
 from grupo.tasks.shapes import Shapes
-from grupo.trainer import policy_of, train
 
 GROWN = ShapesFlow()
 WORLD = Images(
@@ -32,11 +31,12 @@ WORLD = Images(
         Part("form", Forms(), 0.0),
     )
 )
+HELD_OUT = Shapes(1_500, 32)
 RECIPE = Recipe(
     policy=Flow(str(GROWN.home), steps=8, window=(0, 1, 2, 3), noise=0.7, budget=1024),
     env=WORLD,
     tasks=Shapes(0, 1_500),
-    held_out=Shapes(1_500, 32),
+    held_out=HELD_OUT,
     method=flow_grpo(group=16, kl=0.0, updates=1),
     steps=100,
     prompts=8,
@@ -49,9 +49,7 @@ RECIPE = Recipe(
 def main(run: Path) -> None:
     """Grow, train, and draw before and after."""
     ensure(GROWN)
-    train(RECIPE, run)
-    after, _ = policy_of(run)
-    print(compare(RECIPE.policy.build(), after, WORLD, Shapes(1_500, 32).load(), run))
+    print(around(RECIPE, WORLD, HELD_OUT, run))
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ from grupo.methods.pref_grpo import pref_grpo
 from grupo.methods.tempflow_grpo import tempflow_grpo
 from grupo.policies.loading import Lora
 from grupo.recipe import Evaluation, Recipe
+from grupo.report.drawings import around
 from grupo.rewards.image import Colours
 from grupo.rewards.tournament import WinRate
 from grupo.rollout import Task
@@ -106,6 +107,15 @@ def test_adapters_learn_and_what_they_are_on_stays(recipe, flow, tmp_path):
     own = start.weights()
     assert any(not torch.equal(x, own[name]) for name, x in trained.weights().items())
     assert all("lora" in name for name in own)
+
+
+def test_a_run_is_shown_by_what_was_drawn_before_and_after(recipe, tmp_path):
+    pytest.importorskip("PIL")
+    told = around(recipe.but(steps=1), WORLD, recipe.tasks, tmp_path / "run")
+    assert (tmp_path / "run" / "table.md").read_text() == told
+    before, _, after, _ = told.splitlines()[2].split("|")[2:-1]
+    assert before != after
+    assert {"before.png", "after.png"} <= {x.name for x in (tmp_path / "run").iterdir()}
 
 
 class Stopping(Silent):

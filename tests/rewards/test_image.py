@@ -11,7 +11,7 @@ from grupo.envs import Part
 from grupo.envs.images import Images
 from grupo.errors import Refused
 from grupo.grow.shapes import draw
-from grupo.rewards.image import PALETTE, Colours, Counts, Forms, Sides, patches
+from grupo.rewards.image import PALETTE, Areas, Colours, Counts, Forms, Lean, Sides, patches
 from grupo.rollout import Action, Rollout, Task
 from grupo.storage import arrays
 from grupo.tasks.shapes import Captions, Shapes, captions, scene_of
@@ -75,6 +75,37 @@ def test_a_form_is_right_by_the_share_of_its_patches_and_wrong_where_there_are_n
     assert form("two red circles", chipped) == [0.0]  # three corners are neither
 
 
+def area(caption, *boxes):
+    return Areas().judge(Task("k", caption), shown(*boxes))
+
+
+def test_areas_are_compared_with_those_that_things_would_cover():
+    # two squares and a circle are 32 and 12 pixels; RIGHT's are 32 and 16
+    assert area(CAPTION, *RIGHT) == pytest.approx(1 - 4 / 92)
+    assert area(CAPTION, *RIGHT[1:]) == pytest.approx(1 - 20 / 76)
+    assert area(CAPTION, *RIGHT, ("green", 10, 10, 14, 14)) == pytest.approx(1 - 20 / 108)
+    assert area(CAPTION) == 0
+    assert area("two red squares", ("blue", 0, 0, 4, 8)) == 0
+
+
+def lean(caption, *boxes):
+    (value,) = Lean()(Task("k", caption), [shown(*boxes)])
+    return value
+
+
+def test_leaning_is_by_how_far_centres_lie_on_their_sides():
+    # reds' centre is at 1.5, blue's at 11.5: 1/2 + 10 / 16 is above 1
+    assert lean(CAPTION, *RIGHT) == 1
+    assert lean("two red squares right of a blue circle", *RIGHT) == 0
+    near = (("red", 0, 0, 4, 4), ("blue", 2, 8, 6, 12))
+    assert lean("a red square left of a blue square", *near) == 0.5 + 2 / 16
+    assert lean("a red square right of a blue square", *near) == 0.5 - 2 / 16
+    assert lean("a red square above a blue square", *near) == 1
+    assert lean("a blue square below a red square", *near) == 1
+    assert lean("a red square left of a blue square", near[0]) == 0
+    assert lean("a red square", near[0]) is None
+
+
 def test_nothing_at_all_is_worth_nothing():
     assert parts(CAPTION, shown()) == {"colour": 0.0, "count": 0.0, "side": 0.0}
 
@@ -102,6 +133,8 @@ def test_drawings_are_as_their_captions_say(caption):
     rollout = Rollout((("?", replace(Action((), ()), made=made)),))
     assert parts(caption, rollout) == {"colour": 1.0, "count": 1.0, "side": 1.0}
     assert form(caption, rollout) == [1.0]
+    assert Areas().judge(Task("k", caption), rollout) == 1
+    assert Lean()(Task("k", caption), [rollout])[0] > 0.5
 
 
 @pytest.mark.parametrize(
