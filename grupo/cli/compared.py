@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from grupo.cli.choosing import Choice, held_out, said, words_of
-from grupo.comparing import Comparison, TaskSet, stored
+from grupo.comparing import Comparison, TaskSet, stored, updates
 from grupo.comparing import budget as budgets
 from grupo.comparing.growing import Home
 from grupo.errors import Refused, nearest
@@ -30,6 +30,7 @@ class Asked:
     tasks: tuple[str, ...] = ()
     rewards: tuple[str, ...] = ()
     budget: str = ""
+    updates: str = ""
     seeds: str = ""
     held_out: str = ""
     model: str = ""
@@ -49,6 +50,7 @@ class Asked:
             recipes=_by_name("recipes", [*self._files(), *self._methods(place)]),
             budget=budgets.read(self.budget),
             seeds=_seeds(self.seeds),
+            updates=updates.read(self.updates) if self.updates else Comparison.updates,
             task_sets=self._task_sets(),
             baseline=self.baseline,
             metric=self.metric or Comparison.metric,

@@ -23,6 +23,7 @@ def compare(
     method: Annotated[Many, Option(help='[name=]"dapo(limit=64, margin=16)"; repeatable.')] = None,
     recipes: Annotated[Many, Option(help="FILE.py:NAME of a dict of recipes; repeatable.")] = None,
     budget: Annotated[str, Option(help="Held equal: steps=, tokens= or seconds=.")] = "",
+    updates: Annotated[str, Option(help="Updates a step: equal, own, or a plan: Passes(2).")] = "",
     seeds: Annotated[str, Option(help="How many, from 0; or which: 3,5,8.")] = "",
     tasks: Annotated[Many, Option(help="[name=]where from, as train's; repeatable.")] = None,
     held_out: Annotated[str, Option(help="How many tasks to hold out, or where from.")] = "",
@@ -48,12 +49,9 @@ def compare(
     if not to:
         raise Refused("out: no folder is named. Write --out FOLDER.")
     asked = Asked(
-        words=tuple(words or ()),
-        methods=tuple(method or ()),
-        recipes=tuple(recipes or ()),
-        tasks=tuple(tasks or ()),
-        rewards=tuple(reward or ()),
+        *(tuple(several or ()) for several in (words, method, recipes, tasks, reward)),
         budget=budget,
+        updates=updates,
         seeds=seeds,
         held_out=held_out,
         model=model,
@@ -66,7 +64,7 @@ def compare(
     elif report:
         _report(comparison, Path(to))
     else:
-        _train(comparison, Path(to), workers, threads, retry)
+        _train(comparison, Path(to), workers, threads, retry=retry)
 
 
 def _plan(comparison: "Comparison", folder: Path, workers: int, threads: int) -> None:
@@ -84,7 +82,9 @@ def _report(comparison: "Comparison", folder: Path) -> None:
     _show(written(comparison, folder, complain), folder)
 
 
-def _train(comparison: "Comparison", folder: Path, workers: int, threads: int, retry: bool) -> None:
+def _train(
+    comparison: "Comparison", folder: Path, workers: int, threads: int, *, retry: bool
+) -> None:
     from grupo.comparing.progress import Board
     from grupo.comparing.running import compare as train_them
     from grupo.report.live import Live
@@ -115,9 +115,10 @@ def _resumable(folder: Path) -> Iterator[None]:
 
 
 def _show(result: "Result", folder: Path) -> None:
-    from grupo.comparing import tables, words
+    from grupo.comparing import formats, tables, words
 
-    out.print(tables.shown(tables.main(result), f"{result.metric}, 95 % intervals over seeds"))
+    title = f"{result.metric}, 95 % intervals over seeds"
+    out.print(formats.shown(tables.brief(result), title, words.caption(result)))
     for title, lines in (
         ("What can be concluded", words.concluded(result)),
         ("What cannot", words.cautions(result)),

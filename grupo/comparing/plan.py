@@ -10,6 +10,7 @@ from grupo.comparing.budget import Budget, Spent, share
 from grupo.comparing.comparison import Cell
 from grupo.comparing.outcome import CRASHED, FINISHED, TO_DO, Outcome, look
 from grupo.comparing.queue import Audience, Machine, Nobody, train_all
+from grupo.comparing.updates import paces
 from grupo.report.facts import clock
 from grupo.report.reading import metrics, summary
 
@@ -50,13 +51,14 @@ class Plan:
         done = [o for o in self.outcomes if o.status == FINISHED]
         crashed = [o for o in self.outcomes if o.status == CRASHED]
         others = len(self.outcomes) - len(done) - len(crashed) - len(self.left)
-        seconds = self.total("seconds")
+        seconds, beside = self.total("seconds"), min(self.machine.workers, max(1, len(self.left)))
         return [
             f"{len(self.outcomes)} cells: {len(done)} finished, {len(crashed)} crashed,"
             f" {others} otherwise, {len(self.left)} to be trained",
+            paces({outcome.cell.name: outcome.cell.recipe for outcome in self.outcomes}),
             f"steps: {_about(self.total('steps'))}; tokens: {_about(self.total('tokens'))}",
-            f"time: {_clock(seconds)} of work, {_clock(seconds / self.machine.workers)} with"
-            f" {self.machine.workers} cells side by side, {self.machine.threads} threads each",
+            f"time: {_clock(seconds)} of work, {_clock(seconds / beside)} with {beside} cells side"
+            f" by side, {self.machine.threads} threads each",
             f"disk: {_about(self.total('bytes') / 1e6)} MB",
             *(f"{name}: its trial failed: {why}" for (name, _), why in self.failed.items()),
         ]

@@ -11,33 +11,50 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Protocol
 
+import torch
+
 from grupo.comparing.comparison import Cell
 from grupo.comparing.outcome import LOG, TO_DO, WAITING, Outcome, crashed, look
+from grupo.errors import Refused
 from grupo.run import Run
 
 PATIENCE = 10.0  # seconds in which a stopped cell may tidy up
 EVERY = 0.2  # seconds between looks at the processes
+PROGRAM = ("-m", "grupo.comparing.cell")
 
 
 @dataclass(frozen=True)
 class Machine:
-    """So many cells at a time, each with so many threads; one on each of the GPUs, if any."""
+    """So many cells at a time, each with so many threads; each on a GPU of its own, if any."""
 
     workers: int
     threads: int = 1
     gpus: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        if self.gpus and self.workers > len(self.gpus):
+            allowed = f"up to {len(self.gpus)}, each on a GPU of its own"
+            raise Refused(f"workers: {self.workers}. Allowed: {allowed}.")
+
     @classmethod
-    def here(cls, workers: int = 0, threads: int = 1, gpus: Sequence[str] = ()) -> "Machine":
-        """The whole machine: its GPUs, or else its cores by the threads of a cell."""
+    def here(cls, workers: int = 0, threads: int = 1) -> "Machine":
+        """The whole machine unless fewer `workers` will do: its GPUs, or else its cores."""
+        gpus = visible()
         cores = max(1, len(os.sched_getaffinity(0)) // max(1, threads))
-        return cls(workers or len(gpus) or cores, threads, tuple(gpus))
+        return cls(workers or len(gpus) or cores, threads, gpus)
 
     def environment(self, place: int) -> dict[str, str]:
         """What a process is told of its share of the machine."""
         names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-        gpu = {"CUDA_VISIBLE_DEVICES": self.gpus[place % len(self.gpus)]} if self.gpus else {}
+        gpu = {"CUDA_VISIBLE_DEVICES": self.gpus[place]} if self.gpus else {}
         return {**dict.fromkeys(names, str(self.threads)), **gpu}
+
+
+def visible() -> tuple[str, ...]:
+    """The GPUs that may be used, as CUDA calls them: those that the environment names, or all."""
+    count, named = torch.cuda.device_count(), os.environ.get("CUDA_VISIBLE_DEVICES", "")
+    names = named.split(",") if named else map(str, range(count))
+    return tuple(name.strip() for name in names)[:count]
 
 
 class Audience(Protocol):
@@ -97,7 +114,7 @@ def _process(cell: Cell, environment: Mapping[str, str]) -> subprocess.Popen[byt
     paths = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     with (cell.folder / LOG).open("ab") as log:
         return subprocess.Popen(
-            [sys.executable, "-m", "grupo.comparing.cell", str(cell.folder)],
+            [sys.executable, *PROGRAM, str(cell.folder)],
             stdin=subprocess.PIPE,
             stdout=log,
             stderr=log,
@@ -107,8 +124,7 @@ def _process(cell: Cell, environment: Mapping[str, str]) -> subprocess.Popen[byt
 
 
 def _end(cell: Cell, process: subprocess.Popen[bytes], audience: Audience) -> None:
-    with process:
-        pass  # its input is closed
+    _sweep(process)
     if process.returncode:
         crashed(cell.folder, process.returncode)
     audience.ended(look(cell))
@@ -126,7 +142,12 @@ def _stopping(running: Mapping[int, tuple[Cell, subprocess.Popen[bytes]]]) -> It
         for process in processes:
             with suppress(subprocess.TimeoutExpired):
                 process.wait(PATIENCE)
-            with suppress(ProcessLookupError):  # its judges and whatever else it started
-                os.killpg(process.pid, signal.SIGKILL)
-            with process:
-                pass
+            _sweep(process)
+
+
+def _sweep(process: subprocess.Popen[bytes]) -> None:
+    """End whatever a process started and left, its judges say, which may hold its GPU."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    with process:
+        pass  # its input is closed

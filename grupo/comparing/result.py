@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from grupo.comparing import statistics
+from grupo import statistics
 from grupo.comparing.comparison import METRICS, Comparison
 from grupo.comparing.outcome import FINISHED, Outcome
-from grupo.comparing.statistics import LEVEL, Interval, Strata
 from grupo.piece import show
+from grupo.statistics import LEVEL, Interval, Strata
 
 NORMAL, NOTHING = ", if differences are normal", "not told apart"
 
@@ -24,6 +24,11 @@ class Line:
     runs: int
     finished: int
     means: Mapping[str, Interval]
+
+    @property
+    def sets(self) -> tuple[str, ...]:
+        """The task set it is of; none says all of them."""
+        return (self.task_set,) if self.task_set else ()
 
 
 @dataclass(frozen=True)
@@ -78,24 +83,39 @@ class Result:
         """Every other recipe against the baseline, in the order of the lines."""
         others = [line.name for line in self.lines if not line.task_set]
         others.remove(self.comparison.against)
-        paired = {name: self._paired(name) for name in others}
-        flat = {name: [x for one in pairs for x in one] for name, pairs in paired.items()}
+        flat = {name: [x for one in self.paired(name) for x in one] for name in others}
         signs = [statistics.signs(flat[name]) for name in others]
         student = [statistics.student(flat[name]) for name in others]
         rows = zip(
             others, signs, student, statistics.holm(signs), statistics.holm(student), strict=True
         )
         return [
-            Difference(
-                name, len(flat[name]), statistics.mean(paired[name]), self._improved(name), *ps
-            )
+            Difference(name, len(flat[name]), self.by(name), self._improved(name), *ps)
             for name, *ps in rows
         ]
+
+    def difference(self, line: Line) -> Difference | None:
+        """What was tested of a line: nothing of the baseline's, or of one task set's alone."""
+        tested = (one for one in self.differences if not line.task_set)
+        return next((one for one in tested if one.name == line.name), None)
+
+    def by(self, name: str, sets: Sequence[str] = ()) -> Interval:
+        """The mean of its differences to the baseline."""
+        return statistics.mean(self.paired(name, sets))
 
     def values(self, name: str, metric: str, sets: Sequence[str] = ()) -> Strata:
         """What the finished runs of a recipe measured, where it is a number, by task set."""
         found = [self._seeds(name, task_set, metric) for task_set in sets or self.comparison.sets]
         return [list(seeds.values()) for seeds in found]
+
+    def paired(self, name: str, sets: Sequence[str] = ()) -> Strata:
+        """Differences to the baseline's run of the same seed, on every task set that has some."""
+        pairs = []
+        for task_set in sets or self.comparison.sets:
+            mine = self._seeds(name, task_set, self.metric)
+            base = self._seeds(self.comparison.against, task_set, self.metric)
+            pairs.append([mine[seed] - base[seed] for seed in mine if seed in base])
+        return [one for one in pairs if one]
 
     def to_data(self) -> dict[str, Any]:
         """As JSON holds it."""
@@ -104,6 +124,7 @@ class Result:
             "budget": show(comparison.budget),
             "metric": self.metric,
             "baseline": comparison.against,
+            "updates": {name: show(one.method.plan) for name, one in comparison.held.items()},
             "cells": [_cell(outcome) for outcome in self.outcomes],
             "means": [_line(line) for line in self.lines],
             "differences": [_difference(one) for one in self.differences],
@@ -122,15 +143,6 @@ class Result:
         mine = (o for o in self.outcomes if (o.cell.name, o.cell.task_set) == (name, task_set))
         found = {o.cell.seed: o[metric] for o in mine}  # NaN of those that have not ended
         return {seed: x for seed, x in found.items() if math.isfinite(x)}
-
-    def _paired(self, name: str) -> Strata:
-        """Differences to the baseline's run of the same seed, on every task set that has some."""
-        pairs = []
-        for task_set in self.comparison.sets:
-            mine = self._seeds(name, task_set, self.metric)
-            base = self._seeds(self.comparison.against, task_set, self.metric)
-            pairs.append([mine[seed] - base[seed] for seed in mine if seed in base])
-        return [one for one in pairs if one]
 
     def _improved(self, name: str) -> Interval:
         ours, theirs = (self.values(n, self.metric) for n in (name, self.comparison.against))

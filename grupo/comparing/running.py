@@ -1,13 +1,11 @@
 """A comparison from its recipes to its report."""
 
-import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
-import torch
-
-from grupo.comparing import growing, pictures, stored, tables, words
-from grupo.comparing.comparison import Cell, Comparison, cells, check
+from grupo.comparing import formats, growing, pictures, stored, tables, words
+from grupo.comparing.checking import check, check_there
+from grupo.comparing.comparison import Cell, Comparison, cells
 from grupo.comparing.outcome import CRASHED, TO_DO, Outcome, forgive, look
 from grupo.comparing.plan import Plan, plan
 from grupo.comparing.queue import Audience, Machine, Nobody, train_all
@@ -44,19 +42,16 @@ def compare(
 
     Raises `Refused`, before any work starts, for what cannot be compared.
     """
-    check(comparison)
-    out = Path(out)
+    out, machine = Path(out), Machine.here(workers, threads)
+    left = _left(comparison, out, (*TO_DO, CRASHED) if retry else TO_DO)
     make_folder(out)
     with Lock(out / "lock"):
-        every = cells(comparison, out)
-        before = [look(cell) for cell in every]
         stored.write(comparison, out)
-        if retry:
-            before = [_again(outcome) for outcome in before]
-        ready(comparison, every, watcher)
+        _grow(comparison, left, watcher)
+        for cell in left:
+            forgive(cell.folder)
         try:
-            left = [outcome.cell for outcome in before if outcome.status in TO_DO]
-            train_all(left, machine(workers, threads), audience(before))
+            train_all(left, machine, audience(_looked(comparison, out)))
         finally:
             result = written(comparison, out)
     return result
@@ -72,28 +67,26 @@ def planned(
     watcher: Watcher = Silent(),
 ) -> Plan:
     """What it will cost; leaves nothing in `out`."""
-    check(comparison)
-    every = cells(comparison, out)
-    outcomes = [look(cell) for cell in every]
-    ready(comparison, every, watcher)
-    return plan(outcomes, comparison.budget, machine(workers, threads), audience)
+    machine = Machine.here(workers, threads)
+    _grow(comparison, _left(comparison, out, TO_DO), watcher)
+    return plan(_looked(comparison, out), comparison.budget, machine, audience)
 
 
 def written(comparison: Comparison, out: Path, say: Say = lambda line: None) -> Result:
     """What is known by now, written as data, tables, pictures and a page."""
-    result = Result(comparison, [look(cell) for cell in cells(comparison, out)])
+    result = Result(comparison, _looked(comparison, out))
     try:
         drawn = pictures.draw(result, out)
     except Refused as error:  # without matplotlib there are no pictures, and all the rest
         say(str(error))
         drawn = []
-    rows = tables.main(result)
+    rows, caption = tables.main(result), words.caption(result)
     files = {
         "results.json": plain.text(result.to_data()) + "\n",
         "table.csv": tables.numbers(result),
-        "cells.csv": tables.separated(tables.exact_cells(result)),
-        "table.md": tables.markdown(rows),
-        "table.tex": tables.latex(rows),
+        "cells.csv": formats.separated(tables.exact_cells(result)),
+        "table.md": f"{caption}\n\n{formats.markdown(rows)}",
+        "table.tex": formats.latex(rows, caption),
         "report.md": words.report(result, drawn),
     }
     for name, text in files.items():
@@ -101,22 +94,21 @@ def written(comparison: Comparison, out: Path, say: Say = lambda line: None) -> 
     return result
 
 
-def ready(comparison: Comparison, every: Sequence[Cell], watcher: Watcher) -> None:
-    """Grow the models that are wanted and missing, once for all."""
-    for one in growing.wanted(comparison.grown, (cell.recipe for cell in every)):
+def _looked(comparison: Comparison, out: Path) -> list[Outcome]:
+    """How every cell stands."""
+    return [look(cell) for cell in cells(comparison, out)]
+
+
+def _left(comparison: Comparison, out: Path, statuses: Collection[str]) -> list[Cell]:
+    """The cells that stand so; refuses what cannot be compared, and what they need and lack."""
+    check(comparison)
+    left = [one.cell for one in _looked(comparison, out) if one.status in statuses]
+    check_there(left, comparison.grown)
+    return left
+
+
+def _grow(comparison: Comparison, left: Sequence[Cell], watcher: Watcher) -> None:
+    """Grow the models that cells want and nobody grew yet, once for all."""
+    for one in growing.wanted(comparison.grown, (cell.recipe for cell in left)):
         watcher.said(f"{one.home} is grown first.")
         growing.grow(one, watcher)
-
-
-def machine(workers: int, threads: int) -> Machine:
-    """The share of this machine that is used."""
-    given = os.environ.get("CUDA_VISIBLE_DEVICES", "")
-    gpus = given.split(",") if given else list(map(str, range(torch.cuda.device_count())))
-    return Machine.here(workers, threads, gpus[: torch.cuda.device_count()])
-
-
-def _again(outcome: Outcome) -> Outcome:
-    if outcome.status != CRASHED:
-        return outcome
-    forgive(outcome.cell.folder)
-    return look(outcome.cell)

@@ -6,6 +6,7 @@ from typing import Any
 
 from grupo.comparing.budget import KINDS
 from grupo.comparing.comparison import Comparison
+from grupo.comparing.updates import own
 from grupo.errors import Refused
 from grupo.spelling import from_data, to_data
 from grupo.storage import plain
@@ -20,6 +21,7 @@ def write(comparison: Comparison, out: Path) -> None:
         "format": FORMAT,
         "budget": {comparison.budget.unit: comparison.budget.count},
         "seeds": list(comparison.numbers),
+        "updates": to_data(comparison.updates, "updates"),
         "baseline": comparison.against,
         "metric": comparison.metric,
         "recipes": _data(comparison.recipes),
@@ -40,22 +42,22 @@ def read(out: Path) -> Comparison:
     try:
         data = plain.read_exact(path.read_text())
         if data["format"] != FORMAT:
-            raise Refused(
-                f"out: {path} has format {data['format']!r}, this version reads {FORMAT}."
-            )
+            raise Refused(f"it has format {data['format']!r}, this version reads {FORMAT}.")
         return _made(data)
+    except Refused as error:
+        raise Refused(f"out: {path}: {error}") from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        if isinstance(error, Refused):
-            raise
         raise Refused(f"out: {path} is damaged: {type(error).__name__}: {error}.") from error
 
 
 def _made(data: Mapping[str, Any]) -> Comparison:
+    """A folder that says nothing of updates holds runs of which each kept its own."""
     ((unit, count),) = data["budget"].items()
     return Comparison(
         recipes={name: from_data(recipe) for name, recipe in data["recipes"].items()},
         budget=KINDS[unit](count),
         seeds=tuple(data["seeds"]),
+        updates=from_data(data["updates"]) if "updates" in data else own,
         task_sets={name: from_data(one) for name, one in data["task_sets"].items()},
         baseline=data["baseline"],
         metric=data["metric"],

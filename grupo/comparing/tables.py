@@ -1,45 +1,34 @@
-"""A result as tables: CSV, Markdown, LaTeX, and on a terminal."""
+"""A result as tables: what is in their rows."""
 
-import csv
-import io
 import math
-from collections.abc import Sequence
-
-from rich.table import Table as Shown
 
 from grupo.comparing.comparison import METRICS
-from grupo.comparing.result import Difference, Line, Result
-from grupo.comparing.statistics import Interval
-from grupo.report.literal import literal
+from grupo.comparing.formats import Rows, separated
+from grupo.comparing.result import Line, Result
+from grupo.statistics import Interval
 
 SHARES = ("sampled", "greedy", "signal")
-TEX = str.maketrans(
-    {
-        **{c: f"\\{c}" for c in "&%$#_{}"},
-        "\\": r"\textbackslash{}",
-        "~": r"\textasciitilde{}",
-        "^": r"\textasciicircum{}",
-    }
-)
-Rows = list[list[str]]
 
 
 def main(result: Result) -> Rows:
     """A row for each recipe: its runs, the metric, and how it compares with the baseline."""
     metric, against = result.metric, result.comparison.against
-    by_name = {one.name: one for one in result.differences}
     beside = [name for name in ("reward", "signal", "steps", "tokens", "seconds") if name != metric]
     head = ["recipe", *["tasks"] * _many(result), "runs", metric, f"against {against}"]
-    head += ["P(above)", "p", "p of many", "p of many, normal", "", *beside]
-    rows = [head]
+    rows = [[*head, "P(above)", "p", "p of many", "p of many, normal", "", *beside]]
     for line in result.lines:
-        one = by_name.get(line.name) if not line.task_set else None
         where = [line.task_set or "all"] * _many(result)
         means = [_mean(line, name) for name in beside]
-        same = line.name == against and not line.task_set
-        shown = _compared(one, metric) if one else ["baseline" * same, "", "", "", "", ""]
+        shown = _against(result, line)
         rows.append([line.name, *where, _runs(line), _mean(line, metric), *shown, *means])
     return rows
+
+
+def brief(result: Result) -> Rows:
+    """What of it a terminal has room for: means, differences, and whether they are told apart."""
+    rows = main(result)
+    places = [*range(4 + _many(result)), rows[0].index("")]
+    return [[row[place] for place in places] for row in rows]
 
 
 def cells(result: Result) -> Rows:
@@ -60,58 +49,18 @@ def exact_cells(result: Result) -> list[list[object]]:
     return [[*names], *([cell[name] for name in names] for cell in result.to_data()["cells"])]
 
 
-def markdown(rows: Rows) -> str:
-    """Rows as Markdown; the first is the head.
-
-    >>> print(markdown([["a", "b"], ["1|2", "3"]]), end="")
-    | a | b |
-    | --- | --- |
-    | 1\\|2 | 3 |
-    """
-    head, *rest = ([cell.replace("|", r"\|").replace("\n", " ") for cell in row] for row in rows)
-    return "".join(f"| {' | '.join(row)} |\n" for row in [head, ["---"] * len(head), *rest])
-
-
-def latex(rows: Rows) -> str:
-    """Rows as a table of LaTeX, with the rules of booktabs."""
-    head, *rest = ([_tex(cell) for cell in row] for row in rows)
-    lines = [" & ".join(row) + r" \\" for row in (head, *rest)]
-    columns = "l" + "r" * (len(head) - 1)
-    begin, end = rf"\begin{{tabular}}{{{columns}}}", r"\end{tabular}"
-    body = [begin, r"\toprule", lines[0], r"\midrule", *lines[1:], r"\bottomrule", end]
-    return "\n".join([r"% \usepackage{booktabs}", *body]) + "\n"
-
-
 def numbers(result: Result) -> str:
     """Means and differences as CSV, in full precision; every interval in three columns."""
-    by_name = {one.name: one for one in result.differences}
     compared = ["pairs", *_three("difference"), *_three("improvement")]
     compared += ["p", "p_of_many", "p_normal", "p_normal_of_many", "verdict"]
     head = ["recipe", "tasks", "runs", "finished", *(c for m in METRICS for c in _three(m))]
     rows: list[list[object]] = [[*head, *compared]]
     for line in result.lines:
-        one = by_name.get(line.name) if not line.task_set else None
         found = [x for m in METRICS for x in vars(line.means[m]).values()]
-        beside = _exact(one) if one else [""] * len(compared)
+        beside = _exact(result, line)
+        beside += [""] * (len(compared) - len(beside))
         rows.append([line.name, line.task_set, line.runs, line.finished, *found, *beside])
     return separated(rows)
-
-
-def separated(rows: Sequence[Sequence[object]]) -> str:
-    """Rows as CSV."""
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(rows)
-    return text.getvalue()
-
-
-def shown(rows: Rows, title: str) -> Shown:
-    """Rows on a terminal."""
-    table = Shown(title=literal(title), title_style="")
-    for place, name in enumerate(rows[0]):
-        table.add_column(literal(name), justify="right" if place else "left")
-    for row in rows[1:]:
-        table.add_row(*map(literal, row))
-    return table
 
 
 def number(metric: str, value: float) -> str:
@@ -152,15 +101,16 @@ def _bare(metric: str, value: float, sign: str) -> str:
     return sign * (value >= 0) + number(metric, value).removesuffix(" %")
 
 
-def _compared(one: Difference, metric: str) -> list[str]:
-    return [
-        interval(metric, one.by, "+"),
-        _chance(one.improvement),
-        probability(one.signs),
-        probability(one.signs_of_many),
-        probability(one.student_of_many),
-        one.verdict,
-    ]
+def _against(result: Result, line: Line) -> list[str]:
+    """How a recipe compares with the baseline; on one of several task sets nothing is tested."""
+    if line.name == result.comparison.against:
+        return ["baseline" * (not line.task_set), *[""] * 5]
+    by = interval(result.metric, result.by(line.name, line.sets), "+")
+    one = result.difference(line)
+    if not one:
+        return [by, *[""] * 5]
+    ps = (one.signs, one.signs_of_many, one.student_of_many)
+    return [by, _chance(one.improvement), *map(probability, ps), one.verdict]
 
 
 def _chance(one: Interval) -> str:
@@ -170,10 +120,16 @@ def _chance(one: Interval) -> str:
     return f"{one.value:.2f}{inside}"
 
 
-def _exact(one: Difference) -> list[object]:
+def _exact(result: Result, line: Line) -> list[object]:
+    if line.name == result.comparison.against:
+        return []
+    pairs = sum(map(len, result.paired(line.name, line.sets)))
+    by = [pairs, *vars(result.by(line.name, line.sets)).values()]
+    one = result.difference(line)
+    if not one:
+        return by
     ps = (one.signs, one.signs_of_many, one.student, one.student_of_many)
-    both = (*vars(one.by).values(), *vars(one.improvement).values())
-    return [one.pairs, *both, *ps, one.verdict]
+    return [*by, *vars(one.improvement).values(), *ps, one.verdict]
 
 
 def _three(name: str) -> list[str]:
@@ -190,7 +146,3 @@ def _runs(line: Line) -> str:
 
 def _many(result: Result) -> bool:
     return len(result.comparison.sets) > 1
-
-
-def _tex(cell: str) -> str:
-    return cell.translate(TEX).replace("<", "$<$")

@@ -24,6 +24,7 @@ from grupo.policies.checks import check
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 CAUSAL, MASKED = AutoModelForCausalLM, AutoModelForMaskedLM
 CALLED = {CAUSAL: "causal language model", MASKED: "masked language model"}
+PIPELINE = "model_index.json"  # where diffusers says what a folder holds
 UNREADABLE = (OSError, ValueError, KeyError, RuntimeError, ImportError, SafetensorError)
 
 
@@ -58,6 +59,20 @@ def has_bfloat16(device: torch.device) -> bool:
     if device.type != "cpu":
         return True
     return bool(torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())
+
+
+def find(path: str) -> None:
+    """Refuse a model that is not there, neither as a folder nor under that name on the hub."""
+    if (Path(path) / PIPELINE).is_file():
+        return
+    _check_folder(path)
+    if not Path(path).is_dir():
+        try:
+            AutoConfig.from_pretrained(path)
+        except UNREADABLE as error:
+            said = f"{path!r} is no folder, and as a name on the hub it does not load"
+            allowed = "a model's folder, or its name on the hub"
+            raise Refused(f"model: {said}: {_first(error)} Allowed: {allowed}.") from error
 
 
 def load(

@@ -1,6 +1,6 @@
 """What a recipe says of a policy."""
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from grupo.policies.base import Policy
@@ -8,6 +8,7 @@ if TYPE_CHECKING:
 OTHERS = ("ref", "sampler")  # whom every policy can be compared with
 
 
+@runtime_checkable
 class Spec(Protocol):
     """A piece, checked before anything is built."""
 

@@ -1,6 +1,5 @@
 """All methods on Echo: the same model, the same number of steps, three seeds, and what differs."""
 
-import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -10,11 +9,12 @@ from multiprocessing import get_context
 import torch
 
 from grupo.catalogue import Entry, find, methods
+from grupo.metrics import mean
 from grupo.proving.card import MARGIN
 from grupo.proving.trial import GROUP, LR, PROMPTS, STEPS, Trial, tried
+from grupo.statistics import Interval, student_mean
 
 SEEDS = (0, 1, 2)
-T95 = 4.303  # of Student's t with two degrees of freedom: three seeds
 BASE = "grpo"
 
 Job = tuple[str, int, bool]  # a method, a seed, whether its signal is turned round
@@ -68,7 +68,7 @@ def rows(done: Mapping[Job, Trial]) -> list[Row]:
 def page(table: Sequence[Row]) -> str:
     """The table as a page of documentation."""
     (base,) = [row for row in table if row.entry.key == BASE]
-    ranked = sorted(table, key=lambda row: -_mean(_afters(row.plain)))
+    ranked = sorted(table, key=lambda row: -mean(_afters(row.plain)))
     return "\n\n".join([_said(table), _lines(base, ranked)]) + "\n"
 
 
@@ -79,7 +79,7 @@ def _said(table: Sequence[Row]) -> str:
         f" of {GROUP}, learning rate {LR:g}, one language model of a few thousand numbers that is"
         f" asked to say the digit it was just shown.\n\n"
         f"`share` is the share of right answers, sampled after training (before it"
-        f" {_mean(_befores(table)):.2f}), the mean of the seeds and its 95 % interval (Student's t,"
+        f" {mean(_befores(table)):.2f}), the mean of the seeds and its 95 % interval (Student's t,"
         f" two degrees of freedom). `against GRPO` is the mean difference, seed by seed, with its"
         f" own interval; `more` and `less` where that excludes 0. Of so many comparisons one in"
         f" twenty does so by chance.\n\n"
@@ -102,21 +102,23 @@ def _lines(base: Row, ranked: Sequence[Row]) -> str:
 
 def _line(base: Row, row: Row) -> list[str]:
     pairs = zip(_afters(row.plain), _afters(base.plain), strict=True)
-    off = [mine - theirs for mine, theirs in pairs]
+    share, off = student_mean(_afters(row.plain)), student_mean([x - y for x, y in pairs])
     return [
         f"[{row.entry.name}](methods/{row.entry.key}.md)",
-        f"{_mean(_afters(row.plain)):.3f} ± {_half(_afters(row.plain)):.3f}",
-        f"{_mean(off):+.3f} ± {_half(off):.3f}",
+        f"{share.value:.3f} ± {_reach(share):.3f}",
+        f"{off.value:+.3f} ± {_reach(off):.3f}",
         _differs(off),
-        f"{_mean(_afters(row.turned)):.3f}",
+        f"{mean(_afters(row.turned)):.3f}",
         "yes" if row.proven else "",
     ]
 
 
-def _differs(off: Sequence[float]) -> str:
-    if abs(_mean(off)) <= _half(off):
-        return ""
-    return "more" if _mean(off) > 0 else "less"
+def _differs(off: Interval) -> str:
+    return "more" * (off.low > 0) + "less" * (off.high < 0)
+
+
+def _reach(one: Interval) -> float:
+    return one.high - one.value
 
 
 def _befores(table: Sequence[Row]) -> list[float]:
@@ -125,13 +127,3 @@ def _befores(table: Sequence[Row]) -> list[float]:
 
 def _afters(some: Sequence[Trial]) -> list[float]:
     return [trial.after for trial in some]
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)
-
-
-def _half(values: Sequence[float]) -> float:
-    """Half of the 95 % interval of the mean."""
-    spread = sum((x - _mean(values)) ** 2 for x in values) / (len(values) - 1)
-    return T95 * math.sqrt(spread / len(values))

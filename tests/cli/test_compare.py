@@ -7,6 +7,7 @@ import pytest
 
 from grupo.cli.compared import Asked, recipes_at
 from grupo.comparing import Steps, Tokens
+from grupo.comparing.updates import equal, own
 from grupo.errors import Refused
 
 DICT = """
@@ -30,6 +31,15 @@ def test_methods_of_a_command_line_are_recipes_by_name(at_home):
     assert {recipe.lr for recipe in found.recipes.values()} == {3.0}
     assert found.budget == Tokens(500)
     assert (found.numbers, found.against, found.metric) == ((0, 1, 2, 3), "grpo", "sampled")
+    assert found.updates is equal
+
+
+def test_updates_are_equal_each_ones_own_or_by_a_plan(at_home):
+    asked = {"methods": ("grpo", "gspo"), "budget": "steps=2"}
+    found = Asked(("recipe.py",), updates="own", **asked)(Path("c"))
+    assert found.updates is own
+    found = Asked(("recipe.py",), updates="Passes(2)", **asked)(Path("c"))
+    assert {recipe.updates for recipe in found.held.values()} == {2}
 
 
 def test_one_source_of_tasks_is_every_recipes_and_several_are_task_sets(at_home):
@@ -72,7 +82,8 @@ def test_a_comparison_is_planned_trained_and_gone_on_with(grupo, tmp_path):
     words = ["compare", *words, "--seeds", "1", "--budget", "steps=1", "--out", out]
     code, said, err = grupo(*words, "--plan")
     assert (code, err) == (0, "")
-    assert said.splitlines()[-4].startswith("2 cells: 0 finished, 0 crashed, 0 otherwise, 2 to be")
+    assert said.splitlines()[-5].startswith("2 cells: 0 finished, 0 crashed, 0 otherwise, 2 to be")
+    assert said.splitlines()[-4] == "1 update a step by OnePass()"
     assert not Path(out).exists()
     code, said, err = grupo(*words)
     assert (code, err) == (0, "")

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from grupo.comparing import Seconds, Steps, TaskSet, Tokens, compare, stored
-from grupo.comparing.comparison import Cell, cells, check, slug
+from grupo.comparing.checking import check
+from grupo.comparing.comparison import Cell, cells, slug
 from grupo.comparing.outcome import look
 from grupo.errors import Refused
 from grupo.storage.lock import Lock

@@ -8,7 +8,7 @@ import re
 
 import pytest
 
-from grupo.comparing import tables, words
+from grupo.comparing import formats, tables, words
 from grupo.comparing.budget import Tokens
 from grupo.comparing.result import NOTHING
 from grupo.storage import plain
@@ -121,7 +121,7 @@ def test_the_page_holds_every_part(measured):
     page = words.report(measured({"base": [0.2, 0.4], "mine": [0.3, "crashed"]}), ["a.svg"])
     heads = re.findall(r"^#+ (.*)$", page, re.MULTILINE)
     assert heads == ["Comparison", "What can be concluded", "What cannot", "Pictures", "Runs"]
-    assert "2 recipes, 2 seeds, 1 task set; 3 steps each." in page
+    assert "2 recipes, 2 seeds, 1 task set; 3 steps each; 2 updates a step by" in page
     assert "![a.svg](a.svg)" in page
     assert "nan" not in page
 
@@ -134,7 +134,7 @@ def test_csv_holds_what_was_measured_to_the_last_digit(measured):
     assert float(mine["difference"]) == result.differences[0].by.value
     assert float(mine["p"]) == 0.5
     assert mine["verdict"] == NOTHING
-    runs = list(csv.DictReader(io.StringIO(tables.separated(tables.exact_cells(result)))))
+    runs = list(csv.DictReader(io.StringIO(formats.separated(tables.exact_cells(result)))))
     assert [float(run["sampled"]) for run in runs] == [0.1, 1 / 3, 0.2, 2 / 3]
     assert {run["status"] for run in runs} == {"finished"}
 
@@ -148,10 +148,11 @@ def test_json_holds_everything(measured):
 
 
 def test_latex_has_as_many_columns_as_it_says_and_escapes_what_acts():
-    text = tables.latex([["recipe", "50 %"], ["a_b & c", "<0.001"]])
+    text = formats.latex([["recipe", "50 %"], ["a_b & c", "<0.001"]], "100 % of a_b.")
     assert r"\begin{tabular}{lr}" in text
     assert r"a\_b \& c & $<$0.001 \\" in text
     assert r"50 \%" in text
+    assert r"\caption{100 \% of a\_b.}" in text
 
 
 @pytest.mark.parametrize("metric", ["sampled", "reward", "tokens"])

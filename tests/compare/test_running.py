@@ -108,7 +108,7 @@ def test_every_export_is_written_and_readable(finished):
     page = (finished / "report.md").read_text()
     assert "![curves.svg](curves.svg)" in page
     svg = (finished / "curves.svg").read_text()
-    for label in ("tokens sampled", "seconds of training", "held-out tasks solved", "plain"):
+    for label in ("tokens sampled", "seconds of training", "held-out tasks solved, %", "plain"):
         assert f"<!-- {label} -->" in svg
 
 

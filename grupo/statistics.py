@@ -1,4 +1,4 @@
-"""What several runs of each recipe allow to be said: intervals, differences, corrections.
+"""What several runs allow to be said: intervals, differences, corrections.
 
 Values come by task set and then by seed. A mean is the mean of the task sets' means; bootstraps
 draw seeds anew within each task set (stratified). Agarwal et al., 2021, arXiv:2108.13264.
@@ -36,6 +36,18 @@ def mean(strata: Strata) -> Interval:
     """
     value, (low, high) = _mean(*map(np.asarray, strata)), band(strata)
     return Interval(float(value), float(low), float(high))
+
+
+def student_mean(values: Sequence[float]) -> Interval:
+    """The mean and Student's interval of it, if values are normal.
+
+    >>> one = student_mean([1.0, 2.0, 3.0])
+    >>> one.value, round(one.high - 2, 3)  # 4.303 of t x 1 of spread / sqrt(3)
+    (2.0, 2.484)
+    """
+    x = np.asarray(values, dtype=np.float64)
+    reach = stats.t.ppf((1 + LEVEL) / 2, len(x) - 1) * x.std(ddof=1) / math.sqrt(len(x))
+    return Interval(*(float(x.mean() + off) for off in (0.0, -reach, reach)))
 
 
 def band(strata: Sequence[Sequence[float] | np.ndarray]) -> tuple[np.ndarray, np.ndarray]:

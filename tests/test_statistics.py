@@ -6,8 +6,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from grupo.comparing import statistics
-from grupo.comparing.statistics import Interval, least_p, pairs_needed
+from grupo import statistics
+from grupo.statistics import Interval, least_p, pairs_needed
 
 
 def test_a_mean_of_task_sets_counts_each_of_them_the_same():
