@@ -14,10 +14,10 @@ from grupo.report.plots import figure, smooth
 POINTS = 40  # along a curve
 SHOWN = {"held_out": "held-out tasks solved, %", "reward": "reward in training"}
 BESIDE = {"tokens": "tokens sampled", "seconds": "seconds of training"}
-# Okabe and Ito's, which colour-blind eyes tell apart; without yellow, which paper swallows
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
+# Okabe and Ito's, which colour-blind eyes tell apart; wine for yellow, which paper swallows
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#882255")
 DASHES = ("-", "--", ":", "-.")  # when colours come again
-SMALL = {"frameon": False, "fontsize": 9}
+SMALL = {"frameon": False, "fontsize": 9, "handlelength": 3}
 Runs = Mapping[str, Sequence[Mapping[str, Curve]]]  # the curves of every run, by recipe
 Style = Mapping[str, Any]
 Band = tuple[np.ndarray, np.ndarray, np.ndarray]  # the mean, where it may be at least and at most
@@ -56,9 +56,8 @@ def _panel(axes: Any, kind: str, spent: str, runs: Runs, styles: Mapping[str, St
     for name, some in runs.items():
         if found := [run[kind] for run in some if kind in run]:
             _curve(axes, kind, found, spent, {**styles[name], "label": name})
-    axes.xaxis.set_major_formatter(lambda x, _: f"{x:,.0f}")
+    axes.xaxis.set_major_formatter(lambda x, _: f"{x:,.0f}" if x == round(x) else f"{x:.3g}")
     axes.locator_params(axis="x", nbins=6)
-    axes.set_xlim(left=0)
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(alpha=0.25)
 

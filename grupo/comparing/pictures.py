@@ -20,8 +20,8 @@ SAID = {
     GREY: NOTHING,
     LIGHT: "not tested alone",
 }
-TALL, BESIDE = 0.34, 1.6  # inches: of a row, and of all that is not rows
-LETTERS = 13  # of a caption in an inch
+TALL, BESIDE, WIDE = 0.34, 1.6, 3.6  # inches: of a row, of all that is not rows, of a panel
+LETTERS = 14  # of a caption in an inch
 
 
 def draw(result: Result, folder: Path) -> list[str]:
@@ -49,10 +49,11 @@ def _intervals(result: Result) -> Any:
     lines = [line for line in result.lines if not line.task_set][::-1]
     sets = result.comparison.sets
     columns: list[Sequence[str]] = [sets, *((name,) for name in sets if len(sets) > 1)]
-    drawn = figure(5 + 4 * len(columns), BESIDE + TALL * len(lines))
+    drawn = figure(4.6 + WIDE * len(columns), BESIDE + TALL * len(lines))
     left, *others = drawn.subplots(1, 1 + len(columns), sharey=True)
     _means(left, result, lines)
     for axes, some in zip(others, columns, strict=True):
+        axes.sharex(others[0])
         _differences(axes, result, lines, some)
     named = {label: handle for axes in others for handle, label in _handles(axes)}
     if named:
@@ -73,6 +74,7 @@ def _means(axes: Any, result: Result, lines: Sequence[Line]) -> None:
         if base:
             axes.axvspan(one.low, one.high, color=BLACK, alpha=0.06, linewidth=0)
     axes.set_yticks(range(len(lines)), [line.name for line in lines])
+    axes.set_ylim(-0.6, len(lines) - 0.4)
     _tidy(axes, f"{metric}, mean over {'seeds' if len(sets) == 1 else 'task sets'}")
     if metric in SHARES:
         axes.xaxis.set_major_formatter(lambda x, _: f"{100 * x:.4g} %")
@@ -87,13 +89,18 @@ def _differences(axes: Any, result: Result, lines: Sequence[Line], sets: Sequenc
             continue
         colour = _colour(verdicts[line.name]) if whole else LIGHT
         _bar(axes, place, result.by(line.name, sets), colour, SAID[colour])
-        _dots(axes, place, [x for one in result.paired(line.name, sets) for x in one])
+        _dots(axes, place, [round(x, 9) for one in result.paired(line.name, sets) for x in one])
     axes.axvline(0, color=BLACK, linewidth=1, linestyle="--", zorder=0)
     axes.tick_params(axis="y", length=0)
-    unit, where = ", points" * (metric in SHARES), f" on {sets[0]}" * (not whole)
-    _tidy(axes, f"difference to {result.comparison.against}{where}{unit}")
+    if len(result.comparison.sets) > 1:
+        axes.set_title("all tasks" if whole else sets[0], fontsize=10)
+    _tidy(axes, f"difference to {result.comparison.against}{', points' * (metric in SHARES)}")
     if metric in SHARES:
-        axes.xaxis.set_major_formatter(lambda x, _: f"{100 * x:+.4g}")
+        axes.xaxis.set_major_formatter(lambda x, _: _signed(round(100 * x, 6)))
+
+
+def _signed(x: float) -> str:
+    return f"{x:+.4g}" if x else "0"
 
 
 def _colour(verdict: str) -> str:
@@ -101,7 +108,8 @@ def _colour(verdict: str) -> str:
 
 
 def _bar(axes: Any, place: int, one: Interval, colour: str, label: str = "") -> None:
-    axes.plot([one.low, one.high], [place, place], color=colour, linewidth=3, alpha=0.55)
+    line = {"color": colour, "linewidth": 3, "alpha": 0.55, "solid_capstyle": "butt"}
+    axes.plot([one.low, one.high], [place, place], **line)
     axes.plot([one.value], [place], "D", color=colour, markersize=6, label=label or "_")
 
 
@@ -118,14 +126,13 @@ def _handles(axes: Any) -> Iterator[tuple[Any, str]]:
 
 def _entitle(drawn: Any, result: Result, *before: str) -> None:
     """What was held equal, above the picture."""
-    text = ": ".join([*before, f"{words.caption(result)} Means and 95 % intervals over seeds."])
+    text = ": ".join([*before, f"{words.caption(result)} 95 % intervals over seeds."])
     lines = textwrap.fill(text, int(LETTERS * drawn.get_figwidth()))
     drawn.suptitle(lines, x=0.01, ha="left", fontsize=9, color="#444444")
 
 
 def _tidy(axes: Any, x: str) -> None:
-    axes.set_xlabel(x)
-    axes.margins(y=0.08)
+    axes.set_xlabel(textwrap.fill(x, int(LETTERS * WIDE * 0.6)))
     axes.locator_params(axis="x", nbins=6)
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="x", alpha=0.25)

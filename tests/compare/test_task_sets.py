@@ -106,7 +106,7 @@ def test_every_task_set_has_its_curves_and_its_differences(folder):
     page = (out / "report.md").read_text()
     assert all(f"![{name}.svg]({name}.svg)" in page for name in names)
     said = (out / "intervals.svg").read_text()
-    for label in ("difference to grpo, points", "difference to grpo on few, points"):
+    for label in ("difference to grpo, points", "all tasks", "few", "many"):
         assert f"<!-- {label} -->" in said
 
 
