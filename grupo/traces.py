@@ -76,7 +76,7 @@ class _Numbers:
     def _of(self, row: int, columns: slice) -> dict[str, Any]:
         said = {name: x[columns] for name, x in self.trace.get(row, {}).items()}
         clips = [x for name, x in said.items() if name.startswith("clip/")]
-        clipped = [i for i, here in enumerate(zip(*clips, strict=True)) if max(here) > 0]
+        clipped = sorted({i for clip in clips for i, here in enumerate(clip) if here > 0})
         known = {name: _known(said[name]) for name in ("ratio", "entropy") if name in said}
         marks = {"clipped": clipped} if clipped else {}
         return {"advantage": _known(self.advantage[row][columns]), **known, **marks}
@@ -120,4 +120,4 @@ def _known(numbers: Sequence[float]) -> Numbers:
 
 
 def _alike(numbers: Sequence[float | None]) -> Numbers:
-    return numbers[0] if numbers and all(n == numbers[0] for n in numbers) else numbers
+    return numbers[0] if len(set(numbers)) == 1 else numbers

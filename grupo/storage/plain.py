@@ -7,7 +7,7 @@ understands; in a checkpoint they come back as the floats they were. Tuples come
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from grupo.errors import Refused
@@ -52,6 +52,8 @@ def _plain(value: object, say: Callable[[str], Any], at: str = "", deep: int = 0
             return say("NaN" if value != value else "Infinity" if value > 0 else "-Infinity")
         case None | str() | int() | float():
             return value
+        case list() | tuple() if _alike(value):
+            return list(value)
         case Mapping():
             return {_key(k, at): _plain(v, say, f"{at}/{k}", deep + 1) for k, v in value.items()}
         case list() | tuple():
@@ -60,6 +62,12 @@ def _plain(value: object, say: Callable[[str], Any], at: str = "", deep: int = 0
         f"{at or 'the value'} is a {type(value).__name__}, which JSON cannot hold. "
         "Allowed: None, bool, int, float, str, and lists, tuples and mappings of them."
     )
+
+
+def _alike(values: Sequence[Any]) -> bool:
+    """Does it hold texts alone, or finite floats alone? Journals are mostly made of such."""
+    kinds = set(map(type, values))
+    return kinds == {str} or (kinds == {float} and all(map(math.isfinite, values)))
 
 
 def _key(key: object, at: str) -> str:

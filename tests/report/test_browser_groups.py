@@ -119,7 +119,7 @@ def test_calls_of_tools_are_laid_out_and_answered(browser, tmp_path):
     assert len(browser.all(".call:not(.wrong) .part")) == 2  # those of the call alone
     assert "wrong" in two.get_attribute("class")
     assert "wrong" not in one.get_attribute("class")
-    assert "malformed: a call ends with </tool_call>" in two.text
+    assert two.text.splitlines()[:2] == ["malformed call", "a call ends with </tool_call>"]
     answers = browser.texts(".world.answer")
     assert [said.splitlines() for said in answers] == [
         ["the tool answered", "2", "3"],

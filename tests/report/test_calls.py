@@ -42,9 +42,7 @@ def test_a_call_that_goes_on_in_the_next_action_of_its_turn_is_one_call():
 
 def test_a_call_ends_with_its_turn():
     one, two = with_calls([action([ADD[:20]]), action([ADD[20:]], world="what?")])
-    assert [call["wrong"] for call in one["calls"][0]["said"]] == [
-        "malformed: a call ends with </tool_call>"
-    ]
+    assert one["calls"][0]["said"] == [{"wrong": "a call ends with </tool_call>"}]
     assert "calls" not in two
 
 
@@ -56,8 +54,8 @@ def test_what_the_world_says_to_calls_is_their_answer():
 @pytest.mark.parametrize(
     ("inside", "said"),
     [
-        ("{", {"wrong": "malformed: not JSON"}),
-        ("[1]", {"wrong": "malformed: Allowed"}),
+        ("{", {"wrong": "not JSON"}),
+        ("[1]", {"wrong": "Allowed"}),
         ('{"name": "f"}', {"name": "f", "arguments": []}),
         ('{"name": "f", "arguments": [1]}', {"name": "f", "arguments": [["", "[1]"]]}),
     ],

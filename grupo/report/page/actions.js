@@ -42,7 +42,7 @@ function shadeOf(x, most, sided) {
 function factsOf(action, i) {
   const logp = at(action.logp, i), facts = [];
   const text = action.parts[i];
-  facts.push(text === "" ? `part ${i + 1} of ${action.parts.length}` : JSON.stringify(text));
+  facts.push(text === "" ? `part ${action.before + i + 1}` : JSON.stringify(text));
   if (isNumber(logp)) facts.push(`log p ${number(logp)} nats (p ${percent(Math.exp(logp))})`);
   for (const name of ["advantage", "ratio", "entropy"]) {
     const x = MEASURES[name].of(action, i);
@@ -68,7 +68,7 @@ function partsOf(action, look) {
   const given = action.sampled === false || action.learned === false;
   return action.parts.map((text, i) => {
     const kind = (text ? "" : " blank") + (action.clipped?.includes(i) ? " clipped" : "") + (given ? " given" : "");
-    const part = el("span", { class: `part${kind}` }, text ? shownText(text, query) : String(i + 1));
+    const part = el("span", { class: `part${kind}` }, text ? shownText(text, query) : String(action.before + i + 1));
     const shade = shadeOf(of(action, i), most, sided);
     if (shade) part.style.backgroundColor = shade;
     part.facts = () => factsOf(action, i);
@@ -99,16 +99,16 @@ function pictureOf(url, alt) {
 
 function spoken(action, turn, look) {
   const fresh = action.begins ? el("span", { class: "fresh" }, "its context begins anew") : null;
-  return [fresh, worldOf(action, turn), ...boxed(action, partsOf(action, look), look),
+  return [fresh, worldOf(action, turn, look), ...boxed(action, partsOf(action, look), look),
     action.picture ? pictureOf(action.picture, "what the rollout made") : null];
 }
 
 function chips(rollout) {
-  const parts = Object.entries(rollout.parts || {}).map(([name, x]) => el("span", { class: "chip" }, `${name} ${number(x)}`));
+  const given = rollout.parts || {}, parts = Object.entries(given).map(([name, x]) => el("span", { class: "chip" }, `${name} ${number(x)}`));
   return [
     ...parts,
     el("span", { class: "chip" }, plural(rollout.length, "action")),
-    rollout.actions.length > 1 ? el("span", { class: "chip" }, plural(turnsOf(rollout), "turn")) : null,
+    turnsOf(rollout) > 1 && !("turns" in given) ? el("span", { class: "chip" }, plural(turnsOf(rollout), "turn")) : null,
     rollout.truncated ? el("span", { class: "chip warn" }, "cut off") : null,
     rollout.failed ? el("span", { class: "chip bad" }, "not judged") : null,
   ];

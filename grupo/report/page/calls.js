@@ -10,7 +10,7 @@ function callBox(said, parts, { measure }) {
   const wrong = said.some((call) => call.wrong !== undefined);
   const label = !said.length ? "the call goes on" : wrong ? "malformed call" : said.length > 1 ? `${said.length} calls` : "call";
   return el("div", { class: wrong ? "call wrong" : "call" }, el("span", { class: "role" }, label), said.map(callOf),
-    el("details", { open: measure !== "plain" }, el("summary", {}, "as written"), el("div", { class: "written" }, parts)));
+    el("details", { open: wrong || measure !== "plain" }, el("summary", {}, "as written"), el("div", { class: "written" }, parts)));
 }
 
 /* The parts of an action in their order, those that make up calls in boxes. */
@@ -25,8 +25,8 @@ function boxed({ calls = [] }, parts, look) {
 }
 
 /* What the world said before an action: to calls, their answers. */
-function worldOf({ world, answers }, turn) {
-  if (world === undefined) return null;
+function worldOf({ world, answers }, turn, { told }) {
+  if (world === undefined || (!turn && told !== undefined)) return null;  // what all are told stands above them
   const label = answers ? `the tool${answers > 1 ? "s" : ""} answered` : turn ? "the world" : "the prompt it was given";
   return el("div", { class: answers ? "world answer" : "world" }, el("span", { class: "role" }, label),
     answers ? messages(unnamed(world), failuresMarked) : messages(world));

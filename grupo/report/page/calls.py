@@ -76,7 +76,7 @@ def _shared_out(lengths: Sequence[int], stretches: Sequence[Stretch]) -> list[Re
 
 def _told(call: tuple[str, object] | Mistake) -> Record:
     if isinstance(call, Mistake):
-        return {"wrong": str(call)}
+        return {"wrong": str(call).removeprefix(f"{call.kind}: ")}
     name, given = call
     arguments = given.items() if isinstance(given, dict) else [("", given)]
     return {"name": name, "arguments": [[key, _text(value)] for key, value in arguments]}

@@ -23,7 +23,21 @@ async function showGroup() {
 }
 
 const rewardsOf = (rollouts) => rollouts.map(({ reward }) => reward).filter(isNumber);
-const placed = ({ rollouts }) => rollouts.map((rollout, place) => ({ ...rollout, place }));
+
+/* The rollouts of a group with their numbers, their actions with how many parts come before. */
+function placed({ rollouts }) {
+  return rollouts.map((rollout, place) => {
+    let count = 0;
+    const actions = rollout.actions.map((action) => ({ ...action, before: (count += action.parts.length) - action.parts.length }));
+    return { ...rollout, place, actions };
+  });
+}
+
+/* What the world made of the prompt, where it told all rollouts the same. */
+function toldToAll(rollouts) {
+  const [first, ...others] = rollouts.map(({ actions }) => actions[0]?.world);
+  return others.every((world) => JSON.stringify(world) === JSON.stringify(first)) ? first : undefined;
+}
 
 /* A group, and below it the same task at another step if there is one, in the same colours. */
 function groupOf(group, other) {
@@ -40,7 +54,7 @@ function groupOf(group, other) {
     el("h3", {}, `Step ${VIEW.step}, task ${group.task.slice(0, 12)}`),
     el("p", { class: "soft small num" }, `${plural(own.length, "rollout")} · mean reward ${number(mean(rewards))}, standard deviation ${number(spread(rewards))}${flat}`),
     overTime(group.task),
-    el("div", { class: "prompt", tabindex: "0", "aria-label": "prompt" }, promptOf(group.prompt)),
+    el("div", { class: "prompt", tabindex: "0", "aria-label": "prompt" }, promptOf(toldToAll(own) ?? group.prompt)),
     toolsOf(own, scale, lay),
     boxes[0],
     other ? [el("h3", {}, `The same task at step ${VIEW.beside}: mean reward ${number(mean(rewardsOf(others)))}`), boxes[1]] : null,
@@ -56,7 +70,7 @@ function promptOf(prompt) {
 
 function lookAt(rollouts) {
   const { measure, query, rollout } = VIEW;
-  return { measure, query, rollout, most: largest(rollouts, measure) };
+  return { measure, query, rollout, most: largest(rollouts, measure), told: toldToAll(rollouts) };
 }
 
 function laidOut(rollouts, look) {
