@@ -2,15 +2,19 @@
 
 function callOf({ name, arguments: given, wrong }) {
   if (wrong !== undefined) return el("div", { class: "bad" }, wrong);
-  return el("div", {}, el("b", { class: "mono" }, name), given.length
+  return el("div", {}, el("b", {}, name), given.length
     ? el("dl", {}, given.map(([key, text]) => [el("dt", {}, key), el("dd", {}, text)])) : null);
 }
 
+function callsSaid(count, wrong) {
+  if (count > 1) return `${count} calls${wrong ? `, ${wrong} malformed` : ""}`;
+  return count ? `${wrong ? "malformed " : ""}call` : "the call goes on";
+}
+
 function callBox(said, parts, { measure }) {
-  const wrong = said.some((call) => call.wrong !== undefined);
-  const label = !said.length ? "the call goes on" : wrong ? "malformed call" : said.length > 1 ? `${said.length} calls` : "call";
-  return el("div", { class: wrong ? "call wrong" : "call" }, el("span", { class: "role" }, label), said.map(callOf),
-    el("details", { open: wrong || measure !== "plain" }, el("summary", {}, "as written"), el("div", { class: "written" }, parts)));
+  const wrong = said.filter((call) => call.wrong !== undefined).length;
+  return el("div", { class: wrong ? "call wrong" : "call" }, el("span", { class: "role" }, callsSaid(said.length, wrong)), said.map(callOf),
+    el("details", { open: wrong > 0 || measure !== "plain" }, el("summary", {}, "as written"), el("div", { class: "written" }, parts)));
 }
 
 /* The parts of an action in their order, those that make up calls in boxes. */

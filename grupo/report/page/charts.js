@@ -140,13 +140,16 @@ function chartCard(specOf) {
   return card;
 }
 
+/* What is healthy, in the unit of the axis: shares in percent. */
+const healthySaid = ({ unit, healthy }) => (unit === "share" ? healthy.replace(/\d*\.?\d+/g, (x) => percent(Number(x))) : healthy);
+
 function definition(spec) {
   const d = spec.defined;
   if (!d) return [spec.title, spec.note || "A number of your own: it is not among those that grupo defines."];
   return [
     d.what[0].toUpperCase() + d.what.slice(1) + ".",
     d.unit !== "1" ? `Unit: ${d.unit}.` : "A number without a unit.",
-    d.healthy ? `Healthy: ${d.healthy}.` : "",
+    d.healthy ? `Healthy: ${healthySaid(d)}.` : "",
     d.advice ? `If not: ${d.advice}` : "",
   ].filter(Boolean);
 }
@@ -156,7 +159,7 @@ function explain(spec, under) {
   const values = [...new Set(spec.lines.flatMap((line) => line.y.filter((y) => typeof y === "string")))];
   const healthy = spec.low !== null || spec.high !== null;
   fill(under,
-    healthy ? el("span", {}, el("span", { class: "key" }), `healthy: ${spec.defined.healthy}`) : (spec.note || ""),
+    healthy ? el("span", {}, el("span", { class: "key" }), `healthy: ${healthySaid(spec.defined)}`) : (spec.note || ""),
     odd.length ? el("span", { class: "bad" }, ` ${values.join(", ")} at ${stepsSaid(odd)}`) : null);
 }
 
