@@ -9,20 +9,17 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 from uuid import uuid4
 
-from transformers import LlamaConfig, LlamaForCausalLM
-from transformers.utils import logging
-
 from grupo.credit import identity
 from grupo.envs import Part, SingleTurn
 from grupo.errors import Refused
 from grupo.evaluation import Solved
 from grupo.grow import solutions
-from grupo.grow.tokenizers import END, phrase_tokenizer
+from grupo.grow.planting import Llama
+from grupo.grow.tokenizers import phrase_tokenizer
 from grupo.losses import Likelihood
 from grupo.method import Method
 from grupo.piece import piece
 from grupo.policies.causal_lm import CausalLM
-from grupo.randomness import seed_torch
 from grupo.recipe import Adam, Evaluation, Recipe, Until
 from grupo.rewards import After, GymVerifier
 from grupo.rollout import Task
@@ -84,24 +81,8 @@ class Seedling:
         tasks = self.tasks.load()
         some = [tasks[i] for i in range(min(200, len(tasks)))]
         tokenizer = phrase_tokenizer(text for t in some for text in (str(t.prompt), *self.solve(t)))
-        logging.disable_progress_bar()
-        seed_torch(self.seed, "plant")
-        end = tokenizer.get_vocab()[END]
-        config = LlamaConfig(
-            vocab_size=len(tokenizer),
-            hidden_size=self.width,
-            intermediate_size=self.inner,
-            num_hidden_layers=self.layers,
-            num_attention_heads=self.heads,
-            num_key_value_heads=self.heads,
-            max_position_embeddings=self.context,
-            tie_word_embeddings=True,
-            eos_token_id=end,
-            bos_token_id=None,
-            pad_token_id=end,
-        )
-        LlamaForCausalLM(config).save_pretrained(folder)
-        tokenizer.save_pretrained(folder)
+        size = Llama(self.width, self.inner, self.layers, self.heads, self.context)
+        size.plant(folder, tokenizer, self.seed)
 
     @property
     def home(self) -> Path:

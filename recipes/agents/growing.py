@@ -3,8 +3,6 @@
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from transformers import LlamaConfig, LlamaForCausalLM
-
 from grupo import (
     Adam,
     CausalLM,
@@ -18,9 +16,9 @@ from grupo import (
     Warmup,
 )
 from grupo.credit import identity
-from grupo.grow.tokenizers import END, phrase_tokenizer
+from grupo.grow.planting import Llama
+from grupo.grow.tokenizers import phrase_tokenizer
 from grupo.losses import Likelihood
-from grupo.randomness import seed_torch
 from grupo.recipe import Source
 from grupo.rewards import Exact
 from grupo.sampling import Demonstrate
@@ -50,29 +48,7 @@ def lessons(
 
 def grow(recipe: Recipe, home: Path, texts: Iterable[str]) -> None:
     """Plant a model that knows the phrases of `texts`, and teach it."""
-    plant(home / "start", texts)
+    Llama().plant(home / "start", phrase_tokenizer(texts))
     trainer = begin(recipe, home / "run")
     trainer()
     trainer.policy.export(home / "model")
-
-
-def plant(folder: Path, texts: Iterable[str]) -> None:
-    """An untrained model and its tokenizer."""
-    tokenizer = phrase_tokenizer(texts)
-    seed_torch(0, "plant")
-    end = tokenizer.get_vocab()[END]
-    config = LlamaConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=64,
-        intermediate_size=192,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        num_key_value_heads=4,
-        max_position_embeddings=320,
-        tie_word_embeddings=True,
-        eos_token_id=end,
-        bos_token_id=None,
-        pad_token_id=end,
-    )
-    LlamaForCausalLM(config).save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
