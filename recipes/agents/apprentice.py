@@ -1,0 +1,18 @@
+"""Grow the beginner of a recipe in which a tool is learned, shown by a novice: in a few minutes.
+
+python recipes/agents/apprentice.py recipes/agents/atlas.py
+"""
+
+import sys
+
+from grupo.cli.console import out
+from grupo.grow import ensure
+from grupo.grow.errands import blind
+from grupo.imports import find
+from grupo.report.live import Live
+
+if __name__ == "__main__":
+    beginner, recipe = (find(f"{sys.argv[1]}:{name}") for name in ("BEGINNER", "RECIPE"))
+    tasks = recipe.held_out.load()
+    print(f"Who never reads gets {blind(tasks):.1%} of {len(tasks)} held-out tasks right at best.")
+    print(f"The model is in {ensure(beginner, Live(out))}")
