@@ -1,10 +1,11 @@
-"""A small flow model, grown on the spot, learns with Flow-GRPO to draw what captions say.
+"""A small flow model, taught with loose captions, learns with Flow-GRPO to draw what they say.
 
 python recipes/images/shapes.py FOLDER
 
-Grows the model where nobody did before, trains it, and writes beside the run what it drew of
+Grows the model where nobody did before, half of its drawings captioned as another, trains it on how
+nearly each colour covers what the caption asks for, and writes beside the run what it drew of
 held-out captions before and after, of the same noise: `before.png` and `after.png`, a row for each
-of twelve captions, and `table.md`. That shapes have their form is not rewarded, only measured.
+of twelve captions, and `table.md`. Colours, counts, sides and forms are measured only.
 """
 
 import sys
@@ -19,29 +20,31 @@ from grupo.methods.flow_grpo import flow_grpo
 from grupo.policies.flow import Flow
 from grupo.recipe import Evaluation, Recipe
 from grupo.report.drawings import around
-from grupo.rewards.image import Colours, Counts, Forms, Sides
+from grupo.rewards.image import Areas, Colours, Counts, Forms, Sides
+from grupo.schedules import Linear
 from grupo.tasks.shapes import Shapes
 
-GROWN = ShapesFlow()
+GROWN = ShapesFlow(steps=600, loose=0.5)
+HELD_OUT = Shapes(1_500, 32)
 WORLD = Images(
     (
-        Part("colour", Colours(), 0.2),
-        Part("count", Counts(), 0.4),
-        Part("side", Sides(), 0.4),
+        Part("areas", Areas()),
+        Part("colour", Colours(), 0.0),
+        Part("count", Counts(), 0.0),
+        Part("side", Sides(), 0.0),
         Part("form", Forms(), 0.0),
     )
 )
-HELD_OUT = Shapes(1_500, 32)
 RECIPE = Recipe(
-    policy=Flow(str(GROWN.home), steps=8, window=(0, 1, 2, 3), noise=0.7, budget=1024),
+    policy=Flow(str(GROWN.home), steps=8, window=(0, 1, 2), noise=0.7, budget=256),
     env=WORLD,
     tasks=Shapes(0, 1_500),
     held_out=HELD_OUT,
-    method=flow_grpo(group=16, kl=0.0, updates=1),
-    steps=100,
-    prompts=8,
-    lr=1e-4,
-    evaluation=Evaluation(attempts=2, solved=Solved(at_least=1.0)),
+    method=flow_grpo(group=12, kl=0.0, updates=1),
+    steps=40,
+    prompts=12,
+    lr=Linear(4e-4, 1e-4),
+    evaluation=Evaluation(attempts=2, solved=Solved(at_least=0.9)),
     save_every=10,
 )
 
