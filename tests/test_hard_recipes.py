@@ -38,3 +38,9 @@ def test_hints_are_begun_answers():
     assert told["hint"] == "4 +7=11 -9=2"
     assert told["hints"] == ("4 +7=11", "4 +7=11 -9=2")
     assert HARD.worked(SUM) == "4 +7=11 -9=2 +3=5\n#### 5"
+
+
+def test_a_hint_is_the_working_without_its_last_step():
+    said = HARD.worked(SUM)
+    assert HARD.all_but_last(said) == "4 +7=11 -9=2" == HARD.with_hints(SUM).columns["hint"]
+    assert HARD.all_but_last("") == ""

@@ -23,6 +23,7 @@ from grupo.methods.delethink import delethink
 from grupo.methods.elastic_reasoning import elastic_reasoning
 from grupo.methods.grpo import grpo
 from grupo.methods.guide_grpo import guide_grpo
+from grupo.methods.hill import hill
 from grupo.methods.knapsack_rl import knapsack_rl
 from grupo.methods.r3 import r3
 from grupo.methods.s_grpo import s_grpo
@@ -33,10 +34,13 @@ from grupo.methods.treepo import treepo
 from grupo.methods.vade import vade
 from grupo.piece import piece
 from grupo.policies.causal_lm import CausalLM
+from grupo.policies.company import Other
+from grupo.policies.several import Role, Several
 from grupo.recipe import Evaluation, Recipe
 from grupo.rewards import After, Exact
-from grupo.rollout import Rollout, Task
-from grupo.sampling import Anytime, EarlyExits, Guided, Independent, Refined, Scaffolded
+from grupo.rollout import Observation, Rollout, Task
+from grupo.sampling import Anytime, Coached, EarlyExits, Guided, Independent, Refined, Scaffolded
+from grupo.sampling.coached import unhinted
 from grupo.schedules import Linear, Switch, Warmup, varying
 from grupo.tasks import ReasoningGym
 from grupo.tasks.base import Indexed
@@ -76,6 +80,16 @@ def as_worked(task: Task, rollout: Rollout) -> str:
     return worked(task)
 
 
+def itself(task: Task, attempt: Rollout) -> Observation:
+    """What who hints is shown: the task, for the model reads nothing else."""
+    return task.prompt
+
+
+def all_but_last(text: str) -> str:
+    """The working that was said, without its last step."""
+    return text.partition("\n")[0].rpartition(" ")[0]
+
+
 GRPO = Recipe(
     policy=CausalLM(str(quickstart.SEEDLING.home), limit=LIMIT, budget=2048),
     env=SingleTurn((Part("correct", Exact(After(CLOSE))),)),
@@ -113,4 +127,12 @@ RECIPES: dict[str, Recipe] = {
     "grpo": GRPO,
     **{name: GRPO.but(method=method) for name, method in METHODS.items()},
     "spo": GRPO.but(method=spo(), prompts=PROMPTS * GROUP),
+    "hill": GRPO.but(
+        policy=Several(GRPO.policy, (Role("hinter", GRPO.policy),)),
+        method=hill(GROUP).but(
+            sample=Coached(Independent(GROUP), 4, ask=itself, read=all_but_last, lead="")
+        ),
+        others=(Other("unhinted", "policy", unhinted),),
+    ),
 }
+TWO_POLICIES = {name: RECIPES[name] for name in ("grpo", "hill")}
