@@ -82,6 +82,15 @@ def test_where_rates_are_known_more_groups_are_mixed_than_with_as_many_attempts_
     assert sum(counts) == 800
     assert even == pytest.approx(0.3596, abs=1e-3)
     assert share == pytest.approx(0.3827, abs=1e-3)  # 6 for each hard one, 10 for each easy
+    # what is maximised is gain, not mixed groups: with these rates and at least 2 for each, no
+    # allotment mixes a fifth more of them than an even one does
+    most = max(
+        sum(1 - p**n - (1 - p) ** n for p, n in zip((0.02, 0.9), (hard, 16 - hard), strict=True))
+        / 2
+        for hard in range(2, 15)
+    )
+    assert most == pytest.approx(0.4052, abs=1e-3)
+    assert share < most < 1.2 * even
 
 
 def test_what_cannot_be_allotted_is_refused():

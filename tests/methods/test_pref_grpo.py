@@ -2,6 +2,7 @@
 
 import pytest
 
+from grupo.methods.grpo import grpo
 from grupo.methods.pref_grpo import pref_grpo
 from grupo.rewards.tournament import WinRate
 from grupo.rollout import Rollout, Task
@@ -44,3 +45,23 @@ def test_it_gives_the_numbers_of_the_authors_code():
 
 def test_the_defaults_are_the_released_runs():
     assert pref_grpo() == pref_grpo(group=8, clip=1e-4, bound=5.0)
+
+
+def test_scores_a_hair_apart_teach_like_any_and_a_judge_who_sees_ties_does_not():
+    def sees(margin):
+        return lambda task, a, b: (
+            0.5 + 0.5 * (a.reward - b.reward > margin) - 0.5 * (b.reward - a.reward > margin)
+        )
+
+    def advantages(credit, **given):
+        return batch_of(group=[0] * 3, **given).credited(credit).advantage[:, 0].tolist()
+
+    close, far = [0.700, 0.701, 0.702], [0.1, 0.5, 0.9]
+    by_score = [advantages(grpo().credit, reward=scores) for scores in (close, far)]
+    for found in by_score:
+        assert found == pytest.approx([-1, 0, 1], abs=2e-3)
+    for scores, expected in ((close, [0, 0, 0]), (far, [-1, 0, 1])):
+        named = [Rollout(reward=score) for score in scores]
+        rate = WinRate(sees(0.05))(Task("k", "?"), named)
+        found = advantages(pref_grpo().credit, parts={"win_rate": rate})
+        assert found == pytest.approx(expected, abs=1e-5)
