@@ -7,8 +7,7 @@ from grupo.errors import Refused
 from grupo.losses import Loss
 from grupo.optimize import Adam
 from grupo.piece import parts, show
-from grupo.policies.causal_lm import CausalLM
-from grupo.policies.loading import DTYPES
+from grupo.policies.checks import check, within
 from grupo.recipe import Evaluation, Recipe, Until
 from grupo.references import Follow
 from grupo.schedules import Warmup
@@ -31,10 +30,6 @@ RULES: tuple[Rule, ...] = (
     (Adam, "beta2", lambda x: 0 <= x < 1, "0 or more, below 1"),
     (Adam, "eps", *NONE),
     (Adam, "decay", *NONE),
-    (CausalLM, "limit", *ONE),
-    (CausalLM, "budget", *ONE),
-    (CausalLM, "stop", all, "texts that are not empty"),
-    (CausalLM, "dtype", lambda x: x in DTYPES, " or ".join(DTYPES)),
     (Loss, "low", *NONE),
     (Loss, "high", *NONE),
     (Loss, "cap", *NONE),
@@ -45,7 +40,11 @@ RULES: tuple[Rule, ...] = (
 
 
 def check_ranges(piece: Any, place: str) -> None:
-    """Refuse a number outside of what is allowed; `place` is where the piece lies."""
+    """Refuse a value outside of what is allowed; `place` is where the piece lies.
+
+    A piece may say of its own `field_rules` what is allowed.
+    """
+    check(within(place, getattr(piece, "field_rules", ())))
     fitting = (rule for rule in RULES if isinstance(piece, rule[0]) and rule[1] in parts(piece))
     for _, name, allowed, what in fitting:
         value = getattr(piece, name)

@@ -115,7 +115,10 @@ def test_what_can_be_is_let_through(recipe):
         (policy(limit=0), "policy.limit: 0. Allowed: 1 or more."),
         (policy(budget=0), "policy.budget: 0. Allowed: 1 or more."),
         (policy(stop="####"), "policy.stop: '####' does not fit. Allowed: a tuple (…,) of which"),
-        (policy(stop=("a", "")), "policy.stop: ('a', ''). Allowed: texts that are not empty."),
+        (
+            policy(stop=("a", "")),
+            "policy.stop: ('a', ''). Allowed: a tuple of texts, none of them empty.",
+        ),
         (policy(dtype="float8"), "policy.dtype: 'float8'. Allowed: float32 or bfloat16."),
         (policy(device="tpu"), "device: 'tpu' is not here. Did you mean 'cpu'? Allowed: auto, cpu"),
         (with_(sample=Independent(1)), "method.sample: a group of 1 has nobody"),

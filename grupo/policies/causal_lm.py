@@ -1,10 +1,12 @@
 """Causal language models: an action is a token."""
 
+from collections.abc import Sequence
+
 from grupo.engines.vllm import Vllm
 from grupo.piece import piece
 from grupo.policies import loading
 from grupo.policies.causal_policy import CausalPolicy
-from grupo.policies.checks import check
+from grupo.policies.checks import Rule, check, of_answers
 from grupo.policies.loading import Lora
 from grupo.policies.logits import Sampling
 from grupo.policies.measuring import MEASURES
@@ -44,19 +46,19 @@ class CausalLM:
         """Who is always there."""
         return OTHERS
 
+    @property
+    def field_rules(self) -> Sequence[Rule]:
+        """What its fields may be."""
+        known = " or ".join(loading.DTYPES)
+        dtype = ("dtype", self.dtype, self.dtype in loading.DTYPES, known)
+        return [*of_answers(self.limit, self.budget, self.stop), dtype]
+
     def check(self) -> None:
-        """Refuse a device that is not here."""
+        """Refuse fields that cannot be, and a device that is not here."""
+        check(self.field_rules)
         loading.device_of(self.device)
 
     def build(self) -> "CausalPolicy":
         """Load the model and its tokenizer; raises `Refused` when they cannot be used."""
-        texts = isinstance(self.stop, tuple) and all(self.stop)
-        check(
-            [
-                ("limit", self.limit, self.limit >= 1, "1 or more"),
-                ("budget", self.budget, self.budget >= 1, "1 or more"),
-                ("stop", self.stop, texts, "a tuple of texts, none of them empty"),
-                ("dtype", self.dtype, self.dtype in loading.DTYPES, " or ".join(loading.DTYPES)),
-            ]
-        )
+        self.check()
         return CausalPolicy(self)

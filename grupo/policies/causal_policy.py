@@ -1,13 +1,15 @@
 """A causal language model, loaded: it speaks, is measured, and learns."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
+from transformers import PreTrainedModel
 
 from grupo.batch import Batch, Signals
-from grupo.engines.base import Bounds
+from grupo.engines.base import Bounds, Engine
 from grupo.errors import Refused
 from grupo.helpers import Helper
 from grupo.policies import loading, rows
@@ -79,7 +81,12 @@ class CausalPolicy(Trained):
     def speak_apart(self) -> None:
         """Have weights of its own to speak with, so that it can learn meanwhile."""
         if not self.spec.engine:
-            self.voice = Apart(self.reader, self.head, self.language.tokenizer, self.bounds)
+            self.voice = Apart(self.plain, self.engine_of)
+
+    def engine_of(self, model: PreTrainedModel) -> Engine:
+        """How to sample from the model, or from a copy of it."""
+        head = replace(self.head, output=model.get_output_embeddings())
+        return self.reader.of(model).engine(head, self.language.tokenizer, self.bounds)
 
     def act(self, key: int) -> CausalAct:
         """How samplers use the policy."""
@@ -182,7 +189,7 @@ class CausalPolicy(Trained):
 
     def _voice(self) -> Speaking:
         if not self.spec.engine:
-            return Own(self.reader, self.head, self.language.tokenizer, self.bounds)
+            return Own(self.plain, self.engine_of)
         server = self.spec.engine.build(self.spec.model, self.bounds)
         return Remote(self, server)
 

@@ -1,6 +1,6 @@
 """Numbers that cannot be, refused before anything is loaded."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from grupo.errors import Refused
 from grupo.rollout import Observation, Rollout, Task
@@ -18,6 +18,22 @@ def check(rules: Iterable[Rule]) -> None:
     for field, value, allowed, what in rules:
         if not allowed:
             raise Refused(f"{field}: {value!r}. Allowed: {what}.")
+
+
+def within(place: str, rules: Iterable[Rule]) -> Iterator[Rule]:
+    """The rules of a piece that lies at a place: "" or "policy." …"""
+    for field, value, allowed, what in rules:
+        yield place + field, value, allowed, what
+
+
+def of_answers(limit: int, budget: int, stop: object) -> list[Rule]:
+    """How long answers are, how much is worked on at once, what ends answers early."""
+    texts = isinstance(stop, tuple) and all(isinstance(text, str) and text for text in stop)
+    return [
+        ("limit", limit, limit >= 1, "1 or more"),
+        ("budget", budget, budget >= 1, "1 or more"),
+        ("stop", stop, texts, "a tuple of texts, none of them empty"),
+    ]
 
 
 def check_prompts(

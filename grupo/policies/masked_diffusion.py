@@ -10,7 +10,7 @@ from grupo.batch import Batch, Signals
 from grupo.helpers import Helper
 from grupo.piece import piece
 from grupo.policies import loading
-from grupo.policies.checks import check, check_prompts
+from grupo.policies.checks import Rule, check, check_prompts, of_answers
 from grupo.policies.company import Company, Other
 from grupo.policies.helping import Helpers
 from grupo.policies.language import Language
@@ -22,13 +22,12 @@ from grupo.policies.masked.estimates import Coupled, Estimate, Looks
 from grupo.policies.masked.orders import LeftToRight, Order
 from grupo.policies.masked.speaking import MaskedAct
 from grupo.policies.masked.unmasking import Unmasking
-from grupo.policies.masked.voice import Apart, Own
 from grupo.policies.measuring import MEASURES, Spoken, measure
 from grupo.policies.others import laid
 from grupo.policies.spec import OTHERS
 from grupo.policies.spelling import spelled
 from grupo.policies.trained import Trained
-from grupo.policies.voice import Speaking
+from grupo.policies.voice import Apart, Own, Speaking
 from grupo.references import Follow
 from grupo.rollout import Rollout, Task
 from grupo.signals import COMPARISONS, compares, split
@@ -63,17 +62,16 @@ class MaskedDiffusion:
         """Who is always there to be compared with."""
         return OTHERS
 
-    def check(self) -> None:
-        """Refuse numbers that cannot be, and an estimate that does not fit the order."""
+    @property
+    def field_rules(self) -> Sequence[Rule]:
+        """What its fields may be; an estimate has to fit the order."""
         fits = not self.estimate.exact or self.order == LeftToRight()
-        check(
-            [
-                ("limit", self.limit, self.limit >= 1, "1 or more"),
-                ("budget", self.budget, self.budget >= 1, "1 or more"),
-                ("stop", self.stop, all(self.stop), "texts, none of them empty"),
-                ("order", self.order, fits, f"LeftToRight() with {self.estimate}"),
-            ]
-        )
+        order = ("order", self.order, fits, f"LeftToRight() with {self.estimate}")
+        return [*of_answers(self.limit, self.budget, self.stop), order]
+
+    def check(self) -> None:
+        """Refuse fields that cannot be, and a device that is not here."""
+        check(self.field_rules)
         loading.device_of(self.device)
 
     def build(self) -> "MaskedPolicy":

@@ -5,44 +5,24 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 import torch
-from jaxtyping import Float, Int
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from grupo.engines.base import Bounds, Engine
 from grupo.engines.generating import Generating
 from grupo.engines.local import Local
-from grupo.engines.measuring import Measuring
+from grupo.engines.measuring import Measuring, Reads
 from grupo.packing import attention
 from grupo.packing.tree import Tree
 from grupo.packing.trie import line, shared
 from grupo.policies.head import Head
 
 
-class Reader(Protocol):
-    """A model's last hidden states of rows of tokens, right-padded."""
-
-    @property
-    def model(self) -> PreTrainedModel: ...
+class Reader(Reads, Protocol):
+    """Reads a model, and knows how to sample from it."""
 
     def of(self, model: PreTrainedModel) -> "Reader":
         """The same way of reading another model."""
-        ...
-
-    def states(
-        self,
-        token: Int[Tensor, "N L"],
-        length: Int[Tensor, "N"],
-        row: Int[Tensor, "m"],
-        column: Int[Tensor, "m"],
-    ) -> Float[Tensor, "m H"]:
-        """Those at some places of the rows."""
-        ...
-
-    def together(
-        self, token: Int[Tensor, "N L"], length: Int[Tensor, "N"], budget: int
-    ) -> Iterator[Tensor]:
-        """Row indices, so many at a time that about `budget` tokens, or a row, are read."""
         ...
 
     def engine(self, head: Head, tokenizer: PreTrainedTokenizerBase, bounds: Bounds) -> Engine:

@@ -16,9 +16,11 @@ from grupo.engines.base import Bounds, Engine
 from grupo.engines.thinking import Thinking
 from grupo.errors import Refused
 from grupo.piece import piece
-from grupo.policies import likelihood, thoughts
+from grupo.policies import likelihood, rows, thoughts
 from grupo.policies.causal_lm import CausalLM
 from grupo.policies.causal_policy import CausalPolicy
+from grupo.policies.checks import check, within
+from grupo.policies.contexts import context
 from grupo.policies.head import Head
 from grupo.policies.measuring import CHUNK, Spoken
 from grupo.policies.others import laid
@@ -55,10 +57,11 @@ class SoftLM:
     def check(self) -> None:
         """Refuse what a model that thinks softly cannot be."""
         self.base.check()
-        self.thoughts.check()
+        check(within("thoughts.", self.thoughts.field_rules))
         for name in ("lora", "engine"):
-            if getattr(self.base, name):
-                raise Refused(f"base.{name}: soft thoughts go without. Allowed: None.")
+            if value := getattr(self.base, name):
+                why = "Allowed: None, soft thoughts go without."
+                raise Refused(f"base.{name}: {value!r}. {why}")
 
     def build(self) -> "SoftPolicy":
         """Load the model and its tokenizer; raises `Refused` when they cannot be used."""
@@ -92,15 +95,14 @@ class SoftPolicy(CausalPolicy):
 
     def encode(self, rollouts: Sequence[Rollout]) -> Mapping[str, Tensor]:
         """Rows as of any model, a thought by its likeliest token; what is mixed, (N, L, k)."""
-        rows = [[x for _, a in r.turns for x in (*a.seen, *a.parts)] for r in rollouts]
-        mixed, score = thoughts.lay(rows, self.soft.thoughts.kept)
+        lines = [context(rollout) for rollout in rollouts]
+        mixed, score = thoughts.lay(lines, self.soft.thoughts.kept)
         soft = torch.zeros(mixed.shape[:2], dtype=torch.bool)
-        for number, row in enumerate(rows):
+        for number, row in enumerate(lines):
             soft[number, : len(row)] = torch.tensor([not isinstance(x, int) for x in row])
         return {
+            **rows.extents(rollouts),
             "token": mixed[..., 0],
-            "start": torch.tensor([len(r.turns[0][1].seen) if r.turns else 0 for r in rollouts]),
-            "length": torch.tensor([len(row) for row in rows]),
             "mixed": mixed,
             "score": score,
             "soft": soft,

@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from grupo.piece import piece
-from grupo.policies.checks import check
+from grupo.policies.checks import Rule
 
 LOW, HIGH = -1.5, 3.0  # between which noise is kept
 UNLIKELY = -3.0  # entries of smaller log-probability are not asked how likely their noise is
@@ -33,16 +33,15 @@ class Thoughts:
     top_p: float = 0.95
     heat: float = 0.1
 
-    def check(self) -> None:
-        """Refuse numbers that cannot be."""
-        check(
-            [
-                ("thoughts.limit", self.limit, self.limit >= 1, "1 or more"),
-                ("thoughts.kept", self.kept, self.kept >= 1, "1 or more"),
-                ("thoughts.top_p", self.top_p, 0 < self.top_p <= 1, "above 0, at most 1"),
-                ("thoughts.heat", self.heat, self.heat > 0, "above 0"),
-            ]
-        )
+    @property
+    def field_rules(self) -> Sequence[Rule]:
+        """What its numbers may be."""
+        return [
+            ("limit", self.limit, self.limit >= 1, "1 or more"),
+            ("kept", self.kept, self.kept >= 1, "1 or more"),
+            ("top_p", self.top_p, 0 < self.top_p <= 1, "above 0, at most 1"),
+            ("heat", self.heat, self.heat > 0, "above 0"),
+        ]
 
     def draw(
         self, logits: Float[Tensor, "m V"], noise: Float[Tensor, "m k"]

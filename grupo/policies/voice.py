@@ -5,21 +5,19 @@ learns while others are sampled takes them before, and loads them when it is the
 """
 
 import copy
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor
-from transformers import PreTrainedTokenizerBase
+from transformers import PreTrainedModel
 
-from grupo.engines.base import Bounds, Engine
+from grupo.engines.base import Engine
 from grupo.engines.vllm import VllmEngine
-from grupo.policies.head import Head
-from grupo.policies.reading import Reader
 from grupo.policies.trained import Trained
 
 Weights = Mapping[str, Tensor]
+Engines = Callable[[PreTrainedModel], Engine]  # how to sample from a model
 
 
 class Voice(Protocol):
@@ -49,10 +47,8 @@ class Speaking(Voice, Protocol):
 class Own:
     """The policy's own model: it has the weights already."""
 
-    def __init__(
-        self, reader: Reader, head: Head, tokenizer: PreTrainedTokenizerBase, bounds: Bounds
-    ) -> None:
-        self.reader, self.head, self.tokenizer, self.bounds = reader, head, tokenizer, bounds
+    def __init__(self, model: PreTrainedModel, engines: Engines) -> None:
+        self.model, self.engines = model, engines
 
     def take(self) -> Weights:
         return {}
@@ -61,7 +57,7 @@ class Own:
         pass
 
     def engine(self) -> Engine:
-        return self.reader.engine(self.head, self.tokenizer, self.bounds)
+        return self.engines(self.model)
 
     def close(self) -> None:
         pass
@@ -70,20 +66,17 @@ class Own:
 class Apart(Own):
     """A copy of the model, which the policy may learn beside."""
 
-    def __init__(
-        self, reader: Reader, head: Head, tokenizer: PreTrainedTokenizerBase, bounds: Bounds
-    ) -> None:
-        self.policy = reader.model
-        model: Any = copy.deepcopy(reader.model).requires_grad_(False)
-        ours = replace(head, output=model.get_output_embeddings())
-        super().__init__(reader.of(model), ours, tokenizer, bounds)
+    def __init__(self, model: PreTrainedModel, engines: Engines) -> None:
+        self.policy = model
+        apart: Any = copy.deepcopy(model).requires_grad_(False)
+        super().__init__(apart, engines)
 
     def take(self) -> Weights:
         return {name: x.detach().clone() for name, x in self.policy.named_parameters()}
 
     @torch.no_grad()
     def load(self, weights: Weights) -> None:
-        for name, x in self.reader.model.named_parameters():
+        for name, x in self.model.named_parameters():
             x.copy_(weights[name])
 
 

@@ -153,7 +153,9 @@ def test_gradients_reach_the_model_through_thoughts(soft):
         ({"thoughts": Thoughts(end="<none>")}, "thoughts.end: '<none>' is no token"),
         ({"thoughts": Thoughts(limit=0)}, "thoughts.limit: 0. Allowed: 1 or more"),
         ({"thoughts": Thoughts(heat=0.0)}, "thoughts.heat: 0.0. Allowed: above 0"),
-        ({"base": CausalLM("x", lora=Lora())}, "base.lora: soft thoughts go without"),
+        ({"base": CausalLM("x", lora=Lora())}, r"base.lora: Lora\(.*Allowed: None"),
+        ({"base": CausalLM("x", limit=0)}, "limit: 0. Allowed: 1 or more"),
+        ({"base": CausalLM("x", dtype="float8")}, "dtype: .float8.. Allowed: float32"),
     ],
 )
 def test_what_cannot_think_softly_is_refused(soft, change, message):

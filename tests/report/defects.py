@@ -67,7 +67,7 @@ class Stale(CausalLM):
 
     def build(self) -> CausalPolicy:
         policy = CausalPolicy(self)
-        policy.voice = _voice(Deaf, policy)
+        policy.voice = Deaf(policy.plain, policy.engine_of)
         return policy
 
 
@@ -77,8 +77,9 @@ class Colder(CausalLM):
 
     def build(self) -> CausalPolicy:
         policy = CausalPolicy(self)
-        policy.voice = _voice(Own, policy)
-        policy.voice.head = replace(policy.head, scale=1.3)
+        sharp, language = replace(policy.head, scale=1.3), policy.language
+        engine = policy.reader.engine(sharp, language.tokenizer, policy.bounds)
+        policy.voice = Own(policy.plain, lambda model: engine)
         return policy
 
 
@@ -100,10 +101,6 @@ class Uphill(Adam):
 
     def __call__(self, parameters: Sequence[nn.Parameter]) -> torch.optim.Optimizer:
         return torch.optim.AdamW(parameters, maximize=True, weight_decay=0.0)
-
-
-def _voice(kind: Any, policy: CausalPolicy) -> Any:
-    return kind(policy.reader, policy.head, policy.language.tokenizer, policy.bounds)
 
 
 def turned(x: Tensor, batch: Batch) -> Tensor:
