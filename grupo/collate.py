@@ -1,7 +1,8 @@
 """Groups of ragged rollouts as one rectangular batch."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -24,42 +25,19 @@ def collate(
     group whose rollouts lack a part of the reward has 0 there, and so has an action without a mark.
     """
     rollouts = [r for group in groups for r in group.rollouts]
-    rows = [(i, row) for i, r in enumerate(rollouts) for row in _rows(r)]
-    named = dict.fromkeys(chain.from_iterable(r.parts for r in rollouts))
-    marked = dict.fromkeys(chain.from_iterable(r.marks for r in rollouts))
-
-    def laid(of: Callable[[_Said], Iterable[float]]) -> Tensor:
-        return _pad([_columns(row, of) for _, row in rows])
-
-    def marks(name: str) -> Tensor:
-        return _pad([_columns(row, _marks(rollouts[i].marks.get(name, ()))) for i, row in rows])
-
-    logp = laid(lambda said: said.action.logp)
+    owned = [(i, row) for i, r in enumerate(rollouts) for row in _rows(r)]
+    laid = partial(_laid, [row for _, row in owned])
+    marks = dict.fromkeys(chain.from_iterable(r.marks for r in rollouts))
+    seen = {**SEEN, **{f"mark/{name}": partial(_Said.marked, name=name) for name in marks}}
     return Batch.of(
-        reward=torch.tensor([r.reward for r in rollouts], dtype=torch.float64),
-        group=torch.tensor(
-            [p for p, group in enumerate(groups) for _ in group.rollouts], dtype=torch.long
-        ),
-        rollout=torch.tensor([i for i, _ in rows], dtype=torch.long),
+        reward=_exact(r.reward for r in rollouts),
+        group=_whole(p for p, group in enumerate(groups) for _ in group.rollouts),
+        rollout=_whole(i for i, _ in owned),
         mask=laid(lambda said: said.each(said.action.learned)).bool(),
         turn=laid(lambda said: said.each(said.turn)).long(),
-        old_logp=logp,
-        seen=Named(
-            {
-                "logp@sampler": logp.clone(),
-                "sampled": laid(lambda said: said.each(said.action.sampled)),
-                "moved": laid(lambda said: said.each(said.action.moved)),
-                "version": laid(lambda said: said.each(said.action.version)),
-                "mark/part": laid(_parts),
-                **{f"mark/{name}": marks(name) for name in marked},
-            }
-        ),
-        parts=Named(
-            {
-                p: torch.tensor([r.parts.get(p, 0.0) for r in rollouts], dtype=torch.float64)
-                for p in named
-            }
-        ),
+        old_logp=laid(lambda said: said.action.logp),
+        seen=Named({name: laid(of) for name, of in seen.items()}),
+        parts=Named(_parts(rollouts)),
         past=tuple(past(group.task) for group in groups),
         inputs=encode([row for r in rollouts for row in r.rows]),
     )
@@ -81,6 +59,7 @@ def spans(rollout: Rollout) -> list[tuple[int, slice]]:
 class _Said:
     """An action in its row."""
 
+    rollout: Rollout
     action: Action
     heard: int  # columns before it, in which the world spoke
     turn: int
@@ -90,6 +69,25 @@ class _Said:
         """The same for all its parts."""
         return [float(number)] * len(self.action.parts)
 
+    def tokens(self) -> list[float]:
+        """What was done, where that is a number: a token; 0 where it is none."""
+        return [float(part) if isinstance(part, int) else 0.0 for part in self.action.parts]
+
+    def marked(self, name: str) -> list[float]:
+        """Its marks, of those of its whole rollout."""
+        length = len(self.action.parts)
+        own = self.rollout.marks.get(name, ())[self.begin : self.begin + length]
+        return [*own, *[0.0] * (length - len(own))]
+
+
+SEEN: Mapping[str, Callable[[_Said], Iterable[float]]] = {
+    "logp@sampler": lambda said: said.action.logp,
+    "sampled": lambda said: said.each(said.action.sampled),
+    "moved": lambda said: said.each(said.action.moved),
+    "version": lambda said: said.each(said.action.version),
+    "mark/part": _Said.tokens,
+}
+
 
 def _rows(rollout: Rollout) -> list[list[_Said]]:
     """The actions of each context; a turn begins where the world speaks."""
@@ -98,32 +96,28 @@ def _rows(rollout: Rollout) -> list[list[_Said]]:
         rows.append([])
         for i, (_, action) in enumerate(row.turns):
             turn += len(rows) + i > 1 and len(action.seen) > 0
-            rows[-1].append(_Said(action, len(action.seen) * (i > 0), turn, begin))
+            rows[-1].append(_Said(rollout, action, len(action.seen) * (i > 0), turn, begin))
             begin += len(action.parts)
     return rows
 
 
-def _columns(row: Sequence[_Said], of: Callable[[_Said], Iterable[float]]) -> list[float]:
-    """Numbers of the parts of a row's actions; 0 where the world spoke."""
-    return [x for said in row for x in chain([0.0] * said.heard, of(said))]
-
-
-def _parts(said: _Said) -> list[float]:
-    """What was done, where that is a number: a token; 0 where it is none."""
-    return [float(part) if isinstance(part, int) else 0.0 for part in said.action.parts]
-
-
-def _marks(marks: Sequence[float]) -> Callable[[_Said], list[float]]:
-    """The marks of an action, of those of its whole rollout."""
-
-    def of(said: _Said) -> list[float]:
-        own = marks[said.begin : said.begin + len(said.action.parts)]
-        return [*own, *[0.0] * (len(said.action.parts) - len(own))]
-
-    return of
-
-
-def _pad(rows: Sequence[Sequence[float]]) -> Tensor:
-    width = max((len(row) for row in rows), default=0)
-    padded = [[*row, *[0.0] * (width - len(row))] for row in rows]
+def _laid(rows: Sequence[Sequence[_Said]], of: Callable[[_Said], Iterable[float]]) -> Tensor:
+    """Numbers of the parts of actions (N, T); 0 where the world spoke, and behind a row's end."""
+    lines = [[x for said in row for x in chain([0.0] * said.heard, of(said))] for row in rows]
+    width = max(map(len, lines), default=0)
+    padded = [[*line, *[0.0] * (width - len(line))] for line in lines]
     return torch.tensor(padded, dtype=torch.get_default_dtype()).reshape(len(rows), width)
+
+
+def _parts(rollouts: Sequence[Rollout]) -> dict[str, Tensor]:
+    """The components of the rewards (R,)."""
+    names = dict.fromkeys(chain.from_iterable(r.parts for r in rollouts))
+    return {name: _exact(r.parts.get(name, 0.0) for r in rollouts) for name in names}
+
+
+def _exact(numbers: Iterable[float]) -> Tensor:
+    return torch.tensor([*numbers], dtype=torch.float64)
+
+
+def _whole(numbers: Iterable[int]) -> Tensor:
+    return torch.tensor([*numbers], dtype=torch.long)
