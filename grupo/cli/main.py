@@ -17,7 +17,21 @@ from grupo.cli.training import grow, resume, train
 from grupo.errors import Refused, nearest
 
 HELP = ("--help", "-h")
-OPEN = {"ignore_unknown_options": True}  # any field of a recipe is an option
+COMMANDS = {
+    "train": train,
+    "resume": resume,
+    "compare": compare,
+    "grow": grow,
+    "eval": evaluate,
+    "rollouts": rollouts,
+    "doctor": doctor,
+    "report": report,
+    "watch": watch,
+    "export": export,
+    "methods": methods,
+}
+VERBS = (*COMMANDS, "method")
+OPEN = ("train", "resume", "compare", "eval")  # any field of a recipe is an option
 
 app = typer.Typer(
     add_completion=False,
@@ -26,33 +40,9 @@ app = typer.Typer(
     context_settings={"help_option_names": list(HELP)},
     help="Group-relative policy optimisation. Without a verb: train.",
 )
-app.command(context_settings=OPEN)(train)
-app.command(context_settings=OPEN)(resume)
-app.command(context_settings=OPEN)(compare)
-app.command()(grow)
-app.command("eval", context_settings=OPEN)(evaluate)
-app.command()(rollouts)
-app.command()(doctor)
-app.command()(report)
-app.command()(watch)
-app.command()(export)
-app.command()(methods)
+for verb, command in COMMANDS.items():
+    app.command(verb, context_settings={"ignore_unknown_options": verb in OPEN})(command)
 app.add_typer(method_app, name="method")
-
-VERBS = (
-    "train",
-    "resume",
-    "compare",
-    "grow",
-    "eval",
-    "rollouts",
-    "doctor",
-    "report",
-    "watch",
-    "export",
-    "methods",
-    "method",
-)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
