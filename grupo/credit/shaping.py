@@ -3,14 +3,12 @@
 from collections.abc import Hashable, Sequence
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool
 from torch import Tensor
 
 from grupo import groups
-from grupo.batch import Batch, PerAction, spread
+from grupo.batch import Batch, PerAction, PerRollout, spread
 from grupo.piece import piece
-
-PerRollout = Float[Tensor, "R"]
 
 
 @piece

@@ -28,11 +28,15 @@ class Reads(Protocol):
         length: Int[Tensor, "N"],
         row: Int[Tensor, "m"],
         column: Int[Tensor, "m"],
-    ) -> Float[Tensor, "m H"]: ...
+    ) -> Float[Tensor, "m H"]:
+        """Those at some places of the rows."""
+        ...
 
     def together(
         self, token: Int[Tensor, "N L"], length: Int[Tensor, "N"], budget: int
-    ) -> Iterator[Tensor]: ...
+    ) -> Iterator[Tensor]:
+        """Row indices, so many at a time that about `budget` tokens, or a row, are read."""
+        ...
 
 
 @dataclass(frozen=True)
