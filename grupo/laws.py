@@ -7,23 +7,17 @@ of them look at one rich float64 batch and at a policy of one free number per ac
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
 
 import torch
-from torch import Tensor
 
 from grupo import trials
-from grupo.batch import Batch, Named
+from grupo.batch import Named
 from grupo.controllers import Controller
 from grupo.errors import Unmeasured
 from grupo.method import Method
 from grupo.piece import walk
 from grupo.schedules import Schedule, at
 from grupo.testing import rich_batch
-from grupo.update import accumulate
-
-if TYPE_CHECKING:
-    from grupo.policies.base import Policy
 
 Law = Callable[[Method], None]
 CHANGING = (Schedule, Controller)
@@ -125,7 +119,7 @@ def micro_batches_do_not_matter(method: Method) -> None:
     batch = trials.batch_for(method)
     _, whole = trials.learned(method, batch)
     for rows in (1, 2, 5, len(batch.mask)):
-        parts = _accumulated(trials.ready(method), batch, rows)
+        parts = trials.accumulated(trials.ready(method), batch, rows)
         trials.close(whole, parts, f"the gradient is another with {rows} rows at a time")
 
 
@@ -134,7 +128,7 @@ def two_passes_equal_one(method: Method) -> None:
     batch = trials.batch_for(method)
     ready = trials.ready(method)
     _, once = trials.learned(method, batch)
-    twice = _accumulated(ready.but(loss=trials.Coupled(ready.loss)), batch, 2)
+    twice = trials.accumulated(ready.but(loss=trials.Coupled(ready.loss)), batch, 2)
     trials.close(once, twice, "the gradient is another in two passes")
 
 
@@ -204,11 +198,3 @@ LAWS: tuple[Law, ...] = (
     schedules_are_resolved,
     compares_by_value_and_prints_fully,
 )
-
-
-def _accumulated(method: Method, batch: Batch, rows: int) -> Tensor:
-    """The gradient that the trainer would step with."""
-    policy = trials.policy(rows)
-    accumulate(cast("Policy", policy), method, batch.credited(method.credit))  # it need not act
-    gradient = policy.table.grad
-    return torch.zeros_like(policy.table) if gradient is None else gradient

@@ -12,6 +12,7 @@ from grupo.method import Method
 from grupo.piece import piece, walk
 from grupo.schedules import at
 from grupo.testing import TablePolicy, rich_batch
+from grupo.update import accumulate
 
 MIDWAY = 0.5  # the progress at which schedules are read
 PADDING = 3  # columns
@@ -71,6 +72,14 @@ def learned(method: Method, batch: Batch) -> tuple[Tensor, Tensor]:
     credited = batch.credited(ready(method).credit)
     loss = total(method, table.signals(credited, needed(method)), credited)
     return loss.detach(), torch.autograd.grad(loss, table.table)[0]
+
+
+def accumulated(method: Method, batch: Batch, rows: int) -> Tensor:
+    """The gradient that the trainer would step with, so many rows at a time."""
+    table = policy(rows)
+    accumulate(table, method, batch.credited(method.credit))
+    gradient = table.table.grad
+    return torch.zeros_like(table.table) if gradient is None else gradient
 
 
 def slope(method: Method, batch: Batch, row: int, column: int) -> float:
