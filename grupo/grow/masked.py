@@ -6,24 +6,17 @@ from pathlib import Path
 from transformers import BertConfig, BertForMaskedLM
 from transformers.utils import logging
 
-from grupo.credit import identity
 from grupo.envs import Part, SingleTurn
-from grupo.evaluation import Solved
-from grupo.grow.seedling import home_of
+from grupo.grow.seedling import home_of, lessons
 from grupo.grow.tokenizers import END, phrase_tokenizer
-from grupo.losses import Likelihood
-from grupo.method import Method
 from grupo.piece import piece
 from grupo.policies.masked.estimates import Coupled
 from grupo.policies.masked.orders import Confident
 from grupo.policies.masked_diffusion import MaskedDiffusion
 from grupo.randomness import generator, seed_torch
-from grupo.recipe import Adam, Evaluation, Recipe, Until
+from grupo.recipe import Recipe
 from grupo.rewards import Exact
 from grupo.rollout import Task
-from grupo.sampling import Demonstrate
-from grupo.schedules import Cosine, Warmup
-from grupo.weights import token_mean
 
 REVERSED = SingleTurn((Part("correct", Exact()),))
 
@@ -78,26 +71,14 @@ class MaskedSeedling:
         return self.tasks.digits + 1
 
     def recipe(self, start: Path) -> Recipe:
-        """Supervision is the same trainer: the likelihood of answers, under masks of any share."""
-        order, estimate = Confident(self.limit), Coupled(0.05, 0.95)
-        method = Method(
-            sample=Demonstrate(told), credit=identity, loss=Likelihood(), weigh=token_mean
+        """How it is taught: by the likelihood of answers under masks of any share."""
+        policy = MaskedDiffusion(
+            str(start),
+            order=Confident(self.limit),
+            estimate=Coupled(0.05, 0.95),
+            limit=self.limit,
         )
-        return Recipe(
-            policy=MaskedDiffusion(str(start), order=order, estimate=estimate, limit=self.limit),
-            env=REVERSED,
-            tasks=self.tasks,
-            held_out=self.held_out,
-            method=method,
-            steps=self.steps,
-            prompts=self.batch,
-            lr=Warmup(0.05, Cosine(self.lr, self.lr / 20)),
-            optimizer=Adam(decay=0.01),
-            evaluation=Evaluation(attempts=2, every=self.check_every, solved=Solved("correct")),
-            until=Until(self.share),
-            save_every=self.steps,
-            seed=self.seed,
-        )
+        return lessons(self, policy, REVERSED, told)
 
     def plant(self, folder: Path) -> None:
         """An untrained model and its tokenizer, as transformers saves them."""

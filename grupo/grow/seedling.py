@@ -6,7 +6,7 @@ import os
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from uuid import uuid4
 
 from grupo.credit import identity
@@ -20,6 +20,7 @@ from grupo.losses import Likelihood
 from grupo.method import Method
 from grupo.piece import piece
 from grupo.policies.causal_lm import CausalLM
+from grupo.policies.spec import Spec
 from grupo.recipe import Adam, Evaluation, Recipe, Until
 from grupo.rewards import After, GymVerifier
 from grupo.rollout import Task
@@ -30,6 +31,9 @@ from grupo.tasks import ReasoningGym
 from grupo.trainer import begin
 from grupo.watch import Silent, Watcher
 from grupo.weights import token_mean
+
+if TYPE_CHECKING:
+    from grupo.grow.masked import MaskedSeedling
 
 
 @piece
@@ -56,25 +60,10 @@ class Seedling:
     seed: int = 0
 
     def recipe(self, start: Path) -> Recipe:
-        """Supervision is the same trainer: worked solutions as rollouts, a likelihood loss."""
-        method = Method(
-            sample=Demonstrate(self.solve), credit=identity, loss=Likelihood(), weigh=token_mean
-        )
-        return Recipe(
-            policy=CausalLM(str(start), limit=self.limit, budget=1200),
-            env=SingleTurn((Part("correct", GymVerifier(After(solutions.MARK.strip()))),)),
-            tasks=self.tasks,
-            held_out=self.held_out,
-            method=method,
-            steps=self.steps,
-            prompts=self.batch,
-            lr=Warmup(0.05, Cosine(self.lr, self.lr / 20)),
-            optimizer=Adam(decay=0.01),
-            evaluation=Evaluation(attempts=2, every=self.check_every, solved=Solved("correct")),
-            until=Until(self.share),
-            save_every=self.steps,
-            seed=self.seed,
-        )
+        """How it is taught."""
+        policy = CausalLM(str(start), limit=self.limit, budget=1200)
+        right = Part("correct", GymVerifier(After(solutions.MARK.strip())))
+        return lessons(self, policy, SingleTurn((right,)), self.solve)
 
     def plant(self, folder: Path) -> None:
         """An untrained model and its tokenizer, as transformers saves them."""
@@ -88,6 +77,32 @@ class Seedling:
     def home(self) -> Path:
         """Where this seedling's grown model is kept: equal seedlings share it."""
         return home_of(self, self.tasks.family)
+
+
+def lessons(
+    seedling: "Seedling | MaskedSeedling",
+    policy: Spec,
+    env: SingleTurn,
+    solve: Callable[[Task], Sequence[str]],
+) -> Recipe:
+    """Supervision is the same trainer: worked solutions as rollouts, a likelihood loss."""
+    return Recipe(
+        policy=policy,
+        env=env,
+        tasks=seedling.tasks,
+        held_out=seedling.held_out,
+        method=Method(
+            sample=Demonstrate(solve), credit=identity, loss=Likelihood(), weigh=token_mean
+        ),
+        steps=seedling.steps,
+        prompts=seedling.batch,
+        lr=Warmup(0.05, Cosine(seedling.lr, seedling.lr / 20)),
+        optimizer=Adam(decay=0.01),
+        evaluation=Evaluation(2, seedling.check_every, Solved("correct")),
+        until=Until(seedling.share),
+        save_every=seedling.steps,
+        seed=seedling.seed,
+    )
 
 
 @runtime_checkable
