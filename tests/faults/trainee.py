@@ -18,6 +18,7 @@ from typing import Any
 
 import torch
 import trainkit
+import trainparts
 
 from grupo import state as saved
 from grupo.pasts import Pasts
@@ -137,7 +138,7 @@ def in_a_child(
 
 def main(model: str) -> None:
     torch.set_num_threads(1)
-    in_a_child(lambda: trainkit.plant(Path(model)))
+    in_a_child(lambda: trainparts.plant(Path(model)))
     loading.load(model, torch.float32, torch.device("cpu"))  # what is cached, is so for all
     for line in sys.stdin:
         request = json.loads(line)

@@ -1,4 +1,4 @@
-"""What tests of policies share: `tinylm`, and one folder for each family of models."""
+"""What tests of policies share: `tinylm`, and a folder for each family of models."""
 
 import sys
 from pathlib import Path
@@ -7,8 +7,10 @@ import pytest
 
 sys.path.append(str(Path(__file__).parent))
 import tinylm
+import tinymlm
 
 from grupo.policies.causal_lm import CausalLM
+from grupo.policies.masked_diffusion import MaskedDiffusion
 
 
 @pytest.fixture(scope="session")
@@ -22,3 +24,16 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 def llama(folders: dict[str, str]) -> CausalLM:
     """A Llama that answers with at most 16 tokens."""
     return CausalLM(folders["llama"], limit=16)
+
+
+@pytest.fixture(scope="session")
+def masked_folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Families of bidirectional models, and where one of each lies."""
+    root = tmp_path_factory.mktemp("masked")
+    return {name: str(tinymlm.plant(root / name, name)) for name in tinymlm.FAMILIES}
+
+
+@pytest.fixture
+def bert(masked_folders: dict[str, str]) -> MaskedDiffusion:
+    """A BERT that answers with at most 7 tokens."""
+    return MaskedDiffusion(masked_folders["bert"], limit=7)
