@@ -105,12 +105,7 @@ def _entry(key: str) -> Entry:
     example = paper.example or key
     return Entry(
         key=key,
-        name=said["name"],
-        claim=said["claim"],
-        authors=said["authors"],
-        year=int(said["year"]),
-        arxiv=said["arxiv"] or "",
-        venue=said["venue"] or "",
+        **said,
         title=paper.title,
         example=example,
         changes=tuple(changes(parse(example)).items()),
@@ -135,4 +130,4 @@ def first_line(doc: str, key: str) -> dict[str, Any]:
             f"methods/{key}.py: its first line is {line!r}; it has to read "
             "'Name: claim. Author et al., year, arXiv:number.'"
         )
-    return match.groupdict()
+    return match.groupdict("") | {"year": int(match["year"])}

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
-from transformers import PreTrainedModel
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from grupo.batch import Batch, Signals
 from grupo.engines.base import Bounds, Engine
@@ -14,7 +14,7 @@ from grupo.errors import Refused
 from grupo.helpers import Helper
 from grupo.policies import loading, rows
 from grupo.policies.accompany import accompany
-from grupo.policies.checks import check, check_prompts
+from grupo.policies.checks import check_prompts, check_room
 from grupo.policies.company import Company, Other
 from grupo.policies.foreseeing import Foreseeing
 from grupo.policies.head import head_of
@@ -41,25 +41,14 @@ class CausalPolicy(Trained):
     """A loaded causal language model."""
 
     def __init__(self, spec: "CausalLM") -> None:
-        self.spec = spec
+        self.spec, dtype = spec, loading.DTYPES[spec.dtype]
         # masters are float32 where they are trained; `dtype` is what is computed in
-        kept = loading.DTYPES[spec.dtype] if spec.lora else torch.float32
+        kept = dtype if spec.lora else torch.float32
         self.plain, tokenizer = loading.load(spec.model, kept, loading.device_of(spec.device))
-        ends = loading.end_tokens(self.plain, tokenizer)
-        if not ends and not spec.stop:
-            raise Refused(f"stop: empty, and {spec.model!r} has no end token. Allowed: a text.")
-        room = spec.limit < self.context
-        check([("limit", spec.limit, room, f"below {self.context}, which is all the model reads")])
-        self.language = Language(tokenizer, ends, spec.stop, spec.chat)
+        self.language = self._language(tokenizer)
         module = loading.adapted(self.plain, spec.lora) if spec.lora else self.plain
-        super().__init__(
-            spec.model,
-            module,
-            tokenizer,
-            adapted=spec.lora is not None,
-            budget=spec.budget,
-            dtype=loading.DTYPES[spec.dtype],
-        )
+        adapted, budget = spec.lora is not None, spec.budget
+        super().__init__(spec.model, module, tokenizer, adapted=adapted, budget=budget, dtype=dtype)
         self.head = head_of(self.plain)
         self.reader = self._reader()
         self.voice: Speaking = self._voice()
@@ -183,6 +172,14 @@ class CausalPolicy(Trained):
                 f"others: {name!r} has {len(theirs)} tokens, and they are not the policy's"
                 f" {len(mine)}. Allowed: a model with the vocabulary of {self.spec.model!r}."
             )
+
+    def _language(self, tokenizer: PreTrainedTokenizerBase) -> Language:
+        """Refuses answers that would have no end, or no room."""
+        spec, ends = self.spec, loading.end_tokens(self.plain, tokenizer)
+        if not ends and not spec.stop:
+            raise Refused(f"stop: empty, and {spec.model!r} has no end token. Allowed: a text.")
+        check_room(spec.limit, self.context)
+        return Language(tokenizer, ends, spec.stop, spec.chat)
 
     def _reader(self) -> Reader:
         return reader_of(self.plain)

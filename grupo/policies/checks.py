@@ -36,6 +36,11 @@ def of_answers(limit: int, budget: int, stop: object) -> list[Rule]:
     ]
 
 
+def check_room(limit: int, context: int) -> None:
+    """Refuse answers that leave no room for a prompt."""
+    check([("limit", limit, limit < context, f"below {context}, which is all the model reads")])
+
+
 def check_prompts(
     tasks: Iterable[Task],
     read: Callable[[Rollout, Observation], Sequence[int]],

@@ -10,7 +10,7 @@ from grupo.batch import Batch, Signals
 from grupo.helpers import Helper
 from grupo.piece import piece
 from grupo.policies import loading
-from grupo.policies.checks import Rule, check, check_prompts, of_answers
+from grupo.policies.checks import Rule, check, check_prompts, check_room, of_answers
 from grupo.policies.company import Company, Other
 from grupo.policies.helping import Helpers
 from grupo.policies.language import Language
@@ -92,8 +92,7 @@ class MaskedPolicy(Trained):
         super().__init__(spec.model, self.plain, tokenizer, adapted=False, budget=spec.budget)
         end, mask = specials(tokenizer)
         context = min(self.plain.config.max_position_embeddings, tokenizer.model_max_length)
-        room = spec.limit < context
-        check([("limit", spec.limit, room, f"below {context}, which is all the model reads")])
+        check_room(spec.limit, context)
         self.size = Size(spec.limit, context)
         self.language = Language(tokenizer, (end,), spec.stop, spec.chat)
         self.denoiser = Denoiser(self.plain, mask)
