@@ -1,5 +1,6 @@
 """What the journal of actions holds of a step: every part of a rollout, and what was said of it."""
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -15,6 +16,7 @@ from grupo.storage.png import data_url
 Spell = Callable[[Rollout], Sequence[Sequence[str]]]
 Numbers = float | Sequence[float | None] | None  # one number stands for all that are alike
 DIGITS = 4
+SCALE = 10.0**DIGITS
 
 
 class Trace(dict[int, dict[str, list[float]]]):
@@ -101,7 +103,7 @@ def _action(action: Action, texts: Sequence[str]) -> dict[str, Any]:
         "parts": list(texts),
         "stopped": action.stopped,
         "version": action.version,
-        "logp": _alike([round(x, DIGITS) + 0.0 for x in action.logp]) if action.sampled else None,
+        "logp": _alike(list(map(_rounded, action.logp))) if action.sampled else None,
         "advantage": None,
         **{name: False for name, holds in marks.items() if not holds},
         **{name: True for name, holds in moves.items() if holds},
@@ -115,9 +117,15 @@ def _laid(x: Tensor, batch: Batch) -> list[list[float]]:
     return (torch.round(known, decimals=DIGITS) + 0.0).tolist()  # -0.0 is 0
 
 
+def _rounded(x: float) -> float:
+    """What `round(x, DIGITS)` gives, without its detour through text; -0.0 is 0."""
+    return round(x * SCALE) / SCALE if math.isfinite(x) else x
+
+
 def _known(numbers: Sequence[float]) -> Numbers:
-    return _alike([x if x == x else None for x in numbers])
+    unknown = any(map(math.isnan, numbers))
+    return _alike([x if x == x else None for x in numbers] if unknown else numbers)
 
 
 def _alike(numbers: Sequence[float | None]) -> Numbers:
-    return numbers[0] if len(set(numbers)) == 1 else numbers
+    return numbers[0] if numbers and numbers.count(numbers[0]) == len(numbers) else numbers
