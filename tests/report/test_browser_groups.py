@@ -152,3 +152,30 @@ def test_a_finding_leads_to_the_rollout_it_is_about(browser, tmp_path):
     assert named.text.startswith("#2")
     browser.keys("j")
     browser.wait(lambda: not browser.all(".card.named"))
+
+
+def test_what_all_rollouts_are_told_stands_once_above_them(browser, tmp_path):
+    run = write(tmp_path / "run", 2, tasks=("one",))
+    alike = [[action([text], world="Tools: add. What is one?")] for text in "ab"]
+    apart = [[action([text], world=f"You are {text}.")] for text in "ab"]
+    records = [
+        {"step": s, "group": 0, "actions": a} for s, some in enumerate((alike, apart)) for a in some
+    ]
+    lines(run / "actions.jsonl", records)
+    browser.open(page(tmp_path, run))
+    assert browser.one(".prompt").text == "What is one?"
+    assert [said.splitlines()[-1] for said in browser.texts(".card .world")] == [
+        "You are a.",
+        "You are b.",
+    ]
+    browser.keys("[")
+    browser.wait(lambda: browser.one(".prompt").text == "Tools: add. What is one?")
+    assert browser.all(".card .world") == []
+
+
+def test_steps_of_a_picture_are_counted_through_all_actions(browser, tmp_path):
+    run = write(tmp_path / "run", 1, tasks=("one",), group=1)
+    actions = [action(["", ""]), action(["", ""], learned=False)]
+    lines(run / "actions.jsonl", [{"step": 0, "group": 0, "actions": actions}])
+    browser.open(page(tmp_path, run))
+    assert browser.texts(".part") == ["1", "2", "3", "4"]
