@@ -50,7 +50,7 @@ function layCurves(names, go) {
     ...first.slice(1).map((name) => chartCard(() => metricSpec(name, go)))];
   const all = [...sections].map(([section, inside]) => lazyCharts(section, inside, go));
   return fill(body, el("div", { class: "charts" }, cards),
-    el("p", { class: "soft small" }, "Thin: each step. Thick: the mean of the last tenth of the run. Click a curve to see the groups of that step."),
+    el("p", { class: "soft small" }, `From ${UNSMOOTHED} steps on, thin is each step and thick the mean of the last tenth of the run. Click a curve to see the groups of that step.`),
     all);
 }
 
