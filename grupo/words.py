@@ -61,6 +61,8 @@ def read(text: str, hint: Any, field: str) -> Any:
         value = text
     else:
         value = _value(node, hint, field)
+        if isinstance(value, str) and not isinstance(node, ast.Constant):
+            value = text  # as it was written: gpt2-medium is no difference
     chosen = value if fits(value, hint) else text
     if not fits(chosen, hint):
         raise Refused(f"{field}: {text!r} does not fit. Allowed: {say(hint)}.")

@@ -133,6 +133,11 @@ def test_nothing_is_evaluated():
     assert changed(Holder(), "text", "exit()").text == "exit()"
 
 
+@pytest.mark.parametrize("name", ["gpt2-medium", "owner/name", "owner/name.v2", "a  and b", "f(x)"])
+def test_a_text_that_looks_like_code_stays_as_it_was_written(name):
+    assert changed(RECIPE, "policy.model", name).policy.model == name
+
+
 def test_a_text_too_deep_to_parse_is_a_text():
     deep = "(" * 5000
     assert read(deep, str, "text") == deep
