@@ -104,6 +104,17 @@ def _paced(result: Result) -> Iterator[str]:
         )
 
 
+def _across(result: Result) -> Iterator[str]:
+    """Recipes whose mean over task sets hides that these do not agree."""
+    sets = result.comparison.sets
+    for one in result.differences:
+        by = {name: result.by(one.name, (name,)).value for name in sets}
+        above, below = [n for n in sets if by[n] > 0], [n for n in sets if by[n] < 0]
+        if above and below:
+            where = f"above the baseline on {', '.join(above)} and below it on {', '.join(below)}"
+            yield f"{one.name} is {where}; nothing is tested on one task set alone."
+
+
 def _seconds(result: Result) -> Iterator[str]:
     yield (
         "Seconds are those of this machine while cells shared it; they say little of another one."
@@ -132,6 +143,7 @@ LOOKS: tuple[Look, ...] = (
     _unequal,
     _otherwise,
     _paced,
+    _across,
     _seconds,
     _beyond,
 )

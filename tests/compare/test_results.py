@@ -5,12 +5,13 @@ import io
 import json
 import math
 import re
+from dataclasses import replace
 
 import pytest
 
-from grupo.comparing import formats, tables, words
+from grupo.comparing import TaskSet, formats, tables, words
 from grupo.comparing.budget import Tokens
-from grupo.comparing.result import NOTHING
+from grupo.comparing.result import NOTHING, Result
 from grupo.storage import plain
 
 NAN = math.nan
@@ -115,6 +116,22 @@ def test_a_recipe_that_differs_in_more_than_its_method_is_named(measured, recipe
     result = measured({"base": [0.2, 0.4], "mine": [0.3, 0.4]})
     result.comparison.recipes["mine"] = recipe.but(prompts=7, seed=9)
     assert "mine differs from base in more than the method: prompts." in words.cautions(result)
+
+
+def test_task_sets_that_do_not_agree_are_named(measured, recipe):
+    sets = {"few": TaskSet(recipe.tasks, 2), "many": TaskSet(recipe.tasks, 4)}
+    result = measured({"base": [0.2, 0.4], "mine": [0.3, 0.5]}, task_sets=sets)
+    assert not any("nothing is tested on one" in line for line in words.cautions(result))
+    below = [
+        replace(outcome, numbers={"sampled": 0.1})
+        if (outcome.cell.name, outcome.cell.task_set) == ("mine", "many")
+        else outcome
+        for outcome in result.outcomes
+    ]
+    assert (
+        "mine is above the baseline on few and below it on many; nothing is tested on one task set"
+        " alone."
+    ) in words.cautions(Result(result.comparison, below))
 
 
 def test_the_page_holds_every_part(measured):
