@@ -32,8 +32,9 @@ def arrol(
     bin b of h, older steps times 0.9; h = sigmoid(a head of the state), which learns
     -r log h - (1 - r) log(1 - h) of who went on. Nobody is given up before `warmup` of the run.
     """
-    # From the abstract and summaries: bins, posterior and 512 are theirs; which are kept, `spared`,
-    # `warmup`, constants, a head that is linear are our choice. Votes weighed by h are not here.
+    # From the abstract and summaries; Hsu1023/ARRoL on GitHub has no code yet (fe9ad20). Bins,
+    # posterior and 512 are theirs; which are kept, `spared`, `warmup`, constants, a head that is
+    # linear are our choice. Votes weighed by h are not here.
     posterior = Posterior.following(10, 0.9)
     kept = varying(Switch(warmup, 1.0, keep))
     return Method(

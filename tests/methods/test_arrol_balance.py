@@ -1,0 +1,111 @@
+"""What ARRoL claims of its pruning: who is left differs more, and is more evenly right and wrong.
+
+Each group is sampled to its end, and only then is given up who would have been: survivors are
+compared with all subsets of their size, which is what pruning at random leaves on average.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import comb, sqrt
+from statistics import fmean, stdev, variance
+
+import pytest
+import torch
+
+from grupo.learner import Learner
+from grupo.methods.arrol import arrol
+from grupo.piece import piece
+from grupo.proving.trial import recipe
+from grupo.rollout import PRUNED, Group
+from grupo.sampling import Pruned
+from grupo.sampling.pruned import QUALITY
+
+T95 = {5: 2.776, 8: 2.365}  # Student's t of so many seeds, 95 %
+
+
+@dataclass(frozen=True)
+class Left:
+    """A group's rewards, 0 or 1, and who of them was left."""
+
+    rewards: Sequence[float]
+    left: Sequence[int]
+
+    @property
+    def more_varied(self) -> float:
+        """Variance of those left, n - 1, less that of a random subset: the whole group's."""
+        return variance([self.rewards[i] for i in self.left]) - variance(self.rewards)
+
+    @property
+    def more_even(self) -> float:
+        """How much nearer a half of those left are right than of a random subset."""
+        k, right = len(self.left), sum(self.rewards[i] > 0.5 for i in self.left)
+        return uneven(self.rewards, k) - abs(right / k - 0.5)
+
+
+def uneven(rewards: Sequence[float], k: int) -> float:
+    """|share right - 1/2| of k drawn from these without looking, on average."""
+    n, ones = len(rewards), sum(x > 0.5 for x in rewards)
+    ways = ((comb(ones, i) * comb(n - ones, k - i), abs(i / k - 0.5)) for i in range(k + 1))
+    return sum(w * off for w, off in ways) / comb(n, k)
+
+
+class Notes:
+    """Groups as they were."""
+
+    def __init__(self) -> None:
+        self.found: list[Left] = []
+
+
+@piece
+class Watched:
+    """Samples every rollout to its end, then gives up whom `inner` would have given up before."""
+
+    inner: Pruned
+    notes: Notes
+    helpers = (QUALITY,)
+
+    async def __call__(self, task, env, act) -> Group:
+        group = await replace(self.inner, keep=1.0)(task, env, act)
+        going = self.inner.going([r.parts["quality"] for r in group.rollouts])
+        if 1 < len(going) < len(group.rollouts):
+            self.notes.found.append(Left([r.reward for r in group.rollouts], going))
+        told = [
+            r if i in going else replace(r, failed=PRUNED) for i, r in enumerate(group.rollouts)
+        ]
+        return replace(group, rollouts=tuple(told))
+
+
+def watched(seed: int, steps: int = 40) -> list[Left]:
+    """The groups of a run on the proving ground."""
+    method, notes = arrol(16, at=1, spared=2), Notes()
+    made = recipe(method, steps=steps, seed=seed)
+    sample = Watched(method.sample, notes)
+    learner = Learner(made.but(method=method.but(sample=sample)))
+    for _ in range(steps):
+        learner.step()
+    return notes.found
+
+
+def interval(of_seeds: Sequence[float]) -> tuple[float, float]:
+    """95 % of a mean over seeds."""
+    half = T95[len(of_seeds)] * stdev(of_seeds) / sqrt(len(of_seeds))
+    return fmean(of_seeds) - half, fmean(of_seeds) + half
+
+
+def test_a_random_subset_varies_as_its_group_does_and_evenness_is_counted():
+    # of 1, 1, 0, 0 two are left, one right: 1/2 against pairs of 1/2 (4 of 6) and 0 (2 of 6)
+    mixed = Left([1.0, 1.0, 0.0, 0.0], [0, 2])
+    assert mixed.more_varied == pytest.approx(1 / 2 - 1 / 3)
+    assert uneven(mixed.rewards, 2) == pytest.approx(2 / 6 * 0.5)
+    assert mixed.more_even == pytest.approx(1 / 6)
+    pairs = [(i, j) for i in range(4) for j in range(i)]
+    assert fmean(Left(mixed.rewards, p).more_varied for p in pairs) == pytest.approx(0)
+    assert fmean(Left(mixed.rewards, p).more_even for p in pairs) == pytest.approx(0)
+
+
+@pytest.mark.slow
+def test_survivors_vary_more_and_are_more_even_than_at_random():
+    torch.set_num_threads(1)
+    runs = [watched(seed) for seed in range(5)]
+    assert interval([fmean(one.more_varied for one in run) for run in runs])[0] > 0
+    assert interval([fmean(one.more_even for one in run) for run in runs])[0] > 0
