@@ -29,8 +29,9 @@ def drawings(latent, step):
     return len(latent[:, step].unique(dim=0))
 
 
-def test_a_tree_shares_its_noise_and_the_steps_above_its_splits(flow):
-    _, _, latent = grown(SplitTree((0, 1, 3)), flow.build())
+@pytest.mark.parametrize("alike", [0.0, 0.25])
+def test_a_tree_shares_its_noise_and_the_steps_above_its_splits(flow, alike):
+    _, _, latent = grown(SplitTree((0, 1, 3), alike=alike), flow.build())
     assert [drawings(latent, step) for step in range(5)] == [1, 2, 4, 4, 8]
 
 
