@@ -4,7 +4,7 @@ import pytest
 from outcomes import differing, outcome
 
 
-@pytest.mark.parametrize("recipe", ["grpo", "lora", "late", "again", "turns"])
+@pytest.mark.parametrize("recipe", ["grpo", "lora", "late", "again", "turns", "roles"])
 def test_equal_runs_are_equal_to_the_last_bit(recipe, trainee, tmp_path):
     for number in range(2):
         assert trainee("train", tmp_path / str(number), recipe=recipe).lived
