@@ -24,8 +24,9 @@ Where = Callable[[Batch], Bool[Tensor, "N T"]]  # what it says where masked is n
 class AmongDepth:
     """(v - mean(v)) / (std(v) + eps) among a group's nodes of a depth, v what a node is worth.
 
-    v is the mean x of those who share the node, weighted by exp(`beta` logp), logp that of all that
-    a rollout did: of who shares a node it differs by what came after. Li et al., arXiv:2509.06040.
+    v is the mean x of those who share the node, weighted by exp(`fusion` logp), logp that of all
+    that a rollout did: among who shares a node it differs by what came after. Li et al.,
+    arXiv:2509.06040.
 
     >>> import torch
     >>> from grupo.testing import batch_of
@@ -37,13 +38,13 @@ class AmongDepth:
     """
 
     eps: float = 1e-6
-    beta: float = 0.0
+    fusion: float = 0.0
     needs = frozenset({"mark/node", "mark/depth"})
 
     def __call__(self, x: Tensor, batch: Batch) -> PerAction:
         rollout, group, node = _nodes(batch)
         depth = alike(group, batch.seen["mark/depth"][batch.mask])
-        likely = self.beta * total(batch.old_logp, batch).to(x)[rollout]
+        likely = self.fusion * total(batch.old_logp, batch).to(x)[rollout]
         weight = (likely - groups.max(likely, node)).exp()
         v = groups.sum(weight * x[rollout], node) / groups.sum(weight, node)
         share = 1 / groups.count(v, node)

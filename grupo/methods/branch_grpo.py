@@ -21,29 +21,29 @@ def branch_grpo(
     *,
     bound: float = 5.0,
     alike: float = 0.0,
-    beta: float = 0.0,
+    fusion: float = 0.0,
     among: tuple[Where, ...] = (),
 ) -> Method:
     """A = (v - mean(v)) / std(v) among the nodes of a depth, v the mean reward of a node's leaves.
 
     The tree splits in two before the steps `at`; there siblings' noises have the correlation
-    `alike`. In v a leaf weighs exp(`beta` log p(leaf | node)). A, within -+`bound`, is of all steps
-    that lead to the node; a step counts once however many leaves share it, and not at all where one
-    of `among` does not hold: `BestOfSiblings()` and `Extremes(4)` prune the width, `Outside(9, 4)`
-    the depth. loss = -min(R A, clip(R, 1 - `clip`, 1 + `clip`) A), R = pi / old.
+    `alike`. In v a leaf weighs exp(`fusion` log p(leaf | node)). A, within -+`bound`, is of all
+    steps that lead to the node; a step counts once however many leaves share it, and not at all
+    where one of `among` does not hold: `BestOfSiblings()` and `Extremes(4)` prune the width,
+    `Outside(9, 4)` the depth. loss = -min(R A, clip(R, 1 - `clip`, 1 + `clip`) A), R = pi / old.
     """
     # Numbers are the released run's, of 20 steps. The rest is from two readers' notes of the
     # paper's fifth version, not from itself: noises (common + s own) / sqrt(1 + s^2), s = 4, so
-    # alike = 1/17; beta = 1 the steadier; of the last split each parent's best child, or the best
+    # alike = 1/17; fusion = 1 the steadier; of the last split each parent's best child, or the best
     # and the worst leaves, the split's own step staying (8.625 steps a leaf are 138 / 16); four
     # depths left out, from the last split, a step later every 30: Outside(Linear(9.0, 19.0), 4).
     # The released code differs: independent noises, four times as large, which leaves the density
-    # that R is of; beta weighs children by the step to each alone; "best per branch" sorts steps of
-    # equal A and so keeps each branch's earlier half; the window moves to earlier depths.
+    # that R is of; fusion weighs children by the step to each alone; "best per branch" sorts steps
+    # of equal A and so keeps each branch's earlier half; the window moves to earlier depths.
     # Pruning takes steps from the loss, not from what is read: rows are whole.
     return Method(
         sample=SplitTree(at, alike=alike),
-        credit=chain(AmongDepth(beta=beta), Clipped(-bound, bound)),
+        credit=chain(AmongDepth(fusion=fusion), Clipped(-bound, bound)),
         loss=Clip(clip, clip),
         weigh=EachOnce(among),
     )

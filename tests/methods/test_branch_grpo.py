@@ -75,10 +75,10 @@ def test_likelier_leaves_weigh_more_in_what_a_node_is_worth():
     logp = [[-2.0, log(3)], [-2.0, 0.0], [-7.0, 1.0], [0.0, 0.0]]
     batch = replace(batch, old_logp=torch.tensor(logp, dtype=torch.float64))
     # (3 x .2 + .6) / 4 = .3 beside .9 and .6: mean .6, std .3
-    A = AmongDepth(eps=0.0, beta=1.0)(batch.reward, batch)
+    A = AmongDepth(eps=0.0, fusion=1.0)(batch.reward, batch)
     assert A[:, 0].tolist() == pytest.approx([-1.0, -1.0, 1.0, 0.0])
-    # with beta 2 (9 x .2 + .6) / 10 = .24: off -.34, .32 and .02 of .58
-    A = AmongDepth(eps=0.0, beta=2.0)(batch.reward, batch)
+    # with fusion 2 (9 x .2 + .6) / 10 = .24: off -.34, .32 and .02 of .58
+    A = AmongDepth(eps=0.0, fusion=2.0)(batch.reward, batch)
     std = sqrt((0.34**2 + 0.32**2 + 0.02**2) / 2)
     assert A[1:, 0].tolist() == pytest.approx([-0.34 / std, 0.32 / std, 0.02 / std])
     assert torch.equal(A[:, 1], AmongDepth(eps=0.0)(batch.reward, batch)[:, 1])
@@ -182,7 +182,7 @@ def test_the_defaults_are_those_of_the_released_run():
 
 
 def test_what_the_paper_adds_are_options():
-    method = branch_grpo(alike=1 / 17, beta=1.0, among=(BestOfSiblings(), Outside(9, 4)))
+    method = branch_grpo(alike=1 / 17, fusion=1.0, among=(BestOfSiblings(), Outside(9, 4)))
     assert method.sample == SplitTree((0, 3, 6, 9), branches=2, alike=1 / 17)
-    assert method.credit == chain(AmongDepth(beta=1.0), Clipped(-5.0, 5.0))
+    assert method.credit == chain(AmongDepth(fusion=1.0), Clipped(-5.0, 5.0))
     assert method.weigh == EachOnce((BestOfSiblings(), Outside(9, 4)))
