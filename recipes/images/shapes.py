@@ -40,7 +40,7 @@ RECIPE = Recipe(
     env=WORLD,
     tasks=Shapes(0, 1_500),
     held_out=HELD_OUT,
-    method=flow_grpo(group=12, kl=0.0, updates=1),
+    method=flow_grpo(group=12, kl=0.1, updates=1),
     steps=40,
     prompts=12,
     lr=Linear(4e-4, 1e-4),

@@ -9,6 +9,7 @@ import tinyflow
 import torch
 
 from grupo.credit import chain
+from grupo.credit.nodes import BestOfSiblings, Outside
 from grupo.envs import Part
 from grupo.envs.images import Images
 from grupo.errors import Refused
@@ -71,6 +72,9 @@ METHODS = {
     "grpo_guard": grpo_guard(group=8, clip=1e-3),
     "tempflow_grpo": tempflow_grpo(branches=4, clip=1e-3, kl=0.0),
     "branch_grpo": branch_grpo(at=(0, 1, 2)),
+    "branch_grpo, pruned": branch_grpo(
+        at=(0, 1, 2), alike=1 / 17, fusion=1.0, among=(BestOfSiblings(), Outside(1, 1))
+    ),
     "pref_grpo": pref_grpo(group=8),
 }
 
