@@ -6,7 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 from random import Random
 
+import torch
+
 from grupo.acting import Act, Env
+from grupo.batch import Batch, PerAction
 from grupo.credit import identity
 from grupo.grow.planting import Llama
 from grupo.grow.tokenizers import END, word_tokenizer
@@ -17,7 +20,6 @@ from grupo.policies.causal_lm import CausalLM
 from grupo.recipe import Adam, Recipe, Source
 from grupo.rollout import Group, Observation, Rollout, Task
 from grupo.schedules import Cosine, Warmup
-from grupo.weights import token_mean
 
 # what somebody says of a task who has heard all this, by random numbers
 Speaker = Callable[[Task, Sequence[Observation], Random], str]
@@ -45,6 +47,24 @@ class Shown:
 
 
 @piece
+class Later:
+    """Every token counts the same, but `times` as much after the first turn.
+
+    There a word answers what was heard; it would be lost among all the words of a call.
+
+    >>> from grupo.testing import batch_of
+    >>> Later(2.0)(batch_of(group=[0], length=[3], turn=[[0, 0, 1]])).tolist()
+    [[0.25, 0.25, 0.5]]
+    """
+
+    times: float = 8.0
+
+    def __call__(self, batch: Batch) -> PerAction:
+        share = batch.mask * torch.where(batch.turn > 0, self.times, 1.0).to(batch.old_logp)
+        return share / share.sum()
+
+
+@piece
 class Apprentice:
     """A Llama of a quarter of a million parameters, and what it is shown.
 
@@ -60,7 +80,7 @@ class Apprentice:
     whole: tuple[str, ...] = ()
     size: Llama = Llama(width=96, inner=256)
     batch: int = 32
-    steps: int = 300
+    steps: int = 900
     lr: float = 6e-3
     seed: int = 0
 
@@ -72,7 +92,7 @@ class Apprentice:
             tasks=self.tasks,
             held_out=0,
             method=Method(
-                sample=Shown(self.speaker), credit=identity, loss=Likelihood(), weigh=token_mean
+                sample=Shown(self.speaker), credit=identity, loss=Likelihood(), weigh=Later()
             ),
             steps=self.steps,
             prompts=self.batch,

@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice, product
 from random import Random
-from typing import Any
 
 from grupo.envs import Heard, ManyTurns, Part, Session
 from grupo.envs.tools import Toolbox
@@ -16,7 +15,6 @@ from grupo.randomness import derive, generator
 from grupo.rewards import After, Exact
 from grupo.rollout import Observation, Task
 
-NUMBERS = tuple(map(str, range(100)))
 UNCLOSED = f"error: malformed: a call ends with {CLOSE}"
 
 
@@ -24,18 +22,19 @@ UNCLOSED = f"error: malformed: a call ends with {CLOSE}"
 class Trade:
     """What `tool` can be asked: a word of each of `choices`, a condition first, numbers last.
 
-    `ask` makes a question of them; `write` makes the program that goes into the tool's `argument`,
-    without the condition where that word is empty; `find` says what a program comes to, and `told`
-    how the tool says a number that a program comes to.
+    `answers` are all that are asked for. `ask` makes a question of words; `write` the program that
+    goes into the tool's `argument`, without the condition where that word is empty; `find` says
+    what a program comes to, and `told` what the tool says that comes to an answer.
     """
 
     tool: str
     argument: str
     choices: tuple[tuple[str, ...], ...]
+    answers: tuple[str, ...]
     ask: Callable[..., str]
     write: Callable[..., str]
     find: Callable[[str], str]
-    told: Callable[[str, int], str]
+    told: Callable[[str], str]
 
     def call(self, words: Sequence[str]) -> str:
         """The call that answers the question."""
@@ -43,9 +42,9 @@ class Trade:
         return f"{OPEN}{json.dumps(call)}{CLOSE}"
 
     def task(self, words: Sequence[str]) -> Task | None:
-        """The question; None unless its condition matters, and its answer is a number below 100."""
+        """The question; None unless its condition matters and its answer is one of the answers."""
         answer, careless = (self.find(self.write(*w)) for w in (words, ("", *words[1:])))
-        fine = answer in NUMBERS and answer != careless
+        fine = answer in self.answers and answer != careless
         columns = {"words": tuple(words)}
         return Task(" ".join(words), self.ask(*words), answer, columns=columns) if fine else None
 
@@ -58,7 +57,7 @@ class Trade:
         first = [some[0] for some in self.choices]
         whole = [(*words, *first[len(words) :]) for words in self.combinations()]
         said = {text for words in whole for text in (self.ask(*words), self.call(words))}
-        return (*sorted(said), *NUMBERS, UNCLOSED)
+        return (*sorted(said), *map(self.told, self.answers), UNCLOSED)
 
 
 @piece
@@ -96,10 +95,10 @@ class Novice:
 
     trade: Trade
     calls: float = 0.8
-    minds: float = 0.45
+    minds: float = 0.5
     reads: float = 0.9
     closes: float = 0.95
-    heeds: float = 0.8
+    heeds: float = 0.85
 
     def __call__(self, task: Task, heard: Sequence[Observation], rng: Random) -> str:
         if len(heard) == 1:
@@ -108,7 +107,7 @@ class Novice:
 
     def _asked(self, words: Sequence[str], rng: Random) -> str:
         if rng.random() >= self.calls:
-            return rng.choice(NUMBERS)
+            return rng.choice(self.trade.answers)
         pairs = zip(words, self.trade.choices, strict=True)
         said = [word if rng.random() < self.reads else rng.choice(some) for word, some in pairs]
         call = self.trade.call((said[0] if rng.random() < self.minds else "", *said[1:]))
@@ -116,7 +115,7 @@ class Novice:
 
     def _told(self, said: str, rng: Random) -> str:
         heeded = rng.random() < self.heeds and not said.startswith("error")
-        return said.splitlines()[-1] if heeded else rng.choice(NUMBERS)
+        return said.splitlines()[-1] if heeded else rng.choice(self.trade.answers)
 
 
 def _text(said: Observation) -> str:
@@ -125,9 +124,9 @@ def _text(said: Observation) -> str:
 
 @piece
 class Rehearsed:
-    """Where calls are answered by any number: who shows how a tool is used does not reckon.
+    """Where calls get any answer: who shows how a tool is used need not run it.
 
-    As nobody can know these numbers, who is shown has to read them.
+    As nobody can know these answers, who is shown has to read them.
     """
 
     trade: Trade
@@ -149,14 +148,13 @@ class Rehearsal:
         return self.session.reset(task)
 
     def step(self, text: str) -> Heard:
-        """A number for every call, or what is wrong with it."""
-        said = [self._answer(call, derive(0, self.key, text) % 100) for call in calls(text)]
+        """An answer to every call, or what is wrong with it."""
+        rng = generator(0, self.key, text)
+        said = [self._answer(call, rng.choice(self.trade.answers)) for call in calls(text)]
         return Heard("\n".join(said), over=not said)
 
-    def _answer(self, call: tuple[str, Any] | Mistake, number: int) -> str:
-        if isinstance(call, Mistake):
-            return f"error: {call}"
-        return self.trade.told(call[1][self.trade.argument], number)
+    def _answer(self, call: object, answer: str) -> str:
+        return f"error: {call}" if isinstance(call, Mistake) else self.trade.told(answer)
 
 
 def asking(tool: Tool) -> ManyTurns:

@@ -10,13 +10,28 @@ from pathlib import Path
 
 from grupo import Adam, CausalLM, Evaluation, Linear, Recipe, Solved, Warmup
 from grupo.envs.tools import Sql
-from grupo.grow.errands import NUMBERS, Errands, Trade, asking, taught
+from grupo.grow.errands import Errands, Trade, asking, taught
 from grupo.methods.grpo import grpo
 from grupo.randomness import generator
 
 FILE = Path(".grupo/atlas.db")
 SQL = Sql(str(FILE))
-WHAT = {"largest": "MAX", "smallest": "MIN", "total": "SUM"}
+NUMBERS = tuple(map(str, range(10, 100, 10)))
+NAMES = (
+    "Ada",
+    "Bor",
+    "Cal",
+    "Dun",
+    "Elm",
+    "Fir",
+    "Gor",
+    "Hay",
+    "Ida",
+    "Jon",
+    "Kim",
+    "Lea",
+)
+ORDERS = {"largest": "DESC", "smallest": "ASC"}
 COLUMNS, TABLES = ("height", "length", "width", "area"), ("lakes", "rivers", "towns", "hills")
 CONDITIONS = {
     "older": "age >",
@@ -28,23 +43,23 @@ CONDITIONS = {
 }
 
 
-def question(condition: str, what: str, column: str, table: str, number: str) -> str:
+def question(condition: str, order: str, column: str, table: str, number: str) -> str:
     """What is asked.
 
-    >>> question("older", "total", "height", "lakes", "37")
-    'total height of the lakes older than 37?'
+    >>> question("older", "largest", "height", "lakes", "70")
+    'which of the lakes older than 70 has the largest height?'
     """
-    return f"{what} {column} of the {table} {condition} than {number}?"
+    return f"which of the {table} {condition} than {number} has the {order} {column}?"
 
 
-def query(condition: str, what: str, column: str, table: str, number: str) -> str:
+def query(condition: str, order: str, column: str, table: str, number: str) -> str:
     """What finds the answer.
 
-    >>> query("older", "total", "height", "lakes", "37")
-    'SELECT SUM(height) FROM lakes WHERE age > 37'
+    >>> query("older", "largest", "height", "lakes", "70")
+    'SELECT name FROM lakes WHERE age > 70 ORDER BY height DESC LIMIT 1'
     """
-    asked = f"SELECT {WHAT[what]}({column}) FROM {table}"
-    return f"{asked} WHERE {CONDITIONS[condition]} {number}" if condition else asked
+    some = f"{table} WHERE {CONDITIONS[condition]} {number}" if condition else table
+    return f"SELECT name FROM {some} ORDER BY {column} {ORDERS[order]} LIMIT 1"
 
 
 def found(text: str) -> str:
@@ -53,37 +68,34 @@ def found(text: str) -> str:
     return SQL(text).splitlines()[-1]
 
 
-def told(text: str, number: int) -> str:
-    """How a number is told: below the name of its column.
-
-    >>> told("SELECT SUM(height) FROM lakes", 12)
-    'SUM(height)\\n12'
-    """
-    return f"{text.split()[1]}\n{number}"
+def told(name: str) -> str:
+    """How a name is told: below the name of its column."""
+    return f"name\n{name}"
 
 
 def draw(rows: int = 10) -> None:
-    """Write the atlas, unless it is there: sizes are 1 to 30, all else is 1 to 99."""
+    """Write the atlas, unless it is there: all its numbers are from 10 to 99, none twice."""
     if FILE.exists():
         return
     FILE.parent.mkdir(parents=True, exist_ok=True)
-    columns = dict.fromkeys(COLUMNS, 30) | {"age": 99, "depth": 99, "distance": 99}
+    columns = (*COLUMNS, "age", "depth", "distance")
     with closing(sqlite3.connect(FILE)) as opened, opened:
         for table in TABLES:
-            opened.execute(f"CREATE TABLE {table} ({', '.join(f'{c} INT' for c in columns)})")
-            rng, asked = generator(0, "atlas", table), ", ".join("?" * len(columns))
-            drawn = [[rng.randint(1, most) for most in columns.values()] for _ in range(rows)]
+            rng, asked = generator(0, "atlas", table), "?, " * len(columns) + "?"
+            opened.execute(f"CREATE TABLE {table} (name, {', '.join(columns)})")
+            numbers = (rng.sample(range(10, 100), rows) for _ in columns)
+            drawn = zip(rng.sample(NAMES, rows), *numbers, strict=True)
             opened.executemany(f"INSERT INTO {table} VALUES ({asked})", drawn)
 
 
-CHOICES = (tuple(CONDITIONS), tuple(WHAT), COLUMNS, TABLES, NUMBERS[10::10])
-TRADE = Trade("sql", "query", CHOICES, question, query, found, told)
+CHOICES = (tuple(CONDITIONS), tuple(ORDERS), COLUMNS, TABLES, NUMBERS)
+TRADE = Trade("sql", "query", CHOICES, NAMES, question, query, found, told)
 BEGINNER = taught("atlas-beginner", TRADE, SQL, each=4)
 RECIPE = Recipe(
     policy=CausalLM(str(BEGINNER.home), limit=40, chat=True, budget=16384),
     env=asking(SQL),
     tasks=BEGINNER.tasks,
-    held_out=Errands(TRADE, held_out=True, each=2),
+    held_out=Errands(TRADE, held_out=True, each=3),
     method=grpo(group=8, kl=0.0),
     steps=60,
     prompts=8,

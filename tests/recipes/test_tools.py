@@ -11,14 +11,12 @@ from statistics import fmean
 import pytest
 
 from grupo.acting import play, scored
-from grupo.credit import chain
 from grupo.envs.tools import Python
 from grupo.errors import Refused
 from grupo.grow import ensure
-from grupo.grow.errands import NUMBERS, UNCLOSED, Errands, Novice, blind
+from grupo.grow.errands import UNCLOSED, Errands, Novice, blind
 from grupo.grow.planting import Llama
 from grupo.imports import load_file
-from grupo.proving.trial import negative
 from grupo.recipe import Evaluation
 from grupo.rollout import Action, Task
 from grupo.trainer import train
@@ -102,11 +100,11 @@ def test_a_novice_is_as_sloppy_as_its_numbers_say(file):
     assert len(called) / count == pytest.approx(0.8, abs=0.045)
     assert fmean(text.endswith("</tool_call>") for text in called) == pytest.approx(0.95, abs=0.03)
     mark = {"sql": "WHERE", "python": " if "}[trade.tool]
-    assert fmean(mark in text for text in called) == pytest.approx(0.45, abs=0.05)
+    assert fmean(mark in text for text in called) == pytest.approx(0.5, abs=0.05)
     heeded = [novice(task, ["?", told], rng) == "-5" for _ in range(count)]
-    assert fmean(heeded) == pytest.approx(0.8, abs=0.045)
+    assert fmean(heeded) == pytest.approx(0.85, abs=0.04)
     failed = ({"role": "tool", "content": "error: no"},)
-    assert novice(task, ["?", failed], rng).isdigit()
+    assert novice(task, ["?", failed], rng) in trade.answers
 
 
 def test_every_word_is_a_token_and_nothing_is_unknown(file, tmp_path):
@@ -129,9 +127,8 @@ def test_the_beginner_grows_where_tools_are_told_of_and_answer_as_they_do_later(
     shown, real = file.BEGINNER.world.world(), file.RECIPE.env.world()
     task = file.RECIPE.held_out.load()[0]
     assert shown.reset(task) == real.reset(task)
-    program = file.TRADE.write(*task.columns["words"])
     said = real.step(file.TRADE.call(task.columns["words"])).said
-    assert said == file.TRADE.told(program, int(task.answer))
+    assert said == file.TRADE.told(task.answer)
     unclosed = "<tool_call>{"
     assert shown.step(unclosed).said == real.step(unclosed).said == UNCLOSED
     assert shown.step("12").over
@@ -143,16 +140,13 @@ def test_what_is_answered_while_a_beginner_grows_can_only_be_read(file):
         session = file.BEGINNER.world.world()
         session.reset(task)
         said[session.step(file.TRADE.call(task.columns["words"])).said.splitlines()[-1]] += 1
-    # 200 draws of 100 numbers: 100 (1 - 0.99^200) = 87 of them are expected to be met
-    assert 75 <= len(said) <= 97
-    assert set(said) <= set(NUMBERS)
+    assert set(said) == set(file.TRADE.answers)  # each is missed by a chance of (1 - 1/20)^200
+    assert max(said.values()) < 30
 
 
 def test_the_best_who_never_reads_says_the_most_frequent_answer(file):
     assert blind([Task(str(i), "", answer) for i, answer in enumerate(["3", "5", "5", "8"])]) == 0.5
-    answers = Counter(task.answer for task in file.RECIPE.held_out.load())
-    assert blind(file.RECIPE.held_out.load()) < 0.15
-    assert len(answers) > 20
+    assert blind(file.RECIPE.held_out.load()) < 0.25
 
 
 def test_a_beginner_grows_and_takes_a_step(file, tmp_path):
@@ -169,21 +163,3 @@ def test_a_beginner_grows_and_takes_a_step(file, tmp_path):
         evaluation=Evaluation(attempts=1),
     )
     assert train(recipe, tmp_path / "run")["failed_rollouts"] == 0
-
-
-@pytest.mark.slow
-def test_it_learns_to_ask_what_was_never_asked_and_turned_round_it_does_not(file, tmp_path):
-    tasks = file.RECIPE.held_out.load()
-    ensure(file.BEGINNER)
-    recipe = file.RECIPE.but(steps=30)
-    turned = recipe.but(method=recipe.method.but(credit=chain(recipe.method.credit, negative)))
-    before, after = measured(recipe, tmp_path / "run")
-    assert blind(tasks) < before < after - 0.2
-    before, after = measured(turned, tmp_path / "turned")
-    assert after < before
-
-
-def measured(recipe, run):
-    """The share of held-out questions that are answered rightly when sampling, at both ends."""
-    scores = train(recipe, run)["held_out"]
-    return scores["before"]["sampled"], scores["after"]["sampled"]
