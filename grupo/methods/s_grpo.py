@@ -48,4 +48,6 @@ def s_grpo(exits: int = 7, close: str = "</think>") -> Method:
     # 8 to a question in the paper; that the whole path is one of them is our choice, and so are the
     # words of the instruction. A is as we know it from memory; a public note says "as in GRPO":
     # .but(credit=chain(Decaying(), Center(), ScaleByStd())).
+    # Where only the whole path is right, means over rows push down the beginning that all share:
+    # wrong exits are short. Trained on, thoughts can end before their answer is known.
     return Method(sample=EarlyExits(exits, close=close), credit=chain(Decaying(), Center()))

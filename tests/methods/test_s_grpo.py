@@ -1,19 +1,30 @@
-"""S-GRPO: five exits of one thought, of which the second, third and fifth are right."""
+"""S-GRPO: five exits of one thought, of which the second, third and fifth are right.
+
+That it learns is shown on a toy: its instruction to answer does not fit the proving world.
+"""
+
+from collections.abc import Iterator
+from functools import cache
 
 import pytest
 import torch
+import toys
 
 from grupo import groups
 from grupo.credit import Center, ScaleByStd, chain
+from grupo.method import Method
 from grupo.methods.s_grpo import Decaying, s_grpo
+from grupo.proving.trial import negative
 from grupo.sampling import EarlyExits
 from grupo.testing import batch_of
+from grupo.weights import sequence_mean, token_mean
 
 RIGHT = [0.0, 1.0, 1.0, 0.0, 1.0]
 
 
-def serial(reward=RIGHT, place=(0.0, 1.0, 2.0, 3.0, 4.0), group=(0,) * 5):
-    return batch_of(group=list(group), reward=list(reward), parts={"exit": list(place)})
+def serial(reward=RIGHT, place=(0.0, 1.0, 2.0, 3.0, 4.0), group=(0,) * 5, length=None):
+    parts = {"exit": list(place)}
+    return batch_of(group=list(group), reward=list(reward), length=length, parts=parts)
 
 
 def decayed(batch):
@@ -58,3 +69,62 @@ def test_the_defaults_make_eight_of_one_thought():
     assert torch.equal(
         Decaying()(torch.zeros(2), serial([0.0] * 2, (0.0, 1.0), (0, 0))), torch.zeros(2)
     )
+
+
+def shared(weigh) -> float:
+    """What the first token, which all share, is given where only the whole path is right."""
+    # exits after one and after two tokens, and all three; then an answer of one token
+    batch = serial([0.0, 0.0, 1.0], (0.0, 1.0, 2.0), (0,) * 3, length=[2, 3, 4])
+    batch = batch.credited(s_grpo().credit)  # A = -1/3, -1/3, 2/3
+    return float((weigh(batch) * batch.advantage)[:, 0].sum())
+
+
+def test_where_only_the_whole_path_is_right_means_over_rows_push_its_beginning_down():
+    # a row counts a third, and a token of it what its length leaves: short exits the most
+    assert shared(sequence_mean) == pytest.approx((-1 / 3 / 2 - 1 / 3 / 3 + 2 / 3 / 4) / 3)
+    assert shared(token_mean) == pytest.approx(0)
+
+
+def answered(digit: str, steps: int) -> list[tuple[str, str]]:
+    """A thought that was closed and what is said then: two times of three nothing."""
+    thought, answer = toys.chain(digit, steps).split(toys.CLOSE)
+    return [(thought + toys.CLOSE, said) for said in (answer, "-", "-")]
+
+
+def doubting() -> Iterator[tuple[str, str]]:
+    """Thoughts, mostly of ten steps, and answers wherever they are closed."""
+    for digit in "012":
+        for steps in (*[10] * 14, *range(3, 10)):
+            for thought, said in answered(digit, steps):
+                yield f"{digit}=", thought + said
+        for steps in range(1, 11):
+            for thought, said in answered(digit, steps):
+                yield f"{digit}={thought}", said
+
+
+@cache
+def doubter() -> str:
+    """The folder of a pupil who was taught so."""
+    return toys.taught("doubter", list(doubting()), 150, limit=16)
+
+
+def rights(method: Method, seed: int, steps: int = 20) -> tuple[float, float]:
+    """How often the whole path is right, before training and after it."""
+    given = {"limit": 16, "env": toys.ANSWERED, "seed": seed}
+    made = toys.learner(doubter(), toys.Chains(), method, steps, **given)
+    before = toys.share(made, made.tasks)
+    for _ in range(steps):
+        made.step()
+    return before, toys.share(made, made.tasks)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(2))
+def test_the_whole_path_is_right_more_often_and_by_its_signal(seed):
+    torch.set_num_threads(1)
+    method = s_grpo().but(sample=EarlyExits(7, "", toys.CLOSE))
+    before, after = rights(method, seed)
+    assert 0.3 < before < 0.7
+    assert after > before + 0.2  # five standard errors of 384 attempts each, and more
+    turned = method.but(credit=chain(method.credit, negative))
+    assert rights(turned, seed)[1] < 0.1
