@@ -27,7 +27,8 @@ from grupo.signals import is_mark, split, tempered
 STEPS, PROMPTS, GROUP, LR = 40, 8, 8, 3e-3
 PLAN = Passes(minibatches=2)  # for all: ratios leave 1, and nobody learns more often
 ATTEMPTS = 16  # at each task, before and after
-TEACHERS, BLIND = ("teacher", "prm"), ("masked",)
+TEACHERS = ("teacher", "prm")
+VIEWS = {"masked": hidden, "old": None}  # "old" has the policy's own prompt; all others are hinted
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,7 @@ def _truth(learner: Learner) -> float:
 def _other(who: str, shift: int) -> Other:
     if who in TEACHERS:
         return Other(who, CausalLM(model(TEACHER, shift), limit=LIMIT))
-    return Other(who, "policy", hidden if who in BLIND else hinted)
+    return Other(who, "policy", VIEWS.get(who, hinted))
 
 
 def _follows_advantage(method: Method) -> bool:

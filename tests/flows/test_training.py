@@ -13,12 +13,14 @@ from grupo.credit.nodes import BestOfSiblings, Outside
 from grupo.envs import Part
 from grupo.envs.images import Images
 from grupo.errors import Refused
+from grupo.learner import Learner
 from grupo.methods.branch_grpo import branch_grpo
 from grupo.methods.flow_grpo import flow_grpo
 from grupo.methods.grpo_guard import grpo_guard
 from grupo.methods.intuitor import intuitor
 from grupo.methods.pref_grpo import pref_grpo
 from grupo.methods.tempflow_grpo import tempflow_grpo
+from grupo.plans import Passes
 from grupo.policies.loading import Lora
 from grupo.recipe import Evaluation, Recipe
 from grupo.report.drawings import around
@@ -67,10 +69,11 @@ def gain(recipe, run):
     return fmean(seen[-4:]) - fmean(seen[:2])
 
 
+TWICE = Passes(minibatches=2)  # at the second update of a step ratios have left 1 and are clipped
 METHODS = {
-    "flow_grpo": flow_grpo(group=8, kl=0.0, updates=1),
-    "grpo_guard": grpo_guard(group=8, clip=1e-3),
-    "tempflow_grpo": tempflow_grpo(branches=4, clip=1e-3, kl=0.0),
+    "flow_grpo": flow_grpo(group=8, kl=0.0),
+    "grpo_guard": grpo_guard(group=8),
+    "tempflow_grpo": tempflow_grpo(branches=4, kl=0.0),
     "branch_grpo": branch_grpo(at=(0, 1, 2)),
     "branch_grpo, pruned": branch_grpo(
         at=(0, 1, 2), alike=1 / 17, fusion=1.0, among=(BestOfSiblings(), Outside(1, 1))
@@ -81,10 +84,26 @@ METHODS = {
 
 @pytest.mark.parametrize("name", METHODS)
 def test_it_learns_and_turned_round_it_does_not(name, recipe, tmp_path):
-    method = METHODS[name]
+    method = METHODS[name].but(plan=TWICE)
     turned = method.but(credit=chain(method.credit, tinyflow.turned))
     assert gain(recipe.but(method=method), tmp_path / "run") > 0.05
     assert gain(recipe.but(method=turned), tmp_path / "turned") < 0.0
+
+
+def clipped(recipe):
+    """The shares of bad and of good steps that the clip takes, of all steps of three runs."""
+    learners = [Learner(recipe.but(seed=seed)) for seed in range(3)]
+    seen = [learner.step().numbers for learner in learners for _ in range(recipe.steps)]
+    return [fmean(numbers[name] for numbers in seen) for name in ("clip/low", "clip/high")]
+
+
+@pytest.mark.slow
+def test_grpo_guards_clip_takes_good_and_bad_steps_alike_and_flow_grpos_more_bad_ones(recipe):
+    low, high = clipped(recipe.but(method=METHODS["grpo_guard"]))
+    assert 0.2 < low + high < 0.5  # at most half: of two updates the first is on policy
+    assert high / low == pytest.approx(1.0, abs=0.2)
+    low, high = clipped(recipe.but(method=METHODS["flow_grpo"]))
+    assert high / low < 0.75
 
 
 @pytest.mark.parametrize(

@@ -5,42 +5,43 @@ from math import exp
 import pytest
 import torch
 
-from grupo.methods.grpo_guard import RegulatedClip, grpo_guard
+from grupo.methods.grpo_guard import grpo_guard
 from grupo.testing import batch_of, moved
 
 
-def learn(loss, s, eps, d, advantage=1.0, dt=0.1):
+def learn(clip, s, eps, d, advantage=1.0, dt=0.1):
     marks = {"mark/std": [[s]], "mark/dt": [[dt]]}
     batch = batch_of([0], advantage=[advantage], logp=0.0, seen=marks)
     pi = moved(batch, [[eps * d / s - d**2 / (2 * s**2)]])
     pi["reverse_kl@old"] = torch.tensor([[d**2 / (2 * s**2)]]).double().requires_grad_()
-    value = loss(pi, batch)
-    slopes = torch.autograd.grad(value.sum(), [pi.logp, pi["reverse_kl@old"]])
+    method = grpo_guard(clip=clip)
+    value = (method.weigh(batch) * method.loss(pi, batch)).sum()
+    slopes = torch.autograd.grad(value, [pi.logp, pi["reverse_kl@old"]])
     return value.item(), [slope.item() for slope in slopes]
 
 
 def test_the_ratio_is_noise_times_shift_whatever_the_steps_noise():
     # s = 0.2, eps = 1, d = 0.1: log R = 0.375, KL = 0.125, 0.2 (0.375 + 0.125) = 0.1
-    value, slopes = learn(RegulatedClip(clip=0.5), s=0.2, eps=1.0, d=0.1)
+    value, slopes = learn(clip=0.5, s=0.2, eps=1.0, d=0.1)
     assert value == pytest.approx(-exp(0.1) / 0.1)
     assert slopes == pytest.approx([-0.2 * exp(0.1) / 0.1] * 2)
-    assert learn(RegulatedClip(clip=0.5), s=0.5, eps=1.0, d=0.1)[0] == pytest.approx(value)
+    assert learn(clip=0.5, s=0.5, eps=1.0, d=0.1)[0] == pytest.approx(value)
 
 
 def test_good_and_bad_steps_reach_the_clip_alike():
-    up, _ = learn(RegulatedClip(clip=0.05), s=0.2, eps=1.0, d=0.1, advantage=1.0)
-    down, _ = learn(RegulatedClip(clip=0.05), s=0.2, eps=-1.0, d=0.1, advantage=-1.0)
+    up, _ = learn(clip=0.05, s=0.2, eps=1.0, d=0.1, advantage=1.0)
+    down, _ = learn(clip=0.05, s=0.2, eps=-1.0, d=0.1, advantage=-1.0)
     assert up == pytest.approx(-1.05 / 0.1)
     assert down == pytest.approx(0.95 / 0.1)
 
 
 def test_short_steps_count_more():
-    long, _ = learn(RegulatedClip(clip=0.5), s=0.2, eps=1.0, d=0.1, dt=0.2)
-    short, _ = learn(RegulatedClip(clip=0.5), s=0.2, eps=1.0, d=0.1, dt=0.1)
+    long, _ = learn(clip=0.5, s=0.2, eps=1.0, d=0.1, dt=0.2)
+    short, _ = learn(clip=0.5, s=0.2, eps=1.0, d=0.1, dt=0.1)
     assert short == pytest.approx(2 * long)
 
 
 def test_what_it_asks_of_the_policy_and_of_the_world():
     assert grpo_guard().loss.live == {"reverse_kl@old"}
     assert grpo_guard().measured == {"mark/std", "mark/dt"}
-    assert grpo_guard() == grpo_guard(group=24, clip=2e-6)
+    assert grpo_guard() == grpo_guard(group=24, clip=2e-6, updates=2)
