@@ -49,5 +49,6 @@ def s_grpo(exits: int = 7, close: str = "</think>") -> Method:
     # words of the instruction. A is as we know it from memory; a public note says "as in GRPO":
     # .but(credit=chain(Decaying(), Center(), ScaleByStd())).
     # Where only the whole path is right, means over rows push down the beginning that all share:
-    # wrong exits are short. Trained on, thoughts can end before their answer is known.
+    # wrong exits are short. Where all are right the late are pushed down, and as the forced close
+    # is not learned nothing takes their place: trained on, one toy of four forgot to close.
     return Method(sample=EarlyExits(exits, close=close), credit=chain(Decaying(), Center()))
