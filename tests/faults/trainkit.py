@@ -5,6 +5,7 @@ from typing import Any
 
 from trainparts import (
     MASKED,
+    METHOD,
     Echoing,
     Surprise,
     Valued,
@@ -15,29 +16,31 @@ from trainparts import (
     failing,
     few_tasks,
     fine,
+    judged_by,
     late,
     louder,
     same,
     talkative,
     tasks,
 )
+from trainsamplers import SAMPLED
 
 from grupo.controllers import AdaptiveKL
 from grupo.credit import Center, chain
-from grupo.credit.budgets import BudgetRelative
 from grupo.curate import Replay, informative
-from grupo.envs import ManyTurns, Part, SingleTurn
+from grupo.envs import ManyTurns, Part
 from grupo.envs.images import Images
 from grupo.evaluation import Solved
 from grupo.losses import KL, Clip, Entropy
 from grupo.method import Method
-from grupo.methods.arrol import arrol
+from grupo.methods.branch_grpo import branch_grpo
 from grupo.methods.coupled_grpo import coupled_grpo
 from grupo.methods.dapo import dapo
 from grupo.methods.flow_grpo import flow_grpo
 from grupo.methods.gigpo import gigpo
 from grupo.methods.hill import hill
 from grupo.methods.soft_grpo import soft_grpo
+from grupo.methods.tempflow_grpo import tempflow_grpo
 from grupo.optimize import Adam
 from grupo.plans import Passes
 from grupo.policies.causal_lm import CausalLM
@@ -52,16 +55,9 @@ from grupo.policies.thoughts import Thoughts
 from grupo.recipe import Evaluation, Recipe, Until
 from grupo.references import Follow
 from grupo.sampling import (
-    Anytime,
-    BranchWhenUnsure,
     Budgeted,
-    Chunked,
     Coached,
-    EarlyExits,
     Independent,
-    SegmentTree,
-    Tree,
-    UntilInformative,
 )
 from grupo.sampling.coached import unhinted
 from grupo.schedules import Cosine, Linear, Warmup
@@ -84,11 +80,6 @@ def base(model: str) -> Recipe:
     )
 
 
-def judged_by(reward) -> SingleTurn:
-    return SingleTurn((Part("part", reward),))
-
-
-METHOD = Method(sample=Independent(4))
 COACHED = hill(2, 2).but(
     sample=Coached(Independent(2), 2, ask=asked, read=begun, lead="", right=2.0),
     loss=Clip() + 0.5 * KL() + Valued(),
@@ -129,30 +120,7 @@ CHANGES: Mapping[str, Mapping[str, Any]] = {
         "env": judged_by(failing),
         "tasks": FromFunction(few_tasks),
     },
-    "again": {
-        "method": METHOD.but(sample=UntilInformative(Independent(4), 3)),
-        "env": judged_by(late),
-        "prompts": 6,
-    },
-    "tree": {"method": METHOD.but(sample=Tree(2, 2))},
-    "budgets": {"method": METHOD.but(sample=Independent(4, Budgeted(2, 3, "P")))},
-    "chunks": {"method": METHOD.but(sample=Independent(4, Chunked(3, 1, 1, 3)))},
-    "exits": {
-        "method": METHOD.but(sample=UntilInformative(EarlyExits(3, ",", "."), 3)),
-        "env": judged_by(late),
-    },
-    "anytime": {
-        "method": METHOD.but(
-            sample=Anytime(2, (1, 3), 2, 2, ",", ".", ""), credit=BudgetRelative((1.0, 1.0), 2)
-        )
-    },
-    "pruned": {"method": arrol(4, at=2, rest=4, spared=1), "env": judged_by(late)},
-    "segments": {"method": METHOD.but(sample=SegmentTree(4, 2, 3)), "env": judged_by(late)},
     "turns": {"method": gigpo(4, kl=0.0), "env": ManyTurns(Echoing, turns=3)},
-    "unsure": {
-        "method": METHOD.but(sample=BranchWhenUnsure(4, 2)),
-        "env": ManyTurns(Echoing, (Part("part", late),), turns=3),
-    },
     "idle": {"method": METHOD.but(curate=informative), "env": judged_by(same)},
     "company": {
         "method": METHOD.but(
@@ -177,10 +145,19 @@ CHANGES: Mapping[str, Mapping[str, Any]] = {
         "method": flow_grpo(group=4, clip=1e-3),
         "env": Images((Part("part", bright),)),
     },
+    "flow branches": {
+        "method": branch_grpo(at=(0, 1), clip=1e-3),
+        "env": Images((Part("part", bright),)),
+    },
+    "flow deviations": {
+        "method": tempflow_grpo(branches=2, at=(0, 1)),
+        "env": Images((Part("part", bright),)),
+    },
     "unheld": {"held_out": 0, "evaluation": Evaluation()},
     "long": {"steps": 12},
     "talkative": {"env": judged_by(talkative)},
     "other seed": {"seed": 1},
+    **SAMPLED,
 }
 
 
@@ -199,7 +176,7 @@ def recipe(name: str, model: str) -> Recipe:
         "soft": SoftLM(policy, Thoughts(2, "!", 3)),
         "roles": Several(policy, (Role("hinter", CausalLM(model, Lora(2, 4.0), limit=4, **cpu)),)),
     }
-    return made.but(policy=others.get(name.removesuffix(" ahead"), policy), **CHANGES[name])
+    return made.but(policy=others.get(name.split()[0], policy), **CHANGES[name])
 
 
 def masked(model: str) -> MaskedDiffusion:

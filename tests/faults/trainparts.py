@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from random import Random, SystemRandom
 
@@ -11,14 +12,17 @@ from torch import Tensor
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from grupo.batch import Batch, Signals
+from grupo.envs import Part, SingleTurn
 from grupo.grow import MaskedSeedling
 from grupo.grow.tokenizers import phrase_tokenizer
 from grupo.helpers import Head
 from grupo.losses import Loss
+from grupo.method import Method
 from grupo.piece import piece
 from grupo.policies.flows.small import SmallFlow
 from grupo.rewards.image import pixels
 from grupo.rollout import Group, Rollout, Task
+from grupo.sampling import Independent
 
 LETTERS = "abcdefg"
 MASKED = "masked"  # where in the folder of the model the one lies that is not causal
@@ -55,6 +59,11 @@ def few_tasks() -> Iterator[Task]:
     yield from list(tasks())[:7]
 
 
+def hinted_tasks() -> Iterator[Task]:
+    for task in tasks():
+        yield replace(task, columns={"hint": "D", "hints": [["H"], ["L", "LP"]]})
+
+
 def fine(task: Task, rollout: Rollout) -> float:
     """The share of characters that come before P: a reward of many values."""
     return sum(c < "P" for c in rollout.text) / 6
@@ -86,6 +95,11 @@ def failing(task: Task, rollout: Rollout) -> float:
 def bright(task: Task, rollout: Rollout) -> float:
     """How light a picture is."""
     return pixels(rollout).mean().item()
+
+
+def brief(task: Task, attempt: Rollout) -> str:
+    """A critique of one letter."""
+    return attempt.text[:1]
 
 
 def talkative(task: Task, rollout: Rollout) -> Mapping[str, float]:
@@ -151,3 +165,10 @@ class Valued(Loss):
 
     def __call__(self, pi: Signals, batch: Batch) -> Tensor:
         return (pi["value"] - batch.advantage) ** 2 + 0.1 * pi["reverse_kl@hot"]
+
+
+def judged_by(reward) -> SingleTurn:
+    return SingleTurn((Part("part", reward),))
+
+
+METHOD = Method(sample=Independent(4))
