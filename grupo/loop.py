@@ -41,14 +41,16 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
             result.set_exception(error)
         jobs.put(None)
 
+    thread = Thread(target=copy_context().run, args=(turn,), name="loop", daemon=True)
     try:
-        Thread(target=copy_context().run, args=(turn,), name="loop", daemon=True).start()
+        thread.start()
         for job in iter(jobs.get, None):
             job()
     except BaseException:
-        with suppress(RuntimeError):  # it is over already
-            begun.result()()
-        wait([result])  # what it still does before it ends
+        if thread.ident is not None:  # there may be no threads left to start one
+            with suppress(RuntimeError):  # it is over already
+                begun.result()()
+            wait([result])  # what it still does before it ends
         raise
     return result.result()
 

@@ -118,7 +118,7 @@ def _laid(x: Tensor, batch: Batch) -> list[list[float]]:
 
 
 def _rounded(x: float) -> float:
-    """What `round(x, DIGITS)` gives, without its detour through text; -0.0 is 0."""
+    """To DIGITS places, without the detour of `round` through text; -0.0 is 0."""
     return round(x * SCALE) / SCALE if math.isfinite(x) else x
 
 

@@ -51,6 +51,17 @@ def test_an_error_of_the_coroutine_is_raised_where_it_is_waited_for():
         run(fails())
 
 
+def test_where_no_thread_can_be_started_that_is_raised(monkeypatch):
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    work = handed(get_ident)
+    with pytest.raises(RuntimeError, match="can't start"):
+        run(work)
+    work.close()
+
+
 def test_where_nobody_waits_work_is_done_on_the_spot():
     assert asyncio.run(handed(get_ident)) == get_ident()
 

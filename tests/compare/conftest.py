@@ -1,5 +1,6 @@
 """Comparisons on the world that methods are proven on: seconds for a run, and nothing to write."""
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,6 +21,8 @@ REWARDS = """
 def nothing(task, rollout):
     raise ArithmeticError("no reward today")
 """
+
+sys.path.append(str(Path(__file__).parent))
 
 
 @pytest.fixture(scope="session")

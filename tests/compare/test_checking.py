@@ -6,12 +6,12 @@ from pathlib import Path
 
 import huggingface_hub
 import pytest
+from pots import Pot
 
 from grupo.comparing import Comparison, Steps, TaskSet, compare, stored
 from grupo.comparing.running import planned
 from grupo.envs import Part, SingleTurn
 from grupo.errors import Refused
-from grupo.piece import piece
 from grupo.policies.company import Other
 from grupo.proving.world import Digits
 from grupo.rewards import Python
@@ -120,17 +120,6 @@ def test_what_is_finished_needs_nothing_any_more(comparison, recipe, tmp_path):
     assert outcome.status == "finished"
     with pytest.raises(Refused, match="is not a folder"):
         compare(replace(one, seeds=2), tmp_path / "out")
-
-
-@piece
-class Pot:
-    """Where a model would be."""
-
-    place: str
-
-    @property
-    def home(self) -> Path:
-        return Path(self.place)
 
 
 def of_tasks(comparison: Comparison, **changes) -> Comparison:

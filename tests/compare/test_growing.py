@@ -1,24 +1,13 @@
 """Models that are grown on the spot are there before the first cell starts."""
 
 from dataclasses import replace
-from pathlib import Path
+
+from pots import Pot
 
 from grupo.comparing import Comparison, Steps, compare
 from grupo.comparing.growing import wanted
-from grupo.piece import piece
 from grupo.quickstart import RECIPE, SEEDLING
 from grupo.sampling import Independent
-
-
-@piece
-class Pot:
-    """Where a model would be."""
-
-    place: str
-
-    @property
-    def home(self) -> Path:
-        return Path(self.place)
 
 
 def test_only_what_a_recipe_names_and_nobody_grew_is_wanted(recipe, tmp_path):
