@@ -13,6 +13,7 @@ from transformers import PreTrainedModel
 
 from benchmarks.gpu_machine import beside, captured, pool
 from grupo.engines.base import Request
+from grupo.engines.body import Modules
 from grupo.engines.decoding import Decoding, State
 from grupo.engines.memory import Memory
 from grupo.engines.prefill import prefill
@@ -63,7 +64,7 @@ class Replayed:
     def start(self) -> None:
         """Read the prompts and draw every row's first token."""
         self.decoding = Still(self.new, self.key.device)
-        hidden, slots = prefill(self.model, self.decoding.memory, self.prompts)
+        hidden, slots = prefill(Modules(self.model), self.decoding.memory, self.prompts)
         self.decoding.add(slots, self.trunk)
         assert (self.decoding.even, self.decoding.ragged) == (True, False), "as said above"
         self._draw(self.head(hidden)[self.trunk], self.decoding.at)

@@ -19,6 +19,7 @@ from benchmarks.gpu_machine import (
 from benchmarks.gpu_replay import Replayed
 from benchmarks.gpu_sizes import Shape
 from grupo.engines.base import Bounds, Reply, Request, answers
+from grupo.engines.body import Modules
 from grupo.engines.local import CELLS
 from grupo.packing import attention
 from grupo.policies.head import Head
@@ -68,7 +69,7 @@ def said_by_engine(model: PreTrainedModel, asked: Asked, cells: int = ROOM) -> l
     model.set_attn_implementation(attention.NAME)
     nothing: Any = None  # a tokenizer is asked for texts that end an answer only
     head, bounds = Head(model.get_output_embeddings()), Bounds(asked.new, ())
-    engine: Any = Packed(model).engine(head, nothing, bounds)
+    engine: Any = Packed(Modules(model)).engine(head, nothing, bounds)
     return answers(replace(engine, cells=cells), asked.requests)
 
 

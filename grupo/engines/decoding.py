@@ -8,7 +8,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn.functional import pad
 
-from grupo.engines.memory import Memory
+from grupo.engines.memory import NOWHERE, Memory
 from grupo.packing.parts import How
 
 State = tuple[Tensor, Tensor]  # keys and values (rows, K, cells, d) of one layer
@@ -25,6 +25,7 @@ class Decoding:
         self.trunks: dict[int, State] = {}
         self.own: dict[int, State] = {}
         self.masks: dict[float, Tensor | None] = {}  # of this step, by window
+        self.kept = self.said.new_zeros(0, room)  # where what was worked out of a token is kept
 
     def attend(self, layer: int, q: Tensor, k: Tensor, v: Tensor, how: How) -> Tensor:
         """Outputs (1, R, H, d) of queries (1, H, R, d), and keys and values (1, K, R, d)."""
@@ -44,6 +45,16 @@ class Decoding:
         far, near = p.split([before.shape[2], keys.shape[2]], -1)
         return (self._gather(far, after) + near @ values).flatten(1, 2)[None]
 
+    def states(self, layer: int, k: Tensor, v: Tensor) -> tuple[State, State]:
+        """What rows say, with room for tokens of this shape (R, K, d), and what trunks hold."""
+        self._reserve(layer, k, v)
+        return self.own[layer], self._trunk(layer)
+
+    def note(self, first: int) -> None:
+        """What was worked out of the rows' tokens is kept from there on."""
+        rows = torch.arange(len(self.said), device=self.said.device)
+        self.kept[rows, self.said] = rows + first
+
     def step(self) -> None:
         """Every row has said one more."""
         # a row that is over says on until it leaves; it must not leave its cells
@@ -53,7 +64,7 @@ class Decoding:
 
     def take(self, rows: Int[Tensor, "r"]) -> None:
         """Go on with some rows only."""
-        self.trunk, self.said = self.trunk[rows], self.said[rows]
+        self.trunk, self.said, self.kept = self.trunk[rows], self.said[rows], self.kept[rows]
         if not len(rows):
             self.slots, self.trunks, self.own = [], {}, {}
             return
@@ -71,6 +82,7 @@ class Decoding:
         self.slots = [*self.slots, *slots]
         self.trunk = torch.cat([self.trunk, trunk + before])
         self.said = torch.cat([self.said, torch.zeros_like(trunk)])
+        self.kept = pad(self.kept, (0, 0, 0, rows), value=NOWHERE)
         self.own = _each(self.own, lambda x: torch.cat([x, x.new_zeros(rows, *x.shape[1:])]))
         old, self.trunks = self.trunks, {}
         self._arrange()
@@ -89,6 +101,7 @@ class Decoding:
         if where:
             row, column = torch.tensor(where, device=self.said.device).T
             at = torch.tensor(slots, device=self.said.device)
+            self.memory.note(slots, self.kept[row, column].tolist())
             for layer, (k, v) in self.own.items():
                 self.memory.write(layer, at, k[row, :, column], v[row, :, column])
 
@@ -140,12 +153,8 @@ class Decoding:
 
     def _say(self, layer: int, k: Tensor, v: Tensor) -> State:
         """Note the new token; keys and values of all that rows said."""
-        if layer not in self.own:
-            self.own[layer] = _blank(k), _blank(v)
+        self._reserve(layer, k, v)
         cells = self.top + 1
-        if cells > self.own[layer][0].shape[2]:
-            more = min(self.room, cells + max(32, cells // 2))
-            self.own[layer] = _wider(self.own[layer][0], more), _wider(self.own[layer][1], more)
         for kept, new in zip(self.own[layer], (k, v), strict=True):
             if self.level:
                 kept[:, :, self.top] = new
@@ -153,6 +162,14 @@ class Decoding:
                 kept[torch.arange(len(new), device=new.device), :, self.said] = new
         keys, values = self.own[layer]
         return keys[:, :, :cells], values[:, :, :cells]
+
+    def _reserve(self, layer: int, k: Tensor, v: Tensor) -> None:
+        if layer not in self.own:
+            self.own[layer] = _blank(k), _blank(v)
+        cells = self.top + 1
+        if cells > self.own[layer][0].shape[2]:
+            more = min(self.room, cells + max(32, cells // 2))
+            self.own[layer] = _wider(self.own[layer][0], more), _wider(self.own[layer][1], more)
 
     def _unseen(self, window: float) -> Bool[Tensor, "R c"] | None:
         """Cells of a row's trunk, then of its own, that hold nothing it sees; None: it sees all."""

@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers import PreTrainedTokenizerBase
 
 from grupo.engines.base import Bounds, Reply, Request, alike
+from grupo.engines.body import Body
 from grupo.engines.decoding import Decoding
 from grupo.engines.ending import Ending
 from grupo.engines.memory import Memory
 from grupo.engines.prefill import prefill
-from grupo.packing import attention
 from grupo.randomness import uniform
 
 CELLS = 1 << 17  # tokens of context held at once
@@ -28,17 +28,20 @@ REASONS = "end", "stop", "length"  # why an answer is over, the first that holds
 class Local:
     """A model that answers requests; its weights must not change while its memory lasts."""
 
-    model: PreTrainedModel
+    body: Body
     head: Callable[[Tensor], Tensor]
     tokenizer: PreTrainedTokenizerBase
     bounds: Bounds
     cells: int = CELLS
     memory: Memory = field(default_factory=lambda: Memory(CELLS))
 
+    def __post_init__(self) -> None:
+        self.body.begin(self.memory)
+
     @torch.no_grad()
     def __call__(self, requests: Sequence[Request]) -> Iterator[tuple[int, Reply]]:
         """Answer every request; where no room is left, with nothing."""
-        self.model.eval()
+        self.body.model.eval()
         if self.memory.full:
             self.memory.forget()
         yield from ((i, Reply()) for i, r in enumerate(requests) if self.bounds.room(r) <= 0)
@@ -83,7 +86,7 @@ class _Rows:
     """Rows being sampled together."""
 
     def __init__(self, engine: Local, requests: Sequence[Request], now: Sequence[int]) -> None:
-        self.engine, self.requests, device = engine, requests, engine.model.device
+        self.engine, self.requests, device = engine, requests, engine.body.model.device
         first = requests[now[0]]  # they are alike in how they are drawn, and end
         self.sampling = first.sampling
         self.ending = Ending(engine.bounds.of(first), engine.tokenizer)
@@ -107,7 +110,7 @@ class _Rows:
         asked = [self.requests[i] for i in now]
         prompts = list(dict.fromkeys(r.tokens for r in asked))
         place = {prompt: i for i, prompt in enumerate(prompts)}
-        hidden, slots = prefill(self.engine.model, self.engine.memory, prompts)
+        hidden, slots = prefill(self.engine.body, self.engine.memory, prompts)
         trunk = self._tensor([place[r.tokens] for r in asked])
         self.decoding.add(slots, trunk)
         logits = self.engine.head(hidden)[trunk]
@@ -146,7 +149,7 @@ class _Rows:
         if len(self.request):
             # a row that is over may be at the end of what the model reads
             position = (self.begun + self.decoding.said).clamp(max=self.engine.bounds.context - 1)
-            hidden = attention.read(self.engine.model, self.token, position, self.decoding)
+            hidden = self.engine.body.go_on(self.token, position, self.decoding)
             self.decoding.step()
             self.logits = self.engine.head(hidden)
 

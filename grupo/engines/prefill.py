@@ -6,10 +6,9 @@ from dataclasses import dataclass
 import torch
 from jaxtyping import Float
 from torch import Tensor
-from transformers import PreTrainedModel
 
+from grupo.engines.body import Body
 from grupo.engines.memory import Memory
-from grupo.packing import attention
 from grupo.packing.parts import How, Part, kernel_for
 from grupo.packing.tree import Tree, forward
 from grupo.packing.trie import Line, Stretch, line
@@ -36,11 +35,18 @@ class Reading:
 
     def attend(self, layer: int, q: Tensor, k: Tensor, v: Tensor, how: How) -> Tensor:
         q, k, v = (x[0].transpose(0, 1) for x in (q, k, v))
+        return self.see(layer, q, k, v, how)[0][None]
+
+    def see(self, layer: int, q: Tensor, k: Tensor, v: Tensor, how: How) -> tuple[Tensor, Tensor]:
+        """Outputs (M, H, d) and log-normalisers (M, H) of queries, keys and values (M, ..., d)."""
         parts = [(asked, part) for asked, _, part in self.tree.parts(q, k, v, how)]
         parts += [(past.asked, self._remembered(past, layer, q, how)) for past in self.past]
         self.memory.write(layer, self.slots, k, v)
-        kernel = kernel_for(how, q, v)
-        return forward(kernel, self.tree.own, parts, (q, k, v), how)[0][None]
+        return forward(kernel_for(how, q, v), self.tree.own, parts, (q, k, v), how)
+
+    def note(self, first: int) -> None:
+        """What was worked out of the line's tokens is kept from there on."""
+        self.memory.note(self.slots.tolist(), range(first, first + len(self.slots)))
 
     def _remembered(self, past: Past, layer: int, q: Tensor, how: How) -> Part:
         position = torch.arange(len(past.slots), device=q.device)
@@ -50,7 +56,7 @@ class Reading:
 
 
 def prefill(
-    model: PreTrainedModel, memory: Memory, prompts: Sequence[Prompt]
+    body: Body, memory: Memory, prompts: Sequence[Prompt]
 ) -> tuple[Float[Tensor, "P H"], list[Tensor]]:
     """The last hidden state of each prompt, and the slots of its tokens."""
     known = {p: memory.path(p[:-1]) for p in dict.fromkeys(prompts)}
@@ -59,14 +65,14 @@ def prefill(
         starts.setdefault(tuple(path), []).append(prompt)
     laid = _laid(starts)
     slots = {p: [*path, *memory.grow(path, p[len(path) :])] for p, path in known.items()}
-    device = model.device
+    device = body.model.device
     where = torch.zeros(len(laid.line.token), dtype=torch.long)
     for prompt, place in laid.place.items():
         where[place] = torch.tensor(slots[prompt][-len(place) :])
     past = tuple(Past(x.asked, x.slots.to(device)) for x in laid.past)
     on = laid.line.to(device)
     reading = Reading(Tree(on), memory, where.to(device), past)
-    hidden = attention.read(model, on.token, on.position, reading)
+    hidden = body.read(on.token, on.position, reading)
     last = torch.tensor([int(laid.place[p][-1]) for p in prompts], device=device)
     return hidden[last], [torch.tensor(slots[p], device=device) for p in prompts]
 

@@ -28,6 +28,17 @@ class Tree:
         q, k, v = (x[0].transpose(0, 1) for x in (q, k, v))
         return _Attention.apply(q, k, v, self, how)[None]  # pyright: ignore
 
+    def see(self, layer: int, q: Flat, k: Flat, v: Flat, how: How) -> tuple[Flat, Tensor]:
+        """Outputs and log-normalisers (M, H), without a gradient."""
+        parts = [(asked, part) for asked, _, part in self.parts(q, k, v, how)]
+        return forward(kernel_for(how, q, v), self.own, parts, (q, k, v), how)
+
+    def blame(
+        self, slope: Flat, saved: Sequence[Tensor], how: How
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Slopes of queries, keys and values; `saved`: these, outputs and log-normalisers."""
+        return _backward(kernel_for(how, *saved[::2][:2]), self, slope, saved, how)
+
     @cached_property
     def own(self) -> "tuple[Own, ...]":
         """Every stretch once, those of similar lengths together."""
@@ -105,17 +116,15 @@ def _heads(x: Tensor) -> Tensor:
 class _Attention(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, q: Flat, k: Flat, v: Flat, tree: Tree, how: How) -> Tensor:
-        kernel = kernel_for(how, q, v)
-        parts = [(asked, part) for asked, _, part in tree.parts(q, k, v, how)]
-        out, total = forward(kernel, tree.own, parts, (q, k, v), how)
+        out, total = tree.see(0, q, k, v, how)
         ctx.save_for_backward(q, k, v, out, total)
-        ctx.rest = kernel, tree, how
+        ctx.rest = tree, how
         return out
 
     @staticmethod
     def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor | None, ...]:
-        kernel, tree, how = ctx.rest
-        return *_backward(kernel, tree, slopes[0], ctx.saved_tensors, how), None, None
+        tree, how = ctx.rest
+        return *tree.blame(slopes[0], ctx.saved_tensors, how), None, None
 
 
 def forward(

@@ -9,11 +9,12 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from grupo.engines.base import Bounds, Engine
+from grupo.engines.body import Body, Modules
 from grupo.engines.generating import Generating
 from grupo.engines.local import Local
 from grupo.engines.measuring import Measuring, Reads
+from grupo.lean.body import lean
 from grupo.packing import attention
-from grupo.packing.tree import Tree
 from grupo.packing.trie import line, shared
 from grupo.policies.head import Head
 
@@ -37,22 +38,32 @@ class Reader(Reads, Protocol):
 
 def reader_of(model: PreTrainedModel) -> Reader:
     """The best that the model takes; it is told to use our attention where it can."""
-    return Packed(model) if attention.takes(model) else Padded(model)
+    return Packed(body_of(model)) if attention.takes(model) else Padded(model)
+
+
+def body_of(model: PreTrainedModel) -> Body:
+    """The fastest that works out what the model, told to use our attention, does."""
+    return lean(model) or Modules(model)
 
 
 @dataclass(frozen=True)
 class Packed:
     """Rows in one line without padding, what they begin with alike read once."""
 
-    model: PreTrainedModel
+    body: Body
+
+    @property
+    def model(self) -> PreTrainedModel:
+        return self.body.model
 
     def of(self, model: PreTrainedModel) -> Reader:
-        return replace(self, model=model)
+        return self if model is self.model else Packed(body_of(model))
 
     def states(self, token: Tensor, length: Tensor, row: Tensor, column: Tensor) -> Tensor:
+        # nothing is asked of what comes after the last of a row's places
+        length = torch.zeros_like(length).scatter_reduce(0, row, column + 1, "amax")
         packed = line(token, length).to(self.model.device)
-        hidden = attention.read(self.model, packed.token, packed.position, Tree(packed))
-        return hidden[packed.place[row, column]]
+        return self.body.again(packed, length)[packed.place[row, column]]
 
     def together(self, token: Tensor, length: Tensor, budget: int) -> Iterator[Tensor]:
         rows = [tuple(r[:n]) for r, n in zip(token.tolist(), length.tolist(), strict=True)]
@@ -70,7 +81,7 @@ class Packed:
             order, new = order[take:], new[take:]
 
     def engine(self, head: Head, tokenizer: PreTrainedTokenizerBase, bounds: Bounds) -> Engine:
-        engine = Local(self.model, head, tokenizer, bounds)
+        engine = Local(self.body, head, tokenizer, bounds)
         return Measuring(engine, self, head, bounds)
 
     @property

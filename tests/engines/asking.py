@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import pytest
 import tinylm
 import torch
 from recurrent import planted
@@ -54,7 +55,7 @@ MANY = [ask(TEXTS[i % len(TEXTS)], i) for i in range(30)]
 
 def engine(policy: CausalPolicy, cells: int = CELLS, memory: int = CELLS, **bounds: Any) -> Local:
     """A new engine, which remembers nothing yet."""
-    told = policy.plain, policy.head, policy.language.tokenizer, replace(BOUNDS, **bounds)
+    told = policy.reader.body, policy.head, policy.language.tokenizer, replace(BOUNDS, **bounds)
     return Local(*told, cells, Memory(memory))
 
 
@@ -106,15 +107,22 @@ class Read:
 
 @contextmanager
 def watched(policy: CausalPolicy) -> Iterator[list[Read]]:
-    """Whatever the policy's model reads."""
+    """Whatever the policy's model reads, by whichever body."""
     found = list[Read]()
 
-    def note(module: Any, args: Any, told: Any) -> None:
-        layout, count = told["layout"], told["input_ids"].numel()
-        rows = layout if isinstance(layout, Decoding) else None
-        held = sum(map(len, rows.slots)) if rows else 0
-        found.append(Read(count, tuple(rows.said.tolist()) if rows else (), held))
+    def watching(read: Any) -> Any:
+        def noted(body: Any, token: Tensor, position: Tensor, layout: Any) -> Tensor:
+            if body.model is policy.plain:
+                rows = layout if isinstance(layout, Decoding) else None
+                held = sum(map(len, rows.slots)) if rows else 0
+                said = tuple(rows.said.tolist()) if rows else ()
+                found.append(Read(token.numel(), said, held))
+            return read(body, token, position, layout)
 
-    handle = policy.plain.base_model.register_forward_pre_hook(note, with_kwargs=True)
-    yield found
-    handle.remove()
+        return noted
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("read", "go_on"):
+            kind: Any = type(policy.reader.body)
+            patch.setattr(kind, name, watching(getattr(kind, name)))
+        yield found

@@ -46,7 +46,7 @@ BOUNDS = Bounds(limit=24, ends=(0,), context=CONTEXT)
 @pytest.fixture(scope="module")
 def engine(policy: CausalPolicy) -> Asked:
     """That of the policy."""
-    return Asked(Local(policy.plain, policy.head, policy.language.tokenizer, BOUNDS), policy)
+    return Asked(Local(policy.reader.body, policy.head, policy.language.tokenizer, BOUNDS), policy)
 
 
 def ask(text: str, key: int) -> Request:

@@ -107,7 +107,7 @@ def test_an_answer_that_was_cut_goes_on_as_if_it_had_not_been(policy: CausalPoli
     going = [i for i, done in enumerate(over) if not done]
     rest = [after(MANY[i], begun[i]) for i in going]
     on = engine(policy, memory=0)
-    for one in (Local(short.model, short.head, short.tokenizer, BOUNDS, memory=short.memory), on):
+    for one in (Local(short.body, short.head, short.tokenizer, BOUNDS, memory=short.memory), on):
         for i, more in zip(going, answers(one, rest), strict=True):
             tokens = (*begun[i].tokens, *more.tokens)
             assert tokens[: len(whole[i].tokens)] == whole[i].tokens

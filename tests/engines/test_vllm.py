@@ -62,7 +62,7 @@ def model(folder: str) -> Any:
 def local(folder: str) -> Local:
     """Our own engine."""
     policy = CausalLM(folder, limit=24).build()
-    return Local(policy.plain, policy.head, policy.language.tokenizer, BOUNDS)
+    return Local(policy.reader.body, policy.head, policy.language.tokenizer, BOUNDS)
 
 
 @pytest.fixture(scope="module")

@@ -63,7 +63,7 @@ def test_answers_to_one_prompt_read_it_once(llama):
     batch = batch_of(policy, [conversation(policy, LONG, text) for text in texts])
     with counted(policy) as counts:
         policy.signals(batch, NAMES)
-    assert counts == [len(LONG) + sum(map(len, texts))]
+    assert counts == [len(LONG) + sum(len(text) - 1 for text in texts)]  # but for the last of each
 
 
 def test_a_second_turn_reads_the_first_once(llama):
@@ -72,7 +72,7 @@ def test_a_second_turn_reads_the_first_once(llama):
     batch = batch_of(policy, [conversation(policy, *turns) for turns in both])
     with counted(policy) as counts:
         policy.signals(batch)
-    assert counts == [sum(map(len, both[0][:3])) + 3]
+    assert counts == [sum(map(len, both[0][:3])) + 1]  # "y": nothing comes after the last
 
 
 def test_rows_of_one_prompt_stay_together_where_the_budget_allows(llama):
@@ -84,7 +84,7 @@ def test_rows_of_one_prompt_stay_together_where_the_budget_allows(llama):
     with counted(policy) as counts:
         for rows in policy.micro(batch):
             policy.signals(batch.take(rows))
-    assert counts == [20 + 5 * 4] * 3
+    assert counts == [20 + 5 * 3] * 3
 
 
 def test_where_the_budget_parts_them_each_part_reads_the_prompt(llama):

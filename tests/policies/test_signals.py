@@ -112,7 +112,7 @@ def test_gradient_checkpointing_changes_no_gradient(folders, family, lora):
     ours, theirs = gradients(again, batch), gradients(plain, batch)
     assert len(ours) == len(theirs) > 0
     for mine, yours in zip(ours, theirs, strict=True):
-        torch.testing.assert_close(mine, yours, rtol=1e-4, atol=1e-5)
+        assert (mine - yours).abs().max() <= 3e-5 * yours.abs().max()
     assert answers(again).inputs["token"].tolist() == batch.inputs["token"].tolist()
 
 

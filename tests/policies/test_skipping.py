@@ -44,7 +44,7 @@ def gradient(policy: CausalPolicy, method: Method, batch: Batch) -> tuple[Tensor
     return torch.cat(grads or [torch.zeros(0)]), counts
 
 
-TOLD_APART, ALIKE = 20 + 4 * 4, 30 + 4 * 4  # tokens of the two groups
+TOLD_APART, ALIKE = 20 + 4 * 3, 30 + 4 * 3  # tokens of the two groups that something comes after
 WITHOUT = {"clip": Clip(), "times": 2.0 * Clip(), "sum": Clip() + 0.5 * Clip(0.1, 0.3)}
 WITH = {"kl": Clip() + 0.1 * KL(), "likelihood": Clip() + 1e-12 * Likelihood()}
 

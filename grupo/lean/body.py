@@ -1,0 +1,213 @@
+"""A body of the family of Llama: it decodes in C, and need not read again what it has read."""
+
+import ctypes
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from grupo.engines.body import Modules, Reading
+from grupo.engines.decoding import Decoding
+from grupo.engines.memory import Memory
+from grupo.lean import native
+from grupo.lean.layers import layers_of, of_llama
+from grupo.lean.lines import Columns, Lines, Sees
+from grupo.lean.records import Records, Scratch
+from grupo.packing import attention
+from grupo.packing.attention import Layout
+from grupo.packing.parts import How
+from grupo.packing.tree import Tree
+from grupo.packing.trie import Line, line
+
+
+class Lean:
+    """Works out what the model's modules do, of which `hows` says how they attend."""
+
+    def __init__(self, model: PreTrainedModel, c: ctypes.CDLL, hows: dict[int, How]) -> None:
+        self.model, self.c, self.modules = model, c, Modules(model)
+        self.base: Any = model.base_model
+        self.layers = layers_of(model, hows)
+        self.final: Tensor = self.base.norm.weight
+        self.weights = [w for layer in self.layers for w in layer.weights.values()] + [self.final]
+        self.columns = Columns.of(self.shape)
+        self.records = Records(len(self.layers), self.columns.width, len(self.final))
+        self.scratch, self.memory = Scratch(), Memory(0)
+
+    @property
+    def shape(self) -> native.Shape:
+        """What C is told of the body."""
+        own, layer, name = (
+            self.base.layers[0].self_attn,
+            self.layers[0],
+            native.REALS[self.final.dtype],
+        )
+        heads, keys = (len(layer.weights[x]) // own.head_dim for x in "qk")
+        told = torch.get_num_threads(), len(self.layers), len(self.final), heads, keys
+        calls = native.symbol(name[2]), native.symbol("MKL_Set_Num_Threads_Local")
+        eps = self.base.norm.variance_epsilon
+        return native.Shape(*calls, *told, own.head_dim, len(layer.weights["gate"]), eps)
+
+    @property
+    def bare(self) -> bool:
+        """Is there nothing about the modules that would be passed by?"""
+        passed = (self.base, *(m for x in self.base.layers for m in x.modules()), self.base.norm)
+        hooked = any(m._forward_hooks or m._forward_pre_hooks for m in passed)
+        wide = torch.is_autocast_enabled("cpu")
+        return not (hooked or wide or self.model.is_activation_checkpointing)
+
+    @property
+    def stamp(self) -> object:
+        """Of the weights as they are now."""
+        return [(w.data_ptr(), w._version) for w in (*self.weights, self.embedding)]
+
+    @property
+    def embedding(self) -> Tensor:
+        return self.base.embed_tokens.weight
+
+    def begin(self, memory: Memory) -> None:
+        self.memory = memory
+        self.memory.kept.clear()
+        self.records.clear(self.stamp)
+
+    def read(self, token: Tensor, position: Tensor, reading: Reading) -> Tensor:
+        if not self.bare:
+            return self.modules.read(token, position, reading)
+        x = self.base.embed_tokens(token)
+        taken = self.records.take(len(x), x)
+        each = taken[1] if taken else self._scratch(x)
+        hidden = self.forward(x, position, reading, each)
+        if taken:
+            reading.note(taken[0])
+        return hidden
+
+    def go_on(self, token: Tensor, position: Tensor, decoding: Decoding) -> Tensor:
+        if not self.bare:
+            return self.modules.go_on(token, position, decoding)
+        x = self.base.embed_tokens(token)
+        taken = self.records.take(len(x), x)
+        each = taken[1] if taken else self._scratch(x)
+        self._decode(x, position, decoding, each[: len(self.layers)])
+        if taken:
+            each[-1][:] = x
+            decoding.note(taken[0])
+        return self.lines(x, position).norm(x, self.final)
+
+    def again(self, line: Line, length: Tensor) -> Tensor:
+        if not self.bare:
+            return self.modules.again(line, length)
+        x = self.base.embed_tokens(line.token)
+        if not torch.is_grad_enabled():
+            return self.forward(x, line.position, Tree(line), self._scratch(x))
+        return _Again.apply(self, line, self._found(line, length), x, *self.weights)  # pyright: ignore
+
+    def forward(self, x: Tensor, position: Tensor, sees: Sees, records: Sequence[Tensor]) -> Tensor:
+        """Fill in records of every layer, and of what came out of the last; its norm."""
+        lines = self.lines(x, position)
+        for i, layer in enumerate(self.layers):
+            x = lines.forward(i, layer, records[i], x, sees)
+        if len(records) > len(self.layers):
+            records[-1][:] = x
+        return lines.norm(x, self.final)
+
+    def lines(self, like: Tensor, position: Tensor) -> Lines:
+        """Tokens at some positions."""
+        cos, sin = self.base.rotary_emb(like, position[None])
+        angles = cos[0].contiguous(), sin[0].contiguous()
+        return Lines(self.c, self.shape, self.columns, *angles)
+
+    def _scratch(self, x: Tensor) -> tuple[Tensor, ...]:
+        return (self.scratch.room(len(x), self.columns.width, x),) * len(self.layers)
+
+    def _decode(
+        self, x: Tensor, position: Tensor, decoding: Decoding, records: Sequence[Tensor]
+    ) -> None:
+        lines = self.lines(x, position)
+        one = x.new_empty(len(x), lines.shape.K, lines.shape.d)
+        states = [decoding.states(i, one, one) for i in range(len(self.layers))]
+        flat = [[x for state in layer for x in state] for layer in states]  # of a layer, own first
+        tables = [native.table(some) for some in zip(*flat, strict=True)]
+        told = [decoding.said, decoding.trunk, decoding.length, lines.cos, lines.sin]
+        step = native.Step(len(x), flat[0][0].shape[2], flat[0][2].shape[2], *map(native.at, told))
+        for name, of in zip(native.Step.tables, [*tables, native.table(records)], strict=True):
+            setattr(step, name, ctypes.addressof(of))
+        layers = (native.Layer * len(self.layers))(*(layer.told for layer in self.layers))
+        call = ctypes.byref(lines.shape), layers, ctypes.byref(step), ctypes.c_void_p(native.at(x))
+        if self.c.decode(*call):
+            raise MemoryError("no memory for rows that are sampled")
+
+    def _found(self, line: Line, length: Tensor) -> Tensor | None:
+        """Where the records of the line's tokens are, if these weights have read them all."""
+        if not self.records.used or self.stamp != self.records.stamp:
+            return None
+        at = torch.full_like(line.token, -1)
+        for place, n in zip(line.place, length.tolist(), strict=True):
+            found = self.memory.found(line.token[place[:n]].tolist())
+            at[place[: len(found)]] = torch.tensor(found, dtype=torch.long)
+        return at if bool((at >= 0).all()) else None
+
+
+class _Again(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, body: Lean, line: Line, at: Tensor | None, x: Tensor, *weights: Tensor
+    ) -> Tensor:
+        if at is None:
+            sizes = [body.columns.width] * len(body.layers) + [x.shape[1]]
+            records = [x.new_empty(len(x), size) for size in sizes]
+            hidden = body.forward(x, line.position, Tree(line), records)
+        else:
+            records = body.records.each
+            hidden = body.lines(x, line.position).norm(records[-1][at], body.final)
+        ctx.rest = body, line, at, records
+        return hidden
+
+    @staticmethod
+    def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor | None, ...]:
+        body, line, at, records = ctx.rest
+        count, tree = len(line.token), Tree(line)
+        lines = body.lines(records[-1], line.position)
+
+        def of(number: int) -> Tensor:
+            if at is None:
+                return records[number]
+            place = body.scratch.room(count, records[number].shape[1], records[number])
+            return torch.index_select(records[number], 0, at, out=place)
+
+        came = of(len(body.layers))
+        slope, final = lines.norm_back(came, body.final, slopes[0], torch.zeros_like(slopes[0]))
+        found: list[Tensor] = [final]
+        for number in reversed(range(len(body.layers))):
+            layer = body.layers[number]
+            slope, own = lines.backward(layer, of(number), slope, tree)
+            found[:0] = [own[name] for name in layer.weights]
+        return None, None, None, slope, *found
+
+
+def lean(model: PreTrainedModel) -> Lean | None:
+    """The model's body in C, if it is of that family and, tried out, says the same."""
+    if model.device.type != "cpu" or not of_llama(model):
+        return None
+    c = native.library(next(model.parameters()).dtype)
+    if c is None:
+        return None
+    token = torch.tensor([[0, 1, 2, 3, 1], [0, 1, 2, 1, 0], [0, 1, 1, 2, 1]])
+    packed = line(token, torch.full((3,), 5), least=1)
+    watching = _Watching(Tree(packed))
+    with torch.no_grad():
+        own = attention.read(model, packed.token, packed.position, watching)
+        body = Lean(model, c, watching.hows)
+        same = (own - body.again(packed, torch.full((3,), 5))).norm() < 1e-4 * own.norm()
+    return body if same and not any(how.softcap for how in watching.hows.values()) else None
+
+
+class _Watching:
+    """Notes how layers attend."""
+
+    def __init__(self, layout: Layout) -> None:
+        self.layout, self.hows = layout, dict[int, How]()
+
+    def attend(self, layer: int, q: Tensor, k: Tensor, v: Tensor, how: How) -> Tensor:
+        self.hows[layer] = how
+        return self.layout.attend(layer, q, k, v, how)

@@ -1,0 +1,93 @@
+"""What is in a body of the family of Llama, if it is one."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+
+from grupo.lean import native
+from grupo.packing.parts import How
+
+PARTS = (
+    {"embed_tokens", "layers", "norm", "rotary_emb"},
+    {"self_attn", "mlp", "input_layernorm", "post_attention_layernorm"},
+    {"gate_proj", "up_proj", "down_proj", "act_fn"},
+)
+ATTENTION = {"q_proj", "k_proj", "v_proj", "o_proj"}
+NORMS = {"q_norm", "k_norm"}
+UNSEEN = 1 << 62  # a window that nothing is outside of
+
+
+@dataclass(frozen=True)
+class Layer:
+    """The weights of a layer by the names that C has for them, and how it attends."""
+
+    weights: Mapping[str, Tensor]
+    how: How
+
+    def __getattr__(self, name: str) -> Tensor:
+        return self.weights[name]
+
+    @property
+    def told(self) -> native.Layer:
+        """What C is told of it; where its weights are may change."""
+        places = {name: native.at(x) for name, x in self.weights.items()}
+        window = UNSEEN if self.how.window == float("inf") else int(self.how.window)
+        return native.Layer(**places, scale=self.how.scale, window=window)
+
+
+def of_llama(model: PreTrainedModel) -> bool:
+    """Has the model the parts of a Llama, and nothing but plain ones?"""
+    body: Any = model.base_model
+    if _names(body) != PARTS[0] or not len(body.layers):
+        return False
+    return all(_plain(layer) for layer in body.layers) and not hasattr(body.norm, "bias")
+
+
+def layers_of(model: PreTrainedModel, hows: Mapping[int, How]) -> tuple[Layer, ...]:
+    """The layers of a body that is `of_llama`."""
+    body: Any = model.base_model
+    return tuple(Layer(dict(_weights(x)), hows[i]) for i, x in enumerate(body.layers))
+
+
+def _names(module: nn.Module) -> set[str]:
+    return {name for name, _ in module.named_children()}
+
+
+def _plain(layer: Any) -> bool:
+    if _names(layer) != PARTS[1] or _names(layer.mlp) != PARTS[2]:
+        return False
+    own = _names(layer.self_attn)
+    linear = [x for part in (layer.self_attn, layer.mlp) for x in part.children()]
+    linear = [x for x in linear if type(x) is nn.Linear]
+    return (
+        own - NORMS == ATTENTION
+        and len(linear) == 7
+        and isinstance(layer.mlp.act_fn, nn.SiLU | type(_silu()))
+        and all(p.is_contiguous() for p in layer.parameters())
+        and all(
+            x.bias is None for x in (layer.self_attn.o_proj, *layer.mlp.children()) if x in linear
+        )
+    )
+
+
+def _silu() -> nn.Module:
+    from transformers.activations import ACT2FN
+
+    return ACT2FN["silu"]
+
+
+def _weights(layer: Any) -> Iterator[tuple[str, Tensor]]:
+    own, mlp = layer.self_attn, layer.mlp
+    yield "norm", layer.input_layernorm.weight
+    for name in "qkv":
+        linear = getattr(own, f"{name}_proj")
+        yield name, linear.weight
+        if linear.bias is not None:
+            yield f"{name}b", linear.bias
+    yield from ((f"{name[0]}n", getattr(own, name).weight) for name in sorted(NORMS & _names(own)))
+    yield "o", own.o_proj.weight
+    yield "norm2", layer.post_attention_layernorm.weight
+    yield from ((name, getattr(mlp, f"{name}_proj").weight) for name in ("gate", "up", "down"))

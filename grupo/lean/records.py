@@ -1,0 +1,54 @@
+"""What layers worked out of tokens that were read, kept so that learning need not do it again."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+NUMBERS = 1 << 28  # kept at most
+
+
+class Records:
+    """Of each layer a record of every token, and what came out of the last; until there is no room.
+
+    Memory is used as it is written to, and used again after `clear`.
+    """
+
+    def __init__(self, layers: int, width: int, features: int, numbers: int = NUMBERS) -> None:
+        self.room = numbers // (layers * width + features)
+        self.layers, self.width, self.features = layers, width, features
+        self.each: tuple[Tensor, ...] = ()
+        self.clear(())
+
+    def clear(self, stamp: object) -> None:
+        """Hold nothing; what is read from now on is read with weights of this `stamp`."""
+        self.used, self.stamp = 0, stamp
+
+    def take(self, count: int, like: Tensor) -> tuple[int, tuple[Tensor, ...]] | None:
+        """Room for so many tokens: where it begins, and of each layer, then of what came out."""
+        if self.used + count > self.room:
+            return None
+        if not self.each or self.each[0].dtype != like.dtype:
+            sizes = [self.width] * self.layers + [self.features]
+            self.each = tuple(like.new_empty(self.room, size) for size in sizes)
+        first, self.used = self.used, self.used + count
+        return first, tuple(x[first : self.used] for x in self.each)
+
+
+class Scratch:
+    """Memory for records that are not kept, or of tokens here and there."""
+
+    def __init__(self) -> None:
+        self.flat = torch.empty(0)
+
+    def room(self, count: int, width: int, like: Tensor) -> Tensor:
+        """A place for (count, width) numbers, the same one every time."""
+        if len(self.flat) < count * width or self.flat.dtype != like.dtype:
+            self.flat = like.new_empty(count * width)
+        return self.flat[: count * width].view(count, width)
+
+
+def found(paths: Sequence[Sequence[int]], at: dict[int, int]) -> list[list[int]] | None:
+    """Where the records of slots are; nothing unless all are kept."""
+    places = [[at.get(slot, -1) for slot in path] for path in paths]
+    return None if any(place < 0 for row in places for place in row) else places
