@@ -8,13 +8,15 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
+from grupo import native
 from grupo.engines.body import Modules, Reading
 from grupo.engines.decoding import Decoding
 from grupo.engines.memory import Memory
-from grupo.lean import native
-from grupo.lean.layers import layers_of, of_llama
+from grupo.lean.again import Again
+from grupo.lean.layers import layers_of, of_llama, shape_of
 from grupo.lean.lines import Columns, Lines, Sees
 from grupo.lean.records import Records, Scratch
+from grupo.lean.step import decode
 from grupo.packing import attention
 from grupo.packing.attention import Layout
 from grupo.packing.parts import How
@@ -31,29 +33,16 @@ class Lean:
         self.layers = layers_of(model, hows)
         self.final: Tensor = self.base.norm.weight
         self.weights = [w for layer in self.layers for w in layer.weights.values()] + [self.final]
+        self.passed = [self.base, *self.base.layers.modules(), self.base.norm]
+        self.shape = shape_of(self.base, self.layers)
         self.columns = Columns.of(self.shape)
         self.records = Records(len(self.layers), self.columns.width, len(self.final))
         self.scratch, self.memory = Scratch(), Memory(0)
 
     @property
-    def shape(self) -> native.Shape:
-        """What C is told of the body."""
-        own, layer, name = (
-            self.base.layers[0].self_attn,
-            self.layers[0],
-            native.REALS[self.final.dtype],
-        )
-        heads, keys = (len(layer.weights[x]) // own.head_dim for x in "qk")
-        told = torch.get_num_threads(), len(self.layers), len(self.final), heads, keys
-        calls = native.symbol(name[2]), native.symbol("MKL_Set_Num_Threads_Local")
-        eps = self.base.norm.variance_epsilon
-        return native.Shape(*calls, *told, own.head_dim, len(layer.weights["gate"]), eps)
-
-    @property
     def bare(self) -> bool:
         """Is there nothing about the modules that would be passed by?"""
-        passed = (self.base, *(m for x in self.base.layers for m in x.modules()), self.base.norm)
-        hooked = any(m._forward_hooks or m._forward_pre_hooks for m in passed)
+        hooked = any(m._forward_hooks or m._forward_pre_hooks for m in self.passed)
         wide = torch.is_autocast_enabled("cpu")
         return not (hooked or wide or self.model.is_activation_checkpointing)
 
@@ -88,11 +77,12 @@ class Lean:
         x = self.base.embed_tokens(token)
         taken = self.records.take(len(x), x)
         each = taken[1] if taken else self._scratch(x)
-        self._decode(x, position, decoding, each[: len(self.layers)])
+        lines = self.lines(x, position)
+        decode(lines, self.layers, x, decoding, each[: len(self.layers)])
         if taken:
             each[-1][:] = x
             decoding.note(taken[0])
-        return self.lines(x, position).norm(x, self.final)
+        return lines.norm(x, self.final)
 
     def again(self, line: Line, length: Tensor) -> Tensor:
         if not self.bare:
@@ -100,7 +90,7 @@ class Lean:
         x = self.base.embed_tokens(line.token)
         if not torch.is_grad_enabled():
             return self.forward(x, line.position, Tree(line), self._scratch(x))
-        return _Again.apply(self, line, self._found(line, length), x, *self.weights)  # pyright: ignore
+        return Again.apply(self, line, self._found(line, length), x, *self.weights)  # pyright: ignore
 
     def forward(self, x: Tensor, position: Tensor, sees: Sees, records: Sequence[Tensor]) -> Tensor:
         """Fill in records of every layer, and of what came out of the last; its norm."""
@@ -115,27 +105,11 @@ class Lean:
         """Tokens at some positions."""
         cos, sin = self.base.rotary_emb(like, position[None])
         angles = cos[0].contiguous(), sin[0].contiguous()
+        self.shape.threads = torch.get_num_threads()
         return Lines(self.c, self.shape, self.columns, *angles)
 
     def _scratch(self, x: Tensor) -> tuple[Tensor, ...]:
         return (self.scratch.room(len(x), self.columns.width, x),) * len(self.layers)
-
-    def _decode(
-        self, x: Tensor, position: Tensor, decoding: Decoding, records: Sequence[Tensor]
-    ) -> None:
-        lines = self.lines(x, position)
-        one = x.new_empty(len(x), lines.shape.K, lines.shape.d)
-        states = [decoding.states(i, one, one) for i in range(len(self.layers))]
-        flat = [[x for state in layer for x in state] for layer in states]  # of a layer, own first
-        tables = [native.table(some) for some in zip(*flat, strict=True)]
-        told = [decoding.said, decoding.trunk, decoding.length, lines.cos, lines.sin]
-        step = native.Step(len(x), flat[0][0].shape[2], flat[0][2].shape[2], *map(native.at, told))
-        for name, of in zip(native.Step.tables, [*tables, native.table(records)], strict=True):
-            setattr(step, name, ctypes.addressof(of))
-        layers = (native.Layer * len(self.layers))(*(layer.told for layer in self.layers))
-        call = ctypes.byref(lines.shape), layers, ctypes.byref(step), ctypes.c_void_p(native.at(x))
-        if self.c.decode(*call):
-            raise MemoryError("no memory for rows that are sampled")
 
     def _found(self, line: Line, length: Tensor) -> Tensor | None:
         """Where the records of the line's tokens are, if these weights have read them all."""
@@ -146,43 +120,6 @@ class Lean:
             found = self.memory.found(line.token[place[:n]].tolist())
             at[place[: len(found)]] = torch.tensor(found, dtype=torch.long)
         return at if bool((at >= 0).all()) else None
-
-
-class _Again(torch.autograd.Function):
-    @staticmethod
-    def forward(
-        ctx: Any, body: Lean, line: Line, at: Tensor | None, x: Tensor, *weights: Tensor
-    ) -> Tensor:
-        if at is None:
-            sizes = [body.columns.width] * len(body.layers) + [x.shape[1]]
-            records = [x.new_empty(len(x), size) for size in sizes]
-            hidden = body.forward(x, line.position, Tree(line), records)
-        else:
-            records = body.records.each
-            hidden = body.lines(x, line.position).norm(records[-1][at], body.final)
-        ctx.rest = body, line, at, records
-        return hidden
-
-    @staticmethod
-    def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor | None, ...]:
-        body, line, at, records = ctx.rest
-        count, tree = len(line.token), Tree(line)
-        lines = body.lines(records[-1], line.position)
-
-        def of(number: int) -> Tensor:
-            if at is None:
-                return records[number]
-            place = body.scratch.room(count, records[number].shape[1], records[number])
-            return torch.index_select(records[number], 0, at, out=place)
-
-        came = of(len(body.layers))
-        slope, final = lines.norm_back(came, body.final, slopes[0], torch.zeros_like(slopes[0]))
-        found: list[Tensor] = [final]
-        for number in reversed(range(len(body.layers))):
-            layer = body.layers[number]
-            slope, own = lines.backward(layer, of(number), slope, tree)
-            found[:0] = [own[name] for name in layer.weights]
-        return None, None, None, slope, *found
 
 
 def lean(model: PreTrainedModel) -> Lean | None:

@@ -1,13 +1,15 @@
 """What is in a body of the family of Llama, if it is one."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from grupo.lean import native
+from grupo import native
+from grupo.lean import structures
 from grupo.packing.parts import How
 
 PARTS = (
@@ -31,11 +33,11 @@ class Layer:
         return self.weights[name]
 
     @property
-    def told(self) -> native.Layer:
+    def told(self) -> structures.Layer:
         """What C is told of it; where its weights are may change."""
         places = {name: native.at(x) for name, x in self.weights.items()}
         window = UNSEEN if self.how.window == float("inf") else int(self.how.window)
-        return native.Layer(**places, scale=self.how.scale, window=window)
+        return structures.Layer(**places, scale=self.how.scale, window=window)
 
 
 def of_llama(model: PreTrainedModel) -> bool:
@@ -50,6 +52,15 @@ def layers_of(model: PreTrainedModel, hows: Mapping[int, How]) -> tuple[Layer, .
     """The layers of a body that is `of_llama`."""
     body: Any = model.base_model
     return tuple(Layer(dict(_weights(x)), hows[i]) for i, x in enumerate(body.layers))
+
+
+def shape_of(body: Any, layers: Sequence[Layer]) -> structures.Shape:
+    """What C is told of a body."""
+    first, final, size = layers[0].weights, body.norm.weight, body.layers[0].self_attn.head_dim
+    calls = native.gemm(final.dtype), native.symbol("MKL_Set_Num_Threads_Local")
+    heads = len(first["q"]) // size, len(first["k"]) // size
+    sizes = len(layers), len(final), *heads, size, len(first["gate"])
+    return structures.Shape(*calls, torch.get_num_threads(), *sizes, body.norm.variance_epsilon)
 
 
 def _names(module: nn.Module) -> set[str]:

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from grupo.lean import native
+from grupo.lean import structures
 from grupo.lean.layers import Layer
 from grupo.packing.parts import How
 
@@ -50,7 +50,7 @@ class Columns:
     up: slice
 
     @classmethod
-    def of(cls, s: native.Shape) -> "Columns":
+    def of(cls, s: structures.Shape) -> "Columns":
         wide, narrow = s.H * s.d, s.K * s.d
         sizes = s.h, wide, narrow, narrow, wide, s.H, s.h, s.I, s.I
         ends = torch.tensor([0, *sizes]).cumsum(0).tolist()
@@ -67,7 +67,7 @@ class Lines:
     """Lines of tokens whose angles are `cos` and `sin` (M, d)."""
 
     c: ctypes.CDLL
-    shape: native.Shape
+    shape: structures.Shape
     columns: Columns
     cos: Tensor
     sin: Tensor

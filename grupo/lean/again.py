@@ -1,0 +1,51 @@
+"""Rows whole, with a gradient: read, or found to have been read by the same weights."""
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from grupo.packing.tree import Tree
+from grupo.packing.trie import Line
+
+if TYPE_CHECKING:
+    from grupo.lean.body import Lean
+
+
+class Again(torch.autograd.Function):
+    """Last hidden states of a line; `at`: where the records of its tokens are, if they are."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, body: "Lean", line: Line, at: Tensor | None, x: Tensor, *weights: Tensor
+    ) -> Tensor:
+        if at is None:
+            sizes = [body.columns.width] * len(body.layers) + [x.shape[1]]
+            records = [x.new_empty(len(x), size) for size in sizes]
+            hidden = body.forward(x, line.position, Tree(line), records)
+        else:
+            records = body.records.each
+            hidden = body.lines(x, line.position).norm(records[-1][at], body.final)
+        ctx.rest = body, line, at, records
+        return hidden
+
+    @staticmethod
+    def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor | None, ...]:
+        body, line, at, records = ctx.rest
+        count, tree = len(line.token), Tree(line)
+        lines = body.lines(records[-1], line.position)
+
+        def of(number: int) -> Tensor:
+            if at is None:
+                return records[number]
+            place = body.scratch.room(count, records[number].shape[1], records[number])
+            return torch.index_select(records[number], 0, at, out=place)
+
+        came = of(len(body.layers))
+        slope, final = lines.norm_back(came, body.final, slopes[0], torch.zeros_like(slopes[0]))
+        found: list[Tensor] = [final]
+        for number in reversed(range(len(body.layers))):
+            layer = body.layers[number]
+            slope, own = lines.backward(layer, of(number), slope, tree)
+            found[:0] = [own[name] for name in layer.weights]
+        return None, None, None, slope, *found
