@@ -9,6 +9,7 @@ from torch import Tensor
 
 from grupo.engines.body import Body
 from grupo.engines.memory import Memory
+from grupo.packing import whole
 from grupo.packing.parts import How, Part, kernel_for
 from grupo.packing.tree import Tree, forward
 from grupo.packing.trie import Line, Stretch, line
@@ -39,14 +40,24 @@ class Reading:
 
     def see(self, layer: int, q: Tensor, k: Tensor, v: Tensor, how: How) -> tuple[Tensor, Tensor]:
         """Outputs (M, H, d) and log-normalisers (M, H) of queries, keys and values (M, ..., d)."""
+        self.memory.write(layer, self.slots, k, v)
+        if c := whole.whole(how, q, k, v):
+            past = self._past(layer) if self.past else None
+            return whole.see(c, self.tree.line, (q, k, v), how, past)
         parts = [(asked, part) for asked, _, part in self.tree.parts(q, k, v, how)]
         parts += [(past.asked, self._remembered(past, layer, q, how)) for past in self.past]
-        self.memory.write(layer, self.slots, k, v)
         return forward(kernel_for(how, q, v), self.tree.own, parts, (q, k, v), how)
 
     def note(self, first: int) -> None:
         """What was worked out of the line's tokens is kept from there on."""
         self.memory.note(self.slots.tolist(), range(first, first + len(self.slots)))
+
+    def _past(self, layer: int) -> whole.Past:
+        count = torch.tensor([len(past.slots) for past in self.past])
+        asked = torch.tensor([(past.asked.start, past.asked.stop) for past in self.past])
+        where = torch.cat([asked, (count.cumsum(0) - count)[:, None], count[:, None]], 1)
+        slots = torch.cat([past.slots for past in self.past])
+        return whole.Past(where, *self.memory.read(layer, slots))
 
     def _remembered(self, past: Past, layer: int, q: Tensor, how: How) -> Part:
         position = torch.arange(len(past.slots), device=q.device)

@@ -57,7 +57,7 @@ def layers_of(model: PreTrainedModel, hows: Mapping[int, How]) -> tuple[Layer, .
 def shape_of(body: Any, layers: Sequence[Layer]) -> structures.Shape:
     """What C is told of a body."""
     first, final, size = layers[0].weights, body.norm.weight, body.layers[0].self_attn.head_dim
-    calls = native.gemm(final.dtype), native.symbol("MKL_Set_Num_Threads_Local")
+    calls = native.gemm(final.dtype), native.alone()
     heads = len(first["q"]) // size, len(first["k"]) // size
     sizes = len(layers), len(final), *heads, size, len(first["gate"])
     return structures.Shape(*calls, torch.get_num_threads(), *sizes, body.norm.variance_epsilon)

@@ -44,6 +44,11 @@ def gemm(dtype: torch.dtype) -> int | None:
     return symbol(REALS[dtype][2])
 
 
+def alone() -> int | None:
+    """Where a thread says how many threads its products may have, if it can."""
+    return symbol("MKL_Set_Num_Threads_Local")
+
+
 @cache
 def symbol(name: str) -> int | None:
     """The address of a function that torch itself is linked with."""

@@ -3,7 +3,7 @@
 #include "rows.h"
 
 typedef struct {
-    n_t rows, cells, width; // `cells` of what a row says, `width` of a trunk: there is room for so many
+    n_t rows, cells, width; // there is room for `cells` that a row says, `width` of a trunk
     const n_t *said;        // (rows) tokens before this one
     const n_t *trunk;       // (rows) which trunk a row goes on from
     const n_t *length;      // (trunks)

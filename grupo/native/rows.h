@@ -5,8 +5,8 @@
 // what it reads (h), queries, keys and values as projected ((H + 2K) d), what attention has seen
 // (H d) with its log-normalisers (H), what is read after that (h), and both of the MLP's (2 I).
 
-#ifndef ROWS
-#define ROWS
+#ifndef GRUPO_ROWS
+#define GRUPO_ROWS
 
 #include <math.h>
 #include <stdint.h>
@@ -47,8 +47,8 @@ static inline Place place(const Shape *s) {
 #if WIDE
 static inline real expo(real x) { return exp(x); }
 #else
-static inline float expo(float x) { // 2^n times a polynomial; off by 2 in the last place
-    x = x < -87.0f ? -87.0f : x > 88.0f ? 88.0f : x;
+static inline float expo(float given) { // 2^n times a polynomial; off by 2 in the last place
+    float x = given < -87.0f ? -87.0f : given > 88.0f ? 88.0f : given;
     float n = rintf(x * 1.44269504f);
     float r = (x - n * 0.693359375f) + n * 2.12194440e-4f;
     float p = 1.9875691500e-4f;
@@ -58,7 +58,7 @@ static inline float expo(float x) { // 2^n times a polynomial; off by 2 in the l
     p = p * r + 1.6666665459e-1f;
     p = p * r + 5.0000001201e-1f;
     union { int32_t i; float f; } power = {((int32_t)n + 127) << 23};
-    return (p * r * r + r + 1.0f) * power.f;
+    return given < -87.0f ? 0.0f : (p * r * r + r + 1.0f) * power.f;
 }
 #endif
 
@@ -74,7 +74,9 @@ static inline void add(n_t n, real by, const real *a, real *into) {
     for (n_t i = 0; i < n; i++) into[i] += by * a[i];
 }
 
-static inline real rms(n_t n, const real *x, double eps) { return 1 / sqrt(dot(n, x, x) / n + eps); }
+static inline real rms(n_t n, const real *x, double eps) {
+    return 1 / sqrt(dot(n, x, x) / n + eps);
+}
 
 static inline void norm(n_t n, const real *x, const real *w, double eps, real *out) {
     real r = rms(n, x, eps);
@@ -105,7 +107,8 @@ static inline void rope(n_t d, const real *x, const real *cos, const real *sin, 
     }
 }
 
-static inline void rope_back(n_t d, const real *slope, const real *cos, const real *sin, real *out) {
+static inline void rope_back(n_t d, const real *slope, const real *cos, const real *sin,
+                             real *out) {
     n_t half = d / 2;
 #pragma omp simd
     for (n_t i = 0; i < half; i++) {
@@ -143,8 +146,8 @@ static inline real soften(n_t n, real *x) {
 }
 
 // out (m, n) = x (m, k) w (n, k)^T + b
-static inline void linear(const Shape *s, n_t m, n_t n, n_t k, const real *x, n_t ldx, const real *w,
-                   const real *b, real *out, n_t ldo) {
+static inline void linear(const Shape *s, n_t m, n_t n, n_t k, const real *x, n_t ldx,
+                          const real *w, const real *b, real *out, n_t ldo) {
     int M = m, N = n, K = k, X = ldx, O = ldo;
     real one = 1, beta = b ? 1 : 0;
     for (n_t i = 0; b && i < m; i++) memcpy(out + i * ldo, b, n * sizeof(real));

@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from grupo.packing import whole
 from grupo.packing.parts import How, Kernel, Part, kernel_for
 from grupo.packing.trie import Line, Stretch
 
@@ -30,6 +31,8 @@ class Tree:
 
     def see(self, layer: int, q: Flat, k: Flat, v: Flat, how: How) -> tuple[Flat, Tensor]:
         """Outputs and log-normalisers (M, H), without a gradient."""
+        if c := whole.whole(how, q, k, v):
+            return whole.see(c, self.line, (q, k, v), how)
         parts = [(asked, part) for asked, _, part in self.parts(q, k, v, how)]
         return forward(kernel_for(how, q, v), self.own, parts, (q, k, v), how)
 
@@ -37,7 +40,10 @@ class Tree:
         self, slope: Flat, saved: Sequence[Tensor], how: How
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Slopes of queries, keys and values; `saved`: these, outputs and log-normalisers."""
-        return _backward(kernel_for(how, *saved[::2][:2]), self, slope, saved, how)
+        q, k, v = saved[:3]
+        if c := whole.whole(how, q, k, v):
+            return whole.blame(c, self.line, slope, saved, how)
+        return _backward(kernel_for(how, q, v), self, slope, saved, how)
 
     @cached_property
     def own(self) -> "tuple[Own, ...]":

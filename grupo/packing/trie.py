@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -32,6 +33,11 @@ class Line:
     position: Int[Tensor, "M"]  # in its row
     place: Int[Tensor, "N L"]  # where in the line each token of a row is; 0 past its end
     stretches: tuple[Stretch, ...]
+
+    @cached_property
+    def bounds(self) -> Int[Tensor, "S 3"]:
+        """Where each stretch begins and ends, and where all that goes on from it does."""
+        return torch.tensor([(s.begin, s.end, s.last) for s in self.stretches]).view(-1, 3)
 
     def to(self, device: torch.device) -> "Line":
         """The same with its tensors there."""

@@ -1,6 +1,8 @@
 """Attention within a line is that of every row on its own, and so are its gradients."""
 
+from collections.abc import Iterator
 from dataclasses import replace
+from math import inf
 
 import pytest
 import torch
@@ -9,7 +11,7 @@ from hypothesis import strategies as st
 from laying import Rows, by_definition, laid, places
 from torch import Tensor
 
-from grupo.packing import tree
+from grupo.packing import tree, whole
 from grupo.packing.parts import Fused, How, Kernel, Plain
 from grupo.packing.tree import Tree
 
@@ -32,6 +34,16 @@ HOWS = {
     "softcap": How(0.9, softcap=1.5),
     "both": How(0.9, window=4, softcap=1.5),
 }
+
+
+@pytest.fixture(params=["c", "torch"], scope="module", autouse=True)
+def way(request: pytest.FixtureRequest) -> Iterator[None]:
+    """All at once in C, and part by part."""
+    assert whole.whole(HOWS["all"], *numbers(FLAT, 2, 1, 8)) is not None
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "torch":
+            patch.setattr(whole, "whole", lambda *_: None)
+        yield
 
 
 def numbers(rows: Rows, heads: int, groups: int, width: int) -> tuple[Tensor, ...]:
@@ -107,8 +119,16 @@ def test_masks_are_made_only_where_the_window_is_shorter_than_the_longest_row():
 @pytest.mark.parametrize("how", [HOWS["all"], HOWS["window"]], ids=["all", "window"])
 @pytest.mark.parametrize("kernel", [Fused(0.4), Plain(0.4)], ids=["fused", "plain"])
 def test_whichever_kernel_works_it_out(monkeypatch: pytest.MonkeyPatch, kernel: Kernel, how):
+    monkeypatch.setattr(whole, "whole", lambda *_: None)
     monkeypatch.setattr(tree, "kernel_for", lambda *_: kernel)
     assert_as_row_by_row(DEEP, numbers(DEEP, 4, 2, 8), how)
+
+
+@pytest.mark.parametrize("window", [inf, 200, 700], ids=str)
+def test_however_long_rows_are(window: float):
+    prompt = [1 + i % 7 for i in range(600)]  # more than are looked at at once
+    rows = ([*prompt, *[8] * 150], [*prompt, 9, 8], [*prompt[:300], 9], [2] * 270)
+    assert_as_row_by_row(rows, numbers(rows, 4, 2, 8), How(0.4, window=window))
 
 
 @pytest.mark.parametrize("how", [HOWS["window"], HOWS["softcap"]], ids=["window", "softcap"])
