@@ -91,19 +91,21 @@ class Decoding:
 
     def remember(self, rows: Sequence[int], tokens: Sequence[Sequence[int]]) -> None:
         """Let the memory have what rows said, but for their last token, which was not read."""
-        slots, where = [], []
+        known, where = self.memory.size, []
         for row, said in zip(rows, tokens, strict=True):
             if self.memory.full:
                 break
-            path = self.slots[int(self.trunk[row])].tolist()
-            slots += self.memory.grow(path, said[:-1])
-            where += [(row, i) for i in range(len(said) - 1)]
+            path, before = self.slots[int(self.trunk[row])].tolist(), self.memory.size
+            slots = self.memory.grow(path, said[:-1])
+            where += [(row, i) for i, slot in enumerate(slots) if slot >= before]
         if where:
+            new = range(known, self.memory.size)
             row, column = torch.tensor(where, device=self.said.device).T
-            at = torch.tensor(slots, device=self.said.device)
-            self.memory.note(slots, self.kept[row, column].tolist())
+            self.memory.note(new, self.kept[row, column].tolist())
             for layer, (k, v) in self.own.items():
-                self.memory.write(layer, at, k[row, :, column], v[row, :, column])
+                self.memory.write(
+                    layer, slice(known, new.stop), k[row, :, column], v[row, :, column]
+                )
 
     def _arrange(self) -> None:
         """Seat the rows by their trunks, so that a trunk is looked at by all its rows at once."""

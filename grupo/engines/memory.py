@@ -42,7 +42,12 @@ class Memory:
             slots.append(slot := self.after.setdefault((slot, token), len(self.after)))
         return slots
 
-    def write(self, layer: int, slots: Tensor, k: Tensor, v: Tensor) -> None:
+    @property
+    def size(self) -> int:
+        """How many slots there are; the next one is called so."""
+        return len(self.after)
+
+    def write(self, layer: int, slots: Tensor | slice, k: Tensor, v: Tensor) -> None:
         """Keep keys and values (m, K, d) of some slots."""
         self._reserve(layer, k, v)
         for kept, new in zip(self.layers[layer], (k, v), strict=True):
@@ -67,7 +72,7 @@ class Memory:
         wanted = len(self.after)
         old = self.layers.get(layer, (k[:0], v[:0]))
         if wanted > len(old[0]):
-            size = max(wanted, len(old[0]) * 5 // 4, 256)
+            size = max(wanted, len(old[0]) * 2, 256)
             self.layers[layer] = _longer(old[0], size), _longer(old[1], size)
 
     @property

@@ -1,6 +1,7 @@
 """Requests that many coroutines make one by one, answered many at a time."""
 
 import asyncio
+from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, Generic, TypeVar
@@ -17,9 +18,23 @@ Answering = Callable[[Sequence[Ask]], Iterator[tuple[int, Answer]]]
 Asking = Callable[[Ask], Awaitable[Answer]]
 
 
-def _give(future: "asyncio.Future[Answer]", answer: Answer) -> None:
-    if not future.done():  # who asked may have been cancelled since
-        future.set_result(answer)
+class _Post(Generic[Answer]):
+    """Answers on their way to a loop, from another thread: it is woken once for many of them."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop, self.bag = loop, deque[tuple[asyncio.Future[Answer], Answer]]()
+
+    def send(self, future: "asyncio.Future[Answer]", answer: Answer) -> None:
+        self.bag.append((future, answer))
+        if len(self.bag) == 1:  # else it is being emptied, or will be
+            self.loop.call_soon_threadsafe(self._deliver)
+
+    def _deliver(self) -> None:
+        while self.bag:
+            future, answer = self.bag[0]
+            if not future.done():  # who asked may have been cancelled since
+                future.set_result(answer)
+            self.bag.popleft()
 
 
 class Queue(Generic[Ask, Answer]):
@@ -56,13 +71,13 @@ class Queue(Generic[Ask, Answer]):
     async def _answer(
         self, asks: Sequence[Ask], futures: Sequence["asyncio.Future[Answer]"]
     ) -> None:
-        loop = asyncio.get_running_loop()
+        post = _Post[Answer](asyncio.get_running_loop())
 
         def work() -> None:
             for place, answer in self.answer(asks):
                 if all(future.done() for future in futures):
                     break
-                loop.call_soon_threadsafe(_give, futures[place], answer)
+                post.send(futures[place], answer)
 
         try:
             await handed(work)

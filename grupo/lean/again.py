@@ -38,7 +38,7 @@ class Again(torch.autograd.Function):
         def of(number: int) -> Tensor:
             if at is None:
                 return records[number]
-            place = body.scratch.room(count, records[number].shape[1], records[number])
+            place = body.scratch.room("record", count, records[number].shape[1], records[number])
             return torch.index_select(records[number], 0, at, out=place)
 
         came = of(len(body.layers))

@@ -33,7 +33,8 @@ class Lean:
         self.layers = layers_of(model, hows)
         self.final: Tensor = self.base.norm.weight
         self.weights = [w for layer in self.layers for w in layer.weights.values()] + [self.final]
-        self.passed = [self.base, *self.base.layers.modules(), self.base.norm]
+        self.passed: list[Any] = [self.base, *self.base.layers.modules(), self.base.norm]
+        self.checkpointing = [m for m in self.passed if hasattr(m, "gradient_checkpointing")]
         self.shape = shape_of(self.base, self.layers)
         self.columns = Columns.of(self.shape)
         self.records = Records(len(self.layers), self.columns.width, len(self.final))
@@ -43,8 +44,8 @@ class Lean:
     def bare(self) -> bool:
         """Is there nothing about the modules that would be passed by?"""
         hooked = any(m._forward_hooks or m._forward_pre_hooks for m in self.passed)
-        wide = torch.is_autocast_enabled("cpu")
-        return not (hooked or wide or self.model.is_activation_checkpointing)
+        again = any(m.gradient_checkpointing for m in self.checkpointing)
+        return not (hooked or again or torch.is_autocast_enabled("cpu"))
 
     @property
     def stamp(self) -> object:
@@ -106,10 +107,10 @@ class Lean:
         cos, sin = self.base.rotary_emb(like, position[None])
         angles = cos[0].contiguous(), sin[0].contiguous()
         self.shape.threads = torch.get_num_threads()
-        return Lines(self.c, self.shape, self.columns, *angles)
+        return Lines(self.c, self.shape, self.columns, self.scratch, *angles)
 
     def _scratch(self, x: Tensor) -> tuple[Tensor, ...]:
-        return (self.scratch.room(len(x), self.columns.width, x),) * len(self.layers)
+        return (self.scratch.room("record", len(x), self.columns.width, x),) * len(self.layers)
 
     def _found(self, line: Line, length: Tensor) -> Tensor | None:
         """Where the records of the line's tokens are, if these weights have read them all."""

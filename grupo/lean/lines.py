@@ -12,6 +12,7 @@ from torch import Tensor
 
 from grupo.lean import structures
 from grupo.lean.layers import Layer
+from grupo.lean.records import Scratch
 from grupo.packing.parts import How
 
 Slopes = dict[str, Tensor]  # of weights, by name
@@ -69,6 +70,7 @@ class Lines:
     c: ctypes.CDLL
     shape: structures.Shape
     columns: Columns
+    scratch: Scratch
     cos: Tensor
     sin: Tensor
 
@@ -76,13 +78,13 @@ class Lines:
         """Fill in a layer's records of what it reads; what comes out."""
         at = self.columns
         record[:, at.x] = x
-        normed = self.norm(record[:, at.x], layer.norm)
+        normed = self._normed(record[:, at.x], layer.norm)
         for name in "qkv":
             _into(record[:, getattr(at, name)], normed, layer, name)
         seen, total = sees.see(number, *self._turned(layer, record), layer.how)
         record[:, at.seen], record[:, at.total] = seen.flatten(1), total
         torch.addmm(record[:, at.x], record[:, at.seen], layer.o.mT, out=record[:, at.y])
-        normed = self.norm(record[:, at.y], layer.norm2)
+        normed = self._normed(record[:, at.y], layer.norm2)
         for name in ("gate", "up"):
             _into(record[:, getattr(at, name)], normed, layer, name)
         return torch.addmm(record[:, at.y], self._act(record), layer.down.mT)
@@ -91,37 +93,44 @@ class Lines:
         self, layer: Layer, record: Tensor, slope: Tensor, blames: Blames
     ) -> tuple[Tensor, Slopes]:
         """Slopes of what a layer read, and of its weights, from those of what came out."""
-        at = self.columns
-        slopes = {"down": slope.mT @ self._act(record)}
-        mlp = self._act_back(record, slope @ layer.down)
-        gate, up = mlp.split(self.shape.I, 1)
-        normed = self.norm(record[:, at.y], layer.norm2)
-        slopes |= {"gate": gate.mT @ normed, "up": up.mT @ normed}
-        dy, slopes["norm2"] = self.norm_back(
-            record[:, at.y], layer.norm2, (gate @ layer.gate).addmm_(up, layer.up), slope
-        )
-        slopes["o"] = dy.mT @ record[:, at.seen]
+        slope, mlp = self._mlp_back(layer, record, slope)
+        slope, attention = self._attention_back(layer, record, slope, blames)
+        return slope, mlp | attention
+
+    def _mlp_back(self, layer: Layer, record: Tensor, slope: Tensor) -> tuple[Tensor, Slopes]:
+        act, y = self._act(record), record[:, self.columns.y]
+        slopes = {"down": slope.mT @ act}
+        torch.mm(slope, layer.down, out=act)
+        both = self._act_back(record, act)
+        normed = self._normed(y, layer.norm2)
+        slopes["gate"], slopes["up"] = (both.mT @ normed).split(self.shape.I)
+        gate, up = both.split(self.shape.I, 1)
+        torch.mm(gate, layer.gate, out=normed).addmm_(up, layer.up)
+        dy, slopes["norm2"] = self.norm_back(y, layer.norm2, normed, slope)
+        return dy, slopes
+
+    def _attention_back(
+        self, layer: Layer, record: Tensor, slope: Tensor, blames: Blames
+    ) -> tuple[Tensor, Slopes]:
+        at, s, x = self.columns, self.shape, record[:, self.columns.x]
+        slopes = {"o": slope.mT @ record[:, at.seen]}
+        heads, seen = (s.H, s.d), torch.mm(slope, layer.o, out=self._room("seen", s.H * s.d, x))
+        saved = record[:, at.seen].unflatten(1, heads), record[:, at.total]
         qkv = self._turned(layer, record)
-        heads = (self.shape.H, self.shape.d)
-        saved = *qkv, record[:, at.seen].unflatten(1, heads), record[:, at.total]
-        blamed = blames.blame((dy @ layer.o).unflatten(1, heads), saved, layer.how)
+        blamed = blames.blame(seen.unflatten(1, heads), (*qkv, *saved), layer.how)
         projected, turned = self._turn_back(layer, record, blamed)
-        normed, reach = self.norm(record[:, at.x], layer.norm), None
-        sizes = [(self.shape.H if name == "q" else self.shape.K) * self.shape.d for name in "qkv"]
-        for name, own in zip("qkv", projected.split(sizes, 1), strict=True):
-            slopes[name] = own.mT @ normed
-            slopes[f"{name}b"] = own.sum(0)
-            weight = layer.weights[name]
-            reach = own @ weight if reach is None else reach.addmm_(own, weight)
-        assert reach is not None
-        dx, slopes["norm"] = self.norm_back(record[:, at.x], layer.norm, reach, dy)
-        return dx, slopes | turned
+        normed, sizes = self._normed(x, layer.norm), [s.H * s.d, s.K * s.d, s.K * s.d]
+        weights, biases = (projected.mT @ normed).split(sizes), projected.sum(0).split(sizes)
+        slopes |= dict(zip("qkv", weights, strict=True)) | turned
+        slopes |= dict(zip(("qb", "kb", "vb"), biases, strict=True))
+        q, k, v = projected.split(sizes, 1)
+        torch.mm(q, layer.q, out=normed).addmm_(k, layer.k).addmm_(v, layer.v)
+        dx, slopes["norm"] = self.norm_back(x, layer.norm, normed, slope)
+        return dx, slopes
 
     def norm(self, x: Tensor, weight: Tensor) -> Tensor:
         """Of rows: each by the root of its mean square, times weights."""
-        out = x.new_empty(x.shape)
-        self._call("norms", len(x), x, x.stride(0), weight, out)
-        return out
+        return self._norm(x, weight, x.new_empty(x.shape))
 
     def norm_back(
         self, x: Tensor, weight: Tensor, slope: Tensor, beside: Tensor
@@ -131,9 +140,20 @@ class Lines:
         self._call("norms_back", len(x), x, x.stride(0), weight, slope, dx, dw)
         return dx, dw.sum(0)
 
+    def _norm(self, x: Tensor, weight: Tensor, out: Tensor) -> Tensor:
+        self._call("norms", len(x), x, x.stride(0), weight, out)
+        return out
+
+    def _normed(self, x: Tensor, weight: Tensor) -> Tensor:
+        return self._norm(x, weight, self._room("normed", x.shape[1], x))
+
+    def _room(self, name: str, width: int, like: Tensor) -> Tensor:
+        return self.scratch.room(name, len(like), width, like)
+
     def _turned(self, layer: Layer, record: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         s, m = self.shape, len(record)
-        q, k = (record.new_empty(m, heads, s.d) for heads in (s.H, s.K))
+        q = self._room("q", s.H * s.d, record).view(m, s.H, s.d)
+        k = self._room("k", s.K * s.d, record).view(m, s.K, s.d)
         self._call("turns", layer, m, record, self.cos, self.sin, q, k)
         return q, k, record[:, self.columns.v].unflatten(1, (s.K, s.d))
 
@@ -141,19 +161,20 @@ class Lines:
         self, layer: Layer, record: Tensor, slopes: Sequence[Tensor]
     ) -> tuple[Tensor, Slopes]:
         s, m = self.shape, len(record)
-        out, norms = record.new_empty(m, (s.H + 2 * s.K) * s.d), record.new_zeros(s.threads, 2, s.d)
+        out = self._room("projected", (s.H + 2 * s.K) * s.d, record)
+        norms = record.new_zeros(s.threads, 2, s.d)
         told = [x.contiguous() for x in slopes]
         self._call("turns_back", layer, m, record, self.cos, self.sin, *told, out, norms)
         qn, kn = norms.sum(0)
         return out, {"qn": qn, "kn": kn}
 
     def _act(self, record: Tensor) -> Tensor:
-        out = record.new_empty(len(record), self.shape.I)
+        out = self._room("act", self.shape.I, record)
         self._call("swiglus", len(record), record[:, self.columns.gate], record.stride(0), out)
         return out
 
     def _act_back(self, record: Tensor, slope: Tensor) -> Tensor:
-        out = record.new_empty(len(record), 2 * self.shape.I)
+        out = self._room("both", 2 * self.shape.I, record)
         gate = record[:, self.columns.gate]
         self._call("swiglus_back", len(record), gate, record.stride(0), slope, out)
         return out

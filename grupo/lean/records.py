@@ -1,8 +1,5 @@
 """What layers worked out of tokens that were read, kept so that learning need not do it again."""
 
-from collections.abc import Sequence
-
-import torch
 from torch import Tensor
 
 NUMBERS = 1 << 28  # kept at most
@@ -36,19 +33,14 @@ class Records:
 
 
 class Scratch:
-    """Memory for records that are not kept, or of tokens here and there."""
+    """Memory for what is soon done with: new memory costs more than what is done in it."""
 
     def __init__(self) -> None:
-        self.flat = torch.empty(0)
+        self.flat: dict[str, Tensor] = {}
 
-    def room(self, count: int, width: int, like: Tensor) -> Tensor:
-        """A place for (count, width) numbers, the same one every time."""
-        if len(self.flat) < count * width or self.flat.dtype != like.dtype:
-            self.flat = like.new_empty(count * width)
-        return self.flat[: count * width].view(count, width)
-
-
-def found(paths: Sequence[Sequence[int]], at: dict[int, int]) -> list[list[int]] | None:
-    """Where the records of slots are; nothing unless all are kept."""
-    places = [[at.get(slot, -1) for slot in path] for path in paths]
-    return None if any(place < 0 for row in places for place in row) else places
+    def room(self, name: str, count: int, width: int, like: Tensor) -> Tensor:
+        """A place for (count, width) numbers, the same one every time for a name."""
+        flat = self.flat.get(name, like[:0].view(-1))
+        if len(flat) < count * width or flat.dtype != like.dtype:
+            self.flat[name] = flat = like.new_empty(count * width)
+        return flat[: count * width].view(count, width)
