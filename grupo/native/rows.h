@@ -45,7 +45,25 @@ static inline Place place(const Shape *s) {
 // ---- single rows -------------------------------------------------------------------------------
 
 #if WIDE
-static inline real expo(real x) { return exp(x); }
+static inline double expo(double x) { // 2^n times a polynomial; off by 2 in the last place
+    x = x < -708.0 ? -708.0 : x > 709.0 ? 709.0 : x;
+    union { double f; uint64_t i; } n = {x * 1.4426950408889634 + 0x1.8p52}; // n is its last bits
+    double whole = n.f - 0x1.8p52, p = 1.0 / 6227020800;
+    double r = (x - whole * 0.693147180369123816490) - whole * 1.90821492927058770002e-10;
+    p = p * r + 1.0 / 479001600;
+    p = p * r + 1.0 / 39916800;
+    p = p * r + 1.0 / 3628800;
+    p = p * r + 1.0 / 362880;
+    p = p * r + 1.0 / 40320;
+    p = p * r + 1.0 / 5040;
+    p = p * r + 1.0 / 720;
+    p = p * r + 1.0 / 120;
+    p = p * r + 1.0 / 24;
+    p = p * r + 1.0 / 6;
+    p = p * r + 0.5;
+    union { uint64_t i; double f; } power = {(n.i + 1023) << 52};
+    return (p * r * r + r + 1.0) * power.f;
+}
 #else
 static inline float expo(float given) { // 2^n times a polynomial; off by 2 in the last place
     float x = given < -87.0f ? -87.0f : given > 88.0f ? 88.0f : given;

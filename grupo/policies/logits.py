@@ -8,6 +8,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn.functional import pad
 
+from grupo.native import vocabulary
 from grupo.piece import piece
 from grupo.policies.checks import check
 from grupo.policies.likelihood import widened
@@ -60,7 +61,10 @@ class Sampling:
 
     def draw(self, logits: Float[Tensor, "m V"], u: Float[Tensor, "m"]) -> tuple[Tensor, Tensor]:
         """One token for each row by inverse CDF at `u` in (0, 1), and its log-probability."""
-        logits = logits.float() if self.temperature == 1 else logits.float() / self.temperature
+        logits = widened(logits)
+        if not self.cuts and vocabulary.takes(logits):
+            return _drawn(logits.contiguous(), u, self.temperature)
+        logits = logits if self.temperature == 1 else logits / self.temperature
         kept = logits.masked_fill(self.cut(logits), -torch.inf) if self.cuts else logits
         p = kept.softmax(-1)
         token = _inverse(p, u)
@@ -99,6 +103,15 @@ class Sampling:
 
     def _below_min_p(self, logits: Tensor) -> Tensor:
         return logits < logits.amax(-1, keepdim=True) + math.log(self.min_p)
+
+
+def _drawn(
+    logits: Float[Tensor, "m V"], u: Float[Tensor, "m"], temperature: float
+) -> tuple[Int[Tensor, "m"], Float[Tensor, "m"]]:
+    logp = logits.new_empty(len(logits))
+    token = torch.empty_like(logp, dtype=torch.long)
+    vocabulary.call("draw", logits, temperature, u.double(), token, logp)
+    return token, logp
 
 
 def _inverse(p: Float[Tensor, "m V"], u: Float[Tensor, "m"]) -> Int[Tensor, "m"]:

@@ -4,11 +4,13 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 sys.path.append(str(Path(__file__).parent))
 import tinylm
 import tinymlm
 
+from grupo import native
 from grupo.policies.causal_lm import CausalLM
 from grupo.policies.masked_diffusion import MaskedDiffusion
 
@@ -37,3 +39,12 @@ def masked_folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 def bert(masked_folders: dict[str, str]) -> MaskedDiffusion:
     """A BERT that answers with at most 7 tokens."""
     return MaskedDiffusion(masked_folders["bert"], limit=7)
+
+
+@pytest.fixture(params=["in C", "in torch"])
+def either_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a compiler, and without."""
+    if request.param == "in torch":
+        monkeypatch.setattr(native, "library", lambda dtype: None)
+    elif native.library(torch.float64) is None:
+        pytest.skip("there is no compiler here")

@@ -6,6 +6,8 @@ from torch import Tensor
 
 from grupo.policies.likelihood import likelihood, widened
 
+pytestmark = pytest.mark.usefixtures("either_way")
+
 TOKEN = torch.tensor([3, 0, 6, 2, 2])
 
 

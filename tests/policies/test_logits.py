@@ -11,6 +11,8 @@ from grupo.policies.logits import Sampling
 from grupo.policies.measuring import Spoken, measure
 from grupo.randomness import uniform
 
+pytestmark = pytest.mark.usefixtures("either_way")
+
 # softmax is 0.5, 0.25, 0.125, 0.125
 HALVES = torch.tensor([[0.5, 0.25, 0.125, 0.125]]).log()
 MIXED = torch.tensor([[0.1, 0.4, 0.2, 0.3]]).log()
