@@ -62,6 +62,9 @@ class Sampling:
     def draw(self, logits: Float[Tensor, "m V"], u: Float[Tensor, "m"]) -> tuple[Tensor, Tensor]:
         """One token for each row by inverse CDF at `u` in (0, 1), and its log-probability."""
         logits = widened(logits)
+        if self.top_k == 1:
+            most, token = logits.max(-1)
+            return token, most - most  # 0, but of what is no number
         if not self.cuts and vocabulary.takes(logits):
             return _drawn(logits.contiguous(), u, self.temperature)
         logits = logits if self.temperature == 1 else logits / self.temperature

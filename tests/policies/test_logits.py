@@ -88,6 +88,12 @@ def test_greedy_is_the_argmax_with_probability_one():
     assert logp.tolist() == [0.0] * 50
 
 
+def test_greedy_takes_the_first_of_equals():
+    logits = torch.zeros(3, 1000)
+    logits[0, [300, 700]] = logits[1, [999, 0]] = 1.0
+    assert Sampling(top_k=1, top_p=0.5).draw(logits, torch.rand(3))[0].tolist() == [300, 0, 0]
+
+
 @pytest.mark.parametrize("u", [0.0, 2.0**-54, 0.5, 1 - 2.0**-53, 1.0])
 def test_the_ends_of_the_unit_interval_never_draw_what_is_cut(u):
     logits = torch.randn(200, 64)

@@ -124,25 +124,22 @@ def test_what_underflows_is_never_drawn(dtype):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_a_row_is_worked_out_alike_whoever_its_neighbours_are(threads, dtype):
     x, u = rows(1001, dtype), torch.rand(30)
-    alone = [torch.cat(one) for one in zip(*(_drawn_and_said(x[i], u[i]) for i in range(30)))]  # noqa: B905
+    alone = [_drawn_and_said(x[i : i + 1], u[i : i + 1]) for i in range(30)]
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
-        together = [*Sampling(0.7).draw(x, u), *_said_of(x)]
+        together = _drawn_and_said(x, u)
     finally:
         torch.set_num_threads(before)
-    for one, all_ in zip(alone, together, strict=True):
-        assert torch.equal(one, all_)
+    for every, one in zip(together, zip(*alone, strict=True), strict=True):
+        assert torch.equal(every, torch.cat(one))
 
 
 def _drawn_and_said(x: Tensor, u: Tensor) -> list[Tensor]:
-    return [*Sampling(0.7).draw(x[None], u[None]), *_said_of(x[None])]
-
-
-def _said_of(x: Tensor) -> list[Tensor]:
-    x = x.clone().requires_grad_()
-    logp, entropy = likelihood(x, torch.full((len(x),), 5), 0.7)
-    return [logp, entropy, *torch.autograd.grad((logp - 0.3 * entropy).sum(), x)]
+    leaf, token = x.clone().requires_grad_(), torch.full((len(x),), 5)
+    logp, entropy = likelihood(leaf, token, 0.7)
+    slopes = torch.autograd.grad((logp - 0.3 * entropy).sum(), leaf)
+    return [*Sampling(0.7).draw(x, u), logp, entropy, *slopes]
 
 
 def test_the_gradient_takes_the_place_of_logits_that_nobody_else_has():
