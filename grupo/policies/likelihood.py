@@ -32,21 +32,18 @@ def widened(x: Tensor) -> Tensor:
     return x.to(torch.promote_types(x.dtype, torch.float32))
 
 
+_Said = tuple[Tensor, Tensor, tuple[Tensor, ...]]  # log-probabilities, entropies, what is kept
+
+
 class _Way(Protocol):
     """How it is worked out."""
 
-    def say(self, logits: Tensor, token: Tensor) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
+    def say(self, logits: Tensor, token: Tensor) -> _Said:
         """Log-probabilities and entropies, and what is kept for the way back."""
         ...
 
-    def blame(
-        self,
-        kept: Sequence[Tensor],
-        token: Tensor,
-        of_logp: Tensor | None,
-        of_entropy: Tensor | None,
-    ) -> None:
-        """Write the slopes of logits over the first that was kept."""
+    def blame(self, kept: Sequence[Tensor], token: Tensor, *slopes: Tensor | None) -> None:
+        """Write the slopes of logits, from those of both, over the first that was kept."""
         ...
 
 
@@ -74,7 +71,7 @@ class _InC:
 
     temperature: float
 
-    def say(self, logits: Tensor, token: Tensor) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
+    def say(self, logits: Tensor, token: Tensor) -> _Said:
         x = widened(logits).contiguous()
         missed = x is logits and x.requires_grad and (x.is_leaf or x._is_view())
         x = x.clone() if missed else x
@@ -82,16 +79,10 @@ class _InC:
         vocabulary.call("say", x, self.temperature, token, logp, entropy, rest)
         return logp, entropy, (x, entropy, rest)
 
-    def blame(
-        self,
-        kept: Sequence[Tensor],
-        token: Tensor,
-        of_logp: Tensor | None,
-        of_entropy: Tensor | None,
-    ) -> None:
+    def blame(self, kept: Sequence[Tensor], token: Tensor, *slopes: Tensor | None) -> None:
         x, entropy, rest = kept
-        slopes = (torch.zeros_like(entropy) if s is None else s for s in (of_logp, of_entropy))
-        vocabulary.call("blame", x, self.temperature, token, entropy, rest, *slopes)
+        given = (torch.zeros_like(entropy) if s is None else s for s in slopes)
+        vocabulary.call("blame", x, self.temperature, token, entropy, rest, *given)
         torch.autograd.graph.increment_version(x)
 
 
@@ -101,7 +92,7 @@ class _InTorch:
 
     temperature: float
 
-    def say(self, logits: Tensor, token: Tensor) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
+    def say(self, logits: Tensor, token: Tensor) -> _Said:
         dtype = torch.promote_types(logits.dtype, torch.float32)
         p = torch.empty_like(logits, dtype=dtype)
         total, mean = p.new_empty(len(p)), p.new_empty(len(p))
@@ -117,15 +108,9 @@ class _InTorch:
         entropy = total - mean
         return logp, entropy, (p, entropy)
 
-    def blame(
-        self,
-        kept: Sequence[Tensor],
-        token: Tensor,
-        of_logp: Tensor | None,
-        of_entropy: Tensor | None,
-    ) -> None:
+    def blame(self, kept: Sequence[Tensor], token: Tensor, *slopes: Tensor | None) -> None:
         p, entropy = kept
-        a, b = (None if s is None else s[:, None] / self.temperature for s in (of_logp, of_entropy))
+        a, b = (None if s is None else s[:, None] / self.temperature for s in slopes)
         tiny = torch.finfo(p.dtype).tiny
         for some in _blocks(p):  # in place: memory of this size costs as much as what is done in it
             factor = 0.0 if a is None else a[some]
