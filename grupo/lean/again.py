@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from grupo.packing.tree import Tree
 from grupo.packing.trie import Line
@@ -26,12 +27,17 @@ class Again(torch.autograd.Function):
         else:
             records = body.records.each
             hidden = body.lines(x, line.position).norm(records[-1][at], body.final)
-        ctx.rest = body, line, at, records
+        ctx.save_for_backward(*weights)
+        ctx.rest = body, line, at, records, body.records.stamp
         return hidden
 
     @staticmethod
-    def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor | None, ...]:
-        body, line, at, records = ctx.rest
+    @once_differentiable
+    def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore
+        _ = ctx.saved_tensors  # torch refuses if weights have changed since
+        body, line, at, records, stamp = ctx.rest
+        if at is not None and body.records.stamp is not stamp:
+            raise RuntimeError("records that a gradient needs are gone: another engine has begun")
         count, tree = len(line.token), Tree(line)
         lines = body.lines(records[-1], line.position)
 
@@ -42,7 +48,8 @@ class Again(torch.autograd.Function):
             return torch.index_select(records[number], 0, at, out=place)
 
         came = of(len(body.layers))
-        slope, final = lines.norm_back(came, body.final, slopes[0], torch.zeros_like(slopes[0]))
+        slope = slopes[0].contiguous()
+        slope, final = lines.norm_back(came, body.final, slope, torch.zeros_like(slope))
         found: list[Tensor] = [final]
         for number in reversed(range(len(body.layers))):
             layer = body.layers[number]

@@ -1,11 +1,12 @@
 """A body of the family of Llama: it decodes in C, and need not read again what it has read."""
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from grupo import native
@@ -23,6 +24,8 @@ from grupo.packing.parts import How
 from grupo.packing.tree import Tree
 from grupo.packing.trie import Line, line
 
+TRIED = torch.tensor([[0, 1, 2, 3, 1], [0, 1, 2, 1, 0], [0, 1, 1, 2, 1]])
+
 
 class Lean:
     """Works out what the model's modules do, of which `hows` says how they attend."""
@@ -33,8 +36,9 @@ class Lean:
         self.layers = layers_of(model, hows)
         self.final: Tensor = self.base.norm.weight
         self.weights = [w for layer in self.layers for w in layer.weights.values()] + [self.final]
-        self.passed: list[Any] = [self.base, *self.base.layers.modules(), self.base.norm]
-        self.checkpointing = [m for m in self.passed if hasattr(m, "gradient_checkpointing")]
+        passed = [self.base, *self.base.layers.modules(), self.base.norm]
+        self.hooks = [hooks for module in passed for hooks in _hooks(module)]
+        self.saving = [m for m in passed if hasattr(m, "gradient_checkpointing")]
         self.shape = shape_of(self.base, self.layers)
         self.columns = Columns.of(self.shape)
         self.records = Records(len(self.layers), self.columns.width, len(self.final))
@@ -43,13 +47,12 @@ class Lean:
     @property
     def bare(self) -> bool:
         """Is there nothing about the modules that would be passed by?"""
-        hooked = any(m._forward_hooks or m._forward_pre_hooks for m in self.passed)
-        again = any(m.gradient_checkpointing for m in self.checkpointing)
-        return not (hooked or again or torch.is_autocast_enabled("cpu"))
+        saves = any(m.gradient_checkpointing for m in self.saving)
+        return not (any(self.hooks) or saves or torch.is_autocast_enabled("cpu"))
 
     @property
     def stamp(self) -> object:
-        """Of the weights as they are now."""
+        """Of the weights as they are now; torch does not count what is done to their `.data`."""
         return [(w.data_ptr(), w._version) for w in (*self.weights, self.embedding)]
 
     @property
@@ -65,24 +68,22 @@ class Lean:
         if not self.bare:
             return self.modules.read(token, position, reading)
         x = self.base.embed_tokens(token)
-        taken = self.records.take(len(x), x)
-        each = taken[1] if taken else self._scratch(x)
-        hidden = self.forward(x, position, reading, each)
-        if taken:
-            reading.note(taken[0])
+        first, records = self._room(x)
+        hidden = self.forward(x, position, reading, records)
+        if first is not None:
+            reading.note(first)
         return hidden
 
     def go_on(self, token: Tensor, position: Tensor, decoding: Decoding) -> Tensor:
         if not self.bare:
             return self.modules.go_on(token, position, decoding)
         x = self.base.embed_tokens(token)
-        taken = self.records.take(len(x), x)
-        each = taken[1] if taken else self._scratch(x)
+        first, records = self._room(x)
         lines = self.lines(x, position)
-        decode(lines, self.layers, x, decoding, each[: len(self.layers)])
-        if taken:
-            each[-1][:] = x
-            decoding.note(taken[0])
+        decode(lines, self.layers, x, decoding, records[: len(self.layers)])
+        if first is not None:
+            records[-1][:] = x
+            decoding.note(first)
         return lines.norm(x, self.final)
 
     def again(self, line: Line, length: Tensor) -> Tensor:
@@ -109,6 +110,10 @@ class Lean:
         self.shape.threads = torch.get_num_threads()
         return Lines(self.c, self.shape, self.columns, self.scratch, *angles)
 
+    def _room(self, x: Tensor) -> tuple[int | None, tuple[Tensor, ...]]:
+        """For records, and where they are kept; not at all if there is no room left."""
+        return self.records.take(len(x), x) or (None, self._scratch(x))
+
     def _scratch(self, x: Tensor) -> tuple[Tensor, ...]:
         return (self.scratch.room("record", len(x), self.columns.width, x),) * len(self.layers)
 
@@ -128,16 +133,30 @@ def lean(model: PreTrainedModel) -> Lean | None:
     if model.device.type != "cpu" or not of_llama(model):
         return None
     c = native.library(next(model.parameters()).dtype)
-    if c is None:
-        return None
-    token = torch.tensor([[0, 1, 2, 3, 1], [0, 1, 2, 1, 0], [0, 1, 1, 2, 1]])
-    packed = line(token, torch.full((3,), 5), least=1)
+    return _tried(model, c) if c else None
+
+
+@torch.no_grad()
+def _tried(model: PreTrainedModel, c: ctypes.CDLL) -> Lean | None:
+    """At the first places and at the last, which some models see otherwise."""
+    length = torch.full((len(TRIED),), TRIED.shape[1])
+    end = getattr(model.config.get_text_config(), "max_position_embeddings", 0)
+    packed = line(TRIED, length, least=1)
+    late = (packed.position > 1) * max(0, end - TRIED.shape[1])
+    packed = replace(packed, position=packed.position + late)
     watching = _Watching(Tree(packed))
-    with torch.no_grad():
-        own = attention.read(model, packed.token, packed.position, watching)
-        body = Lean(model, c, watching.hows)
-        same = (own - body.again(packed, torch.full((3,), 5))).norm() < 1e-4 * own.norm()
-    return body if same and not any(how.softcap for how in watching.hows.values()) else None
+    own = attention.read(model, packed.token, packed.position, watching)
+    if any(how.softcap for how in watching.hows.values()):
+        return None
+    body = Lean(model, c, watching.hows)
+    same = (own - body.again(packed, length)).norm() < 1e-4 * own.norm()
+    return body if same else None
+
+
+def _hooks(module: nn.Module) -> Iterator[Mapping[int, Any]]:
+    """Whoever wants to be called when it works, now or later."""
+    yield from (module._forward_hooks, module._forward_pre_hooks)
+    yield from (module._backward_hooks, module._backward_pre_hooks)
 
 
 class _Watching:

@@ -20,6 +20,7 @@ PARTS = (
 ATTENTION = {"q_proj", "k_proj", "v_proj", "o_proj"}
 NORMS = {"q_norm", "k_norm"}
 UNSEEN = 1 << 62  # a window that nothing is outside of
+MOVING = {"dynamic", "longrope"}  # kinds of angles that change as rows grow
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,9 @@ def of_llama(model: PreTrainedModel) -> bool:
     body: Any = model.base_model
     if _names(body) != PARTS[0] or not len(body.layers):
         return False
-    return all(_plain(layer) for layer in body.layers) and not hasattr(body.norm, "bias")
+    kind = getattr(body.rotary_emb, "rope_type", "default")
+    steady = isinstance(kind, str) and kind not in MOVING
+    return steady and _rms(body.norm) and all(_plain(layer) for layer in body.layers)
 
 
 def layers_of(model: PreTrainedModel, hows: Mapping[int, How]) -> tuple[Layer, ...]:
@@ -70,18 +73,24 @@ def _names(module: nn.Module) -> set[str]:
 def _plain(layer: Any) -> bool:
     if _names(layer) != PARTS[1] or _names(layer.mlp) != PARTS[2]:
         return False
-    own = _names(layer.self_attn)
-    linear = [x for part in (layer.self_attn, layer.mlp) for x in part.children()]
-    linear = [x for x in linear if type(x) is nn.Linear]
+    own, mlp = layer.self_attn, layer.mlp
+    linear = [x for part in (own, mlp) for x in part.children() if type(x) is nn.Linear]
+    unbiased = own.o_proj, mlp.gate_proj, mlp.up_proj, mlp.down_proj
     return (
-        own - NORMS == ATTENTION
+        _names(own) - NORMS == ATTENTION
         and len(linear) == 7
-        and isinstance(layer.mlp.act_fn, nn.SiLU | type(_silu()))
+        and all(x.bias is None for x in linear if x in unbiased)
+        and isinstance(mlp.act_fn, nn.SiLU | type(_silu()))
+        and _rms(layer.input_layernorm)
+        and _rms(layer.post_attention_layernorm)
         and all(p.is_contiguous() for p in layer.parameters())
-        and all(
-            x.bias is None for x in (layer.self_attn.o_proj, *layer.mlp.children()) if x in linear
-        )
     )
+
+
+def _rms(norm: nn.Module) -> bool:
+    """Is it by the root of the mean square, times weights, and nothing more?"""
+    named = [name for name, _ in norm.named_parameters()]
+    return named == ["weight"] and hasattr(norm, "variance_epsilon")
 
 
 def _silu() -> nn.Module:

@@ -7,9 +7,11 @@ import ctypes
 import hashlib
 import os
 import platform
+import shlex
 import subprocess
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from ctypes import CDLL, c_void_p
 from functools import cache
 from pathlib import Path
@@ -33,10 +35,12 @@ def library(dtype: torch.dtype) -> CDLL | None:
     if dtype not in REALS or gemm(dtype) is None:
         return None
     real, wide, _ = REALS[dtype]
-    try:
-        return CDLL(str(_compiled([*FLAGS, f"-DREAL={real}", f"-DWIDE={wide}"])))
-    except (OSError, subprocess.SubprocessError):
-        return None
+    flags = [*FLAGS, f"-DREAL={real}", f"-DWIDE={wide}"]
+    with suppress(OSError, subprocess.SubprocessError):
+        return _loaded(_folder(), flags)
+    with suppress(OSError, subprocess.SubprocessError), tempfile.TemporaryDirectory() as own:
+        return _loaded(Path(own), flags)  # where nothing can be kept it is compiled each time
+    return None
 
 
 def gemm(dtype: torch.dtype) -> int | None:
@@ -60,27 +64,35 @@ def symbol(name: str) -> int | None:
         return None
 
 
-def _compiled(flags: Sequence[str]) -> Path:
-    """The compiled file; another process may be compiling it too."""
-    sources = sorted(HERE.glob("*.c"))
-    text = "".join(path.read_text() for path in (*sources, *sorted(HERE.glob("*.h"))))
-    name = hashlib.sha256(repr((text, flags, _processor())).encode()).hexdigest()[:16]
-    folder = _folder()
-    made = folder / f"{name}.so"
-    if not made.exists():
-        with tempfile.TemporaryDirectory(dir=folder) as beside:
-            new = Path(beside) / made.name
-            asked = [os.environ.get("CC", "cc"), *flags, *map(str, sources), "-o", str(new), "-lm"]
-            subprocess.run(asked, check=True, capture_output=True, timeout=120)
-            new.replace(made)
-    return made
+def _loaded(folder: Path, flags: Sequence[str]) -> CDLL:
+    """What a folder keeps, or is given to keep; another process may be compiling it too."""
+    kept = folder / f"{_name(flags)}.so"
+    with suppress(OSError):  # it is not there, or damaged
+        return CDLL(str(kept))
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder) as beside:
+        new = Path(beside) / kept.name
+        _compile(new, flags)
+        loaded = CDLL(str(new))  # what does not load is not kept
+        new.replace(kept)
+    return loaded
+
+
+def _name(flags: Sequence[str]) -> str:
+    """Another for whatever would be compiled to something else."""
+    text = "".join(path.read_text() for path in sorted([*HERE.glob("*.c"), *HERE.glob("*.h")]))
+    return hashlib.sha256(repr((text, flags, _processor())).encode()).hexdigest()[:16]
+
+
+def _compile(new: Path, flags: Sequence[str]) -> None:
+    compiler, sources = shlex.split(os.environ.get("CC", "cc")), sorted(HERE.glob("*.c"))
+    asked = [*compiler, *flags, *map(str, sources), "-o", str(new), "-lm"]
+    subprocess.run(asked, check=True, capture_output=True, timeout=120)
 
 
 def _folder() -> Path:
-    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    folder = Path(home) / "grupo"
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
+    """Where this user's programs keep what can be made again."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "grupo"
 
 
 def _processor() -> str:

@@ -1,0 +1,70 @@
+"""What lean bodies say and learn is what the formulas do, and what the modules do."""
+
+import pytest
+import torch
+from bodies import FAMILIES, body_of, hidden_of, leaned, made, off, rows, taught, threads, worked
+from formulas import hidden
+from laying import laid
+
+from grupo.engines.body import Modules
+
+ONE = [[5, 9, 5]]  # fewer tokens than there are threads
+
+
+@pytest.mark.parametrize("count", [1, 4])
+@pytest.mark.parametrize("said", [rows(), ONE], ids=["rows", "one"])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_in_float64_it_is_what_the_formulas_say_and_teach(family, said, count):
+    model = made(FAMILIES[family]()).double()
+    body = leaned(model)
+    with threads(count), worked() as counts:
+        ours = taught(model, hidden_of(body, said, torch.float64))
+    theirs = taught(model, torch.cat([hidden(model, row) for row in said]))
+    assert counts["forward"] == 1
+    assert max(map(off, ours, theirs)) < 1e-10
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_in_float32_it_is_what_the_modules_say_and_teach(family):
+    model = made(FAMILIES[family]())
+    both = leaned(model), Modules(model)
+    ours, theirs = (taught(model, hidden_of(body, rows(), torch.float32)) for body in both)
+    assert max(map(off, ours, theirs)) < 1e-5
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_without_a_gradient_it_says_the_same(dtype):
+    model = made(FAMILIES["qwen3"]()).to(dtype)
+    body = leaned(model)
+    with torch.no_grad():
+        said = hidden_of(body, rows(), dtype)
+    again = hidden_of(body, rows(), dtype)
+    assert torch.equal(said, again)
+    assert again.requires_grad > said.requires_grad
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_slope_of_any_layout_is_taken(dtype):
+    model = made(FAMILIES["llama"]()).to(dtype)
+    body, grads = leaned(model), []
+    for every in (torch.Tensor.sum, lambda x: (x * torch.ones_like(x)).sum()):
+        model.zero_grad()
+        every(body.again(laid(rows()), torch.tensor([len(row) for row in rows()]))).backward()
+        grads.append([p.grad.clone() for p in model.base_model.parameters()])
+    assert all(map(torch.equal, *grads))
+
+
+def test_a_gradient_of_a_gradient_is_refused(llama):
+    x = llama.plain.get_input_embeddings().weight
+    said = hidden_of(body_of(llama), rows(), torch.float32)
+    (slope,) = torch.autograd.grad(said.square().sum(), x, create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        slope.sum().backward()
+
+
+def test_a_gradient_in_weights_that_have_changed_is_refused(llama):
+    said = hidden_of(body_of(llama), rows(), torch.float32)
+    with torch.no_grad():
+        llama.plain.base_model.layers[0].mlp.up_proj.weight.mul_(2)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        said.sum().backward()
