@@ -14,9 +14,10 @@ from transformers import PreTrainedModel
 from benchmarks.gpu_machine import beside, captured, pool
 from grupo.engines.base import Request
 from grupo.engines.body import Modules
-from grupo.engines.decoding import Decoding, State
+from grupo.engines.decoding import Decoding
 from grupo.engines.memory import Memory
 from grupo.engines.prefill import prefill
+from grupo.engines.states import State
 from grupo.packing import attention
 from grupo.policies.head import Head
 from grupo.randomness import uniform

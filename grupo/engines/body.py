@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Protocol
 
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 from transformers import PreTrainedModel
 
@@ -48,8 +48,8 @@ class Body(Protocol):
         """One more token in every row, without a gradient."""
         ...
 
-    def again(self, line: Line, length: Int[Tensor, "N"]) -> Hidden:
-        """Rows of so many tokens, whole, with a gradient."""
+    def again(self, line: Line) -> Hidden:
+        """Rows, whole, with a gradient."""
         ...
 
 
@@ -68,5 +68,5 @@ class Modules:
     def go_on(self, token: Tensor, position: Tensor, decoding: Decoding) -> Hidden:
         return attention.read(self.model, token, position, decoding)
 
-    def again(self, line: Line, length: Tensor) -> Hidden:
+    def again(self, line: Line) -> Hidden:
         return attention.read(self.model, line.token, line.position, Tree(line))

@@ -1,6 +1,6 @@
 """Rows being sampled together: what rows of a group read stands once, what each said beside it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from math import inf
 
 import torch
@@ -8,10 +8,10 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn.functional import pad
 
+from grupo.engines import states
 from grupo.engines.memory import NOWHERE, Memory
+from grupo.engines.states import State
 from grupo.packing.parts import How
-
-State = tuple[Tensor, Tensor]  # keys and values (rows, K, cells, d) of one layer
 
 
 class Decoding:
@@ -45,7 +45,7 @@ class Decoding:
         far, near = p.split([before.shape[2], keys.shape[2]], -1)
         return (self._gather(far, after) + near @ values).flatten(1, 2)[None]
 
-    def states(self, layer: int, k: Tensor, v: Tensor) -> tuple[State, State]:
+    def room_for(self, layer: int, k: Tensor, v: Tensor) -> tuple[State, State]:
         """What rows say, with room for tokens of this shape (R, K, d), and what trunks hold."""
         self._reserve(layer, k, v)
         return self.own[layer], self._trunk(layer)
@@ -72,8 +72,8 @@ class Decoding:
         if len(kept) < len(self.slots):
             self.slots = [self.slots[i] for i in kept.tolist()]
             width = max(map(len, self.slots))
-            self.trunks = _each(self.trunks, lambda x: x[kept, :, :width])
-        self.own = _each(self.own, lambda x: x[rows])
+            self.trunks = states.each(self.trunks, lambda x: x[kept, :, :width])
+        self.own = states.each(self.own, lambda x: x[rows])
         self._arrange()
 
     def add(self, slots: Sequence[Tensor], trunk: Int[Tensor, "n"]) -> None:
@@ -83,11 +83,11 @@ class Decoding:
         self.trunk = torch.cat([self.trunk, trunk + before])
         self.said = torch.cat([self.said, torch.zeros_like(trunk)])
         self.kept = pad(self.kept, (0, 0, 0, rows), value=NOWHERE)
-        self.own = _each(self.own, lambda x: torch.cat([x, x.new_zeros(rows, *x.shape[1:])]))
+        self.own = states.each(self.own, lambda x: torch.cat([x, x.new_zeros(rows, *x.shape[1:])]))
         old, self.trunks = self.trunks, {}
         self._arrange()
         for layer, state in old.items():
-            self.trunks[layer] = _joined(state, self._read(layer, self.slots[before:]))
+            self.trunks[layer] = states.joined(state, self._read(layer, self.slots[before:]))
 
     def remember(self, rows: Sequence[int], tokens: Sequence[Sequence[int]]) -> None:
         """Let the memory have what rows said, but for their last token, which was not read."""
@@ -167,11 +167,12 @@ class Decoding:
 
     def _reserve(self, layer: int, k: Tensor, v: Tensor) -> None:
         if layer not in self.own:
-            self.own[layer] = _blank(k), _blank(v)
+            self.own[layer] = states.blank(k), states.blank(v)
         cells = self.top + 1
         if cells > self.own[layer][0].shape[2]:
             more = min(self.room, cells + max(32, cells // 2))
-            self.own[layer] = _wider(self.own[layer][0], more), _wider(self.own[layer][1], more)
+            k, v = self.own[layer]
+            self.own[layer] = states.wider(k, more), states.wider(v, more)
 
     def _unseen(self, window: float) -> Bool[Tensor, "R c"] | None:
         """Cells of a row's trunk, then of its own, that hold nothing it sees; None: it sees all."""
@@ -184,24 +185,3 @@ class Decoding:
         position = torch.cat([trunk.expand(len(said), -1), own + length], 1)
         there = torch.cat([trunk < length, own <= said], 1)
         return ~there | (length + said - position >= window)
-
-
-def _each(states: Mapping[int, State], change: Callable[[Tensor], Tensor]) -> dict[int, State]:
-    return {layer: (change(k), change(v)) for layer, (k, v) in states.items()}
-
-
-def _blank(x: Float[Tensor, "R K d"]) -> Float[Tensor, "R K 0 d"]:
-    return x.new_zeros(*x.shape[:2], 0, x.shape[2])
-
-
-def _wider(x: Tensor, cells: int) -> Tensor:
-    """The same with more cells; what they hold until then is 0, which is finite."""
-    wider = x.new_zeros((*x.shape[:2], cells, x.shape[3]))
-    wider[:, :, : x.shape[2]] = x
-    return wider
-
-
-def _joined(old: State, new: State) -> State:
-    cells = max(old[0].shape[2], new[0].shape[2])
-    k, v = (torch.cat([_wider(x, cells) for x in pair]) for pair in zip(old, new, strict=True))
-    return k, v

@@ -1,7 +1,6 @@
 """What a model has read: keys and values of tokens, each token after the same others once."""
 
 from collections.abc import Sequence
-from itertools import takewhile
 
 from torch import Tensor
 
@@ -25,9 +24,9 @@ class Memory:
         self.layers: dict[int, tuple[Tensor, Tensor]] = {}
         self.kept: dict[int, int] = {}  # where what was worked out of a slot's token is kept
 
-    def path(self, tokens: Sequence[int]) -> list[int]:
-        """The slots of the longest beginning that was read before."""
-        slots, slot = [], ROOT
+    def path(self, tokens: Sequence[int], slot: int = ROOT) -> list[int]:
+        """The slots of the longest beginning that was read before, after what ends at `slot`."""
+        slots = []
         for token in tokens:
             found = self.after.get((slot, token))
             if found is None:
@@ -61,12 +60,6 @@ class Memory:
     def note(self, slots: Sequence[int], places: Sequence[int]) -> None:
         """What was worked out of some slots is kept there; -1: it is not kept."""
         self.kept.update((s, p) for s, p in zip(slots, places, strict=True) if p >= 0)
-
-    def found(self, tokens: Sequence[int]) -> list[int]:
-        """Where what was worked out of the longest beginning that was read is kept."""
-        return list(
-            takewhile(NOWHERE.__lt__, (self.kept.get(s, NOWHERE) for s in self.path(tokens)))
-        )
 
     def _reserve(self, layer: int, k: Tensor, v: Tensor) -> None:
         wanted = len(self.after)

@@ -12,12 +12,12 @@ from transformers import PreTrainedModel
 from grupo import native
 from grupo.engines.body import Modules, Reading
 from grupo.engines.decoding import Decoding
-from grupo.engines.memory import Memory
+from grupo.engines.memory import NOWHERE, ROOT, Memory
 from grupo.lean.again import Again
 from grupo.lean.layers import layers_of, of_llama, shape_of
-from grupo.lean.lines import Columns, Lines, Sees
-from grupo.lean.records import Records, Scratch
-from grupo.lean.step import decode
+from grupo.lean.lines import Lines, Sees
+from grupo.lean.records import Columns, Records, Scratch
+from grupo.lean.step import Ready, decode, ready
 from grupo.packing import attention
 from grupo.packing.attention import Layout
 from grupo.packing.parts import How
@@ -43,6 +43,7 @@ class Lean:
         self.columns = Columns.of(self.shape)
         self.records = Records(len(self.layers), self.columns.width, len(self.final))
         self.scratch, self.memory = Scratch(), Memory(0)
+        self.ready: Ready | None = None
 
     @property
     def bare(self) -> bool:
@@ -60,7 +61,7 @@ class Lean:
         return self.base.embed_tokens.weight
 
     def begin(self, memory: Memory) -> None:
-        self.memory = memory
+        self.memory, self.ready = memory, None
         self.memory.kept.clear()
         self.records.clear(self.stamp)
 
@@ -80,19 +81,20 @@ class Lean:
         x = self.base.embed_tokens(token)
         first, records = self._room(x)
         lines = self.lines(x, position)
-        decode(lines, self.layers, x, decoding, records[: len(self.layers)])
+        self.ready = self.ready or ready(lines, self.layers)
+        decode(lines, self.ready, x, decoding, records[: len(self.layers)])
         if first is not None:
             records[-1][:] = x
             decoding.note(first)
         return lines.norm(x, self.final)
 
-    def again(self, line: Line, length: Tensor) -> Tensor:
+    def again(self, line: Line) -> Tensor:
         if not self.bare:
-            return self.modules.again(line, length)
+            return self.modules.again(line)
         x = self.base.embed_tokens(line.token)
         if not torch.is_grad_enabled():
             return self.forward(x, line.position, Tree(line), self._scratch(x))
-        return Again.apply(self, line, self._found(line, length), x, *self.weights)  # pyright: ignore
+        return Again.apply(self, line, self._found(line), x, *self.weights)  # pyright: ignore
 
     def forward(self, x: Tensor, position: Tensor, sees: Sees, records: Sequence[Tensor]) -> Tensor:
         """Fill in records of every layer, and of what came out of the last; its norm."""
@@ -117,15 +119,21 @@ class Lean:
     def _scratch(self, x: Tensor) -> tuple[Tensor, ...]:
         return (self.scratch.room("record", len(x), self.columns.width, x),) * len(self.layers)
 
-    def _found(self, line: Line, length: Tensor) -> Tensor | None:
+    def _found(self, line: Line) -> Tensor | None:
         """Where the records of the line's tokens are, if these weights have read them all."""
         if not self.records.used or self.stamp != self.records.stamp:
             return None
-        at = torch.full_like(line.token, -1)
-        for place, n in zip(line.place, length.tolist(), strict=True):
-            found = self.memory.found(line.token[place[:n]].tolist())
-            at[place[: len(found)]] = torch.tensor(found, dtype=torch.long)
-        return at if bool((at >= 0).all()) else None
+        tokens, at, open_ = line.token.tolist(), list[int](), [(len(line.token), ROOT)]
+        for stretch in line.stretches:
+            while open_[-1][0] <= stretch.begin:  # nothing more goes on from it
+                open_.pop()
+            before = open_[-1][1]
+            slots = self.memory.path(tokens[stretch.begin : stretch.end], before)
+            at += [self.memory.kept.get(slot, NOWHERE) for slot in slots]
+            if len(at) < stretch.end or NOWHERE in at[stretch.begin :]:
+                return None
+            open_.append((stretch.last, [before, *slots][-1]))
+        return torch.tensor(at, dtype=torch.long)
 
 
 def lean(model: PreTrainedModel) -> Lean | None:
@@ -149,7 +157,7 @@ def _tried(model: PreTrainedModel, c: ctypes.CDLL) -> Lean | None:
     if any(how.softcap for how in watching.hows.values()):
         return None
     body = Lean(model, c, watching.hows)
-    same = (own - body.again(packed, length)).norm() < 1e-4 * own.norm()
+    same = (own - body.again(packed)).norm() < 1e-4 * own.norm()
     return body if same else None
 
 

@@ -3,7 +3,6 @@
 import ctypes
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, Protocol
 
 import torch
@@ -12,7 +11,7 @@ from torch import Tensor
 
 from grupo.lean import structures
 from grupo.lean.layers import Layer
-from grupo.lean.records import Scratch
+from grupo.lean.records import Columns, Scratch
 from grupo.packing.parts import How
 
 Slopes = dict[str, Tensor]  # of weights, by name
@@ -34,33 +33,6 @@ class Blames(Sees, Protocol):
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Slopes of q, k, v, where `saved` are these, outputs and log-normalisers."""
         ...
-
-
-@dataclass(frozen=True)
-class Columns:
-    """Where in a record things are, as `rows.h` has it."""
-
-    x: slice
-    q: slice
-    k: slice
-    v: slice
-    seen: slice
-    total: slice
-    y: slice
-    gate: slice
-    up: slice
-
-    @classmethod
-    def of(cls, s: structures.Shape) -> "Columns":
-        wide, narrow = s.H * s.d, s.K * s.d
-        sizes = s.h, wide, narrow, narrow, wide, s.H, s.h, s.I, s.I
-        ends = torch.tensor([0, *sizes]).cumsum(0).tolist()
-        return cls(*(slice(a, b) for a, b in pairwise(ends)))
-
-    @property
-    def width(self) -> int:
-        """Of a record."""
-        return self.up.stop
 
 
 @dataclass(frozen=True)
@@ -137,11 +109,11 @@ class Lines:
     ) -> tuple[Tensor, Tensor]:
         """Slopes of the rows, with those `beside` them, and of the weights."""
         dx, dw = beside.clone(), x.new_zeros(self.shape.threads, x.shape[1])
-        self._call("norms_back", len(x), x, x.stride(0), weight, slope, dx, dw)
+        self.call("norms_back", len(x), x, x.stride(0), weight, slope, dx, dw)
         return dx, dw.sum(0)
 
     def _norm(self, x: Tensor, weight: Tensor, out: Tensor) -> Tensor:
-        self._call("norms", len(x), x, x.stride(0), weight, out)
+        self.call("norms", len(x), x, x.stride(0), weight, out)
         return out
 
     def _normed(self, x: Tensor, weight: Tensor) -> Tensor:
@@ -154,7 +126,7 @@ class Lines:
         s, m = self.shape, len(record)
         q = self._room("q", s.H * s.d, record).view(m, s.H, s.d)
         k = self._room("k", s.K * s.d, record).view(m, s.K, s.d)
-        self._call("turns", layer, m, record, self.cos, self.sin, q, k)
+        self.call("turns", layer, m, record, self.cos, self.sin, q, k)
         return q, k, record[:, self.columns.v].unflatten(1, (s.K, s.d))
 
     def _turn_back(
@@ -164,22 +136,23 @@ class Lines:
         out = self._room("projected", (s.H + 2 * s.K) * s.d, record)
         norms = record.new_zeros(s.threads, 2, s.d)
         told = [x.contiguous() for x in slopes]
-        self._call("turns_back", layer, m, record, self.cos, self.sin, *told, out, norms)
+        self.call("turns_back", layer, m, record, self.cos, self.sin, *told, out, norms)
         qn, kn = norms.sum(0)
         return out, {"qn": qn, "kn": kn}
 
     def _act(self, record: Tensor) -> Tensor:
         out = self._room("act", self.shape.I, record)
-        self._call("swiglus", len(record), record[:, self.columns.gate], record.stride(0), out)
+        self.call("swiglus", len(record), record[:, self.columns.gate], record.stride(0), out)
         return out
 
     def _act_back(self, record: Tensor, slope: Tensor) -> Tensor:
         out = self._room("both", 2 * self.shape.I, record)
         gate = record[:, self.columns.gate]
-        self._call("swiglus_back", len(record), gate, record.stride(0), slope, out)
+        self.call("swiglus_back", len(record), gate, record.stride(0), slope, out)
         return out
 
-    def _call(self, name: str, *told: Any) -> None:
+    def call(self, name: str, *told: Any) -> None:
+        """A function of C, of the shape and of what else it is told."""
         getattr(self.c, name)(ctypes.byref(self.shape), *map(_c, told))
 
 

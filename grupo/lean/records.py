@@ -1,8 +1,41 @@
 """What layers worked out of tokens that were read, kept so that learning need not do it again."""
 
+from dataclasses import dataclass
+from itertools import pairwise
+
+import torch
 from torch import Tensor
 
+from grupo.lean import structures
+
 NUMBERS = 1 << 28  # kept at most
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Where in a record things are, as `rows.h` has it."""
+
+    x: slice
+    q: slice
+    k: slice
+    v: slice
+    seen: slice
+    total: slice
+    y: slice
+    gate: slice
+    up: slice
+
+    @classmethod
+    def of(cls, s: structures.Shape) -> "Columns":
+        wide, narrow = s.H * s.d, s.K * s.d
+        sizes = s.h, wide, narrow, narrow, wide, s.H, s.h, s.I, s.I
+        ends = torch.tensor([0, *sizes]).cumsum(0).tolist()
+        return cls(*(slice(a, b) for a, b in pairwise(ends)))
+
+    @property
+    def width(self) -> int:
+        """Of a record."""
+        return self.up.stop
 
 
 class Records:

@@ -2,6 +2,8 @@
 
 import ctypes
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from torch import Tensor
 
@@ -12,24 +14,49 @@ from grupo.lean.layers import Layer
 from grupo.lean.lines import Lines
 from grupo.lean.structures import Step, table
 
+PANEL = 16  # rows of a weight that stand together, at most: `panels.h` fills up the last
+PROJECTIONS = "q", "k", "v", "o", "gate", "up", "down"
+
+
+@dataclass(frozen=True)
+class Ready:
+    """Layers as `decode.c` wants them: weights of projections in panels, which are kept here."""
+
+    told: Any  # structures.Layer of each
+    panels: tuple[Tensor, ...]
+
+
+def ready(lines: Lines, layers: Sequence[Layer]) -> Ready:
+    """Layers as their weights are now."""
+    told, panels = (structures.Layer * len(layers))(), []
+    for i, layer in enumerate(layers):
+        told[i] = layer.told
+        for name in PROJECTIONS:
+            weight = layer.weights[name]
+            n, k = weight.shape
+            place = lines.scratch.room(f"{name}{i}", -(-n // PANEL) * PANEL, k, weight.detach())
+            lines.call("panels", n, k, weight, place)
+            setattr(told[i], name, native.at(place))
+            panels.append(place)
+    return Ready(told, tuple(panels))
+
 
 def decode(
     lines: Lines,
-    layers: Sequence[Layer],
+    layers: Ready,
     x: Tensor,
     decoding: Decoding,
     records: Sequence[Tensor],
 ) -> None:
     """All layers, in C: `x` (R, h) holds embeddings, then what the last layer says of them."""
     one = x.new_empty(len(x), lines.shape.K, lines.shape.d)
-    states = [decoding.states(i, one, one) for i in range(len(layers))]
+    states = [decoding.room_for(i, one, one) for i in range(len(layers.told))]
     flat = [[part for state in layer for part in state] for layer in states]  # own, then trunks
     told = [decoding.said, decoding.trunk, decoding.length, lines.cos, lines.sin]
     tables = [*map(table, zip(*flat, strict=True)), table(records)]
     cells, width = flat[0][0].shape[2], flat[0][2].shape[2]
     places = [*map(native.at, told), *map(ctypes.addressof, tables)]
     step = Step(len(x), cells, width, *places)
-    every = (structures.Layer * len(layers))(*(layer.told for layer in layers))
-    call = ctypes.byref(lines.shape), every, ctypes.byref(step), ctypes.c_void_p(native.at(x))
+    call = ctypes.byref(lines.shape), layers.told, ctypes.byref(step), ctypes.c_void_p(native.at(x))
     if lines.c.decode(*call):
         raise MemoryError("no memory for rows that are sampled")

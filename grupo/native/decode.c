@@ -1,6 +1,7 @@
 // One more token in every row: all layers of it, each thread with rows of its own.
+// Weights of projections are told as panels.
 
-#include "rows.h"
+#include "panels.h"
 
 typedef struct {
     n_t rows, cells, width; // there is room for `cells` that a row says, `width` of a trunk
@@ -82,25 +83,25 @@ static void pass(const Shape *s, const Layer *l, const Step *t, n_t layer, n_t a
         memcpy(at + i * w, x + (a + i) * h, h * sizeof(real));
         norm(h, at + i * w, l->norm, s->eps, normed + i * h);
     }
-    linear(s, m, s->H * d, h, normed, h, l->q, l->qb, at + p.qkv, w);
-    linear(s, m, s->K * d, h, normed, h, l->k, l->kb, at + p.qkv + s->H * d, w);
-    linear(s, m, s->K * d, h, normed, h, l->v, l->vb, at + p.qkv + (s->H + s->K) * d, w);
+    linear(m, s->H * d, h, normed, h, l->q, l->qb, at + p.qkv, w);
+    linear(m, s->K * d, h, normed, h, l->k, l->kb, at + p.qkv + s->H * d, w);
+    linear(m, s->K * d, h, normed, h, l->v, l->vb, at + p.qkv + (s->H + s->K) * d, w);
     note(s, l, t, layer, a, b, q);
     for (n_t row = a, next; row < b; row = next) {
         for (next = row + 1; next < b && t->trunk[next] == t->trunk[row];) next++;
         for (n_t head = 0; head < s->K; head++)
             look(s, l, t, layer, head, row, next, q + (head * m + row - a) * each * d, scores, out);
     }
-    linear(s, m, h, s->H * d, at + p.seen, w, l->o, NULL, at + p.y, w);
+    linear(m, h, s->H * d, at + p.seen, w, l->o, NULL, at + p.y, w);
     for (n_t i = 0; i < m; i++) {
         add(h, 1, at + i * w, at + i * w + p.y);
         norm(h, at + i * w + p.y, l->norm2, s->eps, normed + i * h);
     }
-    linear(s, m, s->I, h, normed, h, l->gate, NULL, at + p.gate, w);
-    linear(s, m, s->I, h, normed, h, l->up, NULL, at + p.gate + s->I, w);
+    linear(m, s->I, h, normed, h, l->gate, NULL, at + p.gate, w);
+    linear(m, s->I, h, normed, h, l->up, NULL, at + p.gate + s->I, w);
     for (n_t i = 0; i < m; i++)
         swiglu(s->I, at + i * w + p.gate, at + i * w + p.gate + s->I, act + i * s->I);
-    linear(s, m, h, s->I, act, s->I, l->down, NULL, x + a * h, h);
+    linear(m, h, s->I, act, s->I, l->down, NULL, x + a * h, h);
     for (n_t i = 0; i < m; i++) add(h, 1, at + i * w + p.y, x + (a + i) * h);
 }
 
@@ -122,4 +123,13 @@ int decode(const Shape *s, const Layer *layers, const Step *t, real *x) {
     }
     free(work);
     return 0;
+}
+
+// `w` (n, k) as panels, of which `out` has room for all.
+void panels(const Shape *s, n_t n, n_t k, const real *w, real *out) {
+#pragma omp parallel for num_threads(s->threads) schedule(static)
+    for (n_t j = 0; j < n; j += PANEL)
+        for (n_t c = 0; c < PANEL; c++)
+            for (n_t i = 0; i < k; i++)
+                out[(j * k) + i * PANEL + c] = j + c < n ? w[(j + c) * k + i] : 0;
 }

@@ -163,13 +163,4 @@ static inline real soften(n_t n, real *x) {
     return top + log(sum);
 }
 
-// out (m, n) = x (m, k) w (n, k)^T + b
-static inline void linear(const Shape *s, n_t m, n_t n, n_t k, const real *x, n_t ldx,
-                          const real *w, const real *b, real *out, n_t ldo) {
-    int M = m, N = n, K = k, X = ldx, O = ldo;
-    real one = 1, beta = b ? 1 : 0;
-    for (n_t i = 0; b && i < m; i++) memcpy(out + i * ldo, b, n * sizeof(real));
-    s->gemm("T", "N", &N, &M, &K, &one, w, &K, x, &X, &beta, out, &O);
-}
-
 #endif

@@ -63,7 +63,7 @@ class Packed:
         # nothing is asked of what comes after the last of a row's places
         length = torch.zeros_like(length).scatter_reduce(0, row, column + 1, "amax")
         packed = line(token, length).to(self.model.device)
-        return self.body.again(packed, length)[packed.place[row, column]]
+        return self.body.again(packed)[packed.place[row, column]]
 
     def together(self, token: Tensor, length: Tensor, budget: int) -> Iterator[Tensor]:
         rows = [tuple(r[:n]) for r, n in zip(token.tolist(), length.tolist(), strict=True)]

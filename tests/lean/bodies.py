@@ -90,7 +90,7 @@ def hidden_of(body: Body, said: Sequence[Sequence[int]], dtype: torch.dtype) -> 
     """What a body says of every token of the rows, which stand in one line."""
     packed, length = laid(said), torch.tensor([len(row) for row in said])
     assert len(packed.token) < length.sum() or len(said) == 1
-    hidden = body.again(packed, length)
+    hidden = body.again(packed)
     assert hidden.dtype == dtype
     return torch.cat([hidden[p[:n]] for p, n in zip(packed.place, length.tolist(), strict=True)])
 
