@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -12,13 +13,14 @@ from grupo.rollout import Rollout
 def encode(rollouts: Sequence[Rollout]) -> Mapping[str, Tensor]:
     """The tokens of every row (N, L), right-padded; where its first action is; its length."""
     rows = [context(rollout) for rollout in rollouts]
-    width = max(map(len, rows), default=0)
-    token = torch.tensor([[*row, *[0] * (width - len(row))] for row in rows])
-    return {"token": token, **extents(rollouts)}
+    lengths = [*map(len, rows)]
+    token = np.zeros((len(rows), max(lengths, default=0)), dtype=np.int64)
+    for place, row in zip(token, rows, strict=True):
+        place[: len(row)] = row
+    return {"token": torch.from_numpy(token), **extents(rollouts, lengths)}
 
 
-def extents(rollouts: Sequence[Rollout]) -> Mapping[str, Tensor]:
+def extents(rollouts: Sequence[Rollout], lengths: Sequence[int]) -> Mapping[str, Tensor]:
     """Where the first action of each row is, `start` (N,), and its `length` (N,)."""
     starts = [len(r.turns[0][1].seen) if r.turns else 0 for r in rollouts]
-    lengths = [len(context(r)) for r in rollouts]
     return {"start": torch.tensor(starts), "length": torch.tensor(lengths)}

@@ -101,7 +101,7 @@ class SoftPolicy(CausalPolicy):
         for number, row in enumerate(lines):
             soft[number, : len(row)] = torch.tensor([not isinstance(x, int) for x in row])
         return {
-            **rows.extents(rollouts),
+            **rows.extents(rollouts, [*map(len, lines)]),
             "token": mixed[..., 0],
             "mixed": mixed,
             "score": score,
