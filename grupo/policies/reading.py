@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from grupo import native
 from grupo.engines.base import Bounds, Engine
 from grupo.engines.body import Body, Modules
 from grupo.engines.generating import Generating
@@ -17,6 +18,9 @@ from grupo.lean.body import lean
 from grupo.packing import attention
 from grupo.packing.trie import line, shared
 from grupo.policies.head import Head
+
+
+UNCOMPILED = "No C compiler works here (CC, else cc): on a processor all is about half as fast."
 
 
 class Reader(Reads, Protocol):
@@ -86,7 +90,8 @@ class Packed:
 
     @property
     def remark(self) -> str:
-        return ""
+        wanted = self.model.device.type == "cpu" and native.library(torch.float32) is None
+        return UNCOMPILED * wanted
 
 
 def _size(token: Tensor, length: Tensor, rows: Tensor) -> int:

@@ -85,6 +85,6 @@ def test_it_says_what_it_was_shown(tmp_path, monkeypatch):
     from grupo import CausalLM
     from grupo.evaluation import play_all
 
-    policy = CausalLM(str(ensure(replace(SMALL, steps=60))), limit=4, chat=True).build()
+    policy = CausalLM(str(ensure(replace(SMALL, steps=100))), limit=4, chat=True).build()
     (group,) = play_all(policy.act(0).at(top_k=1), WORLD, list(tasks()), 1)
     assert [action.text for _, action in group.rollouts[0].turns] == ["how often?", "1", "2"]

@@ -108,6 +108,7 @@ def test_what_is_kept_and_damaged_is_compiled_anew(cache, compiler, left):
 def test_without_a_compiler_a_policy_speaks_by_modules(cache, folder, monkeypatch, cc):
     with_one = policy_of(folder)
     assert isinstance(with_one.reader.body, Lean)
+    assert not with_one.remarks
     said = talked(with_one.act(7))
     for path in kept(cache):
         path.unlink()
@@ -116,6 +117,7 @@ def test_without_a_compiler_a_policy_speaks_by_modules(cache, folder, monkeypatc
     assert native.library(torch.float32) is None
     policy = policy_of(folder)
     assert isinstance(policy.reader.body, Modules)
+    assert [line.split(" works")[0] for line in policy.remarks] == ["No C compiler"]
     with worked() as counts:
         again = talked(policy.act(7))
         policy.signals(sampled(policy)).logp.sum().backward()
