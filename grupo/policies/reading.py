@@ -19,7 +19,6 @@ from grupo.packing import attention
 from grupo.packing.trie import line, shared
 from grupo.policies.head import Head
 
-
 UNCOMPILED = "No C compiler works here (CC, else cc): on a processor all is about half as fast."
 
 
