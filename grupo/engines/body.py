@@ -10,20 +10,15 @@ from transformers import PreTrainedModel
 from grupo.engines.decoding import Decoding
 from grupo.engines.memory import Memory
 from grupo.packing import attention
-from grupo.packing.attention import Layout
-from grupo.packing.parts import How
+from grupo.packing.attention import Layout, Sees
 from grupo.packing.tree import Tree
 from grupo.packing.trie import Line
 
 Hidden = Float[Tensor, "M h"]  # last hidden states
 
 
-class Reading(Layout, Protocol):
+class Reading(Layout, Sees, Protocol):
     """A line whose tokens are remembered."""
-
-    def see(self, layer: int, q: Tensor, k: Tensor, v: Tensor, how: How) -> tuple[Tensor, Tensor]:
-        """Outputs and log-normalisers (M, H) of queries, keys and values (M, ..., d)."""
-        ...
 
     def note(self, first: int) -> None:
         """What was worked out of its tokens is kept, from that place on."""

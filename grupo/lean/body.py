@@ -15,11 +15,11 @@ from grupo.engines.decoding import Decoding
 from grupo.engines.memory import NOWHERE, ROOT, Memory
 from grupo.lean.again import Again
 from grupo.lean.layers import layers_of, of_llama, shape_of
-from grupo.lean.lines import Lines, Sees
+from grupo.lean.lines import Lines
 from grupo.lean.records import Columns, Records, Scratch
 from grupo.lean.step import Ready, decode, ready
 from grupo.packing import attention
-from grupo.packing.attention import Layout
+from grupo.packing.attention import Layout, Sees
 from grupo.packing.parts import How
 from grupo.packing.tree import Tree
 from grupo.packing.trie import Line, line

@@ -19,7 +19,6 @@ PARTS = (
 )
 ATTENTION = {"q_proj", "k_proj", "v_proj", "o_proj"}
 NORMS = {"q_norm", "k_norm"}
-UNSEEN = 1 << 62  # a window that nothing is outside of
 MOVING = {"dynamic", "longrope"}  # kinds of angles that change as rows grow
 
 
@@ -37,8 +36,7 @@ class Layer:
     def told(self) -> structures.Layer:
         """What C is told of it; where its weights are may change."""
         places = {name: native.at(x) for name, x in self.weights.items()}
-        window = UNSEEN if self.how.window == float("inf") else int(self.how.window)
-        return structures.Layer(**places, scale=self.how.scale, window=window)
+        return structures.Layer(**places, scale=self.how.scale, window=self.how.reach)
 
 
 def of_llama(model: PreTrainedModel) -> bool:

@@ -3,36 +3,20 @@
 import ctypes
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from grupo import native
 from grupo.lean import structures
 from grupo.lean.layers import Layer
 from grupo.lean.records import Columns, Scratch
-from grupo.packing.parts import How
+from grupo.packing.attention import Sees
+from grupo.packing.tree import Tree
 
 Slopes = dict[str, Tensor]  # of weights, by name
-
-
-class Sees(Protocol):
-    """Who sees whom in a line."""
-
-    def see(self, layer: int, q: Tensor, k: Tensor, v: Tensor, how: How) -> tuple[Tensor, Tensor]:
-        """Outputs (M, H, d) and log-normalisers (M, H) of queries (M, H, d), keys, values."""
-        ...
-
-
-class Blames(Sees, Protocol):
-    """Who knows the way back too."""
-
-    def blame(
-        self, slope: Tensor, saved: Sequence[Tensor], how: How
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Slopes of q, k, v, where `saved` are these, outputs and log-normalisers."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -62,11 +46,11 @@ class Lines:
         return torch.addmm(record[:, at.y], self._act(record), layer.down.mT)
 
     def backward(
-        self, layer: Layer, record: Tensor, slope: Tensor, blames: Blames
+        self, layer: Layer, record: Tensor, slope: Tensor, tree: Tree
     ) -> tuple[Tensor, Slopes]:
         """Slopes of what a layer read, and of its weights, from those of what came out."""
         slope, mlp = self._mlp_back(layer, record, slope)
-        slope, attention = self._attention_back(layer, record, slope, blames)
+        slope, attention = self._attention_back(layer, record, slope, tree)
         return slope, mlp | attention
 
     def _mlp_back(self, layer: Layer, record: Tensor, slope: Tensor) -> tuple[Tensor, Slopes]:
@@ -82,19 +66,19 @@ class Lines:
         return dy, slopes
 
     def _attention_back(
-        self, layer: Layer, record: Tensor, slope: Tensor, blames: Blames
+        self, layer: Layer, record: Tensor, slope: Tensor, tree: Tree
     ) -> tuple[Tensor, Slopes]:
         at, s, x = self.columns, self.shape, record[:, self.columns.x]
         slopes = {"o": slope.mT @ record[:, at.seen]}
         heads, seen = (s.H, s.d), torch.mm(slope, layer.o, out=self._room("seen", s.H * s.d, x))
         saved = record[:, at.seen].unflatten(1, heads), record[:, at.total]
         qkv = self._turned(layer, record)
-        blamed = blames.blame(seen.unflatten(1, heads), (*qkv, *saved), layer.how)
+        blamed = tree.blame(seen.unflatten(1, heads), (*qkv, *saved), layer.how)
         projected, turned = self._turn_back(layer, record, blamed)
         normed, sizes = self._normed(x, layer.norm), [s.H * s.d, s.K * s.d, s.K * s.d]
-        weights, biases = (projected.mT @ normed).split(sizes), projected.sum(0).split(sizes)
-        slopes |= dict(zip("qkv", weights, strict=True)) | turned
-        slopes |= dict(zip(("qb", "kb", "vb"), biases, strict=True))
+        slopes |= dict(zip("qkv", (projected.mT @ normed).split(sizes), strict=True)) | turned
+        if "qb" in layer.weights:
+            slopes |= dict(zip(("qb", "kb", "vb"), projected.sum(0).split(sizes), strict=True))
         q, k, v = projected.split(sizes, 1)
         torch.mm(q, layer.q, out=normed).addmm_(k, layer.k).addmm_(v, layer.v)
         dx, slopes["norm"] = self.norm_back(x, layer.norm, normed, slope)
@@ -126,7 +110,7 @@ class Lines:
         s, m = self.shape, len(record)
         q = self._room("q", s.H * s.d, record).view(m, s.H, s.d)
         k = self._room("k", s.K * s.d, record).view(m, s.K, s.d)
-        self.call("turns", layer, m, record, self.cos, self.sin, q, k)
+        self.call("turns", layer.told, m, record, self.cos, self.sin, q, k)
         return q, k, record[:, self.columns.v].unflatten(1, (s.K, s.d))
 
     def _turn_back(
@@ -136,7 +120,7 @@ class Lines:
         out = self._room("projected", (s.H + 2 * s.K) * s.d, record)
         norms = record.new_zeros(s.threads, 2, s.d)
         told = [x.contiguous() for x in slopes]
-        self.call("turns_back", layer, m, record, self.cos, self.sin, *told, out, norms)
+        self.call("turns_back", layer.told, m, record, self.cos, self.sin, *told, out, norms)
         qn, kn = norms.sum(0)
         return out, {"qn": qn, "kn": kn}
 
@@ -151,19 +135,9 @@ class Lines:
         self.call("swiglus_back", len(record), gate, record.stride(0), slope, out)
         return out
 
-    def call(self, name: str, *told: Any) -> None:
+    def call(self, name: str, *told: Any) -> Any:
         """A function of C, of the shape and of what else it is told."""
-        getattr(self.c, name)(ctypes.byref(self.shape), *map(_c, told))
-
-
-def _c(told: Any) -> Any:
-    match told:
-        case Tensor():
-            return ctypes.c_void_p(told.data_ptr())
-        case Layer():
-            return ctypes.byref(told.told)
-        case _:
-            return ctypes.c_int64(told)
+        return native.call(self.c, name, self.shape, *told)
 
 
 def _into(place: Tensor, x: Float[Tensor, "M n"], layer: Layer, name: str) -> None:

@@ -2,8 +2,6 @@
 
 import ctypes
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
 
 from torch import Tensor
 
@@ -18,17 +16,12 @@ PANEL = 16  # rows of a weight that stand together, at most: `panels.h` fills up
 PROJECTIONS = "q", "k", "v", "o", "gate", "up", "down"
 
 
-@dataclass(frozen=True)
-class Ready:
-    """Layers as `decode.c` wants them: weights of projections in panels, which are kept here."""
-
-    told: Any  # structures.Layer of each
-    panels: tuple[Tensor, ...]
+Ready = ctypes.Array[structures.Layer]
 
 
 def ready(lines: Lines, layers: Sequence[Layer]) -> Ready:
-    """Layers as their weights are now."""
-    told, panels = (structures.Layer * len(layers))(), []
+    """Layers as `decode.c` wants them: the weights of projections in panels, as they are now."""
+    told = (structures.Layer * len(layers))()
     for i, layer in enumerate(layers):
         told[i] = layer.told
         for name in PROJECTIONS:
@@ -37,8 +30,7 @@ def ready(lines: Lines, layers: Sequence[Layer]) -> Ready:
             place = lines.scratch.room(f"{name}{i}", -(-n // PANEL) * PANEL, k, weight.detach())
             lines.call("panels", n, k, weight, place)
             setattr(told[i], name, native.at(place))
-            panels.append(place)
-    return Ready(told, tuple(panels))
+    return told
 
 
 def decode(
@@ -50,13 +42,12 @@ def decode(
 ) -> None:
     """All layers, in C: `x` (R, h) holds embeddings, then what the last layer says of them."""
     one = x.new_empty(len(x), lines.shape.K, lines.shape.d)
-    states = [decoding.room_for(i, one, one) for i in range(len(layers.told))]
+    states = [decoding.room_for(i, one, one) for i in range(len(layers))]
     flat = [[part for state in layer for part in state] for layer in states]  # own, then trunks
     told = [decoding.said, decoding.trunk, decoding.length, lines.cos, lines.sin]
     tables = [*map(table, zip(*flat, strict=True)), table(records)]
     cells, width = flat[0][0].shape[2], flat[0][2].shape[2]
     places = [*map(native.at, told), *map(ctypes.addressof, tables)]
     step = Step(len(x), cells, width, *places)
-    call = ctypes.byref(lines.shape), layers.told, ctypes.byref(step), ctypes.c_void_p(native.at(x))
-    if lines.c.decode(*call):
+    if lines.call("decode", layers, step, x):
         raise MemoryError("no memory for rows that are sampled")

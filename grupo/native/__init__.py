@@ -12,9 +12,10 @@ import subprocess
 import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
-from ctypes import CDLL, c_void_p
+from ctypes import CDLL, c_double, c_int64, c_void_p
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -27,6 +28,23 @@ REALS = {torch.float32: ("float", 0, "sgemm_"), torch.float64: ("double", 1, "dg
 def at(x: Tensor | None) -> int | None:
     """Where a tensor's numbers are."""
     return None if x is None else x.data_ptr()
+
+
+def call(library: CDLL, name: str, *told: Any) -> Any:
+    """A function of the library, told numbers, tensors by where they are, and structures."""
+    return getattr(library, name)(*map(_told, told))
+
+
+def _told(one: Any) -> Any:
+    match one:
+        case Tensor():
+            return c_void_p(at(one))
+        case int():
+            return c_int64(one)
+        case float():
+            return c_double(one)
+        case _:
+            return ctypes.byref(one)
 
 
 @cache

@@ -1,6 +1,6 @@
 """Rows of logits of a large vocabulary in C: `vocabulary.c` has the functions."""
 
-from ctypes import c_double, c_int64, c_void_p
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -16,7 +16,6 @@ def takes(logits: Tensor) -> bool:
 
 def call(name: str, logits: Float[Tensor, "m V"], temperature: float, *told: Tensor) -> None:
     """A function of logits that lie row after row, and of what else it is told, on all threads."""
-    sizes = map(c_int64, (*logits.shape, torch.get_num_threads()))
-    kept = [one.contiguous() for one in told]
-    places = (c_void_p(native.at(one)) for one in (logits, *kept))
-    getattr(native.library(logits.dtype), name)(*sizes, c_double(1 / temperature), *places)
+    library: Any = native.library(logits.dtype)
+    sizes, kept = (*logits.shape, torch.get_num_threads()), [one.contiguous() for one in told]
+    native.call(library, name, *sizes, 1 / temperature, logits, *kept)

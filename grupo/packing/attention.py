@@ -27,6 +27,14 @@ class Layout(Protocol):
         ...
 
 
+class Sees(Protocol):
+    """Who sees whom, and how much there was to see; without a gradient."""
+
+    def see(self, layer: int, q: Tensor, k: Tensor, v: Tensor, how: How) -> tuple[Tensor, Tensor]:
+        """Outputs (M, H, d) and log-normalisers (M, H) of queries, keys and values (M, ..., d)."""
+        ...
+
+
 def _attention(
     module: nn.Module, q: Tensor, k: Tensor, v: Tensor, mask: None, **said: Any
 ) -> tuple[Tensor, None]:

@@ -28,6 +28,11 @@ class How:
     window: float = inf  # a token sees so many tokens, itself among them
     softcap: float = 0.0  # scores are bent to stay below it; 0: they are not
 
+    @property
+    def reach(self) -> int:
+        """The window as a whole number; where there is none, more than there are tokens."""
+        return int(min(self.window, 1 << 62))
+
 
 @dataclass(frozen=True)
 class Part:

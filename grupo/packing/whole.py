@@ -1,10 +1,8 @@
 """Attention of a whole line at once, in C: for processors, where it could be compiled."""
 
-import ctypes
 from collections.abc import Sequence
 from ctypes import CDLL, Structure, c_double, c_int64, c_void_p
 from dataclasses import dataclass
-from math import isinf
 
 import torch
 from jaxtyping import Float, Int
@@ -14,7 +12,6 @@ from grupo import native
 from grupo.packing.parts import How
 from grupo.packing.trie import Line
 
-EVERYTHING = 1 << 62  # a window that nothing is outside of
 NUMBERS = ("threads", "m", "H", "K", "d", "window", "stretches", "pasts")
 STRIDES = [f"s{name}_{of}" for name in "qkvo" for of in ("token", "head")]
 
@@ -60,7 +57,7 @@ def see(
     if past:
         told.pasts = len(past.where)
         told.past, told.past_k, told.past_v = map(native.at, (past.where, past.k, past.v))
-    c.attend(ctypes.byref(told))
+    native.call(c, "attend", told)
     return out, total
 
 
@@ -74,14 +71,13 @@ def blame(
     slope = slope.contiguous()
     told = _told(line, qkv, out, total, how)
     told.slope, told.dq, told.dk, told.dv = map(native.at, (slope, *toward))
-    c.attend_back(ctypes.byref(told))
+    native.call(c, "attend_back", told)
     return toward
 
 
 def _told(line: Line, qkv: Sequence[Tensor], out: Tensor, total: Tensor, how: How) -> _Line:
     (m, heads, size), keys = out.shape, qkv[1].shape[1]
-    window = EVERYTHING if isinf(how.window) else int(how.window)
-    numbers = torch.get_num_threads(), m, heads, keys, size, window, len(line.stretches), 0
+    numbers = torch.get_num_threads(), m, heads, keys, size, how.reach, len(line.stretches), 0
     strides = [n for x in (*qkv, out) for n in x.stride()[:2]]
     calls = native.gemm(out.dtype), native.alone()
     places = map(native.at, (line.bounds, None, line.position, *qkv))

@@ -45,26 +45,29 @@ THEIRS: dict[str, Any] = {  # which are
 }
 
 
+def assert_chosen(model: Any, body: type) -> None:
+    """It takes our attention, and that is who reads for it."""
+    assert attention.takes(model)
+    assert isinstance(chosen(model), body)
+
+
 @pytest.mark.parametrize("name", OTHERS)
 def test_models_of_other_families_keep_their_modules(name):
     model = made(OTHERS[name]())
-    assert attention.takes(model)
-    assert isinstance(chosen(model), Modules)
+    assert_chosen(model, Modules)
 
 
 @pytest.mark.parametrize("name", ["biases of the MLP", "bias of what is seen"])
 def test_biases_that_are_nothing_yet_are_learned_by_modules(name):
     model = grown(OTHERS[name]())
     assert not any(x.any() for n, x in model.named_parameters() if n.endswith("bias"))
-    assert attention.takes(model)
-    assert isinstance(chosen(model), Modules)
+    assert_chosen(model, Modules)
 
 
 @pytest.mark.parametrize("name", THEIRS)
 def test_models_of_the_family_are_lean(name):
     model = made(THEIRS[name]())
-    assert attention.takes(model)
-    assert isinstance(chosen(model), Lean)
+    assert_chosen(model, Lean)
 
 
 @pytest.mark.parametrize("kind", ["dynamic", "longrope"])
@@ -73,16 +76,14 @@ def test_angles_that_change_as_rows_grow_are_left_to_the_modules(kind):
     told = {"rope_type": kind, "factor": 2.0, "rope_theta": 1e4, **several}
     told["original_max_position_embeddings"] = 32
     model = made(LlamaConfig(**WIDE, **ENDS, rope_parameters=told))
-    assert attention.takes(model)
-    assert isinstance(chosen(model), Modules)
+    assert_chosen(model, Modules)
 
 
 @pytest.mark.parametrize(("first", "body"), [(32, Modules), (64, Lean)])
 def test_a_model_that_reads_late_places_otherwise_keeps_its_modules(first, body):
     told = {**SCALED, "original_max_position_embeddings": first}
     model = made(Ministral3Config(**WIDE, **ENDS, rope_parameters=told))
-    assert attention.takes(model)
-    assert isinstance(chosen(model), body)
+    assert_chosen(model, body)
 
 
 def test_adapters_are_learned_by_modules(folders):

@@ -78,9 +78,9 @@ def test_the_policy_at_another_temperature_is_what_it_would_draw_from(llama):
     batch = answers(policy)
     made = policy.accompanied(["logp@t=1.3"], Follow(), [])
     hot = built(replace(llama, sampling=Sampling(temperature=1.3)))
-    torch.testing.assert_close(
-        made.speakers["t=1.3"].signals(batch).logp, hot.signals(batch).logp, rtol=0, atol=1e-5
-    )
+    with torch.no_grad():  # else what was sampled is not read again, and rounded otherwise
+        both = made.speakers["t=1.3"].signals(batch).logp, hot.signals(batch).logp
+    torch.testing.assert_close(*both, rtol=0, atol=1e-6)
 
 
 def hint(group: Group, rollout: Rollout) -> str | None:
@@ -106,7 +106,7 @@ def test_a_view_reads_something_else_before_the_same_actions(llama):
     wanted = policy.signals(collate([Group(Task("1", ""), tuple(hinted))], policy.encode)).logp
     here = batch.row_group == 1
     width = wanted.shape[1]
-    torch.testing.assert_close(viewed[here][:, :width], wanted, rtol=0, atol=2e-5)
+    torch.testing.assert_close(viewed[here][:, :width], wanted, rtol=0, atol=1e-5)
     torch.testing.assert_close(viewed[~here], own[~here], rtol=0, atol=1e-5)
     assert (viewed[here] - own[here]).abs().max() > 0.01
     rows = torch.tensor([5, 3])

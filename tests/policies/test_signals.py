@@ -7,6 +7,7 @@ import torch
 from tinylm import answers, batch_of, built, dense, plant, two_turns
 
 from grupo.errors import Unmeasured
+from grupo.lean.body import Lean
 from grupo.packing.trie import line
 from grupo.policies.causal_lm import CausalLM
 from grupo.policies.loading import Lora
@@ -103,7 +104,8 @@ def test_a_batch_without_actions_has_no_gradient(llama):
 
 @pytest.mark.parametrize("lora", [None, Lora(4)], ids=["full", "lora"])
 @pytest.mark.parametrize("family", ["llama", "gpt2", "gemma2"])
-def test_gradient_checkpointing_changes_no_gradient(folders, family, lora):
+def test_gradient_checkpointing_changes_no_gradient(folders, family, lora, monkeypatch):
+    monkeypatch.setattr(Lean, "bare", False)  # by modules both
     spec = CausalLM(folders[family], limit=8, lora=lora)
     plain, again = spec.build(), replace(spec, checkpointing=True).build()
     with_some_b(plain)
@@ -112,7 +114,7 @@ def test_gradient_checkpointing_changes_no_gradient(folders, family, lora):
     ours, theirs = gradients(again, batch), gradients(plain, batch)
     assert len(ours) == len(theirs) > 0
     for mine, yours in zip(ours, theirs, strict=True):
-        assert (mine - yours).abs().max() <= 3e-5 * yours.abs().max()
+        torch.testing.assert_close(mine, yours, rtol=1e-4, atol=1e-5)
     assert answers(again).inputs["token"].tolist() == batch.inputs["token"].tolist()
 
 
