@@ -18,3 +18,11 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 def seeded() -> None:
     """Torch's own generator, for tests that draw from it without saying so."""
     torch.manual_seed(0)
+
+
+@pytest.fixture
+def bfloat16_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is asked for in bfloat16 is computed in it, though the processor may but imitate it."""
+    from grupo.policies import loading  # not before shapes are checked
+
+    monkeypatch.setattr(loading, "has_bfloat16", lambda device: True)

@@ -34,17 +34,16 @@ from grupo.signals import compares, split
 if TYPE_CHECKING:
     from grupo.policies.causal_lm import CausalLM
 
-EMULATED = "This processor has no instructions for bfloat16: float32 is many times as fast."
-
 
 class CausalPolicy(Trained):
     """A loaded causal language model."""
 
     def __init__(self, spec: "CausalLM") -> None:
-        self.spec, dtype = spec, loading.DTYPES[spec.dtype]
+        self.spec, device = spec, loading.device_of(spec.device)
         # masters are float32 where they are trained; `dtype` is what is computed in
+        dtype = loading.computed_in(spec.dtype, device)
         kept = dtype if spec.lora else torch.float32
-        self.plain, tokenizer = loading.load(spec.model, kept, loading.device_of(spec.device))
+        self.plain, tokenizer = loading.load(spec.model, kept, device)
         self.language = self._language(tokenizer)
         module = loading.adapted(self.plain, spec.lora) if spec.lora else self.plain
         adapted, budget = spec.lora is not None, spec.budget
@@ -85,8 +84,8 @@ class CausalPolicy(Trained):
     @property
     def remarks(self) -> Sequence[str]:
         """What is slower here than one might expect, a line each."""
-        emulated = self.spec.dtype == "bfloat16" and not loading.has_bfloat16(self.plain.device)
-        return [line for line in (self.reader.remark, EMULATED * emulated) if line]
+        imitates = loading.imitates(self.spec.dtype, self.plain.device)
+        return [line for line in (self.reader.remark, imitates) if line]
 
     def read(self, rollout: Rollout, seen: Observation) -> tuple[int, ...]:
         """What the world says next, as tokens."""

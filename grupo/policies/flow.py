@@ -97,7 +97,7 @@ class FlowPolicy(Trained):
             model.adapted(module, spec.lora) if spec.lora else module,
             adapted=spec.lora is not None,
             budget=spec.budget,
-            dtype=loading.DTYPES[spec.dtype],
+            dtype=loading.computed_in(spec.dtype, self.device),
         )
         t = self.painter.times(spec.steps)
         window = frozenset(spec.window or range(spec.steps))
@@ -107,7 +107,8 @@ class FlowPolicy(Trained):
         self.voice = Own(self.field)
         self.others: Mapping[str, Speaker[Steps]] = {}
         self.helpers = self.helped(())
-        self.remarks: Sequence[str] = ()
+        imitates = loading.imitates(spec.dtype, self.device)
+        self.remarks: Sequence[str] = [imitates] if imitates else ()
 
     def admit(self, tasks: Sequence[Task]) -> None:
         """Refuse prompts that the model cannot read."""

@@ -22,6 +22,7 @@ from grupo.piece import piece
 from grupo.policies.checks import check
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+IMITATED = "This processor has no instructions for bfloat16: it computes in float32, faster."
 CAUSAL, MASKED = AutoModelForCausalLM, AutoModelForMaskedLM
 CALLED = {CAUSAL: "causal language model", MASKED: "masked language model"}
 PIPELINE = "model_index.json"  # where diffusers says what a folder holds
@@ -54,8 +55,18 @@ def device_of(name: str) -> torch.device:
     return torch.device((found or ["cpu"])[0] if name == "auto" else name)
 
 
+def computed_in(dtype: str, device: torch.device) -> torch.dtype:
+    """What a policy of that `dtype` computes in: nothing that the device would but imitate."""
+    return torch.float32 if imitates(dtype, device) else DTYPES[dtype]
+
+
+def imitates(dtype: str, device: torch.device) -> str:
+    """What to say of a device that has no instructions for that; nothing if it has."""
+    return IMITATED if dtype == "bfloat16" and not has_bfloat16(device) else ""
+
+
 def has_bfloat16(device: torch.device) -> bool:
-    """Does the device work with bfloat16 itself, rather than imitate it?"""
+    """Does the device work with bfloat16 itself?"""
     if device.type != "cpu":
         return True
     return bool(torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())

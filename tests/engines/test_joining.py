@@ -139,6 +139,7 @@ def off(policy: CausalPolicy, asked: list[Request], said: list[Reply]) -> tuple[
     return sums[0].item(), sums[1].item()
 
 
+@pytest.mark.usefixtures("bfloat16_here")
 @pytest.mark.parametrize("lora", [None, Lora(4)], ids=["full", "lora"])
 @pytest.mark.parametrize("name", FAMILIES)
 def test_in_bfloat16_what_is_said_is_as_near_the_exact_as_by_its_own_attention(

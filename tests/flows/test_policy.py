@@ -10,6 +10,7 @@ import torch
 from grupo.batch import Batch
 from grupo.errors import Refused
 from grupo.helpers import Head, Scalar
+from grupo.policies import loading
 from grupo.policies.company import Other
 from grupo.policies.flow import Flow
 from grupo.policies.loading import Lora
@@ -258,3 +259,15 @@ def test_a_batch_without_actions_says_nothing(flow):
     batch: Batch = tinyflow.batch_of(policy, tinyflow.drawn(policy.act(1).at(top_k=1)))
     assert not batch.mask.any()
     assert (policy.signals(batch).logp == 0).all()
+
+
+def test_a_processor_that_would_imitate_bfloat16_computes_in_float32(flow, monkeypatch):
+    monkeypatch.setattr(loading, "has_bfloat16", lambda device: False)
+    policy = replace(flow, dtype="bfloat16").build()
+    assert (policy.dtype, policy.remarks) == (torch.float32, [loading.IMITATED])
+
+
+@pytest.mark.usefixtures("bfloat16_here")
+def test_a_device_that_has_bfloat16_computes_in_it(flow):
+    policy = replace(flow, dtype="bfloat16").build()
+    assert (policy.dtype, policy.remarks) == (torch.bfloat16, ())

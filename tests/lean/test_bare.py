@@ -156,6 +156,7 @@ def test_what_was_sampled_under_a_hook_is_read_again_without_it(llama: CausalPol
     assert_alike(found, learned(by_modules(llama), batch))
 
 
+@pytest.mark.usefixtures("bfloat16_here")
 def test_what_is_computed_in_bfloat16_is_computed_by_modules(folders):
     policy = policy_of(folders["llama"], dtype="bfloat16")
     assert body_of(policy)

@@ -32,6 +32,7 @@ def test_sampled_log_probabilities_are_those_evaluated_again(folders, family, sa
     torch.testing.assert_close(policy.signals(batch).logp, batch.old_logp, rtol=0, atol=2e-5)
 
 
+@pytest.mark.usefixtures("bfloat16_here")
 @pytest.mark.parametrize("lora", [None, Lora(4)], ids=["full", "lora"])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_in_bfloat16_they_are_so_to_its_rounding(folders, family, lora):
