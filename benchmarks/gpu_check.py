@@ -13,12 +13,12 @@ from benchmarks.gpu_replay import Replayed
 from benchmarks.gpu_sampling import Asked, said_by_engine
 from benchmarks.gpu_sizes import TINY, Shape
 from benchmarks.gpu_update import at_once, in_chunks
+from grupo.engines.head import Head
 from grupo.packing import attention
 from grupo.packing.flex import Flex
 from grupo.packing.parts import How
 from grupo.packing.tree import Tree
 from grupo.packing.trie import line
-from grupo.policies.head import Head
 
 SMALL = TINY.shapes[0]
 EXACT, ROUNDED = 1e-4, 2e-2  # in float32; in bfloat16

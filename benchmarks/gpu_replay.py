@@ -15,11 +15,11 @@ from benchmarks.gpu_machine import beside, captured, pool
 from grupo.engines.base import Request
 from grupo.engines.body import Modules
 from grupo.engines.decoding import Decoding
+from grupo.engines.head import Head
 from grupo.engines.memory import Memory
 from grupo.engines.prefill import prefill
 from grupo.engines.states import State
 from grupo.packing import attention
-from grupo.policies.head import Head
 from grupo.randomness import uniform
 
 

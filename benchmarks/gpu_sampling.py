@@ -20,9 +20,9 @@ from benchmarks.gpu_replay import Replayed
 from benchmarks.gpu_sizes import Shape
 from grupo.engines.base import Bounds, Reply, Request, answers
 from grupo.engines.body import Modules
+from grupo.engines.head import Head
 from grupo.engines.local import CELLS
 from grupo.packing import attention
-from grupo.policies.head import Head
 from grupo.policies.reading import Packed
 
 ROOM = 1 << 21  # tokens of context: everybody together

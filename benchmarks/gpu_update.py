@@ -13,7 +13,7 @@ from transformers import PreTrainedModel
 from benchmarks.gpu_machine import DEVICE, forget_peak, model_of, often, once, parameters, peak
 from benchmarks.gpu_readings import Read, Reading, Rows
 from benchmarks.gpu_sizes import Shape
-from grupo.policies.head import Head
+from grupo.engines.head import Head
 from grupo.policies.logits import Sampling
 from grupo.policies.measuring import CHUNK, Spoken, measure
 

@@ -18,9 +18,8 @@ class Adam:
     decay: float = 0.0
 
     def __call__(self, parameters: Sequence[torch.nn.Parameter]) -> torch.optim.Optimizer:
-        return torch.optim.AdamW(
-            parameters, betas=(self.beta1, self.beta2), eps=self.eps, weight_decay=self.decay
-        )
+        told = {"betas": (self.beta1, self.beta2), "eps": self.eps, "weight_decay": self.decay}
+        return torch.optim.AdamW(parameters, **told, fused=True)
 
 
 PROBED = 64  # numbers of each matrix that are looked at: copies of all would double the memory
@@ -41,6 +40,7 @@ def descend(optimizer: torch.optim.Optimizer, lr: float, max_norm: float) -> dic
     before, slope = _probe(parameters), _probe([p.grad for p in parameters if p.grad is not None])
     if norm.isfinite():
         optimizer.step()
+        torch.autograd.graph.increment_version(parameters)  # torch does not count fused changes
     moved = _probe(parameters) - before
     optimizer.zero_grad()
     return {

@@ -34,6 +34,14 @@ def test_the_first_update_of_adam_is_the_learning_rate_against_the_gradient_s_si
     assert weight.grad is None
 
 
+@pytest.mark.parametrize("make", [Adam(), torch.optim.SGD], ids=["Adam", "SGD"])
+def test_whoever_looks_sees_that_weights_have_changed(make):
+    parameters = weights()
+    before = [p._version for p in parameters]
+    walk(make(parameters), range(1))
+    assert all(p._version > v for p, v in zip(parameters, before, strict=True))
+
+
 def test_how_far_an_update_goes_is_read_from_matrices_alone():
     matrix, vector = nn.Parameter(torch.tensor([[3.0, 4.0]])), nn.Parameter(torch.ones(5))
     matrix.grad, vector.grad = torch.tensor([[2.0, 0.0]]), torch.ones(5)

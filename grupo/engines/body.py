@@ -1,13 +1,15 @@
-"""What reads for a language model, below its head: its own modules, or what works out the same."""
+"""What reads for a language model: its own modules, or what works out the same."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 from transformers import PreTrainedModel
 
 from grupo.engines.decoding import Decoding
+from grupo.engines.head import Head
 from grupo.engines.memory import Memory
 from grupo.packing import attention
 from grupo.packing.attention import Layout, Sees
@@ -15,6 +17,7 @@ from grupo.packing.tree import Tree
 from grupo.packing.trie import Line
 
 Hidden = Float[Tensor, "M h"]  # last hidden states
+Chosen = Callable[[Hidden, Tensor, float], tuple[Tensor, Tensor]]
 
 
 class Reading(Layout, Sees, Protocol):
@@ -26,7 +29,7 @@ class Reading(Layout, Sees, Protocol):
 
 
 class Body(Protocol):
-    """Reads tokens, in three ways; of each it says what the last layer makes of it."""
+    """Reads tokens, in three ways: what the last layer makes of each, and what the head does."""
 
     @property
     def model(self) -> PreTrainedModel: ...
@@ -43,8 +46,18 @@ class Body(Protocol):
         """One more token in every row, without a gradient."""
         ...
 
-    def again(self, line: Line) -> Hidden:
-        """Rows, whole, with a gradient."""
+    def say(self, head: Head, hidden: Hidden, record: Int[Tensor, "M"]) -> Float[Tensor, "M V"]:
+        """Logits of tokens that were read; what was worked out of them is kept there, if it is."""
+        ...
+
+    def again(self, line: Line) -> tuple[Hidden, Int[Tensor, "M"] | None]:
+        """Rows, whole, with a gradient; where what was worked out of their tokens is, if it is."""
+        ...
+
+    def chosen(self, head: Head, record: Int[Tensor, "m"] | None) -> Chosen | None:
+        """What says, of hidden states and tokens and at a temperature, log-probabilities and
+        entropies, with a gradient; nothing where logits are to be looked at.
+        """
         ...
 
 
@@ -63,5 +76,11 @@ class Modules:
     def go_on(self, token: Tensor, position: Tensor, decoding: Decoding) -> Hidden:
         return attention.read(self.model, token, position, decoding)
 
-    def again(self, line: Line) -> Hidden:
-        return attention.read(self.model, line.token, line.position, Tree(line))
+    def say(self, head: Head, hidden: Hidden, record: Tensor) -> Tensor:
+        return head(hidden)
+
+    def again(self, line: Line) -> tuple[Hidden, None]:
+        return attention.read(self.model, line.token, line.position, Tree(line)), None
+
+    def chosen(self, head: Head, record: Tensor | None) -> None:
+        return None

@@ -55,6 +55,11 @@ class Decoding:
         rows = torch.arange(len(self.said), device=self.said.device)
         self.kept[rows, self.said] = rows + first
 
+    @property
+    def last(self) -> Int[Tensor, "R"]:
+        """Where what was worked out of each row's newest token is kept, or NOWHERE."""
+        return self.kept.gather(1, self.said[:, None])[:, 0]
+
     def step(self) -> None:
         """Every row has said one more."""
         # a row that is over says on until it leaves; it must not leave its cells

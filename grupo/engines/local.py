@@ -4,7 +4,7 @@ What rows have in common is read once, rows that have ended leave and others joi
 numbers of a row belong to its rollout: they depend neither on its neighbours nor on the hour.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -16,7 +16,8 @@ from grupo.engines.base import Bounds, Reply, Request, alike
 from grupo.engines.body import Body
 from grupo.engines.decoding import Decoding
 from grupo.engines.ending import Ending
-from grupo.engines.memory import Memory
+from grupo.engines.head import Head
+from grupo.engines.memory import NOWHERE, Memory
 from grupo.engines.prefill import prefill
 from grupo.randomness import uniform
 
@@ -29,7 +30,7 @@ class Local:
     """A model that answers requests; its weights must not change while its memory lasts."""
 
     body: Body
-    head: Callable[[Tensor], Tensor]
+    head: Head
     tokenizer: PreTrainedTokenizerBase
     bounds: Bounds
     cells: int = CELLS
@@ -113,7 +114,9 @@ class _Rows:
         hidden, slots = prefill(self.engine.body, self.engine.memory, prompts)
         trunk = self._tensor([place[r.tokens] for r in asked])
         self.decoding.add(slots, trunk)
-        logits = self.engine.head(hidden)[trunk]
+        kept = self.engine.memory.kept
+        last = self._tensor([kept.get(int(path[-1]), NOWHERE) for path in slots])
+        logits = self.engine.body.say(self.engine.head, hidden, last)[trunk]
         self.logits = torch.cat([self.logits, logits]) if len(self.logits) else logits
         self.request = torch.cat([self.request, self._tensor(now)])
         self.key = torch.cat([self.key, self._tensor([r.key for r in asked])])
@@ -150,8 +153,8 @@ class _Rows:
             # a row that is over may be at the end of what the model reads
             position = (self.begun + self.decoding.said).clamp(max=self.engine.bounds.context - 1)
             hidden = self.engine.body.go_on(self.token, position, self.decoding)
+            self.logits = self.engine.body.say(self.engine.head, hidden, self.decoding.last)
             self.decoding.step()
-            self.logits = self.engine.head(hidden)
 
     def _end(self, over: Tensor, why: Tensor) -> Iterator[tuple[int, Reply]]:
         self.live = self.live & ~over

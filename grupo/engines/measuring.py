@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Int
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 from transformers import PreTrainedModel
@@ -14,6 +14,8 @@ from grupo.engines.base import Bounds, Engine, Reply, Request, alike
 from grupo.policies.measuring import Head, Spoken
 
 BUDGET = 1 << 15  # tokens read at once
+# last hidden states (m, H), and where a body keeps what it worked out of these tokens, if it does
+Read = tuple[Tensor, Tensor | None]
 
 
 class Reads(Protocol):
@@ -28,7 +30,7 @@ class Reads(Protocol):
         length: Int[Tensor, "N"],
         row: Int[Tensor, "m"],
         column: Int[Tensor, "m"],
-    ) -> Float[Tensor, "m H"]:
+    ) -> Read:
         """Those at some places of the rows."""
         ...
 
@@ -80,7 +82,7 @@ class Measuring:
         column = torch.arange(token.shape[1]).expand_as(token)
         asked = (column >= (length - given)[:, None]) & (column < length[:, None])
         row, place = asked.nonzero(as_tuple=True)
-        hidden = self.reader.states(token, length, row, place - 1)
+        hidden, _ = self.reader.states(token, length, row, place - 1)
         said = token[row, place].to(hidden.device)
         spoken = Spoken(hidden, said, self.head, requests[0].sampling)
         measured = spoken.measured(("logp", "entropy"))

@@ -10,7 +10,7 @@ from transformers import DynamicCache, PreTrainedModel, PreTrainedTokenizerBase
 
 from grupo.engines.base import Bounds, Reply, Request, alike, check_drawn
 from grupo.engines.ending import Ending
-from grupo.policies.head import Head
+from grupo.engines.head import Head
 from grupo.policies.thoughts import Part, Thoughts, gumbel, lay, likelihood
 from grupo.randomness import derive, uniform
 

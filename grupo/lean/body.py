@@ -12,8 +12,10 @@ from transformers import PreTrainedModel
 from grupo import native
 from grupo.engines.body import Modules, Reading
 from grupo.engines.decoding import Decoding
+from grupo.engines.head import Head
 from grupo.engines.memory import NOWHERE, ROOT, Memory
 from grupo.lean.again import Again
+from grupo.lean.heard import Choosing, Heard
 from grupo.lean.layers import layers_of, of_llama, shape_of
 from grupo.lean.lines import Lines
 from grupo.lean.records import Columns, Records, Scratch
@@ -43,6 +45,7 @@ class Lean:
         self.columns = Columns.of(self.shape)
         self.records = Records(len(self.layers), self.columns.width, len(self.final))
         self.scratch, self.memory = Scratch(), Memory(0)
+        self.heard = Heard(c, self.shape, self.scratch, self.records.room)
         self.ready: Ready | None = None
 
     @property
@@ -54,7 +57,9 @@ class Lean:
     @property
     def stamp(self) -> object:
         """Of the weights as they are now; torch does not count what is done to their `.data`."""
-        return [(w.data_ptr(), w._version) for w in (*self.weights, self.embedding)]
+        head: Any = self.model.get_output_embeddings()
+        weights = *self.weights, self.embedding, *(head.parameters() if head else ())
+        return [(w.data_ptr(), w._version) for w in weights]
 
     @property
     def embedding(self) -> Tensor:
@@ -64,6 +69,7 @@ class Lean:
         self.memory, self.ready = memory, None
         self.memory.kept.clear()
         self.records.clear(self.stamp)
+        self.heard.clear(self.stamp)
 
     def read(self, token: Tensor, position: Tensor, reading: Reading) -> Tensor:
         if not self.bare:
@@ -88,13 +94,26 @@ class Lean:
             decoding.note(first)
         return lines.norm(x, self.final)
 
-    def again(self, line: Line) -> Tensor:
+    def again(self, line: Line) -> tuple[Tensor, Tensor | None]:
         if not self.bare:
             return self.modules.again(line)
         x = self.base.embed_tokens(line.token)
         if not torch.is_grad_enabled():
-            return self.forward(x, line.position, Tree(line), self._scratch(x))
-        return Again.apply(self, line, self._found(line), x, *self.weights)  # pyright: ignore
+            return self.forward(x, line.position, Tree(line), self._scratch(x)), None
+        found = self._found(line)
+        return Again.apply(self, line, found, x, *self.weights), found  # pyright: ignore
+
+    def say(self, head: Head, hidden: Tensor, record: Tensor) -> Tensor:
+        weight = self._plain(head)
+        return head(hidden) if weight is None else self.heard.say(weight, hidden, record)
+
+    def chosen(self, head: Head, record: Tensor | None) -> Choosing | None:
+        weight = self._plain(head)
+        if weight is None:
+            return None
+        if self.heard.stamp != self.stamp:
+            self.heard.clear(self.stamp)
+        return Choosing(self.heard, weight, record)
 
     def forward(self, x: Tensor, position: Tensor, sees: Sees, records: Sequence[Tensor]) -> Tensor:
         """Fill in records of every layer, and of what came out of the last; its norm."""
@@ -111,6 +130,10 @@ class Lean:
         angles = cos[0].contiguous(), sin[0].contiguous()
         self.shape.threads = torch.get_num_threads()
         return Lines(self.c, self.shape, self.columns, self.scratch, *angles)
+
+    def _plain(self, head: Head) -> Tensor | None:
+        """The head's weights, if they are all that there is to it."""
+        return head.weight if self.bare and not any(_hooks(head.output)) else None
 
     def _room(self, x: Tensor) -> tuple[int | None, tuple[Tensor, ...]]:
         """For records, and where they are kept; not at all if there is no room left."""
@@ -157,7 +180,7 @@ def _tried(model: PreTrainedModel, c: ctypes.CDLL) -> Lean | None:
     if any(how.softcap for how in watching.hows.values()):
         return None
     body = Lean(model, c, watching.hows)
-    same = (own - body.again(packed)).norm() < 1e-4 * own.norm()
+    same = (own - body.again(packed)[0]).norm() < 1e-4 * own.norm()
     return body if same else None
 
 

@@ -125,6 +125,13 @@ int decode(const Shape *s, const Layer *layers, const Step *t, real *x) {
     return 0;
 }
 
+// out (m, n) = x (m, k) w^T, of whose w these are the panels: each thread has some of them.
+void product(const Shape *s, n_t m, n_t n, n_t k, const real *x, const real *panels, real *out) {
+#pragma omp parallel for num_threads(s->threads) schedule(static)
+    for (n_t j = 0; j < n; j += PANEL)
+        linear(m, n - j < PANEL ? n - j : PANEL, k, x, k, panels + j * k, NULL, out + j, n);
+}
+
 // `w` (n, k) as panels, of which `out` has room for all.
 void panels(const Shape *s, n_t n, n_t k, const real *w, real *out) {
 #pragma omp parallel for num_threads(s->threads) schedule(static)

@@ -2,7 +2,7 @@
 //
 // A row (V) is worked out by one thread, the same whatever its neighbours. Sums are doubles: the many
 // unlikely tokens of a large vocabulary would be rounded away.
-// `by` is 1 / temperature.
+// `by` is 1 / temperature, and `at` (m) says where among the logits (.., V) a row's stand.
 
 #include "rows.h"
 
@@ -62,10 +62,10 @@ void draw(n_t m, n_t V, n_t threads, double by, const real *logits, const double
 
 // Of each row's token its log-probability, and the entropy of the row; `rest` (m, 2) is the way
 // back's: the highest logit, and the log of the sum of exponentials of what is below it.
-void say(n_t m, n_t V, n_t threads, double by, const real *logits, const n_t *token, real *logp,
-         real *entropy, real *rest) {
+void say(n_t m, n_t V, n_t threads, double by, const real *logits, const n_t *at,
+         const n_t *token, real *logp, real *entropy, real *rest) {
     EACH_ROW {
-        const real *x = logits + i * V, top = highest(V, x), warm = by;
+        const real *x = logits + at[i] * V, top = highest(V, x), warm = by;
         double sum = 0, dot = 0;
         EACH_BLOCK(n) {
             real part = 0, mean = 0;
@@ -86,17 +86,18 @@ void say(n_t m, n_t V, n_t threads, double by, const real *logits, const n_t *to
     }
 }
 
-// Slopes of logits, over the logits themselves, from those of what was said of them.
-void blame(n_t m, n_t V, n_t threads, double by, real *logits, const n_t *token,
-           const real *entropy, const real *rest, const real *of_logp, const real *of_entropy) {
+// Slopes (m, V) of logits from those of what was said of them; they may be written over the logits.
+void blame(n_t m, n_t V, n_t threads, double by, const real *logits, const n_t *at,
+           const n_t *token, const real *entropy, const real *rest, const real *of_logp,
+           const real *of_entropy, real *out) {
     EACH_ROW {
-        real *x = logits + i * V, top = rest[2 * i], total = rest[2 * i + 1], warm = by;
-        real a = of_logp[i] * warm, h = of_entropy[i] * warm, H = entropy[i];
+        const real *x = logits + at[i] * V, top = rest[2 * i], total = rest[2 * i + 1], warm = by;
+        real a = of_logp[i] * warm, h = of_entropy[i] * warm, H = entropy[i], *to = out + i * V;
 #pragma omp simd
         for (n_t j = 0; j < V; j++) { // dH / dx_v = -p_v (log p_v + H)
             real z = raised((x[j] - top) * warm - total);
-            x[j] = -power(z) * (a + h * (z + H));
+            to[j] = -power(z) * (a + h * (z + H));
         }
-        x[token[i]] += a;
+        to[token[i]] += a;
     }
 }

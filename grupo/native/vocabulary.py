@@ -14,8 +14,8 @@ def takes(logits: Tensor) -> bool:
     return logits.device.type == "cpu" and native.library(logits.dtype) is not None
 
 
-def call(name: str, logits: Float[Tensor, "m V"], temperature: float, *told: Tensor) -> None:
-    """A function of logits that lie row after row, and of what else it is told, on all threads."""
+def call(name: str, logits: Float[Tensor, "n V"], temperature: float, *told: Tensor) -> None:
+    """A function of rows of logits, and of what else it is told of each, on all threads."""
     library: Any = native.library(logits.dtype)
-    sizes, kept = (*logits.shape, torch.get_num_threads()), [one.contiguous() for one in told]
-    native.call(library, name, *sizes, 1 / temperature, logits, *kept)
+    sizes = len(told[0]), logits.shape[1], torch.get_num_threads()
+    native.call(library, name, *sizes, 1 / temperature, logits, *[one.contiguous() for one in told])

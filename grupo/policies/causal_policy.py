@@ -10,6 +10,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from grupo.batch import Batch, Signals
 from grupo.engines.base import Bounds, Engine
+from grupo.engines.head import head_of
 from grupo.errors import Refused
 from grupo.helpers import Helper
 from grupo.policies import loading, rows
@@ -17,7 +18,6 @@ from grupo.policies.accompany import accompany
 from grupo.policies.checks import check_prompts, check_room
 from grupo.policies.company import Company, Other
 from grupo.policies.foreseeing import Foreseeing
-from grupo.policies.head import head_of
 from grupo.policies.helping import Helpers
 from grupo.policies.language import Language
 from grupo.policies.measuring import MEASURES, Spoken, disagreement, measure
@@ -118,9 +118,10 @@ class CausalPolicy(Trained):
         # transformers checkpoints in training mode only; dropout is off
         self.plain.train(self.spec.checkpointing and torch.is_grad_enabled())
         with self.autocast():
-            hidden = self.reader.states(token, length, row, place - 1)
+            hidden, record = self.reader.states(token, length, row, place - 1)
+            chosen = self.reader.chosen(self.head, record)
         said = token[row, place].to(hidden.device)
-        return Spoken(hidden, said, self._logits, self.spec.sampling)
+        return Spoken(hidden, said, self._logits, self.spec.sampling, chosen)
 
     def accompanied(
         self, needs: Collection[str], follow: Follow, others: Sequence[Other]

@@ -49,6 +49,6 @@ class Foreseeing:
 
     def _said(self, token: Tensor, length: Tensor, helpers: Sequence[str]) -> Tensor:
         row = torch.arange(len(token))
-        hidden = self.reader.states(token, length, row, length - 1)
+        hidden, _ = self.reader.states(token, length, row, length - 1)
         said = {name: self.helpers.say(name, hidden).cpu() for name in dict.fromkeys(helpers)}
         return torch.stack([said[name][i] for i, name in enumerate(helpers)])

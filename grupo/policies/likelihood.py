@@ -76,13 +76,14 @@ class _InC:
         missed = x is logits and x.requires_grad and (x.is_leaf or x._is_view())
         x = x.clone() if missed else x
         logp, entropy, rest = (x.new_empty(len(x), *more) for more in ((), (), (2,)))
-        vocabulary.call("say", x, self.temperature, token, logp, entropy, rest)
+        vocabulary.call("say", x, self.temperature, _every(x), token, logp, entropy, rest)
         return logp, entropy, (x, entropy, rest)
 
     def blame(self, kept: Sequence[Tensor], token: Tensor, *slopes: Tensor | None) -> None:
         x, entropy, rest = kept
         given = (torch.zeros_like(entropy) if s is None else s for s in slopes)
-        vocabulary.call("blame", x, self.temperature, token, entropy, rest, *given)
+        told = _every(x), token, entropy, rest, *given, x
+        vocabulary.call("blame", x, self.temperature, *told)
         torch.autograd.graph.increment_version(x)
 
 
@@ -120,6 +121,11 @@ class _InTorch:
             p[some].mul_(-factor)
         if a is not None:
             p.scatter_add_(1, token[:, None], a)
+
+
+def _every(x: Tensor) -> Tensor:
+    """Where its rows are."""
+    return torch.arange(len(x))
 
 
 def _blocks(x: Tensor) -> Iterator[slice]:

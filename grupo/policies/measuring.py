@@ -12,13 +12,14 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from grupo.distributions import forward_kl, jsd, reverse_kl
+from grupo.engines.body import Chosen
 from grupo.policies.likelihood import likelihood
 from grupo.policies.logits import Sampling
 from grupo.signals import split
 
 CHUNK = 1 << 25  # logits worked on at once: 128 MiB in float32; few chunks, few sums of gradients
 KEPT = 1 << 27  # logits that are kept for the gradient rather than worked out again: 512 MiB
-PLAIN = {"logp", "entropy"}  # what one pass over the logits says
+PLAIN: tuple[str, ...] = "logp", "entropy"  # what one pass over the logits says
 
 Head = Callable[[Float[Tensor, "m H"]], Float[Tensor, "m V"]]
 
@@ -62,6 +63,7 @@ class Spoken:
     token: Int[Tensor, "M"]
     head: Head
     sampling: Sampling
+    chosen: Chosen | None = None  # what says how likely the tokens are without logits to look at
 
     def logp(self) -> Float[Tensor, "M V"]:
         """Log-probabilities of all that could have been drawn."""
@@ -77,12 +79,12 @@ class Spoken:
 
     def within(self, context: Callable[[], AbstractContextManager[Any]]) -> "Spoken":
         """The same, logits said within a context."""
-        return replace(self, head=_Within(context, self.head))
+        return replace(self, head=_Within(context, self.head), chosen=None)
 
     def split(self, size: int) -> "list[Spoken]":
         """The same, `size` tokens at a time."""
         pairs = zip(self.hidden.split(size), self.token.split(size), strict=True)
-        return [replace(self, hidden=hidden, token=token) for hidden, token in pairs]
+        return [replace(self, hidden=h, token=token, chosen=None) for h, token in pairs]
 
 
 @dataclass(frozen=True)
@@ -108,6 +110,11 @@ def measure(
     At most `chunk` logits of each speaker are worked on at a time. For the gradient, which flows to
     `spoken` alone, they are worked out again unless one pass over them says all and few are kept.
     """
+    plain = _plain(spoken, others, names)
+    if plain and spoken.chosen:
+        told = spoken.hidden, spoken.token, spoken.sampling.temperature
+        said = dict(zip(PLAIN, spoken.chosen(*told), strict=True))
+        return {name: said[name] for name in names}
     with torch.no_grad():
         vocabulary = spoken.head(spoken.hidden[:1]).shape[-1]
     size = max(1, chunk // vocabulary)
@@ -115,7 +122,7 @@ def measure(
         (one, dict(zip(others, rest, strict=True)))
         for one, *rest in zip(*(s.split(size) for s in (spoken, *others.values())), strict=True)
     ]
-    kept = _plain(spoken, others, names) and len(spoken.hidden) * vocabulary <= KEPT
+    kept = plain and len(spoken.hidden) * vocabulary <= KEPT
     run = _said if len(parts) == 1 or kept else _said_again
     chunks = zip(*(run(one, rest, names) for one, rest in parts), strict=True)
     return dict(zip(names, map(torch.cat, chunks), strict=True))
@@ -151,7 +158,7 @@ def _said_again(
 
 def _plain(spoken: Spoken, others: Mapping[str, Spoken], names: Collection[str]) -> bool:
     """Does one pass over the logits say all?"""
-    return not others and set(names) <= PLAIN and not spoken.sampling.cuts
+    return not others and set(names) <= {*PLAIN} and not spoken.sampling.cuts
 
 
 def _said(
@@ -160,7 +167,7 @@ def _said(
     if _plain(spoken, others, names):
         logits = spoken.head(spoken.hidden)
         logp, entropy = likelihood(logits, spoken.token, spoken.sampling.temperature)
-        said: dict[str, Tensor] = {"logp": logp, "entropy": entropy}
+        said = dict(zip(PLAIN, (logp, entropy), strict=True))
         return tuple(said[name] for name in names)
     logp = spoken.logp()
     with torch.no_grad():

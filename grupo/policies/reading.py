@@ -10,14 +10,14 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from grupo import native
 from grupo.engines.base import Bounds, Engine
-from grupo.engines.body import Body, Modules
+from grupo.engines.body import Body, Chosen, Modules
 from grupo.engines.generating import Generating
+from grupo.engines.head import Head
 from grupo.engines.local import Local
-from grupo.engines.measuring import Measuring, Reads
+from grupo.engines.measuring import Measuring, Read, Reads
 from grupo.lean.body import lean
 from grupo.packing import attention
 from grupo.packing.trie import line, shared
-from grupo.policies.head import Head
 
 UNCOMPILED = "No C compiler works here (CC, else cc): on a processor all is about half as fast."
 
@@ -31,6 +31,10 @@ class Reader(Reads, Protocol):
 
     def engine(self, head: Head, tokenizer: PreTrainedTokenizerBase, bounds: Bounds) -> Engine:
         """How to sample from the model."""
+        ...
+
+    def chosen(self, head: Head, record: Tensor | None) -> Chosen | None:
+        """What says how likely tokens were that the head chose, if logits need not be looked at."""
         ...
 
     @property
@@ -62,11 +66,16 @@ class Packed:
     def of(self, model: PreTrainedModel) -> Reader:
         return self if model is self.model else Packed(body_of(model))
 
-    def states(self, token: Tensor, length: Tensor, row: Tensor, column: Tensor) -> Tensor:
+    def states(self, token: Tensor, length: Tensor, row: Tensor, column: Tensor) -> Read:
         # nothing is asked of what comes after the last of a row's places
         length = torch.zeros_like(length).scatter_reduce(0, row, column + 1, "amax")
         packed = line(token, length).to(self.model.device)
-        return self.body.again(packed)[packed.place[row, column]]
+        place = packed.place[row, column]
+        hidden, record = self.body.again(packed)
+        return hidden[place], None if record is None else record[place]
+
+    def chosen(self, head: Head, record: Tensor | None) -> Chosen | None:
+        return self.body.chosen(head, record)
 
     def together(self, token: Tensor, length: Tensor, budget: int) -> Iterator[Tensor]:
         rows = [tuple(r[:n]) for r, n in zip(token.tolist(), length.tolist(), strict=True)]
@@ -106,10 +115,13 @@ class Padded:
     def of(self, model: PreTrainedModel) -> Reader:
         return replace(self, model=model)
 
-    def states(self, token: Tensor, length: Tensor, row: Tensor, column: Tensor) -> Tensor:
+    def states(self, token: Tensor, length: Tensor, row: Tensor, column: Tensor) -> Read:
         token = token[:, : int(length.max())].to(self.model.device)
         hidden = self.model.base_model(input_ids=token, use_cache=False).last_hidden_state
-        return hidden[row, column]
+        return hidden[row, column], None
+
+    def chosen(self, head: Head, record: Tensor | None) -> None:
+        return None
 
     def together(self, token: Tensor, length: Tensor, budget: int) -> Iterator[Tensor]:
         order = length.argsort(descending=True, stable=True)

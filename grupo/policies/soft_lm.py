@@ -13,6 +13,7 @@ from transformers import PreTrainedTokenizerBase
 
 from grupo.batch import Batch, Signals
 from grupo.engines.base import Bounds, Engine
+from grupo.engines.head import Head
 from grupo.engines.thinking import Thinking
 from grupo.errors import Refused
 from grupo.piece import piece
@@ -21,7 +22,6 @@ from grupo.policies.causal_lm import CausalLM
 from grupo.policies.causal_policy import CausalPolicy
 from grupo.policies.checks import check, within
 from grupo.policies.contexts import context
-from grupo.policies.head import Head
 from grupo.policies.measuring import CHUNK, Spoken
 from grupo.policies.others import laid
 from grupo.policies.reading import Padded

@@ -20,6 +20,7 @@ from transformers import PreTrainedConfig, PreTrainedModel, Qwen2Config
 from grupo.engines.body import Body, Modules
 from grupo.lean import body as leaning
 from grupo.lean.body import Lean, lean
+from grupo.lean.heard import Heard
 from grupo.packing import attention
 from grupo.policies.causal_lm import CausalLM
 from grupo.policies.causal_policy import CausalPolicy
@@ -90,7 +91,7 @@ def hidden_of(body: Body, said: Sequence[Sequence[int]], dtype: torch.dtype) -> 
     """What a body says of every token of the rows, which stand in one line."""
     packed, length = laid(said), torch.tensor([len(row) for row in said])
     assert len(packed.token) < length.sum() or len(said) == 1
-    hidden = body.again(packed)
+    hidden, _ = body.again(packed)
     assert hidden.dtype == dtype
     return torch.cat([hidden[p[:n]] for p, n in zip(packed.place, length.tolist(), strict=True)])
 
@@ -121,7 +122,9 @@ def threads(count: int) -> Iterator[None]:
 
 @contextmanager
 def worked() -> Iterator[Counter[str]]:
-    """How often lean bodies read lines, `forward`, and say one more token, `decode`."""
+    """How often lean bodies read lines, `forward`, and say one more token, `decode`; how often
+    logits are worked out to learn of them, `head`.
+    """
     counts = Counter[str]()
 
     def counted(name: str, work: Any) -> Any:
@@ -133,5 +136,6 @@ def worked() -> Iterator[Counter[str]]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Lean, "forward", counted("forward", Lean.forward))
+        patch.setattr(Heard, "work_out", counted("head", Heard.work_out))
         patch.setattr(leaning, "decode", counted("decode", leaning.decode))
         yield counts

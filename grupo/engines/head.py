@@ -18,6 +18,13 @@ class Head:
     scale: float = 1.0
     softcap: float = 0.0  # 0: none
 
+    @property
+    def weight(self) -> Tensor | None:
+        """Its weights (V, h), if it is nothing but the product with these."""
+        one: Any = self.output
+        plain = type(one) is nn.Linear and one.bias is None and self.scale == 1
+        return one.weight if plain and not self.softcap else None
+
     def __call__(self, hidden: Tensor) -> Tensor:
         logits = self.output(hidden)
         logits = logits if self.scale == 1 else logits * self.scale
