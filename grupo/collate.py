@@ -6,6 +6,7 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -33,8 +34,8 @@ def collate(
         reward=_exact(r.reward for r in rollouts),
         group=_whole(p for p, group in enumerate(groups) for _ in group.rollouts),
         rollout=_whole(i for i, _ in owned),
-        mask=laid(lambda said: said.each(said.action.learned)).bool(),
-        turn=laid(lambda said: said.each(said.turn)).long(),
+        mask=laid(lambda said: said.action.learned).bool(),
+        turn=laid(lambda said: said.turn).long(),
         old_logp=laid(lambda said: said.action.logp),
         seen=Named({name: laid(of) for name, of in seen.items()}),
         parts=Named(_parts(rollouts)),
@@ -45,14 +46,7 @@ def collate(
 
 def spans(rollout: Rollout) -> list[tuple[int, slice]]:
     """Of each of its actions the row, counted within the rollout, and the columns there."""
-    found = []
-    for number, row in enumerate(_rows(rollout)):
-        end = 0
-        for said in row:
-            begin = end + said.heard
-            end = begin + len(said.action.parts)
-            found.append((number, slice(begin, end)))
-    return found
+    return [(n, said.columns) for n, row in enumerate(_rows(rollout)) for said in row]
 
 
 @dataclass(frozen=True)
@@ -61,13 +55,9 @@ class _Said:
 
     rollout: Rollout
     action: Action
-    heard: int  # columns before it, in which the world spoke
+    columns: slice
     turn: int
     begin: int  # parts of its rollout before it
-
-    def each(self, number: float) -> list[float]:
-        """The same for all its parts."""
-        return [float(number)] * len(self.action.parts)
 
     def tokens(self) -> list[float]:
         """What was done, where that is a number: a token; 0 where it is none."""
@@ -80,11 +70,11 @@ class _Said:
         return [*own, *[0.0] * (length - len(own))]
 
 
-SEEN: Mapping[str, Callable[[_Said], Iterable[float]]] = {
+SEEN: Mapping[str, Callable[[_Said], Sequence[float] | float]] = {
     "logp@sampler": lambda said: said.action.logp,
-    "sampled": lambda said: said.each(said.action.sampled),
-    "moved": lambda said: said.each(said.action.moved),
-    "version": lambda said: said.each(said.action.version),
+    "sampled": lambda said: said.action.sampled,
+    "moved": lambda said: said.action.moved,
+    "version": lambda said: said.action.version,
     "mark/part": _Said.tokens,
 }
 
@@ -94,19 +84,28 @@ def _rows(rollout: Rollout) -> list[list[_Said]]:
     rows, turn, begin = [], 0, 0
     for row in rollout.rows:
         rows.append([])
+        end = 0
         for i, (_, action) in enumerate(row.turns):
             turn += len(rows) + i > 1 and len(action.seen) > 0
-            rows[-1].append(_Said(rollout, action, len(action.seen) * (i > 0), turn, begin))
+            first = end + len(action.seen) * (i > 0)
+            end = first + len(action.parts)
+            rows[-1].append(_Said(rollout, action, slice(first, end), turn, begin))
             begin += len(action.parts)
     return rows
 
 
-def _laid(rows: Sequence[Sequence[_Said]], of: Callable[[_Said], Iterable[float]]) -> Tensor:
-    """Numbers of the parts of actions (N, T); 0 where the world spoke, and behind a row's end."""
-    lines = [[x for said in row for x in chain([0.0] * said.heard, of(said))] for row in rows]
-    width = max(map(len, lines), default=0)
-    padded = [[*line, *[0.0] * (width - len(line))] for line in lines]
-    return torch.tensor(padded, dtype=torch.get_default_dtype()).reshape(len(rows), width)
+def _laid(
+    rows: Sequence[Sequence[_Said]], of: Callable[[_Said], Sequence[float] | float]
+) -> Tensor:
+    """Numbers of the parts of actions, or one for all parts of one (N, T); 0 where the world spoke,
+    and behind a row's end.
+    """
+    width = max((row[-1].columns.stop for row in rows if row), default=0)
+    lines = np.zeros((len(rows), width))
+    for line, row in zip(lines, rows, strict=True):
+        for said in row:
+            line[said.columns] = of(said)
+    return torch.from_numpy(lines).to(torch.get_default_dtype())
 
 
 def _parts(rollouts: Sequence[Rollout]) -> dict[str, Tensor]:

@@ -2,14 +2,16 @@
 
 import asyncio
 import inspect
-import threading
 import traceback
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from time import monotonic
 from typing import Any
 from weakref import WeakKeyDictionary
+
+from grupo.envs import workers
 
 # Judges in threads share one processor: many at once would only run out of time together.
 AT_ONCE = 8
@@ -60,8 +62,7 @@ class _Round:
         """What they said up to the first that hangs, and that it does."""
         done = asyncio.Event()
         self.began = (0, monotonic())
-        arguments = (asyncio.get_running_loop(), done)
-        threading.Thread(target=self._work, args=arguments, name="reward", daemon=True).start()
+        workers.do(partial(self._work, asyncio.get_running_loop(), done))
         try:
             while len(self.said) < len(self.calls):
                 number, since = self.began

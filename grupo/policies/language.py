@@ -54,8 +54,8 @@ class Language:
 
         A character belongs to the tokens that complete it: such texts join as the tokens do.
         """
-        before, whole = self._decoded(after), self._decoded((*after, *tokens))
-        return whole[len(before) :]
+        before = self._decoded(after) if after else ""
+        return self._decoded((*after, *tokens))[len(before) :]
 
     def _decoded(self, tokens: Sequence[int]) -> str:
         words = [token for token in tokens if isinstance(token, int)]
