@@ -12,7 +12,6 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,7 @@ from benchmarks.workloads import WORKLOADS
 from grupo.acting import Act, Env, scored
 from grupo.learner import Learner
 from grupo.piece import piece
+from grupo.recipe import Recipe
 from grupo.rollout import Action, Group, Rollout, Task
 
 CLOSE = 1e-4
@@ -62,16 +62,28 @@ class Keep:
 
 def gradient(name: str, precision: str, said: Sequence[Row]) -> dict[str, Tensor]:
     """What grupo makes of what was said."""
-    plan = recipe(WORKLOADS[name], precision)
-    sampler = Replayed(tuple(_rollout(*row) for row in said), plan.group)
-    method = plan.method.but(sample=sampler)
-    plan = replace(plan, method=method, optimizer=Keep(), max_norm=math.inf)
-    learner = Learner(plan)
+    plan = replayed(recipe(WORKLOADS[name], precision), [_rollout(*row) for row in said])
+    return differentiated(keeping(plan))[1]
+
+
+def replayed(plan: Recipe, rollouts: Sequence[Rollout]) -> Recipe:
+    """The same, of rollouts that have been played, group after group."""
+    return plan.but(method=plan.method.but(sample=Replayed(tuple(rollouts), plan.group)))
+
+
+def keeping(plan: Recipe) -> Learner:
+    """Whoever learns by it, but for the last: the gradient is kept, whole, and changes nothing."""
+    return Learner(plan.but(optimizer=Keep(), max_norm=math.inf))
+
+
+def differentiated(learner: Learner) -> tuple[Sequence[Rollout], dict[str, Tensor]]:
+    """A step's rollouts, and the gradient that it kept."""
     names = {id(p): name for name, p in learner.policy.module.named_parameters()}
-    learner.step()
+    groups = learner.step().gathered.kept
     optimizer = learner.state.optimizers["optimizer"]
     pairs = zip(optimizer.param_groups[0]["params"], optimizer.kept, strict=True)
-    return {names[id(p)]: kept for p, kept in pairs}
+    rollouts = [rollout for group in groups for rollout in group.rollouts]
+    return rollouts, {names[id(p)]: kept for p, kept in pairs}
 
 
 def _rollout(read: Tokens, said: Tokens, own: Tokens) -> Rollout:

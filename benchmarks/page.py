@@ -24,7 +24,8 @@ shows that both make the same gradient of the same tokens.
 * peak: the most memory the whole process ever held.
 * others: how many cores other programs kept busy meanwhile. Pairs with more than 0.2 were tried
   again. A row with more is not to be trusted: both libraries suffer, but not alike.
-* bfloat16: few pairs, for processors without such instructions emulate it slowly.
+* bfloat16: few pairs. A processor without such instructions imitates it slowly, and that is what
+  TRL does there; grupo then computes in float32, and says so.
 * TRL runs with its fastest settings, by `python -m benchmarks.tune`: no checkpointing, nothing
   logged or saved, the whole step as one micro-batch but in prompt-2048 and agent-apart. On a
   processor it evaluates its head at every token of the prompt too.

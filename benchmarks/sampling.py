@@ -3,8 +3,8 @@
     python -m benchmarks.sampling 3-128x32 --rounds 5 --vllm ENVIRONMENT
 
 Everybody reads the same prompts and says equally many tokens, in turns; who goes first changes from
-round to round. grupo samples in bfloat16 as it trains, from float32 weights by autocast; the others
-hold bfloat16 weights.
+round to round. For bfloat16 the others hold bfloat16 weights; grupo holds float32 ones and computes
+in bfloat16 by autocast where the processor has instructions for it, else in float32.
 """
 
 import argparse

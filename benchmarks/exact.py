@@ -1,0 +1,65 @@
+"""How exact is a gradient? A step's rollouts differentiated in three ways, and in float64.
+
+    python -m benchmarks.exact short long agent
+
+As sampling has read them; read anew, in C; and by transformers' modules. Float64 is by the modules.
+"""
+
+import argparse
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from torch import Tensor
+
+from benchmarks.check import differentiated, distance, keeping, replayed
+from benchmarks.compare import HERE
+from benchmarks.ours import recipe
+from benchmarks.workloads import WORKLOADS
+from grupo.recipe import Recipe
+from grupo.rollout import Rollout
+
+CLOSE = 1e-4
+Gradient = dict[str, Tensor]
+
+
+def gradients(name: str) -> tuple[dict[str, Gradient], Gradient]:
+    """By every way in float32, and the truth."""
+    plan = recipe(WORKLOADS[name], "float32")
+    rollouts, recalled = differentiated(keeping(plan))
+    ways = {
+        "recalled": recalled,
+        "read anew": differentiated(keeping(replayed(plan, rollouts)))[1],
+        "by modules": by_modules(plan, rollouts),
+    }
+    return ways, by_modules(plan, rollouts, exact=True)
+
+
+def by_modules(plan: Recipe, rollouts: Sequence[Rollout], *, exact: bool = False) -> Gradient:
+    """By the model's own modules, which is how a model that saves memory works; or in float64."""
+    policy: Any = plan.policy
+    learner = keeping(replayed(plan.but(policy=replace(policy, checkpointing=True)), rollouts))
+    if exact:
+        learner.policy.module.double()
+    return differentiated(learner)[1]
+
+
+def main() -> int:
+    """Print how far every way is from the truth; how many are far."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="+", choices=WORKLOADS, metavar="NAME")
+    names, far = parser.parse_args().names, 0
+    subprocess.run([sys.executable, "-m", "benchmarks.models", *names], check=True, cwd=HERE.parent)
+    for name in names:
+        ways, truth = gradients(name)
+        for way, gradient in ways.items():
+            whole, worst = distance(gradient, truth)
+            print(f"{name}, {way}: {whole:.1e} of the norm, {worst:.1e} in the worst tensor")
+            far += not worst < CLOSE
+    return far
+
+
+if __name__ == "__main__":
+    sys.exit(main())
