@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from benchmarks.check import differentiated, distance, keeping, replayed
@@ -41,9 +42,14 @@ def by_modules(plan: Recipe, rollouts: Sequence[Rollout], *, exact: bool = False
     """By the model's own modules, which is how a model that saves memory works; or in float64."""
     policy: Any = plan.policy
     learner = keeping(replayed(plan.but(policy=replace(policy, checkpointing=True)), rollouts))
-    if exact:
-        learner.policy.module.double()
-    return differentiated(learner)[1]
+    if not exact:
+        return differentiated(learner)[1]
+    learner.policy.module.double()
+    torch.set_default_dtype(torch.float64)
+    try:
+        return differentiated(learner)[1]
+    finally:
+        torch.set_default_dtype(torch.float32)
 
 
 def main() -> int:

@@ -108,63 +108,81 @@ class Choosing:
         self, hidden: Float[Tensor, "m h"], token: Int[Tensor, "m"], temperature: float
     ) -> tuple[Float[Tensor, "m"], Float[Tensor, "m"]]:
         """Of each its log-probability, and the entropy of what it was drawn from, in nats."""
-        kept = torch.is_grad_enabled() and (hidden.requires_grad or self.weight.requires_grad)
-        told = self.heard, self.record, kept, temperature
-        return _Chosen.apply(*told, hidden, self.weight, token)  # pyright: ignore
+        at = self.heard.found(self.record, len(hidden))
+        taught = torch.is_grad_enabled() and (hidden.requires_grad or self.weight.requires_grad)
+        lent = self._lent(hidden.detach(), at) if taught else at[:0]
+        told = _Told(self.heard, self.heard.stamp, temperature, at, lent)
+        return _Chosen.apply(told, hidden, self.weight, token)  # pyright: ignore
+
+    def _lent(self, hidden: Tensor, at: Tensor) -> Int[Tensor, "n"]:
+        """Keep logits of the other tokens, too, while there is room: which they are."""
+        new = (at < 0).nonzero()[:, 0]
+        room = self.heard.take(len(new), self.weight) if len(new) else None
+        if room is None:
+            return new[:0]
+        self.heard.work_out(hidden[new], self.weight.detach(), room[1])
+        at[new] = torch.arange(room[0], self.heard.used)
+        return new
+
+
+@dataclass(frozen=True)
+class _Told:
+    """How tokens were chosen; `at` says where their logits are, or that these are not kept."""
+
+    heard: Heard
+    stamp: object
+    temperature: float
+    at: Int[Tensor, "m"]
+    lent: Int[Tensor, "n"]  # tokens whose logits are kept for the way back alone
+
+    def call(self, name: str, some: Some, *told: Tensor) -> None:
+        """A function of C, of some of the tokens."""
+        logits, _, where = some
+        vocabulary.call(name, logits, self.temperature, where, *told)
+
+    def check(self) -> None:
+        """Refuse to go back where others have written since."""
+        if self.heard.stamp is not self.stamp and (self.at >= 0).any():
+            raise RuntimeError("logits that a gradient needs are gone: another engine has begun")
+
+    def give_back(self) -> None:
+        """The room that was lent, if it is what came last; who comes again works logits out."""
+        lent = self.at[self.lent].tolist()
+        if lent and self.heard.used == lent[-1] + 1:
+            self.heard.used = lent[0]
+            self.at[self.lent] = NOWHERE
 
 
 class _Chosen(torch.autograd.Function):
-    """Logits are kept for the gradient while there is room, else worked out again."""
-
     @staticmethod
     def forward(
-        ctx: Any,
-        heard: Heard,
-        record: Tensor | None,
-        kept: bool,
-        temperature: float,
-        hidden: Tensor,
-        weight: Tensor,
-        token: Tensor,
+        ctx: Any, told: _Told, hidden: Tensor, weight: Tensor, token: Tensor
     ) -> tuple[Tensor, Tensor]:
-        at = heard.found(record, len(hidden))
-        new = (at < 0).nonzero()[:, 0]
-        room = heard.take(len(new), weight) if kept and len(new) else None
-        if room:
-            heard.work_out(hidden[new], weight, room[1])
-            at[new] = torch.arange(room[0], room[0] + len(new))
         logp, entropy, rest = (hidden.new_empty(len(hidden), *more) for more in ((), (), (2,)))
-        for logits, rows, where in heard.each(hidden, weight, at):
-            said = [x[rows] for x in (logp, entropy, rest)]
-            vocabulary.call("say", logits, temperature, where, token[rows], *said)
-            for whole, some in zip((logp, entropy, rest), said, strict=True):
-                whole[rows] = some
+        for some in told.heard.each(hidden, weight, told.at):
+            said = [x[some[1]] for x in (logp, entropy, rest)]
+            told.call("say", some, token[some[1]], *said)
+            for whole, part in zip((logp, entropy, rest), said, strict=True):
+                whole[some[1]] = part
         ctx.save_for_backward(hidden, weight, token, entropy, rest)
-        ctx.rest = heard, heard.stamp, temperature, at, new, room
+        ctx.told = told
         return logp, entropy
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore
-        hidden, weight, token, entropy, rest = ctx.saved_tensors
-        heard, stamp, temperature, at, new, room = ctx.rest
-        if heard.stamp is not stamp and (at >= 0).any():
-            raise RuntimeError("logits that a gradient needs are gone: another engine has begun")
-        asked = ctx.needs_input_grad[4:6]
-        dhidden, dweight = (
-            torch.empty_like(x) if wanted else None
-            for x, wanted in zip((hidden, weight), asked, strict=True)
-        )
-        told, begun = (token, entropy, rest, *slopes), 0.0
-        for logits, rows, where in heard.each(hidden, weight, at):
-            slope = heard.room(rows, weight)
-            vocabulary.call("blame", logits, temperature, where, *[x[rows] for x in told], slope)
+        hidden, weight, *rest = ctx.saved_tensors
+        told, (_, of_hidden, of_weight, _) = ctx.told, ctx.needs_input_grad
+        told.check()
+        dhidden, dweight = torch.empty_like(hidden) if of_hidden else None, None
+        for some in told.heard.each(hidden, weight, told.at):
+            rows, slope = some[1], told.heard.room(some[1], weight)
+            told.call("blame", some, *[x[rows] for x in (*rest, *slopes)], slope)
             if dhidden is not None:
                 dhidden[rows] = slope @ weight
-            if dweight is not None:
-                dweight.addmm_(slope.mT, hidden[rows], beta=begun)
-            begun = 1.0
-        if room and heard.used == room[0] + len(new):  # what came last is given back
-            heard.used = room[0]
-            at[new] = NOWHERE
-        return None, None, None, None, dhidden, dweight, None
+            if of_weight and dweight is None:
+                dweight = slope.mT @ hidden[rows]
+            elif dweight is not None:
+                dweight.addmm_(slope.mT, hidden[rows])
+        told.give_back()
+        return None, dhidden, dweight, None
