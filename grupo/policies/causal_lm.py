@@ -20,8 +20,8 @@ class CausalLM:
 
     `limit` is how many tokens an answer may have and `stop` the texts that end one early; `chat`
     wraps plain prompts as a user's message; `budget` is how many tokens a micro-batch holds, those
-    that its rows begin with alike counted once; `engine` is a server to sample from, None: this
-    process samples.
+    that its rows begin with alike counted once; `dtype` is what is computed in, float32 where a
+    device would but imitate it; `engine` is a server to sample from, None: this process samples.
     """
 
     model: str

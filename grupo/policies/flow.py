@@ -39,7 +39,7 @@ class Flow:
 
     An image takes `steps` steps; those in `window`, all if it is empty, are drawn with noise of
     size `noise` and trained, the others are not. `guidance` 1 is none; `budget` is how many steps a
-    micro-batch holds.
+    micro-batch holds; `dtype` is what is computed in, float32 where a device would but imitate it.
     """
 
     model: str
