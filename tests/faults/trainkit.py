@@ -43,7 +43,6 @@ from grupo.methods.soft_grpo import soft_grpo
 from grupo.methods.tempflow_grpo import tempflow_grpo
 from grupo.optimize import Adam
 from grupo.plans import Passes
-from grupo.policies import loading
 from grupo.policies.causal_lm import CausalLM
 from grupo.policies.company import Other
 from grupo.policies.flow import Flow
@@ -63,8 +62,6 @@ from grupo.sampling import (
 from grupo.sampling.coached import unhinted
 from grupo.schedules import Cosine, Linear, Warmup
 from grupo.tasks import FromFunction
-
-loading.has_bfloat16 = lambda device: True  # where it is but imitated, too
 
 
 def base(model: str) -> Recipe:
