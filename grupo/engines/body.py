@@ -38,8 +38,8 @@ class Body(Protocol):
         """The weights stay as they are, and `memory` is that of who samples, until told again."""
         ...
 
-    def read(self, token: Tensor, position: Tensor, reading: Reading) -> Hidden:
-        """Prompts, as one line, without a gradient."""
+    def read(self, token: Tensor, position: Tensor, reading: Reading, last: Tensor) -> Hidden:
+        """Prompts, as one line, without a gradient: what is made of the `last` of each."""
         ...
 
     def go_on(self, token: Tensor, position: Tensor, decoding: Decoding) -> Hidden:
@@ -50,8 +50,10 @@ class Body(Protocol):
         """Logits of tokens that were read; what was worked out of them is kept there, if it is."""
         ...
 
-    def again(self, line: Line) -> tuple[Hidden, Int[Tensor, "M"] | None]:
-        """Rows, whole, with a gradient; where what was worked out of their tokens is, if it is."""
+    def again(self, line: Line, place: Int[Tensor, "m"]) -> tuple[Hidden, Tensor | None]:
+        """Rows, whole, with a gradient: what is made of the tokens at some places (m, h), and where
+        what was worked out of them is (m,), if it is.
+        """
         ...
 
     def chosen(self, head: Head, record: Int[Tensor, "m"] | None) -> Chosen | None:
@@ -70,8 +72,8 @@ class Modules:
     def begin(self, memory: Memory) -> None:
         pass
 
-    def read(self, token: Tensor, position: Tensor, reading: Layout) -> Hidden:
-        return attention.read(self.model, token, position, reading)
+    def read(self, token: Tensor, position: Tensor, reading: Layout, last: Tensor) -> Hidden:
+        return attention.read(self.model, token, position, reading)[last]
 
     def go_on(self, token: Tensor, position: Tensor, decoding: Decoding) -> Hidden:
         return attention.read(self.model, token, position, decoding)
@@ -79,8 +81,9 @@ class Modules:
     def say(self, head: Head, hidden: Hidden, record: Tensor) -> Tensor:
         return head(hidden)
 
-    def again(self, line: Line) -> tuple[Hidden, None]:
-        return attention.read(self.model, line.token, line.position, Tree(line)), None
+    def again(self, line: Line, place: Tensor) -> tuple[Hidden, None]:
+        hidden = attention.read(self.model, line.token, line.position, Tree(line))
+        return hidden[place], None
 
     def chosen(self, head: Head, record: Tensor | None) -> None:
         return None

@@ -83,9 +83,9 @@ def prefill(
     past = tuple(Past(x.asked, x.slots.to(device)) for x in laid.past)
     on = laid.line.to(device)
     reading = Reading(Tree(on), memory, where.to(device), past)
-    hidden = body.read(on.token, on.position, reading)
     last = torch.tensor([int(laid.place[p][-1]) for p in prompts], device=device)
-    return hidden[last], [torch.tensor(slots[p], device=device) for p in prompts]
+    hidden = body.read(on.token, on.position, reading, last)
+    return hidden, [torch.tensor(slots[p], device=device) for p in prompts]
 
 
 @dataclass(frozen=True)

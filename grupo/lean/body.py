@@ -2,31 +2,26 @@
 
 import ctypes
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from grupo import native
 from grupo.engines.body import Modules, Reading
 from grupo.engines.decoding import Decoding
 from grupo.engines.head import Head
 from grupo.engines.memory import NOWHERE, ROOT, Memory
 from grupo.lean.again import Again
 from grupo.lean.heard import Choosing, Heard
-from grupo.lean.layers import layers_of, of_llama, shape_of
-from grupo.lean.lines import Lines
+from grupo.lean.layers import layers_of, shape_of
+from grupo.lean.lines import Asked, Lines
 from grupo.lean.records import Columns, Records, Scratch
 from grupo.lean.step import Ready, decode, ready
-from grupo.packing import attention
-from grupo.packing.attention import Layout, Sees
+from grupo.packing.attention import Sees
 from grupo.packing.parts import How
 from grupo.packing.tree import Tree
-from grupo.packing.trie import Line, line
-
-TRIED = torch.tensor([[0, 1, 2, 3, 1], [0, 1, 2, 1, 0], [0, 1, 1, 2, 1]])
+from grupo.packing.trie import Line
 
 
 class Lean:
@@ -71,13 +66,14 @@ class Lean:
         self.records.clear(self.stamp)
         self.heard.clear(self.stamp)
 
-    def read(self, token: Tensor, position: Tensor, reading: Reading) -> Tensor:
+    def read(self, token: Tensor, position: Tensor, reading: Reading, last: Tensor) -> Tensor:
         if not self.bare:
-            return self.modules.read(token, position, reading)
+            return self.modules.read(token, position, reading, last)
         x = self.base.embed_tokens(token)
         first, records = self._room(x)
-        hidden = self.forward(x, position, reading, records)
+        hidden = self.forward(x, position, reading, records, last)
         if first is not None:
+            self.records.whole[first + last] = True
             reading.note(first)
         return hidden
 
@@ -91,17 +87,20 @@ class Lean:
         decode(lines, self.ready, x, decoding, records[: len(self.layers)])
         if first is not None:
             records[-1][:] = x
+            self.records.whole[first : first + len(x)] = True
             decoding.note(first)
         return lines.norm(x, self.final)
 
-    def again(self, line: Line) -> tuple[Tensor, Tensor | None]:
+    def again(self, line: Line, place: Tensor) -> tuple[Tensor, Tensor | None]:
         if not self.bare:
-            return self.modules.again(line)
-        x = self.base.embed_tokens(line.token)
+            return self.modules.again(line, place)
+        x, (asked, back) = self.base.embed_tokens(line.token), _each_once(place, len(line.token))
         if not torch.is_grad_enabled():
-            return self.forward(x, line.position, Tree(line), self._scratch(x)), None
-        found = self._found(line)
-        return Again.apply(self, line, found, x, *self.weights), found  # pyright: ignore
+            hidden = self.forward(x, line.position, Tree(line), self._scratch(x), asked)
+            return hidden[back], None
+        found = self._found(line, place)
+        hidden: Any = Again.apply(self, line, found, asked, x, *self.weights)
+        return hidden[back], None if found is None else found[place]
 
     def say(self, head: Head, hidden: Tensor, record: Tensor) -> Tensor:
         weight = self._plain(head)
@@ -115,13 +114,16 @@ class Lean:
             self.heard.clear(self.stamp)
         return Choosing(self.heard, weight, record)
 
-    def forward(self, x: Tensor, position: Tensor, sees: Sees, records: Sequence[Tensor]) -> Tensor:
-        """Fill in records of every layer, and of what came out of the last; its norm."""
+    def forward(
+        self, x: Tensor, position: Tensor, sees: Sees, records: Sequence[Tensor], asked: Asked
+    ) -> Tensor:
+        """Fill in records of every layer, and of what came out of the last, if asked; its norm."""
         lines = self.lines(x, position)
         for i, layer in enumerate(self.layers):
-            x = lines.forward(i, layer, records[i], x, sees)
+            last = i + 1 == len(self.layers)
+            x = lines.forward(i, layer, records[i], x, sees, asked if last else None)
         if len(records) > len(self.layers):
-            records[-1][:] = x
+            records[-1][slice(None) if asked is None else asked] = x
         return lines.norm(x, self.final)
 
     def lines(self, like: Tensor, position: Tensor) -> Lines:
@@ -142,8 +144,10 @@ class Lean:
     def _scratch(self, x: Tensor) -> tuple[Tensor, ...]:
         return (self.scratch.room("record", len(x), self.columns.width, x),) * len(self.layers)
 
-    def _found(self, line: Line) -> Tensor | None:
-        """Where the records of the line's tokens are, if these weights have read them all."""
+    def _found(self, line: Line, place: Tensor) -> Tensor | None:
+        """Where the records of the line's tokens are, if these weights have read them all, and
+        those at some places to the end.
+        """
         if not self.records.used or self.stamp != self.records.stamp:
             return None
         tokens, at, open_ = line.token.tolist(), list[int](), [(len(line.token), ROOT)]
@@ -156,46 +160,19 @@ class Lean:
             if len(at) < stretch.end or NOWHERE in at[stretch.begin :]:
                 return None
             open_.append((stretch.last, [before, *slots][-1]))
-        return torch.tensor(at, dtype=torch.long)
+        found = torch.tensor(at, dtype=torch.long)
+        return found if self.records.whole[found[place]].all() else None
 
 
-def lean(model: PreTrainedModel) -> Lean | None:
-    """The model's body in C, if it is of that family and, tried out, says the same."""
-    if model.device.type != "cpu" or not of_llama(model):
-        return None
-    c = native.library(next(model.parameters()).dtype)
-    return _tried(model, c) if c else None
-
-
-@torch.no_grad()
-def _tried(model: PreTrainedModel, c: ctypes.CDLL) -> Lean | None:
-    """At the first places and at the last, which some models see otherwise."""
-    length = torch.full((len(TRIED),), TRIED.shape[1])
-    end = getattr(model.config.get_text_config(), "max_position_embeddings", 0)
-    packed = line(TRIED, length, least=1)
-    late = (packed.position > 1) * max(0, end - TRIED.shape[1])
-    packed = replace(packed, position=packed.position + late)
-    watching = _Watching(Tree(packed))
-    own = attention.read(model, packed.token, packed.position, watching)
-    if any(how.softcap for how in watching.hows.values()):
-        return None
-    body = Lean(model, c, watching.hows)
-    same = (own - body.again(packed)[0]).norm() < 1e-4 * own.norm()
-    return body if same else None
+def _each_once(place: Tensor, count: int) -> tuple[Asked, Tensor]:
+    """The places of so many that are asked for, and where among them each is; None: all of them,
+    for where it is most of them picking costs more.
+    """
+    asked, back = place.unique(return_inverse=True)
+    return (asked, back) if len(asked) * 4 < count * 3 else (None, place)
 
 
 def _hooks(module: nn.Module) -> Iterator[Mapping[int, Any]]:
     """Whoever wants to be called when it works, now or later."""
     yield from (module._forward_hooks, module._forward_pre_hooks)
     yield from (module._backward_hooks, module._backward_pre_hooks)
-
-
-class _Watching:
-    """Notes how layers attend."""
-
-    def __init__(self, layout: Layout) -> None:
-        self.layout, self.hows = layout, dict[int, How]()
-
-    def attend(self, layer: int, q: Tensor, k: Tensor, v: Tensor, how: How) -> Tensor:
-        self.hows[layer] = how
-        return self.layout.attend(layer, q, k, v, how)

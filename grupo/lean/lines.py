@@ -17,6 +17,7 @@ from grupo.packing.attention import Sees
 from grupo.packing.tree import Tree
 
 Slopes = dict[str, Tensor]  # of weights, by name
+Asked = Tensor | None  # of which tokens what comes out is asked for; None: of all
 
 
 @dataclass(frozen=True)
@@ -30,8 +31,19 @@ class Lines:
     cos: Tensor
     sin: Tensor
 
-    def forward(self, number: int, layer: Layer, record: Tensor, x: Tensor, sees: Sees) -> Tensor:
-        """Fill in a layer's records of what it reads; what comes out."""
+    def forward(
+        self, number: int, layer: Layer, record: Tensor, x: Tensor, sees: Sees, asked: Asked
+    ) -> Tensor:
+        """Fill in a layer's records of what it reads; what comes out, where it is asked for."""
+        self._attend(number, layer, record, x, sees)
+        if asked is None:
+            return self._mlp(layer, record)
+        some = record[asked]
+        out = self._mlp(layer, some)
+        record[asked] = some
+        return out
+
+    def _attend(self, number: int, layer: Layer, record: Tensor, x: Tensor, sees: Sees) -> None:
         at = self.columns
         record[:, at.x] = x
         normed = self._normed(record[:, at.x], layer.norm)
@@ -39,6 +51,9 @@ class Lines:
             _into(record[:, getattr(at, name)], normed, layer, name)
         seen, total = sees.see(number, *self._turned(layer, record), layer.how)
         record[:, at.seen], record[:, at.total] = seen.flatten(1), total
+
+    def _mlp(self, layer: Layer, record: Tensor) -> Tensor:
+        at = self.columns
         torch.addmm(record[:, at.x], record[:, at.seen], layer.o.mT, out=record[:, at.y])
         normed = self._normed(record[:, at.y], layer.norm2)
         for name in ("gate", "up"):
@@ -46,10 +61,13 @@ class Lines:
         return torch.addmm(record[:, at.y], self._act(record), layer.down.mT)
 
     def backward(
-        self, layer: Layer, record: Tensor, slope: Tensor, tree: Tree
+        self, layer: Layer, record: Tensor, slope: Tensor, tree: Tree, asked: Asked
     ) -> tuple[Tensor, Slopes]:
         """Slopes of what a layer read, and of its weights, from those of what came out."""
-        slope, mlp = self._mlp_back(layer, record, slope)
+        some = record if asked is None else record[asked]
+        slope, mlp = self._mlp_back(layer, some, slope)
+        if asked is not None:
+            slope = slope.new_zeros(len(record), slope.shape[1]).index_copy_(0, asked, slope)
         slope, attention = self._attention_back(layer, record, slope, tree)
         return slope, mlp | attention
 

@@ -41,13 +41,15 @@ class Columns:
 class Records:
     """Of each layer a record of every token, and what came out of the last; until there is no room.
 
-    Memory is used as it is written to, and used again after `clear`.
+    Where nobody asked for what comes out of the last layer its record ends before its MLP. Memory
+    is used as it is written to, and used again after `clear`.
     """
 
     def __init__(self, layers: int, width: int, features: int, numbers: int = NUMBERS) -> None:
         self.room = numbers // (layers * width + features)
         self.layers, self.width, self.features = layers, width, features
         self.each: tuple[Tensor, ...] = ()
+        self.whole = torch.zeros(self.room, dtype=torch.bool)  # what came out of the last, too
         self.clear(())
 
     def clear(self, stamp: object) -> None:
@@ -62,6 +64,7 @@ class Records:
             sizes = [self.width] * self.layers + [self.features]
             self.each = tuple(like.new_empty(self.room, size) for size in sizes)
         first, self.used = self.used, self.used + count
+        self.whole[first : self.used] = False
         return first, tuple(x[first : self.used] for x in self.each)
 
 

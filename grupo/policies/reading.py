@@ -15,7 +15,7 @@ from grupo.engines.generating import Generating
 from grupo.engines.head import Head
 from grupo.engines.local import Local
 from grupo.engines.measuring import Measuring, Read, Reads
-from grupo.lean.body import lean
+from grupo.lean.trial import lean
 from grupo.packing import attention
 from grupo.packing.trie import line, shared
 
@@ -70,9 +70,7 @@ class Packed:
         # nothing is asked of what comes after the last of a row's places
         length = torch.zeros_like(length).scatter_reduce(0, row, column + 1, "amax")
         packed = line(token, length).to(self.model.device)
-        place = packed.place[row, column]
-        hidden, record = self.body.again(packed)
-        return hidden[place], None if record is None else record[place]
+        return self.body.again(packed, packed.place[row, column])
 
     def chosen(self, head: Head, record: Tensor | None) -> Chosen | None:
         return self.body.chosen(head, record)

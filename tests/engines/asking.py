@@ -111,13 +111,13 @@ def watched(policy: CausalPolicy) -> Iterator[list[Read]]:
     found = list[Read]()
 
     def watching(read: Any) -> Any:
-        def noted(body: Any, token: Tensor, position: Tensor, layout: Any) -> Tensor:
+        def noted(body: Any, token: Tensor, position: Tensor, layout: Any, *more: Any) -> Tensor:
             if body.model is policy.plain:
                 rows = layout if isinstance(layout, Decoding) else None
                 held = sum(map(len, rows.slots)) if rows else 0
                 said = tuple(rows.said.tolist()) if rows else ()
                 found.append(Read(token.numel(), said, held))
-            return read(body, token, position, layout)
+            return read(body, token, position, layout, *more)
 
         return noted
 

@@ -19,8 +19,9 @@ from transformers import PreTrainedConfig, PreTrainedModel, Qwen2Config
 
 from grupo.engines.body import Body, Modules
 from grupo.lean import body as leaning
-from grupo.lean.body import Lean, lean
+from grupo.lean.body import Lean
 from grupo.lean.heard import Heard
+from grupo.lean.trial import lean
 from grupo.packing import attention
 from grupo.policies.causal_lm import CausalLM
 from grupo.policies.causal_policy import CausalPolicy
@@ -87,13 +88,16 @@ def rows() -> list[list[int]]:
     return [*deep, [*one, *said[3]], said[4], [7]]
 
 
-def hidden_of(body: Body, said: Sequence[Sequence[int]], dtype: torch.dtype) -> Tensor:
-    """What a body says of every token of the rows, which stand in one line."""
+def hidden_of(
+    body: Body, said: Sequence[Sequence[int]], dtype: torch.dtype, last: int = 1 << 10
+) -> Tensor:
+    """What a body says of the last tokens of each of the rows, which stand in one line."""
     packed, length = laid(said), torch.tensor([len(row) for row in said])
     assert len(packed.token) < length.sum() or len(said) == 1
-    hidden, _ = body.again(packed)
+    rows = zip(packed.place, length.tolist(), strict=True)
+    hidden, _ = body.again(packed, torch.cat([p[max(0, n - last) : n] for p, n in rows]))
     assert hidden.dtype == dtype
-    return torch.cat([hidden[p[:n]] for p, n in zip(packed.place, length.tolist(), strict=True)])
+    return hidden
 
 
 def taught(model: PreTrainedModel, hidden: Tensor) -> list[Tensor]:

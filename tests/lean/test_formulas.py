@@ -4,22 +4,22 @@ import pytest
 import torch
 from bodies import FAMILIES, body_of, hidden_of, leaned, made, off, rows, taught, threads, worked
 from formulas import hidden
-from laying import laid
 
 from grupo.engines.body import Modules
 
 ONE = [[5, 9, 5]]  # fewer tokens than there are threads
 
 
+@pytest.mark.parametrize("last", [1, 2, 99])
 @pytest.mark.parametrize("count", [1, 4])
 @pytest.mark.parametrize("said", [rows(), ONE], ids=["rows", "one"])
 @pytest.mark.parametrize("family", FAMILIES)
-def test_in_float64_it_is_what_the_formulas_say_and_teach(family, said, count):
+def test_in_float64_it_is_what_the_formulas_say_and_teach(family, said, count, last):
     model = made(FAMILIES[family]()).double()
     body = leaned(model)
     with threads(count), worked() as counts:
-        ours = taught(model, hidden_of(body, said, torch.float64))
-    theirs = taught(model, torch.cat([hidden(model, row) for row in said]))
+        ours = taught(model, hidden_of(body, said, torch.float64, last))
+    theirs = taught(model, torch.cat([hidden(model, row)[-last:] for row in said]))
     assert counts["forward"] == 1
     assert max(map(off, ours, theirs)) < 1e-10
 
@@ -33,12 +33,13 @@ def test_in_float32_it_is_what_the_modules_say_and_teach(family):
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_without_a_gradient_it_says_the_same(dtype):
+@pytest.mark.parametrize("last", [1, 99])
+def test_without_a_gradient_it_says_the_same(dtype, last):
     model = made(FAMILIES["qwen3"]()).to(dtype)
     body = leaned(model)
     with torch.no_grad():
-        said = hidden_of(body, rows(), dtype)
-    again = hidden_of(body, rows(), dtype)
+        said = hidden_of(body, rows(), dtype, last)
+    again = hidden_of(body, rows(), dtype, last)
     assert torch.equal(said, again)
     assert again.requires_grad > said.requires_grad
 
@@ -49,7 +50,7 @@ def test_a_slope_of_any_layout_is_taken(dtype):
     body, grads = leaned(model), []
     for every in (torch.Tensor.sum, lambda x: (x * torch.ones_like(x)).sum()):
         model.zero_grad()
-        every(body.again(laid(rows()))[0]).backward()
+        every(hidden_of(body, rows(), dtype)).backward()
         grads.append([p.grad.clone() for p in model.base_model.parameters()])
     assert all(map(torch.equal, *grads))
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 from asking import ask
-from bodies import body_of, worked
+from bodies import body_of, by_modules, worked
 from recalling import PROMPTS, as_modules, assert_alike, read_again, recalled, sampled, talked
 from tinylm import batch_of
 
@@ -31,6 +31,18 @@ def test_with_other_weights_of_any_kind_it_is_read_again(policy):
         with torch.no_grad():
             policy.plain.base_model.get_parameter(name).mul_(0.99)
         assert_alike(read_again(policy, batch), as_modules(policy, batch))
+
+
+def test_tokens_of_prompts_of_which_nothing_was_asked_are_read_again(policy):
+    inputs = sampled(policy).inputs
+    token, length, row = inputs["token"], inputs["length"], torch.arange(len(inputs["start"]))
+    for back, count in ((1, 0), (2, 1)):
+        column = inputs["start"] - back
+        with worked() as counts:
+            hidden, record = policy.reader.states(token, length, row, column)
+        assert (counts["forward"], record is None) == (count, count == 1)
+        theirs, _ = by_modules(policy).reader.states(token, length, row, column)
+        torch.testing.assert_close(hidden, theirs, rtol=1e-5, atol=1e-5)
 
 
 def by_optimizer(policy: CausalPolicy, batch: Batch) -> None:
