@@ -71,6 +71,9 @@ class Lean:
             return self.modules.read(token, position, reading, last)
         x = self.base.embed_tokens(token)
         first, records = self._room(x)
+        if first is not None:  # what nobody asks for has slopes of 0, and must be numbers
+            records[-1].zero_()
+            records[-2][:, self.columns.y.start :] = 0
         hidden = self.forward(x, position, reading, records, last)
         if first is not None:
             self.records.whole[first + last] = True

@@ -49,7 +49,7 @@ def learned(policy: CausalPolicy, batch: Batch) -> list[Tensor]:
 def assert_alike(ours: Sequence[Tensor], theirs: Sequence[Tensor]) -> None:
     """The same numbers, to 1e-5 of the largest among each."""
     assert len(ours) == len(theirs) > 2
-    assert max(map(off, ours, theirs)) < 1e-5
+    assert all(x < 1e-5 for x in map(off, ours, theirs))
 
 
 def sampled(policy: CausalPolicy, turns: int = 1, **more: Any) -> Batch:

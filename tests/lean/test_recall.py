@@ -27,6 +27,18 @@ def test_what_was_sampled_is_learned_of_without_reading_it(policy, turns, budget
     assert_alike(found, as_modules(policy, batch))
 
 
+@pytest.mark.parametrize(("attempts", "most"), [(1, False), (9, True)])
+def test_what_nobody_asked_for_is_not_looked_at(llama, attempts, most):
+    sampled(llama)
+    for kept in body_of(llama).records.each:
+        kept.fill_(torch.nan)
+    batch = sampled(llama, attempts=attempts)
+    records = body_of(llama).records
+    share = records.whole[: records.used].double().mean()
+    assert (share > 0.75) == most
+    assert_alike(recalled(llama, batch), as_modules(llama, batch))
+
+
 def test_it_is_so_with_several_threads(llama):
     batch = sampled(llama)
     with threads(3):
