@@ -83,7 +83,8 @@ class Modules:
 
     def again(self, line: Line, place: Tensor) -> tuple[Hidden, None]:
         hidden = attention.read(self.model, line.token, line.position, Tree(line))
-        return hidden[place], None
+        # the way back of hidden[place] adds in whatever order threads come
+        return hidden.index_select(0, place), None
 
     def chosen(self, head: Head, record: Tensor | None) -> None:
         return None

@@ -100,10 +100,12 @@ class Lean:
         x, (asked, back) = self.base.embed_tokens(line.token), _each_once(place, len(line.token))
         if not torch.is_grad_enabled():
             hidden = self.forward(x, line.position, Tree(line), self._scratch(x), asked)
-            return hidden[back], None
+            return hidden.index_select(0, back), None
         found = self._found(line, place)
         hidden: Any = Again.apply(self, line, found, asked, x, *self.weights)
-        return hidden[back], None if found is None else found[place]
+        # the way back of hidden[back] adds in whatever order threads come
+        hidden = hidden.index_select(0, back)
+        return hidden, None if found is None else found[place]
 
     def say(self, head: Head, hidden: Tensor, record: Tensor) -> Tensor:
         weight = self._plain(head)

@@ -4,6 +4,7 @@ import pytest
 import torch
 from bodies import FAMILIES, body_of, hidden_of, leaned, made, off, rows, taught, threads, worked
 from formulas import hidden
+from laying import laid
 
 from grupo.engines.body import Modules
 
@@ -53,6 +54,19 @@ def test_a_slope_of_any_layout_is_taken(dtype):
         every(hidden_of(body, rows(), dtype)).backward()
         grads.append([p.grad.clone() for p in model.base_model.parameters()])
     assert all(map(torch.equal, *grads))
+
+
+@pytest.mark.parametrize("kind", [leaned, Modules])
+def test_a_token_that_many_ask_for_has_the_same_slope_every_time(kind):
+    model = made(FAMILIES["llama"]())
+    body, packed, place = kind(model), laid(ONE), torch.full((1 << 13,), 2)
+    weight, grads = torch.randn(len(place), model.config.hidden_size), []
+    with threads(4):
+        for _ in range(8):
+            model.zero_grad()
+            (body.again(packed, place)[0] * weight).sum().backward()
+            grads.append(model.base_model.norm.weight.grad.clone())
+    assert all(torch.equal(grad, grads[0]) for grad in grads)
 
 
 def test_a_gradient_of_a_gradient_is_refused(llama):
