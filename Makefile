@@ -21,7 +21,7 @@ test-browser: .venv/installed browser
 # trackio wants an older Pillow than all the rest: it has an environment that stands on .venv.
 TRACKIO := .trackio
 test-sinks: $(TRACKIO)/installed
-	$(TRACKIO)/bin/python -m pytest tests/report/test_sinks.py
+	$(TRACKIO)/bin/python -m pytest tests/report/test_loggers.py
 
 $(TRACKIO)/installed: .venv/installed
 	$(BIN)/python -m venv $(TRACKIO)
@@ -44,7 +44,7 @@ docs: .venv/installed
 
 # All methods on one tiny world, three seeds each: half an hour.
 table: .venv/installed
-	OMP_NUM_THREADS=1 $(BIN)/python -m grupo.proving docs/proving.md
+	OMP_NUM_THREADS=1 $(BIN)/python -m grupo.testing.smoke docs/proving.md
 
 # Against TRL, in turns on this machine: benchmarks/results/cpu.md; VLLM=ENVIRONMENT for its sampling.
 # `bench-short` takes minutes, `bench` hours.

@@ -22,11 +22,11 @@ from torch import Tensor
 from benchmarks.compare import HERE
 from benchmarks.ours import recipe
 from benchmarks.workloads import WORKLOADS
-from grupo.acting import Act, Env, scored
-from grupo.learner import Learner
-from grupo.piece import piece
+from grupo.core.component import piece
+from grupo.core.interfaces import Act, Env, scored
+from grupo.core.types import Action, Group, Rollout, Task
 from grupo.recipe import Recipe
-from grupo.rollout import Action, Group, Rollout, Task
+from grupo.training.learner import Learner
 
 CLOSE = 1e-4
 Tokens = list[int]

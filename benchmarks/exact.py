@@ -19,8 +19,8 @@ from benchmarks.check import differentiated, distance, keeping, replayed
 from benchmarks.compare import HERE
 from benchmarks.ours import recipe
 from benchmarks.workloads import WORKLOADS
+from grupo.core.types import Rollout
 from grupo.recipe import Recipe
-from grupo.rollout import Rollout
 
 CLOSE = 1e-4
 Gradient = dict[str, Tensor]

@@ -11,10 +11,10 @@ from torch.nn.functional import scaled_dot_product_attention
 from benchmarks.gpu_machine import DEVICE, forget_peak, often, peak
 from benchmarks.gpu_readings import Rows
 from benchmarks.gpu_sizes import Shape
-from grupo.packing.flex import Flex
-from grupo.packing.parts import How
-from grupo.packing.tree import Tree
-from grupo.packing.trie import Line, line
+from grupo.kernels.packing.block_attention import How
+from grupo.kernels.packing.flex_attention import Flex
+from grupo.kernels.packing.prefix_trie import Line, line
+from grupo.kernels.packing.tree_attention import Tree
 
 Said = dict[str, Any]
 

@@ -13,12 +13,12 @@ from benchmarks.gpu_replay import Replayed
 from benchmarks.gpu_sampling import Asked, said_by_engine
 from benchmarks.gpu_sizes import TINY, Shape
 from benchmarks.gpu_update import at_once, in_chunks
-from grupo.engines.head import Head
-from grupo.packing import attention
-from grupo.packing.flex import Flex
-from grupo.packing.parts import How
-from grupo.packing.tree import Tree
-from grupo.packing.trie import line
+from grupo.kernels.lm_head import Head
+from grupo.kernels.packing import hf_attention
+from grupo.kernels.packing.block_attention import How
+from grupo.kernels.packing.flex_attention import Flex
+from grupo.kernels.packing.prefix_trie import line
+from grupo.kernels.packing.tree_attention import Tree
 
 SMALL = TINY.shapes[0]
 EXACT, ROUNDED = 1e-4, 2e-2  # in float32; in bfloat16
@@ -81,7 +81,7 @@ def kernels(shape: Shape, answers: int) -> Said:
     qkv = [torch.randn(1, n, size, shape.width, device=DEVICE).bfloat16() for n in heads]
     weight = torch.randn(1, size, shape.heads, shape.width, device=DEVICE)
 
-    def toward(layout: attention.Layout, dtype: torch.dtype) -> Sequence[Tensor]:
+    def toward(layout: hf_attention.Layout, dtype: torch.dtype) -> Sequence[Tensor]:
         given = [x.to(dtype).requires_grad_() for x in qkv]
         q, k, v = given
         out = layout.attend(0, q, k, v, How(shape.width**-0.5))

@@ -13,10 +13,10 @@ from transformers import PreTrainedModel
 
 from benchmarks.gpu_machine import DEVICE, drawn_prompts
 from benchmarks.gpu_sizes import Shape
-from grupo.packing import attention
-from grupo.packing.flex import Flex
-from grupo.packing.tree import Tree
-from grupo.packing.trie import Line, line
+from grupo.kernels.packing import hf_attention
+from grupo.kernels.packing.flex_attention import Flex
+from grupo.kernels.packing.prefix_trie import Line, line
+from grupo.kernels.packing.tree_attention import Tree
 
 
 @dataclass(frozen=True)
@@ -67,16 +67,16 @@ def of_one_length() -> Callable[..., Any]:
     return torch.compile(alone, dynamic=False, fullgraph=True)
 
 
-def packed(layout: Callable[[Line], attention.Layout]) -> Reading:
+def packed(layout: Callable[[Line], hf_attention.Layout]) -> Reading:
     """What rows begin with alike read once."""
 
     def read(model: PreTrainedModel, rows: Rows) -> Read:
-        model.set_attn_implementation(attention.NAME)
+        model.set_attn_implementation(hf_attention.NAME)
         began = time.perf_counter()
         one = line(rows.token, rows.length)
         laying, pairs = time.perf_counter() - began, int((one.position + 1).sum())
         on = one.to(DEVICE)
-        hidden = attention.read(model, on.token, on.position, layout(on))
+        hidden = hf_attention.read(model, on.token, on.position, layout(on))
         return Read(hidden[on.place[rows.row, rows.column]], len(one.token), pairs, laying)
 
     return read

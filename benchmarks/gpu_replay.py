@@ -12,15 +12,15 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from benchmarks.gpu_machine import beside, captured, pool
-from grupo.engines.base import Request
-from grupo.engines.body import Modules
-from grupo.engines.decoding import Decoding
-from grupo.engines.head import Head
-from grupo.engines.memory import Memory
-from grupo.engines.prefill import prefill
-from grupo.engines.states import State
-from grupo.packing import attention
-from grupo.randomness import uniform
+from grupo.core.rng import uniform
+from grupo.inference.base import Request
+from grupo.kernels.backend import Modules
+from grupo.kernels.decode_state import Decoding
+from grupo.kernels.kv_tensors import State
+from grupo.kernels.lm_head import Head
+from grupo.kernels.packing import hf_attention
+from grupo.kernels.prefill import prefill
+from grupo.kernels.prefix_cache import Memory
 
 
 class Still(Decoding):
@@ -49,7 +49,7 @@ class Replayed:
     """Rows that speak in steps of which each is one launch."""
 
     def __init__(self, model: PreTrainedModel, requests: Sequence[Request], new: int) -> None:
-        self.model, self.new, self.read = model, new, attention.read
+        self.model, self.new, self.read = model, new, hf_attention.read
         self.head, self.sampling = Head(model.get_output_embeddings()), requests[0].sampling
         prompts = list(dict.fromkeys(r.tokens for r in requests))
         self.prompts, self.length = prompts, len(prompts[0])
@@ -75,7 +75,7 @@ class Replayed:
         """Capture steps, a wider one for every `stride` tokens; `made` makes of reading another."""
         first = self.token.clone()
         self._step()  # every layer has its cells from now on
-        self.read = made(attention.read)
+        self.read = made(hf_attention.read)
         widths = [min(n + stride, self.new) for n in range(0, self.new, stride)]
         ready = {width: self._captured(width) for width in widths}
         self.steps = [ready[min(n // stride * stride + stride, self.new)] for n in range(self.new)]

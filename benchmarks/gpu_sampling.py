@@ -18,12 +18,12 @@ from benchmarks.gpu_machine import (
 )
 from benchmarks.gpu_replay import Replayed
 from benchmarks.gpu_sizes import Shape
-from grupo.engines.base import Bounds, Reply, Request, answers
-from grupo.engines.body import Modules
-from grupo.engines.head import Head
-from grupo.engines.local import CELLS
-from grupo.packing import attention
-from grupo.policies.reading import Packed
+from grupo.inference.base import Bounds, Reply, Request, answers
+from grupo.inference.local import CELLS
+from grupo.kernels.backend import Modules
+from grupo.kernels.lm_head import Head
+from grupo.kernels.packing import hf_attention
+from grupo.models.evaluator import Packed
 
 ROOM = 1 << 21  # tokens of context: everybody together
 
@@ -66,7 +66,7 @@ Way = Callable[[PreTrainedModel, Asked], Spent]
 
 def said_by_engine(model: PreTrainedModel, asked: Asked, cells: int = ROOM) -> list[Reply]:
     """Every reply of grupo's engine, which holds so many tokens of context at once."""
-    model.set_attn_implementation(attention.NAME)
+    model.set_attn_implementation(hf_attention.NAME)
     nothing: Any = None  # a tokenizer is asked for texts that end an answer only
     head, bounds = Head(model.get_output_embeddings()), Bounds(asked.new, ())
     engine: Any = Packed(Modules(model)).engine(head, nothing, bounds)
@@ -89,7 +89,7 @@ def by_compiled_graphs(model: PreTrainedModel, asked: Asked) -> Spent:
 
 
 def _replayed(model: PreTrainedModel, asked: Asked, made: Callable[..., Any]) -> Spent:
-    model.set_attn_implementation(attention.NAME)
+    model.set_attn_implementation(hf_attention.NAME)
     rows = Replayed(model, asked.requests, asked.new)
     rows.start()  # the first time takes longer
     reading = once(rows.start)

@@ -13,9 +13,9 @@ from transformers import PreTrainedModel
 from benchmarks.gpu_machine import DEVICE, forget_peak, model_of, often, once, parameters, peak
 from benchmarks.gpu_readings import Read, Reading, Rows
 from benchmarks.gpu_sizes import Shape
-from grupo.engines.head import Head
-from grupo.policies.logits import Sampling
-from grupo.policies.measuring import CHUNK, Spoken, measure
+from grupo.inference.sampling_params import Sampling
+from grupo.kernels.lm_head import Head
+from grupo.models.token_statistics import CHUNK, Spoken, measure
 
 Said = dict[str, Any]
 Logp = Callable[[Tensor, Tensor, Head], Tensor]

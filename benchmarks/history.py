@@ -14,8 +14,8 @@ from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 
-from grupo.history import History
-from grupo.rollout import Group, Rollout, Task
+from grupo.core.types import Group, Rollout, Task
+from grupo.rollouts.history import History
 from grupo.storage import checkpoint
 
 TIMES, GROUP, PROMPTS, STEPS = 2, 8, 512, 50

@@ -16,8 +16,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from grupo.policies.logits import Sampling
-from grupo.policies.measuring import CHUNK, Spoken, measure
+from grupo.inference.sampling_params import Sampling
+from grupo.models.token_statistics import CHUNK, Spoken, measure
 
 MIB = 1 << 20
 Work = Callable[[Tensor, Tensor, nn.Linear], Tensor]

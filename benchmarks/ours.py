@@ -6,19 +6,19 @@ from collections.abc import Sequence
 from benchmarks.models import folder
 from benchmarks.turns import Turns, asked
 from benchmarks.workloads import WORKLOADS, Workload, prompts, reward, said_after
-from grupo.acting import Env
-from grupo.credit import Center, ScaleByStd, chain
-from grupo.curricula import Ask
-from grupo.envs.judging import Part
+from grupo.algo.advantages import Center, ScaleByStd, chain
+from grupo.core.component import piece
+from grupo.core.interfaces import Env
+from grupo.core.types import Observation, Rollout, Task, Verdict
+from grupo.envs.scoring import Part
 from grupo.envs.single_turn import SingleTurn
-from grupo.learner import Learner
 from grupo.method import Method
-from grupo.piece import piece
-from grupo.policies.causal_lm import CausalLM
+from grupo.models.causal_lm import CausalLM
 from grupo.recipe import Recipe
-from grupo.rollout import Observation, Rollout, Task, Verdict
-from grupo.sampling import Independent
+from grupo.rollouts.curricula import Ask
+from grupo.rollouts.samplers import Independent
 from grupo.tasks import FromFunction
+from grupo.training.learner import Learner
 
 STEPS = 64  # of different prompts
 

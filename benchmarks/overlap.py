@@ -14,7 +14,7 @@ from pathlib import Path
 from statistics import fmean
 
 from grupo import train
-from grupo.quickstart import RECIPE
+from grupo.toy.quickstart import RECIPE
 
 LAST = 5  # steps whose reward is averaged
 

@@ -20,8 +20,8 @@ def grupo(workload: Workload, precision: str) -> Speak:
     """grupo's engine, through a policy; it gives the log-probability of every token."""
     import asyncio
 
-    from grupo.policies.causal_lm import CausalLM
-    from grupo.rollout import Rollout
+    from grupo.core.types import Rollout
+    from grupo.models.causal_lm import CausalLM
 
     spec = CausalLM(str(folder(workload.shape)), limit=workload.new, dtype=precision)
     policy, texts, rounds = spec.build(), prompts(workload, workload.prompts), count()

@@ -1,13 +1,13 @@
 """Bold: a rare success counts more than a common one. An example, not a paper."""
 
-from grupo import groups
-from grupo.credit import Center, chain
+from grupo.algo.advantages import Center, chain
+from grupo.core import group_ops
 from grupo.method import Method
 
 
 def by_rarity(x, batch):
     """x / sqrt(p (1 - p) + 0.05), p the mean reward of the group: bounded, unlike 1 / std."""
-    p = groups.mean(batch.reward, batch.group)
+    p = group_ops.mean(batch.reward, batch.group)
     return x / (p * (1 - p) + 0.05).sqrt()
 
 

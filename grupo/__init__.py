@@ -4,34 +4,34 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from grupo.comparing import Comparison, Seconds, Steps, TaskSet, Tokens, compare
+    from grupo.compare import Comparison, Seconds, Steps, TaskSet, Tokens, compare
+    from grupo.core.schedules import Cosine, Linear, Warmup
+    from grupo.core.types import Action, Group, Rollout, Task
     from grupo.envs import Part, SingleTurn
-    from grupo.evaluation import Solved
+    from grupo.inference.sampling_params import Sampling
     from grupo.method import Method
-    from grupo.policies.causal_lm import CausalLM
-    from grupo.policies.company import Other
-    from grupo.policies.loading import Lora
-    from grupo.policies.logits import Sampling
+    from grupo.models.aux_models import Other
+    from grupo.models.causal_lm import CausalLM
+    from grupo.models.loading import Lora
     from grupo.recipe import Adam, Evaluation, Recipe, Until
-    from grupo.rollout import Action, Group, Rollout, Task
-    from grupo.schedules import Cosine, Linear, Warmup
+    from grupo.rollouts.evaluate import Solved
     from grupo.tasks import FromFunction, Mix, ReasoningGym, Rows
-    from grupo.trainer import resume, train
+    from grupo.training.trainer import resume, train
 
 _HOMES = {  # loaded when first asked for: `import grupo` takes no time
-    "grupo.comparing": ("Comparison", "Seconds", "Steps", "TaskSet", "Tokens", "compare"),
+    "grupo.compare": ("Comparison", "Seconds", "Steps", "TaskSet", "Tokens", "compare"),
     "grupo.envs": ("Part", "SingleTurn"),
-    "grupo.evaluation": ("Solved",),
+    "grupo.rollouts.evaluate": ("Solved",),
     "grupo.method": ("Method",),
-    "grupo.policies.causal_lm": ("CausalLM",),
-    "grupo.policies.company": ("Other",),
-    "grupo.policies.loading": ("Lora",),
-    "grupo.policies.logits": ("Sampling",),
+    "grupo.models.causal_lm": ("CausalLM",),
+    "grupo.models.aux_models": ("Other",),
+    "grupo.models.loading": ("Lora",),
+    "grupo.inference.sampling_params": ("Sampling",),
     "grupo.recipe": ("Adam", "Evaluation", "Recipe", "Until"),
-    "grupo.rollout": ("Action", "Group", "Rollout", "Task"),
-    "grupo.schedules": ("Cosine", "Linear", "Warmup"),
+    "grupo.core.types": ("Action", "Group", "Rollout", "Task"),
+    "grupo.core.schedules": ("Cosine", "Linear", "Warmup"),
     "grupo.tasks": ("FromFunction", "Mix", "ReasoningGym", "Rows"),
-    "grupo.trainer": ("resume", "train"),
+    "grupo.training.trainer": ("resume", "train"),
 }
 __all__ = [
     "Action",

@@ -4,17 +4,17 @@ from collections.abc import Iterator
 from dataclasses import fields, replace
 from typing import Any
 
-from grupo.controllers import Controller
-from grupo.credit import Center, Credit, ScaleByStd, chain
-from grupo.curate import Curate, keep_all
-from grupo.curricula import Curriculum, Shuffled
-from grupo.helpers import Helper
-from grupo.losses import Clip, Loss
-from grupo.piece import parts, piece, show, walk
-from grupo.plans import OnePass, Plan
-from grupo.references import Follow
-from grupo.sampling import Independent, Sampler
-from grupo.weights import Weigh, sequence_mean
+from grupo.algo.advantages import Center, Credit, ScaleByStd, chain
+from grupo.algo.aggregation import Weigh, sequence_mean
+from grupo.algo.filters import Curate, keep_all
+from grupo.algo.losses import Clip, Loss
+from grupo.algo.minibatches import OnePass, Plan
+from grupo.core.aux_heads import Helper
+from grupo.core.component import parts, piece, show, walk
+from grupo.core.controllers import Controller
+from grupo.core.reference_update import Follow
+from grupo.rollouts.curricula import Curriculum, Shuffled
+from grupo.rollouts.samplers import Independent, Sampler
 
 
 @piece

@@ -4,17 +4,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
-from grupo.acting import Env, Turn, one_action
-from grupo.evaluation import Solved
+from grupo.algo.minibatches import OnePass, Passes
+from grupo.algo.optimizer import Adam
+from grupo.config.overrides import changed
+from grupo.core.component import piece
+from grupo.core.interfaces import Env, Turn, one_action
+from grupo.core.schedules import Schedule
+from grupo.core.types import Task
 from grupo.method import Method
-from grupo.optimize import Adam
-from grupo.piece import piece
-from grupo.plans import OnePass, Passes
-from grupo.policies.company import Other
-from grupo.policies.spec import Spec
-from grupo.rollout import Task
-from grupo.schedules import Schedule
-from grupo.words import changed
+from grupo.models.aux_models import Other
+from grupo.models.spec import Spec
+from grupo.rollouts.evaluate import Solved
 
 
 class Source(Protocol):

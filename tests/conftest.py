@@ -7,7 +7,14 @@ import torch
 from jaxtyping import install_import_hook
 
 # Modules of functions, whose signatures say shapes. Pieces say `float` where a schedule may stand.
-SHAPED = ["batch", "divergences", "groups", "randomness", "ratios", "weights"]
+SHAPED = [
+    "core.batch",
+    "algo.divergences",
+    "core.group_ops",
+    "core.rng",
+    "algo.ratios",
+    "algo.aggregation",
+]
 install_import_hook([f"grupo.{module}" for module in SHAPED], "beartype.beartype")
 torch.set_num_threads(1)
 # a shell that starts the tests in the background has them ignore Ctrl-C, and all they start, too
@@ -23,6 +30,6 @@ def seeded() -> None:
 @pytest.fixture
 def bfloat16_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is asked for in bfloat16 is computed in it, though the processor may but imitate it."""
-    from grupo.policies import loading  # not before shapes are checked
+    from grupo.models import loading  # not before shapes are checked
 
     monkeypatch.setattr(loading, "has_bfloat16", lambda device: True)

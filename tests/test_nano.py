@@ -2,16 +2,16 @@
 
 import importlib.util
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import torch
 
-from grupo.batch import Batch, Named, Signals
 from grupo.catalogue import find
+from grupo.core.batch import Batch, Named, Signals
 from grupo.methods.grpo import grpo
+from tests.helpers.paths import ROOT
 
-FILE = Path(__file__).parents[1] / "examples" / "nano.py"
+FILE = ROOT / "examples" / "nano.py"
 P, G, T = 3, 4, 6
 
 

@@ -18,9 +18,9 @@ torch.set_num_threads(1)
 if "--control" in sys.argv:
     socket.create_connection(("127.0.0.1", 9))
 
-from grupo.grow import grow
-from grupo.quickstart import RECIPE, SEEDLING
-from grupo.trainer import train
+from grupo.toy import grow
+from grupo.toy.quickstart import RECIPE, SEEDLING
+from grupo.training.trainer import train
 
 small = dict(width=16, layers=1, heads=2, inner=32, batch=4, steps=2)
 held_out = replace(SEEDLING.held_out, size=2)

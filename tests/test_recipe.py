@@ -2,14 +2,14 @@
 
 import pytest
 
-from grupo.batch import Batch
-from grupo.errors import Refused
+from grupo.algo.minibatches import OnePass, Passes
+from grupo.core.batch import Batch
+from grupo.core.component import piece
+from grupo.core.errors import Refused
+from grupo.core.schedules import Linear
 from grupo.method import Method
-from grupo.piece import piece
-from grupo.plans import OnePass, Passes
-from grupo.quickstart import RECIPE
-from grupo.sampling import Independent, Paraphrased, Tree
-from grupo.schedules import Linear
+from grupo.rollouts.samplers import Independent, Paraphrased, Tree
+from grupo.toy.quickstart import RECIPE
 
 SMALL = RECIPE.but(method=Method(sample=Independent(4)), prompts=3, steps=5)
 

@@ -2,7 +2,7 @@
 
 from grupo.catalogue.entries import Entry, find, methods, search
 from grupo.catalogue.pages import docs_page, documents, index_page, table
-from grupo.catalogue.parsing import parse
+from grupo.catalogue.parse import parse
 
 __all__ = [
     "Entry",

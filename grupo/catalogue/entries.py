@@ -10,8 +10,8 @@ from importlib import import_module
 from typing import Any
 
 import grupo.methods
-from grupo.catalogue.parsing import parse
-from grupo.errors import Refused, nearest
+from grupo.catalogue.parse import parse
+from grupo.core.errors import Refused, nearest
 from grupo.method import Method, changes
 
 FIRST_LINE = re.compile(

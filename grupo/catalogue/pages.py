@@ -7,8 +7,8 @@ from dataclasses import fields
 from rich.table import Table
 
 from grupo.catalogue.entries import Entry, methods
+from grupo.core.component import show
 from grupo.method import Method
-from grupo.piece import show
 
 GENERATED = "<!-- written by `python -m grupo.catalogue docs/methods`: change the method's file -->"
 

@@ -7,14 +7,14 @@ from io import TextIOWrapper
 
 import typer
 
-from grupo.cli.comparing import compare
-from grupo.cli.console import complain
-from grupo.cli.endings import UNEXPECTED, code_of
-from grupo.cli.looking import report, watch
+from grupo.cli.compare import compare
+from grupo.cli.inspect import doctor, evaluate, export, rollouts
 from grupo.cli.methods import method_app, methods
-from grupo.cli.reading import doctor, evaluate, export, rollouts
-from grupo.cli.training import grow, resume, train
-from grupo.errors import Refused, nearest
+from grupo.cli.report import report, watch
+from grupo.cli.train import grow, resume, train
+from grupo.core.console import complain
+from grupo.core.errors import Refused, nearest
+from grupo.core.exit_codes import UNEXPECTED, code_of
 
 HELP = ("--help", "-h")
 COMMANDS = {

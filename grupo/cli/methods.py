@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from typer import Argument, Option
 
-from grupo.cli.console import out, say
+from grupo.core.console import out, say
 
 Json = Annotated[bool, Option("--json", help="As data.")]
 method_app = typer.Typer(no_args_is_help=True, help="One method.")
@@ -34,7 +34,7 @@ def check(
 ) -> None:
     """Hold a method against the laws and train it for seconds; exit code 1 if it breaks a law."""
     from grupo.catalogue import find, parse
-    from grupo.proving import card
+    from grupo.testing.smoke import card
 
     named = address.isidentifier()  # with the arguments its page shows
     lines = []

@@ -1,10 +1,10 @@
 """Worlds: what they say, and what an answer to it is worth."""
 
-from grupo.envs.arena import Arena
-from grupo.envs.failures import Fallback, OnFailure, RewardFailed, drop, stop
-from grupo.envs.judging import Part
-from grupo.envs.many_turns import ManyTurns
-from grupo.envs.sessions import Heard, Session, World
+from grupo.envs.multi_turn import ManyTurns
+from grupo.envs.multiplayer import Arena
+from grupo.envs.on_failure import Fallback, OnFailure, RewardFailed, drop, stop
+from grupo.envs.scoring import Part
+from grupo.envs.session_cache import Heard, Session, World
 from grupo.envs.single_turn import SingleTurn
 
 __all__ = [

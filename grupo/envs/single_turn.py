@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from grupo.envs.failures import OnFailure, drop
-from grupo.envs.judging import Part, check_time, judge, settled
-from grupo.errors import Refused
-from grupo.piece import piece
-from grupo.rollout import Observation, Rollout, Task, Verdict
+from grupo.core.component import piece
+from grupo.core.errors import Refused
+from grupo.core.types import Observation, Rollout, Task, Verdict
+from grupo.envs.on_failure import OnFailure, drop
+from grupo.envs.scoring import Part, check_time, judge, settled
 
 
 @piece

@@ -3,13 +3,13 @@
 import torch
 from torch import Tensor
 
-from grupo import groups
-from grupo.batch import Batch
-from grupo.credit import Center, ScaleByStd, chain
+from grupo.algo.advantages import Center, ScaleByStd, chain
+from grupo.core import group_ops
+from grupo.core.batch import Batch
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import Independent
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="Unveiling Implicit Advantage Symmetry: Why GRPO Struggles with Exploration and "
@@ -33,7 +33,7 @@ class Asymmetric:
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         A = chain(Center(), ScaleByStd(self.eps))(x, batch)
-        p, n = groups.mean(x, batch.group), groups.count(x, batch.group)
+        p, n = group_ops.mean(x, batch.group), group_ops.count(x, batch.group)
         m = (p / n).sum() / (1 / n).sum()
         root = p.clamp(0, 1).sqrt()
         A = A * 0.5 * ((1 - m) / (1 - root + self.eps) + m / (root + self.eps))

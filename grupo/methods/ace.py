@@ -5,14 +5,14 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from grupo.batch import Batch
-from grupo.credit import Center, ScaleByStd, chain
-from grupo.credit.signals import drift
-from grupo.losses import Clip
+from grupo.algo.advantages import Center, ScaleByStd, chain
+from grupo.algo.advantages.intrinsic import drift
+from grupo.algo.losses import Clip
+from grupo.core.batch import Batch
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import Independent
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="Overconfident Errors Need Stronger Correction: Asymmetric Confidence Penalties for RL",

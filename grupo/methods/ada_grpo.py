@@ -2,15 +2,15 @@
 
 from torch import Tensor
 
-from grupo import groups
-from grupo.batch import Batch
-from grupo.credit import Center, ScaleByStd, chain
-from grupo.losses import KL, Clip
+from grupo.algo.advantages import Center, ScaleByStd, chain
+from grupo.algo.losses import KL, Clip
+from grupo.core import group_ops
+from grupo.core.batch import Batch
+from grupo.core.component import piece
+from grupo.core.paper import Paper
+from grupo.core.schedules import Cosine, varying
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import Independent
-from grupo.schedules import Cosine, varying
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="ARM: Adaptive Reasoning Model",
@@ -34,7 +34,7 @@ class PayRarity:
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         mode = batch.parts[self.part]
-        G, F = groups.count(x, batch.group), groups.alike(mode, batch.group)
+        G, F = group_ops.count(x, batch.group), group_ops.alike(mode, batch.group)
         return x * (1 + self.strength * (G / F - 1)) * (mode >= 0)
 
 

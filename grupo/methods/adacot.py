@@ -2,13 +2,13 @@
 
 from torch import Tensor
 
-from grupo.batch import Batch, PerAction
-from grupo.credit import Center, ScaleByStd, chain
+from grupo.algo.advantages import Center, ScaleByStd, chain
+from grupo.algo.aggregation import Weigh, sequence_mean
+from grupo.core.batch import Batch, PerAction
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import Independent
-from grupo.weights import Weigh, sequence_mean
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="AdaCoT: Pareto-Optimal Adaptive Chain-of-Thought Triggering via Reinforcement Learning",

@@ -3,14 +3,14 @@
 import torch
 from torch import Tensor
 
-from grupo import groups
-from grupo.batch import Batch
-from grupo.credit import Center, ScaleByStd, chain
-from grupo.losses import KL, Clip
+from grupo.algo.advantages import Center, ScaleByStd, chain
+from grupo.algo.losses import KL, Clip
+from grupo.core import group_ops
+from grupo.core.batch import Batch
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import Independent
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="ADORA: Training Reasoning Models with Dynamic Advantage Estimation on Reinforcement "
@@ -34,8 +34,8 @@ class WhereLongWins:
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         L, right = batch.lengths, batch.parts["correct"] > 0.5
-        longest = groups.max(torch.where(right, L, -torch.inf), batch.group)
-        wrong = groups.mean_where(~right & (self.limit > L), L, batch.group)
+        longest = group_ops.max(torch.where(right, L, -torch.inf), batch.group)
+        wrong = group_ops.mean_where(~right & (self.limit > L), L, batch.group)
         return torch.where(longest > wrong, x, self.less * x)
 
 

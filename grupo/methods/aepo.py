@@ -3,15 +3,15 @@
 import torch
 from torch import Tensor
 
-from grupo.batch import Batch
-from grupo.controllers import Thermostat
-from grupo.credit import ByPart, Center, Regrouped, ScaleByStd, chain
-from grupo.losses import Clip, Only, Reinforce
+from grupo.algo.advantages import ByPart, Center, Regrouped, ScaleByStd, chain
+from grupo.algo.losses import Clip, Only, Reinforce
+from grupo.core.batch import Batch
+from grupo.core.component import piece
+from grupo.core.controllers import Thermostat
+from grupo.core.paper import Paper
+from grupo.core.schedules import varying
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import Independent, WithTempered
-from grupo.schedules import varying
+from grupo.rollouts.samplers import Independent, WithTempered
 
 PAPER = Paper(
     title="Arbitrary Entropy Policy Optimization: Entropy Is Controllable in Reinforcement Fine-"

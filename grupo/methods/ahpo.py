@@ -1,12 +1,12 @@
 """AHPO: imitate the expert only where own attempts fail. Zhao et al., 2025, arXiv:2510.08540."""
 
-from grupo.credit import Center, Masked, ScaleByStd, chain
-from grupo.losses import Apart, BySource, Clip, EachSource, Reinforce, Stuck
-from grupo.losses.sources import fully
+from grupo.algo.advantages import Center, Masked, ScaleByStd, chain
+from grupo.algo.aggregation import sequence_mean
+from grupo.algo.data_source import fully
+from grupo.algo.losses import Apart, BySource, Clip, EachSource, Reinforce, Stuck
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.sampling import Independent, WithExpert
-from grupo.weights import sequence_mean
+from grupo.rollouts.samplers import Independent, WithExpert
 
 PAPER = Paper(
     title="MM-HELIX: Boosting Multimodal Long-Chain Reflective Reasoning with Holistic Platform "

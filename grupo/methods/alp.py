@@ -2,13 +2,13 @@
 
 from torch import Tensor
 
-from grupo import groups
-from grupo.batch import Batch
-from grupo.credit import Center, ScaleByStd, chain
+from grupo.algo.advantages import Center, ScaleByStd, chain
+from grupo.core import group_ops
+from grupo.core.batch import Batch
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import Independent
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="Just Enough Thinking: Efficient Reasoning with Adaptive Length Penalties"
@@ -31,8 +31,8 @@ class PricedByEase:
         return (self.part,)
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        p = groups.mean((batch.parts[self.part] > 0.5).to(x), batch.group)
-        return x - self.price * batch.lengths * p.maximum(1 / groups.count(x, batch.group))
+        p = group_ops.mean((batch.parts[self.part] > 0.5).to(x), batch.group)
+        return x - self.price * batch.lengths * p.maximum(1 / group_ops.count(x, batch.group))
 
 
 def alp(group: int = 16, price: float = 1e-7) -> Method:

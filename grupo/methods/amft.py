@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 
-from grupo.credit import Whiten
-from grupo.losses import Apart, Blend, Clip, EachSource, EntropyBonus, Likelihood
+from grupo.algo.advantages import Whiten
+from grupo.algo.aggregation import token_mean
+from grupo.algo.losses import Apart, Blend, Clip, EachSource, EntropyBonus, Likelihood
+from grupo.core.component import piece
+from grupo.core.paper import Paper
+from grupo.core.schedules import varying
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import Independent, WithExpert
-from grupo.schedules import varying
-from grupo.weights import token_mean
+from grupo.rollouts.samplers import Independent, WithExpert
 
 PAPER = Paper(
     title="AMFT: Aligning LLM Reasoners by Meta-Learning the Optimal Imitation-Exploration Balance",

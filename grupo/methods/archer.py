@@ -1,11 +1,11 @@
 """Archer: wide bounds at forks, a KL on what is known. Wang et al., 2025, arXiv:2507.15778."""
 
-from grupo.curate import informative
-from grupo.losses import DualConstraint
+from grupo.algo.aggregation import token_mean
+from grupo.algo.filters import informative
+from grupo.algo.losses import DualConstraint
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.sampling import Independent
-from grupo.weights import token_mean
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="Stabilizing Knowledge, Promoting Reasoning: Dual-Token Constraints for RLVR",

@@ -1,10 +1,10 @@
 """ArenaRL: a knock-out ranks the group, and places pay. Zhang et al., 2026, arXiv:2601.06487."""
 
-from grupo.credit import Center, ScaleByStd, TakePart, chain
-from grupo.losses import Clip
+from grupo.algo.advantages import Center, ScaleByStd, TakePart, chain
+from grupo.algo.losses import Clip
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.sampling import Independent
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="ArenaRL: Scaling RL for Open-Ended Agents via Tournament-based Relative Ranking",

@@ -2,15 +2,15 @@
 
 from torch import Tensor
 
-from grupo import groups
-from grupo.batch import Batch, PerAction, spread
-from grupo.credit.actions import placed
-from grupo.credit.turns import alike
+from grupo.algo.advantages.token_table import placed
+from grupo.algo.advantages.turn_table import alike
+from grupo.algo.aggregation import token_mean
+from grupo.core import group_ops
+from grupo.core.batch import Batch, PerAction, spread
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import BranchWhenUnsure
-from grupo.weights import token_mean
+from grupo.rollouts.samplers import BranchWhenUnsure
 
 PAPER = Paper(
     title="Agentic Reinforced Policy Optimization",
@@ -29,7 +29,7 @@ class MeanOfSharers:
     def __call__(self, x: Tensor, batch: Batch) -> PerAction:
         group = batch.row_group[:, None].expand_as(batch.mask)
         node = alike(group[batch.mask], batch.seen["mark/node"][batch.mask])
-        return placed(groups.mean(spread(x, batch)[batch.mask], node), batch)
+        return placed(group_ops.mean(spread(x, batch)[batch.mask], node), batch)
 
 
 def arpo_agentic(

@@ -1,13 +1,13 @@
 """ARRoL: rollouts are given up early until half are right. Xu et al., 2026, arXiv:2603.24840."""
 
-from grupo.credit import Center, ScaleByStd, chain
-from grupo.credit.quality import Tallied
-from grupo.losses import Clip
-from grupo.losses.values import FitQuality
+from grupo.algo.advantages import Center, ScaleByStd, chain
+from grupo.algo.advantages.calibration_counts import Tallied
+from grupo.algo.losses import Clip
+from grupo.algo.losses.critic import FitQuality
+from grupo.core.paper import Paper
+from grupo.core.schedules import Switch, varying
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.sampling import Posterior, Pruned
-from grupo.schedules import Switch, varying
+from grupo.rollouts.samplers import Posterior, Pruned
 
 PAPER = Paper(
     title="Prune as You Generate: Online Rollout Pruning for Faster and Better RLVR",

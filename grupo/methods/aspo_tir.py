@@ -3,13 +3,13 @@
 import torch
 from torch import Tensor
 
-from grupo import groups
-from grupo.batch import Batch
-from grupo.credit import Center, ScaleByStd, chain
+from grupo.algo.advantages import Center, ScaleByStd, chain
+from grupo.core import group_ops
+from grupo.core.batch import Batch
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import Independent
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="Understanding Tool-Integrated Reasoning",
@@ -34,8 +34,8 @@ class EarlyTools:
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         p, L = batch.parts["first_call"], batch.lengths
         meant = (batch.parts["correct"] > 0.5) & (p >= 0)
-        late = p - groups.mean_where(meant, p, batch.group)
-        length = groups.mean_where(meant, L, batch.group).clamp(min=1)
+        late = p - group_ops.mean_where(meant, p, batch.group)
+        length = group_ops.mean_where(meant, L, batch.group).clamp(min=1)
         bound = self.k * x.abs()
         bias = torch.max(torch.min(self.delta * late / length, bound), -bound)
         return x + bias * meant

@@ -2,14 +2,14 @@
 
 from torch import Tensor
 
-from grupo.batch import Batch
-from grupo.credit import Center, chain
-from grupo.losses import Reinforce
+from grupo.algo.advantages import Center, chain
+from grupo.algo.aggregation import sequence_sum
+from grupo.algo.losses import Reinforce
+from grupo.core.batch import Batch
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import Independent
-from grupo.weights import sequence_sum
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="Asymmetric REINFORCE for off-Policy Reinforcement Learning: Balancing positive and "

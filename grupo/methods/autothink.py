@@ -3,13 +3,13 @@
 import torch
 from torch import Tensor
 
-from grupo import groups
-from grupo.batch import Batch
-from grupo.credit import Center, ScaleByStd, chain
+from grupo.algo.advantages import Center, ScaleByStd, chain
+from grupo.core import group_ops
+from grupo.core.batch import Batch
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import Independent
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="Learning When to Think: Shaping Adaptive Reasoning in R1-Style Models via Multi-Stage"
@@ -40,7 +40,7 @@ class Balanced:
         right, wins = right & valid, (right & valid).to(x)
         r = torch.where(think, wins, 3 * wins - 1) * valid
         alike, L = 2 * batch.group + right, batch.lengths
-        z = (L - groups.mean(L, alike)) / groups.std(L, alike).clamp(min=1e-6)
+        z = (L - group_ops.mean(L, alike)) / group_ops.std(L, alike).clamp(min=1e-6)
         r = r + (2 * wins - 1) * (torch.exp(-self.shape * z) - 1)
         share = torch.where(think, think.to(x).mean(), 1 - think.to(x).mean())
         d = (self.slope * (share - self.rate)).clamp(0, 1)

@@ -1,10 +1,10 @@
 """BAPO: clips open until good tokens weigh their share. Xi et al., 2025, arXiv:2510.18927."""
 
-from grupo.losses import Balanced
+from grupo.algo.aggregation import token_mean
+from grupo.algo.losses import Balanced
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.sampling import Independent
-from grupo.weights import token_mean
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="BAPO: Stabilizing Off-Policy Reinforcement Learning for LLMs via Balanced Policy "

@@ -3,14 +3,14 @@
 import torch
 from torch import Tensor
 
-from grupo import groups
-from grupo.batch import Batch
-from grupo.losses import Clip
+from grupo.algo.aggregation import sequence_sum
+from grupo.algo.losses import Clip
+from grupo.core import group_ops
+from grupo.core.batch import Batch
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import Independent
-from grupo.weights import sequence_sum
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="BNPO: Beta Normalization Policy Optimization",
@@ -36,8 +36,8 @@ class ByBeta:
         return True
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        p = groups.mean(x, batch.group)
-        alpha, beta = _shape(p, 1 / groups.count(x, batch.group))
+        p = group_ops.mean(x, batch.group)
+        alpha, beta = _shape(p, 1 / group_ops.count(x, batch.group))
         const = torch.lgamma(alpha + beta) - torch.lgamma(alpha) - torch.lgamma(beta)
         log_f = const + torch.xlogy(alpha - 1, p) + torch.xlogy(beta - 1, 1 - p)
         return (x - p) * (-log_f).exp().clamp(max=self.most)

@@ -1,11 +1,11 @@
 """BranchGRPO: one denoising tree, compared depth by depth. Li et al., 2025, arXiv:2509.06040."""
 
-from grupo.credit import Clipped, chain
-from grupo.credit.nodes import AmongDepth, EachOnce, Where
-from grupo.losses import Clip
+from grupo.algo.advantages import Clipped, chain
+from grupo.algo.advantages.tree import AmongDepth, EachOnce, Where
+from grupo.algo.losses import Clip
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.sampling import SplitTree
+from grupo.rollouts.samplers import SplitTree
 
 PAPER = Paper(
     title="BranchGRPO: Stable and Efficient GRPO with Structured Branching in Diffusion Models",

@@ -1,11 +1,11 @@
 """BRPO: a thought is worth its answers at every budget. Qi et al., 2025, arXiv:2505.13438."""
 
-from grupo.credit.budgets import BudgetRelative
-from grupo.losses import Clip
+from grupo.algo.advantages.budget_relative import BudgetRelative
+from grupo.algo.aggregation import FixedLength
+from grupo.algo.losses import Clip
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.sampling import Anytime
-from grupo.weights import FixedLength
+from grupo.rollouts.samplers import Anytime
 
 PAPER = Paper(
     title="Optimizing Anytime Reasoning via Budget Relative Policy Optimization",

@@ -2,15 +2,15 @@
 
 from torch import Tensor
 
-from grupo import groups
-from grupo.batch import Batch
-from grupo.credit import Credit
-from grupo.credit.signals import MeanOf
+from grupo.algo.advantages import Credit
+from grupo.algo.advantages.intrinsic import MeanOf
+from grupo.algo.aggregation import FixedLength
+from grupo.core import group_ops
+from grupo.core.batch import Batch
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import Independent
-from grupo.weights import FixedLength
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="Conditional Advantage Estimation for Reinforcement Learning in Large Reasoning Models",
@@ -33,10 +33,10 @@ class Conditional:
     high: float = 1.0
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        mu, half = self.mu, groups.count(x, batch.group) // 2
-        low = groups.lowest(self.metric(x, batch), half, batch.group)  # equals share
-        halves = [(w, groups.sum(w, batch.group).clamp(min=1e-9)) for w in (low, 1 - low)]
-        lows, highs = (groups.sum(x * w, batch.group) / n for w, n in halves)  # 0 of nobody
+        mu, half = self.mu, group_ops.count(x, batch.group) // 2
+        low = group_ops.lowest(self.metric(x, batch), half, batch.group)  # equals share
+        halves = [(w, group_ops.sum(w, batch.group).clamp(min=1e-9)) for w in (low, 1 - low)]
+        lows, highs = (group_ops.sum(x * w, batch.group) / n for w, n in halves)  # 0 of nobody
         in_low = mu * (self.low * x - self.high * highs) + (1 - mu) * (x - lows)
         in_high = mu * (self.high * x - self.low * lows) + (1 - mu) * (x - highs)
         return low * in_low + (1 - low) * in_high

@@ -1,10 +1,10 @@
 """CE-GPPO: clipped tokens keep a gradient to steer entropy. Su et al., 2025, arXiv:2509.20712."""
 
-from grupo.losses import KeepGradient, Reweighted
+from grupo.algo.aggregation import token_mean
+from grupo.algo.losses import KeepGradient, Reweighted
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.sampling import Independent
-from grupo.weights import token_mean
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="CE-GPPO: Coordinating Entropy via Gradient-Preserving Clipping Policy Optimization in "

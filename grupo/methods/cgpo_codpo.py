@@ -1,11 +1,11 @@
 """CGPO, CODPO: the best that judges accept against the worst. Xu et al., 2024, arXiv:2409.20370."""
 
-from grupo.credit import identity
-from grupo.losses.preferences import BestAgainstWorst
+from grupo.algo.advantages import identity
+from grupo.algo.aggregation import rollout_mean
+from grupo.algo.losses.dpo import BestAgainstWorst
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.sampling import Independent
-from grupo.weights import rollout_mean
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="The Perfect Blend: Redefining RLHF with Mixture of Judges",

@@ -3,15 +3,15 @@
 import torch
 from torch import Tensor
 
-from grupo.batch import Batch
-from grupo.credit import chain
-from grupo.credit.constraints import Calibrated, NearReference
-from grupo.losses import Reinforce
+from grupo.algo.advantages import chain
+from grupo.algo.advantages.constraints import Calibrated, NearReference
+from grupo.algo.aggregation import rollout_mean
+from grupo.algo.losses import Reinforce
+from grupo.core.batch import Batch
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import Independent
-from grupo.weights import rollout_mean
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="The Perfect Blend: Redefining RLHF with Mixture of Judges",

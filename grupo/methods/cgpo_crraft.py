@@ -1,12 +1,12 @@
 """CGPO, CRRAFT: learn the best answer that judges accept. Xu et al., 2024, arXiv:2409.20370."""
 
-from grupo.credit import chain
-from grupo.credit.constraints import Calibrated, WithinLimit, best
-from grupo.losses import Reinforce
+from grupo.algo.advantages import chain
+from grupo.algo.advantages.constraints import Calibrated, WithinLimit, best
+from grupo.algo.aggregation import sequence_sum
+from grupo.algo.losses import Reinforce
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.sampling import Independent
-from grupo.weights import sequence_sum
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="The Perfect Blend: Redefining RLHF with Mixture of Judges",

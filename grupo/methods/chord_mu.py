@@ -2,14 +2,14 @@
 
 import math
 
-from grupo.credit import Center, ScaleByStd, chain
-from grupo.losses import Apart, Blend, Clip, EachSource, Likelihood
+from grupo.algo.advantages import Center, ScaleByStd, chain
+from grupo.algo.aggregation import token_mean
+from grupo.algo.losses import Apart, Blend, Clip, EachSource, Likelihood
+from grupo.core.component import piece
+from grupo.core.paper import Paper
+from grupo.core.schedules import varying
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import Independent, WithExpert
-from grupo.schedules import varying
-from grupo.weights import token_mean
+from grupo.rollouts.samplers import Independent, WithExpert
 
 PAPER = Paper(
     title="On-Policy RL Meets Off-Policy Experts: Harmonizing Supervised Fine-Tuning and "

@@ -1,12 +1,12 @@
 """CHORD-phi: imitate the tokens you are unsure of. Zhang et al., 2025, arXiv:2508.11408."""
 
-from grupo.batch import Batch, PerAction, Signals
-from grupo.credit import Center, ScaleByStd, chain
-from grupo.losses import Apart, Blend, Clip, EachSource, Reweighted
+from grupo.algo.advantages import Center, ScaleByStd, chain
+from grupo.algo.aggregation import token_mean
+from grupo.algo.losses import Apart, Blend, Clip, EachSource, Reweighted
+from grupo.core.batch import Batch, PerAction, Signals
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.sampling import Independent, WithExpert
-from grupo.weights import token_mean
+from grupo.rollouts.samplers import Independent, WithExpert
 
 PAPER = Paper(
     title="On-Policy RL Meets Off-Policy Experts: Harmonizing Supervised Fine-Tuning and "

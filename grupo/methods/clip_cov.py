@@ -1,13 +1,13 @@
 """Clip-Cov: no gradient for some tokens that cost entropy. Cui et al., 2025, arXiv:2505.22617."""
 
-from grupo.batch import Batch, PerAction, Signals
-from grupo.losses import Clip, Corrected
-from grupo.losses.entropic import covariance
+from grupo.algo.aggregation import lot, token_mean, top
+from grupo.algo.losses import Clip, Corrected
+from grupo.algo.losses.entropy_aware import covariance
+from grupo.core.batch import Batch, PerAction, Signals
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import Independent
-from grupo.weights import lot, token_mean, top
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="The Entropy Mechanism of Reinforcement Learning for Reasoning Language Models",

@@ -2,16 +2,16 @@
 
 from torch import Tensor
 
-from grupo import groups
-from grupo.batch import Batch, PerAction, Signals
-from grupo.curate import informative
-from grupo.curricula import Refilled, Shuffled
-from grupo.losses import Clip, Loss
+from grupo.algo.aggregation import token_mean
+from grupo.algo.filters import informative
+from grupo.algo.losses import Clip, Loss
+from grupo.core import group_ops
+from grupo.core.batch import Batch, PerAction, Signals
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import Independent
-from grupo.weights import token_mean
+from grupo.rollouts.curricula import Refilled, Shuffled
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="Confucius3-Math: A Lightweight High-Performance Reasoning LLM for Chinese K-12 "
@@ -25,7 +25,7 @@ PAPER = Paper(
 def by_hardness(x: Tensor, batch: Batch) -> Tensor:
     """(R - mu) (1.256 - 0.256 mu), R = 2 r - 1 and mu its mean over the group."""
     R = 2 * x - 1
-    mu = groups.mean(R, batch.group)
+    mu = group_ops.mean(R, batch.group)
     return (R - mu) * (1.256 - 0.256 * mu)
 
 

@@ -5,13 +5,13 @@ from math import log
 import torch
 from torch import Tensor
 
-from grupo import groups
-from grupo.batch import Batch, PerAction, Signals, spread
-from grupo.losses import Clip, Loss
+from grupo.algo.losses import Clip, Loss
+from grupo.core import group_ops
+from grupo.core.batch import Batch, PerAction, Signals, spread
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import Independent
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="COPO: Consistency-Aware Policy Optimization",
@@ -23,13 +23,13 @@ PAPER = Paper(
 
 def entropy(batch: Batch) -> Tensor:
     """H = -sum over answers of f log2 f, f their shares of the group."""
-    return groups.entropy(batch.parts["cluster"], batch.group) / log(2)
+    return group_ops.entropy(batch.parts["cluster"], batch.group) / log(2)
 
 
 def between_groups(x: Tensor, batch: Batch) -> Tensor:
     """(R - mean R) / std R over groups, R = mean(x) (1 - (1 - 1/G) H / log2 G)."""
-    G = groups.count(x, batch.group)
-    R = groups.mean(x, batch.group) * (1 - (1 - 1 / G) * entropy(batch) / G.clamp(min=2).log2())
+    G = group_ops.count(x, batch.group)
+    R = group_ops.mean(x, batch.group) * (1 - (1 - 1 / G) * entropy(batch) / G.clamp(min=2).log2())
     P = (1 / G).sum()
     centred = R - (R / G).sum() / P
     return centred / (((centred**2 / G).sum() / (P - 1).clamp(min=1)).sqrt() + 1e-6)
@@ -46,7 +46,7 @@ class Blended(Loss):
     reads_whole_batch = True
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
-        differ = groups.var(batch.reward, batch.group) > 1e-12
+        differ = group_ops.var(batch.reward, batch.group) > 1e-12
         w = spread(torch.sigmoid(self.k * (entropy(batch) - self.b)) * differ, batch).to(pi.logp)
         alone, among = self.clip(pi, batch), self.clip(pi, batch.credited(between_groups))
         return w * alone + (1 - w) * among

@@ -5,13 +5,13 @@ from math import pi
 import torch
 from torch import Tensor
 
-from grupo.batch import Batch
-from grupo.credit import Center, ScaleByStd, chain
-from grupo.credit.shaping import Repetition
+from grupo.algo.advantages import Center, ScaleByStd, chain
+from grupo.algo.advantages.reward_shaping import Repetition
+from grupo.core.batch import Batch
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import Independent
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="Demystifying Long Chain-of-Thought Reasoning in LLMs",
@@ -48,7 +48,7 @@ def cosine_length(
     """r = r_L + (r_0 - r_L) (1 + cos(pi L / `limit`)) / 2: right 2 to 1, wrong -10 to 0.
 
     A = (r - mean(r)) / std(r) + the discounted return of `price` for repeated tokens.
-    parts["correct"]; marks of `grupo.credit.shaping.repeated`, n = 40.
+    parts["correct"]; marks of `grupo.algo.advantages.reward_shaping.repeated`, n = 40.
     """
     # The paper trains by PPO and gives each kind of reward a discount of its own; without a critic
     # the price of repetition is compared with nothing: no repetition is no price.

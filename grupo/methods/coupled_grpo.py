@@ -1,14 +1,14 @@
 """Coupled-GRPO: tokens seen under two complementary masks. Gong et al., 2025, arXiv:2506.20639."""
 
-from grupo import groups
-from grupo.credit import Center
-from grupo.losses import KL, Clip
+from grupo.algo.advantages import Center
+from grupo.algo.aggregation import token_mean
+from grupo.algo.losses import KL, Clip
+from grupo.algo.minibatches import Passes
+from grupo.core import group_ops
+from grupo.core.paper import Paper
+from grupo.core.reference_update import Follow
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.plans import Passes
-from grupo.references import Follow
-from grupo.sampling import Independent
-from grupo.weights import token_mean
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="DiffuCoder: Understanding and Improving Masked Diffusion Models for Code Generation",
@@ -35,7 +35,7 @@ def coupled_grpo(
     loss = Clip(clip, clip) + kl * KL()
     return Method(
         sample=Independent(group),
-        credit=Center(groups.mean_of_others),
+        credit=Center(group_ops.mean_of_others),
         loss=loss,
         weigh=token_mean,
         plan=Passes(epochs=epochs),

@@ -2,12 +2,12 @@
 
 from torch import Tensor
 
-from grupo.batch import Batch, PerAction
-from grupo.losses import KL, Clip
+from grupo.algo.losses import KL, Clip
+from grupo.core.batch import Batch, PerAction
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import Independent
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="CPPO: Accelerating the Training of Group Relative Policy Optimization-Based"

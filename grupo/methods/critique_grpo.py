@@ -5,17 +5,17 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from grupo import ratios
-from grupo.batch import Batch, PerAction, Signals
-from grupo.credit import Center
-from grupo.losses import EntropyBonus, Loss, Reweighted
-from grupo.losses.sources import MOVED, elsewhere
+from grupo.algo import ratios
+from grupo.algo.advantages import Center
+from grupo.algo.aggregation import FixedLength
+from grupo.algo.data_source import MOVED, elsewhere
+from grupo.algo.losses import EntropyBonus, Loss, Reweighted
+from grupo.core.batch import Batch, PerAction, Signals
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
 from grupo.methods.luffy import Shaped
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import Independent, Refined
-from grupo.weights import FixedLength
+from grupo.rollouts.samplers import Independent, Refined
 
 PAPER = Paper(
     title="Critique-GRPO: Advancing LLM Reasoning with Natural Language and Numerical Feedback",

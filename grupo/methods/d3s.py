@@ -2,14 +2,14 @@
 
 import torch
 
-from grupo import groups
-from grupo.batch import Batch, PerAction
-from grupo.credit.actions import placed, total
+from grupo.algo.advantages.token_table import placed, total
+from grupo.core import group_ops
+from grupo.core.batch import Batch, PerAction
+from grupo.core.component import piece
+from grupo.core.paper import Paper
+from grupo.core.schedules import Linear, varying
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import Independent
-from grupo.schedules import Linear, varying
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="Learning More with Less: A Dynamic Dual-Level Down-Sampling Framework for Efficient "
@@ -32,11 +32,11 @@ class TopTokens:
         here, acted = batch.lengths > 0, batch.mask  # a minibatch lacks some rollouts
         A = (total(batch.advantage.to(batch.reward), batch) / batch.lengths)[here]
         n, whole = max(1, round(self.rollouts * len(A))), torch.zeros_like(A).long()
-        kept = batch.reward.masked_scatter(here, groups.widest(A, n, whole))
+        kept = batch.reward.masked_scatter(here, group_ops.widest(A, n, whole))
         held = kept[batch.rollout, None].expand_as(acted)[acted]
         score = (batch.advantage.abs() * batch.seen["entropy"])[acted].to(held)
         most, whole = self.tokens * held.sum(), torch.zeros_like(score).long()
-        w = held * groups.lowest(-score, most, whole, weight=held)
+        w = held * group_ops.lowest(-score, most, whole, weight=held)
         return placed(w / w.sum().clamp(min=1e-9), batch).to(batch.old_logp)
 
 

@@ -1,13 +1,13 @@
 """DAPO: keep every group informative and every token equal. Yu et al., 2025, arXiv:2503.14476."""
 
-from grupo.credit import Center, OverlongPenalty, ScaleByStd, chain
-from grupo.curate import informative
-from grupo.curricula import Refilled, Shuffled
-from grupo.losses import Clip
+from grupo.algo.advantages import Center, OverlongPenalty, ScaleByStd, chain
+from grupo.algo.aggregation import token_mean
+from grupo.algo.filters import informative
+from grupo.algo.losses import Clip
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.sampling import Independent
-from grupo.weights import token_mean
+from grupo.rollouts.curricula import Refilled, Shuffled
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="DAPO: An Open-Source LLM Reinforcement Learning System at Scale",

@@ -3,15 +3,15 @@
 import torch
 from torch import Tensor
 
-from grupo.batch import Batch
-from grupo.credit import Center, ScaleByStd, chain
-from grupo.losses import ClipWithin, DynamicBounds
+from grupo.algo.advantages import Center, ScaleByStd, chain
+from grupo.algo.aggregation import group_sum
+from grupo.algo.losses import ClipWithin, DynamicBounds
+from grupo.algo.ratios import Capped
+from grupo.core.batch import Batch
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.ratios import Capped
-from grupo.sampling import Independent
-from grupo.weights import group_sum
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="DCPO: Dynamic Clipping Policy Optimization",

@@ -1,13 +1,13 @@
 """Distribution DCPO: aim at yourself, hotter or colder. Li et al., 2026, arXiv:2601.12730."""
 
-from grupo.controllers import Last
-from grupo.credit import Center, ScaleByStd, chain
-from grupo.credit.penalties import Tempered
-from grupo.losses import Clip
+from grupo.algo.advantages import Center, ScaleByStd, chain
+from grupo.algo.advantages.kl_in_reward import Tempered
+from grupo.algo.losses import Clip
+from grupo.core.controllers import Last
+from grupo.core.paper import Paper
+from grupo.core.schedules import varying
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.sampling import Independent
-from grupo.schedules import varying
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="Distribution-Centric Policy Optimization Dominates Exploration-Exploitation Trade-off",

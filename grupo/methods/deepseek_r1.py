@@ -1,11 +1,11 @@
 """DeepSeek-R1: GRPO on rules alone, hardly clipped. Guo et al., 2025, arXiv:2501.12948."""
 
-from grupo.losses import KL, Clip
+from grupo.algo.losses import KL, Clip
+from grupo.algo.minibatches import Passes
+from grupo.core.paper import Paper
+from grupo.core.reference_update import Follow
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.plans import Passes
-from grupo.references import Follow
-from grupo.sampling import Independent
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="DeepSeek-R1: Incentivizing Reasoning Capability in LLMs via Reinforcement Learning",

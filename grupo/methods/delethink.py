@@ -1,11 +1,12 @@
 """Delethink: think long in short contexts. Aghajohari et al., 2025, arXiv:2510.06557."""
 
-from grupo.losses import Clip, Corrected, Importance, Truncated
+from grupo.algo.aggregation import rollout_mean
+from grupo.algo.losses import Clip, Corrected, Importance, Truncated
+from grupo.algo.minibatches import Passes
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.plans import Passes
-from grupo.sampling import Chunked, Independent
-from grupo.weights import rollout_mean
+from grupo.rollouts.samplers import Independent
+from grupo.rollouts.turns import Chunked
 
 PAPER = Paper(
     title="The Markovian Thinker",

@@ -1,12 +1,12 @@
 """DFT: do not chase what you find unlikely. Wu et al., 2025, arXiv:2508.05629."""
 
-from grupo.batch import Batch, PerAction, Signals
-from grupo.losses import Reweighted
-from grupo.losses.sources import fully
+from grupo.algo.aggregation import token_mean
+from grupo.algo.data_source import fully
+from grupo.algo.losses import Reweighted
+from grupo.core.batch import Batch, PerAction, Signals
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.sampling import Column, Demonstrate
-from grupo.weights import token_mean
+from grupo.rollouts.samplers import Column, Demonstrate
 
 PAPER = Paper(
     title="On the Generalization of SFT: A Reinforcement Learning Perspective with Reward "

@@ -2,15 +2,15 @@
 
 import torch
 
-from grupo import ratios
-from grupo.batch import Batch, PerAction, Signals
-from grupo.losses import Loss
-from grupo.losses.entropic import relative_entropy
+from grupo.algo import ratios
+from grupo.algo.aggregation import token_mean
+from grupo.algo.losses import Loss
+from grupo.algo.losses.entropy_aware import relative_entropy
+from grupo.core.batch import Batch, PerAction, Signals
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import Independent
-from grupo.weights import token_mean
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="Orchestrating Tokens and Sequences: Dynamic Hybrid Policy Optimization for RLVR",

@@ -1,11 +1,11 @@
 """DisCO: score right answers above the hardest wrong ones. Li et al., 2025, arXiv:2505.12366."""
 
-from grupo.credit import identity
-from grupo.losses import Discriminate, TrustRegion
+from grupo.algo.advantages import identity
+from grupo.algo.aggregation import group_mean
+from grupo.algo.losses import Discriminate, TrustRegion
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.sampling import Independent
-from grupo.weights import group_mean
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="DisCO: Reinforcing Large Reasoning Models with Discriminative Constrained Optimization",

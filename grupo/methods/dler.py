@@ -4,16 +4,16 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from grupo.batch import Batch
-from grupo.credit import Center, Whiten, chain
-from grupo.curricula import Refilled, Shuffled
-from grupo.losses import Clip
+from grupo.algo.advantages import Center, Whiten, chain
+from grupo.algo.aggregation import token_mean
+from grupo.algo.losses import Clip
+from grupo.core.batch import Batch
+from grupo.core.component import piece
+from grupo.core.paper import Paper
+from grupo.core.types import Group
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.rollout import Group
-from grupo.sampling import Independent
-from grupo.weights import token_mean
+from grupo.rollouts.curricula import Refilled, Shuffled
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="DLER: Doing Length pEnalty Right - Incentivizing More Intelligence per Token via"

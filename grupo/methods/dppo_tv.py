@@ -2,14 +2,14 @@
 
 import torch
 
-from grupo.batch import Batch, PerAction, Signals
-from grupo.losses import Reweighted
+from grupo.algo.aggregation import token_mean
+from grupo.algo.losses import Reweighted
+from grupo.algo.ratios import Against, Capped
+from grupo.core.batch import Batch, PerAction, Signals
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.ratios import Against, Capped
-from grupo.sampling import Independent
-from grupo.weights import token_mean
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="Rethinking the Trust Region in LLM Reinforcement Learning",

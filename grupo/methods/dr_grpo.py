@@ -1,11 +1,11 @@
 """Dr. GRPO: GRPO without its two normalisations. Liu et al., 2025, arXiv:2503.20783."""
 
-from grupo.credit import Center
-from grupo.losses import Clip
+from grupo.algo.advantages import Center
+from grupo.algo.aggregation import FixedLength
+from grupo.algo.losses import Clip
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.sampling import Independent
-from grupo.weights import FixedLength
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="Understanding R1-Zero-Like Training: A Critical Perspective",

@@ -2,15 +2,15 @@
 
 from torch import Tensor
 
-from grupo.batch import Batch
-from grupo.credit import identity
-from grupo.losses import Discriminate, TrustRegion
-from grupo.losses.contrast import mean_logp
+from grupo.algo.advantages import identity
+from grupo.algo.aggregation import group_mean
+from grupo.algo.losses import Discriminate, TrustRegion
+from grupo.algo.losses.contrastive import mean_logp
+from grupo.core.batch import Batch
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import Independent
-from grupo.weights import group_mean
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="DRPO: Efficient Reasoning via Decoupled Reward Policy Optimization",

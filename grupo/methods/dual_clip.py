@@ -1,10 +1,10 @@
 """Dual-clip: what a bad action costs has a ceiling. Ye et al., 2019, arXiv:1912.09729."""
 
-from grupo.losses import Clip
+from grupo.algo.losses import Clip
+from grupo.algo.ratios import Capped
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.ratios import Capped
-from grupo.sampling import Independent
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="Mastering Complex Control in MOBA Games with Deep Reinforcement Learning",

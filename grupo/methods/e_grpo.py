@@ -4,15 +4,15 @@ import torch
 from jaxtyping import Bool
 from torch import Tensor
 
-from grupo import groups
-from grupo.batch import Batch
-from grupo.credit import Center, Masked, ScaleByStd, chain
-from grupo.losses import Clip
+from grupo.algo.advantages import Center, Masked, ScaleByStd, chain
+from grupo.algo.aggregation import token_mean
+from grupo.algo.losses import Clip
+from grupo.core import group_ops
+from grupo.core.batch import Batch
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import Independent
-from grupo.weights import token_mean
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="Repurposing Synthetic Data for Fine-grained Search Agent Supervision",
@@ -31,7 +31,7 @@ class NearMiss:
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         right, m, good, overlong = (batch.parts[name] for name in self.reads_parts)
-        most = groups.max(m, batch.group)
+        most = group_ops.max(m, batch.group)
         r = torch.where(right > 0.5, 1.0, self.weight * m / torch.where(most > 0, most, 1.0))
         return r * ((good > 0.5) & (overlong <= 0.5))
 

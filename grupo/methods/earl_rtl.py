@@ -1,10 +1,10 @@
 """EARL: for hardware code, learn only where entropy is high. Shi et al., 2025, arXiv:2511.12033."""
 
-from grupo.losses import Clip
+from grupo.algo.aggregation import Renormalised, TopEntropy
+from grupo.algo.losses import Clip
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.sampling import Independent
-from grupo.weights import Renormalised, TopEntropy
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="EARL: Entropy-Aware RL Alignment of LLMs for Reliable RTL Code Generation",

@@ -1,9 +1,10 @@
 """Elastic Reasoning: one budget to think, another to answer. Xu et al., 2025, arXiv:2505.05315."""
 
-from grupo.losses import KL, Clip
+from grupo.algo.losses import KL, Clip
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.sampling import Budgeted, Independent
+from grupo.rollouts.samplers import Independent
+from grupo.rollouts.turns import Budgeted
 
 PAPER = Paper(
     title="Scalable Chain of Thoughts via Elastic Reasoning",

@@ -1,13 +1,13 @@
 """EM-RL-sequence: reward what was likely as a whole. Agarwal et al., 2025, arXiv:2505.15134."""
 
-from grupo import groups
-from grupo.credit import Center, chain
-from grupo.credit.signals import SumOf
-from grupo.losses import KL, Reinforce
+from grupo.algo.advantages import Center, chain
+from grupo.algo.advantages.intrinsic import SumOf
+from grupo.algo.aggregation import sequence_sum
+from grupo.algo.losses import KL, Reinforce
+from grupo.core import group_ops
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.sampling import Independent
-from grupo.weights import sequence_sum
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="The Unreasonable Effectiveness of Entropy Minimization in LLM Reasoning",
@@ -24,7 +24,7 @@ def em_rl_sequence(group: int = 4, kl: float = 0.001) -> Method:
     # The estimate of the KL is our choice, k3; N = 4 and its weight are the paper's.
     return Method(
         sample=Independent(group),
-        credit=chain(SumOf(), Center(groups.mean_of_others)),
+        credit=chain(SumOf(), Center(group_ops.mean_of_others)),
         loss=Reinforce() + kl * KL(),
         weigh=sequence_sum,
     )

@@ -1,10 +1,10 @@
 """EMA-PG: a reference that follows the policy slowly. Zhang and Ba, 2026, arXiv:2602.04417."""
 
-from grupo.losses import Clip, ReverseKL
+from grupo.algo.losses import Clip, ReverseKL
+from grupo.core.paper import Paper
+from grupo.core.reference_update import Follow
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.references import Follow
-from grupo.sampling import Independent
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="EMA Policy Gradient: Taming Reinforcement Learning for LLMs with EMA Anchor and Top-k "

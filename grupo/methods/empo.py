@@ -3,14 +3,14 @@
 import torch
 from torch import Tensor
 
-from grupo import groups
-from grupo.batch import Batch
-from grupo.credit import Center, ScaleByStd, chain
-from grupo.losses import Clip
+from grupo.algo.advantages import Center, ScaleByStd, chain
+from grupo.algo.losses import Clip
+from grupo.core import group_ops
+from grupo.core.batch import Batch
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import Independent
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="Right Question is Already Half the Answer: Fully Unsupervised LLM Reasoning"
@@ -39,10 +39,10 @@ class Agreement:
         return (self.part,)
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        G, answered = groups.count(x, batch.group), batch.parts[self.part] >= 0
+        G, answered = group_ops.count(x, batch.group), batch.parts[self.part] >= 0
         own = -1 - torch.arange(len(x))  # a meaning of his own for who has no answer
         meaning = torch.where(answered, batch.parts[self.part], own)
-        p, H = groups.alike(meaning, batch.group) / G, groups.entropy(meaning, batch.group)
+        p, H = group_ops.alike(meaning, batch.group) / G, group_ops.entropy(meaning, batch.group)
         uncertain = (self.low * G.log() < H) & (self.high * G.log() - 1e-9 > H)
         return p * (answered & uncertain)
 

@@ -3,13 +3,13 @@
 import torch
 from torch import Tensor
 
-from grupo.batch import Batch, spread
-from grupo.credit import Center, ScaleByStd, chain
+from grupo.algo.advantages import Center, ScaleByStd, chain
+from grupo.algo.aggregation import token_mean
+from grupo.core.batch import Batch, spread
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import Independent
-from grupo.weights import token_mean
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="Reasoning with Exploration: An Entropy Perspective",

@@ -2,13 +2,13 @@
 
 from torch import Tensor
 
-from grupo.batch import Batch, PerAction
-from grupo.credit.turns import returns, to_actions, turn_mean
-from grupo.losses import Reinforce
+from grupo.algo.advantages.turn_table import returns, to_actions, turn_mean
+from grupo.algo.losses import Reinforce
+from grupo.core.batch import Batch, PerAction
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import Independent
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="EPO: Explicit Policy Optimization for Strategic Reasoning in LLMs via RL",

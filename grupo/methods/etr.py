@@ -2,13 +2,13 @@
 
 from torch import Tensor
 
-from grupo import groups
-from grupo.batch import Batch
-from grupo.losses import ClipWithin
+from grupo.algo.losses import ClipWithin
+from grupo.core import group_ops
+from grupo.core.batch import Batch
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import Independent
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="ETR: Outcome-Guided Elastic Trust Regions for Policy Optimization",
@@ -30,7 +30,7 @@ class ElasticBounds:
     macro: float = 0.5
 
     def __call__(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        v = 4 * groups.population_std(batch.reward, batch.group) ** 2
+        v = 4 * group_ops.population_std(batch.reward, batch.group) ** 2
         group = (1 + self.macro * (v - 0.5))[batch.rollout, None].to(batch.advantage)
         e = self.clip * (1 + self.micro * batch.advantage.abs().tanh()) * group
         e = e.clamp(0.5 * self.clip, 3 * self.clip)

@@ -1,11 +1,11 @@
 """Flow-GRPO: denoising steps drawn and learned like words. Liu et al., 2025, arXiv:2505.05470."""
 
-from grupo.credit import Center, Clipped, ScaleByStd, chain
-from grupo.losses import Clip, ReverseKL
+from grupo.algo.advantages import Center, Clipped, ScaleByStd, chain
+from grupo.algo.losses import Clip, ReverseKL
+from grupo.algo.minibatches import Passes
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.plans import Passes
-from grupo.sampling import Independent
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="Flow-GRPO: Training Flow Matching Models via Online RL",

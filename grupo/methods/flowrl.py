@@ -2,15 +2,15 @@
 
 from torch import Tensor
 
-from grupo import ratios
-from grupo.batch import Batch, PerAction, Signals
-from grupo.helpers import Head, Helper
-from grupo.losses import Loss
-from grupo.losses.rows import by_mean
+from grupo.algo import ratios
+from grupo.algo.losses import Loss
+from grupo.algo.token_level import by_mean
+from grupo.core.aux_heads import Head, Helper
+from grupo.core.batch import Batch, PerAction, Signals
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import Independent
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="FlowRL: Matching Reward Distributions for LLM Reasoning",

@@ -1,12 +1,12 @@
 """Forking tokens: learn only where entropy is highest. Wang et al., 2025, arXiv:2506.01939."""
 
-from grupo.credit import Center, OverlongPenalty, ScaleByStd, chain
-from grupo.curate import informative
-from grupo.losses import Clip
+from grupo.algo.advantages import Center, OverlongPenalty, ScaleByStd, chain
+from grupo.algo.aggregation import TopEntropy, token_mean
+from grupo.algo.filters import informative
+from grupo.algo.losses import Clip
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.sampling import Independent
-from grupo.weights import TopEntropy, token_mean
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="Beyond the 80/20 Rule: High-Entropy Minority Tokens Drive Effective Reinforcement "

@@ -2,13 +2,13 @@
 
 from torch import Tensor
 
-from grupo import ratios
-from grupo.batch import Batch
-from grupo.losses import ClipWithin
+from grupo.algo import ratios
+from grupo.algo.losses import ClipWithin
+from grupo.core.batch import Batch
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import Independent
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="Clip Your Sequences Fairly: Enforcing Length Fairness for Sequence-Level RL",

@@ -2,13 +2,13 @@
 
 from torch import Tensor
 
-from grupo import groups
-from grupo.batch import Batch
-from grupo.credit import Center, ScaleByStd, chain
+from grupo.algo.advantages import Center, ScaleByStd, chain
+from grupo.core import group_ops
+from grupo.core.batch import Batch
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import Independent
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="GeometryZero: Improving Geometry Solving for LLM with Group Contrastive Policy"
@@ -38,8 +38,8 @@ class Contrasted:
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         a, f, used = (batch.parts[name] for name in self.reads_parts)
         u, g, share = used > 0.5, batch.group, (batch.lengths / self.limit).clamp(max=1)
-        gap = groups.mean_where(u, a, g) - groups.mean_where(~u, a, g)
-        M = gap.sign() * (gap.abs() > self.margin) * (groups.std(u.to(a), g) > 0)
+        gap = group_ops.mean_where(u, a, g) - group_ops.mean_where(~u, a, g)
+        M = gap.sign() * (gap.abs() > self.margin) * (group_ops.std(u.to(a), g) > 0)
         return a + self.form * f + self.bonus * M * u + self.long * share
 
 

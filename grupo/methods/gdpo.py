@@ -1,10 +1,10 @@
 """GDPO: standardise each reward before adding them up. Liu et al., 2026, arXiv:2601.05242."""
 
-from grupo.credit import Center, EachPart, ScaleByStd, StandardiseAll, chain
-from grupo.losses import Clip
+from grupo.algo.advantages import Center, EachPart, ScaleByStd, StandardiseAll, chain
+from grupo.algo.losses import Clip
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.sampling import Independent
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="GDPO: Group reward-Decoupled Normalization Policy Optimization for Multi-reward RL "

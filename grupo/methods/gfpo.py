@@ -1,14 +1,14 @@
 """GFPO: sample more, learn from the shortest. Shrivastava et al., 2025, arXiv:2508.09726."""
 
-from grupo import groups
-from grupo.credit import Center, ScaleByStd, chain
-from grupo.curate import KeepBest
-from grupo.losses import KL, Clip, Entropy
+from grupo.algo.advantages import Center, ScaleByStd, chain
+from grupo.algo.aggregation import token_mean
+from grupo.algo.filters import KeepBest
+from grupo.algo.losses import KL, Clip, Entropy
+from grupo.core import group_ops
+from grupo.core.paper import Paper
+from grupo.core.types import Rollout
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.rollout import Rollout
-from grupo.sampling import Independent
-from grupo.weights import token_mean
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="Sample More to Think Less: Group Filtered Policy Optimization for Concise Reasoning",
@@ -39,7 +39,7 @@ def gfpo(group: int = 16, keep: int = 8, clip: float = 0.2, kl: float = 0.001) -
     return Method(
         sample=Independent(group),
         curate=KeepBest(keep, shortness),
-        credit=chain(Center(), ScaleByStd(std=groups.population_std)),
+        credit=chain(Center(), ScaleByStd(std=group_ops.population_std)),
         loss=Clip(clip, clip) + kl * KL() + (-0.001) * Entropy(),
         weigh=token_mean,
     )

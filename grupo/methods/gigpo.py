@@ -2,15 +2,15 @@
 
 from torch import Tensor
 
-from grupo.batch import Batch, PerAction, spread
-from grupo.credit import Center, chain
-from grupo.credit.turns import acted, alike, centred, returns, states, to_actions
-from grupo.losses import KL, Clip
+from grupo.algo.advantages import Center, chain
+from grupo.algo.advantages.turn_table import acted, alike, centred, returns, states, to_actions
+from grupo.algo.aggregation import token_mean
+from grupo.algo.losses import KL, Clip
+from grupo.core.batch import Batch, PerAction, spread
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import Independent
-from grupo.weights import token_mean
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="Group-in-Group Policy Optimization for LLM Agent Training",

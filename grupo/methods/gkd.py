@@ -1,10 +1,10 @@
 """GKD: match a teacher on what you say yourself. Agarwal et al., 2023, arXiv:2306.13649."""
 
-from grupo.credit.penalties import nothing
-from grupo.losses import JSD
+from grupo.algo.advantages.kl_in_reward import nothing
+from grupo.algo.losses import JSD
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.sampling import Independent
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="On-Policy Distillation of Language Models: Learning from Self-Generated Mistakes",

@@ -2,14 +2,14 @@
 
 import torch
 
-from grupo.batch import Batch, PerAction, Signals
-from grupo.losses import Loss
-from grupo.losses.rows import by_mean
+from grupo.algo.losses import Loss
+from grupo.algo.ratios import token_log_ratio
+from grupo.algo.token_level import by_mean
+from grupo.core.batch import Batch, PerAction, Signals
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.ratios import token_log_ratio
-from grupo.sampling import Independent
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="Geometric-Mean Policy Optimization",

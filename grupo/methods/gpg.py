@@ -3,15 +3,15 @@
 import torch
 from torch import Tensor
 
-from grupo import groups
-from grupo.batch import Batch
-from grupo.credit import Center, chain
-from grupo.losses import Reinforce
+from grupo.algo.advantages import Center, chain
+from grupo.algo.aggregation import token_mean
+from grupo.algo.losses import Reinforce
+from grupo.core import group_ops
+from grupo.core.batch import Batch
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import Independent
-from grupo.weights import token_mean
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="GPG: A Simple and Strong Reinforcement Learning Baseline for Model Reasoning",
@@ -35,7 +35,7 @@ class ScaleBySignal:
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         r = batch.reward
-        signal = groups.max(r, batch.group) > groups.min(r, batch.group)
+        signal = group_ops.max(r, batch.group) > group_ops.min(r, batch.group)
         scaled = x * len(r) / signal.sum().clamp(min=1)
         return torch.where(signal, scaled, torch.zeros_like(x))
 

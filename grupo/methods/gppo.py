@@ -1,10 +1,10 @@
 """GPPO: what the clip would silence keeps a bounded gradient. Su et al., 2025, arXiv:2508.07629."""
 
-from grupo.losses import KeepGradient, Reweighted
+from grupo.algo.aggregation import token_mean
+from grupo.algo.losses import KeepGradient, Reweighted
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.sampling import Independent
-from grupo.weights import token_mean
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="Klear-Reasoner: Advancing Reasoning Capability via Gradient-Preserving Clipping Policy "

@@ -3,15 +3,15 @@
 import torch
 from torch import Tensor
 
-from grupo import groups
-from grupo.batch import Batch
-from grupo.losses import EachSource, Reinforce
-from grupo.losses.sources import SAMPLED, demonstrations
+from grupo.algo.aggregation import sequence_mean
+from grupo.algo.data_source import SAMPLED, demonstrations
+from grupo.algo.losses import EachSource, Reinforce
+from grupo.core import group_ops
+from grupo.core.batch import Batch
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import Independent, WithExpert
-from grupo.weights import sequence_mean
+from grupo.rollouts.samplers import Independent, WithExpert
 
 PAPER = Paper(
     title="Learning to Align, Aligning to Learn: A Unified Approach for Self-Optimized Alignment",
@@ -38,8 +38,11 @@ class Aligned:
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         theirs, p = demonstrations(batch), batch.group
-        A, own = (x - groups.mean(x, p)) / (groups.population_std(x, p) + self.eps), (~theirs).to(x)
-        mean = groups.sum(A * own, p) / groups.sum(own, p).clamp(min=1)
+        A, own = (
+            (x - group_ops.mean(x, p)) / (group_ops.population_std(x, p) + self.eps),
+            (~theirs).to(x),
+        )
+        mean = group_ops.sum(A * own, p) / group_ops.sum(own, p).clamp(min=1)
         return torch.where(theirs, self.imitate * A - self.push * mean, (1 + self.push) * A)
 
 

@@ -1,9 +1,9 @@
 """GRPO: a group of answers is its own baseline. Shao et al., 2024, arXiv:2402.03300."""
 
-from grupo.losses import KL, Clip
+from grupo.algo.losses import KL, Clip
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.sampling import Independent
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="DeepSeekMath: Pushing the Limits of Mathematical Reasoning in Open Language Models",

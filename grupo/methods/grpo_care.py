@@ -4,16 +4,16 @@ from dataclasses import replace
 
 from torch import Tensor
 
-from grupo import groups
-from grupo.batch import Batch, PerRollout
-from grupo.credit import Center, ScaleByStd, chain
-from grupo.credit.signals import MeanOf
-from grupo.losses import Reinforce
+from grupo.algo.advantages import Center, ScaleByStd, chain
+from grupo.algo.advantages.intrinsic import MeanOf
+from grupo.algo.losses import Reinforce
+from grupo.core import group_ops
+from grupo.core.batch import Batch, PerRollout
+from grupo.core.component import piece
+from grupo.core.paper import Paper
+from grupo.core.reference_update import Follow
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.references import Follow
-from grupo.sampling import Independent
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="GRPO-CARE: Consistency-Aware Reinforcement Learning for Multimodal Reasoning",
@@ -39,8 +39,8 @@ class Consistent:
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         a, c, g = batch.parts["correct"], self.likelihood(batch), batch.group
-        right = (a > 0.1) & (a >= groups.mean(a, g) - 1e-9)  # a mean can round above
-        return x + self.bonus * a * (right & (c >= groups.mean_where(right, c, g) - self.margin))
+        right = (a > 0.1) & (a >= group_ops.mean(a, g) - 1e-9)  # a mean can round above
+        return x + self.bonus * a * (right & (c >= group_ops.mean_where(right, c, g) - self.margin))
 
     def likelihood(self, batch: Batch) -> PerRollout:
         """c of each rollout, 0 without an answer."""

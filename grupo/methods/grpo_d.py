@@ -1,10 +1,10 @@
 """GRPO-D: explore first, stay near the reference later. Liu et al., 2025, arXiv:2503.16081."""
 
-from grupo.losses import KL, Reinforce
+from grupo.algo.losses import KL, Reinforce
+from grupo.core.paper import Paper
+from grupo.core.schedules import Linear
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.sampling import Independent
-from grupo.schedules import Linear
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="OThink-MR1: Stimulating multimodal generalized reasoning capabilities via dynamic "

@@ -1,14 +1,14 @@
 """GRPO-Guard: ratios of denoising steps on one scale. Wang et al., 2025, arXiv:2510.22319."""
 
-from grupo import ratios
-from grupo.batch import Batch, PerAction, Signals
-from grupo.losses import Clip
+from grupo.algo import ratios
+from grupo.algo.aggregation import Weigh, sequence_mean
+from grupo.algo.losses import Clip
+from grupo.algo.minibatches import Passes
+from grupo.core.batch import Batch, PerAction, Signals
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.plans import Passes
-from grupo.sampling import Independent
-from grupo.weights import Weigh, sequence_mean
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="GRPO-Guard: Mitigating Implicit Over-Optimization in Flow Matching via Regulated "

@@ -5,13 +5,13 @@ from math import ceil
 import torch
 from torch import Tensor
 
-from grupo import groups
-from grupo.batch import Batch
-from grupo.credit import Center, ScaleByStd, chain
+from grupo.algo.advantages import Center, ScaleByStd, chain
+from grupo.core import group_ops
+from grupo.core.batch import Batch
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import Independent
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="Stable Reinforcement Learning for Efficient Reasoning",
@@ -40,13 +40,13 @@ class ShorterWhereSolved:
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         right, L, g = batch.parts[self.part] > 0.5, batch.lengths, batch.group
-        away = L - groups.mean_where(right, L, g)
-        z = away / groups.mean_where(right, away**2, g).sqrt().clamp(min=1e-4)
+        away = L - group_ops.mean_where(right, L, g)
+        z = away / group_ops.mean_where(right, away**2, g).sqrt().clamp(min=1e-4)
         return right * (1 - self.weight * torch.sigmoid(z) * self._solved(right.to(L), g))
 
     def _solved(self, right: Tensor, group: Tensor) -> Tensor:
         """Is the group among the best? Groups of equal accuracy are, or are not, together."""
-        accuracy, count = groups.mean(right, group), groups.count(right, group)
+        accuracy, count = group_ops.mean(right, group), group_ops.count(right, group)
         better = ((accuracy[None] > accuracy[:, None]) / count[None]).sum(1).round()  # groups
         return better < ceil(self.share * len(group.unique()) - 1e-9)
 

@@ -3,15 +3,15 @@
 import torch
 from torch import Tensor
 
-from grupo import groups
-from grupo.batch import Batch
-from grupo.credit import Center, ScaleByStd, chain
-from grupo.losses import Clip
+from grupo.algo.advantages import Center, ScaleByStd, chain
+from grupo.algo.aggregation import token_mean
+from grupo.algo.losses import Clip
+from grupo.core import group_ops
+from grupo.core.batch import Batch
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import Independent
-from grupo.weights import token_mean
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="GRPO-LEAD: A Difficulty-Aware Reinforcement Learning Approach for Concise Mathematical "
@@ -29,9 +29,9 @@ class ShortIfRight:
     eps: float = 1e-6
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        right, length, n = (x > 0).to(x), batch.lengths, groups.sum((x > 0).to(x), batch.group)
-        away = length - groups.sum(right * length, batch.group) / n.clamp(min=1)
-        std = (groups.sum(right * away**2, batch.group) / (n - 1).clamp(min=1)).sqrt()
+        right, length, n = (x > 0).to(x), batch.lengths, group_ops.sum((x > 0).to(x), batch.group)
+        away = length - group_ops.sum(right * length, batch.group) / n.clamp(min=1)
+        std = (group_ops.sum(right * away**2, batch.group) / (n - 1).clamp(min=1)).sqrt()
         return torch.where(x > 0, (-self.alpha * away / (std + self.eps)).exp(), -1.0)
 
 
@@ -48,7 +48,7 @@ class ByDifficulty:
     steep: float = 10.0
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        p = groups.mean((batch.reward > 0).to(x), batch.group)
+        p = group_ops.mean((batch.reward > 0).to(x), batch.group)
         fall = torch.sigmoid(self.steep * (self.middle - torch.where(x > 0, p, 1 - p)))
         return x * (self.least + (self.most - self.least) * fall)
 

@@ -1,10 +1,10 @@
 """GRPO as released: a mean over all tokens of the batch. Shao et al., 2024, arXiv:2402.03300."""
 
-from grupo.losses import KL, Clip
+from grupo.algo.aggregation import token_mean
+from grupo.algo.losses import KL, Clip
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.sampling import Independent
-from grupo.weights import token_mean
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="DeepSeekMath: Pushing the Limits of Mathematical Reasoning in Open Language Models",

@@ -1,11 +1,11 @@
 """GSPO-token: a sequence's ratio, each token's advantage. Zheng et al., 2025, arXiv:2507.18071."""
 
-from grupo import ratios
-from grupo.losses import Clip
+from grupo.algo import ratios
+from grupo.algo.losses import Clip
+from grupo.algo.minibatches import Passes
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.plans import Passes
-from grupo.sampling import Independent
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="Group Sequence Policy Optimization",

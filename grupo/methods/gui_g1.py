@@ -2,14 +2,14 @@
 
 from torch import Tensor
 
-from grupo.batch import Batch
-from grupo.credit import Center, EachPart, chain, identity
-from grupo.losses import Clip
+from grupo.algo.advantages import Center, EachPart, chain, identity
+from grupo.algo.aggregation import FixedLength
+from grupo.algo.losses import Clip
+from grupo.core.batch import Batch
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import Independent
-from grupo.weights import FixedLength
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="GUI-G1: Understanding R1-Zero-Like Training for Visual Grounding in GUI Agents",

@@ -1,9 +1,9 @@
 """Guide-GRPO: hints where all fail, learned without them. Nath et al., 2025, arXiv:2506.13923."""
 
-from grupo.losses import Clip
+from grupo.algo.losses import Clip
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.sampling import Guided, Independent
+from grupo.rollouts.samplers import Guided, Independent
 
 PAPER = Paper(
     title="Adaptive Guidance Accelerates Reinforcement Learning of Reasoning Models",

@@ -1,15 +1,15 @@
 """GVPO: regress centred rewards on centred log-ratios. Zhang et al., 2025, arXiv:2504.19599."""
 
-from grupo import groups
-from grupo.batch import Batch, PerAction, Signals, spread
-from grupo.credit import Center
-from grupo.losses import Loss
-from grupo.losses.contrast import average, log_ratio
+from grupo.algo.advantages import Center
+from grupo.algo.aggregation import group_mean
+from grupo.algo.losses import Loss
+from grupo.algo.losses.contrastive import average, log_ratio
+from grupo.core import group_ops
+from grupo.core.batch import Batch, PerAction, Signals, spread
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import Independent
-from grupo.weights import group_mean
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="GVPO: Group Variance Policy Optimization for Large Language Model Post-Training",
@@ -30,8 +30,8 @@ class Regress(Loss):
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         rho, A = log_ratio(pi, batch), average(batch.advantage, batch)
-        k = groups.count(rho, batch.group)
-        miss = self.beta * (rho - groups.mean(rho, batch.group)) - A
+        k = group_ops.count(rho, batch.group)
+        miss = self.beta * (rho - group_ops.mean(rho, batch.group)) - A
         return spread(k / (k - 1).clamp(min=1) * miss**2 / 2, batch)
 
 

@@ -3,16 +3,16 @@
 import torch
 from torch import Tensor
 
-from grupo import groups
-from grupo.batch import Batch
-from grupo.credit import Center, ScaleByStd
-from grupo.curate import informative
-from grupo.losses import Heterogeneous
+from grupo.algo.advantages import Center, ScaleByStd
+from grupo.algo.aggregation import token_mean
+from grupo.algo.filters import informative
+from grupo.algo.losses import Heterogeneous
+from grupo.core import group_ops
+from grupo.core.batch import Batch
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import Independent
-from grupo.weights import token_mean
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="From Uniform to Heterogeneous: Tailoring Policy Optimization to Every Token's Nature",
@@ -29,11 +29,11 @@ class CenterOnTokens:
     cap: float = 5.0
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        share = batch.lengths / groups.sum(batch.lengths, batch.group).clamp(min=1)
-        centred = x - groups.sum(share * x, batch.group)
-        A = centred / (groups.sum(share * centred**2, batch.group).sqrt() + 1e-6)
+        share = batch.lengths / group_ops.sum(batch.lengths, batch.group).clamp(min=1)
+        centred = x - group_ops.sum(share * x, batch.group)
+        A = centred / (group_ops.sum(share * centred**2, batch.group).sqrt() + 1e-6)
         usual = ScaleByStd()(Center()(x, batch), batch)
-        return torch.where(groups.max(A.abs(), batch.group) >= self.cap, usual, A)
+        return torch.where(group_ops.max(A.abs(), batch.group) >= self.cap, usual, A)
 
 
 def hapo_token(group: int = 16, clip: float = 0.2, dual: float = 10.0) -> Method:

@@ -5,14 +5,14 @@ import math
 import torch
 from torch import Tensor
 
-from grupo import groups
-from grupo.batch import Batch
-from grupo.credit import ByPart, Center, ScaleByStd, chain
-from grupo.losses import Clip
+from grupo.algo.advantages import ByPart, Center, ScaleByStd, chain
+from grupo.algo.losses import Clip
+from grupo.core import group_ops
+from grupo.core.batch import Batch
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import Independent
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="Hierarchical Budget Policy Optimization for Adaptive Reasoning",
@@ -38,7 +38,7 @@ class Budgeted:
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         R, full = self.reward(batch), self._cosine(batch.parts["budget"])
-        return groups.mean(R, ByPart("budget")(batch)) - full + NORM(R, batch)
+        return group_ops.mean(R, ByPart("budget")(batch)) - full + NORM(R, batch)
 
     def reward(self, batch: Batch) -> Tensor:
         """R of each rollout."""

@@ -3,15 +3,15 @@
 import torch
 from torch import Tensor
 
-from grupo.batch import Batch, PerAction
-from grupo.credit.actions import earlier
-from grupo.credit.turns import acted, alike, centred, returns, states, to_actions
-from grupo.losses import KL, Clip
+from grupo.algo.advantages.token_table import earlier
+from grupo.algo.advantages.turn_table import acted, alike, centred, returns, states, to_actions
+from grupo.algo.aggregation import token_mean
+from grupo.algo.losses import KL, Clip
+from grupo.core.batch import Batch, PerAction
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import Independent
-from grupo.weights import token_mean
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="Hierarchy-of-Groups Policy Optimization for Long-Horizon Agentic Tasks",

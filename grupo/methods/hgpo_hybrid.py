@@ -2,15 +2,15 @@
 
 from torch import Tensor
 
-from grupo import groups
-from grupo.batch import Batch
-from grupo.credit import ByPart, Center, ScaleByStd, chain
-from grupo.credit.actions import place
-from grupo.losses import KL, Clip
+from grupo.algo.advantages import ByPart, Center, ScaleByStd, chain
+from grupo.algo.advantages.token_table import place
+from grupo.algo.losses import KL, Clip
+from grupo.core import group_ops
+from grupo.core.batch import Batch
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import Independent
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="Think Only When You Need with Large Hybrid-Reasoning Models",
@@ -36,15 +36,15 @@ class Hybrid:
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         thinks = batch.parts["mode"] > 0.5
-        best = (x == groups.max(x, ByPart("mode")(batch))).to(x)
-        intra = best / groups.sum(best, ByPart("mode")(batch))
+        best = (x == group_ops.max(x, ByPart("mode")(batch))).to(x)
+        intra = best / group_ops.sum(best, ByPart("mode")(batch))
         inter = (thinks == self._thinking_wins(x, thinks, batch.group)).to(x)
         tag = self.alpha * NORM(inter, batch)[batch.rollout, None] * (place(batch) == 0)
         return NORM(intra, batch)[batch.rollout, None] + tag
 
     def _thinking_wins(self, x: Tensor, thinks: Tensor, group: Tensor) -> Tensor:
-        other = groups.mean_where(~thinks, x, group)
-        return groups.mean_where(thinks, x, group) > other + self.margin
+        other = group_ops.mean_where(~thinks, x, group)
+        return group_ops.mean_where(thinks, x, group) > other + self.margin
 
 
 def hgpo_hybrid(group: int = 4, alpha: float = 1.0, margin: float = 0.2) -> Method:

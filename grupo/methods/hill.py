@@ -3,16 +3,16 @@
 import torch
 from torch import Tensor
 
-from grupo import groups
-from grupo.batch import Batch, PerRollout
-from grupo.credit.actions import total
-from grupo.credit.turns import alike
-from grupo.losses import Clip
+from grupo.algo.advantages.token_table import total
+from grupo.algo.advantages.turn_table import alike
+from grupo.algo.aggregation import EachKind
+from grupo.algo.losses import Clip
+from grupo.core import group_ops
+from grupo.core.batch import Batch, PerRollout
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import Coached, Independent
-from grupo.weights import EachKind
+from grupo.rollouts.samplers import Coached, Independent
 
 PAPER = Paper(
     title="Learning to Hint for Reinforcement Learning",
@@ -33,10 +33,10 @@ class ByRole:
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         R, hint, says = self.worth(batch), batch.parts["hint"], batch.parts["role"] > 0.5
         circle = alike(batch.group, says, hint.masked_fill(says, 0.0))
-        best = (R > 0) & (groups.max(R, batch.group) == R)
-        first = hint == groups.min(hint.masked_fill(~best, torch.inf), batch.group)
+        best = (R > 0) & (group_ops.max(R, batch.group) == R)
+        first = hint == group_ops.min(hint.masked_fill(~best, torch.inf), batch.group)
         r = torch.where(says, R, x)
-        A = (r - groups.mean(r, circle)) / (groups.std(r, circle) + 1e-6)
+        A = (r - group_ops.mean(r, circle)) / (group_ops.std(r, circle) + 1e-6)
         return A * (says | (hint == 0) | (best & first))
 
     def worth(self, batch: Batch) -> PerRollout:
@@ -44,8 +44,8 @@ class ByRole:
         says, of = batch.parts["role"] > 0.5, alike(batch.group, batch.parts["hint"])
         tried, right = ~says & (batch.parts["hint"] > 0), (batch.reward > 0.5).to(batch.reward)
         d = total(batch.seen["logp@unhinted"] - batch.old_logp, batch) / batch.lengths.clamp(min=1)
-        D = groups.mean_where(tried & (right > 0), d.to(right), of).clamp(max=0.0)
-        n, p = groups.sum(tried.to(right), of), groups.mean_where(tried, right, of)
+        D = group_ops.mean_where(tried & (right > 0), d.to(right), of).clamp(max=0.0)
+        n, p = group_ops.sum(tried.to(right), of), group_ops.mean_where(tried, right, of)
         R = (1 - p**n - (1 - p) ** n).clamp(min=0.0) * (D / self.temperature).exp()
         return torch.where(says & (batch.parts["refused"] > 0.5), -0.2, R)
 

@@ -3,15 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from grupo.credit import Center
-from grupo.losses import Apart, BySource, Clip, EachSource, Likelihood
-from grupo.losses.sources import own
+from grupo.algo.advantages import Center
+from grupo.algo.aggregation import token_mean
+from grupo.algo.data_source import own
+from grupo.algo.losses import Apart, BySource, Clip, EachSource, Likelihood
+from grupo.core.component import piece
+from grupo.core.paper import Paper
+from grupo.core.types import Group, Rollout
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.rollout import Group, Rollout
-from grupo.sampling import Independent, WithExpert
-from grupo.weights import token_mean
+from grupo.rollouts.samplers import Independent, WithExpert
 
 PAPER = Paper(
     title="Towards a Unified View of Large Language Model Post-Training",

@@ -1,9 +1,9 @@
 """IcePop: drop tokens on which engine and trainer disagree. Ling Team, 2025, arXiv:2510.18855."""
 
-from grupo.losses import Clip, Corrected, Importance, Within
+from grupo.algo.losses import Clip, Corrected, Importance, Within
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.sampling import Independent
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="Every Step Evolves: Scaling Reinforcement Learning for Trillion-Scale Thinking Model",

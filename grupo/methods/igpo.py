@@ -5,15 +5,15 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from grupo import groups
-from grupo.batch import Batch, PerAction
-from grupo.credit.actions import discounted, later
-from grupo.credit.turns import PerTurn, acted, states, to_actions
-from grupo.losses import KL, Clip
+from grupo.algo.advantages.token_table import discounted, later
+from grupo.algo.advantages.turn_table import PerTurn, acted, states, to_actions
+from grupo.algo.losses import KL, Clip
+from grupo.core import group_ops
+from grupo.core.batch import Batch, PerAction
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import Independent, WithBelief
+from grupo.rollouts.samplers import Independent, WithBelief
 
 PAPER = Paper(
     title="Information Gain-based Policy Optimization: A Simple and Effective Approach for"
@@ -41,7 +41,7 @@ class InformationGain:
     """D_t = sum over k >= t of gamma^(k - t) A_k, A what `scaled` makes of the group's `gains`."""
 
     gamma: float
-    scaled: Callable[[Tensor, Tensor], Tensor] = groups.zscore
+    scaled: Callable[[Tensor, Tensor], Tensor] = group_ops.zscore
     needs = frozenset({"mark/belief"})
 
     def __call__(self, x: Tensor, batch: Batch) -> PerAction:

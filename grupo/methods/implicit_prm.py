@@ -2,15 +2,15 @@
 
 from torch.nn.functional import softplus
 
-from grupo.batch import Batch, PerAction, Signals, spread
-from grupo.credit import identity
-from grupo.losses import Loss
-from grupo.losses.contrast import total
+from grupo.algo.advantages import identity
+from grupo.algo.aggregation import rollout_mean
+from grupo.algo.losses import Loss
+from grupo.algo.losses.contrastive import total
+from grupo.core.batch import Batch, PerAction, Signals, spread
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import Independent
-from grupo.weights import rollout_mean
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="Free Process Rewards without Process Labels",

@@ -1,12 +1,12 @@
 """JustGRPO: a diffusion model learns from left to right. Ni et al., 2026, arXiv:2601.15165."""
 
-from grupo.credit import Center, ScaleByStd, chain
-from grupo.curate import informative
-from grupo.losses import Clip
+from grupo.algo.advantages import Center, ScaleByStd, chain
+from grupo.algo.aggregation import FixedLength
+from grupo.algo.filters import informative
+from grupo.algo.losses import Clip
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.sampling import Independent
-from grupo.weights import FixedLength
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="The Flexibility Trap: Why Arbitrary Order Limits Reasoning Potential in Diffusion "

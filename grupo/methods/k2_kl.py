@@ -1,12 +1,12 @@
 """k2 as loss: the KL whose gradient is right. Liu et al., 2025, arXiv:2510.01555."""
 
-from grupo.credit import Center
-from grupo.divergences import k2
-from grupo.losses import KL, Reinforce
+from grupo.algo.advantages import Center
+from grupo.algo.aggregation import token_mean
+from grupo.algo.divergences import k2
+from grupo.algo.losses import KL, Reinforce
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.sampling import Independent
-from grupo.weights import token_mean
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="Rethinking KL Regularization in RLHF: From Value Estimation to Gradient Optimization",

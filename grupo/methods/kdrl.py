@@ -1,12 +1,12 @@
 """KDRL: a teacher and a reward pull on the same rollouts. Xu et al., 2025, arXiv:2506.02208."""
 
-from grupo.divergences import k2
-from grupo.losses import KL, Clip
+from grupo.algo.aggregation import token_mean
+from grupo.algo.divergences import k2
+from grupo.algo.losses import KL, Clip
+from grupo.core.paper import Paper
+from grupo.core.schedules import Linear
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.sampling import Independent
-from grupo.schedules import Linear
-from grupo.weights import token_mean
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="KDRL: Post-Training Reasoning LLMs via Unified Knowledge Distillation and "

@@ -2,13 +2,13 @@
 
 from torch import Tensor
 
-from grupo.batch import Batch
-from grupo.credit import Center, ScaleByStd, chain
-from grupo.credit.shaping import length_reward
+from grupo.algo.advantages import Center, ScaleByStd, chain
+from grupo.algo.advantages.reward_shaping import length_reward
+from grupo.core.batch import Batch
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import Independent
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="Kimi k1.5: Scaling Reinforcement Learning with LLMs",

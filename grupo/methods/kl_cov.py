@@ -2,15 +2,15 @@
 
 import torch
 
-from grupo import ratios
-from grupo.batch import Batch, PerAction, Signals
-from grupo.losses import Loss
-from grupo.losses.entropic import covariance
+from grupo.algo import ratios
+from grupo.algo.aggregation import token_mean, top
+from grupo.algo.losses import Loss
+from grupo.algo.losses.entropy_aware import covariance
+from grupo.core.batch import Batch, PerAction, Signals
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import Independent
-from grupo.weights import token_mean, top
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="The Entropy Mechanism of Reinforcement Learning for Reasoning Language Models",

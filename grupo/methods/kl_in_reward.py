@@ -1,13 +1,13 @@
 """KL in the reward: distance at an adaptive price. Ziegler et al., 2019, arXiv:1909.08593."""
 
-from grupo.controllers import AdaptiveKL
-from grupo.credit import Center, ScaleByStd, chain
-from grupo.credit.penalties import KLInReward
-from grupo.losses import KL, Clip, Watched
+from grupo.algo.advantages import Center, ScaleByStd, chain
+from grupo.algo.advantages.kl_in_reward import KLInReward
+from grupo.algo.losses import KL, Clip, Watched
+from grupo.core.controllers import AdaptiveKL
+from grupo.core.paper import Paper
+from grupo.core.schedules import varying
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.sampling import Independent
-from grupo.schedules import varying
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="Fine-Tuning Language Models from Human Preferences",

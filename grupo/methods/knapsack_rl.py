@@ -1,9 +1,9 @@
 """Knapsack RL: attempts where outcomes differ. Li et al., 2025, arXiv:2509.25849."""
 
-from grupo.curricula import Knapsack, Shuffled
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.sampling import Independent
+from grupo.rollouts.curricula import Knapsack, Shuffled
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="Knapsack RL: Unlocking Exploration of LLMs via Optimizing Budget Allocation",

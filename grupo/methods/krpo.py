@@ -5,13 +5,13 @@ from math import sqrt
 import torch
 from torch import Tensor
 
-from grupo.batch import Batch
-from grupo.credit.actions import total
-from grupo.losses import KL, Clip
+from grupo.algo.advantages.token_table import total
+from grupo.algo.losses import KL, Clip
+from grupo.core.batch import Batch
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import Independent
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="Kalman Filter Enhanced GRPO for Reinforcement Learning-Based Language Model Reasoning",

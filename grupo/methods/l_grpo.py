@@ -3,15 +3,15 @@
 import torch
 from torch import Tensor
 
-from grupo import groups
-from grupo.batch import Batch
-from grupo.credit import Center, ScaleByStd, chain
-from grupo.losses import Clip
+from grupo.algo.advantages import Center, ScaleByStd, chain
+from grupo.algo.aggregation import token_mean
+from grupo.algo.losses import Clip
+from grupo.core import group_ops
+from grupo.core.batch import Batch
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import Independent
-from grupo.weights import token_mean
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="Walk Before You Run! Concise LLM Reasoning via Reinforcement Learning",
@@ -33,7 +33,7 @@ class ShortWhenAllRight:
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         left = 1 - batch.lengths / self.limit
-        all_right = groups.min(batch.parts["correct"], batch.group) > 0.5
+        all_right = group_ops.min(batch.parts["correct"], batch.group) > 0.5
         return torch.where(all_right, x + self.weight * left, x)
 
 

@@ -2,16 +2,16 @@
 
 import torch
 
-from grupo import groups
-from grupo.batch import Batch, PerAction, Signals
-from grupo.helpers import Helper, Scalar
-from grupo.losses import Clip, Loss
-from grupo.losses.rows import by_mean
+from grupo.algo.aggregation import token_mean
+from grupo.algo.losses import Clip, Loss
+from grupo.algo.token_level import by_mean
+from grupo.core import group_ops
+from grupo.core.aux_heads import Helper, Scalar
+from grupo.core.batch import Batch, PerAction, Signals
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import Independent
-from grupo.weights import token_mean
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="lambda-GRPO: Unifying the GRPO Frameworks with Learnable Token Preferences",
@@ -41,11 +41,11 @@ class LengthPreference(Loss):
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         L, g, exponent = batch.lengths, batch.group, by_mean(pi["lambda"], batch)
-        z = (L - groups.mean(L, g)) / (groups.population_std(L, g) + 1e-8)
+        z = (L - group_ops.mean(L, g)) / (group_ops.population_std(L, g) + 1e-8)
         power = (1 + self.reach * z).clamp(min=1e-3).to(exponent) ** exponent
         power = power.masked_fill(batch.row_group[:, None] != g, -torch.inf)  # (N, R)
         f = power.softmax(1).gather(1, batch.rollout[:, None])
-        return groups.count(L, g)[batch.rollout, None].to(f) * f * self.loss(pi, batch)
+        return group_ops.count(L, g)[batch.rollout, None].to(f) * f * self.loss(pi, batch)
 
 
 def lambda_grpo(group: int = 8, reach: float = 1 / 9, clip: float = 0.2) -> Method:

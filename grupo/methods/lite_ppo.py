@@ -3,15 +3,15 @@
 import torch
 from torch import Tensor
 
-from grupo import groups
-from grupo.batch import Batch
-from grupo.credit import Center, chain
-from grupo.losses import Clip
+from grupo.algo.advantages import Center, chain
+from grupo.algo.aggregation import token_mean
+from grupo.algo.losses import Clip
+from grupo.core import group_ops
+from grupo.core.batch import Batch
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import Independent
-from grupo.weights import token_mean
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="Part I: Tricks or Traps? A Deep Dive into RL for LLM Reasoning",
@@ -25,7 +25,7 @@ PAPER = Paper(
 class ScaleByBatchStd:
     """x / (s + eps), s the unbiased standard deviation of all rewards of the batch.
 
-    >>> from grupo.testing import batch_of
+    >>> from grupo.testing.batches import batch_of
     >>> batch = batch_of(group=[0, 0, 1], reward=[1.0, 3.0, 2.0])  # deviation 1
     >>> ScaleByBatchStd(eps=0.0)(torch.tensor([-1.0, 1.0, 0.0]), batch)
     tensor([-1.,  1.,  0.])
@@ -40,7 +40,7 @@ class ScaleByBatchStd:
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         everybody = torch.zeros_like(batch.group)
-        return x / (groups.std(batch.reward, everybody) + self.eps).to(x)
+        return x / (group_ops.std(batch.reward, everybody) + self.eps).to(x)
 
 
 def lite_ppo(group: int = 8, clip: float = 0.2) -> Method:

@@ -1,13 +1,13 @@
 """LUFFY: an expert's rollout in every group, reshaped. Yan et al., 2025, arXiv:2504.14945."""
 
-from grupo.batch import Batch, PerAction, Signals
-from grupo.credit import Center
-from grupo.losses import BySource, Clip, Loss
+from grupo.algo.advantages import Center
+from grupo.algo.aggregation import FixedLength
+from grupo.algo.losses import BySource, Clip, Loss
+from grupo.core.batch import Batch, PerAction, Signals
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import Independent, WithExpert
-from grupo.weights import FixedLength
+from grupo.rollouts.samplers import Independent, WithExpert
 
 PAPER = Paper(
     title="Learning to Reason under Off-Policy Guidance",

@@ -1,12 +1,12 @@
 """LUSPO: GSPO whose answers count by their length. Liu et al., 2026, arXiv:2602.05261."""
 
-from grupo import ratios
-from grupo.losses import Clip
+from grupo.algo import ratios
+from grupo.algo.aggregation import sequence_sum
+from grupo.algo.losses import Clip
+from grupo.algo.minibatches import Passes
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.plans import Passes
-from grupo.sampling import Independent
-from grupo.weights import sequence_sum
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="Length-Unbiased Sequence Policy Optimization: Revealing and Controlling Response Length "

@@ -3,14 +3,14 @@
 import torch
 from torch import Tensor
 
-from grupo import ratios
-from grupo.batch import Batch, PerAction, Signals
-from grupo.losses import Loss
+from grupo.algo import ratios
+from grupo.algo.aggregation import token_mean
+from grupo.algo.losses import Loss
+from grupo.core.batch import Batch, PerAction, Signals
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import Independent
-from grupo.weights import token_mean
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="Prosperity before Collapse: How Far Can Off-Policy RL Reach with Stale Data on LLMs?",

@@ -1,12 +1,12 @@
 """Magistral: GRPO in five changes. Rastogi et al., 2025, arXiv:2506.10910."""
 
-from grupo.credit import Center, StandardiseAll, chain
-from grupo.curate import informative
-from grupo.losses import Clip
+from grupo.algo.advantages import Center, StandardiseAll, chain
+from grupo.algo.aggregation import token_mean
+from grupo.algo.filters import informative
+from grupo.algo.losses import Clip
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.sampling import Independent
-from grupo.weights import token_mean
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="Magistral",

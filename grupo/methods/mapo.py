@@ -2,13 +2,13 @@
 
 from torch import Tensor
 
-from grupo import groups
-from grupo.batch import Batch
-from grupo.losses import KL, Clip
+from grupo.algo.losses import KL, Clip
+from grupo.core import group_ops
+from grupo.core.batch import Batch
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import Independent
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="MAPO: Mixed Advantage Policy Optimization",
@@ -24,7 +24,7 @@ class Mixed:
     m and s are mean and standard deviation (by n) of the group, full marks are `full` or more.
 
     >>> import torch
-    >>> from grupo.testing import batch_of
+    >>> from grupo.testing.batches import batch_of
     >>> batch = batch_of(group=[0, 0, 0, 0])
     >>> Mixed(eps=0.0)(torch.tensor([1.0, 0.0, 0.0, 0.0]), batch)  # l = 1/4: 3/4 1.732 + 1/4 3
     tensor([ 2.0490, -0.6830, -0.6830, -0.6830])
@@ -34,8 +34,8 @@ class Mixed:
     eps: float = 1e-6
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        m, s = groups.mean(x, batch.group), groups.population_std(x, batch.group)
-        p = groups.mean((x >= self.full).to(x), batch.group)
+        m, s = group_ops.mean(x, batch.group), group_ops.population_std(x, batch.group)
+        p = group_ops.mean((x >= self.full).to(x), batch.group)
         sure = 1 - 4 * p * (1 - p)
         return (x - m) * ((1 - sure) / (s + self.eps) + sure / (m + self.eps))
 

@@ -3,17 +3,17 @@
 import torch
 from torch import Tensor
 
-from grupo import groups
-from grupo.batch import Batch, PerAction
-from grupo.credit import Whiten, chain
-from grupo.credit.actions import discounted
-from grupo.credit.turns import PerTurn, acted, alike, centred, of_turns, to_actions
-from grupo.losses import KL, Clip
+from grupo.algo.advantages import Whiten, chain
+from grupo.algo.advantages.token_table import discounted
+from grupo.algo.advantages.turn_table import PerTurn, acted, alike, centred, of_turns, to_actions
+from grupo.algo.losses import KL, Clip
+from grupo.algo.ratios import Capped
+from grupo.core import group_ops
+from grupo.core.batch import Batch, PerAction
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.ratios import Capped
-from grupo.sampling import SelfPlay
+from grupo.rollouts.samplers import SelfPlay
 
 PAPER = Paper(
     title="MARS: Reinforcing Multi-Agent Reasoning of LLMs through Self-Play in Strategic Games",
@@ -44,7 +44,7 @@ class BySeat:
 def _mean_of_distinct(x: PerTurn, label: Tensor, where: Tensor) -> PerTurn:
     """The mean of the different values of x that have the same label, each counted once."""
     of, value = torch.stack([label[where].to(x), x[where].round(decimals=9)], 1).unique(dim=0).T
-    means = x.new_zeros(x.numel()).index_put((of.long(),), groups.mean(value, of.long()))
+    means = x.new_zeros(x.numel()).index_put((of.long(),), group_ops.mean(value, of.long()))
     return means[label]
 
 

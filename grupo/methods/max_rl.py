@@ -2,14 +2,14 @@
 
 from torch import Tensor
 
-from grupo import groups
-from grupo.batch import Batch
-from grupo.losses import Clip
+from grupo.algo.aggregation import token_mean
+from grupo.algo.losses import Clip
+from grupo.core import group_ops
+from grupo.core.batch import Batch
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import Independent
-from grupo.weights import token_mean
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="Maximum Likelihood Reinforcement Learning",
@@ -23,7 +23,7 @@ class RelativeToMean:
     """(x - m) / (m + eps), m the group's mean: 0 where nothing succeeded. For rewards >= 0.
 
     >>> import torch
-    >>> from grupo.testing import batch_of
+    >>> from grupo.testing.batches import batch_of
     >>> RelativeToMean(eps=0.0)(torch.tensor([1.0, 0.0, 0.0, 0.0]), batch_of(group=[0, 0, 0, 0]))
     tensor([ 3., -1., -1., -1.])
     """
@@ -31,7 +31,7 @@ class RelativeToMean:
     eps: float = 1e-6
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        m = groups.mean(x, batch.group)
+        m = group_ops.mean(x, batch.group)
         return (x - m) / (m + self.eps)
 
 

@@ -2,15 +2,15 @@
 
 from torch import Tensor
 
-from grupo import groups
-from grupo.batch import Batch, PerAction
-from grupo.credit import Center, chain
-from grupo.losses import Clip
+from grupo.algo.advantages import Center, chain
+from grupo.algo.aggregation import sequence_mean
+from grupo.algo.losses import Clip
+from grupo.core import group_ops
+from grupo.core.batch import Batch, PerAction
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import Independent
-from grupo.weights import sequence_mean
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="MC-GRPO: Median-Centered Group Relative Policy Optimization for Small-Rollout "
@@ -28,13 +28,13 @@ class ScaleByMAD:
     eps: float = 1e-3
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        return x / (groups.median(x.abs(), batch.group) + self.eps)
+        return x / (group_ops.median(x.abs(), batch.group) + self.eps)
 
 
 def without_pivots(batch: Batch) -> PerAction:
     """`sequence_mean` over one row less per group: its median, whose credit is 0, is not counted.
 
-    >>> from grupo.testing import batch_of
+    >>> from grupo.testing.batches import batch_of
     >>> without_pivots(batch_of(group=[0, 0, 0])).flatten().tolist()
     [0.5, 0.5, 0.5]
     """
@@ -54,7 +54,7 @@ def mc_grpo(group: int = 9, eps: float = 1e-3, clip: float = 0.2) -> Method:
     # size over its number of A other than 0, which is not done here.
     return Method(
         sample=Independent(group),
-        credit=chain(Center(groups.median), ScaleByMAD(eps)),
+        credit=chain(Center(group_ops.median), ScaleByMAD(eps)),
         loss=Clip(clip, clip),
         weigh=without_pivots,
     )

@@ -2,16 +2,16 @@
 
 import torch
 
-from grupo import ratios
-from grupo.batch import Batch, PerAction, Signals
-from grupo.credit import Center
-from grupo.losses import Reweighted
+from grupo.algo import ratios
+from grupo.algo.advantages import Center
+from grupo.algo.aggregation import sequence_sum
+from grupo.algo.losses import Reweighted
+from grupo.algo.ratios import Against, Capped
+from grupo.core.batch import Batch, PerAction, Signals
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.ratios import Against, Capped
-from grupo.sampling import Independent
-from grupo.weights import sequence_sum
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="Stabilizing Reinforcement Learning with LLMs: Formulation and Practices",

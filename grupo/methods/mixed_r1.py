@@ -1,9 +1,9 @@
 """Mixed-R1: a reward for each kind of task, in one scale. Xu et al., 2025, arXiv:2505.24164."""
 
-from grupo.credit import Center, EachPart, ScaleByStd, chain, identity
+from grupo.algo.advantages import Center, EachPart, ScaleByStd, chain, identity
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.sampling import Independent
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="Mixed-R1: Unified Reward Perspective For Reasoning Capability in Multimodal Large"

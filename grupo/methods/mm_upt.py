@@ -2,14 +2,14 @@
 
 from torch import Tensor
 
-from grupo import groups
-from grupo.batch import Batch
-from grupo.credit import Center, ScaleByStd, chain
-from grupo.losses import KL, Clip
+from grupo.algo.advantages import Center, ScaleByStd, chain
+from grupo.algo.losses import KL, Clip
+from grupo.core import group_ops
+from grupo.core.batch import Batch
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import Independent
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="Unsupervised Post-Training for Multi-Modal LLM Reasoning via GRPO",
@@ -35,8 +35,8 @@ class InMajority:
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         answered = batch.parts[self.part] >= 0
-        votes = groups.alike(batch.parts[self.part], batch.group) * answered
-        return (answered & (votes == groups.max(votes, batch.group))).to(x)
+        votes = group_ops.alike(batch.parts[self.part], batch.group) * answered
+        return (answered & (votes == group_ops.max(votes, batch.group))).to(x)
 
 
 def mm_upt(group: int = 10, clip: float = 0.2, kl: float = 0.01) -> Method:

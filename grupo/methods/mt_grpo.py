@@ -3,15 +3,15 @@
 import torch
 from torch import Tensor
 
-from grupo.batch import Batch, PerAction
-from grupo.credit import Center, ScaleByStd, chain
-from grupo.credit.actions import discounted, later, total
-from grupo.credit.turns import acted, to_actions
-from grupo.losses import KL, Clip
+from grupo.algo.advantages import Center, ScaleByStd, chain
+from grupo.algo.advantages.token_table import discounted, later, total
+from grupo.algo.advantages.turn_table import acted, to_actions
+from grupo.algo.losses import KL, Clip
+from grupo.core.batch import Batch, PerAction
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import Independent
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="Reinforcing Multi-Turn Reasoning in LLM Agents via Turn-Level Credit Assignment",

@@ -1,16 +1,17 @@
 """NFT: likelihood of right answers, and of not being wrong. Chen et al., 2025, arXiv:2505.18116."""
 
-from grupo import groups, ratios
-from grupo.batch import Batch, PerAction, Signals
-from grupo.credit import identity
-from grupo.curate import informative
-from grupo.losses import Loss
-from grupo.losses.contrast import right
+from grupo.algo import ratios
+from grupo.algo.advantages import identity
+from grupo.algo.aggregation import FixedLength
+from grupo.algo.filters import informative
+from grupo.algo.losses import Loss
+from grupo.algo.losses.contrastive import right
+from grupo.core import group_ops
+from grupo.core.batch import Batch, PerAction, Signals
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import Independent
-from grupo.weights import FixedLength
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="NFT: Bridging Supervised Learning and Reinforcement Learning in Math Reasoning",
@@ -33,7 +34,7 @@ class NegativeAware(Loss):
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         good = right(batch)
-        p = groups.mean(good.to(batch.reward), batch.group).clamp(0.02, 0.98)
+        p = group_ops.mean(good.to(batch.reward), batch.group).clamp(0.02, 0.98)
         p = p[batch.rollout, None].to(pi.logp)
         log_r = ratios.token_log_ratio(pi, batch).clamp(max=10.0)
         negative = (1 - p * log_r.exp()) / (1 - p)

@@ -4,15 +4,15 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from grupo import groups
-from grupo.batch import Batch
-from grupo.losses import Clip
+from grupo.algo.aggregation import token_mean
+from grupo.algo.losses import Clip
+from grupo.core import group_ops
+from grupo.core.batch import Batch
+from grupo.core.component import piece
+from grupo.core.paper import Paper
+from grupo.core.types import Group
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.rollout import Group
-from grupo.sampling import Independent
-from grupo.weights import token_mean
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="NGRPO: Negative-enhanced Group Relative Policy Optimization",
@@ -30,9 +30,9 @@ class StandardiseWithSuccess:
     eps: float = 1e-6
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        n, best = groups.count(x, batch.group), self.best
-        m = (groups.sum(x, batch.group) + best) / (n + 1)
-        var = (groups.sum((x - m) ** 2, batch.group) + (best - m) ** 2) / n
+        n, best = group_ops.count(x, batch.group), self.best
+        m = (group_ops.sum(x, batch.group) + best) / (n + 1)
+        var = (group_ops.sum((x - m) ** 2, batch.group) + (best - m) ** 2) / n
         return (x - m) / (var.sqrt() + self.eps)
 
 

@@ -1,11 +1,11 @@
 """NSR: only wrong answers teach. Zhu et al., 2025, arXiv:2506.01347."""
 
-from grupo.losses import Clip
+from grupo.algo.aggregation import token_mean
+from grupo.algo.losses import Clip
+from grupo.core.paper import Paper
 from grupo.method import Method
 from grupo.methods.w_reinforce import BySign
-from grupo.paper import Paper
-from grupo.sampling import Independent
-from grupo.weights import token_mean
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="The Surprising Effectiveness of Negative Reinforcement in LLM Reasoning",

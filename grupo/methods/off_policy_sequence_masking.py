@@ -1,13 +1,13 @@
 """OPSM: bad answers that drifted off-policy are masked. DeepSeek-AI, 2025, arXiv:2512.02556."""
 
-from grupo.batch import Batch, PerAction, Signals
-from grupo.credit import Center
-from grupo.losses import Clip, Corrected, CorrectedKL
-from grupo.losses.rows import by_mean
+from grupo.algo.advantages import Center
+from grupo.algo.losses import Clip, Corrected, CorrectedKL
+from grupo.algo.token_level import by_mean
+from grupo.core.batch import Batch, PerAction, Signals
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import Independent
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="DeepSeek-V3.2: Pushing the Frontier of Open Large Language Models",

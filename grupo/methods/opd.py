@@ -1,12 +1,12 @@
 """OPD: a teacher grades every token of your own rollouts. Lu, 2025, blog post."""
 
-from grupo.credit import chain
-from grupo.credit.penalties import KLPerAction, nothing
-from grupo.losses import Reinforce
+from grupo.algo.advantages import chain
+from grupo.algo.advantages.kl_in_reward import KLPerAction, nothing
+from grupo.algo.aggregation import token_mean
+from grupo.algo.losses import Reinforce
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.sampling import Independent
-from grupo.weights import token_mean
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="On-Policy Distillation (Thinking Machines Lab)",

@@ -1,15 +1,15 @@
 """OPMD: mirror descent with the mean reward for log Z. Kimi Team, 2025, arXiv:2501.12599."""
 
-from grupo.batch import Batch, PerAction, Signals, spread
-from grupo.credit import Center
-from grupo.credit.actions import total
-from grupo.losses import Loss
-from grupo.losses.contrast import average, log_ratio
+from grupo.algo.advantages import Center
+from grupo.algo.advantages.token_table import total
+from grupo.algo.aggregation import rollout_mean
+from grupo.algo.losses import Loss
+from grupo.algo.losses.contrastive import average, log_ratio
+from grupo.core.batch import Batch, PerAction, Signals, spread
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import Independent
-from grupo.weights import rollout_mean
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="Kimi k1.5: Scaling Reinforcement Learning with LLMs",

@@ -2,13 +2,13 @@
 
 from torch import Tensor
 
-from grupo import groups
-from grupo.batch import Batch
-from grupo.losses import Reinforce
+from grupo.algo.aggregation import sequence_sum
+from grupo.algo.losses import Reinforce
+from grupo.core import group_ops
+from grupo.core.batch import Batch
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.sampling import Independent
-from grupo.weights import sequence_sum
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="On-Policy RL with Optimal Reward Baseline",
@@ -22,13 +22,15 @@ def less_mean_by_length(x: Tensor, batch: Batch) -> Tensor:
     """x - sum_j l_j x_j / sum_j l_j over the group, l the number of actions.
 
     >>> import torch
-    >>> from grupo.testing import batch_of
+    >>> from grupo.testing.batches import batch_of
     >>> batch = batch_of(group=[0, 0], length=[1, 3])
     >>> less_mean_by_length(torch.tensor([1.0, 0.0]), batch)
     tensor([ 0.7500, -0.2500])
     """
     length = batch.lengths.to(x)
-    return x - groups.sum(length * x, batch.group) / groups.sum(length, batch.group).clamp(min=1)
+    return x - group_ops.sum(length * x, batch.group) / group_ops.sum(length, batch.group).clamp(
+        min=1
+    )
 
 
 def opo(group: int = 8) -> Method:

@@ -2,14 +2,14 @@
 
 from torch import Tensor
 
-from grupo.batch import Batch, PerAction
-from grupo.credit.actions import lay_out, line_up
-from grupo.losses import Reinforce
+from grupo.algo.advantages.token_table import lay_out, line_up
+from grupo.algo.aggregation import sequence_sum
+from grupo.algo.losses import Reinforce
+from grupo.core.batch import Batch, PerAction
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import Independent
-from grupo.weights import sequence_sum
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="The Optimal Token Baseline: Variance Reduction for Long-Horizon LLM-RL",

@@ -5,13 +5,13 @@ from math import inf, pi
 import torch
 from torch import Tensor
 
-from grupo import groups
-from grupo.batch import Batch, Past
-from grupo.credit import Center, ScaleByStd, chain
+from grupo.algo.advantages import Center, ScaleByStd, chain
+from grupo.core import group_ops
+from grupo.core.batch import Batch, Past
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import Independent
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="OTC: Optimal Tool Calls via Reinforcement Learning",
@@ -35,7 +35,7 @@ class FewestCalls:
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         m, o = (batch.parts[name] for name in self.reads_parts)
         before = torch.tensor([fewest(past) for past in batch.past]).to(m)
-        now = groups.min(m.masked_fill(o <= 0.5, inf), batch.group)
+        now = group_ops.min(m.masked_fill(o <= 0.5, inf), batch.group)
         n = torch.minimum(now, before[batch.group])
         n = torch.where(n.isinf(), m, n)  # nobody was ever right: whatever n, r is 0
         some, none = torch.sin(pi * m / (m + n)), torch.cos(pi * m / (2 * m + self.smooth))

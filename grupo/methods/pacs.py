@@ -2,16 +2,16 @@
 
 from torch.nn.functional import binary_cross_entropy_with_logits
 
-from grupo import groups
-from grupo.batch import Batch, PerAction, Signals, spread
-from grupo.credit import identity
-from grupo.losses import Loss
-from grupo.losses.contrast import log_ratio, right
+from grupo.algo.advantages import identity
+from grupo.algo.aggregation import rollout_mean
+from grupo.algo.losses import Loss
+from grupo.algo.losses.contrastive import log_ratio, right
+from grupo.core import group_ops
+from grupo.core.batch import Batch, PerAction, Signals, spread
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import Independent
-from grupo.weights import rollout_mean
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="Implicit Actor Critic Coupling via a Supervised Learning Framework for RLVR",
@@ -34,8 +34,8 @@ class Classify(Loss):
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         rho, g = self.beta * log_ratio(pi, batch), batch.group
         y = right(batch).to(rho)
-        psi = rho - groups.mean_of_others(rho, g)
-        size, successes = groups.count(y, g), groups.sum(y, g)
+        psi = rho - group_ops.mean_of_others(rho, g)
+        size, successes = group_ops.count(y, g), group_ops.sum(y, g)
         same = successes.where(y > 0, size - successes)
         w = (size / (2 * same)).where(same < size, 1.0)
         return spread(binary_cross_entropy_with_logits(psi, y, w, reduction="none"), batch)

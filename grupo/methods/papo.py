@@ -4,13 +4,13 @@ from collections.abc import Mapping
 
 from torch import Tensor
 
-from grupo.batch import Batch, PerAction, Signals
-from grupo.divergences import k3_held
-from grupo.losses import KL, Clip, Loss
+from grupo.algo.divergences import k3_held
+from grupo.algo.losses import KL, Clip, Loss
+from grupo.core.batch import Batch, PerAction, Signals
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import Independent
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="Perception-Aware Policy Optimization for Multimodal Reasoning",

@@ -3,13 +3,13 @@
 import torch
 from torch import Tensor
 
-from grupo import groups
-from grupo.batch import Batch
-from grupo.losses import Reinforce
+from grupo.algo.aggregation import sequence_sum
+from grupo.algo.losses import Reinforce
+from grupo.core import group_ops
+from grupo.core.batch import Batch
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.sampling import Independent
-from grupo.weights import sequence_sum
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="Optimizing Language Models for Inference Time Objectives using Reinforcement Learning",
@@ -22,15 +22,15 @@ PAPER = Paper(
 def marginal_best(x: Tensor, batch: Batch) -> Tensor:
     """max(x) - max(the others' x): what the group's best owes to this rollout.
 
-    >>> from grupo.testing import batch_of
+    >>> from grupo.testing.batches import batch_of
     >>> marginal_best(torch.tensor([1.0, 0.25, 0.0]), batch_of(group=[0, 0, 0]))
     tensor([0.7500, 0.0000, 0.0000])
     """
-    best = groups.max(x, batch.group)
+    best = group_ops.max(x, batch.group)
     first = x == best
-    others = torch.where(first, groups.min(x, batch.group), x)
-    lone = first & (groups.sum(first.to(x), batch.group) == 1)
-    return torch.where(lone, best - groups.max(others, batch.group), torch.zeros_like(x))
+    others = torch.where(first, group_ops.min(x, batch.group), x)
+    lone = first & (group_ops.sum(first.to(x), batch.group) == 1)
+    return torch.where(lone, best - group_ops.max(others, batch.group), torch.zeros_like(x))
 
 
 def passk_grpo(group: int = 8) -> Method:

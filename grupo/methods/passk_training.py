@@ -3,14 +3,14 @@
 import torch
 from torch import Tensor
 
-from grupo import groups
-from grupo.batch import Batch
-from grupo.losses import Clip
+from grupo.algo.aggregation import token_mean
+from grupo.algo.losses import Clip
+from grupo.core import group_ops
+from grupo.core.batch import Batch
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import Independent
-from grupo.weights import token_mean
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="Pass@k Training for Adaptively Balancing Exploration and Exploitation of Large "
@@ -34,8 +34,8 @@ class PassAtK:
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         right = (x > 0).to(x)
-        n = groups.count(x, batch.group)
-        wrong, k = n - groups.sum(right, batch.group), n.clamp(max=self.k)
+        n = group_ops.count(x, batch.group)
+        wrong, k = n - group_ops.sum(right, batch.group), n.clamp(max=self.k)
         fail = self._all_wrong(wrong, n, k)
         siblings_fail = self._all_wrong(wrong - 1, n - 1, k - 1)
         return (fail - (1 - right) * siblings_fail) / ((fail * (1 - fail)).sqrt() + self.eps)

@@ -1,10 +1,10 @@
 """PODS: sample many, learn from the most unlike. Xu et al., 2025, arXiv:2504.13818."""
 
-from grupo.curate import KeepExtremes
-from grupo.losses import Clip
+from grupo.algo.filters import KeepExtremes
+from grupo.algo.losses import Clip
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.sampling import Independent
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="Not All Rollouts are Useful: Down-Sampling Rollouts in LLM Reinforcement Learning",

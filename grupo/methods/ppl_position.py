@@ -3,17 +3,17 @@
 import torch
 from torch import Tensor
 
-from grupo import groups
-from grupo.batch import Batch, PerAction, spread
-from grupo.credit import Center, ScaleByStd, StandardiseAll, chain
-from grupo.credit.actions import place
-from grupo.credit.signals import MeanOf
-from grupo.losses import Clip
+from grupo.algo.advantages import Center, ScaleByStd, StandardiseAll, chain
+from grupo.algo.advantages.intrinsic import MeanOf
+from grupo.algo.advantages.token_table import place
+from grupo.algo.aggregation import token_mean
+from grupo.algo.losses import Clip
+from grupo.core import group_ops
+from grupo.core.batch import Batch, PerAction, spread
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import Independent
-from grupo.weights import token_mean
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="Decomposing the Entropy-Performance Exchange: The Missing Keys to Effective RL",
@@ -31,7 +31,7 @@ class LikelyMore:
     reads_whole_batch = True
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        w = StandardiseAll(std=groups.population_std)(MeanOf(factor=-1.0)(x, batch), batch)
+        w = StandardiseAll(std=group_ops.population_std)(MeanOf(factor=-1.0)(x, batch), batch)
         return x * (1 - self.alpha * w).clamp(min=0)
 
 

@@ -1,13 +1,13 @@
 """PPO: a learned value says what each action was worth. Schulman et al., 2017, arXiv:1707.06347."""
 
-from grupo.credit.gae import GAE
-from grupo.losses import Clip
-from grupo.losses.values import FitValue
+from grupo.algo.advantages.gae import GAE
+from grupo.algo.aggregation import token_mean
+from grupo.algo.losses import Clip
+from grupo.algo.losses.critic import FitValue
+from grupo.algo.minibatches import Passes
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.plans import Passes
-from grupo.sampling import Independent
-from grupo.weights import token_mean
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="Proximal Policy Optimization Algorithms",

@@ -1,10 +1,10 @@
 """Pref-GRPO: win rates in place of scores too much alike. Wang et al., 2025, arXiv:2508.20751."""
 
-from grupo.credit import Center, Clipped, ScaleByStd, TakePart, chain
-from grupo.losses import Clip
+from grupo.algo.advantages import Center, Clipped, ScaleByStd, TakePart, chain
+from grupo.algo.losses import Clip
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.sampling import Independent
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="Pref-GRPO: Pairwise Preference Reward-based GRPO for Stable Text-to-Image"

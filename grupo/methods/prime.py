@@ -2,16 +2,16 @@
 
 from torch import Tensor
 
-from grupo import groups
-from grupo.batch import Batch, PerAction, spread
-from grupo.credit import Center, chain
-from grupo.credit.actions import discounted, lay_out, line_up, total
-from grupo.losses import Clip
+from grupo.algo.advantages import Center, chain
+from grupo.algo.advantages.token_table import discounted, lay_out, line_up, total
+from grupo.algo.aggregation import token_mean
+from grupo.algo.losses import Clip
+from grupo.core import group_ops
+from grupo.core.batch import Batch, PerAction, spread
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import Independent
-from grupo.weights import token_mean
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="Process Reinforcement through Implicit Rewards",
@@ -40,7 +40,7 @@ class ImplicitRewards:
     def __call__(self, x: Tensor, batch: Batch) -> PerAction:
         r = self.beta * (batch.seen[f"logp@{self.model}"] - batch.seen["logp@ref"])
         mean = total(r, batch).to(x) / batch.lengths.clamp(min=1)
-        others = spread(groups.mean_of_others(mean, batch.group), batch)
+        others = spread(group_ops.mean_of_others(mean, batch.group), batch)
         returns = discounted(line_up(r - others, batch), self.gamma)
         return spread(x, batch) + lay_out(returns, batch)
 
@@ -54,5 +54,5 @@ def prime(group: int = 4, beta: float = 0.05, coef: float = 5.0, clip: float = 0
     # `coef`, `beta`, gamma = 1: those of PRIME-RL/PRIME (run_prime_main.sh). Its code adds
     # (r_t - mean of the rollout's own r) / (K - 1), and whitens A; here the paper's formula. It
     # also trains the model on each step's rollouts; here it stays what it is.
-    credit = chain(Center(groups.mean_of_others), ImplicitRewards(beta * coef))
+    credit = chain(Center(group_ops.mean_of_others), ImplicitRewards(beta * coef))
     return Method(sample=Independent(group), credit=credit, loss=Clip(clip, clip), weigh=token_mean)

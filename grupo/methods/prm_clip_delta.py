@@ -2,19 +2,19 @@
 
 from torch import Tensor
 
-from grupo.batch import Batch, PerAction
-from grupo.credit import chain
-from grupo.credit.actions import at_end, later
-from grupo.credit.gae import GAE
-from grupo.credit.turns import acted, at_ends_of_turns, in_steps, label_of_turns
-from grupo.losses import Clip
-from grupo.losses.values import FitValue
+from grupo.algo.advantages import chain
+from grupo.algo.advantages.gae import GAE
+from grupo.algo.advantages.token_table import at_end, later
+from grupo.algo.advantages.turn_table import acted, at_ends_of_turns, in_steps, label_of_turns
+from grupo.algo.aggregation import token_mean
+from grupo.algo.losses import Clip
+from grupo.algo.losses.critic import FitValue
+from grupo.algo.minibatches import Passes
+from grupo.core.batch import Batch, PerAction
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.plans import Passes
-from grupo.sampling import Independent
-from grupo.weights import token_mean
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="On Designing Effective RL Reward at Training Time for LLM Reasoning",

@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Sequence
 
-from grupo.credit import Center, ScaleByStd, TakePart, chain
-from grupo.losses import Clip
+from grupo.algo.advantages import Center, ScaleByStd, TakePart, chain
+from grupo.algo.losses import Clip
+from grupo.core.component import piece
+from grupo.core.paper import Paper
+from grupo.core.types import Rollout, Task
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
 from grupo.rewards import EachRollout
-from grupo.rollout import Rollout, Task
-from grupo.sampling import Independent
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="PromptEcho: Annotation-Free Reward from Vision-Language Models for Text-to-Image"

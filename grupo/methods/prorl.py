@@ -1,14 +1,14 @@
 """ProRL: a KL to a reference that catches up, for long runs. Liu et al., 2025, arXiv:2505.24864."""
 
-from grupo.curate import informative
-from grupo.curricula import Refilled, Shuffled
-from grupo.losses import KL, Clip
+from grupo.algo.aggregation import token_mean
+from grupo.algo.filters import informative
+from grupo.algo.losses import KL, Clip
+from grupo.algo.minibatches import Passes
+from grupo.core.paper import Paper
+from grupo.core.reference_update import Follow
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.plans import Passes
-from grupo.references import Follow
-from grupo.sampling import Independent
-from grupo.weights import token_mean
+from grupo.rollouts.curricula import Refilled, Shuffled
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="ProRL: Prolonged Reinforcement Learning Expands Reasoning Boundaries in Large Language"

@@ -1,10 +1,10 @@
 """PS-GRPO: answer alike, however the question is put. Hamman et al., 2025, arXiv:2510.04392."""
 
-from grupo.credit import ByPart, Center, EachPart, Regrouped, ScaleByStd, chain, identity
-from grupo.losses import KL, Clip
+from grupo.algo.advantages import ByPart, Center, EachPart, Regrouped, ScaleByStd, chain, identity
+from grupo.algo.losses import KL, Clip
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.sampling import Paraphrased
+from grupo.rollouts.samplers import Paraphrased
 
 PAPER = Paper(
     title="Improving Consistency in Retrieval-Augmented Systems with Group Similarity Rewards",

@@ -2,13 +2,13 @@
 
 from torch import Tensor
 
-from grupo import groups
-from grupo.batch import Batch
-from grupo.credit import ByPart, Center, ScaleByStd, chain
+from grupo.algo.advantages import ByPart, Center, ScaleByStd, chain
+from grupo.core import group_ops
+from grupo.core.batch import Batch
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import Tree
+from grupo.rollouts.samplers import Tree
 
 PAPER = Paper(
     title="Plan Then Action: High-Level Planning Guidance Reinforcement Learning for LLM Reasoning",
@@ -31,7 +31,7 @@ class PlanReward:
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         correct = batch.parts["correct"]
-        value = groups.mean(correct, ByPart("trunk")(batch))
+        value = group_ops.mean(correct, ByPart("trunk")(batch))
         return correct + self.plan * value + self.format * batch.parts["format"]
 
 

@@ -5,16 +5,16 @@ from math import ceil
 import torch
 from torch import Tensor
 
-from grupo import groups
-from grupo.batch import Batch
-from grupo.curate import informative
-from grupo.curricula import Refilled, Shuffled
-from grupo.losses import Clip
+from grupo.algo.aggregation import token_mean
+from grupo.algo.filters import informative
+from grupo.algo.losses import Clip
+from grupo.core import group_ops
+from grupo.core.batch import Batch
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import Independent
-from grupo.weights import token_mean
+from grupo.rollouts.curricula import Refilled, Shuffled
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="Quantile Advantage Estimation: Stabilizing RLVR for LLM Reasoning",
@@ -39,7 +39,7 @@ class OverQuantile:
             members = batch.group == label
             nth = ceil(self.level * int(members.sum()) - 1e-9)  # 0.4 of 5 is 2, rounding or not
             b[members] = x[members].sort().values[max(nth, 1) - 1]
-        return (x - b) / (groups.std(x, batch.group) + self.eps)
+        return (x - b) / (group_ops.std(x, batch.group) + self.eps)
 
 
 def quantile(

@@ -1,14 +1,14 @@
 """R3: old successes join groups that fail. Jiang et al., 2026, arXiv:2601.19620."""
 
-from grupo import groups
-from grupo.credit import Center, Regrouped, ScaleByStd, chain
-from grupo.credit.ranking import RankedByEntropy
-from grupo.credit.replayed import ByQuestion, Damped
-from grupo.curate import Replay
-from grupo.losses import KL, Clip
+from grupo.algo.advantages import Center, Regrouped, ScaleByStd, chain
+from grupo.algo.advantages.entropy_rank import RankedByEntropy
+from grupo.algo.advantages.replay import ByQuestion, Damped
+from grupo.algo.filters import Replay
+from grupo.algo.losses import KL, Clip
+from grupo.core import group_ops
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.sampling import Independent, Reflected
+from grupo.rollouts.samplers import Independent, Reflected
 
 PAPER = Paper(
     title="R^3: Replay, Reflection, and Ranking Rewards for LLM Reinforcement Learning",
@@ -38,7 +38,7 @@ def r3(
     # Remembered are a task's best and worst: it is reflected on until one was right. Where no right
     # rollout is remembered, ranks pay. alpha, below, kl, peak, best and the words that show the
     # failure are our choice: neither they nor where alpha stands were seen.
-    ranked = chain(RankedByEntropy(limit), Center(), ScaleByStd(std=groups.population_std))
+    ranked = chain(RankedByEntropy(limit), Center(), ScaleByStd(std=group_ops.population_std))
     return Method(
         sample=Reflected(Independent(group), below),
         curate=Replay(replays),

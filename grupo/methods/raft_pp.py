@@ -6,12 +6,12 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from grupo.batch import Batch
-from grupo.losses import Clip
+from grupo.algo.losses import Clip
+from grupo.core.batch import Batch
+from grupo.core.paper import Paper
+from grupo.core.types import Group
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.rollout import Group
-from grupo.sampling import Independent
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="A Minimalist Approach to LLM Reasoning: from Rejection Sampling to Reinforce",

@@ -5,15 +5,15 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from grupo import groups
-from grupo.batch import Batch
-from grupo.losses import KL, Clip
+from grupo.algo.aggregation import token_mean
+from grupo.algo.losses import KL, Clip
+from grupo.algo.ratios import turn
+from grupo.core import group_ops
+from grupo.core.batch import Batch
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.ratios import turn
-from grupo.sampling import Independent
-from grupo.weights import token_mean
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="Rank-GRPO: Training LLM-based Conversational Recommender Systems with Reinforcement "
@@ -49,7 +49,7 @@ class ByRank:
         hits = x.new_zeros(len(x) * K).scatter_reduce(0, item.flatten(), hit.flatten(), "amax")
         R = self.reward(hits.reshape(-1, K)).flatten()  # an item that a list lacks is no hit
         rank = (batch.group[:, None] * K + torch.arange(K)).flatten()
-        return ((R - groups.mean(R, rank)) / (groups.std(R, rank) + 1e-4))[item]
+        return ((R - group_ops.mean(R, rank)) / (group_ops.std(R, rank) + 1e-4))[item]
 
 
 def rank_grpo(group: int = 8, low: float = 0.06, high: float = 0.08, kl: float = 1e-3) -> Method:

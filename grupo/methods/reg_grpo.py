@@ -2,16 +2,16 @@
 
 import torch
 
-from grupo import groups
-from grupo.batch import Batch, PerAction, Signals, spread
-from grupo.credit import Center, ScaleByStd, chain
-from grupo.losses import KL, Loss
-from grupo.losses.contrast import average, log_ratio
+from grupo.algo.advantages import Center, ScaleByStd, chain
+from grupo.algo.aggregation import group_mean
+from grupo.algo.losses import KL, Loss
+from grupo.algo.losses.contrastive import average, log_ratio
+from grupo.core import group_ops
+from grupo.core.batch import Batch, PerAction, Signals, spread
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import Independent
-from grupo.weights import group_mean
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="DeepVideo-R1: Video Reinforcement Fine-Tuning via Difficulty-aware Regressive GRPO",
@@ -31,8 +31,8 @@ class RegressAdvantage(Loss):
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         rho, g = log_ratio(pi, batch), batch.group
-        centred = rho - groups.mean(rho, g)
-        var = groups.mean(centred**2, g)
+        centred = rho - group_ops.mean(rho, g)
+        var = group_ops.mean(centred**2, g)
         std = torch.where(var > 1e-12, var, 1.0).sqrt()
         return spread((average(batch.advantage, batch) - centred / std) ** 2, batch)
 
@@ -49,7 +49,7 @@ def reg_grpo(group: int = 8, kl: float = 0.04) -> Method:
     # environment's and the sampler's.
     return Method(
         sample=Independent(group),
-        credit=chain(Center(), ScaleByStd(std=groups.population_std)),
+        credit=chain(Center(), ScaleByStd(std=group_ops.population_std)),
         loss=RegressAdvantage() + kl * KL(),
         weigh=group_mean,
     )

@@ -2,16 +2,16 @@
 
 from torch import Tensor
 
-from grupo import divergences
-from grupo.batch import Batch, PerAction
-from grupo.credit import Whiten, chain
-from grupo.credit.actions import at_end, discounted, lay_out, line_up
-from grupo.losses import Clip
+from grupo.algo import divergences
+from grupo.algo.advantages import Whiten, chain
+from grupo.algo.advantages.token_table import at_end, discounted, lay_out, line_up
+from grupo.algo.aggregation import token_mean
+from grupo.algo.losses import Clip
+from grupo.core.batch import Batch, PerAction
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import Independent
-from grupo.weights import token_mean
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="REINFORCE++: Stabilizing Critic-Free Policy Optimization with Global Advantage "

@@ -1,12 +1,12 @@
 """REINFORCE++-Baseline: less group mean, by batch deviation. Hu et al., 2025, arXiv:2501.03262."""
 
-from grupo import divergences
-from grupo.credit import Center, Whiten, chain
-from grupo.losses import KL, Clip
+from grupo.algo import divergences
+from grupo.algo.advantages import Center, Whiten, chain
+from grupo.algo.aggregation import token_mean
+from grupo.algo.losses import KL, Clip
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.sampling import Independent
-from grupo.weights import token_mean
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="REINFORCE++: Stabilizing Critic-Free Policy Optimization with Global Advantage "

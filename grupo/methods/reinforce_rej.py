@@ -1,11 +1,11 @@
 """Reinforce-Rej: drop all-right and all-wrong groups. Xiong et al., 2025, arXiv:2504.11343."""
 
-from grupo.curate import informative
-from grupo.losses import Clip
+from grupo.algo.filters import informative
+from grupo.algo.losses import Clip
+from grupo.core.paper import Paper
 from grupo.method import Method
 from grupo.methods.w_reinforce import BySign
-from grupo.paper import Paper
-from grupo.sampling import Independent
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="A Minimalist Approach to LLM Reasoning: from Rejection Sampling to Reinforce",

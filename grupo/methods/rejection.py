@@ -1,11 +1,11 @@
 """TRM: mask answers with a token out of the trust region. Li et al., 2025, arXiv:2512.23075."""
 
-from grupo.divergences import k3
-from grupo.losses import Accepted, Clip, Corrected
-from grupo.losses.rows import by_max, by_mean
+from grupo.algo.divergences import k3
+from grupo.algo.losses import Accepted, Clip, Corrected
+from grupo.algo.token_level import by_max, by_mean
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.sampling import Independent
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="Trust Region Masking for Long-Horizon LLM Reinforcement Learning",

@@ -2,15 +2,15 @@
 
 from torch import Tensor
 
-from grupo.batch import Batch
-from grupo.credit import chain
-from grupo.credit.penalties import KLInReward
-from grupo.losses import Reinforce
+from grupo.algo.advantages import chain
+from grupo.algo.advantages.kl_in_reward import KLInReward
+from grupo.algo.aggregation import sequence_sum
+from grupo.algo.losses import Reinforce
+from grupo.core.batch import Batch
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import Independent, WithGreedy
-from grupo.weights import sequence_sum
+from grupo.rollouts.samplers import Independent, WithGreedy
 
 PAPER = Paper(
     title="ReMax: A Simple, Effective, and Efficient Reinforcement Learning Method for Aligning "
@@ -26,7 +26,7 @@ class LessPart:
     """x - a component of the reward.
 
     >>> import torch
-    >>> from grupo.testing import batch_of
+    >>> from grupo.testing.batches import batch_of
     >>> batch = batch_of(group=[0, 0], parts={"greedy": [0.25, 0.25]})
     >>> LessPart("greedy")(torch.tensor([1.0, 0.0]), batch).tolist()
     [0.75, -0.25]

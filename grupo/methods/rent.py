@@ -1,11 +1,11 @@
 """RENT: negative entropy is the only reward. Prabhudesai et al., 2025, arXiv:2505.22660."""
 
-from grupo.credit import Center, ScaleByStd, chain
-from grupo.credit.signals import MeanOf
-from grupo.losses import Clip
+from grupo.algo.advantages import Center, ScaleByStd, chain
+from grupo.algo.advantages.intrinsic import MeanOf
+from grupo.algo.losses import Clip
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.sampling import Independent
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="Maximizing Confidence Alone Improves Reasoning",

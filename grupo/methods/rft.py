@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from grupo.losses import Likelihood
-from grupo.losses.sources import fully
+from grupo.algo.aggregation import token_mean
+from grupo.algo.data_source import fully
+from grupo.algo.losses import Likelihood
+from grupo.core.component import piece
+from grupo.core.paper import Paper
+from grupo.core.types import Group
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.rollout import Group
-from grupo.sampling import Independent
-from grupo.weights import token_mean
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="STaR: Bootstrapping Reasoning With Reasoning",

@@ -4,14 +4,14 @@ from math import inf
 
 from torch import Tensor
 
-from grupo.batch import Batch
-from grupo.controllers import Last
-from grupo.credit.risk import followed, mixed_risk, papers, some_std
+from grupo.algo.advantages.risk import followed, mixed_risk, papers, some_std
+from grupo.core.batch import Batch
+from grupo.core.component import piece
+from grupo.core.controllers import Last
+from grupo.core.paper import Paper
+from grupo.core.schedules import varying
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import Independent
-from grupo.schedules import varying
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="RiskPO: Risk-based Policy Optimization via Verifiable Reward for LLM Post-Training",

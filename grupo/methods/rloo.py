@@ -1,13 +1,13 @@
 """RLOO: a rollout's baseline is the mean of the others. Ahmadian et al., 2024, arXiv:2402.14740."""
 
-from grupo import groups
-from grupo.credit import Center, chain
-from grupo.credit.penalties import KLInReward
-from grupo.losses import Reinforce
+from grupo.algo.advantages import Center, chain
+from grupo.algo.advantages.kl_in_reward import KLInReward
+from grupo.algo.aggregation import sequence_sum
+from grupo.algo.losses import Reinforce
+from grupo.core import group_ops
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.sampling import Independent
-from grupo.weights import sequence_sum
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="Back to Basics: Revisiting REINFORCE Style Optimization for Learning from Human "
@@ -26,7 +26,7 @@ def rloo(group: int = 4, kl: float = 0.03) -> Method:
     """
     # 2 and 4 samples and a KL coefficient of 0.03 (0.1 for dialogue) are the paper's; 0 needs no
     # reference. One update per batch: the paper finds PPO's ratio and clip superfluous.
-    center = Center(groups.mean_of_others)
+    center = Center(group_ops.mean_of_others)
     return Method(
         sample=Independent(group),
         credit=chain(KLInReward(kl), center) if kl else center,

@@ -5,15 +5,15 @@ from statistics import pstdev
 
 from torch import Tensor
 
-from grupo.batch import Batch
-from grupo.credit import Center, ScaleByStd, chain
-from grupo.losses import Clip
+from grupo.algo.advantages import Center, ScaleByStd, chain
+from grupo.algo.aggregation import token_mean
+from grupo.algo.losses import Clip
+from grupo.core.batch import Batch
+from grupo.core.component import piece
+from grupo.core.paper import Paper
+from grupo.core.types import Group
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.rollout import Group
-from grupo.sampling import Independent
-from grupo.weights import token_mean
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="RLPR: Extrapolating RLVR to General Domains without Verifiers",

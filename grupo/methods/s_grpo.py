@@ -2,12 +2,12 @@
 
 from torch import Tensor
 
-from grupo.batch import Batch
-from grupo.credit import Center, chain
+from grupo.algo.advantages import Center, chain
+from grupo.core.batch import Batch
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import EarlyExits
+from grupo.rollouts.samplers import EarlyExits
 
 PAPER = Paper(
     title="S-GRPO: Early Exit via Reinforcement Learning in Reasoning Models",
@@ -24,7 +24,7 @@ class Decaying:
     Who is right has a reward above 0.
 
     >>> import torch
-    >>> from grupo.testing import batch_of
+    >>> from grupo.testing.batches import batch_of
     >>> batch = batch_of(group=[0, 0, 0], parts={"exit": [0.0, 1.0, 2.0]})
     >>> Decaying()(torch.tensor([1.0, 0.0, 1.0]), batch).tolist()
     [1.0, 0.0, 0.5]

@@ -2,17 +2,17 @@
 
 from torch import Tensor
 
-from grupo import groups
-from grupo.batch import Batch, PerAction
-from grupo.credit import Center, ScaleByStd, chain
-from grupo.credit.actions import earlier, later
-from grupo.credit.turns import acted, alike, label_of_turns, states, to_actions
-from grupo.losses import Clip
+from grupo.algo.advantages import Center, ScaleByStd, chain
+from grupo.algo.advantages.token_table import earlier, later
+from grupo.algo.advantages.turn_table import acted, alike, label_of_turns, states, to_actions
+from grupo.algo.aggregation import token_mean
+from grupo.algo.losses import Clip
+from grupo.core import group_ops
+from grupo.core.batch import Batch, PerAction
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import Independent
-from grupo.weights import token_mean
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="SALT: Step-level Advantage Assignment for Long-horizon Agents via Trajectory Graph",
@@ -37,8 +37,8 @@ class SharedSteps:
     def __call__(self, x: Tensor, batch: Batch) -> PerAction:
         there = acted(batch)
         step, rollout = self._steps(batch)[there], there.nonzero()[:, 0]
-        vote = 1 / groups.count(x[rollout], alike(step, rollout))  # one for each rollout
-        mean = groups.sum(vote * x[rollout], step) / groups.sum(vote, step)
+        vote = 1 / group_ops.count(x[rollout], alike(step, rollout))  # one for each rollout
+        mean = group_ops.sum(vote * x[rollout], step) / group_ops.sum(vote, step)
         return to_actions(x.new_zeros(there.shape).masked_scatter(there, mean), batch)
 
     def _steps(self, batch: Batch) -> Tensor:

@@ -1,10 +1,10 @@
 """Scaf-GRPO: the weakest hint that helps, for one rollout. Zhang et al., 2025, arXiv:2510.19807."""
 
-from grupo.losses import Clip
+from grupo.algo.losses import Clip
+from grupo.core.paper import Paper
+from grupo.core.schedules import Switch, varying
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.sampling import Independent, Scaffolded
-from grupo.schedules import Switch, varying
+from grupo.rollouts.samplers import Independent, Scaffolded
 
 PAPER = Paper(
     title="Scaf-GRPO: Scaffolded Group Relative Policy Optimization for Enhancing LLM Reasoning",

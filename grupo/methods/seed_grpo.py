@@ -4,13 +4,13 @@ from collections.abc import Callable
 
 from torch import Tensor
 
-from grupo import groups
-from grupo.batch import Batch
-from grupo.credit import Center, chain
+from grupo.algo.advantages import Center, chain
+from grupo.core import group_ops
+from grupo.core.batch import Batch
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import Independent
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="SEED-GRPO: Semantic Entropy Enhanced GRPO for Uncertainty-Aware Policy Optimization",
@@ -44,8 +44,8 @@ class ByCertainty:
     reads_parts = ("cluster",)
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        G = groups.count(x, batch.group)
-        SE = groups.entropy(batch.parts["cluster"], batch.group)
+        G = group_ops.count(x, batch.group)
+        SE = group_ops.entropy(batch.parts["cluster"], batch.group)
         return x * self.f(self.alpha * SE / G.clamp(min=2).log())
 
 

@@ -1,14 +1,14 @@
 """SeeUPO: each turn counts on what later turns have become. Hu et al., 2026, arXiv:2602.06554."""
 
-from grupo import groups
-from grupo.credit import Center, Clipped, StandardiseAll, chain
-from grupo.credit.turns import turns_alike
-from grupo.losses import KL
-from grupo.losses.turns import ReverseClip
+from grupo.algo.advantages import Center, Clipped, StandardiseAll, chain
+from grupo.algo.advantages.turn_table import turns_alike
+from grupo.algo.losses import KL
+from grupo.algo.losses.turn_level import ReverseClip
+from grupo.algo.minibatches import Passes
+from grupo.core import group_ops
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.plans import Passes
-from grupo.sampling import Independent
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="SeeUPO: Sequence-Level Agentic-RL with Convergence Guarantees",
@@ -27,7 +27,7 @@ def seeupo(group: int = 8, clip: float = 0.2, kl: float = 0.002, epochs: int = 1
     # all turns, and M is what the policy then says of the later ones. With one update M is 1; with
     # one turn it is GSPO.
     # Scaled by the whole batch, for a group's own deviation breaks the paper's convergence.
-    whole_batch = StandardiseAll(std=groups.population_std)
+    whole_batch = StandardiseAll(std=group_ops.population_std)
     return Method(
         sample=Independent(group),
         credit=chain(Center(), whole_batch, Clipped(-3.0, 3.0)),

@@ -1,10 +1,10 @@
 """Seq-MIS: leave out answers whose product of ratios is too high. Liu et al., 2025, blog post."""
 
-from grupo.losses import Clip, Corrected, Importance, Within
-from grupo.losses.rows import by_sum
+from grupo.algo.losses import Clip, Corrected, Importance, Within
+from grupo.algo.token_level import by_sum
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.sampling import Independent
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="When Speed Kills Stability: Demystifying RL Collapse from the Training-Inference "

@@ -1,10 +1,10 @@
 """Seq-TIS: weigh an answer by the product of its ratios, truncated. Liu et al., 2025, blog post."""
 
-from grupo.losses import Clip, Corrected, Importance, Truncated
-from grupo.losses.rows import by_sum
+from grupo.algo.losses import Clip, Corrected, Importance, Truncated
+from grupo.algo.token_level import by_sum
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.sampling import Independent
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="When Speed Kills Stability: Demystifying RL Collapse from the Training-Inference "

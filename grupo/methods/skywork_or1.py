@@ -1,14 +1,14 @@
 """Skywork-OR1: an entropy bonus only while entropy is low. He et al., 2025, arXiv:2505.22312."""
 
-from grupo.controllers import TargetEntropy
-from grupo.curate import informative
-from grupo.losses import Clip
-from grupo.losses.regularise import EntropyBonus
+from grupo.algo.aggregation import token_mean
+from grupo.algo.filters import informative
+from grupo.algo.losses import Clip
+from grupo.algo.losses.regularizers import EntropyBonus
+from grupo.core.controllers import TargetEntropy
+from grupo.core.paper import Paper
+from grupo.core.schedules import varying
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.sampling import Independent
-from grupo.schedules import varying
-from grupo.weights import token_mean
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="Skywork Open Reasoner 1 Technical Report",

@@ -1,9 +1,9 @@
 """SofT-GRPO: thoughts drawn with Gumbel noise are learned. Zheng et al., 2025, arXiv:2511.06411."""
 
-from grupo.losses import KL, Clip
+from grupo.algo.losses import KL, Clip
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.sampling import Independent
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="SofT-GRPO: Surpassing Discrete-Token LLM Reinforcement Learning via "

@@ -1,12 +1,12 @@
 """RLVR with soft rewards: the verifier's doubt is paid. Su et al., 2025, arXiv:2503.23829."""
 
-from grupo import groups
-from grupo.credit import StandardiseAll, TakePart, chain
-from grupo.losses import Reinforce
+from grupo.algo.advantages import StandardiseAll, TakePart, chain
+from grupo.algo.aggregation import sequence_sum
+from grupo.algo.losses import Reinforce
+from grupo.core import group_ops
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.sampling import Independent
-from grupo.weights import sequence_sum
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="Crossing the Reward Bridge: Expanding RL with Verifiable Rewards Across Diverse Domains",
@@ -29,5 +29,5 @@ def soft_verifier(group: int = 1) -> Method:
     # The case formula of `soft` is from memory of the paper, which also runs RLOO and REINFORCE++;
     # the group is our choice: no baseline needs one.
     # Which standard deviation is not said: that of the batch as a population, so two give +-1.
-    credit = chain(TakePart("verified"), StandardiseAll(1e-12, groups.population_std))
+    credit = chain(TakePart("verified"), StandardiseAll(1e-12, group_ops.population_std))
     return Method(sample=Independent(group), credit=credit, loss=Reinforce(), weigh=sequence_sum)

@@ -2,15 +2,15 @@
 
 from torch import Tensor
 
-from grupo.batch import Batch
-from grupo.credit import StandardiseAll, chain
-from grupo.curricula import Undecided, tracked
-from grupo.losses import Clip
+from grupo.algo.advantages import StandardiseAll, chain
+from grupo.algo.aggregation import token_mean
+from grupo.algo.losses import Clip
+from grupo.core.batch import Batch
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import Independent
-from grupo.weights import token_mean
+from grupo.rollouts.curricula import Undecided, tracked
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="Single-stream Policy Optimization",

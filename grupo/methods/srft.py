@@ -3,14 +3,14 @@
 import torch
 from torch import Tensor
 
-from grupo.batch import Batch
-from grupo.credit import Center, ScaleByStd, chain
-from grupo.losses import Apart, ByRowEntropy, EachSource
+from grupo.algo.advantages import Center, ScaleByStd, chain
+from grupo.algo.aggregation import token_mean
+from grupo.algo.losses import Apart, ByRowEntropy, EachSource
+from grupo.core.batch import Batch
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import Independent, WithExpert
-from grupo.weights import token_mean
+from grupo.rollouts.samplers import Independent, WithExpert
 
 PAPER = Paper(
     title="SRFT: A Single-Stage Method with Supervised and Reinforcement Fine-Tuning for Reasoning",

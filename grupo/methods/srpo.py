@@ -1,10 +1,10 @@
 """SRPO: rewards teach what is right, hindsight what is wrong. Li et al., 2026, arXiv:2604.02288."""
 
-from grupo.losses import Clip, Confident, Routed
+from grupo.algo.losses import Clip, Confident, Routed
+from grupo.core.paper import Paper
+from grupo.core.reference_update import Follow
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.references import Follow
-from grupo.sampling import Independent
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="Unifying Group-Relative and Self-Distillation Policy Optimization via Sample Routing",

@@ -3,12 +3,12 @@
 import torch
 from torch import Tensor
 
-from grupo.batch import Batch
-from grupo.credit import Center, ScaleByStd, chain
+from grupo.algo.advantages import Center, ScaleByStd, chain
+from grupo.core.batch import Batch
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import Independent
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="SRPO: Enhancing Multimodal LLM Reasoning via Reflection-Aware Reinforcement Learning",

@@ -2,13 +2,13 @@
 
 from torch import Tensor
 
-from grupo.batch import Batch
-from grupo.credit import ByPart, Center, Credit, Regrouped, ScaleByStd, chain
-from grupo.groups import population_std
+from grupo.algo.advantages import ByPart, Center, Credit, Regrouped, ScaleByStd, chain
+from grupo.core.batch import Batch
+from grupo.core.component import piece
+from grupo.core.group_ops import population_std
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import Independent
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="Stratified GRPO: Handling Structural Heterogeneity in Reinforcement Learning of LLM "

@@ -1,14 +1,14 @@
 """T-PPO: PPO on answers that are cut and not finished yet. Fan et al., 2025, arXiv:2506.15050."""
 
-from grupo.batch import Batch, PerAction, Signals
-from grupo.credit.gae import ExtendedGAE
-from grupo.losses import Clip, Loss
-from grupo.losses.values import FitOutcome
+from grupo.algo.advantages.gae import ExtendedGAE
+from grupo.algo.aggregation import token_mean
+from grupo.algo.losses import Clip, Loss
+from grupo.algo.losses.critic import FitOutcome
+from grupo.core.batch import Batch, PerAction, Signals
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import Independent
-from grupo.weights import token_mean
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="Truncated Proximal Policy Optimization",

@@ -1,15 +1,15 @@
 """TempFlow-GRPO: one noisy step at a time, by its noise. He et al., 2025, arXiv:2508.04324."""
 
-from grupo import groups
-from grupo.batch import Batch, PerAction
-from grupo.credit import ByPart, Center, Clipped, Regrouped, ScaleByStd, chain
-from grupo.credit.actions import placed
-from grupo.losses import Clip, ReverseKL
+from grupo.algo.advantages import ByPart, Center, Clipped, Regrouped, ScaleByStd, chain
+from grupo.algo.advantages.token_table import placed
+from grupo.algo.aggregation import Weigh, sequence_mean
+from grupo.algo.losses import Clip, ReverseKL
+from grupo.core import group_ops
+from grupo.core.batch import Batch, PerAction
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import DeviateOnce
-from grupo.weights import Weigh, sequence_mean
+from grupo.rollouts.samplers import DeviateOnce
 
 PAPER = Paper(
     title="TempFlow-GRPO: When Timing Matters for GRPO in Flow Models",
@@ -29,7 +29,7 @@ class ByNoise:
     def __call__(self, batch: Batch) -> PerAction:
         s = batch.seen["mark/std"][batch.mask]
         group = batch.row_group[:, None].expand_as(batch.mask)[batch.mask]
-        return self.weigh(batch) * placed(s / groups.mean(s, group).clamp(min=1e-12), batch)
+        return self.weigh(batch) * placed(s / group_ops.mean(s, group).clamp(min=1e-12), batch)
 
 
 def tempflow_grpo(

@@ -5,12 +5,12 @@ from collections import defaultdict
 import torch
 from torch import Tensor
 
-from grupo import groups
-from grupo.batch import Batch
+from grupo.core import group_ops
+from grupo.core.batch import Batch
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import Independent
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="Exploiting Tree Structure for Credit Assignment in RL Training of LLMs",
@@ -42,7 +42,7 @@ class PrefixTree:
     needs = frozenset({"mark/part"})
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        A = (x - groups.mean(x, batch.group))[batch.rollout, None].repeat(1, batch.mask.shape[1])
+        A = (x - group_ops.mean(x, batch.group))[batch.rollout, None].repeat(1, batch.mask.shape[1])
         paths, who = places(batch, batch.seen["mark/part"]), defaultdict(set)
         for rollout, path in zip(batch.rollout.tolist(), paths, strict=True):
             for node in path:
@@ -50,7 +50,7 @@ class PrefixTree:
         V = torch.stack([x[list(who[node])].mean() for node in range(len(who))])
         for row, path in enumerate(paths):
             A[row, batch.mask[row]] += V[path].diff()
-        return A / (groups.std(x, batch.group)[batch.rollout, None] + 1e-6)
+        return A / (group_ops.std(x, batch.group)[batch.rollout, None] + 1e-6)
 
 
 def tempo(group: int = 8) -> Method:

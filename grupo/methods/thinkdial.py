@@ -2,17 +2,17 @@
 
 from torch import Tensor
 
-from grupo.batch import Batch
-from grupo.credit import Center, ScaleByStd, chain
-from grupo.credit.shaping import by_label, length_reward
-from grupo.curate import informative
-from grupo.curricula import Refilled, Shuffled
-from grupo.losses import Clip
+from grupo.algo.advantages import Center, ScaleByStd, chain
+from grupo.algo.advantages.reward_shaping import by_label, length_reward
+from grupo.algo.aggregation import token_mean
+from grupo.algo.filters import informative
+from grupo.algo.losses import Clip
+from grupo.core.batch import Batch
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import Independent
-from grupo.weights import token_mean
+from grupo.rollouts.curricula import Refilled, Shuffled
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="ThinkDial: An Open Recipe for Controlling Reasoning Effort in Large Language Models",

@@ -2,13 +2,13 @@
 
 from torch import Tensor
 
-from grupo.batch import Batch, PerAction
-from grupo.credit import Center, chain
-from grupo.losses import KL, Clip
+from grupo.algo.advantages import Center, chain
+from grupo.algo.losses import KL, Clip
+from grupo.core.batch import Batch, PerAction
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import Independent
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="Thinkless: LLM Learns When to Think",

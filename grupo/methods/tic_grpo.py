@@ -1,10 +1,10 @@
 """TIC-GRPO: one ratio for the whole rollout, its product. Pang et al., 2025, arXiv:2508.02833."""
 
-from grupo import ratios
-from grupo.losses import Clip
+from grupo.algo import ratios
+from grupo.algo.losses import Clip
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.sampling import Independent
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="TIC-GRPO: Provable and Efficient Optimization for Reinforcement Learning from Human "

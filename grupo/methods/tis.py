@@ -1,9 +1,9 @@
 """TIS: weigh each token by trainer over engine, truncated. Yao et al., 2025, blog post."""
 
-from grupo.losses import Clip, Corrected, Importance, Truncated
+from grupo.algo.losses import Clip, Corrected, Importance, Truncated
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.sampling import Independent
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="Your Efficient RL Framework Secretly Brings You Off-Policy RL Training",

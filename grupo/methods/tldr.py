@@ -2,13 +2,13 @@
 
 from torch import Tensor
 
-from grupo.batch import Batch
-from grupo.credit import ByPart, Center, Regrouped, ScaleByStd, chain
-from grupo.credit.shaping import by_label
+from grupo.algo.advantages import ByPart, Center, Regrouped, ScaleByStd, chain
+from grupo.algo.advantages.reward_shaping import by_label
+from grupo.core.batch import Batch
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import Independent
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="Making Small Language Models Efficient Reasoners: Intervention, Supervision,"

@@ -3,14 +3,14 @@
 import torch
 from torch import Tensor
 
-from grupo import ratios
-from grupo.batch import Batch, Signals
-from grupo.losses import Reweighted
+from grupo.algo import ratios
+from grupo.algo.aggregation import sequence_sum
+from grupo.algo.losses import Reweighted
+from grupo.core.batch import Batch, Signals
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import Independent
-from grupo.weights import sequence_sum
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="Tapered Off-Policy REINFORCE: Stable and efficient reinforcement learning for LLMs",

@@ -3,19 +3,19 @@
 import torch
 from torch import Tensor
 
-from grupo import groups
-from grupo.batch import Batch
-from grupo.credit import Whiten, chain
-from grupo.credit.actions import rollout_and_turn
-from grupo.credit.turns import alike
-from grupo.curate import informative
-from grupo.curricula import Refilled, Shuffled
-from grupo.losses import Clip
+from grupo.algo.advantages import Whiten, chain
+from grupo.algo.advantages.token_table import rollout_and_turn
+from grupo.algo.advantages.turn_table import alike
+from grupo.algo.aggregation import token_mean
+from grupo.algo.filters import informative
+from grupo.algo.losses import Clip
+from grupo.core import group_ops
+from grupo.core.batch import Batch
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import SegmentTree
-from grupo.weights import token_mean
+from grupo.rollouts.curricula import Refilled, Shuffled
+from grupo.rollouts.samplers import SegmentTree
 
 PAPER = Paper(
     title="TreePO: Bridging the Gap of Policy Optimization and Efficacy and Inference Efficiency "
@@ -38,10 +38,10 @@ class Ancestors:
         node = alike(batch.group[acted], batch.seen["mark/node"][batch.mask])
         roots = torch.stack([torch.arange(R), batch.group])
         leaf, node = torch.cat([roots, torch.stack([acted, node + R]).unique(dim=1)], 1)
-        n = groups.count(x[leaf], node)
+        n = group_ops.count(x[leaf], node)
         weight = n**self.power * ((n > 1) | (node < R))
-        off = weight * (x[leaf] - groups.mean(x[leaf], node))
-        return groups.sum(off, leaf)[:R] / groups.sum(weight, leaf)[:R]
+        off = weight * (x[leaf] - group_ops.mean(x[leaf], node))
+        return group_ops.sum(off, leaf)[:R] / group_ops.sum(weight, leaf)[:R]
 
 
 def treepo(leaves: int = 16, segment: int = 512, depth: int = 14, rounds: int = 10) -> Method:

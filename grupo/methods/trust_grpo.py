@@ -2,15 +2,15 @@
 
 from torch import Tensor
 
-from grupo import groups
-from grupo.batch import Batch
-from grupo.credit import Center, ScaleByStd, chain
-from grupo.losses import KL, Clip
+from grupo.algo.advantages import Center, ScaleByStd, chain
+from grupo.algo.losses import KL, Clip
+from grupo.core import group_ops
+from grupo.core.batch import Batch
+from grupo.core.component import piece
+from grupo.core.paper import Paper
+from grupo.core.schedules import Exponential, varying
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import Independent
-from grupo.schedules import Exponential, varying
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="SophiaVL-R1: Reinforcing MLLMs Reasoning with Thinking Reward",
@@ -36,8 +36,8 @@ class Trusted:
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         a, t = (batch.parts[name] for name in self.reads_parts)
         right, g = a >= 0.5, batch.group
-        gap = groups.mean_where(right, t, g) - groups.mean_where(~right, t, g)
-        known = groups.max(a, g) >= 0.5  # with nobody right there is no gap
+        gap = group_ops.mean_where(right, t, g) - group_ops.mean_where(~right, t, g)
+        known = group_ops.max(a, g) >= 0.5  # with nobody right there is no gap
         trust = (gap.clamp(max=0) * known).exp()
         return a + trust * self.weight * t
 

@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from grupo.credit import Center, ScaleByStd, TakePart, chain
-from grupo.losses import Clip
+from grupo.algo.advantages import Center, ScaleByStd, TakePart, chain
+from grupo.algo.losses import Clip
+from grupo.core.component import piece
+from grupo.core.paper import Paper
+from grupo.core.types import Group
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.rollout import Group
-from grupo.sampling import Independent
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="TTRL: Test-Time Reinforcement Learning",

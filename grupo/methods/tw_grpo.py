@@ -2,15 +2,15 @@
 
 import torch
 
-from grupo import groups
-from grupo.batch import Batch, PerAction
-from grupo.credit import Center, EachPart, ScaleByStd, chain, identity
-from grupo.losses import Clip
+from grupo.algo.advantages import Center, EachPart, ScaleByStd, chain, identity
+from grupo.algo.aggregation import Weigh, token_mean
+from grupo.algo.losses import Clip
+from grupo.core import group_ops
+from grupo.core.batch import Batch, PerAction
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import Independent
-from grupo.weights import Weigh, token_mean
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="Reinforcing Video Reasoning with Focused Thinking",
@@ -33,9 +33,9 @@ class Focused:
 
     def __call__(self, batch: Batch) -> PerAction:
         D = batch.seen["disagreement"].masked_fill(~batch.mask, -torch.inf).double()
-        most = groups.max(D.amax(1), batch.row_group)[:, None]
+        most = group_ops.max(D.amax(1), batch.row_group)[:, None]
         D = D.masked_fill(~batch.mask, torch.inf)
-        least = groups.min(D.amin(1), batch.row_group)[:, None]
+        least = group_ops.min(D.amin(1), batch.row_group)[:, None]
         scaled = (D - least) / (most - least).clamp(min=1e-8)
         focus = 1 + (self.top - 1) * scaled.masked_fill(~batch.mask, 0.0)
         return self.inner(batch) * focus.to(batch.old_logp)

@@ -1,11 +1,11 @@
 """2-GRPO: two rollouts per prompt are enough to contrast. Wu et al., 2025, arXiv:2510.00977."""
 
-from grupo import groups
-from grupo.credit import Center, ScaleByStd, chain
-from grupo.losses import Clip
+from grupo.algo.advantages import Center, ScaleByStd, chain
+from grupo.algo.losses import Clip
+from grupo.core import group_ops
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.sampling import Independent
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="It Takes Two: Your GRPO Is Secretly DPO",
@@ -23,5 +23,5 @@ def two_grpo(group: int = 2, clip: float = 0.2) -> Method:
     """
     # The population's deviation, so that a pair is worth +-1 as in the paper's analysis. To keep
     # the rollouts of a step, take 8 times the prompts of a run with G = 16.
-    standard = chain(Center(), ScaleByStd(std=groups.population_std))
+    standard = chain(Center(), ScaleByStd(std=group_ops.population_std))
     return Method(sample=Independent(group), credit=standard, loss=Clip(clip, clip))

@@ -2,16 +2,16 @@
 
 from torch import Tensor
 
-from grupo import groups
-from grupo.batch import Batch
-from grupo.credit import Center, ScaleByStd, chain
-from grupo.credit.signals import MeanOf
-from grupo.losses import KL, Clip
+from grupo.algo.advantages import Center, ScaleByStd, chain
+from grupo.algo.advantages.intrinsic import MeanOf
+from grupo.algo.losses import KL, Clip
+from grupo.algo.minibatches import Passes
+from grupo.core import group_ops
+from grupo.core.batch import Batch
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.plans import Passes
-from grupo.sampling import Independent
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="Rewarding the Unlikely: Lifting GRPO Beyond Distribution Sharpening",
@@ -33,7 +33,9 @@ class LikelyIsLess:
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         s = MeanOf()(x, batch)
-        return x * (1 - self.share * groups.rank(s, batch.group) / groups.count(x, batch.group))
+        return x * (
+            1 - self.share * group_ops.rank(s, batch.group) / group_ops.count(x, batch.group)
+        )
 
 
 def unlikeliness(

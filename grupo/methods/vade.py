@@ -1,9 +1,9 @@
 """VADE: tasks drawn by what they may teach. Hu et al., 2025, arXiv:2511.18902."""
 
-from grupo.curricula import Thompson
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.sampling import Independent
+from grupo.rollouts.curricula import Thompson
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="VADE: Variance-Aware Dynamic Sampling via Online Sample-Level Difficulty Estimation for "

@@ -1,15 +1,15 @@
 """VAPO: GAE whose memory grows with the answer. Yue et al., 2025, arXiv:2504.05118."""
 
-from grupo.batch import Batch, PerAction, Signals
-from grupo.credit.gae import LengthAdaptiveGAE
-from grupo.losses import Clip, Loss
-from grupo.losses.values import FitOutcome
+from grupo.algo.advantages.gae import LengthAdaptiveGAE
+from grupo.algo.aggregation import token_mean
+from grupo.algo.losses import Clip, Loss
+from grupo.algo.losses.critic import FitOutcome
+from grupo.algo.minibatches import Passes
+from grupo.core.batch import Batch, PerAction, Signals
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.plans import Passes
-from grupo.sampling import Independent
-from grupo.weights import token_mean
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="VAPO: Efficient and Reliable Reinforcement Learning for Advanced Reasoning Tasks",

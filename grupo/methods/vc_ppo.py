@@ -1,12 +1,12 @@
 """VC-PPO: the value learns from the undecayed outcome. Yuan et al., 2025, arXiv:2503.01491."""
 
-from grupo.credit.gae import GAE
-from grupo.losses import Clip
-from grupo.losses.values import FitOutcome
+from grupo.algo.advantages.gae import GAE
+from grupo.algo.aggregation import token_mean
+from grupo.algo.losses import Clip
+from grupo.algo.losses.critic import FitOutcome
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.sampling import Independent
-from grupo.weights import token_mean
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="What's Behind PPO's Collapse in Long-CoT? Value Optimization Holds the Secret",

@@ -3,14 +3,14 @@
 import torch
 from torch import Tensor
 
-from grupo import groups
-from grupo.batch import Batch
-from grupo.losses import Reinforce
+from grupo.algo.aggregation import sequence_sum
+from grupo.algo.losses import Reinforce
+from grupo.core import group_ops
+from grupo.core.batch import Batch
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import Independent
-from grupo.weights import sequence_sum
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="Reinforcing General Reasoning without Verifiers",
@@ -35,7 +35,7 @@ class ReasonThenAnswer:
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         R = batch.parts[self.part]
-        A = R - groups.mean_of_others(R, batch.group)
+        A = R - group_ops.mean_of_others(R, batch.group)
         sampled = batch.seen["sampled"] > 0
         return torch.where(sampled, A[batch.rollout, None], R[batch.rollout, None]) * batch.mask
 

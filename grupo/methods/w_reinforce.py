@@ -3,13 +3,13 @@
 import torch
 from torch import Tensor
 
-from grupo.batch import Batch
-from grupo.losses import Clip
+from grupo.algo.aggregation import token_mean
+from grupo.algo.losses import Clip
+from grupo.core.batch import Batch
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import Independent
-from grupo.weights import token_mean
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="The Surprising Effectiveness of Negative Reinforcement in LLM Reasoning",
@@ -23,7 +23,7 @@ class BySign:
     """`positive` for a rollout whose reward is above 0, -1 for any other: no baseline.
 
     >>> import torch
-    >>> from grupo.testing import batch_of
+    >>> from grupo.testing.batches import batch_of
     >>> BySign(0.5)(torch.tensor([1.0, 0.0]), batch_of(group=[0, 0]))
     tensor([ 0.5000, -1.0000])
     """

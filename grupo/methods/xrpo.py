@@ -3,14 +3,14 @@
 import torch
 from torch import Tensor
 
-from grupo import groups
-from grupo.batch import Batch
-from grupo.credit import Center, ScaleByStd, chain
-from grupo.credit.signals import MeanOf
+from grupo.algo.advantages import Center, ScaleByStd, chain
+from grupo.algo.advantages.intrinsic import MeanOf
+from grupo.core import group_ops
+from grupo.core.batch import Batch
+from grupo.core.component import piece
+from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.paper import Paper
-from grupo.piece import piece
-from grupo.sampling import Independent
+from grupo.rollouts.samplers import Independent
 
 PAPER = Paper(
     title="XRPO: Pushing the limits of GRPO with Targeted Exploration and Exploitation",
@@ -32,7 +32,7 @@ class SharpenNovel:
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         s = MeanOf()(x, batch)
-        novelty = (s - groups.mean(s, batch.group)).exp()
+        novelty = (s - group_ops.mean(s, batch.group)).exp()
         bonus = (self.weight * (1 - novelty)).clamp(min=0)
         return x + torch.min(bonus, self.cap * x.clamp(min=0))
 

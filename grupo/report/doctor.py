@@ -7,51 +7,59 @@ from rich.console import Group
 from rich.padding import Padding
 from rich.table import Table
 
-from grupo.report.checks import course, direction, record, rewards, sampler, signal, training
-from grupo.report.checks.evidence import Evidence
+from grupo.report.checks import (
+    gradient_direction,
+    integrity,
+    learning_signal,
+    optimization,
+    progress,
+    rewards,
+    sampler_mismatch,
+)
 from grupo.report.checks.finding import Check, Finding
-from grupo.report.checks.folder import gather
-from grupo.report.literal import literal
+from grupo.report.checks.load_run import gather
+from grupo.report.checks.run_data import Evidence
+from grupo.report.escape import literal
 
 CHECKS: tuple[Check, ...] = (
-    record.half_written,
-    record.other_version,
-    record.steps_lost,
-    record.stands_still,
-    record.stopped,
-    signal.too_short,
-    course.failed_rewards,
+    integrity.half_written,
+    integrity.other_version,
+    integrity.steps_lost,
+    integrity.stands_still,
+    integrity.stopped,
+    learning_signal.too_short,
+    progress.failed_rewards,
     rewards.nan_rewards,
-    record.not_a_number,
-    training.nonfinite_gradient,
-    sampler.wrong_mask,
-    direction.wrong_way,
-    direction.against_reward,
-    direction.uphill,
-    signal.zero_reward,
-    signal.constant_reward,
-    signal.no_signal,
-    signal.nothing_learned,
-    training.no_gradient,
-    training.unmoved,
-    sampler.mismatch,
-    sampler.stale_weights,
-    training.too_fast,
-    course.held_out_fell,
-    course.fell_back,
-    course.entropy_collapse,
-    signal.identical_answers,
-    course.truncated,
-    course.longer_for_nothing,
+    integrity.not_a_number,
+    optimization.nonfinite_gradient,
+    sampler_mismatch.wrong_mask,
+    gradient_direction.wrong_way,
+    gradient_direction.against_reward,
+    gradient_direction.uphill,
+    learning_signal.zero_reward,
+    learning_signal.constant_reward,
+    learning_signal.no_signal,
+    learning_signal.nothing_learned,
+    optimization.no_gradient,
+    optimization.unmoved,
+    sampler_mismatch.mismatch,
+    sampler_mismatch.stale_weights,
+    optimization.too_fast,
+    progress.held_out_fell,
+    progress.fell_back,
+    progress.entropy_collapse,
+    learning_signal.identical_answers,
+    progress.truncated,
+    progress.longer_for_nothing,
     rewards.follows_length,
     rewards.told_answers,
-    training.growing_kl,
-    training.exploding_gradient,
-    signal.unchanging_parts,
+    optimization.growing_kl,
+    optimization.exploding_gradient,
+    learning_signal.unchanging_parts,
     rewards.slow_judges,
     rewards.long_tail,
-    record.less_memory,
-    training.zero_loss,
+    integrity.less_memory,
+    optimization.zero_loss,
 )
 _ORDER = ("error", "warning", "note")
 _STYLE = {"error": "bold red", "warning": "yellow", "note": "cyan"}

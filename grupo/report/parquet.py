@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from grupo.errors import Refused
-from grupo.report.reading import Record, rollouts
+from grupo.core.errors import Refused
+from grupo.report.read_run import Record, rollouts
 from grupo.report.rollouts import Wanted
 
 ROWS = 4096  # in memory at once

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from grupo.errors import Refused, nearest
-from grupo.report.extras import needed
-from grupo.report.reading import Record, check, metrics, series, summary
+from grupo.core.errors import Refused, nearest
+from grupo.report.optional_deps import needed
+from grupo.report.read_run import Record, check, metrics, series, summary
 
 FORMATS = (".png", ".svg", ".pdf")
 BLUE, ORANGE, GREEN = "#0072b2", "#d55e00", "#009e73"  # told apart by colour-blind eyes too

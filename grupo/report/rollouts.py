@@ -13,9 +13,9 @@ from rich.console import Group
 from rich.panel import Panel
 from rich.text import Text
 
-from grupo.report.facts import number
-from grupo.report.literal import literal
-from grupo.report.reading import Record, rollouts
+from grupo.report.escape import literal
+from grupo.report.read_run import Record, rollouts
+from grupo.report.step_line import number
 
 
 @dataclass(frozen=True)

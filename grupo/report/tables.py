@@ -6,9 +6,9 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from grupo.evaluation import Score
-from grupo.report.facts import clock
-from grupo.report.literal import literal
+from grupo.report.escape import literal
+from grupo.report.step_line import clock
+from grupo.rollouts.evaluate import Score
 
 TOKENS = {
     "sampled": "sampled",

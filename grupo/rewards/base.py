@@ -4,9 +4,9 @@ import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from grupo.errors import Refused
-from grupo.piece import piece
-from grupo.rollout import Rollout, Task
+from grupo.core.component import piece
+from grupo.core.errors import Refused
+from grupo.core.types import Rollout, Task
 
 # What is said of one rollout: a number; numbers by name, "score" among them; or None, which says
 # that the reward does not apply to this task.

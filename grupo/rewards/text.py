@@ -7,11 +7,11 @@ patterns free of repeated repetitions such as (a+)+.
 import re
 from functools import lru_cache
 
-from grupo.errors import Refused
-from grupo.piece import piece
+from grupo.core.component import piece
+from grupo.core.errors import Refused
+from grupo.core.types import Rollout, Task
 from grupo.rewards.base import EachRollout, answer_of
-from grupo.rewards.extract import Extract, whole_text
-from grupo.rollout import Rollout, Task
+from grupo.rewards.extract_answer import Extract, whole_text
 
 
 @piece

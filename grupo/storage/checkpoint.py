@@ -25,12 +25,12 @@ from uuid import uuid4
 from safetensors import SafetensorError
 from torch import Tensor
 
-from grupo.errors import Refused
-from grupo.storage import manifest, plain, steps, tensorfile
-from grupo.storage.disk import Disk, direct
-from grupo.storage.faults import point
-from grupo.storage.files import fsync_dir, make_folder, sweep, write_atomically, write_new
+from grupo.core.errors import Refused
+from grupo.storage import checkpoint_dirs, manifest, safetensors, strict_json
+from grupo.storage.atomic_files import fsync_dir, make_folder, sweep, write_atomically, write_new
+from grupo.storage.fault_injection import point
 from grupo.storage.manifest import Manifest, Unfit
+from grupo.storage.syscalls import Disk, direct
 
 _ADVICE = {
     errno.ENOSPC: " Free space on this disk, then resume.",
@@ -86,12 +86,12 @@ def save(
         make_folder(folder, disk)
         sweep(folder, disk)
         saved = _placed(_written(folder, step, contents, disk), step, disk)
-        latest, choice = folder / steps.POINTER, steps.choice(saved)
+        latest, choice = folder / checkpoint_dirs.POINTER, checkpoint_dirs.choice(saved)
         write_atomically(latest, choice, disk=disk, at="save/latest")
     point("save/committed")
     with failing(f"Step {step} is saved, but an older one could not be removed"):
-        for path in list(steps.expendable(saved, keep)):
-            steps.discard(path, disk)
+        for path in list(checkpoint_dirs.expendable(saved, keep)):
+            checkpoint_dirs.discard(path, disk)
     point("save/ended")
     return saved
 
@@ -110,7 +110,7 @@ def load(folder: Path) -> Checkpoint:
         else:
             notes = tuple(f"{problem}; {path.name} is used instead" for problem in problems)
             return replace(checkpoint, notes=notes)
-    if not found and not (folder / steps.POINTER).exists():
+    if not found and not (folder / checkpoint_dirs.POINTER).exists():
         raise NoCheckpoint(f"No checkpoint in {folder}: nothing was saved here yet.")
     listed = "".join(f"\n  {problem}" for problem in problems)
     raise Damaged(
@@ -123,9 +123,9 @@ def _contents(trees: Mapping[str, Mapping[str, Tensor]], data: Mapping[str, Any]
     for name, tree in trees.items():
         if not name.isidentifier() or not name.isascii():
             raise Refused(f"tensors[{name!r}]: allowed are letters, digits and underscores.")
-        tensorfile.check(tree, of=name)
-    files = {f"{name}.safetensors": tensorfile.chunks(tree) for name, tree in trees.items()}
-    return {**files, "data.json": [plain.exact_text(data).encode()]}
+        safetensors.check(tree, of=name)
+    files = {f"{name}.safetensors": safetensors.chunks(tree) for name, tree in trees.items()}
+    return {**files, "data.json": [strict_json.exact_text(data).encode()]}
 
 
 def _check(folder: Path, step: int, keep: int) -> None:
@@ -133,8 +133,8 @@ def _check(folder: Path, step: int, keep: int) -> None:
     if step < 0 or keep < 1:
         raise Refused(f"step={step}, keep={keep}. Allowed: step from 0, keep from 1.")
     with suppress(Unfit):  # what the pointer chose is lost: the run went on from an older one
-        last = steps.chosen(folder)
-        if steps.order(last)[0] > step and manifest.verify(last):
+        last = checkpoint_dirs.chosen(folder)
+        if checkpoint_dirs.order(last)[0] > step and manifest.verify(last):
             raise Refused(f"{last} is later than step {step}. Resume it, or choose another folder.")
 
 
@@ -156,7 +156,7 @@ def _written(folder: Path, step: int, contents: Contents, disk: Disk) -> Path:
 
 def _placed(fresh: Path, step: int, disk: Disk) -> Path:
     """The same checkpoint under the first name of its step that is free."""
-    names = (fresh.with_name(steps.name(step, again)) for again in count())
+    names = (fresh.with_name(checkpoint_dirs.name(step, again)) for again in count())
     saved = next(path for path in names if not path.exists())
     disk(os.rename, fresh, saved)
     point("save/renamed")
@@ -177,9 +177,9 @@ def failing(said: str) -> Iterator[None]:
 
 def _found(folder: Path) -> tuple[list[Path], list[str]]:
     """The checkpoints in the order to try them, and what is wrong with the pointer."""
-    found = steps.newest_first(folder)
+    found = checkpoint_dirs.newest_first(folder)
     try:
-        chosen = steps.chosen(folder)
+        chosen = checkpoint_dirs.chosen(folder)
     except Unfit as problem:
         return found, [str(problem)]
     return [chosen, *(path for path in found if path != chosen)], []
@@ -187,12 +187,12 @@ def _found(folder: Path) -> tuple[list[Path], list[str]]:
 
 def _loaded(path: Path) -> Checkpoint:
     written = manifest.verify(path)
-    if written.step != steps.order(path)[0]:
+    if written.step != checkpoint_dirs.order(path)[0]:
         raise Unfit(f"{path.name}: holds step {written.step}, of another folder")
     files = [path / name for name in written.files if name.endswith(".safetensors")]
     try:
-        trees = {file.stem: tensorfile.load(file) for file in files}
-        data = plain.read_exact((path / "data.json").read_text(encoding="utf-8"))
+        trees = {file.stem: safetensors.load(file) for file in files}
+        data = strict_json.read_exact((path / "data.json").read_text(encoding="utf-8"))
     except (SafetensorError, ValueError) as error:
         raise Unfit(f"{path.name}: {error}") from error
     return Checkpoint(written.step, trees, data)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Self
 from weakref import WeakSet, finalize
 
-from grupo.errors import Refused
+from grupo.core.errors import Refused
 
 
 class Lock:

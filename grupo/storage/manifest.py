@@ -15,9 +15,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from grupo.piece import piece
-from grupo.storage import plain
-from grupo.storage.files import Stamp
+from grupo.core.component import piece
+from grupo.storage import strict_json
+from grupo.storage.atomic_files import Stamp
 
 FORMAT = 2
 NAME = "manifest.json"
@@ -103,7 +103,7 @@ def _manifest(folder: Path) -> Manifest:
     place = f"{folder.name}/{NAME}"
     text = content(folder / NAME, place)
     try:
-        body = plain.read(text.decode())
+        body = strict_json.read(text.decode())
         if body["format"] != FORMAT:
             raise Foreign(f"{place}: format {body['format']!r:.20}, this version reads {FORMAT}")
         manifest = Manifest(body["step"], {k: Stamp(**v) for k, v in body["files"].items()})

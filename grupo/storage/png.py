@@ -7,7 +7,7 @@ from struct import pack
 from jaxtyping import UInt8
 from torch import Tensor
 
-from grupo.storage import arrays
+from grupo.storage import tensor_text
 
 
 def data_url(made: str) -> str:
@@ -17,7 +17,7 @@ def data_url(made: str) -> str:
     >>> data_url(arrays.text(torch.zeros(3, 1, 1, dtype=torch.uint8)))[:30]
     'data:image/png;base64,iVBORw0K'
     """
-    return f"data:image/png;base64,{b64encode(png(arrays.read(made))).decode()}"
+    return f"data:image/png;base64,{b64encode(png(tensor_text.read(made))).decode()}"
 
 
 def png(picture: UInt8[Tensor, "3 H W"]) -> bytes:

@@ -2,13 +2,13 @@
 
 from grupo.tasks.base import Indexed, TaskSource, key_of
 from grupo.tasks.columns import Columns
+from grupo.tasks.dataset import Rows
 from grupo.tasks.finding import find
-from grupo.tasks.functions import FromFunction, FromPython
-from grupo.tasks.mixing import Mix
-from grupo.tasks.naming import named
-from grupo.tasks.reasoning import ReasoningGym
-from grupo.tasks.rows import Rows
-from grupo.tasks.splitting import Without, check_disjoint, split
+from grupo.tasks.mixture import Mix
+from grupo.tasks.parse import named
+from grupo.tasks.python import FromFunction, FromPython
+from grupo.tasks.reasoning_gym import ReasoningGym
+from grupo.tasks.split import Without, check_disjoint, split
 
 __all__ = [
     "Columns",

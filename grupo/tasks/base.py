@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, overload
 
-from grupo.errors import Refused
-from grupo.rollout import Observation, Task
+from grupo.core.errors import Refused
+from grupo.core.types import Observation, Task
 
 
 class TaskSource(Protocol):

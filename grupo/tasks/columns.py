@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from grupo.errors import Refused, nearest
-from grupo.piece import piece
-from grupo.rollout import Observation, Task
+from grupo.core.component import piece
+from grupo.core.errors import Refused, nearest
+from grupo.core.types import Observation, Task
 from grupo.tasks.base import key_of
 
 

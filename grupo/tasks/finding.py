@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from grupo import imports
-from grupo.errors import Refused
+from grupo.core import importing
+from grupo.core.errors import Refused
 
 
 def find(place: str) -> Callable[..., Any]:
@@ -28,7 +28,7 @@ def find(place: str) -> Callable[..., Any]:
 
 def _found(address: str) -> Any:
     try:
-        return imports.find(address)
+        return importing.find(address)
     except Refused as error:
         if isinstance(error.__cause__, ImportError):
             raise Refused(f"{error}. Searched: {', '.join(sys.path)}.") from error

@@ -5,11 +5,11 @@ python recipes/agents/apprentice.py recipes/agents/atlas.py
 
 import sys
 
-from grupo.cli.console import out
-from grupo.grow import ensure
-from grupo.grow.errands import blind
-from grupo.imports import find
-from grupo.report.live import Live
+from grupo.core.console import out
+from grupo.core.importing import find
+from grupo.report.progress_bar import Live
+from grupo.toy import ensure
+from grupo.toy.tool_use import blind
 
 if __name__ == "__main__":
     beginner, recipe = (find(f"{sys.argv[1]}:{name}") for name in ("BEGINNER", "RECIPE"))

@@ -9,10 +9,10 @@ from contextlib import closing
 from pathlib import Path
 
 from grupo import Adam, CausalLM, Evaluation, Linear, Recipe, Solved, Warmup
+from grupo.core.rng import generator
 from grupo.envs.tools import Sql
-from grupo.grow.errands import Errands, Trade, asking, taught
 from grupo.methods.grpo import grpo
-from grupo.randomness import generator
+from grupo.toy.tool_use import Errands, Trade, asking, taught
 
 FILE = Path(".grupo/atlas.db")
 SQL = Sql(str(FILE))

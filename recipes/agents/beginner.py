@@ -9,7 +9,7 @@ from growing import grow, lessons
 from walks import Walks, next_move
 
 from grupo import CausalLM
-from grupo.envs.worlds.frozen_lake import MOVES, Lakes
+from grupo.envs.games.frozen_lake import MOVES, Lakes
 
 HOME = Path(".grupo/models/lake-beginner")
 POLICY = CausalLM(str(HOME / "start"), limit=4, budget=8192)

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from grupo import Task
-from grupo.grow.tokenizers import END
-from grupo.piece import piece
-from grupo.randomness import generator
+from grupo.core.component import piece
+from grupo.core.rng import generator
+from grupo.toy.tokenizers import END
 
 SQUARES = "012345678"
 

@@ -6,7 +6,7 @@ grupo train recipes/agents/frozen_lake.py:RECIPE
 
 from grupo import Adam, CausalLM, Evaluation, Linear, Recipe, Solved, Warmup
 from grupo.envs import ManyTurns
-from grupo.envs.worlds import FrozenLake, Lakes
+from grupo.envs.games import FrozenLake, Lakes
 from grupo.methods.gigpo import gigpo
 
 RECIPE = Recipe(

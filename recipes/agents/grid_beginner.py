@@ -9,7 +9,7 @@ from growing import grow, lessons
 from strolls import MOVES, Strolls, next_action
 
 from grupo import CausalLM, Cosine, Warmup
-from grupo.envs.worlds import Grids
+from grupo.envs.games import Grids
 
 HOME = Path(".grupo/models/grid-beginner")
 POLICY = CausalLM(str(HOME / "start"), limit=4, budget=8192)

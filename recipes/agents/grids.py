@@ -6,7 +6,7 @@ grupo train recipes/agents/grids.py:RECIPE
 
 from grupo import Adam, CausalLM, Evaluation, Linear, Recipe, Solved, Warmup
 from grupo.envs import ManyTurns
-from grupo.envs.worlds import Grids, MiniGrid
+from grupo.envs.games import Grids, MiniGrid
 from grupo.methods.gigpo import gigpo
 
 ROOM = "MiniGrid-Empty-Random-5x5-v0"

@@ -15,15 +15,15 @@ from grupo import (
     Task,
     Warmup,
 )
-from grupo.credit import identity
-from grupo.grow.planting import Llama
-from grupo.grow.tokenizers import phrase_tokenizer
-from grupo.losses import Likelihood
+from grupo.algo.advantages import identity
+from grupo.algo.aggregation import token_mean
+from grupo.algo.losses import Likelihood
 from grupo.recipe import Source
 from grupo.rewards import Exact
-from grupo.sampling import Demonstrate
-from grupo.trainer import begin
-from grupo.weights import token_mean
+from grupo.rollouts.samplers import Demonstrate
+from grupo.toy.tokenizers import phrase_tokenizer
+from grupo.toy.untrained_llama import Llama
+from grupo.training.trainer import begin
 
 
 def lessons(

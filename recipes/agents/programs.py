@@ -6,8 +6,8 @@ grupo train recipes/agents/programs.py:RECIPE
 
 from grupo import Adam, CausalLM, Evaluation, Linear, Recipe, Solved, Warmup
 from grupo.envs.tools import Python
-from grupo.grow.errands import Errands, Trade, asking, taught
 from grupo.methods.grpo import grpo
+from grupo.toy.tool_use import Errands, Trade, asking, taught
 
 KINDS = {"even": "x % 2 == 0", "odd": "x % 2 == 1", "threefold": "x % 3 == 0"}
 FOLDS = {"sum": "sum({})", "largest": "max({})", "smallest": "min({})", "second": "sorted({})[1]"}

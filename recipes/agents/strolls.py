@@ -5,10 +5,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from grupo import Task
-from grupo.envs.worlds.minigrid import Grid, Grids
-from grupo.grow.tokenizers import END
-from grupo.piece import piece
-from grupo.randomness import generator
+from grupo.core.component import piece
+from grupo.core.rng import generator
+from grupo.envs.games.minigrid import Grid, Grids
+from grupo.toy.tokenizers import END
 
 MOVES = ("left", "right", "forward")
 State = tuple[int, int, int]  # column, row, direction: right, down, left, up

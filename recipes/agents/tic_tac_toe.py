@@ -9,9 +9,9 @@ from collections.abc import Sequence
 
 from grupo import Adam, CausalLM, Evaluation, Linear, Recipe, Solved, Warmup
 from grupo.envs import Arena
-from grupo.envs.offers import Offered
-from grupo.envs.worlds import Games, TextArena
-from grupo.envs.worlds.text_arena import Message
+from grupo.envs.games import Games, TextArena
+from grupo.envs.games.text_arena import Message
+from grupo.envs.random_opponent import Offered
 from grupo.methods.mars_selfplay import mars_selfplay
 
 GAME = "TicTacToe-v0"

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from grupo import Task
-from grupo.envs.worlds.frozen_lake import Lake, Lakes
-from grupo.grow.tokenizers import END
-from grupo.piece import piece
-from grupo.randomness import generator
+from grupo.core.component import piece
+from grupo.core.rng import generator
+from grupo.envs.games.frozen_lake import Lake, Lakes
+from grupo.toy.tokenizers import END
 
 WALK = ("right", "down", "right", "down", "left", "up")  # two moves in three lead on
 

@@ -4,10 +4,10 @@ grupo train recipes/gsm8k/qwen3.py:RECIPE
 """
 
 from grupo import Adam, CausalLM, Cosine, Lora, Part, Recipe, Rows, SingleTurn, Warmup
+from grupo.core.types import Rollout, Task
 from grupo.methods.dapo import dapo
 from grupo.rewards import After, EachBy, last_boxed
-from grupo.rewards.mathematics import same
-from grupo.rollout import Rollout, Task
+from grupo.rewards.math_equal import same
 from grupo.tasks import Columns
 
 GSM8K = Columns(prompt="question", answer="answer")

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from re import findall
 
-from grupo import quickstart
+from grupo.core.component import piece
+from grupo.core.schedules import Linear, Switch, Warmup, varying
+from grupo.core.types import Observation, Rollout, Task
 from grupo.envs import Part, SingleTurn
-from grupo.evaluation import Solved
-from grupo.grow import solutions
 from grupo.method import Method
 from grupo.methods.arrol import arrol
 from grupo.methods.brpo import brpo
@@ -32,21 +32,28 @@ from grupo.methods.spo import spo
 from grupo.methods.tempo import tempo
 from grupo.methods.treepo import treepo
 from grupo.methods.vade import vade
-from grupo.piece import piece
-from grupo.policies.causal_lm import CausalLM
-from grupo.policies.company import Other
-from grupo.policies.several import Role, Several
+from grupo.models.aux_models import Other
+from grupo.models.causal_lm import CausalLM
+from grupo.models.multi_policy_spec import Role, Several
 from grupo.recipe import Evaluation, Recipe
 from grupo.rewards import After, Exact
-from grupo.rollout import Observation, Rollout, Task
-from grupo.sampling import Anytime, Coached, EarlyExits, Guided, Independent, Refined, Scaffolded
-from grupo.sampling.coached import unhinted
-from grupo.schedules import Linear, Switch, Warmup, varying
+from grupo.rollouts.evaluate import Solved
+from grupo.rollouts.samplers import (
+    Anytime,
+    Coached,
+    EarlyExits,
+    Guided,
+    Independent,
+    Refined,
+    Scaffolded,
+)
+from grupo.rollouts.samplers.self_hint import unhinted
 from grupo.tasks import ReasoningGym
 from grupo.tasks.base import Indexed
+from grupo.toy import quickstart, worked_solutions
 
 PROMPTS, GROUP, LIMIT = 32, 8, 64
-CLOSE = solutions.MARK.strip()  # ends the working; the answer follows
+CLOSE = worked_solutions.MARK.strip()  # ends the working; the answer follows
 
 
 @piece
@@ -72,7 +79,9 @@ def with_hints(task: Task) -> Task:
 
 def worked(task: Task) -> str:
     """The task worked out, as the model was taught to."""
-    return solutions.worked_sum("".join(findall(r"[-+0-9 ]+(?= =)", str(task.prompt))).strip())
+    return worked_solutions.worked_sum(
+        "".join(findall(r"[-+0-9 ]+(?= =)", str(task.prompt))).strip()
+    )
 
 
 def as_worked(task: Task, rollout: Rollout) -> str:

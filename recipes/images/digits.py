@@ -11,16 +11,16 @@ import sys
 from pathlib import Path
 
 from grupo.envs import Part
-from grupo.envs.images import Images
-from grupo.evaluation import Solved
-from grupo.grow.digits import DigitsFlow
-from grupo.grow.flows import ensure
+from grupo.envs.image_generation import Images
 from grupo.methods.flow_grpo import flow_grpo
-from grupo.policies.flow import Flow
+from grupo.models.flow import Flow
 from grupo.recipe import Evaluation, Recipe
-from grupo.report.drawings import around
-from grupo.rewards.digits import Handwritten, LooksLike, linear, neighbours
-from grupo.tasks.digits import Digits
+from grupo.report.image_samples import around
+from grupo.rewards.image_digits import Handwritten, LooksLike, linear, neighbours
+from grupo.rollouts.evaluate import Solved
+from grupo.tasks.digit_captions import Digits
+from grupo.toy.digit_flow import DigitsFlow
+from grupo.toy.flow_pretrain import ensure
 
 GROWN = DigitsFlow()
 WORLD = Images(

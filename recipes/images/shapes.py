@@ -11,18 +11,18 @@ of twelve captions, and `table.md`. Colours, counts, sides and forms are measure
 import sys
 from pathlib import Path
 
+from grupo.core.schedules import Linear
 from grupo.envs import Part
-from grupo.envs.images import Images
-from grupo.evaluation import Solved
-from grupo.grow.flows import ensure
-from grupo.grow.shapes import ShapesFlow
+from grupo.envs.image_generation import Images
 from grupo.methods.flow_grpo import flow_grpo
-from grupo.policies.flow import Flow
+from grupo.models.flow import Flow
 from grupo.recipe import Evaluation, Recipe
-from grupo.report.drawings import around
-from grupo.rewards.image import Areas, Colours, Counts, Forms, Sides
-from grupo.schedules import Linear
-from grupo.tasks.shapes import Shapes
+from grupo.report.image_samples import around
+from grupo.rewards.image_shapes import Areas, Colours, Counts, Forms, Sides
+from grupo.rollouts.evaluate import Solved
+from grupo.tasks.shape_captions import Shapes
+from grupo.toy.flow_pretrain import ensure
+from grupo.toy.shape_flow import ShapesFlow
 
 GROWN = ShapesFlow(steps=600, loose=0.5)
 HELD_OUT = Shapes(1_500, 32)

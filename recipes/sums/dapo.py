@@ -4,6 +4,6 @@ grupo train recipes/sums/dapo.py:RECIPE
 """
 
 from grupo.methods.dapo import dapo
-from grupo.quickstart import RECIPE as QUICKSTART
+from grupo.toy.quickstart import RECIPE as QUICKSTART
 
 RECIPE = QUICKSTART.but(method=dapo(limit=64, margin=16, rounds=2))

@@ -6,8 +6,8 @@ grupo train recipes/sums/teacher.py:RECIPE
 """
 
 from grupo.methods.kdrl import kdrl
-from grupo.policies.causal_lm import CausalLM
-from grupo.policies.company import Other
-from grupo.quickstart import RECIPE as QUICKSTART
+from grupo.models.aux_models import Other
+from grupo.models.causal_lm import CausalLM
+from grupo.toy.quickstart import RECIPE as QUICKSTART
 
 RECIPE = QUICKSTART.but(method=kdrl(), others=(Other("teacher", CausalLM("teacher", limit=64)),))

@@ -15,10 +15,10 @@ from grupo.cli.main import main
 
 RECIPE = """
 from grupo.envs import Part, SingleTurn, stop
-from grupo.policies.causal_lm import CausalLM
+from grupo.models.causal_lm import CausalLM
 from grupo.recipe import Evaluation, Recipe
 from grupo.rewards import Python
-from grupo.sampling import Independent
+from grupo.rollouts.samplers import Independent
 from grupo.method import Method
 from grupo.tasks import Rows
 
@@ -73,7 +73,7 @@ NUMBER = 3
 METHOD = '''
 """Half: half an advantage. An example, not a paper."""
 
-from grupo.credit import Center, chain
+from grupo.algo.advantages import Center, chain
 from grupo.method import Method
 
 

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from grupo.cli.endings import DAMAGED, REFUSED
+from grupo.core.exit_codes import DAMAGED, REFUSED
+from tests.helpers.paths import ROOT
 
-PAGE = Path(__file__).parents[2] / "docs" / "bad_input.md"
+PAGE = ROOT / "docs" / "bad_input.md"
 ROW = re.compile(r"^\| (?P<given>[^|]+) \| `(?P<words>[^`]+)` \| (?P<said>[^|]+) \|", re.MULTILINE)
 ROWS = [pytest.param(*row, id=row[0]) for row in ROW.findall(PAGE.read_text())]
 

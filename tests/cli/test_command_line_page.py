@@ -4,14 +4,14 @@ import re
 import shlex
 import shutil
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-from grupo import quickstart
 from grupo.cli.main import VERBS
+from grupo.toy import quickstart
+from tests.helpers.paths import ROOT
 
-PAGE = Path(__file__).parents[2] / "docs" / "command_line.md"
+PAGE = ROOT / "docs" / "command_line.md"
 LINES = re.findall(r"^\$ grupo ?(.*)$", PAGE.read_text(), re.MULTILINE)
 WORDS = [shlex.split(line, comments=True) for line in LINES]
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from grupo.cli.compared import Asked, recipes_at
-from grupo.comparing import Steps, Tokens
-from grupo.comparing.updates import equal, own
-from grupo.errors import Refused
+from grupo.cli.build_experiment import Asked, recipes_at
+from grupo.compare import Steps, Tokens
+from grupo.compare.update_budget import equal, own
+from grupo.core.errors import Refused
 
 DICT = """
 from recipe import OTHER, RECIPE
@@ -71,7 +71,7 @@ def test_a_dict_of_recipes_is_read_from_a_file(at_home, tmp_path):
 
 
 def test_the_quickstarts_model_is_among_those_that_are_grown(at_home):
-    from grupo.quickstart import SEEDLING
+    from grupo.toy.quickstart import SEEDLING
 
     assert SEEDLING in Asked((), ("grpo",), budget="steps=2")(Path("c")).grown
 
@@ -101,7 +101,7 @@ def test_what_is_stopped_says_how_it_goes_on(grupo, tmp_path, monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("grupo.comparing.running.train_all", interrupted)
+    monkeypatch.setattr("grupo.compare.run.train_all", interrupted)
     out = tmp_path / "compared"
     code, _, err = grupo(
         "compare", "recipe.py", "--method", "grpo", "--budget", "steps=1", "--out", str(out)

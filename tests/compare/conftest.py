@@ -1,28 +1,25 @@
 """Comparisons on the world that methods are proven on: seconds for a run, and nothing to write."""
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from grupo.comparing import Comparison, Steps, compare, methods_on
-from grupo.comparing.comparison import Cell, cells
-from grupo.comparing.outcome import Outcome
-from grupo.comparing.result import Result
+from grupo.compare import Comparison, Steps, compare, methods_on
+from grupo.compare.experiment import Cell, cells
+from grupo.compare.result import Result
+from grupo.compare.run_status import Outcome
 from grupo.envs import Part, SingleTurn, stop
 from grupo.methods.dr_grpo import dr_grpo
 from grupo.methods.grpo import grpo
-from grupo.proving.trial import recipe as on_echo
 from grupo.recipe import Evaluation, Recipe
 from grupo.rewards import Python
+from grupo.testing.smoke.run import recipe as on_echo
 
 REWARDS = """
 def nothing(task, rollout):
     raise ArithmeticError("no reward today")
 """
-
-sys.path.append(str(Path(__file__).parent))
 
 
 @pytest.fixture(scope="session")

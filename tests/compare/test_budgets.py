@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from grupo.comparing import Seconds, Spent, Steps, Tokens, read
-from grupo.comparing.budget import share
-from grupo.errors import Refused
+from grupo.compare import Seconds, Spent, Steps, Tokens, read
+from grupo.compare.budget import share
+from grupo.core.errors import Refused
+from grupo.core.schedules import Linear
 from grupo.recipe import Until
-from grupo.report.reading import metrics
-from grupo.schedules import Linear
-from grupo.trainer import resume, train
+from grupo.report.read_run import metrics
+from grupo.training.trainer import resume, train
 
 
 def test_what_is_held_equal_is_read():

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from grupo.comparing import compare, queue
-from grupo.comparing.comparison import cells
-from grupo.comparing.outcome import look
-from grupo.comparing.queue import Machine, Nobody, train_all, visible
+from grupo.compare import compare, scheduler
+from grupo.compare.experiment import cells
+from grupo.compare.run_status import look
+from grupo.compare.scheduler import Machine, Nobody, train_all, visible
+from grupo.core.errors import Refused
 from grupo.envs import Part, SingleTurn
-from grupo.errors import Refused
 from grupo.rewards import Python
 
 REWARDS = """
@@ -97,7 +97,7 @@ def test_more_and_fewer_devices_than_cells_are_each_used_by_one_at_a_time(
 ):
     pretend(*gpus)
     (tmp_path / "brief.py").write_text(BRIEF)
-    monkeypatch.setattr(queue, "PROGRAM", (str(tmp_path / "brief.py"),))
+    monkeypatch.setattr(scheduler, "PROGRAM", (str(tmp_path / "brief.py"),))
     every, watching = cells(replace(comparison, seeds=3), tmp_path / "out"), Watching()
     train_all(every, Machine.here(), watching)
     device = devices(tmp_path)
@@ -112,7 +112,7 @@ def test_what_a_crashed_cell_started_does_not_go_on_using_its_device(
 ):
     pretend("0")
     (tmp_path / "brief.py").write_text(BRIEF)
-    monkeypatch.setattr(queue, "PROGRAM", (str(tmp_path / "brief.py"),))
+    monkeypatch.setattr(scheduler, "PROGRAM", (str(tmp_path / "brief.py"),))
     train_all(cells(comparison, tmp_path / "out"), Machine.here())
     left = [int(line) for line in (tmp_path / "left").read_text().splitlines()]
     assert len(left) == 2

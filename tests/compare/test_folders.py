@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from grupo.comparing import Seconds, Steps, TaskSet, Tokens, compare, stored
-from grupo.comparing.checking import check
-from grupo.comparing.comparison import Cell, cells, slug
-from grupo.comparing.outcome import look
-from grupo.errors import Refused
+from grupo.compare import Seconds, Steps, TaskSet, Tokens, compare, manifest
+from grupo.compare.experiment import Cell, cells, slug
+from grupo.compare.run_status import look
+from grupo.compare.validate import check
+from grupo.core.errors import Refused
 from grupo.storage.lock import Lock
 
 
@@ -130,15 +130,15 @@ def test_a_run_of_another_recipe_is_refused(comparison, cell, tmp_path):
 
 def test_a_comparison_that_is_damaged_or_not_there_is_refused(comparison, tmp_path):
     with pytest.raises(Refused, match="holds no comparison"):
-        stored.read(tmp_path)
-    stored.write(comparison, tmp_path)
-    text = (tmp_path / stored.FILE).read_text()
-    (tmp_path / stored.FILE).write_text(text[:50])
+        manifest.read(tmp_path)
+    manifest.write(comparison, tmp_path)
+    text = (tmp_path / manifest.FILE).read_text()
+    (tmp_path / manifest.FILE).write_text(text[:50])
     with pytest.raises(Refused, match="is damaged"):
-        stored.read(tmp_path)
-    (tmp_path / stored.FILE).write_text(text.replace('"format": 1', '"format": 2'))
+        manifest.read(tmp_path)
+    (tmp_path / manifest.FILE).write_text(text.replace('"format": 1', '"format": 2'))
     with pytest.raises(Refused, match="has format 2, this version reads 1"):
-        stored.read(tmp_path)
+        manifest.read(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -199,8 +199,8 @@ def test_every_task_set_is_a_folder_and_a_recipe_of_its_own(comparison, recipe):
 def test_a_comparison_comes_back_from_its_folder(comparison, recipe, budget, tmp_path):
     sets = {"few": TaskSet(recipe.tasks, 2)}
     one = replace(comparison, budget=budget, task_sets=sets, seeds=(3, 4), baseline="plain")
-    stored.write(one, tmp_path)
-    assert stored.read(tmp_path) == one
+    manifest.write(one, tmp_path)
+    assert manifest.read(tmp_path) == one
 
 
 def test_folders_are_called_as_a_shell_can_say_them():
@@ -209,6 +209,6 @@ def test_folders_are_called_as_a_shell_can_say_them():
 
 
 def _fingerprint(data: object) -> str:
-    from grupo.run import _hash
+    from grupo.training.run_dir import _hash
 
     return _hash(data)

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from rich.console import Console
 
-from grupo.comparing import Seconds, Spent, Steps, Tokens
-from grupo.comparing.comparison import cells
-from grupo.comparing.outcome import Outcome
-from grupo.comparing.progress import Board, Meter
+from grupo.compare import Seconds, Spent, Steps, Tokens
+from grupo.compare.experiment import cells
+from grupo.compare.progress import Board, Meter
+from grupo.compare.run_status import Outcome
 
 
 def line(tokens: float) -> str:

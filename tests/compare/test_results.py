@@ -9,10 +9,10 @@ from dataclasses import replace
 
 import pytest
 
-from grupo.comparing import TaskSet, formats, tables, words
-from grupo.comparing.budget import Tokens
-from grupo.comparing.result import NOTHING, Result
-from grupo.storage import plain
+from grupo.compare import TaskSet, summary_text, table_formats, tables
+from grupo.compare.budget import Tokens
+from grupo.compare.result import NOTHING, Result
+from grupo.storage import strict_json
 
 NAN = math.nan
 
@@ -38,7 +38,7 @@ def test_three_seeds_show_no_difference_by_signs_and_the_report_says_so(measured
     (one,) = result.differences
     assert one.signs == one.signs_of_many == 0.25
     assert one.verdict == "more, if differences are normal"  # 0.75 +- 0.05: t = 26, p = 0.0015
-    said = " ".join(words.cautions(result))
+    said = " ".join(summary_text.cautions(result))
     assert "3 pairs cannot show any difference by their signs alone" in said
     assert "It takes 6 pairs." in said
     assert "misses the mean about once in four times" in said
@@ -50,7 +50,9 @@ def test_six_seeds_that_all_differ_one_way_show_it(measured):
     (one,) = result.differences
     assert one.signs == 2 / 64
     assert one.verdict == "more"
-    assert words.concluded(result)[0].startswith("mine has more `sampled` than base: +42.5 [")
+    assert summary_text.concluded(result)[0].startswith(
+        "mine has more `sampled` than base: +42.5 ["
+    )
 
 
 def test_the_same_six_seeds_do_not_survive_two_comparisons_by_signs(measured):
@@ -60,7 +62,7 @@ def test_the_same_six_seeds_do_not_survive_two_comparisons_by_signs(measured):
     assert (mine.name, mine.signs, mine.signs_of_many) == ("mine", 2 / 64, 4 / 64)
     assert mine.verdict == "more, if differences are normal"
     assert result.differences[1].verdict == NOTHING
-    assert "Not told apart from base: same." in words.concluded(result)[-1]
+    assert "Not told apart from base: same." in summary_text.concluded(result)[-1]
 
 
 def test_a_crashed_run_is_counted_named_and_in_no_mean(measured):
@@ -68,8 +70,10 @@ def test_a_crashed_run_is_counted_named_and_in_no_mean(measured):
     mine = next(line for line in result.lines if line.name == "mine")
     assert (mine.runs, mine.finished, mine.means["sampled"].value) == (2, 1, 0.6)
     assert result.differences[0].pairs == 1
-    assert "mine, seed 1 is not in any mean: crashed: why it is crashed." in words.cautions(result)
-    assert "A recipe whose bad runs crash looks better than it is." in words.cautions(result)
+    assert "mine, seed 1 is not in any mean: crashed: why it is crashed." in summary_text.cautions(
+        result
+    )
+    assert "A recipe whose bad runs crash looks better than it is." in summary_text.cautions(result)
     assert ["mine", "1", "crashed", *[""] * 7, "why it is crashed"] in tables.cells(result)
     assert next(row for row in tables.main(result) if row[0] == "mine")[1] == "1 of 2"
 
@@ -84,14 +88,14 @@ def test_a_recipe_none_of_whose_runs_ended_is_a_row_of_dashes(measured):
 def test_a_baseline_none_of_whose_runs_ended_leaves_no_difference(measured):
     result = measured({"base": ["crashed", "unreadable"], "mine": [0.2, 0.3]})
     assert math.isnan(result.differences[0].by.value)
-    words.report(result, [])
+    summary_text.report(result, [])
 
 
 def test_a_metric_that_is_nan_is_shown_and_in_no_mean(measured):
     result = measured({"base": [0.2, 0.4, 0.3], "mine": [0.6, NAN, 0.4]})
     mine = next(line for line in result.lines if line.name == "mine")
     assert (mine.finished, mine.means["sampled"].value) == (3, 0.5)
-    assert any("mine, seed 1 has sampled = NaN" in line for line in words.cautions(result))
+    assert any("mine, seed 1 has sampled = NaN" in line for line in summary_text.cautions(result))
     assert tables.cells(result)[4][:4] == ["mine", "1", "finished", "NaN"]
     assert result.differences[0].pairs == 2
 
@@ -99,7 +103,7 @@ def test_a_metric_that_is_nan_is_shown_and_in_no_mean(measured):
 def test_one_seed_concludes_nothing(measured):
     result = measured({"base": [0.2], "mine": [0.9]})
     assert result.differences[0].verdict == NOTHING
-    assert words.cautions(result)[0].startswith("There is one seed")
+    assert summary_text.cautions(result)[0].startswith("There is one seed")
 
 
 def test_rows_are_sorted_by_the_metric_and_those_without_a_number_come_last(measured):
@@ -108,20 +112,22 @@ def test_rows_are_sorted_by_the_metric_and_those_without_a_number_come_last(meas
 
 
 def test_what_the_budget_does_not_hold_equal_is_said(measured):
-    said = words.cautions(measured({"base": [0.2, 0.4]}, budget=Tokens(50)))
+    said = summary_text.cautions(measured({"base": [0.2, 0.4]}, budget=Tokens(50)))
     assert "base, seed 0 used 200 % of the budget." in said
 
 
 def test_a_recipe_that_differs_in_more_than_its_method_is_named(measured, recipe):
     result = measured({"base": [0.2, 0.4], "mine": [0.3, 0.4]})
     result.comparison.recipes["mine"] = recipe.but(prompts=7, seed=9)
-    assert "mine differs from base in more than the method: prompts." in words.cautions(result)
+    assert "mine differs from base in more than the method: prompts." in summary_text.cautions(
+        result
+    )
 
 
 def test_task_sets_that_do_not_agree_are_named(measured, recipe):
     sets = {"few": TaskSet(recipe.tasks, 2), "many": TaskSet(recipe.tasks, 4)}
     result = measured({"base": [0.2, 0.4], "mine": [0.3, 0.5]}, task_sets=sets)
-    assert not any("nothing is tested on one" in line for line in words.cautions(result))
+    assert not any("nothing is tested on one" in line for line in summary_text.cautions(result))
     below = [
         replace(outcome, numbers={"sampled": 0.1})
         if (outcome.cell.name, outcome.cell.task_set) == ("mine", "many")
@@ -131,11 +137,11 @@ def test_task_sets_that_do_not_agree_are_named(measured, recipe):
     assert (
         "mine is above the baseline on few and below it on many; nothing is tested on one task set"
         " alone."
-    ) in words.cautions(Result(result.comparison, below))
+    ) in summary_text.cautions(Result(result.comparison, below))
 
 
 def test_the_page_holds_every_part(measured):
-    page = words.report(measured({"base": [0.2, 0.4], "mine": [0.3, "crashed"]}), ["a.svg"])
+    page = summary_text.report(measured({"base": [0.2, 0.4], "mine": [0.3, "crashed"]}), ["a.svg"])
     heads = re.findall(r"^#+ (.*)$", page, re.MULTILINE)
     assert heads == ["Comparison", "What can be concluded", "What cannot", "Pictures", "Runs"]
     assert "2 recipes, 2 seeds, 1 task set; 3 steps each; 2 updates a step by" in page
@@ -151,21 +157,21 @@ def test_csv_holds_what_was_measured_to_the_last_digit(measured):
     assert float(mine["difference"]) == result.differences[0].by.value
     assert float(mine["p"]) == 0.5
     assert mine["verdict"] == NOTHING
-    runs = list(csv.DictReader(io.StringIO(formats.separated(tables.exact_cells(result)))))
+    runs = list(csv.DictReader(io.StringIO(table_formats.separated(tables.exact_cells(result)))))
     assert [float(run["sampled"]) for run in runs] == [0.1, 1 / 3, 0.2, 2 / 3]
     assert {run["status"] for run in runs} == {"finished"}
 
 
 def test_json_holds_everything(measured):
     result = measured({"base": [0.1, NAN], "mine": [0.3, "crashed"]})
-    data = json.loads(plain.text(result.to_data()))
+    data = json.loads(strict_json.text(result.to_data()))
     assert [cell["status"] for cell in data["cells"]] == [*["finished"] * 3, "crashed"]
     assert data["cells"][2]["sampled"] == "NaN"
     assert data["differences"][0]["name"] == "mine"
 
 
 def test_latex_has_as_many_columns_as_it_says_and_escapes_what_acts():
-    text = formats.latex([["recipe", "50 %"], ["a_b & c", "<0.001"]], "100 % of a_b.")
+    text = table_formats.latex([["recipe", "50 %"], ["a_b & c", "<0.001"]], "100 % of a_b.")
     assert r"\begin{tabular}{lr}" in text
     assert r"a\_b \& c & $<$0.001 \\" in text
     assert r"50 \%" in text
@@ -176,4 +182,4 @@ def test_latex_has_as_many_columns_as_it_says_and_escapes_what_acts():
 def test_every_metric_can_be_the_one_compared(measured, metric):
     result = measured({"base": [0.1, 0.2], "mine": [0.3, 0.5]}, metric=metric)
     assert len(tables.main(result)[1]) == len(tables.main(result)[0])
-    words.report(result, [])
+    summary_text.report(result, [])

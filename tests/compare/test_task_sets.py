@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from grupo.comparing import Comparison, Steps, TaskSet, compare, stored
-from grupo.comparing.comparison import cells
-from grupo.comparing.outcome import look
-from grupo.comparing.queue import Nobody
-from grupo.comparing.result import Result
-from grupo.proving.world import Digits
+from grupo.compare import Comparison, Steps, TaskSet, compare, manifest
+from grupo.compare.experiment import cells
+from grupo.compare.result import Result
+from grupo.compare.run_status import look
+from grupo.compare.scheduler import Nobody
+from grupo.testing.smoke.echo_env import Digits
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +42,7 @@ def folder(several, tmp_path_factory) -> Iterator:
         compare(several, out, audience=lambda _: Stopping())
     written = {path: path.stat().st_mtime_ns for path in out.rglob("summary.json")}
     assert len(written) >= 2
-    result = compare(stored.read(out), out)
+    result = compare(manifest.read(out), out)
     assert {path: path.stat().st_mtime_ns for path in written} == written  # not done again
     return out, result
 

@@ -1,13 +1,14 @@
 """FrozenLake in text."""
 
 import pytest
-from playing import played
+
+from tests.helpers.scripted_play import played
 
 pytest.importorskip("gymnasium", reason="Gymnasium is not installed: grupo[agents]")
 
+from grupo.core.types import Task
 from grupo.envs import ManyTurns
-from grupo.envs.worlds import FrozenLake, Lakes
-from grupo.rollout import Task
+from grupo.envs.games import FrozenLake, Lakes
 
 LAKE = Task("lake", "@_\n#!\n", ("SF", "HG"))
 

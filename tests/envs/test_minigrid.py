@@ -3,15 +3,16 @@
 import copy
 
 import pytest
-from playing import played
+
+from tests.helpers.scripted_play import played
 
 pytest.importorskip("minigrid", reason="MiniGrid is not installed: grupo[agents]")
 
+from grupo.core.errors import Refused
+from grupo.core.types import Task
 from grupo.envs import ManyTurns
-from grupo.envs.worlds import Grids, MiniGrid
-from grupo.envs.worlds.minigrid import Grid
-from grupo.errors import Refused
-from grupo.rollout import Task
+from grupo.envs.games import Grids, MiniGrid
+from grupo.envs.games.minigrid import Grid
 
 EMPTY = "MiniGrid-Empty-5x5-v0"
 MISSION = "get to the green goal square\n"

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from grupo import CausalLM, Recipe
-from grupo.border import check
+from grupo.config.validate import check
+from grupo.core.errors import Refused
 from grupo.envs import ManyTurns
 from grupo.envs.tools import Python, Sandbox, Toolbox, sandbox
-from grupo.errors import Refused
 from grupo.tasks import ReasoningGym
 
 BOX = Sandbox(seconds=2.0, memory=256)

@@ -6,12 +6,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import torch
-from judging import RIGHT, TASK, every, judged, one
 
+from grupo.core.errors import Refused
+from grupo.core.types import Rollout
 from grupo.envs import Fallback, Part, SingleTurn
-from grupo.errors import Refused
 from grupo.rewards import Exact, LengthPenalty
-from grupo.rollout import Rollout
+from tests.helpers.toy_rewards import RIGHT, TASK, every, judged, one
 
 
 def test_the_prompt_comes_first_and_then_it_is_over():

@@ -5,8 +5,8 @@ import time
 
 import pytest
 
+from grupo.core.errors import Refused
 from grupo.envs.tools import Sql
-from grupo.errors import Refused
 
 
 @pytest.fixture

@@ -4,13 +4,13 @@ import random
 from importlib.util import find_spec
 
 import pytest
-from gaming import played
-from playing import played as alone
 
+from grupo.core.errors import Refused
+from grupo.core.types import Task
 from grupo.envs import Arena
-from grupo.envs.worlds import Games, TextArena, text_arena
-from grupo.errors import Refused
-from grupo.rollout import Task
+from grupo.envs.games import Games, TextArena, text_arena
+from tests.helpers.scripted_play import played as alone
+from tests.helpers.toy_games import played
 
 installed = pytest.mark.skipif(
     find_spec("textarena") is None, reason="TextArena is not installed: grupo[arena]"

@@ -5,7 +5,7 @@ from math import sqrt
 import pytest
 
 from grupo.methods.a_grae import Asymmetric, a_grae
-from grupo.testing import batch_of
+from grupo.testing.batches import batch_of
 
 
 def test_tasks_by_difficulty_and_rewards_by_sign():

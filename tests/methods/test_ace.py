@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from grupo.methods.ace import OverconfidencePenalty, ace
-from grupo.testing import batch_of
+from grupo.testing.batches import batch_of
 
 A = torch.tensor([1.0, -1.0, -1.0], dtype=torch.float64)
 

@@ -2,9 +2,9 @@
 
 import pytest
 
+from grupo.core.schedules import at
 from grupo.methods.ada_grpo import PayRarity, ada_grpo
-from grupo.schedules import at
-from grupo.testing import batch_of
+from grupo.testing.batches import batch_of
 
 
 def paid(strength, mode=(1.0, 1.0, *[3.0] * 6), reward=(1.0,) * 8):

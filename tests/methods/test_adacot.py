@@ -3,9 +3,9 @@
 import pytest
 import torch
 
+from grupo.algo.aggregation import token_mean
 from grupo.methods.adacot import ButDecisions, Triggered, adacot
-from grupo.testing import batch_of, moved
-from grupo.weights import token_mean
+from grupo.testing.batches import batch_of, moved
 
 
 def reward(base, think, needed, format=1.0):

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from grupo.methods.adora import WhereLongWins, adora
-from grupo.testing import batch_of
+from grupo.testing.batches import batch_of
 
 A = 0.5 / (sqrt(1 / 3) + 1e-6)  # of rewards [1, 1, 0, 0]
 

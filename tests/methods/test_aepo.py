@@ -3,10 +3,10 @@ from math import exp, sqrt
 import pytest
 import torch
 
-from grupo.controllers import Thermostat
+from grupo.core.controllers import Thermostat
+from grupo.core.schedules import at
 from grupo.methods.aepo import OnlyGood, aepo
-from grupo.schedules import at
-from grupo.testing import batch_of, moved
+from grupo.testing.batches import batch_of, moved
 
 
 def now(entropy=()):

@@ -2,16 +2,16 @@
 
 import pytest
 import torch
-from looking import gain
 
-from grupo.credit import chain
+from grupo.algo.advantages import chain
 from grupo.method import Method
 from grupo.methods.arpo_agentic import arpo_agentic
 from grupo.methods.grpo import grpo
 from grupo.methods.igpo import igpo
-from grupo.proving.card import MARGIN
-from grupo.proving.trial import negative
-from grupo.sampling import Independent, WithBelief
+from grupo.rollouts.samplers import Independent, WithBelief
+from grupo.testing.smoke.report_card import MARGIN
+from grupo.testing.smoke.run import negative
+from tests.helpers.digit_lookup_env import gain
 
 ARPO = arpo_agentic(leaves=8, first=4)
 IGPO = igpo(kl=0.0).but(sample=WithBelief(Independent(8), lead=""))

@@ -3,7 +3,7 @@ import torch
 
 from grupo.methods.ahpo import ahpo
 from grupo.methods.grpo import grpo
-from grupo.testing import batch_of, moved
+from grupo.testing.batches import batch_of, moved
 
 SAMPLED = [[1.0, 1.0], [1.0, 1.0], [0.0, 0.0]]
 

@@ -3,7 +3,7 @@
 import pytest
 
 from grupo.methods.alp import PricedByEase, alp
-from grupo.testing import batch_of
+from grupo.testing.batches import batch_of
 
 
 def test_tokens_cost_more_where_more_are_right():

@@ -1,9 +1,9 @@
 import pytest
 import torch
 
+from grupo.core.schedules import at
 from grupo.methods.amft import Steered, amft
-from grupo.schedules import at
-from grupo.testing import batch_of, moved
+from grupo.testing.batches import batch_of, moved
 
 
 def test_low_entropy_raises_the_share_of_imitation():

@@ -2,13 +2,13 @@ from math import exp, log
 
 import pytest
 import torch
-from recorded import six
 
-from grupo.curate import informative
-from grupo.losses import DualConstraint
-from grupo.losses.entropic import forks
+from grupo.algo.filters import informative
+from grupo.algo.losses import DualConstraint
+from grupo.algo.losses.entropy_aware import forks
 from grupo.methods.archer import archer
-from grupo.testing import batch_of, moved
+from grupo.testing.batches import batch_of, moved
+from tests.helpers.recorded_batches import six
 
 ENTROPY = torch.tensor([[0.1, 2.0, 0.3, 0.2, 0.4], [9.0, 9.0, 1.0, 1.0, 1.0]]).double()
 BATCH = batch_of([0, 0], length=[5, 1], advantage=[1.0, -1.0])

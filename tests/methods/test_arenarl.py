@@ -2,11 +2,11 @@ from math import sqrt
 
 import pytest
 
-from grupo.losses import Clip
+from grupo.algo.losses import Clip
 from grupo.methods.arenarl import arenarl
-from grupo.rewards.tournament import tournament
-from grupo.sampling import Independent
-from grupo.testing import batch_of
+from grupo.rewards.pairwise import tournament
+from grupo.rollouts.samplers import Independent
+from grupo.testing.batches import batch_of
 
 QUALITY = [3, 7, 1, 8, 2, 6, 5, 4]
 

@@ -3,13 +3,13 @@
 import pytest
 import torch
 
-from grupo.credit import Center, ScaleByStd, chain
-from grupo.losses import Clip
+from grupo.algo.advantages import Center, ScaleByStd, chain
+from grupo.algo.aggregation import token_mean
+from grupo.algo.losses import Clip
 from grupo.methods.arpo_agentic import MeanOfSharers, arpo_agentic
-from grupo.proving.holding import check
-from grupo.sampling import BranchWhenUnsure
-from grupo.testing import batch_of, moved
-from grupo.weights import token_mean
+from grupo.rollouts.samplers import BranchWhenUnsure
+from grupo.testing.batches import batch_of, moved
+from grupo.testing.smoke.check_properties import check
 
 HARD = arpo_agentic().but(credit=chain(Center(), ScaleByStd(), MeanOfSharers()))
 

@@ -5,20 +5,20 @@ from math import log
 import pytest
 import torch
 
-from grupo.batch import Signals
-from grupo.border import check
-from grupo.credit import chain
-from grupo.credit.quality import Tallied
-from grupo.errors import Refused
-from grupo.learner import Learner
-from grupo.losses import Clip
-from grupo.losses.values import FitQuality
+from grupo.algo.advantages import chain
+from grupo.algo.advantages.calibration_counts import Tallied
+from grupo.algo.losses import Clip
+from grupo.algo.losses.critic import FitQuality
+from grupo.config.validate import check
+from grupo.core.batch import Signals
+from grupo.core.errors import Refused
+from grupo.core.schedules import Switch, at
 from grupo.methods.arrol import arrol
-from grupo.proving.trial import negative, recipe
-from grupo.sampling import Posterior, Pruned
-from grupo.sampling.pruned import QUALITY
-from grupo.schedules import Switch, at
-from grupo.testing import batch_of
+from grupo.rollouts.samplers import Posterior, Pruned
+from grupo.rollouts.samplers.pruning import QUALITY
+from grupo.testing.batches import batch_of
+from grupo.testing.smoke.run import negative, recipe
+from grupo.training.learner import Learner
 
 SCORED = {"mark/scored": [[0.0, 1.0], [0.0, 1.0], [0.0, 0.0]]}
 

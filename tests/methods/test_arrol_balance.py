@@ -12,13 +12,13 @@ from statistics import fmean, stdev, variance
 import pytest
 import torch
 
-from grupo.learner import Learner
+from grupo.core.component import piece
+from grupo.core.types import PRUNED, Group
 from grupo.methods.arrol import arrol
-from grupo.piece import piece
-from grupo.proving.trial import recipe
-from grupo.rollout import PRUNED, Group
-from grupo.sampling import Pruned
-from grupo.sampling.pruned import QUALITY
+from grupo.rollouts.samplers import Pruned
+from grupo.rollouts.samplers.pruning import QUALITY
+from grupo.testing.smoke.run import recipe
+from grupo.training.learner import Learner
 
 T95 = {5: 2.776, 8: 2.365}  # Student's t of so many seeds, 95 %
 

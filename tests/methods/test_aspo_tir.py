@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from grupo.methods.aspo_tir import EarlyTools, aspo_tir
-from grupo.testing import batch_of
+from grupo.testing.batches import batch_of
 
 
 def played(first_call, length, correct, group=None):

@@ -5,7 +5,7 @@ from math import exp
 import pytest
 
 from grupo.methods.autothink import Balanced, autothink
-from grupo.testing import batch_of
+from grupo.testing.batches import batch_of
 
 
 def rewards(correct, think, length=None, group=None, format=None, rate=0.5, shape=0.0):

@@ -2,11 +2,11 @@ from math import log
 
 import pytest
 import torch
-from recorded import six
 
-from grupo.losses import Balanced
+from grupo.algo.losses import Balanced
 from grupo.methods.bapo import bapo
-from grupo.testing import batch_of, moved
+from grupo.testing.batches import batch_of, moved
+from tests.helpers.recorded_batches import six
 
 
 def learn(loss, ratios, advantage):

@@ -2,11 +2,11 @@ from math import gamma, pi, sqrt
 
 import pytest
 
-from grupo.losses import Clip
+from grupo.algo.aggregation import sequence_sum
+from grupo.algo.losses import Clip
 from grupo.methods.bnpo import ByBeta, bnpo
-from grupo.sampling import Independent
-from grupo.testing import batch_of
-from grupo.weights import sequence_sum
+from grupo.rollouts.samplers import Independent
+from grupo.testing.batches import batch_of
 
 
 def test_two_prompts_by_hand():

@@ -7,13 +7,13 @@ from math import log, sqrt
 import pytest
 import torch
 
-from grupo.credit import Clipped, chain
-from grupo.credit.nodes import AmongDepth, BestOfSiblings, EachOnce, Extremes, Outside
-from grupo.losses import Clip
+from grupo.algo.advantages import Clipped, chain
+from grupo.algo.advantages.tree import AmongDepth, BestOfSiblings, EachOnce, Extremes, Outside
+from grupo.algo.losses import Clip
+from grupo.core.schedules import Linear, at, varying
 from grupo.methods.branch_grpo import branch_grpo
-from grupo.sampling import SplitTree
-from grupo.schedules import Linear, at, varying
-from grupo.testing import batch_of, moved
+from grupo.rollouts.samplers import SplitTree
+from grupo.testing.batches import batch_of, moved
 
 REWARD = [0.2, 0.6, 1.0, 0.8]
 NODES = [[1, 3], [1, 4], [2, 5], [2, 6]]

@@ -3,15 +3,15 @@
 import pytest
 import torch
 
-from grupo.credit import chain
-from grupo.credit.budgets import BudgetRelative, anytime
-from grupo.learner import Learner
-from grupo.losses import Clip
+from grupo.algo.advantages import chain
+from grupo.algo.advantages.budget_relative import BudgetRelative, anytime
+from grupo.algo.aggregation import FixedLength
+from grupo.algo.losses import Clip
 from grupo.methods.brpo import brpo
-from grupo.proving.trial import negative, recipe
-from grupo.sampling import Anytime
-from grupo.testing import batch_of
-from grupo.weights import FixedLength
+from grupo.rollouts.samplers import Anytime
+from grupo.testing.batches import batch_of
+from grupo.testing.smoke.run import negative, recipe
+from grupo.training.learner import Learner
 
 R = torch.tensor([[0.0, 1.0], [1.0, 1.0]], dtype=torch.float64)  # of two thoughts, at two budgets
 HALVES = torch.tensor([0.5, 0.5], dtype=torch.float64)

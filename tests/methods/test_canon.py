@@ -3,7 +3,7 @@
 import pytest
 
 from grupo.methods.canon import Conditional, canon
-from grupo.testing import batch_of
+from grupo.testing.batches import batch_of
 
 
 def by_length(x, batch):

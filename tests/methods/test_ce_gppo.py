@@ -4,10 +4,10 @@ from math import exp
 import pytest
 import torch
 
-from grupo.losses import KeepGradient
+from grupo.algo.losses import KeepGradient
 from grupo.methods.ce_gppo import ce_gppo
 from grupo.methods.gppo import gppo
-from grupo.testing import batch_of, moved
+from grupo.testing.batches import batch_of, moved
 
 BATCH = batch_of(group=[0] * 3, advantage=[1.0, -1.0, -1.0])
 

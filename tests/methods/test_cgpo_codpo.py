@@ -5,9 +5,9 @@ from math import exp, log
 import pytest
 import torch
 
-from grupo.batch import Signals
+from grupo.core.batch import Signals
 from grupo.methods.cgpo_codpo import cgpo_codpo
-from grupo.testing import batch_of
+from grupo.testing.batches import batch_of
 
 
 def learn(reward, feasible, drift, beta=0.1, lam=5.0, length=None):

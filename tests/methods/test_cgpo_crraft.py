@@ -5,9 +5,9 @@ from math import exp
 import pytest
 import torch
 
-from grupo.batch import Signals
+from grupo.core.batch import Signals
 from grupo.methods.cgpo_crraft import cgpo_crraft
-from grupo.testing import batch_of
+from grupo.testing.batches import batch_of
 
 BEATS = 1 / (1 + exp(-1))
 

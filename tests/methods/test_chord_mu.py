@@ -1,10 +1,10 @@
 import pytest
 import torch
-from recorded import EXPERT, flat, learned, six
 
+from grupo.core.schedules import at
 from grupo.methods.chord_mu import Decay, chord_mu
-from grupo.schedules import at
-from grupo.testing import batch_of, moved
+from grupo.testing.batches import batch_of, moved
+from tests.helpers.recorded_batches import EXPERT, flat, learned, six
 
 
 def test_the_share_of_imitation_decays_along_half_a_cosine():

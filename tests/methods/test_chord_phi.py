@@ -2,10 +2,10 @@ from math import log
 
 import pytest
 import torch
-from recorded import EXPERT, flat, learned, six
 
 from grupo.methods.chord_phi import chord_phi, unsure
-from grupo.testing import batch_of, moved
+from grupo.testing.batches import batch_of, moved
+from tests.helpers.recorded_batches import EXPERT, flat, learned, six
 
 
 def test_only_tokens_in_doubt_are_imitated():

@@ -4,9 +4,9 @@ from math import exp
 import pytest
 import torch
 
+from grupo.algo.aggregation import token_mean
 from grupo.methods.cispo import cispo
-from grupo.testing import batch_of, moved
-from grupo.weights import token_mean
+from grupo.testing.batches import batch_of, moved
 
 BATCH = batch_of(group=[0] * 4, advantage=[1.0, 1.0, -1.0, -1.0], logp=-3.0)
 MOVES = [[2.0], [-2.0], [2.0], [0.1]]  # ratios 7.389, 0.135, 7.389, 1.105

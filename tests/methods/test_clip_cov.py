@@ -2,10 +2,10 @@ from math import exp
 
 import pytest
 import torch
-from recorded import flat, learned, six
 
 from grupo.methods.clip_cov import DropCovariant, clip_cov
-from grupo.testing import batch_of, moved
+from grupo.testing.batches import batch_of, moved
+from tests.helpers.recorded_batches import flat, learned, six
 
 BATCH = batch_of([0, 0], length=[2, 2], advantage=[1.0, -1.0], logp=0.0)
 # log pi: mean -1.5; A: mean 0; covariances 1.4, 0.5, 0.4, 1.5

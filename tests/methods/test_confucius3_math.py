@@ -3,11 +3,11 @@
 import pytest
 import torch
 
-from grupo.batch import Signals
-from grupo.curate import informative
+from grupo.algo.aggregation import token_mean
+from grupo.algo.filters import informative
+from grupo.core.batch import Signals
 from grupo.methods.confucius3_math import OffTarget, by_hardness, confucius3_math
-from grupo.testing import batch_of
-from grupo.weights import token_mean
+from grupo.testing.batches import batch_of
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from grupo.methods.copo import between_groups, copo, entropy
-from grupo.testing import batch_of, moved
+from grupo.testing.batches import batch_of, moved
 
 THREE = batch_of(
     group=[0] * 4 + [1] * 4 + [2] * 4,

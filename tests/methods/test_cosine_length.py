@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from grupo.credit.shaping import repeated
+from grupo.algo.advantages.reward_shaping import repeated
 from grupo.methods.cosine_length import CosineLength, cosine_length
-from grupo.testing import batch_of
+from grupo.testing.batches import batch_of
 
 
 def reward(length, correct, limit=64):

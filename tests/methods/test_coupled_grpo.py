@@ -3,11 +3,11 @@ from math import exp
 import pytest
 import torch
 
+from grupo.algo.minibatches import Passes
+from grupo.core.reference_update import Follow
 from grupo.methods.coupled_grpo import coupled_grpo
-from grupo.plans import Passes
-from grupo.references import Follow
-from grupo.sampling import Independent
-from grupo.testing import batch_of, moved
+from grupo.rollouts.samplers import Independent
+from grupo.testing.batches import batch_of, moved
 
 
 def test_a_rollout_is_compared_with_the_mean_of_the_others():

@@ -3,10 +3,10 @@ from math import exp
 import pytest
 import torch
 
-from grupo.losses import KL, Clip
+from grupo.algo.losses import KL, Clip
 from grupo.methods.cppo import GreatestAdvantage, cppo
-from grupo.sampling import Independent
-from grupo.testing import batch_of, moved
+from grupo.rollouts.samplers import Independent
+from grupo.testing.batches import batch_of, moved
 
 
 def weights(advantage, length=None, group=None, pruned=0.5):

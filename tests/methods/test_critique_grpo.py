@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from grupo.methods.critique_grpo import critique_grpo
-from grupo.sampling import Independent, Refined
-from grupo.testing import batch_of, moved
+from grupo.rollouts.samplers import Independent, Refined
+from grupo.testing.batches import batch_of, moved
 
 MOVED = {"moved": [[1.0], *[[0.0]] * 7]}
 

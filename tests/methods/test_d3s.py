@@ -6,16 +6,16 @@ from math import log
 import pytest
 import torch
 
-from grupo import groups
+from grupo.algo.aggregation import token_mean
+from grupo.core import group_ops
+from grupo.core.schedules import at
 from grupo.methods.d3s import TopTokens, d3s
-from grupo.schedules import at
-from grupo.testing import batch_of
-from grupo.weights import token_mean
+from grupo.testing.batches import batch_of
 
 
 def kept(A, n):
     x = torch.tensor(A, dtype=torch.float64)
-    return groups.widest(x, n, torch.zeros_like(x).long()).tolist()
+    return group_ops.widest(x, n, torch.zeros_like(x).long()).tolist()
 
 
 def test_the_extremes_vary_most():

@@ -4,11 +4,11 @@ from math import exp, log, sqrt
 import pytest
 import torch
 
-from grupo.batch import Past
-from grupo.losses import DynamicBounds
+from grupo.algo.aggregation import group_sum
+from grupo.algo.losses import DynamicBounds
+from grupo.core.batch import Past
 from grupo.methods.dcpo import SmoothStandardise, dcpo
-from grupo.testing import batch_of, moved
-from grupo.weights import group_sum
+from grupo.testing.batches import batch_of, moved
 
 
 def credit(now, *past):

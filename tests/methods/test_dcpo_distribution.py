@@ -1,11 +1,11 @@
 import pytest
 import torch
 
-from grupo.controllers import Last
-from grupo.credit.penalties import Tempered
+from grupo.algo.advantages.kl_in_reward import Tempered
+from grupo.core.controllers import Last
+from grupo.core.schedules import at
 from grupo.methods.dcpo_distribution import dcpo_distribution
-from grupo.schedules import at
-from grupo.testing import batch_of
+from grupo.testing.batches import batch_of
 
 LOG_1_1 = 0.09531017980432493
 

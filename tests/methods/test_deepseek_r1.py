@@ -3,12 +3,12 @@ from math import exp, sqrt
 import pytest
 import torch
 
-from grupo.losses import KL, Clip
+from grupo.algo.losses import KL, Clip
+from grupo.algo.minibatches import Passes
+from grupo.core.reference_update import Follow
 from grupo.methods.deepseek_r1 import deepseek_r1
-from grupo.plans import Passes
-from grupo.references import Follow
-from grupo.sampling import Independent
-from grupo.testing import batch_of, moved
+from grupo.rollouts.samplers import Independent
+from grupo.testing.batches import batch_of, moved
 
 
 def test_ratios_are_cut_only_above_eleven():

@@ -5,11 +5,12 @@ from math import log
 import pytest
 import torch
 
-from grupo.batch import Batch, Named
+from grupo.algo.minibatches import Passes
+from grupo.core.batch import Batch, Named
 from grupo.methods.delethink import delethink
-from grupo.plans import Passes
-from grupo.sampling import Chunked, Independent
-from grupo.testing import moved
+from grupo.rollouts.samplers import Independent
+from grupo.rollouts.turns import Chunked
+from grupo.testing.batches import moved
 
 
 def batch(sampler: float = 0.0) -> Batch:

@@ -3,10 +3,10 @@ from math import exp
 import pytest
 import torch
 
+from grupo.algo.aggregation import token_mean
 from grupo.methods.dft import dft
-from grupo.sampling import Column, Demonstrate
-from grupo.testing import batch_of, moved
-from grupo.weights import token_mean
+from grupo.rollouts.samplers import Column, Demonstrate
+from grupo.testing.batches import batch_of, moved
 
 
 def test_likelihood_is_weighed_by_the_probability_itself():

@@ -3,12 +3,12 @@ from math import log, sqrt
 import pytest
 import torch
 
-from grupo.batch import Signals
-from grupo.losses import Clip
-from grupo.losses.entropic import relative_entropy
+from grupo.algo.losses import Clip
+from grupo.algo.losses.entropy_aware import relative_entropy
+from grupo.algo.ratios import SequenceToken
+from grupo.core.batch import Signals
 from grupo.methods.dhpo import Hybrid, dhpo
-from grupo.ratios import SequenceToken
-from grupo.testing import batch_of, moved
+from grupo.testing.batches import batch_of, moved
 
 BATCH = batch_of(group=[0, 0], length=[2, 2], advantage=[1.0, -1.0])
 MOVES = [[log(1.5), log(0.8)], [log(1.5), log(0.8)]]

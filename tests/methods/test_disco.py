@@ -2,12 +2,12 @@ from math import exp, log
 
 import pytest
 import torch
-from recorded import flat, learned, six
 
-from grupo.losses import Discriminate, TrustRegion
-from grupo.losses.contrast import mean_ratio
+from grupo.algo.losses import Discriminate, TrustRegion
+from grupo.algo.losses.contrastive import mean_ratio
 from grupo.methods.disco import disco
-from grupo.testing import batch_of, moved
+from grupo.testing.batches import batch_of, moved
+from tests.helpers.recorded_batches import flat, learned, six
 
 BATCH = batch_of([0, 0, 0], [1.0, 0.0, 0.0], logp=0.0)
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from grupo.methods.dppo_kl import WithinKL, dppo_kl
-from grupo.testing import batch_of, moved
+from grupo.testing.batches import batch_of, moved
 
 
 def tokens(old, new, advantage):

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from grupo.methods.dppo_tv import WithinTV, dppo_tv
-from grupo.testing import batch_of, moved
+from grupo.testing.batches import batch_of, moved
 
 # what the sampler gave six tokens, and what the policy gives them now
 OLD = [0.5, 0.5, 0.01, 0.5, 0.5, 0.5]

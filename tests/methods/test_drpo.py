@@ -2,11 +2,11 @@ from math import exp, log
 
 import pytest
 import torch
-from recorded import flat, learned, six
 
 from grupo.methods.disco import disco
 from grupo.methods.drpo import Shorter, drpo
-from grupo.testing import batch_of, moved
+from grupo.testing.batches import batch_of, moved
+from tests.helpers.recorded_batches import flat, learned, six
 
 # two right answers of 1 and 3 tokens of at most 4, and wrong ones with s = -1 and -3
 BATCH = batch_of([0] * 4, [1.0, 1.0, 0.0, 0.0], length=[1, 3, 1, 1], logp=0.0)

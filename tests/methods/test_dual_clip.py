@@ -6,7 +6,7 @@ import torch
 
 from grupo.methods.dual_clip import dual_clip
 from grupo.methods.grpo import grpo
-from grupo.testing import batch_of, moved
+from grupo.testing.batches import batch_of, moved
 
 BATCH = batch_of(group=[0] * 5, advantage=[-1.0, -1.0, -1.0, 1.0, 1.0])
 MOVES = [[2.0], [0.5], [-1.0], [2.0], [-1.0]]  # ratios 7.39, 1.65, 0.37, 7.39, 0.37

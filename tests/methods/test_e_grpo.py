@@ -3,10 +3,10 @@
 import pytest
 import torch
 
-from grupo.losses import Clip
+from grupo.algo.aggregation import token_mean
+from grupo.algo.losses import Clip
 from grupo.methods.e_grpo import NearMiss, e_grpo
-from grupo.testing import batch_of, moved
-from grupo.weights import token_mean
+from grupo.testing.batches import batch_of, moved
 
 
 def searched(correct, entities, format=None, overlong=None, length=None):

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from grupo.methods.earl_rtl import earl_rtl
-from grupo.testing import batch_of, moved
+from grupo.testing.batches import batch_of, moved
 
 BATCH = batch_of([0], length=[5], advantage=[1.0], seen={"entropy": [[0.1, 2.0, 0.3, 1.5, 0.05]]})
 

@@ -1,13 +1,14 @@
-"""Elastic Reasoning: two budgets. What the sampler does is in tests/sampling/test_turns.py."""
+"""Elastic Reasoning: two budgets. What the sampler does is in tests/rollouts/turns/test_turns.py."""
 
 import pytest
 import torch
 
-from grupo.batch import Batch
-from grupo.losses import KL, Clip
+from grupo.algo.aggregation import sequence_mean
+from grupo.algo.losses import KL, Clip
+from grupo.core.batch import Batch
 from grupo.methods.elastic_reasoning import elastic_reasoning
-from grupo.sampling import Budgeted, Independent
-from grupo.weights import sequence_mean
+from grupo.rollouts.samplers import Independent
+from grupo.rollouts.turns import Budgeted
 
 
 def test_thought_and_answer_share_one_advantage_and_what_was_forced_has_none():

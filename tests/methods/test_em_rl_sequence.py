@@ -2,8 +2,8 @@ import pytest
 import torch
 
 from grupo.methods.em_rl_sequence import em_rl_sequence
-from grupo.sampling import Independent
-from grupo.testing import batch_of, moved
+from grupo.rollouts.samplers import Independent
+from grupo.testing.batches import batch_of, moved
 
 
 def test_the_reward_is_the_answers_own_likelihood():

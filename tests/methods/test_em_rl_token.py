@@ -2,8 +2,8 @@ import pytest
 import torch
 
 from grupo.methods.em_rl_token import em_rl_token
-from grupo.sampling import Independent
-from grupo.testing import batch_of, moved
+from grupo.rollouts.samplers import Independent
+from grupo.testing.batches import batch_of, moved
 
 
 def test_entropy_is_summed_over_the_answer_and_compared_with_the_others():

@@ -1,10 +1,10 @@
 import pytest
 import torch
 
-from grupo.batch import Signals
+from grupo.core.batch import Signals
+from grupo.core.reference_update import Follow
 from grupo.methods.ema_pg import ema_pg
-from grupo.references import Follow
-from grupo.testing import batch_of
+from grupo.testing.batches import batch_of
 
 
 def test_the_divergence_is_exact_and_beside_the_surrogate():

@@ -2,10 +2,10 @@ from math import log
 
 import pytest
 
-from grupo.losses import Clip
+from grupo.algo.losses import Clip
 from grupo.methods.empo import Agreement, empo
-from grupo.sampling import Independent
-from grupo.testing import batch_of
+from grupo.rollouts.samplers import Independent
+from grupo.testing.batches import batch_of
 
 
 def agreement(cluster, group=None, **bounds):

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from grupo.methods.entropy_advantage import AddEntropy, entropy_advantage
-from grupo.testing import batch_of
+from grupo.testing.batches import batch_of
 
 
 def test_entropy_adds_up_to_half_of_the_advantage():

@@ -3,11 +3,11 @@
 import pytest
 import torch
 
-from grupo.batch import Signals
-from grupo.credit.turns import turn_mean
+from grupo.algo.advantages.turn_table import turn_mean
+from grupo.core.batch import Signals
 from grupo.methods.epo import epo
-from grupo.sampling import Independent
-from grupo.testing import batch_of
+from grupo.rollouts.samplers import Independent
+from grupo.testing.batches import batch_of
 
 
 def dialogue():

@@ -4,7 +4,7 @@ import pytest
 
 from grupo.methods.etr import ElasticBounds, etr
 from grupo.methods.grpo import grpo
-from grupo.testing import batch_of, moved
+from grupo.testing.batches import batch_of, moved
 
 
 def width(reward, advantage):

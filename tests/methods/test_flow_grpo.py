@@ -5,10 +5,10 @@ from math import exp, sqrt
 import pytest
 import torch
 
-from grupo.credit import Center, Clipped, ScaleByStd, chain
+from grupo.algo.advantages import Center, Clipped, ScaleByStd, chain
+from grupo.algo.minibatches import Passes
 from grupo.methods.flow_grpo import flow_grpo
-from grupo.plans import Passes
-from grupo.testing import batch_of, moved
+from grupo.testing.batches import batch_of, moved
 
 
 def test_steps_are_clipped_within_a_hair_and_held_to_the_reference():

@@ -3,11 +3,11 @@ from math import exp
 
 import pytest
 import torch
-from recorded import six
 
-from grupo.helpers import Head
+from grupo.core.aux_heads import Head
 from grupo.methods.flowrl import FlowBalance, flowrl
-from grupo.testing import batch_of, moved
+from grupo.testing.batches import batch_of, moved
+from tests.helpers.recorded_batches import six
 
 # mean log pi - mean log ref: (0.1 - 0.3) / 2 = -0.1 and 0.5
 BATCH = batch_of([0, 0], length=[2, 1], advantage=[0.02, -0.03])

@@ -3,10 +3,10 @@ from math import exp, sqrt
 import pytest
 import torch
 
-from grupo.curate import informative
+from grupo.algo.aggregation import TopEntropy, token_mean
+from grupo.algo.filters import informative
 from grupo.methods.forking_tokens import forking_tokens
-from grupo.testing import batch_of, moved
-from grupo.weights import TopEntropy, token_mean
+from grupo.testing.batches import batch_of, moved
 
 ENTROPY = [[0.1, 2.0, 0.3], [1.5, 0.05, 9.0]]  # 9: padding
 

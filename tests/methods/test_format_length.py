@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from grupo.losses import KL, Clip
+from grupo.algo.losses import KL, Clip
 from grupo.methods.format_length import FormatAndLength, format_length
-from grupo.testing import batch_of
+from grupo.testing.batches import batch_of
 
 
 def rewards(format, length=(1, 2, 3, 4), peak=0.5):

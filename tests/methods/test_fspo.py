@@ -3,7 +3,7 @@ from math import exp
 import pytest
 
 from grupo.methods.fspo import RootLength, fspo
-from grupo.testing import batch_of, moved
+from grupo.testing.batches import batch_of, moved
 
 BATCH = batch_of(group=[0, 0], length=[4, 1], advantage=[1.0, -1.0])
 

@@ -2,12 +2,12 @@ from dataclasses import replace
 
 import pytest
 import torch
-from recorded import OLD
 
 from grupo.methods.g_opd import Extrapolated, g_opd
 from grupo.methods.opd import opd
-from grupo.sampling import Independent
-from grupo.testing import batch_of, moved
+from grupo.rollouts.samplers import Independent
+from grupo.testing.batches import batch_of, moved
+from tests.helpers.recorded_batches import OLD
 
 
 def batch(base=-1.5, reward=0.0):

@@ -3,7 +3,7 @@
 import pytest
 
 from grupo.methods.gcpo import Contrasted, gcpo
-from grupo.testing import batch_of
+from grupo.testing.batches import batch_of
 
 TOOK = [1.0] * 4 + [0.0] * 4
 

@@ -2,10 +2,10 @@ from math import sqrt
 
 import pytest
 
-from grupo.credit import StandardiseAll
-from grupo.losses import Clip
+from grupo.algo.advantages import StandardiseAll
+from grupo.algo.losses import Clip
 from grupo.methods.gdpo import gdpo
-from grupo.testing import batch_of
+from grupo.testing.batches import batch_of
 
 
 def credit(method, group, **parts):

@@ -2,14 +2,14 @@
 
 import pytest
 
-from grupo import groups
-from grupo.credit import Center, ScaleByStd, chain
-from grupo.curate import KeepBest
-from grupo.losses import KL, Clip, Entropy
+from grupo.algo.advantages import Center, ScaleByStd, chain
+from grupo.algo.aggregation import token_mean
+from grupo.algo.filters import KeepBest
+from grupo.algo.losses import KL, Clip, Entropy
+from grupo.core import group_ops
+from grupo.core.types import Action, Group, Rollout, Task
 from grupo.methods.gfpo import efficiency, gfpo, shortness
-from grupo.rollout import Action, Group, Rollout, Task
-from grupo.testing import batch_of
-from grupo.weights import token_mean
+from grupo.testing.batches import batch_of
 
 
 def rollout(length, reward):
@@ -45,7 +45,7 @@ def test_those_kept_are_compared_with_one_another():
 def test_the_defaults_are_the_papers():
     method = gfpo()
     assert method == gfpo(group=16, keep=8, clip=0.2, kl=0.001)
-    assert method.credit == chain(Center(), ScaleByStd(std=groups.population_std))
+    assert method.credit == chain(Center(), ScaleByStd(std=group_ops.population_std))
     assert method.loss == Clip(0.2, 0.2) + 0.001 * KL() + (-0.001) * Entropy()
     assert method.weigh is token_mean
     assert method.curate == KeepBest(8, shortness)

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from grupo.methods.gigpo import AnchorStates, gigpo
-from grupo.testing import batch_of
+from grupo.testing.batches import batch_of
 
 
 def meeting(reward=(1.0, 0.0), group=(0, 0)):

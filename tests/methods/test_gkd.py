@@ -1,10 +1,10 @@
 import pytest
 import torch
 
-from grupo.batch import Signals
-from grupo.losses import JSD, ForwardKL
+from grupo.algo.losses import JSD, ForwardKL
+from grupo.core.batch import Signals
 from grupo.methods.gkd import gkd
-from grupo.testing import batch_of
+from grupo.testing.batches import batch_of
 
 
 def test_the_loss_is_the_divergence_of_each_state_whatever_the_reward():

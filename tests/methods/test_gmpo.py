@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from grupo.methods.gmpo import gmpo
-from grupo.testing import batch_of, moved
+from grupo.testing.batches import batch_of, moved
 
 
 def learn(batch, by):

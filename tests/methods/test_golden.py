@@ -10,17 +10,17 @@ from math import exp, sqrt
 import pytest
 import torch
 
-from grupo.credit import Center, ScaleByStd, chain
-from grupo.curate import informative
-from grupo.losses import Clip
+from grupo.algo.advantages import Center, ScaleByStd, chain
+from grupo.algo.aggregation import FixedLength
+from grupo.algo.filters import informative
+from grupo.algo.losses import Clip
+from grupo.algo.minibatches import OnePass
+from grupo.algo.ratios import Capped
 from grupo.methods.dapo import dapo
 from grupo.methods.dr_grpo import dr_grpo
 from grupo.methods.grpo import grpo
-from grupo.plans import OnePass
-from grupo.ratios import Capped
-from grupo.sampling import Independent
-from grupo.testing import batch_of, moved
-from grupo.weights import FixedLength
+from grupo.rollouts.samplers import Independent
+from grupo.testing.batches import batch_of, moved
 
 MOVES = [[0.22, 0.0], [0.3, -0.3]]
 

@@ -1,10 +1,10 @@
 import pytest
 import torch
 
-from grupo.losses import Reinforce
+from grupo.algo.aggregation import token_mean
+from grupo.algo.losses import Reinforce
 from grupo.methods.gpg import gpg
-from grupo.testing import batch_of, moved
-from grupo.weights import token_mean
+from grupo.testing.batches import batch_of, moved
 
 
 def test_credit_is_made_up_for_the_groups_without_signal():

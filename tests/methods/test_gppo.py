@@ -2,12 +2,12 @@ from math import exp
 
 import pytest
 import torch
-from recorded import six
 
-from grupo.losses import Clip, KeepGradient
+from grupo.algo.aggregation import token_mean
+from grupo.algo.losses import Clip, KeepGradient
 from grupo.methods.gppo import gppo
-from grupo.testing import batch_of, moved
-from grupo.weights import token_mean
+from grupo.testing.batches import batch_of, moved
+from tests.helpers.recorded_batches import six
 
 BATCH = batch_of(group=[0] * 6, advantage=[1.0, 1.0, 1.0, -1.0, -1.0, -1.0])
 MOVES = [[0.5], [0.1], [-0.5], [-0.5], [0.1], [0.5]]

@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from grupo.methods.grao import Aligned, grao
-from grupo.sampling import Independent, WithExpert
-from grupo.testing import batch_of, moved
+from grupo.rollouts.samplers import Independent, WithExpert
+from grupo.testing.batches import batch_of, moved
 
 SIGMA = sqrt(2 / 3)  # of 1, 2 and 3 around 2
 SAMPLED = {"sampled": [[1.0], [1.0], [0.0]]}

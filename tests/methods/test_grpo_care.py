@@ -4,11 +4,11 @@ from math import log
 
 import pytest
 
-from grupo.credit import ScaleByStd
-from grupo.losses import Reinforce
+from grupo.algo.advantages import ScaleByStd
+from grupo.algo.losses import Reinforce
+from grupo.core.reference_update import Follow
 from grupo.methods.grpo_care import Consistent, grpo_care
-from grupo.references import Follow
-from grupo.testing import batch_of
+from grupo.testing.batches import batch_of
 
 CARE = Consistent(bonus=0.5, margin=0.01)
 

@@ -3,9 +3,9 @@ from math import exp
 import pytest
 import torch
 
+from grupo.core.schedules import at
 from grupo.methods.grpo_d import grpo_d
-from grupo.schedules import at
-from grupo.testing import batch_of, moved
+from grupo.testing.batches import batch_of, moved
 
 
 @pytest.mark.parametrize(("progress", "b"), [(0.0, 0.0), (0.5, 0.02), (1.0, 0.04)])

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from grupo.methods.grpo_guard import grpo_guard
-from grupo.testing import batch_of, moved
+from grupo.testing.batches import batch_of, moved
 
 
 def learn(clip, s, eps, d, advantage=1.0, dt=0.1):

@@ -5,7 +5,7 @@ from math import exp
 import pytest
 
 from grupo.methods.grpo_lambda import ShorterWhereSolved, grpo_lambda
-from grupo.testing import batch_of
+from grupo.testing.batches import batch_of
 
 
 def sigmoid(z):

@@ -2,10 +2,10 @@ from math import exp, sqrt
 
 import pytest
 
-from grupo.losses import Clip
+from grupo.algo.aggregation import token_mean
+from grupo.algo.losses import Clip
 from grupo.methods.grpo_lead import ByDifficulty, ShortIfRight, grpo_lead
-from grupo.testing import batch_of
-from grupo.weights import token_mean
+from grupo.testing.batches import batch_of
 
 
 def test_right_answers_earn_by_how_short_they_are_among_the_right_ones():

@@ -4,13 +4,13 @@ from math import exp, sqrt
 import pytest
 import torch
 
-from grupo.losses import KL, Clip
+from grupo.algo.aggregation import token_mean
+from grupo.algo.losses import KL, Clip
+from grupo.algo.ratios import Capped
 from grupo.methods.grpo import grpo
 from grupo.methods.grpo_released import grpo_released
-from grupo.ratios import Capped
-from grupo.sampling import Independent
-from grupo.testing import batch_of, moved
-from grupo.weights import token_mean
+from grupo.rollouts.samplers import Independent
+from grupo.testing.batches import batch_of, moved
 
 
 def test_a_long_answer_weighs_more_than_in_the_paper():

@@ -4,10 +4,10 @@ from math import exp
 import pytest
 import torch
 
+from grupo.algo.minibatches import Passes
 from grupo.methods.gspo import gspo
-from grupo.plans import Passes
-from grupo.sampling import Independent
-from grupo.testing import batch_of, moved
+from grupo.rollouts.samplers import Independent
+from grupo.testing.batches import batch_of, moved
 
 BATCH = batch_of(group=[0, 0], length=[2, 1], advantage=[1.0, -1.0])
 

@@ -6,7 +6,7 @@ import torch
 
 from grupo.methods.gspo import gspo
 from grupo.methods.gspo_token import gspo_token
-from grupo.testing import batch_of, moved
+from grupo.testing.batches import batch_of, moved
 
 MOVES = [[0.3, -0.1], [-0.2, 0.0]]
 

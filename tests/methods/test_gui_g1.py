@@ -1,10 +1,10 @@
 import pytest
 
+from grupo.algo.aggregation import FixedLength
 from grupo.methods.gui_g1 import gui_g1
-from grupo.rewards.boxes import grounded
-from grupo.sampling import Independent
-from grupo.testing import batch_of
-from grupo.weights import FixedLength
+from grupo.rewards.bounding_box import grounded
+from grupo.rollouts.samplers import Independent
+from grupo.testing.batches import batch_of
 
 
 def test_advantages_are_centred_and_weighed_by_difficulty():

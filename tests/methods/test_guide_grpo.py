@@ -5,12 +5,12 @@ from math import exp
 import pytest
 import torch
 
-from grupo import ratios
-from grupo.collate import collate
+from grupo.algo import ratios
+from grupo.core.types import Action, Group, Rollout, Task
 from grupo.methods.guide_grpo import guide_grpo
-from grupo.rollout import Action, Group, Rollout, Task
-from grupo.sampling import Guided, Independent
-from grupo.testing import Signals
+from grupo.rollouts.samplers import Guided, Independent
+from grupo.testing.batches import Signals
+from grupo.training.collate import collate
 
 
 def answer(reward, *logp, moved=False):

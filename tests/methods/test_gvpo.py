@@ -1,9 +1,9 @@
 import pytest
 import torch
-from recorded import flat, learned, six
 
 from grupo.methods.gvpo import gvpo
-from grupo.testing import batch_of, moved
+from grupo.testing.batches import batch_of, moved
+from tests.helpers.recorded_batches import flat, learned, six
 
 
 def learn(method, moves, rewards, lengths):

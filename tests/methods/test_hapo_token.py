@@ -4,12 +4,12 @@ from math import exp
 
 import pytest
 import torch
-from recorded import MOVES, six
 
-from grupo.losses import Heterogeneous
-from grupo.losses.entropic import heterogeneity
+from grupo.algo.losses import Heterogeneous
+from grupo.algo.losses.entropy_aware import heterogeneity
 from grupo.methods.hapo_token import CenterOnTokens, hapo_token
-from grupo.testing import batch_of, moved
+from grupo.testing.batches import batch_of, moved
+from tests.helpers.recorded_batches import MOVES, six
 
 # six tokens, log entropies sorted -2, -1, -1, -1, 0, 1, the 0.8-quantile the fifth
 ENTROPY = torch.tensor([[exp(-2), exp(-1), exp(-1), exp(-1), exp(0), exp(1)]]).double()

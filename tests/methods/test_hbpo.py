@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from grupo.methods.hbpo import NORM, Budgeted, hbpo
-from grupo.testing import batch_of
+from grupo.testing.batches import batch_of
 
 PAPER = Budgeted(4096, 4.0, 1 / 4096)
 

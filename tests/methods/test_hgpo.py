@@ -3,7 +3,7 @@
 import pytest
 
 from grupo.methods.hgpo import Histories, hgpo
-from grupo.testing import batch_of
+from grupo.testing.batches import batch_of
 
 
 def ends_in_one(state=((0, 1), (0, 1), (2, 1)), group=(0, 0, 0)):

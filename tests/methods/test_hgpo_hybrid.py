@@ -5,7 +5,7 @@ from math import sqrt
 import pytest
 
 from grupo.methods.hgpo_hybrid import Hybrid, hgpo_hybrid
-from grupo.testing import batch_of
+from grupo.testing.batches import batch_of
 
 THINK, NO = 1.0, 0.0
 

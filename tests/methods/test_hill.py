@@ -1,33 +1,29 @@
 """HiLL by hand, and a policy that learns to give the hints that it needs."""
 
-import sys
 from math import exp, log, sqrt
-from pathlib import Path
 
 import pytest
 import torch
 from torch import Tensor
 
-sys.path.append(str(Path(__file__).parents[1] / "policies"))
-import tinylm
-
-from grupo.batch import Batch
-from grupo.credit import chain, identity
+from grupo.algo.advantages import chain, identity
+from grupo.algo.losses import Clip, Likelihood
+from grupo.core.batch import Batch
+from grupo.core.types import Task
 from grupo.envs import Part, SingleTurn
-from grupo.evaluation import evaluate
-from grupo.learner import Learner
-from grupo.losses import Clip, Likelihood
 from grupo.method import Method
 from grupo.methods.hill import ByRole, hill
-from grupo.policies.causal_lm import CausalLM
-from grupo.policies.company import Other
-from grupo.policies.several import Role, Several
+from grupo.models.aux_models import Other
+from grupo.models.causal_lm import CausalLM
+from grupo.models.multi_policy_spec import Role, Several
 from grupo.recipe import Recipe
 from grupo.rewards import Exact
-from grupo.rollout import Task
-from grupo.sampling import Coached, Demonstrate, Independent
-from grupo.sampling.coached import Asking, unhinted
-from grupo.testing import batch_of
+from grupo.rollouts.evaluate import evaluate
+from grupo.rollouts.samplers import Coached, Demonstrate, Independent
+from grupo.rollouts.samplers.self_hint import Asking, unhinted
+from grupo.testing.batches import batch_of
+from grupo.training.learner import Learner
+from tests.helpers import tiny_lm
 
 T = 0.3
 
@@ -161,7 +157,7 @@ def pupil(tmp_path_factory) -> str:
     home = tmp_path_factory.mktemp("pupil")
     method = Method(sample=Demonstrate(right_answer), credit=identity, loss=Likelihood())
     made = learner(
-        one(str(tinylm.plant(home / "start"))), Taught(), method, 60, lr=1e-2, prompts=12
+        one(str(tiny_lm.plant(home / "start"))), Taught(), method, 60, lr=1e-2, prompts=12
     )
     for _ in range(60):
         made.step()

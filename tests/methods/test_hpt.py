@@ -1,11 +1,11 @@
 import pytest
 import torch
-from recorded import EXPERT, flat, learned, six
 
+from grupo.core.types import Action, Group, Rollout, Task
 from grupo.methods.hpt import Switch, hpt
-from grupo.rollout import Action, Group, Rollout, Task
-from grupo.sampling import Independent, WithExpert
-from grupo.testing import batch_of, moved
+from grupo.rollouts.samplers import Independent, WithExpert
+from grupo.testing.batches import batch_of, moved
+from tests.helpers.recorded_batches import EXPERT, flat, learned, six
 
 
 def rollout(right, sampled=True):

@@ -3,9 +3,9 @@ from math import exp, log
 import pytest
 import torch
 
-from grupo.losses import Within
+from grupo.algo.losses import Within
 from grupo.methods.icepop import icepop
-from grupo.testing import batch_of, moved
+from grupo.testing.batches import batch_of, moved
 
 K = [[6.0, 4.0], [0.4, 0.6]]  # pi_old / pi_sampler
 SAMPLER = [[-1.0 - log(k) for k in row] for row in K]

@@ -3,13 +3,13 @@
 import pytest
 import torch
 
-from grupo.credit import chain
-from grupo.credit.turns import CenterTurns
-from grupo.losses import KL, Clip
+from grupo.algo.advantages import chain
+from grupo.algo.advantages.turn_table import CenterTurns
+from grupo.algo.losses import KL, Clip
 from grupo.methods.igpo import InformationGain, gains, igpo, plain
-from grupo.proving.holding import check
-from grupo.sampling import Independent, WithBelief
-from grupo.testing import batch_of
+from grupo.rollouts.samplers import Independent, WithBelief
+from grupo.testing.batches import batch_of
+from grupo.testing.smoke.check_properties import check
 
 
 def searching(belief=((0.10, 0.40, 0.35), (0.10, 0.10, 0.0)), reward=(1.0, 0.0), length=(3, 2)):

@@ -5,9 +5,9 @@ from math import exp, log
 import pytest
 import torch
 
-from grupo.batch import Signals
+from grupo.core.batch import Signals
 from grupo.methods.implicit_prm import implicit_prm
-from grupo.testing import batch_of
+from grupo.testing.batches import batch_of
 
 
 def learn(ratios, correct, beta=0.05):

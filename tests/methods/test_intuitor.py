@@ -3,11 +3,11 @@ from math import log
 import pytest
 import torch
 
-from grupo.losses import KL, Clip
+from grupo.algo.losses import KL, Clip
 from grupo.methods.intuitor import intuitor
-from grupo.policies.measuring import self_certainty_of
-from grupo.sampling import Independent
-from grupo.testing import batch_of
+from grupo.models.token_statistics import self_certainty_of
+from grupo.rollouts.samplers import Independent
+from grupo.testing.batches import batch_of
 
 
 def test_the_reward_is_the_mean_certainty_of_what_was_done():

@@ -3,10 +3,10 @@ from math import exp
 import pytest
 import torch
 
+from grupo.core.types import Group, Rollout, Task
 from grupo.methods.justgrpo import justgrpo
-from grupo.rollout import Group, Rollout, Task
-from grupo.sampling import Independent
-from grupo.testing import batch_of, moved
+from grupo.rollouts.samplers import Independent
+from grupo.testing.batches import batch_of, moved
 
 
 def test_the_loss_of_a_group_over_the_length_of_the_canvas():

@@ -1,11 +1,11 @@
 import pytest
 import torch
 
-from grupo.credit import chain
-from grupo.credit.penalties import KLPerAction
-from grupo.losses import CorrectedKL, Reinforce
+from grupo.algo.advantages import chain
+from grupo.algo.advantages.kl_in_reward import KLPerAction
+from grupo.algo.losses import CorrectedKL, Reinforce
 from grupo.methods.k2_kl import k2_kl
-from grupo.testing import batch_of, moved
+from grupo.testing.batches import batch_of, moved
 
 SEEN = {"logp@ref": [[-1.5, -3.0], [-0.8, 9.0]]}
 

@@ -3,13 +3,13 @@ from math import exp
 import pytest
 import torch
 
-from grupo import divergences
-from grupo.losses import KL, AllWrong, Only, Wrong
+from grupo.algo import divergences
+from grupo.algo.aggregation import token_mean
+from grupo.algo.losses import KL, AllWrong, Only, Wrong
+from grupo.core.schedules import Linear, at
 from grupo.methods.kdrl import kdrl
-from grupo.sampling import Independent
-from grupo.schedules import Linear, at
-from grupo.testing import batch_of, moved
-from grupo.weights import token_mean
+from grupo.rollouts.samplers import Independent
+from grupo.testing.batches import batch_of, moved
 
 SEEN = {"logp@teacher": [[-1.2, -0.6]]}  # the policy says -1 and -1: d = 0.2 and -0.4
 

@@ -3,7 +3,7 @@
 import pytest
 
 from grupo.methods.kimi_length import PlusBrevity, kimi_length
-from grupo.testing import batch_of
+from grupo.testing.batches import batch_of
 
 
 def rewards(length, correct, weight=1.0):

@@ -2,11 +2,11 @@ from math import exp
 
 import pytest
 import torch
-from recorded import flat, learned, six
 
-from grupo.losses.entropic import covariance
+from grupo.algo.losses.entropy_aware import covariance
 from grupo.methods.kl_cov import kl_cov
-from grupo.testing import batch_of, moved
+from grupo.testing.batches import batch_of, moved
+from tests.helpers.recorded_batches import flat, learned, six
 
 BATCH = batch_of([0, 0], length=[2, 1], advantage=[1.0, -2.0], logp=0.0)
 MOVES = [[-0.3, -1.5], [-0.6, 50.0]]  # log pi: mean -0.8; A: mean 0

@@ -3,10 +3,10 @@ from math import exp
 import pytest
 import torch
 
+from grupo.core.schedules import at
 from grupo.methods.grpo import grpo
 from grupo.methods.kl_in_reward import kl_in_reward
-from grupo.schedules import at
-from grupo.testing import batch_of, moved
+from grupo.testing.batches import batch_of, moved
 
 SEEN = {"logp@ref": [[-1.5, -3.0], [-1.0, 9.0]]}  # k1 = 0.5 and 2; 0
 

@@ -5,11 +5,11 @@ from math import nan
 
 import pytest
 
-from grupo.curricula import Ask, Knapsack, Shuffled, promised
-from grupo.errors import Refused
-from grupo.history import History
+from grupo.core.errors import Refused
+from grupo.core.types import Group, Rollout, Task
 from grupo.methods.knapsack_rl import knapsack_rl
-from grupo.rollout import Group, Rollout, Task
+from grupo.rollouts.curricula import Ask, Knapsack, Shuffled, promised
+from grupo.rollouts.history import History
 
 
 def value(n, p):

@@ -4,12 +4,12 @@ from math import sqrt
 import pytest
 import torch
 
-from grupo.losses import KL, Clip
+from grupo.algo.aggregation import sequence_mean
+from grupo.algo.losses import KL, Clip
 from grupo.methods.krpo import Filtered, krpo
-from grupo.sampling import Independent
-from grupo.testing import batch_of
-from grupo.trials import only
-from grupo.weights import sequence_mean
+from grupo.rollouts.samplers import Independent
+from grupo.testing.batches import batch_of
+from grupo.testing.property_helpers import only
 
 
 def test_the_first_reward_is_compared_with_what_the_filter_believes_after_it():

@@ -3,7 +3,7 @@
 import pytest
 
 from grupo.methods.l1_exact import NearBudget, l1_exact
-from grupo.testing import batch_of
+from grupo.testing.batches import batch_of
 
 
 def test_every_token_off_the_budget_costs():

@@ -3,7 +3,7 @@
 import pytest
 
 from grupo.methods.l1_max import WithinBudget, l1_max
-from grupo.testing import batch_of
+from grupo.testing.batches import batch_of
 
 
 def rewards(length, reward, budget=4.0, price=0.25):

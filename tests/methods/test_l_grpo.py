@@ -2,9 +2,9 @@
 
 import pytest
 
+from grupo.algo.aggregation import token_mean
 from grupo.methods.l_grpo import ShortWhenAllRight, l_grpo
-from grupo.testing import batch_of
-from grupo.weights import token_mean
+from grupo.testing.batches import batch_of
 
 
 def answers(correct, length, group=None):

@@ -3,10 +3,10 @@ from math import exp, log
 import pytest
 import torch
 
-from grupo.helpers import Scalar
-from grupo.losses import Clip
+from grupo.algo.losses import Clip
+from grupo.core.aux_heads import Scalar
 from grupo.methods.lambda_grpo import LengthPreference, lambda_grpo
-from grupo.testing import batch_of, moved
+from grupo.testing.batches import batch_of, moved
 
 BATCH = batch_of([0, 0], length=[1, 3], advantage=[1.0, -1.0])  # z = -1 and 1
 

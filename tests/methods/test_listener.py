@@ -3,7 +3,7 @@ from math import sqrt
 import pytest
 
 from grupo.methods.listener import Convincing, listener
-from grupo.testing import batch_of
+from grupo.testing.batches import batch_of
 
 PARTS = {
     "format": [1.0, 1.0, 1.0, 0.0],

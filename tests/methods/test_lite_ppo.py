@@ -2,10 +2,10 @@ from math import sqrt
 
 import pytest
 
-from grupo.losses import Clip
+from grupo.algo.aggregation import token_mean
+from grupo.algo.losses import Clip
 from grupo.methods.lite_ppo import ScaleByBatchStd, lite_ppo
-from grupo.testing import batch_of
-from grupo.weights import token_mean
+from grupo.testing.batches import batch_of
 
 
 def test_the_mean_is_the_groups_and_the_deviation_the_batchs():

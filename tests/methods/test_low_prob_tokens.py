@@ -2,10 +2,10 @@ from dataclasses import replace
 
 import pytest
 import torch
-from recorded import OLD
 
 from grupo.methods.low_prob_tokens import ByProbability, low_prob_tokens
-from grupo.testing import batch_of
+from grupo.testing.batches import batch_of
+from tests.helpers.recorded_batches import OLD
 
 
 def test_the_less_probable_an_action_the_less_of_its_advantage_it_keeps():

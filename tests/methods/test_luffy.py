@@ -2,11 +2,11 @@ from math import exp
 
 import pytest
 import torch
-from recorded import EXPERT, flat, learned, six
 
 from grupo.methods.luffy import Shaped, luffy
-from grupo.sampling import Independent, WithExpert
-from grupo.testing import batch_of, moved
+from grupo.rollouts.samplers import Independent, WithExpert
+from grupo.testing.batches import batch_of, moved
+from tests.helpers.recorded_batches import EXPERT, flat, learned, six
 
 SAMPLED = {"sampled": [[1.0, 1.0], [1.0, 1.0], [0.0, 0.0]]}
 

@@ -6,7 +6,7 @@ import torch
 
 from grupo.methods.gspo import gspo
 from grupo.methods.luspo import luspo
-from grupo.testing import batch_of, moved
+from grupo.testing.batches import batch_of, moved
 
 BATCH = batch_of(group=[0, 0], length=[3, 1], advantage=[1.0, -1.0])
 

@@ -2,10 +2,10 @@ from math import exp
 
 import pytest
 import torch
-from recorded import six
 
 from grupo.methods.m2po import SecondMoment, m2po
-from grupo.testing import batch_of, moved
+from grupo.testing.batches import batch_of, moved
+from tests.helpers.recorded_batches import six
 
 
 def learn(by, advantage, budget=0.04):

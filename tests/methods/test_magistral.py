@@ -1,11 +1,11 @@
 import pytest
 import torch
 
-from grupo.curate import informative
-from grupo.losses import Clip
+from grupo.algo.aggregation import token_mean
+from grupo.algo.filters import informative
+from grupo.algo.losses import Clip
 from grupo.methods.magistral import magistral
-from grupo.testing import batch_of, moved
-from grupo.weights import token_mean
+from grupo.testing.batches import batch_of, moved
 
 
 def test_advantages_are_centred_by_group_and_scaled_by_the_batch():

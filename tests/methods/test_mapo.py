@@ -2,10 +2,10 @@ from math import sqrt
 
 import pytest
 
-from grupo.losses import KL, Clip
+from grupo.algo.losses import KL, Clip
 from grupo.methods.mapo import Mixed, mapo
-from grupo.sampling import Independent
-from grupo.testing import batch_of
+from grupo.rollouts.samplers import Independent
+from grupo.testing.batches import batch_of
 
 
 def credit(reward):

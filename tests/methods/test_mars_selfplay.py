@@ -6,19 +6,19 @@ from math import exp, sqrt
 import pytest
 from torch import Tensor
 
-from grupo.batch import Batch
-from grupo.credit import chain
+from grupo.algo.advantages import chain
+from grupo.core.batch import Batch
+from grupo.core.types import Group, Task
 from grupo.envs import Arena, Heard
-from grupo.evaluation import Solved, evaluate
-from grupo.learner import Learner
 from grupo.methods.mars_selfplay import BySeat, mars_selfplay
-from grupo.policies.causal_lm import CausalLM
-from grupo.proving.beginner import BEGINNER, model
-from grupo.proving.world import DIGITS, LIMIT
+from grupo.models.causal_lm import CausalLM
 from grupo.recipe import Recipe
-from grupo.rollout import Group, Task
-from grupo.sampling import SelfPlay
-from grupo.testing import batch_of, moved
+from grupo.rollouts.evaluate import Solved, evaluate
+from grupo.rollouts.samplers import SelfPlay
+from grupo.testing.batches import batch_of, moved
+from grupo.testing.smoke.echo_env import DIGITS, LIMIT
+from grupo.testing.smoke.tiny_model import BEGINNER, model
+from grupo.training.learner import Learner
 
 
 def games(paid, seats, **more):

@@ -3,10 +3,10 @@ from math import comb
 import pytest
 import torch
 
-from grupo.losses import Clip
+from grupo.algo.aggregation import token_mean
+from grupo.algo.losses import Clip
 from grupo.methods.max_rl import RelativeToMean, max_rl
-from grupo.testing import batch_of
-from grupo.weights import token_mean
+from grupo.testing.batches import batch_of
 
 
 def test_credit_is_relative_to_the_pass_rate():

@@ -3,10 +3,10 @@ from math import exp
 import pytest
 import torch
 
-from grupo.losses import Clip
+from grupo.algo.losses import Clip
 from grupo.methods.mc_grpo import mc_grpo, without_pivots
-from grupo.sampling import Independent
-from grupo.testing import batch_of, moved
+from grupo.rollouts.samplers import Independent
+from grupo.testing.batches import batch_of, moved
 
 
 def test_the_median_is_the_baseline_and_the_median_deviation_the_scale():

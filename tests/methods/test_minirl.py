@@ -2,9 +2,9 @@ from math import exp
 
 import pytest
 
+from grupo.algo.aggregation import sequence_sum
 from grupo.methods.minirl import Unclipped, minirl
-from grupo.testing import batch_of, moved
-from grupo.weights import sequence_sum
+from grupo.testing.batches import batch_of, moved
 
 SAMPLED = [[-1.1], [-1.0], [-1.0], [-1.0], [-3.0]]
 BATCH = batch_of(

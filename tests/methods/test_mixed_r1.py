@@ -3,7 +3,7 @@
 import pytest
 
 from grupo.methods.mixed_r1 import mixed_r1
-from grupo.testing import batch_of
+from grupo.testing.batches import batch_of
 
 
 def test_the_reward_is_of_task_and_format():

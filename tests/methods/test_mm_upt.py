@@ -2,9 +2,9 @@
 
 import pytest
 
-from grupo.losses import KL, Clip
+from grupo.algo.losses import KL, Clip
 from grupo.methods.mm_upt import InMajority, mm_upt
-from grupo.testing import batch_of
+from grupo.testing.batches import batch_of
 
 
 def votes(cluster, group=None):

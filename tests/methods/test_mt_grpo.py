@@ -5,7 +5,7 @@ from math import sqrt
 import pytest
 
 from grupo.methods.mt_grpo import TurnsBeforeTheLast, mt_grpo
-from grupo.testing import batch_of
+from grupo.testing.batches import batch_of
 
 
 def two(reward, paid):

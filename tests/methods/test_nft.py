@@ -2,12 +2,12 @@ from math import log
 
 import pytest
 import torch
-from recorded import flat, learned, six
 
-from grupo.curate import informative
+from grupo.algo.filters import informative
 from grupo.methods.dr_grpo import dr_grpo
 from grupo.methods.nft import NegativeAware, nft
-from grupo.testing import batch_of, moved
+from grupo.testing.batches import batch_of, moved
+from tests.helpers.recorded_batches import flat, learned, six
 
 
 def learn(loss, ratios, rewards):

@@ -2,11 +2,11 @@ from math import sqrt
 
 import pytest
 
-from grupo.losses import Clip
+from grupo.algo.aggregation import token_mean
+from grupo.algo.losses import Clip
+from grupo.core.types import Group, Rollout, Task
 from grupo.methods.ngrpo import NotSolved, ngrpo
-from grupo.rollout import Group, Rollout, Task
-from grupo.testing import batch_of
-from grupo.weights import token_mean
+from grupo.testing.batches import batch_of
 
 
 def credit(reward):

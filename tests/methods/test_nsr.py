@@ -3,11 +3,11 @@ from math import exp
 import pytest
 import torch
 
-from grupo.losses import Clip
+from grupo.algo.aggregation import token_mean
+from grupo.algo.losses import Clip
 from grupo.methods.nsr import nsr
 from grupo.methods.w_reinforce import BySign
-from grupo.testing import batch_of, moved
-from grupo.weights import token_mean
+from grupo.testing.batches import batch_of, moved
 
 
 def test_only_wrong_answers_are_credited():

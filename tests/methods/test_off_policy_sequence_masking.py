@@ -4,10 +4,10 @@ from math import exp
 import pytest
 import torch
 
-from grupo.credit import Center
-from grupo.losses import CorrectedKL
+from grupo.algo.advantages import Center
+from grupo.algo.losses import CorrectedKL
 from grupo.methods.off_policy_sequence_masking import NotDrifted, off_policy_sequence_masking
-from grupo.testing import batch_of, moved
+from grupo.testing.batches import batch_of, moved
 
 SAMPLER = [[-0.9, -0.7], [-0.9, -0.7], [-1.0, -1.0]]
 BATCH = batch_of(

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from grupo.methods.opd import opd
-from grupo.testing import batch_of, moved
+from grupo.testing.batches import batch_of, moved
 
 SEEN = {"logp@teacher": [[-0.5, -3.0], [-1.0, 9.0]]}
 

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from grupo.methods.opmd import opmd
-from grupo.testing import batch_of, moved
+from grupo.testing.batches import batch_of, moved
 
 
 def learn(method, moves):

@@ -1,11 +1,11 @@
 import pytest
 import torch
 
-from grupo.losses import Reinforce
+from grupo.algo.aggregation import sequence_sum
+from grupo.algo.losses import Reinforce
+from grupo.algo.minibatches import OnePass
 from grupo.methods.opo import opo
-from grupo.plans import OnePass
-from grupo.testing import batch_of, moved
-from grupo.weights import sequence_sum
+from grupo.testing.batches import batch_of, moved
 
 
 def test_the_baseline_weighs_rewards_by_length():

@@ -2,9 +2,9 @@ from math import exp
 
 import pytest
 
-from grupo.losses import Reinforce
+from grupo.algo.losses import Reinforce
 from grupo.methods.optimal_token_baseline import LessTokenBaseline, optimal_token_baseline
-from grupo.testing import batch_of
+from grupo.testing.batches import batch_of
 
 PI = exp(-1.0)  # of every action
 

@@ -4,9 +4,9 @@ from math import cos, pi, sin
 
 import pytest
 
-from grupo.batch import Past
+from grupo.core.batch import Past
 from grupo.methods.otc_po import FewestCalls, otc_po
-from grupo.testing import batch_of
+from grupo.testing.batches import batch_of
 
 
 def worth(tools, correct, past=(), smooth=3.0):

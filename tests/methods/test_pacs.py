@@ -2,10 +2,10 @@ from math import exp, log
 
 import pytest
 import torch
-from recorded import flat, learned, six
 
 from grupo.methods.pacs import pacs
-from grupo.testing import batch_of, moved
+from grupo.testing.batches import batch_of, moved
+from tests.helpers.recorded_batches import flat, learned, six
 
 
 def learn(moves, rewards, beta=1.0):

@@ -1,13 +1,13 @@
 from math import exp
 
 import pytest
-from recorded import flat, learned, six
 
-from grupo.losses import KL
+from grupo.algo.aggregation import token_mean
+from grupo.algo.losses import KL
 from grupo.methods.papo import Perception, papo
-from grupo.sampling import Independent
-from grupo.testing import batch_of, moved
-from grupo.weights import token_mean
+from grupo.rollouts.samplers import Independent
+from grupo.testing.batches import batch_of, moved
+from tests.helpers.recorded_batches import flat, learned, six
 
 SEEN = {"logp@masked": [[-3.0]], "logp@ref": [[-1.0]]}  # l = -1
 

@@ -3,11 +3,11 @@ from itertools import product
 import pytest
 import torch
 
-from grupo import groups
-from grupo.losses import Reinforce
+from grupo.algo.aggregation import sequence_sum
+from grupo.algo.losses import Reinforce
+from grupo.core import group_ops
 from grupo.methods.passk_grpo import passk_grpo
-from grupo.testing import batch_of
-from grupo.weights import sequence_sum
+from grupo.testing.batches import batch_of
 
 
 def credit(reward, group=None):
@@ -54,6 +54,6 @@ def test_it_gives_the_numbers_of_verl():
     reward, group = [0.25, 1.0, 0.75, 3.0, 1.0, 1.0, 1.0], [0, 0, 0, 1, 1, 2, 2]
     assert credit(reward, group) == pytest.approx([0.0, 0.25, 0.0, 2.0, 0.0, 0.0, 0.0])
     default = [0.0, 0.6546519564, 0.0, 1.4142125624, 0.0, 0.0, 0.0]
-    std = groups.std(torch.tensor(reward), torch.tensor(group))
+    std = group_ops.std(torch.tensor(reward), torch.tensor(group))
     ours = torch.tensor(credit(reward, group)) / (std + 1e-6)
     assert ours.tolist() == pytest.approx(default, rel=1e-5)

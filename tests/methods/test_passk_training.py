@@ -3,10 +3,10 @@ from math import sqrt
 
 import pytest
 
-from grupo.losses import Clip
+from grupo.algo.aggregation import token_mean
+from grupo.algo.losses import Clip
 from grupo.methods.passk_training import PassAtK, passk_training
-from grupo.testing import batch_of
-from grupo.weights import token_mean
+from grupo.testing.batches import batch_of
 
 
 def credit(right, wrong, k, eps=1e-6):

@@ -1,7 +1,7 @@
-from grupo.curate import KeepExtremes
+from grupo.algo.filters import KeepExtremes
+from grupo.core.types import Group, Rollout, Task
 from grupo.methods.pods import pods
-from grupo.rollout import Group, Rollout, Task
-from grupo.sampling import Independent
+from grupo.rollouts.samplers import Independent
 
 
 def kept(*rewards, learned):

@@ -2,10 +2,10 @@
 
 import pytest
 
-from grupo.losses import Clip
+from grupo.algo.aggregation import token_mean
+from grupo.algo.losses import Clip
 from grupo.methods.posterior_grpo import PaidOnSuccess, posterior_grpo
-from grupo.testing import batch_of
-from grupo.weights import token_mean
+from grupo.testing.batches import batch_of
 
 
 def graded(format, correct, thinking):

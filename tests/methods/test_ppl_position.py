@@ -7,7 +7,7 @@ import torch
 
 from grupo.methods.grpo import grpo
 from grupo.methods.ppl_position import LateMore, LikelyMore, ppl_position
-from grupo.testing import batch_of
+from grupo.testing.batches import batch_of
 
 
 def answers(logp, length):

@@ -5,12 +5,12 @@ from math import exp
 import pytest
 import torch
 
-from grupo.batch import Signals
-from grupo.helpers import Head
-from grupo.losses.values import FitValue
+from grupo.algo.losses.critic import FitValue
+from grupo.algo.minibatches import Passes
+from grupo.core.aux_heads import Head
+from grupo.core.batch import Signals
 from grupo.methods.ppo import ppo
-from grupo.plans import Passes
-from grupo.testing import batch_of
+from grupo.testing.batches import batch_of
 
 V = [[0.2, 0.4, 0.5]]
 # V = 0 after the end: d = 0.2, 0.1, 0.5; lam 0.95

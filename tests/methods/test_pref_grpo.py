@@ -2,11 +2,11 @@
 
 import pytest
 
+from grupo.core.types import Rollout, Task
 from grupo.methods.grpo import grpo
 from grupo.methods.pref_grpo import pref_grpo
-from grupo.rewards.tournament import WinRate
-from grupo.rollout import Rollout, Task
-from grupo.testing import batch_of
+from grupo.rewards.pairwise import WinRate
+from grupo.testing.batches import batch_of
 
 
 def test_advantages_are_of_win_rates_whatever_the_reward():

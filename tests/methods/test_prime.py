@@ -3,7 +3,7 @@
 import pytest
 
 from grupo.methods.prime import ImplicitRewards, prime
-from grupo.testing import batch_of
+from grupo.testing.batches import batch_of
 
 RATIOS = [[2.0, -1.0, 3.0], [1.0, 1.0, 0.0]]  # of the model to its reference, in nats
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from grupo.methods.prl import FutureKL, prl
-from grupo.testing import batch_of
+from grupo.testing.batches import batch_of
 
 DRIFT = [0.4, -0.2, 0.6, 0.2]
 

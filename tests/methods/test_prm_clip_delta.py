@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from grupo.methods.prm_clip_delta import ClipDelta, prm_clip_delta
-from grupo.testing import batch_of
+from grupo.testing.batches import batch_of
 
 SCORES = [0.9, 0.2, 0.6, 0.8]
 

@@ -1,8 +1,8 @@
 import pytest
 
+from grupo.core.types import Action, Rollout, Task
 from grupo.methods.prompt_echo import Echo, echo, prompt_echo
-from grupo.rollout import Action, Rollout, Task
-from grupo.testing import batch_of
+from grupo.testing.batches import batch_of
 
 
 def test_the_reward_is_the_mean_over_the_prompts_tokens():

@@ -3,12 +3,12 @@ from math import exp, sqrt
 import pytest
 import torch
 
-from grupo.curate import informative
-from grupo.losses import KL, Clip
+from grupo.algo.filters import informative
+from grupo.algo.losses import KL, Clip
+from grupo.core.reference_update import Follow
 from grupo.methods.prorl import prorl
-from grupo.references import Follow
-from grupo.sampling import Independent
-from grupo.testing import batch_of, moved
+from grupo.rollouts.samplers import Independent
+from grupo.testing.batches import batch_of, moved
 
 
 def test_unlikely_tokens_may_grow_by_two_fifths():

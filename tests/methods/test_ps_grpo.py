@@ -2,10 +2,10 @@
 
 import pytest
 
-from grupo.losses import KL, Clip
+from grupo.algo.losses import KL, Clip
 from grupo.methods.ps_grpo import ps_grpo
-from grupo.sampling import Paraphrased
-from grupo.testing import batch_of
+from grupo.rollouts.samplers import Paraphrased
+from grupo.testing.batches import batch_of
 
 
 def test_rollouts_of_one_paraphrase_are_compared():

@@ -5,8 +5,8 @@ from math import sqrt
 import pytest
 
 from grupo.methods.pta_grpo import PlanReward, pta_grpo
-from grupo.sampling import Tree
-from grupo.testing import batch_of
+from grupo.rollouts.samplers import Tree
+from grupo.testing.batches import batch_of
 
 
 def chains(correct, plan, format=None, group=None):

@@ -2,11 +2,11 @@ from math import sqrt
 
 import pytest
 
-from grupo.curate import informative
-from grupo.losses import Clip
+from grupo.algo.aggregation import token_mean
+from grupo.algo.filters import informative
+from grupo.algo.losses import Clip
 from grupo.methods.quantile import OverQuantile, quantile
-from grupo.testing import batch_of
-from grupo.weights import token_mean
+from grupo.testing.batches import batch_of
 
 
 def credit(reward, level=0.4):

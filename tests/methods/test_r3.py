@@ -3,13 +3,13 @@
 import pytest
 import torch
 
-from grupo.credit.ranking import RankedByEntropy
-from grupo.credit.replayed import ByQuestion, Damped
-from grupo.curate import Replay
+from grupo.algo.advantages.entropy_rank import RankedByEntropy
+from grupo.algo.advantages.replay import ByQuestion, Damped
+from grupo.algo.filters import Replay
 from grupo.method import Method
 from grupo.methods.r3 import r3
-from grupo.sampling import Independent, Reflected
-from grupo.testing import batch_of
+from grupo.rollouts.samplers import Independent, Reflected
+from grupo.testing.batches import batch_of
 
 # means of the highest fifth, one action of five: 3.0, 2.0, 2.5; of all five: 0.7, 0.9, 0.8
 H = [[3.0, 0.5, 0.0, 0.0, 0.0], [2.0, 2.0, 0.5, 0.0, 0.0], [2.5, 1.0, 0.5, 0.0, 0.0]]

@@ -1,11 +1,11 @@
 import pytest
 
-from grupo.batch import Past
-from grupo.losses import Reinforce
+from grupo.algo.aggregation import sequence_sum
+from grupo.algo.losses import Reinforce
+from grupo.core.batch import Past
 from grupo.methods.rae import LessMemory, rae
-from grupo.sampling import Independent
-from grupo.testing import batch_of
-from grupo.weights import sequence_sum
+from grupo.rollouts.samplers import Independent
+from grupo.testing.batches import batch_of
 
 
 def test_the_first_return_moves_the_baseline_from_0():

@@ -3,11 +3,11 @@ from math import exp
 import pytest
 import torch
 
-from grupo.losses import Clip
+from grupo.algo.losses import Clip
+from grupo.core.types import Group, Rollout, Task
 from grupo.methods.raft_pp import raft_pp, right_ones
-from grupo.rollout import Group, Rollout, Task
-from grupo.sampling import Independent
-from grupo.testing import batch_of, moved
+from grupo.rollouts.samplers import Independent
+from grupo.testing.batches import batch_of, moved
 
 
 def group(*rewards):

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from grupo.methods.rank_grpo import ByRank, from_here_on, own, rank_grpo
-from grupo.testing import batch_of, moved
+from grupo.testing.batches import batch_of, moved
 
 
 def lists(hits, turn, **more):

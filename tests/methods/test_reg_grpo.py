@@ -3,9 +3,9 @@ from math import sqrt
 import pytest
 import torch
 
+from grupo.algo.aggregation import group_mean
 from grupo.methods.reg_grpo import RegressAdvantage, reg_grpo
-from grupo.testing import batch_of, moved
-from grupo.weights import group_mean
+from grupo.testing.batches import batch_of, moved
 
 
 def learn(moves, advantage):

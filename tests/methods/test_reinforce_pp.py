@@ -3,12 +3,12 @@ from math import sqrt
 import pytest
 import torch
 
-from grupo.credit import Whiten
-from grupo.losses import Clip
+from grupo.algo.advantages import Whiten
+from grupo.algo.aggregation import token_mean
+from grupo.algo.losses import Clip
 from grupo.methods.reinforce_pp import ReturnLessKL, reinforce_pp
-from grupo.sampling import Independent
-from grupo.testing import batch_of
-from grupo.weights import token_mean
+from grupo.rollouts.samplers import Independent
+from grupo.testing.batches import batch_of
 
 # log old is -1 everywhere: k1 = 0.5 and 1 in the first answer, 2 in the second; 9 is padding
 REFERENCE = {"logp@ref": [[-1.5, -2.0], [-3.0, 9.0]]}

@@ -3,11 +3,11 @@ from math import exp, sqrt
 import pytest
 import torch
 
-from grupo.credit import Whiten
-from grupo.losses import Clip
+from grupo.algo.advantages import Whiten
+from grupo.algo.aggregation import token_mean
+from grupo.algo.losses import Clip
 from grupo.methods.reinforce_pp_baseline import reinforce_pp_baseline
-from grupo.testing import batch_of, moved
-from grupo.weights import token_mean
+from grupo.testing.batches import batch_of, moved
 
 
 def test_the_groups_mean_comes_off_and_the_batchs_deviation_divides():

@@ -3,11 +3,11 @@ from math import exp
 import pytest
 import torch
 
-from grupo.curate import informative
-from grupo.losses import Clip
+from grupo.algo.filters import informative
+from grupo.algo.losses import Clip
 from grupo.methods.reinforce_rej import reinforce_rej
-from grupo.sampling import Independent
-from grupo.testing import batch_of, moved
+from grupo.rollouts.samplers import Independent
+from grupo.testing.batches import batch_of, moved
 
 
 def test_credit_is_the_sign_alone():

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from grupo.methods.rejection import rejection
-from grupo.testing import batch_of, moved
+from grupo.testing.batches import batch_of, moved
 
 # d = log old - log sampler; k3 = e^d - d - 1 is 0.000_005 at 0.003, 0.0019 at -0.0622, 0.0516 at
 # -0.34 and 0.0052 at 0.1.

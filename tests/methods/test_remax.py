@@ -1,10 +1,10 @@
 import pytest
 import torch
 
-from grupo.losses import Reinforce
+from grupo.algo.losses import Reinforce
 from grupo.methods.remax import remax
-from grupo.sampling import Independent, WithGreedy
-from grupo.testing import batch_of, moved
+from grupo.rollouts.samplers import Independent, WithGreedy
+from grupo.testing.batches import batch_of, moved
 
 
 def test_the_greedy_answers_reward_is_the_baseline():

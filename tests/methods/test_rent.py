@@ -1,8 +1,8 @@
 import pytest
 
 from grupo.methods.rent import rent
-from grupo.sampling import Independent
-from grupo.testing import batch_of
+from grupo.rollouts.samplers import Independent
+from grupo.testing.batches import batch_of
 
 
 def test_the_surer_answer_is_the_better_one():

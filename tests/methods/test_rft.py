@@ -1,8 +1,8 @@
 import torch
 
+from grupo.core.types import Group, Rollout, Task
 from grupo.methods.rft import KeepRight, rft
-from grupo.rollout import Group, Rollout, Task
-from grupo.testing import batch_of, moved
+from grupo.testing.batches import batch_of, moved
 
 
 def group(*right):

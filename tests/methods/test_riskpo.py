@@ -6,10 +6,10 @@ from math import inf, sqrt
 import pytest
 import torch
 
-from grupo.credit.risk import papers
+from grupo.algo.advantages.risk import papers
+from grupo.core.schedules import at
 from grupo.methods.riskpo import MixedRisk, riskpo
-from grupo.schedules import at
-from grupo.testing import batch_of
+from grupo.testing.batches import batch_of
 
 LEVELS = (0.2, 0.9)
 

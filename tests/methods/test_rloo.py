@@ -1,13 +1,13 @@
 import pytest
 import torch
 
-from grupo import groups
-from grupo.credit import Center
-from grupo.credit.penalties import KLInReward
-from grupo.losses import Reinforce
+from grupo.algo.advantages import Center
+from grupo.algo.advantages.kl_in_reward import KLInReward
+from grupo.algo.losses import Reinforce
+from grupo.core import group_ops
 from grupo.methods.rloo import rloo
-from grupo.sampling import Independent
-from grupo.testing import batch_of, moved
+from grupo.rollouts.samplers import Independent
+from grupo.testing.batches import batch_of, moved
 
 
 def test_each_answer_is_compared_with_the_mean_of_the_others():
@@ -38,7 +38,9 @@ def test_the_estimate_is_unbiased_where_standardising_is_not():
         batch = batch_of(group=[0, 0, 0], reward=reward)
         score = torch.tensor([4.0 if r else -4 / 3 for r in reward], dtype=torch.float64)
         less_others = rloo(kl=0.0).credit(batch.reward, batch)
-        standard = Center()(batch.reward, batch) / (groups.std(batch.reward, batch.group) + 1e-12)
+        standard = Center()(batch.reward, batch) / (
+            group_ops.std(batch.reward, batch.group) + 1e-12
+        )
         rloo_sum += chance * (less_others * score).mean().item()
         grpo_sum += chance * (standard * score).mean().item()
     assert rloo_sum == pytest.approx(1.0)
@@ -60,7 +62,7 @@ def test_the_defaults_are_the_papers():
     assert (method.sample, method.loss) == (Independent(4), Reinforce())
     assert method.needs == {"logp@ref"}
     assert rloo(kl=0.0).needs == frozenset()
-    assert rloo(kl=0.0).credit == Center(groups.mean_of_others)
+    assert rloo(kl=0.0).credit == Center(group_ops.mean_of_others)
 
 
 def test_it_gives_the_numbers_of_trl_and_of_verl():

@@ -1,10 +1,10 @@
 import pytest
 
-from grupo.losses import Clip
+from grupo.algo.losses import Clip
+from grupo.core.types import Group, Rollout, Task
 from grupo.methods.rlpr import KeepSpread, rlpr
-from grupo.rollout import Group, Rollout, Task
-from grupo.sampling import Independent
-from grupo.testing import batch_of
+from grupo.rollouts.samplers import Independent
+from grupo.testing.batches import batch_of
 
 
 def group(*given, alone=0.2):

@@ -1,8 +1,8 @@
 import pytest
 
-from grupo.losses import KL, Clip
+from grupo.algo.losses import KL, Clip
 from grupo.methods.rlsp import Search, rlsp
-from grupo.testing import batch_of
+from grupo.testing.batches import batch_of
 
 
 def earned(reward, length, effort, **terms):

@@ -8,16 +8,16 @@ from functools import cache
 
 import pytest
 import torch
-import toys
 
-from grupo import groups
-from grupo.credit import Center, ScaleByStd, chain
+from grupo.algo.advantages import Center, ScaleByStd, chain
+from grupo.algo.aggregation import sequence_mean, token_mean
+from grupo.core import group_ops
 from grupo.method import Method
 from grupo.methods.s_grpo import Decaying, s_grpo
-from grupo.proving.trial import negative
-from grupo.sampling import EarlyExits
-from grupo.testing import batch_of
-from grupo.weights import sequence_mean, token_mean
+from grupo.rollouts.samplers import EarlyExits
+from grupo.testing.batches import batch_of
+from grupo.testing.smoke.run import negative
+from tests.helpers import letter_envs
 
 RIGHT = [0.0, 1.0, 1.0, 0.0, 1.0]
 
@@ -41,7 +41,7 @@ def test_the_advantage_is_what_is_earned_above_the_mean():
 
 
 def test_the_other_reading_divides_by_the_deviation():
-    scaled = chain(Decaying(), Center(), ScaleByStd(0.0, groups.population_std))
+    scaled = chain(Decaying(), Center(), ScaleByStd(0.0, group_ops.population_std))
     A = serial().credited(scaled).advantage[:, 0]
     assert A.tolist() == pytest.approx([-0.935, 1.737, 0.401, -0.935, -0.267], abs=5e-4)
 
@@ -87,8 +87,8 @@ def test_where_only_the_whole_path_is_right_means_over_rows_push_its_beginning_d
 
 def answered(digit: str, steps: int) -> list[tuple[str, str]]:
     """A thought that was closed and what is said then: two times of three nothing."""
-    thought, answer = toys.chain(digit, steps).split(toys.CLOSE)
-    return [(thought + toys.CLOSE, said) for said in (answer, "-", "-")]
+    thought, answer = letter_envs.chain(digit, steps).split(letter_envs.CLOSE)
+    return [(thought + letter_envs.CLOSE, said) for said in (answer, "-", "-")]
 
 
 def doubting() -> Iterator[tuple[str, str]]:
@@ -105,24 +105,24 @@ def doubting() -> Iterator[tuple[str, str]]:
 @cache
 def doubter() -> str:
     """The folder of a pupil who was taught so."""
-    return toys.taught("doubter", list(doubting()), 150, limit=16)
+    return letter_envs.taught("doubter", list(doubting()), 150, limit=16)
 
 
 def rights(method: Method, seed: int, steps: int = 20) -> tuple[float, float]:
     """How often the whole path is right, before training and after it."""
-    given = {"limit": 16, "env": toys.ANSWERED, "seed": seed}
-    made = toys.learner(doubter(), toys.Chains(), method, steps, **given)
-    before = toys.share(made, made.tasks)
+    given = {"limit": 16, "env": letter_envs.ANSWERED, "seed": seed}
+    made = letter_envs.learner(doubter(), letter_envs.Chains(), method, steps, **given)
+    before = letter_envs.share(made, made.tasks)
     for _ in range(steps):
         made.step()
-    return before, toys.share(made, made.tasks)
+    return before, letter_envs.share(made, made.tasks)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 def test_the_whole_path_is_right_more_often_and_by_its_signal(seed):
     torch.set_num_threads(1)
-    method = s_grpo().but(sample=EarlyExits(7, "", toys.CLOSE))
+    method = s_grpo().but(sample=EarlyExits(7, "", letter_envs.CLOSE))
     before, after = rights(method, seed)
     assert 0.3 < before < 0.7
     assert after > before + 0.2  # five standard errors of 384 attempts each, and more

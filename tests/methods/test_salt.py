@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from grupo.methods.salt import SharedSteps, salt
-from grupo.testing import batch_of
+from grupo.testing.batches import batch_of
 
 
 def walks(state, action, group=None):

@@ -4,9 +4,9 @@ from math import exp, log
 import pytest
 import torch
 
+from grupo.algo.minibatches import Passes
 from grupo.methods.sapo import sapo
-from grupo.plans import Passes
-from grupo.testing import batch_of, moved
+from grupo.testing.batches import batch_of, moved
 
 
 def sigmoid(x):

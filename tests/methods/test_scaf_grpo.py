@@ -4,10 +4,10 @@ from math import sqrt
 
 import pytest
 
+from grupo.core.schedules import at
 from grupo.methods.scaf_grpo import scaf_grpo
-from grupo.sampling import Independent, Scaffolded
-from grupo.schedules import at
-from grupo.testing import batch_of
+from grupo.rollouts.samplers import Independent, Scaffolded
+from grupo.testing.batches import batch_of
 
 
 def test_the_one_that_was_helped_outweighs_seven_failures():

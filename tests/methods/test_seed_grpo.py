@@ -5,7 +5,7 @@ from math import exp, log
 import pytest
 
 from grupo.methods.seed_grpo import ByCertainty, exponential, focal, seed_grpo
-from grupo.testing import batch_of
+from grupo.testing.batches import batch_of
 
 
 def answers(cluster):

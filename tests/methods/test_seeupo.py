@@ -5,11 +5,11 @@ from math import exp, log, sqrt
 import pytest
 import torch
 
-from grupo.credit.turns import turns_alike
-from grupo.losses.turns import ReverseClip
+from grupo.algo.advantages.turn_table import turns_alike
+from grupo.algo.losses.turn_level import ReverseClip
+from grupo.algo.minibatches import Passes
 from grupo.methods.seeupo import seeupo
-from grupo.plans import Passes
-from grupo.testing import batch_of, moved
+from grupo.testing.batches import batch_of, moved
 
 
 def rollout(moves, turn, advantage=1.0):

@@ -3,10 +3,10 @@ from math import exp, log
 import pytest
 import torch
 
-from grupo.losses import Clip, Corrected, Importance, Within
-from grupo.losses.rows import by_sum
+from grupo.algo.losses import Clip, Corrected, Importance, Within
+from grupo.algo.token_level import by_sum
 from grupo.methods.seq_mis import seq_mis
-from grupo.testing import batch_of, moved
+from grupo.testing.batches import batch_of, moved
 
 # products of ratios: 3 / 2 in the first row, 4 in the second
 SAMPLER = [[-1.0 - log(3), -1.0 + log(2)], [-1.0 - log(4), 99.0]]

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from grupo.methods.seq_tis import seq_tis
-from grupo.testing import batch_of, moved
+from grupo.testing.batches import batch_of, moved
 
 # products of ratios: 3 / 2 in the first row, 4 in the second
 SAMPLER = [[-1.0 - log(3), -1.0 + log(2)], [-1.0 - log(4), 99.0]]

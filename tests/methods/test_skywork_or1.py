@@ -1,16 +1,16 @@
 import pytest
 import torch
 
-from grupo.batch import Signals
-from grupo.controllers import TargetEntropy
-from grupo.curate import informative
-from grupo.losses import Clip
-from grupo.losses.regularise import EntropyBonus
+from grupo.algo.aggregation import token_mean
+from grupo.algo.filters import informative
+from grupo.algo.losses import Clip
+from grupo.algo.losses.regularizers import EntropyBonus
+from grupo.core.batch import Signals
+from grupo.core.controllers import TargetEntropy
+from grupo.core.schedules import at
 from grupo.methods.skywork_or1 import skywork_or1
-from grupo.sampling import Independent
-from grupo.schedules import at
-from grupo.testing import batch_of
-from grupo.weights import token_mean
+from grupo.rollouts.samplers import Independent
+from grupo.testing.batches import batch_of
 
 
 def coefficient(*entropies):

@@ -6,15 +6,15 @@ from math import log
 import pytest
 import torch
 
-from grupo.credit import chain
-from grupo.evaluation import Solved, evaluate
-from grupo.learner import Learner
+from grupo.algo.advantages import chain
+from grupo.inference.soft_tokens import Thoughts, likelihood
 from grupo.method import Method
 from grupo.methods.soft_grpo import soft_grpo
-from grupo.policies.causal_lm import CausalLM
-from grupo.policies.soft_lm import SoftLM
-from grupo.policies.thoughts import Thoughts, likelihood
-from grupo.proving.trial import negative, recipe
+from grupo.models.causal_lm import CausalLM
+from grupo.models.soft_thinking_lm import SoftLM
+from grupo.rollouts.evaluate import Solved, evaluate
+from grupo.testing.smoke.run import negative, recipe
+from grupo.training.learner import Learner
 
 
 def test_a_thought_has_a_ratio_like_any_token():

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from grupo.methods.soft_verifier import soft, soft_verifier
-from grupo.testing import batch_of, moved
+from grupo.testing.batches import batch_of, moved
 
 
 def test_the_verifiers_doubt_is_part_of_the_reward():

@@ -5,12 +5,12 @@ from math import sqrt
 import pytest
 import torch
 
-from grupo.batch import Past
-from grupo.curricula import Ask, Undecided, tracked
-from grupo.history import History
+from grupo.core.batch import Past
+from grupo.core.types import Task
 from grupo.methods.spo import spo
-from grupo.rollout import Task
-from grupo.testing import batch_of
+from grupo.rollouts.curricula import Ask, Undecided, tracked
+from grupo.rollouts.history import History
+from grupo.testing.batches import batch_of
 
 
 def past(*rewards):

@@ -2,9 +2,9 @@ from math import sqrt
 
 import pytest
 
+from grupo.core.types import Action, Rollout, Task
 from grupo.methods.spo_selfplay import WinRate, spo_selfplay, win_rates
-from grupo.rollout import Action, Rollout, Task
-from grupo.testing import batch_of
+from grupo.testing.batches import batch_of
 
 
 def said(text):

@@ -2,10 +2,10 @@ from math import exp
 
 import pytest
 import torch
-from recorded import EXPERT, MOVES, six
 
 from grupo.methods.srft import srft
-from grupo.testing import batch_of, moved
+from grupo.testing.batches import batch_of, moved
+from tests.helpers.recorded_batches import EXPERT, MOVES, six
 
 H = (0.5, 1.0, 0.2)  # mean entropies of the rows
 

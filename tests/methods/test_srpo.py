@@ -4,11 +4,11 @@ from math import exp, log
 import pytest
 import torch
 
-from grupo.batch import Signals
-from grupo.distributions import jsd
+from grupo.algo.divergences_full import jsd
+from grupo.core.batch import Signals
+from grupo.core.reference_update import Follow
 from grupo.methods.srpo import srpo
-from grupo.references import Follow
-from grupo.testing import batch_of
+from grupo.testing.batches import batch_of
 
 D = (0.5 * log(0.5 / 0.7) + 0.5 * log(0.5 / 0.3) + 0.9 * log(0.9 / 0.7) + 0.1 * log(0.1 / 0.3)) / 2
 

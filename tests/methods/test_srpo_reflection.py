@@ -5,7 +5,7 @@ from math import exp
 import pytest
 
 from grupo.methods.srpo_reflection import Reflected, srpo_reflection
-from grupo.testing import batch_of
+from grupo.testing.batches import batch_of
 
 PAPER, RELEASE = Reflected(0.5, 0.25, 0.1), Reflected(1.0, 0.0, 0.1)
 

@@ -5,7 +5,7 @@ from math import sqrt
 import pytest
 
 from grupo.methods.stratified_grpo import stratified_grpo
-from grupo.testing import batch_of
+from grupo.testing.batches import batch_of
 
 BATCH = batch_of(group=[0] * 4, reward=[0.2, 0.0, 1.0, 0.8], parts={"tools": [0, 0, 1, 1]})
 STD = sqrt((0.3**2 + 0.5**2 + 0.5**2 + 0.3**2) / 4)  # 0.4123, the mean is 0.5

@@ -3,10 +3,10 @@
 import pytest
 import torch
 
-from grupo.batch import Signals
-from grupo.helpers import Head
+from grupo.core.aux_heads import Head
+from grupo.core.batch import Signals
 from grupo.methods.t_ppo import FitFinished, t_ppo
-from grupo.testing import batch_of
+from grupo.testing.batches import batch_of
 
 V = [0.2, 0.4, 0.5]
 

@@ -1,25 +1,21 @@
 """TempFlow-GRPO: steps of noise 0.3, 0.2 and 0.1, and walks of which one step is by chance."""
 
 import asyncio
-import sys
 from math import exp, sqrt
-from pathlib import Path
 from statistics import correlation
 
 import pytest
 import torch
 
-sys.path.append(str(Path(__file__).parents[1] / "sampling"))
-from walking import Walk, Weighed, steps
-
-from grupo.collate import collate
-from grupo.credit import ByPart, Center, Clipped, Regrouped, ScaleByStd, chain
-from grupo.losses import Clip
+from grupo.algo.advantages import ByPart, Center, Clipped, Regrouped, ScaleByStd, chain
+from grupo.algo.losses import Clip
+from grupo.core.types import Task
 from grupo.methods.flow_grpo import flow_grpo
 from grupo.methods.tempflow_grpo import ByNoise, tempflow_grpo
-from grupo.rollout import Task
-from grupo.sampling import DeviateOnce
-from grupo.testing import batch_of, moved
+from grupo.rollouts.samplers import DeviateOnce
+from grupo.testing.batches import batch_of, moved
+from grupo.training.collate import collate
+from tests.helpers.number_policy import Walk, Weighed, steps
 
 MATTERS = (1.0, 0.8, 0.5, 0.0)
 

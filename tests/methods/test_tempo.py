@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from grupo.methods.tempo import PrefixTree, tempo
-from grupo.testing import batch_of
+from grupo.testing.batches import batch_of
 
 A, B, X, Y, Z, W = range(6)
 

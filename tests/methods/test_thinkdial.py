@@ -2,11 +2,11 @@
 
 import pytest
 
-from grupo.curate import informative
-from grupo.losses import Clip
+from grupo.algo.aggregation import token_mean
+from grupo.algo.filters import informative
+from grupo.algo.losses import Clip
 from grupo.methods.thinkdial import Dialled, thinkdial
-from grupo.testing import batch_of
-from grupo.weights import token_mean
+from grupo.testing.batches import batch_of
 
 HIGH, MEDIUM, LOW = 0.0, 1.0, 2.0
 

@@ -5,9 +5,9 @@ from math import exp
 import pytest
 import torch
 
-from grupo.losses import KL, Clip
+from grupo.algo.losses import KL, Clip
 from grupo.methods.thinkless import ControlApart, ShortPays, thinkless
-from grupo.testing import batch_of, moved
+from grupo.testing.batches import batch_of, moved
 
 
 def test_a_right_answer_is_worth_less_after_thinking():

@@ -2,9 +2,9 @@ from math import exp
 
 import pytest
 
+from grupo.algo.ratios import product
 from grupo.methods.tic_grpo import tic_grpo
-from grupo.ratios import product
-from grupo.testing import batch_of, moved
+from grupo.testing.batches import batch_of, moved
 
 BATCH = batch_of(group=[0, 0], length=[3, 1], advantage=[1.0, -1.0])
 

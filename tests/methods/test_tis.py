@@ -3,9 +3,9 @@ from math import exp, log
 import pytest
 import torch
 
-from grupo.losses.rows import by_action
+from grupo.algo.token_level import by_action
 from grupo.methods.tis import tis
-from grupo.testing import batch_of, moved
+from grupo.testing.batches import batch_of, moved
 
 # The engine was 3 times less sure of the first token than the trainer, 4 times surer of the second.
 SAMPLER = [[-1.0 - log(3), -1.0 + log(4)], [-1.0, 99.0]]

@@ -3,7 +3,7 @@
 import pytest
 
 from grupo.methods.tldr import Levelled, tldr
-from grupo.testing import batch_of
+from grupo.testing.batches import batch_of
 
 SHORT, MEDIUM, LONG = 0.0, 1.0, 2.0
 

@@ -3,7 +3,7 @@ from math import exp
 import pytest
 
 from grupo.methods.topr import topr
-from grupo.testing import batch_of, moved
+from grupo.testing.batches import batch_of, moved
 
 REWARD = [1.0, 0.0, 0.0]
 

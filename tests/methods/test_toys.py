@@ -4,7 +4,24 @@ from statistics import fmean
 
 import pytest
 import torch
-from toys import (
+
+from grupo.algo.advantages import chain
+from grupo.core.interfaces import Turn
+from grupo.envs import Part, SingleTurn
+from grupo.method import Method
+from grupo.methods.critique_grpo import critique_grpo
+from grupo.methods.delethink import delethink
+from grupo.methods.elastic_reasoning import elastic_reasoning
+from grupo.methods.grpo import grpo
+from grupo.methods.guide_grpo import guide_grpo
+from grupo.methods.r3 import r3
+from grupo.methods.s_grpo import s_grpo
+from grupo.methods.scaf_grpo import scaf_grpo
+from grupo.rollouts.samplers import EarlyExits, Guided, Independent, Refined, Scaffolded
+from grupo.rollouts.turns.chunked_thinking import Chunked
+from grupo.rollouts.turns.thinking_budget import Budgeted
+from grupo.testing.smoke.run import negative
+from tests.helpers.letter_envs import (
     ANSWERED,
     CLOSE,
     Chains,
@@ -20,23 +37,6 @@ from toys import (
     thinker,
     thoughts,
 )
-
-from grupo.acting import Turn
-from grupo.credit import chain
-from grupo.envs import Part, SingleTurn
-from grupo.method import Method
-from grupo.methods.critique_grpo import critique_grpo
-from grupo.methods.delethink import delethink
-from grupo.methods.elastic_reasoning import elastic_reasoning
-from grupo.methods.grpo import grpo
-from grupo.methods.guide_grpo import guide_grpo
-from grupo.methods.r3 import r3
-from grupo.methods.s_grpo import s_grpo
-from grupo.methods.scaf_grpo import scaf_grpo
-from grupo.proving.trial import negative
-from grupo.sampling import EarlyExits, Guided, Independent, Refined, Scaffolded
-from grupo.sampling.budgeted import Budgeted
-from grupo.sampling.chunked import Chunked
 
 GRPO = grpo(8, kl=0.0)
 KEPT = scaf_grpo(warmup=0.0).but(sample=Scaffolded(Independent(8), 2.0, lead=""))

@@ -3,12 +3,12 @@
 import pytest
 import torch
 
-from grupo.curate import informative
-from grupo.losses import Clip
+from grupo.algo.aggregation import token_mean
+from grupo.algo.filters import informative
+from grupo.algo.losses import Clip
 from grupo.methods.treepo import Ancestors, treepo
-from grupo.sampling import SegmentTree
-from grupo.testing import batch_of
-from grupo.weights import token_mean
+from grupo.rollouts.samplers import SegmentTree
+from grupo.testing.batches import batch_of
 
 REWARD = [1.0, 0.0, 1.0, 1.0]
 NODES = [[0, 2], [0, 3], [1, 4], [1, 5]]

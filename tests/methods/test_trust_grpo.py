@@ -4,9 +4,9 @@ from math import exp
 
 import pytest
 
+from grupo.core.schedules import at
 from grupo.methods.trust_grpo import Trusted, trust_grpo
-from grupo.schedules import at
-from grupo.testing import batch_of
+from grupo.testing.batches import batch_of
 
 
 def rewards(correct, thinking, weight=0.3, group=None):

@@ -1,10 +1,10 @@
 import pytest
 
+from grupo.core.types import Action, Group, Rollout, Task
 from grupo.methods.ttrl import First, ttrl
-from grupo.rewards.agreement import Majority
-from grupo.rollout import Action, Group, Rollout, Task
-from grupo.sampling import Independent
-from grupo.testing import batch_of
+from grupo.rewards.majority_vote import Majority
+from grupo.rollouts.samplers import Independent
+from grupo.testing.batches import batch_of
 
 
 def said(text):

@@ -1,7 +1,7 @@
 import pytest
 
 from grupo.methods.tw_grpo import Focused, tw_grpo
-from grupo.testing import batch_of
+from grupo.testing.batches import batch_of
 
 
 def test_the_places_where_the_group_differs_most_weigh_most():

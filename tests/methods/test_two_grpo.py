@@ -3,10 +3,10 @@ from math import exp
 import pytest
 import torch
 
-from grupo.losses import Clip
+from grupo.algo.losses import Clip
 from grupo.methods.two_grpo import two_grpo
-from grupo.sampling import Independent
-from grupo.testing import batch_of, moved
+from grupo.rollouts.samplers import Independent
+from grupo.testing.batches import batch_of, moved
 
 
 def test_a_pair_is_worth_plus_and_minus_one_whatever_it_earned():

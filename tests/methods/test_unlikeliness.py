@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 import torch
 
+from grupo.algo.minibatches import Passes
 from grupo.methods.unlikeliness import LikelyIsLess, unlikeliness
-from grupo.plans import Passes
-from grupo.testing import batch_of
+from grupo.testing.batches import batch_of
 
 
 def said(reward, logp, length=None):

@@ -4,11 +4,11 @@ from random import Random
 
 import pytest
 
-from grupo.batch import Past
-from grupo.curricula import Ask, Thompson, promised, upcoming
-from grupo.history import History
+from grupo.core.batch import Past
+from grupo.core.types import Group, Rollout, Task
 from grupo.methods.vade import vade
-from grupo.rollout import Group, Rollout, Task
+from grupo.rollouts.curricula import Ask, Thompson, promised, upcoming
+from grupo.rollouts.history import History
 
 TWO_OF_EIGHT = (1.0, 1.0, *[0.0] * 6)
 

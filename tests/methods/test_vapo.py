@@ -3,10 +3,10 @@
 import pytest
 import torch
 
-from grupo.batch import Signals
+from grupo.algo.minibatches import Passes
+from grupo.core.batch import Signals
 from grupo.methods.vapo import ImitateCorrect, vapo
-from grupo.plans import Passes
-from grupo.testing import batch_of
+from grupo.testing.batches import batch_of
 
 
 def answers():

@@ -3,11 +3,11 @@
 import pytest
 import torch
 
-from grupo.batch import Signals
-from grupo.helpers import Head
-from grupo.losses.values import FitOutcome
+from grupo.algo.losses.critic import FitOutcome
+from grupo.core.aux_heads import Head
+from grupo.core.batch import Signals
 from grupo.methods.vc_ppo import vc_ppo
-from grupo.testing import batch_of
+from grupo.testing.batches import batch_of
 
 
 def answers():

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from grupo.methods.verifree import verifree
-from grupo.testing import batch_of, moved
+from grupo.testing.batches import batch_of, moved
 
 SAMPLED = [[1.0, 1.0, 0.0], [1.0, 0.0, 0.0]]  # two steps of reasoning and one of the answer; 1, 2
 

@@ -4,9 +4,9 @@ from math import exp
 import pytest
 import torch
 
+from grupo.algo.aggregation import token_mean
 from grupo.methods.vespo import GammaKernel, vespo
-from grupo.testing import batch_of, moved
-from grupo.weights import token_mean
+from grupo.testing.batches import batch_of, moved
 
 BATCH = batch_of(group=[0, 0], length=[2, 2], advantage=[1.0, -1.0])
 

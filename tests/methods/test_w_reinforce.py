@@ -3,10 +3,10 @@ from math import exp
 import pytest
 import torch
 
-from grupo.losses import Clip
+from grupo.algo.aggregation import token_mean
+from grupo.algo.losses import Clip
 from grupo.methods.w_reinforce import w_reinforce
-from grupo.testing import batch_of, moved
-from grupo.weights import token_mean
+from grupo.testing.batches import batch_of, moved
 
 
 def test_a_right_answer_counts_a_tenth_of_a_wrong_one():

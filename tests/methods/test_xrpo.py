@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from grupo.methods.xrpo import SharpenNovel, xrpo
-from grupo.testing import batch_of
+from grupo.testing.batches import batch_of
 
 
 def said(logp, length=None):

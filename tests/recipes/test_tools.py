@@ -4,26 +4,26 @@ import asyncio
 import shutil
 from collections import Counter
 from dataclasses import replace
-from pathlib import Path
 from random import Random
 from statistics import fmean
 
 import pytest
 
-from grupo.acting import play, scored
-from grupo.credit import chain
+from grupo.algo.advantages import chain
+from grupo.core.errors import Refused
+from grupo.core.importing import load_file
+from grupo.core.interfaces import play, scored
+from grupo.core.types import Action, Task
 from grupo.envs.tools import Python
-from grupo.errors import Refused
-from grupo.grow import ensure
-from grupo.grow.errands import UNCLOSED, Errands, Novice, blind
-from grupo.grow.planting import Llama
-from grupo.imports import load_file
-from grupo.proving.trial import negative
 from grupo.recipe import Evaluation
-from grupo.rollout import Action, Task
-from grupo.trainer import train
+from grupo.testing.smoke.run import negative
+from grupo.toy import ensure
+from grupo.toy.tool_use import UNCLOSED, Errands, Novice, blind
+from grupo.toy.untrained_llama import Llama
+from grupo.training.trainer import train
+from tests.helpers.paths import ROOT
 
-AGENTS = Path(__file__).parents[2] / "recipes" / "agents"
+AGENTS = ROOT / "recipes" / "agents"
 FILES = {name: load_file(AGENTS / f"{name}.py") for name in ("atlas", "programs")}
 TINY = Llama(width=16, inner=32, layers=1, heads=2)
 PERFECT = {"calls": 1.0, "minds": 1.0, "reads": 1.0, "closes": 1.0, "heeds": 1.0}

@@ -1,22 +1,18 @@
 """A real run of a tiny model, made once."""
 
 import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from grupo.core.component import piece
+from grupo.core.types import Rollout, Task, Verdict
 from grupo.methods.grpo import grpo
-from grupo.piece import piece
-from grupo.policies.causal_lm import CausalLM
+from grupo.models.causal_lm import CausalLM
 from grupo.recipe import Recipe
-from grupo.rollout import Rollout, Task, Verdict
-from grupo.trainer import train
-
-sys.path.append(str(Path(__file__).parent))
-
-from planting import plant
+from grupo.training.trainer import train
+from tests.helpers.small_model import plant
 
 
 @piece
@@ -81,7 +77,7 @@ def written(tmp_path: Path):
 
 @pytest.fixture(scope="session")
 def chromium(tmp_path_factory: pytest.TempPathFactory):
-    from browsing import browsing
+    from tests.helpers.browser import browsing
 
     with browsing(tmp_path_factory.mktemp("browser")) as made:
         yield made

@@ -3,22 +3,22 @@
 from collections.abc import Callable
 from pathlib import Path
 
-import breaking
 import pytest
-from defects import MASKS
 
-from grupo import learner
 from grupo.recipe import Recipe
 from grupo.report.checks import Finding
 from grupo.report.doctor import examine
-from grupo.trainer import train
+from grupo.training import learner
+from grupo.training.trainer import train
+from tests.helpers import broken_folders
+from tests.helpers.planted_defects import MASKS
 
 Trained = Callable[[Recipe], list[Finding]]
 
 
 @pytest.fixture(scope="session")
 def model(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return breaking.model(tmp_path_factory.mktemp("breaking"))
+    return broken_folders.model(tmp_path_factory.mktemp("breaking"))
 
 
 @pytest.fixture
@@ -36,14 +36,16 @@ def named(findings: list[Finding]) -> dict[str, Finding]:
     return {finding.name: finding for finding in findings}
 
 
-@pytest.mark.parametrize("recipe", [breaking.healthy, breaking.adapted, breaking.longer])
+@pytest.mark.parametrize(
+    "recipe", [broken_folders.healthy, broken_folders.adapted, broken_folders.longer]
+)
 def test_a_healthy_run_has_nothing_wrong(recipe, model, found):
     assert [f for f in found(recipe(model)) if f.severity != "note"] == []
 
 
-@pytest.mark.parametrize("way", breaking.BROKEN)
+@pytest.mark.parametrize("way", broken_folders.BROKEN)
 def test_a_run_that_was_broken_is_found_by_name(way, model, found):
-    name, recipe, broken = breaking.BROKEN[way]
+    name, recipe, broken = broken_folders.BROKEN[way]
     finding = named(found(broken(recipe(model))))[name]
     assert finding.severity != "note"
     assert finding.causes
@@ -54,6 +56,6 @@ def test_a_run_that_was_broken_is_found_by_name(way, model, found):
 @pytest.mark.parametrize("mask", MASKS)
 def test_a_wrong_mask_is_found(mask, model, found, monkeypatch):
     monkeypatch.setattr(learner, "collate", MASKS[mask])
-    finding = named(found(breaking.healthy(model)))["wrong mask"]
+    finding = named(found(broken_folders.healthy(model)))["wrong mask"]
     assert finding.severity == "error"
     assert finding.places[0].step == 0

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from browsing import MARKS, page
-from serving import served
-from written import lines, metrics, write
+from tests.helpers.browser import MARKS, page
+from tests.helpers.report_servers import served
+from tests.helpers.written_runs import lines, metrics, write
 
 CONTRAST = Path(__file__).with_name("contrast.js")
 pytestmark = MARKS

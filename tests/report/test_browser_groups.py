@@ -1,11 +1,11 @@
 """The group inspector in a real browser."""
 
 import torch
-from browsing import MARKS, page
-from written import action, lines, rollout, write
 
-from grupo.storage import arrays
+from grupo.storage import tensor_text
 from grupo.storage.png import data_url
+from tests.helpers.browser import MARKS, page
+from tests.helpers.written_runs import action, lines, rollout, write
 
 pytestmark = MARKS
 
@@ -72,7 +72,7 @@ def test_a_group_is_inspected_part_by_part_with_the_keyboard(browser, tmp_path):
 
 def test_turns_of_a_world_a_tree_and_pictures_are_shown(browser, tmp_path):
     run = write(tmp_path / "run", 1, tasks=("one",))
-    picture = data_url(arrays.text(torch.full((3, 4, 4), 200, dtype=torch.uint8)))
+    picture = data_url(tensor_text.text(torch.full((3, 4, 4), 200, dtype=torch.uint8)))
     trunk = action(["look "], drawn=0)
     leaves = [
         action([text], drawn=i, world="a wall", advantage=i - 1.5)

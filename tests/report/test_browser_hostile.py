@@ -3,8 +3,8 @@
 import json
 import time
 
-from browsing import MARKS, page
-from written import HOSTILE, action, lines, metrics, rollout, write
+from tests.helpers.browser import MARKS, page
+from tests.helpers.written_runs import HOSTILE, action, lines, metrics, rollout, write
 
 pytestmark = MARKS
 

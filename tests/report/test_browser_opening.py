@@ -1,8 +1,9 @@
 """How long a large page takes to open."""
 
 import pytest
-from browsing import MARKS, Browser, page
-from written import write
+
+from tests.helpers.browser import MARKS, Browser, page
+from tests.helpers.written_runs import write
 
 pytestmark = [*MARKS, pytest.mark.slow]
 READY = "return performance.getEntriesByName('ready')[0].startTime"

@@ -4,12 +4,12 @@ import math
 from dataclasses import replace
 
 import pytest
-from ailing import SICK, every, flat, names, one, run
 
 from grupo.report.checks import Evidence
-from grupo.report.checks.answers import Answers
-from grupo.report.checks.evidence import Files
+from grupo.report.checks.group_summary import Answers
+from grupo.report.checks.run_data import Files
 from grupo.report.doctor import diagnose
+from tests.helpers.run_evidence import SICK, every, flat, names, one, run
 
 
 @pytest.mark.parametrize("count", [3, 12, 40, 300])

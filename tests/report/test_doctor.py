@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from grupo.errors import Refused
-from grupo.report.checks.course import CUT_OFF
+from grupo.core.errors import Refused
 from grupo.report.checks.finding import Place
-from grupo.report.checks.folder import gather
-from grupo.report.checks.training import ZERO_LOSS
+from grupo.report.checks.load_run import gather
+from grupo.report.checks.optimization import ZERO_LOSS
+from grupo.report.checks.progress import CUT_OFF
 from grupo.report.doctor import CHECKS, examine, show
 from grupo.storage.lock import Lock
 

@@ -4,12 +4,12 @@ import math
 from dataclasses import replace
 
 import pytest
-from ailing import MIXED, SICK, every, names, one, run, scores
 
-from grupo.report.checks.answers import Answers
-from grupo.report.checks.evidence import alike
 from grupo.report.checks.finding import Place
+from grupo.report.checks.group_summary import Answers
+from grupo.report.checks.run_data import alike
 from grupo.report.doctor import diagnose
+from tests.helpers.run_evidence import MIXED, SICK, every, names, one, run, scores
 
 
 def test_the_numbers_and_steps_are_said():

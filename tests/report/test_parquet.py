@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow.parquet
 import pytest
 
-from grupo.errors import Refused
+from grupo.core.errors import Refused
 from grupo.report import parquet
 from grupo.report.rollouts import Wanted
 

@@ -4,7 +4,7 @@ import json
 import pytest
 from rich.console import Console
 
-from grupo.errors import Refused
+from grupo.core.errors import Refused
 from grupo.report.rollouts import Wanted, select, show
 
 

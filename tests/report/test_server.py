@@ -5,11 +5,11 @@ import json
 from typing import Any
 
 import pytest
-from serving import served
-from written import lines, metrics, write
 
-from grupo.errors import Refused
-from grupo.report.page.server import Watched
+from grupo.core.errors import Refused
+from grupo.report.html.server import Watched
+from tests.helpers.report_servers import served
+from tests.helpers.written_runs import lines, metrics, write
 
 
 def ask(server: Watched, path: str, method: str = "GET", **headers: str) -> tuple[int, str]:

@@ -2,8 +2,8 @@ import io
 
 from rich.console import Console
 
-from grupo.evaluation import Score, Share
 from grupo.report.tables import held_out, one_score, summary_lines
+from grupo.rollouts.evaluate import Score, Share
 
 BEFORE = Score(
     Share(0.25, 0.2, 0.3),

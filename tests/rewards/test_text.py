@@ -1,6 +1,7 @@
 import pytest
 
-from grupo.errors import Refused
+from grupo.core.errors import Refused
+from grupo.core.types import Action, Rollout, Task
 from grupo.rewards import (
     After,
     Captures,
@@ -13,7 +14,6 @@ from grupo.rewards import (
     last_boxed,
     whole_text,
 )
-from grupo.rollout import Action, Rollout, Task
 
 
 def said(text, length=1):

@@ -3,10 +3,10 @@ import sys
 
 import pytest
 
-from grupo.errors import Refused
+from grupo.core.errors import Refused
+from grupo.core.types import Action, Rollout, Task
 from grupo.rewards import GymVerifier, SameMath, Tagged, last_boxed
-from grupo.rewards.mathematics import MathError, same
-from grupo.rollout import Action, Rollout, Task
+from grupo.rewards.math_equal import MathError, same
 from grupo.tasks import ReasoningGym
 
 
@@ -99,7 +99,7 @@ def test_a_script_without_a_main_guard_is_run_once(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
         "print('begins')\n"
-        "from grupo.rewards.mathematics import same\n"
+        "from grupo.rewards.math_equal import same\n"
         "print(same('1/2', '$0.5$', 5.0))\n"
     )
     run = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 import torch
-from saving import save
 
-from grupo.errors import Refused
+from grupo.core.errors import Refused
 from grupo.storage import checkpoint, manifest
 from grupo.storage.checkpoint import Damaged, NoCheckpoint, SaveFailed
+from tests.helpers.saved_states import save
 
 
 def steps_in(folder: Path) -> list[str]:

@@ -3,7 +3,7 @@ from collections import Counter
 import pytest
 import reasoning_gym
 
-from grupo.errors import Refused
+from grupo.core.errors import Refused
 from grupo.tasks import FromFunction, Mix, ReasoningGym
 
 

@@ -1,9 +1,9 @@
 """Tools: functions that a policy calls by name, and a world that answers its calls."""
 
-from grupo.envs.tools.calls import Declared, declared
 from grupo.envs.tools.python import Python
 from grupo.envs.tools.sandbox import Sandbox
 from grupo.envs.tools.sql import Sql
-from grupo.envs.tools.toolbox import Toolbox
+from grupo.envs.tools.tool_calls import Declared, declared
+from grupo.envs.tools.tool_env import Toolbox
 
 __all__ = ["Declared", "Python", "Sandbox", "Sql", "Toolbox", "declared"]

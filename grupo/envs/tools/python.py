@@ -1,7 +1,7 @@
 """Python programs as a tool."""
 
+from grupo.core.component import piece
 from grupo.envs.tools.sandbox import Sandbox
-from grupo.piece import piece
 
 
 @piece

@@ -15,9 +15,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import IO
 
+from grupo.core.component import piece
+from grupo.core.errors import Refused
 from grupo.envs.tools.seccomp import one_process
-from grupo.errors import Refused
-from grupo.piece import piece
 
 MIB = 1 << 20
 PRINTED = MIB  # bytes of output, and of any file

@@ -3,7 +3,7 @@
 import platform
 import struct
 
-from grupo.errors import Refused
+from grupo.core.errors import Refused
 
 # of each machine: what it is called in a filter; its numbers of clone; of what is denied: fork,
 # vfork, and what holds memory beyond a process's own: shmget, msgget, semget, io_uring_setup

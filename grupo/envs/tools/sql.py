@@ -5,8 +5,8 @@ import time
 from contextlib import closing
 from pathlib import Path
 
-from grupo.errors import Refused
-from grupo.piece import piece
+from grupo.core.component import piece
+from grupo.core.errors import Refused
 
 STEPS = 1000  # of SQLite's machine between two looks at the clock
 LARGEST = 1 << 20  # bytes of one value

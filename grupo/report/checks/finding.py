@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from grupo.report.checks.answers import Answers
-from grupo.report.checks.evidence import Evidence
+from grupo.report.checks.group_summary import Answers
+from grupo.report.checks.run_data import Evidence
 
 Severity = Literal["error", "warning", "note"]
 SHOWN = 3  # places named of many

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from grupo.report.checks.evidence import FEWEST, Evidence, alike
 from grupo.report.checks.finding import Advice, Finding, Place, of_rollouts, span
+from grupo.report.checks.run_data import FEWEST, Evidence, alike
 
 FEWEST_GROUPS = 8  # that differ: a correlation of fewer may be luck
 BY_LENGTH = 0.8  # a correlation within groups: length says two thirds of the reward

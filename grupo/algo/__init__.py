@@ -1,0 +1,1 @@
+"""The mathematics: advantages, losses, aggregation, filters and update plans as pure functions of a batch."""

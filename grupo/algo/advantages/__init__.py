@@ -1,0 +1,42 @@
+"""Credit: from rewards to advantages.
+
+A credit is a function `(x, batch) -> x`: it takes the credit so far, (R,) or (N, T), and returns
+the next. The first receives `batch.reward`; `chain` composes them, as optax composes gradient
+transformations.
+"""
+
+from grupo.algo.advantages.baselines import Center
+from grupo.algo.advantages.combinators import (
+    ByPart,
+    Chain,
+    Clipped,
+    Credit,
+    EachPart,
+    Masked,
+    Regrouped,
+    TakePart,
+    chain,
+    identity,
+)
+from grupo.algo.advantages.normalization import ScaleByStd, StandardiseAll, Whiten
+from grupo.algo.advantages.reward_shaping import OverlongPenalty
+from grupo.algo.advantages.turn_table import TurnDiscount
+
+__all__ = [
+    "ByPart",
+    "Center",
+    "Chain",
+    "Clipped",
+    "Credit",
+    "EachPart",
+    "Masked",
+    "OverlongPenalty",
+    "Regrouped",
+    "ScaleByStd",
+    "StandardiseAll",
+    "TakePart",
+    "TurnDiscount",
+    "Whiten",
+    "chain",
+    "identity",
+]

@@ -1,0 +1,105 @@
+"""Generalised advantage estimation: what a value head expected against what came, per action."""
+
+import torch
+from torch import Tensor
+
+from grupo.algo.advantages.token_table import at_end, discounted, later, lay_out, line_up
+from grupo.core.aux_heads import Head, Helper
+from grupo.core.batch import Batch, PerAction
+from grupo.core.component import piece
+
+
+def gae(
+    reward: PerAction, value: PerAction, batch: Batch, gamma: float, lam: float | Tensor
+) -> PerAction:
+    """A_t = d_t + gamma lam A_(t+1) with d_t = r_t + gamma V_(t+1) - V_t, and V = 0 after the end.
+
+    Generalised advantage estimation, arXiv:1506.02438, eq. 16; `lam` is a number, or one per
+    rollout (R, 1).
+
+    >>> from grupo.testing.batches import batch_of
+    >>> batch = batch_of(group=[0], length=[2])
+    >>> r, V = torch.tensor([[0.0, 1.0]]), torch.tensor([[0.25, 0.5]])
+    >>> gae(r, V, batch, gamma=1.0, lam=0.5).tolist()  # d = 0.25, 0.5
+    [[0.5, 0.5]]
+    """
+    r, V = line_up(reward, batch), line_up(value, batch)
+    d = r + gamma * later(V) - V
+    return lay_out(discounted(d, gamma * lam), batch)
+
+
+@piece
+class GAE:
+    """Generalised advantage estimation with the value head: a reward (R,) is paid at the end.
+
+    Schulman et al., arXiv:1506.02438, eq. 16.
+
+    >>> from grupo.testing.batches import batch_of
+    >>> batch = batch_of(group=[0], length=[2], seen={"value": [[0.25, 0.5]]})
+    >>> GAE(gamma=1.0, lam=0.5)(torch.tensor([1.0]), batch).tolist()  # d = 0.25, 0.5
+    [[0.5, 0.5]]
+    """
+
+    gamma: float = 1.0
+    lam: float = 0.95
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """What the head said when the batch was sampled."""
+        return frozenset({"value"})
+
+    @property
+    def helpers(self) -> tuple[Helper, ...]:
+        """The value head."""
+        return (Head("value"),)
+
+    def __call__(self, x: Tensor, batch: Batch) -> PerAction:
+        paid = x if x.ndim == 2 else at_end(x, batch)
+        return gae(paid, batch.seen["value"], batch, self.gamma, self.lam)
+
+
+@piece
+class LengthAdaptiveGAE(GAE):
+    """GAE with lambda = 1 - 1 / (alpha l) for a rollout of l actions, not below 0.
+
+    VAPO, Yue et al., arXiv:2504.05118.
+
+    >>> from grupo.testing.batches import batch_of
+    >>> batch = batch_of(group=[0], length=[2], seen={"value": [[0.25, 0.5]]})
+    >>> LengthAdaptiveGAE(alpha=1.0)(torch.tensor([1.0]), batch).tolist()  # lambda = 1 - 1 / 2
+    [[0.5, 0.5]]
+    """
+
+    alpha: float = 0.05
+
+    def __call__(self, x: Tensor, batch: Batch) -> PerAction:
+        lam = (1 - 1 / (self.alpha * batch.lengths.clamp(min=1))).clamp(min=0)[:, None]
+        return gae(at_end(x, batch), batch.seen["value"], batch, self.gamma, lam)
+
+
+@piece
+class ExtendedGAE(GAE):
+    """GAE where a rollout that was cut has V(s_l) := V(s_(l-1)) after its end, and no reward.
+
+    T-PPO, Fan et al., arXiv:2506.15050.
+
+    >>> from grupo.testing.batches import batch_of
+    >>> seen, parts = {"value": [[0.25, 0.5]]}, {"cut": [1.0]}
+    >>> batch = batch_of(group=[0], length=[2], seen=seen, parts=parts)
+    >>> ExtendedGAE(lam=0.5)(torch.tensor([1.0]), batch).tolist()  # d = 0.25, 0
+    [[0.25, 0.0]]
+    """
+
+    part: str = "cut"
+
+    @property
+    def reads_parts(self) -> tuple[str, ...]:
+        """The component that is 1 for a rollout that was cut, 0 for a finished one."""
+        return (self.part,)
+
+    def __call__(self, x: Tensor, batch: Batch) -> PerAction:
+        cut, value = batch.parts[self.part] > 0, batch.seen["value"]
+        end = line_up(at_end(torch.ones_like(x), batch), batch)
+        last = (line_up(value, batch) * end).sum(1)
+        paid = at_end(x.where(~cut, self.gamma * last), batch)
+        return gae(paid, value, batch, self.gamma, self.lam)

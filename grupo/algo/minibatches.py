@@ -1,0 +1,39 @@
+"""Plans: the minibatches of a step, one optimizer update each."""
+
+from collections.abc import Iterator
+from random import Random
+from typing import Protocol
+
+import torch
+
+from grupo.core.batch import Batch
+from grupo.core.component import piece
+
+
+class Plan(Protocol):
+    """From a step's batch to its minibatches."""
+
+    def __call__(self, batch: Batch, rng: Random, /) -> Iterator[Batch]: ...
+
+
+@piece
+class OnePass:
+    """The whole batch, once: every update is on policy."""
+
+    def __call__(self, batch: Batch, rng: Random) -> Iterator[Batch]:
+        yield batch
+
+
+@piece
+class Passes:
+    """`epochs` passes over the batch in `minibatches` parts each; groups stay whole."""
+
+    epochs: int = 1
+    minibatches: int = 1
+
+    def __call__(self, batch: Batch, rng: Random) -> Iterator[Batch]:
+        groups = batch.group.unique().tolist()
+        for _ in range(self.epochs):
+            shuffled = torch.tensor(rng.sample(groups, len(groups)))
+            for part in shuffled.tensor_split(min(self.minibatches, len(groups))):
+                yield batch.take(torch.isin(batch.row_group, part).nonzero()[:, 0])

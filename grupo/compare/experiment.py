@@ -1,0 +1,141 @@
+"""A comparison: recipes x seeds x task sets, and what is held equal."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from grupo.compare.budget import Budget
+from grupo.compare.toy_models import Home
+from grupo.compare.update_budget import Updates, equal
+from grupo.core.component import parts, piece
+from grupo.method import Method
+from grupo.recipe import Recipe, Source
+
+METRICS = {
+    "sampled": "held-out tasks solved at the end, sampled",
+    "greedy": "held-out tasks solved at the end, greedy",
+    "reward": "mean reward in training, over the last tenth of the steps",
+    "signal": "share of groups whose rewards differ, over all steps",
+    "steps": "steps done",
+    "tokens": "tokens sampled",
+    "seconds": "seconds of training, evaluations not counted",
+}
+HELD_OUT = ("sampled", "greedy")
+
+
+@piece
+class TaskSet:
+    """Tasks to compare on, and which are held out."""
+
+    tasks: Source
+    held_out: int | Source = 200
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Recipes by name, each trained under every seed on every task set within the same budget.
+
+    `seeds` is how many, from 0, or which. `updates` says by which plan each learns from a step's
+    batch: all by the baseline's, unless told otherwise. Without `task_sets` the recipes' own tasks
+    are used. Differences are taken in `metric`, against `baseline`: the first recipe unless named.
+    `grown` are models to be grown first where they are missing.
+    """
+
+    recipes: Mapping[str, Recipe]
+    budget: Budget
+    seeds: int | tuple[int, ...] = 3
+    updates: Updates = equal
+    task_sets: Mapping[str, TaskSet] = field(default_factory=dict)
+    baseline: str = ""
+    metric: str = "sampled"
+    grown: tuple[Home, ...] = ()
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """Every seed."""
+        return tuple(range(self.seeds)) if isinstance(self.seeds, int) else self.seeds
+
+    @property
+    def against(self) -> str:
+        """The name of the baseline."""
+        return self.baseline or next(iter(self.recipes))
+
+    @property
+    def sets(self) -> tuple[str, ...]:
+        """The names of the task sets; one without a name where the recipes' own are used."""
+        return tuple(self.task_sets) or ("",)
+
+    @property
+    def held(self) -> dict[str, Recipe]:
+        """Every recipe as it is run, on the first task set, but for the seed."""
+        return {name: self.recipe(name, self.sets[0]) for name in self.recipes}
+
+    def recipe(self, name: str, task_set: str) -> Recipe:
+        """What is run under that name, but for the seed."""
+        plans = (self.recipes[one].method.plan for one in (name, self.against))
+        method = self.recipes[name].method.but(plan=self.updates(*plans))
+        recipe = self.budget.held(self.recipes[name].but(method=method))
+        if not task_set:
+            return recipe
+        chosen = self.task_sets[task_set]
+        return recipe.but(tasks=chosen.tasks, held_out=chosen.held_out)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run of a comparison."""
+
+    name: str
+    task_set: str
+    seed: int
+    recipe: Recipe
+    folder: Path
+
+    def __str__(self) -> str:
+        return ", ".join(filter(None, (self.name, self.task_set, f"seed {self.seed}")))
+
+
+def cells(comparison: Comparison, out: Path) -> list[Cell]:
+    """Every run; seed by seed, so that what is done of it can be compared at any time."""
+    return [
+        Cell(
+            name,
+            task_set,
+            seed,
+            comparison.recipe(name, task_set).but(seed=seed),
+            out / "runs" / slug(task_set) / slug(name) / f"seed-{seed}",
+        )
+        for seed in comparison.numbers
+        for task_set in comparison.sets
+        for name in comparison.recipes
+    ]
+
+
+def methods_on(recipe: Recipe, methods: Mapping[str, Method]) -> dict[str, Recipe]:
+    """The same recipe with each of the methods."""
+    return {name: recipe.but(method=method) for name, method in methods.items()}
+
+
+def slug(name: str) -> str:
+    """A name as a folder can be called.
+
+    >>> slug("dapo(limit=64, margin=16)")
+    'dapo-limit=64-margin=16'
+    """
+    return re.sub(r"[^\w.=+]+", "-", name).strip("-.")
+
+
+def differing(comparison: Comparison) -> dict[str, tuple[str, ...]]:
+    """Fields besides the method in which a recipe differs from the baseline."""
+    found = {name: _fields(recipe) for name, recipe in comparison.held.items()}
+    base = found[comparison.against]
+    off = {name: tuple(f for f in mine if mine[f] != base[f]) for name, mine in found.items()}
+    return {name: fields for name, fields in off.items() if fields}
+
+
+def _fields(recipe: Recipe) -> dict[str, Any]:
+    """What is not held equal anyway: not the method, the seed, or the length of a run."""
+    own = parts(recipe)
+    return {f: own[f] for f in own if f not in ("method", "seed", "steps", "save_every")}

@@ -1,0 +1,36 @@
+"""A cell's process, which trains in a folder: `python -m grupo.compare.worker FOLDER`."""
+
+import os
+import signal
+import sys
+import threading
+
+from grupo.core.console import out
+from grupo.core.exit_codes import STOPPED, UNEXPECTED, code_of
+
+
+def main(folder: str) -> None:
+    """Train; what ends it is the last line it writes."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    from grupo.report.progress_bar import Live
+    from grupo.training.trainer import resume
+
+    try:
+        resume(folder, Live(out))
+    except Exception as error:
+        if (code := code_of(error)) == UNEXPECTED:
+            raise
+        print(error, file=sys.stderr)
+        sys.exit(code)
+
+
+def _end_with_parent() -> None:
+    """Whoever queued the cell holds the other end of its input, even when killed."""
+    while os.read(sys.stdin.fileno(), 1):
+        pass
+    os._exit(STOPPED)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,1 @@
+"""Validation of recipes, and command-line overrides of their fields."""

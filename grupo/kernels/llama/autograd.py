@@ -1,0 +1,70 @@
+"""Rows whole, with a gradient: read, or found to have been read by the same weights."""
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from grupo.kernels.llama.forward_backward import Asked
+from grupo.kernels.packing.prefix_trie import Line
+from grupo.kernels.packing.tree_attention import Tree
+
+if TYPE_CHECKING:
+    from grupo.kernels.llama.backend import Lean
+
+
+class Again(torch.autograd.Function):
+    """Last hidden states of a line, of the tokens that are `asked` for; `at`: where the records of
+    its tokens are, if they are.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        body: "Lean",
+        line: Line,
+        at: Tensor | None,
+        asked: Asked,
+        x: Tensor,
+        *weights: Tensor,
+    ) -> Tensor:
+        if at is None:
+            sizes = [body.columns.width] * len(body.layers) + [x.shape[1]]
+            records = [x.new_empty(len(x), size) for size in sizes]
+            hidden = body.forward(x, line.position, Tree(line), records, asked)
+        else:
+            records = body.records.each
+            came = records[-1][at if asked is None else at[asked]]
+            hidden = body.lines(x, line.position).norm(came, body.final)
+        ctx.save_for_backward(*weights)
+        ctx.rest = body, line, at, asked, records, body.records.stamp
+        return hidden
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore
+        _ = ctx.saved_tensors  # torch refuses if weights have changed since
+        body, line, at, asked, records, stamp = ctx.rest
+        if at is not None and body.records.stamp is not stamp:
+            raise RuntimeError("records that a gradient needs are gone: another engine has begun")
+        count, tree = len(line.token), Tree(line)
+        lines = body.lines(records[-1], line.position)
+
+        def of(number: int) -> Tensor:
+            if at is None:
+                return records[number]
+            place = body.scratch.room("record", count, records[number].shape[1], records[number])
+            return torch.index_select(records[number], 0, at, out=place)
+
+        came = of(len(body.layers))
+        came = came if asked is None else came[asked]
+        slope = slopes[0].contiguous()
+        slope, final = lines.norm_back(came, body.final, slope, torch.zeros_like(slope))
+        found: list[Tensor] = [final]
+        for number in reversed(range(len(body.layers))):
+            layer = body.layers[number]
+            last = number + 1 == len(body.layers)
+            slope, own = lines.backward(layer, of(number), slope, tree, asked if last else None)
+            found[:0] = [own[name] for name in layer.weights]
+        return None, None, None, None, slope, *found

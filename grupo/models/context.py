@@ -1,0 +1,17 @@
+"""What of a rollout is read before its next action, as tokens."""
+
+from typing import Any
+
+from grupo.core.types import Rollout
+
+
+def context(rollout: Rollout) -> tuple[Any, ...]:
+    """All that was seen and said since its context began."""
+    turns = rollout.rows[-1].turns
+    return tuple(x for _, action in turns for x in (*action.seen, *action.parts))
+
+
+def going(rollout: Rollout) -> tuple[Any, ...]:
+    """What was said since anything was read."""
+    last = max((i for i, (_, action) in enumerate(rollout.turns) if action.seen), default=0)
+    return tuple(x for _, action in rollout.turns[last:] for x in action.parts)

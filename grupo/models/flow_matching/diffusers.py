@@ -1,0 +1,108 @@
+"""Pipelines of Stable Diffusion 3's kind, as diffusers saves them."""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from grupo.core.errors import Refused
+
+OWN_NOISE = 1000  # a transformer of diffusers is told times up to this
+
+
+class Velocity(nn.Module):
+    """The pipeline's transformer, called with latents, times and what was read."""
+
+    def __init__(self, transformer: nn.Module) -> None:
+        super().__init__()
+        self.transformer = transformer
+
+    def forward(
+        self,
+        x: Float[Tensor, "m C H W"],
+        t: Float[Tensor, "m"],
+        words: Float[Tensor, "m L D"],
+        pooled: Float[Tensor, "m E"],
+    ) -> Float[Tensor, "m C H W"]:
+        """The velocity at x and t."""
+        (velocity,) = self.transformer(
+            hidden_states=x,
+            timestep=OWN_NOISE * t,
+            encoder_hidden_states=words,
+            pooled_projections=pooled,
+            return_dict=False,
+        )
+        return velocity
+
+
+class PipelinePainter:
+    """A pipeline: its transformer is trained, its readers and its decoder stay as they are."""
+
+    def __init__(self, path: str, device: torch.device) -> None:
+        self.pipeline, self.device = _pipeline(path).to(device), device
+        for part in ("text_encoder", "text_encoder_2", "text_encoder_3", "vae"):
+            if getattr(self.pipeline, part) is not None:
+                getattr(self.pipeline, part).requires_grad_(False)
+        self.module = Velocity(self.pipeline.transformer.eval())
+        config = self.pipeline.transformer.config
+        self.shape = (config.in_channels, config.sample_size, config.sample_size)
+        self.known = lru_cache(maxsize=1 << 10)(self._known)
+
+    def times(self, steps: int) -> Float[Tensor, "T1"]:
+        self.pipeline.scheduler.set_timesteps(steps)
+        return self.pipeline.scheduler.sigmas.clone().cpu()
+
+    def check(self, prompt: str) -> None:
+        """It reads whatever is text."""
+
+    def read(self, prompts: Sequence[str]) -> dict[str, Tensor]:
+        read = [self.known(prompt) for prompt in prompts]
+        words, pooled = zip(*read, strict=True) if read else ((), ())
+        return {"words": torch.stack(words), "pooled": torch.stack(pooled)}
+
+    @torch.no_grad()
+    def pictures(self, latents: Float[Tensor, "m C H W"]) -> Float[Tensor, "m 3 H2 W2"]:
+        vae = self.pipeline.vae
+        inside = latents / vae.config.scaling_factor + vae.config.shift_factor
+        (image,) = vae.decode(inside.to(vae.dtype), return_dict=False)
+        return (image.float() / 2 + 0.5).clamp(0, 1)
+
+    def save(self, module: Any, folder: Path) -> None:
+        if not isinstance(module, Velocity):  # adapters alone
+            module.save_pretrained(folder)
+            return
+        own, self.pipeline.transformer = self.pipeline.transformer, module.transformer
+        self.pipeline.save_pretrained(folder)
+        self.pipeline.transformer = own
+
+    @torch.no_grad()
+    def _known(self, prompt: str) -> tuple[Tensor, Tensor]:
+        """What the text encoders make of a prompt, on the processor."""
+        words, _, pooled, _ = self.pipeline.encode_prompt(
+            prompt, None, None, do_classifier_free_guidance=False, device=self.device
+        )
+        return words[0].cpu(), pooled[0].cpu()
+
+
+def _pipeline(path: str) -> Any:
+    """The pipeline in a folder; a text encoder that was left out is left out."""
+    try:
+        from diffusers.pipelines.stable_diffusion_3.pipeline_stable_diffusion_3 import (
+            StableDiffusion3Pipeline,
+        )
+        from diffusers.utils import logging
+    except ImportError as error:
+        raise Refused("model: pipelines are read by diffusers. Install grupo[images].") from error
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    optional = ("text_encoder_3", "tokenizer_3")
+    absent = {name: None for name in optional if not (Path(path) / name).is_dir()}
+    try:
+        return StableDiffusion3Pipeline.from_pretrained(path, **absent)
+    except (OSError, ValueError, KeyError) as error:
+        why = str(error).strip().splitlines()[0]
+        raise Refused(f"model: {path!r} is no Stable Diffusion 3 pipeline: {why}") from error

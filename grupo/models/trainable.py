@@ -1,0 +1,114 @@
+"""What policies have in common: a model, the weights of it that training changes, a voice."""
+
+import copy
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from grupo.core.errors import Refused
+from grupo.core.types import Rollout
+from grupo.inference.batcher import Queue
+
+Ask = TypeVar("Ask")
+Answer = TypeVar("Answer")
+
+
+class Saved(Protocol):
+    """What is written beside a model."""
+
+    def save_pretrained(self, folder: Any, /) -> Any: ...
+
+
+class Trained:
+    """A model, adapters on it or none, of which some parameters are trained.
+
+    A micro-batch holds `budget` of its `unit`; what is computed is computed in `dtype`.
+    """
+
+    unit = "tokens"
+    voice: Any  # with which weights it acts
+
+    def __init__(
+        self,
+        name: str,
+        module: nn.Module,
+        *beside: Saved,
+        adapted: bool,
+        budget: int = 1 << 30,
+        dtype: torch.dtype = torch.float32,
+    ) -> None:
+        self.name, self.module, self.beside, self.adapted = name, module, beside, adapted
+        self.budget, self.dtype = budget, dtype
+        self.version = 0  # of the weights it speaks with
+        self.most = 0  # rows in one of the last micro-batches
+        self.seconds = 0.0  # that it has spoken
+
+    def parameters(self) -> Sequence[nn.Parameter]:
+        """What the optimizer updates."""
+        return [p for p in self.module.parameters() if p.requires_grad]
+
+    def weights(self) -> dict[str, Tensor]:
+        """Everything that training changes, by name."""
+        return {n: p.detach() for n, p in self.module.named_parameters() if p.requires_grad}
+
+    @torch.no_grad()
+    def load(self, weights: Mapping[str, Tensor]) -> None:
+        """Take over what `weights` returned."""
+        own = self.weights()
+        other = {name: x.shape for name, x in own.items()}.items() ^ {
+            name: x.shape for name, x in weights.items()
+        }.items()
+        if other:
+            raise Refused(f"weights: {min(other)[0]!r} is not as in {self.name!r}.")
+        for name, parameter in own.items():
+            parameter.copy_(weights[name])
+
+    def merged(self) -> Any:
+        """The model with what adapters change; a copy of it where there are any."""
+        module: Any = self.module
+        return copy.deepcopy(module).merge_and_unload() if self.adapted else module
+
+    def export(self, folder: Path, *, merge: bool = True) -> None:
+        """Write a folder that others load; adapters merged into the model, or apart."""
+        module: Any = self.merged() if merge else self.module
+        for saved in (module, *self.beside):
+            saved.save_pretrained(folder)
+
+    def speak(self, weights: Mapping[str, Tensor], version: int) -> None:
+        """Act with weights that were taken from `voice`, of that version."""
+        self.voice.load(weights)
+        self.version = version
+
+    def spell(self, rollout: Rollout) -> Sequence[Sequence[str]]:
+        """Parts that are no text, until a policy says otherwise."""
+        return [[""] * len(action.parts) for _, action in rollout.turns]
+
+    def halve(self) -> str:
+        """Work in micro-batches half as large from now on, and say so; nothing if they are rows."""
+        self.budget //= 2
+        line = f"Memory does not suffice: micro-batches hold {self.budget} {self.unit} from now on."
+        return line if self.most > 1 else ""
+
+    def queue(
+        self, engine: Callable[[Sequence[Ask]], Iterator[tuple[int, Answer]]]
+    ) -> Queue[Ask, Answer]:
+        """Requests to an engine, many at a time; it is noted how long it takes."""
+
+        def answer(requests: Sequence[Ask]) -> Iterator[tuple[int, Answer]]:
+            spoken, began = self.seconds, time.perf_counter()
+            with self.autocast():
+                for answered in engine(requests):
+                    self.seconds = spoken + time.perf_counter() - began
+                    yield answered
+
+        return Queue(answer)
+
+    def autocast(self) -> AbstractContextManager[Any]:
+        """In which it computes."""
+        device = next(self.module.parameters()).device.type
+        return nullcontext() if self.dtype == torch.float32 else torch.autocast(device, self.dtype)

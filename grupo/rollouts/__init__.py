@@ -1,0 +1,1 @@
+"""Rollouts: samplers of groups, turn strategies, curricula, and the history of rewards."""

@@ -1,0 +1,72 @@
+"""Tensors in a file, bit for bit, in the safetensors format: no code in it, none run to read it."""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import torch
+from safetensors import safe_open
+from torch import Tensor
+
+from grupo.core.errors import Refused
+
+DTYPES = {
+    torch.float64: "F64",
+    torch.float32: "F32",
+    torch.float16: "F16",
+    torch.bfloat16: "BF16",
+    torch.float8_e4m3fn: "F8_E4M3",
+    torch.float8_e5m2: "F8_E5M2",
+    torch.int64: "I64",
+    torch.int32: "I32",
+    torch.int16: "I16",
+    torch.int8: "I8",
+    torch.uint64: "U64",
+    torch.uint32: "U32",
+    torch.uint16: "U16",
+    torch.uint8: "U8",
+    torch.bool: "BOOL",
+}
+
+
+def check(tensors: Mapping[str, Tensor], of: str) -> None:
+    """Refuse what a file cannot hold bit for bit, by name, before anything is written."""
+    for name, tensor in tensors.items():
+        if not isinstance(tensor, Tensor) or tensor.dtype not in DTYPES:
+            kind = getattr(tensor, "dtype", type(tensor).__name__)
+            allowed = ", ".join(str(dtype).removeprefix("torch.") for dtype in DTYPES)
+            raise Refused(f"{of}[{name!r}] is {kind}. Allowed: tensors of {allowed}.")
+        if tensor.layout != torch.strided or tensor.is_meta:
+            raise Refused(f"{of}[{name!r}] holds no plain values. Allowed: dense tensors.")
+    if "__metadata__" in tensors:
+        raise Refused(f"{of}['__metadata__']: the file format keeps this name to itself.")
+
+
+def chunks(tensors: Mapping[str, Tensor]) -> Iterator[bytes | memoryview]:
+    """The bytes of a safetensors file, one tensor in memory at a time.
+
+    Tensors that share memory are each written in full: their bits come back, the sharing does not.
+    """
+    # the widest first, so that every tensor begins at a multiple of its own width
+    names = sorted(tensors, key=lambda name: (-tensors[name].element_size(), name))
+    header, end = {}, 0
+    for name in names:
+        begin, end = end, end + tensors[name].numel() * tensors[name].element_size()
+        shape, dtype = list(tensors[name].shape), DTYPES[tensors[name].dtype]
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [begin, end]}
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    yield len(text).to_bytes(8, "little") + text
+    yield from (_bytes(tensors[name]) for name in names)
+
+
+def load(path: Path) -> dict[str, Tensor]:
+    """The tensors of a file, in memory of their own."""
+    with safe_open(path, framework="pt") as file:
+        # the file may go away while its tensors are still in use
+        return {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
+
+
+def _bytes(tensor: Tensor) -> memoryview:
+    flat = tensor.detach().resolve_conj().resolve_neg().cpu().contiguous().reshape(-1)
+    return flat.view(torch.uint8).numpy().data

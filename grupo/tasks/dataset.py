@@ -1,0 +1,62 @@
+"""Tasks from a table: a file, a folder, or a name on the Hugging Face hub."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from grupo.core.component import piece
+from grupo.core.errors import Refused, nearest
+from grupo.core.types import Task
+from grupo.tasks import readers
+from grupo.tasks.columns import Columns, task_of
+
+
+@piece
+class Rows:
+    """The rows of a table as tasks.
+
+    What is at `path` decides how it is read: a file ending in .jsonl or .parquet, a folder that
+    `datasets` saved or that holds data files, or else a name on the hub (`split` and `config` are
+    for the last two). Rows written for TRL and verl are read as they are.
+    """
+
+    path: str
+    columns: Columns = Columns()
+    split: str = "train"
+    config: str = ""
+
+    def load(self) -> Sequence[Task]:
+        path = Path(self.path).expanduser()
+        source = path.stem or self.path
+        tasks = [task_of(row, self.columns, place, source) for place, row in self._rows(path)]
+        if not tasks:
+            raise Refused(f"{self.path} has no rows.")
+        return tasks
+
+    def _rows(self, path: Path) -> readers.Placed:
+        if path.suffix in READERS:
+            return READERS[path.suffix](_existing(path))
+        if path.is_file():
+            raise Refused(f"{path} ends in {path.suffix!r}. Allowed: {', '.join(READERS)}.")
+        if path.is_dir() or readers.is_hub_name(self.path):
+            return readers.dataset(self.path, self.split, self.config)
+        raise Refused(f"There is no file or folder {path}. {_neighbours(path)}")
+
+
+def _existing(path: Path) -> Path:
+    if not path.is_file():
+        raise Refused(f"There is no file {path}. {_neighbours(path)}")
+    return path
+
+
+def _neighbours(path: Path) -> str:
+    """What could have been meant, when it is there."""
+    beside = [p.name for p in path.parent.glob("*")] if path.parent.is_dir() else []
+    if not beside:
+        return f"The folder {path.parent} is empty or missing."
+    return nearest(path.name, [p for p in beside if not p.startswith(".")][:50])
+
+
+READERS: Mapping[str, Callable[[Path], readers.Placed]] = {
+    ".jsonl": readers.json_lines,
+    ".parquet": readers.parquet,
+}

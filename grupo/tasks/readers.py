@@ -1,0 +1,90 @@
+"""Readers of tables: each row with where it stands, for messages."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from grupo.core.errors import Refused, nearest
+
+# where a row stands, as messages say it, and the row
+Placed = Iterator[tuple[str, Mapping[str, Any]]]
+
+
+def json_lines(path: Path) -> Placed:
+    """One JSON object a line; empty lines are skipped."""
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            if line.strip():
+                place = f"{path}, line {number}"
+                yield place, _object(line, place)
+
+
+def _object(line: bytes, place: str) -> Mapping[str, Any]:
+    try:
+        row = json.loads(line.decode("utf-8-sig"))
+    except (ValueError, RecursionError) as error:
+        raise Refused(f"{place} is not JSON: {error}. It reads {line[:80]!r}.") from error
+    if not isinstance(row, Mapping):
+        raise Refused(f"{place} is a JSON {type(row).__name__}. Allowed: an object.")
+    return row
+
+
+def parquet(path: Path) -> Placed:
+    """The rows of a Parquet file, a batch in memory at a time."""
+    from pyarrow import ArrowException
+    from pyarrow.parquet import ParquetFile
+
+    try:
+        with ParquetFile(path) as file:
+            rows = (row for batch in file.iter_batches() for row in batch.to_pylist())
+            for number, row in enumerate(rows, 1):
+                yield f"{path}, row {number}", row
+    except (ArrowException, OSError) as error:
+        raise Refused(f"{path} does not read as Parquet: {error}") from error
+
+
+def is_hub_name(path: str) -> bool:
+    """Could this be a dataset's name on the hub, `owner/name` or `name`?
+
+    >>> is_hub_name("openai/gsm8k"), is_hub_name("./rows"), is_hub_name("a/b/c")
+    (True, False, False)
+    """
+    return re.fullmatch(r"\w[\w.-]*(/\w[\w.-]*)?", path) is not None
+
+
+def dataset(path: str, split: str, config: str) -> Placed:
+    """The rows of what `datasets` reads at a path or finds on the hub."""
+    loaded = _loaded(path, split, config)
+    for number in range(len(loaded)):
+        yield f"{path}, row {number + 1}", loaded[number]
+
+
+def _loaded(path: str, split: str, config: str) -> Any:
+    import datasets  # a second to import: only those who use it wait
+
+    saved = any((Path(path) / name).is_file() for name in ("dataset_dict.json", "state.json"))
+    try:
+        if not saved:
+            return datasets.load_dataset(path, config or None, split=split)
+        found = datasets.load_from_disk(path)
+    except (ValueError, OSError, RuntimeError) as error:
+        raise Refused(f"{path}: {_why(path, error)}") from error
+    return _one(found, split, path) if isinstance(found, datasets.DatasetDict) else found
+
+
+def _one(found: Mapping[Any, Any], split: str, path: str) -> Any:
+    if split not in found:
+        raise Refused(f"{path} has no split {split!r}. {nearest(split, map(str, found))}")
+    return found[split]
+
+
+def _why(path: str, error: Exception) -> str:
+    said = f"{type(error).__name__}: {error}"
+    if Path(path).is_dir():
+        return f"`datasets` cannot read this folder. {said}"
+    return (
+        "there is no such file or folder here, and as a name on the Hugging Face hub it does not "
+        f"load. {said}. Without a network only what was downloaded before can be read."
+    )

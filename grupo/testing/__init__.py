@@ -1,0 +1,1 @@
+"""Properties that every method is checked for, and smoke training."""

@@ -1,0 +1,27 @@
+"""Try all methods, or those named, and write the table: `python -m grupo.testing.smoke FILE.md`."""
+
+import sys
+from pathlib import Path
+
+from rich.progress import Progress
+
+from grupo.catalogue import methods
+from grupo.testing.smoke.run import Trial
+from grupo.testing.smoke.table import SEEDS, page, rows, trials
+
+if __name__ == "__main__":
+    out, *only = sys.argv[1:]
+    done: dict[tuple[str, int, bool], Trial] = {}
+    with Progress() as bar:
+        count = len(only) or len(methods())
+        task = bar.add_task("trials", total=count * len(SEEDS) * 2)
+        for job, trial in trials(only=[*only, "grpo"] if only else ()):
+            bar.advance(task)
+            if isinstance(trial, str):
+                bar.console.print(f"{job[0]}, seed {job[1]}: {trial}", highlight=False)
+            else:
+                done[job] = trial
+    table = rows(done)
+    Path(out).write_text(page(table), encoding="utf-8")
+    print("proven:", " ".join(sorted(row.entry.key for row in table if row.proven)))
+    print("not:", " ".join(sorted(row.entry.key for row in table if not row.proven)))

@@ -1,0 +1,1 @@
+"""The training loop: collect groups, collate them, compute advantages, accumulate gradients, step."""

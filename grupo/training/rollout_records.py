@@ -1,0 +1,44 @@
+"""What the journal of rollouts holds of a step."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from grupo.core.batch import Batch
+from grupo.core.types import Group
+
+
+def records(step: int, sampled: Sequence[Group], kept: Sequence[Group], batch: Batch) -> list[Any]:
+    """One record for each rollout that was sampled.
+
+    `advantage` is the mean over a rollout's actions, null for one that was not learned from.
+    """
+    learned = [rollout for group in kept for rollout in group.rollouts]
+    advantage = dict(zip(map(id, learned), _mean_advantage(batch), strict=True))
+    return [
+        {
+            "step": step,
+            "task": group.task.key,
+            "prompt": group.task.prompt,
+            "answer": _text(group.task.answer),
+            "text": rollout.text,
+            "reward": rollout.reward,
+            "parts": rollout.parts,
+            "advantage": advantage.get(id(rollout)),
+            "length": rollout.length,
+            "truncated": rollout.truncated,
+            "failed": rollout.failed,
+        }
+        for group in sampled
+        for rollout in group.rollouts
+    ]
+
+
+def _text(answer: Any) -> str:
+    """What would have been right, where that is a text or a number."""
+    return str(answer) if isinstance(answer, str | int | float) else ""
+
+
+def _mean_advantage(batch: Batch) -> list[float]:
+    total = batch.reward.new_zeros(len(batch.reward))
+    total = total.index_add(0, batch.rollout, (batch.advantage * batch.mask).sum(1).to(total))
+    return (total / batch.lengths.clamp(min=1)).tolist()

@@ -1,0 +1,25 @@
+import pytest
+
+from grupo.algo.advantages import Center
+from grupo.core import group_ops
+from grupo.testing.batches import batch_of
+
+BATCH = batch_of(group=[0, 1, 0, 0, 1], reward=[1.0, 5.0, 0.0, 0.5, 1.0])
+
+
+def test_center_subtracts_the_mean_of_the_group():
+    centred = Center()(BATCH.reward, BATCH)  # means (1 + 0 + 0.5) / 3 = 0.5 and (5 + 1) / 2 = 3
+    assert centred.tolist() == [0.5, 2.0, -0.5, 0.0, -2.0]
+
+
+def test_center_on_the_others_leaves_oneself_out():
+    centred = Center(group_ops.mean_of_others)(BATCH.reward, BATCH)
+    assert centred.tolist() == pytest.approx(
+        [1 - (0 + 0.5) / 2, 5 - 1, 0 - (1 + 0.5) / 2, 0.5 - (1 + 0) / 2, 1 - 5]
+    )
+
+
+def test_a_group_of_one_has_no_advantage():
+    batch = batch_of(group=[0], reward=[7.0])
+    for baseline in (group_ops.mean, group_ops.mean_of_others, group_ops.median):
+        assert Center(baseline)(batch.reward, batch).tolist() == [0.0]

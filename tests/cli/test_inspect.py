@@ -1,0 +1,109 @@
+"""What is read of a run that has ended: eval, rollouts, doctor, export; and of methods."""
+
+import json
+from pathlib import Path
+
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from grupo.training.trainer import policy_of
+
+
+def lines(path: Path) -> list[dict]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_eval_gives_the_numbers_of_the_summary_again(grupo, home):
+    code, out, err = grupo("eval", "run", "--attempts", "2", "--json")
+    assert (code, err) == (0, "")
+    assert (
+        json.loads(out)
+        == json.loads((home / "run" / "summary.json").read_text())["held_out"]["after"]
+    )
+
+
+def test_eval_of_a_model_solves_what_its_reward_says(grupo):
+    words = ["--tasks", "tasks.jsonl", "--count", "3", "--attempts", "4", "--policy.limit", "8"]
+    solved = ["--evaluation.solved.at_least", "-1.0"]  # any reward will do
+    code, out, _ = grupo(
+        *["eval", "--model", "model", "--reward", "rewards.py:digits", "--json"], *words, *solved
+    )
+    names = ("greedy", "sampled", "pass@1", "pass@2", "pass@4")
+    assert code == 0
+    assert json.loads(out) == {
+        **dict.fromkeys(names, 1.0),
+        "intervals": {name: [1.0, 1.0] for name in names},
+        "failed": 0,
+    }
+
+
+def test_eval_says_how_many_rollouts_could_not_be_judged(grupo):
+    code, out, err = grupo(
+        "eval", "run", "--reward", "rewards.py:nothing", "--attempts", "2", "--json"
+    )
+    assert code == 0
+    assert json.loads(out)["failed"] == 4 * (1 + 2)  # tasks x (greedy and sampled)
+    assert err == "Warning: a reward failed for 12 rollouts; they solved nothing.\n"
+
+
+def test_rollouts_are_read_by_what_they_earned(grupo, home):
+    rewards = sorted(line["reward"] for line in lines(home / "run" / "rollouts.jsonl"))
+    best = json.loads(grupo("rollouts", "run", "--best", "2", "--json")[1])
+    assert [line["reward"] for line in best] == rewards[:-3:-1]
+    worst = json.loads(grupo("rollouts", "run", "--worst", "1", "--json")[1])
+    assert [line["reward"] for line in worst] == rewards[:1]
+    code, out, _ = grupo("rollouts", "run", "--step", "0", "--limit", "2")
+    assert code == 0
+    assert out.count("step 0") == 2
+
+
+def test_rollouts_are_written_as_a_table(grupo, home, tmp_path):
+    import pyarrow.parquet
+
+    file = tmp_path / "a.parquet"
+    words = ["rollouts", "run", "--parquet", str(file), "--step", "1"]
+    assert grupo(*words) == (0, f"8 rollouts are in {file}\n", "")
+    rows = pyarrow.parquet.read_table(file).to_pylist()
+    journal = [line for line in lines(home / "run" / "rollouts.jsonl") if line["step"] == 1]
+    assert [row["text"] for row in rows] == [line["text"] for line in journal]
+    assert [row["reward/digits"] for row in rows] == [line["parts"]["digits"] for line in journal]
+
+
+def test_doctor_says_what_is_wrong_as_words_and_as_data(grupo):
+    found = json.loads(grupo("doctor", "run", "--json")[1])
+    assert {"name", "severity", "seen", "causes", "tries"} <= set(found[0])
+    assert found[0]["seen"].split()[0] in grupo("doctor", "run")[1]
+
+
+def test_export_writes_a_folder_that_transformers_loads(grupo, home, tmp_path):
+    code, out, err = grupo("export", "run", str(tmp_path / "out"))
+    assert (code, out, err) == (0, f"The model is in {tmp_path / 'out'}\n", "")
+    loaded = AutoModelForCausalLM.from_pretrained(tmp_path / "out")
+    policy, _ = policy_of(home / "run")
+    weights = dict(loaded.named_parameters())
+    assert all(torch.equal(weights[name], x) for name, x in policy.weights().items())
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path / "out")
+    assert tokenizer.decode(tokenizer("2 + 2")["input_ids"]) == "2 + 2"
+
+
+def test_methods_are_a_table_and_data(grupo):
+    entries = json.loads(grupo("methods", "--json")[1])
+    assert {"grpo", "dapo", "dr_grpo"} <= {entry["key"] for entry in entries}
+    (dapo,) = json.loads(grupo("methods", "2503.14476", "--json")[1])
+    assert dapo["changes"]["loss"] == "Clip(low=0.2, high=0.28)"
+    assert {"name", "title", "arxiv", "changes", "catalogue", "checked"} <= set(dapo)
+    assert "Clip(low=0.2, high=0.28)" in grupo("methods", "dapo")[1]
+    assert [e["key"] for e in json.loads(grupo("methods", "2507.18071", "--json")[1])] == [
+        "gspo",
+        "gspo_token",
+    ]
+
+
+def test_a_method_of_ones_own_is_held_against_the_laws(grupo):
+    code, out, _ = grupo("method", "check", "method.py:half")
+    assert code == 0
+    assert out.splitlines()[-1] == "14 laws hold, 0 broken"
+    code, out, _ = grupo("method", "check", "method.py:BROKEN")
+    assert code == 1
+    assert "BROKEN  numbering_of_groups_does_not_matter: the loss is another" in out
+    assert out.splitlines()[-1] == "12 laws hold, 2 broken"

@@ -1,0 +1,113 @@
+from math import exp, inf, log, sqrt
+
+import pytest
+import torch
+
+from grupo.core import group_ops
+
+GROUP = torch.tensor([0, 1, 0, 1, 0, 2])  # interleaved: {1, 4, 7}, {2, 6} and a group of one
+X = torch.tensor([1.0, 2.0, 4.0, 6.0, 7.0, 9.0], dtype=torch.float64)
+
+
+@pytest.mark.parametrize(
+    ("reduction", "expected"),
+    [
+        (group_ops.count, [3, 2, 3, 2, 3, 1]),
+        (group_ops.sum, [12, 8, 12, 8, 12, 9]),
+        (group_ops.mean, [4, 4, 4, 4, 4, 9]),  # 12 / 3, 8 / 2, 9 / 1
+        (group_ops.mean_of_others, [5.5, 6, 4, 2, 2.5, 9]),  # (4 + 7) / 2, 6, (1 + 7) / 2, 2, ...
+        (group_ops.var, [9, 8, 9, 8, 9, 0]),  # (9 + 0 + 9) / 2, (4 + 4) / 1, a group of one
+        (group_ops.std, [3, sqrt(8), 3, sqrt(8), 3, 0]),
+        (group_ops.population_std, [sqrt(6), 2, sqrt(6), 2, sqrt(6), 0]),  # 18 / 3, 8 / 2
+        (group_ops.max, [7, 6, 7, 6, 7, 9]),
+        (group_ops.min, [1, 2, 1, 2, 1, 9]),
+        (group_ops.median, [4, 4, 4, 4, 4, 9]),  # the middle one; halfway between 2 and 6
+        (group_ops.rank, [0, 0, 1, 1, 2, 0]),
+        (group_ops.alike, [1, 1, 1, 1, 1, 1]),
+        (group_ops.entropy, [log(3), log(2), log(3), log(2), log(3), 0]),
+    ],
+)
+def test_reductions_answer_every_rollout_with_its_own_group(reduction, expected):
+    assert reduction(X, GROUP).tolist() == pytest.approx(expected, abs=1e-12)
+
+
+def test_equal_values_share_their_mean_place():
+    ranks = group_ops.rank(torch.tensor([2.0, 1.0, 2.0, 2.0]), torch.zeros(4, dtype=torch.long))
+    assert ranks.tolist() == [2.0, 0.0, 2.0, 2.0]  # places 1, 2 and 3, shared
+
+
+def test_means_are_of_those_that_are_kept_in_each_group():
+    keep = torch.tensor([True, False, True, False])
+    x, group = torch.tensor([1.0, 5.0, 2.0, 7.0]), torch.tensor([0, 0, 0, 1])
+    assert group_ops.mean_where(keep, x, group).tolist() == [1.5, 1.5, 1.5, 0.0]  # none kept: 0
+
+
+def test_entropy_is_of_how_many_have_the_same_value():
+    x, group = torch.tensor([3.0, 3.0, 3.0, -1.0, 3.0]).double(), torch.tensor([0, 0, 0, 0, 1])
+    assert group_ops.alike(x, group).tolist() == [3, 3, 3, 1, 1]
+    H = -(3 / 4 * log(3 / 4) + 1 / 4 * log(1 / 4))
+    assert group_ops.entropy(x, group).tolist() == pytest.approx([H] * 4 + [0])
+
+
+def test_the_lowest_of_each_group_are_counted_and_equals_share():
+    x, group = torch.tensor([1.0, 2.0, 2.0, 3.0, 5.0]), torch.tensor([0, 0, 0, 0, 1])
+    n = torch.tensor([2.0, 2.0, 2.0, 2.0, 0.0])
+    assert group_ops.lowest(x, n, group).tolist() == [1, 0.5, 0.5, 0, 0]
+    assert group_ops.lowest(x, 9, group).tolist() == [1] * 5
+    numbered_otherwise = group_ops.lowest(x, n, 7 - 3 * group)
+    assert numbered_otherwise.tolist() == [1, 0.5, 0.5, 0, 0]
+
+
+def test_the_lowest_are_counted_by_weight():
+    x, whole = torch.tensor([3.0, 2.0, 2.0, 1.0]), torch.zeros(4, dtype=torch.long)
+    weight = torch.tensor([0.5, 1.0, 1.0, 1.0])
+    assert group_ops.lowest(-x, 1.5, whole, weight).tolist() == [1.0, 0.5, 0.5, 0.0]
+    nothing = torch.tensor([1.0, 0.0, 1.0, 0.0])
+    assert group_ops.lowest(x, 1, whole, nothing)[[0, 2]].tolist() == [0.0, 1.0]
+
+
+def test_the_widest_of_a_group_are_its_extremes():
+    x = torch.tensor([9.0, 2.0, 0.0, 1.0, -2.0, -1.0, 7.0]).double()
+    group = torch.tensor([1, 0, 0, 0, 0, 0, 1])
+    # of 2, 1, 0, -1, -2 both 2, 1, -2 and 2, -1, -2 vary most: the higher are taken
+    assert group_ops.widest(x, 3, group)[1:6].tolist() == [1, 0, 1, 1, 0]
+
+
+def test_logsumexp_is_the_log_of_the_sum_of_exponentials():
+    x = torch.tensor([log(2.0), log(6.0), 1000.0, 1000.0], dtype=torch.float64)
+    answer = group_ops.logsumexp(x, torch.tensor([0, 0, 1, 1]))
+    assert answer.tolist() == pytest.approx([log(8.0)] * 2 + [1000 + log(2.0)] * 2)
+
+
+def test_logsumexp_of_nothing_possible_is_minus_infinity():
+    answer = group_ops.logsumexp(torch.tensor([-inf, -inf]), torch.tensor([0, 0]))
+    assert answer.tolist() == [-inf, -inf]
+
+
+def test_the_gradient_of_logsumexp_is_a_softmax():
+    x = torch.tensor([0.0, 1.0], dtype=torch.float64, requires_grad=True)
+    group_ops.logsumexp(x, torch.tensor([0, 0]))[0].backward()
+    assert x.grad is not None
+    assert x.grad.tolist() == pytest.approx([1 / (1 + exp(1)), exp(1) / (1 + exp(1))])
+
+
+def test_groups_may_leave_numbers_out():
+    x, group = torch.tensor([1.0, 3.0, 5.0]), torch.tensor([4, 4, 1])
+    for reduction in (group_ops.mean, group_ops.median):
+        assert reduction(x, group).tolist() == [2.0, 2.0, 5.0]
+
+
+ALL = (
+    group_ops.mean,
+    group_ops.max,
+    group_ops.median,
+    group_ops.rank,
+    group_ops.entropy,
+    group_ops.logsumexp,
+)
+
+
+def test_nothing_reduces_to_nothing():
+    x, group = torch.zeros(0), torch.zeros(0, dtype=torch.long)
+    for reduction in ALL:
+        assert reduction(x, group).shape == (0,)

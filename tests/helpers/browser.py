@@ -1,0 +1,110 @@
+"""A browser, and what tests ask of a page in it."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("selenium", reason="selenium is not installed")
+
+from selenium import webdriver
+from selenium.common.exceptions import StaleElementReferenceException
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.by import By
+from selenium.webdriver.remote.webelement import WebElement
+from selenium.webdriver.support.ui import WebDriverWait
+
+from grupo.report.html.build import report
+
+CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
+NEEDED = pytest.mark.skipif(
+    not (CHROMIUM and DRIVER), reason="no chromium or chromedriver here: `make browser`"
+)
+MARKS = [pytest.mark.browser, NEEDED]
+
+
+class Browser:
+    """Chromium without a window; every error of a page's script is kept."""
+
+    def __init__(self, folder: Path) -> None:
+        options = webdriver.ChromeOptions()
+        options.binary_location = CHROMIUM or ""
+        for argument in (
+            "headless=new",
+            "no-sandbox",
+            "disable-gpu",
+            "disable-dev-shm-usage",
+            "hide-scrollbars",
+            "force-prefers-reduced-motion",  # nothing is clicked while it glides
+            f"user-data-dir={folder}",
+        ):
+            options.add_argument(f"--{argument}")
+        options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+        self.driver = webdriver.Chrome(options, Service(DRIVER or ""))
+        self.size(1280, 900)
+
+    def size(self, width: int, height: int, *, dark: bool = False) -> None:
+        """A screen of so many pixels, in the light or the dark."""
+        view = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", view)
+        wish = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": wish})
+
+    def open(self, url: str | Path) -> None:
+        """Open a page and wait until it is ready."""
+        self.driver.get("about:blank")
+        self.driver.get(url.absolute().as_uri() if isinstance(url, Path) else url)
+        self.wait(lambda: self.js("return document.documentElement.dataset.ready === 'yes'"))
+        self.wait(lambda: self.all("#group h3") or self.all("#group .soft"))
+
+    def js(self, script: str) -> Any:
+        return self.driver.execute_script(script)
+
+    def one(self, selector: str) -> WebElement:
+        return self.driver.find_element(By.CSS_SELECTOR, selector)
+
+    def all(self, selector: str) -> list[WebElement]:
+        return self.driver.find_elements(By.CSS_SELECTOR, selector)
+
+    def texts(self, selector: str) -> list[str]:
+        return [found.text for found in self.all(selector)]
+
+    def wait(self, until: Callable[[], Any], seconds: float = 15) -> Any:
+        """What `until` gives once it gives something; elements may be drawn anew meanwhile."""
+        wait = WebDriverWait(self.driver, seconds, 0.05, [StaleElementReferenceException])
+        return wait.until(lambda _: until())
+
+    def choose(self, selector: str, value: str) -> None:
+        self.one(f"{selector} option[value='{value}']").click()
+
+    def keys(self, *keys: str) -> None:
+        self.one("body").send_keys(*keys)
+
+    def shot(self, file: Path, selector: str = "") -> None:
+        """A picture of the screen, of where an element is if one is named."""
+        if selector:
+            self.js(f"document.querySelector({selector!r}).scrollIntoView({{behavior: 'instant'}})")
+        self.driver.save_screenshot(str(file))
+
+    @property
+    def errors(self) -> list[str]:
+        """What went wrong on pages since this was last asked."""
+        log: Any = self.driver.get_log("browser")
+        return [line["message"] for line in log if line["level"] == "SEVERE"]
+
+
+@contextmanager
+def browsing(folder: Path) -> Iterator[Browser]:
+    browser = Browser(folder)
+    try:
+        yield browser
+    finally:
+        browser.driver.quit()
+
+
+def page(tmp_path: Path, *folders: Path) -> Path:
+    """The report of some runs."""
+    return report(folders, tmp_path / "page.html")

@@ -1,0 +1,7 @@
+"""Where the repository is, and how child processes import the package `tests`."""
+
+import os
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+CHILD_ENV = {"PYTHONPATH": os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))}

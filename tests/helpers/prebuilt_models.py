@@ -1,0 +1,16 @@
+"""What is grown before a comparison begins."""
+
+from pathlib import Path
+
+from grupo.core.component import piece
+
+
+@piece
+class Pot:
+    """Where a model would be."""
+
+    place: str
+
+    @property
+    def home(self) -> Path:
+        return Path(self.place)

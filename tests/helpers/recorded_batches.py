@@ -1,0 +1,48 @@
+"""What the code of others was given: two groups of three ragged rollouts, and how far pi has moved.
+
+Numbers of the authors' code in the tests beside were recorded on these unless they show their own.
+"""
+
+from dataclasses import replace
+
+import torch
+
+from grupo.core.batch import Batch
+from grupo.testing.batches import batch_of, moved
+
+OLD = [
+    [-1.0, -0.5, -2.0],
+    [-0.7, -1.2, 0.0],
+    [-0.9, 0.0, 0.0],
+    [-0.3, -1.6, 0.0],
+    [-1.1, -0.8, -0.4],
+    [-1.4, 0.0, 0.0],
+]
+MOVES = [
+    [0.1, -0.3, 0.05],
+    [0.25, -0.15, 0.0],
+    [-0.35, 0.0, 0.0],
+    [0.2, 0.4, 0.0],
+    [-0.05, -0.45, 0.15],
+    [0.3, 0.0, 0.0],
+]
+EXPERT = {"sampled": [[0.0] * 3, *[[1.0] * 3] * 3, [0.0] * 3, [1.0] * 3]}  # the first and the fifth
+
+
+def six(reward=None, **more) -> Batch:
+    """The six rollouts, with what else `batch_of` takes."""
+    batch = batch_of([0, 0, 0, 1, 1, 1], reward, length=[3, 2, 1, 2, 3, 1], **more)
+    return replace(batch, old_logp=torch.tensor(OLD).double())
+
+
+def learned(method, batch: Batch) -> tuple[float, list[float]]:
+    """The loss where pi has moved by `MOVES`, and its gradient at every action."""
+    pi = moved(batch, MOVES)
+    loss = (method.weigh(batch) * method.loss(pi, batch)).sum()
+    (gradient,) = torch.autograd.grad(loss, pi.logp)
+    return loss.item(), gradient[batch.mask].tolist()
+
+
+def flat(rows: list[list[float]]) -> list[float]:
+    """The numbers of ragged rows, one after another."""
+    return [x for row in rows for x in row]

@@ -1,0 +1,20 @@
+"""A server of runs for as long as a test needs it."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Thread
+
+from grupo.report.html.server import Watched
+
+
+@contextmanager
+def served(*folders: Path) -> Iterator[Watched]:
+    with Watched(folders) as server:
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.shutdown()
+            thread.join()

@@ -1,0 +1,42 @@
+"""Bidirectional language models of two layers with random weights."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import (
+    AutoModelForMaskedLM,
+    BertConfig,
+    DistilBertConfig,
+    ModernBertConfig,
+)
+
+from tests.helpers.tiny_lm import ALPHABET, CONTEXT, tokenizer
+
+MASK = "<mask>"
+SIZES = {"vocab_size": len(ALPHABET) + 1, "max_position_embeddings": CONTEXT, "pad_token_id": 0}
+WIDE = {
+    "hidden_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "intermediate_size": 64,
+}
+FAMILIES: dict[str, Any] = {
+    "bert": lambda: BertConfig(**SIZES, **WIDE),
+    "distilbert": lambda: DistilBertConfig(**SIZES, dim=32, n_layers=2, n_heads=4, hidden_dim=64),
+    "modernbert": lambda: ModernBertConfig(
+        **SIZES, **WIDE, eos_token_id=0, bos_token_id=0, cls_token_id=0, sep_token_id=0
+    ),
+}
+
+
+def plant(folder: Path, family: str = "bert", **says: Any) -> Path:
+    """A model with peaked distributions, as transformers saves it; `says` is of its tokenizer."""
+    torch.manual_seed(1)
+    model = AutoModelForMaskedLM.from_config(FAMILIES[family]())
+    with torch.no_grad():
+        for parameter in (p for p in model.parameters() if p.ndim > 1):
+            parameter.normal_(0, 0.4)
+    model.save_pretrained(folder)
+    tokenizer(**{"mask_token": MASK, **says}).save_pretrained(folder)
+    return folder

@@ -1,0 +1,13 @@
+"""What tests of engines share with those of policies: `tinylm`, and one Llama."""
+
+import pytest
+
+from grupo.models.causal_lm import CausalLM
+from grupo.models.causal_policy import CausalPolicy
+from tests.helpers import tiny_lm
+
+
+@pytest.fixture(scope="session")
+def policy(tmp_path_factory: pytest.TempPathFactory) -> CausalPolicy:
+    """A Llama that answers with at most 24 tokens."""
+    return CausalLM(str(tiny_lm.plant(tmp_path_factory.mktemp("llama"))), limit=24).build()

@@ -1,0 +1,1 @@
+"""What tests of packing share: `laying` beside them, `tinylm` and `recurrent` of others."""

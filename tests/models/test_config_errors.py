@@ -1,0 +1,209 @@
+"""What cannot be loaded or trained is refused with one clear message."""
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from safetensors.torch import load_file, save_file
+from transformers import (
+    BertConfig,
+    BertLMHeadModel,
+    Llama4ForCausalLM,
+    Llama4TextConfig,
+    T5Config,
+    T5ForConditionalGeneration,
+)
+
+from grupo.core.errors import Refused
+from grupo.core.reference_update import Follow
+from grupo.core.types import Task
+from grupo.models.aux_models import Other
+from grupo.models.causal_lm import CausalLM
+from grupo.models.loading import Lora
+from tests.helpers.tiny_lm import CONTEXT, plant, tokenizer
+
+
+@pytest.fixture
+def folder(folders, tmp_path) -> Path:
+    """A model that may be spoilt."""
+    return Path(shutil.copytree(folders["llama"], tmp_path / "llama"))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"dtype": "bfloat61"}, "dtype: 'bfloat61'. Allowed: float32 or bfloat16."),
+        ({"device": "cpu0"}, "device: 'cpu0' is not here. Did you mean 'cpu'? Allowed: auto, cpu"),
+        ({"limit": 0}, "limit: 0. Allowed: 1 or more."),
+        ({"limit": CONTEXT}, "limit: 64. Allowed: below 64, which is all the model reads."),
+        ({"budget": 0}, "budget: 0. Allowed: 1 or more."),
+        ({"stop": ("",)}, "stop: ('',). Allowed: a tuple of texts, none of them empty."),
+        ({"stop": "END"}, "stop: 'END'. Allowed: a tuple of texts"),
+        ({"lora": Lora(targets=("q_prj",))}, "targets: ('q_prj',). Target modules {'q_prj'} not"),
+    ],
+)
+def test_fields_of_a_policy_are_refused_by_name(llama, changes, message):
+    with pytest.raises(Refused) as refused:
+        replace(llama, **changes).build()
+    assert str(refused.value).startswith(message)
+
+
+def test_the_longest_answer_that_fits_is_allowed(llama):
+    assert replace(llama, limit=CONTEXT - 1).build().context == CONTEXT
+
+
+@pytest.mark.parametrize(("field", "value"), [("rank", 0), ("alpha", 0.0)])
+def test_adapters_that_adapt_nothing_are_refused(field, value):
+    with pytest.raises(Refused, match=rf"^{field}: {value}. Allowed: "):
+        Lora(**{field: value})
+
+
+def test_a_path_that_is_no_folder_names_its_nearest_sibling(folders):
+    path = folders["llama"].replace("llama", "lama")
+    with pytest.raises(Refused, match=r"lama' is not a folder. Did you mean 'llama'\? Allowed: "):
+        CausalLM(path).build()
+
+
+def test_a_relative_path_whose_parent_is_here_is_not_looked_for_on_a_hub(folders, monkeypatch):
+    root = Path(folders["llama"]).parent
+    monkeypatch.chdir(root.parent)
+    with pytest.raises(Refused, match=r"lama' is not a folder. Did you mean 'llama'\?"):
+        CausalLM(f"{root.name}/lama").build()
+
+
+def no_config(folder: Path) -> None:
+    (folder / "config.json").unlink()
+
+
+def no_tokenizer(folder: Path) -> None:
+    (folder / "tokenizer.json").unlink()
+
+
+def no_weights(folder: Path) -> None:
+    (folder / "model.safetensors").unlink()
+
+
+def cut_weights(folder: Path) -> None:
+    with (folder / "model.safetensors").open("r+b") as file:
+        file.truncate(5_000)
+
+
+def broken_header(folder: Path) -> None:
+    (folder / "model.safetensors").write_bytes(b"hello")
+
+
+def broken_config(folder: Path) -> None:
+    (folder / "config.json").write_text("{")
+
+
+def unknown_type(folder: Path) -> None:
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "model_type": "lama"}))
+
+
+def encoder_and_decoder(folder: Path) -> None:
+    config = T5Config(vocab_size=99, d_model=16, d_kv=4, d_ff=16, num_layers=1, num_heads=2)
+    T5ForConditionalGeneration(config).save_pretrained(folder)
+
+
+def reads_ahead(folder: Path) -> None:
+    config = BertConfig(
+        vocab_size=99,
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=16,
+        is_decoder=False,
+        initializer_range=1.0,
+    )
+    BertLMHeadModel(config).save_pretrained(folder)
+
+
+def no_body(folder: Path) -> None:
+    config = Llama4TextConfig(
+        vocab_size=99,
+        hidden_size=16,
+        intermediate_size=16,
+        intermediate_size_mlp=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        num_key_value_heads=1,
+        head_dim=8,
+        num_local_experts=2,
+        eos_token_id=0,
+    )
+    Llama4ForCausalLM(config).save_pretrained(folder)
+
+
+def lost_tensor(folder: Path) -> None:
+    weights = load_file(folder / "model.safetensors")
+    weights.pop("model.layers.1.mlp.up_proj.weight")
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+
+
+def wrong_shape(folder: Path) -> None:
+    weights = load_file(folder / "model.safetensors")
+    weights["lm_head.weight"] = weights["lm_head.weight"][:5].clone()
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+
+
+def large_tokenizer(folder: Path) -> None:
+    larger = tokenizer()
+    larger.add_tokens(["<more>"])
+    larger.save_pretrained(folder)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (no_config, r"has no config.json; it holds generation_config.json, model.safetensors"),
+        (no_tokenizer, r"has no tokenizer that loads: "),
+        (no_weights, r"is no causal language model that loads: .*no file named model.safetensors"),
+        (cut_weights, r"is no causal language model that loads: Error while deserializing header"),
+        (broken_header, r"is no causal language model that loads: Error while deserializing heade"),
+        (broken_config, r"config.json' is not a valid JSON file"),
+        (unknown_type, r"is no causal language model that loads: .*model type `lama`"),
+        (encoder_and_decoder, r"is no causal language model that loads: .*T5Config"),
+        (reads_ahead, r"BertLMHeadModel is not causal"),
+        (no_body, r"Llama4ForCausalLM has no body that can be read without its head"),
+        (lost_tensor, r"lack 1 tensors, first 'model.layers.1.mlp.up_proj.weight'"),
+        (wrong_shape, r"'lm_head.weight' in .* has shape \(5, 32\). Allowed: \(99, 32\)"),
+        (large_tokenizer, r"has 100 tokens, the model 99"),
+    ],
+)
+def test_a_folder_that_is_no_whole_causal_language_model_is_refused(
+    folder: Path, spoil: Callable[[Path], None], message: str
+):
+    spoil(folder)
+    with pytest.raises(Refused, match=rf"^model: .*{message}"):
+        CausalLM(str(folder), limit=8).build()
+
+
+def test_a_model_whose_answers_cannot_end_is_refused(tmp_path):
+    folder = plant(tmp_path, says={"eos_token": None}, eos_token_id=None)
+    spec = CausalLM(str(folder), limit=8)
+    with pytest.raises(Refused, match=r"^stop: empty, and .* has no end token. Allowed: a text."):
+        spec.build()
+    assert replace(spec, stop=("\n",)).build().language.ends == ()
+
+
+def test_a_teacher_with_another_vocabulary_is_refused(llama, folder):
+    written = json.loads((folder / "tokenizer.json").read_text())
+    vocabulary = written["model"]["vocab"]
+    vocabulary["A"], vocabulary["B"] = vocabulary["B"], vocabulary["A"]
+    (folder / "tokenizer.json").write_text(json.dumps(written))
+    other = Other("teacher", CausalLM(str(folder), limit=16))
+    with pytest.raises(Refused, match="others: 'teacher' has 99 tokens, and they are not the poli"):
+        llama.build().accompanied(["logp@teacher"], Follow(), [other])
+
+
+def test_prompts_may_be_as_long_as_leaves_room_for_the_answer(llama):
+    policy = llama.build()
+    room = policy.context - llama.limit
+    fits, too_long = Task("fits", "x" * room), Task("long", "x" * (room + 1))
+    policy.admit([fits])
+    with pytest.raises(Refused, match=rf"task long, 'xxx.*', has {room + 1} tokens; the model re"):
+        policy.admit([fits, too_long])

@@ -1,0 +1,257 @@
+"""A masked diffusion model: what it draws, and how likely it says that was."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+import torch
+
+from grupo.core.aux_heads import Head
+from grupo.core.errors import Refused
+from grupo.core.reference_update import Follow
+from grupo.core.types import Action, Rollout
+from grupo.inference.sampling_params import Sampling
+from grupo.models.masked.logp_estimators import Autoregressive, Coupled
+from grupo.models.masked.unmask_order import Confident
+from grupo.models.masked_diffusion import MaskedDiffusion
+from tests.helpers import tiny_masked_lm
+from tests.helpers.masked_rollouts import ORDERS, answers, batch, hand
+from tests.helpers.tiny_lm import PROMPTS, batch_of
+
+
+@pytest.mark.parametrize(("order", "estimate"), ORDERS.values(), ids=ORDERS)
+@pytest.mark.parametrize("family", tiny_masked_lm.FAMILIES)
+@pytest.mark.parametrize("sampling", [Sampling(), Sampling(0.7, top_k=9)], ids=["plain", "cut"])
+def test_what_was_sampled_is_evaluated_again_alike(
+    masked_folders, family, order, estimate, sampling
+):
+    how = {"order": order, "estimate": estimate, "sampling": sampling}
+    policy = MaskedDiffusion(masked_folders[family], **how, limit=7).build()
+    one = batch(policy, answers(policy))
+    assert one.mask.sum() > 30
+    torch.testing.assert_close(policy.signals(one).logp, one.old_logp, rtol=0, atol=2e-5)
+    assert not (policy.signals(one).logp[one.mask] == 0).all()
+
+
+@pytest.mark.parametrize(("order", "estimate"), ORDERS.values(), ids=ORDERS)
+def test_a_stream_says_the_same_alone_and_among_others(bert, order, estimate):
+    policy = replace(bert, order=order, estimate=estimate).build()
+    together = answers(policy)
+    assert [a.parts for a in answers(policy)] == [a.parts for a in together]
+    alone = asyncio.run(policy.act(7).fork(1, 2)(Rollout(), PROMPTS[1]))
+    assert alone.parts == together[5].parts
+    assert len({a.parts for a in together[3:6]}) > 1
+
+
+def test_a_token_is_drawn_as_often_as_the_model_says(bert):
+    policy = replace(bert, limit=1, sampling=Sampling(top_k=4)).build()
+
+    async def many() -> list[Action]:
+        act = policy.act(1)
+        return await asyncio.gather(*(act.fork(i)(Rollout(), "Hi") for i in range(4000)))
+
+    said = [action.parts[0] for action in asyncio.run(many())]
+    prompt = list(policy.language.read(Rollout(), "Hi"))
+    p = hand(policy, prompt, len(prompt) + 1)[len(prompt)]
+    four = p.topk(4)
+    share = four.values.exp() / four.values.exp().sum()
+    for token, expected in zip(four.indices.tolist(), share.tolist(), strict=True):
+        assert said.count(token) / 4000 == pytest.approx(expected, abs=0.035)
+
+
+def test_the_most_confident_place_is_unmasked_first(bert):
+    policy = replace(bert, order=Confident(7), sampling=Sampling(top_k=1)).build()
+    action = answers(policy)[0]
+    prompt, mask = list(action.seen), policy.denoiser.mask
+    text = prompt + [mask] * 7
+    for _ in range(7):
+        said = policy.plain(torch.tensor([text])).logits[0].detach()
+        said[:, mask] = -torch.inf
+        best = said.log_softmax(-1).max(-1)
+        left = [i for i, t in enumerate(text) if t == mask]
+        place = max(left, key=lambda i: best.values[i].item())
+        text[place] = int(best.indices[place])
+    assert tuple(text[len(prompt) :]) == action.parts
+
+
+def test_an_answer_that_was_cut_goes_on_on_the_same_canvas(bert):
+    policy = replace(bert, estimate=Autoregressive()).build()
+
+    async def work() -> tuple[Action, Rollout]:
+        act = policy.act(5)
+        whole = await act(Rollout(), "Hi")
+        rollout = Rollout().then("Hi", await act.until(limit=2)(Rollout(), "Hi"))
+        for _ in range(2):
+            rollout = rollout.then("", await act.until(limit=2 * len(rollout.turns))(rollout, ""))
+        return whole, rollout
+
+    whole, rollout = asyncio.run(work())
+    actions = [action for _, action in rollout.turns]
+    assert [len(action.parts) for action in actions] == [2, 2, 3]  # 7 places: no room for more
+    assert sum((action.parts for action in actions), ()) == whole.parts
+    assert sum((action.logp for action in actions), ()) == pytest.approx(whole.logp, abs=1e-5)
+    again = batch_of(policy, [rollout])
+    torch.testing.assert_close(policy.signals(again).logp, again.old_logp, rtol=0, atol=2e-5)
+
+
+@pytest.mark.parametrize(("order", "estimate"), ORDERS.values(), ids=ORDERS)
+def test_rollouts_of_several_turns_and_contexts_are_evaluated_again_alike(bert, order, estimate):
+    policy = replace(bert, order=order, estimate=estimate).build()
+
+    async def work() -> Rollout:
+        act = policy.act(5)
+        rollout = Rollout().then("Hi", await act.until(limit=3)(Rollout(), "Hi"))
+        rollout = rollout.then("", await act.force(rollout, "", "So"))
+        rollout = rollout.then("", await act.fork(1)(rollout, ""))
+        rollout = rollout.then("And?", await act.fork(2)(rollout, "And?"))
+        return rollout.then("Now", await act.fork(3).anew(rollout, "Now", 2))
+
+    again = batch_of(policy, [asyncio.run(work())])
+    assert again.rollout.tolist() == [0, 0]
+    off = (policy.signals(again).logp - again.old_logp)[again.mask]
+    assert off.abs().max() < 2e-5
+
+
+def test_a_text_ends_with_the_end_or_where_it_is_told_to_stop(bert):
+    policy = replace(bert, order=Confident(7)).build()
+    whole = asyncio.run(policy.act(3)(Rollout(), PROMPTS[2]))
+    assert len(whole.parts) == 7
+    letter = whole.text[2]
+    cut = asyncio.run(policy.act(3).until(letter)(Rollout(), PROMPTS[2]))
+    assert cut.text == whole.text[: whole.text.index(letter) + 1]
+    assert (cut.parts, cut.stopped) == (whole.parts, "stop")  # its block is learned as a whole
+    end = policy.language.ends[0]
+    assert policy.act(3)._text((*policy.language.forced("ab"), end, 9)) == "ab"
+
+
+def test_what_is_recited_fills_its_last_block(bert):
+    policy = replace(bert, order=Confident(4)).build()
+    said = asyncio.run(policy.act(3).recite(Rollout(), "Hi", "abcd"))
+    end = policy.language.ends[0]
+    assert said.parts == (*policy.language.forced("abcd"), end, end, end, end)
+    assert not said.sampled
+    other = asyncio.run(policy.act(4).recite(Rollout(), "Hi", "abcd"))
+    assert said.stream != other.stream  # each is looked at under masks of its own
+
+
+def test_micro_batches_hold_every_row_once_and_change_no_signal(bert):
+    policy = bert.build()
+    one = batch(policy, answers(policy))
+    whole = policy.signals(one).logp
+    for budget in (1, 300, 1 << 20):
+        policy.budget = budget
+        parts = list(policy.micro(one))
+        assert torch.cat(parts).sort().values.tolist() == list(range(len(one.mask)))
+        for rows in parts:
+            said = policy.signals(one.take(rows)).logp
+            torch.testing.assert_close(said, whole[rows], rtol=0, atol=2e-5)
+    assert len(parts) == 1
+
+
+@pytest.mark.parametrize("estimate", [Autoregressive(), Coupled()], ids=["left", "coupled"])
+def test_texts_that_are_read_in_parts_have_the_gradient_of_all_at_once(bert, estimate):
+    policy = replace(bert, estimate=estimate).build()
+    one = batch(policy, answers(policy))
+    gradients = []
+    for budget in (1 << 20, 100):
+        policy.budget = budget
+        (
+            policy.signals(one).logp * torch.arange(one.mask.numel()).view_as(one.mask)
+        ).sum().backward()
+        gradients.append(torch.cat([p.grad.flatten() for p in policy.parameters()]))
+        policy.module.zero_grad()
+    torch.testing.assert_close(*gradients, rtol=1e-3, atol=1e-3)
+    assert gradients[0].abs().max() > 1
+
+
+def test_it_reads_less_at_once_until_that_is_no_help(bert):
+    policy = bert.build()
+    one = batch(policy, answers(policy))
+    said = []
+    while True:
+        policy.signals(one)
+        if not (line := policy.halve()):
+            break
+        said.append(line)
+    assert said[0] == "Memory does not suffice: micro-batches hold 8192 tokens from now on."
+    assert len(said) < 12
+
+
+def test_a_reference_stays_and_can_be_compared_with(bert):
+    policy = bert.build()
+    needs = ["logp@ref", "logp@t=2.0", "entropy"]
+    company = policy.accompanied(needs, Follow(), ())
+    one = batch(policy, answers(policy))
+    before = policy.signals(one, ["entropy", "reverse_kl@ref"])
+    assert before["reverse_kl@ref"].abs().max() < 1e-5
+    assert (before.entropy[one.mask] >= 0).all()
+    with torch.no_grad():
+        for p in policy.parameters():
+            p.mul_(1.1)
+    ref = company.speakers["ref"].signals(one)
+    torch.testing.assert_close(ref.logp, one.old_logp, rtol=0, atol=2e-5)
+    assert (policy.signals(one).logp - one.old_logp).abs().max() > 0.1
+    assert policy.signals(one, ["reverse_kl@ref"])["reverse_kl@ref"][one.mask].min() > 0
+    hot = company.speakers["t=2.0"].signals(one, ["logp"])
+    assert (hot.logp - policy.signals(one).logp).abs().max() > 0.1
+    company = policy.accompanied(["logp@ref"], Follow(rate=1.0), ())
+    company.after(1, policy)
+    said = company.speakers["ref"].signals(one).logp
+    torch.testing.assert_close(said, policy.signals(one).logp)
+
+
+def test_it_takes_on_heads_and_speaks_apart(bert):
+    policy = bert.build()
+    one = batch(policy, answers(policy))
+    policy.helped((Head("value", 0.5),))
+    assert policy.signals(one, ["value"])["value"][one.mask].tolist() == [0.5] * int(one.mask.sum())
+    policy.speak_apart()
+    with torch.no_grad():
+        for p in policy.parameters():
+            p.mul_(1.1)
+    old = [a.parts for a in answers(policy)]
+    assert [a.parts for a in answers(policy)] == old
+    policy.speak(policy.voice.take(), 3)
+    assert [a.parts for a in answers(policy)] != old
+    assert answers(policy)[0].version == 3
+
+
+def test_what_is_exported_loads_again(bert, tmp_path):
+    policy = bert.build()
+    with torch.no_grad():
+        for p in policy.parameters():
+            p.mul_(1.05)
+    policy.export(tmp_path)
+    again = replace(bert, model=str(tmp_path)).build()
+    one = batch(policy, answers(policy))
+    torch.testing.assert_close(again.signals(one).logp, policy.signals(one).logp)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"limit": 0}, "limit: 0. Allowed: 1 or more"),
+        ({"limit": 64}, "limit: 64. Allowed: below 64"),
+        ({"stop": ("",)}, "stop: .* none of them empty"),
+        ({"stop": "END"}, "stop: .END.. Allowed: a tuple of texts"),
+        (
+            {"order": Confident(4), "estimate": Autoregressive()},
+            r"order: Confident\(.*Allowed: LeftToRight\(\) with Autoregressive\(\)",
+        ),
+    ],
+)
+def test_a_spec_that_cannot_be_is_refused(bert, changes, said):
+    with pytest.raises(Refused, match=said):
+        replace(bert, **changes).build()
+
+
+def test_what_cannot_be_used_is_refused(bert, tmp_path):
+    with pytest.raises(Refused, match=r"at_once: 9. Allowed: 1 to 8"):
+        Confident(8, at_once=9)
+    with pytest.raises(Refused, match="above 0, in order, below 1"):
+        Coupled(0.8, 0.2)
+    folder = tiny_masked_lm.plant(tmp_path / "none", mask_token=None)
+    with pytest.raises(Refused, match="no mask token"):
+        replace(bert, model=str(folder)).build()
+    with pytest.raises(Refused, match=r"others: 'teacher'. Allowed"):
+        bert.build().accompanied(["logp@teacher"], Follow(), ())

@@ -1,0 +1,128 @@
+"""Rollouts that are given up on the way."""
+
+import asyncio
+import math
+from dataclasses import replace
+
+import pytest
+
+from grupo.core.schedules import at
+from grupo.core.types import PRUNED
+from grupo.rollouts.samplers import Posterior, Pruned
+from grupo.rollouts.samplers.pruning import Bin, balanced
+from grupo.training.collate import collate
+from grupo.training.collect import judged
+from grupo.training.metrics import _drawn
+from tests.helpers.scripted_actor import TASK, Once, Script, dice, texts
+
+TOLD = Posterior((Bin(0.0, 8.0), Bin(8.0, 8.0)))  # 1/10 of scores below a half, 9/10 of the others
+SMALL = Pruned(n=8, keep=0.5, at=2, rest=9, spared=1, posterior=TOLD)
+
+
+class Foreseen(Script):
+    """A script of whose rollouts those that begin with a letter before n look well."""
+
+    async def foresee(self, rollout, helper):
+        assert helper == "quality"
+        return 2.0 if rollout.text[0] < "n" else -2.0
+
+
+def beginning(letters: str):
+    """Rollout after rollout begins with the next letter, and says it five times."""
+    coming = iter(letters)
+
+    def says(read, key):
+        said = read[1:]
+        return "." if len(said) == 5 else said[0] if said else next(coming)
+
+    return Foreseen(says, [])
+
+
+def sample(sampler, act, task=TASK):
+    return asyncio.run(sampler(task, Once(), act))
+
+
+def test_a_bin_holds_what_scores_have_come_to():
+    assert Bin(3.0, 4.0).p == pytest.approx(4 / 6)
+    assert Bin(0.0, 0.0).p == 0.5
+    assert (TOLD(0.0), TOLD(0.49), TOLD(0.5), TOLD(1.0)) == (0.1, 0.1, 0.9, 0.9)
+
+
+def test_who_is_kept_is_as_often_right_as_wrong():
+    p = dict(enumerate([0.9, 0.8, 0.7, 0.2, 0.15, 0.1]))
+    kept = balanced(p, 4)
+    assert kept == {0, 1, 4, 5}
+    assert sum(p[i] for i in kept) == pytest.approx(1.95)  # the best four would be 2.6, not 2
+    assert balanced(dict(enumerate([0.3, 0.2, 0.1])), 2) == {0, 1}  # 0.5 is nearest to 1
+    assert balanced(p, 6) == set(p)
+    assert balanced({}, 0) == set()
+
+
+def test_half_of_those_that_come_so_far_are_given_up():
+    group = sample(SMALL, beginning("azbcydef"))
+    # a goes on in any case; of b to f, at 0.9 each, and y, z, at 0.1, four are kept: two of each
+    assert texts(group) == [*(x * 5 + "." for x in "azyef"), "bb", "cc", "dd"]
+    assert [r.failed for r in group.rollouts] == [""] * 5 + [PRUNED] * 3
+    assert [r.reward for r in group.rollouts[:5]] == [6.0] * 5
+    assert all(math.isnan(r.reward) for r in group.rollouts[5:])
+    assert judged(group).rollouts == group.rollouts[:5]
+
+
+def test_who_ended_before_is_not_given_up_and_has_no_score():
+    short = {"a": 2, "z": 2}
+    coming = iter("azbcyxde")
+
+    def says(read, key):
+        said = read[1:]
+        over = len(said) + 1 == short.get(said[:1], 6)
+        return next(coming) if not said else "." if over else said[0]
+
+    group = sample(SMALL, Foreseen(says, []))
+    # a and z end with their second letter; of the other six three go on
+    assert texts(group)[:2] == ["a.", "z."]
+    assert [r.parts["quality"] for r in group.rollouts[:2]] == [-1.0, -1.0]
+    assert [r.failed for r in group.rollouts] == [""] * 5 + [PRUNED] * 3
+
+
+def test_scores_are_told_and_the_first_action_after_them_is_marked():
+    group = sample(SMALL, beginning("azbcydef"))
+    high, low = 1 / (1 + math.exp(-2)), 1 / (1 + math.exp(2))
+    assert [r.parts["quality"] for r in group.rollouts[:3]] == pytest.approx([high, low, low])
+    batch = collate([judged(group)], lambda rows: {})
+    assert batch.seen["mark/scored"][0].tolist() == [0.0, 0.0, 1.0, 0.0, 0.0, 0.0]
+    assert batch.mask.all()
+
+
+def test_what_was_given_up_was_paid_for_once():
+    act = beginning("azbcydef")
+    group = sample(SMALL, act)
+    assert _drawn(group) == sum(len(said) for _, said in act.log) == 8 * 2 + 5 * 4
+
+
+def test_a_share_of_one_gives_nobody_up():
+    group = sample(replace(SMALL, keep=1.0), beginning("azbcydef"))
+    assert texts(group) == [x * 5 + "." for x in "azbcydef"]
+
+
+def test_streams_do_not_depend_on_who_is_given_up():
+    def drawn(sampler):
+        act = Foreseen(dice, []).fork(1)
+        return {r.text: r for r in sample(sampler, act).rollouts if not r.failed}
+
+    some, every = drawn(SMALL), drawn(replace(SMALL, keep=1.0))
+    assert len(every) == 8 > len(some)
+    assert some.items() <= every.items()
+
+
+def test_a_posterior_follows_what_was_seen_and_forgets():
+    posterior = Posterior.following(2, keep=0.5)
+    assert repr(posterior) == "Posterior.following(2, 0.5)"
+    measured = {
+        "quality/right/0": [1.0, 0.0],
+        "quality/seen/0": [4.0, 0.0],
+        "quality/right/1": [0.0, 3.0],
+        "quality/seen/1": [0.0, 3.0],
+    }
+    now = at(posterior, 0.5, measured)
+    assert (now(0.2), now(0.8)) == ((0.5 + 1) / (2 + 2), (3 + 1) / (3 + 2))
+    assert (at(posterior, 0.0)(0.2), at(posterior, 0.0)(0.8)) == (0.5, 0.5)

@@ -1,0 +1,86 @@
+import json
+import struct
+
+import pytest
+import torch
+from safetensors.torch import load as reference_load
+from torch import Tensor
+
+from grupo.core.errors import Refused
+from grupo.storage import safetensors
+
+
+def bits(tensor: Tensor) -> tuple[torch.dtype, torch.Size, bytes]:
+    content = tensor.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
+    return tensor.dtype, tensor.shape, content
+
+
+def through_a_file(tensors, tmp_path) -> dict[str, Tensor]:
+    path = tmp_path / "x.safetensors"
+    path.write_bytes(b"".join(safetensors.chunks(tensors)))
+    back = safetensors.load(path)
+    path.write_bytes(b"\xff" * path.stat().st_size)  # what was loaded does not live in the file
+    return back
+
+
+def every_bit_pattern(dtype: torch.dtype) -> Tensor:
+    """All 65,536 pairs of bytes, read as `dtype`; as many 0s and 1s for bool."""
+    pairs = torch.arange(65536, dtype=torch.int32).to(torch.uint16).view(torch.uint8)
+    return pairs % 2 == 1 if dtype == torch.bool else pairs.view(dtype)
+
+
+@pytest.mark.parametrize("dtype", safetensors.DTYPES)
+def test_every_bit_of_every_dtype_comes_back(dtype, tmp_path):
+    values = every_bit_pattern(dtype)
+    tensors = {"all": values, "scalar": values[7].clone(), "empty": values[:0].reshape(0, 3)}
+    back = through_a_file(tensors, tmp_path)
+    assert {name: bits(x) for name, x in back.items()} == {n: bits(x) for n, x in tensors.items()}
+
+
+def test_all_dtypes_lie_in_one_file_and_begin_at_multiples_of_their_width():
+    tensors = {str(dtype): every_bit_pattern(dtype)[:3] for dtype in safetensors.DTYPES}
+    content = b"".join(safetensors.chunks(tensors))
+    assert struct.unpack("<Q", content[:8])[0] % 8 == 0
+    header = json.loads(content[8 : 8 + struct.unpack("<Q", content[:8])[0]])
+    for name, tensor in tensors.items():
+        assert header[name]["data_offsets"][0] % tensor.element_size() == 0
+    back = reference_load(content)  # the library's own reader, from bytes
+    assert {name: bits(x) for name, x in back.items()} == {n: bits(x) for n, x in tensors.items()}
+
+
+def test_views_and_shared_memory_come_back_as_values(tmp_path):
+    base = torch.arange(24.0).reshape(4, 6)
+    views = {
+        "turned": base.T,
+        "strided": base[::2, 1::2],
+        "wide": base[:1].expand(5, 6),
+        "tied": base,
+        "param": torch.nn.Parameter(base),
+        "negated": torch.complex(base, base).conj().imag,
+    }
+    back = through_a_file(views, tmp_path)
+    assert {n: bits(x) for n, x in back.items()} == {
+        n: bits(x.detach().resolve_neg()) for n, x in views.items()
+    }
+    back["tied"][0, 0] = 9.0
+    assert back["param"][0, 0] == 0.0
+    assert not back["param"].requires_grad
+
+
+def test_no_tensors_are_a_file_too(tmp_path):
+    assert through_a_file({}, tmp_path) == {}
+
+
+@pytest.mark.parametrize(
+    ("tensors", "says"),
+    [
+        ({"z": torch.zeros(2, dtype=torch.complex64)}, r"weights\['z'\] is torch.complex64"),
+        ({"z": [1.0]}, r"weights\['z'\] is list"),
+        ({"z": torch.eye(2).to_sparse()}, "dense"),
+        ({"z": torch.zeros(2, device="meta")}, "dense"),
+        ({"__metadata__": torch.zeros(1)}, "__metadata__"),
+    ],
+)
+def test_what_a_file_cannot_hold_is_refused_by_name(tensors, says):
+    with pytest.raises(Refused, match=says):
+        safetensors.check(tensors, of="weights")

@@ -1,0 +1,42 @@
+"""Which values fit which types."""
+
+import pytest
+
+from grupo.algo.losses import Clip
+from grupo.core.schedules import Linear
+from grupo.core.serialization import cast, fits
+from grupo.rollouts.curricula import Curriculum, Shuffled
+from grupo.rollouts.samplers import Independent, Sampler
+
+
+@pytest.mark.parametrize(
+    ("value", "hint", "fitting"),
+    [
+        (1, int, True),
+        (True, int, False),
+        (True, bool, True),
+        (1, float, False),
+        (None, str | None, True),
+        ((1, "a"), tuple[int, str], True),
+        ((1, 2), tuple[int, str], False),
+        ((1,), tuple[int, str], False),
+        ((), tuple[str, ...], True),
+        (("a", 1), tuple[str, ...], False),
+        (Clip(), Clip, True),
+        (Clip(), Linear, False),
+        (Independent(2), Sampler, True),  # a seam is filled by whatever has its methods
+        (Shuffled, Curriculum, False),  # a class is no piece yet
+        (Linear(1, 0), Sampler, False),
+    ],
+)
+def test_values_fit_types(value, hint, fitting):
+    assert fits(value, hint) is fitting
+
+
+def test_only_whole_numbers_become_floats_and_only_where_floats_are_wanted():
+    assert [type(cast(*pair)) for pair in ((1, float), (1, int), (True, float), ("1", float))] == [
+        float,
+        int,
+        bool,
+        str,
+    ]

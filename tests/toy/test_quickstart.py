@@ -1,0 +1,38 @@
+"""The quickstart earns its keep for three seeds, and fails with the sign flipped."""
+
+from dataclasses import replace
+
+import pytest
+
+from grupo.algo.advantages import chain
+from grupo.toy import ensure
+from grupo.toy.quickstart import RECIPE, SEEDLING
+from grupo.training.trainer import train
+
+
+def flipped(x, batch):
+    """Learn from what was worse."""
+    return -x
+
+
+def quickstart(tmp_path, monkeypatch, seed, method=RECIPE.method):
+    monkeypatch.setenv("GRUPO_HOME", str(tmp_path))
+    seedling = replace(SEEDLING, seed=seed)
+    policy = replace(RECIPE.policy, model=str(ensure(seedling)))
+    recipe = RECIPE.but(policy=policy, method=method, seed=seed)
+    return train(recipe, tmp_path / "run")["held_out"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_sampled_accuracy_rises_by_thirty_points(tmp_path, monkeypatch, seed):
+    scores = quickstart(tmp_path, monkeypatch, seed)
+    assert scores["before"]["sampled"] >= 0.25
+    assert scores["after"]["sampled"] - scores["before"]["sampled"] >= 0.30
+
+
+@pytest.mark.slow
+def test_with_the_sign_of_the_advantage_flipped_nothing_improves(tmp_path, monkeypatch):
+    method = RECIPE.method.but(credit=chain(RECIPE.method.credit, flipped))
+    scores = quickstart(tmp_path, monkeypatch, 0, method)
+    assert scores["after"]["sampled"] < scores["before"]["sampled"]

@@ -1,0 +1,139 @@
+"""The power fails at every call of a save: the old checkpoint or the new one is there, whole."""
+
+import os
+import shutil
+from random import Random
+
+import pytest
+
+from grupo.storage import atomic_files
+from grupo.storage.atomic_files import Journal
+from grupo.storage.checkpoint import NoCheckpoint
+from tests.helpers import checkpoint_contents
+from tests.helpers.power_loss import Disk, RecordingDisk, tears, tree_of, write_tree
+
+NOTHING = -1
+
+
+def first(run, **disk) -> None:
+    checkpoint_contents.save(run, 0, version=9, **disk)
+
+
+def next_one(run, **disk) -> None:
+    checkpoint_contents.save(run, 3, version=9, **disk)
+
+
+def last_one(run, **disk) -> None:
+    checkpoint_contents.save(run, 3, version=9, keep=1, **disk)
+
+
+def same_step(run, **disk) -> None:
+    checkpoint_contents.save(run, 2, version=9, **disk)
+
+
+def found_in(run) -> int:
+    """The version that is loaded."""
+    try:
+        return checkpoint_contents.version(checkpoint_contents.loaded(run))
+    except NoCheckpoint:
+        return NOTHING
+
+
+def states(before, calls, rng):
+    """After how many calls, and what may then be on the disk, each state once."""
+    disk = Disk(before)
+    for done in range(len(calls) + 1):
+        unique = {repr(sorted(t.items())): t for t in disk.after_power_loss(rng, 500)}
+        yield from ((done, tree) for _, tree in sorted(unique.items()))
+        if done < len(calls):
+            disk.do(*calls[done])
+
+
+def recorded(root, old, save):
+    """What lies at `root` after the saves of `old` and one cut short, and the calls of `save`."""
+    run = root / "run"
+    for step in old:
+        checkpoint_contents.save(run, step)
+    if old:
+        (run / "tmp.0").mkdir()
+        (run / "tmp.0" / "data.json").write_bytes(b"cut short")
+    before, disk = tree_of(root), RecordingDisk(root)
+    save(run, disk=disk)
+    return before, disk.calls
+
+
+@pytest.mark.parametrize(
+    ("old", "save"),
+    [((), first), ((0, 1, 2), next_one), ((0, 1, 2), last_one), ((0, 1, 2), same_step)],
+)
+def test_whatever_the_disk_lost_the_old_checkpoint_or_the_new_one_is_whole(old, save, tmp_path):
+    (tmp_path / "root").mkdir()
+    before, calls = recorded(tmp_path / "root", old, save)
+    moves = next(n for n, call in enumerate(calls, 1) if call[-1] == "run/latest")
+    assert calls[moves] == ("fsync", "run")
+    found, crashed = {"before": set(), "moving": set(), "after": set()}, tmp_path / "crashed"
+    for number, (done, tree) in enumerate(states(before, calls, Random(0))):
+        write_tree(tree, crashed)
+        phase = "before" if done < moves else "moving" if done == moves else "after"
+        found[phase].add(found_in(crashed / "run"))
+        if number % 8 == 0:
+            save(crashed / "run", disk=checkpoint_contents.unsynced)
+            assert found_in(crashed / "run") == 9
+            assert not list((crashed / "run").glob("tmp.*"))
+        shutil.rmtree(crashed)
+    last = old[-1] if old else NOTHING
+    assert found["before"] == ({last} if old else {NOTHING, 9})  # with no pointer, what verifies
+    assert found["moving"] == ({last, 9} if old else {9})
+    assert found["after"] == {9}
+
+
+@pytest.mark.parametrize("forgotten", ["file", "folder"])
+def test_the_model_catches_a_save_that_forgets_to_sync(forgotten, tmp_path):
+    (tmp_path / "root").mkdir()
+    before, calls = recorded(tmp_path / "root", (1, 2), next_one)
+    made = {call[1] for call in calls if call[0] == "create"}
+    kept = [c for c in calls if c[0] != "fsync" or (c[1] in made) != (forgotten == "file")]
+    disk, found = Disk(before), set()
+    for call in kept:
+        disk.do(*call)
+    for tree in disk.after_power_loss(Random(0), 100):  # "saved" was claimed
+        write_tree(tree, tmp_path / "crashed")
+        found.add(found_in(tmp_path / "crashed" / "run"))
+        shutil.rmtree(tmp_path / "crashed")
+    assert found - {9}
+
+
+def test_an_atomic_write_is_the_old_text_or_the_new(tmp_path):
+    (tmp_path / "root").mkdir()
+    (tmp_path / "root" / "recipe.json").write_text("old" * 400)
+    before, disk = tree_of(tmp_path / "root"), RecordingDisk(tmp_path / "root")
+    atomic_files.write_atomically(tmp_path / "root" / "recipe.json", "new" * 400, disk=disk)
+    seen = {tree["recipe.json"] for _, tree in states(before, disk.calls, Random(3))}
+    assert seen == {b"old" * 400, b"new" * 400}
+
+
+def test_a_journal_keeps_what_was_synced_and_is_cut_back_to_it(tmp_path):
+    journal = Journal(tmp_path / "metrics.jsonl")
+    for step in range(20):
+        journal.append({"step": step, "text": "x" * 40})
+    journal.fsync()
+    synced = journal.path.read_bytes()
+    journal.append(*({"step": step, "text": "y" * 300} for step in range(20, 26)))
+    for torn in sorted(tears(b"", journal.path.read_bytes()[len(synced) :])):
+        journal.path.write_bytes(synced + torn)
+        Journal.cut(journal.path, len(synced))
+        assert journal.path.read_bytes() == synced
+
+
+def test_a_journal_syncs_its_lines_and_its_name(tmp_path):
+    disk = RecordingDisk(tmp_path)
+    journal = Journal(tmp_path / "metrics.jsonl", disk)
+    journal.append({"step": 0})
+    journal.fsync()
+    Journal.cut(journal.path, 0, disk)
+    called = [call for call in disk.calls if call[0] != "create"]
+    sync = [("fsync", "metrics.jsonl"), ("fsync", ".")]
+    assert called[0] == ("write", "metrics.jsonl", b'{"step": 0}\n')
+    assert called[1:3] == sync
+    assert called[3:] == [("ftruncate", "metrics.jsonl", 0), *sync]
+    assert os.path.getsize(journal.path) == 0

@@ -1,0 +1,163 @@
+import json
+import os
+import re
+from pathlib import Path
+
+import pytest
+import torch
+
+from grupo.core.batch import Batch
+from grupo.core.errors import Refused
+from grupo.core.types import Action, Group, Rollout, Task
+from grupo.envs import Part, SingleTurn
+from grupo.models.causal_lm import CausalLM
+from grupo.recipe import Recipe
+from grupo.rewards import Exact
+from grupo.storage import checkpoint
+from grupo.storage.checkpoint import NoCheckpoint, SaveFailed
+from grupo.tasks import ReasoningGym
+from grupo.training.rollout_records import records
+from grupo.training.run_dir import Run
+
+RECIPE = Recipe(
+    CausalLM("model"), SingleTurn((Part("right", Exact()),)), ReasoningGym("chain_sum", 50)
+)
+HALF = {"weights": {"w": torch.tensor([0.5])}}
+
+
+@pytest.fixture
+def run(tmp_path) -> Run:
+    made, lock = Run.create(tmp_path / "run", RECIPE)
+    with lock:
+        return made
+
+
+def test_a_run_opens_with_the_recipe_it_was_begun_with(run):
+    assert Run.open(run.folder) == run
+    assert run.recipe == RECIPE
+    assert sorted(os.listdir(run.folder)) == ["lock", "recipe.json"]
+
+
+def test_equal_recipes_have_equal_fingerprints_and_others_do_not(run, tmp_path):
+    again, lock = Run.create(tmp_path / "again", RECIPE)
+    other, another_lock = Run.create(tmp_path / "other", RECIPE.but(steps=7))
+    with lock, another_lock:
+        assert again.fingerprint == run.fingerprint != other.fingerprint
+
+
+def test_a_recipe_with_other_numbers_is_not_gone_on_with(run):
+    run.check_same(RECIPE)
+    with pytest.raises(Refused, match=r"was begun with steps = 100, not 7. Resume it as it is"):
+        run.check_same(RECIPE.but(steps=7))
+
+
+def test_what_a_killed_beginning_left_is_no_run(tmp_path):
+    for name in ("lock", "tmp.1"):
+        (tmp_path / name).touch()
+    with pytest.raises(Refused, match="holds no run"):
+        Run.open(tmp_path)
+    Run.vacant(tmp_path)
+    made, lock = Run.create(tmp_path, RECIPE)
+    with lock:
+        assert sorted(os.listdir(made.folder)) == ["lock", "recipe.json"]
+
+
+def test_a_folder_with_anything_else_in_it_is_not_vacant(tmp_path):
+    (tmp_path / "notes.txt").touch()
+    with pytest.raises(Refused, match=r"exists\. Name another folder"):
+        Run.vacant(tmp_path)
+    with pytest.raises(Refused, match=r"exists\. Name another folder"):
+        Run.create(tmp_path, RECIPE)
+    assert not (tmp_path / "recipe.json").exists()
+    os.unlink(tmp_path / "notes.txt")
+    with Run.create(tmp_path, RECIPE)[1]:  # the refusal gave the lock back
+        pass
+
+
+def test_reading_a_run_that_is_under_way_removes_nothing(run):
+    unfinished = run.folder / "tmp.1"
+    unfinished.touch()
+    Run.open(run.folder)
+    assert unfinished.exists()
+    with run.lock():
+        assert not unfinished.exists()
+
+
+def test_a_checkpoint_takes_the_journals_back_to_where_they_were(run):
+    run.log(0, {"loss": 0.5}, [{"text": "a"}], [{"actions": [1]}])
+    run.save(1, HALF, {"seen": 1})
+    before = [journal.path.read_bytes() for journal in run.journals.values()]
+    run.log(1, {"loss": 0.25}, [{"text": "b"}, {"text": "c"}], [{"actions": [2]}])
+    found = run.load()
+    assert (found.step, found.data["seen"]) == (1, 1)
+    assert [journal.path.read_bytes() for journal in run.journals.values()] == before
+
+
+def test_a_checkpoint_of_before_there_was_a_journal_cuts_that_one_to_nothing(run):
+    run.log(0, {"loss": 0.5}, [{"text": "a"}])
+    lengths = {"metrics": run.metrics.length(), "rollouts": run.rollouts.length()}
+    mark = {"lengths": lengths, "fingerprint": run.fingerprint}
+    checkpoint.save(run.folder / "checkpoints", 1, HALF, mark)
+    run.log(1, {"loss": 0.25}, [{"text": "b"}], [{"actions": []}])
+    run.load()
+    assert (run.rollouts.length(), run.actions.length()) == (lengths["rollouts"], 0)
+
+
+def test_a_run_that_never_saved_is_taken_back_to_its_start(run):
+    run.log(0, {"loss": 0.5}, [{"text": "a"}])
+    with pytest.raises(NoCheckpoint):
+        run.load()
+    assert (run.metrics.length(), run.rollouts.length()) == (0, 0)
+
+
+@pytest.mark.parametrize("journal", ["metrics", "rollouts"])
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no full device")
+def test_a_step_that_a_full_disk_does_not_take_is_one_clear_message(journal, run):
+    path = run.folder / f"{journal}.jsonl"
+    path.symlink_to("/dev/full")
+    said = (
+        f"Step 3 is not logged: {path}: No space left on device. What was saved before is as it"
+        " was. Free space on this disk, then resume."
+    )
+    with pytest.raises(SaveFailed, match=f"^{re.escape(said)}$"):
+        run.log(3, {"loss": 0.5}, [{"text": "a"}])
+
+
+def test_a_place_that_takes_no_folder_is_one_clear_message(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(SaveFailed, match=r"The run is not begun: .*/file: File exists"):
+        Run.create(tmp_path / "file" / "run", RECIPE)
+
+
+def rollout(text: str, length: int, **more) -> Rollout:
+    action = Action(tuple(range(length)), (0.0,) * length, text=text)
+    return Rollout((("2 + 2 =", action),), **more)
+
+
+def test_each_rollout_that_was_sampled_is_a_line_and_what_was_learned_from_it_its_mean_advantage():
+    right = rollout("4", 2, reward=1.0, parts={"right": 1.0})
+    wrong = rollout("5", 3, reward=0.0, parts={"right": 0.0})
+    broken = rollout("?", 1, failed="it hung")
+    task = Task("sum", "2 + 2 =", 4)
+    batch = Batch.of(
+        torch.tensor([1.0, 0.0], dtype=torch.float64),
+        torch.tensor([0, 0]),
+        rollout=torch.tensor([0, 1]),
+        mask=torch.tensor([[True, True, False], [True, True, True]]),
+        old_logp=torch.zeros(2, 3),
+    ).credited(lambda x, _: torch.tensor([[0.5, 1.0, 9.0], [-1.0, 0.0, 0.25]]))
+    kept = Group(task, (right, wrong))
+    made = records(4, [Group(task, (right, broken, wrong))], [kept], batch)
+    shown = [(line["text"], line["reward"], line["advantage"], line["failed"]) for line in made]
+    assert shown[0] == ("4", 1.0, 0.75, "")  # (0.5 + 1.0) / 2: the 9 is masked
+    assert shown[1][2:] == (None, "it hung")
+    assert shown[2] == ("5", 0.0, -0.25, "")  # (-1.0 + 0.0 + 0.25) / 3
+    same = {"step": 4, "task": "sum", "prompt": "2 + 2 =", "answer": "4", "truncated": False}
+    assert all(line.items() >= same.items() for line in made)
+    assert [line["length"] for line in made] == [2, 1, 3]
+
+
+def test_a_run_s_journals_are_strict_json(run):
+    run.log(0, {"loss": float("nan")}, [{"reward": float("inf")}])
+    assert json.loads(run.metrics.path.read_text()) == {"step": 0, "loss": "NaN"}
+    assert json.loads(run.rollouts.path.read_text()) == {"reward": "Infinity"}
