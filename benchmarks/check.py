@@ -22,71 +22,75 @@ from torch import Tensor
 from benchmarks.compare import HERE
 from benchmarks.ours import recipe
 from benchmarks.workloads import WORKLOADS
-from grupo.core.component import piece
-from grupo.core.interfaces import Act, Env, scored
+from grupo.core.component import component
+from grupo.core.interfaces import Actor, Env, score_group
 from grupo.core.types import Action, Group, Rollout, Task
 from grupo.recipe import Recipe
 from grupo.training.learner import Learner
 
-CLOSE = 1e-4
+GRADIENT_TOLERANCE = 1e-4
 Tokens = list[int]
-Row = tuple[Tokens, Tokens, Tokens]  # read; what came then; 1 where that is the policy's
+TokenRow = tuple[Tokens, Tokens, Tokens]  # read; what came then; 1 where that is the policy's
 
 
-@piece
-class Replayed:
+@component
+class ReplaySampler:
     """A sampler that has `rollouts` played already, `n` for each task, whose keys count."""
 
     rollouts: tuple[Rollout, ...]
-    n: int
+    group_size: int
 
-    async def __call__(self, task: Task, env: Env, act: Act) -> Group:
-        first = int(task.key) * self.n
-        return await scored(task, env, self.rollouts[first : first + self.n])
+    async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
+        first = int(task.key) * self.group_size
+        return await score_group(task, env, self.rollouts[first : first + self.group_size])
 
 
-class Keeping(torch.optim.SGD):
+class GradientKeepingSGD(torch.optim.SGD):
     """Keeps the gradient, and changes nothing."""
 
     def step(self, closure: Any = None) -> None:
-        self.kept = [p.grad.clone() for p in self.param_groups[0]["params"]]
+        self.gradients = [p.grad.clone() for p in self.param_groups[0]["params"]]
 
 
-@piece
-class Keep:
+@component
+class GradientKeepingOptimizer:
     """Makes optimizers that keep the gradient."""
 
-    def __call__(self, parameters: Sequence[torch.nn.Parameter]) -> Keeping:
-        return Keeping(parameters)
+    def __call__(self, parameters: Sequence[torch.nn.Parameter]) -> GradientKeepingSGD:
+        return GradientKeepingSGD(parameters)
 
 
-def gradient(name: str, precision: str, said: Sequence[Row]) -> dict[str, Tensor]:
+def grupo_gradient(name: str, precision: str, token_rows: Sequence[TokenRow]) -> dict[str, Tensor]:
     """What grupo makes of what was said."""
-    plan = replayed(recipe(WORKLOADS[name], precision), [_rollout(*row) for row in said])
-    return differentiated(keeping(plan))[1]
+    plan = replay_recipe(
+        recipe(WORKLOADS[name], precision), [_rollout_from_tokens(*row) for row in token_rows]
+    )
+    return rollouts_and_gradient(gradient_learner(plan))[1]
 
 
-def replayed(plan: Recipe, rollouts: Sequence[Rollout]) -> Recipe:
+def replay_recipe(recipe: Recipe, rollouts: Sequence[Rollout]) -> Recipe:
     """The same, of rollouts that have been played, group after group."""
-    return plan.but(method=plan.method.but(sample=Replayed(tuple(rollouts), plan.group)))
+    return recipe.replace(
+        method=recipe.method.replace(sampler=ReplaySampler(tuple(rollouts), recipe.group_size))
+    )
 
 
-def keeping(plan: Recipe) -> Learner:
+def gradient_learner(recipe: Recipe) -> Learner:
     """Whoever learns by it, but for the last: the gradient is kept, whole, and changes nothing."""
-    return Learner(plan.but(optimizer=Keep(), max_norm=math.inf))
+    return Learner(recipe.replace(optimizer=GradientKeepingOptimizer(), max_grad_norm=math.inf))
 
 
-def differentiated(learner: Learner) -> tuple[Sequence[Rollout], dict[str, Tensor]]:
+def rollouts_and_gradient(learner: Learner) -> tuple[Sequence[Rollout], dict[str, Tensor]]:
     """A step's rollouts, and the gradient that it kept."""
     names = {id(p): name for name, p in learner.policy.module.named_parameters()}
-    groups = learner.step().gathered.kept
+    groups = learner.step().collected.kept_groups
     optimizer = learner.state.optimizers["optimizer"]
     pairs = zip(optimizer.param_groups[0]["params"], optimizer.kept, strict=True)
     rollouts = [rollout for group in groups for rollout in group.rollouts]
     return rollouts, {names[id(p)]: kept for p, kept in pairs}
 
 
-def _rollout(read: Tokens, said: Tokens, own: Tokens) -> Rollout:
+def _rollout_from_tokens(read: Tokens, said: Tokens, own: Tokens) -> Rollout:
     """Turns: what the world said up to the policy's words, and those."""
     runs = [
         (mine, [t for t, _ in run])
@@ -98,25 +102,29 @@ def _rollout(read: Tokens, said: Tokens, own: Tokens) -> Rollout:
     return Rollout(tuple(("", Action(*turn)) for turn in zip(answers, old, heard, strict=True)))
 
 
-def distance(ours: Mapping[str, Tensor], theirs: Mapping[str, Tensor]) -> tuple[float, float]:
+def gradient_distance(
+    ours: Mapping[str, Tensor], reference: Mapping[str, Tensor]
+) -> tuple[float, float]:
     """How far apart, by the norm of the whole; the same of the worst of the tensors."""
-    assert ours.keys() == theirs.keys(), "they train the same parameters"
-    off = {name: (ours[name] - theirs[name]).double().norm() for name in ours}
-    norm = {name: theirs[name].double().norm() for name in ours}
+    assert ours.keys() == reference.keys(), "they train the same parameters"
+    off = {name: (ours[name] - reference[name]).double().norm() for name in ours}
+    norm = {name: reference[name].double().norm() for name in ours}
     whole = math.hypot(*off.values()) / math.hypot(*norm.values())
     return whole, max(float(off[name] / norm[name]) for name in ours)
 
 
-def checked(name: str, precision: str, python: Path) -> bool:
+def compare_gradients(name: str, precision: str, python: Path) -> bool:
     """Print how far apart the gradients are; are they close?"""
     with tempfile.TemporaryDirectory() as folder:
         file = f"{folder}/step.pt"
         command = [python, "-m", "benchmarks.check_peer", name, precision, file]
         subprocess.run(command, check=True, cwd=HERE.parent, stderr=subprocess.DEVNULL)
         step = torch.load(file, weights_only=True)
-    whole, worst = distance(gradient(name, precision, step["said"]), step["gradient"])
+    whole, worst = gradient_distance(
+        grupo_gradient(name, precision, step["said"]), step["grupo_gradient"]
+    )
     print(f"{name}, {precision}: {whole:.1e} of the norm, {worst:.1e} in the worst tensor")
-    return worst < CLOSE or precision != "float32"
+    return worst < GRADIENT_TOLERANCE or precision != "float32"
 
 
 def main() -> int:
@@ -128,7 +136,7 @@ def main() -> int:
     args = parser.parse_args()
     subprocess.run([sys.executable, "-m", "benchmarks.models", *args.names], check=True)
     python = args.trl / "bin" / "python"
-    return sum(not checked(name, args.precision, python) for name in args.names)
+    return sum(not compare_gradients(name, args.precision, python) for name in args.names)
 
 
 if __name__ == "__main__":

@@ -15,23 +15,25 @@ from benchmarks import peer
 from benchmarks.workloads import WORKLOADS
 
 
-class Recorded(peer.Timed):
+class RecordingTrainer(peer.TimedTrainer):
     """Remembers of every rollout what was read, what came then, and what of that is its own."""
 
     def _generate_and_score_completions(self, inputs: Any) -> Any:
         batch = super()._generate_and_score_completions(inputs)
         said, there = batch["completion_ids"], batch["completion_mask"].bool()
         own = batch.get("tool_mask", batch["completion_mask"])
-        read = _rows(batch["prompt_ids"], batch["prompt_mask"].bool())
-        self.said = list(zip(read, _rows(said, there), _rows(own, there), strict=True))
+        read = _unpadded_rows(batch["prompt_ids"], batch["prompt_mask"].bool())
+        self.token_rows = list(
+            zip(read, _unpadded_rows(said, there), _unpadded_rows(own, there), strict=True)
+        )
         return batch
 
 
-def _rows(values: Tensor, there: Tensor) -> list[list[int]]:
+def _unpadded_rows(values: Tensor, there: Tensor) -> list[list[int]]:
     return [row[mask].tolist() for row, mask in zip(values, there, strict=True)]
 
 
-class Gradient(TrainerCallback):
+class SaveGradient(TrainerCallback):
     """Writes both to a file, and ends the program."""
 
     def __init__(self, file: str) -> None:
@@ -47,12 +49,12 @@ class Gradient(TrainerCallback):
 def main() -> None:
     """One step, cut short before the update."""
     _, name, precision, file = sys.argv
-    peer.quiet()
-    callback, workload = Gradient(file), WORKLOADS[name]
+    peer.silence_libraries()
+    callback, workload = SaveGradient(file), WORKLOADS[name]
     with tempfile.TemporaryDirectory() as output:
-        config = peer.settings(workload, precision, output)
+        config = peer.trl_config(workload, precision, output)
         config.max_grad_norm = 0.0  # no clipping
-        callback.trainer = peer.trainer(workload, config, callback, Recorded)
+        callback.trainer = peer.build_trainer(workload, config, callback, RecordingTrainer)
         callback.trainer.train()
 
 

@@ -17,29 +17,29 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from benchmarks.page import write
-from benchmarks.processor import Clock
-from benchmarks.summary import summary
+from benchmarks.page import write_page
+from benchmarks.processor import CpuClock
+from benchmarks.summary import summarize_pairs
 from benchmarks.workloads import THREADS, WORKLOADS
 
 HERE = Path(__file__).parent
-Said = dict[str, Any]
-Pair = tuple[Said, Said]
-QUIET = 0.2  # cores that others may use
+Measurements = dict[str, Any]
+Pair = tuple[Measurements, Measurements]
+MAX_OTHER_CORES = 0.2  # cores that others may use
 
 
-class Died(Exception):
+class WorkerDied(Exception):
     """A worker ended before it was to."""
 
 
 class Worker:
     """A process that does one step whenever it is told to."""
 
-    def __init__(self, module: str, python: Path, *asked: str) -> None:
-        self.name = " ".join((module, *asked))
+    def __init__(self, module: str, python: Path, *arguments: str) -> None:
+        self.name = " ".join((module, *arguments))
         self.errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - `close` does it
         self.process = subprocess.Popen(
-            [python, "-m", f"benchmarks.{module}", *asked],
+            [python, "-m", f"benchmarks.{module}", *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self.errors,
@@ -47,26 +47,26 @@ class Worker:
             cwd=HERE.parent,
             env={**os.environ, "OMP_NUM_THREADS": str(THREADS)},
         )
-        self.born = self.heard()
+        self.startup = self.read_reply()
 
-    def step(self) -> Said:
+    def step(self) -> Measurements:
         """Let it do a step; its numbers."""
         assert self.process.stdin is not None
-        before = Clock.of(self.process.pid)
+        before = CpuClock.of(self.process.pid)
         self.process.stdin.write("go\n")
         self.process.stdin.flush()
-        said = self.heard()
-        return said | {"others": Clock.of(self.process.pid).others(before)}
+        said = self.read_reply()
+        return said | {"others": CpuClock.of(self.process.pid).other_cores(before)}
 
-    def heard(self) -> Said:
-        """Its next line; raises `Died` with the last lines of its errors if there is none."""
+    def read_reply(self) -> Measurements:
+        """Its next line; raises `WorkerDied` with the last lines of its errors if there is none."""
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         if line:
             return json.loads(line)
         self.errors.seek(0)
         last = "".join(self.errors.readlines()[-12:])
-        raise Died(f"{self.name} ended with {self.process.wait()}:\n{last}")
+        raise WorkerDied(f"{self.name} ended with {self.process.wait()}:\n{last}")
 
     def close(self) -> None:
         """End it, whatever it does."""
@@ -75,7 +75,7 @@ class Worker:
         self.errors.close()
 
 
-def measured(name: str, precision: str, pairs: int, python: Path) -> Said:
+def measure_workload(name: str, precision: str, pairs: int, python: Path) -> Measurements:
     """The summary of so many pairs of steps."""
     workers: list[Worker] = []
     try:
@@ -83,57 +83,62 @@ def measured(name: str, precision: str, pairs: int, python: Path) -> Said:
             workers.append(Worker(module, binary, name, precision))
             workers[-1].step()  # the first step warms up
         ours, peer = workers
-        return summary(_undisturbed(ours, peer, pairs), ours.born, peer.born)
+        return summarize_pairs(_undisturbed_pairs(ours, peer, pairs), ours.startup, peer.startup)
     finally:
         for worker in workers:
             worker.close()
 
 
-def _undisturbed(ours: Worker, peer: Worker, wanted: int) -> list[Pair]:
+def _undisturbed_pairs(ours: Worker, peer: Worker, wanted: int) -> list[Pair]:
     """So many pairs, those that others disturbed tried again twice at most; the least disturbed.
 
     Work of others does not slow both libraries alike: what it touched says little of either.
     """
     pairs: list[Pair] = []
-    while sum(_disturbed(pair) < QUIET for pair in pairs) < wanted and len(pairs) < 3 * wanted:
-        pairs.append(_pair(ours, peer, len(pairs)))
-    return sorted(pairs, key=_disturbed)[:wanted]
+    while (
+        sum(_other_cores(pair) < MAX_OTHER_CORES for pair in pairs) < wanted
+        and len(pairs) < 3 * wanted
+    ):
+        pairs.append(_step_pair(ours, peer, len(pairs)))
+    return sorted(pairs, key=_other_cores)[:wanted]
 
 
-def _disturbed(pair: Pair) -> float:
+def _other_cores(pair: Pair) -> float:
     return max(said["others"] for said in pair)
 
 
-def _pair(ours: Worker, peer: Worker, number: int) -> Pair:
+def _step_pair(ours: Worker, peer: Worker, number: int) -> Pair:
     """A step of each; who goes first alternates."""
     order = (ours, peer) if number % 2 == 0 else (peer, ours)
     said = {worker: worker.step() for worker in order}
     return said[ours], said[peer]
 
 
-def keep(to: Path, name: str, precision: str, result: Said) -> None:
+def save_result(path_stem: Path, name: str, precision: str, result: Measurements) -> None:
     """Add a result to those that are there."""
-    file = to.with_suffix(".json")
+    file = path_stem.with_suffix(".json")
     results = json.loads(file.read_text()) if file.is_file() else {}
     results.setdefault(name, {})[precision] = result
     order = [known for known in WORKLOADS if known in results]
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps({known: results[known] for known in order}, indent=1) + "\n")
-    write(to)
+    write_page(path_stem)
 
 
 def arguments() -> argparse.Namespace:
     """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=AsWritten)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=RawDefaultsFormatter)
     parser.add_argument("names", nargs="*", choices=[*WORKLOADS, []], default=[], metavar="NAME")
     parser.add_argument("--pairs", type=int, default=0, help="10, in bfloat16 3, unless told")
     parser.add_argument("--precision", choices=("float32", "bfloat16"), help="only this one")
-    parser.add_argument("--to", type=Path, default=HERE / "results" / "cpu")
+    parser.add_argument("--out", type=Path, default=HERE / "results" / "cpu")
     parser.add_argument("--trl", type=Path, default=HERE / ".trl", help="TRL's environment")
     return parser.parse_args()
 
 
-class AsWritten(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescriptionHelpFormatter):
+class RawDefaultsFormatter(
+    argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescriptionHelpFormatter
+):
     """Keeps the lines of a description, and says defaults."""
 
 
@@ -147,12 +152,12 @@ def main() -> int:
             continue
         pairs = args.pairs or {"float32": 10, "bfloat16": 3}[precision]
         try:
-            result = measured(name, precision, pairs, args.trl / "bin" / "python")
-        except Died as death:
+            result = measure_workload(name, precision, pairs, args.trl / "bin" / "python")
+        except WorkerDied as death:
             print(f"{name}, {precision}: {death}", file=sys.stderr)
             died += 1
             continue
-        keep(args.to, name, precision, result)
+        save_result(args.to, name, precision, result)
         print(f"{name}, {precision}: {result['ratio']:.2f} times as fast", flush=True)
     return died
 

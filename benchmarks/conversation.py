@@ -5,12 +5,12 @@ from typing import Any
 
 from trl import GRPOTrainer
 
-from benchmarks.workloads import Workload, said_after
+from benchmarks.workloads import Workload, turn_text
 
 Tokens = list[int]
 
 
-class Conversation:
+class RolloutFunction:
     """Plays the turns of a workload; every turn reads the whole context, as `generate` does.
 
     `own` are the tokens of the policy alone, by which it is judged.
@@ -25,11 +25,13 @@ class Conversation:
         mask: list[Tokens] = [[] for _ in prompts]
         for turn in range(self.workload.turns):
             if turn:
-                texts = [said_after(self.workload, prompt, turn) for prompt in prompts]
-                _extend(said, mask, [self._tokens(trainer, text) for text in texts], own=0)
+                texts = [turn_text(self.workload, prompt, turn) for prompt in prompts]
+                _append_tokens(
+                    said, mask, [self._tokens(trainer, text) for text in texts], mask_value=0
+                )
             contexts = [before + after for before, after in zip(read, said, strict=True)]
             answers, _ = trainer._generate_single_turn(contexts, None, {}, 1)
-            _extend(said, mask, answers, own=1)
+            _append_tokens(said, mask, answers, mask_value=1)
         own = [[t for t, m in zip(*row, strict=True) if m] for row in zip(said, mask, strict=True)]
         played = {"prompt_ids": read, "completion_ids": said, "logprobs": None}
         return {**played, "env_mask": mask, "own": own}
@@ -38,7 +40,9 @@ class Conversation:
         return trainer.processing_class(text)["input_ids"]
 
 
-def _extend(said: list[Tokens], mask: list[Tokens], more: list[Tokens], own: int) -> None:
+def _append_tokens(
+    said: list[Tokens], mask: list[Tokens], more: list[Tokens], mask_value: int
+) -> None:
     for row, marks, tokens in zip(said, mask, more, strict=True):
         row += tokens
-        marks += [own] * len(tokens)
+        marks += [mask_value] * len(tokens)

@@ -15,39 +15,48 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from benchmarks.check import differentiated, distance, keeping, replayed
+from benchmarks.check import (
+    gradient_distance,
+    gradient_learner,
+    replay_recipe,
+    rollouts_and_gradient,
+)
 from benchmarks.compare import HERE
 from benchmarks.ours import recipe
 from benchmarks.workloads import WORKLOADS
 from grupo.core.types import Rollout
 from grupo.recipe import Recipe
 
-CLOSE = 1e-4
+GRADIENT_TOLERANCE = 1e-4
 Gradient = dict[str, Tensor]
 
 
-def gradients(name: str) -> tuple[dict[str, Gradient], Gradient]:
+def gradients_by_path(name: str) -> tuple[dict[str, Gradient], Gradient]:
     """By every way in float32, and the truth."""
     plan = recipe(WORKLOADS[name], "float32")
-    rollouts, recalled = differentiated(keeping(plan))
+    rollouts, recalled = rollouts_and_gradient(gradient_learner(plan))
     ways = {
         "recalled": recalled,
-        "read anew": differentiated(keeping(replayed(plan, rollouts)))[1],
-        "by modules": by_modules(plan, rollouts),
+        "read anew": rollouts_and_gradient(gradient_learner(replay_recipe(plan, rollouts)))[1],
+        "by modules": module_gradient(plan, rollouts),
     }
-    return ways, by_modules(plan, rollouts, exact=True)
+    return ways, module_gradient(plan, rollouts, float64=True)
 
 
-def by_modules(plan: Recipe, rollouts: Sequence[Rollout], *, exact: bool = False) -> Gradient:
+def module_gradient(
+    recipe: Recipe, rollouts: Sequence[Rollout], *, float64: bool = False
+) -> Gradient:
     """By the model's own modules, which is how a model that saves memory works; or in float64."""
-    policy: Any = plan.policy
-    learner = keeping(replayed(plan.but(policy=replace(policy, checkpointing=True)), rollouts))
-    if not exact:
-        return differentiated(learner)[1]
+    policy: Any = recipe.policy
+    learner = gradient_learner(
+        replay_recipe(recipe.replace(policy=replace(policy, gradient_checkpointing=True)), rollouts)
+    )
+    if not float64:
+        return rollouts_and_gradient(learner)[1]
     learner.policy.module.double()
     torch.set_default_dtype(torch.float64)
     try:
-        return differentiated(learner)[1]
+        return rollouts_and_gradient(learner)[1]
     finally:
         torch.set_default_dtype(torch.float32)
 
@@ -59,11 +68,11 @@ def main() -> int:
     names, far = parser.parse_args().names, 0
     subprocess.run([sys.executable, "-m", "benchmarks.models", *names], check=True, cwd=HERE.parent)
     for name in names:
-        ways, truth = gradients(name)
+        ways, truth = gradients_by_path(name)
         for way, gradient in ways.items():
-            whole, worst = distance(gradient, truth)
+            whole, worst = gradient_distance(gradient, truth)
             print(f"{name}, {way}: {whole:.1e} of the norm, {worst:.1e} in the worst tensor")
-            far += not worst < CLOSE
+            far += not worst < GRADIENT_TOLERANCE
     return far
 
 

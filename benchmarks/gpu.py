@@ -18,11 +18,11 @@ from importlib import import_module, metadata
 from pathlib import Path
 from typing import Any
 
-from benchmarks.gpu_board import Board, Job
-from benchmarks.gpu_sizes import FULL, TINY, Sizes
+from benchmarks.gpu_board import Job, ResultBoard
+from benchmarks.gpu_sizes import FULL_SIZES, TINY_SIZES, BenchmarkSizes
 
 # modules, and something of each: transformers loads what it needs when it is asked for more
-NEEDED = {
+REQUIRED_MODULES = {
     "numpy": "array",
     "jaxtyping": "Float",
     "torch": "Tensor",
@@ -32,10 +32,10 @@ NEEDED = {
 VERSIONS = ("torch", "transformers", "triton")
 
 
-def missing() -> list[str]:
+def missing_modules() -> list[str]:
     """What cannot be imported, and why."""
     found = []
-    for name, something in NEEDED.items():
+    for name, something in REQUIRED_MODULES.items():
         try:
             getattr(import_module(name), something)
         except ImportError as error:
@@ -43,26 +43,28 @@ def missing() -> list[str]:
     return found
 
 
-def measure(sizes: Sizes, file: Path, ends: float, wanted: Callable[[Job], bool]) -> Board:
+def measure_jobs(
+    sizes: BenchmarkSizes, file: Path, deadline: float, job_filter: Callable[[Job], bool]
+) -> ResultBoard:
     """Every wanted row there is time for."""
     from benchmarks import gpu_machine as machine
-    from benchmarks.gpu_jobs import captions, jobs
+    from benchmarks.gpu_jobs import all_jobs, captions
 
-    bandwidth, flop = machine.copied(sizes), machine.multiplied(sizes)
+    bandwidth, flop = machine.copy_bandwidth(sizes), machine.matmul_flops(sizes)
     about: dict[str, Any] = {
         "date": datetime.now(UTC).isoformat(timespec="minutes"),
-        "machine": machine.name(),
-        **{name: version(name) for name in VERSIONS},
+        "machine": machine.machine_name(),
+        **{name: package_version(name) for name in VERSIONS},
         "copying, TB/s read and written": bandwidth / 1e12,
         "product of matrices in bfloat16, TFLOP/s": flop / 1e12,
     }
-    board = Board(file, about, captions(sizes), ends)
-    for job in filter(wanted, jobs(sizes, flop, bandwidth)):
-        board.take(job)
+    board = ResultBoard(file, about, captions(sizes), deadline)
+    for job in filter(job_filter, all_jobs(sizes, flop, bandwidth)):
+        board.run_job(job)
     return board
 
 
-def version(package: str) -> str:
+def package_version(package: str) -> str:
     """What is installed of it."""
     try:
         return metadata.version(package)
@@ -83,17 +85,19 @@ def arguments() -> argparse.Namespace:
 def main() -> int:
     """Measure; how many ways were not the same as they should."""
     began, args = time.monotonic(), arguments()
-    if found := missing():
+    if found := missing_modules():
         print("This needs more than is here:", *found, sep="\n  ", file=sys.stderr)
         return 2
     folder = Path(os.environ.get("OUT") or Path(__file__).parent / "results")
     file = folder / f"{args.name or ('gpu-tiny' if args.tiny else 'gpu')}.json"
 
     def wanted(job: Job) -> bool:
-        names = f"{job.table}, {', '.join(map(str, job.of.values()))}"
+        names = f"{job.table}, {', '.join(map(str, job.labels.values()))}"
         return not args.only or any(word in names for word in args.only)
 
-    board = measure(TINY if args.tiny else FULL, file, began + 60 * args.minutes, wanted)
+    board = measure_jobs(
+        TINY_SIZES if args.tiny else FULL_SIZES, file, began + 60 * args.minutes, wanted
+    )
     print(f"\n{board.file.with_suffix('.md').read_text()}")
     return sum(row.get("holds") == "NO" for row in board.rows)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-Said = Mapping[str, Any]
+Measurements = Mapping[str, Any]
 
 
 class OutOfTime(BaseException):
@@ -23,61 +23,63 @@ class Job:
     """A row to be: its table, what is measured, about how many seconds that takes."""
 
     table: str
-    of: Mapping[str, str | int]
-    guess: float
-    run: Callable[[], Said]
+    labels: Mapping[str, str | int]
+    expected_seconds: float
+    run: Callable[[], Measurements]
 
 
-class Board:
+class ResultBoard:
     """What was measured, what failed and what was dropped: a file, its page, and what went wrong.
 
     `about` is said before the tables, `captions` of each.
     """
 
-    def __init__(self, file: Path, about: Said, captions: Mapping[str, str], ends: float) -> None:
-        self.file, self.about, self.captions, self.ends = file, about, captions, ends
+    def __init__(
+        self, file: Path, about: Measurements, captions: Mapping[str, str], ends: float
+    ) -> None:
+        self.file, self.header, self.captions, self.deadline = file, about, captions, ends
         self.rows: list[dict[str, Any]] = []
         file.parent.mkdir(parents=True, exist_ok=True)
         self.errors = file.with_suffix(".errors.txt")
         self.errors.write_text("")
 
-    def take(self, job: Job) -> None:
+    def run_job(self, job: Job) -> None:
         """Measure a row, unless too little time is left."""
-        left = self.ends - time.monotonic()
+        left = self.deadline - time.monotonic()
         began = time.monotonic()
-        if job.guess >= left:
-            said: Said = {"note": f"dropped: {max(0, left):.0f} s were left"}
+        if job.expected_seconds >= left:
+            said: Measurements = {"note": f"dropped: {max(0, left):.0f} s were left"}
         else:
-            said = self._guarded(job, left)
+            said = self._run_guarded(job, left)
         took = {"took": round(time.monotonic() - began, 2)}
-        self.rows.append({"table": job.table, **job.of, **said, **took})
-        print(_line(self.rows[-1]), flush=True)
+        self.rows.append({"table": job.table, **job.labels, **said, **took})
+        print(_format_line(self.rows[-1]), flush=True)
         self.write()
 
     def write(self) -> None:
         """Everything until now."""
-        every = {**self.about, "captions": self.captions, "rows": self.rows}
+        every = {**self.header, "captions": self.captions, "rows": self.rows}
         self.file.write_text(json.dumps(every, indent=1) + "\n")
-        self.file.with_suffix(".md").write_text(page(self.about, self.captions, self.rows))
+        self.file.with_suffix(".md").write_text(render_page(self.header, self.captions, self.rows))
 
-    def _guarded(self, job: Job, left: float) -> Said:
+    def _run_guarded(self, job: Job, left: float) -> Measurements:
         """What was said, or why nothing was; what it held is let go of."""
         try:
-            with _alarm(left):
+            with _time_limit(left):
                 return job.run()
         except OutOfTime:
             return {"note": f"stopped: {left:.0f} s were not enough"}
         except Exception as error:
             with self.errors.open("a") as file:
-                print(job.table, dict(job.of), traceback.format_exc(), sep="\n", file=file)
+                print(job.table, dict(job.labels), traceback.format_exc(), sep="\n", file=file)
             first = next(iter(str(error).strip().splitlines()), "")
             return {"note": f"failed: {type(error).__name__}: {first}"[:160]}
         finally:
             gc.collect()
-            _let_go()
+            _empty_cuda_cache()
 
 
-def _let_go() -> None:
+def _empty_cuda_cache() -> None:
     import torch
 
     if torch.cuda.is_available():
@@ -85,7 +87,7 @@ def _let_go() -> None:
 
 
 @contextmanager
-def _alarm(seconds: float) -> Iterator[None]:
+def _time_limit(seconds: float) -> Iterator[None]:
     def ring(*_: object) -> None:
         raise OutOfTime
 
@@ -97,9 +99,11 @@ def _alarm(seconds: float) -> Iterator[None]:
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-def page(about: Said, captions: Mapping[str, str], rows: list[dict[str, Any]]) -> str:
+def render_page(
+    header: Measurements, captions: Mapping[str, str], rows: list[dict[str, Any]]
+) -> str:
     """A table for each kind of row."""
-    head = "\n".join(f"* {name}: {_shown(value)}" for name, value in about.items())
+    head = "\n".join(f"* {name}: {_format_value(value)}" for name, value in header.items())
     tables = "\n\n".join(
         f"## {name}\n\n{captions[name]}\n\n{_table([r for r in rows if r['table'] == name])}"
         for name in captions
@@ -112,15 +116,15 @@ def _table(rows: list[dict[str, Any]]) -> str:
     names = dict.fromkeys(name for row in rows for name in row if name not in ("table", "took"))
     order = [name for name in names if name != "note"] + ["note"]
     lines = [order, ["---"] * len(order)]
-    lines += [[_shown(row.get(name, "")) for name in order] for row in rows]
+    lines += [[_format_value(row.get(name, "")) for name in order] for row in rows]
     return "\n".join(f"|{'|'.join(cells)}|" for cells in lines)
 
 
-def _line(row: Said) -> str:
-    return ", ".join(f"{name} {_shown(value)}".strip() for name, value in row.items())
+def _format_line(row: Measurements) -> str:
+    return ", ".join(f"{name} {_format_value(value)}".strip() for name, value in row.items())
 
 
-def _shown(value: object) -> str:
+def _format_value(value: object) -> str:
     if isinstance(value, float):
         return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
     return str(value).replace("|", "/")

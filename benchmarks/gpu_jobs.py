@@ -7,157 +7,191 @@ from itertools import product
 
 from benchmarks import gpu_attention as attention
 from benchmarks import gpu_check as check
-from benchmarks.gpu_board import Job, Said
-from benchmarks.gpu_readings import ONE_LENGTH, READINGS, Reading, Rows, rows_of
-from benchmarks.gpu_sampling import WAYS, Asked, measured
-from benchmarks.gpu_sizes import Shape, Sizes
-from benchmarks.gpu_update import KEEPING, LOGITS, Update, at_once, in_chunks, likelihood
+from benchmarks.gpu_board import Job, Measurements
+from benchmarks.gpu_readings import (
+    FORWARDS,
+    SINGLE_LENGTH_FORWARD,
+    ForwardFunction,
+    PaddedRows,
+    random_rows,
+)
+from benchmarks.gpu_sampling import WAYS, SamplingRequest, measure_sampling
+from benchmarks.gpu_sizes import BenchmarkSizes, ModelShape
+from benchmarks.gpu_update import (
+    CHECKPOINTING,
+    LOGP_FUNCTIONS,
+    UpdateBenchmark,
+    chunked_logp,
+    full_logp,
+    measure_head,
+)
 
-COMPILING = 90.0  # seconds, about
-GRUPO, GRAPHS, DYNAMIC, STATIC, BY_DEFAULT, *COMPILED = WAYS
+COMPILE_SECONDS = 90.0  # seconds, about
+GRUPO, GRAPHS, DYNAMIC, STATIC, DEFAULT_CELLS, *COMPILED = WAYS
 
 
-def checks(sizes: Sizes) -> Iterator[Job]:
+def correctness_jobs(sizes: BenchmarkSizes) -> Iterator[Job]:
     """Is it right? Before anything else."""
     table = "Correctness"
     for way in ("packed, parts", "packed, flex"):
-        yield Job(table, {"what": f"logits, {way}"}, 5, partial(check.logits, way))
-        yield Job(table, {"what": f"gradients, {way}"}, 5, partial(check.gradients, way))
+        yield Job(table, {"what": f"logits, {way}"}, 5, partial(check.check_logits, way))
+        yield Job(table, {"what": f"gradients, {way}"}, 5, partial(check.check_gradients, way))
     for answers in (4, 20):  # another length must not need another kernel
         what = {"what": f"flex in bfloat16 and its gradients, {answers} answers"}
-        yield Job(table, what, 5, partial(check.kernels, sizes.shapes[0], answers))
-    yield Job(table, {"what": "what the engine says"}, 5, check.engine)
-    yield Job(table, {"what": "what captured steps say"}, 5, check.graphs)
+        yield Job(table, what, 5, partial(check.check_kernels, sizes.shapes[0], answers))
+    yield Job(table, {"what": "what the engine says"}, 5, check.check_engine)
+    yield Job(table, {"what": "what captured steps say"}, 5, check.check_graphs)
 
 
 @dataclass(frozen=True)
-class Jobs:
+class ShapeJobs:
     """Those of one shape of models; `flop` and `bandwidth` are what the machine can do."""
 
-    sizes: Sizes
-    shape: Shape
+    sizes: BenchmarkSizes
+    shape: ModelShape
     flop: float
     bandwidth: float
 
-    def updates(self, logits: str) -> Iterator[Job]:
+    def update_jobs(self, logits: str) -> Iterator[Job]:
         """Every way to read and to keep, of the same rows."""
-        for keeping, way in product(KEEPING, READINGS):
-            yield self._update(way, READINGS[way], keeping, logits)
+        for keeping, way in product(CHECKPOINTING, FORWARDS):
+            yield self._update_job(way, FORWARDS[way], keeping, logits)
 
-    def one_length(self) -> Iterator[Job]:
+    def single_length_jobs(self) -> Iterator[Job]:
         """flex_attention compiled for that line alone."""
-        job = self._update("packed, flex of one length", ONE_LENGTH, "no", "chunks")
-        yield replace(job, guess=COMPILING)
+        job = self._update_job("packed, flex of one length", SINGLE_LENGTH_FORWARD, "no", "chunks")
+        yield replace(job, expected_seconds=COMPILE_SECONDS)
 
-    def _update(self, way: str, reading: Reading, keeping: str, logits: str) -> Job:
+    def _update_job(self, way: str, reading: ForwardFunction, keeping: str, logits: str) -> Job:
         sizes = self.sizes
-        rows = partial(rows_of, self.shape, *sizes.rows, sizes.prompt, sizes.new)
-        update = Update(reading, LOGITS[logits], keeping, rows)
+        rows = partial(
+            random_rows, self.shape, *sizes.update_rows, sizes.prompt_length, sizes.new_tokens
+        )
+        update = UpdateBenchmark(reading, LOGP_FUNCTIONS[logits], keeping, rows)
         of = {"model": self.shape.name, "way": way, "checkpointing": keeping, "logits": logits}
-        return Job("Updates", of, 5, partial(update.measured, self.shape, self.flop))
+        return Job("Updates", of, 5, partial(update.measure, self.shape, self.flop))
 
-    def attention(self) -> Iterator[Job]:
+    def attention_jobs(self) -> Iterator[Job]:
         """One layer's attention: of the rows of updates, and of the largest group."""
         sizes, few, most = self.sizes, "some short groups", "a long prompt's group"
-        short = partial(rows_of, self.shape, *sizes.rows, sizes.prompt, sizes.new)
+        short = partial(
+            random_rows, self.shape, *sizes.update_rows, sizes.prompt_length, sizes.new_tokens
+        )
         size = max(sizes.group_sizes)
-        long = partial(rows_of, self.shape, 1, size, sizes.long_prompt, sizes.new)
+        long = partial(random_rows, self.shape, 1, size, sizes.long_prompt, sizes.new_tokens)
         for (name, rows), way in product({few: short, most: long}.items(), attention.WAYS):
-            run = partial(_attending, attention.WAYS[way], self.shape, rows)
+            run = partial(_run_attention, attention.WAYS[way], self.shape, rows)
             yield Job("Attention alone", {"rows": name, "way": way}, 5, run)
 
-    def logits(self) -> Iterator[Job]:
+    def logits_jobs(self) -> Iterator[Job]:
         """How many logits at a time."""
-        said = self.sizes.rows[0] * self.sizes.rows[1] * self.sizes.new
-        ways = {f"{chunk:,} at a time": in_chunks(chunk) for chunk in self.sizes.chunks}
-        for name, way in {**ways, "at once, log_softmax": at_once}.items():
-            of = {"hidden": self.shape.hidden, "tokens": said, "logits": name}
-            run = partial(likelihood, self.shape, said, way, self.flop)
+        said = self.sizes.update_rows[0] * self.sizes.update_rows[1] * self.sizes.new_tokens
+        ways = {f"{chunk:,} at a time": chunked_logp(chunk) for chunk in self.sizes.chunk_sizes}
+        for name, way in {**ways, "at once, log_softmax": full_logp}.items():
+            of = {"hidden": self.shape.hidden_size, "tokens": said, "logits": name}
+            run = partial(measure_head, self.shape, said, way, self.flop)
             yield Job("The head alone", of, 5, run)
 
-    def sampling(
-        self, batches: Iterable[int], ways: Iterable[str], guess: float = 20
+    def sampling_jobs(
+        self, batches: Iterable[int], ways: Iterable[str], expected_seconds: float = 20
     ) -> Iterator[Job]:
         """Some ways, of some batches."""
         for batch, way in product(batches, ways):
-            yield self._speaking(way, self._asked(batch), guess)
+            yield self._sampling_job(way, self._sampling_request(batch), expected_seconds)
 
-    def _asked(self, batch: int) -> Asked:
+    def _sampling_request(self, batch: int) -> SamplingRequest:
         sizes = self.sizes
         rows = batch // sizes.prompts
-        return Asked(self.shape, sizes.prompts, rows, sizes.prompt, sizes.new, sizes.stride)
+        return SamplingRequest(
+            self.shape, sizes.prompts, rows, sizes.prompt_length, sizes.new_tokens, sizes.stride
+        )
 
-    def _speaking(self, way: str, asked: Asked, guess: float) -> Job:
-        of = {"model": asked.shape.name, "rows": asked.batch, "way": way}
-        return Job("Sampling", of, guess, partial(measured, WAYS[way], asked, self.bandwidth))
+    def _sampling_job(self, way: str, request: SamplingRequest, expected_seconds: float) -> Job:
+        of = {"model": request.shape.name, "rows": request.batch_size, "way": way}
+        return Job(
+            "Sampling",
+            of,
+            expected_seconds,
+            partial(measure_sampling, WAYS[way], request, self.bandwidth),
+        )
 
-    def growing(self) -> Iterator[Job]:
+    def group_update_jobs(self) -> Iterator[Job]:
         """Updates by one long prompt and more and more answers."""
-        for size, way in product(self.sizes.group_sizes, READINGS):
-            rows = partial(rows_of, self.shape, 1, size, self.sizes.long_prompt, self.sizes.new)
-            update = Update(READINGS[way], in_chunks(max(self.sizes.chunks)), "yes", rows)
-            run = partial(update.measured, self.shape, self.flop)
+        for size, way in product(self.sizes.group_sizes, FORWARDS):
+            rows = partial(
+                random_rows, self.shape, 1, size, self.sizes.long_prompt, self.sizes.new_tokens
+            )
+            update = UpdateBenchmark(
+                FORWARDS[way], chunked_logp(max(self.sizes.chunk_sizes)), "yes", rows
+            )
+            run = partial(update.measure, self.shape, self.flop)
             yield Job("Updates of a group", {"answers": size, "way": way}, 8, run)
 
-    def speaking_more(self) -> Iterator[Job]:
+    def group_sampling_jobs(self) -> Iterator[Job]:
         """More and more answers to one long prompt."""
         for size, way in product(self.sizes.group_sizes, (GRUPO, GRAPHS, DYNAMIC)):
             length = self.sizes.long_prompt
-            asked = Asked(self.shape, 1, size, length, self.sizes.few, self.sizes.stride)
-            job = self._speaking(way, asked, 8)
-            yield replace(job, table="Sampling of a group", of={"answers": size, "way": way})
+            asked = SamplingRequest(
+                self.shape, 1, size, length, self.sizes.short_new_tokens, self.sizes.stride
+            )
+            job = self._sampling_job(way, asked, 8)
+            yield replace(job, table="Sampling of a group", labels={"answers": size, "way": way})
 
 
-def _attending(way: Callable[[Shape, Rows], Said], shape: Shape, rows: Callable[[], Rows]) -> Said:
+def _run_attention(
+    way: Callable[[ModelShape, PaddedRows], Measurements],
+    shape: ModelShape,
+    rows: Callable[[], PaddedRows],
+) -> Measurements:
     return way(shape, rows())
 
 
-def jobs(sizes: Sizes, flop: float, bandwidth: float) -> Iterator[Job]:
+def all_jobs(sizes: BenchmarkSizes, flop: float, bandwidth: float) -> Iterator[Job]:
     """Everything; it is a second or two for a model to be made anew."""
-    small, large = (Jobs(sizes, shape, flop, bandwidth) for shape in sizes.shapes)
-    few, some, many = sizes.batches
+    small, large = (ShapeJobs(sizes, shape, flop, bandwidth) for shape in sizes.shapes)
+    few, some, many = sizes.batch_sizes
     everybody = (GRUPO, GRAPHS, DYNAMIC, STATIC)
-    yield from checks(sizes)
-    yield from small.attention()
-    yield from small.updates("chunks")
-    yield from small.sampling((some, many), everybody)
-    yield from small.logits()
-    yield from large.updates("chunks")
-    yield from large.sampling((some, many), everybody[:3])
-    yield from small.growing()
-    yield from small.sampling([few], everybody)
-    yield from small.updates("at once")
-    yield from small.speaking_more()
-    yield from last(sizes, small, large)
+    yield from correctness_jobs(sizes)
+    yield from small.attention_jobs()
+    yield from small.update_jobs("chunks")
+    yield from small.sampling_jobs((some, many), everybody)
+    yield from small.logits_jobs()
+    yield from large.update_jobs("chunks")
+    yield from large.sampling_jobs((some, many), everybody[:3])
+    yield from small.group_update_jobs()
+    yield from small.sampling_jobs([few], everybody)
+    yield from small.update_jobs("at once")
+    yield from small.group_sampling_jobs()
+    yield from low_priority_jobs(sizes, small, large)
 
 
-def last(sizes: Sizes, small: Jobs, large: Jobs) -> Iterator[Job]:
+def low_priority_jobs(sizes: BenchmarkSizes, small: ShapeJobs, large: ShapeJobs) -> Iterator[Job]:
     """What matters least, or takes longest."""
-    few, some, many = sizes.batches
-    yield from small.one_length()
-    yield from small.sampling([some], COMPILED, COMPILING)
-    yield from small.sampling([many], [BY_DEFAULT])
-    yield from large.updates("at once")
-    yield from large.sampling([few], (GRUPO, GRAPHS, DYNAMIC, STATIC))
-    yield from large.sampling((some, many), [STATIC])
+    few, some, many = sizes.batch_sizes
+    yield from small.single_length_jobs()
+    yield from small.sampling_jobs([some], COMPILED, COMPILE_SECONDS)
+    yield from small.sampling_jobs([many], [DEFAULT_CELLS])
+    yield from large.update_jobs("at once")
+    yield from large.sampling_jobs([few], (GRUPO, GRAPHS, DYNAMIC, STATIC))
+    yield from large.sampling_jobs((some, many), [STATIC])
 
 
-def captions(sizes: Sizes) -> dict[str, str]:
+def captions(sizes: BenchmarkSizes) -> dict[str, str]:
     """What each table is of."""
-    prompts, answers = sizes.rows
-    each = f"{sizes.prompt} tokens"
+    prompts, answers = sizes.update_rows
+    each = f"{sizes.prompt_length} tokens"
     return {
         "Correctness": "Relative to the norm of what it is compared with.",
         "Attention alone": f"One layer's, of heads like those of {sizes.shapes[0].name}: the rows "
         f"of updates, and {max(sizes.group_sizes)} answers to {sizes.long_prompt} tokens.",
-        "Updates": f"{prompts} prompts of {each}, {answers} answers to each, of {sizes.new // 2} "
-        f"to {sizes.new} tokens; forward and backward, without the optimizer. FLOP: 6 for each "
+        "Updates": f"{prompts} prompts of {each}, {answers} answers to each, of {sizes.new_tokens // 2} "
+        f"to {sizes.new_tokens} tokens; forward and backward, without the optimizer. FLOP: 6 for each "
         "parameter and token read, the head's for tokens of answers alone, and attention's.",
         "Sampling": f"{sizes.prompts} prompts of {each}, equally many rows for each, of "
-        f"{sizes.new} tokens. The bound: weights, keys and values read once a step, at the "
+        f"{sizes.new_tokens} tokens. The bound: weights, keys and values read once a step, at the "
         "bandwidth of copying, without the first step.",
         "The head alone": "The head and the log-probabilities, forward and backward.",
         "Updates of a group": f"One prompt of {sizes.long_prompt} tokens, answers of "
-        f"{sizes.new // 2} to {sizes.new}; checkpointing, {max(sizes.chunks):,} logits at a time.",
-        "Sampling of a group": f"One prompt of {sizes.long_prompt} tokens, {sizes.few} new.",
+        f"{sizes.new_tokens // 2} to {sizes.new_tokens}; checkpointing, {max(sizes.chunk_sizes):,} logits at a time.",
+        "Sampling of a group": f"One prompt of {sizes.long_prompt} tokens, {sizes.short_new_tokens} new.",
     }

@@ -9,114 +9,127 @@ from transformers import GenerationConfig, PreTrainedModel
 
 from benchmarks.gpu_machine import (
     DEVICE,
-    drawn_prompts,
-    forget_peak,
-    model_of,
-    once,
-    parameters,
-    peak,
+    parameter_counts,
+    peak_memory_gib,
+    random_model,
+    random_prompts,
+    reset_peak_memory,
+    time_once,
 )
-from benchmarks.gpu_replay import Replayed
-from benchmarks.gpu_sizes import Shape
-from grupo.inference.base import Bounds, Reply, Request, answers
-from grupo.inference.local import CELLS
-from grupo.kernels.backend import Modules
-from grupo.kernels.lm_head import Head
+from benchmarks.gpu_replay import GraphSampler
+from benchmarks.gpu_sizes import ModelShape
+from grupo.inference.base import Reply, Request, StopConditions, generate_all
+from grupo.inference.local import MAX_CONTEXT_TOKENS
+from grupo.kernels.backend import HFBackend
+from grupo.kernels.lm_head import LMHead
 from grupo.kernels.packing import hf_attention
-from grupo.models.evaluator import Packed
+from grupo.models.evaluator import PackedEvaluator
 
-ROOM = 1 << 21  # tokens of context: everybody together
+CONTEXT_TOKENS = 1 << 21  # tokens of context: everybody together
 
 
 @dataclass(frozen=True)
-class Asked:
+class SamplingRequest:
     """Prompts, each answered by so many rows of so many tokens."""
 
-    shape: Shape
+    shape: ModelShape
     prompts: int
-    rows: int  # for each prompt
-    length: int  # of a prompt
-    new: int
+    rows_per_prompt: int  # for each prompt
+    prompt_length: int  # of a prompt
+    new_tokens: int
     stride: int
 
     @property
     def requests(self) -> list[Request]:
         """Those of one prompt beside each other."""
-        prompts = drawn_prompts(self.shape, self.prompts, self.length)
-        each = [p for p in prompts for _ in range(self.rows)]
+        prompts = random_prompts(self.shape, self.prompts, self.prompt_length)
+        each = [p for p in prompts for _ in range(self.rows_per_prompt)]
         return [Request(prompt, 1000 + i) for i, prompt in enumerate(each)]
 
     @property
-    def batch(self) -> int:
+    def batch_size(self) -> int:
         """Rows."""
-        return self.prompts * self.rows
+        return self.prompts * self.rows_per_prompt
 
 
 @dataclass(frozen=True)
-class Spent:
+class SamplingTime:
     """Seconds until the first token of every row, and of all that follow."""
 
-    reading: float
-    saying: float
+    prefill_seconds: float
+    decode_seconds: float
     note: str = ""
 
 
-Way = Callable[[PreTrainedModel, Asked], Spent]
+SamplingFunction = Callable[[PreTrainedModel, SamplingRequest], SamplingTime]
 
 
-def said_by_engine(model: PreTrainedModel, asked: Asked, cells: int = ROOM) -> list[Reply]:
+def engine_replies(
+    model: PreTrainedModel, request: SamplingRequest, context_tokens: int = CONTEXT_TOKENS
+) -> list[Reply]:
     """Every reply of grupo's engine, which holds so many tokens of context at once."""
-    model.set_attn_implementation(hf_attention.NAME)
+    model.set_attn_implementation(hf_attention.ATTENTION_NAME)
     nothing: Any = None  # a tokenizer is asked for texts that end an answer only
-    head, bounds = Head(model.get_output_embeddings()), Bounds(asked.new, ())
-    engine: Any = Packed(Modules(model)).engine(head, nothing, bounds)
-    return answers(replace(engine, cells=cells), asked.requests)
+    head, bounds = LMHead(model.get_output_embeddings()), StopConditions(request.new_tokens, ())
+    engine: Any = PackedEvaluator(HFBackend(model)).engine(head, nothing, bounds)
+    return generate_all(replace(engine, cells=context_tokens), request.requests)
 
 
-def by_engine(model: PreTrainedModel, asked: Asked, cells: int = ROOM) -> Spent:
+def time_engine(
+    model: PreTrainedModel, request: SamplingRequest, context_tokens: int = CONTEXT_TOKENS
+) -> SamplingTime:
     """grupo's engine."""
-    return _difference(lambda n: said_by_engine(model, replace(asked, new=n), cells), asked.new)
+    return _time_prefill_and_decode(
+        lambda n: engine_replies(model, replace(request, new_tokens=n), context_tokens),
+        request.new_tokens,
+    )
 
 
-def by_graphs(model: PreTrainedModel, asked: Asked) -> Spent:
+def time_graphs(model: PreTrainedModel, request: SamplingRequest) -> SamplingTime:
     """An experiment: the same with steps of fixed shapes, captured and replayed."""
-    return _replayed(model, asked, lambda read: read)
+    return _time_replayed(model, request, lambda read: read)
 
 
-def by_compiled_graphs(model: PreTrainedModel, asked: Asked) -> Spent:
+def time_compiled_graphs(model: PreTrainedModel, request: SamplingRequest) -> SamplingTime:
     """An experiment: the same, the model compiled; one graph, for compiling takes long."""
-    return _replayed(model, replace(asked, stride=asked.new), torch.compile)
+    return _time_replayed(model, replace(request, stride=request.new_tokens), torch.compile)
 
 
-def _replayed(model: PreTrainedModel, asked: Asked, made: Callable[..., Any]) -> Spent:
-    model.set_attn_implementation(hf_attention.NAME)
-    rows = Replayed(model, asked.requests, asked.new)
+def _time_replayed(
+    model: PreTrainedModel, request: SamplingRequest, transform: Callable[..., Any]
+) -> SamplingTime:
+    model.set_attn_implementation(hf_attention.ATTENTION_NAME)
+    rows = GraphSampler(model, request.requests, request.new_tokens)
     rows.start()  # the first time takes longer
-    reading = once(rows.start)
-    ready = once(lambda: rows.prepare(asked.stride, made))
-    return Spent(reading, once(rows.say), f"ready after {ready:.1f} s")
+    reading = time_once(rows.start)
+    ready = time_once(lambda: rows.capture_steps(request.stride, transform))
+    return SamplingTime(reading, time_once(rows.generate), f"ready after {ready:.1f} s")
 
 
-def by_generate(model: PreTrainedModel, asked: Asked, **more: Any) -> Spent:
+def time_generate(model: PreTrainedModel, request: SamplingRequest, **more: Any) -> SamplingTime:
     """`generate` of transformers, not compiled."""
-    speak = _generating(model, asked, {"disable_compile": True, **more})
-    return _difference(speak, asked.new)
+    speak = _generate_function(model, request, {"disable_compile": True, **more})
+    return _time_prefill_and_decode(speak, request.new_tokens)
 
 
-def by_compiled_generate(model: PreTrainedModel, asked: Asked) -> Spent:
+def time_compiled_generate(model: PreTrainedModel, request: SamplingRequest) -> SamplingTime:
     """`generate` with a cache of fixed size, which it compiles for."""
     static = {"cache_implementation": "static"}
-    reading = once(lambda: _generating(model, asked, {**static, "disable_compile": True})(1))
-    speak = _generating(model, asked, static)
-    first = once(lambda: speak(asked.new))
-    return Spent(reading, once(lambda: speak(asked.new)) - reading, f"first time {first:.1f} s")
+    reading = time_once(
+        lambda: _generate_function(model, request, {**static, "disable_compile": True})(1)
+    )
+    speak = _generate_function(model, request, static)
+    first = time_once(lambda: speak(request.new_tokens))
+    return SamplingTime(
+        reading, time_once(lambda: speak(request.new_tokens)) - reading, f"first time {first:.1f} s"
+    )
 
 
-def _generating(
-    model: PreTrainedModel, asked: Asked, more: Mapping[str, Any]
+def _generate_function(
+    model: PreTrainedModel, sampling_request: SamplingRequest, more: Mapping[str, Any]
 ) -> Callable[[int], Any]:
     model.set_attn_implementation("sdpa")
-    token = torch.tensor([request.tokens for request in asked.requests], device=DEVICE)
+    token = torch.tensor([request.tokens for request in sampling_request.requests], device=DEVICE)
     drawn = {"do_sample": True, "top_k": 0, "eos_token_id": None, "pad_token_id": 0}
     everywhere = torch.ones_like(token)
 
@@ -128,45 +141,60 @@ def _generating(
     return speak
 
 
-def _difference(speak: Callable[[int], Any], new: int) -> Spent:
+def _time_prefill_and_decode(speak: Callable[[int], Any], new: int) -> SamplingTime:
     speak(2)  # warm up
-    reading = once(lambda: speak(1))
-    return Spent(reading, once(lambda: speak(new)) - reading)
+    reading = time_once(lambda: speak(1))
+    return SamplingTime(reading, time_once(lambda: speak(new)) - reading)
 
 
-WAYS: dict[str, Way] = {
-    "grupo": by_engine,
-    "grupo, graphs (experiment)": by_graphs,
-    "generate, dynamic cache": by_generate,
-    "generate, static cache": lambda m, a: by_generate(m, a, cache_implementation="static"),
-    f"grupo, at most {CELLS:,} tokens of context": lambda m, a: by_engine(m, a, CELLS),
-    "grupo, compiled, a graph (experiment)": by_compiled_graphs,
-    "generate, static cache, compiled": by_compiled_generate,
+WAYS: dict[str, SamplingFunction] = {
+    "grupo": time_engine,
+    "grupo, graphs (experiment)": time_graphs,
+    "generate, dynamic cache": time_generate,
+    "generate, static cache": lambda m, a: time_generate(m, a, cache_implementation="static"),
+    f"grupo, at most {MAX_CONTEXT_TOKENS:,} tokens of context": lambda m, a: time_engine(
+        m, a, MAX_CONTEXT_TOKENS
+    ),
+    "grupo, compiled, a graph (experiment)": time_compiled_graphs,
+    "generate, static cache, compiled": time_compiled_generate,
 }
 
 
-def measured(way: Way, asked: Asked, bandwidth: float) -> dict[str, Any]:
+def measure_sampling(
+    sampling_function: SamplingFunction, request: SamplingRequest, bandwidth: float
+) -> dict[str, Any]:
     """A row: how fast, and how far from reading every weight, key and value once a step."""
-    model = model_of(asked.shape)
-    forget_peak()
-    spent = way(model, asked)
-    steps = asked.new - 1
+    model = random_model(request.shape)
+    reset_peak_memory()
+    spent = sampling_function(model, request)
+    steps = request.new_tokens - 1
     return {
-        "tokens/s": asked.batch * asked.new / (spent.reading + spent.saying),
-        "saying, tokens/s": asked.batch * steps / spent.saying,
-        "ms a step": 1000 * spent.saying / steps,
-        "first token, s": spent.reading,
-        "of bound, prompts shared": bound(model, asked, asked.prompts, bandwidth) / spent.saying,
-        "of bound, each its own": bound(model, asked, asked.batch, bandwidth) / spent.saying,
-        "peak GiB": peak(),
+        "tokens/s": request.batch_size
+        * request.new_tokens
+        / (spent.prefill_seconds + spent.decode_seconds),
+        "saying, tokens/s": request.batch_size * steps / spent.decode_seconds,
+        "ms a step": 1000 * spent.decode_seconds / steps,
+        "first token, s": spent.prefill_seconds,
+        "of bound, prompts shared": decode_seconds_bound(model, request, request.prompts, bandwidth)
+        / spent.decode_seconds,
+        "of bound, each its own": decode_seconds_bound(
+            model, request, request.batch_size, bandwidth
+        )
+        / spent.decode_seconds,
+        "peak GiB": peak_memory_gib(),
         "note": spent.note,
     }
 
 
-def bound(model: PreTrainedModel, asked: Asked, trunks: int, bandwidth: float) -> float:
+def decode_seconds_bound(
+    model: PreTrainedModel, request: SamplingRequest, prompt_copies: int, bandwidth: float
+) -> float:
     """The seconds that saying takes at least, if so many prompts' keys and values are read."""
-    shape, steps = asked.shape, asked.new - 1
-    weights = 2 * sum(parameters(model))
-    cell = 2 * 2 * shape.layers * shape.groups * shape.width  # keys, values, of two bytes each
-    seen = trunks * asked.length * steps + asked.batch * steps * (steps + 1) // 2
+    shape, steps = request.shape, request.new_tokens - 1
+    weights = 2 * sum(parameter_counts(model))
+    cell = 2 * 2 * shape.layers * shape.kv_heads * shape.head_dim  # keys, values, of two bytes each
+    seen = (
+        prompt_copies * request.prompt_length * steps
+        + request.batch_size * steps * (steps + 1) // 2
+    )
     return (steps * weights + cell * seen) / bandwidth

@@ -17,42 +17,44 @@ import torch
 from torch import Tensor, nn
 
 from grupo.inference.sampling_params import Sampling
-from grupo.models.token_statistics import CHUNK, Spoken, measure
+from grupo.models.token_statistics import LOGITS_PER_CHUNK, TokenDistributions, token_signals
 
 MIB = 1 << 20
-Work = Callable[[Tensor, Tensor, nn.Linear], Tensor]
+LossFunction = Callable[[Tensor, Tensor, nn.Linear], Tensor]
 
 
-def in_chunks(hidden: Tensor, token: Tensor, head: nn.Linear, *, chunk: int) -> Tensor:
+def chunked_loss(hidden: Tensor, token: Tensor, head: nn.Linear, *, chunk: int) -> Tensor:
     """As the policies do it."""
     names = ("logp", "entropy")
-    said = measure(Spoken(hidden, token, head, Sampling()), names, chunk=chunk)
+    said = token_signals(
+        TokenDistributions(hidden, token, head, Sampling()), names, logits_per_chunk=chunk
+    )
     return (said["logp"] + said["entropy"]).sum()
 
 
-def at_once(hidden: Tensor, token: Tensor, head: nn.Linear) -> Tensor:
+def full_loss(hidden: Tensor, token: Tensor, head: nn.Linear) -> Tensor:
     """The plain way: every logit of every action, then what is wanted of them."""
     logp = head(hidden).log_softmax(-1)
     entropy = -(logp.exp() * logp).sum(-1)
     return (logp.gather(1, token[:, None])[:, 0] + entropy).sum()
 
 
-def nothing(hidden: Tensor, token: Tensor, head: nn.Linear) -> Tensor:
+def baseline_loss(hidden: Tensor, token: Tensor, head: nn.Linear) -> Tensor:
     """What is there anyway: inputs, the head, and a gradient for each."""
     return hidden.sum() + head.weight.sum() + 0 * token.sum()
 
 
-def work(name: str, chunk: int) -> Work:
+def loss_function(name: str, chunk: int) -> LossFunction:
     """The way of that name."""
-    ways: dict[str, Work] = {
-        "nothing": nothing,
-        "at once": at_once,
-        "chunks": lambda *given: in_chunks(*given, chunk=chunk),
+    ways: dict[str, LossFunction] = {
+        "nothing": baseline_loss,
+        "at once": full_loss,
+        "chunks": lambda *given: chunked_loss(*given, chunk=chunk),
     }
     return ways[name]
 
 
-def run(way: Work, args: argparse.Namespace) -> None:
+def measure_once(loss_fn: LossFunction, args: argparse.Namespace) -> None:
     """Forward and backward once; print the peak in MiB, the seconds, and the gradient's norm."""
     torch.manual_seed(0)
     torch.set_num_threads(args.threads)
@@ -61,14 +63,16 @@ def run(way: Work, args: argparse.Namespace) -> None:
     hidden = torch.randn(count, args.hidden, requires_grad=True)
     token = torch.randint(args.vocabulary, (count,))
     start = time.perf_counter()
-    way(hidden, token, head).backward()
+    loss_fn(hidden, token, head).backward()
     seconds = time.perf_counter() - start
     assert hidden.grad is not None
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / MIB  # KiB on Linux
     print(peak, seconds, hidden.grad.norm().item())
 
 
-def child(name: str, chunk: int, args: argparse.Namespace) -> tuple[float, float, float]:
+def measure_in_process(
+    name: str, chunk: int, args: argparse.Namespace
+) -> tuple[float, float, float]:
     """What `run` printed in a process of its own."""
     numbers = (args.rows, args.actions, args.hidden, args.vocabulary, args.threads)
     command = [sys.executable, __file__, "--run", name, "--chunk", str(chunk)]
@@ -80,16 +84,16 @@ def child(name: str, chunk: int, args: argparse.Namespace) -> tuple[float, float
     return peak, seconds, norm
 
 
-def table(args: argparse.Namespace) -> None:
+def print_table(args: argparse.Namespace) -> None:
     """Print what every way adds to what is there anyway, and how many times less chunks need."""
-    there, _, _ = child("nothing", CHUNK, args)
-    whole, slow, norm = child("at once", CHUNK, args)
+    there, _, _ = measure_in_process("nothing", LOGITS_PER_CHUNK, args)
+    whole, slow, norm = measure_in_process("at once", LOGITS_PER_CHUNK, args)
     print(f"{args.rows} x {args.actions} actions, vocabulary {args.vocabulary}, ", end="")
     print(f"hidden {args.hidden}; inputs, head and their gradients: {there:.0f} MiB\n")
     print("| way | peak above that, MiB | ratio | seconds |\n|---|---|---|---|")
     print(f"| at once | {whole - there:.0f} | 1 | {slow:.1f} |")
     for chunk in args.chunks:
-        peak, seconds, other = child("chunks", chunk, args)
+        peak, seconds, other = measure_in_process("chunks", chunk, args)
         assert abs(other / norm - 1) < 1e-3, "both ways have one gradient"
         ratio = (whole - there) / (peak - there)
         print(f"| chunks of {chunk:,} | {peak - there:.0f} | {ratio:.1f} | {seconds:.1f} |")
@@ -101,11 +105,13 @@ def main() -> None:
     for name, value in {"rows": 4, "actions": 512, "hidden": 256, "vocabulary": 150_000}.items():
         parser.add_argument(f"--{name}", type=int, default=value)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--chunk", type=int, default=CHUNK)
-    parser.add_argument("--chunks", type=int, nargs="+", default=[CHUNK, 4 * CHUNK])
+    parser.add_argument("--chunk", type=int, default=LOGITS_PER_CHUNK)
+    parser.add_argument(
+        "--chunks", type=int, nargs="+", default=[LOGITS_PER_CHUNK, 4 * LOGITS_PER_CHUNK]
+    )
     parser.add_argument("--run", default="")
     args = parser.parse_args()
-    run(work(args.run, args.chunk), args) if args.run else table(args)
+    measure_once(loss_function(args.run, args.chunk), args) if args.run else print_table(args)
 
 
 if __name__ == "__main__":

@@ -12,39 +12,39 @@ from torch import Tensor
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 from transformers.utils.logging import disable_progress_bar
 
-from benchmarks.workloads import ENDING, SPOKEN, WORKLOADS, Shape
+from benchmarks.workloads import END_PROBABILITY, SAMPLING_WORKLOADS, WORKLOADS, Shape
 
 END, PAD = 0, 1
-NEVER = -30.0  # a logit whose token nobody will see
+MIN_LOGIT = -30.0  # a logit whose token nobody will see
 
 
-def folder(shape: Shape) -> Path:
+def model_folder(shape: Shape) -> Path:
     """Where the model of that shape lies."""
     return Path(__file__).parent / ".models" / shape.name
 
 
-def plant(shape: Shape) -> None:
+def save_model(shape: Shape) -> None:
     """Save the model and its tokenizer, unless they are there."""
-    if folder(shape).is_dir():
+    if model_folder(shape).is_dir():
         return
     torch.manual_seed(0)
     model = LlamaForCausalLM(_config(shape))
-    probability = _set_end(model, shape)
+    probability = _set_end_probability(model, shape)
     print(f"{shape.name}: {model.num_parameters() / 1e6:.2f} M, P(end) = {probability:.4f}")
-    growing = folder(shape).with_suffix(".new")
+    growing = model_folder(shape).with_suffix(".new")
     model.save_pretrained(growing)
     _tokenizer(shape).save_pretrained(growing)
-    growing.rename(folder(shape))
+    growing.rename(model_folder(shape))
 
 
 def _config(shape: Shape) -> LlamaConfig:
     return LlamaConfig(
-        vocab_size=shape.vocabulary,
-        hidden_size=shape.width,
+        vocab_size=shape.vocab_size,
+        hidden_size=shape.hidden_size,
         num_hidden_layers=shape.layers,
-        num_attention_heads=shape.width // 64,
-        num_key_value_heads=shape.width // 128,
-        intermediate_size=shape.inner,
+        num_attention_heads=shape.hidden_size // 64,
+        num_key_value_heads=shape.hidden_size // 128,
+        intermediate_size=shape.intermediate_size,
         max_position_embeddings=4096,
         tie_word_embeddings=False,
         bos_token_id=None,
@@ -54,37 +54,37 @@ def _config(shape: Shape) -> LlamaConfig:
 
 
 def _tokenizer(shape: Shape) -> PreTrainedTokenizerFast:
-    words = {"</s>": END, "<pad>": PAD} | {f"w{i}": i for i in range(2, shape.vocabulary)}
+    words = {"</s>": END, "<pad>": PAD} | {f"w{i}": i for i in range(2, shape.vocab_size)}
     one = Tokenizer(models.WordLevel(words, unk_token="w2"))
     one.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     return PreTrainedTokenizerFast(tokenizer_object=one, eos_token="</s>", pad_token="<pad>")
 
 
 @torch.no_grad()
-def _set_end(model: LlamaForCausalLM, shape: Shape) -> float:
+def _set_end_probability(model: LlamaForCausalLM, shape: Shape) -> float:
     """Give the end its probability, by a direction that all last hidden states have in common.
 
     A random model says every word about equally often, whatever it has read. One vector added to
     all embeddings goes through to the last layer; the head's row of the end lies along it.
     """
     embedding, head = model.model.embed_tokens.weight, model.lm_head.weight
-    embedding += torch.randn(shape.width) * embedding.std()
-    words = torch.randint(2, shape.vocabulary, (32, 46))
+    embedding += torch.randn(shape.hidden_size) * embedding.std()
+    words = torch.randint(2, shape.vocab_size, (32, 46))
     hidden = model.model(words).last_hidden_state[:, 14:].flatten(0, 1)
     along = hidden.mean(0) / hidden.mean(0).square().sum()
-    head[PAD] = NEVER * along
+    head[PAD] = MIN_LOGIT * along
     others = (hidden @ head[1:].T).logsumexp(1)
-    logit = _bisected(hidden @ along, others) if shape.ends else NEVER
+    logit = _bisect_logit(hidden @ along, others) if shape.answers_end else MIN_LOGIT
     head[END] = logit * along
     return _probability(hidden @ head[END], others)
 
 
-def _bisected(along: Tensor, others: Tensor) -> float:
-    """The factor that makes the mean probability `ENDING`."""
-    low, high = NEVER, -NEVER
+def _bisect_logit(along: Tensor, others: Tensor) -> float:
+    """The factor that makes the mean probability `END_PROBABILITY`."""
+    low, high = MIN_LOGIT, -MIN_LOGIT
     for _ in range(50):
         middle = (low + high) / 2
-        below = _probability(middle * along, others) < ENDING
+        below = _probability(middle * along, others) < END_PROBABILITY
         low, high = (middle, high) if below else (low, middle)
     return (low + high) / 2
 
@@ -96,4 +96,4 @@ def _probability(logit: Tensor, others: Tensor) -> float:
 if __name__ == "__main__":
     disable_progress_bar()
     for name in sys.argv[1:]:
-        plant((WORKLOADS | SPOKEN)[name].shape)
+        save_model((WORKLOADS | SAMPLING_WORKLOADS)[name].shape)

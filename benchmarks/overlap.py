@@ -16,20 +16,20 @@ from statistics import fmean
 from grupo import train
 from grupo.toy.quickstart import RECIPE
 
-LAST = 5  # steps whose reward is averaged
+FINAL_STEPS = 5  # steps whose reward is averaged
 
 
-def measured(ahead: int, seed: int, steps: int) -> tuple[float, float, float, float]:
+def measure_run(max_staleness: int, seed: int, steps: int) -> tuple[float, float, float, float]:
     """Actions a second; seconds; mean reward of the last steps; what that is more, per minute."""
-    chosen = RECIPE.but(staleness=ahead, steps=steps, seed=seed, held_out=0)
+    chosen = RECIPE.replace(max_staleness=max_staleness, max_steps=steps, seed=seed, eval_tasks=0)
     with tempfile.TemporaryDirectory() as folder:
         run = Path(folder) / "run"
         train(chosen, run)
         every = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     seconds = sum(numbers["time/step"] for numbers in every)
-    tokens = sum(numbers["tokens/sampled"] for numbers in every)
+    tokens = sum(numbers["tokens/generated"] for numbers in every)
     reward = [numbers["reward/mean"] for numbers in every]
-    last = fmean(reward[-LAST:])
+    last = fmean(reward[-FINAL_STEPS:])
     return tokens / seconds, seconds, last, 60 * (last - reward[0]) / seconds
 
 
@@ -43,8 +43,8 @@ def main() -> None:
     print("| steps ahead | seed | actions/s | seconds | reward at the end | gained per minute |")
     print("|---|---|---|---|---|---|")
     for seed in args.seeds:
-        for ahead in args.ahead:
-            speed, seconds, last, gained = measured(ahead, seed, args.steps)
+        for ahead in args.rollout_queue:
+            speed, seconds, last, gained = measure_run(ahead, seed, args.steps)
             row = (ahead, seed, f"{speed:,.0f}", f"{seconds:.1f}", f"{last:.3f}", f"{gained:.3f}")
             print(f"| {' | '.join(map(str, row))} |")
 

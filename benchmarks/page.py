@@ -14,7 +14,7 @@ from benchmarks.workloads import WORKLOADS
 Results = Mapping[str, Mapping[str, Any]]
 SERIES = {"group": "rollouts in a group", "prompt": "prompt tokens", "size": "million parameters"}
 
-WORDS = """`make bench` makes this page. Both libraries train the same model on the same prompts
+EXPLANATION = """`make bench` makes this page. Both libraries train the same model on the same prompts
 with the same reward, in the same precision and with equally many threads, and take turns. A step
 samples, judges and updates once: Adam, no KL, norm 1, temperature 1. `python -m benchmarks.check`
 shows that both make the same gradient of the same tokens.
@@ -38,24 +38,24 @@ shows that both make the same gradient of the same tokens.
 """
 
 
-def write(to: Path) -> None:
+def write_page(path_stem: Path) -> None:
     """Make the page and its pictures from `to`.json."""
-    results: Results = json.loads(to.with_suffix(".json").read_text())
-    named = {name: result for name, result in results.items() if not _series(name)}
-    text = [_head(results), table(named)]
+    results: Results = json.loads(path_stem.with_suffix(".json").read_text())
+    named = {name: result for name, result in results.items() if not _series_name(name)}
+    text = [_page_header(results), results_table(named)]
     for name, what in SERIES.items():
-        members = {n: r for n, r in results.items() if _series(n) == name}
+        members = {n: r for n, r in results.items() if _series_name(n) == name}
         if members:
-            text += [f"\n## What grows with {what}\n", table(members)]
-            text += [f"\n![{what}]({to.name}-{name}.svg)\n"]
-            _grow(to.with_name(f"{to.name}-{name}.svg"), members, what)
+            text += [f"\n## What grows with {what}\n", results_table(members)]
+            text += [f"\n![{what}]({path_stem.name}-{name}.svg)\n"]
+            _plot_series(path_stem.with_name(f"{path_stem.name}-{name}.svg"), members, what)
     if named:
-        text.insert(2, f"\n![Times as fast]({to.name}.svg)\n")
-        _bars(to.with_suffix(".svg"), named)
-    to.with_suffix(".md").write_text("\n".join(text))
+        text.insert(2, f"\n![Times as fast]({path_stem.name}.svg)\n")
+        _plot_ratios(path_stem.with_suffix(".svg"), named)
+    path_stem.with_suffix(".md").write_text("\n".join(text))
 
 
-def table(results: Results) -> str:
+def results_table(results: Results) -> str:
     """A row for each workload and precision."""
     head = "workload|precision|times as fast (95 %)|seconds: grupo|TRL|sampling: grupo|TRL|"
     head += "update: grupo|TRL|tokens: grupo|TRL|peak GB: grupo|TRL|others|pairs"
@@ -67,7 +67,7 @@ def table(results: Results) -> str:
 
 def _row(name: str, precision: str, result: Mapping[str, Any]) -> str:
     sides = result["ours"], result["peer"]
-    cells = [f"{name}: {WORKLOADS[name].says}", precision]
+    cells = [f"{name}: {WORKLOADS[name].description}", precision]
     cells += [f"**{result['ratio']:.2f}** ({result['low']:.2f} to {result['high']:.2f})"]
     cells += [f"{s[part]:.2f}" for part in ("seconds", "sample", "update") for s in sides]
     cells += [f"{s['tokens']:,.0f}" for s in sides]
@@ -76,25 +76,25 @@ def _row(name: str, precision: str, result: Mapping[str, Any]) -> str:
     return "|".join([*cells, f"{others:.2f}", str(result["pairs"])])
 
 
-def _series(name: str) -> str:
+def _series_name(name: str) -> str:
     """Which of the series a workload is of, if any."""
     head = name.partition("-")[0]
     return head if head in SERIES else ""
 
 
-def _head(results: Results) -> str:
+def _page_header(results: Results) -> str:
     one = next(iter(next(iter(results.values())).values()))
     versions = "; ".join(one[side]["versions"] for side in ("ours", "peer"))
-    machine = f"{_processor()}, {len(os.sched_getaffinity(0))} cores. {versions}."
-    return f"# grupo and TRL on one machine\n\n{machine}\n\n{WORDS}"
+    machine = f"{_cpu_name()}, {len(os.sched_getaffinity(0))} cores. {versions}."
+    return f"# grupo and TRL on one machine\n\n{machine}\n\n{EXPLANATION}"
 
 
-def _processor() -> str:
+def _cpu_name() -> str:
     found = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
     return found[1] if found else platform.processor()
 
 
-def _bars(file: Path, results: Results) -> None:
+def _plot_ratios(file: Path, results: Results) -> None:
     """Times as fast, with intervals."""
     from matplotlib import pyplot
 
@@ -105,10 +105,10 @@ def _bars(file: Path, results: Results) -> None:
     axes.barh([label for label, _ in rows], ratios, xerr=reach, color="tab:blue")
     axes.axvline(1.0, color="black", linewidth=0.8)
     axes.set_xlabel("times as fast as TRL")
-    _saved(figure, file)
+    _save_figure(figure, file)
 
 
-def _grow(file: Path, results: Results, what: str) -> None:
+def _plot_series(file: Path, results: Results, what: str) -> None:
     """Seconds and memory of both libraries."""
     from matplotlib import pyplot
 
@@ -122,10 +122,10 @@ def _grow(file: Path, results: Results, what: str) -> None:
         axes.set_xscale("log", base=2)
         axes.set_xticks(at, at)
         axes.legend()
-    _saved(figure, file)
+    _save_figure(figure, file)
 
 
-def _saved(figure: Any, file: Path) -> None:
+def _save_figure(figure: Any, file: Path) -> None:
     from matplotlib import pyplot
 
     pyplot.rcParams["svg.hashsalt"] = "grupo"  # the same numbers make the same file
@@ -134,4 +134,4 @@ def _saved(figure: Any, file: Path) -> None:
 
 
 if __name__ == "__main__":
-    write(Path(sys.argv[1]))
+    write_page(Path(sys.argv[1]))

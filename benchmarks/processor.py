@@ -5,27 +5,31 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-TICKS = os.sysconf("SC_CLK_TCK")
-IDLE, WAITING = 3, 4  # places in the first line of /proc/stat
+TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+IDLE_FIELD, IOWAIT_FIELD = 3, 4  # places in the first line of /proc/stat
 
 
 @dataclass(frozen=True)
-class Clock:
+class CpuClock:
     """What has passed: seconds, seconds of all cores' work, and of one process's."""
 
-    passed: float
-    worked: float
-    own: float
+    wall_seconds: float
+    cpu_seconds: float
+    process_seconds: float
 
     @staticmethod
-    def of(process: int) -> "Clock":
+    def of(process: int) -> "CpuClock":
         """Read now."""
         ticks = [int(x) for x in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
-        worked = sum(ticks) - ticks[IDLE] - ticks[WAITING]
+        worked = sum(ticks) - ticks[IDLE_FIELD] - ticks[IOWAIT_FIELD]
         mine = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[11:13]
-        return Clock(time.perf_counter(), worked / TICKS, sum(map(int, mine)) / TICKS)
+        return CpuClock(
+            time.perf_counter(), worked / TICKS_PER_SECOND, sum(map(int, mine)) / TICKS_PER_SECOND
+        )
 
-    def others(self, before: "Clock") -> float:
+    def other_cores(self, before: "CpuClock") -> float:
         """How many cores worked for others since then, on average."""
-        work = (self.worked - before.worked) - (self.own - before.own)
-        return max(0.0, work / (self.passed - before.passed))
+        work = (self.cpu_seconds - before.cpu_seconds) - (
+            self.process_seconds - before.process_seconds
+        )
+        return max(0.0, work / (self.wall_seconds - before.wall_seconds))

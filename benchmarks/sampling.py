@@ -15,45 +15,49 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from benchmarks.compare import HERE, AsWritten, Died, Worker
-from benchmarks.summary import interval
-from benchmarks.workloads import SPOKEN
+from benchmarks.compare import HERE, RawDefaultsFormatter, Worker, WorkerDied
+from benchmarks.summary import median_interval
+from benchmarks.workloads import SAMPLING_WORKLOADS
 
-Said = dict[str, Any]
+Measurements = dict[str, Any]
 
 
-def measured(name: str, precision: str, rounds: int, ways: dict[str, Path]) -> Said:
+def measure_workload(
+    name: str, precision: str, rounds: int, pythons: dict[str, Path]
+) -> Measurements:
     """Tokens a second of every way, and how many times as fast grupo is."""
     workers: dict[str, Worker] = {}
     try:
-        for way, python in ways.items():
+        for way, python in pythons.items():
             workers[way] = Worker("speak", python, way, name, precision)
             for _ in range(2):  # warm up; vLLM needs both
                 workers[way].step()
-        said = [_round(workers, number) for number in range(rounds)]
-        return {way: _summary(way, said, workers[way].born) for way in ways}
+        said = [_step_all(workers, number) for number in range(rounds)]
+        return {way: _summary(way, said, workers[way].startup) for way in pythons}
     finally:
         for worker in workers.values():
             worker.close()
 
 
-def _round(workers: dict[str, Worker], number: int) -> dict[str, Said]:
+def _step_all(workers: dict[str, Worker], number: int) -> dict[str, Measurements]:
     order = list(workers)
     first = number % len(order)
     return {way: workers[way].step() for way in order[first:] + order[:first]}
 
 
-def _summary(way: str, rounds: list[dict[str, Said]], born: Said) -> Said:
+def _summary(
+    way: str, rounds: list[dict[str, Measurements]], startup: Measurements
+) -> Measurements:
     ratios = [said[way]["seconds"] / said["grupo"]["seconds"] for said in rounds]
     wanted = {said[who]["tokens"] for said in rounds for who in (way, "grupo")}
     assert len(wanted) == 1, f"everybody says equally many tokens, not {wanted}"
     speeds = [said[way]["tokens"] / said[way]["seconds"] for said in rounds]
-    low, high = interval(ratios)
+    low, high = median_interval(ratios)
     ours = {"ratio": median(ratios), "low": low, "high": high, "rounds": len(rounds)}
-    return {"speed": median(speeds), "peak": rounds[-1][way]["peak"], **ours, **born["is"]}
+    return {"speed": median(speeds), "peak": rounds[-1][way]["peak"], **ours, **startup["is"]}
 
 
-def page(results: dict[str, dict[str, Said]]) -> str:
+def render_page(results: dict[str, dict[str, Measurements]]) -> str:
     """A row for each way of each workload and precision."""
     words = (__doc__ or "").split("\n\n")[-1].strip()
     head = "workload|precision|way|tokens a second|grupo is times as fast (95 %)|peak GB|rounds"
@@ -65,28 +69,37 @@ def page(results: dict[str, dict[str, Said]]) -> str:
     return f"# Sampling alone\n\n{words}\n\n{table}\n"
 
 
-def _row(name: str, precision: str, way: str, said: Said) -> str:
+def _row(name: str, precision: str, way: str, said: Measurements) -> str:
     ratio = f"{said['ratio']:.2f} ({said['low']:.2f} to {said['high']:.2f})"
-    cells = [SPOKEN[name].says, precision, f"{way}: {said['versions']}", f"{said['speed']:,.0f}"]
+    cells = [
+        SAMPLING_WORKLOADS[name].description,
+        precision,
+        f"{way}: {said['versions']}",
+        f"{said['speed']:,.0f}",
+    ]
     return "|".join([*cells, ratio, f"{said['peak'] / 1e9:.2f}", str(said["rounds"])])
 
 
-def keep(file: Path, name: str, precision: str, result: Said) -> None:
+def save_result(file: Path, name: str, precision: str, result: Measurements) -> None:
     """Add a result to those that are there."""
     results = json.loads(file.read_text()) if file.is_file() else {}
     results.setdefault(name, {})[precision] = result
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps(results, indent=1) + "\n")
-    file.with_suffix(".md").write_text(page({n: results[n] for n in SPOKEN if n in results}))
+    file.with_suffix(".md").write_text(
+        render_page({n: results[n] for n in SAMPLING_WORKLOADS if n in results})
+    )
 
 
 def arguments() -> argparse.Namespace:
     """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=AsWritten)
-    parser.add_argument("names", nargs="*", choices=[*SPOKEN, []], default=[], metavar="NAME")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=RawDefaultsFormatter)
+    parser.add_argument(
+        "names", nargs="*", choices=[*SAMPLING_WORKLOADS, []], default=[], metavar="NAME"
+    )
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--precision", choices=("float32", "bfloat16"), help="only this one")
-    parser.add_argument("--to", type=Path, default=HERE / "results" / "sampling.json")
+    parser.add_argument("--out", type=Path, default=HERE / "results" / "sampling.json")
     parser.add_argument("--trl", type=Path, default=HERE / ".trl", help="TRL's environment")
     parser.add_argument("--vllm", type=Path, help="vLLM's environment; left out unless given")
     return parser.parse_args()
@@ -99,13 +112,18 @@ def main() -> int:
     ways = {"grupo": Path(sys.executable), "dynamic": theirs, "static": theirs}
     if args.vllm:
         ways["vllm"] = args.vllm / "bin" / "python"
-    names = args.names or list(SPOKEN)
+    names = args.names or list(SAMPLING_WORKLOADS)
     subprocess.run([sys.executable, "-m", "benchmarks.models", *names], check=True, cwd=HERE.parent)
-    for name, precision in [(n, p) for n in names for p in SPOKEN[n].precisions]:
+    for name, precision in [(n, p) for n in names for p in SAMPLING_WORKLOADS[n].precisions]:
         if args.precision in (None, precision):
             try:
-                keep(args.to, name, precision, measured(name, precision, args.rounds, ways))
-            except Died as death:
+                save_result(
+                    args.to,
+                    name,
+                    precision,
+                    measure_workload(name, precision, args.max_resample_rounds, ways),
+                )
+            except WorkerDied as death:
                 print(f"{name}, {precision}: {death}", file=sys.stderr)
                 died += 1
     return died

@@ -9,52 +9,60 @@ from collections.abc import Callable
 from itertools import count
 from typing import Any
 
-from benchmarks.models import folder
-from benchmarks.turns import Turns
-from benchmarks.workloads import SPOKEN, Workload, prompts
+from benchmarks.models import model_folder
+from benchmarks.turns import WorkerChannel
+from benchmarks.workloads import SAMPLING_WORKLOADS, Workload, random_prompts
 
-Speak = Callable[[], int]  # samples once; how many tokens
+SampleOnce = Callable[[], int]  # samples once; how many tokens
 
 
-def grupo(workload: Workload, precision: str) -> Speak:
+def grupo(workload: Workload, precision: str) -> SampleOnce:
     """grupo's engine, through a policy; it gives the log-probability of every token."""
     import asyncio
 
     from grupo.core.types import Rollout
     from grupo.models.causal_lm import CausalLM
 
-    spec = CausalLM(str(folder(workload.shape)), limit=workload.new, dtype=precision)
-    policy, texts, rounds = spec.build(), prompts(workload, workload.prompts), count()
+    spec = CausalLM(
+        str(model_folder(workload.shape)), max_new_tokens=workload.max_new_tokens, dtype=precision
+    )
+    policy, texts, rounds = spec.build(), random_prompts(workload, workload.prompts), count()
 
     async def everyone() -> int:
-        act = policy.act(next(rounds))
-        forks = ((act.fork(p, i), q) for p, q in enumerate(texts) for i in range(workload.group))
+        act = policy.actor(next(rounds))
+        forks = (
+            (act.fork(p, i), q) for p, q in enumerate(texts) for i in range(workload.group_size)
+        )
         said = await asyncio.gather(*(fork(Rollout(), text) for fork, text in forks))
-        return sum(len(action.parts) for action in said)
+        return sum(len(action.items) for action in said)
 
     return lambda: asyncio.run(everyone())
 
 
-def dynamic(workload: Workload, precision: str) -> Speak:
+def dynamic(workload: Workload, precision: str) -> SampleOnce:
     """`generate` of transformers, as it is."""
-    return _generate(workload, precision, {})
+    return _hf_generate(workload, precision, {})
 
 
-def static(workload: Workload, precision: str) -> Speak:
+def static(workload: Workload, precision: str) -> SampleOnce:
     """`generate` of transformers with a cache of fixed size."""
-    return _generate(workload, precision, {"cache_implementation": "static"})
+    return _hf_generate(workload, precision, {"cache_implementation": "static"})
 
 
-def _generate(workload: Workload, precision: str, more: dict[str, Any]) -> Speak:
+def _hf_generate(workload: Workload, precision: str, more: dict[str, Any]) -> SampleOnce:
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig
 
-    path, dtype = folder(workload.shape), getattr(torch, precision)
+    path, dtype = model_folder(workload.shape), getattr(torch, precision)
     model = AutoModelForCausalLM.from_pretrained(path, dtype=dtype).eval()
     tokenizer = AutoTokenizer.from_pretrained(path, padding_side="left")
-    texts = [text for text in prompts(workload, workload.prompts) for _ in range(workload.group)]
+    texts = [
+        text
+        for text in random_prompts(workload, workload.prompts)
+        for _ in range(workload.group_size)
+    ]
     read = tokenizer(texts, padding=True, return_tensors="pt", return_token_type_ids=False)
-    drawn = {"do_sample": True, "top_k": 0, "max_new_tokens": workload.new}
+    drawn = {"do_sample": True, "top_k": 0, "max_new_tokens": workload.max_new_tokens}
     config = GenerationConfig(**drawn, **more, pad_token_id=1, eos_token_id=0, disable_compile=True)
 
     @torch.no_grad()
@@ -65,7 +73,7 @@ def _generate(workload: Workload, precision: str, more: dict[str, Any]) -> Speak
     return speak
 
 
-def vllm(workload: Workload, precision: str) -> Speak:
+def vllm(workload: Workload, precision: str) -> SampleOnce:
     """vLLM's build for processors; it gives the log-probability of every token."""
     import os
 
@@ -73,11 +81,15 @@ def vllm(workload: Workload, precision: str) -> Speak:
     os.environ |= {"VLLM_CPU_KVCACHE_SPACE": "2"}  # GB: ample
     from vllm import LLM, SamplingParams
 
-    model = LLM(str(folder(workload.shape)), dtype=precision, max_model_len=512)
+    model = LLM(str(model_folder(workload.shape)), dtype=precision, max_model_len=512)
     chosen = SamplingParams(
-        n=workload.group, max_tokens=workload.new, ignore_eos=True, logprobs=0, temperature=1.0
+        n=workload.group_size,
+        max_tokens=workload.max_new_tokens,
+        ignore_eos=True,
+        logprobs=0,
+        temperature=1.0,
     )
-    texts = prompts(workload, workload.prompts)
+    texts = random_prompts(workload, workload.prompts)
 
     def speak() -> int:
         said = model.generate(texts, chosen, use_tqdm=False)
@@ -91,15 +103,15 @@ PACKAGES = {"grupo": "grupo", "dynamic": "transformers", "static": "transformers
 
 def main() -> None:
     """Load, then sample once for each line that is read."""
-    turns = Turns()
+    turns = WorkerChannel()
     _, way, name, precision = sys.argv
-    speak = globals()[way](SPOKEN[name], precision)
+    speak = globals()[way](SAMPLING_WORKLOADS[name], precision)
     turns.ready(PACKAGES[way], "torch")
     while True:
         turns.wait()
         began = time.perf_counter()
         tokens = speak()
-        turns.say(seconds=time.perf_counter() - began, tokens=tokens)
+        turns.send(seconds=time.perf_counter() - began, tokens=tokens)
 
 
 if __name__ == "__main__":

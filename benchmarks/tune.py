@@ -15,13 +15,15 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from benchmarks.compare import HERE, Died, Worker
+from benchmarks.compare import HERE, Worker, WorkerDied
 from benchmarks.workloads import WORKLOADS, Workload
 
-HEAD = "|workload|setting|seconds|fastest|sampling|update|peak GB|others|\n" + "|---" * 8 + "|"
+TABLE_HEADER = (
+    "|workload|setting|seconds|fastest|sampling|update|peak GB|others|\n" + "|---" * 8 + "|"
+)
 
 
-def choices(workload: Workload) -> dict[str, dict[str, Any]]:
+def candidate_settings(workload: Workload) -> dict[str, dict[str, Any]]:
     """Settings by name: how rows are cut, and how `generate` keeps what it has read."""
     cuts = {rows: workload.rows // rows for rows in (workload.rows, 64, 32, 16, 8, 4)}
     micro = {
@@ -30,7 +32,7 @@ def choices(workload: Workload) -> dict[str, dict[str, Any]]:
             "gradient_accumulation_steps": count,
         }
         for rows, count in cuts.items()
-        if count and rows != (workload.micro or workload.rows)
+        if count and rows != (workload.microbatch_rows or workload.rows)
     }
     return {
         "as it is": {},
@@ -41,13 +43,15 @@ def choices(workload: Workload) -> dict[str, dict[str, Any]]:
     }
 
 
-def tried(name: str, precision: str, steps: int, python: Path, setting: dict[str, Any]) -> str:
+def measure_setting(
+    name: str, precision: str, steps: int, python: Path, setting: dict[str, Any]
+) -> str:
     """Its row, or why it has none."""
     try:
         with closing(Worker("peer", python, name, precision, json.dumps(setting))) as worker:
             worker.step()  # warms up
             said = [worker.step() for _ in range(steps)]
-    except Died as death:
+    except WorkerDied as death:
         return f"failed: {str(death).splitlines()[-1]}"
     parts = [median(step[part] for step in said) for part in ("seconds", "sample", "update")]
     numbers = [parts[0], min(step["seconds"] for step in said), *parts[1:], said[-1]["peak"] / 1e9]
@@ -64,10 +68,10 @@ def main() -> None:
     args = parser.parse_args()
     python = args.trl / "bin" / "python"
     subprocess.run([sys.executable, "-m", "benchmarks.models", *args.names], check=True)
-    print(HEAD)
+    print(TABLE_HEADER)
     for name in args.names:
-        for says, setting in choices(WORKLOADS[name]).items():
-            row = tried(name, args.precision, args.steps, python, setting)
+        for says, setting in candidate_settings(WORKLOADS[name]).items():
+            row = measure_setting(name, args.precision, args.steps, python, setting)
             print(f"|{name}|{says}|{row}|", flush=True)
 
 

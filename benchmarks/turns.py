@@ -13,7 +13,7 @@ import torch
 from benchmarks.workloads import THREADS
 
 
-class Turns:
+class WorkerChannel:
     """One end of the driver's conversation with a worker; whatever else is printed goes astray."""
 
     def __init__(self) -> None:
@@ -26,9 +26,9 @@ class Turns:
         """Tell the driver that everything is loaded, and which versions."""
         sold = packages_distributions()  # vllm is installed by other names too
         versions = ", ".join(f"{n} {version(sold.get(n, [n])[0])}" for n in packages)
-        self.say(**{"is": {"versions": versions, "threads": torch.get_num_threads()}})
+        self.send(**{"is": {"versions": versions, "threads": torch.get_num_threads()}})
 
-    def say(self, **numbers: Any) -> None:
+    def send(self, **numbers: Any) -> None:
         """Answer the driver; the process's peak of memory so far is always among the numbers."""
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024  # KiB on Linux
         print(json.dumps({"peak": peak, **numbers}), file=self.out, flush=True)
@@ -39,6 +39,6 @@ class Turns:
             raise SystemExit
 
 
-def asked() -> list[str]:
+def worker_arguments() -> list[str]:
     """The workload's name, the precision and what else is on the command line."""
     return sys.argv[1:]

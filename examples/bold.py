@@ -13,4 +13,4 @@ def by_rarity(x, batch):
 
 def bold() -> Method:
     """A = (r - p) / sqrt(p (1 - p) + 0.05)."""
-    return Method(credit=chain(Center(), by_rarity))
+    return Method(advantage=chain(Center(), by_rarity))

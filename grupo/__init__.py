@@ -4,72 +4,72 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from grupo.compare import Comparison, Seconds, Steps, TaskSet, Tokens, compare
+    from grupo.compare import Comparison, Seconds, Steps, TaskSet, Tokens, run_comparison
     from grupo.core.schedules import Cosine, Linear, Warmup
     from grupo.core.types import Action, Group, Rollout, Task
-    from grupo.envs import Part, SingleTurn
+    from grupo.envs import RewardTerm, SingleTurn
     from grupo.inference.sampling_params import Sampling
     from grupo.method import Method
-    from grupo.models.aux_models import Other
+    from grupo.models.aux_models import AuxModel
     from grupo.models.causal_lm import CausalLM
     from grupo.models.loading import Lora
-    from grupo.recipe import Adam, Evaluation, Recipe, Until
-    from grupo.rollouts.evaluate import Solved
-    from grupo.tasks import FromFunction, Mix, ReasoningGym, Rows
+    from grupo.recipe import Adam, EarlyStopping, Evaluation, Recipe
+    from grupo.rollouts.evaluate import SuccessCriterion
+    from grupo.tasks import DatasetTasks, FromFunction, ReasoningGym, TaskMixture
     from grupo.training.trainer import resume, train
 
-_HOMES = {  # loaded when first asked for: `import grupo` takes no time
-    "grupo.compare": ("Comparison", "Seconds", "Steps", "TaskSet", "Tokens", "compare"),
-    "grupo.envs": ("Part", "SingleTurn"),
-    "grupo.rollouts.evaluate": ("Solved",),
+_MODULES = {  # loaded when first asked for: `import grupo` takes no time
+    "grupo.compare": ("Comparison", "Seconds", "Steps", "TaskSet", "Tokens", "run_comparison"),
+    "grupo.envs": ("RewardTerm", "SingleTurn"),
+    "grupo.rollouts.evaluate": ("SuccessCriterion",),
     "grupo.method": ("Method",),
     "grupo.models.causal_lm": ("CausalLM",),
-    "grupo.models.aux_models": ("Other",),
+    "grupo.models.aux_models": ("AuxModel",),
     "grupo.models.loading": ("Lora",),
     "grupo.inference.sampling_params": ("Sampling",),
-    "grupo.recipe": ("Adam", "Evaluation", "Recipe", "Until"),
+    "grupo.recipe": ("Adam", "Evaluation", "Recipe", "EarlyStopping"),
     "grupo.core.types": ("Action", "Group", "Rollout", "Task"),
     "grupo.core.schedules": ("Cosine", "Linear", "Warmup"),
-    "grupo.tasks": ("FromFunction", "Mix", "ReasoningGym", "Rows"),
+    "grupo.tasks": ("FromFunction", "TaskMixture", "ReasoningGym", "DatasetTasks"),
     "grupo.training.trainer": ("resume", "train"),
 }
 __all__ = [
     "Action",
     "Adam",
+    "AuxModel",
     "CausalLM",
     "Comparison",
     "Cosine",
+    "DatasetTasks",
+    "EarlyStopping",
     "Evaluation",
     "FromFunction",
     "Group",
     "Linear",
     "Lora",
     "Method",
-    "Mix",
-    "Other",
-    "Part",
     "ReasoningGym",
     "Recipe",
+    "RewardTerm",
     "Rollout",
-    "Rows",
     "Sampling",
     "Seconds",
     "SingleTurn",
-    "Solved",
     "Steps",
+    "SuccessCriterion",
     "Task",
+    "TaskMixture",
     "TaskSet",
     "Tokens",
-    "Until",
     "Warmup",
-    "compare",
     "resume",
+    "run_comparison",
     "train",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    home = next((home for home, names in _HOMES.items() if name in names), None)
+    home = next((home for home, names in _MODULES.items() if name in names), None)
     if home is None:
         raise AttributeError(f"module 'grupo' has no attribute {name!r}")
     return getattr(import_module(home), name)

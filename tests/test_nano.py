@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 import torch
 
-from grupo.catalogue import find
-from grupo.core.batch import Batch, Named, Signals
+from grupo.catalogue import find_entry
+from grupo.core.batch import Batch, SignalDict, Signals
 from grupo.methods.grpo import grpo
 from tests.helpers.paths import ROOT
 
@@ -38,23 +38,29 @@ def ragged_batch():
         rollout=torch.arange(P * G),
         mask=torch.arange(T) < length,
         old_logp=logp(),
-        seen=Named({"logp@ref": logp()}),
+        seen=SignalDict({"logp@ref": logp()}),
     )
     return batch, logp()
 
 
 def test_its_gradient_is_the_library_s(nano):
     batch, start = ragged_batch()
-    method = grpo(group=G, clip=0.2, kl=0.04)
-    credited = batch.credited(method.credit)
+    method = grpo(group_size=G, clip_eps=0.2, kl_coef=0.04)
+    credited = batch.with_advantage(method.advantage)
     ours = start.clone().requires_grad_()
-    loss = (method.weigh(credited) * method.loss(Signals(logp=ours), credited)).sum()
+    loss = (method.aggregation(credited) * method.loss(Signals(logp=ours), credited)).sum()
     loss.backward()
 
     advantage = nano.advantages(batch.reward.view(P, G)).flatten()
     theirs = start.clone().requires_grad_()
     said = nano.loss_of(
-        theirs, batch.old_logp, batch.seen["logp@ref"], batch.mask, advantage, clip=0.2, kl=0.04
+        theirs,
+        batch.old_logp,
+        batch.signals["logp@ref"],
+        batch.mask,
+        advantage,
+        clip_eps=0.2,
+        kl_coef=0.04,
     )
     said.backward()
 
@@ -70,7 +76,7 @@ def test_what_lies_after_the_end_may_be_anything(nano):
     wild = replace(batch, old_logp=batch.old_logp.masked_fill(~batch.mask, -1e4))
     advantage = nano.advantages(batch.reward.view(P, G)).flatten()
     losses = [
-        nano.loss_of(start, b.old_logp, b.seen["logp@ref"], b.mask, advantage).item()
+        nano.loss_of(start, b.old_logp, b.signals["logp@ref"], b.mask, advantage).item()
         for b in (batch, wild)
     ]
     assert losses[0] == losses[1]
@@ -99,11 +105,11 @@ def test_an_answer_ends_at_its_first_stop(nano):
 
 def test_it_learns_and_a_flipped_sign_does_not(nano):
     lines = []
-    rewards = nano.train(steps=30, say=lines.append)
+    rewards = nano.train(max_steps=30, log=lines.append)
     assert len(lines) == 30
     assert rewards[0] < 0.2
     assert sum(rewards[-5:]) / 5 > 0.8
-    flipped = nano.train(steps=30, credit=lambda r: -nano.advantages(r), say=lines.append)
+    flipped = nano.train(max_steps=30, advantage_fn=lambda r: -nano.advantages(r), log=lines.append)
     assert max(flipped) < 0.2
 
 
@@ -112,4 +118,4 @@ def test_it_is_short_and_needs_nothing_of_ours():
     assert len(text.splitlines()) <= 200
     assert "import grupo" not in text
     assert "from grupo" not in text
-    assert "one-file example" in find("grpo").checked
+    assert "one-file example" in find_entry("grpo").checked

@@ -7,7 +7,7 @@ import grupo
 
 
 def test_the_public_names_are_these_and_each_can_be_had():
-    assert set(grupo.__all__) == {name for names in grupo._HOMES.values() for name in names}
+    assert set(grupo.__all__) == {name for names in grupo._MODULES.values() for name in names}
     assert grupo.__all__ == sorted(grupo.__all__)
     for name in grupo.__all__:
         assert getattr(grupo, name).__module__.startswith("grupo.")

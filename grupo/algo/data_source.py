@@ -13,133 +13,135 @@ from jaxtyping import Bool
 from torch import Tensor
 
 from grupo.core import group_ops
-from grupo.core.batch import Batch, PerAction, spread
-from grupo.core.component import piece
+from grupo.core.batch import Batch, PerAction, broadcast_to_tokens
+from grupo.core.component import component
 from grupo.core.types import Rollout
 
-SAMPLED, MOVED = frozenset({"sampled"}), frozenset({"moved"})
-Credit = Callable[[Tensor, Batch], Tensor]
+REQUIRES_SAMPLED, REQUIRES_OFF_CONTEXT = frozenset({"sampled"}), frozenset({"moved"})
+AdvantageFn = Callable[[Tensor, Batch], Tensor]
 
 
-def drawn(batch: Batch) -> Bool[Tensor, "N T"]:
+def sampled_mask(batch: Batch) -> Bool[Tensor, "N T"]:
     """Actions that the policy drew itself; where masked, whatever stands there.
 
-    >>> from grupo.testing.batches import batch_of
-    >>> drawn(batch_of(group=[0, 0], seen={"sampled": [[1.0], [0.0]]})).tolist()
+    >>> from grupo.testing.batch_sizes import batch_of
+    >>> sampled_mask(make_batch(group=[0, 0], signals={"sampled": [[1.0], [0.0]]})).tolist()
     [[True], [False]]
     """
-    return batch.seen["sampled"] > 0
+    return batch.signals["sampled"] > 0
 
 
-def elsewhere(batch: Batch) -> Bool[Tensor, "N T"]:
+def off_context_mask(batch: Batch) -> Bool[Tensor, "N T"]:
     """Actions drawn in another context or at an earlier step: guided, refined, replayed ones.
 
-    >>> from grupo.testing.batches import batch_of
-    >>> elsewhere(batch_of(group=[0, 0], seen={"moved": [[1.0], [0.0]]})).tolist()
+    >>> from grupo.testing.batch_sizes import batch_of
+    >>> off_context_mask(make_batch(group=[0, 0], signals={"moved": [[1.0], [0.0]]})).tolist()
     [[True], [False]]
     """
-    return batch.seen["moved"] > 0
+    return batch.signals["moved"] > 0
 
 
-def demonstrations(batch: Batch) -> Bool[Tensor, "R"]:
+def is_demonstration(batch: Batch) -> Bool[Tensor, "R"]:
     """Rollouts that acted, but drew none of their actions.
 
-    >>> from grupo.testing.batches import batch_of
-    >>> demonstrations(batch_of(group=[0, 0], seen={"sampled": [[1.0], [0.0]]})).tolist()
+    >>> from grupo.testing.batch_sizes import batch_of
+    >>> is_demonstration(make_batch(group=[0, 0], signals={"sampled": [[1.0], [0.0]]})).tolist()
     [False, True]
     """
-    own = (batch.mask & drawn(batch)).sum(1).to(batch.reward)
+    own = (batch.mask & sampled_mask(batch)).sum(1).to(batch.reward)
     count = torch.zeros_like(batch.reward).index_add(0, batch.rollout, own)
     return (batch.lengths > 0) & (count == 0)
 
 
-def own(rollout: Rollout) -> bool:
+def has_sampled_action(rollout: Rollout) -> bool:
     """Did the policy draw any of its actions? Then it is no demonstration.
 
     >>> from grupo.core.types import Action
-    >>> own(Rollout((("?", Action((1,), (0.0,), sampled=False)),)))
+    >>> has_sampled_action(Rollout((("?", Action((1,), (0.0,), sampled=False)),)))
     False
     """
     return any(action.sampled for _, action in rollout.turns)
 
 
-def fully(x: Tensor, batch: Batch) -> Tensor:
+def unit_advantage(x: Tensor, batch: Batch) -> Tensor:
     """1 for every rollout: imitate all alike.
 
-    >>> from grupo.testing.batches import batch_of
-    >>> fully(torch.tensor([0.0, 3.0]), batch_of(group=[0, 0]))
+    >>> from grupo.testing.batch_sizes import batch_of
+    >>> unit_advantage(torch.tensor([0.0, 3.0]), make_batch(group=[0, 0]))
     tensor([1., 1.])
     """
     return torch.ones_like(x)
 
 
-@piece
-class Apart:
+@component
+class SeparateDemos:
     """Credit own rollouts as if there were no demonstrations; demonstrations by `theirs`.
 
     `theirs` sees the whole group and says how much they are imitated: 1 unless told otherwise.
 
     >>> from grupo.algo.advantages import Center
-    >>> from grupo.testing.batches import batch_of
-    >>> batch = batch_of(group=[0, 0, 0], seen={"sampled": [[1.0], [1.0], [0.0]]})
-    >>> Apart(Center())(torch.tensor([1.0, 0.0, 5.0]), batch).flatten()
+    >>> from grupo.testing.batch_sizes import batch_of
+    >>> batch = make_batch(group=[0, 0, 0], signals={"sampled": [[1.0], [1.0], [0.0]]})
+    >>> SeparateDemos(Center())(torch.tensor([1.0, 0.0, 5.0]), batch).flatten()
     tensor([ 0.5000, -0.5000,  1.0000])
     """
 
-    own: Credit
-    theirs: Credit = fully
+    policy_advantage: AdvantageFn
+    demo_advantage: AdvantageFn = unit_advantage
 
     @property
-    def needs(self) -> frozenset[str]:
+    def required_signals(self) -> frozenset[str]:
         """It reads who drew what."""
-        return SAMPLED
+        return REQUIRES_SAMPLED
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        theirs = demonstrations(batch)
+        theirs = is_demonstration(batch)
         mine = batch.mask & ~theirs[batch.rollout, None]
         alone = replace(batch, group=2 * batch.group + theirs.long(), mask=mine)
-        own = spread(self.own(x, alone), batch)
-        imitated = spread(self.theirs(x, batch), batch)
+        own = broadcast_to_tokens(self.policy_advantage(x, alone), batch)
+        imitated = broadcast_to_tokens(self.demo_advantage(x, batch), batch)
         return torch.where(theirs[batch.rollout, None], imitated, own)
 
 
-@piece
-class Stuck:
-    """Rollouts (R,) of groups in which fewer than `enough` of the own rollouts are right.
+@component
+class TooFewCorrect:
+    """Rollouts (R,) of groups in which fewer than `min_correct` of the own rollouts are right.
 
-    >>> from grupo.testing.batches import batch_of
+    >>> from grupo.testing.batch_sizes import batch_of
     >>> right = {"correct": [0.0, 1.0, 0.0]}
-    >>> batch = batch_of([0, 0, 1], parts=right, seen={"sampled": [[1.0], [0.0], [1.0]]})
-    >>> Stuck()(batch).tolist(), Stuck(enough=0)(batch).tolist()
+    >>> batch = make_batch([0, 0, 1], reward_terms=right, signals={"sampled": [[1.0], [0.0], [1.0]]})
+    >>> TooFewCorrect()(batch).tolist(), TooFewCorrect(min_correct=0)(batch).tolist()
     ([True, True, True], [False, False, False])
     """
 
-    enough: int = 1
-    part: str = "correct"
-    right: float = 0.5
+    min_correct: int = 1
+    reward_term: str = "correct"
+    success_threshold: float = 0.5
 
     @property
-    def needs(self) -> frozenset[str]:
+    def required_signals(self) -> frozenset[str]:
         """It reads who drew what."""
-        return SAMPLED
+        return REQUIRES_SAMPLED
 
     @property
-    def reads_parts(self) -> tuple[str, ...]:
+    def required_reward_terms(self) -> tuple[str, ...]:
         """The component that says who is right."""
-        return (self.part,)
+        return (self.reward_term,)
 
     def __call__(self, batch: Batch) -> Bool[Tensor, "R"]:
-        right = (batch.parts[self.part] > self.right) & ~demonstrations(batch)
-        return group_ops.sum(right.to(batch.reward), batch.group) < self.enough
+        right = (batch.reward_terms[self.reward_term] > self.success_threshold) & ~is_demonstration(
+            batch
+        )
+        return group_ops.sum(right.to(batch.reward), batch.group) < self.min_correct
 
 
-@piece
-class Able(Stuck):
-    """Rollouts (R,) of the other groups: `enough` of the own rollouts are right, or more.
+@component
+class EnoughCorrect(TooFewCorrect):
+    """Rollouts (R,) of the other groups: `min_correct` of the own rollouts are right, or more.
 
-    >>> from grupo.testing.batches import batch_of
-    >>> batch = batch_of([0, 1], parts={"correct": [1.0, 0.0]}, seen={"sampled": [[1.0], [1.0]]})
-    >>> Able()(batch).tolist()
+    >>> from grupo.testing.batch_sizes import batch_of
+    >>> batch = make_batch([0, 1], reward_terms={"correct": [1.0, 0.0]}, signals={"sampled": [[1.0], [1.0]]})
+    >>> EnoughCorrect()(batch).tolist()
     [True, False]
     """
 
@@ -147,26 +149,26 @@ class Able(Stuck):
         return ~super().__call__(batch)
 
 
-@piece
-class EachSource:
+@component
+class PerSourceMean:
     """Own actions and demonstrated ones weighed as if the others were not there, and both kept.
 
-    >>> from grupo.testing.batches import batch_of
+    >>> from grupo.testing.batch_sizes import batch_of
     >>> from grupo.algo.aggregation import token_mean
-    >>> batch = batch_of(group=[0, 0, 0], seen={"sampled": [[1.0], [1.0], [0.0]]})
-    >>> EachSource(token_mean)(batch).flatten().tolist()
+    >>> batch = make_batch(group=[0, 0, 0], signals={"sampled": [[1.0], [1.0], [0.0]]})
+    >>> PerSourceMean(token_mean)(batch).flatten().tolist()
     [0.5, 0.5, 1.0]
     """
 
-    weigh: Callable[[Batch], Tensor]
+    aggregation: Callable[[Batch], Tensor]
 
     @property
-    def needs(self) -> frozenset[str]:
+    def required_signals(self) -> frozenset[str]:
         """It reads who drew what."""
-        return SAMPLED
+        return REQUIRES_SAMPLED
 
     def __call__(self, batch: Batch) -> PerAction:
-        own = drawn(batch)
+        own = sampled_mask(batch)
         sources = (batch.mask & own, batch.mask & ~own)
-        mine, theirs = (self.weigh(replace(batch, mask=mask)) for mask in sources)
+        mine, theirs = (self.aggregation(replace(batch, mask=mask)) for mask in sources)
         return mine + theirs

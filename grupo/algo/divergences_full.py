@@ -10,38 +10,38 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-Logp = Float[Tensor, "m V"]
+LogProbs = Float[Tensor, "m V"]
 PerState = Float[Tensor, "m"]
 
 
-def reverse_kl(logp: Logp, other: Logp) -> PerState:
+def reverse_kl(logp: LogProbs, other_logp: LogProbs) -> PerState:
     """KL(pi || other) = sum over v of pi (log pi - log other).
 
     >>> half, most = torch.tensor([[0.5, 0.5]]).log(), torch.tensor([[0.9, 0.1]]).log()
     >>> reverse_kl(half, most)
     tensor([0.5108])
     """
-    return _expected(logp, other)
+    return _kl(logp, other_logp)
 
 
-def forward_kl(logp: Logp, other: Logp) -> PerState:
+def forward_kl(logp: LogProbs, other_logp: LogProbs) -> PerState:
     """KL(other || pi)."""
-    return _expected(other, logp)
+    return _kl(other_logp, logp)
 
 
-def jsd(logp: Logp, other: Logp) -> PerState:
+def jsd(logp: LogProbs, other_logp: LogProbs) -> PerState:
     """The Jensen-Shannon divergence: the mean KL of both from their even mixture.
 
     >>> half, most = torch.tensor([[0.5, 0.5]]).log(), torch.tensor([[0.9, 0.1]]).log()
     >>> jsd(half, most)
     tensor([0.1017])
     """
-    never = logp.isneginf() & other.isneginf()  # finite there: its slope is asked for, times 0
-    mixture = torch.logaddexp(logp.masked_fill(never, 0), other.masked_fill(never, 0)) - log(2)
-    return (_expected(logp, mixture) + _expected(other, mixture)) / 2
+    never = logp.isneginf() & other_logp.isneginf()  # finite there: its slope is asked for, times 0
+    mixture = torch.logaddexp(logp.masked_fill(never, 0), other_logp.masked_fill(never, 0)) - log(2)
+    return (_kl(logp, mixture) + _kl(other_logp, mixture)) / 2
 
 
-def _expected(p: Logp, q: Logp) -> PerState:
+def _kl(p: LogProbs, q: LogProbs) -> PerState:
     """KL(p || q); where p is 0 it adds nothing, and nothing flows back."""
     never = p.isneginf()
     gap = p.masked_fill(never, 0.0) - q.masked_fill(never, 0.0)

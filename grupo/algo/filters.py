@@ -4,11 +4,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from grupo.core.component import piece
+from grupo.core.component import component
 from grupo.core.types import Group, Rollout
 
 
-class Curate(Protocol):
+class Filter(Protocol):
     """From the groups of a step to those that are learned from."""
 
     def __call__(self, groups: Sequence[Group], /) -> Sequence[Group]: ...
@@ -19,16 +19,16 @@ def keep_all(groups: Sequence[Group]) -> Sequence[Group]:
     return groups
 
 
-def informative(groups: Sequence[Group]) -> Sequence[Group]:
+def keep_nonzero_std(groups: Sequence[Group]) -> Sequence[Group]:
     """Groups whose rewards differ.
 
     DAPO (arXiv:2503.14476), eq. 11: 0 < number correct < G.
     """
-    return [group for group in groups if group.informative]
+    return [group for group in groups if group.has_reward_variance]
 
 
-@piece
-class KeepExtremes:
+@component
+class KeepMaxVariance:
     """The best and the worst rollouts of each group, `n` in all: the greatest variance of rewards
     that n can have.
 
@@ -36,25 +36,26 @@ class KeepExtremes:
     this tries them all.
     """
 
-    n: int
+    num_rollouts: int
 
     def __call__(self, groups: Sequence[Group]) -> Sequence[Group]:
-        return [replace(group, rollouts=self._extremes(group)) for group in groups]
+        return [replace(group, rollouts=self._max_variance_subset(group)) for group in groups]
 
-    def _extremes(self, group: Group) -> tuple:
+    def _max_variance_subset(self, group: Group) -> tuple:
         ranked = sorted(group.rollouts, key=lambda r: r.reward)
         worst = max(
-            range(self.n + 1), key=lambda k: _variance([r.reward for r in self._split(ranked, k)])
+            range(self.num_rollouts + 1),
+            key=lambda k: _variance([r.reward for r in self._worst_and_best(ranked, k)]),
         )
-        return self._split(ranked, worst)
+        return self._worst_and_best(ranked, worst)
 
-    def _split(self, ranked: Sequence, worst: int) -> tuple:
-        n = min(self.n, len(ranked))
-        worst = min(worst, n)
-        return (*ranked[:worst], *ranked[len(ranked) - (n - worst) :])
+    def _worst_and_best(self, ranked: Sequence, num_worst: int) -> tuple:
+        n = min(self.num_rollouts, len(ranked))
+        num_worst = min(num_worst, n)
+        return (*ranked[:num_worst], *ranked[len(ranked) - (n - num_worst) :])
 
 
-@piece
+@component
 class KeepBest:
     """The `n` rollouts of each group of the highest `score`, in the order they came.
 
@@ -68,7 +69,7 @@ class KeepBest:
     (0.0,)
     """
 
-    n: int
+    num_rollouts: int
     score: Callable[[Rollout], float]
 
     def __call__(self, groups: Sequence[Group]) -> Sequence[Group]:
@@ -76,10 +77,10 @@ class KeepBest:
 
     def _best(self, rollouts: tuple[Rollout, ...]) -> tuple[Rollout, ...]:
         ranked = sorted(range(len(rollouts)), key=lambda i: -self.score(rollouts[i]))
-        return tuple(rollouts[i] for i in sorted(ranked[: self.n]))
+        return tuple(rollouts[i] for i in sorted(ranked[: self.num_rollouts]))
 
 
-@piece
+@component
 class Replay:
     """Groups whose rollouts earn alike, joined by `n` earlier ones of their task that did not.
 
@@ -91,31 +92,35 @@ class Replay:
 
     >>> from grupo.core.types import Action, Task
     >>> early = Rollout((("?", Action((1,), (-0.5,))),), reward=1.0)
-    >>> group = Group(Task("k", "?", before=(early,)), (Rollout(reward=0.0), Rollout(reward=0.0)))
+    >>> group = Group(Task("k", "?", replays=(early,)), (Rollout(reward=0.0), Rollout(reward=0.0)))
     >>> (joined,) = Replay(1)([group])
     >>> joined.rewards, joined.rollouts[2].source, joined.rollouts[2].turns[0][1].moved
     ((0.0, 0.0, 1.0), 'replayed', True)
     """
 
-    n: int = 1
-    right: float = 0.5
+    num_rollouts: int = 1
+    success_threshold: float = 0.5
 
     @property
-    def replays(self) -> int:
+    def num_replays(self) -> int:
         """How many of a task's best and worst rollouts are to be kept."""
-        return self.n
+        return self.num_rollouts
 
     def __call__(self, groups: Sequence[Group]) -> Sequence[Group]:
-        return [self._joined(group) for group in groups]
+        return [self._with_replays(group) for group in groups]
 
-    def _joined(self, group: Group) -> Group:
-        right = {reward > self.right for reward in group.rewards}
-        others = [one for one in group.task.before if (one.reward > self.right) not in right]
-        return replace(group, rollouts=(*group.rollouts, *map(_replayed, others[-self.n :])))
+    def _with_replays(self, group: Group) -> Group:
+        right = {reward > self.success_threshold for reward in group.rewards}
+        others = [
+            one for one in group.task.replays if (one.reward > self.success_threshold) not in right
+        ]
+        return replace(
+            group, rollouts=(*group.rollouts, *map(_mark_replayed, others[-self.num_rollouts :]))
+        )
 
 
-def _replayed(rollout: Rollout) -> Rollout:
-    turns = tuple((seen, replace(action, moved=True)) for seen, action in rollout.turns)
+def _mark_replayed(rollout: Rollout) -> Rollout:
+    turns = tuple((seen, replace(action, off_context=True)) for seen, action in rollout.turns)
     return replace(rollout, turns=turns, source="replayed")
 
 

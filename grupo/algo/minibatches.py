@@ -7,25 +7,25 @@ from typing import Protocol
 import torch
 
 from grupo.core.batch import Batch
-from grupo.core.component import piece
+from grupo.core.component import component
 
 
-class Plan(Protocol):
+class UpdatePlan(Protocol):
     """From a step's batch to its minibatches."""
 
     def __call__(self, batch: Batch, rng: Random, /) -> Iterator[Batch]: ...
 
 
-@piece
-class OnePass:
+@component
+class SingleUpdate:
     """The whole batch, once: every update is on policy."""
 
     def __call__(self, batch: Batch, rng: Random) -> Iterator[Batch]:
         yield batch
 
 
-@piece
-class Passes:
+@component
+class Updates:
     """`epochs` passes over the batch in `minibatches` parts each; groups stay whole."""
 
     epochs: int = 1
@@ -36,4 +36,4 @@ class Passes:
         for _ in range(self.epochs):
             shuffled = torch.tensor(rng.sample(groups, len(groups)))
             for part in shuffled.tensor_split(min(self.minibatches, len(groups))):
-                yield batch.take(torch.isin(batch.row_group, part).nonzero()[:, 0])
+                yield batch.select_rows(torch.isin(batch.row_group, part).nonzero()[:, 0])

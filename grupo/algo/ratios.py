@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from grupo.core.batch import Batch, PerAction, Signals
-from grupo.core.component import piece
+from grupo.core.component import component
 
-LARGEST = 20.0  # nats: a product's logarithm is held within it, for e^89 overflows float32
+MAX_LOG_RATIO = 20.0  # nats: a product's logarithm is held within it, for e^89 overflows float32
 
 
 def token_log_ratio(pi: Signals, batch: Batch) -> PerAction:
@@ -48,23 +48,25 @@ def turn(pi: Signals, batch: Batch) -> PerAction:
 
 def product(pi: Signals, batch: Batch) -> Tensor:
     """Product of the row's token ratios, (N, 1): pi(row) / pi_old(row), within e^-20 and e^20."""
-    return token_log_ratio(pi, batch).sum(1, keepdim=True).clamp(-LARGEST, LARGEST).exp()
+    return (
+        token_log_ratio(pi, batch).sum(1, keepdim=True).clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO).exp()
+    )
 
 
-@piece
-class SequenceToken:
-    """The value of `sequence`, (N, T), and the gradient of each token's own ratio: sg(s) r / sg(r).
+@component
+class SequenceTokenRatio:
+    """The value of `sequence_clip`, (N, T), and the gradient of each token's own ratio: sg(s) r / sg(r).
 
     GSPO-token (arXiv:2507.18071).
 
-    >>> from grupo.testing.batches import batch_of, moved
-    >>> batch = batch_of(group=[0], length=[2])
-    >>> SequenceToken()(moved(batch, [[0.4, -0.4]]), batch).tolist()
+    >>> from grupo.testing.batch_sizes import batch_of, moved
+    >>> batch = make_batch(group=[0], length=[2])
+    >>> SequenceTokenRatio()(moved(batch, [[0.4, -0.4]]), batch).tolist()
     [[1.0, 1.0]]
     """
 
     @property
-    def stops_gradient(self) -> bool:
+    def has_stop_gradient(self) -> bool:
         """Yes: what one token's ratio does to another's value is left out."""
         return True
 
@@ -73,45 +75,45 @@ class SequenceToken:
         return sequence(pi, batch).detach() * (r - r.detach()).exp()
 
 
-@piece
-class Capped:
+@component
+class CappedRatio:
     """A ratio, at most `limit`.
 
-    >>> from grupo.testing.batches import batch_of, moved
-    >>> batch = batch_of(group=[0, 0])
-    >>> Capped(3.0)(moved(batch, [[2.0], [0.0]]), batch).tolist()
+    >>> from grupo.testing.batch_sizes import batch_of, moved
+    >>> batch = make_batch(group=[0, 0])
+    >>> CappedRatio(3.0)(moved(batch, [[2.0], [0.0]]), batch).tolist()
     [[3.0], [1.0]]
     """
 
-    limit: float
+    cap: float
     ratio: Callable[[Signals, Batch], Tensor] = token
 
     @property
-    def needs(self) -> frozenset[str]:
+    def required_signals(self) -> frozenset[str]:
         """What the ratio needs."""
-        return getattr(self.ratio, "needs", frozenset())
+        return getattr(self.ratio, "required_signals", frozenset())
 
     def __call__(self, pi: Signals, batch: Batch) -> Tensor:
-        return self.ratio(pi, batch).clamp(max=self.limit)
+        return self.ratio(pi, batch).clamp(max=self.cap)
 
 
-@piece
-class Against:
+@component
+class RatioTo:
     """The probability of each action now, over the one that `other` gave it, (N, T).
 
-    >>> from grupo.testing.batches import batch_of, moved
-    >>> batch = batch_of(group=[0], logp=-1.0, seen={"logp@sampler": [[-1.5]]})
-    >>> Against("sampler")(moved(batch, [[-0.5]]), batch).tolist()
+    >>> from grupo.testing.batch_sizes import batch_of, moved
+    >>> batch = make_batch(group=[0], logp=-1.0, signals={"logp@sampler": [[-1.5]]})
+    >>> RatioTo("sampler")(moved(batch, [[-0.5]]), batch).tolist()
     [[1.0]]
     """
 
-    other: str = "sampler"
+    other_policy: str = "sampler"
 
     @property
-    def needs(self) -> frozenset[str]:
+    def required_signals(self) -> frozenset[str]:
         """What the other said of the actions."""
-        return frozenset({f"logp@{self.other}"})
+        return frozenset({f"logp@{self.other_policy}"})
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
-        d = pi.logp - batch.seen[f"logp@{self.other}"]
-        return d.masked_fill(~batch.mask, 0.0).clamp(-LARGEST, LARGEST).exp()
+        d = pi.logp - batch.signals[f"logp@{self.other_policy}"]
+        return d.masked_fill(~batch.mask, 0.0).clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO).exp()

@@ -10,43 +10,43 @@ from grupo.core.batch import Batch, PerAction
 Level = Callable[[Tensor, Batch], Tensor]  # (N, T) to (N, T) or (N, 1)
 
 
-def by_action(x: PerAction, batch: Batch) -> PerAction:
+def per_action(x: PerAction, batch: Batch) -> PerAction:
     """Each action's own.
 
-    >>> from grupo.testing.batches import batch_of
-    >>> by_action(torch.tensor([[1.0, 9.0]]), batch_of(group=[0], length=[2]))
+    >>> from grupo.testing.batch_sizes import batch_of
+    >>> per_action(torch.tensor([[1.0, 9.0]]), make_batch(group=[0], length=[2]))
     tensor([[1., 9.]])
     """
     return x
 
 
-def by_sum(x: PerAction, batch: Batch) -> Tensor:
+def row_sum(x: PerAction, batch: Batch) -> Tensor:
     """The sum over the row, (N, 1).
 
-    >>> from grupo.testing.batches import batch_of
-    >>> by_sum(torch.tensor([[1.0, 3.0], [2.0, 9.0]]), batch_of(group=[0, 0], length=[2, 1]))
+    >>> from grupo.testing.batch_sizes import batch_of
+    >>> row_sum(torch.tensor([[1.0, 3.0], [2.0, 9.0]]), make_batch(group=[0, 0], length=[2, 1]))
     tensor([[4.],
             [2.]])
     """
     return x.masked_fill(~batch.mask, 0.0).sum(1, keepdim=True)
 
 
-def by_mean(x: PerAction, batch: Batch) -> Tensor:
+def row_mean(x: PerAction, batch: Batch) -> Tensor:
     """The mean over the row, (N, 1); 0 where it took no action.
 
-    >>> from grupo.testing.batches import batch_of
-    >>> by_mean(torch.tensor([[1.0, 3.0], [2.0, 9.0]]), batch_of(group=[0, 0], length=[2, 1]))
+    >>> from grupo.testing.batch_sizes import batch_of
+    >>> row_mean(torch.tensor([[1.0, 3.0], [2.0, 9.0]]), make_batch(group=[0, 0], length=[2, 1]))
     tensor([[2.],
             [2.]])
     """
-    return by_sum(x, batch) / batch.mask.sum(1, keepdim=True).clamp(min=1)
+    return row_sum(x, batch) / batch.mask.sum(1, keepdim=True).clamp(min=1)
 
 
-def by_max(x: PerAction, batch: Batch) -> Tensor:
+def row_max(x: PerAction, batch: Batch) -> Tensor:
     """The greatest of the row, (N, 1).
 
-    >>> from grupo.testing.batches import batch_of
-    >>> by_max(torch.tensor([[1.0, 3.0], [2.0, 9.0]]), batch_of(group=[0, 0], length=[2, 1]))
+    >>> from grupo.testing.batch_sizes import batch_of
+    >>> row_max(torch.tensor([[1.0, 3.0], [2.0, 9.0]]), make_batch(group=[0, 0], length=[2, 1]))
     tensor([[3.],
             [2.]])
     """

@@ -1,17 +1,17 @@
 """The methods of the library: found by walking `grupo.methods`, told apart by what they change."""
 
-from grupo.catalogue.entries import Entry, find, methods, search
-from grupo.catalogue.pages import docs_page, documents, index_page, table
-from grupo.catalogue.parse import parse
+from grupo.catalogue.entries import Entry, find_entry, methods, search_entries
+from grupo.catalogue.pages import index_page, method_page, method_pages, methods_table
+from grupo.catalogue.parse import parse_method
 
 __all__ = [
     "Entry",
-    "docs_page",
-    "documents",
-    "find",
+    "find_entry",
     "index_page",
+    "method_page",
+    "method_pages",
     "methods",
-    "parse",
-    "search",
-    "table",
+    "methods_table",
+    "parse_method",
+    "search_entries",
 ]

@@ -3,9 +3,9 @@
 import sys
 from pathlib import Path
 
-from grupo.catalogue import documents
+from grupo.catalogue import method_pages
 
 folder = Path(sys.argv[1])
 folder.mkdir(parents=True, exist_ok=True)
-for name, text in documents().items():
+for name, text in method_pages().items():
     (folder / name).write_text(text, encoding="utf-8")

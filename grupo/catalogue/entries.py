@@ -10,11 +10,11 @@ from importlib import import_module
 from typing import Any
 
 import grupo.methods
-from grupo.catalogue.parse import parse
-from grupo.core.errors import Refused, nearest
-from grupo.method import Method, changes
+from grupo.catalogue.parse import parse_method
+from grupo.core.errors import ConfigError, suggest
+from grupo.method import Method, changed_slots
 
-FIRST_LINE = re.compile(
+FIRST_LINE_PATTERN = re.compile(
     r"(?P<name>[^:]+): (?P<claim>.+)\. "
     r"(?P<authors>[^.,]+(?: et al\.| and [^.,]+)?), (?P<year>\d{4}), "
     r"(?:arXiv:(?P<arxiv>\d{4}\.\d{4,5})|(?P<venue>[^:]+))\."
@@ -42,7 +42,7 @@ class Entry:
     catalogue: tuple[str, ...]
 
     @property
-    def spellings(self) -> tuple[str, ...]:
+    def search_keys(self) -> tuple[str, ...]:
         """What it is looked for by, in small letters."""
         known = (self.key, self.name.lower(), self.arxiv)
         return tuple(spelling for spelling in known if spelling)
@@ -55,7 +55,7 @@ class Entry:
     @property
     def method(self) -> Method:
         """The method that the example makes."""
-        return parse(self.example)
+        return parse_method(self.example)
 
     @property
     def formula(self) -> str:
@@ -71,44 +71,44 @@ class Entry:
 def methods() -> tuple[Entry, ...]:
     """Every method file of the package, by year and number of its paper."""
     keys = [module.name for module in pkgutil.iter_modules(grupo.methods.__path__)]
-    return tuple(sorted(map(_entry, keys), key=lambda entry: (entry.arxiv, entry.key)))
+    return tuple(sorted(map(_load_entry, keys), key=lambda entry: (entry.arxiv, entry.key)))
 
 
-def find(text: str) -> Entry:
+def find_entry(text: str) -> Entry:
     """The entry of a method by its name or by its paper's arXiv number, the first of several.
 
-    >>> find("2503.14476").key, find("Dr. GRPO").key
+    >>> find_entry("2503.14476").key, find_entry("Dr. GRPO").key
     ('dapo', 'dr_grpo')
     """
-    return search(text)[0]
+    return search_entries(text)[0]
 
 
-def search(text: str) -> tuple[Entry, ...]:
+def search_entries(text: str) -> tuple[Entry, ...]:
     """The entries of that name; by an arXiv number, all of that paper.
 
-    >>> [entry.key for entry in search("arXiv:2507.18071")]
+    >>> [entry.key for entry in search_entries("arXiv:2507.18071")]
     ['gspo', 'gspo_token']
     """
     wanted = text.lower().removeprefix("arxiv:")
     keyed = tuple(entry for entry in methods() if wanted == entry.key)
-    found = keyed or tuple(entry for entry in methods() if wanted in entry.spellings)
+    found = keyed or tuple(entry for entry in methods() if wanted in entry.search_keys)
     if not found:
-        known = [spelling for entry in methods() for spelling in entry.spellings]
-        raise Refused(f"method: {text!r} is not among the methods. {nearest(wanted, known)}")
+        known = [spelling for entry in methods() for spelling in entry.search_keys]
+        raise ConfigError(f"method: {text!r} is not among the methods. {suggest(wanted, known)}")
     return found
 
 
-def _entry(key: str) -> Entry:
+def _load_entry(key: str) -> Entry:
     module = import_module(f"grupo.methods.{key}")
     paper = module.PAPER
-    said = first_line(module.__doc__ or "", key)
+    said = parse_first_line(module.__doc__ or "", key)
     example = paper.example or key
     return Entry(
         key=key,
         **said,
         title=paper.title,
         example=example,
-        changes=tuple(changes(parse(example)).items()),
+        changes=tuple(changed_slots(parse_method(example)).items()),
         use=paper.use,
         trl=paper.trl,
         verl=paper.verl,
@@ -117,16 +117,16 @@ def _entry(key: str) -> Entry:
     )
 
 
-def first_line(doc: str, key: str) -> dict[str, Any]:
+def parse_first_line(doc: str, key: str) -> dict[str, Any]:
     """The fields of a method file's first line.
 
-    >>> first_line("X: does y. Doe et al., 2025, arXiv:2501.00001.", "x")["authors"]
+    >>> parse_first_line("X: does y. Doe et al., 2025, arXiv:2501.00001.", "x")["authors"]
     'Doe et al.'
     """
     line = doc.strip().partition("\n")[0]
-    match = FIRST_LINE.fullmatch(line)
+    match = FIRST_LINE_PATTERN.fullmatch(line)
     if match is None:
-        raise Refused(
+        raise ConfigError(
             f"methods/{key}.py: its first line is {line!r}; it has to read "
             "'Name: claim. Author et al., year, arXiv:number.'"
         )

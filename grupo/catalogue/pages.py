@@ -7,13 +7,15 @@ from dataclasses import fields
 from rich.table import Table
 
 from grupo.catalogue.entries import Entry, methods
-from grupo.core.component import show
+from grupo.core.component import to_code
 from grupo.method import Method
 
-GENERATED = "<!-- written by `python -m grupo.catalogue docs/methods`: change the method's file -->"
+GENERATED_NOTICE = (
+    "<!-- written by `python -m grupo.catalogue docs/methods`: change the method's file -->"
+)
 
 
-def table(entries: Iterable[Entry]) -> Table:
+def methods_table(entries: Iterable[Entry]) -> Table:
     """The entries and what each changes against the default method, in 100 columns."""
     made = Table("method", "paper", "what it changes", show_lines=True)
     for entry in entries:
@@ -31,34 +33,36 @@ def _escaped(code: str) -> str:
     return code.replace("[", r"\[")
 
 
-def documents() -> dict[str, str]:
+def method_pages() -> dict[str, str]:
     """Every page of the documentation of methods, by the name of its file."""
     entries = methods()
-    return {"README.md": index_page(entries), **{f"{e.key}.md": docs_page(e) for e in entries}}
+    return {"README.md": index_page(entries), **{f"{e.key}.md": method_page(e) for e in entries}}
 
 
-def docs_page(entry: Entry) -> str:
+def method_page(entry: Entry) -> str:
     """The page of one method, in Markdown."""
     default = Method()
-    changed = [(slot, show(getattr(default, slot)), code) for slot, code in entry.changes]
+    changed = [(slot, to_code(getattr(default, slot)), code) for slot, code in entry.changes]
     parts = [
-        GENERATED,
+        GENERATED_NOTICE,
         f"# {entry.name}",
         f"{entry.claim[0].upper()}{entry.claim[1:]}.",
-        f"{entry.authors}, {entry.year}: {_linked(entry, entry.title)}.",
-        *_when(entry),
+        f"{entry.authors}, {entry.year}: {_arxiv_link(entry, entry.title)}.",
+        *_when_section(entry),
         "## What it computes",
         f"```text\n{entry.formula}\n```",
         "## What it changes",
-        _rows(("slot", "default", entry.name), [[a, _code(b), _code(c)] for a, b, c in changed]),
+        _markdown_table(
+            ("slot", "default", entry.name), [[a, _code(b), _code(c)] for a, b, c in changed]
+        ),
         "## Arguments",
-        _rows(("name", "type", "default"), _arguments(entry)),
+        _markdown_table(("name", "type", "default"), _argument_rows(entry)),
         "## Use",
         f"On a command line `--method '{entry.example}'`, in Python",
-        f"```python\n{_use(entry)}\n```",
+        f"```python\n{_python_example(entry)}\n```",
         "## How it is checked",
-        f"{', '.join(entry.checked).capitalize()}.{_catalogue(entry)}",
-        *_elsewhere(entry),
+        f"{', '.join(entry.checked).capitalize()}.{_catalogue_sentence(entry)}",
+        *_other_libraries_section(entry),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -66,66 +70,67 @@ def docs_page(entry: Entry) -> str:
 def index_page(entries: Sequence[Entry]) -> str:
     """The front page: what each method changes against the default, slot by slot."""
     default = Method()
-    slots = [[f.name, _code(show(getattr(default, f.name)))] for f in fields(default)]
+    slots = [[f.name, _code(to_code(getattr(default, f.name)))] for f in fields(default)]
     parts = [
-        GENERATED,
+        GENERATED_NOTICE,
         "# Methods",
         f"{len(entries)} methods, each a choice of what fills these slots. Unless told otherwise:",
-        _rows(("slot", "default"), slots),
+        _markdown_table(("slot", "default"), slots),
         "`grupo methods NUMBER` finds a method by its paper's arXiv number.",
         "## By what changes",
-        _rows(("slot", "methods"), _by_slot(entries)),
+        _markdown_table(("slot", "methods"), _by_slot(entries)),
         "## All of them",
-        _rows(("method", "paper", "what it does"), map(_row, entries)),
+        _markdown_table(("method", "paper", "what it does"), map(_index_row, entries)),
     ]
     return "\n\n".join(parts) + "\n"
 
 
-def _row(entry: Entry) -> list[str]:
-    return [_page(entry), _linked(entry, entry.arxiv or entry.venue), entry.claim]
+def _index_row(entry: Entry) -> list[str]:
+    return [_page_link(entry), _arxiv_link(entry, entry.arxiv or entry.venue), entry.claim]
 
 
-def _page(entry: Entry) -> str:
+def _page_link(entry: Entry) -> str:
     return f"[{entry.name}]({entry.key}.md)"
 
 
 def _by_slot(entries: Sequence[Entry]) -> list[list[str]]:
     """Of each slot those who change it; another number of rollouts is no other sampler."""
     changing = {
-        f.name: [e for e in entries if _telling(f.name, dict(e.changes))] for f in fields(Method)
+        f.name: [e for e in entries if _changes_slot(f.name, dict(e.changes))]
+        for f in fields(Method)
     }
-    return [[slot, ", ".join(map(_page, some))] for slot, some in changing.items() if some]
+    return [[slot, ", ".join(map(_page_link, some))] for slot, some in changing.items() if some]
 
 
-def _telling(slot: str, changed: Mapping[str, str]) -> bool:
-    return slot in changed and not changed[slot].startswith("Independent(")
+def _changes_slot(slot: str, changes: Mapping[str, str]) -> bool:
+    return slot in changes and not changes[slot].startswith("GroupSampler(")
 
 
-def _linked(entry: Entry, text: str) -> str:
+def _arxiv_link(entry: Entry, text: str) -> str:
     return f"[{text}](https://arxiv.org/abs/{entry.arxiv})" if entry.arxiv else text
 
 
-def _when(entry: Entry) -> list[str]:
+def _when_section(entry: Entry) -> list[str]:
     return ["## When", entry.use] if entry.use else []
 
 
-def _elsewhere(entry: Entry) -> list[str]:
+def _other_libraries_section(entry: Entry) -> list[str]:
     """How others spell it."""
     rows = [[name, said] for name, said in (("TRL", entry.trl), ("verl", entry.verl)) if said]
-    return ["## Elsewhere", _rows(("library", "options"), rows)] if rows else []
+    return ["## Elsewhere", _markdown_table(("library", "options"), rows)] if rows else []
 
 
-def _rows(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
+def _markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def _arguments(entry: Entry) -> list[list[str]]:
+def _argument_rows(entry: Entry) -> list[list[str]]:
     return [
         [
             f"`{p.name}`",
             _code(inspect.formatannotation(p.annotation)),
-            "required" if p.default is p.empty else _code(show(p.default)),
+            "required" if p.default is p.empty else _code(to_code(p.default)),
         ]
         for p in inspect.signature(entry.function).parameters.values()
     ]
@@ -135,10 +140,10 @@ def _code(text: str) -> str:
     return f"`{text}`".replace("|", r"\|")
 
 
-def _use(entry: Entry) -> str:
+def _python_example(entry: Entry) -> str:
     call = entry.example if entry.example.endswith(")") else f"{entry.example}()"
     return f"from grupo.methods.{entry.key} import {entry.key}\n\nmethod = {call}"
 
 
-def _catalogue(entry: Entry) -> str:
+def _catalogue_sentence(entry: Entry) -> str:
     return f" Rows of the catalogue: {', '.join(entry.catalogue)}." if entry.catalogue else ""

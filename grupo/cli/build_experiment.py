@@ -6,33 +6,37 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from grupo.cli.build_recipe import Choice, held_out, said, words_of
+from grupo.cli.build_recipe import RecipeArgs, parse_eval_tasks, parse_option, split_arguments
 from grupo.compare import Comparison, TaskSet, manifest, update_budget
 from grupo.compare import budget as budgets
-from grupo.compare.toy_models import Home
-from grupo.core.component import is_piece
-from grupo.core.errors import Refused, nearest
-from grupo.core.importing import module_at
+from grupo.compare.toy_models import ToyModelSpec
+from grupo.core.component import is_component
+from grupo.core.errors import ConfigError, suggest
+from grupo.core.importing import load_module
 from grupo.recipe import Recipe
-from grupo.tasks import named
+from grupo.tasks import parse_task_source
 
-NAMED = re.compile(r"(?P<name>[\w.+-]+)=(?P<text>.+)", re.DOTALL)
-OURS = {"steps": "--budget", "seed": "--seeds", "until": "--budget"}  # fields that are said so
+NAME_VALUE_PATTERN = re.compile(r"(?P<name>[\w.+-]+)=(?P<text>.+)", re.DOTALL)
+RESERVED_FIELDS = {
+    "steps": "--budget",
+    "seed": "--seeds",
+    "until": "--budget",
+}  # fields that are said so
 
 
 @dataclass(frozen=True)
-class Asked:
+class ExperimentArgs:
     """What a command line says; with neither recipes nor methods: what the folder holds."""
 
-    words: tuple[str, ...] = ()
+    arguments: tuple[str, ...] = ()
     methods: tuple[str, ...] = ()
     recipes: tuple[str, ...] = ()
     tasks: tuple[str, ...] = ()
     rewards: tuple[str, ...] = ()
     budget: str = ""
-    updates: str = ""
+    updates_per_step: str = ""
     seeds: str = ""
-    held_out: str = ""
+    eval_tasks: str = ""
     model: str = ""
     baseline: str = ""
     metric: str = ""
@@ -40,68 +44,75 @@ class Asked:
     def __call__(self, folder: Path) -> Comparison:
         """The comparison that is meant."""
         if not (self.methods or self.recipes):
-            self._check_alone()
-            return manifest.read(folder)
+            self._check_no_changes()
+            return manifest.load_comparison(folder)
         if not self.budget:
-            allowed = nearest("", [f"{unit}=NUMBER" for unit in budgets.KINDS])
-            raise Refused(f"budget: what is held equal is not said. {allowed}")
-        place, _ = words_of(self.words)
+            allowed = suggest("", [f"{unit}=NUMBER" for unit in budgets.BUDGET_TYPES])
+            raise ConfigError(f"budget: what is held equal is not said. {allowed}")
+        place, _ = split_arguments(self.arguments)
         return Comparison(
-            recipes=_by_name("recipes", [*self._files(), *self._methods(place)]),
-            budget=budgets.read(self.budget),
+            recipes=_unique_by_name(
+                "recipes", [*self._recipes_of_files(), *self._recipes_of_methods(place)]
+            ),
+            budget=budgets.parse_budget(self.budget),
             seeds=_seeds(self.seeds),
-            updates=update_budget.read(self.updates) if self.updates else Comparison.updates,
+            updates=update_budget.parse_update_rule(self.updates_per_step)
+            if self.updates_per_step
+            else Comparison.updates,
             task_sets=self._task_sets(),
             baseline=self.baseline,
             metric=self.metric or Comparison.metric,
-            grown=tuple(_grown([place, *self.recipes])),
+            toy_models=tuple(_toy_models([place, *self.recipes])),
         )
 
-    def _check_alone(self) -> None:
+    def _check_no_changes(self) -> None:
         """Refuse changes to a comparison that goes on as it was begun."""
         for name, value in vars(self).items():
             if value:
-                raise Refused(
+                raise ConfigError(
                     f"{name}: {value!r} would change what is compared. Allowed: --out alone, to go"
                     " on; or say the whole of it, with --method or --recipes."
                 )
 
-    def _choice(self, place: str = "", method: str = "") -> Choice:
+    def _recipe_args(self, recipe: str = "", method: str = "") -> RecipeArgs:
         """What is said of every recipe."""
-        _, fields = words_of(self.words)
+        _, fields = split_arguments(self.arguments)
         for field, _ in fields:
-            if option := OURS.get(field.partition(".")[0]):
-                raise Refused(f"--{field}: a comparison says this by {option}.")
+            if option := RESERVED_FIELDS.get(field.partition(".")[0]):
+                raise ConfigError(f"--{field}: a comparison says this by {option}.")
         alone = self.tasks[0] if len(self.tasks) == 1 else ""
-        kept = "" if len(self.tasks) > 1 else self.held_out
-        return Choice(place, method, self.model, alone, kept, self.rewards, fields)
+        kept = "" if len(self.tasks) > 1 else self.eval_tasks
+        return RecipeArgs(recipe, method, self.model, alone, kept, self.rewards, fields)
 
-    def _methods(self, place: str) -> Iterable[tuple[str, Recipe]]:
-        pairs = map(_named, self.methods)
-        return [(name, self._choice(place, text)()) for name, text in pairs]
+    def _recipes_of_methods(self, recipe: str) -> Iterable[tuple[str, Recipe]]:
+        pairs = map(_split_name, self.methods)
+        return [(name, self._recipe_args(recipe, text)()) for name, text in pairs]
 
-    def _files(self) -> Iterable[tuple[str, Recipe]]:
-        found = [pair for address in self.recipes for pair in recipes_at(address).items()]
-        return [(name, self._choice().on(recipe)) for name, recipe in found]
+    def _recipes_of_files(self) -> Iterable[tuple[str, Recipe]]:
+        found = [pair for address in self.recipes for pair in load_recipes(address).items()]
+        return [(name, self._recipe_args().apply_to(recipe)) for name, recipe in found]
 
     def _task_sets(self) -> dict[str, TaskSet]:
         if len(self.tasks) < 2:
             return {}
-        kept = held_out(self.held_out) if self.held_out else Recipe.held_out
-        pairs = [(name, said(named, "tasks", text)) for name, text in map(_named, self.tasks)]
-        return _by_name("tasks", [(name, TaskSet(source, kept)) for name, source in pairs])
+        kept = parse_eval_tasks(self.eval_tasks) if self.eval_tasks else Recipe.eval_tasks
+        pairs = [
+            (name, parse_option(parse_task_source, "tasks", text))
+            for name, text in map(_split_name, self.tasks)
+        ]
+        return _unique_by_name("tasks", [(name, TaskSet(source, kept)) for name, source in pairs])
 
 
-def recipes_at(address: str) -> Mapping[str, Recipe]:
-    """The recipes by name that `FILE.py:NAME` holds; RECIPES if no name is given."""
+def load_recipes(address: str) -> Mapping[str, Recipe]:
+    """The recipes by name that `FILE.py:ATTENTION_NAME` holds; RECIPES if no name is given."""
     place, colon, name = address.rpartition(":")
     place, name = (place, name) if colon else (address, "RECIPES")
-    held = vars(said(module_at, "recipes", place))
+    held = vars(parse_option(load_module, "recipes", place))
     if name not in held:
         dicts = [key for key, value in held.items() if _are_recipes(value)]
-        raise Refused(f"recipes: {place!r} holds no {name!r}. {nearest(name, dicts)}")
+        raise ConfigError(f"recipes: {place!r} holds no {name!r}. {suggest(name, dicts)}")
     if not _are_recipes(held[name]):
-        raise Refused(f"recipes: {name!r} in {place!r} is no dict of recipes by name.")
+        raise ConfigError(f"recipes: {name!r} in {place!r} is no dict of recipes by name.")
     return held[name]
 
 
@@ -113,22 +124,24 @@ def _are_recipes(value: Any) -> bool:
     )
 
 
-def _named(text: str) -> tuple[str, str]:
+def _split_name(text: str) -> tuple[str, str]:
     """A name and what it stands for; without one the text itself, less its file.
 
-    >>> _named("long=dapo(limit=64)"), _named("dapo(limit=64)"), _named("a/b.py:half")
-    (('long', 'dapo(limit=64)'), ('dapo(limit=64)', 'dapo(limit=64)'), ('half', 'a/b.py:half'))
+    >>> _split_name("long=dapo(max_length=64)"), _split_name("dapo(max_length=64)"), _split_name("a/b.py:half")
+    (('long', 'dapo(max_length=64)'), ('dapo(max_length=64)', 'dapo(max_length=64)'), ('half', 'a/b.py:half'))
     """
-    if match := NAMED.fullmatch(text):
+    if match := NAME_VALUE_PATTERN.fullmatch(text):
         return match["name"], match["text"]
     return text.rpartition(".py:")[2] or text, text
 
 
-def _by_name(place: str, pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+def _unique_by_name(option: str, pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     names = [name for name, _ in pairs]
     for name in names:
         if names.count(name) > 1:
-            raise Refused(f"{place}: {name!r} is named twice. Call one otherwise: other={name}")
+            raise ConfigError(
+                f"{option}: {name!r} is named twice. Call one otherwise: other={name}"
+            )
     return dict(pairs)
 
 
@@ -143,13 +156,17 @@ def _seeds(text: str) -> int | tuple[int, ...]:
     try:
         return tuple(map(int, filter(None, text.split(",")))) if "," in text else int(text)
     except ValueError:
-        raise Refused(f"seeds: {text!r}. Allowed: how many, or numbers with commas.") from None
+        raise ConfigError(f"seeds: {text!r}. Allowed: how many, or numbers with commas.") from None
 
 
-def _grown(addresses: Iterable[str]) -> Iterable[Home]:
+def _toy_models(addresses: Iterable[str]) -> Iterable[ToyModelSpec]:
     """What is grown in the files of the recipes, and the quickstart's model."""
     from grupo.toy import quickstart
 
-    modules = [module_at(address.rpartition(":")[0] or address) for address in addresses if address]
+    modules = [
+        load_module(address.rpartition(":")[0] or address) for address in addresses if address
+    ]
     held = [value for module in (quickstart, *modules) for value in vars(module).values()]
-    return dict.fromkeys(value for value in held if is_piece(value) and isinstance(value, Home))
+    return dict.fromkeys(
+        value for value in held if is_component(value) and isinstance(value, ToyModelSpec)
+    )

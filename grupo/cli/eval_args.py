@@ -3,28 +3,34 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from grupo.cli.build_recipe import Choice, check_judge, judged_by, said, words_of
-from grupo.config.validate import check, check_tasks
-from grupo.core.errors import Refused
-from grupo.core.rng import derive
+from grupo.cli.build_recipe import (
+    RecipeArgs,
+    check_verifier,
+    env_from_reward_functions,
+    parse_option,
+    split_arguments,
+)
+from grupo.config.validate import check_recipe, check_tasks
+from grupo.core.errors import ConfigError
+from grupo.core.rng import derive_key
 from grupo.core.types import Task
 from grupo.models.base import Policy
 from grupo.recipe import Recipe
-from grupo.rollouts.evaluate import Score, evaluate
-from grupo.tasks import named, split
-from grupo.training.trainer import policy_of
+from grupo.rollouts.evaluate import EvalResult, evaluate
+from grupo.tasks import parse_task_source, split_tasks
+from grupo.training.trainer import load_policy
 
 
 @dataclass(frozen=True)
-class Asked:
+class EvalArgs:
     """What a command line says; empty is: as the run, or the quickstart, has it."""
 
-    words: tuple[str, ...]
+    arguments: tuple[str, ...]
     model: str
     tasks: str
     rewards: tuple[str, ...]
 
-    def __call__(self, count: int, attempts: int) -> Score:
+    def __call__(self, count: int, attempts: int) -> EvalResult:
         """Attempt at most `count` tasks, `attempts` times each."""
         policy, recipe = self._policy()
         tasks = self._tasks(recipe, count)
@@ -34,33 +40,35 @@ class Asked:
             recipe.env,
             tasks,
             attempts=attempts,
-            solved=recipe.evaluation.solved,
-            turn=recipe.evaluation.turn,
-            key=derive(recipe.seed, "held-out"),  # as a run does: its own numbers come again
+            success=recipe.evaluation.success,
+            turn_strategy=recipe.evaluation.turn_strategy,
+            key=derive_key(recipe.seed, "held-out"),  # as a run does: its own numbers come again
         )
 
     def _policy(self) -> tuple[Policy, Recipe]:
-        run, fields = words_of(self.words)
+        run, fields = split_arguments(self.arguments)
         if bool(run) == bool(self.model):
             given = "both a run and a model are" if run else "neither a run nor a model is"
-            raise Refused(f"run: {given} given. Allowed: a run's folder, or --model FOLDER.")
+            raise ConfigError(f"run: {given} given. Allowed: a run's folder, or --model FOLDER.")
         if not run:
-            recipe = Choice(model=self.model, rewards=self.rewards, fields=fields)()
-            check(recipe)
+            recipe = RecipeArgs(model=self.model, rewards=self.rewards, fields=fields)()
+            check_recipe(recipe)
             return recipe.policy.build(), recipe
         if fields:
             name, _ = fields[0]
-            raise Refused(f"--{name}: a run is measured with the recipe it was begun with.")
-        policy, recipe = policy_of(Path(run))
-        return policy, recipe.but(env=judged_by(self.rewards)) if self.rewards else recipe
+            raise ConfigError(f"--{name}: a run is measured with the recipe it was begun with.")
+        policy, recipe = load_policy(Path(run))
+        return policy, recipe.replace(
+            env=env_from_reward_functions(self.rewards)
+        ) if self.rewards else recipe
 
     def _tasks(self, recipe: Recipe, count: int) -> list[Task]:
         if not self.tasks:
-            asked = split(recipe.tasks, recipe.held_out, recipe.seed)[1]
+            asked = split_tasks(recipe.tasks, recipe.eval_tasks, recipe.seed)[1]
         else:
             if not self.rewards:
-                check_judge(recipe, self.tasks)
-            asked = said(named, "tasks", self.tasks).load()
+                check_verifier(recipe, self.tasks)
+            asked = parse_option(parse_task_source, "tasks", self.tasks).load()
         if not asked:
-            raise Refused("tasks: none are held out. Say which with --tasks.")
+            raise ConfigError("tasks: none are held out. Say which with --tasks.")
         return [asked[i] for i in range(min(count, len(asked)))]

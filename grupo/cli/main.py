@@ -11,17 +11,17 @@ from grupo.cli.compare import compare
 from grupo.cli.inspect import doctor, evaluate, export, rollouts
 from grupo.cli.methods import method_app, methods
 from grupo.cli.report import report, watch
-from grupo.cli.train import grow, resume, train
-from grupo.core.console import complain
-from grupo.core.errors import Refused, nearest
-from grupo.core.exit_codes import UNEXPECTED, code_of
+from grupo.cli.train import make_toy_model, resume, train
+from grupo.core.console import print_error
+from grupo.core.errors import ConfigError, suggest
+from grupo.core.exit_codes import EXIT_UNEXPECTED, exit_code
 
-HELP = ("--help", "-h")
+HELP_FLAGS = ("--help", "-h")
 COMMANDS = {
     "train": train,
     "resume": resume,
     "compare": compare,
-    "grow": grow,
+    "grow": make_toy_model,
     "eval": evaluate,
     "rollouts": rollouts,
     "doctor": doctor,
@@ -30,18 +30,20 @@ COMMANDS = {
     "export": export,
     "methods": methods,
 }
-VERBS = (*COMMANDS, "method")
-OPEN = ("train", "resume", "compare", "eval")  # any field of a recipe is an option
+COMMAND_NAMES = (*COMMANDS, "method")
+COMMANDS_WITH_FIELDS = ("train", "resume", "compare", "eval")  # any field of a recipe is an option
 
 app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # a bracket in a help text is a bracket
-    context_settings={"help_option_names": list(HELP)},
+    context_settings={"help_option_names": list(HELP_FLAGS)},
     help="Group-relative policy optimisation. Without a verb: train.",
 )
 for verb, command in COMMANDS.items():
-    app.command(verb, context_settings={"ignore_unknown_options": verb in OPEN})(command)
+    app.command(verb, context_settings={"ignore_unknown_options": verb in COMMANDS_WITH_FIELDS})(
+        command
+    )
 app.add_typer(method_app, name="method")
 
 
@@ -53,19 +55,22 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     try:
-        app(_with_verb(list(sys.argv[1:] if arguments is None else arguments)), prog_name="grupo")
+        app(
+            _with_default_command(list(sys.argv[1:] if arguments is None else arguments)),
+            prog_name="grupo",
+        )
     except Exception as error:
-        if (code := code_of(error)) == UNEXPECTED:
+        if (code := exit_code(error)) == EXIT_UNEXPECTED:
             raise
-        complain(f"grupo: {error}")
+        print_error(f"grupo: {error}")
         sys.exit(code)
 
 
-def _with_verb(given: list[str]) -> list[str]:
+def _with_default_command(arguments: list[str]) -> list[str]:
     """The words, a verb first: options and addresses of recipes are for `train`."""
-    first = given[0] if given else ""
-    if first in (*VERBS, *HELP):
-        return given
+    first = arguments[0] if arguments else ""
+    if first in (*COMMAND_NAMES, *HELP_FLAGS):
+        return arguments
     if first and not first.startswith("-") and ":" not in first and not first.endswith(".py"):
-        raise Refused(f"{first!r} is no verb. {nearest(first, VERBS)}")
-    return ["train", *given]
+        raise ConfigError(f"{first!r} is no verb. {suggest(first, COMMAND_NAMES)}")
+    return ["train", *arguments]

@@ -1,27 +1,27 @@
 """Methods x seeds x tasks, fairly: `grupo compare`, docs/compare.md."""
 
-from grupo.compare.budget import Budget, Seconds, Spent, Steps, Tokens, read
-from grupo.compare.experiment import Cell, Comparison, TaskSet, methods_on
-from grupo.compare.result import Difference, Line, Result
-from grupo.compare.run import compare, planned, written
-from grupo.compare.run_status import Outcome
+from grupo.compare.budget import Budget, Seconds, Steps, Tokens, Usage, parse_budget
+from grupo.compare.experiment import Comparison, RunSpec, TaskSet, recipes_with_methods
+from grupo.compare.result import ComparisonResult, Difference, ResultRow
+from grupo.compare.run import estimate_cost, run_comparison, write_report
+from grupo.compare.run_status import RunStatus
 
 __all__ = [
     "Budget",
-    "Cell",
     "Comparison",
+    "ComparisonResult",
     "Difference",
-    "Line",
-    "Outcome",
-    "Result",
+    "ResultRow",
+    "RunSpec",
+    "RunStatus",
     "Seconds",
-    "Spent",
     "Steps",
     "TaskSet",
     "Tokens",
-    "compare",
-    "methods_on",
-    "planned",
-    "read",
-    "written",
+    "Usage",
+    "estimate_cost",
+    "parse_budget",
+    "recipes_with_methods",
+    "run_comparison",
+    "write_report",
 ]

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from grupo.compare.budget import Budget
-from grupo.compare.toy_models import Home
-from grupo.compare.update_budget import Updates, equal
-from grupo.core.component import parts, piece
+from grupo.compare.toy_models import ToyModelSpec
+from grupo.compare.update_budget import UpdatePlanRule, shared
+from grupo.core.component import component, component_fields
 from grupo.method import Method
-from grupo.recipe import Recipe, Source
+from grupo.recipe import Recipe, TaskSource
 
 METRICS = {
     "sampled": "held-out tasks solved at the end, sampled",
@@ -22,15 +22,15 @@ METRICS = {
     "tokens": "tokens sampled",
     "seconds": "seconds of training, evaluations not counted",
 }
-HELD_OUT = ("sampled", "greedy")
+EVAL_METRICS = ("sampled", "greedy")
 
 
-@piece
+@component
 class TaskSet:
     """Tasks to compare on, and which are held out."""
 
-    tasks: Source
-    held_out: int | Source = 200
+    tasks: TaskSource
+    eval_tasks: int | TaskSource = 200
 
 
 @dataclass(frozen=True)
@@ -46,45 +46,45 @@ class Comparison:
     recipes: Mapping[str, Recipe]
     budget: Budget
     seeds: int | tuple[int, ...] = 3
-    updates: Updates = equal
+    updates: UpdatePlanRule = shared
     task_sets: Mapping[str, TaskSet] = field(default_factory=dict)
     baseline: str = ""
     metric: str = "sampled"
-    grown: tuple[Home, ...] = ()
+    toy_models: tuple[ToyModelSpec, ...] = ()
 
     @property
-    def numbers(self) -> tuple[int, ...]:
+    def seed_values(self) -> tuple[int, ...]:
         """Every seed."""
         return tuple(range(self.seeds)) if isinstance(self.seeds, int) else self.seeds
 
     @property
-    def against(self) -> str:
+    def baseline_name(self) -> str:
         """The name of the baseline."""
         return self.baseline or next(iter(self.recipes))
 
     @property
-    def sets(self) -> tuple[str, ...]:
+    def task_set_names(self) -> tuple[str, ...]:
         """The names of the task sets; one without a name where the recipes' own are used."""
         return tuple(self.task_sets) or ("",)
 
     @property
-    def held(self) -> dict[str, Recipe]:
+    def run_recipes(self) -> dict[str, Recipe]:
         """Every recipe as it is run, on the first task set, but for the seed."""
-        return {name: self.recipe(name, self.sets[0]) for name in self.recipes}
+        return {name: self.run_recipe(name, self.task_set_names[0]) for name in self.recipes}
 
-    def recipe(self, name: str, task_set: str) -> Recipe:
+    def run_recipe(self, name: str, task_set: str) -> Recipe:
         """What is run under that name, but for the seed."""
-        plans = (self.recipes[one].method.plan for one in (name, self.against))
-        method = self.recipes[name].method.but(plan=self.updates(*plans))
-        recipe = self.budget.held(self.recipes[name].but(method=method))
+        plans = (self.recipes[one].method.updates for one in (name, self.baseline_name))
+        method = self.recipes[name].method.replace(updates=self.updates(*plans))
+        recipe = self.budget.limit_recipe(self.recipes[name].replace(method=method))
         if not task_set:
             return recipe
         chosen = self.task_sets[task_set]
-        return recipe.but(tasks=chosen.tasks, held_out=chosen.held_out)
+        return recipe.replace(tasks=chosen.tasks, eval_tasks=chosen.eval_tasks)
 
 
 @dataclass(frozen=True)
-class Cell:
+class RunSpec:
     """One run of a comparison."""
 
     name: str
@@ -97,45 +97,45 @@ class Cell:
         return ", ".join(filter(None, (self.name, self.task_set, f"seed {self.seed}")))
 
 
-def cells(comparison: Comparison, out: Path) -> list[Cell]:
+def run_specs(comparison: Comparison, out: Path) -> list[RunSpec]:
     """Every run; seed by seed, so that what is done of it can be compared at any time."""
     return [
-        Cell(
+        RunSpec(
             name,
             task_set,
             seed,
-            comparison.recipe(name, task_set).but(seed=seed),
+            comparison.run_recipe(name, task_set).replace(seed=seed),
             out / "runs" / slug(task_set) / slug(name) / f"seed-{seed}",
         )
-        for seed in comparison.numbers
-        for task_set in comparison.sets
+        for seed in comparison.seed_values
+        for task_set in comparison.task_set_names
         for name in comparison.recipes
     ]
 
 
-def methods_on(recipe: Recipe, methods: Mapping[str, Method]) -> dict[str, Recipe]:
+def recipes_with_methods(recipe: Recipe, methods: Mapping[str, Method]) -> dict[str, Recipe]:
     """The same recipe with each of the methods."""
-    return {name: recipe.but(method=method) for name, method in methods.items()}
+    return {name: recipe.replace(method=method) for name, method in methods.items()}
 
 
 def slug(name: str) -> str:
     """A name as a folder can be called.
 
-    >>> slug("dapo(limit=64, margin=16)")
+    >>> slug("dapo(max_length=64, overlong_buffer=16)")
     'dapo-limit=64-margin=16'
     """
     return re.sub(r"[^\w.=+]+", "-", name).strip("-.")
 
 
-def differing(comparison: Comparison) -> dict[str, tuple[str, ...]]:
+def differing_fields(comparison: Comparison) -> dict[str, tuple[str, ...]]:
     """Fields besides the method in which a recipe differs from the baseline."""
-    found = {name: _fields(recipe) for name, recipe in comparison.held.items()}
-    base = found[comparison.against]
+    found = {name: _compared_fields(recipe) for name, recipe in comparison.run_recipes.items()}
+    base = found[comparison.baseline_name]
     off = {name: tuple(f for f in mine if mine[f] != base[f]) for name, mine in found.items()}
     return {name: fields for name, fields in off.items() if fields}
 
 
-def _fields(recipe: Recipe) -> dict[str, Any]:
+def _compared_fields(recipe: Recipe) -> dict[str, Any]:
     """What is not held equal anyway: not the method, the seed, or the length of a run."""
-    own = parts(recipe)
+    own = component_fields(recipe)
     return {f: own[f] for f in own if f not in ("method", "seed", "steps", "save_every")}

@@ -7,17 +7,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from grupo.compare.experiment import HELD_OUT, METRICS, Cell
-from grupo.core.errors import Refused
-from grupo.report.plots import held_out_steps
-from grupo.report.read_run import CRASH, Record, crash, metrics, summary
+from grupo.compare.experiment import EVAL_METRICS, METRICS, RunSpec
+from grupo.core.errors import ConfigError
+from grupo.report.plots import eval_scores_by_step
+from grupo.report.read_run import CRASH_FILE, Record, crash_reason, read_metrics, read_summary
 from grupo.storage import strict_json
 from grupo.storage.atomic_files import write_atomically
 from grupo.storage.lock import Lock
 from grupo.training.metrics import mean
-from grupo.training.run_dir import LOCK, SUMMARY, Run
+from grupo.training.run_dir import LOCK, SUMMARY, RunFolder
 
-FINISHED, CRASHED, RUNNING, CUT_OFF, WAITING, UNREADABLE = (
+FINISHED, CRASHED, RUNNING, INTERRUPTED, WAITING, UNREADABLE = (
     "finished",
     "crashed",
     "running",
@@ -25,9 +25,9 @@ FINISHED, CRASHED, RUNNING, CUT_OFF, WAITING, UNREADABLE = (
     "waiting",
     "unreadable",
 )
-TO_DO = (WAITING, CUT_OFF)
-LOG = "log.txt"
-TAIL = 0.1  # of the steps, over which the reward at the end is taken
+UNFINISHED = (WAITING, INTERRUPTED)
+LOG_FILE = "log.txt"
+REWARD_TAIL_FRAC = 0.1  # of the steps, over which the reward at the end is taken
 
 
 @dataclass(frozen=True)
@@ -40,60 +40,60 @@ class Curve:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class RunStatus:
     """A cell, one word for how it stands, why, and what was measured."""
 
-    cell: Cell
+    run_spec: RunSpec
     status: str
-    why: str = ""
-    numbers: Mapping[str, float] = field(default_factory=dict)
+    reason: str = ""
+    metrics: Mapping[str, float] = field(default_factory=dict)
     curves: Mapping[str, Curve] = field(default_factory=dict)
 
     def __getitem__(self, metric: str) -> float:
         """What was measured; NaN where nothing was."""
-        return self.numbers.get(metric, math.nan)
+        return self.metrics.get(metric, math.nan)
 
     @property
-    def strange(self) -> list[str]:
+    def nonfinite_metrics(self) -> list[str]:
         """Metrics of a finished cell that are no numbers."""
         ended = self.status == FINISHED
-        return [name for name, x in self.numbers.items() if ended and not math.isfinite(x)]
+        return [name for name, x in self.metrics.items() if ended and not math.isfinite(x)]
 
 
-def look(cell: Cell) -> Outcome:
+def status_of(run_spec: RunSpec) -> RunStatus:
     """How a cell stands.
 
-    Raises `Refused` where the folder holds a run of another recipe: the comparison is another one.
+    Raises `ConfigError` where the folder holds a run of another recipe: the comparison is another one.
     """
     try:
-        if _vacant(cell.folder):
-            return Outcome(cell, WAITING)
-        run = Run.open(cell.folder)
-    except Refused as error:
-        return Outcome(cell, UNREADABLE, str(error))
+        if _is_empty(run_spec.folder):
+            return RunStatus(run_spec, WAITING)
+        run = RunFolder.open(run_spec.folder)
+    except ConfigError as error:
+        return RunStatus(run_spec, UNREADABLE, str(error))
     except OSError as error:
-        return Outcome(cell, UNREADABLE, _disk(error))
-    run.check_same(cell.recipe)
+        return RunStatus(run_spec, UNREADABLE, _disk_error(error))
+    run.check_same_recipe(run_spec.recipe)
     try:
-        return _opened(cell)
-    except (Refused, ValueError, KeyError, TypeError, AttributeError) as error:
-        return Outcome(cell, UNREADABLE, f"{type(error).__name__}: {error}")
+        return _status_of_opened(run_spec)
+    except (ConfigError, ValueError, KeyError, TypeError, AttributeError) as error:
+        return RunStatus(run_spec, UNREADABLE, f"{type(error).__name__}: {error}")
     except OSError as error:
-        return Outcome(cell, UNREADABLE, _disk(error))
+        return RunStatus(run_spec, UNREADABLE, _disk_error(error))
 
 
-def crashed(folder: Path, code: int) -> None:
+def record_crash(folder: Path, exit_code: int) -> None:
     """Note that the process of a cell ended as it should not."""
-    text = {"code": code, "said": _last_line(folder / LOG)}
-    write_atomically(folder / CRASH, strict_json.text(text))
+    text = {"code": exit_code, "said": _last_line(folder / LOG_FILE)}
+    write_atomically(folder / CRASH_FILE, strict_json.to_json(text))
 
 
-def forgive(folder: Path) -> None:
+def reset_crashed(folder: Path) -> None:
     """Let a crashed cell go on from what it saved."""
-    (folder / CRASH).unlink(missing_ok=True)
+    (folder / CRASH_FILE).unlink(missing_ok=True)
 
 
-def _vacant(folder: Path) -> bool:
+def _is_empty(folder: Path) -> bool:
     """Is there nothing but what a beginning leaves that was killed?"""
     try:
         names = os.listdir(folder)
@@ -102,16 +102,16 @@ def _vacant(folder: Path) -> bool:
     return all(name == LOCK or name.startswith("tmp.") for name in names)
 
 
-def _opened(cell: Cell) -> Outcome:
-    if (cell.folder / SUMMARY).is_file():
-        return Outcome(cell, FINISHED, "", *_measured(cell.folder))
-    if why := crash(cell.folder):
-        return Outcome(cell, CRASHED, why)
+def _status_of_opened(run_spec: RunSpec) -> RunStatus:
+    if (run_spec.folder / SUMMARY).is_file():
+        return RunStatus(run_spec, FINISHED, "", *_measure(run_spec.folder))
+    if why := crash_reason(run_spec.folder):
+        return RunStatus(run_spec, CRASHED, why)
     try:
-        with Lock(cell.folder / LOCK):
-            return Outcome(cell, CUT_OFF)
-    except Refused as error:
-        return Outcome(cell, RUNNING, str(error))
+        with Lock(run_spec.folder / LOCK):
+            return RunStatus(run_spec, INTERRUPTED)
+    except ConfigError as error:
+        return RunStatus(run_spec, RUNNING, str(error))
 
 
 def _last_line(path: Path) -> str:
@@ -119,42 +119,42 @@ def _last_line(path: Path) -> str:
     return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")[:500]
 
 
-def _disk(error: OSError) -> str:
+def _disk_error(error: OSError) -> str:
     return f"{error.strerror}: {error.filename}"
 
 
-def _measured(folder: Path) -> tuple[dict[str, float], dict[str, Curve]]:
-    steps, come_to = metrics(folder), summary(folder)
+def _measure(folder: Path) -> tuple[dict[str, float], dict[str, Curve]]:
+    steps, come_to = read_metrics(folder), read_summary(folder)
     held_out = list(come_to.get("held_out", {}).values())[-1:]
-    last = max(1, round(TAIL * len(steps)))
+    last = max(1, round(REWARD_TAIL_FRAC * len(steps)))
     found = {
-        **{name: float(score[name]) for score in held_out for name in HELD_OUT},
-        "reward": mean(_column(steps[-last:], "reward/mean")),
-        "signal": mean(_column(steps, "groups/signal")),
+        **{name: float(score[name]) for score in held_out for name in EVAL_METRICS},
+        "reward": mean(_metric_column(steps[-last:], "reward/mean")),
+        "signal": mean(_metric_column(steps, "groups/nonzero_std_frac")),
         "steps": float(come_to["steps"]),
         "tokens": float(come_to["tokens"]),
-        "seconds": sum(_column(steps, "time/step")),
+        "seconds": sum(_metric_column(steps, "time/step")),
     }
     return {name: found[name] for name in METRICS if name in found}, _curves(steps, come_to)
 
 
-def _curves(steps: tuple[Mapping[str, float], ...], come_to: Record) -> dict[str, Curve]:
+def _curves(steps: tuple[Mapping[str, float], ...], run_summary: Record) -> dict[str, Curve]:
     tokens, seconds = [0.0], [0.0]
     for step in steps:
-        tokens.append(tokens[-1] + step["tokens/sampled"])
+        tokens.append(tokens[-1] + step["tokens/generated"])
         seconds.append(seconds[-1] + step["time/step"])
-    scores = {k: v for k, v in held_out_steps(come_to).items() if k < len(tokens)}
+    scores = {k: v for k, v in eval_scores_by_step(run_summary).items() if k < len(tokens)}
     every, when = range(1, len(tokens)), sorted(scores)
     curves = {
-        "held_out": _at(when, tokens, seconds, [float(scores[k]["sampled"]) for k in when]),
-        "reward": _at(every, tokens, seconds, _column(steps, "reward/mean")),
+        "held_out": _curve_at(when, tokens, seconds, [float(scores[k]["sampled"]) for k in when]),
+        "reward": _curve_at(every, tokens, seconds, _metric_column(steps, "reward/mean")),
     }
     return {name: curve for name, curve in curves.items() if curve.values}
 
 
-def _at(steps: Any, tokens: list[float], seconds: list[float], values: list[float]) -> Curve:
+def _curve_at(steps: Any, tokens: list[float], seconds: list[float], values: list[float]) -> Curve:
     return Curve(tuple(tokens[k] for k in steps), tuple(seconds[k] for k in steps), tuple(values))
 
 
-def _column(steps: tuple[Mapping[str, float], ...], name: str) -> list[float]:
+def _metric_column(steps: tuple[Mapping[str, float], ...], name: str) -> list[float]:
     return [step.get(name, math.nan) for step in steps]

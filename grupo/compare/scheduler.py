@@ -13,18 +13,25 @@ from typing import Protocol
 
 import torch
 
-from grupo.compare.experiment import Cell
-from grupo.compare.run_status import LOG, TO_DO, WAITING, Outcome, crashed, look
-from grupo.core.errors import Refused
-from grupo.training.run_dir import Run
+from grupo.compare.experiment import RunSpec
+from grupo.compare.run_status import (
+    LOG_FILE,
+    UNFINISHED,
+    WAITING,
+    RunStatus,
+    record_crash,
+    status_of,
+)
+from grupo.core.errors import ConfigError
+from grupo.training.run_dir import RunFolder
 
-PATIENCE = 10.0  # seconds in which a stopped cell may tidy up
-EVERY = 0.2  # seconds between looks at the processes
-PROGRAM = ("-m", "grupo.compare.worker")
+STOP_GRACE_SECONDS = 10.0  # seconds in which a stopped cell may tidy up
+POLL_SECONDS = 0.2  # seconds between looks at the processes
+WORKER_ARGUMENTS = ("-m", "grupo.compare.worker")
 
 
 @dataclass(frozen=True)
-class Machine:
+class Resources:
     """So many cells at a time, each with so many threads; each on a GPU of its own, if any."""
 
     workers: int
@@ -34,87 +41,93 @@ class Machine:
     def __post_init__(self) -> None:
         if self.gpus and self.workers > len(self.gpus):
             allowed = f"up to {len(self.gpus)}, each on a GPU of its own"
-            raise Refused(f"workers: {self.workers}. Allowed: {allowed}.")
+            raise ConfigError(f"workers: {self.workers}. Allowed: {allowed}.")
 
     @classmethod
-    def here(cls, workers: int = 0, threads: int = 1) -> "Machine":
+    def detect(cls, workers: int = 0, threads: int = 1) -> "Resources":
         """The whole machine unless fewer `workers` will do: its GPUs, or else its cores."""
-        gpus = visible()
+        gpus = visible_gpus()
         cores = max(1, len(os.sched_getaffinity(0)) // max(1, threads))
         return cls(workers or len(gpus) or cores, threads, gpus)
 
-    def environment(self, place: int) -> dict[str, str]:
+    def environment(self, slot: int) -> dict[str, str]:
         """What a process is told of its share of the machine."""
         names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-        gpu = {"CUDA_VISIBLE_DEVICES": self.gpus[place]} if self.gpus else {}
+        gpu = {"CUDA_VISIBLE_DEVICES": self.gpus[slot]} if self.gpus else {}
         return {**dict.fromkeys(names, str(self.threads)), **gpu}
 
 
-def visible() -> tuple[str, ...]:
+def visible_gpus() -> tuple[str, ...]:
     """The GPUs that may be used, as CUDA calls them: those that the environment names, or all."""
     count, named = torch.cuda.device_count(), os.environ.get("CUDA_VISIBLE_DEVICES", "")
     names = named.split(",") if named else map(str, range(count))
     return tuple(name.strip() for name in names)[:count]
 
 
-class Audience(Protocol):
+class QueueCallback(Protocol):
     """Whoever looks on while cells are trained."""
 
-    def started(self, cell: Cell) -> None: ...
+    def on_run_start(self, run_spec: RunSpec) -> None: ...
 
-    def ended(self, outcome: Outcome) -> None: ...
+    def on_run_end(self, run_status: RunStatus) -> None: ...
 
-    def looked(self) -> None: ...
+    def on_poll(self) -> None: ...
 
 
-class Nobody:
+class NullQueueCallback:
     """Looks away."""
 
-    def started(self, cell: Cell) -> None:
+    def on_run_start(self, run_spec: RunSpec) -> None:
         pass
 
-    def ended(self, outcome: Outcome) -> None:
+    def on_run_end(self, run_status: RunStatus) -> None:
         pass
 
-    def looked(self) -> None:
+    def on_poll(self) -> None:
         pass
 
 
-def train_all(cells: Sequence[Cell], machine: Machine, audience: Audience = Nobody()) -> None:
+def train_all(
+    run_specs: Sequence[RunSpec],
+    resources: Resources,
+    queue_callback: QueueCallback = NullQueueCallback(),
+) -> None:
     """Train every cell that waits or was cut off; one that crashes leaves the others alone."""
-    waiting, running = deque(cells), dict[int, tuple[Cell, subprocess.Popen[bytes]]]()
-    with _stopping(running):
+    waiting, running = deque(run_specs), dict[int, tuple[RunSpec, subprocess.Popen[bytes]]]()
+    with _terminate_on_exit(running):
         while waiting or running:
-            for place in range(machine.workers):
+            for place in range(resources.workers):
                 if waiting and place not in running:
-                    started = _start(waiting.popleft(), machine.environment(place), audience)
+                    started = _start_run(
+                        waiting.popleft(), resources.environment(place), queue_callback
+                    )
                     running.update({place: found} if (found := started) else {})
-            time.sleep(EVERY)
+            time.sleep(POLL_SECONDS)
             for place in [p for p, (_, process) in running.items() if process.poll() is not None]:
-                _end(*running.pop(place), audience)
-            audience.looked()
+                _end_run(*running.pop(place), queue_callback)
+            queue_callback.on_poll()
 
 
-def _start(
-    cell: Cell, environment: Mapping[str, str], audience: Audience
-) -> tuple[Cell, subprocess.Popen[bytes]] | None:
+def _start_run(
+    run_spec: RunSpec, environment: Mapping[str, str], queue_callback: QueueCallback
+) -> tuple[RunSpec, subprocess.Popen[bytes]] | None:
     """The process of a cell, if it is still to be done."""
-    status = look(cell).status
-    if status not in TO_DO:
+    status = status_of(run_spec).status
+    if status not in UNFINISHED:
         return None
     if status == WAITING:
-        with Run.create(cell.folder, cell.recipe)[1]:
+        with RunFolder.create(run_spec.folder, run_spec.recipe)[1]:
             pass  # the right to write in it is the process's
-    process = _process(cell, environment)
-    audience.started(cell)
-    return cell, process
+    process = _spawn_worker(run_spec, environment)
+    queue_callback.on_run_start(run_spec)
+    return run_spec, process
 
 
-def _process(cell: Cell, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+def _spawn_worker(run_spec: RunSpec, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
     paths = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    with (cell.folder / LOG).open("ab") as log:
+    with (run_spec.folder / LOG_FILE).open("ab") as log:
         return subprocess.Popen(
-            [sys.executable, *PROGRAM, str(cell.folder)],
+            [sys.executable, *WORKER_ARGUMENTS, str(run_spec.folder)],
             stdin=subprocess.PIPE,
             stdout=log,
             stderr=log,
@@ -123,15 +136,19 @@ def _process(cell: Cell, environment: Mapping[str, str]) -> subprocess.Popen[byt
         )
 
 
-def _end(cell: Cell, process: subprocess.Popen[bytes], audience: Audience) -> None:
-    _sweep(process)
+def _end_run(
+    run_spec: RunSpec, process: subprocess.Popen[bytes], queue_callback: QueueCallback
+) -> None:
+    _kill_process_group(process)
     if process.returncode:
-        crashed(cell.folder, process.returncode)
-    audience.ended(look(cell))
+        record_crash(run_spec.folder, process.returncode)
+    queue_callback.on_run_end(status_of(run_spec))
 
 
 @contextmanager
-def _stopping(running: Mapping[int, tuple[Cell, subprocess.Popen[bytes]]]) -> Iterator[None]:
+def _terminate_on_exit(
+    running: Mapping[int, tuple[RunSpec, subprocess.Popen[bytes]]],
+) -> Iterator[None]:
     """Whatever ends the queue ends its processes; what they saved is whole."""
     try:
         yield
@@ -141,11 +158,11 @@ def _stopping(running: Mapping[int, tuple[Cell, subprocess.Popen[bytes]]]) -> It
             process.terminate()
         for process in processes:
             with suppress(subprocess.TimeoutExpired):
-                process.wait(PATIENCE)
-            _sweep(process)
+                process.wait(STOP_GRACE_SECONDS)
+            _kill_process_group(process)
 
 
-def _sweep(process: subprocess.Popen[bytes]) -> None:
+def _kill_process_group(process: subprocess.Popen[bytes]) -> None:
     """End whatever a process started and left, its judges say, which may hold its GPU."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)

@@ -8,7 +8,7 @@ from rich.table import Table as Shown
 
 from grupo.report.escape import literal
 
-TEX = str.maketrans(
+TEX_ESCAPES = str.maketrans(
     {
         **{c: f"\\{c}" for c in "&%$#_{}"},
         "\\": r"\textbackslash{}",
@@ -16,10 +16,10 @@ TEX = str.maketrans(
         "^": r"\textasciicircum{}",
     }
 )
-Rows = list[list[str]]
+TableRows = list[list[str]]
 
 
-def markdown(rows: Rows) -> str:
+def markdown(rows: TableRows) -> str:
     """Rows as Markdown; the first is the head.
 
     >>> print(markdown([["a", "b"], ["1|2", "3"]]), end="")
@@ -31,25 +31,25 @@ def markdown(rows: Rows) -> str:
     return "".join(f"| {' | '.join(row)} |\n" for row in [head, ["---"] * len(head), *rest])
 
 
-def latex(rows: Rows, caption: str) -> str:
+def latex(rows: TableRows, caption: str) -> str:
     """Rows as a table of LaTeX, with the rules of booktabs."""
-    head, *rest = ([_tex(cell) for cell in row] for row in rows)
+    head, *rest = ([_escape_tex(cell) for cell in row] for row in rows)
     lines = [" & ".join(row) + r" \\" for row in (head, *rest)]
     columns = "l" + "r" * (len(head) - 1)
     body = [r"\toprule", lines[0], r"\midrule", *lines[1:], r"\bottomrule"]
     table = [rf"\begin{{tabular}}{{{columns}}}", *body, r"\end{tabular}"]
-    about = [r"% \usepackage{booktabs}", r"\begin{table}", rf"\caption{{{_tex(caption)}}}"]
+    about = [r"% \usepackage{booktabs}", r"\begin{table}", rf"\caption{{{_escape_tex(caption)}}}"]
     return "\n".join([*about, *table, r"\end{table}"]) + "\n"
 
 
-def separated(rows: Sequence[Sequence[object]]) -> str:
+def csv_text(rows: Sequence[Sequence[object]]) -> str:
     """Rows as CSV."""
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(rows)
     return text.getvalue()
 
 
-def shown(rows: Rows, title: str, caption: str) -> Shown:
+def rich_table(rows: TableRows, title: str, caption: str) -> Shown:
     """Rows on a terminal."""
     about = literal(f"{title}\n{caption}")
     table = Shown(title=about, title_style="", title_justify="left")
@@ -60,5 +60,5 @@ def shown(rows: Rows, title: str, caption: str) -> Shown:
     return table
 
 
-def _tex(cell: str) -> str:
-    return cell.translate(TEX).replace("<", "$<$")
+def _escape_tex(cell: str) -> str:
+    return cell.translate(TEX_ESCAPES).replace("<", "$<$")

@@ -5,34 +5,36 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from grupo.recipe import Recipe
-from grupo.training.callbacks import Silent, Watcher
+from grupo.training.callbacks import Callback, NullCallback
 
 
 @runtime_checkable
-class Home(Protocol):
+class ToyModelSpec(Protocol):
     """Whatever knows where its grown model is kept."""
 
     @property
-    def home(self) -> Path: ...
+    def model_dir(self) -> Path: ...
 
 
-def wanted(grown: Iterable[Home], recipes: Iterable[Recipe]) -> list[Home]:
+def missing_toy_models(
+    toy_models: Iterable[ToyModelSpec], recipes: Iterable[Recipe]
+) -> list[ToyModelSpec]:
     """Those whose model some recipe names, and which nobody grew yet."""
     named = {recipe.policy.model for recipe in recipes}
-    return [one for one in grown if str(one.home) in named and not _there(one)]
+    return [one for one in toy_models if str(one.model_dir) in named and not _exists(one)]
 
 
-def grow(one: Home, watcher: Watcher = Silent()) -> None:
+def make_toy_model(toy_model: ToyModelSpec, callback: Callback = NullCallback()) -> None:
     """Grow a model into its home."""
     from grupo.toy import arithmetic_lm, flow_pretrain
 
-    if isinstance(one, flow_pretrain.Taught):
-        flow_pretrain.ensure(one, watcher)
-    elif isinstance(one, arithmetic_lm.Grown):
-        arithmetic_lm.ensure(one, watcher)
+    if isinstance(toy_model, flow_pretrain.ToyFlow):
+        flow_pretrain.ensure_trained_flow(toy_model, callback)
+    elif isinstance(toy_model, arithmetic_lm.ToyModel):
+        arithmetic_lm.ensure_trained(toy_model, callback)
     else:
-        raise TypeError(f"{one} has a home, and nobody knows how to grow it.")
+        raise TypeError(f"{toy_model} has a home, and nobody knows how to grow it.")
 
 
-def _there(one: Home) -> bool:
-    return (one.home / "config.json").is_file()
+def _exists(toy_model: ToyModelSpec) -> bool:
+    return (toy_model.model_dir / "config.json").is_file()

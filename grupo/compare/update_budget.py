@@ -3,70 +3,70 @@
 from collections.abc import Mapping
 from typing import Protocol
 
-from grupo.algo.minibatches import Plan
+from grupo.algo.minibatches import UpdatePlan
 from grupo.config import overrides
-from grupo.core.component import piece, show
-from grupo.core.errors import Refused, nearest
+from grupo.core.component import component, to_code
+from grupo.core.errors import ConfigError, suggest
 from grupo.recipe import Recipe
 
-ALLOWED = ("equal", "own", "OnePass()", "Passes(epochs, minibatches)")
+ALLOWED = ("equal", "own", "SingleUpdate()", "Updates(epochs, minibatches)")
 
 
-class Updates(Protocol):
+class UpdatePlanRule(Protocol):
     """From a method's own plan and the baseline's, the plan that it is trained by."""
 
-    def __call__(self, mine: Plan, baseline: Plan, /) -> Plan: ...
+    def __call__(self, method_plan: UpdatePlan, baseline_plan: UpdatePlan, /) -> UpdatePlan: ...
 
 
-def equal(mine: Plan, baseline: Plan) -> Plan:
+def shared(method_plan: UpdatePlan, baseline_plan: UpdatePlan) -> UpdatePlan:
     """The baseline's plan for all: what differs is the method, not how often it learns."""
-    return baseline
+    return baseline_plan
 
 
-def own(mine: Plan, baseline: Plan) -> Plan:
+def per_method(method_plan: UpdatePlan, baseline_plan: UpdatePlan) -> UpdatePlan:
     """Each its own: what differs is the method and how often it learns, together."""
-    return mine
+    return method_plan
 
 
-@piece
-class By:
+@component
+class FixedUpdates:
     """One plan for all, whatever the baseline's."""
 
-    plan: Plan
+    plan: UpdatePlan
 
-    def __call__(self, mine: Plan, baseline: Plan) -> Plan:
+    def __call__(self, method_plan: UpdatePlan, baseline_plan: UpdatePlan) -> UpdatePlan:
         return self.plan
 
 
-def read(text: str) -> Updates:
-    """What `equal`, `own` or `Passes(minibatches=4)` says.
+def parse_update_rule(text: str) -> UpdatePlanRule:
+    """What `equal`, `own` or `Updates(minibatches=4)` says.
 
-    >>> read("own") is own, read("Passes(2)")
-    (True, By(plan=Passes(epochs=2, minibatches=1)))
+    >>> parse_update_rule("own") is own, parse_update_rule("Updates(2)")
+    (True, FixedUpdates(updates=Updates(epochs=2, minibatches=1)))
     """
-    named = {"equal": equal, "own": own}
+    named = {"equal": shared, "own": per_method}
     if text in named:
         return named[text]
     if "(" not in text:
-        raise Refused(f"updates: {text!r}. {nearest(text, ALLOWED)}")
-    return By(overrides.read(text, Plan, "updates"))
+        raise ConfigError(f"updates: {text!r}. {suggest(text, ALLOWED)}")
+    return FixedUpdates(overrides.parse_value(text, UpdatePlan, "updates"))
 
 
-def pace(recipe: Recipe) -> str:
+def describe_updates(recipe: Recipe) -> str:
     """How often a recipe learns from a step's batch.
 
     >>> from grupo.toy.quickstart import RECIPE
-    >>> pace(RECIPE)
-    '1 update a step by OnePass()'
+    >>> describe_updates(RECIPE)
+    '1 update a step by SingleUpdate()'
     """
-    plan, count = show(recipe.method.plan), recipe.updates
+    plan, count = to_code(recipe.method.updates), recipe.updates_per_step
     said = f"{count} update{'s' * (count != 1)} a step by " if count else "updates by "
     return said + plan
 
 
-def paces(recipes: Mapping[str, Recipe]) -> str:
+def describe_all_updates(recipes: Mapping[str, Recipe]) -> str:
     """How often all of them learn, or each where they differ."""
-    each = {name: pace(recipe) for name, recipe in recipes.items()}
+    each = {name: describe_updates(recipe) for name, recipe in recipes.items()}
     if len(kinds := dict.fromkeys(each.values())) == 1:
         return next(iter(kinds))
     of = {kind: ", ".join(name for name in each if each[name] == kind) for kind in kinds}

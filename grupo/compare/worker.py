@@ -6,30 +6,30 @@ import sys
 import threading
 
 from grupo.core.console import out
-from grupo.core.exit_codes import STOPPED, UNEXPECTED, code_of
+from grupo.core.exit_codes import EXIT_STOPPED, EXIT_UNEXPECTED, exit_code
 
 
 def main(folder: str) -> None:
     """Train; what ends it is the last line it writes."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-    from grupo.report.progress_bar import Live
+    threading.Thread(target=_exit_with_parent, daemon=True).start()
+    from grupo.report.progress_bar import ProgressDisplay
     from grupo.training.trainer import resume
 
     try:
-        resume(folder, Live(out))
+        resume(folder, ProgressDisplay(out))
     except Exception as error:
-        if (code := code_of(error)) == UNEXPECTED:
+        if (code := exit_code(error)) == EXIT_UNEXPECTED:
             raise
         print(error, file=sys.stderr)
         sys.exit(code)
 
 
-def _end_with_parent() -> None:
+def _exit_with_parent() -> None:
     """Whoever queued the cell holds the other end of its input, even when killed."""
     while os.read(sys.stdin.fileno(), 1):
         pass
-    os._exit(STOPPED)
+    os._exit(EXIT_STOPPED)
 
 
 if __name__ == "__main__":

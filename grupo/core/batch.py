@@ -16,20 +16,22 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from grupo.core.errors import Unmeasured
+from grupo.core.errors import MissingSignalError
 
 PerRollout = Float[Tensor, "R"]
 PerAction = Float[Tensor, "N T"]
 
 
-class Named(dict[str, Tensor]):
+class SignalDict(dict[str, Tensor]):
     """Tensors by name; one that was not measured raises by its name."""
 
     def __missing__(self, name: str) -> Tensor:
-        raise Unmeasured(f"{name!r} was not measured. Measured: {', '.join(self) or 'nothing'}.")
+        raise MissingSignalError(
+            f"{name!r} was not measured. Measured: {', '.join(self) or 'nothing'}."
+        )
 
 
-class Signals(Named):
+class Signals(SignalDict):
     """What a policy says of a batch, one number per action (N, T), by name; gradients flow through.
 
     `logp` is always among them. `entropy` is in nats.
@@ -47,19 +49,19 @@ class Signals(Named):
 
 
 @dataclass(frozen=True)
-class Past:
+class TaskHistory:
     """What happened to a task before: the steps and the rewards of its groups, oldest first.
 
     Rollouts that could not be judged have no reward here. `parts` are the components of those
-    rewards that some piece says it `remembers`, by name.
+    rewards that some piece says it `required_reward_history`, by name.
     """
 
     steps: tuple[int, ...] = ()
     rewards: tuple[tuple[float, ...], ...] = ()
-    parts: Mapping[str, tuple[tuple[float, ...], ...]] = field(default_factory=dict)
+    reward_terms: Mapping[str, tuple[tuple[float, ...], ...]] = field(default_factory=dict)
 
     @property
-    def means(self) -> tuple[float, ...]:
+    def mean_rewards(self) -> tuple[float, ...]:
         """The mean reward of each past group."""
         return tuple(sum(r) / len(r) for r in self.rewards)
 
@@ -77,11 +79,11 @@ class Batch:
     turn: Int[Tensor, "N T"]  # which of its turns
     old_logp: Float[Tensor, "N T"]  # under the policy and context that ratios are taken against
     advantage: Float[Tensor, "N T"]  # what actions are credited with; born as the reward itself
-    seen: Named = field(
-        default_factory=Named
+    signals: SignalDict = field(
+        default_factory=SignalDict
     )  # (N, T) measured otherwise: "logp@sampler", "logp@ref", "sampled"
-    parts: Named = field(default_factory=Named)  # (R,) the reward's components
-    past: tuple[Past, ...] = ()  # per group, what happened to its task before
+    reward_terms: SignalDict = field(default_factory=SignalDict)  # (R,) the reward's components
+    history: tuple[TaskHistory, ...] = ()  # per group, what happened to its task before
     inputs: Any = (
         None  # what the policy needs to evaluate the rows again; opaque to the mathematics
     )
@@ -96,14 +98,14 @@ class Batch:
         mask: Bool[Tensor, "N T"],
         old_logp: Float[Tensor, "N T"],
         turn: Int[Tensor, "N T"] | None = None,
-        **more: Any,
+        **other_fields: Any,
     ) -> "Batch":
         """A batch before any credit: every action is credited with its rollout's reward."""
         turn = mask.long() * 0 if turn is None else turn
         advantage = (reward[rollout, None] * mask).to(old_logp)
-        return cls(reward, group, rollout, mask, turn, old_logp, advantage, **more)
+        return cls(reward, group, rollout, mask, turn, old_logp, advantage, **other_fields)
 
-    def take(self, rows: Int[Tensor, "n"]) -> "Batch":
+    def select_rows(self, rows: Int[Tensor, "n"]) -> "Batch":
         """The same batch restricted to some rows; rollouts and groups keep their numbering."""
         return replace(
             self,
@@ -112,17 +114,20 @@ class Batch:
             turn=self.turn[rows],
             old_logp=self.old_logp[rows],
             advantage=self.advantage[rows],
-            seen=Named({name: x[rows] for name, x in self.seen.items()}),
-            inputs=take(self.inputs, rows),
+            signals=SignalDict({name: x[rows] for name, x in self.signals.items()}),
+            inputs=select_input_rows(self.inputs, rows),
         )
 
-    def credited(self, credit: "Callable[[Tensor, Batch], Tensor]") -> "Batch":
+    def with_advantage(self, estimator: "Callable[[Tensor, Batch], Tensor]") -> "Batch":
         """The same batch, its actions credited by `credit`."""
-        return replace(self, advantage=spread(credit(self.reward, self), self).to(self.old_logp))
+        return replace(
+            self,
+            advantage=broadcast_to_tokens(estimator(self.reward, self), self).to(self.old_logp),
+        )
 
-    def with_seen(self, signals: Mapping[str, Tensor]) -> "Batch":
+    def with_signals(self, signals: Mapping[str, Tensor]) -> "Batch":
         """The same batch with more measured."""
-        return replace(self, seen=Named({**self.seen, **signals}))
+        return replace(self, signals=SignalDict({**self.signals, **signals}))
 
     @property
     def row_group(self) -> Int[Tensor, "N"]:
@@ -137,24 +142,24 @@ class Batch:
         )
 
 
-def spread(credit: Tensor, batch: Batch) -> PerAction:
+def broadcast_to_tokens(values: Tensor, batch: Batch) -> PerAction:
     """Credit per rollout (R,) to credit per action (N, T), 0 where masked; the latter passes."""
-    per_action = credit if credit.ndim == 2 else credit[batch.rollout, None]
+    per_action = values if values.ndim == 2 else values[batch.rollout, None]
     return per_action * batch.mask
 
 
-def take(inputs: Any, rows: Int[Tensor, "n"]) -> Any:
+def select_input_rows(inputs: Any, rows: Int[Tensor, "n"]) -> Any:
     """Some rows of whatever a policy keeps per row: tensors, tuples, and mappings of them."""
     if isinstance(inputs, Tensor):
         return inputs[rows]
     if isinstance(inputs, tuple):
         return tuple(inputs[i] for i in rows.tolist())
     if isinstance(inputs, Mapping):
-        return {name: take(x, rows) for name, x in inputs.items()}
+        return {name: select_input_rows(x, rows) for name, x in inputs.items()}
     return inputs
 
 
-NOTHING = Batch.of(  # what a step learns from whose groups were all dropped
+EMPTY_BATCH = Batch.of(  # what a step learns from whose groups were all dropped
     torch.zeros(0, dtype=torch.float64),
     torch.zeros(0, dtype=torch.long),
     rollout=torch.zeros(0, dtype=torch.long),

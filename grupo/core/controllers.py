@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
-from grupo.core.component import piece
+from grupo.core.component import component
 
 
 @runtime_checkable
@@ -11,27 +11,27 @@ class Controller(Protocol):
     """A number that depends on what a metric was after each of the steps so far, oldest first."""
 
     @property
-    def reads(self) -> str: ...
+    def metric(self) -> str: ...
 
-    def follow(self, measured: Sequence[float], /) -> float: ...
+    def next_value(self, metric_values: Sequence[float], /) -> float: ...
 
 
-@piece
-class Last:
+@component
+class LastValue:
     """What the metric `reads` was after the last step; `start` before the first.
 
-    >>> Last("entropy", 1.0).follow([]), Last("entropy", 1.0).follow([0.9, 0.7])
+    >>> LastValue("entropy", 1.0).follow([]), LastValue("entropy", 1.0).follow([0.9, 0.7])
     (1.0, 0.7)
     """
 
-    reads: str
+    metric: str
     start: float
 
-    def follow(self, measured: Sequence[float]) -> float:
-        return measured[-1] if measured else self.start
+    def next_value(self, metric_values: Sequence[float]) -> float:
+        return metric_values[-1] if metric_values else self.start
 
 
-@piece
+@component
 class AdaptiveKL:
     """A coefficient that grows while the KL is above `target` and falls while it is below.
 
@@ -45,71 +45,75 @@ class AdaptiveKL:
     start: float
     target: float
     gain: float = 0.1
-    reads: str = "kl/ref"
+    metric: str = "policy/kl_ref"
 
-    def follow(self, measured: Sequence[float]) -> float:
+    def next_value(self, metric_values: Sequence[float]) -> float:
         coefficient = self.start
-        for kl in measured:
+        for kl in metric_values:
             off = max(-0.2, min(0.2, kl / self.target - 1))
             coefficient *= 1 + self.gain * off
         return coefficient
 
 
-@piece
+@component
 class TargetEntropy:
     """A coefficient that a step below `target` raises by `by`, a step above lowers, never below 0.
 
     It acts only while the entropy is not above the target: then it is 0. Skywork-OR1, He et al.,
     arXiv:2505.22312, section 3.
 
-    >>> TargetEntropy(target=0.2, by=0.005).follow([0.1, 0.1])
+    >>> TargetEntropy(target=0.2, step_size=0.005).follow([0.1, 0.1])
     0.01
     """
 
     target: float
-    by: float
+    step_size: float
     start: float = 0.0
-    reads: str = "entropy"
+    metric: str = "entropy"
 
-    def follow(self, measured: Sequence[float]) -> float:
+    def next_value(self, metric_values: Sequence[float]) -> float:
         coefficient = self.start
-        for entropy in measured:
-            step = self.by if entropy <= self.target else -self.by
+        for entropy in metric_values:
+            step = self.step_size if entropy <= self.target else -self.step_size
             coefficient = max(0.0, coefficient + step)
-        acts = not measured or measured[-1] <= self.target
+        acts = not metric_values or metric_values[-1] <= self.target
         return coefficient if acts else 0.0
 
 
-@piece
-class Thermostat:
+@component
+class BangBang:
     """`below` while the metric was last at most `target`, or never was; `above` while it is above.
 
-    >>> Thermostat(0.5, below=1.2, above=0.8).follow([0.3])
+    >>> BangBang(0.5, value_below=1.2, value_above=0.8).follow([0.3])
     1.2
     """
 
     target: float
-    below: float
-    above: float
-    reads: str = "entropy"
+    value_below: float
+    value_above: float
+    metric: str = "entropy"
 
-    def follow(self, measured: Sequence[float]) -> float:
-        return self.above if measured and measured[-1] > self.target else self.below
+    def next_value(self, metric_values: Sequence[float]) -> float:
+        return (
+            self.value_above
+            if metric_values and metric_values[-1] > self.target
+            else self.value_below
+        )
 
 
-@piece
-class Faded:
+@component
+class ExponentialSum:
     """The sum of what the metric was after each step, every step counting `keep` times the next.
 
-    >>> Faded("rollouts/failed", keep=0.5).follow([4.0, 1.0])
+    >>> ExponentialSum("rollouts/failed", decay=0.5).follow([4.0, 1.0])
     3.0
     """
 
-    reads: str
-    keep: float = 0.9
+    metric: str
+    decay: float = 0.9
 
-    def follow(self, measured: Sequence[float]) -> float:
+    def next_value(self, metric_values: Sequence[float]) -> float:
         total = 0.0
-        for number in measured:
-            total = self.keep * total + number
+        for number in metric_values:
+            total = self.decay * total + number
         return total

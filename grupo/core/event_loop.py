@@ -19,7 +19,7 @@ Jobs = SimpleQueue[Callable[[], None] | None]  # None: there will be no more
 _jobs: ContextVar[Jobs | None] = ContextVar("_jobs", default=None)
 
 
-def run(coroutine: Coroutine[Any, Any, T]) -> T:
+def run_coroutine(coroutine: Coroutine[Any, Any, T]) -> T:
     """What it returns, or raises; this thread does what is `handed` to it meanwhile.
 
     It may be called where a loop is running already, as in a notebook. A Ctrl-C cancels it.
@@ -55,7 +55,7 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
     return result.result()
 
 
-async def handed(work: Callable[[], T]) -> T:
+async def run_on_main_thread(fn: Callable[[], T]) -> T:
     """What `work` returns, done by the thread that waits for this loop; if none does, on the spot.
 
     Works are done one after another.
@@ -66,7 +66,7 @@ async def handed(work: Callable[[], T]) -> T:
         if not done.set_running_or_notify_cancel():
             return
         try:
-            done.set_result(work())
+            done.set_result(fn())
         except Exception as error:
             done.set_exception(error)
 

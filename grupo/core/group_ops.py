@@ -21,7 +21,7 @@ def count(x: PerRollout, group: Label) -> PerRollout:
 
 def sum(x: PerRollout, group: Label) -> PerRollout:
     """Sum over the group."""
-    return x.new_zeros(_size(group)).index_add(0, group, x)[group]
+    return x.new_zeros(_num_groups(group)).index_add(0, group, x)[group]
 
 
 def mean(x: PerRollout, group: Label) -> PerRollout:
@@ -33,7 +33,7 @@ def mean(x: PerRollout, group: Label) -> PerRollout:
     return sum(x, group) / count(x, group)
 
 
-def mean_of_others(x: PerRollout, group: Label) -> PerRollout:
+def leave_one_out_mean(x: PerRollout, group: Label) -> PerRollout:
     """Mean of the other rollouts of the group; a group of one is its own mean."""
     others = count(x, group) - 1
     return torch.where(others > 0, (sum(x, group) - x) / others.clamp(min=1), x)
@@ -72,7 +72,9 @@ def zscore(x: PerRollout, group: Label) -> PerRollout:
 
 def max(x: PerRollout, group: Label) -> PerRollout:
     """Greatest value of the group."""
-    return x.new_zeros(_size(group)).scatter_reduce(0, group, x, "amax", include_self=False)[group]
+    return x.new_zeros(_num_groups(group)).scatter_reduce(0, group, x, "amax", include_self=False)[
+        group
+    ]
 
 
 def min(x: PerRollout, group: Label) -> PerRollout:
@@ -86,7 +88,7 @@ def median(x: PerRollout, group: Label) -> PerRollout:
     >>> median(torch.tensor([1.0, 2.0, 4.0, 9.0]), torch.tensor([0, 0, 0, 0]))
     tensor([3., 3., 3., 3.])
     """
-    middle = x.new_zeros(_size(group))
+    middle = x.new_zeros(_num_groups(group))
     for label in group.unique():
         middle[label] = x[group == label].quantile(0.5)
     return middle[group]
@@ -100,13 +102,13 @@ def rank(x: PerRollout, group: Label) -> PerRollout:
     """
     same = group[:, None] == group[None]
     below = (same & (x[None] < x[:, None])).sum(1)
-    return below + (alike(x, group) - 1) / 2
+    return below + (count_equal(x, group) - 1) / 2
 
 
-def alike(x: PerRollout, group: Label) -> PerRollout:
+def count_equal(x: PerRollout, group: Label) -> PerRollout:
     """How many of the group have the same value, oneself included.
 
-    >>> alike(torch.tensor([7.0, 3.0, 7.0]), torch.tensor([0, 0, 0]))
+    >>> count_equal(torch.tensor([7.0, 3.0, 7.0]), torch.tensor([0, 0, 0]))
     tensor([2., 1., 2.])
     """
     same = group[:, None] == group[None]
@@ -119,15 +121,15 @@ def entropy(x: PerRollout, group: Label) -> PerRollout:
     >>> entropy(torch.tensor([7.0, 3.0, 7.0, 3.0]), torch.tensor([0, 0, 0, 0]))
     tensor([0.6931, 0.6931, 0.6931, 0.6931])
     """
-    return -mean((alike(x, group) / count(x, group)).log(), group)
+    return -mean((count_equal(x, group) / count(x, group)).log(), group)
 
 
-def lowest(
+def lowest_share(
     x: PerRollout, n: Tensor | int | float, group: Label, weight: PerRollout | None = None
 ) -> PerRollout:
     """How much of each is among the lowest of the group, that weigh `n` together; equals share.
 
-    >>> lowest(torch.tensor([1.0, 5.0, 5.0, 9.0]), 2, torch.tensor([0, 0, 0, 0]))
+    >>> lowest_share(torch.tensor([1.0, 5.0, 5.0, 9.0]), 2, torch.tensor([0, 0, 0, 0]))
     tensor([1.0000, 0.5000, 0.5000, 0.0000])
     """
     weight = torch.ones_like(x) if weight is None else weight
@@ -138,19 +140,19 @@ def lowest(
     return ((n - below) / held[label].clamp(min=1e-12)).clamp(0, 1)
 
 
-def widest(x: PerRollout, n: int, group: Label) -> PerRollout:
+def max_variance_share(x: PerRollout, n: int, group: Label) -> PerRollout:
     """How much of each is among the n of the group of greatest variance; equals share.
 
     They are the k highest and the n - k lowest for some k, of several the greatest.
 
-    >>> widest(torch.tensor([2.0, 1.0, 0.0, -1.0, -2.0]), 3, torch.tensor([0, 0, 0, 0, 0]))
+    >>> max_variance_share(torch.tensor([2.0, 1.0, 0.0, -1.0, -2.0]), 3, torch.tensor([0, 0, 0, 0, 0]))
     tensor([1., 1., 0., 0., 1.])
     """
     x, size = x.round(decimals=9), count(x, group).clamp(max=n)
     k = torch.zeros_like(x)
     for label in group.unique():
-        k[group == label] = _highest_of_widest(x[group == label], n)
-    return lowest(-x, k, group) + lowest(x, size - k, group)
+        k[group == label] = _num_highest_of_max_variance(x[group == label], n)
+    return lowest_share(-x, k, group) + lowest_share(x, size - k, group)
 
 
 def logsumexp(x: PerRollout, group: Label) -> PerRollout:
@@ -160,11 +162,11 @@ def logsumexp(x: PerRollout, group: Label) -> PerRollout:
     return top + sum((x - top).exp(), group).log()
 
 
-def _size(group: Label) -> int:
+def _num_groups(group: Label) -> int:
     return int(group.max()) + 1 if group.numel() else 0
 
 
-def _highest_of_widest(x: Float[Tensor, "n"], n: int) -> int:
+def _num_highest_of_max_variance(x: Float[Tensor, "n"], n: int) -> int:
     """How many of the n of x of greatest variance are the highest."""
     n = builtins.min(n, len(x))
     k, ranked = torch.arange(n + 1), x.sort().values

@@ -5,10 +5,10 @@ from dataclasses import replace
 from random import Random
 from typing import NamedTuple, Protocol
 
-from grupo.core.types import Action, Group, Observation, Rollout, Task, Verdict
+from grupo.core.types import Action, Group, Observation, RewardResult, Rollout, Task
 
 
-class Measured(NamedTuple):
+class TokenScores(NamedTuple):
     """Of each part of an action how likely it is, and the entropy of what it could have been.
 
     In nats, of which the entropy is at most `most`.
@@ -16,18 +16,22 @@ class Measured(NamedTuple):
 
     logp: tuple[float, ...] = ()
     entropy: tuple[float, ...] = ()
-    most: float = 0.0
+    max_entropy: float = 0.0
 
 
-class Act(Protocol):
+class Actor(Protocol):
     """All that a sampler knows of the policy: it acts, recites, and splits into random streams."""
 
-    async def __call__(self, rollout: Rollout, seen: Observation) -> Action:
+    async def __call__(self, rollout: Rollout, observation: Observation) -> Action:
         """Go on with `rollout` after the world said `seen`."""
         ...
 
-    async def anew(
-        self, rollout: Rollout, seen: Observation, carried: int = 0, head: int = 0
+    async def restart_context(
+        self,
+        rollout: Rollout,
+        observation: Observation,
+        suffix_tokens: int = 0,
+        prefix_tokens: int = 0,
     ) -> Action:
         """Go on having read `seen` and of what was said the first `head` and last `carried` parts.
 
@@ -35,46 +39,48 @@ class Act(Protocol):
         """
         ...
 
-    async def recite(self, rollout: Rollout, seen: Observation, text: str) -> Action:
+    async def append_unsampled(
+        self, rollout: Rollout, observation: Observation, text: str
+    ) -> Action:
         """Say `text` as if the policy had: its parts, not sampled."""
         ...
 
-    async def force(self, rollout: Rollout, seen: Observation, text: str) -> Action:
+    async def prefill_forced(self, rollout: Rollout, observation: Observation, text: str) -> Action:
         """Put `text` in the policy's mouth, for it to go on from: neither sampled nor learned."""
         ...
 
-    async def measure(self, rollout: Rollout) -> Measured:
+    async def score(self, rollout: Rollout) -> TokenScores:
         """Say how likely its last action is where it stands, whoever said it; nothing is drawn.
 
         What is more than the policy can read is not measured.
         """
         ...
 
-    def cut(self, rollout: Rollout, parts: int) -> Rollout:
+    def truncate(self, rollout: Rollout, num_items: int) -> Rollout:
         """The rollout as if its last action had ended after so many parts."""
         ...
 
-    def moved(self, rollout: Rollout, seen: Observation) -> Rollout:
+    def with_prompt(self, rollout: Rollout, prompt: Observation) -> Rollout:
         """The rollout as if `seen` had been its prompt; its actions were drawn after another."""
         ...
 
-    async def foresee(self, rollout: Rollout, helper: str) -> float:
+    async def predict_head(self, rollout: Rollout, head: str) -> float:
         """What the helper of that name says of the state that the rollout is in."""
         ...
 
-    def fork(self, *label: object) -> "Act":
+    def fork(self, *label: object) -> "Actor":
         """The same policy with a random stream of its own, named by `label`."""
         ...
 
-    def chance(self, *label: object) -> Random:
+    def rng(self, *label: object) -> Random:
         """Random numbers for choices of the sampler's, of a stream named by `label`."""
         ...
 
-    def at(self, temperature: float = 1.0, top_k: int = 0) -> "Act":
+    def with_sampling(self, temperature: float = 1.0, top_k: int = 0) -> "Actor":
         """The same policy, `temperature` times as hot, of its `top_k` likeliest; 1 is greedy."""
         ...
 
-    def until(self, *stop: str, limit: int = 0) -> "Act":
+    def with_stop(self, *stop_strings: str, max_new_tokens: int = 0) -> "Actor":
         """The same policy, which also ends where it has said `stop` or `limit` parts; 0: no limit.
 
         What it said before does not count.
@@ -87,41 +93,53 @@ class Env(Protocol):
 
     async def reply(self, task: Task, rollout: Rollout) -> Observation | None: ...
 
-    async def score(self, task: Task, rollouts: Sequence[Rollout]) -> Sequence[Verdict]: ...
+    async def score(self, task: Task, rollouts: Sequence[Rollout]) -> Sequence[RewardResult]: ...
 
 
-class Turn(Protocol):
+class TurnStrategy(Protocol):
     """How the policy takes its turn: the rollout after it, one action longer or several."""
 
-    async def __call__(self, act: Act, rollout: Rollout, seen: Observation, /) -> Rollout: ...
+    async def __call__(
+        self, actor: Actor, rollout: Rollout, observation: Observation, /
+    ) -> Rollout: ...
 
 
-async def one_action(act: Act, rollout: Rollout, seen: Observation) -> Rollout:
+async def single_action(actor: Actor, rollout: Rollout, observation: Observation) -> Rollout:
     """Whatever the policy says until it ends."""
-    return rollout.then(seen, await act(rollout, seen))
+    return rollout.append_turn(observation, await actor(rollout, observation))
 
 
-async def play(
-    task: Task, env: Env, act: Act, rollout: Rollout = Rollout(), turn: Turn = one_action
+async def run_rollout(
+    task: Task,
+    env: Env,
+    actor: Actor,
+    rollout: Rollout = Rollout(),
+    turn_strategy: TurnStrategy = single_action,
 ) -> Rollout:
     """Go on with a rollout until the world says it is over."""
     while (seen := await env.reply(task, rollout)) is not None:
-        rollout = await turn(act, rollout, seen)
+        rollout = await turn_strategy(actor, rollout, seen)
     return rollout
 
 
-async def opening(task: Task, env: Env) -> Observation:
+async def initial_observation(task: Task, env: Env) -> Observation:
     """What the world says first."""
     seen = await env.reply(task, Rollout())
     assert seen is not None, "a world that says nothing cannot be answered"
     return seen
 
 
-async def scored(task: Task, env: Env, rollouts: Sequence[Rollout]) -> Group:
+async def score_group(task: Task, env: Env, rollouts: Sequence[Rollout]) -> Group:
     """The group that these rollouts make once judged, those that could not be included."""
     verdicts = await env.score(task, rollouts)
     judged = (
-        replace(r, reward=v.reward, parts=v.parts, marks=v.marks, failed=v.failed)
+        replace(
+            r,
+            reward=v.reward,
+            reward_terms=v.reward_terms,
+            step_values=v.step_values,
+            error=v.error,
+        )
         for r, v in zip(rollouts, verdicts, strict=True)
     )
     return Group(task, tuple(judged))

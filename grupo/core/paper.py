@@ -1,9 +1,9 @@
 """What a method file says of its paper and of itself, beyond what its docstrings and code say."""
 
-from grupo.core.component import piece
+from grupo.core.component import component
 
 
-@piece
+@component
 class Paper:
     """The record of a method file.
 

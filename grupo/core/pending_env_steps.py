@@ -9,17 +9,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from weakref import WeakKeyDictionary
 
-_gone: WeakKeyDictionary[asyncio.AbstractEventLoop, set[asyncio.Future[None]]] = WeakKeyDictionary()
+_pending_env_steps: WeakKeyDictionary[asyncio.AbstractEventLoop, set[asyncio.Future[None]]] = (
+    WeakKeyDictionary()
+)
 
 
 @contextmanager
-def away() -> Iterator[None]:
+def pending_env_step() -> Iterator[None]:
     """In here nobody asks the policy, and those who ask it wait for whoever is in here.
 
     What happens in here must not wait for the policy.
     """
     loop = asyncio.get_running_loop()
-    back, gone = loop.create_future(), _gone.setdefault(loop, set())
+    back, gone = loop.create_future(), _pending_env_steps.setdefault(loop, set())
     gone.add(back)
     try:
         yield
@@ -28,9 +30,9 @@ def away() -> Iterator[None]:
         back.set_result(None)
 
 
-async def all_back() -> bool:
+async def wait_for_env_steps() -> bool:
     """Wait for those who are away, and for whoever goes meanwhile; was anybody?"""
-    gone = _gone.setdefault(asyncio.get_running_loop(), set())
+    gone = _pending_env_steps.setdefault(asyncio.get_running_loop(), set())
     anybody = bool(gone)
     while gone:
         await asyncio.wait([*gone])

@@ -10,57 +10,69 @@ from importlib import import_module
 from typing import Any
 
 
-def is_seam(hint: Any) -> bool:
+def is_protocol(hint: Any) -> bool:
     """Is this a protocol, which whatever has its methods fills?"""
     return isinstance(hint, type) and typing.Protocol in hint.__bases__
 
 
-def asked_of(seam: type) -> set[str]:
+def protocol_methods(protocol: type) -> set[str]:
     """The methods by which a seam is filled.
 
     >>> from grupo.core.schedules import Schedule
-    >>> asked_of(Schedule)
+    >>> protocol_methods(Schedule)
     {'value'}
     """
-    own = {name: x for name, x in vars(seam).items() if isinstance(x, types.FunctionType)}
-    return {name for name, x in own.items() if x.__module__ == seam.__module__}
+    own = {name: x for name, x in vars(protocol).items() if isinstance(x, types.FunctionType)}
+    return {name for name, x in own.items() if x.__module__ == protocol.__module__}
 
 
 @cache
-def spelled(hint: Any) -> dict[str, Any]:
+def available_components(hint: Any) -> dict[str, Any]:
     """What a field of this type can hold of the library, by name: pieces, and plain functions.
 
     A piece's own class; for a seam whatever fills it among the names of the module, or the package,
     where it is at home.
 
     >>> from grupo.algo.minibatches import Plan
-    >>> sorted(spelled(Plan))
+    >>> sorted(available_components(Plan))
     ['OnePass', 'Passes']
     """
     if typing.get_origin(hint) in (typing.Union, types.UnionType):
-        return {name: x for one in typing.get_args(hint) for name, x in spelled(one).items()}
+        return {
+            name: x
+            for one in typing.get_args(hint)
+            for name, x in available_components(one).items()
+        }
     if not isinstance(hint, type) or not hint.__module__.startswith("grupo."):
         return {}
-    return {hint.__name__: hint} if is_dataclass(hint) else dict(_at_home(hint))
+    return {hint.__name__: hint} if is_dataclass(hint) else dict(_implementations(hint))
 
 
-def _at_home(hint: type) -> Iterator[tuple[str, Any]]:
+def _implementations(hint: type) -> Iterator[tuple[str, Any]]:
     home = hint.__module__
     if home.endswith((".base", ".combinators")):  # the protocol of a whole package
         home = home.rpartition(".")[0]
     for name, thing in vars(import_module(home)).items():
         own = f"{getattr(thing, '__module__', '')}.".startswith(f"{home}.")
-        if own and not name.startswith("_") and _fills(thing, hint):
+        if own and not name.startswith("_") and _implements(thing, hint):
             yield name, thing
 
 
-def _fills(thing: Any, hint: type) -> bool:
-    if isinstance(thing, type):
-        fitting = asked_of(hint) <= set(dir(thing)) if is_seam(hint) else issubclass(thing, hint)
-        return is_dataclass(thing) and fitting
-    called = isinstance(thing, types.FunctionType) and asked_of(hint) == {"__call__"}
-    return called and is_seam(hint) and _arguments(thing) == _arguments(vars(hint)["__call__"]) - 1
+def _implements(candidate: Any, hint: type) -> bool:
+    if isinstance(candidate, type):
+        fitting = (
+            protocol_methods(hint) <= set(dir(candidate))
+            if is_protocol(hint)
+            else issubclass(candidate, hint)
+        )
+        return is_dataclass(candidate) and fitting
+    called = isinstance(candidate, types.FunctionType) and protocol_methods(hint) == {"__call__"}
+    return (
+        called
+        and is_protocol(hint)
+        and _count_parameters(candidate) == _count_parameters(vars(hint)["__call__"]) - 1
+    )
 
 
-def _arguments(function: types.FunctionType) -> int:
+def _count_parameters(function: types.FunctionType) -> int:
     return len(inspect.signature(function).parameters)

@@ -1,10 +1,10 @@
 """References: the policy that the trained one is held against, answering `logp@ref`."""
 
-from grupo.core.component import piece
+from grupo.core.component import component
 
 
-@piece
-class Follow:
+@component
+class ReferenceUpdate:
     """A reference that moves a share `rate` of the way to the policy after every `every` steps.
 
     0: the policy as training found it, for ever; 1: a copy made every so many steps; between: an

@@ -14,19 +14,19 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 
-def derive(key: int, *label: object) -> int:
+def derive_key(key: int, *label: object) -> int:
     """A new key from a key and a name, in 0..2^63-1.
 
-    >>> derive(0, "step", 1) == derive(0, "step", 1) != derive(0, "step", 2)
+    >>> derive_key(0, "step", 1) == derive_key(0, "step", 1) != derive_key(0, "step", 2)
     True
     """
     text = "/".join(map(str, (key, *label)))
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big") >> 1
 
 
-def generator(key: int, *label: object) -> random.Random:
-    """A generator of the stream `derive(key, *label)`."""
-    return random.Random(derive(key, *label))
+def make_rng(key: int, *label: object) -> random.Random:
+    """A generator of the stream `derive_key(key, *label)`."""
+    return random.Random(derive_key(key, *label))
 
 
 def uniform(key: Int[Tensor, "N"], position: Int[Tensor, "N"]) -> Float[Tensor, "N"]:
@@ -45,4 +45,4 @@ def _shift(x: Tensor, by: int) -> Tensor:
 
 def seed_torch(key: int, *label: object) -> None:
     """Seed torch's own generators, for whatever inside a model draws from them."""
-    torch.manual_seed(derive(key, *label))
+    torch.manual_seed(derive_key(key, *label))

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol, cast, runtime_checkable
 
-from grupo.core.component import is_piece, parts, piece
+from grupo.core.component import component, component_fields, is_component
 from grupo.core.controllers import Controller
 
 
@@ -21,7 +21,7 @@ class Schedule(Protocol):
     def value(self, progress: float, /) -> float: ...
 
 
-@piece
+@component
 class Linear:
     """From `start` to `end` in a straight line.
 
@@ -36,7 +36,7 @@ class Linear:
         return self.start + (self.end - self.start) * progress
 
 
-@piece
+@component
 class Cosine:
     """From `start` to `end` along half a cosine: end + (start - end) (1 + cos(pi progress)) / 2.
 
@@ -51,7 +51,7 @@ class Cosine:
         return self.end + (self.start - self.end) * (1 + math.cos(math.pi * progress)) / 2
 
 
-@piece
+@component
 class Exponential:
     """`start` exp(-rate progress): from `start`, by the same factor in every step.
 
@@ -66,7 +66,7 @@ class Exponential:
         return self.start * math.exp(-self.rate * progress)
 
 
-@piece
+@component
 class Warmup:
     """From 0 to the inner number over the first `share` of the run.
 
@@ -74,15 +74,17 @@ class Warmup:
     (1.0, 1.0)
     """
 
-    share: float
-    then: float | Schedule
+    fraction: float
+    schedule: float | Schedule
 
     def value(self, progress: float) -> float:
-        top = self.then.value(progress) if isinstance(self.then, Schedule) else self.then
-        return top * min(1.0, progress / self.share)
+        top = (
+            self.schedule.value(progress) if isinstance(self.schedule, Schedule) else self.schedule
+        )
+        return top * min(1.0, progress / self.fraction)
 
 
-@piece
+@component
 class Switch:
     """`before` until the share `at` of the run is over, `after` from then on.
 
@@ -90,38 +92,38 @@ class Switch:
     (0.0, 12.0)
     """
 
-    at: float
-    before: float
-    after: float
+    switch_at: float
+    value_before: float
+    value_after: float
 
     def value(self, progress: float) -> float:
-        return self.before if progress < self.at else self.after
+        return self.value_before if progress < self.switch_at else self.value_after
 
 
-def varying(change: Schedule | Controller) -> float:
+def as_float(schedule: Schedule | Controller) -> float:
     """A number that changes, where a type says that a number is wanted: the same object."""
-    return cast(float, change)
+    return cast(float, schedule)
 
 
-Measured = Mapping[str, Sequence[float]]  # metrics that controllers read, by step
+MetricHistory = Mapping[str, Sequence[float]]  # metrics that controllers read, by step
 
 
-def at(value: Any, progress: float, measured: Measured = {}) -> Any:  # noqa: B006, never written
+def resolve_schedules(value: Any, progress: float, metric_values: MetricHistory = {}) -> Any:  # noqa: B006, never written
     """The same value with every schedule and controller inside replaced by its number.
 
     >>> from grupo.algo.losses import Clip
-    >>> at(Clip(low=0.2, high=Linear(0.25, 0.75)), 0.5)
-    Clip(low=0.2, high=0.5)
+    >>> resolve_schedules(Clip(clip_low=0.2, clip_high=Linear(0.25, 0.75)), 0.5)
+    Clip(clip_low=0.2, clip_high=0.5)
     """
     if isinstance(value, Schedule):
         return value.value(progress)
     if isinstance(value, Controller):
-        return value.follow(measured.get(value.reads, ()))
+        return value.next_value(metric_values.get(value.metric, ()))
     if type(value) is tuple:
-        now = tuple(at(v, progress, measured) for v in value)
+        now = tuple(resolve_schedules(v, progress, metric_values) for v in value)
         return value if all(a is b for a, b in zip(now, value, strict=True)) else now
-    if is_piece(value):
-        old = parts(value)
-        new = {name: at(part, progress, measured) for name, part in old.items()}
+    if is_component(value):
+        old = component_fields(value)
+        new = {name: resolve_schedules(part, progress, metric_values) for name, part in old.items()}
         return value if all(new[k] is old[k] for k in old) else replace(value, **new)
     return value

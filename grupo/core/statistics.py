@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
-LEVEL, RESAMPLES = 0.95, 9999
+CONFIDENCE_LEVEL, RESAMPLES = 0.95, 9999
 
 Strata = Sequence[Sequence[float]]  # of each task set, the values of its seeds
 
@@ -25,53 +25,55 @@ class Interval:
     high: float = math.nan
 
 
-def mean(strata: Strata) -> Interval:
+def stratified_mean(strata: Strata) -> Interval:
     """The mean over seeds.
 
     Of three seeds the interval is from the lowest to the highest: all three draws are the lowest in
     1 of 27 resamples, which is more than 2.5 %.
 
-    >>> mean([[0.25, 0.5, 0.75]])
+    >>> stratified_mean([[0.25, 0.5, 0.75]])
     Interval(value=0.5, low=0.25, high=0.75)
     """
-    value, (low, high) = _mean(*map(np.asarray, strata)), band(strata)
+    value, (low, high) = _mean(*map(np.asarray, strata)), bootstrap_interval(strata)
     return Interval(float(value), float(low), float(high))
 
 
-def student_mean(values: Sequence[float]) -> Interval:
+def student_t_mean(values: Sequence[float]) -> Interval:
     """The mean and Student's interval of it, if values are normal.
 
-    >>> one = student_mean([1.0, 2.0, 3.0])
+    >>> one = student_t_mean([1.0, 2.0, 3.0])
     >>> one.value, round(one.high - 2, 3)  # 4.303 of t x 1 of spread / sqrt(3)
     (2.0, 2.484)
     """
     x = np.asarray(values, dtype=np.float64)
-    reach = stats.t.ppf((1 + LEVEL) / 2, len(x) - 1) * x.std(ddof=1) / math.sqrt(len(x))
+    reach = stats.t.ppf((1 + CONFIDENCE_LEVEL) / 2, len(x) - 1) * x.std(ddof=1) / math.sqrt(len(x))
     return Interval(*(float(x.mean() + off) for off in (0.0, -reach, reach)))
 
 
-def band(strata: Sequence[Sequence[float] | np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+def bootstrap_interval(
+    strata: Sequence[Sequence[float] | np.ndarray],
+) -> tuple[np.ndarray, np.ndarray]:
     """The interval of the mean over the last axis, for every place before it."""
     return _bootstrap(strata, _mean)
 
 
-def improvement(ours: Strata, theirs: Strata) -> Interval:
+def probability_of_improvement(scores: Strata, baseline_scores: Strata) -> Interval:
     """Chance that a run of ours is above one of theirs, a draw being half of that.
 
-    >>> improvement([[1.0, 3.0]], [[1.0, 2.0]]).value  # 1 draw and 2 wins in 4
+    >>> probability_of_improvement([[1.0, 3.0]], [[1.0, 2.0]]).value  # 1 draw and 2 wins in 4
     0.625
     """
-    both = (*map(np.asarray, ours), *map(np.asarray, theirs))
-    low, high = _bootstrap(both, _wins)
-    return Interval(float(_wins(*both)), float(low), float(high))
+    both = (*map(np.asarray, scores), *map(np.asarray, baseline_scores))
+    low, high = _bootstrap(both, _win_rate)
+    return Interval(float(_win_rate(*both)), float(low), float(high))
 
 
-def signs(differences: Sequence[float]) -> float:
+def sign_flip_p_value(differences: Sequence[float]) -> float:
     """How often a mean as far from 0 arises when each pair's sign is a coin's: two-sided p.
 
     Exact up to 13 pairs. It can never be below 2 / 2^pairs.
 
-    >>> signs([0.1, 0.2, 0.3])
+    >>> sign_flip_p_value([0.1, 0.2, 0.3])
     0.25
     """
     if len(differences) < 2:
@@ -83,7 +85,7 @@ def signs(differences: Sequence[float]) -> float:
     return float(found.pvalue)
 
 
-def student(differences: Sequence[float]) -> float:
+def paired_t_p_value(differences: Sequence[float]) -> float:
     """Student's t of paired differences, if they are normal: two-sided p.
 
     NaN where they have no spread, and of two: by chance these are nearly alike too often.
@@ -95,28 +97,28 @@ def student(differences: Sequence[float]) -> float:
     return float(np.asarray(p))
 
 
-def holm(values: Sequence[float]) -> list[float]:
+def holm_correction(p_values: Sequence[float]) -> list[float]:
     """p corrected for being one of many: the k-th smallest of m times m - k + 1, never falling.
 
     Holm, 1979. What is NaN was not tested and stays so.
 
-    >>> holm([0.01, 0.04, 0.03])  # 0.03 = 3 x 0.01; 2 x 0.03 = 0.06; 1 x 0.04 is less than that
+    >>> holm_correction([0.01, 0.04, 0.03])  # 0.03 = 3 x 0.01; 2 x 0.03 = 0.06; 1 x 0.04 is less than that
     [0.03, 0.06, 0.06]
     """
-    tested = sorted((p, i) for i, p in enumerate(values) if not math.isnan(p))
-    corrected, least = list(values), 0.0
+    tested = sorted((p, i) for i, p in enumerate(p_values) if not math.isnan(p))
+    corrected, least = list(p_values), 0.0
     for rank, (p, i) in enumerate(tested):
         least = max(least, min(1.0, (len(tested) - rank) * p))
         corrected[i] = least
     return corrected
 
 
-def least_p(pairs: int, comparisons: int) -> float:
+def smallest_corrected_p(pairs: int, comparisons: int) -> float:
     """What Holm makes at best of the smallest p that signs of so many pairs can have."""
     return min(1.0, comparisons * 2.0 ** (1 - pairs))
 
 
-def pairs_needed(comparisons: int, level: float = 1 - LEVEL) -> int:
+def pairs_needed(comparisons: int, level: float = 1 - CONFIDENCE_LEVEL) -> int:
     """How many pairs it takes for that to be at most `level`.
 
     >>> pairs_needed(1), pairs_needed(15)  # 2 / 2^6 = 0.03; 15 x 2 / 2^10 = 0.03
@@ -136,7 +138,7 @@ def _bootstrap(samples: Sequence, statistic) -> tuple[np.ndarray, np.ndarray]:
         n_resamples=RESAMPLES,
         vectorized=True,
         axis=-1,
-        confidence_level=LEVEL,
+        confidence_level=CONFIDENCE_LEVEL,
         method="percentile",
         rng=0,
     ).confidence_interval
@@ -149,13 +151,13 @@ def _mean(*samples: np.ndarray, axis: int = -1) -> np.ndarray:
     return np.mean([x.mean(axis) for x in samples], axis=0)
 
 
-def _wins(*both: np.ndarray, axis: int = -1) -> np.ndarray:
+def _win_rate(*both: np.ndarray, axis: int = -1) -> np.ndarray:
     """The share of pairs won, first half of the samples against the second."""
     half = len(both) // 2
-    shares = [_won(x, y) for x, y in zip(both[:half], both[half:], strict=True)]
+    shares = [_win_rate_of_pair(x, y) for x, y in zip(both[:half], both[half:], strict=True)]
     return np.mean(shares, axis=0)
 
 
-def _won(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+def _win_rate_of_pair(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     ours, theirs = x[..., :, None], y[..., None, :]
     return ((ours > theirs) + 0.5 * (ours == theirs)).mean((-1, -2))

@@ -10,7 +10,7 @@ class Stopwatch:
     """Seconds by name, of what ran within `lap(name)`."""
 
     def __init__(self) -> None:
-        self.began = time.perf_counter()
+        self.start_time = time.perf_counter()
         self.seconds: defaultdict[str, float] = defaultdict(float)
 
     @contextmanager
@@ -23,6 +23,6 @@ class Stopwatch:
             self.seconds[name] += time.perf_counter() - began
 
     @property
-    def passed(self) -> float:
+    def elapsed(self) -> float:
         """Seconds since it was started."""
-        return time.perf_counter() - self.began
+        return time.perf_counter() - self.start_time

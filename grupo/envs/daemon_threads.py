@@ -5,30 +5,30 @@ from collections.abc import Callable
 from queue import SimpleQueue
 from threading import Thread
 
-Work = Callable[[], None]
+Job = Callable[[], None]
 
-_idle: list["_Worker"] = []
-os.register_at_fork(after_in_child=_idle.clear)  # threads stay with the parent
+_idle_workers: list["_WorkerThread"] = []
+os.register_at_fork(after_in_child=_idle_workers.clear)  # threads stay with the parent
 
 
-def do(work: Work) -> None:
+def run_in_worker(job: Job) -> None:
     """Let a thread do it soon, whatever the others do; it must not raise."""
     try:
-        worker = _idle.pop()
+        worker = _idle_workers.pop()
     except IndexError:
-        worker = _Worker()
+        worker = _WorkerThread()
         worker.start()
-    worker.given.put(work)
+    worker.jobs.put(job)
 
 
-class _Worker(Thread):
+class _WorkerThread(Thread):
     """Does what it is given, one thing after another."""
 
     def __init__(self) -> None:
         super().__init__(name="reward", daemon=True)
-        self.given = SimpleQueue[Work]()
+        self.jobs = SimpleQueue[Job]()
 
     def run(self) -> None:
         while True:
-            self.given.get()()
-            _idle.append(self)
+            self.jobs.get()()
+            _idle_workers.append(self)

@@ -1,12 +1,12 @@
 """A prompt and one image, which may be drawn in several stretches."""
 
-from grupo.core.component import piece
+from grupo.core.component import component
 from grupo.core.types import Observation, Rollout, Task
 from grupo.envs.single_turn import SingleTurn
 
 
-@piece
-class Images(SingleTurn):
+@component
+class ImageGeneration(SingleTurn):
     """The task's prompt, then nothing until the image is whole; judged as `SingleTurn` judges."""
 
     async def reply(self, task: Task, rollout: Rollout) -> Observation | None:

@@ -4,56 +4,60 @@ import asyncio
 from functools import cached_property
 from weakref import WeakKeyDictionary
 
-from grupo.core.component import piece
+from grupo.core.component import component
 from grupo.core.types import Observation, Rollout, Task
-from grupo.envs.game_session import GAME, PLAYERS, SEAT, Against, House, Table
-from grupo.envs.multi_turn import ManyTurns
-from grupo.envs.random_opponent import Offered
-from grupo.envs.session_cache import Stage, said_in
+from grupo.envs.game_session import GAME, PLAYERS, SEAT, MultiplayerGame, Opponent, VersusOpponent
+from grupo.envs.multi_turn import MultiTurn
+from grupo.envs.random_opponent import RandomOpponent
+from grupo.envs.session_cache import SessionState, turn_texts
 
 # of every loop, for as long as it runs: the tables of an arena, by task and by the game's number
-_tables: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[int, str, float], Table]] = (
-    WeakKeyDictionary()
-)
+_open_games: WeakKeyDictionary[
+    asyncio.AbstractEventLoop, dict[tuple[int, str, float], MultiplayerGame]
+] = WeakKeyDictionary()
 
 
-@piece
-class Arena(ManyTurns):
+@component
+class MultiplayerEnv(MultiTurn):
     """Games of a world for several, of at most `turns` turns a player.
 
     Rollouts of the sampler `SelfPlay` sit at tables: each waits for the others of its game, and
-    what they say reaches it as the world tells it. Any other plays alone against `house`, in the
+    what they say reaches it as the world tells it. Any other plays alone against `opponent`, in the
     seat that its task's column `seat` says. A game whose world fails has failed for all; where a
     player has no turns left, or no room to answer, the game ends for all as it stands.
 
-    Rewards, parts and marks are those of `ManyTurns`, of each player its own.
+    Rewards, parts and marks are those of `MultiTurn`, of each player its own.
     """
 
-    house: House = Offered()
+    opponent: Opponent = RandomOpponent()
 
     @cached_property
-    def alone(self) -> ManyTurns:
+    def single_player_env(self) -> MultiTurn:
         """The world of a rollout that plays against the house."""
-        world = Against(self.world, self.house)
-        limits = self.time_limit, self.at_once, self.on_failure
-        return ManyTurns(world, self.rewards, self.turns, self.role, *limits)
+        world = VersusOpponent(self.env_factory, self.opponent)
+        limits = self.time_limit, self.max_concurrent, self.on_failure
+        return MultiTurn(world, self.rewards, self.max_turns, self.role, *limits)
 
     async def reply(self, task: Task, rollout: Rollout) -> Observation | None:
-        if SEAT not in rollout.parts:
-            return await self.alone.reply(task, rollout)
-        stage = await self._stage(task, rollout)
-        ended = stage.over or self._table(task, rollout).left
-        return None if ended else self._message(stage.heard[-1].said)
+        if SEAT not in rollout.reward_terms:
+            return await self.single_player_env.reply(task, rollout)
+        stage = await self._state(task, rollout)
+        ended = stage.done or self._game(task, rollout).abandoned
+        return None if ended else self._as_message(stage.results[-1].observation)
 
-    async def _stage(self, task: Task, rollout: Rollout) -> Stage:
-        if SEAT not in rollout.parts:
-            return await self.alone._stage(task, rollout)
-        seat, leaves = int(rollout.parts[SEAT]), self._is_done(rollout)
-        return await self._table(task, rollout).turn(seat, said_in(rollout), leaves=leaves)
+    async def _state(self, task: Task, rollout: Rollout) -> SessionState:
+        if SEAT not in rollout.reward_terms:
+            return await self.single_player_env._state(task, rollout)
+        seat, leaves = int(rollout.reward_terms[SEAT]), self._is_done(rollout)
+        return await self._game(task, rollout).wait_for_turn(
+            seat, turn_texts(rollout), abandons=leaves
+        )
 
-    def _table(self, task: Task, rollout: Rollout) -> Table:
-        tables = _tables.setdefault(asyncio.get_running_loop(), {})
-        place = id(self), task.key, rollout.parts[GAME]
+    def _game(self, task: Task, rollout: Rollout) -> MultiplayerGame:
+        tables = _open_games.setdefault(asyncio.get_running_loop(), {})
+        place = id(self), task.key, rollout.reward_terms[GAME]
         if place not in tables:
-            tables[place] = Table(task, self._sessions, int(rollout.parts[PLAYERS]))
+            tables[place] = MultiplayerGame(
+                task, self._session_cache, int(rollout.reward_terms[PLAYERS])
+            )
         return tables[place]

@@ -4,41 +4,41 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 
-from grupo.core.component import piece
-from grupo.core.errors import Refused
-from grupo.core.types import Verdict
+from grupo.core.component import component
+from grupo.core.errors import ConfigError
+from grupo.core.types import RewardResult
 
-OnFailure = Callable[[Verdict], Verdict]
+FailureHandler = Callable[[RewardResult], RewardResult]
 
 
-class RewardFailed(RuntimeError):
+class RewardError(RuntimeError):
     """A reward failed, and the run was told to stop when one does."""
 
 
-def drop(verdict: Verdict) -> Verdict:
+def drop_rollout(result: RewardResult) -> RewardResult:
     """It stays failed: the trainer leaves it out of its group."""
-    return verdict
+    return result
 
 
-def stop(verdict: Verdict) -> Verdict:
+def raise_error(result: RewardResult) -> RewardResult:
     """The run ends with an error that says everything."""
-    raise RewardFailed(verdict.failed)
+    raise RewardError(result.error)
 
 
-@piece
-class Fallback:
+@component
+class FallbackReward:
     """It earns `value`, and its part "failed" is 1, so that it is counted rather than hidden.
 
-    >>> Fallback(-1.0)(Verdict(failed="it hung"))
-    Verdict(reward=-1.0, parts={'failed': 1.0}, marks={}, failed='')
+    >>> FallbackReward(-1.0)(RewardResult(error="it hung"))
+    RewardResult(reward=-1.0, reward_terms={'failed': 1.0}, step_values={}, error='')
     """
 
     value: float = 0.0
 
     def __post_init__(self) -> None:
         if not math.isfinite(self.value):
-            raise Refused(f"value: {self.value}. Allowed: a finite number.")
+            raise ConfigError(f"value: {self.value}. Allowed: a finite number.")
 
-    def __call__(self, verdict: Verdict) -> Verdict:
-        parts = {**verdict.parts, "failed": 1.0}
-        return replace(verdict, reward=self.value, parts=parts, failed="")
+    def __call__(self, result: RewardResult) -> RewardResult:
+        parts = {**result.reward_terms, "failed": 1.0}
+        return replace(result, reward=self.value, reward_terms=parts, error="")

@@ -9,29 +9,31 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from grupo.envs.timeouts import Failure
+from grupo.envs.timeouts import CallFailure
 
-ARRAYS = (np.generic, np.ndarray, Tensor)
+ARRAY_TYPES = (np.generic, np.ndarray, Tensor)
 
 
 @dataclass(frozen=True)
-class Marked:
+class ParsedReward:
     """What one part says of one rollout: a number, that it does not apply, or why it failed."""
 
     score: float = 0.0
-    more: Mapping[str, float] = field(default_factory=dict)  # other numbers it gave, by name
-    marks: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # one for each action
+    extra_terms: Mapping[str, float] = field(default_factory=dict)  # other numbers it gave, by name
+    step_values: Mapping[str, tuple[float, ...]] = field(
+        default_factory=dict
+    )  # one for each action
     applies: bool = True
-    failed: str = ""
+    error: str = ""
 
 
-def number(value: object) -> float:
+def finite_float(value: object) -> float:
     """A finite number as a float; raises when it is none.
 
-    >>> number(True), number(np.float32(0.5)), number(3)
+    >>> finite_float(True), finite_float(np.float32(0.5)), finite_float(3)
     (1.0, 0.5, 3.0)
     """
-    plain = value.item() if isinstance(value, ARRAYS) else value
+    plain = value.item() if isinstance(value, ARRAY_TYPES) else value
     if not isinstance(plain, Real):
         raise TypeError(f"returned a {type(plain).__name__}, not a number")
     if not math.isfinite(plain):
@@ -39,70 +41,72 @@ def number(value: object) -> float:
     return float(plain)
 
 
-def marked(said: Any) -> Marked:
+def parse_reward(returned: Any) -> ParsedReward:
     """One rollout's mark: a number, None, or a mapping with a `score`."""
-    if isinstance(said, Failure):
-        return Marked(failed=said.why)
-    if isinstance(said, Mapping):
-        more = {str(name): x for name, x in said.items() if name != "score"}
-        if "score" not in said:
-            return Marked(failed=f"returned a mapping without 'score': {', '.join(more)}")
-        return _marked(said["score"], _numbers(more), _sequences(more))
-    return _marked(said)
+    if isinstance(returned, CallFailure):
+        return ParsedReward(error=returned.reason)
+    if isinstance(returned, Mapping):
+        more = {str(name): x for name, x in returned.items() if name != "score"}
+        if "score" not in returned:
+            return ParsedReward(error=f"returned a mapping without 'score': {', '.join(more)}")
+        return _parse_score(returned["score"], _finite_numbers(more), _finite_sequences(more))
+    return _parse_score(returned)
 
 
-def _marked(
+def _parse_score(
     score: Any,
-    more: Mapping[str, float] = {},
-    marks: Mapping[str, tuple[float, ...]] = {},
-) -> Marked:
+    extra_terms: Mapping[str, float] = {},
+    step_values: Mapping[str, tuple[float, ...]] = {},
+) -> ParsedReward:
     if score is None:
-        return Marked(more=more, applies=False)
+        return ParsedReward(extra_terms=extra_terms, applies=False)
     try:
-        return Marked(number(score), more, marks)
+        return ParsedReward(finite_float(score), extra_terms, step_values)
     except (TypeError, ValueError, OverflowError, RuntimeError) as error:
-        return Marked(failed=str(error))
+        return ParsedReward(error=str(error))
 
 
-def alone(said: Any) -> Marked:
+def parse_rollout_reward(returned: Any) -> ParsedReward:
     """The mark of a reward that judges one rollout: there, None is a forgotten `return`."""
-    mark = marked(said)
-    return mark if mark.applies else Marked(failed="returned None, not a number")
+    mark = parse_reward(returned)
+    return mark if mark.applies else ParsedReward(error="returned None, not a number")
 
 
-def together(said: Any, count: int) -> Sequence[Marked]:
+def parse_group_rewards(returned: Any, count: int) -> Sequence[ParsedReward]:
     """The marks of a reward that judges a group: as many as it has rollouts."""
-    if isinstance(said, Failure):
-        return [Marked(failed=said.why)] * count
-    values = said.tolist() if isinstance(said, np.ndarray | Tensor) else said
+    if isinstance(returned, CallFailure):
+        return [ParsedReward(error=returned.reason)] * count
+    values = returned.tolist() if isinstance(returned, np.ndarray | Tensor) else returned
     if not isinstance(values, list | tuple):
-        given = f"a {type(said).__name__}"
+        given = f"a {type(returned).__name__}"
     elif len(values) != count:
         given = f"{len(values)} numbers"
     else:
-        return [marked(value) for value in values]
-    return [Marked(failed=f"returned {given}, not one number for each of {count} rollouts")] * count
+        return [parse_reward(value) for value in values]
+    return [
+        ParsedReward(error=f"returned {given}, not one number for each of {count} rollouts")
+    ] * count
 
 
-def _numbers(values: Mapping[str, Any]) -> dict[str, float]:
+def _finite_numbers(values: Mapping[str, Any]) -> dict[str, float]:
     """Those that are finite numbers; texts and the like are not parts of a reward."""
     found = {}
     for name, value in values.items():
         try:
-            found[name] = number(value)
+            found[name] = finite_float(value)
         except (TypeError, ValueError, OverflowError, RuntimeError):
             continue
     return found
 
 
-def _sequences(values: Mapping[str, Any]) -> dict[str, tuple[float, ...]]:
+def _finite_sequences(values: Mapping[str, Any]) -> dict[str, tuple[float, ...]]:
     """Those that are sequences of finite numbers: marks of a rollout's actions."""
     found = {}
     for name, value in values.items():
         try:
-            plain = value.tolist() if isinstance(value, ARRAYS) else value
+            plain = value.tolist() if isinstance(value, ARRAY_TYPES) else value
             if isinstance(plain, list | tuple):
-                found[name] = tuple(map(number, plain))
+                found[name] = tuple(map(finite_float, plain))
         except (TypeError, ValueError, OverflowError, RuntimeError):
             continue
     return found

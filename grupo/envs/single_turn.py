@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 
-from grupo.core.component import piece
-from grupo.core.errors import Refused
-from grupo.core.types import Observation, Rollout, Task, Verdict
-from grupo.envs.on_failure import OnFailure, drop
-from grupo.envs.scoring import Part, check_time, judge, settled
+from grupo.core.component import component
+from grupo.core.errors import ConfigError
+from grupo.core.types import Observation, RewardResult, Rollout, Task
+from grupo.envs.on_failure import FailureHandler, drop_rollout
+from grupo.envs.scoring import RewardTerm, apply_failure_handler, check_time_limit, score_rollouts
 
 
-@piece
+@component
 class SingleTurn:
     """The task's prompt, one answer, and a reward that is the weighted sum of its parts.
 
@@ -20,25 +20,25 @@ class SingleTurn:
     `on_failure` decides.
 
     >>> import asyncio
-    >>> from grupo.rewards import Exact
-    >>> world = SingleTurn((Part("right", Exact()),))
+    >>> from grupo.rewards import ExactMatch
+    >>> world = SingleTurn((RewardTerm("right", ExactMatch()),))
     >>> asyncio.run(world.score(Task("k", "2 + 2 =", "4"), [Rollout()]))
-    [Verdict(reward=0.0, parts={'right': 0.0}, marks={}, failed='')]
+    [RewardResult(reward=0.0, reward_terms={'right': 0.0}, step_values={}, error='')]
     """
 
-    rewards: tuple[Part, ...]
+    rewards: tuple[RewardTerm, ...]
     time_limit: float = 10.0
-    on_failure: OnFailure = drop
+    on_failure: FailureHandler = drop_rollout
 
     def __post_init__(self) -> None:
         names = [part.name for part in self.rewards]
         if not names or len(set(names)) < len(names):
-            raise Refused(f"rewards: named {names}. Allowed: at least one, no name twice.")
-        check_time(self.time_limit)
+            raise ConfigError(f"rewards: named {names}. Allowed: at least one, no name twice.")
+        check_time_limit(self.time_limit)
 
     async def reply(self, task: Task, rollout: Rollout) -> Observation | None:
         return None if rollout.turns else task.prompt
 
-    async def score(self, task: Task, rollouts: Sequence[Rollout]) -> Sequence[Verdict]:
-        judged = await judge(self.rewards, task, rollouts, self.time_limit)
-        return settled(task, judged, self.on_failure)
+    async def score(self, task: Task, rollouts: Sequence[Rollout]) -> Sequence[RewardResult]:
+        judged = await score_rollouts(self.rewards, task, rollouts, self.time_limit)
+        return apply_failure_handler(task, judged, self.on_failure)

@@ -13,65 +13,71 @@ from torch.nn.functional import pad
 from transformers import PreTrainedTokenizerBase
 
 from grupo.core.rng import uniform
-from grupo.inference.base import Bounds, Reply, Request, alike
-from grupo.inference.stop_conditions import Ending
-from grupo.kernels.backend import Body
-from grupo.kernels.decode_state import Decoding
-from grupo.kernels.lm_head import Head
+from grupo.inference.base import Reply, Request, StopConditions, batchable_groups
+from grupo.inference.stop_conditions import StopChecker
+from grupo.kernels.backend import Backend
+from grupo.kernels.decode_state import DecodeState
+from grupo.kernels.lm_head import LMHead
 from grupo.kernels.prefill import prefill
-from grupo.kernels.prefix_cache import NOWHERE, Memory
+from grupo.kernels.prefix_cache import NOT_CACHED, PrefixCache
 
-CELLS = 1 << 17  # tokens of context held at once
-REASONS = "end", "stop", "length"  # why an answer is over, the first that holds
+MAX_CONTEXT_TOKENS = 1 << 17  # tokens of context held at once
+FINISH_REASONS = "end", "stop", "length"  # why an answer is over, the first that holds
 
 
 @dataclass(frozen=True)
-class Local:
+class LocalEngine:
     """A model that answers requests; its weights must not change while its memory lasts."""
 
-    body: Body
-    head: Head
+    backend: Backend
+    lm_head: LMHead
     tokenizer: PreTrainedTokenizerBase
-    bounds: Bounds
-    cells: int = CELLS
-    memory: Memory = field(default_factory=lambda: Memory(CELLS))
+    stop_conditions: StopConditions
+    max_context_tokens: int = MAX_CONTEXT_TOKENS
+    prefix_cache: PrefixCache = field(default_factory=lambda: PrefixCache(MAX_CONTEXT_TOKENS))
 
     def __post_init__(self) -> None:
-        self.body.begin(self.memory)
+        self.backend.reset(self.prefix_cache)
 
     @torch.no_grad()
     def __call__(self, requests: Sequence[Request]) -> Iterator[tuple[int, Reply]]:
         """Answer every request; where no room is left, with nothing."""
-        self.body.model.eval()
-        if self.memory.full:
-            self.memory.forget()
-        yield from ((i, Reply()) for i, r in enumerate(requests) if self.bounds.room(r) <= 0)
-        for some in alike(requests):
-            waiting = [i for i in some if self.bounds.room(requests[i]) > 0]
+        self.backend.model.eval()
+        if self.prefix_cache.is_full:
+            self.prefix_cache.clear()
+        yield from (
+            (i, Reply())
+            for i, r in enumerate(requests)
+            if self.stop_conditions.remaining_tokens(r) <= 0
+        )
+        for some in batchable_groups(requests):
+            waiting = [i for i in some if self.stop_conditions.remaining_tokens(requests[i]) > 0]
             # the longest first, what begins alike together, whoever came first
-            waiting.sort(key=lambda i: (len(r := requests[i].tokens), r, requests[i].key))
+            waiting.sort(key=lambda i: (len(r := requests[i].tokens), r, requests[i].rng_key))
             if waiting:
-                yield from self._answer(requests, waiting)
+                yield from self._generate(requests, waiting)
 
-    def _answer(
+    def _generate(
         self, requests: Sequence[Request], waiting: list[int]
     ) -> Iterator[tuple[int, Reply]]:
-        rows = _Rows(self, requests, self._next(requests, waiting))
-        while len(rows.request):
-            yield from rows.say()
-            rows.go_on()
-            if waiting and (now := self._next(requests, waiting, rows)):
-                rows.join(now)
+        rows = _DecodeBatch(self, requests, self._take_requests(requests, waiting))
+        while len(rows.request_index):
+            yield from rows.sample_tokens()
+            rows.decode_step()
+            if waiting and (now := self._take_requests(requests, waiting, rows)):
+                rows.add_requests(now)
 
-    def _next(
-        self, requests: Sequence[Request], waiting: list[int], rows: "_Rows | None" = None
+    def _take_requests(
+        self, requests: Sequence[Request], waiting: list[int], rows: "_DecodeBatch | None" = None
     ) -> list[int]:
         """Take those who fit beside the rows; none if they are few, for joining is not free."""
-        here, used = (len(rows.request), rows.cells) if rows else (0, 0)
-        count, seen, room = 0, set(), self.cells - used
+        here, used = (len(rows.request_index), rows.context_tokens) if rows else (0, 0)
+        count, seen, room = 0, set(), self.max_context_tokens - used
         for i in reversed(waiting):
             tokens = requests[i].tokens
-            room -= self.bounds.room(requests[i]) + len(tokens) * (tokens not in seen)
+            room -= self.stop_conditions.remaining_tokens(requests[i]) + len(tokens) * (
+                tokens not in seen
+            )
             seen.add(tokens)
             if room < 0 and (count or here):
                 break
@@ -83,92 +89,117 @@ class Local:
         return taken
 
 
-class _Rows:
+class _DecodeBatch:
     """Rows being sampled together."""
 
-    def __init__(self, engine: Local, requests: Sequence[Request], now: Sequence[int]) -> None:
-        self.engine, self.requests, device = engine, requests, engine.body.model.device
-        first = requests[now[0]]  # they are alike in how they are drawn, and end
+    def __init__(
+        self, engine: LocalEngine, requests: Sequence[Request], indices: Sequence[int]
+    ) -> None:
+        self.engine, self.requests, device = engine, requests, engine.backend.model.device
+        first = requests[indices[0]]  # they are alike in how they are drawn, and end
         self.sampling = first.sampling
-        self.ending = Ending(engine.bounds.of(first), engine.tokenizer)
+        self.stop_checker = StopChecker(engine.stop_conditions.for_request(first), engine.tokenizer)
         none = torch.zeros(0, dtype=torch.long, device=device)
         # of every row: which request it answers, its random stream, how much it may say
-        self.request, self.key, self.room, self.begun = none, none, none, none
-        self.live, self.length = none.bool(), none  # is it still speaking; tokens it said if not
-        limit = max(engine.bounds.room(r) for r in requests)
+        self.request_index, self.rng_key, self.max_new_tokens, self.prompt_length = (
+            none,
+            none,
+            none,
+            none,
+        )
+        self.is_active, self.final_length = (
+            none.bool(),
+            none,
+        )  # is it still speaking; tokens it said if not
+        limit = max(engine.stop_conditions.remaining_tokens(r) for r in requests)
         self.tokens, self.logp = none.new_zeros(0, limit), torch.zeros(0, limit, device=device)
-        self.decoding = Decoding(engine.memory, limit, device)
+        self.decode_state = DecodeState(engine.prefix_cache, limit, device)
         self.logits = torch.zeros(0, 0, device=device)
-        self.join(now)
+        self.add_requests(indices)
 
     @property
-    def cells(self) -> int:
+    def context_tokens(self) -> int:
         """How many tokens of context the rows may come to hold."""
-        return sum(map(len, self.decoding.slots)) + int(self.room.sum())
+        return sum(map(len, self.decode_state.prefix_slots)) + int(self.max_new_tokens.sum())
 
-    def join(self, now: Sequence[int]) -> None:
+    def add_requests(self, indices: Sequence[int]) -> None:
         """Let requests have rows, those of one prompt beside each other."""
-        asked = [self.requests[i] for i in now]
+        asked = [self.requests[i] for i in indices]
         prompts = list(dict.fromkeys(r.tokens for r in asked))
         place = {prompt: i for i, prompt in enumerate(prompts)}
-        hidden, slots = prefill(self.engine.body, self.engine.memory, prompts)
+        hidden, slots = prefill(self.engine.backend, self.engine.prefix_cache, prompts)
         trunk = self._tensor([place[r.tokens] for r in asked])
-        self.decoding.add(slots, trunk)
-        kept = self.engine.memory.kept
-        last = self._tensor([kept.get(int(path[-1]), NOWHERE) for path in slots])
-        logits = self.engine.body.say(self.engine.head, hidden, last)[trunk]
+        self.decode_state.add_rows(slots, trunk)
+        kept = self.engine.prefix_cache.activation_index
+        last = self._tensor([kept.get(int(path[-1]), NOT_CACHED) for path in slots])
+        logits = self.engine.backend.logits(self.engine.lm_head, hidden, last)[trunk]
         self.logits = torch.cat([self.logits, logits]) if len(self.logits) else logits
-        self.request = torch.cat([self.request, self._tensor(now)])
-        self.key = torch.cat([self.key, self._tensor([r.key for r in asked])])
-        self.room = torch.cat([self.room, self._tensor(list(map(self.engine.bounds.room, asked)))])
-        self.begun = torch.cat([self.begun, self._tensor([len(r.tokens) for r in asked])])
-        self.live = torch.cat([self.live, torch.ones_like(trunk, dtype=torch.bool)])
-        self.length = torch.cat([self.length, torch.zeros_like(trunk)])
-        self.tokens = pad(self.tokens, (0, 0, 0, len(now)))
-        self.logp = pad(self.logp, (0, 0, 0, len(now)))
+        self.request_index = torch.cat([self.request_index, self._tensor(indices)])
+        self.rng_key = torch.cat([self.rng_key, self._tensor([r.rng_key for r in asked])])
+        self.max_new_tokens = torch.cat(
+            [
+                self.max_new_tokens,
+                self._tensor(list(map(self.engine.stop_conditions.remaining_tokens, asked))),
+            ]
+        )
+        self.prompt_length = torch.cat(
+            [self.prompt_length, self._tensor([len(r.tokens) for r in asked])]
+        )
+        self.is_active = torch.cat([self.is_active, torch.ones_like(trunk, dtype=torch.bool)])
+        self.final_length = torch.cat([self.final_length, torch.zeros_like(trunk)])
+        self.tokens = pad(self.tokens, (0, 0, 0, len(indices)))
+        self.logp = pad(self.logp, (0, 0, 0, len(indices)))
 
-    def say(self) -> Iterator[tuple[int, Reply]]:
+    def sample_tokens(self) -> Iterator[tuple[int, Reply]]:
         """One token in every row; replies that end with it."""
-        said = self.decoding.said
-        token, logp = self.sampling.draw(self.logits, uniform(self.key, self.begun + said))
+        said = self.decode_state.num_generated
+        token, logp = self.sampling.sample(
+            self.logits, uniform(self.rng_key, self.prompt_length + said)
+        )
         self.tokens.scatter_(1, said[:, None], token[:, None])
         self.logp.scatter_(1, said[:, None], logp[:, None].to(self.logp))
-        self.token = token
-        ended, full = self.ending.by_token(token), said + 1 >= self.room
+        self.last_token = token
+        ended, full = self.stop_checker.by_token(token), said + 1 >= self.max_new_tokens
         stopped = torch.zeros_like(ended)
-        if self.ending.bounds.stop:
+        if self.stop_checker.stop_conditions.stop_strings:
             count = (said + 1).tolist()
             spoken = [row[:n] for row, n in zip(self.tokens.tolist(), count, strict=True)]
-            stopped = self.ending.by_text(spoken, token.device)
-        over = self.live & (ended | stopped | full)
+            stopped = self.stop_checker.by_text(spoken, token.device)
+        over = self.is_active & (ended | stopped | full)
         if over.any():
             why = torch.where(ended, 0, torch.where(stopped, 1, 2))
-            yield from self._end(over, why)
+            yield from self._finish(over, why)
 
-    def go_on(self) -> None:
+    def decode_step(self) -> None:
         """Read what was said; rows that are over leave, if they are many: it costs a copy."""
-        if self.live.sum() * 8 <= len(self.live) * 7:
-            self._leave()
-        if len(self.request):
+        if self.is_active.sum() * 8 <= len(self.is_active) * 7:
+            self._evict_finished()
+        if len(self.request_index):
             # a row that is over may be at the end of what the model reads
-            position = (self.begun + self.decoding.said).clamp(max=self.engine.bounds.context - 1)
-            hidden = self.engine.body.go_on(self.token, position, self.decoding)
-            self.logits = self.engine.body.say(self.engine.head, hidden, self.decoding.last)
-            self.decoding.step()
+            position = (self.prompt_length + self.decode_state.num_generated).clamp(
+                max=self.engine.stop_conditions.context_length - 1
+            )
+            hidden = self.engine.backend.decode(self.last_token, position, self.decode_state)
+            self.logits = self.engine.backend.logits(
+                self.engine.lm_head, hidden, self.decode_state.last_activation_index
+            )
+            self.decode_state.advance()
 
-    def _end(self, over: Tensor, why: Tensor) -> Iterator[tuple[int, Reply]]:
-        self.live = self.live & ~over
-        self.length = torch.where(over, self.decoding.said + 1, self.length)
-        for row in over.nonzero()[:, 0].tolist():
-            n = int(self.length[row])
+    def _finish(self, finished: Tensor, reason_index: Tensor) -> Iterator[tuple[int, Reply]]:
+        self.is_active = self.is_active & ~finished
+        self.final_length = torch.where(
+            finished, self.decode_state.num_generated + 1, self.final_length
+        )
+        for row in finished.nonzero()[:, 0].tolist():
+            n = int(self.final_length[row])
             said = self.tokens[row, :n].tolist(), self.logp[row, :n].tolist()
-            reason = REASONS[int(why[row])]
-            yield int(self.request[row]), Reply(tuple(said[0]), tuple(said[1]), reason)
+            reason = FINISH_REASONS[int(reason_index[row])]
+            yield int(self.request_index[row]), Reply(tuple(said[0]), tuple(said[1]), reason)
 
-    def _leave(self) -> None:
-        over, stay = ((~self.live).nonzero()[:, 0], self.live.nonzero()[:, 0])
-        said = [self.tokens[row, : self.length[row]].tolist() for row in over.tolist()]
-        self.decoding.remember(over.tolist(), said)
+    def _evict_finished(self) -> None:
+        over, stay = ((~self.is_active).nonzero()[:, 0], self.is_active.nonzero()[:, 0])
+        said = [self.tokens[row, : self.final_length[row]].tolist() for row in over.tolist()]
+        self.decode_state.save_to_prefix_cache(over.tolist(), said)
         for name in (
             "request",
             "key",
@@ -182,7 +213,7 @@ class _Rows:
         ):
             setattr(self, name, getattr(self, name)[stay])
         self.logits = self.logits[stay]
-        self.decoding.take(stay)
+        self.decode_state.select_rows(stay)
 
     def _tensor(self, numbers: Sequence[int]) -> Tensor:
-        return torch.tensor(numbers, dtype=torch.long, device=self.live.device)
+        return torch.tensor(numbers, dtype=torch.long, device=self.is_active.device)

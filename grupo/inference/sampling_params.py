@@ -8,13 +8,13 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn.functional import pad
 
-from grupo.core.component import piece
-from grupo.core.validation import check
-from grupo.kernels.log_softmax import widened
+from grupo.core.component import component
+from grupo.core.validation import check_constraints
+from grupo.kernels.log_softmax import at_least_float32
 from grupo.kernels.native import log_softmax
 
 
-@piece
+@component
 class Sampling:
     """The distribution that is sampled from, and trained: the model's, reshaped, cut, renormalised.
 
@@ -30,7 +30,7 @@ class Sampling:
 
     def __post_init__(self) -> None:
         warm = 0 < self.temperature < math.inf
-        check(
+        check_constraints(
             [
                 ("temperature", self.temperature, warm, "above 0; greedy decoding is top_k=1"),
                 ("top_p", self.top_p, 0 < self.top_p <= 1, "above 0, at most 1"),
@@ -45,32 +45,38 @@ class Sampling:
         A token that was drawn stays in the support when the policy has since moved; on policy it is
         there anyway.
         """
-        logits = widened(logits) / self.temperature
-        if not self.cuts:
+        logits = at_least_float32(logits) / self.temperature
+        if not self.truncates:
             return logits
-        cut = self.cut(logits.detach()).scatter(1, keep[:, None], False)
+        cut = self.truncation_mask(logits.detach()).scatter(1, keep[:, None], False)
         return logits.masked_fill(cut, -torch.inf)
 
-    def at(self, temperature: float = 1.0, top_k: int = 0) -> "Sampling":
+    def adjust(self, temperature_factor: float = 1.0, top_k: int = 0) -> "Sampling":
         """The same, `temperature` times as hot, of the `top_k` likeliest only; 0: as many as here.
 
         >>> Sampling(temperature=0.5).at(2.0), Sampling().at(top_k=1).top_k
         (Sampling(temperature=1.0, top_p=1.0, top_k=0, min_p=0.0), 1)
         """
-        return replace(self, temperature=temperature * self.temperature, top_k=top_k or self.top_k)
+        return replace(
+            self, temperature=temperature_factor * self.temperature, top_k=top_k or self.top_k
+        )
 
-    def draw(self, logits: Float[Tensor, "m V"], u: Float[Tensor, "m"]) -> tuple[Tensor, Tensor]:
+    def sample(self, logits: Float[Tensor, "m V"], u: Float[Tensor, "m"]) -> tuple[Tensor, Tensor]:
         """One token for each row by inverse CDF at `u` in (0, 1), and its log-probability."""
-        logits = widened(logits)
+        logits = at_least_float32(logits)
         if self.top_k == 1:
             most, token = logits.max(-1)
             return token, most - most  # 0, but of what is no number
-        if not self.cuts and log_softmax.takes(logits):
-            return _drawn(logits.contiguous(), u, self.temperature)
+        if not self.truncates and log_softmax.is_supported(logits):
+            return _sample_natively(logits.contiguous(), u, self.temperature)
         logits = logits if self.temperature == 1 else logits / self.temperature
-        kept = logits.masked_fill(self.cut(logits), -torch.inf) if self.cuts else logits
+        kept = (
+            logits.masked_fill(self.truncation_mask(logits), -torch.inf)
+            if self.truncates
+            else logits
+        )
         p = kept.softmax(-1)
-        token = _inverse(p, u)
+        token = _inverse_cdf(p, u)
         drawn = p.gather(1, token[:, None])[:, 0]
         if (drawn == 0).any():  # a sum may step up by a rounding where nothing was added
             token = torch.where(drawn == 0, p.argmax(-1), token)
@@ -78,11 +84,11 @@ class Sampling:
         return token, drawn.log()
 
     @property
-    def cuts(self) -> bool:
+    def truncates(self) -> bool:
         """Is any token ever cut?"""
         return self.top_k > 0 or self.top_p < 1 or self.min_p > 0
 
-    def cut(self, logits: Float[Tensor, "m V"]) -> Bool[Tensor, "m V"]:
+    def truncation_mask(self, logits: Float[Tensor, "m V"]) -> Bool[Tensor, "m V"]:
         """Where the distribution is cut to 0; `logits` are divided by the temperature already."""
         rules = {
             self._beyond_top_k: 0 < self.top_k < logits.shape[-1],
@@ -108,7 +114,7 @@ class Sampling:
         return logits < logits.amax(-1, keepdim=True) + math.log(self.min_p)
 
 
-def _drawn(
+def _sample_natively(
     logits: Float[Tensor, "m V"], u: Float[Tensor, "m"], temperature: float
 ) -> tuple[Int[Tensor, "m"], Float[Tensor, "m"]]:
     logp = logits.new_empty(len(logits))
@@ -117,7 +123,7 @@ def _drawn(
     return token, logp
 
 
-def _inverse(p: Float[Tensor, "m V"], u: Float[Tensor, "m"]) -> Int[Tensor, "m"]:
+def _inverse_cdf(p: Float[Tensor, "m V"], u: Float[Tensor, "m"]) -> Int[Tensor, "m"]:
     """Where the cumulated probabilities pass u: first which block, then where within it.
 
     Blocks add up in float64: the many unlikely tokens of a large vocabulary would be rounded away.

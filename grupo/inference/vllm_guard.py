@@ -13,17 +13,19 @@ import threading
 import time
 from contextlib import suppress
 
-ADOPT = 36  # PR_SET_CHILD_SUBREAPER
+PR_SET_CHILD_SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER
 
 
 def main() -> None:
     """Run a command until it ends, or the pipe from the parent does; then leave nothing behind."""
     folder, grace, *command = sys.argv[1:]
     adopt = getattr(ctypes.CDLL(None), "prctl", lambda *_: None)
-    adopt(ADOPT, 1, 0, 0, 0)  # whoever loses its own parent, so that it can be waited for
+    adopt(
+        PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0
+    )  # whoever loses its own parent, so that it can be waited for
     signal.signal(signal.SIGTERM, lambda *_: None)  # it is meant for the others of the group
     server = subprocess.Popen(command, stdin=subprocess.DEVNULL)
-    threading.Thread(target=_hear, args=(server, folder, float(grace)), daemon=True).start()
+    threading.Thread(target=_watch_pipe, args=(server, folder, float(grace)), daemon=True).start()
     server.wait()
     os.killpg(0, signal.SIGTERM)
     threading.Thread(target=_kill_after, args=(float(grace),), daemon=True).start()
@@ -33,7 +35,7 @@ def main() -> None:
     os.killpg(0, signal.SIGKILL)
 
 
-def _hear(server: "subprocess.Popen[bytes]", folder: str, grace: float) -> None:
+def _watch_pipe(server: "subprocess.Popen[bytes]", folder: str, grace: float) -> None:
     """End the server when the pipe ends, however that came about."""
     if not sys.stdin.read():  # no word of farewell: who would have removed the folder is gone
         shutil.rmtree(folder, ignore_errors=True)

@@ -9,40 +9,42 @@ from uuid import uuid4
 import torch
 from torch import Tensor
 
-from grupo.core.errors import Refused
-from grupo.core.rng import derive
-from grupo.inference.base import Bounds, Reply, Request
-from grupo.inference.http_client import Body, Fault, Wire
+from grupo.core.errors import ConfigError
+from grupo.core.rng import derive_key
+from grupo.inference.base import Reply, Request, StopConditions
+from grupo.inference.http_client import HTTPClient, JsonBody, TransientServerError
 from grupo.inference.sampling_params import Sampling
 from grupo.storage import safetensors
 
-MODE = "processed_logprobs"  # of what is sampled from: after temperature and cuts
-COLDEST = 0.01  # vLLM raises lower temperatures to this one
-LEAST = -9999.0  # how vLLM writes the log-probability of what cannot be
-ROUNDING = 1e-3  # what a log-probability may lie above 0
+LOGPROBS_MODE = "processed_logprobs"  # of what is sampled from: after temperature and cuts
+MIN_TEMPERATURE = 0.01  # vLLM raises lower temperatures to this one
+MIN_LOGP = -9999.0  # how vLLM writes the log-probability of what cannot be
+LOGP_TOLERANCE = 1e-3  # what a log-probability may lie above 0
 
 
 def check_sampling(sampling: Sampling) -> None:
     """Refuse what vLLM would sample otherwise than we do."""
     if sampling.top_p < 1 and sampling.min_p > 0:
-        raise Refused(
+        raise ConfigError(
             f"sampling: {sampling!r}. vLLM cuts by min_p before top_p, we after."
             " Allowed with Vllm: one of them."
         )
-    if sampling.temperature < COLDEST:
-        raise Refused(f"temperature: {sampling.temperature}. Allowed with Vllm: {COLDEST} or more.")
+    if sampling.temperature < MIN_TEMPERATURE:
+        raise ConfigError(
+            f"temperature: {sampling.temperature}. Allowed with Vllm: {MIN_TEMPERATURE} or more."
+        )
 
 
 def check_facts(facts: Mapping[str, str], dtype: str, url: str) -> None:
     """Refuse a server that computes otherwise than it is to, as one of its workers tells."""
-    wanted = {"dtype": dtype, "logprobs": MODE, "trouble": ""}
+    wanted = {"dtype": dtype, "logprobs": LOGPROBS_MODE, "trouble": ""}
     for name, value in wanted.items():
         if facts.get(name) != value:
             said = f"{name} {facts.get(name)!r}. Wanted: {value!r}"
-            raise Refused(f"vllm at {url} has {said}; docs/vllm.md says how to start it.")
+            raise ConfigError(f"vllm at {url} has {said}; docs/vllm.md says how to start it.")
 
 
-def asked(request: Request, bounds: Bounds, version: str) -> dict[str, Any]:
+def request_body(request: Request, stop_conditions: StopConditions, version: str) -> dict[str, Any]:
     """A request as the server reads it.
 
     The seed is that of the key and the place, so that two turns of one rollout draw other numbers.
@@ -52,8 +54,8 @@ def asked(request: Request, bounds: Bounds, version: str) -> dict[str, Any]:
     return {
         "request_id": uuid4().hex,
         "prompt": list(request.tokens),
-        "max_tokens": bounds.room(request),
-        "seed": derive(request.key, len(request.tokens)),
+        "max_tokens": stop_conditions.remaining_tokens(request),
+        "seed": derive_key(request.rng_key, len(request.tokens)),
         "temperature": sampling.temperature,
         "top_p": sampling.top_p,
         "top_k": sampling.top_k,
@@ -62,8 +64,8 @@ def asked(request: Request, bounds: Bounds, version: str) -> dict[str, Any]:
         "frequency_penalty": 0.0,
         "repetition_penalty": 1.0,
         "ignore_eos": True,  # what ends an answer are these tokens alone
-        "stop_token_ids": list(bounds.ends),
-        "stop": list(bounds.of(request).stop),
+        "stop_token_ids": list(stop_conditions.eos_token_ids),
+        "stop": list(stop_conditions.for_request(request).stop_strings),
         "include_stop_str_in_output": True,
         "skip_special_tokens": False,
         "add_special_tokens": False,
@@ -73,9 +75,9 @@ def asked(request: Request, bounds: Bounds, version: str) -> dict[str, Any]:
     }
 
 
-def complete(wire: Wire, body: Body) -> Reply:
-    """The reply to a body; a `Fault` where what is said cannot be one."""
-    said = wire("/v1/completions", body)
+def request_completion(client: HTTPClient, body: JsonBody) -> Reply:
+    """The reply to a body; a `TransientServerError` where what is said cannot be one."""
+    said = client("/v1/completions", body)
     try:
         (choice,) = said["choices"]
         tokens = tuple(int(t.removeprefix("token_id:")) for t in choice["logprobs"]["tokens"])
@@ -85,51 +87,56 @@ def complete(wire: Wire, body: Body) -> Reply:
         number = said["id"].removeprefix("cmpl-")
     except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
         why = f"{type(error).__name__}: {error}"
-        raise Fault(f"{wire.name} says what is no answer ({why})") from error
+        raise TransientServerError(f"{client.name} says what is no answer ({why})") from error
     if number != body["request_id"]:
         other = f"it answers request {number} to {body['request_id']}"
-        raise Fault(f"{wire.name} says what cannot be ({other})")
-    for wrong in _wrong(reply, body):
-        raise Fault(f"{wire.name} says what cannot be ({wrong})")
+        raise TransientServerError(f"{client.name} says what cannot be ({other})")
+    for wrong in _reply_errors(reply, body):
+        raise TransientServerError(f"{client.name} says what cannot be ({wrong})")
     return reply
 
 
-def _wrong(reply: Reply, body: Body) -> list[str]:
+def _reply_errors(reply: Reply, body: JsonBody) -> list[str]:
     """What cannot be of a reply to this body."""
-    said, room, why = len(reply.tokens), body["max_tokens"], reply.stopped
-    ends, impossible = body["stop_token_ids"], why not in _reasons(body, reply.tokens)
+    said, room, why = len(reply.tokens), body["max_tokens"], reply.finish_reason
+    ends, impossible = (
+        body["stop_token_ids"],
+        why not in _allowed_finish_reasons(body, reply.tokens),
+    )
     rules = {
         f"{said} tokens have {len(reply.logp)} log-probabilities": said != len(reply.logp),
         f"{said} tokens where there is room for {room}": said > room,
         "tokens after one that ends an answer": any(t in ends for t in reply.tokens[:-1]),
         f"it ended for {why!r} after {said} of {room} tokens": impossible,
-        "a log-probability that is none": not all(LEAST < p <= ROUNDING for p in reply.logp),
+        "a log-probability that is none": not all(
+            MIN_LOGP < p <= LOGP_TOLERANCE for p in reply.logp
+        ),
     }
     return [what for what, true in rules.items() if true]
 
 
-def _reasons(body: Body, tokens: tuple[int, ...]) -> tuple[str, ...]:
+def _allowed_finish_reasons(body: JsonBody, tokens: tuple[int, ...]) -> tuple[str, ...]:
     """Why an answer may have ended."""
     full = ("length",) if len(tokens) == body["max_tokens"] else ()
     return ("end", *(("stop",) if body["stop"] else ()), *full)
 
 
-def call(wire: Wire, method: str, *args: str) -> Sequence[Mapping[str, Any]]:
+def call_workers(client: HTTPClient, method: str, *args: str) -> Sequence[Mapping[str, Any]]:
     """What every worker of the server answers to a call of `vllm_worker`."""
-    said = wire("/collective_rpc", {"method": method, "args": args})
+    said = client("/collective_rpc", {"method": method, "args": args})
     results = said.get("results") if isinstance(said, dict) else None
     if not results or not all(isinstance(result, dict) for result in results):
-        raise Fault(f"{wire.name} says nothing of its workers ({said!r:.80})")
+        raise TransientServerError(f"{client.name} says nothing of its workers ({said!r:.80})")
     return results
 
 
-def write(weights: Mapping[str, Tensor], dtype: torch.dtype, file: Path) -> str:
+def write_weights(weights: Mapping[str, Tensor], dtype: torch.dtype, file: Path) -> str:
     """Write weights where the server reads them; the checksum it must find."""
-    tensors = {name: _plain(tensor, dtype) for name, tensor in weights.items()}
-    safetensors.check(tensors, "weights")
+    tensors = {name: _to_cpu(tensor, dtype) for name, tensor in weights.items()}
+    safetensors.check_tensors(tensors, "weights")
     file.unlink(missing_ok=True)  # before there are two of them
     with file.open("wb") as opened:
-        opened.writelines(safetensors.chunks(tensors))
+        opened.writelines(safetensors.file_chunks(tensors))
     return checksum(tensors)
 
 
@@ -144,6 +151,6 @@ def checksum(tensors: Mapping[str, Tensor]) -> str:
     return digest.hexdigest()
 
 
-def _plain(tensor: Tensor, dtype: torch.dtype) -> Tensor:
+def _to_cpu(tensor: Tensor, dtype: torch.dtype) -> Tensor:
     kept = dtype if tensor.is_floating_point() else tensor.dtype
     return tensor.detach().to("cpu", kept).contiguous()

@@ -11,10 +11,12 @@ from typing import Any
 import torch
 from safetensors import safe_open
 
-PARTS = "on a processor vLLM cannot draw by seeds while it reads prompts in parts; start it with "
+CHUNKED_PREFILL_ERROR = (
+    "on a processor vLLM cannot draw by seeds while it reads prompts in parts; start it with "
+)
 
 
-class Pushed:
+class WeightLoaderExtension:
     """Methods that vLLM adds to its workers, called by name over HTTP."""
 
     model_runner: Any
@@ -29,7 +31,7 @@ class Pushed:
             "version": self.grupo_version,
             "dtype": str(self.model_config.dtype).removeprefix("torch."),
             "logprobs": str(self.model_config.logprobs_mode),
-            "trouble": self._grupo_trouble(),
+            "trouble": self._grupo_unsupported(),
         }
 
     def grupo_load(self, path: str) -> dict[str, str]:
@@ -37,17 +39,17 @@ class Pushed:
         self.grupo_version = ""  # a load that fails leaves neither the old weights nor the new
         digest = hashlib.blake2b(digest_size=16)
         try:
-            self._grupo_load(read(path, digest))
+            self._grupo_load(read_tensors(path, digest))
         except Exception as error:
             return {"error": f"{type(error).__name__}: {error}"}
         self.grupo_version = digest.hexdigest()
         return {"version": self.grupo_version}
 
-    def _grupo_trouble(self) -> str:
+    def _grupo_unsupported(self) -> str:
         """Why this worker would die of what it will be asked, if it would."""
         parts = self.vllm_config.scheduler_config.enable_chunked_prefill
         cpu = self.device.type == "cpu"
-        return PARTS + "--no-enable-chunked-prefill" if cpu and parts else ""
+        return CHUNKED_PREFILL_ERROR + "--no-enable-chunked-prefill" if cpu and parts else ""
 
     @torch.inference_mode()
     def _grupo_load(self, weights: Iterator[tuple[str, torch.Tensor]]) -> None:
@@ -66,7 +68,7 @@ class Pushed:
             raise ValueError(f"{len(lost)} of vLLM's tensors were not among them, first {lost[0]}")
 
 
-def read(path: str, digest: Any) -> Iterator[tuple[str, torch.Tensor]]:
+def read_tensors(path: str, digest: Any) -> Iterator[tuple[str, torch.Tensor]]:
     """The tensors of a file by name, in alphabetical order; `digest` follows."""
     with safe_open(path, framework="pt") as file:
         for name in sorted(file.keys()):

@@ -7,11 +7,11 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from grupo.core.errors import Refused
+from grupo.core.errors import ConfigError
 
 
 @dataclass(frozen=True)
-class Head:
+class LMHead:
     """From the body's last hidden states to logits, as the model's own forward does."""
 
     output: nn.Module
@@ -31,28 +31,30 @@ class Head:
         return self.softcap * torch.tanh(logits / self.softcap) if self.softcap else logits
 
 
-def head_of(model: PreTrainedModel) -> Head:
+def lm_head_of(model: PreTrainedModel) -> LMHead:
     """The model's head; refuses a model whose own logits, tried out, are something else."""
     if model.base_model is model:
-        raise Refused(
+        raise ConfigError(
             f"model: {type(model).__name__} has no body that can be read without its head."
         )
     output: Any = model.get_output_embeddings()
     config = model.config.get_text_config()
     times = getattr(config, "logit_scale", None) or 1.0
     over = getattr(config, "logits_scaling", None) or 1.0
-    head = Head(output, times / over, getattr(config, "final_logit_softcapping", None) or 0.0)
-    _try_out(model, head)
+    head = LMHead(output, times / over, getattr(config, "final_logit_softcapping", None) or 0.0)
+    _check_head(model, head)
     return head
 
 
 @torch.no_grad()
-def _try_out(model: PreTrainedModel, head: Head) -> None:
+def _check_head(model: PreTrainedModel, lm_head: LMHead) -> None:
     texts = torch.tensor([[0, 1, 0, 1], [0, 1, 0, 0]], device=model.device)
     own = model(texts, use_cache=False).logits.float()
-    ours = head(model.base_model(texts, use_cache=False).last_hidden_state).float()
+    ours = lm_head(model.base_model(texts, use_cache=False).last_hidden_state).float()
     name = type(model).__name__
     if not torch.allclose(own[0, :-1], own[1, :-1], rtol=1e-2, atol=1e-2):
-        raise Refused(f"model: {name} is not causal, for what comes later changes its logits.")
+        raise ConfigError(f"model: {name} is not causal, for what comes later changes its logits.")
     if not torch.allclose(own, ours, rtol=1e-3, atol=1e-3):
-        raise Refused(f"model: the logits of {name} are not its head of its last hidden states.")
+        raise ConfigError(
+            f"model: the logits of {name} are not its head of its last hidden states."
+        )

@@ -7,116 +7,133 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from grupo.kernels.backend import Body
+from grupo.kernels.backend import Backend
 from grupo.kernels.packing import native_attention
-from grupo.kernels.packing.block_attention import How, Part, kernel_for
-from grupo.kernels.packing.prefix_trie import Line, Stretch, line
-from grupo.kernels.packing.tree_attention import Tree, forward
-from grupo.kernels.prefix_cache import Memory
+from grupo.kernels.packing.block_attention import AttentionBlock, AttentionConfig, kernel_for
+from grupo.kernels.packing.prefix_trie import PackedTokens, Segment, pack
+from grupo.kernels.packing.tree_attention import TreeAttention, attend_blocks
+from grupo.kernels.prefix_cache import PrefixCache
 
 Prompt = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Past:
+class CachedPrefix:
     """Slots that a piece of the line comes after."""
 
-    asked: slice
+    queries: slice
     slots: Tensor
 
 
 @dataclass(frozen=True)
-class Reading:
+class PrefillState:
     """A line of new tokens, after what is remembered; its keys and values are remembered too."""
 
-    tree: Tree
-    memory: Memory
+    tree: TreeAttention
+    prefix_cache: PrefixCache
     slots: Tensor  # of the line's tokens
-    past: tuple[Past, ...]
+    cached_prefixes: tuple[CachedPrefix, ...]
 
-    def attend(self, layer: int, q: Tensor, k: Tensor, v: Tensor, how: How) -> Tensor:
+    def attend(
+        self, layer: int, q: Tensor, k: Tensor, v: Tensor, config: AttentionConfig
+    ) -> Tensor:
         q, k, v = (x[0].transpose(0, 1) for x in (q, k, v))
-        return self.see(layer, q, k, v, how)[0][None]
+        return self.attend_with_lse(layer, q, k, v, config)[0][None]
 
-    def see(self, layer: int, q: Tensor, k: Tensor, v: Tensor, how: How) -> tuple[Tensor, Tensor]:
+    def attend_with_lse(
+        self, layer: int, q: Tensor, k: Tensor, v: Tensor, config: AttentionConfig
+    ) -> tuple[Tensor, Tensor]:
         """Outputs (M, H, d) and log-normalisers (M, H) of queries, keys and values (M, ..., d)."""
-        self.memory.write(layer, self.slots, k, v)
-        if c := native_attention.whole(how, q, k, v):
-            past = self._past(layer) if self.past else None
-            return native_attention.see(c, self.tree.line, (q, k, v), how, past)
-        parts = [(asked, part) for asked, _, part in self.tree.parts(q, k, v, how)]
-        parts += [(past.asked, self._remembered(past, layer, q, how)) for past in self.past]
-        return forward(kernel_for(how, q, v), self.tree.own, parts, (q, k, v), how)
+        self.prefix_cache.write_kv(layer, self.slots, k, v)
+        if c := native_attention.native_library_for(config, q, k, v):
+            past = self._native_prefixes(layer) if self.cached_prefixes else None
+            return native_attention.attention_forward(c, self.tree.packed, (q, k, v), config, past)
+        parts = [(asked, part) for asked, _, part in self.tree.prefix_blocks(q, k, v, config)]
+        parts += [
+            (past.queries, self._prefix_block(past, layer, q, config))
+            for past in self.cached_prefixes
+        ]
+        return attend_blocks(
+            kernel_for(config, q, v), self.tree.self_blocks, parts, (q, k, v), config
+        )
 
-    def note(self, first: int) -> None:
+    def store_activation_index(self, first: int) -> None:
         """What was worked out of the line's tokens is kept from there on."""
-        self.memory.note(self.slots.tolist(), range(first, first + len(self.slots)))
+        self.prefix_cache.store_activation_index(
+            self.slots.tolist(), range(first, first + len(self.slots))
+        )
 
-    def _past(self, layer: int) -> native_attention.Past:
-        count = torch.tensor([len(past.slots) for past in self.past])
-        asked = torch.tensor([(past.asked.start, past.asked.stop) for past in self.past])
+    def _native_prefixes(self, layer: int) -> native_attention.PrefixKV:
+        count = torch.tensor([len(past.slots) for past in self.cached_prefixes])
+        asked = torch.tensor(
+            [(past.queries.start, past.queries.stop) for past in self.cached_prefixes]
+        )
         where = torch.cat([asked, (count.cumsum(0) - count)[:, None], count[:, None]], 1)
-        slots = torch.cat([past.slots for past in self.past])
-        return native_attention.Past(where, *self.memory.read(layer, slots))
+        slots = torch.cat([past.slots for past in self.cached_prefixes])
+        return native_attention.PrefixKV(where, *self.prefix_cache.read_kv(layer, slots))
 
-    def _remembered(self, past: Past, layer: int, q: Tensor, how: How) -> Part:
-        position = torch.arange(len(past.slots), device=q.device)
-        near = position if self.tree.longest > how.window else None
-        k, v = self.memory.read(layer, past.slots)
-        return self.tree.part(past.asked, q, k, v, near, how)
+    def _prefix_block(
+        self, prefix: CachedPrefix, layer: int, q: Tensor, config: AttentionConfig
+    ) -> AttentionBlock:
+        position = torch.arange(len(prefix.slots), device=q.device)
+        near = position if self.tree.max_row_length > config.window else None
+        k, v = self.prefix_cache.read_kv(layer, prefix.slots)
+        return self.tree.prefix_block(prefix.queries, q, k, v, near, config)
 
 
 def prefill(
-    body: Body, memory: Memory, prompts: Sequence[Prompt]
+    backend: Backend, prefix_cache: PrefixCache, prompts: Sequence[Prompt]
 ) -> tuple[Float[Tensor, "P H"], list[Tensor]]:
     """The last hidden state of each prompt, and the slots of its tokens."""
-    known = {p: memory.path(p[:-1]) for p in dict.fromkeys(prompts)}
+    known = {p: prefix_cache.lookup(p[:-1]) for p in dict.fromkeys(prompts)}
     starts: dict[tuple[int, ...], list[Prompt]] = {}
     for prompt, path in known.items():
         starts.setdefault(tuple(path), []).append(prompt)
-    laid = _laid(starts)
-    slots = {p: [*path, *memory.grow(path, p[len(path) :])] for p, path in known.items()}
-    device = body.model.device
-    where = torch.zeros(len(laid.line.token), dtype=torch.long)
-    for prompt, place in laid.place.items():
+    laid = _pack_prompts(starts)
+    slots = {p: [*path, *prefix_cache.insert(path, p[len(path) :])] for p, path in known.items()}
+    device = backend.model.device
+    where = torch.zeros(len(laid.packed.token), dtype=torch.long)
+    for prompt, place in laid.token_index.items():
         where[place] = torch.tensor(slots[prompt][-len(place) :])
-    past = tuple(Past(x.asked, x.slots.to(device)) for x in laid.past)
-    on = laid.line.to(device)
-    reading = Reading(Tree(on), memory, where.to(device), past)
-    last = torch.tensor([int(laid.place[p][-1]) for p in prompts], device=device)
-    hidden = body.read(on.token, on.position, reading, last)
+    past = tuple(CachedPrefix(x.queries, x.slots.to(device)) for x in laid.cached_prefixes)
+    on = laid.packed.to(device)
+    reading = PrefillState(TreeAttention(on), prefix_cache, where.to(device), past)
+    last = torch.tensor([int(laid.token_index[p][-1]) for p in prompts], device=device)
+    hidden = backend.prefill(on.token, on.position, reading, last)
     return hidden, [torch.tensor(slots[p], device=device) for p in prompts]
 
 
 @dataclass(frozen=True)
-class _Laid:
-    line: Line
-    place: dict[Prompt, Tensor]  # where in the line each prompt's new tokens are
-    past: tuple[Past, ...]
+class _PackedPrompts:
+    packed: PackedTokens
+    token_index: dict[Prompt, Tensor]  # where in the line each prompt's new tokens are
+    cached_prefixes: tuple[CachedPrefix, ...]
 
 
-def _laid(starts: dict[tuple[int, ...], list[Prompt]]) -> _Laid:
+def _pack_prompts(prompts_by_prefix: dict[tuple[int, ...], list[Prompt]]) -> _PackedPrompts:
     """Everything new, as one line: piece by piece of what comes after the same slots."""
     pieces, place, past, size = [], {}, [], 0
-    for slots, prompts in starts.items():
-        piece = _line([p[len(slots) :] for p in prompts], len(slots))
+    for slots, prompts in prompts_by_prefix.items():
+        piece = _pack_rows([p[len(slots) :] for p in prompts], len(slots))
         for i, prompt in enumerate(prompts):
-            place[prompt] = piece.place[i, : len(prompt) - len(slots)] + size
+            place[prompt] = piece.token_index[i, : len(prompt) - len(slots)] + size
         after = size + len(piece.token)
-        past += [Past(slice(size, after), torch.tensor(slots))] if slots else []
+        past += [CachedPrefix(slice(size, after), torch.tensor(slots))] if slots else []
         pieces.append((piece, size))
         size = after
     token, position = (
         torch.cat([getattr(p, name) for p, _ in pieces]) for name in ("token", "position")
     )
     stretches = [
-        Stretch(s.begin + by, s.end + by, s.last + by) for p, by in pieces for s in p.stretches
+        Segment(s.begin + by, s.end + by, s.last + by) for p, by in pieces for s in p.segments
     ]
     blank = torch.zeros(0, 0, dtype=torch.long)
-    return _Laid(Line(token, position, blank, tuple(stretches)), place, tuple(past))
+    return _PackedPrompts(
+        PackedTokens(token, position, blank, tuple(stretches)), place, tuple(past)
+    )
 
 
-def _line(rows: Sequence[Prompt], offset: int) -> Line:
+def _pack_rows(rows: Sequence[Prompt], offset: int) -> PackedTokens:
     length = torch.tensor([len(row) for row in rows])
     width = int(length.max())
-    return line(torch.tensor([[*r, *[0] * (width - len(r))] for r in rows]), length, offset)
+    return pack(torch.tensor([[*r, *[0] * (width - len(r))] for r in rows]), length, offset)

@@ -6,10 +6,10 @@ from torch import Tensor
 from grupo.algo.advantages import Center, ScaleByStd, chain
 from grupo.core import group_ops
 from grupo.core.batch import Batch
-from grupo.core.component import piece
+from grupo.core.component import component
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Unveiling Implicit Advantage Symmetry: Why GRPO Struggles with Exploration and "
@@ -20,16 +20,16 @@ PAPER = Paper(
 )
 
 
-@piece
-class Asymmetric:
+@component
+class DifficultyWeightedAdvantage:
     """A ((1 - m) / (1 - sqrt p) + m / sqrt p) / 2, and times min(1, m / alpha) where A > 0.
 
     A = (r - p) / std(r), p the mean reward of the group, m the mean of p over the batch's groups.
     """
 
-    alpha: float
+    target_accuracy: float
     eps: float = 1e-6
-    reads_whole_batch = True
+    needs_whole_batch = True
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         A = chain(Center(), ScaleByStd(self.eps))(x, batch)
@@ -37,14 +37,16 @@ class Asymmetric:
         m = (p / n).sum() / (1 / n).sum()
         root = p.clamp(0, 1).sqrt()
         A = A * 0.5 * ((1 - m) / (1 - root + self.eps) + m / (root + self.eps))
-        return torch.where(A > 0, A * (m / self.alpha).clamp(max=1), A)
+        return torch.where(A > 0, A * (m / self.target_accuracy).clamp(max=1), A)
 
 
-def a_grae(group: int = 8, alpha: float = 1.0) -> Method:
+def a_grae(group_size: int = 8, target_accuracy: float = 1.0) -> Method:
     """GRPO whose weight moves from easy to hard tasks, and to the right answers, as m grows.
 
     A (1 - m) / 2 (1 - sqrt p) favours tasks that are mostly solved, A m / 2 sqrt p those that
     are not.
     """
     # The authors' code; `alpha` is 1 for mathematics there, 0.5 for geometry and medical questions.
-    return Method(sample=Independent(group), credit=Asymmetric(alpha))
+    return Method(
+        sampler=GroupSampler(group_size), advantage=DifficultyWeightedAdvantage(target_accuracy)
+    )

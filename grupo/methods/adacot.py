@@ -3,12 +3,12 @@
 from torch import Tensor
 
 from grupo.algo.advantages import Center, ScaleByStd, chain
-from grupo.algo.aggregation import Weigh, sequence_mean
+from grupo.algo.aggregation import Aggregation, sequence_mean
 from grupo.core.batch import Batch, PerAction
-from grupo.core.component import piece
+from grupo.core.component import component
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="AdaCoT: Pareto-Optimal Adaptive Chain-of-Thought Triggering via Reinforcement Learning",
@@ -18,42 +18,64 @@ PAPER = Paper(
 )
 
 
-@piece
-class Triggered:
+@component
+class ThinkingTriggerPenalty:
     """x - miss [needed, not thought] - over [thought, not needed] - malformed [bad format]."""
 
-    miss: float
-    over: float
-    malformed: float
-    reads_parts = ("think", "needed", "format")  # who thinks, who needs to, good form: above 1/2
+    missed_penalty: float
+    overuse_penalty: float
+    format_penalty: float
+    required_reward_terms = (
+        "think",
+        "needed",
+        "format",
+    )  # who thinks, who needs to, good form: above 1/2
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        think, needed, good = (batch.parts[name] > 0.5 for name in self.reads_parts)
+        think, needed, good = (
+            batch.reward_terms[name] > 0.5 for name in self.required_reward_terms
+        )
         missed, vain = (needed & ~think).to(x), (think & ~needed).to(x)
-        return x - self.miss * missed - self.over * vain - self.malformed * (~good).to(x)
+        return (
+            x
+            - self.missed_penalty * missed
+            - self.overuse_penalty * vain
+            - self.format_penalty * (~good).to(x)
+        )
 
 
-@piece
-class ButDecisions:
+@component
+class MaskDecisionTokens:
     """`inner`, but 0 for actions that are marked as the decision whether to think."""
 
-    inner: Weigh = sequence_mean
-    needs = frozenset({"mark/decision"})  # 1 at its token, where it is not to be learned from
+    aggregation: Aggregation = sequence_mean
+    required_signals = frozenset(
+        {"step/decision"}
+    )  # 1 at its token, where it is not to be learned from
 
     def __call__(self, batch: Batch) -> PerAction:
-        return self.inner(batch).masked_fill(batch.seen["mark/decision"] > 0, 0.0)
+        return self.aggregation(batch).masked_fill(batch.signals["step/decision"] > 0, 0.0)
 
 
-def adacot(group: int = 8, miss: float = 0.2, over: float = 0.3, malformed: float = 1.0) -> Method:
-    """r = base - `miss` P_miss - `over` P_over - `malformed` P_fmt; decisions may be left out.
+def adacot(
+    group_size: int = 8,
+    missed_penalty: float = 0.2,
+    overuse_penalty: float = 0.3,
+    format_penalty: float = 1.0,
+) -> Method:
+    """r = base - `missed_penalty` P_miss - `over` P_over - `format_penalty` P_fmt; decisions may be left out.
 
-    parts: "think", "needed" (a label of the task) and "format". "mark/decision" is 1 at the first
+    parts: "think", "needed" (a label of the task) and "format". "step/decision" is 1 at the first
     token after the thinking opens where all tasks want thinking (selective loss masking), else 0.
     """
     # The paper trains by PPO with a critic; the reward is as good for a group. Its weights were not
-    # seen: these are our choice, `miss` and `over` move along its front of accuracy and cost.
+    # seen: these are our choice, `missed_penalty` and `over` move along its front of accuracy and cost.
     return Method(
-        sample=Independent(group),
-        credit=chain(Triggered(miss, over, malformed), Center(), ScaleByStd()),
-        weigh=ButDecisions(),
+        sampler=GroupSampler(group_size),
+        advantage=chain(
+            ThinkingTriggerPenalty(missed_penalty, overuse_penalty, format_penalty),
+            Center(),
+            ScaleByStd(),
+        ),
+        aggregation=MaskDecisionTokens(),
     )

@@ -3,15 +3,15 @@
 import torch
 from torch import Tensor
 
-from grupo.algo.advantages import ByPart, Center, Regrouped, ScaleByStd, chain
-from grupo.algo.losses import Clip, Only, Reinforce
+from grupo.algo.advantages import ByRewardTerm, Center, GroupedBy, ScaleByStd, chain
+from grupo.algo.losses import Clip, Reinforce, WhereLoss
 from grupo.core.batch import Batch
-from grupo.core.component import piece
-from grupo.core.controllers import Thermostat
+from grupo.core.component import component
+from grupo.core.controllers import BangBang
 from grupo.core.paper import Paper
-from grupo.core.schedules import varying
+from grupo.core.schedules import as_float
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent, WithTempered
+from grupo.rollouts.samplers import GroupSampler, MultiTemperature
 
 PAPER = Paper(
     title="Arbitrary Entropy Policy Optimization: Entropy Is Controllable in Reinforcement Fine-"
@@ -22,29 +22,34 @@ PAPER = Paper(
 )
 
 
-@piece
-class OnlyGood:
+@component
+class TemperedRolloutWeight:
     """`weight` for tempered rollouts of A > 0.05, 0 for the other tempered ones; own keep A."""
 
-    weight: float
-    reads_parts = ("tempered",)
+    tempered_coef: float
+    required_reward_terms = ("tempered",)
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        good = (x > 0.05).to(x) * self.weight
-        return torch.where(batch.parts["tempered"] > 0, good, x)
+        good = (x > 0.05).to(x) * self.tempered_coef
+        return torch.where(batch.reward_terms["is_tempered"] > 0, good, x)
 
 
-def tempered(batch: Batch) -> Tensor:
+def is_tempered(batch: Batch) -> Tensor:
     """Which rows were drawn at another temperature, (N, 1)."""
-    return (batch.parts["tempered"] > 0)[batch.rollout, None]
+    return (batch.reward_terms["is_tempered"] > 0)[batch.rollout, None]
 
 
-def own(batch: Batch) -> Tensor:
+def is_untempered(batch: Batch) -> Tensor:
     """The others."""
-    return ~tempered(batch)
+    return ~is_tempered(batch)
 
 
-def aepo(group: int = 8, more: int = 2, target: float = 0.5, hot: float = 1.2) -> Method:
+def aepo(
+    group_size: int = 8,
+    extra_rollouts: int = 2,
+    target_entropy: float = 0.5,
+    high_temperature: float = 1.2,
+) -> Method:
     """grad J = grad J_GRPO + alpha E_{o ~ pi^T}[R(o) grad log pi(o)].
 
     T = `hot` while the last step's entropy is at most `target`, else 0.8: reinforcing what is hot
@@ -52,9 +57,15 @@ def aepo(group: int = 8, more: int = 2, target: float = 0.5, hot: float = 1.2) -
     """
     # The authors sample a quarter of the prompts again, keep at most 60 rollouts of them (30 where
     # it is cold) and let them replace others; here every group has a quarter more, without ratios.
-    normalised = Regrouped(chain(Center(), ScaleByStd()), ByPart("tempered"))
+    normalised = GroupedBy(chain(Center(), ScaleByStd()), ByRewardTerm("tempered"))
     return Method(
-        sample=WithTempered(Independent(group), more, varying(Thermostat(target, hot, 0.8))),
-        credit=chain(normalised, OnlyGood(varying(Thermostat(target, 1.0, 0.5)))),
-        loss=Only(Clip(), own) + Only(Reinforce(), tempered),
+        sampler=MultiTemperature(
+            GroupSampler(group_size),
+            extra_rollouts,
+            as_float(BangBang(target_entropy, high_temperature, 0.8)),
+        ),
+        advantage=chain(
+            normalised, TemperedRolloutWeight(as_float(BangBang(target_entropy, 1.0, 0.5)))
+        ),
+        loss=WhereLoss(Clip(), is_untempered) + WhereLoss(Reinforce(), is_tempered),
     )

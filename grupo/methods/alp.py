@@ -5,10 +5,10 @@ from torch import Tensor
 from grupo.algo.advantages import Center, ScaleByStd, chain
 from grupo.core import group_ops
 from grupo.core.batch import Batch
-from grupo.core.component import piece
+from grupo.core.component import component
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Just Enough Thinking: Efficient Reasoning with Adaptive Length Penalties"
@@ -18,29 +18,29 @@ PAPER = Paper(
 )
 
 
-@piece
-class PricedByEase:
+@component
+class EaseScaledLengthPenalty:
     """x - price L max(p, 1 / K), p the share of the group's K rollouts that are right."""
 
-    price: float
-    part: str = "correct"
+    length_coef: float
+    reward_term: str = "correct"
 
     @property
-    def reads_parts(self) -> tuple[str, ...]:
+    def required_reward_terms(self) -> tuple[str, ...]:
         """Who is right: above 1/2."""
-        return (self.part,)
+        return (self.reward_term,)
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        p = group_ops.mean((batch.parts[self.part] > 0.5).to(x), batch.group)
-        return x - self.price * batch.lengths * p.maximum(1 / group_ops.count(x, batch.group))
+        p = group_ops.mean((batch.reward_terms[self.reward_term] > 0.5).to(x), batch.group)
+        return x - self.length_coef * batch.lengths * p.maximum(1 / group_ops.count(x, batch.group))
 
 
-def alp(group: int = 16, price: float = 1e-7) -> Method:
+def alp(group_size: int = 16, length_coef: float = 1e-7) -> Method:
     """r = [right] - `price` L max(p, 1 / K); who is wrong pays as well. A = (r - mean) / std.
 
     parts["correct"] says who is right.
     """
     # The paper writes beta / N for the price of a token and reports beta = 1e-7; what N was is not
     # known to us, so it is 1: small, but the whole of the advantage where all are right.
-    credit = chain(PricedByEase(price), Center(), ScaleByStd())
-    return Method(sample=Independent(group), credit=credit)
+    credit = chain(EaseScaledLengthPenalty(length_coef), Center(), ScaleByStd())
+    return Method(sampler=GroupSampler(group_size), advantage=credit)

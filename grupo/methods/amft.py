@@ -4,42 +4,46 @@ from collections.abc import Sequence
 
 from grupo.algo.advantages import Whiten
 from grupo.algo.aggregation import token_mean
-from grupo.algo.losses import Apart, Blend, Clip, EachSource, EntropyBonus, Likelihood
-from grupo.core.component import piece
+from grupo.algo.losses import NLL, Clip, EntropyBonus, MixSFT, PerSourceMean, SeparateDemos
+from grupo.core.component import component
 from grupo.core.paper import Paper
-from grupo.core.schedules import varying
+from grupo.core.schedules import as_float
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent, WithExpert
+from grupo.rollouts.samplers import GroupSampler, WithExpertSolution
 
 PAPER = Paper(
     title="AMFT: Aligning LLM Reasoners by Meta-Learning the Optimal Imitation-Exploration Balance",
     use="Mix demonstrations and rewards in one stage, the mixture steered by entropy.",
     checked=("golden", "laws", "run"),
-    example="amft(entropy=0.5)",
+    example="amft(target_entropy=0.5)",
     catalogue=("amft",),
 )
 
 
-@piece
-class Steered:
+@component
+class IntegralController:
     """mu <- clip(mu + `by` (`target` - metric), `low`, `high`) after a step, `start` at first."""
 
     start: float
     target: float
-    by: float
-    low: float = 0.05
-    high: float = 0.95
-    reads: str = "entropy"
+    gain: float
+    min_value: float = 0.05
+    max_value: float = 0.95
+    metric: str = "entropy"
 
-    def follow(self, measured: Sequence[float]) -> float:
+    def next_value(self, metric_values: Sequence[float]) -> float:
         mu = self.start
-        for value in measured:
-            mu = min(self.high, max(self.low, mu + self.by * (self.target - value)))
+        for value in metric_values:
+            mu = min(self.max_value, max(self.min_value, mu + self.gain * (self.target - value)))
         return mu
 
 
 def amft(
-    entropy: float, group: int = 8, share: float = 0.8, by: float = 5e-4, clip: float = 0.2
+    target_entropy: float,
+    group_size: int = 8,
+    initial_sft_weight: float = 0.8,
+    gain: float = 5e-4,
+    clip_eps: float = 0.2,
 ) -> Method:
     """(1 - mu) RL + mu SFT, mu <- clip(mu + `by` (`entropy` - H), 0.05, 0.95), from `share` on.
 
@@ -51,10 +55,13 @@ def amft(
     # whitened reward is the advantage; the bonus is of own actions. The paper adds to mu, every 20
     # steps, a meta-gradient: the gain on held-out data of SFT's gradient over RL's. It needs three
     # gradients of one step kept apart, as nothing here does; the released code has its sign wrong.
-    mu, own = Steered(share, entropy, by), Clip(clip, clip) + EntropyBonus(0.01)
+    mu, own = (
+        IntegralController(initial_sft_weight, target_entropy, gain),
+        Clip(clip_eps, clip_eps) + EntropyBonus(0.01),
+    )
     return Method(
-        sample=WithExpert(Independent(group)),
-        credit=Apart(Whiten()),
-        loss=Blend(varying(mu), own, Likelihood()),
-        weigh=EachSource(token_mean),
+        sampler=WithExpertSolution(GroupSampler(group_size)),
+        advantage=SeparateDemos(Whiten()),
+        loss=MixSFT(as_float(mu), own, NLL()),
+        aggregation=PerSourceMean(token_mean),
     )

@@ -1,10 +1,10 @@
 """ArenaRL: a knock-out ranks the group, and places pay. Zhang et al., 2026, arXiv:2601.06487."""
 
-from grupo.algo.advantages import Center, ScaleByStd, TakePart, chain
+from grupo.algo.advantages import Center, ScaleByStd, UseRewardTerm, chain
 from grupo.algo.losses import Clip
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="ArenaRL: Scaling RL for Open-Ended Agents via Tournament-based Relative Ranking",
@@ -14,11 +14,13 @@ PAPER = Paper(
 )
 
 
-def arenarl(group: int = 16, low: float = 0.2, high: float = 0.28) -> Method:
+def arenarl(group_size: int = 16, clip_low: float = 0.2, clip_high: float = 0.28) -> Method:
     """A = (r - mean(r)) / std(r), r = parts["rank"] = 1 - place / (G - 1).
 
     `rewards.tournament.tournament` says it after 2 G - 2 comparisons by a judge.
     """
     # Where G is no power of two the best seeds have a bye; the release pairs neighbours instead.
-    credit = chain(TakePart("rank"), Center(), ScaleByStd())
-    return Method(sample=Independent(group), credit=credit, loss=Clip(low, high))
+    credit = chain(UseRewardTerm("rank"), Center(), ScaleByStd())
+    return Method(
+        sampler=GroupSampler(group_size), advantage=credit, loss=Clip(clip_low, clip_high)
+    )

@@ -1,13 +1,13 @@
 """ARRoL: rollouts are given up early until half are right. Xu et al., 2026, arXiv:2603.24840."""
 
 from grupo.algo.advantages import Center, ScaleByStd, chain
-from grupo.algo.advantages.calibration_counts import Tallied
+from grupo.algo.advantages.calibration_counts import CountByBin
 from grupo.algo.losses import Clip
-from grupo.algo.losses.critic import FitQuality
+from grupo.algo.losses.critic import QualityLoss
 from grupo.core.paper import Paper
-from grupo.core.schedules import Switch, varying
+from grupo.core.schedules import Switch, as_float
 from grupo.method import Method
-from grupo.rollouts.samplers import Posterior, Pruned
+from grupo.rollouts.samplers import BetaBins, EarlyPruning
 
 PAPER = Paper(
     title="Prune as You Generate: Online Rollout Pruning for Faster and Better RLVR",
@@ -18,13 +18,13 @@ PAPER = Paper(
 
 
 def arrol(
-    group: int = 16,
-    keep: float = 0.5,
-    at: int = 512,
-    rest: int = 16384,
-    spared: int = 2,
-    warmup: float = 0.1,
-    clip: float = 0.2,
+    group_size: int = 16,
+    keep_fraction: float = 0.5,
+    prune_at: int = 512,
+    max_new_tokens_after: int = 16384,
+    always_keep: int = 2,
+    warmup_fraction: float = 0.1,
+    clip_eps: float = 0.2,
 ) -> Method:
     """GRPO on the share `keep` of rollouts that go on after `at` tokens; the best and worst of p.
 
@@ -33,12 +33,14 @@ def arrol(
     -r log h - (1 - r) log(1 - h) of who went on. Nobody is given up before `warmup` of the run.
     """
     # From the abstract and summaries; Hsu1023/ARRoL on GitHub has no code yet (fe9ad20). Bins,
-    # posterior and 512 are theirs; which are kept, `spared`, `warmup`, constants, a head that is
+    # posterior and 512 are theirs; which are kept, `always_keep`, `warmup`, constants, a head that is
     # linear are our choice. Votes weighed by h are not here.
-    posterior = Posterior.following(10, 0.9)
-    kept = varying(Switch(warmup, 1.0, keep))
+    posterior = BetaBins.from_history(10, 0.9)
+    kept = as_float(Switch(warmup_fraction, 1.0, keep_fraction))
     return Method(
-        sample=Pruned(group, kept, at, rest, spared, posterior),
-        credit=chain(Tallied(len(posterior.bins)), Center(), ScaleByStd()),
-        loss=Clip(clip, clip) + FitQuality(),
+        sampler=EarlyPruning(
+            group_size, kept, prune_at, max_new_tokens_after, always_keep, posterior
+        ),
+        advantage=chain(CountByBin(len(posterior.bins)), Center(), ScaleByStd()),
+        loss=Clip(clip_eps, clip_eps) + QualityLoss(),
     )

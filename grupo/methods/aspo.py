@@ -4,12 +4,12 @@ import torch
 
 from grupo.algo import ratios
 from grupo.algo.aggregation import token_mean
-from grupo.algo.losses import Reweighted
+from grupo.algo.losses import WeightedReinforce
 from grupo.core.batch import Batch, PerAction, Signals
-from grupo.core.component import piece
+from grupo.core.component import component
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="ASPO: Asymmetric Importance Sampling Policy Optimization",
@@ -18,22 +18,24 @@ PAPER = Paper(
 )
 
 
-@piece
-class Asymmetric:
+@component
+class InverseRatioForPositive:
     """r where A < 0, 1 / r elsewhere, at most `cap`; 0 where PPO's clip would stop the gradient."""
 
-    low: float = 0.2
-    high: float = 0.2
+    clip_low: float = 0.2
+    clip_high: float = 0.2
     cap: float = 3.0
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         r = ratios.token(pi, batch)
-        bad = torch.where(r >= 1 - self.low, r, 0.0)
-        good = torch.where(r <= 1 + self.high, 1 / r, 0.0)
+        bad = torch.where(r >= 1 - self.clip_low, r, 0.0)
+        good = torch.where(r <= 1 + self.clip_high, 1 / r, 0.0)
         return torch.where(batch.advantage < 0, bad, good).clamp(max=self.cap)
 
 
-def aspo(group: int = 16, low: float = 0.2, high: float = 0.2, cap: float = 3.0) -> Method:
+def aspo(
+    group_size: int = 16, clip_low: float = 0.2, clip_high: float = 0.2, cap: float = 3.0
+) -> Method:
     """loss = mean over all tokens of -sg(w) A log pi with w = r where A < 0 and 1 / r where A > 0.
 
     w is 0 where A > 0 and r > 1 + `high` or A < 0 and r < 1 - `low`, and at most `cap`: clipped
@@ -41,5 +43,5 @@ def aspo(group: int = 16, low: float = 0.2, high: float = 0.2, cap: float = 3.0)
     """
     # Form and constants of the authors' code (wizard-III/Archer2.0); its clip of 0.4 and its KL
     # term for tokens of high or low entropy belong to Archer and are left out.
-    loss = Reweighted(Asymmetric(low, high, cap))
-    return Method(sample=Independent(group), loss=loss, weigh=token_mean)
+    loss = WeightedReinforce(InverseRatioForPositive(clip_low, clip_high, cap))
+    return Method(sampler=GroupSampler(group_size), loss=loss, aggregation=token_mean)

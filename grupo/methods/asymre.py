@@ -3,13 +3,13 @@
 from torch import Tensor
 
 from grupo.algo.advantages import Center, chain
-from grupo.algo.aggregation import sequence_sum
+from grupo.algo.aggregation import token_sum
 from grupo.algo.losses import Reinforce
 from grupo.core.batch import Batch
-from grupo.core.component import piece
+from grupo.core.component import component
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Asymmetric REINFORCE for off-Policy Reinforcement Learning: Balancing positive and "
@@ -19,17 +19,17 @@ PAPER = Paper(
 )
 
 
-@piece
-class Raise:
+@component
+class AddConstant:
     """Credit so far, plus `by`."""
 
-    by: float
+    constant: float
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        return x + self.by
+        return x + self.constant
 
 
-def asymre(group: int = 8, below: float = 0.1) -> Method:
+def asymre(group_size: int = 8, baseline_margin: float = 0.1) -> Method:
     """-(r - V) log pi of whole answers, V = mean(r) - `below`, without ratio or clip.
 
     With V below the expected reward off-policy REINFORCE improves the policy; at or above it, it
@@ -38,8 +38,8 @@ def asymre(group: int = 8, below: float = 0.1) -> Method:
     # `below` is minus the paper's delta V, whose runs on language models do best a little below 0:
     # so we remember it, and 0.1 and group.
     return Method(
-        sample=Independent(group),
-        credit=chain(Center(), Raise(below)),
+        sampler=GroupSampler(group_size),
+        advantage=chain(Center(), AddConstant(baseline_margin)),
         loss=Reinforce(),
-        weigh=sequence_sum,
+        aggregation=token_sum,
     )

@@ -3,14 +3,14 @@
 import torch
 from torch import Tensor
 
-from grupo.algo.aggregation import sequence_sum
+from grupo.algo.aggregation import token_sum
 from grupo.algo.losses import Clip
 from grupo.core import group_ops
 from grupo.core.batch import Batch
-from grupo.core.component import piece
+from grupo.core.component import component
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="BNPO: Beta Normalization Policy Optimization",
@@ -20,41 +20,43 @@ PAPER = Paper(
 )
 
 
-@piece
-class ByBeta:
+@component
+class BetaNormalise:
     """(x - p) min(1 / f(p; alpha, beta), most), f the Beta density, p the mean reward of the group.
 
     alpha = max(1, 1 + a / 3), beta = max(1, 1 + b / 3), where Beta(a, b) has mean and variance of
     the batch's p; both are 1 if these do not vary. For rewards 0 to 1, one component at a time.
     """
 
-    most: float = 1e6
+    max_scale: float = 1e6
 
     @property
-    def reads_whole_batch(self) -> bool:
+    def needs_whole_batch(self) -> bool:
         """Yes: the distribution is of all prompts."""
         return True
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         p = group_ops.mean(x, batch.group)
-        alpha, beta = _shape(p, 1 / group_ops.count(x, batch.group))
+        alpha, beta = _beta_parameters(p, 1 / group_ops.count(x, batch.group))
         const = torch.lgamma(alpha + beta) - torch.lgamma(alpha) - torch.lgamma(beta)
         log_f = const + torch.xlogy(alpha - 1, p) + torch.xlogy(beta - 1, 1 - p)
-        return (x - p) * (-log_f).exp().clamp(max=self.most)
+        return (x - p) * (-log_f).exp().clamp(max=self.max_scale)
 
 
-def _shape(p: Tensor, share: Tensor) -> tuple[Tensor, Tensor]:
+def _beta_parameters(p: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
     """Alpha and beta; `share` makes the rollouts of a prompt count as one."""
-    m = (share * p).sum() / share.sum()
-    v = (share * (p - m) ** 2).sum() / (share.sum() - 1).clamp(min=1)
+    m = (weight * p).sum() / weight.sum()
+    v = (weight * (p - m) ** 2).sum() / (weight.sum() - 1).clamp(min=1)
     k = torch.where(v > 1e-12, m * (1 - m) / v - 1, torch.zeros_like(v))
     return (1 + k * m / 3).clamp(min=1), (1 + k * (1 - m) / 3).clamp(min=1)
 
 
-def bnpo(group: int = 16, low: float = 0.2, high: float = 0.28) -> Method:
+def bnpo(group_size: int = 16, clip_low: float = 0.2, clip_high: float = 0.28) -> Method:
     """A = (r - p) / f(p): a flat f is REINFORCE with a baseline, one at 3/2 is GRPO times pi / 8.
 
     loss = mean over answers of sum over tokens of -min(R A, clip(R, 1 - `low`, 1 + `high`) A).
     """
-    credit, loss = ByBeta(), Clip(low, high)
-    return Method(sample=Independent(group), credit=credit, loss=loss, weigh=sequence_sum)
+    credit, loss = BetaNormalise(), Clip(clip_low, clip_high)
+    return Method(
+        sampler=GroupSampler(group_size), advantage=credit, loss=loss, aggregation=token_sum
+    )

@@ -1,7 +1,7 @@
 """BranchGRPO: one denoising tree, compared depth by depth. Li et al., 2025, arXiv:2509.06040."""
 
-from grupo.algo.advantages import Clipped, chain
-from grupo.algo.advantages.tree import AmongDepth, EachOnce, Where
+from grupo.algo.advantages import ClampAdvantage, chain
+from grupo.algo.advantages.tree import ActionMaskFn, DedupTokenMean, NormalizePerDepth
 from grupo.algo.losses import Clip
 from grupo.core.paper import Paper
 from grupo.method import Method
@@ -16,21 +16,21 @@ PAPER = Paper(
 
 
 def branch_grpo(
-    at: tuple[int, ...] = (0, 3, 6, 9),
-    clip: float = 1e-3,
+    split_steps: tuple[int, ...] = (0, 3, 6, 9),
+    clip_eps: float = 1e-3,
     *,
-    bound: float = 5.0,
-    alike: float = 0.0,
-    fusion: float = 0.0,
-    among: tuple[Where, ...] = (),
+    max_advantage: float = 5.0,
+    sibling_correlation: float = 0.0,
+    logp_coef: float = 0.0,
+    masks: tuple[ActionMaskFn, ...] = (),
 ) -> Method:
     """A = (v - mean(v)) / std(v) among the nodes of a depth, v the mean reward of a node's leaves.
 
     The tree splits in two before the steps `at`; there siblings' noises have the correlation
-    `alike`. In v a leaf weighs exp(`fusion` log p(leaf | node)). A, within -+`bound`, is of all
+    `alike`. In v a leaf weighs exp(`logp_coef` log p(leaf | node)). A, within -+`bound`, is of all
     steps that lead to the node; a step counts once however many leaves share it, and not at all
-    where one of `among` does not hold: `BestOfSiblings()` and `Extremes(4)` prune the width,
-    `Outside(9, 4)` the depth. loss = -min(R A, clip(R, 1 - `clip`, 1 + `clip`) A), R = pi / old.
+    where one of `masks` does not hold: `BestOfSiblings()` and `TopBottomLeaves(4)` prune the width,
+    `OutsideWindow(9, 4)` the depth. loss = -min(R A, clip(R, 1 - `clip`, 1 + `clip`) A), R = pi / old.
     """
     # Numbers are the released run's, of 20 steps. The rest is from two readers' notes of the
     # paper's fifth version, not from itself: noises (common + s own) / sqrt(1 + s^2), s = 4, so
@@ -42,8 +42,10 @@ def branch_grpo(
     # of equal A and so keeps each branch's earlier half; the window moves to earlier depths.
     # Pruning takes steps from the loss, not from what is read: rows are whole.
     return Method(
-        sample=SplitTree(at, alike=alike),
-        credit=chain(AmongDepth(fusion=fusion), Clipped(-bound, bound)),
-        loss=Clip(clip, clip),
-        weigh=EachOnce(among),
+        sampler=SplitTree(split_steps, sibling_correlation=sibling_correlation),
+        advantage=chain(
+            NormalizePerDepth(logp_coef=logp_coef), ClampAdvantage(-max_advantage, max_advantage)
+        ),
+        loss=Clip(clip_eps, clip_eps),
+        aggregation=DedupTokenMean(masks),
     )

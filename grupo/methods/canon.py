@@ -2,15 +2,15 @@
 
 from torch import Tensor
 
-from grupo.algo.advantages import Credit
-from grupo.algo.advantages.intrinsic import MeanOf
-from grupo.algo.aggregation import FixedLength
+from grupo.algo.advantages import AdvantageEstimator
+from grupo.algo.advantages.intrinsic import MeanSignal
+from grupo.algo.aggregation import ConstantLength
 from grupo.core import group_ops
 from grupo.core.batch import Batch
-from grupo.core.component import piece
+from grupo.core.component import component
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Conditional Advantage Estimation for Reinforcement Learning in Large Reasoning Models",
@@ -20,29 +20,33 @@ PAPER = Paper(
 )
 
 
-@piece
-class Conditional:
+@component
+class ConditionalAdvantage:
     """mu (r - mean of the other half) + (1 - mu) (r - mean of one's own), halves by `metric`.
 
     Between halves a reward counts `low` or `high` of itself, by the half it is in.
     """
 
-    mu: float
-    metric: Credit = MeanOf("entropy")  # of what is seen, not of the reward
-    low: float = 1.0
-    high: float = 1.0
+    between_weight: float
+    metric: AdvantageEstimator = MeanSignal("entropy")  # of what is seen, not of the reward
+    low_scale: float = 1.0
+    high_scale: float = 1.0
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        mu, half = self.mu, group_ops.count(x, batch.group) // 2
-        low = group_ops.lowest(self.metric(x, batch), half, batch.group)  # equals share
+        mu, half = self.between_weight, group_ops.count(x, batch.group) // 2
+        low = group_ops.lowest_share(self.metric(x, batch), half, batch.group)  # equals share
         halves = [(w, group_ops.sum(w, batch.group).clamp(min=1e-9)) for w in (low, 1 - low)]
         lows, highs = (group_ops.sum(x * w, batch.group) / n for w, n in halves)  # 0 of nobody
-        in_low = mu * (self.low * x - self.high * highs) + (1 - mu) * (x - lows)
-        in_high = mu * (self.high * x - self.low * lows) + (1 - mu) * (x - highs)
+        in_low = mu * (self.low_scale * x - self.high_scale * highs) + (1 - mu) * (x - lows)
+        in_high = mu * (self.high_scale * x - self.low_scale * lows) + (1 - mu) * (x - highs)
         return low * in_low + (1 - low) * in_high
 
 
-def canon(group: int = 8, mu: float = 1.0, length: int = 8192) -> Method:
+def canon(group_size: int = 8, between_weight: float = 1.0, max_length: int = 8192) -> Method:
     """Dr. GRPO against the half of the group that was more, or less, certain."""
     # The authors' code. Their other metric is length, with high=0.9 long right answers count less.
-    return Method(sample=Independent(group), credit=Conditional(mu), weigh=FixedLength(length))
+    return Method(
+        sampler=GroupSampler(group_size),
+        advantage=ConditionalAdvantage(between_weight),
+        aggregation=ConstantLength(max_length),
+    )

@@ -1,10 +1,10 @@
 """CE-GPPO: clipped tokens keep a gradient to steer entropy. Su et al., 2025, arXiv:2509.20712."""
 
 from grupo.algo.aggregation import token_mean
-from grupo.algo.losses import KeepGradient, Reweighted
+from grupo.algo.losses import ClipPreserveGradient, WeightedReinforce
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="CE-GPPO: Coordinating Entropy via Gradient-Preserving Clipping Policy Optimization in "
@@ -15,7 +15,11 @@ PAPER = Paper(
 
 
 def ce_gppo(
-    group: int = 8, low: float = 0.2, high: float = 0.2, below: float = 0.75, above: float = 1.0
+    group_size: int = 8,
+    clip_low: float = 0.2,
+    clip_high: float = 0.2,
+    low_scale: float = 0.75,
+    high_scale: float = 1.0,
 ) -> Method:
     """-sg(w) A log pi; w = r within PPO's clip, and a multiple of the bound beyond it.
 
@@ -25,7 +29,7 @@ def ce_gppo(
     # 0.75 and 1 are those of the authors' 7B script (0.5 and 1 of the 1.5B one), as are clips of
     # 0.2 and 8 answers. The dual clip at 10 that they inherit from verl is left out.
     return Method(
-        sample=Independent(group),
-        loss=Reweighted(KeepGradient(low, high, below, above)),
-        weigh=token_mean,
+        sampler=GroupSampler(group_size),
+        loss=WeightedReinforce(ClipPreserveGradient(clip_low, clip_high, low_scale, high_scale)),
+        aggregation=token_mean,
     )

@@ -4,14 +4,14 @@ import torch
 from torch import Tensor
 
 from grupo.algo.advantages import chain
-from grupo.algo.advantages.constraints import Calibrated, NearReference
+from grupo.algo.advantages.constraints import CalibratedReward, KLDiscounted
 from grupo.algo.aggregation import rollout_mean
 from grupo.algo.losses import Reinforce
 from grupo.core.batch import Batch
-from grupo.core.component import piece
+from grupo.core.component import component
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="The Perfect Blend: Redefining RLHF with Mixture of Judges",
@@ -21,12 +21,12 @@ PAPER = Paper(
 )
 
 
-@piece
-class LessTheMeanOfAll:
+@component
+class CenterBatch:
     """x - its mean over the whole batch."""
 
     @property
-    def reads_whole_batch(self) -> bool:
+    def needs_whole_batch(self) -> bool:
         """Yes: the mean is over all groups."""
         return True
 
@@ -34,7 +34,7 @@ class LessTheMeanOfAll:
         return x - torch.where(batch.lengths > 0, x, 0.0).sum() / (batch.lengths > 0).sum()
 
 
-def cgpo_crpg(group: int = 4, limit: float = 10.0) -> Method:
+def cgpo_crpg(group_size: int = 4, max_kl: float = 10.0) -> Method:
     """A = R - mean(R) over the batch, R = F sigmoid(r - r_ref) max(0, 1 - k / `limit`).
 
     loss = mean over answers of -A mean_t log pi; k = log pi_old(y) - log pi_ref(y). parts:
@@ -42,5 +42,10 @@ def cgpo_crpg(group: int = 4, limit: float = 10.0) -> Method:
     """
     # Calibrated policy gradient, as TRL's draft of a CGPOTrainer has it. `limit` (KL_max, in nats
     # per answer) has no default there: 10 is our choice. One task with one reward model.
-    credit = chain(Calibrated(), NearReference(limit), LessTheMeanOfAll())
-    return Method(sample=Independent(group), credit=credit, loss=Reinforce(), weigh=rollout_mean)
+    credit = chain(CalibratedReward(), KLDiscounted(max_kl), CenterBatch())
+    return Method(
+        sampler=GroupSampler(group_size),
+        advantage=credit,
+        loss=Reinforce(),
+        aggregation=rollout_mean,
+    )

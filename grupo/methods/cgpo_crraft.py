@@ -1,12 +1,12 @@
 """CGPO, CRRAFT: learn the best answer that judges accept. Xu et al., 2024, arXiv:2409.20370."""
 
 from grupo.algo.advantages import chain
-from grupo.algo.advantages.constraints import Calibrated, WithinLimit, best
-from grupo.algo.aggregation import sequence_sum
+from grupo.algo.advantages.constraints import CalibratedReward, KLGated, best_of_group
+from grupo.algo.aggregation import token_sum
 from grupo.algo.losses import Reinforce
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="The Perfect Blend: Redefining RLHF with Mixture of Judges",
@@ -16,7 +16,7 @@ PAPER = Paper(
 )
 
 
-def cgpo_crraft(group: int = 4, limit: float = 10.0) -> Method:
+def cgpo_crraft(group_size: int = 4, max_kl: float = 10.0) -> Method:
     """loss = -R log pi(y) of the group's best y, R = F 1[k <= `limit`] sigmoid(r - r_ref).
 
     Over all rollouts, of which one in a group counts; k = log pi_old(y) - log pi_ref(y). parts:
@@ -25,5 +25,7 @@ def cgpo_crraft(group: int = 4, limit: float = 10.0) -> Method:
     # As TRL's draft of a CGPOTrainer has it, but for groups without any feasible answer near the
     # reference: there it imitates the baseline with weight 1/2. That is no rollout here, and they
     # teach nothing. `limit` (KL_max) is our choice.
-    credit = chain(Calibrated(), WithinLimit(limit), best)
-    return Method(sample=Independent(group), credit=credit, loss=Reinforce(), weigh=sequence_sum)
+    credit = chain(CalibratedReward(), KLGated(max_kl), best_of_group)
+    return Method(
+        sampler=GroupSampler(group_size), advantage=credit, loss=Reinforce(), aggregation=token_sum
+    )

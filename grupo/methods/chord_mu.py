@@ -4,12 +4,12 @@ import math
 
 from grupo.algo.advantages import Center, ScaleByStd, chain
 from grupo.algo.aggregation import token_mean
-from grupo.algo.losses import Apart, Blend, Clip, EachSource, Likelihood
-from grupo.core.component import piece
+from grupo.algo.losses import NLL, Clip, MixSFT, PerSourceMean, SeparateDemos
+from grupo.core.component import component
 from grupo.core.paper import Paper
-from grupo.core.schedules import varying
+from grupo.core.schedules import as_float
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent, WithExpert
+from grupo.rollouts.samplers import GroupSampler, WithExpertSolution
 
 PAPER = Paper(
     title="On-Policy RL Meets Off-Policy Experts: Harmonizing Supervised Fine-Tuning and "
@@ -19,34 +19,38 @@ PAPER = Paper(
 )
 
 
-@piece
-class Decay:
-    """From `peak` to `valley` along half a cosine over a `share` of the run; then `valley`."""
+@component
+class CosineDecay:
+    """From `peak` to `end` along half a cosine over a `share` of the run; then `end`."""
 
-    peak: float
-    valley: float
-    share: float
+    start: float
+    end: float
+    decay_fraction: float
 
     def value(self, progress: float) -> float:
         """The number when so much of the run is done."""
-        angle = math.pi * min(1.0, progress / self.share)
-        return self.valley + (self.peak - self.valley) * (1 + math.cos(angle)) / 2
+        angle = math.pi * min(1.0, progress / self.decay_fraction)
+        return self.end + (self.start - self.end) * (1 + math.cos(angle)) / 2
 
 
 def chord_mu(
-    group: int = 8, peak: float = 0.9, valley: float = 0.05, share: float = 1.0, clip: float = 0.2
+    group_size: int = 8,
+    initial_sft_weight: float = 0.9,
+    final_sft_weight: float = 0.05,
+    decay_fraction: float = 1.0,
+    clip_eps: float = 0.2,
 ) -> Method:
-    """loss = (1 - mu) GRPO + mu SFT, mu from `peak` to `valley` over `share` of the run.
+    """loss = (1 - mu) GRPO + mu SFT, mu from `peak` to `end` over `share` of the run.
 
     GRPO of own rollouts, -log pi of demonstrations, each a mean over its own tokens.
     """
     # 0.9 to 0.05 over 200 steps in the examples of ms-swift, which has it from the authors; how
     # much of a run that is, is for `share` to say, and 1.0 our choice. The authors' code
     # (Trinity-RFT) can also warm mu up from 0.
-    mu = Decay(peak, valley, share)
+    mu = CosineDecay(initial_sft_weight, final_sft_weight, decay_fraction)
     return Method(
-        sample=WithExpert(Independent(group)),
-        credit=Apart(chain(Center(), ScaleByStd())),
-        loss=Blend(varying(mu), Clip(clip, clip), Likelihood()),
-        weigh=EachSource(token_mean),
+        sampler=WithExpertSolution(GroupSampler(group_size)),
+        advantage=SeparateDemos(chain(Center(), ScaleByStd())),
+        loss=MixSFT(as_float(mu), Clip(clip_eps, clip_eps), NLL()),
+        aggregation=PerSourceMean(token_mean),
     )

@@ -2,11 +2,11 @@
 
 from grupo.algo.advantages import Center, ScaleByStd, chain
 from grupo.algo.aggregation import token_mean
-from grupo.algo.losses import Apart, Blend, Clip, EachSource, Reweighted
+from grupo.algo.losses import Clip, MixSFT, PerSourceMean, SeparateDemos, WeightedReinforce
 from grupo.core.batch import Batch, PerAction, Signals
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent, WithExpert
+from grupo.rollouts.samplers import GroupSampler, WithExpertSolution
 
 PAPER = Paper(
     title="On-Policy RL Meets Off-Policy Experts: Harmonizing Supervised Fine-Tuning and "
@@ -16,13 +16,13 @@ PAPER = Paper(
 )
 
 
-def unsure(pi: Signals, batch: Batch) -> PerAction:
+def uncertainty_weight(pi: Signals, batch: Batch) -> PerAction:
     """p (1 - p): greatest where the policy is in two minds, 0 where it is sure or has no idea."""
     p = pi.logp.exp()
     return p * (1 - p)
 
 
-def chord_phi(group: int = 8, share: float = 0.1, clip: float = 0.2) -> Method:
+def chord_phi(group_size: int = 8, sft_weight: float = 0.1, clip_eps: float = 0.2) -> Method:
     """loss = (1 - mu) GRPO + mu mean of -sg(p (1 - p)) log p over the tokens of demonstrations.
 
     mu is `share`, the same throughout; GRPO of own rollouts, a mean over its own tokens.
@@ -30,8 +30,8 @@ def chord_phi(group: int = 8, share: float = 0.1, clip: float = 0.2) -> Method:
     # mu 0.1 from peak to valley: so the authors' example (Trinity-RFT), from memory. The weight is
     # held constant, as the paper has it; ms-swift let a gradient through until its PR 6952.
     return Method(
-        sample=WithExpert(Independent(group)),
-        credit=Apart(chain(Center(), ScaleByStd())),
-        loss=Blend(share, Clip(clip, clip), Reweighted(unsure)),
-        weigh=EachSource(token_mean),
+        sampler=WithExpertSolution(GroupSampler(group_size)),
+        advantage=SeparateDemos(chain(Center(), ScaleByStd())),
+        loss=MixSFT(sft_weight, Clip(clip_eps, clip_eps), WeightedReinforce(uncertainty_weight)),
+        aggregation=PerSourceMean(token_mean),
     )

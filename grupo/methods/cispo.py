@@ -4,12 +4,12 @@ from torch import Tensor
 
 from grupo.algo import ratios
 from grupo.algo.aggregation import token_mean
-from grupo.algo.losses import Reweighted
+from grupo.algo.losses import WeightedReinforce
 from grupo.core.batch import Batch, Signals
-from grupo.core.component import piece
+from grupo.core.component import component
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="MiniMax-M1: Scaling Test-Time Compute Efficiently with Lightning Attention",
@@ -20,18 +20,18 @@ PAPER = Paper(
 )
 
 
-@piece
+@component
 class ClippedRatio:
     """clip(r, 1 - low, 1 + high)."""
 
-    low: float
-    high: float
+    clip_low: float
+    clip_high: float
 
     def __call__(self, pi: Signals, batch: Batch) -> Tensor:
-        return ratios.token(pi, batch).clamp(1 - self.low, 1 + self.high)
+        return ratios.token(pi, batch).clamp(1 - self.clip_low, 1 + self.clip_high)
 
 
-def cispo(group: int = 16, high: float = 4.0, low: float = 1.0) -> Method:
+def cispo(group_size: int = 16, clip_high: float = 4.0, clip_low: float = 1.0) -> Method:
     """loss = mean over all tokens of -sg(clip(r, 1 - `low`, 1 + `high`)) A log pi.
 
     A = (r - mean(r)) / std(r). With `low` = 1 there is no lower bound.
@@ -39,5 +39,7 @@ def cispo(group: int = 16, high: float = 4.0, low: float = 1.0) -> Method:
     # The paper sets no lower bound, tunes `high` and does not say to what: 4, weights of at most 5,
     # and groups of 16 are those of ScaleRL (arXiv:2510.13786).
     return Method(
-        sample=Independent(group), loss=Reweighted(ClippedRatio(low, high)), weigh=token_mean
+        sampler=GroupSampler(group_size),
+        loss=WeightedReinforce(ClippedRatio(clip_low, clip_high)),
+        aggregation=token_mean,
     )

@@ -1,13 +1,13 @@
 """Clip-Cov: no gradient for some tokens that cost entropy. Cui et al., 2025, arXiv:2505.22617."""
 
-from grupo.algo.aggregation import lot, token_mean, top
-from grupo.algo.losses import Clip, Corrected
-from grupo.algo.losses.entropy_aware import covariance
+from grupo.algo.aggregation import hash_uniform, token_mean, top_fraction_mask
+from grupo.algo.losses import Clip, CorrectedLoss
+from grupo.algo.losses.entropy_aware import logp_advantage_covariance
 from grupo.core.batch import Batch, PerAction, Signals
-from grupo.core.component import piece
+from grupo.core.component import component
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="The Entropy Mechanism of Reinforcement Learning for Reasoning Language Models",
@@ -17,33 +17,39 @@ PAPER = Paper(
 )
 
 
-@piece
-class DropCovariant:
+@component
+class DropHighCovariance:
     """0 on a `share` of all actions, drawn from those of covariance in (low, high); 1 elsewhere."""
 
-    share: float
-    low: float
-    high: float
+    drop_fraction: float
+    min_covariance: float
+    max_covariance: float
 
     @property
     def couples_rows(self) -> bool:
         return True
 
     @property
-    def reads_whole_batch(self) -> bool:
+    def needs_whole_batch(self) -> bool:
         """Yes: the covariance is about the means of the minibatch."""
         return True
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
-        cov = covariance(pi, batch)
-        drawn = batch.mask & (cov > self.low) & (cov < self.high)
-        share = self.share * int(batch.mask.sum()) / max(1, int(drawn.sum()))
-        drawn[drawn.clone()] = top(lot(batch.old_logp[drawn]), min(1.0, share))
+        cov = logp_advantage_covariance(pi, batch)
+        drawn = batch.mask & (cov > self.min_covariance) & (cov < self.max_covariance)
+        share = self.drop_fraction * int(batch.mask.sum()) / max(1, int(drawn.sum()))
+        drawn[drawn.clone()] = top_fraction_mask(
+            hash_uniform(batch.old_logp[drawn]), min(1.0, share)
+        )
         return (~drawn).to(batch.old_logp)
 
 
 def clip_cov(
-    group: int = 8, share: float = 2e-4, low: float = 1.0, high: float = 5.0, clip: float = 0.2
+    group_size: int = 8,
+    drop_fraction: float = 2e-4,
+    min_covariance: float = 1.0,
+    max_covariance: float = 5.0,
+    clip_eps: float = 0.2,
 ) -> Method:
     """PPO's surrogate without `share` of the tokens, drawn from those with `low` < cov < `high`.
 
@@ -51,5 +57,7 @@ def clip_cov(
     one token is dropped if any qualifies. The draw is by the bits of the old log-probability.
     """
     # 2e-4, 1 and 5 are the released defaults; token mean as in the released scripts.
-    loss = Corrected(Clip(clip, clip), DropCovariant(share, low, high))
-    return Method(sample=Independent(group), loss=loss, weigh=token_mean)
+    loss = CorrectedLoss(
+        Clip(clip_eps, clip_eps), DropHighCovariance(drop_fraction, min_covariance, max_covariance)
+    )
+    return Method(sampler=GroupSampler(group_size), loss=loss, aggregation=token_mean)

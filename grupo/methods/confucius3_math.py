@@ -3,15 +3,15 @@
 from torch import Tensor
 
 from grupo.algo.aggregation import token_mean
-from grupo.algo.filters import informative
+from grupo.algo.filters import keep_nonzero_std
 from grupo.algo.losses import Clip, Loss
 from grupo.core import group_ops
 from grupo.core.batch import Batch, PerAction, Signals
-from grupo.core.component import piece
+from grupo.core.component import component
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.curricula import Refilled, Shuffled
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.curricula import DynamicSampling, ShuffledTasks
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Confucius3-Math: A Lightweight High-Performance Reasoning LLM for Chinese K-12 "
@@ -22,22 +22,22 @@ PAPER = Paper(
 )
 
 
-def by_hardness(x: Tensor, batch: Batch) -> Tensor:
+def hardness_weighted_advantage(x: Tensor, batch: Batch) -> Tensor:
     """(R - mu) (1.256 - 0.256 mu), R = 2 r - 1 and mu its mean over the group."""
     R = 2 * x - 1
     mu = group_ops.mean(R, batch.group)
     return (R - mu) * (1.256 - 0.256 * mu)
 
 
-@piece
-class OffTarget(Loss):
+@component
+class EntropyTargetLoss(Loss):
     """|H - target| of the mean entropy H over all actions: sign(H - target) (H_t - target) each."""
 
-    target: float
-    reads_whole_batch = True
+    target_entropy: float
+    needs_whole_batch = True
 
     @property
-    def needs(self) -> frozenset[str]:
+    def required_signals(self) -> frozenset[str]:
         return frozenset({"entropy"})
 
     @property
@@ -46,13 +46,20 @@ class OffTarget(Loss):
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         H = pi.entropy.masked_fill(~batch.mask, 0.0).sum() / batch.mask.sum().clamp(min=1)
-        return (H - self.target).sign().detach() * (pi.entropy - self.target)
+        return (H - self.target_entropy).sign().detach() * (pi.entropy - self.target_entropy)
 
 
-def confucius3_math(group: int = 8, target: float = 0.55, coef: float = 0.001) -> Method:
-    """DAPO with A = (R - mu) (1.256 - 0.256 mu), R = +1 or -1, and `coef` |H - `target`| added."""
+def confucius3_math(
+    group_size: int = 8, target_entropy: float = 0.55, entropy_coef: float = 0.001
+) -> Method:
+    """DAPO with A = (R - mu) (1.256 - 0.256 mu), R = +1 or -1, and `turn_coef` |H - `target`| added."""
     # Sections 6.1 to 6.3; group, clip and rounds are DAPO's. The sum over tokens is over their
     # number. Not here: recent sample recovery, by which spare valid groups wait for the next step.
-    loss = Clip(0.2, 0.28) + coef * OffTarget(target)
-    method = Method(sample=Independent(group), curate=informative, credit=by_hardness, loss=loss)
-    return method.but(curriculum=Refilled(Shuffled(), 10), weigh=token_mean)
+    loss = Clip(0.2, 0.28) + entropy_coef * EntropyTargetLoss(target_entropy)
+    method = Method(
+        sampler=GroupSampler(group_size),
+        filter=keep_nonzero_std,
+        advantage=hardness_weighted_advantage,
+        loss=loss,
+    )
+    return method.replace(curriculum=DynamicSampling(ShuffledTasks(), 10), aggregation=token_mean)

@@ -7,11 +7,11 @@ from torch import Tensor
 
 from grupo.algo.losses import Clip, Loss
 from grupo.core import group_ops
-from grupo.core.batch import Batch, PerAction, Signals, spread
-from grupo.core.component import piece
+from grupo.core.batch import Batch, PerAction, Signals, broadcast_to_tokens
+from grupo.core.component import component
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="COPO: Consistency-Aware Policy Optimization",
@@ -21,38 +21,55 @@ PAPER = Paper(
 )
 
 
-def entropy(batch: Batch) -> Tensor:
+def answer_entropy(batch: Batch) -> Tensor:
     """H = -sum over answers of f log2 f, f their shares of the group."""
-    return group_ops.entropy(batch.parts["cluster"], batch.group) / log(2)
+    return group_ops.entropy(batch.reward_terms["cluster"], batch.group) / log(2)
 
 
-def between_groups(x: Tensor, batch: Batch) -> Tensor:
+def between_group_advantage(x: Tensor, batch: Batch) -> Tensor:
     """(R - mean R) / std R over groups, R = mean(x) (1 - (1 - 1/G) H / log2 G)."""
     G = group_ops.count(x, batch.group)
-    R = group_ops.mean(x, batch.group) * (1 - (1 - 1 / G) * entropy(batch) / G.clamp(min=2).log2())
+    R = group_ops.mean(x, batch.group) * (
+        1 - (1 - 1 / G) * answer_entropy(batch) / G.clamp(min=2).log2()
+    )
     P = (1 / G).sum()
     centred = R - (R / G).sum() / P
     return centred / (((centred**2 / G).sum() / (P - 1).clamp(min=1)).sqrt() + 1e-6)
 
 
-@piece
-class Blended(Loss):
+@component
+class BlendedClip(Loss):
     """w clip(A) + (1 - w) clip(A of the group), w = sigmoid(k (H - b)), 0 where rewards agree."""
 
-    clip: Clip
-    k: float
-    b: float
-    reads_parts = ("cluster",)
-    reads_whole_batch = True
+    surrogate: Clip
+    entropy_slope: float
+    entropy_midpoint: float
+    required_reward_terms = ("cluster",)
+    needs_whole_batch = True
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         differ = group_ops.var(batch.reward, batch.group) > 1e-12
-        w = spread(torch.sigmoid(self.k * (entropy(batch) - self.b)) * differ, batch).to(pi.logp)
-        alone, among = self.clip(pi, batch), self.clip(pi, batch.credited(between_groups))
+        w = broadcast_to_tokens(
+            torch.sigmoid(self.entropy_slope * (answer_entropy(batch) - self.entropy_midpoint))
+            * differ,
+            batch,
+        ).to(pi.logp)
+        alone, among = (
+            self.surrogate(pi, batch),
+            self.surrogate(pi, batch.with_advantage(between_group_advantage)),
+        )
         return w * alone + (1 - w) * among
 
 
-def copo(group: int = 8, clip: float = 0.2, k: float = 1.0, b: float = 0.5) -> Method:
+def copo(
+    group_size: int = 8,
+    clip_eps: float = 0.2,
+    entropy_slope: float = 1.0,
+    entropy_midpoint: float = 0.5,
+) -> Method:
     """Two clipped losses, of GRPO's A and of A between groups; equal answers share a `cluster`."""
     # The authors' code, with groups that do not differ left to the second loss. Group: our choice.
-    return Method(sample=Independent(group), loss=Blended(Clip(clip, clip), k, b))
+    return Method(
+        sampler=GroupSampler(group_size),
+        loss=BlendedClip(Clip(clip_eps, clip_eps), entropy_slope, entropy_midpoint),
+    )

@@ -3,12 +3,12 @@
 from grupo.algo.advantages import Center
 from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import KL, Clip
-from grupo.algo.minibatches import Passes
+from grupo.algo.minibatches import Updates
 from grupo.core import group_ops
 from grupo.core.paper import Paper
-from grupo.core.reference_update import Follow
+from grupo.core.reference_update import ReferenceUpdate
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="DiffuCoder: Understanding and Improving Masked Diffusion Models for Code Generation",
@@ -19,7 +19,11 @@ PAPER = Paper(
 
 
 def coupled_grpo(
-    group: int = 10, clip: float = 0.5, kl: float = 0.01, every: int = 64, epochs: int = 2
+    group_size: int = 10,
+    clip_eps: float = 0.5,
+    kl_coef: float = 0.01,
+    ref_update_every: int = 64,
+    epochs: int = 2,
 ) -> Method:
     """A_i = r_i - mean of the other r_j, not scaled.
 
@@ -32,12 +36,12 @@ def coupled_grpo(
     """
     # Numbers are those of apple/ml-diffucoder, config_coupled_code.yaml. There a mask is drawn for
     # each of the `epochs` and one share u for the batch; here each answer has its own, for a step.
-    loss = Clip(clip, clip) + kl * KL()
+    loss = Clip(clip_eps, clip_eps) + kl_coef * KL()
     return Method(
-        sample=Independent(group),
-        credit=Center(group_ops.mean_of_others),
+        sampler=GroupSampler(group_size),
+        advantage=Center(group_ops.leave_one_out_mean),
         loss=loss,
-        weigh=token_mean,
-        plan=Passes(epochs=epochs),
-        reference=Follow(rate=1.0, every=every),
+        aggregation=token_mean,
+        updates=Updates(epochs=epochs),
+        reference=ReferenceUpdate(rate=1.0, every=ref_update_every),
     )

@@ -7,45 +7,52 @@ from torch import Tensor
 
 from grupo.algo import ratios
 from grupo.algo.advantages import Center
-from grupo.algo.aggregation import FixedLength
-from grupo.algo.data_source import MOVED, elsewhere
-from grupo.algo.losses import EntropyBonus, Loss, Reweighted
+from grupo.algo.aggregation import ConstantLength
+from grupo.algo.data_source import REQUIRES_OFF_CONTEXT, off_context_mask
+from grupo.algo.losses import EntropyBonus, Loss, WeightedReinforce
 from grupo.core.batch import Batch, PerAction, Signals
-from grupo.core.component import piece
+from grupo.core.component import component
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.methods.luffy import Shaped
-from grupo.rollouts.samplers import Independent, Refined
+from grupo.methods.luffy import PolicyShaping
+from grupo.rollouts.samplers import GroupSampler, WithCritique
 
 PAPER = Paper(
     title="Critique-GRPO: Advancing LLM Reasoning with Natural Language and Numerical Feedback",
     use="The model fails alone and succeeds once it is told what was wrong.",
     checked=("golden", "laws", "run"),
-    example="critique_grpo(length=64)",
+    example="critique_grpo(max_length=64)",
     catalogue=("critique-grpo",),
 )
 
 
-@piece
-class ByContext(Loss):
+@component
+class SelectByContext(Loss):
     """`own` where the action was drawn behind this prompt, `theirs` where behind another."""
 
-    own: Loss
-    theirs: Loss
+    on_context_loss: Loss
+    off_context_loss: Loss
 
     @property
-    def needs(self) -> frozenset[str]:
-        return super().needs | MOVED
+    def required_signals(self) -> frozenset[str]:
+        return super().required_signals | REQUIRES_OFF_CONTEXT
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
-        return torch.where(elsewhere(batch), self.theirs(pi, batch), self.own(pi, batch))
+        return torch.where(
+            off_context_mask(batch),
+            self.off_context_loss(pi, batch),
+            self.on_context_loss(pi, batch),
+        )
 
-    def report(self, pi: Signals, batch: Batch) -> Mapping[str, Tensor]:
-        return {**self.own.report(pi, batch), **self.theirs.report(pi, batch)}
+    def metrics(self, pi: Signals, batch: Batch) -> Mapping[str, Tensor]:
+        return {
+            **self.on_context_loss.metrics(pi, batch),
+            **self.off_context_loss.metrics(pi, batch),
+        }
 
 
 def critique_grpo(
-    length: int, group: int = 8, shape: float = 0.1, entropy: float = 0.001
+    max_length: int, group_size: int = 8, shaping_constant: float = 0.1, entropy_coef: float = 0.001
 ) -> Method:
     """-r A on own tokens, -f(pi) A on those of the second attempt, f(p) = p / (p + `shape`).
 
@@ -55,6 +62,10 @@ def critique_grpo(
     """
     # As the release, whose clip is off and which keeps any refinement where none is right; the best
     # is our choice. Critiques of a stronger model: Refined(..., critique=yours).
-    loss = ByContext(Reweighted(ratios.token), Shaped(shape)) + EntropyBonus(entropy)
-    sample = Refined(Independent(group))
-    return Method(sample=sample, credit=Center(), loss=loss, weigh=FixedLength(length))
+    loss = SelectByContext(
+        WeightedReinforce(ratios.token), PolicyShaping(shaping_constant)
+    ) + EntropyBonus(entropy_coef)
+    sample = WithCritique(GroupSampler(group_size))
+    return Method(
+        sampler=sample, advantage=Center(), loss=loss, aggregation=ConstantLength(max_length)
+    )

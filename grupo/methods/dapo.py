@@ -2,12 +2,12 @@
 
 from grupo.algo.advantages import Center, OverlongPenalty, ScaleByStd, chain
 from grupo.algo.aggregation import token_mean
-from grupo.algo.filters import informative
+from grupo.algo.filters import keep_nonzero_std
 from grupo.algo.losses import Clip
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.curricula import Refilled, Shuffled
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.curricula import DynamicSampling, ShuffledTasks
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="DAPO: An Open-Source LLM Reinforcement Learning System at Scale",
@@ -16,12 +16,17 @@ PAPER = Paper(
     verl="the recipe dapo: clip_ratio_high=0.28, loss_agg_mode='token-mean', filter_groups, "
     "overlong_buffer",
     checked=("golden", "laws", "run"),
-    example="dapo(limit=64, margin=16)",
+    example="dapo(max_length=64, overlong_buffer=16)",
 )
 
 
 def dapo(
-    limit: int, margin: int, group: int = 16, low: float = 0.2, high: float = 0.28, rounds: int = 10
+    max_length: int,
+    overlong_buffer: int,
+    group_size: int = 16,
+    clip_low: float = 0.2,
+    clip_high: float = 0.28,
+    max_resample_rounds: int = 10,
 ) -> Method:
     """Clip-higher, dynamic sampling, token mean and a soft penalty for overlong answers.
 
@@ -30,13 +35,13 @@ def dapo(
     (eq. 8 to 12); r falls by up to 1 over the last `margin` of `limit` tokens (eq. 13; 4,096 of
     20,480 there).
     """
-    # `rounds` is max_num_gen_batches of the released scripts. The paper takes 16 updates a step
+    # `max_resample_rounds` is max_num_gen_batches of the released scripts. The paper takes 16 updates a step
     # (section 4.1): .but(plan=Passes(minibatches=16)).
     return Method(
-        curriculum=Refilled(Shuffled(), rounds),
-        sample=Independent(group),
-        curate=informative,
-        credit=chain(OverlongPenalty(limit, margin), Center(), ScaleByStd()),
-        loss=Clip(low, high),
-        weigh=token_mean,
+        curriculum=DynamicSampling(ShuffledTasks(), max_resample_rounds),
+        sampler=GroupSampler(group_size),
+        filter=keep_nonzero_std,
+        advantage=chain(OverlongPenalty(max_length, overlong_buffer), Center(), ScaleByStd()),
+        loss=Clip(clip_low, clip_high),
+        aggregation=token_mean,
     )

@@ -1,11 +1,11 @@
 """DeepSeek-R1: GRPO on rules alone, hardly clipped. Guo et al., 2025, arXiv:2501.12948."""
 
 from grupo.algo.losses import KL, Clip
-from grupo.algo.minibatches import Passes
+from grupo.algo.minibatches import Updates
 from grupo.core.paper import Paper
-from grupo.core.reference_update import Follow
+from grupo.core.reference_update import ReferenceUpdate
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="DeepSeek-R1: Incentivizing Reasoning Capability in LLMs via Reinforcement Learning",
@@ -18,7 +18,11 @@ PAPER = Paper(
 
 
 def deepseek_r1(
-    group: int = 16, clip: float = 10.0, kl: float = 0.001, every: int = 400, minibatches: int = 16
+    group_size: int = 16,
+    clip_eps: float = 10.0,
+    kl_coef: float = 0.001,
+    ref_update_every: int = 400,
+    minibatches: int = 16,
 ) -> Method:
     """GRPO whose reference is replaced by the policy `every` steps, with r = accuracy + format.
 
@@ -30,8 +34,8 @@ def deepseek_r1(
     # averaged here, as in the paper that GRPO is from. A clip per answer would be clip=10 on
     # ratios.sequence.
     return Method(
-        sample=Independent(group),
-        loss=Clip(clip, clip) + kl * KL(),
-        plan=Passes(minibatches=minibatches),
-        reference=Follow(rate=1.0, every=every),
+        sampler=GroupSampler(group_size),
+        loss=Clip(clip_eps, clip_eps) + kl_coef * KL(),
+        updates=Updates(minibatches=minibatches),
+        reference=ReferenceUpdate(rate=1.0, every=ref_update_every),
     )

@@ -1,12 +1,12 @@
 """Delethink: think long in short contexts. Aghajohari et al., 2025, arXiv:2510.06557."""
 
 from grupo.algo.aggregation import rollout_mean
-from grupo.algo.losses import Clip, Corrected, Importance, Truncated
-from grupo.algo.minibatches import Passes
+from grupo.algo.losses import Clip, CorrectedLoss, ImportanceWeight, TruncatedIS
+from grupo.algo.minibatches import Updates
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
-from grupo.rollouts.turns import Chunked
+from grupo.rollouts.samplers import GroupSampler
+from grupo.rollouts.turns import ChunkedThinking
 
 PAPER = Paper(
     title="The Markovian Thinker",
@@ -17,25 +17,27 @@ PAPER = Paper(
 
 
 def delethink(
-    group: int = 8,
-    chunk: int = 8192,
-    head: int = 100,
-    tail: int = 3996,
-    chunks: int = 5,
-    low: float = 0.2,
-    high: float = 0.26,
+    group_size: int = 8,
+    chunk_size: int = 8192,
+    prefix_tokens: int = 100,
+    suffix_tokens: int = 3996,
+    max_chunks: int = 5,
+    clip_low: float = 0.2,
+    clip_high: float = 0.26,
     cap: float = 2.0,
 ) -> Method:
     """At most `chunks` contexts of `chunk` tokens, each begun with the prompt and what was carried.
 
-    Carried are the first `head` tokens of the thought and the last `tail`; they are only read.
+    Carried are the first `head` tokens of the thought and the last `suffix_tokens`; they are only read.
     loss = mean over rollouts of 1/L sum over all L tokens of all chunks of w times the clipped
     surrogate, w = min(pi_old / pi_sampler, `cap`), A = (r - mean(r)) / std(r).
     """
     # Two updates an iteration, whatever the number of rows. Their temperature is 0.6.
     return Method(
-        sample=Independent(group, Chunked(chunk, head, tail, chunks)),
-        loss=Corrected(Clip(low, high), Importance(Truncated(cap))),
-        weigh=rollout_mean,
-        plan=Passes(minibatches=2),
+        sampler=GroupSampler(
+            group_size, ChunkedThinking(chunk_size, prefix_tokens, suffix_tokens, max_chunks)
+        ),
+        loss=CorrectedLoss(Clip(clip_low, clip_high), ImportanceWeight(TruncatedIS(cap))),
+        aggregation=rollout_mean,
+        updates=Updates(minibatches=2),
     )

@@ -1,12 +1,12 @@
 """DFT: do not chase what you find unlikely. Wu et al., 2025, arXiv:2508.05629."""
 
 from grupo.algo.aggregation import token_mean
-from grupo.algo.data_source import fully
-from grupo.algo.losses import Reweighted
+from grupo.algo.data_source import unit_advantage
+from grupo.algo.losses import WeightedReinforce
 from grupo.core.batch import Batch, PerAction, Signals
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Column, Demonstrate
+from grupo.rollouts.samplers import DemonstrationSampler, SolutionColumn
 
 PAPER = Paper(
     title="On the Generalization of SFT: A Reinforcement Learning Perspective with Reward "
@@ -30,8 +30,8 @@ def dft() -> Method:
     """
     # The demonstration is the task's column "solution".
     return Method(
-        sample=Demonstrate(Column()),
-        credit=fully,
-        loss=Reweighted(probability),
-        weigh=token_mean,
+        sampler=DemonstrationSampler(SolutionColumn()),
+        advantage=unit_advantage,
+        loss=WeightedReinforce(probability),
+        aggregation=token_mean,
     )

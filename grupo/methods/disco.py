@@ -2,10 +2,10 @@
 
 from grupo.algo.advantages import identity
 from grupo.algo.aggregation import group_mean
-from grupo.algo.losses import Discriminate, TrustRegion
+from grupo.algo.losses import DiscriminativeLoss, TrustRegion
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="DisCO: Reinforcing Large Reasoning Models with Discriminative Constrained Optimization",
@@ -15,7 +15,12 @@ PAPER = Paper(
 )
 
 
-def disco(group: int = 8, tau: float = 10.0, beta: float = 1000.0, delta: float = 1e-4) -> Method:
+def disco(
+    group_size: int = 8,
+    score_temperature: float = 10.0,
+    trust_region_coef: float = 1000.0,
+    max_kl: float = 1e-4,
+) -> Method:
     """-J of each group, J = mean_right s - `tau` log mean_wrong exp(s / `tau`), + a trust region.
 
     s = mean_t log pi of an answer. The penalty is `beta` / 2 max(0, K - `delta`)^2, K the mean over
@@ -24,8 +29,8 @@ def disco(group: int = 8, tau: float = 10.0, beta: float = 1000.0, delta: float 
     # The paper's log-likelihood score. Its ratio score: Discriminate(mean_ratio, tau=1.0); its
     # DisCO-b, the plain mean of the wrong, is a large tau. Right is a positive reward.
     return Method(
-        sample=Independent(group),
-        credit=identity,
-        loss=Discriminate(tau=tau) + TrustRegion(beta, delta),
-        weigh=group_mean,
+        sampler=GroupSampler(group_size),
+        advantage=identity,
+        loss=DiscriminativeLoss(tau=score_temperature) + TrustRegion(trust_region_coef, max_kl),
+        aggregation=group_mean,
     )

@@ -3,13 +3,13 @@
 import torch
 
 from grupo.algo.aggregation import token_mean
-from grupo.algo.losses import Reweighted
-from grupo.algo.ratios import Against, Capped
+from grupo.algo.losses import WeightedReinforce
+from grupo.algo.ratios import CappedRatio, RatioTo
 from grupo.core.batch import Batch, PerAction, Signals
-from grupo.core.component import piece
+from grupo.core.component import component
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Rethinking the Trust Region in LLM Reinforcement Learning",
@@ -20,35 +20,40 @@ PAPER = Paper(
 EPS = 1e-8  # the authors': a token of probability 1 has no other
 
 
-@piece
-class WithinKL:
+@component
+class BinaryKLTrustRegion:
     """min(r, cap) where k = KL(q, p) of "this token or another" is within bounds or the gradient
     leads back, 0 elsewhere.
 
     q is what the engine that sampled gave the action, and r = p / q.
     """
 
-    low: float = 0.05
-    high: float = 0.05
+    threshold_low: float = 0.05
+    threshold_high: float = 0.05
     cap: float = 20.0
 
     @property
-    def needs(self) -> frozenset[str]:
+    def required_signals(self) -> frozenset[str]:
         """The sampler's log-probabilities."""
         return frozenset({"logp@sampler"})
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         logp, logq = (
-            x.masked_fill(~batch.mask, -1.0) for x in (pi.logp, batch.seen["logp@sampler"])
+            x.masked_fill(~batch.mask, -1.0) for x in (pi.logp, batch.signals["logp@sampler"])
         )
         p, q = logp.exp(), logq.exp()
         k = q * (logq - logp) + (1 - q) * ((1 - q + EPS) / (1 - p + EPS)).log()
-        up, down = (k <= self.high) | (p <= q), (k <= self.low) | (p >= q)
+        up, down = (k <= self.threshold_high) | (p <= q), (k <= self.threshold_low) | (p >= q)
         trusted = torch.where(batch.advantage > 0, up, down)
-        return Capped(self.cap, Against("sampler"))(pi, batch) * trusted
+        return CappedRatio(self.cap, RatioTo("sampler"))(pi, batch) * trusted
 
 
-def dppo_kl(group: int = 16, low: float = 0.05, high: float = 0.05, cap: float = 20.0) -> Method:
+def dppo_kl(
+    group_size: int = 16,
+    threshold_low: float = 0.05,
+    threshold_high: float = 0.05,
+    cap: float = 20.0,
+) -> Method:
     """loss = mean over all tokens of -sg(min(r, `cap`) M) A log pi, M the binary KL trust region.
 
     M = k <= `high` or p <= q where A > 0, k <= `low` or p >= q elsewhere, with
@@ -56,5 +61,7 @@ def dppo_kl(group: int = 16, low: float = 0.05, high: float = 0.05, cap: float =
     """
     # As dppo_tv; 0.05 is the threshold in common use for KL.
     return Method(
-        sample=Independent(group), loss=Reweighted(WithinKL(low, high, cap)), weigh=token_mean
+        sampler=GroupSampler(group_size),
+        loss=WeightedReinforce(BinaryKLTrustRegion(threshold_low, threshold_high, cap)),
+        aggregation=token_mean,
     )

@@ -1,11 +1,11 @@
 """Dr. GRPO: GRPO without its two normalisations. Liu et al., 2025, arXiv:2503.20783."""
 
 from grupo.algo.advantages import Center
-from grupo.algo.aggregation import FixedLength
+from grupo.algo.aggregation import ConstantLength
 from grupo.algo.losses import Clip
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Understanding R1-Zero-Like Training: A Critical Perspective",
@@ -14,11 +14,11 @@ PAPER = Paper(
     verl="norm_adv_by_std_in_grpo=False, loss_agg_mode='seq-mean-token-sum-norm' with a "
     "loss_scale_factor (without one it divides by the padded width)",
     checked=("golden", "laws", "reference", "run"),
-    example="dr_grpo(length=64)",
+    example="dr_grpo(max_length=64)",
 )
 
 
-def dr_grpo(length: int, group: int = 8, clip: float = 0.2) -> Method:
+def dr_grpo(max_length: int, group_size: int = 8, clip_eps: float = 0.2) -> Method:
     """A = r - mean(r), and every token over one constant `length`: no bias to short or to hard.
 
     loss = mean over answers of 1 / `length` times the sum over tokens of
@@ -26,5 +26,8 @@ def dr_grpo(length: int, group: int = 8, clip: float = 0.2) -> Method:
     with R = pi / old (section 3.2); `length` is the generation budget in the paper's listing 1.
     """
     return Method(
-        sample=Independent(group), credit=Center(), loss=Clip(clip, clip), weigh=FixedLength(length)
+        sampler=GroupSampler(group_size),
+        advantage=Center(),
+        loss=Clip(clip_eps, clip_eps),
+        aggregation=ConstantLength(max_length),
     )

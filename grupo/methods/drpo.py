@@ -4,41 +4,41 @@ from torch import Tensor
 
 from grupo.algo.advantages import identity
 from grupo.algo.aggregation import group_mean
-from grupo.algo.losses import Discriminate, TrustRegion
+from grupo.algo.losses import DiscriminativeLoss, TrustRegion
 from grupo.algo.losses.contrastive import mean_logp
 from grupo.core.batch import Batch
-from grupo.core.component import piece
+from grupo.core.component import component
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="DRPO: Efficient Reasoning via Decoupled Reward Policy Optimization",
     use="Answers are too long, and a length reward within GRPO punishes right answers for it.",
     checked=("golden", "laws", "reference", "run"),
-    example="drpo(limit=64)",
+    example="drpo(max_length=64)",
     catalogue=("drpo-decoupled",),
 )
 
 
-@piece
-class Shorter:
+@component
+class LengthWeight:
     """exp(-(length / `limit`) / `strength`): how much a right answer counts, up to a factor."""
 
-    limit: int
-    strength: float
+    max_length: int
+    length_temperature: float
 
     def __call__(self, batch: Batch) -> Tensor:
-        return (-batch.lengths / (self.limit * self.strength)).exp()
+        return (-batch.lengths / (self.max_length * self.length_temperature)).exp()
 
 
 def drpo(
-    limit: int,
-    group: int = 8,
-    strength: float = 0.1,
-    tau: float = 10.0,
-    beta: float = 1000.0,
-    delta: float = 1e-4,
+    max_length: int,
+    group_size: int = 8,
+    length_temperature: float = 0.1,
+    score_temperature: float = 10.0,
+    trust_region_coef: float = 1000.0,
+    max_kl: float = 1e-4,
 ) -> Method:
     """DisCO with right answers weighed by w = exp((1 - length / `limit`) / `strength`).
 
@@ -48,8 +48,11 @@ def drpo(
     # As released; limit is 8,192 there. w is the optimum of the length reward under a KL of
     # strength lambda, here `strength`; it normalises among right answers alone.
     return Method(
-        sample=Independent(group),
-        credit=identity,
-        loss=Discriminate(mean_logp, tau, Shorter(limit, strength)) + TrustRegion(beta, delta),
-        weigh=group_mean,
+        sampler=GroupSampler(group_size),
+        advantage=identity,
+        loss=DiscriminativeLoss(
+            mean_logp, score_temperature, LengthWeight(max_length, length_temperature)
+        )
+        + TrustRegion(trust_region_coef, max_kl),
+        aggregation=group_mean,
     )

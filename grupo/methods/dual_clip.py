@@ -1,10 +1,10 @@
 """Dual-clip: what a bad action costs has a ceiling. Ye et al., 2019, arXiv:1912.09729."""
 
 from grupo.algo.losses import Clip
-from grupo.algo.ratios import Capped
+from grupo.algo.ratios import CappedRatio
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Mastering Complex Control in MOBA Games with Deep Reinforcement Learning",
@@ -15,11 +15,13 @@ PAPER = Paper(
 )
 
 
-def dual_clip(group: int = 8, clip: float = 0.2, cap: float = 3.0) -> Method:
+def dual_clip(group_size: int = 8, clip_eps: float = 0.2, dual_clip: float = 3.0) -> Method:
     """-max(min(r A, clip(r, 1 - `clip`, 1 + `clip`) A), `cap` A) where A < 0, PPO's clip elsewhere.
 
     Which is PPO's clip of min(r, `cap`): where A > 0 the cap lies above 1 + `clip`. The paper's
     equation with its c = 3, as we remember both; A = (r - mean(r)) / std(r) and the mean over
     answers are GRPO's.
     """
-    return Method(sample=Independent(group), loss=Clip(clip, clip, Capped(cap)))
+    return Method(
+        sampler=GroupSampler(group_size), loss=Clip(clip_eps, clip_eps, CappedRatio(dual_clip))
+    )

@@ -4,15 +4,15 @@ import torch
 from jaxtyping import Bool
 from torch import Tensor
 
-from grupo.algo.advantages import Center, Masked, ScaleByStd, chain
+from grupo.algo.advantages import Center, MaskAdvantage, ScaleByStd, chain
 from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import Clip
 from grupo.core import group_ops
 from grupo.core.batch import Batch
-from grupo.core.component import piece
+from grupo.core.component import component
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Repurposing Synthetic Data for Fine-grained Search Agent Supervision",
@@ -22,35 +22,39 @@ PAPER = Paper(
 )
 
 
-@piece
-class NearMiss:
+@component
+class EntityReward:
     """r = 1 right, `weight` m / max m wrong, 0 malformed or overlong; m the share found."""
 
-    weight: float
-    reads_parts = ("correct", "entities", "format", "overlong")  # a yes is above 1/2
+    entity_coef: float
+    required_reward_terms = ("correct", "entities", "format", "overlong")  # a yes is above 1/2
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        right, m, good, overlong = (batch.parts[name] for name in self.reads_parts)
+        right, m, good, overlong = (batch.reward_terms[name] for name in self.required_reward_terms)
         most = group_ops.max(m, batch.group)
-        r = torch.where(right > 0.5, 1.0, self.weight * m / torch.where(most > 0, most, 1.0))
+        r = torch.where(right > 0.5, 1.0, self.entity_coef * m / torch.where(most > 0, most, 1.0))
         return r * ((good > 0.5) & (overlong <= 0.5))
 
 
-def finished(batch: Batch) -> Bool[Tensor, "R"]:
+def is_not_overlong(batch: Batch) -> Bool[Tensor, "R"]:
     """Who was not cut off for length."""
-    return batch.parts["overlong"] <= 0.5
+    return batch.reward_terms["overlong"] <= 0.5
 
 
-def e_grpo(group: int = 8, weight: float = 0.3, low: float = 0.2, high: float = 0.28) -> Method:
-    """A = (r - mean(r)) / std(r), r of `NearMiss`; the overlong count in both and do not learn.
+def e_grpo(
+    group_size: int = 8, entity_coef: float = 0.3, clip_low: float = 0.2, clip_high: float = 0.28
+) -> Method:
+    """A = (r - mean(r)) / std(r), r of `EntityReward`; the overlong count in both and do not learn.
 
     parts: "correct", "entities" (the share that `rewards.closeness.found` in the thoughts, not in
     what tools return), "format", "overlong": out of tokens or tool calls (eq. 4 to 6).
     """
     # `weight` 0.3 is the paper's best; clip-higher without its numbers: DAPO's. Group: our choice.
     return Method(
-        sample=Independent(group),
-        credit=Masked(chain(NearMiss(weight), Center(), ScaleByStd()), finished),
-        loss=Clip(low, high),
-        weigh=token_mean,
+        sampler=GroupSampler(group_size),
+        advantage=MaskAdvantage(
+            chain(EntityReward(entity_coef), Center(), ScaleByStd()), is_not_overlong
+        ),
+        loss=Clip(clip_low, clip_high),
+        aggregation=token_mean,
     )

@@ -3,8 +3,8 @@
 from grupo.algo.losses import KL, Clip
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
-from grupo.rollouts.turns import Budgeted
+from grupo.rollouts.samplers import GroupSampler
+from grupo.rollouts.turns import ThinkingBudget
 
 PAPER = Paper(
     title="Scalable Chain of Thoughts via Elastic Reasoning",
@@ -15,20 +15,20 @@ PAPER = Paper(
 
 
 def elastic_reasoning(
-    group: int = 8,
-    think: int = 1024,
-    solve: int = 1024,
-    close: str = "</think>",
-    clip: float = 0.2,
-    kl: float = 0.001,
+    group_size: int = 8,
+    thinking_tokens: int = 1024,
+    answer_tokens: int = 1024,
+    think_end: str = "</think>",
+    clip_eps: float = 0.2,
+    kl_coef: float = 0.001,
 ) -> Method:
-    """GRPO on `think` tokens of thought, `close` forced where it does not come, `solve` of answer.
+    """GRPO on `thinking_tokens` tokens of thought, `close` forced where it does not come, `solve` of answer.
 
     A = (r - mean(r)) / std(r) for both parts. One that has learned so holds other budgets too.
     """
     # In the authors' code a forced `close` is learned like what was sampled: here it is only read.
     # Their temperature is 0.6.
     return Method(
-        sample=Independent(group, Budgeted(think, solve, close)),
-        loss=Clip(clip, clip) + kl * KL(),
+        sampler=GroupSampler(group_size, ThinkingBudget(thinking_tokens, answer_tokens, think_end)),
+        loss=Clip(clip_eps, clip_eps) + kl_coef * KL(),
     )

@@ -1,13 +1,13 @@
 """EM-RL-sequence: reward what was likely as a whole. Agarwal et al., 2025, arXiv:2505.15134."""
 
 from grupo.algo.advantages import Center, chain
-from grupo.algo.advantages.intrinsic import SumOf
-from grupo.algo.aggregation import sequence_sum
+from grupo.algo.advantages.intrinsic import SumSignal
+from grupo.algo.aggregation import token_sum
 from grupo.algo.losses import KL, Reinforce
 from grupo.core import group_ops
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="The Unreasonable Effectiveness of Entropy Minimization in LLM Reasoning",
@@ -16,15 +16,15 @@ PAPER = Paper(
 )
 
 
-def em_rl_sequence(group: int = 4, kl: float = 0.001) -> Method:
+def em_rl_sequence(group_size: int = 4, kl_coef: float = 0.001) -> Method:
     """A_i = r_i - mean of the others, r = sum_t log pi(a_t|s_t), its own likelihood (eq. 3).
 
     loss = mean over answers of sum over tokens of -A log pi + `kl` k3 (table 1, section 3.3).
     """
     # The estimate of the KL is our choice, k3; N = 4 and its weight are the paper's.
     return Method(
-        sample=Independent(group),
-        credit=chain(SumOf(), Center(group_ops.mean_of_others)),
-        loss=Reinforce() + kl * KL(),
-        weigh=sequence_sum,
+        sampler=GroupSampler(group_size),
+        advantage=chain(SumSignal(), Center(group_ops.leave_one_out_mean)),
+        loss=Reinforce() + kl_coef * KL(),
+        aggregation=token_sum,
     )

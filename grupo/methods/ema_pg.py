@@ -2,9 +2,9 @@
 
 from grupo.algo.losses import Clip, ReverseKL
 from grupo.core.paper import Paper
-from grupo.core.reference_update import Follow
+from grupo.core.reference_update import ReferenceUpdate
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="EMA Policy Gradient: Taming Reinforcement Learning for LLMs with EMA Anchor and Top-k "
@@ -16,7 +16,11 @@ PAPER = Paper(
 
 
 def ema_pg(
-    group: int = 8, kl: float = 1e-3, rate: float = 0.05, every: int = 10, high: float = 0.28
+    group_size: int = 8,
+    kl_coef: float = 1e-3,
+    ref_update_rate: float = 0.05,
+    ref_update_every: int = 10,
+    clip_high: float = 0.28,
 ) -> Method:
     """loss = mean over answers of mean over tokens of -min(R A, clip(R, 0.8, 1 + `high`) A)
            + `kl` KL(pi, ref), exactly, over the whole vocabulary
@@ -26,7 +30,7 @@ def ema_pg(
     # the paper's own is exact on the k likeliest tokens with a sampled tail, unbiased at any k:
     # here k is the vocabulary. It also masks truncated answers.
     return Method(
-        sample=Independent(group),
-        loss=Clip(0.2, high) + kl * ReverseKL(),
-        reference=Follow(rate, every),
+        sampler=GroupSampler(group_size),
+        loss=Clip(0.2, clip_high) + kl_coef * ReverseKL(),
+        reference=ReferenceUpdate(ref_update_rate, ref_update_every),
     )

@@ -5,11 +5,11 @@ from torch import Tensor
 
 from grupo.algo.advantages import Center, ScaleByStd, chain
 from grupo.algo.aggregation import token_mean
-from grupo.core.batch import Batch, spread
-from grupo.core.component import piece
+from grupo.core.batch import Batch, broadcast_to_tokens
+from grupo.core.component import component
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Reasoning with Exploration: An Entropy Perspective",
@@ -18,30 +18,32 @@ PAPER = Paper(
 )
 
 
-@piece
+@component
 class AddEntropy:
     """x + min(alpha H, |x| / kappa): the bonus never turns a sign."""
 
-    alpha: float = 0.4
-    kappa: float = 2.0
+    entropy_coef: float = 0.4
+    advantage_divisor: float = 2.0
 
     @property
-    def needs(self) -> frozenset[str]:
+    def required_signals(self) -> frozenset[str]:
         """The entropy of the policy that sampled."""
         return frozenset({"entropy"})
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        A = spread(x, batch)
-        H = batch.seen["entropy"].masked_fill(~batch.mask, 0.0).to(A)
-        return A + torch.min(self.alpha * H, A.abs() / self.kappa)
+        A = broadcast_to_tokens(x, batch)
+        H = batch.signals["entropy"].masked_fill(~batch.mask, 0.0).to(A)
+        return A + torch.min(self.entropy_coef * H, A.abs() / self.advantage_divisor)
 
 
-def entropy_advantage(group: int = 8, alpha: float = 0.4, kappa: float = 2.0) -> Method:
-    """A = A' + min(`alpha` H_t, |A'| / `kappa`), A' = (r - mean(r)) / std(r), H_t the entropy.
+def entropy_advantage(
+    group_size: int = 8, entropy_coef: float = 0.4, advantage_divisor: float = 2.0
+) -> Method:
+    """A = A' + min(`alpha` H_t, |A'| / `advantage_divisor`), A' = (r - mean(r)) / std(r), H_t the entropy.
 
     H is a constant, measured before the update; kappa > 1 keeps the sign of A'.
     """
     # alpha 0.4 and kappa 2 are the paper's, as we remember them, on GRPO with a token mean; group
     # is our choice.
-    credit = chain(Center(), ScaleByStd(), AddEntropy(alpha, kappa))
-    return Method(sample=Independent(group), credit=credit, weigh=token_mean)
+    credit = chain(Center(), ScaleByStd(), AddEntropy(entropy_coef, advantage_divisor))
+    return Method(sampler=GroupSampler(group_size), advantage=credit, aggregation=token_mean)

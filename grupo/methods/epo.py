@@ -2,13 +2,13 @@
 
 from torch import Tensor
 
-from grupo.algo.advantages.turn_table import returns, to_actions, turn_mean
+from grupo.algo.advantages.turn_table import rollout_turn_mean, turn_returns, turns_to_tokens
 from grupo.algo.losses import Reinforce
 from grupo.core.batch import Batch, PerAction
-from grupo.core.component import piece
+from grupo.core.component import component
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="EPO: Explicit Policy Optimization for Strategic Reasoning in LLMs via RL",
@@ -18,31 +18,31 @@ PAPER = Paper(
 )
 
 
-@piece
+@component
 class TurnScores:
     """What each turn was paid, and `gamma` times what later turns were, for each of its actions."""
 
     gamma: float = 0.0
 
     @property
-    def needs(self) -> frozenset[str]:
+    def required_signals(self) -> frozenset[str]:
         """The scores of turns, paid at any of their actions."""
-        return frozenset({"mark/reward"})
+        return frozenset({"step/reward"})
 
     def __call__(self, x: Tensor, batch: Batch) -> PerAction:
-        return to_actions(returns(batch, self.gamma), batch)
+        return turns_to_tokens(turn_returns(batch, self.gamma), batch)
 
 
-def epo(group: int = 1, gamma: float = 0.0) -> Method:
+def epo(group_size: int = 1, gamma: float = 0.0) -> Method:
     """loss = mean over rollouts of -1/T sum_t A_t / |a_t| sum_k log pi(a_tk): no ratio or baseline.
 
-    A_t is the judge's score of turn t (mark/reward); `gamma` > 0 adds what later turns were given.
+    A_t is the judge's score of turn t (step/reward); `gamma` > 0 adds what later turns were given.
     """
     # The loss of the released trainer (EPO/LLaMA-Factory of AlibabaResearch/DAMO-ConvAI). Its data
     # hold one score per turn, so that gamma is 0; the scale of the judge is the environment's.
     return Method(
-        sample=Independent(group),
-        credit=TurnScores(gamma),
+        sampler=GroupSampler(group_size),
+        advantage=TurnScores(gamma),
         loss=Reinforce(),
-        weigh=turn_mean,
+        aggregation=rollout_turn_mean,
     )

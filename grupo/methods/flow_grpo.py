@@ -1,11 +1,11 @@
 """Flow-GRPO: denoising steps drawn and learned like words. Liu et al., 2025, arXiv:2505.05470."""
 
-from grupo.algo.advantages import Center, Clipped, ScaleByStd, chain
+from grupo.algo.advantages import Center, ClampAdvantage, ScaleByStd, chain
 from grupo.algo.losses import Clip, ReverseKL
-from grupo.algo.minibatches import Passes
+from grupo.algo.minibatches import Updates
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Flow-GRPO: Training Flow Matching Models via Online RL",
@@ -16,7 +16,11 @@ PAPER = Paper(
 
 
 def flow_grpo(
-    group: int = 24, clip: float = 1e-4, kl: float = 0.04, bound: float = 5.0, updates: int = 2
+    group_size: int = 24,
+    clip_eps: float = 1e-4,
+    kl_coef: float = 0.04,
+    max_advantage: float = 5.0,
+    minibatches: int = 2,
 ) -> Method:
     """A = (r - mean(r)) / std(r) over images of a prompt, within -+`bound`; an action is a step.
 
@@ -28,10 +32,10 @@ def flow_grpo(
     # Numbers are of the authors' scripts for SD 3.5. There std is that of all rewards of a step; in
     # the paper, and here, the group's. There KL is over sigma^2; here over the step's own variance,
     # sigma^2 dt, as in the paper's closed form.
-    loss = Clip(clip, clip)
+    loss = Clip(clip_eps, clip_eps)
     return Method(
-        sample=Independent(group),
-        credit=chain(Center(), ScaleByStd(), Clipped(-bound, bound)),
-        loss=loss + kl * ReverseKL(),
-        plan=Passes(minibatches=updates),
+        sampler=GroupSampler(group_size),
+        advantage=chain(Center(), ScaleByStd(), ClampAdvantage(-max_advantage, max_advantage)),
+        loss=loss + kl_coef * ReverseKL(),
+        updates=Updates(minibatches=minibatches),
     )

@@ -4,13 +4,13 @@ from torch import Tensor
 
 from grupo.algo import ratios
 from grupo.algo.losses import Loss
-from grupo.algo.token_level import by_mean
-from grupo.core.aux_heads import Head, Helper
+from grupo.algo.token_level import row_mean
+from grupo.core.aux_heads import AuxHead, LinearHead
 from grupo.core.batch import Batch, PerAction, Signals
-from grupo.core.component import piece
+from grupo.core.component import component
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="FlowRL: Matching Reward Distributions for LLM Reasoning",
@@ -19,36 +19,36 @@ PAPER = Paper(
 )
 
 
-@piece
-class FlowBalance(Loss):
+@component
+class FlowBalanceLoss(Loss):
     """w (log Z + mean log pi - beta A - mean log ref)^2, w the row's clipped ratio, constant."""
 
-    beta: float
-    clip: float
+    reward_scale: float
+    clip_eps: float
 
     @property
-    def needs(self) -> frozenset[str]:
+    def required_signals(self) -> frozenset[str]:
         return frozenset({"logp@ref", "log_partition"})
 
     @property
-    def stops_gradient(self) -> bool:
+    def has_stop_gradient(self) -> bool:
         return True
 
     @property
-    def helpers(self) -> tuple[Helper, ...]:
+    def aux_heads(self) -> tuple[AuxHead, ...]:
         """Log Z of the state before the row's first action."""
-        return (Head("log_partition"),)
+        return (LinearHead("log_partition"),)
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         first = batch.mask.int().argmax(1, keepdim=True)
         log_z = pi["log_partition"].gather(1, first)
-        ahead: Tensor = by_mean(pi.logp - batch.seen["logp@ref"], batch)
-        miss = log_z + ahead - self.beta * by_mean(batch.advantage, batch)
+        ahead: Tensor = row_mean(pi.logp - batch.signals["logp@ref"], batch)
+        miss = log_z + ahead - self.reward_scale * row_mean(batch.advantage, batch)
         w = ratios.token_log_ratio(pi, batch).sum(1, keepdim=True).exp().detach()
-        return (w.clamp(1 - self.clip, 1 + self.clip) * miss**2).expand_as(pi.logp)
+        return (w.clamp(1 - self.clip_eps, 1 + self.clip_eps) * miss**2).expand_as(pi.logp)
 
 
-def flowrl(group: int = 8, beta: float = 15.0, clip: float = 0.2) -> Method:
+def flowrl(group_size: int = 8, reward_scale: float = 15.0, clip_eps: float = 0.2) -> Method:
     """loss = mean over answers of w (log Z + mean_t log pi - `beta` A - mean_t log ref)^2.
 
     A = (r - mean(r)) / std(r); log Z is learned; w = prod_t pi / old, held constant and clipped to
@@ -57,4 +57,4 @@ def flowrl(group: int = 8, beta: float = 15.0, clip: float = 0.2) -> Method:
     # beta 15 and the form are those of the authors' code; the clip is the paper's. The release
     # computes it and multiplies by the raw w; the recipe for verl caps w at 10. log Z is a linear
     # head on the last state of the task, in the release three layers on the mean of its states.
-    return Method(sample=Independent(group), loss=FlowBalance(beta, clip))
+    return Method(sampler=GroupSampler(group_size), loss=FlowBalanceLoss(reward_scale, clip_eps))

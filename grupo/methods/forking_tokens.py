@@ -1,12 +1,12 @@
 """Forking tokens: learn only where entropy is highest. Wang et al., 2025, arXiv:2506.01939."""
 
 from grupo.algo.advantages import Center, OverlongPenalty, ScaleByStd, chain
-from grupo.algo.aggregation import TopEntropy, token_mean
-from grupo.algo.filters import informative
+from grupo.algo.aggregation import TopEntropyMask, token_mean
+from grupo.algo.filters import keep_nonzero_std
 from grupo.algo.losses import Clip
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Beyond the 80/20 Rule: High-Entropy Minority Tokens Drive Effective Reinforcement "
@@ -14,17 +14,17 @@ PAPER = Paper(
     use="Chains of thought are long and the model is 8B or larger: gains grew with size.",
     trl="top_entropy_quantile=0.2 (threshold over all processes' tokens of the micro-batch)",
     checked=("golden", "laws", "run"),
-    example="forking_tokens(limit=64, margin=16)",
+    example="forking_tokens(max_length=64, overlong_buffer=16)",
 )
 
 
 def forking_tokens(
-    limit: int,
-    margin: int,
-    group: int = 16,
-    share: float = 0.2,
-    low: float = 0.2,
-    high: float = 0.28,
+    max_length: int,
+    overlong_buffer: int,
+    group_size: int = 16,
+    top_entropy_fraction: float = 0.2,
+    clip_low: float = 0.2,
+    clip_high: float = 0.28,
 ) -> Method:
     """DAPO's loss on the `share` of the batch's tokens with the highest entropy, 0 on all others.
 
@@ -34,9 +34,9 @@ def forking_tokens(
     """
     # share 0.2 is the paper's title; it builds on DAPO's recipe. It takes the threshold per batch.
     return Method(
-        sample=Independent(group),
-        curate=informative,
-        credit=chain(OverlongPenalty(limit, margin), Center(), ScaleByStd()),
-        loss=Clip(low, high),
-        weigh=TopEntropy(share, token_mean),
+        sampler=GroupSampler(group_size),
+        filter=keep_nonzero_std,
+        advantage=chain(OverlongPenalty(max_length, overlong_buffer), Center(), ScaleByStd()),
+        loss=Clip(clip_low, clip_high),
+        aggregation=TopEntropyMask(top_entropy_fraction, token_mean),
     )

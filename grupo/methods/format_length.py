@@ -6,10 +6,10 @@ from torch import Tensor
 from grupo.algo.advantages import Center, ScaleByStd, chain
 from grupo.algo.losses import KL, Clip
 from grupo.core.batch import Batch
-from grupo.core.component import piece
+from grupo.core.component import component
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Surrogate Signals from Format and Length: Reinforcement Learning for Solving"
@@ -20,32 +20,32 @@ PAPER = Paper(
 )
 
 
-@piece
-class FormatAndLength:
+@component
+class FormatLengthReward:
     """r = f + l where the format f is right, min(0, f + l) elsewhere (eq. 5), of x = L / `limit`.
 
     l = 1 - (1 - x / p)^2 up to the peak p, and 1 - 2 ((x - p) / (1 - p))^2 beyond it (eq. 2).
     """
 
-    limit: int
-    peak: float = 0.5
-    part: str = "format"
+    max_length: int
+    peak_fraction: float = 0.5
+    reward_term: str = "format"
 
     @property
-    def reads_parts(self) -> tuple[str, ...]:
+    def required_reward_terms(self) -> tuple[str, ...]:
         """Whether there is an answer that can be read: 1 or 0."""
-        return (self.part,)
+        return (self.reward_term,)
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        f, p = batch.parts[self.part], self.peak
-        share = (batch.lengths / self.limit).clamp(max=1)
+        f, p = batch.reward_terms[self.reward_term], self.peak_fraction
+        share = (batch.lengths / self.max_length).clamp(max=1)
         rising, falling = 1 - (1 - share / p) ** 2, 1 - 2 * ((share - p) / (1 - p)) ** 2
         r = f + torch.where(share <= p, rising, falling)
         return torch.where(f > 0.5, r, r.clamp(max=0))
 
 
 def format_length(
-    limit: int = 3072, group: int = 8, peak: float = 0.5, kl: float = 0.001
+    max_length: int = 3072, group_size: int = 8, peak_fraction: float = 0.5, kl_coef: float = 0.001
 ) -> Method:
     """r of format and length alone, A = (r - mean(r)) / std(r); no answer is ever compared.
 
@@ -54,7 +54,7 @@ def format_length(
     # The released reward makes f the mean of two checks, the think block and the answer, and gives
     # min(0, l) where the answer fails; eq. 5 is followed. Clip 0.2 is verl's default.
     return Method(
-        sample=Independent(group),
-        credit=chain(FormatAndLength(limit, peak), Center(), ScaleByStd()),
-        loss=Clip() + kl * KL(),
+        sampler=GroupSampler(group_size),
+        advantage=chain(FormatLengthReward(max_length, peak_fraction), Center(), ScaleByStd()),
+        loss=Clip() + kl_coef * KL(),
     )

@@ -1,10 +1,10 @@
 """GDPO: standardise each reward before adding them up. Liu et al., 2026, arXiv:2601.05242."""
 
-from grupo.algo.advantages import Center, EachPart, ScaleByStd, StandardiseAll, chain
+from grupo.algo.advantages import Center, PerRewardTerm, ScaleByStd, StandardiseBatch, chain
 from grupo.algo.losses import Clip
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="GDPO: Group reward-Decoupled Normalization Policy Optimization for Multi-reward RL "
@@ -18,10 +18,10 @@ PAPER = Paper(
 
 
 def gdpo(
-    group: int = 8,
-    parts: tuple[str, ...] = ("correct", "format"),
-    weights: tuple[float, ...] = (1.0, 1.0),
-    clip: float = 0.2,
+    group_size: int = 8,
+    reward_terms: tuple[str, ...] = ("correct", "format"),
+    reward_weights: tuple[float, ...] = (1.0, 1.0),
+    clip_eps: float = 0.2,
 ) -> Method:
     """A = whiten(sum_k w_k (r_k - mean(r_k)) / std(r_k)): group by group, then over the batch.
 
@@ -29,6 +29,8 @@ def gdpo(
     """
     # Whitened over rollouts with eps = 1e-4, as the authors do in TRL; in verl they whiten over
     # tokens: .but(credit=chain(EachPart(...), Whiten())). Group size and clip are our choice.
-    each = EachPart(chain(Center(), ScaleByStd(eps=1e-4)), tuple(zip(parts, weights, strict=True)))
-    credit = chain(each, StandardiseAll(eps=1e-4))
-    return Method(sample=Independent(group), credit=credit, loss=Clip(clip, clip))
+    each = PerRewardTerm(
+        chain(Center(), ScaleByStd(eps=1e-4)), tuple(zip(reward_terms, reward_weights, strict=True))
+    )
+    credit = chain(each, StandardiseBatch(eps=1e-4))
+    return Method(sampler=GroupSampler(group_size), advantage=credit, loss=Clip(clip_eps, clip_eps))

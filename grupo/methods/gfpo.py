@@ -8,7 +8,7 @@ from grupo.core import group_ops
 from grupo.core.paper import Paper
 from grupo.core.types import Rollout
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Sample More to Think Less: Group Filtered Policy Optimization for Concise Reasoning",
@@ -28,7 +28,9 @@ def efficiency(rollout: Rollout) -> float:
     return rollout.reward / max(rollout.length, 1)
 
 
-def gfpo(group: int = 16, keep: int = 8, clip: float = 0.2, kl: float = 0.001) -> Method:
+def gfpo(
+    group_size: int = 16, num_kept: int = 8, clip_eps: float = 0.2, kl_coef: float = 0.001
+) -> Method:
     """Of `group` rollouts the `keep` shortest are learned from; A = (r - mean) / std among them.
 
     loss = mean over their tokens of -min(R A, clip(R) A) + `kl` k3 - 0.001 entropy (eq. 2).
@@ -37,9 +39,9 @@ def gfpo(group: int = 16, keep: int = 8, clip: float = 0.2, kl: float = 0.001) -
     # Eq. 2 divides by the tokens of all `group` rollouts; those not kept are not even learned from
     # here, and not counted. Its std is of the population.
     return Method(
-        sample=Independent(group),
-        curate=KeepBest(keep, shortness),
-        credit=chain(Center(), ScaleByStd(std=group_ops.population_std)),
-        loss=Clip(clip, clip) + kl * KL() + (-0.001) * Entropy(),
-        weigh=token_mean,
+        sampler=GroupSampler(group_size),
+        filter=KeepBest(num_kept, shortness),
+        advantage=chain(Center(), ScaleByStd(std=group_ops.population_std)),
+        loss=Clip(clip_eps, clip_eps) + kl_coef * KL() + (-0.001) * Entropy(),
+        aggregation=token_mean,
     )

@@ -3,14 +3,21 @@
 from torch import Tensor
 
 from grupo.algo.advantages import Center, chain
-from grupo.algo.advantages.turn_table import acted, alike, centred, returns, states, to_actions
+from grupo.algo.advantages.turn_table import (
+    center_by_label,
+    combine_labels,
+    turn_mask,
+    turn_returns,
+    turn_states,
+    turns_to_tokens,
+)
 from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import KL, Clip
-from grupo.core.batch import Batch, PerAction, spread
-from grupo.core.component import piece
+from grupo.core.batch import Batch, PerAction, broadcast_to_tokens
+from grupo.core.component import component
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Group-in-Group Policy Optimization for LLM Agent Training",
@@ -20,29 +27,31 @@ PAPER = Paper(
 )
 
 
-@piece
-class AnchorStates:
+@component
+class AddAnchorStateAdvantage:
     """x + `weight` (R_t - mean of R over the turns taken in the same state of the same task).
 
     R_t = sum over k >= t of gamma^(k - t) r_k; a state met once adds nothing (eq. 5 to 8).
     """
 
     gamma: float
-    weight: float
+    step_coef: float
 
     @property
-    def needs(self) -> frozenset[str]:
+    def required_signals(self) -> frozenset[str]:
         """What each step was paid, and the state it was taken in."""
-        return frozenset({"mark/reward", "mark/state"})
+        return frozenset({"step/reward", "step/state"})
 
     def __call__(self, x: Tensor, batch: Batch) -> PerAction:
-        state = states(batch)
-        anchor = alike(batch.group[:, None].expand_as(state), state)
-        A = centred(returns(batch, self.gamma), anchor, acted(batch))
-        return spread(x, batch) + self.weight * to_actions(A, batch)
+        state = turn_states(batch)
+        anchor = combine_labels(batch.group[:, None].expand_as(state), state)
+        A = center_by_label(turn_returns(batch, self.gamma), anchor, turn_mask(batch))
+        return broadcast_to_tokens(x, batch) + self.step_coef * turns_to_tokens(A, batch)
 
 
-def gigpo(group: int = 8, gamma: float = 0.95, weight: float = 1.0, kl: float = 0.01) -> Method:
+def gigpo(
+    group_size: int = 8, gamma: float = 0.95, step_coef: float = 1.0, kl_coef: float = 0.01
+) -> Method:
     """A = (r - mean r) + `weight` (R_t - mean R in the same state); PPO's clip and k3.
 
     The environment pays every reward at an action, the last one too: r is the sum of what it pays.
@@ -51,8 +60,8 @@ def gigpo(group: int = 8, gamma: float = 0.95, weight: float = 1.0, kl: float = 
     # group's standard deviation. There the mean of r runs over steps, so that long rollouts weigh
     # more: here, as in the paper, over rollouts. States are alike when their labels are equal.
     return Method(
-        sample=Independent(group),
-        credit=chain(Center(), AnchorStates(gamma, weight)),
-        loss=Clip(0.2, 0.2) + kl * KL(),
-        weigh=token_mean,
+        sampler=GroupSampler(group_size),
+        advantage=chain(Center(), AddAnchorStateAdvantage(gamma, step_coef)),
+        loss=Clip(0.2, 0.2) + kl_coef * KL(),
+        aggregation=token_mean,
     )

@@ -4,12 +4,12 @@ import torch
 
 from grupo.algo.losses import Loss
 from grupo.algo.ratios import token_log_ratio
-from grupo.algo.token_level import by_mean
+from grupo.algo.token_level import row_mean
 from grupo.core.batch import Batch, PerAction, Signals
-from grupo.core.component import piece
+from grupo.core.component import component
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Geometric-Mean Policy Optimization",
@@ -21,20 +21,20 @@ PAPER = Paper(
 )
 
 
-@piece
+@component
 class GeometricClip(Loss):
     """-A exp(mean_t of log r_t, clipped to [-low, high] on the side where A pushes it)."""
 
-    low: float = 0.4
-    high: float = 0.4
+    clip_low: float = 0.4
+    clip_high: float = 0.4
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         d, A = token_log_ratio(pi, batch), batch.advantage
-        d = A.sign() * torch.min(A.sign() * d, A.sign() * d.clamp(-self.low, self.high))
-        return -A * by_mean(d, batch).exp()
+        d = A.sign() * torch.min(A.sign() * d, A.sign() * d.clamp(-self.clip_low, self.clip_high))
+        return -A * row_mean(d, batch).exp()
 
 
-def gmpo(group: int = 8, clip: float = 0.4) -> Method:
+def gmpo(group_size: int = 8, clip_eps: float = 0.4) -> Method:
     """loss = mean over answers of -A (prod_t c_t)^(1/L), the geometric mean of clipped ratios.
 
     c_t = min(r_t, e^`clip`) where A > 0, max(r_t, e^-`clip`) where A < 0: tokens are clipped before
@@ -42,4 +42,4 @@ def gmpo(group: int = 8, clip: float = 0.4) -> Method:
     """
     # The form is that of the authors' code (callsys/GMPO), where the clip is 0.4 in log space and a
     # group 8. One update a step there; ratios differ from 1 with .but(plan=Passes(...)).
-    return Method(sample=Independent(group), loss=GeometricClip(clip, clip))
+    return Method(sampler=GroupSampler(group_size), loss=GeometricClip(clip_eps, clip_eps))

@@ -8,10 +8,10 @@ from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import Reinforce
 from grupo.core import group_ops
 from grupo.core.batch import Batch
-from grupo.core.component import piece
+from grupo.core.component import component
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="GPG: A Simple and Strong Reinforcement Learning Baseline for Model Reasoning",
@@ -21,15 +21,15 @@ PAPER = Paper(
 )
 
 
-@piece
-class ScaleBySignal:
+@component
+class ScaleByInformative:
     """x B / (B - M): of the batch's B rollouts, M are of groups whose rewards are all the same.
 
     Those M get 0.
     """
 
     @property
-    def reads_whole_batch(self) -> bool:
+    def needs_whole_batch(self) -> bool:
         """Yes: it counts the other groups."""
         return True
 
@@ -40,7 +40,7 @@ class ScaleBySignal:
         return torch.where(signal, scaled, torch.zeros_like(x))
 
 
-def gpg(group: int = 8) -> Method:
+def gpg(group_size: int = 8) -> Method:
     """A = alpha (r - mean(r)) with alpha = B / (B - M), M the rollouts of groups without signal.
 
     loss = -A log pi, mean over all tokens of the batch (eq. 5 and 7, with F_norm = 1).
@@ -48,8 +48,8 @@ def gpg(group: int = 8) -> Method:
     # Group size is our choice. The paper also samples again while too few groups have signal
     # (beta_th = 0.6 of them): .but(curate=informative, curriculum=Refilled(Shuffled(), 10)).
     return Method(
-        sample=Independent(group),
-        credit=chain(Center(), ScaleBySignal()),
+        sampler=GroupSampler(group_size),
+        advantage=chain(Center(), ScaleByInformative()),
         loss=Reinforce(),
-        weigh=token_mean,
+        aggregation=token_mean,
     )

@@ -1,10 +1,10 @@
 """GPPO: what the clip would silence keeps a bounded gradient. Su et al., 2025, arXiv:2508.07629."""
 
 from grupo.algo.aggregation import token_mean
-from grupo.algo.losses import KeepGradient, Reweighted
+from grupo.algo.losses import ClipPreserveGradient, WeightedReinforce
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Klear-Reasoner: Advancing Reasoning Capability via Gradient-Preserving Clipping Policy "
@@ -14,7 +14,7 @@ PAPER = Paper(
 )
 
 
-def gppo(group: int = 8, low: float = 0.2, high: float = 0.2) -> Method:
+def gppo(group_size: int = 8, clip_low: float = 0.2, clip_high: float = 0.2) -> Method:
     """-sg(w) A log pi, whose gradient is that of -min(r A, clip(r) A), clipped tokens too.
 
     w = r, but 1 + `high` where A > 0 and r is above, 1 - `low` where A < 0 and r is below.
@@ -23,5 +23,7 @@ def gppo(group: int = 8, low: float = 0.2, high: float = 0.2) -> Method:
     # The paper's loss is clip bound / sg(r) * r, of the same gradient. Constants are those of the
     # scripts of Kwai-Klear/CE-GPPO, whose dual clip at 10 is left out; as in ce_gppo.
     return Method(
-        sample=Independent(group), loss=Reweighted(KeepGradient(low, high)), weigh=token_mean
+        sampler=GroupSampler(group_size),
+        loss=WeightedReinforce(ClipPreserveGradient(clip_low, clip_high)),
+        aggregation=token_mean,
     )

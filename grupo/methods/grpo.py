@@ -3,7 +3,7 @@
 from grupo.algo.losses import KL, Clip
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="DeepSeekMath: Pushing the Limits of Mathematical Reasoning in Open Language Models",
@@ -16,7 +16,7 @@ PAPER = Paper(
 )
 
 
-def grpo(group: int = 8, clip: float = 0.2, kl: float = 0.04) -> Method:
+def grpo(group_size: int = 8, clip_eps: float = 0.2, kl_coef: float = 0.04) -> Method:
     """A = (r - mean(r)) / std(r) over the group, one advantage for all tokens of an answer.
 
     loss = mean over answers of mean over tokens of
@@ -25,5 +25,5 @@ def grpo(group: int = 8, clip: float = 0.2, kl: float = 0.04) -> Method:
     """
     # section 4.2 sets the KL coefficient to 0.04 and samples 64 answers; 8 is what fits everywhere.
     # It gives neither clip nor which standard deviation: 0.2 is PPO's, n - 1 is torch's and common.
-    loss = Clip(clip, clip) + kl * KL()
-    return Method(sample=Independent(group), loss=loss)
+    loss = Clip(clip_eps, clip_eps) + kl_coef * KL()
+    return Method(sampler=GroupSampler(group_size), loss=loss)

@@ -5,15 +5,15 @@ from dataclasses import replace
 from torch import Tensor
 
 from grupo.algo.advantages import Center, ScaleByStd, chain
-from grupo.algo.advantages.intrinsic import MeanOf
+from grupo.algo.advantages.intrinsic import MeanSignal
 from grupo.algo.losses import Reinforce
 from grupo.core import group_ops
 from grupo.core.batch import Batch, PerRollout
-from grupo.core.component import piece
+from grupo.core.component import component
 from grupo.core.paper import Paper
-from grupo.core.reference_update import Follow
+from grupo.core.reference_update import ReferenceUpdate
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="GRPO-CARE: Consistency-Aware Reinforcement Learning for Multimodal Reasoning",
@@ -23,38 +23,42 @@ PAPER = Paper(
 )
 
 
-@piece
-class Consistent:
+@component
+class ConsistencyBonus:
     """x + bonus a for who is right and whose answer, c, is likely enough to the reference.
 
     c = exp(mean log pi_ref of the answer's tokens), `top` at most. Right: a > 0.1, a >= mean(a).
     Likely enough: c >= the mean c of those who are right - `margin`.
     """
 
-    bonus: float
+    consistency_coef: float
     margin: float
-    top: float = 0.95
-    reads_parts = ("correct",)
-    needs = frozenset({"logp@ref", "mark/answer"})  # the latter 1 at the tokens of the answer
+    likelihood_cap: float = 0.95
+    required_reward_terms = ("correct",)
+    required_signals = frozenset(
+        {"logp@ref", "step/answer"}
+    )  # the latter 1 at the tokens of the answer
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        a, c, g = batch.parts["correct"], self.likelihood(batch), batch.group
+        a, c, g = batch.reward_terms["correct"], self.answer_likelihood(batch), batch.group
         right = (a > 0.1) & (a >= group_ops.mean(a, g) - 1e-9)  # a mean can round above
-        return x + self.bonus * a * (right & (c >= group_ops.mean_where(right, c, g) - self.margin))
+        return x + self.consistency_coef * a * (
+            right & (c >= group_ops.mean_where(right, c, g) - self.margin)
+        )
 
-    def likelihood(self, batch: Batch) -> PerRollout:
+    def answer_likelihood(self, batch: Batch) -> PerRollout:
         """c of each rollout, 0 without an answer."""
-        answer = replace(batch, mask=batch.mask & (batch.seen["mark/answer"] > 0))
-        c = MeanOf("logp@ref")(batch.reward, answer).exp().clamp(max=self.top)
+        answer = replace(batch, mask=batch.mask & (batch.signals["step/answer"] > 0))
+        c = MeanSignal("logp@ref")(batch.reward, answer).exp().clamp(max=self.likelihood_cap)
         return c * (answer.lengths > 0)
 
 
-def grpo_care(group: int = 8, bonus: float = 0.5, margin: float = 0.01) -> Method:
+def grpo_care(group_size: int = 8, consistency_coef: float = 0.5, margin: float = 0.01) -> Method:
     """A of r + `bonus` a where the answer follows, by a reference that trails the policy; no KL.
 
-    parts["correct"]; "mark/answer" is 1 between the tags of the answer. The loss is on policy.
+    parts["correct"]; "step/answer" is 1 between the tags of the answer. The loss is on policy.
     """
     # Numbers of the released code: the reference takes 0.5 % of the policy every 10 steps.
-    credit = chain(Consistent(bonus, margin), Center(), ScaleByStd(eps=1e-4))
-    played, follow = Independent(group), Follow(rate=0.005, every=10)
-    return Method(sample=played, credit=credit, loss=Reinforce(), reference=follow)
+    credit = chain(ConsistencyBonus(consistency_coef, margin), Center(), ScaleByStd(eps=1e-4))
+    played, follow = GroupSampler(group_size), ReferenceUpdate(rate=0.005, every=10)
+    return Method(sampler=played, advantage=credit, loss=Reinforce(), reference=follow)

@@ -4,7 +4,7 @@ from grupo.algo.losses import KL, Reinforce
 from grupo.core.paper import Paper
 from grupo.core.schedules import Linear
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="OThink-MR1: Stimulating multimodal generalized reasoning capabilities via dynamic "
@@ -15,11 +15,16 @@ PAPER = Paper(
 )
 
 
-def grpo_d(group: int = 8, start: float = 0.0, end: float = 0.04) -> Method:
+def grpo_d(
+    group_size: int = 8, initial_kl_coef: float = 0.0, final_kl_coef: float = 0.04
+) -> Method:
     """loss = mean over answers of mean over tokens of -A log pi + b k3, b from `start` to `end`.
 
     A = (r - mean(r)) / std(r); no clip: one update a step, on policy.
     """
     # That the coefficient grows while the run goes was seen in reviews, its form was not: a
     # straight line to GRPO's 0.04 is our choice.
-    return Method(sample=Independent(group), loss=Reinforce() + Linear(start, end) * KL())
+    return Method(
+        sampler=GroupSampler(group_size),
+        loss=Reinforce() + Linear(initial_kl_coef, final_kl_coef) * KL(),
+    )

@@ -2,10 +2,10 @@
 
 from grupo.algo import ratios
 from grupo.algo.losses import Clip
-from grupo.algo.minibatches import Passes
+from grupo.algo.minibatches import Updates
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Group Sequence Policy Optimization",
@@ -16,7 +16,7 @@ PAPER = Paper(
 )
 
 
-def gspo(group: int = 8, low: float = 3e-4, high: float = 4e-4) -> Method:
+def gspo(group_size: int = 8, clip_low: float = 3e-4, clip_high: float = 4e-4) -> Method:
     """loss = mean over answers of -min(s A, clip(s, 1 - `low`, 1 + `high`) A) (eq. 5).
 
     s = (pi(answer) / old(answer))^(1 / length), the geometric mean of its token ratios;
@@ -25,7 +25,7 @@ def gspo(group: int = 8, low: float = 3e-4, high: float = 4e-4) -> Method:
     # section 5.1, as TRL's index of papers quotes it: clips at 3e-4 and 4e-4, and a step's rollouts
     # in four minibatches; on the first of them s is 1. Groups of 8 are our choice.
     return Method(
-        sample=Independent(group),
-        loss=Clip(low, high, ratios.sequence),
-        plan=Passes(minibatches=4),
+        sampler=GroupSampler(group_size),
+        loss=Clip(clip_low, clip_high, ratios.sequence),
+        updates=Updates(minibatches=4),
     )

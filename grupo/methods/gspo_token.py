@@ -2,10 +2,10 @@
 
 from grupo.algo import ratios
 from grupo.algo.losses import Clip
-from grupo.algo.minibatches import Passes
+from grupo.algo.minibatches import Updates
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Group Sequence Policy Optimization",
@@ -16,7 +16,7 @@ PAPER = Paper(
 )
 
 
-def gspo_token(group: int = 8, low: float = 3e-4, high: float = 4e-4) -> Method:
+def gspo_token(group_size: int = 8, clip_low: float = 3e-4, clip_high: float = 4e-4) -> Method:
     """loss = mean over answers and tokens of -min(s_t A_t, clip(s_t, 1 - `low`, 1 + `high`) A_t).
 
     s_t = sg(s) pi_t / sg(pi_t): the value of GSPO's s, the gradient of the token's own
@@ -24,7 +24,7 @@ def gspo_token(group: int = 8, low: float = 3e-4, high: float = 4e-4) -> Method:
     """
     # The credit is GRPO's, for comparison: give another by .but(credit=...). Constants as in gspo.
     return Method(
-        sample=Independent(group),
-        loss=Clip(low, high, ratios.SequenceToken()),
-        plan=Passes(minibatches=4),
+        sampler=GroupSampler(group_size),
+        loss=Clip(clip_low, clip_high, ratios.SequenceTokenRatio()),
+        updates=Updates(minibatches=4),
     )

@@ -2,14 +2,14 @@
 
 from torch import Tensor
 
-from grupo.algo.advantages import Center, EachPart, chain, identity
-from grupo.algo.aggregation import FixedLength
+from grupo.algo.advantages import Center, PerRewardTerm, chain, identity
+from grupo.algo.aggregation import ConstantLength
 from grupo.algo.losses import Clip
 from grupo.core.batch import Batch
-from grupo.core.component import piece
+from grupo.core.component import component
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="GUI-G1: Understanding R1-Zero-Like Training for Visual Grounding in GUI Agents",
@@ -19,28 +19,35 @@ PAPER = Paper(
 )
 
 
-@piece
-class Times:
+@component
+class ScaleByRewardTerm:
     """x w, with w the number `part` of each rollout."""
 
-    part: str
+    reward_term: str
 
     @property
-    def reads_parts(self) -> tuple[str, ...]:
+    def required_reward_terms(self) -> tuple[str, ...]:
         """The factor."""
-        return (self.part,)
+        return (self.reward_term,)
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        return x * batch.parts[self.part]
+        return x * batch.reward_terms[self.reward_term]
 
 
-def gui_g1(group: int = 8, clip: float = 0.2, iou: float = 0.25, box: float = 0.125) -> Method:
+def gui_g1(
+    group_size: int = 8, clip_eps: float = 0.2, iou_coef: float = 0.25, box_coef: float = 0.125
+) -> Method:
     """A = w (r - mean(r)), r = hit + `iou` iou + `box` box; every token over one constant, 64.
 
     parts: those of `rewards.boxes.grounded`, 0 for what is no box; "difficulty", w > 0, more for
     small targets.
     """
     # Weights of r and the 64 are the released run's; how w follows from the target was not seen.
-    r = EachPart(identity, (("hit", 1.0), ("iou", iou), ("box", box)))
-    credit, loss = chain(r, Center(), Times("difficulty")), Clip(clip, clip)
-    return Method(sample=Independent(group), credit=credit, loss=loss, weigh=FixedLength(64))
+    r = PerRewardTerm(identity, (("hit", 1.0), ("iou", iou_coef), ("box", box_coef)))
+    credit, loss = chain(r, Center(), ScaleByRewardTerm("difficulty")), Clip(clip_eps, clip_eps)
+    return Method(
+        sampler=GroupSampler(group_size),
+        advantage=credit,
+        loss=loss,
+        aggregation=ConstantLength(64),
+    )

@@ -3,7 +3,7 @@
 from grupo.algo.losses import Clip
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Guided, Independent
+from grupo.rollouts.samplers import GroupSampler, WithHint
 
 PAPER = Paper(
     title="Adaptive Guidance Accelerates Reinforcement Learning of Reasoning Models",
@@ -13,7 +13,7 @@ PAPER = Paper(
 )
 
 
-def guide_grpo(group: int = 8, clip: float = 0.2, column: str = "hint") -> Method:
+def guide_grpo(group_size: int = 8, clip_eps: float = 0.2, hint_column: str = "hint") -> Method:
     """r_t = pi(o_t | q, o_<t) / old(o_t | q, g, o_<t) for rollouts that saw the hint g.
 
     Where all `group` plain rollouts are wrong, as many more are drawn with the hint in the task's
@@ -22,4 +22,6 @@ def guide_grpo(group: int = 8, clip: float = 0.2, column: str = "hint") -> Metho
     """
     # That both halves are one group is our reading; `group` is our choice. To refuse hints that
     # give the answer away: .but(sample=Guided(Independent(8), guarded=True)).
-    return Method(sample=Guided(Independent(group), column), loss=Clip(clip, clip))
+    return Method(
+        sampler=WithHint(GroupSampler(group_size), hint_column), loss=Clip(clip_eps, clip_eps)
+    )

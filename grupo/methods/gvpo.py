@@ -3,13 +3,13 @@
 from grupo.algo.advantages import Center
 from grupo.algo.aggregation import group_mean
 from grupo.algo.losses import Loss
-from grupo.algo.losses.contrastive import average, log_ratio
+from grupo.algo.losses.contrastive import mean_per_rollout, rollout_log_ratio
 from grupo.core import group_ops
-from grupo.core.batch import Batch, PerAction, Signals, spread
-from grupo.core.component import piece
+from grupo.core.batch import Batch, PerAction, Signals, broadcast_to_tokens
+from grupo.core.component import component
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="GVPO: Group Variance Policy Optimization for Large Language Model Post-Training",
@@ -18,24 +18,24 @@ PAPER = Paper(
 )
 
 
-@piece
-class Regress(Loss):
+@component
+class LogRatioRegression(Loss):
     """k / (k - 1) (beta (rho - mean rho) - A)^2 / 2, rho the log-ratio of a rollout among k."""
 
-    beta: float
+    reward_temperature: float
 
     @property
     def couples_rows(self) -> bool:
         return True
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
-        rho, A = log_ratio(pi, batch), average(batch.advantage, batch)
+        rho, A = rollout_log_ratio(pi, batch), mean_per_rollout(batch.advantage, batch)
         k = group_ops.count(rho, batch.group)
-        miss = self.beta * (rho - group_ops.mean(rho, batch.group)) - A
-        return spread(k / (k - 1).clamp(min=1) * miss**2 / 2, batch)
+        miss = self.reward_temperature * (rho - group_ops.mean(rho, batch.group)) - A
+        return broadcast_to_tokens(k / (k - 1).clamp(min=1) * miss**2 / 2, batch)
 
 
-def gvpo(group: int = 8, beta: float = 0.1) -> Method:
+def gvpo(group_size: int = 8, reward_temperature: float = 0.1) -> Method:
     """loss = mean over groups of sum_i (`beta` (rho_i - mean rho) - A_i)^2 / (2 (k - 1)).
 
     rho = log pi - log pi_old of a whole answer, A = r - mean(r), k answers: the gradient of reward
@@ -44,4 +44,9 @@ def gvpo(group: int = 8, beta: float = 0.1) -> Method:
     """
     # As the authors' verl recipe codes it. The loss is summed over groups there: the mean is ours,
     # and so is the group.
-    return Method(sample=Independent(group), credit=Center(), loss=Regress(beta), weigh=group_mean)
+    return Method(
+        sampler=GroupSampler(group_size),
+        advantage=Center(),
+        loss=LogRatioRegression(reward_temperature),
+        aggregation=group_mean,
+    )

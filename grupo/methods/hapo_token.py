@@ -5,14 +5,14 @@ from torch import Tensor
 
 from grupo.algo.advantages import Center, ScaleByStd
 from grupo.algo.aggregation import token_mean
-from grupo.algo.filters import informative
-from grupo.algo.losses import Heterogeneous
+from grupo.algo.filters import keep_nonzero_std
+from grupo.algo.losses import EntropyAdaptiveClip
 from grupo.core import group_ops
 from grupo.core.batch import Batch
-from grupo.core.component import piece
+from grupo.core.component import component
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="From Uniform to Heterogeneous: Tailoring Policy Optimization to Every Token's Nature",
@@ -22,35 +22,35 @@ PAPER = Paper(
 )
 
 
-@piece
-class CenterOnTokens:
+@component
+class StandardiseOnTokens:
     """(x - m) / (s + 1e-6), m and s over the group's tokens; GRPO's where |A| reaches `cap`."""
 
-    cap: float = 5.0
+    max_advantage: float = 5.0
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         share = batch.lengths / group_ops.sum(batch.lengths, batch.group).clamp(min=1)
         centred = x - group_ops.sum(share * x, batch.group)
         A = centred / (group_ops.sum(share * centred**2, batch.group).sqrt() + 1e-6)
         usual = ScaleByStd()(Center()(x, batch), batch)
-        return torch.where(group_ops.max(A.abs(), batch.group) >= self.cap, usual, A)
+        return torch.where(group_ops.max(A.abs(), batch.group) >= self.max_advantage, usual, A)
 
 
-def hapo_token(group: int = 16, clip: float = 0.2, dual: float = 10.0) -> Method:
+def hapo_token(group_size: int = 16, clip_eps: float = 0.2, dual_clip: float = 10.0) -> Method:
     """A = (r - m) / s over the tokens of the group, then clip and A follow each token's entropy.
 
     h in [-1, 1] is log entropy about its 0.8-quantile. Upper bound 1 + `clip` (1 + max(h, 0)),
     lower 1 - `clip` (1 + max(-h, 0)). A (1 + h) where h > 0 and R is more than half way to a bound,
-    or h <= 0 and it is not; A elsewhere. loss = token mean of the surrogate, at most -`dual` A
+    or h <= 0 and it is not; A elsewhere. loss = token mean of the surrogate, at most -`dual_clip` A
     where A < 0.
     """
     # As the authors' recipe describes it; their code divides negative h by a negative number, so
     # low entropy comes out positive there: we follow the description. Not here: sampling at a
     # temperature that follows the entropy of each token. No overlong penalty, as in their scripts.
     return Method(
-        sample=Independent(group),
-        curate=informative,
-        credit=CenterOnTokens(),
-        loss=Heterogeneous(clip, dual),
-        weigh=token_mean,
+        sampler=GroupSampler(group_size),
+        filter=keep_nonzero_std,
+        advantage=StandardiseOnTokens(),
+        loss=EntropyAdaptiveClip(clip_eps, dual_clip),
+        aggregation=token_mean,
     )

@@ -2,15 +2,15 @@
 
 from torch import Tensor
 
-from grupo.algo.advantages import ByPart, Center, ScaleByStd, chain
-from grupo.algo.advantages.token_table import place
+from grupo.algo.advantages import ByRewardTerm, Center, ScaleByStd, chain
+from grupo.algo.advantages.token_table import token_index
 from grupo.algo.losses import KL, Clip
 from grupo.core import group_ops
 from grupo.core.batch import Batch
-from grupo.core.component import piece
+from grupo.core.component import component
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Think Only When You Need with Large Hybrid-Reasoning Models",
@@ -18,11 +18,11 @@ PAPER = Paper(
     checked=("golden", "laws", "run"),
     catalogue=("hgpo-lhrm",),
 )
-NORM = chain(Center(), ScaleByStd())
+ZSCORE = chain(Center(), ScaleByStd())
 
 
-@piece
-class Hybrid:
+@component
+class HybridModeAdvantage:
     """norm(r_intra) + alpha norm(r_inter) [the action is the rollout's first, the mode's tag].
 
     r_intra is 1 for the best of a mode, shared by those that are equal; r_inter is 1 for who is in
@@ -30,24 +30,24 @@ class Hybrid:
     than `margin`.
     """
 
-    alpha: float
+    mode_coef: float
     margin: float
-    reads_parts = ("mode",)
+    required_reward_terms = ("mode",)
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        thinks = batch.parts["mode"] > 0.5
-        best = (x == group_ops.max(x, ByPart("mode")(batch))).to(x)
-        intra = best / group_ops.sum(best, ByPart("mode")(batch))
+        thinks = batch.reward_terms["mode"] > 0.5
+        best = (x == group_ops.max(x, ByRewardTerm("mode")(batch))).to(x)
+        intra = best / group_ops.sum(best, ByRewardTerm("mode")(batch))
         inter = (thinks == self._thinking_wins(x, thinks, batch.group)).to(x)
-        tag = self.alpha * NORM(inter, batch)[batch.rollout, None] * (place(batch) == 0)
-        return NORM(intra, batch)[batch.rollout, None] + tag
+        tag = self.mode_coef * ZSCORE(inter, batch)[batch.rollout, None] * (token_index(batch) == 0)
+        return ZSCORE(intra, batch)[batch.rollout, None] + tag
 
-    def _thinking_wins(self, x: Tensor, thinks: Tensor, group: Tensor) -> Tensor:
-        other = group_ops.mean_where(~thinks, x, group)
-        return group_ops.mean_where(thinks, x, group) > other + self.margin
+    def _thinking_wins(self, x: Tensor, thinking: Tensor, group: Tensor) -> Tensor:
+        other = group_ops.mean_where(~thinking, x, group)
+        return group_ops.mean_where(thinking, x, group) > other + self.margin
 
 
-def hgpo_hybrid(group: int = 4, alpha: float = 1.0, margin: float = 0.2) -> Method:
+def hgpo_hybrid(group_size: int = 4, mode_coef: float = 1.0, margin: float = 0.2) -> Method:
     """A = norm(best of its mode) + `alpha` norm(in the better mode) on the mode's tag alone.
 
     Half of a task's rollouts are forced into either mode by the environment, which labels them.
@@ -55,4 +55,8 @@ def hgpo_hybrid(group: int = 4, alpha: float = 1.0, margin: float = 0.2) -> Meth
     # Eq. 8 to 13; clip 0.5 and KL 0.001 of the paper. The first best wins there; equals share here.
     # An even race goes to the short mode: our choice. The paper renews the reference now and then.
     loss = Clip(0.5, 0.5) + 0.001 * KL()
-    return Method(sample=Independent(group), credit=Hybrid(alpha, margin), loss=loss)
+    return Method(
+        sampler=GroupSampler(group_size),
+        advantage=HybridModeAdvantage(mode_coef, margin),
+        loss=loss,
+    )

@@ -5,13 +5,13 @@ from dataclasses import replace
 
 from grupo.algo.advantages import Center
 from grupo.algo.aggregation import token_mean
-from grupo.algo.data_source import own
-from grupo.algo.losses import Apart, BySource, Clip, EachSource, Likelihood
-from grupo.core.component import piece
+from grupo.algo.data_source import has_sampled_action
+from grupo.algo.losses import NLL, Clip, PerSourceMean, SelectBySource, SeparateDemos
+from grupo.core.component import component
 from grupo.core.paper import Paper
 from grupo.core.types import Group, Rollout
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent, WithExpert
+from grupo.rollouts.samplers import GroupSampler, WithExpertSolution
 
 PAPER = Paper(
     title="Towards a Unified View of Large Language Model Post-Training",
@@ -20,27 +20,30 @@ PAPER = Paper(
 )
 
 
-@piece
-class Switch:
-    """Of each group its demonstrations, where fewer than `enough` own rollouts are right, or else
+@component
+class DemonstrationsWhereFailing:
+    """Of each group its demonstrations, where fewer than `min_correct` own rollouts are right, or else
     its own rollouts. Groups of which nothing is left are dropped.
     """
 
-    enough: int = 1
-    part: str = "correct"
-    right: float = 0.5
+    min_correct: int = 1
+    reward_term: str = "correct"
+    success_threshold: float = 0.5
 
     def __call__(self, groups: Sequence[Group]) -> Sequence[Group]:
-        chosen = [replace(group, rollouts=self._chosen(group)) for group in groups]
+        chosen = [replace(group, rollouts=self._select(group)) for group in groups]
         return [group for group in chosen if group.rollouts]
 
-    def _chosen(self, group: Group) -> tuple[Rollout, ...]:
-        mine = tuple(r for r in group.rollouts if own(r))
-        able = sum(r.parts.get(self.part, 0.0) > self.right for r in mine) >= self.enough
-        return mine if able else tuple(r for r in group.rollouts if not own(r))
+    def _select(self, group: Group) -> tuple[Rollout, ...]:
+        mine = tuple(r for r in group.rollouts if has_sampled_action(r))
+        able = (
+            sum(r.reward_terms.get(self.reward_term, 0.0) > self.success_threshold for r in mine)
+            >= self.min_correct
+        )
+        return mine if able else tuple(r for r in group.rollouts if not has_sampled_action(r))
 
 
-def hpt(group: int = 8, gate: int = 0, clip: float = 0.2) -> Method:
+def hpt(group_size: int = 8, max_correct_for_sft: int = 0, clip_eps: float = 0.2) -> Method:
     """SFT of a task's demonstration where at most `gate` of `group` are right, RL elsewhere.
 
     loss = mean over tokens of -log pi of the demonstrations that are learned from
@@ -50,9 +53,9 @@ def hpt(group: int = 8, gate: int = 0, clip: float = 0.2) -> Method:
     # SFT, no standard deviation. It drops the clip, the same on policy, and divides RL by a
     # constant length; a mean over tokens is our choice. Its entropy bonus of 0.001 is left out.
     return Method(
-        sample=WithExpert(Independent(group)),
-        curate=Switch(gate + 1),
-        credit=Apart(Center()),
-        loss=BySource(Clip(clip, clip), Likelihood()),
-        weigh=EachSource(token_mean),
+        sampler=WithExpertSolution(GroupSampler(group_size)),
+        filter=DemonstrationsWhereFailing(max_correct_for_sft + 1),
+        advantage=SeparateDemos(Center()),
+        loss=SelectBySource(Clip(clip_eps, clip_eps), NLL()),
+        aggregation=PerSourceMean(token_mean),
     )

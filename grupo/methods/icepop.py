@@ -1,9 +1,9 @@
 """IcePop: drop tokens on which engine and trainer disagree. Ling Team, 2025, arXiv:2510.18855."""
 
-from grupo.algo.losses import Clip, Corrected, Importance, Within
+from grupo.algo.losses import Clip, CorrectedLoss, ImportanceWeight, IntervalMask
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Every Step Evolves: Scaling Reinforcement Learning for Trillion-Scale Thinking Model",
@@ -15,12 +15,16 @@ PAPER = Paper(
 )
 
 
-def icepop(group: int = 8, low: float = 0.5, high: float = 5.0, clip: float = 0.2) -> Method:
+def icepop(
+    group_size: int = 8, min_ratio: float = 0.5, max_ratio: float = 5.0, clip_eps: float = 0.2
+) -> Method:
     """loss = M(pi_old / pi_sampler) x PPO's clipped surrogate, M(k) = k in [`low`, `high`], else 0.
 
     The mean is over tokens of an answer, then over answers; dropped tokens still count in it.
     """
     # [0.5, 5] are alpha and beta of the authors' post, as recipes for verl take them over. The
     # paper's objective also has a KL to the reference, not masked: .but(loss=... + kl * KL()).
-    loss = Corrected(Clip(clip, clip), Importance(Within(low, high)))
-    return Method(sample=Independent(group), loss=loss)
+    loss = CorrectedLoss(
+        Clip(clip_eps, clip_eps), ImportanceWeight(IntervalMask(min_ratio, max_ratio))
+    )
+    return Method(sampler=GroupSampler(group_size), loss=loss)

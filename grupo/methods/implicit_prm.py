@@ -5,12 +5,12 @@ from torch.nn.functional import softplus
 from grupo.algo.advantages import identity
 from grupo.algo.aggregation import rollout_mean
 from grupo.algo.losses import Loss
-from grupo.algo.losses.contrastive import total
-from grupo.core.batch import Batch, PerAction, Signals, spread
-from grupo.core.component import piece
+from grupo.algo.losses.contrastive import sum_per_rollout
+from grupo.core.batch import Batch, PerAction, Signals, broadcast_to_tokens
+from grupo.core.component import component
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Free Process Rewards without Process Labels",
@@ -20,35 +20,37 @@ PAPER = Paper(
 )
 
 
-@piece
+@component
 class OutcomeCrossEntropy(Loss):
     """-l log sigmoid(R) - (1 - l) log(1 - sigmoid(R)) = softplus(R) - l R.
 
     R = beta log(pi(y) / pi_ref(y)), said at all actions of y; l is the part, 1 where y is right.
     """
 
-    beta: float
-    part: str = "correct"
+    log_ratio_scale: float
+    reward_term: str = "correct"
 
     @property
-    def needs(self) -> frozenset[str]:
+    def required_signals(self) -> frozenset[str]:
         return frozenset({"logp@ref"})
 
     @property
-    def reads_parts(self) -> tuple[str, ...]:
+    def required_reward_terms(self) -> tuple[str, ...]:
         """The label."""
-        return (self.part,)
+        return (self.reward_term,)
 
     @property
     def couples_rows(self) -> bool:
         return True  # a rollout may have several
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
-        R = self.beta * total(pi.logp - batch.seen["logp@ref"], batch)
-        return spread(softplus(R) - batch.parts[self.part].to(R) * R, batch)
+        R = self.log_ratio_scale * sum_per_rollout(pi.logp - batch.signals["logp@ref"], batch)
+        return broadcast_to_tokens(
+            softplus(R) - batch.reward_terms[self.reward_term].to(R) * R, batch
+        )
 
 
-def implicit_prm(group: int = 8, beta: float = 0.05) -> Method:
+def implicit_prm(group_size: int = 8, log_ratio_scale: float = 0.05) -> Method:
     """loss = cross-entropy of sigmoid(R) with right or wrong, R = `beta` log(pi(y) / pi_ref(y)).
 
     What is trained is a reward model, not a policy to sample from: r_t = `beta` log(pi / pi_ref) is
@@ -56,5 +58,7 @@ def implicit_prm(group: int = 8, beta: float = 0.05) -> Method:
     """
     # The authors train on answers of the model they begin with: take few steps, for here each step
     # samples from what the last one made. Their other losses, DPO among them, are not here.
-    loss = OutcomeCrossEntropy(beta)
-    return Method(sample=Independent(group), credit=identity, loss=loss, weigh=rollout_mean)
+    loss = OutcomeCrossEntropy(log_ratio_scale)
+    return Method(
+        sampler=GroupSampler(group_size), advantage=identity, loss=loss, aggregation=rollout_mean
+    )

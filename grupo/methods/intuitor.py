@@ -1,11 +1,11 @@
 """Intuitor: self-certainty is the only reward. Zhao et al., 2025, arXiv:2505.19590."""
 
 from grupo.algo.advantages import Center, ScaleByStd, chain
-from grupo.algo.advantages.intrinsic import MeanOf
+from grupo.algo.advantages.intrinsic import MeanSignal
 from grupo.algo.losses import KL, Clip
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Learning to Reason without External Rewards",
@@ -14,7 +14,7 @@ PAPER = Paper(
 )
 
 
-def intuitor(group: int = 7, clip: float = 0.2, kl: float = 0.005) -> Method:
+def intuitor(group_size: int = 7, clip_eps: float = 0.2, kl_coef: float = 0.005) -> Method:
     """A = (u - mean(u)) / std(u), u = 1 / L sum_t KL(U, pi(.|s_t)), U uniform over the vocabulary.
 
     KL(U, pi) = -1/|V| sum_v log(|V| pi(v)): it grows as the policy is surer.
@@ -22,7 +22,7 @@ def intuitor(group: int = 7, clip: float = 0.2, kl: float = 0.005) -> Method:
     # 7 answers and `kl` are the paper's. The released code leaves out log |V|, which cancels in A.
     # u is of the policy that samples, measured at each step: a judge that stands still is gamed.
     return Method(
-        sample=Independent(group),
-        credit=chain(MeanOf("self_certainty"), Center(), ScaleByStd()),
-        loss=Clip(clip, clip) + kl * KL(),
+        sampler=GroupSampler(group_size),
+        advantage=chain(MeanSignal("self_certainty"), Center(), ScaleByStd()),
+        loss=Clip(clip_eps, clip_eps) + kl_coef * KL(),
     )

@@ -6,7 +6,7 @@ from grupo.algo.divergences import k2
 from grupo.algo.losses import KL, Reinforce
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Rethinking KL Regularization in RLHF: From Value Estimation to Gradient Optimization",
@@ -16,7 +16,7 @@ PAPER = Paper(
 )
 
 
-def k2_kl(group: int = 8, kl: float = 0.04) -> Method:
+def k2_kl(group_size: int = 8, kl_coef: float = 0.04) -> Method:
     """loss = mean over tokens of -A log pi + `kl` (log pi - log ref)^2 / 2, A = r - mean(r).
 
     On policy it has the gradient of `kl` (log pi - log ref) taken from each token's reward: k2 as a
@@ -25,5 +25,8 @@ def k2_kl(group: int = 8, kl: float = 0.04) -> Method:
     # Off policy the paper multiplies by the ratio, held constant: CorrectedKL() has that gradient.
     # The coefficient was not seen: GRPO's.
     return Method(
-        sample=Independent(group), credit=Center(), loss=Reinforce() + kl * KL(k2), weigh=token_mean
+        sampler=GroupSampler(group_size),
+        advantage=Center(),
+        loss=Reinforce() + kl_coef * KL(k2),
+        aggregation=token_mean,
     )

@@ -6,7 +6,7 @@ from grupo.algo.losses import KL, Clip
 from grupo.core.paper import Paper
 from grupo.core.schedules import Linear
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="KDRL: Post-Training Reasoning LLMs via Unified Knowledge Distillation and "
@@ -17,7 +17,12 @@ PAPER = Paper(
 )
 
 
-def kdrl(group: int = 8, start: float = 5e-3, end: float = 1e-3, clip: float = 0.2) -> Method:
+def kdrl(
+    group_size: int = 8,
+    initial_kl_coef: float = 5e-3,
+    final_kl_coef: float = 1e-3,
+    clip_eps: float = 0.2,
+) -> Method:
     """GRPO, and k2 against a teacher in place of a KL against a reference.
 
     loss = mean over tokens of -min(R A, clip(R, 1 - `clip`, 1 + `clip`) A) + b k2
@@ -28,5 +33,5 @@ def kdrl(group: int = 8, start: float = 5e-3, end: float = 1e-3, clip: float = 0
     # On policy there is nothing to correct; off policy CorrectedKL(other="teacher") is unbiased.
     # The masked variants distil where the reward failed: Only(KL(k2, "teacher"), Wrong()) for each
     # rollout, AllWrong() for whole groups. `group` and `clip` are our choice.
-    loss = Clip(clip, clip) + Linear(start, end) * KL(k2, "teacher")
-    return Method(sample=Independent(group), loss=loss, weigh=token_mean)
+    loss = Clip(clip_eps, clip_eps) + Linear(initial_kl_coef, final_kl_coef) * KL(k2, "teacher")
+    return Method(sampler=GroupSampler(group_size), loss=loss, aggregation=token_mean)

@@ -2,12 +2,12 @@
 
 from grupo.algo.advantages import Center, ScaleByStd, chain
 from grupo.algo.advantages.kl_in_reward import KLInReward
-from grupo.algo.losses import KL, Clip, Watched
+from grupo.algo.losses import KL, Clip, MetricsOnly
 from grupo.core.controllers import AdaptiveKL
 from grupo.core.paper import Paper
-from grupo.core.schedules import varying
+from grupo.core.schedules import as_float
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Fine-Tuning Language Models from Human Preferences",
@@ -19,7 +19,11 @@ PAPER = Paper(
 
 
 def kl_in_reward(
-    group: int = 8, start: float = 0.1, target: float = 0.02, gain: float = 0.1, clip: float = 0.2
+    group_size: int = 8,
+    initial_kl_coef: float = 0.1,
+    target_kl: float = 0.02,
+    gain: float = 0.1,
+    clip_eps: float = 0.2,
 ) -> Method:
     """R = r - b sum_t (log pi_old - log ref) of each rollout, and GRPO on R.
 
@@ -29,9 +33,9 @@ def kl_in_reward(
     # The paper trains by PPO with a value function; the group is the baseline here. `gain` is its
     # K_b; its target is of a whole answer, this one of an action, in nats: `start` and `target` are
     # our choice, and depend on how long answers are.
-    price = AdaptiveKL(start, target, gain)
+    price = AdaptiveKL(initial_kl_coef, target_kl, gain)
     return Method(
-        sample=Independent(group),
-        credit=chain(KLInReward(varying(price)), Center(), ScaleByStd()),
-        loss=Clip(clip, clip) + Watched(KL()),
+        sampler=GroupSampler(group_size),
+        advantage=chain(KLInReward(as_float(price)), Center(), ScaleByStd()),
+        loss=Clip(clip_eps, clip_eps) + MetricsOnly(KL()),
     )

@@ -2,8 +2,8 @@
 
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.curricula import Knapsack, Shuffled
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.curricula import Knapsack, ShuffledTasks
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Knapsack RL: Unlocking Exploration of LLMs via Optimizing Budget Allocation",
@@ -13,15 +13,17 @@ PAPER = Paper(
 )
 
 
-def knapsack_rl(group: int = 8, low: int = 2, high: int = 128, sure: float = 0.9) -> Method:
+def knapsack_rl(
+    group_size: int = 8, min_group_size: int = 2, max_group_size: int = 128, confidence: float = 0.9
+) -> Method:
     """GRPO of groups of unequal size: sum_i N_i = P `group`, `low` <= N_i <= `high`.
 
     Maximal: sum_i (1 - p_i^N_i - (1 - p_i)^N_i) p_i (1 - p_i)^2, p_i the task's last success rate.
-    A task never sampled gets `group`. What is beyond log(1 - `sure`) / log(max(p, 1 - p)) attempts
+    A task never sampled gets `group`. What is beyond log(1 - `confidence`) / log(max(p, 1 - p)) attempts
     for each 0 < p < 1 goes to tasks of p = 0, where there are none to those of p = 1.
     """
     # As the authors' code, where marginal gains fall with N: greedy is exact. `high` holds for
     # p = 0 and p = 1, too: our choice, so that one hopeless task does not take a whole step. What
     # was right in both of two attempts counts as solved, p = 0.9 often: it then gets `low` again.
-    shared = Knapsack(Shuffled(), group, low, high, sure)
-    return Method(curriculum=shared, sample=Independent(group))
+    shared = Knapsack(ShuffledTasks(), group_size, min_group_size, max_group_size, confidence)
+    return Method(curriculum=shared, sampler=GroupSampler(group_size))

@@ -5,13 +5,13 @@ from math import sqrt
 import torch
 from torch import Tensor
 
-from grupo.algo.advantages.token_table import total
+from grupo.algo.advantages.token_table import sum_per_rollout
 from grupo.algo.losses import KL, Clip
 from grupo.core.batch import Batch
-from grupo.core.component import piece
+from grupo.core.component import component
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Kalman Filter Enhanced GRPO for Reinforcement Learning-Based Language Model Reasoning",
@@ -20,41 +20,41 @@ PAPER = Paper(
 )
 
 
-@piece
-class Filtered:
+@component
+class KalmanAdvantage:
     """(r_i - m_i) / (sqrt(P_i) + eps): mean and variance that a filter believes after its i-th r.
 
     P' = P + process, K = P' / (P' + noise), m += K (r - m), P = (1 - K) P', from `mean` and `var`.
     """
 
-    process: float = 1e-5
-    noise: float = 1e-2
-    mean: float = 0.0
-    var: float = 1.0
+    process_noise: float = 1e-5
+    observation_noise: float = 1e-2
+    initial_mean: float = 0.0
+    initial_variance: float = 1.0
     eps: float = 1e-8
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         A, label = torch.zeros_like(x), batch.group.tolist()
-        belief = dict.fromkeys(label, (self.mean, self.var))
-        for i in _arrivals(batch).tolist():
+        belief = dict.fromkeys(label, (self.initial_mean, self.initial_variance))
+        for i in _pseudo_random_order(batch).tolist():
             m, P = belief[label[i]]
-            K = (P + self.process) / (P + self.process + self.noise)
-            m, P = m + K * (float(x[i]) - m), (1 - K) * (P + self.process)
+            K = (P + self.process_noise) / (P + self.process_noise + self.observation_noise)
+            m, P = m + K * (float(x[i]) - m), (1 - K) * (P + self.process_noise)
             belief[label[i]] = m, P
             A[i] = (x[i] - m) / (sqrt(P) + self.eps)
         return A
 
 
-def _arrivals(batch: Batch) -> Tensor:
+def _pseudo_random_order(batch: Batch) -> Tensor:
     """Rollouts by late digits of their log-probability: an order that knows nothing of rewards."""
-    return (total(batch.old_logp, batch) * 1e6).frac().argsort(stable=True)
+    return (sum_per_rollout(batch.old_logp, batch) * 1e6).frac().argsort(stable=True)
 
 
-def krpo(group: int = 12, clip: float = 0.2, kl: float = 0.01) -> Method:
+def krpo(group_size: int = 12, clip_eps: float = 0.2, kl_coef: float = 0.01) -> Method:
     """A_i = (r_i - m_i) / sqrt(P_i), belief of a one-dimensional Kalman filter about the prompt.
 
     loss = mean over answers of mean over tokens of -min(R A, clip(R, 1 -+ `clip`) A) + `kl` k3.
     """
     # Constants are the authors' code's. It filters in the order of sampling; here, by chance.
-    loss = Clip(clip, clip) + kl * KL()
-    return Method(sample=Independent(group), credit=Filtered(), loss=loss)
+    loss = Clip(clip_eps, clip_eps) + kl_coef * KL()
+    return Method(sampler=GroupSampler(group_size), advantage=KalmanAdvantage(), loss=loss)

@@ -4,10 +4,10 @@ from torch import Tensor
 
 from grupo.algo.advantages import Center, ScaleByStd, chain
 from grupo.core.batch import Batch
-from grupo.core.component import piece
+from grupo.core.component import component
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="L1: Controlling How Long A Reasoning Model Thinks With Reinforcement Learning",
@@ -16,27 +16,27 @@ PAPER = Paper(
 )
 
 
-@piece
-class NearBudget:
+@component
+class BudgetDistancePenalty:
     """x - price |budget - L|."""
 
-    price: float
-    budget: str = "budget"
+    length_coef: float
+    budget_term: str = "budget"
 
     @property
-    def reads_parts(self) -> tuple[str, ...]:
+    def required_reward_terms(self) -> tuple[str, ...]:
         """How many tokens the prompt asked for."""
-        return (self.budget,)
+        return (self.budget_term,)
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        return x - self.price * (batch.parts[self.budget] - batch.lengths).abs()
+        return x - self.length_coef * (batch.reward_terms[self.budget_term] - batch.lengths).abs()
 
 
-def l1_exact(group: int = 8, price: float = 0.0003) -> Method:
+def l1_exact(group_size: int = 8, length_coef: float = 0.0003) -> Method:
     """LCPO-Exact: r = [right] - `price` |n - L|, n = parts["budget"] tokens asked for.
 
     A = (r - mean(r)) / std(r).
     """
     # The price is the paper's; the group is our choice.
-    credit = chain(NearBudget(price), Center(), ScaleByStd())
-    return Method(sample=Independent(group), credit=credit)
+    credit = chain(BudgetDistancePenalty(length_coef), Center(), ScaleByStd())
+    return Method(sampler=GroupSampler(group_size), advantage=credit)

@@ -4,10 +4,10 @@ from torch import Tensor
 
 from grupo.algo.advantages import Center, ScaleByStd, chain
 from grupo.core.batch import Batch
-from grupo.core.component import piece
+from grupo.core.component import component
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="L1: Controlling How Long A Reasoning Model Thinks With Reinforcement Learning",
@@ -16,30 +16,32 @@ PAPER = Paper(
 )
 
 
-@piece
-class WithinBudget:
+@component
+class SoftBudgetLimit:
     """x clip(price (budget - L) + start, 0, 1)."""
 
-    price: float
-    start: float
-    budget: str = "budget"
+    length_coef: float
+    reward_at_budget: float
+    budget_term: str = "budget"
 
     @property
-    def reads_parts(self) -> tuple[str, ...]:
+    def required_reward_terms(self) -> tuple[str, ...]:
         """How many tokens the prompt allowed."""
-        return (self.budget,)
+        return (self.budget_term,)
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        left = batch.parts[self.budget] - batch.lengths
-        return x * (self.price * left + self.start).clamp(0, 1)
+        left = batch.reward_terms[self.budget_term] - batch.lengths
+        return x * (self.length_coef * left + self.reward_at_budget).clamp(0, 1)
 
 
-def l1_max(group: int = 8, price: float = 0.0003, start: float = 0.5) -> Method:
+def l1_max(
+    group_size: int = 8, length_coef: float = 0.0003, reward_at_budget: float = 0.5
+) -> Method:
     """LCPO-Max: r = [right] clip(`price` (n - L) + `start`, 0, 1), n = parts["budget"] tokens.
 
     `start` is what an answer of exactly n tokens keeps. A = (r - mean(r)) / std(r).
     """
     # Both constants are the paper's; the group is our choice. The released code has
     # (clip(alpha (n - L), -1, 1) + 1) / 2: its alpha is twice `price`.
-    credit = chain(WithinBudget(price, start), Center(), ScaleByStd())
-    return Method(sample=Independent(group), credit=credit)
+    credit = chain(SoftBudgetLimit(length_coef, reward_at_budget), Center(), ScaleByStd())
+    return Method(sampler=GroupSampler(group_size), advantage=credit)

@@ -4,14 +4,14 @@ import torch
 
 from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import Clip, Loss
-from grupo.algo.token_level import by_mean
+from grupo.algo.token_level import row_mean
 from grupo.core import group_ops
-from grupo.core.aux_heads import Helper, Scalar
+from grupo.core.aux_heads import AuxHead, LearnedScalar
 from grupo.core.batch import Batch, PerAction, Signals
-from grupo.core.component import piece
+from grupo.core.component import component
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="lambda-GRPO: Unifying the GRPO Frameworks with Learnable Token Preferences",
@@ -20,40 +20,40 @@ PAPER = Paper(
 )
 
 
-@piece
-class LengthPreference(Loss):
+@component
+class LengthPreferenceLoss(Loss):
     """f x loss, f = G softmax(h^lambda) in the group, h = 1 + `reach` x standardised length."""
 
     loss: Loss
-    reach: float
+    length_scale: float
 
     @property
-    def needs(self) -> frozenset[str]:
-        return super().needs | {"lambda"}
+    def required_signals(self) -> frozenset[str]:
+        return super().required_signals | {"lambda"}
 
     @property
     def couples_rows(self) -> bool:
         return True
 
     @property
-    def helpers(self) -> tuple[Helper, ...]:
-        return (Scalar("lambda"),)
+    def aux_heads(self) -> tuple[AuxHead, ...]:
+        return (LearnedScalar("lambda"),)
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
-        L, g, exponent = batch.lengths, batch.group, by_mean(pi["lambda"], batch)
+        L, g, exponent = batch.lengths, batch.group, row_mean(pi["lambda"], batch)
         z = (L - group_ops.mean(L, g)) / (group_ops.population_std(L, g) + 1e-8)
-        power = (1 + self.reach * z).clamp(min=1e-3).to(exponent) ** exponent
+        power = (1 + self.length_scale * z).clamp(min=1e-3).to(exponent) ** exponent
         power = power.masked_fill(batch.row_group[:, None] != g, -torch.inf)  # (N, R)
         f = power.softmax(1).gather(1, batch.rollout[:, None])
         return group_ops.count(L, g)[batch.rollout, None].to(f) * f * self.loss(pi, batch)
 
 
-def lambda_grpo(group: int = 8, reach: float = 1 / 9, clip: float = 0.2) -> Method:
+def lambda_grpo(group_size: int = 8, length_scale: float = 1 / 9, clip_eps: float = 0.2) -> Method:
     """loss = token mean of f x surrogate, f = G softmax_i(h_i^lambda), h = 1 + `reach` z_i.
 
     z_i is the standardised length; lambda is learned, from 0 on: 0 is DAPO's token mean, below 0
     long answers count less, above more.
     """
     # Known from restatements, where r = 1/9 is `reach`; group and clip are our choice.
-    loss = LengthPreference(Clip(clip, clip), reach)
-    return Method(sample=Independent(group), loss=loss, weigh=token_mean)
+    loss = LengthPreferenceLoss(Clip(clip_eps, clip_eps), length_scale)
+    return Method(sampler=GroupSampler(group_size), loss=loss, aggregation=token_mean)

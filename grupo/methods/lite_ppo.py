@@ -8,10 +8,10 @@ from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import Clip
 from grupo.core import group_ops
 from grupo.core.batch import Batch
-from grupo.core.component import piece
+from grupo.core.component import component
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Part I: Tricks or Traps? A Deep Dive into RL for LLM Reasoning",
@@ -21,12 +21,12 @@ PAPER = Paper(
 )
 
 
-@piece
+@component
 class ScaleByBatchStd:
     """x / (s + eps), s the unbiased standard deviation of all rewards of the batch.
 
-    >>> from grupo.testing.batches import batch_of
-    >>> batch = batch_of(group=[0, 0, 1], reward=[1.0, 3.0, 2.0])  # deviation 1
+    >>> from grupo.testing.batch_sizes import batch_of
+    >>> batch = make_batch(group=[0, 0, 1], reward=[1.0, 3.0, 2.0])  # deviation 1
     >>> ScaleByBatchStd(eps=0.0)(torch.tensor([-1.0, 1.0, 0.0]), batch)
     tensor([-1.,  1.,  0.])
     """
@@ -34,7 +34,7 @@ class ScaleByBatchStd:
     eps: float = 1e-6
 
     @property
-    def reads_whole_batch(self) -> bool:
+    def needs_whole_batch(self) -> bool:
         """Yes: the deviation is everybody's."""
         return True
 
@@ -43,15 +43,15 @@ class ScaleByBatchStd:
         return x / (group_ops.std(batch.reward, everybody) + self.eps).to(x)
 
 
-def lite_ppo(group: int = 8, clip: float = 0.2) -> Method:
+def lite_ppo(group_size: int = 8, clip_eps: float = 0.2) -> Method:
     """A = (r - mean(r)) / std(r), the mean of the group, the deviation of the batch's rewards.
 
     loss = mean over all tokens of -min(R A, clip(R, 1 - `clip`, 1 + `clip`) A), without KL.
     """
     # "Vanilla PPO loss": `clip` is PPO's. Group size is our choice.
     return Method(
-        sample=Independent(group),
-        credit=chain(Center(), ScaleByBatchStd()),
-        loss=Clip(clip, clip),
-        weigh=token_mean,
+        sampler=GroupSampler(group_size),
+        advantage=chain(Center(), ScaleByBatchStd()),
+        loss=Clip(clip_eps, clip_eps),
+        aggregation=token_mean,
     )

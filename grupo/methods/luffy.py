@@ -1,37 +1,39 @@
 """LUFFY: an expert's rollout in every group, reshaped. Yan et al., 2025, arXiv:2504.14945."""
 
 from grupo.algo.advantages import Center
-from grupo.algo.aggregation import FixedLength
-from grupo.algo.losses import BySource, Clip, Loss
+from grupo.algo.aggregation import ConstantLength
+from grupo.algo.losses import Clip, Loss, SelectBySource
 from grupo.core.batch import Batch, PerAction, Signals
-from grupo.core.component import piece
+from grupo.core.component import component
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent, WithExpert
+from grupo.rollouts.samplers import GroupSampler, WithExpertSolution
 
 PAPER = Paper(
     title="Learning to Reason under Off-Policy Guidance",
     use="Own rollouts rarely succeed, and a stronger model's solutions are at hand.",
     checked=("golden", "laws", "reference", "run"),
-    example="luffy(length=64)",
+    example="luffy(max_length=64)",
 )
 
 
-@piece
-class Shaped(Loss):
+@component
+class PolicyShaping(Loss):
     """-A f(pi) with f(p) = p / (p + `shape`): its gradient is greatest where p = `shape`.
 
     The expert's own probability is taken as 1, so that its ratio is pi itself.
     """
 
-    shape: float = 0.1
+    shaping_constant: float = 0.1
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         p = pi.logp.exp()
-        return -batch.advantage * p / (p + self.shape)
+        return -batch.advantage * p / (p + self.shaping_constant)
 
 
-def luffy(length: int, group: int = 7, shape: float = 0.1, clip: float = 0.2) -> Method:
+def luffy(
+    max_length: int, group_size: int = 7, shaping_constant: float = 0.1, clip_eps: float = 0.2
+) -> Method:
     """A = r - mean(r) over own and expert's together; f(pi) in place of a ratio on the expert's.
 
     loss = mean over rollouts of 1 / `length` times the sum over tokens of
@@ -44,8 +46,8 @@ def luffy(length: int, group: int = 7, shape: float = 0.1, clip: float = 0.2) ->
     # entropy bonus of 0.001. A variant of the code centres on own rollouts alone; the paper, and
     # this, on both.
     return Method(
-        sample=WithExpert(Independent(group)),
-        credit=Center(),
-        loss=BySource(Clip(clip, clip), Shaped(shape)),
-        weigh=FixedLength(length),
+        sampler=WithExpertSolution(GroupSampler(group_size)),
+        advantage=Center(),
+        loss=SelectBySource(Clip(clip_eps, clip_eps), PolicyShaping(shaping_constant)),
+        aggregation=ConstantLength(max_length),
     )

@@ -1,12 +1,12 @@
 """LUSPO: GSPO whose answers count by their length. Liu et al., 2026, arXiv:2602.05261."""
 
 from grupo.algo import ratios
-from grupo.algo.aggregation import sequence_sum
+from grupo.algo.aggregation import token_sum
 from grupo.algo.losses import Clip
-from grupo.algo.minibatches import Passes
+from grupo.algo.minibatches import Updates
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Length-Unbiased Sequence Policy Optimization: Revealing and Controlling Response Length "
@@ -18,15 +18,15 @@ PAPER = Paper(
 )
 
 
-def luspo(group: int = 8, low: float = 2e-3, high: float = 2.5e-3) -> Method:
+def luspo(group_size: int = 8, clip_low: float = 2e-3, clip_high: float = 2.5e-3) -> Method:
     """loss = mean over answers of -L min(s A, clip(s, 1 - `low`, 1 + `high`) A), L its length.
 
     s is the geometric mean of its token ratios, A = (r - mean(r)) / std(r): GSPO's loss times L.
     """
     # Clips are section 5.1's as TRL's index of papers quotes it; minibatches are GSPO's.
     return Method(
-        sample=Independent(group),
-        loss=Clip(low, high, ratios.sequence),
-        weigh=sequence_sum,
-        plan=Passes(minibatches=4),
+        sampler=GroupSampler(group_size),
+        loss=Clip(clip_low, clip_high, ratios.sequence),
+        aggregation=token_sum,
+        updates=Updates(minibatches=4),
     )

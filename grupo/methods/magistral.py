@@ -1,12 +1,12 @@
 """Magistral: GRPO in five changes. Rastogi et al., 2025, arXiv:2506.10910."""
 
-from grupo.algo.advantages import Center, StandardiseAll, chain
+from grupo.algo.advantages import Center, StandardiseBatch, chain
 from grupo.algo.aggregation import token_mean
-from grupo.algo.filters import informative
+from grupo.algo.filters import keep_nonzero_std
 from grupo.algo.losses import Clip
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Magistral",
@@ -16,7 +16,7 @@ PAPER = Paper(
 )
 
 
-def magistral(group: int = 16, low: float = 0.2, high: float = 0.28) -> Method:
+def magistral(group_size: int = 16, clip_low: float = 0.2, clip_high: float = 0.28) -> Method:
     """A = r - mean(r) by group, then to mean 0 and std 1 over the minibatch; no KL (section 2.1).
 
     loss = 1 / sum_i L_i times the sum over all tokens of -min(R A, clip(R, 1 - `low`, 1 + `high`)
@@ -26,9 +26,9 @@ def magistral(group: int = 16, low: float = 0.2, high: float = 0.28) -> Method:
     # printed, nor which std. Credit sees a step's batch: it is the minibatch where a step has one
     # update. L_i is summed over the batch here, over a group in the paper's expectation.
     return Method(
-        sample=Independent(group),
-        curate=informative,
-        credit=chain(Center(), StandardiseAll()),
-        loss=Clip(low, high),
-        weigh=token_mean,
+        sampler=GroupSampler(group_size),
+        filter=keep_nonzero_std,
+        advantage=chain(Center(), StandardiseBatch()),
+        loss=Clip(clip_low, clip_high),
+        aggregation=token_mean,
     )

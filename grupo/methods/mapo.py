@@ -5,10 +5,10 @@ from torch import Tensor
 from grupo.algo.losses import KL, Clip
 from grupo.core import group_ops
 from grupo.core.batch import Batch
-from grupo.core.component import piece
+from grupo.core.component import component
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="MAPO: Mixed Advantage Policy Optimization",
@@ -17,35 +17,39 @@ PAPER = Paper(
 )
 
 
-@piece
-class Mixed:
+@component
+class MixedScaleAdvantage:
     """(1 - l) (x - m) / s + l (x - m) / m, with l = 1 - 4 p (1 - p), p the share of full marks.
 
     m and s are mean and standard deviation (by n) of the group, full marks are `full` or more.
 
     >>> import torch
-    >>> from grupo.testing.batches import batch_of
-    >>> batch = batch_of(group=[0, 0, 0, 0])
-    >>> Mixed(eps=0.0)(torch.tensor([1.0, 0.0, 0.0, 0.0]), batch)  # l = 1/4: 3/4 1.732 + 1/4 3
+    >>> from grupo.testing.batch_sizes import batch_of
+    >>> batch = make_batch(group=[0, 0, 0, 0])
+    >>> MixedScaleAdvantage(eps=0.0)(torch.tensor([1.0, 0.0, 0.0, 0.0]), batch)  # l = 1/4: 3/4 1.732 + 1/4 3
     tensor([ 2.0490, -0.6830, -0.6830, -0.6830])
     """
 
-    full: float = 1.0
+    full_score: float = 1.0
     eps: float = 1e-6
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         m, s = group_ops.mean(x, batch.group), group_ops.population_std(x, batch.group)
-        p = group_ops.mean((x >= self.full).to(x), batch.group)
+        p = group_ops.mean((x >= self.full_score).to(x), batch.group)
         sure = 1 - 4 * p * (1 - p)
         return (x - m) * ((1 - sure) / (s + self.eps) + sure / (m + self.eps))
 
 
-def mapo(group: int = 12, full: float = 1.0, clip: float = 0.2, kl: float = 0.01) -> Method:
+def mapo(
+    group_size: int = 12, full_score: float = 1.0, clip_eps: float = 0.2, kl_coef: float = 0.01
+) -> Method:
     """A = (1 - l) (r - mean) / std + l (r - mean) / mean, l = 1 - 4 p (1 - p) (eq. 2, 4 to 6).
 
     loss = mean over answers of mean over tokens of -min(R A, clip(R, 1 -+ `clip`) A) + `kl` k3.
     """
     # G = 12 is the paper's, `kl` the authors' config's; its clip was not found: our choice, theirs
     # is 0.2 and 0.3. Their std is by n - 1, the paper's -1.73 for 0.9 of 1 by n. Rewards >= 0.
-    loss = Clip(clip, clip) + kl * KL()
-    return Method(sample=Independent(group), credit=Mixed(full), loss=loss)
+    loss = Clip(clip_eps, clip_eps) + kl_coef * KL()
+    return Method(
+        sampler=GroupSampler(group_size), advantage=MixedScaleAdvantage(full_score), loss=loss
+    )

@@ -6,10 +6,10 @@ from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import Clip
 from grupo.core import group_ops
 from grupo.core.batch import Batch
-from grupo.core.component import piece
+from grupo.core.component import component
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Maximum Likelihood Reinforcement Learning",
@@ -18,13 +18,13 @@ PAPER = Paper(
 )
 
 
-@piece
+@component
 class RelativeToMean:
     """(x - m) / (m + eps), m the group's mean: 0 where nothing succeeded. For rewards >= 0.
 
     >>> import torch
-    >>> from grupo.testing.batches import batch_of
-    >>> RelativeToMean(eps=0.0)(torch.tensor([1.0, 0.0, 0.0, 0.0]), batch_of(group=[0, 0, 0, 0]))
+    >>> from grupo.testing.batch_sizes import batch_of
+    >>> RelativeToMean(eps=0.0)(torch.tensor([1.0, 0.0, 0.0, 0.0]), make_batch(group=[0, 0, 0, 0]))
     tensor([ 3., -1., -1., -1.])
     """
 
@@ -35,7 +35,7 @@ class RelativeToMean:
         return (x - m) / (m + self.eps)
 
 
-def max_rl(group: int = 8, clip: float = 0.2) -> Method:
+def max_rl(group_size: int = 8, clip_eps: float = 0.2) -> Method:
     """A = (r - mean(r)) / mean(r): the sum over successes is over K, not over the group.
 
     With r 0 or 1 its expectation is the gradient of sum_(k < G) pass@k / k, the first terms of
@@ -43,8 +43,8 @@ def max_rl(group: int = 8, clip: float = 0.2) -> Method:
     """
     # Group size is our choice; loss and weights are those of verl, which the authors' code runs in.
     return Method(
-        sample=Independent(group),
-        credit=RelativeToMean(),
-        loss=Clip(clip, clip),
-        weigh=token_mean,
+        sampler=GroupSampler(group_size),
+        advantage=RelativeToMean(),
+        loss=Clip(clip_eps, clip_eps),
+        aggregation=token_mean,
     )

@@ -7,10 +7,10 @@ from grupo.algo.aggregation import sequence_mean
 from grupo.algo.losses import Clip
 from grupo.core import group_ops
 from grupo.core.batch import Batch, PerAction
-from grupo.core.component import piece
+from grupo.core.component import component
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="MC-GRPO: Median-Centered Group Relative Policy Optimization for Small-Rollout "
@@ -21,7 +21,7 @@ PAPER = Paper(
 )
 
 
-@piece
+@component
 class ScaleByMAD:
     """x / (MAD + eps), MAD the median of |x| in the group, x being centred on its median."""
 
@@ -31,11 +31,11 @@ class ScaleByMAD:
         return x / (group_ops.median(x.abs(), batch.group) + self.eps)
 
 
-def without_pivots(batch: Batch) -> PerAction:
+def sequence_mean_without_pivots(batch: Batch) -> PerAction:
     """`sequence_mean` over one row less per group: its median, whose credit is 0, is not counted.
 
-    >>> from grupo.testing.batches import batch_of
-    >>> without_pivots(batch_of(group=[0, 0, 0])).flatten().tolist()
+    >>> from grupo.testing.batch_sizes import batch_of
+    >>> sequence_mean_without_pivots(make_batch(group=[0, 0, 0])).flatten().tolist()
     [0.5, 0.5, 0.5]
     """
     rows = batch.mask.any(1)
@@ -43,7 +43,7 @@ def without_pivots(batch: Batch) -> PerAction:
     return sequence_mean(batch) * rows.sum() / (rows.sum() - pivots).clamp(min=1)
 
 
-def mc_grpo(group: int = 9, eps: float = 1e-3, clip: float = 0.2) -> Method:
+def mc_grpo(group_size: int = 9, eps: float = 1e-3, clip_eps: float = 0.2) -> Method:
     """A = (r - median) / (MAD + `eps`) over an odd `group`; the pivot is dropped: G = `group` - 1.
 
     loss = mean over the others of mean over tokens of -min(R A, clip(R, 1 -+ `clip`) A).
@@ -53,8 +53,8 @@ def mc_grpo(group: int = 9, eps: float = 1e-3, clip: float = 0.2) -> Method:
     # the pivot makes no difference: they all get 0. Their code also multiplies A by the group's
     # size over its number of A other than 0, which is not done here.
     return Method(
-        sample=Independent(group),
-        credit=chain(Center(group_ops.median), ScaleByMAD(eps)),
-        loss=Clip(clip, clip),
-        weigh=without_pivots,
+        sampler=GroupSampler(group_size),
+        advantage=chain(Center(group_ops.median), ScaleByMAD(eps)),
+        loss=Clip(clip_eps, clip_eps),
+        aggregation=sequence_mean_without_pivots,
     )

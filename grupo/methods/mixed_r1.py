@@ -1,9 +1,9 @@
 """Mixed-R1: a reward for each kind of task, in one scale. Xu et al., 2025, arXiv:2505.24164."""
 
-from grupo.algo.advantages import Center, EachPart, ScaleByStd, chain, identity
+from grupo.algo.advantages import Center, PerRewardTerm, ScaleByStd, chain, identity
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Mixed-R1: Unified Reward Perspective For Reasoning Capability in Multimodal Large"
@@ -14,7 +14,7 @@ PAPER = Paper(
 )
 
 
-def mixed_r1(group: int = 8, form: float = 1.0) -> Method:
+def mixed_r1(group_size: int = 8, format_coef: float = 1.0) -> Method:
     """r = parts["correct"] + `form` parts["format"], A = (r - mean(r)) / std(r).
 
     "correct" in [0, 1] is what `matching`, `chart` or `bmas` of rewards.closeness say, or `iou` of
@@ -22,5 +22,5 @@ def mixed_r1(group: int = 8, form: float = 1.0) -> Method:
     """
     # Only the abstract was seen: the four kinds are the paper's; `chart`'s tolerance, the bound of
     # `bmas` and `form` are our choice.
-    r = EachPart(identity, (("correct", 1.0), ("format", form)))
-    return Method(sample=Independent(group), credit=chain(r, Center(), ScaleByStd()))
+    r = PerRewardTerm(identity, (("correct", 1.0), ("format", format_coef)))
+    return Method(sampler=GroupSampler(group_size), advantage=chain(r, Center(), ScaleByStd()))

@@ -6,10 +6,10 @@ from grupo.algo.advantages import Center, ScaleByStd, chain
 from grupo.algo.losses import KL, Clip
 from grupo.core import group_ops
 from grupo.core.batch import Batch
-from grupo.core.component import piece
+from grupo.core.component import component
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Unsupervised Post-Training for Multi-Modal LLM Reasoning via GRPO",
@@ -19,34 +19,36 @@ PAPER = Paper(
 )
 
 
-@piece
-class InMajority:
+@component
+class MajorityClusterReward:
     """r = 1 in the largest cluster of the group's answers, all of them where several are; else 0.
 
     Whose label is below 0 has no answer, does not vote and gets 0.
     """
 
-    part: str = "cluster"
+    reward_term: str = "cluster"
 
     @property
-    def reads_parts(self) -> tuple[str, ...]:
+    def required_reward_terms(self) -> tuple[str, ...]:
         """Labels of what answers mean; below 0: no answer."""
-        return (self.part,)
+        return (self.reward_term,)
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        answered = batch.parts[self.part] >= 0
-        votes = group_ops.alike(batch.parts[self.part], batch.group) * answered
+        answered = batch.reward_terms[self.reward_term] >= 0
+        votes = group_ops.count_equal(batch.reward_terms[self.reward_term], batch.group) * answered
         return (answered & (votes == group_ops.max(votes, batch.group))).to(x)
 
 
-def mm_upt(group: int = 10, clip: float = 0.2, kl: float = 0.01) -> Method:
+def mm_upt(group_size: int = 10, clip_eps: float = 0.2, kl_coef: float = 0.01) -> Method:
     """r = 1 for who says what most say, A = (r - mean(r)) / std(r).
 
     parts["cluster"] labels the meaning of each answer, below 0 where there is none.
     """
     # Group and KL are the released run's. Its votes are by spelling, the first seen wins a tie, and
     # answers that cannot be read vote for one another; here they are by meaning, ties share.
-    loss = Clip(clip, clip) + kl * KL()
+    loss = Clip(clip_eps, clip_eps) + kl_coef * KL()
     return Method(
-        sample=Independent(group), credit=chain(InMajority(), Center(), ScaleByStd()), loss=loss
+        sampler=GroupSampler(group_size),
+        advantage=chain(MajorityClusterReward(), Center(), ScaleByStd()),
+        loss=loss,
     )

@@ -4,14 +4,14 @@ import torch
 from torch import Tensor
 
 from grupo.algo.advantages import Center, ScaleByStd, chain
-from grupo.algo.advantages.token_table import discounted, later, total
-from grupo.algo.advantages.turn_table import acted, to_actions
+from grupo.algo.advantages.token_table import discounted_sum, shift_left, sum_per_rollout
+from grupo.algo.advantages.turn_table import turn_mask, turns_to_tokens
 from grupo.algo.losses import KL, Clip
 from grupo.core.batch import Batch, PerAction
-from grupo.core.component import piece
+from grupo.core.component import component
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Reinforcing Multi-Turn Reasoning in LLM Agents via Turn-Level Credit Assignment",
@@ -21,40 +21,42 @@ PAPER = Paper(
 ZSCORE = chain(Center(), ScaleByStd(eps=1e-4))
 
 
-@piece
-class TurnsBeforeTheLast:
+@component
+class TurnLevelAdvantage:
     """z(outcome) + coef z(what turns were paid) before the last turn, z(outcome) in it.
 
     A rollout of one turn, which used no tool, is credited with z(outcome + paid).
     """
 
-    coef: float
+    turn_coef: float
 
     @property
-    def needs(self) -> frozenset[str]:
+    def required_signals(self) -> frozenset[str]:
         """What turns were paid, the outcome not among it."""
-        return frozenset({"mark/reward"})
+        return frozenset({"step/reward"})
 
     def __call__(self, x: Tensor, batch: Batch) -> PerAction:
-        paid = total(batch.seen["mark/reward"], batch).to(x)
+        paid = sum_per_rollout(batch.signals["step/reward"], batch).to(x)
         outcome, turns, both = ZSCORE(x, batch), ZSCORE(paid, batch), ZSCORE(x + paid, batch)
-        before = later(discounted(acted(batch).double(), 1.0)) > 0
+        before = shift_left(discounted_sum(turn_mask(batch).double(), 1.0)) > 0
         several = before.any(1)
-        A = torch.where(several, outcome, both)[:, None] + self.coef * turns[:, None] * before
-        return to_actions(A, batch)
+        A = torch.where(several, outcome, both)[:, None] + self.turn_coef * turns[:, None] * before
+        return turns_to_tokens(A, batch)
 
 
-def mt_grpo(group: int = 8, coef: float = 1.0, clip: float = 0.2, kl: float = 0.04) -> Method:
-    """A = A_outcome + `coef` A_turn in turns before the last, A_outcome in the last.
+def mt_grpo(
+    group_size: int = 8, turn_coef: float = 1.0, clip_eps: float = 0.2, kl_coef: float = 0.04
+) -> Method:
+    """A = A_outcome + `turn_coef` A_turn in turns before the last, A_outcome in the last.
 
     Both are GRPO's z-scores: of the reward, and of the sum of what the turns were paid
-    (mark/reward, without the outcome).
+    (step/reward, without the outcome).
     """
     # Two turns, a call and an answer, are the paper's case (v1) and the authors' code
     # (SiliangZeng/Multi-Turn-RL-Agent); more turns share one A_turn. eps = 1e-4, as there; `group`
     # and `kl` are our choice.
     return Method(
-        sample=Independent(group),
-        credit=TurnsBeforeTheLast(coef),
-        loss=Clip(clip, clip) + kl * KL(),
+        sampler=GroupSampler(group_size),
+        advantage=TurnLevelAdvantage(turn_coef),
+        loss=Clip(clip_eps, clip_eps) + kl_coef * KL(),
     )

@@ -2,16 +2,16 @@
 
 from grupo.algo import ratios
 from grupo.algo.advantages import identity
-from grupo.algo.aggregation import FixedLength
-from grupo.algo.filters import informative
+from grupo.algo.aggregation import ConstantLength
+from grupo.algo.filters import keep_nonzero_std
 from grupo.algo.losses import Loss
-from grupo.algo.losses.contrastive import right
+from grupo.algo.losses.contrastive import is_success
 from grupo.core import group_ops
 from grupo.core.batch import Batch, PerAction, Signals
-from grupo.core.component import piece
+from grupo.core.component import component
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="NFT: Bridging Supervised Learning and Reinforcement Learning in Math Reasoning",
@@ -21,19 +21,19 @@ PAPER = Paper(
 )
 
 
-@piece
-class NegativeAware(Loss):
+@component
+class NegativeAwareLoss(Loss):
     """(1 - p) x -log R where right, (1 - p) x -log max((1 - p R) / (1 - p), 1) where wrong.
 
     The maximum holds the value and lets the gradient through.
     """
 
     @property
-    def stops_gradient(self) -> bool:
+    def has_stop_gradient(self) -> bool:
         return True
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
-        good = right(batch)
+        good = is_success(batch)
         p = group_ops.mean(good.to(batch.reward), batch.group).clamp(0.02, 0.98)
         p = p[batch.rollout, None].to(pi.logp)
         log_r = ratios.token_log_ratio(pi, batch).clamp(max=10.0)
@@ -42,7 +42,7 @@ class NegativeAware(Loss):
         return (1 - p) * -log_r.where(good[batch.rollout, None], negative.log())
 
 
-def nft(group: int = 16, length: int = 1000) -> Method:
+def nft(group_size: int = 16, max_length: int = 1000) -> Method:
     """-log R for tokens of right answers, -log of the implicit negative policy's R for wrong ones.
 
     R = pi / old, p the share of right answers of the group: pi_neg = (old - p pi) / (1 - p). Both
@@ -51,9 +51,9 @@ def nft(group: int = 16, length: int = 1000) -> Method:
     """
     # As released, with its default weight 1 - p and constant 1,000; the mean over answers is ours.
     return Method(
-        sample=Independent(group),
-        curate=informative,
-        credit=identity,
-        loss=NegativeAware(),
-        weigh=FixedLength(length),
+        sampler=GroupSampler(group_size),
+        filter=keep_nonzero_std,
+        advantage=identity,
+        loss=NegativeAwareLoss(),
+        aggregation=ConstantLength(max_length),
     )

@@ -8,11 +8,11 @@ from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import Clip
 from grupo.core import group_ops
 from grupo.core.batch import Batch
-from grupo.core.component import piece
+from grupo.core.component import component
 from grupo.core.paper import Paper
 from grupo.core.types import Group
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="NGRPO: Negative-enhanced Group Relative Policy Optimization",
@@ -22,35 +22,41 @@ PAPER = Paper(
 )
 
 
-@piece
+@component
 class StandardiseWithSuccess:
     """(x - mean) / (std + eps) over the group and one more rollout of reward `best`."""
 
-    best: float = 1.0
+    max_reward: float = 1.0
     eps: float = 1e-6
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        n, best = group_ops.count(x, batch.group), self.best
+        n, best = group_ops.count(x, batch.group), self.max_reward
         m = (group_ops.sum(x, batch.group) + best) / (n + 1)
         var = (group_ops.sum((x - m) ** 2, batch.group) + (best - m) ** 2) / n
         return (x - m) / (var.sqrt() + self.eps)
 
 
-@piece
-class NotSolved:
+@component
+class DropSolvedGroups:
     """Groups of which some rollout earned less than `best`."""
 
-    best: float = 1.0
+    max_reward: float = 1.0
 
     def __call__(self, groups: Sequence[Group]) -> Sequence[Group]:
-        return [group for group in groups if any(r < self.best for r in group.rewards)]
+        return [group for group in groups if any(r < self.max_reward for r in group.rewards)]
 
 
-def ngrpo(group: int = 8, best: float = 1.0, low: float = 0.16, high: float = 0.24) -> Method:
+def ngrpo(
+    group_size: int = 8, max_reward: float = 1.0, clip_low: float = 0.16, clip_high: float = 0.24
+) -> Method:
     """A_i = (r_i - mean(S)) / std(S), S the group's rewards and one more, the `best` there is.
 
     Nobody right: A = -1 / sqrt(G + 1). All: dropped.
     loss = mean over tokens of -min(R A, clip(R, 1 - `low`, 1 + `high`) A), without KL.
     """
-    method = Method(sample=Independent(group), loss=Clip(low, high), weigh=token_mean)
-    return method.but(curate=NotSolved(best), credit=StandardiseWithSuccess(best))
+    method = Method(
+        sampler=GroupSampler(group_size), loss=Clip(clip_low, clip_high), aggregation=token_mean
+    )
+    return method.replace(
+        filter=DropSolvedGroups(max_reward), advantage=StandardiseWithSuccess(max_reward)
+    )

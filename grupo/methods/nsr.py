@@ -4,8 +4,8 @@ from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import Clip
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.methods.w_reinforce import BySign
-from grupo.rollouts.samplers import Independent
+from grupo.methods.w_reinforce import SignAdvantage
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="The Surprising Effectiveness of Negative Reinforcement in LLM Reasoning",
@@ -14,12 +14,15 @@ PAPER = Paper(
 )
 
 
-def nsr(group: int = 8, clip: float = 0.2) -> Method:
+def nsr(group_size: int = 8, clip_eps: float = 0.2) -> Method:
     """A = 0 for a right answer, -1 for a wrong one: negative sample reinforcement.
 
     loss = mean over tokens of -min(R A, clip(R, 1 - `clip`, 1 + `clip`) A).
     """
     # The mean is over right answers' tokens, too, as in the authors' code.
     return Method(
-        sample=Independent(group), credit=BySign(0.0), loss=Clip(clip, clip), weigh=token_mean
+        sampler=GroupSampler(group_size),
+        advantage=SignAdvantage(0.0),
+        loss=Clip(clip_eps, clip_eps),
+        aggregation=token_mean,
     )

@@ -1,13 +1,13 @@
 """OPSM: bad answers that drifted off-policy are masked. DeepSeek-AI, 2025, arXiv:2512.02556."""
 
 from grupo.algo.advantages import Center
-from grupo.algo.losses import Clip, Corrected, CorrectedKL
-from grupo.algo.token_level import by_mean
+from grupo.algo.losses import Clip, CorrectedKL, CorrectedLoss
+from grupo.algo.token_level import row_mean
 from grupo.core.batch import Batch, PerAction, Signals
-from grupo.core.component import piece
+from grupo.core.component import component
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="DeepSeek-V3.2: Pushing the Frontier of Open Large Language Models",
@@ -17,23 +17,23 @@ PAPER = Paper(
 )
 
 
-@piece
-class NotDrifted:
+@component
+class OffPolicySequenceMask:
     """0 where A < 0 in rows with mean_t log(pi_sampler / pi) > `threshold`, 1 elsewhere."""
 
     threshold: float
 
     @property
-    def needs(self) -> frozenset[str]:
+    def required_signals(self) -> frozenset[str]:
         return frozenset({"logp@sampler"})
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
-        drift = by_mean((batch.seen["logp@sampler"] - pi.logp).detach(), batch)
+        drift = row_mean((batch.signals["logp@sampler"] - pi.logp).detach(), batch)
         return 1.0 - ((batch.advantage < 0) & (drift > self.threshold)).to(drift)
 
 
 def off_policy_sequence_masking(
-    group: int = 8, threshold: float = 0.1, clip: float = 0.2, kl: float = 0.001
+    group_size: int = 8, threshold: float = 0.1, clip_eps: float = 0.2, kl_coef: float = 0.001
 ) -> Method:
     """M x PPO's clipped surrogate + `kl` R k3, M = 0 where A < 0 and mean_t log(old / pi) > bound.
 
@@ -41,5 +41,8 @@ def off_policy_sequence_masking(
     delta of eq. 9 as TRL cites it. R = pi / old, which makes k3 unbiased off policy.
     """
     # delta, clip and kl are our choice: the report gives none. Public code has delta 1e-4 to 0.5.
-    loss = Corrected(Clip(clip, clip), NotDrifted(threshold)) + kl * CorrectedKL()
-    return Method(sample=Independent(group), credit=Center(), loss=loss)
+    loss = (
+        CorrectedLoss(Clip(clip_eps, clip_eps), OffPolicySequenceMask(threshold))
+        + kl_coef * CorrectedKL()
+    )
+    return Method(sampler=GroupSampler(group_size), advantage=Center(), loss=loss)

@@ -1,12 +1,12 @@
 """OPD: a teacher grades every token of your own rollouts. Lu, 2025, blog post."""
 
 from grupo.algo.advantages import chain
-from grupo.algo.advantages.kl_in_reward import KLPerAction, nothing
+from grupo.algo.advantages.kl_in_reward import KLPerAction, zero_advantage
 from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import Reinforce
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="On-Policy Distillation (Thinking Machines Lab)",
@@ -15,7 +15,7 @@ PAPER = Paper(
 )
 
 
-def opd(group: int = 4) -> Method:
+def opd(group_size: int = 4) -> Method:
     """A_t = log teacher - log pi_old of each token that was drawn: minus an estimate of KL.
 
     loss = mean over tokens of -A log pi. Its gradient is that of KL(pi, teacher) state by state,
@@ -26,8 +26,8 @@ def opd(group: int = 4) -> Method:
     # the blog's estimate needs only the teacher's log-probability of what was said. The blog
     # corrects by the ratio to the sampler, 1 on policy. Token mean and `group` are our choice.
     return Method(
-        sample=Independent(group),
-        credit=chain(nothing, KLPerAction(1.0, "teacher")),
+        sampler=GroupSampler(group_size),
+        advantage=chain(zero_advantage, KLPerAction(1.0, "teacher")),
         loss=Reinforce(),
-        weigh=token_mean,
+        aggregation=token_mean,
     )

@@ -1,15 +1,15 @@
 """OPMD: mirror descent with the mean reward for log Z. Kimi Team, 2025, arXiv:2501.12599."""
 
 from grupo.algo.advantages import Center
-from grupo.algo.advantages.token_table import total
+from grupo.algo.advantages.token_table import sum_per_rollout
 from grupo.algo.aggregation import rollout_mean
 from grupo.algo.losses import Loss
-from grupo.algo.losses.contrastive import average, log_ratio
-from grupo.core.batch import Batch, PerAction, Signals, spread
-from grupo.core.component import piece
+from grupo.algo.losses.contrastive import mean_per_rollout, rollout_log_ratio
+from grupo.core.batch import Batch, PerAction, Signals, broadcast_to_tokens
+from grupo.core.component import component
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Kimi k1.5: Scaling Reinforcement Learning with LLMs",
@@ -18,22 +18,24 @@ PAPER = Paper(
 )
 
 
-@piece
-class MirrorDescent(Loss):
+@component
+class MirrorDescentLoss(Loss):
     """-A log pi + `tau` / 2 (log pi - log pi_old)^2, of whole rollouts."""
 
-    tau: float
+    reward_temperature: float
 
     @property
     def couples_rows(self) -> bool:
         return True
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
-        A, rho = average(batch.advantage, batch), log_ratio(pi, batch)
-        return spread(-A * total(pi.logp, batch) + self.tau / 2 * rho**2, batch)
+        A, rho = mean_per_rollout(batch.advantage, batch), rollout_log_ratio(pi, batch)
+        return broadcast_to_tokens(
+            -A * sum_per_rollout(pi.logp, batch) + self.reward_temperature / 2 * rho**2, batch
+        )
 
 
-def opmd(group: int = 8, tau: float = 0.1) -> Method:
+def opmd(group_size: int = 8, reward_temperature: float = 0.1) -> Method:
     """loss = mean over answers of -(r - mean(r)) log pi + `tau` / 2 (log pi - log pi_old)^2.
 
     Its gradient is that of (r - tau log Z - tau log(pi / pi_old))^2 with mean(r) for tau log Z,
@@ -43,5 +45,8 @@ def opmd(group: int = 8, tau: float = 0.1) -> Method:
     # at the start of each iteration, which a method cannot. Trinity's `opmd` drops the square and
     # divides by 1 + tau.
     return Method(
-        sample=Independent(group), credit=Center(), loss=MirrorDescent(tau), weigh=rollout_mean
+        sampler=GroupSampler(group_size),
+        advantage=Center(),
+        loss=MirrorDescentLoss(reward_temperature),
+        aggregation=rollout_mean,
     )

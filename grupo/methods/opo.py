@@ -2,13 +2,13 @@
 
 from torch import Tensor
 
-from grupo.algo.aggregation import sequence_sum
+from grupo.algo.aggregation import token_sum
 from grupo.algo.losses import Reinforce
 from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="On-Policy RL with Optimal Reward Baseline",
@@ -18,13 +18,13 @@ PAPER = Paper(
 )
 
 
-def less_mean_by_length(x: Tensor, batch: Batch) -> Tensor:
+def center_by_length(x: Tensor, batch: Batch) -> Tensor:
     """x - sum_j l_j x_j / sum_j l_j over the group, l the number of actions.
 
     >>> import torch
-    >>> from grupo.testing.batches import batch_of
-    >>> batch = batch_of(group=[0, 0], length=[1, 3])
-    >>> less_mean_by_length(torch.tensor([1.0, 0.0]), batch)
+    >>> from grupo.testing.batch_sizes import batch_of
+    >>> batch = make_batch(group=[0, 0], length=[1, 3])
+    >>> center_by_length(torch.tensor([1.0, 0.0]), batch)
     tensor([ 0.7500, -0.2500])
     """
     length = batch.lengths.to(x)
@@ -33,7 +33,7 @@ def less_mean_by_length(x: Tensor, batch: Batch) -> Tensor:
     )
 
 
-def opo(group: int = 8) -> Method:
+def opo(group_size: int = 8) -> Method:
     """A_i = r_i - sum_j l_j r_j / sum_j l_j, l_j the length of answer j; exactly on policy.
 
     loss = mean over answers of sum over tokens of -A log pi: no ratio, clip, KL or entropy term.
@@ -42,5 +42,8 @@ def opo(group: int = 8) -> Method:
     # Group size is our choice. The sum over tokens is the gradient that the baseline is optimal
     # for; verl's recipe runs its own token mean.
     return Method(
-        sample=Independent(group), credit=less_mean_by_length, loss=Reinforce(), weigh=sequence_sum
+        sampler=GroupSampler(group_size),
+        advantage=center_by_length,
+        loss=Reinforce(),
+        aggregation=token_sum,
     )

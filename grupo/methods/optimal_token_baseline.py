@@ -2,14 +2,14 @@
 
 from torch import Tensor
 
-from grupo.algo.advantages.token_table import lay_out, line_up
-from grupo.algo.aggregation import sequence_sum
+from grupo.algo.advantages.token_table import from_token_table, to_token_table
+from grupo.algo.aggregation import token_sum
 from grupo.algo.losses import Reinforce
 from grupo.core.batch import Batch, PerAction
-from grupo.core.component import piece
+from grupo.core.component import component
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="The Optimal Token Baseline: Variance Reduction for Long-Horizon LLM-RL",
@@ -19,8 +19,8 @@ PAPER = Paper(
 )
 
 
-@piece
-class LessTokenBaseline:
+@component
+class SubtractTokenBaseline:
     """r - B_t, B_t = sum_j W_jt r_j / sum_j W_jt over those of the group that took a t-th action.
 
     W_t = sum_(s <= t) (1 - 2 pi(a_s) + sum_v pi(v)^2): the squared norm of the gradient of log pi
@@ -30,25 +30,25 @@ class LessTokenBaseline:
     eps: float = 1e-8
 
     @property
-    def needs(self) -> frozenset[str]:
+    def required_signals(self) -> frozenset[str]:
         """sum_v pi(v)^2, when sampled."""
         return frozenset({"collision"})
 
     def __call__(self, x: Tensor, batch: Batch) -> PerAction:
-        norm = 1 - 2 * batch.old_logp.exp() + batch.seen["collision"]
-        W = line_up(norm, batch).cumsum(1) * line_up(batch.mask.to(x), batch)
+        norm = 1 - 2 * batch.old_logp.exp() + batch.signals["collision"]
+        W = to_token_table(norm, batch).cumsum(1) * to_token_table(batch.mask.to(x), batch)
         r = x[:, None].expand_as(W)
-        B = _over_group(W * r, batch) / (_over_group(W, batch) + self.eps)
-        return lay_out(r - B, batch)
+        B = _group_sums(W * r, batch) / (_group_sums(W, batch) + self.eps)
+        return from_token_table(r - B, batch)
 
 
-def _over_group(table: Tensor, batch: Batch) -> Tensor:
+def _group_sums(table: Tensor, batch: Batch) -> Tensor:
     """Sums over each group."""
     sums = table.new_zeros(int(batch.group.max()) + 1, table.shape[1])
     return sums.index_add(0, batch.group, table)[batch.group]
 
 
-def optimal_token_baseline(group: int = 4) -> Method:
+def optimal_token_baseline(group_size: int = 4) -> Method:
     """A_t = r - B_t with the optimal baseline of each place (verl's name; OTB in the paper).
 
     loss = mean over answers of sum over tokens of -A_t log pi.
@@ -56,5 +56,8 @@ def optimal_token_baseline(group: int = 4) -> Method:
     # N = 4 is what the paper matches N = 32 with. Tool text takes no place, as in its multi-turn
     # form. No clip: the baseline is optimal for this gradient.
     return Method(
-        sample=Independent(group), credit=LessTokenBaseline(), loss=Reinforce(), weigh=sequence_sum
+        sampler=GroupSampler(group_size),
+        advantage=SubtractTokenBaseline(),
+        loss=Reinforce(),
+        aggregation=token_sum,
     )

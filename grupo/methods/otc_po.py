@@ -7,11 +7,11 @@ from torch import Tensor
 
 from grupo.algo.advantages import Center, ScaleByStd, chain
 from grupo.core import group_ops
-from grupo.core.batch import Batch, Past
-from grupo.core.component import piece
+from grupo.core.batch import Batch, TaskHistory
+from grupo.core.component import component
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="OTC: Optimal Tool Calls via Reinforcement Learning",
@@ -21,39 +21,45 @@ PAPER = Paper(
 )
 
 
-@piece
-class FewestCalls:
+@component
+class FewestCallsReward:
     """r = o sin(pi m / (m + n)) where n > 0, o cos(pi m / (2 m + smooth)) where n = 0.
 
     o is 1 for who is right, m the number of calls, n the fewest of a right answer to the task yet.
     """
 
-    smooth: float
-    reads_parts = ("tools", "correct")  # the number of tool calls; who is right: above 1/2
-    remembers = ("tools", "correct")  # n is the fewest of the run so far
+    smoothing: float
+    required_reward_terms = (
+        "tools",
+        "correct",
+    )  # the number of tool calls; who is right: above 1/2
+    required_reward_history = ("tools", "correct")  # n is the fewest of the run so far
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        m, o = (batch.parts[name] for name in self.reads_parts)
-        before = torch.tensor([fewest(past) for past in batch.past]).to(m)
+        m, o = (batch.reward_terms[name] for name in self.required_reward_terms)
+        before = torch.tensor([fewest_calls(past) for past in batch.history]).to(m)
         now = group_ops.min(m.masked_fill(o <= 0.5, inf), batch.group)
         n = torch.minimum(now, before[batch.group])
         n = torch.where(n.isinf(), m, n)  # nobody was ever right: whatever n, r is 0
-        some, none = torch.sin(pi * m / (m + n)), torch.cos(pi * m / (2 * m + self.smooth))
+        some, none = torch.sin(pi * m / (m + n)), torch.cos(pi * m / (2 * m + self.smoothing))
         return (o > 0.5) * torch.where(n > 0, some, none)
 
 
-def fewest(past: Past) -> float:
+def fewest_calls(history: TaskHistory) -> float:
     """The fewest calls of a right answer in the past of a task; infinite where there is none."""
-    steps = zip(past.parts.get("tools", ()), past.parts.get("correct", ()), strict=True)
+    steps = zip(
+        history.reward_terms.get("tools", ()), history.reward_terms.get("correct", ()), strict=True
+    )
     return min((m for step in steps for m, o in zip(*step, strict=True) if o > 0.5), default=inf)
 
 
-def otc_po(group: int = 8, smooth: float = 4.0) -> Method:
+def otc_po(group_size: int = 8, smoothing: float = 4.0) -> Method:
     """OTC-GRPO: r = outcome x efficiency, 1 at the fewest calls seen, less above and below.
 
     parts: "tools", the number of calls, and "correct". A = (r - mean(r)) / std(r).
     """
-    # sin(f pi / (2 n)) with f = 2 n m / (m + n) in the paper. `smooth`, its c, is our choice.
+    # sin(f pi / (2 n)) with f = 2 n m / (m + n) in the paper. `smoothing`, its c, is our choice.
     return Method(
-        sample=Independent(group), credit=chain(FewestCalls(smooth), Center(), ScaleByStd())
+        sampler=GroupSampler(group_size),
+        advantage=chain(FewestCallsReward(smoothing), Center(), ScaleByStd()),
     )

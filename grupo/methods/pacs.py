@@ -5,13 +5,13 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 from grupo.algo.advantages import identity
 from grupo.algo.aggregation import rollout_mean
 from grupo.algo.losses import Loss
-from grupo.algo.losses.contrastive import log_ratio, right
+from grupo.algo.losses.contrastive import is_success, rollout_log_ratio
 from grupo.core import group_ops
-from grupo.core.batch import Batch, PerAction, Signals, spread
-from grupo.core.component import piece
+from grupo.core.batch import Batch, PerAction, Signals, broadcast_to_tokens
+from grupo.core.component import component
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Implicit Actor Critic Coupling via a Supervised Learning Framework for RLVR",
@@ -21,27 +21,29 @@ PAPER = Paper(
 )
 
 
-@piece
-class Classify(Loss):
+@component
+class ClassificationLoss(Loss):
     """w BCE(sigmoid(psi), right), psi = `beta` (rho - the others' mean rho), w balances classes."""
 
-    beta: float
+    log_ratio_scale: float
 
     @property
     def couples_rows(self) -> bool:
         return True
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
-        rho, g = self.beta * log_ratio(pi, batch), batch.group
-        y = right(batch).to(rho)
-        psi = rho - group_ops.mean_of_others(rho, g)
+        rho, g = self.log_ratio_scale * rollout_log_ratio(pi, batch), batch.group
+        y = is_success(batch).to(rho)
+        psi = rho - group_ops.leave_one_out_mean(rho, g)
         size, successes = group_ops.count(y, g), group_ops.sum(y, g)
         same = successes.where(y > 0, size - successes)
         w = (size / (2 * same)).where(same < size, 1.0)
-        return spread(binary_cross_entropy_with_logits(psi, y, w, reduction="none"), batch)
+        return broadcast_to_tokens(
+            binary_cross_entropy_with_logits(psi, y, w, reduction="none"), batch
+        )
 
 
-def pacs(group: int = 8, beta: float = 1.0) -> Method:
+def pacs(group_size: int = 8, log_ratio_scale: float = 1.0) -> Method:
     """loss = mean over answers of w BCE(psi, y): y = 1 where the reward is positive.
 
     psi_i = rho_i - mean of the others' rho, rho = `beta` (log pi - log pi_old) of a whole answer,
@@ -50,5 +52,8 @@ def pacs(group: int = 8, beta: float = 1.0) -> Method:
     """
     # As in the release at beta 1, whose group of a question lies in one micro-batch.
     return Method(
-        sample=Independent(group), credit=identity, loss=Classify(beta), weigh=rollout_mean
+        sampler=GroupSampler(group_size),
+        advantage=identity,
+        loss=ClassificationLoss(log_ratio_scale),
+        aggregation=rollout_mean,
     )

@@ -3,13 +3,13 @@
 import torch
 from torch import Tensor
 
-from grupo.algo.aggregation import sequence_sum
+from grupo.algo.aggregation import token_sum
 from grupo.algo.losses import Reinforce
 from grupo.core import group_ops
 from grupo.core.batch import Batch
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Optimizing Language Models for Inference Time Objectives using Reinforcement Learning",
@@ -22,8 +22,8 @@ PAPER = Paper(
 def marginal_best(x: Tensor, batch: Batch) -> Tensor:
     """max(x) - max(the others' x): what the group's best owes to this rollout.
 
-    >>> from grupo.testing.batches import batch_of
-    >>> marginal_best(torch.tensor([1.0, 0.25, 0.0]), batch_of(group=[0, 0, 0]))
+    >>> from grupo.testing.batch_sizes import batch_of
+    >>> marginal_best(torch.tensor([1.0, 0.25, 0.0]), make_batch(group=[0, 0, 0]))
     tensor([0.7500, 0.0000, 0.0000])
     """
     best = group_ops.max(x, batch.group)
@@ -33,7 +33,7 @@ def marginal_best(x: Tensor, batch: Batch) -> Tensor:
     return torch.where(lone, best - group_ops.max(others, batch.group), torch.zeros_like(x))
 
 
-def passk_grpo(group: int = 8) -> Method:
+def passk_grpo(group_size: int = 8) -> Method:
     """A_i = max_j r_j - max_(j != i) r_j: unbiased for pass@k with k = `group`.
 
     loss = mean over answers of sum over tokens of -A log pi.
@@ -41,5 +41,8 @@ def passk_grpo(group: int = 8) -> Method:
     # Two equally good answers get nothing: each could be missed. A lone rollout, whose others are
     # nobody, gets 0. Group size is our choice.
     return Method(
-        sample=Independent(group), credit=marginal_best, loss=Reinforce(), weigh=sequence_sum
+        sampler=GroupSampler(group_size),
+        advantage=marginal_best,
+        loss=Reinforce(),
+        aggregation=token_sum,
     )

@@ -7,10 +7,10 @@ from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import Clip
 from grupo.core import group_ops
 from grupo.core.batch import Batch
-from grupo.core.component import piece
+from grupo.core.component import component
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Pass@k Training for Adaptively Balancing Exploration and Exploitation of Large "
@@ -20,7 +20,7 @@ PAPER = Paper(
 )
 
 
-@piece
+@component
 class PassAtK:
     """Advantage of being in a random k-subset of the group, whose reward is its best rollout's.
 
@@ -47,7 +47,9 @@ class PassAtK:
         return torch.where(j < k[:, None], chances, torch.ones_like(chances)).prod(1)
 
 
-def passk_training(group: int = 8, k: int = 4, low: float = 0.2, high: float = 0.28) -> Method:
+def passk_training(
+    group_size: int = 8, k: int = 4, clip_low: float = 0.2, clip_high: float = 0.28
+) -> Method:
     """Credit by what a rollout does to pass@`k` of its group, not to its own reward (section 2.4).
 
     loss = mean over tokens of -min(R A, clip(R, 1 - `low`, 1 + `high`) A).
@@ -55,5 +57,8 @@ def passk_training(group: int = 8, k: int = 4, low: float = 0.2, high: float = 0
     # Of DAPO the paper keeps clip-higher and the token mean (section 2.1). `group` and `k` are our
     # choice: it runs several.
     return Method(
-        sample=Independent(group), credit=PassAtK(k), loss=Clip(low, high), weigh=token_mean
+        sampler=GroupSampler(group_size),
+        advantage=PassAtK(k),
+        loss=Clip(clip_low, clip_high),
+        aggregation=token_mean,
     )

@@ -1,10 +1,10 @@
 """PODS: sample many, learn from the most unlike. Xu et al., 2025, arXiv:2504.13818."""
 
-from grupo.algo.filters import KeepExtremes
+from grupo.algo.filters import KeepMaxVariance
 from grupo.algo.losses import Clip
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Not All Rollouts are Useful: Down-Sampling Rollouts in LLM Reinforcement Learning",
@@ -13,7 +13,7 @@ PAPER = Paper(
 )
 
 
-def pods(group: int = 64, learned: int = 16, clip: float = 0.2) -> Method:
+def pods(group_size: int = 64, num_kept: int = 16, clip_eps: float = 0.2) -> Method:
     """Of `group` rollouts the `learned` whose rewards have the greatest variance; then GRPO.
 
     They are the k highest and the `learned` - k lowest for some k (theorem 1); A = (r - mean(r)) /
@@ -21,4 +21,8 @@ def pods(group: int = 64, learned: int = 16, clip: float = 0.2) -> Method:
     """
     # 64 and 16 are from memory, not seen in the paper. Clip and no KL are our choice: it changes
     # neither.
-    return Method(sample=Independent(group), curate=KeepExtremes(learned), loss=Clip(clip, clip))
+    return Method(
+        sampler=GroupSampler(group_size),
+        filter=KeepMaxVariance(num_kept),
+        loss=Clip(clip_eps, clip_eps),
+    )

@@ -6,10 +6,10 @@ from grupo.algo.advantages import Center, ScaleByStd, chain
 from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import Clip
 from grupo.core.batch import Batch
-from grupo.core.component import piece
+from grupo.core.component import component
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Posterior-GRPO: Rewarding Reasoning Processes in Code Generation",
@@ -19,25 +19,25 @@ PAPER = Paper(
 )
 
 
-@piece
-class PaidOnSuccess:
+@component
+class PosteriorReward:
     """r = f + o + [o = 1] t: format, outcome, and quality of the thinking."""
 
-    format: str = "format"
-    outcome: str = "correct"
-    quality: str = "thinking"
+    format_term: str = "format"
+    outcome_term: str = "correct"
+    quality_term: str = "thinking"
 
     @property
-    def reads_parts(self) -> tuple[str, ...]:
+    def required_reward_terms(self) -> tuple[str, ...]:
         """Format 1 or 0, outcome 1 or 0, quality in [0, 1]."""
-        return (self.format, self.outcome, self.quality)
+        return (self.format_term, self.outcome_term, self.quality_term)
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        f, o, t = (batch.parts[name] for name in self.reads_parts)
+        f, o, t = (batch.reward_terms[name] for name in self.required_reward_terms)
         return f + o + (o >= 1) * t
 
 
-def posterior_grpo(group: int = 8, low: float = 0.2, high: float = 0.28) -> Method:
+def posterior_grpo(group_size: int = 8, clip_low: float = 0.2, clip_high: float = 0.28) -> Method:
     """r = R_f + R_o + [R_o = 1] R_t: quality orders the right answers and cannot save a wrong one.
 
     parts: "format", "correct" (all tests pass), and "thinking", a reward model's score in [0, 1]
@@ -45,8 +45,8 @@ def posterior_grpo(group: int = 8, low: float = 0.2, high: float = 0.28) -> Meth
     """
     # Clip-higher, token mean and no KL are a third party's configuration; the group is our choice.
     return Method(
-        sample=Independent(group),
-        credit=chain(PaidOnSuccess(), Center(), ScaleByStd()),
-        loss=Clip(low, high),
-        weigh=token_mean,
+        sampler=GroupSampler(group_size),
+        advantage=chain(PosteriorReward(), Center(), ScaleByStd()),
+        loss=Clip(clip_low, clip_high),
+        aggregation=token_mean,
     )

@@ -3,17 +3,17 @@
 import torch
 from torch import Tensor
 
-from grupo.algo.advantages import Center, ScaleByStd, StandardiseAll, chain
-from grupo.algo.advantages.intrinsic import MeanOf
-from grupo.algo.advantages.token_table import place
+from grupo.algo.advantages import Center, ScaleByStd, StandardiseBatch, chain
+from grupo.algo.advantages.intrinsic import MeanSignal
+from grupo.algo.advantages.token_table import token_index
 from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import Clip
 from grupo.core import group_ops
-from grupo.core.batch import Batch, PerAction, spread
-from grupo.core.component import piece
+from grupo.core.batch import Batch, PerAction, broadcast_to_tokens
+from grupo.core.component import component
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Decomposing the Entropy-Performance Exchange: The Missing Keys to Effective RL",
@@ -23,38 +23,52 @@ PAPER = Paper(
 )
 
 
-@piece
-class LikelyMore:
+@component
+class PerplexityWeight:
     """x max(0, 1 - alpha w), w the rollout's log-perplexity standardised over the batch."""
 
-    alpha: float
-    reads_whole_batch = True
+    perplexity_coef: float
+    needs_whole_batch = True
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        w = StandardiseAll(std=group_ops.population_std)(MeanOf(factor=-1.0)(x, batch), batch)
-        return x * (1 - self.alpha * w).clamp(min=0)
+        w = StandardiseBatch(std=group_ops.population_std)(MeanSignal(factor=-1.0)(x, batch), batch)
+        return x * (1 - self.perplexity_coef * w).clamp(min=0)
 
 
-@piece
-class LateMore:
+@component
+class PositionBonus:
     """x + sign(x) gamma sigmoid(slope (l - middle)), l the action's place between 0 and 1."""
 
-    gamma: float
+    position_coef: float
     slope: float = 10.0
-    middle: float = 0.5
+    midpoint: float = 0.5
 
     def __call__(self, x: Tensor, batch: Batch) -> PerAction:
-        A, last = spread(x, batch), (batch.lengths - 1).clamp(min=1)[batch.rollout, None]
-        bonus = self.gamma * torch.sigmoid(self.slope * (place(batch) / last - self.middle))
+        A, last = (
+            broadcast_to_tokens(x, batch),
+            (batch.lengths - 1).clamp(min=1)[batch.rollout, None],
+        )
+        bonus = self.position_coef * torch.sigmoid(
+            self.slope * (token_index(batch) / last - self.midpoint)
+        )
         return A + A.sign() * bonus
 
 
-def ppl_position(group: int = 8, alpha: float = 0.01, gamma: float = 0.1) -> Method:
+def ppl_position(
+    group_size: int = 8, perplexity_coef: float = 0.01, position_coef: float = 0.1
+) -> Method:
     """A' = A (1 - `alpha` w), then A' + sign(A') b: w says how unlikely the answer was, b how late.
 
     Both only make moves greater or smaller, never turn them. `alpha` = `gamma` = 0 is GRPO.
     """
     # The paper tries each alone, on the plateau of a run: set the other one to 0, and begin from a
     # checkpoint. Its constants were not seen: all are our choice, as is that no factor is negative.
-    credit = chain(Center(), ScaleByStd(), LikelyMore(alpha), LateMore(gamma))
-    return Method(sample=Independent(group), credit=credit, loss=Clip(0.2, 0.2), weigh=token_mean)
+    credit = chain(
+        Center(), ScaleByStd(), PerplexityWeight(perplexity_coef), PositionBonus(position_coef)
+    )
+    return Method(
+        sampler=GroupSampler(group_size),
+        advantage=credit,
+        loss=Clip(0.2, 0.2),
+        aggregation=token_mean,
+    )

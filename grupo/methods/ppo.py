@@ -3,11 +3,11 @@
 from grupo.algo.advantages.gae import GAE
 from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import Clip
-from grupo.algo.losses.critic import FitValue
-from grupo.algo.minibatches import Passes
+from grupo.algo.losses.critic import ValueLoss
+from grupo.algo.minibatches import Updates
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Proximal Policy Optimization Algorithms",
@@ -18,7 +18,9 @@ PAPER = Paper(
 )
 
 
-def ppo(group: int = 1, clip: float = 0.2, lam: float = 0.95, epochs: int = 3) -> Method:
+def ppo(
+    group_size: int = 1, clip_eps: float = 0.2, gae_lambda: float = 0.95, epochs: int = 3
+) -> Method:
     """loss = -min(R A, clip(R, 1 - `clip`, 1 + `clip`) A) + (V - V_target)^2, A by GAE (eq. 7, 9).
 
     The reward is paid at the last action, and is not discounted: gamma = 1.
@@ -28,9 +30,9 @@ def ppo(group: int = 1, clip: float = 0.2, lam: float = 0.95, epochs: int = 3) -
     # where policy and value share nothing either. A is not whitened, nor does the paper say so.
     # The clipped value loss of losses/values.py: .but(loss=Clip(0.2, 0.2) + FitClippedValue(0.2)).
     return Method(
-        sample=Independent(group),
-        credit=GAE(gamma=1.0, lam=lam),
-        loss=Clip(clip, clip) + FitValue(),
-        weigh=token_mean,
-        plan=Passes(epochs),
+        sampler=GroupSampler(group_size),
+        advantage=GAE(gamma=1.0, gae_lambda=gae_lambda),
+        loss=Clip(clip_eps, clip_eps) + ValueLoss(),
+        aggregation=token_mean,
+        updates=Updates(epochs),
     )

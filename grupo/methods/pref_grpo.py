@@ -1,10 +1,10 @@
 """Pref-GRPO: win rates in place of scores too much alike. Wang et al., 2025, arXiv:2508.20751."""
 
-from grupo.algo.advantages import Center, Clipped, ScaleByStd, TakePart, chain
+from grupo.algo.advantages import Center, ClampAdvantage, ScaleByStd, UseRewardTerm, chain
 from grupo.algo.losses import Clip
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Pref-GRPO: Pairwise Preference Reward-based GRPO for Stable Text-to-Image"
@@ -15,7 +15,7 @@ PAPER = Paper(
 )
 
 
-def pref_grpo(group: int = 8, clip: float = 1e-4, bound: float = 5.0) -> Method:
+def pref_grpo(group_size: int = 8, clip_eps: float = 1e-4, max_advantage: float = 5.0) -> Method:
     """A = (r - mean(r)) / std(r) of r = parts["win_rate"], held within -+`bound`; no KL.
 
     `rewards.tournament.WinRate` measures it, with G (G - 1) / 2 judgements a group. Actions are
@@ -23,9 +23,9 @@ def pref_grpo(group: int = 8, clip: float = 1e-4, bound: float = 5.0) -> Method:
     """
     # Group, clip and bound are those of the released FLUX run, which adds a CLIP score to the win
     # rate; that is one more part: EachPart(identity, (("win_rate", 0.4), ("clip", 0.6))).
-    r = TakePart("win_rate")
+    r = UseRewardTerm("win_rate")
     return Method(
-        sample=Independent(group),
-        credit=chain(r, Center(), ScaleByStd(), Clipped(-bound, bound)),
-        loss=Clip(clip, clip),
+        sampler=GroupSampler(group_size),
+        advantage=chain(r, Center(), ScaleByStd(), ClampAdvantage(-max_advantage, max_advantage)),
+        loss=Clip(clip_eps, clip_eps),
     )

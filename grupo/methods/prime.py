@@ -3,15 +3,20 @@
 from torch import Tensor
 
 from grupo.algo.advantages import Center, chain
-from grupo.algo.advantages.token_table import discounted, lay_out, line_up, total
+from grupo.algo.advantages.token_table import (
+    discounted_sum,
+    from_token_table,
+    sum_per_rollout,
+    to_token_table,
+)
 from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import Clip
 from grupo.core import group_ops
-from grupo.core.batch import Batch, PerAction, spread
-from grupo.core.component import piece
+from grupo.core.batch import Batch, PerAction, broadcast_to_tokens
+from grupo.core.component import component
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Process Reinforcement through Implicit Rewards",
@@ -21,38 +26,50 @@ PAPER = Paper(
 )
 
 
-@piece
-class ImplicitRewards:
+@component
+class AddImplicitRewards:
     """x + sum over s >= t of gamma^(s - t) (r_s - mean over the others of their mean r).
 
     r_t = beta (log pi_prm - log pi_ref), which an outcome model implies; means are over actions.
     """
 
-    beta: float
+    log_ratio_scale: float
     gamma: float = 1.0
     model: str = "prm"
 
     @property
-    def needs(self) -> frozenset[str]:
+    def required_signals(self) -> frozenset[str]:
         """The reward model and its reference."""
         return frozenset({f"logp@{self.model}", "logp@ref"})
 
     def __call__(self, x: Tensor, batch: Batch) -> PerAction:
-        r = self.beta * (batch.seen[f"logp@{self.model}"] - batch.seen["logp@ref"])
-        mean = total(r, batch).to(x) / batch.lengths.clamp(min=1)
-        others = spread(group_ops.mean_of_others(mean, batch.group), batch)
-        returns = discounted(line_up(r - others, batch), self.gamma)
-        return spread(x, batch) + lay_out(returns, batch)
+        r = self.log_ratio_scale * (batch.signals[f"logp@{self.model}"] - batch.signals["logp@ref"])
+        mean = sum_per_rollout(r, batch).to(x) / batch.lengths.clamp(min=1)
+        others = broadcast_to_tokens(group_ops.leave_one_out_mean(mean, batch.group), batch)
+        returns = discounted_sum(to_token_table(r - others, batch), self.gamma)
+        return broadcast_to_tokens(x, batch) + from_token_table(returns, batch)
 
 
-def prime(group: int = 4, beta: float = 0.05, coef: float = 5.0, clip: float = 0.2) -> Method:
-    """A_t = (r - mean of the others) + `coef` times the same of the implicit rewards still to come.
+def prime(
+    group_size: int = 4,
+    log_ratio_scale: float = 0.05,
+    process_coef: float = 5.0,
+    clip_eps: float = 0.2,
+) -> Method:
+    """A_t = (r - mean of the others) + `turn_coef` times the same of the implicit rewards still to come.
 
     Implicit reward of a token: `beta` (log pi_prm - log pi_ref), of a model "prm" trained by
     `implicit_prm`.
     """
-    # `coef`, `beta`, gamma = 1: those of PRIME-RL/PRIME (run_prime_main.sh). Its code adds
+    # `turn_coef`, `beta`, gamma = 1: those of PRIME-RL/PRIME (run_prime_main.sh). Its code adds
     # (r_t - mean of the rollout's own r) / (K - 1), and whitens A; here the paper's formula. It
     # also trains the model on each step's rollouts; here it stays what it is.
-    credit = chain(Center(group_ops.mean_of_others), ImplicitRewards(beta * coef))
-    return Method(sample=Independent(group), credit=credit, loss=Clip(clip, clip), weigh=token_mean)
+    credit = chain(
+        Center(group_ops.leave_one_out_mean), AddImplicitRewards(log_ratio_scale * process_coef)
+    )
+    return Method(
+        sampler=GroupSampler(group_size),
+        advantage=credit,
+        loss=Clip(clip_eps, clip_eps),
+        aggregation=token_mean,
+    )

@@ -4,14 +4,14 @@ import torch
 from torch import Tensor
 
 from grupo.algo.advantages import Center, ScaleByStd, chain
-from grupo.algo.advantages.token_table import discounted, lay_out, line_up
+from grupo.algo.advantages.token_table import discounted_sum, from_token_table, to_token_table
 from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import Clip
 from grupo.core.batch import Batch, PerAction
-from grupo.core.component import piece
+from grupo.core.component import component
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="PRL: Process Reward Learning Improves LLMs' Reasoning Ability",
@@ -21,32 +21,37 @@ PAPER = Paper(
 )
 
 
-@piece
-class FutureKL:
+@component
+class SubtractFutureKL:
     """x - S_e / eta for all actions of a step that ends with action e, S_e = sum_(s >= e) l_s.
 
     l = log pi_old - log pi_ref; a step is `step` actions long, the last one what is left.
     """
 
-    eta: float
-    step: int
+    inverse_kl_coef: float
+    step_length: int
 
     @property
-    def needs(self) -> frozenset[str]:
+    def required_signals(self) -> frozenset[str]:
         """The reference."""
         return frozenset({"logp@ref"})
 
     def __call__(self, x: Tensor, batch: Batch) -> PerAction:
-        drift = line_up(batch.old_logp - batch.seen["logp@ref"], batch)
-        S = discounted(drift, 1.0)
+        drift = to_token_table(batch.old_logp - batch.signals["logp@ref"], batch)
+        S = discounted_sum(drift, 1.0)
         t = torch.arange(S.shape[1]).expand_as(S)
-        end = (t // self.step + 1) * self.step - 1
+        end = (t // self.step_length + 1) * self.step_length - 1
         last = batch.lengths[:, None].long() - 1
-        A = x[:, None] - S.gather(1, torch.minimum(end, last).clamp(min=0)) / self.eta
-        return lay_out(A, batch)
+        A = x[:, None] - S.gather(1, torch.minimum(end, last).clamp(min=0)) / self.inverse_kl_coef
+        return from_token_table(A, batch)
 
 
-def prl(group: int = 5, eta: float = 200.0, step: int = 256, clip: float = 0.2) -> Method:
+def prl(
+    group_size: int = 5,
+    inverse_kl_coef: float = 200.0,
+    step_length: int = 256,
+    clip_eps: float = 0.2,
+) -> Method:
     """A_t = (r - mean r) / (std r + 1e-6) - S_e / `eta`, e the end of the step that holds t.
 
     S_e is how much likelier the policy makes the rest of the answer, from e on, than the reference
@@ -54,5 +59,10 @@ def prl(group: int = 5, eta: float = 200.0, step: int = 256, clip: float = 0.2) 
     """
     # The defaults and steps of equal length are those of runs/run_grpo.sh of
     # MaxwellJryao/Process-Reward-Learning; it can also split at newlines.
-    credit = chain(Center(), ScaleByStd(), FutureKL(eta, step))
-    return Method(sample=Independent(group), credit=credit, loss=Clip(clip, clip), weigh=token_mean)
+    credit = chain(Center(), ScaleByStd(), SubtractFutureKL(inverse_kl_coef, step_length))
+    return Method(
+        sampler=GroupSampler(group_size),
+        advantage=credit,
+        loss=Clip(clip_eps, clip_eps),
+        aggregation=token_mean,
+    )

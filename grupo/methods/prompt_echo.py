@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Sequence
 
-from grupo.algo.advantages import Center, ScaleByStd, TakePart, chain
+from grupo.algo.advantages import Center, ScaleByStd, UseRewardTerm, chain
 from grupo.algo.losses import Clip
-from grupo.core.component import piece
+from grupo.core.component import component
 from grupo.core.paper import Paper
 from grupo.core.types import Rollout, Task
 from grupo.method import Method
-from grupo.rewards import EachRollout
-from grupo.rollouts.samplers import Independent
+from grupo.rewards import PerRolloutReward
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="PromptEcho: Annotation-Free Reward from Vision-Language Models for Text-to-Image"
@@ -20,27 +20,27 @@ PAPER = Paper(
 )
 
 
-def echo(logp: Sequence[float]) -> float:
+def mean_prompt_logp(logp: Sequence[float]) -> float:
     """r = 1 / T sum_t log p(c_t | image, question, c_<t), over the tokens of the prompt alone."""
     return sum(logp) / len(logp)
 
 
-@piece
-class Echo(EachRollout):
+@component
+class PromptLikelihood(PerRolloutReward):
     """A reward: `echo` of what a frozen model gives to each token of the prompt, `logp(task, i)`.
 
     The prompt is the answer to a fixed question such as "describe this image": one forward pass.
     """
 
-    logp: Callable[[Task, Rollout], Sequence[float]]
+    logp_fn: Callable[[Task, Rollout], Sequence[float]]
 
-    def judge(self, task: Task, rollout: Rollout) -> float:
-        return echo(self.logp(task, rollout))
+    def score(self, task: Task, rollout: Rollout) -> float:
+        return mean_prompt_logp(self.logp_fn(task, rollout))
 
 
-def prompt_echo(group: int = 8, clip: float = 0.2) -> Method:
+def prompt_echo(group_size: int = 8, clip_eps: float = 0.2) -> Method:
     """A = (r - mean(r)) / std(r) with r = parts["echo"], minus the cross-entropy of the prompt."""
     # Mean or sum over the prompt is all one inside a group, up to eps. The cross-entropy is the
     # paper's; group and clip are our choice, and steps of denoising are the actions.
-    credit = chain(TakePart("echo"), Center(), ScaleByStd())
-    return Method(sample=Independent(group), credit=credit, loss=Clip(clip, clip))
+    credit = chain(UseRewardTerm("echo"), Center(), ScaleByStd())
+    return Method(sampler=GroupSampler(group_size), advantage=credit, loss=Clip(clip_eps, clip_eps))

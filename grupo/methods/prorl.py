@@ -1,14 +1,14 @@
 """ProRL: a KL to a reference that catches up, for long runs. Liu et al., 2025, arXiv:2505.24864."""
 
 from grupo.algo.aggregation import token_mean
-from grupo.algo.filters import informative
+from grupo.algo.filters import keep_nonzero_std
 from grupo.algo.losses import KL, Clip
-from grupo.algo.minibatches import Passes
+from grupo.algo.minibatches import Updates
 from grupo.core.paper import Paper
-from grupo.core.reference_update import Follow
+from grupo.core.reference_update import ReferenceUpdate
 from grupo.method import Method
-from grupo.rollouts.curricula import Refilled, Shuffled
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.curricula import DynamicSampling, ShuffledTasks
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="ProRL: Prolonged Reinforcement Learning Expands Reasoning Boundaries in Large Language"
@@ -19,12 +19,12 @@ PAPER = Paper(
 
 
 def prorl(
-    group: int = 16,
-    low: float = 0.2,
-    high: float = 0.4,
-    kl: float = 0.0001,
-    every: int = 400,
-    rounds: int = 10,
+    group_size: int = 16,
+    clip_low: float = 0.2,
+    clip_high: float = 0.4,
+    kl_coef: float = 0.0001,
+    ref_update_every: int = 400,
+    max_resample_rounds: int = 10,
 ) -> Method:
     """DAPO's clip and dynamic sampling, plus `kl` k3 to a reference reset to the policy at times.
 
@@ -32,13 +32,13 @@ def prorl(
     """
     # The paper resets reference and optimizer by hand when validation stalls: `every` is our
     # choice, and the optimizer is kept. From memory: `kl`, of its sequel arXiv:2507.12507, and the
-    # four updates, 256 prompts in minibatches of 64. `rounds` is DAPO's.
+    # four updates, 256 prompts in minibatches of 64. `max_resample_rounds` is DAPO's.
     return Method(
-        curriculum=Refilled(Shuffled(), rounds),
-        sample=Independent(group),
-        curate=informative,
-        loss=Clip(low, high) + kl * KL(),
-        weigh=token_mean,
-        plan=Passes(minibatches=4),
-        reference=Follow(rate=1.0, every=every),
+        curriculum=DynamicSampling(ShuffledTasks(), max_resample_rounds),
+        sampler=GroupSampler(group_size),
+        filter=keep_nonzero_std,
+        loss=Clip(clip_low, clip_high) + kl_coef * KL(),
+        aggregation=token_mean,
+        updates=Updates(minibatches=4),
+        reference=ReferenceUpdate(rate=1.0, every=ref_update_every),
     )

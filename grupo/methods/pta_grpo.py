@@ -2,13 +2,13 @@
 
 from torch import Tensor
 
-from grupo.algo.advantages import ByPart, Center, ScaleByStd, chain
+from grupo.algo.advantages import ByRewardTerm, Center, ScaleByStd, chain
 from grupo.core import group_ops
 from grupo.core.batch import Batch
-from grupo.core.component import piece
+from grupo.core.component import component
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Tree
+from grupo.rollouts.samplers import FirstTurnTree
 
 PAPER = Paper(
     title="Plan Then Action: High-Level Planning Guidance Reinforcement Learning for LLM Reasoning",
@@ -18,24 +18,26 @@ PAPER = Paper(
 )
 
 
-@piece
+@component
 class PlanReward:
     """correct + plan mean(correct | same plan) + format format.
 
     Rollouts of a group share a plan if they grew from one trunk.
     """
 
-    plan: float
-    format: float
-    reads_parts = ("correct", "format", "trunk")
+    plan_coef: float
+    format_coef: float
+    required_reward_terms = ("correct", "format", "trunk")
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        correct = batch.parts["correct"]
-        value = group_ops.mean(correct, ByPart("trunk")(batch))
-        return correct + self.plan * value + self.format * batch.parts["format"]
+        correct = batch.reward_terms["correct"]
+        value = group_ops.mean(correct, ByRewardTerm("trunk")(batch))
+        return correct + self.plan_coef * value + self.format_coef * batch.reward_terms["format"]
 
 
-def pta_grpo(plans: int = 4, chains: int = 4, plan: float = 0.5, format: float = 0.1) -> Method:
+def pta_grpo(
+    num_plans: int = 4, chains_per_plan: int = 4, plan_coef: float = 0.5, format_coef: float = 0.1
+) -> Method:
     """GRPO over `plans` x `chains` rollouts; R = correct + `plan` V(its plan) + `format` format.
 
     V of a plan is the share of its chains that are right: two right answers differ by their plans.
@@ -45,6 +47,6 @@ def pta_grpo(plans: int = 4, chains: int = 4, plan: float = 0.5, format: float =
     # chains sampled from each plan. All four numbers are our choice. A first stage of imitation
     # of plans that a stronger model wrote comes before it.
     return Method(
-        sample=Tree(plans, chains),
-        credit=chain(PlanReward(plan, format), Center(), ScaleByStd()),
+        sampler=FirstTurnTree(num_plans, chains_per_plan),
+        advantage=chain(PlanReward(plan_coef, format_coef), Center(), ScaleByStd()),
     )

@@ -6,15 +6,15 @@ import torch
 from torch import Tensor
 
 from grupo.algo.aggregation import token_mean
-from grupo.algo.filters import informative
+from grupo.algo.filters import keep_nonzero_std
 from grupo.algo.losses import Clip
 from grupo.core import group_ops
 from grupo.core.batch import Batch
-from grupo.core.component import piece
+from grupo.core.component import component
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.curricula import Refilled, Shuffled
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.curricula import DynamicSampling, ShuffledTasks
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Quantile Advantage Estimation: Stabilizing RLVR for LLM Reasoning",
@@ -23,27 +23,33 @@ PAPER = Paper(
 )
 
 
-@piece
-class OverQuantile:
+@component
+class QuantileBaseline:
     """(x - b) / (std(x) + eps), b the least x that a share `level` of the group does not exceed.
 
     b = inf{v : F(v) >= level}: 0 of rewards 0 and 1 of which at most 1 - level are right.
     """
 
-    level: float
+    quantile_level: float
     eps: float = 1e-6
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         b = torch.zeros_like(x)
         for label in batch.group.unique():
             members = batch.group == label
-            nth = ceil(self.level * int(members.sum()) - 1e-9)  # 0.4 of 5 is 2, rounding or not
+            nth = ceil(
+                self.quantile_level * int(members.sum()) - 1e-9
+            )  # 0.4 of 5 is 2, rounding or not
             b[members] = x[members].sort().values[max(nth, 1) - 1]
         return (x - b) / (group_ops.std(x, batch.group) + self.eps)
 
 
 def quantile(
-    group: int = 16, level: float = 0.4, low: float = 0.2, high: float = 0.28, rounds: int = 10
+    group_size: int = 16,
+    quantile_level: float = 0.4,
+    clip_low: float = 0.2,
+    clip_high: float = 0.28,
+    max_resample_rounds: int = 10,
 ) -> Method:
     """A = (r - b) / std(r), b the `level`-quantile (K in the paper) of the group's rewards.
 
@@ -51,10 +57,10 @@ def quantile(
     """
     # One line in DAPO, whose settings the rest are but for its penalty on overlong answers.
     return Method(
-        curriculum=Refilled(Shuffled(), rounds),
-        sample=Independent(group),
-        curate=informative,
-        credit=OverQuantile(level),
-        loss=Clip(low, high),
-        weigh=token_mean,
+        curriculum=DynamicSampling(ShuffledTasks(), max_resample_rounds),
+        sampler=GroupSampler(group_size),
+        filter=keep_nonzero_std,
+        advantage=QuantileBaseline(quantile_level),
+        loss=Clip(clip_low, clip_high),
+        aggregation=token_mean,
     )

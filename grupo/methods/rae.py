@@ -5,13 +5,13 @@ from collections.abc import Iterable
 import torch
 from torch import Tensor
 
-from grupo.algo.aggregation import sequence_sum
+from grupo.algo.aggregation import token_sum
 from grupo.algo.losses import Reinforce
 from grupo.core.batch import Batch
-from grupo.core.component import piece
+from grupo.core.component import component
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="SPIRAL: Self-Play on Zero-Sum Games Incentivizes Reasoning via Multi-Agent Multi-Turn "
@@ -21,8 +21,8 @@ PAPER = Paper(
 )
 
 
-@piece
-class LessMemory:
+@component
+class SubtractMovingMean:
     """x - b, b <- decay b + (1 - decay) r for every rollout of the task so far, this group's too.
 
     Rollouts of one group have no order: it is as if each earned their mean.
@@ -34,18 +34,18 @@ class LessMemory:
         b = torch.zeros_like(x)
         for label in batch.group.unique().tolist():
             members = batch.group == label
-            b[members] = self._after([*batch.past[label].rewards, x[members].tolist()])
+            b[members] = self._moving_mean([*batch.history[label].rewards, x[members].tolist()])
         return x - b
 
-    def _after(self, groups: Iterable[Iterable[float]]) -> float:
+    def _moving_mean(self, reward_groups: Iterable[Iterable[float]]) -> float:
         b = 0.0
-        for rewards in map(list, groups):
+        for rewards in map(list, reward_groups):
             kept = self.decay ** len(rewards)
             b = kept * b + (1 - kept) * (sum(rewards) / max(len(rewards), 1))
         return b
 
 
-def rae(group: int = 1, decay: float = 0.95) -> Method:
+def rae(group_size: int = 1, decay: float = 0.95) -> Method:
     """b <- `decay` b + (1 - `decay`) R, A = R - b: the moving mean of this task's returns (eq. 2).
 
     loss = mean over rollouts of sum over tokens of -A log pi (eq. 3), without length bias. A task
@@ -54,5 +54,8 @@ def rae(group: int = 1, decay: float = 0.95) -> Method:
     # decay = 0.95 is the authors' code's; b starts at 0 (algorithm 1). The code takes A
     # before b moves: what is here over `decay`.
     return Method(
-        sample=Independent(group), credit=LessMemory(decay), loss=Reinforce(), weigh=sequence_sum
+        sampler=GroupSampler(group_size),
+        advantage=SubtractMovingMean(decay),
+        loss=Reinforce(),
+        aggregation=token_sum,
     )

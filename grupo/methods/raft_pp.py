@@ -11,7 +11,7 @@ from grupo.core.batch import Batch
 from grupo.core.paper import Paper
 from grupo.core.types import Group
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="A Minimalist Approach to LLM Reasoning: from Rejection Sampling to Reinforce",
@@ -20,7 +20,7 @@ PAPER = Paper(
 )
 
 
-def right_ones(groups: Sequence[Group]) -> Sequence[Group]:
+def keep_top_reward(groups: Sequence[Group]) -> Sequence[Group]:
     """Of each group the rollouts that earned its greatest reward, if that is above 0."""
     best = [
         replace(group, rollouts=tuple(r for r in group.rollouts if r.reward == max(group.rewards)))
@@ -30,15 +30,20 @@ def right_ones(groups: Sequence[Group]) -> Sequence[Group]:
     return [group for group in best if group.rollouts]
 
 
-def one(x: Tensor, batch: Batch) -> Tensor:
+def constant_one(x: Tensor, batch: Batch) -> Tensor:
     """1 for whoever is there."""
     return torch.ones_like(x)
 
 
-def raft_pp(group: int = 4, low: float = 0.2, high: float = 0.2) -> Method:
+def raft_pp(group_size: int = 4, clip_low: float = 0.2, clip_high: float = 0.2) -> Method:
     """A = 1 for right answers; the others are left out before learning (eq. 6).
 
     loss = mean over right answers of mean over tokens of -min(R, clip(R, 1 - `low`, 1 + `high`)).
     """
     # 4 rollouts and the clip are the paper's; `high` = 0.28 is what keeps its entropy up.
-    return Method(sample=Independent(group), curate=right_ones, credit=one, loss=Clip(low, high))
+    return Method(
+        sampler=GroupSampler(group_size),
+        filter=keep_top_reward,
+        advantage=constant_one,
+        loss=Clip(clip_low, clip_high),
+    )

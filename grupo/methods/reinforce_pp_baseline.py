@@ -6,7 +6,7 @@ from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import KL, Clip
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="REINFORCE++: Stabilizing Critic-Free Policy Optimization with Global Advantage "
@@ -18,17 +18,19 @@ PAPER = Paper(
 )
 
 
-def reinforce_pp_baseline(group: int = 8, kl: float = 0.01, clip: float = 0.2) -> Method:
+def reinforce_pp_baseline(
+    group_size: int = 8, kl_coef: float = 0.01, clip_eps: float = 0.2
+) -> Method:
     """A = whiten(r - mean(r)): mean of the group, deviation of all tokens of the batch.
 
     loss = mean over tokens of -min(R A, clip(R, 1 - `clip`, 1 + `clip`) A) + `kl` k2
     with k2 = (log pi - log ref)^2 / 2, whose gradient is that of KL(pi, ref).
     """
     # Group size and coefficient are our choice; 0 needs no reference.
-    surrogate = Clip(clip, clip)
+    surrogate = Clip(clip_eps, clip_eps)
     return Method(
-        sample=Independent(group),
-        credit=chain(Center(), Whiten()),
-        loss=surrogate + kl * KL(divergences.k2),
-        weigh=token_mean,
+        sampler=GroupSampler(group_size),
+        advantage=chain(Center(), Whiten()),
+        loss=surrogate + kl_coef * KL(divergences.k2),
+        aggregation=token_mean,
     )

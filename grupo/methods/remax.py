@@ -4,13 +4,13 @@ from torch import Tensor
 
 from grupo.algo.advantages import chain
 from grupo.algo.advantages.kl_in_reward import KLInReward
-from grupo.algo.aggregation import sequence_sum
+from grupo.algo.aggregation import token_sum
 from grupo.algo.losses import Reinforce
 from grupo.core.batch import Batch
-from grupo.core.component import piece
+from grupo.core.component import component
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent, WithGreedy
+from grupo.rollouts.samplers import GroupSampler, WithGreedyBaseline
 
 PAPER = Paper(
     title="ReMax: A Simple, Effective, and Efficient Reinforcement Learning Method for Aligning "
@@ -21,39 +21,39 @@ PAPER = Paper(
 )
 
 
-@piece
-class LessPart:
+@component
+class SubtractRewardTerm:
     """x - a component of the reward.
 
     >>> import torch
-    >>> from grupo.testing.batches import batch_of
-    >>> batch = batch_of(group=[0, 0], parts={"greedy": [0.25, 0.25]})
-    >>> LessPart("greedy")(torch.tensor([1.0, 0.0]), batch).tolist()
+    >>> from grupo.testing.batch_sizes import batch_of
+    >>> batch = make_batch(group=[0, 0], reward_terms={"greedy": [0.25, 0.25]})
+    >>> SubtractRewardTerm("greedy")(torch.tensor([1.0, 0.0]), batch).tolist()
     [0.75, -0.25]
     """
 
-    part: str
+    reward_term: str
 
     @property
-    def reads_parts(self) -> tuple[str, ...]:
+    def required_reward_terms(self) -> tuple[str, ...]:
         """The component it takes off."""
-        return (self.part,)
+        return (self.reward_term,)
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        return x - batch.parts[self.part].to(x)
+        return x - batch.reward_terms[self.reward_term].to(x)
 
 
-def remax(group: int = 1, kl: float = 0.0) -> Method:
+def remax(group_size: int = 1, kl_coef: float = 0.0) -> Method:
     """A = r - r(greedy answer to the same prompt), for every token of the answer.
 
     loss = mean over answers of sum over tokens of -A log pi (algorithm 1). `kl` log(old / ref) of
     the whole answer is taken off its reward first.
     """
     # Algorithm 1 has no KL term; where the paper regularises, the penalty is in the reward.
-    baseline = LessPart("greedy")
+    baseline = SubtractRewardTerm("greedy")
     return Method(
-        sample=WithGreedy(Independent(group)),
-        credit=chain(KLInReward(kl), baseline) if kl else baseline,
+        sampler=WithGreedyBaseline(GroupSampler(group_size)),
+        advantage=chain(KLInReward(kl_coef), baseline) if kl_coef else baseline,
         loss=Reinforce(),
-        weigh=sequence_sum,
+        aggregation=token_sum,
     )

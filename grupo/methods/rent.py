@@ -1,11 +1,11 @@
 """RENT: negative entropy is the only reward. Prabhudesai et al., 2025, arXiv:2505.22660."""
 
 from grupo.algo.advantages import Center, ScaleByStd, chain
-from grupo.algo.advantages.intrinsic import MeanOf
+from grupo.algo.advantages.intrinsic import MeanSignal
 from grupo.algo.losses import Clip
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Maximizing Confidence Alone Improves Reasoning",
@@ -14,12 +14,12 @@ PAPER = Paper(
 )
 
 
-def rent(group: int = 5, clip: float = 0.2) -> Method:
+def rent(group_size: int = 5, clip_eps: float = 0.2) -> Method:
     """A = (r - mean(r)) / std(r), r = -1 / L sum_t H(pi(.|s_t)), the entropy when sampled."""
     # 5 rollouts are those of a public summary; clip and no KL are our choice. The paper also finds
     # that the last tokens of an answer tell most; all of them count here.
     return Method(
-        sample=Independent(group),
-        credit=chain(MeanOf("entropy", -1.0), Center(), ScaleByStd()),
-        loss=Clip(clip, clip),
+        sampler=GroupSampler(group_size),
+        advantage=chain(MeanSignal("entropy", -1.0), Center(), ScaleByStd()),
+        loss=Clip(clip_eps, clip_eps),
     )

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from grupo.algo.aggregation import token_mean
-from grupo.algo.data_source import fully
-from grupo.algo.losses import Likelihood
-from grupo.core.component import piece
+from grupo.algo.data_source import unit_advantage
+from grupo.algo.losses import NLL
+from grupo.core.component import component
 from grupo.core.paper import Paper
 from grupo.core.types import Group
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="STaR: Bootstrapping Reasoning With Reasoning",
@@ -19,27 +19,31 @@ PAPER = Paper(
 )
 
 
-@piece
-class KeepRight:
+@component
+class KeepCorrect:
     """The rollouts whose `part` is above `right`; groups without one are dropped."""
 
-    part: str = "correct"
-    right: float = 0.5
+    reward_term: str = "correct"
+    success_threshold: float = 0.5
 
     @property
-    def reads_parts(self) -> tuple[str, ...]:
+    def required_reward_terms(self) -> tuple[str, ...]:
         """The component that says so."""
-        return (self.part,)
+        return (self.reward_term,)
 
     def __call__(self, groups: Sequence[Group]) -> Sequence[Group]:
-        kept = [replace(group, rollouts=self._right(group)) for group in groups]
+        kept = [replace(group, rollouts=self._correct(group)) for group in groups]
         return [group for group in kept if group.rollouts]
 
-    def _right(self, group: Group) -> tuple:
-        return tuple(r for r in group.rollouts if r.parts.get(self.part, 0.0) > self.right)
+    def _correct(self, group: Group) -> tuple:
+        return tuple(
+            r
+            for r in group.rollouts
+            if r.reward_terms.get(self.reward_term, 0.0) > self.success_threshold
+        )
 
 
-def rft(group: int = 8) -> Method:
+def rft(group_size: int = 8) -> Method:
     """loss = mean over the tokens of right rollouts of -log pi: rejection fine-tuning.
 
     The policy gradient of a reward of 1 or 0 without a baseline, divided by the share that is
@@ -48,9 +52,9 @@ def rft(group: int = 8) -> Method:
     # STaR trains from the base anew in every round and also learns rationales of answers that it
     # was told; this goes on from where it is, and is told nothing. `group` is our choice.
     return Method(
-        sample=Independent(group),
-        curate=KeepRight(),
-        credit=fully,
-        loss=Likelihood(),
-        weigh=token_mean,
+        sampler=GroupSampler(group_size),
+        filter=KeepCorrect(),
+        advantage=unit_advantage,
+        loss=NLL(),
+        aggregation=token_mean,
     )

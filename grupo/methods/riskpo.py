@@ -4,14 +4,14 @@ from math import inf
 
 from torch import Tensor
 
-from grupo.algo.advantages.risk import followed, mixed_risk, papers, some_std
+from grupo.algo.advantages.risk import bundle_scores, mixed_risk, std_or_one, track_quantile
 from grupo.core.batch import Batch
-from grupo.core.component import piece
-from grupo.core.controllers import Last
+from grupo.core.component import component
+from grupo.core.controllers import LastValue
 from grupo.core.paper import Paper
-from grupo.core.schedules import varying
+from grupo.core.schedules import as_float
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="RiskPO: Risk-based Policy Optimization via Verifiable Reward for LLM Post-Training",
@@ -19,35 +19,47 @@ PAPER = Paper(
     checked=("golden", "laws", "reference"),
     catalogue=("riskpo",),
 )
-BEFORE = (Last("risk/low", -inf), Last("risk/high", -inf))  # -inf: none yet
+PREVIOUS_QUANTILES = (
+    LastValue("quantile/low", -inf),
+    LastValue("quantile/high", -inf),
+)  # -inf: none yet
 
 
-@piece
-class MixedRisk:
+@component
+class MixedRiskAdvantage:
     """`mixed_risk` of a paper's score, over the stds of its bundle and of the rollout's task."""
 
-    size: int
-    levels: tuple[float, float]  # low and high
-    weight: float
-    q: float  # thresholds of the last step
-    Q: float
-    reads_whole_batch = True
+    bundle_size: int
+    quantile_levels: tuple[float, float]  # low and high
+    cvar_weight: float
+    quantile_low: float  # thresholds of the last step
+    quantile_high: float
+    needs_whole_batch = True
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        S, bundle, paper = papers(x, batch, self.size)
-        risk = mixed_risk(S, self._thresholds(S), self.levels, self.weight)
-        return (risk / some_std(S, bundle))[paper] / some_std(x, batch.group)
+        S, bundle, paper = bundle_scores(x, batch, self.bundle_size)
+        risk = mixed_risk(S, self._quantiles(S), self.quantile_levels, self.cvar_weight)
+        return (risk / std_or_one(S, bundle))[paper] / std_or_one(x, batch.group)
 
-    def report(self, batch: Batch) -> dict[str, float]:
-        scores, *_ = papers(batch.reward, batch, self.size)
-        return dict(zip(("risk/low", "risk/high"), self._thresholds(scores), strict=True))
+    def metrics(self, batch: Batch) -> dict[str, float]:
+        scores, *_ = bundle_scores(batch.reward, batch, self.bundle_size)
+        return dict(zip(("quantile/low", "quantile/high"), self._quantiles(scores), strict=True))
 
-    def _thresholds(self, S: Tensor) -> list[float]:
-        return [followed(S, a, q) for a, q in zip(self.levels, (self.q, self.Q), strict=True)]
+    def _quantiles(self, scores: Tensor) -> list[float]:
+        return [
+            track_quantile(scores, a, q)
+            for a, q in zip(
+                self.quantile_levels, (self.quantile_low, self.quantile_high), strict=True
+            )
+        ]
 
 
 def riskpo(
-    group: int = 5, bundle: int = 5, low: float = 0.2, high: float = 0.9, weight: float = 1.5
+    group_size: int = 5,
+    bundle_size: int = 5,
+    quantile_low: float = 0.2,
+    quantile_high: float = 0.9,
+    cvar_weight: float = 1.5,
 ) -> Method:
     """A <= 0 of papers: the i-th rollouts of `bundle` tasks, 0 from the `high` quantile upwards.
 
@@ -56,5 +68,7 @@ def riskpo(
     """
     # The authors' code (credit_assign_mode "std"). It bundles tasks and rollouts in the order they
     # come, drops rollouts that fill no paper, and divides by a bundle's std of 0 plus 1e-6.
-    credit = MixedRisk(bundle, (low, high), weight, *map(varying, BEFORE))
-    return Method(sample=Independent(group), credit=credit)
+    credit = MixedRiskAdvantage(
+        bundle_size, (quantile_low, quantile_high), cvar_weight, *map(as_float, PREVIOUS_QUANTILES)
+    )
+    return Method(sampler=GroupSampler(group_size), advantage=credit)

@@ -2,12 +2,12 @@
 
 from grupo.algo.advantages import Center, chain
 from grupo.algo.advantages.kl_in_reward import KLInReward
-from grupo.algo.aggregation import sequence_sum
+from grupo.algo.aggregation import token_sum
 from grupo.algo.losses import Reinforce
 from grupo.core import group_ops
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Back to Basics: Revisiting REINFORCE Style Optimization for Learning from Human "
@@ -19,17 +19,17 @@ PAPER = Paper(
 )
 
 
-def rloo(group: int = 4, kl: float = 0.03) -> Method:
+def rloo(group_size: int = 4, kl_coef: float = 0.03) -> Method:
     """A_i = R_i - mean of the other R_j, R = r - `kl` log(pi / ref) of the whole answer.
 
     loss = mean over answers of -A_i log pi(y_i), the answer being one action.
     """
     # 2 and 4 samples and a KL coefficient of 0.03 (0.1 for dialogue) are the paper's; 0 needs no
     # reference. One update per batch: the paper finds PPO's ratio and clip superfluous.
-    center = Center(group_ops.mean_of_others)
+    center = Center(group_ops.leave_one_out_mean)
     return Method(
-        sample=Independent(group),
-        credit=chain(KLInReward(kl), center) if kl else center,
+        sampler=GroupSampler(group_size),
+        advantage=chain(KLInReward(kl_coef), center) if kl_coef else center,
         loss=Reinforce(),
-        weigh=sequence_sum,
+        aggregation=token_sum,
     )

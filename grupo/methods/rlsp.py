@@ -5,10 +5,10 @@ from torch import Tensor
 from grupo.algo.advantages import Center, ScaleByStd, chain
 from grupo.algo.losses import KL, Clip
 from grupo.core.batch import Batch
-from grupo.core.component import piece
+from grupo.core.component import component
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="On the Emergence of Thinking in LLMs I: Searching for the Right Intuition",
@@ -18,26 +18,33 @@ PAPER = Paper(
 )
 
 
-@piece
-class Search:
+@component
+class SearchReward:
     """share (x - short / n) + (1 - share) e, n the length and e an effort in 0..1."""
 
-    short: float = 1000.0
-    share: float = 0.8
-    part: str = "effort"
+    short_penalty: float = 1000.0
+    outcome_weight: float = 0.8
+    reward_term: str = "effort"
 
     @property
-    def reads_parts(self) -> tuple[str, ...]:
+    def required_reward_terms(self) -> tuple[str, ...]:
         """How hard a judge that ignores the answer finds the rollout to have tried."""
-        return (self.part,)
+        return (self.reward_term,)
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        kept = x - self.short / batch.lengths.clamp(min=1)
-        return self.share * kept + (1 - self.share) * batch.parts[self.part]
+        kept = x - self.short_penalty / batch.lengths.clamp(min=1)
+        return (
+            self.outcome_weight * kept
+            + (1 - self.outcome_weight) * batch.reward_terms[self.reward_term]
+        )
 
 
 def rlsp(
-    group: int = 8, clip: float = 0.2, short: float = 1000.0, share: float = 0.8, kl: float = 0.05
+    group_size: int = 8,
+    clip_eps: float = 0.2,
+    short_penalty: float = 1000.0,
+    outcome_weight: float = 0.8,
+    kl_coef: float = 0.05,
 ) -> Method:
     """A = (R - mean(R)) / std(R), R = `share` (r - `short` / n) + (1 - `share`) e, n the length.
 
@@ -47,7 +54,7 @@ def rlsp(
     # PPO with a critic and one rollout there, the group here; the KL is in its reward. The fine is
     # not bounded: with short right answers keep `short` well below their length.
     return Method(
-        sample=Independent(group),
-        credit=chain(Search(short, share), Center(), ScaleByStd()),
-        loss=Clip(clip, clip) + kl * KL(),
+        sampler=GroupSampler(group_size),
+        advantage=chain(SearchReward(short_penalty, outcome_weight), Center(), ScaleByStd()),
+        loss=Clip(clip_eps, clip_eps) + kl_coef * KL(),
     )

@@ -4,7 +4,7 @@ from torch import Tensor
 
 from grupo.algo.advantages import Center, chain
 from grupo.core.batch import Batch
-from grupo.core.component import piece
+from grupo.core.component import component
 from grupo.core.paper import Paper
 from grupo.method import Method
 from grupo.rollouts.samplers import EarlyExits
@@ -17,30 +17,30 @@ PAPER = Paper(
 )
 
 
-@piece
-class Decaying:
+@component
+class DecayingReward:
     """x / 2^(n - 1) for the n-th of the group that is right, by its place `exit`.
 
     Who is right has a reward above 0.
 
     >>> import torch
-    >>> from grupo.testing.batches import batch_of
-    >>> batch = batch_of(group=[0, 0, 0], parts={"exit": [0.0, 1.0, 2.0]})
-    >>> Decaying()(torch.tensor([1.0, 0.0, 1.0]), batch).tolist()
+    >>> from grupo.testing.batch_sizes import batch_of
+    >>> batch = make_batch(group=[0, 0, 0], reward_terms={"exit": [0.0, 1.0, 2.0]})
+    >>> DecayingReward()(torch.tensor([1.0, 0.0, 1.0]), batch).tolist()
     [1.0, 0.0, 0.5]
     """
 
-    reads_parts = ("exit",)
+    required_reward_terms = ("exit",)
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        place, group = batch.parts["exit"], batch.group
+        place, group = batch.reward_terms["exit"], batch.group
         earlier = (group[:, None] == group) & (place[:, None] >= place)
         n = (earlier & (x > 0)).sum(1).clamp(min=1)
         return x / 2.0 ** (n - 1)
 
 
-def s_grpo(exits: int = 7, close: str = "</think>") -> Method:
-    """r = 1, 1/2, 1/4 ... for the first, second, third right one of `exits` early exits and the
+def s_grpo(num_exits: int = 7, think_end: str = "</think>") -> Method:
+    """r = 1, 1/2, 1/4 ... for the first, second, third right one of `num_exits` early exits and the
     whole path; A = r - mean(r).
 
     The instruction to answer, and the `close` forced with it, are only read.
@@ -51,4 +51,7 @@ def s_grpo(exits: int = 7, close: str = "</think>") -> Method:
     # Where only the whole path is right, means over rows push down the beginning that all share:
     # wrong exits are short. Where all are right the late are pushed down, and as the forced close
     # is not learned nothing takes their place: trained on, one toy of four forgot to close.
-    return Method(sample=EarlyExits(exits, close=close), credit=chain(Decaying(), Center()))
+    return Method(
+        sampler=EarlyExits(num_exits, think_end=think_end),
+        advantage=chain(DecayingReward(), Center()),
+    )

@@ -4,12 +4,12 @@ import torch
 
 from grupo.algo import ratios
 from grupo.algo.losses import Loss
-from grupo.algo.minibatches import Passes
+from grupo.algo.minibatches import Updates
 from grupo.core.batch import Batch, PerAction, Signals
-from grupo.core.component import piece
+from grupo.core.component import component
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Soft Adaptive Policy Optimization",
@@ -20,23 +20,25 @@ PAPER = Paper(
 )
 
 
-@piece
-class SoftGate(Loss):
+@component
+class SoftGateLoss(Loss):
     """-A sigmoid(tau (r - 1)) 4 / tau, tau `positive` where A > 0 and `negative` elsewhere.
 
     Its gradient is that of r A, times 1 at r = 1 and less the further r is from it.
     """
 
-    positive: float = 1.0
-    negative: float = 1.05
+    positive_temperature: float = 1.0
+    negative_temperature: float = 1.05
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         r, A = ratios.token(pi, batch), batch.advantage
-        tau = torch.where(A > 0, self.positive, self.negative).to(A)
+        tau = torch.where(A > 0, self.positive_temperature, self.negative_temperature).to(A)
         return -A * torch.sigmoid(tau * (r - 1)) * 4 / tau
 
 
-def sapo(group: int = 8, positive: float = 1.0, negative: float = 1.05) -> Method:
+def sapo(
+    group_size: int = 8, positive_temperature: float = 1.0, negative_temperature: float = 1.05
+) -> Method:
     """loss = mean over answers of mean over tokens of -A sigmoid(tau (r - 1)) 4 / tau.
 
     tau is `positive` where A > 0, else `negative`: bad tokens are gated harder, for their gradient
@@ -45,7 +47,7 @@ def sapo(group: int = 8, positive: float = 1.0, negative: float = 1.05) -> Metho
     # Temperatures are the paper's, as ms-swift's page quotes them; four minibatches a step are
     # GSPO's, 8 answers our choice.
     return Method(
-        sample=Independent(group),
-        loss=SoftGate(positive, negative),
-        plan=Passes(minibatches=4),
+        sampler=GroupSampler(group_size),
+        loss=SoftGateLoss(positive_temperature, negative_temperature),
+        updates=Updates(minibatches=4),
     )

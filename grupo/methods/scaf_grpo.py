@@ -2,9 +2,9 @@
 
 from grupo.algo.losses import Clip
 from grupo.core.paper import Paper
-from grupo.core.schedules import Switch, varying
+from grupo.core.schedules import Switch, as_float
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent, Scaffolded
+from grupo.rollouts.samplers import GroupSampler, WithScaffold
 
 PAPER = Paper(
     title="Scaf-GRPO: Scaffolded Group Relative Policy Optimization for Enhancing LLM Reasoning",
@@ -15,7 +15,11 @@ PAPER = Paper(
 
 
 def scaf_grpo(
-    group: int = 8, levels: int = 12, warmup: float = 0.15, clip: float = 0.2, column: str = "hints"
+    group_size: int = 8,
+    max_levels: int = 12,
+    warmup_fraction: float = 0.15,
+    clip_eps: float = 0.2,
+    hint_column: str = "hints",
 ) -> Method:
     """Where all are wrong, the rollout of the lowest level of hints that is right replaces one.
 
@@ -25,6 +29,6 @@ def scaf_grpo(
     """
     # The script warms up for 50 steps; a share of the run, 0.15, is our choice. The released
     # builder tries 8 levels, of two of the three tiers; the paper, and this, all 12.
-    tried = varying(Switch(warmup, 0.0, float(levels)))
-    sample = Scaffolded(Independent(group), tried, column)
-    return Method(sample=sample, loss=Clip(clip, clip))
+    tried = as_float(Switch(warmup_fraction, 0.0, float(max_levels)))
+    sample = WithScaffold(GroupSampler(group_size), tried, hint_column)
+    return Method(sampler=sample, loss=Clip(clip_eps, clip_eps))

@@ -7,10 +7,10 @@ from torch import Tensor
 from grupo.algo.advantages import Center, chain
 from grupo.core import group_ops
 from grupo.core.batch import Batch
-from grupo.core.component import piece
+from grupo.core.component import component
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="SEED-GRPO: Semantic Entropy Enhanced GRPO for Uncertainty-Aware Policy Optimization",
@@ -35,23 +35,26 @@ def focal(u: Tensor) -> Tensor:
     return linear(u) ** 2
 
 
-@piece
-class ByCertainty:
+@component
+class ScaleByCertainty:
     """x f(alpha SE / log G), SE = -sum over meanings k of n_k/G log(n_k/G) in the group."""
 
-    alpha: float
-    f: Callable[[Tensor], Tensor] = linear
-    reads_parts = ("cluster",)
+    uncertainty_coef: float
+    scale_fn: Callable[[Tensor], Tensor] = linear
+    required_reward_terms = ("cluster",)
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         G = group_ops.count(x, batch.group)
-        SE = group_ops.entropy(batch.parts["cluster"], batch.group)
-        return x * self.f(self.alpha * SE / G.clamp(min=2).log())
+        SE = group_ops.entropy(batch.reward_terms["cluster"], batch.group)
+        return x * self.scale_fn(self.uncertainty_coef * SE / G.clamp(min=2).log())
 
 
-def seed_grpo(group: int = 8, alpha: float = 0.5) -> Method:
+def seed_grpo(group_size: int = 8, uncertainty_coef: float = 0.5) -> Method:
     """A = (r - mean(r)) f(`alpha` SE / log G): SE is the entropy of what the answers mean."""
     # Seen in a public review, which names f linear, exponential or focal. Deviation: it estimates
     # SE from likelihoods of whole answers, we count. `alpha` and f are our choice. No answer (-1)
     # is a meaning too. Others: .but(credit=chain(Center(), ByCertainty(1.0, exponential))).
-    return Method(sample=Independent(group), credit=chain(Center(), ByCertainty(alpha)))
+    return Method(
+        sampler=GroupSampler(group_size),
+        advantage=chain(Center(), ScaleByCertainty(uncertainty_coef)),
+    )

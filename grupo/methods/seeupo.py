@@ -1,14 +1,14 @@
 """SeeUPO: each turn counts on what later turns have become. Hu et al., 2026, arXiv:2602.06554."""
 
-from grupo.algo.advantages import Center, Clipped, StandardiseAll, chain
-from grupo.algo.advantages.turn_table import turns_alike
+from grupo.algo.advantages import Center, ClampAdvantage, StandardiseBatch, chain
+from grupo.algo.advantages.turn_table import batch_turn_mean
 from grupo.algo.losses import KL
 from grupo.algo.losses.turn_level import ReverseClip
-from grupo.algo.minibatches import Passes
+from grupo.algo.minibatches import Updates
 from grupo.core import group_ops
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="SeeUPO: Sequence-Level Agentic-RL with Convergence Guarantees",
@@ -18,7 +18,9 @@ PAPER = Paper(
 )
 
 
-def seeupo(group: int = 8, clip: float = 0.2, kl: float = 0.002, epochs: int = 10) -> Method:
+def seeupo(
+    group_size: int = 8, clip_eps: float = 0.2, kl_coef: float = 0.002, epochs: int = 10
+) -> Method:
     """A = z-score over the batch of r - mean r, held in [-3, 3]; `epochs` updates a step.
 
     loss_t = -min(r_t M A, clip(r_t) M A), M the product of the ratios that later turns have now.
@@ -27,11 +29,11 @@ def seeupo(group: int = 8, clip: float = 0.2, kl: float = 0.002, epochs: int = 1
     # all turns, and M is what the policy then says of the later ones. With one update M is 1; with
     # one turn it is GSPO.
     # Scaled by the whole batch, for a group's own deviation breaks the paper's convergence.
-    whole_batch = StandardiseAll(std=group_ops.population_std)
+    whole_batch = StandardiseBatch(std=group_ops.population_std)
     return Method(
-        sample=Independent(group),
-        credit=chain(Center(), whole_batch, Clipped(-3.0, 3.0)),
-        loss=ReverseClip(clip) + kl * KL(),
-        weigh=turns_alike,
-        plan=Passes(epochs),
+        sampler=GroupSampler(group_size),
+        advantage=chain(Center(), whole_batch, ClampAdvantage(-3.0, 3.0)),
+        loss=ReverseClip(clip_eps) + kl_coef * KL(),
+        aggregation=batch_turn_mean,
+        updates=Updates(epochs),
     )

@@ -1,10 +1,10 @@
 """Seq-MIS: leave out answers whose product of ratios is too high. Liu et al., 2025, blog post."""
 
-from grupo.algo.losses import Clip, Corrected, Importance, Within
-from grupo.algo.token_level import by_sum
+from grupo.algo.losses import Clip, CorrectedLoss, ImportanceWeight, IntervalMask
+from grupo.algo.token_level import row_sum
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="When Speed Kills Stability: Demystifying RL Collapse from the Training-Inference "
@@ -17,11 +17,13 @@ PAPER = Paper(
 )
 
 
-def seq_mis(group: int = 8, cap: float = 2.0, clip: float = 0.2) -> Method:
+def seq_mis(group_size: int = 8, cap: float = 2.0, clip_eps: float = 0.2) -> Method:
     """loss = w x PPO's clipped surrogate, w = prod_t pi_old / pi_sampler up to `cap`, 0 above.
 
     Rows above `cap` give no gradient and still count in the mean. GRPO's credit, clip `clip`.
     """
     # 2 as in the peers; the formula is known to us from their code, not from the post itself.
-    loss = Corrected(Clip(clip, clip), Importance(Within(0.0, cap), by_sum))
-    return Method(sample=Independent(group), loss=loss)
+    loss = CorrectedLoss(
+        Clip(clip_eps, clip_eps), ImportanceWeight(IntervalMask(0.0, cap), row_sum)
+    )
+    return Method(sampler=GroupSampler(group_size), loss=loss)

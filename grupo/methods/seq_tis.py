@@ -1,10 +1,10 @@
 """Seq-TIS: weigh an answer by the product of its ratios, truncated. Liu et al., 2025, blog post."""
 
-from grupo.algo.losses import Clip, Corrected, Importance, Truncated
-from grupo.algo.token_level import by_sum
+from grupo.algo.losses import Clip, CorrectedLoss, ImportanceWeight, TruncatedIS
+from grupo.algo.token_level import row_sum
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="When Speed Kills Stability: Demystifying RL Collapse from the Training-Inference "
@@ -16,12 +16,12 @@ PAPER = Paper(
 )
 
 
-def seq_tis(group: int = 8, cap: float = 2.0, clip: float = 0.2) -> Method:
+def seq_tis(group_size: int = 8, cap: float = 2.0, clip_eps: float = 0.2) -> Method:
     """loss = min(prod_t pi_old / pi_sampler, `cap`) x PPO's clipped surrogate.
 
     One weight for all tokens of a row, a constant: the unbiased importance ratio of the answer, cut
     at `cap`. GRPO's credit, clip `clip`.
     """
     # 2 as in the peers; the formula is known to us from their code, not from the post itself.
-    loss = Corrected(Clip(clip, clip), Importance(Truncated(cap), by_sum))
-    return Method(sample=Independent(group), loss=loss)
+    loss = CorrectedLoss(Clip(clip_eps, clip_eps), ImportanceWeight(TruncatedIS(cap), row_sum))
+    return Method(sampler=GroupSampler(group_size), loss=loss)

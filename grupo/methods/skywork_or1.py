@@ -1,14 +1,14 @@
 """Skywork-OR1: an entropy bonus only while entropy is low. He et al., 2025, arXiv:2505.22312."""
 
 from grupo.algo.aggregation import token_mean
-from grupo.algo.filters import informative
+from grupo.algo.filters import keep_nonzero_std
 from grupo.algo.losses import Clip
 from grupo.algo.losses.regularizers import EntropyBonus
 from grupo.core.controllers import TargetEntropy
 from grupo.core.paper import Paper
-from grupo.core.schedules import varying
+from grupo.core.schedules import as_float
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Skywork Open Reasoner 1 Technical Report",
@@ -18,7 +18,10 @@ PAPER = Paper(
 
 
 def skywork_or1(
-    group: int = 16, clip: float = 0.2, target: float = 0.2, step: float = 0.005
+    group_size: int = 16,
+    clip_eps: float = 0.2,
+    target_entropy: float = 0.2,
+    entropy_coef_step: float = 0.005,
 ) -> Method:
     """loss = mean over all tokens of -min(R A, clip(R, 1 - `clip`, 1 + `clip`) A) - a_k H, no KL.
 
@@ -27,10 +30,10 @@ def skywork_or1(
     """
     # The released scripts cap c_k at 0.005 and move it by 0.0001. Answers cut off at the limit keep
     # their 0; the limit grows by stages, on policy, at temperature 1: choices of a recipe.
-    bonus = EntropyBonus(varying(TargetEntropy(target, step)))
+    bonus = EntropyBonus(as_float(TargetEntropy(target_entropy, entropy_coef_step)))
     return Method(
-        sample=Independent(group),
-        curate=informative,
-        loss=Clip(clip, clip) + bonus,
-        weigh=token_mean,
+        sampler=GroupSampler(group_size),
+        filter=keep_nonzero_std,
+        loss=Clip(clip_eps, clip_eps) + bonus,
+        aggregation=token_mean,
     )

@@ -3,7 +3,7 @@
 from grupo.algo.losses import KL, Clip
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="SofT-GRPO: Surpassing Discrete-Token LLM Reinforcement Learning via "
@@ -14,10 +14,10 @@ PAPER = Paper(
 )
 
 
-def soft_grpo(group: int = 8, clip: float = 0.2, kl: float = 0.001) -> Method:
+def soft_grpo(group_size: int = 8, clip_eps: float = 0.2, kl_coef: float = 0.001) -> Method:
     """GRPO with k3, whose actions are thoughts and tokens alike.
 
     The log-probability of a thought is that of the noise that would give its scores u: the mean
     over tokens with log p > -3 of -e - exp(-e), e = clamp(u - log p, -1.5, 3), u = log p_old + g.
     """
-    return Method(sample=Independent(group), loss=Clip(clip, clip) + kl * KL())
+    return Method(sampler=GroupSampler(group_size), loss=Clip(clip_eps, clip_eps) + kl_coef * KL())

@@ -5,12 +5,12 @@ from torch import Tensor
 
 from grupo.algo.advantages import Center, ScaleByStd, chain
 from grupo.algo.aggregation import token_mean
-from grupo.algo.losses import Apart, ByRowEntropy, EachSource
+from grupo.algo.losses import EntropyWeightedMix, PerSourceMean, SeparateDemos
 from grupo.core.batch import Batch
-from grupo.core.component import piece
+from grupo.core.component import component
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent, WithExpert
+from grupo.rollouts.samplers import GroupSampler, WithExpertSolution
 
 PAPER = Paper(
     title="SRFT: A Single-Stage Method with Supervised and Reinforcement Fine-Tuning for Reasoning",
@@ -19,26 +19,28 @@ PAPER = Paper(
 )
 
 
-@piece
-class Verdict:
+@component
+class SignedCorrectness:
     """1 where `part` is above `right`, -1 elsewhere."""
 
-    part: str = "correct"
-    right: float = 0.5
+    reward_term: str = "correct"
+    success_threshold: float = 0.5
 
     @property
-    def reads_parts(self) -> tuple[str, ...]:
+    def required_reward_terms(self) -> tuple[str, ...]:
         """The component that says who is right."""
-        return (self.part,)
+        return (self.reward_term,)
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        return torch.where(batch.parts[self.part] > self.right, 1.0, -1.0).to(x)
+        return torch.where(
+            batch.reward_terms[self.reward_term] > self.success_threshold, 1.0, -1.0
+        ).to(x)
 
 
-def srft(group: int = 8, imitate: float = 0.5, reward: float = 0.1) -> Method:
+def srft(group_size: int = 8, sft_coef: float = 0.5, rl_coef: float = 0.1) -> Method:
     """SFT and RL of demonstrations, and REINFORCE of own rollouts, in one loss.
 
-    demonstrations: w log-likelihood, w = `imitate` e^-H, and -A pi, A = (r - mean(r)) / std(r) over
+    demonstrations: w log-likelihood, w = `sft_coef` e^-H, and -A pi, A = (r - mean(r)) / std(r) over
                     own and theirs together, the demonstrator's probability taken as 1
     own rollouts:   `reward` e^H log-likelihood where right, minus log-likelihood where wrong
     """
@@ -48,8 +50,8 @@ def srft(group: int = 8, imitate: float = 0.5, reward: float = 0.1) -> Method:
     # where A > 0. Each source is a mean over its own tokens.
     union = chain(Center(), ScaleByStd())
     return Method(
-        sample=WithExpert(Independent(group)),
-        credit=Apart(Verdict(), theirs=union),
-        loss=ByRowEntropy(imitate, reward),
-        weigh=EachSource(token_mean),
+        sampler=WithExpertSolution(GroupSampler(group_size)),
+        advantage=SeparateDemos(SignedCorrectness(), demo_advantage=union),
+        loss=EntropyWeightedMix(sft_coef, rl_coef),
+        aggregation=PerSourceMean(token_mean),
     )

@@ -1,10 +1,10 @@
 """SRPO: rewards teach what is right, hindsight what is wrong. Li et al., 2026, arXiv:2604.02288."""
 
-from grupo.algo.losses import Clip, Confident, Routed
+from grupo.algo.losses import Clip, SelfDistillOnFailure, TeacherConfidence
 from grupo.core.paper import Paper
-from grupo.core.reference_update import Follow
+from grupo.core.reference_update import ReferenceUpdate
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Unifying Group-Relative and Self-Distillation Policy Optimization via Sample Routing",
@@ -14,7 +14,12 @@ PAPER = Paper(
 )
 
 
-def srpo(group: int = 8, strength: float = 1.0, heat: float = 1.0, clip: float = 0.2) -> Method:
+def srpo(
+    group_size: int = 8,
+    distill_coef: float = 1.0,
+    entropy_temperature: float = 1.0,
+    clip_eps: float = 0.2,
+) -> Method:
     """GRPO, but a wrong rollout with a right sibling learns from a teacher that was shown it.
 
     loss = mean of the clipped surrogate + `strength` sum_t w_t D_t / sum_t w_t over what is mended,
@@ -25,8 +30,8 @@ def srpo(group: int = 8, strength: float = 1.0, heat: float = 1.0, clip: float =
     # keeps the student's 100 likeliest tokens and a tail, here it is the whole vocabulary. Of the
     # routing and of w only the abstract was seen: their form, `strength` and `heat` are our choice.
     return Method(
-        sample=Independent(group),
-        loss=Routed(Clip(clip, clip), strength),
-        weigh=Confident(heat),
-        reference=Follow(0.05),
+        sampler=GroupSampler(group_size),
+        loss=SelfDistillOnFailure(Clip(clip_eps, clip_eps), distill_coef),
+        aggregation=TeacherConfidence(entropy_temperature),
+        reference=ReferenceUpdate(0.05),
     )

@@ -2,13 +2,20 @@
 
 from torch import Tensor
 
-from grupo.algo.advantages import ByPart, Center, Credit, Regrouped, ScaleByStd, chain
+from grupo.algo.advantages import (
+    AdvantageEstimator,
+    ByRewardTerm,
+    Center,
+    GroupedBy,
+    ScaleByStd,
+    chain,
+)
 from grupo.core.batch import Batch
-from grupo.core.component import piece
+from grupo.core.component import component
 from grupo.core.group_ops import population_std
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Stratified GRPO: Handling Structural Heterogeneity in Reinforcement Learning of LLM "
@@ -19,19 +26,21 @@ PAPER = Paper(
 )
 
 
-@piece
-class Blend:
+@component
+class BlendAdvantages:
     """`share` of one credit and 1 - `share` of another."""
 
-    share: float
-    one: Credit
-    other: Credit
+    weight: float
+    first: AdvantageEstimator
+    second: AdvantageEstimator
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        return self.share * self.one(x, batch) + (1 - self.share) * self.other(x, batch)
+        return self.weight * self.first(x, batch) + (1 - self.weight) * self.second(x, batch)
 
 
-def stratified_grpo(group: int = 8, alpha: float = 0.8, stratum: str = "tools") -> Method:
+def stratified_grpo(
+    group_size: int = 8, stratum_weight: float = 0.8, stratum_term: str = "tools"
+) -> Method:
     """A = `alpha` A_stratum + (1 - `alpha`) A_group, each (r - mean) / std within its circle.
 
     Who belongs to a stratum is equal in the part `stratum`: the number of tool calls. A rollout
@@ -41,5 +50,8 @@ def stratified_grpo(group: int = 8, alpha: float = 0.8, stratum: str = "tools") 
     # size of groups are our choice. Std over n: the paper's claim is unit variance in each stratum.
     norm = chain(Center(), ScaleByStd(std=population_std))
     return Method(
-        sample=Independent(group), credit=Blend(alpha, Regrouped(norm, ByPart(stratum)), norm)
+        sampler=GroupSampler(group_size),
+        advantage=BlendAdvantages(
+            stratum_weight, GroupedBy(norm, ByRewardTerm(stratum_term)), norm
+        ),
     )

@@ -3,12 +3,12 @@
 from grupo.algo.advantages.gae import ExtendedGAE
 from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import Clip, Loss
-from grupo.algo.losses.critic import FitOutcome
+from grupo.algo.losses.critic import OutcomeValueLoss
 from grupo.core.batch import Batch, PerAction, Signals
-from grupo.core.component import piece
+from grupo.core.component import component
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Truncated Proximal Policy Optimization",
@@ -18,26 +18,31 @@ PAPER = Paper(
 )
 
 
-@piece
-class FitFinished(Loss):
+@component
+class FinishedValueLoss(Loss):
     """(V - r)^2 on rollouts that are finished, for the others' outcome is not known."""
 
-    part: str = "cut"
+    reward_term: str = "cut"
 
     @property
-    def reads_parts(self) -> tuple[str, ...]:
+    def required_reward_terms(self) -> tuple[str, ...]:
         """The component that is 1 for a rollout that was cut, 0 for a finished one."""
-        return (self.part,)
+        return (self.reward_term,)
 
     @property
-    def needs(self) -> frozenset[str]:
-        return FitOutcome().needs
+    def required_signals(self) -> frozenset[str]:
+        return OutcomeValueLoss().required_signals
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
-        return FitOutcome()(pi, batch) * (batch.parts[self.part] == 0)[batch.rollout, None]
+        return (
+            OutcomeValueLoss()(pi, batch)
+            * (batch.reward_terms[self.reward_term] == 0)[batch.rollout, None]
+        )
 
 
-def t_ppo(group: int = 8, lam: float = 0.95, low: float = 0.2, high: float = 0.28) -> Method:
+def t_ppo(
+    group_size: int = 8, gae_lambda: float = 0.95, clip_low: float = 0.2, clip_high: float = 0.28
+) -> Method:
     """The policy learns from all answers by EGAE, the value from the finished ones by the outcome.
 
     With gamma = 1 the last d of a cut answer is 0. parts["cut"] says which are cut.
@@ -46,8 +51,8 @@ def t_ppo(group: int = 8, lam: float = 0.95, low: float = 0.2, high: float = 0.2
     # is over all actions, not over those of finished rollouts. To go on with a cut answer in the
     # next step is the sampler's part.
     return Method(
-        sample=Independent(group),
-        credit=ExtendedGAE(lam=lam),
-        loss=Clip(low, high) + FitFinished(),
-        weigh=token_mean,
+        sampler=GroupSampler(group_size),
+        advantage=ExtendedGAE(gae_lambda=gae_lambda),
+        loss=Clip(clip_low, clip_high) + FinishedValueLoss(),
+        aggregation=token_mean,
     )

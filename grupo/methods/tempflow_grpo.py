@@ -1,15 +1,15 @@
 """TempFlow-GRPO: one noisy step at a time, by its noise. He et al., 2025, arXiv:2508.04324."""
 
-from grupo.algo.advantages import ByPart, Center, Clipped, Regrouped, ScaleByStd, chain
-from grupo.algo.advantages.token_table import placed
-from grupo.algo.aggregation import Weigh, sequence_mean
+from grupo.algo.advantages import ByRewardTerm, Center, ClampAdvantage, GroupedBy, ScaleByStd, chain
+from grupo.algo.advantages.token_table import scatter_tokens
+from grupo.algo.aggregation import Aggregation, sequence_mean
 from grupo.algo.losses import Clip, ReverseKL
 from grupo.core import group_ops
 from grupo.core.batch import Batch, PerAction
-from grupo.core.component import piece
+from grupo.core.component import component
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import DeviateOnce
+from grupo.rollouts.samplers import SingleStepBranching
 
 PAPER = Paper(
     title="TempFlow-GRPO: When Timing Matters for GRPO in Flow Models",
@@ -19,25 +19,27 @@ PAPER = Paper(
 )
 
 
-@piece
-class ByNoise:
-    """`weigh` times the noise of a step, s / mean(s) over the actions of its group."""
+@component
+class NoiseWeighted:
+    """`aggregation` times the noise of a step, s / mean(s) over the actions of its group."""
 
-    weigh: Weigh = sequence_mean
-    needs = frozenset({"mark/std"})
+    aggregation: Aggregation = sequence_mean
+    required_signals = frozenset({"step/std"})
 
     def __call__(self, batch: Batch) -> PerAction:
-        s = batch.seen["mark/std"][batch.mask]
+        s = batch.signals["step/std"][batch.mask]
         group = batch.row_group[:, None].expand_as(batch.mask)[batch.mask]
-        return self.weigh(batch) * placed(s / group_ops.mean(s, group).clamp(min=1e-12), batch)
+        return self.aggregation(batch) * scatter_tokens(
+            s / group_ops.mean(s, group).clamp(min=1e-12), batch
+        )
 
 
 def tempflow_grpo(
-    branches: int = 8,
-    at: tuple[int, ...] = (),
-    clip: float = 1e-4,
-    kl: float = 0.04,
-    bound: float = 5.0,
+    branches_per_step: int = 8,
+    branch_steps: tuple[int, ...] = (),
+    clip_eps: float = 1e-4,
+    kl_coef: float = 0.04,
+    max_advantage: float = 5.0,
 ) -> Method:
     """A = (r - mean(r)) / std(r) over images that share all but the noise of one step.
 
@@ -49,11 +51,11 @@ def tempflow_grpo(
     # authors' scripts have a constant. Numbers are Flow-GRPO's; 8 branches are our choice. That the
     # KL is weighted too is our reading, and that one noise begins all images of a prompt: elsewhere
     # several do, and only those of one are compared.
-    loss = Clip(clip, clip)
-    within = chain(Center(), ScaleByStd(), Clipped(-bound, bound))
+    loss = Clip(clip_eps, clip_eps)
+    within = chain(Center(), ScaleByStd(), ClampAdvantage(-max_advantage, max_advantage))
     return Method(
-        sample=DeviateOnce(branches, at),
-        credit=Regrouped(within, ByPart("place")),
-        loss=loss + kl * ReverseKL(),
-        weigh=ByNoise(),
+        sampler=SingleStepBranching(branches_per_step, branch_steps),
+        advantage=GroupedBy(within, ByRewardTerm("place")),
+        loss=loss + kl_coef * ReverseKL(),
+        aggregation=NoiseWeighted(),
     )

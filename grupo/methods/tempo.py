@@ -7,10 +7,10 @@ from torch import Tensor
 
 from grupo.core import group_ops
 from grupo.core.batch import Batch
-from grupo.core.component import piece
+from grupo.core.component import component
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Exploiting Tree Structure for Credit Assignment in RL Training of LLMs",
@@ -20,11 +20,11 @@ PAPER = Paper(
 )
 
 
-def places(batch: Batch, part: Tensor) -> list[list[int]]:
+def prefix_tree_paths(batch: Batch, items: Tensor) -> list[list[int]]:
     """The nodes of the prefix tree that each row passes, its root first."""
     nodes, paths = {}, []
     for row, mask in enumerate(batch.mask):
-        turns, parts = batch.turn[row][mask].tolist(), part[row][mask].tolist()
+        turns, parts = batch.turn[row][mask].tolist(), items[row][mask].tolist()
         path = [nodes.setdefault((int(batch.row_group[row]), *turns[:1]), len(nodes))]
         for said in zip(turns, parts, strict=True):
             path.append(nodes.setdefault((-1 - path[-1], *said), len(nodes)))
@@ -32,18 +32,18 @@ def places(batch: Batch, part: Tensor) -> list[list[int]]:
     return paths
 
 
-@piece
-class PrefixTree:
-    """(r - mean(r) + V(after) - V(before)) / (std(r) + eps); `mark/part` numbers the actions.
+@component
+class PrefixTreeAdvantage:
+    """(r - mean(r) + V(after) - V(before)) / (std(r) + eps); `step/item` numbers the actions.
 
     V of a beginning is the mean reward of the group's rollouts that begin so.
     """
 
-    needs = frozenset({"mark/part"})
+    required_signals = frozenset({"step/item"})
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         A = (x - group_ops.mean(x, batch.group))[batch.rollout, None].repeat(1, batch.mask.shape[1])
-        paths, who = places(batch, batch.seen["mark/part"]), defaultdict(set)
+        paths, who = prefix_tree_paths(batch, batch.signals["step/item"]), defaultdict(set)
         for rollout, path in zip(batch.rollout.tolist(), paths, strict=True):
             for node in path:
                 who[node].add(rollout)
@@ -53,7 +53,7 @@ class PrefixTree:
         return A / (group_ops.std(x, batch.group)[batch.rollout, None] + 1e-6)
 
 
-def tempo(group: int = 8) -> Method:
+def tempo(group_size: int = 8) -> Method:
     """The group-relative advantage of the rollout plus what the token changed, over one std."""
     # The authors' code, whose eps and unbiased std these are. The sizes of groups are our choice.
-    return Method(sample=Independent(group), credit=PrefixTree())
+    return Method(sampler=GroupSampler(group_size), advantage=PrefixTreeAdvantage())

@@ -3,16 +3,16 @@
 from torch import Tensor
 
 from grupo.algo.advantages import Center, ScaleByStd, chain
-from grupo.algo.advantages.reward_shaping import by_label, length_reward
+from grupo.algo.advantages.reward_shaping import length_reward, value_for_label
 from grupo.algo.aggregation import token_mean
-from grupo.algo.filters import informative
+from grupo.algo.filters import keep_nonzero_std
 from grupo.algo.losses import Clip
 from grupo.core.batch import Batch
-from grupo.core.component import piece
+from grupo.core.component import component
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.curricula import Refilled, Shuffled
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.curricula import DynamicSampling, ShuffledTasks
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="ThinkDial: An Open Recipe for Controlling Reasoning Effort in Large Language Models",
@@ -22,24 +22,30 @@ PAPER = Paper(
 )
 
 
-@piece
-class Dialled:
+@component
+class EffortModeReward:
     """r = o + weight(mode) b + (1/2, or -1/2 if thinking leaks into the answer) (eq. 1 to 5).
 
     b is 1/2 for the shortest of the group to -1/2 for the longest, of the wrong no more than 0.
     """
 
-    weights: tuple[float, ...]
-    reads_parts = ("mode", "correct", "leak")  # 0, 1, 2 ...; right above 1/2; leak above 1/2
+    length_coefs: tuple[float, ...]
+    required_reward_terms = (
+        "mode",
+        "correct",
+        "leak",
+    )  # 0, 1, 2 ...; right above 1/2; leak above 1/2
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        mode, o, leak = (batch.parts[name] for name in self.reads_parts)
+        mode, o, leak = (batch.reward_terms[name] for name in self.required_reward_terms)
         b = length_reward(o > 0.5, batch)
-        return o + by_label(self.weights, mode) * b + 0.5 - (leak > 0.5).to(o)
+        return o + value_for_label(self.length_coefs, mode) * b + 0.5 - (leak > 0.5).to(o)
 
 
 def thinkdial(
-    group: int = 16, weights: tuple[float, ...] = (0.0, 0.5, 1.0), rounds: int = 10
+    group_size: int = 16,
+    length_coefs: tuple[float, ...] = (0.0, 0.5, 1.0),
+    max_resample_rounds: int = 10,
 ) -> Method:
     """DAPO with r = outcome + `weights`[mode] brevity +- 1/2; modes: high, medium, low effort.
 
@@ -49,10 +55,10 @@ def thinkdial(
     # Its second phase of RL; the first is DAPO with the high mode alone. Group, clip and rounds are
     # DAPO's.
     return Method(
-        curriculum=Refilled(Shuffled(), rounds),
-        sample=Independent(group),
-        curate=informative,
-        credit=chain(Dialled(weights), Center(), ScaleByStd()),
+        curriculum=DynamicSampling(ShuffledTasks(), max_resample_rounds),
+        sampler=GroupSampler(group_size),
+        filter=keep_nonzero_std,
+        advantage=chain(EffortModeReward(length_coefs), Center(), ScaleByStd()),
         loss=Clip(0.2, 0.28),
-        weigh=token_mean,
+        aggregation=token_mean,
     )

@@ -5,10 +5,10 @@ from torch import Tensor
 from grupo.algo.advantages import Center, chain
 from grupo.algo.losses import KL, Clip
 from grupo.core.batch import Batch, PerAction
-from grupo.core.component import piece
+from grupo.core.component import component
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Thinkless: LLM Learns When to Think",
@@ -18,41 +18,48 @@ PAPER = Paper(
 )
 
 
-@piece
-class ShortPays:
-    """r = 1 for who is right at once, `thought` for who is right after thinking, else -1."""
+@component
+class ShortThinkingReward:
+    """r = 1 for who is right at once, `thinking_reward` for who is right after thinking, else -1."""
 
-    thought: float
-    reads_parts = ("correct", "think")  # above 1/2
+    thinking_reward: float
+    required_reward_terms = ("correct", "think")  # above 1/2
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        right, think = (batch.parts[name] > 0.5 for name in self.reads_parts)
-        return (1 + (self.thought - 1) * think.to(x)).where(right, -1.0)
+        right, think = (batch.reward_terms[name] > 0.5 for name in self.required_reward_terms)
+        return (1 + (self.thinking_reward - 1) * think.to(x)).where(right, -1.0)
 
 
-@piece
-class ControlApart:
+@component
+class ControlTokenMean:
     """`alpha` / N for the first action of each of N rows, 1 / (their number) for all others."""
 
-    alpha: float
+    control_coef: float
 
     def __call__(self, batch: Batch) -> PerAction:
         control = batch.mask & (batch.mask.cumsum(1) == 1)
         others = batch.mask & ~control
-        first = control.to(batch.old_logp) * self.alpha / control.sum().clamp(min=1)
+        first = control.to(batch.old_logp) * self.control_coef / control.sum().clamp(min=1)
         return first + others.to(first) / others.sum().clamp(min=1)
 
 
 def thinkless(
-    group: int = 8, alpha: float = 0.001, thought: float = 0.5, clip: float = 0.2, kl: float = 0.001
+    group_size: int = 8,
+    control_coef: float = 0.001,
+    thinking_reward: float = 0.5,
+    clip_eps: float = 0.2,
+    kl_coef: float = 0.001,
 ) -> Method:
     """loss = `alpha` mean of l over first tokens + mean of l over all others; A = r - mean(r).
 
     l is PPO's clipped loss. parts: "correct", and "think", 1 if the first token says to think.
-    r = 1 right at once, `thought` right after thinking, -1 wrong or malformed.
+    r = 1 right at once, `thinking_reward` right after thinking, -1 wrong or malformed.
     """
     # The release gives the KL a mean over all tokens; here it is weighted like the rest. In a run
-    # that it resumed `thought` was 0.8.
-    loss = Clip(clip, clip) + kl * KL()
-    credit, weigh = chain(ShortPays(thought), Center()), ControlApart(alpha)
-    return Method(sample=Independent(group), credit=credit, loss=loss, weigh=weigh)
+    # that it resumed `thinking_reward` was 0.8.
+    loss = Clip(clip_eps, clip_eps) + kl_coef * KL()
+    credit, weigh = (
+        chain(ShortThinkingReward(thinking_reward), Center()),
+        ControlTokenMean(control_coef),
+    )
+    return Method(sampler=GroupSampler(group_size), advantage=credit, loss=loss, aggregation=weigh)

@@ -4,7 +4,7 @@ from grupo.algo import ratios
 from grupo.algo.losses import Clip
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="TIC-GRPO: Provable and Efficient Optimization for Reinforcement Learning from Human "
@@ -14,7 +14,7 @@ PAPER = Paper(
 )
 
 
-def tic_grpo(group: int = 8, clip: float = 0.2) -> Method:
+def tic_grpo(group_size: int = 8, clip_eps: float = 0.2) -> Method:
     """loss = mean over rollouts of -min(w A, clip(w, 1 - `clip`, 1 + `clip`) A), w = prod_t r_t.
 
     w = pi(rollout) / old(rollout) estimates the gradient at the current policy, token ratios
@@ -22,4 +22,4 @@ def tic_grpo(group: int = 8, clip: float = 0.2) -> Method:
     """
     # Only abstracts of its versions were at hand: that the ratio is the product over the rollout is
     # theirs; that PPO's clip is kept as it is, and 0.2, are our reading.
-    return Method(sample=Independent(group), loss=Clip(clip, clip, ratios.product))
+    return Method(sampler=GroupSampler(group_size), loss=Clip(clip_eps, clip_eps, ratios.product))

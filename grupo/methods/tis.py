@@ -1,9 +1,9 @@
 """TIS: weigh each token by trainer over engine, truncated. Yao et al., 2025, blog post."""
 
-from grupo.algo.losses import Clip, Corrected, Importance, Truncated
+from grupo.algo.losses import Clip, CorrectedLoss, ImportanceWeight, TruncatedIS
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Your Efficient RL Framework Secretly Brings You Off-Policy RL Training",
@@ -14,7 +14,7 @@ PAPER = Paper(
 )
 
 
-def tis(group: int = 8, cap: float = 2.0, clip: float = 0.2) -> Method:
+def tis(group_size: int = 8, cap: float = 2.0, clip_eps: float = 0.2) -> Method:
     """loss = min(pi_old / pi_sampler, `cap`) x PPO's clipped surrogate, token by token.
 
     pi_old is the trainer's policy before the update, pi_sampler the engine that sampled; the weight
@@ -22,5 +22,5 @@ def tis(group: int = 8, cap: float = 2.0, clip: float = 0.2) -> Method:
     """
     # 2 is tis_imp_ratio_cap of the released scripts. The formula is known to us from the two peers'
     # code, not from the post itself.
-    loss = Corrected(Clip(clip, clip), Importance(Truncated(cap)))
-    return Method(sample=Independent(group), loss=loss)
+    loss = CorrectedLoss(Clip(clip_eps, clip_eps), ImportanceWeight(TruncatedIS(cap)))
+    return Method(sampler=GroupSampler(group_size), loss=loss)

@@ -4,13 +4,13 @@ import torch
 from torch import Tensor
 
 from grupo.algo import ratios
-from grupo.algo.aggregation import sequence_sum
-from grupo.algo.losses import Reweighted
+from grupo.algo.aggregation import token_sum
+from grupo.algo.losses import WeightedReinforce
 from grupo.core.batch import Batch, Signals
-from grupo.core.component import piece
+from grupo.core.component import component
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Tapered Off-Policy REINFORCE: Stable and efficient reinforcement learning for LLMs",
@@ -19,8 +19,8 @@ PAPER = Paper(
 )
 
 
-@piece
-class Less:
+@component
+class SubtractConstant:
     """x - baseline, a constant."""
 
     baseline: float
@@ -29,8 +29,8 @@ class Less:
         return x - self.baseline
 
 
-@piece
-class Tapered:
+@component
+class TaperedRatio:
     """1 where A >= 0, min(w, 1) elsewhere, with w the product of the row's ratios."""
 
     def __call__(self, pi: Signals, batch: Batch) -> Tensor:
@@ -38,7 +38,7 @@ class Tapered:
         return torch.where(batch.advantage >= 0, 1.0, w)
 
 
-def topr(group: int = 8, baseline: float = 0.5) -> Method:
+def topr(group_size: int = 8, baseline: float = 0.5) -> Method:
     """loss = mean over rollouts of -sg(w) (r - `baseline`) log pi(rollout), w = 1 for good ones.
 
     For r < `baseline` w = min(pi(rollout) / old(rollout), 1): what has become unlikely is not
@@ -47,8 +47,8 @@ def topr(group: int = 8, baseline: float = 0.5) -> Method:
     # The paper's rewards are 1 and -1 without a baseline; 1 and 0 less 1/2 are the same, halved. It
     # compares with no group: a greater `baseline` makes bad rollouts count for more.
     return Method(
-        sample=Independent(group),
-        credit=Less(baseline),
-        loss=Reweighted(Tapered()),
-        weigh=sequence_sum,
+        sampler=GroupSampler(group_size),
+        advantage=SubtractConstant(baseline),
+        loss=WeightedReinforce(TaperedRatio()),
+        aggregation=token_sum,
     )

@@ -6,11 +6,11 @@ from grupo.algo.advantages import Center, ScaleByStd, chain
 from grupo.algo.losses import KL, Clip
 from grupo.core import group_ops
 from grupo.core.batch import Batch
-from grupo.core.component import piece
+from grupo.core.component import component
 from grupo.core.paper import Paper
-from grupo.core.schedules import Exponential, varying
+from grupo.core.schedules import Exponential, as_float
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="SophiaVL-R1: Reinforcing MLLMs Reasoning with Thinking Reward",
@@ -20,38 +20,40 @@ PAPER = Paper(
 )
 
 
-@piece
-class Trusted:
+@component
+class TrustWeightedReward:
     """r = a + trust weight t, trust = exp(min(0, mean t of the right - mean t of the wrong))."""
 
-    weight: float
-    outcome: str = "correct"
-    quality: str = "thinking"
+    thinking_coef: float
+    outcome_term: str = "correct"
+    quality_term: str = "thinking"
 
     @property
-    def reads_parts(self) -> tuple[str, ...]:
+    def required_reward_terms(self) -> tuple[str, ...]:
         """The outcome, right from 1/2, and a judge's score in [0, 1] of the thinking."""
-        return (self.outcome, self.quality)
+        return (self.outcome_term, self.quality_term)
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        a, t = (batch.parts[name] for name in self.reads_parts)
+        a, t = (batch.reward_terms[name] for name in self.required_reward_terms)
         right, g = a >= 0.5, batch.group
         gap = group_ops.mean_where(right, t, g) - group_ops.mean_where(~right, t, g)
         known = group_ops.max(a, g) >= 0.5  # with nobody right there is no gap
         trust = (gap.clamp(max=0) * known).exp()
-        return a + trust * self.weight * t
+        return a + trust * self.thinking_coef * t
 
 
-def trust_grpo(group: int = 8, weight: float = 0.3, clip: float = 0.2, kl: float = 0.04) -> Method:
+def trust_grpo(
+    group_size: int = 8, thinking_coef: float = 0.3, clip_eps: float = 0.2, kl_coef: float = 0.04
+) -> Method:
     """r = a + gamma `weight` e^(-s / S) t, s of S steps; gamma < 1 where the wrong think better.
 
     parts: "correct" and "thinking". A = (r - mean(r)) / std(r).
     """
     # The release asks its judge only about a >= 0.2, so that gamma is seldom below 1, and not at
     # all where all or none are right; its S is 500. The paper is followed.
-    r = Trusted(varying(Exponential(weight)))
+    r = TrustWeightedReward(as_float(Exponential(thinking_coef)))
     return Method(
-        sample=Independent(group),
-        credit=chain(r, Center(), ScaleByStd()),
-        loss=Clip(clip, clip) + kl * KL(),
+        sampler=GroupSampler(group_size),
+        advantage=chain(r, Center(), ScaleByStd()),
+        loss=Clip(clip_eps, clip_eps) + kl_coef * KL(),
     )

@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from grupo.algo.advantages import Center, ScaleByStd, TakePart, chain
+from grupo.algo.advantages import Center, ScaleByStd, UseRewardTerm, chain
 from grupo.algo.losses import Clip
-from grupo.core.component import piece
+from grupo.core.component import component
 from grupo.core.paper import Paper
 from grupo.core.types import Group
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="TTRL: Test-Time Reinforcement Learning",
@@ -18,17 +18,17 @@ PAPER = Paper(
 )
 
 
-@piece
-class First:
+@component
+class KeepFirst:
     """The first `n` rollouts of each group, whatever they earned."""
 
-    n: int
+    num_kept: int
 
     def __call__(self, groups: Sequence[Group]) -> Sequence[Group]:
-        return [replace(group, rollouts=group.rollouts[: self.n]) for group in groups]
+        return [replace(group, rollouts=group.rollouts[: self.num_kept]) for group in groups]
 
 
-def ttrl(group: int = 64, learned: int = 32, clip: float = 0.2) -> Method:
+def ttrl(group_size: int = 64, num_kept: int = 32, clip_eps: float = 0.2) -> Method:
     """r = parts["majority"], `group` rollouts vote, A = (r - mean(r)) / std(r) of `learned`.
 
     The reward `rewards.agreement.Majority` says who answers with the majority.
@@ -36,8 +36,8 @@ def ttrl(group: int = 64, learned: int = 32, clip: float = 0.2) -> Method:
     # 64 votes and 32 rollouts are the paper's. The released code gives a tie to the answer that
     # came first; here all of a tie count, so that the order of rollouts does not matter.
     return Method(
-        sample=Independent(group),
-        curate=First(learned),
-        credit=chain(TakePart("majority"), Center(), ScaleByStd()),
-        loss=Clip(clip, clip),
+        sampler=GroupSampler(group_size),
+        filter=KeepFirst(num_kept),
+        advantage=chain(UseRewardTerm("majority"), Center(), ScaleByStd()),
+        loss=Clip(clip_eps, clip_eps),
     )

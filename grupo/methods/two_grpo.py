@@ -5,7 +5,7 @@ from grupo.algo.losses import Clip
 from grupo.core import group_ops
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="It Takes Two: Your GRPO Is Secretly DPO",
@@ -16,7 +16,7 @@ PAPER = Paper(
 )
 
 
-def two_grpo(group: int = 2, clip: float = 0.2) -> Method:
+def two_grpo(group_size: int = 2, clip_eps: float = 0.2) -> Method:
     """GRPO with G = 2: A = +1 and -1 for a better and a worse answer, 0 for two alike.
 
     loss = mean over answers of mean over tokens of -min(R A, clip(R, 1 - `clip`, 1 + `clip`) A).
@@ -24,4 +24,6 @@ def two_grpo(group: int = 2, clip: float = 0.2) -> Method:
     # The population's deviation, so that a pair is worth +-1 as in the paper's analysis. To keep
     # the rollouts of a step, take 8 times the prompts of a run with G = 16.
     standard = chain(Center(), ScaleByStd(std=group_ops.population_std))
-    return Method(sample=Independent(group), credit=standard, loss=Clip(clip, clip))
+    return Method(
+        sampler=GroupSampler(group_size), advantage=standard, loss=Clip(clip_eps, clip_eps)
+    )

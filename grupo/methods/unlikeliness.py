@@ -3,15 +3,15 @@
 from torch import Tensor
 
 from grupo.algo.advantages import Center, ScaleByStd, chain
-from grupo.algo.advantages.intrinsic import MeanOf
+from grupo.algo.advantages.intrinsic import MeanSignal
 from grupo.algo.losses import KL, Clip
-from grupo.algo.minibatches import Passes
+from grupo.algo.minibatches import Updates
 from grupo.core import group_ops
 from grupo.core.batch import Batch
-from grupo.core.component import piece
+from grupo.core.component import component
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Rewarding the Unlikely: Lifting GRPO Beyond Distribution Sharpening",
@@ -21,25 +21,29 @@ PAPER = Paper(
 )
 
 
-@piece
-class LikelyIsLess:
+@component
+class UnlikelinessReward:
     """r (1 - share rank / G), rank 0 for the least likely of the group.
 
     Likely is the mean log-probability of a rollout's actions when sampled; those who are equal
     share their mean rank.
     """
 
-    share: float
+    rank_coef: float
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        s = MeanOf()(x, batch)
+        s = MeanSignal()(x, batch)
         return x * (
-            1 - self.share * group_ops.rank(s, batch.group) / group_ops.count(x, batch.group)
+            1 - self.rank_coef * group_ops.rank(s, batch.group) / group_ops.count(x, batch.group)
         )
 
 
 def unlikeliness(
-    group: int = 32, share: float = 0.25, clip: float = 0.2, kl: float = 0.1, epochs: int = 2
+    group_size: int = 32,
+    rank_coef: float = 0.25,
+    clip_eps: float = 0.2,
+    kl_coef: float = 0.1,
+    epochs: int = 2,
 ) -> Method:
     """GRPO of r (1 - `share` rank / G): equally right answers differ, and all-right groups teach.
 
@@ -49,8 +53,8 @@ def unlikeliness(
     # the paper's by the probability of the whole answer; it breaks ties by order. We share them.
     # Their bound on the gradient's norm, above which a step is skipped, belongs to the recipe.
     return Method(
-        sample=Independent(group),
-        credit=chain(LikelyIsLess(share), Center(), ScaleByStd()),
-        loss=Clip(clip, clip) + kl * KL(),
-        plan=Passes(epochs),
+        sampler=GroupSampler(group_size),
+        advantage=chain(UnlikelinessReward(rank_coef), Center(), ScaleByStd()),
+        loss=Clip(clip_eps, clip_eps) + kl_coef * KL(),
+        updates=Updates(epochs),
     )

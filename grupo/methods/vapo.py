@@ -3,13 +3,13 @@
 from grupo.algo.advantages.gae import LengthAdaptiveGAE
 from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import Clip, Loss
-from grupo.algo.losses.critic import FitOutcome
-from grupo.algo.minibatches import Passes
+from grupo.algo.losses.critic import OutcomeValueLoss
+from grupo.algo.minibatches import Updates
 from grupo.core.batch import Batch, PerAction, Signals
-from grupo.core.component import piece
+from grupo.core.component import component
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="VAPO: Efficient and Reliable Reinforcement Learning for Advanced Reasoning Tasks",
@@ -18,31 +18,36 @@ PAPER = Paper(
 )
 
 
-@piece
-class ImitateCorrect(Loss):
+@component
+class CorrectNLL(Loss):
     """-log pi on the actions of correct rollouts, a mean over those: sum_all / sum_correct.
 
     `part` > 1/2 is correct.
     """
 
-    part: str = "correct"
-    reads_whole_batch = True  # how many actions are of correct rollouts
+    reward_term: str = "correct"
+    needs_whole_batch = True  # how many actions are of correct rollouts
 
     @property
-    def reads_parts(self) -> tuple[str, ...]:
+    def required_reward_terms(self) -> tuple[str, ...]:
         """The component that says which rollouts are correct."""
-        return (self.part,)
+        return (self.reward_term,)
 
     @property
     def couples_rows(self) -> bool:
         return True  # their number in the minibatch
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
-        correct = (batch.parts[self.part] > 0.5)[batch.rollout, None] & batch.mask
+        correct = (batch.reward_terms[self.reward_term] > 0.5)[batch.rollout, None] & batch.mask
         return -pi.logp * correct * (batch.mask.sum() / correct.sum().clamp(min=1)).to(pi.logp)
 
 
-def vapo(group: int = 16, alpha: float = 0.05, high: float = 0.28, mu: float = 0.1) -> Method:
+def vapo(
+    group_size: int = 16,
+    lambda_length_scale: float = 0.05,
+    clip_high: float = 0.28,
+    nll_coef: float = 0.1,
+) -> Method:
     """PPO by token mean with clip-higher, length-adaptive GAE, and `mu` x NLL of correct answers.
 
     lambda_policy = 1 - 1 / (`alpha` l), lambda_critic = 1; short answers, `alpha` l < 1, have 0.
@@ -50,9 +55,9 @@ def vapo(group: int = 16, alpha: float = 0.05, high: float = 0.28, mu: float = 0
     # Like VC-PPO it first trains the value alone, a phase of its own. A step has 8,192 rollouts, an
     # update 512.
     return Method(
-        sample=Independent(group),
-        credit=LengthAdaptiveGAE(alpha=alpha),
-        loss=Clip(0.2, high) + FitOutcome() + mu * ImitateCorrect(),
-        weigh=token_mean,
-        plan=Passes(minibatches=16),
+        sampler=GroupSampler(group_size),
+        advantage=LengthAdaptiveGAE(alpha=lambda_length_scale),
+        loss=Clip(0.2, clip_high) + OutcomeValueLoss() + nll_coef * CorrectNLL(),
+        aggregation=token_mean,
+        updates=Updates(minibatches=16),
     )

@@ -3,10 +3,10 @@
 from grupo.algo.advantages.gae import GAE
 from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import Clip
-from grupo.algo.losses.critic import FitOutcome
+from grupo.algo.losses.critic import OutcomeValueLoss
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="What's Behind PPO's Collapse in Long-CoT? Value Optimization Holds the Secret",
@@ -15,7 +15,7 @@ PAPER = Paper(
 )
 
 
-def vc_ppo(group: int = 1, lam: float = 0.95, clip: float = 0.2) -> Method:
+def vc_ppo(group_size: int = 1, gae_lambda: float = 0.95, clip_eps: float = 0.2) -> Method:
     """PPO with decoupled GAE: lambda = `lam` for the policy's advantages, 1 for the value's target.
 
     A_t = sum_k lam^k d_(t+k), d_t = r_t + V_(t+1) - V_t; the value fits r.
@@ -23,8 +23,8 @@ def vc_ppo(group: int = 1, lam: float = 0.95, clip: float = 0.2) -> Method:
     # The paper first trains the value alone on rollouts of the frozen policy: a phase of its own,
     # which a method is not. `group` is our choice.
     return Method(
-        sample=Independent(group),
-        credit=GAE(gamma=1.0, lam=lam),
-        loss=Clip(clip, clip) + FitOutcome(),
-        weigh=token_mean,
+        sampler=GroupSampler(group_size),
+        advantage=GAE(gamma=1.0, gae_lambda=gae_lambda),
+        loss=Clip(clip_eps, clip_eps) + OutcomeValueLoss(),
+        aggregation=token_mean,
     )

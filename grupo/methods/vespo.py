@@ -5,12 +5,12 @@ from torch import Tensor
 
 from grupo.algo import ratios
 from grupo.algo.aggregation import token_mean
-from grupo.algo.losses import Reweighted
+from grupo.algo.losses import WeightedReinforce
 from grupo.core.batch import Batch, Signals
-from grupo.core.component import piece
+from grupo.core.component import component
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="VESPO: Variational Sequence-Level Soft Policy Optimization for Stable Off-Policy LLM "
@@ -22,29 +22,29 @@ PAPER = Paper(
 )
 
 
-@piece
+@component
 class GammaKernel:
     """w^k e^(decay (1 - w)) of the product w of the row's ratios: 1 at w = 1, 0 at 0 and infinity.
 
     `positive` and `negative` are k and decay where A >= 0 and where A < 0.
     """
 
-    positive: tuple[float, float] = (2.0, 3.0)
-    negative: tuple[float, float] = (3.0, 2.0)
+    positive_params: tuple[float, float] = (2.0, 3.0)
+    negative_params: tuple[float, float] = (3.0, 2.0)
 
     def __call__(self, pi: Signals, batch: Batch) -> Tensor:
         w, A = ratios.product(pi, batch), batch.advantage
         k, decay = (
             torch.where(A >= 0, p, n).to(A)
-            for p, n in zip(self.positive, self.negative, strict=True)
+            for p, n in zip(self.positive_params, self.negative_params, strict=True)
         )
         return (decay + k * w.log() - decay * w).exp()
 
 
 def vespo(
-    group: int = 8,
-    positive: tuple[float, float] = (2.0, 3.0),
-    negative: tuple[float, float] = (3.0, 2.0),
+    group_size: int = 8,
+    positive_params: tuple[float, float] = (2.0, 3.0),
+    negative_params: tuple[float, float] = (3.0, 2.0),
 ) -> Method:
     """loss = mean over all tokens of -sg(phi(w)) A log pi, phi(w) = w^k e^(decay (1 - w)).
 
@@ -53,7 +53,7 @@ def vespo(
     """
     # Form and constants are those of the authors' scripts, which average over tokens; 8 a group.
     return Method(
-        sample=Independent(group),
-        loss=Reweighted(GammaKernel(positive, negative)),
-        weigh=token_mean,
+        sampler=GroupSampler(group_size),
+        loss=WeightedReinforce(GammaKernel(positive_params, negative_params)),
+        aggregation=token_mean,
     )

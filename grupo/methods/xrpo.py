@@ -4,13 +4,13 @@ import torch
 from torch import Tensor
 
 from grupo.algo.advantages import Center, ScaleByStd, chain
-from grupo.algo.advantages.intrinsic import MeanOf
+from grupo.algo.advantages.intrinsic import MeanSignal
 from grupo.core import group_ops
 from grupo.core.batch import Batch
-from grupo.core.component import piece
+from grupo.core.component import component
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="XRPO: Pushing the limits of GRPO with Targeted Exploration and Exploitation",
@@ -20,24 +20,24 @@ PAPER = Paper(
 )
 
 
-@piece
-class SharpenNovel:
+@component
+class NoveltyBonus:
     """A + min(max(weight (1 - exp(s - mean s)), 0), cap A) where A > 0.
 
     s is the mean log-probability of a rollout's actions when sampled, compared within the group.
     """
 
-    weight: float
-    cap: float
+    novelty_coef: float
+    max_bonus_fraction: float
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        s = MeanOf()(x, batch)
+        s = MeanSignal()(x, batch)
         novelty = (s - group_ops.mean(s, batch.group)).exp()
-        bonus = (self.weight * (1 - novelty)).clamp(min=0)
-        return x + torch.min(bonus, self.cap * x.clamp(min=0))
+        bonus = (self.novelty_coef * (1 - novelty)).clamp(min=0)
+        return x + torch.min(bonus, self.max_bonus_fraction * x.clamp(min=0))
 
 
-def xrpo(group: int = 8, weight: float = 2.5, cap: float = 0.5) -> Method:
+def xrpo(group_size: int = 8, novelty_coef: float = 2.5, max_bonus_fraction: float = 0.5) -> Method:
     """GRPO whose positive advantages grow, by at most `cap` of themselves, where s is low.
 
     Of the paper only this third: its allocation of rollouts and its worked examples in prompts of
@@ -46,5 +46,6 @@ def xrpo(group: int = 8, weight: float = 2.5, cap: float = 0.5) -> Method:
     # Formula from a third party's code; `weight` and `cap` are lambda_novelty and kappa_clip of the
     # paper's reproducibility statement as a public review quotes it. Group size: our choice.
     return Method(
-        sample=Independent(group), credit=chain(Center(), ScaleByStd(), SharpenNovel(weight, cap))
+        sampler=GroupSampler(group_size),
+        advantage=chain(Center(), ScaleByStd(), NoveltyBonus(novelty_coef, max_bonus_fraction)),
     )

@@ -6,31 +6,35 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from grupo.core.aux_heads import Head, Helper
+from grupo.core.aux_heads import AuxHead, LinearHead
 
 
-class Helpers(nn.Module):
+class AuxHeads(nn.Module):
     """What helpers say of states; gradients end at the features."""
 
-    def __init__(self, helpers: Collection[Helper], features: int, device: torch.device) -> None:
+    def __init__(
+        self, aux_heads: Collection[AuxHead], hidden_size: int, device: torch.device
+    ) -> None:
         super().__init__()
         self.heads = nn.ModuleDict()
         self.scalars = nn.ParameterDict()
-        for helper in helpers:
-            if isinstance(helper, Head):
-                head = nn.Linear(features, 1, device=device)
+        for helper in aux_heads:
+            if isinstance(helper, LinearHead):
+                head = nn.Linear(hidden_size, 1, device=device)
                 nn.init.zeros_(head.weight)
-                nn.init.constant_(head.bias, helper.start)
+                nn.init.constant_(head.bias, helper.initial_value)
                 self.heads[helper.name] = head
             else:
-                self.scalars[helper.name] = nn.Parameter(torch.tensor(helper.start, device=device))
+                self.scalars[helper.name] = nn.Parameter(
+                    torch.tensor(helper.initial_value, device=device)
+                )
 
     @property
     def names(self) -> frozenset[str]:
         """What can be asked for."""
         return frozenset(self.heads) | frozenset(self.scalars)
 
-    def say(self, name: str, hidden: Float[Tensor, "m H"]) -> Float[Tensor, "m"]:
+    def predict(self, name: str, hidden: Float[Tensor, "m H"]) -> Float[Tensor, "m"]:
         """One helper's number for each state."""
         if name in self.scalars:
             return self.scalars[name].expand(len(hidden))

@@ -6,33 +6,41 @@ from typing import Any, Protocol
 from torch import Tensor
 
 from grupo.core.batch import Batch, Signals
-from grupo.core.reference_update import Follow
-from grupo.core.signal_names import split, tempered
+from grupo.core.reference_update import ReferenceUpdate
+from grupo.core.signal_names import split_name, temperature_of
 from grupo.core.types import Group, Observation, Rollout
-from grupo.models.aux_models import Company, Other, Reread, View
-from grupo.models.scorers import S, S_co, Speaker, Tempered, Viewed, With, Without
+from grupo.models.aux_models import AuxModel, AuxModels, PromptOverride, Reprompter
+from grupo.models.scorers import (
+    AdapterDisabled,
+    DistributionScorer,
+    Reprompted,
+    S,
+    S_co,
+    TemperatureScaled,
+    WeightsSwapped,
+)
 
 
-class Accompanied(Protocol[S_co]):
+class SupportsAuxModels(Protocol[S_co]):
     """A policy that others can be set beside."""
 
     @property
-    def adapted(self) -> bool: ...
+    def has_adapters(self) -> bool: ...
 
     @property
     def module(self) -> Any: ...
 
-    def spoken(self, batch: Batch) -> S_co: ...
+    def distributions(self, batch: Batch) -> S_co: ...
 
     def signals(self, batch: Batch, names: Collection[str] = ("logp",)) -> Signals: ...
 
     def weights(self) -> Mapping[str, Tensor]: ...
 
-    def copy(self) -> Any:
+    def load_frozen_copy(self) -> Any:
         """Another as training found this one, frozen."""
         ...
 
-    def reread(self, rollout: Rollout, seen: Observation) -> Rollout:
+    def replace_prompt(self, rollout: Rollout, observation: Observation) -> Rollout:
         """The rollout as if `seen` had been its prompt."""
         ...
 
@@ -41,53 +49,62 @@ class Accompanied(Protocol[S_co]):
         ...
 
 
-def accompany(
-    policy: Accompanied[S], needs: Collection[str], follow: Follow, others: Sequence[Other]
-) -> tuple[Company, Mapping[str, Speaker[S]]]:
-    """Everybody whom `needs` names, loaded, and whom the policy can be compared with."""
-    asked = {who for _, who in map(split, needs) if who and who != "sampler"}
-    wanted = [other for other in others if other.name in asked]
-    views = {o.name: _reading(policy, o.view) for o in wanted if o.view}
-    speakers: dict[str, Speaker[S]] = {}
-    base: dict[str, Speaker[S]] = {"policy": policy}
+def load_aux_models(
+    policy: SupportsAuxModels[S],
+    required_signals: Collection[str],
+    reference_update: ReferenceUpdate,
+    aux_models: Sequence[AuxModel],
+) -> tuple[AuxModels, Mapping[str, DistributionScorer[S]]]:
+    """Everybody whom `required_signals` names, loaded, and whom the policy can be compared with."""
+    asked = {who for _, who in map(split_name, required_signals) if who and who != "sampler"}
+    wanted = [other for other in aux_models if other.name in asked]
+    views = {
+        o.name: _make_reprompter(policy, o.prompt_override) for o in wanted if o.prompt_override
+    }
+    speakers: dict[str, DistributionScorer[S]] = {}
+    base: dict[str, DistributionScorer[S]] = {"policy": policy}
     following: dict[str, Tensor] = {}
-    if "ref" in asked or any(other.who == "ref" for other in wanted):
-        base["ref"], following = _reference(policy, follow)
+    if "ref" in asked or any(other.model == "ref" for other in wanted):
+        base["ref"], following = _load_reference(policy, reference_update)
         speakers["ref"] = base["ref"]
     for other in wanted:
-        speaker = base[other.who] if isinstance(other.who, str) else _teacher(other, policy)
-        speakers[other.name] = Viewed(speaker, other.name) if other.view else speaker
+        speaker = (
+            base[other.model] if isinstance(other.model, str) else _load_teacher(other, policy)
+        )
+        speakers[other.name] = Reprompted(speaker, other.name) if other.prompt_override else speaker
     for who in sorted(asked):
-        if factor := tempered(who):
-            speakers[who] = Tempered(policy, factor)
-    return Company(speakers, views, follow, following), speakers
+        if factor := temperature_of(who):
+            speakers[who] = TemperatureScaled(policy, factor)
+    return AuxModels(speakers, views, reference_update, following), speakers
 
 
-def _teacher(other: Other, policy: Accompanied[S]) -> Speaker[S]:
-    teacher: Any = other.who.build() if not isinstance(other.who, str) else None
-    policy.check_teacher(other.name, teacher)
+def _load_teacher(aux_model: AuxModel, policy: SupportsAuxModels[S]) -> DistributionScorer[S]:
+    teacher: Any = aux_model.model.build() if not isinstance(aux_model.model, str) else None
+    policy.check_teacher(aux_model.name, teacher)
     teacher.module.requires_grad_(False)
     return teacher
 
 
-def _reference(policy: Accompanied[S], follow: Follow) -> tuple[Speaker[S], dict[str, Tensor]]:
+def _load_reference(
+    policy: SupportsAuxModels[S], reference_update: ReferenceUpdate
+) -> tuple[DistributionScorer[S], dict[str, Tensor]]:
     """The reference, and its weights if they follow the policy's."""
-    if not policy.adapted:
-        copy = policy.copy()
-        return copy, dict(copy.module.named_parameters()) if follow.rate else {}
-    if not follow.rate:
-        return Without(policy), {}
+    if not policy.has_adapters:
+        copy = policy.load_frozen_copy()
+        return copy, dict(copy.module.named_parameters()) if reference_update.rate else {}
+    if not reference_update.rate:
+        return AdapterDisabled(policy), {}
     following = {name: x.clone() for name, x in policy.weights().items()}
-    return With(policy, following), following
+    return WeightsSwapped(policy, following), following
 
 
-def _reading(policy: Accompanied[Any], view: View) -> Reread:
+def _make_reprompter(policy: SupportsAuxModels[Any], prompt_override: PromptOverride) -> Reprompter:
     """The rows of a rollout as if what `view` says had been its prompt."""
 
     def read(group: Group, rollout: Rollout) -> Sequence[Rollout]:
-        seen = view(group, rollout)
+        seen = prompt_override(group, rollout)
         if seen is None or not rollout.turns:
-            return rollout.rows
-        return policy.reread(rollout, seen).rows
+            return rollout.contexts
+        return policy.replace_prompt(rollout, seen).contexts
 
     return read

@@ -6,49 +6,49 @@ from typing import Any, Protocol
 
 from torch import Tensor, nn
 
-from grupo.core.aux_heads import Helper
+from grupo.core.aux_heads import AuxHead
 from grupo.core.batch import Batch, Signals
-from grupo.core.interfaces import Act
-from grupo.core.reference_update import Follow
+from grupo.core.interfaces import Actor
+from grupo.core.reference_update import ReferenceUpdate
 from grupo.core.types import Rollout, Task
-from grupo.models.aux_models import Company, Other
-from grupo.models.weight_sync import Voice
+from grupo.models.aux_models import AuxModel, AuxModels
+from grupo.models.weight_sync import WeightSync
 
 
 class Policy(Protocol):
     """Packing, padding, devices and precision are its own affair; the mathematics sees (N, T)."""
 
-    budget: int  # how much of a batch is worked on at once, in units of its own
+    tokens_per_microbatch: int  # how much of a batch is worked on at once, in units of its own
 
     @property
-    def seconds(self) -> float:
+    def generation_seconds(self) -> float:
         """That it has spoken."""
         ...
 
     @property
-    def helpers(self) -> nn.Module:
+    def aux_heads(self) -> nn.Module:
         """What is learned beside it."""
         ...
 
     @property
-    def voice(self) -> Voice:
+    def weight_sync(self) -> WeightSync:
         """With which weights it acts."""
         ...
 
     @property
-    def remarks(self) -> Sequence[str]:
+    def warnings(self) -> Sequence[str]:
         """What is slower here than one might expect, a line each."""
         ...
 
-    def admit(self, tasks: Sequence[Task]) -> None:
+    def validate_tasks(self, tasks: Sequence[Task]) -> None:
         """Refuse tasks that it cannot be asked."""
         ...
 
-    def act(self, key: int) -> Act:
-        """How samplers use it: an `Act` whose random streams are derived from `key`."""
+    def actor(self, key: int) -> Actor:
+        """How samplers use it: an `Actor` whose random streams are derived from `key`."""
         ...
 
-    def spell(self, rollout: Rollout) -> Sequence[Sequence[str]]:
+    def tokens_as_text(self, rollout: Rollout) -> Sequence[Sequence[str]]:
         """Each part of each of its actions as people read it, "" for what is no text."""
         ...
 
@@ -61,11 +61,11 @@ class Policy(Protocol):
         """Signals of every action by name, (N, T), 0 where masked; gradients flow through."""
         ...
 
-    def micro(self, batch: Batch) -> Iterator[Tensor]:
+    def microbatches(self, batch: Batch) -> Iterator[Tensor]:
         """Row indices, as many at a time as fit in memory; together every row once."""
         ...
 
-    def halve(self) -> str:
+    def halve_microbatch(self) -> str:
         """Work on half as much at once from now on, and say so; nothing if that is no help."""
         ...
 
@@ -85,20 +85,23 @@ class Policy(Protocol):
         """Write a folder that others load."""
         ...
 
-    def helped(self, helpers: Collection[Helper]) -> nn.Module:
+    def attach_heads(self, aux_heads: Collection[AuxHead]) -> nn.Module:
         """Take on helpers, new ones, which are not among its parameters."""
         ...
 
-    def accompanied(
-        self, needs: Collection[str], follow: Follow, others: Sequence[Other]
-    ) -> Company:
-        """Everybody whom `needs` names, loaded; it is told whom it can be compared with."""
+    def attach_aux_models(
+        self,
+        required_signals: Collection[str],
+        reference_update: ReferenceUpdate,
+        aux_models: Sequence[AuxModel],
+    ) -> AuxModels:
+        """Everybody whom `required_signals` names, loaded; it is told whom it can be compared with."""
         ...
 
-    def speak(self, weights: Mapping[str, Tensor], version: int) -> None:
-        """Act with weights that were taken from `voice`, of that version."""
+    def sync_weights(self, weights: Mapping[str, Tensor], version: int) -> None:
+        """Act with weights that were taken from `weight_sync`, of that version."""
         ...
 
-    def speak_apart(self) -> None:
+    def detach_sampler(self) -> None:
         """Have weights of its own to act with, so that it can learn meanwhile."""
         ...

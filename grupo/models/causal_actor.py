@@ -4,105 +4,150 @@ from dataclasses import dataclass, replace
 from math import log
 from random import Random
 
-from grupo.core.errors import Refused
-from grupo.core.interfaces import Measured
-from grupo.core.rng import derive, generator
+from grupo.core.errors import ConfigError
+from grupo.core.interfaces import TokenScores
+from grupo.core.rng import derive_key, make_rng
 from grupo.core.types import Action, Observation, Rollout
 from grupo.inference.base import Reply, Request
-from grupo.inference.batcher import Asking
+from grupo.inference.batcher import Submit
 from grupo.inference.sampling_params import Sampling
-from grupo.models.chat_tokenizer import Language
-from grupo.models.context import context, going
+from grupo.models.chat_tokenizer import ChatTokenizer
+from grupo.models.context import context_tokens, open_action_tokens
 
 
 @dataclass(frozen=True)
-class CausalAct:
+class CausalActor:
     """A policy speaking, with a random stream of its own."""
 
-    language: Language
-    queue: Asking[Request, Reply]
-    key: int
+    chat_tokenizer: ChatTokenizer
+    batcher: Submit[Request, Reply]
+    rng_key: int
     sampling: Sampling
-    version: int = 0
-    stop: tuple[str, ...] = ()
-    limit: int = 1 << 30
+    policy_version: int = 0
+    stop_strings: tuple[str, ...] = ()
+    max_new_tokens: int = 1 << 30
 
-    async def __call__(self, rollout: Rollout, seen: Observation) -> Action:
-        read = self.language.read(rollout, seen)
-        return await self._said(context(rollout), read, () if read else going(rollout))
+    async def __call__(self, rollout: Rollout, observation: Observation) -> Action:
+        read = self.chat_tokenizer.encode_observation(rollout, observation)
+        return await self._generate(
+            context_tokens(rollout), read, () if read else open_action_tokens(rollout)
+        )
 
-    async def anew(
-        self, rollout: Rollout, seen: Observation, carried: int = 0, head: int = 0
+    async def restart_context(
+        self,
+        rollout: Rollout,
+        observation: Observation,
+        suffix_tokens: int = 0,
+        prefix_tokens: int = 0,
     ) -> Action:
-        said = [x for _, action in rollout.turns for x in action.parts]
-        kept = (*said[:head], *said[max(head, len(said) - carried) :])
-        read = (*self.language.read(Rollout(), seen), *kept)
-        return replace(await self._said((), read, kept), begins=True)
+        said = [x for _, action in rollout.turns for x in action.items]
+        kept = (*said[:prefix_tokens], *said[max(prefix_tokens, len(said) - suffix_tokens) :])
+        read = (*self.chat_tokenizer.encode_observation(Rollout(), observation), *kept)
+        return replace(await self._generate((), read, kept), resets_context=True)
 
-    async def recite(self, rollout: Rollout, seen: Observation, text: str) -> Action:
-        return self._given(rollout, seen, text, self.language.recited(text))
+    async def append_unsampled(
+        self, rollout: Rollout, observation: Observation, text: str
+    ) -> Action:
+        return self._unsampled_action(
+            rollout, observation, text, self.chat_tokenizer.encode_answer(text)
+        )
 
-    async def force(self, rollout: Rollout, seen: Observation, text: str) -> Action:
-        forced = self._given(rollout, seen, text, self.language.forced(text))
-        return replace(forced, learned=False)
+    async def prefill_forced(self, rollout: Rollout, observation: Observation, text: str) -> Action:
+        forced = self._unsampled_action(
+            rollout, observation, text, self.chat_tokenizer.encode_forced(text)
+        )
+        return replace(forced, in_loss=False)
 
-    async def measure(self, rollout: Rollout) -> Measured:
-        given = len(rollout.turns[-1][1].parts)
+    async def score(self, rollout: Rollout) -> TokenScores:
+        given = len(rollout.turns[-1][1].items)
         if not given:
-            return Measured()
-        asked = Request(context(rollout), self.key, self.sampling, given=given)
-        reply = await self.queue(asked)
-        return Measured(reply.logp, reply.entropy, log(len(self.language.tokenizer)))
+            return TokenScores()
+        asked = Request(context_tokens(rollout), self.rng_key, self.sampling, num_scored=given)
+        reply = await self.batcher(asked)
+        return TokenScores(reply.logp, reply.entropy, log(len(self.chat_tokenizer.tokenizer)))
 
-    async def foresee(self, rollout: Rollout, helper: str) -> float:
-        said = context(rollout)
+    async def predict_head(self, rollout: Rollout, head: str) -> float:
+        said = context_tokens(rollout)
         if not all(isinstance(x, int) for x in said):
-            raise Refused(f"sample: it asks {helper!r} on the way. Allowed: rollouts of tokens.")
-        return (await self.queue(Request(said, self.key, helper=helper))).number
+            raise ConfigError(f"sample: it asks {head!r} on the way. Allowed: rollouts of tokens.")
+        return (await self.batcher(Request(said, self.rng_key, aux_head=head))).head_value
 
-    def cut(self, rollout: Rollout, parts: int) -> Rollout:
+    def truncate(self, rollout: Rollout, num_items: int) -> Rollout:
         *before, (seen, action) = rollout.turns
         left = replace(rollout, turns=tuple(before))
-        kept, logp = action.parts[:parts], action.logp[:parts]
-        text = self.language.text(kept, () if action.seen else going(left))
-        short = replace(action, parts=kept, logp=logp, text=text, stopped="length")
-        return left.then(seen, short)
+        kept, logp = action.items[:num_items], action.logp[:num_items]
+        text = self.chat_tokenizer.decode(
+            kept, () if action.observation else open_action_tokens(left)
+        )
+        short = replace(action, items=kept, logp=logp, text=text, finish_reason="length")
+        return left.append_turn(seen, short)
 
-    def moved(self, rollout: Rollout, seen: Observation) -> Rollout:
-        return reread(self.language, rollout, seen, moved=True)
+    def with_prompt(self, rollout: Rollout, prompt: Observation) -> Rollout:
+        return replace_prompt(self.chat_tokenizer, rollout, prompt, off_context=True)
 
-    def fork(self, *label: object) -> "CausalAct":
-        return replace(self, key=derive(self.key, *label))
+    def fork(self, *label: object) -> "CausalActor":
+        return replace(self, rng_key=derive_key(self.rng_key, *label))
 
-    def chance(self, *label: object) -> Random:
-        return generator(self.key, *label)
+    def rng(self, *label: object) -> Random:
+        return make_rng(self.rng_key, *label)
 
-    def at(self, temperature: float = 1.0, top_k: int = 0) -> "CausalAct":
-        return replace(self, sampling=self.sampling.at(temperature, top_k))
+    def with_sampling(self, temperature: float = 1.0, top_k: int = 0) -> "CausalActor":
+        return replace(self, sampling=self.sampling.adjust(temperature, top_k))
 
-    def until(self, *stop: str, limit: int = 0) -> "CausalAct":
-        return replace(self, stop=stop, limit=limit or 1 << 30)
+    def with_stop(self, *stop_strings: str, max_new_tokens: int = 0) -> "CausalActor":
+        return replace(self, stop_strings=stop_strings, max_new_tokens=max_new_tokens or 1 << 30)
 
-    async def _said(
-        self, before: tuple[int, ...], read: tuple[int, ...], after: tuple[int, ...]
+    async def _generate(
+        self,
+        context: tuple[int, ...],
+        observation_tokens: tuple[int, ...],
+        open_tokens: tuple[int, ...],
     ) -> Action:
-        asked = Request((*before, *read), self.key, self.sampling, self.stop, self.limit)
-        reply = await self.queue(asked)
-        read = read if reply.tokens else ()  # what left no room for an answer was not read
-        said = self.language.text(reply.tokens, after), reply.stopped
-        return Action(reply.tokens, reply.logp, read, *said, version=self.version, stream=self.key)
+        asked = Request(
+            (*context, *observation_tokens),
+            self.rng_key,
+            self.sampling,
+            self.stop_strings,
+            self.max_new_tokens,
+        )
+        reply = await self.batcher(asked)
+        observation_tokens = (
+            observation_tokens if reply.tokens else ()
+        )  # what left no room for an answer was not read
+        said = self.chat_tokenizer.decode(reply.tokens, open_tokens), reply.finish_reason
+        return Action(
+            reply.tokens,
+            reply.logp,
+            observation_tokens,
+            *said,
+            policy_version=self.policy_version,
+            rng_key=self.rng_key,
+        )
 
-    def _given(
-        self, rollout: Rollout, seen: Observation, text: str, parts: tuple[int, ...]
+    def _unsampled_action(
+        self, rollout: Rollout, observation: Observation, text: str, items: tuple[int, ...]
     ) -> Action:
-        read, logp = self.language.read(rollout, seen), (0.0,) * len(parts)
-        return Action(parts, logp, read, text, sampled=False, version=self.version)
+        read, logp = (
+            self.chat_tokenizer.encode_observation(rollout, observation),
+            (0.0,) * len(items),
+        )
+        return Action(items, logp, read, text, sampled=False, policy_version=self.policy_version)
 
 
-def reread(
-    language: Language, rollout: Rollout, seen: Observation, *, moved: bool = False
+def replace_prompt(
+    chat_tokenizer: ChatTokenizer,
+    rollout: Rollout,
+    observation: Observation,
+    *,
+    off_context: bool = False,
 ) -> Rollout:
     """The rollout as if `seen` had been its prompt; `moved` if it was drawn after another."""
     (_, first), *rest = rollout.turns
-    now = [(seen, replace(first, seen=language.read(Rollout(), seen))), *rest]
-    return replace(rollout, turns=tuple((s, replace(a, moved=moved)) for s, a in now))
+    now = [
+        (
+            observation,
+            replace(first, observation=chat_tokenizer.encode_observation(Rollout(), observation)),
+        ),
+        *rest,
+    ]
+    return replace(rollout, turns=tuple((s, replace(a, off_context=off_context)) for s, a in now))

@@ -2,23 +2,23 @@
 
 from collections.abc import Sequence
 
-from grupo.core.component import piece
-from grupo.core.signal_names import COMPARISONS, OF_GROUPS
-from grupo.core.validation import Rule, check, of_answers
+from grupo.core.component import component
+from grupo.core.signal_names import COMPARISONS, GROUP_SIGNALS
+from grupo.core.validation import Constraint, check_constraints, generation_constraints
 from grupo.inference.sampling_params import Sampling
 from grupo.inference.vllm import Vllm
 from grupo.models import loading
 from grupo.models.causal_policy import CausalPolicy
 from grupo.models.loading import Lora
-from grupo.models.spec import OTHERS
-from grupo.models.token_statistics import MEASURES
+from grupo.models.spec import BUILTIN_MODELS
+from grupo.models.token_statistics import TOKEN_SIGNALS
 
 
-@piece
+@component
 class CausalLM:
     """Any causal language model of transformers, by folder or hub name.
 
-    `limit` is how many tokens an answer may have and `stop` the texts that end one early; `chat`
+    `limit` is how many tokens an answer may have and `stop` the texts that end one early; `apply_chat_template`
     wraps plain prompts as a user's message; `budget` is how many tokens a micro-batch holds, those
     that its rows begin with alike counted once; `dtype` is what is computed in, float32 where a
     device would but imitate it; `engine` is a server to sample from, None: this process samples.
@@ -29,36 +29,41 @@ class CausalLM:
     dtype: str = "float32"
     device: str = "auto"
     sampling: Sampling = Sampling()
-    limit: int = 256
-    stop: tuple[str, ...] = ()
-    chat: bool = False
-    budget: int = 16384
-    checkpointing: bool = False
+    max_new_tokens: int = 256
+    stop_strings: tuple[str, ...] = ()
+    apply_chat_template: bool = False
+    tokens_per_microbatch: int = 16384
+    gradient_checkpointing: bool = False
     engine: Vllm | None = None
 
     @property
     def signals(self) -> tuple[str, ...]:
         """What its policy can say of a token."""
-        return (*MEASURES, *COMPARISONS, *OF_GROUPS)
+        return (*TOKEN_SIGNALS, *COMPARISONS, *GROUP_SIGNALS)
 
     @property
-    def others(self) -> tuple[str, ...]:
+    def builtin_models(self) -> tuple[str, ...]:
         """Who is always there."""
-        return OTHERS
+        return BUILTIN_MODELS
 
     @property
-    def field_rules(self) -> Sequence[Rule]:
+    def constraints(self) -> Sequence[Constraint]:
         """What its fields may be."""
         known = " or ".join(loading.DTYPES)
         dtype = ("dtype", self.dtype, self.dtype in loading.DTYPES, known)
-        return [*of_answers(self.limit, self.budget, self.stop), dtype]
+        return [
+            *generation_constraints(
+                self.max_new_tokens, self.tokens_per_microbatch, self.stop_strings
+            ),
+            dtype,
+        ]
 
     def check(self) -> None:
         """Refuse fields that cannot be, and a device that is not here."""
-        check(self.field_rules)
-        loading.device_of(self.device)
+        check_constraints(self.constraints)
+        loading.resolve_device(self.device)
 
     def build(self) -> "CausalPolicy":
-        """Load the model and its tokenizer; raises `Refused` when they cannot be used."""
+        """Load the model and its tokenizer; raises `ConfigError` when they cannot be used."""
         self.check()
         return CausalPolicy(self)

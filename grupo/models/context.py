@@ -5,13 +5,13 @@ from typing import Any
 from grupo.core.types import Rollout
 
 
-def context(rollout: Rollout) -> tuple[Any, ...]:
+def context_tokens(rollout: Rollout) -> tuple[Any, ...]:
     """All that was seen and said since its context began."""
-    turns = rollout.rows[-1].turns
-    return tuple(x for _, action in turns for x in (*action.seen, *action.parts))
+    turns = rollout.contexts[-1].turns
+    return tuple(x for _, action in turns for x in (*action.observation, *action.items))
 
 
-def going(rollout: Rollout) -> tuple[Any, ...]:
+def open_action_tokens(rollout: Rollout) -> tuple[Any, ...]:
     """What was said since anything was read."""
-    last = max((i for i, (_, action) in enumerate(rollout.turns) if action.seen), default=0)
-    return tuple(x for _, action in rollout.turns[last:] for x in action.parts)
+    last = max((i for i, (_, action) in enumerate(rollout.turns) if action.observation), default=0)
+    return tuple(x for _, action in rollout.turns[last:] for x in action.items)

@@ -8,37 +8,37 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from grupo.core.aux_heads import Head, Helper
+from grupo.core.aux_heads import AuxHead, LinearHead
 from grupo.core.batch import Batch, Signals
-from grupo.core.component import piece
-from grupo.core.errors import Refused
-from grupo.core.reference_update import Follow
-from grupo.core.signal_names import compares, split
+from grupo.core.component import component
+from grupo.core.errors import ConfigError
+from grupo.core.reference_update import ReferenceUpdate
+from grupo.core.signal_names import is_comparison, split_name
 from grupo.core.types import Observation, Rollout, Task
-from grupo.core.validation import check
+from grupo.core.validation import check_constraints
 from grupo.models import loading
-from grupo.models.aux_heads import Helpers
-from grupo.models.aux_models import Company, Other
-from grupo.models.aux_models_load import accompany
+from grupo.models.aux_heads import AuxHeads
+from grupo.models.aux_models import AuxModel, AuxModels
+from grupo.models.aux_models_load import load_aux_models
 from grupo.models.flow_matching import backbone
-from grupo.models.flow_matching.actor import FlowAct, plain, reread
-from grupo.models.flow_matching.backbone import Field
-from grupo.models.flow_matching.evaluate import OLD, Old, Reading
-from grupo.models.flow_matching.sampler import Course, Drawing
-from grupo.models.flow_matching.sde_step import COMPARED, MEASURES, Steps, sigmas
-from grupo.models.flow_matching.weight_sync import Apart, Own
+from grupo.models.flow_matching.actor import FlowActor, prompt_text, replace_prompt
+from grupo.models.flow_matching.backbone import VelocityField
+from grupo.models.flow_matching.evaluate import OLD, OldPolicy, TrajectoryEvaluator
+from grupo.models.flow_matching.sampler import FlowSampler, NoiseSchedule
+from grupo.models.flow_matching.sde_step import STEP_DIVERGENCES, STEP_SIGNALS, SDESteps, sde_sigmas
+from grupo.models.flow_matching.weight_sync import CopiedFlowWeights, SharedFlowWeights
 from grupo.models.loading import Lora
-from grupo.models.scorers import Speaker, laid
-from grupo.models.spec import OTHERS
-from grupo.models.trainable import Trained
+from grupo.models.scorers import DistributionScorer, scatter_to_batch
+from grupo.models.spec import BUILTIN_MODELS
+from grupo.models.trainable import TrainablePolicy
 
 
-@piece
+@component
 class Flow:
     """A flow-matching model, by folder.
 
     An image takes `steps` steps; those in `window`, all if it is empty, are drawn with noise of
-    size `noise` and trained, the others are not. `guidance` 1 is none; `budget` is how many steps a
+    size `noise` and trained, the others are not. `guidance_scale` 1 is none; `budget` is how many steps a
     micro-batch holds; `dtype` is what is computed in, float32 where a device would but imitate it.
     """
 
@@ -46,148 +46,165 @@ class Flow:
     lora: Lora | None = None
     dtype: str = "float32"
     device: str = "auto"
-    steps: int = 10
-    window: tuple[int, ...] = ()
-    noise: float = 0.7
-    guidance: float = 1.0
-    budget: int = 2048
+    num_steps: int = 10
+    sde_window: tuple[int, ...] = ()
+    noise_level: float = 0.7
+    guidance_scale: float = 1.0
+    tokens_per_microbatch: int = 2048
 
     @property
     def signals(self) -> tuple[str, ...]:
         """What its policy can say of a step."""
-        return (*MEASURES, *COMPARED)
+        return (*STEP_SIGNALS, *STEP_DIVERGENCES)
 
     @property
-    def others(self) -> tuple[str, ...]:
+    def builtin_models(self) -> tuple[str, ...]:
         """Who is always there."""
-        return (*OTHERS, OLD)
+        return (*BUILTIN_MODELS, OLD)
 
     def check(self) -> None:
         """Refuse numbers that cannot be, and a device that is not here."""
-        within = all(0 <= step < self.steps for step in self.window)
-        check(
+        within = all(0 <= step < self.num_steps for step in self.sde_window)
+        check_constraints(
             [
-                ("steps", self.steps, self.steps >= 1, "1 or more"),
-                ("window", self.window, within, f"numbers of steps, 0 to {self.steps - 1}"),
-                ("noise", self.noise, self.noise > 0, "above 0"),
-                ("guidance", self.guidance, self.guidance >= 0, "0 or more; 1 is none"),
-                ("budget", self.budget, self.budget >= 1, "1 or more"),
+                ("steps", self.num_steps, self.num_steps >= 1, "1 or more"),
+                ("window", self.sde_window, within, f"numbers of steps, 0 to {self.num_steps - 1}"),
+                ("noise", self.noise_level, self.noise_level > 0, "above 0"),
+                ("guidance", self.guidance_scale, self.guidance_scale >= 0, "0 or more; 1 is none"),
+                (
+                    "budget",
+                    self.tokens_per_microbatch,
+                    self.tokens_per_microbatch >= 1,
+                    "1 or more",
+                ),
                 ("dtype", self.dtype, self.dtype in loading.DTYPES, " or ".join(loading.DTYPES)),
             ]
         )
-        loading.device_of(self.device)
+        loading.resolve_device(self.device)
 
     def build(self) -> "FlowPolicy":
-        """Load the model; raises `Refused` when it cannot be used."""
+        """Load the model; raises `ConfigError` when it cannot be used."""
         self.check()
         return FlowPolicy(self)
 
 
-class FlowPolicy(Trained):
+class FlowPolicy(TrainablePolicy):
     """A loaded flow-matching model."""
 
-    unit = "denoising steps"
+    microbatch_unit = "denoising steps"
 
     def __init__(self, spec: Flow) -> None:
-        self.spec, self.device = spec, loading.device_of(spec.device)
-        self.painter = backbone.load(spec.model, self.device)
-        module = self.painter.module
+        self.spec, self.device = spec, loading.resolve_device(spec.device)
+        self.backbone = backbone.load(spec.model, self.device)
+        module = self.backbone.module
         super().__init__(
             spec.model,
-            backbone.adapted(module, spec.lora) if spec.lora else module,
-            adapted=spec.lora is not None,
-            budget=spec.budget,
-            dtype=loading.computed_in(spec.dtype, self.device),
+            backbone.add_adapters(module, spec.lora) if spec.lora else module,
+            has_adapters=spec.lora is not None,
+            tokens_per_microbatch=spec.tokens_per_microbatch,
+            dtype=loading.compute_dtype(spec.dtype, self.device),
         )
-        t = self.painter.times(spec.steps)
-        window = frozenset(spec.window or range(spec.steps))
-        self.course = Course(t, sigmas(t, spec.noise), window)
-        self.field = Field(self.painter, self.module, spec.guidance)
-        self.reading = Reading(self.field, self.course, self.device)
-        self.voice = Own(self.field)
-        self.others: Mapping[str, Speaker[Steps]] = {}
-        self.helpers = self.helped(())
-        imitates = loading.imitates(spec.dtype, self.device)
-        self.remarks: Sequence[str] = [imitates] if imitates else ()
+        t = self.backbone.timesteps(spec.num_steps)
+        window = frozenset(spec.sde_window or range(spec.num_steps))
+        self.noise_schedule = NoiseSchedule(t, sde_sigmas(t, spec.noise_level), window)
+        self.velocity_field = VelocityField(self.backbone, self.module, spec.guidance_scale)
+        self.evaluator = TrajectoryEvaluator(self.velocity_field, self.noise_schedule, self.device)
+        self.weight_sync = SharedFlowWeights(self.velocity_field)
+        self.scorers: Mapping[str, DistributionScorer[SDESteps]] = {}
+        self.aux_heads = self.attach_heads(())
+        imitates = loading.dtype_warning(spec.dtype, self.device)
+        self.warnings: Sequence[str] = [imitates] if imitates else ()
 
-    def admit(self, tasks: Sequence[Task]) -> None:
+    def validate_tasks(self, tasks: Sequence[Task]) -> None:
         """Refuse prompts that the model cannot read."""
         for task in tasks:
-            self.painter.check(plain(task.prompt))
+            self.backbone.check_prompt(prompt_text(task.prompt))
 
-    def act(self, key: int) -> FlowAct:
+    def actor(self, key: int) -> FlowActor:
         """How samplers use the policy."""
-        at_once = max(1, self.budget // self.spec.steps)
-        queue = self.queue(Drawing(self.voice.field, self.course, at_once))
-        return FlowAct(self.painter, self.course, queue, key, self.version)
+        at_once = max(1, self.tokens_per_microbatch // self.spec.num_steps)
+        queue = self.make_batcher(
+            FlowSampler(self.weight_sync.velocity_field, self.noise_schedule, at_once)
+        )
+        return FlowActor(self.backbone, self.noise_schedule, queue, key, self.policy_version)
 
-    def speak_apart(self) -> None:
+    def detach_sampler(self) -> None:
         """Have weights of its own to draw with, so that it can learn meanwhile."""
-        self.voice = Apart(self.field)
+        self.weight_sync = CopiedFlowWeights(self.velocity_field)
 
     def encode(self, rollouts: Sequence[Rollout]) -> Mapping[str, Tensor]:
         """Latents of every row (N, L + 1, ...), from noise to image, and what its prompt says."""
-        inputs = self.reading.encode(rollouts)
-        if OLD not in self.others:
+        inputs = self.evaluator.encode(rollouts)
+        if OLD not in self.scorers:
             return inputs
         with self.autocast():
-            return {**inputs, OLD: self.reading.velocities(inputs, self.budget)}
+            return {
+                **inputs,
+                OLD: self.evaluator.all_velocities(inputs, self.tokens_per_microbatch),
+            }
 
     def signals(self, batch: Batch, names: Collection[str] = ("logp",)) -> Signals:
         """`logp` and what else is asked for of every step, (N, T), 0 where masked."""
-        own = self.spoken(batch)
-        compared = dict.fromkeys(split(name)[1] for name in names if compares(name))
+        own = self.distributions(batch)
+        compared = dict.fromkeys(split_name(name)[1] for name in names if is_comparison(name))
         with torch.no_grad():
-            others = {who: self.others[who].spoken(batch) for who in compared}
-        helping = self.helpers.names.intersection(names)
-        said = own.measured({"logp", *names} - helping, others)
-        said |= {name: self.helpers.say(name, own.t) for name in sorted(helping)}
-        return laid(batch, said)
+            others = {who: self.scorers[who].distributions(batch) for who in compared}
+        helping = self.aux_heads.names.intersection(names)
+        said = own.compute_signals({"logp", *names} - helping, others)
+        said |= {name: self.aux_heads.predict(name, own.t) for name in sorted(helping)}
+        return scatter_to_batch(batch, said)
 
-    def spoken(self, batch: Batch) -> Steps:
+    def distributions(self, batch: Batch) -> SDESteps:
         """What the steps of a batch are drawn from, in the order of its mask."""
         with self.autocast():
-            return self.reading.steps(batch)
+            return self.evaluator.sde_steps(batch)
 
-    def accompanied(
-        self, needs: Collection[str], follow: Follow, others: Sequence[Other]
-    ) -> Company:
-        """Everybody whom `needs` names, loaded; "old" is itself when a batch is collated."""
-        company, speakers = accompany(self, needs, follow, others)
-        old = {OLD: Old(self.reading)} if any(split(name)[1] == OLD for name in needs) else {}
-        self.others = {**speakers, **old}
-        return replace(company, speakers=self.others)
+    def attach_aux_models(
+        self,
+        required_signals: Collection[str],
+        reference_update: ReferenceUpdate,
+        aux_models: Sequence[AuxModel],
+    ) -> AuxModels:
+        """Everybody whom `required_signals` names, loaded; "old" is itself when a batch is collated."""
+        company, speakers = load_aux_models(self, required_signals, reference_update, aux_models)
+        old = (
+            {OLD: OldPolicy(self.evaluator)}
+            if any(split_name(name)[1] == OLD for name in required_signals)
+            else {}
+        )
+        self.scorers = {**speakers, **old}
+        return replace(company, scorers=self.scorers)
 
-    def helped(self, helpers: Collection[Helper]) -> Helpers:
+    def attach_heads(self, aux_heads: Collection[AuxHead]) -> AuxHeads:
         """Take on helpers, new ones: numbers only."""
-        for helper in helpers:
-            if isinstance(helper, Head):
-                raise Refused(f"method: {helper} reads features. Allowed: numbers, of a flow.")
-        self.helpers = Helpers(helpers, 1, self.device)
-        return self.helpers
+        for helper in aux_heads:
+            if isinstance(helper, LinearHead):
+                raise ConfigError(f"method: {helper} reads features. Allowed: numbers, of a flow.")
+        self.aux_heads = AuxHeads(aux_heads, 1, self.device)
+        return self.aux_heads
 
-    def micro(self, batch: Batch) -> Iterator[Tensor]:
+    def microbatches(self, batch: Batch) -> Iterator[Tensor]:
         """Row indices, so many that their steps fit the budget."""
         longest = int(batch.mask.sum(1).max()) if len(batch.mask) else 0
-        self.most = max(1, self.budget // max(1, longest))
-        yield from torch.arange(len(batch.mask)).split(self.most)
+        self.max_rows = max(1, self.tokens_per_microbatch // max(1, longest))
+        yield from torch.arange(len(batch.mask)).split(self.max_rows)
 
-    def copy(self) -> "FlowPolicy":
+    def load_frozen_copy(self) -> "FlowPolicy":
         """Another policy as training found this one, frozen."""
         start = FlowPolicy(self.spec)
         start.module.requires_grad_(False)
         return start
 
-    def reread(self, rollout: Rollout, seen: Observation) -> Rollout:
+    def replace_prompt(self, rollout: Rollout, observation: Observation) -> Rollout:
         """The rollout as if `seen` had been its prompt."""
-        return reread(rollout, seen)
+        return replace_prompt(rollout, observation)
 
     def check_teacher(self, name: str, teacher: Any) -> None:
         """Refuse whoever draws other latents."""
-        theirs = getattr(getattr(teacher, "painter", None), "shape", None)
-        if theirs != self.painter.shape:
-            raise Refused(f"others: {name!r} draws {theirs}. Allowed: {self.painter.shape}.")
+        theirs = getattr(getattr(teacher, "backbone", None), "shape", None)
+        if theirs != self.backbone.shape:
+            raise ConfigError(f"others: {name!r} draws {theirs}. Allowed: {self.backbone.shape}.")
 
     def export(self, folder: Path, *, merge: bool = True) -> None:
         """Write a folder that `Flow` loads; adapters merged into the model, or apart."""
-        self.painter.save(self.merged() if merge else self.module, folder)
+        self.backbone.save(self.merged_model() if merge else self.module, folder)

@@ -6,180 +6,224 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from grupo.core.aux_heads import Helper
+from grupo.core.aux_heads import AuxHead
 from grupo.core.batch import Batch, Signals
-from grupo.core.component import piece
-from grupo.core.reference_update import Follow
-from grupo.core.signal_names import COMPARISONS, compares, split
+from grupo.core.component import component
+from grupo.core.reference_update import ReferenceUpdate
+from grupo.core.signal_names import COMPARISONS, is_comparison, split_name
 from grupo.core.types import Rollout, Task
-from grupo.core.validation import Rule, check, check_prompts, check_room, of_answers
+from grupo.core.validation import (
+    Constraint,
+    check_constraints,
+    check_context_room,
+    check_prompt_lengths,
+    generation_constraints,
+)
 from grupo.inference.sampling_params import Sampling
 from grupo.models import loading
-from grupo.models.aux_heads import Helpers
-from grupo.models.aux_models import Company, Other
-from grupo.models.chat_tokenizer import Language
-from grupo.models.detokenize import spelled
-from grupo.models.masked.actor import MaskedAct
-from grupo.models.masked.aux_models import accompany
-from grupo.models.masked.canvas import Size, laid_out, row_of
-from grupo.models.masked.denoiser import Denoiser, specials
-from grupo.models.masked.logp_estimators import Coupled, Estimate, Looks
-from grupo.models.masked.sampler import Unmasking
-from grupo.models.masked.unmask_order import LeftToRight, Order
-from grupo.models.scorers import laid
-from grupo.models.spec import OTHERS
-from grupo.models.token_statistics import MEASURES, Spoken, measure
-from grupo.models.trainable import Trained
-from grupo.models.weight_sync import Apart, Own, Speaking
+from grupo.models.aux_heads import AuxHeads
+from grupo.models.aux_models import AuxModel, AuxModels
+from grupo.models.chat_tokenizer import ChatTokenizer
+from grupo.models.detokenize import token_texts
+from grupo.models.masked.actor import MaskedActor
+from grupo.models.masked.aux_models import load_aux_models
+from grupo.models.masked.canvas import CanvasSize, encode_row, pad_rows
+from grupo.models.masked.denoiser import Denoiser, special_tokens
+from grupo.models.masked.logp_estimators import CoupledEstimator, LogpEstimator, MaskedViews
+from grupo.models.masked.sampler import UnmaskingSampler
+from grupo.models.masked.unmask_order import LeftToRight, UnmaskingOrder
+from grupo.models.scorers import scatter_to_batch
+from grupo.models.spec import BUILTIN_MODELS
+from grupo.models.token_statistics import TOKEN_SIGNALS, TokenDistributions, token_signals
+from grupo.models.trainable import TrainablePolicy
+from grupo.models.weight_sync import CopiedWeights, LMWeightSync, SharedWeights
 
 
-@piece
+@component
 class MaskedDiffusion:
     """A bidirectional language model of transformers with a mask token, by folder or hub name.
 
     It writes answers over `limit` masks, in an `order`; `estimate` is how likely it says that they
-    are. `stop` are the texts that end an answer early; `chat` wraps plain prompts as a user's
+    are. `stop` are the texts that end an answer early; `apply_chat_template` wraps plain prompts as a user's
     message; `budget` is how many tokens are read at once, every masked copy of a text counted.
     """
 
     model: str
     device: str = "auto"
     sampling: Sampling = Sampling()
-    order: Order = LeftToRight()
-    estimate: Estimate = Coupled()
-    limit: int = 64
-    stop: tuple[str, ...] = ()
-    chat: bool = False
-    budget: int = 16384
+    order: UnmaskingOrder = LeftToRight()
+    logp_estimator: LogpEstimator = CoupledEstimator()
+    max_new_tokens: int = 64
+    stop_strings: tuple[str, ...] = ()
+    apply_chat_template: bool = False
+    tokens_per_microbatch: int = 16384
 
     @property
     def signals(self) -> tuple[str, ...]:
         """What is said of an action."""
-        return (*MEASURES, *COMPARISONS)
+        return (*TOKEN_SIGNALS, *COMPARISONS)
 
     @property
-    def others(self) -> tuple[str, ...]:
+    def builtin_models(self) -> tuple[str, ...]:
         """Who is always there to be compared with."""
-        return OTHERS
+        return BUILTIN_MODELS
 
     @property
-    def field_rules(self) -> Sequence[Rule]:
+    def constraints(self) -> Sequence[Constraint]:
         """What its fields may be; an estimate has to fit the order."""
-        fits = not self.estimate.exact or self.order == LeftToRight()
-        order = ("order", self.order, fits, f"LeftToRight() with {self.estimate}")
-        return [*of_answers(self.limit, self.budget, self.stop), order]
+        fits = not self.logp_estimator.is_exact or self.order == LeftToRight()
+        order = ("order", self.order, fits, f"LeftToRight() with {self.logp_estimator}")
+        return [
+            *generation_constraints(
+                self.max_new_tokens, self.tokens_per_microbatch, self.stop_strings
+            ),
+            order,
+        ]
 
     def check(self) -> None:
         """Refuse fields that cannot be, and a device that is not here."""
-        check(self.field_rules)
-        loading.device_of(self.device)
+        check_constraints(self.constraints)
+        loading.resolve_device(self.device)
 
     def build(self) -> "MaskedPolicy":
-        """Load the model and its tokenizer; raises `Refused` when they cannot be used."""
+        """Load the model and its tokenizer; raises `ConfigError` when they cannot be used."""
         self.check()
         return MaskedPolicy(self)
 
 
-class MaskedPolicy(Trained):
+class MaskedPolicy(TrainablePolicy):
     """A loaded masked diffusion language model."""
 
-    remarks: Sequence[str] = ()
+    warnings: Sequence[str] = ()
 
     def __init__(self, spec: MaskedDiffusion) -> None:
         self.spec = spec
-        device = loading.device_of(spec.device)
-        self.plain, tokenizer = loading.load(spec.model, torch.float32, device, loading.MASKED)
-        super().__init__(spec.model, self.plain, tokenizer, adapted=False, budget=spec.budget)
-        end, mask = specials(tokenizer)
-        context = min(self.plain.config.max_position_embeddings, tokenizer.model_max_length)
-        check_room(spec.limit, context)
-        self.size = Size(spec.limit, context)
-        self.language = Language(tokenizer, (end,), spec.stop, spec.chat)
-        self.denoiser = Denoiser(self.plain, mask)
-        self.voice: Speaking = Own(self.plain, self._engine)
+        device = loading.resolve_device(spec.device)
+        self.hf_model, tokenizer = loading.load(spec.model, torch.float32, device, loading.MASKED)
+        super().__init__(
+            spec.model,
+            self.hf_model,
+            tokenizer,
+            has_adapters=False,
+            tokens_per_microbatch=spec.tokens_per_microbatch,
+        )
+        end, mask = special_tokens(tokenizer)
+        context = min(self.hf_model.config.max_position_embeddings, tokenizer.model_max_length)
+        check_context_room(spec.max_new_tokens, context)
+        self.canvas_size = CanvasSize(spec.max_new_tokens, context)
+        self.chat_tokenizer = ChatTokenizer(
+            tokenizer, (end,), spec.stop_strings, spec.apply_chat_template
+        )
+        self.denoiser = Denoiser(self.hf_model, mask)
+        self.weight_sync: LMWeightSync = SharedWeights(self.hf_model, self._make_engine)
         self.reference: MaskedPolicy = self
-        self.helpers = self.helped(())
+        self.aux_heads = self.attach_heads(())
 
-    def speak_apart(self) -> None:
+    def detach_sampler(self) -> None:
         """Have weights of its own to speak with, so that it can learn meanwhile."""
-        self.voice = Apart(self.plain, self._engine)
+        self.weight_sync = CopiedWeights(self.hf_model, self._make_engine)
 
-    def act(self, key: int) -> MaskedAct:
+    def actor(self, key: int) -> MaskedActor:
         """How samplers use the policy."""
-        queue, block = self.queue(self.voice.engine()), self.spec.order.block
-        return MaskedAct(self.language, queue, key, self.spec.sampling, self.version, block=block)
+        queue, block = self.make_batcher(self.weight_sync.engine()), self.spec.order.block_length
+        return MaskedActor(
+            self.chat_tokenizer,
+            queue,
+            key,
+            self.spec.sampling,
+            self.policy_version,
+            block_length=block,
+        )
 
-    def spell(self, rollout: Rollout) -> Sequence[Sequence[str]]:
+    def tokens_as_text(self, rollout: Rollout) -> Sequence[Sequence[str]]:
         """The text that each token adds."""
-        return [spelled(self.language.tokenizer, action) for _, action in rollout.turns]
+        return [token_texts(self.chat_tokenizer.tokenizer, action) for _, action in rollout.turns]
 
-    def admit(self, tasks: Sequence[Task]) -> None:
+    def validate_tasks(self, tasks: Sequence[Task]) -> None:
         """Refuse prompts that leave no room for an answer."""
-        check_prompts(tasks, self.language.read, self.size.context, self.spec.limit)
+        check_prompt_lengths(
+            tasks,
+            self.chat_tokenizer.encode_observation,
+            self.canvas_size.context_length,
+            self.spec.max_new_tokens,
+        )
 
     def encode(self, rollouts: Sequence[Rollout]) -> Mapping[str, Tensor]:
         """The tokens of every row, and of each answer its place, its canvas, its masks' stream."""
-        return laid_out([row_of(rollout, self.size) for rollout in rollouts])
+        return pad_rows([encode_row(rollout, self.canvas_size) for rollout in rollouts])
 
     def signals(self, batch: Batch, names: Collection[str] = ("logp",)) -> Signals:
         """`logp` and what else is asked for of every action, (N, T), 0 where masked."""
-        return self.said(batch, names, self.spec.sampling)
+        return self.signals_with_sampling(batch, names, self.spec.sampling)
 
-    def said(self, batch: Batch, names: Collection[str], sampling: Sampling) -> Signals:
+    def signals_with_sampling(
+        self, batch: Batch, names: Collection[str], sampling: Sampling
+    ) -> Signals:
         """The signals of tokens that are drawn by `sampling`."""
-        looks, token = self._looks(batch)
-        own, states = self._spoken(looks, token, sampling)
-        known = dict.fromkeys(("logp", *(n for n in names if n in MEASURES or compares(n))))
-        compared = dict.fromkeys(split(name)[1] for name in names if compares(name))
+        looks, token = self._masked_views(batch)
+        own, states = self._distributions(looks, token, sampling)
+        known = dict.fromkeys(
+            ("logp", *(n for n in names if n in TOKEN_SIGNALS or is_comparison(n)))
+        )
+        compared = dict.fromkeys(split_name(name)[1] for name in names if is_comparison(name))
         with torch.no_grad():
-            others = {who: self.reference._spoken(looks, token, sampling)[0] for who in compared}
-        said = {n: looks.fold(n, x) for n, x in measure(own, known, others).items()}
+            others = {
+                who: self.reference._distributions(looks, token, sampling)[0] for who in compared
+            }
+        said = {n: looks.average_views(n, x) for n, x in token_signals(own, known, others).items()}
         first = states.unflatten(0, looks.view.shape)[:, 0]  # with the most of the answer masked
-        helping = self.helpers.names.intersection(names)
-        said |= {name: self.helpers.say(name, first) for name in sorted(helping)}
-        return laid(batch, said)
+        helping = self.aux_heads.names.intersection(names)
+        said |= {name: self.aux_heads.predict(name, first) for name in sorted(helping)}
+        return scatter_to_batch(batch, said)
 
-    def micro(self, batch: Batch) -> Iterator[Tensor]:
+    def microbatches(self, batch: Batch) -> Iterator[Tensor]:
         """Row indices whose masked copies fit the budget."""
         width = batch.inputs["canvas"].amax(1)
-        count = self.spec.estimate.count(batch)
+        count = self.spec.logp_estimator.count_views(batch)
         order = width.argsort(descending=True, stable=True)
         while len(order):
             tokens = count[order].cumsum(0) * width[order[0]]
-            take = max(1, int((tokens <= self.budget).sum()))
+            take = max(1, int((tokens <= self.tokens_per_microbatch).sum()))
             yield order[:take].sort().values
             order = order[take:]
 
-    def accompanied(
-        self, needs: Collection[str], follow: Follow, others: Sequence[Other]
-    ) -> Company:
-        """Everybody whom `needs` names: a reference, and the policy at other temperatures."""
-        return accompany(self, needs, follow)
+    def attach_aux_models(
+        self,
+        required_signals: Collection[str],
+        reference_update: ReferenceUpdate,
+        aux_models: Sequence[AuxModel],
+    ) -> AuxModels:
+        """Everybody whom `required_signals` names: a reference, and the policy at other temperatures."""
+        return load_aux_models(self, required_signals, reference_update)
 
-    def helped(self, helpers: Collection[Helper]) -> Helpers:
+    def attach_heads(self, aux_heads: Collection[AuxHead]) -> AuxHeads:
         """Take on helpers, new ones: they are the policy's, and not among its parameters."""
-        self.helpers = Helpers(helpers, self.plain.config.hidden_size, self.plain.device)
-        return self.helpers
+        self.aux_heads = AuxHeads(aux_heads, self.hf_model.config.hidden_size, self.hf_model.device)
+        return self.aux_heads
 
-    def copy(self) -> "MaskedPolicy":
+    def load_frozen_copy(self) -> "MaskedPolicy":
         """Another policy as training found this one, frozen."""
         start = MaskedPolicy(self.spec)
         start.module.requires_grad_(False)
         return start
 
-    def _engine(self, model: PreTrainedModel) -> Unmasking:
-        spec, denoiser = self.spec, Denoiser(model, self.denoiser.mask)
-        how = (self.language, spec.order, spec.estimate)
-        return Unmasking(denoiser, *how, self.size, spec.budget)
+    def _make_engine(self, model: PreTrainedModel) -> UnmaskingSampler:
+        spec, denoiser = self.spec, Denoiser(model, self.denoiser.mask_token)
+        how = (self.chat_tokenizer, spec.order, spec.logp_estimator)
+        return UnmaskingSampler(denoiser, *how, self.canvas_size, spec.tokens_per_microbatch)
 
-    def _looks(self, batch: Batch) -> tuple[Looks, Tensor]:
+    def _masked_views(self, batch: Batch) -> tuple[MaskedViews, Tensor]:
         """Where the actions of a batch are looked at, in the order of its mask; which they are."""
         row, column = batch.mask.nonzero(as_tuple=True)
         place = batch.inputs["start"][row] + column
-        looks = self.spec.estimate(batch.inputs, row, place, self.denoiser.mask)
+        looks = self.spec.logp_estimator(batch.inputs, row, place, self.denoiser.mask_token)
         return looks, batch.inputs["token"][row, place]
 
-    def _spoken(self, looks: Looks, token: Tensor, sampling: Sampling) -> tuple[Spoken, Tensor]:
+    def _distributions(
+        self, views: MaskedViews, token: Tensor, sampling: Sampling
+    ) -> tuple[TokenDistributions, Tensor]:
         """What every look says, and the states it says so from."""
-        self.most = min(len(looks.token), self.denoiser.size(looks, self.budget))
-        return self.denoiser.spoken(looks, token, sampling, self.budget)
+        self.max_rows = min(
+            len(views.token), self.denoiser.views_per_batch(views, self.tokens_per_microbatch)
+        )
+        return self.denoiser.distributions(views, token, sampling, self.tokens_per_microbatch)

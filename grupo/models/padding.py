@@ -7,12 +7,12 @@ import torch
 from torch import Tensor
 
 from grupo.core.types import Rollout
-from grupo.models.context import context
+from grupo.models.context import context_tokens
 
 
 def encode(rollouts: Sequence[Rollout]) -> Mapping[str, Tensor]:
     """The tokens of every row (N, L), right-padded; where its first action is; its length."""
-    rows = [context(rollout) for rollout in rollouts]
+    rows = [context_tokens(rollout) for rollout in rollouts]
     lengths = [*map(len, rows)]
     token = np.zeros((len(rows), max(lengths, default=0)), dtype=np.int64)
     for place, row in zip(token, rows, strict=True):
@@ -22,5 +22,5 @@ def encode(rollouts: Sequence[Rollout]) -> Mapping[str, Tensor]:
 
 def extents(rollouts: Sequence[Rollout], lengths: Sequence[int]) -> Mapping[str, Tensor]:
     """Where the first action of each row is, `start` (N,), and its `length` (N,)."""
-    starts = [len(r.turns[0][1].seen) if r.turns else 0 for r in rollouts]
+    starts = [len(r.turns[0][1].observation) if r.turns else 0 for r in rollouts]
     return {"start": torch.tensor(starts), "length": torch.tensor(lengths)}

@@ -4,55 +4,70 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from random import Random
 
-from grupo.core.interfaces import Act, Measured
+from grupo.core.interfaces import Actor, TokenScores
 from grupo.core.types import Action, Observation, Rollout
 
-NONE = ""  # the role of rollouts that nobody has to himself
+DEFAULT_ROLE = ""  # the role of rollouts that nobody has to himself
 
 
 @dataclass(frozen=True)
-class RoleAct:
+class RoleActor:
     """Policies by role; whoever has `NONE` acts in every rollout whose role no other has."""
 
-    acts: Mapping[str, Act]
+    actors: Mapping[str, Actor]
 
-    async def __call__(self, rollout: Rollout, seen: Observation) -> Action:
-        return await self._in(rollout)(rollout, seen)
+    async def __call__(self, rollout: Rollout, observation: Observation) -> Action:
+        return await self._actor_of(rollout)(rollout, observation)
 
-    async def anew(
-        self, rollout: Rollout, seen: Observation, carried: int = 0, head: int = 0
+    async def restart_context(
+        self,
+        rollout: Rollout,
+        observation: Observation,
+        suffix_tokens: int = 0,
+        prefix_tokens: int = 0,
     ) -> Action:
-        return await self._in(rollout).anew(rollout, seen, carried, head)
+        return await self._actor_of(rollout).restart_context(
+            rollout, observation, suffix_tokens, prefix_tokens
+        )
 
-    async def recite(self, rollout: Rollout, seen: Observation, text: str) -> Action:
-        return await self._in(rollout).recite(rollout, seen, text)
+    async def append_unsampled(
+        self, rollout: Rollout, observation: Observation, text: str
+    ) -> Action:
+        return await self._actor_of(rollout).append_unsampled(rollout, observation, text)
 
-    async def force(self, rollout: Rollout, seen: Observation, text: str) -> Action:
-        return await self._in(rollout).force(rollout, seen, text)
+    async def prefill_forced(self, rollout: Rollout, observation: Observation, text: str) -> Action:
+        return await self._actor_of(rollout).prefill_forced(rollout, observation, text)
 
-    async def measure(self, rollout: Rollout) -> Measured:
-        return await self._in(rollout).measure(rollout)
+    async def score(self, rollout: Rollout) -> TokenScores:
+        return await self._actor_of(rollout).score(rollout)
 
-    def cut(self, rollout: Rollout, parts: int) -> Rollout:
-        return self._in(rollout).cut(rollout, parts)
+    def truncate(self, rollout: Rollout, num_items: int) -> Rollout:
+        return self._actor_of(rollout).truncate(rollout, num_items)
 
-    def moved(self, rollout: Rollout, seen: Observation) -> Rollout:
-        return self._in(rollout).moved(rollout, seen)
+    def with_prompt(self, rollout: Rollout, prompt: Observation) -> Rollout:
+        return self._actor_of(rollout).with_prompt(rollout, prompt)
 
-    async def foresee(self, rollout: Rollout, helper: str) -> float:
-        return await self._in(rollout).foresee(rollout, helper)
+    async def predict_head(self, rollout: Rollout, head: str) -> float:
+        return await self._actor_of(rollout).predict_head(rollout, head)
 
-    def fork(self, *label: object) -> "RoleAct":
-        return RoleAct({role: act.fork(*label) for role, act in self.acts.items()})
+    def fork(self, *label: object) -> "RoleActor":
+        return RoleActor({role: act.fork(*label) for role, act in self.actors.items()})
 
-    def chance(self, *label: object) -> Random:
-        return self.acts[NONE].chance(*label)
+    def rng(self, *label: object) -> Random:
+        return self.actors[DEFAULT_ROLE].rng(*label)
 
-    def at(self, temperature: float = 1.0, top_k: int = 0) -> "RoleAct":
-        return RoleAct({role: act.at(temperature, top_k) for role, act in self.acts.items()})
+    def with_sampling(self, temperature: float = 1.0, top_k: int = 0) -> "RoleActor":
+        return RoleActor(
+            {role: act.with_sampling(temperature, top_k) for role, act in self.actors.items()}
+        )
 
-    def until(self, *stop: str, limit: int = 0) -> "RoleAct":
-        return RoleAct({role: act.until(*stop, limit=limit) for role, act in self.acts.items()})
+    def with_stop(self, *stop_strings: str, max_new_tokens: int = 0) -> "RoleActor":
+        return RoleActor(
+            {
+                role: act.with_stop(*stop_strings, max_new_tokens=max_new_tokens)
+                for role, act in self.actors.items()
+            }
+        )
 
-    def _in(self, rollout: Rollout) -> Act:
-        return self.acts.get(rollout.role, self.acts[NONE])
+    def _actor_of(self, rollout: Rollout) -> Actor:
+        return self.actors.get(rollout.role, self.actors[DEFAULT_ROLE])

@@ -14,114 +14,116 @@ from grupo.core.batch import Batch, Signals
 Weights = Mapping[str, Tensor]
 
 
-class Said(Protocol):
+class ActionDistributions(Protocol):
     """What actions were drawn from, those of a batch in the order of its mask."""
 
-    def measured(self, names: Collection[str]) -> Weights:
+    def compute_signals(self, names: Collection[str]) -> Weights:
         """Signals of each action."""
         ...
 
-    def at(self, factor: float) -> Self:
+    def scale_temperature(self, factor: float) -> Self:
         """The same actions as if the temperature were `factor` times as high."""
         ...
 
-    def within(self, context: Callable[[], AbstractContextManager[Any]]) -> Self:
+    def with_context(self, context: Callable[[], AbstractContextManager[Any]]) -> Self:
         """The same; what is still to be said of them is said within a context."""
         ...
 
 
-S = TypeVar("S", bound=Said)
-S_co = TypeVar("S_co", bound=Said, covariant=True)
+S = TypeVar("S", bound=ActionDistributions)
+S_co = TypeVar("S_co", bound=ActionDistributions, covariant=True)
 
 
-class Speaker(Protocol[S_co]):
+class DistributionScorer(Protocol[S_co]):
     """Whoever reads the same actions."""
 
-    def spoken(self, batch: Batch) -> S_co: ...
+    def distributions(self, batch: Batch) -> S_co: ...
 
     def signals(self, batch: Batch, names: Collection[str] = ("logp",)) -> Signals: ...
 
 
-class Adapted(Protocol[S_co]):
+class HasSwappableParams(Protocol[S_co]):
     """A policy whose module's parameters can be exchanged."""
 
     @property
     def module(self) -> Any: ...
 
-    def spoken(self, batch: Batch) -> S_co: ...
+    def distributions(self, batch: Batch) -> S_co: ...
 
 
-def laid(batch: Batch, said: Weights) -> Signals:
+def scatter_to_batch(batch: Batch, values: Weights) -> Signals:
     """Numbers of the actions, in the order of the mask, as signals (N, T), 0 where masked."""
-    device = next(iter(said.values())).device
+    device = next(iter(values.values())).device
     place = tuple(x.to(device) for x in batch.mask.nonzero(as_tuple=True))
     blank = torch.zeros(batch.mask.shape, device=device)
-    return Signals({name: blank.index_put(place, x) for name, x in said.items()})
+    return Signals({name: blank.index_put(place, x) for name, x in values.items()})
 
 
-class Speaks(Generic[S]):
+class BaseScorer(Generic[S]):
     """A speaker who is known by what it says of a batch's actions."""
 
-    def spoken(self, batch: Batch) -> S:
+    def distributions(self, batch: Batch) -> S:
         raise NotImplementedError
 
     def signals(self, batch: Batch, names: Collection[str] = ("logp",)) -> Signals:
-        return laid(batch, self.spoken(batch).measured(names))
+        return scatter_to_batch(batch, self.distributions(batch).compute_signals(names))
 
 
 @dataclass(frozen=True)
-class Without(Speaks[S]):
+class AdapterDisabled(BaseScorer[S]):
     """A policy with its adapters off."""
 
-    policy: Adapted[S]
+    policy: HasSwappableParams[S]
 
-    def spoken(self, batch: Batch) -> S:
-        return _within(self.policy.module.disable_adapter, self.policy, batch)
+    def distributions(self, batch: Batch) -> S:
+        return _distributions_in_context(self.policy.module.disable_adapter, self.policy, batch)
 
 
 @dataclass(frozen=True)
-class With(Speaks[S]):
+class WeightsSwapped(BaseScorer[S]):
     """A policy with other weights, which are in its place while it speaks."""
 
-    policy: Adapted[S]
+    policy: HasSwappableParams[S]
     weights: Weights
 
-    def spoken(self, batch: Batch) -> S:
-        return _within(partial(_swapped, self.policy, self.weights), self.policy, batch)
+    def distributions(self, batch: Batch) -> S:
+        return _distributions_in_context(
+            partial(_swap_parameters, self.policy, self.weights), self.policy, batch
+        )
 
 
 @dataclass(frozen=True)
-class Tempered(Speaks[S]):
+class TemperatureScaled(BaseScorer[S]):
     """Another at `factor` times its temperature."""
 
-    speaker: Speaker[S]
+    scorer: DistributionScorer[S]
     factor: float
 
-    def spoken(self, batch: Batch) -> S:
-        return self.speaker.spoken(batch).at(self.factor)
+    def distributions(self, batch: Batch) -> S:
+        return self.scorer.distributions(batch).scale_temperature(self.factor)
 
 
 @dataclass(frozen=True)
-class Viewed(Speaks[S]):
+class Reprompted(BaseScorer[S]):
     """Another who read something else before the same actions: the batch's view of that name."""
 
-    speaker: Speaker[S]
-    view: str
+    scorer: DistributionScorer[S]
+    name: str
 
-    def spoken(self, batch: Batch) -> S:
-        return self.speaker.spoken(replace(batch, inputs=batch.inputs[f"view/{self.view}"]))
+    def distributions(self, batch: Batch) -> S:
+        return self.scorer.distributions(replace(batch, inputs=batch.inputs[f"view/{self.name}"]))
 
 
-def _within(
-    context: Callable[[], AbstractContextManager[Any]], policy: Adapted[S], batch: Batch
+def _distributions_in_context(
+    context: Callable[[], AbstractContextManager[Any]], policy: HasSwappableParams[S], batch: Batch
 ) -> S:
     with context():
-        said = policy.spoken(batch)
-    return said.within(context)
+        said = policy.distributions(batch)
+    return said.with_context(context)
 
 
 @contextmanager
-def _swapped(policy: Adapted[Any], weights: Weights) -> Iterator[None]:
+def _swap_parameters(policy: HasSwappableParams[Any], weights: Weights) -> Iterator[None]:
     # what the parameters hold is exchanged, not written over: a graph that was built with their own
     # numbers still finds these when it is walked back
     parameters = dict(policy.module.named_parameters())

@@ -12,34 +12,34 @@ from torch.utils.checkpoint import checkpoint
 from transformers import PreTrainedTokenizerBase
 
 from grupo.core.batch import Batch, Signals
-from grupo.core.component import piece
-from grupo.core.errors import Refused
+from grupo.core.component import component
+from grupo.core.errors import ConfigError
 from grupo.core.types import Rollout
-from grupo.core.validation import check, within
+from grupo.core.validation import check_constraints, prefix_constraints
 from grupo.inference import soft_tokens
-from grupo.inference.base import Bounds, Engine
-from grupo.inference.soft_thinking import Thinking
-from grupo.inference.soft_tokens import Thoughts
+from grupo.inference.base import Engine, StopConditions
+from grupo.inference.soft_thinking import SoftThinkingEngine
+from grupo.inference.soft_tokens import SoftThinkingConfig
 from grupo.kernels import log_softmax
-from grupo.kernels.lm_head import Head
+from grupo.kernels.lm_head import LMHead
 from grupo.models import padding
 from grupo.models.causal_lm import CausalLM
 from grupo.models.causal_policy import CausalPolicy
-from grupo.models.context import context
-from grupo.models.evaluator import Padded
-from grupo.models.scorers import laid
-from grupo.models.spec import OTHERS
-from grupo.models.token_statistics import CHUNK, Spoken
+from grupo.models.context import context_tokens
+from grupo.models.evaluator import PaddedEvaluator
+from grupo.models.scorers import scatter_to_batch
+from grupo.models.spec import BUILTIN_MODELS
+from grupo.models.token_statistics import LOGITS_PER_CHUNK, TokenDistributions
 
-SAID = {"logp", "entropy"}
+SOFT_SIGNALS = {"logp", "entropy"}
 
 
-@piece
-class SoftLM:
+@component
+class SoftThinkingLM:
     """A language model whose answers begin with soft thoughts; they count towards its limit."""
 
     base: CausalLM
-    thoughts: Thoughts = Thoughts()
+    soft_thinking: SoftThinkingConfig = SoftThinkingConfig()
 
     @property
     def model(self) -> str:
@@ -52,53 +52,57 @@ class SoftLM:
         return ("logp", "entropy")
 
     @property
-    def others(self) -> tuple[str, ...]:
+    def builtin_models(self) -> tuple[str, ...]:
         """Who is always there to be compared with."""
-        return OTHERS
+        return BUILTIN_MODELS
 
     def check(self) -> None:
         """Refuse what a model that thinks softly cannot be."""
         self.base.check()
-        check(within("thoughts.", self.thoughts.field_rules))
+        check_constraints(prefix_constraints("thoughts.", self.soft_thinking.constraints))
         for name in ("lora", "engine"):
             if value := getattr(self.base, name):
                 why = "Allowed: None, soft thoughts go without."
-                raise Refused(f"base.{name}: {value!r}. {why}")
+                raise ConfigError(f"base.{name}: {value!r}. {why}")
 
-    def build(self) -> "SoftPolicy":
-        """Load the model and its tokenizer; raises `Refused` when they cannot be used."""
+    def build(self) -> "SoftThinkingPolicy":
+        """Load the model and its tokenizer; raises `ConfigError` when they cannot be used."""
         self.check()
-        return SoftPolicy(self)
+        return SoftThinkingPolicy(self)
 
 
 @dataclass(frozen=True)
-class Mixing(Padded):
+class SoftTokenEvaluator(PaddedEvaluator):
     """Row by row, thoughts among the tokens."""
 
-    thoughts: Thoughts
+    soft_thinking: SoftThinkingConfig
 
-    def engine(self, head: Head, tokenizer: PreTrainedTokenizerBase, bounds: Bounds) -> Engine:
-        return Thinking(self.model, head, tokenizer, bounds, self.thoughts)
+    def engine(
+        self, head: LMHead, tokenizer: PreTrainedTokenizerBase, stop_conditions: StopConditions
+    ) -> Engine:
+        return SoftThinkingEngine(self.model, head, tokenizer, stop_conditions, self.soft_thinking)
 
     @property
-    def remark(self) -> str:
+    def warning(self) -> str:
         return "Thoughts are soft: rows are read one by one, and slowly sampled."
 
 
-class SoftPolicy(CausalPolicy):
+class SoftThinkingPolicy(CausalPolicy):
     """A loaded model that thinks softly."""
 
-    def __init__(self, soft: SoftLM) -> None:
-        self.soft = soft
-        super().__init__(soft.base)
-        vocabulary = self.language.tokenizer.get_vocab()
-        if soft.thoughts.end not in vocabulary:
-            raise Refused(f"thoughts.end: {soft.thoughts.end!r} is no token of {soft.model!r}.")
+    def __init__(self, soft_spec: SoftThinkingLM) -> None:
+        self.soft_spec = soft_spec
+        super().__init__(soft_spec.base)
+        vocabulary = self.chat_tokenizer.tokenizer.get_vocab()
+        if soft_spec.soft_thinking.end_token not in vocabulary:
+            raise ConfigError(
+                f"thoughts.end: {soft_spec.soft_thinking.end_token!r} is no token of {soft_spec.model!r}."
+            )
 
     def encode(self, rollouts: Sequence[Rollout]) -> Mapping[str, Tensor]:
         """Rows as of any model, a thought by its likeliest token; what is mixed, (N, L, k)."""
-        lines = [context(rollout) for rollout in rollouts]
-        mixed, score = soft_tokens.lay(lines, self.soft.thoughts.kept)
+        lines = [context_tokens(rollout) for rollout in rollouts]
+        mixed, score = soft_tokens.pad_soft_tokens(lines, self.soft_spec.soft_thinking.top_k)
         soft = torch.zeros(mixed.shape[:2], dtype=torch.bool)
         for number, row in enumerate(lines):
             soft[number, : len(row)] = torch.tensor([not isinstance(x, int) for x in row])
@@ -110,56 +114,66 @@ class SoftPolicy(CausalPolicy):
             "soft": soft,
         }
 
-    def spoken(self, batch: Batch) -> Spoken:
-        raise Refused("others: a model that thinks softly can be compared with its reference only.")
+    def distributions(self, batch: Batch) -> TokenDistributions:
+        raise ConfigError(
+            "others: a model that thinks softly can be compared with its reference only."
+        )
 
     def signals(self, batch: Batch, names: Collection[str] = ("logp",)) -> Signals:
         """`logp` and `entropy` of every action, thoughts among them; what helpers say."""
-        if lacking := set(names) - SAID - self.helpers.names:
-            raise Refused(f"method: a model that thinks softly does not say {min(lacking)!r}.")
+        if lacking := set(names) - SOFT_SIGNALS - self.aux_heads.names:
+            raise ConfigError(f"method: a model that thinks softly does not say {min(lacking)!r}.")
         row, column = batch.mask.nonzero(as_tuple=True)
         place = batch.inputs["start"][row] + column
         given = [batch.inputs[name][row, place] for name in ("token", "mixed", "score", "soft")]
-        hidden = self._states(batch.inputs)[row, place - 1]
-        logp, entropy = self._measured(hidden, *(x.to(hidden.device) for x in given))
-        helping = self.helpers.names.intersection(names)
-        helped = {name: self.helpers.say(name, hidden) for name in sorted(helping)}
-        return laid(batch, {"logp": logp, "entropy": entropy} | helped)
+        hidden = self._hidden_states(batch.inputs)[row, place - 1]
+        logp, entropy = self._logp_and_entropy(hidden, *(x.to(hidden.device) for x in given))
+        helping = self.aux_heads.names.intersection(names)
+        helped = {name: self.aux_heads.predict(name, hidden) for name in sorted(helping)}
+        return scatter_to_batch(batch, {"logp": logp, "entropy": entropy} | helped)
 
-    def copy(self) -> "SoftPolicy":
+    def load_frozen_copy(self) -> "SoftThinkingPolicy":
         """Another policy as training found this one, frozen."""
-        start = SoftPolicy(self.soft)
+        start = SoftThinkingPolicy(self.soft_spec)
         start.module.requires_grad_(False)
         return start
 
-    def _reader(self) -> Mixing:
-        return Mixing(self.plain, self.soft.thoughts)
+    def _make_evaluator(self) -> SoftTokenEvaluator:
+        return SoftTokenEvaluator(self.hf_model, self.soft_spec.soft_thinking)
 
-    def _states(self, inputs: Mapping[str, Tensor]) -> Tensor:
-        width, device = int(inputs["length"].max()), self.plain.device
+    def _hidden_states(self, inputs: Mapping[str, Tensor]) -> Tensor:
+        width, device = int(inputs["length"].max()), self.hf_model.device
         mixed, score = (inputs[name][:, :width].to(device) for name in ("mixed", "score"))
-        embedding = self.plain.get_input_embeddings()
-        self.plain.train(self.spec.checkpointing and torch.is_grad_enabled())
+        embedding = self.hf_model.get_input_embeddings()
+        self.hf_model.train(self.spec.gradient_checkpointing and torch.is_grad_enabled())
         with self.autocast():
-            read = self.soft.thoughts.embedded(embedding, mixed, score)
-            return self.plain.base_model(inputs_embeds=read, use_cache=False).last_hidden_state
+            read = self.soft_spec.soft_thinking.mix_embeddings(embedding, mixed, score)
+            return self.hf_model.base_model(inputs_embeds=read, use_cache=False).last_hidden_state
 
-    def _measured(
-        self, hidden: Tensor, token: Tensor, mixed: Tensor, score: Tensor, soft: Tensor
+    def _logp_and_entropy(
+        self,
+        hidden: Tensor,
+        token: Tensor,
+        mixture_token: Tensor,
+        mixture_score: Tensor,
+        is_soft: Tensor,
     ) -> tuple[Tensor, Tensor]:
         """Log-probability and entropy, a bounded chunk of logits at a time."""
 
         def said(hidden: Tensor, *of: Tensor) -> tuple[Tensor, Tensor]:
             token, mixed, score, soft = of
             logits, heat = self._logits(hidden).float(), self.spec.sampling.temperature
-            words = log_softmax.likelihood(logits, token, heat)
-            mixtures = soft_tokens.likelihood(logits, mixed, score)
+            words = log_softmax.logp_and_entropy(logits, token, heat)
+            mixtures = soft_tokens.soft_logp_and_entropy(logits, mixed, score)
             logp, entropy = (torch.where(soft, *x) for x in zip(mixtures, words, strict=True))
             return logp, entropy
 
-        size = max(1, CHUNK // len(self.language.tokenizer))
+        size = max(1, LOGITS_PER_CHUNK // len(self.chat_tokenizer.tokenizer))
         parts = list(
-            zip(*(x.split(size) for x in (hidden, token, mixed, score, soft)), strict=True)
+            zip(
+                *(x.split(size) for x in (hidden, token, mixture_token, mixture_score, is_soft)),
+                strict=True,
+            )
         )
         if len(parts) == 1:
             return said(*parts[0])

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 if TYPE_CHECKING:
     from grupo.models.base import Policy
 
-OTHERS = ("ref", "sampler")  # whom every policy can be compared with
+BUILTIN_MODELS = ("ref", "sampler")  # whom every policy can be compared with
 
 
 @runtime_checkable
-class Spec(Protocol):
+class PolicySpec(Protocol):
     """A piece, checked before anything is built."""
 
     @property
@@ -23,7 +23,7 @@ class Spec(Protocol):
         ...
 
     @property
-    def others(self) -> tuple[str, ...]:
+    def builtin_models(self) -> tuple[str, ...]:
         """Who is always there to be compared with: `ref`, `sampler`."""
         ...
 

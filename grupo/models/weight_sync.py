@@ -14,16 +14,16 @@ from transformers import PreTrainedModel
 
 from grupo.inference.base import Engine
 from grupo.inference.vllm import VllmEngine
-from grupo.models.trainable import Trained
+from grupo.models.trainable import TrainablePolicy
 
 Weights = Mapping[str, Tensor]
-Engines = Callable[[PreTrainedModel], Engine]  # how to sample from a model
+EngineFactory = Callable[[PreTrainedModel], Engine]  # how to sample from a model
 
 
-class Voice(Protocol):
+class WeightSync(Protocol):
     """Where a policy speaks."""
 
-    def take(self) -> Weights:
+    def snapshot(self) -> Weights:
         """The policy's weights as they are now, for `load`."""
         ...
 
@@ -36,7 +36,7 @@ class Voice(Protocol):
         ...
 
 
-class Speaking(Voice, Protocol):
+class LMWeightSync(WeightSync, Protocol):
     """Where a language model speaks."""
 
     def engine(self) -> Engine:
@@ -44,35 +44,35 @@ class Speaking(Voice, Protocol):
         ...
 
 
-class Own:
+class SharedWeights:
     """The policy's own model: it has the weights already."""
 
-    def __init__(self, model: PreTrainedModel, engines: Engines) -> None:
-        self.model, self.engines = model, engines
+    def __init__(self, model: PreTrainedModel, engine_factory: EngineFactory) -> None:
+        self.model, self.engine_factory = model, engine_factory
 
-    def take(self) -> Weights:
+    def snapshot(self) -> Weights:
         return {}
 
     def load(self, weights: Weights) -> None:
         pass
 
     def engine(self) -> Engine:
-        return self.engines(self.model)
+        return self.engine_factory(self.model)
 
     def close(self) -> None:
         pass
 
 
-class Apart(Own):
+class CopiedWeights(SharedWeights):
     """A copy of the model, which the policy may learn beside."""
 
-    def __init__(self, model: PreTrainedModel, engines: Engines) -> None:
-        self.policy = model
+    def __init__(self, model: PreTrainedModel, engine_factory: EngineFactory) -> None:
+        self.trained_model = model
         apart: Any = copy.deepcopy(model).requires_grad_(False)
-        super().__init__(apart, engines)
+        super().__init__(apart, engine_factory)
 
-    def take(self) -> Weights:
-        return {name: x.detach().clone() for name, x in self.policy.named_parameters()}
+    def snapshot(self) -> Weights:
+        return {name: x.detach().clone() for name, x in self.trained_model.named_parameters()}
 
     @torch.no_grad()
     def load(self, weights: Weights) -> None:
@@ -80,14 +80,14 @@ class Apart(Own):
             x.copy_(weights[name])
 
 
-class Remote:
+class ServerWeights:
     """A server's model, which is given the weights as transformers names them."""
 
-    def __init__(self, policy: Trained, server: VllmEngine) -> None:
+    def __init__(self, policy: TrainablePolicy, server: VllmEngine) -> None:
         self.policy, self.server = policy, server
 
-    def take(self) -> Weights:
-        return {name: x.clone() for name, x in self.policy.merged().state_dict().items()}
+    def snapshot(self) -> Weights:
+        return {name: x.clone() for name, x in self.policy.merged_model().state_dict().items()}
 
     def load(self, weights: Weights) -> None:
         self.server.load(weights)

@@ -17,48 +17,48 @@ from grupo.report.checks import (
     sampler_mismatch,
 )
 from grupo.report.checks.finding import Check, Finding
-from grupo.report.checks.load_run import gather
-from grupo.report.checks.run_data import Evidence
+from grupo.report.checks.load_run import load_run
+from grupo.report.checks.run_data import RunData
 from grupo.report.escape import literal
 
 CHECKS: tuple[Check, ...] = (
-    integrity.half_written,
-    integrity.other_version,
-    integrity.steps_lost,
-    integrity.stands_still,
-    integrity.stopped,
-    learning_signal.too_short,
+    integrity.torn_journal,
+    integrity.version_mismatch,
+    integrity.missing_steps,
+    integrity.stalled_run,
+    integrity.stopped_early,
+    learning_signal.too_few_steps,
     progress.failed_rewards,
     rewards.nan_rewards,
-    integrity.not_a_number,
+    integrity.nan_metrics,
     optimization.nonfinite_gradient,
     sampler_mismatch.wrong_mask,
-    gradient_direction.wrong_way,
-    gradient_direction.against_reward,
-    gradient_direction.uphill,
+    gradient_direction.loss_sign,
+    gradient_direction.advantage_against_reward,
+    gradient_direction.update_against_gradient,
     learning_signal.zero_reward,
     learning_signal.constant_reward,
-    learning_signal.no_signal,
-    learning_signal.nothing_learned,
+    learning_signal.no_reward_spread,
+    learning_signal.no_trained_groups,
     optimization.no_gradient,
-    optimization.unmoved,
-    sampler_mismatch.mismatch,
+    optimization.weights_unchanged,
+    sampler_mismatch.sampler_mismatch,
     sampler_mismatch.stale_weights,
-    optimization.too_fast,
-    progress.held_out_fell,
-    progress.fell_back,
+    optimization.update_too_large,
+    progress.eval_score_fell,
+    progress.reward_dropped,
     progress.entropy_collapse,
     learning_signal.identical_answers,
-    progress.truncated,
-    progress.longer_for_nothing,
-    rewards.follows_length,
-    rewards.told_answers,
+    progress.truncated_completions,
+    progress.length_growth,
+    rewards.reward_follows_length,
+    rewards.answer_in_prompt,
     optimization.growing_kl,
     optimization.exploding_gradient,
-    learning_signal.unchanging_parts,
-    rewards.slow_judges,
+    learning_signal.constant_reward_terms,
+    rewards.slow_rewards,
     rewards.long_tail,
-    integrity.less_memory,
+    integrity.oom_retry,
     optimization.zero_loss,
 )
 _ORDER = ("error", "warning", "note")
@@ -67,27 +67,27 @@ _STYLE = {"error": "bold red", "warning": "yellow", "note": "cyan"}
 
 def examine(run_folder: Path) -> list[Finding]:
     """Everything worth knowing about a run, ended or under way, the worst first."""
-    return diagnose(gather(run_folder))
+    return diagnose(load_run(run_folder))
 
 
-def diagnose(run: Evidence) -> list[Finding]:
+def diagnose(run: RunData) -> list[Finding]:
     """What the checks say of the evidence, the worst first."""
     found = [finding for check in CHECKS for finding in check(run)]
     return sorted(found, key=lambda finding: _ORDER.index(finding.severity))
 
 
-def show(findings: Sequence[Finding]) -> Group:
+def format_findings(findings: Sequence[Finding]) -> Group:
     """Findings to read; one line for a run that has nothing wrong."""
     wrong = any(finding.severity != "note" for finding in findings)
     well = literal(f"Healthy: none of {len(CHECKS)} checks found anything wrong.", "green")
-    return Group(*[well] * (not wrong), *map(_shown, findings))
+    return Group(*[well] * (not wrong), *map(_format_finding, findings))
 
 
-def _shown(finding: Finding) -> Group:
+def _format_finding(finding: Finding) -> Group:
     grid = Table.grid(padding=(0, 1))
-    where = tuple(map(str, finding.places))
-    for label, texts in (("at", where), ("why", finding.causes), ("try", finding.tries)):
+    where = tuple(map(str, finding.locations))
+    for label, texts in (("at", where), ("why", finding.causes), ("try", finding.suggestions)):
         for number, line in enumerate(texts):
             grid.add_row(label if number == 0 else "", literal(line))
     head = literal(f"{finding.severity}: {finding.name}", _STYLE[finding.severity])
-    return Group(head, Padding(Group(literal(finding.seen), grid), (0, 0, 1, 2)))
+    return Group(head, Padding(Group(literal(finding.details), grid), (0, 0, 1, 2)))

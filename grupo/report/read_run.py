@@ -7,19 +7,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from grupo.core.errors import Refused
+from grupo.core.errors import ConfigError
 from grupo.storage import strict_json
 
 Record = Mapping[str, Any]
-CRASH = "crash.json"  # how the process of a compared run ended, if it ended as it should not
+CRASH_FILE = "crash.json"  # how the process of a compared run ended, if it ended as it should not
 # what a line of the journal of rollouts has, in every version that wrote such lines
-LINE = frozenset({"step", "task", "prompt", "text", "reward", "parts", "failed"}) | {
+ROLLOUT_FIELDS = frozenset({"step", "task", "prompt", "text", "reward", "parts", "failed"}) | {
     *("advantage", "length", "truncated")
 }
 
 
 @dataclass(frozen=True)
-class Series:
+class MetricSeries:
     """A metric over the steps at which it is a finite number."""
 
     steps: tuple[int, ...] = ()
@@ -29,13 +29,13 @@ class Series:
         """Each step with its value."""
         return zip(self.steps, self.values, strict=True)
 
-    def first(self, count: int) -> "Series":
+    def first(self, count: int) -> "MetricSeries":
         """Its first so many points."""
-        return Series(self.steps[:count], self.values[:count])
+        return MetricSeries(self.steps[:count], self.values[:count])
 
-    def last(self, count: int) -> "Series":
+    def last(self, count: int) -> "MetricSeries":
         """Its last so many points."""
-        return Series(self.steps[-count:], self.values[-count:])
+        return MetricSeries(self.steps[-count:], self.values[-count:])
 
     @property
     def mean(self) -> float:
@@ -43,22 +43,22 @@ class Series:
         return sum(self.values) / len(self.values) if self.values else math.nan
 
 
-def check(folder: Path) -> Path:
+def check_run_folder(folder: Path) -> Path:
     """The folder, if it holds a run; refuses any other, and one that may not be read."""
-    with permitted(folder):
+    with explain_permission_errors(folder):
         if not (folder / "recipe.json").is_file():
-            raise Refused(f"run: {str(folder)!r} holds no run: it has no recipe.json.")
+            raise ConfigError(f"run: {str(folder)!r} holds no run: it has no recipe.json.")
         return folder
 
 
 @contextmanager
-def permitted(folder: Path) -> Iterator[None]:
+def explain_permission_errors(folder: Path) -> Iterator[None]:
     """Say whose it is, where a folder or what lies in it may not be read."""
     try:
         yield
     except PermissionError as error:
         path = error.filename or folder
-        raise Refused(f"run: {str(path)!r} may not be read: {_owner(folder)}.") from error
+        raise ConfigError(f"run: {str(path)!r} may not be read: {_owner(folder)}.") from error
 
 
 def _owner(folder: Path) -> str:
@@ -68,10 +68,10 @@ def _owner(folder: Path) -> str:
         return "the rights of the folders above it keep you out"
 
 
-def records(path: Path) -> Iterator[Record]:
+def read_journal(path: Path) -> Iterator[Record]:
     """A journal's records one by one, none of them kept; a torn last line is left out.
 
-    Raises `Refused` with the number of any other line that cannot be read.
+    Raises `ConfigError` with the number of any other line that cannot be read.
     """
     if not path.exists():
         return
@@ -80,65 +80,67 @@ def records(path: Path) -> Iterator[Record]:
             if not line.endswith(b"\n"):
                 return
             try:
-                yield strict_json.read(line.decode())
+                yield strict_json.from_json(line.decode())
             except ValueError as error:
                 if not file.read(1):
                     return
-                raise Refused(f"{path}, line {number}, cannot be read: {error}.") from error
+                raise ConfigError(f"{path}, line {number}, cannot be read: {error}.") from error
 
 
-def rollouts(folder: Path) -> Iterator[Record]:
+def read_rollouts(folder: Path) -> Iterator[Record]:
     """The journal of a run's rollouts, one by one; refuses lines that lack what is read of them."""
-    path = check(folder) / "rollouts.jsonl"
-    with permitted(folder):
-        for number, line in enumerate(records(path), 1):
-            if lost := ", ".join(sorted(LINE.difference(line))):
-                raise Refused(f"{path}, line {number}, lacks {lost}: another version wrote it.")
+    path = check_run_folder(folder) / "rollouts.jsonl"
+    with explain_permission_errors(folder):
+        for number, line in enumerate(read_journal(path), 1):
+            if lost := ", ".join(sorted(ROLLOUT_FIELDS.difference(line))):
+                raise ConfigError(f"{path}, line {number}, lacks {lost}: another version wrote it.")
             yield line
 
 
-def metrics(folder: Path) -> tuple[Mapping[str, float], ...]:
+def read_metrics(folder: Path) -> tuple[Mapping[str, float], ...]:
     """The metrics of every step, as numbers; "NaN" is read as NaN.
 
-    Raises `Refused` for a line with anything else.
+    Raises `ConfigError` for a line with anything else.
     """
     path = folder / "metrics.jsonl"
-    return tuple(_numbers(line, f"{path}, line {i}") for i, line in enumerate(records(path), 1))
+    return tuple(
+        _as_floats(line, f"{path}, line {i}") for i, line in enumerate(read_journal(path), 1)
+    )
 
 
-def _numbers(line: Any, place: str) -> Mapping[str, float]:
+def _as_floats(line: Any, place: str) -> Mapping[str, float]:
     try:
         return {name: float(value) for name, value in line.items()}
     except (AttributeError, TypeError, ValueError) as error:
-        raise Refused(f"{place}, holds what is no number: {error}.") from error
+        raise ConfigError(f"{place}, holds what is no number: {error}.") from error
 
 
-def series(steps: tuple[Mapping[str, float], ...], name: str) -> Series:
+def metric_series(steps: tuple[Mapping[str, float], ...], name: str) -> MetricSeries:
     """One metric over the steps that have it.
 
-    >>> series(({"step": 0, "loss": 0.5}, {"step": 1}, {"step": 2, "loss": 0.25}), "loss")
-    Series(steps=(0, 2), values=(0.5, 0.25))
+    >>> metric_series(({"step": 0, "loss": 0.5}, {"step": 1}, {"step": 2, "loss": 0.25}), "loss")
+    MetricSeries(steps=(0, 2), values=(0.5, 0.25))
     """
     found = [(int(m["step"]), m[name]) for m in steps if math.isfinite(m.get(name, math.nan))]
-    return Series(tuple(step for step, _ in found), tuple(value for _, value in found))
+    return MetricSeries(tuple(step for step, _ in found), tuple(value for _, value in found))
 
 
-def summary(folder: Path) -> Record:
+def read_summary(folder: Path) -> Record:
     """What the run came to; empty while it has not ended."""
     path = folder / "summary.json"
-    return strict_json.read(path.read_text()) if path.exists() else {}
+    return strict_json.from_json(path.read_text()) if path.exists() else {}
 
 
-def crash(folder: Path) -> str:
+def crash_reason(folder: Path) -> str:
     """Why the process of a compared run ended as it should not; nothing if it did not."""
-    path = folder / CRASH
-    said = strict_json.read(path.read_text()) if path.is_file() else {}
-    return _why(said["code"], said["said"]) if said else ""
+    path = folder / CRASH_FILE
+    said = strict_json.from_json(path.read_text()) if path.is_file() else {}
+    return _describe_crash(said["code"], said["said"]) if said else ""
 
 
-def _why(code: int, said: str) -> str:
+def _describe_crash(code: int, last_line: str) -> str:
     """A negative code is a signal's; the system sends 9 when memory is short."""
     if code >= 0:
-        return said or f"it ended with exit code {code}"
+        return last_line or f"it ended with exit code {code}"
     short = ", as the system does when memory is short" * (code == -9)
-    return f"killed by signal {-code}{short}" + f"; its last line: {said}" * bool(said)
+    return f"killed by signal {-code}{short}" + f"; its last line: {last_line}" * bool(last_line)

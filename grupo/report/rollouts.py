@@ -14,12 +14,12 @@ from rich.panel import Panel
 from rich.text import Text
 
 from grupo.report.escape import literal
-from grupo.report.read_run import Record, rollouts
-from grupo.report.step_line import number
+from grupo.report.read_run import Record, read_rollouts
+from grupo.report.step_line import format_number
 
 
 @dataclass(frozen=True)
-class Wanted:
+class RolloutFilter:
     """Which rollouts: those that fit all that is said.
 
     A step as the journal counts, from 0; rewards from `min_reward` to `max_reward`; a text the
@@ -30,8 +30,8 @@ class Wanted:
     min_reward: float | None = None
     max_reward: float | None = None
     contains: str = ""
-    task: str = ""
-    failed: bool = False
+    task_prefix: str = ""
+    failed_only: bool = False
 
     def __call__(self, rollout: Record) -> bool:
         return (
@@ -39,14 +39,14 @@ class Wanted:
             and (self.min_reward is None or reward(rollout) >= self.min_reward)
             and (self.max_reward is None or reward(rollout) <= self.max_reward)
             and self.contains in rollout["text"]
-            and rollout["task"].startswith(self.task)
-            and (not self.failed or bool(rollout["failed"]))
+            and rollout["task"].startswith(self.task_prefix)
+            and (not self.failed_only or bool(rollout["failed"]))
         )
 
 
-def select(
+def select_rollouts(
     run_folder: Path,
-    wanted: Wanted = Wanted(),
+    rollout_filter: RolloutFilter = RolloutFilter(),
     *,
     best: int | None = None,
     worst: int | None = None,
@@ -54,23 +54,23 @@ def select(
 ) -> list[Record]:
     """Rollouts of a run as the journal holds them: plain data, a reward that is none as "NaN".
 
-    The `best` and the `worst` by reward, or else the newest `limit`, of those that are wanted.
+    The `best` and the `largest_mismatch` by reward, or else the newest `limit`, of those that are wanted.
     """
 
     def found() -> Iterator[Record]:
-        return filter(wanted, rollouts(run_folder))
+        return filter(rollout_filter, read_rollouts(run_folder))
 
     if best is None and worst is None:
         return list(deque(found(), maxlen=limit))
-    high = heapq.nlargest(best or 0, filter(_judged, found()), key=reward)
-    low = heapq.nsmallest(worst or 0, filter(_judged, found()), key=reward)
+    high = heapq.nlargest(best or 0, filter(_has_reward, found()), key=reward)
+    low = heapq.nsmallest(worst or 0, filter(_has_reward, found()), key=reward)
     return [*high, *low]
 
 
-def show(found: Sequence[Record]) -> Group:
+def format_rollouts(selected: Sequence[Record]) -> Group:
     """Rollouts to read: prompt, answer, reward by part, advantage, step."""
-    nothing = [Text("No rollout fits.")] * (not found)
-    return Group(*nothing, *map(_panel, found))
+    nothing = [Text("No rollout fits.")] * (not selected)
+    return Group(*nothing, *map(_panel, selected))
 
 
 def reward(rollout: Record) -> float:
@@ -78,16 +78,16 @@ def reward(rollout: Record) -> float:
     return float(rollout["reward"])
 
 
-def _judged(rollout: Record) -> bool:
+def _has_reward(rollout: Record) -> bool:
     return not math.isnan(reward(rollout))
 
 
 def _panel(rollout: Record) -> Panel:
-    worth = ", ".join(f"{name} {number(float(x))}" for name, x in rollout["parts"].items())
+    worth = ", ".join(f"{name} {format_number(float(x))}" for name, x in rollout["parts"].items())
     facts = [
         f"step {rollout['step']}",
         f"task {rollout['task'][:8]}",
-        f"reward {number(reward(rollout))}" + f" ({worth})" * bool(worth),
+        f"reward {format_number(reward(rollout))}" + f" ({worth})" * bool(worth),
         _advantage(rollout),
         f"{rollout['length']} actions" + ", cut off" * rollout["truncated"],
     ]
@@ -113,8 +113,8 @@ def _prompt(prompt: Any) -> str:
     if isinstance(prompt, str):
         return prompt
     messages = prompt if isinstance(prompt, list) else [prompt]
-    return "\n".join(f"[{m['role']}] {_said(m['content'])}" for m in messages)
+    return "\n".join(f"[{m['role']}] {_content_text(m['content'])}" for m in messages)
 
 
-def _said(content: object) -> str:
+def _content_text(content: object) -> str:
     return content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)

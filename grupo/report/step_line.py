@@ -7,69 +7,73 @@ from dataclasses import dataclass
 Metrics = Mapping[str, float]
 
 # A ratio of 1.05 before any update is a quarter of what PPO clips at: no rounding of bfloat16.
-MISMATCH = 0.05
-_OWN = frozenset({"reward/mean", "reward/std"})
+MAX_LOGP_DIFF_MEAN = 0.05
+_AGGREGATES = frozenset({"reward/mean", "reward/std"})
 
 
 @dataclass(frozen=True)
-class Fact:
+class MetricCell:
     """A metric as the line of a step shows it."""
 
     name: str
     label: str
-    show: Callable[[float], str]
+    format_value: Callable[[float], str]
 
 
-def percent(value: float) -> str:
+def format_percent(value: float) -> str:
     """A share in percent.
 
-    >>> percent(0.125)
+    >>> format_percent(0.125)
     '12%'
     """
     return f"{100 * value:.0f}%" if math.isfinite(value) else "-"
 
 
-def number(value: float) -> str:
+def format_number(value: float) -> str:
     """A number in three digits.
 
-    >>> number(0.33054), number(7458.4), number(9e-8)
+    >>> format_number(0.33054), format_number(7458.4), format_number(9e-8)
     ('0.331', '7458', '9e-08')
     """
     return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
-FACTS = (
-    Fact("groups/signal", "signal", percent),
-    Fact("length/mean", "length", number),
-    Fact("rollouts/truncated", "cut off", percent),
-    Fact("entropy", "entropy", number),
-    Fact("kl/ref", "kl/ref", number),
-    Fact("mismatch/mean", "mismatch", number),
-    Fact("gradient/norm", "gradient", number),
-    Fact("share/sample", "sampling", percent),
-    Fact("share/update", "updating", percent),
-    Fact("speed/step", "tokens/s", number),
+METRIC_CELLS = (
+    MetricCell("groups/nonzero_std_frac", "signal", format_percent),
+    MetricCell("completions/length_mean", "length", format_number),
+    MetricCell("completions/truncated_frac", "cut off", format_percent),
+    MetricCell("entropy", "entropy", format_number),
+    MetricCell("policy/kl_ref", "policy/kl_ref", format_number),
+    MetricCell("sampler_mismatch/logp_diff_mean", "mismatch", format_number),
+    MetricCell("grad_norm", "gradient", format_number),
+    MetricCell("time_frac/generate", "sampling", format_percent),
+    MetricCell("time_frac/update", "updating", format_percent),
+    MetricCell("throughput/tokens_per_s", "tokens/s", format_number),
 )
 
 
-def facts(metrics: Metrics) -> list[str]:
+def step_summary(metrics: Metrics) -> list[str]:
     """What is worth reading of a step; what was not measured is left out."""
     shown = [
-        f"{fact.label} {fact.show(metrics[fact.name])}" for fact in FACTS if fact.name in metrics
+        f"{fact.label} {fact.format_value(metrics[fact.name])}"
+        for fact in METRIC_CELLS
+        if fact.name in metrics
     ]
-    return [_reward(metrics), *shown]
+    return [_reward_summary(metrics), *shown]
 
 
-def _reward(metrics: Metrics) -> str:
-    parts = {n: v for n, v in metrics.items() if n.startswith("reward/") and n not in _OWN}
-    inside = ", ".join(f"{n.removeprefix('reward/')} {number(v)}" for n, v in parts.items())
-    return f"reward {number(metrics.get('reward/mean', math.nan))}" + f" ({inside})" * bool(parts)
+def _reward_summary(metrics: Metrics) -> str:
+    parts = {n: v for n, v in metrics.items() if n.startswith("reward/") and n not in _AGGREGATES}
+    inside = ", ".join(f"{n.removeprefix('reward/')} {format_number(v)}" for n, v in parts.items())
+    return f"reward {format_number(metrics.get('reward/mean', math.nan))}" + f" ({inside})" * bool(
+        parts
+    )
 
 
-def clock(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """Seconds as hours, minutes and seconds.
 
-    >>> clock(3725.2), clock(59.6)
+    >>> format_duration(3725.2), format_duration(59.6)
     ('1:02:05', '1:00')
     """
     minutes, rest = divmod(round(seconds), 60)
@@ -77,39 +81,45 @@ def clock(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
-def _failed(metrics: Metrics) -> str:
+def _failed_rollouts(metrics: Metrics) -> str:
     count = metrics.get("rollouts/failed", 0.0)
     return f"{count:.0f} rollouts could not be judged and were left out." if count else ""
 
 
-def _nonfinite(metrics: Metrics) -> str:
-    bad = metrics.get("gradient/nonfinite", 0.0) > 0
+def _nonfinite_gradient(metrics: Metrics) -> str:
+    bad = metrics.get("grad_nonfinite", 0.0) > 0
     return "The gradient is not finite; that update was left out." if bad else ""
 
 
-def _mismatch(metrics: Metrics) -> str:
-    mean = metrics.get("mismatch/mean", 0.0)
+def _sampler_mismatch(metrics: Metrics) -> str:
+    mean = metrics.get("sampler_mismatch/logp_diff_mean", 0.0)
     return (
-        f"Sampler and trainer disagree: log-probabilities differ by {number(mean)} on average."
-        if mean > MISMATCH
+        f"Sampler and trainer disagree: log-probabilities differ by {format_number(mean)} on average."
+        if mean > MAX_LOGP_DIFF_MEAN
         else ""
     )
 
 
-def _nothing(metrics: Metrics) -> str:
-    learned = metrics.get("groups/learned", 1.0)
+def _no_trained_groups(metrics: Metrics) -> str:
+    learned = metrics.get("groups/trained", 1.0)
     return "" if learned else "No group was learned from: this step changed nothing."
 
 
-def _no_signal(metrics: Metrics) -> str:
-    flat = metrics.get("groups/signal", 1.0) == 0
+def _no_reward_spread(metrics: Metrics) -> str:
+    flat = metrics.get("groups/nonzero_std_frac", 1.0) == 0
     return "In no group do the rewards differ: there is nothing to compare." if flat else ""
 
 
-ALARMS = (_failed, _nonfinite, _mismatch, _nothing, _no_signal)
+ALARMS = (
+    _failed_rollouts,
+    _nonfinite_gradient,
+    _sampler_mismatch,
+    _no_trained_groups,
+    _no_reward_spread,
+)
 
 
-def alarms(metrics: Metrics) -> dict[str, str]:
+def active_alarms(metrics: Metrics) -> dict[str, str]:
     """What matters at once, by the name of the alarm."""
     said = {alarm.__name__.strip("_"): alarm(metrics) for alarm in ALARMS}
     return {name: text for name, text in said.items() if text}

@@ -7,26 +7,26 @@ from rich.table import Table
 from rich.text import Text
 
 from grupo.report.escape import literal
-from grupo.report.step_line import clock
-from grupo.rollouts.evaluate import Score
+from grupo.report.step_line import format_duration
+from grupo.rollouts.evaluate import EvalResult
 
-TOKENS = {
+TOKEN_LABELS = {
     "sampled": "sampled",
     "trained": "trained",
     "signal": "with signal",
     "wasted": "wasted",
 }
-TIMES = {
+TIME_LABELS = {
     "sample": "sampling",
     "judge": "waiting for judges",
     "observe": "measuring",
     "update": "updating",
     "rest": "the rest",
 }
-Shares = Mapping[str, Any]  # what `Score.to_data` gives
+ScoreData = Mapping[str, Any]  # what `EvalResult.to_data` gives
 
 
-def held_out(scores: Mapping[str, Any]) -> Table:
+def eval_table(scores: Mapping[str, Any]) -> Table:
     """How much of the held-out tasks was solved at the first and at the last evaluation.
 
     `scores` is `held_out` of `summary.json`; evaluations on the way are left to the curves.
@@ -39,20 +39,22 @@ def held_out(scores: Mapping[str, Any]) -> Table:
         table.add_column(literal(when), justify="right")
     if len(ends) == 2:
         table.add_column("difference", justify="right")
-    for name in _rows([scores[when] for when in ends]):
+    for name in _score_names([scores[when] for when in ends]):
         shares = [scores[when] for when in ends]
-        table.add_row(_label(name), *(_share(s, name) for s in shares), *_difference(shares, name))
+        table.add_row(
+            _label(name), *(_format_share(s, name) for s in shares), *_difference(shares, name)
+        )
     return table
 
 
-def one_score(score: Score) -> Table:
+def score_table(score: EvalResult) -> Table:
     """What one evaluation found, every k of pass@k."""
     shares = score.to_data()
     table = Table(title="tasks solved (95 % intervals)", title_style="")
     table.add_column("")
     table.add_column("share", justify="right")
     for name in (n for n in shares["intervals"] if n != "pass@1"):
-        table.add_row(_label(name), _share(shares, name))
+        table.add_row(_label(name), _format_share(shares, name))
     return table
 
 
@@ -62,8 +64,10 @@ def summary_lines(summary: Mapping[str, Any]) -> list[Text]:
     failed = summary["failed_rollouts"]
     lines = [
         literal(f"{summary['method']} on {summary['model']}"),
-        literal(f"{steps} steps in {clock(seconds)}, {summary['tokens']:,} tokens sampled"),
-        *(literal(line) for line in _ledger(summary["ledger"])),
+        literal(
+            f"{steps} steps in {format_duration(seconds)}, {summary['tokens']:,} tokens sampled"
+        ),
+        *(literal(line) for line in _cost_lines(summary["ledger"])),
     ]
     warning = literal(
         f"Warning: {failed} rollouts could not be judged and were left out."
@@ -73,20 +77,21 @@ def summary_lines(summary: Mapping[str, Any]) -> list[Text]:
     return [*lines, *[warning] * bool(failed)]
 
 
-def _ledger(sums: Mapping[str, float]) -> list[str]:
+def _cost_lines(totals: Mapping[str, float]) -> list[str]:
     """What the tokens that were paid for came to, and where the time went."""
-    if not sums.get("time/step"):
+    if not totals.get("time/step"):
         return []
-    step = sums["time/step"]
-    uses = (f"{sums[f'tokens/{name}']:,.0f} {said}" for name, said in TOKENS.items())
+    step = totals["time/step"]
+    uses = (f"{totals[f'tokens/{name}']:,.0f} {said}" for name, said in TOKEN_LABELS.items())
     times = (
-        f"{said} {100 * sums.get(f'time/{name}', 0.0) / step:.0f} %" for name, said in TIMES.items()
+        f"{said} {100 * totals.get(f'time/{name}', 0.0) / step:.0f} %"
+        for name, said in TIME_LABELS.items()
     )
-    speed = f"{sums['tokens/sampled'] / step:,.0f} a second"
+    speed = f"{totals['tokens/generated'] / step:,.0f} a second"
     return [f"tokens: {', '.join(uses)}; {speed}", f"time of a step: {', '.join(times)}"]
 
 
-def _rows(scores: Sequence[Shares]) -> list[str]:
+def _score_names(scores: Sequence[ScoreData]) -> list[str]:
     """Greedy, sampled, and pass@k of the largest k that all have."""
     shared = set.intersection(*(set(s["intervals"]) for s in scores)) if scores else set()
     ks = sorted(int(name.removeprefix("pass@")) for name in shared if name.startswith("pass@"))
@@ -99,12 +104,12 @@ def _label(name: str) -> str:
     return {"sampled": "sampled (pass@1)"}.get(name, name)
 
 
-def _share(shares: Shares, name: str) -> str:
-    low, high = shares["intervals"][name]
-    return f"{100 * shares[name]:.1f} % [{100 * low:.1f}, {100 * high:.1f}]"
+def _format_share(score: ScoreData, name: str) -> str:
+    low, high = score["intervals"][name]
+    return f"{100 * score[name]:.1f} % [{100 * low:.1f}, {100 * high:.1f}]"
 
 
-def _difference(shares: Sequence[Shares], name: str) -> list[str]:
-    if len(shares) < 2:
+def _difference(scores: Sequence[ScoreData], name: str) -> list[str]:
+    if len(scores) < 2:
         return []
-    return [f"{100 * (shares[1][name] - shares[0][name]):+.1f} points"]
+    return [f"{100 * (scores[1][name] - scores[0][name]):+.1f} points"]

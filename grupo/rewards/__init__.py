@@ -1,35 +1,35 @@
 """Rewards: what rollouts are worth, by functions of ours, of the user's, of TRL's and verl's."""
 
-from grupo.rewards.base import EachBy, EachRollout, Mark, Reward
-from grupo.rewards.extract_answer import After, Extract, Tagged, last_boxed, whole_text
-from grupo.rewards.math_equal import MathError, SameMath
-from grupo.rewards.reasoning_gym import GymVerifier
-from grupo.rewards.reward_function import Python, adapt, load
-from grupo.rewards.text import Captures, Exact, Formatted, LengthPenalty, Matches
-from grupo.rewards.trl_verl import Trl, Verl, VerlBatch
+from grupo.rewards.base import FunctionReward, PerRolloutReward, Reward, RewardValue
+from grupo.rewards.extract_answer import AfterMarker, Extractor, InsideTag, last_boxed, whole_text
+from grupo.rewards.math_equal import MathEqual, MathError
+from grupo.rewards.reasoning_gym import ReasoningGymVerifier
+from grupo.rewards.reward_function import ImportedReward, as_reward, load_reward
+from grupo.rewards.text import ExactMatch, LengthPenalty, RegexAnswer, RegexMatch, TagFormat
+from grupo.rewards.trl_verl import TRLReward, VerlBatchReward, VerlReward
 
 __all__ = [
-    "After",
-    "Captures",
-    "EachBy",
-    "EachRollout",
-    "Exact",
-    "Extract",
-    "Formatted",
-    "GymVerifier",
+    "AfterMarker",
+    "ExactMatch",
+    "Extractor",
+    "FunctionReward",
+    "ImportedReward",
+    "InsideTag",
     "LengthPenalty",
-    "Mark",
-    "Matches",
+    "MathEqual",
     "MathError",
-    "Python",
+    "PerRolloutReward",
+    "ReasoningGymVerifier",
+    "RegexAnswer",
+    "RegexMatch",
     "Reward",
-    "SameMath",
-    "Tagged",
-    "Trl",
-    "Verl",
-    "VerlBatch",
-    "adapt",
+    "RewardValue",
+    "TRLReward",
+    "TagFormat",
+    "VerlBatchReward",
+    "VerlReward",
+    "as_reward",
     "last_boxed",
-    "load",
+    "load_reward",
     "whole_text",
 ]

@@ -4,13 +4,13 @@ import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from grupo.core.component import piece
-from grupo.core.errors import Refused
+from grupo.core.component import component
+from grupo.core.errors import ConfigError
 from grupo.core.types import Rollout, Task
 
 # What is said of one rollout: a number; numbers by name, "score" among them; or None, which says
 # that the reward does not apply to this task.
-Mark = float | None | Mapping[str, Any]
+RewardValue = float | None | Mapping[str, Any]
 
 
 class Reward(Protocol):
@@ -18,39 +18,39 @@ class Reward(Protocol):
 
     def __call__(
         self, task: Task, rollouts: Sequence[Rollout], /
-    ) -> Sequence[Mark] | Awaitable[Sequence[Mark]]: ...
+    ) -> Sequence[RewardValue] | Awaitable[Sequence[RewardValue]]: ...
 
 
-class EachRollout:
+class PerRolloutReward:
     """A reward that judges every rollout by itself: what goes wrong with one is not the others'."""
 
-    def judge(self, task: Task, rollout: Rollout) -> Mark | Awaitable[Mark]:
+    def score(self, task: Task, rollout: Rollout) -> RewardValue | Awaitable[RewardValue]:
         """What one rollout is worth."""
         raise NotImplementedError
 
     def __call__(
         self, task: Task, rollouts: Sequence[Rollout]
-    ) -> Sequence[Mark] | Awaitable[Sequence[Mark]]:
-        marks = [self.judge(task, rollout) for rollout in rollouts]
-        return _awaited(marks) if any(map(inspect.isawaitable, marks)) else marks  # pyright: ignore
+    ) -> Sequence[RewardValue] | Awaitable[Sequence[RewardValue]]:
+        marks = [self.score(task, rollout) for rollout in rollouts]
+        return _await_all(marks) if any(map(inspect.isawaitable, marks)) else marks  # pyright: ignore
 
 
-async def _awaited(marks: Sequence[Any]) -> Sequence[Mark]:
-    return [await mark if inspect.isawaitable(mark) else mark for mark in marks]
+async def _await_all(values: Sequence[Any]) -> Sequence[RewardValue]:
+    return [await mark if inspect.isawaitable(mark) else mark for mark in values]
 
 
-@piece
-class EachBy(EachRollout):
+@component
+class FunctionReward(PerRolloutReward):
     """Every rollout judged by `function(task, rollout)`, a plain function or an async one."""
 
-    function: Callable[[Task, Rollout], Mark | Awaitable[Mark]]
+    function: Callable[[Task, Rollout], RewardValue | Awaitable[RewardValue]]
 
-    def judge(self, task: Task, rollout: Rollout) -> Mark | Awaitable[Mark]:
+    def score(self, task: Task, rollout: Rollout) -> RewardValue | Awaitable[RewardValue]:
         return self.function(task, rollout)
 
 
-def answer_of(task: Task) -> str:
+def reference_text(task: Task) -> str:
     """The right answer as text; a task that has none cannot be judged by it."""
-    if task.answer is None:
-        raise Refused(f"Task {task.key} has no answer to compare with.")
-    return str(task.answer).strip()
+    if task.reference_answer is None:
+        raise ConfigError(f"Task {task.key} has no answer to compare with.")
+    return str(task.reference_answer).strip()

@@ -3,9 +3,9 @@
 import re
 from collections.abc import Callable
 
-from grupo.core.component import piece
+from grupo.core.component import component
 
-Extract = Callable[[str], str | None]
+Extractor = Callable[[str], str | None]
 
 
 def whole_text(text: str) -> str | None:
@@ -17,11 +17,11 @@ def whole_text(text: str) -> str | None:
     return text.strip()
 
 
-@piece
-class After:
+@component
+class AfterMarker:
     """What follows the last `marker`.
 
-    >>> After("####")("#### 3, no: #### 4")
+    >>> AfterMarker("####")("#### 3, no: #### 4")
     '4'
     """
 
@@ -32,11 +32,11 @@ class After:
         return answer.strip() if found else None
 
 
-@piece
-class Tagged:
+@component
+class InsideTag:
     """What is inside the last <tag>…</tag>.
 
-    >>> Tagged("answer")("<think>3?</think> <answer> 4 </answer>")
+    >>> InsideTag("answer")("<think>3?</think> <answer> 4 </answer>")
     '4'
     """
 

@@ -10,41 +10,47 @@ import sys
 from functools import lru_cache
 from typing import Any
 
-MEMORY = 4 << 30  # bytes of addresses
+MEMORY_LIMIT = 4 << 30  # bytes of addresses
 
 
-DELIMITED = re.compile(r"\$|\\\(|\\\[|\\boxed")
-PROSE = re.compile(r"(?<!\\)\b(?:[a-zA-Z]{3,}\b|[a-zA-Z]{2}\s)")
+DELIMITER_PATTERN = re.compile(r"\$|\\\(|\\\[|\\boxed")
+PROSE_PATTERN = re.compile(r"(?<!\\)\b(?:[a-zA-Z]{3,}\b|[a-zA-Z]{2}\s)")
 
 
-def read(text: str) -> list[Any]:
+def parse_expression(text: str) -> list[Any]:
     r"""The expression that a text ends with, or that it is; a bare one is read as LaTeX.
 
-    >>> read("1/2")[0], read(r"so it is $\frac{1}{2}$")[0], read("2*x**3")[0]
+    >>> parse_expression("1/2")[0], parse_expression(r"so it is $\frac{1}{2}$")[0], parse_expression("2*x**3")[0]
     (1/2, 1/2, 2*x**3)
     """
     from math_verify import parse
 
-    bare = not DELIMITED.search(text) and not PROSE.search(text)
+    bare = not DELIMITER_PATTERN.search(text) and not PROSE_PATTERN.search(text)
     written = f"${text}$" if bare else text
     return parse(written.replace("**", "^"), parsing_timeout=None)  # pyright: ignore
 
 
 @lru_cache(maxsize=64)
-def read_answer(answer: str) -> list[Any]:
+def parse_reference_answer(reference_answer: str) -> list[Any]:
     """The right answer as an expression."""
-    found = read(answer)
+    found = parse_expression(reference_answer)
     if not found:
-        raise ValueError(f"the answer {answer!r} does not read as mathematics")
+        raise ValueError(f"the answer {reference_answer!r} does not read as mathematics")
     return found
 
 
-def compare(answer: str, text: str) -> dict[str, Any]:
+def compare(reference_answer: str, text: str) -> dict[str, Any]:
     """Whether they are the same, or what went wrong."""
     from math_verify import verify
 
     try:
-        return {"same": verify(read_answer(answer), read(text), timeout_seconds=None)}
+        return {
+            "same": verify(
+                parse_reference_answer(reference_answer),
+                parse_expression(text),
+                timeout_seconds=None,
+            )
+        }
     except Exception as error:
         return {"error": f"{type(error).__name__}: {error}"}
 
@@ -67,7 +73,7 @@ def _bound_memory() -> None:
     if sys.platform != "win32":
         import resource
 
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY_LIMIT, MEMORY_LIMIT))
 
 
 def _end_after(seconds: float) -> None:

@@ -5,57 +5,66 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
-from grupo.core.component import piece
-from grupo.core.errors import Refused
+from grupo.core.component import component
+from grupo.core.errors import ConfigError
 from grupo.core.types import Rollout, Task
-from grupo.rewards.base import EachBy, EachRollout, Reward
-from grupo.rewards.trl_verl import Trl, Verl, VerlBatch
-from grupo.tasks.finding import find
+from grupo.rewards.base import FunctionReward, PerRolloutReward, Reward
+from grupo.rewards.trl_verl import TRLReward, VerlBatchReward, VerlReward
+from grupo.tasks.finding import import_function
 
-VERL = ("data_source", "solution_str", "ground_truth", "extra_info")
+VERL_PARAMETERS = ("data_source", "solution_str", "ground_truth", "extra_info")
 # how such a function is written; a name by which it is known; all names it can be given, where
 # they are known beforehand; what makes a reward of it
-FORMS: tuple[tuple[str, str, Sequence[str], Callable[[Any], Reward]], ...] = (
+SIGNATURES: tuple[tuple[str, str, Sequence[str], Callable[[Any], Reward]], ...] = (
     ("f(task, rollouts)", "rollouts", ("task", "rollouts"), lambda f: f),
-    ("f(task, rollout)", "rollout", ("task", "rollout"), EachBy),
-    ("f(data_source, solution_str, ground_truth, extra_info)", "solution_str", VERL, Verl),
+    ("f(task, rollout)", "rollout", ("task", "rollout"), FunctionReward),
+    (
+        "f(data_source, solution_str, ground_truth, extra_info)",
+        "solution_str",
+        VERL_PARAMETERS,
+        VerlReward,
+    ),
     (
         "f(data_sources, solution_strs, ground_truths, extra_infos)",
         "solution_strs",
         ("data_sources", "solution_strs", "ground_truths", "extra_infos"),
-        VerlBatch,
+        VerlBatchReward,
     ),
-    ("f(prompts, completions, **columns)", "completions", (), Trl),
-    ("f(completion_ids, **columns)", "completion_ids", (), Trl),
+    ("f(prompts, completions, **columns)", "completions", (), TRLReward),
+    ("f(completion_ids, **columns)", "completion_ids", (), TRLReward),
 )
 
 
-def adapt(function: Callable[..., Any]) -> Reward:
+def as_reward(function: Callable[..., Any]) -> Reward:
     """The reward that a function is; rewards pass.
 
     >>> def compute_score(data_source, solution_str, ground_truth, extra_info=None):
     ...     return float(solution_str == ground_truth)
-    >>> adapt(compute_score)
-    Verl(function=adapt.compute_score)
+    >>> as_reward(compute_score)
+    VerlReward(function=adapt.compute_score)
     """
     if not callable(function):
-        raise Refused(f"{function!r} is not a function. {_allowed()}")
+        raise ConfigError(f"{function!r} is not a function. {_allowed_signatures()}")
     parameters = _parameters(function)
-    for _, known_by, names, made in FORMS:
-        if known_by in parameters and _fits(parameters, names):
+    for _, known_by, names, made in SIGNATURES:
+        if known_by in parameters and _accepts_names(parameters, names):
             return made(function)
     shown = f"({', '.join(map(str, parameters.values()))})"
-    raise Refused(f"{_called(function)}{shown} fits no form of a reward function. {_allowed()}")
+    raise ConfigError(
+        f"{_function_name(function)}{shown} fits no form of a reward function. {_allowed_signatures()}"
+    )
 
 
 def _parameters(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
     try:
         return dict(inspect.signature(function).parameters)
     except (TypeError, ValueError) as error:
-        raise Refused(f"{_called(function)} has no signature to read. {_allowed()}") from error
+        raise ConfigError(
+            f"{_function_name(function)} has no signature to read. {_allowed_signatures()}"
+        ) from error
 
 
-def _fits(parameters: dict[str, inspect.Parameter], names: Sequence[str]) -> bool:
+def _accepts_names(parameters: dict[str, inspect.Parameter], names: Sequence[str]) -> bool:
     """Can the function be called with these names, our own two in their order?"""
     named = [p for p in parameters.values() if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
     required = [p.name for p in named if p.default is p.empty]
@@ -63,42 +72,42 @@ def _fits(parameters: dict[str, inspect.Parameter], names: Sequence[str]) -> boo
     return in_order and (not names or set(required) <= set(names))
 
 
-def _called(function: Callable[..., Any]) -> str:
+def _function_name(function: Callable[..., Any]) -> str:
     return getattr(function, "__qualname__", type(function).__name__)
 
 
-def _allowed() -> str:
-    return f"Allowed: {'; '.join(written for written, *_ in FORMS)}."
+def _allowed_signatures() -> str:
+    return f"Allowed: {'; '.join(written for written, *_ in SIGNATURES)}."
 
 
-def load(place: str) -> Reward:
+def load_reward(import_path: str) -> Reward:
     """The reward that the function at `module:function` or `file.py:function` is."""
-    return adapt(find(place))
+    return as_reward(import_function(import_path))
 
 
-@piece
-class Python:
+@component
+class ImportedReward:
     """The reward function at `module:function` or `file.py:function`; prints as that place."""
 
-    place: str
+    import_path: str
 
     def __post_init__(self) -> None:
-        self.found()
+        self.resolve()
 
-    def found(self) -> Reward:
+    def resolve(self) -> Reward:
         """The reward that is there."""
-        return _found(self.place)
+        return _load_cached(self.import_path)
 
     def __call__(self, task: Task, rollouts: Sequence[Rollout]) -> Any:
-        return self.found()(task, rollouts)
+        return self.resolve()(task, rollouts)
 
 
 @lru_cache(maxsize=64)
-def _found(place: str) -> Reward:
-    return load(place)
+def _load_cached(import_path: str) -> Reward:
+    return load_reward(import_path)
 
 
-def each(reward: Callable[..., Any]) -> Callable[[Task, Rollout], Any] | None:
+def rollout_scorer(reward: Callable[..., Any]) -> Callable[[Task, Rollout], Any] | None:
     """How a reward judges one rollout by itself, where it does."""
-    opened = reward.found() if isinstance(reward, Python) else reward
-    return opened.judge if isinstance(opened, EachRollout) else None
+    opened = reward.resolve() if isinstance(reward, ImportedReward) else reward
+    return opened.score if isinstance(opened, PerRolloutReward) else None

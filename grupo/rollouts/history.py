@@ -10,12 +10,14 @@ from typing import Any
 
 from torch import Tensor
 
-from grupo.core.batch import Past
+from grupo.core.batch import TaskHistory
 from grupo.core.types import Group, Rollout, Task
-from grupo.rollouts.task_history import Pasts
+from grupo.rollouts.task_history import TaskHistoryStore
 from grupo.storage import rollout_json as saved
 
-KEPT = 4096  # tasks whose rollouts are kept at once; who was not asked for longest goes first
+MAX_REPLAY_TASKS = (
+    4096  # tasks whose rollouts are kept at once; who was not asked for longest goes first
+)
 
 
 @dataclass
@@ -25,74 +27,92 @@ class History:
     Functions read it and stay pure; only the trainer writes.
     """
 
-    asked: int = 0  # tasks handed out so far
-    tasks: Pasts = field(default_factory=Pasts)
-    measured: dict[str, list[float]] = field(default_factory=dict)  # metrics, a value each step
-    steps: int = 0  # recorded so far
-    kept: dict[str, tuple[Rollout, ...]] = field(default_factory=dict)  # to be replayed, by task
+    tasks_drawn: int = 0  # tasks handed out so far
+    task_histories: TaskHistoryStore = field(default_factory=TaskHistoryStore)
+    metrics: dict[str, list[float]] = field(default_factory=dict)  # metrics, a value each step
+    num_steps: int = 0  # recorded so far
+    replay_rollouts: dict[str, tuple[Rollout, ...]] = field(
+        default_factory=dict
+    )  # to be replayed, by task
 
     def copy(self) -> "History":
         """The history until now, to be read while this one goes on."""
-        measured = {name: list(numbers) for name, numbers in self.measured.items()}
-        return History(self.asked, self.tasks.copy(), measured, self.steps, dict(self.kept))
+        measured = {name: list(numbers) for name, numbers in self.metrics.items()}
+        return History(
+            self.tasks_drawn,
+            self.task_histories.copy(),
+            measured,
+            self.num_steps,
+            dict(self.replay_rollouts),
+        )
 
-    def of(self, task: Task) -> Past:
+    def task_history(self, task: Task) -> TaskHistory:
         """What happened to this task before."""
-        return self.tasks.get(task.key, Past())
+        return self.task_histories.get(task.key, TaskHistory())
 
-    def recalled(self, task: Task) -> Task:
+    def with_replays(self, task: Task) -> Task:
         """The task with those of its earlier rollouts that were kept, oldest first."""
-        before = self.kept.get(task.key, ())
-        return replace(task, before=before) if before else task
+        before = self.replay_rollouts.get(task.key, ())
+        return replace(task, replays=before) if before else task
 
-    def ask(self, count: int) -> None:
+    def count_drawn(self, count: int) -> None:
         """Note that so many tasks were handed out."""
-        self.asked += count
+        self.tasks_drawn += count
 
-    def record(
-        self, step: int, groups: Iterable[Group], parts: Collection[str] = (), replays: int = 0
+    def append_groups(
+        self,
+        step: int,
+        groups: Iterable[Group],
+        reward_terms: Collection[str] = (),
+        num_replays: int = 0,
     ) -> None:
         """Append a step's groups, but for those of which nothing could be judged.
 
         Of the components of their rewards only those in `parts` are remembered; of the rollouts
-        themselves the newest `replays` of a task's best, and as many of its worst.
+        themselves the newest `num_replays` of a task's best, and as many of its worst.
         """
-        self.steps = step + 1
+        self.num_steps = step + 1
         for group in groups:
-            judged = [rollout for rollout in group.rollouts if not rollout.failed]
+            judged = [rollout for rollout in group.rollouts if not rollout.error]
             if judged:
                 rewards = [rollout.reward for rollout in judged]
-                told = {name: [r.parts.get(name, 0.0) for r in judged] for name in parts}
-                self.tasks.append(group.task.key, step, rewards, told)
-                if replays:
-                    self._keep(group.task, judged, replays)
+                told = {
+                    name: [r.reward_terms.get(name, 0.0) for r in judged] for name in reward_terms
+                }
+                self.task_histories.append(group.task.key, step, rewards, told)
+                if num_replays:
+                    self._keep_replays(group.task, judged, num_replays)
 
-    def _keep(self, task: Task, judged: Sequence[Rollout], count: int) -> None:
-        every = (*self.kept.pop(task.key, ()), *judged)
+    def _keep_replays(self, task: Task, judged: Sequence[Rollout], count: int) -> None:
+        every = (*self.replay_rollouts.pop(task.key, ()), *judged)
         worst = sorted(range(len(every)), key=lambda i: (every[i].reward, -i))[:count]
         best = sorted(range(len(every)), key=lambda i: (every[i].reward, i))[-count:]
-        self.kept[task.key] = tuple(every[i] for i in sorted({*worst, *best}))
-        if len(self.kept) > KEPT:
-            del self.kept[next(iter(self.kept))]
+        self.replay_rollouts[task.key] = tuple(every[i] for i in sorted({*worst, *best}))
+        if len(self.replay_rollouts) > MAX_REPLAY_TASKS:
+            del self.replay_rollouts[next(iter(self.replay_rollouts))]
 
-    def measure(self, numbers: Mapping[str, float]) -> None:
+    def append_metrics(self, metrics: Mapping[str, float]) -> None:
         """Append what was measured of a step."""
-        for name, number in numbers.items():
-            self.measured.setdefault(name, []).append(number)
+        for name, number in metrics.items():
+            self.metrics.setdefault(name, []).append(number)
 
     def to_data(self) -> dict[str, Any]:
         """The history but for what tasks earned, as JSON can hold it."""
-        kept = {key: [saved.to_data(one) for one in some] for key, some in self.kept.items()}
-        told = {"asked": self.asked, "steps": self.steps}
-        return {**told, "measured": self.measured, "kept": kept}
+        kept = {
+            key: [saved.to_data(one) for one in some] for key, some in self.replay_rollouts.items()
+        }
+        told = {"asked": self.tasks_drawn, "steps": self.num_steps}
+        return {**told, "measured": self.metrics, "kept": kept}
 
     def tensors(self) -> dict[str, Tensor]:
         """What tasks earned."""
-        return self.tasks.tensors()
+        return self.task_histories.tensors()
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> "History":
         """The history that `to_data` and `tensors` wrote."""
         measured = {name: list(numbers) for name, numbers in data["measured"].items()}
         kept = {key: tuple(map(saved.from_data, some)) for key, some in data["kept"].items()}
-        return cls(data["asked"], Pasts.from_tensors(tensors), measured, data["steps"], kept)
+        return cls(
+            data["asked"], TaskHistoryStore.from_tensors(tensors), measured, data["steps"], kept
+        )

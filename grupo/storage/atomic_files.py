@@ -11,17 +11,17 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from grupo.core.component import piece
-from grupo.core.errors import Refused
+from grupo.core.component import component
+from grupo.core.errors import ConfigError
 from grupo.storage import strict_json
-from grupo.storage.fault_injection import point
-from grupo.storage.syscalls import Disk, direct, opened, write_all
+from grupo.storage.fault_injection import kill_point
+from grupo.storage.syscalls import SyscallHook, direct_call, open_descriptor, write_all
 
 _APPEND = os.O_RDWR | os.O_APPEND | os.O_CREAT
 
 
-@piece
-class Stamp:
+@component
+class FileDigest:
     """What a file held when it was written."""
 
     size: int  # in bytes
@@ -29,66 +29,72 @@ class Stamp:
 
 
 def write_new(
-    path: Path, chunks: Iterable[bytes | memoryview], *, disk: Disk = direct, at: str = "file"
-) -> Stamp:
+    path: Path,
+    chunks: Iterable[bytes | memoryview],
+    *,
+    syscall: SyscallHook = direct_call,
+    point_prefix: str = "file",
+) -> FileDigest:
     """Write a file that does not exist yet, durably; its name is durable after `fsync_dir`.
 
     An error of fsync is final: the system may have dropped what it could not write, and a second
     fsync would report success.
     """
     size, digest = 0, hashlib.sha256()
-    with opened(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, disk) as file:
-        point(f"{at}/opened")
+    with open_descriptor(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, syscall) as file:
+        kill_point(f"{point_prefix}/opened")
         for chunk in chunks:
-            write_all(file, chunk, disk)
+            write_all(file, chunk, syscall)
             digest.update(chunk)
             size += len(chunk)
-        point(f"{at}/written")
-        disk(os.fsync, file)
-        point(f"{at}/synced")
-    return Stamp(size, digest.hexdigest())
+        kill_point(f"{point_prefix}/written")
+        syscall(os.fsync, file)
+        kill_point(f"{point_prefix}/synced")
+    return FileDigest(size, digest.hexdigest())
 
 
-def write_atomically(path: Path, text: str, *, disk: Disk = direct, at: str = "file") -> None:
+def write_atomically(
+    path: Path, text: str, *, syscall: SyscallHook = direct_call, point_prefix: str = "file"
+) -> None:
     """Replace a file: whoever reads it, now or after a crash, sees the old text or the new one."""
     fresh = path.with_name(f"tmp.{uuid4().hex}")
-    write_new(fresh, [text.encode()], disk=disk, at=at)
-    disk(os.replace, fresh, path)
-    point(f"{at}/renamed")
-    fsync_dir(path.parent, disk)
+    write_new(fresh, [text.encode()], syscall=syscall, point_prefix=point_prefix)
+    syscall(os.replace, fresh, path)
+    kill_point(f"{point_prefix}/renamed")
+    fsync_dir(path.parent, syscall)
 
 
-def fsync_dir(path: Path, disk: Disk = direct) -> None:
+def fsync_dir(path: Path, syscall: SyscallHook = direct_call) -> None:
     """Make the names in a folder durable: what was created, renamed and removed there."""
-    with opened(path, os.O_RDONLY | os.O_DIRECTORY, disk) as file:
-        disk(os.fsync, file)
+    with open_descriptor(path, os.O_RDONLY | os.O_DIRECTORY, syscall) as file:
+        syscall(os.fsync, file)
 
 
-def make_folder(path: Path, disk: Disk = direct) -> None:
+def make_folder(path: Path, syscall: SyscallHook = direct_call) -> None:
     """Make a folder and those above it, durably; one that exists is left alone."""
     if not path.is_dir():
-        make_folder(path.parent, disk)
-        disk(os.mkdir, path)
-        fsync_dir(path.parent, disk)
+        make_folder(path.parent, syscall)
+        syscall(os.mkdir, path)
+        fsync_dir(path.parent, syscall)
 
 
-def remove(path: Path, disk: Disk = direct) -> None:
+def remove(path: Path, syscall: SyscallHook = direct_call) -> None:
     """Remove a file, or a folder and all that it holds."""
     if path.is_symlink() or not path.is_dir():
-        disk(os.unlink, path)
+        syscall(os.unlink, path)
     else:
         for inner in sorted(path.iterdir()):
-            remove(inner, disk)
-        disk(os.rmdir, path)
+            remove(inner, syscall)
+        syscall(os.rmdir, path)
 
 
-def sweep(folder: Path, disk: Disk = direct) -> None:
+def remove_unfinished(folder: Path, syscall: SyscallHook = direct_call) -> None:
     """Remove what was left unfinished in a folder."""
     for path in sorted(folder.glob("tmp.*")):
-        remove(path, disk)
+        remove(path, syscall)
 
 
-@piece
+@component
 class Journal:
     """A file of JSON lines that only grows, and can be cut back to a length it once had.
 
@@ -97,21 +103,21 @@ class Journal:
     """
 
     path: Path
-    disk: Disk = direct
+    syscall: SyscallHook = direct_call
 
     def append(self, *records: Mapping[str, Any]) -> None:
         """Add one line for each record; NaN is written as "NaN" (see `plain`).
 
         A write that fails part of the way is taken back, as far as the disk allows.
         """
-        lines = "".join(f"{strict_json.text(record)}\n" for record in records).encode()
-        with opened(self.path, _APPEND, self.disk) as file:
-            before = _end(file, self.path)
+        lines = "".join(f"{strict_json.to_json(record)}\n" for record in records).encode()
+        with open_descriptor(self.path, _APPEND, self.syscall) as file:
+            before = _append_offset(file, self.path)
             try:
-                write_all(file, lines, self.disk)
+                write_all(file, lines, self.syscall)
             except OSError:
                 with suppress(OSError):  # what matters is why the write failed
-                    self.disk(os.ftruncate, file, before)
+                    self.syscall(os.ftruncate, file, before)
                 raise
 
     def length(self) -> int:
@@ -120,9 +126,9 @@ class Journal:
 
     def fsync(self) -> None:
         """Make all lines durable, and the file's name with them."""
-        with opened(self.path, _APPEND, self.disk) as file:
-            self.disk(os.fsync, file)
-        fsync_dir(self.path.parent, self.disk)
+        with open_descriptor(self.path, _APPEND, self.syscall) as file:
+            self.syscall(os.fsync, file)
+        fsync_dir(self.path.parent, self.syscall)
 
     def read(self) -> tuple[list[Any], tuple[str, ...]]:
         """The records, and a note if the last line is torn: it is left out.
@@ -130,42 +136,44 @@ class Journal:
         A line that cannot be read anywhere else is refused by its number.
         """
         *lines, rest = self.path.read_bytes().split(b"\n") if self.path.exists() else [b""]
-        whole = lines[:-1] if not rest and _torn(lines) else lines
+        whole = lines[:-1] if not rest and _is_torn(lines) else lines
         left_out = b"\n".join([*lines[len(whole) :], rest])
         note = f"{self.path}: line {len(whole) + 1} is torn, {len(left_out)} bytes left out"
-        records = [_record(line, number, self.path) for number, line in enumerate(whole, 1)]
+        records = [_parse_record(line, number, self.path) for number, line in enumerate(whole, 1)]
         return records, (note,) if left_out else ()
 
     @staticmethod
-    def cut(path: Path, length: int, disk: Disk = direct) -> None:
+    def truncate(path: Path, length: int, syscall: SyscallHook = direct_call) -> None:
         """Take a journal back to a recorded length, durably; what was appended since is gone."""
-        with opened(path, _APPEND, disk) as file:
+        with open_descriptor(path, _APPEND, syscall) as file:
             size = os.fstat(file).st_size
             if length and os.pread(file, 1, length - 1) != b"\n":
-                raise Refused(
+                raise ConfigError(
                     f"{path} is {size} bytes long and cannot be cut to {length}: no line ends "
                     "there. It is not the file whose length was recorded, or a part of it is lost."
                 )
-            disk(os.ftruncate, file, length)
-            disk(os.fsync, file)
-        fsync_dir(path.parent, disk)
+            syscall(os.ftruncate, file, length)
+            syscall(os.fsync, file)
+        fsync_dir(path.parent, syscall)
 
 
-def _end(file: int, path: Path) -> int:
+def _append_offset(file: int, path: Path) -> int:
     """Where the next line begins; a torn one before it would swallow it."""
     size = os.fstat(file).st_size
     if size and os.pread(file, 1, size - 1) != b"\n":
-        raise Refused(f"{path} ends in a torn line. Cut it back first: Journal.cut(path, length).")
+        raise ConfigError(
+            f"{path} ends in a torn line. Cut it back first: Journal.cut(path, length)."
+        )
     return size
 
 
-def _torn(lines: Sequence[bytes]) -> bool:
+def _is_torn(lines: Sequence[bytes]) -> bool:
     """Did a power cut leave a hole in the last line?"""
     return bool(lines) and b"\0" in lines[-1]
 
 
-def _record(line: bytes, number: int, path: Path) -> Any:
+def _parse_record(line: bytes, number: int, path: Path) -> Any:
     try:
-        return strict_json.read(line.decode())
+        return strict_json.from_json(line.decode())
     except ValueError as error:
-        raise Refused(f"{path}, line {number}, cannot be read: {error}.") from error
+        raise ConfigError(f"{path}, line {number}, cannot be read: {error}.") from error

@@ -9,24 +9,24 @@ from uuid import uuid4
 
 from grupo.storage import manifest
 from grupo.storage.atomic_files import remove
-from grupo.storage.fault_injection import point
-from grupo.storage.manifest import Foreign, Unfit
-from grupo.storage.syscalls import Disk
+from grupo.storage.fault_injection import kill_point
+from grupo.storage.manifest import InvalidCheckpoint, VersionMismatch
+from grupo.storage.syscalls import SyscallHook
 
-POINTER = "latest"
+POINTER_FILE = "latest"
 _NAME = re.compile(r"step-(\d{8,18})(?:\.(\d{1,9}))?", re.ASCII)
 
 
-def name(step: int, again: int = 0) -> str:
-    """The folder of a step's checkpoint, saved for the first time or `again`.
+def folder_name(step: int, repeat: int = 0) -> str:
+    """The folder of a step's checkpoint, saved for the first time or `forward_with_grad`.
 
-    >>> name(12), name(12, 1)
+    >>> folder_name(12), folder_name(12, 1)
     ('step-00000012', 'step-00000012.1')
     """
-    return f"step-{step:08d}" + f".{again}" * (again > 0)
+    return f"step-{step:08d}" + f".{repeat}" * (repeat > 0)
 
 
-def order(folder: Path) -> tuple[int, int]:
+def step_and_repeat(folder: Path) -> tuple[int, int]:
     """The step that a folder's name says, and which time it was saved; (-1, -1) for other names."""
     match = _NAME.fullmatch(folder.name)
     return (int(match[1]), int(match[2] or 0)) if match else (-1, -1)
@@ -35,39 +35,43 @@ def order(folder: Path) -> tuple[int, int]:
 def newest_first(run: Path) -> list[Path]:
     """All that look like checkpoints by their names alone."""
     paths = [run / entry for entry in os.listdir(run)] if run.exists() else []
-    return sorted((p for p in paths if order(p) >= (0, 0)), key=order, reverse=True)
+    return sorted(
+        (p for p in paths if step_and_repeat(p) >= (0, 0)), key=step_and_repeat, reverse=True
+    )
 
 
-def choice(folder: Path) -> str:
+def pointer_text(folder: Path) -> str:
     """What the pointer says to choose this checkpoint: its name and its manifest's checksum."""
-    written = manifest.content(folder / manifest.NAME, f"{folder.name}/{manifest.NAME}")
+    written = manifest.read_content(folder / manifest.NAME, f"{folder.name}/{manifest.NAME}")
     return f"{folder.name} {hashlib.sha256(written).hexdigest()}\n"
 
 
-def chosen(run: Path) -> Path:
-    """The checkpoint that the pointer chooses; `Unfit` where it is lost or torn."""
-    text = manifest.content(run / POINTER, POINTER)
+def pointed_checkpoint(run: Path) -> Path:
+    """The checkpoint that the pointer chooses; `InvalidCheckpoint` where it is lost or torn."""
+    text = manifest.read_content(run / POINTER_FILE, POINTER_FILE)
     folder = run / text.decode("ascii", "replace").partition(" ")[0]
-    if order(folder) < (0, 0) or folder.parent != run:
-        raise Unfit(f"{POINTER}: torn, or names no checkpoint")
+    if step_and_repeat(folder) < (0, 0) or folder.parent != run:
+        raise InvalidCheckpoint(f"{POINTER_FILE}: torn, or names no checkpoint")
     try:
-        expected = choice(folder)
-    except Unfit as problem:
-        raise Unfit(f"{POINTER}: {problem}") from problem
+        expected = pointer_text(folder)
+    except InvalidCheckpoint as problem:
+        raise InvalidCheckpoint(f"{POINTER_FILE}: {problem}") from problem
     if expected.encode() != text:
-        raise Unfit(f"{POINTER}: its checksum is not that of {folder.name}/{manifest.NAME}")
+        raise InvalidCheckpoint(
+            f"{POINTER_FILE}: its checksum is not that of {folder.name}/{manifest.NAME}"
+        )
     return folder
 
 
-def expendable(saved: Path, keep: int) -> Iterator[Path]:
+def removable_checkpoints(saved: Path, keep: int) -> Iterator[Path]:
     """All but `saved` and the newest whole ones of earlier steps, `keep` in all."""
     kept = 1
     for path in newest_first(saved.parent):
         try:
-            whole = manifest.read(path).step < order(saved)[0]
-        except Foreign:
+            whole = manifest.read_manifest(path).step < step_and_repeat(saved)[0]
+        except VersionMismatch:
             continue  # of another version: not ours to judge
-        except Unfit:
+        except InvalidCheckpoint:
             whole = False
         if whole and kept < keep:
             kept += 1
@@ -75,9 +79,9 @@ def expendable(saved: Path, keep: int) -> Iterator[Path]:
             yield path
 
 
-def discard(folder: Path, disk: Disk) -> None:
+def remove_checkpoint(folder: Path, syscall: SyscallHook) -> None:
     """Take a checkpoint away, out of sight first."""
     gone = folder.with_name(f"tmp.{uuid4().hex}")
-    disk(os.rename, folder, gone)
-    point("save/removing")
-    remove(gone, disk)
+    syscall(os.rename, folder, gone)
+    kill_point("save/removing")
+    remove(gone, syscall)

@@ -9,14 +9,14 @@ import os
 import signal
 from itertools import count
 
-KILL_AT, REACHED = os.environ.get("GRUPO_KILL_AT", ""), count(1)
+KILL_AT, HIT_COUNT = os.environ.get("GRUPO_KILL_AT", ""), count(1)
 
-BEGIN = (
+BEGIN_POINTS = (
     "begin/folder",
     *(f"begin/recipe/{stage}" for stage in ("opened", "written", "synced", "renamed")),
 )
-RESUME = ("resume/locked", "resume/cut/metrics", "resume/cut/rollouts", "resume/cut/actions")
-SAVE = (
+RESUME_POINTS = ("resume/locked", "resume/cut/metrics", "resume/cut/rollouts", "resume/cut/actions")
+SAVE_POINTS = (
     "save/begun",
     "save/swept",
     *(
@@ -35,7 +35,7 @@ SAVE = (
     "save/removing",
     "save/ended",
 )
-STEP = (
+STEP_POINTS = (
     "run/begin",
     "step/begin",
     "step/asked",
@@ -56,7 +56,7 @@ STEP = (
 )
 
 
-def point(name: str) -> None:
+def kill_point(name: str) -> None:
     """Die here if told to; otherwise nothing."""
-    if KILL_AT.startswith(f"{name}:") and f"{name}:{next(REACHED)}" == KILL_AT:
+    if KILL_AT.startswith(f"{name}:") and f"{name}:{next(HIT_COUNT)}" == KILL_AT:
         os.kill(os.getpid(), signal.SIGKILL)

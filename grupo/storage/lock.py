@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Self
 from weakref import WeakSet, finalize
 
-from grupo.core.errors import Refused
+from grupo.core.errors import ConfigError
 
 
 class Lock:
@@ -21,12 +21,12 @@ class Lock:
             self.close = finalize(self, os.close, self.file)
             fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise Refused(self._in_use(path.parent)) from None
+            raise ConfigError(self._in_use(path.parent)) from None
         except OSError as error:
-            raise Refused(f"{path} cannot be locked: {error.strerror}.") from error
+            raise ConfigError(f"{path} cannot be locked: {error.strerror}.") from error
         os.ftruncate(self.file, 0)
         os.pwrite(self.file, str(os.getpid()).encode(), 0)
-        _held.add(self)
+        _open_locks.add(self)
 
     def __enter__(self) -> Self:
         return self
@@ -45,13 +45,13 @@ class Lock:
         )
 
 
-_held: WeakSet[Lock] = WeakSet()
+_open_locks: WeakSet[Lock] = WeakSet()
 
 
-def _let_go() -> None:
+def _close_inherited_locks() -> None:
     """A forked child, a worker of a reward say, must not hold on to what its parent locked."""
-    for lock in list(_held):
+    for lock in list(_open_locks):
         lock.close()
 
 
-os.register_at_fork(after_in_child=_let_go)
+os.register_at_fork(after_in_child=_close_inherited_locks)

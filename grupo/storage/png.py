@@ -10,20 +10,22 @@ from torch import Tensor
 from grupo.storage import tensor_text
 
 
-def data_url(made: str) -> str:
+def data_url(image: str) -> str:
     """A picture that `arrays.text` wrote, (3, H, W) of bytes, as a PNG in a data URL.
 
     >>> import torch
     >>> data_url(arrays.text(torch.zeros(3, 1, 1, dtype=torch.uint8)))[:30]
     'data:image/png;base64,iVBORw0K'
     """
-    return f"data:image/png;base64,{b64encode(png(tensor_text.read(made))).decode()}"
+    return (
+        f"data:image/png;base64,{b64encode(encode_png(tensor_text.decode_tensor(image))).decode()}"
+    )
 
 
-def png(picture: UInt8[Tensor, "3 H W"]) -> bytes:
+def encode_png(image: UInt8[Tensor, "3 H W"]) -> bytes:
     """Eight bits a channel, no filter. PNG specification, third edition."""
-    height, width = picture.shape[1:]
-    lines = picture.permute(1, 2, 0).reshape(height, -1).numpy()
+    height, width = image.shape[1:]
+    lines = image.permute(1, 2, 0).reshape(height, -1).numpy()
     pixels = b"".join(b"\0" + line.tobytes() for line in lines)
     header = pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
     chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(pixels)), (b"IEND", b""))

@@ -14,14 +14,14 @@ def to_data(rollout: Rollout) -> dict[str, Any]:
 
 def from_data(data: Mapping[str, Any]) -> Rollout:
     """What `to_data` wrote."""
-    turns = tuple((heard(seen), _action(action)) for seen, action in data["turns"])
+    turns = tuple((as_observation(seen), _action(action)) for seen, action in data["turns"])
     marks = {name: tuple(numbers) for name, numbers in data["marks"].items()}
     return Rollout(**{**data, "turns": turns, "marks": marks})
 
 
-def heard(seen: Any) -> Observation:
+def as_observation(value: Any) -> Observation:
     """What the world said, a chat as a tuple again."""
-    return seen if isinstance(seen, str) else tuple(seen)
+    return value if isinstance(value, str) else tuple(value)
 
 
 def _action(data: Mapping[str, Any]) -> Action:

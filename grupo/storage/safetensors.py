@@ -8,7 +8,7 @@ import torch
 from safetensors import safe_open
 from torch import Tensor
 
-from grupo.core.errors import Refused
+from grupo.core.errors import ConfigError
 
 DTYPES = {
     torch.float64: "F64",
@@ -29,20 +29,20 @@ DTYPES = {
 }
 
 
-def check(tensors: Mapping[str, Tensor], of: str) -> None:
+def check_tensors(tensors: Mapping[str, Tensor], label: str) -> None:
     """Refuse what a file cannot hold bit for bit, by name, before anything is written."""
     for name, tensor in tensors.items():
         if not isinstance(tensor, Tensor) or tensor.dtype not in DTYPES:
             kind = getattr(tensor, "dtype", type(tensor).__name__)
             allowed = ", ".join(str(dtype).removeprefix("torch.") for dtype in DTYPES)
-            raise Refused(f"{of}[{name!r}] is {kind}. Allowed: tensors of {allowed}.")
+            raise ConfigError(f"{label}[{name!r}] is {kind}. Allowed: tensors of {allowed}.")
         if tensor.layout != torch.strided or tensor.is_meta:
-            raise Refused(f"{of}[{name!r}] holds no plain values. Allowed: dense tensors.")
+            raise ConfigError(f"{label}[{name!r}] holds no plain values. Allowed: dense tensors.")
     if "__metadata__" in tensors:
-        raise Refused(f"{of}['__metadata__']: the file format keeps this name to itself.")
+        raise ConfigError(f"{label}['__metadata__']: the file format keeps this name to itself.")
 
 
-def chunks(tensors: Mapping[str, Tensor]) -> Iterator[bytes | memoryview]:
+def file_chunks(tensors: Mapping[str, Tensor]) -> Iterator[bytes | memoryview]:
     """The bytes of a safetensors file, one tensor in memory at a time.
 
     Tensors that share memory are each written in full: their bits come back, the sharing does not.
@@ -57,16 +57,16 @@ def chunks(tensors: Mapping[str, Tensor]) -> Iterator[bytes | memoryview]:
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
     yield len(text).to_bytes(8, "little") + text
-    yield from (_bytes(tensors[name]) for name in names)
+    yield from (_to_bytes(tensors[name]) for name in names)
 
 
-def load(path: Path) -> dict[str, Tensor]:
+def load_tensors(path: Path) -> dict[str, Tensor]:
     """The tensors of a file, in memory of their own."""
     with safe_open(path, framework="pt") as file:
         # the file may go away while its tensors are still in use
         return {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
 
 
-def _bytes(tensor: Tensor) -> memoryview:
+def _to_bytes(tensor: Tensor) -> memoryview:
     flat = tensor.detach().resolve_conj().resolve_neg().cpu().contiguous().reshape(-1)
     return flat.view(torch.uint8).numpy().data

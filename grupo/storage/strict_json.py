@@ -10,82 +10,94 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from grupo.core.errors import Refused
+from grupo.core.errors import ConfigError
 
-DEEPEST = 100  # levels of nesting; real data has five
+MAX_DEPTH = 100  # levels of nesting; real data has five
 _TAG = "$float"  # {"$float": "NaN"} stands for a float that JSON lacks
 
 
-def text(value: object) -> str:
+def to_json(value: object) -> str:
     """One line of strict JSON, to be read by anybody.
 
-    >>> text({"loss": float("nan"), "reward": 0.1})
+    >>> to_json({"loss": float("nan"), "reward": 0.1})
     '{"loss": "NaN", "reward": 0.1}'
     """
-    return json.dumps(_plain(value, lambda name: name), allow_nan=False)
+    return json.dumps(_to_plain(value, lambda name: name), allow_nan=False)
 
 
-def exact_text(value: object) -> str:
-    """One line of strict JSON from which `read_exact` makes the same value again.
+def to_exact_json(value: object) -> str:
+    """One line of strict JSON from which `from_exact_json` makes the same value again.
 
-    >>> read_exact(exact_text({"best": float("-inf")}))
+    >>> from_exact_json(to_exact_json({"best": float("-inf")}))
     {'best': -inf}
     """
-    return json.dumps(_plain(value, lambda name: {_TAG: name}), allow_nan=False)
+    return json.dumps(_to_plain(value, lambda name: {_TAG: name}), allow_nan=False)
 
 
-def read(line: str) -> Any:
+def from_json(line: str) -> Any:
     """The value that strict JSON holds; ValueError where it is not that, or nested too deep."""
     return _loads(line, dict)
 
 
-def read_exact(line: str) -> Any:
-    """The value that `exact_text` wrote; raises as `read` does."""
-    return _loads(line, _untag)
+def from_exact_json(line: str) -> Any:
+    """The value that `to_exact_json` wrote; raises as `read` does."""
+    return _loads(line, _decode_nonfinite)
 
 
-def _plain(value: object, say: Callable[[str], Any], at: str = "", deep: int = 0) -> Any:
-    if deep > DEEPEST:
-        raise Refused(f"{at[:80]}… is nested deeper than {DEEPEST} levels.")
+def _to_plain(
+    value: object, encode_nonfinite: Callable[[str], Any], path: str = "", depth: int = 0
+) -> Any:
+    if depth > MAX_DEPTH:
+        raise ConfigError(f"{path[:80]}… is nested deeper than {MAX_DEPTH} levels.")
     match value:
         case float() if not math.isfinite(value):
-            return say("NaN" if value != value else "Infinity" if value > 0 else "-Infinity")
+            return encode_nonfinite(
+                "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"
+            )
         case None | str() | int() | float():
             return value
-        case list() | tuple() if _alike(value):
+        case list() | tuple() if _is_homogeneous(value):
             return list(value)
         case Mapping():
-            return {_key(k, at): _plain(v, say, f"{at}/{k}", deep + 1) for k, v in value.items()}
+            return {
+                _check_key(k, path): _to_plain(v, encode_nonfinite, f"{path}/{k}", depth + 1)
+                for k, v in value.items()
+            }
         case list() | tuple():
-            return [_plain(v, say, f"{at}/{i}", deep + 1) for i, v in enumerate(value)]
-    raise Refused(
-        f"{at or 'the value'} is a {type(value).__name__}, which JSON cannot hold. "
+            return [
+                _to_plain(v, encode_nonfinite, f"{path}/{i}", depth + 1)
+                for i, v in enumerate(value)
+            ]
+    raise ConfigError(
+        f"{path or 'the value'} is a {type(value).__name__}, which JSON cannot hold. "
         "Allowed: None, bool, int, float, str, and lists, tuples and mappings of them."
     )
 
 
-def _alike(values: Sequence[Any]) -> bool:
+def _is_homogeneous(values: Sequence[Any]) -> bool:
     """Does it hold texts alone, or finite floats alone? Journals are mostly made of such."""
     kinds = set(map(type, values))
     return kinds == {str} or (kinds == {float} and all(map(math.isfinite, values)))
 
 
-def _key(key: object, at: str) -> str:
+def _check_key(key: object, path: str) -> str:
     if not isinstance(key, str) or key == _TAG:
-        raise Refused(f"{at or 'the value'} has the key {key!r}. Allowed: any str but {_TAG!r}.")
+        raise ConfigError(
+            f"{path or 'the value'} has the key {key!r}. Allowed: any str but {_TAG!r}."
+        )
     return key
 
 
 def _loads(line: str, pairs: Callable[[list[tuple[str, Any]]], Any]) -> Any:
     try:
-        return json.loads(line, parse_constant=_constant, object_pairs_hook=pairs)
+        return json.loads(line, parse_constant=_reject_constant, object_pairs_hook=pairs)
     except RecursionError:
         raise ValueError("nested too deep to read") from None
 
 
-def _constant(name: str) -> Any:
+def _reject_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
 
 
-def _untag(pairs: list[tuple[str, Any]]) -> Any:
+def _decode_nonfinite(pairs: list[tuple[str, Any]]) -> Any:
     return float(str(pairs[0][1])) if [key for key, _ in pairs] == [_TAG] else dict(pairs)

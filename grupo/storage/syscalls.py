@@ -10,32 +10,32 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Disk(Protocol):
+class SyscallHook(Protocol):
     """How a call that changes files is made: `disk(os.fsync, file)`; tests fail or record some."""
 
     def __call__(self, call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T: ...
 
 
-def direct(call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+def direct_call(call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
     """The call itself."""
     return call(*args, **kwargs)
 
 
 @contextmanager
-def opened(path: Path, flags: int, disk: Disk) -> Iterator[int]:
+def open_descriptor(path: Path, flags: int, syscall: SyscallHook) -> Iterator[int]:
     """A file's descriptor; errors of what is done with it name the file."""
     try:
-        file = disk(os.open, path, flags | os.O_CLOEXEC, 0o666)
+        file = syscall(os.open, path, flags | os.O_CLOEXEC, 0o666)
         try:
             yield file
         finally:
-            disk(os.close, file)
+            syscall(os.close, file)
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(path)) from error
 
 
-def write_all(file: int, content: bytes | memoryview, disk: Disk) -> None:
+def write_all(file: int, content: bytes | memoryview, syscall: SyscallHook) -> None:
     """Write until all is written: the system may take only a part at a time."""
     rest = memoryview(content)
     while rest:
-        rest = rest[disk(os.write, file, rest) :]
+        rest = rest[syscall(os.write, file, rest) :]

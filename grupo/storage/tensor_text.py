@@ -7,10 +7,10 @@ import torch
 from torch import Tensor
 
 
-def text(x: Tensor) -> str:
+def encode_tensor(x: Tensor) -> str:
     """Type, shape and bytes.
 
-    >>> text(torch.tensor([[0, 255]], dtype=torch.uint8))
+    >>> encode_tensor(torch.tensor([[0, 255]], dtype=torch.uint8))
     'uint8:1x2:AP8='
     """
     array = x.detach().cpu().contiguous().numpy()
@@ -18,10 +18,10 @@ def text(x: Tensor) -> str:
     return f"{array.dtype}:{shape}:{b64encode(array.tobytes()).decode()}"
 
 
-def read(line: str) -> Tensor:
+def decode_tensor(line: str) -> Tensor:
     """What `text` wrote, bit for bit.
 
-    >>> read(text(torch.tensor([0.5, -1.0])))
+    >>> decode_tensor(encode_tensor(torch.tensor([0.5, -1.0])))
     tensor([ 0.5000, -1.0000])
     """
     dtype, shape, data = line.split(":")

@@ -1,28 +1,28 @@
 """Tasks: where questions come from, and how some are kept for measuring."""
 
-from grupo.tasks.base import Indexed, TaskSource, key_of
+from grupo.tasks.base import LazyTasks, TaskSource, task_key
 from grupo.tasks.columns import Columns
-from grupo.tasks.dataset import Rows
-from grupo.tasks.finding import find
-from grupo.tasks.mixture import Mix
-from grupo.tasks.parse import named
-from grupo.tasks.python import FromFunction, FromPython
+from grupo.tasks.dataset import DatasetTasks
+from grupo.tasks.finding import import_function
+from grupo.tasks.mixture import TaskMixture
+from grupo.tasks.parse import parse_task_source
+from grupo.tasks.python import FromFunction, FromImportPath
 from grupo.tasks.reasoning_gym import ReasoningGym
-from grupo.tasks.split import Without, check_disjoint, split
+from grupo.tasks.split import TrainingTasks, check_disjoint, split_tasks
 
 __all__ = [
     "Columns",
+    "DatasetTasks",
     "FromFunction",
-    "FromPython",
-    "Indexed",
-    "Mix",
+    "FromImportPath",
+    "LazyTasks",
     "ReasoningGym",
-    "Rows",
+    "TaskMixture",
     "TaskSource",
-    "Without",
+    "TrainingTasks",
     "check_disjoint",
-    "find",
-    "key_of",
-    "named",
-    "split",
+    "import_function",
+    "parse_task_source",
+    "split_tasks",
+    "task_key",
 ]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, overload
 
-from grupo.core.errors import Refused
+from grupo.core.errors import ConfigError
 from grupo.core.types import Observation, Task
 
 
@@ -16,21 +16,21 @@ class TaskSource(Protocol):
     def load(self) -> Sequence[Task]: ...
 
 
-def key_of(prompt: Observation) -> str:
+def task_key(prompt: Observation) -> str:
     """The name of a question: the same content, the same key, wherever it came from.
 
     A text is the same question as a chat whose only message is that text of the user's.
 
-    >>> key_of("2 + 2 =") == key_of(({"content": "2 + 2 =", "role": "user"},)) != key_of("2 + 3 =")
+    >>> task_key("2 + 2 =") == task_key(({"content": "2 + 2 =", "role": "user"},)) != task_key("2 + 3 =")
     True
     """
     chat = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else list(prompt)
-    said = [{**message, "content": _outer_stripped(message.get("content"))} for message in chat]
+    said = [{**message, "content": _strip_text(message.get("content"))} for message in chat]
     canonical = json.dumps(said, sort_keys=True, default=_digest)
     return hashlib.blake2b(canonical.encode(), digest_size=16).hexdigest()
 
 
-def _outer_stripped(content: object) -> object:
+def _strip_text(content: object) -> object:
     return content.strip() if isinstance(content, str) else content
 
 
@@ -38,18 +38,18 @@ def _digest(value: object) -> str:
     """What stands in a key for bytes; anything else has no content that could be compared."""
     if isinstance(value, bytes):
         return hashlib.blake2b(value, digest_size=16).hexdigest()
-    raise Refused(
+    raise ConfigError(
         f"A prompt holds a {type(value).__name__}, which has no canonical form. "
         "Allowed: text, numbers, lists, mappings and bytes."
     )
 
 
 @dataclass(frozen=True)
-class Indexed(Sequence[Task]):
+class LazyTasks(Sequence[Task]):
     """`size` tasks, each made when it is asked for: `at(i)` for i in 0..size-1."""
 
     size: int
-    at: Callable[[int], Task]
+    make_task: Callable[[int], Task]
 
     def __len__(self) -> int:
         return self.size
@@ -62,4 +62,8 @@ class Indexed(Sequence[Task]):
 
     def __getitem__(self, index: int | slice) -> Task | Sequence[Task]:
         places = range(self.size)[index]  # raises IndexError, and knows negative numbers
-        return [self.at(i) for i in places] if isinstance(places, range) else self.at(places)
+        return (
+            [self.make_task(i) for i in places]
+            if isinstance(places, range)
+            else self.make_task(places)
+        )

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from grupo.core.component import piece
-from grupo.core.errors import Refused, nearest
+from grupo.core.component import component
+from grupo.core.errors import ConfigError, suggest
 from grupo.core.types import Observation, Task
-from grupo.tasks.base import key_of
+from grupo.tasks.base import task_key
 
 
-@piece
+@component
 class Columns:
     """Which column of a row is what.
 
@@ -26,46 +26,48 @@ class Columns:
     source: str = "source"
 
 
-USUAL = Columns()
-NESTED = ("reward_model", "extra_info")
+DEFAULT_COLUMNS = Columns()
+NESTED_COLUMNS = ("reward_model", "extra_info")
 
 
-def task_of(row: Mapping[str, Any], columns: Columns, place: str, source: str = "") -> Task:
+def task_from_row(
+    row: Mapping[str, Any], columns: Columns, location: str, source: str = ""
+) -> Task:
     """A row as a task: {"prompt": text or messages, …}, or verl's {"reward_model": {…}, …}.
 
     `place` says in messages which row it was. Every column but the prompt stays under its own
     name, so that a function written for the table finds it.
 
-    >>> task_of({"prompt": "2 + 2 =", "answer": "4", "level": 1}, Columns(), "row 1").columns
+    >>> task_from_row({"prompt": "2 + 2 =", "answer": "4", "level": 1}, Columns(), "row 1").columns
     {'answer': '4', 'level': 1}
     """
-    plain = {name: _plain(name, value) for name, value in row.items()}
-    known = {**_as_verl(plain), **plain}
+    plain = {name: _to_python(name, value) for name, value in row.items()}
+    known = {**_verl_fields(plain), **plain}
     for field in fields(columns):
-        _require(getattr(columns, field.name), field.name, known, place)
-    prompt = _prompt(known[columns.prompt], f"{place}, column {columns.prompt!r}")
+        _require_column(getattr(columns, field.name), field.name, known, location)
+    prompt = _parse_prompt(known[columns.prompt], f"{location}, column {columns.prompt!r}")
     answer, source = known.get(columns.answer), str(known.get(columns.source) or source)
     rest = {name: value for name, value in plain.items() if name != columns.prompt}
-    return Task(key_of(prompt), prompt, answer, source, rest)
+    return Task(task_key(prompt), prompt, answer, source, rest)
 
 
-def _plain(name: str, value: Any) -> Any:
+def _to_python(name: str, value: Any) -> Any:
     """Parquet hands out arrays for lists, and verl's nested columns as JSON text at times."""
     if isinstance(value, np.ndarray | np.generic):
-        return _plain(name, value.tolist())
+        return _to_python(name, value.tolist())
     if isinstance(value, list | tuple):
-        return [_plain("", v) for v in value]
-    return _parsed(value) if isinstance(value, str) and name in NESTED else value
+        return [_to_python("", v) for v in value]
+    return _parse_json(value) if isinstance(value, str) and name in NESTED_COLUMNS else value
 
 
-def _parsed(text: str) -> Any:
+def _parse_json(text: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
         return text  # not JSON: it stays the text it is
 
 
-def _as_verl(row: Mapping[str, Any]) -> Mapping[str, Any]:
+def _verl_fields(row: Mapping[str, Any]) -> Mapping[str, Any]:
     """What verl calls the answer and the source, by our names."""
     judged = row.get("reward_model")
     if not isinstance(judged, Mapping) or "ground_truth" not in judged:
@@ -73,23 +75,23 @@ def _as_verl(row: Mapping[str, Any]) -> Mapping[str, Any]:
     return {"answer": judged["ground_truth"], "source": row.get("data_source", "")}
 
 
-def _require(name: str, role: str, row: Mapping[str, Any], place: str) -> None:
-    optional = role != "prompt" and name == getattr(USUAL, role)
-    if name not in row and not optional:
-        raise Refused(
-            f"{place} has no column {name!r} for the {role}; "
-            f"say which it is with Columns({role}=…). {nearest(name, row)}"
+def _require_column(column: str, field_name: str, row: Mapping[str, Any], location: str) -> None:
+    optional = field_name != "prompt" and column == getattr(DEFAULT_COLUMNS, field_name)
+    if column not in row and not optional:
+        raise ConfigError(
+            f"{location} has no column {column!r} for the {field_name}; "
+            f"say which it is with Columns({field_name}=…). {suggest(column, row)}"
         )
 
 
-def _prompt(value: Any, place: str) -> Observation:
-    chat = _parsed(value) if isinstance(value, str) and value.startswith("[{") else value
+def _parse_prompt(value: Any, location: str) -> Observation:
+    chat = _parse_json(value) if isinstance(value, str) and value.startswith("[{") else value
     if isinstance(chat, list) and chat and all(map(_is_message, chat)):
         return tuple(chat)
     if isinstance(value, str) and value.strip():
         return value
-    raise Refused(
-        f"{place} is {str(value)[:100]!r}, a {type(value).__name__}. "
+    raise ConfigError(
+        f"{location} is {str(value)[:100]!r}, a {type(value).__name__}. "
         "Allowed: text that is not empty, or messages that have a role and a content."
     )
 

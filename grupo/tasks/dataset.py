@@ -3,15 +3,15 @@
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from grupo.core.component import piece
-from grupo.core.errors import Refused, nearest
+from grupo.core.component import component
+from grupo.core.errors import ConfigError, suggest
 from grupo.core.types import Task
 from grupo.tasks import readers
-from grupo.tasks.columns import Columns, task_of
+from grupo.tasks.columns import Columns, task_from_row
 
 
-@piece
-class Rows:
+@component
+class DatasetTasks:
     """The rows of a table as tasks.
 
     What is at `path` decides how it is read: a file ending in .jsonl or .parquet, a folder that
@@ -27,36 +27,36 @@ class Rows:
     def load(self) -> Sequence[Task]:
         path = Path(self.path).expanduser()
         source = path.stem or self.path
-        tasks = [task_of(row, self.columns, place, source) for place, row in self._rows(path)]
+        tasks = [task_from_row(row, self.columns, place, source) for place, row in self._rows(path)]
         if not tasks:
-            raise Refused(f"{self.path} has no rows.")
+            raise ConfigError(f"{self.path} has no rows.")
         return tasks
 
-    def _rows(self, path: Path) -> readers.Placed:
+    def _rows(self, path: Path) -> readers.LocatedRows:
         if path.suffix in READERS:
-            return READERS[path.suffix](_existing(path))
+            return READERS[path.suffix](_require_file(path))
         if path.is_file():
-            raise Refused(f"{path} ends in {path.suffix!r}. Allowed: {', '.join(READERS)}.")
+            raise ConfigError(f"{path} ends in {path.suffix!r}. Allowed: {', '.join(READERS)}.")
         if path.is_dir() or readers.is_hub_name(self.path):
-            return readers.dataset(self.path, self.split, self.config)
-        raise Refused(f"There is no file or folder {path}. {_neighbours(path)}")
+            return readers.read_dataset(self.path, self.split, self.config)
+        raise ConfigError(f"There is no file or folder {path}. {_suggest_files(path)}")
 
 
-def _existing(path: Path) -> Path:
+def _require_file(path: Path) -> Path:
     if not path.is_file():
-        raise Refused(f"There is no file {path}. {_neighbours(path)}")
+        raise ConfigError(f"There is no file {path}. {_suggest_files(path)}")
     return path
 
 
-def _neighbours(path: Path) -> str:
+def _suggest_files(path: Path) -> str:
     """What could have been meant, when it is there."""
     beside = [p.name for p in path.parent.glob("*")] if path.parent.is_dir() else []
     if not beside:
         return f"The folder {path.parent} is empty or missing."
-    return nearest(path.name, [p for p in beside if not p.startswith(".")][:50])
+    return suggest(path.name, [p for p in beside if not p.startswith(".")][:50])
 
 
-READERS: Mapping[str, Callable[[Path], readers.Placed]] = {
-    ".jsonl": readers.json_lines,
-    ".parquet": readers.parquet,
+READERS: Mapping[str, Callable[[Path], readers.LocatedRows]] = {
+    ".jsonl": readers.read_jsonl,
+    ".parquet": readers.read_parquet,
 }

@@ -2,28 +2,28 @@
 
 from collections.abc import Sequence
 
-from grupo.core.component import piece
-from grupo.core.errors import Refused, nearest
+from grupo.core.component import component
+from grupo.core.errors import ConfigError, suggest
 from grupo.core.types import Task
-from grupo.tasks.base import key_of
+from grupo.tasks.base import task_key
 
-NAMES = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+DIGIT_NAMES = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 
 
-def digit_of(caption: str) -> int:
+def parse_digit(caption: str) -> int:
     """The digit that is named; refuses what names none.
 
-    >>> digit_of("seven")
+    >>> parse_digit("seven")
     7
     """
-    if caption not in NAMES:
-        raise Refused(f"prompt: {caption!r} names no digit. {nearest(caption, NAMES)}")
-    return NAMES.index(caption)
+    if caption not in DIGIT_NAMES:
+        raise ConfigError(f"prompt: {caption!r} names no digit. {suggest(caption, DIGIT_NAMES)}")
+    return DIGIT_NAMES.index(caption)
 
 
-@piece
-class Digits:
+@component
+class DigitTasks:
     """The names of the ten digits, each a task."""
 
     def load(self) -> Sequence[Task]:
-        return [Task(key_of(name), name, source="digits") for name in NAMES]
+        return [Task(task_key(name), name, source="digits") for name in DIGIT_NAMES]

@@ -3,14 +3,14 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from grupo.core.component import piece
-from grupo.core.errors import Refused
+from grupo.core.component import component
+from grupo.core.errors import ConfigError
 from grupo.core.types import Task
-from grupo.tasks.columns import Columns, task_of
-from grupo.tasks.finding import find
+from grupo.tasks.columns import Columns, task_from_row
+from grupo.tasks.finding import import_function
 
 
-@piece
+@component
 class FromFunction:
     """What `function()` yields: tasks, or rows as mappings."""
 
@@ -22,26 +22,26 @@ class FromFunction:
         made = enumerate(self.function(), 1)
         tasks = [self._task(item, f"{name}, item {number}") for number, item in made]
         if not tasks:
-            raise Refused(f"{name} made no tasks.")
+            raise ConfigError(f"{name} made no tasks.")
         return tasks
 
-    def _task(self, item: Task | Mapping[str, Any], place: str) -> Task:
+    def _task(self, item: Task | Mapping[str, Any], location: str) -> Task:
         if isinstance(item, Task):
             return item
         if isinstance(item, Mapping):
-            return task_of(item, self.columns, place)
-        raise Refused(f"{place} is a {type(item).__name__}. Allowed: Task, mapping.")
+            return task_from_row(item, self.columns, location)
+        raise ConfigError(f"{location} is a {type(item).__name__}. Allowed: Task, mapping.")
 
 
-@piece
-class FromPython:
+@component
+class FromImportPath:
     """What the function at `module:function` or `file.py:function` yields; prints as that place."""
 
-    place: str
+    import_path: str
     columns: Columns = Columns()
 
     def __post_init__(self) -> None:
-        find(self.place)
+        import_function(self.import_path)
 
     def load(self) -> Sequence[Task]:
-        return FromFunction(find(self.place), self.columns).load()
+        return FromFunction(import_function(self.import_path), self.columns).load()

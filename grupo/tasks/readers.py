@@ -6,32 +6,32 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from grupo.core.errors import Refused, nearest
+from grupo.core.errors import ConfigError, suggest
 
 # where a row stands, as messages say it, and the row
-Placed = Iterator[tuple[str, Mapping[str, Any]]]
+LocatedRows = Iterator[tuple[str, Mapping[str, Any]]]
 
 
-def json_lines(path: Path) -> Placed:
+def read_jsonl(path: Path) -> LocatedRows:
     """One JSON object a line; empty lines are skipped."""
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
             if line.strip():
                 place = f"{path}, line {number}"
-                yield place, _object(line, place)
+                yield place, _parse_object(line, place)
 
 
-def _object(line: bytes, place: str) -> Mapping[str, Any]:
+def _parse_object(line: bytes, location: str) -> Mapping[str, Any]:
     try:
         row = json.loads(line.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
-        raise Refused(f"{place} is not JSON: {error}. It reads {line[:80]!r}.") from error
+        raise ConfigError(f"{location} is not JSON: {error}. It reads {line[:80]!r}.") from error
     if not isinstance(row, Mapping):
-        raise Refused(f"{place} is a JSON {type(row).__name__}. Allowed: an object.")
+        raise ConfigError(f"{location} is a JSON {type(row).__name__}. Allowed: an object.")
     return row
 
 
-def parquet(path: Path) -> Placed:
+def read_parquet(path: Path) -> LocatedRows:
     """The rows of a Parquet file, a batch in memory at a time."""
     from pyarrow import ArrowException
     from pyarrow.parquet import ParquetFile
@@ -42,7 +42,7 @@ def parquet(path: Path) -> Placed:
             for number, row in enumerate(rows, 1):
                 yield f"{path}, row {number}", row
     except (ArrowException, OSError) as error:
-        raise Refused(f"{path} does not read as Parquet: {error}") from error
+        raise ConfigError(f"{path} does not read as Parquet: {error}") from error
 
 
 def is_hub_name(path: str) -> bool:
@@ -54,14 +54,14 @@ def is_hub_name(path: str) -> bool:
     return re.fullmatch(r"\w[\w.-]*(/\w[\w.-]*)?", path) is not None
 
 
-def dataset(path: str, split: str, config: str) -> Placed:
+def read_dataset(path: str, split: str, config: str) -> LocatedRows:
     """The rows of what `datasets` reads at a path or finds on the hub."""
-    loaded = _loaded(path, split, config)
+    loaded = _load_dataset(path, split, config)
     for number in range(len(loaded)):
         yield f"{path}, row {number + 1}", loaded[number]
 
 
-def _loaded(path: str, split: str, config: str) -> Any:
+def _load_dataset(path: str, split: str, config: str) -> Any:
     import datasets  # a second to import: only those who use it wait
 
     saved = any((Path(path) / name).is_file() for name in ("dataset_dict.json", "state.json"))
@@ -70,17 +70,19 @@ def _loaded(path: str, split: str, config: str) -> Any:
             return datasets.load_dataset(path, config or None, split=split)
         found = datasets.load_from_disk(path)
     except (ValueError, OSError, RuntimeError) as error:
-        raise Refused(f"{path}: {_why(path, error)}") from error
-    return _one(found, split, path) if isinstance(found, datasets.DatasetDict) else found
+        raise ConfigError(f"{path}: {_load_error(path, error)}") from error
+    return _select_split(found, split, path) if isinstance(found, datasets.DatasetDict) else found
 
 
-def _one(found: Mapping[Any, Any], split: str, path: str) -> Any:
-    if split not in found:
-        raise Refused(f"{path} has no split {split!r}. {nearest(split, map(str, found))}")
-    return found[split]
+def _select_split(datasets_by_split: Mapping[Any, Any], split: str, path: str) -> Any:
+    if split not in datasets_by_split:
+        raise ConfigError(
+            f"{path} has no split {split!r}. {suggest(split, map(str, datasets_by_split))}"
+        )
+    return datasets_by_split[split]
 
 
-def _why(path: str, error: Exception) -> str:
+def _load_error(path: str, error: Exception) -> str:
     said = f"{type(error).__name__}: {error}"
     if Path(path).is_dir():
         return f"`datasets` cannot read this folder. {said}"

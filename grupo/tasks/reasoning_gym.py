@@ -4,15 +4,15 @@ from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
-from grupo.core.component import piece
-from grupo.core.errors import Refused, nearest
+from grupo.core.component import component
+from grupo.core.errors import ConfigError, suggest
 from grupo.core.types import Task
-from grupo.tasks.base import Indexed, key_of
+from grupo.tasks.base import LazyTasks, task_key
 
-Settings = tuple[tuple[str, Any], ...]
+GymSettings = tuple[tuple[str, Any], ...]
 
 
-@piece
+@component
 class ReasoningGym:
     """`size` tasks of a reasoning-gym family, generated one by one when asked for.
 
@@ -27,39 +27,41 @@ class ReasoningGym:
     family: str
     size: int = 10_000
     seed: int = 0
-    settings: Settings = ()
+    settings: GymSettings = ()
     template: str = "{question}"  # what the policy reads
 
     def __post_init__(self) -> None:
         if "{question}" not in self.template:
-            raise Refused(f"template: {self.template!r} does not say where {{question}} goes.")
+            raise ConfigError(f"template: {self.template!r} does not say where {{question}} goes.")
         self._dataset()
 
     def load(self) -> Sequence[Task]:
         dataset = self._dataset()
-        return Indexed(self.size, lambda i: self._task(dataset[i]))
+        return LazyTasks(self.size, lambda i: self._task(dataset[i]))
 
     def _dataset(self) -> Any:
         given = (("size", self.size), ("seed", self.seed), *self.settings)
-        return dataset_of(self.family, given)
+        return create_gym_dataset(self.family, given)
 
     def _task(self, entry: dict[str, Any]) -> Task:
         prompt = self.template.replace("{question}", entry["question"])
         columns = {"entry": entry, "settings": self.settings}
-        return Task(key_of(prompt), prompt, entry["answer"], self.family, columns)
+        return Task(task_key(prompt), prompt, entry["answer"], self.family, columns)
 
 
-def dataset_of(family: str, settings: Settings) -> Any:
+def create_gym_dataset(family: str, settings: GymSettings) -> Any:
     """reasoning-gym's own dataset; families, settings and values that it lacks are refused."""
     import reasoning_gym.factory as gym  # a second to import: only those who use it wait
 
     if family not in gym.DATASETS:
-        raise Refused(f"reasoning-gym has no family {family!r}. {nearest(family, gym.DATASETS)}")
+        raise ConfigError(
+            f"reasoning-gym has no family {family!r}. {suggest(family, gym.DATASETS)}"
+        )
     names = [f.name for f in fields(gym.DATASETS[family][1])]
     for name, _ in settings:
         if name not in names:
-            raise Refused(f"{family} has no setting {name!r}. {nearest(name, names)}")
+            raise ConfigError(f"{family} has no setting {name!r}. {suggest(name, names)}")
     try:
         return gym.create_dataset(family, **dict(settings))
     except (AssertionError, TypeError, ValueError) as error:
-        raise Refused(f"{family} refuses {dict(settings)}: {error}") from error
+        raise ConfigError(f"{family} refuses {dict(settings)}: {error}") from error

@@ -6,28 +6,30 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import product
 
-from grupo.core.component import piece
-from grupo.core.errors import Refused
-from grupo.core.rng import generator
+from grupo.core.component import component
+from grupo.core.errors import ConfigError
+from grupo.core.rng import make_rng
 from grupo.core.types import Task
-from grupo.tasks.base import key_of
+from grupo.tasks.base import task_key
 
 COUNTS = {"a": 1, "two": 2, "three": 3}
 COLOURS = ("red", "green", "blue", "yellow")
 SHAPES = ("square", "circle")
 SIDES = ("left of", "right of", "above", "below")
-WORDS = (
+VOCABULARY = (
     *COUNTS,
     *COLOURS,
     *(shape + ending for shape in SHAPES for ending in ("", "s")),
     *("left", "right", "of", "above", "below"),
 )
-_THINGS = rf"(?:{'|'.join(COUNTS)}) (?:{'|'.join(COLOURS)}) (?:{'|'.join(SHAPES)})s?"
-_CAPTION = re.compile(rf"(?P<one>{_THINGS})(?: (?P<side>{'|'.join(SIDES)}) (?P<other>{_THINGS}))?")
+_SHAPES_PATTERN = rf"(?:{'|'.join(COUNTS)}) (?:{'|'.join(COLOURS)}) (?:{'|'.join(SHAPES)})s?"
+_CAPTION_PATTERN = re.compile(
+    rf"(?P<one>{_SHAPES_PATTERN})(?: (?P<side>{'|'.join(SIDES)}) (?P<other>{_SHAPES_PATTERN}))?"
+)
 
 
 @dataclass(frozen=True)
-class Things:
+class ShapeSet:
     """So many shapes of one colour."""
 
     count: int
@@ -43,67 +45,67 @@ class Things:
 class Scene:
     """What a caption says: some things, or some on one `side` of others of another colour."""
 
-    things: tuple[Things, ...]
+    shapes: tuple[ShapeSet, ...]
     side: str = ""
 
     def __str__(self) -> str:
-        return f" {self.side} ".join(map(str, self.things))
+        return f" {self.side} ".join(map(str, self.shapes))
 
 
-def scene_of(caption: str) -> Scene:
+def parse_scene(caption: str) -> Scene:
     """What a caption says; refuses one that the world of shapes cannot draw.
 
-    >>> scene_of("two red squares left of a blue circle").side
+    >>> parse_scene("two red squares left of a blue circle").side
     'left of'
     """
-    found = _CAPTION.fullmatch(caption.strip().lower())
+    found = _CAPTION_PATTERN.fullmatch(caption.strip().lower())
     one, side, other = found.group("one", "side", "other") if found else ("", "", "")
-    things = tuple(_things(said) for said in (one, other) if said)
+    things = tuple(_parse_shapes(said) for said in (one, other) if said)
     scene = Scene(things, side or "")
     alike = len({x.colour for x in things}) < len(things)
     if not things or alike or str(scene) != caption.strip().lower():
         words = "; ".join(", ".join(some) for some in (COUNTS, COLOURS, SHAPES, SIDES))
-        raise Refused(
+        raise ConfigError(
             f"prompt: {caption!r} is no picture of shapes. Allowed: 'two red squares left of a blue"
             f" circle', and so on, with {words}."
         )
     return scene
 
 
-def _things(said: str) -> Things:
-    count, colour, shape = said.split()
-    return Things(COUNTS[count], colour, shape.removesuffix("s"))
+def _parse_shapes(text: str) -> ShapeSet:
+    count, colour, shape = text.split()
+    return ShapeSet(COUNTS[count], colour, shape.removesuffix("s"))
 
 
 @cache
-def captions() -> Sequence[str]:
+def all_captions() -> Sequence[str]:
     """Every caption of two kinds of things, in an order that says nothing."""
-    kinds = [Things(*one) for one in product(COUNTS.values(), COLOURS, SHAPES)]
+    kinds = [ShapeSet(*one) for one in product(COUNTS.values(), COLOURS, SHAPES)]
     scenes = (Scene((a, b), side) for a, side, b in product(kinds, SIDES, kinds))
-    every = [str(scene) for scene in scenes if scene.things[0].colour != scene.things[1].colour]
-    generator(0, "captions").shuffle(every)
+    every = [str(scene) for scene in scenes if scene.shapes[0].colour != scene.shapes[1].colour]
+    make_rng(0, "captions").shuffle(every)
     return every
 
 
-@piece
-class Shapes:
+@component
+class ShapeTasks:
     """`size` captions of two kinds of things, those from number `start` on of 1,728."""
 
     start: int = 0
     size: int = 1_500
 
     def load(self) -> Sequence[Task]:
-        some = captions()[self.start : self.start + self.size]
-        return [Task(key_of(caption), caption, source="shapes") for caption in some]
+        some = all_captions()[self.start : self.start + self.size]
+        return [Task(task_key(caption), caption, source="shapes") for caption in some]
 
 
-@piece
-class Captions:
+@component
+class CaptionTasks:
     """These captions, each of which the world of shapes can draw."""
 
     captions: tuple[str, ...]
 
     def load(self) -> Sequence[Task]:
         for caption in self.captions:
-            scene_of(caption)
-        return [Task(key_of(caption), caption, source="shapes") for caption in self.captions]
+            parse_scene(caption)
+        return [Task(task_key(caption), caption, source="shapes") for caption in self.captions]

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import overload
 
-from grupo.core.errors import Refused
-from grupo.core.rng import generator
+from grupo.core.errors import ConfigError
+from grupo.core.rng import make_rng
 from grupo.core.types import Task
-from grupo.tasks.base import Indexed, TaskSource
+from grupo.tasks.base import LazyTasks, TaskSource
 
 
 @dataclass(frozen=True)
-class Without(Sequence[Task]):
+class TrainingTasks(Sequence[Task]):
     """The tasks at `places`, those whose key is in `held_out` left out.
 
     Tasks that are made when asked for cannot be counted beforehand: where one of them turns out to
@@ -21,20 +21,20 @@ class Without(Sequence[Task]):
     """
 
     tasks: Sequence[Task]
-    places: Sequence[int]
-    held_out: frozenset[str]
+    indices: Sequence[int]
+    excluded_keys: frozenset[str]
 
     def __post_init__(self) -> None:
-        if not self.places or self._from(0) is None:
-            raise Refused("Nothing is left to train on: every task of the source is held out.")
+        if not self.indices or self._next_training_task(0) is None:
+            raise ConfigError("Nothing is left to train on: every task of the source is held out.")
 
     @cached_property
-    def excluded(self) -> int:
+    def num_excluded(self) -> int:
         """How many tasks of the source are left out of training; finding out reads them all."""
-        return sum(task.key in self.held_out for task in self.tasks)
+        return sum(task.key in self.excluded_keys for task in self.tasks)
 
     def __len__(self) -> int:
-        return len(self.places)
+        return len(self.indices)
 
     @overload
     def __getitem__(self, index: int) -> Task: ...
@@ -44,62 +44,68 @@ class Without(Sequence[Task]):
 
     def __getitem__(self, index: int | slice) -> Task | Sequence[Task]:
         asked = range(len(self))[index]
-        return [self[i] for i in asked] if isinstance(asked, range) else self._trainable(asked)
+        return [self[i] for i in asked] if isinstance(asked, range) else self._training_task(asked)
 
-    def _trainable(self, index: int) -> Task:
-        task = self._from(index)
+    def _training_task(self, index: int) -> Task:
+        task = self._next_training_task(index)
         assert task is not None, "some task can be trained on, or there would be no such view"
         return task
 
-    def _from(self, index: int) -> Task | None:
+    def _next_training_task(self, index: int) -> Task | None:
         """The first task from `index` on, round the end, that is not held out."""
-        order = (self.places[(index + i) % len(self)] for i in range(len(self)))
+        order = (self.indices[(index + i) % len(self)] for i in range(len(self)))
         tasks = (self.tasks[place] for place in order)
-        return next((task for task in tasks if task.key not in self.held_out), None)
+        return next((task for task in tasks if task.key not in self.excluded_keys), None)
 
 
-def split(
-    source: TaskSource | Sequence[Task], held_out: int | TaskSource | Sequence[Task], seed: int = 0
-) -> tuple[Without, Sequence[Task]]:
+def split_tasks(
+    source: TaskSource | Sequence[Task],
+    eval_tasks: int | TaskSource | Sequence[Task],
+    seed: int = 0,
+) -> tuple[TrainingTasks, Sequence[Task]]:
     """Tasks to train on, and held-out tasks that are none of them: so many, or a source's.
 
     >>> from grupo.tasks.reasoning_gym import ReasoningGym
-    >>> train, test = split(ReasoningGym("chain_sum", size=50), 10)
+    >>> train, test = split_tasks(ReasoningGym("chain_sum", size=50), 10)
     >>> len(train), len(test), {task.key for task in train} & {task.key for task in test}
     (40, 10, set())
     """
-    tasks, drawn = _loaded(source), set[int]()
-    if isinstance(held_out, int):
-        drawn, kept = _draw(tasks, held_out, seed)
+    tasks, drawn = _load(source), set[int]()
+    if isinstance(eval_tasks, int):
+        drawn, kept = _draw_eval_tasks(tasks, eval_tasks, seed)
     else:
-        kept = list(_loaded(held_out))
+        kept = list(_load(eval_tasks))
     keys = frozenset(task.key for task in kept)
-    if not isinstance(tasks, Indexed):  # all in memory: what is held out is known
+    if not isinstance(tasks, LazyTasks):  # all in memory: what is held out is known
         drawn = {place for place, task in enumerate(tasks) if task.key in keys}
     places = array("q", (i for i in range(len(tasks)) if i not in drawn))
-    return Without(tasks, places, keys), kept
+    return TrainingTasks(tasks, places, keys), kept
 
 
-def check_disjoint(train: Sequence[Task], held_out: Sequence[Task], sample: int = 1000) -> None:
+def check_disjoint(
+    train_tasks: Sequence[Task], eval_tasks: Sequence[Task], max_checked: int = 1000
+) -> None:
     """Refuse when any of `sample` training tasks, evenly spaced, is held out as well."""
-    keys = {task.key for task in held_out}
-    step = max(1, len(train) // sample)
-    both = next((task for task in train[::step] if task.key in keys), None)
+    keys = {task.key for task in eval_tasks}
+    step = max(1, len(train_tasks) // max_checked)
+    both = next((task for task in train_tasks[::step] if task.key in keys), None)
     if both is not None:
-        raise Refused(f"Task {both.key} is trained on and held out: {str(both.prompt)[:200]!r}.")
+        raise ConfigError(
+            f"Task {both.key} is trained on and held out: {str(both.prompt)[:200]!r}."
+        )
 
 
-def _draw(tasks: Sequence[Task], wanted: int, seed: int) -> tuple[set[int], list[Task]]:
-    """The places looked at, and `wanted` tasks of different keys found there."""
-    if wanted < 0:
-        raise Refused(f"held_out: {wanted}. Allowed: 0 or more.")
-    order = iter(generator(seed, "held out").sample(range(len(tasks)), len(tasks)))
+def _draw_eval_tasks(tasks: Sequence[Task], count: int, seed: int) -> tuple[set[int], list[Task]]:
+    """The places looked at, and `num_tasks` tasks of different keys found there."""
+    if count < 0:
+        raise ConfigError(f"held_out: {count}. Allowed: 0 or more.")
+    order = iter(make_rng(seed, "held out").sample(range(len(tasks)), len(tasks)))
     drawn, kept = set[int](), dict[str, Task]()
-    while len(kept) < wanted:
+    while len(kept) < count:
         place = next(order, None)
         if place is None:
-            raise Refused(
-                f"held_out: {wanted} different tasks were asked for, "
+            raise ConfigError(
+                f"held_out: {count} different tasks were asked for, "
                 f"the source has {len(kept)} among {len(tasks)}."
             )
         drawn.add(place)
@@ -107,5 +113,5 @@ def _draw(tasks: Sequence[Task], wanted: int, seed: int) -> tuple[set[int], list
     return drawn, list(kept.values())
 
 
-def _loaded(source: TaskSource | Sequence[Task]) -> Sequence[Task]:
+def _load(source: TaskSource | Sequence[Task]) -> Sequence[Task]:
     return source if isinstance(source, Sequence) else source.load()

@@ -1,6 +1,6 @@
 """Small language models made on the spot, where no hub is at hand."""
 
-from grupo.toy.arithmetic_lm import Seedling, ensure, grow
-from grupo.toy.masked_lm import MaskedSeedling, Reversals
+from grupo.toy.arithmetic_lm import ToyArithmeticLM, ensure_trained, train_toy_model
+from grupo.toy.masked_lm import ReversalTasks, ToyMaskedLM
 
-__all__ = ["MaskedSeedling", "Reversals", "Seedling", "ensure", "grow"]
+__all__ = ["ReversalTasks", "ToyArithmeticLM", "ToyMaskedLM", "ensure_trained", "train_toy_model"]

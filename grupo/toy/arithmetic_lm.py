@@ -11,77 +11,87 @@ from uuid import uuid4
 
 from grupo.algo.advantages import identity
 from grupo.algo.aggregation import token_mean
-from grupo.algo.losses import Likelihood
-from grupo.core.component import piece
-from grupo.core.errors import Refused
+from grupo.algo.losses import NLL
+from grupo.core.component import component
+from grupo.core.errors import ConfigError
 from grupo.core.schedules import Cosine, Warmup
 from grupo.core.serialization import to_data
 from grupo.core.types import Task
-from grupo.envs import Part, SingleTurn
+from grupo.envs import RewardTerm, SingleTurn
 from grupo.method import Method
 from grupo.models.causal_lm import CausalLM
-from grupo.models.spec import Spec
-from grupo.recipe import Adam, Evaluation, Recipe, Until
-from grupo.rewards import After, GymVerifier
-from grupo.rollouts.evaluate import Solved
-from grupo.rollouts.samplers import Demonstrate
+from grupo.models.spec import PolicySpec
+from grupo.recipe import Adam, EarlyStopping, Evaluation, Recipe
+from grupo.rewards import AfterMarker, ReasoningGymVerifier
+from grupo.rollouts.evaluate import SuccessCriterion
+from grupo.rollouts.samplers import DemonstrationSampler
 from grupo.tasks import ReasoningGym
 from grupo.toy import worked_solutions
 from grupo.toy.tokenizers import phrase_tokenizer
-from grupo.toy.untrained_llama import Llama
-from grupo.training.callbacks import Silent, Watcher
-from grupo.training.trainer import begin
+from grupo.toy.untrained_llama import LlamaArchitecture
+from grupo.training.callbacks import Callback, NullCallback
+from grupo.training.trainer import create_trainer
 
 if TYPE_CHECKING:
-    from grupo.toy.masked_lm import MaskedSeedling
+    from grupo.toy.masked_lm import ToyMaskedLM
 
 
-@piece
-class Seedling:
+@component
+class ToyArithmeticLM:
     """A Llama of a few million parameters at most, and what it is taught: worked solutions.
 
     It is taught until it solves `share` of held-out tasks when sampling, at most `steps` steps.
     """
 
     tasks: ReasoningGym
-    held_out: ReasoningGym
-    solve: Callable[[Task], Sequence[str]] = worked_solutions.chain_sum
-    width: int = 160
-    layers: int = 3
-    heads: int = 4
-    inner: int = 512
-    context: int = 256
-    limit: int = 64
-    batch: int = 48
-    steps: int = 1200
-    lr: float = 2e-3
-    share: float = 0.35
-    check_every: int = 100
+    eval_tasks: ReasoningGym
+    solve: Callable[[Task], Sequence[str]] = worked_solutions.chain_sum_solutions
+    hidden_size: int = 160
+    num_layers: int = 3
+    num_heads: int = 4
+    intermediate_size: int = 512
+    context_length: int = 256
+    max_new_tokens: int = 64
+    prompts_per_step: int = 48
+    max_steps: int = 1200
+    learning_rate: float = 2e-3
+    target_accuracy: float = 0.35
+    eval_every: int = 100
     seed: int = 0
 
-    def recipe(self, start: Path) -> Recipe:
+    def recipe(self, model_path: Path) -> Recipe:
         """How it is taught."""
-        policy = CausalLM(str(start), limit=self.limit, budget=1200)
-        right = Part("correct", GymVerifier(After(worked_solutions.MARK.strip())))
-        return lessons(self, policy, SingleTurn((right,)), self.solve)
+        policy = CausalLM(
+            str(model_path), max_new_tokens=self.max_new_tokens, tokens_per_microbatch=1200
+        )
+        right = RewardTerm(
+            "correct", ReasoningGymVerifier(AfterMarker(worked_solutions.ANSWER_PREFIX.strip()))
+        )
+        return sft_recipe(self, policy, SingleTurn((right,)), self.solve)
 
-    def plant(self, folder: Path) -> None:
+    def save_untrained(self, folder: Path) -> None:
         """An untrained model and its tokenizer, as transformers saves them."""
         tasks = self.tasks.load()
         some = [tasks[i] for i in range(min(200, len(tasks)))]
         tokenizer = phrase_tokenizer(text for t in some for text in (str(t.prompt), *self.solve(t)))
-        size = Llama(self.width, self.inner, self.layers, self.heads, self.context)
-        size.plant(folder, tokenizer, self.seed)
+        size = LlamaArchitecture(
+            self.hidden_size,
+            self.intermediate_size,
+            self.num_layers,
+            self.num_heads,
+            self.context_length,
+        )
+        size.save_untrained(folder, tokenizer, self.seed)
 
     @property
-    def home(self) -> Path:
+    def model_dir(self) -> Path:
         """Where this seedling's grown model is kept: equal seedlings share it."""
-        return home_of(self, self.tasks.family)
+        return model_dir_of(self, self.tasks.family)
 
 
-def lessons(
-    seedling: "Seedling | MaskedSeedling",
-    policy: Spec,
+def sft_recipe(
+    toy_model: "ToyArithmeticLM | ToyMaskedLM",
+    policy: PolicySpec,
     env: SingleTurn,
     solve: Callable[[Task], Sequence[str]],
 ) -> Recipe:
@@ -89,57 +99,62 @@ def lessons(
     return Recipe(
         policy=policy,
         env=env,
-        tasks=seedling.tasks,
-        held_out=seedling.held_out,
+        tasks=toy_model.tasks,
+        eval_tasks=toy_model.eval_tasks,
         method=Method(
-            sample=Demonstrate(solve), credit=identity, loss=Likelihood(), weigh=token_mean
+            sampler=DemonstrationSampler(solve),
+            advantage=identity,
+            loss=NLL(),
+            aggregation=token_mean,
         ),
-        steps=seedling.steps,
-        prompts=seedling.batch,
-        lr=Warmup(0.05, Cosine(seedling.lr, seedling.lr / 20)),
-        optimizer=Adam(decay=0.01),
-        evaluation=Evaluation(2, seedling.check_every, Solved("correct")),
-        until=Until(seedling.share),
-        save_every=seedling.steps,
-        seed=seedling.seed,
+        max_steps=toy_model.max_steps,
+        prompts_per_step=toy_model.prompts_per_step,
+        learning_rate=Warmup(0.05, Cosine(toy_model.learning_rate, toy_model.learning_rate / 20)),
+        optimizer=Adam(weight_decay=0.01),
+        evaluation=Evaluation(2, toy_model.eval_every, SuccessCriterion("correct")),
+        early_stopping=EarlyStopping(toy_model.target_accuracy),
+        save_every=toy_model.max_steps,
+        seed=toy_model.seed,
     )
 
 
 @runtime_checkable
-class Grown(Protocol):
+class ToyModel(Protocol):
     """Whatever can be planted, and taught by a recipe."""
 
     @property
-    def home(self) -> Path: ...
+    def model_dir(self) -> Path: ...
 
-    def plant(self, folder: Path) -> None: ...
+    def save_untrained(self, folder: Path) -> None: ...
 
-    def recipe(self, start: Path) -> Recipe: ...
+    def recipe(self, model_path: Path) -> Recipe: ...
 
 
-def home_of(seedling: object, family: str) -> Path:
+def model_dir_of(toy_model: object, family: str) -> Path:
     """The folder of a seedling's grown model, named by its family and by all its numbers."""
-    text = json.dumps(to_data(seedling), sort_keys=True)
+    text = json.dumps(to_data(toy_model), sort_keys=True)
     name = f"{family}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
     return Path(os.environ.get("GRUPO_HOME", ".grupo")) / "models" / name
 
 
-def ensure(seedling: Grown, watcher: Watcher = Silent()) -> Path:
+def ensure_trained(toy_model: ToyModel, callback: Callback = NullCallback()) -> Path:
     """The folder of the grown model; grown now if nobody did before."""
-    if not (seedling.home / "config.json").is_file():
-        grow(seedling, seedling.home, watcher)
-    return seedling.home
+    if not (toy_model.model_dir / "config.json").is_file():
+        train_toy_model(toy_model, toy_model.model_dir, callback)
+    return toy_model.model_dir
 
 
-def grow(seedling: Grown, folder: Path, watcher: Watcher = Silent()) -> Path:
+def train_toy_model(toy_model: ToyModel, folder: Path, callback: Callback = NullCallback()) -> Path:
     """Grow the model into `folder`, which appears when it is whole."""
     if folder.exists() and any(folder.iterdir()):
-        raise Refused(f"out: {str(folder)!r} exists. Name another folder.")
+        raise ConfigError(f"out: {str(folder)!r} exists. Name another folder.")
     place = folder.with_name(f"tmp.{uuid4().hex[:8]}")
     try:
-        seedling.plant(place / "start")
-        recipe = seedling.recipe(place / "start").but(inspected=0)  # the run is thrown away
-        trainer = begin(recipe, place / "run", watcher)
+        toy_model.save_untrained(place / "start")
+        recipe = toy_model.recipe(place / "start").replace(
+            logged_groups=0
+        )  # the run is thrown away
+        trainer = create_trainer(recipe, place / "run", callback)
         trainer()
         trainer.policy.export(place / "model")
         (place / "run" / "summary.json").rename(place / "model" / "grown.json")

@@ -6,93 +6,93 @@ from pathlib import Path
 from transformers import BertConfig, BertForMaskedLM
 from transformers.utils import logging
 
-from grupo.core.component import piece
-from grupo.core.rng import generator, seed_torch
+from grupo.core.component import component
+from grupo.core.rng import make_rng, seed_torch
 from grupo.core.types import Task
-from grupo.envs import Part, SingleTurn
-from grupo.models.masked.logp_estimators import Coupled
-from grupo.models.masked.unmask_order import Confident
+from grupo.envs import RewardTerm, SingleTurn
+from grupo.models.masked.logp_estimators import CoupledEstimator
+from grupo.models.masked.unmask_order import ConfidenceOrder
 from grupo.models.masked_diffusion import MaskedDiffusion
 from grupo.recipe import Recipe
-from grupo.rewards import Exact
-from grupo.toy.arithmetic_lm import home_of, lessons
-from grupo.toy.tokenizers import END, phrase_tokenizer
+from grupo.rewards import ExactMatch
+from grupo.toy.arithmetic_lm import model_dir_of, sft_recipe
+from grupo.toy.tokenizers import END_TOKEN, phrase_tokenizer
 
-REVERSED = SingleTurn((Part("correct", Exact()),))
+REVERSAL_ENV = SingleTurn((RewardTerm("correct", ExactMatch()),))
 
 
-@piece
-class Reversals:
+@component
+class ReversalTasks:
     """Digits, to be written backwards.
 
-    >>> task = Reversals(size=1).load()[0]
+    >>> task = ReversalTasks(size=1).load()[0]
     >>> task.prompt, task.answer
     ('3805>', '5083')
     """
 
     size: int
-    digits: int = 4
+    num_digits: int = 4
     seed: int = 0
 
     def load(self) -> Sequence[Task]:
-        random = generator(self.seed, "reversals", self.digits)
-        texts = ["".join(random.choices("0123456789", k=self.digits)) for _ in range(self.size)]
+        random = make_rng(self.seed, "reversals", self.num_digits)
+        texts = ["".join(random.choices("0123456789", k=self.num_digits)) for _ in range(self.size)]
         return [Task(text, f"{text}>", text[::-1], "reversals") for text in texts]
 
 
-def told(task: Task) -> Sequence[str]:
+def reference_solution(task: Task) -> Sequence[str]:
     """The answer, as it is to be recited."""
-    return [str(task.answer)]
+    return [str(task.reference_answer)]
 
 
-@piece
-class MaskedSeedling:
+@component
+class ToyMaskedLM:
     """A BERT of a few ten thousand parameters that is taught to write digits backwards.
 
     It is taught until it is right about `share` of held-out tasks when sampling, at most `steps`
     steps.
     """
 
-    tasks: Reversals = Reversals(4000, seed=1)
-    held_out: Reversals = Reversals(100, seed=2)
-    width: int = 64
-    layers: int = 2
-    heads: int = 4
-    batch: int = 64
-    steps: int = 600
-    lr: float = 1e-3
-    share: float = 0.3
-    check_every: int = 10
+    tasks: ReversalTasks = ReversalTasks(4000, seed=1)
+    eval_tasks: ReversalTasks = ReversalTasks(100, seed=2)
+    hidden_size: int = 64
+    num_layers: int = 2
+    num_heads: int = 4
+    prompts_per_step: int = 64
+    max_steps: int = 600
+    learning_rate: float = 1e-3
+    target_accuracy: float = 0.3
+    eval_every: int = 10
     seed: int = 0
 
     @property
-    def limit(self) -> int:
+    def max_new_tokens(self) -> int:
         """Tokens of an answer: its digits and an end."""
-        return self.tasks.digits + 1
+        return self.tasks.num_digits + 1
 
-    def recipe(self, start: Path) -> Recipe:
+    def recipe(self, model_path: Path) -> Recipe:
         """How it is taught: by the likelihood of answers under masks of any share."""
         policy = MaskedDiffusion(
-            str(start),
-            order=Confident(self.limit),
-            estimate=Coupled(0.05, 0.95),
-            limit=self.limit,
+            str(model_path),
+            order=ConfidenceOrder(self.max_new_tokens),
+            logp_estimator=CoupledEstimator(0.05, 0.95),
+            max_new_tokens=self.max_new_tokens,
         )
-        return lessons(self, policy, REVERSED, told)
+        return sft_recipe(self, policy, REVERSAL_ENV, reference_solution)
 
-    def plant(self, folder: Path) -> None:
+    def save_untrained(self, folder: Path) -> None:
         """An untrained model and its tokenizer, as transformers saves them."""
         tokenizer = phrase_tokenizer(())
         tokenizer.add_special_tokens({"mask_token": "<mask>"})
         logging.disable_progress_bar()
         seed_torch(self.seed, "plant")
-        end = tokenizer.get_vocab()[END]
+        end = tokenizer.get_vocab()[END_TOKEN]
         config = BertConfig(
             vocab_size=len(tokenizer),
-            hidden_size=self.width,
-            intermediate_size=4 * self.width,
-            num_hidden_layers=self.layers,
-            num_attention_heads=self.heads,
+            hidden_size=self.hidden_size,
+            intermediate_size=4 * self.hidden_size,
+            num_hidden_layers=self.num_layers,
+            num_attention_heads=self.num_heads,
             max_position_embeddings=32,
             pad_token_id=end,
         )
@@ -100,6 +100,6 @@ class MaskedSeedling:
         tokenizer.save_pretrained(folder)
 
     @property
-    def home(self) -> Path:
+    def model_dir(self) -> Path:
         """Where this seedling's grown model is kept: equal seedlings share it."""
-        return home_of(self, "reversals")
+        return model_dir_of(self, "reversals")

@@ -4,34 +4,40 @@
 """
 
 from grupo.core.schedules import Linear, Warmup
-from grupo.envs import Part, SingleTurn
+from grupo.envs import RewardTerm, SingleTurn
 from grupo.methods.grpo import grpo
 from grupo.models.causal_lm import CausalLM
 from grupo.recipe import Evaluation, Recipe
-from grupo.rewards import After, GymVerifier
-from grupo.rollouts.evaluate import Solved
+from grupo.rewards import AfterMarker, ReasoningGymVerifier
+from grupo.rollouts.evaluate import SuccessCriterion
 from grupo.tasks import ReasoningGym
-from grupo.toy import Seedling, worked_solutions
+from grupo.toy import ToyArithmeticLM, worked_solutions
 
 
-def sums(fewest: int, most: int, *, size: int, seed: int) -> ReasoningGym:
+def sum_tasks(min_terms: int, max_terms: int, *, size: int, seed: int) -> ReasoningGym:
     """Sums of one-digit terms."""
     digits = (("min_digits", 1), ("max_digits", 1))
-    terms = (("min_terms", fewest), ("max_terms", most))
+    terms = (("min_terms", min_terms), ("max_terms", max_terms))
     return ReasoningGym("chain_sum", size, seed, (*terms, *digits), "{question}\n")
 
 
-HELD_OUT = sums(5, 6, size=200, seed=900_000_000)
-SEEDLING = Seedling(sums(2, 6, size=50_000, seed=1), HELD_OUT)
+EVAL_TASKS = sum_tasks(5, 6, size=200, seed=900_000_000)
+TOY_MODEL = ToyArithmeticLM(sum_tasks(2, 6, size=50_000, seed=1), EVAL_TASKS)
 
 RECIPE = Recipe(
-    policy=CausalLM(str(SEEDLING.home), limit=64, budget=2048),
-    env=SingleTurn((Part("correct", GymVerifier(After(worked_solutions.MARK.strip()))),)),
-    tasks=sums(5, 6, size=50_000, seed=500_000_000),
-    held_out=HELD_OUT,
-    method=grpo(group=16, kl=0.0),
-    steps=20,
-    prompts=32,
-    lr=Warmup(0.1, Linear(2e-4, 2e-5)),
-    evaluation=Evaluation(attempts=8, solved=Solved("correct")),
+    policy=CausalLM(str(TOY_MODEL.model_dir), max_new_tokens=64, tokens_per_microbatch=2048),
+    env=SingleTurn(
+        (
+            RewardTerm(
+                "correct", ReasoningGymVerifier(AfterMarker(worked_solutions.ANSWER_PREFIX.strip()))
+            ),
+        )
+    ),
+    tasks=sum_tasks(5, 6, size=50_000, seed=500_000_000),
+    eval_tasks=EVAL_TASKS,
+    method=grpo(group_size=16, kl_coef=0.0),
+    max_steps=20,
+    prompts_per_step=32,
+    learning_rate=Warmup(0.1, Linear(2e-4, 2e-5)),
+    evaluation=Evaluation(attempts=8, success=SuccessCriterion("correct")),
 )

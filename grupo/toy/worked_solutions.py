@@ -3,27 +3,29 @@
 from collections.abc import Sequence
 from re import findall
 
-from grupo.core.rng import derive
+from grupo.core.rng import derive_key
 from grupo.core.types import Task
 
-MARK = "#### "  # comes before the answer
+ANSWER_PREFIX = "#### "  # comes before the answer
 
 
-def chain_sum(task: Task) -> Sequence[str]:
+def chain_sum_solutions(task: Task) -> Sequence[str]:
     """Sums of up to four terms are worked out; of longer ones two in five, the rest just answered.
 
     So a model learns both to work a sum out and to blurt, as people write both.
     """
     expression = "".join(findall(r"[-+0-9 ]+(?= =)", str(task.prompt))).strip()
     short = len(expression.split()) < 2 * 5 - 1
-    worked = short or derive(0, "worked", task.key) % 5 < 2
-    return [worked_sum(expression) if worked else f"{MARK}{task.answer}"]
+    worked = short or derive_key(0, "worked", task.key) % 5 < 2
+    return [
+        running_total_solution(expression) if worked else f"{ANSWER_PREFIX}{task.reference_answer}"
+    ]
 
 
-def worked_sum(expression: str) -> str:
+def running_total_solution(expression: str) -> str:
     """The running total after every term, then the answer.
 
-    >>> print(worked_sum("4 + 3 - 9"))
+    >>> print(running_total_solution("4 + 3 - 9"))
     4 +3=7 -9=-2
     #### -2
     """
@@ -32,4 +34,4 @@ def worked_sum(expression: str) -> str:
     for sign, term in zip(rest[::2], rest[1::2], strict=True):
         total += int(term) if sign == "+" else -int(term)
         said += f" {sign}{term}={total}"
-    return f"{said}\n{MARK}{total}"
+    return f"{said}\n{ANSWER_PREFIX}{total}"

@@ -4,64 +4,64 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from grupo.recipe import Recipe
-from grupo.rollouts.evaluate import Score
+from grupo.rollouts.evaluate import EvalResult
 
 
-class Watcher(Protocol):
+class Callback(Protocol):
     """Is told what happens; nothing it does reaches the run."""
 
-    def begun(self, recipe: Recipe, step: int) -> None: ...
+    def on_train_begin(self, recipe: Recipe, step: int) -> None: ...
 
-    def said(self, line: str) -> None: ...
+    def on_message(self, message: str) -> None: ...
 
-    def evaluated(self, when: str, score: Score) -> None: ...
+    def on_evaluate(self, label: str, result: EvalResult) -> None: ...
 
-    def stepped(self, step: int, metrics: Mapping[str, float]) -> None: ...
+    def on_step_end(self, step: int, metrics: Mapping[str, float]) -> None: ...
 
-    def ended(self) -> None: ...
+    def on_train_end(self) -> None: ...
 
 
-class Silent:
+class NullCallback:
     """Looks away."""
 
-    def begun(self, recipe: Recipe, step: int) -> None:
+    def on_train_begin(self, recipe: Recipe, step: int) -> None:
         pass
 
-    def said(self, line: str) -> None:
+    def on_message(self, message: str) -> None:
         pass
 
-    def evaluated(self, when: str, score: Score) -> None:
+    def on_evaluate(self, label: str, result: EvalResult) -> None:
         pass
 
-    def stepped(self, step: int, metrics: Mapping[str, float]) -> None:
+    def on_step_end(self, step: int, metrics: Mapping[str, float]) -> None:
         pass
 
-    def ended(self) -> None:
+    def on_train_end(self) -> None:
         pass
 
 
-class All:
+class CallbackList:
     """Several watchers as one."""
 
-    def __init__(self, watchers: Sequence[Watcher]) -> None:
-        self.watchers = watchers
+    def __init__(self, callbacks: Sequence[Callback]) -> None:
+        self.callbacks = callbacks
 
-    def begun(self, recipe: Recipe, step: int) -> None:
-        for watcher in self.watchers:
-            watcher.begun(recipe, step)
+    def on_train_begin(self, recipe: Recipe, step: int) -> None:
+        for watcher in self.callbacks:
+            watcher.on_train_begin(recipe, step)
 
-    def said(self, line: str) -> None:
-        for watcher in self.watchers:
-            watcher.said(line)
+    def on_message(self, message: str) -> None:
+        for watcher in self.callbacks:
+            watcher.on_message(message)
 
-    def evaluated(self, when: str, score: Score) -> None:
-        for watcher in self.watchers:
-            watcher.evaluated(when, score)
+    def on_evaluate(self, label: str, result: EvalResult) -> None:
+        for watcher in self.callbacks:
+            watcher.on_evaluate(label, result)
 
-    def stepped(self, step: int, metrics: Mapping[str, float]) -> None:
-        for watcher in self.watchers:
-            watcher.stepped(step, metrics)
+    def on_step_end(self, step: int, metrics: Mapping[str, float]) -> None:
+        for watcher in self.callbacks:
+            watcher.on_step_end(step, metrics)
 
-    def ended(self) -> None:
-        for watcher in self.watchers:
-            watcher.ended()
+    def on_train_end(self) -> None:
+        for watcher in self.callbacks:
+            watcher.on_train_end()

@@ -7,28 +7,30 @@ from grupo.core.batch import Batch
 from grupo.core.types import Group
 
 
-def records(step: int, sampled: Sequence[Group], kept: Sequence[Group], batch: Batch) -> list[Any]:
+def rollout_records(
+    step: int, sampled_groups: Sequence[Group], kept_groups: Sequence[Group], batch: Batch
+) -> list[Any]:
     """One record for each rollout that was sampled.
 
     `advantage` is the mean over a rollout's actions, null for one that was not learned from.
     """
-    learned = [rollout for group in kept for rollout in group.rollouts]
+    learned = [rollout for group in kept_groups for rollout in group.rollouts]
     advantage = dict(zip(map(id, learned), _mean_advantage(batch), strict=True))
     return [
         {
             "step": step,
             "task": group.task.key,
             "prompt": group.task.prompt,
-            "answer": _text(group.task.answer),
+            "answer": _text(group.task.reference_answer),
             "text": rollout.text,
             "reward": rollout.reward,
-            "parts": rollout.parts,
+            "parts": rollout.reward_terms,
             "advantage": advantage.get(id(rollout)),
             "length": rollout.length,
             "truncated": rollout.truncated,
-            "failed": rollout.failed,
+            "failed": rollout.error,
         }
-        for group in sampled
+        for group in sampled_groups
         for rollout in group.rollouts
     ]
 

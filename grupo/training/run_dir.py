@@ -11,21 +11,21 @@ from typing import Any
 
 from torch import Tensor
 
-from grupo.core.component import parts, show
-from grupo.core.errors import Refused
+from grupo.core.component import component_fields, to_code
+from grupo.core.errors import ConfigError
 from grupo.core.serialization import from_data, to_data
 from grupo.recipe import Recipe
 from grupo.storage import checkpoint, strict_json
-from grupo.storage.atomic_files import Journal, make_folder, sweep, write_atomically
-from grupo.storage.checkpoint import Damaged, NoCheckpoint, failing
-from grupo.storage.fault_injection import point
+from grupo.storage.atomic_files import Journal, make_folder, remove_unfinished, write_atomically
+from grupo.storage.checkpoint import CorruptRun, NoCheckpoint, save_errors
+from grupo.storage.fault_injection import kill_point
 from grupo.storage.lock import Lock
 
 LOCK, RECIPE, SUMMARY, CHECKPOINTS = "lock", "recipe.json", "summary.json", "checkpoints"
 
 
 @dataclass(frozen=True)
-class Run:
+class RunFolder:
     """One run on disk. Whoever holds its lock may write."""
 
     folder: Path
@@ -33,67 +33,69 @@ class Run:
     fingerprint: str  # of the recipe, as it was written down
 
     @staticmethod
-    def vacant(folder: Path) -> None:
+    def check_empty(folder: Path) -> None:
         """Refuse a folder that holds anything, but for what a killed beginning left."""
         found = [path.name for path in folder.iterdir()] if folder.is_dir() else []
         held = [name for name in found if name != LOCK and not name.startswith("tmp.")]
         if held or folder.is_file():
-            raise Refused(
+            raise ConfigError(
                 f"run: {str(folder)!r} exists. Name another folder, or go on with"
                 f" `grupo resume {folder}`."
             )
 
     @classmethod
-    def create(cls, folder: Path, recipe: Recipe) -> "tuple[Run, Lock]":
+    def create(cls, folder: Path, recipe: Recipe) -> "tuple[RunFolder, Lock]":
         """A folder for a new run, and the right to write in it."""
         data = to_data(recipe)
         run = cls(folder, recipe, _hash(data))
         text = json.dumps({"fingerprint": run.fingerprint, "recipe": data}, indent=1)
-        with failing("The run is not begun"), ExitStack() as undone:
+        with save_errors("The run is not begun"), ExitStack() as undone:
             make_folder(folder)
-            point("begin/folder")
+            kill_point("begin/folder")
             lock = undone.enter_context(Lock(folder / LOCK))
-            cls.vacant(folder)  # still: another process may have begun here meanwhile
-            sweep(folder)
-            write_atomically(folder / RECIPE, text, at="begin/recipe")
+            cls.check_empty(folder)  # still: another process may have begun here meanwhile
+            remove_unfinished(folder)
+            write_atomically(folder / RECIPE, text, point_prefix="begin/recipe")
             undone.pop_all()
         return run, lock
 
     @classmethod
-    def open(cls, folder: Path) -> "Run":
+    def open(cls, folder: Path) -> "RunFolder":
         """The folder of a run that was begun, to read it; refuses a recipe edited since."""
         path = folder / RECIPE
         if not path.is_file():
-            raise Refused(f"run: {str(folder)!r} holds no run: it has no recipe.json.")
+            raise ConfigError(f"run: {str(folder)!r} holds no run: it has no recipe.json.")
         try:
             data = json.loads(path.read_bytes())
             fingerprint, recipe = data["fingerprint"], data["recipe"]
         except (ValueError, TypeError, KeyError, RecursionError):
             fingerprint, recipe = "", ""
         if fingerprint != _hash(recipe):
-            raise Refused(f"run: {path} was edited or damaged since the run began. Put it back.")
+            raise ConfigError(
+                f"run: {path} was edited or damaged since the run began. Put it back."
+            )
         try:
             return cls(folder, from_data(recipe), fingerprint)
-        except Refused as error:
+        except ConfigError as error:
             why = "Another version of grupo wrote it, or it names what is no longer there."
-            raise Refused(f"run: {path}: {error} {why}") from error
+            raise ConfigError(f"run: {path}: {error} {why}") from error
 
     def lock(self) -> Lock:
         """The right to write, taken over from whoever died with it."""
         lock = Lock(self.folder / LOCK)
-        point("resume/locked")
+        kill_point("resume/locked")
         for folder in (self.folder, self.folder / CHECKPOINTS):
-            sweep(folder)
+            remove_unfinished(folder)
         return lock
 
-    def check_same(self, recipe: Recipe) -> None:
+    def check_same_recipe(self, recipe: Recipe) -> None:
         """Refuse to go on with another recipe than the one the run was begun with."""
-        mine, other = parts(self.recipe), parts(recipe)
+        mine, other = component_fields(self.recipe), component_fields(recipe)
         for name, value in other.items():
             if mine[name] != value:
-                raise Refused(
-                    f"run: {str(self.folder)!r} was begun with {name} = {show(mine[name])}, not"
-                    f" {show(value)}. Resume it as it is, or train in another folder."
+                raise ConfigError(
+                    f"run: {str(self.folder)!r} was begun with {name} = {to_code(mine[name])}, not"
+                    f" {to_code(value)}. Resume it as it is, or train in another folder."
                 )
 
     @property
@@ -124,17 +126,17 @@ class Run:
         actions: Sequence[Any] = (),
     ) -> None:
         """Append a step."""
-        with failing(f"Step {step} is not logged"):
+        with save_errors(f"Step {step} is not logged"):
             self.actions.append(*actions)
             self.rollouts.append(*rollouts)
-            point("step/logging")
+            kill_point("step/logging")
             self.metrics.append({"step": step, **metrics})
 
     def save(
         self, step: int, tensors: Mapping[str, Mapping[str, Tensor]], data: Mapping[str, Any]
     ) -> None:
         """A checkpoint after `step` steps, the journals' lengths in it."""
-        with failing(f"Step {step} is not saved"):
+        with save_errors(f"Step {step} is not saved"):
             for journal in self.journals.values():
                 journal.fsync()
         lengths = {name: journal.length() for name, journal in self.journals.items()}
@@ -149,33 +151,35 @@ class Run:
         try:
             found = checkpoint.load(self.folder / CHECKPOINTS)
         except NoCheckpoint:
-            self._check_young()
-            self._cut({})
+            self._check_no_lost_checkpoint()
+            self._truncate_journals({})
             raise
         if found.data["fingerprint"] != self.fingerprint:
-            raise Refused(f"run: the checkpoints in {self.folder} belong to another recipe.")
-        self._cut(found.data["lengths"])
+            raise ConfigError(f"run: the checkpoints in {self.folder} belong to another recipe.")
+        self._truncate_journals(found.data["lengths"])
         return found
 
-    def summarise(self, summary: Mapping[str, Any]) -> None:
+    def write_summary(self, summary: Mapping[str, Any]) -> None:
         """Write `summary.json`."""
-        with failing("The summary is not written"):
-            write_atomically(self.folder / SUMMARY, strict_json.text(summary), at="run/summary")
+        with save_errors("The summary is not written"):
+            write_atomically(
+                self.folder / SUMMARY, strict_json.to_json(summary), point_prefix="run/summary"
+            )
 
-    def _check_young(self) -> None:
+    def _check_no_lost_checkpoint(self) -> None:
         """Refuse to start again where checkpoints must have been, and are gone."""
         logged = len(self.metrics.read()[0])
         if logged > self.recipe.save_every:
-            raise Damaged(
+            raise CorruptRun(
                 f"run: {logged} steps were logged in {self.folder}, and its checkpoints are gone."
                 " Put them back, or start a new run in another folder."
             )
 
-    def _cut(self, lengths: Mapping[str, int]) -> None:
+    def _truncate_journals(self, lengths: Mapping[str, int]) -> None:
         for name, journal in self.journals.items():
             # a checkpoint that is older than a journal lacks its length
-            Journal.cut(journal.path, lengths.get(name, 0))
-            point(f"resume/cut/{name}")
+            Journal.truncate(journal.path, lengths.get(name, 0))
+            kill_point(f"resume/cut/{name}")
 
 
 def _hash(data: Any) -> str:
@@ -183,7 +187,7 @@ def _hash(data: Any) -> str:
     return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
 
 
-def unused() -> Path:
+def unused_folder() -> Path:
     """A name under runs/ that nobody has."""
     stem = datetime.now().strftime("%Y%m%d-%H%M%S")
     names = (Path("runs") / f"{stem}{tail}" for tail in ("", *(f"-{i}" for i in range(2, 1000))))

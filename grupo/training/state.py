@@ -7,15 +7,15 @@ from typing import Any
 from torch import Tensor
 from torch.optim import Optimizer
 
-from grupo.algo.optimizer import restore, state_of
-from grupo.core.errors import Refused, nearest
+from grupo.algo.optimizer import optimizer_tensors, restore_optimizer
+from grupo.core.errors import ConfigError, suggest
 from grupo.core.types import Group, Task
 from grupo.method import Method
-from grupo.models.aux_models import Company
+from grupo.models.aux_models import AuxModels
 from grupo.models.base import Policy
 from grupo.rollouts.history import History
 from grupo.storage.checkpoint import Checkpoint
-from grupo.training.async_rollouts import Ahead
+from grupo.training.async_rollouts import AsyncRolloutQueue
 
 
 class State:
@@ -28,40 +28,49 @@ class State:
         self,
         policy: Policy,
         optimizers: Mapping[str, Optimizer],
-        company: Company,
+        company: AuxModels,
         tasks: Sequence[Task],
     ) -> None:
-        self.policy, self.optimizers, self.company = policy, optimizers, company
-        self.tasks, self.ahead = tasks, Ahead()
+        self.policy, self.optimizers, self.aux_models = policy, optimizers, company
+        self.tasks, self.rollout_queue = tasks, AsyncRolloutQueue()
         self.history, self.step = History(), 0
-        self.scores: dict[str, Any] = {}  # of the held-out tasks, by when they were attempted
-        self.tokens, self.failed, self.seconds = 0, 0, 0.0
+        self.eval_scores: dict[str, Any] = {}  # of the held-out tasks, by when they were attempted
+        self.generated_tokens, self.failed_rollouts, self.seconds = 0, 0, 0.0
         self.ledger: dict[str, float] = {}  # tokens and seconds of all steps, by what they were for
-        self.mismatch = math.inf  # of sampler and trainer, when it was last measured
+        self.sampler_mismatch = math.inf  # of sampler and trainer, when it was last measured
         self.finished = False
 
-    def record(self, groups: Sequence[Group], numbers: Mapping[str, float], method: Method) -> None:
+    def record_step(
+        self, groups: Sequence[Group], metrics: Mapping[str, float], method: Method
+    ) -> None:
         """Note a step: what was sampled, what it cost, and what the method wants remembered."""
-        self.history.record(self.step, groups, method.remembers, method.replays)
-        self.history.measure(_read(numbers, method.readings))
-        self.company.after(self.step + 1, self.policy)
-        self.tokens += int(numbers["tokens/sampled"])
-        self.failed += int(numbers["rollouts/failed"])
-        self.seconds += numbers["time/step"]
-        self.mismatch = numbers.get("mismatch/mean", self.mismatch)
-        for name in (n for n in numbers if n.startswith(("time/", "tokens/"))):
-            self.ledger[name] = self.ledger.get(name, 0.0) + numbers[name]
+        self.history.append_groups(
+            self.step, groups, method.required_reward_history, method.num_replays
+        )
+        self.history.append_metrics(_controlled_metrics(metrics, method.controlled_metrics))
+        self.aux_models.update_reference(self.step + 1, self.policy)
+        self.generated_tokens += int(metrics["tokens/generated"])
+        self.failed_rollouts += int(metrics["rollouts/failed"])
+        self.seconds += metrics["time/step"]
+        self.sampler_mismatch = metrics.get(
+            "sampler_mismatch/logp_diff_mean", self.sampler_mismatch
+        )
+        for name in (n for n in metrics if n.startswith(("time/", "tokens/"))):
+            self.ledger[name] = self.ledger.get(name, 0.0) + metrics[name]
         self.step += 1
 
     @property
-    def trained(self) -> float:
+    def training_seconds(self) -> float:
         """Seconds of all steps, evaluations not counted."""
         return self.ledger.get("time/step", 0.0)
 
     def tensors(self) -> dict[str, Mapping[str, Tensor]]:
         """What is saved bit for bit."""
-        optimizers = {name: state_of(one) for name, one in self.optimizers.items()}
-        beside = {"helpers": self.policy.helpers.state_dict(), "reference": self.company.following}
+        optimizers = {name: optimizer_tensors(one) for name, one in self.optimizers.items()}
+        beside = {
+            "helpers": self.policy.aux_heads.state_dict(),
+            "reference": self.aux_models.reference_weights,
+        }
         used = {name: tensors for name, tensors in beside.items() if tensors}
         history = self.history.tensors()
         return {"weights": self.policy.weights(), **optimizers, "history": history, **used}
@@ -70,39 +79,45 @@ class State:
         """What is saved as plain data."""
         return {
             "history": self.history.to_data(),
-            "scores": self.scores,
-            "tokens": self.tokens,
-            "failed": self.failed,
+            "scores": self.eval_scores,
+            "tokens": self.generated_tokens,
+            "failed": self.failed_rollouts,
             "seconds": self.seconds,
             "ledger": self.ledger,
-            "mismatch": self.mismatch,
-            "budget": self.policy.budget,
-            "ahead": self.ahead.to_data(),
+            "mismatch": self.sampler_mismatch,
+            "budget": self.policy.tokens_per_microbatch,
+            "ahead": self.rollout_queue.to_data(),
             "finished": self.finished,
         }
 
-    def restore(self, found: Checkpoint) -> None:
+    def restore(self, checkpoint: Checkpoint) -> None:
         """Become what was saved."""
-        self.policy.load(found.tensors["weights"])
+        self.policy.load(checkpoint.tensors["weights"])
         for name, optimizer in self.optimizers.items():
-            restore(optimizer, found.tensors[name])
-        self.policy.helpers.load_state_dict(dict(found.tensors.get("helpers", {})))
-        self.company.restore(found.tensors.get("reference", {}))
-        self.history = History.from_data(found.data["history"], found.tensors["history"])
-        self.step = found.step
-        self.scores = dict(found.data["scores"])
-        self.tokens, self.failed = found.data["tokens"], found.data["failed"]
-        self.seconds, self.finished = found.data["seconds"], found.data["finished"]
-        self.ledger, self.mismatch = dict(found.data["ledger"]), found.data["mismatch"]
-        self.policy.budget = found.data["budget"]
-        self.ahead.from_data(found.data["ahead"], self.tasks)
+            restore_optimizer(optimizer, checkpoint.tensors[name])
+        self.policy.aux_heads.load_state_dict(dict(checkpoint.tensors.get("helpers", {})))
+        self.aux_models.restore(checkpoint.tensors.get("reference", {}))
+        self.history = History.from_data(checkpoint.data["history"], checkpoint.tensors["history"])
+        self.step = checkpoint.step
+        self.eval_scores = dict(checkpoint.data["scores"])
+        self.generated_tokens, self.failed_rollouts = (
+            checkpoint.data["tokens"],
+            checkpoint.data["failed"],
+        )
+        self.seconds, self.finished = checkpoint.data["seconds"], checkpoint.data["finished"]
+        self.ledger, self.sampler_mismatch = (
+            dict(checkpoint.data["ledger"]),
+            checkpoint.data["mismatch"],
+        )
+        self.policy.tokens_per_microbatch = checkpoint.data["budget"]
+        self.rollout_queue.from_data(checkpoint.data["ahead"], self.tasks)
 
 
-def _read(numbers: Mapping[str, float], names: Iterable[str]) -> dict[str, float]:
+def _controlled_metrics(numbers: Mapping[str, float], names: Iterable[str]) -> dict[str, float]:
     """The numbers that controllers follow; a step that updated nothing has none of some."""
     for name in names:
         if name not in numbers and "loss" in numbers:
             said = f"method: a controller follows {name!r}, and no metric is called so."
-            raise Refused(f"{said} {nearest(name, numbers)}")
+            raise ConfigError(f"{said} {suggest(name, numbers)}")
     found = {name: numbers.get(name, math.nan) for name in sorted(names)}
     return {name: number for name, number in found.items() if math.isfinite(number)}

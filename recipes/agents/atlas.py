@@ -8,14 +8,14 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from grupo import Adam, CausalLM, Evaluation, Linear, Recipe, Solved, Warmup
-from grupo.core.rng import generator
+from grupo import Adam, CausalLM, Evaluation, Linear, Recipe, SuccessCriterion, Warmup
+from grupo.core.rng import make_rng
 from grupo.envs.tools import Sql
 from grupo.methods.grpo import grpo
-from grupo.toy.tool_use import Errands, Trade, asking, taught
+from grupo.toy.tool_use import ToolTaskFamily, ToolTasks, tool_env, tool_use_model
 
-FILE = Path(".grupo/atlas.db")
-SQL = Sql(str(FILE))
+DATABASE_PATH = Path(".grupo/atlas.db")
+SQL_TOOL = Sql(str(DATABASE_PATH))
 NUMBERS = tuple(map(str, range(10, 100, 10)))
 NAMES = (
     "Ada",
@@ -31,9 +31,9 @@ NAMES = (
     "Kim",
     "Lea",
 )
-ORDERS = {"largest": "DESC", "smallest": "ASC"}
+SQL_ORDERS = {"largest": "DESC", "smallest": "ASC"}
 COLUMNS, TABLES = ("height", "length", "width", "area"), ("lakes", "rivers", "towns", "hills")
-CONDITIONS = {
+SQL_CONDITIONS = {
     "older": "age >",
     "younger": "age <",
     "deeper": "depth >",
@@ -56,50 +56,57 @@ def query(condition: str, order: str, column: str, table: str, number: str) -> s
     """What finds the answer.
 
     >>> query("older", "largest", "height", "lakes", "70")
-    'SELECT name FROM lakes WHERE age > 70 ORDER BY height DESC LIMIT 1'
+    'SELECT name FROM lakes WHERE age > 70 ORDER BY height DESC MAX_NEW_TOKENS 1'
     """
-    some = f"{table} WHERE {CONDITIONS[condition]} {number}" if condition else table
-    return f"SELECT name FROM {some} ORDER BY {column} {ORDERS[order]} LIMIT 1"
+    some = f"{table} WHERE {SQL_CONDITIONS[condition]} {number}" if condition else table
+    return f"SELECT name FROM {some} ORDER BY {column} {SQL_ORDERS[order]} LIMIT 1"
 
 
-def found(text: str) -> str:
+def run_query(text: str) -> str:
     """What the atlas says to a query."""
-    draw()
-    return SQL(text).splitlines()[-1]
+    write_database()
+    return SQL_TOOL(text).splitlines()[-1]
 
 
-def told(name: str) -> str:
+def format_result(name: str) -> str:
     """How a name is told: below the name of its column."""
     return f"name\n{name}"
 
 
-def draw(rows: int = 10) -> None:
+def write_database(rows_per_table: int = 10) -> None:
     """Write the atlas, unless it is there: all its numbers are from 10 to 99, none twice."""
-    if FILE.exists():
+    if DATABASE_PATH.exists():
         return
-    FILE.parent.mkdir(parents=True, exist_ok=True)
+    DATABASE_PATH.parent.mkdir(parents=True, exist_ok=True)
     columns = (*COLUMNS, "age", "depth", "distance")
-    with closing(sqlite3.connect(FILE)) as opened, opened:
+    with closing(sqlite3.connect(DATABASE_PATH)) as opened, opened:
         for table in TABLES:
-            rng, asked = generator(0, "atlas", table), "?, " * len(columns) + "?"
+            rng, asked = make_rng(0, "atlas", table), "?, " * len(columns) + "?"
             opened.execute(f"CREATE TABLE {table} (name, {', '.join(columns)})")
-            numbers = (rng.sample(range(10, 100), rows) for _ in columns)
-            drawn = zip(rng.sample(NAMES, rows), *numbers, strict=True)
+            numbers = (rng.sample(range(10, 100), rows_per_table) for _ in columns)
+            drawn = zip(rng.sample(NAMES, rows_per_table), *numbers, strict=True)
             opened.executemany(f"INSERT INTO {table} VALUES ({asked})", drawn)
 
 
-CHOICES = (tuple(CONDITIONS), tuple(ORDERS), COLUMNS, TABLES, NUMBERS)
-TRADE = Trade("sql", "query", CHOICES, NAMES, question, query, found, told)
-BEGINNER = taught("atlas-beginner", TRADE, SQL, each=4)
+CHOICES = (tuple(SQL_CONDITIONS), tuple(SQL_ORDERS), COLUMNS, TABLES, NUMBERS)
+TASK_FAMILY = ToolTaskFamily(
+    "sql", "query", CHOICES, NAMES, question, query, run_query, format_result
+)
+BASE_MODEL = tool_use_model("atlas-beginner", TASK_FAMILY, SQL_TOOL, tasks_per_combination=4)
 RECIPE = Recipe(
-    policy=CausalLM(str(BEGINNER.home), limit=40, chat=True, budget=16384),
-    env=asking(SQL),
-    tasks=BEGINNER.tasks,
-    held_out=Errands(TRADE, held_out=True, each=3),
-    method=grpo(group=8, kl=0.0),
-    steps=60,
-    prompts=8,
-    lr=Warmup(0.05, Linear(1e-3, 1e-4)),
+    policy=CausalLM(
+        str(BASE_MODEL.model_dir),
+        max_new_tokens=40,
+        apply_chat_template=True,
+        tokens_per_microbatch=16384,
+    ),
+    env=tool_env(SQL_TOOL),
+    tasks=BASE_MODEL.tasks,
+    eval_tasks=ToolTasks(TASK_FAMILY, held_out=True, tasks_per_combination=3),
+    method=grpo(group_size=8, kl_coef=0.0),
+    max_steps=60,
+    prompts_per_step=8,
+    learning_rate=Warmup(0.05, Linear(1e-3, 1e-4)),
     optimizer=Adam(),
-    evaluation=Evaluation(attempts=4, solved=Solved("correct")),
+    evaluation=Evaluation(attempts=4, success=SuccessCriterion("correct")),
 )

@@ -9,11 +9,16 @@ from growing import grow, lessons
 from walks import Walks, next_move
 
 from grupo import CausalLM
-from grupo.envs.games.frozen_lake import MOVES, Lakes
+from grupo.envs.games.frozen_lake import MOVES, FrozenLakeTasks
 
-HOME = Path(".grupo/models/lake-beginner")
-POLICY = CausalLM(str(HOME / "start"), limit=4, budget=8192)
-RECIPE = lessons(POLICY, next_move, Walks(Lakes(1000, seed=1)), Walks(Lakes(50, seed=2), each=1))
+MODEL_DIR = Path(".grupo/models/lake-beginner")
+POLICY = CausalLM(str(MODEL_DIR / "start"), max_new_tokens=4, tokens_per_microbatch=8192)
+RECIPE = lessons(
+    POLICY,
+    next_move,
+    Walks(FrozenLakeTasks(1000, seed=1)),
+    Walks(FrozenLakeTasks(50, seed=2), walks_per_lake=1),
+)
 
 if __name__ == "__main__":
-    grow(RECIPE, HOME, MOVES)
+    grow(RECIPE, MODEL_DIR, MOVES)

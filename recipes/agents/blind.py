@@ -3,15 +3,15 @@
 from collections.abc import Sequence
 
 from grupo import Task
-from grupo.core.component import piece
-from grupo.core.rng import generator
-from grupo.toy.tokenizers import END
+from grupo.core.component import component
+from grupo.core.rng import make_rng
+from grupo.toy.tokenizers import END_TOKEN
 
 SQUARES = "012345678"
 
 
-@piece
-class Blind:
+@component
+class RandomGames:
     """Games up to one's own move, each move any free square; the answer is one more."""
 
     count: int
@@ -22,11 +22,11 @@ class Blind:
         return [self._game(i) for i in range(self.count)]
 
     def _game(self, number: int) -> Task:
-        rng = generator(self.seed, "blind", number)
+        rng = make_rng(self.seed, "blind", number)
         board, order, seat = list(SQUARES), rng.sample(SQUARES, 9), rng.randrange(2)
         text, moves = "", rng.randrange(4) * 2 + seat
         for move, square in enumerate(order[:moves]):
             mine = move % 2 == seat
-            text += f"{''.join(board)}\n{square}{END}" * mine
+            text += f"{''.join(board)}\n{square}{END_TOKEN}" * mine
             board[int(square)] = "X" if mine else "O"
         return Task(f"{self.seed} {number}", f"{text}{''.join(board)}\n", order[moves])

@@ -4,20 +4,22 @@ python recipes/agents/beginner.py
 grupo train recipes/agents/frozen_lake.py:RECIPE
 """
 
-from grupo import Adam, CausalLM, Evaluation, Linear, Recipe, Solved, Warmup
-from grupo.envs import ManyTurns
-from grupo.envs.games import FrozenLake, Lakes
+from grupo import Adam, CausalLM, Evaluation, Linear, Recipe, SuccessCriterion, Warmup
+from grupo.envs import MultiTurn
+from grupo.envs.games import FrozenLake, FrozenLakeTasks
 from grupo.methods.gigpo import gigpo
 
 RECIPE = Recipe(
-    policy=CausalLM(".grupo/models/lake-beginner/model", limit=4, budget=16384),
-    env=ManyTurns(FrozenLake(), turns=10),
-    tasks=Lakes(1000, seed=1),
-    held_out=Lakes(100, seed=3),
-    method=gigpo(group=16, gamma=0.9, kl=0.0),
-    steps=60,
-    prompts=8,
-    lr=Warmup(0.05, Linear(5e-4, 5e-5)),
+    policy=CausalLM(
+        ".grupo/models/lake-beginner/model", max_new_tokens=4, tokens_per_microbatch=16384
+    ),
+    env=MultiTurn(FrozenLake(), max_turns=10),
+    tasks=FrozenLakeTasks(1000, seed=1),
+    eval_tasks=FrozenLakeTasks(100, seed=3),
+    method=gigpo(group_size=16, gamma=0.9, kl_coef=0.0),
+    max_steps=60,
+    prompts_per_step=8,
+    learning_rate=Warmup(0.05, Linear(5e-4, 5e-5)),
     optimizer=Adam(),
-    evaluation=Evaluation(attempts=4, solved=Solved("world")),
+    evaluation=Evaluation(attempts=4, success=SuccessCriterion("world")),
 )

@@ -4,21 +4,23 @@ python recipes/agents/grid_beginner.py
 grupo train recipes/agents/grids.py:RECIPE
 """
 
-from grupo import Adam, CausalLM, Evaluation, Linear, Recipe, Solved, Warmup
-from grupo.envs import ManyTurns
-from grupo.envs.games import Grids, MiniGrid
+from grupo import Adam, CausalLM, Evaluation, Linear, Recipe, SuccessCriterion, Warmup
+from grupo.envs import MultiTurn
+from grupo.envs.games import MiniGrid, MiniGridTasks
 from grupo.methods.gigpo import gigpo
 
-ROOM = "MiniGrid-Empty-Random-5x5-v0"
+ROOM_NAME = "MiniGrid-Empty-Random-5x5-v0"
 RECIPE = Recipe(
-    policy=CausalLM(".grupo/models/grid-beginner/model", limit=4, budget=16384),
-    env=ManyTurns(MiniGrid(ROOM), turns=8),
-    tasks=Grids(20, ROOM),
-    held_out=Grids(12, ROOM, skip=20),
-    method=gigpo(group=16, gamma=0.9, kl=0.0),
-    steps=60,
-    prompts=8,
-    lr=Warmup(0.05, Linear(5e-4, 5e-5)),
+    policy=CausalLM(
+        ".grupo/models/grid-beginner/model", max_new_tokens=4, tokens_per_microbatch=16384
+    ),
+    env=MultiTurn(MiniGrid(ROOM_NAME), max_turns=8),
+    tasks=MiniGridTasks(20, ROOM_NAME),
+    eval_tasks=MiniGridTasks(12, ROOM_NAME, skip=20),
+    method=gigpo(group_size=16, gamma=0.9, kl_coef=0.0),
+    max_steps=60,
+    prompts_per_step=8,
+    learning_rate=Warmup(0.05, Linear(5e-4, 5e-5)),
     optimizer=Adam(),
-    evaluation=Evaluation(attempts=8, solved=Solved("world", 0.9)),
+    evaluation=Evaluation(attempts=8, success=SuccessCriterion("world", 0.9)),
 )

@@ -9,46 +9,52 @@ from grupo import (
     Cosine,
     Evaluation,
     Method,
-    Part,
     Recipe,
+    RewardTerm,
     SingleTurn,
     Task,
     Warmup,
 )
 from grupo.algo.advantages import identity
 from grupo.algo.aggregation import token_mean
-from grupo.algo.losses import Likelihood
-from grupo.recipe import Source
-from grupo.rewards import Exact
-from grupo.rollouts.samplers import Demonstrate
+from grupo.algo.losses import NLL
+from grupo.recipe import TaskSource
+from grupo.rewards import ExactMatch
+from grupo.rollouts.samplers import DemonstrationSampler
 from grupo.toy.tokenizers import phrase_tokenizer
-from grupo.toy.untrained_llama import Llama
-from grupo.training.trainer import begin
+from grupo.toy.untrained_llama import LlamaArchitecture
+from grupo.training.trainer import create_trainer
 
 
-def lessons(
-    policy: CausalLM, solve: Callable[[Task], Sequence[str]], tasks: Source, held_out: Source
+def sft_recipe(
+    policy: CausalLM,
+    solve: Callable[[Task], Sequence[str]],
+    tasks: TaskSource,
+    eval_tasks: TaskSource,
 ) -> Recipe:
     """What `solve` says is recited; a share of it is said again of tasks that were held out."""
     return Recipe(
         policy=policy,
-        env=SingleTurn((Part("same", Exact()),)),
+        env=SingleTurn((RewardTerm("same", ExactMatch()),)),
         tasks=tasks,
-        held_out=held_out,
+        eval_tasks=eval_tasks,
         method=Method(
-            sample=Demonstrate(solve), credit=identity, loss=Likelihood(), weigh=token_mean
+            sampler=DemonstrationSampler(solve),
+            advantage=identity,
+            loss=NLL(),
+            aggregation=token_mean,
         ),
-        steps=80,
-        prompts=32,
-        lr=Warmup(0.05, Cosine(2e-3, 1e-4)),
-        optimizer=Adam(decay=0.01),
+        max_steps=80,
+        prompts_per_step=32,
+        learning_rate=Warmup(0.05, Cosine(2e-3, 1e-4)),
+        optimizer=Adam(weight_decay=0.01),
         evaluation=Evaluation(attempts=1),
     )
 
 
-def grow(recipe: Recipe, home: Path, texts: Iterable[str]) -> None:
+def train_toy_model(recipe: Recipe, model_dir: Path, texts: Iterable[str]) -> None:
     """Plant a model that knows the phrases of `texts`, and teach it."""
-    Llama().plant(home / "start", phrase_tokenizer(texts))
-    trainer = begin(recipe, home / "run")
+    LlamaArchitecture().save_untrained(model_dir / "start", phrase_tokenizer(texts))
+    trainer = create_trainer(recipe, model_dir / "run")
     trainer()
-    trainer.policy.export(home / "model")
+    trainer.policy.export(model_dir / "model")

@@ -11,10 +11,10 @@ from walks import next_move
 
 from grupo import CausalLM
 
-HOME = Path(".grupo/models/player")
-POLICY = CausalLM(str(HOME / "start"), limit=2, budget=8192)
-LESSONS = lessons(POLICY, next_move, Blind(10_000, seed=1), Blind(50, seed=2))
-RECIPE = LESSONS.but(steps=200, prompts=48)
+MODEL_DIR = Path(".grupo/models/player")
+POLICY = CausalLM(str(MODEL_DIR / "start"), max_new_tokens=2, tokens_per_microbatch=8192)
+SFT_RECIPE = lessons(POLICY, next_move, Blind(10_000, seed=1), Blind(50, seed=2))
+RECIPE = SFT_RECIPE.replace(max_steps=200, prompts_per_step=48)
 
 if __name__ == "__main__":
-    grow(RECIPE, HOME, ())
+    grow(RECIPE, MODEL_DIR, ())

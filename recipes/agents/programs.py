@@ -4,14 +4,19 @@ python recipes/agents/apprentice.py recipes/agents/programs.py
 grupo train recipes/agents/programs.py:RECIPE
 """
 
-from grupo import Adam, CausalLM, Evaluation, Linear, Recipe, Solved, Warmup
+from grupo import Adam, CausalLM, Evaluation, Linear, Recipe, SuccessCriterion, Warmup
 from grupo.envs.tools import Python
 from grupo.methods.grpo import grpo
-from grupo.toy.tool_use import Errands, Trade, asking, taught
+from grupo.toy.tool_use import ToolTaskFamily, ToolTasks, tool_env, tool_use_model
 
-KINDS = {"even": "x % 2 == 0", "odd": "x % 2 == 1", "threefold": "x % 3 == 0"}
-FOLDS = {"sum": "sum({})", "largest": "max({})", "smallest": "min({})", "second": "sorted({})[1]"}
-SHAPES = {
+CONDITIONS = {"even": "x % 2 == 0", "odd": "x % 2 == 1", "threefold": "x % 3 == 0"}
+AGGREGATES = {
+    "sum": "sum({})",
+    "largest": "max({})",
+    "smallest": "min({})",
+    "second": "sorted({})[1]",
+}
+EXPRESSIONS = {
     "values": "x",
     "doubles": "2 * x",
     "triples": "3 * x",
@@ -22,42 +27,49 @@ COUNTS = {"six": "6", "seven": "7", "eight": "8", "nine": "9"}
 NUMBERS = tuple(map(str, range(100)))
 
 
-def question(kind: str, fold: str, shape: str, count: str, first: str) -> str:
+def question(condition: str, aggregate: str, expression: str, count: str, first: str) -> str:
     """What is asked.
 
     >>> question("even", "sum", "doubles", "six", "4")
     'sum of the doubles of the even ones among six numbers from 4 on?'
     """
-    return f"{fold} of the {shape} of the {kind} ones among {count} numbers from {first} on?"
+    return f"{aggregate} of the {expression} of the {condition} ones among {count} numbers from {first} on?"
 
 
-def program(kind: str, fold: str, shape: str, count: str, first: str) -> str:
+def program(condition: str, aggregate: str, expression: str, count: str, first: str) -> str:
     """What finds the answer.
 
     >>> program("even", "sum", "doubles", "six", "4")
     'print(sum(2 * x for x in range(4, 4 + 6) if x % 2 == 0))'
     """
-    row = f"{SHAPES[shape]} for x in range({first}, {first} + {COUNTS[count]})"
-    return f"print({FOLDS[fold].format(f'{row} if {KINDS[kind]}' if kind else row)})"
+    row = f"{EXPRESSIONS[expression]} for x in range({first}, {first} + {COUNTS[count]})"
+    return f"print({AGGREGATES[aggregate].format(f'{row} if {CONDITIONS[condition]}' if condition else row)})"
 
 
-def found(text: str) -> str:
+def run_program(text: str) -> str:
     """What a program of these prints."""
     return eval(text, {"print": str})
 
 
-CHOICES = (tuple(KINDS), tuple(FOLDS), tuple(SHAPES), tuple(COUNTS), NUMBERS[1:10])
-TRADE = Trade("python", "code", CHOICES, NUMBERS[10:30], question, program, found, told=str)
-BEGINNER = taught("programs-beginner", TRADE, Python(), each=9)
+CHOICES = (tuple(CONDITIONS), tuple(AGGREGATES), tuple(EXPRESSIONS), tuple(COUNTS), NUMBERS[1:10])
+TASK_FAMILY = ToolTaskFamily(
+    "python", "code", CHOICES, NUMBERS[10:30], question, program, run_program, format_result=str
+)
+BASE_MODEL = tool_use_model("programs-beginner", TASK_FAMILY, Python(), tasks_per_combination=9)
 RECIPE = Recipe(
-    policy=CausalLM(str(BEGINNER.home), limit=56, chat=True, budget=16384),
-    env=asking(Python()),
-    tasks=BEGINNER.tasks,
-    held_out=Errands(TRADE, held_out=True, each=3),
-    method=grpo(group=8, kl=0.0),
-    steps=40,
-    prompts=8,
-    lr=Warmup(0.05, Linear(1e-3, 1e-4)),
+    policy=CausalLM(
+        str(BASE_MODEL.model_dir),
+        max_new_tokens=56,
+        apply_chat_template=True,
+        tokens_per_microbatch=16384,
+    ),
+    env=tool_env(Python()),
+    tasks=BASE_MODEL.tasks,
+    eval_tasks=ToolTasks(TASK_FAMILY, held_out=True, tasks_per_combination=3),
+    method=grpo(group_size=8, kl_coef=0.0),
+    max_steps=40,
+    prompts_per_step=8,
+    learning_rate=Warmup(0.05, Linear(1e-3, 1e-4)),
     optimizer=Adam(),
-    evaluation=Evaluation(attempts=4, solved=Solved("correct")),
+    evaluation=Evaluation(attempts=4, success=SuccessCriterion("correct")),
 )

@@ -7,38 +7,44 @@ grupo train recipes/agents/tic_tac_toe.py:RECIPE
 import re
 from collections.abc import Sequence
 
-from grupo import Adam, CausalLM, Evaluation, Linear, Recipe, Solved, Warmup
-from grupo.envs import Arena
-from grupo.envs.games import Games, TextArena
+from grupo import Adam, CausalLM, Evaluation, Linear, Recipe, SuccessCriterion, Warmup
+from grupo.envs import MultiplayerEnv
+from grupo.envs.games import TextArena, TextArenaTasks
 from grupo.envs.games.text_arena import Message
-from grupo.envs.random_opponent import Offered
+from grupo.envs.random_opponent import RandomOpponent
 from grupo.methods.mars_selfplay import mars_selfplay
 
 GAME = "TicTacToe-v0"
-MARKS = "OX"  # of the first player, of the second
+PLAYER_SYMBOLS = "OX"  # of the first player, of the second
 
 
-def squares(player: int, messages: Sequence[Message]) -> str:
+def board_line(player: int, messages: Sequence[Message]) -> str:
     """The newest board in a line: one's own marks X, the other's O, free squares their numbers."""
     boards = [text for _, text, _ in messages if text.startswith("Current Board")]
     cells = re.findall(r"(?<= )[OX\d](?= )", boards[-1].partition("Available")[0])
-    return "".join(cell if cell.isdigit() else _mark(cell, player) for cell in cells) + "\n"
+    return (
+        "".join(cell if cell.isdigit() else _relative_symbol(cell, player) for cell in cells) + "\n"
+    )
 
 
-def _mark(cell: str, player: int) -> str:
-    return "X" if cell == MARKS[player] else "O"
+def _relative_symbol(cell: str, player: int) -> str:
+    return "X" if cell == PLAYER_SYMBOLS[player] else "O"
 
 
 RECIPE = Recipe(
-    policy=CausalLM(".grupo/models/player/model", limit=2, budget=32768),
-    env=Arena(TextArena(GAME, squares, fine=0.25), turns=10, house=Offered(r"\d")),
-    tasks=Games(GAME, 1000),
-    held_out=Games(GAME, 100, seated=True),
-    method=mars_selfplay(games=16, kl=0.0),
-    steps=100,
-    prompts=4,
-    lr=Warmup(0.05, Linear(3e-3, 3e-4)),
+    policy=CausalLM(".grupo/models/player/model", max_new_tokens=2, tokens_per_microbatch=32768),
+    env=MultiplayerEnv(
+        TextArena(GAME, board_line, invalid_move_penalty=0.25),
+        max_turns=10,
+        opponent=RandomOpponent(r"\d"),
+    ),
+    tasks=TextArenaTasks(GAME, 1000),
+    eval_tasks=TextArenaTasks(GAME, 100, versus_opponent=True),
+    method=mars_selfplay(games=16, kl_coef=0.0),
+    max_steps=100,
+    prompts_per_step=4,
+    learning_rate=Warmup(0.05, Linear(3e-3, 3e-4)),
     optimizer=Adam(),
-    evaluation=Evaluation(attempts=4, solved=Solved("world", 0.1)),
+    evaluation=Evaluation(attempts=4, success=SuccessCriterion("world", 0.1)),
     save_every=50,
 )

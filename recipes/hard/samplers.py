@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from re import findall
 
-from grupo.core.component import piece
-from grupo.core.schedules import Linear, Switch, Warmup, varying
+from grupo.core.component import component
+from grupo.core.schedules import Linear, Switch, Warmup, as_float
 from grupo.core.types import Observation, Rollout, Task
-from grupo.envs import Part, SingleTurn
+from grupo.envs import RewardTerm, SingleTurn
 from grupo.method import Method
 from grupo.methods.arrol import arrol
 from grupo.methods.brpo import brpo
@@ -32,33 +32,33 @@ from grupo.methods.spo import spo
 from grupo.methods.tempo import tempo
 from grupo.methods.treepo import treepo
 from grupo.methods.vade import vade
-from grupo.models.aux_models import Other
+from grupo.models.aux_models import AuxModel
 from grupo.models.causal_lm import CausalLM
-from grupo.models.multi_policy_spec import Role, Several
+from grupo.models.multi_policy_spec import MultiPolicy, RolePolicy
 from grupo.recipe import Evaluation, Recipe
-from grupo.rewards import After, Exact
-from grupo.rollouts.evaluate import Solved
+from grupo.rewards import AfterMarker, ExactMatch
+from grupo.rollouts.evaluate import SuccessCriterion
 from grupo.rollouts.samplers import (
-    Anytime,
-    Coached,
+    AnytimeBudgets,
     EarlyExits,
-    Guided,
-    Independent,
-    Refined,
-    Scaffolded,
+    GroupSampler,
+    WithCritique,
+    WithHint,
+    WithScaffold,
+    WithSelfHint,
 )
-from grupo.rollouts.samplers.self_hint import unhinted
+from grupo.rollouts.samplers.self_hint import prompt_without_hint
 from grupo.tasks import ReasoningGym
-from grupo.tasks.base import Indexed
+from grupo.tasks.base import LazyTasks
 from grupo.toy import quickstart, worked_solutions
 
-PROMPTS, GROUP, LIMIT = 32, 8, 64
-CLOSE = worked_solutions.MARK.strip()  # ends the working; the answer follows
+PROMPTS_PER_STEP, GROUP_SIZE, MAX_NEW_TOKENS = 32, 8, 64
+ANSWER_MARKER = worked_solutions.ANSWER_PREFIX.strip()  # ends the working; the answer follows
 
 
-@piece
-class Hinted:
-    """Sums with hints: `hint` and the last of `hints` say all of the working but its last step.
+@component
+class HintedSums:
+    """Sums with hints: `hint` and the last of `num_hints` say all of the working but its last step.
 
     Hints are begun answers: they stand where the answer would begin.
     """
@@ -67,81 +67,101 @@ class Hinted:
 
     def load(self) -> Sequence[Task]:
         tasks = self.sums.load()
-        return Indexed(len(tasks), lambda i: with_hints(tasks[i]))
+        return LazyTasks(len(tasks), lambda i: with_hints(tasks[i]))
 
 
 def with_hints(task: Task) -> Task:
     """The task with the working up to its middle, and up to its last step, as hints."""
-    steps = worked(task).splitlines()[0].split(" ")
+    steps = worked_solution(task).splitlines()[0].split(" ")
     half, most = (" ".join(steps[:n]) for n in (len(steps) // 2, len(steps) - 1))
     return replace(task, columns={**task.columns, "hint": most, "hints": (half, most)})
 
 
-def worked(task: Task) -> str:
+def worked_solution(task: Task) -> str:
     """The task worked out, as the model was taught to."""
-    return worked_solutions.worked_sum(
+    return worked_solutions.running_total_solution(
         "".join(findall(r"[-+0-9 ]+(?= =)", str(task.prompt))).strip()
     )
 
 
-def as_worked(task: Task, rollout: Rollout) -> str:
+def solution_critique(task: Task, rollout: Rollout) -> str:
     """A critique: how it is done."""
-    return worked(task)
+    return worked_solution(task)
 
 
-def itself(task: Task, attempt: Rollout) -> Observation:
+def task_prompt(task: Task, attempt: Rollout) -> Observation:
     """What who hints is shown: the task, for the model reads nothing else."""
     return task.prompt
 
 
-def all_but_last(text: str) -> str:
+def drop_last_step(text: str) -> str:
     """The working that was said, without its last step."""
     return text.partition("\n")[0].rpartition(" ")[0]
 
 
 GRPO = Recipe(
-    policy=CausalLM(str(quickstart.SEEDLING.home), limit=LIMIT, budget=2048),
-    env=SingleTurn((Part("correct", Exact(After(CLOSE))),)),
-    tasks=Hinted(quickstart.sums(6, 10, size=400, seed=500_000_000)),
-    held_out=quickstart.sums(6, 10, size=100, seed=900_000_000),
-    method=grpo(GROUP, kl=0.0),
-    steps=45,
-    prompts=PROMPTS,
-    lr=Warmup(0.1, Linear(2e-4, 2e-5)),
-    evaluation=Evaluation(attempts=8, solved=Solved("correct")),
+    policy=CausalLM(
+        str(quickstart.TOY_MODEL.model_dir),
+        max_new_tokens=MAX_NEW_TOKENS,
+        tokens_per_microbatch=2048,
+    ),
+    env=SingleTurn((RewardTerm("correct", ExactMatch(AfterMarker(ANSWER_MARKER))),)),
+    tasks=HintedSums(quickstart.sum_tasks(6, 10, size=400, seed=500_000_000)),
+    eval_tasks=quickstart.sum_tasks(6, 10, size=100, seed=900_000_000),
+    method=grpo(GROUP_SIZE, kl_coef=0.0),
+    max_steps=45,
+    prompts_per_step=PROMPTS_PER_STEP,
+    learning_rate=Warmup(0.1, Linear(2e-4, 2e-5)),
+    evaluation=Evaluation(attempts=8, success=SuccessCriterion("correct")),
 )
 
 METHODS: dict[str, Method] = {
-    "treepo": treepo(GROUP, segment=16, depth=4, rounds=2),
-    "tempo": tempo(GROUP),
-    "delethink": delethink(GROUP, chunk=32, head=1, tail=15, chunks=3),
-    "s_grpo": s_grpo().but(sample=EarlyExits(GROUP - 1, "\n", CLOSE)),
-    "elastic_reasoning": elastic_reasoning(GROUP, think=32, solve=8, close=CLOSE, kl=0.0),
-    "brpo": brpo(4, (16, 32, 48), 2, 8, (1.0, 2.0, 3.0)).but(
-        sample=Anytime(4, (16, 32, 48), 2, 8, hurry="\n", close=CLOSE, header="")
+    "treepo": treepo(GROUP_SIZE, segment_tokens=16, max_depth=4, max_resample_rounds=2),
+    "tempo": tempo(GROUP_SIZE),
+    "delethink": delethink(
+        GROUP_SIZE, chunk_size=32, prefix_tokens=1, suffix_tokens=15, max_chunks=3
     ),
-    "guide_grpo": guide_grpo().but(sample=Guided(Independent(GROUP), lead="")),
-    "scaf_grpo": scaf_grpo().but(
-        sample=Scaffolded(Independent(GROUP), varying(Switch(0.15, 0.0, 2.0)), lead="")
+    "s_grpo": s_grpo().replace(sampler=EarlyExits(GROUP_SIZE - 1, "\n", ANSWER_MARKER)),
+    "elastic_reasoning": elastic_reasoning(
+        GROUP_SIZE, thinking_tokens=32, answer_tokens=8, think_end=ANSWER_MARKER, kl_coef=0.0
     ),
-    "critique_grpo": critique_grpo(LIMIT).but(sample=Refined(Independent(GROUP), as_worked)),
-    "dapo": dapo(LIMIT, 16, GROUP, rounds=3),
-    "r3": r3(LIMIT, GROUP),
-    "arrol": arrol(2 * GROUP, at=8, rest=LIMIT - 8),
-    "knapsack_rl": knapsack_rl(GROUP, high=64),
-    "vade": vade(GROUP),
+    "brpo": brpo(4, (16, 32, 48), 2, 8, (1.0, 2.0, 3.0)).replace(
+        sampler=AnytimeBudgets(
+            4, (16, 32, 48), 2, 8, cutoff_text="\n", think_end=ANSWER_MARKER, answer_header=""
+        )
+    ),
+    "guide_grpo": guide_grpo().replace(sampler=WithHint(GroupSampler(GROUP_SIZE), prefix_text="")),
+    "scaf_grpo": scaf_grpo().replace(
+        sampler=WithScaffold(
+            GroupSampler(GROUP_SIZE), as_float(Switch(0.15, 0.0, 2.0)), prefix_text=""
+        )
+    ),
+    "critique_grpo": critique_grpo(MAX_NEW_TOKENS).replace(
+        sampler=WithCritique(GroupSampler(GROUP_SIZE), solution_critique)
+    ),
+    "dapo": dapo(MAX_NEW_TOKENS, 16, GROUP_SIZE, max_resample_rounds=3),
+    "r3": r3(MAX_NEW_TOKENS, GROUP_SIZE),
+    "arrol": arrol(2 * GROUP_SIZE, prune_at=8, max_new_tokens_after=MAX_NEW_TOKENS - 8),
+    "knapsack_rl": knapsack_rl(GROUP_SIZE, max_group_size=64),
+    "vade": vade(GROUP_SIZE),
 }
 
 RECIPES: dict[str, Recipe] = {
     "grpo": GRPO,
-    **{name: GRPO.but(method=method) for name, method in METHODS.items()},
-    "spo": GRPO.but(method=spo(), prompts=PROMPTS * GROUP),
-    "hill": GRPO.but(
-        policy=Several(GRPO.policy, (Role("hinter", GRPO.policy),)),
-        method=hill(GROUP).but(
-            sample=Coached(Independent(GROUP), 4, ask=itself, read=all_but_last, lead="")
+    **{name: GRPO.replace(method=method) for name, method in METHODS.items()},
+    "spo": GRPO.replace(method=spo(), prompts_per_step=PROMPTS_PER_STEP * GROUP_SIZE),
+    "hill": GRPO.replace(
+        policy=MultiPolicy(GRPO.policy, (RolePolicy("hinter", GRPO.policy),)),
+        method=hill(GROUP_SIZE).replace(
+            sampler=WithSelfHint(
+                GroupSampler(GROUP_SIZE),
+                4,
+                hint_prompt=task_prompt,
+                extract_hint=drop_last_step,
+                prefix_text="",
+            )
         ),
-        others=(Other("unhinted", "policy", unhinted),),
+        aux_models=(AuxModel("unhinted", "policy", prompt_without_hint),),
     ),
 }
-TWO_POLICIES = {name: RECIPES[name] for name in ("grpo", "hill")}
+TWO_POLICY_RECIPES = {name: RECIPES[name] for name in ("grpo", "hill")}

@@ -10,44 +10,51 @@ each digit, and `table.md`. What another classifier says, trained on other image
 import sys
 from pathlib import Path
 
-from grupo.envs import Part
-from grupo.envs.image_generation import Images
+from grupo.envs import RewardTerm
+from grupo.envs.image_generation import ImageGeneration
 from grupo.methods.flow_grpo import flow_grpo
 from grupo.models.flow import Flow
 from grupo.recipe import Evaluation, Recipe
-from grupo.report.image_samples import around
-from grupo.rewards.image_digits import Handwritten, LooksLike, linear, neighbours
-from grupo.rollouts.evaluate import Solved
-from grupo.tasks.digit_captions import Digits
+from grupo.report.image_samples import train_and_compare
+from grupo.rewards.image_digits import (
+    DigitProbability,
+    DigitSimilarity,
+    knn_classifier,
+    linear_classifier,
+)
+from grupo.rollouts.evaluate import SuccessCriterion
+from grupo.tasks.digit_captions import DigitTasks
 from grupo.toy.digit_flow import DigitsFlow
-from grupo.toy.flow_pretrain import ensure
+from grupo.toy.flow_pretrain import ensure_trained_flow
 
-GROWN = DigitsFlow()
-WORLD = Images(
+FLOW_MODEL = DigitsFlow()
+ENV = ImageGeneration(
     (
-        Part("linear", LooksLike(linear)),
-        Part("neighbours", LooksLike(neighbours), 0.0),
-        Part("handwritten", Handwritten(), 0.0),
+        RewardTerm("linear", DigitProbability(linear_classifier)),
+        RewardTerm("neighbours", DigitProbability(knn_classifier), 0.0),
+        RewardTerm("handwritten", DigitSimilarity(), 0.0),
     )
 )
 RECIPE = Recipe(
-    policy=Flow(str(GROWN.home), steps=8, noise=0.7, budget=4096),
-    env=WORLD,
-    tasks=Digits(),
-    held_out=0,
-    method=flow_grpo(group=12, kl=0.2, updates=1),
-    steps=40,
-    prompts=10,
-    lr=3e-4,
-    evaluation=Evaluation(attempts=4, solved=Solved(at_least=0.5)),
+    policy=Flow(
+        str(FLOW_MODEL.model_dir), num_steps=8, noise_level=0.7, tokens_per_microbatch=4096
+    ),
+    env=ENV,
+    tasks=DigitTasks(),
+    eval_tasks=0,
+    method=flow_grpo(group_size=12, kl_coef=0.2, minibatches=1),
+    max_steps=40,
+    prompts_per_step=10,
+    learning_rate=3e-4,
+    evaluation=Evaluation(attempts=4, success=SuccessCriterion(min_reward=0.5)),
     save_every=20,
 )
 
 
-def main(run: Path) -> None:
+def main(run_dir: Path) -> None:
     """Grow, train, and write before and after."""
-    ensure(GROWN)
-    print(around(RECIPE, WORLD, Digits(), run))
+    ensure_trained_flow(FLOW_MODEL)
+    print(train_and_compare(RECIPE, ENV, DigitTasks(), run_dir))
 
 
 if __name__ == "__main__":

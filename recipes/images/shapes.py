@@ -12,47 +12,53 @@ import sys
 from pathlib import Path
 
 from grupo.core.schedules import Linear
-from grupo.envs import Part
-from grupo.envs.image_generation import Images
+from grupo.envs import RewardTerm
+from grupo.envs.image_generation import ImageGeneration
 from grupo.methods.flow_grpo import flow_grpo
 from grupo.models.flow import Flow
 from grupo.recipe import Evaluation, Recipe
-from grupo.report.image_samples import around
-from grupo.rewards.image_shapes import Areas, Colours, Counts, Forms, Sides
-from grupo.rollouts.evaluate import Solved
-from grupo.tasks.shape_captions import Shapes
-from grupo.toy.flow_pretrain import ensure
+from grupo.report.image_samples import train_and_compare
+from grupo.rewards.image_shapes import AreaMatch, ColourMatch, CountMatch, Forms, SideMatch
+from grupo.rollouts.evaluate import SuccessCriterion
+from grupo.tasks.shape_captions import ShapeTasks
+from grupo.toy.flow_pretrain import ensure_trained_flow
 from grupo.toy.shape_flow import ShapesFlow
 
-GROWN = ShapesFlow(steps=600, loose=0.5)
-HELD_OUT = Shapes(1_500, 32)
-WORLD = Images(
+FLOW_MODEL = ShapesFlow(max_steps=600, wrong_caption_frac=0.5)
+EVAL_TASKS = ShapeTasks(1_500, 32)
+ENV = ImageGeneration(
     (
-        Part("areas", Areas()),
-        Part("colour", Colours(), 0.0),
-        Part("count", Counts(), 0.0),
-        Part("side", Sides(), 0.0),
-        Part("form", Forms(), 0.0),
+        RewardTerm("areas", AreaMatch()),
+        RewardTerm("colour", ColourMatch(), 0.0),
+        RewardTerm("count", CountMatch(), 0.0),
+        RewardTerm("side", SideMatch(), 0.0),
+        RewardTerm("form", Forms(), 0.0),
     )
 )
 RECIPE = Recipe(
-    policy=Flow(str(GROWN.home), steps=8, window=(0, 1, 2), noise=0.7, budget=256),
-    env=WORLD,
-    tasks=Shapes(0, 1_500),
-    held_out=HELD_OUT,
-    method=flow_grpo(group=12, kl=0.1, updates=1),
-    steps=40,
-    prompts=12,
-    lr=Linear(4e-4, 1e-4),
-    evaluation=Evaluation(attempts=2, solved=Solved(at_least=0.9)),
+    policy=Flow(
+        str(FLOW_MODEL.model_dir),
+        num_steps=8,
+        sde_window=(0, 1, 2),
+        noise_level=0.7,
+        tokens_per_microbatch=256,
+    ),
+    env=ENV,
+    tasks=ShapeTasks(0, 1_500),
+    eval_tasks=EVAL_TASKS,
+    method=flow_grpo(group_size=12, kl_coef=0.1, minibatches=1),
+    max_steps=40,
+    prompts_per_step=12,
+    learning_rate=Linear(4e-4, 1e-4),
+    evaluation=Evaluation(attempts=2, success=SuccessCriterion(min_reward=0.9)),
     save_every=10,
 )
 
 
-def main(run: Path) -> None:
+def main(run_dir: Path) -> None:
     """Grow, train, and draw before and after."""
-    ensure(GROWN)
-    print(around(RECIPE, WORLD, HELD_OUT, run))
+    ensure_trained_flow(FLOW_MODEL)
+    print(train_and_compare(RECIPE, ENV, EVAL_TASKS, run_dir))
 
 
 if __name__ == "__main__":

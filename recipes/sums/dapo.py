@@ -6,4 +6,4 @@ grupo train recipes/sums/dapo.py:RECIPE
 from grupo.methods.dapo import dapo
 from grupo.toy.quickstart import RECIPE as QUICKSTART
 
-RECIPE = QUICKSTART.but(method=dapo(limit=64, margin=16, rounds=2))
+RECIPE = QUICKSTART.replace(method=dapo(max_length=64, overlong_buffer=16, max_resample_rounds=2))

@@ -6,8 +6,10 @@ grupo train recipes/sums/teacher.py:RECIPE
 """
 
 from grupo.methods.kdrl import kdrl
-from grupo.models.aux_models import Other
+from grupo.models.aux_models import AuxModel
 from grupo.models.causal_lm import CausalLM
 from grupo.toy.quickstart import RECIPE as QUICKSTART
 
-RECIPE = QUICKSTART.but(method=kdrl(), others=(Other("teacher", CausalLM("teacher", limit=64)),))
+RECIPE = QUICKSTART.replace(
+    method=kdrl(), aux_models=(AuxModel("teacher", CausalLM("teacher", max_new_tokens=64)),)
+)

@@ -4,19 +4,19 @@ import pytest
 import torch
 
 from grupo.algo.aggregation import (
-    FixedLength,
-    Renormalised,
-    TopEntropy,
+    ConstantLength,
+    NormalisedAggregation,
+    TopEntropyMask,
     group_mean,
     rollout_mean,
     sequence_mean,
-    sequence_sum,
     token_mean,
-    top,
+    token_sum,
+    top_fraction_mask,
 )
-from grupo.testing.batches import batch_of, rich_batch
+from grupo.testing.batches import make_batch, rich_batch
 
-BATCH = batch_of(group=[0, 0, 1], length=[1, 3, 2])
+BATCH = make_batch(group=[0, 0, 1], length=[1, 3, 2])
 SILENT = replace(BATCH, mask=BATCH.mask & torch.tensor([[True], [True], [False]]))
 
 
@@ -36,17 +36,17 @@ def test_sequence_mean_counts_every_row_the_same():
 
 
 def test_sequence_sum_counts_rows_by_their_length():
-    assert rows(sequence_sum(BATCH)) == [[1 / 3], [1 / 3] * 3, [1 / 3] * 2]
+    assert rows(token_sum(BATCH)) == [[1 / 3], [1 / 3] * 3, [1 / 3] * 2]
 
 
 def test_fixed_length_divides_by_one_constant():
-    assert rows(FixedLength(4)(BATCH)) == [[1 / 12], [1 / 12] * 3, [1 / 12] * 2]
+    assert rows(ConstantLength(4)(BATCH)) == [[1 / 12], [1 / 12] * 3, [1 / 12] * 2]
 
 
 def test_a_batch_in_which_nobody_acted_weighs_nothing():
     nobody = replace(BATCH, mask=BATCH.mask & False)
     means = (token_mean, sequence_mean, rollout_mean, group_mean)
-    for weigh in (*means, sequence_sum, FixedLength(4), Renormalised(token_mean)):
+    for weigh in (*means, token_sum, ConstantLength(4), NormalisedAggregation(token_mean)):
         assert weigh(nobody).eq(0).all()
 
 
@@ -65,15 +65,20 @@ def test_rollout_mean_counts_a_rollout_of_two_rows_once():
 
 
 def test_top_keeps_ties_and_at_least_one():
-    assert top(torch.tensor([1.0, 3.0, 3.0, 2.0]), 0.25).tolist() == [False, True, True, False]
-    assert top(torch.tensor([1.0, 2.0]), 1e-9).tolist() == [False, True]
-    assert top(torch.tensor([1.0, 2.0]), 1.0).all()
-    assert top(torch.tensor([]), 0.2).tolist() == []
+    assert top_fraction_mask(torch.tensor([1.0, 3.0, 3.0, 2.0]), 0.25).tolist() == [
+        False,
+        True,
+        True,
+        False,
+    ]
+    assert top_fraction_mask(torch.tensor([1.0, 2.0]), 1e-9).tolist() == [False, True]
+    assert top_fraction_mask(torch.tensor([1.0, 2.0]), 1.0).all()
+    assert top_fraction_mask(torch.tensor([]), 0.2).tolist() == []
 
 
 def test_top_entropy_keeps_the_denominator_unless_renormalised():
     entropy = [[0.1, 9.0, 9.0], [0.3, 1.5, 0.05], [2.0, 0.2, 9.0]]  # 9: padding
-    batch = batch_of(group=[0, 0, 1], length=[1, 3, 2], seen={"entropy": entropy})
-    assert rows(TopEntropy(0.3)(batch)) == [[], [1 / 6], [1 / 6]]
-    assert rows(Renormalised(TopEntropy(0.3))(batch)) == [[], [1 / 2], [1 / 2]]
-    assert rows(TopEntropy(1.0)(batch)) == rows(token_mean(batch))
+    batch = make_batch(group=[0, 0, 1], length=[1, 3, 2], signals={"entropy": entropy})
+    assert rows(TopEntropyMask(0.3)(batch)) == [[], [1 / 6], [1 / 6]]
+    assert rows(NormalisedAggregation(TopEntropyMask(0.3))(batch)) == [[], [1 / 2], [1 / 2]]
+    assert rows(TopEntropyMask(1.0)(batch)) == rows(token_mean(batch))

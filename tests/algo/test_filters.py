@@ -1,4 +1,4 @@
-from grupo.algo.filters import KeepExtremes, Replay, informative, keep_all
+from grupo.algo.filters import KeepMaxVariance, Replay, keep_all, keep_nonzero_std
 from grupo.core.types import Group, Rollout, Task
 
 
@@ -14,21 +14,21 @@ def test_keep_all_keeps_all():
 
 
 def test_informative_groups_are_those_whose_rewards_differ():
-    assert informative(GROUPS) == [GROUPS[0], GROUPS[3]]
+    assert keep_nonzero_std(GROUPS) == [GROUPS[0], GROUPS[3]]
 
 
 def test_the_extremes_have_the_greatest_variance_that_n_can_have():
-    kept = KeepExtremes(3)([group(0.0, 5.0, 1.0, 9.0, 4.0)])[0].rewards
+    kept = KeepMaxVariance(3)([group(0.0, 5.0, 1.0, 9.0, 4.0)])[0].rewards
     # 0, 1, 9: variance 16.2; 0, 5, 9: 13.6; 0, 1, 4: 2.9; 4, 5, 9: 4.7
     assert sorted(kept) == [0.0, 1.0, 9.0]
 
 
 def test_a_small_group_is_kept_whole():
-    assert sorted(KeepExtremes(4)([group(2.0, 1.0)])[0].rewards) == [1.0, 2.0]
+    assert sorted(KeepMaxVariance(4)([group(2.0, 1.0)])[0].rewards) == [1.0, 2.0]
 
 
 def test_what_is_kept_of_one_group_does_not_depend_on_another():
-    both = KeepExtremes(2)([group(0.0, 1.0, 2.0), group(7.0, 3.0, 5.0)])
+    both = KeepMaxVariance(2)([group(0.0, 1.0, 2.0), group(7.0, 3.0, 5.0)])
     assert [sorted(g.rewards) for g in both] == [[0.0, 2.0], [3.0, 7.0]]
 
 
@@ -37,7 +37,7 @@ def before(*rewards):
 
 
 def test_groups_that_agree_are_joined_by_earlier_rollouts_that_do_not():
-    past = Task("t", "?", before=before(1.0, 0.0, 1.0, 0.0))
+    past = Task("t", "?", replays=before(1.0, 0.0, 1.0, 0.0))
     wrong, right, mixed = (
         Group(past, tuple(Rollout(reward=r) for r in rewards))
         for rewards in ((0.0, 0.0), (1.0, 1.0), (1.0, 0.0))

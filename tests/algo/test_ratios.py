@@ -5,11 +5,11 @@ import pytest
 import torch
 
 from grupo.algo import ratios
-from grupo.testing.batches import batch_of, moved
+from grupo.testing.batches import make_batch, perturb_logp
 
-BATCH = batch_of(group=[0, 0], length=[3, 2])
+BATCH = make_batch(group=[0, 0], length=[3, 2])
 BATCH = replace(BATCH, turn=torch.tensor([[0, 1, 1], [0, 0, 0]]))
-PI = moved(BATCH, [[0.3, -0.1, 0.4], [0.2, 0.6, 9.0]])  # 9: said of padding
+PI = perturb_logp(BATCH, [[0.3, -0.1, 0.4], [0.2, 0.6, 9.0]])  # 9: said of padding
 
 
 def test_a_token_ratio_is_its_own_and_one_where_masked():
@@ -31,9 +31,14 @@ def test_a_turn_ratio_is_the_geometric_mean_of_its_turn():
 
 
 def test_no_ratio_has_a_gradient_through_padding():
-    seen = (ratios.product, ratios.SequenceToken(), ratios.Capped(9.0), ratios.Against("sampler"))
+    seen = (
+        ratios.product,
+        ratios.SequenceTokenRatio(),
+        ratios.CappedRatio(9.0),
+        ratios.RatioTo("sampler"),
+    )
     for ratio in (ratios.token, ratios.sequence, ratios.turn, *seen):
-        pi = moved(BATCH, [[0.3, -0.1, 0.4], [0.2, 0.6, 9.0]])
+        pi = perturb_logp(BATCH, [[0.3, -0.1, 0.4], [0.2, 0.6, 9.0]])
         ratio(pi, BATCH).sum().backward()
         assert pi.logp.grad is not None
         assert pi.logp.grad[1, 2] == 0
@@ -42,28 +47,30 @@ def test_no_ratio_has_a_gradient_through_padding():
 
 def test_a_product_is_of_the_whole_row_and_overflows_never():
     assert ratios.product(PI, BATCH).flatten().tolist() == pytest.approx([exp(0.6), exp(0.8)])
-    far = moved(BATCH, [[50.0, 50.0, 50.0], [-500.0, -500.0, 0.0]])
+    far = perturb_logp(BATCH, [[50.0, 50.0, 50.0], [-500.0, -500.0, 0.0]])
     assert ratios.product(far, BATCH).flatten().tolist() == pytest.approx([exp(20), exp(-20)])
 
 
 def test_a_sequence_token_ratio_has_the_sequences_value_and_its_own_gradient():
-    pi = moved(BATCH, [[0.3, -0.1, 0.4], [0.2, 0.6, 9.0]])
-    s = ratios.SequenceToken()(pi, BATCH)
+    pi = perturb_logp(BATCH, [[0.3, -0.1, 0.4], [0.2, 0.6, 9.0]])
+    s = ratios.SequenceTokenRatio()(pi, BATCH)
     (s * torch.tensor([[1.0, 2.0, 0.0], [0.0, 0.0, 0.0]])).sum().backward()
     assert s[BATCH.mask].tolist() == pytest.approx([exp(0.2)] * 3 + [exp(0.4)] * 2)
     assert pi.logp.grad is not None
     assert pi.logp.grad[BATCH.mask].tolist() == pytest.approx([exp(0.2), 2 * exp(0.2), 0, 0, 0])
-    assert ratios.SequenceToken().stops_gradient
+    assert ratios.SequenceTokenRatio().has_stop_gradient
 
 
 def test_a_capped_ratio_needs_what_its_ratio_needs():
-    assert ratios.Capped(1.2)(PI, BATCH)[0].tolist() == pytest.approx([1.2, exp(-0.1), 1.2])
-    assert ratios.Capped(1.2).needs == frozenset()
-    assert ratios.Capped(1.2, ratios.Against("sampler")).needs == {"logp@sampler"}
+    assert ratios.CappedRatio(1.2)(PI, BATCH)[0].tolist() == pytest.approx([1.2, exp(-0.1), 1.2])
+    assert ratios.CappedRatio(1.2).required_signals == frozenset()
+    assert ratios.CappedRatio(1.2, ratios.RatioTo("sampler")).required_signals == {"logp@sampler"}
 
 
 def test_a_ratio_against_another_is_one_where_masked():
-    batch = batch_of(group=[0, 0], length=[2, 1], seen={"logp@ref": [[-1.5, -1.0], [-0.5, 7.0]]})
-    pi = moved(batch, [[0.0, 0.0], [0.0, 5.0]])
+    batch = make_batch(
+        group=[0, 0], length=[2, 1], signals={"logp@ref": [[-1.5, -1.0], [-0.5, 7.0]]}
+    )
+    pi = perturb_logp(batch, [[0.0, 0.0], [0.0, 5.0]])
     expected = [exp(0.5), 1.0, exp(-0.5), 1.0]
-    assert ratios.Against("ref")(pi, batch).flatten().tolist() == pytest.approx(expected)
+    assert ratios.RatioTo("ref")(pi, batch).flatten().tolist() == pytest.approx(expected)

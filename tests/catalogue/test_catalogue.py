@@ -7,10 +7,19 @@ import pytest
 from rich.console import Console
 
 import grupo.methods
-from grupo.catalogue import docs_page, documents, find, index_page, methods, parse, search, table
-from grupo.catalogue.entries import first_line
-from grupo.catalogue.ranges import out_of_range
-from grupo.core.errors import Refused
+from grupo.catalogue import (
+    find_entry,
+    index_page,
+    method_page,
+    method_pages,
+    methods,
+    methods_table,
+    parse_method,
+    search_entries,
+)
+from grupo.catalogue.entries import parse_first_line
+from grupo.catalogue.ranges import range_violation
+from grupo.core.errors import ConfigError
 from grupo.method import Method
 from grupo.methods.dapo import dapo
 from grupo.methods.dr_grpo import dr_grpo
@@ -48,7 +57,7 @@ def test_every_method_file_has_an_entry():
 
 
 def test_an_entry_says_what_its_file_says():
-    entry = find("dapo")
+    entry = find_entry("dapo")
     assert (entry.name, entry.authors, entry.year, entry.arxiv) == (
         "DAPO",
         "Yu et al.",
@@ -58,11 +67,14 @@ def test_an_entry_says_what_its_file_says():
     assert entry.claim == "keep every group informative and every token equal"
     assert entry.title == "DAPO: An Open-Source LLM Reinforcement Learning System at Scale"
     assert entry.formula.startswith("Clip-higher")
-    assert entry.method == dapo(limit=64, margin=16)
+    assert entry.method == dapo(max_length=64, overlong_buffer=16)
 
 
 def test_what_a_method_changes_is_computed():
-    assert find("dr_grpo").changes == (("credit", "Center()"), ("weigh", "FixedLength(length=64)"))
+    assert find_entry("dr_grpo").changes == (
+        ("credit", "Center()"),
+        ("weigh", "ConstantLength(max_length=64)"),
+    )
 
 
 @pytest.mark.parametrize("entry", methods(), ids=lambda entry: entry.key)
@@ -76,17 +88,17 @@ def test_every_entry_is_complete(entry):
 
 @pytest.mark.parametrize("text", ["2503.14476", "arXiv:2503.14476", "dapo", "DAPO"])
 def test_a_method_is_found_by_name_and_by_number(text):
-    assert find(text).key == "dapo"
+    assert find_entry(text).key == "dapo"
 
 
 def test_no_two_methods_are_called_alike():
     spellings = [name for e in methods() for name in {e.key, e.name.lower()}]
     assert sorted(set(spellings)) == sorted(spellings)
-    assert all(find(entry.key) is entry for entry in methods())
+    assert all(find_entry(entry.key) is entry for entry in methods())
 
 
 def test_a_number_finds_every_method_of_the_paper():
-    assert [entry.key for entry in search("2507.18071")] == ["gspo", "gspo_token"]
+    assert [entry.key for entry in search_entries("2507.18071")] == ["gspo", "gspo_token"]
 
 
 def test_there_are_as_many_methods_as_promised_and_all_are_golden():
@@ -101,19 +113,21 @@ def test_there_are_as_many_methods_as_promised_and_all_are_golden():
 @pytest.mark.parametrize("entry", methods(), ids=lambda entry: entry.key)
 def test_every_default_is_within_its_range(entry):
     arguments = inspect.signature(entry.function, eval_str=True).parameters.values()
-    assert not [a for a in arguments if a.default is not a.empty and out_of_range(a, a.default)]
+    assert not [a for a in arguments if a.default is not a.empty and range_violation(a, a.default)]
 
 
 def test_a_method_that_is_not_there_is_refused_with_the_nearest():
-    with pytest.raises(Refused, match=r"'dapp' is not among the methods. Did you mean 'dapo'\?"):
-        find("dapp")
+    with pytest.raises(
+        ConfigError, match=r"'dapp' is not among the methods. Did you mean 'dapo'\?"
+    ):
+        find_entry("dapp")
 
 
 def test_a_first_line_that_cannot_be_read_is_refused():
     with pytest.raises(
-        Refused, match=r"methods/x\.py: its first line is 'X by Doe'; it has to read"
+        ConfigError, match=r"methods/x\.py: its first line is 'X by Doe'; it has to read"
     ):
-        first_line("X by Doe", "x")
+        parse_first_line("X by Doe", "x")
 
 
 @pytest.mark.parametrize(
@@ -121,44 +135,53 @@ def test_a_first_line_that_cannot_be_read_is_refused():
     [
         ("grpo", grpo()),
         ("grpo()", grpo()),
-        ("grpo(kl=0)", grpo(kl=0)),
+        ("grpo(kl_coef=0)", grpo(kl_coef=0)),
         ("grpo(4, 0.1)", grpo(4, 0.1)),
-        (" dapo(limit = 64, margin=16) ", dapo(64, 16)),
-        ("dr_grpo(2, clip=0.3)", dr_grpo(2, clip=0.3)),
+        (" dapo(limit = 64, overlong_buffer=16) ", dapo(64, 16)),
+        ("dr_grpo(2, clip_eps=0.3)", dr_grpo(2, clip_eps=0.3)),
     ],
 )
 def test_text_becomes_a_method_of_the_package(text, method):
-    assert parse(text) == method
+    assert parse_method(text) == method
 
 
 def test_text_becomes_a_method_of_a_file(file):
-    assert repr(parse(f"{file}:mine").loss) == "Clip(low=0.1, high=0.1)"
-    assert repr(parse(f"{file}:theirs(limit=3)").loss) == "Clip(low=0.5, high=3)"
-    assert repr(parse(f"{file}:theirs(3, names=('a:b',))").loss) == "Clip(low=0.5, high=3)"
-    assert parse(f"{file}:mine") == parse(f"{file}:mine")
+    assert repr(parse_method(f"{file}:mine").loss) == "Clip(clip_low=0.1, clip_high=0.1)"
+    assert repr(parse_method(f"{file}:theirs(limit=3)").loss) == "Clip(clip_low=0.5, clip_high=3)"
+    assert (
+        repr(parse_method(f"{file}:theirs(3, names=('a:b',))").loss)
+        == "Clip(clip_low=0.5, clip_high=3)"
+    )
+    assert parse_method(f"{file}:mine") == parse_method(f"{file}:mine")
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
         ("drgrpo", r"there is no 'drgrpo'. Did you mean 'dr_grpo'\? Allowed: a_grae, ace, .*…"),
-        ("gspo(low=-0.1)", "gspo: low is -0.1; allowed is 0 or more"),
-        ("grpo(kl=1e400)", "grpo: kl is inf; allowed is 0 or more"),
+        ("gspo(clip_low=-0.1)", "gspo: low is -0.1; allowed is 0 or more"),
+        ("grpo(kl_coef=1e400)", "grpo: kl is inf; allowed is 0 or more"),
         ("grpo(0)", "grpo: group is 0; allowed is 1 or more"),
-        ("clip_cov(share=1.5)", "clip_cov: share is 1.5; allowed is 0 to 1"),
-        ("gdpo(weights=(1.0, -1.0))", r"gdpo: weights is \(1.0, -1.0\); allowed is 0 or more"),
+        ("clip_cov(drop_fraction=1.5)", "clip_cov: share is 1.5; allowed is 0 to 1"),
+        (
+            "gdpo(reward_weights=(1.0, -1.0))",
+            r"gdpo: weights is \(1.0, -1.0\); allowed is 0 or more",
+        ),
         ("dr_grpo", r"dr_grpo: length must be given: dr_grpo\(length=\.\.\.\)"),
         ("dapo(64)", r"dapo: margin must be given"),
         ("dr_grpo(lenght=3)", r"no argument 'lenght'. Did you mean 'length'\? Allowed: clip, g"),
-        ("dr_grpo(length='3')", "dr_grpo: length is '3'; allowed is int"),
-        ("dr_grpo(length=3.5)", "dr_grpo: length is 3.5; allowed is int"),
-        ("dr_grpo(length=True)", "dr_grpo: length is True; allowed is int"),
+        ("dr_grpo(max_length='3')", "dr_grpo: length is '3'; allowed is int"),
+        ("dr_grpo(max_length=3.5)", "dr_grpo: length is 3.5; allowed is int"),
+        ("dr_grpo(max_length=True)", "dr_grpo: length is True; allowed is int"),
         ("grpo(1, 2, 3, 4)", "grpo: 4 arguments given. Allowed: group, clip, kl"),
-        ("grpo(1, group=2)", "grpo: 'group' is given twice"),
-        ("grpo(kl=print(1))", r"grpo: kl is 'print\(1\)'; numbers, strings and tuples are allowed"),
+        ("grpo(1, group_size=2)", "grpo: 'group' is given twice"),
+        (
+            "grpo(kl_coef=print(1))",
+            r"grpo: kl is 'print\(1\)'; numbers, strings and tuples are allowed",
+        ),
         ("grpo(**{'kl': 1})", r"grpo: there is no argument '\*\*'"),
         ("grpo(*[1])", r"grpo's argument 1 is '\*\[1\]'"),
-        ("grpo(kl=", "cannot read 'grpo"),
+        ("grpo(kl_coef=", "cannot read 'grpo"),
         ("", "cannot read ''"),
         ("grpo.x", "neither a name nor name"),
         ("a:b", "cannot read 'a:b'. Allowed: name, name"),
@@ -166,8 +189,8 @@ def test_text_becomes_a_method_of_a_file(file):
     ],
 )
 def test_text_that_names_no_method_is_refused(text, said):
-    with pytest.raises(Refused, match=said):
-        parse(text)
+    with pytest.raises(ConfigError, match=said):
+        parse_method(text)
 
 
 @pytest.mark.parametrize(
@@ -182,13 +205,13 @@ def test_text_that_names_no_method_is_refused(text, said):
     ],
 )
 def test_a_file_that_holds_no_such_method_is_refused(file, call, said):
-    with pytest.raises(Refused, match=said):
-        parse(f"{file}:{call}")
+    with pytest.raises(ConfigError, match=said):
+        parse_method(f"{file}:{call}")
 
 
 def test_the_table_reads_in_100_columns():
     screen = io.StringIO()
-    Console(file=screen, width=100).print(table(methods()))
+    Console(file=screen, width=100).print(methods_table(methods()))
     lines = screen.getvalue().splitlines()
     assert max(map(len, lines)) <= 100
     for entry in methods():
@@ -197,10 +220,10 @@ def test_the_table_reads_in_100_columns():
 
 
 def test_a_page_says_what_changes_and_how_to_call_it():
-    page = docs_page(find("dr_grpo"))
+    page = method_page(find_entry("dr_grpo"))
     assert "| credit | `chain(Center(), ScaleByStd(eps=1e-06))` | `Center()` |" in page
     assert "| `length` | `int` | required |" in page
-    assert "method = dr_grpo(length=64)" in page
+    assert "method = dr_grpo(max_length=64)" in page
     assert "https://arxiv.org/abs/2503.20783" in page
 
 
@@ -211,14 +234,14 @@ def test_the_index_links_to_every_page():
 
 def test_the_committed_pages_are_up_to_date():
     written = {path.name: path.read_text(encoding="utf-8") for path in DOCS.glob("*.md")}
-    assert written == documents(), "run: python -m grupo.catalogue docs/methods"
+    assert written == method_pages(), "run: python -m grupo.catalogue docs/methods"
 
 
 def without_kl(entry):
     """The method of the page's example, but for `kl`, which is 0."""
     name, _, given = entry.example.partition("(")
     kept = [one for one in given.rstrip(")").split(", ") if one and not one.startswith("kl=")]
-    return parse(f"{name}({', '.join([*kept, 'kl=0.0'])})")
+    return parse_method(f"{name}({', '.join([*kept, 'kl=0.0'])})")
 
 
 KL_PENALISED = [e for e in methods() if "kl" in inspect.signature(e.function).parameters]
@@ -226,4 +249,4 @@ KL_PENALISED = [e for e in methods() if "kl" in inspect.signature(e.function).pa
 
 @pytest.mark.parametrize("entry", KL_PENALISED, ids=lambda entry: entry.key)
 def test_no_reference_is_read_for_a_kl_of_0(entry):
-    assert not [need for need in without_kl(entry).needs if need.endswith("@ref")]
+    assert not [need for need in without_kl(entry).required_signals if need.endswith("@ref")]

@@ -84,7 +84,7 @@ def halved(x, batch):
 
 def half(group: int = 4) -> Method:
     """A = (r - mean(r)) / 2."""
-    return Method(credit=chain(Center(), halved))
+    return Method(advantage=chain(Center(), halved))
 
 
 def by_number(x, batch):
@@ -92,7 +92,7 @@ def by_number(x, batch):
     return x * batch.group
 
 
-BROKEN = Method(credit=by_number)
+BROKEN = Method(advantage=by_number)
 '''
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from grupo.core.exit_codes import DAMAGED, REFUSED
+from grupo.core.exit_codes import EXIT_CONFIG_ERROR, EXIT_CORRUPT
 from tests.helpers.paths import ROOT
 
 PAGE = ROOT / "docs" / "bad_input.md"
@@ -25,7 +25,7 @@ def test_what_cannot_be_used_is_refused_in_one_message(grupo, home, given, words
     shown = re.sub(r"^(Usage: .*\nTry .*\n\n)?(grupo|Error): ", "", err).strip()
     pattern = ".*".join(map(re.escape, said.strip().split("…")))
     assert re.fullmatch(pattern, shown, re.DOTALL), shown
-    assert code == (DAMAGED if "exit code 4" in given else REFUSED)
+    assert code == (EXIT_CORRUPT if "exit code 4" in given else EXIT_CONFIG_ERROR)
     assert "Traceback" not in err
     assert out == ""
     assert left_in(home) == before
@@ -58,10 +58,10 @@ def test_a_tokenizer_without_an_end_trains_with_a_text_to_stop_at(grupo, tmp_pat
     [
         ["--steps", "0"],
         ["--tasks", "rg:chain_sum(size=20)"],  # fewer than the 200 to be held out
-        ["--held-out", "-1"],
+        ["--eval-tasks", "-1"],
         ["--reward", "nothing.py:here"],
         ["--method", "gpro"],
-        ["--policy.limit", "300"],
+        ["--policy.max_new_tokens", "300"],
         ["--policy.device", "tpu"],
         ["--run", "taken"],
     ],
@@ -73,13 +73,13 @@ def test_the_quickstarts_model_is_not_grown_for_what_is_then_refused(
     (tmp_path / "taken" / "file").touch()
     before = left_in(tmp_path)
     monkeypatch.chdir(tmp_path)
-    assert grupo("train", *words)[0] == REFUSED
+    assert grupo("train", *words)[0] == EXIT_CONFIG_ERROR
     assert left_in(tmp_path) == before
 
 
 def test_a_reward_that_fails_where_the_recipe_says_stop_ends_the_run(grupo, tmp_path):
     run = str(tmp_path / "run")
-    code, _, err = grupo("recipe.py:STRICT", "--run", run, "--held-out", "0")
+    code, _, err = grupo("recipe.py:STRICT", "--run", run, "--eval-tasks", "0")
     assert code == 3
     resumes, said = err.splitlines()
     assert resumes == f"`grupo resume {run}` goes on from what was saved."

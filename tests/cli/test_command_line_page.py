@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from grupo.cli.main import VERBS
+from grupo.cli.main import COMMAND_NAMES
 from grupo.toy import quickstart
 from tests.helpers.paths import ROOT
 
@@ -19,11 +19,13 @@ WORDS = [shlex.split(line, comments=True) for line in LINES]
 @pytest.fixture
 def small_quickstart(tmp_path, monkeypatch):
     """The quickstart of a model that grows and trains in a second, in a folder of its own."""
-    held_out = replace(quickstart.HELD_OUT, size=4)
+    held_out = replace(quickstart.EVAL_TASKS, size=4)
     size = {"width": 16, "layers": 1, "heads": 2, "inner": 32, "batch": 4, "steps": 2}
-    seedling = replace(quickstart.SEEDLING, held_out=held_out, **size)
-    policy = replace(quickstart.RECIPE.policy, model=str(seedling.home), limit=8)
-    recipe = quickstart.RECIPE.but(policy=policy, held_out=held_out, steps=1, prompts=2)
+    seedling = replace(quickstart.TOY_MODEL, eval_tasks=held_out, **size)
+    policy = replace(quickstart.RECIPE.policy, model=str(seedling.model_dir), limit=8)
+    recipe = quickstart.RECIPE.replace(
+        policy=policy, eval_tasks=held_out, max_steps=1, prompts_per_step=2
+    )
     monkeypatch.setattr(quickstart, "SEEDLING", seedling)
     monkeypatch.setattr(quickstart, "RECIPE", recipe)
 
@@ -39,9 +41,11 @@ def test_every_line_of_the_page_runs(grupo, home, tmp_path, monkeypatch):
     assert (folder / ".grupo" / "models").is_dir()
     assert (folder / "exported" / "model.safetensors").is_file()
     assert (folder / "grown" / "grown.json").is_file()
-    begun = [words for words in WORDS if words[:1] in ([], ["train"]) and "--print" not in words]
+    begun = [
+        words for words in WORDS if words[:1] in ([], ["train"]) and "--show-config" not in words
+    ]
     assert len(list((folder / "runs").iterdir())) == len(begun) > 10
 
 
 def test_every_verb_is_on_the_page():
-    assert set(VERBS) - {words[0] for words in WORDS if words} == set()
+    assert set(COMMAND_NAMES) - {words[0] for words in WORDS if words} == set()

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from grupo.cli.build_experiment import Asked, recipes_at
+from grupo.cli.build_experiment import ExperimentArgs, load_recipes
 from grupo.compare import Steps, Tokens
-from grupo.compare.update_budget import equal, own
-from grupo.core.errors import Refused
+from grupo.compare.update_budget import per_method, shared
+from grupo.core.errors import ConfigError
 
 DICT = """
 from recipe import OTHER, RECIPE
@@ -25,65 +25,73 @@ def at_home(home, monkeypatch):
 
 
 def test_methods_of_a_command_line_are_recipes_by_name(at_home):
-    methods = ("grpo", "long=dr_grpo(length=64)", "method.py:half")
-    found = Asked(("recipe.py", "--lr", "3"), methods, budget="tokens=500", seeds="4")(Path("c"))
+    methods = ("grpo", "long=dr_grpo(max_length=64)", "method.py:half")
+    found = ExperimentArgs(
+        ("recipe.py", "--learning-rate", "3"), methods, budget="tokens=500", seeds="4"
+    )(Path("c"))
     assert list(found.recipes) == ["grpo", "long", "half"]
-    assert {recipe.lr for recipe in found.recipes.values()} == {3.0}
+    assert {recipe.learning_rate for recipe in found.recipes.values()} == {3.0}
     assert found.budget == Tokens(500)
-    assert (found.numbers, found.against, found.metric) == ((0, 1, 2, 3), "grpo", "sampled")
-    assert found.updates is equal
+    assert (found.seed_values, found.baseline_name, found.metric) == (
+        (0, 1, 2, 3),
+        "grpo",
+        "sampled",
+    )
+    assert found.updates is shared
 
 
 def test_updates_are_equal_each_ones_own_or_by_a_plan(at_home):
     asked = {"methods": ("grpo", "gspo"), "budget": "steps=2"}
-    found = Asked(("recipe.py",), updates="own", **asked)(Path("c"))
-    assert found.updates is own
-    found = Asked(("recipe.py",), updates="Passes(2)", **asked)(Path("c"))
-    assert {recipe.updates for recipe in found.held.values()} == {2}
+    found = ExperimentArgs(("recipe.py",), updates_per_step="own", **asked)(Path("c"))
+    assert found.updates is per_method
+    found = ExperimentArgs(("recipe.py",), updates_per_step="Updates(2)", **asked)(Path("c"))
+    assert {recipe.updates_per_step for recipe in found.run_recipes.values()} == {2}
 
 
 def test_one_source_of_tasks_is_every_recipes_and_several_are_task_sets(at_home):
     judged = {"rewards": ("rewards.py:digits",), "budget": "steps=2", "held_out": "3"}
-    one = Asked(("recipe.py",), ("grpo",), tasks=("tasks.jsonl",), **judged)(Path("c"))
-    assert (one.task_sets, one.recipes["grpo"].held_out) == ({}, 3)
+    one = ExperimentArgs(("recipe.py",), ("grpo",), tasks=("tasks.jsonl",), **judged)(Path("c"))
+    assert (one.task_sets, one.recipes["grpo"].eval_tasks) == ({}, 3)
     two = ("tasks.jsonl", "sums=rg:chain_sum(max_terms=3)")
-    found = Asked(("recipe.py",), ("grpo",), tasks=two, **judged)(Path("c"))
+    found = ExperimentArgs(("recipe.py",), ("grpo",), tasks=two, **judged)(Path("c"))
     assert list(found.task_sets) == ["tasks.jsonl", "sums"]
-    assert {one.held_out for one in found.task_sets.values()} == {3}
+    assert {one.eval_tasks for one in found.task_sets.values()} == {3}
 
 
 def test_a_dict_of_recipes_is_read_from_a_file(at_home, tmp_path):
     path = at_home / "recipes.py"
     path.write_text(DICT)
     try:
-        found = Asked(("--lr", "3"), recipes=("recipes.py",), budget="steps=2")(Path("c"))
-        assert {name: recipe.prompts for name, recipe in found.recipes.items()} == {
+        found = ExperimentArgs(("--learning-rate", "3"), recipes=("recipes.py",), budget="steps=2")(
+            Path("c")
+        )
+        assert {name: recipe.prompts_per_step for name, recipe in found.recipes.items()} == {
             "two": 2,
             "three": 3,
         }
-        assert {recipe.lr for recipe in found.recipes.values()} == {3.0}
-        with pytest.raises(Refused, match="recipes: 'LIST' in"):
-            recipes_at("recipes.py:LIST")
-        with pytest.raises(Refused, match="holds no 'RECIPE_S'"):
-            recipes_at("recipes.py:RECIPE_S")
+        assert {recipe.learning_rate for recipe in found.recipes.values()} == {3.0}
+        with pytest.raises(ConfigError, match="recipes: 'LIST' in"):
+            load_recipes("recipes.py:LIST")
+        with pytest.raises(ConfigError, match="holds no 'RECIPE_S'"):
+            load_recipes("recipes.py:RECIPE_S")
     finally:
         path.unlink()
 
 
 def test_the_quickstarts_model_is_among_those_that_are_grown(at_home):
-    from grupo.toy.quickstart import SEEDLING
+    from grupo.toy.quickstart import TOY_MODEL
 
-    assert SEEDLING in Asked((), ("grpo",), budget="steps=2")(Path("c")).grown
+    assert TOY_MODEL in ExperimentArgs((), ("grpo",), budget="steps=2")(Path("c")).toy_models
 
 
 def test_a_comparison_is_planned_trained_and_gone_on_with(grupo, tmp_path):
     out = str(tmp_path / "compared")
     words = ["recipe.py", "--method", "grpo", "--method", "method.py:half"]
     words = ["compare", *words, "--seeds", "1", "--budget", "steps=1", "--out", out]
-    code, said, err = grupo(*words, "--plan")
+    code, said, err = grupo(*words, "--estimate")
     assert (code, err) == (0, "")
     assert said.splitlines()[-5].startswith("2 cells: 0 finished, 0 crashed, 0 otherwise, 2 to be")
-    assert said.splitlines()[-4] == "1 update a step by OnePass()"
+    assert said.splitlines()[-4] == "1 update a step by SingleUpdate()"
     assert not Path(out).exists()
     code, said, err = grupo(*words)
     assert (code, err) == (0, "")
@@ -112,7 +120,7 @@ def test_what_is_stopped_says_how_it_goes_on(grupo, tmp_path, monkeypatch):
 
 
 def test_steps_given_so_are_a_budget(at_home):
-    asked = Asked(("recipe.py",), ("grpo",), budget="steps=7")
+    asked = ExperimentArgs(("recipe.py",), ("grpo",), budget="steps=7")
     assert asked(Path("c")).budget == Steps(7)
-    with pytest.raises(Refused, match="--steps: a comparison says this by --budget"):
-        Asked(("recipe.py", "--steps", "7"), ("grpo",), budget="steps=7")(Path("c"))
+    with pytest.raises(ConfigError, match="--steps: a comparison says this by --budget"):
+        ExperimentArgs(("recipe.py", "--steps", "7"), ("grpo",), budget="steps=7")(Path("c"))

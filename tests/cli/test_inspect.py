@@ -6,7 +6,7 @@ from pathlib import Path
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from grupo.training.trainer import policy_of
+from grupo.training.trainer import load_policy
 
 
 def lines(path: Path) -> list[dict]:
@@ -23,7 +23,16 @@ def test_eval_gives_the_numbers_of_the_summary_again(grupo, home):
 
 
 def test_eval_of_a_model_solves_what_its_reward_says(grupo):
-    words = ["--tasks", "tasks.jsonl", "--count", "3", "--attempts", "4", "--policy.limit", "8"]
+    words = [
+        "--tasks",
+        "tasks.jsonl",
+        "--count",
+        "3",
+        "--attempts",
+        "4",
+        "--policy.max_new_tokens",
+        "8",
+    ]
     solved = ["--evaluation.solved.at_least", "-1.0"]  # any reward will do
     code, out, _ = grupo(
         *["eval", "--model", "model", "--reward", "rewards.py:digits", "--json"], *words, *solved
@@ -79,7 +88,7 @@ def test_export_writes_a_folder_that_transformers_loads(grupo, home, tmp_path):
     code, out, err = grupo("export", "run", str(tmp_path / "out"))
     assert (code, out, err) == (0, f"The model is in {tmp_path / 'out'}\n", "")
     loaded = AutoModelForCausalLM.from_pretrained(tmp_path / "out")
-    policy, _ = policy_of(home / "run")
+    policy, _ = load_policy(home / "run")
     weights = dict(loaded.named_parameters())
     assert all(torch.equal(weights[name], x) for name, x in policy.weights().items())
     tokenizer = AutoTokenizer.from_pretrained(tmp_path / "out")
@@ -90,9 +99,9 @@ def test_methods_are_a_table_and_data(grupo):
     entries = json.loads(grupo("methods", "--json")[1])
     assert {"grpo", "dapo", "dr_grpo"} <= {entry["key"] for entry in entries}
     (dapo,) = json.loads(grupo("methods", "2503.14476", "--json")[1])
-    assert dapo["changes"]["loss"] == "Clip(low=0.2, high=0.28)"
+    assert dapo["changes"]["loss"] == "Clip(clip_low=0.2, clip_high=0.28)"
     assert {"name", "title", "arxiv", "changes", "catalogue", "checked"} <= set(dapo)
-    assert "Clip(low=0.2, high=0.28)" in grupo("methods", "dapo")[1]
+    assert "Clip(clip_low=0.2, clip_high=0.28)" in grupo("methods", "dapo")[1]
     assert [e["key"] for e in json.loads(grupo("methods", "2507.18071", "--json")[1])] == [
         "gspo",
         "gspo_token",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from grupo.cli.main import VERBS
+from grupo.cli.main import COMMAND_NAMES
 
 
 def trained(grupo, run: Path, *words: str) -> dict:
@@ -19,7 +19,7 @@ def trained(grupo, run: Path, *words: str) -> dict:
 
 def printed(grupo, *words: str) -> dict[str, str]:
     """The fields that `--print` shows."""
-    code, out, err = grupo("recipe.py", "--print", *words)
+    code, out, err = grupo("recipe.py", "--show-config", *words)
     assert (code, err) == (0, "")
     return dict(line.split(" = ", 1) for line in out.splitlines() if " = " in line)
 
@@ -29,13 +29,13 @@ def lines(path: Path) -> list[dict]:
 
 
 def test_without_a_verb_it_trains(grupo):
-    assert grupo("recipe.py", "--print") == grupo("train", "recipe.py", "--print")
-    assert grupo("--print", "--steps", "3") == grupo("train", "--print", "--steps", "3")
+    assert grupo("recipe.py", "--show-config") == grupo("train", "recipe.py", "--show-config")
+    assert grupo("--show-config", "--steps", "3") == grupo("train", "--show-config", "--steps", "3")
 
 
 def test_print_shows_the_recipe_and_what_a_step_does_and_trains_nothing(grupo, home):
     before = sorted(home.iterdir())
-    code, out, _ = grupo("recipe.py", "--print", "--method.plan", "Passes(2, 2)")
+    code, out, _ = grupo("recipe.py", "--show-config", "--method.plan", "Updates(2, 2)")
     assert code == 0
     assert "\nsteps = 2\n" in out
     assert out.splitlines()[-1] == (
@@ -50,26 +50,38 @@ def test_print_shows_the_recipe_and_what_a_step_does_and_trains_nothing(grupo, h
         (["--steps", "7"], "steps", "7"),
         (["--steps=7"], "steps", "7"),
         (["--save-every", "5"], "save_every", "5"),
-        (["--lr", "3"], "lr", "3.0"),
-        (["--lr", "Linear(1, 0)"], "lr", "Linear(start=1.0, end=0.0)"),
-        (["--max-norm", "1e999"], "max_norm", "inf"),
-        (["--tolerance", "0"], "tolerance", "0.0"),
+        (["--learning-rate", "3"], "lr", "3.0"),
+        (["--learning-rate", "Linear(1, 0)"], "lr", "Linear(start=1.0, end=0.0)"),
+        (["--max-grad-norm", "1e999"], "max_norm", "inf"),
+        (["--old-logp-tolerance", "0"], "tolerance", "0.0"),
         (["--policy.chat", "True"], "policy", "chat=True"),
-        (["--held-out", "3"], "held_out", "3"),
-        (["--held-out", "0"], "held_out", "0"),
-        (["--evaluation.solved", "Solved('digits', 0.5)"], "evaluation", "part='digits', at_least"),
-        (["--policy.limit", "5"], "policy", "limit=5"),
+        (["--eval-tasks", "3"], "held_out", "3"),
+        (["--eval-tasks", "0"], "held_out", "0"),
+        (
+            ["--evaluation.solved", "SuccessCriterion('digits', 0.5)"],
+            "evaluation",
+            "part='digits', at_least",
+        ),
+        (["--policy.max_new_tokens", "5"], "policy", "limit=5"),
         (["--policy.stop", "('a', 'b')"], "policy", "stop=('a', 'b')"),
         (["--policy.lora", "Lora(8)"], "policy", "lora=Lora(rank=8, alpha=32.0,"),
         (["--policy.sampling.top_k", "3"], "policy", "top_k=3"),
         (["--model", "elsewhere"], "policy", "model='elsewhere'"),
-        (["--method", "grpo"], "method", "0.04 * KL(other='ref')"),
-        (["--method", "grpo(kl=0.5)"], "method", "0.5 * KL(other='ref')"),
-        (["--method", "method.py:half"], "method", "credit=chain(Center(), "),
-        (["--method", "grpo", "--method.sample.n", "3"], "method", "Independent(n=3)"),
-        (["--method.loss.low", "Linear(0.1, 0.2)"], "method", "Clip(low=Linear(start=0.1"),
-        (["--reward", "rewards.py:words"], "env", "name='words', reward=Python(place='rewards.py:"),
-        (["--reward", "rewards.py:words"], "evaluation", "Solved(part='', at_least=1.0)"),
+        (["--method", "grpo"], "method", "0.04 * KL(other_policy='ref')"),
+        (["--method", "grpo(kl_coef=0.5)"], "method", "0.5 * KL(other_policy='ref')"),
+        (["--method", "method.py:half"], "method", "advantage=chain(Center(), "),
+        (["--method", "grpo", "--method.sample.n", "3"], "method", "GroupSampler(group_size=3)"),
+        (["--method.loss.low", "Linear(0.1, 0.2)"], "method", "Clip(clip_low=Linear(start=0.1"),
+        (
+            ["--reward", "rewards.py:words"],
+            "env",
+            "name='words', reward=Python(import_path='rewards.py:",
+        ),
+        (
+            ["--reward", "rewards.py:words"],
+            "evaluation",
+            "SuccessCriterion(reward_term='', min_reward=1.0)",
+        ),
     ],
 )
 def test_options_and_fields_change_the_recipe(grupo, words, field, shown):
@@ -91,7 +103,7 @@ def test_rewards_keep_their_names(grupo, tmp_path):
 
 
 def test_a_run_without_held_out_tasks_says_so(grupo, tmp_path):
-    code, out, _ = grupo("recipe.py", "--held-out", "0", "--run", str(tmp_path / "run"))
+    code, out, _ = grupo("recipe.py", "--eval-tasks", "0", "--run", str(tmp_path / "run"))
     assert code == 0
     assert "No tasks were held out: nothing was measured." in out
 
@@ -103,7 +115,7 @@ def test_tensorboard_writes_events_into_the_run(grupo, tmp_path):
 
 def test_a_run_stopped_by_control_c_says_how_it_goes_on_and_does(grupo, tmp_path):
     run = tmp_path / "run"
-    words = ["--reward", "rewards.py:interrupt", "--held-out", "0"]
+    words = ["--reward", "rewards.py:interrupt", "--eval-tasks", "0"]
     code, _, err = grupo("recipe.py", *words, "--run", str(run))
     assert code == 130
     assert err.splitlines() == [f"`grupo resume {run}` goes on from what was saved."]
@@ -118,7 +130,7 @@ def test_resume_of_a_run_that_has_ended_changes_nothing(grupo, home):
     assert (home / "run" / "metrics.jsonl").read_bytes() == before
 
 
-@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("verb", COMMAND_NAMES)
 def test_every_verb_has_help(grupo, verb):
     code, out, _ = grupo(verb, "--help")
     assert code == 0

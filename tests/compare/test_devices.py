@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from grupo.compare import compare, scheduler
-from grupo.compare.experiment import cells
-from grupo.compare.run_status import look
-from grupo.compare.scheduler import Machine, Nobody, train_all, visible
-from grupo.core.errors import Refused
-from grupo.envs import Part, SingleTurn
-from grupo.rewards import Python
+from grupo.compare import run_comparison, scheduler
+from grupo.compare.experiment import run_specs
+from grupo.compare.run_status import status_of
+from grupo.compare.scheduler import NullQueueCallback, Resources, train_all, visible_gpus
+from grupo.core.errors import ConfigError
+from grupo.envs import RewardTerm, SingleTurn
+from grupo.rewards import ImportedReward
 
 REWARDS = """
 import os
@@ -56,17 +56,17 @@ def pretend(monkeypatch, tmp_path):
     return make
 
 
-class Watching(Nobody):
+class Watching(NullQueueCallback):
     """Notes who starts and who ends, in that order."""
 
     def __init__(self) -> None:
         self.events: list[tuple[str, str]] = []
 
-    def started(self, cell) -> None:
+    def on_run_start(self, cell) -> None:
         self.events.append(("started", str(cell.folder)))
 
-    def ended(self, outcome) -> None:
-        self.events.append(("ended", str(outcome.cell.folder)))
+    def on_run_end(self, outcome) -> None:
+        self.events.append(("ended", str(outcome.run_spec.folder)))
 
 
 def devices(tmp_path: Path) -> dict[str, str]:
@@ -98,13 +98,13 @@ def test_more_and_fewer_devices_than_cells_are_each_used_by_one_at_a_time(
     pretend(*gpus)
     (tmp_path / "brief.py").write_text(BRIEF)
     monkeypatch.setattr(scheduler, "PROGRAM", (str(tmp_path / "brief.py"),))
-    every, watching = cells(replace(comparison, seeds=3), tmp_path / "out"), Watching()
-    train_all(every, Machine.here(), watching)
+    every, watching = run_specs(replace(comparison, seeds=3), tmp_path / "out"), Watching()
+    train_all(every, Resources.detect(), watching)
     device = devices(tmp_path)
     assert device.keys() == {str(cell.folder) for cell in every}
     assert set(device.values()) == set(gpus[: len(every)])
     assert most_at_once(watching.events, device) == min(len(gpus), len(every))
-    assert [look(cell).status for cell in every].count("crashed") == 2  # seed 1 of both
+    assert [status_of(cell).status for cell in every].count("crashed") == 2  # seed 1 of both
 
 
 def test_what_a_crashed_cell_started_does_not_go_on_using_its_device(
@@ -113,7 +113,7 @@ def test_what_a_crashed_cell_started_does_not_go_on_using_its_device(
     pretend("0")
     (tmp_path / "brief.py").write_text(BRIEF)
     monkeypatch.setattr(scheduler, "PROGRAM", (str(tmp_path / "brief.py"),))
-    train_all(cells(comparison, tmp_path / "out"), Machine.here())
+    train_all(run_specs(comparison, tmp_path / "out"), Resources.detect())
     left = [int(line) for line in (tmp_path / "left").read_text().splitlines()]
     assert len(left) == 2
     until = time.monotonic() + 10
@@ -135,12 +135,16 @@ def test_cells_that_train_see_one_device_each_and_a_crash_gives_it_back(
 ):
     pretend("0", "5")
     (tmp_path / "rewards.py").write_text(REWARDS)
-    world = SingleTurn((Part("device", Python(f"{tmp_path / 'rewards.py'}:device")),))
-    recipe = comparison.recipes["grpo"].but(env=world, held_out=0)
+    world = SingleTurn((RewardTerm("device", ImportedReward(f"{tmp_path / 'rewards.py'}:device")),))
+    recipe = comparison.recipes["grpo"].replace(env=world, eval_tasks=0)
     recipes = {"failing": recipe, "well": recipe, "again": recipe}
     one, watching = replace(comparison, recipes=recipes, seeds=1, metric="reward"), Watching()
-    result = compare(one, tmp_path / "out", audience=lambda _: watching)
-    assert [outcome.status for outcome in result.outcomes] == ["crashed", "finished", "finished"]
+    result = run_comparison(one, tmp_path / "out", queue_callback=lambda _: watching)
+    assert [outcome.status for outcome in result.run_statuses] == [
+        "crashed",
+        "finished",
+        "finished",
+    ]
     device = devices(tmp_path)
     assert sorted(device.values()) in (["0", "0", "5"], ["0", "5", "5"])
     assert most_at_once(watching.events, device) == 2
@@ -149,24 +153,24 @@ def test_cells_that_train_see_one_device_each_and_a_crash_gives_it_back(
 def test_more_cells_at_a_time_than_devices_are_refused(comparison, pretend, tmp_path):
     pretend("0", "1")
     allowed = r"workers: 3\. Allowed: up to 2, each on a GPU of its own\."
-    with pytest.raises(Refused, match=allowed):
-        compare(comparison, tmp_path / "out", workers=3)
+    with pytest.raises(ConfigError, match=allowed):
+        run_comparison(comparison, tmp_path / "out", workers=3)
     assert not (tmp_path / "out").exists()
-    assert Machine.here(1).workers == 1
+    assert Resources.detect(1).workers == 1
 
 
 def test_the_devices_are_those_that_the_environment_names_or_all(pretend, monkeypatch):
     pretend("2", " MIG-1")
-    assert visible() == ("2", "MIG-1")
+    assert visible_gpus() == ("2", "MIG-1")
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
-    assert visible() == ("0", "1")
-    assert Machine.here().workers == 2
+    assert visible_gpus() == ("0", "1")
+    assert Resources.detect().workers == 2
 
 
 def test_without_devices_cells_are_told_of_none(monkeypatch):
     monkeypatch.setattr("torch.cuda.device_count", lambda: 0)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    machine = Machine.here(threads=2)
+    machine = Resources.detect(threads=2)
     assert (machine.gpus, machine.workers) == ((), max(1, len(os.sched_getaffinity(0)) // 2))
     assert "CUDA_VISIBLE_DEVICES" not in machine.environment(0)
     assert machine.environment(0)["OMP_NUM_THREADS"] == "2"

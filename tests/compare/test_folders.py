@@ -8,84 +8,84 @@ from pathlib import Path
 
 import pytest
 
-from grupo.compare import Seconds, Steps, TaskSet, Tokens, compare, manifest
-from grupo.compare.experiment import Cell, cells, slug
-from grupo.compare.run_status import look
-from grupo.compare.validate import check
-from grupo.core.errors import Refused
+from grupo.compare import Seconds, Steps, TaskSet, Tokens, manifest, run_comparison
+from grupo.compare.experiment import RunSpec, run_specs, slug
+from grupo.compare.run_status import status_of
+from grupo.compare.validate import validate_comparison
+from grupo.core.errors import ConfigError
 from grupo.storage.lock import Lock
 
 
 @pytest.fixture
-def cell(comparison, finished, tmp_path) -> Cell:
+def cell(comparison, finished, tmp_path) -> RunSpec:
     """A finished one, to be spoilt."""
     shutil.copytree(finished / "runs", tmp_path / "runs")
-    return cells(comparison, tmp_path)[0]
+    return run_specs(comparison, tmp_path)[0]
 
 
 def test_a_folder_that_is_not_there_waits(comparison, tmp_path):
-    assert look(cells(comparison, tmp_path)[0]).status == "waiting"
+    assert status_of(run_specs(comparison, tmp_path)[0]).status == "waiting"
 
 
 def test_a_beginning_that_was_killed_waits(comparison, tmp_path):
-    (cell, *_) = cells(comparison, tmp_path)
+    (cell, *_) = run_specs(comparison, tmp_path)
     cell.folder.mkdir(parents=True)
     (cell.folder / "lock").touch()
     (cell.folder / "tmp.123").write_text("{")
-    assert look(cell).status == "waiting"
+    assert status_of(cell).status == "waiting"
 
 
 def test_a_run_half_written_was_cut_off(cell):
     (cell.folder / "summary.json").unlink()
-    assert look(cell).status == "cut off"
+    assert status_of(cell).status == "cut off"
 
 
 def test_a_run_that_somebody_trains_is_running(cell):
     (cell.folder / "summary.json").unlink()
     with Lock(cell.folder / "lock"):
-        found = look(cell)
+        found = status_of(cell)
     assert found.status == "running"
-    assert f"process {os.getpid()} trains there" in found.why
+    assert f"process {os.getpid()} trains there" in found.reason
 
 
 def test_a_folder_of_other_things_is_no_run(cell):
     (cell.folder / "recipe.json").unlink()
-    found = look(cell)
+    found = status_of(cell)
     assert found.status == "unreadable"
-    assert "holds no run: it has no recipe.json" in found.why
+    assert "holds no run: it has no recipe.json" in found.reason
 
 
 def test_a_recipe_that_was_edited_is_told(cell):
     path = cell.folder / "recipe.json"
     path.write_text(path.read_text().replace('"steps": 3', '"steps": 4'))
-    assert "was edited or damaged" in look(cell).why
+    assert "was edited or damaged" in status_of(cell).reason
 
 
 def test_a_run_of_another_version_is_told(cell):
     """Its recipe has a field that pieces of this version lack."""
-    data = {"piece": "grupo.recipe:Until", "sampled": 2.0, "rewards": 3}
+    data = {"piece": "grupo.recipe:EarlyStopping", "sampled": 2.0, "rewards": 3}
     text = json.dumps({"fingerprint": _fingerprint(data), "recipe": data})
     (cell.folder / "recipe.json").write_text(text)
-    found = look(cell)
+    found = status_of(cell)
     assert found.status == "unreadable"
-    assert "Until has no field 'rewards'" in found.why
+    assert "Until has no field 'rewards'" in found.reason
 
 
 def test_a_run_of_an_older_version_whose_summary_says_less_is_told(cell):
     (cell.folder / "summary.json").write_text('{"method": "GRPO"}')
-    assert look(cell).status == "unreadable"
-    assert "KeyError" in look(cell).why
+    assert status_of(cell).status == "unreadable"
+    assert "KeyError" in status_of(cell).reason
 
 
 def test_a_summary_that_is_torn_is_told(cell):
     (cell.folder / "summary.json").write_text('{"method": "GR')
-    assert look(cell).status == "unreadable"
+    assert status_of(cell).status == "unreadable"
 
 
 def test_a_journal_with_a_damaged_line_is_told(cell):
     path = cell.folder / "metrics.jsonl"
     path.write_text("{\n" + path.read_text())
-    assert "metrics.jsonl, line 1, cannot be read" in look(cell).why
+    assert "metrics.jsonl, line 1, cannot be read" in status_of(cell).reason
 
 
 def test_a_folder_of_another_user_is_told(cell):
@@ -94,19 +94,19 @@ def test_a_folder_of_another_user_is_told(cell):
     try:
         if root:
             os.seteuid(65534)  # nobody: root may read everything
-        found = look(cell)
+        found = status_of(cell)
     finally:
         if root:
             os.seteuid(0)
         cell.folder.chmod(0o755)
     assert found.status == "unreadable"
-    assert found.why.startswith("Permission denied: ")
+    assert found.reason.startswith("Permission denied: ")
 
 
 def test_what_cannot_be_read_is_left_alone_and_the_report_names_it(comparison, cell, tmp_path):
     (cell.folder / "recipe.json").write_text("{")
-    result = compare(comparison, tmp_path)
-    assert [outcome.status for outcome in result.outcomes] == ["unreadable", *["finished"] * 3]
+    result = run_comparison(comparison, tmp_path)
+    assert [outcome.status for outcome in result.run_statuses] == ["unreadable", *["finished"] * 3]
     assert (cell.folder / "recipe.json").read_text() == "{"
     assert (
         "grpo, seed 0 is not in any mean: unreadable: run:" in (tmp_path / "report.md").read_text()
@@ -118,27 +118,27 @@ def test_a_number_that_is_none_is_shown_as_such(comparison, cell, tmp_path):
     steps = [json.loads(line) for line in path.read_text().splitlines()]
     steps[-1]["reward/mean"] = "NaN"
     path.write_text("".join(json.dumps(step) + "\n" for step in steps))
-    result = compare(replace(comparison, metric="reward"), tmp_path)
-    assert result.outcomes[0].strange == ["reward"]
+    result = run_comparison(replace(comparison, metric="reward"), tmp_path)
+    assert result.run_statuses[0].nonfinite_metrics == ["reward"]
     assert "grpo, seed 0 has reward = NaN" in (tmp_path / "report.md").read_text()
 
 
 def test_a_run_of_another_recipe_is_refused(comparison, cell, tmp_path):
-    with pytest.raises(Refused, match="was begun with steps = 3, not 5"):
-        compare(replace(comparison, budget=Steps(5)), tmp_path)
+    with pytest.raises(ConfigError, match="was begun with steps = 3, not 5"):
+        run_comparison(replace(comparison, budget=Steps(5)), tmp_path)
 
 
 def test_a_comparison_that_is_damaged_or_not_there_is_refused(comparison, tmp_path):
-    with pytest.raises(Refused, match="holds no comparison"):
-        manifest.read(tmp_path)
-    manifest.write(comparison, tmp_path)
-    text = (tmp_path / manifest.FILE).read_text()
-    (tmp_path / manifest.FILE).write_text(text[:50])
-    with pytest.raises(Refused, match="is damaged"):
-        manifest.read(tmp_path)
-    (tmp_path / manifest.FILE).write_text(text.replace('"format": 1', '"format": 2'))
-    with pytest.raises(Refused, match="has format 2, this version reads 1"):
-        manifest.read(tmp_path)
+    with pytest.raises(ConfigError, match="holds no comparison"):
+        manifest.load_comparison(tmp_path)
+    manifest.save_comparison(comparison, tmp_path)
+    text = (tmp_path / manifest.MANIFEST_FILE).read_text()
+    (tmp_path / manifest.MANIFEST_FILE).write_text(text[:50])
+    with pytest.raises(ConfigError, match="is damaged"):
+        manifest.load_comparison(tmp_path)
+    (tmp_path / manifest.MANIFEST_FILE).write_text(text.replace('"format": 1', '"format": 2'))
+    with pytest.raises(ConfigError, match="has format 2, this version reads 1"):
+        manifest.load_comparison(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -153,45 +153,47 @@ def test_a_comparison_that_is_damaged_or_not_there_is_refused(comparison, tmp_pa
     ],
 )
 def test_what_cannot_be_compared_is_refused(comparison, changes, said):
-    with pytest.raises(Refused) as refused:
-        check(replace(comparison, **changes))
+    with pytest.raises(ConfigError) as refused:
+        validate_comparison(replace(comparison, **changes))
     assert said in str(refused.value)
 
 
 def test_names_that_would_lie_in_one_folder_are_refused(comparison, recipe):
     names = {"a(1)": recipe, "a[1]": recipe}
-    with pytest.raises(Refused, match="would lie in one folder, 'a-1'"):
-        check(replace(comparison, recipes=names))
+    with pytest.raises(ConfigError, match="would lie in one folder, 'a-1'"):
+        validate_comparison(replace(comparison, recipes=names))
 
 
 def test_a_recipe_that_cannot_be_is_refused_by_its_name(comparison, recipe):
-    with pytest.raises(Refused, match=r"bad: prompts: 0\. Allowed: 1 or more"):
-        check(replace(comparison, recipes={"grpo": recipe, "bad": recipe.but(prompts=0)}))
+    with pytest.raises(ConfigError, match=r"bad: prompts: 0\. Allowed: 1 or more"):
+        validate_comparison(
+            replace(comparison, recipes={"grpo": recipe, "bad": recipe.replace(prompts_per_step=0)})
+        )
 
 
 def test_recipes_that_are_measured_otherwise_are_refused(comparison, recipe):
-    other = {"grpo": recipe, "other": recipe.but(held_out=5)}
-    with pytest.raises(Refused, match="'other' has held_out = 5, and 'grpo' 4"):
-        check(replace(comparison, recipes=other))
+    other = {"grpo": recipe, "other": recipe.replace(eval_tasks=5)}
+    with pytest.raises(ConfigError, match="'other' has held_out = 5, and 'grpo' 4"):
+        validate_comparison(replace(comparison, recipes=other))
 
 
 def test_held_out_tasks_are_needed_for_a_metric_of_them(comparison, recipe):
-    none = replace(comparison, recipes={"grpo": recipe.but(held_out=0)})
-    with pytest.raises(Refused, match="metric: 'sampled' is measured on held-out tasks"):
-        check(none)
-    check(replace(none, metric="reward"))
+    none = replace(comparison, recipes={"grpo": recipe.replace(eval_tasks=0)})
+    with pytest.raises(ConfigError, match="metric: 'sampled' is measured on held-out tasks"):
+        validate_comparison(none)
+    validate_comparison(replace(none, metric="reward"))
 
 
 def test_every_task_set_is_a_folder_and_a_recipe_of_its_own(comparison, recipe):
     sets = {"few": TaskSet(recipe.tasks, 2), "many": TaskSet(recipe.tasks, 8)}
-    found = cells(replace(comparison, task_sets=sets, seeds=(7,)), Path("out"))
+    found = run_specs(replace(comparison, task_sets=sets, seeds=(7,)), Path("out"))
     assert [str(cell.folder) for cell in found] == [
         "out/runs/few/grpo/seed-7",
         "out/runs/few/plain/seed-7",
         "out/runs/many/grpo/seed-7",
         "out/runs/many/plain/seed-7",
     ]
-    assert [cell.recipe.held_out for cell in found] == [2, 2, 8, 8]
+    assert [cell.recipe.eval_tasks for cell in found] == [2, 2, 8, 8]
     assert {cell.recipe.seed for cell in found} == {7}
 
 
@@ -199,12 +201,12 @@ def test_every_task_set_is_a_folder_and_a_recipe_of_its_own(comparison, recipe):
 def test_a_comparison_comes_back_from_its_folder(comparison, recipe, budget, tmp_path):
     sets = {"few": TaskSet(recipe.tasks, 2)}
     one = replace(comparison, budget=budget, task_sets=sets, seeds=(3, 4), baseline="plain")
-    manifest.write(one, tmp_path)
-    assert manifest.read(tmp_path) == one
+    manifest.save_comparison(one, tmp_path)
+    assert manifest.load_comparison(tmp_path) == one
 
 
 def test_folders_are_called_as_a_shell_can_say_them():
-    assert slug("gfpo(keep=4, size=8)") == "gfpo-keep=4-size=8"
+    assert slug("gfpo(num_kept=4, size=8)") == "gfpo-keep=4-size=8"
     assert slug("../a b/") == "a-b"
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from grupo.compare import learning_curves, plots
-from grupo.compare.result import Result
+from grupo.compare.result import ComparisonResult
 from grupo.compare.run_status import Curve
 
 NAN = math.nan
@@ -17,16 +17,16 @@ TOKENS = (0.0, 10.0, 30.0)
 def curved(measured):
     """A result of which every score on the way is given, by recipe and seed; nothing of time."""
 
-    def make(scores: dict[str, list[tuple[float, ...]]]) -> Result:
+    def make(scores: dict[str, list[tuple[float, ...]]]) -> ComparisonResult:
         result = measured({name: [some[-1] for some in seeds] for name, seeds in scores.items()})
         outcomes = []
-        for outcome in result.outcomes:
-            values = scores[outcome.cell.name][outcome.cell.seed]
+        for outcome in result.run_statuses:
+            values = scores[outcome.run_spec.name][outcome.run_spec.seed]
             spent = TOKENS[: len(values)]
-            seconds = tuple((1 + outcome.cell.seed) * x for x in spent)  # each seed slower
+            seconds = tuple((1 + outcome.run_spec.seed) * x for x in spent)  # each seed slower
             curve = Curve(spent, seconds, values)
             outcomes.append(replace(outcome, curves={"held_out": curve, "reward": curve}))
-        return Result(result.comparison, outcomes)
+        return ComparisonResult(result.comparison, outcomes)
 
     return make
 
@@ -42,7 +42,7 @@ def edges(axes, place: int = 0) -> list[tuple[float, float]]:
 
 
 def test_held_out_curves_have_a_point_for_each_try_and_a_band_over_seeds(curved):
-    held_out, *_ = learning_curves.draw(
+    held_out, *_ = learning_curves.draw_curves(
         curved({"grpo": [(0.2, 0.4, 0.8), (0.2, 0.6, 0.6)]}), ""
     ).axes
     assert list(held_out.lines[0].get_xdata()) == [0, 10, 30]
@@ -56,7 +56,7 @@ def test_held_out_curves_have_a_point_for_each_try_and_a_band_over_seeds(curved)
 
 
 def test_against_seconds_a_try_lies_at_the_mean_of_what_seeds_took(curved):
-    _, held_out, *_ = learning_curves.draw(
+    _, held_out, *_ = learning_curves.draw_curves(
         curved({"grpo": [(0.2, 0.4, 0.8), (0.2, 0.6, 0.6)]}), ""
     ).axes
     assert list(held_out.lines[0].get_xdata()) == [0, 15, 45]
@@ -64,7 +64,9 @@ def test_against_seconds_a_try_lies_at_the_mean_of_what_seeds_took(curved):
 
 
 def test_rewards_go_as_far_as_all_seeds_went_with_a_band(curved):
-    *_, reward = learning_curves.draw(curved({"grpo": [(0.2, 0.4, 0.8), (0.2, 0.6, 0.6)]}), "").axes
+    *_, reward = learning_curves.draw_curves(
+        curved({"grpo": [(0.2, 0.4, 0.8), (0.2, 0.6, 0.6)]}), ""
+    ).axes
     xs = reward.lines[0].get_xdata()
     assert (xs[0], xs[-1]) == (0, 30)  # the first seed took 30 seconds, the other one 60
     # then the first is at 0.8, the other one, a quarter of its way from 20 to 60, at 0.6
@@ -72,13 +74,15 @@ def test_rewards_go_as_far_as_all_seeds_went_with_a_band(curved):
 
 
 def test_seeds_that_were_tried_less_often_are_met_at_their_ends(curved):
-    held_out, *_ = learning_curves.draw(curved({"grpo": [(0.2, 0.4, 0.8), (0.2, 0.6)]}), "").axes
+    held_out, *_ = learning_curves.draw_curves(
+        curved({"grpo": [(0.2, 0.4, 0.8), (0.2, 0.6)]}), ""
+    ).axes
     assert list(held_out.lines[0].get_xdata()) == [0, 20]  # the ends: 30 and 10
     assert list(held_out.lines[0].get_ydata()) == pytest.approx([20, 70])
 
 
 def test_a_score_that_is_nan_is_a_gap_in_line_and_band(curved):
-    held_out, *_ = learning_curves.draw(
+    held_out, *_ = learning_curves.draw_curves(
         curved({"grpo": [(0.2, NAN, 0.8), (0.2, 0.6, 0.6)]}), ""
     ).axes
     mean = list(held_out.lines[0].get_ydata())
@@ -88,7 +92,9 @@ def test_a_score_that_is_nan_is_a_gap_in_line_and_band(curved):
 
 def test_every_recipe_has_a_line_of_its_own_and_the_baseline_is_black(curved):
     names = ["grpo", *(f"other {i}" for i in range(12))]
-    drawn = learning_curves.draw(curved({name: [(0.1, 0.2), (0.1, 0.3)] for name in names}), "")
+    drawn = learning_curves.draw_curves(
+        curved({name: [(0.1, 0.2), (0.1, 0.3)] for name in names}), ""
+    )
     lines = [line for line in drawn.axes[0].lines if line.get_label() in names]
     looks = {(line.get_color(), line.get_linestyle()) for line in lines}
     assert len(looks) == len(names)
@@ -106,7 +112,7 @@ def test_every_recipe_has_a_line_of_its_own_and_the_baseline_is_black(curved):
     ],
 )
 def test_whatever_became_of_runs_can_be_drawn(measured, values, tmp_path):
-    assert plots.draw(measured(values), tmp_path) == ["intervals.svg"]
+    assert plots.draw_figures(measured(values), tmp_path) == ["intervals.svg"]
 
 
 def test_differences_say_by_their_colour_whether_they_survived(measured, tmp_path):
@@ -119,7 +125,7 @@ def test_differences_say_by_their_colour_whether_they_survived(measured, tmp_pat
         "sure": "more, if differences are normal",
         "same": "not told apart",
     }
-    plots.draw(result, tmp_path)
+    plots.draw_figures(result, tmp_path)
     said = (tmp_path / "intervals.svg").read_text()
     assert "<!-- told apart, if differences are normal -->" in said
     assert "<!-- not told apart -->" in said

@@ -8,18 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from grupo.compare import Comparison, Steps, TaskSet, compare, manifest
-from grupo.compare.experiment import cells
-from grupo.compare.result import Result
-from grupo.compare.run_status import look
-from grupo.compare.scheduler import Nobody
-from grupo.testing.smoke.echo_env import Digits
+from grupo.compare import Comparison, Steps, TaskSet, manifest, run_comparison
+from grupo.compare.experiment import run_specs
+from grupo.compare.result import ComparisonResult
+from grupo.compare.run_status import status_of
+from grupo.compare.scheduler import NullQueueCallback
+from grupo.testing.smoke.echo_env import EchoTasks
 
 
 @pytest.fixture(scope="module")
 def several(comparison: Comparison) -> Comparison:
     """Two methods, two seeds, and tasks of which there are few or many."""
-    sets = {"few": TaskSet(Digits(names=2), 4), "many": TaskSet(Digits(names=6), 8)}
+    sets = {"few": TaskSet(EchoTasks(copies=2), 4), "many": TaskSet(EchoTasks(copies=6), 8)}
     return replace(comparison, task_sets=sets, budget=Steps(2))
 
 
@@ -28,30 +28,30 @@ def folder(several, tmp_path_factory) -> Iterator:
     """Its folder: begun, stopped in the midst of it, and gone on with from what it holds."""
     out = tmp_path_factory.mktemp("several") / "out"
 
-    class Stopping(Nobody):
+    class Stopping(NullQueueCallback):
         """Presses Ctrl-C once two cells have ended."""
 
         ended_by_now = 0
 
-        def ended(self, outcome) -> None:
+        def on_run_end(self, outcome) -> None:
             self.ended_by_now += 1
             if self.ended_by_now == 2:
                 raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        compare(several, out, audience=lambda _: Stopping())
+        run_comparison(several, out, queue_callback=lambda _: Stopping())
     written = {path: path.stat().st_mtime_ns for path in out.rglob("summary.json")}
     assert len(written) >= 2
-    result = compare(manifest.read(out), out)
+    result = run_comparison(manifest.load_comparison(out), out)
     assert {path: path.stat().st_mtime_ns for path in written} == written  # not done again
     return out, result
 
 
 def test_every_method_is_trained_on_every_task_set(several, folder):
     out, _ = folder
-    every = cells(several, out)
+    every = run_specs(several, out)
     assert len(every) == 8
-    assert {look(cell).status for cell in every} == {"finished"}
+    assert {status_of(cell).status for cell in every} == {"finished"}
     for cell in every:
         asked = {json.loads(line)["task"] for line in _lines(cell.folder / "rollouts.jsonl")}
         names = {task[:-1] for task in asked}  # the digit comes last
@@ -110,9 +110,9 @@ def test_every_task_set_has_its_curves_and_its_differences(folder):
         assert f"<!-- {label} -->" in said
 
 
-def _by(result: Result, task_set: str) -> float:
+def _by(result: ComparisonResult, task_set: str) -> float:
     """The mean difference over seeds, from the runs themselves."""
-    found = {(o.cell.name, o.cell.seed): o["sampled"] for o in _on(result, task_set)}
+    found = {(o.run_spec.name, o.run_spec.seed): o["sampled"] for o in _on(result, task_set)}
     return sum(found["plain", seed] - found["grpo", seed] for seed in (0, 1)) / 2
 
 
@@ -120,5 +120,5 @@ def _lines(path: Path) -> list[str]:
     return path.read_text().splitlines()
 
 
-def _on(result: Result, task_set: str) -> list:
-    return [outcome for outcome in result.outcomes if outcome.cell.task_set == task_set]
+def _on(result: ComparisonResult, task_set: str) -> list:
+    return [outcome for outcome in result.run_statuses if outcome.run_spec.task_set == task_set]

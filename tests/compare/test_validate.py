@@ -7,14 +7,14 @@ from pathlib import Path
 import huggingface_hub
 import pytest
 
-from grupo.compare import Comparison, Steps, TaskSet, compare, manifest
-from grupo.compare.run import planned
-from grupo.core.errors import Refused
-from grupo.envs import Part, SingleTurn
-from grupo.models.aux_models import Other
-from grupo.rewards import Python
-from grupo.tasks import Rows
-from grupo.testing.smoke.echo_env import Digits
+from grupo.compare import Comparison, Steps, TaskSet, manifest, run_comparison
+from grupo.compare.run import estimate_cost
+from grupo.core.errors import ConfigError
+from grupo.envs import RewardTerm, SingleTurn
+from grupo.models.aux_models import AuxModel
+from grupo.rewards import ImportedReward
+from grupo.tasks import DatasetTasks
+from grupo.testing.smoke.echo_env import EchoTasks
 from tests.helpers.prebuilt_models import Pot
 
 
@@ -23,7 +23,7 @@ def with_model(comparison, recipe):
     """The comparison with another model."""
 
     def make(model: str) -> Comparison:
-        named = recipe.but(policy=replace(recipe.policy, model=model))
+        named = recipe.replace(policy=replace(recipe.policy, model=model))
         return replace(comparison, recipes={"grpo": recipe, "other": named})
 
     return make
@@ -31,10 +31,10 @@ def with_model(comparison, recipe):
 
 def refused(comparison: Comparison, out: Path) -> str:
     """What compare and its plan say, one line, before anything is written."""
-    with pytest.raises(Refused) as planning:
-        planned(comparison, out)
-    with pytest.raises(Refused) as comparing:
-        compare(comparison, out)
+    with pytest.raises(ConfigError) as planning:
+        estimate_cost(comparison, out)
+    with pytest.raises(ConfigError) as comparing:
+        run_comparison(comparison, out)
     assert str(planning.value) == str(comparing.value)
     assert "\n" not in str(comparing.value)
     assert not out.exists()
@@ -62,14 +62,14 @@ def test_a_model_that_no_hub_knows(with_model, monkeypatch, tmp_path):
 
 
 def test_the_model_of_somebody_whose_signals_are_read(comparison, recipe, tmp_path):
-    teacher = Other("teacher", replace(recipe.policy, model="./teacher"))
-    recipes = {"grpo": recipe, "taught": recipe.but(others=(teacher,))}
+    teacher = AuxModel("teacher", replace(recipe.policy, model="./teacher"))
+    recipes = {"grpo": recipe, "taught": recipe.replace(aux_models=(teacher,))}
     said = refused(replace(comparison, recipes=recipes), tmp_path / "out")
     assert said.startswith("model: './teacher' is not a folder.")
 
 
 def test_tasks_that_are_not_there(comparison, recipe, tmp_path):
-    lost = Rows(str(tmp_path / "lost.jsonl"))
+    lost = DatasetTasks(str(tmp_path / "lost.jsonl"))
     assert refused(of_tasks(comparison, tasks=lost), tmp_path / "out").startswith(
         f"tasks: There is no file {tmp_path / 'lost.jsonl'}."
     )
@@ -86,7 +86,10 @@ def test_tasks_of_which_too_few_are_there_to_be_held_out(comparison, tmp_path):
 
 
 def test_the_second_of_two_task_sets_is_looked_at_too(comparison, tmp_path):
-    sets = {"few": TaskSet(Digits(names=2), 4), "lost": TaskSet(Rows("./lost.jsonl"), 4)}
+    sets = {
+        "few": TaskSet(EchoTasks(copies=2), 4),
+        "lost": TaskSet(DatasetTasks("./lost.jsonl"), 4),
+    }
     said = refused(replace(comparison, task_sets=sets), tmp_path / "out")
     assert said.startswith("tasks: There is no file lost.jsonl.")
 
@@ -94,34 +97,38 @@ def test_the_second_of_two_task_sets_is_looked_at_too(comparison, tmp_path):
 def test_a_reward_that_went_missing_since_is_named_with_the_folder(failing, tmp_path):
     source = next(part.reward.place for part in failing.env.rewards).rpartition(":")[0]
     shutil.copy(source, tmp_path / "rewards.py")
-    world = SingleTurn((Part("nothing", Python(f"{tmp_path / 'rewards.py'}:nothing")),))
-    manifest.write(Comparison({"a": failing.but(env=world)}, Steps(1), metric="reward"), tmp_path)
-    path = tmp_path / manifest.FILE
+    world = SingleTurn(
+        (RewardTerm("nothing", ImportedReward(f"{tmp_path / 'rewards.py'}:nothing")),)
+    )
+    manifest.save_comparison(
+        Comparison({"a": failing.replace(env=world)}, Steps(1), metric="reward"), tmp_path
+    )
+    path = tmp_path / manifest.MANIFEST_FILE
     path.write_text(path.read_text().replace("rewards.py", "gone.py"))
-    with pytest.raises(Refused) as said:
-        manifest.read(tmp_path)
+    with pytest.raises(ConfigError) as said:
+        manifest.load_comparison(tmp_path)
     assert str(said.value).startswith(f"out: {path}: There is no file '{tmp_path / 'gone.py'}'.")
 
 
 def test_a_model_that_is_grown_first_need_not_be_there(comparison, with_model, tmp_path):
     missing = str(tmp_path / "seedling")
-    one = replace(with_model(missing), grown=(Pot(missing),))
+    one = replace(with_model(missing), toy_models=(Pot(missing),))
     with pytest.raises(TypeError, match="nobody knows how to grow it"):  # it was to be grown
-        compare(one, tmp_path / "out")
+        run_comparison(one, tmp_path / "out")
 
 
 def test_what_is_finished_needs_nothing_any_more(comparison, recipe, tmp_path):
     shutil.copytree(recipe.policy.model, tmp_path / "model")
-    own = recipe.but(policy=replace(recipe.policy, model=str(tmp_path / "model")))
+    own = recipe.replace(policy=replace(recipe.policy, model=str(tmp_path / "model")))
     one = replace(comparison, recipes={"grpo": own}, seeds=1)
-    compare(one, tmp_path / "out")
+    run_comparison(one, tmp_path / "out")
     shutil.rmtree(tmp_path / "model")
-    (outcome,) = compare(one, tmp_path / "out").outcomes
+    (outcome,) = run_comparison(one, tmp_path / "out").run_statuses
     assert outcome.status == "finished"
-    with pytest.raises(Refused, match="is not a folder"):
-        compare(replace(one, seeds=2), tmp_path / "out")
+    with pytest.raises(ConfigError, match="is not a folder"):
+        run_comparison(replace(one, seeds=2), tmp_path / "out")
 
 
 def of_tasks(comparison: Comparison, **changes) -> Comparison:
-    recipes = {name: recipe.but(**changes) for name, recipe in comparison.recipes.items()}
+    recipes = {name: recipe.replace(**changes) for name, recipe in comparison.recipes.items()}
     return replace(comparison, recipes=recipes)

@@ -3,34 +3,34 @@
 import pytest
 
 from grupo.algo.advantages import Center, ScaleByStd, chain
-from grupo.algo.aggregation import FixedLength, token_mean
-from grupo.algo.filters import informative
+from grupo.algo.aggregation import ConstantLength, token_mean
+from grupo.algo.filters import keep_nonzero_std
 from grupo.algo.losses import KL, Clip
-from grupo.algo.minibatches import Passes, Plan
+from grupo.algo.minibatches import UpdatePlan, Updates
 from grupo.catalogue import methods
-from grupo.config.overrides import changed, places, read, say
-from grupo.core.component import piece
-from grupo.core.errors import Refused
-from grupo.core.protocols import spelled
+from grupo.config.overrides import describe_type, field_paths, parse_value, set_field
+from grupo.core.component import component
+from grupo.core.errors import ConfigError
+from grupo.core.protocols import available_components
 from grupo.core.schedules import Cosine, Linear, Schedule, Warmup
-from grupo.core.serialization import fits
+from grupo.core.serialization import matches_type
 from grupo.inference.sampling_params import Sampling
 from grupo.method import Method
 from grupo.models.causal_lm import CausalLM
 from grupo.models.loading import Lora
-from grupo.rollouts.evaluate import Solved
-from grupo.rollouts.samplers import Independent, Tree, UntilInformative
+from grupo.rollouts.evaluate import SuccessCriterion
+from grupo.rollouts.samplers import FirstTurnTree, GroupSampler, ResampleUntilInformative
 from grupo.toy.quickstart import RECIPE
 
 
-@piece
+@component
 class Holder:
     number: float = 0.0
     pairs: tuple[tuple[str, float], ...] = ()
     sizes: tuple[int, int] = (1, 2)
     schedule: float | Schedule = 0.0
-    plan: Plan = Passes()
-    solved: Solved | None = None
+    plan: UpdatePlan = Updates()
+    solved: SuccessCriterion | None = None
     text: str = ""
 
 
@@ -43,10 +43,14 @@ class Holder:
         ("pairs", "(('a', 1), ('b', 2.5))", (("a", 1.0), ("b", 2.5))),
         ("pairs", "()", ()),
         ("sizes", "(3, 4)", (3, 4)),
-        ("schedule", "Warmup(0.1, then=Cosine(1e-3))", Warmup(0.1, Cosine(1e-3))),
-        ("plan", "Passes(minibatches=4)", Passes(1, 4)),
-        ("solved", "Solved('right', 0.5)", Solved("right", 0.5)),
-        ("solved", "Solved(right)", Solved("right")),  # quotes are a burden in a shell
+        ("schedule", "Warmup(0.1, schedule=Cosine(1e-3))", Warmup(0.1, Cosine(1e-3))),
+        ("plan", "Updates(minibatches=4)", Updates(1, 4)),
+        ("solved", "SuccessCriterion('right', 0.5)", SuccessCriterion("right", 0.5)),
+        (
+            "solved",
+            "SuccessCriterion(right)",
+            SuccessCriterion("right"),
+        ),  # quotes are a burden in a shell
         ("solved", "None", None),
         ("text", "None", "None"),
         ("text", "3", "3"),
@@ -56,7 +60,7 @@ class Holder:
     ],
 )
 def test_a_value_is_read_as_its_field_wants_it(field, text, value):
-    new = getattr(changed(Holder(), field, text), field)
+    new = getattr(set_field(Holder(), field, text), field)
     assert (new, type(new)) == (value, type(value))
 
 
@@ -65,28 +69,34 @@ def test_a_value_is_read_as_its_field_wants_it(field, text, value):
     [
         ("policy.lora", "Lora(rank=8)", Lora(8)),
         ("policy.sampling", "Sampling(top_p=0.9)", Sampling(top_p=0.9)),
-        ("policy.stop", "('a',)", ("a",)),
-        ("method.sample", "UntilInformative(Tree(2, 2), tries=3)", UntilInformative(Tree(2, 2), 3)),
+        ("policy.stop_strings", "('a',)", ("a",)),
+        (
+            "method.sample",
+            "ResampleUntilInformative(FirstTurnTree(2, 2), max_tries=3)",
+            ResampleUntilInformative(FirstTurnTree(2, 2), 3),
+        ),
         ("method.credit", "Center()", Center()),
         ("method.credit", "Chain((Center(), ScaleByStd()))", chain(Center(), ScaleByStd())),
-        ("method.loss", "Sum(Clip(0.1), Scaled(0.5, KL()))", Clip(0.1) + 0.5 * KL()),
+        ("method.loss", "SumLoss(Clip(0.1), ScaledLoss(0.5, KL()))", Clip(0.1) + 0.5 * KL()),
         ("method.loss.high", "Linear(0.2, 0.3)", Linear(0.2, 0.3)),
         ("method.weigh", "token_mean", token_mean),
-        ("method.weigh", "FixedLength(64)", FixedLength(64)),
-        ("method.curate", "informative", informative),
+        ("method.weigh", "ConstantLength(64)", ConstantLength(64)),
+        ("method.curate", "informative", keep_nonzero_std),
         ("evaluation.solved.at_least", "1", 1.0),
     ],
 )
 def test_fields_of_a_recipe_however_deep(field, text, value):
-    new = changed(RECIPE, field, text)
+    new = set_field(RECIPE, field, text)
     for name in field.split("."):
         new = getattr(new, name)
     assert new == value
 
 
 def test_the_rest_of_a_piece_stays_as_it_is():
-    assert changed(RECIPE, "policy.limit", "5") == RECIPE.but(
-        policy=CausalLM(RECIPE.policy.model, limit=5, budget=RECIPE.policy.budget)
+    assert set_field(RECIPE, "policy.max_new_tokens", "5") == RECIPE.replace(
+        policy=CausalLM(
+            RECIPE.policy.model, max_new_tokens=5, tokens_per_microbatch=RECIPE.policy.budget
+        )
     )
 
 
@@ -100,61 +110,69 @@ def test_the_rest_of_a_piece_stays_as_it_is():
         ("number", "one", "number: 'one' does not fit. Allowed: a number"),
         ("sizes", "(1, 2, 3)", "sizes: '(1, 2, 3)' does not fit. Allowed: a tuple (…,) of which"),
         ("sizes", "(1, 'b')", "does not fit"),
-        ("plan", "Passes", "plan: 'Passes' does not fit. Allowed: OnePass(…) or Passes(…)."),
+        ("plan", "Passes", "plan: 'Passes' does not fit. Allowed: SingleUpdate(…) or Updates(…)."),
         ("plan", "Linear(1, 0)", "plan: there is no 'Linear' to be made here. Allowed: OnePass, "),
-        ("plan", "Passes(1, 2, 3)", "says too much. Allowed: Passes(epochs, minibatches)."),
-        ("plan", "Passes(1, epochs=2)", "says too much"),
-        ("plan", "Passes(*x)", "Passes's epochs: *x does not fit"),
-        ("plan", "Passes(**x)", "Passes has no 'None'"),
-        ("plan", "Passes(epoch=1)", "plan: Passes has no 'epoch'. Did you mean 'epochs'?"),
-        ("plan", "Passes('a')", "plan: Passes's epochs: 'a' does not fit. Allowed: a whole number"),
+        ("plan", "Updates(1, 2, 3)", "says too much. Allowed: Updates(epochs, minibatches)."),
+        ("plan", "Updates(1, epochs=2)", "says too much"),
+        ("plan", "Updates(*x)", "Passes's epochs: *x does not fit"),
+        ("plan", "Updates(**x)", "Passes has no 'None'"),
+        ("plan", "Updates(epoch=1)", "plan: Passes has no 'epoch'. Did you mean 'epochs'?"),
+        (
+            "plan",
+            "Updates('a')",
+            "plan: Passes's epochs: 'a' does not fit. Allowed: a whole number",
+        ),
         ("schedule", "Linear(1)", "schedule: 'Linear(1)' lacks 'end'. Allowed: Linear(start, end)"),
         ("schedule", "Warmup(0.1, Linear(1))", "schedule, Warmup's then: 'Linear(1)' lacks 'end'"),
     ],
 )
 def test_what_does_not_fit_is_refused_by_its_place(field, text, said):
-    holder = Holder(solved=Solved())
-    with pytest.raises(Refused) as refusal:
-        changed(holder, field, text)
+    holder = Holder(solved=SuccessCriterion())
+    with pytest.raises(ConfigError) as refusal:
+        set_field(holder, field, text)
     assert said in str(refusal.value)
 
 
 def test_a_piece_that_refuses_its_own_fields_is_quoted_with_their_place():
     for field, text in (("policy.sampling", "Sampling(0)"), ("policy.sampling.temperature", "0")):
-        with pytest.raises(Refused, match=rf"^{field}: .*0\.0\. Allowed: above 0"):
-            changed(RECIPE, field, text)
+        with pytest.raises(ConfigError, match=rf"^{field}: .*0\.0\. Allowed: above 0"):
+            set_field(RECIPE, field, text)
 
 
 def test_nothing_is_evaluated():
-    with pytest.raises(Refused, match="there is no 'print' to be made here"):
-        changed(Holder(), "number", "print('hello')")
-    with pytest.raises(Refused, match="does not fit"):
-        changed(Holder(), "number", "(1).__class__")
-    assert changed(Holder(), "text", "exit()").text == "exit()"
+    with pytest.raises(ConfigError, match="there is no 'print' to be made here"):
+        set_field(Holder(), "number", "print('hello')")
+    with pytest.raises(ConfigError, match="does not fit"):
+        set_field(Holder(), "number", "(1).__class__")
+    assert set_field(Holder(), "text", "exit()").text == "exit()"
 
 
 @pytest.mark.parametrize("name", ["gpt2-medium", "owner/name", "owner/name.v2", "a  and b", "f(x)"])
 def test_a_text_that_looks_like_code_stays_as_it_was_written(name):
-    assert changed(RECIPE, "policy.model", name).policy.model == name
+    assert set_field(RECIPE, "policy.model", name).policy.model == name
 
 
 def test_a_text_too_deep_to_parse_is_a_text():
     deep = "(" * 5000
-    assert read(deep, str, "text") == deep
+    assert parse_value(deep, str, "text") == deep
 
 
 def test_every_slot_of_a_method_names_what_fills_it():
     hints = Method.__annotations__
     for slot, hint in hints.items():
-        assert spelled(hint), slot
-        assert all(fits(x, hint) for x in spelled(hint).values() if not isinstance(x, type)), slot
-    assert {"Independent", "Tree", "UntilInformative"} <= set(spelled(hints["sample"]))
-    assert {"keep_all", "informative", "KeepExtremes"} <= set(spelled(hints["curate"]))
+        assert available_components(hint), slot
+        assert all(
+            matches_type(x, hint)
+            for x in available_components(hint).values()
+            if not isinstance(x, type)
+        ), slot
+    assert {"Independent", "Tree", "UntilInformative"} <= set(available_components(hints["sample"]))
+    assert {"keep_all", "informative", "KeepExtremes"} <= set(available_components(hints["curate"]))
 
 
 def test_every_field_of_every_methods_recipe_is_a_place():
     for entry in methods():
-        found = list(places(RECIPE.but(method=entry.method)))
+        found = list(field_paths(RECIPE.replace(method=entry.method)))
         assert len(found) == len(set(found))
         assert {"steps", "policy.sampling.top_k", "method.loss", "evaluation.solved.part"} <= {
             *found
@@ -169,8 +187,8 @@ def test_every_field_of_every_methods_recipe_is_a_place():
         (Lora | None, "Lora(…) or None"),
         (tuple[str, ...], "a tuple (…,) of which each is a text"),
         (Schedule, "Cosine(…) or Exponential(…) or Linear(…) or Switch(…) or Warmup(…)"),
-        (Independent, "Independent(…)"),
+        (GroupSampler, "GroupSampler(…)"),
     ],
 )
 def test_types_are_said_in_words(hint, said):
-    assert say(hint) == said
+    assert describe_type(hint) == said

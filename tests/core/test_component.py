@@ -2,21 +2,24 @@ from math import sqrt
 
 import pytest
 
-from grupo.algo.advantages import Center, Clipped, ScaleByStd, chain
+from grupo.algo.advantages import Center, ClampAdvantage, ScaleByStd, chain
 from grupo.algo.losses import KL, Clip
 from grupo.core import group_ops
-from grupo.core.component import is_piece, parts, piece, show, walk
+from grupo.core.component import component, component_fields, is_component, to_code, walk
 from grupo.core.schedules import Linear
 
 
-@piece
+@component
 class Pair:
     left: object
     right: object = group_ops.mean
 
 
 def test_a_piece_prints_as_the_code_that_makes_it():
-    assert repr(Clip(0.1, Linear(0.2, 0.3))) == "Clip(low=0.1, high=Linear(start=0.2, end=0.3))"
+    assert (
+        repr(Clip(0.1, Linear(0.2, 0.3)))
+        == "Clip(clip_low=0.1, clip_high=Linear(start=0.2, end=0.3))"
+    )
 
 
 def test_a_function_left_at_its_default_goes_without_saying():
@@ -25,16 +28,16 @@ def test_a_function_left_at_its_default_goes_without_saying():
 
 
 def test_equal_pieces_print_alike_though_their_parts_are_copies():
-    @piece
+    @component
     class Holder:
         credit: Center = Center()
 
-    assert repr(Holder(Center())) == repr(Holder()) == "Holder(credit=Center())"
+    assert repr(Holder(Center())) == repr(Holder()) == "Holder(advantage=Center())"
 
 
 def test_show_names_functions_types_and_builtins_without_addresses():
     values = (sqrt, len, int, Clip, group_ops.median, {"a": (group_ops.min,)})
-    assert [show(value) for value in values] == [
+    assert [to_code(value) for value in values] == [
         "math.sqrt",
         "len",
         "int",
@@ -47,13 +50,13 @@ def test_show_names_functions_types_and_builtins_without_addresses():
 def test_pieces_compare_hash_and_stay_as_they_are():
     assert len({Clip(0.1, 0.2), Clip(0.1, 0.2), Clip(0.2, 0.2)}) == 2
     with pytest.raises(AttributeError):
-        Clip().low = 0.5  # pyright: ignore[reportAttributeAccessIssue]
+        Clip().clip_low = 0.5  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def test_parts_are_the_fields_by_name():
-    assert parts(Clipped(-1.0, 2.0)) == {"low": -1.0, "high": 2.0}
-    assert is_piece(Clipped(0.0, 1.0))
-    assert not is_piece(Clipped)
+    assert component_fields(ClampAdvantage(-1.0, 2.0)) == {"low": -1.0, "high": 2.0}
+    assert is_component(ClampAdvantage(0.0, 1.0))
+    assert not is_component(ClampAdvantage)
 
 
 def test_walk_finds_what_lies_inside_tuples_maps_and_pieces():

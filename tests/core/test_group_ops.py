@@ -15,7 +15,10 @@ X = torch.tensor([1.0, 2.0, 4.0, 6.0, 7.0, 9.0], dtype=torch.float64)
         (group_ops.count, [3, 2, 3, 2, 3, 1]),
         (group_ops.sum, [12, 8, 12, 8, 12, 9]),
         (group_ops.mean, [4, 4, 4, 4, 4, 9]),  # 12 / 3, 8 / 2, 9 / 1
-        (group_ops.mean_of_others, [5.5, 6, 4, 2, 2.5, 9]),  # (4 + 7) / 2, 6, (1 + 7) / 2, 2, ...
+        (
+            group_ops.leave_one_out_mean,
+            [5.5, 6, 4, 2, 2.5, 9],
+        ),  # (4 + 7) / 2, 6, (1 + 7) / 2, 2, ...
         (group_ops.var, [9, 8, 9, 8, 9, 0]),  # (9 + 0 + 9) / 2, (4 + 4) / 1, a group of one
         (group_ops.std, [3, sqrt(8), 3, sqrt(8), 3, 0]),
         (group_ops.population_std, [sqrt(6), 2, sqrt(6), 2, sqrt(6), 0]),  # 18 / 3, 8 / 2
@@ -23,7 +26,7 @@ X = torch.tensor([1.0, 2.0, 4.0, 6.0, 7.0, 9.0], dtype=torch.float64)
         (group_ops.min, [1, 2, 1, 2, 1, 9]),
         (group_ops.median, [4, 4, 4, 4, 4, 9]),  # the middle one; halfway between 2 and 6
         (group_ops.rank, [0, 0, 1, 1, 2, 0]),
-        (group_ops.alike, [1, 1, 1, 1, 1, 1]),
+        (group_ops.count_equal, [1, 1, 1, 1, 1, 1]),
         (group_ops.entropy, [log(3), log(2), log(3), log(2), log(3), 0]),
     ],
 )
@@ -44,7 +47,7 @@ def test_means_are_of_those_that_are_kept_in_each_group():
 
 def test_entropy_is_of_how_many_have_the_same_value():
     x, group = torch.tensor([3.0, 3.0, 3.0, -1.0, 3.0]).double(), torch.tensor([0, 0, 0, 0, 1])
-    assert group_ops.alike(x, group).tolist() == [3, 3, 3, 1, 1]
+    assert group_ops.count_equal(x, group).tolist() == [3, 3, 3, 1, 1]
     H = -(3 / 4 * log(3 / 4) + 1 / 4 * log(1 / 4))
     assert group_ops.entropy(x, group).tolist() == pytest.approx([H] * 4 + [0])
 
@@ -52,25 +55,25 @@ def test_entropy_is_of_how_many_have_the_same_value():
 def test_the_lowest_of_each_group_are_counted_and_equals_share():
     x, group = torch.tensor([1.0, 2.0, 2.0, 3.0, 5.0]), torch.tensor([0, 0, 0, 0, 1])
     n = torch.tensor([2.0, 2.0, 2.0, 2.0, 0.0])
-    assert group_ops.lowest(x, n, group).tolist() == [1, 0.5, 0.5, 0, 0]
-    assert group_ops.lowest(x, 9, group).tolist() == [1] * 5
-    numbered_otherwise = group_ops.lowest(x, n, 7 - 3 * group)
+    assert group_ops.lowest_share(x, n, group).tolist() == [1, 0.5, 0.5, 0, 0]
+    assert group_ops.lowest_share(x, 9, group).tolist() == [1] * 5
+    numbered_otherwise = group_ops.lowest_share(x, n, 7 - 3 * group)
     assert numbered_otherwise.tolist() == [1, 0.5, 0.5, 0, 0]
 
 
 def test_the_lowest_are_counted_by_weight():
     x, whole = torch.tensor([3.0, 2.0, 2.0, 1.0]), torch.zeros(4, dtype=torch.long)
     weight = torch.tensor([0.5, 1.0, 1.0, 1.0])
-    assert group_ops.lowest(-x, 1.5, whole, weight).tolist() == [1.0, 0.5, 0.5, 0.0]
+    assert group_ops.lowest_share(-x, 1.5, whole, weight).tolist() == [1.0, 0.5, 0.5, 0.0]
     nothing = torch.tensor([1.0, 0.0, 1.0, 0.0])
-    assert group_ops.lowest(x, 1, whole, nothing)[[0, 2]].tolist() == [0.0, 1.0]
+    assert group_ops.lowest_share(x, 1, whole, nothing)[[0, 2]].tolist() == [0.0, 1.0]
 
 
 def test_the_widest_of_a_group_are_its_extremes():
     x = torch.tensor([9.0, 2.0, 0.0, 1.0, -2.0, -1.0, 7.0]).double()
     group = torch.tensor([1, 0, 0, 0, 0, 0, 1])
     # of 2, 1, 0, -1, -2 both 2, 1, -2 and 2, -1, -2 vary most: the higher are taken
-    assert group_ops.widest(x, 3, group)[1:6].tolist() == [1, 0, 1, 1, 0]
+    assert group_ops.max_variance_share(x, 3, group)[1:6].tolist() == [1, 0, 1, 1, 0]
 
 
 def test_logsumexp_is_the_log_of_the_sum_of_exponentials():

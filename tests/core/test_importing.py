@@ -5,9 +5,9 @@ import sys
 
 import pytest
 
-from grupo.core.component import show
-from grupo.core.errors import Refused
-from grupo.core.importing import address_of, find, load_file, module_at
+from grupo.core.component import to_code
+from grupo.core.errors import ConfigError
+from grupo.core.importing import address_of, import_object, load_module, load_module_file
 
 
 @pytest.fixture
@@ -23,49 +23,49 @@ def folder(tmp_path, monkeypatch):
     (tmp_path / "leaves.py").write_text("import sys\n\nsys.exit(3)\n")
     (tmp_path / "needy.py").write_text("import judges\nimport nothing_of_that_name\n")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setattr(sys, "lookup", [*sys.path])
     yield tmp_path
     for name in ("judges", "broken", "raises", "leaves", "needy"):
         sys.modules.pop(name, None)
 
 
 def test_a_thing_of_a_module():
-    assert find("math:pi") == math.pi
-    assert find("grupo.core.group_ops:mean").__name__ == "mean"
+    assert import_object("math:pi") == math.pi
+    assert import_object("grupo.core.group_ops:mean").__name__ == "mean"
 
 
 def test_a_thing_of_a_file_by_any_way_to_it(folder):
-    assert find("judges.py:root")(9.0) == 3.0
-    assert find("./judges.py:root") is find(f"{folder}/judges.py:root")
+    assert import_object("judges.py:root")(9.0) == 3.0
+    assert import_object("./judges.py:root") is import_object(f"{folder}/judges.py:root")
 
 
 def test_a_thing_inside_a_thing(folder):
-    assert find("judges.py:Judge.root")(4.0) == 2.0
-    assert find("judges.py:Judge.strict") is True
+    assert import_object("judges.py:Judge.root")(4.0) == 2.0
+    assert import_object("judges.py:Judge.strict") is True
 
 
 def test_a_module_beside_the_user_is_found(folder):
-    assert find("judges:root")(9.0) == 3.0
+    assert import_object("judges:root")(9.0) == 3.0
 
 
 def test_a_file_may_import_its_neighbours_wherever_the_user_works(folder, tmp_path_factory):
     elsewhere = tmp_path_factory.mktemp("elsewhere")
     (elsewhere / "beside.py").write_text("SIDE = 1\n")
     (elsewhere / "recipe.py").write_text("from beside import SIDE\n")
-    assert find(f"{elsewhere / 'recipe.py'}:SIDE") == 1
+    assert import_object(f"{elsewhere / 'recipe.py'}:SIDE") == 1
 
 
 def test_a_file_is_loaded_once(folder):
-    assert load_file(folder / "judges.py") is load_file(folder / "judges.py")
-    assert module_at("judges.py") is load_file(folder / "judges.py")
+    assert load_module_file(folder / "judges.py") is load_module_file(folder / "judges.py")
+    assert load_module("judges.py") is load_module_file(folder / "judges.py")
 
 
 def test_an_address_leads_back(folder):
     for address in ("grupo.core.group_ops:mean", "grupo.algo.losses.policy_gradient:Clip"):
-        assert address_of(find(address)) == address
-    root = find("judges.py:root")
+        assert address_of(import_object(address)) == address
+    root = import_object("judges.py:root")
     assert address_of(root) == f"{folder / 'judges.py'}:root"
-    assert find(address_of(root)) is root
+    assert import_object(address_of(root)) is root
 
 
 @pytest.mark.parametrize(
@@ -89,16 +89,16 @@ def test_an_address_leads_back(folder):
     ],
 )
 def test_what_is_not_there_is_refused_with_the_line_that_says_so(folder, address, said):
-    with pytest.raises(Refused) as refusal:
-        find(address)
+    with pytest.raises(ConfigError) as refusal:
+        import_object(address)
     assert said in str(refusal.value)
 
 
 def test_a_file_that_did_not_import_is_tried_again_when_it_is_mended(folder):
-    with pytest.raises(Refused):
-        find("raises.py:x")
+    with pytest.raises(ConfigError):
+        import_object("raises.py:x")
     (folder / "raises.py").write_text("x = 1\n")
-    assert find("raises.py:x") == 1
+    assert import_object("raises.py:x") == 1
 
 
 def test_what_has_no_address_is_refused():
@@ -106,9 +106,9 @@ def test_what_has_no_address_is_refused():
         pass
 
     for thing in (inside, lambda: None, len.__call__, 3):
-        with pytest.raises(Refused, match="has no address: move it to the top of a file"):
+        with pytest.raises(ConfigError, match="has no address: move it to the top of a file"):
             address_of(thing)
-    with pytest.raises(Refused, match=r"^env: .* has no address"):
+    with pytest.raises(ConfigError, match=r"^env: .* has no address"):
         address_of(inside, "env")
 
 
@@ -117,7 +117,7 @@ def test_what_lies_in_the_script_that_runs_is_refused():
         pass
 
     Fake.__module__, Fake.__qualname__ = "__main__", "Fake"
-    with pytest.raises(Refused, match="Fake is in the script that runs"):
+    with pytest.raises(ConfigError, match="Fake is in the script that runs"):
         address_of(Fake)
 
 
@@ -126,10 +126,10 @@ def test_a_name_that_means_something_else_by_now_is_refused():
         pass
 
     pi.__module__, pi.__qualname__ = "math", "pi"
-    with pytest.raises(Refused, match="math:pi is something else by now"):
+    with pytest.raises(ConfigError, match="math:pi is something else by now"):
         address_of(pi)
 
 
 def test_what_a_file_holds_prints_under_the_files_name(tmp_path):
     (tmp_path / "mine.py").write_text("def halved(x, batch):\n    return x / 2\n")
-    assert show(find(f"{tmp_path}/mine.py:halved")) == "mine.halved"
+    assert to_code(import_object(f"{tmp_path}/mine.py:halved")) == "mine.halved"

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from grupo.core.rng import derive, generator, seed_torch, uniform
+from grupo.core.rng import derive_key, make_rng, seed_torch, uniform
 
 FULL = 2**64 - 1
 
@@ -15,7 +15,7 @@ def splitmix64(key, position):
 
 
 def test_uniform_is_splitmix64_on_53_bits():
-    keys = [0, 1, 12345, 2**62 + 7, 2**63 - 1, derive(0, "a")]
+    keys = [0, 1, 12345, 2**62 + 7, 2**63 - 1, derive_key(0, "a")]
     places = [0, 1, 2, 1_000_003]
     for key in keys:
         drawn = uniform(torch.full((4,), key), torch.tensor(places)).tolist()
@@ -29,7 +29,7 @@ def test_uniform_agrees_with_the_published_first_output_of_seed_zero():
 
 
 def draws(count):
-    return uniform(torch.full((count,), derive(7, "stream")), torch.arange(count))
+    return uniform(torch.full((count,), derive_key(7, "stream")), torch.arange(count))
 
 
 def test_uniform_has_the_mean_and_the_variance_of_a_uniform():
@@ -43,27 +43,27 @@ def test_uniform_has_the_mean_and_the_variance_of_a_uniform():
 def test_neighbouring_positions_and_neighbouring_streams_are_uncorrelated():
     x = draws(100_000) - 0.5
     assert abs((x[1:] * x[:-1]).mean().item() * 12) < 4 / 100_000**0.5
-    keys = torch.tensor([derive(7, "rollout", i) for i in range(20_000)])
+    keys = torch.tensor([derive_key(7, "rollout", i) for i in range(20_000)])
     y = uniform(keys, torch.zeros_like(keys)) - 0.5
     assert abs((y[1:] * y[:-1]).mean().item() * 12) < 4 / 20_000**0.5
 
 
 def test_a_draw_does_not_depend_on_who_else_is_in_the_batch():
-    keys = torch.tensor([derive(0, i) for i in range(6)])
+    keys = torch.tensor([derive_key(0, i) for i in range(6)])
     together = uniform(keys, torch.full((6,), 3))
     alone = torch.cat([uniform(key[None], torch.tensor([3])) for key in keys.flip(0)])
     assert torch.equal(together, alone.flip(0))
 
 
 def test_derived_keys_differ_by_label_and_fit_63_bits():
-    keys = {derive(0, *label) for label in [(), ("a",), ("b",), ("a", 1), ("a", 2), (1, "a")]}
+    keys = {derive_key(0, *label) for label in [(), ("a",), ("b",), ("a", 1), ("a", 2), (1, "a")]}
     assert len(keys) == 6
     assert all(0 <= key < 2**63 for key in keys)
-    assert derive(1) != derive(0)
+    assert derive_key(1) != derive_key(0)
 
 
 def test_generators_of_one_name_draw_alike():
-    assert generator(0, "x").random() == generator(0, "x").random() != generator(0, "y").random()
+    assert make_rng(0, "x").random() == make_rng(0, "x").random() != make_rng(0, "y").random()
 
 
 def test_seeding_torch_makes_its_draws_repeat():

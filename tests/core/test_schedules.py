@@ -2,10 +2,10 @@ from math import cos, exp, pi
 
 import pytest
 
-from grupo.algo.advantages import Center, Clipped, chain
+from grupo.algo.advantages import Center, ClampAdvantage, chain
 from grupo.algo.losses import KL, Clip
-from grupo.core.controllers import AdaptiveKL, Last, TargetEntropy
-from grupo.core.schedules import Cosine, Exponential, Linear, Warmup, at
+from grupo.core.controllers import AdaptiveKL, LastValue, TargetEntropy
+from grupo.core.schedules import Cosine, Exponential, Linear, Warmup, resolve_schedules
 from grupo.method import Method
 
 
@@ -34,44 +34,44 @@ def test_warmup_rises_over_its_share_to_what_comes_then():
 
 def test_at_puts_numbers_in_place_of_schedules_however_deep():
     method = Method(
-        credit=chain(Center(), Clipped(Linear(-1.0, -2.0), 1.0)),
+        advantage=chain(Center(), ClampAdvantage(Linear(-1.0, -2.0), 1.0)),
         loss=Clip() + Linear(0.4, 0.0) * KL(),
     )
-    now = at(method, 0.5)
-    assert now.credit == chain(Center(), Clipped(-1.5, 1.0))
+    now = resolve_schedules(method, 0.5)
+    assert now.credit == chain(Center(), ClampAdvantage(-1.5, 1.0))
     assert now.loss == Clip() + 0.2 * KL()
 
 
 def test_what_has_no_schedule_is_left_as_it_is():
     method = Method()
-    assert at(method, 0.5) is method
+    assert resolve_schedules(method, 0.5) is method
 
 
 def test_last_is_what_was_measured_last():
-    assert Last("entropy", 0.5).follow([]) == 0.5
-    assert Last("entropy", 0.5).follow([0.9, 0.7]) == 0.7
+    assert LastValue("entropy", 0.5).next_value([]) == 0.5
+    assert LastValue("entropy", 0.5).next_value([0.9, 0.7]) == 0.7
 
 
 def test_an_adaptive_coefficient_is_held_to_a_fifth_of_its_gain():
     control = AdaptiveKL(start=2.0, target=0.1, gain=0.1)
     # twice the target: 1, cut to 0.2; 5 % above it; nothing at all: -1, cut to -0.2
-    assert control.follow([0.2]) == pytest.approx(2 * 1.02)
-    assert control.follow([0.2, 0.105, 0.0]) == pytest.approx(2 * 1.02 * 1.005 * 0.98)
+    assert control.next_value([0.2]) == pytest.approx(2 * 1.02)
+    assert control.next_value([0.2, 0.105, 0.0]) == pytest.approx(2 * 1.02 * 1.005 * 0.98)
 
 
 def test_a_target_entropy_acts_below_it_and_remembers_how_far_it_had_to_go():
-    control = TargetEntropy(target=0.2, by=0.01)
-    assert control.follow([]) == 0.0
-    assert control.follow([0.1, 0.15]) == pytest.approx(0.02)
-    assert control.follow([0.1, 0.15, 0.3]) == 0.0  # above the target it does nothing
-    assert control.follow([0.1, 0.15, 0.3, 0.2]) == pytest.approx(0.02)  # 0.01 + 0.01
+    control = TargetEntropy(target=0.2, step_size=0.01)
+    assert control.next_value([]) == 0.0
+    assert control.next_value([0.1, 0.15]) == pytest.approx(0.02)
+    assert control.next_value([0.1, 0.15, 0.3]) == 0.0  # above the target it does nothing
+    assert control.next_value([0.1, 0.15, 0.3, 0.2]) == pytest.approx(0.02)  # 0.01 + 0.01
 
 
 def test_at_puts_numbers_in_place_of_controllers():
     method = Method(loss=Clip() + AdaptiveKL(1.0, 0.1) * KL())
-    now = at(method, 0.5, {"kl/ref": [0.2]})
+    now = resolve_schedules(method, 0.5, {"policy/kl_ref": [0.2]})
     assert now.loss == Clip() + 1.02 * KL()
-    assert method.readings == {"kl/ref"}
+    assert method.controlled_metrics == {"policy/kl_ref"}
 
 
 def test_the_gain_of_verl_s_controller_is_rollouts_over_horizon():
@@ -79,12 +79,12 @@ def test_the_gain_of_verl_s_controller_is_rollouts_over_horizon():
     # update(kl, 10): the same rule, its gain of 10 rollouts over a horizon of 100 the paper's 0.1
     verl = [2.04, 2.0502, 2.009196, 2.009196]
     kl = [0.2, 0.105, 0.0, 0.1]
-    ours = [AdaptiveKL(2.0, 0.1, gain=10 / 100).follow(kl[: n + 1]) for n in range(4)]
+    ours = [AdaptiveKL(2.0, 0.1, gain=10 / 100).next_value(kl[: n + 1]) for n in range(4)]
     assert ours == pytest.approx(verl)
     # AdaptiveKLController(0.2, 6.0, 10000), update(kl, 256): at its default horizon a batch of 256
     # gains 0.0256 a step, a quarter of the paper's
     verl = [0.201024, 0.20153862144, 0.20050674369822719]
     kl = [8.0, 6.6, 3.0]
-    ours = [AdaptiveKL(0.2, 6.0, gain=256 / 10_000).follow(kl[: n + 1]) for n in range(3)]
+    ours = [AdaptiveKL(0.2, 6.0, gain=256 / 10_000).next_value(kl[: n + 1]) for n in range(3)]
     assert ours == pytest.approx(verl)
-    assert AdaptiveKL(0.2, 6.0).follow(kl[:1]) == pytest.approx(0.2 * 1.02)
+    assert AdaptiveKL(0.2, 6.0).next_value(kl[:1]) == pytest.approx(0.2 * 1.02)

@@ -16,17 +16,17 @@ from grupo.algo.advantages import Center
 from grupo.algo.losses import Clip
 from grupo.catalogue import methods
 from grupo.core import group_ops
-from grupo.core.component import piece
-from grupo.core.errors import Refused
+from grupo.core.component import component
+from grupo.core.errors import ConfigError
 from grupo.core.schedules import Linear
 from grupo.core.serialization import from_data, to_data
 from grupo.envs.games import FrozenLake
 from grupo.envs.tools import Python
 from grupo.models.causal_lm import CausalLM
-from grupo.rewards import Exact
-from grupo.rollouts.curricula import Shuffled
-from grupo.rollouts.samplers import Independent
-from grupo.tasks import ReasoningGym, Rows
+from grupo.rewards import ExactMatch
+from grupo.rollouts.curricula import ShuffledTasks
+from grupo.rollouts.samplers import GroupSampler
+from grupo.tasks import DatasetTasks, ReasoningGym
 from grupo.toy.quickstart import RECIPE
 
 ON_DISK = "grupo.storage"  # its pieces are never part of a recipe
@@ -45,18 +45,18 @@ VALUES: Mapping[str, Any] = {
     "keep": judge,
     "function": judge,
     "solve": judge,
-    "inner": Shuffled(),
+    "inner": ShuffledTasks(),
     "left": Clip(),
-    "right": Clip(high=Linear(0.2, 0.3)),
+    "right": Clip(clip_high=Linear(0.2, 0.3)),
     "loss": Clip(),
     "factor": Linear(0.1, 0.0),
     "then": Linear(1e-3, 0.0),
     "share": 0.1,
     "name": "right",
-    "reward": Exact(),
+    "reward": ExactMatch(),
     "tasks": ReasoningGym("chain_sum", settings=(("max_terms", 3),)),
     "held_out": ReasoningGym("chain_sum", 10),
-    "sources": ((Rows("a.jsonl"), 2.0), (Rows("b.jsonl"), 1.0)),
+    "sources": ((DatasetTasks("a.jsonl"), 2.0), (DatasetTasks("b.jsonl"), 1.0)),
     "family": "chain_sum",
     "pattern": "(a)",
     "policy": CausalLM("model"),
@@ -94,7 +94,7 @@ def example(kind: type, place: str) -> Any:
     assert is_dataclass(kind)
     values = {**VALUES, "place": place}
     if kind.__name__ == "UntilInformative":
-        values["inner"] = Independent(2)
+        values["inner"] = GroupSampler(2)
     needed = [f for f in fields(kind) if f.init and f.default is f.default_factory is MISSING]
     return kind(**{f.name: values.get(f.name, PLAIN.get(f.type)) for f in needed})
 
@@ -113,7 +113,7 @@ def test_every_piece_comes_back_from_plain_data(kind, tmp_path):
 
 def test_the_pieces_are_those_of_the_package():
     assert len(PIECES) > 50
-    assert {Clip, Independent, CausalLM, Rows, Linear, type(RECIPE)} <= PIECES
+    assert {Clip, GroupSampler, CausalLM, DatasetTasks, Linear, type(RECIPE)} <= PIECES
 
 
 @pytest.mark.parametrize("entry", methods(), ids=lambda entry: entry.key)
@@ -125,7 +125,7 @@ def test_the_quickstarts_recipe_comes_back_from_plain_data():
     assert again(RECIPE) == RECIPE
 
 
-@piece
+@component
 class Holder:
     """Of anything, under names that plain data uses itself."""
 
@@ -176,23 +176,23 @@ def square(x):
     ],
 )
 def test_what_cannot_be_written_down_is_refused_by_its_place(value, said):
-    with pytest.raises(Refused, match=said):
+    with pytest.raises(ConfigError, match=said):
         to_data(value)
 
 
-@piece
+@component
 class Misnamed:
     piece: int = 0
 
 
 def test_a_field_that_plain_data_could_not_tell_apart_is_refused():
-    with pytest.raises(Refused, match=r"recipe\.path\.piece: the name is taken"):
+    with pytest.raises(ConfigError, match=r"recipe\.path\.piece: the name is taken"):
         to_data(Holder(path=Misnamed()))
 
 
 def test_a_bound_method_is_not_written_as_the_function_behind_it():
-    with pytest.raises(Refused, match="something else by now"):
-        to_data(Holder(function=Independent(2).__call__))
+    with pytest.raises(ConfigError, match="something else by now"):
+        to_data(Holder(function=GroupSampler(2).__call__))
 
 
 @pytest.mark.parametrize(
@@ -213,5 +213,5 @@ def test_a_bound_method_is_not_written_as_the_function_behind_it():
     ],
 )
 def test_data_that_nobody_wrote_is_refused_and_nothing_of_it_is_called(data, said):
-    with pytest.raises(Refused, match=said):
+    with pytest.raises(ConfigError, match=said):
         from_data(data)

@@ -1,6 +1,6 @@
 import pytest
 
-from grupo.core.signal_names import compares, is_mark, split, tempered
+from grupo.core.signal_names import is_comparison, is_step_value, split_name, temperature_of
 
 
 @pytest.mark.parametrize(
@@ -13,12 +13,16 @@ from grupo.core.signal_names import compares, is_mark, split, tempered
     ],
 )
 def test_a_name_says_what_and_by_whom(name, parts):
-    assert split(name) == parts
+    assert split_name(name) == parts
 
 
 def test_comparisons_marks_and_temperatures_are_told_apart():
-    assert compares("reverse_kl@ref")
-    assert not compares("logp@ref")
-    assert is_mark("mark/state")
-    assert not is_mark("entropy")
-    assert (tempered("t=0.8"), tempered("teacher"), tempered("t=hot")) == (0.8, 0.0, 0.0)
+    assert is_comparison("reverse_kl@ref")
+    assert not is_comparison("logp@ref")
+    assert is_step_value("step/state")
+    assert not is_step_value("entropy")
+    assert (temperature_of("t=0.8"), temperature_of("teacher"), temperature_of("t=hot")) == (
+        0.8,
+        0.0,
+        0.0,
+    )

@@ -56,9 +56,9 @@ def test_it_knows_how_long_ago_it_was_started(wait):
     wait(7.0)
     watch = Stopwatch()
     wait(1.5)
-    assert watch.passed == 1.5
+    assert watch.elapsed == 1.5
     wait(1.0)
-    assert watch.passed == 2.5
+    assert watch.elapsed == 2.5
 
 
 def test_what_never_ran_took_no_time():

@@ -17,7 +17,7 @@ def test_whoever_is_done_takes_on_the_next():
     said = SimpleQueue[str | int]()
     seen = set()
     for _ in range(50):
-        daemon_threads.do(lambda: who(said))
+        daemon_threads.run_in_worker(lambda: who(said))
         seen.add(said.get(timeout=PATIENCE))
     assert len(seen) < 10  # one may be given the next before it says that it is done
     assert all(thread.daemon for thread in threading.enumerate() if thread.name == "reward")
@@ -31,8 +31,8 @@ def test_work_that_waits_holds_nobody_up():
         said.put("waited")
 
     for _ in range(20):
-        daemon_threads.do(waits)
-    daemon_threads.do(lambda: said.put("not"))
+        daemon_threads.run_in_worker(waits)
+    daemon_threads.run_in_worker(lambda: said.put("not"))
     assert said.get(timeout=PATIENCE) == "not"
     gate.set()
     assert [said.get(timeout=PATIENCE) for _ in range(20)] == ["waited"] * 20
@@ -41,12 +41,12 @@ def test_work_that_waits_holds_nobody_up():
 def test_a_forked_process_has_threads_of_its_own():
     said = SimpleQueue[str | int]()
     for _ in range(3):
-        daemon_threads.do(lambda: who(said))
+        daemon_threads.run_in_worker(lambda: who(said))
     parents = {said.get(timeout=PATIENCE) for _ in range(3)}
     assert parents
     child = os.fork()
     if not child:
-        daemon_threads.do(lambda: who(said))
+        daemon_threads.run_in_worker(lambda: who(said))
         code = 1
         try:
             said.get(timeout=PATIENCE)

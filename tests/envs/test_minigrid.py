@@ -8,11 +8,11 @@ from tests.helpers.scripted_play import played
 
 pytest.importorskip("minigrid", reason="MiniGrid is not installed: grupo[agents]")
 
-from grupo.core.errors import Refused
+from grupo.core.errors import ConfigError
 from grupo.core.types import Task
-from grupo.envs import ManyTurns
-from grupo.envs.games import Grids, MiniGrid
-from grupo.envs.games.minigrid import Grid
+from grupo.envs import MultiTurn
+from grupo.envs.games import MiniGrid, MiniGridTasks
+from grupo.envs.games.minigrid import MiniGridGame
 
 EMPTY = "MiniGrid-Empty-5x5-v0"
 MISSION = "get to the green goal square\n"
@@ -20,7 +20,7 @@ TASK = Task("empty", "", 0)
 
 
 def world(name=EMPTY, **fields):
-    return ManyTurns(MiniGrid(name), turns=9, **fields)
+    return MultiTurn(MiniGrid(name), max_turns=9, **fields)
 
 
 def test_the_grid_is_shown_as_it_stands_after_every_action():
@@ -32,11 +32,11 @@ def test_the_grid_is_shown_as_it_stands_after_every_action():
     assert [seen for seen, _ in rollout.turns] == shown
     # seven steps of the 100 that a grid of 5 x 5 allows, for "jump" is none
     assert rollout.reward == pytest.approx(1 - 0.9 * 7 / 100)
-    assert (rollout.parts["over"], rollout.parts["turns"]) == (1.0, 8)
+    assert (rollout.reward_terms["over"], rollout.reward_terms["turns"]) == (1.0, 8)
 
 
 def test_things_have_a_letter_and_a_colour_and_may_be_carried():
-    session = Grid("MiniGrid-DoorKey-5x5-v0")
+    session = MiniGridGame("MiniGrid-DoorKey-5x5-v0")
     text = session.reset(Task("door", "", 0))
     assert "Ky" in text
     assert "Ly" in text
@@ -56,14 +56,14 @@ def test_things_have_a_letter_and_a_colour_and_may_be_carried():
 
 def test_lava_is_the_end_and_pays_nothing():
     lava = world("MiniGrid-LavaGapS5-v0")
-    session = Grid(lava.world.name)
+    session = MiniGridGame(lava.env_factory.name)
     seed = next(i for i in range(99) if ">~" in session.reset(Task("", "", i)))
     (rollout,) = played(lava, ["forward"], task=Task("gap", "", seed))
-    assert (len(rollout.turns), rollout.reward, rollout.parts["over"]) == (1, 0.0, 1.0)
+    assert (len(rollout.turns), rollout.reward, rollout.reward_terms["over"]) == (1, 0.0, 1.0)
 
 
 def test_a_session_that_is_copied_goes_its_own_way():
-    session = Grid(EMPTY)
+    session = MiniGridGame(EMPTY)
     first = session.reset(TASK)
     other = copy.deepcopy(session)
     session.step("forward")
@@ -71,18 +71,20 @@ def test_a_session_that_is_copied_goes_its_own_way():
 
 
 def test_layouts_differ_and_are_those_of_their_seeds():
-    tasks = Grids(20).load()
+    tasks = MiniGridTasks(20).load()
     assert len({task.prompt for task in tasks}) == 20
-    assert Grids(20).load() == tasks
+    assert MiniGridTasks(20).load() == tasks
     assert all(task.prompt.startswith(MISSION) and "!" in task.prompt for task in tasks)
-    shown = {Grid(tasks[0].key.split()[0]).reset(task) for task in tasks}
+    shown = {MiniGridGame(tasks[0].key.split()[0]).reset(task) for task in tasks}
     assert shown == {task.prompt for task in tasks}
-    later = Grids(10, skip=10).load()
+    later = MiniGridTasks(10, skip=10).load()
     assert later == tasks[10:]
 
 
 def test_what_is_not_there_is_refused():
-    with pytest.raises(Refused, match=r"env: 'MiniGrid-Nowhere-v0' is no environment of MiniGrid"):
+    with pytest.raises(
+        ConfigError, match=r"env: 'MiniGrid-Nowhere-v0' is no environment of MiniGrid"
+    ):
         MiniGrid("MiniGrid-Nowhere-v0").check()
-    with pytest.raises(Refused, match="count: 99"):
-        Grids(99, EMPTY).load()
+    with pytest.raises(ConfigError, match="count: 99"):
+        MiniGridTasks(99, EMPTY).load()

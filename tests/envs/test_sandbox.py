@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from grupo import CausalLM, Recipe
-from grupo.config.validate import check
-from grupo.core.errors import Refused
-from grupo.envs import ManyTurns
+from grupo.config.validate import check_recipe
+from grupo.core.errors import ConfigError
+from grupo.envs import MultiTurn
 from grupo.envs.tools import Python, Sandbox, Toolbox, sandbox
 from grupo.tasks import ReasoningGym
 
-BOX = Sandbox(seconds=2.0, memory=256)
+BOX = Sandbox(time_limit=2.0, memory_mib=256)
 HERE = Path(__file__).resolve()
 
 
@@ -27,7 +27,7 @@ def bwrap():
         pytest.skip("bubblewrap is not installed: there is nothing to shut programs in with")
     try:
         BOX.check()
-    except Refused as refusal:
+    except ConfigError as refusal:
         pytest.skip(str(refusal))
 
 
@@ -103,7 +103,8 @@ def test_nobody_is_reached_by_network():
 def test_a_program_that_outlives_its_limit_is_gone(program):
     began = time.monotonic()
     assert (
-        Sandbox(seconds=0.5).run(f"print(1, flush=True)\n{program}") == "1\n(stopped after 0.5 s)"
+        Sandbox(time_limit=0.5).run(f"print(1, flush=True)\n{program}")
+        == "1\n(stopped after 0.5 s)"
     )
     assert time.monotonic() - began < 5
     alive = subprocess.run(["ps", "-eo", "ppid,args"], capture_output=True, text=True, check=True)
@@ -113,30 +114,30 @@ def test_a_program_that_outlives_its_limit_is_gone(program):
 
 @pytest.mark.usefixtures("bwrap")
 def test_what_is_printed_without_end_is_cut():
-    assert len(BOX.run("while True: print('x' * 9999)")) < 2 * sandbox.PRINTED
+    assert len(BOX.run("while True: print('x' * 9999)")) < 2 * sandbox.MAX_OUTPUT_BYTES
 
 
 def recipe(tool):
     return Recipe(
-        policy=CausalLM("nowhere"), env=ManyTurns(Toolbox((tool,))), tasks=ReasoningGym("gcd")
+        policy=CausalLM("nowhere"), env=MultiTurn(Toolbox((tool,))), tasks=ReasoningGym("gcd")
     )
 
 
 def test_a_recipe_whose_programs_cannot_be_shut_in_is_refused(monkeypatch, tmp_path):
-    sandbox._check_works.cache_clear()
+    sandbox._check_bwrap.cache_clear()
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(Refused, match=r"^sandbox: bwrap is not here\. Install bubblewrap"):
-        check(recipe(Python()))
-    with pytest.raises(Refused, match="bwrap is not here"):
+    with pytest.raises(ConfigError, match=r"^sandbox: bwrap is not here\. Install bubblewrap"):
+        check_recipe(recipe(Python()))
+    with pytest.raises(ConfigError, match="bwrap is not here"):
         Python()("print(1)")  # nor is it ever run otherwise
     broken = tmp_path / "bwrap"
     broken.write_text("#!/bin/sh\necho 'bwrap: No permissions to create new namespace'\nexit 1\n")
     broken.chmod(0o755)
-    with pytest.raises(Refused, match=r"^sandbox: bwrap does not work here: .*No permissions"):
-        check(recipe(Python()))
-    sandbox._check_works.cache_clear()
+    with pytest.raises(ConfigError, match=r"^sandbox: bwrap does not work here: .*No permissions"):
+        check_recipe(recipe(Python()))
+    sandbox._check_bwrap.cache_clear()
 
 
 @pytest.mark.usefixtures("bwrap")
 def test_a_recipe_whose_programs_can_be_shut_in_passes():
-    check(recipe(Python()))
+    check_recipe(recipe(Python()))

@@ -13,15 +13,15 @@ from tests.helpers.scripted_play import TASK, Adding, Uncopied, adding, played, 
 def test_rollouts_branch_from_any_prefix_and_do_not_disturb_each_other():
     async def work():
         env = adding()
-        trunk = Rollout().then("total 0", said("1"))
+        trunk = Rollout().append_turn("total 0", said("1"))
         assert await env.reply(TASK, trunk) == "total 1"
-        branches = [trunk.then("total 1", said(text)) for text in ("1", "5", "1")]
+        branches = [trunk.append_turn("total 1", said(text)) for text in ("1", "5", "1")]
         replies = [await env.reply(TASK, branch) for branch in branches]
         assert await env.reply(TASK, trunk) == "total 1"
         return replies
 
     assert asyncio.run(work()) == ["total 2", "total 6", "total 2"]
-    assert (Adding.opened, Adding.stepped) == (1, 3)  # nothing was played twice
+    assert (Adding.opened, Adding.on_step_end) == (1, 3)  # nothing was played twice
 
 
 def test_a_world_that_cannot_be_copied_is_played_again_where_rollouts_branch():
@@ -29,13 +29,13 @@ def test_a_world_that_cannot_be_copied_is_played_again_where_rollouts_branch():
     again = played(adding(Uncopied), ["1", "1", "1"], ["1", "1", "7", "-6"])
     assert again == played_once
     # 1 1 1 in one session; the branch 7 finds it gone: 1 1 are played again, then 7, then -6
-    assert (Uncopied.opened, Uncopied.stepped) == (2, 3 + 2 + 2)
+    assert (Uncopied.opened, Uncopied.on_step_end) == (2, 3 + 2 + 2)
 
 
 def test_sessions_that_are_no_longer_kept_are_played_again(monkeypatch):
     monkeypatch.setattr("grupo.envs.session_cache.KEPT", 0)
     assert [r.reward for r in played(adding(), ["1", "1", "1"])] == [pytest.approx(1.03)]
-    assert Adding.stepped == 1 + 2 + 3
+    assert Adding.on_step_end == 1 + 2 + 3
 
 
 class Fickle(Uncopied):
@@ -48,7 +48,7 @@ class Fickle(Uncopied):
 def test_a_world_that_answers_otherwise_when_played_again_fails_by_name(monkeypatch):
     monkeypatch.setattr("grupo.envs.session_cache.KEPT", 0)
     (rollout,) = played(adding(Fickle), ["1", "1", "1"])
-    assert "the same words were answered otherwise when played again" in rollout.failed
+    assert "the same words were answered otherwise when played again" in rollout.error
 
 
 def test_one_question_in_other_words_is_another_session():

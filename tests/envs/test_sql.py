@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from grupo.core.errors import Refused
+from grupo.core.errors import ConfigError
 from grupo.envs.tools import Sql
 
 
@@ -20,7 +20,7 @@ def path(tmp_path):
 
 def test_a_query_is_answered_by_its_rows(path):
     assert Sql(path)("SELECT * FROM town ORDER BY people") == "name\tpeople\nChur\t38\nBern\t134"
-    assert Sql(path, rows=1)("SELECT name FROM town") == "name\nBern\n..."
+    assert Sql(path, max_rows=1)("SELECT name FROM town") == "name\nBern\n..."
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_a_query_that_takes_too_long_is_stopped(path):
     endless = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT max(x) FROM n"
     began = time.monotonic()
     with pytest.raises(TimeoutError, match=r"no answer in 0\.1 s"):
-        Sql(path, seconds=0.1)(endless)
+        Sql(path, time_limit=0.1)(endless)
     assert time.monotonic() - began < 2
 
 
@@ -56,5 +56,5 @@ def test_a_database_that_is_none_is_refused(path, tmp_path):
     Sql(path).check()
     (tmp_path / "text.db").write_text("no database at all " * 50)
     for name, why in (("text.db", "is no SQLite database"), ("gone.db", "is not a file")):
-        with pytest.raises(Refused, match=why):
+        with pytest.raises(ConfigError, match=why):
             Sql(str(tmp_path / name)).check()

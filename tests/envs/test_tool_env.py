@@ -5,11 +5,11 @@ import json
 
 import pytest
 
-from grupo.core.errors import Refused
-from grupo.core.interfaces import play
+from grupo.core.errors import ConfigError
+from grupo.core.interfaces import run_rollout
 from grupo.core.types import Rollout, Task
-from grupo.envs import ManyTurns
-from grupo.envs.tools import Toolbox, declared
+from grupo.envs import MultiTurn
+from grupo.envs.tools import Toolbox, tool_spec
 from tests.helpers.scripted_play import Saying, played
 
 TASK = Task("key", "What is 2 + 3?")
@@ -32,7 +32,7 @@ def call(name, **arguments):
 def answered(text, *tools):
     """What the world says to a text, and what it counts."""
     heard = Toolbox(tools or (add, divide))().step(text)
-    return heard.said, dict(heard.counts)
+    return heard.observation, dict(heard.counts)
 
 
 def test_the_policy_is_told_of_the_tools_before_it_is_asked():
@@ -57,12 +57,16 @@ def test_in_a_chat_the_tools_stand_in_the_systems_message():
 
 def test_a_call_is_answered_and_an_answer_without_one_is_the_end():
     act = Saying(f"I add. {call('add', a=2, b=3)}", "It is 5.")
-    env = ManyTurns(Toolbox((add,)), role="tool")
-    rollout = asyncio.run(play(TASK, env, act))
+    env = MultiTurn(Toolbox((add,)), role="tool")
+    rollout = asyncio.run(run_rollout(TASK, env, act))
     assert act.heard[1] == ({"role": "tool", "content": "5.0"},)
     assert len(rollout.turns) == 2
     (rollout,) = played(env, [call("add", a=2, b=3), "5"], task=TASK)
-    assert (rollout.parts["tools"], rollout.parts["over"], rollout.parts["turns"]) == (1, 1, 2)
+    assert (
+        rollout.reward_terms["tools"],
+        rollout.reward_terms["over"],
+        rollout.reward_terms["turns"],
+    ) == (1, 1, 2)
 
 
 def test_several_calls_are_answered_in_their_order():
@@ -96,8 +100,12 @@ def test_what_is_wrong_with_a_call_is_said_in_one_line_and_counted(text, said, c
 
 
 def test_a_rollout_goes_on_after_a_mistake():
-    (rollout,) = played(ManyTurns(Toolbox((add,))), [call("ad"), call("add", a=1), "2"], task=TASK)
-    assert (rollout.failed, rollout.parts["unknown"], rollout.parts["tools"]) == ("", 1, 1)
+    (rollout,) = played(MultiTurn(Toolbox((add,))), [call("ad"), call("add", a=1), "2"], task=TASK)
+    assert (rollout.error, rollout.reward_terms["unknown"], rollout.reward_terms["tools"]) == (
+        "",
+        1,
+        1,
+    )
     assert len(rollout.turns) == 3
 
 
@@ -107,7 +115,10 @@ def say(text: str) -> str:
 
 
 def test_what_a_tool_says_is_cut_and_nothing_is_said_as_such():
-    assert Toolbox((say,), longest=5)().step(call("say", text="abcdefgh")).said == "abcde"
+    assert (
+        Toolbox((say,), max_result_chars=5)().step(call("say", text="abcdefgh")).observation
+        == "abcde"
+    )
     assert answered(call("say", text=""), say)[0] == "(nothing)"
 
 
@@ -116,19 +127,19 @@ def untyped(text):
 
 
 def test_tools_that_cannot_be_are_refused():
-    with pytest.raises(Refused, match=r"argument 'text' of untyped has no type of str, int"):
+    with pytest.raises(ConfigError, match=r"argument 'text' of untyped has no type of str, int"):
         Toolbox((untyped,))
-    with pytest.raises(Refused, match=r"named \['add', 'add'\]"):
+    with pytest.raises(ConfigError, match=r"named \['add', 'add'\]"):
         Toolbox((add, add))
-    with pytest.raises(Refused, match="at least one"):
+    with pytest.raises(ConfigError, match="at least one"):
         Toolbox(())
-    assert declared(add).needed == {"a"}
+    assert tool_spec(add).required == {"a"}
 
 
 def test_rollouts_with_tools_may_branch():
     async def work():
-        env = ManyTurns(Toolbox((add,)))
-        trunk = await play(TASK, env, Saying("2"))
+        env = MultiTurn(Toolbox((add,)))
+        trunk = await run_rollout(TASK, env, Saying("2"))
         return await env.reply(TASK, trunk), await env.reply(TASK, Rollout())
 
     over, first = asyncio.run(work())

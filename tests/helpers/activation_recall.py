@@ -9,7 +9,7 @@ from torch import Tensor
 
 from grupo.core.batch import Batch
 from grupo.core.types import Rollout
-from grupo.models.causal_actor import CausalAct
+from grupo.models.causal_actor import CausalActor
 from grupo.models.causal_policy import CausalPolicy
 from tests.helpers.llama_backends import by_modules, off, worked
 from tests.helpers.tiny_lm import batch_of
@@ -19,14 +19,14 @@ PROMPTS = ("Hi", "What is 2+2?", "A longer question", "Hi")
 
 
 def talked(
-    act: CausalAct, prompts: Sequence[str] = PROMPTS, turns: int = 1, attempts: int = 2
+    act: CausalActor, prompts: Sequence[str] = PROMPTS, turns: int = 1, attempts: int = 2
 ) -> list[Rollout]:
     """So many answers to every prompt, each of so many turns."""
 
     async def one(place: int) -> Rollout:
         rollout, own = Rollout(), act.fork(place)
         for seen in (prompts[place // attempts], *["And?"] * (turns - 1)):
-            rollout = rollout.then(seen, await own(rollout, seen))
+            rollout = rollout.append_turn(seen, await own(rollout, seen))
         return rollout
 
     async def everyone() -> list[Rollout]:
@@ -39,8 +39,8 @@ def learned(policy: CausalPolicy, batch: Batch) -> list[Tensor]:
     """What a policy says of a batch, and the gradients of weighing each action differently."""
     policy.module.zero_grad()
     weight, said = torch.linspace(-1, 1, batch.mask.numel()).view(batch.mask.shape), []
-    for micro in policy.micro(batch):
-        pi = policy.signals(batch.take(micro), NAMES)
+    for micro in policy.microbatches(batch):
+        pi = policy.signals(batch.select_rows(micro), NAMES)
         (weight[micro] * (pi.logp + 0.5 * pi.entropy)).sum().backward()
         said += [pi.logp.detach(), pi.entropy.detach()]
     return [*said, *(p.grad.clone() for p in policy.parameters() if p.grad is not None)]
@@ -54,7 +54,7 @@ def assert_alike(ours: Sequence[Tensor], theirs: Sequence[Tensor]) -> None:
 
 def sampled(policy: CausalPolicy, turns: int = 1, **more: Any) -> Batch:
     """What an engine that has just begun said, as a batch."""
-    return batch_of(policy, talked(policy.act(7), turns=turns, **more))
+    return batch_of(policy, talked(policy.actor(7), turns=turns, **more))
 
 
 def recalled(policy: CausalPolicy, batch: Batch) -> list[Tensor]:
@@ -69,7 +69,7 @@ def read_again(policy: CausalPolicy, batch: Batch) -> list[Tensor]:
     """What is learned of a batch, all of which is read again."""
     with worked() as counts:
         found = learned(policy, batch)
-    assert counts["forward"] == len(list(policy.micro(batch)))
+    assert counts["forward"] == len(list(policy.microbatches(batch)))
     return found
 
 

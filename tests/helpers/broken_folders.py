@@ -8,12 +8,12 @@ from typing import Any
 from grupo.algo.advantages import Center, chain
 from grupo.algo.losses import Clip, Entropy
 from grupo.core.types import Task
-from grupo.envs import Part, SingleTurn
+from grupo.envs import RewardTerm, SingleTurn
 from grupo.method import Method
 from grupo.models.causal_lm import CausalLM
 from grupo.models.loading import Lora
 from grupo.recipe import Recipe
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 from grupo.tasks import FromFunction
 from tests.helpers.planted_defects import (
     LETTERS,
@@ -45,42 +45,42 @@ def sums() -> Iterator[Task]:
 
 def told_sums() -> Iterator[Task]:
     for task in sums():
-        yield replace(task, prompt=f"{task.answer}: {task.prompt}")
+        yield replace(task, prompt=f"{task.reference_answer}: {task.prompt}")
 
 
-METHOD = Method(sample=Independent(6))
+METHOD = Method(sampler=GroupSampler(6))
 
 
 def healthy(model: str) -> Recipe:
     """Plain GRPO."""
     return Recipe(
-        policy=CausalLM(model, limit=16, stop=STOPS, device="cpu"),
+        policy=CausalLM(model, max_new_tokens=16, stop_strings=STOPS, device="cpu"),
         env=TwoTurns(),
         tasks=FromFunction(sums),
-        held_out=0,
+        eval_tasks=0,
         method=METHOD,
-        steps=8,
-        prompts=6,
-        lr=5e-3,
+        max_steps=8,
+        prompts_per_step=6,
+        learning_rate=5e-3,
     )
 
 
 def adapted(model: str) -> Recipe:
     """The same with adapters."""
     recipe = healthy(model)
-    return recipe.but(policy=replace(recipe.policy, lora=Lora(4)))
+    return recipe.replace(policy=replace(recipe.policy, lora=Lora(4)))
 
 
 def longer(model: str) -> Recipe:
     """The same, longer and faster."""
-    return healthy(model).but(steps=14, lr=2e-2)
+    return healthy(model).replace(max_steps=14, learning_rate=2e-2)
 
 
 def with_policy(recipe: Recipe, kind: Any = CausalLM, **changes: Any) -> Recipe:
     """The recipe with another kind of policy, or the same otherwise."""
     spec: Any = recipe.policy
     own = {name: getattr(spec, name) for name in ("model", "lora", "limit", "stop", "device")}
-    return recipe.but(policy=kind(**{**own, **changes}))
+    return recipe.replace(policy=kind(**{**own, **changes}))
 
 
 Break = Callable[[Recipe], Recipe]
@@ -89,29 +89,33 @@ BROKEN: Mapping[str, tuple[str, Callable[[str], Recipe], Break]] = {
     "sign of the loss flipped": (
         "pushed the wrong way",
         healthy,
-        lambda r: r.but(method=METHOD.but(loss=-1.0 * Clip())),
+        lambda r: r.replace(method=METHOD.replace(loss=-1.0 * Clip())),
     ),
     "sign of the credit flipped": (
         "advantages against the reward",
         healthy,
-        lambda r: r.but(method=METHOD.but(credit=chain(Center(), turned))),
+        lambda r: r.replace(method=METHOD.replace(advantage=chain(Center(), turned))),
     ),
     "sign of the optimizer flipped": (
         "weights go uphill",
         healthy,
-        lambda r: r.but(optimizer=Uphill()),
+        lambda r: r.replace(optimizer=Uphill()),
     ),
     "constant reward": (
         "reward never differs",
         healthy,
-        lambda r: r.but(env=TwoTurns(always)),
+        lambda r: r.replace(env=TwoTurns(always)),
     ),
-    "learning rate too high": ("learning rate too high", healthy, lambda r: r.but(lr=0.5)),
+    "learning rate too high": (
+        "learning rate too high",
+        healthy,
+        lambda r: r.replace(learning_rate=0.5),
+    ),
     "truncated answers": ("answers cut off", healthy, lambda r: with_policy(r, limit=2)),
     "leaking answer": (
         "answer in the prompt",
         healthy,
-        lambda r: r.but(tasks=FromFunction(told_sums)),
+        lambda r: r.replace(tasks=FromFunction(told_sums)),
     ),
     "engine mismatch": (
         "sampler and trainer disagree",
@@ -123,18 +127,22 @@ BROKEN: Mapping[str, tuple[str, Callable[[str], Recipe], Break]] = {
     "entropy collapse": (
         "entropy collapse",
         longer,
-        lambda r: r.but(method=METHOD.but(loss=Clip() + 4.0 * Entropy())),
+        lambda r: r.replace(method=METHOD.replace(loss=Clip() + 4.0 * Entropy())),
     ),
-    "length hacking": ("reward follows length", healthy, lambda r: r.but(env=TwoTurns(by_length))),
+    "length hacking": (
+        "reward follows length",
+        healthy,
+        lambda r: r.replace(env=TwoTurns(by_length)),
+    ),
     "NaN reward": (
         "failed rewards",
         healthy,
-        lambda r: r.but(env=SingleTurn((Part("part", raises),))),
+        lambda r: r.replace(env=SingleTurn((RewardTerm("part", raises),))),
     ),
     "NaN reward that nobody says has failed": (
         "NaN rewards",
         healthy,
-        lambda r: r.but(env=TwoTurns(no_number)),
+        lambda r: r.replace(env=TwoTurns(no_number)),
     ),
-    "learning rate 0": ("weights do not change", healthy, lambda r: r.but(lr=0.0)),
+    "learning rate 0": ("weights do not change", healthy, lambda r: r.replace(learning_rate=0.0)),
 }

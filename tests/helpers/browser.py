@@ -17,7 +17,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.ui import WebDriverWait
 
-from grupo.report.html.build import report
+from grupo.report.html.build import write_html_report
 
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 NEEDED = pytest.mark.skipif(
@@ -107,4 +107,4 @@ def browsing(folder: Path) -> Iterator[Browser]:
 
 def page(tmp_path: Path, *folders: Path) -> Path:
     """The report of some runs."""
-    return report(folders, tmp_path / "page.html")
+    return write_html_report(folders, tmp_path / "page.html")

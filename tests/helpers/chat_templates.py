@@ -1,6 +1,6 @@
 """Chat templates as families of models have them, and a tokenizer of characters for each."""
 
-from grupo.models.chat_tokenizer import Language
+from grupo.models.chat_tokenizer import ChatTokenizer
 from tests.helpers.tiny_lm import tokenizer
 
 CHATML = (  # Qwen: what tools say is a user's message
@@ -49,10 +49,10 @@ FAMILIES = {
 CASES = [(name, role) for name, (_, _, roles) in FAMILIES.items() for role in roles]
 
 
-def language(family: str) -> Language:
+def language(family: str) -> ChatTokenizer:
     """A tokenizer that has the family's template and special tokens."""
     template, special, _ = FAMILIES[family]
     known = tokenizer(chat_template=template, additional_special_tokens=list(special))
     end = known.convert_tokens_to_ids(special[0])
     assert isinstance(end, int)
-    return Language(known, ends=(end, 0), chat=True)
+    return ChatTokenizer(known, eos_token_ids=(end, 0), apply_chat_template=True)

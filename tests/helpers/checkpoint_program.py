@@ -23,7 +23,7 @@ from tests.helpers import checkpoint_contents
 
 def save_three(run: Path) -> None:
     for step in (0, 1, 2):
-        checkpoint_contents.save(run, step, disk=checkpoint_contents.unsynced)
+        checkpoint_contents.save(run, step, syscall=checkpoint_contents.unsynced)
 
 
 def try_save(run: Path) -> str:
@@ -49,7 +49,7 @@ def say(**answer: Any) -> None:
 
 def killed(root: Path) -> None:
     """A save killed at each point, and saved again."""
-    for number, point in enumerate(fault_injection.SAVE):
+    for number, point in enumerate(fault_injection.SAVE_POINTS):
         run = root / str(number)
         save_three(run)
         ended = in_a_child(partial(killed_save, run, point))

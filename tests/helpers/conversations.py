@@ -23,8 +23,8 @@ def conversation(policy: CausalPolicy, *turns: str) -> Rollout:
     """Prompts and answers by turns."""
     rollout = Rollout()
     for prompt, answer in zip(turns[::2], turns[1::2], strict=True):
-        seen = policy.read(rollout, prompt)
-        rollout = rollout.then(prompt, replace(said(answer), seen=seen))
+        seen = policy.encode_observation(rollout, prompt)
+        rollout = rollout.append_turn(prompt, replace(said(answer), observation=seen))
     return rollout
 
 
@@ -32,7 +32,7 @@ def conversation(policy: CausalPolicy, *turns: str) -> Rollout:
 def counted(policy: CausalPolicy) -> Iterator[list[int]]:
     """How many tokens the model reads, each time that it reads."""
     counts = list[int]()
-    embedding = policy.plain.get_input_embeddings()
+    embedding = policy.hf_model.get_input_embeddings()
     handle = embedding.register_forward_pre_hook(lambda _, args: counts.append(args[0].numel()))
     yield counts
     handle.remove()

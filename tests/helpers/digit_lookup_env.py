@@ -3,13 +3,13 @@
 from collections.abc import Callable
 
 from grupo.core.types import Rollout, Task
-from grupo.envs import ManyTurns, Part
+from grupo.envs import MultiTurn, RewardTerm
 from grupo.method import Method
 from grupo.models.causal_lm import CausalLM
 from grupo.recipe import Recipe
-from grupo.rollouts.evaluate import Solved, evaluate
-from grupo.testing.smoke.echo_env import LIMIT, Digits
-from grupo.testing.smoke.tiny_model import BEGINNER, model
+from grupo.rollouts.evaluate import SuccessCriterion, evaluate
+from grupo.testing.smoke.echo_env import MAX_NEW_TOKENS, EchoTasks
+from grupo.testing.smoke.tiny_model import STUDENT_STEPS, trained_model
 from grupo.training.learner import Learner
 
 STEPS = 30
@@ -32,29 +32,31 @@ class Lookup:
 
 def right(task: Task, rollout: Rollout) -> float:
     """Is the digit what it says in the end?"""
-    return float(len(rollout.turns) == 2 and rollout.turns[1][1].text[-1:] == task.answer)
+    return float(len(rollout.turns) == 2 and rollout.turns[1][1].text[-1:] == task.reference_answer)
 
 
 def gain(
     method: Method, part: str, reward: Callable[..., float] | None = right, steps: int = STEPS
 ) -> float:
     """By how much the share of rollouts that have `part` rises in so many steps."""
-    env = ManyTurns(Lookup, (Part("right", reward),) if reward else (), turns=2)
+    env = MultiTurn(Lookup, (RewardTerm("right", reward),) if reward else (), max_turns=2)
     recipe = Recipe(
-        policy=CausalLM(model(BEGINNER), limit=LIMIT),
+        policy=CausalLM(trained_model(STUDENT_STEPS), max_new_tokens=MAX_NEW_TOKENS),
         env=env,
-        tasks=Digits(),
-        held_out=0,
+        tasks=EchoTasks(),
+        eval_tasks=0,
         method=method,
-        steps=steps,
-        prompts=8,
-        lr=3e-3,
+        max_steps=steps,
+        prompts_per_step=8,
+        learning_rate=3e-3,
         seed=3,
     )
     learner = Learner(recipe)
 
     def share() -> float:
-        score = evaluate(learner.policy, env, learner.tasks, attempts=8, solved=Solved(part), key=5)
+        score = evaluate(
+            learner.policy, env, learner.tasks, attempts=8, success=SuccessCriterion(part), key=5
+        )
         return score.sampled.value
 
     before = share()

@@ -11,18 +11,18 @@ import torch
 from torch import Tensor
 from transformers import MistralConfig
 
-from grupo.core.rng import derive
-from grupo.inference.base import Bounds, Reply, Request, answers
-from grupo.inference.local import CELLS, Local
-from grupo.kernels.decode_state import Decoding
-from grupo.kernels.prefix_cache import Memory
+from grupo.core.rng import derive_key
+from grupo.inference.base import Reply, Request, StopConditions, generate_all
+from grupo.inference.local import MAX_CONTEXT_TOKENS, LocalEngine
+from grupo.kernels.decode_state import DecodeState
+from grupo.kernels.prefix_cache import PrefixCache
 from grupo.models.causal_lm import CausalLM
 from grupo.models.causal_policy import CausalPolicy
 from tests.helpers import tiny_lm
 from tests.helpers.recurrent_model import planted
 from tests.helpers.tiny_lm import ALPHABET, CONTEXT, ENDS, WIDE
 
-BOUNDS = Bounds(limit=24, ends=(0,), context=CONTEXT)
+BOUNDS = StopConditions(max_new_tokens=24, eos_token_ids=(0,), context_length=CONTEXT)
 TEXTS = ("Hi", "What is 2+2?", "A rather longer question, of words:", "Hi", "Go on")
 FAMILIES: dict[str, Any] = {
     **tiny_lm.FAMILIES,
@@ -32,11 +32,11 @@ FAMILIES: dict[str, Any] = {
 
 def policy_of(folder: Path, family: str, **more: Any) -> CausalPolicy:
     """One of a family, which answers with at most 24 tokens."""
-    return CausalLM(planted(folder, FAMILIES[family]()), limit=24, **more).build()
+    return CausalLM(planted(folder, FAMILIES[family]()), max_new_tokens=24, **more).build()
 
 
 def ask(text: str, key: int) -> Request:
-    return Request(tokens(text), derive(0, key))
+    return Request(tokens(text), derive_key(0, key))
 
 
 def tokens(text: str) -> tuple[int, ...]:
@@ -46,30 +46,40 @@ def tokens(text: str) -> tuple[int, ...]:
 
 def after(request: Request, reply: Reply, text: str = "", key: int | None = None) -> Request:
     """The request that goes on from a reply, with the same random stream unless told otherwise."""
-    key = request.key if key is None else derive(0, key)
+    key = request.rng_key if key is None else derive_key(0, key)
     return Request((*request.tokens, *reply.tokens, *tokens(text)), key, request.sampling)
 
 
 MANY = [ask(TEXTS[i % len(TEXTS)], i) for i in range(30)]
 
 
-def engine(policy: CausalPolicy, cells: int = CELLS, memory: int = CELLS, **bounds: Any) -> Local:
+def engine(
+    policy: CausalPolicy,
+    cells: int = MAX_CONTEXT_TOKENS,
+    memory: int = MAX_CONTEXT_TOKENS,
+    **bounds: Any,
+) -> LocalEngine:
     """A new engine, which remembers nothing yet."""
-    told = policy.reader.body, policy.head, policy.language.tokenizer, replace(BOUNDS, **bounds)
-    return Local(*told, cells, Memory(memory))
+    told = (
+        policy.evaluator.body,
+        policy.lm_head,
+        policy.chat_tokenizer.tokenizer,
+        replace(BOUNDS, **bounds),
+    )
+    return LocalEngine(*told, cells, PrefixCache(memory))
 
 
 def assert_same(ours: Sequence[Reply], theirs: Sequence[Reply], off: float = 5e-5) -> None:
     """The same words, and as likely."""
     for mine, yours in zip(ours, theirs, strict=True):
-        assert (mine.tokens, mine.stopped) == (yours.tokens, yours.stopped)
+        assert (mine.tokens, mine.finish_reason) == (yours.tokens, yours.finish_reason)
         logp = [torch.tensor(reply.logp) for reply in (mine, yours)]
         torch.testing.assert_close(*logp, rtol=0, atol=off)
 
 
 def alone(policy: CausalPolicy, requests: Sequence[Request], **bounds: Any) -> list[Reply]:
     """The replies of engines that are asked one thing each, and remember nothing."""
-    return [answers(engine(policy, **bounds), [request])[0] for request in requests]
+    return [generate_all(engine(policy, **bounds), [request])[0] for request in requests]
 
 
 @torch.no_grad()
@@ -112,10 +122,10 @@ def watched(policy: CausalPolicy) -> Iterator[list[Read]]:
 
     def watching(read: Any) -> Any:
         def noted(body: Any, token: Tensor, position: Tensor, layout: Any, *more: Any) -> Tensor:
-            if body.model is policy.plain:
-                rows = layout if isinstance(layout, Decoding) else None
-                held = sum(map(len, rows.slots)) if rows else 0
-                said = tuple(rows.said.tolist()) if rows else ()
+            if body.model is policy.hf_model:
+                rows = layout if isinstance(layout, DecodeState) else None
+                held = sum(map(len, rows.prefix_slots)) if rows else 0
+                said = tuple(rows.num_generated.tolist()) if rows else ()
                 found.append(Read(token.numel(), said, held))
             return read(body, token, position, layout, *more)
 
@@ -123,6 +133,6 @@ def watched(policy: CausalPolicy) -> Iterator[list[Read]]:
 
     with pytest.MonkeyPatch.context() as patch:
         for name in ("read", "go_on"):
-            kind: Any = type(policy.reader.body)
+            kind: Any = type(policy.evaluator.body)
             patch.setattr(kind, name, watching(getattr(kind, name)))
         yield found

@@ -76,15 +76,15 @@ class Fake:
         self.version = ""
         self.open: set[socket.socket] = set()
         bound = type("Bound", (Handler,), {"fake": self})
-        self.http = Many(("127.0.0.1", port), bound)
-        self.port = self.http.server_address[1]
+        self.connection = Many(("127.0.0.1", port), bound)
+        self.port = self.connection.server_address[1]
         self.url = f"http://127.0.0.1:{self.port}"
-        threading.Thread(target=self.http.serve_forever, args=(0.02,), daemon=True).start()
+        threading.Thread(target=self.connection.serve_forever, args=(0.02,), daemon=True).start()
 
     def die(self) -> None:
         """Break off whatever is going on, at once."""
-        self.http.shutdown()
-        self.http.socket.close()
+        self.connection.shutdown()
+        self.connection.socket.close()
         for connection in list(self.open):
             with suppress(OSError):  # it has ended by itself
                 connection.shutdown(socket.SHUT_RDWR)

@@ -7,16 +7,16 @@ from random import Random
 from tempfile import TemporaryDirectory
 
 from grupo.algo.advantages import identity
-from grupo.algo.losses import Likelihood
-from grupo.core.interfaces import Turn, one_action
+from grupo.algo.losses import NLL
+from grupo.core.interfaces import TurnStrategy, single_action
 from grupo.core.types import Rollout, Task
-from grupo.envs import Part, SingleTurn
+from grupo.envs import RewardTerm, SingleTurn
 from grupo.method import Method
 from grupo.models.causal_lm import CausalLM
 from grupo.recipe import Recipe
-from grupo.rewards import After, Exact
-from grupo.rollouts.evaluate import evaluate, play_all
-from grupo.rollouts.samplers import Demonstrate
+from grupo.rewards import AfterMarker, ExactMatch
+from grupo.rollouts.evaluate import evaluate, run_rollouts
+from grupo.rollouts.samplers import DemonstrationSampler
 from grupo.training.learner import Learner
 from tests.helpers import tiny_lm
 
@@ -27,7 +27,7 @@ CLOSE = ">"
 
 
 def key(task: Task) -> Sequence[str]:
-    return [task.answer]
+    return [task.reference_answer]
 
 
 class Shown:
@@ -41,18 +41,18 @@ class Shown:
 
 
 def learner(folder, tasks, method, steps=60, *, limit=3, env=None, **more) -> Learner:
-    exact = SingleTurn((Part("right", Exact()),))
+    exact = SingleTurn((RewardTerm("right", ExactMatch()),))
     given = {"steps": steps, "lr": 2e-3, "prompts": 4, **more}
-    policy = CausalLM(folder, limit=limit)
+    policy = CausalLM(folder, max_new_tokens=limit)
     return Learner(
-        Recipe(policy, env or exact, tasks, held_out=0, method=method, **given)  # type: ignore
+        Recipe(policy, env or exact, tasks, eval_tasks=0, method=method, **given)  # type: ignore
     )
 
 
 def taught(name: str, pairs: Sequence[tuple[str, str]], steps: int, limit: int) -> str:
     """The folder of a pupil who was shown these so often."""
     home = Path(HOME.name) / name
-    method = Method(sample=Demonstrate(key), credit=identity, loss=Likelihood())
+    method = Method(sampler=DemonstrationSampler(key), advantage=identity, loss=NLL())
     start = str(tiny_lm.plant(home / "start"))
     made = learner(start, Shown(pairs), method, steps, limit=limit, lr=1e-2, prompts=16)
     for _ in range(steps):
@@ -61,9 +61,13 @@ def taught(name: str, pairs: Sequence[tuple[str, str]], steps: int, limit: int) 
     return str(home / "model")
 
 
-def share(made: Learner, tasks: Sequence[Task], turn: Turn = one_action, attempts=64) -> float:
+def share(
+    made: Learner, tasks: Sequence[Task], turn: TurnStrategy = single_action, attempts=64
+) -> float:
     """How often these are solved, sampled."""
-    return evaluate(made.policy, made.recipe.env, tasks, attempts=attempts, turn=turn).sampled.value
+    return evaluate(
+        made.policy, made.recipe.env, tasks, attempts=attempts, turn_strategy=turn
+    ).sampled.value
 
 
 class Locks:
@@ -79,7 +83,7 @@ class Locks:
 
 def critique(task: Task, first: Rollout) -> str:
     """What the key is."""
-    return str(task.answer)
+    return str(task.reference_answer)
 
 
 def criticised(lock: str, said: str) -> str:
@@ -167,11 +171,11 @@ class Chains:
         return [Task(f"{d}{i}", f"{d}=", d) for d in "012" for i in range(2)]
 
 
-ANSWERED = SingleTurn((Part("right", Exact(After(CLOSE))),))
+ANSWERED = SingleTurn((RewardTerm("right", ExactMatch(AfterMarker(CLOSE))),))
 
 
 def thoughts(made: Learner, attempts: int = 32) -> float:
     """How many steps are thought, on average."""
-    groups = play_all(made.policy.act(3), made.recipe.env, made.tasks, attempts)
+    groups = run_rollouts(made.policy.actor(3), made.recipe.env, made.tasks, attempts)
     lengths = [r.text.partition(CLOSE)[0] for group in groups for r in group.rollouts]
     return sum(map(len, lengths)) / len(lengths)

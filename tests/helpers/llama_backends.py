@@ -12,15 +12,15 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedConfig, PreTrainedModel, Qwen2Config
 
-from grupo.kernels.backend import Body, Modules
+from grupo.kernels.backend import Backend, HFBackend
 from grupo.kernels.llama import backend as leaning
-from grupo.kernels.llama.backend import Lean
-from grupo.kernels.llama.detect import lean
-from grupo.kernels.llama.logit_cache import Heard
+from grupo.kernels.llama.backend import NativeLlamaBackend
+from grupo.kernels.llama.detect import native_backend
+from grupo.kernels.llama.logit_cache import LogitCache
 from grupo.kernels.packing import hf_attention
 from grupo.models.causal_lm import CausalLM
 from grupo.models.causal_policy import CausalPolicy
-from grupo.models.evaluator import Packed
+from grupo.models.evaluator import PackedEvaluator
 from tests.helpers import engine_requests, tiny_lm
 from tests.helpers.packed_rows import laid
 from tests.helpers.recurrent_model import grown
@@ -56,25 +56,25 @@ def policy_of(folder: Path, **more: Any) -> CausalPolicy:
     return CausalLM(str(folder), **{"limit": 8, "device": "cpu", **more}).build()
 
 
-def leaned(model: PreTrainedModel) -> Lean:
+def leaned(model: PreTrainedModel) -> NativeLlamaBackend:
     """Its lean body."""
-    assert hf_attention.takes(model)
-    body = lean(model)
+    assert hf_attention.try_packed_attention(model)
+    body = native_backend(model)
     assert body
     return body
 
 
-def body_of(policy: CausalPolicy) -> Lean:
+def body_of(policy: CausalPolicy) -> NativeLlamaBackend:
     """The policy's own, which is lean."""
-    reader: Any = policy.reader
-    assert isinstance(reader.body, Lean)
+    reader: Any = policy.evaluator
+    assert isinstance(reader.body, NativeLlamaBackend)
     return reader.body
 
 
 def by_modules(policy: CausalPolicy) -> CausalPolicy:
     """The same policy, with the same weights, whose body is the model's own modules."""
     other = copy.copy(policy)
-    other.reader = Packed(Modules(policy.plain))
+    other.evaluator = PackedEvaluator(HFBackend(policy.hf_model))
     return other
 
 
@@ -88,13 +88,15 @@ def rows() -> list[list[int]]:
 
 
 def hidden_of(
-    body: Body, said: Sequence[Sequence[int]], dtype: torch.dtype, last: int = 1 << 10
+    body: Backend, said: Sequence[Sequence[int]], dtype: torch.dtype, last: int = 1 << 10
 ) -> Tensor:
     """What a body says of the last tokens of each of the rows, which stand in one line."""
     packed, length = laid(said), torch.tensor([len(row) for row in said])
     assert len(packed.token) < length.sum() or len(said) == 1
-    rows = zip(packed.place, length.tolist(), strict=True)
-    hidden, _ = body.again(packed, torch.cat([p[max(0, n - last) : n] for p, n in rows]))
+    rows = zip(packed.token_index, length.tolist(), strict=True)
+    hidden, _ = body.forward_with_grad(
+        packed, torch.cat([p[max(0, n - last) : n] for p, n in rows])
+    )
     assert hidden.dtype == dtype
     return hidden
 
@@ -138,7 +140,7 @@ def worked() -> Iterator[Counter[str]]:
         return working
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Lean, "forward", counted("forward", Lean.forward))
-        patch.setattr(Heard, "work_out", counted("head", Heard.work_out))
-        patch.setattr(leaning, "decode", counted("decode", leaning.decode))
+        patch.setattr(NativeLlamaBackend, "forward", counted("forward", NativeLlamaBackend.forward))
+        patch.setattr(LogitCache, "compute_logits", counted("head", LogitCache.compute_logits))
+        patch.setattr(leaning, "decode", counted("decode", leaning.decode_step))
         yield counts

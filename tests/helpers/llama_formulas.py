@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import linear, silu
 
-from grupo.kernels.packing.block_attention import How
+from grupo.kernels.packing.block_attention import AttentionConfig
 from tests.helpers.packed_rows import by_definition
 
 
@@ -30,7 +30,7 @@ def attended(x: Tensor, own: Any, config: Any, angles: tuple[Tensor, Tensor]) ->
         q = norm(q, own.q_norm.weight, config.rms_norm_eps)
         k = norm(k, own.k_norm.weight, config.rms_norm_eps)
     window = getattr(config, "sliding_window", None) or torch.inf
-    how = How(own.head_dim**-0.5, window)
+    how = AttentionConfig(own.head_dim**-0.5, window)
     seen = by_definition(turned(q, *angles), turned(k, *angles), v, how)
     return seen.flatten(1) @ own.o_proj.weight.T
 

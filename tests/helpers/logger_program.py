@@ -17,21 +17,21 @@ SETTLED = 1.5  # seconds after which trackio's thread has written what it was gi
 
 
 def recipe() -> Any:
-    from grupo import CausalLM, Part, ReasoningGym, Recipe, SingleTurn
-    from grupo.rewards import Exact
+    from grupo import CausalLM, ReasoningGym, Recipe, RewardTerm, SingleTurn
+    from grupo.rewards import ExactMatch
 
-    world = SingleTurn((Part("right", Exact()),))
-    return Recipe(CausalLM("model"), world, ReasoningGym("chain_sum", 50), steps=3)
+    world = SingleTurn((RewardTerm("right", ExactMatch()),))
+    return Recipe(CausalLM("model"), world, ReasoningGym("chain_sum", 50), max_steps=3)
 
 
 def write(tool: str, run: Path, first: int, last: int, how: str) -> None:
     from grupo.report import loggers
 
     run.mkdir(exist_ok=True)
-    sink = {"trackio": loggers.Trackio, "wandb": loggers.Wandb}[tool](run)
+    sink = {"trackio": loggers.TrackioLogger, "wandb": loggers.WandbLogger}[tool](run)
     sink.begun(recipe(), first)
     for step in range(first, last):
-        sink.stepped(step, {"reward/mean": step / 2, "kl/ref": math.nan})
+        sink.on_step_end(step, {"reward/mean": step / 2, "policy/kl_ref": math.nan})
     if how == "die":
         time.sleep(SETTLED)
         os.kill(os.getpid(), signal.SIGKILL)

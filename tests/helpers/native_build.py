@@ -7,9 +7,9 @@ from pathlib import Path
 import torch
 
 from grupo.kernels import native
-from grupo.kernels.llama.ctypes_structs import Shape
+from grupo.kernels.llama.ctypes_structs import ModelShape
 
-QUICK = [flag.replace("-O3", "-O0") for flag in native.FLAGS]
+QUICK = [flag.replace("-O3", "-O0") for flag in native.COMPILE_FLAGS]
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ def works(c: CDLL | None, dtype: torch.dtype = torch.float32) -> bool:
     """Does it know that the root of the mean square of (3, 4) is 5 / sqrt(2)?"""
     assert c
     x, weight = torch.tensor([[3.0, 4.0]], dtype=dtype), torch.tensor([5.0, 10.0], dtype=dtype)
-    out, shape = torch.empty_like(x), Shape(threads=1, h=2, eps=0.0)
-    told = [c_void_p(native.at(part)) for part in (x, weight, out)]
+    out, shape = torch.empty_like(x), ModelShape(threads=1, h=2, eps=0.0)
+    told = [c_void_p(native.data_pointer(part)) for part in (x, weight, out)]
     c.norms(byref(shape), c_int64(1), told[0], c_int64(2), told[1], told[2])
     return torch.allclose(out, torch.tensor([[3.0, 8.0]], dtype=dtype) * 2**0.5)

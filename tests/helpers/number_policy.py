@@ -3,8 +3,8 @@ up."""
 
 from dataclasses import dataclass, replace
 
-from grupo.core.rng import derive, generator
-from grupo.core.types import Action, Rollout, Verdict
+from grupo.core.rng import derive_key, make_rng
+from grupo.core.types import Action, RewardResult, Rollout
 
 
 @dataclass(frozen=True)
@@ -22,10 +22,10 @@ class Walk:
         parts = tuple(self._noise(i) for i in range(begin, end))
         stopped = "end" if end == self.steps else "length"
         heard = (seen,) if seen else ()
-        return Action(parts, (-1.0,) * len(parts), heard, stopped=stopped, stream=self.key)
+        return Action(parts, (-1.0,) * len(parts), heard, finish_reason=stopped, rng_key=self.key)
 
     def _noise(self, place):
-        return 0.0 if self.greedy else generator(self.key, place).gauss(0, 1)
+        return 0.0 if self.greedy else make_rng(self.key, place).gauss(0, 1)
 
     def cut(self, rollout, parts):
         *before, (seen, action) = rollout.turns
@@ -33,7 +33,7 @@ class Walk:
         return Rollout((*before, (seen, replace(action, **kept))))
 
     def fork(self, *label):
-        return replace(self, key=derive(self.key, *label))
+        return replace(self, key=derive_key(self.key, *label))
 
     def at(self, temperature=1.0, top_k=0):
         return replace(self, greedy=top_k == 1)
@@ -54,7 +54,7 @@ class Weighed:
         return "" if rollout.truncated else None
 
     async def score(self, task, rollouts):
-        return [Verdict(reward=self.worth(steps(r))) for r in rollouts]
+        return [RewardResult(reward=self.hint_value(steps(r))) for r in rollouts]
 
     def worth(self, numbers):
         return sum(c * x for c, x in zip(self.matters, numbers, strict=True))

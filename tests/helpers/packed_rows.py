@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor
 
-from grupo.kernels.packing.block_attention import How
-from grupo.kernels.packing.prefix_trie import Line, line
+from grupo.kernels.packing.block_attention import AttentionConfig
+from grupo.kernels.packing.prefix_trie import PackedTokens, pack
 
 Rows = Sequence[Sequence[int]]
 
@@ -18,14 +18,14 @@ def padded(rows: Rows) -> tuple[Tensor, Tensor]:
     return token, torch.tensor([len(row) for row in rows])
 
 
-def laid(rows: Rows, least: int = 1, offset: int = 0) -> Line:
+def laid(rows: Rows, least: int = 1, offset: int = 0) -> PackedTokens:
     """The rows in a line."""
-    return line(*padded(rows), offset=offset, least=least)
+    return pack(*padded(rows), offset=offset, min_saved=least)
 
 
-def places(packed: Line, rows: Rows) -> Iterator[list[int]]:
+def places(packed: PackedTokens, rows: Rows) -> Iterator[list[int]]:
     """Where in the line the tokens of each row are."""
-    for place, row in zip(packed.place.tolist(), rows, strict=True):
+    for place, row in zip(packed.token_index.tolist(), rows, strict=True):
         yield place[: len(row)]
 
 
@@ -34,7 +34,7 @@ def beginnings(rows: Rows) -> int:
     return len({tuple(row[: n + 1]) for row in rows for n in range(len(row))})
 
 
-def by_definition(q: Tensor, k: Tensor, v: Tensor, how: How) -> Tensor:
+def by_definition(q: Tensor, k: Tensor, v: Tensor, how: AttentionConfig) -> Tensor:
     """Causal attention of one row: outputs (n, H, e) of q (n, H, d), k (n, K, d), v (n, K, e)."""
     n, heads = q.shape[:2]
     k, v = (x.repeat_interleave(heads // x.shape[1], 1) for x in (k, v))

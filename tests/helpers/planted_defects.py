@@ -10,11 +10,11 @@ from torch import Tensor, nn
 
 from grupo.algo.optimizer import Adam
 from grupo.core.batch import Batch
-from grupo.core.component import piece
-from grupo.core.types import Observation, Rollout, Task, Verdict
+from grupo.core.component import component
+from grupo.core.types import Observation, RewardResult, Rollout, Task
 from grupo.models.causal_lm import CausalLM
 from grupo.models.causal_policy import CausalPolicy
-from grupo.models.weight_sync import Apart, Own, Weights
+from grupo.models.weight_sync import CopiedWeights, SharedWeights, Weights
 from grupo.training.collate import collate
 
 LETTERS = "abcdefgh"
@@ -41,7 +41,7 @@ def raises(task: Task, rollout: Rollout) -> float:
     return no_number(rollout)
 
 
-@piece
+@component
 class TwoTurns:
     """A question, and one more."""
 
@@ -50,40 +50,40 @@ class TwoTurns:
     async def reply(self, task: Task, rollout: Rollout) -> Observation | None:
         return (task.prompt, "?:")[len(rollout.turns)] if len(rollout.turns) < 2 else None
 
-    async def score(self, task: Task, rollouts: Sequence[Rollout]) -> list[Verdict]:
-        return [Verdict(self.reward(rollout)) for rollout in rollouts]
+    async def score(self, task: Task, rollouts: Sequence[Rollout]) -> list[RewardResult]:
+        return [RewardResult(self.reward(rollout)) for rollout in rollouts]
 
 
-class Deaf(Apart):
+class Deaf(CopiedWeights):
     """Speaks with the weights that the policy began with."""
 
     def load(self, weights: Weights) -> None:
         pass
 
 
-@piece
+@component
 class Stale(CausalLM):
     """Its sampler never hears of new weights."""
 
     def build(self) -> CausalPolicy:
         policy = CausalPolicy(self)
-        policy.voice = Deaf(policy.plain, policy.engine_of)
+        policy.weight_sync = Deaf(policy.hf_model, policy.make_engine)
         return policy
 
 
-@piece
+@component
 class Colder(CausalLM):
     """Its sampler draws from a sharper distribution than it says."""
 
     def build(self) -> CausalPolicy:
         policy = CausalPolicy(self)
-        sharp, language = replace(policy.head, scale=1.3), policy.language
-        engine = policy.reader.engine(sharp, language.tokenizer, policy.bounds)
-        policy.voice = Own(policy.plain, lambda model: engine)
+        sharp, language = replace(policy.lm_head, scale=1.3), policy.chat_tokenizer
+        engine = policy.evaluator.engine(sharp, language.tokenizer, policy.stop_conditions)
+        policy.weight_sync = SharedWeights(policy.hf_model, lambda model: engine)
         return policy
 
 
-@piece
+@component
 class Dead(CausalLM):
     """Both halves of its adapters are 0."""
 
@@ -95,7 +95,7 @@ class Dead(CausalLM):
         return policy
 
 
-@piece
+@component
 class Uphill(Adam):
     """It has the wrong sign."""
 

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from grupo.core.component import piece
+from grupo.core.component import component
 
 
-@piece
+@component
 class Pot:
     """Where a model would be."""
 

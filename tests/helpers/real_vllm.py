@@ -8,10 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from grupo.core.rng import derive
+from grupo.core.rng import derive_key
 from grupo.inference.base import Reply, Request
 from grupo.inference.sampling_params import Sampling
-from grupo.inference.server_process import Ours
+from grupo.inference.server_process import ManagedServer
 from grupo.inference.vllm import VllmEngine
 from tests.helpers.tiny_lm import ALPHABET
 
@@ -20,7 +20,7 @@ PROMPTS = ("Hi", "What is 2+2?", "A rather longer question, of words:", "Go on",
 
 def ask(text: str, key: int, sampling: Sampling = Sampling()) -> Request:
     """A request that begins with a text, by characters."""
-    return Request(tuple(ALPHABET.index(c) for c in text), derive(0, key), sampling)
+    return Request(tuple(ALPHABET.index(c) for c in text), derive_key(0, key), sampling)
 
 
 def many(count: int = 40, sampling: Sampling = Sampling()) -> list[Request]:
@@ -62,8 +62,8 @@ def with_logp(model: Any, requests: Sequence[Request], replies: Sequence[Reply])
 
 def processes(engine: VllmEngine) -> dict[str, int]:
     """The server, and whom it has started, by name."""
-    assert isinstance(engine.server, Ours)
-    group, found = engine.server.guards[0].pid, {}
+    assert isinstance(engine.server, ManagedServer)
+    group, found = engine.server.guard_processes[0].pid, {}
     for place in Path("/proc").glob("[0-9]*"):
         try:
             stat = (place / "stat").read_text().rpartition(")")[2].split()

@@ -8,7 +8,7 @@ from dataclasses import replace
 import torch
 
 from grupo.core.batch import Batch
-from grupo.testing.batches import batch_of, moved
+from grupo.testing.batches import make_batch, perturb_logp
 
 OLD = [
     [-1.0, -0.5, -2.0],
@@ -30,15 +30,15 @@ EXPERT = {"sampled": [[0.0] * 3, *[[1.0] * 3] * 3, [0.0] * 3, [1.0] * 3]}  # the
 
 
 def six(reward=None, **more) -> Batch:
-    """The six rollouts, with what else `batch_of` takes."""
-    batch = batch_of([0, 0, 0, 1, 1, 1], reward, length=[3, 2, 1, 2, 3, 1], **more)
+    """The six rollouts, with what else `make_batch` takes."""
+    batch = make_batch([0, 0, 0, 1, 1, 1], reward, length=[3, 2, 1, 2, 3, 1], **more)
     return replace(batch, old_logp=torch.tensor(OLD).double())
 
 
 def learned(method, batch: Batch) -> tuple[float, list[float]]:
     """The loss where pi has moved by `MOVES`, and its gradient at every action."""
-    pi = moved(batch, MOVES)
-    loss = (method.weigh(batch) * method.loss(pi, batch)).sum()
+    pi = perturb_logp(batch, MOVES)
+    loss = (method.aggregation(batch) * method.loss(pi, batch)).sum()
     (gradient,) = torch.autograd.grad(loss, pi.logp)
     return loss.item(), gradient[batch.mask].tolist()
 

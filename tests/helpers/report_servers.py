@@ -5,12 +5,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import Thread
 
-from grupo.report.html.server import Watched
+from grupo.report.html.server import ReportServer
 
 
 @contextmanager
-def served(*folders: Path) -> Iterator[Watched]:
-    with Watched(folders) as server:
+def served(*folders: Path) -> Iterator[ReportServer]:
+    with ReportServer(folders) as server:
         thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         try:

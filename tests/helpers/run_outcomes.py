@@ -13,7 +13,7 @@ def outcome(run: Path) -> dict[str, Any]:
     """All that a run came to, but for times: what must be equal bit for bit."""
     found = checkpoint.load(run / "checkpoints")
     lines = (run / "metrics.jsonl").read_text().splitlines()
-    summary = strict_json.read((run / "summary.json").read_text())
+    summary = strict_json.from_json((run / "summary.json").read_text())
     apart = ("seconds", "lengths", "ledger")  # times are longer or shorter to write down
     return {
         "metrics": [untimed(json.loads(line)) for line in lines],
@@ -26,8 +26,8 @@ def outcome(run: Path) -> dict[str, Any]:
             n: checkpoint_contents.bits(x) for n, x in found.tensors["optimizer"].items()
         },
         "past": {n: checkpoint_contents.bits(x) for n, x in found.tensors["history"].items()},
-        **{n: strict_json.exact_text(x) for n, x in found.data.items() if n not in apart},
-        "summary": strict_json.text({n: x for n, x in summary.items() if n not in apart}),
+        **{n: strict_json.to_exact_json(x) for n, x in found.data.items() if n not in apart},
+        "summary": strict_json.to_json({n: x for n, x in summary.items() if n not in apart}),
         "ledger": [(n, x) for n, x in summary["ledger"].items() if n.startswith("tokens/")],
         "left": sorted(path.name for path in run.rglob("tmp.*")),
     }

@@ -4,8 +4,8 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from grupo.core.rng import derive, generator
-from grupo.core.types import Action, Rollout, Task, Verdict
+from grupo.core.rng import derive_key, make_rng
+from grupo.core.types import Action, RewardResult, Rollout, Task
 
 TASK = Task("t", "Q")
 END = "."
@@ -13,7 +13,7 @@ END = "."
 
 @dataclass
 class Once:
-    """One question; an answer is worth what `worth` says of its text."""
+    """One question; an answer is worth what `hint_value` says of its text."""
 
     worth: Callable[[str], float] = len
 
@@ -21,7 +21,7 @@ class Once:
         return None if rollout.turns else task.prompt
 
     async def score(self, task, rollouts):
-        return [Verdict(reward=float(self.worth(r.text))) for r in rollouts]
+        return [RewardResult(reward=float(self.hint_value(r.text))) for r in rollouts]
 
 
 @dataclass(frozen=True)
@@ -44,30 +44,30 @@ class Script:
     async def anew(self, rollout, seen, carried=0, head=0):
         said = "".join(x for _, a in rollout.turns for x in a.parts)
         kept = said[:head] + said[max(head, len(said) - carried) :]
-        return replace(self._said("", seen + kept), begins=True)
+        return replace(self._said("", seen + kept), resets_context=True)
 
     async def force(self, rollout, seen, text):
-        return self._given(seen, text, learned=False)
+        return self._unsampled_action(seen, text, learned=False)
 
     def cut(self, rollout, parts):
         *before, (seen, action) = rollout.turns
         kept = action.parts[:parts]
         short = replace(
-            action, parts=kept, logp=action.logp[:parts], text="".join(kept), stopped="length"
+            action, items=kept, logp=action.logp[:parts], text="".join(kept), finish_reason="length"
         )
         return Rollout((*before, (seen, short)))
 
     def fork(self, *label):
-        return replace(self, key=derive(self.key, *label))
+        return replace(self, key=derive_key(self.key, *label))
 
     def chance(self, *label):
-        return generator(self.key, *label)
+        return make_rng(self.key, *label)
 
     def at(self, temperature=1.0, top_k=0):
         return self
 
     def until(self, *stop, limit=0):
-        return replace(self, stop=stop, limit=limit or 1000)
+        return replace(self, stop_strings=stop, limit=limit or 1000)
 
     def _given(self, seen, text, **more):
         return Action(tuple(text), (0.0,) * len(text), tuple(seen), text, sampled=False, **more)
@@ -75,12 +75,12 @@ class Script:
     def _said(self, before, seen):
         said, why = "", "length"
         while len(said) < self.limit and why == "length":
-            said += self.says(before + seen + said, self.key)
+            said += self.description(before + seen + said, self.key)
             why = "end" if said[-1:] == END else why
             why = "stop" if any(said.endswith(text) for text in self.stop) else why
         self.log.append((before + seen, said))
         parts, logp = tuple(said), (-1.0,) * len(said)
-        return Action(parts, logp, tuple(seen), said, why, stream=self.key)
+        return Action(parts, logp, tuple(seen), said, why, rng_key=self.key)
 
 
 def script(says) -> Script:
@@ -99,4 +99,4 @@ def texts(group) -> list[str]:
 
 
 def streams(rollout: Rollout) -> list[int]:
-    return [action.stream for _, action in rollout.turns if action.sampled]
+    return [action.rng_key for _, action in rollout.turns if action.sampled]

@@ -3,9 +3,9 @@
 import asyncio
 import time
 
-from grupo.core.interfaces import play, scored
+from grupo.core.interfaces import run_rollout, score_group
 from grupo.core.types import Action, Group, Task
-from grupo.envs import ManyTurns
+from grupo.envs import MultiTurn
 
 TASK = Task("key", "Say numbers that make 3.", 3)
 
@@ -17,15 +17,15 @@ class Adding:
 
     def reset(self, task):
         type(self).opened += 1
-        self.total, self.wanted = 0, task.answer
+        self.total, self.num_tasks = 0, task.answer
         return "total 0"
 
     def step(self, text):
-        type(self).stepped += 1
+        type(self).on_step_end += 1
         if text == "hang":
             time.sleep(1)
         self.total += int(text)
-        right = self.total == self.wanted
+        right = self.total == self.num_tasks
         return f"total {self.total}", 0.01 + right, right, {"digits": len(text)}
 
 
@@ -49,19 +49,21 @@ class Saying:
 
 def said(text, seen=1, **fields):
     parts = (7,) * len(text)
-    return Action(parts, (-1.0,) * len(text), seen=(0,) * seen, text=text, **fields)
+    return Action(parts, (-1.0,) * len(text), observation=(0,) * seen, text=text, **fields)
 
 
 def played(env, *rollouts, task=TASK):
     """The group of rollouts that say these texts in one world, one after another."""
 
     async def work() -> Group:
-        return await scored(task, env, [await play(task, env, Saying(*r)) for r in rollouts])
+        return await score_group(
+            task, env, [await run_rollout(task, env, Saying(*r)) for r in rollouts]
+        )
 
     return asyncio.run(work()).rollouts
 
 
 def adding(world=Adding, **fields):
     """A world whose sessions are counted from here on."""
-    world.opened = world.stepped = 0
-    return ManyTurns(world, **fields)
+    world.opened = world.on_step_end = 0
+    return MultiTurn(world, **fields)

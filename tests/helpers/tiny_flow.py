@@ -6,12 +6,12 @@ from pathlib import Path
 
 import torch
 
-from grupo.core.interfaces import play
+from grupo.core.interfaces import run_rollout
 from grupo.core.types import Group, Rollout, Task
-from grupo.envs.image_generation import Images
-from grupo.envs.single_turn import Part
+from grupo.envs.image_generation import ImageGeneration
+from grupo.envs.single_turn import RewardTerm
 from grupo.models.flow_matching.unet import SmallFlow
-from grupo.rewards.image_shapes import pixels
+from grupo.rewards.image_shapes import rollout_image
 from grupo.training.collate import collate
 
 WORDS = ("a", "red", "blue", "square", "circle")
@@ -22,13 +22,13 @@ def brightness(task, rollouts):
     return [0.0 for _ in rollouts]
 
 
-WORLD = Images((Part("none", brightness),))
+WORLD = ImageGeneration((RewardTerm("none", brightness),))
 
 
 def plant(folder: Path, seed: int = 0) -> str:
     torch.manual_seed(seed)
     model = SmallFlow(WORDS, size=8, width=8)
-    torch.nn.init.normal_(model.out.weight, std=0.1)
+    torch.nn.init.normal_(model.conv_out.weight, std=0.1)
     model.save_pretrained(folder)
     return str(folder)
 
@@ -37,7 +37,7 @@ def drawn(act, prompts=PROMPTS, world=WORLD):
     """A rollout for each prompt."""
 
     async def together():
-        plays = (play(Task(p, p), world, act.fork(i)) for i, p in enumerate(prompts))
+        plays = (run_rollout(Task(p, p), world, act.fork(i)) for i, p in enumerate(prompts))
         return await asyncio.gather(*plays)
 
     return [replace(r, reward=float(i)) for i, r in enumerate(asyncio.run(together()))]
@@ -49,7 +49,7 @@ def batch_of(policy, rollouts: list[Rollout]):
 
 def redness(task, rollout):
     """Red less what else is there, the mean over pixels."""
-    red, green, blue = pixels(rollout).flatten(1).mean(1).tolist()
+    red, green, blue = rollout_image(rollout).flatten(1).mean(1).tolist()
     return red - (green + blue) / 2
 
 

@@ -68,7 +68,7 @@ def tokenizer(**more: Any) -> PreTrainedTokenizerFast:
 
 
 def plant(folder: Path, family: str = "llama", *, says: dict[str, Any] | None = None, **more: Any):
-    """A model with peaked distributions, as transformers saves it; `says` is of its tokenizer."""
+    """A model with peaked distributions, as transformers saves it; `description` is of its tokenizer."""
     torch.manual_seed(1)
     model = AutoModelForCausalLM.from_config(FAMILIES[family](**more))
     with torch.no_grad():
@@ -82,12 +82,12 @@ def plant(folder: Path, family: str = "llama", *, says: dict[str, Any] | None = 
 @contextmanager
 def dense(policy: CausalPolicy) -> Iterator[Any]:
     """The policy's model as transformers calls it, with its own attention."""
-    ours = policy.plain.config._attn_implementation
-    policy.plain.set_attn_implementation("eager")
+    ours = policy.hf_model.config._attn_implementation
+    policy.hf_model.set_attn_implementation("eager")
     try:
-        yield policy.plain
+        yield policy.hf_model
     finally:
-        policy.plain.set_attn_implementation(ours)
+        policy.hf_model.set_attn_implementation(ours)
 
 
 @cache
@@ -105,7 +105,7 @@ def spoken(
     """So many answers to every prompt."""
 
     async def everyone() -> list[Action]:
-        act = replace(policy.act(7), sampling=sampling or policy.spec.sampling)
+        act = replace(policy.actor(7), sampling=sampling or policy.spec.sampling)
         return await asyncio.gather(
             *(act.fork(p, i)(Rollout(), q) for p, q in enumerate(prompts) for i in range(attempts))
         )
@@ -118,9 +118,9 @@ def two_turns(policy: CausalPolicy, prompts: Sequence[str] = PROMPTS) -> list[Ro
     """Rollouts in which the world speaks again after the first answer."""
 
     async def one(number: int, prompt: str) -> Rollout:
-        act = policy.act(7).fork(number)
-        rollout = Rollout().then(prompt, await act(Rollout(), prompt))
-        return rollout.then("And?", await act(rollout, "And?"))
+        act = policy.actor(7).fork(number)
+        rollout = Rollout().append_turn(prompt, await act(Rollout(), prompt))
+        return rollout.append_turn("And?", await act(rollout, "And?"))
 
     async def everyone() -> list[Rollout]:
         return await asyncio.gather(*(one(i, prompt) for i, prompt in enumerate(prompts)))
@@ -134,6 +134,6 @@ def batch_of(policy: CausalPolicy, rollouts: Sequence[Rollout]) -> Batch:
 
 
 def answers(policy: CausalPolicy, attempts: int = 3) -> Batch:
-    """A batch of answers to `PROMPTS`."""
+    """A batch of answers to `PROMPTS_PER_STEP`."""
     said = [action for group in spoken(policy, attempts=attempts) for action in group]
     return batch_of(policy, [Rollout((("", action),)) for action in said])

@@ -31,7 +31,7 @@ FAMILIES: dict[str, Any] = {
 
 
 def plant(folder: Path, family: str = "bert", **says: Any) -> Path:
-    """A model with peaked distributions, as transformers saves it; `says` is of its tokenizer."""
+    """A model with peaked distributions, as transformers saves it; `description` is of its tokenizer."""
     torch.manual_seed(1)
     model = AutoModelForMaskedLM.from_config(FAMILIES[family]())
     with torch.no_grad():

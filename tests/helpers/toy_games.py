@@ -3,9 +3,9 @@
 import asyncio
 import time
 
-from grupo.core.rng import generator
+from grupo.core.rng import make_rng
 from grupo.core.types import Task
-from grupo.envs import Arena, Heard
+from grupo.envs import MultiplayerEnv, StepResult
 from grupo.rollouts.samplers import SelfPlay
 from tests.helpers.scripted_play import Saying
 
@@ -30,12 +30,14 @@ class Sticks:
         self.left -= int(text)
         if self.left <= 0:
             win, lose = self._to(self.turn, 1.0), self._to(1 - self.turn, -1.0)
-            return Heard("", over=True, pays=tuple(map(sum, zip(win, lose, strict=True))))
+            return StepResult(
+                "", done=True, player_rewards=tuple(map(sum, zip(win, lose, strict=True)))
+            )
         self.turn = 1 - self.turn
         return self._told()
 
     def _told(self):
-        return Heard(f"{self.left} for {self.turn}", to=self.turn)
+        return StepResult(f"{self.left} for {self.turn}", next_player=self.turn)
 
     def _to(self, player, paid):
         return tuple(paid * (seat == player) for seat in range(2))
@@ -45,21 +47,21 @@ class Players:
     """Says for each game what its two players say, and keeps what they were told."""
 
     def __init__(self, *games):
-        self.saying = [[Saying(*texts) for texts in game] for game in games]
+        self.decode_seconds = [[Saying(*texts) for texts in game] for game in games]
 
     def fork(self, game, seat):
-        return self.saying[game][seat]
+        return self.decode_seconds[game][seat]
 
     def chance(self, *label):
-        return generator(0, *label)
+        return make_rng(0, *label)
 
     @property
     def heard(self):
-        return [[one.heard for one in game] for game in self.saying]
+        return [[one.heard for one in game] for game in self.decode_seconds]
 
 
 def played(*games, world=Sticks, task=TASK, players=2, **fields):
     """The rollouts of games in which these texts are said, two players a game; what they heard."""
     act, Sticks.opened = Players(*games), 0
     sampler = SelfPlay(len(games), players)
-    return asyncio.run(sampler(task, Arena(world, **fields), act)).rollouts, act.heard
+    return asyncio.run(sampler(task, MultiplayerEnv(world, **fields), act)).rollouts, act.heard

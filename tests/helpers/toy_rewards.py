@@ -3,7 +3,7 @@
 import asyncio
 
 from grupo.core.types import Action, Rollout, Task
-from grupo.envs import Part, SingleTurn
+from grupo.envs import RewardTerm, SingleTurn
 
 TASK = Task("key", "2 + 2 =", "4")
 RIGHT, WRONG = (
@@ -23,9 +23,9 @@ def one(function, **fields):
     def reward(task, rollout):
         return function() if rollout is WRONG else 1.0
 
-    return judged(Part("acc", reward), **fields)
+    return judged(RewardTerm("acc", reward), **fields)
 
 
 def every(function, **fields):
     """A reward of the whole group."""
-    return judged(Part("acc", lambda completions: function()), **fields)
+    return judged(RewardTerm("acc", lambda completions: function()), **fields)

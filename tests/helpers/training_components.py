@@ -12,16 +12,16 @@ from torch import Tensor
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from grupo.algo.losses import Loss
-from grupo.core.aux_heads import Head
+from grupo.core.aux_heads import LinearHead
 from grupo.core.batch import Batch, Signals
-from grupo.core.component import piece
+from grupo.core.component import component
 from grupo.core.types import Group, Rollout, Task
-from grupo.envs import Part, SingleTurn
+from grupo.envs import RewardTerm, SingleTurn
 from grupo.method import Method
 from grupo.models.flow_matching.unet import SmallFlow
-from grupo.rewards.image_shapes import pixels
-from grupo.rollouts.samplers import Independent
-from grupo.toy import MaskedSeedling
+from grupo.rewards.image_shapes import rollout_image
+from grupo.rollouts.samplers import GroupSampler
+from grupo.toy import ToyMaskedLM
 from grupo.toy.tokenizers import phrase_tokenizer
 
 LETTERS = "abcdefg"
@@ -45,9 +45,9 @@ def plant(folder: Path) -> None:
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     painter = SmallFlow(tuple(letter * n for letter in LETTERS for n in (1, 2, 3)), 8, 8)
-    torch.nn.init.normal_(painter.out.weight, std=0.1)
+    torch.nn.init.normal_(painter.conv_out.weight, std=0.1)
     painter.save_pretrained(folder / "flow")
-    MaskedSeedling(width=16, layers=1, heads=2).plant(folder / MASKED)
+    ToyMaskedLM(hidden_size=16, num_layers=1, num_heads=2).save_untrained(folder / MASKED)
 
 
 def tasks() -> Iterator[Task]:
@@ -86,7 +86,7 @@ async def late(task: Task, rollout: Rollout) -> float:
 
 
 def failing(task: Task, rollout: Rollout) -> float:
-    """As `fine`, but fails every third time."""
+    """As `invalid_move_penalty`, but fails every third time."""
     if sum(map(ord, rollout.text)) % 3 == 0:
         raise ValueError(f"no mark for {rollout.text!r}")
     return fine(task, rollout)
@@ -94,7 +94,7 @@ def failing(task: Task, rollout: Rollout) -> float:
 
 def bright(task: Task, rollout: Rollout) -> float:
     """How light a picture is."""
-    return pixels(rollout).mean().item()
+    return rollout_image(rollout).mean().item()
 
 
 def brief(task: Task, attempt: Rollout) -> str:
@@ -103,7 +103,7 @@ def brief(task: Task, attempt: Rollout) -> str:
 
 
 def talkative(task: Task, rollout: Rollout) -> Mapping[str, float]:
-    """As `fine`, with many more numbers: the journal outgrows the weights."""
+    """As `invalid_move_penalty`, with many more numbers: the journal outgrows the weights."""
     return {"score": fine(task, rollout), **{f"number {i}": i / 7 for i in range(60)}}
 
 
@@ -123,12 +123,12 @@ class Echoing:
         return wanted, sum(c < "P" for c in text) / 6, text.startswith("Z")
 
 
-@piece
+@component
 class Surprise:
     """The reward less the mean of what its task earned before: a credit that remembers."""
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        before = [sum(past.means) / max(1, len(past.means)) for past in batch.past]
+        before = [sum(past.mean_rewards) / max(1, len(past.mean_rewards)) for past in batch.history]
         return x - torch.tensor(before).to(x)[batch.group]
 
 
@@ -147,28 +147,28 @@ def begun(text: str) -> str:
     return text[:2].strip()
 
 
-@piece
+@component
 class Valued(Loss):
     """Learns a value of each state, and compares the policy with itself in another view."""
 
     @property
-    def needs(self) -> frozenset[str]:
+    def required_signals(self) -> frozenset[str]:
         return frozenset({"value", "reverse_kl@hot"})
 
     @property
-    def live(self) -> frozenset[str]:
-        return self.needs
+    def recomputed_signals(self) -> frozenset[str]:
+        return self.required_signals
 
     @property
-    def helpers(self) -> tuple[Head, ...]:
-        return (Head("value"),)
+    def helpers(self) -> tuple[LinearHead, ...]:
+        return (LinearHead("value"),)
 
     def __call__(self, pi: Signals, batch: Batch) -> Tensor:
         return (pi["value"] - batch.advantage) ** 2 + 0.1 * pi["reverse_kl@hot"]
 
 
 def judged_by(reward) -> SingleTurn:
-    return SingleTurn((Part("part", reward),))
+    return SingleTurn((RewardTerm("part", reward),))
 
 
-METHOD = Method(sample=Independent(4))
+METHOD = Method(sampler=GroupSampler(4))

@@ -19,7 +19,7 @@ class Trainee:
 
     def __init__(self, root: Path) -> None:
         alone = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-        self.root, self.known = root, dict[str, Whole]()
+        self.root, self.cached_prompt_embeds = root, dict[str, Whole]()
         self.process = subprocess.Popen(
             [sys.executable, Path(__file__).with_name("training_program.py"), root / "model"],
             env={**os.environ, **CHILD_ENV, **alone},
@@ -37,12 +37,14 @@ class Trainee:
 
     def whole(self, name: str) -> "Whole":
         """A run that nothing interrupted, made once."""
-        if name not in self.known:
+        if name not in self.cached_prompt_embeds:
             run = self.root / name
             answer = self("train", run, recipe=name)
             assert answer.lived, answer
-            self.known[name] = Whole(outcome(run), tuple(answer.passed), answer.seconds)
-        return self.known[name]
+            self.cached_prompt_embeds[name] = Whole(
+                outcome(run), tuple(answer.passed), answer.seconds
+            )
+        return self.cached_prompt_embeds[name]
 
     def go_on(self, run: Path, name: str, **how: Any) -> "Answer":
         """Resume what was begun; train where nothing was."""
@@ -69,7 +71,7 @@ class Answer:
 
     @property
     def lived(self) -> bool:
-        return not self.signal and not self.error
+        return not self.signal and not self.standard_error
 
 
 @dataclass(frozen=True)

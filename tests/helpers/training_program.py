@@ -19,11 +19,11 @@ from typing import Any
 import torch
 
 from grupo.models import loading
-from grupo.rollouts.task_history import Pasts
+from grupo.rollouts.task_history import TaskHistoryStore
 from grupo.storage import fault_injection
 from grupo.training import state as saved
-from grupo.training.callbacks import Silent
-from grupo.training.trainer import reopen, resume, train
+from grupo.training.callbacks import NullCallback
+from grupo.training.trainer import reopen_trainer, resume, train
 from tests.helpers import training_components, training_recipes
 
 Request = Mapping[str, Any]
@@ -40,13 +40,13 @@ class Passed(str):
         return False
 
 
-class Notes(Silent):
+class Notes(NullCallback):
     """Keeps what was said."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
 
-    def said(self, line: str) -> None:
+    def on_message(self, line: str) -> None:
         self.lines.append(line)
 
 
@@ -56,9 +56,9 @@ def forgotten(state: saved.State) -> Mapping[str, Callable[[], Any]]:
     return {
         "optimizer": state.optimizers["optimizer"].state.clear,
         "curriculum": lambda: setattr(history, "asked", 0),
-        "past": lambda: setattr(history, "tasks", Pasts()),
-        "replays": history.kept.clear,
-        "scores": state.scores.clear,
+        "past": lambda: setattr(history, "task_histories", TaskHistoryStore()),
+        "replays": history.replay_rollouts.clear,
+        "scores": state.eval_scores.clear,
         "counts": lambda: setattr(state, "tokens", 0),
         "step": lambda: setattr(state, "step", state.step - 1),
         "weights": lambda: next(iter(state.policy.parameters())).data.view(-1)[0].mul_(1 + 2**-23),
@@ -66,7 +66,7 @@ def forgotten(state: saved.State) -> Mapping[str, Callable[[], Any]]:
 
 
 def resume_badly(run: str, forget: str, watcher: Notes) -> None:
-    trainer = reopen(Path(run), watcher)
+    trainer = reopen_trainer(Path(run), watcher)
     with trainer.lock:
         trainer.restore()
         forgotten(trainer.state)[forget]()
@@ -75,10 +75,10 @@ def resume_badly(run: str, forget: str, watcher: Notes) -> None:
 
 def resume_against(run: str, watcher: Notes) -> None:
     """With the checkpoint's weights as the reference, not those that training found."""
-    trainer = reopen(Path(run), watcher)
+    trainer = reopen_trainer(Path(run), watcher)
     with trainer.lock:
         trainer.restore()
-        reference: Any = trainer.learner.company.speakers["ref"]
+        reference: Any = trainer.learner.aux_models.scorers["ref"]
         reference.module.requires_grad_(True)
         reference.load(trainer.policy.weights())
         trainer()

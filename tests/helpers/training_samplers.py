@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from grupo.algo.advantages.budget_relative import BudgetRelative
-from grupo.core.schedules import Switch, varying
-from grupo.envs import ManyTurns, Part
+from grupo.algo.advantages.budget_relative import BudgetRelativeAdvantage
+from grupo.core.schedules import Switch, as_float
+from grupo.envs import MultiTurn, RewardTerm
 from grupo.methods.arrol import arrol
 from grupo.methods.critique_grpo import critique_grpo
 from grupo.methods.knapsack_rl import knapsack_rl
@@ -14,19 +14,19 @@ from grupo.methods.scaf_grpo import scaf_grpo
 from grupo.methods.spo import spo
 from grupo.methods.vade import vade
 from grupo.rollouts.samplers import (
-    Anytime,
-    BranchWhenUnsure,
+    AnytimeBudgets,
     EarlyExits,
-    Guided,
-    Independent,
-    Refined,
-    Reflected,
-    Scaffolded,
+    EntropyBranching,
+    FirstTurnTree,
+    GroupSampler,
+    ResampleUntilInformative,
     SegmentTree,
-    Tree,
-    UntilInformative,
+    WithCritique,
+    WithHint,
+    WithReflection,
+    WithScaffold,
 )
-from grupo.rollouts.turns import Budgeted, Chunked
+from grupo.rollouts.turns import ChunkedThinking, ThinkingBudget
 from grupo.tasks import FromFunction
 from tests.helpers.training_components import (
     METHOD,
@@ -41,56 +41,60 @@ from tests.helpers.training_components import (
 
 SAMPLED: Mapping[str, Mapping[str, Any]] = {
     "again": {
-        "method": METHOD.but(sample=UntilInformative(Independent(4), 3)),
+        "method": METHOD.replace(sampler=ResampleUntilInformative(GroupSampler(4), 3)),
         "env": judged_by(late),
         "prompts": 6,
     },
-    "tree": {"method": METHOD.but(sample=Tree(2, 2))},
-    "budgets": {"method": METHOD.but(sample=Independent(4, Budgeted(2, 3, "P")))},
-    "chunks": {"method": METHOD.but(sample=Independent(4, Chunked(3, 1, 1, 3)))},
+    "tree": {"method": METHOD.replace(sampler=FirstTurnTree(2, 2))},
+    "budgets": {"method": METHOD.replace(sampler=GroupSampler(4, ThinkingBudget(2, 3, "P")))},
+    "chunks": {"method": METHOD.replace(sampler=GroupSampler(4, ChunkedThinking(3, 1, 1, 3)))},
     "exits": {
-        "method": METHOD.but(sample=UntilInformative(EarlyExits(3, ",", "."), 3)),
+        "method": METHOD.replace(sampler=ResampleUntilInformative(EarlyExits(3, ",", "."), 3)),
         "env": judged_by(late),
     },
     "anytime": {
-        "method": METHOD.but(
-            sample=Anytime(2, (1, 3), 2, 2, ",", ".", ""), credit=BudgetRelative((1.0, 1.0), 2)
+        "method": METHOD.replace(
+            sampler=AnytimeBudgets(2, (1, 3), 2, 2, ",", ".", ""),
+            advantage=BudgetRelativeAdvantage((1.0, 1.0), 2),
         )
     },
-    "pruned": {"method": arrol(4, at=2, rest=4, spared=1), "env": judged_by(late)},
-    "segments": {"method": METHOD.but(sample=SegmentTree(4, 2, 3)), "env": judged_by(late)},
+    "pruned": {
+        "method": arrol(4, prune_at=2, max_new_tokens_after=4, always_keep=1),
+        "env": judged_by(late),
+    },
+    "segments": {"method": METHOD.replace(sampler=SegmentTree(4, 2, 3)), "env": judged_by(late)},
     "unsure": {
-        "method": METHOD.but(sample=BranchWhenUnsure(4, 2)),
-        "env": ManyTurns(Echoing, (Part("part", late),), turns=3),
+        "method": METHOD.replace(sampler=EntropyBranching(4, 2)),
+        "env": MultiTurn(Echoing, (RewardTerm("part", late),), max_turns=3),
     },
     "hinted": {
-        "method": METHOD.but(sample=Guided(Independent(4), lead="!")),
+        "method": METHOD.replace(sampler=WithHint(GroupSampler(4), prefix_text="!")),
         "env": judged_by(coarse),
         "tasks": FromFunction(hinted_tasks),
     },
     "scaffolded": {
-        "method": scaf_grpo(4, warmup=0.3).but(
-            sample=Scaffolded(Independent(4), varying(Switch(0.3, 0.0, 3.0)), lead="!")
+        "method": scaf_grpo(4, warmup_fraction=0.3).replace(
+            sampler=WithScaffold(GroupSampler(4), as_float(Switch(0.3, 0.0, 3.0)), prefix_text="!")
         ),
         "env": judged_by(coarse),
         "tasks": FromFunction(hinted_tasks),
     },
     "criticised": {
-        "method": critique_grpo(6).but(sample=Refined(Independent(4), brief, "?")),
+        "method": critique_grpo(6).replace(sampler=WithCritique(GroupSampler(4), brief, "?")),
         "env": judged_by(late),
     },
     "reflected": {
-        "method": r3(6, 4).but(sample=Reflected(Independent(4), 0.9, "!", "?")),
+        "method": r3(6, 4).replace(sampler=WithReflection(GroupSampler(4), 0.9, "!", "?")),
         "env": judged_by(coarse),
         "tasks": FromFunction(few_tasks),
     },
     "knapsack": {
-        "method": knapsack_rl(4, high=8),
+        "method": knapsack_rl(4, max_group_size=8),
         "env": judged_by(coarse),
         "tasks": FromFunction(few_tasks),
     },
     "bandit": {
-        "method": vade(4, candidates=4),
+        "method": vade(4, pool_factor=4),
         "env": judged_by(coarse),
         "tasks": FromFunction(few_tasks),
     },

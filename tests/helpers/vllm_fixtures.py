@@ -6,13 +6,13 @@ from typing import Any
 
 import torch
 
-from grupo.core.rng import derive
-from grupo.inference.base import Bounds, Reply, Request
+from grupo.core.rng import derive_key
+from grupo.inference.base import Reply, Request, StopConditions
 from grupo.inference.vllm import Vllm, VllmEngine
 from tests.helpers.fake_vllm import Fake, Handler, says, well
 
-BOUNDS = Bounds(limit=12, ends=(0, 1, 2), context=40)
-MANY = [Request(tuple(range(3, 6 + i % 4)), derive(0, i)) for i in range(40)]
+BOUNDS = StopConditions(max_new_tokens=12, eos_token_ids=(0, 1, 2), context_length=40)
+MANY = [Request(tuple(range(3, 6 + i % 4)), derive_key(0, i)) for i in range(40)]
 OLD = {"b": torch.ones(3, 2), "a": torch.arange(4), "c.d": torch.zeros(0, 5)}
 NEW = OLD | {"b": torch.ones(3, 2) * 2}
 Behaviour = Callable[[Handler, int, dict[str, Any]], None]
@@ -28,7 +28,7 @@ def engine_of(server: Fake, **more: Any) -> VllmEngine:
 
 def reply_to(request: Request, version: str) -> Reply:
     """What the fake says with these weights, by its own account."""
-    seed = derive(request.key, len(request.tokens))
+    seed = derive_key(request.rng_key, len(request.tokens))
     body = {"seed": seed, "max_tokens": 12, "stop_token_ids": [0, 1, 2], "request_id": ""}
     (choice,) = says(body, version)["choices"]
     tokens = tuple(int(name.removeprefix("token_id:")) for name in choice["logprobs"]["tokens"])
@@ -40,7 +40,7 @@ def assert_all_answered_once(engine: VllmEngine) -> None:
     """Each request by its own answer, of the weights that were loaded last."""
     replies = list(engine(MANY))
     assert sorted(i for i, _ in replies) == list(range(len(MANY)))
-    assert all(reply == reply_to(MANY[i], engine.version) for i, reply in replies)
+    assert all(reply == reply_to(MANY[i], engine.weights_version) for i, reply in replies)
 
 
 def times_asked(server: Fake) -> Counter[int]:

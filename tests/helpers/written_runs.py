@@ -46,12 +46,12 @@ def recipe(steps: int = 3, method: Method = Method()) -> dict[str, Any]:
 
 
 def metrics(step: int, **more: Any) -> dict[str, Any]:
-    times = {"time/step": 2.0, "time/sample": 1.5, "time/update": 0.5, "tokens/sampled": 30.0}
+    times = {"time/step": 2.0, "time/generate": 1.5, "time/update": 0.5, "tokens/generated": 30.0}
     return {
         "step": step,
         "reward/mean": step / 10,
         "entropy": 0.5,
-        "groups/signal": 0.5,
+        "groups/nonzero_std_frac": 0.5,
         **times,
         **more,
     }

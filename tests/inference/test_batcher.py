@@ -4,25 +4,25 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from threading import Event
 
-from grupo.core.event_loop import run
-from grupo.core.pending_env_steps import away
-from grupo.inference.batcher import TURNS, Queue, joined
+from grupo.core.event_loop import run_coroutine
+from grupo.core.pending_env_steps import pending_env_step
+from grupo.inference.batcher import IDLE_TURNS, DynamicBatcher, merge_batchers
 from tests.helpers.doubling_engine import Twice
 
 
 def test_all_who_ask_at_the_same_time_are_answered_in_one_call():
     async def everyone() -> list[int]:
-        queue = Queue(twice)
+        queue = DynamicBatcher(twice)
         return await asyncio.gather(*(queue(i) for i in range(5)))
 
     twice = Twice()
-    assert run(everyone()) == [0, 2, 4, 6, 8]
+    assert run_coroutine(everyone()) == [0, 2, 4, 6, 8]
     assert twice.calls == [[0, 1, 2, 3, 4]]
 
 
 def test_those_who_ask_from_deeper_down_are_waited_for():
     async def everyone() -> None:
-        queue = Queue(twice)
+        queue = DynamicBatcher(twice)
 
         async def group(p: int) -> list[int]:
             return await asyncio.gather(*(queue(10 * p + i) for i in range(2)))
@@ -30,13 +30,13 @@ def test_those_who_ask_from_deeper_down_are_waited_for():
         await asyncio.gather(queue(5), group(1), group(2))
 
     twice = Twice()
-    run(everyone())
+    run_coroutine(everyone())
     assert twice.calls == [[5, 10, 11, 20, 21]]
 
 
 def test_who_asks_again_is_answered_in_the_next_call():
     async def everyone() -> list[int]:
-        queue = Queue(twice)
+        queue = DynamicBatcher(twice)
 
         async def both(i: int) -> int:
             return await queue(await queue(i))
@@ -44,13 +44,13 @@ def test_who_asks_again_is_answered_in_the_next_call():
         return await asyncio.gather(both(1), both(2))
 
     twice = Twice()
-    assert run(everyone()) == [4, 8]
+    assert run_coroutine(everyone()) == [4, 8]
     assert twice.calls == [[1, 2], [2, 4]]
 
 
 def test_who_asks_again_late_is_waited_for_by_who_asked_at_once():
     async def everyone() -> None:
-        queue = Queue(twice)
+        queue = DynamicBatcher(twice)
 
         async def again(i: int, pauses: int) -> None:
             await queue(i)
@@ -61,7 +61,7 @@ def test_who_asks_again_late_is_waited_for_by_who_asked_at_once():
         await asyncio.gather(again(1, 0), again(2, 9))
 
     twice = Twice()
-    run(everyone())
+    run_coroutine(everyone())
     assert twice.calls == [[1, 2], [11, 12]]
 
 
@@ -69,10 +69,10 @@ def test_who_is_away_is_waited_for_however_long():
     come = Event()
 
     async def everyone() -> None:
-        queue = Queue(twice)
+        queue = DynamicBatcher(twice)
 
         async def travels(i: int) -> None:
-            with away():
+            with pending_env_step():
                 assert await asyncio.to_thread(come.wait, 10)
             await queue(i)
 
@@ -80,22 +80,22 @@ def test_who_is_away_is_waited_for_however_long():
         await asyncio.gather(queue(1), travels(2), travels(3))
 
     twice = Twice()
-    run(everyone())
+    run_coroutine(everyone())
     assert [sorted(asks) for asks in twice.calls] == [[1, 2, 3]]
 
 
 def test_who_comes_back_has_the_time_to_ask_from_deep_down():
     async def everyone() -> None:
-        queue = Queue(twice)
+        queue = DynamicBatcher(twice)
 
         async def deep() -> None:
-            for _ in range(TURNS - 9):
+            for _ in range(IDLE_TURNS - 9):
                 await asyncio.sleep(0)
 
         async def travels() -> None:
             for _ in range(2):
                 await deep()
-                with away():
+                with pending_env_step():
                     await asyncio.sleep(0.01)
             await deep()
             await queue(2)
@@ -103,7 +103,7 @@ def test_who_comes_back_has_the_time_to_ask_from_deep_down():
         await asyncio.gather(queue(1), travels())
 
     twice = Twice()
-    run(everyone())
+    run_coroutine(everyone())
     assert twice.calls == [[1, 2]]
 
 
@@ -111,7 +111,7 @@ def test_who_is_busy_elsewhere_is_not_waited_for():
     heard = Event()
 
     async def everyone() -> bool:
-        queue = Queue(Twice())
+        queue = DynamicBatcher(Twice())
 
         async def asks() -> None:
             await queue(1)
@@ -119,7 +119,7 @@ def test_who_is_busy_elsewhere_is_not_waited_for():
 
         return (await asyncio.gather(asyncio.to_thread(heard.wait, 10), asks()))[0]
 
-    assert run(everyone())
+    assert run_coroutine(everyone())
 
 
 def test_who_asks_during_a_call_is_answered_in_the_next():
@@ -132,7 +132,7 @@ def test_who_asks_during_a_call_is_answered_in_the_next():
         yield from enumerate(asks)
 
     async def everyone() -> tuple[int, list[int]]:
-        queue = Queue(answer)
+        queue = DynamicBatcher(answer)
         first = asyncio.create_task(queue(1))
         await asyncio.to_thread(begun.wait, 10)
         later = [asyncio.create_task(queue(i)) for i in (2, 3)]
@@ -140,7 +140,7 @@ def test_who_asks_during_a_call_is_answered_in_the_next():
         go_on.set()
         return await first, await asyncio.gather(*later)
 
-    assert run(everyone()) == (1, [2, 3])
+    assert run_coroutine(everyone()) == (1, [2, 3])
     assert calls == [[1], [2, 3]]
 
 
@@ -152,7 +152,7 @@ def test_joined_queues_are_answered_in_one_call_however_long_each_takes():
         yield from other(asks)
 
     async def everyone() -> list[int]:
-        first, second = joined([Queue(one), Queue(slowly)])
+        first, second = merge_batchers([DynamicBatcher(one), DynamicBatcher(slowly)])
 
         async def x() -> int:
             return await first(await first(1))
@@ -163,15 +163,17 @@ def test_joined_queues_are_answered_in_one_call_however_long_each_takes():
         return await asyncio.gather(x(), y())
 
     one, other = Twice(), Twice()
-    assert run(everyone()) == [4, 40]
+    assert run_coroutine(everyone()) == [4, 40]
     assert (one.calls, other.calls) == ([[1], [2, 20]], [[10]])
 
 
 def test_whoever_asks_joined_queues_hears_what_either_raises():
     async def both() -> list[object]:
-        first, second = joined([Queue(Twice()), Queue(Twice(unanswerable=3))])
+        first, second = merge_batchers(
+            [DynamicBatcher(Twice()), DynamicBatcher(Twice(unanswerable=3))]
+        )
         return await asyncio.gather(first(1), second(3), return_exceptions=True)
 
-    good, bad = run(both())
+    good, bad = run_coroutine(both())
     assert good == 2
     assert "out of memory with 3" in str(bad)

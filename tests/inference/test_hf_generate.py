@@ -8,13 +8,13 @@ import torch
 from transformers import GenerationConfig
 
 from grupo.core.types import Rollout, Task
-from grupo.envs import Part, SingleTurn
-from grupo.inference.base import Bounds, Reply, Request, answers
-from grupo.inference.hf_generate import CELLS, Generating
+from grupo.envs import RewardTerm, SingleTurn
+from grupo.inference.base import Reply, Request, StopConditions, generate_all
+from grupo.inference.hf_generate import MAX_CONTEXT_TOKENS, HFGenerateEngine
 from grupo.inference.sampling_params import Sampling
 from grupo.models.causal_lm import CausalLM
 from grupo.models.causal_policy import CausalPolicy
-from grupo.models.evaluator import Padded
+from grupo.models.evaluator import PaddedEvaluator
 from grupo.recipe import Recipe
 from grupo.tasks import FromFunction
 from grupo.training.learner import Learner
@@ -32,18 +32,22 @@ from tests.helpers.tiny_lm import ALPHABET, CONTEXT, batch_of, two_turns
 from tests.helpers.tiny_lm import answers as batch_of_answers
 
 OFF = 2e-4  # padding before a prompt changes what is rounded
-BOUNDS = Bounds(limit=16, ends=(0, 1, 20, 40, 60), context=CONTEXT)
+BOUNDS = StopConditions(max_new_tokens=16, eos_token_ids=(0, 1, 20, 40, 60), context_length=CONTEXT)
 
 
 @pytest.fixture(scope="module", params=RECURRENT)
 def policy(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory):
     """One of each kind."""
     folder = planted(tmp_path_factory.mktemp(request.param), RECURRENT[request.param]())
-    return CausalLM(folder, limit=16).build()
+    return CausalLM(folder, max_new_tokens=16).build()
 
 
-def engine(policy: CausalPolicy, cells: int = CELLS, **bounds: Any) -> Generating:
-    return Generating(policy.plain, policy.language.tokenizer, replace(BOUNDS, **bounds), cells)
+def engine(
+    policy: CausalPolicy, cells: int = MAX_CONTEXT_TOKENS, **bounds: Any
+) -> HFGenerateEngine:
+    return HFGenerateEngine(
+        policy.hf_model, policy.chat_tokenizer.tokenizer, replace(BOUNDS, **bounds), cells
+    )
 
 
 def text(reply: Reply) -> str:
@@ -51,91 +55,96 @@ def text(reply: Reply) -> str:
 
 
 def test_the_policy_reads_row_by_row_and_speaks_by_generate(policy: CausalPolicy):
-    assert isinstance(policy.reader, Padded)
-    assert isinstance(policy.voice.engine().engine, Generating)
+    assert isinstance(policy.evaluator, PaddedEvaluator)
+    assert isinstance(policy.weight_sync.engine().engine, HFGenerateEngine)
 
 
 def test_an_answer_does_not_depend_on_who_else_asks_or_in_which_order(policy: CausalPolicy):
-    among, order = answers(engine(policy), MANY), torch.randperm(len(MANY)).tolist()
-    alone = [answers(engine(policy), [request])[0] for request in MANY]
+    among, order = generate_all(engine(policy), MANY), torch.randperm(len(MANY)).tolist()
+    alone = [generate_all(engine(policy), [request])[0] for request in MANY]
     assert_same(among, alone, OFF)
-    assert_same(answers(engine(policy), [MANY[i] for i in order]), [among[i] for i in order], OFF)
+    assert_same(
+        generate_all(engine(policy), [MANY[i] for i in order]), [among[i] for i in order], OFF
+    )
 
 
 @pytest.mark.parametrize("cells", [1, 150, 400])
 def test_an_answer_does_not_depend_on_how_many_fit_at_once(policy: CausalPolicy, cells: int):
-    assert_same(answers(engine(policy, cells), MANY), answers(engine(policy), MANY), OFF)
+    assert_same(generate_all(engine(policy, cells), MANY), generate_all(engine(policy), MANY), OFF)
 
 
 def test_equal_keys_say_the_same_and_different_keys_differ(policy: CausalPolicy):
     asked = [ask("Hi", 1), ask("Hi", 1), ask("Hi", 2), ask("Ho", 1)]
-    same = answers(engine(policy), asked)
+    same = generate_all(engine(policy), asked)
     assert same[0] == same[1]
     assert len({reply.tokens for reply in same}) == 3
 
 
 def test_what_was_said_is_as_likely_as_the_model_has_it(policy: CausalPolicy):
-    said = answers(engine(policy), MANY)
+    said = generate_all(engine(policy), MANY)
     assert_evaluated(policy, MANY, said)
-    assert sum(reply.stopped == "end" for reply in said) > 3
+    assert sum(reply.finish_reason == "end" for reply in said) > 3
 
 
 @pytest.mark.parametrize("sampling", [Sampling(), Sampling(0.8, 0.9, 20)], ids=["plain", "cut"])
 def test_sampled_log_probabilities_are_those_evaluated_again(policy: CausalPolicy, sampling):
-    own = CausalLM(policy.spec.model, limit=12, sampling=sampling).build()
+    own = CausalLM(policy.spec.model, max_new_tokens=12, sampling=sampling).build()
     for batch in (batch_of_answers(own), batch_of(own, two_turns(own))):
         torch.testing.assert_close(own.signals(batch).logp, batch.old_logp, rtol=0, atol=2e-5)
 
 
 def test_an_end_token_is_the_last_and_a_limit_cuts(policy: CausalPolicy):
-    said = answers(engine(policy), MANY)
+    said = generate_all(engine(policy), MANY)
     for reply in said:
-        ends = [token in BOUNDS.ends for token in reply.tokens]
-        assert ends == [*[False] * (len(ends) - 1), reply.stopped == "end"]
-        assert reply.stopped == "end" or (len(reply.tokens), reply.stopped) == (16, "length")
-    assert {reply.stopped for reply in said} == {"end", "length"}
-    without = answers(engine(policy, ends=()), MANY)
-    assert {(len(reply.tokens), reply.stopped) for reply in without} == {(16, "length")}
+        ends = [token in BOUNDS.eos_token_ids for token in reply.tokens]
+        assert ends == [*[False] * (len(ends) - 1), reply.finish_reason == "end"]
+        assert reply.finish_reason == "end" or (len(reply.tokens), reply.finish_reason) == (
+            16,
+            "length",
+        )
+    assert {reply.finish_reason for reply in said} == {"end", "length"}
+    without = generate_all(engine(policy, ends=()), MANY)
+    assert {(len(reply.tokens), reply.finish_reason) for reply in without} == {(16, "length")}
 
 
 def test_a_longer_limit_begins_with_the_same_answer(policy: CausalPolicy):
-    short, long = answers(engine(policy, limit=5), MANY), answers(engine(policy), MANY)
+    short, long = generate_all(engine(policy, limit=5), MANY), generate_all(engine(policy), MANY)
     assert [r.tokens for r in short] == [r.tokens[:5] for r in long]
 
 
 @pytest.mark.parametrize("width", [1, 2, 5])
 def test_a_stop_text_ends_the_answer_that_says_it_and_no_other(policy: CausalPolicy, width: int):
-    free = answers(engine(policy, ends=()), MANY)
+    free = generate_all(engine(policy, ends=()), MANY)
     stop = text(free[0])[6 : 6 + width]
-    stopping = answers(engine(policy, ends=(), stop=(stop, "never said")), MANY)
+    stopping = generate_all(engine(policy, ends=(), stop=(stop, "never said")), MANY)
     for before, said in zip(free, stopping, strict=True):
         place = text(before).find(stop)
         cut = text(before) if place < 0 else text(before)[: place + width]
-        assert (text(said), said.stopped) == (cut, "length" if place < 0 else "stop")
-    assert stopping[0].stopped == "stop"
+        assert (text(said), said.finish_reason) == (cut, "length" if place < 0 else "stop")
+    assert stopping[0].finish_reason == "stop"
 
 
 @pytest.mark.parametrize("room", [0, 1, 3])
 def test_where_the_context_ends_the_answer_does(policy: CausalPolicy, room: int):
     long = ask("x" * (CONTEXT - room), 1)
     asked = [ask("Hi", 0), long, ask("Hi", 2)]
-    said = answers(engine(policy, ends=()), asked)
-    assert (len(said[1].tokens), said[1].stopped) == (room, "length")
-    assert_same(said[::2], answers(engine(policy, ends=()), asked[::2]))
-    assert answers(engine(policy), []) == []
+    said = generate_all(engine(policy, ends=()), asked)
+    assert (len(said[1].tokens), said[1].finish_reason) == (room, "length")
+    assert_same(said[::2], generate_all(engine(policy, ends=()), asked[::2]))
+    assert generate_all(engine(policy), []) == []
 
 
 def test_an_answer_that_was_cut_goes_on_as_if_it_had_not_been(policy: CausalPolicy):
-    whole, begun = (answers(engine(policy, limit=n), MANY) for n in (12, 5))
-    going = [i for i, reply in enumerate(begun) if reply.stopped == "length"]
-    on = answers(engine(policy, limit=7), [after(MANY[i], begun[i]) for i in going])
+    whole, begun = (generate_all(engine(policy, limit=n), MANY) for n in (12, 5))
+    going = [i for i, reply in enumerate(begun) if reply.finish_reason == "length"]
+    on = generate_all(engine(policy, limit=7), [after(MANY[i], begun[i]) for i in going])
     pieces = [begun[i].tokens + more.tokens for i, more in zip(going, on, strict=True)]
     assert pieces == [whole[i].tokens for i in going] != []
 
 
 def test_each_request_is_drawn_in_its_own_way(policy: CausalPolicy):
     greedy = Request(tokens("Hi"), 1, Sampling(top_k=1))
-    said = answers(engine(policy, ends=()), [ask("Hi", 1), greedy, ask("Hi", 1)])
+    said = generate_all(engine(policy, ends=()), [ask("Hi", 1), greedy, ask("Hi", 1)])
     assert said[0] == said[2] != said[1]
     assert said[1].logp == (0.0,) * 16
 
@@ -151,13 +160,13 @@ def test_each_request_is_drawn_in_its_own_way(policy: CausalPolicy):
     ids=lambda wish: next(iter(wish)),
 )
 def test_the_model_s_own_wishes_for_generation_bend_nothing(policy: CausalPolicy, wish):
-    before, config = answers(engine(policy), MANY), policy.plain.generation_config
-    policy.plain.generation_config = GenerationConfig(**wish)
+    before, config = generate_all(engine(policy), MANY), policy.hf_model.generation_config
+    policy.hf_model.generation_config = GenerationConfig(**wish)
     try:
-        assert_same(answers(engine(policy), MANY), before)
-        assert policy.plain.generation_config == GenerationConfig(**wish)
+        assert_same(generate_all(engine(policy), MANY), before)
+        assert policy.hf_model.generation_config == GenerationConfig(**wish)
     finally:
-        policy.plain.generation_config = config
+        policy.hf_model.generation_config = config
 
 
 def vowels(task: Task, rollout: Rollout) -> float:
@@ -171,19 +180,19 @@ def some() -> Any:
 def test_it_is_trained_from_end_to_end(policy: CausalPolicy):
     learner = Learner(
         Recipe(
-            policy=CausalLM(policy.spec.model, limit=12),
-            env=SingleTurn((Part("vowels", vowels),)),
+            policy=CausalLM(policy.spec.model, max_new_tokens=12),
+            env=SingleTurn((RewardTerm("vowels", vowels),)),
             tasks=FromFunction(some),
-            held_out=0,
-            steps=2,
-            prompts=2,
-            lr=1e-3,
+            eval_tasks=0,
+            max_steps=2,
+            prompts_per_step=2,
+            learning_rate=1e-3,
         )
     )
     before = {name: x.clone() for name, x in learner.policy.weights().items()}
-    numbers = learner.step().numbers
+    numbers = learner.step().metrics
     assert 0 < numbers["reward/mean"] < 1
-    assert numbers["mismatch/max"] < 2e-5
-    assert numbers["gradient/norm"] > 0
+    assert numbers["sampler_mismatch/logp_diff_max"] < 2e-5
+    assert numbers["grad_norm"] > 0
     assert any(not torch.equal(x, before[n]) for n, x in learner.policy.weights().items())
-    assert learner.step().numbers["mismatch/max"] < 2e-5
+    assert learner.step().metrics["sampler_mismatch/logp_diff_max"] < 2e-5

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from grupo.core.errors import Refused
-from grupo.inference.http_client import EngineFailed
-from grupo.inference.server_process import Ours
+from grupo.core.errors import ConfigError
+from grupo.inference.http_client import EngineError
+from grupo.inference.server_process import ManagedServer
 from grupo.inference.vllm import Vllm, VllmEngine
 from tests.helpers import fake_vllm
 from tests.helpers.vllm_fixtures import BOUNDS, OLD, assert_all_answered_once
@@ -34,7 +34,7 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """An interpreter whose vLLM is the fake; `mark` beside it holds the servers' process ids."""
+    """An interpreter whose vLLM is the fake; `step_value` beside it holds the servers' process ids."""
     (tmp_path / "mark").write_text("")
     monkeypatch.setenv("FAKE_MARK", str(tmp_path / "mark"))
     script = tmp_path / "python"
@@ -113,8 +113,8 @@ def test_a_server_of_ours_that_was_killed_between_calls_is_started_anew(python):
 
 def test_a_server_of_ours_that_hangs_is_ended_and_started_anew(python):
     engine = ours(python)
-    assert isinstance(engine.server, Ours)
-    engine.server.grace = 0.5
+    assert isinstance(engine.server, ManagedServer)
+    engine.server.shutdown_grace = 0.5
     engine.load(OLD)
     os.kill(started(python)[0], signal.SIGSTOP)
     assert_all_answered_once(engine)
@@ -126,7 +126,7 @@ def test_a_server_of_ours_that_hangs_is_ended_and_started_anew(python):
 def test_a_server_that_does_not_start_is_one_line_with_the_cause(python, monkeypatch):
     monkeypatch.setenv("FAKE_REFUSES", "no memory is left")
     engine = ours(python)
-    with pytest.raises(EngineFailed) as error:
+    with pytest.raises(EngineError) as error:
         engine.load(OLD)
     pattern = r"vllm has not started. It says: ValueError: no memory is left. The log is (\S+)\."
     found = re.fullmatch(pattern, str(error.value))
@@ -135,7 +135,7 @@ def test_a_server_that_does_not_start_is_one_line_with_the_cause(python, monkeyp
 
 
 def test_an_interpreter_that_is_not_there_is_one_line(tmp_path):
-    with pytest.raises(EngineFailed, match=r"has not started.*FileNotFoundError.*nowhere"):
+    with pytest.raises(EngineError, match=r"has not started.*FileNotFoundError.*nowhere"):
         ours(str(tmp_path / "nowhere")).load(OLD)
 
 
@@ -148,7 +148,7 @@ def test_a_server_of_ours_ends_when_we_do_however_we_end(python, end, tmp_path):
         "from pathlib import Path",
         "from grupo.inference.server_process import Ours",
         f"command = [{python!r}, '--port', '{{port}}']",
-        f"server = Ours(command, {{}}, Path({str(shared)!r}), port=0, starting=60.0)",
+        f"server = ManagedServer(command, {{}}, Path({str(shared)!r}), port=0, startup_timeout=60.0)",
         "server.ready()",
         "print('ready', flush=True)",
         f"time.sleep({0 if end is None else 60})",
@@ -170,12 +170,12 @@ def test_a_server_of_ours_ends_when_we_do_however_we_end(python, end, tmp_path):
 def test_a_port_that_is_taken_is_refused(python):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(Refused, match=f"port: {port} is taken"):
+        with pytest.raises(ConfigError, match=f"port: {port} is taken"):
             ours(python, port=port).load(OLD)
 
 
 def test_options_reach_the_server_and_may_hold_braces(python):
-    spec = Vllm(python=python, options=("--compilation-config", json.dumps({"level": 0})))
+    spec = Vllm(python=python, server_options=("--compilation-config", json.dumps({"level": 0})))
     assert spec.command("m", 64)[-2:] == ("--compilation-config", '{"level": 0}')
     engine = spec.build("m", BOUNDS)
     engine.load(OLD)

@@ -10,9 +10,9 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
-from grupo.inference.base import Bounds, Reply, answers
-from grupo.inference.http_client import EngineFailed
-from grupo.inference.local import Local
+from grupo.inference.base import Reply, StopConditions, generate_all
+from grupo.inference.http_client import EngineError
+from grupo.inference.local import LocalEngine
 from grupo.inference.sampling_params import Sampling
 from grupo.inference.vllm import Vllm, VllmEngine
 from grupo.models.causal_lm import CausalLM
@@ -27,7 +27,7 @@ pytestmark = [
 ]
 
 CONTEXT = 512
-BOUNDS = Bounds(limit=24, ends=(0,), context=CONTEXT)
+BOUNDS = StopConditions(max_new_tokens=24, eos_token_ids=(0,), context_length=CONTEXT)
 GREEDY = Sampling(top_k=1)
 # a processor's vLLM 0.32 cannot read a seeded prompt in parts; the rest is for a small machine
 OPTIONS = ("--no-enable-chunked-prefill", "--max-num-seqs", "64")
@@ -55,16 +55,24 @@ def model(folder: str) -> Any:
 
 
 @pytest.fixture(scope="module")
-def local(folder: str) -> Local:
+def local(folder: str) -> LocalEngine:
     """Our own engine."""
-    policy = CausalLM(folder, limit=24).build()
-    return Local(policy.reader.body, policy.head, policy.language.tokenizer, BOUNDS)
+    policy = CausalLM(folder, max_new_tokens=24).build()
+    return LocalEngine(
+        policy.evaluator.body, policy.lm_head, policy.chat_tokenizer.tokenizer, BOUNDS
+    )
 
 
 @pytest.fixture(scope="module")
 def served(folder: str, model: Any) -> Iterator[VllmEngine]:
     """A vLLM in float32."""
-    spec = Vllm(python=PYTHON, memory=0.1, options=OPTIONS, patience=120.0, tries=2)
+    spec = Vllm(
+        python=PYTHON,
+        gpu_memory_utilization=0.1,
+        server_options=OPTIONS,
+        request_timeout=120.0,
+        max_failures=2,
+    )
     engine = spec.build(folder, BOUNDS)
     engine.load(model.state_dict())
     yield engine
@@ -76,7 +84,7 @@ def engine(served: VllmEngine, model: Any) -> Iterator[VllmEngine]:
     """The same with the model's weights and usual bounds, whatever another test did."""
     served.load(model.state_dict())
     yield served
-    served.bounds = BOUNDS
+    served.stop_conditions = BOUNDS
 
 
 @pytest.mark.parametrize(
@@ -94,7 +102,7 @@ def engine(served: VllmEngine, model: Any) -> Iterator[VllmEngine]:
 )
 def test_log_probabilities_are_those_of_what_is_sampled_from(engine, model, sampling):
     requests = many(sampling=sampling)
-    replies = answers(engine, requests)
+    replies = generate_all(engine, requests)
     assert differences(model, requests, replies).max() < 1e-3
     for request, reply in zip(requests, replies, strict=True):
         cut = sampling.cut(logits_of(model, request, reply) / sampling.temperature)
@@ -103,8 +111,10 @@ def test_log_probabilities_are_those_of_what_is_sampled_from(engine, model, samp
 
 def test_greedy_answers_are_those_of_the_local_engine(engine, local):
     requests = many(sampling=GREEDY)
-    ours, theirs = answers(local, requests), answers(engine, requests)
-    assert [(r.tokens, r.stopped) for r in theirs] == [(r.tokens, r.stopped) for r in ours]
+    ours, theirs = generate_all(local, requests), generate_all(engine, requests)
+    assert [(r.tokens, r.finish_reason) for r in theirs] == [
+        (r.tokens, r.finish_reason) for r in ours
+    ]
     assert {p for reply in theirs for p in reply.logp} == {0.0}
 
 
@@ -127,51 +137,56 @@ def test_answers_end_where_those_of_the_local_engine_do(engine, local, change):
     engine.bounds = replace(BOUNDS, **change)
     requests = many(sampling=GREEDY)
     ours, theirs = (
-        answers(replace(local, bounds=engine.bounds), requests),
-        answers(engine, requests),
+        generate_all(replace(local, bounds=engine.bounds), requests),
+        generate_all(engine, requests),
     )
-    assert [(r.tokens, r.stopped) for r in theirs] == [(r.tokens, r.stopped) for r in ours]
+    assert [(r.tokens, r.finish_reason) for r in theirs] == [
+        (r.tokens, r.finish_reason) for r in ours
+    ]
 
 
 def test_the_end_token_ends_an_answer_and_is_its_last(engine):
-    replies = answers(engine, many(100))
-    assert {reply.stopped for reply in replies} == {"end", "length"}
+    replies = generate_all(engine, many(100))
+    assert {reply.finish_reason for reply in replies} == {"end", "length"}
     for reply in replies:
         assert len(reply.tokens) == len(reply.logp)
         place = reply.tokens.index(0) if 0 in reply.tokens else len(reply.tokens)
-        assert (place == len(reply.tokens) - 1) == (reply.stopped == "end")
-        assert len(reply.tokens) == 24 or reply.stopped == "end"
+        assert (place == len(reply.tokens) - 1) == (reply.finish_reason == "end")
+        assert len(reply.tokens) == 24 or reply.finish_reason == "end"
 
 
 @pytest.mark.parametrize("width", [1, 2, 5])
 def test_a_stop_text_ends_the_answer_that_says_it_and_no_other(engine, width):
     requests = many(100)
-    free = answers(engine, requests)
+    free = generate_all(engine, requests)
     stop = text_of(max(free, key=lambda reply: len(reply.tokens)))[6 : 6 + width]
-    engine.bounds = replace(BOUNDS, stop=(stop, "never said"))
+    engine.bounds = replace(BOUNDS, stop_strings=(stop, "never said"))
     found = 0
-    for before, after in zip(free, answers(engine, requests), strict=True):
+    for before, after in zip(free, generate_all(engine, requests), strict=True):
         place = text_of(before).find(stop)
         if place < 0:
             assert after.tokens == before.tokens
         else:
             found += 1
-            assert (text_of(after), after.stopped) == (text_of(before)[: place + width], "stop")
+            assert (text_of(after), after.finish_reason) == (
+                text_of(before)[: place + width],
+                "stop",
+            )
     assert found >= 1
 
 
 def test_equal_keys_say_the_same_and_different_keys_differ(engine):
     requests = [ask("Hi", key) for key in (1, 1, 2, 3)]
-    first, again = answers(engine, requests), answers(engine, requests)
+    first, again = generate_all(engine, requests), generate_all(engine, requests)
     assert first == again
     assert first[0] == first[1]
     assert len({reply.tokens for reply in first}) == 3
 
 
 def test_first_tokens_are_as_frequent_as_they_are_likely(engine, model):
-    engine.bounds = replace(BOUNDS, limit=1)
+    engine.bounds = replace(BOUNDS, max_new_tokens=1)
     count = 2_000
-    replies = answers(engine, [ask("Hi", key) for key in range(count)])
+    replies = generate_all(engine, [ask("Hi", key) for key in range(count)])
     said = torch.tensor([reply.tokens[0] for reply in replies]).bincount(minlength=len(ALPHABET))
     p = logits_of(model, ask("Hi", 0), Reply((5,)))[0].softmax(-1)
     off = (said / count - p).abs() / (p * (1 - p) / count).sqrt()
@@ -180,7 +195,7 @@ def test_first_tokens_are_as_frequent_as_they_are_likely(engine, model):
 
 def test_other_weights_say_other_things_at_once_and_forget_what_was_read(engine, model, folder):
     requests = many()  # some prompts are longer than what vLLM remembers at a time
-    before, version = answers(engine, requests), engine.version
+    before, version = generate_all(engine, requests), engine.version
     other = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
     torch.manual_seed(3)
     with torch.no_grad():
@@ -188,18 +203,18 @@ def test_other_weights_say_other_things_at_once_and_forget_what_was_read(engine,
             parameter.add_(torch.randn_like(parameter) * 0.05)
     engine.load(other.state_dict())
     assert engine.version != version
-    after = answers(engine, requests)
+    after = generate_all(engine, requests)
     assert differences(other, requests, after).max() < 1e-3
     assert differences(model, requests, after).max() > 0.1
     engine.load(model.state_dict())
     assert engine.version == version
-    assert answers(engine, requests) == before
+    assert generate_all(engine, requests) == before
 
 
 @pytest.mark.parametrize("who", ["api_server", "EngineCore"])
 def test_a_server_that_is_killed_in_the_middle_of_a_call_is_replaced(engine, who):
     requests = many(200)
-    undisturbed = answers(engine, requests)
+    undisturbed = generate_all(engine, requests)
     victim, found = processes(engine)[who], []
     for answered in engine(requests):
         found.append(answered)
@@ -213,16 +228,16 @@ def test_a_server_that_is_killed_in_the_middle_of_a_call_is_replaced(engine, who
 def test_weights_that_do_not_fit_are_one_error_and_the_next_ones_are_loaded(engine, model):
     weights = dict(model.state_dict())
     lost = weights.pop("model.norm.weight")
-    with pytest.raises(EngineFailed, match=r"1 of vLLM's tensors .* first model.norm.weight"):
+    with pytest.raises(EngineError, match=r"1 of vLLM's tensors .* first model.norm.weight"):
         engine.load(weights)
     engine.load(weights | {"model.norm.weight": lost})
     requests = many()
-    assert differences(model, requests, answers(engine, requests)).max() < 1e-3
+    assert differences(model, requests, generate_all(engine, requests)).max() < 1e-3
 
 
 def test_closing_ends_every_process(served):
     assert len(processes(served)) >= 3
-    group = served.server.guards[0].pid
+    group = served.server.guard_processes[0].pid
     served.close()
     with pytest.raises(ProcessLookupError):
         os.killpg(group, 0)
@@ -231,10 +246,12 @@ def test_closing_ends_every_process(served):
 def test_in_bfloat16_the_log_probabilities_are_near(folder, model):
     half = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.bfloat16)
     more = ("--enforce-eager", *OPTIONS)
-    engine = Vllm(python=PYTHON, memory=0.1, options=more, dtype="bfloat16").build(folder, BOUNDS)
+    engine = Vllm(
+        python=PYTHON, gpu_memory_utilization=0.1, server_options=more, dtype="bfloat16"
+    ).build(folder, BOUNDS)
     engine.load(model.state_dict())
     requests = many()
-    replies = answers(engine, requests)
+    replies = generate_all(engine, requests)
     engine.close()
     ours = with_logp(half, requests, replies)
     rounding = differences(model, requests, ours).mean()  # what bfloat16 costs transformers itself

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from grupo.inference.http_client import EngineFailed
+from grupo.inference.http_client import EngineError
 from tests.helpers.fake_vllm import Fake, well
 from tests.helpers.faulty_vllm import PASSING, dies, fails
 from tests.helpers.vllm_fixtures import (
@@ -57,8 +57,8 @@ def test_after_a_death_weights_are_loaded_again_before_anything_is_asked(fake):
     engine = engine_of(fake)
     fake.completes = once(17, dies)
     assert_all_answered_once(engine)
-    assert fake.loaded == [engine.version] * 2
-    assert {body["cache_salt"] for body in fake.asked} == {engine.version}
+    assert fake.loaded == [engine.weights_version] * 2
+    assert {body["cache_salt"] for body in fake.asked} == {engine.weights_version}
 
 
 def test_a_server_that_died_between_two_calls_is_given_the_weights_again(fake):
@@ -66,7 +66,7 @@ def test_a_server_that_died_between_two_calls_is_given_the_weights_again(fake):
     fake.die()
     fake.rise(fake.port)
     assert_all_answered_once(engine)
-    assert fake.loaded == [engine.version] * 2
+    assert fake.loaded == [engine.weights_version] * 2
 
 
 @pytest.mark.parametrize("fault", PASSING)
@@ -77,7 +77,7 @@ def test_a_server_that_always_goes_wrong_is_given_up_on_after_so_many_tries(fake
     if fault == "answers twice":
         assert len(list(engine(MANY[:9]))) == 9  # it says one thing each time it is asked
     else:
-        with pytest.raises(EngineFailed, match=line) as error:
+        with pytest.raises(EngineError, match=line) as error:
             list(engine(MANY))
         assert str(error.value).endswith("Given up after 2 failures in a row.")
         assert "; 40 of 40 requests are unanswered." in str(error.value)
@@ -88,7 +88,7 @@ def test_nobody_goes_on_waiting_when_a_call_is_given_up(fake):
     engine = engine_of(fake, tries=1, patience=0.5)
     freed = threading.Event()
     fake.completes = lambda handler, number, body: freed.wait(30)
-    with pytest.raises(EngineFailed, match=r"has not answered for 0\.5 s"):
+    with pytest.raises(EngineError, match=r"has not answered for 0\.5 s"):
         list(engine(MANY))
     until = time.monotonic() + 5
     while (left := waiting(fake)) and time.monotonic() < until:
@@ -115,7 +115,7 @@ def test_a_request_that_is_refused_is_not_asked_again(fake):
     engine = engine_of(fake)
     said = {"error": {"message": "This model's maximum context length is 8 tokens."}}
     fake.completes = lambda handler, number, body: handler.say(400, said)
-    with pytest.raises(EngineFailed, match="refuses /v1/completions: 400: This model's maximum"):
+    with pytest.raises(EngineError, match="refuses /v1/completions: 400: This model's maximum"):
         list(engine(MANY[:1]))
     assert len(fake.asked) == 1
 
@@ -125,9 +125,7 @@ def test_nobody_at_the_address_is_one_line(fake):
     fake.die()
     time.sleep(0.1)
     began = time.monotonic()
-    with pytest.raises(
-        EngineFailed, match=r"has not answered /health for 0.5 s; 40 of 40 requests"
-    ):
+    with pytest.raises(EngineError, match=r"has not answered /health for 0.5 s; 40 of 40 requests"):
         list(engine(MANY))
     assert time.monotonic() - began < 5
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import torch
 
-from grupo.core.errors import Refused
-from grupo.core.rng import derive
-from grupo.inference.base import Bounds, Reply, Request
-from grupo.inference.http_client import EngineFailed
+from grupo.core.errors import ConfigError
+from grupo.core.rng import derive_key
+from grupo.inference.base import Reply, Request, StopConditions
+from grupo.inference.http_client import EngineError
 from grupo.inference.sampling_params import Sampling
 from grupo.inference.vllm import Vllm
 from tests.helpers import fake_vllm
@@ -43,8 +43,8 @@ def test_every_request_is_asked_once_and_answered_with_the_loaded_weights(fake):
 
 
 def test_what_is_asked_says_everything_that_an_answer_depends_on(fake):
-    spec = Vllm(fake.url, patience=10.0)
-    engine = spec.build("", Bounds(12, (0, 1), ("###",), context=10))
+    spec = Vllm(fake.url, request_timeout=10.0)
+    engine = spec.build("", StopConditions(12, (0, 1), ("###",), context_length=10))
     engine.load(OLD)
     list(engine([Request((7, 8, 9), 5, Sampling(0.5, 0.9, 4))]))
     (body,) = fake.asked
@@ -52,7 +52,7 @@ def test_what_is_asked_says_everything_that_an_answer_depends_on(fake):
     assert body == {
         "prompt": [7, 8, 9],
         "max_tokens": 7,  # of the 10 that the model reads
-        "seed": derive(5, 3),
+        "seed": derive_key(5, 3),
         "temperature": 0.5,
         "top_p": 0.9,
         "top_k": 4,
@@ -68,7 +68,7 @@ def test_what_is_asked_says_everything_that_an_answer_depends_on(fake):
         "add_special_tokens": False,
         "logprobs": 0,
         "return_tokens_as_token_ids": True,
-        "cache_salt": engine.version,
+        "cache_salt": engine.weights_version,
     }
 
 
@@ -95,7 +95,7 @@ def test_no_requests_ask_nobody(fake):
     ],
 )
 def test_what_vllm_would_sample_otherwise_is_refused(fake, sampling, said):
-    with pytest.raises(Refused, match=said):
+    with pytest.raises(ConfigError, match=said):
         list(engine_of(fake)([Request((5,), 1, sampling)]))
     assert fake.asked == []
 
@@ -104,10 +104,10 @@ def test_weights_are_loaded_once_and_again_when_they_change(fake):
     engine = engine_of(fake)
     list(engine(MANY))
     list(engine(MANY))
-    assert fake.loaded == [engine.version]
+    assert fake.loaded == [engine.weights_version]
     engine.load(NEW)
     assert_all_answered_once(engine)
-    assert fake.loaded[1:] == [engine.version] != fake.loaded[:1]
+    assert fake.loaded[1:] == [engine.weights_version] != fake.loaded[:1]
     engine.load(NEW)  # it holds them
     assert len(fake.loaded) == 2
 
@@ -122,7 +122,7 @@ def test_weights_are_handed_over_in_the_dtype_that_the_server_computes_in(fake):
 
 def test_another_checksum_is_an_error_at_once(fake):
     fake.loads = lambda path: {"version": "f00"}
-    with pytest.raises(EngineFailed, match="loaded other weights than it was given: blake2b f00"):
+    with pytest.raises(EngineError, match="loaded other weights than it was given: blake2b f00"):
         engine_of(fake)
     assert len(fake.loaded) == 1
 
@@ -135,21 +135,21 @@ def test_a_changed_byte_of_the_file_is_seen(fake):
         return {"version": fake_vllm.checksum(path)}
 
     fake.loads = damaged
-    with pytest.raises(EngineFailed, match="loaded other weights than it was given"):
+    with pytest.raises(EngineError, match="loaded other weights than it was given"):
         engine_of(fake)
 
 
 def test_weights_that_the_server_cannot_load_are_an_error_at_once(fake):
     fake.loads = lambda path: {"error": "AssertionError: 5 is not 32"}
-    with pytest.raises(EngineFailed, match="cannot load the weights: AssertionError: 5 is not 32"):
+    with pytest.raises(EngineError, match="cannot load the weights: AssertionError: 5 is not 32"):
         engine_of(fake)
     assert len(fake.loaded) == 1
 
 
 def test_weights_of_somebody_else_are_not_sampled_from(fake):
     engine_of(fake)
-    with pytest.raises(EngineFailed, match="holds weights of somebody else"):
-        list(Vllm(fake.url, patience=10.0).build("", BOUNDS)(MANY))
+    with pytest.raises(EngineError, match="holds weights of somebody else"):
+        list(Vllm(fake.url, request_timeout=10.0).build("", BOUNDS)(MANY))
 
 
 def test_weights_that_change_meanwhile_are_an_error(fake):
@@ -160,7 +160,7 @@ def test_weights_that_change_meanwhile_are_an_error(fake):
         well(handler, number, body)
 
     fake.completes = once(20, meddle)
-    with pytest.raises(EngineFailed, match="was given other weights while it answered"):
+    with pytest.raises(EngineError, match="was given other weights while it answered"):
         list(engine(MANY))
 
 
@@ -174,7 +174,7 @@ def test_weights_that_change_meanwhile_are_an_error(fake):
 )
 def test_a_server_that_computes_otherwise_is_refused(fake, facts, said):
     fake.facts |= facts
-    with pytest.raises(Refused, match=re.escape(said)):
+    with pytest.raises(ConfigError, match=re.escape(said)):
         engine_of(fake)
 
 
@@ -189,11 +189,11 @@ def test_a_server_that_computes_otherwise_is_refused(fake, facts, said):
     ],
 )
 def test_what_cannot_be_is_refused(spec, said):
-    with pytest.raises(Refused, match=re.escape(said)):
+    with pytest.raises(ConfigError, match=re.escape(said)):
         Vllm(**spec)
 
 
 @pytest.mark.parametrize("url", ["localhost:8000", "ftp://a:1", "http://"])
 def test_what_is_no_url_is_refused(url):
-    with pytest.raises(Refused, match=re.escape(f"url: {url!r}. Allowed: http://host:port.")):
+    with pytest.raises(ConfigError, match=re.escape(f"url: {url!r}. Allowed: http://host:port.")):
         Vllm(url).build("", BOUNDS)

@@ -4,8 +4,8 @@ from math import sqrt
 
 import pytest
 
-from grupo.methods.a_grae import Asymmetric, a_grae
-from grupo.testing.batches import batch_of
+from grupo.methods.a_grae import DifficultyWeightedAdvantage, a_grae
+from grupo.testing.batches import make_batch
 
 
 def test_tasks_by_difficulty_and_rewards_by_sign():
@@ -13,8 +13,8 @@ def test_tasks_by_difficulty_and_rewards_by_sign():
     fill = [[1, 0], [1, 0], [1, 0], [1, 0], [1, 0], [1, 0], [0, 0], [0, 0]]
     rewards = [1, 1, 1, 0, 1, 0, 0, 0, *(r for pair in fill for r in pair)]
     labels = [0] * 4 + [1] * 4 + [2 + i // 2 for i in range(16)]
-    batch = batch_of(group=labels, reward=rewards)
-    A = Asymmetric(alpha=1.0, eps=0.0)
+    batch = make_batch(group=labels, reward=rewards)
+    A = DifficultyWeightedAdvantage(target_accuracy=1.0, eps=0.0)
     m = (0.75 + 0.25 + 6 * 0.5) / 10
     assert m == 0.4
     root = sqrt(0.75)
@@ -22,17 +22,17 @@ def test_tasks_by_difficulty_and_rewards_by_sign():
     # r - p is 1/4 or -3/4, std 1/2
     expected = [0.5 * easy * 0.4] * 3 + [-1.5 * easy]
     assert expected == pytest.approx([0.49403] * 3 + [-3.70526], rel=1e-5)
-    said = A(batch.reward[:8], batch_of(group=labels[:8], reward=rewards[:8]))
+    said = A(batch.reward[:8], make_batch(group=labels[:8], reward=rewards[:8]))
     assert said[:4].tolist() != pytest.approx(expected)  # alone these two have m = 1/2
-    whole = Asymmetric(alpha=1.0)(batch.reward, batch)
+    whole = DifficultyWeightedAdvantage(target_accuracy=1.0)(batch.reward, batch)
     assert whole[:4].tolist() == pytest.approx(expected, rel=1e-4)
     # sqrt p = 1/2: both weights are 1
     assert whole[4:8].tolist() == pytest.approx([1.5 * 0.4, -0.5, -0.5, -0.5], rel=1e-4)
 
 
 def test_alpha_lets_success_count_in_full_earlier():
-    batch = batch_of(group=[0, 0, 0, 0], reward=[1, 0, 0, 0])  # m = 1/4
-    one, half = (Asymmetric(alpha)(batch.reward, batch) for alpha in (1.0, 0.5))
+    batch = make_batch(group=[0, 0, 0, 0], reward=[1, 0, 0, 0])  # m = 1/4
+    one, half = (DifficultyWeightedAdvantage(alpha)(batch.reward, batch) for alpha in (1.0, 0.5))
     assert one[0].item() == pytest.approx(1.5 / 4, rel=1e-4)
     assert half[0].item() == pytest.approx(1.5 / 2, rel=1e-4)
     assert one[1:].tolist() == pytest.approx([-0.5] * 3, rel=1e-4)
@@ -40,19 +40,19 @@ def test_alpha_lets_success_count_in_full_earlier():
 
 @pytest.mark.parametrize("reward", [0.0, 1.0])
 def test_groups_without_differences_teach_nothing(reward):
-    batch = batch_of(group=[0, 0, 1], reward=[reward] * 3)
-    assert a_grae().credit(batch.reward, batch).tolist() == [0.0] * 3
+    batch = make_batch(group=[0, 0, 1], reward=[reward] * 3)
+    assert a_grae().advantage(batch.reward, batch).tolist() == [0.0] * 3
 
 
 def test_it_gives_the_numbers_of_the_authors_code():
     # HKU-HealthAI/A-GRAE @ c5aa316, verl/trainer/ppo/core_algos.py,
     # compute_grpo_outcome_advantage with grpo_weight 2; inputs as below
     reward = [1.0, 1, 1, 0, 1, 0, 0, 0, 1, 0, 1, 0]
-    batch = batch_of(group=[i // 4 for i in range(12)], reward=reward, length=[1, 2, 3, 1] * 3)
+    batch = make_batch(group=[i // 4 for i in range(12)], reward=reward, length=[1, 2, 3, 1] * 3)
     expected = [0.5386704919] * 3 + [-3.232022951, 0.749997] + [-0.499998] * 3
     expected += [0.5226901851, -1.04538037] * 2
-    assert a_grae().credit(batch.reward, batch).tolist() == pytest.approx(expected, rel=1e-5)
+    assert a_grae().advantage(batch.reward, batch).tolist() == pytest.approx(expected, rel=1e-5)
 
 
 def test_the_default_is_that_of_mathematics():
-    assert a_grae().credit.alpha == 1.0
+    assert a_grae().advantage.alpha == 1.0

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from grupo.methods.ace import OverconfidencePenalty, ace
-from grupo.testing.batches import batch_of
+from grupo.testing.batches import make_batch
 
 A = torch.tensor([1.0, -1.0, -1.0], dtype=torch.float64)
 
@@ -14,7 +14,7 @@ A = torch.tensor([1.0, -1.0, -1.0], dtype=torch.float64)
 def shifted(c):
     """Answers whose log-probability moved by `c` from the reference's, over two actions."""
     reference = [[-1 - x / 2, -1 - x / 2] for x in c]
-    return batch_of(group=[0] * len(c), length=[2] * len(c), seen={"logp@ref": reference})
+    return make_batch(group=[0] * len(c), length=[2] * len(c), signals={"logp@ref": reference})
 
 
 def test_errors_are_amplified_by_the_softplus_of_the_shift():
@@ -35,11 +35,11 @@ def test_relu_leaves_explorers_alone():
 
 
 def test_alpha_zero_is_grpo():
-    batch = batch_of(group=[0, 0], reward=[1.0, 0.0], seen={"logp@ref": [[-2.0], [-3.0]]})
-    plain = batch.credited(ace(alpha=0.0).credit).advantage
+    batch = make_batch(group=[0, 0], reward=[1.0, 0.0], signals={"logp@ref": [[-2.0], [-3.0]]})
+    plain = batch.with_advantage(ace(penalty_coef=0.0).advantage).advantage
     assert plain.flatten().tolist() == pytest.approx([0.5**0.5, -(0.5**0.5)], rel=1e-5)
 
 
 def test_the_defaults():
-    assert ace() == ace(group=8, alpha=1.0, clip=0.2)
-    assert ace().needs == {"logp@ref"}
+    assert ace() == ace(group_size=8, penalty_coef=1.0, clip_eps=0.2)
+    assert ace().required_signals == {"logp@ref"}

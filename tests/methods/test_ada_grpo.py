@@ -2,14 +2,16 @@
 
 import pytest
 
-from grupo.core.schedules import at
-from grupo.methods.ada_grpo import PayRarity, ada_grpo
-from grupo.testing.batches import batch_of
+from grupo.core.schedules import resolve_schedules
+from grupo.methods.ada_grpo import RarityScale, ada_grpo
+from grupo.testing.batches import make_batch
 
 
 def paid(strength, mode=(1.0, 1.0, *[3.0] * 6), reward=(1.0,) * 8):
-    batch = batch_of(group=[0] * len(mode), reward=list(reward), parts={"mode": list(mode)})
-    return PayRarity(strength)(batch.reward, batch).tolist()
+    batch = make_batch(
+        group=[0] * len(mode), reward=list(reward), reward_terms={"mode": list(mode)}
+    )
+    return RarityScale(strength)(batch.reward, batch).tolist()
 
 
 def test_the_rare_format_earns_most_at_first():
@@ -22,7 +24,7 @@ def test_halfway_and_at_the_end():
 
 
 def test_strength_falls_along_half_a_cosine():
-    strengths = [at(ada_grpo(), p).credit.steps[0].strength for p in (0.0, 0.5, 1.0)]
+    strengths = [resolve_schedules(ada_grpo(), p).credit.steps[0].strength for p in (0.0, 0.5, 1.0)]
     assert strengths == pytest.approx([1.0, 0.5, 0.0])
 
 
@@ -35,26 +37,30 @@ def test_an_unknown_format_earns_nothing():
 
 
 def test_formats_of_other_groups_are_not_counted():
-    batch = batch_of(group=[0, 0, 1, 1], reward=[1.0] * 4, parts={"mode": [1.0, 2.0, 1.0, 1.0]})
-    assert PayRarity(1.0)(batch.reward, batch).tolist() == [2.0, 2.0, 1.0, 1.0]
+    batch = make_batch(
+        group=[0, 0, 1, 1], reward=[1.0] * 4, reward_terms={"mode": [1.0, 2.0, 1.0, 1.0]}
+    )
+    assert RarityScale(1.0)(batch.reward, batch).tolist() == [2.0, 2.0, 1.0, 1.0]
 
 
 def test_it_gives_the_numbers_of_the_authors_code():
     # TEAM-ARM/arm @ cee2053, verl/verl/trainer/ppo/core_algos.py,
     # compute_ada_grpo_outcome_advantage; step 30 of 100; inputs as below
-    batch = batch_of(
+    batch = make_batch(
         group=[0] * 5 + [1] * 5,
         reward=[1.0, 0.0, 1.0, 1.0, 0.0, 1.0, 0.0, 1.0, 0.0, 0.5],
         length=[3, 1, 2, 3, 2, 1, 2, 3, 3, 1],
-        parts={"mode": [3.0, 3.0, 3.0, 0.0, 2.0, 1.0, 1.0, 3.0, -1.0, 0.0]},
+        reward_terms={"mode": [3.0, 3.0, 3.0, 0.0, 2.0, 1.0, 1.0, 3.0, -1.0, 0.0]},
     )
     recorded = [0.04831594601273537, -0.847912073135376, 0.04831594601273537]
     recorded += [1.5991923809051514, -0.847912073135376]
     recorded += [0.2851405739784241, -0.9642536640167236, 1.4169955253601074]
     recorded += [-0.9642536640167236, 0.2263709455728531]
-    advantage = batch.credited(at(ada_grpo(), 0.3).credit).advantage[:, 0].tolist()
+    advantage = (
+        batch.with_advantage(resolve_schedules(ada_grpo(), 0.3).credit).advantage[:, 0].tolist()
+    )
     assert advantage == pytest.approx(recorded, rel=1e-5)
 
 
 def test_the_defaults_are_the_papers():
-    assert ada_grpo() == ada_grpo(group=8, clip=0.2, kl=0.001)
+    assert ada_grpo() == ada_grpo(group_size=8, clip_eps=0.2, kl_coef=0.001)

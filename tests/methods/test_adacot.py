@@ -4,14 +4,16 @@ import pytest
 import torch
 
 from grupo.algo.aggregation import token_mean
-from grupo.methods.adacot import ButDecisions, Triggered, adacot
-from grupo.testing.batches import batch_of, moved
+from grupo.methods.adacot import MaskDecisionTokens, ThinkingTriggerPenalty, adacot
+from grupo.testing.batches import make_batch, perturb_logp
 
 
 def reward(base, think, needed, format=1.0):
     parts = {"think": [think], "needed": [needed], "format": [format]}
-    batch = batch_of(group=[0], reward=[base], parts=parts)
-    return Triggered(miss=0.2, over=0.3, malformed=1.0)(batch.reward, batch).item()
+    batch = make_batch(group=[0], reward=[base], reward_terms=parts)
+    return ThinkingTriggerPenalty(missed_penalty=0.2, overuse_penalty=0.3, format_penalty=1.0)(
+        batch.reward, batch
+    ).item()
 
 
 def test_thinking_in_vain_costs():
@@ -31,21 +33,25 @@ def test_bad_form_costs_most():
 
 
 def test_decisions_are_not_learned_from_and_the_rest_is_as_before():
-    batch = batch_of(
+    batch = make_batch(
         group=[0, 0],
         length=[2, 3],
         advantage=[1.0, -1.0],
-        seen={"mark/decision": [[1.0, 0.0, 5.0], [0.0, 0.0, 0.0]]},
+        signals={"step/decision": [[1.0, 0.0, 5.0], [0.0, 0.0, 0.0]]},
     )
-    assert ButDecisions()(batch).tolist() == [[0, 0.25, 0], [1 / 6] * 3]
-    assert ButDecisions(token_mean)(batch).tolist() == [[0, 0.2, 0], [0.2] * 3]
+    assert MaskDecisionTokens()(batch).tolist() == [[0, 0.25, 0], [1 / 6] * 3]
+    assert MaskDecisionTokens(token_mean)(batch).tolist() == [[0, 0.2, 0], [0.2] * 3]
     method = adacot()
-    pi = moved(batch, [[0.0] * 3] * 2)
-    (gradient,) = torch.autograd.grad((method.weigh(batch) * method.loss(pi, batch)).sum(), pi.logp)
+    pi = perturb_logp(batch, [[0.0] * 3] * 2)
+    (gradient,) = torch.autograd.grad(
+        (method.aggregation(batch) * method.loss(pi, batch)).sum(), pi.logp
+    )
     assert gradient[0].tolist() == [0.0, -0.25, 0.0]
     assert gradient[1].tolist() == pytest.approx([1 / 6] * 3)
 
 
 def test_the_defaults():
-    assert adacot() == adacot(group=8, miss=0.2, over=0.3, malformed=1.0)
-    assert adacot().needs == {"mark/decision"}
+    assert adacot() == adacot(
+        group_size=8, missed_penalty=0.2, overuse_penalty=0.3, format_penalty=1.0
+    )
+    assert adacot().required_signals == {"step/decision"}

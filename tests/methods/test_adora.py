@@ -5,18 +5,18 @@ from math import sqrt
 import pytest
 import torch
 
-from grupo.methods.adora import WhereLongWins, adora
-from grupo.testing.batches import batch_of
+from grupo.methods.adora import LongCorrectGroupWeight, adora
+from grupo.testing.batches import make_batch
 
 A = 0.5 / (sqrt(1 / 3) + 1e-6)  # of rewards [1, 1, 0, 0]
 
 
 def played(length, correct=(1, 1, 0, 0)):
-    return batch_of(
+    return make_batch(
         group=[0] * len(length),
         reward=list(correct),
         length=length,
-        parts={"correct": list(correct)},
+        reward_terms={"correct": list(correct)},
     )
 
 
@@ -31,7 +31,7 @@ def played(length, correct=(1, 1, 0, 0)):
 )
 def test_groups_count_where_the_longest_right_answer_is_longer(length, w):
     batch = played(length)
-    assert adora().credit(batch.reward, batch).tolist() == pytest.approx(
+    assert adora().advantage(batch.reward, batch).tolist() == pytest.approx(
         [w * A, w * A, -w * A, -w * A]
     )
 
@@ -39,33 +39,35 @@ def test_groups_count_where_the_longest_right_answer_is_longer(length, w):
 def test_without_wrong_answers_to_compare_with_a_group_counts_in_full():
     batch = played([1, 1, 4000, 4000])
     x = torch.ones(4, dtype=torch.float64)
-    assert WhereLongWins(3900, 0.1)(x, batch).tolist() == [1.0] * 4
+    assert LongCorrectGroupWeight(3900, 0.1)(x, batch).tolist() == [1.0] * 4
 
 
 def test_without_right_answers_it_counts_little():
     batch = played([1, 2, 3, 4], correct=(0, 0, 0, 0))
     x = torch.ones(4, dtype=torch.float64)
-    assert WhereLongWins(3900, 0.1)(x, batch).tolist() == pytest.approx([0.1] * 4)
+    assert LongCorrectGroupWeight(3900, 0.1)(x, batch).tolist() == pytest.approx([0.1] * 4)
 
 
 def test_it_gives_the_numbers_of_the_authors_code():
     # ShadeCloak/ADORA @ c518485, ADORA/verl/trainer/ppo/core_algos.py,
     # compute_grpo_outcome_advantage_ADORA with a max_length_threshold of 7; inputs as below
     reward = [2.0, 0.5, 0, 2, 2, 2, 0.5, 0, 2, 0.5, 0, 0]
-    batch = batch_of(
+    batch = make_batch(
         group=[i // 4 for i in range(12)],
         reward=reward,
         length=[3, 4, 2, 6, 2, 3, 6, 5, 3, 7, 2, 3],
-        parts={"correct": [float(r > 1.01) for r in reward]},
+        reward_terms={"correct": [float(r > 1.01) for r in reward]},
     )
     expected = [0.8488738641, -0.6063384744, -1.091409254, 0.8488738641]
     expected += [0.08488738641, 0.08488738641, -0.06063384744, -0.1091409254]
     expected += [1.452742461, -0.1320674964, -0.6603374821, -0.6603374821]
-    assert adora(limit=7).credit(batch.reward, batch).tolist() == pytest.approx(expected, rel=1e-5)
+    assert adora(max_length=7).advantage(batch.reward, batch).tolist() == pytest.approx(
+        expected, rel=1e-5
+    )
 
 
 def test_the_defaults_are_the_authors():
     method = adora()
-    assert method.sample.n == 16
-    assert method.credit.steps[-1] == WhereLongWins(limit=3900, less=0.1)
+    assert method.sampler.n == 16
+    assert method.advantage.steps[-1] == LongCorrectGroupWeight(max_length=3900, reduced_weight=0.1)
     assert method.loss.right.factor == 0.001

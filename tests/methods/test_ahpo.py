@@ -3,21 +3,21 @@ import torch
 
 from grupo.methods.ahpo import ahpo
 from grupo.methods.grpo import grpo
-from grupo.testing.batches import batch_of, moved
+from grupo.testing.batches import make_batch, perturb_logp
 
 SAMPLED = [[1.0, 1.0], [1.0, 1.0], [0.0, 0.0]]
 
 
 def gradient(right, method):
-    batch = batch_of(
+    batch = make_batch(
         [0, 0, 0],
         reward=right,
         length=[1, 1, 2],
-        parts={"correct": right},
-        seen={"sampled": SAMPLED},
-    ).credited(method.credit)
-    pi = moved(batch, [[0.1, 0.0], [0.1, 0.0], [-0.5, -0.7]])
-    loss = (method.weigh(batch) * method.loss(pi, batch)).sum()
+        reward_terms={"correct": right},
+        signals={"sampled": SAMPLED},
+    ).with_advantage(method.credit)
+    pi = perturb_logp(batch, [[0.1, 0.0], [0.1, 0.0], [-0.5, -0.7]])
+    loss = (method.aggregation(batch) * method.loss(pi, batch)).sum()
     return torch.autograd.grad(loss, pi.logp)[0]
 
 
@@ -28,25 +28,25 @@ def test_where_all_fail_the_expert_is_imitated_and_nothing_else_is_learned():
 
 def test_where_one_is_right_it_is_grpo_of_own_rollouts():
     ours = gradient([1.0, 0.0, 1.0], ahpo())
-    alone = batch_of([0, 0], reward=[1.0, 0.0]).credited(grpo(kl=0.0).credit)
-    pi = moved(alone, [[0.1], [0.1]])
-    loss = (grpo(kl=0.0).weigh(alone) * grpo(kl=0.0).loss(pi, alone)).sum()
+    alone = make_batch([0, 0], reward=[1.0, 0.0]).with_advantage(grpo(kl_coef=0.0).advantage)
+    pi = perturb_logp(alone, [[0.1], [0.1]])
+    loss = (grpo(kl_coef=0.0).aggregation(alone) * grpo(kl_coef=0.0).loss(pi, alone)).sum()
     theirs = torch.autograd.grad(loss, pi.logp)[0]
     assert ours[:2, 0].tolist() == pytest.approx(theirs[:, 0].tolist())
     assert ours[2].tolist() == [0.0, 0.0]
 
 
 def test_a_higher_bar_imitates_beside_a_success():
-    both = gradient([1.0, 0.0, 1.0], ahpo(enough=2))
+    both = gradient([1.0, 0.0, 1.0], ahpo(min_correct=2))
     assert both[2].tolist() == [-0.5, -0.5]
     assert both[0, 0] < 0 < both[1, 0]
 
 
 def test_the_demonstration_is_no_success_of_ones_own():
-    assert gradient([0.0, 0.0, 1.0], ahpo(enough=1))[2, 0] < 0
+    assert gradient([0.0, 0.0, 1.0], ahpo(min_correct=1))[2, 0] < 0
 
 
 def test_the_defaults():
-    assert ahpo() == ahpo(group=8, enough=1, clip=0.2)
-    assert ahpo().needs == {"sampled"}
-    assert ahpo().reads_parts == {"correct"}
+    assert ahpo() == ahpo(group_size=8, min_correct=1, clip_eps=0.2)
+    assert ahpo().required_signals == {"sampled"}
+    assert ahpo().required_reward_terms == {"correct"}

@@ -3,26 +3,26 @@ from math import exp, log
 import pytest
 import torch
 
-from grupo.algo.filters import informative
+from grupo.algo.filters import keep_nonzero_std
 from grupo.algo.losses import DualConstraint
-from grupo.algo.losses.entropy_aware import forks
+from grupo.algo.losses.entropy_aware import high_entropy_mask
 from grupo.methods.archer import archer
-from grupo.testing.batches import batch_of, moved
+from grupo.testing.batches import make_batch, perturb_logp
 from tests.helpers.recorded_batches import six
 
 ENTROPY = torch.tensor([[0.1, 2.0, 0.3, 0.2, 0.4], [9.0, 9.0, 1.0, 1.0, 1.0]]).double()
-BATCH = batch_of([0, 0], length=[5, 1], advantage=[1.0, -1.0])
+BATCH = make_batch([0, 0], length=[5, 1], advantage=[1.0, -1.0])
 
 
 def said(first, second):
-    pi = moved(BATCH, [[log(first)] * 5, [log(second)] * 5])
+    pi = perturb_logp(BATCH, [[log(first)] * 5, [log(second)] * 5])
     pi["entropy"] = ENTROPY.clone().requires_grad_()
     return pi
 
 
 def test_forks_are_the_top_of_each_answer_by_itself():
     # 0.8-quantile of five numbers: 0.4 + 0.2 (2.0 - 0.4) = 0.72
-    assert forks(ENTROPY, BATCH).tolist() == [
+    assert high_entropy_mask(ENTROPY, BATCH).tolist() == [
         [False, True, False, False, False],
         [True] + [False] * 4,
     ]
@@ -30,7 +30,7 @@ def test_forks_are_the_top_of_each_answer_by_itself():
 
 def test_forks_may_move_further_and_pay_no_kl():
     pi = said(1.4, 0.4)
-    loss = archer(kl=0.1).loss(pi, BATCH)
+    loss = archer(kl_coef=0.1).loss(pi, BATCH)
     k3 = 1 / 1.4 + log(1.4) - 1
     assert loss[0, :2].tolist() == pytest.approx([-1.2 + 0.1 * k3, -1.4])
     assert loss[1, 0].item() == pytest.approx(0.5)
@@ -43,9 +43,11 @@ def test_forks_may_move_further_and_pay_no_kl():
 
 
 def test_the_defaults_are_the_released_ones():
-    assert archer().loss == DualConstraint(0.2, 0.5, kl=0.001, kl_at_forks=0.0, quantile=0.8)
-    assert archer().curate is informative
-    assert archer().measured == {"logp@ref"}
+    assert archer().loss == DualConstraint(
+        0.2, 0.5, kl_coef=0.001, high_entropy_kl_coef=0.0, quantile=0.8
+    )
+    assert archer().filter is keep_nonzero_std
+    assert archer().precomputed_signals == {"logp@ref"}
 
 
 def test_it_gives_the_numbers_of_the_authors_code():
@@ -60,8 +62,8 @@ def test_it_gives_the_numbers_of_the_authors_code():
         [1.5, 0.0, 0.0],
     ]
     batch = six(advantage=[1.2, -0.7, -0.5, 0.6, 0.9, -1.5])
-    method = archer(kl=0.0)
-    pi = moved(
+    method = archer(kl_coef=0.0)
+    pi = perturb_logp(
         batch,
         [
             [0.1, -0.8, 0.3],
@@ -73,7 +75,7 @@ def test_it_gives_the_numbers_of_the_authors_code():
         ],
     )
     pi["entropy"] = torch.tensor(entropy).double()
-    loss = (method.weigh(batch) * method.loss(pi, batch)).sum()
+    loss = (method.aggregation(batch) * method.loss(pi, batch)).sum()
     assert loss.item() == pytest.approx(-0.3486982, rel=1e-5)
     (gradient,) = torch.autograd.grad(loss, pi.logp)
     rows = [

@@ -4,9 +4,9 @@ import pytest
 
 from grupo.algo.losses import Clip
 from grupo.methods.arenarl import arenarl
-from grupo.rewards.pairwise import tournament
-from grupo.rollouts.samplers import Independent
-from grupo.testing.batches import batch_of
+from grupo.rewards.pairwise import tournament_scores
+from grupo.rollouts.samplers import GroupSampler
+from grupo.testing.batches import make_batch
 
 QUALITY = [3, 7, 1, 8, 2, 6, 5, 4]
 
@@ -20,21 +20,21 @@ def test_a_judge_who_errs_ranks_as_in_the_authors_release():
     # its rewards are these places, less their mean and over their standard deviation.
     eight = [-0.61237067, 1.02061784, -1.42886496, 1.42886496, -1.02061784]
     eight += [0.61237073, -0.20412354, 0.20412360]
-    batch = batch_of(group=[0] * 8, parts={"rank": tournament(8, noisy)})
-    advantage = arenarl().credit(batch.reward, batch).tolist()
+    batch = make_batch(group=[0] * 8, reward_terms={"rank": tournament_scores(8, noisy)})
+    advantage = arenarl().advantage(batch.reward, batch).tolist()
     assert advantage == pytest.approx(eight, abs=1e-5)
     four = [-0.38729739, 0.38729745, -1.16189218, 1.16189218]
-    batch = batch_of(group=[0] * 4, parts={"rank": tournament(4, noisy)})
-    assert arenarl().credit(batch.reward, batch).tolist() == pytest.approx(four, abs=1e-5)
+    batch = make_batch(group=[0] * 4, reward_terms={"rank": tournament_scores(4, noisy)})
+    assert arenarl().advantage(batch.reward, batch).tolist() == pytest.approx(four, abs=1e-5)
 
 
 def test_places_of_four_are_worth_this():
-    batch = batch_of(group=[0] * 4, parts={"rank": [1.0, 2 / 3, 1 / 3, 0.0]})
+    batch = make_batch(group=[0] * 4, reward_terms={"rank": [1.0, 2 / 3, 1 / 3, 0.0]})
     s = sqrt((1 / 4 + 1 / 36) * 2 / 3) + 1e-6  # 0.43033
-    advantage = arenarl().credit(batch.reward, batch).tolist()
+    advantage = arenarl().advantage(batch.reward, batch).tolist()
     assert advantage == pytest.approx([0.5 / s, 1 / 6 / s, -1 / 6 / s, -0.5 / s])
 
 
 def test_the_defaults_are_the_released_runs():
-    assert arenarl().sample == Independent(16)
+    assert arenarl().sampler == GroupSampler(16)
     assert arenarl().loss == Clip(0.2, 0.28)

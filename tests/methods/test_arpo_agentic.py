@@ -6,20 +6,22 @@ import torch
 from grupo.algo.advantages import Center, ScaleByStd, chain
 from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import Clip
-from grupo.methods.arpo_agentic import MeanOfSharers, arpo_agentic
-from grupo.rollouts.samplers import BranchWhenUnsure
-from grupo.testing.batches import batch_of, moved
-from grupo.testing.smoke.check_properties import check
+from grupo.methods.arpo_agentic import SharedNodeMean, arpo_agentic
+from grupo.rollouts.samplers import EntropyBranching
+from grupo.testing.batches import make_batch, perturb_logp
+from grupo.testing.smoke.check_properties import check_properties
 
-HARD = arpo_agentic().but(credit=chain(Center(), ScaleByStd(), MeanOfSharers()))
+HARD = arpo_agentic().replace(advantage=chain(Center(), ScaleByStd(), SharedNodeMean()))
 
 
 def leaves(node=((0, 0, 1), (0, 0, 2)), group=(0, 0), length=(3, 3)):
-    return batch_of(group=list(group), length=list(length), seen={"mark/node": [*map(list, node)]})
+    return make_batch(
+        group=list(group), length=list(length), signals={"step/node": [*map(list, node)]}
+    )
 
 
 def shared(batch, x=(1.0, -0.5)):
-    return MeanOfSharers()(torch.tensor(x).double(), batch).tolist()
+    return SharedNodeMean()(torch.tensor(x).double(), batch).tolist()
 
 
 def test_what_two_share_gets_the_mean_of_both():
@@ -37,28 +39,30 @@ def test_where_masked_nothing_is_read():
 def gradient(method, advantage) -> torch.Tensor:
     """What each action of two leaves learns, those that they share summed."""
     batch = leaves()
-    credited = batch.credited(lambda x, b: advantage(torch.tensor([1.0, -0.5]).double(), b))
-    pi = moved(credited, [[0.05, -0.05, 0.1]] * 2)
-    loss = (method.weigh(credited) * method.loss(pi, credited)).sum()
+    credited = batch.with_advantage(lambda x, b: advantage(torch.tensor([1.0, -0.5]).double(), b))
+    pi = perturb_logp(credited, [[0.05, -0.05, 0.1]] * 2)
+    loss = (method.aggregation(credited) * method.loss(pi, credited)).sum()
     (slope,) = torch.autograd.grad(loss, pi.logp)
     return torch.cat([slope[:, :2].sum(0), slope[:, 2]])
 
 
 def test_soft_and_hard_estimates_have_the_same_gradient():
     soft = gradient(arpo_agentic(), lambda x, b: x)
-    hard = gradient(arpo_agentic(), MeanOfSharers())
+    hard = gradient(arpo_agentic(), SharedNodeMean())
     torch.testing.assert_close(soft, hard)
     # six tokens; of the first the two rows together: -(1 - 0.5) e^0.05 / 6
     assert soft[0].item() == pytest.approx(-0.5 * 2.718281828**0.05 / 6)
 
 
 def test_the_hard_estimate_obeys_the_laws_too():
-    assert [broken for _, _, broken in check(HARD) if broken] == []
-    assert HARD.needs == {"mark/node"}
+    assert [broken for _, _, broken in check_properties(HARD) if broken] == []
+    assert HARD.required_signals == {"step/node"}
 
 
 def test_the_defaults_are_those_of_the_released_run():
     method = arpo_agentic()
-    assert method.sample == BranchWhenUnsure(16, 8, 2, chance=0.5, weight=0.2, tokens=20)
-    assert (method.loss, method.weigh) == (Clip(0.2, 0.2), token_mean)
-    assert method.credit == chain(Center(), ScaleByStd())
+    assert method.sampler == EntropyBranching(
+        16, 8, 2, branch_prob=0.5, entropy_weight=0.2, entropy_tokens=20
+    )
+    assert (method.loss, method.aggregation) == (Clip(0.2, 0.2), token_mean)
+    assert method.advantage == chain(Center(), ScaleByStd())

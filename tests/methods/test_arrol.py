@@ -6,27 +6,27 @@ import pytest
 import torch
 
 from grupo.algo.advantages import chain
-from grupo.algo.advantages.calibration_counts import Tallied
+from grupo.algo.advantages.calibration_counts import CountByBin
 from grupo.algo.losses import Clip
-from grupo.algo.losses.critic import FitQuality
-from grupo.config.validate import check
+from grupo.algo.losses.critic import QualityLoss
+from grupo.config.validate import check_recipe
 from grupo.core.batch import Signals
-from grupo.core.errors import Refused
-from grupo.core.schedules import Switch, at
+from grupo.core.errors import ConfigError
+from grupo.core.schedules import Switch, resolve_schedules
 from grupo.methods.arrol import arrol
-from grupo.rollouts.samplers import Posterior, Pruned
-from grupo.rollouts.samplers.pruning import QUALITY
-from grupo.testing.batches import batch_of
-from grupo.testing.smoke.run import negative, recipe
+from grupo.rollouts.samplers import BetaBins, EarlyPruning
+from grupo.rollouts.samplers.pruning import QUALITY_HEAD
+from grupo.testing.batches import make_batch
+from grupo.testing.smoke.run import echo_recipe, negate
 from grupo.training.learner import Learner
 
-SCORED = {"mark/scored": [[0.0, 1.0], [0.0, 1.0], [0.0, 0.0]]}
+SCORED = {"step/score_position": [[0.0, 1.0], [0.0, 1.0], [0.0, 0.0]]}
 
 
 def test_the_head_learns_how_those_ended_who_had_a_score():
-    batch = batch_of([0, 0, 0], [1.0, 0.0, 1.0], length=[2, 2, 2], seen=SCORED)
+    batch = make_batch([0, 0, 0], [1.0, 0.0, 1.0], length=[2, 2, 2], signals=SCORED)
     q = torch.tensor([[9.0, log(3.0)]] * 3, dtype=torch.float64, requires_grad=True)
-    loss = FitQuality()(Signals(quality=q), batch)
+    loss = QualityLoss()(Signals(quality=q), batch)
     # sigmoid(log 3) = 3/4: -log 3/4 where it was right, -log 1/4 where it was wrong
     expected = [[0.0, -log(3 / 4)], [0.0, -log(1 / 4)], [0.0, 0.0]]
     assert loss.tolist() == [pytest.approx(row) for row in expected]
@@ -36,48 +36,52 @@ def test_the_head_learns_how_those_ended_who_had_a_score():
 
 
 def test_scores_are_counted_in_their_bins_and_credit_is_left_alone():
-    batch = batch_of([0] * 4, [1.0, 0.0, 1.0, 1.0], parts={"quality": [0.31, 0.39, 1.0, -1.0]})
-    told = Tallied(10).report(batch)
+    batch = make_batch(
+        [0] * 4, [1.0, 0.0, 1.0, 1.0], reward_terms={"quality": [0.31, 0.39, 1.0, -1.0]}
+    )
+    told = CountByBin(10).metrics(batch)
     assert {name: x for name, x in told.items() if x} == {
-        "quality/right/3": 1.0,
-        "quality/seen/3": 2.0,
-        "quality/right/9": 1.0,
-        "quality/seen/9": 1.0,
+        "value_bins/correct/3": 1.0,
+        "value_bins/count/3": 2.0,
+        "value_bins/correct/9": 1.0,
+        "value_bins/count/9": 1.0,
     }
     assert len(told) == 20  # all of them, for who follows them
-    assert Tallied(10)(batch.reward, batch) is batch.reward
+    assert CountByBin(10)(batch.reward, batch) is batch.reward
 
 
 def test_it_is_grpo_of_who_went_on():
-    batch = batch_of([0, 0], [1.0, 0.0], parts={"quality": [0.5, -1.0]})
-    A = batch.credited(arrol().credit).advantage[:, 0]
+    batch = make_batch([0, 0], [1.0, 0.0], reward_terms={"quality": [0.5, -1.0]})
+    A = batch.with_advantage(arrol().advantage).advantage[:, 0]
     assert A.tolist() == pytest.approx([0.5 / 0.5**0.5, -0.5 / 0.5**0.5], rel=1e-5)
-    assert arrol().loss == Clip(0.2, 0.2) + FitQuality()
+    assert arrol().loss == Clip(0.2, 0.2) + QualityLoss()
 
 
 def test_nobody_is_given_up_before_the_head_has_learned():
     method = arrol()
     keep = Switch(0.1, 1.0, 0.5)
-    assert method.sample == Pruned(16, keep, 512, 16384, 2, Posterior.following(10, 0.9))
-    assert method.helpers == (QUALITY,)
-    assert len(method.readings) == 20
-    early, late = (at(method, progress).sample for progress in (0.05, 0.5))
+    assert method.sampler == EarlyPruning(16, keep, 512, 16384, 2, BetaBins.from_history(10, 0.9))
+    assert method.aux_heads == (QUALITY_HEAD,)
+    assert len(method.controlled_metrics) == 20
+    early, late = (resolve_schedules(method, progress).sample for progress in (0.05, 0.5))
     scores = [0.5] * 16
-    assert len(early.going(scores)) == 16
-    assert len(late.going(scores)) == 2 + 7
+    assert len(early.surviving_indices(scores)) == 16
+    assert len(late.surviving_indices(scores)) == 2 + 7
 
 
 def test_what_is_learned_meanwhile_cannot_be_asked_ahead():
-    with pytest.raises(Refused, match=r"staleness: 1\. Allowed: 0 with Pruned"):
-        check(recipe(arrol()).but(staleness=1))
+    with pytest.raises(ConfigError, match=r"staleness: 1\. Allowed: 0 with Pruned"):
+        check_recipe(echo_recipe(arrol()).replace(max_staleness=1))
 
 
 def trained(turned: bool = False, steps: int = 40) -> list[dict[str, float]]:
     """The numbers of a run whose rollouts are given up after a token."""
-    method = arrol(8, at=1, spared=1)
-    credit = chain(method.credit, negative) if turned else method.credit
-    learner = Learner(recipe(method, steps=steps).but(method=method.but(credit=credit)))
-    return [learner.step().numbers for _ in range(steps)]
+    method = arrol(8, prune_at=1, always_keep=1)
+    credit = chain(method.advantage, negate) if turned else method.advantage
+    learner = Learner(
+        echo_recipe(method, max_steps=steps).replace(method=method.replace(advantage=credit))
+    )
+    return [learner.step().metrics for _ in range(steps)]
 
 
 def test_a_run_that_gives_rollouts_up_learns_and_with_the_sign_flipped_it_does_not():

@@ -12,12 +12,12 @@ from statistics import fmean, stdev, variance
 import pytest
 import torch
 
-from grupo.core.component import piece
+from grupo.core.component import component
 from grupo.core.types import PRUNED, Group
 from grupo.methods.arrol import arrol
-from grupo.rollouts.samplers import Pruned
-from grupo.rollouts.samplers.pruning import QUALITY
-from grupo.testing.smoke.run import recipe
+from grupo.rollouts.samplers import EarlyPruning
+from grupo.rollouts.samplers.pruning import QUALITY_HEAD
+from grupo.testing.smoke.run import echo_recipe
 from grupo.training.learner import Learner
 
 T95 = {5: 2.776, 8: 2.365}  # Student's t of so many seeds, 95 %
@@ -56,31 +56,29 @@ class Notes:
         self.found: list[Left] = []
 
 
-@piece
+@component
 class Watched:
     """Samples every rollout to its end, then gives up whom `inner` would have given up before."""
 
-    inner: Pruned
+    inner: EarlyPruning
     notes: Notes
-    helpers = (QUALITY,)
+    helpers = (QUALITY_HEAD,)
 
     async def __call__(self, task, env, act) -> Group:
-        group = await replace(self.inner, keep=1.0)(task, env, act)
-        going = self.inner.going([r.parts["quality"] for r in group.rollouts])
+        group = await replace(self.inner, keep_fraction=1.0)(task, env, act)
+        going = self.inner.surviving_indices([r.reward_terms["quality"] for r in group.rollouts])
         if 1 < len(going) < len(group.rollouts):
             self.notes.found.append(Left([r.reward for r in group.rollouts], going))
-        told = [
-            r if i in going else replace(r, failed=PRUNED) for i, r in enumerate(group.rollouts)
-        ]
+        told = [r if i in going else replace(r, error=PRUNED) for i, r in enumerate(group.rollouts)]
         return replace(group, rollouts=tuple(told))
 
 
 def watched(seed: int, steps: int = 40) -> list[Left]:
     """The groups of a run on the proving ground."""
-    method, notes = arrol(16, at=1, spared=2), Notes()
-    made = recipe(method, steps=steps, seed=seed)
-    sample = Watched(method.sample, notes)
-    learner = Learner(made.but(method=method.but(sample=sample)))
+    method, notes = arrol(16, prune_at=1, always_keep=2), Notes()
+    made = echo_recipe(method, max_steps=steps, seed=seed)
+    sample = Watched(method.sampler, notes)
+    learner = Learner(made.replace(method=method.replace(sampler=sample)))
     for _ in range(steps):
         learner.step()
     return notes.found

@@ -5,15 +5,15 @@ import pytest
 import torch
 
 from grupo.algo.aggregation import token_mean
-from grupo.methods.aspo import Asymmetric, aspo
-from grupo.testing.batches import batch_of, moved
+from grupo.methods.aspo import InverseRatioForPositive, aspo
+from grupo.testing.batches import make_batch, perturb_logp
 
-BATCH = batch_of(group=[0] * 6, advantage=[1.0, 1.0, 1.0, -1.0, -1.0, -1.0])
+BATCH = make_batch(group=[0] * 6, advantage=[1.0, 1.0, 1.0, -1.0, -1.0, -1.0])
 MOVES = [[-0.5], [0.5], [-2.0], [-0.5], [0.5], [2.0]]
 
 
 def test_the_ratio_of_a_good_token_is_turned_over():
-    weights = Asymmetric()(moved(BATCH, MOVES), BATCH).flatten().tolist()
+    weights = InverseRatioForPositive()(perturb_logp(BATCH, MOVES), BATCH).flatten().tolist()
     expected = [
         exp(0.5),  # A > 0: 1 / r
         0,  # r = 1.65 > 1.2: stopped, as by PPO
@@ -26,8 +26,8 @@ def test_the_ratio_of_a_good_token_is_turned_over():
 
 
 def test_the_gradient_is_the_weight_times_that_of_reinforce():
-    pi = moved(BATCH, MOVES)
-    loss = aspo().weigh(BATCH) * aspo().loss(pi, BATCH)
+    pi = perturb_logp(BATCH, MOVES)
+    loss = aspo().aggregation(BATCH) * aspo().loss(pi, BATCH)
     loss.sum().backward()
     assert loss.flatten().tolist()[0] == pytest.approx(-exp(0.5) * -1.5 / 6)
     assert pi.logp.grad is not None
@@ -40,10 +40,10 @@ def test_it_gives_the_gradient_of_the_authors():
     # wizard-III/Archer2.0 @ b08d963, compute_policy_loss_archer with its defaults on these inputs;
     # its value differs, for where it does not clip softly it is a ratio
     old = torch.tensor([[-1.0, -0.5, -2.0], [-0.7, -1.2, -0.3]], dtype=torch.float64)
-    batch = batch_of(group=[0, 0], length=[3, 3], advantage=[1.0, -1.0])
+    batch = make_batch(group=[0, 0], length=[3, 3], advantage=[1.0, -1.0])
     batch = replace(batch, old_logp=old)
-    pi = moved(batch, [[0.5, -0.1, -1.5], [-0.6, 0.3, 1.3]])
-    (aspo().weigh(batch) * aspo().loss(pi, batch)).sum().backward()
+    pi = perturb_logp(batch, [[0.5, -0.1, -1.5], [-0.6, 0.3, 1.3]])
+    (aspo().aggregation(batch) * aspo().loss(pi, batch)).sum().backward()
     assert pi.logp.grad is not None
     assert pi.logp.grad.flatten().tolist() == pytest.approx(
         [0, -0.184195153013, -0.5, 0, 0.224976467929, 0.5]
@@ -51,5 +51,5 @@ def test_it_gives_the_gradient_of_the_authors():
 
 
 def test_the_defaults_are_those_of_the_authors_code():
-    assert aspo().loss.weight == Asymmetric(low=0.2, high=0.2, cap=3.0)
-    assert aspo().weigh is token_mean
+    assert aspo().loss.weight == InverseRatioForPositive(clip_low=0.2, clip_high=0.2, cap=3.0)
+    assert aspo().aggregation is token_mean

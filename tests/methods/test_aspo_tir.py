@@ -3,15 +3,15 @@
 import pytest
 import torch
 
-from grupo.methods.aspo_tir import EarlyTools, aspo_tir
-from grupo.testing.batches import batch_of
+from grupo.methods.aspo_tir import EarlyToolBonus, aspo_tir
+from grupo.testing.batches import make_batch
 
 
 def played(first_call, length, correct, group=None):
-    return batch_of(
+    return make_batch(
         group=group or [0] * len(length),
         length=length,
-        parts={"first_call": first_call, "correct": correct},
+        reward_terms={"first_call": first_call, "correct": correct},
     )
 
 
@@ -19,29 +19,29 @@ def test_who_calls_early_gains_what_who_calls_late_loses():
     batch = played([100, 300, 50], [400, 600, 100], [1, 1, 0])
     A = torch.tensor([0.5, 0.5, -1.0], dtype=torch.float64)
     # -2 (100 - 200) / 500 = 0.4, held at 0.7 x 0.5; the wrong one is left alone
-    assert EarlyTools(-2.0, 0.7)(A, batch).tolist() == pytest.approx([0.85, 0.15, -1.0])
-    assert EarlyTools(-2.0, 0.9)(A, batch).tolist() == pytest.approx([0.9, 0.1, -1.0])
-    assert torch.equal(EarlyTools(-2.0, 0.0)(A, batch), A)
+    assert EarlyToolBonus(-2.0, 0.7)(A, batch).tolist() == pytest.approx([0.85, 0.15, -1.0])
+    assert EarlyToolBonus(-2.0, 0.9)(A, batch).tolist() == pytest.approx([0.9, 0.1, -1.0])
+    assert torch.equal(EarlyToolBonus(-2.0, 0.0)(A, batch), A)
 
 
 def test_who_called_no_tool_is_neither_moved_nor_counted():
     batch = played([1, 3, -1], [4, 6, 90], [1, 1, 1])
     A = torch.tensor([1.0, 1.0, 1.0], dtype=torch.float64)
     # means over the first two: p = 2, L = 5
-    assert EarlyTools(-2.0, 0.7)(A, batch).tolist() == pytest.approx([1.4, 0.6, 1.0])
+    assert EarlyToolBonus(-2.0, 0.7)(A, batch).tolist() == pytest.approx([1.4, 0.6, 1.0])
 
 
 def test_groups_have_means_of_their_own():
     batch = played([1, 3, 9, 9], [4, 4, 9, 9], [1, 1, 1, 1], group=[0, 0, 1, 1])
     A = torch.ones(4, dtype=torch.float64)
-    assert EarlyTools(-2.0, 0.7)(A, batch).tolist() == pytest.approx([1.5, 0.5, 1.0, 1.0])
+    assert EarlyToolBonus(-2.0, 0.7)(A, batch).tolist() == pytest.approx([1.5, 0.5, 1.0, 1.0])
 
 
 def test_nobody_is_moved_where_nobody_is_right():
     batch = played([1, 3], [4, 4], [0, 0])
     A = torch.tensor([1.0, -1.0], dtype=torch.float64)
-    assert torch.equal(EarlyTools(-2.0, 0.7)(A, batch), A)
+    assert torch.equal(EarlyToolBonus(-2.0, 0.7)(A, batch), A)
 
 
 def test_the_defaults_are_those_that_were_seen():
-    assert aspo_tir().credit.steps[-1] == EarlyTools(delta=-2.0, k=0.7)
+    assert aspo_tir().advantage.steps[-1] == EarlyToolBonus(bias_coef=-2.0, max_bias_fraction=0.7)

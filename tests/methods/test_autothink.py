@@ -4,15 +4,15 @@ from math import exp
 
 import pytest
 
-from grupo.methods.autothink import Balanced, autothink
-from grupo.testing.batches import batch_of
+from grupo.methods.autothink import BalancedModeReward, autothink
+from grupo.testing.batches import make_batch
 
 
 def rewards(correct, think, length=None, group=None, format=None, rate=0.5, shape=0.0):
     n = len(correct)
     parts = {"correct": correct, "think": think, "format": format or [1.0] * n}
-    batch = batch_of(group=group or [0] * n, length=length, parts=parts)
-    return Balanced(rate, shape)(batch.reward, batch).tolist()
+    batch = make_batch(group=group or [0] * n, length=length, reward_terms=parts)
+    return BalancedModeReward(rate, shape)(batch.reward, batch).tolist()
 
 
 def test_in_balance_an_answer_at_once_is_worth_more_and_risks_more():
@@ -75,4 +75,4 @@ def test_it_gives_the_numbers_of_the_authors_code():
 
 
 def test_the_defaults_are_the_first_stages():
-    assert autothink() == autothink(group=8, rate=0.5, shape=0.0)
+    assert autothink() == autothink(group_size=8, mode_fraction=0.5, length_coef=0.0)

@@ -3,15 +3,15 @@ from math import log
 import pytest
 import torch
 
-from grupo.algo.losses import Balanced
+from grupo.algo.losses import AdaptiveClip
 from grupo.methods.bapo import bapo
-from grupo.testing.batches import batch_of, moved
+from grupo.testing.batches import make_batch, perturb_logp
 from tests.helpers.recorded_batches import six
 
 
 def learn(loss, ratios, advantage):
-    batch = batch_of(group=[0] * len(ratios), advantage=advantage)
-    pi = moved(batch, [[log(r)] for r in ratios])
+    batch = make_batch(group=[0] * len(ratios), advantage=advantage)
+    pi = perturb_logp(batch, [[log(r)] for r in ratios])
     values = loss(pi, batch)
     values.sum().backward()
     assert pi.logp.grad is not None
@@ -20,7 +20,7 @@ def learn(loss, ratios, advantage):
 
 def bounds(ratios, advantage, share=0.5):
     r, A = torch.tensor(ratios).double(), torch.tensor(advantage).double()
-    return Balanced(share=share).bounds(r, A)
+    return AdaptiveClip(positive_share=share).bounds(r, A)
 
 
 def test_bounds_stay_where_they_start_while_good_tokens_have_their_share():
@@ -41,18 +41,20 @@ def test_the_last_bounds_are_taken_when_none_balances():
 
 
 def test_the_loss_is_ppos_at_those_bounds():
-    values, gradient = learn(Balanced(), [2.5, 1.0, 0.5], [1.0, -1.5, -0.5])
+    values, gradient = learn(AdaptiveClip(), [2.5, 1.0, 0.5], [1.0, -1.5, -0.5])
     # bad 1.5 + 0.5 * 0.9 = 1.95: half at d = 2.0, the first of 1.2 + 0.1 k that reaches it
     assert values == pytest.approx([-2.0, 1.5, 0.45])
     assert gradient == pytest.approx([0, 1.5, 0])
-    values, gradient = learn(Balanced(), [1.3, 1.0], [1.0, -0.5])  # 1.2 of 1.7 is enough
+    values, gradient = learn(AdaptiveClip(), [1.3, 1.0], [1.0, -0.5])  # 1.2 of 1.7 is enough
     assert values == pytest.approx([-1.2, 0.5])
     assert gradient == pytest.approx([0, 0.5])
 
 
 def test_the_defaults_are_those_of_the_readme_and_the_minibatch_is_seen_whole():
     loss = bapo().loss
-    assert loss == Balanced(narrow=(0.6, 1.2), wide=(0.9, 3.0), share=0.5)
+    assert loss == AdaptiveClip(
+        narrow_bounds=(0.6, 1.2), wide_bounds=(0.9, 3.0), positive_share=0.5
+    )
     assert loss.couples_rows
 
 
@@ -60,8 +62,8 @@ def test_it_gives_the_numbers_of_the_authors_code():
     # WooooDyy/BAPO @ 7287044, recipe/bapo/policy_loss.py, compute_policy_loss_bapo, good / bad
     # at least 1; inputs as below: it stops at 0.9 and 2
     batch = six(advantage=[0.6, -1.4, -0.9, 0.3, 0.5, -2.0])
-    method = bapo(share=0.5)
-    pi = moved(
+    method = bapo(positive_share=0.5)
+    pi = perturb_logp(
         batch,
         [
             [0.5, 0.9, 0.6],
@@ -72,7 +74,7 @@ def test_it_gives_the_numbers_of_the_authors_code():
             [-0.8, 0, 0],
         ],
     )
-    loss = (method.weigh(batch) * method.loss(pi, batch)).sum()
+    loss = (method.aggregation(batch) * method.loss(pi, batch)).sum()
     assert loss.item() == pytest.approx(-0.004198418, rel=1e-5)
     (gradient,) = torch.autograd.grad(loss, pi.logp)
     rows = [

@@ -2,19 +2,19 @@ from math import gamma, pi, sqrt
 
 import pytest
 
-from grupo.algo.aggregation import sequence_sum
+from grupo.algo.aggregation import token_sum
 from grupo.algo.losses import Clip
-from grupo.methods.bnpo import ByBeta, bnpo
-from grupo.rollouts.samplers import Independent
-from grupo.testing.batches import batch_of
+from grupo.methods.bnpo import BetaNormalise, bnpo
+from grupo.rollouts.samplers import GroupSampler
+from grupo.testing.batches import make_batch
 
 
 def test_two_prompts_by_hand():
-    batch = batch_of(group=[0] * 4 + [1] * 4, reward=[1.0, 0, 0, 0, 1, 1, 1, 0])
+    batch = make_batch(group=[0] * 4 + [1] * 4, reward=[1.0, 0, 0, 0, 1, 1, 1, 0])
     # p = 1/4 and 3/4: m = 1/2, v = 1/8, a = b = (1/4 / (1/8) - 1) / 2 = 1/2, alpha = beta = 7/6
     B = gamma(7 / 6) ** 2 / gamma(7 / 3)
     over_f = B / (0.25 * 0.75) ** (1 / 6)
-    A = bnpo().credit(batch.reward, batch)
+    A = bnpo().advantage(batch.reward, batch)
     assert over_f == pytest.approx(0.95548, abs=1e-5)
     expected = [0.75, *[-0.25] * 3, *[0.25] * 3, -0.75]
     assert A.tolist() == pytest.approx([x * over_f for x in expected])
@@ -23,8 +23,8 @@ def test_two_prompts_by_hand():
 def test_pass_rates_at_the_ends_give_reinforce_with_a_baseline():
     # p = 0.1 and 0.9: m (1 - m) / v - 1 < 0, so that a and b are negative: alpha = beta = 1
     reward = [1.0] + [0.0] * 9 + [1.0] * 9 + [0.0]
-    batch = batch_of(group=[0] * 10 + [1] * 10, reward=reward)
-    A = bnpo().credit(batch.reward, batch)
+    batch = make_batch(group=[0] * 10 + [1] * 10, reward=reward)
+    A = bnpo().advantage(batch.reward, batch)
     assert A.tolist() == pytest.approx([0.9, *[-0.1] * 9, *[0.1] * 9, -0.9])
 
 
@@ -32,38 +32,38 @@ def test_pass_rates_like_beta_of_three_halves_give_grpo_up_to_a_factor():
     # a = b = 3/2 has m = 1/2 and v = 1/4 / 4 = 1/16; alpha = beta = 3/2
     rates = [2, 6, 2, 6, 4]  # of 8: variance (4 / 16) / 4 = 1/16
     reward = [float(i < right) for right in rates for i in range(8)]
-    batch = batch_of(group=[g for g in range(5) for _ in range(8)], reward=reward)
-    A = bnpo().credit(batch.reward, batch)
+    batch = make_batch(group=[g for g in range(5) for _ in range(8)], reward=reward)
+    A = bnpo().advantage(batch.reward, batch)
     p = 2 / 8
     assert A[0].item() == pytest.approx(pi / 8 * (1 - p) / sqrt(p * (1 - p)))
     assert A[-1].item() == pytest.approx(-pi / 8)
 
 
 def test_one_prompt_and_prompts_alike_give_reinforce_with_a_baseline():
-    one = batch_of(group=[0, 0], reward=[1.0, 0.0])
-    alike = batch_of(group=[0, 0, 1, 1], reward=[1.0, 0.0, 0.0, 1.0])
-    assert bnpo().credit(one.reward, one).tolist() == [0.5, -0.5]
-    assert bnpo().credit(alike.reward, alike).tolist() == [0.5, -0.5, -0.5, 0.5]
+    one = make_batch(group=[0, 0], reward=[1.0, 0.0])
+    alike = make_batch(group=[0, 0, 1, 1], reward=[1.0, 0.0, 0.0, 1.0])
+    assert bnpo().advantage(one.reward, one).tolist() == [0.5, -0.5]
+    assert bnpo().advantage(alike.reward, alike).tolist() == [0.5, -0.5, -0.5, 0.5]
 
 
 def test_rounding_is_no_spread_of_pass_rates():
-    batch = batch_of(group=[0] * 3 + [1] * 3 + [2] * 3, reward=[0.1, 0.2, 0.4] * 3)
+    batch = make_batch(group=[0] * 3 + [1] * 3 + [2] * 3, reward=[0.1, 0.2, 0.4] * 3)
     m = 0.7 / 3
-    A = bnpo().credit(batch.reward, batch)
+    A = bnpo().advantage(batch.reward, batch)
     assert A.tolist() == pytest.approx([0.1 - m, 0.2 - m, 0.4 - m] * 3)
 
 
 def test_a_prompt_counts_once_however_many_rollouts_it_has():
-    few = batch_of(group=[0] * 4 + [1] * 4, reward=[1.0, 0, 0, 0, 1, 1, 1, 0])
-    many = batch_of(group=[0] * 8 + [1] * 4, reward=[1.0, 0, 0, 0] * 2 + [1, 1, 1, 0])
-    A, other = (ByBeta()(b.reward, b) for b in (few, many))
+    few = make_batch(group=[0] * 4 + [1] * 4, reward=[1.0, 0, 0, 0, 1, 1, 1, 0])
+    many = make_batch(group=[0] * 8 + [1] * 4, reward=[1.0, 0, 0, 0] * 2 + [1, 1, 1, 0])
+    A, other = (BetaNormalise()(b.reward, b) for b in (few, many))
     assert other[:4].tolist() == pytest.approx(A[:4].tolist())
 
 
 def test_solved_and_unsolved_prompts_teach_nothing():
     reward = [1.0, 1, 0, 0, 1, 0, 1, 0]
-    batch = batch_of(group=[0, 0, 1, 1, 2, 2, 3, 3], reward=reward)
-    A = bnpo().credit(batch.reward, batch).tolist()
+    batch = make_batch(group=[0, 0, 1, 1, 2, 2, 3, 3], reward=reward)
+    A = bnpo().advantage(batch.reward, batch).tolist()
     assert A[:4] == [0, 0, 0, 0]
     assert A[4] > 0 > A[5]
 
@@ -72,22 +72,22 @@ def test_it_gives_the_numbers_of_the_authors_code():
     # changyi7231/BNPO @ a9c51b9, recipe/bnpo/src/bnpo_ray_trainer.py,
     # compute_bnpo_outcome_advantage; inputs as below
     reward = [1.0, 0, 0, 0, 1, 1, 0, 0, 1, 1, 1, 0]
-    batch = batch_of(group=[0] * 4 + [1] * 4 + [2] * 4, reward=reward, length=[1, 2, 3, 1] * 3)
+    batch = make_batch(group=[0] * 4 + [1] * 4 + [2] * 4, reward=reward, length=[1, 2, 3, 1] * 3)
     low, half, high = 0.2267249205, 0.3926990817, 0.6801747616
     expected = [high, *[-low] * 3, half, half, -half, -half, *[low] * 3, -high]
-    assert bnpo().credit(batch.reward, batch).tolist() == pytest.approx(expected, rel=1e-5)
+    assert bnpo().advantage(batch.reward, batch).tolist() == pytest.approx(expected, rel=1e-5)
     graded = [0.2, 0.9, 0.4, 0.1, 0.8, 0.5, 0.3, 0.6]
-    batch = batch_of(group=[0] * 4 + [1] * 4, reward=graded)
+    batch = make_batch(group=[0] * 4 + [1] * 4, reward=graded)
     expected = [-0.09277257617, 0.2319314404, 0.0, -0.1391588643]
     expected += [0.1157756978, -0.02315513955, -0.1157756978, 0.02315513955]
-    assert bnpo().credit(batch.reward, batch).tolist() == pytest.approx(
+    assert bnpo().advantage(batch.reward, batch).tolist() == pytest.approx(
         expected, rel=1e-5, abs=1e-9
     )
 
 
 def test_the_defaults_are_the_papers():
     method = bnpo()
-    assert method == bnpo(group=16, low=0.2, high=0.28)
-    assert (method.sample, method.loss) == (Independent(16), Clip(0.2, 0.28))
-    assert method.weigh is sequence_sum
-    assert ByBeta().reads_whole_batch
+    assert method == bnpo(group_size=16, clip_low=0.2, clip_high=0.28)
+    assert (method.sampler, method.loss) == (GroupSampler(16), Clip(0.2, 0.28))
+    assert method.aggregation is token_sum
+    assert BetaNormalise().needs_whole_batch

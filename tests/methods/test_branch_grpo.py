@@ -7,26 +7,32 @@ from math import log, sqrt
 import pytest
 import torch
 
-from grupo.algo.advantages import Clipped, chain
-from grupo.algo.advantages.tree import AmongDepth, BestOfSiblings, EachOnce, Extremes, Outside
+from grupo.algo.advantages import ClampAdvantage, chain
+from grupo.algo.advantages.tree import (
+    BestOfSiblings,
+    DedupTokenMean,
+    NormalizePerDepth,
+    OutsideWindow,
+    TopBottomLeaves,
+)
 from grupo.algo.losses import Clip
-from grupo.core.schedules import Linear, at, varying
+from grupo.core.schedules import Linear, as_float, resolve_schedules
 from grupo.methods.branch_grpo import branch_grpo
 from grupo.rollouts.samplers import SplitTree
-from grupo.testing.batches import batch_of, moved
+from grupo.testing.batches import make_batch, perturb_logp
 
 REWARD = [0.2, 0.6, 1.0, 0.8]
 NODES = [[1, 3], [1, 4], [2, 5], [2, 6]]
 
 
 def tree(reward=REWARD, nodes=NODES, depth=(1, 2), length=None, group=None):
-    marks = {"mark/node": nodes, "mark/depth": [list(depth)] * len(reward)}
+    marks = {"step/node": nodes, "step/depth": [list(depth)] * len(reward)}
     length = length or [len(depth)] * len(reward)
-    return batch_of(group or [0] * len(reward), reward, length=length, seen=marks)
+    return make_batch(group or [0] * len(reward), reward, length=length, signals=marks)
 
 
 def credited(batch):
-    return AmongDepth(eps=0.0)(batch.reward, batch)
+    return NormalizePerDepth(eps=0.0)(batch.reward, batch)
 
 
 def test_nodes_are_compared_with_those_of_their_depth():
@@ -47,8 +53,10 @@ def test_all_steps_that_lead_to_a_node_have_its_credit():
 
 def test_a_trunk_that_all_share_and_equal_rewards_have_none():
     trunk = tree(nodes=[[0, *row] for row in NODES], depth=(0, 1, 2))
-    assert AmongDepth()(trunk.reward, trunk)[:, 0].tolist() == pytest.approx([0.0] * 4, abs=1e-9)
-    assert AmongDepth()(torch.full((4,), 0.3), tree()).abs().max() < 1e-6
+    assert NormalizePerDepth()(trunk.reward, trunk)[:, 0].tolist() == pytest.approx(
+        [0.0] * 4, abs=1e-9
+    )
+    assert NormalizePerDepth()(torch.full((4,), 0.3), tree()).abs().max() < 1e-6
 
 
 def test_a_node_counts_once_however_many_leaves_it_has():
@@ -66,7 +74,7 @@ def test_nodes_of_another_group_are_others():
 def test_a_shared_step_counts_once():
     # six steps: two shared by two leaves each, and four
     wanted = [[1 / 12, 1 / 6]] * 4
-    assert EachOnce()(tree()).tolist() == [pytest.approx(row) for row in wanted]
+    assert DedupTokenMean()(tree()).tolist() == [pytest.approx(row) for row in wanted]
 
 
 def test_likelier_leaves_weigh_more_in_what_a_node_is_worth():
@@ -75,19 +83,19 @@ def test_likelier_leaves_weigh_more_in_what_a_node_is_worth():
     logp = [[-2.0, log(3)], [-2.0, 0.0], [-7.0, 1.0], [0.0, 0.0]]
     batch = replace(batch, old_logp=torch.tensor(logp, dtype=torch.float64))
     # (3 x .2 + .6) / 4 = .3 beside .9 and .6: mean .6, std .3
-    A = AmongDepth(eps=0.0, fusion=1.0)(batch.reward, batch)
+    A = NormalizePerDepth(eps=0.0, logp_coef=1.0)(batch.reward, batch)
     assert A[:, 0].tolist() == pytest.approx([-1.0, -1.0, 1.0, 0.0])
     # with fusion 2 (9 x .2 + .6) / 10 = .24: off -.34, .32 and .02 of .58
-    A = AmongDepth(eps=0.0, fusion=2.0)(batch.reward, batch)
+    A = NormalizePerDepth(eps=0.0, logp_coef=2.0)(batch.reward, batch)
     std = sqrt((0.34**2 + 0.32**2 + 0.02**2) / 2)
     assert A[1:, 0].tolist() == pytest.approx([-0.34 / std, 0.32 / std, 0.02 / std])
-    assert torch.equal(A[:, 1], AmongDepth(eps=0.0)(batch.reward, batch)[:, 1])
+    assert torch.equal(A[:, 1], NormalizePerDepth(eps=0.0)(batch.reward, batch)[:, 1])
 
 
 def late(where, reward=REWARD, **more):
     """Which leaves go on after the split's own step; before that everything is in."""
     batch = tree(reward, [[a, b, b] for a, b in NODES] * (len(reward) // 4), (1, 2, 2), **more)
-    kept = where(batch.credited(AmongDepth()))
+    kept = where(batch.with_advantage(NormalizePerDepth()))
     assert kept[:, :2].all()
     return kept[:, 2].tolist()
 
@@ -98,21 +106,23 @@ def test_of_siblings_the_best_goes_on():
 
 
 def test_the_best_and_the_worst_of_a_group_go_on():
-    assert late(Extremes(1)) == [True, False, True, False]
-    assert all(late(Extremes(2)))
-    two = late(Extremes(1), [*REWARD, 0.0, 0.9, 0.3, 0.5], group=[0] * 4 + [1] * 4)
+    assert late(TopBottomLeaves(1)) == [True, False, True, False]
+    assert all(late(TopBottomLeaves(2)))
+    two = late(TopBottomLeaves(1), [*REWARD, 0.0, 0.9, 0.3, 0.5], group=[0] * 4 + [1] * 4)
     assert two == [True, False, True, False, True, True, False, False]
 
 
 def test_only_children_of_one_split_are_siblings():
     batch = tree(nodes=[[1, 1], [2, 2], [1, 1], [2, 2]], depth=(1, 1), group=[0, 0, 1, 1])
-    kept = BestOfSiblings()(batch.credited(AmongDepth()))
+    kept = BestOfSiblings()(batch.with_advantage(NormalizePerDepth()))
     assert kept.tolist() == [[True, False], [True, True], [True, True], [True, False]]
 
 
 def test_pruned_steps_have_no_weight_and_the_others_share_it():
-    batch = tree(nodes=[[a, b, b] for a, b in NODES], depth=(1, 2, 2)).credited(AmongDepth())
-    weight = EachOnce((BestOfSiblings(),))(batch)
+    batch = tree(nodes=[[a, b, b] for a, b in NODES], depth=(1, 2, 2)).with_advantage(
+        NormalizePerDepth()
+    )
+    weight = DedupTokenMean((BestOfSiblings(),))(batch)
     # eight steps: two shared by two leaves each, four, and two of the four after them
     wanted = [
         [1 / 16, 1 / 8, 0],
@@ -121,7 +131,7 @@ def test_pruned_steps_have_no_weight_and_the_others_share_it():
         [1 / 16, 1 / 8, 0],
     ]
     assert weight.tolist() == [pytest.approx(row) for row in wanted]
-    assert EachOnce((Outside(0, 3),))(batch).eq(0).all()
+    assert DedupTokenMean((OutsideWindow(0, 3),))(batch).eq(0).all()
 
 
 def released(reward=tuple(range(16))):
@@ -130,11 +140,11 @@ def released(reward=tuple(range(16))):
     ends = [end - start for start, end in pairwise((0, 3, 6, 9, 20))]
     nodes = [[n for n, k in zip(row, ends, strict=True) for _ in range(k)] for row in heap]
     depth = [d for d, k in enumerate(ends, 1) for _ in range(k)]
-    return tree([float(x) for x in reward], nodes, depth).credited(AmongDepth())
+    return tree([float(x) for x in reward], nodes, depth).with_advantage(NormalizePerDepth())
 
 
 def test_the_tree_of_the_released_run_has_218_steps_instead_of_320():
-    weight = EachOnce()(released())
+    weight = DedupTokenMean()(released())
     assert weight.numel() == 320
     assert weight.sum().item() == pytest.approx(1.0)
     assert weight[0, -1].item() == pytest.approx(1 / 218)
@@ -143,11 +153,15 @@ def test_the_tree_of_the_released_run_has_218_steps_instead_of_320():
 
 @pytest.mark.parametrize(
     ("where", "steps"),
-    [(BestOfSiblings(), 138), (Extremes(4), 138), (Outside(9, 4), 154)],  # 218 - 80, 218 - 64
+    [
+        (BestOfSiblings(), 138),
+        (TopBottomLeaves(4), 138),
+        (OutsideWindow(9, 4), 154),
+    ],  # 218 - 80, 218 - 64
     ids=["siblings", "extremes", "depths"],
 )
 def test_what_pruning_leaves_of_it(where, steps):
-    weight = EachOnce((where,))(released())
+    weight = DedupTokenMean((where,))(released())
     assert weight.sum().item() == pytest.approx(1.0)
     assert weight[weight > 0].min().item() == pytest.approx(1 / steps / 8)  # shared by eight leaves
     once = weight * torch.tensor([8.0] * 3 + [4.0] * 3 + [2.0] * 3 + [1.0] * 11)
@@ -155,17 +169,17 @@ def test_what_pruning_leaves_of_it(where, steps):
 
 
 def test_the_window_that_is_left_out_moves_on_by_a_step_every_thirty():
-    outside = Outside(varying(Linear(9.0, 19.0)), 4)
-    at_step = {n: at(outside, (n + 0.5) / 300) for n in (29, 30, 299)}
+    outside = OutsideWindow(as_float(Linear(9.0, 19.0)), 4)
+    at_step = {n: resolve_schedules(outside, (n + 0.5) / 300) for n in (29, 30, 299)}
     held = {n: (~where(released()))[0].nonzero().flatten().tolist() for n, where in at_step.items()}
     assert held == {29: [9, 10, 11, 12], 30: [10, 11, 12, 13], 299: [18, 19]}
 
 
 def test_loss_and_gradient_of_a_clipped_and_a_free_step():
-    method = branch_grpo(clip=1e-3)
-    batch = tree([1.0, 0.0], [[1], [2]], depth=(1,)).credited(method.credit)
-    pi = moved(batch, [[2e-3], [2e-3]])
-    loss = (method.weigh(batch) * method.loss(pi, batch)).sum()
+    method = branch_grpo(clip_eps=1e-3)
+    batch = tree([1.0, 0.0], [[1], [2]], depth=(1,)).with_advantage(method.advantage)
+    pi = perturb_logp(batch, [[2e-3], [2e-3]])
+    loss = (method.aggregation(batch) * method.loss(pi, batch)).sum()
     (slope,) = torch.autograd.grad(loss, pi.logp)
     A = 0.5 / (sqrt(0.5) + 1e-6)
     # the first is clipped at 1.001, the second not: e^.002
@@ -175,14 +189,16 @@ def test_loss_and_gradient_of_a_clipped_and_a_free_step():
 
 def test_the_defaults_are_those_of_the_released_run():
     method = branch_grpo()
-    assert method.sample == SplitTree((0, 3, 6, 9), branches=2)
-    assert method.credit == chain(AmongDepth(), Clipped(-5.0, 5.0))
-    assert (method.loss, method.weigh) == (Clip(1e-3, 1e-3), EachOnce())
-    assert method.needs == {"mark/node", "mark/depth"}
+    assert method.sampler == SplitTree((0, 3, 6, 9), branches=2)
+    assert method.advantage == chain(NormalizePerDepth(), ClampAdvantage(-5.0, 5.0))
+    assert (method.loss, method.aggregation) == (Clip(1e-3, 1e-3), DedupTokenMean())
+    assert method.required_signals == {"step/node", "step/depth"}
 
 
 def test_what_the_paper_adds_are_options():
-    method = branch_grpo(alike=1 / 17, fusion=1.0, among=(BestOfSiblings(), Outside(9, 4)))
-    assert method.sample == SplitTree((0, 3, 6, 9), branches=2, alike=1 / 17)
-    assert method.credit == chain(AmongDepth(fusion=1.0), Clipped(-5.0, 5.0))
-    assert method.weigh == EachOnce((BestOfSiblings(), Outside(9, 4)))
+    method = branch_grpo(
+        sibling_correlation=1 / 17, logp_coef=1.0, masks=(BestOfSiblings(), OutsideWindow(9, 4))
+    )
+    assert method.sampler == SplitTree((0, 3, 6, 9), branches=2, sibling_correlation=1 / 17)
+    assert method.advantage == chain(NormalizePerDepth(logp_coef=1.0), ClampAdvantage(-5.0, 5.0))
+    assert method.aggregation == DedupTokenMean((BestOfSiblings(), OutsideWindow(9, 4)))

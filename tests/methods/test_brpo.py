@@ -4,13 +4,13 @@ import pytest
 import torch
 
 from grupo.algo.advantages import chain
-from grupo.algo.advantages.budget_relative import BudgetRelative, anytime
-from grupo.algo.aggregation import FixedLength
+from grupo.algo.advantages.budget_relative import BudgetRelativeAdvantage, anytime_advantages
+from grupo.algo.aggregation import ConstantLength
 from grupo.algo.losses import Clip
 from grupo.methods.brpo import brpo
-from grupo.rollouts.samplers import Anytime
-from grupo.testing.batches import batch_of
-from grupo.testing.smoke.run import negative, recipe
+from grupo.rollouts.samplers import AnytimeBudgets
+from grupo.testing.batches import make_batch
+from grupo.testing.smoke.run import echo_recipe, negate
 from grupo.training.learner import Learner
 
 R = torch.tensor([[0.0, 1.0], [1.0, 1.0]], dtype=torch.float64)  # of two thoughts, at two budgets
@@ -20,26 +20,28 @@ HOME = torch.tensor([0, 0])
 
 def answered(reward, trace, budget, cut=None, group=None, thought=None):
     parts = {"trace": trace, "budget": budget, "cut": budget if cut is None else cut}
-    marks = {"mark/thought": thought or [[1.0, 0.0]] * len(reward)}
+    marks = {"step/thought": thought or [[1.0, 0.0]] * len(reward)}
     group = group or [0] * len(reward)
-    return batch_of(group=group, reward=reward, length=[2] * len(reward), parts=parts, seen=marks)
+    return make_batch(
+        group=group, reward=reward, length=[2] * len(reward), reward_terms=parts, signals=marks
+    )
 
 
 def credited(batch, prior=(1.0, 1.0), answers=1):
-    return BudgetRelative(prior, answers)(batch.reward, batch)
+    return BudgetRelativeAdvantage(prior, answers)(batch.reward, batch)
 
 
 def test_early_pieces_lean_on_the_group_and_late_ones_on_their_own_past():
     # s = 0: ret = .5, 1; V2 = .75, and V1 does not count: -.25, .25
     # s = 1: ret = .5, .5; V2 = .5; V1 = 0 x .5, 1 x .5; baselines (0 + .5)/2, (.5 + .5)/2
-    assert anytime(R, HOME, HALVES).tolist() == [[-0.25, 0.25], [0.25, 0.0]]
+    assert anytime_advantages(R, HOME, HALVES).tolist() == [[-0.25, 0.25], [0.25, 0.0]]
 
 
 def test_of_the_past_the_newest_counts_twice_what_the_one_before_does():
     R = torch.tensor([[1.0, 0.0, 0.0], [0.0, 0.0, 0.0]], dtype=torch.float64)
     p = torch.tensor([0.0, 0.0, 1.0], dtype=torch.float64)
     # s = 2: V1 = (1 x 1 + 2 x 0) / 3 of all that is left, 1; V2 = 0: -(2 x 1/3 + 1 x 0) / 3
-    assert anytime(R, HOME, p)[0].tolist() == pytest.approx([0.0, -1 / 3, -2 / 9])
+    assert anytime_advantages(R, HOME, p)[0].tolist() == pytest.approx([0.0, -1 / 3, -2 / 9])
 
 
 def test_thoughts_are_credited_by_their_answers_and_answers_by_each_other():
@@ -77,24 +79,34 @@ def test_thoughts_of_another_group_are_others():
 
 def test_the_defaults_are_the_released_linear_run():
     method = brpo()
-    assert method.sample == Anytime(8, (2000, 4000, 6000, 8000), 4, 118)
-    assert method.sample.n == 128
-    assert method.credit == BudgetRelative((1.0, 2.0, 3.0, 4.0), 4)
+    assert method.sampler == AnytimeBudgets(8, (2000, 4000, 6000, 8000), 4, 118)
+    assert method.sampler.n == 128
+    assert method.advantage == BudgetRelativeAdvantage((1.0, 2.0, 3.0, 4.0), 4)
     assert method.loss == Clip(0.2, 0.2)
     # 8000 tokens of thought and 4 x 4 answers of 118 lie in 16 rows: 618 each
-    assert method.weigh == FixedLength(618)
+    assert method.aggregation == ConstantLength(618)
 
 
 def trained(credit, steps: int = 30) -> list[float]:
     """Mean rewards of a run in which a digit is thought of, and cut after one token or two."""
-    sample = Anytime(4, (1, 2), answers=2, solve=2, hurry="", close="=", header="")
-    method = brpo(4, (1, 2), 2, 2, (1.0, 1.0)).but(sample=sample)
-    method = method.but(credit=chain(method.credit, credit) if credit else method.credit)
-    learner = Learner(recipe(method, steps=steps))
-    return [learner.step().numbers["reward/mean"] for _ in range(steps)]
+    sample = AnytimeBudgets(
+        4,
+        (1, 2),
+        answers_per_budget=2,
+        answer_tokens=2,
+        cutoff_text="",
+        think_end="=",
+        answer_header="",
+    )
+    method = brpo(4, (1, 2), 2, 2, (1.0, 1.0)).replace(sampler=sample)
+    method = method.replace(
+        advantage=chain(method.advantage, credit) if credit else method.advantage
+    )
+    learner = Learner(echo_recipe(method, max_steps=steps))
+    return [learner.step().metrics["reward/mean"] for _ in range(steps)]
 
 
 def test_a_run_learns_to_answer_at_every_budget_and_with_the_sign_flipped_it_does_not():
-    rises, falls = trained(None), trained(negative)
+    rises, falls = trained(None), trained(negate)
     assert sum(rises[-5:]) / 5 > rises[0] + 0.2
     assert sum(falls[-5:]) / 5 < falls[0] + 0.05

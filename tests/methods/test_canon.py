@@ -2,15 +2,15 @@
 
 import pytest
 
-from grupo.methods.canon import Conditional, canon
-from grupo.testing.batches import batch_of
+from grupo.methods.canon import ConditionalAdvantage, canon
+from grupo.testing.batches import make_batch
 
 
 def by_length(x, batch):
     return batch.lengths
 
 
-BATCH = batch_of(group=[0] * 4, reward=[1, 0, 1, 1], length=[1, 2, 3, 4])
+BATCH = make_batch(group=[0] * 4, reward=[1, 0, 1, 1], length=[1, 2, 3, 4])
 
 
 @pytest.mark.parametrize(
@@ -22,44 +22,46 @@ BATCH = batch_of(group=[0] * 4, reward=[1, 0, 1, 1], length=[1, 2, 3, 4])
     ],
 )
 def test_who_is_compared_with_which_half(mu, A):
-    assert Conditional(mu, by_length)(BATCH.reward, BATCH).tolist() == pytest.approx(A)
+    assert ConditionalAdvantage(mu, by_length)(BATCH.reward, BATCH).tolist() == pytest.approx(A)
 
 
 def test_long_rewards_may_count_less_between_halves():
-    A = Conditional(1.0, by_length, high=0.9)(BATCH.reward, BATCH)
+    A = ConditionalAdvantage(1.0, by_length, high_scale=0.9)(BATCH.reward, BATCH)
     assert A.tolist() == pytest.approx([1 - 0.9, -0.9, 0.9 - 0.5, 0.9 - 0.5])
 
 
 def test_an_odd_groups_middle_is_in_the_upper_half():
-    batch = batch_of(group=[0] * 3, reward=[0.0, 1.0, 0.5], length=[3, 1, 2])
+    batch = make_batch(group=[0] * 3, reward=[0.0, 1.0, 0.5], length=[3, 1, 2])
     # the shortest earned 1, the others 0 and 1/2
-    A = Conditional(1.0, by_length)(batch.reward, batch)
+    A = ConditionalAdvantage(1.0, by_length)(batch.reward, batch)
     assert A.tolist() == pytest.approx([0 - 1, 1 - 0.25, 0.5 - 1])
 
 
 def test_equals_at_the_border_are_in_both_halves_in_part():
-    batch = batch_of(group=[0] * 4, reward=[1.0, 0.0, 1.0, 0.0], length=[1, 2, 2, 3])
+    batch = make_batch(group=[0] * 4, reward=[1.0, 0.0, 1.0, 0.0], length=[1, 2, 2, 3])
     # lower 1, 1/2, 1/2, 0 of each: means of rewards (1 + 1/2) / 2 and (1/2) / 2
-    A = Conditional(1.0, by_length)(batch.reward, batch)
+    A = ConditionalAdvantage(1.0, by_length)(batch.reward, batch)
     middle = (0.75 + 0.25) / 2
     assert A.tolist() == pytest.approx([1 - 0.25, -middle, 1 - middle, -0.75])
 
 
 def test_with_one_metric_for_all_it_is_dr_grpo():
-    batch = batch_of(group=[0] * 4, reward=[1, 0, 1, 1])
-    A = Conditional(1.0, by_length)(batch.reward, batch)
+    batch = make_batch(group=[0] * 4, reward=[1, 0, 1, 1])
+    A = ConditionalAdvantage(1.0, by_length)(batch.reward, batch)
     assert A.tolist() == pytest.approx([0.25, -0.75, 0.25, 0.25])
 
 
 def test_a_rollout_alone_is_compared_with_0():
-    batch = batch_of(group=[0], reward=[1])
-    assert Conditional(1.0, by_length)(batch.reward, batch).tolist() == [1.0]
+    batch = make_batch(group=[0], reward=[1])
+    assert ConditionalAdvantage(1.0, by_length)(batch.reward, batch).tolist() == [1.0]
 
 
 def test_the_halves_are_by_the_mean_entropy_of_a_rollouts_actions():
     entropy = [[1.0, 2.0], [3.0, 99.0]]  # means 1.5 and 3: the last is padding
-    batch = batch_of(group=[0, 0], reward=[1, 0], length=[2, 1], seen={"entropy": entropy})
-    A = Conditional(1.0, high=0.5)(batch.reward, batch)  # low 1 - 0 / 2, high 0 / 2 - 1
+    batch = make_batch(group=[0, 0], reward=[1, 0], length=[2, 1], signals={"entropy": entropy})
+    A = ConditionalAdvantage(1.0, high_scale=0.5)(
+        batch.reward, batch
+    )  # low 1 - 0 / 2, high 0 / 2 - 1
     assert A.tolist() == [1.0, -1.0]
 
 
@@ -79,23 +81,25 @@ def test_it_gives_the_numbers_of_the_authors_code():
         [1.0, 0.7, 0.9, 0.8, 9],
     ]
     labels = [0] * 4 + [1] * 5
-    batch = batch_of(group=labels, reward=reward, length=length, seen={"entropy": entropy})
+    batch = make_batch(group=labels, reward=reward, length=length, signals={"entropy": entropy})
 
     def said(credit):
         return credit(batch.reward, batch).tolist()
 
     # compute_dr_entropy_per_token_group_outcome_advantage, _lambda and alpha 1, then 0.5 and 0.8
     expected = [1.0, -0.75, 0.5, -0.75, 0.875, 0.875, -1.0, -0.75, 0.875]
-    assert said(canon().credit) == pytest.approx(expected, rel=1e-5)
+    assert said(canon().advantage) == pytest.approx(expected, rel=1e-5)
     expected = [0.625, -0.375, 0.125, -0.375, 0.45, 0.45, -0.5625, -0.3375, 0.45]
-    assert said(Conditional(0.5, low=0.8)) == pytest.approx(expected, rel=1e-5)
+    assert said(ConditionalAdvantage(0.5, low_scale=0.8)) == pytest.approx(expected, rel=1e-5)
     # compute_dr_length_on_mean_group_outcome_advantage, _lambda 0.7 and alpha 0.9
     expected = [0.605, -0.39, 0.11, -0.325, 0.355, 0.3775, -0.6225, -0.3425, 0.355]
-    assert said(Conditional(0.7, by_length, high=0.9)) == pytest.approx(expected, rel=1e-5)
+    assert said(ConditionalAdvantage(0.7, by_length, high_scale=0.9)) == pytest.approx(
+        expected, rel=1e-5
+    )
 
 
 def test_the_defaults_are_the_papers():
     method = canon()
-    assert method.credit == Conditional(1.0)
-    assert method.weigh.length == 8192
-    assert method.needs == {"entropy"}
+    assert method.advantage == ConditionalAdvantage(1.0)
+    assert method.aggregation.length == 8192
+    assert method.required_signals == {"entropy"}

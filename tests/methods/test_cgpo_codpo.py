@@ -7,26 +7,26 @@ import torch
 
 from grupo.core.batch import Signals
 from grupo.methods.cgpo_codpo import cgpo_codpo
-from grupo.testing.batches import batch_of
+from grupo.testing.batches import make_batch
 
 
 def learn(reward, feasible, drift, beta=0.1, lam=5.0, length=None):
     """The loss of one group whose answers are `drift` nats from the reference, evenly spread."""
     length = length or [1] * len(reward)
-    batch = batch_of(group=[0] * len(reward), reward=reward, length=length, logp=-0.8)
-    batch = batch_of(
+    batch = make_batch(group=[0] * len(reward), reward=reward, length=length, logp=-0.8)
+    batch = make_batch(
         group=[0] * len(reward),
         reward=reward,
         length=length,
         logp=-0.8,
-        parts={"feasible": feasible},
-        seen={
+        reward_terms={"feasible": feasible},
+        signals={
             "logp@ref": [[-0.8 - d / n] * max(length) for d, n in zip(drift, length, strict=True)]
         },
     )
-    method = cgpo_codpo(beta=beta, lam=lam)
+    method = cgpo_codpo(beta=beta, nll_coef=lam)
     logp = batch.old_logp.clone().requires_grad_()
-    loss = (method.weigh(batch) * method.loss(Signals(logp=logp), batch)).sum()
+    loss = (method.aggregation(batch) * method.loss(Signals(logp=logp), batch)).sum()
     return loss.item(), torch.autograd.grad(loss, logp)[0]
 
 
@@ -68,4 +68,4 @@ def test_one_answer_alone_has_nobody_to_beat():
 
 
 def test_the_defaults():
-    assert cgpo_codpo() == cgpo_codpo(group=4, beta=0.1, lam=5.0)
+    assert cgpo_codpo() == cgpo_codpo(group_size=4, beta=0.1, nll_coef=5.0)

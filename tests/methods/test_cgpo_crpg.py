@@ -7,33 +7,33 @@ import torch
 
 from grupo.core.batch import Signals
 from grupo.methods.cgpo_crpg import cgpo_crpg
-from grupo.testing.batches import batch_of
+from grupo.testing.batches import make_batch
 
 BEATS = 1 / (1 + exp(-1))  # r = 2 against r_ref = 1: 0.7311
 
 
 def answers(k=(5.0, 5.0), feasible=(1.0, 0.0)):
-    return batch_of(
+    return make_batch(
         group=[0, 0],
         reward=[2.0, 2.0],
         length=[2, 1],
-        parts={"feasible": list(feasible), "baseline": [1.0, 1.0]},
-        seen={"logp@ref": [[-1 - k[0] / 2] * 2, [-1 - k[1], 0.0]]},
+        reward_terms={"feasible": list(feasible), "baseline": [1.0, 1.0]},
+        signals={"logp@ref": [[-1 - k[0] / 2] * 2, [-1 - k[1], 0.0]]},
     )
 
 
 def test_the_gate_stands_before_the_mean():
-    A = answers().credited(cgpo_crpg().credit).advantage
+    A = answers().with_advantage(cgpo_crpg().advantage).advantage
     assert A[:, 0].tolist() == pytest.approx([BEATS / 4, -BEATS / 4])  # 0.1828
-    A = answers(k=(12.0, 0.0), feasible=(1.0, 1.0)).credited(cgpo_crpg().credit).advantage
+    A = answers(k=(12.0, 0.0), feasible=(1.0, 1.0)).with_advantage(cgpo_crpg().advantage).advantage
     assert A[:, 0].tolist() == pytest.approx([-BEATS / 2, BEATS / 2])
 
 
 def test_the_loss_is_a_mean_over_answers_and_their_tokens():
     method = cgpo_crpg()
-    batch = answers().credited(method.credit)
+    batch = answers().with_advantage(method.advantage)
     logp = torch.full((2, 2), -3.0, dtype=torch.float64, requires_grad=True)
-    loss = (method.weigh(batch) * method.loss(Signals(logp=logp), batch)).sum()
+    loss = (method.aggregation(batch) * method.loss(Signals(logp=logp), batch)).sum()
     assert loss.item() == pytest.approx(0.0)
     (gradient,) = torch.autograd.grad(loss, logp)
     a = BEATS / 4
@@ -41,4 +41,4 @@ def test_the_loss_is_a_mean_over_answers_and_their_tokens():
 
 
 def test_the_defaults():
-    assert cgpo_crpg() == cgpo_crpg(group=4, limit=10.0)
+    assert cgpo_crpg() == cgpo_crpg(group_size=4, max_kl=10.0)

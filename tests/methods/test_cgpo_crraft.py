@@ -7,22 +7,22 @@ import torch
 
 from grupo.core.batch import Signals
 from grupo.methods.cgpo_crraft import cgpo_crraft
-from grupo.testing.batches import batch_of
+from grupo.testing.batches import make_batch
 
 BEATS = 1 / (1 + exp(-1))
 
 
 def answers(reward, feasible, k):
-    return batch_of(
+    return make_batch(
         group=[0] * len(reward),
         reward=reward,
-        parts={"feasible": feasible, "baseline": [1.0] * len(reward)},
-        seen={"logp@ref": [[-1.0 - x] for x in k]},
+        reward_terms={"feasible": feasible, "baseline": [1.0] * len(reward)},
+        signals={"logp@ref": [[-1.0 - x] for x in k]},
     )
 
 
 def credit(*args):
-    return answers(*args).credited(cgpo_crraft().credit).advantage.flatten().tolist()
+    return answers(*args).with_advantage(cgpo_crraft().advantage).advantage.flatten().tolist()
 
 
 def test_the_best_feasible_answer_is_learned_with_its_calibrated_reward():
@@ -39,12 +39,12 @@ def test_nothing_is_learned_where_nothing_qualifies():
 
 def test_the_gradient_is_that_of_the_weighted_likelihood():
     method = cgpo_crraft()
-    batch = answers([2.0, 1.0], [1.0, 1.0], [0.0, 0.0]).credited(method.credit)
+    batch = answers([2.0, 1.0], [1.0, 1.0], [0.0, 0.0]).with_advantage(method.advantage)
     logp = batch.old_logp.clone().requires_grad_()
-    loss = (method.weigh(batch) * method.loss(Signals(logp=logp), batch)).sum()
+    loss = (method.aggregation(batch) * method.loss(Signals(logp=logp), batch)).sum()
     assert loss.item() == pytest.approx(BEATS / 2)
     assert torch.autograd.grad(loss, logp)[0].flatten().tolist() == pytest.approx([-BEATS / 2, 0.0])
 
 
 def test_the_defaults():
-    assert cgpo_crraft() == cgpo_crraft(group=4, limit=10.0)
+    assert cgpo_crraft() == cgpo_crraft(group_size=4, max_kl=10.0)

@@ -1,49 +1,59 @@
 import pytest
 import torch
 
-from grupo.core.schedules import at
-from grupo.methods.chord_mu import Decay, chord_mu
-from grupo.testing.batches import batch_of, moved
+from grupo.core.schedules import resolve_schedules
+from grupo.methods.chord_mu import CosineDecay, chord_mu
+from grupo.testing.batches import make_batch, perturb_logp
 from tests.helpers.recorded_batches import EXPERT, flat, learned, six
 
 
 def test_the_share_of_imitation_decays_along_half_a_cosine():
-    assert Decay(0.9, 0.05, 1.0).value(0.0) == pytest.approx(0.9)
-    assert Decay(0.9, 0.05, 1.0).value(0.5) == pytest.approx(0.475)
-    assert Decay(0.9, 0.05, 0.5).value(0.25) == pytest.approx(0.475)
-    assert Decay(0.9, 0.05, 0.5).value(0.8) == pytest.approx(0.05)
+    assert CosineDecay(0.9, 0.05, 1.0).value(0.0) == pytest.approx(0.9)
+    assert CosineDecay(0.9, 0.05, 1.0).value(0.5) == pytest.approx(0.475)
+    assert CosineDecay(0.9, 0.05, 0.5).value(0.25) == pytest.approx(0.475)
+    assert CosineDecay(0.9, 0.05, 0.5).value(0.8) == pytest.approx(0.05)
 
 
 def test_each_source_is_a_mean_over_its_own_tokens():
-    method = at(chord_mu(), 0.5)  # mu = 0.475
+    method = resolve_schedules(chord_mu(), 0.5)  # mu = 0.475
     sampled = {"sampled": [[1.0, 1.0], [1.0, 1.0], [0.0, 0.0]]}
-    batch = batch_of([0, 0, 0], reward=[1.0, 0.0, 1.0], length=[1, 1, 2], seen=sampled)
-    batch = batch.credited(method.credit)
-    pi = moved(batch, [[0.0, 0.0]] * 3)
-    gradient = torch.autograd.grad((method.weigh(batch) * method.loss(pi, batch)).sum(), pi.logp)[0]
+    batch = make_batch([0, 0, 0], reward=[1.0, 0.0, 1.0], length=[1, 1, 2], signals=sampled)
+    batch = batch.with_advantage(method.credit)
+    pi = perturb_logp(batch, [[0.0, 0.0]] * 3)
+    gradient = torch.autograd.grad(
+        (method.aggregation(batch) * method.loss(pi, batch)).sum(), pi.logp
+    )[0]
     A = 0.5 / (0.5**0.5 + 1e-6)  # of own rollouts alone
     assert gradient[:2, 0].tolist() == pytest.approx([-0.525 * A / 2, 0.525 * A / 2])
     assert gradient[2].tolist() == pytest.approx([-0.475 / 2, -0.475 / 2])
 
 
 def test_without_demonstrations_it_is_a_smaller_grpo():
-    method = at(chord_mu(), 0.0)
-    batch = batch_of([0, 0], reward=[1.0, 0.0], seen={"sampled": [[1.0], [1.0]]})
-    batch = batch.credited(method.credit)
-    loss = (method.weigh(batch) * method.loss(moved(batch, [[0.0], [0.0]]), batch)).sum()
+    method = resolve_schedules(chord_mu(), 0.0)
+    batch = make_batch([0, 0], reward=[1.0, 0.0], signals={"sampled": [[1.0], [1.0]]})
+    batch = batch.with_advantage(method.credit)
+    loss = (
+        method.aggregation(batch) * method.loss(perturb_logp(batch, [[0.0], [0.0]]), batch)
+    ).sum()
     assert loss.item() == pytest.approx(0.0)
 
 
 def test_the_defaults():
-    assert chord_mu() == chord_mu(group=8, peak=0.9, valley=0.05, share=1.0, clip=0.2)
-    assert chord_mu().needs == {"sampled"}
+    assert chord_mu() == chord_mu(
+        group_size=8,
+        initial_sft_weight=0.9,
+        final_sft_weight=0.05,
+        decay_fraction=1.0,
+        clip_eps=0.2,
+    )
+    assert chord_mu().required_signals == {"sampled"}
 
 
 def test_it_gives_the_numbers_of_the_authors_code():
     # yanxi-chen/Trinity-RFT @ 9051d63, trinity/algorithm/policy_loss_fn/chord_policy_loss.py,
     # MIXCHORDPolicyLossFn at step 50 of 200, 0.9 to 0.05, one micro-batch; inputs as below
     batch = six(advantage=[1.0, -0.7, -0.5, 0.6, 1.0, -1.5], seen=EXPERT)
-    method = at(chord_mu(), 0.25)
+    method = resolve_schedules(chord_mu(), 0.25)
     loss, gradient = learned(method, batch)
     assert loss == pytest.approx(0.9073096, rel=1e-5)
     rows = [

@@ -3,22 +3,22 @@ from math import log
 import pytest
 import torch
 
-from grupo.methods.chord_phi import chord_phi, unsure
-from grupo.testing.batches import batch_of, moved
+from grupo.methods.chord_phi import chord_phi, uncertainty_weight
+from grupo.testing.batches import make_batch, perturb_logp
 from tests.helpers.recorded_batches import EXPERT, flat, learned, six
 
 
 def test_only_tokens_in_doubt_are_imitated():
     method = chord_phi()
     sampled = {"sampled": [[1.0] * 3, [1.0] * 3, [0.0] * 3]}
-    batch = batch_of(
-        [0, 0, 0], reward=[1.0, 0.0, 1.0], length=[1, 1, 3], logp=0.0, seen=sampled
-    ).credited(method.credit)
+    batch = make_batch(
+        [0, 0, 0], reward=[1.0, 0.0, 1.0], length=[1, 1, 3], logp=0.0, signals=sampled
+    ).with_advantage(method.advantage)
     p = [0.5, 0.9, 0.01]
-    pi = moved(batch, [[0.0] * 3, [0.0] * 3, [log(x) for x in p]])
+    pi = perturb_logp(batch, [[0.0] * 3, [0.0] * 3, [log(x) for x in p]])
     loss = method.loss(pi, batch)
     assert loss[2].tolist() == pytest.approx([-0.1 * x * (1 - x) * log(x) for x in p])
-    gradient = torch.autograd.grad((method.weigh(batch) * loss).sum(), pi.logp)[0]
+    gradient = torch.autograd.grad((method.aggregation(batch) * loss).sum(), pi.logp)[0]
     # -mu p (1 - p) / 3: the weight is a constant
     assert gradient[2].tolist() == pytest.approx([-0.1 * x * (1 - x) / 3 for x in p])
     A = 0.5 / (0.5**0.5 + 1e-6)
@@ -26,15 +26,19 @@ def test_only_tokens_in_doubt_are_imitated():
 
 
 def test_doubt_is_greatest_at_a_half():
-    batch = batch_of([0, 0, 0], logp=0.0)
-    weights = unsure(moved(batch, [[log(0.5)], [log(0.9)], [log(0.1)]]), batch).flatten().tolist()
+    batch = make_batch([0, 0, 0], logp=0.0)
+    weights = (
+        uncertainty_weight(perturb_logp(batch, [[log(0.5)], [log(0.9)], [log(0.1)]]), batch)
+        .flatten()
+        .tolist()
+    )
     assert weights == pytest.approx([0.25, 0.09, 0.09])
 
 
 def test_the_defaults():
-    assert chord_phi() == chord_phi(group=8, share=0.1, clip=0.2)
-    assert chord_phi().loss.stops_gradient
-    assert chord_phi().needs == {"sampled"}
+    assert chord_phi() == chord_phi(group_size=8, sft_weight=0.1, clip_eps=0.2)
+    assert chord_phi().loss.has_stop_gradient
+    assert chord_phi().required_signals == {"sampled"}
 
 
 def test_it_gives_the_numbers_of_the_authors_code():

@@ -3,26 +3,26 @@ from math import exp
 import pytest
 import torch
 
-from grupo.methods.clip_cov import DropCovariant, clip_cov
-from grupo.testing.batches import batch_of, moved
+from grupo.methods.clip_cov import DropHighCovariance, clip_cov
+from grupo.testing.batches import make_batch, perturb_logp
 from tests.helpers.recorded_batches import flat, learned, six
 
-BATCH = batch_of([0, 0], length=[2, 2], advantage=[1.0, -1.0], logp=0.0)
+BATCH = make_batch([0, 0], length=[2, 2], advantage=[1.0, -1.0], logp=0.0)
 # log pi: mean -1.5; A: mean 0; covariances 1.4, 0.5, 0.4, 1.5
 MOVES = [[-0.1, -1.0], [-1.9, -3.0]]
 
 
 def test_only_tokens_within_the_window_are_dropped():
-    drop = DropCovariant(share=1.0, low=1.0, high=1.45)
-    assert drop(moved(BATCH, MOVES), BATCH).tolist() == [[0, 1], [1, 1]]
-    none = DropCovariant(share=1.0, low=2.0, high=5.0)
-    assert none(moved(BATCH, MOVES), BATCH).tolist() == [[1, 1], [1, 1]]
+    drop = DropHighCovariance(drop_fraction=1.0, min_covariance=1.0, max_covariance=1.45)
+    assert drop(perturb_logp(BATCH, MOVES), BATCH).tolist() == [[0, 1], [1, 1]]
+    none = DropHighCovariance(drop_fraction=1.0, min_covariance=2.0, max_covariance=5.0)
+    assert none(perturb_logp(BATCH, MOVES), BATCH).tolist() == [[1, 1], [1, 1]]
 
 
 def test_what_is_dropped_gives_no_gradient_and_counts_in_the_mean():
-    method = clip_cov(share=1.0, low=1.0, high=1.45, clip=0.9)
-    pi = moved(BATCH, MOVES)
-    loss = (method.weigh(BATCH) * method.loss(pi, BATCH)).sum()
+    method = clip_cov(drop_fraction=1.0, min_covariance=1.0, max_covariance=1.45, clip_eps=0.9)
+    pi = perturb_logp(BATCH, MOVES)
+    loss = (method.aggregation(BATCH) * method.loss(pi, BATCH)).sum()
     # R = e^-1 for A > 0; e^-1.9 for A < 0; e^-3 is clipped at 0.1
     assert loss.item() == pytest.approx((-exp(-1.0) + exp(-1.9) + 0.1) / 4)
     (gradient,) = torch.autograd.grad(loss, pi.logp)
@@ -32,14 +32,14 @@ def test_what_is_dropped_gives_no_gradient_and_counts_in_the_mean():
 
 def many():
     old = -torch.rand(100, 100, generator=torch.Generator().manual_seed(0)).double()
-    batch = batch_of([0] * 100, length=[100] * 100, advantage=[float(i % 2) for i in range(100)])
+    batch = make_batch([0] * 100, length=[100] * 100, advantage=[float(i % 2) for i in range(100)])
     return batch.__class__(**{**vars(batch), "old_logp": old})
 
 
 def test_as_many_are_drawn_as_the_share_says_and_always_the_same():
     batch = many()
-    pi = moved(batch, [[0.0] * 100] * 100)
-    drop = DropCovariant(share=0.01, low=0.0, high=5.0)
+    pi = perturb_logp(batch, [[0.0] * 100] * 100)
+    drop = DropHighCovariance(drop_fraction=0.01, min_covariance=0.0, max_covariance=5.0)
     drawn = drop(pi, batch) == 0
     assert int(drawn.sum()) == 100  # 1 % of 10,000
     assert torch.equal(drawn, drop(pi, batch) == 0)
@@ -48,7 +48,9 @@ def test_as_many_are_drawn_as_the_share_says_and_always_the_same():
 
 
 def test_the_defaults_are_the_released_ones():
-    assert clip_cov().loss.weight == DropCovariant(share=2e-4, low=1.0, high=5.0)
+    assert clip_cov().loss.weight == DropHighCovariance(
+        drop_fraction=2e-4, min_covariance=1.0, max_covariance=5.0
+    )
     assert clip_cov().loss.couples_rows
 
 
@@ -56,7 +58,7 @@ def test_it_gives_the_numbers_of_the_authors_code():
     # PRIME-RL/Entropy-Mechanism-of-RL @ 8850579, verl/trainer/ppo/core_algos.py,
     # compute_policy_loss_clip_cov, all of the window: no draw; inputs as below
     batch = six(advantage=[1.2, -0.7, -0.5, 0.6, 0.9, -1.5])
-    method = clip_cov(share=1.0, low=0.35, high=0.9)
+    method = clip_cov(drop_fraction=1.0, min_covariance=0.35, max_covariance=0.9)
     loss, gradient = learned(method, batch)
     assert loss == pytest.approx(-0.2519232, rel=1e-5)
     rows = [

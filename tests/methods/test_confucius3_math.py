@@ -4,10 +4,14 @@ import pytest
 import torch
 
 from grupo.algo.aggregation import token_mean
-from grupo.algo.filters import informative
+from grupo.algo.filters import keep_nonzero_std
 from grupo.core.batch import Signals
-from grupo.methods.confucius3_math import OffTarget, by_hardness, confucius3_math
-from grupo.testing.batches import batch_of
+from grupo.methods.confucius3_math import (
+    EntropyTargetLoss,
+    confucius3_math,
+    hardness_weighted_advantage,
+)
+from grupo.testing.batches import make_batch
 
 
 @pytest.mark.parametrize(
@@ -20,15 +24,15 @@ from grupo.testing.batches import batch_of
     ],
 )
 def test_hard_tasks_weigh_more(reward, A):
-    batch = batch_of(group=[0] * 4, reward=reward)
-    assert by_hardness(batch.reward, batch).tolist() == pytest.approx(A)
+    batch = make_batch(group=[0] * 4, reward=reward)
+    assert hardness_weighted_advantage(batch.reward, batch).tolist() == pytest.approx(A)
 
 
 def regularised(entropy):
-    batch = batch_of(group=[0, 0], length=[1, 2])
+    batch = make_batch(group=[0, 0], length=[1, 2])
     H = torch.tensor(entropy, dtype=torch.float64, requires_grad=True)
     loss = (
-        token_mean(batch) * OffTarget(0.55)(Signals(logp=batch.old_logp, entropy=H), batch)
+        token_mean(batch) * EntropyTargetLoss(0.55)(Signals(logp=batch.old_logp, entropy=H), batch)
     ).sum()
     return loss.item(), torch.autograd.grad(loss, H)[0].tolist()
 
@@ -52,6 +56,6 @@ def test_at_its_target_entropy_is_left_alone():
 def test_the_defaults_are_the_reports():
     method = confucius3_math()
     assert method.loss.right.factor == 0.001
-    assert method.loss.right.loss == OffTarget(0.55)
-    assert method.curate is informative
+    assert method.loss.right.loss == EntropyTargetLoss(0.55)
+    assert method.filter is keep_nonzero_std
     assert (method.loss.left.low, method.loss.left.high) == (0.2, 0.28)

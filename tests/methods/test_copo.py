@@ -5,45 +5,45 @@ from math import exp, sqrt
 import pytest
 import torch
 
-from grupo.methods.copo import between_groups, copo, entropy
-from grupo.testing.batches import batch_of, moved
+from grupo.methods.copo import answer_entropy, between_group_advantage, copo
+from grupo.testing.batches import make_batch, perturb_logp
 
-THREE = batch_of(
+THREE = make_batch(
     group=[0] * 4 + [1] * 4 + [2] * 4,
     reward=[1, 0, 0, 1, 1, 1, 1, 1, 0, 0, 0, 0],
-    parts={"cluster": [0, 1, 2, 0, 5, 5, 5, 5, 7, 7, 7, 7]},
+    reward_terms={"cluster": [0, 1, 2, 0, 5, 5, 5, 5, 7, 7, 7, 7]},
 )
 
 
 def test_entropy_is_that_of_the_groups_answers_in_bits():
     # shares 1/2, 1/4, 1/4: 1/2 + 1/2 + 1/2
-    assert entropy(THREE).tolist() == pytest.approx([1.5] * 4 + [0] * 8)
+    assert answer_entropy(THREE).tolist() == pytest.approx([1.5] * 4 + [0] * 8)
 
 
 def test_groups_are_compared_with_groups():
     # 1/2 (1 - 3/4 x 1.5 / 2) = 0.21875, 1 and 0; mean 0.40625
     std = sqrt((0.1875**2 + 0.59375**2 + 0.40625**2) / 2)
     assert std == pytest.approx(0.52571, abs=1e-5)
-    A = between_groups(THREE.reward, THREE)[[0, 4, 8]]
+    A = between_group_advantage(THREE.reward, THREE)[[0, 4, 8]]
     assert A.tolist() == pytest.approx(
         [-0.1875 / (std + 1e-6), 0.59375 / (std + 1e-6), -0.40625 / (std + 1e-6)]
     )
 
 
 def test_a_group_alone_is_not_compared():
-    batch = batch_of(group=[0, 0], reward=[1, 0], parts={"cluster": [0, 1]})
-    assert between_groups(batch.reward, batch).tolist() == [0.0, 0.0]
+    batch = make_batch(group=[0, 0], reward=[1, 0], reward_terms={"cluster": [0, 1]})
+    assert between_group_advantage(batch.reward, batch).tolist() == [0.0, 0.0]
 
 
 def test_agreement_decides_between_the_two_losses():
     method = copo()
-    batch = THREE.credited(method.credit)
-    pi = moved(batch, [[0.1]] * 12)
+    batch = THREE.with_advantage(method.advantage)
+    pi = perturb_logp(batch, [[0.1]] * 12)
     loss = method.loss(pi, batch)
     (gradient,) = torch.autograd.grad(loss.sum(), pi.logp)
     w, r = 1 / (1 + exp(-1.0)), exp(0.1)  # sigmoid(1.5 - 0.5)
     assert w == pytest.approx(0.7311, abs=1e-4)
-    G = between_groups(THREE.reward, THREE)
+    G = between_group_advantage(THREE.reward, THREE)
     L = batch.advantage[:, 0]
     expected = [-r * (w * L[0] + (1 - w) * G[0]), -r * (w * L[1] + (1 - w) * G[1])]
     assert loss[:2, 0].tolist() == pytest.approx([float(x) for x in expected])
@@ -54,14 +54,14 @@ def test_agreement_decides_between_the_two_losses():
 
 
 def test_each_loss_is_clipped_by_the_sign_of_its_own_advantage():
-    method = copo(k=0.0)  # both count half
-    batch = THREE.credited(method.credit)
-    loss = method.loss(moved(batch, [[0.3]] * 12), batch)[0, 0]
-    L, G = batch.advantage[0, 0], between_groups(THREE.reward, THREE)[0]
+    method = copo(entropy_slope=0.0)  # both count half
+    batch = THREE.with_advantage(method.advantage)
+    loss = method.loss(perturb_logp(batch, [[0.3]] * 12), batch)[0, 0]
+    L, G = batch.advantage[0, 0], between_group_advantage(THREE.reward, THREE)[0]
     assert L > 0 > G
     assert loss.item() == pytest.approx(float(-0.5 * 1.2 * L - 0.5 * exp(0.3) * G))
 
 
 def test_the_defaults_are_the_authors():
     loss = copo().loss
-    assert (loss.k, loss.b, loss.clip.low, loss.clip.high) == (1.0, 0.5, 0.2, 0.2)
+    assert (loss.k, loss.entropy_midpoint, loss.clip.low, loss.clip.high) == (1.0, 0.5, 0.2, 0.2)

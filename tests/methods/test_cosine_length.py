@@ -3,15 +3,15 @@
 import pytest
 import torch
 
-from grupo.algo.advantages.reward_shaping import repeated
-from grupo.methods.cosine_length import CosineLength, cosine_length
-from grupo.testing.batches import batch_of
+from grupo.algo.advantages.reward_shaping import repeated_ngrams
+from grupo.methods.cosine_length import CosineLengthReward, cosine_length
+from grupo.testing.batches import make_batch
 
 
 def reward(length, correct, limit=64):
     n = len(length)
-    batch = batch_of(group=[0] * n, length=length, parts={"correct": [correct] * n})
-    return CosineLength(limit)(batch.reward, batch).tolist()
+    batch = make_batch(group=[0] * n, length=length, reward_terms={"correct": [correct] * n})
+    return CosineLengthReward(limit)(batch.reward, batch).tolist()
 
 
 def test_right_falls_and_wrong_rises_with_length():
@@ -26,19 +26,19 @@ def test_who_comes_near_the_limit_is_punished_whatever_the_answer():
 
 
 def test_credit_is_of_the_outcome_and_of_each_repeated_token():
-    batch = batch_of(
+    batch = make_batch(
         group=[0, 0],
         length=[3, 1],
-        parts={"correct": [1.0, 1.0]},
-        seen={"mark/repeated": [[0.0, 1.0, 1.0], [0.0, 1.0, 1.0]]},
+        reward_terms={"correct": [1.0, 1.0]},
+        signals={"step/repeated": [[0.0, 1.0, 1.0], [0.0, 1.0, 1.0]]},
     )
-    A = batch.credited(cosine_length(limit=64).credit).advantage
+    A = batch.with_advantage(cosine_length(max_length=64).advantage).advantage
     high = 0.5**0.5  # of two unequal rewards, the shorter is the better
     price = [-0.05 * (0.99 + 0.99**2), -0.05 * 1.99, -0.05]
     assert A[0].tolist() == pytest.approx([p - high for p in price], rel=1e-2)
     assert A[1].tolist() == pytest.approx([high, 0.0, 0.0], rel=1e-2)
-    free = cosine_length(limit=64, price=0.0)
-    plain = batch.credited(free.credit).advantage
+    free = cosine_length(max_length=64, repetition_coef=0.0)
+    plain = batch.with_advantage(free.advantage).advantage
     assert (A - plain)[0].tolist() == pytest.approx(price)
     assert torch.equal(A[1], plain[1])
 
@@ -59,11 +59,15 @@ def test_it_gives_the_numbers_of_the_authors_code():
         (1, 2, 3, 1, 2, 9): [0.0] * 6,
     }
     for tokens, expected in recorded.items():
-        paid = [-0.05 * mark for mark in repeated(tokens, n=3)]
+        paid = [-0.05 * mark for mark in repeated_ngrams(tokens, n=3)]
         assert paid == pytest.approx(expected, rel=1e-5)
 
 
 def test_the_defaults_are_the_papers():
-    assert cosine_length(64) == cosine_length(64, group=16, price=-0.05, discount=0.99)
-    piece = CosineLength(64)
-    assert (piece.right, piece.wrong, piece.exceeding) == ((2.0, 1.0), (-10.0, 0.0), -10.0)
+    assert cosine_length(64) == cosine_length(64, group_size=16, repetition_coef=-0.05, gamma=0.99)
+    piece = CosineLengthReward(64)
+    assert (piece.correct_rewards, piece.incorrect_rewards, piece.overlong_reward) == (
+        (2.0, 1.0),
+        (-10.0, 0.0),
+        -10.0,
+    )

@@ -4,15 +4,15 @@ import pytest
 import torch
 
 from grupo.algo.losses import KL, Clip
-from grupo.methods.cppo import GreatestAdvantage, cppo
-from grupo.rollouts.samplers import Independent
-from grupo.testing.batches import batch_of, moved
+from grupo.methods.cppo import TopAdvantageMean, cppo
+from grupo.rollouts.samplers import GroupSampler
+from grupo.testing.batches import make_batch, perturb_logp
 
 
 def weights(advantage, length=None, group=None, pruned=0.5):
     group = group or [0] * len(advantage)
-    batch = batch_of(group=group, advantage=advantage, length=length)
-    return GreatestAdvantage(pruned)(batch).sum(1).tolist()
+    batch = make_batch(group=group, advantage=advantage, length=length)
+    return TopAdvantageMean(pruned)(batch).sum(1).tolist()
 
 
 def test_half_of_the_group_is_learned_from_and_each_counts_the_same():
@@ -37,16 +37,16 @@ def test_at_least_one_is_kept():
 
 
 def test_nothing_pruned_is_grpo():
-    batch = batch_of(group=[0, 0], advantage=[1.0, -0.5], length=[1, 2])
-    assert GreatestAdvantage(0.0)(batch).tolist() == [[0.5, 0.0], [0.25, 0.25]]
+    batch = make_batch(group=[0, 0], advantage=[1.0, -0.5], length=[1, 2])
+    assert TopAdvantageMean(0.0)(batch).tolist() == [[0.5, 0.0], [0.25, 0.25]]
 
 
 def test_advantages_are_those_of_the_whole_group_and_gradients_of_the_kept():
-    method = cppo(pruned=0.5, kl=0.0)
-    batch = batch_of(group=[0] * 4, reward=[1.0, 0.0, 0.0, 0.0]).credited(method.credit)
+    method = cppo(prune_fraction=0.5, kl_coef=0.0)
+    batch = make_batch(group=[0] * 4, reward=[1.0, 0.0, 0.0, 0.0]).with_advantage(method.advantage)
     # mean 1/4, std 1/2: A = 1.5, -0.5, -0.5, -0.5; the three share one place
-    pi = moved(batch, [[0.1], [0.1], [0.1], [0.1]])
-    loss = (method.weigh(batch) * method.loss(pi, batch)).sum()
+    pi = perturb_logp(batch, [[0.1], [0.1], [0.1], [0.1]])
+    loss = (method.aggregation(batch) * method.loss(pi, batch)).sum()
     (gradient,) = torch.autograd.grad(loss, pi.logp)
     r = exp(0.1)
     expected = [-1.5 * r / 2, 0.5 * r / 6, 0.5 * r / 6, 0.5 * r / 6]
@@ -59,13 +59,13 @@ def test_it_gives_the_numbers_of_the_authors_code():
     # device, no ties, equal lengths, where its mean over tokens is the paper's
     A = [1.2821440696716309, -1.2821440696716309, -0.7692865133285522, 1.0257152318954468]
     A += [0.0, -0.2564288079738617]
-    credited = batch_of(group=[0] * 6, reward=[1.0, 0.0, 0.2, 0.9, 0.5, 0.4])
-    credited = credited.credited(cppo().credit).advantage[:, 0].tolist()
+    credited = make_batch(group=[0] * 6, reward=[1.0, 0.0, 0.2, 0.9, 0.5, 0.4])
+    credited = credited.with_advantage(cppo().advantage).advantage[:, 0].tolist()
     assert credited == pytest.approx(A, rel=1e-3)  # it adds 1e-4 to the std, 1e-6 is added here
-    batch = batch_of(group=[0] * 6, length=[2] * 6, advantage=A)
+    batch = make_batch(group=[0] * 6, length=[2] * 6, advantage=A)
     moves = [[0.1, 0.3], [0.25, -0.1], [0.0, 0.05], [-0.3, 0.1], [0.1, 0.1], [0.2, 0.2]]
-    pi, method = moved(batch, moves), cppo(pruned=0.5, kl=0.0)
-    loss = (method.weigh(batch) * method.loss(pi, batch)).sum()
+    pi, method = perturb_logp(batch, moves), cppo(prune_fraction=0.5, kl_coef=0.0)
+    loss = (method.aggregation(batch) * method.loss(pi, batch)).sum()
     assert loss.item() == pytest.approx(-0.3404304828102598, rel=1e-5)
     (gradient,) = torch.autograd.grad(loss, pi.logp)
     recorded = [-0.23616472309737385, 0.0, 0.27438426221897205, 0.19335532159196597, 0.0, 0.0]
@@ -74,6 +74,6 @@ def test_it_gives_the_numbers_of_the_authors_code():
 
 
 def test_the_defaults():
-    assert cppo().sample == Independent(16)
-    assert cppo().weigh == GreatestAdvantage(0.5)
+    assert cppo().sampler == GroupSampler(16)
+    assert cppo().aggregation == TopAdvantageMean(0.5)
     assert cppo().loss == Clip(0.2, 0.2) + 0.04 * KL()

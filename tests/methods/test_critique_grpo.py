@@ -6,22 +6,24 @@ import pytest
 import torch
 
 from grupo.methods.critique_grpo import critique_grpo
-from grupo.rollouts.samplers import Independent, Refined
-from grupo.testing.batches import batch_of, moved
+from grupo.rollouts.samplers import GroupSampler, WithCritique
+from grupo.testing.batches import make_batch, perturb_logp
 
 MOVED = {"moved": [[1.0], *[[0.0]] * 7]}
 
 
 def group(**more):
-    method = critique_grpo(length=4, **more)
+    method = critique_grpo(max_length=4, **more)
     rewards = [1.0, *[0.0] * 7]
-    return method, batch_of([0] * 8, rewards, logp=-1.0, seen=MOVED).credited(method.credit)
+    return method, make_batch([0] * 8, rewards, logp=-1.0, signals=MOVED).with_advantage(
+        method.advantage
+    )
 
 
 def gradient(method, batch, logp):
-    pi = moved(batch, [[x + 1.0] for x in logp])
+    pi = perturb_logp(batch, [[x + 1.0] for x in logp])
     pi["entropy"] = torch.full((8, 1), 0.5, dtype=torch.float64, requires_grad=True)
-    loss = (method.weigh(batch) * method.loss(pi, batch)).sum()
+    loss = (method.aggregation(batch) * method.loss(pi, batch)).sum()
     return torch.autograd.grad(loss, [pi.logp, pi["entropy"]])
 
 
@@ -47,7 +49,9 @@ def test_own_tokens_have_their_ratio_and_no_clip():
 
 
 def test_the_defaults():
-    method = critique_grpo(length=4)
-    assert method == critique_grpo(length=4, group=8, shape=0.1, entropy=0.001)
-    assert method.sample == Refined(Independent(8))
-    assert method.needs == {"moved", "entropy"}
+    method = critique_grpo(max_length=4)
+    assert method == critique_grpo(
+        max_length=4, group_size=8, shaping_constant=0.1, entropy_coef=0.001
+    )
+    assert method.sampler == WithCritique(GroupSampler(8))
+    assert method.required_signals == {"moved", "entropy"}

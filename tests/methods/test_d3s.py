@@ -8,14 +8,14 @@ import torch
 
 from grupo.algo.aggregation import token_mean
 from grupo.core import group_ops
-from grupo.core.schedules import at
-from grupo.methods.d3s import TopTokens, d3s
-from grupo.testing.batches import batch_of
+from grupo.core.schedules import resolve_schedules
+from grupo.methods.d3s import TopAdvantageTokens, d3s
+from grupo.testing.batches import make_batch
 
 
 def kept(A, n):
     x = torch.tensor(A, dtype=torch.float64)
-    return group_ops.widest(x, n, torch.zeros_like(x).long()).tolist()
+    return group_ops.max_variance_share(x, n, torch.zeros_like(x).long()).tolist()
 
 
 def test_the_extremes_vary_most():
@@ -39,50 +39,50 @@ def test_equals_share_the_places_that_are_left():
 
 
 def test_the_tokens_that_matter_and_are_unsure_are_learned_from():
-    batch = batch_of(
+    batch = make_batch(
         group=[0, 0, 0],
         length=[2, 1, 1],
         advantage=[1.0, 2.0, 1.0],
-        seen={"entropy": [[0.1, 0.9], [0.2, 7.0], [0.0, 9.0]]},
+        signals={"entropy": [[0.1, 0.9], [0.2, 7.0], [0.0, 9.0]]},
     )
     # scores 0.1, 0.9, 0.4, 0
-    assert TopTokens(1.0, 0.25)(batch).tolist() == [[0, 1], [0, 0], [0, 0]]
-    assert TopTokens(1.0, 0.5)(batch).tolist() == [[0, 0.5], [0.5, 0], [0, 0]]
+    assert TopAdvantageTokens(1.0, 0.25)(batch).tolist() == [[0, 1], [0, 0], [0, 0]]
+    assert TopAdvantageTokens(1.0, 0.5)(batch).tolist() == [[0, 0.5], [0.5, 0], [0, 0]]
 
 
 def test_tokens_are_chosen_from_the_rollouts_kept():
-    batch = batch_of(
+    batch = make_batch(
         group=[0, 0, 0, 0],
         advantage=[2.0, 0.1, -0.1, -2.0],
-        seen={"entropy": [[log(2)], [99.0], [99.0], [log(3)]]},
+        signals={"entropy": [[log(2)], [99.0], [99.0], [log(3)]]},
     )
-    assert TopTokens(0.5, 1.0)(batch).flatten().tolist() == [0.5, 0, 0, 0.5]
-    assert TopTokens(0.5, 0.5)(batch).flatten().tolist() == [0, 0, 0, 1]
+    assert TopAdvantageTokens(0.5, 1.0)(batch).flatten().tolist() == [0.5, 0, 0, 0.5]
+    assert TopAdvantageTokens(0.5, 0.5)(batch).flatten().tolist() == [0, 0, 0, 1]
 
 
 def test_everything_kept_is_the_token_mean():
-    batch = batch_of(
+    batch = make_batch(
         group=[0, 0, 1],
         length=[2, 1, 3],
         advantage=[1.0, -1.0, 0.0],
-        seen={"entropy": [[0.1, 0.9, 3.0], [0.2, 1.0, 1.0], [0.5, 0.5, 0.5]]},
+        signals={"entropy": [[0.1, 0.9, 3.0], [0.2, 1.0, 1.0], [0.5, 0.5, 0.5]]},
     )
-    assert torch.allclose(TopTokens(1.0, 1.0)(batch), token_mean(batch))
+    assert torch.allclose(TopAdvantageTokens(1.0, 1.0)(batch), token_mean(batch))
 
 
 def test_a_minibatch_counts_only_its_own_rollouts():
-    batch = batch_of(
+    batch = make_batch(
         group=[0, 0, 1, 1],
         advantage=[1.0, -1.0, 9.0, -9.0],
-        seen={"entropy": [[1.0]] * 4},
+        signals={"entropy": [[1.0]] * 4},
     )
-    part = batch.take(torch.tensor([0, 1]))
-    assert TopTokens(1.0, 1.0)(part).flatten().tolist() == [0.5, 0.5]
-    assert TopTokens(0.5, 1.0)(part).flatten().tolist() == [1.0, 0.0]
+    part = batch.select_rows(torch.tensor([0, 1]))
+    assert TopAdvantageTokens(1.0, 1.0)(part).flatten().tolist() == [0.5, 0.5]
+    assert TopAdvantageTokens(0.5, 1.0)(part).flatten().tolist() == [1.0, 0.0]
 
 
 def test_both_shares_grow_in_a_line_to_all():
-    halfway = at(d3s(rollouts=0.25, tokens=0.2), 0.5).weigh
+    halfway = resolve_schedules(d3s(rollout_fraction=0.25, token_fraction=0.2), 0.5).aggregation
     assert (halfway.rollouts, halfway.tokens) == pytest.approx((0.625, 0.6))
-    assert at(d3s(), 1.0).weigh == TopTokens(1.0, 1.0)
-    assert d3s().measured == {"entropy"}
+    assert resolve_schedules(d3s(), 1.0).aggregation == TopAdvantageTokens(1.0, 1.0)
+    assert d3s().precomputed_signals == {"entropy"}

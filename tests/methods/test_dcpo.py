@@ -5,23 +5,23 @@ import pytest
 import torch
 
 from grupo.algo.aggregation import group_sum
-from grupo.algo.losses import DynamicBounds
-from grupo.core.batch import Past
+from grupo.algo.losses import DynamicClipBounds
+from grupo.core.batch import TaskHistory
 from grupo.methods.dcpo import SmoothStandardise, dcpo
-from grupo.testing.batches import batch_of, moved
+from grupo.testing.batches import make_batch, perturb_logp
 
 
 def credit(now, *past):
-    happened = Past(tuple(range(len(past))), past)
-    batch = batch_of(group=[0] * len(now), reward=now, past=[happened])
+    happened = TaskHistory(tuple(range(len(past))), past)
+    batch = make_batch(group=[0] * len(now), reward=now, history=[happened])
     return SmoothStandardise()(batch.reward, batch).tolist()
 
 
 def test_the_rarer_a_token_was_the_wider_its_clip():
     batch = replace(
-        batch_of(group=[0], length=[2]), old_logp=torch.tensor([[log(0.9), log(0.01)]]).double()
+        make_batch(group=[0], length=[2]), old_logp=torch.tensor([[log(0.9), log(0.01)]]).double()
     )
-    low, high = DynamicBounds(0.16, 0.2)(batch)
+    low, high = DynamicClipBounds(0.16, 0.2)(batch)
     # examples of the authors' README: p in [0.69, 1.06] for q = 0.9, [0.005, 0.05] for q = 0.01
     assert low.flatten().tolist() == pytest.approx([(1 + sqrt(1 - 0.64 / 0.9)) / 2, 0.5])
     assert high.flatten().tolist() == pytest.approx([(1 + sqrt(1 + 0.8 / 0.9)) / 2, 5.0])
@@ -50,7 +50,9 @@ def test_a_group_that_agrees_still_learns_from_the_groups_before():
 def test_it_gives_the_bounds_of_the_authors():
     # lime-RL/DCPO @ 01787b0, get_clip_low_high at 0.16, 0.2 and 10
     old = torch.tensor([[log(0.9), log(0.01), log(0.4)]]).double()
-    low, high = DynamicBounds(0.16, 0.2)(replace(batch_of(group=[0], length=[3]), old_logp=old))
+    low, high = DynamicClipBounds(0.16, 0.2)(
+        replace(make_batch(group=[0], length=[3]), old_logp=old)
+    )
     assert low.flatten().tolist() == pytest.approx([0.768741924943, 0.5, 0.5])
     assert high.flatten().tolist() == pytest.approx([1.187184270936, 5.0, 1.366025403784])
 
@@ -65,8 +67,8 @@ def test_it_gives_the_numbers_of_the_authors():
 
 
 def test_the_loss_is_clipped_at_the_tokens_own_bounds_and_capped():
-    batch = batch_of(group=[0] * 4, advantage=[1.0, 1.0, -1.0, -1.0], logp=log(0.4))
-    pi = moved(batch, [[0.5], [0.2], [-0.9], [3.0]])
+    batch = make_batch(group=[0] * 4, advantage=[1.0, 1.0, -1.0, -1.0], logp=log(0.4))
+    pi = perturb_logp(batch, [[0.5], [0.2], [-0.9], [3.0]])
     loss = dcpo().loss(pi, batch)
     loss.sum().backward()
     low, high = (1 + 0) / 2, (1 + sqrt(3)) / 2  # 1 - 4 * 0.16 / 0.4 < 0; 1 + 4 * 0.2 / 0.4 = 3
@@ -76,11 +78,11 @@ def test_the_loss_is_clipped_at_the_tokens_own_bounds_and_capped():
 
 
 def test_answers_are_summed_within_their_group():
-    batch = batch_of(group=[0, 0, 1], length=[1, 2, 2])
-    assert dcpo().weigh is group_sum
+    batch = make_batch(group=[0, 0, 1], length=[1, 2, 2])
+    assert dcpo().aggregation is group_sum
     assert group_sum(batch).tolist() == [[0.5, 0.0], [0.25, 0.25], [0.25, 0.25]]
 
 
 def test_the_defaults_are_the_authors():
-    assert dcpo().loss.bounds == DynamicBounds(low=0.16, high=0.2)
+    assert dcpo().loss.bounds == DynamicClipBounds(clip_low=0.16, clip_high=0.2)
     assert dcpo().loss.ratio.limit == 10.0

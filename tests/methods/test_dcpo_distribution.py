@@ -1,11 +1,11 @@
 import pytest
 import torch
 
-from grupo.algo.advantages.kl_in_reward import Tempered
-from grupo.core.controllers import Last
-from grupo.core.schedules import at
+from grupo.algo.advantages.kl_in_reward import TemperatureRatioBonus
+from grupo.core.controllers import LastValue
+from grupo.core.schedules import resolve_schedules
 from grupo.methods.dcpo_distribution import dcpo_distribution
-from grupo.testing.batches import batch_of
+from grupo.testing.batches import make_batch
 
 LOG_1_1 = 0.09531017980432493
 
@@ -16,8 +16,10 @@ def credited(x, right, entropy, target=0.5, hotter=LOG_1_1, colder=-0.3):
         "logp@t=1.2": [[-1.0 + hotter]] * rows,
         "logp@t=0.8": [[-1.0 + colder]] * rows,
     }
-    batch = batch_of([0] * rows, parts={"correct": right}, seen=seen)
-    return Tempered(entropy, target)(torch.tensor(x).double(), batch).flatten().tolist()
+    batch = make_batch([0] * rows, reward_terms={"correct": right}, signals=seen)
+    return (
+        TemperatureRatioBonus(entropy, target)(torch.tensor(x).double(), batch).flatten().tolist()
+    )
 
 
 def test_right_rollouts_are_pulled_towards_the_tempered_policy():
@@ -47,16 +49,19 @@ def test_it_answers_as_the_released_lines_do():
     # verl/trainer/ray_trainer.py cut out and run on these
     old = torch.tensor([[-1.0, -0.5], [-0.2, -2.0], [-1.0, -1.0], [-3.0, -0.1]]).double()
     tempered = [[-1.1, -0.6], [-0.3, -1.9], [-1.2, -1.0], [-2.6, -0.2]]
-    batch = batch_of(
+    batch = make_batch(
         [0] * 4,
         length=[2] * 4,
         logp=0.0,
-        parts={"correct": [1.0, 0.0, 0.04, 1.0]},
-        seen={"logp@t=1.2": tempered, "logp@t=0.8": tempered},
+        reward_terms={"correct": [1.0, 0.0, 0.04, 1.0]},
+        signals={"logp@t=1.2": tempered, "logp@t=0.8": tempered},
     )
     batch.old_logp.copy_(old)
     x = torch.tensor([0.8, -0.8, -0.8, 0.8]).double()
-    low, high = Tempered(0.2, 0.25)(x, batch), Tempered(0.9, 0.25)(x, batch)
+    low, high = (
+        TemperatureRatioBonus(0.2, 0.25)(x, batch),
+        TemperatureRatioBonus(0.9, 0.25)(x, batch),
+    )
     assert low[[0, 1, 3]].tolist() == [
         pytest.approx([0.8095306508090838] * 2),
         pytest.approx([-0.7272727012634278] * 2),
@@ -67,7 +72,7 @@ def test_it_answers_as_the_released_lines_do():
 
 def test_the_defaults_are_these():
     method = dcpo_distribution()
-    assert method == dcpo_distribution(group=5, target=0.25, clip=0.2)
-    assert method.credit.steps[-1].entropy == Last("entropy", 0.0)
-    assert at(method, 0.0, {"entropy": [0.7]}).credit.steps[-1].entropy == 0.7
-    assert method.needs == {"logp@t=1.2", "logp@t=0.8"}
+    assert method == dcpo_distribution(group_size=5, target_entropy=0.25, clip_eps=0.2)
+    assert method.advantage.steps[-1].entropy == LastValue("entropy", 0.0)
+    assert resolve_schedules(method, 0.0, {"entropy": [0.7]}).credit.steps[-1].entropy == 0.7
+    assert method.required_signals == {"logp@t=1.2", "logp@t=0.8"}

@@ -4,18 +4,20 @@ import pytest
 import torch
 
 from grupo.algo.losses import KL, Clip
-from grupo.algo.minibatches import Passes
-from grupo.core.reference_update import Follow
+from grupo.algo.minibatches import Updates
+from grupo.core.reference_update import ReferenceUpdate
 from grupo.methods.deepseek_r1 import deepseek_r1
-from grupo.rollouts.samplers import Independent
-from grupo.testing.batches import batch_of, moved
+from grupo.rollouts.samplers import GroupSampler
+from grupo.testing.batches import make_batch, perturb_logp
 
 
 def test_ratios_are_cut_only_above_eleven():
-    method = deepseek_r1(kl=0.0)
-    batch = batch_of(group=[0, 0], reward=[2.0, 0.0], length=[2, 1]).credited(method.credit)
-    pi = moved(batch, [[2.3, 2.5], [2.5, 0.0]])  # ratios 9.97, 12.2; 12.2
-    loss = (method.weigh(batch) * method.loss(pi, batch)).sum()
+    method = deepseek_r1(kl_coef=0.0)
+    batch = make_batch(group=[0, 0], reward=[2.0, 0.0], length=[2, 1]).with_advantage(
+        method.advantage
+    )
+    pi = perturb_logp(batch, [[2.3, 2.5], [2.5, 0.0]])  # ratios 9.97, 12.2; 12.2
+    loss = (method.aggregation(batch) * method.loss(pi, batch)).sum()
     (gradient,) = torch.autograd.grad(loss, pi.logp)
     A = 1 / (sqrt(2) + 1e-6)
     assert loss.item() == pytest.approx(-A * (exp(2.3) + 11) / 4 + A * exp(2.5) / 2)
@@ -24,7 +26,7 @@ def test_ratios_are_cut_only_above_eleven():
 
 def test_the_defaults_are_the_papers():
     method = deepseek_r1()
-    assert method.sample == Independent(16)
+    assert method.sampler == GroupSampler(16)
     assert method.loss == Clip(10.0, 10.0) + 0.001 * KL()
-    assert method.plan == Passes(epochs=1, minibatches=16)
-    assert method.reference == Follow(rate=1.0, every=400)
+    assert method.updates == Updates(epochs=1, minibatches=16)
+    assert method.reference == ReferenceUpdate(rate=1.0, every=400)

@@ -5,12 +5,12 @@ from math import log
 import pytest
 import torch
 
-from grupo.algo.minibatches import Passes
-from grupo.core.batch import Batch, Named
+from grupo.algo.minibatches import Updates
+from grupo.core.batch import Batch, SignalDict
 from grupo.methods.delethink import delethink
-from grupo.rollouts.samplers import Independent
-from grupo.rollouts.turns import Chunked
-from grupo.testing.batches import moved
+from grupo.rollouts.samplers import GroupSampler
+from grupo.rollouts.turns import ChunkedThinking
+from grupo.testing.batches import perturb_logp
 
 
 def batch(sampler: float = 0.0) -> Batch:
@@ -23,35 +23,35 @@ def batch(sampler: float = 0.0) -> Batch:
         rollout=torch.tensor([0, 0, 0, 1]),
         mask=mask,
         old_logp=old,
-        seen=Named({"logp@sampler": old + sampler}),
+        seen=SignalDict({"logp@sampler": old + sampler}),
     )
 
 
 def test_every_token_of_a_trace_of_8_4_and_4_counts_a_sixteenth():
-    weight = delethink().weigh(batch())
+    weight = delethink().aggregation(batch())
     assert (2 * weight[:3][batch().mask[:3]]).tolist() == pytest.approx([1 / 16] * 16)
     assert (2 * weight[3]).tolist() == pytest.approx([1 / 8] * 8)
 
 
 def test_all_chunks_of_a_trace_are_credited_with_its_one_reward():
-    A = batch().credited(delethink().credit).advantage
+    A = batch().with_advantage(delethink().advantage).advantage
     high = 0.5 / 0.5**0.5
     assert A[:3][batch().mask[:3]].tolist() == pytest.approx([high] * 16, rel=1e-5)
     assert A[3].tolist() == pytest.approx([-high] * 8, rel=1e-5)
 
 
 def test_ratios_are_clipped_higher_and_weighed_by_a_truncated_importance():
-    plain = batch().credited(lambda x, _: torch.ones_like(x))
-    up = moved(plain, [[log(1.5)] * 8] * 4)
+    plain = batch().with_advantage(lambda x, _: torch.ones_like(x))
+    up = perturb_logp(plain, [[log(1.5)] * 8] * 4)
     assert delethink().loss(up, plain)[0, 0].item() == pytest.approx(-1.26)
-    off = batch(sampler=-log(3.0)).credited(lambda x, _: torch.ones_like(x))
+    off = batch(sampler=-log(3.0)).with_advantage(lambda x, _: torch.ones_like(x))
     assert delethink().loss(up, off)[0, 0].item() == pytest.approx(-2 * 1.26)
 
 
 def test_the_defaults_are_the_papers():
     method = delethink()
-    assert method.sample == Independent(8, Chunked(8192, 100, 3996, 5))
-    chunked = Chunked()
-    assert chunked.head + chunked.tail == chunked.chunk // 2
-    assert chunked.chunk + 4 * chunked.chunk // 2 == 24_576
-    assert method.plan == Passes(minibatches=2)
+    assert method.sampler == GroupSampler(8, ChunkedThinking(8192, 100, 3996, 5))
+    chunked = ChunkedThinking()
+    assert chunked.prefix_tokens + chunked.suffix_tokens == chunked.chunk_size // 2
+    assert chunked.chunk_size + 4 * chunked.chunk_size // 2 == 24_576
+    assert method.updates == Updates(minibatches=2)

@@ -5,13 +5,13 @@ import torch
 
 from grupo.algo.aggregation import token_mean
 from grupo.methods.dft import dft
-from grupo.rollouts.samplers import Column, Demonstrate
-from grupo.testing.batches import batch_of, moved
+from grupo.rollouts.samplers import DemonstrationSampler, SolutionColumn
+from grupo.testing.batches import make_batch, perturb_logp
 
 
 def test_likelihood_is_weighed_by_the_probability_itself():
-    batch = batch_of([0, 0], logp=0.0).credited(dft().credit)
-    pi = moved(batch, [[-0.1], [-5.0]])
+    batch = make_batch([0, 0], logp=0.0).with_advantage(dft().advantage)
+    pi = perturb_logp(batch, [[-0.1], [-5.0]])
     loss = dft().loss(pi, batch)
     assert loss.flatten().tolist() == pytest.approx([0.1 * exp(-0.1), 5 * exp(-5)])
     (gradient,) = torch.autograd.grad(loss.sum(), pi.logp)
@@ -19,19 +19,19 @@ def test_likelihood_is_weighed_by_the_probability_itself():
 
 
 def test_its_gradient_is_that_of_minus_the_probability():
-    batch = batch_of([0, 0], logp=0.0).credited(dft().credit)
-    pi = moved(batch, [[-0.7], [-2.0]])
+    batch = make_batch([0, 0], logp=0.0).with_advantage(dft().advantage)
+    pi = perturb_logp(batch, [[-0.7], [-2.0]])
     (ours,) = torch.autograd.grad(dft().loss(pi, batch).sum(), pi.logp)
     (theirs,) = torch.autograd.grad(-pi.logp.exp().sum(), pi.logp)
     assert ours.flatten().tolist() == pytest.approx(theirs.flatten().tolist())
 
 
 def test_the_reward_is_not_read():
-    batch = batch_of([0, 0], reward=[-3.0, 0.0]).credited(dft().credit)
+    batch = make_batch([0, 0], reward=[-3.0, 0.0]).with_advantage(dft().advantage)
     assert batch.advantage.tolist() == [[1.0], [1.0]]
 
 
 def test_the_defaults():
-    assert dft().sample == Demonstrate(Column("solution"))
-    assert dft().weigh is token_mean
-    assert dft().loss.stops_gradient
+    assert dft().sampler == DemonstrationSampler(SolutionColumn("solution"))
+    assert dft().aggregation is token_mean
+    assert dft().loss.has_stop_gradient

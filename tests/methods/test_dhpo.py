@@ -4,19 +4,21 @@ import pytest
 import torch
 
 from grupo.algo.losses import Clip
-from grupo.algo.losses.entropy_aware import relative_entropy
-from grupo.algo.ratios import SequenceToken
+from grupo.algo.losses.entropy_aware import minmax_entropy
+from grupo.algo.ratios import SequenceTokenRatio
 from grupo.core.batch import Signals
-from grupo.methods.dhpo import Hybrid, dhpo
-from grupo.testing.batches import batch_of, moved
+from grupo.methods.dhpo import HybridRatioClip, dhpo
+from grupo.testing.batches import make_batch, perturb_logp
 
-BATCH = batch_of(group=[0, 0], length=[2, 2], advantage=[1.0, -1.0])
+BATCH = make_batch(group=[0, 0], length=[2, 2], advantage=[1.0, -1.0])
 MOVES = [[log(1.5), log(0.8)], [log(1.5), log(0.8)]]
 ENTROPY = [[0.2, 0.8], [0.3, 0.3]]
 
 
 def learn(loss, batch=BATCH):
-    pi = Signals({**moved(batch, MOVES), "entropy": torch.tensor(ENTROPY, dtype=torch.float64)})
+    pi = Signals(
+        {**perturb_logp(batch, MOVES), "entropy": torch.tensor(ENTROPY, dtype=torch.float64)}
+    )
     values = loss(pi, batch)
     values.sum().backward()
     assert pi.logp.grad is not None
@@ -25,7 +27,9 @@ def learn(loss, batch=BATCH):
 
 def test_branches_are_clipped_each_to_its_own_before_they_are_mixed():
     s = sqrt(1.5 * 0.8)  # 1.0954
-    values, gradient = learn(Hybrid((0.2, 0.2), (0.05, 0.05), even=0.5, guided=0.0))
+    values, gradient = learn(
+        HybridRatioClip((0.2, 0.2), (0.05, 0.05), base_weight=0.5, entropy_weight=0.0)
+    )
     # A > 0: min of m and m' is m'; A < 0: the greater of them is m
     assert values.flatten().tolist() == pytest.approx(
         [-(1.2 + 1.05) / 2, -(0.8 + 1.05) / 2, (1.5 + s) / 2, (0.8 + s) / 2]
@@ -36,27 +40,29 @@ def test_branches_are_clipped_each_to_its_own_before_they_are_mixed():
 
 
 def test_uncertain_tokens_take_their_own_ratio_and_certain_ones_the_sequences():
-    values, _ = learn(Hybrid((9.0, 9.0), (9.0, 9.0)))
+    values, _ = learn(HybridRatioClip((9.0, 9.0), (9.0, 9.0)))
     s = sqrt(1.5 * 0.8)
     # entropies 0.2 and 0.8: w 0 and 1; 0.3 and 0.3: w 0
     assert values.flatten().tolist() == pytest.approx([-s, -0.8, s, s])
 
 
 def test_all_even_is_grpo_and_nothing_even_is_gspo_token():
-    for even, other in ((1.0, Clip(0.2, 0.28)), (0.0, Clip(3e-4, 4e-4, SequenceToken()))):
-        values, gradient = learn(Hybrid(even=even, guided=0.0))
+    for even, other in ((1.0, Clip(0.2, 0.28)), (0.0, Clip(3e-4, 4e-4, SequenceTokenRatio()))):
+        values, gradient = learn(HybridRatioClip(base_weight=even, entropy_weight=0.0))
         expected, slope = learn(other)
         assert torch.allclose(values, expected)
         assert torch.allclose(gradient, slope)
 
 
 def test_padding_and_rows_of_it_have_no_part_in_the_entropies():
-    batch = batch_of(group=[0, 0, 0], length=[1, 0, 2])
+    batch = make_batch(group=[0, 0, 0], length=[1, 0, 2])
     entropy = torch.tensor([[0.5, 9.0], [1.0, 2.0], [2.0, 1.0]])
     expected = torch.tensor([[0.0, 0.0], [0.0, 0.0], [1.0, 0.0]])
-    assert torch.allclose(relative_entropy(entropy, batch), expected)
+    assert torch.allclose(minmax_entropy(entropy, batch), expected)
 
 
 def test_the_default_is_guided_by_entropy_with_the_clips_of_both():
-    assert dhpo().loss == Hybrid(token=(0.2, 0.28), sequence=(3e-4, 4e-4), even=0.0, guided=1.0)
-    assert dhpo().needs == {"entropy"}
+    assert dhpo().loss == HybridRatioClip(
+        token_clip=(0.2, 0.28), sequence_clip=(3e-4, 4e-4), base_weight=0.0, entropy_weight=1.0
+    )
+    assert dhpo().required_signals == {"entropy"}

@@ -3,24 +3,24 @@ from math import exp, log
 import pytest
 import torch
 
-from grupo.algo.losses import Discriminate, TrustRegion
+from grupo.algo.losses import DiscriminativeLoss, TrustRegion
 from grupo.algo.losses.contrastive import mean_ratio
 from grupo.methods.disco import disco
-from grupo.testing.batches import batch_of, moved
+from grupo.testing.batches import make_batch, perturb_logp
 from tests.helpers.recorded_batches import flat, learned, six
 
-BATCH = batch_of([0, 0, 0], [1.0, 0.0, 0.0], logp=0.0)
+BATCH = make_batch([0, 0, 0], [1.0, 0.0, 0.0], logp=0.0)
 
 
 def learn(method, moves):
-    pi = moved(BATCH, moves)
-    loss = (method.weigh(BATCH) * method.loss(pi, BATCH)).sum()
+    pi = perturb_logp(BATCH, moves)
+    loss = (method.aggregation(BATCH) * method.loss(pi, BATCH)).sum()
     return loss.item(), torch.autograd.grad(loss, pi.logp)[0].flatten().tolist()
 
 
 def test_right_answers_are_scored_above_the_hardest_wrong_ones():
     moves = [[-0.9], [-1.1], [-1.0]]
-    loss, gradient = learn(disco(tau=1.0, beta=0.0), moves)
+    loss, gradient = learn(disco(score_temperature=1.0, trust_region_coef=0.0), moves)
     assert loss == pytest.approx(0.9 + log((exp(-1.1) + exp(-1.0)) / 2))
     hard = 1 / (1 + exp(-0.1))  # 0.525
     assert gradient == pytest.approx([-1.0, 1 - hard, hard])
@@ -28,29 +28,31 @@ def test_right_answers_are_scored_above_the_hardest_wrong_ones():
 
 def test_ratios_are_scores_too():
     ratios = [0.9, 1.1, 1.0]
-    method = disco(beta=0.0).but(loss=Discriminate(mean_ratio, tau=1.0))
+    method = disco(trust_region_coef=0.0).replace(loss=DiscriminativeLoss(mean_ratio, tau=1.0))
     loss, _ = learn(method, [[log(r)] for r in ratios])
     assert loss == pytest.approx(-(0.9 - log((exp(1.1) + exp(1.0)) / 2)))  # 0.1512
 
 
 def test_leaving_the_trust_region_costs():
-    with_penalty, gradient = learn(disco(beta=1e3, delta=1e-4), [[-2e-4]] * 3)  # K = 2e-4
-    without, free = learn(disco(beta=0.0), [[-2e-4]] * 3)
+    with_penalty, gradient = learn(
+        disco(trust_region_coef=1e3, max_kl=1e-4), [[-2e-4]] * 3
+    )  # K = 2e-4
+    without, free = learn(disco(trust_region_coef=0.0), [[-2e-4]] * 3)
     assert with_penalty - without == pytest.approx(500 * 1e-8)
     extra = [g - f for g, f in zip(gradient, free, strict=True)]
     assert extra == pytest.approx([-0.1 / 3] * 3)  # beta (K - delta) / 3
 
 
 def test_groups_without_a_right_or_wrong_answer_stay_in_the_denominator():
-    method = disco(beta=0.0)
-    batch = batch_of([0, 0, 1, 1], [1.0, 0.0, 1.0, 1.0], logp=0.0)
-    pi = moved(batch, [[-0.2], [-0.5], [-0.1], [-0.1]])
-    loss = (method.weigh(batch) * method.loss(pi, batch)).sum()
+    method = disco(trust_region_coef=0.0)
+    batch = make_batch([0, 0, 1, 1], [1.0, 0.0, 1.0, 1.0], logp=0.0)
+    pi = perturb_logp(batch, [[-0.2], [-0.5], [-0.1], [-0.1]])
+    loss = (method.aggregation(batch) * method.loss(pi, batch)).sum()
     assert loss.item() == pytest.approx(-(0.3) / 2)
 
 
 def test_the_defaults_are_the_released_ones():
-    assert disco().loss.left == Discriminate(tau=10.0)
+    assert disco().loss.left == DiscriminativeLoss(tau=10.0)
     assert disco().loss.right == TrustRegion(beta=1000.0, delta=1e-4)
 
 
@@ -59,7 +61,7 @@ def test_it_gives_the_numbers_of_the_authors_code():
     # compute_policy_loss_disco_logL, kl_type kl, tau 1; inputs as below. Its value is another: it
     # writes sums whose gradient is that of the log and of the square.
     batch = six([1.0, 0.0, 0.0, 1.0, 1.0, 0.0])
-    method = disco(tau=1.0)
+    method = disco(score_temperature=1.0)
     _, gradient = learned(method, batch)
     rows = [
         [-0.1666667, -0.1666667, -0.1666667],

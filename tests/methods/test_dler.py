@@ -2,9 +2,9 @@ import pytest
 
 from grupo.algo.losses import Clip
 from grupo.core.types import Action, Group, Rollout, Task
-from grupo.methods.dler import InformativeWithin, NothingBeyond, dler
-from grupo.rollouts.samplers import Independent
-from grupo.testing.batches import batch_of
+from grupo.methods.dler import KeepInformativeWithinLength, ZeroOverlongReward, dler
+from grupo.rollouts.samplers import GroupSampler
+from grupo.testing.batches import make_batch
 
 
 def rollout(reward, length):
@@ -16,8 +16,8 @@ def group(*pairs):
 
 
 def test_what_is_too_long_earns_nothing_and_the_limit_itself_is_not_too_long():
-    batch = batch_of(group=[0] * 3, reward=[1.0, 1.0, 0.0], length=[4, 5, 2])
-    assert NothingBeyond(4)(batch.reward, batch).tolist() == [1, 0, 0]
+    batch = make_batch(group=[0] * 3, reward=[1.0, 1.0, 0.0], length=[4, 5, 2])
+    assert ZeroOverlongReward(4)(batch.reward, batch).tolist() == [1, 0, 0]
 
 
 def test_groups_are_dropped_whose_rewards_are_equal_within_the_limit():
@@ -25,22 +25,22 @@ def test_groups_are_dropped_whose_rewards_are_equal_within_the_limit():
     right_and_short = group((1.0, 3), (1.0, 4))
     told_apart_by_length = group((1.0, 3), (1.0, 9))
     wrong_or_long = group((0.0, 3), (1.0, 9))
-    kept = InformativeWithin(4)
+    kept = KeepInformativeWithinLength(4)
     assert kept([right_but_long, right_and_short, wrong_or_long]) == []
     assert kept([told_apart_by_length]) == [told_apart_by_length]
 
 
 def test_advantages_are_scaled_by_the_batch():
-    batch = batch_of(group=[0, 0, 1, 1], reward=[1.0, 0.0, 1.0, 1.0], length=[1, 1, 1, 3])
+    batch = make_batch(group=[0, 0, 1, 1], reward=[1.0, 0.0, 1.0, 1.0], length=[1, 1, 1, 3])
     # within 2: 1 0 1 0, less means 1/2 -1/2 1/2 -1/2 on 1 1 1 3 tokens, mean -1/6 over six
-    advantage = dler(limit=2).credit(batch.reward, batch)[:, 0].tolist()
+    advantage = dler(max_length=2).advantage(batch.reward, batch)[:, 0].tolist()
     up, down = 0.5 + 1 / 6, -0.5 + 1 / 6  # two tokens up, four down
     variance = (2 * up**2 + 4 * down**2) / 5
     assert advantage == pytest.approx([x / variance**0.5 for x in (up, down, up, down)])
 
 
 def test_the_defaults_are_the_papers():
-    method = dler(limit=4000)
-    assert method.sample == Independent(16)
+    method = dler(max_length=4000)
+    assert method.sampler == GroupSampler(16)
     assert method.loss == Clip(0.2, 0.28)
-    assert method.curate == InformativeWithin(4000)
+    assert method.filter == KeepInformativeWithinLength(4000)

@@ -4,14 +4,16 @@ from math import log
 import pytest
 import torch
 
-from grupo.methods.dppo_kl import WithinKL, dppo_kl
-from grupo.testing.batches import batch_of, moved
+from grupo.methods.dppo_kl import BinaryKLTrustRegion, dppo_kl
+from grupo.testing.batches import make_batch, perturb_logp
 
 
 def tokens(old, new, advantage):
     sampled = [[log(q)] for q in old]
-    batch = batch_of([0] * len(old), advantage=advantage, logp=0.0, seen={"logp@sampler": sampled})
-    return moved(batch, [[log(p)] for p in new]), batch
+    batch = make_batch(
+        [0] * len(old), advantage=advantage, logp=0.0, signals={"logp@sampler": sampled}
+    )
+    return perturb_logp(batch, [[log(p)] for p in new]), batch
 
 
 def kl(q, p):
@@ -20,7 +22,7 @@ def kl(q, p):
 
 def test_the_threshold_is_on_the_kl_of_this_token_or_another():
     assert kl(0.5, 0.6) < 0.05 < kl(0.5, 0.7)  # 0.0204 and 0.0872
-    weights = WithinKL()(
+    weights = BinaryKLTrustRegion()(
         *tokens([0.5, 0.5, 0.5, 0.5, 0.5], [0.6, 0.7, 0.3, 0.3, 0.7], [1.0, 1.0, 1.0, -1.0, -1.0])
     )
     # near, too far, back, too far, back
@@ -28,13 +30,13 @@ def test_the_threshold_is_on_the_kl_of_this_token_or_another():
 
 
 def test_a_token_that_was_certain_has_a_finite_divergence():
-    weights = WithinKL()(*tokens([1.0, 1.0], [1.0, 0.5], [1.0, -1.0])).flatten().tolist()
+    weights = BinaryKLTrustRegion()(*tokens([1.0, 1.0], [1.0, 0.5], [1.0, -1.0])).flatten().tolist()
     assert weights == [1.0, 0.0]
 
 
 def test_the_gradient_is_that_of_truncated_importance_sampling():
     pi, batch = tokens([0.5, 0.001], [0.6, 0.1], [1.0, -2.0])
-    (dppo_kl().weigh(batch) * dppo_kl().loss(pi, batch)).sum().backward()
+    (dppo_kl().aggregation(batch) * dppo_kl().loss(pi, batch)).sum().backward()
     assert pi.logp.grad is not None
     assert pi.logp.grad.flatten().tolist() == pytest.approx([-1.2 / 2, 20.0])  # 100 capped at 20
 
@@ -43,10 +45,10 @@ def test_it_gives_the_numbers_of_the_authors():
     # sail-sg/Stable-RL @ c6af1d1, compute_policy_loss_with_mask, dppo_binary_kl, cap 20, 0.05
     old = torch.tensor([[-1.0, -0.5, -2.0], [-0.7, -1.2, -0.3]], dtype=torch.float64)
     seen = {"logp@sampler": old.tolist()}
-    batch = batch_of(group=[0, 0], length=[3, 3], advantage=[1.0, -1.0], seen=seen)
+    batch = make_batch(group=[0, 0], length=[3, 3], advantage=[1.0, -1.0], signals=seen)
     batch = replace(batch, old_logp=old)
-    pi = moved(batch, [[0.5, -0.1, -1.5], [-0.6, 0.3, 1.3]])
-    loss = (dppo_kl().weigh(batch) * dppo_kl().loss(pi, batch)).sum()
+    pi = perturb_logp(batch, [[0.5, -0.1, -1.5], [-0.6, 0.3, 1.3]])
+    loss = (dppo_kl().aggregation(batch) * dppo_kl().loss(pi, batch)).sum()
     loss.backward()
     assert loss.item() == pytest.approx(0.62971362536)
     assert pi.logp.grad is not None
@@ -56,5 +58,7 @@ def test_it_gives_the_numbers_of_the_authors():
 
 
 def test_it_reads_what_the_sampler_said_and_the_defaults():
-    assert dppo_kl().needs == {"logp@sampler"}
-    assert dppo_kl().loss.weight == WithinKL(low=0.05, high=0.05, cap=20.0)
+    assert dppo_kl().required_signals == {"logp@sampler"}
+    assert dppo_kl().loss.weight == BinaryKLTrustRegion(
+        threshold_low=0.05, threshold_high=0.05, cap=20.0
+    )

@@ -4,8 +4,8 @@ from math import log
 import pytest
 import torch
 
-from grupo.methods.dppo_tv import WithinTV, dppo_tv
-from grupo.testing.batches import batch_of, moved
+from grupo.methods.dppo_tv import BinaryTVTrustRegion, dppo_tv
+from grupo.testing.batches import make_batch, perturb_logp
 
 # what the sampler gave six tokens, and what the policy gives them now
 OLD = [0.5, 0.5, 0.01, 0.5, 0.5, 0.5]
@@ -15,12 +15,14 @@ ADVANTAGE = [1.0, 1.0, 1.0, 1.0, -1.0, -1.0]
 
 def tokens(old, new, advantage):
     sampled = [[log(q)] for q in old]
-    batch = batch_of([0] * len(old), advantage=advantage, logp=0.0, seen={"logp@sampler": sampled})
-    return moved(batch, [[log(p)] for p in new]), batch
+    batch = make_batch(
+        [0] * len(old), advantage=advantage, logp=0.0, signals={"logp@sampler": sampled}
+    )
+    return perturb_logp(batch, [[log(p)] for p in new]), batch
 
 
 def test_probabilities_may_move_by_the_threshold_and_back_by_any_amount():
-    weights = WithinTV()(*tokens(OLD, NEW, ADVANTAGE)).flatten().tolist()
+    weights = BinaryTVTrustRegion()(*tokens(OLD, NEW, ADVANTAGE)).flatten().tolist()
     expected = [
         1.2,  # up by 0.1
         0,  # up by 0.2: beyond 0.15
@@ -34,7 +36,7 @@ def test_probabilities_may_move_by_the_threshold_and_back_by_any_amount():
 
 def test_the_gradient_is_that_of_truncated_importance_sampling():
     pi, batch = tokens([0.5, 0.001], [0.6, 0.1], [1.0, -2.0])
-    loss = dppo_tv().weigh(batch) * dppo_tv().loss(pi, batch)
+    loss = dppo_tv().aggregation(batch) * dppo_tv().loss(pi, batch)
     loss.sum().backward()
     assert loss.flatten().tolist() == pytest.approx([-1.2 * log(0.6) / 2, 20 * 2 * log(0.1) / 2])
     assert pi.logp.grad is not None
@@ -45,10 +47,10 @@ def test_it_gives_the_numbers_of_the_authors():
     # sail-sg/Stable-RL @ c6af1d1, compute_policy_loss_with_mask, dppo_binary_tv, cap 20, 0.15
     old = torch.tensor([[-1.0, -0.5, -2.0], [-0.7, -1.2, -0.3]], dtype=torch.float64)
     seen = {"logp@sampler": old.tolist()}
-    batch = batch_of(group=[0, 0], length=[3, 3], advantage=[1.0, -1.0], seen=seen)
+    batch = make_batch(group=[0, 0], length=[3, 3], advantage=[1.0, -1.0], signals=seen)
     batch = replace(batch, old_logp=old)
-    pi = moved(batch, [[0.5, -0.1, -1.5], [-0.6, 0.3, 1.3]])
-    loss = (dppo_tv().weigh(batch) * dppo_tv().loss(pi, batch)).sum()
+    pi = perturb_logp(batch, [[0.5, -0.1, -1.5], [-0.6, 0.3, 1.3]])
+    loss = (dppo_tv().aggregation(batch) * dppo_tv().loss(pi, batch)).sum()
     loss.backward()
     assert loss.item() == pytest.approx(0.62971362536)
     assert pi.logp.grad is not None
@@ -58,5 +60,7 @@ def test_it_gives_the_numbers_of_the_authors():
 
 
 def test_it_reads_what_the_sampler_said_and_the_defaults():
-    assert dppo_tv().needs == {"logp@sampler"}
-    assert dppo_tv().loss.weight == WithinTV(low=0.15, high=0.15, cap=20.0)
+    assert dppo_tv().required_signals == {"logp@sampler"}
+    assert dppo_tv().loss.weight == BinaryTVTrustRegion(
+        threshold_low=0.15, threshold_high=0.15, cap=20.0
+    )

@@ -4,29 +4,29 @@ import pytest
 import torch
 
 from grupo.methods.disco import disco
-from grupo.methods.drpo import Shorter, drpo
-from grupo.testing.batches import batch_of, moved
+from grupo.methods.drpo import LengthWeight, drpo
+from grupo.testing.batches import make_batch, perturb_logp
 from tests.helpers.recorded_batches import flat, learned, six
 
 # two right answers of 1 and 3 tokens of at most 4, and wrong ones with s = -1 and -3
-BATCH = batch_of([0] * 4, [1.0, 1.0, 0.0, 0.0], length=[1, 3, 1, 1], logp=0.0)
+BATCH = make_batch([0] * 4, [1.0, 1.0, 0.0, 0.0], length=[1, 3, 1, 1], logp=0.0)
 MOVES = [[-0.4, 0, 0], [-0.2, -0.7, -0.9], [-1.0, 0, 0], [-3.0, 0, 0]]
 
 
 def learn(method):
-    pi = moved(BATCH, MOVES)
-    loss = (method.weigh(BATCH) * method.loss(pi, BATCH)).sum()
+    pi = perturb_logp(BATCH, MOVES)
+    loss = (method.aggregation(BATCH) * method.loss(pi, BATCH)).sum()
     return loss.item(), torch.autograd.grad(loss, pi.logp)[0]
 
 
 def test_right_answers_weigh_by_how_short_they_are():
-    w = Shorter(limit=4, strength=0.1)(BATCH)
+    w = LengthWeight(max_length=4, length_temperature=0.1)(BATCH)
     share = w[:2] / w[:2].sum()
     assert share.tolist() == pytest.approx([0.99331, 0.00669], abs=1e-5)  # e^5 to 1
 
 
 def test_a_long_right_answer_is_never_pushed_down():
-    loss, gradient = learn(drpo(limit=4, beta=0.0))
+    loss, gradient = learn(drpo(max_length=4, trust_region_coef=0.0))
     short, long = 1 / (1 + exp(-5)), exp(-5) / (1 + exp(-5))
     hardest = 10 * log((exp(-0.1) + exp(-0.3)) / 2)
     assert hardest == pytest.approx(-1.9501, abs=1e-4)
@@ -36,14 +36,19 @@ def test_a_long_right_answer_is_never_pushed_down():
 
 
 def test_without_preference_it_is_disco():
-    assert learn(drpo(limit=4, strength=1e9, beta=5.0))[0] == pytest.approx(
-        learn(disco(beta=5.0))[0]
-    )
+    assert learn(drpo(max_length=4, length_temperature=1e9, trust_region_coef=5.0))[
+        0
+    ] == pytest.approx(learn(disco(trust_region_coef=5.0))[0])
 
 
 def test_the_defaults_are_the_released_ones():
-    assert drpo(limit=8192) == drpo(
-        limit=8192, group=8, strength=0.1, tau=10.0, beta=1000.0, delta=1e-4
+    assert drpo(max_length=8192) == drpo(
+        max_length=8192,
+        group_size=8,
+        length_temperature=0.1,
+        score_temperature=10.0,
+        trust_region_coef=1000.0,
+        max_kl=1e-4,
     )
 
 
@@ -52,7 +57,7 @@ def test_it_gives_the_numbers_of_the_authors_code():
     # compute_policy_loss_drpo, kl_type kl, Lambda 0.5, beta 10; inputs as below. Its value is
     # another: it writes sums whose gradient is that of the log and of the square.
     batch = six([1.0, 0.0, 0.0, 1.0, 1.0, 0.0])
-    method = drpo(limit=3, strength=0.5, beta=10.0)
+    method = drpo(max_length=3, length_temperature=0.5, trust_region_coef=10.0)
     _, gradient = learned(method, batch)
     rows = [
         [-0.1666667, -0.1666667, -0.1666667],

@@ -6,14 +6,14 @@ import torch
 
 from grupo.methods.dual_clip import dual_clip
 from grupo.methods.grpo import grpo
-from grupo.testing.batches import batch_of, moved
+from grupo.testing.batches import make_batch, perturb_logp
 
-BATCH = batch_of(group=[0] * 5, advantage=[-1.0, -1.0, -1.0, 1.0, 1.0])
+BATCH = make_batch(group=[0] * 5, advantage=[-1.0, -1.0, -1.0, 1.0, 1.0])
 MOVES = [[2.0], [0.5], [-1.0], [2.0], [-1.0]]  # ratios 7.39, 1.65, 0.37, 7.39, 0.37
 
 
 def learn(loss):
-    pi = moved(BATCH, MOVES)
+    pi = perturb_logp(BATCH, MOVES)
     values = loss(pi, BATCH)
     values.sum().backward()
     assert pi.logp.grad is not None
@@ -35,8 +35,8 @@ def test_capping_the_ratio_is_clipping_twice():
 
 
 def test_below_the_cap_it_is_grpo():
-    values, gradient = learn(dual_clip(cap=100.0).loss)
-    expected, slope = learn(grpo(kl=0.0).loss)
+    values, gradient = learn(dual_clip(dual_clip=100.0).loss)
+    expected, slope = learn(grpo(kl_coef=0.0).loss)
     assert values == expected
     assert gradient == slope
 
@@ -47,11 +47,11 @@ def test_the_defaults_are_these():
 
 
 def learn_three_and_two(method, by, advantage=(1.0, -1.0)):
-    batch = batch_of(group=[0, 0], length=[3, 2], advantage=advantage)
+    batch = make_batch(group=[0, 0], length=[3, 2], advantage=advantage)
     old = [[-1.0, -0.5, -2.0], [-0.7, -1.2, -0.3]]
     batch = replace(batch, old_logp=torch.tensor(old, dtype=torch.float64))
-    pi = moved(batch, by)
-    loss = (method.weigh(batch) * method.loss(pi, batch)).sum()
+    pi = perturb_logp(batch, by)
+    loss = (method.aggregation(batch) * method.loss(pi, batch)).sum()
     (gradient,) = torch.autograd.grad(loss, pi.logp)
     return loss.item(), gradient.flatten().tolist()
 

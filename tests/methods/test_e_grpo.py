@@ -5,8 +5,8 @@ import torch
 
 from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import Clip
-from grupo.methods.e_grpo import NearMiss, e_grpo
-from grupo.testing.batches import batch_of, moved
+from grupo.methods.e_grpo import EntityReward, e_grpo
+from grupo.testing.batches import make_batch, perturb_logp
 
 
 def searched(correct, entities, format=None, overlong=None, length=None):
@@ -17,12 +17,12 @@ def searched(correct, entities, format=None, overlong=None, length=None):
         "format": format or [1.0] * n,
         "overlong": overlong or [0.0] * n,
     }
-    return batch_of(group=[0] * n, length=length, parts=parts)
+    return make_batch(group=[0] * n, length=length, reward_terms=parts)
 
 
 def rewards(*args, **more):
     batch = searched(*args, **more)
-    return NearMiss(0.3)(batch.reward, batch).tolist()
+    return EntityReward(0.3)(batch.reward, batch).tolist()
 
 
 def test_the_wrong_earn_by_what_they_found_of_the_most_that_was_found():
@@ -32,8 +32,8 @@ def test_the_wrong_earn_by_what_they_found_of_the_most_that_was_found():
 
 def test_a_group_that_is_all_wrong_still_teaches():
     batch = searched([0.0] * 4, [0.5, 0.25, 0.0, 0.0])
-    assert NearMiss(0.3)(batch.reward, batch).tolist() == pytest.approx([0.3, 0.15, 0.0, 0.0])
-    advantage = batch.credited(e_grpo().credit).advantage[:, 0].tolist()
+    assert EntityReward(0.3)(batch.reward, batch).tolist() == pytest.approx([0.3, 0.15, 0.0, 0.0])
+    advantage = batch.with_advantage(e_grpo().advantage).advantage[:, 0].tolist()
     std = ((0.1875**2 + 0.0375**2 + 2 * 0.1125**2) / 3) ** 0.5  # of 0.3, 0.15, 0, 0, mean 0.1125
     expected = [d / std for d in (0.1875, 0.0375, -0.1125, -0.1125)]
     assert advantage == pytest.approx(expected, rel=1e-4)
@@ -44,25 +44,27 @@ def test_nothing_found_is_nothing_earned():
 
 
 def test_the_overlong_are_compared_with_and_not_learned_from():
-    batch = searched([1.0, 0.0, 1.0], [1.0] * 3, overlong=[0.0, 0.0, 1.0]).credited(e_grpo().credit)
+    batch = searched([1.0, 0.0, 1.0], [1.0] * 3, overlong=[0.0, 0.0, 1.0]).with_advantage(
+        e_grpo().advantage
+    )
     mean = (1 + 0.3 + 0) / 3
     std = (((1 - mean) ** 2 + (0.3 - mean) ** 2 + mean**2) / 2) ** 0.5
     assert batch.advantage[:, 0].tolist() == pytest.approx(
         [(1 - mean) / std, (0.3 - mean) / std, 0.0], rel=1e-4
     )
-    pi = moved(batch, [[0.1]] * 3)
+    pi = perturb_logp(batch, [[0.1]] * 3)
     (gradient,) = torch.autograd.grad(e_grpo().loss(pi, batch).sum(), pi.logp)
     assert gradient[2, 0] == 0 != gradient[0, 0]
 
 
 def test_weight_zero_is_grpo():
     batch = searched([1.0, 0.0], [1.0, 0.5])
-    advantage = batch.credited(e_grpo(weight=0.0).credit).advantage[:, 0].tolist()
+    advantage = batch.with_advantage(e_grpo(entity_coef=0.0).advantage).advantage[:, 0].tolist()
     assert advantage == pytest.approx([0.5**0.5, -(0.5**0.5)], rel=1e-5)
 
 
 def test_the_defaults():
     method = e_grpo()
-    assert method == e_grpo(group=8, weight=0.3, low=0.2, high=0.28)
+    assert method == e_grpo(group_size=8, entity_coef=0.3, clip_low=0.2, clip_high=0.28)
     assert method.loss == Clip(0.2, 0.28)
-    assert method.weigh is token_mean
+    assert method.aggregation is token_mean

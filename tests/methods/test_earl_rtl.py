@@ -4,28 +4,30 @@ import pytest
 import torch
 
 from grupo.methods.earl_rtl import earl_rtl
-from grupo.testing.batches import batch_of, moved
+from grupo.testing.batches import make_batch, perturb_logp
 
-BATCH = batch_of([0], length=[5], advantage=[1.0], seen={"entropy": [[0.1, 2.0, 0.3, 1.5, 0.05]]})
+BATCH = make_batch(
+    [0], length=[5], advantage=[1.0], signals={"entropy": [[0.1, 2.0, 0.3, 1.5, 0.05]]}
+)
 
 
 def learn(method):
-    pi = moved(BATCH, [[0.1] * 5])
-    loss = (method.weigh(BATCH) * method.loss(pi, BATCH)).sum()
+    pi = perturb_logp(BATCH, [[0.1] * 5])
+    loss = (method.aggregation(BATCH) * method.loss(pi, BATCH)).sum()
     return loss.item(), torch.autograd.grad(loss, pi.logp)[0].flatten().tolist()
 
 
 def test_the_gate_is_open_on_the_two_most_uncertain_of_five():
-    loss, gradient = learn(earl_rtl(share=0.4))
+    loss, gradient = learn(earl_rtl(top_entropy_fraction=0.4))
     assert loss == pytest.approx(-exp(0.1))  # the mean over open gates
     assert gradient == pytest.approx([0.0, -exp(0.1) / 2, 0.0, -exp(0.1) / 2, 0.0])
 
 
 def test_an_open_gate_everywhere_is_the_token_mean():
-    loss, gradient = learn(earl_rtl(share=1.0))
+    loss, gradient = learn(earl_rtl(top_entropy_fraction=1.0))
     assert loss == pytest.approx(-exp(0.1))
     assert gradient == pytest.approx([-exp(0.1) / 5] * 5)
 
 
 def test_the_share_is_a_fifth():
-    assert earl_rtl() == earl_rtl(group=8, share=0.2, clip=0.2)
+    assert earl_rtl() == earl_rtl(group_size=8, top_entropy_fraction=0.2, clip_eps=0.2)

@@ -7,8 +7,8 @@ from grupo.algo.aggregation import sequence_mean
 from grupo.algo.losses import KL, Clip
 from grupo.core.batch import Batch
 from grupo.methods.elastic_reasoning import elastic_reasoning
-from grupo.rollouts.samplers import Independent
-from grupo.rollouts.turns import Budgeted
+from grupo.rollouts.samplers import GroupSampler
+from grupo.rollouts.turns import ThinkingBudget
 
 
 def test_thought_and_answer_share_one_advantage_and_what_was_forced_has_none():
@@ -17,7 +17,7 @@ def test_thought_and_answer_share_one_advantage_and_what_was_forced_has_none():
     rows = {"rollout": torch.arange(2), "mask": mask, "old_logp": -mask.double()}
     batch = Batch.of(reward, torch.tensor([0, 0]), **rows)
     high = 0.5 / 0.5**0.5  # r - mean over the unbiased deviation
-    A = batch.credited(elastic_reasoning().credit).advantage
+    A = batch.with_advantage(elastic_reasoning().advantage).advantage
     assert A[0].tolist() == pytest.approx([high, high, 0.0, high], rel=1e-5)
     assert A[1].tolist() == pytest.approx([-high] * 4, rel=1e-5)
     assert sequence_mean(batch)[0].tolist() == pytest.approx([1 / 6, 1 / 6, 0, 1 / 6])
@@ -25,6 +25,6 @@ def test_thought_and_answer_share_one_advantage_and_what_was_forced_has_none():
 
 def test_the_defaults_are_the_papers():
     method = elastic_reasoning()
-    assert method.sample == Independent(8, Budgeted(1024, 1024, "</think>"))
+    assert method.sampler == GroupSampler(8, ThinkingBudget(1024, 1024, "</think>"))
     assert method.loss == Clip(0.2, 0.2) + 0.001 * KL()
-    assert elastic_reasoning(kl=0.0).loss == Clip(0.2, 0.2)
+    assert elastic_reasoning(kl_coef=0.0).loss == Clip(0.2, 0.2)

@@ -2,24 +2,24 @@ import pytest
 import torch
 
 from grupo.methods.em_rl_token import em_rl_token
-from grupo.rollouts.samplers import Independent
-from grupo.testing.batches import batch_of, moved
+from grupo.rollouts.samplers import GroupSampler
+from grupo.testing.batches import make_batch, perturb_logp
 
 
 def test_entropy_is_summed_over_the_answer_and_compared_with_the_others():
     seen = {"entropy": [[0.5, 7.0], [0.2, 0.4], [0.1, 7.0]]}
-    batch = batch_of(group=[0, 0, 0], length=[1, 2, 1], seen=seen)
+    batch = make_batch(group=[0, 0, 0], length=[1, 2, 1], signals=seen)
     # r = -0.5, -0.6, -0.1
-    advantage = em_rl_token().credit(batch.reward, batch).tolist()
+    advantage = em_rl_token().advantage(batch.reward, batch).tolist()
     assert advantage == pytest.approx([-0.5 + 0.35, -0.6 + 0.3, -0.1 + 0.55])
 
 
 def test_the_gradient_is_that_of_table_1():
-    method = em_rl_token(kl=0.0)
+    method = em_rl_token(kl_coef=0.0)
     seen = {"entropy": [[0.5, 7.0], [0.2, 0.4]]}
-    batch = batch_of(group=[0, 0], length=[1, 2], seen=seen).credited(method.credit)
-    pi = moved(batch, [[0.0, 0.0], [0.1, 0.2]])
-    loss = (method.weigh(batch) * method.loss(pi, batch)).sum()
+    batch = make_batch(group=[0, 0], length=[1, 2], signals=seen).with_advantage(method.advantage)
+    pi = perturb_logp(batch, [[0.0, 0.0], [0.1, 0.2]])
+    loss = (method.aggregation(batch) * method.loss(pi, batch)).sum()
     (gradient,) = torch.autograd.grad(loss, pi.logp)
     # r = -0.5, -0.6, A = 0.1, -0.1; 1 / N sum A grad log pi, and a loss is its negative
     assert gradient[batch.mask].tolist() == pytest.approx([-0.05, 0.05, 0.05])
@@ -27,6 +27,6 @@ def test_the_gradient_is_that_of_table_1():
 
 def test_the_defaults_are_the_papers():
     method = em_rl_token()
-    assert method.sample == Independent(4)
+    assert method.sampler == GroupSampler(4)
     assert method.loss.right.factor == 0.001
-    assert method.needs == {"entropy", "logp@ref"}
+    assert method.required_signals == {"entropy", "logp@ref"}

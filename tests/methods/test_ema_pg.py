@@ -2,13 +2,13 @@ import pytest
 import torch
 
 from grupo.core.batch import Signals
-from grupo.core.reference_update import Follow
+from grupo.core.reference_update import ReferenceUpdate
 from grupo.methods.ema_pg import ema_pg
-from grupo.testing.batches import batch_of
+from grupo.testing.batches import make_batch
 
 
 def test_the_divergence_is_exact_and_beside_the_surrogate():
-    batch = batch_of([0], advantage=[1.0])
+    batch = make_batch([0], advantage=[1.0])
     logp = (batch.old_logp + 0.25).requires_grad_()
     kl = torch.tensor([[0.7]], dtype=torch.float64, requires_grad=True)
     loss = ema_pg().loss(Signals({"logp": logp, "reverse_kl@ref": kl}), batch)
@@ -20,10 +20,12 @@ def test_the_divergence_is_exact_and_beside_the_surrogate():
 
 
 def test_the_reference_follows_slowly():
-    assert ema_pg().reference == Follow(rate=0.05, every=10)
+    assert ema_pg().reference == ReferenceUpdate(rate=0.05, every=10)
 
 
 def test_the_defaults_are_the_released_ones():
-    assert ema_pg() == ema_pg(group=8, kl=1e-3, rate=0.05, every=10, high=0.28)
-    assert ema_pg().needs == {"reverse_kl@ref"}
-    assert ema_pg().measured == frozenset()
+    assert ema_pg() == ema_pg(
+        group_size=8, kl_coef=1e-3, ref_update_rate=0.05, ref_update_every=10, clip_high=0.28
+    )
+    assert ema_pg().required_signals == {"reverse_kl@ref"}
+    assert ema_pg().precomputed_signals == frozenset()

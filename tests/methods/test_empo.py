@@ -3,15 +3,15 @@ from math import log
 import pytest
 
 from grupo.algo.losses import Clip
-from grupo.methods.empo import Agreement, empo
-from grupo.rollouts.samplers import Independent
-from grupo.testing.batches import batch_of
+from grupo.methods.empo import ClusterFrequency, empo
+from grupo.rollouts.samplers import GroupSampler
+from grupo.testing.batches import make_batch
 
 
 def agreement(cluster, group=None, **bounds):
     group = group or [0] * len(cluster)
-    batch = batch_of(group=group, parts={"cluster": cluster})
-    return Agreement(**bounds)(batch.reward, batch).tolist()
+    batch = make_batch(group=group, reward_terms={"cluster": cluster})
+    return ClusterFrequency(**bounds)(batch.reward, batch).tolist()
 
 
 def test_an_answer_earns_the_share_of_the_group_that_means_the_same():
@@ -43,9 +43,9 @@ def test_labels_of_one_group_are_not_those_of_another():
 
 
 def test_the_advantage_is_grpos():
-    batch = batch_of(group=[0] * 4, parts={"cluster": [5.0, 5.0, 5.0, 7.0]})
+    batch = make_batch(group=[0] * 4, reward_terms={"cluster": [5.0, 5.0, 5.0, 7.0]})
     # r = 3/4, 3/4, 3/4, 1/4; mean 5/8, squares 3/64 + 9/64, std sqrt(12/64 / 3) = 1/4
-    advantage = empo().credit(batch.reward, batch).tolist()
+    advantage = empo().advantage(batch.reward, batch).tolist()
     assert advantage == pytest.approx([0.5, 0.5, 0.5, -1.5], abs=1e-5)
 
 
@@ -63,6 +63,6 @@ def test_it_gives_the_numbers_of_the_authors_code():
 
 
 def test_the_defaults_are_the_released_runs():
-    assert empo().sample == Independent(7)
+    assert empo().sampler == GroupSampler(7)
     assert empo().loss == Clip(0.2, 0.2)
-    assert empo().needs == frozenset()
+    assert empo().required_signals == frozenset()

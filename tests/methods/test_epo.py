@@ -3,26 +3,26 @@
 import pytest
 import torch
 
-from grupo.algo.advantages.turn_table import turn_mean
+from grupo.algo.advantages.turn_table import rollout_turn_mean
 from grupo.core.batch import Signals
 from grupo.methods.epo import epo
-from grupo.rollouts.samplers import Independent
-from grupo.testing.batches import batch_of
+from grupo.rollouts.samplers import GroupSampler
+from grupo.testing.batches import make_batch
 
 
 def dialogue():
-    return batch_of(
+    return make_batch(
         group=[0],
         length=[3],
         turn=[[0, 0, 1]],
-        seen={"mark/reward": [[0.0, 1.0, 0.5]]},
+        signals={"step/reward": [[0.0, 1.0, 0.5]]},
     )
 
 
 def learn(method):
-    batch = dialogue().credited(method.credit)
+    batch = dialogue().with_advantage(method.credit)
     logp = torch.tensor([[-1.0, -1.0, -2.0]], dtype=torch.float64, requires_grad=True)
-    loss = (method.weigh(batch) * method.loss(Signals(logp=logp), batch)).sum()
+    loss = (method.aggregation(batch) * method.loss(Signals(logp=logp), batch)).sum()
     return loss.item(), torch.autograd.grad(loss, logp)[0][0].tolist()
 
 
@@ -33,22 +33,22 @@ def test_turns_weigh_alike_whatever_their_length():
 
 
 def test_later_scores_count_with_gamma():
-    A = dialogue().credited(epo(gamma=0.5).credit).advantage
+    A = dialogue().with_advantage(epo(gamma=0.5).advantage).advantage
     assert A.tolist() == [[1.25, 1.25, 0.5]]
 
 
 def test_a_turn_without_a_score_teaches_nothing():
-    batch = batch_of(
-        group=[0], length=[2], turn=[[0, 1]], seen={"mark/reward": [[0.0, 1.0]]}
-    ).credited(epo().credit)
+    batch = make_batch(
+        group=[0], length=[2], turn=[[0, 1]], signals={"step/reward": [[0.0, 1.0]]}
+    ).with_advantage(epo().advantage)
     assert batch.advantage.tolist() == [[0.0, 1.0]]
 
 
 def test_rollouts_weigh_alike_however_many_turns_they_take():
-    batch = batch_of(group=[0, 0], length=[3, 1], turn=[[0, 1, 1], [0, 0, 0]])
-    assert turn_mean(batch).tolist() == [[0.25, 0.125, 0.125], [0.5, 0.0, 0.0]]
+    batch = make_batch(group=[0, 0], length=[3, 1], turn=[[0, 1, 1], [0, 0, 0]])
+    assert rollout_turn_mean(batch).tolist() == [[0.25, 0.125, 0.125], [0.5, 0.0, 0.0]]
 
 
 def test_the_defaults_are_the_released_ones():
-    assert epo() == epo(group=1, gamma=0.0)
-    assert epo().sample == Independent(1)
+    assert epo() == epo(group_size=1, gamma=0.0)
+    assert epo().sampler == GroupSampler(1)

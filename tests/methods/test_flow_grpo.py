@@ -5,18 +5,18 @@ from math import exp, sqrt
 import pytest
 import torch
 
-from grupo.algo.advantages import Center, Clipped, ScaleByStd, chain
-from grupo.algo.minibatches import Passes
+from grupo.algo.advantages import Center, ClampAdvantage, ScaleByStd, chain
+from grupo.algo.minibatches import Updates
 from grupo.methods.flow_grpo import flow_grpo
-from grupo.testing.batches import batch_of, moved
+from grupo.testing.batches import make_batch, perturb_logp
 
 
 def test_steps_are_clipped_within_a_hair_and_held_to_the_reference():
-    method = flow_grpo(clip=1e-4, kl=0.04)
-    batch = batch_of([0, 0], [1.0, 0.0], length=[2, 2]).credited(method.credit)
-    pi = moved(batch, [[2e-4, 5e-5], [2e-4, -2e-4]])
+    method = flow_grpo(clip_eps=1e-4, kl_coef=0.04)
+    batch = make_batch([0, 0], [1.0, 0.0], length=[2, 2]).with_advantage(method.advantage)
+    pi = perturb_logp(batch, [[2e-4, 5e-5], [2e-4, -2e-4]])
     pi["reverse_kl@ref"] = torch.tensor([[0.5, 0.0], [0.0, 1.0]]).double().requires_grad_()
-    loss = (method.weigh(batch) * method.loss(pi, batch)).sum()
+    loss = (method.aggregation(batch) * method.loss(pi, batch)).sum()
     slopes = torch.autograd.grad(loss, [pi.logp, pi["reverse_kl@ref"]])
     A = 0.5 / (sqrt(0.5) + 1e-6)  # mean 1/2, std sqrt((1/4 + 1/4) / 1)
     # weights 1/4; A > 0 above 1 + 1e-4 is clipped, A < 0 below 1 - 1e-4 too
@@ -28,15 +28,17 @@ def test_steps_are_clipped_within_a_hair_and_held_to_the_reference():
 
 
 def test_advantages_are_bounded():
-    method = flow_grpo(group=50, bound=5.0)
-    batch = batch_of([0] * 50, [1.0] + [0.0] * 49).credited(method.credit)
+    method = flow_grpo(group_size=50, max_advantage=5.0)
+    batch = make_batch([0] * 50, [1.0] + [0.0] * 49).with_advantage(method.advantage)
     # std sqrt(50 x 0.02 x 0.98 / 49) = sqrt(0.02): 0.98 / sqrt(0.02) = 6.93
     assert batch.advantage.max() == 5.0
 
 
 def test_the_defaults_are_those_of_the_scripts():
-    assert flow_grpo() == flow_grpo(group=24, clip=1e-4, kl=0.04, bound=5.0, updates=2)
-    assert flow_grpo().credit == chain(Center(), ScaleByStd(), Clipped(-5.0, 5.0))
-    assert flow_grpo().plan == Passes(minibatches=2)
-    assert flow_grpo().needs == {"reverse_kl@ref"}
-    assert flow_grpo(kl=0.0).needs == frozenset()
+    assert flow_grpo() == flow_grpo(
+        group_size=24, clip_eps=1e-4, kl_coef=0.04, max_advantage=5.0, minibatches=2
+    )
+    assert flow_grpo().advantage == chain(Center(), ScaleByStd(), ClampAdvantage(-5.0, 5.0))
+    assert flow_grpo().updates == Updates(minibatches=2)
+    assert flow_grpo().required_signals == {"reverse_kl@ref"}
+    assert flow_grpo(kl_coef=0.0).required_signals == frozenset()

@@ -4,27 +4,27 @@ from math import exp
 import pytest
 import torch
 
-from grupo.core.aux_heads import Head
-from grupo.methods.flowrl import FlowBalance, flowrl
-from grupo.testing.batches import batch_of, moved
+from grupo.core.aux_heads import LinearHead
+from grupo.methods.flowrl import FlowBalanceLoss, flowrl
+from grupo.testing.batches import make_batch, perturb_logp
 from tests.helpers.recorded_batches import six
 
 # mean log pi - mean log ref: (0.1 - 0.3) / 2 = -0.1 and 0.5
-BATCH = batch_of([0, 0], length=[2, 1], advantage=[0.02, -0.03])
+BATCH = make_batch([0, 0], length=[2, 1], advantage=[0.02, -0.03])
 MOVES = [[0.1, -0.3], [0.5, 9.0]]
 
 
 def said(batch=BATCH, moves=MOVES, log_z=((0.4, 7.0), (-0.2, 7.0))):
-    pi = moved(batch, moves)
+    pi = perturb_logp(batch, moves)
     pi["log_partition"] = torch.tensor(log_z).double().requires_grad_()
     return pi
 
 
 def test_the_flow_through_each_answer_is_balanced():
-    pi, method = said(), flowrl(beta=15.0, clip=0.2)
+    pi, method = said(), flowrl(reward_scale=15.0, clip_eps=0.2)
     miss = [0.4 - 0.1 - 0.3, -0.2 + 0.5 + 0.45]  # 0 and 0.75
     w = [exp(-0.2), 1.2]  # product of ratios; e^0.5 is clipped
-    loss = (method.weigh(BATCH) * method.loss(pi, BATCH)).sum()
+    loss = (method.aggregation(BATCH) * method.loss(pi, BATCH)).sum()
     assert loss.item() == pytest.approx(w[1] * miss[1] ** 2 / 2)
     by_logp, by_log_z = torch.autograd.grad(loss, [pi.logp, pi["log_partition"]])
     slope = w[1] * miss[1]  # of the mean over two answers
@@ -35,18 +35,20 @@ def test_the_flow_through_each_answer_is_balanced():
 def test_the_partition_is_read_before_the_first_action():
     mask = torch.tensor([[False, True], [True, False]])
     late = replace(BATCH, mask=mask)
-    loss = FlowBalance(beta=0.0, clip=0.2)(said(late, [[9.0, 0.0], [0.0, 9.0]]), late)
+    loss = FlowBalanceLoss(reward_scale=0.0, clip_eps=0.2)(
+        said(late, [[9.0, 0.0], [0.0, 9.0]]), late
+    )
     assert loss[:, 0].tolist() == pytest.approx([49.0, 0.04])
 
 
 def test_it_learns_a_partition_and_reads_the_reference():
-    assert flowrl().helpers == (Head("log_partition"),)
-    assert flowrl().measured == {"logp@ref"}
-    assert flowrl().loss.live == {"log_partition"}
+    assert flowrl().aux_heads == (LinearHead("log_partition"),)
+    assert flowrl().precomputed_signals == {"logp@ref"}
+    assert flowrl().loss.recomputed_signals == {"log_partition"}
 
 
 def test_the_defaults_are_those_of_the_recipe():
-    assert flowrl().loss == FlowBalance(beta=15.0, clip=0.2)
+    assert flowrl().loss == FlowBalanceLoss(reward_scale=15.0, clip_eps=0.2)
 
 
 def test_it_gives_the_numbers_of_the_authors_code():
@@ -65,7 +67,7 @@ def test_it_gives_the_numbers_of_the_authors_code():
     }
     batch = six(advantage=[1.2, -0.7, -0.5, 0.6, 0.9, -1.5], seen=seen)
     method = flowrl()
-    pi = moved(
+    pi = perturb_logp(
         batch,
         [
             [0.1, -0.2, 0.05],
@@ -78,7 +80,7 @@ def test_it_gives_the_numbers_of_the_authors_code():
     )
     log_z = [[z, 7.0, 7.0] for z in [0.4, -0.2, 0.1, 0.3, -0.5, 0.2]]
     pi["log_partition"] = torch.tensor(log_z).double()
-    loss = (method.weigh(batch) * method.loss(pi, batch)).sum()
+    loss = (method.aggregation(batch) * method.loss(pi, batch)).sum()
     assert loss.item() == pytest.approx(213.5717, rel=1e-5)
     (gradient,) = torch.autograd.grad(loss, pi.logp)
     rows = [

@@ -4,13 +4,13 @@ import pytest
 import torch
 
 from grupo.algo.losses import KL, Clip
-from grupo.methods.format_length import FormatAndLength, format_length
-from grupo.testing.batches import batch_of
+from grupo.methods.format_length import FormatLengthReward, format_length
+from grupo.testing.batches import make_batch
 
 
 def rewards(format, length=(1, 2, 3, 4), peak=0.5):
-    batch = batch_of(group=[0] * 4, length=list(length), parts={"format": format})
-    return FormatAndLength(limit=4, peak=peak)(batch.reward, batch).tolist()
+    batch = make_batch(group=[0] * 4, length=list(length), reward_terms={"format": format})
+    return FormatLengthReward(max_length=4, peak_fraction=peak)(batch.reward, batch).tolist()
 
 
 def test_length_pays_most_at_its_peak():
@@ -32,16 +32,18 @@ def test_a_peak_at_the_budget_never_falls():
 
 def test_no_answer_is_read():
     right, wrong = (
-        batch_of(group=[0, 0], reward=r, length=[1, 2], parts={"format": [1.0, 0.0]})
+        make_batch(group=[0, 0], reward=r, length=[1, 2], reward_terms={"format": [1.0, 0.0]})
         for r in ([1.0, 0.0], [0.0, 1.0])
     )
-    credit = format_length(limit=4).credit
-    assert torch.equal(right.credited(credit).advantage, wrong.credited(credit).advantage)
+    credit = format_length(max_length=4).advantage
+    assert torch.equal(
+        right.with_advantage(credit).advantage, wrong.with_advantage(credit).advantage
+    )
 
 
 def test_the_advantage_is_centred_and_scaled():
-    batch = batch_of(group=[0, 0], length=[2, 4], parts={"format": [1.0, 1.0]})
-    A = batch.credited(format_length(limit=4).credit).advantage
+    batch = make_batch(group=[0, 0], length=[2, 4], reward_terms={"format": [1.0, 1.0]})
+    A = batch.with_advantage(format_length(max_length=4).advantage).advantage
     assert A[:, 0].tolist() == pytest.approx([0.5**0.5, -(0.5**0.5)], rel=1e-5)  # rewards 2 and 0
 
 
@@ -57,12 +59,14 @@ def test_it_gives_the_numbers_of_the_authors_code():
         0.0: [0.0, 0.0, 0.0, 0.0, -0.5771620008680554, -1.0],
     }
     for format, expected in recorded.items():
-        batch = batch_of(group=[0] * 6, length=lengths, parts={"format": [format] * 6})
-        r = FormatAndLength(limit=3072)(batch.reward, batch).tolist()
+        batch = make_batch(group=[0] * 6, length=lengths, reward_terms={"format": [format] * 6})
+        r = FormatLengthReward(max_length=3072)(batch.reward, batch).tolist()
         assert r == pytest.approx(expected, rel=1e-5)
 
 
 def test_the_defaults_are_the_papers():
-    assert format_length() == format_length(limit=3072, group=8, peak=0.5, kl=0.001)
+    assert format_length() == format_length(
+        max_length=3072, group_size=8, peak_fraction=0.5, kl_coef=0.001
+    )
     assert format_length().loss == Clip() + 0.001 * KL()
-    assert format_length(kl=0.0).needs == frozenset()
+    assert format_length(kl_coef=0.0).required_signals == frozenset()

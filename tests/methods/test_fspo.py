@@ -2,22 +2,22 @@ from math import exp
 
 import pytest
 
-from grupo.methods.fspo import RootLength, fspo
-from grupo.testing.batches import batch_of, moved
+from grupo.methods.fspo import RootLengthBounds, fspo
+from grupo.testing.batches import make_batch, perturb_logp
 
-BATCH = batch_of(group=[0, 0], length=[4, 1], advantage=[1.0, -1.0])
+BATCH = make_batch(group=[0, 0], length=[4, 1], advantage=[1.0, -1.0])
 
 
 def test_the_band_grows_with_the_root_of_the_length():
-    low, high = RootLength(0.1)(BATCH)
+    low, high = RootLengthBounds(0.1)(BATCH)
     assert low.flatten().tolist() == pytest.approx([exp(-0.2), exp(-0.1)])
     assert high.flatten().tolist() == pytest.approx([exp(0.2), exp(0.1)])
 
 
 def test_the_product_of_ratios_is_clipped_to_it():
-    pi = moved(BATCH, [[0.05] * 4, [-0.3, 0.0, 0.0, 0.0]])
-    method = fspo(width=0.15)  # bands e^-+0.3 and e^-+0.15; products e^0.2 and e^-0.3
-    loss = (method.weigh(BATCH) * method.loss(pi, BATCH)).sum()
+    pi = perturb_logp(BATCH, [[0.05] * 4, [-0.3, 0.0, 0.0, 0.0]])
+    method = fspo(clip_width=0.15)  # bands e^-+0.3 and e^-+0.15; products e^0.2 and e^-0.3
+    loss = (method.aggregation(BATCH) * method.loss(pi, BATCH)).sum()
     loss.backward()
     assert loss.item() == pytest.approx((-exp(0.2) + exp(-0.15)) / 2)
     assert pi.logp.grad is not None
@@ -25,4 +25,4 @@ def test_the_product_of_ratios_is_clipped_to_it():
 
 
 def test_the_default_width():
-    assert fspo().loss.bounds == RootLength(0.01)
+    assert fspo().loss.bounds == RootLengthBounds(0.01)

@@ -3,52 +3,54 @@ from dataclasses import replace
 import pytest
 import torch
 
-from grupo.methods.g_opd import Extrapolated, g_opd
+from grupo.methods.g_opd import ExtrapolatedDistillation, g_opd
 from grupo.methods.opd import opd
-from grupo.rollouts.samplers import Independent
-from grupo.testing.batches import batch_of, moved
+from grupo.rollouts.samplers import GroupSampler
+from grupo.testing.batches import make_batch, perturb_logp
 from tests.helpers.recorded_batches import OLD
 
 
 def batch(base=-1.5, reward=0.0):
     seen = {"logp@teacher": [[-0.5, 9.0]], "logp@ref": [[base, 9.0]]}
-    wide = batch_of(
-        [0, 0], reward=[reward, 0.0], length=[1, 2], seen={k: v * 2 for k, v in seen.items()}
+    wide = make_batch(
+        [0, 0], reward=[reward, 0.0], length=[1, 2], signals={k: v * 2 for k, v in seen.items()}
     )
-    return wide.take(torch.tensor([0]))  # s = -1, T = -0.5, and a masked column of nines
+    return wide.select_rows(torch.tensor([0]))  # s = -1, T = -0.5, and a masked column of nines
 
 
 def test_the_teachers_gain_over_the_base_is_the_reward():
-    assert Extrapolated(1.25)(torch.zeros(2), batch()).tolist() == [[1.25 * 1.0 - 0.5, 0.0]]
+    assert ExtrapolatedDistillation(1.25)(torch.zeros(2), batch()).tolist() == [
+        [1.25 * 1.0 - 0.5, 0.0]
+    ]
 
 
 def test_at_scale_one_the_base_cancels_and_distillation_is_left():
-    credit = g_opd(scale=1.0).credit
+    credit = g_opd(teacher_scale=1.0).advantage
     for base in (-1.5, -4.0):
         assert credit(torch.zeros(2), batch(base))[0, 0].item() == pytest.approx(0.5)
-    theirs = opd().credit(torch.zeros(2), batch())
+    theirs = opd().advantage(torch.zeros(2), batch())
     assert credit(torch.zeros(2), batch()).tolist() == theirs.tolist()
 
 
 def test_the_reward_is_not_read():
-    credit = g_opd().credit
+    credit = g_opd().advantage
     rich, poor = batch(reward=5.0), batch(reward=0.0)
     assert credit(rich.reward, rich).tolist() == credit(poor.reward, poor).tolist()
 
 
 def test_the_gradient_is_the_advantage():
-    learned = batch().credited(g_opd().credit)
-    pi = moved(learned, [[0.0, 0.0]])
+    learned = batch().with_advantage(g_opd().advantage)
+    pi = perturb_logp(learned, [[0.0, 0.0]])
     (gradient,) = torch.autograd.grad(
-        (g_opd().weigh(learned) * g_opd().loss(pi, learned)).sum(), pi.logp
+        (g_opd().aggregation(learned) * g_opd().loss(pi, learned)).sum(), pi.logp
     )
     assert gradient.tolist() == [[-0.75, 0.0]]
 
 
 def test_the_defaults_are_the_released_ones():
-    assert g_opd() == g_opd(group=1, scale=1.25)
-    assert g_opd().sample == Independent(1)
-    assert g_opd().needs == {"logp@teacher", "logp@ref"}
+    assert g_opd() == g_opd(group_size=1, teacher_scale=1.25)
+    assert g_opd().sampler == GroupSampler(1)
+    assert g_opd().required_signals == {"logp@teacher", "logp@ref"}
 
 
 def test_it_gives_the_numbers_of_the_authors_code():
@@ -73,9 +75,9 @@ def test_it_gives_the_numbers_of_the_authors_code():
             [-1.6, 9.0, 9.0],
         ],
     }
-    wide = batch_of([0, 0, 0, 1, 1, 1], length=[3, 2, 1, 2, 3, 1], seen=seen)
+    wide = make_batch([0, 0, 0, 1, 1, 1], length=[3, 2, 1, 2, 3, 1], signals=seen)
     wide = replace(wide, old_logp=torch.tensor(old).double())
-    advantage = wide.credited(g_opd().credit).advantage[wide.mask]
+    advantage = wide.with_advantage(g_opd().advantage).advantage[wide.mask]
     assert advantage.tolist() == pytest.approx(
         [0.55, -0.45, 0.575, -0.325, 0.9, 0.925, -0.225, 0.7, 0.55, -0.575, 0.175, -0.7], rel=1e-5
     )

@@ -2,8 +2,8 @@
 
 import pytest
 
-from grupo.methods.gcpo import Contrasted, gcpo
-from grupo.testing.batches import batch_of
+from grupo.methods.gcpo import ConstructionReward, gcpo
+from grupo.testing.batches import make_batch
 
 TOOK = [1.0] * 4 + [0.0] * 4
 
@@ -11,8 +11,10 @@ TOOK = [1.0] * 4 + [0.0] * 4
 def rewards(correct, construction=TOOK, group=None):
     n = len(correct)
     parts = {"correct": correct, "format": [1.0] * n, "construction": construction}
-    batch = batch_of(group=group or [0] * n, length=[2] * n, parts=parts)
-    piece = Contrasted(limit=4, margin=0.1, form=0.5, bonus=0.5, long=0.1)
+    batch = make_batch(group=group or [0] * n, length=[2] * n, reward_terms=parts)
+    piece = ConstructionReward(
+        max_length=4, margin=0.1, format_coef=0.5, construction_coef=0.5, length_coef=0.1
+    )
     return piece(batch.reward, batch).tolist()
 
 
@@ -42,10 +44,10 @@ def test_every_task_has_its_own_sign():
 
 def test_length_pays_up_to_the_limit():
     parts = {"correct": [0.0] * 3, "format": [0.0] * 3, "construction": [0.0] * 3}
-    batch = batch_of(group=[0] * 3, length=[1, 4, 8], parts=parts)
-    (r, *_) = gcpo(limit=4).credit.steps
+    batch = make_batch(group=[0] * 3, length=[1, 4, 8], reward_terms=parts)
+    (r, *_) = gcpo(max_length=4).advantage.steps
     assert r(batch.reward, batch).tolist() == pytest.approx([0.025, 0.1, 0.1])
 
 
 def test_the_defaults():
-    assert gcpo(limit=9) == gcpo(9, group=8, margin=0.1, weights=(0.5, 0.5, 0.1))
+    assert gcpo(max_length=9) == gcpo(9, group_size=8, margin=0.1, reward_weights=(0.5, 0.5, 0.1))

@@ -2,15 +2,15 @@ from math import sqrt
 
 import pytest
 
-from grupo.algo.advantages import StandardiseAll
+from grupo.algo.advantages import StandardiseBatch
 from grupo.algo.losses import Clip
 from grupo.methods.gdpo import gdpo
-from grupo.testing.batches import batch_of
+from grupo.testing.batches import make_batch
 
 
 def credit(method, group, **parts):
     total = [sum(r) for r in zip(*parts.values(), strict=True)]
-    batch = batch_of(group=group, reward=total, parts=parts)
+    batch = make_batch(group=group, reward=total, reward_terms=parts)
     return method.credit(batch.reward, batch).tolist()
 
 
@@ -31,7 +31,7 @@ def test_a_component_nobody_differs_in_adds_nothing():
 
 
 def test_weights_count_after_standardising():
-    method = gdpo(weights=(1.0, 0.5))
+    method = gdpo(reward_weights=(1.0, 0.5))
     credited = credit(method, [0, 0, 0], correct=[1.0, 0, 0], format=[0.0, 100.0, 0])
     # standardised sqrt(3) (2/3, -1/3, -1/3) and sqrt(3) (-1/3, 2/3, -1/3), the second halved:
     # sqrt(3) (1/2, 0, -1/2), mean 0, deviation sqrt(3) / 2
@@ -40,8 +40,8 @@ def test_weights_count_after_standardising():
 
 def test_long_answers_do_not_weigh_more():
     parts = {"correct": [0.0, 1, 0, 1], "format": [0.0, 0, 0, 1]}
-    batch = batch_of(group=[0, 0, 1, 1], length=[1, 5, 2, 9], parts=parts)
-    assert gdpo().credit(batch.reward, batch).tolist() == credit(gdpo(), [0, 0, 1, 1], **parts)
+    batch = make_batch(group=[0, 0, 1, 1], length=[1, 5, 2, 9], reward_terms=parts)
+    assert gdpo().advantage(batch.reward, batch).tolist() == credit(gdpo(), [0, 0, 1, 1], **parts)
 
 
 def test_equal_rewards_and_a_lone_rollout_teach_nothing():
@@ -53,7 +53,7 @@ def test_it_gives_the_numbers_of_the_authors_code():
     # apply_gdpo in _generate_and_score_completions; inputs as below
     correct = [1.0, 0, 0, 1, 0, 0, 1, 1, 1]
     form = [0.0, 1, 0.5, 1, 0, 0.25, 1, 1, 0]
-    method = gdpo(weights=(1.0, 0.5))
+    method = gdpo(reward_weights=(1.0, 0.5))
     credited = credit(method, [0] * 3 + [1] * 3 + [2] * 3, correct=correct, format=form)
     expected = [0.7749100711, -0.091566529, -0.6833435421, 2.030013412, -1.157148062]
     expected += [-0.87286535, 0.3416717711, 0.3416717711, -0.6833435421]
@@ -62,7 +62,9 @@ def test_it_gives_the_numbers_of_the_authors_code():
 
 def test_the_defaults():
     method = gdpo()
-    assert method == gdpo(group=8, parts=("correct", "format"), weights=(1.0, 1.0), clip=0.2)
-    assert method.reads_parts == {"correct", "format"}
+    assert method == gdpo(
+        group_size=8, reward_terms=("correct", "format"), reward_weights=(1.0, 1.0), clip_eps=0.2
+    )
+    assert method.required_reward_terms == {"correct", "format"}
     assert method.loss == Clip(0.2, 0.2)
-    assert method.credit.steps[-1] == StandardiseAll(eps=1e-4)
+    assert method.advantage.steps[-1] == StandardiseBatch(eps=1e-4)

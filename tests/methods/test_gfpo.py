@@ -9,7 +9,7 @@ from grupo.algo.losses import KL, Clip, Entropy
 from grupo.core import group_ops
 from grupo.core.types import Action, Group, Rollout, Task
 from grupo.methods.gfpo import efficiency, gfpo, shortness
-from grupo.testing.batches import batch_of
+from grupo.testing.batches import make_batch
 
 
 def rollout(length, reward):
@@ -38,14 +38,14 @@ def test_a_small_group_is_kept_whole():
 
 
 def test_those_kept_are_compared_with_one_another():
-    batch = batch_of(group=[0, 0], reward=[0.0, 1.0]).credited(gfpo().credit)
+    batch = make_batch(group=[0, 0], reward=[0.0, 1.0]).with_advantage(gfpo().advantage)
     assert batch.advantage[:, 0].tolist() == pytest.approx([-1.0, 1.0], rel=1e-5)  # population
 
 
 def test_the_defaults_are_the_papers():
     method = gfpo()
-    assert method == gfpo(group=16, keep=8, clip=0.2, kl=0.001)
-    assert method.credit == chain(Center(), ScaleByStd(std=group_ops.population_std))
+    assert method == gfpo(group_size=16, num_kept=8, clip_eps=0.2, kl_coef=0.001)
+    assert method.advantage == chain(Center(), ScaleByStd(std=group_ops.population_std))
     assert method.loss == Clip(0.2, 0.2) + 0.001 * KL() + (-0.001) * Entropy()
-    assert method.weigh is token_mean
-    assert method.curate == KeepBest(8, shortness)
+    assert method.aggregation is token_mean
+    assert method.filter == KeepBest(8, shortness)

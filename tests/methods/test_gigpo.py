@@ -3,58 +3,61 @@
 import pytest
 import torch
 
-from grupo.methods.gigpo import AnchorStates, gigpo
-from grupo.testing.batches import batch_of
+from grupo.methods.gigpo import AddAnchorStateAdvantage, gigpo
+from grupo.testing.batches import make_batch
 
 
 def meeting(reward=(1.0, 0.0), group=(0, 0)):
     """Rollout 0: state 1, then state 2, where it is paid; rollout 1: state 1 only."""
-    return batch_of(
+    return make_batch(
         group=list(group),
         reward=list(reward),
         length=[2, 1],
         turn=[[0, 1], [0, 0]],
-        seen={"mark/reward": [[0.0, reward[0]], [reward[1], 9.0]], "mark/state": [[1, 2], [1, 2]]},
+        signals={
+            "step/reward": [[0.0, reward[0]], [reward[1], 9.0]],
+            "step/state": [[1, 2], [1, 2]],
+        },
     )
 
 
 def test_episodes_and_steps_from_the_same_state_are_compared():
-    A = meeting().credited(gigpo().credit).advantage
+    A = meeting().with_advantage(gigpo().advantage).advantage
     # episode: 0.5, -0.5; returns from state 1: 0.95 and 0, mean 0.475; state 2 is met once
     assert A[0].tolist() == pytest.approx([0.5 + 0.475, 0.5])
     assert A[1].tolist() == pytest.approx([-0.5 - 0.475, 0.0])
 
 
 def test_weight_zero_leaves_the_episode():
-    A = meeting().credited(gigpo(weight=0.0).credit).advantage
+    A = meeting().with_advantage(gigpo(step_coef=0.0).advantage).advantage
     assert A.tolist() == [[0.5, 0.5], [-0.5, 0.0]]
 
 
 def test_the_same_state_of_another_task_is_another_state():
-    A = AnchorStates(0.95, 1.0)(torch.zeros(2), meeting(group=(0, 1)))
+    A = AddAnchorStateAdvantage(0.95, 1.0)(torch.zeros(2), meeting(group=(0, 1)))
     assert A.abs().max() == 0
 
 
 def test_a_state_met_twice_by_one_rollout_compares_it_with_itself():
-    batch = batch_of(
+    batch = make_batch(
         group=[0],
         length=[3],
         turn=[[0, 1, 2]],
-        seen={"mark/reward": [[0.0, 0.0, 1.0]], "mark/state": [[1, 2, 1]]},
+        signals={"step/reward": [[0.0, 0.0, 1.0]], "step/state": [[1, 2, 1]]},
     )
-    A = AnchorStates(gamma=0.5, weight=1.0)(torch.zeros(1), batch)
+    A = AddAnchorStateAdvantage(gamma=0.5, step_coef=1.0)(torch.zeros(1), batch)
     assert A.tolist() == [[0.25 - 0.625, 0.0, 1 - 0.625]]  # returns 0.25, 0.5, 1
 
 
 def test_all_actions_of_a_turn_share_its_credit():
-    batch = batch_of(
+    batch = make_batch(
         group=[0, 0],
         reward=[1.0, 0.0],
         length=[3, 2],
         turn=[[0, 0, 1], [0, 0, 0]],
-        seen={"mark/reward": [[0.0, 0.0, 1.0], [0.0] * 3], "mark/state": [[1, 1, 2], [1, 1, 1]]},
+        signals={"step/reward": [[0.0, 0.0, 1.0], [0.0] * 3], "step/state": [[1, 1, 2], [1, 1, 1]]},
     )
-    A = batch.credited(gigpo().credit).advantage
+    A = batch.with_advantage(gigpo().advantage).advantage
     assert A.tolist() == [
         pytest.approx([0.975, 0.975, 0.5]),
         pytest.approx([-0.975, -0.975, 0.0]),
@@ -66,13 +69,13 @@ def test_it_agrees_with_the_authors_code():
     # step_norm_reward on build_step_group, without std; four rollouts of one-token turns
     state = [[0, 1, 2, 1], [0, 1, 3, 0], [0, 2, 1, 2], [1, 2, 0, 0]]
     paid = [[0, 0, 0.5, 1.0], [0, 0.25, 0, 0], [0.1, 0, 0, 2.0], [0, 1.0, 0, 0]]
-    batch = batch_of(
+    batch = make_batch(
         group=[0] * 4,
         length=[4, 3, 4, 2],
         turn=[[0, 1, 2, 3]] * 4,
-        seen={"mark/reward": paid, "mark/state": state},
+        signals={"step/reward": paid, "step/state": state},
     )
-    A = AnchorStates(gamma=0.95, weight=1.0)(batch.reward * 0, batch)
+    A = AddAnchorStateAdvantage(gamma=0.95, step_coef=1.0)(batch.reward * 0, batch)
     expected = [
         0.188333,
         0.282,
@@ -92,5 +95,5 @@ def test_it_agrees_with_the_authors_code():
 
 
 def test_the_defaults_are_the_papers():
-    assert gigpo() == gigpo(group=8, gamma=0.95, weight=1.0, kl=0.01)
-    assert gigpo().needs == {"mark/reward", "mark/state", "logp@ref"}
+    assert gigpo() == gigpo(group_size=8, gamma=0.95, step_coef=1.0, kl_coef=0.01)
+    assert gigpo().required_signals == {"step/reward", "step/state", "logp@ref"}

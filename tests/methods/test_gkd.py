@@ -4,14 +4,14 @@ import torch
 from grupo.algo.losses import JSD, ForwardKL
 from grupo.core.batch import Signals
 from grupo.methods.gkd import gkd
-from grupo.testing.batches import batch_of
+from grupo.testing.batches import make_batch
 
 
 def test_the_loss_is_the_divergence_of_each_state_whatever_the_reward():
     method = gkd()
-    batch = batch_of([0, 1], reward=[1.0, -1.0], length=[1, 2]).credited(method.credit)
+    batch = make_batch([0, 1], reward=[1.0, -1.0], length=[1, 2]).with_advantage(method.advantage)
     told = torch.tensor([[0.4, 9.0], [0.1, 0.3]], dtype=torch.float64, requires_grad=True)
-    loss = (method.weigh(batch) * method.loss(Signals({"jsd@teacher": told}), batch)).sum()
+    loss = (method.aggregation(batch) * method.loss(Signals({"jsd@teacher": told}), batch)).sum()
     assert loss.item() == pytest.approx((0.4 + (0.1 + 0.3) / 2) / 2)
     (gradient,) = torch.autograd.grad(loss, told)
     assert gradient.tolist() == [[0.5, 0.0], [0.25, 0.25]]
@@ -19,12 +19,12 @@ def test_the_loss_is_the_divergence_of_each_state_whatever_the_reward():
 
 
 def test_another_divergence_is_another_loss():
-    method = gkd().but(loss=ForwardKL("teacher"))
-    assert method.needs == {"forward_kl@teacher"}
-    assert method.loss.live == {"forward_kl@teacher"}
+    method = gkd().replace(loss=ForwardKL("teacher"))
+    assert method.required_signals == {"forward_kl@teacher"}
+    assert method.loss.recomputed_signals == {"forward_kl@teacher"}
 
 
 def test_the_defaults():
-    assert gkd() == gkd(group=1)
+    assert gkd() == gkd(group_size=1)
     assert gkd().loss == JSD("teacher")
-    assert gkd().measured == frozenset()
+    assert gkd().precomputed_signals == frozenset()

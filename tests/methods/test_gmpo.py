@@ -5,19 +5,19 @@ import pytest
 import torch
 
 from grupo.methods.gmpo import gmpo
-from grupo.testing.batches import batch_of, moved
+from grupo.testing.batches import make_batch, perturb_logp
 
 
 def learn(batch, by):
-    method, pi = gmpo(), moved(batch, by)
-    loss = (method.weigh(batch) * method.loss(pi, batch)).sum()
+    method, pi = gmpo(), perturb_logp(batch, by)
+    loss = (method.aggregation(batch) * method.loss(pi, batch)).sum()
     loss.backward()
     assert pi.logp.grad is not None
     return loss.item(), pi.logp.grad.flatten().tolist()
 
 
 def test_tokens_are_clipped_on_the_side_where_the_advantage_pushes_and_then_averaged():
-    batch = batch_of(group=[0, 0], length=[3, 3], advantage=[1.0, -2.0])
+    batch = make_batch(group=[0, 0], length=[3, 3], advantage=[1.0, -2.0])
     loss, gradient = learn(batch, [[0.5, -0.1, -1.5], [-0.6, 0.3, 1.3]])
     good = exp((0.4 - 0.1 - 1.5) / 3)  # 0.5 is held to 0.4; -1.5 is not: A > 0
     bad = exp((-0.4 + 0.3 + 1.3) / 3)  # -0.6 is held to -0.4; 1.3 is not: A < 0
@@ -29,7 +29,7 @@ def test_tokens_are_clipped_on_the_side_where_the_advantage_pushes_and_then_aver
 
 def test_it_gives_the_numbers_of_the_authors():
     # callsys/GMPO @ 205b2bf, train_zero_math_gmpo.py, its lines for "gmpo" run on these inputs
-    batch = batch_of(group=[0, 0], length=[3, 3], advantage=[1.0, -1.0])
+    batch = make_batch(group=[0, 0], length=[3, 3], advantage=[1.0, -1.0])
     loss, gradient = learn(batch, [[0.5, -0.1, -1.5], [-0.6, 0.3, 1.3]])
     assert loss == pytest.approx(0.41075232365)
     assert gradient == pytest.approx(
@@ -38,7 +38,7 @@ def test_it_gives_the_numbers_of_the_authors():
 
 
 def test_without_advantage_there_is_no_gradient_and_padding_does_not_dilute():
-    batch = batch_of(group=[0, 0], length=[1, 2], advantage=[1.0, 0.0])
+    batch = make_batch(group=[0, 0], length=[1, 2], advantage=[1.0, 0.0])
     batch = replace(batch, old_logp=torch.full((2, 2), -1.0, dtype=torch.float64))
     loss, gradient = learn(batch, [[0.2, 5.0], [0.3, 0.3]])
     assert loss == pytest.approx(-exp(0.2) / 2)

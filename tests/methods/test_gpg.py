@@ -4,42 +4,42 @@ import torch
 from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import Reinforce
 from grupo.methods.gpg import gpg
-from grupo.testing.batches import batch_of, moved
+from grupo.testing.batches import make_batch, perturb_logp
 
 
 def test_credit_is_made_up_for_the_groups_without_signal():
     reward = [1.0, 0.0, 1.0, 1.0, 0.0, 0.0]
-    batch = batch_of(group=[0, 0, 1, 1, 2, 2], reward=reward)
+    batch = make_batch(group=[0, 0, 1, 1, 2, 2], reward=reward)
     # 4 of 6 rollouts are of groups all right or all wrong: alpha = 6 / 2
-    assert gpg().credit(batch.reward, batch).tolist() == [1.5, -1.5, 0, 0, 0, 0]
+    assert gpg().advantage(batch.reward, batch).tolist() == [1.5, -1.5, 0, 0, 0, 0]
 
 
 def test_it_counts_groups_with_signal_and_not_rewards_that_are_not_zero():
-    batch = batch_of(group=[0, 0, 1, 1], reward=[1.0, -1.0, -1.0, -1.0])
+    batch = make_batch(group=[0, 0, 1, 1], reward=[1.0, -1.0, -1.0, -1.0])
     # no reward is 0, yet half of them teach nothing: alpha = 2, and A = 2 (+-1)
-    assert gpg().credit(batch.reward, batch).tolist() == [2, -2, 0, 0]
+    assert gpg().advantage(batch.reward, batch).tolist() == [2, -2, 0, 0]
 
 
 def test_all_groups_with_signal_leave_credit_as_it_is():
-    batch = batch_of(group=[0, 0, 1, 1], reward=[1.0, 0.0, 3.0, 1.0])
-    assert gpg().credit(batch.reward, batch).tolist() == [0.5, -0.5, 1, -1]
+    batch = make_batch(group=[0, 0, 1, 1], reward=[1.0, 0.0, 3.0, 1.0])
+    assert gpg().advantage(batch.reward, batch).tolist() == [0.5, -0.5, 1, -1]
 
 
 def test_rounding_is_no_signal():
-    batch = batch_of(group=[0] * 3 + [1] * 2, reward=[0.1] * 3 + [1.0, 0.0])
-    assert gpg().credit(batch.reward, batch).tolist() == [0, 0, 0, 1.25, -1.25]  # 5 / 2
+    batch = make_batch(group=[0] * 3 + [1] * 2, reward=[0.1] * 3 + [1.0, 0.0])
+    assert gpg().advantage(batch.reward, batch).tolist() == [0, 0, 0, 1.25, -1.25]  # 5 / 2
 
 
 def test_nothing_anywhere_teaches_nothing():
-    batch = batch_of(group=[0, 1, 1], reward=[7.0, 1.0, 1.0])
-    assert gpg().credit(batch.reward, batch).tolist() == [0, 0, 0]
+    batch = make_batch(group=[0, 1, 1], reward=[7.0, 1.0, 1.0])
+    assert gpg().advantage(batch.reward, batch).tolist() == [0, 0, 0]
 
 
 def test_the_mean_gradient_does_not_shrink_with_groups_that_teach_nothing():
     def gradient(group, reward):
-        batch = batch_of(group=group, reward=reward).credited(gpg().credit)
-        pi = moved(batch, [[0.1]] * len(group))
-        loss = (gpg().weigh(batch) * gpg().loss(pi, batch)).sum()
+        batch = make_batch(group=group, reward=reward).with_advantage(gpg().advantage)
+        pi = perturb_logp(batch, [[0.1]] * len(group))
+        loss = (gpg().aggregation(batch) * gpg().loss(pi, batch)).sum()
         return torch.autograd.grad(loss, pi.logp)[0].flatten().tolist()
 
     alone = gradient([0, 0], [1.0, 0.0])
@@ -50,8 +50,8 @@ def test_the_mean_gradient_does_not_shrink_with_groups_that_teach_nothing():
 
 def test_the_defaults_are_the_papers():
     assert gpg().loss == Reinforce()
-    assert gpg().weigh is token_mean
-    assert gpg().needs == frozenset()
+    assert gpg().aggregation is token_mean
+    assert gpg().required_signals == frozenset()
 
 
 def test_it_gives_the_numbers_of_the_authors_code():
@@ -63,10 +63,10 @@ def test_it_gives_the_numbers_of_the_authors_code():
         (1.0, -1.0, -1.0, -1.0, 1.0, 1.0): (0.099997000090, [-0.249992500, 0.249992500, 0, 0]),
     }
     for reward, (expected, slopes) in theirs.items():
-        batch = batch_of(group=[0, 0, 1, 1, 2, 2], reward=reward, length=[2] * 6)
-        batch = batch.credited(gpg().credit)
-        pi = moved(batch, moves)
-        loss = (gpg().weigh(batch) * gpg().loss(pi, batch)).sum()
+        batch = make_batch(group=[0, 0, 1, 1, 2, 2], reward=reward, length=[2] * 6)
+        batch = batch.with_advantage(gpg().advantage)
+        pi = perturb_logp(batch, moves)
+        loss = (gpg().aggregation(batch) * gpg().loss(pi, batch)).sum()
         (gradient,) = torch.autograd.grad(loss, pi.logp)
         assert loss.item() == pytest.approx(expected, rel=1e-4)
         assert gradient[:4, 0].tolist() == pytest.approx(slopes, rel=1e-4)
@@ -83,6 +83,6 @@ def test_it_gives_the_numbers_of_the_authors_code():
 def test_verl_counts_rewards_that_are_not_zero(reward, verl, ours):
     # verl-project/verl @ 1dda039, trainer/ppo/core_algos.py, compute_gpg_outcome_advantage: it
     # agrees where every group has signal and no reward is 0
-    batch = batch_of(group=[0, 0, 1, 1], reward=reward)
-    assert gpg().credit(batch.reward, batch).tolist() == pytest.approx(ours)
+    batch = make_batch(group=[0, 0, 1, 1], reward=reward)
+    assert gpg().advantage(batch.reward, batch).tolist() == pytest.approx(ours)
     assert (verl == ours) == (reward[1] == 2.0)

@@ -4,17 +4,17 @@ import pytest
 import torch
 
 from grupo.algo.aggregation import token_mean
-from grupo.algo.losses import Clip, KeepGradient
+from grupo.algo.losses import Clip, ClipPreserveGradient
 from grupo.methods.gppo import gppo
-from grupo.testing.batches import batch_of, moved
+from grupo.testing.batches import make_batch, perturb_logp
 from tests.helpers.recorded_batches import six
 
-BATCH = batch_of(group=[0] * 6, advantage=[1.0, 1.0, 1.0, -1.0, -1.0, -1.0])
+BATCH = make_batch(group=[0] * 6, advantage=[1.0, 1.0, 1.0, -1.0, -1.0, -1.0])
 MOVES = [[0.5], [0.1], [-0.5], [-0.5], [0.1], [0.5]]
 
 
 def gradient(loss):
-    pi = moved(BATCH, MOVES)
+    pi = perturb_logp(BATCH, MOVES)
     loss(pi, BATCH).sum().backward()
     assert pi.logp.grad is not None
     return pi.logp.grad.flatten().tolist()
@@ -33,8 +33,10 @@ def test_elsewhere_the_gradient_is_that_of_the_clip():
 
 
 def test_the_defaults():
-    assert gppo().loss.weight == KeepGradient(low=0.2, high=0.2, below=1.0, above=1.0)
-    assert gppo().weigh is token_mean
+    assert gppo().loss.weight == ClipPreserveGradient(
+        clip_low=0.2, clip_high=0.2, low_scale=1.0, high_scale=1.0
+    )
+    assert gppo().aggregation is token_mean
 
 
 def test_it_gives_the_numbers_of_the_authors_code():
@@ -43,7 +45,7 @@ def test_it_gives_the_numbers_of_the_authors_code():
     # Its value is that of the clipped surrogate.
     batch = six(advantage=[1.2, -0.7, -0.5, 0.6, 0.9, -1.5])
     method = gppo()
-    pi = moved(
+    pi = perturb_logp(
         batch,
         [
             [0.1, 0.9, 0.6],
@@ -54,7 +56,7 @@ def test_it_gives_the_numbers_of_the_authors_code():
             [-0.8, 0, 0],
         ],
     )
-    loss = (method.weigh(batch) * method.loss(pi, batch)).sum()
+    loss = (method.aggregation(batch) * method.loss(pi, batch)).sum()
     (gradient,) = torch.autograd.grad(loss, pi.logp)
     rows = [
         [-0.1105171, -0.12, -0.12],

@@ -3,19 +3,21 @@ from math import sqrt
 import pytest
 import torch
 
-from grupo.methods.grao import Aligned, grao
-from grupo.rollouts.samplers import Independent, WithExpert
-from grupo.testing.batches import batch_of, moved
+from grupo.methods.grao import AlignmentAdvantage, grao
+from grupo.rollouts.samplers import GroupSampler, WithExpertSolution
+from grupo.testing.batches import make_batch, perturb_logp
 
 SIGMA = sqrt(2 / 3)  # of 1, 2 and 3 around 2
 SAMPLED = {"sampled": [[1.0], [1.0], [0.0]]}
 
 
 def learned(reward, imitate=0.5, push=0.5):
-    method = grao(imitate=imitate, push=push)
-    batch = batch_of([0, 0, 0], reward=reward, logp=0.0, seen=SAMPLED).credited(method.credit)
-    pi = moved(batch, [[-2.0], [-1.0], [-1.5]])  # l(o_1), l(o_2), l(y)
-    loss = (method.weigh(batch) * method.loss(pi, batch)).sum()
+    method = grao(sft_coef=imitate, alignment_coef=push)
+    batch = make_batch([0, 0, 0], reward=reward, logp=0.0, signals=SAMPLED).with_advantage(
+        method.advantage
+    )
+    pi = perturb_logp(batch, [[-2.0], [-1.0], [-1.5]])  # l(o_1), l(o_2), l(y)
+    loss = (method.aggregation(batch) * method.loss(pi, batch)).sum()
     return loss.item(), torch.autograd.grad(loss, pi.logp)[0].flatten().tolist()
 
 
@@ -40,12 +42,12 @@ def test_equal_rewards_teach_nothing():
 
 
 def test_without_a_reference_answer_it_is_a_policy_gradient():
-    batch = batch_of([0, 0], seen={"sampled": [[1.0], [1.0]]})
-    credit = Aligned(0.5, 0.5, eps=0.0)(torch.tensor([1.0, 0.0]).double(), batch)
+    batch = make_batch([0, 0], signals={"sampled": [[1.0], [1.0]]})
+    credit = AlignmentAdvantage(0.5, 0.5, eps=0.0)(torch.tensor([1.0, 0.0]).double(), batch)
     assert credit.tolist() == [1.5, -1.5]
 
 
 def test_the_defaults():
-    assert grao() == grao(group=8, imitate=0.5, push=0.5)
-    assert grao().sample == WithExpert(Independent(8))
-    assert grao().needs == {"sampled"}
+    assert grao() == grao(group_size=8, sft_coef=0.5, alignment_coef=0.5)
+    assert grao().sampler == WithExpertSolution(GroupSampler(8))
+    assert grao().required_signals == {"sampled"}

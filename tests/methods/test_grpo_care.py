@@ -6,28 +6,32 @@ import pytest
 
 from grupo.algo.advantages import ScaleByStd
 from grupo.algo.losses import Reinforce
-from grupo.core.reference_update import Follow
-from grupo.methods.grpo_care import Consistent, grpo_care
-from grupo.testing.batches import batch_of
+from grupo.core.reference_update import ReferenceUpdate
+from grupo.methods.grpo_care import ConsistencyBonus, grpo_care
+from grupo.testing.batches import make_batch
 
-CARE = Consistent(bonus=0.5, margin=0.01)
+CARE = ConsistencyBonus(consistency_coef=0.5, margin=0.01)
 
 
 def answered(correct, likelihood, group=None, reward=None):
     n = len(correct)
     seen = {
         "logp@ref": [[-9.0, log(c)] for c in likelihood],
-        "mark/answer": [[0.0, 1.0]] * n,
+        "step/answer": [[0.0, 1.0]] * n,
     }
-    return batch_of(
-        group or [0] * n, reward or correct, length=[2] * n, parts={"correct": correct}, seen=seen
+    return make_batch(
+        group or [0] * n,
+        reward or correct,
+        length=[2] * n,
+        reward_terms={"correct": correct},
+        signals=seen,
     )
 
 
 def test_right_and_likely_answers_earn_more():
     batch = answered([1.0, 1.0, 1.0, 0.0], [0.99, 0.80, 0.60, 0.97])
     # 0.95, 0.8, 0.6, 0.95; those who are right: mean 0.7833, 0.7733 is enough
-    assert CARE.likelihood(batch).tolist() == pytest.approx([0.95, 0.8, 0.6, 0.95])
+    assert CARE.answer_likelihood(batch).tolist() == pytest.approx([0.95, 0.8, 0.6, 0.95])
     assert CARE(batch.reward, batch).tolist() == [1.5, 1.5, 1.0, 0.0]
 
 
@@ -49,21 +53,24 @@ def test_with_nobody_right_there_is_no_bonus():
 
 
 def test_likelihood_is_of_the_answers_tokens_alone():
-    batch = batch_of(
+    batch = make_batch(
         group=[0, 0],
         length=[3, 2],
-        parts={"correct": [1.0, 1.0]},
-        seen={
+        reward_terms={"correct": [1.0, 1.0]},
+        signals={
             "logp@ref": [[-5.0, log(0.9), log(0.4)], [-1.0, -1.0, log(0.9)]],
-            "mark/answer": [[0.0, 1.0, 1.0], [0.0, 0.0, 1.0]],  # the last is padding
+            "step/answer": [[0.0, 1.0, 1.0], [0.0, 0.0, 1.0]],  # the last is padding
         },
     )
-    assert CARE.likelihood(batch).tolist() == pytest.approx([(0.9 * 0.4) ** 0.5, 0.0])
+    assert CARE.answer_likelihood(batch).tolist() == pytest.approx([(0.9 * 0.4) ** 0.5, 0.0])
 
 
 def test_the_advantage_is_of_the_sum():
     advantage = (
-        answered([1.0, 0.0], [0.9, 0.9]).credited(grpo_care().credit).advantage[:, 0].tolist()
+        answered([1.0, 0.0], [0.9, 0.9])
+        .with_advantage(grpo_care().advantage)
+        .advantage[:, 0]
+        .tolist()
     )
     std = (2 * 0.75**2) ** 0.5  # of 1.5 and 0
     assert advantage == pytest.approx([0.75 / (std + 1e-4), -0.75 / (std + 1e-4)])
@@ -72,12 +79,12 @@ def test_the_advantage_is_of_the_sum():
 def test_it_gives_the_numbers_of_the_authors_code():
     # TencentARC/GRPO-CARE @ b0628fc, src/r1-v/src/open_r1/trainer/grpo_trainer_ref_ema.py,
     # compute_loss, lines 586-610 and 636-642; inputs as below, the reward accuracy and format
-    batch = batch_of(
+    batch = make_batch(
         group=[0] * 5,
         reward=[2.0, 1.0, 1.8, 1.0, 2.0],
         length=[4, 4, 3, 4, 4],
-        parts={"correct": [1.0, 1.0, 0.8, 0.0, 1.0]},
-        seen={
+        reward_terms={"correct": [1.0, 1.0, 0.8, 0.0, 1.0]},
+        signals={
             "logp@ref": [
                 [-1.0, -0.02, -0.03, 0.0],
                 [-2.0, -0.3, -0.5, -0.1],
@@ -85,7 +92,7 @@ def test_it_gives_the_numbers_of_the_authors_code():
                 [-0.5, -0.01, -0.01, -0.02],
                 [-0.3, -0.7, -0.12, -0.2],
             ],
-            "mark/answer": [
+            "step/answer": [
                 [0.0, 1.0, 1.0, 0.0],
                 [0.0, 0.0, 1.0, 1.0],
                 [0.0, 1.0, 0.0, 0.0],
@@ -95,18 +102,20 @@ def test_it_gives_the_numbers_of_the_authors_code():
         },
     )
     c = [0.949999988079071, 0.7408183217048645, 0.4065700173377991, 0.949999988079071]
-    assert CARE.likelihood(batch).tolist() == pytest.approx([*c, 0.8521438241004944], rel=1e-5)
+    assert CARE.answer_likelihood(batch).tolist() == pytest.approx(
+        [*c, 0.8521438241004944], rel=1e-5
+    )
     r = [2.5, 1.5, 1.7999999523162842, 1.0, 2.5]
     assert CARE(batch.reward, batch).tolist() == pytest.approx(r, rel=1e-5)
     A = [0.9838820099830627, -0.5534336566925049, -0.09223903715610504, -1.3220914602279663]
-    advantage = batch.credited(grpo_care().credit).advantage[:, 0].tolist()
+    advantage = batch.with_advantage(grpo_care().advantage).advantage[:, 0].tolist()
     assert advantage == pytest.approx([*A, 0.9838820099830627], rel=1e-5)
 
 
 def test_the_defaults_are_the_released_codes():
     method = grpo_care()
-    assert method == grpo_care(group=8, bonus=0.5, margin=0.01)
-    assert method.reference == Follow(rate=0.005, every=10)
+    assert method == grpo_care(group_size=8, consistency_coef=0.5, margin=0.01)
+    assert method.reference == ReferenceUpdate(rate=0.005, every=10)
     assert method.loss == Reinforce()
-    assert method.credit.steps[-1] == ScaleByStd(eps=1e-4)
-    assert method.needs == {"logp@ref", "mark/answer"}
+    assert method.advantage.steps[-1] == ScaleByStd(eps=1e-4)
+    assert method.required_signals == {"logp@ref", "step/answer"}

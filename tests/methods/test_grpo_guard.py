@@ -6,16 +6,16 @@ import pytest
 import torch
 
 from grupo.methods.grpo_guard import grpo_guard
-from grupo.testing.batches import batch_of, moved
+from grupo.testing.batches import make_batch, perturb_logp
 
 
 def learn(clip, s, eps, d, advantage=1.0, dt=0.1):
-    marks = {"mark/std": [[s]], "mark/dt": [[dt]]}
-    batch = batch_of([0], advantage=[advantage], logp=0.0, seen=marks)
-    pi = moved(batch, [[eps * d / s - d**2 / (2 * s**2)]])
+    marks = {"step/std": [[s]], "step/dt": [[dt]]}
+    batch = make_batch([0], advantage=[advantage], logp=0.0, signals=marks)
+    pi = perturb_logp(batch, [[eps * d / s - d**2 / (2 * s**2)]])
     pi["reverse_kl@old"] = torch.tensor([[d**2 / (2 * s**2)]]).double().requires_grad_()
-    method = grpo_guard(clip=clip)
-    value = (method.weigh(batch) * method.loss(pi, batch)).sum()
+    method = grpo_guard(clip_eps=clip)
+    value = (method.aggregation(batch) * method.loss(pi, batch)).sum()
     slopes = torch.autograd.grad(value, [pi.logp, pi["reverse_kl@old"]])
     return value.item(), [slope.item() for slope in slopes]
 
@@ -42,6 +42,6 @@ def test_short_steps_count_more():
 
 
 def test_what_it_asks_of_the_policy_and_of_the_world():
-    assert grpo_guard().loss.live == {"reverse_kl@old"}
-    assert grpo_guard().measured == {"mark/std", "mark/dt"}
-    assert grpo_guard() == grpo_guard(group=24, clip=2e-6, updates=2)
+    assert grpo_guard().loss.recomputed_signals == {"reverse_kl@old"}
+    assert grpo_guard().precomputed_signals == {"step/std", "step/dt"}
+    assert grpo_guard() == grpo_guard(group_size=24, clip_eps=2e-6, minibatches=2)

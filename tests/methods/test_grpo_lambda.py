@@ -4,8 +4,8 @@ from math import exp
 
 import pytest
 
-from grupo.methods.grpo_lambda import ShorterWhereSolved, grpo_lambda
-from grupo.testing.batches import batch_of
+from grupo.methods.grpo_lambda import LengthRewardWhereSolved, grpo_lambda
+from grupo.testing.batches import make_batch
 
 
 def sigmoid(z):
@@ -13,8 +13,8 @@ def sigmoid(z):
 
 
 def shaped(group, correct, length, share=1.0, weight=0.2):
-    batch = batch_of(group=group, length=length, parts={"correct": correct})
-    return ShorterWhereSolved(share, weight)(batch.reward, batch).tolist()
+    batch = make_batch(group=group, length=length, reward_terms={"correct": correct})
+    return LengthRewardWhereSolved(share, weight)(batch.reward, batch).tolist()
 
 
 def test_who_is_right_earns_by_being_shorter_than_others_who_are():
@@ -52,4 +52,4 @@ def test_nobody_right_earns_nothing():
 
 
 def test_the_defaults():
-    assert grpo_lambda() == grpo_lambda(group=8, share=0.2, weight=0.2)
+    assert grpo_lambda() == grpo_lambda(group_size=8, top_group_fraction=0.2, length_coef=0.2)

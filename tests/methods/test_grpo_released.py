@@ -6,24 +6,26 @@ import torch
 
 from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import KL, Clip
-from grupo.algo.ratios import Capped
+from grupo.algo.ratios import CappedRatio
 from grupo.methods.grpo import grpo
 from grupo.methods.grpo_released import grpo_released
-from grupo.rollouts.samplers import Independent
-from grupo.testing.batches import batch_of, moved
+from grupo.rollouts.samplers import GroupSampler
+from grupo.testing.batches import make_batch, perturb_logp
 
 
 def test_a_long_answer_weighs_more_than_in_the_paper():
-    batch = batch_of(group=[0, 0], length=[1, 3])
-    assert grpo_released().weigh(batch).sum(1).tolist() == [0.25, 0.75]
-    assert grpo().weigh(batch).sum(1).tolist() == pytest.approx([0.5, 0.5])
+    batch = make_batch(group=[0, 0], length=[1, 3])
+    assert grpo_released().aggregation(batch).sum(1).tolist() == [0.25, 0.75]
+    assert grpo().aggregation(batch).sum(1).tolist() == pytest.approx([0.5, 0.5])
 
 
 def test_loss_and_gradient_of_a_group_of_two():
-    method = grpo_released(kl=0.1)
-    batch = batch_of(group=[0, 0], reward=[1.0, 0.0], length=[1, 2]).credited(method.credit)
-    pi = moved(batch, [[0.22, 0.0], [0.3, -0.3]])
-    loss = (method.weigh(batch) * method.loss(pi, batch)).sum()
+    method = grpo_released(kl_coef=0.1)
+    batch = make_batch(group=[0, 0], reward=[1.0, 0.0], length=[1, 2]).with_advantage(
+        method.advantage
+    )
+    pi = perturb_logp(batch, [[0.22, 0.0], [0.3, -0.3]])
+    loss = (method.aggregation(batch) * method.loss(pi, batch)).sum()
     (gradient,) = torch.autograd.grad(loss, pi.logp)
     A = 0.5 / (sqrt(0.5) + 1e-6)
     k3 = [exp(-d) + d - 1 for d in (0.22, 0.3, -0.3)]
@@ -35,18 +37,18 @@ def test_loss_and_gradient_of_a_group_of_two():
 
 def test_the_defaults_are_the_releases():
     method = grpo_released()
-    assert method.sample == Independent(5)
+    assert method.sampler == GroupSampler(5)
     assert method.loss == Clip(0.2, 0.2) + 0.001 * KL()
-    assert method.weigh is token_mean
-    assert method.credit == grpo().credit
+    assert method.aggregation is token_mean
+    assert method.advantage == grpo().advantage
 
 
 def learn_three_and_two(method, by, advantage=(1.0, -1.0)):
-    batch = batch_of(group=[0, 0], length=[3, 2], advantage=advantage)
+    batch = make_batch(group=[0, 0], length=[3, 2], advantage=advantage)
     old = [[-1.0, -0.5, -2.0], [-0.7, -1.2, -0.3]]
     batch = replace(batch, old_logp=torch.tensor(old, dtype=torch.float64))
-    pi = moved(batch, by)
-    loss = (method.weigh(batch) * method.loss(pi, batch)).sum()
+    pi = perturb_logp(batch, by)
+    loss = (method.aggregation(batch) * method.loss(pi, batch)).sum()
     (gradient,) = torch.autograd.grad(loss, pi.logp)
     return loss.item(), gradient.flatten().tolist()
 
@@ -55,7 +57,7 @@ def test_it_gives_the_numbers_of_verl_and_of_trl():
     # verl-project/verl @ 1dda039, trainer/ppo/core_algos.py, compute_policy_loss_vanilla with
     # loss_agg_mode "token-mean"
     method = grpo_released()
-    surrogate = method.but(loss=Clip(0.2, 0.2))
+    surrogate = method.replace(loss=Clip(0.2, 0.2))
     loss, gradient = learn_three_and_two(surrogate, [[0.5, -0.1, -1.5], [-0.6, 0.9, 0.7]])
     assert loss == pytest.approx(0.1863271065945121)
     assert gradient == pytest.approx(
@@ -65,7 +67,7 @@ def test_it_gives_the_numbers_of_verl_and_of_trl():
     held = 0.46415073850314775
     moves = [[1.3, -0.1, -1.5], [1.3, 0.5, 0.0]]
     assert learn_three_and_two(surrogate, moves)[0] == pytest.approx(held + (exp(1.3) - 3) / 5)
-    capped = method.but(loss=Clip(0.2, 0.2, Capped(3.0)))
+    capped = method.replace(loss=Clip(0.2, 0.2, CappedRatio(3.0)))
     assert learn_three_and_two(capped, moves)[0] == pytest.approx(held)
 
 
@@ -75,9 +77,11 @@ def test_it_gives_the_numbers_of_trl_with_a_kl():
     method = grpo_released()
     old = torch.tensor([[-1.0, -0.5, -2.0], [-0.7, -1.2, -0.3]], dtype=torch.float64)
     reference = [[-1.2, -0.9, -1.0], [-0.7, -0.3, -0.1]]
-    batch = batch_of([0, 0], length=[3, 2], advantage=[1.0, -1.0], seen={"logp@ref": reference})
-    pi = moved(batch := replace(batch, old_logp=old), [[0.5, -0.1, -1.5], [-0.6, 1.3, 0.7]])
-    loss = (method.weigh(batch) * method.loss(pi, batch)).sum()
+    batch = make_batch(
+        [0, 0], length=[3, 2], advantage=[1.0, -1.0], signals={"logp@ref": reference}
+    )
+    pi = perturb_logp(batch := replace(batch, old_logp=old), [[0.5, -0.1, -1.5], [-0.6, 1.3, 0.7]])
+    loss = (method.aggregation(batch) * method.loss(pi, batch)).sum()
     (gradient,) = torch.autograd.grad(loss, pi.logp)
     assert loss.item() == pytest.approx(0.43010828515329147)
     assert gradient.flatten().tolist() == pytest.approx(

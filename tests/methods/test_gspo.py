@@ -4,17 +4,17 @@ from math import exp
 import pytest
 import torch
 
-from grupo.algo.minibatches import Passes
+from grupo.algo.minibatches import Updates
 from grupo.methods.gspo import gspo
-from grupo.rollouts.samplers import Independent
-from grupo.testing.batches import batch_of, moved
+from grupo.rollouts.samplers import GroupSampler
+from grupo.testing.batches import make_batch, perturb_logp
 
-BATCH = batch_of(group=[0, 0], length=[2, 1], advantage=[1.0, -1.0])
+BATCH = make_batch(group=[0, 0], length=[2, 1], advantage=[1.0, -1.0])
 
 
 def learn(method, by):
-    pi = moved(BATCH, by)
-    loss = (method.weigh(BATCH) * method.loss(pi, BATCH)).sum()
+    pi = perturb_logp(BATCH, by)
+    loss = (method.aggregation(BATCH) * method.loss(pi, BATCH)).sum()
     loss.backward()
     assert pi.logp.grad is not None
     return loss.item(), pi.logp.grad[BATCH.mask].tolist()
@@ -37,16 +37,16 @@ def test_a_clipped_answer_teaches_no_token():
 
 def test_the_defaults_are_those_that_trl_quotes_from_the_paper():
     assert (gspo().loss.low, gspo().loss.high) == (3e-4, 4e-4)
-    assert gspo().plan == Passes(minibatches=4)
-    assert gspo(group=16).sample == Independent(16)
+    assert gspo().updates == Updates(minibatches=4)
+    assert gspo(group_size=16).sampler == GroupSampler(16)
 
 
 def learn_three_and_two(method, by, advantage=(1.0, -1.0)):
-    batch = batch_of(group=[0, 0], length=[3, 2], advantage=advantage)
+    batch = make_batch(group=[0, 0], length=[3, 2], advantage=advantage)
     old = [[-1.0, -0.5, -2.0], [-0.7, -1.2, -0.3]]
     batch = replace(batch, old_logp=torch.tensor(old, dtype=torch.float64))
-    pi = moved(batch, by)
-    loss = (method.weigh(batch) * method.loss(pi, batch)).sum()
+    pi = perturb_logp(batch, by)
+    loss = (method.aggregation(batch) * method.loss(pi, batch)).sum()
     (gradient,) = torch.autograd.grad(loss, pi.logp)
     return loss.item(), gradient.flatten().tolist()
 
@@ -55,7 +55,7 @@ def test_it_gives_the_numbers_of_trl():
     # huggingface/trl @ f2cd577, trainer/grpo_trainer.py, the lines of _compute_loss after the
     # log-probabilities, loss_type "grpo", importance_sampling_level "sequence"
     loss, gradient = learn_three_and_two(
-        gspo(low=0.2, high=0.4), [[0.5, -0.1, -1.5], [-0.6, 1.3, 0.7]]
+        gspo(clip_low=0.2, clip_high=0.4), [[0.5, -0.1, -1.5], [-0.6, 1.3, 0.7]]
     )
     assert loss == pytest.approx(0.3630134642534079)
     assert gradient == pytest.approx([-0.11550677] * 3 + [0.3547668871] * 2 + [0.0])

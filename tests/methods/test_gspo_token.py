@@ -6,20 +6,20 @@ import torch
 
 from grupo.methods.gspo import gspo
 from grupo.methods.gspo_token import gspo_token
-from grupo.testing.batches import batch_of, moved
+from grupo.testing.batches import make_batch, perturb_logp
 
 MOVES = [[0.3, -0.1], [-0.2, 0.0]]
 
 
 def learn(method, batch):
-    pi = moved(batch, MOVES)
-    loss = (method.weigh(batch) * method.loss(pi, batch)).sum()
+    pi = perturb_logp(batch, MOVES)
+    loss = (method.aggregation(batch) * method.loss(pi, batch)).sum()
     loss.backward()
     return loss.item(), pi.logp.grad
 
 
 def test_with_one_advantage_an_answer_it_is_gspo():
-    batch = batch_of(group=[0, 0], length=[2, 1], advantage=[0.7, -0.3])
+    batch = make_batch(group=[0, 0], length=[2, 1], advantage=[0.7, -0.3])
     for clips in ((3e-4, 4e-4), (0.2, 0.2)):
         loss, gradient = learn(gspo_token(8, *clips), batch)
         expected, slope = learn(gspo(8, *clips), batch)
@@ -28,7 +28,7 @@ def test_with_one_advantage_an_answer_it_is_gspo():
 
 
 def test_every_token_learns_by_its_own_advantage():
-    batch = batch_of(group=[0, 0], length=[2, 1], advantage=[1.0, 1.0])
+    batch = make_batch(group=[0, 0], length=[2, 1], advantage=[1.0, 1.0])
     batch = replace(batch, advantage=torch.tensor([[2.0, -1.0], [1.0, 0.0]]).double())
     s, other = exp(0.1), exp(-0.2)  # s = exp((0.3 - 0.1) / 2)
     loss, gradient = learn(gspo_token(8, 0.2, 0.2), batch)
@@ -39,15 +39,15 @@ def test_every_token_learns_by_its_own_advantage():
 
 def test_the_defaults_are_gspos():
     assert (gspo_token().loss.low, gspo_token().loss.high) == (3e-4, 4e-4)
-    assert gspo_token().loss.stops_gradient
+    assert gspo_token().loss.has_stop_gradient
 
 
 def learn_three_and_two(method, by, advantage=(1.0, -1.0)):
-    batch = batch_of(group=[0, 0], length=[3, 2], advantage=advantage)
+    batch = make_batch(group=[0, 0], length=[3, 2], advantage=advantage)
     old = [[-1.0, -0.5, -2.0], [-0.7, -1.2, -0.3]]
     batch = replace(batch, old_logp=torch.tensor(old, dtype=torch.float64))
-    pi = moved(batch, by)
-    loss = (method.weigh(batch) * method.loss(pi, batch)).sum()
+    pi = perturb_logp(batch, by)
+    loss = (method.aggregation(batch) * method.loss(pi, batch)).sum()
     (gradient,) = torch.autograd.grad(loss, pi.logp)
     return loss.item(), gradient.flatten().tolist()
 
@@ -58,7 +58,7 @@ def test_it_gives_the_numbers_of_trl_and_of_verl():
     # trainer/ppo/core_algos.py, compute_policy_loss_gspo, which gives the same to 1e-8 whatever
     # loss_agg_mode says
     loss, gradient = learn_three_and_two(
-        gspo_token(low=0.2, high=0.4), [[0.5, -0.1, -1.5], [-0.6, 1.3, 0.7]]
+        gspo_token(clip_low=0.2, clip_high=0.4), [[0.5, -0.1, -1.5], [-0.6, 1.3, 0.7]]
     )
     assert loss == pytest.approx(0.3630134642534079)
     assert gradient == pytest.approx([-0.11550677] * 3 + [0.3547668871] * 2 + [0.0])

@@ -8,13 +8,13 @@ import torch
 from grupo.algo import ratios
 from grupo.core.types import Action, Group, Rollout, Task
 from grupo.methods.guide_grpo import guide_grpo
-from grupo.rollouts.samplers import Guided, Independent
+from grupo.rollouts.samplers import GroupSampler, WithHint
 from grupo.testing.batches import Signals
 from grupo.training.collate import collate
 
 
 def answer(reward, *logp, moved=False):
-    action = Action(tuple(range(len(logp))), logp, ("q",), moved=moved)
+    action = Action(tuple(range(len(logp))), logp, ("q",), off_context=moved)
     return Rollout((("q", action),), reward)
 
 
@@ -34,15 +34,15 @@ def test_the_clip_never_holds_back_a_success_that_is_unlikely_without_the_hint()
     # r = [0, 0, 0, 1]: A = 0.75 / 0.5 of the hinted one, its ratio exp(-2), its slope -ratio A / 4
     method = guide_grpo()
     wrong = (answer(0.0, -1.0),) * 3
-    mixed = batch(*wrong, answer(1.0, -1.0, moved=True)).credited(method.credit)
+    mixed = batch(*wrong, answer(1.0, -1.0, moved=True)).with_advantage(method.advantage)
     pi = Signals(logp=torch.tensor([[-1.0], [-1.0], [-1.0], [-3.0]], requires_grad=True))
-    loss = (method.weigh(mixed) * method.loss(pi, mixed)).sum()
+    loss = (method.aggregation(mixed) * method.loss(pi, mixed)).sum()
     (slope,) = torch.autograd.grad(loss, pi.logp)
     assert slope[3, 0].item() == pytest.approx(-exp(-2) * 1.5 / 4, rel=1e-5)
     assert slope[0, 0].item() == pytest.approx(0.5 / 4, rel=1e-5)
 
 
 def test_the_defaults():
-    assert guide_grpo() == guide_grpo(group=8, clip=0.2, column="hint")
-    assert guide_grpo().sample == Guided(Independent(8))
-    assert guide_grpo().reads_columns == {"hint"}
+    assert guide_grpo() == guide_grpo(group_size=8, clip_eps=0.2, hint_column="hint")
+    assert guide_grpo().sampler == WithHint(GroupSampler(8))
+    assert guide_grpo().required_columns == {"hint"}

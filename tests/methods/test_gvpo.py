@@ -2,21 +2,24 @@ import pytest
 import torch
 
 from grupo.methods.gvpo import gvpo
-from grupo.testing.batches import batch_of, moved
+from grupo.testing.batches import make_batch, perturb_logp
 from tests.helpers.recorded_batches import flat, learned, six
 
 
 def learn(method, moves, rewards, lengths):
-    batch = batch_of([0] * len(rewards), rewards, length=lengths).credited(method.credit)
-    pi = moved(batch, moves)
-    loss = (method.weigh(batch) * method.loss(pi, batch)).sum()
+    batch = make_batch([0] * len(rewards), rewards, length=lengths).with_advantage(method.credit)
+    pi = perturb_logp(batch, moves)
+    loss = (method.aggregation(batch) * method.loss(pi, batch)).sum()
     return loss.item(), torch.autograd.grad(loss, pi.logp)[0][batch.mask].tolist()
 
 
 def test_centred_rewards_are_regressed_on_centred_log_ratios():
     # rho = 3, 1, -4: mean 0; A = 2/3, -1/3, -1/3; beta 0.1
     loss, gradient = learn(
-        gvpo(beta=0.1), [[1.0, 2.0], [1.0, 0.0], [-4.0, 0.0]], [1.0, 0.0, 0.0], [2, 1, 1]
+        gvpo(reward_temperature=0.1),
+        [[1.0, 2.0], [1.0, 0.0], [-4.0, 0.0]],
+        [1.0, 0.0, 0.0],
+        [2, 1, 1],
     )
     miss = [0.3 - 2 / 3, 0.1 + 1 / 3, -0.4 + 1 / 3]
     assert loss == pytest.approx(sum(m**2 for m in miss) / (2 * 2))  # k - 1 = 2
@@ -25,13 +28,13 @@ def test_centred_rewards_are_regressed_on_centred_log_ratios():
 
 
 def test_on_policy_the_gradient_is_reinforce_with_a_baseline():
-    _, gradient = learn(gvpo(beta=0.1), [[0.0], [0.0]], [1.0, 0.0], [1, 1])
+    _, gradient = learn(gvpo(reward_temperature=0.1), [[0.0], [0.0]], [1.0, 0.0], [1, 1])
     assert gradient == pytest.approx([-0.1 * 0.5, 0.1 * 0.5])
 
 
 def test_the_loss_is_0_at_the_regularised_optimum():
     # pi = old e^(r / beta) / Z: rho = r / beta - log Z
-    loss, gradient = learn(gvpo(beta=0.5), [[2.0 - 0.7], [-0.7]], [1.0, 0.0], [1, 1])
+    loss, gradient = learn(gvpo(reward_temperature=0.5), [[2.0 - 0.7], [-0.7]], [1.0, 0.0], [1, 1])
     assert loss == pytest.approx(0.0, abs=1e-15)
     assert gradient == pytest.approx([0.0, 0.0], abs=1e-7)
 
@@ -50,7 +53,7 @@ def test_it_gives_the_numbers_of_the_authors_code():
     # inputs as below. It adds up the 2 groups: numbers over 2.
     batch = six([1.0, 0.0, 0.0, 1.0, 1.0, 0.0])
     method = gvpo()
-    batch = batch.credited(method.credit)
+    batch = batch.with_advantage(method.advantage)
     _, gradient = learned(method, batch)
     rows = [
         [-0.01670833, -0.01670833, -0.01670833],

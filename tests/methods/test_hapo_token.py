@@ -5,10 +5,10 @@ from math import exp
 import pytest
 import torch
 
-from grupo.algo.losses import Heterogeneous
-from grupo.algo.losses.entropy_aware import heterogeneity
-from grupo.methods.hapo_token import CenterOnTokens, hapo_token
-from grupo.testing.batches import batch_of, moved
+from grupo.algo.losses import EntropyAdaptiveClip
+from grupo.algo.losses.entropy_aware import scaled_log_entropy
+from grupo.methods.hapo_token import StandardiseOnTokens, hapo_token
+from grupo.testing.batches import make_batch, perturb_logp
 from tests.helpers.recorded_batches import MOVES, six
 
 # six tokens, log entropies sorted -2, -1, -1, -1, 0, 1, the 0.8-quantile the fifth
@@ -16,16 +16,18 @@ ENTROPY = torch.tensor([[exp(-2), exp(-1), exp(-1), exp(-1), exp(0), exp(1)]]).d
 
 
 def said(moves, advantage=1.0):
-    batch = batch_of([0], length=[6], advantage=[advantage])
-    pi = moved(batch, [moves])
+    batch = make_batch([0], length=[6], advantage=[advantage])
+    pi = perturb_logp(batch, [moves])
     pi["entropy"] = ENTROPY.clone()
     return pi, batch
 
 
 def test_h_is_scaled_to_1_on_either_side_of_the_quantile():
-    batch = batch_of([0], length=[6])
-    assert heterogeneity(ENTROPY, batch)[0].tolist() == pytest.approx([-1, -0.5, -0.5, -0.5, 0, 1])
-    assert heterogeneity(ENTROPY * 0 + 1, batch).eq(0).all()
+    batch = make_batch([0], length=[6])
+    assert scaled_log_entropy(ENTROPY, batch)[0].tolist() == pytest.approx(
+        [-1, -0.5, -0.5, -0.5, 0, 1]
+    )
+    assert scaled_log_entropy(ENTROPY * 0 + 1, batch).eq(0).all()
 
 
 def log_of(*ratios):
@@ -35,50 +37,50 @@ def log_of(*ratios):
 def test_low_entropy_is_damped_near_1_and_may_fall_further():
     # h = -1/2: bounds 0.7 and 1.2, neutral from 0.85 to 1.1; h = -1 is damped to nothing
     pi, batch = said(log_of(1.0, 1.0, 1.15, 1.3, 1.0, 1.0))
-    loss = Heterogeneous()(pi, batch)
+    loss = EntropyAdaptiveClip()(pi, batch)
     assert loss[0, :4].tolist() == pytest.approx([0.0, -0.5, -1.15, -1.2])
     pi, batch = said(log_of(1.0, 0.72, 0.65, 1.0, 1.0, 1.0), advantage=-1.0)
-    loss = Heterogeneous()(pi, batch)
+    loss = EntropyAdaptiveClip()(pi, batch)
     assert loss[0, 1:3].tolist() == pytest.approx([0.72, 0.7])
 
 
 def test_high_entropy_is_raised_away_from_1_and_may_rise_further():
     # h = 1: bounds 0.8 and 1.4, neutral from 0.9 to 1.2; h = 0 is PPO's clip
     pi, batch = said(log_of(1.0, 1.0, 1.0, 1.0, 1.3, 1.35))
-    assert Heterogeneous()(pi, batch)[0, 4:].tolist() == pytest.approx([-1.2, -2.7])
+    assert EntropyAdaptiveClip()(pi, batch)[0, 4:].tolist() == pytest.approx([-1.2, -2.7])
     pi, batch = said(log_of(1.0, 1.0, 1.0, 1.0, 1.0, 1.1))
-    assert Heterogeneous()(pi, batch)[0, 4:].tolist() == pytest.approx([-1.0, -1.1])
+    assert EntropyAdaptiveClip()(pi, batch)[0, 4:].tolist() == pytest.approx([-1.0, -1.1])
 
 
 def test_bad_tokens_cost_at_most_ten_times_their_advantage():
     pi, batch = said(log_of(1.0, 1.0, 1.0, 1.0, 30.0, 1.0), advantage=-1.0)
-    assert Heterogeneous()(pi, batch)[0, 4].item() == pytest.approx(10.0)
+    assert EntropyAdaptiveClip()(pi, batch)[0, 4].item() == pytest.approx(10.0)
 
 
 def test_the_gradient_is_the_surrogates():
     pi, batch = said(log_of(1.0, 1.0, 1.15, 1.3, 1.3, 1.35))
-    (gradient,) = torch.autograd.grad(Heterogeneous()(pi, batch).sum(), pi.logp)
+    (gradient,) = torch.autograd.grad(EntropyAdaptiveClip()(pi, batch).sum(), pi.logp)
     assert gradient[0].tolist() == pytest.approx([0.0, -0.5, -1.15, 0.0, 0.0, -2.7])
 
 
 def test_advantages_are_centred_on_tokens():
-    batch = batch_of([0, 0], [1.0, 0.0], length=[3, 1])
+    batch = make_batch([0, 0], [1.0, 0.0], length=[3, 1])
     # m = 3/4, s = sqrt(3/16)
-    A = CenterOnTokens()(batch.reward, batch)
+    A = StandardiseOnTokens()(batch.reward, batch)
     assert A.tolist() == pytest.approx([0.57735, -1.73205], abs=1e-4)
 
 
 def test_extreme_advantages_fall_back_to_grpos():
-    batch = batch_of([0, 0, 0], [1.0, 1.0, 0.0], length=[20, 20, 1])
+    batch = make_batch([0, 0, 0], [1.0, 1.0, 0.0], length=[20, 20, 1])
     # over tokens A of the last would be -sqrt(40); GRPO's are 1/3, 1/3, -2/3 over sqrt(1/3)
-    A = CenterOnTokens()(batch.reward, batch)
+    A = StandardiseOnTokens()(batch.reward, batch)
     assert A.tolist() == pytest.approx([0.57735, 0.57735, -1.1547], abs=1e-4)
-    assert CenterOnTokens()(batch.reward * 0, batch).tolist() == [0, 0, 0]
+    assert StandardiseOnTokens()(batch.reward * 0, batch).tolist() == [0, 0, 0]
 
 
 def test_the_defaults_are_the_authors():
-    assert (hapo_token().loss.clip, hapo_token().loss.dual) == (0.2, 10.0)
-    assert hapo_token().sample.n == 16
+    assert (hapo_token().loss.clip, hapo_token().loss.dual_clip) == (0.2, 10.0)
+    assert hapo_token().sampler.n == 16
 
 
 def test_it_gives_the_numbers_of_the_authors_code():
@@ -95,8 +97,8 @@ def test_it_gives_the_numbers_of_the_authors_code():
     ]
     batch = six([1.0, 0.0, 0.0, 1.0, 1.0, 0.0])
     method = hapo_token()
-    batch = batch.credited(method.credit)
-    pi = moved(batch, MOVES)
+    batch = batch.with_advantage(method.advantage)
+    pi = perturb_logp(batch, MOVES)
     pi["entropy"] = torch.tensor(entropy).double()
     advantage = [
         0.999998,
@@ -113,7 +115,7 @@ def test_it_gives_the_numbers_of_the_authors_code():
         -2.236062,
     ]
     assert batch.advantage[batch.mask].tolist() == pytest.approx(advantage, rel=1e-5)
-    loss = (method.weigh(batch) * method.loss(pi, batch)).sum()
+    loss = (method.aggregation(batch) * method.loss(pi, batch)).sum()
     assert loss.item() == pytest.approx(0.3737151, rel=1e-5)
     (gradient,) = torch.autograd.grad(loss, pi.logp)
     rows = [

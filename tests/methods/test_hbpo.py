@@ -6,17 +6,17 @@ from math import cos, pi, sqrt
 import pytest
 import torch
 
-from grupo.methods.hbpo import NORM, Budgeted, hbpo
-from grupo.testing.batches import batch_of
+from grupo.methods.hbpo import ZSCORE, BudgetReward, hbpo
+from grupo.testing.batches import make_batch
 
-PAPER = Budgeted(4096, 4.0, 1 / 4096)
+PAPER = BudgetReward(4096, 4.0, 1 / 4096)
 
 
 def budgets(lengths, budget, correct, group=None):
-    return batch_of(
+    return make_batch(
         group=group or [0] * len(lengths),
         length=lengths,
-        parts={"budget": budget, "correct": correct},
+        reward_terms={"budget": budget, "correct": correct},
     )
 
 
@@ -30,7 +30,7 @@ def test_rewards_of_budgets():
 
 def test_beyond_the_limit_nothing_is_earned():
     batch = budgets([9, 8], [4, 4], [1, 1])
-    R = Budgeted(8, 4.0, 0.0).reward(batch)
+    R = BudgetReward(8, 4.0, 0.0).reward(batch)
     assert R.tolist() == pytest.approx([0.0, 0.0], abs=1e-12)  # too long; cos(pi / 2)
 
 
@@ -76,7 +76,7 @@ def test_it_gives_the_numbers_of_the_authors_code():
     expected = [3.923140763, 3.669377045, 0.0, 3.240027083, 0.0]
     expected += [2.222273297, 2.222273297, 3.923140763]
     assert R.tolist() == pytest.approx(expected, rel=1e-5)
-    twice = 2 * PAPER(batch.reward, batch) - NORM(R, batch)
+    twice = 2 * PAPER(batch.reward, batch) - ZSCORE(R, batch)
     expected = [-1.903095412, -2.030438342, -3.87179388, -3.612296802, -5.238197258]
     expected += [-0.5773496813, -0.5773496813, 1.154699363]
     assert twice.tolist() == pytest.approx(expected, rel=2e-5)
@@ -84,7 +84,7 @@ def test_it_gives_the_numbers_of_the_authors_code():
 
 def test_the_defaults_are_the_papers():
     method = hbpo()
-    assert method.sample.n == 16
-    assert method.credit == PAPER
+    assert method.sampler.n == 16
+    assert method.advantage == PAPER
     assert (method.loss.low, method.loss.high) == (0.2, 0.28)
-    assert method.needs == frozenset()
+    assert method.required_signals == frozenset()

@@ -2,61 +2,79 @@
 
 import pytest
 
-from grupo.methods.hgpo import Histories, hgpo
-from grupo.testing.batches import batch_of
+from grupo.methods.hgpo import HistoryGroupedAdvantage, hgpo
+from grupo.testing.batches import make_batch
 
 
 def ends_in_one(state=((0, 1), (0, 1), (2, 1)), group=(0, 0, 0)):
-    return batch_of(
+    return make_batch(
         group=list(group),
         length=[2, 2, 2],
         turn=[[0, 1]] * 3,
-        seen={
-            "mark/reward": [[0.0, 1.0], [0.0, 0.0], [0.0, 1.0]],
-            "mark/state": [list(s) for s in state],
+        signals={
+            "step/reward": [[0.0, 1.0], [0.0, 0.0], [0.0, 1.0]],
+            "step/state": [list(s) for s in state],
         },
     )
 
 
 def test_levels_of_history_are_weighted_by_their_depth():
-    A = ends_in_one().credited(Histories(history=1, gamma=0.95, alpha=1.0)).advantage[:, 1]
+    A = (
+        ends_in_one()
+        .with_advantage(HistoryGroupedAdvantage(history_turns=1, gamma=0.95, weight_exponent=1.0))
+        .advantage[:, 1]
+    )
     # level 1: returns 1, 0, 1: 1/3, -2/3, 1/3; level 2: the first two only: 1/2, -1/2
     # weights 2 and 3 of 5; the third has its first level alone
     assert A.tolist() == pytest.approx([0.4 / 3 + 0.3, -0.8 / 3 - 0.3, 1 / 3])
 
 
 def test_the_first_turn_has_one_level():
-    A = ends_in_one().credited(Histories(history=1, gamma=0.95, alpha=1.0)).advantage[:, 0]
+    A = (
+        ends_in_one()
+        .with_advantage(HistoryGroupedAdvantage(history_turns=1, gamma=0.95, weight_exponent=1.0))
+        .advantage[:, 0]
+    )
     # the returns of state 0: 0.95 and 0; state 2 is met once
     assert A.tolist() == pytest.approx([0.475, -0.475, 0.0])
 
 
 def test_a_level_that_says_nothing_carries_no_weight():
-    batch = batch_of(
+    batch = make_batch(
         group=[0] * 3,
         length=[2] * 3,
         turn=[[0, 1]] * 3,
-        seen={
-            "mark/reward": [[0.0, 1.0], [0.0, 1.0], [0.0, 0.0]],
-            "mark/state": [[0, 1], [0, 1], [2, 1]],
+        signals={
+            "step/reward": [[0.0, 1.0], [0.0, 1.0], [0.0, 0.0]],
+            "step/state": [[0, 1], [0, 1], [2, 1]],
         },
     )
-    A = batch.credited(Histories(history=1, gamma=0.95, alpha=1.0)).advantage[:, 1]
+    A = batch.with_advantage(
+        HistoryGroupedAdvantage(history_turns=1, gamma=0.95, weight_exponent=1.0)
+    ).advantage[:, 1]
     assert A.tolist() == pytest.approx([1 / 3, 1 / 3, -2 / 3])  # level 2: 1 and 1 are equal
 
 
 def test_without_history_only_the_state_counts():
-    A = ends_in_one().credited(Histories(history=0, gamma=0.95, alpha=1.0)).advantage[:, 1]
+    A = (
+        ends_in_one()
+        .with_advantage(HistoryGroupedAdvantage(history_turns=0, gamma=0.95, weight_exponent=1.0))
+        .advantage[:, 1]
+    )
     assert A.tolist() == pytest.approx([1 / 3, -2 / 3, 1 / 3])
 
 
 def test_alpha_zero_weighs_levels_alike():
-    A = ends_in_one().credited(Histories(history=1, gamma=0.95, alpha=0.0)).advantage[:, 1]
+    A = (
+        ends_in_one()
+        .with_advantage(HistoryGroupedAdvantage(history_turns=1, gamma=0.95, weight_exponent=0.0))
+        .advantage[:, 1]
+    )
     assert A.tolist() == pytest.approx([5 / 12, -7 / 12, 1 / 3])
 
 
 def test_tasks_are_apart():
-    A = ends_in_one(group=(0, 1, 2)).credited(hgpo().credit).advantage
+    A = ends_in_one(group=(0, 1, 2)).with_advantage(hgpo().advantage).advantage
     assert A.abs().max() == 0
 
 
@@ -65,13 +83,15 @@ def test_it_agrees_with_the_authors_code():
     # compute_hgpo_outcome_advantage, mode mean_norm; four rollouts of one-token turns
     state = [[0, 1, 2, 1], [0, 1, 3, 0], [0, 2, 1, 2], [1, 2, 0, 0]]
     paid = [[0, 0, 0.5, 1.0], [0, 0.25, 0, 0], [0.1, 0, 0, 2.0], [0, 1.0, 0, 0]]
-    batch = batch_of(
+    batch = make_batch(
         group=[0] * 4,
         length=[4, 3, 4, 2],
         turn=[[0, 1, 2, 3]] * 4,
-        seen={"mark/reward": paid, "mark/state": state},
+        signals={"step/reward": paid, "step/state": state},
     )
-    A = batch.credited(Histories(history=2, gamma=0.95, alpha=1.0)).advantage
+    A = batch.with_advantage(
+        HistoryGroupedAdvantage(history_turns=2, gamma=0.95, weight_exponent=1.0)
+    ).advantage
     expected = [
         0.188333,
         0.45105,
@@ -91,4 +111,6 @@ def test_it_agrees_with_the_authors_code():
 
 
 def test_the_defaults_are_the_papers():
-    assert hgpo() == hgpo(group=8, history=2, gamma=0.95, alpha=1.0, kl=0.01)
+    assert hgpo() == hgpo(
+        group_size=8, history_turns=2, gamma=0.95, weight_exponent=1.0, kl_coef=0.01
+    )

@@ -4,15 +4,18 @@ from math import sqrt
 
 import pytest
 
-from grupo.methods.hgpo_hybrid import Hybrid, hgpo_hybrid
-from grupo.testing.batches import batch_of
+from grupo.methods.hgpo_hybrid import HybridModeAdvantage, hgpo_hybrid
+from grupo.testing.batches import make_batch
 
 THINK, NO = 1.0, 0.0
 
 
 def drawn(reward, mode=(THINK, THINK, NO, NO)):
-    return batch_of(
-        group=[0] * len(reward), reward=reward, length=[2] * len(reward), parts={"mode": list(mode)}
+    return make_batch(
+        group=[0] * len(reward),
+        reward=reward,
+        length=[2] * len(reward),
+        reward_terms={"mode": list(mode)},
     )
 
 
@@ -20,7 +23,7 @@ def test_the_tag_learns_the_mode_and_every_action_the_quality():
     batch = drawn([1.0, 0.0, 0.9, 0.5])
     # means 0.5 and 0.7 + 0.2: not thinking wins, r_inter = [0, 0, 1, 1]; r_intra = [1, 0, 1, 0]
     A = 0.5 / (sqrt(1 / 3) + 1e-6)
-    assert hgpo_hybrid().credit(batch.reward, batch).tolist() == [
+    assert hgpo_hybrid().advantage(batch.reward, batch).tolist() == [
         pytest.approx([A - A, A]),
         pytest.approx([-A - A, -A]),
         pytest.approx([A + A, A]),
@@ -31,7 +34,9 @@ def test_the_tag_learns_the_mode_and_every_action_the_quality():
 def test_thinking_has_to_win_by_more_than_the_margin():
     def thinking_wins(*reward):
         batch = drawn(reward)
-        return (Hybrid(1.0, 0.2)(batch.reward, batch)[0] @ batch.reward.new_tensor([1, -1])) > 0
+        return (
+            HybridModeAdvantage(1.0, 0.2)(batch.reward, batch)[0] @ batch.reward.new_tensor([1, -1])
+        ) > 0
 
     assert not thinking_wins(0.0, 0.1, 0.0, 0.0)  # 0.05 is not more than 0 + 0.2
     assert thinking_wins(0.0, 0.6, 0.0, 0.0)  # 0.3 is
@@ -41,19 +46,21 @@ def test_equal_bests_share_the_prize():
     batch = drawn([1.0, 0.0, 1.0, 1.0])
     # r_intra = [1, 0, 1/2, 1/2]: mean 1/2, std sqrt((1/4 + 1/4) / 3)
     A = 0.5 / (sqrt(1 / 6) + 1e-6)
-    assert hgpo_hybrid().credit(batch.reward, batch)[:, 1].tolist() == pytest.approx([A, -A, 0, 0])
+    assert hgpo_hybrid().advantage(batch.reward, batch)[:, 1].tolist() == pytest.approx(
+        [A, -A, 0, 0]
+    )
 
 
 def test_in_a_group_of_one_mode_no_tag_is_taught():
     batch = drawn([1.0, 0.0], mode=(THINK, THINK))
     A = 0.5 / (sqrt(0.5) + 1e-6)
-    first, last = hgpo_hybrid().credit(batch.reward, batch).unbind(1)
+    first, last = hgpo_hybrid().advantage(batch.reward, batch).unbind(1)
     assert first.tolist() == last.tolist() == pytest.approx([A, -A])
 
 
 def test_the_defaults_are_the_papers():
     method = hgpo_hybrid()
-    assert method.sample.n == 4
-    assert method.credit == Hybrid(alpha=1.0, margin=0.2)
+    assert method.sampler.n == 4
+    assert method.advantage == HybridModeAdvantage(mode_coef=1.0, margin=0.2)
     assert method.loss.left.low == method.loss.left.high == 0.5
     assert method.loss.right.factor == 0.001

@@ -7,21 +7,21 @@ import torch
 from torch import Tensor
 
 from grupo.algo.advantages import chain, identity
-from grupo.algo.losses import Clip, Likelihood
+from grupo.algo.losses import NLL, Clip
 from grupo.core.batch import Batch
 from grupo.core.types import Task
-from grupo.envs import Part, SingleTurn
+from grupo.envs import RewardTerm, SingleTurn
 from grupo.method import Method
-from grupo.methods.hill import ByRole, hill
-from grupo.models.aux_models import Other
+from grupo.methods.hill import HintRoleAdvantage, hill
+from grupo.models.aux_models import AuxModel
 from grupo.models.causal_lm import CausalLM
-from grupo.models.multi_policy_spec import Role, Several
+from grupo.models.multi_policy_spec import MultiPolicy, RolePolicy
 from grupo.recipe import Recipe
-from grupo.rewards import Exact
+from grupo.rewards import ExactMatch
 from grupo.rollouts.evaluate import evaluate
-from grupo.rollouts.samplers import Coached, Demonstrate, Independent
-from grupo.rollouts.samplers.self_hint import Asking, unhinted
-from grupo.testing.batches import batch_of
+from grupo.rollouts.samplers import DemonstrationSampler, GroupSampler, WithSelfHint
+from grupo.rollouts.samplers.self_hint import HintPrompt, prompt_without_hint
+from grupo.testing.batches import make_batch
 from grupo.training.learner import Learner
 from tests.helpers import tiny_lm
 
@@ -38,16 +38,16 @@ def hard(tries, refused=(), off=0.0, group=0):
         rows.append((0.0, 1.0, number, float(number in refused)))
         rows += [(r, 0.0, number, 0.0) for r in rewards]
     reward, role, hint, refusal = zip(*rows, strict=True)
-    return batch_of(
+    return make_batch(
         group=[group] * len(rows),
         reward=list(reward),
-        parts={"role": role, "hint": hint, "refused": refusal},
-        seen={"logp@unhinted": [[-1.0 + off]] * len(rows)},
+        reward_terms={"role": role, "hint": hint, "refused": refusal},
+        signals={"logp@unhinted": [[-1.0 + off]] * len(rows)},
     )
 
 
 def worth(batch) -> list[float]:
-    return ByRole(T).worth(batch)[batch.parts["role"] > 0].tolist()
+    return HintRoleAdvantage(T).hint_value(batch)[batch.parts["role"] > 0].tolist()
 
 
 def test_a_hint_is_worth_most_where_half_are_right_and_would_be_without_it():
@@ -67,7 +67,7 @@ def test_a_hint_that_helps_nobody_or_everybody_is_worth_nothing_and_one_refused_
 def test_only_right_attempts_say_what_hangs_on_the_hint():
     batch = hard([[1.0, 0.0]])
     unhinted = torch.tensor([[-9.0], [-9.0], [-9.0], [-1.0 - log(2) * T], [-7.0]])
-    batch.seen["logp@unhinted"] = unhinted.double()
+    batch.signals["logp@unhinted"] = unhinted.double()
     assert worth(batch) == pytest.approx([0.5 * 0.5])  # n = 2, p = 1/2: 1 - 2/4; e^-ln 2
 
 
@@ -92,7 +92,7 @@ def test_hints_are_compared_with_hints_and_attempts_with_those_that_saw_the_best
     R = (0.5, 0.0, 174 / 256)
     mean = sum(R) / 3
     std = sqrt(sum((r - mean) ** 2 for r in R) / 2) + 1e-6
-    A = ByRole(T)(batch.reward, batch).tolist()
+    A = HintRoleAdvantage(T)(batch.reward, batch).tolist()
     assert [A[2], A[5], A[8]] == pytest.approx([(r - mean) / std for r in R])
     assert A[:2] == A[3:5] == A[6:8] == [0.0, 0.0]
     assert A[9:] == pytest.approx([x / (0.5 + 1e-6) for x in (-0.25, -0.25, -0.25, 0.75)])
@@ -100,7 +100,7 @@ def test_hints_are_compared_with_hints_and_attempts_with_those_that_saw_the_best
 
 def test_of_hints_worth_the_same_the_first_is_learned_from():
     batch = hard([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
-    A = ByRole(T)(batch.reward, batch).tolist()
+    A = HintRoleAdvantage(T)(batch.reward, batch).tolist()
     root = 0.5 / (sqrt(0.5) + 1e-6)
     assert A[6:8] == pytest.approx([-root, root])
     assert A[9:] == [0.0, 0.0]
@@ -108,20 +108,22 @@ def test_of_hints_worth_the_same_the_first_is_learned_from():
 
 def test_where_somebody_is_right_alone_it_is_grpo():
     named = {name: [0.0, 0.0] for name in ("role", "hint", "refused")}
-    batch = batch_of([0, 0], [1.0, 0.0], parts=named, seen={"logp@unhinted": [[0.0]] * 2})
+    batch = make_batch(
+        [0, 0], [1.0, 0.0], reward_terms=named, signals={"logp@unhinted": [[0.0]] * 2}
+    )
     root = 0.5 / (sqrt(0.5) + 1e-6)
-    assert ByRole(T)(batch.reward, batch).tolist() == pytest.approx([root, -root])
+    assert HintRoleAdvantage(T)(batch.reward, batch).tolist() == pytest.approx([root, -root])
 
 
 def test_hints_and_attempts_weigh_the_same_and_whoever_teaches_nothing_does_not():
-    batch = hard([[1.0, 0.0], [0.0, 0.0]]).credited(hill().credit)
+    batch = hard([[1.0, 0.0], [0.0, 0.0]]).with_advantage(hill().advantage)
     # hints: 1/2 of two each; attempts: two behind the first; the others have no advantage
-    assert hill().weigh(batch)[:, 0].tolist() == [0, 0, 0.5, 0.5, 0.5, 0.5, 0, 0]
+    assert hill().aggregation(batch)[:, 0].tolist() == [0, 0, 0.5, 0.5, 0.5, 0.5, 0, 0]
 
 
 def test_the_defaults_are_those_of_the_release():
-    assert hill() == hill(group=8, hints=4, temperature=0.3)
-    assert hill().sample == Coached(Independent(8), hints=4)
+    assert hill() == hill(group_size=8, num_hints=4, transfer_temperature=0.3)
+    assert hill().sampler == WithSelfHint(GroupSampler(8), num_hints=4)
     assert hill().loss == Clip(0.2, 0.28)
 
 
@@ -155,7 +157,7 @@ def right_answer(task):
 @pytest.fixture(scope="module")
 def pupil(tmp_path_factory) -> str:
     home = tmp_path_factory.mktemp("pupil")
-    method = Method(sample=Demonstrate(right_answer), credit=identity, loss=Likelihood())
+    method = Method(sampler=DemonstrationSampler(right_answer), advantage=identity, loss=NLL())
     made = learner(
         one(str(tiny_lm.plant(home / "start"))), Taught(), method, 60, lr=1e-2, prompts=12
     )
@@ -166,24 +168,24 @@ def pupil(tmp_path_factory) -> str:
 
 
 def one(folder):
-    return CausalLM(folder, limit=2)
+    return CausalLM(folder, max_new_tokens=2)
 
 
 def two(folder):
     """A reasoner and a hinter, of the same origin."""
-    return Several(one(folder), (Role("hinter", one(folder)),))
+    return MultiPolicy(one(folder), (RolePolicy("hinter", one(folder)),))
 
 
 def learner(policy, tasks, method, steps, **more) -> Learner:
     return Learner(
         Recipe(
             policy=policy,
-            env=SingleTurn((Part("right", Exact()),)),
+            env=SingleTurn((RewardTerm("right", ExactMatch()),)),
             tasks=tasks,
-            held_out=0,
+            eval_tasks=0,
             method=method,
-            others=(Other("unhinted", "policy", unhinted),),
-            steps=steps,
+            aux_models=(AuxModel("unhinted", "policy", prompt_without_hint),),
+            max_steps=steps,
             **more,
         )
     )
@@ -193,9 +195,15 @@ def negative(x: Tensor, batch: Batch) -> Tensor:
     return -x
 
 
-ASKING = Coached(Independent(8), 4, ask=Asking("={solution}"), read=str.strip, lead="")
-HILL = hill(temperature=100.0).but(sample=ASKING)
-FLIPPED = HILL.but(credit=chain(HILL.credit, negative))
+ASKING = WithSelfHint(
+    GroupSampler(8),
+    4,
+    hint_prompt=HintPrompt("={solution}"),
+    extract_hint=str.strip,
+    prefix_text="",
+)
+HILL = hill(transfer_temperature=100.0).replace(sampler=ASKING)
+FLIPPED = HILL.replace(advantage=chain(HILL.advantage, negative))
 HINTS = [Task(d, f"={d}", h) for h, d in ANSWER.items()]  # what to hint where d is right
 HINTED = [Task(d, f"?{h}", d) for h, d in ANSWER.items()]  # what to say behind a hint
 
@@ -206,7 +214,7 @@ def share(policy, made, tasks) -> float:
 
 def taught(made, steps) -> list[float]:
     """Of each step the share of groups that teach."""
-    return [made.step().numbers["groups/signal"] for _ in range(steps)]
+    return [made.step().numbers["groups/nonzero_std_frac"] for _ in range(steps)]
 
 
 def good_hints(folder, method, steps=25) -> tuple[float, float, list[float]]:
@@ -223,7 +231,7 @@ def test_it_learns_to_hint_and_with_the_sign_flipped_to_mislead(pupil):
     assert before == same
     assert after > before + 0.2
     assert flipped < before - 0.05
-    alone = good_hints(pupil, Method(sample=Independent(8)), steps=4)[2]
+    alone = good_hints(pupil, Method(sampler=GroupSampler(8)), steps=4)[2]
     assert sum(alone) == 0  # without hints nothing is ever learned
     assert sum(signal[:4]) > 2
 

@@ -2,9 +2,9 @@ import pytest
 import torch
 
 from grupo.core.types import Action, Group, Rollout, Task
-from grupo.methods.hpt import Switch, hpt
-from grupo.rollouts.samplers import Independent, WithExpert
-from grupo.testing.batches import batch_of, moved
+from grupo.methods.hpt import DemonstrationsWhereFailing, hpt
+from grupo.rollouts.samplers import GroupSampler, WithExpertSolution
+from grupo.testing.batches import make_batch, perturb_logp
 from tests.helpers.recorded_batches import EXPERT, flat, learned, six
 
 
@@ -22,32 +22,40 @@ def kept(switch, *groups):
 
 
 def test_a_task_beyond_reach_is_imitated_and_one_within_it_is_not():
-    assert kept(Switch(), group(0.0, 0.0), group(1.0, 0.0)) == [[False], [True, True]]
+    assert kept(DemonstrationsWhereFailing(), group(0.0, 0.0), group(1.0, 0.0)) == [
+        [False],
+        [True, True],
+    ]
 
 
 def test_the_gate_counts_own_successes():
-    assert kept(Switch(enough=2), group(1.0, 0.0), group(1.0, 1.0)) == [[False], [True, True]]
+    assert kept(DemonstrationsWhereFailing(min_correct=2), group(1.0, 0.0), group(1.0, 1.0)) == [
+        [False],
+        [True, True],
+    ]
 
 
 def test_a_task_beyond_reach_without_a_demonstration_is_dropped():
-    assert kept(Switch(), group(0.0, 0.0, shown=False)) == []
+    assert kept(DemonstrationsWhereFailing(), group(0.0, 0.0, shown=False)) == []
 
 
 def test_each_loss_is_a_mean_over_what_it_learns_from():
     method = hpt()
     sampled = {"sampled": [[1.0, 1.0], [1.0, 1.0], [0.0, 0.0]]}
-    batch = batch_of([0, 0, 1], reward=[1.0, 0.0, 1.0], length=[1, 1, 2], seen=sampled)
-    batch = batch.credited(method.credit)
-    pi = moved(batch, [[0.0, 0.0]] * 3)
-    gradient = torch.autograd.grad((method.weigh(batch) * method.loss(pi, batch)).sum(), pi.logp)[0]
+    batch = make_batch([0, 0, 1], reward=[1.0, 0.0, 1.0], length=[1, 1, 2], signals=sampled)
+    batch = batch.with_advantage(method.advantage)
+    pi = perturb_logp(batch, [[0.0, 0.0]] * 3)
+    gradient = torch.autograd.grad(
+        (method.aggregation(batch) * method.loss(pi, batch)).sum(), pi.logp
+    )[0]
     assert gradient.tolist() == [[-0.25, 0.0], [0.25, 0.0], [-0.5, -0.5]]
 
 
 def test_the_defaults_are_the_released_ones():
-    assert hpt() == hpt(group=8, gate=0, clip=0.2)
-    assert hpt().sample == WithExpert(Independent(8))
-    assert hpt().curate == Switch(enough=1)
-    assert hpt().needs == {"sampled"}
+    assert hpt() == hpt(group_size=8, max_correct_for_sft=0, clip_eps=0.2)
+    assert hpt().sampler == WithExpertSolution(GroupSampler(8))
+    assert hpt().filter == DemonstrationsWhereFailing(min_correct=1)
+    assert hpt().required_signals == {"sampled"}
 
 
 def test_it_gives_the_numbers_of_the_authors_code():

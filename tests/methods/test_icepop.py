@@ -3,18 +3,18 @@ from math import exp, log
 import pytest
 import torch
 
-from grupo.algo.losses import Within
+from grupo.algo.losses import IntervalMask
 from grupo.methods.icepop import icepop
-from grupo.testing.batches import batch_of, moved
+from grupo.testing.batches import make_batch, perturb_logp
 
 K = [[6.0, 4.0], [0.4, 0.6]]  # pi_old / pi_sampler
 SAMPLER = [[-1.0 - log(k) for k in row] for row in K]
-BATCH = batch_of([0, 0], length=[2, 2], advantage=[1.0, -1.0], seen={"logp@sampler": SAMPLER})
+BATCH = make_batch([0, 0], length=[2, 2], advantage=[1.0, -1.0], signals={"logp@sampler": SAMPLER})
 
 
 def test_tokens_outside_the_interval_are_dropped_on_both_sides():
-    method, pi = icepop(), moved(BATCH, [[0.1, 0.1], [0.1, 0.1]])
-    loss = (method.weigh(BATCH) * method.loss(pi, BATCH)).sum()
+    method, pi = icepop(), perturb_logp(BATCH, [[0.1, 0.1], [0.1, 0.1]])
+    loss = (method.aggregation(BATCH) * method.loss(pi, BATCH)).sum()
     r = exp(0.1)
     assert loss.item() == pytest.approx((-4 * r + 0.6 * r) / 4)
     (gradient,) = torch.autograd.grad(loss, pi.logp)
@@ -22,7 +22,7 @@ def test_tokens_outside_the_interval_are_dropped_on_both_sides():
 
 
 def test_the_default_interval_is_this():
-    assert icepop().loss.weight.bound == Within(0.5, 5.0)
+    assert icepop().loss.weight.bound == IntervalMask(0.5, 5.0)
 
 
 D = [[1.2, -1.5, 0.3], [-1.0, 0.2, 0.0], [0.1, 0.05, 1.8]]  # log pi_old - log pi_sampler
@@ -30,9 +30,9 @@ D = [[1.2, -1.5, 0.3], [-1.0, 0.2, 0.0], [0.1, 0.05, 1.8]]  # log pi_old - log p
 
 def learn_from_three(method):
     seen = {"logp@sampler": [[-1.0 - d for d in row] for row in D]}
-    batch = batch_of([0] * 3, length=[3, 2, 3], advantage=[1.0, -1.0, 0.5], seen=seen)
-    pi = moved(batch, [[0.1, -0.1, -0.5], [0.3, 0.1, 0.0], [-0.4, 0.2, 0.15]])
-    loss = (method.weigh(batch) * method.loss(pi, batch)).sum()
+    batch = make_batch([0] * 3, length=[3, 2, 3], advantage=[1.0, -1.0, 0.5], signals=seen)
+    pi = perturb_logp(batch, [[0.1, -0.1, -0.5], [0.3, 0.1, 0.0], [-0.4, 0.2, 0.15]])
+    loss = (method.aggregation(batch) * method.loss(pi, batch)).sum()
     (gradient,) = torch.autograd.grad(loss, pi.logp)
     return loss.item(), gradient.flatten().tolist()
 
@@ -63,6 +63,6 @@ def test_it_gives_the_numbers_of_verl_and_of_trl():
 
 def test_trl_masks_only_above_unless_clip_min_is_set():
     # the same lines of trl with clip_max 5.0 alone: e^-1.5 and e^-1 stay
-    loss, gradient = learn_from_three(icepop(low=0.0))
+    loss, gradient = learn_from_three(icepop(min_ratio=0.0))
     assert loss == pytest.approx(-0.32460330117586117)
     assert [gradient[1], gradient[3]] == pytest.approx([-0.0224329464, 0.0827642183], rel=1e-5)

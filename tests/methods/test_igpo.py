@@ -6,35 +6,35 @@ import torch
 from grupo.algo.advantages import chain
 from grupo.algo.advantages.turn_table import CenterTurns
 from grupo.algo.losses import KL, Clip
-from grupo.methods.igpo import InformationGain, gains, igpo, plain
-from grupo.rollouts.samplers import Independent, WithBelief
-from grupo.testing.batches import batch_of
-from grupo.testing.smoke.check_properties import check
+from grupo.methods.igpo import InformationGainReturn, igpo, information_gains, unscaled
+from grupo.rollouts.samplers import GroupSampler, WithAnswerBelief
+from grupo.testing.batches import make_batch
+from grupo.testing.smoke.check_properties import check_properties
 
 
 def searching(belief=((0.10, 0.40, 0.35), (0.10, 0.10, 0.0)), reward=(1.0, 0.0), length=(3, 2)):
-    return batch_of(
+    return make_batch(
         group=[0, 0],
         reward=list(reward),
         length=list(length),
         turn=[[0, 1, 2], [0, 1, 2]],
-        seen={"mark/belief": [*map(list, belief)]},
+        signals={"step/belief": [*map(list, belief)]},
     )
 
 
 def test_a_turn_earns_the_rise_of_belief_and_the_last_the_outcome():
-    table = gains(torch.tensor([1.0, 0.0]), searching())
+    table = information_gains(torch.tensor([1.0, 0.0]), searching())
     assert table[0].tolist() == pytest.approx([0.30, -0.05, 1.0])
     assert table[1].tolist() == pytest.approx([0.0, 0.0, 0.0])  # no rise, then the outcome
 
 
 def test_the_returns_to_go_are_those_of_the_catalogue():
-    g = gains(torch.tensor([1.0, 0.0]), searching())[0]
+    g = information_gains(torch.tensor([1.0, 0.0]), searching())[0]
     assert g.flip(0).cumsum(0).flip(0).tolist() == pytest.approx([1.25, 0.95, 1.0])
 
 
 def advantage(batch, gamma=1.0):
-    return InformationGain(gamma)(batch.reward, batch)
+    return InformationGainReturn(gamma)(batch.reward, batch)
 
 
 def test_gains_of_the_group_are_standardised_together_and_then_summed():
@@ -55,27 +55,29 @@ def test_later_gains_may_count_less():
 
 def test_where_nobody_is_right_the_informative_turn_is_still_told_from_the_others():
     batch = searching(reward=(0.0, 0.0))
-    A = batch.credited(igpo().credit).advantage
+    A = batch.with_advantage(igpo().advantage).advantage
     assert A[0, 0] > A[1, 0]
-    flat = batch_of(group=[0, 0], reward=[0.0, 0.0], seen={"mark/belief": [[0.1], [0.1]]})
-    assert flat.credited(igpo().credit).advantage.abs().max() == 0
+    flat = make_batch(group=[0, 0], reward=[0.0, 0.0], signals={"step/belief": [[0.1], [0.1]]})
+    assert flat.with_advantage(igpo().advantage).advantage.abs().max() == 0
 
 
 def test_as_released_returns_are_compared_turn_by_turn():
-    credit = chain(InformationGain(1.0, plain), CenterTurns())
+    credit = chain(InformationGainReturn(1.0, unscaled), CenterTurns())
     A = credit(searching().reward, searching())
     # returns 1.25, .95, 1 and 0, 0: the means are .625, .475, 1
     assert A[0].tolist() == pytest.approx([0.625, 0.475, 0.0])
     assert A[1].tolist() == pytest.approx([-0.625, -0.475, 0.0])
-    assert [broken for _, _, broken in check(igpo().but(credit=credit)) if broken] == []
+    assert [
+        broken for _, _, broken in check_properties(igpo().replace(advantage=credit)) if broken
+    ] == []
 
 
 def test_all_actions_of_a_turn_share_its_credit():
-    batch = batch_of(
+    batch = make_batch(
         group=[0, 0],
         length=[3, 1],
         turn=[[0, 0, 1], [0, 0, 0]],
-        seen={"mark/belief": [[0.2, 0.2, 0.6], [0.2, 0.9, 0.9]]},
+        signals={"step/belief": [[0.2, 0.2, 0.6], [0.2, 0.9, 0.9]]},
     )
     # gains .4, 0, 0: the mean is .4 / 3, the deviation .4 / sqrt(3)
     A = advantage(batch)
@@ -87,7 +89,7 @@ def test_all_actions_of_a_turn_share_its_credit():
 
 def test_the_defaults_are_those_of_the_released_run():
     method = igpo()
-    assert method.sample == WithBelief(Independent(16), "<answer>")
-    assert method.credit == InformationGain(1.0)
+    assert method.sampler == WithAnswerBelief(GroupSampler(16), "<answer>")
+    assert method.advantage == InformationGainReturn(1.0)
     assert method.loss == Clip(0.2, 0.2) + 0.001 * KL()
-    assert method.needs == {"mark/belief", "logp@ref"}
+    assert method.required_signals == {"step/belief", "logp@ref"}

@@ -7,18 +7,18 @@ import torch
 
 from grupo.core.batch import Signals
 from grupo.methods.implicit_prm import implicit_prm
-from grupo.testing.batches import batch_of
+from grupo.testing.batches import make_batch
 
 
 def learn(ratios, correct, beta=0.05):
     length = [len(r) for r in ratios]
-    batch = batch_of(group=[0] * len(length), length=length, parts={"correct": correct})
+    batch = make_batch(group=[0] * len(length), length=length, reward_terms={"correct": correct})
     logp = batch.old_logp.clone()
     for row, r in enumerate(ratios):
         logp[row, : len(r)] += torch.tensor(r)
     logp.requires_grad_()
-    method = implicit_prm(beta=beta)
-    loss = (method.weigh(batch) * method.loss(Signals(logp=logp), batch)).sum()
+    method = implicit_prm(log_ratio_scale=beta)
+    loss = (method.aggregation(batch) * method.loss(Signals(logp=logp), batch)).sum()
     return loss.item(), torch.autograd.grad(loss, logp)[0]
 
 
@@ -59,5 +59,5 @@ def test_it_gives_the_numbers_of_the_authors_code():
 
 
 def test_the_defaults_are_the_papers():
-    assert implicit_prm() == implicit_prm(group=8, beta=0.05)
-    assert implicit_prm().needs == {"logp@ref"}
+    assert implicit_prm() == implicit_prm(group_size=8, log_ratio_scale=0.05)
+    assert implicit_prm().required_signals == {"logp@ref"}

@@ -6,14 +6,14 @@ import torch
 from grupo.algo.losses import KL, Clip
 from grupo.methods.intuitor import intuitor
 from grupo.models.token_statistics import self_certainty_of
-from grupo.rollouts.samplers import Independent
-from grupo.testing.batches import batch_of
+from grupo.rollouts.samplers import GroupSampler
+from grupo.testing.batches import make_batch
 
 
 def test_the_reward_is_the_mean_certainty_of_what_was_done():
     seen = {"self_certainty": [[1.0, 99.0], [2.0, 4.0]]}
-    batch = batch_of(group=[0, 0], reward=[5.0, 5.0], length=[1, 2], seen=seen)
-    advantage = intuitor().credit(batch.reward, batch).tolist()
+    batch = make_batch(group=[0, 0], reward=[5.0, 5.0], length=[1, 2], signals=seen)
+    advantage = intuitor().advantage(batch.reward, batch).tolist()
     # means 1 and 3
     assert advantage == pytest.approx([-(0.5**0.5), 0.5**0.5], abs=1e-6)
 
@@ -22,8 +22,8 @@ def test_a_constant_in_certainty_cancels():
     # with and without log |V|, |V| = 7
     plain = {"self_certainty": [[1.0], [2.0], [4.0]]}
     shifted = {"self_certainty": [[x[0] - log(7)] for x in plain["self_certainty"]]}
-    a, b = (batch_of(group=[0, 0, 0], seen=seen) for seen in (plain, shifted))
-    credit = intuitor().credit
+    a, b = (make_batch(group=[0, 0, 0], signals=seen) for seen in (plain, shifted))
+    credit = intuitor().advantage
     assert credit(a.reward, a).tolist() == pytest.approx(credit(b.reward, b).tolist())
 
 
@@ -45,12 +45,12 @@ def test_it_gives_the_numbers_of_the_authors_code():
     certainty = self_certainty_of(logp, torch.zeros(12, dtype=torch.long))
     assert (certainty + log(4)).tolist() == pytest.approx(recorded, rel=1e-5)
     seen = {"self_certainty": certainty.view(4, 3).tolist()}
-    batch = batch_of(group=[0] * 4, length=[3, 2, 1, 3], seen=seen)
+    batch = make_batch(group=[0] * 4, length=[3, 2, 1, 3], signals=seen)
     A = [-0.6313906908035278, 0.30549758672714233, -0.9449572563171387, 1.270850419998169]
-    assert intuitor().credit(batch.reward, batch).tolist() == pytest.approx(A, rel=1e-5)
+    assert intuitor().advantage(batch.reward, batch).tolist() == pytest.approx(A, rel=1e-5)
 
 
 def test_the_defaults_are_the_papers():
-    assert intuitor().sample == Independent(7)
+    assert intuitor().sampler == GroupSampler(7)
     assert intuitor().loss == Clip(0.2, 0.2) + 0.005 * KL()
-    assert intuitor().needs == {"self_certainty", "logp@ref"}
+    assert intuitor().required_signals == {"self_certainty", "logp@ref"}

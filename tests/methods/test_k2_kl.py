@@ -5,15 +5,17 @@ from grupo.algo.advantages import chain
 from grupo.algo.advantages.kl_in_reward import KLPerAction
 from grupo.algo.losses import CorrectedKL, Reinforce
 from grupo.methods.k2_kl import k2_kl
-from grupo.testing.batches import batch_of, moved
+from grupo.testing.batches import make_batch, perturb_logp
 
 SEEN = {"logp@ref": [[-1.5, -3.0], [-0.8, 9.0]]}
 
 
 def gradient(method, moves):
-    batch = batch_of([0, 0], reward=[1.0, 0.0], length=[2, 1], seen=SEEN).credited(method.credit)
-    pi = moved(batch, moves)
-    loss = (method.weigh(batch) * method.loss(pi, batch)).sum()
+    batch = make_batch([0, 0], reward=[1.0, 0.0], length=[2, 1], signals=SEEN).with_advantage(
+        method.credit
+    )
+    pi = perturb_logp(batch, moves)
+    loss = (method.aggregation(batch) * method.loss(pi, batch)).sum()
     return torch.autograd.grad(loss, pi.logp)[0].flatten().tolist()
 
 
@@ -24,33 +26,35 @@ def test_the_gradient_of_the_loss():
 
 
 def test_on_policy_k2_as_a_loss_is_k1_in_the_reward():
-    method = k2_kl(kl=0.3)
-    paid = method.but(credit=chain(method.credit, KLPerAction(0.3)), loss=Reinforce())
+    method = k2_kl(kl_coef=0.3)
+    paid = method.replace(advantage=chain(method.advantage, KLPerAction(0.3)), loss=Reinforce())
     on_policy = [[0.0, 0.0]] * 2
     assert gradient(method, on_policy) == pytest.approx(gradient(paid, on_policy))
 
 
 def test_off_policy_the_correction_multiplies_it_by_the_ratio():
-    method = k2_kl(kl=1.0)
+    method = k2_kl(kl_coef=1.0)
     moves = [[0.3, -0.2], [0.1, 0.0]]
-    corrected = gradient(method.but(loss=CorrectedKL()), moves)
+    corrected = gradient(method.replace(loss=CorrectedKL()), moves)
     r = torch.tensor(moves).double().exp().flatten()
     d = torch.tensor([0.8, 1.8, -0.1, 0.0]).double()
     assert corrected == pytest.approx((r * d / 3).tolist())
 
 
 def test_the_defaults():
-    assert k2_kl() == k2_kl(group=8, kl=0.04)
-    assert k2_kl().needs == {"logp@ref"}
+    assert k2_kl() == k2_kl(group_size=8, kl_coef=0.04)
+    assert k2_kl().required_signals == {"logp@ref"}
 
 
 def test_it_gives_the_numbers_of_verl():
     # verl-project/verl @ 1dda039, trainer/ppo/core_algos.py, kl_penalty "mse" and agg_loss
     # "token-mean" times 0.04, plus compute_policy_loss_gpg: rewards 1 and 0 less their mean
     expected, slopes = 0.1926, [-0.156, -0.142666666667, 0.165333333333, 0.0]
-    batch = batch_of([0, 0], reward=[1.0, 0.0], length=[2, 1], seen=SEEN).credited(k2_kl().credit)
-    pi = moved(batch, [[0.3, -0.2], [0.1, 0.0]])
-    loss = (k2_kl().weigh(batch) * k2_kl().loss(pi, batch)).sum()
+    batch = make_batch([0, 0], reward=[1.0, 0.0], length=[2, 1], signals=SEEN).with_advantage(
+        k2_kl().advantage
+    )
+    pi = perturb_logp(batch, [[0.3, -0.2], [0.1, 0.0]])
+    loss = (k2_kl().aggregation(batch) * k2_kl().loss(pi, batch)).sum()
     assert loss.item() == pytest.approx(expected)
     (slope,) = torch.autograd.grad(loss, pi.logp)
     assert slope.flatten().tolist() == pytest.approx(slopes)

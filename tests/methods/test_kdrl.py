@@ -5,22 +5,22 @@ import torch
 
 from grupo.algo import divergences
 from grupo.algo.aggregation import token_mean
-from grupo.algo.losses import KL, AllWrong, Only, Wrong
-from grupo.core.schedules import Linear, at
+from grupo.algo.losses import KL, AllIncorrectGroups, IncorrectRollouts, WhereLoss
+from grupo.core.schedules import Linear, resolve_schedules
 from grupo.methods.kdrl import kdrl
-from grupo.rollouts.samplers import Independent
-from grupo.testing.batches import batch_of, moved
+from grupo.rollouts.samplers import GroupSampler
+from grupo.testing.batches import make_batch, perturb_logp
 
 SEEN = {"logp@teacher": [[-1.2, -0.6]]}  # the policy says -1 and -1: d = 0.2 and -0.4
 
 
 def test_distils_by_k2_beside_the_surrogate():
-    method = at(kdrl(), 1.0)  # the last step: b = 0.001
-    batch = batch_of([0], length=[2], advantage=[2.0], seen=SEEN)
-    pi = moved(batch, [[0.0, 0.0]])
+    method = resolve_schedules(kdrl(), 1.0)  # the last step: b = 0.001
+    batch = make_batch([0], length=[2], advantage=[2.0], signals=SEEN)
+    pi = perturb_logp(batch, [[0.0, 0.0]])
     loss = method.loss(pi, batch)
     assert loss.flatten().tolist() == pytest.approx([-2 + 0.001 * 0.02, -2 + 0.001 * 0.08])
-    (gradient,) = torch.autograd.grad((method.weigh(batch) * loss).sum(), pi.logp)
+    (gradient,) = torch.autograd.grad((method.aggregation(batch) * loss).sum(), pi.logp)
     # -A r + b d, each of two tokens by half
     assert gradient.flatten().tolist() == pytest.approx(
         [(-2 + 0.001 * 0.2) / 2, (-2 - 0.001 * 0.4) / 2]
@@ -46,23 +46,25 @@ def test_of_the_estimates_k2_and_not_k3_has_the_gradient_of_the_divergence():
 
 
 def test_the_pull_of_the_teacher_weakens_in_a_straight_line():
-    assert at(kdrl(), 0.5).loss.right.factor == pytest.approx(3e-3)
+    assert resolve_schedules(kdrl(), 0.5).loss.right.factor == pytest.approx(3e-3)
     assert kdrl().loss.right.factor == Linear(5e-3, 1e-3)
 
 
 def test_distilling_where_the_reward_failed():
     right = {"correct": [1.0, 0.0, 0.0]}
     seen = {"logp@teacher": [[-2.0]] * 3}
-    batch = batch_of([0, 0, 1], parts=right, seen=seen)
-    pi = moved(batch, [[0.0]] * 3)
+    batch = make_batch([0, 0, 1], reward_terms=right, signals=seen)
+    pi = perturb_logp(batch, [[0.0]] * 3)
     k3 = exp(-1) + 1 - 1
-    each = Only(KL(other="teacher"), Wrong())(pi, batch).flatten().tolist()
-    groups = Only(KL(other="teacher"), AllWrong())(pi, batch).flatten().tolist()
+    each = WhereLoss(KL(other_policy="teacher"), IncorrectRollouts())(pi, batch).flatten().tolist()
+    groups = (
+        WhereLoss(KL(other_policy="teacher"), AllIncorrectGroups())(pi, batch).flatten().tolist()
+    )
     assert each == pytest.approx([0.0, k3, k3])
     assert groups == pytest.approx([0.0, 0.0, k3])
 
 
 def test_needs_a_teacher_and_no_reference():
-    assert kdrl().needs == {"logp@teacher"}
-    assert kdrl().weigh is token_mean
-    assert kdrl(group=4).sample == Independent(4)
+    assert kdrl().required_signals == {"logp@teacher"}
+    assert kdrl().aggregation is token_mean
+    assert kdrl(group_size=4).sampler == GroupSampler(4)

@@ -2,13 +2,13 @@
 
 import pytest
 
-from grupo.methods.kimi_length import PlusBrevity, kimi_length
-from grupo.testing.batches import batch_of
+from grupo.methods.kimi_length import BrevityBonus, kimi_length
+from grupo.testing.batches import make_batch
 
 
 def rewards(length, correct, weight=1.0):
-    batch = batch_of([0] * len(length), correct, length=length, parts={"correct": correct})
-    return PlusBrevity(weight)(batch.reward, batch).tolist()
+    batch = make_batch([0] * len(length), correct, length=length, reward_terms={"correct": correct})
+    return BrevityBonus(weight)(batch.reward, batch).tolist()
 
 
 def test_the_right_gain_and_lose_by_length():
@@ -28,10 +28,10 @@ def test_the_penalty_is_weighted():
 
 
 def test_where_all_are_right_the_short_have_the_advantage():
-    batch = batch_of([0, 0], [1.0, 1.0], length=[1, 3], parts={"correct": [1.0, 1.0]})
-    advantage = batch.credited(kimi_length().credit).advantage[:, 0].tolist()
+    batch = make_batch([0, 0], [1.0, 1.0], length=[1, 3], reward_terms={"correct": [1.0, 1.0]})
+    advantage = batch.with_advantage(kimi_length().advantage).advantage[:, 0].tolist()
     assert advantage == pytest.approx([0.5**0.5, -(0.5**0.5)], rel=1e-5)
 
 
 def test_the_defaults():
-    assert kimi_length() == kimi_length(group=8, weight=1.0)
+    assert kimi_length() == kimi_length(group_size=8, length_coef=1.0)

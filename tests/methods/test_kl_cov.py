@@ -3,23 +3,23 @@ from math import exp
 import pytest
 import torch
 
-from grupo.algo.losses.entropy_aware import covariance
+from grupo.algo.losses.entropy_aware import logp_advantage_covariance
 from grupo.methods.kl_cov import kl_cov
-from grupo.testing.batches import batch_of, moved
+from grupo.testing.batches import make_batch, perturb_logp
 from tests.helpers.recorded_batches import flat, learned, six
 
-BATCH = batch_of([0, 0], length=[2, 1], advantage=[1.0, -2.0], logp=0.0)
+BATCH = make_batch([0, 0], length=[2, 1], advantage=[1.0, -2.0], logp=0.0)
 MOVES = [[-0.3, -1.5], [-0.6, 50.0]]  # log pi: mean -0.8; A: mean 0
 
 
 def test_covariance_is_about_the_means_of_all_tokens():
-    cov = covariance(moved(BATCH, MOVES), BATCH)
+    cov = logp_advantage_covariance(perturb_logp(BATCH, MOVES), BATCH)
     assert cov[BATCH.mask].tolist() == pytest.approx([0.5, -0.7, -0.4])
 
 
 def test_the_token_of_greatest_covariance_is_held():
-    method, pi = kl_cov(share=0.2), moved(BATCH, MOVES)  # 0.2 x 3 tokens: one
-    loss = (method.weigh(BATCH) * method.loss(pi, BATCH)).sum()
+    method, pi = kl_cov(penalized_fraction=0.2), perturb_logp(BATCH, MOVES)  # 0.2 x 3 tokens: one
+    loss = (method.aggregation(BATCH) * method.loss(pi, BATCH)).sum()
     assert loss.item() == pytest.approx((-exp(-0.3) + 0.3 - exp(-1.5) + 2 * exp(-0.6)) / 3)
     (gradient,) = torch.autograd.grad(loss, pi.logp)
     expected = [-exp(-0.3) - 1.0, -exp(-1.5), 2 * exp(-0.6)]  # the slope of |log R| is -1
@@ -27,9 +27,11 @@ def test_the_token_of_greatest_covariance_is_held():
 
 
 def test_at_least_one_token_is_held_and_no_more_than_its_share():
-    pi = moved(BATCH, MOVES)
+    pi = perturb_logp(BATCH, MOVES)
     for share, held in ((1e-9, 1), (0.34, 2), (1.0, 3)):
-        free, bound = (kl_cov(share=share, beta=b).loss(pi, BATCH) for b in (0.0, 1.0))
+        free, bound = (
+            kl_cov(penalized_fraction=share, kl_coef=b).loss(pi, BATCH) for b in (0.0, 1.0)
+        )
         assert int((free != bound)[BATCH.mask].sum()) == held
 
 
@@ -42,7 +44,7 @@ def test_it_gives_the_numbers_of_the_authors_code():
     # PRIME-RL/Entropy-Mechanism-of-RL @ 8850579, verl/trainer/ppo/core_algos.py,
     # compute_policy_loss_kl_cov, 10 percent: one token of the 12; inputs as below
     batch = six(advantage=[1.2, -0.7, -0.5, 0.6, 0.9, -1.5])
-    method = kl_cov(share=0.08)
+    method = kl_cov(penalized_fraction=0.08)
     loss, gradient = learned(method, batch)
     assert loss == pytest.approx(-0.2959855, rel=1e-5)
     rows = [

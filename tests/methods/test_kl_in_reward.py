@@ -3,21 +3,21 @@ from math import exp
 import pytest
 import torch
 
-from grupo.core.schedules import at
+from grupo.core.schedules import resolve_schedules
 from grupo.methods.grpo import grpo
 from grupo.methods.kl_in_reward import kl_in_reward
-from grupo.testing.batches import batch_of, moved
+from grupo.testing.batches import make_batch, perturb_logp
 
 SEEN = {"logp@ref": [[-1.5, -3.0], [-1.0, 9.0]]}  # k1 = 0.5 and 2; 0
 
 
 def at_price(measured=()):
-    return at(kl_in_reward(), 0.0, {"kl/ref": measured})
+    return resolve_schedules(kl_in_reward(), 0.0, {"policy/kl_ref": measured})
 
 
 def test_a_rollout_pays_before_it_is_compared():
-    batch = batch_of([0, 0], reward=[1.0, 1.0], length=[2, 1], seen=SEEN)
-    A = batch.credited(at_price().credit).advantage
+    batch = make_batch([0, 0], reward=[1.0, 1.0], length=[2, 1], signals=SEEN)
+    A = batch.with_advantage(at_price().credit).advantage
     # r = 1 - 0.1 * 2.5 and 1: mean 0.875, standard deviation 0.25 / sqrt(2)
     a = 0.125 / (0.25 / 2**0.5 + 1e-6)
     assert A.flatten().tolist() == pytest.approx([-a, -a, a, 0.0])
@@ -30,25 +30,27 @@ def test_the_price_rises_while_the_policy_is_too_far():
 
 
 def test_the_divergence_is_watched_and_not_differentiated():
-    batch = batch_of([0], advantage=[1.0], seen={"logp@ref": [[-1.5]]})
-    pi = moved(batch, [[0.0]])
+    batch = make_batch([0], advantage=[1.0], signals={"logp@ref": [[-1.5]]})
+    pi = perturb_logp(batch, [[0.0]])
     loss = at_price().loss(pi, batch)
     (gradient,) = torch.autograd.grad(loss.sum(), pi.logp)
     assert (loss.item(), gradient.item()) == (-1.0, -1.0)
     k3 = exp(-0.5) + 0.5 - 1
-    assert at_price().loss.report(pi, batch)["kl/ref"].item() == pytest.approx(k3)
+    assert at_price().loss.metrics(pi, batch)["policy/kl_ref"].item() == pytest.approx(k3)
 
 
 def test_a_policy_that_is_the_reference_learns_by_grpo():
-    batch = batch_of([0, 0], reward=[1.0, 0.0])
-    ours = batch.credited(at_price().credit).advantage
-    assert ours.tolist() == batch.credited(grpo().credit).advantage.tolist()
+    batch = make_batch([0, 0], reward=[1.0, 0.0])
+    ours = batch.with_advantage(at_price().credit).advantage
+    assert ours.tolist() == batch.with_advantage(grpo().advantage).advantage.tolist()
 
 
 def test_the_defaults():
-    assert kl_in_reward() == kl_in_reward(group=8, start=0.1, target=0.02, gain=0.1, clip=0.2)
-    assert kl_in_reward().readings == {"kl/ref"}
-    assert kl_in_reward().needs == {"logp@ref"}
+    assert kl_in_reward() == kl_in_reward(
+        group_size=8, initial_kl_coef=0.1, target_kl=0.02, gain=0.1, clip_eps=0.2
+    )
+    assert kl_in_reward().controlled_metrics == {"policy/kl_ref"}
+    assert kl_in_reward().required_signals == {"logp@ref"}
 
 
 def test_it_gives_the_numbers_of_verl():
@@ -58,8 +60,8 @@ def test_it_gives_the_numbers_of_verl():
     verl, price = [0.9869323947, 0.0256346077, -1.0125670024], 0.102
     reference = [[-1.5, -3.0], [-1.0, 9.0], [-0.8, -1.4]]
     seen, reward = {"logp@ref": reference}, [1.0, 0.5, 0.25]
-    batch = batch_of([0, 0, 0], reward=reward, length=[2, 1, 2], seen=seen)
-    ours = batch.credited(at_price().credit).advantage[:, 0]
+    batch = make_batch([0, 0, 0], reward=reward, length=[2, 1, 2], signals=seen)
+    ours = batch.with_advantage(at_price().credit).advantage[:, 0]
     assert ours.tolist() == pytest.approx(verl, rel=1e-5)
     # verl measures k1 at sampling, a mean over answers of means; ours k3 at the update, over tokens
     assert at_price([0.45]).credit.steps[0].coefficient == pytest.approx(price)

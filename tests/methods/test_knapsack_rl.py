@@ -5,32 +5,32 @@ from math import nan
 
 import pytest
 
-from grupo.core.errors import Refused
+from grupo.core.errors import ConfigError
 from grupo.core.types import Group, Rollout, Task
 from grupo.methods.knapsack_rl import knapsack_rl
-from grupo.rollouts.curricula import Ask, Knapsack, Shuffled, promised
+from grupo.rollouts.curricula import CurriculumRequest, Knapsack, ShuffledTasks, expected_gain
 from grupo.rollouts.history import History
 
 
 def value(n, p):
-    return (1 - p**n - (1 - p) ** n) * promised(p)
+    return (1 - p**n - (1 - p) ** n) * expected_gain(p)
 
 
 def test_the_worth_of_an_attempt():
-    assert value(2, 0.5) / promised(0.5) == 0.5
-    assert value(8, 0.1) / promised(0.1) == pytest.approx(0.5695, abs=1e-4)
-    assert (promised(0.1), promised(0.5)) == (pytest.approx(0.081), 0.125)
+    assert value(2, 0.5) / expected_gain(0.5) == 0.5
+    assert value(8, 0.1) / expected_gain(0.1) == pytest.approx(0.5695, abs=1e-4)
+    assert (expected_gain(0.1), expected_gain(0.5)) == (pytest.approx(0.081), 0.125)
 
 
 def test_the_hard_task_gets_more():
-    assert Knapsack(Shuffled(), 8).allotted([0.1, 0.5]) == [10, 6]
+    assert Knapsack(ShuffledTasks(), 8).allocate([0.1, 0.5]) == [10, 6]
     assert value(10, 0.1) + value(6, 0.5) == pytest.approx(0.1739, abs=1e-4)
     assert value(8, 0.1) + value(8, 0.5) == pytest.approx(0.1702, abs=2e-4)
 
 
 def test_nothing_is_worth_more_than_what_it_allots():
     rates = (0.05, 0.3, 0.6, 0.95)
-    found = Knapsack(Shuffled(), 6, 2, 12).allotted(rates)
+    found = Knapsack(ShuffledTasks(), 6, 2, 12).allocate(rates)
     every = (ns for ns in product(range(2, 13), repeat=4) if sum(ns) == 24)
     best = max(every, key=lambda ns: sum(map(value, ns, rates)))
     assert sum(map(value, found, rates)) == pytest.approx(sum(map(value, best, rates)))
@@ -39,7 +39,7 @@ def test_nothing_is_worth_more_than_what_it_allots():
 
 def test_what_mixed_tasks_do_not_need_goes_to_the_hopeless():
     # log 0.1 / log 0.5 = 3.3: three each of the 18 beyond 2, so that 12 go to the third
-    assert Knapsack(Shuffled(), 8, 2, 16).allotted([0.5, 0.5, 0.0]) == [5, 5, 14]
+    assert Knapsack(ShuffledTasks(), 8, 2, 16).allocate([0.5, 0.5, 0.0]) == [5, 5, 14]
 
 
 @pytest.mark.parametrize(
@@ -54,27 +54,27 @@ def test_what_mixed_tasks_do_not_need_goes_to_the_hopeless():
     ],
 )
 def test_tasks_that_teach_nothing(rates, counts):
-    assert Knapsack(Shuffled(), 8).allotted(rates) == counts
+    assert Knapsack(ShuffledTasks(), 8).allocate(rates) == counts
 
 
 def test_no_task_gets_more_than_the_most_while_another_can():
-    assert Knapsack(Shuffled(), 4, 2, 5).allotted([0.5, 0.0, 1.0]) == [5, 5, 2]
-    assert Knapsack(Shuffled(), 4, 4, 4).allotted([0.0, 0.5]) == [4, 4]
+    assert Knapsack(ShuffledTasks(), 4, 2, 5).allocate([0.5, 0.0, 1.0]) == [5, 5, 2]
+    assert Knapsack(ShuffledTasks(), 4, 4, 4).allocate([0.0, 0.5]) == [4, 4]
 
 
 def test_rates_are_those_of_the_last_group():
     tasks, history = [Task("a", ""), Task("b", "")], History()
     for step, right in enumerate((4, 1)):
         rewards = (1.0,) * right + (0.0,) * (10 - right)
-        history.record(step, [Group(tasks[0], tuple(Rollout(reward=r) for r in rewards))])
-    history.record(0, [Group(tasks[1], (Rollout(reward=1.0), Rollout(reward=0.0)))])
-    asked = Knapsack(Shuffled(), 8)(Ask(tasks, history, 2, seed=0))
-    assert {task.key: task.attempts for task in asked} == {"a": 10, "b": 6}
+        history.append_groups(step, [Group(tasks[0], tuple(Rollout(reward=r) for r in rewards))])
+    history.append_groups(0, [Group(tasks[1], (Rollout(reward=1.0), Rollout(reward=0.0)))])
+    asked = Knapsack(ShuffledTasks(), 8)(CurriculumRequest(tasks, history, 2, seed=0))
+    assert {task.key: task.group_size for task in asked} == {"a": 10, "b": 6}
 
 
 def test_where_rates_are_known_more_groups_are_mixed_than_with_as_many_attempts_at_each():
     rates = [0.02] * 50 + [0.9] * 50
-    counts = Knapsack(Shuffled(), 8).allotted(rates)
+    counts = Knapsack(ShuffledTasks(), 8).allocate(rates)
     share, even = (
         sum(1 - p**n - (1 - p) ** n for p, n in zip(rates, ns, strict=True)) / 100
         for ns in (counts, [8] * 100)
@@ -94,11 +94,13 @@ def test_where_rates_are_known_more_groups_are_mixed_than_with_as_many_attempts_
 
 
 def test_what_cannot_be_allotted_is_refused():
-    with pytest.raises(Refused, match=r"average: 1. Allowed: from low, 2, to high, 128."):
-        knapsack_rl(group=1)
-    with pytest.raises(Refused, match=r"sure: 1.0. Allowed: above 0, below 1."):
-        knapsack_rl(sure=1.0)
+    with pytest.raises(ConfigError, match=r"average: 1. Allowed: from low, 2, to high, 128."):
+        knapsack_rl(group_size=1)
+    with pytest.raises(ConfigError, match=r"sure: 1.0. Allowed: above 0, below 1."):
+        knapsack_rl(confidence=1.0)
 
 
 def test_the_defaults():
-    assert knapsack_rl() == knapsack_rl(group=8, low=2, high=128, sure=0.9)
+    assert knapsack_rl() == knapsack_rl(
+        group_size=8, min_group_size=2, max_group_size=128, confidence=0.9
+    )

@@ -6,37 +6,37 @@ import torch
 
 from grupo.algo.aggregation import sequence_mean
 from grupo.algo.losses import KL, Clip
-from grupo.methods.krpo import Filtered, krpo
-from grupo.rollouts.samplers import Independent
-from grupo.testing.batches import batch_of
-from grupo.testing.property_helpers import only
+from grupo.methods.krpo import KalmanAdvantage, krpo
+from grupo.rollouts.samplers import GroupSampler
+from grupo.testing.batches import make_batch
+from grupo.testing.property_helpers import select_rollouts
 
 
 def test_the_first_reward_is_compared_with_what_the_filter_believes_after_it():
-    batch = batch_of(group=[0], reward=[1.0])
+    batch = make_batch(group=[0], reward=[1.0])
     K = 1.00001 / 1.01001  # P' / (P' + noise), P' = 1 + 1e-5
-    A = Filtered(eps=0.0)(batch.reward, batch)
+    A = KalmanAdvantage(eps=0.0)(batch.reward, batch)
     assert A.tolist() == pytest.approx([(1 - K) / sqrt((1 - K) * 1.00001)])
 
 
 def test_it_is_what_the_authors_code_computes():
     # github.com/billhhh/KRPO_LLMs_RL 582198f, train.py, group_advantages
-    batch = batch_of(group=[0] * 4, reward=[1.0, 0.0, 0.5, 0.01])
-    assert krpo().credit(batch.reward, batch).tolist() == pytest.approx(
+    batch = make_batch(group=[0] * 4, reward=[1.0, 0.0, 0.5, 0.01])
+    assert krpo().advantage(batch.reward, batch).tolist() == pytest.approx(
         [0.09950271891968875, -7.048125460439465, 0.0316609858463246, -7.316421631576137]
     )
 
 
 def test_each_group_has_a_filter_of_its_own():
-    batch = batch_of(group=[0, 1, 0, 1], reward=[1.0, 0.0, 0.0, 0.5])
-    alone = batch_of(group=[0, 0], reward=[0.0, 0.5])
-    credited = Filtered()(batch.reward, batch)[[1, 3]]
-    assert credited.tolist() == Filtered()(alone.reward, alone).tolist()
+    batch = make_batch(group=[0, 1, 0, 1], reward=[1.0, 0.0, 0.0, 0.5])
+    alone = make_batch(group=[0, 0], reward=[0.0, 0.5])
+    credited = KalmanAdvantage()(batch.reward, batch)[[1, 3]]
+    assert credited.tolist() == KalmanAdvantage()(alone.reward, alone).tolist()
 
 
 def test_without_process_noise_the_belief_is_a_mean_with_one_more_reward():
-    batch = batch_of(group=[0] * 3, reward=[1.0, 0.0, 0.5])
-    A = Filtered(process=0.0, noise=1.0, eps=0.0)(batch.reward, batch)
+    batch = make_batch(group=[0] * 3, reward=[1.0, 0.0, 0.5])
+    A = KalmanAdvantage(process_noise=0.0, observation_noise=1.0, eps=0.0)(batch.reward, batch)
     # after n rewards the mean is their sum / (n + 1), the variance 1 / (n + 1)
     m, P = [1 / 2, 1 / 3, 1.5 / 4], [1 / 2, 1 / 3, 1 / 4]
     expected = [(r - m[i]) / sqrt(P[i]) for i, r in enumerate([1.0, 0.0, 0.5])]
@@ -44,19 +44,19 @@ def test_without_process_noise_the_belief_is_a_mean_with_one_more_reward():
 
 
 def test_the_order_of_filtering_does_not_depend_on_the_order_of_rollouts():
-    batch = batch_of(group=[0] * 4, reward=[1.0, 0.0, 0.5, 0.25])
+    batch = make_batch(group=[0] * 4, reward=[1.0, 0.0, 0.5, 0.25])
     logp = torch.tensor([[-1.1234567], [-0.7654321], [-2.3141592], [-0.2718281]]).double()
     batch = replace(batch, old_logp=logp, inputs=torch.arange(4))
     back = torch.tensor([3, 2, 1, 0])
-    turned = only(batch, back)
-    A, other = (Filtered()(b.reward, b) for b in (batch, turned))
+    turned = select_rollouts(batch, back)
+    A, other = (KalmanAdvantage()(b.reward, b) for b in (batch, turned))
     assert other.tolist() == A[back].tolist()
 
 
 def test_the_defaults_are_the_authors():
     method = krpo()
-    assert method == krpo(group=12, clip=0.2, kl=0.01)
-    assert method.sample == Independent(12)
+    assert method == krpo(group_size=12, clip_eps=0.2, kl_coef=0.01)
+    assert method.sampler == GroupSampler(12)
     assert method.loss == Clip(0.2, 0.2) + 0.01 * KL()
-    assert method.weigh is sequence_mean
-    assert krpo(kl=0.0).needs == frozenset()
+    assert method.aggregation is sequence_mean
+    assert krpo(kl_coef=0.0).required_signals == frozenset()

@@ -2,42 +2,42 @@
 
 import pytest
 
-from grupo.methods.l1_exact import NearBudget, l1_exact
-from grupo.testing.batches import batch_of
+from grupo.methods.l1_exact import BudgetDistancePenalty, l1_exact
+from grupo.testing.batches import make_batch
 
 
 def test_every_token_off_the_budget_costs():
-    batch = batch_of(
-        [0] * 4, [1.0, 1.0, 0.0, 1.0], length=[1, 3, 3, 6], parts={"budget": [3.0] * 4}
+    batch = make_batch(
+        [0] * 4, [1.0, 1.0, 0.0, 1.0], length=[1, 3, 3, 6], reward_terms={"budget": [3.0] * 4}
     )
-    r = NearBudget(0.01)(batch.reward, batch).tolist()
+    r = BudgetDistancePenalty(0.01)(batch.reward, batch).tolist()
     assert r == pytest.approx([0.98, 1.0, 0.0, 0.97])
 
 
 def test_a_thousand_tokens_cost_less_than_the_answer_is_worth():
-    batch = batch_of([0], [1.0], length=[1000], parts={"budget": [2000.0]})
-    (step, *_) = l1_exact().credit.steps
+    batch = make_batch([0], [1.0], length=[1000], reward_terms={"budget": [2000.0]})
+    (step, *_) = l1_exact().advantage.steps
     assert step(batch.reward, batch).item() == pytest.approx(0.7)
 
 
 def test_the_nearest_has_the_advantage():
-    batch = batch_of([0, 0], [1.0, 1.0], length=[2, 4], parts={"budget": [4.0, 4.0]})
-    advantage = batch.credited(l1_exact().credit).advantage[:, 0]
+    batch = make_batch([0, 0], [1.0, 1.0], length=[2, 4], reward_terms={"budget": [4.0, 4.0]})
+    advantage = batch.with_advantage(l1_exact().advantage).advantage[:, 0]
     assert advantage.tolist() == pytest.approx([-(0.5**0.5), 0.5**0.5], rel=1e-2)
 
 
 def test_it_gives_the_numbers_of_the_authors_code():
     # cmu-l3/l1 @ 93dd330, math_reward.py, math_reward_fn, linear_reward, alpha 0.0003; inputs as
     # below
-    batch = batch_of(
+    batch = make_batch(
         [0, 0, 1, 2],
         [1.0, 1.0, 0.0, 1.0],
         length=[1200, 400, 2100, 3000],
-        parts={"budget": [1000.0, 1000.0, 2000.0, 500.0]},
+        reward_terms={"budget": [1000.0, 1000.0, 2000.0, 500.0]},
     )
-    r = NearBudget(0.0003)(batch.reward, batch).tolist()
+    r = BudgetDistancePenalty(0.0003)(batch.reward, batch).tolist()
     assert r == pytest.approx([0.94, 0.82, -0.03, 0.25], rel=1e-5)
 
 
 def test_the_defaults_are_the_papers():
-    assert l1_exact() == l1_exact(group=8, price=0.0003)
+    assert l1_exact() == l1_exact(group_size=8, length_coef=0.0003)

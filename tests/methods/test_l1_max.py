@@ -2,14 +2,14 @@
 
 import pytest
 
-from grupo.methods.l1_max import WithinBudget, l1_max
-from grupo.testing.batches import batch_of
+from grupo.methods.l1_max import SoftBudgetLimit, l1_max
+from grupo.testing.batches import make_batch
 
 
 def rewards(length, reward, budget=4.0, price=0.25):
     n = len(length)
-    batch = batch_of([0] * n, reward, length=length, parts={"budget": [budget] * n})
-    return WithinBudget(price, start=0.5)(batch.reward, batch).tolist()
+    batch = make_batch([0] * n, reward, length=length, reward_terms={"budget": [budget] * n})
+    return SoftBudgetLimit(price, reward_at_budget=0.5)(batch.reward, batch).tolist()
 
 
 def test_tokens_that_are_left_pay_and_tokens_too_many_cost():
@@ -25,8 +25,8 @@ def test_the_wrong_earn_nothing():
 
 
 def test_a_thousand_tokens_over_cost_three_tenths():
-    (step, *_) = l1_max().credit.steps
-    batch = batch_of([0], [1.0], length=[2000], parts={"budget": [1000.0]})
+    (step, *_) = l1_max().advantage.steps
+    batch = make_batch([0], [1.0], length=[2000], reward_terms={"budget": [1000.0]})
     assert step(batch.reward, batch).item() == pytest.approx(0.2)
 
 
@@ -35,12 +35,12 @@ def test_it_gives_the_numbers_of_the_authors_code():
     # multiplier_reward, alpha 0.0003; inputs as below. Its (clip(alpha left, -1, 1) + 1) / 2 is
     # a price of alpha / 2
     budget, length = [1000.0, 1000.0, 2000.0, 500.0, 500.0], [1200, 400, 2100, 3000, 8000]
-    batch = batch_of(
-        [0, 0, 1, 2, 2], [1.0, 1.0, 0.0, 1.0, 1.0], length=length, parts={"budget": budget}
+    batch = make_batch(
+        [0, 0, 1, 2, 2], [1.0, 1.0, 0.0, 1.0, 1.0], length=length, reward_terms={"budget": budget}
     )
-    r = WithinBudget(0.0003 / 2, start=0.5)(batch.reward, batch).tolist()
+    r = SoftBudgetLimit(0.0003 / 2, reward_at_budget=0.5)(batch.reward, batch).tolist()
     assert r == pytest.approx([0.47, 0.59, 0.0, 0.125, 0.0], rel=1e-5)
 
 
 def test_the_defaults_are_the_papers():
-    assert l1_max() == l1_max(group=8, price=0.0003, start=0.5)
+    assert l1_max() == l1_max(group_size=8, length_coef=0.0003, reward_at_budget=0.5)

@@ -3,45 +3,45 @@
 import pytest
 
 from grupo.algo.aggregation import token_mean
-from grupo.methods.l_grpo import ShortWhenAllRight, l_grpo
-from grupo.testing.batches import batch_of
+from grupo.methods.l_grpo import BrevityWhenAllCorrect, l_grpo
+from grupo.testing.batches import make_batch
 
 
 def answers(correct, length, group=None):
-    return batch_of(
+    return make_batch(
         group=group or [0] * len(correct),
         reward=list(correct),
         length=length,
-        parts={"correct": correct},
+        reward_terms={"correct": correct},
     )
 
 
 def test_where_all_are_right_the_shorter_earns_more():
     batch = answers([1, 1, 1], [100, 200, 300])
-    r = ShortWhenAllRight(1000, 1.0)(batch.reward, batch)
+    r = BrevityWhenAllCorrect(1000, 1.0)(batch.reward, batch)
     assert r.tolist() == pytest.approx([1.9, 1.8, 1.7])
     # 0.1 over a std of 0.1
-    A = l_grpo(limit=1000).credit(batch.reward, batch)
+    A = l_grpo(max_length=1000).advantage(batch.reward, batch)
     assert A.tolist() == pytest.approx([1, 0, -1], abs=2e-5)
 
 
 def test_where_one_is_wrong_length_does_not_count():
     batch = answers([1, 0, 1], [100, 200, 300])
-    assert ShortWhenAllRight(1000, 1.0)(batch.reward, batch).tolist() == [1, 0, 1]
+    assert BrevityWhenAllCorrect(1000, 1.0)(batch.reward, batch).tolist() == [1, 0, 1]
 
 
 def test_groups_are_all_right_on_their_own():
     batch = answers([1, 1, 0, 1], [4, 4, 4, 4], group=[0, 0, 1, 1])
-    r = ShortWhenAllRight(8, 1.0)(batch.reward, batch)
+    r = BrevityWhenAllCorrect(8, 1.0)(batch.reward, batch)
     assert r.tolist() == pytest.approx([1.5, 1.5, 0, 1])
 
 
 def test_equal_lengths_teach_nothing():
     batch = answers([1, 1], [4, 4])
-    assert l_grpo(limit=8).credit(batch.reward, batch).tolist() == [0.0, 0.0]
+    assert l_grpo(max_length=8).advantage(batch.reward, batch).tolist() == [0.0, 0.0]
 
 
 def test_its_clip_and_weights_are_those_of_the_first_stage():
-    method = l_grpo(limit=8)
+    method = l_grpo(max_length=8)
     assert (method.loss.low, method.loss.high) == (0.2, 0.28)
-    assert method.weigh is token_mean
+    assert method.aggregation is token_mean

@@ -4,21 +4,21 @@ import pytest
 import torch
 
 from grupo.algo.losses import Clip
-from grupo.core.aux_heads import Scalar
-from grupo.methods.lambda_grpo import LengthPreference, lambda_grpo
-from grupo.testing.batches import batch_of, moved
+from grupo.core.aux_heads import LearnedScalar
+from grupo.methods.lambda_grpo import LengthPreferenceLoss, lambda_grpo
+from grupo.testing.batches import make_batch, perturb_logp
 
-BATCH = batch_of([0, 0], length=[1, 3], advantage=[1.0, -1.0])  # z = -1 and 1
+BATCH = make_batch([0, 0], length=[1, 3], advantage=[1.0, -1.0])  # z = -1 and 1
 
 
 def said(exponent):
-    pi = moved(BATCH, [[0.0] * 3] * 2)
+    pi = perturb_logp(BATCH, [[0.0] * 3] * 2)
     pi["lambda"] = torch.full((2, 3), exponent).double().requires_grad_()
     return pi
 
 
 def test_answers_count_by_the_softmax_of_a_power_of_their_standardised_length():
-    loss = LengthPreference(Clip(), reach=0.5)(said(2.0), BATCH)
+    loss = LengthPreferenceLoss(Clip(), length_scale=0.5)(said(2.0), BATCH)
     short, long = exp(0.5**2), exp(1.5**2)
     assert loss[0, 0].item() == pytest.approx(-2 * short / (short + long))
     assert loss[1].tolist() == pytest.approx([2 * long / (short + long)] * 3)
@@ -31,8 +31,8 @@ def test_zero_is_dapos_token_mean_and_the_sign_says_which_length_counts_more():
 
 
 def test_the_exponents_gradient_is_that_of_the_softmax():
-    method, pi = lambda_grpo(reach=0.5), said(2.0)
-    loss = (method.weigh(BATCH) * method.loss(pi, BATCH)).sum()
+    method, pi = lambda_grpo(length_scale=0.5), said(2.0)
+    loss = (method.aggregation(BATCH) * method.loss(pi, BATCH)).sum()
     (by_logp, by_exponent) = torch.autograd.grad(loss, [pi.logp, pi["lambda"]])
     low, high = 0.5**2, 1.5**2
     p = exp(high) / (exp(low) + exp(high))  # of the long answer
@@ -43,12 +43,12 @@ def test_the_exponents_gradient_is_that_of_the_softmax():
 
 
 def test_a_group_of_equal_lengths_is_left_alone():
-    batch = batch_of([0, 0, 1], length=[2, 2, 2], advantage=[1.0, -1.0, 0.5])
-    pi = moved(batch, [[0.0] * 2] * 3)
+    batch = make_batch([0, 0, 1], length=[2, 2, 2], advantage=[1.0, -1.0, 0.5])
+    pi = perturb_logp(batch, [[0.0] * 2] * 3)
     pi["lambda"] = torch.full((3, 2), 3.0).double()
     assert lambda_grpo().loss(pi, batch)[:, 0].tolist() == pytest.approx([-1.0, 1.0, -0.5])
 
 
 def test_the_exponent_is_learned_from_0():
-    assert lambda_grpo().helpers == (Scalar("lambda", start=0.0),)
+    assert lambda_grpo().aux_heads == (LearnedScalar("lambda", initial_value=0.0),)
     assert lambda_grpo().loss.reach == 1 / 9

@@ -3,36 +3,38 @@ from dataclasses import replace
 import pytest
 import torch
 
-from grupo.methods.low_prob_tokens import ByProbability, low_prob_tokens
-from grupo.testing.batches import batch_of
+from grupo.methods.low_prob_tokens import ProbabilityWeight, low_prob_tokens
+from grupo.testing.batches import make_batch
 from tests.helpers.recorded_batches import OLD
 
 
 def test_the_less_probable_an_action_the_less_of_its_advantage_it_keeps():
-    batch = batch_of([0, 0], length=[2, 1])
+    batch = make_batch([0, 0], length=[2, 1])
     batch = replace(batch, old_logp=torch.tensor([[1.0, 0.5], [0.01, 7.0]]).double().log())
-    A = ByProbability(0.3)(torch.tensor([1.0, -2.0]).double(), batch)
+    A = ProbabilityWeight(0.3)(torch.tensor([1.0, -2.0]).double(), batch)
     assert A[batch.mask].tolist() == pytest.approx([1.0, 0.85, -2 * 0.703])
     assert A[1, 1] == 0
 
 
 def test_alpha_0_is_grpo():
-    batch = batch_of([0, 0], [1.0, 0.0])
-    A = low_prob_tokens(alpha=0.0).credit(batch.reward, batch)
+    batch = make_batch([0, 0], [1.0, 0.0])
+    A = low_prob_tokens(probability_weight=0.0).advantage(batch.reward, batch)
     assert A.flatten().tolist() == pytest.approx([0.70711, -0.70711], abs=1e-5)
 
 
 def test_the_default_is_this():
-    assert low_prob_tokens().credit.steps[-1] == ByProbability(0.3)
+    assert low_prob_tokens().advantage.steps[-1] == ProbabilityWeight(0.3)
 
 
 def test_it_gives_the_numbers_of_the_authors_code():
     # zhyang2226/AR-Lopti @ cbeb333, verl/trainer/ppo/core_algos.py, compute_grpo_outcome_advantage,
     # then ray_trainer.py, compute_reweight_advantage, both_linear_normal, 0.3, 0.7; inputs as below
     old = OLD
-    batch = batch_of([0, 0, 0, 1, 1, 1], [1.0, 0.0, 0.0, 1.0, 1.0, 0.0], length=[3, 2, 1, 2, 3, 1])
+    batch = make_batch(
+        [0, 0, 0, 1, 1, 1], [1.0, 0.0, 0.0, 1.0, 1.0, 0.0], length=[3, 2, 1, 2, 3, 1]
+    )
     batch = replace(batch, old_logp=torch.tensor(old).double())
-    advantage = batch.credited(low_prob_tokens().credit).advantage[batch.mask]
+    advantage = batch.with_advantage(low_prob_tokens().advantage).advantage[batch.mask]
     assert advantage.tolist() == pytest.approx(
         [
             0.9357259,

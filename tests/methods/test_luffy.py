@@ -3,22 +3,22 @@ from math import exp
 import pytest
 import torch
 
-from grupo.methods.luffy import Shaped, luffy
-from grupo.rollouts.samplers import Independent, WithExpert
-from grupo.testing.batches import batch_of, moved
+from grupo.methods.luffy import PolicyShaping, luffy
+from grupo.rollouts.samplers import GroupSampler, WithExpertSolution
+from grupo.testing.batches import make_batch, perturb_logp
 from tests.helpers.recorded_batches import EXPERT, flat, learned, six
 
 SAMPLED = {"sampled": [[1.0, 1.0], [1.0, 1.0], [0.0, 0.0]]}
 
 
 def test_the_expert_belongs_to_the_group_and_is_reshaped():
-    method = luffy(length=4)
-    batch = batch_of(
-        [0, 0, 0], reward=[0.0, 0.0, 1.0], length=[1, 1, 2], logp=0.0, seen=SAMPLED
-    ).credited(method.credit)
+    method = luffy(max_length=4)
+    batch = make_batch(
+        [0, 0, 0], reward=[0.0, 0.0, 1.0], length=[1, 1, 2], logp=0.0, signals=SAMPLED
+    ).with_advantage(method.advantage)
     assert batch.advantage[:, 0].tolist() == pytest.approx([-1 / 3, -1 / 3, 2 / 3])
-    pi = moved(batch, [[0.0, 0.0], [0.0, 0.0], [-1.0, -3.0]])
-    loss = (method.weigh(batch) * method.loss(pi, batch)).sum()
+    pi = perturb_logp(batch, [[0.0, 0.0], [0.0, 0.0], [-1.0, -3.0]])
+    loss = (method.aggregation(batch) * method.loss(pi, batch)).sum()
     f = [p / (p + 0.1) for p in (exp(-1), exp(-3))]
     assert loss.item() == pytest.approx((1 / 3 + 1 / 3 - 2 / 3 * sum(f)) / 12)
     gradient = torch.autograd.grad(loss, pi.logp)[0]
@@ -28,22 +28,26 @@ def test_the_expert_belongs_to_the_group_and_is_reshaped():
 
 
 def test_shaping_favours_what_is_unlikely():
-    batch = batch_of([0, 0, 0], advantage=[1.0, 1.0, 1.0], logp=0.0)
-    pi = moved(batch, [[-0.01], [-2.302585092994046], [-9.0]])  # p = 0.99, 0.1, 0.0001
-    (slope,) = torch.autograd.grad(Shaped()(pi, batch).sum(), pi.logp)
+    batch = make_batch([0, 0, 0], advantage=[1.0, 1.0, 1.0], logp=0.0)
+    pi = perturb_logp(batch, [[-0.01], [-2.302585092994046], [-9.0]])  # p = 0.99, 0.1, 0.0001
+    (slope,) = torch.autograd.grad(PolicyShaping()(pi, batch).sum(), pi.logp)
     assert slope.argmin() == 1  # steepest where p = shape: -1/4
     assert slope[1, 0].item() == pytest.approx(-0.25)
 
 
 def test_own_actions_have_their_ratio_and_clip():
-    batch = batch_of([0], advantage=[1.0], seen={"sampled": [[1.0]]})
-    assert luffy(length=1).loss(moved(batch, [[0.5]]), batch).item() == pytest.approx(-1.2)
+    batch = make_batch([0], advantage=[1.0], signals={"sampled": [[1.0]]})
+    assert luffy(max_length=1).loss(perturb_logp(batch, [[0.5]]), batch).item() == pytest.approx(
+        -1.2
+    )
 
 
 def test_the_defaults_are_seven_own_rollouts_and_one_experts():
-    assert luffy(length=8) == luffy(length=8, group=7, shape=0.1, clip=0.2)  # seven own, one expert
-    assert luffy(length=8).sample == WithExpert(Independent(7))
-    assert luffy(length=8).needs == {"sampled"}
+    assert luffy(max_length=8) == luffy(
+        max_length=8, group_size=7, shaping_constant=0.1, clip_eps=0.2
+    )  # seven own, one expert
+    assert luffy(max_length=8).sampler == WithExpertSolution(GroupSampler(7))
+    assert luffy(max_length=8).required_signals == {"sampled"}
 
 
 def test_it_gives_the_numbers_of_the_authors_code():
@@ -51,7 +55,7 @@ def test_it_gives_the_numbers_of_the_authors_code():
     # compute_token_on_off_policy_loss, p_div_p_0.1, no token mean, with the clip; inputs as below.
     # It adds up the 6 rows of a micro-batch: numbers over 6.
     batch = six(advantage=[1.2, -0.7, -0.5, 0.6, 0.9, -1.5], seen=EXPERT)
-    method = luffy(length=3)
+    method = luffy(max_length=3)
     loss, gradient = learned(method, batch)
     assert loss == pytest.approx(-0.1284429, rel=1e-5)
     rows = [

@@ -6,14 +6,14 @@ import torch
 
 from grupo.methods.gspo import gspo
 from grupo.methods.luspo import luspo
-from grupo.testing.batches import batch_of, moved
+from grupo.testing.batches import make_batch, perturb_logp
 
-BATCH = batch_of(group=[0, 0], length=[3, 1], advantage=[1.0, -1.0])
+BATCH = make_batch(group=[0, 0], length=[3, 1], advantage=[1.0, -1.0])
 
 
 def learn(method):
-    pi = moved(BATCH, [[0.001, -0.001, 0.003], [0.002, 0.0, 0.0]])
-    loss = (method.weigh(BATCH) * method.loss(pi, BATCH)).sum()
+    pi = perturb_logp(BATCH, [[0.001, -0.001, 0.003], [0.002, 0.0, 0.0]])
+    loss = (method.aggregation(BATCH) * method.loss(pi, BATCH)).sum()
     loss.backward()
     assert pi.logp.grad is not None
     return loss.item(), pi.logp.grad[BATCH.mask].tolist()
@@ -29,7 +29,7 @@ def test_an_answer_counts_by_its_length():
 
 def test_it_is_gspo_times_the_length():
     _, long = learn(luspo())
-    _, short = learn(gspo(low=2e-3, high=2.5e-3))
+    _, short = learn(gspo(clip_low=2e-3, clip_high=2.5e-3))
     assert long == pytest.approx([3 * g for g in short[:3]] + short[3:])
 
 
@@ -38,11 +38,11 @@ def test_the_defaults_are_those_that_trl_quotes_from_the_paper():
 
 
 def learn_three_and_two(method, by, advantage=(1.0, -1.0)):
-    batch = batch_of(group=[0, 0], length=[3, 2], advantage=advantage)
+    batch = make_batch(group=[0, 0], length=[3, 2], advantage=advantage)
     old = [[-1.0, -0.5, -2.0], [-0.7, -1.2, -0.3]]
     batch = replace(batch, old_logp=torch.tensor(old, dtype=torch.float64))
-    pi = moved(batch, by)
-    loss = (method.weigh(batch) * method.loss(pi, batch)).sum()
+    pi = perturb_logp(batch, by)
+    loss = (method.aggregation(batch) * method.loss(pi, batch)).sum()
     (gradient,) = torch.autograd.grad(loss, pi.logp)
     return loss.item(), gradient.flatten().tolist()
 
@@ -51,7 +51,7 @@ def test_it_gives_the_numbers_of_trl():
     # huggingface/trl @ f2cd577, trainer/grpo_trainer.py, the lines of _compute_loss after the
     # log-probabilities, loss_type "luspo", importance_sampling_level "sequence"
     loss, gradient = learn_three_and_two(
-        luspo(low=0.2, high=0.4), [[0.5, -0.1, -1.5], [-0.6, 1.3, 0.7]]
+        luspo(clip_low=0.2, clip_high=0.4), [[0.5, -0.1, -1.5], [-0.6, 1.3, 0.7]]
     )
     assert loss == pytest.approx(0.3795066184635951)
     assert gradient == pytest.approx([-0.34652031] * 3 + [0.7095337743] * 2 + [0.0])

@@ -3,15 +3,15 @@ from math import exp
 import pytest
 import torch
 
-from grupo.methods.m2po import SecondMoment, m2po
-from grupo.testing.batches import batch_of, moved
+from grupo.methods.m2po import SecondMomentMask, m2po
+from grupo.testing.batches import make_batch, perturb_logp
 from tests.helpers.recorded_batches import six
 
 
 def learn(by, advantage, budget=0.04):
-    batch = batch_of(group=[0] * len(by), advantage=advantage)
-    pi = moved(batch, [[d] for d in by])
-    loss = SecondMoment(budget)(pi, batch)
+    batch = make_batch(group=[0] * len(by), advantage=advantage)
+    pi = perturb_logp(batch, [[d] for d in by])
+    loss = SecondMomentMask(budget)(pi, batch)
     loss.sum().backward()
     assert pi.logp.grad is not None
     return loss.flatten().tolist(), pi.logp.grad.flatten().tolist()
@@ -41,11 +41,11 @@ def test_equal_moments_fall_together():
 def test_all_may_stay_and_all_may_fall():
     assert learn([0.1, -0.1], [1.0, -1.0])[0] == pytest.approx([-exp(0.1), exp(-0.1)])
     assert learn([0.5, -0.5], [1.0, -1.0])[0] == pytest.approx([0, 0])
-    assert torch.isinf(SecondMoment().limit(torch.zeros(0, dtype=torch.float64)))
+    assert torch.isinf(SecondMomentMask().drop_threshold(torch.zeros(0, dtype=torch.float64)))
 
 
 def test_the_default_is_the_released_one():
-    assert m2po().loss == SecondMoment(budget=0.04)
+    assert m2po().loss == SecondMomentMask(max_second_moment=0.04)
     assert m2po().loss.couples_rows
 
 
@@ -54,7 +54,7 @@ def test_it_gives_the_numbers_of_the_authors_code():
     # inputs as below. Its value is another: outliers are capped there, and have no gradient.
     batch = six(advantage=[1.2, -0.7, -0.5, 0.6, 0.9, -1.5])
     method = m2po()
-    pi = moved(
+    pi = perturb_logp(
         batch,
         [
             [0.1, 0.9, 0.6],
@@ -65,7 +65,7 @@ def test_it_gives_the_numbers_of_the_authors_code():
             [-0.8, 0, 0],
         ],
     )
-    loss = (method.weigh(batch) * method.loss(pi, batch)).sum()
+    loss = (method.aggregation(batch) * method.loss(pi, batch)).sum()
     (gradient,) = torch.autograd.grad(loss, pi.logp)
     rows = [
         [-0.1105171, 0.0, 0.0],

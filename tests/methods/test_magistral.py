@@ -2,37 +2,39 @@ import pytest
 import torch
 
 from grupo.algo.aggregation import token_mean
-from grupo.algo.filters import informative
+from grupo.algo.filters import keep_nonzero_std
 from grupo.algo.losses import Clip
 from grupo.methods.magistral import magistral
-from grupo.testing.batches import batch_of, moved
+from grupo.testing.batches import make_batch, perturb_logp
 
 
 def test_advantages_are_centred_by_group_and_scaled_by_the_batch():
-    batch = batch_of(group=[0, 0, 1, 1], reward=[1.0, 0.0, 4.0, 0.0])
+    batch = make_batch(group=[0, 0, 1, 1], reward=[1.0, 0.0, 4.0, 0.0])
     # r - mean = 1/2, -1/2, 2, -2; squares 8.5 over 3
     s = (8.5 / 3) ** 0.5
-    advantage = magistral().credit(batch.reward, batch).tolist()
+    advantage = magistral().advantage(batch.reward, batch).tolist()
     assert advantage == pytest.approx([0.5 / s, -0.5 / s, 2 / s, -2 / s])
 
 
 def test_a_long_answer_counts_once_in_the_normalisation():
-    short = batch_of(group=[0, 0], reward=[1.0, 0.0])
-    long = batch_of(group=[0, 0], reward=[1.0, 0.0], length=[7, 1])
-    credit = magistral().credit
+    short = make_batch(group=[0, 0], reward=[1.0, 0.0])
+    long = make_batch(group=[0, 0], reward=[1.0, 0.0], length=[7, 1])
+    credit = magistral().advantage
     assert credit(short.reward, short).tolist() == credit(long.reward, long).tolist()
 
 
 def test_where_all_are_equal_nothing_is_learned():
-    batch = batch_of(group=[0, 0, 1], reward=[1.0, 1.0, 0.0])
-    assert magistral().credit(batch.reward, batch).tolist() == [0, 0, 0]
+    batch = make_batch(group=[0, 0, 1], reward=[1.0, 1.0, 0.0])
+    assert magistral().advantage(batch.reward, batch).tolist() == [0, 0, 0]
 
 
 def test_the_loss_is_a_mean_over_all_tokens_clipped_higher():
     method = magistral()
-    batch = batch_of(group=[0, 0], reward=[1.0, 0.0], length=[1, 3]).credited(method.credit)
-    pi = moved(batch, [[0.3, 0.0, 0.0], [0.0, 0.0, -0.3]])
-    loss = (method.weigh(batch) * method.loss(pi, batch)).sum()
+    batch = make_batch(group=[0, 0], reward=[1.0, 0.0], length=[1, 3]).with_advantage(
+        method.advantage
+    )
+    pi = perturb_logp(batch, [[0.3, 0.0, 0.0], [0.0, 0.0, -0.3]])
+    loss = (method.aggregation(batch) * method.loss(pi, batch)).sum()
     (gradient,) = torch.autograd.grad(loss, pi.logp)
     A = 0.5**0.5  # 1/2 and -1/2 over sqrt(1/2)
     # ratios 1.35, 1, 1, 0.74: the first is above 1.28 and the last below 0.8, where it is clipped
@@ -43,6 +45,6 @@ def test_the_loss_is_a_mean_over_all_tokens_clipped_higher():
 def test_the_defaults_are_the_papers():
     method = magistral()
     assert method.loss == Clip(0.2, 0.28)
-    assert method.curate is informative
-    assert method.weigh is token_mean
-    assert method.needs == frozenset()  # no KL
+    assert method.filter is keep_nonzero_std
+    assert method.aggregation is token_mean
+    assert method.required_signals == frozenset()  # no KL

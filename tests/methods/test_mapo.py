@@ -3,14 +3,14 @@ from math import sqrt
 import pytest
 
 from grupo.algo.losses import KL, Clip
-from grupo.methods.mapo import Mixed, mapo
-from grupo.rollouts.samplers import Independent
-from grupo.testing.batches import batch_of
+from grupo.methods.mapo import MixedScaleAdvantage, mapo
+from grupo.rollouts.samplers import GroupSampler
+from grupo.testing.batches import make_batch
 
 
 def credit(reward):
-    batch = batch_of(group=[0] * len(reward), reward=reward)
-    return Mixed(eps=0.0)(batch.reward, batch).tolist()
+    batch = make_batch(group=[0] * len(reward), reward=reward)
+    return MixedScaleAdvantage(eps=0.0)(batch.reward, batch).tolist()
 
 
 def test_half_right_is_least_sure_and_standardised():
@@ -40,8 +40,8 @@ def test_mirrored_groups_are_told_apart():
 
 
 def test_nothing_earned_equal_rewards_and_a_lone_rollout_teach_nothing():
-    batch = batch_of(group=[0, 0, 1, 1, 2], reward=[0.0, 0.0, 1.0, 1.0, 0.5])
-    assert mapo().credit(batch.reward, batch).tolist() == [0, 0, 0, 0, 0]
+    batch = make_batch(group=[0, 0, 1, 1, 2], reward=[0.0, 0.0, 1.0, 1.0, 0.5])
+    assert mapo().advantage(batch.reward, batch).tolist() == [0, 0, 0, 0, 0]
 
 
 def test_it_gives_the_numbers_of_the_authors_code():
@@ -49,8 +49,8 @@ def test_it_gives_the_numbers_of_the_authors_code():
     # with the two functions of core_algos.py that it mixes; inputs as below. Its deviation is by
     # n - 1: with p 1/2, 3/4 and 0, all, 3/4 and none of A are sqrt(3 / 4) of ours
     reward = [1.0, 1.0, 0.5, 0.0, 0.9, 1.0, 1.0, 1.0, 0.0, 0.1, 0.1, 0.2]
-    batch = batch_of(group=[i // 4 for i in range(12)], reward=reward)
-    A = mapo().credit(batch.reward, batch)
+    batch = make_batch(group=[i // 4 for i in range(12)], reward=reward)
+    A = mapo().advantage(batch.reward, batch)
     assert (A[:4] * sqrt(3 / 4)).tolist() == pytest.approx(
         [0.7833478154, 0.7833478154, -0.2611159385, -1.305579692], rel=1e-5
     )
@@ -62,6 +62,6 @@ def test_it_gives_the_numbers_of_the_authors_code():
 
 def test_the_defaults():
     method = mapo()
-    assert method == mapo(group=12, full=1.0, clip=0.2, kl=0.01)
-    assert (method.sample, method.loss) == (Independent(12), Clip(0.2, 0.2) + 0.01 * KL())
-    assert mapo(kl=0.0).needs == frozenset()
+    assert method == mapo(group_size=12, full_score=1.0, clip_eps=0.2, kl_coef=0.01)
+    assert (method.sampler, method.loss) == (GroupSampler(12), Clip(0.2, 0.2) + 0.01 * KL())
+    assert mapo(kl_coef=0.0).required_signals == frozenset()

@@ -9,27 +9,27 @@ from torch import Tensor
 from grupo.algo.advantages import chain
 from grupo.core.batch import Batch
 from grupo.core.types import Group, Task
-from grupo.envs import Arena, Heard
-from grupo.methods.mars_selfplay import BySeat, mars_selfplay
+from grupo.envs import MultiplayerEnv, StepResult
+from grupo.methods.mars_selfplay import SeatAdvantage, mars_selfplay
 from grupo.models.causal_lm import CausalLM
 from grupo.recipe import Recipe
-from grupo.rollouts.evaluate import Solved, evaluate
+from grupo.rollouts.evaluate import SuccessCriterion, evaluate
 from grupo.rollouts.samplers import SelfPlay
-from grupo.testing.batches import batch_of, moved
-from grupo.testing.smoke.echo_env import DIGITS, LIMIT
-from grupo.testing.smoke.tiny_model import BEGINNER, model
+from grupo.testing.batches import make_batch, perturb_logp
+from grupo.testing.smoke.echo_env import DIGITS, MAX_NEW_TOKENS
+from grupo.testing.smoke.tiny_model import STUDENT_STEPS, trained_model
 from grupo.training.learner import Learner
 
 
 def games(paid, seats, **more):
     """Rollouts of one action a turn, and what these were paid."""
     width = max(map(len, paid))
-    return batch_of(
+    return make_batch(
         group=[0] * len(paid),
         length=[len(turns) for turns in paid],
         turn=[[*range(width)]] * len(paid),
-        parts={"seat": seats},
-        seen={"mark/reward": [[*turns, 9.0][:width] for turns in paid]},
+        reward_terms={"seat": seats},
+        signals={"step/reward": [[*turns, 9.0][:width] for turns in paid]},
         **more,
     )
 
@@ -37,9 +37,9 @@ def games(paid, seats, **more):
 def test_what_follows_a_turn_counts_less_the_mean_of_the_seat():
     batch = games([[0.0, 1.0], [0.0, 0.0]], [0.0, 0.0])
     # m = 1/4; less m: -1/4, 3/4 and -1/4, -1/4; sums 1/2, 3/4 and -1/2, -1/4; their mean is 1/8
-    A = BySeat()(batch.reward, batch)
+    A = SeatAdvantage()(batch.reward, batch)
     assert A.tolist() == [[0.5 - 0.125, 0.75 - 0.125], [-0.5 - 0.125, -0.25 - 0.125]]
-    white = batch.credited(mars_selfplay().credit).advantage
+    white = batch.with_advantage(mars_selfplay().advantage).advantage
     deviation = sqrt((2 * 0.375**2 + 2 * 0.625**2) / 3)  # their mean is 0
     assert white.tolist() == [
         pytest.approx([0.375 / deviation, 0.625 / deviation]),
@@ -49,26 +49,26 @@ def test_what_follows_a_turn_counts_less_the_mean_of_the_seat():
 
 def test_the_luck_of_a_seat_teaches_nothing():
     batch = games([[1.0], [-1.0], [1.0], [-1.0]], [0.0, 1.0, 0.0, 1.0])
-    assert BySeat()(batch.reward, batch).abs().max() == 0
-    assert batch.credited(mars_selfplay().credit).advantage.abs().max() == 0
+    assert SeatAdvantage()(batch.reward, batch).abs().max() == 0
+    assert batch.with_advantage(mars_selfplay().advantage).advantage.abs().max() == 0
 
 
 def test_values_that_come_again_count_once_in_the_second_mean():
     # m = 1/3; sums 2/3, 2/3, -4/3; the mean of 2/3 and -4/3 is -1/3
     batch = games([[1.0], [1.0], [-1.0]], [0.0, 0.0, 0.0])
-    assert BySeat()(batch.reward, batch)[:, 0].tolist() == pytest.approx([1.0, 1.0, -1.0])
+    assert SeatAdvantage()(batch.reward, batch)[:, 0].tolist() == pytest.approx([1.0, 1.0, -1.0])
 
 
 def test_every_action_of_a_turn_has_its_credit_and_masked_ones_none():
-    batch = batch_of(
+    batch = make_batch(
         group=[0, 0],
         length=[3, 1],
         turn=[[0, 0, 1], [0, 0, 0]],
-        parts={"seat": [0.0, 0.0]},
-        seen={"mark/reward": [[0.0, 1.0, -1.0], [3.0, 0.0, 0.0]]},
+        reward_terms={"seat": [0.0, 0.0]},
+        signals={"step/reward": [[0.0, 1.0, -1.0], [3.0, 0.0, 0.0]]},
     )
     # m = 1; less m: 0, -2 and 2; sums -2, -2 and 2; their mean is 0
-    assert BySeat()(batch.reward, batch).tolist() == [[-2.0, -2.0, -2.0], [2.0, 0.0, 0.0]]
+    assert SeatAdvantage()(batch.reward, batch).tolist() == [[-2.0, -2.0, -2.0], [2.0, 0.0, 0.0]]
 
 
 def test_it_gives_the_numbers_of_the_authors_code():
@@ -84,8 +84,8 @@ def test_it_gives_the_numbers_of_the_authors_code():
         [0.0, 0.0, 0.0, 1.0],
         [0.1, 0.0, 0.0, -1.0],
     ]
-    seat, seen = {"seat": [0.0, 1.0] * 3}, {"mark/reward": paid}
-    batch = batch_of([0] * 6, length=[4] * 6, turn=turn, parts=seat, seen=seen)
+    seat, seen = {"seat": [0.0, 1.0] * 3}, {"step/reward": paid}
+    batch = make_batch([0] * 6, length=[4] * 6, turn=turn, reward_terms=seat, signals=seen)
     expected = [
         [0.965258, 0.965258, 1.046424, 1.046424],
         [-0.646229, -0.866054, -0.866054, -0.866054],
@@ -94,21 +94,21 @@ def test_it_gives_the_numbers_of_the_authors_code():
         [1.046424] * 4,
         [-0.544772, -0.866054, -0.866054, -0.866054],
     ]
-    A = batch.credited(mars_selfplay().credit).advantage.tolist()
+    A = batch.with_advantage(mars_selfplay().advantage).advantage.tolist()
     assert [pytest.approx(row, abs=3e-6) for row in expected] == A
 
 
 def test_what_a_bad_action_costs_is_capped():
     batch = games([[1.0], [-1.0]], [0.0, 0.0], advantage=[1.0, -1.0])
-    loss = mars_selfplay(kl=0.0).loss(moved(batch, [[1.0], [1.0]]), batch)
+    loss = mars_selfplay(kl_coef=0.0).loss(perturb_logp(batch, [[1.0], [1.0]]), batch)
     assert exp(1.0) > 1.4
     assert loss[:, 0].tolist() == pytest.approx([-1.2, 1.4])
 
 
 def test_the_defaults_are_those_of_the_release():
-    assert mars_selfplay() == mars_selfplay(games=8, clip=0.2, kl=0.2)
-    assert mars_selfplay().sample == SelfPlay(8, players=2)
-    assert mars_selfplay().needs == {"mark/reward", "logp@ref"}
+    assert mars_selfplay() == mars_selfplay(games=8, clip_eps=0.2, kl_coef=0.2)
+    assert mars_selfplay().sampler == SelfPlay(8, players=2)
+    assert mars_selfplay().required_signals == {"step/reward", "logp@ref"}
 
 
 class Higher:
@@ -116,15 +116,15 @@ class Higher:
 
     def reset(self, task):
         self.said, self.shown = [], task.answer
-        return Heard(f"={self.shown}", to=0)
+        return StepResult(f"={self.shown}", next_player=0)
 
     def step(self, text):
         self.said.append(DIGITS.find(text[-1:] or "?"))
         if len(self.said) == 1:
-            return Heard(f"={self.shown}", to=1)
+            return StepResult(f"={self.shown}", next_player=1)
         first, second = self.said
         sign = float((first > second) - (first < second))
-        return Heard("", over=True, pays=(sign, -sign))
+        return StepResult("", done=True, player_rewards=(sign, -sign))
 
 
 def any_digit(said, chance):
@@ -132,7 +132,7 @@ def any_digit(said, chance):
 
 
 class Games:
-    """So many games; `seated` ones are played against the house, in turn as first and second."""
+    """So many games; `versus_opponent` ones are played against the house, in turn as first and second."""
 
     def __init__(self, count, *, seated=False):
         columns = [{"seat": i % 2} if seated else {} for i in range(count)]
@@ -152,20 +152,20 @@ def negative(x: Tensor, batch: Batch) -> Tensor:
 def wins(method, steps=30) -> tuple[float, float]:
     """The share of games won against random digits, before and after so many steps."""
     recipe = Recipe(
-        policy=CausalLM(model(BEGINNER), limit=LIMIT),
-        env=Arena(Higher, house=any_digit),
+        policy=CausalLM(trained_model(STUDENT_STEPS), max_new_tokens=MAX_NEW_TOKENS),
+        env=MultiplayerEnv(Higher, opponent=any_digit),
         tasks=Games(12),
-        held_out=Games(12, seated=True),
+        eval_tasks=Games(12, versus_opponent=True),
         method=method,
-        steps=steps,
-        prompts=4,
-        lr=5e-3,
+        max_steps=steps,
+        prompts_per_step=4,
+        learning_rate=5e-3,
     )
     learner = Learner(recipe)
 
     def won() -> float:
-        asked = (learner.policy, recipe.env, learner.held_out)
-        return evaluate(*asked, attempts=16, solved=Solved("world")).sampled.value
+        asked = (learner.policy, recipe.env, learner.eval_tasks)
+        return evaluate(*asked, attempts=16, success=SuccessCriterion("world")).sampled.value
 
     before = won()
     for _ in range(steps):
@@ -174,29 +174,29 @@ def wins(method, steps=30) -> tuple[float, float]:
 
 
 def test_the_same_key_plays_the_same_games_whoever_plays_beside():
-    policy = CausalLM(model(BEGINNER), limit=LIMIT).build()
-    arena, (one, other) = Arena(Higher), Games(2).load()
+    policy = CausalLM(trained_model(STUDENT_STEPS), max_new_tokens=MAX_NEW_TOKENS).build()
+    arena, (one, other) = MultiplayerEnv(Higher), Games(2).load()
 
     async def beside() -> list[Group]:
-        acts = [policy.act(key) for key in (3, 8)]
+        acts = [policy.actor(key) for key in (3, 8)]
         plays = (
             SelfPlay(4)(task, arena, act) for task, act in zip((one, other), acts, strict=True)
         )
         return list(await asyncio.gather(*plays))
 
     def said(group: Group) -> list[list[tuple]]:
-        return [[(a.seen, a.parts, a.stream) for _, a in r.turns] for r in group.rollouts]
+        return [[(a.observation, a.items, a.rng_key) for _, a in r.turns] for r in group.rollouts]
 
-    alone = asyncio.run(SelfPlay(4)(one, arena, policy.act(3)))
+    alone = asyncio.run(SelfPlay(4)(one, arena, policy.actor(3)))
     assert said(alone) == said(asyncio.run(beside())[0])
-    assert len({a.stream for r in alone.rollouts for _, a in r.turns}) == 8
-    assert [r.parts["seat"] for r in alone.rollouts] == [0, 1] * 4
+    assert len({a.rng_key for r in alone.rollouts for _, a in r.turns}) == 8
+    assert [r.reward_terms["seat"] for r in alone.rollouts] == [0, 1] * 4
 
 
 def test_it_learns_to_win_by_playing_itself_and_to_lose_with_the_sign_flipped():
-    method = mars_selfplay(kl=0.0)
+    method = mars_selfplay(kl_coef=0.0)
     before, after = wins(method)
-    same, flipped = wins(method.but(credit=chain(method.credit, negative)))
+    same, flipped = wins(method.replace(advantage=chain(method.advantage, negative)))
     assert before == same
     assert after > before + 0.2
     assert flipped < before + 0.05

@@ -6,24 +6,24 @@ import torch
 from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import Clip
 from grupo.methods.max_rl import RelativeToMean, max_rl
-from grupo.testing.batches import batch_of
+from grupo.testing.batches import make_batch
 
 
 def test_credit_is_relative_to_the_pass_rate():
-    batch = batch_of(group=[0, 0, 0, 0, 1, 1], reward=[1.0, 0.0, 0.0, 0.0, 1.0, 0.0])
+    batch = make_batch(group=[0, 0, 0, 0, 1, 1], reward=[1.0, 0.0, 0.0, 0.0, 1.0, 0.0])
     A = RelativeToMean(eps=0.0)(batch.reward, batch)
     assert A.tolist() == [3, -1, -1, -1, 1, -1]  # (1 - 1/4) / (1/4); (1 - 1/2) / (1/2)
 
 
 def test_nobody_right_and_everybody_right_teach_nothing():
-    batch = batch_of(group=[0, 0, 1, 1, 2], reward=[0.0, 0.0, 1.0, 1.0, 1.0])
-    assert max_rl().credit(batch.reward, batch).tolist() == [0, 0, 0, 0, 0]
+    batch = make_batch(group=[0, 0, 1, 1, 2], reward=[0.0, 0.0, 1.0, 1.0, 1.0])
+    assert max_rl().advantage(batch.reward, batch).tolist() == [0, 0, 0, 0, 0]
 
 
 def test_it_is_what_the_authors_code_computes():
     # github.com/tajwarfahim/maxrl 7db6bb9, compute_p_normalization_outcome_advantage
-    batch = batch_of(group=[0, 0, 0, 0], reward=[1.0, 0.0, 0.0, 0.0])
-    assert max_rl().credit(batch.reward, batch).tolist() == pytest.approx(
+    batch = make_batch(group=[0, 0, 0, 0], reward=[1.0, 0.0, 0.0, 0.0])
+    assert max_rl().advantage(batch.reward, batch).tolist() == pytest.approx(
         [2.999988000048, *[-0.9999960000160001] * 3], rel=1e-12
     )
 
@@ -32,7 +32,7 @@ def test_its_expectation_is_the_gradient_of_the_first_terms_of_the_log():
     n, p = 4, 0.3  # a success has score 1 / p, a failure -1 / (1 - p)
     expected = 0.0
     for right in range(1, n):
-        batch = batch_of(group=[0] * n, reward=[1.0] * right + [0.0] * (n - right))
+        batch = make_batch(group=[0] * n, reward=[1.0] * right + [0.0] * (n - right))
         A = RelativeToMean(eps=0.0)(batch.reward, batch)
         score = torch.tensor([1 / p] * right + [-1 / (1 - p)] * (n - right)).double()
         chance = comb(n, right) * p**right * (1 - p) ** (n - right)
@@ -42,6 +42,6 @@ def test_its_expectation_is_the_gradient_of_the_first_terms_of_the_log():
 
 
 def test_the_defaults():
-    assert max_rl() == max_rl(group=8, clip=0.2)
+    assert max_rl() == max_rl(group_size=8, clip_eps=0.2)
     assert max_rl().loss == Clip(0.2, 0.2)
-    assert max_rl().weigh is token_mean
+    assert max_rl().aggregation is token_mean

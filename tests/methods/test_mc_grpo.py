@@ -4,44 +4,44 @@ import pytest
 import torch
 
 from grupo.algo.losses import Clip
-from grupo.methods.mc_grpo import mc_grpo, without_pivots
-from grupo.rollouts.samplers import Independent
-from grupo.testing.batches import batch_of, moved
+from grupo.methods.mc_grpo import mc_grpo, sequence_mean_without_pivots
+from grupo.rollouts.samplers import GroupSampler
+from grupo.testing.batches import make_batch, perturb_logp
 
 
 def test_the_median_is_the_baseline_and_the_median_deviation_the_scale():
-    batch = batch_of(group=[0] * 3, reward=[0.2, 0.9, 0.5])
+    batch = make_batch(group=[0] * 3, reward=[0.2, 0.9, 0.5])
     # median 0.5, deviations 0.3, 0.4 and 0: their median is 0.3
-    A = mc_grpo().credit(batch.reward, batch)
+    A = mc_grpo().advantage(batch.reward, batch)
     assert A.tolist() == pytest.approx([-0.3 / 0.301, 0.4 / 0.301, 0.0])
     assert A.tolist() == pytest.approx([-0.9967, 1.3289, 0.0], abs=1e-4)
 
 
 def test_a_lone_success_is_credited_with_one_over_eps():
-    batch = batch_of(group=[0] * 3, reward=[1.0, 0.0, 0.0])
-    assert mc_grpo().credit(batch.reward, batch).tolist() == pytest.approx([1000, 0, 0])
-    assert mc_grpo(eps=1.0).credit(batch.reward, batch).tolist() == [1, 0, 0]
+    batch = make_batch(group=[0] * 3, reward=[1.0, 0.0, 0.0])
+    assert mc_grpo().advantage(batch.reward, batch).tolist() == pytest.approx([1000, 0, 0])
+    assert mc_grpo(eps=1.0).advantage(batch.reward, batch).tolist() == [1, 0, 0]
 
 
 def test_an_odd_reward_flips_no_sign():
-    batch = batch_of(group=[0] * 5, reward=[0.4, 0.5, 0.6, 0.7, 9.0])
-    A = mc_grpo().credit(batch.reward, batch)
+    batch = make_batch(group=[0] * 5, reward=[0.4, 0.5, 0.6, 0.7, 9.0])
+    A = mc_grpo().advantage(batch.reward, batch)
     assert [x > 0 for x in A.tolist()] == [False, False, False, True, True]
     assert (batch.reward - batch.reward.mean() > 0).tolist() == [False] * 4 + [True]
 
 
 def test_the_pivot_is_dropped_others_count_as_if_it_were_not_there():
-    batch = batch_of(group=[0] * 3 + [1] * 3, length=[1, 2, 1, 1, 1, 1])
-    weight = without_pivots(batch)
+    batch = make_batch(group=[0] * 3 + [1] * 3, length=[1, 2, 1, 1, 1, 1])
+    weight = sequence_mean_without_pivots(batch)
     assert weight[1].tolist() == [0.125, 0.125]  # 4 rollouts left, 2 tokens
     assert weight[batch.mask].sum().item() == pytest.approx(6 / 4)  # 2 of them have no credit
 
 
 def test_loss_and_gradient_are_those_of_the_batch_without_the_pivot():
     method = mc_grpo()
-    batch = batch_of(group=[0] * 3, reward=[0.2, 0.9, 0.5]).credited(method.credit)
-    pi = moved(batch, [[0.1], [0.1], [0.1]])
-    loss = (method.weigh(batch) * method.loss(pi, batch)).sum()
+    batch = make_batch(group=[0] * 3, reward=[0.2, 0.9, 0.5]).with_advantage(method.advantage)
+    pi = perturb_logp(batch, [[0.1], [0.1], [0.1]])
+    loss = (method.aggregation(batch) * method.loss(pi, batch)).sum()
     low, high = 0.3 / 0.301, 0.4 / 0.301
     assert loss.item() == pytest.approx((low - high) * exp(0.1) / 2)
     (gradient,) = torch.autograd.grad(loss, pi.logp)
@@ -51,9 +51,9 @@ def test_loss_and_gradient_are_those_of_the_batch_without_the_pivot():
 
 
 def test_equal_rewards_and_a_lone_rollout_teach_nothing():
-    batch = batch_of(group=[0, 0, 0, 1], reward=[1.0, 1.0, 1.0, 7.0])
-    assert mc_grpo().credit(batch.reward, batch).tolist() == [0, 0, 0, 0]
-    assert without_pivots(batch_of(group=[0])).isfinite().all()
+    batch = make_batch(group=[0, 0, 0, 1], reward=[1.0, 1.0, 1.0, 7.0])
+    assert mc_grpo().advantage(batch.reward, batch).tolist() == [0, 0, 0, 0]
+    assert sequence_mean_without_pivots(make_batch(group=[0])).isfinite().all()
 
 
 def test_it_gives_the_numbers_of_the_authors_code():
@@ -61,13 +61,13 @@ def test_it_gives_the_numbers_of_the_authors_code():
     # _generate_and_score_completions; inputs as below. There A of a group is multiplied by its
     # size over its number of A other than 0: 5 / 4 here
     reward = [0.2, 0.9, 0.5, 0.1, 0.75, 0.0, 1.0, 1.0, 0.25, 0.5]
-    batch = batch_of(group=[0] * 5 + [1] * 5, reward=reward)
+    batch = make_batch(group=[0] * 5 + [1] * 5, reward=reward)
     expected = [-1.245847176, 1.661129568, 0.0, -1.661129568, 1.03820598]
     expected += [-1.24750499, 1.24750499, 1.24750499, -0.623752495, 0.0]
-    A = mc_grpo().credit(batch.reward, batch) * 5 / 4
+    A = mc_grpo().advantage(batch.reward, batch) * 5 / 4
     assert A.tolist() == pytest.approx(expected, rel=1e-5)
 
 
 def test_the_defaults():
-    assert mc_grpo() == mc_grpo(group=9, eps=1e-3, clip=0.2)
-    assert (mc_grpo().sample, mc_grpo().loss) == (Independent(9), Clip(0.2, 0.2))
+    assert mc_grpo() == mc_grpo(group_size=9, eps=1e-3, clip_eps=0.2)
+    assert (mc_grpo().sampler, mc_grpo().loss) == (GroupSampler(9), Clip(0.2, 0.2))

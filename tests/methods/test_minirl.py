@@ -2,28 +2,28 @@ from math import exp
 
 import pytest
 
-from grupo.algo.aggregation import sequence_sum
-from grupo.methods.minirl import Unclipped, minirl
-from grupo.testing.batches import batch_of, moved
+from grupo.algo.aggregation import token_sum
+from grupo.methods.minirl import MaskedSamplerRatio, minirl
+from grupo.testing.batches import make_batch, perturb_logp
 
 SAMPLED = [[-1.1], [-1.0], [-1.0], [-1.0], [-3.0]]
-BATCH = batch_of(
-    group=[0] * 5, advantage=[1.0, 1.0, -1.0, -1.0, -1.0], seen={"logp@sampler": SAMPLED}
+BATCH = make_batch(
+    group=[0] * 5, advantage=[1.0, 1.0, -1.0, -1.0, -1.0], signals={"logp@sampler": SAMPLED}
 )
 MOVES = [[0.2], [0.3], [-0.3], [0.3], [0.0]]  # ratios to old 1.22, 1.35, 0.74, 1.35, 1
 
 
 def test_the_weight_is_the_ratio_to_the_sampler_unless_the_clip_stops_it():
-    weights = Unclipped()(moved(BATCH, MOVES), BATCH).flatten().tolist()
+    weights = MaskedSamplerRatio()(perturb_logp(BATCH, MOVES), BATCH).flatten().tolist()
     assert weights == pytest.approx([exp(0.3), 0, 0, exp(0.3), 5])  # e^2 = 7.4 is capped
 
 
 def test_the_gradient_is_summed_over_tokens():
-    batch = batch_of(
-        [0, 0], length=[2, 1], advantage=[1.0, -1.0], seen={"logp@sampler": [[-1.0] * 2] * 2}
+    batch = make_batch(
+        [0, 0], length=[2, 1], advantage=[1.0, -1.0], signals={"logp@sampler": [[-1.0] * 2] * 2}
     )
-    pi = moved(batch, [[0.1, -0.1], [0.1, 0.0]])
-    loss = (minirl().weigh(batch) * minirl().loss(pi, batch)).sum()
+    pi = perturb_logp(batch, [[0.1, -0.1], [0.1, 0.0]])
+    loss = (minirl().aggregation(batch) * minirl().loss(pi, batch)).sum()
     loss.backward()
     assert loss.item() == pytest.approx((exp(0.1) * 0.9 + exp(-0.1) * 1.1 - exp(0.1) * 0.9) / 2)
     assert pi.logp.grad is not None
@@ -33,11 +33,11 @@ def test_the_gradient_is_summed_over_tokens():
 
 
 def test_rewards_are_centred_and_not_scaled():
-    batch = batch_of(group=[0, 0, 0, 0], reward=[1.0, 0.0, 0.0, 0.0])
-    assert minirl().credit(batch.reward, batch).tolist() == [0.75, -0.25, -0.25, -0.25]
+    batch = make_batch(group=[0, 0, 0, 0], reward=[1.0, 0.0, 0.0, 0.0])
+    assert minirl().advantage(batch.reward, batch).tolist() == [0.75, -0.25, -0.25, -0.25]
 
 
 def test_the_defaults():
-    assert minirl().loss.weight == Unclipped(low=0.2, high=0.27, cap=5.0)
-    assert minirl().weigh is sequence_sum
-    assert minirl().needs == {"logp@sampler"}
+    assert minirl().loss.weight == MaskedSamplerRatio(clip_low=0.2, clip_high=0.27, cap=5.0)
+    assert minirl().aggregation is token_sum
+    assert minirl().required_signals == {"logp@sampler"}

@@ -3,15 +3,15 @@
 import pytest
 
 from grupo.methods.mixed_r1 import mixed_r1
-from grupo.testing.batches import batch_of
+from grupo.testing.batches import make_batch
 
 
 def test_the_reward_is_of_task_and_format():
     parts = {"correct": [0.5, 0.0], "format": [1.0, 0.0]}
-    batch = batch_of(group=[0, 0], reward=[7.0, 7.0], parts=parts)
-    advantage = batch.credited(mixed_r1().credit).advantage[:, 0].tolist()
+    batch = make_batch(group=[0, 0], reward=[7.0, 7.0], reward_terms=parts)
+    advantage = batch.with_advantage(mixed_r1().advantage).advantage[:, 0].tolist()
     assert advantage == pytest.approx([0.5**0.5, -(0.5**0.5)], rel=1e-5)  # 1.5 and 0
 
 
 def test_the_defaults():
-    assert mixed_r1() == mixed_r1(group=8, form=1.0)
+    assert mixed_r1() == mixed_r1(group_size=8, format_coef=1.0)

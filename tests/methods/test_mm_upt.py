@@ -3,13 +3,13 @@
 import pytest
 
 from grupo.algo.losses import KL, Clip
-from grupo.methods.mm_upt import InMajority, mm_upt
-from grupo.testing.batches import batch_of
+from grupo.methods.mm_upt import MajorityClusterReward, mm_upt
+from grupo.testing.batches import make_batch
 
 
 def votes(cluster, group=None):
-    batch = batch_of(group=group or [0] * len(cluster), parts={"cluster": cluster})
-    return InMajority()(batch.reward, batch).tolist()
+    batch = make_batch(group=group or [0] * len(cluster), reward_terms={"cluster": cluster})
+    return MajorityClusterReward()(batch.reward, batch).tolist()
 
 
 def test_the_largest_cluster_is_right():
@@ -30,8 +30,10 @@ def test_each_group_votes_alone():
 
 
 def test_the_advantage_is_of_votes_whatever_the_reward():
-    batch = batch_of(group=[0] * 4, reward=[0, 0, 1, 0], parts={"cluster": [1.0, 1.0, 2.0, 1.0]})
-    advantage = batch.credited(mm_upt().credit).advantage[:, 0].tolist()
+    batch = make_batch(
+        group=[0] * 4, reward=[0, 0, 1, 0], reward_terms={"cluster": [1.0, 1.0, 2.0, 1.0]}
+    )
+    advantage = batch.with_advantage(mm_upt().advantage).advantage[:, 0].tolist()
     assert advantage == pytest.approx(
         [0.5, 0.5, -1.5, 0.5], rel=1e-5
     )  # r 1, 1, 0, 1: mean 3/4, std 1/2
@@ -45,5 +47,5 @@ def test_it_gives_the_numbers_of_the_authors_code():
 
 
 def test_the_defaults_are_the_papers():
-    assert mm_upt() == mm_upt(group=10, clip=0.2, kl=0.01)
+    assert mm_upt() == mm_upt(group_size=10, clip_eps=0.2, kl_coef=0.01)
     assert mm_upt().loss == Clip(0.2, 0.2) + 0.01 * KL()

@@ -4,23 +4,23 @@ from math import sqrt
 
 import pytest
 
-from grupo.methods.mt_grpo import TurnsBeforeTheLast, mt_grpo
-from grupo.testing.batches import batch_of
+from grupo.methods.mt_grpo import TurnLevelAdvantage, mt_grpo
+from grupo.testing.batches import make_batch
 
 
 def two(reward, paid):
-    return batch_of(
+    return make_batch(
         group=[0, 0],
         reward=reward,
         length=[3, 3],
         turn=[[0, 0, 1]] * 2,
-        seen={"mark/reward": paid},
+        signals={"step/reward": paid},
     )
 
 
 def test_the_call_earns_its_own_reward_beside_the_outcome():
     batch = two(reward=[1.0, 0.0], paid=[[0.0, 0.0, 0.0], [0.0, 2.0, 0.0]])
-    A = batch.credited(TurnsBeforeTheLast(0.5)).advantage
+    A = batch.with_advantage(TurnLevelAdvantage(0.5)).advantage
     outcome = 0.5 / (sqrt(0.5) + 1e-4)  # mean 1/2, std sqrt(1/2)
     turn = 1 / (sqrt(2) + 1e-4)  # 0 and 2: mean 1, std sqrt(2)
     assert A[0].tolist() == pytest.approx([outcome - turn / 2] * 2 + [outcome])
@@ -28,22 +28,22 @@ def test_the_call_earns_its_own_reward_beside_the_outcome():
 
 
 def test_one_who_answers_at_once_is_credited_with_the_sum():
-    batch = batch_of(
+    batch = make_batch(
         group=[0, 0],
         reward=[1.0, 1.0],
         length=[2, 1],
         turn=[[0, 1], [0, 0]],
-        seen={"mark/reward": [[1.0, 0.0], [0.0, 0.0]]},
+        signals={"step/reward": [[1.0, 0.0], [0.0, 0.0]]},
     )
-    A = batch.credited(TurnsBeforeTheLast(1.0)).advantage
+    A = batch.with_advantage(TurnLevelAdvantage(1.0)).advantage
     z = 0.5 / (sqrt(0.5) + 1e-4)  # of 1 and 0, and of 2 and 1
     assert A[0].tolist() == pytest.approx([0.0 + z, 0.0])  # outcomes are equal
     assert A[1].tolist() == pytest.approx([-z, 0.0])
 
 
 def test_a_group_of_one_earns_nothing():
-    batch = batch_of(group=[0], reward=[1.0], seen={"mark/reward": [[1.0]]})
-    assert batch.credited(mt_grpo().credit).advantage.item() == 0.0
+    batch = make_batch(group=[0], reward=[1.0], signals={"step/reward": [[1.0]]})
+    assert batch.with_advantage(mt_grpo().advantage).advantage.item() == 0.0
 
 
 def test_it_gives_the_numbers_of_the_authors_code():
@@ -51,12 +51,12 @@ def test_it_gives_the_numbers_of_the_authors_code():
     # _compute_normalized_advantages, and mt_grpo_env_trainer.py, _assign_advantages, groups of 3,
     # coefficient 1; at the policy's own tokens, inputs as below
     paid, length = [0.2, 0.4, 0.0, 0.3, 0.0, 0.1], [3, 3, 3, 4, 4, 2]
-    batch = batch_of(
+    batch = make_batch(
         group=[0, 0, 0, 1, 1, 1],
         reward=[1.0, 0.0, 0.5, 0.0, 1.0, 0.0],
         length=length,
         turn=[[0, 0, 1, 1], [0, 1, 1, 1], [0] * 4, [0, 0, 1, 1], [0, 1, 1, 1], [0, 1, 1, 1]],
-        seen={"mark/reward": [[r, 0.0, 0.0, 0.0] for r in paid]},
+        signals={"step/reward": [[r, 0.0, 0.0, 0.0] for r in paid]},
     )
     recorded = [
         [0.9998000264167786] * 3,
@@ -66,10 +66,10 @@ def test_it_gives_the_numbers_of_the_authors_code():
         [0.2821999788284302, 1.1545004844665527, 1.1545004844665527, 1.1545004844665527],
         [-0.7953254580497742, -0.5772503018379211],
     ]
-    A = batch.credited(mt_grpo().credit).advantage
+    A = batch.with_advantage(mt_grpo().advantage).advantage
     for row, n, expected in zip(A, length, recorded, strict=True):
         assert row[:n].tolist() == pytest.approx(expected, rel=1e-5, abs=1e-6)
 
 
 def test_the_defaults():
-    assert mt_grpo() == mt_grpo(group=8, coef=1.0, clip=0.2, kl=0.04)
+    assert mt_grpo() == mt_grpo(group_size=8, turn_coef=1.0, clip_eps=0.2, kl_coef=0.04)

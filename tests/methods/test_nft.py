@@ -3,63 +3,63 @@ from math import log
 import pytest
 import torch
 
-from grupo.algo.filters import informative
+from grupo.algo.filters import keep_nonzero_std
 from grupo.methods.dr_grpo import dr_grpo
-from grupo.methods.nft import NegativeAware, nft
-from grupo.testing.batches import batch_of, moved
+from grupo.methods.nft import NegativeAwareLoss, nft
+from grupo.testing.batches import make_batch, perturb_logp
 from tests.helpers.recorded_batches import flat, learned, six
 
 
 def learn(loss, ratios, rewards):
-    batch = batch_of([0] * len(rewards), rewards)
-    pi = moved(batch, [[log(r)] for r in ratios])
+    batch = make_batch([0] * len(rewards), rewards)
+    pi = perturb_logp(batch, [[log(r)] for r in ratios])
     value = loss(pi, batch)
     return value.flatten().tolist(), torch.autograd.grad(value.sum(), pi.logp)[0].flatten().tolist()
 
 
 def test_right_answers_are_imitated():
-    value, gradient = learn(NegativeAware(), [1.2, 1.0], [1.0, 0.0])  # p = 1/2
+    value, gradient = learn(NegativeAwareLoss(), [1.2, 1.0], [1.0, 0.0])  # p = 1/2
     assert value[0] == pytest.approx(-0.5 * log(1.2))
     assert gradient[0] == pytest.approx(-0.5)
 
 
 def test_wrong_answers_are_explained_by_the_implicit_negative_policy():
-    value, gradient = learn(NegativeAware(), [1.0, 0.8], [1.0, 0.0])
+    value, gradient = learn(NegativeAwareLoss(), [1.0, 0.8], [1.0, 0.0])
     # (1 - 0.4) / 0.5 = 1.2; its slope in R is -1, in log R -0.8
     assert value[1] == pytest.approx(-0.5 * log(1.2))
     assert gradient[1] == pytest.approx(0.5 * 0.8 / 1.2)
 
 
 def test_a_negative_ratio_below_1_is_held_there_and_keeps_its_gradient():
-    value, gradient = learn(NegativeAware(), [1.0, 1.2], [1.0, 0.0])
+    value, gradient = learn(NegativeAwareLoss(), [1.0, 1.2], [1.0, 0.0])
     assert value[1] == 0  # (1 - 0.6) / 0.5 = 0.8
     assert gradient[1] == pytest.approx(0.5 * 1.2)
-    value, gradient = learn(NegativeAware(), [1.0, 5.0], [1.0, 0.0])
+    value, gradient = learn(NegativeAwareLoss(), [1.0, 5.0], [1.0, 0.0])
     assert value[1] == 0  # even where it would be negative
     assert gradient[1] == pytest.approx(0.5 * 5.0)
 
 
 def test_on_policy_it_is_dr_grpo():
     rewards = [1.0, 0.0, 0.0, 0.0]
-    batch = batch_of([0] * 4, rewards, length=[1, 2, 1, 1])
+    batch = make_batch([0] * 4, rewards, length=[1, 2, 1, 1])
     gradients = []
-    for method in (nft(), dr_grpo(length=1000)):
-        credited, pi = batch.credited(method.credit), moved(batch, [[0.0, 0.0]] * 4)
-        loss = (method.weigh(credited) * method.loss(pi, credited)).sum()
+    for method in (nft(), dr_grpo(max_length=1000)):
+        credited, pi = batch.with_advantage(method.advantage), perturb_logp(batch, [[0.0, 0.0]] * 4)
+        loss = (method.aggregation(credited) * method.loss(pi, credited)).sum()
         gradients.append(torch.autograd.grad(loss, pi.logp)[0][batch.mask].tolist())
     assert gradients[0] == pytest.approx(gradients[1])
     assert gradients[0][0] == pytest.approx(-0.75 / 4000)
 
 
 def test_groups_that_are_all_right_or_all_wrong_are_left_out():
-    assert nft().curate is informative
-    value, gradient = learn(NegativeAware(), [1.0, 1.0], [0.0, 0.0])
+    assert nft().filter is keep_nonzero_std
+    value, gradient = learn(NegativeAwareLoss(), [1.0, 1.0], [0.0, 0.0])
     assert gradient == pytest.approx([0.02, 0.02])  # p is held at 0.02: finite all the same
     assert value == pytest.approx([0.0, 0.0])
 
 
 def test_the_defaults_are_the_released_ones():
-    assert nft() == nft(group=16, length=1000)
+    assert nft() == nft(group_size=16, max_length=1000)
 
 
 def test_it_gives_the_numbers_of_the_authors_code():

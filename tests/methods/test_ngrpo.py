@@ -5,13 +5,13 @@ import pytest
 from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import Clip
 from grupo.core.types import Group, Rollout, Task
-from grupo.methods.ngrpo import NotSolved, ngrpo
-from grupo.testing.batches import batch_of
+from grupo.methods.ngrpo import DropSolvedGroups, ngrpo
+from grupo.testing.batches import make_batch
 
 
 def credit(reward):
-    batch = batch_of(group=[0] * len(reward), reward=reward)
-    return ngrpo().credit(batch.reward, batch).tolist()
+    batch = make_batch(group=[0] * len(reward), reward=reward)
+    return ngrpo().advantage(batch.reward, batch).tolist()
 
 
 def test_an_all_wrong_group_is_pushed_away_from():
@@ -39,22 +39,22 @@ def test_all_right_groups_are_dropped_and_all_wrong_ones_kept():
         return Group(Task("t", "?"), tuple(Rollout(reward=r) for r in rewards))
 
     wrong, mixed, right = group(0.0, 0.0), group(0.0, 1.0), group(1.0, 1.0)
-    assert NotSolved()([wrong, mixed, right]) == [wrong, mixed]
+    assert DropSolvedGroups()([wrong, mixed, right]) == [wrong, mixed]
 
 
 def test_it_gives_the_numbers_of_the_authors_code():
     # nangongrui-ngr/NGRPO @ e7a3804, verl/trainer/ppo/core_algos.py,
     # compute_ngrpo_outcome_advantage; inputs as below
     reward = [0.0, 0, 0, 0, 1, 0, 0, 1, 1, 1, 1, 1, 0.3, 0.9, 0, 0.5]
-    batch = batch_of(group=[i // 4 for i in range(16)], reward=reward, length=[1, 2, 3, 1] * 4)
+    batch = make_batch(group=[i // 4 for i in range(16)], reward=reward, length=[1, 2, 3, 1] * 4)
     expected = [-0.4472125955] * 4 + [0.73029541, -1.095443115, -1.095443115, 0.73029541]
     expected += [0.0] * 4 + [-0.5770150569, 0.8655225854, -1.298283878, -0.09616917615]
-    assert ngrpo().credit(batch.reward, batch).tolist() == pytest.approx(expected, rel=1e-5)
+    assert ngrpo().advantage(batch.reward, batch).tolist() == pytest.approx(expected, rel=1e-5)
 
 
 def test_the_defaults_are_the_papers():
     method = ngrpo()
-    assert method == ngrpo(group=8, best=1.0, low=0.16, high=0.24)
-    assert (method.loss, method.curate) == (Clip(0.16, 0.24), NotSolved(1.0))
-    assert method.weigh is token_mean
-    assert method.needs == frozenset()
+    assert method == ngrpo(group_size=8, max_reward=1.0, clip_low=0.16, clip_high=0.24)
+    assert (method.loss, method.filter) == (Clip(0.16, 0.24), DropSolvedGroups(1.0))
+    assert method.aggregation is token_mean
+    assert method.required_signals == frozenset()

@@ -6,32 +6,34 @@ import torch
 from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import Clip
 from grupo.methods.nsr import nsr
-from grupo.methods.w_reinforce import BySign
-from grupo.testing.batches import batch_of, moved
+from grupo.methods.w_reinforce import SignAdvantage
+from grupo.testing.batches import make_batch, perturb_logp
 
 
 def test_only_wrong_answers_are_credited():
-    batch = batch_of(group=[0, 0, 1, 1], reward=[1.0, 0.0, 0.0, 0.0])
+    batch = make_batch(group=[0, 0, 1, 1], reward=[1.0, 0.0, 0.0, 0.0])
     # what github.com/TianHongZXY/RLVR-Decomposed 84be7a2, compute_psr_nsr_outcome_advantage,
     # gives with advantage "negative"
-    assert nsr().credit(batch.reward, batch).tolist() == [0.0, -1.0, -1.0, -1.0]
+    assert nsr().advantage(batch.reward, batch).tolist() == [0.0, -1.0, -1.0, -1.0]
 
 
 def test_nobody_wrong_teaches_nothing():
-    batch = batch_of(group=[0, 0], reward=[1.0, 1.0])
-    assert nsr().credit(batch.reward, batch).tolist() == [0.0, 0.0]
+    batch = make_batch(group=[0, 0], reward=[1.0, 1.0])
+    assert nsr().advantage(batch.reward, batch).tolist() == [0.0, 0.0]
 
 
 def test_right_answers_count_in_the_mean_and_have_no_gradient():
-    batch = batch_of(group=[0, 0], reward=[1.0, 0.0], length=[2, 1]).credited(nsr().credit)
-    pi = moved(batch, [[0.1, 0.1], [0.1, 0.0]])
-    loss = (nsr().weigh(batch) * nsr().loss(pi, batch)).sum()
+    batch = make_batch(group=[0, 0], reward=[1.0, 0.0], length=[2, 1]).with_advantage(
+        nsr().advantage
+    )
+    pi = perturb_logp(batch, [[0.1, 0.1], [0.1, 0.0]])
+    loss = (nsr().aggregation(batch) * nsr().loss(pi, batch)).sum()
     assert loss.item() == pytest.approx(exp(0.1) / 3)
     (gradient,) = torch.autograd.grad(loss, pi.logp)
     assert gradient.flatten().tolist() == pytest.approx([0, 0, exp(0.1) / 3, 0])
 
 
 def test_the_defaults():
-    assert nsr() == nsr(group=8, clip=0.2)
-    assert (nsr().credit, nsr().loss) == (BySign(0.0), Clip(0.2, 0.2))
-    assert nsr().weigh is token_mean
+    assert nsr() == nsr(group_size=8, clip_eps=0.2)
+    assert (nsr().advantage, nsr().loss) == (SignAdvantage(0.0), Clip(0.2, 0.2))
+    assert nsr().aggregation is token_mean

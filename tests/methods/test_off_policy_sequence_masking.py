@@ -6,30 +6,33 @@ import torch
 
 from grupo.algo.advantages import Center
 from grupo.algo.losses import CorrectedKL
-from grupo.methods.off_policy_sequence_masking import NotDrifted, off_policy_sequence_masking
-from grupo.testing.batches import batch_of, moved
+from grupo.methods.off_policy_sequence_masking import (
+    OffPolicySequenceMask,
+    off_policy_sequence_masking,
+)
+from grupo.testing.batches import make_batch, perturb_logp
 
 SAMPLER = [[-0.9, -0.7], [-0.9, -0.7], [-1.0, -1.0]]
-BATCH = batch_of(
-    [0] * 3, length=[2] * 3, advantage=[-1.0, 1.0, -1.0], seen={"logp@sampler": SAMPLER}
+BATCH = make_batch(
+    [0] * 3, length=[2] * 3, advantage=[-1.0, 1.0, -1.0], signals={"logp@sampler": SAMPLER}
 )
 
 
 def test_only_bad_answers_that_drifted_are_masked():
     # mean log(sampler / pi): (0.1 + 0.3) / 2 in the first two rows, 0 in the third
-    pi = moved(BATCH, [[0.0, 0.0]] * 3)
-    assert NotDrifted(0.19)(pi, BATCH)[:, 0].tolist() == [0.0, 1.0, 1.0]
-    assert NotDrifted(0.21)(pi, BATCH)[:, 0].tolist() == [1.0, 1.0, 1.0]
+    pi = perturb_logp(BATCH, [[0.0, 0.0]] * 3)
+    assert OffPolicySequenceMask(0.19)(pi, BATCH)[:, 0].tolist() == [0.0, 1.0, 1.0]
+    assert OffPolicySequenceMask(0.21)(pi, BATCH)[:, 0].tolist() == [1.0, 1.0, 1.0]
 
 
 def test_drift_counts_the_updates_since():
-    pi = moved(BATCH, [[0.0, 0.0]] * 2 + [[-0.2, -0.3]])
-    assert NotDrifted(0.24)(pi, BATCH)[:, 0].tolist() == [1.0, 1.0, 0.0]
+    pi = perturb_logp(BATCH, [[0.0, 0.0]] * 2 + [[-0.2, -0.3]])
+    assert OffPolicySequenceMask(0.24)(pi, BATCH)[:, 0].tolist() == [1.0, 1.0, 0.0]
 
 
 def test_the_unbiased_kl_has_the_gradient_of_the_kl():
-    batch = batch_of([0], seen={"logp@ref": [[-1.5]]})
-    pi = moved(batch, [[0.2]])  # R = e^0.2, log ref - log pi = -1.5 + 0.8
+    batch = make_batch([0], signals={"logp@ref": [[-1.5]]})
+    pi = perturb_logp(batch, [[0.2]])  # R = e^0.2, log ref - log pi = -1.5 + 0.8
     loss = CorrectedKL()(pi, batch)
     assert loss.item() == pytest.approx(exp(0.2) * (exp(-0.7) + 0.7 - 1))
     (gradient,) = torch.autograd.grad(loss.sum(), pi.logp)
@@ -37,16 +40,16 @@ def test_the_unbiased_kl_has_the_gradient_of_the_kl():
 
 
 def test_a_masked_answer_keeps_its_kl():
-    method = off_policy_sequence_masking(threshold=0.1, kl=0.5)
-    pi = moved(BATCH, [[0.0, 0.0]] * 3)
+    method = off_policy_sequence_masking(threshold=0.1, kl_coef=0.5)
+    pi = perturb_logp(BATCH, [[0.0, 0.0]] * 3)
     (gradient,) = torch.autograd.grad(method.loss(pi, BATCH).sum(), pi.logp)
     assert gradient.tolist() == [[0.0, 0.0], [-1.0, -1.0], [1.0, 1.0]]  # pi is the reference
     assert method.loss.right.loss == CorrectedKL()
 
 
 def test_advantages_are_not_scaled():
-    assert off_policy_sequence_masking().credit == Center()
-    assert off_policy_sequence_masking().needs == {"logp@sampler", "logp@ref"}
+    assert off_policy_sequence_masking().advantage == Center()
+    assert off_policy_sequence_masking().required_signals == {"logp@sampler", "logp@ref"}
 
 
 @pytest.mark.parametrize(
@@ -65,13 +68,16 @@ def test_it_gives_the_numbers_of_trl(threshold, advantage, expected, slopes):
         "logp@sampler": [[-0.9, -0.2, -2.2], [-0.2, -0.5, -0.3]],
         "logp@ref": [[-1.2, -0.9, -1.0], [-0.7, -0.3, -0.1]],
     }
-    batch = batch_of([0, 0], length=[3, 2], advantage=advantage, seen=seen)
+    batch = make_batch([0, 0], length=[3, 2], advantage=advantage, signals=seen)
     batch = replace(
         batch,
         old_logp=torch.tensor([[-1.0, -0.5, -2.0], [-0.7, -1.2, -0.3]], dtype=torch.float64),
     )
-    pi, method = moved(batch, [[0.1, -0.1, 0.2], [-0.2, 0.1, 0.0]]), off_policy_sequence_masking
-    weighed = method(threshold=threshold).weigh(batch)
+    pi, method = (
+        perturb_logp(batch, [[0.1, -0.1, 0.2], [-0.2, 0.1, 0.0]]),
+        off_policy_sequence_masking,
+    )
+    weighed = method(threshold=threshold).aggregation(batch)
     loss = (weighed * method(threshold=threshold).loss(pi, batch)).sum()
     (gradient,) = torch.autograd.grad(loss, pi.logp)
     assert loss.item() == pytest.approx(expected)

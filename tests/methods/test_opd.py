@@ -2,16 +2,20 @@ import pytest
 import torch
 
 from grupo.methods.opd import opd
-from grupo.testing.batches import batch_of, moved
+from grupo.testing.batches import make_batch, perturb_logp
 
 SEEN = {"logp@teacher": [[-0.5, -3.0], [-1.0, 9.0]]}
 
 
 def test_every_token_earns_what_the_teacher_thinks_of_it():
-    batch = batch_of([0, 0], reward=[7.0, 0.0], length=[2, 1], seen=SEEN).credited(opd().credit)
+    batch = make_batch([0, 0], reward=[7.0, 0.0], length=[2, 1], signals=SEEN).with_advantage(
+        opd().advantage
+    )
     assert batch.advantage.tolist() == [[0.5, -2.0], [0.0, 0.0]]
-    pi = moved(batch, [[0.0, 0.0]] * 2)
-    (gradient,) = torch.autograd.grad((opd().weigh(batch) * opd().loss(pi, batch)).sum(), pi.logp)
+    pi = perturb_logp(batch, [[0.0, 0.0]] * 2)
+    (gradient,) = torch.autograd.grad(
+        (opd().aggregation(batch) * opd().loss(pi, batch)).sum(), pi.logp
+    )
     assert gradient.flatten().tolist() == pytest.approx([-0.5 / 3, 2 / 3, 0.0, 0.0])
 
 
@@ -20,18 +24,18 @@ def test_on_average_its_gradient_is_that_of_the_divergence():
     teacher = torch.tensor([0.7, 0.2, 0.1], dtype=torch.float64).log()
     logp = logits.log_softmax(0)
     (exact,) = torch.autograd.grad((logp.exp() * (logp - teacher)).sum(), logits, retain_graph=True)
-    batch = batch_of([0, 0, 0], seen={"logp@teacher": teacher[:, None].tolist()})
+    batch = make_batch([0, 0, 0], signals={"logp@teacher": teacher[:, None].tolist()})
     batch.old_logp.copy_(logp.detach()[:, None])
-    A = opd().credit(batch.reward, batch)[:, 0]
+    A = opd().advantage(batch.reward, batch)[:, 0]
     (ours,) = torch.autograd.grad((logp.detach().exp() * -A * logp).sum(), logits)
     assert ours.tolist() == pytest.approx(exact.tolist(), abs=1e-12)
 
 
 def test_a_student_that_is_the_teacher_learns_nothing():
-    batch = batch_of([0], seen={"logp@teacher": [[-1.0]]}).credited(opd().credit)
+    batch = make_batch([0], signals={"logp@teacher": [[-1.0]]}).with_advantage(opd().advantage)
     assert batch.advantage.tolist() == [[0.0]]
 
 
 def test_the_defaults():
-    assert opd() == opd(group=4)
-    assert opd().needs == {"logp@teacher"}
+    assert opd() == opd(group_size=4)
+    assert opd().required_signals == {"logp@teacher"}

@@ -1,29 +1,29 @@
 import pytest
 import torch
 
-from grupo.algo.aggregation import sequence_sum
+from grupo.algo.aggregation import token_sum
 from grupo.algo.losses import Reinforce
-from grupo.algo.minibatches import OnePass
+from grupo.algo.minibatches import SingleUpdate
 from grupo.methods.opo import opo
-from grupo.testing.batches import batch_of, moved
+from grupo.testing.batches import make_batch, perturb_logp
 
 
 def test_the_baseline_weighs_rewards_by_length():
-    batch = batch_of(group=[0, 0, 0], reward=[1.0, 0.0, 0.5], length=[1, 2, 5])
+    batch = make_batch(group=[0, 0, 0], reward=[1.0, 0.0, 0.5], length=[1, 2, 5])
     b = (1 * 1 + 2 * 0 + 5 * 0.5) / 8
-    assert opo().credit(batch.reward, batch).tolist() == [1 - b, -b, 0.5 - b]
+    assert opo().advantage(batch.reward, batch).tolist() == [1 - b, -b, 0.5 - b]
 
 
 def test_answers_of_one_length_have_their_mean_for_a_baseline():
-    batch = batch_of(group=[0, 0, 1, 1], reward=[1.0, 0.0, 3.0, 1.0], length=[2, 2, 1, 1])
-    assert opo().credit(batch.reward, batch).tolist() == [0.5, -0.5, 1.0, -1.0]
+    batch = make_batch(group=[0, 0, 1, 1], reward=[1.0, 0.0, 3.0, 1.0], length=[2, 2, 1, 1])
+    assert opo().advantage(batch.reward, batch).tolist() == [0.5, -0.5, 1.0, -1.0]
 
 
 def test_no_baseline_gives_less_variance_where_gradients_grow_with_length():
     # squared norm of an answer's score = its length: the variance of (r - b) score is then
     # sum_j l_j (r_j - b)^2, least at the weighted mean
-    batch = batch_of(group=[0, 0, 0], reward=[1.0, 0.0, 0.5], length=[1, 2, 5])
-    b = (batch.reward - opo().credit(batch.reward, batch))[0].item()
+    batch = make_batch(group=[0, 0, 0], reward=[1.0, 0.0, 0.5], length=[1, 2, 5])
+    b = (batch.reward - opo().advantage(batch.reward, batch))[0].item()
 
     def variance(b):
         return (batch.lengths * (batch.reward - b) ** 2).sum().item()
@@ -32,21 +32,23 @@ def test_no_baseline_gives_less_variance_where_gradients_grow_with_length():
 
 
 def test_a_lone_answer_and_equal_answers_teach_nothing():
-    batch = batch_of(group=[0, 1, 1], reward=[7.0, 1.0, 1.0], length=[3, 1, 2])
-    assert opo().credit(batch.reward, batch).tolist() == pytest.approx([0.0, 0.0, 0.0])
+    batch = make_batch(group=[0, 1, 1], reward=[7.0, 1.0, 1.0], length=[3, 1, 2])
+    assert opo().advantage(batch.reward, batch).tolist() == pytest.approx([0.0, 0.0, 0.0])
 
 
 def test_the_gradient_is_credit_over_answers_at_every_token():
-    batch = batch_of(group=[0, 0], reward=[1.0, 0.0], length=[1, 3]).credited(opo().credit)
-    pi = moved(batch, [[0.1, 0.0, 0.0], [0.2, 0.3, 0.4]])
-    loss = (opo().weigh(batch) * opo().loss(pi, batch)).sum()
+    batch = make_batch(group=[0, 0], reward=[1.0, 0.0], length=[1, 3]).with_advantage(
+        opo().advantage
+    )
+    pi = perturb_logp(batch, [[0.1, 0.0, 0.0], [0.2, 0.3, 0.4]])
+    loss = (opo().aggregation(batch) * opo().loss(pi, batch)).sum()
     (gradient,) = torch.autograd.grad(loss, pi.logp)
     assert gradient.tolist() == [[-0.75 / 2, 0.0, 0.0], [0.25 / 2] * 3]  # b = 1/4
 
 
 def test_training_is_exactly_on_policy():
-    assert (opo().plan, opo().loss) == (OnePass(), Reinforce())
-    assert opo().weigh is sequence_sum
+    assert (opo().updates, opo().loss) == (SingleUpdate(), Reinforce())
+    assert opo().aggregation is token_sum
 
 
 def test_it_gives_the_numbers_of_verl():
@@ -54,7 +56,7 @@ def test_it_gives_the_numbers_of_verl():
     # inputs; the last answer is alone, and verl leaves it its reward
     verl = [0.583333333333, -0.416666666667, 0.083333333333, 1.0, -2.0, 0.75]
     group, reward = [0, 0, 0, 1, 1, 2], [1.0, 0.0, 0.5, 2.0, -1.0, 0.75]
-    batch = batch_of(group=group, reward=reward, length=[1, 2, 3, 2, 1, 2])
-    ours = opo().credit(batch.reward, batch).tolist()
+    batch = make_batch(group=group, reward=reward, length=[1, 2, 3, 2, 1, 2])
+    ours = opo().advantage(batch.reward, batch).tolist()
     assert ours[:5] == pytest.approx(verl[:5])
     assert ours[5] == pytest.approx(0)

@@ -3,20 +3,20 @@ from math import exp
 import pytest
 
 from grupo.algo.losses import Reinforce
-from grupo.methods.optimal_token_baseline import LessTokenBaseline, optimal_token_baseline
-from grupo.testing.batches import batch_of
+from grupo.methods.optimal_token_baseline import SubtractTokenBaseline, optimal_token_baseline
+from grupo.testing.batches import make_batch
 
 PI = exp(-1.0)  # of every action
 
 
 def credit(reward, length, collision, group=None):
-    batch = batch_of(
+    batch = make_batch(
         group=group or [0] * len(reward),
         reward=reward,
         length=length,
-        seen={"collision": collision},
+        signals={"collision": collision},
     )
-    return LessTokenBaseline(eps=0.0)(batch.reward, batch)
+    return SubtractTokenBaseline(eps=0.0)(batch.reward, batch)
 
 
 def test_the_baseline_at_each_place_weighs_by_the_norm_gathered_so_far():
@@ -44,8 +44,10 @@ def test_the_last_one_left_and_a_lone_rollout_get_nothing():
 
 
 def test_sure_actions_gather_no_norm_and_no_baseline_is_made_of_nothing():
-    batch = batch_of(group=[0, 0], reward=[1.0, 1.0], logp=0.0, seen={"collision": [[1.0], [1.0]]})
-    A = optimal_token_baseline().credit(batch.reward, batch)
+    batch = make_batch(
+        group=[0, 0], reward=[1.0, 1.0], logp=0.0, signals={"collision": [[1.0], [1.0]]}
+    )
+    A = optimal_token_baseline().advantage(batch.reward, batch)
     assert A.flatten().tolist() == [1.0, 1.0]  # 1 - 2 + 1 = 0: there the gradient is 0, too
 
 
@@ -66,13 +68,13 @@ def test_it_gives_the_numbers_of_the_authors_code():
     # verl-project/verl @ 1dda039, verl/trainer/ppo/core_algos.py,
     # compute_optimal_token_baseline_advantage; inputs as below. Only the very last differs: 1 there
     rest = [[0.5, 0.4, 0.3], [0.9, 0.2, 9], [0.35, 0.6, 0.45], [0.7, 9, 9], [0.15, 0.8, 9]]
-    batch = batch_of(
+    batch = make_batch(
         group=[0, 0, 0, 1, 1],
         reward=[1.0, 0.0, 0.5, 0.25, 1.0],
         length=[3, 2, 3, 1, 2],
-        seen={"collision": rest},
+        signals={"collision": rest},
     )
-    A = optimal_token_baseline().credit(batch.reward, batch)
+    A = optimal_token_baseline().advantage(batch.reward, batch)
     expected = [0.5786558254, 0.5220485459, 0.2619461579, -0.4213441746, -0.4779514541]
     expected += [0.07865582545, 0.02204854588, -0.2380538421, -0.2253789171, 0.5246210829, 0.0]
     assert A[batch.mask].tolist() == pytest.approx(expected, rel=1e-5, abs=1e-7)
@@ -80,6 +82,6 @@ def test_it_gives_the_numbers_of_the_authors_code():
 
 def test_the_defaults():
     method = optimal_token_baseline()
-    assert method == optimal_token_baseline(group=4)
+    assert method == optimal_token_baseline(group_size=4)
     assert method.loss == Reinforce()
-    assert method.needs == {"collision"}
+    assert method.required_signals == {"collision"}

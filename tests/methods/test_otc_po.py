@@ -4,15 +4,15 @@ from math import cos, pi, sin
 
 import pytest
 
-from grupo.core.batch import Past
-from grupo.methods.otc_po import FewestCalls, otc_po
-from grupo.testing.batches import batch_of
+from grupo.core.batch import TaskHistory
+from grupo.methods.otc_po import FewestCallsReward, otc_po
+from grupo.testing.batches import make_batch
 
 
 def worth(tools, correct, past=(), smooth=3.0):
     parts = {"tools": tools, "correct": correct}
-    batch = batch_of(group=[0] * len(tools), parts=parts, past=past)
-    return FewestCalls(smooth)(batch.reward, batch).tolist()
+    batch = make_batch(group=[0] * len(tools), reward_terms=parts, history=past)
+    return FewestCallsReward(smooth)(batch.reward, batch).tolist()
 
 
 def test_the_fewest_calls_of_the_group_earn_all():
@@ -32,21 +32,21 @@ def test_the_wrong_earn_nothing_and_set_no_example():
 
 
 def test_the_fewest_calls_are_remembered():
-    past = Past((1,), ((1.0, 0.0),), {"tools": ((1.0, 0.0),), "correct": ((1.0, 0.0),)})
+    past = TaskHistory((1,), ((1.0, 0.0),), {"tools": ((1.0, 0.0),), "correct": ((1.0, 0.0),)})
     # 1 call was enough once; 0 calls never were
     assert worth([2.0], [1.0], past=[past]) == pytest.approx([sin(pi * 2 / 3)])
     assert worth([1.0], [1.0], past=[past]) == pytest.approx([1.0])
-    assert otc_po().remembers == {"tools", "correct"}
+    assert otc_po().required_reward_history == {"tools", "correct"}
 
 
 def test_a_past_that_nobody_remembered_is_no_past():
-    assert worth([2.0], [1.0], past=[Past((1,), ((1.0,),))]) == [1.0]
+    assert worth([2.0], [1.0], past=[TaskHistory((1,), ((1.0,),))]) == [1.0]
 
 
 def test_fewer_calls_than_the_best_were_not_enough_or_are_the_best():
-    past = Past((1,), ((1.0,),), {"tools": ((3.0,),), "correct": ((1.0,),)})
+    past = TaskHistory((1,), ((1.0,),), {"tools": ((3.0,),), "correct": ((1.0,),)})
     assert worth([2.0, 3.0], [1.0, 1.0], past=[past]) == pytest.approx([1.0, sin(pi * 0.6)])
 
 
 def test_the_defaults():
-    assert otc_po() == otc_po(group=8, smooth=4.0)
+    assert otc_po() == otc_po(group_size=8, smoothing=4.0)

@@ -4,14 +4,14 @@ import pytest
 import torch
 
 from grupo.methods.pacs import pacs
-from grupo.testing.batches import batch_of, moved
+from grupo.testing.batches import make_batch, perturb_logp
 from tests.helpers.recorded_batches import flat, learned, six
 
 
 def learn(moves, rewards, beta=1.0):
-    method, batch = pacs(beta=beta), batch_of([0] * len(rewards), rewards)
-    pi = moved(batch, moves)
-    loss = (method.weigh(batch) * method.loss(pi, batch)).sum()
+    method, batch = pacs(log_ratio_scale=beta), make_batch([0] * len(rewards), rewards)
+    pi = perturb_logp(batch, moves)
+    loss = (method.aggregation(batch) * method.loss(pi, batch)).sum()
     return loss.item(), torch.autograd.grad(loss, pi.logp)[0].flatten().tolist()
 
 
@@ -44,7 +44,7 @@ def test_a_group_of_one_label_is_not_balanced():
 
 def test_beta_sharpens_the_logits():
     assert learn([[0.5], [-0.5]], [1.0, 0.0], beta=2.0)[0] == pytest.approx(log(1 + exp(-2)))
-    assert pacs() == pacs(group=8, beta=1.0)
+    assert pacs() == pacs(group_size=8, log_ratio_scale=1.0)
 
 
 def test_it_gives_the_numbers_of_the_authors_code():

@@ -4,18 +4,18 @@ import pytest
 
 from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import KL
-from grupo.methods.papo import Perception, papo
-from grupo.rollouts.samplers import Independent
-from grupo.testing.batches import batch_of, moved
+from grupo.methods.papo import PerceptionLoss, papo
+from grupo.rollouts.samplers import GroupSampler
+from grupo.testing.batches import make_batch, perturb_logp
 from tests.helpers.recorded_batches import flat, learned, six
 
 SEEN = {"logp@masked": [[-3.0]], "logp@ref": [[-1.0]]}  # l = -1
 
 
 def test_an_answer_that_depends_on_the_image_lowers_the_loss():
-    batch = batch_of([0], seen=SEEN)
-    pi = moved(batch, [[0.0]])
-    loss = Perception(gain=0.02, sharp=0.0)(pi, batch)
+    batch = make_batch([0], signals=SEEN)
+    pi = perturb_logp(batch, [[0.0]])
+    loss = PerceptionLoss(perception_coef=0.02, entropy_coef=0.0)(pi, batch)
     k = exp(-2) + 2 - 1
     assert k == pytest.approx(1.1353, abs=1e-4)
     assert loss.item() == pytest.approx(-0.02 * k)
@@ -25,14 +25,19 @@ def test_an_answer_that_depends_on_the_image_lowers_the_loss():
 
 
 def test_an_image_that_is_ignored_earns_nothing():
-    batch = batch_of([0], seen={"logp@masked": [[-1.0]]})
-    assert Perception(gain=0.02, sharp=0.0)(moved(batch, [[0.0]]), batch).item() == 0.0
+    batch = make_batch([0], signals={"logp@masked": [[-1.0]]})
+    assert (
+        PerceptionLoss(perception_coef=0.02, entropy_coef=0.0)(
+            perturb_logp(batch, [[0.0]]), batch
+        ).item()
+        == 0.0
+    )
 
 
 def test_both_distributions_are_kept_sharp():
-    batch = batch_of([0], seen=SEEN)
-    pi = moved(batch, [[0.0]])
-    loss = Perception(gain=0.0, sharp=0.03)(pi, batch)
+    batch = make_batch([0], signals=SEEN)
+    pi = perturb_logp(batch, [[0.0]])
+    loss = PerceptionLoss(perception_coef=0.0, entropy_coef=0.03)(pi, batch)
     assert loss.item() == pytest.approx(0.03 * (1 + 3))
     loss.sum().backward()
     assert pi.logp.grad is not None
@@ -40,22 +45,26 @@ def test_both_distributions_are_kept_sharp():
 
 
 def test_a_token_unthinkable_without_the_image_is_bounded():
-    batch = batch_of([0], logp=0.0, seen={"logp@masked": [[30.0]]})
-    said = Perception(gain=1.0, sharp=0.0)(moved(batch, [[0.0]]), batch)
+    batch = make_batch([0], logp=0.0, signals={"logp@masked": [[30.0]]})
+    said = PerceptionLoss(perception_coef=1.0, entropy_coef=0.0)(
+        perturb_logp(batch, [[0.0]]), batch
+    )
     assert said.item() == -10.0
 
 
 def test_the_whole_loss_is_the_surrogate_with_two_kls():
-    batch = batch_of([0], advantage=[1.0], seen=SEEN)
-    loss = papo().loss(moved(batch, [[0.0]]), batch)
+    batch = make_batch([0], advantage=[1.0], signals=SEEN)
+    loss = papo().loss(perturb_logp(batch, [[0.0]]), batch)
     assert loss.item() == pytest.approx(-1.0 - 0.02 * (exp(-2) + 1) + 0.03 * 4)
     assert isinstance(papo().loss.left.right.loss, KL)
 
 
 def test_the_defaults_are_the_released_ones():
-    assert papo() == papo(group=5, gain=0.02, sharp=0.03, kl=0.01, clip=0.2)
-    assert papo().sample == Independent(5)
-    assert papo().needs == {"logp@ref", "logp@masked"}
+    assert papo() == papo(
+        group_size=5, perception_coef=0.02, entropy_coef=0.03, kl_coef=0.01, clip_eps=0.2
+    )
+    assert papo().sampler == GroupSampler(5)
+    assert papo().required_signals == {"logp@ref", "logp@masked"}
 
 
 def test_it_gives_the_numbers_of_the_authors_code():
@@ -81,7 +90,7 @@ def test_it_gives_the_numbers_of_the_authors_code():
         ],
     }
     batch = six(advantage=[1.2, -0.7, -0.5, 0.6, 0.9, -1.5], seen=seen)
-    method = papo().but(weigh=token_mean)
+    method = papo().replace(aggregation=token_mean)
     loss, gradient = learned(method, batch)
     assert loss == pytest.approx(-0.2297682, rel=1e-5)
     rows = [

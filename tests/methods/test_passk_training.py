@@ -6,11 +6,11 @@ import pytest
 from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import Clip
 from grupo.methods.passk_training import PassAtK, passk_training
-from grupo.testing.batches import batch_of
+from grupo.testing.batches import make_batch
 
 
 def credit(right, wrong, k, eps=1e-6):
-    batch = batch_of(group=[0] * (right + wrong), reward=[1.0] * right + [0.0] * wrong)
+    batch = make_batch(group=[0] * (right + wrong), reward=[1.0] * right + [0.0] * wrong)
     return PassAtK(k, eps)(batch.reward, batch).tolist()
 
 
@@ -58,7 +58,7 @@ def test_a_group_smaller_than_k_counts_as_one_subset():
 
 
 def test_other_groups_do_not_matter():
-    batch = batch_of(group=[0, 0, 0, 1, 1, 1], reward=[1.0, 0.0, 0.0, 1.0, 1.0, 0.0])
+    batch = make_batch(group=[0, 0, 0, 1, 1, 1], reward=[1.0, 0.0, 0.0, 1.0, 1.0, 0.0])
     A = PassAtK(2, eps=0.0)(batch.reward, batch).tolist()
     # R = 1 - C(2, 2) / C(3, 2) = 2/3, C(1, 1) / C(2, 1) = 1/2; one wrong of three never fails
     s = sqrt(2) / 3
@@ -68,6 +68,6 @@ def test_other_groups_do_not_matter():
 
 def test_the_defaults():
     method = passk_training()
-    assert method == passk_training(group=8, k=4, low=0.2, high=0.28)
+    assert method == passk_training(group_size=8, k=4, clip_low=0.2, clip_high=0.28)
     assert method.loss == Clip(0.2, 0.28)  # clip-higher and the token mean are what it keeps
-    assert method.weigh is token_mean
+    assert method.aggregation is token_mean

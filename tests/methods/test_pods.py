@@ -1,12 +1,12 @@
-from grupo.algo.filters import KeepExtremes
+from grupo.algo.filters import KeepMaxVariance
 from grupo.core.types import Group, Rollout, Task
 from grupo.methods.pods import pods
-from grupo.rollouts.samplers import Independent
+from grupo.rollouts.samplers import GroupSampler
 
 
 def kept(*rewards, learned):
     group = Group(Task("t", ""), tuple(Rollout(reward=r) for r in rewards))
-    return sorted(pods(learned=learned).curate([group])[0].rewards)
+    return sorted(pods(num_kept=learned).filter([group])[0].rewards)
 
 
 def test_of_right_and_wrong_as_many_of_each_are_kept():
@@ -27,5 +27,5 @@ def test_a_group_that_is_small_already_is_kept_whole():
 
 
 def test_the_defaults_are_the_papers():
-    assert pods().sample == Independent(64)
-    assert pods().curate == KeepExtremes(16)
+    assert pods().sampler == GroupSampler(64)
+    assert pods().filter == KeepMaxVariance(16)

@@ -4,23 +4,23 @@ import pytest
 
 from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import Clip
-from grupo.methods.posterior_grpo import PaidOnSuccess, posterior_grpo
-from grupo.testing.batches import batch_of
+from grupo.methods.posterior_grpo import PosteriorReward, posterior_grpo
+from grupo.testing.batches import make_batch
 
 
 def graded(format, correct, thinking):
     parts = {"format": format, "correct": correct, "thinking": thinking}
-    return batch_of(group=[0] * len(format), parts=parts)
+    return make_batch(group=[0] * len(format), reward_terms=parts)
 
 
 def test_quality_is_paid_on_success_only():
     batch = graded([1.0, 1.0, 0.0], [1.0, 0.0, 1.0], [0.7, 0.9, 0.5])
-    assert PaidOnSuccess()(batch.reward, batch).tolist() == pytest.approx([2.7, 1.0, 1.5])
+    assert PosteriorReward()(batch.reward, batch).tolist() == pytest.approx([2.7, 1.0, 1.5])
 
 
 def test_right_answers_differ_by_their_thinking():
     batch = graded([1.0] * 4, [1.0] * 4, [0.2, 0.4, 0.6, 0.8])
-    advantage = batch.credited(posterior_grpo().credit).advantage[:, 0].tolist()
+    advantage = batch.with_advantage(posterior_grpo().advantage).advantage[:, 0].tolist()
     std = ((0.09 + 0.01 + 0.01 + 0.09) / 3) ** 0.5
     assert advantage == pytest.approx([d / std for d in (-0.3, -0.1, 0.1, 0.3)], rel=1e-5)
 
@@ -28,12 +28,15 @@ def test_right_answers_differ_by_their_thinking():
 def test_the_wrong_cannot_gain_by_what_the_judge_likes():
     plain = graded([1.0] * 3, [1.0, 0.0, 0.0], [0.5, 0.0, 0.0])
     padded = graded([1.0] * 3, [1.0, 0.0, 0.0], [0.5, 1.0, 0.0])
-    credit = posterior_grpo().credit
-    assert plain.credited(credit).advantage.tolist() == padded.credited(credit).advantage.tolist()
+    credit = posterior_grpo().advantage
+    assert (
+        plain.with_advantage(credit).advantage.tolist()
+        == padded.with_advantage(credit).advantage.tolist()
+    )
 
 
 def test_the_defaults():
     method = posterior_grpo()
-    assert method == posterior_grpo(group=8, low=0.2, high=0.28)
+    assert method == posterior_grpo(group_size=8, clip_low=0.2, clip_high=0.28)
     assert method.loss == Clip(0.2, 0.28)
-    assert method.weigh is token_mean
+    assert method.aggregation is token_mean

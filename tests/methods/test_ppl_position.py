@@ -6,12 +6,12 @@ import pytest
 import torch
 
 from grupo.methods.grpo import grpo
-from grupo.methods.ppl_position import LateMore, LikelyMore, ppl_position
-from grupo.testing.batches import batch_of
+from grupo.methods.ppl_position import PerplexityWeight, PositionBonus, ppl_position
+from grupo.testing.batches import make_batch
 
 
 def answers(logp, length):
-    batch = batch_of(group=[0] * len(length), length=length)
+    batch = make_batch(group=[0] * len(length), length=length)
     old = torch.tensor(logp, dtype=torch.float64)[:, None] * batch.mask
     return type(batch)(**{**vars(batch), "old_logp": old})
 
@@ -19,23 +19,25 @@ def answers(logp, length):
 def test_likely_answers_move_more_of_either_sign():
     A = torch.tensor([1.0, -1.0], dtype=torch.float64)
     # log-perplexities 0.2 and 0.6: mean 0.4, population deviation 0.2, w = -1 and 1
-    shaped = LikelyMore(0.1)(A, answers([-0.2, -0.6], [2, 3]))
+    shaped = PerplexityWeight(0.1)(A, answers([-0.2, -0.6], [2, 3]))
     assert shaped.tolist() == pytest.approx([1.1, -0.9])
 
 
 def test_no_factor_is_negative():
     A = torch.tensor([1.0, 1.0], dtype=torch.float64)
-    assert LikelyMore(3.0)(A, answers([-0.2, -0.6], [1, 1])).tolist() == pytest.approx([4.0, 0.0])
+    assert PerplexityWeight(3.0)(A, answers([-0.2, -0.6], [1, 1])).tolist() == pytest.approx(
+        [4.0, 0.0]
+    )
 
 
 def test_answers_of_one_perplexity_are_left_alone():
     A = torch.tensor([1.0, -1.0], dtype=torch.float64)
-    assert LikelyMore(0.5)(A, answers([-0.5, -0.5], [1, 2])).tolist() == [1.0, -1.0]
+    assert PerplexityWeight(0.5)(A, answers([-0.5, -0.5], [1, 2])).tolist() == [1.0, -1.0]
 
 
 def test_late_tokens_move_more_of_either_sign():
-    batch = batch_of(group=[0, 0, 0], length=[3, 3, 1])
-    A = LateMore(gamma=0.1)(torch.tensor([1.0, -1.0, 0.0], dtype=torch.float64), batch)
+    batch = make_batch(group=[0, 0, 0], length=[3, 3, 1])
+    A = PositionBonus(position_coef=0.1)(torch.tensor([1.0, -1.0, 0.0], dtype=torch.float64), batch)
     early, late = 0.1 / (1 + exp(5)), 0.1 / (1 + exp(-5))  # 0.00067, 0.09933
     assert A[0].tolist() == pytest.approx([1 + early, 1.05, 1 + late])
     assert A[1].tolist() == pytest.approx([-1 - early, -1.05, -1 - late])
@@ -43,15 +45,20 @@ def test_late_tokens_move_more_of_either_sign():
 
 
 def test_an_answer_of_one_token_stands_at_the_beginning():
-    A = LateMore(gamma=0.1)(torch.ones(1, dtype=torch.float64), batch_of(group=[0]))
+    A = PositionBonus(position_coef=0.1)(torch.ones(1, dtype=torch.float64), make_batch(group=[0]))
     assert A.item() == pytest.approx(1 + 0.1 / (1 + exp(5)))
 
 
 def test_nothing_of_both_is_grpo():
-    batch = batch_of(group=[0, 0, 0], reward=[1.0, 0.0, 0.0], length=[1, 2, 3])
-    plain = batch.credited(grpo().credit).advantage
-    assert torch.equal(batch.credited(ppl_position(alpha=0.0, gamma=0.0).credit).advantage, plain)
+    batch = make_batch(group=[0, 0, 0], reward=[1.0, 0.0, 0.0], length=[1, 2, 3])
+    plain = batch.with_advantage(grpo().advantage).advantage
+    assert torch.equal(
+        batch.with_advantage(
+            ppl_position(perplexity_coef=0.0, position_coef=0.0).advantage
+        ).advantage,
+        plain,
+    )
 
 
 def test_the_defaults():
-    assert ppl_position() == ppl_position(group=8, alpha=0.01, gamma=0.1)
+    assert ppl_position() == ppl_position(group_size=8, perplexity_coef=0.01, position_coef=0.1)

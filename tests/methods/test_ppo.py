@@ -5,12 +5,12 @@ from math import exp
 import pytest
 import torch
 
-from grupo.algo.losses.critic import FitValue
-from grupo.algo.minibatches import Passes
-from grupo.core.aux_heads import Head
+from grupo.algo.losses.critic import ValueLoss
+from grupo.algo.minibatches import Updates
+from grupo.core.aux_heads import LinearHead
 from grupo.core.batch import Signals
 from grupo.methods.ppo import ppo
-from grupo.testing.batches import batch_of
+from grupo.testing.batches import make_batch
 
 V = [[0.2, 0.4, 0.5]]
 # V = 0 after the end: d = 0.2, 0.1, 0.5; lam 0.95
@@ -18,8 +18,8 @@ A = [0.2 + 0.95 * (0.1 + 0.95 * 0.5), 0.1 + 0.95 * 0.5, 0.5]
 
 
 def answer():
-    batch = batch_of(group=[0], reward=[1.0], length=[3], seen={"value": V})
-    return batch.credited(ppo().credit)
+    batch = make_batch(group=[0], reward=[1.0], length=[3], signals={"value": V})
+    return batch.with_advantage(ppo().advantage)
 
 
 def says(batch, moves, value):
@@ -38,7 +38,7 @@ def test_the_loss_and_its_gradients():
     batch, method = answer(), ppo()
     value = [0.3, 0.9, 0.5]
     pi = says(batch, [0.3, 0.1, -0.3], value)
-    loss = (method.weigh(batch) * method.loss(pi, batch)).sum()
+    loss = (method.aggregation(batch) * method.loss(pi, batch)).sum()
     R = [a + v for a, v in zip(A, V[0], strict=True)]
     misses = [v - r for v, r in zip(value, R, strict=True)]
     surrogate = -(1.2 * A[0] + exp(0.1) * A[1] + exp(-0.3) * A[2])  # A > 0: above 1.2 is clipped
@@ -49,19 +49,19 @@ def test_the_loss_and_its_gradients():
 
 
 def test_with_lambda_one_the_value_fits_the_outcome():
-    batch = batch_of(group=[0], reward=[1.0], length=[3], seen={"value": V})
-    batch = batch.credited(ppo(lam=1.0).credit)
-    loss = FitValue()(says(batch, [0.0] * 3, [0.25, 0.25, 0.25]), batch)
+    batch = make_batch(group=[0], reward=[1.0], length=[3], signals={"value": V})
+    batch = batch.with_advantage(ppo(gae_lambda=1.0).advantage)
+    loss = ValueLoss()(says(batch, [0.0] * 3, [0.25, 0.25, 0.25]), batch)
     assert loss[0].tolist() == pytest.approx([0.75**2] * 3)
 
 
 def test_it_asks_for_a_value_head_and_nothing_else():
-    assert ppo().helpers == (Head("value"),)
-    assert ppo().needs == {"value"}
-    assert ppo().measured == {"value"}
+    assert ppo().aux_heads == (LinearHead("value"),)
+    assert ppo().required_signals == {"value"}
+    assert ppo().precomputed_signals == {"value"}
 
 
 def test_the_defaults_are_the_papers():
-    assert ppo() == ppo(group=1, clip=0.2, lam=0.95, epochs=3)
-    assert ppo().plan == Passes(epochs=3)
-    assert ppo().credit.gamma == 1.0
+    assert ppo() == ppo(group_size=1, clip_eps=0.2, gae_lambda=0.95, epochs=3)
+    assert ppo().updates == Updates(epochs=3)
+    assert ppo().advantage.gamma == 1.0

@@ -5,26 +5,28 @@ import pytest
 from grupo.core.types import Rollout, Task
 from grupo.methods.grpo import grpo
 from grupo.methods.pref_grpo import pref_grpo
-from grupo.rewards.pairwise import WinRate
-from grupo.testing.batches import batch_of
+from grupo.rewards.pairwise import PairwiseWinRate
+from grupo.testing.batches import make_batch
 
 
 def test_advantages_are_of_win_rates_whatever_the_reward():
-    batch = batch_of(group=[0] * 3, reward=[0.0, 9.0, 0.0], parts={"win_rate": [1.0, 0.5, 0.0]})
-    advantage = batch.credited(pref_grpo().credit).advantage[:, 0].tolist()
+    batch = make_batch(
+        group=[0] * 3, reward=[0.0, 9.0, 0.0], reward_terms={"win_rate": [1.0, 0.5, 0.0]}
+    )
+    advantage = batch.with_advantage(pref_grpo().advantage).advantage[:, 0].tolist()
     assert advantage == pytest.approx([1.0, 0.0, -1.0], rel=1e-5)  # std sqrt((1/4 + 1/4) / 2) = 1/2
 
 
 def test_advantages_are_bounded():
     win_rate = [1.0] + [0.0] * 49
-    batch = batch_of(group=[0] * 50, parts={"win_rate": win_rate})
+    batch = make_batch(group=[0] * 50, reward_terms={"win_rate": win_rate})
     # std sqrt(50 x 0.02 x 0.98 / 49) = sqrt(0.02): 0.98 / sqrt(0.02) = 6.93
-    assert batch.credited(pref_grpo().credit).advantage.max() == 5.0
+    assert batch.with_advantage(pref_grpo().advantage).advantage.max() == 5.0
 
 
 def test_all_undecided_teaches_nothing():
-    batch = batch_of(group=[0] * 3, parts={"win_rate": [0.5] * 3})
-    assert batch.credited(pref_grpo().credit).advantage.abs().max() == 0
+    batch = make_batch(group=[0] * 3, reward_terms={"win_rate": [0.5] * 3})
+    assert batch.with_advantage(pref_grpo().advantage).advantage.abs().max() == 0
 
 
 def test_it_gives_the_numbers_of_the_authors_code():
@@ -33,18 +35,20 @@ def test_it_gives_the_numbers_of_the_authors_code():
     won = {(0, 1): 1, (0, 2): 1, (0, 3): 0.5, (0, 4): 0, (1, 2): 0}
     won |= {(1, 3): 1, (1, 4): 0, (2, 3): 1, (2, 4): 0.5, (3, 4): 0}
     named = [Rollout(reward=float(i)) for i in range(5)]
-    rate = WinRate(lambda task, a, b: won[a.reward, b.reward])(Task("k", "?"), named)
+    rate = PairwiseWinRate(lambda task, a, b: won[a.reward, b.reward])(Task("k", "?"), named)
     assert rate == [0.625, 0.25, 0.625, 0.125, 0.875]
-    batch = batch_of([0] * 5 + [1] * 5, parts={"win_rate": [*rate, 1.0, 0.5, 0.5, 0.0, 0.25]})
+    batch = make_batch(
+        [0] * 5 + [1] * 5, reward_terms={"win_rate": [*rate, 1.0, 0.5, 0.5, 0.0, 0.25]}
+    )
     recorded = [0.40824827551841736, -0.8164965510368347, 0.40824827551841736]
     recorded += [-1.2247447967529297, 1.2247447967529297, 1.483239769935608, 0.1348400115966797]
     recorded += [0.1348400115966797, -1.2135597467422485, -0.5393598675727844]
-    advantage = batch.credited(pref_grpo().credit).advantage[:, 0].tolist()
+    advantage = batch.with_advantage(pref_grpo().advantage).advantage[:, 0].tolist()
     assert advantage == pytest.approx(recorded, rel=1e-5)
 
 
 def test_the_defaults_are_the_released_runs():
-    assert pref_grpo() == pref_grpo(group=8, clip=1e-4, bound=5.0)
+    assert pref_grpo() == pref_grpo(group_size=8, clip_eps=1e-4, max_advantage=5.0)
 
 
 def test_scores_a_hair_apart_teach_like_any_and_a_judge_who_sees_ties_does_not():
@@ -54,14 +58,14 @@ def test_scores_a_hair_apart_teach_like_any_and_a_judge_who_sees_ties_does_not()
         )
 
     def advantages(credit, **given):
-        return batch_of(group=[0] * 3, **given).credited(credit).advantage[:, 0].tolist()
+        return make_batch(group=[0] * 3, **given).with_advantage(credit).advantage[:, 0].tolist()
 
     close, far = [0.700, 0.701, 0.702], [0.1, 0.5, 0.9]
-    by_score = [advantages(grpo().credit, reward=scores) for scores in (close, far)]
+    by_score = [advantages(grpo().advantage, reward=scores) for scores in (close, far)]
     for found in by_score:
         assert found == pytest.approx([-1, 0, 1], abs=2e-3)
     for scores, expected in ((close, [0, 0, 0]), (far, [-1, 0, 1])):
         named = [Rollout(reward=score) for score in scores]
-        rate = WinRate(sees(0.05))(Task("k", "?"), named)
-        found = advantages(pref_grpo().credit, parts={"win_rate": rate})
+        rate = PairwiseWinRate(sees(0.05))(Task("k", "?"), named)
+        found = advantages(pref_grpo().advantage, parts={"win_rate": rate})
         assert found == pytest.approx(expected, abs=1e-5)

@@ -3,20 +3,22 @@
 import pytest
 import torch
 
-from grupo.methods.prl import FutureKL, prl
-from grupo.testing.batches import batch_of
+from grupo.methods.prl import SubtractFutureKL, prl
+from grupo.testing.batches import make_batch
 
 DRIFT = [0.4, -0.2, 0.6, 0.2]
 
 
 def answer(length=4):
-    return batch_of(
-        group=[0], length=[length], seen={"logp@ref": [[-1 - d for d in DRIFT[:length]]]}
+    return make_batch(
+        group=[0], length=[length], signals={"logp@ref": [[-1 - d for d in DRIFT[:length]]]}
     )
 
 
 def credit(eta, step, batch=None):
-    return FutureKL(eta, step)(torch.ones(1, dtype=torch.float64), batch or answer())[0].tolist()
+    return SubtractFutureKL(eta, step)(torch.ones(1, dtype=torch.float64), batch or answer())[
+        0
+    ].tolist()
 
 
 def test_a_step_is_charged_the_drift_from_its_end_on():
@@ -36,7 +38,9 @@ def test_steps_of_one_token():
 
 
 def test_a_policy_that_is_the_reference_is_grpos():
-    batch = batch_of(group=[0, 0], reward=[1.0, 0.0], length=[2, 1]).credited(prl().credit)
+    batch = make_batch(group=[0, 0], reward=[1.0, 0.0], length=[2, 1]).with_advantage(
+        prl().advantage
+    )
     assert batch.advantage[batch.mask].tolist() == pytest.approx(
         [0.5**0.5, 0.5**0.5, -(0.5**0.5)], rel=1e-5
     )
@@ -71,10 +75,13 @@ def test_it_gives_the_numbers_of_the_authors_code(eta, step, expected):
     # prm.adv "orm" and step_split "length"; inputs as below
     drift = [[0.4, -0.2, 0.6, 0.2, -0.1], [0.3, 0.1, -0.5, 9, 9], [-0.7, 0.2, 0.05, 0.35, 9]]
     ref = [[-1 - d for d in row] for row in drift]
-    batch = batch_of([0] * 3, [1.0, 0.0, 0.5], length=[5, 3, 4], seen={"logp@ref": ref})
-    A = batch.credited(prl(eta=eta, step=step).credit).advantage * batch.mask
+    batch = make_batch([0] * 3, [1.0, 0.0, 0.5], length=[5, 3, 4], signals={"logp@ref": ref})
+    A = (
+        batch.with_advantage(prl(inverse_kl_coef=eta, step_length=step).advantage).advantage
+        * batch.mask
+    )
     assert A.tolist() == [pytest.approx(row, rel=1e-5) for row in expected]
 
 
 def test_the_defaults_are_the_released_ones():
-    assert prl() == prl(group=5, eta=200.0, step=256, clip=0.2)
+    assert prl() == prl(group_size=5, inverse_kl_coef=200.0, step_length=256, clip_eps=0.2)

@@ -3,24 +3,24 @@
 import pytest
 import torch
 
-from grupo.methods.prm_clip_delta import ClipDelta, prm_clip_delta
-from grupo.testing.batches import batch_of
+from grupo.methods.prm_clip_delta import ClippedProcessReward, prm_clip_delta
+from grupo.testing.batches import make_batch
 
 SCORES = [0.9, 0.2, 0.6, 0.8]
 
 
 def solution(scores, each=1):
     steps = [float(k) for k in range(len(scores)) for _ in range(each)]
-    return batch_of(
+    return make_batch(
         group=[0],
         length=[len(steps)],
-        seen={"mark/step": [steps], "mark/prm": [[p for p in scores for _ in range(each)]]},
+        signals={"step/index": [steps], "step/prm": [[p for p in scores for _ in range(each)]]},
     )
 
 
 def paid(batch, eta, reward=0.0, alpha=1.0):
     x = torch.tensor([reward], dtype=torch.float64)
-    return ClipDelta(eta, alpha)(x, batch)[0].tolist()
+    return ClippedProcessReward(eta, alpha)(x, batch)[0].tolist()
 
 
 def test_delta_alone():
@@ -53,16 +53,16 @@ def test_one_step_is_success_alone():
 
 
 def test_the_value_learns_with_it():
-    batch = batch_of(
+    batch = make_batch(
         group=[0],
         reward=[1.0],
         length=[2],
-        seen={"mark/step": [[0, 1]], "mark/prm": [[0.3, 0.9]], "value": [[0.5, 0.5]]},
+        signals={"step/index": [[0, 1]], "step/prm": [[0.3, 0.9]], "value": [[0.5, 0.5]]},
     )
-    A = batch.credited(prm_clip_delta(alpha=1.0).credit).advantage[0].tolist()
+    A = batch.with_advantage(prm_clip_delta(process_coef=1.0).advantage).advantage[0].tolist()
     # paid -0.2 and 1: d = -0.2, 0.5
     assert pytest.approx([-0.2 + 0.95 * 0.5, 0.5]) == A
 
 
 def test_the_defaults():
-    assert prm_clip_delta() == prm_clip_delta(group=1, eta=0.5, alpha=0.05)
+    assert prm_clip_delta() == prm_clip_delta(group_size=1, score_threshold=0.5, process_coef=0.05)

@@ -1,30 +1,32 @@
 import pytest
 
 from grupo.core.types import Action, Rollout, Task
-from grupo.methods.prompt_echo import Echo, echo, prompt_echo
-from grupo.testing.batches import batch_of
+from grupo.methods.prompt_echo import PromptLikelihood, mean_prompt_logp, prompt_echo
+from grupo.testing.batches import make_batch
 
 
 def test_the_reward_is_the_mean_over_the_prompts_tokens():
-    assert echo([-1.0, -2.0, -3.0]) == -2.0
+    assert mean_prompt_logp([-1.0, -2.0, -3.0]) == -2.0
 
 
 def test_each_image_is_asked_for_the_prompt_of_its_own_task():
     images = [Rollout(turns=(("", Action((1,), (0.0,), text=t)),)) for t in ("dim", "clear")]
     known = {("cat", "dim"): [-3.0, -5.0], ("cat", "clear"): [-1.0, -2.0]}
-    reward = Echo(lambda task, rollout: known[task.key, rollout.text])
+    reward = PromptLikelihood(lambda task, rollout: known[task.key, rollout.text])
     assert reward(Task("cat", "a cat"), images) == [-4.0, -1.5]
 
 
 def test_sum_and_mean_give_the_same_advantages():
     means, sums = [-2.0, -1.0, -1.5], [-6.0, -3.0, -4.5]
-    batch = batch_of(group=[0] * 3, parts={"echo": means})
-    other = batch_of(group=[0] * 3, parts={"echo": sums})
-    A = prompt_echo().credit(batch.reward, batch)
+    batch = make_batch(group=[0] * 3, reward_terms={"echo": means})
+    other = make_batch(group=[0] * 3, reward_terms={"echo": sums})
+    A = prompt_echo().advantage(batch.reward, batch)
     assert A.tolist() == pytest.approx([-1.0, 1.0, 0.0], abs=1e-5)  # std of -2 -1 -1.5 is 1/2
-    assert prompt_echo().credit(other.reward, other).tolist() == pytest.approx(A.tolist(), abs=1e-5)
+    assert prompt_echo().advantage(other.reward, other).tolist() == pytest.approx(
+        A.tolist(), abs=1e-5
+    )
 
 
 def test_it_reads_one_part_and_no_reference():
-    assert prompt_echo().credit.steps[0].reads_parts == ("echo",)
-    assert prompt_echo().needs == frozenset()
+    assert prompt_echo().advantage.steps[0].required_reward_terms == ("echo",)
+    assert prompt_echo().required_signals == frozenset()

@@ -3,19 +3,21 @@ from math import exp, sqrt
 import pytest
 import torch
 
-from grupo.algo.filters import informative
+from grupo.algo.filters import keep_nonzero_std
 from grupo.algo.losses import KL, Clip
-from grupo.core.reference_update import Follow
+from grupo.core.reference_update import ReferenceUpdate
 from grupo.methods.prorl import prorl
-from grupo.rollouts.samplers import Independent
-from grupo.testing.batches import batch_of, moved
+from grupo.rollouts.samplers import GroupSampler
+from grupo.testing.batches import make_batch, perturb_logp
 
 
 def test_unlikely_tokens_may_grow_by_two_fifths():
-    method = prorl(kl=0.5)
-    batch = batch_of(group=[0, 0], reward=[1.0, 0.0], length=[2, 1]).credited(method.credit)
-    pi = moved(batch, [[0.3, 0.4], [-0.3, 0.0]])  # ratios 1.35, 1.49; 0.74
-    loss = (method.weigh(batch) * method.loss(pi, batch)).sum()
+    method = prorl(kl_coef=0.5)
+    batch = make_batch(group=[0, 0], reward=[1.0, 0.0], length=[2, 1]).with_advantage(
+        method.advantage
+    )
+    pi = perturb_logp(batch, [[0.3, 0.4], [-0.3, 0.0]])  # ratios 1.35, 1.49; 0.74
+    loss = (method.aggregation(batch) * method.loss(pi, batch)).sum()
     (gradient,) = torch.autograd.grad(loss, pi.logp)
     A = 0.5 / (sqrt(0.5) + 1e-6)
     k3 = [exp(-d) + d - 1 for d in (0.3, 0.4, -0.3)]
@@ -28,7 +30,7 @@ def test_unlikely_tokens_may_grow_by_two_fifths():
 
 def test_the_defaults():
     method = prorl()
-    assert method.sample == Independent(16)
+    assert method.sampler == GroupSampler(16)
     assert method.loss == Clip(0.2, 0.4) + 0.0001 * KL()
-    assert method.curate is informative
-    assert method.reference == Follow(rate=1.0, every=400)
+    assert method.filter is keep_nonzero_std
+    assert method.reference == ReferenceUpdate(rate=1.0, every=400)

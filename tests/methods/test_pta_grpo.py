@@ -5,14 +5,14 @@ from math import sqrt
 import pytest
 
 from grupo.methods.pta_grpo import PlanReward, pta_grpo
-from grupo.rollouts.samplers import Tree
-from grupo.testing.batches import batch_of
+from grupo.rollouts.samplers import FirstTurnTree
+from grupo.testing.batches import make_batch
 
 
 def chains(correct, plan, format=None, group=None):
     n = len(correct)
     parts = {"correct": correct, "trunk": plan, "format": format or [1] * n}
-    return batch_of(group=group or [0] * n, parts=parts)
+    return make_batch(group=group or [0] * n, reward_terms=parts)
 
 
 def test_right_answers_differ_by_their_plans():
@@ -25,7 +25,7 @@ def test_advantages_compare_all_chains_of_a_task():
     batch = chains([1, 1, 1, 0], [0, 0, 1, 1])
     # R = [1.6, 1.6, 1.35, 0.35], mean 1.225
     std = sqrt((2 * 0.375**2 + 0.125**2 + 0.875**2) / 3) + 1e-6
-    A = pta_grpo().credit(batch.reward, batch)
+    A = pta_grpo().advantage(batch.reward, batch)
     assert A.tolist() == pytest.approx([0.375 / std, 0.375 / std, 0.125 / std, -0.875 / std])
 
 
@@ -40,5 +40,5 @@ def test_a_bad_format_costs_its_share():
 
 
 def test_plans_are_sampled_first_and_continued():
-    assert pta_grpo(plans=2, chains=3).sample == Tree(2, 3)
-    assert pta_grpo().sample.gives == ("trunk",)
+    assert pta_grpo(num_plans=2, chains_per_plan=3).sampler == FirstTurnTree(2, 3)
+    assert pta_grpo().sampler.provides == ("trunk",)

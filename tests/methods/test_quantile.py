@@ -3,15 +3,15 @@ from math import sqrt
 import pytest
 
 from grupo.algo.aggregation import token_mean
-from grupo.algo.filters import informative
+from grupo.algo.filters import keep_nonzero_std
 from grupo.algo.losses import Clip
-from grupo.methods.quantile import OverQuantile, quantile
-from grupo.testing.batches import batch_of
+from grupo.methods.quantile import QuantileBaseline, quantile
+from grupo.testing.batches import make_batch
 
 
 def credit(reward, level=0.4):
-    batch = batch_of(group=[0] * len(reward), reward=reward)
-    return OverQuantile(level, eps=0.0)(batch.reward, batch).tolist()
+    batch = make_batch(group=[0] * len(reward), reward=reward)
+    return QuantileBaseline(level, eps=0.0)(batch.reward, batch).tolist()
 
 
 def test_on_a_hard_prompt_only_the_rare_successes_are_credited():
@@ -47,13 +47,15 @@ def test_of_graded_rewards_it_is_the_quantile_from_the_right():
 
 
 def test_equal_rewards_and_a_lone_rollout_teach_nothing():
-    batch = batch_of(group=[0, 0, 1], reward=[1.0, 1.0, 7.0])
-    assert quantile().credit(batch.reward, batch).tolist() == [0, 0, 0]
+    batch = make_batch(group=[0, 0, 1], reward=[1.0, 1.0, 7.0])
+    assert quantile().advantage(batch.reward, batch).tolist() == [0, 0, 0]
 
 
 def test_the_defaults_are_the_papers():
     method = quantile()
-    assert method == quantile(group=16, level=0.4, low=0.2, high=0.28, rounds=10)
-    assert (method.credit, method.loss) == (OverQuantile(0.4), Clip(0.2, 0.28))
-    assert method.curate is informative
-    assert method.weigh is token_mean
+    assert method == quantile(
+        group_size=16, quantile_level=0.4, clip_low=0.2, clip_high=0.28, max_resample_rounds=10
+    )
+    assert (method.advantage, method.loss) == (QuantileBaseline(0.4), Clip(0.2, 0.28))
+    assert method.filter is keep_nonzero_std
+    assert method.aggregation is token_mean

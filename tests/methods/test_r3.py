@@ -3,21 +3,21 @@
 import pytest
 import torch
 
-from grupo.algo.advantages.entropy_rank import RankedByEntropy
-from grupo.algo.advantages.replay import ByQuestion, Damped
+from grupo.algo.advantages.entropy_rank import EntropyRank
+from grupo.algo.advantages.replay import ByPrompt, ScaleReplayed
 from grupo.algo.filters import Replay
 from grupo.method import Method
 from grupo.methods.r3 import r3
-from grupo.rollouts.samplers import Independent, Reflected
-from grupo.testing.batches import batch_of
+from grupo.rollouts.samplers import GroupSampler, WithReflection
+from grupo.testing.batches import make_batch
 
 # means of the highest fifth, one action of five: 3.0, 2.0, 2.5; of all five: 0.7, 0.9, 0.8
 H = [[3.0, 0.5, 0.0, 0.0, 0.0], [2.0, 2.0, 0.5, 0.0, 0.0], [2.5, 1.0, 0.5, 0.0, 0.0]]
 
 
 def ranked(reward=(0.0, 0.0, 0.0), length=(5, 5, 5), group=(0, 0, 0), limit=5, entropy=H):
-    batch = batch_of([*group], [*reward], length=[*length], seen={"entropy": entropy})
-    return RankedByEntropy(limit)(batch.reward, batch).tolist()
+    batch = make_batch([*group], [*reward], length=[*length], signals={"entropy": entropy})
+    return EntropyRank(limit)(batch.reward, batch).tolist()
 
 
 def test_who_is_uncertain_in_places_and_sure_on_the_whole_fails_best():
@@ -28,9 +28,9 @@ def test_who_is_uncertain_in_places_and_sure_on_the_whole_fails_best():
 def test_the_peak_is_the_mean_of_a_fifth_of_the_actions_at_least_one():
     ten = [[4.0, 0.0, *[0.1] * 8], [3.0, 3.0, *[0.1] * 8]]  # peaks of two: 2 + 0.1 / 2, 3
     assert ranked((0.0, 0.0), (10, 10), (0, 0), 10, ten) == [0.05, 0.05]  # neither dominates
-    assert RankedByEntropy(10, peak=0.05).peak * 10 < 1
-    batch = batch_of([0, 0], [0.0, 0.0], length=[10, 10], seen={"entropy": ten})
-    assert RankedByEntropy(10, peak=0.05)(batch.reward, batch).tolist() == [0.1, 0.0]  # 4 > 3
+    assert EntropyRank(10, peak_fraction=0.05).peak_fraction * 10 < 1
+    batch = make_batch([0, 0], [0.0, 0.0], length=[10, 10], signals={"entropy": ten})
+    assert EntropyRank(10, peak_fraction=0.05)(batch.reward, batch).tolist() == [0.1, 0.0]  # 4 > 3
 
 
 def test_only_who_was_cut_off_in_a_group_all_wrong_is_paid():
@@ -44,34 +44,41 @@ def test_a_success_of_the_past_is_a_reason_to_do_otherwise():
     # r = [0, 0, 0, 0, 1]: mean 0.2, std 0.4 over n; A = -0.5 and 2, halved where it is old
     replayed = {"moved": [*[[0.0]] * 4, [1.0]], "entropy": [[0.0]] * 5}
     saw = {"reflected": [0.0] * 5}
-    batch = batch_of([0] * 5, [0.0, 0.0, 0.0, 0.0, 1.0], parts=saw, seen=replayed)
-    A = r3(limit=4).credit(batch.reward, batch)
+    batch = make_batch([0] * 5, [0.0, 0.0, 0.0, 0.0, 1.0], reward_terms=saw, signals=replayed)
+    A = r3(max_length=4).advantage(batch.reward, batch)
     assert A.tolist() == pytest.approx([*[-0.5] * 4, 1.0], rel=1e-5)
-    whole = r3(limit=4, alpha=1.0).credit(batch.reward, batch)[4].item()
+    whole = r3(max_length=4, replay_scale=1.0).advantage(batch.reward, batch)[4].item()
     assert whole == pytest.approx(2.0, rel=1e-5)
 
 
 def test_a_rollout_is_old_if_any_of_its_actions_is():
-    batch = batch_of([0, 0], length=[2, 2], seen={"moved": [[0.0, 1.0], [0.0, 0.0]]})
-    assert Damped(0.5)(torch.tensor([1.0, 1.0]), batch).tolist() == [0.5, 1.0]
+    batch = make_batch([0, 0], length=[2, 2], signals={"moved": [[0.0, 1.0], [0.0, 0.0]]})
+    assert ScaleReplayed(0.5)(torch.tensor([1.0, 1.0]), batch).tolist() == [0.5, 1.0]
 
 
 def test_who_saw_a_failure_is_compared_with_who_saw_one_too():
     # without: 1, 0, 0, with: 1, 1, 0, and one of before that was shown something then
     saw = {"reflected": [0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0]}
     seen = {"moved": [*[[0.0]] * 6, [1.0]], "entropy": [[0.0]] * 7}
-    batch = batch_of([0] * 7, [1.0, 0.0, 0.0, 1.0, 1.0, 0.0, 1.0], parts=saw, seen=seen)
-    label = ByQuestion()(batch)
+    batch = make_batch([0] * 7, [1.0, 0.0, 0.0, 1.0, 1.0, 0.0, 1.0], reward_terms=saw, signals=seen)
+    label = ByPrompt()(batch)
     assert label.tolist() == [0, 0, 0, 1, 1, 1, 0]
-    A = r3(limit=4).credit(batch.reward, batch).tolist()
+    A = r3(max_length=4).advantage(batch.reward, batch).tolist()
     assert A[:3] == pytest.approx([1.0, -1.0, -1.0], rel=1e-5)  # 1, 0, 0, 1: mean and std are 1/2
     assert A[6] == pytest.approx(0.5, rel=1e-5)  # damped
     assert A[3:6] == pytest.approx([0.5**0.5, 0.5**0.5, -(2**0.5)], rel=1e-5)  # 2/3, sqrt(2)/3
 
 
 def test_the_defaults():
-    assert r3(limit=9) == r3(limit=9, group=8, replays=1, alpha=0.5, below=0.25, kl=0.001)
-    assert r3(limit=9).sample == Reflected(Independent(8), 0.25)
-    assert r3(limit=9).curate == Replay(1)
-    assert (r3(limit=9, replays=3).replays, Method().replays) == (3, 0)
-    assert r3(limit=9).needs == {"entropy", "moved", "logp@ref"}
+    assert r3(max_length=9) == r3(
+        max_length=9,
+        group_size=8,
+        num_replays=1,
+        replay_scale=0.5,
+        failure_threshold=0.25,
+        kl_coef=0.001,
+    )
+    assert r3(max_length=9).sampler == WithReflection(GroupSampler(8), 0.25)
+    assert r3(max_length=9).filter == Replay(1)
+    assert (r3(max_length=9, num_replays=3).num_replays, Method().num_replays) == (3, 0)
+    assert r3(max_length=9).required_signals == {"entropy", "moved", "logp@ref"}

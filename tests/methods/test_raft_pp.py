@@ -5,9 +5,9 @@ import torch
 
 from grupo.algo.losses import Clip
 from grupo.core.types import Group, Rollout, Task
-from grupo.methods.raft_pp import raft_pp, right_ones
-from grupo.rollouts.samplers import Independent
-from grupo.testing.batches import batch_of, moved
+from grupo.methods.raft_pp import keep_top_reward, raft_pp
+from grupo.rollouts.samplers import GroupSampler
+from grupo.testing.batches import make_batch, perturb_logp
 
 
 def group(*rewards):
@@ -15,23 +15,23 @@ def group(*rewards):
 
 
 def test_only_right_rollouts_are_learned_from():
-    kept = right_ones([group(1.0, 0.0, 1.0), group(0.0, 0.0), group(-1.0, 1.0), group()])
+    kept = keep_top_reward([group(1.0, 0.0, 1.0), group(0.0, 0.0), group(-1.0, 1.0), group()])
     assert [g.rewards for g in kept] == [(1.0, 1.0), (1.0,)]
 
 
 def test_all_wrong_groups_are_dropped_though_some_rollout_is_their_best():
-    assert right_ones([group(-1.0, -1.0), group(0.0, -1.0)]) == []
+    assert keep_top_reward([group(-1.0, -1.0), group(0.0, -1.0)]) == []
 
 
 def test_of_graded_rewards_the_greatest_is_kept():
-    assert [g.rewards for g in right_ones([group(0.5, 0.75, 0.25)])] == [(0.75,)]
+    assert [g.rewards for g in keep_top_reward([group(0.5, 0.75, 0.25)])] == [(0.75,)]
 
 
 def test_who_remains_is_made_likelier_until_clipped():
     method = raft_pp()
-    batch = batch_of(group=[0, 0], reward=[1.0, 1.0]).credited(method.credit)
-    pi = moved(batch, [[0.1], [0.3]])
-    loss = (method.weigh(batch) * method.loss(pi, batch)).sum()
+    batch = make_batch(group=[0, 0], reward=[1.0, 1.0]).with_advantage(method.advantage)
+    pi = perturb_logp(batch, [[0.1], [0.3]])
+    loss = (method.aggregation(batch) * method.loss(pi, batch)).sum()
     assert loss.item() == pytest.approx(-(exp(0.1) + 1.2) / 2)
     (gradient,) = torch.autograd.grad(loss, pi.logp)
     assert gradient.flatten().tolist() == pytest.approx([-exp(0.1) / 2, 0])
@@ -39,6 +39,6 @@ def test_who_remains_is_made_likelier_until_clipped():
 
 def test_the_defaults_are_the_papers():
     method = raft_pp()
-    assert method == raft_pp(group=4, low=0.2, high=0.2)
-    assert (method.sample, method.loss) == (Independent(4), Clip(0.2, 0.2))
-    assert method.curate is right_ones
+    assert method == raft_pp(group_size=4, clip_low=0.2, clip_high=0.2)
+    assert (method.sampler, method.loss) == (GroupSampler(4), Clip(0.2, 0.2))
+    assert method.filter is keep_top_reward

@@ -5,29 +5,31 @@ from math import exp, log2, sqrt
 import pytest
 import torch
 
-from grupo.methods.rank_grpo import ByRank, from_here_on, own, rank_grpo
-from grupo.testing.batches import batch_of, moved
+from grupo.methods.rank_grpo import RankAdvantage, discounted_future_hits, own_hits, rank_grpo
+from grupo.testing.batches import make_batch, perturb_logp
 
 
 def lists(hits, turn, **more):
-    return batch_of(
-        group=[0] * len(hits), length=[4] * len(hits), seen={"mark/hit": hits}, turn=turn, **more
+    return make_batch(
+        group=[0] * len(hits), length=[4] * len(hits), signals={"step/hit": hits}, turn=turn, **more
     )
 
 
 def test_a_hit_is_worth_itself_or_what_comes_from_its_rank_on():
     hits = torch.tensor([[1.0, 0.0, 1.0]])
-    assert own(hits).tolist() == [[1, 0, 1]]
+    assert own_hits(hits).tolist() == [[1, 0, 1]]
     # discounts 1 / log2(2), 1 / log2(3), 1 / log2(4): 1 + 1/2, 1/2, 1/2
-    assert from_here_on(hits).tolist() == [[1.5, 0.5, 0.5]]
-    assert from_here_on(torch.tensor([[0.0, 1.0]])).tolist()[0] == pytest.approx([1 / log2(3)] * 2)
+    assert discounted_future_hits(hits).tolist() == [[1.5, 0.5, 0.5]]
+    assert discounted_future_hits(torch.tensor([[0.0, 1.0]])).tolist()[0] == pytest.approx(
+        [1 / log2(3)] * 2
+    )
 
 
 def test_every_item_is_compared_with_the_items_of_its_own_rank():
     batch = lists([[1.0, 1.0, 0.0, 1.0], [0.0, 1.0, 1.0, 1.0]], [[0, 0, 1, 2], [0, 1, 1, 2]])
     # hits [1, 0, 1] and [0, 1, 1]: ranks 0 and 1 differ by 1, std sqrt(1/2), rank 2 does not
     A = 0.5 / (sqrt(0.5) + 1e-4)
-    assert ByRank()(batch.reward, batch).tolist() == [
+    assert RankAdvantage()(batch.reward, batch).tolist() == [
         pytest.approx([A, A, -A, 0.0]),
         pytest.approx([-A, A, A, 0.0]),
     ]
@@ -36,18 +38,18 @@ def test_every_item_is_compared_with_the_items_of_its_own_rank():
 def test_an_item_that_a_list_lacks_is_no_hit():
     batch = lists([[1.0, 1.0, 1.0, 1.0], [0.0] * 4], [[0, 0, 1, 1], [0, 0, 0, 0]])
     A = 0.5 / (sqrt(0.5) + 1e-4)
-    assert ByRank()(batch.reward, batch)[0].tolist() == pytest.approx([A] * 4)
+    assert RankAdvantage()(batch.reward, batch)[0].tolist() == pytest.approx([A] * 4)
 
 
 def test_a_list_alone_is_not_credited():
     batch = lists([[1.0, 0.0, 1.0, 1.0]], [[0, 1, 2, 3]])
-    assert ByRank()(batch.reward, batch).tolist() == [[0.0] * 4]
+    assert RankAdvantage()(batch.reward, batch).tolist() == [[0.0] * 4]
 
 
 def test_the_ratio_of_an_item_is_the_geometric_mean_of_its_actions():
-    batch = lists([[0.0] * 4], [[0, 0, 1, 1]]).credited(lambda x, _: x + 1)
-    pi = moved(batch, [[0.2, -0.1, 0.01, 0.01]])
-    loss = rank_grpo(kl=0.0).loss(pi, batch)
+    batch = lists([[0.0] * 4], [[0, 0, 1, 1]]).with_advantage(lambda x, _: x + 1)
+    pi = perturb_logp(batch, [[0.2, -0.1, 0.01, 0.01]])
+    loss = rank_grpo(kl_coef=0.0).loss(pi, batch)
     assert loss[0, :2].tolist() == pytest.approx([-exp(0.05)] * 2)  # (0.2 - 0.1) / 2
     assert loss[0, 2:].tolist() == pytest.approx([-exp(0.01)] * 2)
 
@@ -58,7 +60,7 @@ ITEMS = [[0, 0, 1, 1, 1, 2], [0, 0, 0, 1, 1, 2], [0, 0, 1, 1, 2, 2]]
 
 def three_lists():
     marks = HITS.gather(1, torch.tensor(ITEMS)).tolist()
-    return batch_of(group=[0] * 3, length=[6] * 3, seen={"mark/hit": marks}, turn=ITEMS)
+    return make_batch(group=[0] * 3, length=[6] * 3, signals={"step/hit": marks}, turn=ITEMS)
 
 
 def test_it_gives_the_numbers_of_the_authors_code():
@@ -67,16 +69,16 @@ def test_it_gives_the_numbers_of_the_authors_code():
     # reward_func_log_decay of libs/reward_funcs.py makes of them; inputs as above
     batch = three_lists()
     hit, no = 1.154500573, -0.5772502865
-    assert ByRank()(batch.reward, batch).tolist() == [
+    assert RankAdvantage()(batch.reward, batch).tolist() == [
         pytest.approx([hit, hit, no, no, no, 0.0], rel=1e-5),
         pytest.approx([no] * 5 + [0.0], rel=1e-5),
         pytest.approx([no, no, hit, hit, 0.0, 0.0], rel=1e-5),
     ]
     R = [[1.5, 0.5, 0.5], [0.5, 0.5, 0.5], [1.130929754, 1.130929754, 0.5]]
-    assert from_here_on(HITS).tolist() == [pytest.approx(row, rel=1e-5) for row in R]
+    assert discounted_future_hits(HITS).tolist() == [pytest.approx(row, rel=1e-5) for row in R]
     first = [0.902279687, -1.074857036, 0.1725773493]
     no, hit = -0.5771918164, 1.154383633
-    assert ByRank(from_here_on)(batch.reward, batch).tolist() == [
+    assert RankAdvantage(discounted_future_hits)(batch.reward, batch).tolist() == [
         pytest.approx([first[0]] * 2 + [no] * 3 + [0.0], rel=1e-5),
         pytest.approx([first[1]] * 3 + [no] * 2 + [0.0], rel=1e-5),
         pytest.approx([first[2]] * 2 + [hit] * 2 + [0.0] * 2, rel=1e-5),
@@ -85,14 +87,14 @@ def test_it_gives_the_numbers_of_the_authors_code():
 
 def test_its_loss_gives_the_numbers_of_the_authors_code():
     # the same file, the per-token loss of _compute_loss at importance_sampling_level "item"
-    method = rank_grpo(kl=0.0)
-    batch = three_lists().credited(method.credit)
+    method = rank_grpo(kl_coef=0.0)
+    batch = three_lists().with_advantage(method.advantage)
     moves = [
         [0.2, -0.1, 0.01, 0.02, -0.03, -0.2],
         [0.05, 0.0, -0.04, 0.3, 0.1, 0.07],
         [-0.1, -0.08, 0.0, 0.02, 0.04, 0.01],
     ]
-    loss = method.loss(moved(batch, moves), batch)
+    loss = method.loss(perturb_logp(batch, moves), batch)
     assert loss.tolist() == [
         pytest.approx([-1.213693083] * 2 + [0.5772502865] * 3 + [0.0], rel=1e-5),
         pytest.approx([0.5791776646] * 3 + [0.7050550921] * 2 + [0.0], rel=1e-5),
@@ -102,7 +104,7 @@ def test_its_loss_gives_the_numbers_of_the_authors_code():
 
 def test_the_defaults_are_the_authors():
     method = rank_grpo()
-    assert method.sample.n == 8
+    assert method.sampler.n == 8
     assert (method.loss.left.low, method.loss.left.high) == (0.06, 0.08)
     assert method.loss.right.factor == 1e-3
-    assert method.needs == {"mark/hit", "logp@ref"}
+    assert method.required_signals == {"step/hit", "logp@ref"}

@@ -4,14 +4,14 @@ import pytest
 import torch
 
 from grupo.algo.aggregation import group_mean
-from grupo.methods.reg_grpo import RegressAdvantage, reg_grpo
-from grupo.testing.batches import batch_of, moved
+from grupo.methods.reg_grpo import AdvantageRegression, reg_grpo
+from grupo.testing.batches import make_batch, perturb_logp
 
 
 def learn(moves, advantage):
-    batch = batch_of([0] * len(moves), length=[len(m) for m in moves], advantage=advantage)
-    pi = moved(batch, moves)
-    loss = (group_mean(batch) * RegressAdvantage()(pi, batch)).sum()
+    batch = make_batch([0] * len(moves), length=[len(m) for m in moves], advantage=advantage)
+    pi = perturb_logp(batch, moves)
+    loss = (group_mean(batch) * AdvantageRegression()(pi, batch)).sum()
     return loss.item(), torch.autograd.grad(loss, pi.logp)[0].flatten().tolist()
 
 
@@ -41,6 +41,8 @@ def test_the_first_update_is_reinforce():
 
 
 def test_both_deviations_divide_by_n():
-    batch = batch_of([0, 0], [1.0, 0.0])
-    assert reg_grpo().credit(batch.reward, batch).tolist() == pytest.approx([1.0, -1.0], abs=1e-5)
-    assert reg_grpo().needs == {"logp@ref"}
+    batch = make_batch([0, 0], [1.0, 0.0])
+    assert reg_grpo().advantage(batch.reward, batch).tolist() == pytest.approx(
+        [1.0, -1.0], abs=1e-5
+    )
+    assert reg_grpo().required_signals == {"logp@ref"}

@@ -6,30 +6,30 @@ import torch
 from grupo.algo.advantages import Whiten
 from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import Clip
-from grupo.methods.reinforce_pp import ReturnLessKL, reinforce_pp
-from grupo.rollouts.samplers import Independent
-from grupo.testing.batches import batch_of
+from grupo.methods.reinforce_pp import ReturnMinusKL, reinforce_pp
+from grupo.rollouts.samplers import GroupSampler
+from grupo.testing.batches import make_batch
 
 # log old is -1 everywhere: k1 = 0.5 and 1 in the first answer, 2 in the second; 9 is padding
 REFERENCE = {"logp@ref": [[-1.5, -2.0], [-3.0, 9.0]]}
 
 
 def batch():
-    return batch_of(group=[0, 1], reward=[1.0, 0.0], length=[2, 1], seen=REFERENCE)
+    return make_batch(group=[0, 1], reward=[1.0, 0.0], length=[2, 1], signals=REFERENCE)
 
 
 def test_the_kl_of_each_token_and_of_all_later_ones_is_taken_off_the_reward():
-    G = ReturnLessKL(0.1)(batch().reward, batch())
+    G = ReturnMinusKL(0.1)(batch().reward, batch())
     assert G.flatten().tolist() == pytest.approx([1 - 0.1 - 0.05, 1 - 0.1, -0.2, 0.0])
 
 
 def test_later_rewards_can_be_discounted():
-    G = ReturnLessKL(0.1, gamma=0.5)(batch().reward, batch())
+    G = ReturnMinusKL(0.1, gamma=0.5)(batch().reward, batch())
     assert G[0].tolist() == pytest.approx([0.5 * 0.9 - 0.05, 0.9])
 
 
 def test_returns_are_whitened_over_all_tokens():
-    A = reinforce_pp(kl=0.1).credit(batch().reward, batch())
+    A = reinforce_pp(kl_coef=0.1).advantage(batch().reward, batch())
     G = [0.85, 0.9, -0.2]
     m = sum(G) / 3
     s = sqrt(sum((g - m) ** 2 for g in G) / 2 + 1e-8)
@@ -37,24 +37,26 @@ def test_returns_are_whitened_over_all_tokens():
 
 
 def test_without_kl_every_token_of_an_answer_has_its_whitened_reward():
-    two = batch_of(group=[0, 1], reward=[4.0, 0.0], length=[1, 3])
-    A = reinforce_pp(kl=0.0).credit(two.reward, two)
+    two = make_batch(group=[0, 1], reward=[4.0, 0.0], length=[1, 3])
+    A = reinforce_pp(kl_coef=0.0).advantage(two.reward, two)
     # rewards 4, 0, 0, 0: mean 1, variance (9 + 1 + 1 + 1) / 3
     assert A.flatten().tolist() == pytest.approx([1.5, 0, 0, -0.5, -0.5, -0.5])
 
 
 def test_equal_rewards_teach_nothing():
-    flat = batch_of(group=[0, 1], reward=[1.0, 1.0], length=[2, 1])
-    assert torch.equal(reinforce_pp(kl=0.0).credit(flat.reward, flat), torch.zeros(2, 2).double())
+    flat = make_batch(group=[0, 1], reward=[1.0, 1.0], length=[2, 1])
+    assert torch.equal(
+        reinforce_pp(kl_coef=0.0).advantage(flat.reward, flat), torch.zeros(2, 2).double()
+    )
 
 
 def test_the_defaults_are_the_papers():
     method = reinforce_pp()
-    assert method == reinforce_pp(group=1, kl=0.01, clip=0.2)
-    assert (method.sample, method.loss) == (Independent(1), Clip(0.2, 0.2))
-    assert method.weigh is token_mean
-    assert method.needs == {"logp@ref"}
-    assert reinforce_pp(kl=0.0).credit == Whiten()
+    assert method == reinforce_pp(group_size=1, kl_coef=0.01, clip_eps=0.2)
+    assert (method.sampler, method.loss) == (GroupSampler(1), Clip(0.2, 0.2))
+    assert method.aggregation is token_mean
+    assert method.required_signals == {"logp@ref"}
+    assert reinforce_pp(kl_coef=0.0).advantage == Whiten()
 
 
 def test_it_gives_the_numbers_of_the_authors_code_and_of_verl():
@@ -62,8 +64,8 @@ def test_it_gives_the_numbers_of_the_authors_code_and_of_verl():
     # rewards and compute_reinforce_plus_plus_outcome_advantage with gamma 1
     verl = [0.3619842828, 0.4625354715, 0.6636378488, -1.4881575886]
     seen = {"logp@ref": [[-1.5, -2.0, -0.5], [-1.2, 9.0, 9.0]]}
-    batch = batch_of(group=[0, 1], reward=[1.0, 0.0], length=[3, 1], seen=seen)
-    ours = reinforce_pp(kl=0.1).credit(batch.reward, batch)[batch.mask]
+    batch = make_batch(group=[0, 1], reward=[1.0, 0.0], length=[3, 1], signals=seen)
+    ours = reinforce_pp(kl_coef=0.1).advantage(batch.reward, batch)[batch.mask]
     assert ours.tolist() == pytest.approx(verl)
     # OpenRLHF/OpenRLHF @ 3c3be62, compute_reward and, in trainer/ppo_utils/experience_maker.py,
     # get_cumulative_returns and the lines that normalise, for "reinforce": its variance of n tokens

@@ -7,12 +7,12 @@ from grupo.algo.advantages import Whiten
 from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import Clip
 from grupo.methods.reinforce_pp_baseline import reinforce_pp_baseline
-from grupo.testing.batches import batch_of, moved
+from grupo.testing.batches import make_batch, perturb_logp
 
 
 def test_the_groups_mean_comes_off_and_the_batchs_deviation_divides():
-    batch = batch_of(group=[0, 0, 1, 1], reward=[1.0, 0.0, 3.0, 1.0], length=[1, 1, 1, 2])
-    A = reinforce_pp_baseline().credit(batch.reward, batch)
+    batch = make_batch(group=[0, 0, 1, 1], reward=[1.0, 0.0, 3.0, 1.0], length=[1, 1, 1, 2])
+    A = reinforce_pp_baseline().advantage(batch.reward, batch)
     x = [0.5, -0.5, 1.0, -1.0, -1.0]  # the last counts twice, for its two tokens
     m = sum(x) / 5
     s = sqrt(sum((y - m) ** 2 for y in x) / 4 + 1e-8)
@@ -21,18 +21,18 @@ def test_the_groups_mean_comes_off_and_the_batchs_deviation_divides():
 
 def test_a_group_nearly_all_right_is_not_blown_up():
     reward = [1.0] * 7 + [0.99] + [1.0, 0.0] * 4
-    batch = batch_of(group=[0] * 8 + [1] * 8, reward=reward)
-    A = reinforce_pp_baseline().credit(batch.reward, batch).flatten()
+    batch = make_batch(group=[0] * 8 + [1] * 8, reward=reward)
+    A = reinforce_pp_baseline().advantage(batch.reward, batch).flatten()
     assert abs(A[7]) < 0.05  # its own group's deviation would give -2.47
     assert abs(A[9]) > 1
 
 
 def test_loss_and_gradient_with_k2():
-    method = reinforce_pp_baseline(kl=0.1)
-    batch = batch_of(group=[0, 0], reward=[1.0, 0.0]).credited(method.credit)
+    method = reinforce_pp_baseline(kl_coef=0.1)
+    batch = make_batch(group=[0, 0], reward=[1.0, 0.0]).with_advantage(method.advantage)
     A = 0.5 / sqrt(0.5 + 1e-8)  # mean 0, variance (1/4 + 1/4) / 1
-    pi = moved(batch, [[0.1], [0.3]])
-    loss = (method.weigh(batch) * method.loss(pi, batch)).sum()
+    pi = perturb_logp(batch, [[0.1], [0.3]])
+    loss = (method.aggregation(batch) * method.loss(pi, batch)).sum()
     assert loss.item() == pytest.approx(
         (-A * exp(0.1) + A * exp(0.3) + 0.1 * (0.1**2 + 0.3**2) / 2) / 2
     )
@@ -43,22 +43,22 @@ def test_loss_and_gradient_with_k2():
 
 
 def test_one_answer_or_equal_answers_teach_nothing():
-    batch = batch_of(group=[0, 1, 1], reward=[7.0, 1.0, 1.0])
-    A = reinforce_pp_baseline().credit(batch.reward, batch)
+    batch = make_batch(group=[0, 1, 1], reward=[7.0, 1.0, 1.0])
+    A = reinforce_pp_baseline().advantage(batch.reward, batch)
     assert A.flatten().tolist() == [0.0, 0.0, 0.0]
 
 
 def test_the_defaults():
     method = reinforce_pp_baseline()
-    assert method == reinforce_pp_baseline(group=8, kl=0.01, clip=0.2)
-    assert method.weigh is token_mean
-    assert method.needs == {"logp@ref"}
-    assert reinforce_pp_baseline(kl=0.0).loss == Clip(0.2, 0.2)
+    assert method == reinforce_pp_baseline(group_size=8, kl_coef=0.01, clip_eps=0.2)
+    assert method.aggregation is token_mean
+    assert method.required_signals == {"logp@ref"}
+    assert reinforce_pp_baseline(kl_coef=0.0).loss == Clip(0.2, 0.2)
 
 
 def credited(group, reward, length):
-    batch = batch_of(group=group, reward=reward, length=length)
-    return reinforce_pp_baseline().credit(batch.reward, batch)[:, 0]
+    batch = make_batch(group=group, reward=reward, length=length)
+    return reinforce_pp_baseline().advantage(batch.reward, batch)[:, 0]
 
 
 def test_it_gives_the_numbers_of_the_authors_code_and_of_verl():
@@ -89,5 +89,5 @@ def test_verl_leaves_a_lone_answer_its_reward():
     assert abs(ours[5]) < 0.2 < verl[5]
     # theirs is the whitening of these, of which the last would be 0 by the paper
     centred = [0.5, -0.5, 0.0, 1.5, -1.5, 0.75]
-    batch = batch_of(group=range(6), reward=centred, length=length)
+    batch = make_batch(group=range(6), reward=centred, length=length)
     assert Whiten()(batch.reward, batch)[:, 0].tolist() == pytest.approx(verl)

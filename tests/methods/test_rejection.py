@@ -4,30 +4,30 @@ import pytest
 import torch
 
 from grupo.methods.rejection import rejection
-from grupo.testing.batches import batch_of, moved
+from grupo.testing.batches import make_batch, perturb_logp
 
 # d = log old - log sampler; k3 = e^d - d - 1 is 0.000_005 at 0.003, 0.0019 at -0.0622, 0.0516 at
 # -0.34 and 0.0052 at 0.1.
 D = [[0.003, 0.003, 0.003], [-0.0622, 0.003, 0.003], [-0.34, 0.0, 0.0], [0.1, 0.1, 0.1]]
 SAMPLER = [[-1.0 - d for d in row] for row in D]
-BATCH = batch_of([0] * 4, length=[3] * 4, advantage=[1.0] * 4, seen={"logp@sampler": SAMPLER})
+BATCH = make_batch([0] * 4, length=[3] * 4, advantage=[1.0] * 4, signals={"logp@sampler": SAMPLER})
 
 
 def kept(method):
-    return method.loss(moved(BATCH, [[0.0] * 3] * 4), BATCH)[:, 0].ne(0).tolist()
+    return method.loss(perturb_logp(BATCH, [[0.0] * 3] * 4), BATCH)[:, 0].ne(0).tolist()
 
 
 def test_the_worst_token_and_the_mean_both_reject_whole_answers():
     assert exp(-0.34) + 0.34 - 1 > 0.05  # worst of the third
     assert 0.002 < exp(0.1) - 0.1 - 1 < 0.05  # mean of the fourth, whose worst is fine
     assert kept(rejection()) == [True, True, False, False]
-    assert kept(rejection(mean=1.0)) == [True, True, False, True]
-    assert kept(rejection(worst=1.0, mean=1.0)) == [True] * 4
+    assert kept(rejection(max_mean_kl=1.0)) == [True, True, False, True]
+    assert kept(rejection(max_token_kl=1.0, max_mean_kl=1.0)) == [True] * 4
 
 
 def test_what_is_kept_is_the_surrogate_itself():
-    method, pi = rejection(), moved(BATCH, [[0.1] * 3] * 4)
-    loss = (method.weigh(BATCH) * method.loss(pi, BATCH)).sum()
+    method, pi = rejection(), perturb_logp(BATCH, [[0.1] * 3] * 4)
+    loss = (method.aggregation(BATCH) * method.loss(pi, BATCH)).sum()
     assert loss.item() == pytest.approx(-2 * exp(0.1) / 4)
     (gradient,) = torch.autograd.grad(loss, pi.logp)
     assert gradient[:2].flatten().tolist() == pytest.approx([-exp(0.1) / 12] * 6)
@@ -35,7 +35,9 @@ def test_what_is_kept_is_the_surrogate_itself():
 
 
 def test_the_defaults_are_these():
-    assert rejection() == rejection(group=8, worst=0.05, mean=0.002, clip=0.2)
+    assert rejection() == rejection(
+        group_size=8, max_token_kl=0.05, max_mean_kl=0.002, clip_eps=0.2
+    )
 
 
 def test_it_gives_the_numbers_of_verl():
@@ -43,11 +45,11 @@ def test_it_gives_the_numbers_of_verl():
     # compute_rollout_rejection_mask with rollout_rs="seq_max_k3,seq_mean_k3" and thresholds
     # "0.05,0.002" (or the first alone): what of four answers is kept
     assert kept(rejection()) == [True, True, False, False]
-    assert kept(rejection(mean=torch.inf)) == [True, True, False, True]
+    assert kept(rejection(max_mean_kl=torch.inf)) == [True, True, False, True]
     # compute_policy_loss_vanilla under that mask with "seq-mean-token-mean": a rejected answer
     # counts in the mean if global_batch_size is given, as in training, and not by itself
     trained, alone = -0.5525854571958722, -1.1051709143917443
-    method, pi = rejection(), moved(BATCH, [[0.1] * 3] * 4)
-    loss = (method.weigh(BATCH) * method.loss(pi, BATCH)).sum().item()
+    method, pi = rejection(), perturb_logp(BATCH, [[0.1] * 3] * 4)
+    loss = (method.aggregation(BATCH) * method.loss(pi, BATCH)).sum().item()
     assert loss == pytest.approx(trained)
     assert loss * 4 / 2 == pytest.approx(alone)

@@ -3,33 +3,37 @@ import torch
 
 from grupo.algo.losses import Reinforce
 from grupo.methods.remax import remax
-from grupo.rollouts.samplers import Independent, WithGreedy
-from grupo.testing.batches import batch_of, moved
+from grupo.rollouts.samplers import GroupSampler, WithGreedyBaseline
+from grupo.testing.batches import make_batch, perturb_logp
 
 
 def test_the_greedy_answers_reward_is_the_baseline():
     parts = {"greedy": [0.5, 0.5, 0.0]}
-    batch = batch_of(group=[0, 0, 1], reward=[1.0, 0.0, 1.0], parts=parts)
-    assert remax().credit(batch.reward, batch).tolist() == [0.5, -0.5, 1.0]
-    assert remax().reads_parts == {"greedy"}
+    batch = make_batch(group=[0, 0, 1], reward=[1.0, 0.0, 1.0], reward_terms=parts)
+    assert remax().advantage(batch.reward, batch).tolist() == [0.5, -0.5, 1.0]
+    assert remax().required_reward_terms == {"greedy"}
 
 
 def test_doing_as_well_as_greedy_teaches_nothing():
-    batch = batch_of(group=[0, 1], reward=[1.0, 0.0], parts={"greedy": [1.0, 0.0]})
-    assert remax().credit(batch.reward, batch).tolist() == [0.0, 0.0]
+    batch = make_batch(group=[0, 1], reward=[1.0, 0.0], reward_terms={"greedy": [1.0, 0.0]})
+    assert remax().advantage(batch.reward, batch).tolist() == [0.0, 0.0]
 
 
 def test_a_kl_is_taken_off_the_reward_and_not_off_the_baseline():
     seen = {"logp@ref": [[-2.0, -1.0]]}  # log old is -1: k1 = 1 and 0
-    batch = batch_of(group=[0], reward=[1.0], length=[2], parts={"greedy": [0.25]}, seen=seen)
-    assert remax(kl=0.1).credit(batch.reward, batch).tolist() == pytest.approx([1 - 0.1 - 0.25])
+    batch = make_batch(
+        group=[0], reward=[1.0], length=[2], reward_terms={"greedy": [0.25]}, signals=seen
+    )
+    assert remax(kl_coef=0.1).advantage(batch.reward, batch).tolist() == pytest.approx(
+        [1 - 0.1 - 0.25]
+    )
 
 
 def test_every_token_is_credited_with_the_same():
-    batch = batch_of(group=[0], reward=[1.0], length=[2], parts={"greedy": [0.25]})
-    batch = batch.credited(remax().credit)
-    pi = moved(batch, [[0.5, -0.5]])
-    loss = (remax().weigh(batch) * remax().loss(pi, batch)).sum()
+    batch = make_batch(group=[0], reward=[1.0], length=[2], reward_terms={"greedy": [0.25]})
+    batch = batch.with_advantage(remax().advantage)
+    pi = perturb_logp(batch, [[0.5, -0.5]])
+    loss = (remax().aggregation(batch) * remax().loss(pi, batch)).sum()
     assert loss.item() == pytest.approx(-0.75 * (-0.5 - 1.5))
     (gradient,) = torch.autograd.grad(loss, pi.logp)
     assert gradient.tolist() == [[-0.75, -0.75]]
@@ -37,9 +41,9 @@ def test_every_token_is_credited_with_the_same():
 
 def test_the_defaults_are_the_papers():
     method = remax()
-    assert method.sample == WithGreedy(Independent(1))
+    assert method.sampler == WithGreedyBaseline(GroupSampler(1))
     assert method.loss == Reinforce()
-    assert method.needs == frozenset()
+    assert method.required_signals == frozenset()
 
 
 def test_it_gives_the_numbers_of_the_authors_code_and_of_verl():
@@ -48,15 +52,17 @@ def test_it_gives_the_numbers_of_the_authors_code_and_of_verl():
     # compute_remax_outcome_advantage: the same advantages
     theirs, gradient = [0.75, 0.75, 0.75, -0.5], [-0.1875, -0.1875, -0.1875, 0.125]
     parts, seen = {"greedy": [0.25, 0.5]}, {"logp@ref": [[-1.5, -2.0, -0.5], [-1.2, 9.0, 9.0]]}
-    batch = batch_of(group=[0, 1], reward=[1.0, 0.0], length=[3, 1], parts=parts, seen=seen)
-    credited = batch.credited(remax().credit)
+    batch = make_batch(
+        group=[0, 1], reward=[1.0, 0.0], length=[3, 1], reward_terms=parts, signals=seen
+    )
+    credited = batch.with_advantage(remax().advantage)
     assert credited.advantage[batch.mask].tolist() == pytest.approx(theirs)
-    pi = moved(credited, [[0.1, -0.2, 0.3], [0.2, 0.0, 0.0]])
-    loss = (remax().weigh(credited) * remax().loss(pi, credited)).sum()
+    pi = perturb_logp(credited, [[0.1, -0.2, 0.3], [0.2, 0.0, 0.0]])
+    loss = (remax().aggregation(credited) * remax().loss(pi, credited)).sum()
     (slope,) = torch.autograd.grad(loss, pi.logp)
     # algorithm 1 sums over tokens and means over 2 answers, their code means over 4 tokens
     assert (slope[batch.mask] * 2 / 4).tolist() == pytest.approx(gradient)
     # of a KL each token pays its own part in theirs, its own and later ones in verl, all in ours
     authors, verl = [0.7, 0.65, 0.8, -0.52], [0.65, 0.7, 0.8, -0.52]
-    ours = batch.credited(remax(kl=0.1).credit).advantage[batch.mask].tolist()
+    ours = batch.with_advantage(remax(kl_coef=0.1).advantage).advantage[batch.mask].tolist()
     assert ours == pytest.approx([verl[0]] * 3 + [authors[3]])

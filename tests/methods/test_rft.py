@@ -1,31 +1,33 @@
 import torch
 
 from grupo.core.types import Group, Rollout, Task
-from grupo.methods.rft import KeepRight, rft
-from grupo.testing.batches import batch_of, moved
+from grupo.methods.rft import KeepCorrect, rft
+from grupo.testing.batches import make_batch, perturb_logp
 
 
 def group(*right):
-    rollouts = tuple(Rollout(reward=x, parts={"correct": x}) for x in right)
+    rollouts = tuple(Rollout(reward=x, reward_terms={"correct": x}) for x in right)
     return Group(Task("k", "?"), rollouts)
 
 
 def test_only_right_rollouts_are_kept_and_empty_groups_dropped():
-    kept = KeepRight()([group(1.0, 0.0, 1.0), group(0.0, 0.0)])
+    kept = KeepCorrect()([group(1.0, 0.0, 1.0), group(0.0, 0.0)])
     assert [g.rewards for g in kept] == [(1.0, 1.0)]
 
 
 def test_a_rollout_without_the_part_is_not_right():
-    assert KeepRight()([Group(Task("k", "?"), (Rollout(reward=1.0),))]) == []
+    assert KeepCorrect()([Group(Task("k", "?"), (Rollout(reward=1.0),))]) == []
 
 
 def test_what_is_kept_is_made_more_likely_token_by_token():
-    batch = batch_of([0, 0], reward=[1.0, 1.0], length=[1, 3]).credited(rft().credit)
-    pi = moved(batch, [[0.0] * 3] * 2)
-    (gradient,) = torch.autograd.grad((rft().weigh(batch) * rft().loss(pi, batch)).sum(), pi.logp)
+    batch = make_batch([0, 0], reward=[1.0, 1.0], length=[1, 3]).with_advantage(rft().advantage)
+    pi = perturb_logp(batch, [[0.0] * 3] * 2)
+    (gradient,) = torch.autograd.grad(
+        (rft().aggregation(batch) * rft().loss(pi, batch)).sum(), pi.logp
+    )
     assert gradient.tolist() == [[-0.25, 0.0, 0.0], [-0.25, -0.25, -0.25]]
 
 
 def test_the_defaults():
-    assert rft() == rft(group=8)
-    assert rft().needs == frozenset()
+    assert rft() == rft(group_size=8)
+    assert rft().required_signals == frozenset()

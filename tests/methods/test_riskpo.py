@@ -6,10 +6,10 @@ from math import inf, sqrt
 import pytest
 import torch
 
-from grupo.algo.advantages.risk import papers
-from grupo.core.schedules import at
-from grupo.methods.riskpo import MixedRisk, riskpo
-from grupo.testing.batches import batch_of
+from grupo.algo.advantages.risk import bundle_scores
+from grupo.core.schedules import resolve_schedules
+from grupo.methods.riskpo import MixedRiskAdvantage, riskpo
+from grupo.testing.batches import make_batch
 
 LEVELS = (0.2, 0.9)
 
@@ -18,14 +18,14 @@ def tasks(rewards):
     """A row of rewards for each task; every rollout has log-probabilities of its own."""
     n = len(rewards[0])
     labels = [p for p in range(len(rewards)) for _ in range(n)]
-    batch = batch_of(labels, [r for of_task in rewards for r in of_task])
+    batch = make_batch(labels, [r for of_task in rewards for r in of_task])
     own = torch.arange(len(batch.reward), dtype=torch.float64)[:, None]
     return replace(batch, old_logp=-1 - own * 1e-8)  # in the order of the rollouts, backwards
 
 
 def test_the_ith_rollouts_of_the_tasks_of_a_bundle_are_a_paper():
     batch = tasks([[1.0, 0.0], [1.0, 1.0], [0.0, 0.0]])
-    scores, bundle, paper = papers(batch.reward, batch, 2)
+    scores, bundle, paper = bundle_scores(batch.reward, batch, 2)
     # the last bits shuffle tasks 1 and 2 into the first bundle, task 0 into another of its own
     assert bundle.tolist() == [0, 0, 1, 1]
     assert paper.tolist() == [3, 2, 1, 0, 1, 0]
@@ -34,7 +34,7 @@ def test_the_ith_rollouts_of_the_tasks_of_a_bundle_are_a_paper():
 
 def test_every_rollout_is_in_one_paper():
     batch = tasks([[0.0] * 5] * 10)
-    _, bundle, paper = papers(batch.reward, batch, 5)
+    _, bundle, paper = bundle_scores(batch.reward, batch, 5)
     assert sorted(paper.tolist()) == sorted([*range(10)] * 5)
     assert bundle.tolist() == [0] * 5 + [1] * 5
 
@@ -42,7 +42,7 @@ def test_every_rollout_is_in_one_paper():
 def risk(S, before, weight=1.5):
     """The credit of papers of one task each, whose scores are S: no std is divided by."""
     batch = tasks([[s] for s in S])
-    return MixedRisk(1, LEVELS, weight, *before)(batch.reward, batch).tolist()
+    return MixedRiskAdvantage(1, LEVELS, weight, *before)(batch.reward, batch).tolist()
 
 
 def test_low_papers_are_punished_and_high_ones_left_alone():
@@ -57,16 +57,16 @@ def test_low_papers_are_punished_and_high_ones_left_alone():
 def test_thresholds_move_towards_their_levels():
     batch = tasks([[0.0], [0.0], [4.0], [4.0]])
     # mean(S < 1) = mean(S < 3) = 1/2
-    report = MixedRisk(1, LEVELS, 1.5, 1.0, 3.0).report(batch)
+    report = MixedRiskAdvantage(1, LEVELS, 1.5, 1.0, 3.0).metrics(batch)
     assert report == pytest.approx(
-        {"risk/low": 1 + 0.1 * (0.2 - 0.5), "risk/high": 3 + 0.1 * (0.9 - 0.5)}
+        {"quantile/low": 1 + 0.1 * (0.2 - 0.5), "quantile/high": 3 + 0.1 * (0.9 - 0.5)}
     )
 
 
 def test_the_first_thresholds_are_the_batchs_quantiles():
     batch = tasks([[float(i)] for i in range(11)])
-    report = MixedRisk(1, LEVELS, 1.5, -inf, -inf).report(batch)
-    assert report == pytest.approx({"risk/low": 2.0, "risk/high": 9.0})
+    report = MixedRiskAdvantage(1, LEVELS, 1.5, -inf, -inf).metrics(batch)
+    assert report == pytest.approx({"quantile/low": 2.0, "quantile/high": 9.0})
 
 
 def test_risk_is_measured_in_stds_of_the_bundle_and_of_the_task():
@@ -76,16 +76,16 @@ def test_risk_is_measured_in_stds_of_the_bundle_and_of_the_task():
     std = sqrt(0.5)
     low = (1.5 * -q / 0.2 + (q - Q) / 0.7) / 2.5
     high = ((1 - q) + q - Q) / 0.7 / 2.5
-    A = MixedRisk(1, LEVELS, 1.5, 1.0, 1.0)(batch.reward, batch)
+    A = MixedRiskAdvantage(1, LEVELS, 1.5, 1.0, 1.0)(batch.reward, batch)
     assert A.tolist() == pytest.approx([low / std / std, high / std / std])
 
 
 def test_what_was_reported_is_where_the_next_step_starts():
-    measured = {"risk/low": [9.0, 1.0], "risk/high": [9.0, 3.0]}
-    then = at(riskpo(), 0.5, measured).credit
-    assert (then.q, then.Q) == (1.0, 3.0)
-    first = at(riskpo(), 0.5).credit
-    assert (first.q, first.Q) == (-inf, -inf)
+    measured = {"quantile/low": [9.0, 1.0], "quantile/high": [9.0, 3.0]}
+    then = resolve_schedules(riskpo(), 0.5, measured).credit
+    assert (then.q, then.quantile_high) == (1.0, 3.0)
+    first = resolve_schedules(riskpo(), 0.5).credit
+    assert (first.q, first.quantile_high) == (-inf, -inf)
 
 
 def test_it_gives_the_numbers_of_the_authors_code():
@@ -96,12 +96,12 @@ def test_it_gives_the_numbers_of_the_authors_code():
     before = 0.6 - 0.1 * (0.2 - 1 / 6), 1.7 - 0.1 * (0.9 - 5 / 6)  # what moves to 0.6 and 1.7
     expected = [-0.692820323, -4.206409104, 0.0] * 2 + [-0.4571428571, -1.6, -1.028571429]
     expected += [-1.828571429, -6.4, -4.114285714]
-    A = MixedRisk(2, LEVELS, 1.5, *before)(batch.reward, batch)
+    A = MixedRiskAdvantage(2, LEVELS, 1.5, *before)(batch.reward, batch)
     assert A.tolist() == pytest.approx(expected, rel=1e-5, abs=1e-9)
 
 
 def test_the_defaults_are_the_authors():
     method = riskpo()
-    assert method.sample.n == method.credit.size == 5
-    assert (method.credit.levels, method.credit.weight) == (LEVELS, 1.5)
+    assert method.sampler.n == method.advantage.size == 5
+    assert (method.advantage.levels, method.advantage.weight) == (LEVELS, 1.5)
     assert method.loss.low == method.loss.high == 0.2

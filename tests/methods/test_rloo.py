@@ -6,26 +6,28 @@ from grupo.algo.advantages.kl_in_reward import KLInReward
 from grupo.algo.losses import Reinforce
 from grupo.core import group_ops
 from grupo.methods.rloo import rloo
-from grupo.rollouts.samplers import Independent
-from grupo.testing.batches import batch_of, moved
+from grupo.rollouts.samplers import GroupSampler
+from grupo.testing.batches import make_batch, perturb_logp
 
 
 def test_each_answer_is_compared_with_the_mean_of_the_others():
-    batch = batch_of(group=[0, 0, 0], reward=[1.0, 0.0, 0.5])
-    advantage = rloo(kl=0.0).credit(batch.reward, batch)
+    batch = make_batch(group=[0, 0, 0], reward=[1.0, 0.0, 0.5])
+    advantage = rloo(kl_coef=0.0).advantage(batch.reward, batch)
     assert advantage.tolist() == [1 - 0.25, 0 - 0.75, 0.5 - 0.5]
 
 
 def test_the_kl_of_the_whole_answer_is_taken_off_its_reward_before_comparing():
     reference = [[-1.5, -2.0], [-1.0, 9.0]]  # log old is -1: k1 = 0.5 + 1 and 0; 9 is padding
-    batch = batch_of(group=[0, 0], reward=[1.0, 0.0], length=[2, 1], seen={"logp@ref": reference})
+    batch = make_batch(
+        group=[0, 0], reward=[1.0, 0.0], length=[2, 1], signals={"logp@ref": reference}
+    )
     assert KLInReward(0.1)(batch.reward, batch).tolist() == pytest.approx([1 - 0.15, 0.0])
-    assert rloo(kl=0.1).credit(batch.reward, batch).tolist() == pytest.approx([0.85, -0.85])
+    assert rloo(kl_coef=0.1).advantage(batch.reward, batch).tolist() == pytest.approx([0.85, -0.85])
 
 
 def test_a_lone_answer_teaches_nothing():
-    batch = batch_of(group=[0, 1, 1], reward=[7.0, 1.0, 1.0])
-    assert rloo(kl=0.0).credit(batch.reward, batch).tolist() == [0.0, 0.0, 0.0]
+    batch = make_batch(group=[0, 1, 1], reward=[7.0, 1.0, 1.0])
+    assert rloo(kl_coef=0.0).advantage(batch.reward, batch).tolist() == [0.0, 0.0, 0.0]
 
 
 def test_the_estimate_is_unbiased_where_standardising_is_not():
@@ -35,9 +37,9 @@ def test_the_estimate_is_unbiased_where_standardising_is_not():
     for outcome in range(8):
         reward = [float(outcome >> i & 1) for i in range(3)]
         chance = 0.25 ** sum(reward) * 0.75 ** (3 - sum(reward))
-        batch = batch_of(group=[0, 0, 0], reward=reward)
+        batch = make_batch(group=[0, 0, 0], reward=reward)
         score = torch.tensor([4.0 if r else -4 / 3 for r in reward], dtype=torch.float64)
-        less_others = rloo(kl=0.0).credit(batch.reward, batch)
+        less_others = rloo(kl_coef=0.0).advantage(batch.reward, batch)
         standard = Center()(batch.reward, batch) / (
             group_ops.std(batch.reward, batch.group) + 1e-12
         )
@@ -48,10 +50,12 @@ def test_the_estimate_is_unbiased_where_standardising_is_not():
 
 
 def test_the_loss_is_the_likelihood_of_whole_answers_weighed_by_credit():
-    method = rloo(kl=0.0)
-    batch = batch_of(group=[0, 0], reward=[1.0, 0.0], length=[1, 2]).credited(method.credit)
-    pi = moved(batch, [[0.5, 0.0], [0.5, -0.5]])
-    loss = (method.weigh(batch) * method.loss(pi, batch)).sum()
+    method = rloo(kl_coef=0.0)
+    batch = make_batch(group=[0, 0], reward=[1.0, 0.0], length=[1, 2]).with_advantage(
+        method.advantage
+    )
+    pi = perturb_logp(batch, [[0.5, 0.0], [0.5, -0.5]])
+    loss = (method.aggregation(batch) * method.loss(pi, batch)).sum()
     assert loss.item() == pytest.approx((-1 * -0.5 + 1 * (-0.5 - 1.5)) / 2)
     (gradient,) = torch.autograd.grad(loss, pi.logp)
     assert gradient.tolist() == [[-0.5, 0.0], [0.5, 0.5]]  # -A / N
@@ -59,27 +63,27 @@ def test_the_loss_is_the_likelihood_of_whole_answers_weighed_by_credit():
 
 def test_the_defaults_are_the_papers():
     method = rloo()
-    assert (method.sample, method.loss) == (Independent(4), Reinforce())
-    assert method.needs == {"logp@ref"}
-    assert rloo(kl=0.0).needs == frozenset()
-    assert rloo(kl=0.0).credit == Center(group_ops.mean_of_others)
+    assert (method.sampler, method.loss) == (GroupSampler(4), Reinforce())
+    assert method.required_signals == {"logp@ref"}
+    assert rloo(kl_coef=0.0).required_signals == frozenset()
+    assert rloo(kl_coef=0.0).advantage == Center(group_ops.leave_one_out_mean)
 
 
 def test_it_gives_the_numbers_of_trl_and_of_verl():
     # verl-project/verl @ 1dda039, trainer/ppo/core_algos.py, compute_rloo_outcome_advantage and
     # compute_rloo_vectorized_outcome_advantage on these inputs; the last answer is alone
-    batch = batch_of(group=[0, 0, 0, 1, 1, 2], reward=[1.0, 0.0, 0.5, 2.0, -1.0, 0.75])
+    batch = make_batch(group=[0, 0, 0, 1, 1, 2], reward=[1.0, 0.0, 0.5, 2.0, -1.0, 0.75])
     verl, vectorized = [0.75, -0.75, 0.0, 3.0, -3.0, 0.75], [0.75, -0.75, 0.0, 3.0, -3.0, 0.0]
-    ours = rloo(kl=0.0).credit(batch.reward, batch).tolist()
+    ours = rloo(kl_coef=0.0).advantage(batch.reward, batch).tolist()
     assert ours == pytest.approx(vectorized)
     assert ours[:5] == pytest.approx(verl[:5])  # 'rloo' leaves a lone answer its reward
     # huggingface/trl @ f2cd577, trainer/rloo_trainer.py, its lines from the KL to the advantages
     trl = [0.85, -0.85, 0.28, -0.28]
     reference = [[-1.5, -2.0], [-1.0, 9.0], [-0.5, -1.2], [-1.0, -1.0]]
-    batch = batch_of(
+    batch = make_batch(
         group=[0, 0, 1, 1],
         reward=[1.0, 0.0, 0.5, 0.25],
         length=[2, 1, 2, 2],
-        seen={"logp@ref": reference},
+        signals={"logp@ref": reference},
     )
-    assert rloo(kl=0.1).credit(batch.reward, batch).tolist() == pytest.approx(trl)
+    assert rloo(kl_coef=0.1).advantage(batch.reward, batch).tolist() == pytest.approx(trl)

@@ -2,14 +2,14 @@ import pytest
 
 from grupo.algo.losses import Clip
 from grupo.core.types import Group, Rollout, Task
-from grupo.methods.rlpr import KeepSpread, rlpr
-from grupo.rollouts.samplers import Independent
-from grupo.testing.batches import batch_of
+from grupo.methods.rlpr import KeepMinStd, rlpr
+from grupo.rollouts.samplers import GroupSampler
+from grupo.testing.batches import make_batch
 
 
 def group(*given, alone=0.2):
     parts = [{"answer_probability": p, "answer_probability_alone": alone} for p in given]
-    return Group(Task("t", ""), tuple(Rollout(parts=p) for p in parts))
+    return Group(Task("t", ""), tuple(Rollout(reward_terms=p) for p in parts))
 
 
 def test_only_what_the_reasoning_adds_is_paid():
@@ -17,23 +17,23 @@ def test_only_what_the_reasoning_adds_is_paid():
         "answer_probability": [0.9, 0.5, 0.1],
         "answer_probability_alone": [0.3, 0.3, 0.3],
     }
-    batch = batch_of(group=[0, 0, 0], parts=parts)
-    assert rlpr().credit.steps[0](batch.reward, batch).tolist() == pytest.approx([0.6, 0.2, 0.0])
+    batch = make_batch(group=[0, 0, 0], reward_terms=parts)
+    assert rlpr().advantage.steps[0](batch.reward, batch).tolist() == pytest.approx([0.6, 0.2, 0.0])
     # mean 0.8 / 3; deviations 1/3, -1/15, -4/15; squares 25 + 1 + 16 over 225; std sqrt(21) / 15
     s = 21**0.5 / 15 + 1e-6
-    advantage = rlpr().credit(batch.reward, batch).tolist()
+    advantage = rlpr().advantage(batch.reward, batch).tolist()
     assert advantage == pytest.approx([1 / 3 / s, -1 / 15 / s, -4 / 15 / s])
 
 
 def test_groups_too_easy_or_too_hard_are_dropped():
     wide, narrow, hopeless = group(0.4, 0.8), group(0.8, 0.82), group(0.1, 0.15)
     # standard deviations 0.2, 0.01 and 0, for below what it is without reasoning nothing is paid
-    assert KeepSpread(0.05)([wide, narrow, hopeless]) == [wide]
-    assert KeepSpread(0.0)([wide, narrow, hopeless]) == [wide, narrow, hopeless]
-    assert KeepSpread(0.05)([group(0.7)]) == []
+    assert KeepMinStd(0.05)([wide, narrow, hopeless]) == [wide]
+    assert KeepMinStd(0.0)([wide, narrow, hopeless]) == [wide, narrow, hopeless]
+    assert KeepMinStd(0.05)([group(0.7)]) == []
 
 
 def test_the_clip_is_higher_above():
     assert rlpr().loss == Clip(0.2, 0.27)
-    assert rlpr().sample == Independent(8)
-    assert rlpr().needs == frozenset()
+    assert rlpr().sampler == GroupSampler(8)
+    assert rlpr().required_signals == frozenset()

@@ -1,13 +1,15 @@
 import pytest
 
 from grupo.algo.losses import KL, Clip
-from grupo.methods.rlsp import Search, rlsp
-from grupo.testing.batches import batch_of
+from grupo.methods.rlsp import SearchReward, rlsp
+from grupo.testing.batches import make_batch
 
 
 def earned(reward, length, effort, **terms):
-    batch = batch_of(group=[0], reward=[reward], length=[length], parts={"effort": [effort]})
-    return Search(**terms)(batch.reward, batch).item()
+    batch = make_batch(
+        group=[0], reward=[reward], length=[length], reward_terms={"effort": [effort]}
+    )
+    return SearchReward(**terms)(batch.reward, batch).item()
 
 
 def test_short_reasoning_is_fined_and_the_fine_fades():
@@ -23,8 +25,10 @@ def test_effort_is_a_fifth_of_the_reward():
 
 
 def test_a_group_that_is_all_wrong_still_learns_to_search():
-    batch = batch_of(group=[0, 0], reward=[0.0, 0.0], length=[4, 8], parts={"effort": [0.5, 0.5]})
-    A = rlsp(short=4.0).credit(batch.reward, batch)
+    batch = make_batch(
+        group=[0, 0], reward=[0.0, 0.0], length=[4, 8], reward_terms={"effort": [0.5, 0.5]}
+    )
+    A = rlsp(short_penalty=4.0).advantage(batch.reward, batch)
     # R = 0.8 (0 - 4 / n) + 0.1: -0.7 and -0.3
     assert A.tolist() == pytest.approx([-(0.5**0.5), 0.5**0.5], abs=1e-5)
 
@@ -44,5 +48,5 @@ def test_it_gives_the_numbers_of_the_authors_code():
 
 
 def test_the_defaults_are_the_released_runs():
-    assert rlsp().credit.steps[0] == Search(1000.0, 0.8)
+    assert rlsp().advantage.steps[0] == SearchReward(1000.0, 0.8)
     assert rlsp().loss == Clip(0.2, 0.2) + 0.05 * KL()

@@ -13,10 +13,10 @@ from grupo.algo.advantages import Center, ScaleByStd, chain
 from grupo.algo.aggregation import sequence_mean, token_mean
 from grupo.core import group_ops
 from grupo.method import Method
-from grupo.methods.s_grpo import Decaying, s_grpo
+from grupo.methods.s_grpo import DecayingReward, s_grpo
 from grupo.rollouts.samplers import EarlyExits
-from grupo.testing.batches import batch_of
-from grupo.testing.smoke.run import negative
+from grupo.testing.batches import make_batch
+from grupo.testing.smoke.run import negate
 from tests.helpers import letter_envs
 
 RIGHT = [0.0, 1.0, 1.0, 0.0, 1.0]
@@ -24,11 +24,11 @@ RIGHT = [0.0, 1.0, 1.0, 0.0, 1.0]
 
 def serial(reward=RIGHT, place=(0.0, 1.0, 2.0, 3.0, 4.0), group=(0,) * 5, length=None):
     parts = {"exit": list(place)}
-    return batch_of(group=list(group), reward=list(reward), length=length, parts=parts)
+    return make_batch(group=list(group), reward=list(reward), length=length, reward_terms=parts)
 
 
 def decayed(batch):
-    return Decaying()(batch.reward, batch).tolist()
+    return DecayingReward()(batch.reward, batch).tolist()
 
 
 def test_each_right_exit_earns_half_of_the_one_before():
@@ -36,13 +36,13 @@ def test_each_right_exit_earns_half_of_the_one_before():
 
 
 def test_the_advantage_is_what_is_earned_above_the_mean():
-    A = serial().credited(s_grpo().credit).advantage[:, 0]  # the mean is 1.75 / 5 = 0.35
+    A = serial().with_advantage(s_grpo().advantage).advantage[:, 0]  # the mean is 1.75 / 5 = 0.35
     assert A.tolist() == pytest.approx([-0.35, 0.65, 0.15, -0.35, -0.1])
 
 
 def test_the_other_reading_divides_by_the_deviation():
-    scaled = chain(Decaying(), Center(), ScaleByStd(0.0, group_ops.population_std))
-    A = serial().credited(scaled).advantage[:, 0]
+    scaled = chain(DecayingReward(), Center(), ScaleByStd(0.0, group_ops.population_std))
+    A = serial().with_advantage(scaled).advantage[:, 0]
     assert A.tolist() == pytest.approx([-0.935, 1.737, 0.401, -0.935, -0.267], abs=5e-4)
 
 
@@ -59,15 +59,15 @@ def test_groups_count_for_themselves():
 
 
 def test_where_all_are_wrong_nothing_is_learned():
-    assert serial([0.0] * 5).credited(s_grpo().credit).advantage.abs().max() == 0
+    assert serial([0.0] * 5).with_advantage(s_grpo().advantage).advantage.abs().max() == 0
 
 
 def test_the_defaults_make_eight_of_one_thought():
-    assert s_grpo().sample == EarlyExits(7)
-    assert s_grpo().sample.n == 8
-    assert s_grpo().reads_parts == {"exit"}
+    assert s_grpo().sampler == EarlyExits(7)
+    assert s_grpo().sampler.n == 8
+    assert s_grpo().required_reward_terms == {"exit"}
     assert torch.equal(
-        Decaying()(torch.zeros(2), serial([0.0] * 2, (0.0, 1.0), (0, 0))), torch.zeros(2)
+        DecayingReward()(torch.zeros(2), serial([0.0] * 2, (0.0, 1.0), (0, 0))), torch.zeros(2)
     )
 
 
@@ -75,7 +75,7 @@ def shared(weigh) -> float:
     """What the first token, which all share, is given where only the whole path is right."""
     # exits after one and after two tokens, and all three; then an answer of one token
     batch = serial([0.0, 0.0, 1.0], (0.0, 1.0, 2.0), (0,) * 3, length=[2, 3, 4])
-    batch = batch.credited(s_grpo().credit)  # A = -1/3, -1/3, 2/3
+    batch = batch.with_advantage(s_grpo().advantage)  # A = -1/3, -1/3, 2/3
     return float((weigh(batch) * batch.advantage)[:, 0].sum())
 
 
@@ -122,9 +122,9 @@ def rights(method: Method, seed: int, steps: int = 20) -> tuple[float, float]:
 @pytest.mark.parametrize("seed", range(2))
 def test_the_whole_path_is_right_more_often_and_by_its_signal(seed):
     torch.set_num_threads(1)
-    method = s_grpo().but(sample=EarlyExits(7, "", letter_envs.CLOSE))
+    method = s_grpo().replace(sampler=EarlyExits(7, "", letter_envs.CLOSE))
     before, after = rights(method, seed)
     assert 0.3 < before < 0.7
     assert after > before + 0.2  # five standard errors of 384 attempts each, and more
-    turned = method.but(credit=chain(method.credit, negative))
+    turned = method.replace(advantage=chain(method.advantage, negate))
     assert rights(turned, seed)[1] < 0.1

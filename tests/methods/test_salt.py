@@ -3,22 +3,22 @@
 import pytest
 import torch
 
-from grupo.methods.salt import SharedSteps, salt
-from grupo.testing.batches import batch_of
+from grupo.methods.salt import SharedStepMean, salt
+from grupo.testing.batches import make_batch
 
 
 def walks(state, action, group=None):
     n, turns = len(state), len(state[0])
-    return batch_of(
+    return make_batch(
         group=group or [0] * n,
         length=[turns] * n,
         turn=[list(range(turns))] * n,
-        seen={"mark/state": state, "mark/action": action},
+        signals={"step/state": state, "step/action": action},
     )
 
 
 def credit(A, batch, history=3):
-    return SharedSteps(history)(torch.tensor(A, dtype=torch.float64), batch).tolist()
+    return SharedStepMean(history)(torch.tensor(A, dtype=torch.float64), batch).tolist()
 
 
 def test_a_step_shared_by_good_and_bad_is_neutral():
@@ -54,16 +54,16 @@ def test_tasks_are_apart():
 
 
 def test_it_averages_grpos_advantages():
-    batch = batch_of(
+    batch = make_batch(
         group=[0, 0],
         reward=[1.0, 0.0],
         length=[2, 1],
         turn=[[0, 1], [0, 0]],
-        seen={"mark/state": [[0, 1], [0, 0]], "mark/action": [[5, 5], [6, 6]]},
+        signals={"step/state": [[0, 1], [0, 0]], "step/action": [[5, 5], [6, 6]]},
     )
-    A = batch.credited(salt().credit).advantage
+    A = batch.with_advantage(salt().advantage).advantage
     assert A[batch.mask].tolist() == pytest.approx([0.5**0.5, 0.5**0.5, -(0.5**0.5)], rel=1e-5)
 
 
 def test_the_defaults():
-    assert salt() == salt(group=8, history=3, clip=0.2)
+    assert salt() == salt(group_size=8, history_turns=3, clip_eps=0.2)

@@ -4,9 +4,9 @@ from math import exp, log
 import pytest
 import torch
 
-from grupo.algo.minibatches import Passes
+from grupo.algo.minibatches import Updates
 from grupo.methods.sapo import sapo
-from grupo.testing.batches import batch_of, moved
+from grupo.testing.batches import make_batch, perturb_logp
 
 
 def sigmoid(x):
@@ -14,9 +14,9 @@ def sigmoid(x):
 
 
 def learn(by, advantage):
-    batch, method = batch_of(group=[0, 0], advantage=advantage), sapo()
-    pi = moved(batch, by)
-    loss = (method.weigh(batch) * method.loss(pi, batch)).sum()
+    batch, method = make_batch(group=[0, 0], advantage=advantage), sapo()
+    pi = perturb_logp(batch, by)
+    loss = (method.aggregation(batch) * method.loss(pi, batch)).sum()
     loss.backward()
     assert pi.logp.grad is not None
     return loss.item(), pi.logp.grad.flatten().tolist()
@@ -43,15 +43,15 @@ def test_far_from_the_old_policy_hardly_anything_is_learned_but_never_nothing():
 
 def test_the_defaults_are_those_that_others_quote_from_the_paper():
     assert (sapo().loss.positive, sapo().loss.negative) == (1.0, 1.05)
-    assert sapo().plan == Passes(minibatches=4)
+    assert sapo().updates == Updates(minibatches=4)
 
 
 def learn_three_and_two(method, by, advantage=(1.0, -1.0)):
-    batch = batch_of(group=[0, 0], length=[3, 2], advantage=advantage)
+    batch = make_batch(group=[0, 0], length=[3, 2], advantage=advantage)
     old = [[-1.0, -0.5, -2.0], [-0.7, -1.2, -0.3]]
     batch = replace(batch, old_logp=torch.tensor(old, dtype=torch.float64))
-    pi = moved(batch, by)
-    loss = (method.weigh(batch) * method.loss(pi, batch)).sum()
+    pi = perturb_logp(batch, by)
+    loss = (method.aggregation(batch) * method.loss(pi, batch)).sum()
     (gradient,) = torch.autograd.grad(loss, pi.logp)
     return loss.item(), gradient.flatten().tolist()
 

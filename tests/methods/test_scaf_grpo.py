@@ -4,15 +4,15 @@ from math import sqrt
 
 import pytest
 
-from grupo.core.schedules import at
+from grupo.core.schedules import resolve_schedules
 from grupo.methods.scaf_grpo import scaf_grpo
-from grupo.rollouts.samplers import Independent, Scaffolded
-from grupo.testing.batches import batch_of
+from grupo.rollouts.samplers import GroupSampler, WithScaffold
+from grupo.testing.batches import make_batch
 
 
 def test_the_one_that_was_helped_outweighs_seven_failures():
     method = scaf_grpo()
-    batch = batch_of([0] * 8, reward=[1.0, *[0.0] * 7]).credited(method.credit)
+    batch = make_batch([0] * 8, reward=[1.0, *[0.0] * 7]).with_advantage(method.advantage)
     # mean 1/8, variance (49/64 + 7/64) / 7 = 1/8, std sqrt(1/8) = 0.3536
     right, wrong = (7 / 8) / sqrt(1 / 8), (-1 / 8) / sqrt(1 / 8)
     assert (round(right, 3), round(wrong, 4)) == (2.475, -0.3536)
@@ -21,12 +21,14 @@ def test_the_one_that_was_helped_outweighs_seven_failures():
 
 def test_nobody_is_helped_in_the_first_share_of_the_run():
     def sampler(progress):
-        return at(scaf_grpo(), progress).sample
+        return resolve_schedules(scaf_grpo(), progress).sample
 
-    assert sampler(0.14) == Scaffolded(Independent(8), levels=0.0)
-    assert sampler(0.15) == sampler(1.0) == Scaffolded(Independent(8), levels=12.0)
+    assert sampler(0.14) == WithScaffold(GroupSampler(8), max_levels=0.0)
+    assert sampler(0.15) == sampler(1.0) == WithScaffold(GroupSampler(8), max_levels=12.0)
 
 
 def test_the_defaults():
-    assert scaf_grpo() == scaf_grpo(group=8, levels=12, warmup=0.15, clip=0.2, column="hints")
-    assert scaf_grpo().reads_columns == {"hints"}
+    assert scaf_grpo() == scaf_grpo(
+        group_size=8, max_levels=12, warmup_fraction=0.15, clip_eps=0.2, hint_column="hints"
+    )
+    assert scaf_grpo().required_columns == {"hints"}

@@ -4,12 +4,12 @@ from math import exp, log
 
 import pytest
 
-from grupo.methods.seed_grpo import ByCertainty, exponential, focal, seed_grpo
-from grupo.testing.batches import batch_of
+from grupo.methods.seed_grpo import ScaleByCertainty, exponential, focal, seed_grpo
+from grupo.testing.batches import make_batch
 
 
 def answers(cluster):
-    return batch_of(group=[0] * 8, reward=[1.0] + [0.0] * 7, parts={"cluster": cluster})
+    return make_batch(group=[0] * 8, reward=[1.0] + [0.0] * 7, reward_terms={"cluster": cluster})
 
 
 def factor(credit, cluster):
@@ -23,25 +23,29 @@ def factor(credit, cluster):
 )
 def test_the_step_shrinks_with_the_entropy_of_meanings(cluster, share):
     # log 2 / log 8 = 1/3
-    assert factor(ByCertainty(0.5), cluster) == pytest.approx(1 - share / 2)
-    assert factor(ByCertainty(1.0, exponential), cluster) == pytest.approx(exp(-share))
-    assert factor(ByCertainty(1.0, focal), cluster) == pytest.approx((1 - share) ** 2)
+    assert factor(ScaleByCertainty(0.5), cluster) == pytest.approx(1 - share / 2)
+    assert factor(ScaleByCertainty(1.0, exponential), cluster) == pytest.approx(exp(-share))
+    assert factor(ScaleByCertainty(1.0, focal), cluster) == pytest.approx((1 - share) ** 2)
 
 
 def test_meanings_are_weighed_by_how_many_mean_them():
     SE = -(0.75 * log(0.75) + 0.25 * log(0.25))
-    assert factor(ByCertainty(1.0), [5, 5, 5, 5, 5, 5, -1, -1]) == pytest.approx(1 - SE / log(8))
+    assert factor(ScaleByCertainty(1.0), [5, 5, 5, 5, 5, 5, -1, -1]) == pytest.approx(
+        1 - SE / log(8)
+    )
 
 
 def test_the_factor_is_not_negative():
-    assert factor(ByCertainty(2.0), list(range(8))) == 0.0
+    assert factor(ScaleByCertainty(2.0), list(range(8))) == 0.0
 
 
 def test_advantages_are_centred_and_not_divided_by_std():
-    batch = batch_of(group=[0, 0], reward=[1, 0], parts={"cluster": [0, 1]})  # SE / log 2 = 1
-    assert seed_grpo().credit(batch.reward, batch).tolist() == pytest.approx([0.25, -0.25])
+    batch = make_batch(
+        group=[0, 0], reward=[1, 0], reward_terms={"cluster": [0, 1]}
+    )  # SE / log 2 = 1
+    assert seed_grpo().advantage(batch.reward, batch).tolist() == pytest.approx([0.25, -0.25])
 
 
 def test_a_rollout_alone_is_certain():
-    batch = batch_of(group=[0], reward=[1], parts={"cluster": [0]})
-    assert seed_grpo().credit(batch.reward, batch).tolist() == [0.0]
+    batch = make_batch(group=[0], reward=[1], reward_terms={"cluster": [0]})
+    assert seed_grpo().advantage(batch.reward, batch).tolist() == [0.0]

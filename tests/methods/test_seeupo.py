@@ -5,16 +5,16 @@ from math import exp, log, sqrt
 import pytest
 import torch
 
-from grupo.algo.advantages.turn_table import turns_alike
+from grupo.algo.advantages.turn_table import batch_turn_mean
 from grupo.algo.losses.turn_level import ReverseClip
-from grupo.algo.minibatches import Passes
+from grupo.algo.minibatches import Updates
 from grupo.methods.seeupo import seeupo
-from grupo.testing.batches import batch_of, moved
+from grupo.testing.batches import make_batch, perturb_logp
 
 
 def rollout(moves, turn, advantage=1.0):
-    batch = batch_of(group=[0], length=[len(moves)], turn=[turn], advantage=[advantage])
-    pi = moved(batch, [moves])
+    batch = make_batch(group=[0], length=[len(moves)], turn=[turn], advantage=[advantage])
+    pi = perturb_logp(batch, [moves])
     loss = ReverseClip(0.2)(pi, batch)
     return loss[0].tolist(), torch.autograd.grad(loss.sum(), pi.logp)[0][0].tolist()
 
@@ -50,19 +50,19 @@ def test_bad_moves_far_down_are_left_alone():
 
 
 def test_advantages_are_standardised_over_the_batch():
-    batch = batch_of(group=[0, 0, 1, 1], reward=[1.0, 0.0, 4.0, 0.0])
-    A = batch.credited(seeupo().credit).advantage.flatten().tolist()
+    batch = make_batch(group=[0, 0, 1, 1], reward=[1.0, 0.0, 4.0, 0.0])
+    A = batch.with_advantage(seeupo().advantage).advantage.flatten().tolist()
     deviation = sqrt((0.25 + 0.25 + 4 + 4) / 4)  # of 0.5, -0.5, 2, -2
     expected = [0.5 / deviation, -0.5 / deviation, 2 / deviation, -2 / deviation]
     assert pytest.approx(expected, rel=1e-6) == A
 
 
 def test_equal_rewards_teach_nothing():
-    batch = batch_of(group=[0, 0], reward=[1.0, 1.0]).credited(seeupo().credit)
+    batch = make_batch(group=[0, 0], reward=[1.0, 1.0]).with_advantage(seeupo().advantage)
     assert batch.advantage.abs().max() == 0
 
 
 def test_the_defaults_are_the_papers():
-    assert seeupo() == seeupo(group=8, clip=0.2, kl=0.002, epochs=10)
-    assert seeupo().plan == Passes(epochs=10)
-    assert seeupo().weigh is turns_alike
+    assert seeupo() == seeupo(group_size=8, clip_eps=0.2, kl_coef=0.002, epochs=10)
+    assert seeupo().updates == Updates(epochs=10)
+    assert seeupo().aggregation is batch_turn_mean

@@ -3,19 +3,19 @@ from math import exp, log
 import pytest
 import torch
 
-from grupo.algo.losses import Clip, Corrected, Importance, Within
-from grupo.algo.token_level import by_sum
+from grupo.algo.losses import Clip, CorrectedLoss, ImportanceWeight, IntervalMask
+from grupo.algo.token_level import row_sum
 from grupo.methods.seq_mis import seq_mis
-from grupo.testing.batches import batch_of, moved
+from grupo.testing.batches import make_batch, perturb_logp
 
 # products of ratios: 3 / 2 in the first row, 4 in the second
 SAMPLER = [[-1.0 - log(3), -1.0 + log(2)], [-1.0 - log(4), 99.0]]
-BATCH = batch_of([0, 0], length=[2, 1], advantage=[1.0, -1.0], seen={"logp@sampler": SAMPLER})
+BATCH = make_batch([0, 0], length=[2, 1], advantage=[1.0, -1.0], signals={"logp@sampler": SAMPLER})
 
 
 def test_an_answer_whose_product_is_above_the_cap_is_left_out():
-    method, pi = seq_mis(), moved(BATCH, [[0.1, 0.1], [0.1, 0.0]])
-    loss = (method.weigh(BATCH) * method.loss(pi, BATCH)).sum()
+    method, pi = seq_mis(), perturb_logp(BATCH, [[0.1, 0.1], [0.1, 0.0]])
+    loss = (method.aggregation(BATCH) * method.loss(pi, BATCH)).sum()
     r = exp(0.1)
     assert loss.item() == pytest.approx(-1.5 * r / 2)  # it still counts in the mean
     (gradient,) = torch.autograd.grad(loss, pi.logp)
@@ -23,13 +23,13 @@ def test_an_answer_whose_product_is_above_the_cap_is_left_out():
 
 
 def test_a_product_far_below_1_is_kept_small_as_it_is():
-    batch = batch_of([0], advantage=[1.0], seen={"logp@sampler": [[-1.0 + log(100)]]})
-    loss = seq_mis().loss(moved(batch, [[0.0]]), batch)
+    batch = make_batch([0], advantage=[1.0], signals={"logp@sampler": [[-1.0 + log(100)]]})
+    loss = seq_mis().loss(perturb_logp(batch, [[0.0]]), batch)
     assert loss.item() == pytest.approx(-0.01)
 
 
 def test_the_cap_is_2():
-    assert seq_mis() == seq_mis(group=8, cap=2.0, clip=0.2)
+    assert seq_mis() == seq_mis(group_size=8, cap=2.0, clip_eps=0.2)
 
 
 D = [[1.2, -1.5, 0.3], [-1.0, 0.2, 0.0], [0.1, 0.05, 1.8]]  # log pi_old - log pi_sampler
@@ -37,9 +37,9 @@ D = [[1.2, -1.5, 0.3], [-1.0, 0.2, 0.0], [0.1, 0.05, 1.8]]  # log pi_old - log p
 
 def learn_from_three(method):
     seen = {"logp@sampler": [[-1.0 - d for d in row] for row in D]}
-    batch = batch_of([0] * 3, length=[3, 2, 3], advantage=[1.0, -1.0, 0.5], seen=seen)
-    pi = moved(batch, [[0.1, -0.1, -0.5], [0.3, 0.1, 0.0], [-0.4, 0.2, 0.15]])
-    loss = (method.weigh(batch) * method.loss(pi, batch)).sum()
+    batch = make_batch([0] * 3, length=[3, 2, 3], advantage=[1.0, -1.0, 0.5], signals=seen)
+    pi = perturb_logp(batch, [[0.1, -0.1, -0.5], [0.3, 0.1, 0.0], [-0.4, 0.2, 0.15]])
+    loss = (method.aggregation(batch) * method.loss(pi, batch)).sum()
     (gradient,) = torch.autograd.grad(loss, pi.logp)
     return loss.item(), gradient.flatten().tolist()
 
@@ -76,6 +76,8 @@ def test_verl_s_rejection_by_the_sum_of_k1_is_of_the_inverse_ratio():
     kept = [any(learn_from_three(seq_mis())[1][3 * row : 3 * row + 3]) for row in range(3)]
     assert kept == verl["0.5_1e9"] != verl["2.0"]
     both_sides = learn_from_three(
-        seq_mis().but(loss=Corrected(Clip(0.2, 0.2), Importance(Within(0.5, 2.0), by_sum)))
+        seq_mis().replace(
+            loss=CorrectedLoss(Clip(0.2, 0.2), ImportanceWeight(IntervalMask(0.5, 2.0), row_sum))
+        )
     )[1]
     assert [any(both_sides[3 * row : 3 * row + 3]) for row in range(3)] == verl["2.0"]

@@ -4,16 +4,16 @@ import pytest
 import torch
 
 from grupo.methods.seq_tis import seq_tis
-from grupo.testing.batches import batch_of, moved
+from grupo.testing.batches import make_batch, perturb_logp
 
 # products of ratios: 3 / 2 in the first row, 4 in the second
 SAMPLER = [[-1.0 - log(3), -1.0 + log(2)], [-1.0 - log(4), 99.0]]
-BATCH = batch_of([0, 0], length=[2, 1], advantage=[1.0, -1.0], seen={"logp@sampler": SAMPLER})
+BATCH = make_batch([0, 0], length=[2, 1], advantage=[1.0, -1.0], signals={"logp@sampler": SAMPLER})
 
 
 def test_an_answer_weighs_by_the_product_of_its_ratios_up_to_the_cap():
-    method, pi = seq_tis(), moved(BATCH, [[0.1, 0.1], [0.1, 0.0]])
-    loss = (method.weigh(BATCH) * method.loss(pi, BATCH)).sum()
+    method, pi = seq_tis(), perturb_logp(BATCH, [[0.1, 0.1], [0.1, 0.0]])
+    loss = (method.aggregation(BATCH) * method.loss(pi, BATCH)).sum()
     r = exp(0.1)
     assert loss.item() == pytest.approx(-1.5 * r / 2 + 2 * r / 2)
     (gradient,) = torch.autograd.grad(loss, pi.logp)
@@ -21,7 +21,7 @@ def test_an_answer_weighs_by_the_product_of_its_ratios_up_to_the_cap():
 
 
 def test_the_cap_is_2():
-    assert seq_tis() == seq_tis(group=8, cap=2.0, clip=0.2)
+    assert seq_tis() == seq_tis(group_size=8, cap=2.0, clip_eps=0.2)
 
 
 D = [[1.2, -1.5, 0.3], [-1.0, 0.2, 0.0], [0.1, 0.05, 1.8]]  # log pi_old - log pi_sampler
@@ -29,9 +29,9 @@ D = [[1.2, -1.5, 0.3], [-1.0, 0.2, 0.0], [0.1, 0.05, 1.8]]  # log pi_old - log p
 
 def learn_from_three(method):
     seen = {"logp@sampler": [[-1.0 - d for d in row] for row in D]}
-    batch = batch_of([0] * 3, length=[3, 2, 3], advantage=[1.0, -1.0, 0.5], seen=seen)
-    pi = moved(batch, [[0.1, -0.1, -0.5], [0.3, 0.1, 0.0], [-0.4, 0.2, 0.15]])
-    loss = (method.weigh(batch) * method.loss(pi, batch)).sum()
+    batch = make_batch([0] * 3, length=[3, 2, 3], advantage=[1.0, -1.0, 0.5], signals=seen)
+    pi = perturb_logp(batch, [[0.1, -0.1, -0.5], [0.3, 0.1, 0.0], [-0.4, 0.2, 0.15]])
+    loss = (method.aggregation(batch) * method.loss(pi, batch)).sum()
     (gradient,) = torch.autograd.grad(loss, pi.logp)
     return loss.item(), gradient.flatten().tolist()
 

@@ -2,19 +2,19 @@ import pytest
 import torch
 
 from grupo.algo.aggregation import token_mean
-from grupo.algo.filters import informative
+from grupo.algo.filters import keep_nonzero_std
 from grupo.algo.losses import Clip
 from grupo.algo.losses.regularizers import EntropyBonus
 from grupo.core.batch import Signals
 from grupo.core.controllers import TargetEntropy
-from grupo.core.schedules import at
+from grupo.core.schedules import resolve_schedules
 from grupo.methods.skywork_or1 import skywork_or1
-from grupo.rollouts.samplers import Independent
-from grupo.testing.batches import batch_of
+from grupo.rollouts.samplers import GroupSampler
+from grupo.testing.batches import make_batch
 
 
 def coefficient(*entropies):
-    return at(skywork_or1(), 0.5, {"entropy": entropies}).loss.right.coefficient
+    return resolve_schedules(skywork_or1(), 0.5, {"entropy": entropies}).loss.right.coefficient
 
 
 def test_the_bonus_rises_while_entropy_is_low():
@@ -29,7 +29,7 @@ def test_it_is_off_while_entropy_is_high_and_comes_back_lower():
 
 
 def test_the_gradient_of_the_bonus_is_its_coefficient():
-    batch = batch_of(group=[0, 0], length=[1, 2])
+    batch = make_batch(group=[0, 0], length=[1, 2])
     entropy = torch.tensor([[0.5, 9.0], [0.2, 0.3]], dtype=torch.float64, requires_grad=True)
     pi = Signals(logp=batch.old_logp, entropy=entropy)
     loss = (token_mean(batch) * EntropyBonus(0.03)(pi, batch)).sum()
@@ -40,7 +40,7 @@ def test_the_gradient_of_the_bonus_is_its_coefficient():
 
 def test_the_defaults_are_the_papers():
     method = skywork_or1()
-    assert method.sample == Independent(16)
-    assert method.loss == Clip(0.2, 0.2) + EntropyBonus(TargetEntropy(target=0.2, by=0.005))
-    assert (method.curate, method.weigh) == (informative, token_mean)
-    assert method.needs == {"entropy"}
+    assert method.sampler == GroupSampler(16)
+    assert method.loss == Clip(0.2, 0.2) + EntropyBonus(TargetEntropy(target=0.2, step_size=0.005))
+    assert (method.filter, method.aggregation) == (keep_nonzero_std, token_mean)
+    assert method.required_signals == {"entropy"}

@@ -5,68 +5,68 @@ from math import sqrt
 import pytest
 import torch
 
-from grupo.core.batch import Past
+from grupo.core.batch import TaskHistory
 from grupo.core.types import Task
 from grupo.methods.spo import spo
-from grupo.rollouts.curricula import Ask, Undecided, tracked
+from grupo.rollouts.curricula import CurriculumRequest, UncertaintyWeighted, beta_mean
 from grupo.rollouts.history import History
-from grupo.testing.batches import batch_of
+from grupo.testing.batches import make_batch
 
 
 def past(*rewards):
-    return Past(tuple(range(len(rewards))), tuple((float(r),) for r in rewards))
+    return TaskHistory(tuple(range(len(rewards))), tuple((float(r),) for r in rewards))
 
 
 def test_a_task_without_a_past_pays_a_half():
-    assert tracked(past(), 0.875) == 0.5
+    assert beta_mean(past(), 0.875) == 0.5
 
 
 def test_a_reward_moves_the_tracker_and_the_past_is_forgotten():
     # al = be = 1/2; r = 1: al = 0.4375 + 1, be = 0.4375; then r = 0
     al, be = 1.4375, 0.4375
-    assert tracked(past(1), 0.875) == pytest.approx(al / (al + be))
+    assert beta_mean(past(1), 0.875) == pytest.approx(al / (al + be))
     al, be = 0.875 * al, 0.875 * be + 1
-    assert tracked(past(1, 0), 0.875) == pytest.approx(al / (al + be))
+    assert beta_mean(past(1, 0), 0.875) == pytest.approx(al / (al + be))
     # eight 1s in all, as 1 / (1 - 0.875) says, and nothing left of the 1/2: 8 / 8
-    assert tracked(past(*[1] * 200), 0.875) == pytest.approx(1.0)
+    assert beta_mean(past(*[1] * 200), 0.875) == pytest.approx(1.0)
 
 
 def test_advantages_are_whitened_over_the_batch():
-    batch = batch_of(group=[0, 1], reward=[1, 0])  # a = [1/2, -1/2], std sqrt(1/2)
-    A = spo().credit(batch.reward, batch)
+    batch = make_batch(group=[0, 1], reward=[1, 0])  # a = [1/2, -1/2], std sqrt(1/2)
+    A = spo().advantage(batch.reward, batch)
     assert A.tolist() == pytest.approx([0.5 / sqrt(0.5), -0.5 / sqrt(0.5)])
 
 
 def test_success_surprises_where_it_was_rare():
-    batch = batch_of(group=[0, 1], reward=[1, 1], past=[past(1), past(0)])
+    batch = make_batch(group=[0, 1], reward=[1, 1], history=[past(1), past(0)])
     # v = 1.4375 / 1.875 and 0.4375 / 1.875: two values lie 1 / sqrt(2) stds off their mean
-    A = spo().credit(batch.reward, batch)
+    A = spo().advantage(batch.reward, batch)
     assert A.tolist() == pytest.approx([-1 / sqrt(2), 1 / sqrt(2)], rel=1e-6)
 
 
 def test_a_batch_of_one_rollout_is_not_credited():
-    batch = batch_of(group=[0], reward=[1])
-    assert spo().credit(batch.reward, batch).tolist() == [0.0]
+    batch = make_batch(group=[0], reward=[1])
+    assert spo().advantage(batch.reward, batch).tolist() == [0.0]
 
 
 def ask(history, wanted, count=10, seed=0, round=0):
-    return Ask([Task(str(i), "") for i in range(count)], history, wanted, seed, round)
+    return CurriculumRequest([Task(str(i), "") for i in range(count)], history, wanted, seed, round)
 
 
 def test_no_task_is_asked_twice_in_a_step_and_none_in_a_second_round():
-    chosen = Undecided(0.875)(ask(History(), 10))
+    chosen = UncertaintyWeighted(0.875)(ask(History(), 10))
     assert sorted(int(task.key) for task in chosen) == list(range(10))
-    assert Undecided(0.875)(ask(History(), 3, round=1)) == []
+    assert UncertaintyWeighted(0.875)(ask(History(), 3, round=1)) == []
 
 
 def test_undecided_tasks_come_more_often():
     # task 0 always pays: v is near 1 after 60 times, its weight near 0.05; the other's 0.55
-    history = History(tasks={"0": past(*[1] * 60)})
+    history = History(task_histories={"0": past(*[1] * 60)})
     first = 0
     for asked in range(400):
-        history.asked = asked
-        first += Undecided(0.875)(ask(history, 1, count=2))[0].key == "0"
-    v = tracked(past(*[1] * 60), 0.875)
+        history.tasks_drawn = asked
+        first += UncertaintyWeighted(0.875)(ask(history, 1, count=2))[0].key == "0"
+    v = beta_mean(past(*[1] * 60), 0.875)
     weight = sqrt(v * (1 - v)) + 0.05
     assert first / 400 == pytest.approx(weight / (weight + 0.55), abs=0.06)
 
@@ -83,16 +83,16 @@ def test_it_gives_the_numbers_of_the_authors_code():
     ]
     for t, reward in enumerate(steps):
         before = [past(*[step[task] for step in steps[:t]]) for task in range(3)]
-        batch = batch_of(group=[0, 1, 2], reward=reward, past=before)
-        A = spo().credit(batch.reward, batch)
+        batch = make_batch(group=[0, 1, 2], reward=reward, history=before)
+        A = spo().advantage(batch.reward, batch)
         assert A.tolist() == pytest.approx(expected[t], rel=1e-5)
 
 
 def test_the_defaults_are_the_papers():
     method = spo()
-    assert method.sample.n == 1
+    assert method.sampler.n == 1
     assert (method.loss.low, method.loss.high) == (0.2, 0.28)
-    assert method.needs == frozenset()
+    assert method.required_signals == frozenset()
     assert torch.equal(
-        method.weigh(batch_of([0, 1], length=[1, 3])).sum(), torch.tensor(1.0).double()
+        method.aggregation(make_batch([0, 1], length=[1, 3])).sum(), torch.tensor(1.0).double()
     )

@@ -3,12 +3,12 @@ from math import sqrt
 import pytest
 
 from grupo.core.types import Action, Rollout, Task
-from grupo.methods.spo_selfplay import WinRate, spo_selfplay, win_rates
-from grupo.testing.batches import batch_of
+from grupo.methods.spo_selfplay import PreferenceWinRate, spo_selfplay, win_rates
+from grupo.testing.batches import make_batch
 
 
 def said(text):
-    return Rollout(turns=(("", Action(parts=(1,), logp=(0.0,), text=text)),))
+    return Rollout(turns=(("", Action(items=(1,), logp=(0.0,), text=text)),))
 
 
 def longer(task, i, j):
@@ -30,22 +30,22 @@ def test_who_has_nobody_to_beat_earns_a_half():
 def test_both_orders_of_a_pair_are_asked_so_that_a_tie_is_a_half():
     rollouts = [said("a"), said("bb"), said("cc"), said("dddd")]
     # a: 0; bb: beats a, ties cc, loses to dddd
-    earned = WinRate(longer)(Task("t", ""), rollouts)
+    earned = PreferenceWinRate(longer)(Task("t", ""), rollouts)
     assert earned == pytest.approx([0.0, 1.5 / 3, 1.5 / 3, 1.0])
     assert sum(earned) == pytest.approx(4 / 2)
 
 
 def test_the_advantage_of_an_order_of_three():
-    batch = batch_of(group=[0, 0, 0], parts={"win_rate": [1.0, 0.5, 0.0]})
+    batch = make_batch(group=[0, 0, 0], reward_terms={"win_rate": [1.0, 0.5, 0.0]})
     s = sqrt((0.25 + 0 + 0.25) / 2) + 1e-6
-    advantage = spo_selfplay().credit(batch.reward, batch).tolist()
+    advantage = spo_selfplay().advantage(batch.reward, batch).tolist()
     assert advantage == pytest.approx([0.5 / s, 0.0, -0.5 / s])
 
 
 def test_in_a_circle_nothing_is_learned():
-    batch = batch_of(group=[0, 0, 0], parts={"win_rate": [0.5, 0.5, 0.5]})
-    assert spo_selfplay().credit(batch.reward, batch).tolist() == [0, 0, 0]
+    batch = make_batch(group=[0, 0, 0], reward_terms={"win_rate": [0.5, 0.5, 0.5]})
+    assert spo_selfplay().advantage(batch.reward, batch).tolist() == [0, 0, 0]
 
 
 def test_it_asks_for_no_reference():
-    assert spo_selfplay().needs == frozenset()
+    assert spo_selfplay().required_signals == frozenset()

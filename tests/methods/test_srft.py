@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from grupo.methods.srft import srft
-from grupo.testing.batches import batch_of, moved
+from grupo.testing.batches import make_batch, perturb_logp
 from tests.helpers.recorded_batches import EXPERT, MOVES, six
 
 H = (0.5, 1.0, 0.2)  # mean entropies of the rows
@@ -12,17 +12,17 @@ H = (0.5, 1.0, 0.2)  # mean entropies of the rows
 
 def learned(right):
     method = srft()
-    batch = batch_of(
+    batch = make_batch(
         [0, 0, 0],
         reward=right,
         length=[2, 2, 2],
-        parts={"correct": right},
-        seen={"sampled": [[1.0, 1.0], [1.0, 1.0], [0.0, 0.0]]},
-    ).credited(method.credit)
-    pi = moved(batch, [[0.0, 0.0], [0.0, 0.0], [-1.0, -2.0]])
+        reward_terms={"correct": right},
+        signals={"sampled": [[1.0, 1.0], [1.0, 1.0], [0.0, 0.0]]},
+    ).with_advantage(method.advantage)
+    pi = perturb_logp(batch, [[0.0, 0.0], [0.0, 0.0], [-1.0, -2.0]])
     rows = [[h - 0.1, h + 0.1] for h in H]
     pi["entropy"] = torch.tensor(rows, dtype=torch.float64, requires_grad=True)
-    loss = (method.weigh(batch) * method.loss(pi, batch)).sum()
+    loss = (method.aggregation(batch) * method.loss(pi, batch)).sum()
     slopes = torch.autograd.grad(
         loss, [pi.logp, pi.entropy], allow_unused=True, materialize_grads=True
     )
@@ -55,9 +55,9 @@ def test_where_all_are_right_the_demonstration_is_still_imitated():
 
 
 def test_the_defaults_are_these():
-    assert srft() == srft(group=8, imitate=0.5, reward=0.1)
-    assert srft().needs == {"sampled", "entropy"}
-    assert srft().loss.live == {"entropy"}
+    assert srft() == srft(group_size=8, sft_coef=0.5, rl_coef=0.1)
+    assert srft().required_signals == {"sampled", "entropy"}
+    assert srft().loss.recomputed_signals == {"entropy"}
 
 
 def test_it_gives_the_numbers_of_the_authors_code():
@@ -78,10 +78,10 @@ def test_it_gives_the_numbers_of_the_authors_code():
         seen=EXPERT,
     )
     method = srft()
-    batch = batch.credited(method.credit)
-    pi = moved(batch, MOVES)
+    batch = batch.with_advantage(method.advantage)
+    pi = perturb_logp(batch, MOVES)
     pi["entropy"] = torch.tensor(entropy).double()
-    loss = (method.weigh(batch) * method.loss(pi, batch)).sum()
+    loss = (method.aggregation(batch) * method.loss(pi, batch)).sum()
     assert loss.item() == pytest.approx(-0.6886129, rel=1e-5)
     (gradient,) = torch.autograd.grad(loss, pi.logp)
     rows = [

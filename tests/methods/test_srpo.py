@@ -6,22 +6,22 @@ import torch
 
 from grupo.algo.divergences_full import jsd
 from grupo.core.batch import Signals
-from grupo.core.reference_update import Follow
+from grupo.core.reference_update import ReferenceUpdate
 from grupo.methods.srpo import srpo
-from grupo.testing.batches import batch_of
+from grupo.testing.batches import make_batch
 
 D = (0.5 * log(0.5 / 0.7) + 0.5 * log(0.5 / 0.3) + 0.9 * log(0.9 / 0.7) + 0.1 * log(0.1 / 0.3)) / 2
 
 
 def learned(right, moves, entropy=(0.0, 0.0, 0.0), strength=1.0):
-    method = srpo(strength=strength)
+    method = srpo(distill_coef=strength)
     seen = {"entropy@hinted": [[h] for h in entropy]}
-    batch = batch_of([0] * 3, reward=right, parts={"correct": right}, seen=seen)
-    batch = batch.credited(method.credit)
+    batch = make_batch([0] * 3, reward=right, reward_terms={"correct": right}, signals=seen)
+    batch = batch.with_advantage(method.advantage)
     logp = (batch.old_logp + torch.tensor(moves).double()[:, None]).requires_grad_()
     told = torch.full((3, 1), D, dtype=torch.float64, requires_grad=True)
     pi = Signals({"logp": logp, "jsd@hinted": told})
-    loss = (method.weigh(batch) * method.loss(pi, batch)).sum()
+    loss = (method.aggregation(batch) * method.loss(pi, batch)).sum()
     slopes = torch.autograd.grad(loss, [logp, told], allow_unused=True, materialize_grads=True)
     return loss.item(), *(slope.flatten().tolist() for slope in slopes)
 
@@ -57,9 +57,9 @@ def test_the_ratio_is_a_constant_of_at_most_two():
 
 
 def test_the_teacher_is_an_average_of_the_policy():
-    assert srpo().reference == Follow(0.05)
-    assert srpo().needs == {"jsd@hinted", "entropy@hinted"}
-    assert srpo().measured == {"entropy@hinted"}
+    assert srpo().reference == ReferenceUpdate(0.05)
+    assert srpo().required_signals == {"jsd@hinted", "entropy@hinted"}
+    assert srpo().precomputed_signals == {"entropy@hinted"}
 
 
 def test_it_gives_the_numbers_of_the_authors_code():
@@ -87,13 +87,15 @@ def test_it_gives_the_numbers_of_the_authors_code():
     old = torch.tensor([[-0.8, -1.7], [-1.2, -0.9], [-2.4, 0.0]]).double()
     right = [1.0, 0.0, 0.0]
     seen = {"entropy@hinted": [[0.0, 0.0]] * 3}
-    batch = batch_of([0] * 3, right, length=[2, 2, 1], parts={"correct": right}, seen=seen)
-    method = srpo(heat=1e9)
-    batch = replace(batch, old_logp=old).credited(method.credit)
+    batch = make_batch(
+        [0] * 3, right, length=[2, 2, 1], reward_terms={"correct": right}, signals=seen
+    )
+    method = srpo(entropy_temperature=1e9)
+    batch = replace(batch, old_logp=old).with_advantage(method.advantage)
     student = logits.log_softmax(-1)
     told = jsd(student, teacher.log_softmax(-1))
     pi = Signals({"logp": student.gather(-1, said)[..., 0], "jsd@hinted": told})
-    loss = (method.weigh(batch) * method.loss(pi, batch))[1:].sum()
+    loss = (method.aggregation(batch) * method.loss(pi, batch))[1:].sum()
     assert loss.item() == pytest.approx(0.1685411, rel=1e-5)
     (gradient,) = torch.autograd.grad(loss, logits)
     numbers = [

@@ -4,10 +4,10 @@ from math import exp
 
 import pytest
 
-from grupo.methods.srpo_reflection import Reflected, srpo_reflection
-from grupo.testing.batches import batch_of
+from grupo.methods.srpo_reflection import ReflectionReward, srpo_reflection
+from grupo.testing.batches import make_batch
 
-PAPER, RELEASE = Reflected(0.5, 0.25, 0.1), Reflected(1.0, 0.0, 0.1)
+PAPER, RELEASE = ReflectionReward(0.5, 0.25, 0.1), ReflectionReward(1.0, 0.0, 0.1)
 
 
 def reward(piece, first, correct, format=1.0, reflection=1.0, first_length=4.0, length=9):
@@ -18,7 +18,7 @@ def reward(piece, first, correct, format=1.0, reflection=1.0, first_length=4.0, 
         "reflection": [reflection],
         "first_length": [first_length],
     }
-    batch = batch_of(group=[0], length=[length], parts=parts)
+    batch = make_batch(group=[0], length=[length], reward_terms=parts)
     return piece(batch.reward, batch).item()
 
 
@@ -55,8 +55,8 @@ def test_length_is_best_at_twice_the_first_answer():
 def test_the_advantage_is_of_these_rewards():
     parts = {"first": [1.0, 0.0], "correct": [1.0, 0.0]}
     parts |= {name: [0.0, 0.0] for name in ("format", "reflection", "first_length")}
-    batch = batch_of(group=[0, 0], parts=parts)
-    advantage = batch.credited(srpo_reflection().credit).advantage[:, 0].tolist()
+    batch = make_batch(group=[0, 0], reward_terms=parts)
+    advantage = batch.with_advantage(srpo_reflection().advantage).advantage[:, 0].tolist()
     assert advantage == pytest.approx([0.5**0.5, -(0.5**0.5)], rel=1e-5)
 
 
@@ -81,5 +81,7 @@ def test_it_gives_the_numbers_of_the_authors_code():
 
 
 def test_the_defaults_are_the_papers():
-    assert srpo_reflection().credit.steps[0] == PAPER
-    assert srpo_reflection(mended=1.0, reflected=0.0).credit.steps[0] == RELEASE
+    assert srpo_reflection().advantage.steps[0] == PAPER
+    assert (
+        srpo_reflection(corrected_reward=1.0, reflection_reward=0.0).advantage.steps[0] == RELEASE
+    )

@@ -7,13 +7,13 @@ from statistics import correlation
 import pytest
 import torch
 
-from grupo.algo.advantages import ByPart, Center, Clipped, Regrouped, ScaleByStd, chain
+from grupo.algo.advantages import ByRewardTerm, Center, ClampAdvantage, GroupedBy, ScaleByStd, chain
 from grupo.algo.losses import Clip
 from grupo.core.types import Task
 from grupo.methods.flow_grpo import flow_grpo
-from grupo.methods.tempflow_grpo import ByNoise, tempflow_grpo
-from grupo.rollouts.samplers import DeviateOnce
-from grupo.testing.batches import batch_of, moved
+from grupo.methods.tempflow_grpo import NoiseWeighted, tempflow_grpo
+from grupo.rollouts.samplers import SingleStepBranching
+from grupo.testing.batches import make_batch, perturb_logp
 from grupo.training.collate import collate
 from tests.helpers.number_policy import Walk, Weighed, steps
 
@@ -23,29 +23,31 @@ MATTERS = (1.0, 0.8, 0.5, 0.0)
 def learned(method):
     """A group of walks, and its batch with its credit."""
     group = asyncio.run(method.sample(Task("t", "go"), Weighed(MATTERS), Walk(len(MATTERS), 5)))
-    return group, collate([group], lambda rows: {}).credited(method.credit)
+    return group, collate([group], lambda rows: {}).with_advantage(method.credit)
 
 
 def test_steps_count_by_their_noise_and_on_average_once():
-    batch = batch_of([0, 0, 0], seen={"mark/std": [[0.3], [0.2], [0.1]]})
-    assert ByNoise()(batch).flatten().tolist() == pytest.approx([1.5 / 3, 1.0 / 3, 0.5 / 3])
+    batch = make_batch([0, 0, 0], signals={"step/std": [[0.3], [0.2], [0.1]]})
+    assert NoiseWeighted()(batch).flatten().tolist() == pytest.approx([1.5 / 3, 1.0 / 3, 0.5 / 3])
 
 
 def test_noise_is_compared_within_the_group():
-    batch = batch_of([0, 0, 1], seen={"mark/std": [[0.3], [0.1], [0.7]]})
-    assert ByNoise()(batch).flatten().tolist() == pytest.approx([1.5 / 3, 0.5 / 3, 1 / 3])
-    silent = batch_of([0], seen={"mark/std": [[0.0]]})
-    assert ByNoise()(silent).tolist() == [[0.0]]
+    batch = make_batch([0, 0, 1], signals={"step/std": [[0.3], [0.1], [0.7]]})
+    assert NoiseWeighted()(batch).flatten().tolist() == pytest.approx([1.5 / 3, 0.5 / 3, 1 / 3])
+    silent = make_batch([0], signals={"step/std": [[0.0]]})
+    assert NoiseWeighted()(silent).tolist() == [[0.0]]
 
 
 def test_loss_and_gradient_of_two_places_by_hand():
-    method = tempflow_grpo(clip=1e-4, kl=0.04)
-    marks = {"mark/std": [[0.3], [0.3], [0.1], [0.1]]}
+    method = tempflow_grpo(clip_eps=1e-4, kl_coef=0.04)
+    marks = {"step/std": [[0.3], [0.3], [0.1], [0.1]]}
     parts = {"place": [0.0, 0.0, 2.0, 2.0]}
-    batch = batch_of([0] * 4, [1.0, 0.0, 5.0, 5.0], parts=parts, seen=marks).credited(method.credit)
-    pi = moved(batch, [[2e-4], [2e-4], [2e-4], [2e-4]])
+    batch = make_batch(
+        [0] * 4, [1.0, 0.0, 5.0, 5.0], reward_terms=parts, signals=marks
+    ).with_advantage(method.advantage)
+    pi = perturb_logp(batch, [[2e-4], [2e-4], [2e-4], [2e-4]])
     pi["reverse_kl@ref"] = torch.full((4, 1), 0.5).double().requires_grad_()
-    loss = (method.weigh(batch) * method.loss(pi, batch)).sum()
+    loss = (method.aggregation(batch) * method.loss(pi, batch)).sum()
     slopes = torch.autograd.grad(loss, [pi.logp, pi["reverse_kl@ref"]])
     A = 0.5 / (sqrt(0.5) + 1e-6)  # at the second place both are worth the same
     # noise .3 and .1, mean .2: weights 1.5 / 4 and .5 / 4; the first is clipped
@@ -57,16 +59,16 @@ def test_loss_and_gradient_of_two_places_by_hand():
 
 
 def test_one_step_of_each_is_learned_and_the_others_are_none_of_its_doing():
-    group, batch = learned(tempflow_grpo(branches=8, kl=0.0))
+    group, batch = learned(tempflow_grpo(branches_per_step=8, kl_coef=0.0))
     assert batch.mask.sum(1).tolist() == [1] * 32
     assert batch.mask.nonzero()[:, 1].tolist() == [k for k in range(4) for _ in range(8)]
     assert all(sum(x != 0 for x in steps(r)) == 1 for r in group.rollouts)
 
 
 def test_credit_follows_what_a_step_did_where_flow_grpos_follows_the_sum():
-    group, batch = learned(tempflow_grpo(branches=8, kl=0.0))
+    group, batch = learned(tempflow_grpo(branches_per_step=8, kl_coef=0.0))
     ours, A = group.rollouts, batch.advantage[batch.mask].tolist()
-    whole, theirs = learned(flow_grpo(group=32, kl=0.0))
+    whole, theirs = learned(flow_grpo(group_size=32, kl_coef=0.0))
     for place, matters in enumerate(MATTERS[:3]):
         own = slice(8 * place, 8 * place + 8)
         did = [matters * steps(r)[place] for r in ours[own]]
@@ -76,15 +78,15 @@ def test_credit_follows_what_a_step_did_where_flow_grpos_follows_the_sum():
 
 
 def test_a_step_whose_noise_changes_nothing_is_not_learned():
-    _, batch = learned(tempflow_grpo(branches=8, kl=0.0))
+    _, batch = learned(tempflow_grpo(branches_per_step=8, kl_coef=0.0))
     assert batch.advantage[24:].tolist() == [[0.0] * 4] * 8
 
 
 def test_the_defaults():
     method = tempflow_grpo()
-    assert method.sample == DeviateOnce(8, ())
-    within = chain(Center(), ScaleByStd(), Clipped(-5.0, 5.0))
-    assert method.credit == Regrouped(within, ByPart("place"))
-    assert method.weigh == ByNoise()
-    assert method.needs == {"reverse_kl@ref", "mark/std"}
-    assert tempflow_grpo(kl=0.0).loss == Clip(1e-4, 1e-4)
+    assert method.sampler == SingleStepBranching(8, ())
+    within = chain(Center(), ScaleByStd(), ClampAdvantage(-5.0, 5.0))
+    assert method.advantage == GroupedBy(within, ByRewardTerm("place"))
+    assert method.aggregation == NoiseWeighted()
+    assert method.required_signals == {"reverse_kl@ref", "step/std"}
+    assert tempflow_grpo(kl_coef=0.0).loss == Clip(1e-4, 1e-4)

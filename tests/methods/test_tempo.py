@@ -5,22 +5,22 @@ from math import sqrt
 import pytest
 import torch
 
-from grupo.methods.tempo import PrefixTree, tempo
-from grupo.testing.batches import batch_of
+from grupo.methods.tempo import PrefixTreeAdvantage, tempo
+from grupo.testing.batches import make_batch
 
 A, B, X, Y, Z, W = range(6)
 
 
 def test_a_token_is_credited_with_what_it_changed():
-    batch = batch_of(
+    batch = make_batch(
         group=[0] * 4,
         reward=[1, 0, 0, 0],
         length=[2] * 4,
-        seen={"mark/part": [[A, X], [A, Y], [B, Z], [B, W]]},
+        signals={"step/item": [[A, X], [A, Y], [B, Z], [B, W]]},
     )
     # V: 1/4 at the root, 1/2 after A, 0 after B; r - mean(r) is 3/4 or -1/4, the std 1/2
     s = 0.5 + 1e-6
-    assert PrefixTree()(batch.reward, batch).tolist() == [
+    assert PrefixTreeAdvantage()(batch.reward, batch).tolist() == [
         pytest.approx([(0.75 + 0.25) / s, (0.75 + 0.5) / s]),
         pytest.approx([(-0.25 + 0.25) / s, (-0.25 - 0.5) / s]),
         pytest.approx([(-0.25 - 0.25) / s, -0.25 / s]),
@@ -29,42 +29,44 @@ def test_a_token_is_credited_with_what_it_changed():
 
 
 def test_without_a_branch_it_is_grpo():
-    batch = batch_of(
+    batch = make_batch(
         group=[0, 0],
         reward=[1, 0],
         length=[2, 2],
-        seen={"mark/part": [[A, X], [A, X]]},
+        signals={"step/item": [[A, X], [A, X]]},
     )
     first = 0.5 / (sqrt(0.5) + 1e-6)
-    assert PrefixTree()(batch.reward, batch)[0].tolist() == pytest.approx([first] * 2)
+    assert PrefixTreeAdvantage()(batch.reward, batch)[0].tolist() == pytest.approx([first] * 2)
 
 
 def test_a_rollout_alone_is_not_credited():
-    batch = batch_of(group=[0], reward=[1], length=[2], seen={"mark/part": [[A, X]]})
-    assert PrefixTree()(batch.reward, batch).tolist() == [[0.0, 0.0]]
+    batch = make_batch(group=[0], reward=[1], length=[2], signals={"step/item": [[A, X]]})
+    assert PrefixTreeAdvantage()(batch.reward, batch).tolist() == [[0.0, 0.0]]
 
 
 def test_what_stands_where_masked_makes_no_branch():
-    seen = {"mark/part": [[A, X, 7.0], [A, X, 8.0]]}
-    batch = batch_of(group=[0, 0], reward=[1, 0], length=[2, 2], seen={"mark/part": [[A, X]] * 2})
-    same = PrefixTree()(batch.reward, batch)
-    wide = batch_of(
+    seen = {"step/item": [[A, X, 7.0], [A, X, 8.0]]}
+    batch = make_batch(
+        group=[0, 0], reward=[1, 0], length=[2, 2], signals={"step/item": [[A, X]] * 2}
+    )
+    same = PrefixTreeAdvantage()(batch.reward, batch)
+    wide = make_batch(
         group=[0, 0, 1],
         reward=[1, 0, 0],
         length=[2, 2, 3],
-        seen={"mark/part": [*seen["mark/part"], [0, 0, 0]]},
+        signals={"step/item": [*seen["step/item"], [0, 0, 0]]},
     )
-    assert torch.equal(PrefixTree()(wide.reward, wide)[:2, :2], same)
+    assert torch.equal(PrefixTreeAdvantage()(wide.reward, wide)[:2, :2], same)
 
 
 def test_it_says_what_the_authors_code_says():
     # fatebreaker/tempo at 0a1c273, compute_tempo_outcome_advantage, in float32
-    batch = batch_of(
+    batch = make_batch(
         group=[0, 0, 0, 0, 1, 1, 1],
         reward=[1, 0, 0, 0, 1, 0, 1],
         length=[3, 3, 2, 3, 3, 3, 2],
-        seen={
-            "mark/part": [
+        signals={
+            "step/item": [
                 [5, 7, 7],
                 [5, 8, 9],
                 [6, 1, 1],
@@ -84,9 +86,9 @@ def test_it_says_what_the_authors_code_says():
         [-1.1546986103057861, -1.443373203277588, -2.0207226276397705],
         [0.5773492455482483, 1.154698371887207, 0.0],
     ]
-    said = (PrefixTree()(batch.reward, batch) * batch.mask).tolist()
+    said = (PrefixTreeAdvantage()(batch.reward, batch) * batch.mask).tolist()
     assert said == [pytest.approx(row, abs=1e-6) for row in recorded]
 
 
 def test_it_asks_which_action_was_taken():
-    assert tempo().needs == {"mark/part"}
+    assert tempo().required_signals == {"step/item"}

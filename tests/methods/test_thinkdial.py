@@ -3,18 +3,18 @@
 import pytest
 
 from grupo.algo.aggregation import token_mean
-from grupo.algo.filters import informative
+from grupo.algo.filters import keep_nonzero_std
 from grupo.algo.losses import Clip
-from grupo.methods.thinkdial import Dialled, thinkdial
-from grupo.testing.batches import batch_of
+from grupo.methods.thinkdial import EffortModeReward, thinkdial
+from grupo.testing.batches import make_batch
 
 HIGH, MEDIUM, LOW = 0.0, 1.0, 2.0
 
 
 def rewards(mode, correct=(1.0, 1.0, 0.0), leak=(0.0, 0.0, 0.0)):
     parts = {"mode": [mode] * 3, "correct": list(correct), "leak": list(leak)}
-    batch = batch_of(group=[0] * 3, length=[1, 3, 2], parts=parts)
-    return Dialled((0.0, 0.5, 1.0))(batch.reward, batch).tolist()
+    batch = make_batch(group=[0] * 3, length=[1, 3, 2], reward_terms=parts)
+    return EffortModeReward((0.0, 0.5, 1.0))(batch.reward, batch).tolist()
 
 
 def test_brevity_counts_as_the_mode_says():
@@ -35,14 +35,14 @@ def test_the_wrong_gain_nothing_by_being_short():
 
 def test_the_advantage_is_dapos():
     parts = {"mode": [LOW, LOW], "correct": [1.0, 1.0], "leak": [0.0, 0.0]}
-    batch = batch_of(group=[0, 0], length=[1, 2], parts=parts)
-    advantage = batch.credited(thinkdial().credit).advantage[:, 0].tolist()
+    batch = make_batch(group=[0, 0], length=[1, 2], reward_terms=parts)
+    advantage = batch.with_advantage(thinkdial().advantage).advantage[:, 0].tolist()
     assert advantage == pytest.approx([0.5**0.5, -(0.5**0.5)], rel=1e-5)  # 2 and 1
 
 
 def test_the_defaults_are_the_papers():
     method = thinkdial()
-    assert method == thinkdial(group=16, weights=(0.0, 0.5, 1.0), rounds=10)
-    assert method.curate is informative
-    assert method.weigh is token_mean
+    assert method == thinkdial(group_size=16, length_coefs=(0.0, 0.5, 1.0), max_resample_rounds=10)
+    assert method.filter is keep_nonzero_std
+    assert method.aggregation is token_mean
     assert method.loss == Clip(0.2, 0.28)

@@ -6,35 +6,35 @@ import pytest
 import torch
 
 from grupo.algo.losses import KL, Clip
-from grupo.methods.thinkless import ControlApart, ShortPays, thinkless
-from grupo.testing.batches import batch_of, moved
+from grupo.methods.thinkless import ControlTokenMean, ShortThinkingReward, thinkless
+from grupo.testing.batches import make_batch, perturb_logp
 
 
 def test_a_right_answer_is_worth_less_after_thinking():
     parts = {"correct": [1.0, 1.0, 0.0, 0.0], "think": [0.0, 1.0, 1.0, 0.0]}
-    batch = batch_of(group=[0] * 4, parts=parts)
-    assert ShortPays(0.5)(batch.reward, batch).tolist() == [1.0, 0.5, -1.0, -1.0]
-    advantage = batch.credited(thinkless().credit).advantage[:, 0].tolist()
+    batch = make_batch(group=[0] * 4, reward_terms=parts)
+    assert ShortThinkingReward(0.5)(batch.reward, batch).tolist() == [1.0, 0.5, -1.0, -1.0]
+    advantage = batch.with_advantage(thinkless().advantage).advantage[:, 0].tolist()
     assert advantage == [1.125, 0.625, -0.875, -0.875]  # mean -1/8, no std
 
 
 def test_the_first_action_and_the_others_are_averaged_apart():
-    weight = ControlApart(0.001)(batch_of(group=[0, 0], length=[4, 2]))
+    weight = ControlTokenMean(0.001)(make_batch(group=[0, 0], length=[4, 2]))
     loss = torch.tensor([[1.0, 0.5, 0.5, 0.5], [3.0, 1.0, 9.0, 9.0]], dtype=torch.float64)
     assert weight.tolist() == [[0.0005, 0.25, 0.25, 0.25], [0.0005, 0.25, 0.0, 0.0]]
     assert (weight * loss).sum().item() == pytest.approx(0.001 * 2 + 2.5 / 4)
 
 
 def test_rows_of_one_action_have_no_others():
-    assert ControlApart(0.5)(batch_of(group=[0, 0])).tolist() == [[0.25], [0.25]]
+    assert ControlTokenMean(0.5)(make_batch(group=[0, 0])).tolist() == [[0.25], [0.25]]
 
 
 def test_the_loss_of_the_released_formula():
     # first actions lose -0.15 on average, and the others -0.3
-    batch = batch_of(group=[0, 0], length=[3, 2], advantage=[0.75, -0.75])
-    pi = moved(batch, [[0.5, 0.1, 0.7], [-0.3, 0.1, 0.0]])
-    method = thinkless(kl=0.0)
-    loss = (method.weigh(batch) * method.loss(pi, batch)).sum()
+    batch = make_batch(group=[0, 0], length=[3, 2], advantage=[0.75, -0.75])
+    pi = perturb_logp(batch, [[0.5, 0.1, 0.7], [-0.3, 0.1, 0.0]])
+    method = thinkless(kl_coef=0.0)
+    loss = (method.aggregation(batch) * method.loss(pi, batch)).sum()
     assert loss.item() == pytest.approx(-0.30015, abs=1e-7)
     (gradient,) = torch.autograd.grad(loss, pi.logp)
     # clipped where the ratio has left 0.8 to 1.2 on the side of A
@@ -45,10 +45,10 @@ def test_the_loss_of_the_released_formula():
 def test_it_gives_the_numbers_of_the_authors_code():
     # VainF/Thinkless @ aa225d2, verl/verl/trainer/ppo/core_algos.py, compute_policy_loss with a
     # thinkless_alpha of 0.1, and its gradient; inputs as below
-    batch = batch_of(group=[0, 0, 0], length=[3, 2, 1], advantage=[0.75, -0.75, 0.25])
-    pi = moved(batch, [[0.5, 0.1, 0.7], [-0.3, 0.1, 0.0], [0.05, 0.0, 0.0]])
-    method = thinkless(alpha=0.1, kl=0.0)
-    loss = (method.weigh(batch) * method.loss(pi, batch)).sum()
+    batch = make_batch(group=[0, 0, 0], length=[3, 2, 1], advantage=[0.75, -0.75, 0.25])
+    pi = perturb_logp(batch, [[0.5, 0.1, 0.7], [-0.3, 0.1, 0.0], [0.05, 0.0, 0.0]])
+    method = thinkless(control_coef=0.1, kl_coef=0.0)
+    loss = (method.aggregation(batch) * method.loss(pi, batch)).sum()
     assert loss.item() == pytest.approx(-0.3187605925, rel=1e-5)
     (gradient,) = torch.autograd.grad(loss, pi.logp)
     expected = [0.0, -0.2762927295, 0.0, 0.0, 0.2762927295, 0.0, -0.00876059247, 0.0, 0.0]
@@ -56,5 +56,7 @@ def test_it_gives_the_numbers_of_the_authors_code():
 
 
 def test_the_defaults_are_the_papers():
-    assert thinkless() == thinkless(group=8, alpha=0.001, thought=0.5, clip=0.2, kl=0.001)
+    assert thinkless() == thinkless(
+        group_size=8, control_coef=0.001, thinking_reward=0.5, clip_eps=0.2, kl_coef=0.001
+    )
     assert thinkless().loss == Clip(0.2, 0.2) + 0.001 * KL()

@@ -4,14 +4,14 @@ import pytest
 
 from grupo.algo.ratios import product
 from grupo.methods.tic_grpo import tic_grpo
-from grupo.testing.batches import batch_of, moved
+from grupo.testing.batches import make_batch, perturb_logp
 
-BATCH = batch_of(group=[0, 0], length=[3, 1], advantage=[1.0, -1.0])
+BATCH = make_batch(group=[0, 0], length=[3, 1], advantage=[1.0, -1.0])
 
 
 def learn(by):
-    method, pi = tic_grpo(), moved(BATCH, by)
-    loss = (method.weigh(BATCH) * method.loss(pi, BATCH)).sum()
+    method, pi = tic_grpo(), perturb_logp(BATCH, by)
+    loss = (method.aggregation(BATCH) * method.loss(pi, BATCH)).sum()
     loss.backward()
     assert pi.logp.grad is not None
     return loss.item(), pi.logp.grad[BATCH.mask].tolist()
@@ -31,7 +31,7 @@ def test_small_moves_of_a_long_rollout_add_up_and_are_clipped_together():
 
 
 def test_no_product_overflows():
-    pi = moved(BATCH, [[80.0, 80.0, 80.0], [-900.0, 0.0, 0.0]])
+    pi = perturb_logp(BATCH, [[80.0, 80.0, 80.0], [-900.0, 0.0, 0.0]])
     assert product(pi, BATCH).flatten().tolist() == pytest.approx([exp(20), exp(-20)])
 
 

@@ -3,18 +3,18 @@ from math import exp, log
 import pytest
 import torch
 
-from grupo.algo.token_level import by_action
+from grupo.algo.token_level import per_action
 from grupo.methods.tis import tis
-from grupo.testing.batches import batch_of, moved
+from grupo.testing.batches import make_batch, perturb_logp
 
 # The engine was 3 times less sure of the first token than the trainer, 4 times surer of the second.
 SAMPLER = [[-1.0 - log(3), -1.0 + log(4)], [-1.0, 99.0]]
-BATCH = batch_of([0, 0], length=[2, 1], advantage=[1.0, -1.0], seen={"logp@sampler": SAMPLER})
+BATCH = make_batch([0, 0], length=[2, 1], advantage=[1.0, -1.0], signals={"logp@sampler": SAMPLER})
 
 
 def test_each_token_weighs_by_its_ratio_up_to_the_cap():
-    method, pi = tis(), moved(BATCH, [[0.1, 0.1], [0.1, 0.0]])
-    loss = (method.weigh(BATCH) * method.loss(pi, BATCH)).sum()
+    method, pi = tis(), perturb_logp(BATCH, [[0.1, 0.1], [0.1, 0.0]])
+    loss = (method.aggregation(BATCH) * method.loss(pi, BATCH)).sum()
     r = exp(0.1)
     assert loss.item() == pytest.approx((-2 * r - r / 4) / 4 + r / 2)
     (gradient,) = torch.autograd.grad(loss, pi.logp)
@@ -22,15 +22,15 @@ def test_each_token_weighs_by_its_ratio_up_to_the_cap():
 
 
 def test_an_engine_that_agrees_changes_nothing():
-    method, batch = tis(), batch_of([0, 0], advantage=[1.0, -1.0])
-    pi = moved(batch, [[0.5], [0.5]])
+    method, batch = tis(), make_batch([0, 0], advantage=[1.0, -1.0])
+    pi = perturb_logp(batch, [[0.5], [0.5]])
     assert method.loss(pi, batch).tolist() == method.loss.loss(pi, batch).tolist()
 
 
 def test_the_defaults_are_the_released_ones():
     weight = tis().loss.weight
-    assert (weight.bound.cap, weight.level) == (2.0, by_action)
-    assert tis().needs == {"logp@sampler"}
+    assert (weight.bound.cap, weight.level) == (2.0, per_action)
+    assert tis().required_signals == {"logp@sampler"}
 
 
 D = [[1.2, -1.5, 0.3], [-1.0, 0.2, 0.0], [0.1, 0.05, 1.8]]  # log pi_old - log pi_sampler
@@ -38,9 +38,9 @@ D = [[1.2, -1.5, 0.3], [-1.0, 0.2, 0.0], [0.1, 0.05, 1.8]]  # log pi_old - log p
 
 def learn_from_three(method):
     seen = {"logp@sampler": [[-1.0 - d for d in row] for row in D]}
-    batch = batch_of([0] * 3, length=[3, 2, 3], advantage=[1.0, -1.0, 0.5], seen=seen)
-    pi = moved(batch, [[0.1, -0.1, -0.5], [0.3, 0.1, 0.0], [-0.4, 0.2, 0.15]])
-    loss = (method.weigh(batch) * method.loss(pi, batch)).sum()
+    batch = make_batch([0] * 3, length=[3, 2, 3], advantage=[1.0, -1.0, 0.5], signals=seen)
+    pi = perturb_logp(batch, [[0.1, -0.1, -0.5], [0.3, 0.1, 0.0], [-0.4, 0.2, 0.15]])
+    loss = (method.aggregation(batch) * method.loss(pi, batch)).sum()
     (gradient,) = torch.autograd.grad(loss, pi.logp)
     return loss.item(), gradient.flatten().tolist()
 

@@ -3,16 +3,18 @@ from math import exp
 import pytest
 
 from grupo.methods.topr import topr
-from grupo.testing.batches import batch_of, moved
+from grupo.testing.batches import make_batch, perturb_logp
 
 REWARD = [1.0, 0.0, 0.0]
 
 
 def learn(by, logp=-1.0, length=(2, 2, 1)):
     method = topr()
-    batch = batch_of(group=[0] * 3, reward=REWARD, length=length, logp=logp).credited(method.credit)
-    pi = moved(batch, by)
-    loss = (method.weigh(batch) * method.loss(pi, batch)).sum()
+    batch = make_batch(group=[0] * 3, reward=REWARD, length=length, logp=logp).with_advantage(
+        method.advantage
+    )
+    pi = perturb_logp(batch, by)
+    loss = (method.aggregation(batch) * method.loss(pi, batch)).sum()
     loss.backward()
     assert pi.logp.grad is not None
     return loss.item(), pi.logp.grad[batch.mask].tolist()
@@ -27,9 +29,9 @@ def test_good_rollouts_count_fully_and_bad_ones_as_they_are_likely():
 
 
 def test_the_baseline_is_one_half_for_every_group():
-    batch = batch_of(group=[0, 0, 1], reward=[1.0, 1.0, 0.0])
-    assert topr().credit(batch.reward, batch).tolist() == [0.5, 0.5, -0.5]
-    assert topr(baseline=0.8).credit(batch.reward, batch).tolist() == pytest.approx(
+    batch = make_batch(group=[0, 0, 1], reward=[1.0, 1.0, 0.0])
+    assert topr().advantage(batch.reward, batch).tolist() == [0.5, 0.5, -0.5]
+    assert topr(baseline=0.8).advantage(batch.reward, batch).tolist() == pytest.approx(
         [0.2, 0.2, -0.8]
     )
 

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from grupo.algo.advantages import chain
-from grupo.core.interfaces import Turn
-from grupo.envs import Part, SingleTurn
+from grupo.core.interfaces import TurnStrategy
+from grupo.envs import RewardTerm, SingleTurn
 from grupo.method import Method
 from grupo.methods.critique_grpo import critique_grpo
 from grupo.methods.delethink import delethink
@@ -17,10 +17,10 @@ from grupo.methods.guide_grpo import guide_grpo
 from grupo.methods.r3 import r3
 from grupo.methods.s_grpo import s_grpo
 from grupo.methods.scaf_grpo import scaf_grpo
-from grupo.rollouts.samplers import EarlyExits, Guided, Independent, Refined, Scaffolded
-from grupo.rollouts.turns.chunked_thinking import Chunked
-from grupo.rollouts.turns.thinking_budget import Budgeted
-from grupo.testing.smoke.run import negative
+from grupo.rollouts.samplers import EarlyExits, GroupSampler, WithCritique, WithHint, WithScaffold
+from grupo.rollouts.turns.chunked_thinking import ChunkedThinking
+from grupo.rollouts.turns.thinking_budget import ThinkingBudget
+from grupo.testing.smoke.run import negate
 from tests.helpers.letter_envs import (
     ANSWERED,
     CLOSE,
@@ -38,12 +38,16 @@ from tests.helpers.letter_envs import (
     thoughts,
 )
 
-GRPO = grpo(8, kl=0.0)
-KEPT = scaf_grpo(warmup=0.0).but(sample=Scaffolded(Independent(8), 2.0, lead=""))
+GRPO = grpo(8, kl_coef=0.0)
+KEPT = scaf_grpo(warmup_fraction=0.0).replace(
+    sampler=WithScaffold(GroupSampler(8), 2.0, prefix_text="")
+)
 HELPED = {
-    "guide": guide_grpo().but(sample=Guided(Independent(8), lead="")),
-    "scaf": KEPT.but(sample=Scaffolded(Independent(8), 2.0, lead="", hidden=True)),
-    "critique": critique_grpo(3).but(sample=Refined(Independent(8), critique, "!")),
+    "guide": guide_grpo().replace(sampler=WithHint(GroupSampler(8), prefix_text="")),
+    "scaf": KEPT.replace(
+        sampler=WithScaffold(GroupSampler(8), 2.0, prefix_text="", hide_hint=True)
+    ),
+    "critique": critique_grpo(3).replace(sampler=WithCritique(GroupSampler(8), critique, "!")),
 }
 
 
@@ -53,7 +57,7 @@ def alone():
 
 
 def turned(method: Method) -> Method:
-    return method.but(credit=chain(method.credit, negative))
+    return method.replace(advantage=chain(method.advantage, negate))
 
 
 def opened(method: Method, steps: int = 60) -> tuple[float, float]:
@@ -82,7 +86,7 @@ def test_without_help_no_lock_is_ever_opened_and_a_hint_that_stays_does_not_help
 
 def counts(method: Method, limit: int, turn=None, steps: int = 60) -> tuple[float, float]:
     """How often it counts to the end, before training and after it."""
-    env = SingleTurn((Part("right", counted),))
+    env = SingleTurn((RewardTerm("right", counted),))
     made = learner(counter(), Counting(), method, steps, limit=limit, env=env)
     how = {"turn": turn} if turn else {}
     before = share(made, made.tasks, **how)
@@ -93,8 +97,8 @@ def counts(method: Method, limit: int, turn=None, steps: int = 60) -> tuple[floa
 
 @pytest.mark.slow
 def test_over_three_chunks_it_learns_to_count_where_grpo_is_cut_after_the_first():
-    short = Chunked(chunk=4, head=0, tail=1, chunks=3)
-    method = delethink(8, chunk=4, head=0, tail=1, chunks=3)
+    short = ChunkedThinking(chunk_size=4, prefix_tokens=0, suffix_tokens=1, max_chunks=3)
+    method = delethink(8, chunk_size=4, prefix_tokens=0, suffix_tokens=1, max_chunks=3)
     before, after = counts(method, 16, short)
     assert after > before + 0.2
     assert counts(turned(method), 16, short)[1] < before
@@ -112,7 +116,7 @@ def thinks(method: Method, steps: int = 60) -> list[tuple[float, float]]:
 
 @pytest.mark.slow
 def test_thoughts_shrink_to_where_the_answer_is_known_and_less_by_grpo():
-    method = s_grpo().but(sample=EarlyExits(7, "", CLOSE))
+    method = s_grpo().replace(sampler=EarlyExits(7, "", CLOSE))
     (long, _), (short, still) = thinks(method)
     assert long > 7
     assert 3 <= short < 4  # the third step says the answer
@@ -122,19 +126,19 @@ def test_thoughts_shrink_to_where_the_answer_is_known_and_less_by_grpo():
     assert thinks(GRPO)[1][0] > short + 1
 
 
-def answers(method: Method, pupil: str, turn: Turn) -> tuple[float, float]:
+def answers(method: Method, pupil: str, turn: TurnStrategy) -> tuple[float, float]:
     """How often it is right within a budget, before training and after it."""
     made = learner(pupil, Chains(), method, limit=16, env=ANSWERED)
     before = share(made, made.tasks, turn)
-    for _ in range(made.recipe.steps):
+    for _ in range(made.recipe.max_steps):
         made.step()
     return before, share(made, made.tasks, turn)
 
 
 @pytest.mark.slow
 def test_within_a_budget_it_learns_to_answer_where_one_that_is_cut_off_rarely_does():
-    small, pupil = Budgeted(4, 2, CLOSE), thinker(unsure=2)
-    method = elastic_reasoning(8, 4, 2, CLOSE, kl=0.0)
+    small, pupil = ThinkingBudget(4, 2, CLOSE), thinker(unsure=2)
+    method = elastic_reasoning(8, 4, 2, CLOSE, kl_coef=0.0)
     cut = learner(pupil, Chains(), method, limit=6, env=ANSWERED)
     before, after = answers(method, pupil, small)
     assert after > before + 0.3
@@ -145,14 +149,14 @@ def test_within_a_budget_it_learns_to_answer_where_one_that_is_cut_off_rarely_do
 def rarely(method: Method, seed: int, steps: int = 20) -> tuple[float, float]:
     """Share of groups without signal among those learned from, and how often it is right then."""
     made = learner(rare(), Locks(), method, steps, seed=seed)
-    kept = [group for _ in range(steps) for group in made.step().gathered.kept]
-    return 1 - fmean(group.informative for group in kept), share(made, made.tasks)
+    kept = [group for _ in range(steps) for group in made.step().collected.kept_groups]
+    return 1 - fmean(group.has_reward_variance for group in kept), share(made, made.tasks)
 
 
 @pytest.mark.slow
 def test_where_one_in_a_hundred_is_right_r3_has_fewer_groups_without_signal_and_learns_sooner():
     for seed in range(4):
-        dead, right = rarely(r3(3, 8, kl=0.0), seed)
+        dead, right = rarely(r3(3, 8, kl_coef=0.0), seed)
         idle, known = rarely(GRPO, seed)
         assert dead < idle
         assert right > known

@@ -4,27 +4,27 @@ import pytest
 import torch
 
 from grupo.algo.aggregation import token_mean
-from grupo.algo.filters import informative
+from grupo.algo.filters import keep_nonzero_std
 from grupo.algo.losses import Clip
-from grupo.methods.treepo import Ancestors, treepo
+from grupo.methods.treepo import AncestorAdvantage, treepo
 from grupo.rollouts.samplers import SegmentTree
-from grupo.testing.batches import batch_of
+from grupo.testing.batches import make_batch
 
 REWARD = [1.0, 0.0, 1.0, 1.0]
 NODES = [[0, 2], [0, 3], [1, 4], [1, 5]]
 
 
 def tree(reward=REWARD, nodes=NODES, length=None, group=None):
-    return batch_of(
+    return make_batch(
         group=group or [0] * len(reward),
         reward=reward,
         length=length or [len(nodes[0])] * len(reward),
-        seen={"mark/node": nodes},
+        signals={"step/node": nodes},
     )
 
 
 def credited(batch, power=0.0):
-    return Ancestors(power)(batch.reward, batch).tolist()
+    return AncestorAdvantage(power)(batch.reward, batch).tolist()
 
 
 def test_a_leaf_is_compared_below_each_of_its_ancestors():
@@ -67,13 +67,17 @@ def test_where_masked_nothing_is_read():
 
 
 def test_advantages_are_whitened_over_all_tokens():
-    A = tree().credited(treepo().credit).advantage
+    A = tree().with_advantage(treepo().advantage).advantage
     raw = torch.tensor([0.375, -0.625, 0.125, 0.125]).double().repeat_interleave(2)
     assert A.flatten().tolist() == pytest.approx((raw / raw.std()).tolist())  # their mean is 0
 
 
 def test_the_defaults_are_those_of_the_released_run():
     method = treepo()
-    assert method.sample == SegmentTree(16, 512, 14, branches=2, first=8)
-    assert (method.loss, method.weigh, method.curate) == (Clip(0.2, 0.28), token_mean, informative)
-    assert method.needs == {"mark/node"}
+    assert method.sampler == SegmentTree(16, 512, 14, branches=2, max_initial_branches=8)
+    assert (method.loss, method.aggregation, method.filter) == (
+        Clip(0.2, 0.28),
+        token_mean,
+        keep_nonzero_std,
+    )
+    assert method.required_signals == {"step/node"}

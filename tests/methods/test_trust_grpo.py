@@ -4,16 +4,16 @@ from math import exp
 
 import pytest
 
-from grupo.core.schedules import at
-from grupo.methods.trust_grpo import Trusted, trust_grpo
-from grupo.testing.batches import batch_of
+from grupo.core.schedules import resolve_schedules
+from grupo.methods.trust_grpo import TrustWeightedReward, trust_grpo
+from grupo.testing.batches import make_batch
 
 
 def rewards(correct, thinking, weight=0.3, group=None):
-    batch = batch_of(
-        group=group or [0] * len(correct), parts={"correct": correct, "thinking": thinking}
+    batch = make_batch(
+        group=group or [0] * len(correct), reward_terms={"correct": correct, "thinking": thinking}
     )
-    return Trusted(weight)(batch.reward, batch).tolist()
+    return TrustWeightedReward(weight)(batch.reward, batch).tolist()
 
 
 def test_a_judge_who_prefers_the_wrong_is_trusted_less():
@@ -39,7 +39,7 @@ def test_each_group_has_a_trust_of_its_own():
 
 
 def test_the_thinking_reward_fades():
-    weights = [at(trust_grpo(), p).credit.steps[0].weight for p in (0.0, 0.5, 1.0)]
+    weights = [resolve_schedules(trust_grpo(), p).credit.steps[0].weight for p in (0.0, 0.5, 1.0)]
     assert weights == pytest.approx([0.3, 0.3 * exp(-0.5), 0.3 * exp(-1)])
 
 
@@ -50,11 +50,11 @@ def test_it_gives_the_numbers_of_the_authors_code():
     r = rewards([1.0, 1.0, 0.3, 0.4], [0.2, 0.5, 0.9, 0.7], 0.3 * exp(-100 / 500))
     recorded = [1.031322717666626, 1.0783069133758545, 0.4409523606300354, 0.5096296072006226]
     assert r == pytest.approx(recorded, rel=1e-5)
-    weight = at(trust_grpo(), 250 / 500).credit.steps[0].weight
+    weight = resolve_schedules(trust_grpo(), 250 / 500).credit.steps[0].weight
     r = rewards([1.0, 0.6, 0.3, 0.2, 1.0], [0.8, 0.9, 0.2, 0.4, 0.5], weight)
     recorded = [1.1455674171447754, 0.7637632489204407, 0.3363918364048004, 0.27278366684913635]
     assert r == pytest.approx([*recorded, 1.0909795761108398], rel=1e-5)
 
 
 def test_the_defaults_are_the_papers():
-    assert trust_grpo() == trust_grpo(group=8, weight=0.3, clip=0.2, kl=0.04)
+    assert trust_grpo() == trust_grpo(group_size=8, thinking_coef=0.3, clip_eps=0.2, kl_coef=0.04)

@@ -5,38 +5,38 @@ from dataclasses import replace
 import pytest
 import torch
 
-from grupo.algo.minibatches import Passes
-from grupo.methods.unlikeliness import LikelyIsLess, unlikeliness
-from grupo.testing.batches import batch_of
+from grupo.algo.minibatches import Updates
+from grupo.methods.unlikeliness import UnlikelinessReward, unlikeliness
+from grupo.testing.batches import make_batch
 
 
 def said(reward, logp, length=None):
-    batch = batch_of(group=[0] * len(reward), reward=reward, length=length)
+    batch = make_batch(group=[0] * len(reward), reward=reward, length=length)
     return replace(batch, old_logp=torch.tensor(logp, dtype=torch.float64))
 
 
 def test_the_likelier_a_right_answer_the_less_it_earns():
     batch = said([1, 1, 0, 0], [[-0.1], [-1.0], [-0.5], [-2.0]])
     # ranks 3, 1, 2, 0 of 4
-    r = LikelyIsLess(0.25)(batch.reward, batch)
+    r = UnlikelinessReward(0.25)(batch.reward, batch)
     assert r.tolist() == pytest.approx([1 - 0.25 * 3 / 4, 1 - 0.25 / 4, 0, 0])
 
 
 def test_a_group_that_is_all_right_still_teaches():
     batch = said([1, 1], [[-0.1], [-1.0]])
-    A = unlikeliness().credit(batch.reward, batch)
+    A = unlikeliness().advantage(batch.reward, batch)
     # rewards 7/8 and 1: half of 1/8 over 1/8 sqrt(1/2)
     assert A.tolist() == pytest.approx([-(0.5**0.5), 0.5**0.5], rel=1e-4)
 
 
 def test_likelihood_is_a_mean_over_actions():
     batch = said([1, 1], [[-0.4, -0.4], [-0.5, 99.0]], length=[2, 1])
-    assert LikelyIsLess(0.5)(batch.reward, batch).tolist() == pytest.approx([1 - 0.25, 1.0])
+    assert UnlikelinessReward(0.5)(batch.reward, batch).tolist() == pytest.approx([1 - 0.25, 1.0])
 
 
 def test_equally_likely_answers_earn_the_same():
     batch = said([1, 1, 1], [[-1.0], [-1.0], [-2.0]])
-    r = LikelyIsLess(0.3)(batch.reward, batch)
+    r = UnlikelinessReward(0.3)(batch.reward, batch)
     assert r.tolist() == pytest.approx([1 - 0.3 * 1.5 / 3] * 2 + [1.0])
 
 
@@ -44,20 +44,20 @@ def test_it_gives_the_numbers_of_the_authors_code():
     # AndreHe02/rewarding-unlikely-release @ ca1cff0, verl/trainer/ppo/ray_lean_trainer.py,
     # _compute_advantages with a rank_penalty of 0.25; inputs as below
     logp = [[-0.4, -0.6], [-0.9, 99], [-0.2, -0.1], [-2, 99], [-1, -0.2], [-0.3, 99], [-0.8, -0.9]]
-    batch = batch_of(
+    batch = make_batch(
         group=[0] * 4 + [1] * 3, reward=[1, 1, 0, 1, 1, 1, 1], length=[2, 1, 2, 1, 2, 1, 2]
     )
     batch = replace(batch, old_logp=torch.tensor(logp, dtype=torch.float64))
     expected = [0.3645121794, 0.4970620629, -1.491186189, 0.6296119463]
     expected += [0.0, -0.9999880001, 0.9999880001]
-    assert unlikeliness().credit(batch.reward, batch).tolist() == pytest.approx(
+    assert unlikeliness().advantage(batch.reward, batch).tolist() == pytest.approx(
         expected, rel=1e-5, abs=1e-9
     )
 
 
 def test_the_defaults_are_the_papers():
     method = unlikeliness()
-    assert method.sample.n == 32
-    assert method.credit.steps[0] == LikelyIsLess(0.25)
+    assert method.sampler.n == 32
+    assert method.advantage.steps[0] == UnlikelinessReward(0.25)
     assert method.loss.right.factor == 0.1
-    assert method.plan == Passes(epochs=2)
+    assert method.updates == Updates(epochs=2)

@@ -3,24 +3,24 @@
 import pytest
 import torch
 
-from grupo.algo.minibatches import Passes
+from grupo.algo.minibatches import Updates
 from grupo.core.batch import Signals
-from grupo.methods.vapo import ImitateCorrect, vapo
-from grupo.testing.batches import batch_of
+from grupo.methods.vapo import CorrectNLL, vapo
+from grupo.testing.batches import make_batch
 
 
 def answers():
-    return batch_of(
+    return make_batch(
         group=[0, 0],
         reward=[1.0, -1.0],
         length=[4, 2],
-        parts={"correct": [1.0, 0.0]},
-        seen={"value": [[0.0, 0.1, 0.2, 0.4], [0.0, 0.0, 9.0, 9.0]]},
+        reward_terms={"correct": [1.0, 0.0]},
+        signals={"value": [[0.0, 0.1, 0.2, 0.4], [0.0, 0.0, 9.0, 9.0]]},
     )
 
 
 def test_lambda_grows_with_the_answer():
-    A = answers().credited(vapo(alpha=0.5).credit).advantage
+    A = answers().with_advantage(vapo(lambda_length_scale=0.5).advantage).advantage
     # l = 4: lambda 1/2, d = 0.1, 0.1, 0.2, 0.6; l = 2: lambda 0, d = 0, -1
     assert A[0].tolist() == pytest.approx([0.1 + 0.05 + 0.05 + 0.075, 0.1 + 0.1 + 0.15, 0.5, 0.6])
     assert A[1].tolist() == pytest.approx([0.0, -1.0, 0.0, 0.0])
@@ -29,17 +29,17 @@ def test_lambda_grows_with_the_answer():
 def test_correct_answers_are_imitated_by_a_mean_over_their_tokens():
     batch, method = answers(), vapo()
     logp = torch.full((2, 4), -2.0, dtype=torch.float64, requires_grad=True)
-    loss = (method.weigh(batch) * ImitateCorrect()(Signals(logp=logp), batch)).sum()
+    loss = (method.aggregation(batch) * CorrectNLL()(Signals(logp=logp), batch)).sum()
     assert loss.item() == pytest.approx(2.0)
     (gradient,) = torch.autograd.grad(loss, logp)
     assert gradient.tolist() == [pytest.approx([-0.25] * 4), [0.0] * 4]
 
 
 def test_nothing_right_is_nothing_to_imitate():
-    batch = batch_of(group=[0], parts={"correct": [0.0]})
-    assert ImitateCorrect()(Signals(logp=batch.old_logp), batch).item() == 0
+    batch = make_batch(group=[0], reward_terms={"correct": [0.0]})
+    assert CorrectNLL()(Signals(logp=batch.old_logp), batch).item() == 0
 
 
 def test_the_defaults_are_the_papers():
-    assert vapo() == vapo(group=16, alpha=0.05, high=0.28, mu=0.1)
-    assert vapo().plan == Passes(minibatches=16)
+    assert vapo() == vapo(group_size=16, lambda_length_scale=0.05, clip_high=0.28, nll_coef=0.1)
+    assert vapo().updates == Updates(minibatches=16)

@@ -3,38 +3,38 @@
 import pytest
 import torch
 
-from grupo.algo.losses.critic import FitOutcome
-from grupo.core.aux_heads import Head
+from grupo.algo.losses.critic import OutcomeValueLoss
+from grupo.core.aux_heads import LinearHead
 from grupo.core.batch import Signals
 from grupo.methods.vc_ppo import vc_ppo
-from grupo.testing.batches import batch_of
+from grupo.testing.batches import make_batch
 
 
 def answers():
-    return batch_of(
-        group=[0, 1], reward=[1.0, -1.0], length=[2, 1], seen={"value": [[0.2, 0.4], [0.5, 9.0]]}
+    return make_batch(
+        group=[0, 1], reward=[1.0, -1.0], length=[2, 1], signals={"value": [[0.2, 0.4], [0.5, 9.0]]}
     )
 
 
 def test_the_policy_has_its_own_lambda():
-    A = answers().credited(vc_ppo(lam=0.5).credit).advantage
+    A = answers().with_advantage(vc_ppo(gae_lambda=0.5).advantage).advantage
     # d = 0.2, 0.6; -1.5
     assert A[0].tolist() == pytest.approx([0.2 + 0.3, 0.6])
     assert A[1].tolist() == pytest.approx([-1.5, 0.0])
 
 
 def test_the_value_fits_the_outcome_at_every_token():
-    batch = answers().credited(vc_ppo().credit)
+    batch = answers().with_advantage(vc_ppo().advantage)
     pi = Signals(
         logp=batch.old_logp,
         value=torch.tensor([[0.2, 0.4], [0.5, 9.0]], dtype=torch.float64, requires_grad=True),
     )
-    loss = FitOutcome()(pi, batch)
+    loss = OutcomeValueLoss()(pi, batch)
     assert loss[batch.mask].tolist() == pytest.approx([0.8**2, 0.6**2, 1.5**2])
     (slope,) = torch.autograd.grad((loss * batch.mask).sum(), pi["value"])
     assert slope.flatten().tolist() == pytest.approx([-1.6, -1.2, 3.0, 0.0])
 
 
 def test_the_defaults_are_the_papers():
-    assert vc_ppo() == vc_ppo(group=1, lam=0.95, clip=0.2)
-    assert vc_ppo().helpers == (Head("value"),)
+    assert vc_ppo() == vc_ppo(group_size=1, gae_lambda=0.95, clip_eps=0.2)
+    assert vc_ppo().aux_heads == (LinearHead("value"),)

@@ -6,27 +6,27 @@ import torch
 
 from grupo.algo.aggregation import token_mean
 from grupo.methods.vespo import GammaKernel, vespo
-from grupo.testing.batches import batch_of, moved
+from grupo.testing.batches import make_batch, perturb_logp
 
-BATCH = batch_of(group=[0, 0], length=[2, 2], advantage=[1.0, -1.0])
+BATCH = make_batch(group=[0, 0], length=[2, 2], advantage=[1.0, -1.0])
 
 
 def test_the_kernel_is_of_the_product_of_ratios():
     w, v = exp(0.3 - 0.5), exp(0.2 + 0.2)
-    kernel = GammaKernel()(moved(BATCH, [[0.3, -0.5], [0.2, 0.2]]), BATCH)
+    kernel = GammaKernel()(perturb_logp(BATCH, [[0.3, -0.5], [0.2, 0.2]]), BATCH)
     good, bad = w**2 * exp(3 * (1 - w)), v**3 * exp(2 * (1 - v))
     assert kernel.flatten().tolist() == pytest.approx([good, good, bad, bad])
 
 
 def test_the_kernel_is_one_on_policy_and_nothing_far_away():
-    assert GammaKernel()(moved(BATCH, [[0.0, 0.0]] * 2), BATCH).flatten().tolist() == [1] * 4
-    far = GammaKernel()(moved(BATCH, [[9.0, 9.0], [-9.0, -9.0]]), BATCH)
+    assert GammaKernel()(perturb_logp(BATCH, [[0.0, 0.0]] * 2), BATCH).flatten().tolist() == [1] * 4
+    far = GammaKernel()(perturb_logp(BATCH, [[9.0, 9.0], [-9.0, -9.0]]), BATCH)
     assert far.max() < 1e-9
 
 
 def test_the_gradient_is_the_kernel_times_that_of_reinforce():
-    pi = moved(BATCH, [[0.3, -0.5], [0.2, 0.2]])
-    (vespo().weigh(BATCH) * vespo().loss(pi, BATCH)).sum().backward()
+    pi = perturb_logp(BATCH, [[0.3, -0.5], [0.2, 0.2]])
+    (vespo().aggregation(BATCH) * vespo().loss(pi, BATCH)).sum().backward()
     good, bad = exp(-0.4 + 3 * (1 - exp(-0.2))), exp(1.2 + 2 * (1 - exp(0.4)))
     assert pi.logp.grad is not None
     assert pi.logp.grad.flatten().tolist() == pytest.approx(
@@ -37,10 +37,10 @@ def test_the_gradient_is_the_kernel_times_that_of_reinforce():
 def test_it_gives_the_numbers_of_the_authors():
     # FloyedShen/VESPO @ aa1f304, compute_policy_loss_vespo with token-mean on these inputs
     old = torch.tensor([[-1.0, -0.5, -2.0], [-0.7, -1.2, -0.3]], dtype=torch.float64)
-    batch = batch_of(group=[0, 0], length=[3, 3], advantage=[1.0, -1.0])
+    batch = make_batch(group=[0, 0], length=[3, 3], advantage=[1.0, -1.0])
     batch = replace(batch, old_logp=old)
-    pi = moved(batch, [[0.5, -0.1, -1.5], [-0.6, 0.3, 1.3]])
-    loss = (vespo().weigh(batch) * vespo().loss(pi, batch)).sum()
+    pi = perturb_logp(batch, [[0.5, -0.1, -1.5], [-0.6, 0.3, 1.3]])
+    loss = (vespo().aggregation(batch) * vespo().loss(pi, batch)).sum()
     loss.backward()
     assert loss.item() == pytest.approx(0.49931396295)
     assert pi.logp.grad is not None
@@ -50,5 +50,7 @@ def test_it_gives_the_numbers_of_the_authors():
 
 
 def test_the_defaults_are_those_of_the_authors_scripts():
-    assert vespo().loss.weight == GammaKernel(positive=(2.0, 3.0), negative=(3.0, 2.0))
-    assert vespo().weigh is token_mean
+    assert vespo().loss.weight == GammaKernel(
+        positive_params=(2.0, 3.0), negative_params=(3.0, 2.0)
+    )
+    assert vespo().aggregation is token_mean

@@ -6,37 +6,40 @@ import torch
 from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import Clip
 from grupo.methods.w_reinforce import w_reinforce
-from grupo.testing.batches import batch_of, moved
+from grupo.testing.batches import make_batch, perturb_logp
 
 
 def test_a_right_answer_counts_a_tenth_of_a_wrong_one():
-    batch = batch_of(group=[0, 0, 1], reward=[1.0, 0.0, -1.0])
+    batch = make_batch(group=[0, 0, 1], reward=[1.0, 0.0, -1.0])
     # what github.com/TianHongZXY/RLVR-Decomposed 84be7a2, compute_psr_nsr_outcome_advantage,
     # gives for rewards 1 and 0 with advantage "weighted"
-    assert w_reinforce().credit(batch.reward, batch).tolist() == [0.1, -1.0, -1.0]
+    assert w_reinforce().advantage(batch.reward, batch).tolist() == [0.1, -1.0, -1.0]
 
 
 def test_with_weight_1_it_is_plain_reinforce():
-    batch = batch_of(group=[0, 0], reward=[1.0, 0.0])
-    assert w_reinforce(positive=1.0).credit(batch.reward, batch).tolist() == [1.0, -1.0]
+    batch = make_batch(group=[0, 0], reward=[1.0, 0.0])
+    assert w_reinforce(positive_advantage=1.0).advantage(batch.reward, batch).tolist() == [
+        1.0,
+        -1.0,
+    ]
 
 
 def test_there_is_no_baseline_all_wrong_and_all_right_groups_teach():
-    batch = batch_of(group=[0, 0, 1, 1], reward=[1.0, 1.0, 0.0, 0.0])
-    assert w_reinforce().credit(batch.reward, batch).tolist() == [0.1, 0.1, -1.0, -1.0]
+    batch = make_batch(group=[0, 0, 1, 1], reward=[1.0, 1.0, 0.0, 0.0])
+    assert w_reinforce().advantage(batch.reward, batch).tolist() == [0.1, 0.1, -1.0, -1.0]
 
 
 def test_loss_and_gradient():
     method = w_reinforce()
-    batch = batch_of(group=[0, 0], reward=[1.0, 0.0]).credited(method.credit)
-    pi = moved(batch, [[0.3], [0.3]])  # e^0.3 is above 1.2
-    loss = (method.weigh(batch) * method.loss(pi, batch)).sum()
+    batch = make_batch(group=[0, 0], reward=[1.0, 0.0]).with_advantage(method.advantage)
+    pi = perturb_logp(batch, [[0.3], [0.3]])  # e^0.3 is above 1.2
+    loss = (method.aggregation(batch) * method.loss(pi, batch)).sum()
     assert loss.item() == pytest.approx((-0.1 * 1.2 + exp(0.3)) / 2)
     (gradient,) = torch.autograd.grad(loss, pi.logp)
     assert gradient.flatten().tolist() == pytest.approx([0.0, exp(0.3) / 2])
 
 
 def test_the_defaults_are_the_papers():
-    assert w_reinforce() == w_reinforce(group=8, positive=0.1, clip=0.2)
+    assert w_reinforce() == w_reinforce(group_size=8, positive_advantage=0.1, clip_eps=0.2)
     assert w_reinforce().loss == Clip(0.2, 0.2)
-    assert w_reinforce().weigh is token_mean
+    assert w_reinforce().aggregation is token_mean

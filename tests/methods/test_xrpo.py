@@ -6,19 +6,19 @@ from math import exp
 import pytest
 import torch
 
-from grupo.methods.xrpo import SharpenNovel, xrpo
-from grupo.testing.batches import batch_of
+from grupo.methods.xrpo import NoveltyBonus, xrpo
+from grupo.testing.batches import make_batch
 
 
 def said(logp, length=None):
     n = len(logp)
-    batch = batch_of(group=[0] * n, length=length)
+    batch = make_batch(group=[0] * n, length=length)
     return replace(batch, old_logp=torch.tensor(logp, dtype=torch.float64))
 
 
 def sharpened(A, logp, weight=1.0, cap=1.0):
     batch = said(logp)
-    return SharpenNovel(weight, cap)(torch.tensor(A, dtype=torch.float64), batch).tolist()
+    return NoveltyBonus(weight, cap)(torch.tensor(A, dtype=torch.float64), batch).tolist()
 
 
 def test_the_bonus_grows_as_the_answer_gets_less_likely_up_to_its_cap():
@@ -36,8 +36,8 @@ def test_wrong_answers_stay_as_they_are():
 def test_likelihood_is_a_mean_over_actions():
     batch = said([[-1.5, -1.5], [-0.5, 77.0]], length=[2, 1])
     A = torch.tensor([1.5, 1.5], dtype=torch.float64)
-    assert SharpenNovel(1.0, 1.0)(A, batch).tolist() == pytest.approx([2.5 - exp(-0.5), 1.5])
+    assert NoveltyBonus(1.0, 1.0)(A, batch).tolist() == pytest.approx([2.5 - exp(-0.5), 1.5])
 
 
 def test_the_defaults_are_the_papers():
-    assert xrpo().credit.steps[-1] == SharpenNovel(weight=2.5, cap=0.5)
+    assert xrpo().advantage.steps[-1] == NoveltyBonus(novelty_coef=2.5, max_bonus_fraction=0.5)

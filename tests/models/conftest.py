@@ -19,7 +19,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 @pytest.fixture
 def llama(folders: dict[str, str]) -> CausalLM:
     """A Llama that answers with at most 16 tokens."""
-    return CausalLM(folders["llama"], limit=16)
+    return CausalLM(folders["llama"], max_new_tokens=16)
 
 
 @pytest.fixture(scope="session")
@@ -32,7 +32,7 @@ def masked_folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 @pytest.fixture
 def bert(masked_folders: dict[str, str]) -> MaskedDiffusion:
     """A BERT that answers with at most 7 tokens."""
-    return MaskedDiffusion(masked_folders["bert"], limit=7)
+    return MaskedDiffusion(masked_folders["bert"], max_new_tokens=7)
 
 
 @pytest.fixture(params=["in C", "in torch"])

@@ -17,10 +17,10 @@ from transformers import (
     T5ForConditionalGeneration,
 )
 
-from grupo.core.errors import Refused
-from grupo.core.reference_update import Follow
+from grupo.core.errors import ConfigError
+from grupo.core.reference_update import ReferenceUpdate
 from grupo.core.types import Task
-from grupo.models.aux_models import Other
+from grupo.models.aux_models import AuxModel
 from grupo.models.causal_lm import CausalLM
 from grupo.models.loading import Lora
 from tests.helpers.tiny_lm import CONTEXT, plant, tokenizer
@@ -46,31 +46,33 @@ def folder(folders, tmp_path) -> Path:
     ],
 )
 def test_fields_of_a_policy_are_refused_by_name(llama, changes, message):
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(ConfigError) as refused:
         replace(llama, **changes).build()
     assert str(refused.value).startswith(message)
 
 
 def test_the_longest_answer_that_fits_is_allowed(llama):
-    assert replace(llama, limit=CONTEXT - 1).build().context == CONTEXT
+    assert replace(llama, max_new_tokens=CONTEXT - 1).build().context == CONTEXT
 
 
 @pytest.mark.parametrize(("field", "value"), [("rank", 0), ("alpha", 0.0)])
 def test_adapters_that_adapt_nothing_are_refused(field, value):
-    with pytest.raises(Refused, match=rf"^{field}: {value}. Allowed: "):
+    with pytest.raises(ConfigError, match=rf"^{field}: {value}. Allowed: "):
         Lora(**{field: value})
 
 
 def test_a_path_that_is_no_folder_names_its_nearest_sibling(folders):
     path = folders["llama"].replace("llama", "lama")
-    with pytest.raises(Refused, match=r"lama' is not a folder. Did you mean 'llama'\? Allowed: "):
+    with pytest.raises(
+        ConfigError, match=r"lama' is not a folder. Did you mean 'llama'\? Allowed: "
+    ):
         CausalLM(path).build()
 
 
 def test_a_relative_path_whose_parent_is_here_is_not_looked_for_on_a_hub(folders, monkeypatch):
     root = Path(folders["llama"]).parent
     monkeypatch.chdir(root.parent)
-    with pytest.raises(Refused, match=r"lama' is not a folder. Did you mean 'llama'\?"):
+    with pytest.raises(ConfigError, match=r"lama' is not a folder. Did you mean 'llama'\?"):
         CausalLM(f"{root.name}/lama").build()
 
 
@@ -178,16 +180,18 @@ def test_a_folder_that_is_no_whole_causal_language_model_is_refused(
     folder: Path, spoil: Callable[[Path], None], message: str
 ):
     spoil(folder)
-    with pytest.raises(Refused, match=rf"^model: .*{message}"):
-        CausalLM(str(folder), limit=8).build()
+    with pytest.raises(ConfigError, match=rf"^model: .*{message}"):
+        CausalLM(str(folder), max_new_tokens=8).build()
 
 
 def test_a_model_whose_answers_cannot_end_is_refused(tmp_path):
     folder = plant(tmp_path, says={"eos_token": None}, eos_token_id=None)
-    spec = CausalLM(str(folder), limit=8)
-    with pytest.raises(Refused, match=r"^stop: empty, and .* has no end token. Allowed: a text."):
+    spec = CausalLM(str(folder), max_new_tokens=8)
+    with pytest.raises(
+        ConfigError, match=r"^stop: empty, and .* has no end token. Allowed: a text."
+    ):
         spec.build()
-    assert replace(spec, stop=("\n",)).build().language.ends == ()
+    assert replace(spec, stop_strings=("\n",)).build().chat_tokenizer.eos_token_ids == ()
 
 
 def test_a_teacher_with_another_vocabulary_is_refused(llama, folder):
@@ -195,15 +199,19 @@ def test_a_teacher_with_another_vocabulary_is_refused(llama, folder):
     vocabulary = written["model"]["vocab"]
     vocabulary["A"], vocabulary["B"] = vocabulary["B"], vocabulary["A"]
     (folder / "tokenizer.json").write_text(json.dumps(written))
-    other = Other("teacher", CausalLM(str(folder), limit=16))
-    with pytest.raises(Refused, match="others: 'teacher' has 99 tokens, and they are not the poli"):
-        llama.build().accompanied(["logp@teacher"], Follow(), [other])
+    other = AuxModel("teacher", CausalLM(str(folder), max_new_tokens=16))
+    with pytest.raises(
+        ConfigError, match="others: 'teacher' has 99 tokens, and they are not the poli"
+    ):
+        llama.build().attach_aux_models(["logp@teacher"], ReferenceUpdate(), [other])
 
 
 def test_prompts_may_be_as_long_as_leaves_room_for_the_answer(llama):
     policy = llama.build()
     room = policy.context - llama.limit
     fits, too_long = Task("fits", "x" * room), Task("long", "x" * (room + 1))
-    policy.admit([fits])
-    with pytest.raises(Refused, match=rf"task long, 'xxx.*', has {room + 1} tokens; the model re"):
-        policy.admit([fits, too_long])
+    policy.validate_tasks([fits])
+    with pytest.raises(
+        ConfigError, match=rf"task long, 'xxx.*', has {room + 1} tokens; the model re"
+    ):
+        policy.validate_tasks([fits, too_long])

@@ -5,7 +5,7 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 from grupo.core.types import Action
-from grupo.models.detokenize import spelled
+from grupo.models.detokenize import token_texts
 
 
 @pytest.fixture(scope="module")
@@ -25,18 +25,18 @@ def said(tokenizer: PreTrainedTokenizerFast, text: str, **more) -> Action:
 
 def test_a_character_of_several_tokens_belongs_to_the_last_of_them(tokenizer):
     action = said(tokenizer, "a é😀\n")  # é has two bytes, 😀 four
-    assert spelled(tokenizer, action) == ["a", " ", "", "é", "", "", "", "😀", "\n"]
+    assert token_texts(tokenizer, action) == ["a", " ", "", "é", "", "", "", "😀", "\n"]
 
 
 def test_special_tokens_are_spelled_by_name(tokenizer):
-    assert spelled(tokenizer, said(tokenizer, "a<end>")) == ["a", "<end>"]
+    assert token_texts(tokenizer, said(tokenizer, "a<end>")) == ["a", "<end>"]
 
 
 def test_a_character_may_have_begun_in_what_was_seen(tokenizer):
     first, second = tokenizer("é")["input_ids"]
-    assert spelled(tokenizer, Action((second,), (), seen=(first,))) == ["é"]
+    assert token_texts(tokenizer, Action((second,), (), observation=(first,))) == ["é"]
 
 
 def test_what_is_no_token_has_no_text(tokenizer):
     token = tokenizer("a")["input_ids"][0]
-    assert spelled(tokenizer, Action((((0.5, 1),), token), ())) == ["", "a"]
+    assert token_texts(tokenizer, Action((((0.5, 1),), token), ())) == ["", "a"]

@@ -28,13 +28,15 @@ def moved(spec: CausalLM) -> CausalPolicy:
 
 def logits(model: torch.nn.Module, policy: CausalPolicy) -> torch.Tensor:
     with torch.no_grad():
-        return model.eval()(torch.tensor([policy.language.tokenizer(TEXT)["input_ids"]])).logits
+        return model.eval()(
+            torch.tensor([policy.chat_tokenizer.tokenizer(TEXT)["input_ids"]])
+        ).logits
 
 
 @pytest.mark.parametrize("lora", [None, Lora(4)], ids=["full", "merged"])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_an_exported_folder_has_the_same_logits(folders, tmp_path, family, lora):
-    policy = moved(CausalLM(folders[family], limit=8, lora=lora))
+    policy = moved(CausalLM(folders[family], max_new_tokens=8, lora=lora))
     policy.export(tmp_path)
     model = AutoModelForCausalLM.from_pretrained(tmp_path)
     start = AutoModelForCausalLM.from_pretrained(folders[family])
@@ -42,7 +44,7 @@ def test_an_exported_folder_has_the_same_logits(folders, tmp_path, family, lora)
         ours = logits(plain, policy)
     torch.testing.assert_close(logits(model, policy), ours, rtol=1e-4, atol=1e-4)
     assert (logits(start, policy) - ours).abs().max() > 0.01
-    assert AutoTokenizer.from_pretrained(tmp_path)(TEXT) == policy.language.tokenizer(TEXT)
+    assert AutoTokenizer.from_pretrained(tmp_path)(TEXT) == policy.chat_tokenizer.tokenizer(TEXT)
 
 
 def test_merging_leaves_the_policy_as_it_is(llama, tmp_path):
@@ -74,8 +76,8 @@ def test_the_generation_config_is_kept(tmp_path):
     # what some published models carry, though it contradicts itself
     given = {"temperature": 0.6, "top_p": 0.9, "do_sample": False, "eos_token_id": [0, 5]}
     (folder / "generation_config.json").write_text(json.dumps(given))
-    policy = CausalLM(str(folder), limit=8).build()
-    assert policy.language.ends == (0, 5)
+    policy = CausalLM(str(folder), max_new_tokens=8).build()
+    assert policy.chat_tokenizer.eos_token_ids == (0, 5)
     policy.export(tmp_path / "out")
     kept = json.loads(Path(tmp_path / "out" / "generation_config.json").read_text())
     assert {name: kept[name] for name in given} == given

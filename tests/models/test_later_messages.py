@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from grupo.core.errors import Refused
-from grupo.core.interfaces import play
+from grupo.core.errors import ConfigError
+from grupo.core.interfaces import run_rollout
 from grupo.core.types import Action, Rollout, Task
-from grupo.envs import ManyTurns
+from grupo.envs import MultiTurn
 from grupo.models.causal_lm import CausalLM
 from tests.helpers.chat_templates import CASES, FAMILIES, language
 from tests.helpers.tiny_lm import ALPHABET, batch_of, plant
@@ -16,9 +16,11 @@ ASKED = "What is 2+2?"
 
 
 def answered(known, *, parts, stopped="end"):
-    """A rollout of one answer to `ASKED`."""
+    """A rollout of one answer to `SAMPLING_REQUEST`."""
     seen = known.read(Rollout(), ASKED)
-    return Rollout().then(ASKED, Action(parts, (-1.0,) * len(parts), seen, stopped=stopped))
+    return Rollout().append_turn(
+        ASKED, Action(parts, (-1.0,) * len(parts), seen, finish_reason=stopped)
+    )
 
 
 def ids(rollout):
@@ -30,9 +32,9 @@ def test_what_is_read_is_the_whole_chat_in_its_template(family, role):
     known = language(family)
     space = " " * (family == "mistral")  # its template has one before an answer
     text = f"{space}Let me see."
-    rollout = answered(known, parts=(*known.forced(text), known.ends[0]))
+    rollout = answered(known, parts=(*known.encode_forced(text), known.eos_token_ids[0]))
     later = ({"role": role, "content": "4 it is"},)
-    read = [*ids(rollout), *known.read(rollout, later)]
+    read = [*ids(rollout), *known.encode_observation(rollout, later)]
     chat = [
         {"role": "user", "content": ASKED},
         {"role": "assistant", "content": "Let me see."},
@@ -46,38 +48,48 @@ def test_what_is_read_is_the_whole_chat_in_its_template(family, role):
 def test_an_answer_that_was_cut_is_closed_before_the_message(family, role):
     known = language(family)
     later = ({"role": role, "content": "4 it is"},)
-    ended = answered(known, parts=(*known.forced("a"), known.ends[0]))
-    cut = answered(known, parts=known.forced("a"), stopped="length")
-    assert known.read(cut, later) == (known.ends[0], *known.read(ended, later))
+    ended = answered(known, parts=(*known.encode_forced("a"), known.eos_token_ids[0]))
+    cut = answered(known, parts=known.encode_forced("a"), stopped="length")
+    assert known.encode_observation(cut, later) == (
+        known.eos_token_ids[0],
+        *known.encode_observation(ended, later),
+    )
 
 
 def test_an_end_that_is_not_the_templates_does_not_close_an_answer():
     known = language("chatml")
-    other = answered(known, parts=(*known.forced("a"), known.ends[1]))
-    assert known.read(other, ({"role": "tool", "content": "4"},))[0] == known.ends[0]
+    other = answered(known, parts=(*known.encode_forced("a"), known.eos_token_ids[1]))
+    assert (
+        known.encode_observation(other, ({"role": "tool", "content": "4"},))[0]
+        == known.eos_token_ids[0]
+    )
 
 
 def test_several_messages_are_one_observation():
     known = language("chatml")
-    rollout = answered(known, parts=(known.ends[0],))
+    rollout = answered(known, parts=(known.eos_token_ids[0],))
     later = tuple({"role": "tool", "content": text} for text in "34")
     response = "<|im_start|>user\n<tool_response>\n{}\n</tool_response><|im_end|>\n".format
     said = f"\n{response(3)}{response(4)}<|im_start|>assistant\n"
-    assert known.tokenizer.decode(known.read(rollout, later)) == said
+    assert known.tokenizer.decode(known.encode_observation(rollout, later)) == said
 
 
 def test_a_message_may_hold_what_stands_for_answers():
     known = language("chatml")
-    rollout = answered(known, parts=(known.ends[0],))
-    said = known.read(rollout, ({"role": "tool", "content": "an ANSWER-OF-THE-POLICY!"},))
+    rollout = answered(known, parts=(known.eos_token_ids[0],))
+    said = known.encode_observation(
+        rollout, ({"role": "tool", "content": "an ANSWER-OF-THE-POLICY!"},)
+    )
     assert "<tool_response>\nan ANSWER-OF-THE-POLICY!\n" in known.tokenizer.decode(said)
 
 
 def test_roles_that_a_template_refuses_are_named():
     known = language("gemma")
-    rollout = answered(known, parts=(known.ends[0],))
-    with pytest.raises(Refused, match=r"refuses messages of user, assistant, tool: .*alternate"):
-        known.read(rollout, ({"role": "tool", "content": "4"},))
+    rollout = answered(known, parts=(known.eos_token_ids[0],))
+    with pytest.raises(
+        ConfigError, match=r"refuses messages of user, assistant, tool: .*alternate"
+    ):
+        known.encode_observation(rollout, ({"role": "tool", "content": "4"},))
 
 
 class Asking:
@@ -96,9 +108,9 @@ def test_what_was_sampled_in_a_chat_is_what_is_learned(family, tmp_path):
     says = {"chat_template": template, "additional_special_tokens": list(special)}
     more = {"vocab_size": len(ALPHABET) + len(special), "max_position_embeddings": 300}
     folder = plant(tmp_path / family, says=says, **more)
-    policy = CausalLM(str(folder), limit=6, chat=True).build()
-    env = ManyTurns(Asking, turns=3, role=roles[0])
-    rollout = asyncio.run(play(Task("k", ASKED), env, policy.act(3)))
+    policy = CausalLM(str(folder), max_new_tokens=6, apply_chat_template=True).build()
+    env = MultiTurn(Asking, max_turns=3, role=roles[0])
+    rollout = asyncio.run(run_rollout(Task("k", ASKED), env, policy.actor(3)))
     assert len(rollout.turns) == 3
     batch = batch_of(policy, [rollout])
     assert batch.inputs["token"][0].tolist() == ids(rollout)
@@ -109,9 +121,9 @@ def test_what_was_sampled_in_a_chat_is_what_is_learned(family, tmp_path):
 
 def test_words_that_leave_no_room_are_not_read(llama):
     policy = llama.build()  # it reads 64 tokens
-    env = ManyTurns(Asking, turns=30)
-    rollout = asyncio.run(play(Task("k", ASKED), env, policy.act(3)))
-    assert rollout.turns[-1][1].parts == rollout.turns[-1][1].seen == ()
+    env = MultiTurn(Asking, max_turns=30)
+    rollout = asyncio.run(run_rollout(Task("k", ASKED), env, policy.actor(3)))
+    assert rollout.turns[-1][1].items == rollout.turns[-1][1].observation == ()
     assert policy.context - len("And?") <= len(ids(rollout)) <= policy.context
     (verdict,) = asyncio.run(env.score(Task("k", ASKED), [rollout]))
-    assert (verdict.failed, verdict.parts["turns"]) == ("", len(rollout.turns) - 1)
+    assert (verdict.error, verdict.reward_terms["turns"]) == ("", len(rollout.turns) - 1)

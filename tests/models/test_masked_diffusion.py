@@ -6,13 +6,13 @@ from dataclasses import replace
 import pytest
 import torch
 
-from grupo.core.aux_heads import Head
-from grupo.core.errors import Refused
-from grupo.core.reference_update import Follow
+from grupo.core.aux_heads import LinearHead
+from grupo.core.errors import ConfigError
+from grupo.core.reference_update import ReferenceUpdate
 from grupo.core.types import Action, Rollout
 from grupo.inference.sampling_params import Sampling
-from grupo.models.masked.logp_estimators import Autoregressive, Coupled
-from grupo.models.masked.unmask_order import Confident
+from grupo.models.masked.logp_estimators import AutoregressiveEstimator, CoupledEstimator
+from grupo.models.masked.unmask_order import ConfidenceOrder
 from grupo.models.masked_diffusion import MaskedDiffusion
 from tests.helpers import tiny_masked_lm
 from tests.helpers.masked_rollouts import ORDERS, answers, batch, hand
@@ -26,7 +26,7 @@ def test_what_was_sampled_is_evaluated_again_alike(
     masked_folders, family, order, estimate, sampling
 ):
     how = {"order": order, "estimate": estimate, "sampling": sampling}
-    policy = MaskedDiffusion(masked_folders[family], **how, limit=7).build()
+    policy = MaskedDiffusion(masked_folders[family], **how, max_new_tokens=7).build()
     one = batch(policy, answers(policy))
     assert one.mask.sum() > 30
     torch.testing.assert_close(policy.signals(one).logp, one.old_logp, rtol=0, atol=2e-5)
@@ -35,23 +35,23 @@ def test_what_was_sampled_is_evaluated_again_alike(
 
 @pytest.mark.parametrize(("order", "estimate"), ORDERS.values(), ids=ORDERS)
 def test_a_stream_says_the_same_alone_and_among_others(bert, order, estimate):
-    policy = replace(bert, order=order, estimate=estimate).build()
+    policy = replace(bert, order=order, logp_estimator=estimate).build()
     together = answers(policy)
-    assert [a.parts for a in answers(policy)] == [a.parts for a in together]
-    alone = asyncio.run(policy.act(7).fork(1, 2)(Rollout(), PROMPTS[1]))
-    assert alone.parts == together[5].parts
-    assert len({a.parts for a in together[3:6]}) > 1
+    assert [a.items for a in answers(policy)] == [a.items for a in together]
+    alone = asyncio.run(policy.actor(7).fork(1, 2)(Rollout(), PROMPTS[1]))
+    assert alone.parts == together[5].items
+    assert len({a.items for a in together[3:6]}) > 1
 
 
 def test_a_token_is_drawn_as_often_as_the_model_says(bert):
-    policy = replace(bert, limit=1, sampling=Sampling(top_k=4)).build()
+    policy = replace(bert, max_new_tokens=1, sampling=Sampling(top_k=4)).build()
 
     async def many() -> list[Action]:
-        act = policy.act(1)
+        act = policy.actor(1)
         return await asyncio.gather(*(act.fork(i)(Rollout(), "Hi") for i in range(4000)))
 
-    said = [action.parts[0] for action in asyncio.run(many())]
-    prompt = list(policy.language.read(Rollout(), "Hi"))
+    said = [action.items[0] for action in asyncio.run(many())]
+    prompt = list(policy.chat_tokenizer.read(Rollout(), "Hi"))
     p = hand(policy, prompt, len(prompt) + 1)[len(prompt)]
     four = p.topk(4)
     share = four.values.exp() / four.values.exp().sum()
@@ -60,9 +60,9 @@ def test_a_token_is_drawn_as_often_as_the_model_says(bert):
 
 
 def test_the_most_confident_place_is_unmasked_first(bert):
-    policy = replace(bert, order=Confident(7), sampling=Sampling(top_k=1)).build()
+    policy = replace(bert, order=ConfidenceOrder(7), sampling=Sampling(top_k=1)).build()
     action = answers(policy)[0]
-    prompt, mask = list(action.seen), policy.denoiser.mask
+    prompt, mask = list(action.observation), policy.denoiser.mask
     text = prompt + [mask] * 7
     for _ in range(7):
         said = policy.plain(torch.tensor([text])).logits[0].detach()
@@ -71,24 +71,26 @@ def test_the_most_confident_place_is_unmasked_first(bert):
         left = [i for i, t in enumerate(text) if t == mask]
         place = max(left, key=lambda i: best.values[i].item())
         text[place] = int(best.indices[place])
-    assert tuple(text[len(prompt) :]) == action.parts
+    assert tuple(text[len(prompt) :]) == action.items
 
 
 def test_an_answer_that_was_cut_goes_on_on_the_same_canvas(bert):
-    policy = replace(bert, estimate=Autoregressive()).build()
+    policy = replace(bert, logp_estimator=AutoregressiveEstimator()).build()
 
     async def work() -> tuple[Action, Rollout]:
-        act = policy.act(5)
+        act = policy.actor(5)
         whole = await act(Rollout(), "Hi")
-        rollout = Rollout().then("Hi", await act.until(limit=2)(Rollout(), "Hi"))
+        rollout = Rollout().append_turn("Hi", await act.until(max_new_tokens=2)(Rollout(), "Hi"))
         for _ in range(2):
-            rollout = rollout.then("", await act.until(limit=2 * len(rollout.turns))(rollout, ""))
+            rollout = rollout.append_turn(
+                "", await act.until(max_new_tokens=2 * len(rollout.turns))(rollout, "")
+            )
         return whole, rollout
 
     whole, rollout = asyncio.run(work())
     actions = [action for _, action in rollout.turns]
-    assert [len(action.parts) for action in actions] == [2, 2, 3]  # 7 places: no room for more
-    assert sum((action.parts for action in actions), ()) == whole.parts
+    assert [len(action.items) for action in actions] == [2, 2, 3]  # 7 places: no room for more
+    assert sum((action.items for action in actions), ()) == whole.items
     assert sum((action.logp for action in actions), ()) == pytest.approx(whole.logp, abs=1e-5)
     again = batch_of(policy, [rollout])
     torch.testing.assert_close(policy.signals(again).logp, again.old_logp, rtol=0, atol=2e-5)
@@ -96,15 +98,15 @@ def test_an_answer_that_was_cut_goes_on_on_the_same_canvas(bert):
 
 @pytest.mark.parametrize(("order", "estimate"), ORDERS.values(), ids=ORDERS)
 def test_rollouts_of_several_turns_and_contexts_are_evaluated_again_alike(bert, order, estimate):
-    policy = replace(bert, order=order, estimate=estimate).build()
+    policy = replace(bert, order=order, logp_estimator=estimate).build()
 
     async def work() -> Rollout:
-        act = policy.act(5)
-        rollout = Rollout().then("Hi", await act.until(limit=3)(Rollout(), "Hi"))
-        rollout = rollout.then("", await act.force(rollout, "", "So"))
-        rollout = rollout.then("", await act.fork(1)(rollout, ""))
-        rollout = rollout.then("And?", await act.fork(2)(rollout, "And?"))
-        return rollout.then("Now", await act.fork(3).anew(rollout, "Now", 2))
+        act = policy.actor(5)
+        rollout = Rollout().append_turn("Hi", await act.until(max_new_tokens=3)(Rollout(), "Hi"))
+        rollout = rollout.append_turn("", await act.prefill_forced(rollout, "", "So"))
+        rollout = rollout.append_turn("", await act.fork(1)(rollout, ""))
+        rollout = rollout.append_turn("And?", await act.fork(2)(rollout, "And?"))
+        return rollout.append_turn("Now", await act.fork(3).restart_context(rollout, "Now", 2))
 
     again = batch_of(policy, [asyncio.run(work())])
     assert again.rollout.tolist() == [0, 0]
@@ -113,24 +115,29 @@ def test_rollouts_of_several_turns_and_contexts_are_evaluated_again_alike(bert, 
 
 
 def test_a_text_ends_with_the_end_or_where_it_is_told_to_stop(bert):
-    policy = replace(bert, order=Confident(7)).build()
-    whole = asyncio.run(policy.act(3)(Rollout(), PROMPTS[2]))
+    policy = replace(bert, order=ConfidenceOrder(7)).build()
+    whole = asyncio.run(policy.actor(3)(Rollout(), PROMPTS[2]))
     assert len(whole.parts) == 7
     letter = whole.text[2]
-    cut = asyncio.run(policy.act(3).until(letter)(Rollout(), PROMPTS[2]))
+    cut = asyncio.run(policy.actor(3).until(letter)(Rollout(), PROMPTS[2]))
     assert cut.text == whole.text[: whole.text.index(letter) + 1]
-    assert (cut.parts, cut.stopped) == (whole.parts, "stop")  # its block is learned as a whole
-    end = policy.language.ends[0]
-    assert policy.act(3)._text((*policy.language.forced("ab"), end, 9)) == "ab"
+    assert (cut.parts, cut.finish_reason) == (
+        whole.parts,
+        "stop",
+    )  # its block is learned as a whole
+    end = policy.chat_tokenizer.ends[0]
+    assert (
+        policy.actor(3)._answer_text((*policy.chat_tokenizer.encode_forced("ab"), end, 9)) == "ab"
+    )
 
 
 def test_what_is_recited_fills_its_last_block(bert):
-    policy = replace(bert, order=Confident(4)).build()
-    said = asyncio.run(policy.act(3).recite(Rollout(), "Hi", "abcd"))
-    end = policy.language.ends[0]
-    assert said.parts == (*policy.language.forced("abcd"), end, end, end, end)
+    policy = replace(bert, order=ConfidenceOrder(4)).build()
+    said = asyncio.run(policy.actor(3).append_unsampled(Rollout(), "Hi", "abcd"))
+    end = policy.chat_tokenizer.ends[0]
+    assert said.parts == (*policy.chat_tokenizer.encode_forced("abcd"), end, end, end, end)
     assert not said.sampled
-    other = asyncio.run(policy.act(4).recite(Rollout(), "Hi", "abcd"))
+    other = asyncio.run(policy.actor(4).append_unsampled(Rollout(), "Hi", "abcd"))
     assert said.stream != other.stream  # each is looked at under masks of its own
 
 
@@ -143,14 +150,16 @@ def test_micro_batches_hold_every_row_once_and_change_no_signal(bert):
         parts = list(policy.micro(one))
         assert torch.cat(parts).sort().values.tolist() == list(range(len(one.mask)))
         for rows in parts:
-            said = policy.signals(one.take(rows)).logp
+            said = policy.signals(one.select_rows(rows)).logp
             torch.testing.assert_close(said, whole[rows], rtol=0, atol=2e-5)
     assert len(parts) == 1
 
 
-@pytest.mark.parametrize("estimate", [Autoregressive(), Coupled()], ids=["left", "coupled"])
+@pytest.mark.parametrize(
+    "estimate", [AutoregressiveEstimator(), CoupledEstimator()], ids=["left", "coupled"]
+)
 def test_texts_that_are_read_in_parts_have_the_gradient_of_all_at_once(bert, estimate):
-    policy = replace(bert, estimate=estimate).build()
+    policy = replace(bert, logp_estimator=estimate).build()
     one = batch(policy, answers(policy))
     gradients = []
     for budget in (1 << 20, 100):
@@ -170,7 +179,7 @@ def test_it_reads_less_at_once_until_that_is_no_help(bert):
     said = []
     while True:
         policy.signals(one)
-        if not (line := policy.halve()):
+        if not (line := policy.halve_microbatch()):
             break
         said.append(line)
     assert said[0] == "Memory does not suffice: micro-batches hold 8192 tokens from now on."
@@ -180,7 +189,7 @@ def test_it_reads_less_at_once_until_that_is_no_help(bert):
 def test_a_reference_stays_and_can_be_compared_with(bert):
     policy = bert.build()
     needs = ["logp@ref", "logp@t=2.0", "entropy"]
-    company = policy.accompanied(needs, Follow(), ())
+    company = policy.attach_aux_models(needs, ReferenceUpdate(), ())
     one = batch(policy, answers(policy))
     before = policy.signals(one, ["entropy", "reverse_kl@ref"])
     assert before["reverse_kl@ref"].abs().max() < 1e-5
@@ -188,32 +197,32 @@ def test_a_reference_stays_and_can_be_compared_with(bert):
     with torch.no_grad():
         for p in policy.parameters():
             p.mul_(1.1)
-    ref = company.speakers["ref"].signals(one)
+    ref = company.scorers["ref"].signals(one)
     torch.testing.assert_close(ref.logp, one.old_logp, rtol=0, atol=2e-5)
     assert (policy.signals(one).logp - one.old_logp).abs().max() > 0.1
     assert policy.signals(one, ["reverse_kl@ref"])["reverse_kl@ref"][one.mask].min() > 0
-    hot = company.speakers["t=2.0"].signals(one, ["logp"])
+    hot = company.scorers["t=2.0"].signals(one, ["logp"])
     assert (hot.logp - policy.signals(one).logp).abs().max() > 0.1
-    company = policy.accompanied(["logp@ref"], Follow(rate=1.0), ())
+    company = policy.attach_aux_models(["logp@ref"], ReferenceUpdate(rate=1.0), ())
     company.after(1, policy)
-    said = company.speakers["ref"].signals(one).logp
+    said = company.scorers["ref"].signals(one).logp
     torch.testing.assert_close(said, policy.signals(one).logp)
 
 
 def test_it_takes_on_heads_and_speaks_apart(bert):
     policy = bert.build()
     one = batch(policy, answers(policy))
-    policy.helped((Head("value", 0.5),))
+    policy.attach_heads((LinearHead("value", 0.5),))
     assert policy.signals(one, ["value"])["value"][one.mask].tolist() == [0.5] * int(one.mask.sum())
-    policy.speak_apart()
+    policy.detach_sampler()
     with torch.no_grad():
         for p in policy.parameters():
             p.mul_(1.1)
-    old = [a.parts for a in answers(policy)]
-    assert [a.parts for a in answers(policy)] == old
-    policy.speak(policy.voice.take(), 3)
-    assert [a.parts for a in answers(policy)] != old
-    assert answers(policy)[0].version == 3
+    old = [a.items for a in answers(policy)]
+    assert [a.items for a in answers(policy)] == old
+    policy.sync_weights(policy.weight_sync.take(), 3)
+    assert [a.items for a in answers(policy)] != old
+    assert answers(policy)[0].policy_version == 3
 
 
 def test_what_is_exported_loads_again(bert, tmp_path):
@@ -235,23 +244,23 @@ def test_what_is_exported_loads_again(bert, tmp_path):
         ({"stop": ("",)}, "stop: .* none of them empty"),
         ({"stop": "END"}, "stop: .END.. Allowed: a tuple of texts"),
         (
-            {"order": Confident(4), "estimate": Autoregressive()},
+            {"order": ConfidenceOrder(4), "estimate": AutoregressiveEstimator()},
             r"order: Confident\(.*Allowed: LeftToRight\(\) with Autoregressive\(\)",
         ),
     ],
 )
 def test_a_spec_that_cannot_be_is_refused(bert, changes, said):
-    with pytest.raises(Refused, match=said):
+    with pytest.raises(ConfigError, match=said):
         replace(bert, **changes).build()
 
 
 def test_what_cannot_be_used_is_refused(bert, tmp_path):
-    with pytest.raises(Refused, match=r"at_once: 9. Allowed: 1 to 8"):
-        Confident(8, at_once=9)
-    with pytest.raises(Refused, match="above 0, in order, below 1"):
-        Coupled(0.8, 0.2)
+    with pytest.raises(ConfigError, match=r"at_once: 9. Allowed: 1 to 8"):
+        ConfidenceOrder(8, tokens_per_step=9)
+    with pytest.raises(ConfigError, match="above 0, in order, below 1"):
+        CoupledEstimator(0.8, 0.2)
     folder = tiny_masked_lm.plant(tmp_path / "none", mask_token=None)
-    with pytest.raises(Refused, match="no mask token"):
+    with pytest.raises(ConfigError, match="no mask token"):
         replace(bert, model=str(folder)).build()
-    with pytest.raises(Refused, match=r"others: 'teacher'. Allowed"):
-        bert.build().accompanied(["logp@teacher"], Follow(), ())
+    with pytest.raises(ConfigError, match=r"others: 'teacher'. Allowed"):
+        bert.build().attach_aux_models(["logp@teacher"], ReferenceUpdate(), ())

@@ -6,44 +6,52 @@ from torch import Tensor
 from grupo.algo.advantages import chain
 from grupo.core.batch import Batch
 from grupo.core.types import Rollout, Task
-from grupo.envs import Part, SingleTurn
+from grupo.envs import RewardTerm, SingleTurn
 from grupo.methods.coupled_grpo import coupled_grpo
 from grupo.methods.justgrpo import justgrpo
-from grupo.models.masked.logp_estimators import Autoregressive, Coupled
-from grupo.models.masked.unmask_order import Confident, LeftToRight
+from grupo.models.masked.logp_estimators import AutoregressiveEstimator, CoupledEstimator
+from grupo.models.masked.unmask_order import ConfidenceOrder, LeftToRight
 from grupo.models.masked_diffusion import MaskedDiffusion
 from grupo.recipe import Recipe
-from grupo.rollouts.evaluate import Solved, evaluate
-from grupo.toy import MaskedSeedling, Reversals, grow
-from grupo.toy.masked_lm import REVERSED
+from grupo.rollouts.evaluate import SuccessCriterion, evaluate
+from grupo.toy import ReversalTasks, ToyMaskedLM, train_toy_model
+from grupo.toy.masked_lm import REVERSAL_ENV
 from grupo.training.learner import Learner
-from grupo.training.trainer import policy_of, resume, train
+from grupo.training.trainer import load_policy, resume, train
 
 LIMIT = 5
 RUNS = {
-    "coupled": (coupled_grpo(group=8), Confident(LIMIT), Coupled()),
-    "parallel": (coupled_grpo(group=8), Confident(LIMIT, at_once=2), Coupled()),
-    "just": (justgrpo(length=LIMIT, group=8), LeftToRight(), Autoregressive()),
+    "coupled": (coupled_grpo(group_size=8), ConfidenceOrder(LIMIT), CoupledEstimator()),
+    "parallel": (
+        coupled_grpo(group_size=8),
+        ConfidenceOrder(LIMIT, tokens_per_step=2),
+        CoupledEstimator(),
+    ),
+    "just": (justgrpo(max_length=LIMIT, group_size=8), LeftToRight(), AutoregressiveEstimator()),
 }
 
 
 @pytest.fixture(scope="module")
 def grown(tmp_path_factory) -> str:
     """A model that is right about some of its tasks."""
-    return str(grow(MaskedSeedling(share=0.15), tmp_path_factory.mktemp("grown") / "model"))
+    return str(
+        train_toy_model(
+            ToyMaskedLM(target_accuracy=0.15), tmp_path_factory.mktemp("grown") / "model"
+        )
+    )
 
 
 def recipe(folder: str, which: str, *, turned: bool = False, steps: int) -> Recipe:
     method, order, estimate = RUNS[which]
     return Recipe(
-        policy=MaskedDiffusion(folder, order=order, estimate=estimate, limit=LIMIT),
-        env=REVERSED,
-        tasks=Reversals(2000, seed=3),
-        held_out=Reversals(50, seed=4),
-        method=method.but(credit=chain(method.credit, negative)) if turned else method,
-        steps=steps,
-        prompts=16,
-        lr=5e-4,
+        policy=MaskedDiffusion(folder, order=order, logp_estimator=estimate, max_new_tokens=LIMIT),
+        env=REVERSAL_ENV,
+        tasks=ReversalTasks(2000, seed=3),
+        eval_tasks=ReversalTasks(50, seed=4),
+        method=method.replace(advantage=chain(method.credit, negative)) if turned else method,
+        max_steps=steps,
+        prompts_per_step=16,
+        learning_rate=5e-4,
     )
 
 
@@ -54,10 +62,10 @@ def negative(x: Tensor, batch: Batch) -> Tensor:
 def right(learner: Learner) -> float:
     score = evaluate(
         learner.policy,
-        REVERSED,
-        learner.held_out,
+        REVERSAL_ENV,
+        learner.eval_tasks,
         attempts=8,
-        solved=Solved("correct"),
+        success=SuccessCriterion("correct"),
         key=5,
     )
     return score.sampled.value
@@ -65,7 +73,7 @@ def right(learner: Learner) -> float:
 
 def came_to(learner: Learner) -> tuple[float, float]:
     before = right(learner)
-    for _ in range(learner.recipe.steps):
+    for _ in range(learner.recipe.max_steps):
         learner.step()
     return before, right(learner)
 
@@ -73,8 +81,8 @@ def came_to(learner: Learner) -> tuple[float, float]:
 @pytest.mark.slow
 @pytest.mark.parametrize("which", RUNS)
 def test_it_learns_and_with_the_sign_of_the_advantage_flipped_it_does_not(grown, which):
-    before, after = came_to(Learner(recipe(grown, which, steps=40)))
-    same, turned = came_to(Learner(recipe(grown, which, turned=True, steps=40)))
+    before, after = came_to(Learner(recipe(grown, which, max_steps=40)))
+    same, turned = came_to(Learner(recipe(grown, which, turned=True, max_steps=40)))
     assert same == before
     assert after > before + 0.2
     assert turned < before
@@ -83,8 +91,10 @@ def test_it_learns_and_with_the_sign_of_the_advantage_flipped_it_does_not(grown,
 @pytest.fixture(scope="module")
 def sprout(tmp_path_factory) -> str:
     """A model that knows next to nothing."""
-    seedling = MaskedSeedling(width=16, layers=1, heads=2, steps=2, batch=8, check_every=0)
-    return str(grow(seedling, tmp_path_factory.mktemp("sprout") / "model"))
+    seedling = ToyMaskedLM(
+        hidden_size=16, num_layers=1, num_heads=2, max_steps=2, prompts_per_step=8, eval_every=0
+    )
+    return str(train_toy_model(seedling, tmp_path_factory.mktemp("sprout") / "model"))
 
 
 def digits(task: Task, rollout: Rollout) -> float:
@@ -93,17 +103,19 @@ def digits(task: Task, rollout: Rollout) -> float:
 
 
 def small(folder: str, which: str) -> Recipe:
-    env, held_out = SingleTurn((Part("digits", digits),)), Reversals(2, seed=4)
-    return recipe(folder, which, steps=2).but(prompts=4, held_out=held_out, env=env, lr=5e-3)
+    env, held_out = SingleTurn((RewardTerm("digits", digits),)), ReversalTasks(2, seed=4)
+    return recipe(folder, which, max_steps=2).replace(
+        prompts_per_step=4, eval_tasks=held_out, env=env, learning_rate=5e-3
+    )
 
 
 @pytest.mark.parametrize("which", RUNS)
 def test_a_few_steps_change_the_policy(sprout, which):
     learner = Learner(small(sprout, which))
     before = {name: x.clone() for name, x in learner.policy.weights().items()}
-    numbers = [learner.step().numbers for _ in range(2)]
+    numbers = [learner.step().metrics for _ in range(2)]
     assert any(not x.equal(before[name]) for name, x in learner.policy.weights().items())
-    assert all(n["gradient/nonfinite"] == 0 for n in numbers)
+    assert all(n["grad_nonfinite"] == 0 for n in numbers)
 
 
 @pytest.mark.parametrize("which", RUNS)
@@ -119,9 +131,9 @@ def test_the_ratio_of_a_fresh_answer_is_one(sprout, which):
 
 
 def test_a_run_ends_with_the_weights_that_it_saved_and_may_sample_ahead(sprout, tmp_path):
-    ahead = small(sprout, "coupled").but(staleness=1, steps=3)
+    ahead = small(sprout, "coupled").replace(max_staleness=1, max_steps=3)
     assert train(ahead, tmp_path / "run")["steps"] == 3
-    policy, again = policy_of(tmp_path / "run")
+    policy, again = load_policy(tmp_path / "run")
     assert again == ahead
     start = ahead.policy.build().weights()
     assert any(not x.equal(start[name]) for name, x in policy.weights().items())

@@ -8,22 +8,22 @@ import torch
 from transformers import AutoModelForCausalLM
 
 from grupo.algo.losses import KL, Clip
-from grupo.config.validate import check
-from grupo.core.errors import Refused
-from grupo.core.reference_update import Follow
+from grupo.config.validate import check_recipe
+from grupo.core.errors import ConfigError
+from grupo.core.reference_update import ReferenceUpdate
 from grupo.core.types import Group, Rollout, Task
-from grupo.envs import Part, SingleTurn
+from grupo.envs import RewardTerm, SingleTurn
 from grupo.method import Method
-from grupo.models.aux_models import Other
+from grupo.models.aux_models import AuxModel
 from grupo.models.causal_lm import CausalLM
 from grupo.models.loading import Lora
-from grupo.models.multi_policy_spec import Role, Several
+from grupo.models.multi_policy_spec import MultiPolicy, RolePolicy
 from grupo.recipe import Recipe
-from grupo.rewards import Exact
-from grupo.rollouts.samplers import Coached, Independent
+from grupo.rewards import ExactMatch
+from grupo.rollouts.samplers import GroupSampler, WithSelfHint
 from grupo.tasks import FromFunction
 from grupo.training.collate import collate
-from grupo.training.update import accumulate, observe
+from grupo.training.update import accumulate_gradients, add_signals
 from tests.helpers import tiny_lm
 
 HINTER = Rollout(role="hinter")
@@ -31,20 +31,23 @@ ASKED = "What is 2+2?"
 
 
 @pytest.fixture
-def spec(folders) -> Several:
+def spec(folders) -> MultiPolicy:
     """Two of different families."""
-    first, other = (CausalLM(folders[name], limit=8) for name in ("llama", "gpt2"))
-    return Several(first, (Role("hinter", other),))
+    first, other = (CausalLM(folders[name], max_new_tokens=8) for name in ("llama", "gpt2"))
+    return MultiPolicy(first, (RolePolicy("hinter", other),))
 
 
 def spoken(policy, count=3, key=7):
     """As many rollouts of each role, a first and a hinter's in turn, all asked together."""
 
     async def everyone():
-        act = policy.act(key)
+        act = policy.actor(key)
         starts = [Rollout() if i % 2 else HINTER for i in range(2 * count)]
         said = (act.fork(i)(start, ASKED) for i, start in enumerate(starts))
-        return [s.then(ASKED, a) for s, a in zip(starts, await asyncio.gather(*said), strict=True)]
+        return [
+            s.append_turn(ASKED, a)
+            for s, a in zip(starts, await asyncio.gather(*said), strict=True)
+        ]
 
     return asyncio.run(everyone())
 
@@ -89,7 +92,7 @@ def test_in_each_rollout_its_own_policy_acts_and_knows_it_again(spec):
 
 def test_the_first_says_what_it_says_alone_and_has_every_role_that_is_nobodys(spec):
     def said(policy, start):
-        return asyncio.run(policy.act(7).fork(0)(start, ASKED))
+        return asyncio.run(policy.actor(7).fork(0)(start, ASKED))
 
     both, alone = spec.build(), spec.first.build()
     for start in (Rollout(), Rollout(role="judge")):
@@ -102,7 +105,7 @@ def test_each_learns_from_its_own_rows_alone(spec):
     rollouts = spoken(policy)
     for taught, others in (("", "hinter"), ("hinter", "")):
         worth = [float(i) if r.role == taught else 0.0 for i, r in enumerate(rollouts, 1)]
-        accumulate(policy, method, batch_of(policy, rollouts, worth))
+        accumulate_gradients(policy, method, batch_of(policy, rollouts, worth))
         norms = gradients(policy)
         assert norms[taught] > 0
         assert norms[others] == 0
@@ -113,14 +116,14 @@ def test_each_learns_from_its_own_rows_alone(spec):
 def test_the_gradient_of_each_is_the_one_it_has_alone(spec):
     policy, method = spec.build(), Method(loss=Clip())
     rollouts = spoken(policy)
-    accumulate(policy, method, batch_of(policy, rollouts))
+    accumulate_gradients(policy, method, batch_of(policy, rollouts))
     for role in policy.roles:
         own = policy.by_role[role]
         together = {n: p.grad.clone() for n, p in own.module.named_parameters()}
         for p in own.parameters():
             p.grad = None
         mine = [replace(r, reward=float(i)) for i, r in enumerate(rollouts) if r.role == role]
-        accumulate(own, method, tiny_lm.batch_of(own, mine))
+        accumulate_gradients(own, method, tiny_lm.batch_of(own, mine))
         for name, p in own.module.named_parameters():
             # each weighs 1 / 6 of six rows, alone 1 / 3 of three
             torch.testing.assert_close(together[name], p.grad / 2, atol=1e-6, rtol=1e-4)
@@ -142,7 +145,7 @@ def test_a_batch_that_takes_rows_keeps_whose_they_are(spec):
     batch = batch_of(policy, spoken(policy))
     whole = policy.signals(batch).logp
     for rows in (torch.tensor([5, 0, 2]), torch.tensor([4]), torch.tensor([3, 1])):
-        some = policy.signals(batch.take(rows)).logp
+        some = policy.signals(batch.select_rows(rows)).logp
         torch.testing.assert_close(some, whole[rows], atol=2e-5, rtol=0)
 
 
@@ -152,22 +155,24 @@ def louder(group, rollout):
 
 @pytest.mark.parametrize("lora", [None, Lora(4)], ids=["full", "adapters"])
 def test_each_is_compared_with_itself_as_it_was_and_in_other_views(spec, lora):
-    policy = replace(spec, first=replace(spec.first, lora=lora)).build()
+    policy = replace(spec, main_policy=replace(spec.first, lora=lora)).build()
     needs = {"logp@ref", "logp@loud"}
-    company = policy.accompanied(needs, Follow(0.5, 1), [Other("loud", "policy", louder)])
+    company = policy.attach_aux_models(
+        needs, ReferenceUpdate(0.5, 1), [AuxModel("loud", "policy", louder)]
+    )
     rollouts = spoken(policy)
     groups = [Group(Task("0", ASKED), tuple(rollouts))]
     batch = batch_of(policy, rollouts)
-    views = company.seen_otherwise(policy, groups)
+    views = company.encode_reprompted(policy, groups)
     batch = replace(batch, inputs={**batch.inputs, **views})
     with torch.no_grad():
-        before = observe(policy, company.speakers, batch, needs).seen
+        before = add_signals(policy, company.scorers, batch, needs).signals
         for p in policy.parameters():
             p.add_(0.05 * torch.ones_like(p))
-        moved = observe(policy, company.speakers, batch, {"logp@ref"}).seen["logp@ref"]
+        moved = add_signals(policy, company.scorers, batch, {"logp@ref"}).signals["logp@ref"]
         torch.testing.assert_close(moved, before["logp@ref"])
         company.after(1, policy)
-        follows = observe(policy, company.speakers, batch, {"logp@ref"}).seen["logp@ref"]
+        follows = add_signals(policy, company.scorers, batch, {"logp@ref"}).signals["logp@ref"]
     theirs = batch.inputs["whose"] == 1
     torch.testing.assert_close(before["logp@ref"], batch.old_logp, atol=2e-5, rtol=0)
     loud = before["logp@loud"] - batch.old_logp
@@ -196,11 +201,11 @@ def test_weights_go_out_and_back_and_each_into_a_folder_of_its_own(spec, tmp_pat
 
 
 def test_one_budget_is_halved_for_all(spec):
-    hinter = replace(spec.roles[0].policy, budget=64)
-    policy = replace(spec, roles=(Role("hinter", hinter),)).build()
+    hinter = replace(spec.roles[0].policy, tokens_per_microbatch=64)
+    policy = replace(spec, roles=(RolePolicy("hinter", hinter),)).build()
     assert policy.budget == 64
     list(policy.micro(batch_of(policy, spoken(policy))))
-    assert "32 tokens" in policy.halve()
+    assert "32 tokens" in policy.halve_microbatch()
     assert [own.budget for own in policy.all] == [32, 32]
 
 
@@ -211,31 +216,35 @@ def tasks():
 def recipe(policy, sample) -> Recipe:
     return Recipe(
         policy=policy,
-        env=SingleTurn((Part("right", Exact()),)),
+        env=SingleTurn((RewardTerm("right", ExactMatch()),)),
         tasks=FromFunction(tasks),
-        held_out=0,
-        method=Method(sample=sample, loss=Clip() + 0.1 * KL()),
+        eval_tasks=0,
+        method=Method(sampler=sample, loss=Clip() + 0.1 * KL()),
     )
 
 
 def misspelled(spec, name):
-    return replace(spec, roles=(Role(name, spec.roles[0].policy),))
+    return replace(spec, roles=(RolePolicy(name, spec.roles[0].policy),))
 
 
 def test_a_role_that_nobody_gives_is_refused_before_anything_is_loaded(spec):
-    check(recipe(spec, Coached(Independent(2))))
+    check_recipe(recipe(spec, WithSelfHint(GroupSampler(2))))
     message = (
         r"policy.roles\[0\].name: 'hintr' is no role of the method."
         r" Did you mean 'hinter'\? Allowed: hinter."
     )
-    with pytest.raises(Refused, match=message):
-        check(recipe(misspelled(spec, "hintr"), Coached(Independent(2))))
-    with pytest.raises(Refused, match=r"'hinter' is no role of the method\. There is nothing to"):
-        check(recipe(spec, Independent(2)))
+    with pytest.raises(ConfigError, match=message):
+        check_recipe(recipe(misspelled(spec, "hintr"), WithSelfHint(GroupSampler(2))))
+    with pytest.raises(
+        ConfigError, match=r"'hinter' is no role of the method\. There is nothing to"
+    ):
+        check_recipe(recipe(spec, GroupSampler(2)))
 
 
 @pytest.mark.parametrize("names", [("",), ("a/b",), ("hinter", "hinter")])
 def test_roles_that_cannot_be_told_apart_are_refused(spec, names):
-    roles = tuple(Role(name, spec.first) for name in names)
-    with pytest.raises(Refused, match=r"policy.roles\[\d\].name: .*Allowed: a name that no other"):
+    roles = tuple(RolePolicy(name, spec.first) for name in names)
+    with pytest.raises(
+        ConfigError, match=r"policy.roles\[\d\].name: .*Allowed: a name that no other"
+    ):
         replace(spec, roles=roles).check()

@@ -5,7 +5,7 @@ import torch
 
 from grupo.models import loading
 from grupo.models.causal_lm import CausalLM
-from grupo.models.loading import IMITATED, Lora
+from grupo.models.loading import BFLOAT16_WARNING, Lora
 from tests.helpers.tiny_lm import answers
 
 LORAS = pytest.mark.parametrize("lora", [None, Lora(4)], ids=["full", "lora"])
@@ -21,7 +21,7 @@ def imitated(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("imitated")
 @LORAS
 def test_where_it_would_be_imitated_all_is_as_in_float32(folders, lora):
-    same = [CausalLM(folders["llama"], lora, dtype, limit=9) for dtype in loading.DTYPES]
+    same = [CausalLM(folders["llama"], lora, dtype, max_new_tokens=9) for dtype in loading.DTYPES]
     said = []
     for spec in same:
         policy = spec.build()
@@ -33,19 +33,22 @@ def test_where_it_would_be_imitated_all_is_as_in_float32(folders, lora):
 
 @pytest.mark.usefixtures("imitated")
 def test_it_is_said(folders):
-    assert IMITATED in CausalLM(folders["llama"], dtype="bfloat16", limit=9).build().remarks
-    assert IMITATED not in CausalLM(folders["llama"], limit=9).build().remarks
+    assert (
+        BFLOAT16_WARNING
+        in CausalLM(folders["llama"], dtype="bfloat16", max_new_tokens=9).build().warnings
+    )
+    assert BFLOAT16_WARNING not in CausalLM(folders["llama"], max_new_tokens=9).build().warnings
 
 
 @pytest.mark.usefixtures("bfloat16_here")
 @LORAS
 def test_where_there_is_some_it_is_computed_in(folders, lora):
     rounded, exact = (
-        CausalLM(folders["llama"], lora, dtype, limit=9).build()
+        CausalLM(folders["llama"], lora, dtype, max_new_tokens=9).build()
         for dtype in ("bfloat16", "float32")
     )
     batch = answers(exact)
     rounded.load(exact.weights())  # adapters, too
     off = (rounded.signals(batch).logp - exact.signals(batch).logp)[batch.mask].abs()
     assert 1e-4 < off.max() < 0.5
-    assert not rounded.remarks
+    assert not rounded.warnings

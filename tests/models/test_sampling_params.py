@@ -6,10 +6,10 @@ import pytest
 import torch
 from torch import nn
 
-from grupo.core.errors import Refused
+from grupo.core.errors import ConfigError
 from grupo.core.rng import uniform
 from grupo.inference.sampling_params import Sampling
-from grupo.models.token_statistics import Spoken, measure
+from grupo.models.token_statistics import TokenDistributions, token_signals
 
 pytestmark = pytest.mark.usefixtures("either_way")
 
@@ -19,7 +19,7 @@ MIXED = torch.tensor([[0.1, 0.4, 0.2, 0.3]]).log()
 
 
 def kept(sampling: Sampling, logits: torch.Tensor) -> list[int]:
-    return (~sampling.cut(logits / sampling.temperature))[0].nonzero()[:, 0].tolist()
+    return (~sampling.truncation_mask(logits / sampling.temperature))[0].nonzero()[:, 0].tolist()
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_of_equals_the_first_are_kept():
 
 
 def test_each_row_is_cut_by_itself():
-    cut = Sampling(top_k=1).cut(torch.cat([MIXED, HALVES]))
+    cut = Sampling(top_k=1).truncation_mask(torch.cat([MIXED, HALVES]))
     assert (~cut).nonzero().tolist() == [[0, 1], [1, 0]]
 
 
@@ -69,21 +69,21 @@ def test_a_token_that_was_drawn_is_never_cut():
 
 def test_drawing_inverts_the_cumulative_distribution():
     u = torch.tensor([0.05, 0.15, 0.45, 0.55, 0.65, 0.75, 0.95])
-    token, logp = Sampling().draw(MIXED.expand(7, 4), u)  # steps at 0.1, 0.5, 0.7
+    token, logp = Sampling().sample(MIXED.expand(7, 4), u)  # steps at 0.1, 0.5, 0.7
     assert token.tolist() == [0, 1, 1, 2, 2, 3, 3]
     assert logp.exp().tolist() == pytest.approx([0.1, 0.4, 0.4, 0.2, 0.2, 0.3, 0.3])
 
 
 def test_what_is_drawn_is_renormalised_over_what_is_kept():
     u = torch.tensor([0.01, 0.56, 0.58, 0.99])  # 0.4 and 0.3 of 0.7: a step at 0.571
-    token, logp = Sampling(top_k=2).draw(MIXED.expand(4, 4), u)
+    token, logp = Sampling(top_k=2).sample(MIXED.expand(4, 4), u)
     assert token.tolist() == [1, 1, 3, 3]
     assert logp.exp().tolist() == pytest.approx([4 / 7, 4 / 7, 3 / 7, 3 / 7])
 
 
 def test_greedy_is_the_argmax_with_probability_one():
     logits = torch.randn(50, 30)
-    token, logp = Sampling(top_k=1).draw(logits, torch.rand(50))
+    token, logp = Sampling(top_k=1).sample(logits, torch.rand(50))
     assert token.tolist() == logits.argmax(-1).tolist()
     assert logp.tolist() == [0.0] * 50
 
@@ -91,15 +91,15 @@ def test_greedy_is_the_argmax_with_probability_one():
 def test_greedy_takes_the_first_of_equals():
     logits = torch.zeros(3, 1000)
     logits[0, [300, 700]] = logits[1, [999, 0]] = 1.0
-    assert Sampling(top_k=1, top_p=0.5).draw(logits, torch.rand(3))[0].tolist() == [300, 0, 0]
+    assert Sampling(top_k=1, top_p=0.5).sample(logits, torch.rand(3))[0].tolist() == [300, 0, 0]
 
 
 @pytest.mark.parametrize("u", [0.0, 2.0**-54, 0.5, 1 - 2.0**-53, 1.0])
 def test_the_ends_of_the_unit_interval_never_draw_what_is_cut(u):
     logits = torch.randn(200, 64)
     for sampling in (Sampling(top_k=3), Sampling(top_p=0.3), Sampling(min_p=0.5), Sampling()):
-        token, logp = sampling.draw(logits, torch.full((200,), u, dtype=torch.float64))
-        assert not sampling.cut(logits).gather(1, token[:, None]).any()
+        token, logp = sampling.sample(logits, torch.full((200,), u, dtype=torch.float64))
+        assert not sampling.truncation_mask(logits).gather(1, token[:, None]).any()
         assert logp.isfinite().all()
 
 
@@ -113,7 +113,7 @@ def test_the_ends_of_the_unit_interval_never_draw_what_is_cut(u):
 )
 def test_tokens_are_drawn_as_often_as_they_are_likely(sampling, expected):
     key = torch.arange(40_000) * 977
-    token, _ = sampling.draw(MIXED.expand(len(key), 4), uniform(key, torch.zeros_like(key)))
+    token, _ = sampling.sample(MIXED.expand(len(key), 4), uniform(key, torch.zeros_like(key)))
     share = (token.bincount(minlength=4) / len(key)).tolist()
     assert share == pytest.approx(expected, abs=0.01)  # four standard deviations: 4 / 2 / 200
 
@@ -123,7 +123,7 @@ def test_many_unlikely_tokens_are_not_rounded_away():
     likely = 1 / (1 + 200_000 * exp(-20))
     wanted = torch.tensor([1, 777, 77_777, 200_000])  # of two in a milliard each
     u = likely + (1 - likely) * (wanted.double() - 0.5) / 200_000
-    token, _ = Sampling().draw(logits, u)
+    token, _ = Sampling().sample(logits, u)
     assert (token - wanted).abs().max() <= 1
 
 
@@ -141,7 +141,9 @@ def test_chunks_change_neither_values_nor_gradients(chunk, sampling):
 
     def said(chunk: int) -> list[torch.Tensor]:
         hidden = torch.linspace(-3, 3, 54).sin().view(9, 6).requires_grad_()
-        measures = measure(Spoken(hidden, token, output, sampling), NAMES, chunk=chunk)
+        measures = token_signals(
+            TokenDistributions(hidden, token, output, sampling), NAMES, logits_per_chunk=chunk
+        )
         loss = (measures["logp"] * torch.arange(9)).sum() + measures["entropy"].square().sum()
         gradients = torch.autograd.grad(loss, [hidden, output.weight])
         return [measures["logp"], measures["entropy"], *gradients]
@@ -155,8 +157,8 @@ def test_entropy_is_that_of_the_distribution_drawn_from():
         return HALVES.expand(len(hidden), 4)
 
     def entropy(sampling: Sampling) -> float:
-        spoken = Spoken(torch.zeros(1, 2), torch.tensor([0]), halves, sampling)
-        one = measure(spoken, ["entropy"])
+        spoken = TokenDistributions(torch.zeros(1, 2), torch.tensor([0]), halves, sampling)
+        one = token_signals(spoken, ["entropy"])
         return one["entropy"].item()
 
     assert entropy(Sampling()) == pytest.approx(1.75 * log(2))  # 1/2 + 2/4 + 3/8 + 3/8 bits
@@ -166,14 +168,16 @@ def test_entropy_is_that_of_the_distribution_drawn_from():
 
 def test_only_what_is_asked_for_is_measured():
     hidden, token = torch.zeros(3, 6), torch.arange(3)
-    said = measure(Spoken(hidden, token, head(), Sampling()))
+    said = token_signals(TokenDistributions(hidden, token, head(), Sampling()))
     assert list(said) == ["logp"]
     assert said["logp"].tolist() == pytest.approx([-log(11)] * 3)
 
 
 def test_of_no_tokens_there_is_nothing_to_say():
     none = torch.zeros(0, 6), torch.zeros(0, dtype=torch.long)
-    assert measure(Spoken(*none, head(), Sampling(0.5, 0.5)))["logp"].shape == (0,)
+    assert token_signals(TokenDistributions(*none, head(), Sampling(0.5, 0.5)))["logp"].shape == (
+        0,
+    )
 
 
 @pytest.mark.parametrize(
@@ -191,5 +195,5 @@ def test_of_no_tokens_there_is_nothing_to_say():
     ],
 )
 def test_numbers_that_shape_no_distribution_are_refused(field, value):
-    with pytest.raises(Refused, match=rf"^{field}: .* Allowed: "):
+    with pytest.raises(ConfigError, match=rf"^{field}: .* Allowed: "):
         Sampling(**{field: value})

@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 import torch
 
-from grupo.core.errors import Unmeasured
+from grupo.core.errors import MissingSignalError
 from grupo.core.types import Action, Rollout
 from grupo.inference.sampling_params import Sampling
-from grupo.kernels.llama.backend import Lean
-from grupo.kernels.packing.prefix_trie import line
+from grupo.kernels.llama.backend import NativeLlamaBackend
+from grupo.kernels.packing.prefix_trie import pack
 from grupo.models.causal_lm import CausalLM
 from grupo.models.loading import Lora
 from tests.helpers.tiny_lm import answers, batch_of, built, dense, plant, two_turns
@@ -40,11 +40,11 @@ def with_some_b(policy) -> None:
 @pytest.mark.parametrize("budget", [1, 64])
 def test_the_micro_batch_changes_neither_values_nor_gradients(llama, budget, sampling):
     whole = built(replace(llama, sampling=sampling))
-    parts = built(replace(llama, sampling=sampling, budget=budget))
+    parts = built(replace(llama, sampling=sampling, tokens_per_microbatch=budget))
     batch = answers(whole)
-    assert len(list(whole.micro(batch))) == 1 < len(list(parts.micro(batch)))
-    for rows in parts.micro(batch):
-        alone, among = parts.signals(batch.take(rows), NAMES), whole.signals(batch, NAMES)
+    assert len(list(whole.microbatches(batch))) == 1 < len(list(parts.microbatches(batch)))
+    for rows in parts.microbatches(batch):
+        alone, among = parts.signals(batch.select_rows(rows), NAMES), whole.signals(batch, NAMES)
         torch.testing.assert_close(alone.logp, among.logp[rows], rtol=0, atol=2e-5)
         torch.testing.assert_close(alone.entropy, among.entropy[rows], rtol=0, atol=2e-5)
     for ours, theirs in zip(gradients(parts, batch), gradients(whole, batch), strict=True):
@@ -52,12 +52,12 @@ def test_the_micro_batch_changes_neither_values_nor_gradients(llama, budget, sam
 
 
 def test_micro_batches_hold_every_row_once_and_no_more_than_the_budget(llama):
-    policy = built(replace(llama, budget=64))
+    policy = built(replace(llama, tokens_per_microbatch=64))
     batch = answers(policy)
-    chosen = list(policy.micro(batch))
+    chosen = list(policy.microbatches(batch))
     assert sorted(torch.cat(chosen).tolist()) == list(range(12))
     token, length = batch.inputs["token"], batch.inputs["length"]
-    read = [len(line(token[rows], length[rows], least=1).token) for rows in chosen]
+    read = [len(pack(token[rows], length[rows], min_saved=1).token) for rows in chosen]
     assert max(read) <= 64 < sum(read) < int(length.sum())
 
 
@@ -66,7 +66,7 @@ def test_only_what_is_asked_for_is_said(llama):
     batch = answers(policy)
     assert list(policy.signals(batch)) == ["logp"]
     assert list(policy.signals(batch, ("entropy", "logp@ref"))) == ["logp", "entropy"]
-    with pytest.raises(Unmeasured, match="'entropy' was not measured"):
+    with pytest.raises(MissingSignalError, match="'entropy' was not measured"):
         _ = policy.signals(batch).entropy
 
 
@@ -105,9 +105,9 @@ def test_a_batch_without_actions_has_no_gradient(llama):
 @pytest.mark.parametrize("lora", [None, Lora(4)], ids=["full", "lora"])
 @pytest.mark.parametrize("family", ["llama", "gpt2", "gemma2"])
 def test_gradient_checkpointing_changes_no_gradient(folders, family, lora, monkeypatch):
-    monkeypatch.setattr(Lean, "bare", False)  # by modules both
-    spec = CausalLM(folders[family], limit=8, lora=lora)
-    plain, again = spec.build(), replace(spec, checkpointing=True).build()
+    monkeypatch.setattr(NativeLlamaBackend, "is_plain", False)  # by modules both
+    spec = CausalLM(folders[family], max_new_tokens=8, lora=lora)
+    plain, again = spec.build(), replace(spec, gradient_checkpointing=True).build()
     with_some_b(plain)
     again.load(plain.weights())
     batch = answers(plain)
@@ -127,17 +127,17 @@ def test_gradient_checkpointing_changes_no_gradient(folders, family, lora, monke
 )
 def test_dropout_is_off_even_where_the_model_has_some(tmp_path, family, dropout):
     folder = plant(tmp_path, family, **dropout)
-    policy = CausalLM(str(folder), limit=8, checkpointing=True).build()
+    policy = CausalLM(str(folder), max_new_tokens=8, gradient_checkpointing=True).build()
     batch = answers(policy)
     torch.testing.assert_close(policy.signals(batch).logp, batch.old_logp, rtol=0, atol=2e-5)
 
 
 def test_parameters_are_all_of_the_model_or_the_adapters_alone(folders):
     full, lora = (
-        built(CausalLM(folders["llama"], limit=8)),
-        built(CausalLM(folders["llama"], limit=8, lora=Lora(4))),
+        built(CausalLM(folders["llama"], max_new_tokens=8)),
+        built(CausalLM(folders["llama"], max_new_tokens=8, lora=Lora(4))),
     )
-    assert sum(p.numel() for p in full.parameters()) == full.plain.num_parameters()
+    assert sum(p.numel() for p in full.parameters()) == full.hf_model.num_parameters()
     sizes = [(32, 32), (32, 16), (32, 16), (32, 32), (32, 64), (32, 64), (64, 32)]
     assert sum(p.numel() for p in lora.parameters()) == 2 * 4 * sum(i + o for i, o in sizes)
     assert all("lora_" in name for name in lora.weights())
@@ -145,13 +145,17 @@ def test_parameters_are_all_of_the_model_or_the_adapters_alone(folders):
 
 @pytest.mark.parametrize("family", ["llama", "gpt2"])
 def test_fresh_adapters_change_nothing(folders, family):
-    full, lora = (built(CausalLM(folders[family], limit=8, lora=x)) for x in (None, Lora(4)))
+    full, lora = (
+        built(CausalLM(folders[family], max_new_tokens=8, lora=x)) for x in (None, Lora(4))
+    )
     batch = answers(full)
     torch.testing.assert_close(lora.signals(batch).logp, full.signals(batch).logp)
 
 
 def test_adapters_of_the_head_are_trained_and_sampled_alike(folders):
-    policy = CausalLM(folders["llama"], limit=12, lora=Lora(4, targets=("lm_head",))).build()
+    policy = CausalLM(
+        folders["llama"], max_new_tokens=12, lora=Lora(4, targets=("lm_head",))
+    ).build()
     before = answers(policy).inputs["token"]
     with_some_b(policy)
     batch = answers(policy)

@@ -7,40 +7,45 @@ from math import exp, log
 import pytest
 import torch
 
-from grupo.core.errors import Refused
+from grupo.core.errors import ConfigError
 from grupo.core.types import Action, Rollout
-from grupo.inference.soft_tokens import Thoughts, gumbel, lay, likelihood
+from grupo.inference.soft_tokens import (
+    SoftThinkingConfig,
+    gumbel,
+    pad_soft_tokens,
+    soft_logp_and_entropy,
+)
 from grupo.models.causal_lm import CausalLM
 from grupo.models.loading import Lora
-from grupo.models.soft_thinking_lm import SoftLM, SoftPolicy
+from grupo.models.soft_thinking_lm import SoftThinkingLM, SoftThinkingPolicy
 from tests.helpers.tiny_lm import batch_of
 
 QUESTION = "What is 2+2?"
-THOUGHTS = Thoughts(limit=3, end="!", kept=4, top_p=1.0)
+THOUGHTS = SoftThinkingConfig(max_soft_steps=3, end_token="!", top_k=4, top_p=1.0)
 
 
 @pytest.fixture
-def soft(llama) -> SoftLM:
-    return SoftLM(replace(llama, limit=8), THOUGHTS)
+def soft(llama) -> SoftThinkingLM:
+    return SoftThinkingLM(replace(llama, max_new_tokens=8), THOUGHTS)
 
 
-def said(policy: SoftPolicy, key: int = 3) -> Rollout:
-    return Rollout().then(QUESTION, asyncio.run(policy.act(key)(Rollout(), QUESTION)))
+def said(policy: SoftThinkingPolicy, key: int = 3) -> Rollout:
+    return Rollout().append_turn(QUESTION, asyncio.run(policy.actor(key)(Rollout(), QUESTION)))
 
 
 def thoughts_of(action: Action) -> int:
-    return sum(not isinstance(part, int) for part in action.parts)
+    return sum(not isinstance(part, int) for part in action.items)
 
 
 def test_scores_and_likelihoods_of_two_tokens_by_hand():
     p, g = torch.tensor([[0.6, 0.4]]), torch.tensor([[0.5, -0.2]])
-    token, score = Thoughts(kept=2, top_p=1.0).draw(p.log(), g)
+    token, score = SoftThinkingConfig(top_k=2, top_p=1.0).sample(p.log(), g)
     assert token.tolist() == [[0, 1]]
     u = log(0.6) + 0.5, log(0.4) - 0.2  # -0.011, -1.116
     assert score[0].tolist() == pytest.approx(u, abs=1e-6)
     old = (-0.5 - exp(-0.5) + 0.2 - exp(0.2)) / 2  # the mean of -g - exp(-g): -1.064
-    assert likelihood(p.log(), token, score)[0].item() == pytest.approx(old)
-    now = likelihood(torch.tensor([[0.7, 0.3]]).log(), token, score)[0].item()
+    assert soft_logp_and_entropy(p.log(), token, score)[0].item() == pytest.approx(old)
+    now = soft_logp_and_entropy(torch.tensor([[0.7, 0.3]]).log(), token, score)[0].item()
     e = log(0.6) + 0.5 - log(0.7), log(0.4) - 0.2 - log(0.3)
     assert now == pytest.approx(sum(-x - exp(-x) for x in e) / 2)  # -1.029
     assert exp(now - old) == pytest.approx(1.036, abs=1e-3)
@@ -48,27 +53,31 @@ def test_scores_and_likelihoods_of_two_tokens_by_hand():
 
 def test_what_is_cut_or_unlikely_is_not_asked():
     p = torch.tensor([[0.90, 0.07, 0.03]])
-    token, score = Thoughts(kept=3, top_p=0.95).draw(p.log(), torch.zeros(1, 3))
+    token, score = SoftThinkingConfig(top_k=3, top_p=0.95).sample(p.log(), torch.zeros(1, 3))
     assert score[0, 2] == -torch.inf  # 0.90 + 0.07 reach 0.95
     assert score[0, :2].exp().sum().item() == pytest.approx(1.0)
     assert exp(-3.0) < 0.07 / 0.97
-    assert likelihood(p.log(), token, score)[0].item() == pytest.approx(-1.0)  # -0 - exp(-0)
+    assert soft_logp_and_entropy(p.log(), token, score)[0].item() == pytest.approx(
+        -1.0
+    )  # -0 - exp(-0)
     moved = torch.tensor([[0.90, 0.03, 0.07]]).log()  # now 0.03 / 0.93 < exp(-3)
     first = log(0.90 / 0.97) - log(0.90 / 0.93)
-    assert likelihood(moved, token, score)[0].item() == pytest.approx(-first - exp(-first))
+    assert soft_logp_and_entropy(moved, token, score)[0].item() == pytest.approx(
+        -first - exp(-first)
+    )
 
 
 def test_noise_is_gumbels_and_kept_within_bounds():
     u = torch.tensor([exp(-1.0), 1e-12, 1 - 1e-12], dtype=torch.float64)
     assert gumbel(u)[0].item() == pytest.approx(0.0)
-    _, score = Thoughts(kept=2).draw(torch.zeros(1, 2), gumbel(u)[1:][None])
+    _, score = SoftThinkingConfig(top_k=2).sample(torch.zeros(1, 2), gumbel(u)[1:][None])
     assert score[0].tolist() == pytest.approx([log(0.5) - 1.5, log(0.5) + 3.0])
 
 
 def test_a_word_is_read_as_its_own_embedding():
     embedding = torch.nn.Embedding(9, 5)
-    token, score = lay([[7, ((3, 4), (log(3.0) / 10, 0.0))]], kept=2)
-    read = THOUGHTS.embedded(embedding, token, score)[0]
+    token, score = pad_soft_tokens([[7, ((3, 4), (log(3.0) / 10, 0.0))]], top_k=2)
+    read = THOUGHTS.mix_embeddings(embedding, token, score)[0]
     assert torch.equal(read[0], embedding.weight[7])
     mixed = 0.75 * embedding.weight[3] + 0.25 * embedding.weight[4]  # heat 0.1: exp(log 3) : 1
     torch.testing.assert_close(read[1], mixed)
@@ -89,41 +98,41 @@ def test_thoughts_end_with_their_end_or_their_limit(soft):
     policy = soft.build()
     action = said(policy).turns[0][1]
     count = thoughts_of(action)
-    assert all(not isinstance(part, int) for part in action.parts[:count])
-    ended = policy.language.tokenizer.convert_tokens_to_ids("!")
+    assert all(not isinstance(part, int) for part in action.items[:count])
+    ended = policy.chat_tokenizer.tokenizer.convert_tokens_to_ids("!")
     tops = [
-        tokens[max(range(4), key=scores.__getitem__)] for tokens, scores in action.parts[:count]
+        tokens[max(range(4), key=scores.__getitem__)] for tokens, scores in action.items[:count]
     ]
     assert count == 3 or tops[-1] == ended
     assert ended not in tops[:-1]
-    assert len(action.parts) <= 8
+    assert len(action.items) <= 8
 
 
 def test_answers_do_not_depend_on_who_is_answered_beside(soft):
     policy = soft.build()
 
     async def several() -> list[Action]:
-        act = policy.act(3)
+        act = policy.actor(3)
         asked = (
             act(Rollout(), QUESTION),
             act.fork(1)(Rollout(), "Hi"),
-            act.until(limit=4)(Rollout(), "Oh"),
+            act.until(max_new_tokens=4)(Rollout(), "Oh"),
         )
         return await asyncio.gather(*asked)
 
     first, other, short = asyncio.run(several())
     alone = said(policy).turns[0][1]
-    assert [p if isinstance(p, int) else p[0] for p in first.parts] == [
-        p if isinstance(p, int) else p[0] for p in alone.parts
+    assert [p if isinstance(p, int) else p[0] for p in first.items] == [
+        p if isinstance(p, int) else p[0] for p in alone.items
     ]
-    assert len(short.parts) <= 4
-    assert other.parts != first.parts
+    assert len(short.items) <= 4
+    assert other.items != first.items
 
 
 def test_greedily_nothing_is_left_to_chance(soft):
     policy = soft.build()
     one, two = (
-        asyncio.run(policy.act(key).at(top_k=1)(Rollout(), QUESTION)).parts for key in (1, 2)
+        asyncio.run(policy.actor(key).at(top_k=1)(Rollout(), QUESTION)).parts for key in (1, 2)
     )
     assert one == two
 
@@ -131,7 +140,7 @@ def test_greedily_nothing_is_left_to_chance(soft):
 def test_a_second_turn_reads_the_thoughts_of_the_first(soft):
     policy = soft.build()
     rollout = said(policy)
-    rollout = rollout.then("And?", asyncio.run(policy.act(4)(rollout, "And?")))
+    rollout = rollout.append_turn("And?", asyncio.run(policy.actor(4)(rollout, "And?")))
     batch = batch_of(policy, [rollout])
     again = policy.signals(batch).logp
     torch.testing.assert_close(again[batch.mask], batch.old_logp[batch.mask], atol=3e-5, rtol=0)
@@ -150,21 +159,30 @@ def test_gradients_reach_the_model_through_thoughts(soft):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"thoughts": Thoughts(end="<none>")}, "thoughts.end: '<none>' is no token"),
-        ({"thoughts": Thoughts(limit=0)}, "thoughts.limit: 0. Allowed: 1 or more"),
-        ({"thoughts": Thoughts(heat=0.0)}, "thoughts.heat: 0.0. Allowed: above 0"),
+        (
+            {"thoughts": SoftThinkingConfig(end_token="<none>")},
+            "thoughts.end: '<none>' is no token",
+        ),
+        (
+            {"thoughts": SoftThinkingConfig(max_soft_steps=0)},
+            "thoughts.limit: 0. Allowed: 1 or more",
+        ),
+        (
+            {"thoughts": SoftThinkingConfig(gumbel_temperature=0.0)},
+            "thoughts.heat: 0.0. Allowed: above 0",
+        ),
         ({"base": CausalLM("x", lora=Lora())}, r"base.lora: Lora\(.*Allowed: None"),
-        ({"base": CausalLM("x", limit=0)}, "limit: 0. Allowed: 1 or more"),
+        ({"base": CausalLM("x", max_new_tokens=0)}, "limit: 0. Allowed: 1 or more"),
         ({"base": CausalLM("x", dtype="float8")}, "dtype: .float8.. Allowed: float32"),
     ],
 )
 def test_what_cannot_think_softly_is_refused(soft, change, message):
-    with pytest.raises(Refused, match=message):
+    with pytest.raises(ConfigError, match=message):
         replace(soft, **change).build()
 
 
 def test_signals_that_thoughts_do_not_have_are_refused(soft):
     policy = soft.build()
     batch = batch_of(policy, [said(policy)])
-    with pytest.raises(Refused, match="does not say 'collision'"):
+    with pytest.raises(ConfigError, match="does not say 'collision'"):
         policy.signals(batch, ("logp", "collision"))

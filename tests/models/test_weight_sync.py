@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 import torch
 
-from grupo.core.errors import Refused
-from grupo.core.reference_update import Follow
+from grupo.core.errors import ConfigError
+from grupo.core.reference_update import ReferenceUpdate
 from grupo.models.causal_lm import CausalLM
 from grupo.models.loading import Lora
 from tests.helpers.tiny_lm import answers
@@ -16,7 +16,7 @@ from tests.helpers.tiny_lm import answers
 def test_the_reference_stays_where_training_began(llama, lora):
     policy = replace(llama, lora=lora).build()
     batch = answers(policy)
-    reference = policy.accompanied(["logp@ref"], Follow(), []).speakers["ref"]
+    reference = policy.attach_aux_models(["logp@ref"], ReferenceUpdate(), []).scorers["ref"]
     with torch.no_grad():  # with a gradient, what was sampled need not be read again
         start = policy.signals(batch).logp
     assert torch.equal(reference.signals(batch).logp, start)
@@ -34,7 +34,7 @@ def test_a_reference_is_not_trained(llama):
 @pytest.mark.parametrize("lora", [None, Lora(4)], ids=["full", "lora"])
 @pytest.mark.parametrize("family", ["llama", "qwen3"])  # the latter's embeddings are tied
 def test_weights_come_back_bit_for_bit(folders, family, lora):
-    spec = CausalLM(folders[family], limit=8, lora=lora)
+    spec = CausalLM(folders[family], max_new_tokens=8, lora=lora)
     moved, fresh = spec.build(), spec.build()
     with torch.no_grad():
         for parameter in moved.parameters():
@@ -49,13 +49,15 @@ def test_weights_come_back_bit_for_bit(folders, family, lora):
 
 
 def test_tied_embeddings_are_one_weight_and_stay_tied(folders):
-    policy = CausalLM(folders["qwen3"], limit=8).build()
+    policy = CausalLM(folders["qwen3"], max_new_tokens=8).build()
     assert "lm_head.weight" not in policy.weights()
     policy.load({name: weight + 0.1 for name, weight in policy.weights().items()})
-    assert policy.plain.lm_head.weight is policy.plain.model.embed_tokens.weight
+    assert policy.hf_model.lm_head.weight is policy.hf_model.model.embed_tokens.weight
 
 
 def test_weights_of_another_model_are_refused(folders):
-    small, large = (CausalLM(folders["llama"], limit=8, lora=Lora(r)).build() for r in (1, 4))
-    with pytest.raises(Refused, match=r"^weights: .*lora_[AB].* is not as in"):
+    small, large = (
+        CausalLM(folders["llama"], max_new_tokens=8, lora=Lora(r)).build() for r in (1, 4)
+    )
+    with pytest.raises(ConfigError, match=r"^weights: .*lora_[AB].* is not as in"):
         large.load(small.weights())

@@ -10,22 +10,27 @@ from statistics import fmean
 import pytest
 
 from grupo.algo.advantages import chain
-from grupo.core.errors import Refused
-from grupo.core.importing import load_file
-from grupo.core.interfaces import play, scored
+from grupo.core.errors import ConfigError
+from grupo.core.importing import load_module_file
+from grupo.core.interfaces import run_rollout, score_group
 from grupo.core.types import Action, Task
 from grupo.envs.tools import Python
 from grupo.recipe import Evaluation
-from grupo.testing.smoke.run import negative
-from grupo.toy import ensure
-from grupo.toy.tool_use import UNCLOSED, Errands, Novice, blind
-from grupo.toy.untrained_llama import Llama
+from grupo.testing.smoke.run import negate
+from grupo.toy import ensure_trained
+from grupo.toy.tool_use import (
+    UNCLOSED_CALL_ERROR,
+    NoisyDemonstrator,
+    ToolTasks,
+    best_constant_accuracy,
+)
+from grupo.toy.untrained_llama import LlamaArchitecture
 from grupo.training.trainer import train
 from tests.helpers.paths import ROOT
 
 AGENTS = ROOT / "recipes" / "agents"
-FILES = {name: load_file(AGENTS / f"{name}.py") for name in ("atlas", "programs")}
-TINY = Llama(width=16, inner=32, layers=1, heads=2)
+FILES = {name: load_module_file(AGENTS / f"{name}.py") for name in ("atlas", "programs")}
+TINY = LlamaArchitecture(hidden_size=16, intermediate_size=32, num_layers=1, num_heads=2)
 PERFECT = {"calls": 1.0, "minds": 1.0, "reads": 1.0, "closes": 1.0, "heeds": 1.0}
 
 
@@ -39,7 +44,7 @@ def file(request, tmp_path, monkeypatch):
             pytest.skip("bubblewrap is not installed")
         try:
             Python().sandbox.check()
-        except Refused as refusal:
+        except ConfigError as refusal:
             pytest.skip(str(refusal))
     return FILES[request.param]
 
@@ -57,7 +62,7 @@ class Speaking:
 
 def played(env, task, speaker):
     async def work():
-        return await scored(task, env, [await play(task, env, Speaking(task, speaker))])
+        return await score_group(task, env, [await run_rollout(task, env, Speaking(task, speaker))])
 
     return asyncio.run(work()).rollouts[0]
 
@@ -77,25 +82,29 @@ def test_no_combination_of_words_is_both_trained_on_and_held_out(file):
 
 def test_the_real_tool_says_the_answer_to_the_right_call_and_not_to_a_careless_one(file):
     task = file.RECIPE.held_out.load()[0]
-    right = played(file.RECIPE.env, task, Novice(file.TRADE, **PERFECT))
-    assert (right.reward, right.parts["tools"]) == (1.0, 1.0)
+    right = played(file.RECIPE.env, task, NoisyDemonstrator(file.TRADE, **PERFECT))
+    assert (right.reward, right.reward_terms["tools"]) == (1.0, 1.0)
     assert right.turns[1][0][0]["content"].splitlines()[-1] == task.answer
-    careless = played(file.RECIPE.env, task, Novice(file.TRADE, **(PERFECT | {"minds": 0.0})))
-    assert (careless.reward, careless.parts["tools"]) == (0.0, 1.0)
+    careless = played(
+        file.RECIPE.env, task, NoisyDemonstrator(file.TRADE, **(PERFECT | {"minds": 0.0}))
+    )
+    assert (careless.reward, careless.reward_terms["tools"]) == (0.0, 1.0)
 
 
 def test_who_guesses_or_does_not_close_the_call_is_not_paid(file):
     task = file.RECIPE.held_out.load()[0]
     knows = played(file.RECIPE.env, task, lambda task, heard, rng: task.answer)
     assert (knows.reward, len(knows.turns)) == (0.0, 1)  # it never asked
-    open_call = played(file.RECIPE.env, task, Novice(file.TRADE, **(PERFECT | {"closes": 0.0})))
-    assert (open_call.parts["malformed"], open_call.reward) == (1.0, 0.0)
+    open_call = played(
+        file.RECIPE.env, task, NoisyDemonstrator(file.TRADE, **(PERFECT | {"closes": 0.0}))
+    )
+    assert (open_call.reward_terms["malformed"], open_call.reward) == (1.0, 0.0)
 
 
 def test_a_novice_is_as_sloppy_as_its_numbers_say(file):
     task, rng = file.RECIPE.tasks.load()[0], Random(1)
     trade, told = file.TRADE, ({"role": "tool", "content": "head\n-5"},)
-    novice, count = Novice(trade), 2000
+    novice, count = NoisyDemonstrator(trade), 2000
     said = [novice(task, ["?"], rng) for _ in range(count)]
     called = [text for text in said if "<tool_call>" in text]
     # four standard deviations of a share of 2000 are at most 4 sqrt(0.25 / 2000) = 0.045
@@ -112,7 +121,7 @@ def test_a_novice_is_as_sloppy_as_its_numbers_say(file):
 def test_every_word_is_a_token_and_nothing_is_unknown(file, tmp_path):
     from transformers import AutoTokenizer
 
-    replace(file.BEGINNER, size=TINY).plant(tmp_path / "start")
+    replace(file.BEGINNER, size=TINY).save_untrained(tmp_path / "start")
     tokenizer = AutoTokenizer.from_pretrained(tmp_path / "start")
     for task in file.RECIPE.held_out.load():
         call = file.TRADE.call(task.columns["words"])
@@ -132,7 +141,7 @@ def test_the_beginner_grows_where_tools_are_told_of_and_answer_as_they_do_later(
     said = real.step(file.TRADE.call(task.columns["words"])).said
     assert said == file.TRADE.told(task.answer)
     unclosed = "<tool_call>{"
-    assert shown.step(unclosed).said == real.step(unclosed).said == UNCLOSED
+    assert shown.step(unclosed).said == real.step(unclosed).said == UNCLOSED_CALL_ERROR
     assert shown.step("12").over
 
 
@@ -147,21 +156,26 @@ def test_what_is_answered_while_a_beginner_grows_can_only_be_read(file):
 
 
 def test_the_best_who_never_reads_says_the_most_frequent_answer(file):
-    assert blind([Task(str(i), "", answer) for i, answer in enumerate(["3", "5", "5", "8"])]) == 0.5
-    assert blind(file.RECIPE.held_out.load()) < 0.25
+    assert (
+        best_constant_accuracy(
+            [Task(str(i), "", answer) for i, answer in enumerate(["3", "5", "5", "8"])]
+        )
+        == 0.5
+    )
+    assert best_constant_accuracy(file.RECIPE.held_out.load()) < 0.25
 
 
 def test_a_beginner_grows_and_takes_a_step(file, tmp_path):
-    tasks = Errands(file.TRADE, held_out=False, each=1)
+    tasks = ToolTasks(file.TRADE, held_out=False, tasks_per_combination=1)
     few = replace(file.BEGINNER, tasks=tasks, size=TINY, batch=4, steps=2)
     file.RECIPE.held_out.load()  # draws the atlas
-    ensure(few)
-    recipe = file.RECIPE.but(
-        policy=replace(file.RECIPE.policy, model=str(few.home), limit=6),
+    ensure_trained(few)
+    recipe = file.RECIPE.replace(
+        policy=replace(file.RECIPE.policy, model=str(few.home), max_new_tokens=6),
         tasks=tasks,
-        held_out=2,
-        steps=1,
-        prompts=2,
+        eval_tasks=2,
+        max_steps=1,
+        prompts_per_step=2,
         evaluation=Evaluation(attempts=1),
     )
     assert train(recipe, tmp_path / "run")["failed_rollouts"] == 0
@@ -170,12 +184,14 @@ def test_a_beginner_grows_and_takes_a_step(file, tmp_path):
 @pytest.mark.slow
 def test_it_learns_to_ask_what_was_never_asked_and_turned_round_it_does_not(file, tmp_path):
     """Five minutes of one core for each file, most of them for the beginner."""
-    ensure(file.BEGINNER)
-    recipe = file.RECIPE.but(steps=20)
-    turned = recipe.but(method=recipe.method.but(credit=chain(recipe.method.credit, negative)))
+    ensure_trained(file.BEGINNER)
+    recipe = file.RECIPE.replace(max_steps=20)
+    turned = recipe.replace(
+        method=recipe.method.replace(advantage=chain(recipe.method.credit, negate))
+    )
     before, after = sampled(recipe, tmp_path / "run")
     assert 0.1 < before < after - 0.2
-    assert after > blind(file.RECIPE.held_out.load()) + 0.2
+    assert after > best_constant_accuracy(file.RECIPE.held_out.load()) + 0.2
     before, after = sampled(turned, tmp_path / "turned")
     assert after < before
 

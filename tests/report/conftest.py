@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from grupo.core.component import piece
-from grupo.core.types import Rollout, Task, Verdict
+from grupo.core.component import component
+from grupo.core.types import RewardResult, Rollout, Task
 from grupo.methods.grpo import grpo
 from grupo.models.causal_lm import CausalLM
 from grupo.recipe import Recipe
@@ -15,19 +15,19 @@ from grupo.training.trainer import train
 from tests.helpers.small_model import plant
 
 
-@piece
+@component
 class Digits:
     """Pays for the share of digits in an answer."""
 
     async def reply(self, task: Task, rollout: Rollout) -> str | None:
         return None if rollout.turns else str(task.prompt)
 
-    async def score(self, task: Task, rollouts: Sequence[Rollout]) -> list[Verdict]:
+    async def score(self, task: Task, rollouts: Sequence[Rollout]) -> list[RewardResult]:
         shares = [sum(map(str.isdigit, r.text)) / max(1, len(r.text)) for r in rollouts]
-        return [Verdict(share, {"digits": share}) for share in shares]
+        return [RewardResult(share, {"digits": share}) for share in shares]
 
 
-@piece
+@component
 class Sums:
     """A few sums."""
 
@@ -44,9 +44,11 @@ def tiny_model(folder: Path) -> str:
 
 def recipe_of(model: str, steps: int = 3) -> Recipe:
     """A recipe whose method has a reference, so that every metric is there."""
-    policy = CausalLM(model, limit=8)
-    small = Recipe(policy=policy, env=Digits(), tasks=Sums(), held_out=4, method=grpo(kl=0.01))
-    return small.but(steps=steps, prompts=4, lr=1e-3)
+    policy = CausalLM(model, max_new_tokens=8)
+    small = Recipe(
+        policy=policy, env=Digits(), tasks=Sums(), eval_tasks=4, method=grpo(kl_coef=0.01)
+    )
+    return small.replace(max_steps=steps, prompts_per_step=4, learning_rate=1e-3)
 
 
 @pytest.fixture(scope="session")

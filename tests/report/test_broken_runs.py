@@ -49,8 +49,8 @@ def test_a_run_that_was_broken_is_found_by_name(way, model, found):
     finding = named(found(broken(recipe(model))))[name]
     assert finding.severity != "note"
     assert finding.causes
-    assert finding.tries
-    assert finding.places
+    assert finding.suggestions
+    assert finding.locations
 
 
 @pytest.mark.parametrize("mask", MASKS)
@@ -58,4 +58,4 @@ def test_a_wrong_mask_is_found(mask, model, found, monkeypatch):
     monkeypatch.setattr(learner, "collate", MASKS[mask])
     finding = named(found(broken_folders.healthy(model)))["wrong mask"]
     assert finding.severity == "error"
-    assert finding.places[0].step == 0
+    assert finding.locations[0].step == 0

@@ -31,9 +31,7 @@ def test_a_definition_is_shown_on_focus_and_on_hover(browser, real_run, tmp_path
 
 def test_what_is_healthy_is_shaded(browser, tmp_path):
     browser.open(page(tmp_path, write(tmp_path / "run", 9)))
-    chart = (
-        "const chart = [...CHARTS.values()].find((c) => c.spec.title === 'groups/signal').chart;"
-    )
+    chart = "const chart = [...CHARTS.values()].find((c) => c.spec.title === 'groups/nonzero_std_frac').chart;"
     shaded = """
       const {left, width} = chart.bbox;
       const at = (share) => [left + width / 3, chart.valToPos(share, 'y', true), 1, 1];
@@ -78,7 +76,7 @@ def test_several_runs_share_the_curves_and_are_told_apart(browser, tmp_path):
 def test_a_run_under_way_is_followed(browser, tmp_path):
     run = write(tmp_path / "run", 2, ended=False)
     with served(run) as server:
-        browser.open(server.address)
+        browser.open(server.url)
         browser.wait(lambda: "live" in browser.one("#live").text)
         browser.wait(lambda: "step 1" in browser.one("#group h3").text.lower())
         write(run, 4, ended=False, text="the newest", parts=["the newest"])

@@ -72,7 +72,7 @@ def test_a_group_is_inspected_part_by_part_with_the_keyboard(browser, tmp_path):
 
 def test_turns_of_a_world_a_tree_and_pictures_are_shown(browser, tmp_path):
     run = write(tmp_path / "run", 1, tasks=("one",))
-    picture = data_url(tensor_text.text(torch.full((3, 4, 4), 200, dtype=torch.uint8)))
+    picture = data_url(tensor_text.encode_tensor(torch.full((3, 4, 4), 200, dtype=torch.uint8)))
     trunk = action(["look "], drawn=0)
     leaves = [
         action([text], drawn=i, world="a wall", advantage=i - 1.5)
@@ -135,7 +135,7 @@ def test_calls_of_tools_are_laid_out_and_answered(browser, tmp_path):
 
 
 def test_a_finding_leads_to_the_rollout_it_is_about(browser, tmp_path):
-    run = write(tmp_path / "run", 3, group=3, **{"rollouts/truncated": 0.5})
+    run = write(tmp_path / "run", 3, group=3, **{"completions/truncated_frac": 0.5})
     cut = [
         rollout(s, task, "four", float(i == 0), truncated=(s, task, i) == (1, "two", 2))
         for s in range(3)

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from grupo.report.checks import Evidence
-from grupo.report.checks.group_summary import Answers
-from grupo.report.checks.run_data import Files
+from grupo.report.checks import RunData
+from grupo.report.checks.group_summary import GroupSummary
+from grupo.report.checks.run_data import RunFiles
 from grupo.report.doctor import diagnose
 from tests.helpers.run_evidence import SICK, every, flat, names, one, run
 
@@ -22,7 +22,7 @@ def test_each_sickness_is_found_and_nothing_else(name):
     finding = one(SICK[name])
     assert finding.name == name
     assert finding.causes
-    assert finding.tries
+    assert finding.suggestions
 
 
 def test_flat_groups_at_the_top_of_a_learned_run_are_no_reason_to_worry():
@@ -55,16 +55,18 @@ def test_answers_that_grow_with_the_reward_are_fine():
 
 
 def test_a_run_of_two_steps_is_too_short_and_its_failures_are_found_all_the_same():
-    short = run(2, gradient_nonfinite=lambda i: 1.0, groups=[Answers(0, (1.0,), 2, 2, ("x",))])
+    short = run(2, gradient_nonfinite=lambda i: 1.0, groups=[GroupSummary(0, (1.0,), 2, 2, ("x",))])
     assert names(short) == ["failed rewards", "gradient not finite", "too short"]
 
 
 def test_no_evidence_is_too_short():
-    assert names(Evidence()) == ["too short"]
+    assert names(RunData()) == ["too short"]
 
 
 def test_a_run_that_goes_on_or_has_ended_was_not_stopped():
-    going = replace(run(), recipe={"steps": 50}, files=Files(held=True, silent=79.0))
+    going = replace(
+        run(), recipe={"steps": 50}, files=RunFiles(is_locked=True, seconds_since_write=79.0)
+    )
     assert diagnose(going) == []
     assert diagnose(replace(run(), recipe={"steps": 40})) == []
     assert diagnose(replace(run(), recipe={"steps": 50}, summary={"steps": 40})) == []
@@ -86,6 +88,6 @@ def test_one_mismatch_on_the_way_is_no_weight_that_is_stale():
 
 
 def test_groups_of_one_have_nothing_to_differ_in():
-    alone = [Answers(i, (1.0,), 1, 1) for i in range(40)]
+    alone = [GroupSummary(i, (1.0,), 1, 1) for i in range(40)]
     same = {"reward_mean": lambda i: 1.0, "reward_std": lambda i: 0.0}
     assert names(run(groups=alone, groups_signal=lambda i: math.nan, **same)) == []

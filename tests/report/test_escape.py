@@ -1,6 +1,6 @@
 import pytest
 
-from grupo.report.escape import literal, visible
+from grupo.report.escape import escape_controls, literal
 
 
 @pytest.mark.parametrize(
@@ -20,9 +20,9 @@ from grupo.report.escape import literal, visible
     ],
 )
 def test_what_would_act_on_a_terminal_is_spelled_out(hostile, shown):
-    assert visible(hostile) == shown
+    assert escape_controls(hostile) == shown
 
 
 def test_markup_is_text():
     assert literal("[bold]x[/bold] [link=http://a]").plain == "[bold]x[/bold] [link=http://a]"
-    assert literal("[bold]x").spans == []
+    assert literal("[bold]x").byte_ranges == []

@@ -8,9 +8,9 @@ import re
 
 import pytest
 
-from grupo.core.errors import Refused
-from grupo.report.html.build import report
-from grupo.report.html.metric_docs import definitions
+from grupo.core.errors import ConfigError
+from grupo.report.html.build import write_html_report
+from grupo.report.html.metric_docs import metric_definitions
 from tests.helpers.written_runs import HOSTILE, write
 
 SCRIPT = re.compile(r"<script(?P<kind>[^>]*)>(?P<text>.*?)</script>", re.DOTALL)
@@ -21,7 +21,7 @@ def scripts(page: str) -> list[tuple[str, str]]:
 
 
 def test_what_runs_is_what_the_policy_names_by_its_hash(tmp_path):
-    page = report([write(tmp_path / "run")], tmp_path / "a.html").read_text()
+    page = write_html_report([write(tmp_path / "run")], tmp_path / "a.html").read_text()
     running = [text for kind, text in scripts(page) if not kind]
     hashes = [base64.b64encode(hashlib.sha256(t.encode()).digest()).decode() for t in running]
     policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page)
@@ -34,7 +34,7 @@ def test_what_runs_is_what_the_policy_names_by_its_hash(tmp_path):
 
 def test_a_hostile_text_ends_no_element(tmp_path):
     run = write(tmp_path / "run", text=HOSTILE, parts=[HOSTILE], tasks=[HOSTILE])
-    page = report([run], tmp_path / "a.html").read_text()
+    page = write_html_report([run], tmp_path / "a.html").read_text()
     assert "window.hurt" not in re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL)
     kinds = [kind for kind, _ in scripts(page)]
     steps = [f' type="text/plain" id="step-0-{step}"' for step in range(3)]
@@ -47,7 +47,7 @@ def test_a_hostile_text_ends_no_element(tmp_path):
 
 
 def test_the_page_asks_nobody_and_is_small(tmp_path):
-    out = report([write(tmp_path / "run")], tmp_path / "a.html")
+    out = write_html_report([write(tmp_path / "run")], tmp_path / "a.html")
     page = out.read_text()
     assert not re.search(r"""(src|href)=["']?(https?:)?//""", page)
     assert "@import" not in page
@@ -57,25 +57,27 @@ def test_the_page_asks_nobody_and_is_small(tmp_path):
 
 def test_the_same_runs_make_the_same_page(tmp_path):
     run = write(tmp_path / "run")
-    one, two = (report([run], tmp_path / name).read_bytes() for name in ("a.html", "b.html"))
+    one, two = (
+        write_html_report([run], tmp_path / name).read_bytes() for name in ("a.html", "b.html")
+    )
     assert one == two
 
 
 def test_a_file_that_is_no_report_is_not_written_over(tmp_path):
     (tmp_path / "notes.html").write_text("mine")
-    with pytest.raises(Refused, match=r"notes\.html' exists and is no report"):
-        report([write(tmp_path / "run")], tmp_path / "notes.html")
-    out = report([tmp_path / "run"], tmp_path / "a.html")
-    report([tmp_path / "run"], out)
+    with pytest.raises(ConfigError, match=r"notes\.html' exists and is no report"):
+        write_html_report([write(tmp_path / "run")], tmp_path / "notes.html")
+    out = write_html_report([tmp_path / "run"], tmp_path / "a.html")
+    write_html_report([tmp_path / "run"], out)
 
 
 def test_a_folder_that_is_not_there_for_the_page_is_one_clear_message(tmp_path):
-    with pytest.raises(Refused, match=r"out: .* No such file or directory"):
-        report([write(tmp_path / "run")], tmp_path / "no" / "a.html")
+    with pytest.raises(ConfigError, match=r"out: .* No such file or directory"):
+        write_html_report([write(tmp_path / "run")], tmp_path / "no" / "a.html")
 
 
 def test_a_real_run_has_every_action_of_every_rollout(real_run, tmp_path):
-    page = report([real_run], tmp_path / "a.html").read_text()
+    page = write_html_report([real_run], tmp_path / "a.html").read_text()
     packed = [text for kind, text in scripts(page) if "step-" in kind]
     assert len(packed) == 3
     groups = json.loads(gzip.decompress(base64.b64decode(packed[1])))
@@ -88,12 +90,12 @@ def test_a_real_run_has_every_action_of_every_rollout(real_run, tmp_path):
 
 
 def test_what_is_healthy_is_a_range_where_the_page_on_metrics_gives_one():
-    known = definitions()
+    known = metric_definitions()
     ranges = {name: (found.low, found.high) for name, found in known.items()}
-    assert ranges["groups/signal"] == (0.2, 0.9)
-    assert ranges["rollouts/truncated"] == (None, 0.2)
+    assert ranges["groups/nonzero_std_frac"] == (0.2, 0.9)
+    assert ranges["completions/truncated_frac"] == (None, 0.2)
     assert ranges["rollouts/failed"] == (0.0, 0.0)
-    assert ranges["mismatch/mean"] == (None, 0.01)
-    assert ranges["time/rest"] == (None, None)
+    assert ranges["sampler_mismatch/logp_diff_mean"] == (None, 0.01)
+    assert ranges["time/other"] == (None, None)
     assert known["entropy"].unit == "nats an action"
     assert known["loss"].section == "Updates"

@@ -6,22 +6,22 @@ import pytest
 import torch
 
 from grupo.core.types import Action, Group, Rollout, Task
-from grupo.envs import Part
-from grupo.envs.image_generation import Images
-from grupo.report.image_samples import Drawings, compare, diversity, table
+from grupo.envs import RewardTerm
+from grupo.envs.image_generation import ImageGeneration
+from grupo.report.image_samples import ImageSamples, compare_policies, comparison_table, diversity
 from grupo.storage import tensor_text
 
 
 def rollout(value, reward=0.0, **parts):
-    made = tensor_text.text(torch.full((3, 2, 2), value, dtype=torch.uint8))
-    return Rollout((("?", Action((), (), made=made)),), reward, parts)
+    made = tensor_text.encode_tensor(torch.full((3, 2, 2), value, dtype=torch.uint8))
+    return Rollout((("?", Action((), (), image=made)),), reward, parts)
 
 
 def level(task, rollout):
     return 0.0
 
 
-WORLD = Images((Part("right", level), Part("neat", level, 0.0)))
+WORLD = ImageGeneration((RewardTerm("right", level), RewardTerm("neat", level, 0.0)))
 
 
 def test_diversity_is_how_far_pictures_lie_apart():
@@ -33,7 +33,7 @@ def test_diversity_is_how_far_pictures_lie_apart():
 def test_a_table_says_what_was_not_trained():
     bad = [Group(Task("k", "?"), (rollout(0, 0.0, right=0.0, neat=1.0),) * 2)]
     good = [Group(Task("k", "?"), (rollout(0, 0.5, right=0.5, neat=0.25),) * 2)]
-    lines = table(WORLD, Drawings(bad, bad), Drawings(good, bad)).splitlines()
+    lines = comparison_table(WORLD, ImageSamples(bad, bad), ImageSamples(good, bad)).splitlines()
     assert lines[0] == "| | before, SDE | before, ODE | after, SDE | after, ODE |"
     none, half = "0.000 [0.000, 0.000]", "0.500 [0.500, 0.500]"
     one, quarter = "1.000 [1.000, 1.000]", "0.250 [0.250, 0.250]"
@@ -46,10 +46,10 @@ def test_a_table_says_what_was_not_trained():
 
 
 def test_what_could_not_be_judged_is_left_out_and_counted():
-    lost = replace(rollout(0), reward=float("nan"), failed="the judge slept")
+    lost = replace(rollout(0), reward=float("nan"), error="the judge slept")
     good = rollout(0, 0.5, right=0.5, neat=0.0)
     some = [Group(Task("k", "?"), (good, lost, good)), Group(Task("l", "?"), (lost,))]
-    lines = table(WORLD, Drawings(some, some), Drawings(some, some)).splitlines()
+    lines = comparison_table(WORLD, ImageSamples(some, some), ImageSamples(some, some)).splitlines()
     assert lines[2] == f"| reward {'| 0.500 [0.500, 0.500] ' * 4}|"
     assert lines[-1] == "8 pictures could not be judged and are left out."
 
@@ -75,7 +75,7 @@ class Painter:
 
 def test_pictures_and_a_table_are_written(tmp_path):
     pytest.importorskip("PIL")
-    told = compare(Painter(0), Painter(255), WORLD, [Task("k", "?")], tmp_path)
+    told = compare_policies(Painter(0), Painter(255), WORLD, [Task("k", "?")], tmp_path)
     assert (tmp_path / "table.md").read_text() == told
     assert {path.name for path in tmp_path.iterdir()} == {"before.png", "after.png", "table.md"}
     assert (tmp_path / "before.png").read_bytes() != (tmp_path / "after.png").read_bytes()

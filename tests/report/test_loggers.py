@@ -12,16 +12,16 @@ from pathlib import Path
 import pytest
 
 import grupo
-from grupo.report.loggers import Sink, Trackio, Wandb, chosen
-from grupo.rollouts.evaluate import Score, Share
+from grupo.report.loggers import MetricLogger, TrackioLogger, WandbLogger, selected_loggers
+from grupo.rollouts.evaluate import EvalResult, Proportion
 from grupo.training.trainer import train
 from tests.helpers import logger_program
 
-HALF = Score(Share(0.25, 0, 1), Share(0.5, 0, 1), {1: Share(0.5, 0, 1)})
-SHARES = {"held-out/greedy": 0.25, "held-out/sampled": 0.5, "held-out/pass@1": 0.5}
+HALF = EvalResult(Proportion(0.25, 0, 1), Proportion(0.5, 0, 1), {1: Proportion(0.5, 0, 1)})
+SHARES = {"eval/greedy": 0.25, "eval/sampled": 0.5, "eval/pass@1": 0.5}
 
 
-class Notes(Sink):
+class Notes(MetricLogger):
     """Keeps what it is given; its second write fails if it is told to."""
 
     tool = "notes"
@@ -30,50 +30,50 @@ class Notes(Sink):
         self.lines: list[str] = []
         super().__init__(folder, self.lines.append)
         self.begins_at, self.fails = first, fails
-        self.written: list[tuple[int, dict[str, float]]] = []
+        self.last_written_at: list[tuple[int, dict[str, float]]] = []
         self.closed = False
 
     def open(self, recipe, step):
         return self.begins_at
 
     def write(self, step, numbers):
-        if self.fails and self.written:
+        if self.fails and self.last_written_at:
             raise OSError("the disk\nis full")
-        self.written.append((step, dict(numbers)))
+        self.last_written_at.append((step, dict(numbers)))
 
     def close(self):
         self.closed = True
 
 
-def shown(sink: Sink, recipe, steps, at: int = 0) -> None:
+def shown(sink: MetricLogger, recipe, steps, at: int = 0) -> None:
     """A run of these steps, with evaluations at its ends."""
-    sink.begun(recipe, at)
+    sink.on_train_begin(recipe, at)
     if not at:
-        sink.evaluated("before", HALF)
+        sink.on_evaluate("before", HALF)
     for step in steps:
-        sink.stepped(step, {"lr": step + 1.0})
-    sink.evaluated("after", HALF)
-    sink.ended()
+        sink.on_step_end(step, {"lr": step + 1.0})
+    sink.on_evaluate("after", HALF)
+    sink.on_train_end()
 
 
 def test_a_step_is_written_once_with_the_scores_of_before_it(recipe, tmp_path):
     notes = Notes(tmp_path)
     shown(notes, recipe, range(2))
-    assert notes.written == [(0, {**SHARES, "lr": 1.0}), (1, {"lr": 2.0}), (2, SHARES)]
+    assert notes.last_written_at == [(0, {**SHARES, "lr": 1.0}), (1, {"lr": 2.0}), (2, SHARES)]
     assert notes.closed
     assert notes.lines == []
 
 
 def test_steps_that_are_there_already_are_not_written_again(recipe, tmp_path):
-    notes = Notes(tmp_path, first=2)
+    notes = Notes(tmp_path, first_step=2)
     shown(notes, recipe, range(1, 4), at=1)
-    assert notes.written == [(2, {"lr": 3.0}), (3, {"lr": 4.0}), (4, SHARES)]
+    assert notes.last_written_at == [(2, {"lr": 3.0}), (3, {"lr": 4.0}), (4, SHARES)]
 
 
 def test_a_sink_that_fails_is_told_of_in_one_line_and_left_alone(recipe, tmp_path):
     notes = Notes(tmp_path, fails=True)
     shown(notes, recipe, range(4))
-    assert [step for step, _ in notes.written] == [0]
+    assert [step for step, _ in notes.last_written_at] == [0]
     assert notes.lines == [
         "notes: writing failed and was given up; the run goes on. OSError: the disk is full"
     ]
@@ -84,21 +84,21 @@ def test_a_run_with_a_sink_that_fails_ends_as_one_without(recipe, tmp_path):
     notes = Notes(tmp_path, fails=True)
     train(recipe, tmp_path / "run", notes)
     assert (tmp_path / "run" / "summary.json").is_file()
-    assert len(notes.written) == 1
+    assert len(notes.last_written_at) == 1
 
 
 def test_a_sink_gets_every_number_of_the_journal_but_the_step(recipe, tmp_path):
     notes = Notes(tmp_path)
     train(recipe, tmp_path / "run", notes)
     lines = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
-    for line, (step, numbers) in zip(map(json.loads, lines), notes.written, strict=False):
+    for line, (step, numbers) in zip(map(json.loads, lines), notes.last_written_at, strict=False):
         own = {name for name in numbers if not name.startswith("held-out/")}
         assert own == set(line) - {"step"}
         assert step == line["step"]
         assert numbers["loss"] == line["loss"]
 
 
-@pytest.mark.parametrize(("kind", "extra"), [(Trackio, "trackio"), (Wandb, "wandb")])
+@pytest.mark.parametrize(("kind", "extra"), [(TrackioLogger, "trackio"), (WandbLogger, "wandb")])
 def test_what_is_not_installed_is_named_with_how_to_install_it(kind, extra, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, extra, None)
     with pytest.raises(ValueError, match=rf"grupo\[{extra}\]"):
@@ -106,8 +106,8 @@ def test_what_is_not_installed_is_named_with_how_to_install_it(kind, extra, tmp_
 
 
 def test_only_the_sinks_that_are_asked_for_are_made(tmp_path):
-    assert chosen(tmp_path) == []
-    (board,) = chosen(tmp_path, tensorboard=True)
+    assert selected_loggers(tmp_path) == []
+    (board,) = selected_loggers(tmp_path, tensorboard=True)
     assert board.folder == tmp_path / "tensorboard"
 
 
@@ -134,7 +134,7 @@ def test_a_killed_run_goes_on_in_the_same_place_and_no_step_is_there_twice(tool,
     assert len(read["runs"]) == 1
     assert [row["step"] for row in read["rows"]] == [0, 1, 2, 3, 4]
     assert [row["reward/mean"] for row in read["rows"]] == [0.0, 0.5, 1.0, 1.5, 2.0]
-    assert all(row["kl/ref"] == "NaN" for row in read["rows"])
+    assert all(row["policy/kl_ref"] == "NaN" for row in read["rows"])
     assert read["config"]["steps"] == "3"
 
 
@@ -151,7 +151,7 @@ def test_wandb_holds_every_number_of_the_journal_by_its_name(recipe, tmp_path, m
     monkeypatch.setenv("WANDB_MODE", "offline")
     monkeypatch.setenv("HOME", str(tmp_path))
     said: list[str] = []
-    train(recipe, tmp_path / "run", Wandb(tmp_path / "run", said.append))
+    train(recipe, tmp_path / "run", WandbLogger(tmp_path / "run", said.append))
     assert said == []
     rows = whole(lambda: logger_program.of_wandb(tmp_path / "run")["rows"], 4)
     lines = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
@@ -159,5 +159,5 @@ def test_wandb_holds_every_number_of_the_journal_by_its_name(recipe, tmp_path, m
         own = {name for name in row if not name.startswith(("_", "held-out/"))}
         assert own == set(line)
         assert (row["step"], row["reward/mean"]) == (line["step"], line["reward/mean"])
-    scores = {"held-out/greedy", "held-out/sampled"}
+    scores = {"eval/greedy", "eval/sampled"}
     assert [row["step"] for row in rows if scores <= set(row)] == [0, 3]

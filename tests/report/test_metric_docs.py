@@ -6,7 +6,7 @@ import pytest
 
 from grupo.catalogue import methods
 from grupo.testing import property_helpers
-from grupo.training.metrics import of_pieces
+from grupo.training.metrics import advantage_metrics
 from tests.helpers.paths import ROOT
 
 PAGE = ROOT / "docs" / "metrics.md"
@@ -29,7 +29,7 @@ def emitted(run: Path) -> set[str]:
 
 def test_every_metric_of_a_real_run_is_documented(real_run):
     names, rows = emitted(real_run), documented()
-    assert {"step", "reward/mean", "kl/ref"} <= names
+    assert {"step", "reward/mean", "policy/kl_ref"} <= names
     assert [n for n in names if not any(fits(n, row) for row in rows)] == []
 
 
@@ -46,10 +46,10 @@ def test_every_row_of_the_page_fills_its_columns():
 
 @pytest.mark.parametrize("entry", methods(), ids=lambda entry: entry.key)
 def test_whatever_a_method_reports_is_documented(entry):
-    method = property_helpers.ready(entry.method)
-    batch = property_helpers.batch_for(method).credited(method.credit)
+    method = property_helpers.resolved_at_midpoint(entry.method)
+    batch = property_helpers.batch_for(method).with_advantage(method.advantage)
     said = {
-        *method.loss.report(property_helpers.signals(method, batch), batch),
-        *of_pieces(method, batch),
+        *method.loss.metrics(property_helpers.policy_signals(method, batch), batch),
+        *advantage_metrics(method, batch),
     }
     assert [n for n in sorted(said) if not any(fits(n, row) for row in documented())] == []

@@ -7,9 +7,9 @@ from pathlib import Path
 import pyarrow.parquet
 import pytest
 
-from grupo.core.errors import Refused
+from grupo.core.errors import ConfigError
 from grupo.report import parquet
-from grupo.report.rollouts import Wanted
+from grupo.report.rollouts import RolloutFilter
 
 HOSTILE = "=1+1\x00\x1b[31m\u202e\ud800 </script>\n"
 
@@ -40,7 +40,7 @@ JOURNAL = [
 
 
 def table(run: Path, to: Path, **how):
-    assert parquet.write(run, to / "a.parquet", **how) >= 0
+    assert parquet.write_parquet(run, to / "a.parquet", **how) >= 0
     return pyarrow.parquet.read_table(to / "a.parquet")
 
 
@@ -85,7 +85,7 @@ def test_a_chat_is_json(written, tmp_path):
 
 
 def test_only_what_is_wanted_is_written(written, tmp_path):
-    rows = table(written(JOURNAL), tmp_path, wanted=Wanted(step=1)).to_pylist()
+    rows = table(written(JOURNAL), tmp_path, wanted=RolloutFilter(step=1)).to_pylist()
     assert [row["text"] for row in rows] == ["5", ""]
 
 
@@ -95,7 +95,10 @@ def test_a_run_without_rollouts_is_a_table_without_rows(written, tmp_path):
 
 def test_a_long_journal_is_written_in_groups_of_rows(written, tmp_path, monkeypatch):
     monkeypatch.setattr(parquet, "ROWS", 10)
-    assert parquet.write(written([rollout(i, str(i)) for i in range(25)]), tmp_path / "a") == 25
+    assert (
+        parquet.write_parquet(written([rollout(i, str(i)) for i in range(25)]), tmp_path / "a")
+        == 25
+    )
     file = pyarrow.parquet.ParquetFile(tmp_path / "a")
     assert file.num_row_groups == 3
     assert [row["text"] for row in file.read().to_pylist()] == [str(i) for i in range(25)]
@@ -103,15 +106,17 @@ def test_a_long_journal_is_written_in_groups_of_rows(written, tmp_path, monkeypa
 
 def test_a_file_that_exists_is_refused_and_a_broken_journal_leaves_nothing(written, tmp_path):
     (tmp_path / "there").touch()
-    with pytest.raises(Refused, match=r"there' exists\. Name a new file"):
-        parquet.write(written(JOURNAL), tmp_path / "there")
-    with pytest.raises(Refused, match="lies in no folder"):
-        parquet.write(written(JOURNAL), tmp_path / "nowhere" / "a")
+    with pytest.raises(ConfigError, match=r"there' exists\. Name a new file"):
+        parquet.write_parquet(written(JOURNAL), tmp_path / "there")
+    with pytest.raises(ConfigError, match="lies in no folder"):
+        parquet.write_parquet(written(JOURNAL), tmp_path / "nowhere" / "a")
     old = {n: x for n, x in JOURNAL[0].items() if n not in ("failed", "prompt")}
-    with pytest.raises(Refused, match=r"line 1, lacks failed, prompt: another version wrote it"):
-        parquet.write(written([old]), tmp_path / "a")
-    with pytest.raises(Refused, match="fits no column"):
-        parquet.write(written([rollout(0, "a", length="three")]), tmp_path / "a")
+    with pytest.raises(
+        ConfigError, match=r"line 1, lacks failed, prompt: another version wrote it"
+    ):
+        parquet.write_parquet(written([old]), tmp_path / "a")
+    with pytest.raises(ConfigError, match="fits no column"):
+        parquet.write_parquet(written([rollout(0, "a", length="three")]), tmp_path / "a")
     left = {path.name for path in tmp_path.iterdir()} - {"metrics.jsonl", "rollouts.jsonl"}
     assert left == {"there", "recipe.json"}
 

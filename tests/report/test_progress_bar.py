@@ -3,23 +3,23 @@ import io
 import pytest
 from rich.console import Console
 
-from grupo.report.progress_bar import Live
-from grupo.rollouts.evaluate import Score, Share
+from grupo.report.progress_bar import ProgressDisplay
+from grupo.rollouts.evaluate import EvalResult, Proportion
 from grupo.training.trainer import train
 
 STEP = {
     "reward/mean": 0.5,
     "reward/std": 0.25,
     "reward/digits": 0.75,
-    "groups/signal": 0.5,
-    "groups/learned": 4.0,
-    "length/mean": 12.0,
-    "rollouts/truncated": 0.25,
+    "groups/nonzero_std_frac": 0.5,
+    "groups/trained": 4.0,
+    "completions/length_mean": 12.0,
+    "completions/truncated_frac": 0.25,
     "entropy": 1.5,
-    "kl/ref": 0.01,
-    "mismatch/mean": 1e-7,
-    "gradient/norm": 0.3,
-    "speed/step": 2048.0,
+    "policy/kl_ref": 0.01,
+    "sampler_mismatch/logp_diff_mean": 1e-7,
+    "grad_norm": 0.3,
+    "throughput/tokens_per_s": 2048.0,
     "time/step": 2.0,
 }
 
@@ -39,44 +39,46 @@ def text(console: Console) -> str:
 
 def test_a_step_is_one_line_with_every_fact(recipe):
     console = plain()
-    live = Live(console, now=lambda: 0.0)
-    live.begun(recipe, 0)
-    live.stepped(0, STEP)
-    live.ended()
+    live = ProgressDisplay(console, now=lambda: 0.0)
+    live.on_train_begin(recipe, 0)
+    live.on_step_end(0, STEP)
+    live.on_train_end()
     assert text(console).splitlines()[1:] == [
         "step 1/3 | reward 0.5 (digits 0.75) | signal 50% | length 12 | cut off 25% | entropy 1.5"
-        " | kl/ref 0.01 | mismatch 1e-07 | gradient 0.3 | tokens/s 2048 | 0:04 left"
+        " | policy/kl_ref 0.01 | mismatch 1e-07 | gradient 0.3 | tokens/s 2048 | 0:04 left"
     ]
 
 
 def test_without_a_terminal_there_are_no_escape_codes(recipe):
     console = plain()
-    live = Live(console)
-    live.begun(recipe, 0)
-    live.said("torn \x1b[31mline")
-    live.stepped(0, STEP | {"rollouts/failed": 2.0})
-    live.evaluated("before", Score(Share(0, 0, 0), Share(0, 0, 0), {1: Share(0, 0, 0)}))
-    live.ended()
+    live = ProgressDisplay(console)
+    live.on_train_begin(recipe, 0)
+    live.on_message("torn \x1b[31mline")
+    live.on_step_end(0, STEP | {"rollouts/failed": 2.0})
+    live.on_evaluate(
+        "before", EvalResult(Proportion(0, 0, 0), Proportion(0, 0, 0), {1: Proportion(0, 0, 0)})
+    )
+    live.on_train_end()
     assert "\x1b" not in text(console)
     assert r"torn \x1b[31mline" in text(console)
 
 
 def test_plain_lines_come_every_five_seconds_and_at_the_end(recipe):
     console, times = plain(), iter([0.0, 0.0, 3.0, 6.0, 6.0, 7.0, 8.0])
-    live = Live(console, now=lambda: next(times))
-    live.begun(recipe.but(steps=9), 0)
+    live = ProgressDisplay(console, now=lambda: next(times))
+    live.on_train_begin(recipe.replace(max_steps=9), 0)
     for step in range(4):  # at 0, 3, 6 and 7 seconds; a printed step asks the time once more
-        live.stepped(step, STEP)
-    live.ended()
+        live.on_step_end(step, STEP)
+    live.on_train_end()
     said = [line.split(" | ")[0] for line in text(console).splitlines()[1:]]
     assert said == ["step 1/9", "step 3/9", "step 4/9"]
 
 
 def test_a_step_without_an_update_leaves_out_what_was_not_measured(recipe):
     console = plain()
-    live = Live(console, now=lambda: 0.0)
-    live.begun(recipe, 0)
-    live.stepped(0, {"reward/mean": float("nan"), "groups/learned": 0.0, "time/step": 1.0})
+    live = ProgressDisplay(console, now=lambda: 0.0)
+    live.on_train_begin(recipe, 0)
+    live.on_step_end(0, {"reward/mean": float("nan"), "groups/trained": 0.0, "time/step": 1.0})
     assert "step 1/3 | reward nan | 0:02 left" in text(console)
     assert "No group was learned from" in text(console)
 
@@ -85,32 +87,32 @@ def test_a_step_without_an_update_leaves_out_what_was_not_measured(recipe):
     ("metric", "value", "said"),
     [
         ("rollouts/failed", 3.0, "3 rollouts could not be judged"),
-        ("gradient/nonfinite", 0.5, "not finite"),
-        ("mismatch/mean", 0.051, "disagree"),
-        ("groups/learned", 0.0, "No group was learned from"),
-        ("groups/signal", 0.0, "nothing to compare"),
+        ("grad_nonfinite", 0.5, "not finite"),
+        ("sampler_mismatch/logp_diff_mean", 0.051, "disagree"),
+        ("groups/trained", 0.0, "No group was learned from"),
+        ("groups/nonzero_std_frac", 0.0, "nothing to compare"),
     ],
 )
 def test_what_matters_is_said_when_it_appears_and_again_when_it_comes_back(
     recipe, metric, value, said
 ):
     console = plain()
-    live = Live(console, now=lambda: 0.0)
-    live.begun(recipe.but(steps=9), 0)
+    live = ProgressDisplay(console, now=lambda: 0.0)
+    live.on_train_begin(recipe.replace(max_steps=9), 0)
     for step, seen in enumerate([STEP, STEP | {metric: value}, STEP | {metric: value}, STEP]):
-        live.stepped(step, seen)
+        live.on_step_end(step, seen)
     assert text(console).count(said) == 1
     assert "Warning, step 2: " in text(console)
-    live.stepped(4, STEP | {metric: value})
+    live.on_step_end(4, STEP | {metric: value})
     assert text(console).count(said) == 2
 
 
 def test_a_terminal_gets_a_bar_that_ends_with_the_last_line(recipe):
     console = terminal()
-    live = Live(console, now=lambda: 0.0)
-    live.begun(recipe, 0)
-    live.stepped(0, STEP)
-    live.ended()
+    live = ProgressDisplay(console, now=lambda: 0.0)
+    live.on_train_begin(recipe, 0)
+    live.on_step_end(0, STEP)
+    live.on_train_end()
     assert not live.display.is_started
     assert "━" in text(console)
     assert text(console).count("step 1/3 | reward 0.5") == 1
@@ -118,8 +120,10 @@ def test_a_terminal_gets_a_bar_that_ends_with_the_last_line(recipe):
 
 def test_an_evaluation_says_greedy_sampled_and_the_largest_k(recipe):
     console = plain()
-    shares = {1: Share(0.2, 0.1, 0.3), 8: Share(0.5, 0.4, 0.6)}
-    Live(console).evaluated("before", Score(Share(0.25, 0.2, 0.3), shares[1], shares))
+    shares = {1: Proportion(0.2, 0.1, 0.3), 8: Proportion(0.5, 0.4, 0.6)}
+    ProgressDisplay(console).on_evaluate(
+        "before", EvalResult(Proportion(0.25, 0.2, 0.3), shares[1], shares)
+    )
     assert text(console) == (
         "held-out before: greedy 0.250 [0.200, 0.300], sampled 0.200 [0.100, 0.300],"
         " pass@8 0.500 [0.400, 0.600]\n"
@@ -128,7 +132,7 @@ def test_an_evaluation_says_greedy_sampled_and_the_largest_k(recipe):
 
 def test_a_real_run_is_watched_from_its_first_evaluation_to_its_last_step(recipe, tmp_path):
     console = plain()
-    train(recipe, tmp_path / "run", Live(console))
+    train(recipe, tmp_path / "run", ProgressDisplay(console))
     lines = text(console).splitlines()
     assert "4 prompts x 8 rollouts" in lines[0]
     assert lines[1].startswith("held-out before: greedy")

@@ -4,8 +4,8 @@ import json
 import pytest
 from rich.console import Console
 
-from grupo.core.errors import Refused
-from grupo.report.rollouts import Wanted, select, show
+from grupo.core.errors import ConfigError
+from grupo.report.rollouts import RolloutFilter, format_rollouts, select_rollouts
 
 
 def rollout(step=0, text="4", reward: float | str = 1.0, **more):
@@ -41,61 +41,61 @@ JOURNAL = [
         ({"best": 2}, "ca"),
         ({"worst": 2}, "be"),
         ({"best": 1, "worst": 1}, "cb"),
-        ({"best": 9, "wanted": Wanted(step=1)}, "c"),
+        ({"best": 9, "wanted": RolloutFilter(step=1)}, "c"),
     ],
 )
 def test_rollouts_are_chosen(written, choice, texts):
-    assert "".join(r["text"] for r in select(written(JOURNAL), **choice)) == texts
+    assert "".join(r["text"] for r in select_rollouts(written(JOURNAL), **choice)) == texts
 
 
 @pytest.mark.parametrize(
     ("wanted", "texts"),
     [
-        (Wanted(), "abcde"),
-        (Wanted(step=1), "cd"),
-        (Wanted(step=0, max_reward=0.25), "b"),
-        (Wanted(min_reward=0.25), "ace"),
-        (Wanted(max_reward=0.25), "be"),
-        (Wanted(max_reward=0.0), "b"),
-        (Wanted(contains="d"), "d"),
-        (Wanted(task="xy"), "b"),
-        (Wanted(failed=True), "d"),
-        (Wanted(step=9), ""),
+        (RolloutFilter(), "abcde"),
+        (RolloutFilter(step=1), "cd"),
+        (RolloutFilter(step=0, max_reward=0.25), "b"),
+        (RolloutFilter(min_reward=0.25), "ace"),
+        (RolloutFilter(max_reward=0.25), "be"),
+        (RolloutFilter(max_reward=0.0), "b"),
+        (RolloutFilter(contains="d"), "d"),
+        (RolloutFilter(task_prefix="xy"), "b"),
+        (RolloutFilter(failed_only=True), "d"),
+        (RolloutFilter(step=9), ""),
     ],
 )
 def test_rollouts_that_are_wanted_fit_all_that_is_said(written, wanted, texts):
-    assert "".join(r["text"] for r in select(written(JOURNAL), wanted)) == texts
+    assert "".join(r["text"] for r in select_rollouts(written(JOURNAL), wanted)) == texts
 
 
 def test_what_is_chosen_is_what_the_journal_holds(written):
-    assert select(written(JOURNAL)) == JOURNAL
-    json.dumps(select(written(JOURNAL)), allow_nan=False)
+    assert select_rollouts(written(JOURNAL)) == JOURNAL
+    json.dumps(select_rollouts(written(JOURNAL)), allow_nan=False)
 
 
 def test_a_torn_last_line_is_left_out(written):
     run = written(JOURNAL, end='{"step": 3, "te')
-    assert len(select(run)) == 5
+    assert len(select_rollouts(run)) == 5
 
 
 def test_a_line_with_a_hole_is_left_out_at_the_end_and_refused_elsewhere(written):
-    assert len(select(written(JOURNAL, end='{"step": \0\0\0\n'))) == 5
+    assert len(select_rollouts(written(JOURNAL, end='{"step": \0\0\0\n'))) == 5
     broken = written(JOURNAL, end='{"step": \0\n{"step": 4}\n')
-    with pytest.raises(Refused, match=r"rollouts\.jsonl, line 6"):
-        select(broken)
+    with pytest.raises(ConfigError, match=r"rollouts\.jsonl, line 6"):
+        select_rollouts(broken)
 
 
 def test_a_folder_without_a_run_is_refused(tmp_path):
-    with pytest.raises(Refused, match=r"recipe\.json"):
-        select(tmp_path)
+    with pytest.raises(ConfigError, match=r"recipe\.json"):
+        select_rollouts(tmp_path)
 
 
 def test_a_run_without_rollouts_has_none(written):
-    assert select(written()) == []
+    assert select_rollouts(written()) == []
 
 
 def shown(rollouts) -> str:
     console = Console(file=io.StringIO(), width=100, force_terminal=True, color_system=None)
-    console.print(show(rollouts))
+    console.print(format_rollouts(rollouts))
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
@@ -137,7 +137,7 @@ def test_no_rollout_is_said_in_words():
 
 
 def test_a_real_run_can_be_read(real_run):
-    best = select(real_run, best=3)
+    best = select_rollouts(real_run, best=3)
     assert [r["reward"] for r in best] == sorted((r["reward"] for r in best), reverse=True)
-    assert len(select(real_run, limit=1000)) == 96  # 3 steps x 4 prompts x 8 rollouts
+    assert len(select_rollouts(real_run, limit=1000)) == 96  # 3 steps x 4 prompts x 8 rollouts
     assert "+ 1 =" in shown(best)

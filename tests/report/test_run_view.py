@@ -5,13 +5,13 @@ from pathlib import Path
 
 from grupo.algo.losses import Clip
 from grupo.method import Method
-from grupo.report.html.payload import told
-from grupo.report.html.run_view import Book
+from grupo.report.html.payload import run_payload
+from grupo.report.html.run_view import RunView
 from tests.helpers.written_runs import action, lines, metrics, recipe, rollout, write
 
 
-def read(folder: Path) -> Book:
-    book = Book(folder)
+def read(folder: Path) -> RunView:
+    book = RunView(folder)
     book.refresh()
     return book
 
@@ -23,7 +23,7 @@ def append(path: Path, text: str) -> None:
 
 def test_a_run_has_its_numbers_its_groups_and_every_action(tmp_path):
     book = read(write(tmp_path))
-    data = told(book)
+    data = run_payload(book)
     assert data["metrics"]["reward/mean"] == [0.0, 0.1, 0.2]
     assert data["ledger"]["time/step"] == 6.0  # three steps of two seconds
     short = {"rewards": [1.0, 0.0], "lengths": [4, 4], "failed": 0, "cut": 0}
@@ -38,7 +38,7 @@ def test_a_run_has_its_numbers_its_groups_and_every_action(tmp_path):
 
 def test_of_a_run_that_is_known_only_what_is_new_is_told(tmp_path):
     book = read(write(tmp_path))
-    data = told(book, since=2)
+    data = run_payload(book, since=2)
     assert (data["metrics"]["step"], list(data["index"])) == ([2], ["2"])
 
 
@@ -47,10 +47,10 @@ def test_what_the_method_changes_is_found_without_importing_what_the_recipe_name
     data = recipe(method=Method(loss=Clip(0.2, 0.28)))
     data["recipe"]["env"] = {"piece": "nothing.of.that.name:World", "turns": 3}
     (tmp_path / "recipe.json").write_text(json.dumps(data))
-    shown = told(read(tmp_path))["recipe"]
+    shown = run_payload(read(tmp_path))["recipe"]
     other = [(slot, own) for slot, usual, own in shown["method"] if own != usual]
-    assert other == [("loss", "Clip(low=0.2, high=0.28, ratio=ratios.token)")]
-    assert ("env", "World(turns=3)") in shown["fields"]
+    assert other == [("loss", "Clip(clip_low=0.2, clip_high=0.28, ratio=ratios.token)")]
+    assert ("env", "EnvFactory(turns=3)") in shown["fields"]
     assert shown["model"] == "some/model"
 
 
@@ -59,22 +59,22 @@ def test_a_run_that_was_cut_off_is_read_to_its_last_whole_line(tmp_path):
     append(tmp_path / "rollouts.jsonl", '{"step": 3, "ta')
     book = read(tmp_path)
     assert book.problems == ["rollouts.jsonl: its last line is torn, 15 bytes left out"]
-    assert sorted(book.shelf.groups) == [0, 1, 2]
+    assert sorted(book.journal_index.groups) == [0, 1, 2]
     append(tmp_path / "rollouts.jsonl", json.dumps(rollout(3, "one", "x", 1.0))[15:] + "\n")
     book.refresh()
-    assert (book.problems, sorted(book.shelf.groups)) == ([], [0, 1, 2, 3])
+    assert (book.problems, sorted(book.journal_index.groups)) == ([], [0, 1, 2, 3])
 
 
 def test_a_run_that_has_just_begun_has_no_steps(tmp_path):
     (tmp_path / "recipe.json").write_text(json.dumps(recipe()))
-    data = told(read(tmp_path))
+    data = run_payload(read(tmp_path))
     assert (data["metrics"], data["index"], data["problems"]) == ({}, {}, [])
 
 
 def test_a_recipe_that_is_half_written_is_said_and_the_rest_is_shown(tmp_path):
     write(tmp_path)
     (tmp_path / "recipe.json").write_text('{"fingerprint": "0", "rec')
-    data = told(read(tmp_path))
+    data = run_payload(read(tmp_path))
     (problem,) = data["problems"]
     assert problem.startswith("recipe.json: cannot be read.")
     assert (data["recipe"], data["metrics"]["step"]) == ({}, [0, 1, 2])
@@ -97,19 +97,19 @@ def test_a_run_of_an_older_version_has_texts_without_actions(tmp_path):
     old = [{"step": 0, "task": "one", "prompt": "?", "text": "four", "reward": 1.0}]
     lines(tmp_path / "rollouts.jsonl", old)
     book = read(tmp_path)
-    assert not told(book)["traced"]
+    assert not run_payload(book)["traced"]
     assert book.groups(0)[0]["rollouts"] == [{"text": "four", "reward": 1.0, "actions": []}]
 
 
 def test_a_metric_that_is_no_number_stays_what_it_is(tmp_path):
-    data = told(read(write(tmp_path, 2, loss="NaN")))
+    data = run_payload(read(write(tmp_path, 2, loss="NaN")))
     assert data["metrics"]["loss"] == ["NaN", "NaN"]
 
 
 def test_a_metric_that_a_step_lacks_is_null_there(tmp_path):
     write(tmp_path)
     lines(tmp_path / "metrics.jsonl", [metrics(0), metrics(1, loss=0.5)])
-    assert told(read(tmp_path))["metrics"]["loss"] == [None, 0.5]
+    assert run_payload(read(tmp_path))["metrics"]["loss"] == [None, 0.5]
 
 
 def test_journals_that_a_resumed_run_cut_back_are_read_anew(tmp_path):
@@ -133,7 +133,7 @@ def test_scores_of_a_run_under_way_are_those_of_its_newest_checkpoint(tmp_path):
     folder.mkdir(parents=True)
     (folder / "data.json").write_text(json.dumps({"scores": {"before": {"sampled": 0.25}}}))
     (tmp_path / "checkpoints" / "latest").write_text("step-00000002 0123\n")
-    assert told(read(tmp_path))["held_out"] == {"before": {"sampled": 0.25}}
+    assert run_payload(read(tmp_path))["held_out"] == {"before": {"sampled": 0.25}}
 
 
 def test_an_action_of_a_group_goes_with_its_rollout_where_only_some_groups_are_kept(tmp_path):

@@ -6,22 +6,22 @@ from typing import Any
 
 import pytest
 
-from grupo.core.errors import Refused
-from grupo.report.html.server import Watched
+from grupo.core.errors import ConfigError
+from grupo.report.html.server import ReportServer
 from tests.helpers.report_servers import served
 from tests.helpers.written_runs import lines, metrics, write
 
 
-def ask(server: Watched, path: str, method: str = "GET", **headers: str) -> tuple[int, str]:
+def ask(server: ReportServer, path: str, method: str = "GET", **headers: str) -> tuple[int, str]:
     connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=10)
-    connection.request(method, path, headers=headers)
+    connection.request_index(method, path, headers=headers)
     answer = connection.getresponse()
     text = answer.read().decode()
     connection.close()
     return answer.status, text
 
 
-def told(server: Watched, path: str) -> Any:
+def told(server: ReportServer, path: str) -> Any:
     status, text = ask(server, f"/{server.secret}/{path}")
     assert status == 200
     return json.loads(text)
@@ -96,5 +96,5 @@ def test_several_runs_are_served_together(tmp_path):
 def test_a_port_that_is_taken_is_refused_by_its_number(tmp_path):
     with served(write(tmp_path)) as server:
         taken = server.server_port
-        with pytest.raises(Refused, match=f"port: {taken}: Address already in use"):
-            Watched([tmp_path], taken)
+        with pytest.raises(ConfigError, match=f"port: {taken}: Address already in use"):
+            ReportServer([tmp_path], taken)

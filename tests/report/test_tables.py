@@ -2,18 +2,18 @@ import io
 
 from rich.console import Console
 
-from grupo.report.tables import held_out, one_score, summary_lines
-from grupo.rollouts.evaluate import Score, Share
+from grupo.report.tables import eval_table, score_table, summary_lines
+from grupo.rollouts.evaluate import EvalResult, Proportion
 
-BEFORE = Score(
-    Share(0.25, 0.2, 0.3),
-    Share(0.125, 0.1, 0.15),
-    {1: Share(0.125, 0.1, 0.15), 4: Share(0.3, 0.2, 0.4), 8: Share(0.5, 0.4, 0.6)},
+BEFORE = EvalResult(
+    Proportion(0.25, 0.2, 0.3),
+    Proportion(0.125, 0.1, 0.15),
+    {1: Proportion(0.125, 0.1, 0.15), 4: Proportion(0.3, 0.2, 0.4), 8: Proportion(0.5, 0.4, 0.6)},
 )
-AFTER = Score(
-    Share(0.75, 0.7, 0.8),
-    Share(0.6, 0.5, 0.7),
-    {1: Share(0.6, 0.5, 0.7), 4: Share(0.7, 0.6, 0.8), 8: Share(0.45, 0.35, 0.55)},
+AFTER = EvalResult(
+    Proportion(0.75, 0.7, 0.8),
+    Proportion(0.6, 0.5, 0.7),
+    {1: Proportion(0.6, 0.5, 0.7), 4: Proportion(0.7, 0.6, 0.8), 8: Proportion(0.45, 0.35, 0.55)},
 )
 
 
@@ -31,7 +31,9 @@ def row(said: str, label: str) -> list[str]:
 
 def test_before_and_after_stand_beside_each_other_with_their_difference():
     said = shown(
-        held_out({"before": BEFORE.to_data(), "step 5": BEFORE.to_data(), "after": AFTER.to_data()})
+        eval_table(
+            {"before": BEFORE.to_data(), "step 5": BEFORE.to_data(), "after": AFTER.to_data()}
+        )
     )
     assert row(said, "greedy") == [
         "greedy",
@@ -47,24 +49,24 @@ def test_before_and_after_stand_beside_each_other_with_their_difference():
 
 
 def test_a_run_cut_off_early_has_one_column():
-    said = shown(held_out({"before": BEFORE.to_data()}))
+    said = shown(eval_table({"before": BEFORE.to_data()}))
     assert row(said, "greedy") == ["greedy", "25.0 % [20.0, 30.0]"]
     assert "difference" not in said
 
 
 def test_a_run_without_held_out_tasks_has_an_empty_table():
-    assert held_out({}).title == "no held-out tasks"
-    assert held_out({}).row_count == 0
+    assert eval_table({}).title == "no held-out tasks"
+    assert eval_table({}).row_count == 0
 
 
 def test_one_attempt_has_no_row_for_pass_at_k():
-    one = Score(Share(0, 0, 0), Share(0, 0, 0), {1: Share(0, 0, 0)}).to_data()
-    assert "pass@1)" in shown(held_out({"before": one}))
-    assert shown(held_out({"before": one})).count("│ ") == 4  # two rows of two cells
+    one = EvalResult(Proportion(0, 0, 0), Proportion(0, 0, 0), {1: Proportion(0, 0, 0)}).to_data()
+    assert "pass@1)" in shown(eval_table({"before": one}))
+    assert shown(eval_table({"before": one})).count("│ ") == 4  # two rows of two cells
 
 
 def test_one_score_shows_every_k():
-    said = shown(one_score(BEFORE))
+    said = shown(score_table(BEFORE))
     assert row(said, "pass@4") == ["pass@4", "30.0 % [20.0, 40.0]"]
     assert row(said, "pass@8") == ["pass@8", "50.0 % [40.0, 60.0]"]
     assert "│ pass@1 " not in said
@@ -79,14 +81,14 @@ SUMMARY = {
     "failed_rollouts": 0,
     "held_out": {},
     "ledger": {
-        "tokens/sampled": 11947.0,
-        "tokens/trained": 8000.0,
-        "tokens/signal": 7500.0,
-        "tokens/wasted": 3947.0,
-        "time/sample": 20.0,
-        "time/judge": 2.0,
+        "tokens/generated": 11947.0,
+        "tokens/backpropagated": 8000.0,
+        "tokens/nonzero_advantage": 7500.0,
+        "tokens/unused": 3947.0,
+        "time/generate": 20.0,
+        "time/score": 2.0,
         "time/update": 24.0,
-        "time/rest": 4.0,
+        "time/other": 4.0,
         "time/step": 50.0,
     },
 }

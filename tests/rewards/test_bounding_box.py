@@ -2,7 +2,7 @@
 
 import pytest
 
-from grupo.rewards.bounding_box import grounded, iou
+from grupo.rewards.bounding_box import grounding_scores, iou
 
 
 def test_boxes_are_worth_their_overlap():
@@ -13,7 +13,7 @@ def test_boxes_are_worth_their_overlap():
 
 
 def test_a_box_twice_as_high_as_its_target():
-    seen = grounded((0, 0, 10, 20), (0, 0, 10, 10), 100, 100)
+    seen = grounding_scores((0, 0, 10, 20), (0, 0, 10, 10), 100, 100)
     assert seen["hit"] == 1  # the centre (5, 10) is on the edge
     assert seen["iou"] == 100 / 200
     # three sides are where they should be, one is off by a tenth of the screen
@@ -23,18 +23,22 @@ def test_a_box_twice_as_high_as_its_target():
 
 
 def test_the_right_box_is_worth_one_of_each():
-    assert grounded((3, 4, 9, 8), (3, 4, 9, 8), 50, 20) == {"hit": 1.0, "iou": 1.0, "box": 1.0}
+    assert grounding_scores((3, 4, 9, 8), (3, 4, 9, 8), 50, 20) == {
+        "hit": 1.0,
+        "iou": 1.0,
+        "box": 1.0,
+    }
 
 
 def test_a_box_elsewhere_and_a_box_of_no_size():
-    away = grounded((60, 60, 70, 70), (0, 0, 10, 10), 100, 100)
+    away = grounding_scores((60, 60, 70, 70), (0, 0, 10, 10), 100, 100)
     assert (away["hit"], away["iou"]) == (0.0, 0.0)
     assert away["box"] == pytest.approx(0.4)  # every side is off by 60 of 100
-    point = grounded((5, 5, 5, 5), (5, 5, 5, 5), 100, 100)
+    point = grounding_scores((5, 5, 5, 5), (5, 5, 5, 5), 100, 100)
     assert (point["hit"], point["iou"]) == (1.0, 0.0)
 
 
 def test_a_side_across_the_whole_screen_is_worth_next_to_nothing():
-    assert grounded((0, 0, 100, 10), (100, 0, 100, 10), 100, 100)["box"] == pytest.approx(
+    assert grounding_scores((0, 0, 100, 10), (100, 0, 100, 10), 100, 100)["box"] == pytest.approx(
         0, abs=1e-5
     )

@@ -7,17 +7,32 @@ from dataclasses import replace
 import pytest
 import torch
 
-from grupo.core.errors import Refused
+from grupo.core.errors import ConfigError
 from grupo.core.types import Action, Rollout, Task
-from grupo.envs import Part
-from grupo.envs.image_generation import Images
-from grupo.rewards.image_shapes import PALETTE, Areas, Colours, Counts, Forms, Lean, Sides, patches
+from grupo.envs import RewardTerm
+from grupo.envs.image_generation import ImageGeneration
+from grupo.rewards.image_shapes import (
+    PALETTE,
+    AreaMatch,
+    ColourMatch,
+    CountMatch,
+    Forms,
+    RelativePosition,
+    SideMatch,
+    colour_boxes,
+)
 from grupo.storage import tensor_text
-from grupo.tasks.shape_captions import Captions, Shapes, captions, scene_of
-from grupo.toy.shape_flow import draw
+from grupo.tasks.shape_captions import CaptionTasks, ShapeTasks, all_captions, parse_scene
+from grupo.toy.shape_flow import draw_scene
 
 CAPTION = "two red squares left of a blue circle"
-WORLD = Images((Part("colour", Colours()), Part("count", Counts()), Part("side", Sides())))
+WORLD = ImageGeneration(
+    (
+        RewardTerm("colour", ColourMatch()),
+        RewardTerm("count", CountMatch()),
+        RewardTerm("side", SideMatch()),
+    )
+)
 
 
 def shown(*boxes):
@@ -25,14 +40,14 @@ def shown(*boxes):
     picture = torch.zeros(3, 16, 16)
     for colour, left, top, right, bottom in boxes:
         picture[:, top:bottom, left:right] = PALETTE[colour][:, None, None]
-    made = tensor_text.text((picture * 255).to(torch.uint8))
-    return Rollout((("?", Action((), (), made=made)),))
+    made = tensor_text.encode_tensor((picture * 255).to(torch.uint8))
+    return Rollout((("?", Action((), (), image=made)),))
 
 
 def parts(caption, rollout):
     (verdict,) = asyncio.run(WORLD.score(Task("k", caption), [rollout]))
-    assert not verdict.failed
-    return verdict.parts
+    assert not verdict.error
+    return verdict.reward_terms
 
 
 RIGHT = (("red", 0, 0, 4, 4), ("red", 0, 8, 4, 12), ("blue", 10, 4, 14, 8))
@@ -76,7 +91,7 @@ def test_a_form_is_right_by_the_share_of_its_patches_and_wrong_where_there_are_n
 
 
 def area(caption, *boxes):
-    return Areas().judge(Task("k", caption), shown(*boxes))
+    return AreaMatch().score(Task("k", caption), shown(*boxes))
 
 
 def test_areas_are_compared_with_those_that_things_would_cover():
@@ -89,7 +104,7 @@ def test_areas_are_compared_with_those_that_things_would_cover():
 
 
 def lean(caption, *boxes):
-    (value,) = Lean()(Task("k", caption), [shown(*boxes)])
+    (value,) = RelativePosition()(Task("k", caption), [shown(*boxes)])
     return value
 
 
@@ -115,26 +130,28 @@ def test_a_caption_without_sides_is_not_judged_by_them():
 
 
 def test_things_that_touch_are_one_and_specks_are_none():
-    picture = tensor_text.read(shown(("red", 0, 0, 4, 4), ("red", 4, 0, 8, 4)).turns[0][1].made)
-    assert patches(picture / 255)["red"] == [(0, 0, 7, 3)]
-    speck = tensor_text.read(shown(("red", 0, 0, 3, 1)).turns[0][1].made)
-    assert patches(speck / 255)["red"] == []
+    picture = tensor_text.decode_tensor(
+        shown(("red", 0, 0, 4, 4), ("red", 4, 0, 8, 4)).turns[0][1].image
+    )
+    assert colour_boxes(picture / 255)["red"] == [(0, 0, 7, 3)]
+    speck = tensor_text.decode_tensor(shown(("red", 0, 0, 3, 1)).turns[0][1].image)
+    assert colour_boxes(speck / 255)["red"] == []
 
 
 def test_what_was_not_drawn_to_its_end_has_failed():
     (verdict,) = asyncio.run(WORLD.score(Task("k", CAPTION), [Rollout()]))
-    assert "the rollout made no picture" in verdict.failed
+    assert "the rollout made no picture" in verdict.error
 
 
-@pytest.mark.parametrize("caption", captions()[:40])
+@pytest.mark.parametrize("caption", all_captions()[:40])
 def test_drawings_are_as_their_captions_say(caption):
-    image = draw(scene_of(caption), random.Random(0))
-    made = tensor_text.text(((image + 1) / 2 * 255).round().to(torch.uint8))
-    rollout = Rollout((("?", replace(Action((), ()), made=made)),))
+    image = draw_scene(parse_scene(caption), random.Random(0))
+    made = tensor_text.encode_tensor(((image + 1) / 2 * 255).round().to(torch.uint8))
+    rollout = Rollout((("?", replace(Action((), ()), image=made)),))
     assert parts(caption, rollout) == {"colour": 1.0, "count": 1.0, "side": 1.0}
     assert form(caption, rollout) == [1.0]
-    assert Areas().judge(Task("k", caption), rollout) == 1
-    assert Lean()(Task("k", caption), [rollout])[0] > 0.5
+    assert AreaMatch().score(Task("k", caption), rollout) == 1
+    assert RelativePosition()(Task("k", caption), [rollout])[0] > 0.5
 
 
 @pytest.mark.parametrize(
@@ -151,13 +168,13 @@ def test_drawings_are_as_their_captions_say(caption):
     ],
 )
 def test_what_the_world_cannot_draw_is_refused(caption):
-    with pytest.raises(Refused, match="is no picture of shapes"):
-        Captions((caption,)).load()
+    with pytest.raises(ConfigError, match="is no picture of shapes"):
+        CaptionTasks((caption,)).load()
 
 
 def test_captions_are_read_as_they_are_written_and_no_two_are_alike():
-    assert all(str(scene_of(caption)) == caption for caption in captions())
-    assert len(set(captions())) == len(captions()) == 24 * 4 * 18
-    train, held_out = Shapes(0, 1500).load(), Shapes(1500, 228).load()
+    assert all(str(parse_scene(caption)) == caption for caption in all_captions())
+    assert len(set(all_captions())) == len(all_captions()) == 24 * 4 * 18
+    train, held_out = ShapeTasks(0, 1500).load(), ShapeTasks(1500, 228).load()
     assert not {task.key for task in train} & {task.key for task in held_out}
     assert len(held_out) == 228

@@ -5,7 +5,7 @@ from math import exp
 import pytest
 
 from grupo.core.types import Action, Rollout, Task
-from grupo.rewards.majority_vote import Agreement, Majority, bleu, majority
+from grupo.rewards.majority_vote import CrossPromptSimilarity, MajorityVote, bleu, majority_votes
 
 
 def said(prompt, text):
@@ -15,12 +15,12 @@ def said(prompt, text):
 def test_bleu_is_the_geometric_mean_of_shared_words_and_pairs():
     # 3 of 4 words, 2 of 3 pairs, equally long
     assert bleu("a b c d", "a b c e") == pytest.approx((3 / 4 * 2 / 3) ** 0.5)
-    assert bleu("a b", "a c", order=1) == 0.5
+    assert bleu("a b", "a c", max_order=1) == 0.5
     assert bleu("a b", "a b") == 1.0
 
 
 def test_bleu_counts_a_word_no_oftener_than_the_other_text():
-    assert bleu("a a a a", "a b c d", order=1) == 0.25
+    assert bleu("a a a a", "a b c d", max_order=1) == 0.25
 
 
 def test_bleu_punishes_what_is_too_short():
@@ -34,31 +34,31 @@ def test_one_word_is_compared_as_one_word():
 
 def test_agreement_is_with_answers_to_other_paraphrases():
     rollouts = [said("p", "x"), said("p", "y"), said("q", "x"), said("q", "x")]
-    marks = Agreement(lambda a, b: float(a == b))(Task("k", "p"), rollouts)
+    marks = CrossPromptSimilarity(lambda a, b: float(a == b))(Task("k", "p"), rollouts)
     assert [m["score"] for m in marks] == [1.0, 0.0, 0.5, 0.5]
     assert [m["prompt"] for m in marks] == [0, 0, 2, 2]
 
 
 def test_without_another_paraphrase_there_is_no_agreement():
-    (mark,) = Agreement()(Task("k", "p"), [said("p", "x")])
+    (mark,) = CrossPromptSimilarity()(Task("k", "p"), [said("p", "x")])
     assert mark["score"] == 0.0
 
 
 def test_who_answers_with_the_majority_is_right():
-    assert majority(["4", "4", "5", "4", "6"]) == [1, 1, 0, 1, 0]
+    assert majority_votes(["4", "4", "5", "4", "6"]) == [1, 1, 0, 1, 0]
 
 
 def test_who_has_no_answer_does_not_vote():
-    assert majority([None, None, "4"]) == [0, 0, 1]
-    assert majority([None, None]) == [0, 0]
-    assert majority([]) == []
+    assert majority_votes([None, None, "4"]) == [0, 0, 1]
+    assert majority_votes([None, None]) == [0, 0]
+    assert majority_votes([]) == []
 
 
 def test_all_of_a_tie_count_in_whatever_order():
-    assert majority(["4", "5", "4", "5", "6"]) == [1, 1, 1, 1, 0]
-    assert majority(["5", "4", "6", "4", "5"]) == [1, 1, 0, 1, 1]
+    assert majority_votes(["4", "5", "4", "5", "6"]) == [1, 1, 1, 1, 0]
+    assert majority_votes(["5", "4", "6", "4", "5"]) == [1, 1, 0, 1, 1]
 
 
 def test_answers_are_those_in_the_box():
     rollouts = [said("?", r"so \boxed{4}"), said("?", r"or \boxed{4}"), said("?", "4")]
-    assert Majority()(Task("t", ""), rollouts) == [1, 1, 0]
+    assert MajorityVote()(Task("t", ""), rollouts) == [1, 1, 0]

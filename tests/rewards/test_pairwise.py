@@ -3,7 +3,7 @@
 import pytest
 
 from grupo.core.types import Rollout, Task
-from grupo.rewards.pairwise import WinRate, _bracket, tournament
+from grupo.rewards.pairwise import PairwiseWinRate, _bracket, tournament_scores
 
 TASK = Task("k", "a cat")
 
@@ -13,7 +13,9 @@ def rates(*scores, margin=0.0):
         gap = first.parts["score"] - second.parts["score"]
         return 0.5 if abs(gap) <= margin else float(gap > 0)
 
-    return WinRate(judge)(TASK, [Rollout(parts={"score": score}) for score in scores])
+    return PairwiseWinRate(judge)(
+        TASK, [Rollout(reward_terms={"score": score}) for score in scores]
+    )
 
 
 def test_a_win_rate_is_wins_by_matches():
@@ -27,7 +29,7 @@ def test_undecided_is_half_a_win_for_both():
 
 def test_every_pair_is_judged_once_and_in_order():
     met = []
-    WinRate(lambda task, a, b: met.append((a.reward, b.reward)) or 0.5)(
+    PairwiseWinRate(lambda task, a, b: met.append((a.reward, b.reward)) or 0.5)(
         TASK, [Rollout(reward=float(i)) for i in range(3)]
     )
     assert sorted(met) == [(0.0, 1.0), (0.0, 2.0), (1.0, 2.0)]
@@ -52,18 +54,18 @@ def test_the_best_meet_last():
 def test_a_judge_who_knows_ranks_as_he_knows():
     # seeds 8 7 6 5 are numbers 3 1 5 6; round 1 leaves 8 7 6 5, round 2 leaves 8 and 7
     ranked = [3, 1, 5, 6, 7, 0, 4, 2]
-    assert tournament(8, fair) == [1 - ranked.index(i) / 7 for i in range(8)]
+    assert tournament_scores(8, fair) == [1 - ranked.index(i) / 7 for i in range(8)]
 
 
 def test_it_asks_two_times_one_less_than_there_are():
     asked = []
-    tournament(8, lambda i, j: asked.append((i, j)) or (0.0, 0.0))
+    tournament_scores(8, lambda i, j: asked.append((i, j)) or (0.0, 0.0))
     assert len(asked) == 2 * 8 - 2
 
 
 def test_the_first_of_a_pair_wins_ties():
     # the order of seeds is 0 1 2 3: 0 beats 3, 1 beats 2, 0 beats 1; 2 and 3 lost in one round
-    assert tournament(4, lambda i, j: (5.0, 5.0)) == pytest.approx([1, 2 / 3, 0, 1 / 3])
+    assert tournament_scores(4, lambda i, j: (5.0, 5.0)) == pytest.approx([1, 2 / 3, 0, 1 / 3])
 
 
 def test_the_best_have_a_bye_where_there_is_no_power_of_two():
@@ -73,5 +75,5 @@ def test_the_best_have_a_bye_where_there_is_no_power_of_two():
         asked.append((i, j))
         return float(-i), float(-j)  # 0 is best
 
-    assert tournament(3, judge) == [1.0, 0.5, 0.0]
+    assert tournament_scores(3, judge) == [1.0, 0.5, 0.0]
     assert asked == [(1, 0), (2, 0), (1, 2), (0, 1)]

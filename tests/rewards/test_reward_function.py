@@ -4,10 +4,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from grupo.core.component import show
-from grupo.core.errors import Refused
+from grupo.core.component import to_code
+from grupo.core.errors import ConfigError
 from grupo.core.types import Action, Rollout, Task
-from grupo.rewards import EachBy, Exact, Python, Trl, Verl, VerlBatch, adapt, load
+from grupo.rewards import (
+    ExactMatch,
+    FunctionReward,
+    ImportedReward,
+    TRLReward,
+    VerlBatchReward,
+    VerlReward,
+    as_reward,
+    load_reward,
+)
 
 CHAT = ({"role": "user", "content": "2 + 2 ="},)
 TASK = Task("k", "2 + 2 =", "4", "sums", {"solution": "4", "level": 3})
@@ -76,21 +85,23 @@ def all_of_them(task, rollouts):
 @pytest.mark.parametrize(
     ("function", "made", "worth"),
     [
-        (reward_len, Trl, [-1, -2]),
-        (reward_ids, Trl, [1.0, 2.0]),
-        (right, Trl, [1.0, 0.0]),
-        (no_kwargs, Trl, [1.0, 0.0]),
-        (compute_score, Verl, [1.0, 0.0]),
-        (detailed, Verl, [{"score": 0.5, "source": "sums", "extra": 0}] * 2),
-        (gsm8k, Verl, [1.0, 1.0]),
-        (in_batches, VerlBatch, [1.0, 0.0]),
-        (one, EachBy, [1.0, 0.0]),
+        (reward_len, TRLReward, [-1, -2]),
+        (reward_ids, TRLReward, [1.0, 2.0]),
+        (right, TRLReward, [1.0, 0.0]),
+        (no_kwargs, TRLReward, [1.0, 0.0]),
+        (compute_score, VerlReward, [1.0, 0.0]),
+        (detailed, VerlReward, [{"score": 0.5, "source": "sums", "extra": 0}] * 2),
+        (gsm8k, VerlReward, [1.0, 1.0]),
+        (in_batches, VerlBatchReward, [1.0, 0.0]),
+        (one, FunctionReward, [1.0, 0.0]),
     ],
 )
 def test_a_function_is_known_by_the_names_of_its_parameters(function, made, worth):
-    assert adapt(function) == made(function)
-    assert adapt(function)(TASK, ROLLOUTS) == worth
-    assert show(adapt(function)) == f"{made.__name__}(function=test_adapt.{function.__name__})"
+    assert as_reward(function) == made(function)
+    assert as_reward(function)(TASK, ROLLOUTS) == worth
+    assert (
+        to_code(as_reward(function)) == f"{made.__name__}(function=test_adapt.{function.__name__})"
+    )
 
 
 @pytest.mark.parametrize(
@@ -98,17 +109,17 @@ def test_a_function_is_known_by_the_names_of_its_parameters(function, made, wort
 )
 def test_async_functions_are_awaited(function, worth):
     async def run():
-        marks: Any = adapt(function)(TASK, ROLLOUTS)
+        marks: Any = as_reward(function)(TASK, ROLLOUTS)
         return await marks
 
     assert asyncio.run(run()) == worth
 
 
 def test_rewards_pass():
-    reward = Exact()
-    assert adapt(reward) is reward
-    assert adapt(all_of_them) is all_of_them
-    assert adapt(adapt(reward_len)) == Trl(reward_len)
+    reward = ExactMatch()
+    assert as_reward(reward) is reward
+    assert as_reward(all_of_them) is all_of_them
+    assert as_reward(as_reward(reward_len)) == TRLReward(reward_len)
 
 
 def test_trl_functions_get_messages_where_the_prompt_is_messages():
@@ -119,9 +130,9 @@ def test_trl_functions_get_messages_where_the_prompt_is_messages():
         return [0.0]
 
     tool = ({"role": "tool", "content": "4"},)
-    rollout = ROLLOUTS[0].then(tool, Action((1,), (0.0,), text="so "))
-    rollout = rollout.then("", Action((2,), (0.0,), text="4"))  # it went on
-    assert adapt(reward)(CHATTED, [rollout]) == [0.0]
+    rollout = ROLLOUTS[0].append_turn(tool, Action((1,), (0.0,), text="so "))
+    rollout = rollout.append_turn("", Action((2,), (0.0,), text="4"))  # it went on
+    assert as_reward(reward)(CHATTED, [rollout]) == [0.0]
     assert seen["prompts"] == [list(CHAT)]
     assert seen["completions"] == [
         [
@@ -133,7 +144,7 @@ def test_trl_functions_get_messages_where_the_prompt_is_messages():
     assert seen["completion_ids"] == [[7, 1, 2]]
     assert (seen["solution"], seen["answer"], seen["source"]) == (["4"], ["4"], ["sums"])
     assert seen["trainer_state"] is None
-    assert adapt(of_messages)(CHATTED, ROLLOUTS) == [1, 4]
+    assert as_reward(of_messages)(CHATTED, ROLLOUTS) == [1, 4]
 
 
 def test_what_trl_functions_log_goes_with_the_marks():
@@ -143,7 +154,7 @@ def test_what_trl_functions_log_goes_with_the_marks():
         log_metric("batch", 7.0)
         return [1.0, None]
 
-    assert adapt(reward)(TASK, ROLLOUTS) == [
+    assert as_reward(reward)(TASK, ROLLOUTS) == [
         {"length": 1, "batch": 7.0, "score": 1.0},
         {"length": 4, "batch": 7.0, "score": None},
     ]
@@ -153,8 +164,8 @@ def test_a_column_that_the_task_lacks_is_refused_by_name():
     def reward(completions, solutoin):
         return [0.0 for _ in completions]
 
-    with pytest.raises(Refused, match=r"It wants 'solutoin'. Did you mean 'solution'"):
-        adapt(reward)(TASK, ROLLOUTS)
+    with pytest.raises(ConfigError, match=r"It wants 'solutoin'. Did you mean 'solution'"):
+        as_reward(reward)(TASK, ROLLOUTS)
 
 
 def test_verls_extra_info_is_the_tasks_own_and_never_none():
@@ -162,10 +173,10 @@ def test_verls_extra_info_is_the_tasks_own_and_never_none():
         return {"score": 0.0, "index": extra_info.get("index", -1)}
 
     task = Task("k", "?", columns={"extra_info": {"index": np.int64(3)}})
-    assert adapt(compute_score)(task, ROLLOUTS[:1]) == [{"score": 0.0, "index": 3}]
+    assert as_reward(compute_score)(task, ROLLOUTS[:1]) == [{"score": 0.0, "index": 3}]
     for columns in ({}, {"extra_info": None}):
         task = Task("k", "?", columns=columns)
-        assert adapt(compute_score)(task, ROLLOUTS[:1]) == [{"score": 0.0, "index": -1}]
+        assert as_reward(compute_score)(task, ROLLOUTS[:1]) == [{"score": 0.0, "index": -1}]
 
 
 class Judge:
@@ -174,7 +185,7 @@ class Judge:
 
 
 def test_objects_that_can_be_called_are_functions_too():
-    assert adapt(Judge())(TASK, ROLLOUTS) == [1.0, 1.0]
+    assert as_reward(Judge())(TASK, ROLLOUTS) == [1.0, 1.0]
 
 
 @pytest.mark.parametrize(
@@ -192,8 +203,10 @@ def test_objects_that_can_be_called_are_functions_too():
     ],
 )
 def test_what_fits_no_form_is_refused_with_the_forms(function):
-    with pytest.raises(Refused, match=r"Allowed: f\(task, rollouts\); .*f\(prompts, completions"):
-        adapt(function)
+    with pytest.raises(
+        ConfigError, match=r"Allowed: f\(task, rollouts\); .*f\(prompts, completions"
+    ):
+        as_reward(function)
 
 
 def test_a_reward_by_its_place_prints_and_compares_as_its_place(tmp_path):
@@ -201,18 +214,18 @@ def test_a_reward_by_its_place_prints_and_compares_as_its_place(tmp_path):
     file.write_text(
         "def score(solution_str, ground_truth):\n    return solution_str == ground_truth\n"
     )
-    reward = Python(f"{file}:score")
+    reward = ImportedReward(f"{file}:score")
     assert reward(TASK, ROLLOUTS) == [True, False]
-    assert reward == Python(f"{file}:score")
-    assert repr(reward) == f"Python(place='{file}:score')"
-    assert adapt(reward) is reward
-    assert load(f"{file}:score")(TASK, ROLLOUTS) == [True, False]
+    assert reward == ImportedReward(f"{file}:score")
+    assert repr(reward) == f"ImportedReward(import_path='{file}:score')"
+    assert as_reward(reward) is reward
+    assert load_reward(f"{file}:score")(TASK, ROLLOUTS) == [True, False]
 
 
 def test_a_place_where_nothing_is_is_refused_at_once():
     with pytest.raises(
-        Refused, match=r"'no.such.module' does not import: ModuleNotFoundError.*Searched"
+        ConfigError, match=r"'no.such.module' does not import: ModuleNotFoundError.*Searched"
     ):
-        Python("no.such.module:score")
-    with pytest.raises(Refused, match=r"fits no form"):
-        load("os.path:join")
+        ImportedReward("no.such.module:score")
+    with pytest.raises(ConfigError, match=r"fits no form"):
+        load_reward("os.path:join")

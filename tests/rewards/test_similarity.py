@@ -3,22 +3,22 @@
 import pytest
 import torch
 
-from grupo.rewards.similarity import bmas, chart, found, matching
+from grupo.rewards.similarity import bmas, chart_match, entity_recall, same_word
 
 a, b, c = torch.eye(3)
 
 
 def test_options_match_or_do_not():
-    assert matching(" b", "B") == 1.0
-    assert matching("yes", "no") == 0.0
+    assert same_word(" b", "B") == 1.0
+    assert same_word("yes", "no") == 0.0
 
 
 def test_numbers_in_charts_may_be_a_little_off():
-    assert chart("104", "100") == chart("95%", "100") == 1.0
-    assert chart("106", "100") == 0.0
-    assert chart("-95", "-100") == 1.0
-    assert chart("Sweden", "sweden ") == 1.0
-    assert chart("about 100", "100") == 0.0
+    assert chart_match("104", "100") == chart_match("95%", "100") == 1.0
+    assert chart_match("106", "100") == 0.0
+    assert chart_match("-95", "-100") == 1.0
+    assert chart_match("Sweden", "sweden ") == 1.0
+    assert chart_match("about 100", "100") == 0.0
 
 
 def test_captions_are_worth_the_tokens_they_share():
@@ -33,5 +33,5 @@ def test_what_is_opposite_is_worth_nothing():
 
 def test_entities_are_found_whatever_their_case_and_spaces():
     thoughts = "It must be the Eiffel\n Tower, built by gustave  eiffel."
-    assert found(thoughts, ["Eiffel Tower", "Gustave Eiffel", "Paris", "1889"]) == 0.5
-    assert found(thoughts, []) == 0.0
+    assert entity_recall(thoughts, ["Eiffel Tower", "Gustave Eiffel", "Paris", "1889"]) == 0.5
+    assert entity_recall(thoughts, []) == 0.0

@@ -1,16 +1,16 @@
 import pytest
 
-from grupo.core.errors import Refused
+from grupo.core.errors import ConfigError
 from grupo.core.types import Action, Rollout, Task
 from grupo.rewards import (
-    After,
-    Captures,
-    EachBy,
-    Exact,
-    Formatted,
+    AfterMarker,
+    ExactMatch,
+    FunctionReward,
+    InsideTag,
     LengthPenalty,
-    Matches,
-    Tagged,
+    RegexAnswer,
+    RegexMatch,
+    TagFormat,
     last_boxed,
     whole_text,
 )
@@ -28,12 +28,12 @@ def task(answer):
     ("extract", "text", "answer"),
     [
         (whole_text, " 4\n", "4"),
-        (After("####"), "#### 3 #### 4 ", "4"),
-        (After("####"), "4", None),
-        (Tagged("answer"), "<answer>3</answer> <answer> 4 </answer>", "4"),
-        (Tagged("answer"), "<answer>4", None),
-        (Tagged("answer"), "4</answer>", None),
-        (Tagged("answer"), "</answer>4<answer>", None),
+        (AfterMarker("####"), "#### 3 #### 4 ", "4"),
+        (AfterMarker("####"), "4", None),
+        (InsideTag("answer"), "<answer>3</answer> <answer> 4 </answer>", "4"),
+        (InsideTag("answer"), "<answer>4", None),
+        (InsideTag("answer"), "4</answer>", None),
+        (InsideTag("answer"), "</answer>4<answer>", None),
         (last_boxed, r"\boxed{1} \boxed{\frac{1}{\sqrt{2}}} ", r"\frac{1}{\sqrt{2}}"),
         (last_boxed, r"\boxed{\frac{1}{2}", None),
         (last_boxed, "4", None),
@@ -44,33 +44,33 @@ def test_extractors_take_the_last_that_is_there(extract, text, answer):
 
 
 def test_exact_compares_the_extracted_answer_letter_for_letter():
-    reward = Exact(After("####"))
+    reward = ExactMatch(AfterMarker("####"))
     texts = ["so #### 42 ", "42", "#### 42.0", "#### ４２", "####"]  # noqa: RUF001 wide digits
     assert reward(task(42), [said(t) for t in texts]) == [1.0, 0.0, 0.0, 0.0, 0.0]
 
 
 def test_nothing_extracted_is_not_an_empty_answer():
-    assert Exact(After("####")).judge(task(""), said("no marker")) == 0.0
+    assert ExactMatch(AfterMarker("####")).score(task(""), said("no marker")) == 0.0
 
 
 def test_a_task_without_an_answer_cannot_be_judged_by_it():
-    with pytest.raises(Refused, match=r"Task k has no answer"):
-        Exact().judge(task(None), said("None"))
+    with pytest.raises(ConfigError, match=r"Task k has no answer"):
+        ExactMatch().score(task(None), said("None"))
 
 
 def test_a_pattern_matches_and_another_captures():
-    assert Matches(r"\d+").judge(task("9"), said("it is 4")) == 1.0
-    assert Matches(r"\d+").judge(task("9"), said("it is four")) == 0.0
-    reward = Captures(r"answer: (\d+)")
+    assert RegexMatch(r"\d+").score(task("9"), said("it is 4")) == 1.0
+    assert RegexMatch(r"\d+").score(task("9"), said("it is four")) == 0.0
+    reward = RegexAnswer(r"answer: (\d+)")
     texts = ["answer: 3, answer: 4", "answer: 4, answer: 3", "4"]
     assert reward(task("4"), [said(t) for t in texts]) == [1.0, 0.0, 0.0]
 
 
 def test_patterns_that_are_none_are_refused():
-    with pytest.raises(Refused, match=r"not a regular expression"):
-        Matches("(")
-    with pytest.raises(Refused, match=r"captures nothing"):
-        Captures("4")
+    with pytest.raises(ConfigError, match=r"not a regular expression"):
+        RegexMatch("(")
+    with pytest.raises(ConfigError, match=r"captures nothing"):
+        RegexAnswer("4")
 
 
 @pytest.mark.parametrize(
@@ -86,15 +86,15 @@ def test_patterns_that_are_none_are_refused():
     ],
 )
 def test_formatted_wants_each_tag_once_and_nothing_else(text, worth):
-    assert Formatted().judge(task("4"), said(text)) == worth
+    assert TagFormat().score(task("4"), said(text)) == worth
 
 
 def test_every_action_beyond_the_budget_costs_the_rate():
-    reward = LengthPenalty(budget=10, rate=0.5)
+    reward = LengthPenalty(max_length=10, penalty_coef=0.5)
     worth = reward(task("4"), [said("", 9), said("", 10), said("", 13)])
     assert worth == [0.0, 0.0, -0.5 * 3]
 
 
 def test_a_function_of_one_rollout_is_lifted_to_the_group():
-    reward = EachBy(lambda task, rollout: len(rollout.text) - len(task.answer))
+    reward = FunctionReward(lambda task, rollout: len(rollout.text) - len(task.reference_answer))
     assert reward(task("4"), [said("a"), said("abc")]) == [0, 2]

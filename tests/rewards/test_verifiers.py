@@ -3,10 +3,10 @@ import sys
 
 import pytest
 
-from grupo.core.errors import Refused
+from grupo.core.errors import ConfigError
 from grupo.core.types import Action, Rollout, Task
-from grupo.rewards import GymVerifier, SameMath, Tagged, last_boxed
-from grupo.rewards.math_equal import MathError, same
+from grupo.rewards import InsideTag, MathEqual, ReasoningGymVerifier, last_boxed
+from grupo.rewards.math_equal import MathError, math_equal
 from grupo.tasks import ReasoningGym
 
 
@@ -18,9 +18,12 @@ def said(text):
 def test_the_oracle_of_a_family_is_right_and_silence_is_not(family):
     (task,) = ReasoningGym(family, size=1).load()
     oracle = task.columns["entry"]["answer"]
-    assert GymVerifier().judge(task, said(oracle)) == 1.0
-    assert GymVerifier(Tagged("answer")).judge(task, said(f"<answer>{oracle}</answer>")) == 1.0
-    assert GymVerifier(Tagged("answer")).judge(task, said(oracle)) == 0.0
+    assert ReasoningGymVerifier().score(task, said(oracle)) == 1.0
+    assert (
+        ReasoningGymVerifier(InsideTag("answer")).score(task, said(f"<answer>{oracle}</answer>"))
+        == 1.0
+    )
+    assert ReasoningGymVerifier(InsideTag("answer")).score(task, said(oracle)) == 0.0
 
 
 @pytest.mark.parametrize(
@@ -41,22 +44,22 @@ def test_what_the_policy_writes_is_not_run(tmp_path, family, wrote):
     theirs(attack, task.columns["entry"])
     assert (tmp_path / "canary").exists(), "reasoning-gym's own verifier does run it"
     (tmp_path / "canary").unlink()
-    assert GymVerifier().judge(task, said(attack)) == 0.0
+    assert ReasoningGymVerifier().score(task, said(attack)) == 0.0
     assert not (tmp_path / "canary").exists()
 
 
 def test_powers_that_take_forever_do_not_reach_a_verifier():
     (task,) = ReasoningGym("countdown", size=1).load()
-    assert GymVerifier().judge(task, said("9**9**9**9**9")) == 0.0
+    assert ReasoningGymVerifier().score(task, said("9**9**9**9**9")) == 0.0
 
 
 def test_families_whose_verifier_runs_letters_are_refused():
     (task,) = ReasoningGym("polynomial_multiplication", size=1).load()
-    with pytest.raises(Refused, match=r"Use SameMath"):
-        GymVerifier().judge(task, said("x"))
-    assert SameMath().judge(task, said(task.answer)) == 1.0
-    assert SameMath().judge(task, said(f"${task.answer}$".replace("**", "^"))) == 1.0
-    assert SameMath().judge(task, said(task.answer + " + 1")) == 0.0
+    with pytest.raises(ConfigError, match=r"Use SameMath"):
+        ReasoningGymVerifier().score(task, said("x"))
+    assert MathEqual().score(task, said(task.reference_answer)) == 1.0
+    assert MathEqual().score(task, said(f"${task.reference_answer}$".replace("**", "^"))) == 1.0
+    assert MathEqual().score(task, said(task.reference_answer + " + 1")) == 0.0
 
 
 @pytest.mark.parametrize(
@@ -74,25 +77,25 @@ def test_families_whose_verifier_runs_letters_are_refused():
     ],
 )
 def test_equal_expressions_are_the_same_mathematics(answer, text, worth):
-    assert SameMath().judge(Task("k", "?", answer), said(text)) == worth
+    assert MathEqual().score(Task("k", "?", answer), said(text)) == worth
 
 
 def test_an_answer_that_is_not_there_is_wrong():
-    assert SameMath(last_boxed).judge(Task("k", "?", "4"), said("$4$")) == 0.0
+    assert MathEqual(last_boxed).score(Task("k", "?", "4"), said("$4$")) == 0.0
 
 
 def test_a_comparison_that_hangs_is_killed_and_the_next_one_works():
     hangs = "$9^{9^{9^{9}}}$"
     with pytest.raises(MathError, match=r"killed after 0\.5 s"):
-        SameMath(time_limit=0.5).judge(Task("k", "?", "2"), said(hangs))
-    assert same("2", "$1 + 1$", 5.0)
+        MathEqual(time_limit=0.5).score(Task("k", "?", "2"), said(hangs))
+    assert math_equal("2", "$1 + 1$", 5.0)
 
 
 def test_an_answer_that_is_no_mathematics_is_an_error_not_a_zero():
     with pytest.raises(MathError, match=r"does not read as mathematics"):
-        same("$$", "3", 5.0)
-    with pytest.raises(Refused, match=r"time_limit"):
-        SameMath(time_limit=0.0)
+        math_equal("$$", "3", 5.0)
+    with pytest.raises(ConfigError, match=r"time_limit"):
+        MathEqual(time_limit=0.0)
 
 
 def test_a_script_without_a_main_guard_is_run_once(tmp_path):

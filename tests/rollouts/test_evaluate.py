@@ -6,13 +6,21 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from grupo.core.interfaces import one_action
-from grupo.core.types import Action, Observation, Rollout, Task, Verdict
+from grupo.core.interfaces import single_action
+from grupo.core.types import Action, Observation, RewardResult, Rollout, Task
 from grupo.methods.grpo import grpo
 from grupo.recipe import Evaluation
-from grupo.rollouts.evaluate import Score, Share, Solved, evaluate, pass_at, play_all, share
-from grupo.testing.smoke.echo_env import Digits
-from grupo.testing.smoke.run import recipe
+from grupo.rollouts.evaluate import (
+    EvalResult,
+    Proportion,
+    SuccessCriterion,
+    bootstrap_proportion,
+    evaluate,
+    pass_at_k,
+    run_rollouts,
+)
+from grupo.testing.smoke.echo_env import EchoTasks
+from grupo.testing.smoke.run import echo_recipe
 from grupo.training.learner import Learner
 
 
@@ -57,9 +65,9 @@ class World:
     async def reply(self, task: Task, rollout: Rollout) -> Observation | None:
         return None if rollout.turns else task.prompt
 
-    async def score(self, task: Task, rollouts: Sequence[Rollout]) -> Sequence[Verdict]:
+    async def score(self, task: Task, rollouts: Sequence[Rollout]) -> Sequence[RewardResult]:
         return [
-            Verdict(failed="it asked") if r.text == "?" else Verdict(float(r.text == "x"))
+            RewardResult(error="it asked") if r.text == "?" else RewardResult(float(r.text == "x"))
             for r in rollouts
         ]
 
@@ -72,28 +80,28 @@ def test_greedy_and_sampled_and_at_least_one_of_k():
     assert score.greedy.value == 1 / 2
     assert score.sampled.value == (1 / 4 + 1) / 2
     # of 1 right in 4: k = 2 holds it in 3 of the 6 pairs
-    assert {k: s.value for k, s in score.passes.items()} == {
+    assert {k: s.value for k, s in score.pass_at_k.items()} == {
         1: (1 / 4 + 1) / 2,
         2: (3 / 6 + 1) / 2,
         4: 1.0,
     }
-    assert score.failed == 0
+    assert score.num_failed == 0
 
 
 def test_k_goes_by_doubling_and_ends_with_all_attempts():
     score = evaluate(Speaker(("x", "x"), ("x" * 6, "x" * 6)), World(), TASKS, attempts=6)
-    assert sorted(score.passes) == [1, 2, 4, 6]
+    assert sorted(score.pass_at_k) == [1, 2, 4, 6]
 
 
 def test_rollouts_that_could_not_be_judged_are_counted_and_solve_nothing():
     score = evaluate(Speaker(("?", "x"), ("?x", "??")), World(), TASKS, attempts=2)
-    assert score.failed == 1 + 3
+    assert score.num_failed == 1 + 3
     assert (score.greedy.value, score.sampled.value) == (1 / 2, 1 / 4)
 
 
 def test_every_task_is_attempted_as_often_as_asked_whatever_it_asks_for_itself():
-    eager = [replace(TASKS[0], attempts=3), TASKS[1]]
-    groups = play_all(Script(("xx", "--")), World(), eager, 2)
+    eager = [replace(TASKS[0], group_size=3), TASKS[1]]
+    groups = run_rollouts(Script(("xx", "--")), World(), eager, 2)
     assert [len(group.rollouts) for group in groups] == [2, 2]
 
 
@@ -118,16 +126,16 @@ def test_greedy_and_sampled_have_random_streams_of_their_own():
     ],
 )
 def test_the_chance_of_a_right_one_among_k(k, attempts, right, chance):
-    assert pass_at(k, attempts, right) == pytest.approx(chance)
+    assert pass_at_k(k, attempts, right) == pytest.approx(chance)
 
 
 def test_where_all_tasks_agree_the_interval_is_a_point():
-    assert share([1.0] * 7) == Share(1.0, 1.0, 1.0)
-    assert share([0.25] * 3) == Share(0.25, 0.25, 0.25)
+    assert bootstrap_proportion([1.0] * 7) == Proportion(1.0, 1.0, 1.0)
+    assert bootstrap_proportion([0.25] * 3) == Proportion(0.25, 0.25, 0.25)
 
 
 def test_the_interval_of_a_fair_coin_is_two_standard_errors_wide():
-    found = share([0.0, 1.0] * 50)
+    found = bootstrap_proportion([0.0, 1.0] * 50)
     assert found.value == 0.5
     # the standard error of 100 throws is 0.05
     assert found.low == pytest.approx(0.5 - 1.96 * 0.05, abs=0.015)
@@ -135,28 +143,28 @@ def test_the_interval_of_a_fair_coin_is_two_standard_errors_wide():
 
 
 def test_more_tasks_make_a_narrower_interval_and_the_same_ones_the_same():
-    few, many = share([0.0, 1.0] * 5), share([0.0, 1.0] * 80)
+    few, many = bootstrap_proportion([0.0, 1.0] * 5), bootstrap_proportion([0.0, 1.0] * 80)
     assert many.high - many.low < (few.high - few.low) / 3  # a quarter, of 16 times as many
-    assert share([0.0, 1.0] * 5) == few
+    assert bootstrap_proportion([0.0, 1.0] * 5) == few
 
 
 def test_solved_looks_at_the_whole_reward_or_at_a_part_of_it():
-    rollout = Rollout(reward=0.5, parts={"right": 1.0})
-    assert not Solved()(rollout)
-    assert Solved(at_least=0.5)(rollout)
-    assert Solved("right")(rollout)
-    assert not Solved("wrong")(rollout)  # a part that it lacks
+    rollout = Rollout(reward=0.5, reward_terms={"right": 1.0})
+    assert not SuccessCriterion()(rollout)
+    assert SuccessCriterion(min_reward=0.5)(rollout)
+    assert SuccessCriterion("right")(rollout)
+    assert not SuccessCriterion("wrong")(rollout)  # a part that it lacks
 
 
 def test_solved_forgives_rounding_and_nothing_else():
-    assert Solved()(Rollout(reward=0.1 + 0.2 + 0.7 - 1e-12))
-    assert not Solved()(Rollout(reward=0.999))
-    assert not Solved()(Rollout())  # it has no reward
+    assert SuccessCriterion()(Rollout(reward=0.1 + 0.2 + 0.7 - 1e-12))
+    assert not SuccessCriterion()(Rollout(reward=0.999))
+    assert not SuccessCriterion()(Rollout())  # it has no reward
 
 
 def test_a_score_as_data():
-    half = Share(0.5, 0.25, 0.75)
-    assert Score(half, half, {1: half}, failed=2).to_data() == {
+    half = Proportion(0.5, 0.25, 0.75)
+    assert EvalResult(half, half, {1: half}, num_failed=2).to_data() == {
         **dict.fromkeys(("greedy", "sampled", "pass@1"), 0.5),
         "intervals": {name: [0.25, 0.75] for name in ("greedy", "sampled", "pass@1")},
         "failed": 2,
@@ -164,20 +172,20 @@ def test_a_score_as_data():
 
 
 def test_a_share_in_words():
-    assert str(Share(0.5, 0.25, 0.75)) == "0.500 [0.250, 0.750]"
+    assert str(Proportion(0.5, 0.25, 0.75)) == "0.500 [0.250, 0.750]"
 
 
 def test_groups_are_played_at_the_same_time():
     met = []
 
     class Waits(World):
-        async def score(self, task: Task, rollouts: Sequence[Rollout]) -> Sequence[Verdict]:
+        async def score(self, task: Task, rollouts: Sequence[Rollout]) -> Sequence[RewardResult]:
             met.append(task.key)
             while len(met) < 2:
                 await asyncio.sleep(0)
             return await super().score(task, rollouts)
 
-    play_all(Script(("x", "x")), Waits(), TASKS, 1)
+    run_rollouts(Script(("x", "x")), Waits(), TASKS, 1)
     assert met == ["a", "b"]
 
 
@@ -189,19 +197,19 @@ async def twice(act, rollout, seen):
 
 def test_tasks_are_attempted_in_the_way_that_turns_are_taken():
     plain, doubled = (
-        evaluate(Speaker(("x", "-"), ("xx", "--")), World(), TASKS, attempts=2, turn=turn)
-        for turn in (one_action, twice)
+        evaluate(Speaker(("x", "-"), ("xx", "--")), World(), TASKS, attempts=2, turn_strategy=turn)
+        for turn in (single_action, twice)
     )
     assert (plain.greedy.value, plain.sampled.value) == (0.5, 0.5)
     assert (doubled.greedy.value, doubled.sampled.value) == (0.0, 0.0)  # "xx" is not "x"
 
 
 async def nothing_but_a_one(act, rollout, seen):
-    return rollout.then(seen, await act.force(rollout, seen, "1"))
+    return rollout.then(seen, await act.prefill_forced(rollout, seen, "1"))
 
 
 def test_a_run_is_evaluated_in_the_way_that_its_recipe_says():
-    tasks = {"tasks": Digits(names=8), "held_out": Digits(names=4)}
-    held = {"evaluation": Evaluation(1, turn=nothing_but_a_one)}
-    learner = Learner(recipe(grpo()).but(**tasks, **held))
+    tasks = {"tasks": EchoTasks(copies=8), "held_out": EchoTasks(copies=4)}
+    held = {"evaluation": Evaluation(1, turn_strategy=nothing_but_a_one)}
+    learner = Learner(echo_recipe(grpo()).replace(**tasks, **held))
     assert learner.evaluate("before").sampled.value == 1 / 4  # one of four digits is right

@@ -2,7 +2,7 @@ import os
 
 import pytest
 
-from grupo.core.errors import Refused
+from grupo.core.errors import ConfigError
 from grupo.storage import atomic_files
 from grupo.storage.atomic_files import Journal
 
@@ -43,7 +43,7 @@ def test_a_journal_cut_back_and_written_again_is_the_same_file(journal):
     whole = journal.path.read_bytes()
     lengths = [0, *(at + 1 for at, byte in enumerate(whole) if byte == 10)]
     for done, length in enumerate(lengths):
-        Journal.cut(journal.path, length)
+        Journal.truncate(journal.path, length)
         journal.append(*RECORDS[done:])
         assert journal.path.read_bytes() == whole
 
@@ -72,13 +72,13 @@ def test_a_bad_line_before_the_last_is_refused_by_its_number(journal):
     whole = journal.path.read_bytes().splitlines(keepends=True)
     for bad in (b'{"step": \n', b"\0\0\n", b"\xff\n", b"NaN\n", b"\n"):
         journal.path.write_bytes(whole[0] + bad + whole[2])
-        with pytest.raises(Refused, match="line 2, cannot be read"):
+        with pytest.raises(ConfigError, match="line 2, cannot be read"):
             journal.read()
 
 
 def test_nothing_is_appended_to_a_torn_line(journal):
     journal.path.write_bytes(journal.path.read_bytes()[:-1])
-    with pytest.raises(Refused, match="torn line"):
+    with pytest.raises(ConfigError, match="torn line"):
         journal.append({"step": 3})
 
 
@@ -86,14 +86,14 @@ def test_a_journal_is_not_cut_where_no_line_ends_or_past_its_end(journal):
     whole = journal.path.read_bytes()
     ends = {0, *(at + 1 for at, byte in enumerate(whole) if byte == 10)}
     for length in set(range(len(whole) + 3)) - ends:
-        with pytest.raises(Refused, match="no line ends there"):
-            Journal.cut(journal.path, length)
+        with pytest.raises(ConfigError, match="no line ends there"):
+            Journal.truncate(journal.path, length)
     assert journal.path.read_bytes() == whole
 
 
 def test_a_record_that_json_cannot_hold_leaves_the_journal_alone(journal):
     before = journal.path.read_bytes()
-    with pytest.raises(Refused, match="/b is a set"):
+    with pytest.raises(ConfigError, match="/b is a set"):
         journal.append({"a": 1}, {"b": {1}})
     assert journal.path.read_bytes() == before
 
@@ -128,5 +128,5 @@ def test_sweeping_takes_the_unfinished_and_nothing_else(tmp_path):
     (tmp_path / "tmp.1" / "weights").touch()
     (tmp_path / "tmp.2").touch()
     (tmp_path / "step-00000001").mkdir()
-    atomic_files.sweep(tmp_path)
+    atomic_files.remove_unfinished(tmp_path)
     assert os.listdir(tmp_path) == ["step-00000001"]

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from grupo.core.errors import Refused
+from grupo.core.errors import ConfigError
 from grupo.storage import checkpoint, manifest
-from grupo.storage.checkpoint import Damaged, NoCheckpoint, SaveFailed
+from grupo.storage.checkpoint import CorruptRun, NoCheckpoint, SaveFailed
 from tests.helpers.saved_states import save
 
 
@@ -79,7 +79,7 @@ def test_a_step_saved_twice_lives_beside_the_first_until_it_is_safe(tmp_path):
 def test_the_number_alone_does_not_win(tmp_path):
     save(tmp_path, 1)
     shutil.copytree(save(tmp_path, 2), tmp_path / "step-00000009")
-    assert checkpoint.load(tmp_path).step == 2  # as `latest` says
+    assert checkpoint.load(tmp_path).step == 2  # as `latest_checkpoint` says
     os.remove(tmp_path / "latest")
     found = checkpoint.load(tmp_path)
     assert found.step == 2
@@ -115,9 +115,12 @@ def test_what_is_not_a_file_is_not_read(tmp_path):
 
 
 def test_an_error_of_the_machine_is_not_taken_for_damage():
-    with pytest.raises(manifest.Unfit, match="data: Input/output error"), manifest.judging("data"):
+    with (
+        pytest.raises(manifest.InvalidCheckpoint, match="data: Input/output error"),
+        manifest.invalid_on_damage("data"),
+    ):
         raise OSError(errno.EIO, os.strerror(errno.EIO))
-    with pytest.raises(OSError, match="Too many open files"), manifest.judging("data"):
+    with pytest.raises(OSError, match="Too many open files"), manifest.invalid_on_damage("data"):
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 
 
@@ -152,7 +155,7 @@ def test_a_run_that_went_back_outlives_the_damaged_future(tmp_path):
 
 def test_a_second_run_does_not_bury_the_first(tmp_path):
     save(tmp_path, 1000)
-    with pytest.raises(Refused, match="step-00001000 is later than step 1"):
+    with pytest.raises(ConfigError, match="step-00001000 is later than step 1"):
         save(tmp_path, 1)
     assert steps_in(tmp_path) == ["step-00001000"]
 
@@ -160,7 +163,7 @@ def test_a_second_run_does_not_bury_the_first(tmp_path):
 def test_nothing_valid_says_what_was_found_and_what_to_do(tmp_path):
     for path in [save(tmp_path, step) for step in (1, 2)]:
         (path / "data.json").write_text("{}")
-    with pytest.raises(Damaged) as caught:
+    with pytest.raises(CorruptRun) as caught:
         checkpoint.load(tmp_path)
     assert str(caught.value) == (
         f"No checkpoint in {tmp_path} can be used. Found:\n"
@@ -172,7 +175,7 @@ def test_nothing_valid_says_what_was_found_and_what_to_do(tmp_path):
 
 def test_a_pointer_to_nothing_is_not_an_empty_run(tmp_path):
     shutil.rmtree(save(tmp_path, 1))
-    with pytest.raises(Damaged, match=r"latest: step-00000001/manifest.json: No such file"):
+    with pytest.raises(CorruptRun, match=r"latest: step-00000001/manifest.json: No such file"):
         checkpoint.load(tmp_path)
 
 
@@ -188,14 +191,14 @@ def test_a_pointer_to_nothing_is_not_an_empty_run(tmp_path):
 def test_what_cannot_come_back_bit_for_bit_is_refused_before_anything_is_written(
     tensors, data, says, tmp_path
 ):
-    with pytest.raises(Refused, match=says):
+    with pytest.raises(ConfigError, match=says):
         checkpoint.save(tmp_path / "run", 1, tensors, data)
     assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize(("step", "keep"), [(-1, 2), (1, 0)])
 def test_numbers_that_make_no_sense_are_refused(step, keep, tmp_path):
-    with pytest.raises(Refused, match="Allowed: step from 0, keep from 1"):
+    with pytest.raises(ConfigError, match="Allowed: step from 0, keep from 1"):
         save(tmp_path / "run", step, keep=keep)
 
 

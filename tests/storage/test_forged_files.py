@@ -31,7 +31,7 @@ def test_a_pointer_elsewhere_is_not_followed(text, tmp_path):
 
 
 def sealed(body) -> str:
-    return manifest._sealed(body)
+    return manifest._with_checksum(body)
 
 
 @pytest.mark.parametrize(

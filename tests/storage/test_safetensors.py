@@ -6,7 +6,7 @@ import torch
 from safetensors.torch import load as reference_load
 from torch import Tensor
 
-from grupo.core.errors import Refused
+from grupo.core.errors import ConfigError
 from grupo.storage import safetensors
 
 
@@ -17,8 +17,8 @@ def bits(tensor: Tensor) -> tuple[torch.dtype, torch.Size, bytes]:
 
 def through_a_file(tensors, tmp_path) -> dict[str, Tensor]:
     path = tmp_path / "x.safetensors"
-    path.write_bytes(b"".join(safetensors.chunks(tensors)))
-    back = safetensors.load(path)
+    path.write_bytes(b"".join(safetensors.file_chunks(tensors)))
+    back = safetensors.load_tensors(path)
     path.write_bytes(b"\xff" * path.stat().st_size)  # what was loaded does not live in the file
     return back
 
@@ -39,7 +39,7 @@ def test_every_bit_of_every_dtype_comes_back(dtype, tmp_path):
 
 def test_all_dtypes_lie_in_one_file_and_begin_at_multiples_of_their_width():
     tensors = {str(dtype): every_bit_pattern(dtype)[:3] for dtype in safetensors.DTYPES}
-    content = b"".join(safetensors.chunks(tensors))
+    content = b"".join(safetensors.file_chunks(tensors))
     assert struct.unpack("<Q", content[:8])[0] % 8 == 0
     header = json.loads(content[8 : 8 + struct.unpack("<Q", content[:8])[0]])
     for name, tensor in tensors.items():
@@ -82,5 +82,5 @@ def test_no_tensors_are_a_file_too(tmp_path):
     ],
 )
 def test_what_a_file_cannot_hold_is_refused_by_name(tensors, says):
-    with pytest.raises(Refused, match=says):
-        safetensors.check(tensors, of="weights")
+    with pytest.raises(ConfigError, match=says):
+        safetensors.check_tensors(tensors, label="weights")

@@ -6,8 +6,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from grupo.core.errors import Refused
-from grupo.tasks import Columns, FromFunction, Rows, key_of
+from grupo.core.errors import ConfigError
+from grupo.tasks import Columns, DatasetTasks, FromFunction, task_key
 
 VERL = {
     "data_source": "openai/gsm8k",
@@ -25,29 +25,33 @@ def written(path, *lines):
 
 def test_trl_rows_of_text_are_read_as_they_are(tmp_path):
     row = {"prompt": "2 + 2 =", "solution": "4"}
-    (task,) = Rows(written(tmp_path / "rows.jsonl", json.dumps(row), "")).load()
-    assert (task.prompt, task.answer, task.source) == ("2 + 2 =", None, "rows")
+    (task,) = DatasetTasks(written(tmp_path / "rows.jsonl", json.dumps(row), "")).load()
+    assert (task.prompt, task.reference_answer, task.source) == ("2 + 2 =", None, "rows")
     assert task.columns == {"solution": "4"}
 
 
 def test_a_mapped_column_stays_readable_under_its_own_name(tmp_path):
     path = written(tmp_path / "rows.jsonl", '{"question": "1 + 1 =", "solution": "2"}')
-    (task,) = Rows(path, Columns(prompt="question", answer="solution")).load()
-    assert (task.prompt, task.answer, task.columns) == ("1 + 1 =", "2", {"solution": "2"})
+    (task,) = DatasetTasks(path, Columns(prompt="question", answer="solution")).load()
+    assert (task.prompt, task.reference_answer, task.columns) == ("1 + 1 =", "2", {"solution": "2"})
 
 
 def test_trl_rows_of_messages_become_messages(tmp_path):
     row = {"prompt": VERL["prompt"], "answer": "4"}
-    (task,) = Rows(written(tmp_path / "rows.jsonl", json.dumps(row))).load()
+    (task,) = DatasetTasks(written(tmp_path / "rows.jsonl", json.dumps(row))).load()
     assert task.prompt == ({"role": "user", "content": "2 + 2 ="},)
-    assert task.key == key_of("2 + 2 =")
+    assert task.key == task_key("2 + 2 =")
 
 
 def test_verl_parquet_comes_back_as_it_was_written(tmp_path):
     path = str(tmp_path / "train.parquet")
     pq.write_table(pa.Table.from_pylist([VERL, VERL]), path)
-    task, _ = Rows(path).load()
-    assert (task.answer, task.source, task.prompt) == ("4", "openai/gsm8k", tuple(VERL["prompt"]))
+    task, _ = DatasetTasks(path).load()
+    assert (task.reference_answer, task.source, task.prompt) == (
+        "4",
+        "openai/gsm8k",
+        tuple(VERL["prompt"]),
+    )
     assert task.columns["extra_info"] == {"split": "train", "index": 0}
     assert task.columns["reward_model"] == {"style": "rule", "ground_truth": "4"}
 
@@ -56,15 +60,15 @@ def test_verl_columns_stored_as_json_text_are_opened(tmp_path):
     path = str(tmp_path / "train.parquet")
     flat = {k: v if isinstance(v, str) else json.dumps(v) for k, v in VERL.items()}
     pq.write_table(pa.Table.from_pylist([flat]), path)
-    (task,) = Rows(path).load()
-    assert (task.answer, task.prompt) == ("4", tuple(VERL["prompt"]))
+    (task,) = DatasetTasks(path).load()
+    assert (task.reference_answer, task.prompt) == ("4", tuple(VERL["prompt"]))
     assert task.columns["extra_info"] == {"split": "train", "index": 0}
 
 
 def test_arrays_become_lists_and_json_text_elsewhere_stays_text():
     row = {"prompt": '{"a": 1}', "answer": '{"b": 2}', "numbers": np.array([1, 2])}
     (task,) = FromFunction(lambda: [row]).load()
-    assert (task.prompt, task.answer) == ('{"a": 1}', '{"b": 2}')
+    assert (task.prompt, task.reference_answer) == ('{"a": 1}', '{"b": 2}')
     assert task.columns["numbers"] == [1, 2]
 
 
@@ -73,10 +77,10 @@ def test_a_folder_that_datasets_saved_is_read(tmp_path):
 
     rows = datasets.Dataset.from_dict({"prompt": ["a", "b"], "answer": ["1", "2"]})
     datasets.DatasetDict({"test": rows}).save_to_disk(tmp_path / "saved")
-    tasks = Rows(str(tmp_path / "saved"), split="test").load()
-    assert [(task.prompt, task.answer) for task in tasks] == [("a", "1"), ("b", "2")]
-    with pytest.raises(Refused, match=r"no split 'tset'\. Did you mean 'test'"):
-        Rows(str(tmp_path / "saved"), split="tset").load()
+    tasks = DatasetTasks(str(tmp_path / "saved"), split="test").load()
+    assert [(task.prompt, task.reference_answer) for task in tasks] == [("a", "1"), ("b", "2")]
+    with pytest.raises(ConfigError, match=r"no split 'tset'\. Did you mean 'test'"):
+        DatasetTasks(str(tmp_path / "saved"), split="tset").load()
 
 
 def test_a_folder_of_data_files_is_read(tmp_path, monkeypatch):
@@ -85,58 +89,58 @@ def test_a_folder_of_data_files_is_read(tmp_path, monkeypatch):
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
     (tmp_path / "data").mkdir()
     written(tmp_path / "data" / "train.jsonl", '{"prompt": "a"}', '{"prompt": "b"}')
-    assert [t.prompt for t in Rows(str(tmp_path / "data")).load()] == ["a", "b"]
+    assert [t.prompt for t in DatasetTasks(str(tmp_path / "data")).load()] == ["a", "b"]
 
 
 def test_a_hub_name_without_a_network_says_so(monkeypatch):
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
-    with pytest.raises(Refused, match=r"no such file or folder here.*hub.*Without a network"):
-        Rows("nobody/no-such-rows").load()
+    with pytest.raises(ConfigError, match=r"no such file or folder here.*hub.*Without a network"):
+        DatasetTasks("nobody/no-such-rows").load()
 
 
 def test_a_malformed_line_is_refused_by_its_number(tmp_path):
     path = written(tmp_path / "rows.jsonl", '{"prompt": "a"}', "", '{"prompt": ', '{"prompt": "b"}')
-    with pytest.raises(Refused, match=r"rows\.jsonl, line 3 is not JSON"):
-        Rows(path).load()
+    with pytest.raises(ConfigError, match=r"rows\.jsonl, line 3 is not JSON"):
+        DatasetTasks(path).load()
 
 
 @pytest.mark.parametrize("line", ["[1, 2]", '"text"', "3", "null"])
 def test_a_line_that_is_no_object_is_refused(tmp_path, line):
-    with pytest.raises(Refused, match=r"line 2 is a JSON .*Allowed: an object"):
-        Rows(written(tmp_path / "rows.jsonl", '{"prompt": "a"}', line)).load()
+    with pytest.raises(ConfigError, match=r"line 2 is a JSON .*Allowed: an object"):
+        DatasetTasks(written(tmp_path / "rows.jsonl", '{"prompt": "a"}', line)).load()
 
 
 def test_bytes_that_are_not_utf8_and_bottomless_nesting_are_refused(tmp_path):
     (tmp_path / "bytes.jsonl").write_bytes(b'{"prompt": "\xff"}')
     written(tmp_path / "deep.jsonl", "[" * 100_000)
     for name in ("bytes.jsonl", "deep.jsonl"):
-        with pytest.raises(Refused, match=f"{name}, line 1 is not JSON"):
-            Rows(str(tmp_path / name)).load()
+        with pytest.raises(ConfigError, match=f"{name}, line 1 is not JSON"):
+            DatasetTasks(str(tmp_path / name)).load()
 
 
 @pytest.mark.parametrize("prompt", ["", "  ", None, 3, [], [{"role": "user"}], {"a": 1}])
 def test_a_prompt_that_is_none_is_refused_by_its_row(tmp_path, prompt):
     rows = [json.dumps({"prompt": p}) for p in ("good", prompt)]
-    with pytest.raises(Refused, match=r"line 2, column 'prompt' is .*Allowed: text"):
-        Rows(written(tmp_path / "rows.jsonl", *rows)).load()
+    with pytest.raises(ConfigError, match=r"line 2, column 'prompt' is .*Allowed: text"):
+        DatasetTasks(written(tmp_path / "rows.jsonl", *rows)).load()
 
 
 def test_a_missing_column_is_refused_with_the_nearest(tmp_path):
     path = written(tmp_path / "rows.jsonl", '{"promt": "a"}')
-    with pytest.raises(Refused, match=r"no column 'prompt'.*Did you mean 'promt'"):
-        Rows(path).load()
+    with pytest.raises(ConfigError, match=r"no column 'prompt'.*Did you mean 'promt'"):
+        DatasetTasks(path).load()
     path = written(tmp_path / "rows.jsonl", '{"prompt": "a", "solution": "1"}')
-    with pytest.raises(Refused, match=r"no column 'solutoin' for the answer.*'solution'"):
-        Rows(path, Columns(answer="solutoin")).load()
+    with pytest.raises(ConfigError, match=r"no column 'solutoin' for the answer.*'solution'"):
+        DatasetTasks(path, Columns(answer="solutoin")).load()
 
 
 def test_missing_empty_and_foreign_files_are_refused(tmp_path):
     written(tmp_path / "rows.jsonl", "", "  ")
-    with pytest.raises(Refused, match=r"rows\.jsonl has no rows"):
-        Rows(str(tmp_path / "rows.jsonl")).load()
-    with pytest.raises(Refused, match=r"There is no file .*Did you mean 'rows\.jsonl'"):
-        Rows(str(tmp_path / "row.jsonl")).load()
-    with pytest.raises(Refused, match=r"ends in '.txt'. Allowed: .jsonl, .parquet"):
-        Rows(written(tmp_path / "rows.txt", "a")).load()
-    with pytest.raises(Refused, match=r"does not read as Parquet"):
-        Rows(written(tmp_path / "rows.parquet", "not parquet at all")).load()
+    with pytest.raises(ConfigError, match=r"rows\.jsonl has no rows"):
+        DatasetTasks(str(tmp_path / "rows.jsonl")).load()
+    with pytest.raises(ConfigError, match=r"There is no file .*Did you mean 'rows\.jsonl'"):
+        DatasetTasks(str(tmp_path / "row.jsonl")).load()
+    with pytest.raises(ConfigError, match=r"ends in '.txt'. Allowed: .jsonl, .parquet"):
+        DatasetTasks(written(tmp_path / "rows.txt", "a")).load()
+    with pytest.raises(ConfigError, match=r"does not read as Parquet"):
+        DatasetTasks(written(tmp_path / "rows.parquet", "not parquet at all")).load()

@@ -3,8 +3,8 @@ from collections import Counter
 import pytest
 import reasoning_gym
 
-from grupo.core.errors import Refused
-from grupo.tasks import FromFunction, Mix, ReasoningGym
+from grupo.core.errors import ConfigError
+from grupo.tasks import FromFunction, ReasoningGym, TaskMixture
 
 
 def test_a_task_depends_on_its_index_alone():
@@ -16,7 +16,11 @@ def test_a_task_depends_on_its_index_alone():
 def test_tasks_are_reasoning_gyms_own():
     theirs = reasoning_gym.create_dataset("gcd", size=5, seed=7)[4]
     ours = ReasoningGym("gcd", size=5, seed=7).load()[-1]
-    assert (ours.prompt, ours.answer, ours.source) == (theirs["question"], theirs["answer"], "gcd")
+    assert (ours.prompt, ours.reference_answer, ours.source) == (
+        theirs["question"],
+        theirs["answer"],
+        "gcd",
+    )
     assert ours.columns["entry"] == theirs
 
 
@@ -41,43 +45,43 @@ def test_indices_out_of_range_are_an_error_and_slices_are_lists():
 
 
 def test_unknown_families_settings_and_values_are_refused():
-    with pytest.raises(Refused, match=r"no family 'chain_sun'. Did you mean 'chain_sum'"):
+    with pytest.raises(ConfigError, match=r"no family 'chain_sun'. Did you mean 'chain_sum'"):
         ReasoningGym("chain_sun")
-    with pytest.raises(Refused, match=r"no setting 'min_term'. Did you mean 'min_terms'"):
+    with pytest.raises(ConfigError, match=r"no setting 'min_term'. Did you mean 'min_terms'"):
         ReasoningGym("chain_sum", settings=(("min_term", 2),))
-    with pytest.raises(Refused, match=r"chain_sum refuses .*max_terms must be >= min_terms"):
+    with pytest.raises(ConfigError, match=r"chain_sum refuses .*max_terms must be >= min_terms"):
         ReasoningGym("chain_sum", settings=(("min_terms", 3), ("max_terms", 2)))
-    with pytest.raises(Refused, match=r"chain_sum refuses .*size must be positive"):
+    with pytest.raises(ConfigError, match=r"chain_sum refuses .*size must be positive"):
         ReasoningGym("chain_sum", size=0)
-    with pytest.raises(Refused, match=r"does not say where"):
+    with pytest.raises(ConfigError, match=r"does not say where"):
         ReasoningGym("chain_sum", template="Answer!")
 
 
 def test_a_mix_follows_its_weights_and_its_seed():
     sources = ((ReasoningGym("chain_sum", size=900), 3.0), (ReasoningGym("gcd", size=900), 1.0))
-    names = [task.source for task in Mix(sources, size=400).load()]
+    names = [task.source for task in TaskMixture(sources, size=400).load()]
     # 400 draws of probability 3/4: 300 expected, standard deviation sqrt(400 * 3/16) = 8.7
     assert 265 < Counter(names)["chain_sum"] < 335
-    assert names == [task.source for task in Mix(sources, size=400).load()]
-    assert names != [task.source for task in Mix(sources, size=400, seed=1).load()]
+    assert names == [task.source for task in TaskMixture(sources, size=400).load()]
+    assert names != [task.source for task in TaskMixture(sources, size=400, seed=1).load()]
 
 
 def test_a_mix_uses_a_source_up_before_it_repeats():
     sources = ((ReasoningGym("gcd", size=4), 1.0),)
-    keys = [task.key for task in Mix(sources, size=8).load()]
+    keys = [task.key for task in TaskMixture(sources, size=8).load()]
     assert keys[:4] == keys[4:] == [task.key for task in ReasoningGym("gcd", size=4).load()]
 
 
 @pytest.mark.parametrize("weight", [0.0, -1.0, float("nan"), float("inf")])
 def test_weights_that_are_no_weights_are_refused(weight):
-    with pytest.raises(Refused, match=r"weights are"):
-        Mix(((ReasoningGym("gcd"), weight),))
-    with pytest.raises(Refused, match=r"weights are"):
-        Mix(())
+    with pytest.raises(ConfigError, match=r"weights are"):
+        TaskMixture(((ReasoningGym("gcd"), weight),))
+    with pytest.raises(ConfigError, match=r"weights are"):
+        TaskMixture(())
 
 
 def test_functions_that_yield_nothing_or_nonsense_are_refused():
-    with pytest.raises(Refused, match=r"made no tasks"):
+    with pytest.raises(ConfigError, match=r"made no tasks"):
         FromFunction(lambda: []).load()
-    with pytest.raises(Refused, match=r"item 2 is a int. Allowed: Task, mapping"):
+    with pytest.raises(ConfigError, match=r"item 2 is a int. Allowed: Task, mapping"):
         FromFunction(lambda: iter([{"prompt": "a"}, 3])).load()  # pyright: ignore

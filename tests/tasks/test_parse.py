@@ -1,41 +1,49 @@
 import pytest
 
-from grupo.core.errors import Refused
-from grupo.tasks import Columns, FromPython, Mix, ReasoningGym, Rows, find, named
+from grupo.core.errors import ConfigError
+from grupo.tasks import (
+    Columns,
+    DatasetTasks,
+    FromImportPath,
+    ReasoningGym,
+    TaskMixture,
+    import_function,
+    parse_task_source,
+)
 
 
 def test_a_family_is_named_with_its_numbers():
-    assert named("rg:chain_sum") == ReasoningGym("chain_sum")
-    assert named("rg:chain_sum(min_terms=2, max_terms=3, seed=5, size=9)") == ReasoningGym(
-        "chain_sum", size=9, seed=5, settings=(("min_terms", 2), ("max_terms", 3))
-    )
-    assert named("rg:basic_arithmetic(operators=['+', '-'])") == ReasoningGym(
+    assert parse_task_source("rg:chain_sum") == ReasoningGym("chain_sum")
+    assert parse_task_source(
+        "rg:chain_sum(min_terms=2, max_terms=3, seed=5, size=9)"
+    ) == ReasoningGym("chain_sum", size=9, seed=5, settings=(("min_terms", 2), ("max_terms", 3)))
+    assert parse_task_source("rg:basic_arithmetic(operators=['+', '-'])") == ReasoningGym(
         "basic_arithmetic", settings=(("operators", ("+", "-")),)
     )
 
 
 def test_a_mix_is_named_by_its_sum():
     left = ReasoningGym("chain_sum", template="a+b*{question}")
-    assert named("rg:chain_sum(template='a+b*{question}')*2 + rg:gcd") == Mix(
+    assert parse_task_source("rg:chain_sum(template='a+b*{question}')*2 + rg:gcd") == TaskMixture(
         ((left, 2.0), (ReasoningGym("gcd"), 1.0))
     )
 
 
 def test_tables_are_named_by_their_path(tmp_path):
-    assert named("rows.jsonl") == Rows("rows.jsonl")
-    assert named("openai/gsm8k(prompt='question', config='main', split='test')") == Rows(
-        "openai/gsm8k", Columns(prompt="question"), split="test", config="main"
-    )
+    assert parse_task_source("rows.jsonl") == DatasetTasks("rows.jsonl")
+    assert parse_task_source(
+        "openai/gsm8k(prompt='question', config='main', split='test')"
+    ) == DatasetTasks("openai/gsm8k", Columns(prompt="question"), split="test", config="main")
     (tmp_path / "a:b.jsonl").write_text('{"prompt": "a"}')
-    assert named(str(tmp_path / "a:b.jsonl")).load()[0].prompt == "a"
+    assert parse_task_source(str(tmp_path / "a:b.jsonl")).load()[0].prompt == "a"
 
 
 def test_a_function_is_named_by_its_place(tmp_path):
     file = tmp_path / "mine.py"
     file.write_text("def tasks():\n    yield {'prompt': '1 + 1 =', 'answer': 2}\n")
-    source = named(f"{file}:tasks")
-    assert source == FromPython(f"{file}:tasks")
-    assert [(task.prompt, task.answer) for task in source.load()] == [("1 + 1 =", 2)]
+    source = parse_task_source(f"{file}:tasks")
+    assert source == FromImportPath(f"{file}:tasks")
+    assert [(task.prompt, task.reference_answer) for task in source.load()] == [("1 + 1 =", 2)]
 
 
 @pytest.mark.parametrize(
@@ -56,27 +64,27 @@ def test_a_function_is_named_by_its_place(tmp_path):
     ],
 )
 def test_what_cannot_be_read_is_refused(text, said):
-    with pytest.raises(Refused, match=said):
-        named(text)
+    with pytest.raises(ConfigError, match=said):
+        parse_task_source(text)
 
 
 def test_functions_are_found_in_files_that_import_their_neighbours(tmp_path):
     (tmp_path / "neighbour_of_mine.py").write_text("NUMBER = 7\n")
     file = tmp_path / "mine.py"
     file.write_text("from neighbour_of_mine import NUMBER\ncalls = []\n\ndef f(): return NUMBER\n")
-    assert find(f"{file}:f")() == 7
-    assert find(f"{file}:f") is find(f"{file}:f")
-    with pytest.raises(Refused, match=r"has no 'g'. .*Allowed: .*\bf\b"):
-        find(f"{file}:g")
-    with pytest.raises(Refused, match=r"is a list, not a function"):
-        find(f"{file}:calls")
-    with pytest.raises(Refused, match=r"There is no file .*Did you mean 'mine\.py'"):
-        find(f"{tmp_path}/mein.py:f")
-    with pytest.raises(Refused, match=r"Write module:name"):
-        find("package.module.function")
+    assert import_function(f"{file}:f")() == 7
+    assert import_function(f"{file}:f") is import_function(f"{file}:f")
+    with pytest.raises(ConfigError, match=r"has no 'g'. .*Allowed: .*\bf\b"):
+        import_function(f"{file}:g")
+    with pytest.raises(ConfigError, match=r"is a list, not a function"):
+        import_function(f"{file}:calls")
+    with pytest.raises(ConfigError, match=r"There is no file .*Did you mean 'mine\.py'"):
+        import_function(f"{tmp_path}/mein.py:f")
+    with pytest.raises(ConfigError, match=r"Write module:name"):
+        import_function("package.module.function")
 
 
 def test_a_file_that_does_not_run_says_why(tmp_path):
     (tmp_path / "broken.py").write_text("1 / 0\n")
-    with pytest.raises(Refused, match=r"broken\.py does not import: ZeroDivisionError"):
-        find(f"{tmp_path}/broken.py:f")
+    with pytest.raises(ConfigError, match=r"broken\.py does not import: ZeroDivisionError"):
+        import_function(f"{tmp_path}/broken.py:f")

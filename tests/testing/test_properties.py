@@ -5,34 +5,36 @@ import random
 import pytest
 import torch
 
-from grupo.algo.advantages import Center, EachPart, ScaleByStd, Whiten, chain
-from grupo.algo.aggregation import FixedLength, sequence_sum, token_mean
-from grupo.algo.losses import KL, Clip, Entropy, Likelihood, Loss, Reinforce
+from grupo.algo.advantages import Center, PerRewardTerm, ScaleByStd, Whiten, chain
+from grupo.algo.aggregation import ConstantLength, token_mean, token_sum
+from grupo.algo.losses import KL, NLL, Clip, Entropy, Loss, Reinforce
 from grupo.algo.ratios import sequence, turn
 from grupo.catalogue import methods
 from grupo.core import group_ops
 from grupo.core.batch import Batch, PerAction, Signals
-from grupo.core.component import piece
+from grupo.core.component import component
 from grupo.core.schedules import Cosine, Linear, Warmup
 from grupo.method import Method
 from grupo.testing import properties
-from grupo.testing.smoke.check_properties import check
+from grupo.testing.smoke.check_properties import check_properties
 
 OURS = {entry.key: entry.method for entry in methods()}
 COMBINED = {
     "default": Method(),
-    "sequence ratio": Method(loss=Clip(0.1, 0.1, sequence), weigh=sequence_sum),
-    "turn ratio": Method(loss=Clip(0.1, 0.1, turn), weigh=FixedLength(9)),
-    "regularised": Method(loss=Reinforce() + 0.1 * KL() + (-0.01) * Entropy(), weigh=token_mean),
-    "imitation": Method(loss=Likelihood()),
-    "other baselines": Method(
-        credit=chain(Center(group_ops.median), ScaleByStd(std=group_ops.var))
+    "sequence ratio": Method(loss=Clip(0.1, 0.1, sequence), aggregation=token_sum),
+    "turn ratio": Method(loss=Clip(0.1, 0.1, turn), aggregation=ConstantLength(9)),
+    "regularised": Method(
+        loss=Reinforce() + 0.1 * KL() + (-0.01) * Entropy(), aggregation=token_mean
     ),
-    "parts": Method(credit=EachPart(Center(), (("correct", 1.0), ("style", 0.5)))),
-    "whole batch": Method(credit=chain(Center(), Whiten())),
+    "imitation": Method(loss=NLL()),
+    "other baselines": Method(
+        advantage=chain(Center(group_ops.median), ScaleByStd(std=group_ops.var))
+    ),
+    "parts": Method(advantage=PerRewardTerm(Center(), (("correct", 1.0), ("style", 0.5)))),
+    "whole batch": Method(advantage=chain(Center(), Whiten())),
     "scheduled": Method(loss=Clip(Linear(0.1, 0.3), 0.2) + Warmup(0.5, Cosine(0.1)) * KL()),
 }
-PAIRS = [(law, name) for law in properties.LAWS for name in (*OURS, *COMBINED)]
+PAIRS = [(law, name) for law in properties.PROPERTIES for name in (*OURS, *COMBINED)]
 
 
 @pytest.mark.parametrize(("law", "name"), PAIRS, ids=lambda x: getattr(x, "__name__", x))
@@ -64,7 +66,7 @@ def reads_unasked(x, batch):
     return x * batch.seen["confidence"].mean()
 
 
-@piece
+@component
 class SumOfRow(Loss):
     """Reads what the policy says of padding."""
 
@@ -72,7 +74,7 @@ class SumOfRow(Loss):
         return -batch.advantage * pi.logp.sum(1, keepdim=True)
 
 
-@piece
+@component
 class AgainstTheOthers(Loss):
     """Couples rows, and does not say so."""
 
@@ -81,7 +83,7 @@ class AgainstTheOthers(Loss):
         return -batch.advantage * (logp - logp.mean()) ** 2
 
 
-@piece
+@component
 class Dropped(Loss):
     """Not a function of its arguments: another part of the loss is dropped at each call."""
 
@@ -89,7 +91,7 @@ class Dropped(Loss):
         return -batch.advantage * pi.logp * random.random()
 
 
-@piece
+@component
 class Detached(Loss):
     """Stops its gradient, and does not say so."""
 
@@ -97,19 +99,19 @@ class Detached(Loss):
         return -batch.advantage * pi.logp * pi.logp.detach().exp()
 
 
-@piece
+@component
 class Insists(Loss):
     """Says that it follows the advantage, and goes on without."""
 
     @property
-    def follows_advantage(self) -> bool:
+    def zero_if_no_advantage(self) -> bool:
         return True
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         return -(batch.advantage + 0.1) * pi.logp
 
 
-@piece
+@component
 class Hidden:
     """Keeps its schedules where nobody finds them."""
 
@@ -134,65 +136,77 @@ BROKEN = [
     ),
     (
         properties.padding_changes_nothing,
-        Method(weigh=counts_padding, loss=Likelihood()),
+        Method(aggregation=counts_padding, loss=NLL()),
         "the loss is another when padding is added",
     ),
     (
         properties.masked_actions_get_no_gradient,
-        Method(weigh=counts_padding),
+        Method(aggregation=counts_padding),
         "masked actions weigh up",
     ),
     (properties.masked_actions_get_no_gradient, Method(loss=SumOfRow()), "through 'logp'"),
-    (properties.order_does_not_matter, Method(credit=by_place), "rollouts are in another order"),
     (
-        properties.numbering_of_groups_does_not_matter,
-        Method(credit=by_number),
+        properties.rollout_and_row_order_do_not_matter,
+        Method(advantage=by_place),
+        "rollouts are in another order",
+    ),
+    (
+        properties.group_numbering_does_not_matter,
+        Method(advantage=by_number),
         "have other numbers",
     ),
     (
         properties.other_groups_do_not_matter,
-        Method(credit=less_the_mean_of_all),
+        Method(advantage=less_the_mean_of_all),
         "group 0 alone has",
     ),
     (properties.other_groups_do_not_matter, Method(loss=AgainstTheOthers()), "another gradient"),
     (
         properties.equal_rewards_give_finite_gradients,
-        Method(credit=chain(Center(), ScaleByStd(eps=0.0))),
+        Method(advantage=chain(Center(), ScaleByStd(eps=0.0))),
         "the loss is nan when every reward is 0.0",
     ),
-    (properties.inputs_are_left_alone, Method(credit=writes), "it wrote into its input: reward"),
     (
-        properties.its_needs_are_enough,
-        Method(credit=reads_unasked),
+        properties.inputs_are_not_modified,
+        Method(advantage=writes),
+        "it wrote into its input: reward",
+    ),
+    (
+        properties.required_signals_are_sufficient,
+        Method(advantage=reads_unasked),
         "'confidence' was not measured",
     ),
     (
-        properties.micro_batches_do_not_matter,
+        properties.microbatch_size_does_not_matter,
         Method(loss=AgainstTheOthers()),
         "with 1 rows at a time",
     ),
-    (properties.two_passes_equal_one, Method(loss=Dropped()), "in two passes: they differ"),
     (
-        properties.gradient_is_the_slope_of_the_loss,
+        properties.two_backward_passes_equal_one,
+        Method(loss=Dropped()),
+        "in two passes: they differ",
+    ),
+    (
+        properties.gradient_matches_finite_difference,
         Method(loss=Detached()),
         "and the gradient says",
     ),
     (
-        properties.without_advantage_there_is_nothing_to_learn,
+        properties.zero_advantage_gives_zero_loss,
         Method(loss=Insists()),
         "the loss is up to",
     ),
     (
-        properties.schedules_are_resolved,
-        Method(credit=Hidden(frozenset({Linear(0, 1)}))),
+        properties.schedules_resolve_to_numbers,
+        Method(advantage=Hidden(frozenset({Linear(0, 1)}))),
         "stay when",
     ),
     (
-        properties.compares_by_value_and_prints_fully,
-        Method(credit=Nameless()),
+        properties.copies_are_equal_with_full_repr,
+        Method(advantage=Nameless()),
         "a copy is not equal",
     ),
-    (properties.compares_by_value_and_prints_fully, Method(credit=lambda x, b: x), "'<lambda>'"),
+    (properties.copies_are_equal_with_full_repr, Method(advantage=lambda x, b: x), "'<lambda>'"),
 ]
 
 
@@ -204,12 +218,12 @@ def test_a_broken_method_breaks_its_law(law, method, said):
 
 
 def test_every_law_has_a_method_that_breaks_it():
-    assert {law for law, _, _ in BROKEN} == set(properties.LAWS)
+    assert {law for law, _, _ in BROKEN} == set(properties.PROPERTIES)
 
 
 def test_a_report_card_says_what_holds_and_what_was_violated():
-    card = {name: violated for name, _, violated in check(Method(credit=by_number))}
-    assert [*card] == [law.__name__ for law in properties.LAWS]
+    card = {name: violated for name, _, violated in check_properties(Method(advantage=by_number))}
+    assert [*card] == [law.__name__ for law in properties.PROPERTIES]
     broken = {name: said.partition(":")[0] for name, said in card.items() if said}
     assert broken == {
         "numbering_of_groups_does_not_matter": "the loss is another when groups have other numbers",
@@ -218,7 +232,7 @@ def test_a_report_card_says_what_holds_and_what_was_violated():
 
 
 def test_a_report_card_goes_on_when_a_piece_raises():
-    card = check(Method(weigh=lambda batch: 1 / 0))
+    card = check_properties(Method(aggregation=lambda batch: 1 / 0))
     assert card[0][2] == "it raised ZeroDivisionError: division by zero"
     assert (
         card[0][1] == "Columns of padding, and a row of nothing else, change neither loss nor "

@@ -4,9 +4,9 @@ import pytest
 
 from grupo.algo.losses import Clip
 from grupo.core.schedules import Linear
-from grupo.core.serialization import cast, fits
-from grupo.rollouts.curricula import Curriculum, Shuffled
-from grupo.rollouts.samplers import Independent, Sampler
+from grupo.core.serialization import coerce_number, matches_type
+from grupo.rollouts.curricula import Curriculum, ShuffledTasks
+from grupo.rollouts.samplers import GroupSampler, Sampler
 
 
 @pytest.mark.parametrize(
@@ -24,17 +24,19 @@ from grupo.rollouts.samplers import Independent, Sampler
         (("a", 1), tuple[str, ...], False),
         (Clip(), Clip, True),
         (Clip(), Linear, False),
-        (Independent(2), Sampler, True),  # a seam is filled by whatever has its methods
-        (Shuffled, Curriculum, False),  # a class is no piece yet
+        (GroupSampler(2), Sampler, True),  # a seam is filled by whatever has its methods
+        (ShuffledTasks, Curriculum, False),  # a class is no piece yet
         (Linear(1, 0), Sampler, False),
     ],
 )
 def test_values_fit_types(value, hint, fitting):
-    assert fits(value, hint) is fitting
+    assert matches_type(value, hint) is fitting
 
 
 def test_only_whole_numbers_become_floats_and_only_where_floats_are_wanted():
-    assert [type(cast(*pair)) for pair in ((1, float), (1, int), (True, float), ("1", float))] == [
+    assert [
+        type(coerce_number(*pair)) for pair in ((1, float), (1, int), (True, float), ("1", float))
+    ] == [
         float,
         int,
         bool,

@@ -11,22 +11,22 @@ from tests.helpers.paths import ROOT
 pytest.importorskip("sklearn")
 
 from grupo.algo.advantages import chain
-from grupo.core.importing import find
-from grupo.core.rng import generator
+from grupo.core.importing import import_object
+from grupo.core.rng import make_rng
 from grupo.models.flow import Flow
-from grupo.tasks.digit_captions import NAMES
-from grupo.testing.smoke.run import negative
+from grupo.tasks.digit_captions import DIGIT_NAMES
+from grupo.testing.smoke.run import negate
 from grupo.toy.digit_flow import DigitsFlow
-from grupo.toy.flow_pretrain import ensure, grow
+from grupo.toy.flow_pretrain import ensure_trained_flow, train_flow
 from grupo.training.trainer import train
 
 RECIPE = f"{ROOT}/recipes/images/digits.py:RECIPE"
 
 
 def test_an_example_is_a_grey_image_and_its_name():
-    rng = generator(0, "test")
+    rng = make_rng(0, "test")
     for name, image in (DigitsFlow().example(rng) for _ in range(5)):
-        assert name in NAMES
+        assert name in DIGIT_NAMES
         assert image.shape == (3, 8, 8)
         assert -1 <= image.min() < image.max() <= 1
         assert (image[0] == image[1]).all()
@@ -34,12 +34,14 @@ def test_an_example_is_a_grey_image_and_its_name():
 
 def test_what_is_grown_loads_as_a_policy(tmp_path, monkeypatch):
     monkeypatch.setenv("GRUPO_HOME", str(tmp_path))
-    home = ensure(DigitsFlow(width=8, batch=4, steps=2))
-    assert Flow(str(home)).build().painter.shape == (3, 8, 8)
+    home = ensure_trained_flow(DigitsFlow(width=8, batch_size=4, max_steps=2))
+    assert Flow(str(home)).build().backbone.shape == (3, 8, 8)
 
 
 def test_its_last_weights_are_a_mean_of_the_last_ones():
-    one, other = (grow(DigitsFlow(width=8, batch=4, steps=3, follow=f)) for f in (1.0, 1e-9))
+    one, other = (
+        train_flow(DigitsFlow(width=8, batch_size=4, max_steps=3, ema_rate=f)) for f in (1.0, 1e-9)
+    )
     pairs = zip(one.parameters(), other.parameters(), strict=True)
     assert any(not bool((a == b).all()) for a, b in pairs)
 
@@ -47,12 +49,14 @@ def test_its_last_weights_are_a_mean_of_the_last_ones():
 @pytest.mark.slow
 def test_it_learns_to_write_what_is_read_right_and_turned_round_it_does_not(tmp_path, monkeypatch):
     monkeypatch.setenv("GRUPO_HOME", str(tmp_path))
-    ensure(DigitsFlow())
-    recipe = find(RECIPE)
-    recipe = recipe.but(policy=replace(recipe.policy, model=str(DigitsFlow().home)), steps=20)
-    turned = recipe.method.but(credit=chain(recipe.method.credit, negative))
+    ensure_trained_flow(DigitsFlow())
+    recipe = import_object(RECIPE)
+    recipe = recipe.replace(
+        policy=replace(recipe.policy, model=str(DigitsFlow().model_dir)), max_steps=20
+    )
+    turned = recipe.method.replace(advantage=chain(recipe.method.credit, negate))
     assert gain(recipe, tmp_path / "run") > 0.05
-    assert gain(recipe.but(method=turned), tmp_path / "turned") < -0.1
+    assert gain(recipe.replace(method=turned), tmp_path / "turned") < -0.1
 
 
 def gain(recipe, run):

@@ -7,11 +7,11 @@ from random import Random
 from transformers import AutoTokenizer
 
 from grupo.core.types import Action, Task
-from grupo.envs import ManyTurns
+from grupo.envs import MultiTurn
 from grupo.tasks import FromFunction
-from grupo.toy import ensure
-from grupo.toy.multi_turn_lm import Apprentice, Shown
-from grupo.toy.untrained_llama import Llama
+from grupo.toy import ensure_trained
+from grupo.toy.multi_turn_lm import MultiTurnDemonstrations, ToyMultiTurnLM
+from grupo.toy.untrained_llama import LlamaArchitecture
 
 
 class Counting:
@@ -45,22 +45,22 @@ class Reciting:
         return Random(0)
 
 
-WORLD = ManyTurns(Counting, role="tool")
-SMALL = Apprentice(
+WORLD = MultiTurn(Counting, role="tool")
+SMALL = ToyMultiTurnLM(
     "counts",
     WORLD,
     FromFunction(tasks),
     echo,
     ("how often?", "1 2"),
-    size=Llama(width=16, inner=32, layers=1, heads=2),
-    batch=2,
-    steps=30,
-    lr=1e-2,
+    architecture=LlamaArchitecture(hidden_size=16, intermediate_size=32, num_layers=1, num_heads=2),
+    prompts_per_step=2,
+    max_steps=30,
+    learning_rate=1e-2,
 )
 
 
 def test_somebody_speaks_every_turn_in_the_policys_place():
-    group = asyncio.run(Shown(echo)(Task("k", "how often?"), WORLD, Reciting()))
+    group = asyncio.run(MultiTurnDemonstrations(echo)(Task("k", "how often?"), WORLD, Reciting()))
     (rollout,) = group.rollouts
     assert [action.text for _, action in rollout.turns] == ["how often?", "1", "2"]
     assert (rollout.reward, rollout.source) == (1.0, "worked")
@@ -68,10 +68,10 @@ def test_somebody_speaks_every_turn_in_the_policys_place():
 
 def test_it_grows_into_its_home_once_and_knows_how_a_chat_is_laid_out(tmp_path, monkeypatch):
     monkeypatch.setenv("GRUPO_HOME", str(tmp_path))
-    home = ensure(SMALL)
+    home = ensure_trained(SMALL)
     assert home == tmp_path / "models" / "counts"
     made = (home / "model.safetensors").stat().st_mtime_ns
-    assert ensure(SMALL) == home
+    assert ensure_trained(SMALL) == home
     assert (home / "model.safetensors").stat().st_mtime_ns == made
     tokenizer = AutoTokenizer.from_pretrained(home)
     asked = [{"role": "user", "content": "how often?"}]
@@ -83,8 +83,12 @@ def test_it_grows_into_its_home_once_and_knows_how_a_chat_is_laid_out(tmp_path, 
 def test_it_says_what_it_was_shown(tmp_path, monkeypatch):
     monkeypatch.setenv("GRUPO_HOME", str(tmp_path))
     from grupo import CausalLM
-    from grupo.rollouts.evaluate import play_all
+    from grupo.rollouts.evaluate import run_rollouts
 
-    policy = CausalLM(str(ensure(replace(SMALL, steps=100))), limit=4, chat=True).build()
-    (group,) = play_all(policy.act(0).at(top_k=1), WORLD, list(tasks()), 1)
+    policy = CausalLM(
+        str(ensure_trained(replace(SMALL, max_steps=100))),
+        max_new_tokens=4,
+        apply_chat_template=True,
+    ).build()
+    (group,) = run_rollouts(policy.actor(0).with_sampling(top_k=1), WORLD, list(tasks()), 1)
     assert [action.text for _, action in group.rollouts[0].turns] == ["how often?", "1", "2"]

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from grupo.algo.advantages import chain
-from grupo.toy import ensure
-from grupo.toy.quickstart import RECIPE, SEEDLING
+from grupo.toy import ensure_trained
+from grupo.toy.quickstart import RECIPE, TOY_MODEL
 from grupo.training.trainer import train
 
 
@@ -17,9 +17,9 @@ def flipped(x, batch):
 
 def quickstart(tmp_path, monkeypatch, seed, method=RECIPE.method):
     monkeypatch.setenv("GRUPO_HOME", str(tmp_path))
-    seedling = replace(SEEDLING, seed=seed)
-    policy = replace(RECIPE.policy, model=str(ensure(seedling)))
-    recipe = RECIPE.but(policy=policy, method=method, seed=seed)
+    seedling = replace(TOY_MODEL, seed=seed)
+    policy = replace(RECIPE.policy, model=str(ensure_trained(seedling)))
+    recipe = RECIPE.replace(policy=policy, method=method, seed=seed)
     return train(recipe, tmp_path / "run")["held_out"]
 
 
@@ -33,6 +33,6 @@ def test_sampled_accuracy_rises_by_thirty_points(tmp_path, monkeypatch, seed):
 
 @pytest.mark.slow
 def test_with_the_sign_of_the_advantage_flipped_nothing_improves(tmp_path, monkeypatch):
-    method = RECIPE.method.but(credit=chain(RECIPE.method.credit, flipped))
+    method = RECIPE.method.replace(advantage=chain(RECIPE.method.advantage, flipped))
     scores = quickstart(tmp_path, monkeypatch, 0, method)
     assert scores["after"]["sampled"] < scores["before"]["sampled"]

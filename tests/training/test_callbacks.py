@@ -1,11 +1,11 @@
 """Whoever looks on."""
 
-from grupo.rollouts.evaluate import Score, Share
+from grupo.rollouts.evaluate import EvalResult, Proportion
 from grupo.toy.quickstart import RECIPE
-from grupo.training.callbacks import All, Silent
+from grupo.training.callbacks import CallbackList, NullCallback
 
-ZERO = Share(0, 0, 0)
-SCORE = Score(ZERO, ZERO, {1: ZERO})
+ZERO = Proportion(0, 0, 0)
+SCORE = EvalResult(ZERO, ZERO, {1: ZERO})
 
 
 class Notes:
@@ -30,12 +30,12 @@ class Notes:
 
 def test_all_of_several_watchers_are_told_the_same():
     first, second = Notes(), Notes()
-    together = All([first, Silent(), second])
-    together.begun(RECIPE, 3)
-    together.said("a line")
-    together.evaluated("before", SCORE)
-    together.stepped(4, {"loss": 0.5})
-    together.ended()
+    together = CallbackList([first, NullCallback(), second])
+    together.on_train_begin(RECIPE, 3)
+    together.on_message("a line")
+    together.on_evaluate("before", SCORE)
+    together.on_step_end(4, {"loss": 0.5})
+    together.on_train_end()
     assert (
         first.seen
         == second.seen

@@ -22,7 +22,7 @@ def rollout(*actions: Action, **more: object) -> Rollout:
 
 
 def numbers(batch: Batch, name: str) -> Sequence[Sequence[float]]:
-    return batch.seen[name].tolist()
+    return batch.signals[name].tolist()
 
 
 def test_what_the_world_says_later_is_masked():
@@ -69,12 +69,12 @@ def test_marks_go_to_the_actions_they_are_of_in_whatever_row_these_are():
     batch = rows_of(
         rollout(act(2, seen=1), act(1, seen=2), act(1, seen=1, begins=True), marks=marks)
     )
-    assert numbers(batch, "mark/state") == [[1, 2, 0, 0, 3], [4, 0, 0, 0, 0]]
+    assert numbers(batch, "step/state") == [[1, 2, 0, 0, 3], [4, 0, 0, 0, 0]]
 
 
 def test_marks_that_are_missing_are_0():
     batch = rows_of(rollout(act(2), act(2, begins=True), marks={"state": (1.0, 2.0, 3.0)}))
-    assert numbers(batch, "mark/state") == [[1, 2], [3, 0]]
+    assert numbers(batch, "step/state") == [[1, 2], [3, 0]]
 
 
 def test_where_an_action_was_drawn_in_another_context_is_told():

@@ -11,14 +11,14 @@ from torch import Tensor
 
 from grupo.algo.losses import Clip
 from grupo.core.types import Rollout, Task
-from grupo.envs import Part, SingleTurn
+from grupo.envs import RewardTerm, SingleTurn
 from grupo.method import Method
 from grupo.models.causal_lm import CausalLM
 from grupo.recipe import Recipe
 from grupo.tasks import FromFunction
 from grupo.training.learner import Learner
-from grupo.training.oom_retry import frugally
-from grupo.training.update import accumulate
+from grupo.training.oom_retry import retry_on_oom
+from grupo.training.update import accumulate_gradients
 from tests.helpers import tiny_lm
 from tests.helpers.conversations import shuffled
 
@@ -41,7 +41,9 @@ class Worker:
         return f"by {self.size}" if self.size else ""
 
     def __call__(self) -> str:
-        return frugally(self.work, self, lambda: self.undone.append(self.size), self.said.append)
+        return retry_on_oom(
+            self.work, self, lambda: self.undone.append(self.size), self.said.append
+        )
 
 
 def lack(error: Exception) -> None:
@@ -116,10 +118,10 @@ def tasks() -> Iterator[Task]:
 def recipe(tmp_path_factory: pytest.TempPathFactory) -> Recipe:
     """Of four groups a step."""
     folder = tiny_lm.plant(tmp_path_factory.mktemp("llama"))
-    world, source = SingleTurn((Part("vowels", vowels),)), FromFunction(tasks)
-    policy = CausalLM(str(folder), limit=8, budget=128)
+    world, source = SingleTurn((RewardTerm("vowels", vowels),)), FromFunction(tasks)
+    policy = CausalLM(str(folder), max_new_tokens=8, tokens_per_microbatch=128)
     numbers = {"steps": 2, "prompts": 4, "lr": 1e-3, "tolerance": inf}  # only updates read rows
-    return Recipe(policy, world, source, held_out=0, **numbers)
+    return Recipe(policy, world, source, eval_tasks=0, **numbers)
 
 
 def failing(learner: Learner, bears: int, at: int = 3) -> list[int]:
@@ -127,8 +129,11 @@ def failing(learner: Learner, bears: int, at: int = 3) -> list[int]:
     budgets = list[int]()
 
     def fail(gradient: Tensor) -> None:
-        budgets.append(learner.policy.budget)
-        if learner.policy.budget > bears and budgets.count(learner.policy.budget) == at:
+        budgets.append(learner.policy.tokens_per_microbatch)
+        if (
+            learner.policy.tokens_per_microbatch > bears
+            and budgets.count(learner.policy.tokens_per_microbatch) == at
+        ):
             raise torch.OutOfMemoryError("out of memory")
 
     embedding = learner.policy.plain.get_input_embeddings()
@@ -144,10 +149,12 @@ def test_a_gradient_that_is_begun_again_is_that_of_a_policy_that_never_failed(re
     prompts = [letter * 20 for letter in "ABCDEFGH"]
     learners = [Learner(recipe), Learner(recipe)]
     batch, _ = shuffled(learners[0].policy, prompts, 4)
-    batch = batch.credited(lambda x, _: torch.linspace(-1, 1, len(x)).to(x))
+    batch = batch.with_advantage(lambda x, _: torch.linspace(-1, 1, len(x)).to(x))
     budgets = failing(learners[1], bears=32)
     for learner in learners:
-        learner._frugally(partial(accumulate, learner.policy, Method(loss=Clip()), batch))
+        learner._retry_on_oom(
+            partial(accumulate_gradients, learner.policy, Method(loss=Clip()), batch)
+        )
     assert budgets[:6] == [128] * 3 + [64] * 3
     assert budgets.count(32) == len(budgets) - 6 >= 8
     assert learners[1].notes == [said(64), said(32)]
@@ -156,7 +163,10 @@ def test_a_gradient_that_is_begun_again_is_that_of_a_policy_that_never_failed(re
 
 
 def test_a_step_that_is_begun_again_is_the_step_of_smaller_pieces_bit_for_bit(recipe):
-    small, failed = Learner(recipe.overridden([("policy.budget", "64")])), Learner(recipe)
+    small, failed = (
+        Learner(recipe.with_overrides([("policy.tokens_per_microbatch", "64")])),
+        Learner(recipe),
+    )
     budgets = failing(failed, bears=64, at=2)
     notes = [learner.step().notes for learner in (small, failed)]
     assert budgets.count(128) == 2
@@ -171,7 +181,9 @@ def test_where_one_row_alone_does_not_fit_nothing_is_halved_in_vain(recipe):
     batch, _ = shuffled(learner.policy, [letter * 20 for letter in "ABCD"], 4)
     budgets = failing(learner, bears=0, at=1)
     with pytest.raises(torch.OutOfMemoryError):
-        learner._frugally(partial(accumulate, learner.policy, Method(loss=Clip()), batch))
-    rows = learner.policy.reader.together(*(batch.inputs[n] for n in ("token", "length")), 16)
+        learner._retry_on_oom(
+            partial(accumulate_gradients, learner.policy, Method(loss=Clip()), batch)
+        )
+    rows = learner.policy.evaluator.together(*(batch.inputs[n] for n in ("token", "length")), 16)
     assert {len(row) for row in rows} == {1}
     assert min(budgets) >= 8  # about a row: not 4, 2, 1, 0

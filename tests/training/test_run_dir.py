@@ -7,77 +7,79 @@ import pytest
 import torch
 
 from grupo.core.batch import Batch
-from grupo.core.errors import Refused
+from grupo.core.errors import ConfigError
 from grupo.core.types import Action, Group, Rollout, Task
-from grupo.envs import Part, SingleTurn
+from grupo.envs import RewardTerm, SingleTurn
 from grupo.models.causal_lm import CausalLM
 from grupo.recipe import Recipe
-from grupo.rewards import Exact
+from grupo.rewards import ExactMatch
 from grupo.storage import checkpoint
 from grupo.storage.checkpoint import NoCheckpoint, SaveFailed
 from grupo.tasks import ReasoningGym
-from grupo.training.rollout_records import records
-from grupo.training.run_dir import Run
+from grupo.training.rollout_records import rollout_records
+from grupo.training.run_dir import RunFolder
 
 RECIPE = Recipe(
-    CausalLM("model"), SingleTurn((Part("right", Exact()),)), ReasoningGym("chain_sum", 50)
+    CausalLM("model"),
+    SingleTurn((RewardTerm("right", ExactMatch()),)),
+    ReasoningGym("chain_sum", 50),
 )
 HALF = {"weights": {"w": torch.tensor([0.5])}}
 
 
 @pytest.fixture
-def run(tmp_path) -> Run:
-    made, lock = Run.create(tmp_path / "run", RECIPE)
+def run(tmp_path) -> RunFolder:
+    made, lock = RunFolder.create(tmp_path / "run", RECIPE)
     with lock:
         return made
 
 
 def test_a_run_opens_with_the_recipe_it_was_begun_with(run):
-    assert Run.open(run.folder) == run
+    assert RunFolder.open(run.folder) == run
     assert run.recipe == RECIPE
     assert sorted(os.listdir(run.folder)) == ["lock", "recipe.json"]
 
 
 def test_equal_recipes_have_equal_fingerprints_and_others_do_not(run, tmp_path):
-    again, lock = Run.create(tmp_path / "again", RECIPE)
-    other, another_lock = Run.create(tmp_path / "other", RECIPE.but(steps=7))
+    again, lock = RunFolder.create(tmp_path / "again", RECIPE)
+    other, another_lock = RunFolder.create(tmp_path / "other", RECIPE.replace(max_steps=7))
     with lock, another_lock:
         assert again.fingerprint == run.fingerprint != other.fingerprint
 
 
 def test_a_recipe_with_other_numbers_is_not_gone_on_with(run):
-    run.check_same(RECIPE)
-    with pytest.raises(Refused, match=r"was begun with steps = 100, not 7. Resume it as it is"):
-        run.check_same(RECIPE.but(steps=7))
+    run.check_same_recipe(RECIPE)
+    with pytest.raises(ConfigError, match=r"was begun with steps = 100, not 7. Resume it as it is"):
+        run.check_same_recipe(RECIPE.replace(max_steps=7))
 
 
 def test_what_a_killed_beginning_left_is_no_run(tmp_path):
     for name in ("lock", "tmp.1"):
         (tmp_path / name).touch()
-    with pytest.raises(Refused, match="holds no run"):
-        Run.open(tmp_path)
-    Run.vacant(tmp_path)
-    made, lock = Run.create(tmp_path, RECIPE)
+    with pytest.raises(ConfigError, match="holds no run"):
+        RunFolder.open(tmp_path)
+    RunFolder.check_empty(tmp_path)
+    made, lock = RunFolder.create(tmp_path, RECIPE)
     with lock:
         assert sorted(os.listdir(made.folder)) == ["lock", "recipe.json"]
 
 
 def test_a_folder_with_anything_else_in_it_is_not_vacant(tmp_path):
     (tmp_path / "notes.txt").touch()
-    with pytest.raises(Refused, match=r"exists\. Name another folder"):
-        Run.vacant(tmp_path)
-    with pytest.raises(Refused, match=r"exists\. Name another folder"):
-        Run.create(tmp_path, RECIPE)
+    with pytest.raises(ConfigError, match=r"exists\. Name another folder"):
+        RunFolder.check_empty(tmp_path)
+    with pytest.raises(ConfigError, match=r"exists\. Name another folder"):
+        RunFolder.create(tmp_path, RECIPE)
     assert not (tmp_path / "recipe.json").exists()
     os.unlink(tmp_path / "notes.txt")
-    with Run.create(tmp_path, RECIPE)[1]:  # the refusal gave the lock back
+    with RunFolder.create(tmp_path, RECIPE)[1]:  # the refusal gave the lock back
         pass
 
 
 def test_reading_a_run_that_is_under_way_removes_nothing(run):
     unfinished = run.folder / "tmp.1"
     unfinished.touch()
-    Run.open(run.folder)
+    RunFolder.open(run.folder)
     assert unfinished.exists()
     with run.lock():
         assert not unfinished.exists()
@@ -126,7 +128,7 @@ def test_a_step_that_a_full_disk_does_not_take_is_one_clear_message(journal, run
 def test_a_place_that_takes_no_folder_is_one_clear_message(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(SaveFailed, match=r"The run is not begun: .*/file: File exists"):
-        Run.create(tmp_path / "file" / "run", RECIPE)
+        RunFolder.create(tmp_path / "file" / "run", RECIPE)
 
 
 def rollout(text: str, length: int, **more) -> Rollout:
@@ -145,9 +147,9 @@ def test_each_rollout_that_was_sampled_is_a_line_and_what_was_learned_from_it_it
         rollout=torch.tensor([0, 1]),
         mask=torch.tensor([[True, True, False], [True, True, True]]),
         old_logp=torch.zeros(2, 3),
-    ).credited(lambda x, _: torch.tensor([[0.5, 1.0, 9.0], [-1.0, 0.0, 0.25]]))
+    ).with_advantage(lambda x, _: torch.tensor([[0.5, 1.0, 9.0], [-1.0, 0.0, 0.25]]))
     kept = Group(task, (right, wrong))
-    made = records(4, [Group(task, (right, broken, wrong))], [kept], batch)
+    made = rollout_records(4, [Group(task, (right, broken, wrong))], [kept], batch)
     shown = [(line["text"], line["reward"], line["advantage"], line["failed"]) for line in made]
     assert shown[0] == ("4", 1.0, 0.75, "")  # (0.5 + 1.0) / 2: the 9 is masked
     assert shown[1][2:] == (None, "it hung")

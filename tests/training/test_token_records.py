@@ -2,17 +2,17 @@
 
 import torch
 
-from grupo.core.batch import NOTHING, Batch
+from grupo.core.batch import EMPTY_BATCH, Batch
 from grupo.core.types import Action, Group, Rollout, Task
 from grupo.storage import tensor_text
-from grupo.training.collate import spans
-from grupo.training.token_records import Trace, traces
+from grupo.training.collate import action_spans
+from grupo.training.token_records import Trace, token_records
 
 TASK = Task("sum", "2 + 2 =")
 
 
 def spell(rollout: Rollout) -> list[list[str]]:
-    return [[chr(part) for part in action.parts] for _, action in rollout.turns]
+    return [[chr(part) for part in action.items] for _, action in rollout.turns]
 
 
 def said(text: str, *logp: float, **more) -> Action:
@@ -42,17 +42,17 @@ def batch_of(*rollouts: Rollout) -> Batch:
         inputs={"row": torch.tensor([0, 1])},
     )
     advantage = torch.tensor([[-1.0, -1.0, 0, 0, 0, 0], [0.5, 0.25, 9, 9, 9, 2.0]])
-    return batch.credited(lambda x, _: advantage)
+    return batch.with_advantage(lambda x, _: advantage)
 
 
 def test_the_columns_of_an_action_are_those_it_was_collated_into():
     # the first: columns 0 and 1; the world's three columns; then one for each of the others
-    assert spans(two_turns()) == [(0, slice(0, 2)), (0, slice(5, 6)), (0, slice(6, 7))]
+    assert action_spans(two_turns()) == [(0, slice(0, 2)), (0, slice(5, 6)), (0, slice(6, 7))]
 
 
 def test_where_a_context_begins_anew_columns_count_from_its_first_action():
     anew = Rollout((("?", said("ab")), ("", said("c", seen=(1, 2), begins=True))))
-    assert spans(anew) == [(0, slice(0, 2)), (1, slice(0, 1))]
+    assert action_spans(anew) == [(0, slice(0, 2)), (1, slice(0, 1))]
 
 
 def short() -> Rollout:
@@ -62,12 +62,12 @@ def short() -> Rollout:
 def three_parts() -> Rollout:
     """As `two_turns`, without its last action: "ab", three parts heard, "c" learned."""
     (first, (_, second), _) = two_turns().turns
-    return Rollout((first, ("no", said("c", -2.0, seen=second.seen, stream=6))))
+    return Rollout((first, ("no", said("c", -2.0, seen=second.observation, stream=6))))
 
 
 def made(batch: Batch, trace: Trace):
     kept = Group(TASK, (short(), three_parts()))
-    return traces(3, [kept], [kept], batch, trace, spell)
+    return token_records(3, [kept], [kept], batch, trace, spell)
 
 
 def test_every_action_has_its_parts_and_what_is_known_of_each():
@@ -90,7 +90,9 @@ def test_what_was_said_at_the_last_update_is_kept_and_clipped_parts_are_marked()
     numbers = torch.arange(12.0).reshape(2, 6)
     for times in (1.0, 0.1):
         low = torch.tensor([[False] * 6, [True, False, True, False, False, True]])
-        trace(batch, {"entropy": times * numbers, "ratio": numbers * 0, "clip/low": low.double()})
+        trace(
+            batch, {"entropy": times * numbers, "ratio": numbers * 0, "clip_frac/low": low.double()}
+        )
     _, other = made(batch, trace)
     first, second = other["actions"]
     assert first["entropy"] == [0.6, 0.7]  # 0.1 x 6 and 0.1 x 7: columns 0 and 1 of row 1
@@ -100,7 +102,7 @@ def test_what_was_said_at_the_last_update_is_kept_and_clipped_parts_are_marked()
 
 def test_a_minibatch_tells_of_its_rows_by_their_numbers_in_the_batch():
     batch, trace = batch_of(), Trace()
-    trace(batch.take(torch.tensor([1])), {"entropy": torch.ones(1, 1)})
+    trace(batch.select_rows(torch.tensor([1])), {"entropy": torch.ones(1, 1)})
     assert list(trace) == [1]
     one, other = made(batch, trace)
     assert "entropy" not in one["actions"][0]
@@ -109,7 +111,7 @@ def test_a_minibatch_tells_of_its_rows_by_their_numbers_in_the_batch():
 
 def test_what_was_forced_or_not_learned_from_says_so():
     group = Group(TASK, (two_turns(),))
-    (record,) = traces(0, [group], [], NOTHING, Trace(), spell)
+    (record,) = token_records(0, [group], [], EMPTY_BATCH, Trace(), spell)
     first, forced, last = record["actions"]
     assert first["advantage"] is last["advantage"] is None
     assert (forced["sampled"], forced["learned"], forced["logp"]) == (False, False, None)
@@ -124,12 +126,12 @@ def test_rollouts_that_share_an_action_have_its_number_in_common():
     ]
     alone = Rollout((("2 + 2 =", said("ab", stream=4)),))
     group = Group(TASK, (*leaves, alone))
-    found = traces(0, [group], [], NOTHING, Trace(), spell)
+    found = token_records(0, [group], [], EMPTY_BATCH, Trace(), spell)
     assert [[a["drawn"] for a in r["actions"]] for r in found] == [[0, 1], [0, 2], [3]]
 
 
 def test_a_picture_is_kept_as_browsers_show_it():
-    made = tensor_text.text(torch.zeros(3, 2, 2, dtype=torch.uint8))
+    made = tensor_text.encode_tensor(torch.zeros(3, 2, 2, dtype=torch.uint8))
     group = Group(TASK, (Rollout((("2 + 2 =", said("a", made=made)),)),))
-    (record,) = traces(0, [group], [], NOTHING, Trace(), spell)
+    (record,) = token_records(0, [group], [], EMPTY_BATCH, Trace(), spell)
     assert record["actions"][0]["picture"].startswith("data:image/png;base64,")

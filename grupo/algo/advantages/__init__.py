@@ -7,35 +7,35 @@ transformations.
 
 from grupo.algo.advantages.baselines import Center
 from grupo.algo.advantages.combinators import (
-    ByPart,
+    AdvantageEstimator,
+    ByRewardTerm,
     Chain,
-    Clipped,
-    Credit,
-    EachPart,
-    Masked,
-    Regrouped,
-    TakePart,
+    ClampAdvantage,
+    GroupedBy,
+    MaskAdvantage,
+    PerRewardTerm,
+    UseRewardTerm,
     chain,
     identity,
 )
-from grupo.algo.advantages.normalization import ScaleByStd, StandardiseAll, Whiten
+from grupo.algo.advantages.normalization import ScaleByStd, StandardiseBatch, Whiten
 from grupo.algo.advantages.reward_shaping import OverlongPenalty
 from grupo.algo.advantages.turn_table import TurnDiscount
 
 __all__ = [
-    "ByPart",
+    "AdvantageEstimator",
+    "ByRewardTerm",
     "Center",
     "Chain",
-    "Clipped",
-    "Credit",
-    "EachPart",
-    "Masked",
+    "ClampAdvantage",
+    "GroupedBy",
+    "MaskAdvantage",
     "OverlongPenalty",
-    "Regrouped",
+    "PerRewardTerm",
     "ScaleByStd",
-    "StandardiseAll",
-    "TakePart",
+    "StandardiseBatch",
     "TurnDiscount",
+    "UseRewardTerm",
     "Whiten",
     "chain",
     "identity",

@@ -6,16 +6,16 @@ from torch import Tensor
 
 from grupo.core import group_ops
 from grupo.core.batch import Batch
-from grupo.core.component import piece
+from grupo.core.component import component
 
 
-@piece
+@component
 class Center:
     """x - b(group), with b the group's mean unless told otherwise.
 
     >>> import torch
-    >>> from grupo.testing.batches import batch_of
-    >>> Center()(torch.tensor([1.0, 0.0, 0.0, 0.0]), batch_of(group=[0, 0, 0, 0]))
+    >>> from grupo.testing.batch_sizes import batch_of
+    >>> Center()(torch.tensor([1.0, 0.0, 0.0, 0.0]), make_batch(group=[0, 0, 0, 0]))
     tensor([ 0.7500, -0.2500, -0.2500, -0.2500])
     """
 

@@ -6,40 +6,40 @@ Constrained RLHF as CGPO has it, Xu et al., arXiv:2409.20370.
 import torch
 from torch import Tensor
 
-from grupo.algo.advantages.intrinsic import drift
+from grupo.algo.advantages.intrinsic import ref_log_ratio
 from grupo.core import group_ops
 from grupo.core.batch import Batch
-from grupo.core.component import piece
+from grupo.core.component import component
 
 
-def greatest(x: Tensor, among: Tensor, group: Tensor) -> Tensor:
-    """1 for the greatest of the group `among` some, shared among equals; 0 for the rest.
+def argmax_share(x: Tensor, candidates: Tensor, group: Tensor) -> Tensor:
+    """1 for the greatest of the group `masks` some, shared among equals; 0 for the rest.
 
     >>> x, feasible = torch.tensor([5.0, 2.0, 2.0]), torch.tensor([False, True, True])
-    >>> greatest(x, feasible, torch.tensor([0, 0, 0]))
+    >>> argmax_share(x, feasible, torch.tensor([0, 0, 0]))
     tensor([0.0000, 0.5000, 0.5000])
     """
-    first = (among & (x == group_ops.max(x.masked_fill(~among, -torch.inf), group))).to(x)
+    first = (candidates & (x == group_ops.max(x.masked_fill(~candidates, -torch.inf), group))).to(x)
     return first / group_ops.sum(first, group).clamp(min=1)
 
 
-def best(x: Tensor, batch: Batch) -> Tensor:
+def best_of_group(x: Tensor, batch: Batch) -> Tensor:
     """x for the greatest of each group, shared among equals; 0 for the rest.
 
-    >>> from grupo.testing.batches import batch_of
-    >>> best(torch.tensor([3.0, 1.0, 4.0, 4.0]), batch_of(group=[0, 0, 1, 1]))
+    >>> from grupo.testing.batch_sizes import batch_of
+    >>> best_of_group(torch.tensor([3.0, 1.0, 4.0, 4.0]), make_batch(group=[0, 0, 1, 1]))
     tensor([3., 0., 2., 2.])
     """
-    return x * greatest(x, torch.ones_like(x).bool(), batch.group)
+    return x * argmax_share(x, torch.ones_like(x).bool(), batch.group)
 
 
-@piece
-class Calibrated:
+@component
+class CalibratedReward:
     """F sigmoid(r - r_ref): how likely the answer beats the prompt's baseline, 0 if infeasible.
 
-    >>> from grupo.testing.batches import batch_of
-    >>> batch = batch_of(group=[0, 0], parts={"feasible": [1.0, 0.0], "baseline": [2.0, 2.0]})
-    >>> Calibrated()(torch.tensor([2.0, 9.0]), batch).tolist()
+    >>> from grupo.testing.batch_sizes import batch_of
+    >>> batch = make_batch(group=[0, 0], reward_terms={"feasible": [1.0, 0.0], "baseline": [2.0, 2.0]})
+    >>> CalibratedReward()(torch.tensor([2.0, 9.0]), batch).tolist()
     [0.5, 0.0]
     """
 
@@ -47,51 +47,53 @@ class Calibrated:
     baseline: str = "baseline"
 
     @property
-    def reads_parts(self) -> tuple[str, ...]:
+    def required_reward_terms(self) -> tuple[str, ...]:
         """1 where all judges accept, else 0; the reward of the prompt's baseline answer."""
         return (self.feasible, self.baseline)
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        return (batch.parts[self.feasible] == 1) * (x - batch.parts[self.baseline]).sigmoid()
+        return (batch.reward_terms[self.feasible] == 1) * (
+            x - batch.reward_terms[self.baseline]
+        ).sigmoid()
 
 
-@piece
-class NearReference:
+@component
+class KLDiscounted:
     """x max(0, 1 - k / limit), k = log pi_old(y) - log pi_ref(y) of the whole rollout y.
 
-    >>> from grupo.testing.batches import batch_of
-    >>> batch = batch_of(group=[0], logp=-1.0, seen={"logp@ref": [[-1.5]]})  # k = 0.5
-    >>> NearReference(2.0)(torch.tensor([4.0]), batch).tolist()
+    >>> from grupo.testing.batch_sizes import batch_of
+    >>> batch = make_batch(group=[0], logp=-1.0, signals={"logp@ref": [[-1.5]]})  # k = 0.5
+    >>> KLDiscounted(2.0)(torch.tensor([4.0]), batch).tolist()
     [3.0]
     """
 
-    limit: float
+    max_kl: float
 
     @property
-    def needs(self) -> frozenset[str]:
+    def required_signals(self) -> frozenset[str]:
         """The reference."""
         return frozenset({"logp@ref"})
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        return x * (1 - drift(batch).to(x) / self.limit).clamp(min=0)
+        return x * (1 - ref_log_ratio(batch).to(x) / self.max_kl).clamp(min=0)
 
 
-@piece
-class WithinLimit:
+@component
+class KLGated:
     """x where k = log pi_old(y) - log pi_ref(y) is at most `limit`, else 0.
 
-    >>> from grupo.testing.batches import batch_of
-    >>> batch = batch_of(group=[0, 0], logp=-1.0, seen={"logp@ref": [[-1.5], [-4.0]]})
-    >>> WithinLimit(2.0)(torch.tensor([4.0, 4.0]), batch).tolist()  # k = 0.5 and 3
+    >>> from grupo.testing.batch_sizes import batch_of
+    >>> batch = make_batch(group=[0, 0], logp=-1.0, signals={"logp@ref": [[-1.5], [-4.0]]})
+    >>> KLGated(2.0)(torch.tensor([4.0, 4.0]), batch).tolist()  # k = 0.5 and 3
     [4.0, 0.0]
     """
 
-    limit: float
+    max_kl: float
 
     @property
-    def needs(self) -> frozenset[str]:
+    def required_signals(self) -> frozenset[str]:
         """The reference."""
         return frozenset({"logp@ref"})
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        return x * (drift(batch) <= self.limit)
+        return x * (ref_log_ratio(batch) <= self.max_kl)

@@ -4,49 +4,51 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from grupo.algo.advantages.token_table import total
-from grupo.algo.advantages.turn_table import alike
-from grupo.algo.data_source import MOVED, elsewhere
+from grupo.algo.advantages.token_table import sum_per_rollout
+from grupo.algo.advantages.turn_table import combine_labels
+from grupo.algo.data_source import REQUIRES_OFF_CONTEXT, off_context_mask
 from grupo.core.batch import Batch
-from grupo.core.component import piece
+from grupo.core.component import component
 
 
-def old(batch: Batch) -> Bool[Tensor, "R"]:
+def off_context_rollouts(batch: Batch) -> Bool[Tensor, "R"]:
     """Which rollouts were drawn at an earlier step, or elsewhere: any of their actions."""
-    return total(elsewhere(batch).to(batch.reward), batch) > 0
+    return sum_per_rollout(off_context_mask(batch).to(batch.reward), batch) > 0
 
 
-@piece
-class Damped:
+@component
+class ScaleReplayed:
     """`alpha` x for rollouts that are `old`.
 
-    >>> from grupo.testing.batches import batch_of
-    >>> batch = batch_of(group=[0, 0], seen={"moved": [[1.0], [0.0]]})
-    >>> Damped(0.5)(torch.tensor([2.0, 2.0]), batch)
+    >>> from grupo.testing.batch_sizes import batch_of
+    >>> batch = make_batch(group=[0, 0], signals={"moved": [[1.0], [0.0]]})
+    >>> ScaleReplayed(0.5)(torch.tensor([2.0, 2.0]), batch)
     tensor([1., 2.])
     """
 
     alpha: float
-    needs = MOVED
+    required_signals = REQUIRES_OFF_CONTEXT
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        return torch.where(old(batch), self.alpha * x, x)
+        return torch.where(off_context_rollouts(batch), self.alpha * x, x)
 
 
-@piece
-class ByQuestion:
-    """Labels of (group, part `reflected`): who saw a failure of before is compared apart.
+@component
+class ByPrompt:
+    """Labels of (group, part `reflection_reward`): who saw a failure of before is compared apart.
 
     Whoever is `old` is compared with those who saw none, whatever it saw then.
 
-    >>> from grupo.testing.batches import batch_of
+    >>> from grupo.testing.batch_sizes import batch_of
     >>> seen, saw = {"moved": [[0.0], [0.0], [1.0]]}, {"reflected": [0.0, 1.0, 1.0]}
-    >>> ByQuestion()(batch_of(group=[0, 0, 0], parts=saw, seen=seen))
+    >>> ByPrompt()(make_batch(group=[0, 0, 0], reward_terms=saw, signals=seen))
     tensor([0, 1, 0])
     """
 
-    reads_parts = ("reflected",)
-    needs = MOVED
+    required_reward_terms = ("reflected",)
+    required_signals = REQUIRES_OFF_CONTEXT
 
     def __call__(self, batch: Batch) -> Int[Tensor, "R"]:
-        return alike(batch.group, batch.parts["reflected"] * ~old(batch))
+        return combine_labels(
+            batch.group, batch.reward_terms["reflected"] * ~off_context_rollouts(batch)
+        )

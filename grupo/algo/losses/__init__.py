@@ -1,6 +1,6 @@
 """Losses: from advantages and the policy's signals to one number per action.
 
-A loss is called as `(pi, batch) -> (N, T)`, unweighted and unmasked. Losses form a vector space:
+A loss is called as `(pi, batch) -> (N, ANSWER_LENGTH)`, unweighted and unmasked. Losses form a vector space:
 `Clip(0.2, 0.28) + 0.001 * KL() + (-0.01) * Entropy()`.
 
 base         what a loss is, its sums and multiples
@@ -23,84 +23,90 @@ rows         numbers of actions summed up by row
 Pieces are exported here; the functions they are given are imported from their modules.
 """
 
-from grupo.algo.data_source import Able, Apart, EachSource, Stuck
-from grupo.algo.losses.base import Loss, Nothing, Scaled, Sum
-from grupo.algo.losses.contrastive import Discriminate, TrustRegion
-from grupo.algo.losses.critic import FitClippedValue, FitOutcome, FitValue
-from grupo.algo.losses.dpo import BestAgainstWorst
-from grupo.algo.losses.dynamic_clip import Balanced, DynamicBounds
-from grupo.algo.losses.entropy_aware import DualConstraint, Heterogeneous
+from grupo.algo.data_source import EnoughCorrect, PerSourceMean, SeparateDemos, TooFewCorrect
+from grupo.algo.losses.base import Loss, ScaledLoss, SumLoss, ZeroLoss
+from grupo.algo.losses.contrastive import DiscriminativeLoss, TrustRegion
+from grupo.algo.losses.critic import ClippedValueLoss, OutcomeValueLoss, ValueLoss
+from grupo.algo.losses.dpo import DPOBestWorst
+from grupo.algo.losses.dynamic_clip import AdaptiveClip, DynamicClipBounds
+from grupo.algo.losses.entropy_aware import DualConstraint, EntropyAdaptiveClip
 from grupo.algo.losses.importance_correction import (
-    Accepted,
-    Corrected,
-    Importance,
-    Normalised,
-    Truncated,
-    Within,
+    CorrectedLoss,
+    ImportanceWeight,
+    IntervalMask,
+    NormalisedWeight,
+    RejectionMask,
+    TruncatedIS,
 )
 from grupo.algo.losses.kl_unbiased import CorrectedKL, StraightThroughKL
-from grupo.algo.losses.masking import AllWrong, Only, Wrong
-from grupo.algo.losses.policy_gradient import Clip, ClipWithin, KeepGradient, Reinforce, Reweighted
+from grupo.algo.losses.masking import AllIncorrectGroups, IncorrectRollouts, WhereLoss
+from grupo.algo.losses.policy_gradient import (
+    Clip,
+    ClipPreserveGradient,
+    ClipWithin,
+    Reinforce,
+    WeightedReinforce,
+)
 from grupo.algo.losses.regularizers import (
     JSD,
     KL,
     Entropy,
     EntropyBonus,
     ForwardKL,
+    MetricsOnly,
     ReverseKL,
-    Watched,
 )
-from grupo.algo.losses.self_distill import Confident, Routed
-from grupo.algo.losses.sft import Blend, ByRowEntropy, BySource, Likelihood
+from grupo.algo.losses.self_distill import SelfDistillOnFailure, TeacherConfidence
+from grupo.algo.losses.sft import NLL, EntropyWeightedMix, MixSFT, SelectBySource
 from grupo.algo.losses.turn_level import ReverseClip
 
 __all__ = [
     "JSD",
     "KL",
-    "Able",
-    "Accepted",
-    "AllWrong",
-    "Apart",
-    "Balanced",
-    "BestAgainstWorst",
-    "Blend",
-    "ByRowEntropy",
-    "BySource",
+    "NLL",
+    "AdaptiveClip",
+    "AllIncorrectGroups",
     "Clip",
+    "ClipPreserveGradient",
     "ClipWithin",
-    "Confident",
-    "Corrected",
+    "ClippedValueLoss",
     "CorrectedKL",
-    "Discriminate",
+    "CorrectedLoss",
+    "DPOBestWorst",
+    "DiscriminativeLoss",
     "DualConstraint",
-    "DynamicBounds",
-    "EachSource",
+    "DynamicClipBounds",
+    "EnoughCorrect",
     "Entropy",
+    "EntropyAdaptiveClip",
     "EntropyBonus",
-    "FitClippedValue",
-    "FitOutcome",
-    "FitValue",
+    "EntropyWeightedMix",
     "ForwardKL",
-    "Heterogeneous",
-    "Importance",
-    "KeepGradient",
-    "Likelihood",
+    "ImportanceWeight",
+    "IncorrectRollouts",
+    "IntervalMask",
     "Loss",
-    "Normalised",
-    "Nothing",
-    "Only",
+    "MetricsOnly",
+    "MixSFT",
+    "NormalisedWeight",
+    "OutcomeValueLoss",
+    "PerSourceMean",
     "Reinforce",
+    "RejectionMask",
     "ReverseClip",
     "ReverseKL",
-    "Reweighted",
-    "Routed",
-    "Scaled",
+    "ScaledLoss",
+    "SelectBySource",
+    "SelfDistillOnFailure",
+    "SeparateDemos",
     "StraightThroughKL",
-    "Stuck",
-    "Sum",
-    "Truncated",
+    "SumLoss",
+    "TeacherConfidence",
+    "TooFewCorrect",
+    "TruncatedIS",
     "TrustRegion",
-    "Watched",
-    "Within",
-    "Wrong",
+    "ValueLoss",
+    "WeightedReinforce",
+    "WhereLoss",
+    "ZeroLoss",
 ]

@@ -10,118 +10,120 @@ import torch
 from torch import Tensor
 
 from grupo.algo import ratios
-from grupo.algo.advantages.token_table import total
+from grupo.algo.advantages.token_table import sum_per_rollout
 from grupo.algo.losses.base import Loss
 from grupo.core import group_ops
-from grupo.core.batch import Batch, PerAction, PerRollout, Signals, spread
-from grupo.core.component import piece
+from grupo.core.batch import Batch, PerAction, PerRollout, Signals, broadcast_to_tokens
+from grupo.core.component import component
 
 
-def average(x: PerAction, batch: Batch) -> PerRollout:
+def mean_per_rollout(x: PerAction, batch: Batch) -> PerRollout:
     """Mean over the actions of each rollout, (R,); 0 where it took none.
 
-    >>> from grupo.testing.batches import batch_of
-    >>> average(torch.tensor([[1.0, 9.0], [2.0, 3.0]]), batch_of(group=[0, 0], length=[1, 2]))
+    >>> from grupo.testing.batch_sizes import batch_of
+    >>> mean_per_rollout(torch.tensor([[1.0, 9.0], [2.0, 3.0]]), make_batch(group=[0, 0], length=[1, 2]))
     tensor([1.0000, 2.5000])
     """
-    return total(x, batch) / batch.lengths.clamp(min=1).to(x)
+    return sum_per_rollout(x, batch) / batch.lengths.clamp(min=1).to(x)
 
 
-def log_ratio(pi: Signals, batch: Batch) -> PerRollout:
+def rollout_log_ratio(pi: Signals, batch: Batch) -> PerRollout:
     """log pi(rollout) - log pi_old(rollout): the sum over its actions, (R,).
 
-    >>> from grupo.testing.batches import batch_of, moved
-    >>> batch = batch_of(group=[0], length=[2])
-    >>> log_ratio(moved(batch, [[0.5, -0.25]]), batch).tolist()
+    >>> from grupo.testing.batch_sizes import batch_of, moved
+    >>> batch = make_batch(group=[0], length=[2])
+    >>> rollout_log_ratio(moved(batch, [[0.5, -0.25]]), batch).tolist()
     [0.25]
     """
-    return total(ratios.token_log_ratio(pi, batch), batch)
+    return sum_per_rollout(ratios.token_log_ratio(pi, batch), batch)
 
 
 def mean_logp(pi: Signals, batch: Batch) -> PerRollout:
     """The length-normalised log-likelihood of each rollout, (R,).
 
-    >>> from grupo.testing.batches import batch_of, moved
-    >>> batch = batch_of(group=[0], length=[2], logp=-1.0)
+    >>> from grupo.testing.batch_sizes import batch_of, moved
+    >>> batch = make_batch(group=[0], length=[2], logp=-1.0)
     >>> mean_logp(moved(batch, [[0.5, 0.0]]), batch).tolist()
     [-0.75]
     """
-    return average(pi.logp, batch)
+    return mean_per_rollout(pi.logp, batch)
 
 
 def mean_ratio(pi: Signals, batch: Batch) -> PerRollout:
     """The mean importance ratio of each rollout's actions, unclipped, (R,).
 
     >>> from math import log
-    >>> from grupo.testing.batches import batch_of, moved
-    >>> batch = batch_of(group=[0], length=[2])
+    >>> from grupo.testing.batch_sizes import batch_of, moved
+    >>> batch = make_batch(group=[0], length=[2])
     >>> mean_ratio(moved(batch, [[log(2.0), 0.0]]), batch).tolist()
     [1.5]
     """
-    return average(ratios.token(pi, batch), batch)
+    return mean_per_rollout(ratios.token(pi, batch), batch)
 
 
-def right(batch: Batch) -> Tensor:
+def is_success(batch: Batch) -> Tensor:
     """Which rollouts succeeded, (R,): those of positive reward.
 
-    >>> from grupo.testing.batches import batch_of
-    >>> right(batch_of(group=[0, 0], reward=[1.0, -1.0])).tolist()
+    >>> from grupo.testing.batch_sizes import batch_of
+    >>> is_success(make_batch(group=[0, 0], reward=[1.0, -1.0])).tolist()
     [True, False]
     """
     return batch.reward > 0
 
 
-def equally(batch: Batch) -> PerRollout:
+def uniform_weights(batch: Batch) -> PerRollout:
     """Every rollout counts 1.
 
-    >>> from grupo.testing.batches import batch_of
-    >>> equally(batch_of(group=[0, 0], reward=[1.0, -1.0])).tolist()
+    >>> from grupo.testing.batch_sizes import batch_of
+    >>> uniform_weights(make_batch(group=[0, 0], reward=[1.0, -1.0])).tolist()
     [1.0, 1.0]
     """
     return torch.ones_like(batch.reward)
 
 
-@piece
-class Discriminate(Loss):
+@component
+class DiscriminativeLoss(Loss):
     """-J of each group: J = sum_right w s / sum_right w - tau log mean_wrong exp(s / tau).
 
     s is the score of a rollout, w how much a success counts. 0 where a group has no success or no
     failure. DisCO, Li et al., arXiv:2505.12366.
 
-    >>> from grupo.testing.batches import batch_of, moved
-    >>> batch = batch_of(group=[0, 0], reward=[1.0, 0.0])
-    >>> Discriminate()(moved(batch, [[0.5], [0.0]]), batch).tolist()  # s = -0.5 and -1
+    >>> from grupo.testing.batch_sizes import batch_of, moved
+    >>> batch = make_batch(group=[0, 0], reward=[1.0, 0.0])
+    >>> DiscriminativeLoss()(moved(batch, [[0.5], [0.0]]), batch).tolist()  # s = -0.5 and -1
     [[-0.5], [-0.5]]
     """
 
     score: Callable[[Signals, Batch], Tensor] = mean_logp
     tau: float = 10.0
-    prefer: Callable[[Batch], Tensor] = equally
+    success_weight: Callable[[Batch], Tensor] = uniform_weights
 
     @property
     def couples_rows(self) -> bool:
         return True
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
-        s, good, g = self.score(pi, batch), right(batch), batch.group
-        w = self.prefer(batch).to(s) * good
+        s, good, g = self.score(pi, batch), is_success(batch), batch.group
+        w = self.success_weight(batch).to(s) * good
         weight, wrong = group_ops.sum(w, g), group_ops.sum((~good).to(s), g)
         compared = (weight > 0) & (wrong > 0)
         mean_right = group_ops.sum(w * s, g) / torch.where(compared, weight, 1.0)
         exponent = (s / self.tau).masked_fill(good & compared, -torch.inf)
         hardest = group_ops.logsumexp(exponent, g) - wrong.clamp(min=1).log()
-        return -spread(torch.where(compared, mean_right - self.tau * hardest, 0.0), batch)
+        return -broadcast_to_tokens(
+            torch.where(compared, mean_right - self.tau * hardest, 0.0), batch
+        )
 
 
-@piece
+@component
 class TrustRegion(Loss):
     """beta / 2 max(0, K - delta)^2, with K = mean over actions of log pi_old - log pi.
 
     One number, said on every action: under weights that add up to 1 it is the penalty itself.
     DisCO, Li et al., arXiv:2505.12366.
 
-    >>> from grupo.testing.batches import batch_of, moved
-    >>> batch = batch_of(group=[0, 0])
+    >>> from grupo.testing.batch_sizes import batch_of, moved
+    >>> batch = make_batch(group=[0, 0])
     >>> TrustRegion(2.0, 0.125)(moved(batch, [[-0.5], [-0.25]]), batch).tolist()  # K = 0.375
     [[0.0625], [0.0625]]
     """
@@ -134,7 +136,7 @@ class TrustRegion(Loss):
         return True
 
     @property
-    def reads_whole_batch(self) -> bool:
+    def needs_whole_batch(self) -> bool:
         """Yes: how far the policy moved is a mean over all groups."""
         return True
 

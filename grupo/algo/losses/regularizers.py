@@ -8,38 +8,42 @@ from torch import Tensor
 from grupo.algo import divergences
 from grupo.algo.losses.base import Loss
 from grupo.core.batch import Batch, PerAction, Signals
-from grupo.core.component import piece
+from grupo.core.component import component
 
-Estimate = Callable[[Tensor, Tensor], Tensor]
+KLEstimator = Callable[[Tensor, Tensor], Tensor]
 
 
-@piece
+@component
 class KL(Loss):
     """An estimate of KL(pi, other): k3 against the reference unless told otherwise.
 
     GRPO (arXiv:2402.03300), eq. 4.
 
-    >>> from grupo.testing.batches import batch_of, moved
-    >>> batch = batch_of(group=[0], logp=-1.0, seen={"logp@teacher": [[-1.5]]})
+    >>> from grupo.testing.batch_sizes import batch_of, moved
+    >>> batch = make_batch(group=[0], logp=-1.0, signals={"logp@teacher": [[-1.5]]})
     >>> KL(divergences.k1, "teacher")(moved(batch, [[0.25]]), batch).tolist()
     [[0.75]]
     """
 
-    estimate: Estimate = divergences.k3
-    other: str = "ref"
+    estimator: KLEstimator = divergences.k3
+    other_policy: str = "ref"
 
     @property
-    def needs(self) -> frozenset[str]:
-        return frozenset({f"logp@{self.other}"})
+    def required_signals(self) -> frozenset[str]:
+        return frozenset({f"logp@{self.other_policy}"})
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
-        return self.estimate(pi.logp, batch.seen[f"logp@{self.other}"])
+        return self.estimator(pi.logp, batch.signals[f"logp@{self.other_policy}"])
 
-    def report(self, pi: Signals, batch: Batch) -> Mapping[str, Tensor]:
-        return {f"kl/{self.other}": divergences.k3(pi.logp, batch.seen[f"logp@{self.other}"])}
+    def metrics(self, pi: Signals, batch: Batch) -> Mapping[str, Tensor]:
+        return {
+            f"policy/kl_{self.other_policy}": divergences.k3(
+                pi.logp, batch.signals[f"logp@{self.other_policy}"]
+            )
+        }
 
 
-@piece
+@component
 class ReverseKL(Loss):
     """KL(pi, other) of each state, exactly: a sum over all that could have been done.
 
@@ -47,24 +51,24 @@ class ReverseKL(Loss):
     frozenset({'reverse_kl@ref'})
     """
 
-    other: str = "ref"
+    other_policy: str = "ref"
 
     @property
-    def needs(self) -> frozenset[str]:
-        return frozenset({f"reverse_kl@{self.other}"})
+    def required_signals(self) -> frozenset[str]:
+        return frozenset({f"reverse_kl@{self.other_policy}"})
 
     @property
-    def live(self) -> frozenset[str]:
-        return self.needs
+    def recomputed_signals(self) -> frozenset[str]:
+        return self.required_signals
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
-        return pi[f"reverse_kl@{self.other}"]
+        return pi[f"reverse_kl@{self.other_policy}"]
 
-    def report(self, pi: Signals, batch: Batch) -> Mapping[str, Tensor]:
-        return {f"kl/{self.other}": pi[f"reverse_kl@{self.other}"]}
+    def metrics(self, pi: Signals, batch: Batch) -> Mapping[str, Tensor]:
+        return {f"policy/kl_{self.other_policy}": pi[f"reverse_kl@{self.other_policy}"]}
 
 
-@piece
+@component
 class ForwardKL(Loss):
     """KL(other, pi) of each state, exactly: it spreads the policy over whatever the other does.
 
@@ -72,24 +76,24 @@ class ForwardKL(Loss):
     frozenset({'forward_kl@teacher'})
     """
 
-    other: str = "ref"
+    other_policy: str = "ref"
 
     @property
-    def needs(self) -> frozenset[str]:
-        return frozenset({f"forward_kl@{self.other}"})
+    def required_signals(self) -> frozenset[str]:
+        return frozenset({f"forward_kl@{self.other_policy}"})
 
     @property
-    def live(self) -> frozenset[str]:
-        return self.needs
+    def recomputed_signals(self) -> frozenset[str]:
+        return self.required_signals
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
-        return pi[f"forward_kl@{self.other}"]
+        return pi[f"forward_kl@{self.other_policy}"]
 
-    def report(self, pi: Signals, batch: Batch) -> Mapping[str, Tensor]:
-        return {f"forward_kl/{self.other}": pi[f"forward_kl@{self.other}"]}
+    def metrics(self, pi: Signals, batch: Batch) -> Mapping[str, Tensor]:
+        return {f"policy/forward_kl_{self.other_policy}": pi[f"forward_kl@{self.other_policy}"]}
 
 
-@piece
+@component
 class JSD(Loss):
     """The Jensen-Shannon divergence of each state, exactly: the mean KL of both from their mean.
 
@@ -97,68 +101,68 @@ class JSD(Loss):
     frozenset({'jsd@teacher'})
     """
 
-    other: str = "ref"
+    other_policy: str = "ref"
 
     @property
-    def needs(self) -> frozenset[str]:
-        return frozenset({f"jsd@{self.other}"})
+    def required_signals(self) -> frozenset[str]:
+        return frozenset({f"jsd@{self.other_policy}"})
 
     @property
-    def live(self) -> frozenset[str]:
-        return self.needs
+    def recomputed_signals(self) -> frozenset[str]:
+        return self.required_signals
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
-        return pi[f"jsd@{self.other}"]
+        return pi[f"jsd@{self.other_policy}"]
 
-    def report(self, pi: Signals, batch: Batch) -> Mapping[str, Tensor]:
-        return {f"jsd/{self.other}": pi[f"jsd@{self.other}"]}
+    def metrics(self, pi: Signals, batch: Batch) -> Mapping[str, Tensor]:
+        return {f"policy/jsd_{self.other_policy}": pi[f"jsd@{self.other_policy}"]}
 
 
-@piece
+@component
 class Entropy(Loss):
     """The policy's entropy; scale it by a negative number to encourage exploration.
 
-    >>> Entropy().needs
+    >>> Entropy().required_signals
     frozenset({'entropy'})
     """
 
     @property
-    def needs(self) -> frozenset[str]:
+    def required_signals(self) -> frozenset[str]:
         return frozenset({"entropy"})
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         return pi.entropy
 
 
-@piece
+@component
 class EntropyBonus(Loss):
     """-`coefficient` H, the coefficient a number that a controller may set.
 
     >>> from grupo.core.controllers import TargetEntropy
-    >>> EntropyBonus(TargetEntropy(target=0.2, by=0.005)).needs
+    >>> EntropyBonus(TargetEntropy(target=0.2, step_size=0.005)).required_signals
     frozenset({'entropy'})
     """
 
-    coefficient: float
+    entropy_coef: float
 
     @property
-    def needs(self) -> frozenset[str]:
+    def required_signals(self) -> frozenset[str]:
         return frozenset({"entropy"})
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
-        return -self.coefficient * pi.entropy
+        return -self.entropy_coef * pi.entropy
 
-    def report(self, pi: Signals, batch: Batch) -> Mapping[str, Tensor]:
-        return {"entropy/coefficient": torch.full_like(pi.entropy, self.coefficient)}
+    def metrics(self, pi: Signals, batch: Batch) -> Mapping[str, Tensor]:
+        return {"entropy_coef": torch.full_like(pi.entropy, self.entropy_coef)}
 
 
-@piece
-class Watched(Loss):
+@component
+class MetricsOnly(Loss):
     """0: it is only reported what the inner loss reports, for controllers to read.
 
-    >>> from grupo.testing.batches import batch_of, moved
-    >>> batch = batch_of(group=[0])
-    >>> Watched(KL())(moved(batch, [[0.5]]), batch).tolist()
+    >>> from grupo.testing.batch_sizes import batch_of, moved
+    >>> batch = make_batch(group=[0])
+    >>> MetricsOnly(KL())(moved(batch, [[0.5]]), batch).tolist()
     [[0.0]]
     """
 
@@ -167,5 +171,5 @@ class Watched(Loss):
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         return torch.zeros_like(pi.logp)
 
-    def report(self, pi: Signals, batch: Batch) -> Mapping[str, Tensor]:
-        return self.loss.report(pi, batch)
+    def metrics(self, pi: Signals, batch: Batch) -> Mapping[str, Tensor]:
+        return self.loss.metrics(pi, batch)

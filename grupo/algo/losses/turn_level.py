@@ -3,14 +3,14 @@
 import torch
 from torch import Tensor
 
-from grupo.algo.advantages.turn_table import PerTurn, of_turns, to_actions
+from grupo.algo.advantages.turn_table import PerTurn, sum_per_turn, turns_to_tokens
 from grupo.algo.losses.base import Loss
 from grupo.algo.ratios import token_log_ratio
 from grupo.core.batch import Batch, PerAction, Signals
-from grupo.core.component import piece
+from grupo.core.component import component
 
 
-@piece
+@component
 class ReverseClip(Loss):
     """-min(r M A, clip(r, 1 - c, 1 + c) M A): r the turn's geometric mean, M the later ones'.
 
@@ -18,14 +18,14 @@ class ReverseClip(Loss):
     arXiv:2602.06554.
 
     >>> from math import log
-    >>> from grupo.testing.batches import batch_of, moved
-    >>> batch = batch_of(group=[0], length=[2], turn=[[0, 1]], advantage=[1.0])
+    >>> from grupo.testing.batch_sizes import batch_of, moved
+    >>> batch = make_batch(group=[0], length=[2], turn=[[0, 1]], advantage=[1.0])
     >>> loss = ReverseClip(0.25)(moved(batch, [[0.0, log(1.5)]]), batch)  # M = 1.25, 1
     >>> loss.tolist()
     [[-1.25, -1.25]]
     """
 
-    clip: float
+    clip_eps: float
 
     @property
     def couples_rows(self) -> bool:
@@ -33,21 +33,23 @@ class ReverseClip(Loss):
         return True
 
     @property
-    def stops_gradient(self) -> bool:
+    def has_stop_gradient(self) -> bool:
         return True
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
-        length = of_turns(batch.mask.double(), batch).clamp(min=1)
-        ratio = (of_turns(token_log_ratio(pi, batch), batch) / length).exp()
-        r = to_actions(ratio, batch).to(pi.logp)
-        MA = batch.advantage * to_actions(self._later(ratio.detach()), batch).to(pi.logp)
-        return -torch.min(r * MA, self._held(r) * MA)
+        length = sum_per_turn(batch.mask.double(), batch).clamp(min=1)
+        ratio = (sum_per_turn(token_log_ratio(pi, batch), batch) / length).exp()
+        r = turns_to_tokens(ratio, batch).to(pi.logp)
+        MA = batch.advantage * turns_to_tokens(self._later_ratios(ratio.detach()), batch).to(
+            pi.logp
+        )
+        return -torch.min(r * MA, self._clip_ratio(r) * MA)
 
-    def _later(self, ratio: PerTurn) -> PerTurn:
+    def _later_ratios(self, ratio: PerTurn) -> PerTurn:
         M = torch.ones_like(ratio)
         for t in range(ratio.shape[1] - 1, 0, -1):
-            M[:, t - 1] = self._held(self._held(ratio[:, t]) * M[:, t])
+            M[:, t - 1] = self._clip_ratio(self._clip_ratio(ratio[:, t]) * M[:, t])
         return M
 
-    def _held(self, ratio: Tensor) -> Tensor:
-        return ratio.clamp(1 - self.clip, 1 + self.clip)
+    def _clip_ratio(self, ratio: Tensor) -> Tensor:
+        return ratio.clamp(1 - self.clip_eps, 1 + self.clip_eps)

@@ -1,7 +1,14 @@
 """Worlds to be played in text."""
 
-from grupo.envs.games.frozen_lake import FrozenLake, Lakes
-from grupo.envs.games.minigrid import Grids, MiniGrid
-from grupo.envs.games.text_arena import Games, TextArena
+from grupo.envs.games.frozen_lake import FrozenLake, FrozenLakeTasks
+from grupo.envs.games.minigrid import MiniGrid, MiniGridTasks
+from grupo.envs.games.text_arena import TextArena, TextArenaTasks
 
-__all__ = ["FrozenLake", "Games", "Grids", "Lakes", "MiniGrid", "TextArena"]
+__all__ = [
+    "FrozenLake",
+    "FrozenLakeTasks",
+    "MiniGrid",
+    "MiniGridTasks",
+    "TextArena",
+    "TextArenaTasks",
+]

@@ -4,17 +4,17 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Any
 
-from grupo.core.component import piece
-from grupo.core.errors import Refused
-from grupo.core.rng import derive
+from grupo.core.component import component
+from grupo.core.errors import ConfigError
+from grupo.core.rng import derive_key
 from grupo.core.types import Task
 
 MOVES = ("left", "down", "right", "up")  # by their numbers in Gymnasium
-DRAWN = str.maketrans("SFHG", "__#!")
-HERE = "@"
+TILE_SYMBOLS = str.maketrans("SFHG", "__#!")
+PLAYER_SYMBOL = "@"
 
 
-@piece
+@component
 class FrozenLake:
     """Opens sessions on the lake that is a task's answer, its rows of S, F, H and G.
 
@@ -22,61 +22,61 @@ class FrozenLake:
     goal pays 1. On slippery ice the same moves slip alike in all rollouts of a task.
     """
 
-    slippery: bool = False
+    is_slippery: bool = False
 
     def check(self) -> None:
         """Refuse to play without Gymnasium."""
         if find_spec("gymnasium") is None:
-            raise Refused("env: FrozenLake needs Gymnasium. Install the extra: grupo[agents].")
+            raise ConfigError("env: FrozenLake needs Gymnasium. Install the extra: grupo[agents].")
 
-    def __call__(self) -> "Lake":
-        return Lake(self.slippery)
+    def __call__(self) -> "FrozenLakeGame":
+        return FrozenLakeGame(self.is_slippery)
 
 
-class Lake:
+class FrozenLakeGame:
     """A session on one lake."""
 
-    def __init__(self, slippery: bool) -> None:
-        self.slippery = slippery
+    def __init__(self, is_slippery: bool) -> None:
+        self.is_slippery = is_slippery
 
     def reset(self, task: Task) -> str:
         """The lake, and the policy at its start."""
         from gymnasium.envs.toy_text.frozen_lake import FrozenLakeEnv
 
-        self.rows: Sequence[str] = task.answer
-        self.lake: Any = FrozenLakeEnv(desc=list(self.rows), is_slippery=self.slippery)
-        place, _ = self.lake.reset(seed=derive(0, "lake", task.key) % (1 << 31))
-        return drawn(self.rows, int(place))
+        self.rows: Sequence[str] = task.reference_answer
+        self.env: Any = FrozenLakeEnv(desc=list(self.rows), is_slippery=self.is_slippery)
+        place, _ = self.env.reset(seed=derive_key(0, "lake", task.key) % (1 << 31))
+        return render_lake(self.rows, int(place))
 
     def step(self, text: str) -> tuple[str, float, bool]:
         """The lake after a move, 1 at the goal, and whether it is over: there or in a hole."""
         move = text.strip()
         if move not in MOVES:
-            return drawn(self.rows, int(self.lake.s)), 0.0, False
-        place, reward, over, _, _ = self.lake.step(MOVES.index(move))
-        return drawn(self.rows, int(place)), float(reward), bool(over)
+            return render_lake(self.rows, int(self.env.s)), 0.0, False
+        place, reward, over, _, _ = self.env.step(MOVES.index(move))
+        return render_lake(self.rows, int(place)), float(reward), bool(over)
 
 
-def drawn(rows: Sequence[str], place: int) -> str:
+def render_lake(rows: Sequence[str], position: int) -> str:
     """The lake as it is shown, ice _, holes #, the goal ! and oneself @.
 
-    >>> print(drawn(("SF", "HG"), 1), end="")
+    >>> print(render_lake(("SF", "HG"), 1), end="")
     _@
     #!
     """
-    letters = [list(row.translate(DRAWN)) for row in rows]
+    letters = [list(row.translate(TILE_SYMBOLS)) for row in rows]
     width = len(rows[0])
-    letters[place // width][place % width] = HERE
+    letters[position // width][position % width] = PLAYER_SYMBOL
     return "".join(f"{''.join(row)}\n" for row in letters)
 
 
-@piece
-class Lakes:
+@component
+class FrozenLakeTasks:
     """`count` different lakes that can be crossed, `size` wide, of which `ice` is the share."""
 
     count: int
     size: int = 4
-    ice: float = 0.8
+    frozen_fraction: float = 0.8
     seed: int = 0
 
     def load(self) -> Sequence[Task]:
@@ -85,10 +85,12 @@ class Lakes:
 
         found: dict[str, Task] = {}
         for attempt in range(100 * self.count):
-            seed = derive(self.seed, "lakes", attempt) % (1 << 31)
-            rows = tuple(generate_random_map(self.size, self.ice, seed))
+            seed = derive_key(self.seed, "lakes", attempt) % (1 << 31)
+            rows = tuple(generate_random_map(self.size, self.frozen_fraction, seed))
             key = "/".join(rows)
-            found.setdefault(key, Task(key, drawn(rows, 0), rows, source="frozen lake"))
+            found.setdefault(key, Task(key, render_lake(rows, 0), rows, source="frozen lake"))
             if len(found) == self.count:
                 return list(found.values())
-        raise Refused(f"count: {self.count}. Allowed: at most the {len(found)} that were found.")
+        raise ConfigError(
+            f"count: {self.count}. Allowed: at most the {len(found)} that were found."
+        )

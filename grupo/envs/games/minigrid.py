@@ -6,17 +6,17 @@ from copy import deepcopy
 from importlib.util import find_spec
 from typing import Any
 
-from grupo.core.component import piece
-from grupo.core.errors import Refused
+from grupo.core.component import component
+from grupo.core.errors import ConfigError
 from grupo.core.types import Task
 
 ACTIONS = ("left", "right", "forward", "pickup", "drop", "toggle", "done")  # by their numbers
 ARROWS = (">", "v", "<", "^")
-PLAIN = {"wall": "#", "floor": "_", "goal": "!", "lava": "~"}
-DOORS = {"open": "O", "closed": "D", "locked": "L"}
+TILE_SYMBOLS = {"wall": "#", "floor": "_", "goal": "!", "lava": "~"}
+DOOR_SYMBOLS = {"open": "O", "closed": "D", "locked": "L"}
 
 
-@piece
+@component
 class MiniGrid:
     """Opens sessions of a MiniGrid environment on the layout of the seed that is a task's answer.
 
@@ -25,44 +25,44 @@ class MiniGrid:
     those allowed.
     """
 
-    name: str = "MiniGrid-Empty-Random-6x6-v0"
+    env_id: str = "MiniGrid-Empty-Random-6x6-v0"
 
     def check(self) -> None:
         """Refuse to play without MiniGrid, or what it does not have."""
-        _opened(self.name)
+        _make_env(self.env_id)
 
-    def __call__(self) -> "Grid":
-        return Grid(self.name)
+    def __call__(self) -> "MiniGridGame":
+        return MiniGridGame(self.env_id)
 
 
-class Grid:
+class MiniGridGame:
     """A session in one layout."""
 
-    def __init__(self, name: str) -> None:
-        self.env = _opened(name)
+    def __init__(self, env_id: str) -> None:
+        self.env = _make_env(env_id)
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> "Grid":
+    def __deepcopy__(self, memo: dict[int, Any]) -> "MiniGridGame":
         for shared in (self.env.observation_space, self.env.action_space):  # half of the work
             memo[id(shared)] = shared
-        other = Grid.__new__(Grid)
+        other = MiniGridGame.__new__(MiniGridGame)
         other.env = deepcopy(self.env, memo)
         return other
 
     def reset(self, task: Task) -> str:
         """The mission, and the grid as it is found."""
-        self.env.reset(seed=int(task.answer))
-        return f"{self.env.mission}\n{drawn(self.env)}"
+        self.env.reset(seed=int(task.reference_answer))
+        return f"{self.env.mission}\n{render_grid(self.env)}"
 
     def step(self, text: str) -> tuple[str, float, bool]:
         """The grid after an action, what it is paid, and whether it is over."""
         action = text.strip()
         if action not in ACTIONS:
-            return drawn(self.env), 0.0, False
+            return render_grid(self.env), 0.0, False
         _, reward, over, late, _ = self.env.step(ACTIONS.index(action))
-        return drawn(self.env), float(reward), bool(over or late)
+        return render_grid(self.env), float(reward), bool(over or late)
 
 
-def drawn(env: Any) -> str:
+def render_grid(env: Any) -> str:
     """A line for each row: _ floor, # wall, ! goal, ~ lava, an arrow oneself.
 
     Things are two letters, what they are and their colour's first: K key, A ball, B box, D, O and L
@@ -70,54 +70,58 @@ def drawn(env: Any) -> str:
     """
     width, height = env.grid.width, env.grid.height
     inside = range(1, width - 1)
-    rows = [[_cell(env.grid.get(x, y)) for x in inside] for y in range(1, height - 1)]
+    rows = [[_cell_symbol(env.grid.get(x, y)) for x in inside] for y in range(1, height - 1)]
     x, y = env.agent_pos
     rows[y - 1][x - 1] = ARROWS[env.agent_dir]
-    carried = [f"carrying {_cell(env.carrying)}"] if env.carrying else []
+    carried = [f"carrying {_cell_symbol(env.carrying)}"] if env.carrying else []
     return "".join(f"{line}\n" for line in (*map("".join, rows), *carried))
 
 
-def _cell(thing: Any) -> str:
+def _cell_symbol(thing: Any) -> str:
     kind = thing.type if thing else "floor"
-    if kind in PLAIN:
-        return PLAIN[kind]
+    if kind in TILE_SYMBOLS:
+        return TILE_SYMBOLS[kind]
     state = "open" if getattr(thing, "is_open", False) else "closed"
     state = "locked" if getattr(thing, "is_locked", False) else state
-    letter = DOORS[state] if kind == "door" else {"key": "K", "ball": "A", "box": "B"}[kind]
+    letter = DOOR_SYMBOLS[state] if kind == "door" else {"key": "K", "ball": "A", "box": "B"}[kind]
     return letter + thing.color[0]
 
 
-def _opened(name: str) -> Any:
+def _make_env(env_id: str) -> Any:
     if find_spec("minigrid") is None:
-        raise Refused("env: MiniGrid is not installed. Install the extra: grupo[agents].")
+        raise ConfigError("env: MiniGrid is not installed. Install the extra: grupo[agents].")
     os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")  # it is imported, and greets
     import gymnasium
     import minigrid  # noqa: F401  # registers its environments
 
     try:
-        return gymnasium.make(name, disable_env_checker=True).unwrapped
+        return gymnasium.make(env_id, disable_env_checker=True).unwrapped
     except gymnasium.error.Error as error:
-        raise Refused(f"env: {name!r} is no environment of MiniGrid's: {error}.") from error
+        raise ConfigError(f"env: {env_id!r} is no environment of MiniGrid's: {error}.") from error
 
 
-@piece
-class Grids:
+@component
+class MiniGridTasks:
     """`count` different layouts of a MiniGrid environment, those after the first `skip`.
 
     The answer of a task is the seed of its layout.
     """
 
     count: int
-    name: str = "MiniGrid-Empty-Random-6x6-v0"
+    env_id: str = "MiniGrid-Empty-Random-6x6-v0"
     skip: int = 0
 
     def load(self) -> Sequence[Task]:
         """Their tasks, the grid as it is seen first for a prompt."""
-        session, found, wanted = Grid(self.name), dict[str, Task](), self.skip + self.count
+        session, found, wanted = (
+            MiniGridGame(self.env_id),
+            dict[str, Task](),
+            self.skip + self.count,
+        )
         for seed in range(100 * wanted):
             text = session.reset(Task("", "", seed))
-            found.setdefault(text, Task(f"{self.name} {seed}", text, seed, source="minigrid"))
+            found.setdefault(text, Task(f"{self.env_id} {seed}", text, seed, source="minigrid"))
             if len(found) == wanted:
                 return list(found.values())[self.skip :]
         there = len(found) - self.skip
-        raise Refused(f"count: {self.count}. Allowed: at most the {there} that were found.")
+        raise ConfigError(f"count: {self.count}. Allowed: at most the {there} that were found.")

@@ -3,7 +3,7 @@
 from grupo.envs.tools.python import Python
 from grupo.envs.tools.sandbox import Sandbox
 from grupo.envs.tools.sql import Sql
-from grupo.envs.tools.tool_calls import Declared, declared
+from grupo.envs.tools.tool_calls import ToolSpec, tool_spec
 from grupo.envs.tools.tool_env import Toolbox
 
-__all__ = ["Declared", "Python", "Sandbox", "Sql", "Toolbox", "declared"]
+__all__ = ["Python", "Sandbox", "Sql", "ToolSpec", "Toolbox", "tool_spec"]

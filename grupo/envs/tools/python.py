@@ -1,10 +1,10 @@
 """Python programs as a tool."""
 
-from grupo.core.component import piece
+from grupo.core.component import component
 from grupo.envs.tools.sandbox import Sandbox
 
 
-@piece
+@component
 class Python:
     """Run a Python program and read what it prints; it has the standard library, no network."""
 

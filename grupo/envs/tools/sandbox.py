@@ -15,19 +15,19 @@ from functools import lru_cache
 from pathlib import Path
 from typing import IO
 
-from grupo.core.component import piece
-from grupo.core.errors import Refused
-from grupo.envs.tools.seccomp import one_process
+from grupo.core.component import component
+from grupo.core.errors import ConfigError
+from grupo.envs.tools.seccomp import single_process_filter
 
 MIB = 1 << 20
-PRINTED = MIB  # bytes of output, and of any file
+MAX_OUTPUT_BYTES = MIB  # bytes of output, and of any file
 # soft and hard alike, set before the program is read: nobody in there can raise them
-LAUNCH = """\
+LAUNCH_CODE = """\
 import resource, sys
 for name, value in {limits}: resource.setrlimit(getattr(resource, name), (value, value))
 exec(compile(sys.stdin.buffer.read(), "<program>", "exec"), {{"__name__": "__main__"}})
 """
-SHUT_IN = (
+BWRAP_OPTIONS = (
     *("--unshare-user", "--uid", "65534", "--gid", "65534", "--disable-userns"),
     *("--unshare-net", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"),
     *("--cap-drop", "ALL", "--die-with-parent", "--new-session", "--clearenv"),
@@ -35,27 +35,33 @@ SHUT_IN = (
 )
 
 
-@piece
+@component
 class Sandbox:
     """Runs Python programs for `seconds` at most, in `memory` MiB, with a folder of `disk` MiB."""
 
-    seconds: float = 5.0
-    memory: int = 512
-    disk: int = 16
+    time_limit: float = 5.0
+    memory_mib: int = 512
+    disk_mib: int = 16
 
     def __post_init__(self) -> None:
         for name in ("seconds", "memory", "disk"):
             if getattr(self, name) <= 0:
-                raise Refused(f"{name}: {getattr(self, name)}. Allowed: above 0.")
+                raise ConfigError(f"{name}: {getattr(self, name)}. Allowed: above 0.")
 
     def check(self) -> None:
         """Refuse a machine on which programs cannot be shut in."""
-        _check_works()
+        _check_bwrap()
 
     def run(self, code: str) -> str:
         """What the program prints, and how it ended if not well."""
-        with _filter() as filtered, tempfile.TemporaryFile() as output:
-            command = [*self._command(), "--seccomp", str(filtered.fileno()), "--", *self._python()]
+        with _seccomp_file() as filtered, tempfile.TemporaryFile() as output:
+            command = [
+                *self._bwrap_command(),
+                "--seccomp",
+                str(filtered.fileno()),
+                "--",
+                *self._python_command(),
+            ]
             shut_in = subprocess.Popen(
                 command,
                 stdin=subprocess.PIPE,
@@ -64,58 +70,60 @@ class Sandbox:
                 start_new_session=True,
                 pass_fds=[filtered.fileno()],
             )
-            ended = _ended(shut_in, code.encode(), self.seconds)
+            ended = _exit_message(shut_in, code.encode(), self.time_limit)
             output.seek(0)
-            printed = output.read(PRINTED).decode(errors="replace").rstrip()
+            printed = output.read(MAX_OUTPUT_BYTES).decode(errors="replace").rstrip()
         return "\n".join(filter(None, (printed, ended)))
 
-    def _command(self) -> list[str]:
+    def _bwrap_command(self) -> list[str]:
         program = shutil.which("bwrap")
         if program is None:
-            raise Refused("sandbox: bwrap is not here. Install bubblewrap, or take the tool out.")
-        space = ("--size", str(self.disk * MIB), "--tmpfs", "/tmp", "--chdir", "/tmp")
+            raise ConfigError(
+                "sandbox: bwrap is not here. Install bubblewrap, or take the tool out."
+            )
+        space = ("--size", str(self.disk_mib * MIB), "--tmpfs", "/tmp", "--chdir", "/tmp")
         closed = ("--remount-ro", "/dev", "--remount-ro", "/")
-        return [program, *SHUT_IN, *_system(), *space, *closed]
+        return [program, *BWRAP_OPTIONS, *_system_mounts(), *space, *closed]
 
-    def _python(self) -> list[str]:
+    def _python_command(self) -> list[str]:
         limits = {
-            "RLIMIT_AS": self.memory * MIB,
-            "RLIMIT_CPU": int(self.seconds) + 1,
-            "RLIMIT_FSIZE": PRINTED,
+            "RLIMIT_AS": self.memory_mib * MIB,
+            "RLIMIT_CPU": int(self.time_limit) + 1,
+            "RLIMIT_FSIZE": MAX_OUTPUT_BYTES,
             "RLIMIT_NOFILE": 64,
             "RLIMIT_CORE": 0,
         }
         python = os.path.realpath(sys.executable)
-        return [python, "-I", "-S", "-B", "-c", LAUNCH.format(limits=list(limits.items()))]
+        return [python, "-I", "-S", "-B", "-c", LAUNCH_CODE.format(limits=list(limits.items()))]
 
 
-def _ended(shut_in: "subprocess.Popen[bytes]", code: bytes, seconds: float) -> str:
+def _exit_message(process: "subprocess.Popen[bytes]", code: bytes, time_limit: float) -> str:
     """How a program ended that did not end well; it and all of its group are gone by then."""
     try:
-        shut_in.communicate(code, timeout=seconds)
+        process.communicate(code, timeout=time_limit)
     except subprocess.TimeoutExpired:
-        return f"(stopped after {seconds} s)"
+        return f"(stopped after {time_limit} s)"
     finally:
-        _kill(shut_in)
-    return f"(ended with {shut_in.returncode})" if shut_in.returncode else ""
+        _kill(process)
+    return f"(ended with {process.returncode})" if process.returncode else ""
 
 
-def _kill(shut_in: "subprocess.Popen[bytes]") -> None:
+def _kill(process: "subprocess.Popen[bytes]") -> None:
     """With bwrap its namespace of processes ends, and everybody in it."""
-    if shut_in.poll() is None:
-        os.killpg(shut_in.pid, signal.SIGKILL)
-        shut_in.wait()
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
 
 @contextmanager
-def _filter() -> Iterator[IO[bytes]]:
+def _seccomp_file() -> Iterator[IO[bytes]]:
     with tempfile.TemporaryFile() as file:
-        file.write(one_process())
+        file.write(single_process_filter())
         file.seek(0)
         yield file
 
 
-def _system() -> Iterator[str]:
+def _system_mounts() -> Iterator[str]:
     """What of the host can be seen: /usr, what leads into it, and the Python of this process."""
     yield from ("--ro-bind", "/usr", "/usr")
     for name in ("/bin", "/lib", "/lib64"):
@@ -129,11 +137,11 @@ def _system() -> Iterator[str]:
 
 
 @lru_cache(maxsize=1)
-def _check_works() -> None:
-    said = Sandbox(seconds=20.0).run("print('shut in')")
+def _check_bwrap() -> None:
+    said = Sandbox(time_limit=20.0).run("print('shut in')")
     if said != "shut in":
         last = said.strip().splitlines()[-1:] or ["it said nothing"]
-        raise Refused(
+        raise ConfigError(
             f"sandbox: bwrap does not work here: {said.splitlines()[0] if said else last[0]}."
             " Allowed: a machine with user namespaces; or take the tool out."
         )

@@ -8,27 +8,27 @@ from torch import Tensor
 
 from grupo.kernels.llama import ctypes_structs
 
-NUMBERS = 1 << 28  # kept at most
+MAX_ELEMENTS = 1 << 28  # kept at most
 
 
 @dataclass(frozen=True)
-class Columns:
+class ActivationLayout:
     """Where in a record things are, as `rows.h` has it."""
 
     x: slice
     q: slice
     k: slice
     v: slice
-    seen: slice
-    total: slice
-    y: slice
+    attn_out: slice
+    lse: slice
+    residual: slice
     gate: slice
     up: slice
 
     @classmethod
-    def of(cls, s: ctypes_structs.Shape) -> "Columns":
-        wide, narrow = s.H * s.d, s.K * s.d
-        sizes = s.h, wide, narrow, narrow, wide, s.H, s.h, s.I, s.I
+    def from_shape(cls, shape: ctypes_structs.ModelShape) -> "ActivationLayout":
+        wide, narrow = shape.H * shape.d, shape.K * shape.d
+        sizes = shape.h, wide, narrow, narrow, wide, shape.H, shape.h, shape.I, shape.I
         ends = torch.tensor([0, *sizes]).cumsum(0).tolist()
         return cls(*(slice(a, b) for a, b in pairwise(ends)))
 
@@ -38,45 +38,49 @@ class Columns:
         return self.up.stop
 
 
-class Records:
+class ActivationCache:
     """Of each layer a record of every token, and what came out of the last; until there is no room.
 
     Where nobody asked for what comes out of the last layer its record ends before its MLP. Memory
     is used as it is written to, and used again after `clear`.
     """
 
-    def __init__(self, layers: int, width: int, features: int, numbers: int = NUMBERS) -> None:
-        self.room = numbers // (layers * width + features)
+    def __init__(
+        self, layers: int, width: int, features: int, max_elements: int = MAX_ELEMENTS
+    ) -> None:
+        self.capacity = max_elements // (layers * width + features)
         self.layers, self.width, self.features = layers, width, features
-        self.each: tuple[Tensor, ...] = ()
-        self.whole = torch.zeros(self.room, dtype=torch.bool)  # what came out of the last, too
+        self.buffers: tuple[Tensor, ...] = ()
+        self.has_output = torch.zeros(
+            self.capacity, dtype=torch.bool
+        )  # what came out of the last, too
         self.clear(())
 
-    def clear(self, stamp: object) -> None:
-        """Hold nothing; what is read from now on is read with weights of this `stamp`."""
-        self.used, self.stamp = 0, stamp
+    def clear(self, weights_version: object) -> None:
+        """Hold nothing; what is read from now on is read with weights of this `weights_version`."""
+        self.used, self.weights_version = 0, weights_version
 
-    def take(self, count: int, like: Tensor) -> tuple[int, tuple[Tensor, ...]] | None:
+    def allocate(self, count: int, like: Tensor) -> tuple[int, tuple[Tensor, ...]] | None:
         """Room for so many tokens: where it begins, and of each layer, then of what came out."""
-        if self.used + count > self.room:
+        if self.used + count > self.capacity:
             return None
-        if not self.each or self.each[0].dtype != like.dtype:
+        if not self.buffers or self.buffers[0].dtype != like.dtype:
             sizes = [self.width] * self.layers + [self.features]
-            self.each = tuple(like.new_empty(self.room, size) for size in sizes)
+            self.buffers = tuple(like.new_empty(self.capacity, size) for size in sizes)
         first, self.used = self.used, self.used + count
-        self.whole[first : self.used] = False
-        return first, tuple(x[first : self.used] for x in self.each)
+        self.has_output[first : self.used] = False
+        return first, tuple(x[first : self.used] for x in self.buffers)
 
 
-class Scratch:
+class ScratchBuffers:
     """Memory for what is soon done with: new memory costs more than what is done in it."""
 
     def __init__(self) -> None:
-        self.flat: dict[str, Tensor] = {}
+        self.buffers: dict[str, Tensor] = {}
 
-    def room(self, name: str, count: int, width: int, like: Tensor) -> Tensor:
+    def get(self, name: str, count: int, width: int, like: Tensor) -> Tensor:
         """A place for (count, width) numbers, the same one every time for a name."""
-        flat = self.flat.get(name, like[:0].view(-1))
+        flat = self.buffers.get(name, like[:0].view(-1))
         if len(flat) < count * width or flat.dtype != like.dtype:
-            self.flat[name] = flat = like.new_empty(count * width)
+            self.buffers[name] = flat = like.new_empty(count * width)
         return flat[: count * width].view(count, width)

@@ -8,173 +8,211 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from grupo.kernels.backend import Modules, Reading
-from grupo.kernels.decode_state import Decoding
-from grupo.kernels.llama.activation_cache import Columns, Records, Scratch
-from grupo.kernels.llama.autograd import Again
-from grupo.kernels.llama.decode_step import Ready, decode, ready
-from grupo.kernels.llama.forward_backward import Asked, Lines
-from grupo.kernels.llama.layers import layers_of, shape_of
-from grupo.kernels.llama.logit_cache import Choosing, Heard
-from grupo.kernels.lm_head import Head
-from grupo.kernels.packing.block_attention import How
-from grupo.kernels.packing.hf_attention import Sees
-from grupo.kernels.packing.prefix_trie import Line
-from grupo.kernels.packing.tree_attention import Tree
-from grupo.kernels.prefix_cache import NOWHERE, ROOT, Memory
+from grupo.kernels.backend import HFBackend, PrefillLayout
+from grupo.kernels.decode_state import DecodeState
+from grupo.kernels.llama.activation_cache import ActivationCache, ActivationLayout, ScratchBuffers
+from grupo.kernels.llama.autograd import CachedForward
+from grupo.kernels.llama.decode_step import LayerArray, decode_step, prepare_layers
+from grupo.kernels.llama.forward_backward import LayerOps, OutputIndex
+from grupo.kernels.llama.layers import llama_layers, model_shape
+from grupo.kernels.llama.logit_cache import CachedTokenScorer, LogitCache
+from grupo.kernels.lm_head import LMHead
+from grupo.kernels.packing.block_attention import AttentionConfig
+from grupo.kernels.packing.hf_attention import AttentionWithLSE
+from grupo.kernels.packing.prefix_trie import PackedTokens
+from grupo.kernels.packing.tree_attention import TreeAttention
+from grupo.kernels.prefix_cache import NOT_CACHED, ROOT, PrefixCache
 
 
-class Lean:
-    """Works out what the model's modules do, of which `hows` says how they attend."""
+class NativeLlamaBackend:
+    """Works out what the model's modules do, of which `configs` says how they attend."""
 
-    def __init__(self, model: PreTrainedModel, c: ctypes.CDLL, hows: dict[int, How]) -> None:
-        self.model, self.c, self.modules = model, c, Modules(model)
-        self.base: Any = model.base_model
-        self.layers = layers_of(model, hows)
-        self.final: Tensor = self.base.norm.weight
-        self.weights = [w for layer in self.layers for w in layer.weights.values()] + [self.final]
-        passed = [self.base, *self.base.layers.modules(), self.base.norm]
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        library: ctypes.CDLL,
+        attention_configs: dict[int, AttentionConfig],
+    ) -> None:
+        self.model, self.library, self.hf_backend = model, library, HFBackend(model)
+        self.base_model: Any = model.base_model
+        self.layers = llama_layers(model, attention_configs)
+        self.final_norm_weight: Tensor = self.base_model.norm.weight
+        self.weights = [w for layer in self.layers for w in layer.weights.values()] + [
+            self.final_norm_weight
+        ]
+        passed = [self.base_model, *self.base_model.layers.modules(), self.base_model.norm]
         self.hooks = [hooks for module in passed for hooks in _hooks(module)]
-        self.saving = [m for m in passed if hasattr(m, "gradient_checkpointing")]
-        self.shape = shape_of(self.base, self.layers)
-        self.columns = Columns.of(self.shape)
-        self.records = Records(len(self.layers), self.columns.width, len(self.final))
-        self.scratch, self.memory = Scratch(), Memory(0)
-        self.heard = Heard(c, self.shape, self.scratch, self.records.room)
-        self.ready: Ready | None = None
+        self.checkpointed_modules = [m for m in passed if hasattr(m, "gradient_checkpointing")]
+        self.shape = model_shape(self.base_model, self.layers)
+        self.activation_layout = ActivationLayout.from_shape(self.shape)
+        self.activation_cache = ActivationCache(
+            len(self.layers), self.activation_layout.width, len(self.final_norm_weight)
+        )
+        self.scratch, self.prefix_cache = ScratchBuffers(), PrefixCache(0)
+        self.logit_cache = LogitCache(
+            library, self.shape, self.scratch, self.activation_cache.capacity
+        )
+        self.decode_layers: LayerArray | None = None
 
     @property
-    def bare(self) -> bool:
+    def is_plain(self) -> bool:
         """Is there nothing about the modules that would be passed by?"""
-        saves = any(m.gradient_checkpointing for m in self.saving)
+        saves = any(m.gradient_checkpointing for m in self.checkpointed_modules)
         return not (any(self.hooks) or saves or torch.is_autocast_enabled("cpu"))
 
     @property
-    def stamp(self) -> object:
+    def weights_version(self) -> object:
         """Of the weights as they are now; torch does not count what is done to their `.data`."""
         head: Any = self.model.get_output_embeddings()
-        weights = *self.weights, self.embedding, *(head.parameters() if head else ())
+        weights = *self.weights, self.embedding_weight, *(head.parameters() if head else ())
         return [(w.data_ptr(), w._version) for w in weights]
 
     @property
-    def embedding(self) -> Tensor:
-        return self.base.embed_tokens.weight
+    def embedding_weight(self) -> Tensor:
+        return self.base_model.embed_tokens.weight
 
-    def begin(self, memory: Memory) -> None:
-        self.memory, self.ready = memory, None
-        self.memory.kept.clear()
-        self.records.clear(self.stamp)
-        self.heard.clear(self.stamp)
+    def reset(self, prefix_cache: PrefixCache) -> None:
+        self.prefix_cache, self.decode_layers = prefix_cache, None
+        self.prefix_cache.activation_index.clear()
+        self.activation_cache.clear(self.weights_version)
+        self.logit_cache.clear(self.weights_version)
 
-    def read(self, token: Tensor, position: Tensor, reading: Reading, last: Tensor) -> Tensor:
-        if not self.bare:
-            return self.modules.read(token, position, reading, last)
-        x = self.base.embed_tokens(token)
-        first, records = self._room(x)
+    def prefill(
+        self, token: Tensor, position: Tensor, layout: PrefillLayout, last_index: Tensor
+    ) -> Tensor:
+        if not self.is_plain:
+            return self.hf_backend.prefill(token, position, layout, last_index)
+        x = self.base_model.embed_tokens(token)
+        first, records = self._allocate_activations(x)
         if first is not None:  # what nobody asks for has slopes of 0, and must be numbers
             records[-1].zero_()
-            records[-2][:, self.columns.y.start :] = 0
-        hidden = self.forward(x, position, reading, records, last)
+            records[-2][:, self.activation_layout.residual.start :] = 0
+        hidden = self.forward(x, position, layout, records, last_index)
         if first is not None:
-            self.records.whole[first + last] = True
-            reading.note(first)
+            self.activation_cache.has_output[first + last_index] = True
+            layout.store_activation_index(first)
         return hidden
 
-    def go_on(self, token: Tensor, position: Tensor, decoding: Decoding) -> Tensor:
-        if not self.bare:
-            return self.modules.go_on(token, position, decoding)
-        x = self.base.embed_tokens(token)
-        first, records = self._room(x)
-        lines = self.lines(x, position)
-        self.ready = self.ready or ready(lines, self.layers)
-        decode(lines, self.ready, x, decoding, records[: len(self.layers)])
+    def decode(self, token: Tensor, position: Tensor, decode_state: DecodeState) -> Tensor:
+        if not self.is_plain:
+            return self.hf_backend.decode(token, position, decode_state)
+        x = self.base_model.embed_tokens(token)
+        first, records = self._allocate_activations(x)
+        lines = self.layer_ops(x, position)
+        self.decode_layers = self.decode_layers or prepare_layers(lines, self.layers)
+        decode_step(lines, self.decode_layers, x, decode_state, records[: len(self.layers)])
         if first is not None:
             records[-1][:] = x
-            self.records.whole[first : first + len(x)] = True
-            decoding.note(first)
-        return lines.norm(x, self.final)
+            self.activation_cache.has_output[first : first + len(x)] = True
+            decode_state.store_activation_index(first)
+        return lines.norm(x, self.final_norm_weight)
 
-    def again(self, line: Line, place: Tensor) -> tuple[Tensor, Tensor | None]:
-        if not self.bare:
-            return self.modules.again(line, place)
-        x, (asked, back) = self.base.embed_tokens(line.token), _each_once(place, len(line.token))
+    def forward_with_grad(
+        self, packed: PackedTokens, index: Tensor
+    ) -> tuple[Tensor, Tensor | None]:
+        if not self.is_plain:
+            return self.hf_backend.forward_with_grad(packed, index)
+        x, (asked, back) = (
+            self.base_model.embed_tokens(packed.token),
+            _unique_index(index, len(packed.token)),
+        )
         if not torch.is_grad_enabled():
-            hidden = self.forward(x, line.position, Tree(line), self._scratch(x), asked)
+            hidden = self.forward(
+                x, packed.position, TreeAttention(packed), self._scratch_activations(x), asked
+            )
             return hidden.index_select(0, back), None
-        found = self._found(line, place)
-        hidden: Any = Again.apply(self, line, found, asked, x, *self.weights)
+        found = self._cached_activation_index(packed, index)
+        hidden: Any = CachedForward.apply(self, packed, found, asked, x, *self.weights)
         # the way back of hidden[back] adds in whatever order threads come
         hidden = hidden.index_select(0, back)
-        return hidden, None if found is None else found[place]
+        return hidden, None if found is None else found[index]
 
-    def say(self, head: Head, hidden: Tensor, record: Tensor) -> Tensor:
-        weight = self._plain(head)
-        return head(hidden) if weight is None else self.heard.say(weight, hidden, record)
+    def logits(self, lm_head: LMHead, hidden: Tensor, activation_index: Tensor) -> Tensor:
+        weight = self._plain_head_weight(lm_head)
+        return (
+            lm_head(hidden)
+            if weight is None
+            else self.logit_cache.logits(weight, hidden, activation_index)
+        )
 
-    def chosen(self, head: Head, record: Tensor | None) -> Choosing | None:
-        weight = self._plain(head)
+    def token_scorer(
+        self, lm_head: LMHead, activation_index: Tensor | None
+    ) -> CachedTokenScorer | None:
+        weight = self._plain_head_weight(lm_head)
         if weight is None:
             return None
-        if self.heard.stamp != self.stamp:
-            self.heard.clear(self.stamp)
-        return Choosing(self.heard, weight, record)
+        if self.logit_cache.weights_version != self.weights_version:
+            self.logit_cache.clear(self.weights_version)
+        return CachedTokenScorer(self.logit_cache, weight, activation_index)
 
     def forward(
-        self, x: Tensor, position: Tensor, sees: Sees, records: Sequence[Tensor], asked: Asked
+        self,
+        x: Tensor,
+        position: Tensor,
+        attention: AttentionWithLSE,
+        activations: Sequence[Tensor],
+        output_index: OutputIndex,
     ) -> Tensor:
         """Fill in records of every layer, and of what came out of the last, if asked; its norm."""
-        lines = self.lines(x, position)
+        lines = self.layer_ops(x, position)
         for i, layer in enumerate(self.layers):
             last = i + 1 == len(self.layers)
-            x = lines.forward(i, layer, records[i], x, sees, asked if last else None)
-        if len(records) > len(self.layers):
-            records[-1][slice(None) if asked is None else asked] = x
-        return lines.norm(x, self.final)
+            x = lines.forward(
+                i, layer, activations[i], x, attention, output_index if last else None
+            )
+        if len(activations) > len(self.layers):
+            activations[-1][slice(None) if output_index is None else output_index] = x
+        return lines.norm(x, self.final_norm_weight)
 
-    def lines(self, like: Tensor, position: Tensor) -> Lines:
+    def layer_ops(self, like: Tensor, position: Tensor) -> LayerOps:
         """Tokens at some positions."""
-        cos, sin = self.base.rotary_emb(like, position[None])
+        cos, sin = self.base_model.rotary_emb(like, position[None])
         angles = cos[0].contiguous(), sin[0].contiguous()
         self.shape.threads = torch.get_num_threads()
-        return Lines(self.c, self.shape, self.columns, self.scratch, *angles)
+        return LayerOps(self.library, self.shape, self.activation_layout, self.scratch, *angles)
 
-    def _plain(self, head: Head) -> Tensor | None:
+    def _plain_head_weight(self, lm_head: LMHead) -> Tensor | None:
         """The head's weights, if they are all that there is to it."""
-        return head.weight if self.bare and not any(_hooks(head.output)) else None
+        return lm_head.weight if self.is_plain and not any(_hooks(lm_head.output)) else None
 
-    def _room(self, x: Tensor) -> tuple[int | None, tuple[Tensor, ...]]:
+    def _allocate_activations(self, x: Tensor) -> tuple[int | None, tuple[Tensor, ...]]:
         """For records, and where they are kept; not at all if there is no room left."""
-        return self.records.take(len(x), x) or (None, self._scratch(x))
+        return self.activation_cache.allocate(len(x), x) or (None, self._scratch_activations(x))
 
-    def _scratch(self, x: Tensor) -> tuple[Tensor, ...]:
-        return (self.scratch.room("record", len(x), self.columns.width, x),) * len(self.layers)
+    def _scratch_activations(self, x: Tensor) -> tuple[Tensor, ...]:
+        return (self.scratch.get("record", len(x), self.activation_layout.width, x),) * len(
+            self.layers
+        )
 
-    def _found(self, line: Line, place: Tensor) -> Tensor | None:
+    def _cached_activation_index(self, packed: PackedTokens, index: Tensor) -> Tensor | None:
         """Where the records of the line's tokens are, if these weights have read them all, and
         those at some places to the end.
         """
-        if not self.records.used or self.stamp != self.records.stamp:
+        if (
+            not self.activation_cache.used
+            or self.weights_version != self.activation_cache.weights_version
+        ):
             return None
-        tokens, at, open_ = line.token.tolist(), list[int](), [(len(line.token), ROOT)]
-        for stretch in line.stretches:
+        tokens, at, open_ = packed.token.tolist(), list[int](), [(len(packed.token), ROOT)]
+        for stretch in packed.segments:
             while open_[-1][0] <= stretch.begin:  # nothing more goes on from it
                 open_.pop()
             before = open_[-1][1]
-            slots = self.memory.path(tokens[stretch.begin : stretch.end], before)
-            at += [self.memory.kept.get(slot, NOWHERE) for slot in slots]
-            if len(at) < stretch.end or NOWHERE in at[stretch.begin :]:
+            slots = self.prefix_cache.lookup(tokens[stretch.begin : stretch.end], before)
+            at += [self.prefix_cache.activation_index.get(slot, NOT_CACHED) for slot in slots]
+            if len(at) < stretch.end or NOT_CACHED in at[stretch.begin :]:
                 return None
-            open_.append((stretch.last, [before, *slots][-1]))
+            open_.append((stretch.subtree_end, [before, *slots][-1]))
         found = torch.tensor(at, dtype=torch.long)
-        return found if self.records.whole[found[place]].all() else None
+        return found if self.activation_cache.has_output[found[index]].all() else None
 
 
-def _each_once(place: Tensor, count: int) -> tuple[Asked, Tensor]:
+def _unique_index(index: Tensor, count: int) -> tuple[OutputIndex, Tensor]:
     """The places of so many that are asked for, and where among them each is; None: all of them,
     for where it is most of them picking costs more.
     """
-    asked, back = place.unique(return_inverse=True)
-    return (asked, back) if len(asked) * 4 < count * 3 else (None, place)
+    asked, back = index.unique(return_inverse=True)
+    return (asked, back) if len(asked) * 4 < count * 3 else (None, index)
 
 
 def _hooks(module: nn.Module) -> Iterator[Mapping[int, Any]]:

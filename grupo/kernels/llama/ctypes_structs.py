@@ -6,12 +6,12 @@ from ctypes import Structure, c_double, c_int64, c_void_p
 
 from torch import Tensor
 
-from grupo.kernels.native import at
+from grupo.kernels.native import data_pointer
 
-WEIGHTS = "norm q k v qb kb vb qn kn o norm2 gate up down".split()  # noqa: SIM905
+WEIGHT_NAMES = "norm q k v qb kb vb qn kn o norm2 gate up down".split()  # noqa: SIM905
 
 
-class Shape(Structure):
+class ModelShape(Structure):
     """Of a body: `threads` that compute, sizes, `eps` of its norms."""
 
     _fields_ = (
@@ -22,13 +22,17 @@ class Shape(Structure):
     )
 
 
-class Layer(Structure):
+class LayerPointers(Structure):
     """Where the weights of a layer are, and how it attends."""
 
-    _fields_ = (*[(name, c_void_p) for name in WEIGHTS], ("scale", c_double), ("window", c_int64))
+    _fields_ = (
+        *[(name, c_void_p) for name in WEIGHT_NAMES],
+        ("scale", c_double),
+        ("window", c_int64),
+    )
 
 
-class Step(Structure):
+class DecodeStepArgs(Structure):
     """Rows of which each reads one more token, as `decode.c` describes them."""
 
     _fields_ = (
@@ -38,6 +42,6 @@ class Step(Structure):
     )
 
 
-def table(tensors: Sequence[Tensor]) -> ctypes.Array[c_void_p]:
+def pointer_array(tensors: Sequence[Tensor]) -> ctypes.Array[c_void_p]:
     """Where the numbers of several are."""
-    return (c_void_p * len(tensors))(*map(at, tensors))
+    return (c_void_p * len(tensors))(*map(data_pointer, tensors))

@@ -6,48 +6,54 @@ from collections.abc import Sequence
 from torch import Tensor
 
 from grupo.kernels import native
-from grupo.kernels.decode_state import Decoding
+from grupo.kernels.decode_state import DecodeState
 from grupo.kernels.llama import ctypes_structs
-from grupo.kernels.llama.ctypes_structs import Step, table
-from grupo.kernels.llama.forward_backward import Lines
-from grupo.kernels.llama.layers import Layer
+from grupo.kernels.llama.ctypes_structs import DecodeStepArgs, pointer_array
+from grupo.kernels.llama.forward_backward import LayerOps
+from grupo.kernels.llama.layers import LayerWeights
 
 PANEL = 16  # rows of a weight that stand together, at most: `panels.h` fills up the last
 PROJECTIONS = "q", "k", "v", "o", "gate", "up", "down"
 
 
-Ready = ctypes.Array[ctypes_structs.Layer]
+LayerArray = ctypes.Array[ctypes_structs.LayerPointers]
 
 
-def ready(lines: Lines, layers: Sequence[Layer]) -> Ready:
+def prepare_layers(layer_ops: LayerOps, layers: Sequence[LayerWeights]) -> LayerArray:
     """Layers as `decode.c` wants them: the weights of projections in panels, as they are now."""
-    told = (ctypes_structs.Layer * len(layers))()
+    told = (ctypes_structs.LayerPointers * len(layers))()
     for i, layer in enumerate(layers):
-        told[i] = layer.told
+        told[i] = layer.pointers
         for name in PROJECTIONS:
             weight = layer.weights[name]
             n, k = weight.shape
-            place = lines.scratch.room(f"{name}{i}", -(-n // PANEL) * PANEL, k, weight.detach())
-            lines.call("panels", n, k, weight, place)
-            setattr(told[i], name, native.at(place))
+            place = layer_ops.scratch.get(f"{name}{i}", -(-n // PANEL) * PANEL, k, weight.detach())
+            layer_ops.call_native("panels", n, k, weight, place)
+            setattr(told[i], name, native.data_pointer(place))
     return told
 
 
-def decode(
-    lines: Lines,
-    layers: Ready,
+def decode_step(
+    layer_ops: LayerOps,
+    layers: LayerArray,
     x: Tensor,
-    decoding: Decoding,
-    records: Sequence[Tensor],
+    decode_state: DecodeState,
+    activations: Sequence[Tensor],
 ) -> None:
     """All layers, in C: `x` (R, h) holds embeddings, then what the last layer says of them."""
-    one = x.new_empty(len(x), lines.shape.K, lines.shape.d)
-    states = [decoding.room_for(i, one, one) for i in range(len(layers))]
+    one = x.new_empty(len(x), layer_ops.shape.K, layer_ops.shape.d)
+    states = [decode_state.kv_buffers(i, one, one) for i in range(len(layers))]
     flat = [[part for state in layer for part in state] for layer in states]  # own, then trunks
-    told = [decoding.said, decoding.trunk, decoding.length, lines.cos, lines.sin]
-    tables = [*map(table, zip(*flat, strict=True)), table(records)]
+    told = [
+        decode_state.num_generated,
+        decode_state.prefix_index,
+        decode_state.prefix_length,
+        layer_ops.cos,
+        layer_ops.sin,
+    ]
+    tables = [*map(pointer_array, zip(*flat, strict=True)), pointer_array(activations)]
     cells, width = flat[0][0].shape[2], flat[0][2].shape[2]
-    places = [*map(native.at, told), *map(ctypes.addressof, tables)]
-    step = Step(len(x), cells, width, *places)
-    if lines.call("decode", layers, step, x):
+    places = [*map(native.data_pointer, told), *map(ctypes.addressof, tables)]
+    step = DecodeStepArgs(len(x), cells, width, *places)
+    if layer_ops.call_native("decode", layers, step, x):
         raise MemoryError("no memory for rows that are sampled")

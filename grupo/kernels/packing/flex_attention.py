@@ -16,62 +16,68 @@ from jaxtyping import Int
 from torch import Tensor
 from torch.nn.attention.flex_attention import BlockMask, create_block_mask, flex_attention
 
-from grupo.kernels.packing.block_attention import How
-from grupo.kernels.packing.prefix_trie import Line
+from grupo.kernels.packing.block_attention import AttentionConfig
+from grupo.kernels.packing.prefix_trie import PackedTokens
 
-Kernel = Callable[..., Any]  # called like flex_attention
-Sees = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
+FlexKernel = Callable[..., Any]  # called like flex_attention
+MaskMod = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
 
 
 @cache
-def _compiled() -> Kernel:
+def _compiled_flex() -> FlexKernel:
     return torch.compile(flex_attention, dynamic=True, fullgraph=True)
 
 
-def fastest(q: Tensor, k: Tensor, v: Tensor, **how: Any) -> Tensor:
+def default_kernel(q: Tensor, k: Tensor, v: Tensor, **options: Any) -> Tensor:
     """Compiled for lines of any length on CUDA, as it stands elsewhere."""
-    kernel: Kernel = _compiled() if q.is_cuda else flex_attention
-    return kernel(q, k, v, **how)
+    kernel: FlexKernel = _compiled_flex() if q.is_cuda else flex_attention
+    return kernel(q, k, v, **options)
 
 
 @dataclass(frozen=True)
-class Flex:
+class FlexLayout:
     """Who sees whom in a line, as `Tree` says it: whoever came before, and whose keys still hold.
 
     Stretches lie before whatever goes on from them, so that the key at place k is seen from k up
     to the end of all that goes on from its stretch, by those of them that are near enough.
     """
 
-    line: Line
-    kernel: Kernel = fastest
-    masks: dict[float, BlockMask] = field(default_factory=dict, compare=False, repr=False)
+    packed: PackedTokens
+    kernel: FlexKernel = default_kernel
+    block_masks: dict[float, BlockMask] = field(default_factory=dict, compare=False, repr=False)
 
-    def attend(self, layer: int, q: Tensor, k: Tensor, v: Tensor, how: How) -> Tensor:
+    def attend(
+        self, layer: int, q: Tensor, k: Tensor, v: Tensor, config: AttentionConfig
+    ) -> Tensor:
         """Outputs (1, M, H, d) of queries (1, H, M, d), and keys and values (1, K, M, d)."""
-        score = _bent(how.softcap, q.device) if how.softcap else None
-        told = {"score_mod": score, "block_mask": self.mask(how.window), "enable_gqa": True}
-        return self.kernel(q, k, v, scale=how.scale, **told).transpose(1, 2)
+        score = _softcap_mod(config.softcap, q.device) if config.softcap else None
+        told = {
+            "score_mod": score,
+            "block_mask": self.block_mask(config.window),
+            "enable_gqa": True,
+        }
+        return self.kernel(q, k, v, scale=config.scale, **told).transpose(1, 2)
 
-    def mask(self, window: float) -> BlockMask:
+    def block_mask(self, window: float) -> BlockMask:
         """Which blocks of keys which blocks of queries see: made once for each window.
 
         While it is made, a truth value for each pair of tokens is in memory.
         """
-        if window not in self.masks:
-            size = len(self.line.token)
-            given = self._sees(window), None, None, size, size, self.line.token.device
-            self.masks[window] = create_block_mask(*given)  # pyright: ignore[reportArgumentType]
-        return self.masks[window]
+        if window not in self.block_masks:
+            size = len(self.packed.token)
+            given = self._mask_mod(window), None, None, size, size, self.packed.token.device
+            self.block_masks[window] = create_block_mask(*given)  # pyright: ignore[reportArgumentType]
+        return self.block_masks[window]
 
     @cached_property
-    def last(self) -> Int[Tensor, "M"]:
+    def subtree_end(self) -> Int[Tensor, "M"]:
         """Where what goes on from each token's stretch ends."""
-        each = [(s.last, s.end - s.begin) for s in self.line.stretches]
-        last, count = torch.tensor(each, device=self.line.token.device).T
+        each = [(s.subtree_end, s.end - s.begin) for s in self.packed.segments]
+        last, count = torch.tensor(each, device=self.packed.token.device).T
         return last.int().repeat_interleave(count)
 
-    def _sees(self, window: float) -> Sees:
-        last, position = self.last, self.line.position.int()
+    def _mask_mod(self, window: float) -> MaskMod:
+        last, position = self.subtree_end, self.packed.position.int()
 
         def above(b: Tensor, h: Tensor, q: Tensor, k: Tensor) -> Tensor:
             return (k <= q) & (q < last[k])
@@ -87,7 +93,7 @@ class Flex:
 
 
 @cache
-def _bent(softcap: float, device: torch.device) -> Kernel:
+def _softcap_mod(softcap: float, device: torch.device) -> FlexKernel:
     cap = torch.tensor(softcap, device=device)  # a number would be compiled as one that changes
 
     def bent(score: Tensor, b: Tensor, h: Tensor, q: Tensor, k: Tensor) -> Tensor:

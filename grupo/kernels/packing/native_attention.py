@@ -9,22 +9,22 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from grupo.kernels import native
-from grupo.kernels.packing.block_attention import How
-from grupo.kernels.packing.prefix_trie import Line
+from grupo.kernels.packing.block_attention import AttentionConfig
+from grupo.kernels.packing.prefix_trie import PackedTokens
 
-NUMBERS = ("threads", "m", "H", "K", "d", "window", "stretches", "pasts")
-STRIDES = [f"s{name}_{of}" for name in "qkvo" for of in ("token", "head")]
+INT_FIELDS = ("threads", "m", "H", "K", "d", "window", "stretches", "pasts")
+STRIDE_FIELDS = [f"s{name}_{of}" for name in "qkvo" for of in ("token", "head")]
 
 
-class _Line(Structure):
+class _AttentionArgs(Structure):
     """A line as `attention.c` describes it."""
 
     _fields_ = (
         *[(name, c_void_p) for name in ("gemm", "alone")],
-        *[(name, c_int64) for name in NUMBERS],
+        *[(name, c_int64) for name in INT_FIELDS],
         ("scale", c_double),
         *[(name, c_void_p) for name in ("stretch", "past", "position", "q", "k", "v")],
-        *[(name, c_int64) for name in STRIDES],
+        *[(name, c_int64) for name in STRIDE_FIELDS],
         *[(name, c_void_p) for name in ("past_k", "past_v", "out", "total")],
         ("st", c_int64),
         *[(name, c_void_p) for name in ("slope", "dq", "dk", "dv")],
@@ -32,59 +32,80 @@ class _Line(Structure):
 
 
 @dataclass(frozen=True)
-class Past:
+class PrefixKV:
     """What pieces of a line come after: (begin, end, first, count) of each, and keys and values."""
 
-    where: Int[Tensor, "P 4"]
+    ranges: Int[Tensor, "P 4"]
     k: Float[Tensor, "R K d"]
     v: Float[Tensor, "R K d"]
 
 
-def whole(how: How, q: Tensor, k: Tensor, v: Tensor) -> CDLL | None:
+def native_library_for(config: AttentionConfig, q: Tensor, k: Tensor, v: Tensor) -> CDLL | None:
     """What works it out for queries (M, H, d), keys and values (M, K, d), if anything does."""
-    plain = q.device.type == "cpu" and not how.softcap and q.shape[-1] == v.shape[-1]
+    plain = q.device.type == "cpu" and not config.softcap and q.shape[-1] == v.shape[-1]
     alike = plain and q.dtype == k.dtype == v.dtype
     return native.library(q.dtype) if alike else None
 
 
-def see(
-    c: CDLL, line: Line, qkv: Sequence[Tensor], how: How, past: Past | None = None
+def attention_forward(
+    library: CDLL,
+    packed: PackedTokens,
+    qkv: Sequence[Tensor],
+    config: AttentionConfig,
+    prefix_kv: PrefixKV | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Outputs (M, H, d) and log-normalisers (M, H)."""
-    q, *_ = qkv = [_rows(x) for x in qkv]
+    q, *_ = qkv = [_contiguous_rows(x) for x in qkv]
     out, total = torch.empty_like(q), q.new_empty(q.shape[:2])
-    told = _told(line, qkv, out, total, how)
-    if past:
-        told.pasts = len(past.where)
-        told.past, told.past_k, told.past_v = map(native.at, (past.where, past.k, past.v))
-    native.call(c, "attend", told)
+    told = _attention_args(packed, qkv, out, total, config)
+    if prefix_kv:
+        told.pasts = len(prefix_kv.ranges)
+        told.past, told.past_k, told.past_v = map(
+            native.data_pointer, (prefix_kv.ranges, prefix_kv.k, prefix_kv.v)
+        )
+    native.call(library, "attend", told)
     return out, total
 
 
-def blame(
-    c: CDLL, line: Line, slope: Tensor, saved: Sequence[Tensor], how: How
+def attention_backward(
+    library: CDLL,
+    packed: PackedTokens,
+    grad_out: Tensor,
+    saved: Sequence[Tensor],
+    config: AttentionConfig,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Slopes of queries, keys and values; `saved`: these, outputs and log-normalisers."""
-    *qkv, out, total = [_rows(x) for x in saved]
+    *qkv, out, total = [_contiguous_rows(x) for x in saved]
     q, k, v = qkv
     toward = q.new_empty(q.shape), k.new_zeros(k.shape), v.new_zeros(v.shape)
-    slope = slope.contiguous()
-    told = _told(line, qkv, out, total, how)
-    told.slope, told.dq, told.dk, told.dv = map(native.at, (slope, *toward))
-    native.call(c, "attend_back", told)
+    grad_out = grad_out.contiguous()
+    told = _attention_args(packed, qkv, out, total, config)
+    told.slope, told.dq, told.dk, told.dv = map(native.data_pointer, (grad_out, *toward))
+    native.call(library, "attend_back", told)
     return toward
 
 
-def _told(line: Line, qkv: Sequence[Tensor], out: Tensor, total: Tensor, how: How) -> _Line:
+def _attention_args(
+    packed: PackedTokens, qkv: Sequence[Tensor], out: Tensor, lse: Tensor, config: AttentionConfig
+) -> _AttentionArgs:
     (m, heads, size), keys = out.shape, qkv[1].shape[1]
-    numbers = torch.get_num_threads(), m, heads, keys, size, how.reach, len(line.stretches), 0
+    numbers = (
+        torch.get_num_threads(),
+        m,
+        heads,
+        keys,
+        size,
+        config.int_window,
+        len(packed.segments),
+        0,
+    )
     strides = [n for x in (*qkv, out) for n in x.stride()[:2]]
-    calls = native.gemm(out.dtype), native.alone()
-    places = map(native.at, (line.bounds, None, line.position, *qkv))
-    after = (None, None, native.at(out), native.at(total), total.stride(0))
-    return _Line(*calls, *numbers, how.scale, *places, *strides, *after)
+    calls = native.gemm_address(out.dtype), native.set_threads_address()
+    places = map(native.data_pointer, (packed.segment_bounds, None, packed.position, *qkv))
+    after = (None, None, native.data_pointer(out), native.data_pointer(lse), lse.stride(0))
+    return _AttentionArgs(*calls, *numbers, config.scale, *places, *strides, *after)
 
 
-def _rows(x: Tensor) -> Tensor:
+def _contiguous_rows(x: Tensor) -> Tensor:
     """The same, with the numbers of a row side by side."""
     return x if x.stride(-1) == 1 else x.contiguous()

@@ -5,18 +5,24 @@ from random import Random
 
 from torch import Tensor
 
-from grupo.core.errors import Refused
-from grupo.core.interfaces import Measured
-from grupo.core.rng import derive, generator
+from grupo.core.errors import ConfigError
+from grupo.core.interfaces import TokenScores
+from grupo.core.rng import derive_key, make_rng
 from grupo.core.types import Action, Observation, Rollout
-from grupo.inference.batcher import Asking
-from grupo.models.flow_matching.backbone import Painter
-from grupo.models.flow_matching.sampler import Course, Noise, Reply, Request, noise_of
+from grupo.inference.batcher import Submit
+from grupo.models.flow_matching.backbone import FlowBackbone
+from grupo.models.flow_matching.sampler import (
+    FlowReply,
+    FlowRequest,
+    NoiseSchedule,
+    NoiseStream,
+    standard_normal,
+)
 from grupo.storage import tensor_text
 
 
 @dataclass(frozen=True)
-class FlowAct:
+class FlowActor:
     """A policy drawing, with a random stream of its own: an action is a stretch of its steps.
 
     It draws to the end, or to where its steps begin or cease to be trained, or `limit` of them;
@@ -24,109 +30,133 @@ class FlowAct:
     Its noise has the correlation `share` with that of the stream `kin`.
     """
 
-    painter: Painter
-    course: Course
-    queue: Asking[Request, Reply]
-    key: int
-    version: int = 0
-    factor: float = 1.0
-    limit: int = 1 << 30
+    backbone: FlowBackbone
+    noise_schedule: NoiseSchedule
+    batcher: Submit[FlowRequest, FlowReply]
+    rng_key: int
+    policy_version: int = 0
+    noise_scale: float = 1.0
+    max_steps: int = 1 << 30
     greedy: bool = False
-    kin: int = 0
-    share: float = 0.0
+    shared_noise_key: int = 0
+    noise_correlation: float = 0.0
 
-    async def __call__(self, rollout: Rollout, seen: Observation) -> Action:
-        turns = rollout.rows[-1].turns
+    async def __call__(self, rollout: Rollout, observation: Observation) -> Action:
+        turns = rollout.contexts[-1].turns
         if not turns:
-            return await self._begun(seen)
-        done = sum(len(action.parts) for _, action in turns)
-        if seen or done >= len(self.course.sigma):
-            raise Refused(f"prompt: {seen!r} after what was drawn. Allowed: one prompt, at first.")
-        prompt, start = turns[0][1].seen
-        last = next((a.parts[-1] for _, a in reversed(turns) if a.parts), start)
-        return await self._drawn(prompt, tensor_text.read(last), done, ())
+            return await self._start(observation)
+        done = sum(len(action.items) for _, action in turns)
+        if observation or done >= len(self.noise_schedule.sigma):
+            raise ConfigError(
+                f"prompt: {observation!r} after what was drawn. Allowed: one prompt, at first."
+            )
+        prompt, start = turns[0][1].observation
+        last = next((a.items[-1] for _, a in reversed(turns) if a.items), start)
+        return await self._denoise(prompt, tensor_text.decode_tensor(last), done, ())
 
-    async def anew(
-        self, rollout: Rollout, seen: Observation, carried: int = 0, head: int = 0
+    async def restart_context(
+        self,
+        rollout: Rollout,
+        observation: Observation,
+        suffix_tokens: int = 0,
+        prefix_tokens: int = 0,
     ) -> Action:
-        if carried or head:
-            raise Refused("sample: latents are carried to another prompt. Allowed: none.")
-        return replace(await self._begun(seen), begins=True)
+        if suffix_tokens or prefix_tokens:
+            raise ConfigError("sample: latents are carried to another prompt. Allowed: none.")
+        return replace(await self._start(observation), resets_context=True)
 
-    async def recite(self, rollout: Rollout, seen: Observation, text: str) -> Action:
-        raise Refused(f"sample: {text[:60]!r} is to be recited. Allowed: to draw.")
+    async def append_unsampled(
+        self, rollout: Rollout, observation: Observation, text: str
+    ) -> Action:
+        raise ConfigError(f"sample: {text[:60]!r} is to be recited. Allowed: to draw.")
 
-    async def force(self, rollout: Rollout, seen: Observation, text: str) -> Action:
-        return await self.recite(rollout, seen, text)
+    async def prefill_forced(self, rollout: Rollout, observation: Observation, text: str) -> Action:
+        return await self.append_unsampled(rollout, observation, text)
 
-    def cut(self, rollout: Rollout, parts: int) -> Rollout:
+    def truncate(self, rollout: Rollout, num_items: int) -> Rollout:
         *before, (seen, action) = rollout.turns
-        kept, logp = action.parts[:parts], action.logp[:parts]
-        short = replace(action, parts=kept, logp=logp, stopped="length", made="")
-        return replace(rollout, turns=tuple(before)).then(seen, short)
+        kept, logp = action.items[:num_items], action.logp[:num_items]
+        short = replace(action, items=kept, logp=logp, finish_reason="length", image="")
+        return replace(rollout, turns=tuple(before)).append_turn(seen, short)
 
-    async def measure(self, rollout: Rollout) -> Measured:
-        raise Refused("sample: it is asked how likely steps are. Allowed: of a language model.")
+    async def score(self, rollout: Rollout) -> TokenScores:
+        raise ConfigError("sample: it is asked how likely steps are. Allowed: of a language model.")
 
-    async def foresee(self, rollout: Rollout, helper: str) -> float:
-        raise Refused(f"sample: it asks {helper!r} on the way. Allowed: to draw to the end.")
+    async def predict_head(self, rollout: Rollout, head: str) -> float:
+        raise ConfigError(f"sample: it asks {head!r} on the way. Allowed: to draw to the end.")
 
-    def moved(self, rollout: Rollout, seen: Observation) -> Rollout:
-        return reread(rollout, seen, moved=True)
+    def with_prompt(self, rollout: Rollout, prompt: Observation) -> Rollout:
+        return replace_prompt(rollout, prompt, off_context=True)
 
-    def fork(self, *label: object) -> "FlowAct":
-        return replace(self, key=derive(self.key, *label))
+    def fork(self, *label: object) -> "FlowActor":
+        return replace(self, rng_key=derive_key(self.rng_key, *label))
 
-    def akin(self, other: "FlowAct", share: float) -> "FlowAct":
+    def with_correlated_noise(self, other: "FlowActor", correlation: float) -> "FlowActor":
         """The same policy, whose noise has the correlation `share` with that of `other`."""
-        return replace(self, kin=other.key, share=share)
+        return replace(self, shared_noise_key=other.rng_key, noise_correlation=correlation)
 
-    def chance(self, *label: object) -> Random:
-        return generator(self.key, *label)
+    def rng(self, *label: object) -> Random:
+        return make_rng(self.rng_key, *label)
 
-    def at(self, temperature: float = 1.0, top_k: int = 0) -> "FlowAct":
-        return replace(self, factor=self.factor * temperature, greedy=self.greedy or top_k == 1)
+    def with_sampling(self, temperature: float = 1.0, top_k: int = 0) -> "FlowActor":
+        return replace(
+            self, noise_scale=self.noise_scale * temperature, greedy=self.greedy or top_k == 1
+        )
 
-    def until(self, *stop: str, limit: int = 0) -> "FlowAct":
-        if stop:
-            raise Refused(f"sample: to stop at {stop[0]!r}. Allowed: a limit of steps.")
-        return replace(self, limit=limit or 1 << 30)
+    def with_stop(self, *stop_strings: str, max_new_tokens: int = 0) -> "FlowActor":
+        if stop_strings:
+            raise ConfigError(f"sample: to stop at {stop_strings[0]!r}. Allowed: a limit of steps.")
+        return replace(self, max_steps=max_new_tokens or 1 << 30)
 
-    async def _begun(self, seen: Observation) -> Action:
-        prompt = plain(seen)
-        self.painter.check(prompt)
-        start = noise_of(self.key, "start", self.painter.shape)
-        return await self._drawn(prompt, start, 0, (prompt, tensor_text.text(start)))
+    async def _start(self, observation: Observation) -> Action:
+        prompt = prompt_text(observation)
+        self.backbone.check_prompt(prompt)
+        start = standard_normal(self.rng_key, "start", self.backbone.shape)
+        return await self._denoise(prompt, start, 0, (prompt, tensor_text.encode_tensor(start)))
 
-    async def _drawn(
-        self, prompt: str, latent: Tensor, begin: int, seen: tuple[str, ...]
+    async def _denoise(
+        self, prompt: str, latent: Tensor, begin: int, observation: tuple[str, ...]
     ) -> Action:
-        course = replace(self.course, window=frozenset()) if self.greedy else self.course
-        trained, end = begin in course.window, course.stretch(begin, self.limit)
-        sigma = course.sigma * (self.factor if trained else 0.0)
-        noise = Noise(self.key, self.kin, self.share)
-        reply = await self.queue(Request(prompt, latent, begin, end, sigma, noise))
+        course = (
+            replace(self.noise_schedule, sde_window=frozenset())
+            if self.greedy
+            else self.noise_schedule
+        )
+        trained, end = begin in course.sde_window, course.segment_end(begin, self.max_steps)
+        sigma = course.sigma * (self.noise_scale if trained else 0.0)
+        noise = NoiseStream(self.rng_key, self.shared_noise_key, self.noise_correlation)
+        reply = await self.batcher(FlowRequest(prompt, latent, begin, end, sigma, noise))
         return Action(
-            tuple(map(tensor_text.text, reply.latents)),
+            tuple(map(tensor_text.encode_tensor, reply.latents)),
             reply.logp,
-            seen,
-            stopped="end" if end == len(sigma) else "length",
-            learned=trained,
-            stream=self.key,
-            version=self.version,
-            made=reply.made,
+            observation,
+            finish_reason="end" if end == len(sigma) else "length",
+            in_loss=trained,
+            rng_key=self.rng_key,
+            policy_version=self.policy_version,
+            image=reply.image,
         )
 
 
-def plain(seen: Observation) -> str:
+def prompt_text(observation: Observation) -> str:
     """A prompt as text; refuses messages."""
-    if not isinstance(seen, str):
-        raise Refused("prompt: it is made of messages. Allowed: plain text, for one that draws.")
-    return seen
+    if not isinstance(observation, str):
+        raise ConfigError(
+            "prompt: it is made of messages. Allowed: plain text, for one that draws."
+        )
+    return observation
 
 
-def reread(rollout: Rollout, seen: Observation, *, moved: bool = False) -> Rollout:
+def replace_prompt(
+    rollout: Rollout, observation: Observation, *, off_context: bool = False
+) -> Rollout:
     """The rollout as if `seen` had been its prompt; `moved` if it was drawn after another."""
     (_, first), *rest = rollout.turns
-    now = [(seen, replace(first, seen=(plain(seen), *first.seen[1:]))), *rest]
-    return replace(rollout, turns=tuple((s, replace(a, moved=moved)) for s, a in now))
+    now = [
+        (
+            observation,
+            replace(first, observation=(prompt_text(observation), *first.observation[1:])),
+        ),
+        *rest,
+    ]
+    return replace(rollout, turns=tuple((s, replace(a, off_context=off_context)) for s, a in now))

@@ -9,12 +9,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from grupo.core.errors import Refused
+from grupo.core.errors import ConfigError
 
-OWN_NOISE = 1000  # a transformer of diffusers is told times up to this
+TIMESTEP_SCALE = 1000  # a transformer of diffusers is told times up to this
 
 
-class Velocity(nn.Module):
+class TransformerVelocity(nn.Module):
     """The pipeline's transformer, called with latents, times and what was read."""
 
     def __init__(self, transformer: nn.Module) -> None:
@@ -31,7 +31,7 @@ class Velocity(nn.Module):
         """The velocity at x and t."""
         (velocity,) = self.transformer(
             hidden_states=x,
-            timestep=OWN_NOISE * t,
+            timestep=TIMESTEP_SCALE * t,
             encoder_hidden_states=words,
             pooled_projections=pooled,
             return_dict=False,
@@ -39,7 +39,7 @@ class Velocity(nn.Module):
         return velocity
 
 
-class PipelinePainter:
+class PipelineBackbone:
     """A pipeline: its transformer is trained, its readers and its decoder stay as they are."""
 
     def __init__(self, path: str, device: torch.device) -> None:
@@ -47,32 +47,32 @@ class PipelinePainter:
         for part in ("text_encoder", "text_encoder_2", "text_encoder_3", "vae"):
             if getattr(self.pipeline, part) is not None:
                 getattr(self.pipeline, part).requires_grad_(False)
-        self.module = Velocity(self.pipeline.transformer.eval())
+        self.module = TransformerVelocity(self.pipeline.transformer.eval())
         config = self.pipeline.transformer.config
         self.shape = (config.in_channels, config.sample_size, config.sample_size)
-        self.known = lru_cache(maxsize=1 << 10)(self._known)
+        self.cached_prompt_embeds = lru_cache(maxsize=1 << 10)(self._encode_prompt)
 
-    def times(self, steps: int) -> Float[Tensor, "T1"]:
-        self.pipeline.scheduler.set_timesteps(steps)
+    def timesteps(self, num_steps: int) -> Float[Tensor, "T1"]:
+        self.pipeline.scheduler.set_timesteps(num_steps)
         return self.pipeline.scheduler.sigmas.clone().cpu()
 
-    def check(self, prompt: str) -> None:
+    def check_prompt(self, prompt: str) -> None:
         """It reads whatever is text."""
 
-    def read(self, prompts: Sequence[str]) -> dict[str, Tensor]:
-        read = [self.known(prompt) for prompt in prompts]
+    def encode_prompts(self, prompts: Sequence[str]) -> dict[str, Tensor]:
+        read = [self.cached_prompt_embeds(prompt) for prompt in prompts]
         words, pooled = zip(*read, strict=True) if read else ((), ())
         return {"words": torch.stack(words), "pooled": torch.stack(pooled)}
 
     @torch.no_grad()
-    def pictures(self, latents: Float[Tensor, "m C H W"]) -> Float[Tensor, "m 3 H2 W2"]:
+    def decode_latents(self, latents: Float[Tensor, "m C H W"]) -> Float[Tensor, "m 3 H2 W2"]:
         vae = self.pipeline.vae
         inside = latents / vae.config.scaling_factor + vae.config.shift_factor
         (image,) = vae.decode(inside.to(vae.dtype), return_dict=False)
         return (image.float() / 2 + 0.5).clamp(0, 1)
 
     def save(self, module: Any, folder: Path) -> None:
-        if not isinstance(module, Velocity):  # adapters alone
+        if not isinstance(module, TransformerVelocity):  # adapters alone
             module.save_pretrained(folder)
             return
         own, self.pipeline.transformer = self.pipeline.transformer, module.transformer
@@ -80,7 +80,7 @@ class PipelinePainter:
         self.pipeline.transformer = own
 
     @torch.no_grad()
-    def _known(self, prompt: str) -> tuple[Tensor, Tensor]:
+    def _encode_prompt(self, prompt: str) -> tuple[Tensor, Tensor]:
         """What the text encoders make of a prompt, on the processor."""
         words, _, pooled, _ = self.pipeline.encode_prompt(
             prompt, None, None, do_classifier_free_guidance=False, device=self.device
@@ -96,7 +96,9 @@ def _pipeline(path: str) -> Any:
         )
         from diffusers.utils import logging
     except ImportError as error:
-        raise Refused("model: pipelines are read by diffusers. Install grupo[images].") from error
+        raise ConfigError(
+            "model: pipelines are read by diffusers. Install grupo[images]."
+        ) from error
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     optional = ("text_encoder_3", "tokenizer_3")
@@ -105,4 +107,4 @@ def _pipeline(path: str) -> Any:
         return StableDiffusion3Pipeline.from_pretrained(path, **absent)
     except (OSError, ValueError, KeyError) as error:
         why = str(error).strip().splitlines()[0]
-        raise Refused(f"model: {path!r} is no Stable Diffusion 3 pipeline: {why}") from error
+        raise ConfigError(f"model: {path!r} is no Stable Diffusion 3 pipeline: {why}") from error

@@ -20,25 +20,25 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from grupo.core.signal_names import split
+from grupo.core.signal_names import split_name
 
 
-def sigmas(times: Float[Tensor, "T1"], noise: float) -> Float[Tensor, "T"]:
+def sde_sigmas(timesteps: Float[Tensor, "T1"], noise_level: float) -> Float[Tensor, "T"]:
     """`noise` sqrt(t / (1 - t)) at each step's beginning; at t = 1 with the next time in 1 - t.
 
-    >>> sigmas(torch.tensor([1.0, 0.5, 0.0]), 0.5).tolist()  # 0.5 sqrt(1 / 0.5), 0.5 sqrt(1)
+    >>> sde_sigmas(torch.tensor([1.0, 0.5, 0.0]), 0.5).tolist()  # 0.5 sqrt(1 / 0.5), 0.5 sqrt(1)
     [0.7071067690849304, 0.5]
     """
-    t = times[:-1]
-    return noise * (t / (1 - torch.where(t == 1, times[1], t))).sqrt()
+    t = timesteps[:-1]
+    return noise_level * (t / (1 - torch.where(t == 1, timesteps[1], t))).sqrt()
 
 
 @dataclass(frozen=True)
-class Steps:
+class SDESteps:
     """M steps from `x` to `drawn`, over `dt` from `t` on, with noise `sigma`; 0: none is drawn."""
 
     x: Float[Tensor, "M *shape"]
-    drawn: Float[Tensor, "M *shape"]
+    next_x: Float[Tensor, "M *shape"]
     velocity: Float[Tensor, "M *shape"]
     t: Float[Tensor, "M"]
     dt: Float[Tensor, "M"]
@@ -47,7 +47,7 @@ class Steps:
     @property
     def mean(self) -> Float[Tensor, "M *shape"]:
         """Where a step goes without its noise."""
-        t, dt, sigma = (_wide(n, self.x) for n in (self.t, self.dt, self.sigma))
+        t, dt, sigma = (_expand_to_latents(n, self.x) for n in (self.t, self.dt, self.sigma))
         toward_noise = self.x + (1 - t) * self.velocity
         return self.x - dt * (self.velocity + sigma**2 / (2 * t) * toward_noise)
 
@@ -60,7 +60,7 @@ class Steps:
     def logp(self) -> Float[Tensor, "M"]:
         """Log-density of what was drawn, in nats a number; 0 of a step without noise."""
         std = torch.where(self.sigma > 0, self.std, 1.0)
-        off = (self.drawn - self.mean).square().flatten(1).mean(1)
+        off = (self.next_x - self.mean).square().flatten(1).mean(1)
         logp = -off / (2 * std**2) - std.log() - math.log(2 * math.pi) / 2
         return torch.where(self.sigma > 0, logp, 0.0)
 
@@ -69,41 +69,41 @@ class Steps:
         """Of what a step draws, in nats a number: it depends on the noise alone."""
         return self.std.log() + math.log(2 * math.pi * math.e) / 2
 
-    def kl(self, other: "Steps") -> Float[Tensor, "M"]:
+    def kl(self, other: "SDESteps") -> Float[Tensor, "M"]:
         """KL between two Gaussians of equal noise, either way, in nats a number."""
         off = (self.mean - other.mean).square().flatten(1).mean(1)
         return off / (2 * self.std**2)
 
-    def drawing(self, noise: Float[Tensor, "M *shape"]) -> "Steps":
+    def add_noise(self, noise: Float[Tensor, "M *shape"]) -> "SDESteps":
         """The steps that this noise makes of them."""
-        return replace(self, drawn=self.mean + _wide(self.std, self.x) * noise)
+        return replace(self, next_x=self.mean + _expand_to_latents(self.std, self.x) * noise)
 
-    def at(self, factor: float) -> "Steps":
+    def scale_temperature(self, factor: float) -> "SDESteps":
         """The same steps as if their noise were `factor` times as large."""
         return replace(self, sigma=self.sigma * factor)
 
-    def within(self, context: Callable[[], AbstractContextManager[Any]]) -> "Steps":
+    def with_context(self, context: Callable[[], AbstractContextManager[Any]]) -> "SDESteps":
         """Everything has been said already."""
         return self
 
-    def measured(
-        self, names: Collection[str], others: Mapping[str, "Steps"] = {}
+    def compute_signals(
+        self, names: Collection[str], other_steps: Mapping[str, "SDESteps"] = {}
     ) -> dict[str, Float[Tensor, "M"]]:
         """The signals in `names` of each step; `reverse_kl@ref` compares with others["ref"].
 
-        Marks that no world gave, `mark/std` and `mark/dt`, are the step's own.
+        Marks that no world gave, `step/std` and `step/dt`, are the step's own.
         """
-        return {name: self._said(name, others) for name in names}
+        return {name: self._signal(name, other_steps) for name in names}
 
-    def _said(self, name: str, others: Mapping[str, "Steps"]) -> Tensor:
-        signal, who = split(name.removeprefix("mark/"))
-        return self.kl(others[who]) if signal in COMPARED else getattr(self, signal)
-
-
-MEASURES = ("logp", "entropy", "std", "dt")
-COMPARED = ("reverse_kl", "forward_kl")
+    def _signal(self, name: str, other_steps: Mapping[str, "SDESteps"]) -> Tensor:
+        signal, who = split_name(name.removeprefix("mark/"))
+        return self.kl(other_steps[who]) if signal in STEP_DIVERGENCES else getattr(self, signal)
 
 
-def _wide(number: Float[Tensor, "M"], x: Tensor) -> Tensor:
+STEP_SIGNALS = ("logp", "entropy", "std", "dt")
+STEP_DIVERGENCES = ("reverse_kl", "forward_kl")
+
+
+def _expand_to_latents(number: Float[Tensor, "M"], x: Tensor) -> Tensor:
     """One number for each step, to be multiplied with latents."""
     return number.reshape(-1, *[1] * (x.ndim - 1))

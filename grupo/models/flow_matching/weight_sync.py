@@ -7,16 +7,16 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from grupo.models.flow_matching.backbone import Field
+from grupo.models.flow_matching.backbone import VelocityField
 
 
-class Own:
+class SharedFlowWeights:
     """The policy's own model: it has the weights already."""
 
-    def __init__(self, field: Field) -> None:
-        self.field = field
+    def __init__(self, velocity_field: VelocityField) -> None:
+        self.velocity_field = velocity_field
 
-    def take(self) -> Mapping[str, Tensor]:
+    def snapshot(self) -> Mapping[str, Tensor]:
         return {}
 
     def load(self, weights: Mapping[str, Tensor]) -> None:
@@ -26,20 +26,22 @@ class Own:
         pass
 
 
-class Apart(Own):
+class CopiedFlowWeights(SharedFlowWeights):
     """A copy of the model, which the policy may learn beside."""
 
-    def __init__(self, field: Field) -> None:
-        self.learned = field.module
-        module = copy.deepcopy(field.module).requires_grad_(False)
-        super().__init__(replace(field, module=module))
+    def __init__(self, velocity_field: VelocityField) -> None:
+        self.trained_module = velocity_field.module
+        module = copy.deepcopy(velocity_field.module).requires_grad_(False)
+        super().__init__(replace(velocity_field, module=module))
 
-    def take(self) -> Mapping[str, Tensor]:
-        changing = (item for item in self.learned.named_parameters() if item[1].requires_grad)
+    def snapshot(self) -> Mapping[str, Tensor]:
+        changing = (
+            item for item in self.trained_module.named_parameters() if item[1].requires_grad
+        )
         return {name: x.detach().clone() for name, x in changing}
 
     @torch.no_grad()
     def load(self, weights: Mapping[str, Tensor]) -> None:
-        parameters = dict(self.field.module.named_parameters())
+        parameters = dict(self.velocity_field.module.named_parameters())
         for name, x in weights.items():
             parameters[name].copy_(x)

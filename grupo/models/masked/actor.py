@@ -3,48 +3,70 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from grupo.core.errors import Refused
+from grupo.core.errors import ConfigError
 from grupo.core.types import Action, Observation, Rollout
-from grupo.models.causal_actor import CausalAct
-from grupo.models.context import context
-from grupo.models.masked.canvas import Asked, begun
+from grupo.models.causal_actor import CausalActor
+from grupo.models.context import context_tokens
+from grupo.models.masked.canvas import CanvasRequest, rollout_canvas_start
 
 
 @dataclass(frozen=True)
-class MaskedAct(CausalAct):
+class MaskedActor(CausalActor):
     """A policy speaking on canvases, `block` tokens at a time, with a random stream of its own."""
 
-    block: int = 1
+    block_length: int = 1
 
-    async def __call__(self, rollout: Rollout, seen: Observation) -> Action:
-        read = self.language.read(rollout, seen)
-        return await self._unmasked(context(rollout), read, begun(rollout.rows[-1]))
+    async def __call__(self, rollout: Rollout, observation: Observation) -> Action:
+        read = self.chat_tokenizer.encode_observation(rollout, observation)
+        return await self._generate_on_canvas(
+            context_tokens(rollout), read, rollout_canvas_start(rollout.contexts[-1])
+        )
 
-    async def recite(self, rollout: Rollout, seen: Observation, text: str) -> Action:
-        """The text, then ends until its last block is full."""
-        said = await super().recite(rollout, seen, text)
-        fill = -len(said.parts) % self.block
-        parts = (*said.parts, *self.language.ends[:1] * fill)
-        return replace(said, parts=parts, logp=(0.0,) * len(parts), stream=self.key)
-
-    async def foresee(self, rollout: Rollout, helper: str) -> float:
-        raise Refused(f"sample: it asks {helper!r} on the way. Allowed: answers to their end.")
-
-    async def _said(
-        self, before: tuple[int, ...], read: tuple[int, ...], after: tuple[int, ...]
+    async def append_unsampled(
+        self, rollout: Rollout, observation: Observation, text: str
     ) -> Action:
-        return await self._unmasked(before, read, 0)
+        """The text, then ends until its last block is full."""
+        said = await super().append_unsampled(rollout, observation, text)
+        fill = -len(said.items) % self.block_length
+        parts = (*said.items, *self.chat_tokenizer.eos_token_ids[:1] * fill)
+        return replace(said, items=parts, logp=(0.0,) * len(parts), rng_key=self.rng_key)
 
-    async def _unmasked(self, before: tuple[int, ...], read: tuple[int, ...], start: int) -> Action:
-        tokens = (*before, *read)
-        how = (self.key, self.sampling, self.stop, self.limit)
-        reply = await self.queue(Asked(tokens, *how, begun=len(tokens) if read else start))
-        said = self._text(reply.tokens), reply.stopped
-        return Action(reply.tokens, reply.logp, read, *said, version=self.version, stream=self.key)
+    async def predict_head(self, rollout: Rollout, head: str) -> float:
+        raise ConfigError(f"sample: it asks {head!r} on the way. Allowed: answers to their end.")
 
-    def _text(self, tokens: Sequence[int]) -> str:
+    async def _generate(
+        self,
+        context: tuple[int, ...],
+        observation_tokens: tuple[int, ...],
+        open_tokens: tuple[int, ...],
+    ) -> Action:
+        return await self._generate_on_canvas(context, observation_tokens, 0)
+
+    async def _generate_on_canvas(
+        self, context: tuple[int, ...], observation_tokens: tuple[int, ...], canvas_start: int
+    ) -> Action:
+        tokens = (*context, *observation_tokens)
+        how = (self.rng_key, self.sampling, self.stop_strings, self.max_new_tokens)
+        reply = await self.batcher(
+            CanvasRequest(
+                tokens, *how, canvas_start=len(tokens) if observation_tokens else canvas_start
+            )
+        )
+        said = self._answer_text(reply.tokens), reply.finish_reason
+        return Action(
+            reply.tokens,
+            reply.logp,
+            observation_tokens,
+            *said,
+            policy_version=self.policy_version,
+            rng_key=self.rng_key,
+        )
+
+    def _answer_text(self, tokens: Sequence[int]) -> str:
         """What was said up to the first end, and up to where it first stops."""
-        ends = [i for i, token in enumerate(tokens) if token in self.language.ends]
-        text = self.language.text(tokens[: min(ends, default=len(tokens))])
-        stops = [stop for stop in (*self.language.stop, *self.stop) if stop in text]
+        ends = [i for i, token in enumerate(tokens) if token in self.chat_tokenizer.eos_token_ids]
+        text = self.chat_tokenizer.decode(tokens[: min(ends, default=len(tokens))])
+        stops = [
+            stop for stop in (*self.chat_tokenizer.stop_strings, *self.stop_strings) if stop in text
+        ]
         return text[: min((text.index(s) + len(s) for s in stops), default=len(text))]

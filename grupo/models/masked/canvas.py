@@ -10,42 +10,45 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from grupo.core.rng import derive
+from grupo.core.rng import derive_key
 from grupo.core.types import Rollout
 from grupo.inference.base import Request
 
 
 @dataclass(frozen=True)
-class Asked(Request):
+class CanvasRequest(Request):
     """A request whose canvas was begun behind so many tokens."""
 
-    begun: int = 0
+    canvas_start: int = 0
 
 
-def begun_by(request: Request) -> int:
+def request_canvas_start(request: Request) -> int:
     """How many tokens stand before the canvas that is written on; a plain request begins one."""
-    return request.begun if isinstance(request, Asked) else len(request.tokens)
+    return request.canvas_start if isinstance(request, CanvasRequest) else len(request.tokens)
 
 
 @dataclass(frozen=True)
-class Size:
+class CanvasSize:
     """How many places a canvas has, and how many tokens the model reads."""
 
-    limit: int
-    context: int
+    length: int
+    context_length: int
 
-    def end(self, begun: int, at: int) -> int:
+    def canvas_end(self, canvas_start: int, position: int) -> int:
         """Where the canvas ends that the place `at` is on.
 
-        >>> Size(4, 99).end(10, 12), Size(4, 99).end(10, 14), Size(4, 13).end(10, 12)
+        >>> CanvasSize(4, 99).end(10, 12), CanvasSize(4, 99).end(10, 14), CanvasSize(4, 13).end(10, 12)
         (14, 18, 13)
         """
-        return min(begun + self.limit * (1 + (at - begun) // self.limit), self.context)
+        return min(
+            canvas_start + self.length * (1 + (position - canvas_start) // self.length),
+            self.context_length,
+        )
 
-    def room(self, request: Request) -> int:
+    def remaining_tokens(self, request: Request) -> int:
         """How many tokens an answer may have: it stays on its canvas."""
         at = len(request.tokens)
-        return min(request.limit, self.end(begun_by(request), at) - at)
+        return min(request.max_new_tokens, self.canvas_end(request_canvas_start(request), at) - at)
 
 
 @dataclass(frozen=True)
@@ -53,44 +56,51 @@ class Span:
     """An answer in its row: where it is, where its canvas ends, the stream of its masks."""
 
     begin: int
-    over: int
-    canvas: int
-    stream: int
+    end: int
+    canvas_end: int
+    mask_key: int
 
 
-Row = tuple[Sequence[int], Sequence[Span]]  # tokens, and the answers among them
+CanvasRow = tuple[Sequence[int], Sequence[Span]]  # tokens, and the answers among them
 
 
-def begun(rollout: Rollout) -> int:
+def rollout_canvas_start(rollout: Rollout) -> int:
     """How many tokens stand before the canvas that the last answer is on."""
     at = last = 0
     for _, action in rollout.turns:
-        at += len(action.seen)
-        last = at if action.seen else last
-        at += len(action.parts)
+        at += len(action.observation)
+        last = at if action.observation else last
+        at += len(action.items)
     return last
 
 
-def row_of(rollout: Rollout, size: Size) -> Row:
+def encode_row(rollout: Rollout, canvas_size: CanvasSize) -> CanvasRow:
     """A rollout of one context as tokens and answers."""
     tokens, spans, start = list[int](), list[Span](), 0
     for _, action in rollout.turns:
-        tokens += action.seen
-        begin, start = len(tokens), len(tokens) if action.seen else start
-        tokens += action.parts
-        spans.append(span(size, start, begin, len(tokens), action.stream))
+        tokens += action.observation
+        begin, start = len(tokens), len(tokens) if action.observation else start
+        tokens += action.items
+        spans.append(make_span(canvas_size, start, begin, len(tokens), action.rng_key))
     return tokens, spans
 
 
-def span(size: Size, start: int, begin: int, over: int, stream: int) -> Span:
+def make_span(
+    canvas_size: CanvasSize, canvas_start: int, begin: int, end: int, rng_key: int
+) -> Span:
     """An answer on the canvas begun at `start`; what was recited may go beyond its canvas."""
-    return Span(begin, over, max(size.end(start, begin), over), derive(stream, "masks"))
+    return Span(
+        begin,
+        end,
+        max(canvas_size.canvas_end(canvas_start, begin), end),
+        derive_key(rng_key, "masks"),
+    )
 
 
-def laid_out(rows: Sequence[Row]) -> Mapping[str, Tensor]:
+def pad_rows(rows: Sequence[CanvasRow]) -> Mapping[str, Tensor]:
     """Rows as tensors (N, L), L the widest canvas: `token`, and of each place the `begin`, `over`,
-    `canvas` and `stream` of its answer; `start` (N,) is where a row's first answer begins."""
-    width = max((s.canvas for _, spans in rows for s in spans), default=0)
+    `canvas_end` and `stream` of its answer; `start` (N,) is where a row's first answer begins."""
+    width = max((s.canvas_end for _, spans in rows for s in spans), default=0)
     width = max([width, *(len(tokens) for tokens, _ in rows)])
     token = torch.zeros(len(rows), width, dtype=torch.long)
     of = {name: torch.zeros_like(token) for name in ("begin", "over", "canvas", "stream")}
@@ -98,6 +108,6 @@ def laid_out(rows: Sequence[Row]) -> Mapping[str, Tensor]:
         token[i, : len(tokens)] = torch.tensor(tokens, dtype=torch.long)
         for one in spans:
             for name, x in of.items():
-                x[i, one.begin : one.over] = getattr(one, name)
+                x[i, one.begin : one.end] = getattr(one, name)
     start = [spans[0].begin if spans else 0 for _, spans in rows]
     return {"token": token, "start": torch.tensor(start, dtype=torch.long), **of}

@@ -11,17 +11,17 @@ import torch
 from torch import Tensor
 
 from grupo.core.rng import uniform
-from grupo.inference.base import Reply, Request, alike, check_drawn
-from grupo.models.chat_tokenizer import Language
-from grupo.models.masked.canvas import Size, begun_by, laid_out, span
+from grupo.inference.base import Reply, Request, batchable_groups, check_generate_only
+from grupo.models.chat_tokenizer import ChatTokenizer
+from grupo.models.masked.canvas import CanvasSize, make_span, pad_rows, request_canvas_start
 from grupo.models.masked.denoiser import Denoiser
-from grupo.models.masked.logp_estimators import Estimate
-from grupo.models.masked.unmask_order import Order
-from grupo.models.token_statistics import measure
+from grupo.models.masked.logp_estimators import LogpEstimator
+from grupo.models.masked.unmask_order import UnmaskingOrder
+from grupo.models.token_statistics import token_signals
 
 
 @dataclass(frozen=True)
-class Unmasking:
+class UnmaskingSampler:
     """A denoiser that answers requests.
 
     An answer is made of whole blocks: it is over with the block that holds an end or a stop. Its
@@ -29,114 +29,138 @@ class Unmasking:
     """
 
     denoiser: Denoiser
-    language: Language
-    order: Order
-    estimate: Estimate
-    size: Size
-    budget: int
+    chat_tokenizer: ChatTokenizer
+    order: UnmaskingOrder
+    logp_estimator: LogpEstimator
+    canvas_size: CanvasSize
+    tokens_per_microbatch: int
 
     @torch.no_grad()
     def __call__(self, requests: Sequence[Request]) -> Iterator[tuple[int, Reply]]:
         """Answer every request; where no room is left, with nothing."""
-        check_drawn(requests, "a masked diffusion model")
-        yield from ((i, Reply()) for i, asked in enumerate(requests) if self.size.room(asked) <= 0)
-        for some in alike(requests):
-            open_ = [i for i in some if self.size.room(requests[i]) > 0]
+        check_generate_only(requests, "a masked diffusion model")
+        yield from (
+            (i, Reply())
+            for i, asked in enumerate(requests)
+            if self.canvas_size.remaining_tokens(asked) <= 0
+        )
+        for some in batchable_groups(requests):
+            open_ = [i for i in some if self.canvas_size.remaining_tokens(requests[i]) > 0]
             open_.sort(key=lambda i: len(requests[i].tokens))
             while open_:
-                width = len(requests[open_[-1]].tokens) + self.size.limit
-                now = open_[: max(1, self.budget // width)]
+                width = len(requests[open_[-1]].tokens) + self.canvas_size.length
+                now = open_[: max(1, self.tokens_per_microbatch // width)]
                 open_ = open_[len(now) :]
                 replies = self._answer([requests[i] for i in now])
                 yield from zip(now, replies, strict=True)
 
-    def _answer(self, asked: Sequence[Request]) -> list[Reply]:
-        rows = _Rows(self, asked)
-        while len(live := rows.live.nonzero()[:, 0]):
-            rows.look(live)
+    def _answer(self, requests: Sequence[Request]) -> list[Reply]:
+        rows = _UnmaskingState(self, requests)
+        while len(live := rows.is_active.nonzero()[:, 0]):
+            rows.unmask_step(live)
         replies = rows.replies()
-        return replies if self.estimate.exact else self._estimated(asked, replies)
+        return (
+            replies
+            if self.logp_estimator.is_exact
+            else self._with_estimated_logp(requests, replies)
+        )
 
-    def _estimated(self, asked: Sequence[Request], replies: Sequence[Reply]) -> list[Reply]:
+    def _with_estimated_logp(
+        self, requests: Sequence[Request], replies: Sequence[Reply]
+    ) -> list[Reply]:
         """The replies with the log-probabilities that they are learned by."""
         rows = []
-        for one, reply in zip(asked, replies, strict=True):
+        for one, reply in zip(requests, replies, strict=True):
             begin, over = len(one.tokens), len(one.tokens) + len(reply.tokens)
-            own = span(self.size, begun_by(one), begin, over, one.key)
+            own = make_span(self.canvas_size, request_canvas_start(one), begin, over, one.rng_key)
             rows.append(((*one.tokens, *reply.tokens), [own]))
-        inputs = laid_out(rows)
+        inputs = pad_rows(rows)
         row, place = (inputs["over"] > 0).nonzero(as_tuple=True)
-        looks = self.estimate(inputs, row, place, self.denoiser.mask)
+        looks = self.logp_estimator(inputs, row, place, self.denoiser.mask_token)
         token = inputs["token"][row, place]
-        spoken, _ = self.denoiser.spoken(looks, token, asked[0].sampling, self.budget)
-        logp = looks.fold("logp", measure(spoken)["logp"]).cpu()
+        spoken, _ = self.denoiser.distributions(
+            looks, token, requests[0].sampling, self.tokens_per_microbatch
+        )
+        logp = looks.average_views("logp", token_signals(spoken)["logp"]).cpu()
         each = [tuple(logp[row == i].tolist()) for i in range(len(rows))]
-        return [Reply(r.tokens, mine, r.stopped) for r, mine in zip(replies, each, strict=True)]
+        return [
+            Reply(r.tokens, mine, r.finish_reason) for r, mine in zip(replies, each, strict=True)
+        ]
 
 
-class _Rows:
+class _UnmaskingState:
     """Rows being unmasked together."""
 
-    def __init__(self, engine: Unmasking, asked: Sequence[Request]) -> None:
-        self.engine, self.asked = engine, asked
-        device, size = engine.denoiser.model.device, engine.size
-        self.begin = torch.tensor([len(one.tokens) for one in asked])
-        self.canvas = torch.tensor([size.end(begun_by(one), len(one.tokens)) for one in asked])
-        self.last = self.begin + torch.tensor([size.room(one) for one in asked])
-        self.key = torch.tensor([one.key for one in asked], device=device)
-        self.at = self.begin.clone()  # where the block begins that is being unmasked
-        self.token = torch.full((len(asked), int(self.canvas.max())), engine.denoiser.mask)
-        for row, one in zip(self.token, asked, strict=True):
+    def __init__(self, engine: UnmaskingSampler, requests: Sequence[Request]) -> None:
+        self.engine, self.requests = engine, requests
+        device, size = engine.denoiser.model.device, engine.canvas_size
+        self.begin = torch.tensor([len(one.tokens) for one in requests])
+        self.canvas_end = torch.tensor(
+            [size.canvas_end(request_canvas_start(one), len(one.tokens)) for one in requests]
+        )
+        self.max_end = self.begin + torch.tensor([size.remaining_tokens(one) for one in requests])
+        self.key = torch.tensor([one.rng_key for one in requests], device=device)
+        self.block_start = self.begin.clone()  # where the block begins that is being unmasked
+        self.token = torch.full(
+            (len(requests), int(self.canvas_end.max())), engine.denoiser.mask_token
+        )
+        for row, one in zip(self.token, requests, strict=True):
             row[: len(one.tokens)] = torch.tensor(one.tokens)
         self.token, self.logp = self.token.to(device), torch.zeros(self.token.shape, device=device)
-        self.hidden = torch.arange(self.token.shape[1]) >= self.begin[:, None]
-        self.live = torch.ones(len(asked), dtype=torch.bool)
-        self.why = ["length"] * len(asked)
+        self.is_masked = torch.arange(self.token.shape[1]) >= self.begin[:, None]
+        self.is_active = torch.ones(len(requests), dtype=torch.bool)
+        self.finish_reason = ["length"] * len(requests)
 
     @property
-    def until(self) -> Tensor:
+    def block_end(self) -> Tensor:
         """Where the block ends that is being unmasked."""
-        return (self.at + self.engine.order.block).clamp(max=self.last)
+        return (self.block_start + self.engine.order.block_length).clamp(max=self.max_end)
 
-    def look(self, live: Tensor) -> None:
+    def unmask_step(self, active_rows: Tensor) -> None:
         """Unmask some places of every row; go on to the next block where one is done."""
         engine = self.engine
-        logits, _ = engine.denoiser(self.token[live], self.canvas[live])
-        block = self._block()[live].to(logits.device)
+        logits, _ = engine.denoiser(self.token[active_rows], self.canvas_end[active_rows])
+        block = self._masked_in_block()[active_rows].to(logits.device)
         score = engine.order(logits).masked_fill(~block, -torch.inf)
-        best = score.topk(min(engine.order.at_once, score.shape[1]))
+        best = score.topk(min(engine.order.tokens_per_step, score.shape[1]))
         which, number = (best.values > -torch.inf).nonzero(as_tuple=True)
-        place, row = best.indices[which, number], live.to(logits.device)[which]
+        place, row = best.indices[which, number], active_rows.to(logits.device)[which]
         lot = uniform(self.key[row], place)
-        token, logp = self.asked[0].sampling.draw(logits[which, place], lot)
+        token, logp = self.requests[0].sampling.sample(logits[which, place], lot)
         self.token[row, place], self.logp[row, place] = token, logp
-        self.hidden[row.cpu(), place.cpu()] = False
-        for i in live[~self._block().any(1)[live]].tolist():
-            self._done(i)
+        self.is_masked[row.cpu(), place.cpu()] = False
+        for i in active_rows[~self._masked_in_block().any(1)[active_rows]].tolist():
+            self._finish_block(i)
 
     def replies(self) -> list[Reply]:
         """What every row says."""
         rows = zip(self.token.tolist(), self.logp.tolist(), strict=True)
-        spans = list(zip(self.begin.tolist(), self.at.tolist(), strict=True))
+        spans = list(zip(self.begin.tolist(), self.block_start.tolist(), strict=True))
         return [
             Reply(tuple(token[a:b]), tuple(logp[a:b]), why)
-            for (token, logp), (a, b), why in zip(rows, spans, self.why, strict=True)
+            for (token, logp), (a, b), why in zip(rows, spans, self.finish_reason, strict=True)
         ]
 
-    def _block(self) -> Tensor:
+    def _masked_in_block(self) -> Tensor:
         """What is masked in the blocks being unmasked."""
-        place = torch.arange(self.hidden.shape[1])
-        return self.hidden & (place >= self.at[:, None]) & (place < self.until[:, None])
+        place = torch.arange(self.is_masked.shape[1])
+        return (
+            self.is_masked
+            & (place >= self.block_start[:, None])
+            & (place < self.block_end[:, None])
+        )
 
-    def _done(self, i: int) -> None:
+    def _finish_block(self, row: int) -> None:
         """A block is: the answer is over, or goes on with the next."""
-        language, one = self.engine.language, self.asked[i]
-        self.at[i] = self.until[i]
-        said = self.token[i, self.begin[i] : self.at[i]].tolist()
-        if set(said).intersection(language.ends):
-            self.why[i] = "end"
-        elif any(stop in language.text(said) for stop in (*language.stop, *one.stop)):
-            self.why[i] = "stop"
-        elif self.at[i] < self.last[i]:
+        language, one = self.engine.chat_tokenizer, self.requests[row]
+        self.block_start[row] = self.block_end[row]
+        said = self.token[row, self.begin[row] : self.block_start[row]].tolist()
+        if set(said).intersection(language.eos_token_ids):
+            self.finish_reason[row] = "end"
+        elif any(
+            stop in language.decode(said) for stop in (*language.stop_strings, *one.stop_strings)
+        ):
+            self.finish_reason[row] = "stop"
+        elif self.block_start[row] < self.max_end[row]:
             return
-        self.live[i] = False
+        self.is_active[row] = False

@@ -6,26 +6,26 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from grupo.core.component import piece
-from grupo.core.validation import check
+from grupo.core.component import component
+from grupo.core.validation import check_constraints
 
 
-class Order(Protocol):
+class UnmaskingOrder(Protocol):
     """Block after block; in a block the places of the highest score, so many at each look.
 
     The score is known before tokens are drawn: each is drawn from what the model says of it.
     """
 
     @property
-    def block(self) -> int: ...
+    def block_length(self) -> int: ...
 
     @property
-    def at_once(self) -> int: ...
+    def tokens_per_step(self) -> int: ...
 
     def __call__(self, logits: Float[Tensor, "m L V"]) -> Float[Tensor, "m L"]: ...
 
 
-@piece
+@component
 class LeftToRight:
     """One token at each look, the first that is masked: what an autoregressive model does.
 
@@ -34,36 +34,36 @@ class LeftToRight:
     """
 
     @property
-    def block(self) -> int:
+    def block_length(self) -> int:
         return 1
 
     @property
-    def at_once(self) -> int:
+    def tokens_per_step(self) -> int:
         return 1
 
     def __call__(self, logits: Float[Tensor, "m L V"]) -> Float[Tensor, "m L"]:
         return -torch.arange(logits.shape[1], device=logits.device).expand(len(logits), -1).float()
 
 
-@piece
-class Confident:
+@component
+class ConfidenceOrder:
     """The places whose likeliest token is the likeliest, `at_once` at each look.
 
     LLaDA (Nie et al., arXiv:2502.09992) scores a place by the token that it has drawn there.
 
-    >>> Confident()(torch.tensor([[[0.0, 0.0], [9.0, 0.0]]])).argmax(-1).tolist()
+    >>> ConfidenceOrder()(torch.tensor([[[0.0, 0.0], [9.0, 0.0]]])).argmax(-1).tolist()
     [1]
     """
 
-    block: int = 8
-    at_once: int = 1
+    block_length: int = 8
+    tokens_per_step: int = 1
 
     def __post_init__(self) -> None:
-        within = 1 <= self.at_once <= self.block
-        check(
+        within = 1 <= self.tokens_per_step <= self.block_length
+        check_constraints(
             [
-                ("block", self.block, self.block >= 1, "1 or more"),
-                ("at_once", self.at_once, within, f"1 to {self.block}, the block"),
+                ("block", self.block_length, self.block_length >= 1, "1 or more"),
+                ("at_once", self.tokens_per_step, within, f"1 to {self.block_length}, the block"),
             ]
         )
 

@@ -4,15 +4,15 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from grupo.report.checks.group_summary import Answers
-from grupo.report.checks.run_data import Evidence
+from grupo.report.checks.group_summary import GroupSummary
+from grupo.report.checks.run_data import RunData
 
 Severity = Literal["error", "warning", "note"]
-SHOWN = 3  # places named of many
+MAX_LOCATIONS = 3  # places named of many
 
 
 @dataclass(frozen=True)
-class Place:
+class Location:
     """Where in a run something is to be seen: a step, a group, a rollout of it, an action of that.
 
     Steps and actions count from 0, rollouts in the order of the journal; None: all of them.
@@ -38,45 +38,47 @@ class Finding:
 
     name: str
     severity: Severity
-    seen: str  # with the numbers and the steps, as the journal counts them: from 0
+    details: str  # with the numbers and the steps, as the journal counts them: from 0
     causes: tuple[str, ...] = ()  # most probable first
-    tries: tuple[str, ...] = ()
-    places: tuple[Place, ...] = ()  # where to look, the clearest first
+    suggestions: tuple[str, ...] = ()
+    locations: tuple[Location, ...] = ()  # where to look, the clearest first
 
 
-Check = Callable[[Evidence], Iterable[Finding]]
+Check = Callable[[RunData], Iterable[Finding]]
 
 
 @dataclass(frozen=True)
-class Advice:
+class FindingTemplate:
     """A finding that waits for what was seen."""
 
     name: str
     severity: Severity
     causes: tuple[str, ...]
-    tries: tuple[str, ...]
+    suggestions: tuple[str, ...]
 
-    def __call__(self, seen: str, of: str = "", at: Iterable[Place] = ()) -> Finding:
+    def __call__(
+        self, details: str, subject: str = "", locations: Iterable[Location] = ()
+    ) -> Finding:
         """The finding; `of` says which of several things it is about, `at` where it is seen."""
-        name = f"{self.name}: {of}" if of else self.name
-        places = tuple(at)[:SHOWN]
-        return Finding(name, self.severity, seen, self.causes, self.tries, places)
+        name = f"{self.name}: {subject}" if subject else self.name
+        places = tuple(locations)[:MAX_LOCATIONS]
+        return Finding(name, self.severity, details, self.causes, self.suggestions, places)
 
 
-def of_rollouts(groups: Iterable[Answers], name: str) -> list[Place]:
+def rollout_locations(groups: Iterable[GroupSummary], field: str) -> list[Location]:
     """The rollouts that a field of the groups names by number."""
-    return [Place(g.step, g.task, number) for g in groups for number in getattr(g, name)]
+    return [Location(g.step, g.task, number) for g in groups for number in getattr(g, field)]
 
 
-def of_steps(steps: Iterable[int]) -> list[Place]:
+def step_locations(steps: Iterable[int]) -> list[Location]:
     """Steps as places."""
-    return [Place(step) for step in steps]
+    return [Location(step) for step in steps]
 
 
-def span(steps: Sequence[int]) -> str:
+def format_steps(steps: Sequence[int]) -> str:
     """Steps in words: all of a few, the ends of many.
 
-    >>> span([4]), span([1, 4]), span([0, 1, 2, 3, 9])
+    >>> format_steps([4]), format_steps([1, 4]), format_steps([0, 1, 2, 3, 9])
     ('step 4', 'steps 1, 4', '5 steps from 0 to 9')
     """
     if len(steps) == 1:

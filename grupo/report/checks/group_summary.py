@@ -9,12 +9,12 @@ from itertools import groupby
 from grupo.report.read_run import Record
 
 # What a line of the journal must have to be counted; it may have more, and once had less
-NEEDED = ("step", "task", "text", "reward", "parts", "failed")
-MARK = "####"  # what solutions put before their answer
+REQUIRED_FIELDS = ("step", "task", "text", "reward", "parts", "failed")
+ANSWER_MARKER = "####"  # what solutions put before their answer
 
 
 @dataclass(frozen=True)
-class Answers:
+class GroupSummary:
     """What the rollouts of a group earned, and how many texts they are.
 
     Rollouts count from 0 in the order of the journal.
@@ -22,69 +22,73 @@ class Answers:
 
     step: int
     rewards: tuple[float, ...]  # of those that were judged
-    texts: int = 0  # different ones
-    count: int = 0
-    failures: tuple[str, ...] = ()  # why rollouts could not be judged
-    covered: int = 0  # rollouts that failed and were given a reward all the same
+    distinct_texts: int = 0  # different ones
+    num_rollouts: int = 0
+    errors: tuple[str, ...] = ()  # why rollouts could not be judged
+    fallback_count: int = 0  # rollouts that failed and were given a reward all the same
     task: str = ""
-    rollouts: tuple[int, ...] = ()  # those that were judged, as `rewards` counts them
+    scored_rollouts: tuple[int, ...] = ()  # those that were judged, as `rewards` counts them
     lengths: tuple[float, ...] = ()  # of those that were judged
     advantages: tuple[float, ...] = ()  # of those that were judged; none if one was not learned
-    learned: tuple[int, ...] = ()  # rollouts that were learned from
-    cut: tuple[int, ...] = ()  # rollouts that ended at their limit
-    nameless: tuple[int, ...] = ()  # rollouts whose reward is no number, and that did not fail
-    told: bool = False  # does the prompt hold the answer?
-    told_other: bool = False  # does it hold the answer of the task before?
+    trained_rollouts: tuple[int, ...] = ()  # rollouts that were learned from
+    truncated_rollouts: tuple[int, ...] = ()  # rollouts that ended at their limit
+    nan_rollouts: tuple[int, ...] = ()  # rollouts whose reward is no number, and that did not fail
+    answer_in_prompt: bool = False  # does the prompt hold the answer?
+    other_answer_in_prompt: bool = False  # does it hold the answer of the task before?
 
 
-def answers(lines: Iterable[Record]) -> Iterator[Answers]:
+def summarize_groups(records: Iterable[Record]) -> Iterator[GroupSummary]:
     """The groups of a journal one by one, none of its texts kept."""
     before = ""
-    for (step, task), rollouts in groupby(lines, key=lambda r: (r["step"], r["task"])):
+    for (step, task), rollouts in groupby(records, key=lambda r: (r["step"], r["task"])):
         found = list(rollouts)
         prompt, answer = str(found[0].get("prompt", "")), str(found[0].get("answer", ""))
-        yield _group(step, task, found, (holds(prompt, answer), holds(prompt, before)))
+        yield _summarize_group(
+            step, task, found, (contains_answer(prompt, answer), contains_answer(prompt, before))
+        )
         before = answer or before
 
 
-def holds(text: str, answer: str) -> bool:
+def contains_answer(text: str, answer: str) -> bool:
     """Is the answer a word of the text, or several?
 
-    >>> holds("2 + 2 = 4?", "4"), holds("2 + 2 = 14", "4"), holds("2 + 2 =", "as we see #### 2")
+    >>> contains_answer("2 + 2 = 4?", "4"), contains_answer("2 + 2 = 14", "4"), contains_answer("2 + 2 =", "as we see #### 2")
     (True, False, True)
     """
-    said = answer.rpartition(MARK)[2].strip()
+    said = answer.rpartition(ANSWER_MARKER)[2].strip()
     return bool(said) and re.search(rf"(?<!\w){re.escape(said)}(?!\w)", text, re.I) is not None
 
 
-def _group(step: int, task: str, found: Sequence[Record], told: tuple[bool, bool]) -> Answers:
+def _summarize_group(
+    step: int, task: str, found: Sequence[Record], told: tuple[bool, bool]
+) -> GroupSummary:
     def among(keep: Callable[[Record], object]) -> tuple[int, ...]:
         return tuple(number for number, rollout in enumerate(found) if keep(rollout))
 
-    judged = [found[i] for i in among(_judged)]
+    judged = [found[i] for i in among(_is_scored)]
     advantages = [r.get("advantage") for r in judged]
-    return Answers(
+    return GroupSummary(
         step,
         tuple(float(r["reward"]) for r in judged),
-        len({_said(i, r) for i, r in enumerate(found)}),
+        len({_text_key(i, r) for i, r in enumerate(found)}),
         len(found),
         tuple(r["failed"] for r in found if r["failed"]),
         sum(float(r["parts"].get("failed", 0.0)) > 0 for r in judged),
         task,
-        among(_judged),
+        among(_is_scored),
         tuple(float(r.get("length", 0)) for r in judged),
         () if None in advantages else tuple(float(a or 0) for a in advantages),
         among(lambda r: r.get("advantage") is not None),
         among(lambda r: r.get("truncated")),
-        among(lambda r: not r["failed"] and not _judged(r)),
+        among(lambda r: not r["failed"] and not _is_scored(r)),
         *told,
     )
 
 
-def _said(number: int, rollout: Record) -> str | int:
+def _text_key(number: int, rollout: Record) -> str | int:
     """Its text; of what was made without one, a picture say, none is taken for another."""
     return number if not rollout["text"] and rollout.get("length", 0) > 1 else rollout["text"]
 
 
-def _judged(rollout: Record) -> bool:
+def _is_scored(rollout: Record) -> bool:
     return not rollout["failed"] and not math.isnan(float(rollout["reward"]))

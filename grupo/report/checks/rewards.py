@@ -2,25 +2,31 @@
 
 from collections.abc import Iterator
 
-from grupo.report.checks.finding import Advice, Finding, Place, of_rollouts, span
-from grupo.report.checks.run_data import FEWEST, Evidence, alike
+from grupo.report.checks.finding import (
+    Finding,
+    FindingTemplate,
+    Location,
+    format_steps,
+    rollout_locations,
+)
+from grupo.report.checks.run_data import MIN_STEPS, RunData, within_group_correlation
 
-FEWEST_GROUPS = 8  # that differ: a correlation of fewer may be luck
-BY_LENGTH = 0.8  # a correlation within groups: length says two thirds of the reward
-TOLD = 0.5  # of the prompts, beyond those that hold the answer of another task
-WAITING = 0.5  # of the time: as long as everything else
-TAIL = 8.0  # times the mean length: what all the others wait for
+MIN_GROUPS = 8  # that differ: a correlation of fewer may be luck
+MAX_LENGTH_CORRELATION = 0.8  # a correlation within groups: length says two thirds of the reward
+MIN_LEAKED_FRAC = 0.5  # of the prompts, beyond those that hold the answer of another task
+MAX_TIME_FRAC = 0.5  # of the time: as long as everything else
+TAIL_FACTOR = 8.0  # times the mean length: what all the others wait for
 
-NOT_NUMBERS = Advice(
+NAN_REWARDS = FindingTemplate(
     "NaN rewards",
     "error",
     ("A world of your own gives a reward that is no number, and does not say that it failed.",),
     (
-        "Give `Verdict(failed=why)` where a rollout cannot be judged; then it is left out.",
+        "Give `Verdict(error=why)` where a rollout cannot be judged; then it is left out.",
         "Look for 0 / 0 and log(0) in the reward.",
     ),
 )
-FOLLOWS_LENGTH = Advice(
+REWARD_FOLLOWS_LENGTH = FindingTemplate(
     "reward follows length",
     "warning",
     (
@@ -33,7 +39,7 @@ FOLLOWS_LENGTH = Advice(
         "A price on length: `cosine_length`, `alp`, `l1_max`.",
     ),
 )
-LEAK = Advice(
+ANSWER_IN_PROMPT = FindingTemplate(
     "answer in the prompt",
     "warning",
     (
@@ -45,7 +51,7 @@ LEAK = Advice(
         "Which column is the prompt? `--tasks \"rows.jsonl(prompt='question')\"`.",
     ),
 )
-SLOW_JUDGES = Advice(
+SLOW_REWARDS = FindingTemplate(
     "waiting for judges",
     "warning",
     (
@@ -58,78 +64,92 @@ SLOW_JUDGES = Advice(
         "`staleness` 1: the next step is sampled meanwhile.",
     ),
 )
-LONG_TAIL = Advice(
+LONG_TAIL = FindingTemplate(
     "a few long answers",
     "note",
     ("The longest answers of a step are drawn alone, when all others have ended.",),
     (
-        "A smaller `policy.limit`, a `policy.stop` text, or answers in chunks (`Chunked`).",
+        "A smaller `policy.max_new_tokens`, a `policy.stop_strings` text, or answers in chunks (`Chunked`).",
         "`staleness` 1: the update of one step runs beside.",
     ),
 )
 
 
-def nan_rewards(run: Evidence) -> Iterator[Finding]:
+def nan_rewards(run: RunData) -> Iterator[Finding]:
     """Rewards that are no number, and are not said to have failed."""
-    bad = of_rollouts(run.groups, "nameless")
+    bad = rollout_locations(run.groups, "nameless")
     if bad:
         steps = list(dict.fromkeys(place.step for place in bad))
-        yield NOT_NUMBERS(
-            f"{len(bad)} rollouts earned NaN, at {span(steps)}; a group with one has no"
+        yield NAN_REWARDS(
+            f"{len(bad)} rollouts earned NaN, at {format_steps(steps)}; a group with one has no"
             " advantages, and no update is made of it.",
-            at=bad,
+            locations=bad,
         )
 
 
-def follows_length(run: Evidence) -> Iterator[Finding]:
+def reward_follows_length(run: RunData) -> Iterator[Finding]:
     """Within groups, the longer answer earns more, and hardly anything else matters."""
-    differing = [g for g in run.recent if len(set(g.rewards)) > 1 and len(set(g.lengths)) > 1]
+    differing = [
+        g for g in run.recent_groups if len(set(g.rewards)) > 1 and len(set(g.lengths)) > 1
+    ]
     close, begin, end = (
-        alike(differing, "lengths"),
-        run.begin("length/mean"),
-        run.end("length/mean"),
+        within_group_correlation(differing, "lengths"),
+        run.first_window("completions/length_mean"),
+        run.last_window("completions/length_mean"),
     )
-    if len(differing) >= FEWEST_GROUPS and close > BY_LENGTH:
-        best = sorted(differing, key=lambda g: alike([g], "lengths"), reverse=True)
-        yield FOLLOWS_LENGTH(
+    if len(differing) >= MIN_GROUPS and close > MAX_LENGTH_CORRELATION:
+        best = sorted(
+            differing, key=lambda g: within_group_correlation([g], "lengths"), reverse=True
+        )
+        yield REWARD_FOLLOWS_LENGTH(
             f"Within {len(differing)} groups of the last steps, rewards and lengths have a"
             f" correlation of {close:.2f}. Answers had {begin.mean:.1f} actions at"
-            f" {span(begin.steps)} and have {end.mean:.1f} at {span(end.steps)}.",
-            at=[Place(g.step, g.task, _longest(g.rollouts, g.lengths)) for g in best],
+            f" {format_steps(begin.steps)} and have {end.mean:.1f} at {format_steps(end.steps)}.",
+            locations=[
+                Location(g.step, g.task, _longest_rollout(g.scored_rollouts, g.lengths))
+                for g in best
+            ],
         )
 
 
-def told_answers(run: Evidence) -> Iterator[Finding]:
+def answer_in_prompt(run: RunData) -> Iterator[Finding]:
     """Prompts hold their own answers, and not those of other tasks."""
-    told = [g for g in run.groups if g.told]
-    count, chance = len(run.groups), sum(g.told_other for g in run.groups)
-    if count >= FEWEST_GROUPS and len(told) - chance >= TOLD * count:
-        yield LEAK(
+    told = [g for g in run.groups if g.answer_in_prompt]
+    count, chance = len(run.groups), sum(g.other_answer_in_prompt for g in run.groups)
+    if count >= MIN_GROUPS and len(told) - chance >= MIN_LEAKED_FRAC * count:
+        yield ANSWER_IN_PROMPT(
             f"{len(told)} of {count} prompts hold the right answer, {chance} that of the task"
             " before.",
-            at=[Place(g.step, g.task) for g in told],
+            locations=[Location(g.step, g.task) for g in told],
         )
 
 
-def slow_judges(run: Evidence) -> Iterator[Finding]:
+def slow_rewards(run: RunData) -> Iterator[Finding]:
     """Most of a step is spent waiting for rewards or tools."""
-    share, judge = run.end("share/judge"), run.end("time/judge")
-    if len(share.values) >= FEWEST and share.mean > WAITING:
-        yield SLOW_JUDGES(
-            f"{share.mean:.0%} of the time of {span(share.steps)}, {judge.mean:.3g} s a step, is"
+    share, judge = run.last_window("time_frac/score"), run.last_window("time/score")
+    if len(share.values) >= MIN_STEPS and share.mean > MAX_TIME_FRAC:
+        yield SLOW_REWARDS(
+            f"{share.mean:.0%} of the time of {format_steps(share.steps)}, {judge.mean:.3g} s a step, is"
             " spent waiting for rewards and tools."
         )
 
 
-def long_tail(run: Evidence) -> Iterator[Finding]:
+def long_tail(run: RunData) -> Iterator[Finding]:
     """A few answers are many times as long as the rest, and sampling takes most of the time."""
-    longest, mean, share = (run.end(n) for n in ("length/max", "length/mean", "share/sample"))
-    if len(share.values) >= FEWEST and share.mean > WAITING and longest.mean > TAIL * mean.mean:
+    longest, mean, share = (
+        run.last_window(n)
+        for n in ("completions/length_max", "completions/length_mean", "time_frac/generate")
+    )
+    if (
+        len(share.values) >= MIN_STEPS
+        and share.mean > MAX_TIME_FRAC
+        and longest.mean > TAIL_FACTOR * mean.mean
+    ):
         yield LONG_TAIL(
             f"The longest answer of a step has {longest.mean:.0f} actions, the mean one"
             f" {mean.mean:.0f}; sampling takes {share.mean:.0%} of the time."
         )
 
 
-def _longest(rollouts: tuple[int, ...], lengths: tuple[float, ...]) -> int:
+def _longest_rollout(rollouts: tuple[int, ...], lengths: tuple[float, ...]) -> int:
     return max(zip(lengths, rollouts, strict=True))[1]

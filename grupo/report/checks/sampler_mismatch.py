@@ -4,17 +4,25 @@ from collections.abc import Iterator
 from dataclasses import replace
 from statistics import median
 
-from grupo.report.checks.finding import Advice, Finding, Place, of_steps, span
-from grupo.report.checks.run_data import FEWEST, Evidence
-from grupo.report.read_run import Series
+from grupo.report.checks.finding import (
+    Finding,
+    FindingTemplate,
+    Location,
+    format_steps,
+    step_locations,
+)
+from grupo.report.checks.run_data import MIN_STEPS, RunData
+from grupo.report.read_run import MetricSeries
 
 # Of log-probabilities, in nats. Float32 agrees to 1e-6, bfloat16 with one kernel to some 1e-2.
-OFF = 0.01
-FAR_OFF = 0.05
-OFF_ONCE = 2.0  # of a single action: its ratio is off by e^2, one clip away from lost
-GROWN = 5.0  # times what it was at the first step, when the weights were the same for certain
+MAX_LOGP_DIFF_MEAN = 0.01
+MAX_LOGP_DIFF_STEP = 0.05
+MAX_LOGP_DIFF_ACTION = 2.0  # of a single action: its ratio is off by e^2, one clip away from lost
+STALE_GROWTH = (
+    5.0  # times what it was at the first step, when the weights were the same for certain
+)
 
-MISMATCH = Advice(
+SAMPLER_MISMATCH = FindingTemplate(
     "sampler and trainer disagree",
     "warning",
     (
@@ -24,7 +32,7 @@ MISMATCH = Advice(
     ),
     ("A smaller `tolerance`, so that ratios are the trainer's own.", 'dtype="float32" once.'),
 )
-STALE = Advice(
+STALE_WEIGHTS = FindingTemplate(
     "stale weights",
     "error",
     (
@@ -37,7 +45,7 @@ STALE = Advice(
         "Sample without an engine once (`--policy.engine None`): the mismatch must go away.",
     ),
 )
-WRONG_MASK = Advice(
+WRONG_MASK = FindingTemplate(
     "wrong mask",
     "error",
     (
@@ -52,67 +60,74 @@ WRONG_MASK = Advice(
 )
 
 
-def mismatch(run: Evidence) -> Iterator[Finding]:
+def sampler_mismatch(run: RunData) -> Iterator[Finding]:
     """The trainer disagrees with the sampler about how likely the answers were."""
-    mean, most = (_fresh(run, f"mismatch/{name}") for name in ("mean", "max"))
+    mean, most = (_on_policy_series(run, f"sampler_mismatch/{name}") for name in ("mean", "max"))
     high, once = max(mean.values, default=0.0), max(most.values, default=0.0)
-    if (mean.mean > OFF or high > FAR_OFF or once > OFF_ONCE) and not _grew(mean, run.width):
-        yield replace(MISMATCH, severity="error" if high > FAR_OFF else "warning")(
+    if (
+        mean.mean > MAX_LOGP_DIFF_MEAN or high > MAX_LOGP_DIFF_STEP or once > MAX_LOGP_DIFF_ACTION
+    ) and not _mismatch_grew(mean, run.window):
+        yield replace(
+            SAMPLER_MISMATCH, severity="error" if high > MAX_LOGP_DIFF_STEP else "warning"
+        )(
             f"Before any update of a step, log-probabilities differ by {mean.mean:.2g} on average,"
             f" by {high:.2g} at the worst step and by {once:.2g} at the worst action. Expected:"
-            f" below {OFF} on average, and below {OFF_ONCE} everywhere.",
-            at=_worst(run, most),
+            f" below {MAX_LOGP_DIFF_MEAN} on average, and below {MAX_LOGP_DIFF_ACTION} everywhere.",
+            locations=_worst_action(run, most),
         )
 
 
-def stale_weights(run: Evidence) -> Iterator[Finding]:
+def stale_weights(run: RunData) -> Iterator[Finding]:
     """Sampler and trainer began alike and drift apart as the policy learns."""
-    mean, most = (_fresh(run, f"mismatch/{name}") for name in ("mean", "max"))
-    if _grew(mean, run.width):
-        last = mean.last(run.width)
-        yield STALE(
+    mean, most = (_on_policy_series(run, f"sampler_mismatch/{name}") for name in ("mean", "max"))
+    if _mismatch_grew(mean, run.window):
+        last = mean.last(run.window)
+        yield STALE_WEIGHTS(
             f"Log-probabilities of sampler and trainer differed by {mean.values[0]:.2g} at"
-            f" {span(mean.steps[:1])} and by {last.mean:.2g} at {span(last.steps)}, before any"
+            f" {format_steps(mean.steps[:1])} and by {last.mean:.2g} at {format_steps(last.steps)}, before any"
             f" update of the step, though answers are said to be drawn with the newest weights.",
-            at=_worst(run, most),
+            locations=_worst_action(run, most),
         )
 
 
-def wrong_mask(run: Evidence) -> Iterator[Finding]:
+def wrong_mask(run: RunData) -> Iterator[Finding]:
     """What is learned is not what the policy said."""
-    foreign, missing = run("mask/foreign"), run("mask/missing")
+    foreign, missing = run("mask/extra_frac"), run("mask/dropped_frac")
     bad = sorted({step for of in (foreign, missing) for step, x in of if x})
     if bad:
         yield WRONG_MASK(
-            f"At {span(bad)} the batch learned what no action of the policy holds,"
+            f"At {format_steps(bad)} the batch learned what no action of the policy holds,"
             f" {max(foreign.values):.1%} of what was to be learned at most, and left out"
             f" {max(missing.values):.1%} of it.",
-            at=of_steps(bad),
+            locations=step_locations(bad),
         )
 
 
-def _grew(mean: Series, width: int) -> bool:
+def _mismatch_grew(mean: MetricSeries, width: int) -> bool:
     """Did it begin as it should be, and does it no more?"""
-    if len(mean.values) < FEWEST:
+    if len(mean.values) < MIN_STEPS:
         return False
     first, last = mean.values[0], median(mean.last(width).values)
-    return first <= OFF < last and last > GROWN * first
+    return first <= MAX_LOGP_DIFF_MEAN < last and last > STALE_GROWTH * first
 
 
-def _fresh(run: Evidence, name: str) -> Series:
+def _on_policy_series(run: RunData, name: str) -> MetricSeries:
     """A metric at the steps whose answers were all drawn with the newest weights."""
     old = {step for step, x in run("staleness") if x > 0}
     kept = [(step, x) for step, x in run(name) if step not in old]
-    return Series(tuple(step for step, _ in kept), tuple(x for _, x in kept))
+    return MetricSeries(tuple(step for step, _ in kept), tuple(x for _, x in kept))
 
 
-def _worst(run: Evidence, most: Series) -> list[Place]:
+def _worst_action(run: RunData, most: MetricSeries) -> list[Location]:
     """The action at which they differ most."""
     step = most.steps[most.values.index(max(most.values))] if most.values else -1
     numbers = next((m for m in run.steps if m["step"] == step), {})
-    learned = [(g.task, i) for g in run.groups if g.step == step for i in g.learned]
-    number = int(numbers.get("mismatch/rollout", -1))
+    learned = [(g.task, i) for g in run.groups if g.step == step for i in g.trained_rollouts]
+    number = int(numbers.get("sampler_mismatch/max_rollout", -1))
     if not 0 <= number < len(learned):
-        return of_steps([step] * (step >= 0))
-    action, token = int(numbers["mismatch/action"]), int(numbers["mismatch/token"])
-    return [Place(step, *learned[number], action, token)]
+        return step_locations([step] * (step >= 0))
+    action, token = (
+        int(numbers["sampler_mismatch/max_action"]),
+        int(numbers["sampler_mismatch/max_token"]),
+    )
+    return [Location(step, *learned[number], action, token)]

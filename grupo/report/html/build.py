@@ -9,9 +9,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from grupo.core.errors import Refused
-from grupo.report.html.payload import embedded, opened, told
-from grupo.report.html.run_view import Book
+from grupo.core.errors import ConfigError
+from grupo.report.html.payload import base64_gzip_json, open_runs, run_payload
+from grupo.report.html.run_view import RunView
 
 STYLES = ("vendor/uPlot.min.css", "page.css")
 SCRIPTS = (
@@ -30,75 +30,81 @@ SCRIPTS = (
     "group.js",
     "page.js",
 )
-MARK = '<meta name="generator" content="grupo">'
+GENERATOR_TAG = '<meta name="generator" content="grupo">'
 
 
-def report(folders: Sequence[Path], out: Path) -> Path:
+def write_html_report(folders: Sequence[Path], out: Path) -> Path:
     """Write the page of some runs; the same runs, the same bytes.
 
-    Raises `Refused` for what holds no run, and for a file that is no such page and would be lost.
+    Raises `ConfigError` for what holds no run, and for a file that is no such page and would be lost.
     """
-    books = opened(folders)
+    books = open_runs(folders)
     if out.is_dir() or (out.exists() and not _is_ours(out)):
-        raise Refused(f"out: {str(out)!r} exists and is no report. Name another file.")
+        raise ConfigError(f"out: {str(out)!r} exists and is no report. Name another file.")
     try:
         with out.open("w", encoding="utf-8") as file:
-            file.writelines(page(_data(books), connect="'none'", more=_steps(books)))
+            file.writelines(
+                render_page(
+                    _page_payload(books), connect_src="'none'", extra_elements=_step_elements(books)
+                )
+            )
     except OSError as error:
-        raise Refused(f"out: {str(out)!r}: {error.strerror}.") from error
+        raise ConfigError(f"out: {str(out)!r}: {error.strerror}.") from error
     return out
 
 
-def page(data: Any, *, connect: str, more: Iterator[str] = iter(())) -> Iterator[str]:
+def render_page(
+    data: Any, *, connect_src: str, extra_elements: Iterator[str] = iter(())
+) -> Iterator[str]:
     """The page in pieces; `connect` is whom its script may ask, as a Content-Security-Policy says.
 
     Only what is in `files` here is run or applied: the policy names it by its hash.
     """
     licence = f"/*\n{_read('vendor/uPlot.LICENSE')}*/\n"  # goes with every copy
-    style, script = licence + _text(STYLES), licence + _text(SCRIPTS)
+    style, script = licence + _joined_files(STYLES), licence + _joined_files(SCRIPTS)
     allowed = (
-        f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; img-src data:;"
-        f" connect-src {connect}; base-uri 'none'; form-action 'none'"
+        f"default-src 'none'; script-src {_csp_hash(script)}; style-src {_csp_hash(style)}; img-src data:;"
+        f" connect-src {connect_src}; base-uri 'none'; form-action 'none'"
     )
     before, after = _read("index.html").split("<!--data-->")
     yield (
         before.replace("<!--policy-->", allowed)
-        .replace("<!--mark-->", MARK)
+        .replace("<!--mark-->", GENERATOR_TAG)
         .replace("<!--style-->", f"<style>{style}</style>")
     )
-    yield f'<script type="application/json" id="data">{_safe(data)}</script>\n'
-    yield from more
+    yield f'<script type="application/json" id="data">{_escaped_json(data)}</script>\n'
+    yield from extra_elements
     yield after.replace("<!--script-->", f"<script>{script}</script>")
 
 
 def _is_ours(file: Path) -> bool:
     with file.open(errors="replace") as text:
-        return MARK in text.read(2000)
+        return GENERATOR_TAG in text.read(2000)
 
 
-def _data(books: Sequence[Book]) -> Any:
-    return {"live": False, "runs": [told(book) for book in books]}
+def _page_payload(runs: Sequence[RunView]) -> Any:
+    return {"live": False, "runs": [run_payload(book) for book in runs]}
 
 
-def _steps(books: Sequence[Book]) -> Iterator[str]:
+def _step_elements(runs: Sequence[RunView]) -> Iterator[str]:
     """The groups of each step, packed apart so that only what is looked at is unpacked."""
-    for run, book in enumerate(books):
-        for step in book.shelf.groups:
-            packed = embedded(book.groups(step))
+    for run, book in enumerate(runs):
+        for step in book.journal_index.groups:
+            packed = base64_gzip_json(book.groups(step))
             yield f'<script type="text/plain" id="step-{run}-{step}">{packed}</script>\n'
 
 
-def _safe(data: Any) -> str:
+def _escaped_json(data: Any) -> str:
     """JSON that ends no element: letters of other scripts and < are written as escapes."""
     return json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
 
 
-def _hash(text: str) -> str:
+def _csp_hash(text: str) -> str:
     return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
 
 
 @cache
-def _text(names: Sequence[str]) -> str:
+def _joined_files(names: Sequence[str]) -> str:
     return "\n".join(map(_read, names))
 
 

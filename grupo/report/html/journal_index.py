@@ -9,69 +9,73 @@ from grupo.report.html.tool_calls import with_calls
 from grupo.report.read_run import Record
 from grupo.storage import strict_json
 
-STEP = re.compile(rb'\{"step": (\d+)')
-HEAD = 120  # characters by which a list shows a prompt
-Span = tuple[int, int]  # of bytes
+STEP_PATTERN = re.compile(rb'\{"step": (\d+)')
+PREVIEW_LENGTH = 120  # characters by which a list shows a prompt
+ByteRange = tuple[int, int]  # of bytes
 
 
-class Shelf:
+class JournalIndex:
     """The groups of each step, and of each journal the bytes that a step lies in."""
 
     def __init__(self) -> None:
         self.groups: dict[int, list[dict[str, Any]]] = {}
         self.prompts: dict[str, str] = {}  # the beginning of each task's
-        self.spans: dict[str, dict[int, Span]] = {"rollouts": {}, "actions": {}}
+        self.byte_ranges: dict[str, dict[int, ByteRange]] = {"rollouts": {}, "actions": {}}
 
-    def rollout(self, begin: int, line: bytes) -> None:
+    def add_rollout(self, offset: int, line: bytes) -> None:
         """Take in a line of `rollouts.jsonl`; raises where it is no rollout."""
-        record = strict_json.read(line.decode())
+        record = strict_json.from_json(line.decode())
         step, task = int(record["step"]), str(record["task"])
         groups = self.groups.setdefault(step, [])
         if not groups or groups[-1]["task"] != task:
             groups.append({"task": task, "rewards": [], "lengths": [], "failed": 0, "cut": 0})
-            self.prompts.setdefault(task, head(record.get("prompt", "")))
+            self.prompts.setdefault(task, prompt_preview(record.get("prompt", "")))
         group = groups[-1]
-        group["rewards"].append(short(record["reward"]))
+        group["rewards"].append(round_digits(record["reward"]))
         group["lengths"].append(record.get("length", 0))
         group["failed"] += bool(record.get("failed"))
         group["cut"] += bool(record.get("truncated"))
-        self._place("rollouts", step, begin, line)
+        self._extend_range("rollouts", step, offset, line)
 
-    def action(self, begin: int, line: bytes) -> None:
+    def add_action(self, offset: int, line: bytes) -> None:
         """Take in a line of `actions.jsonl`, unread but for its step."""
-        if not (found := STEP.match(line)):
+        if not (found := STEP_PATTERN.match(line)):
             raise ValueError("it does not begin with a step")
-        self._place("actions", int(found[1]), begin, line)
+        self._extend_range("actions", int(found[1]), offset, line)
 
-    def _place(self, journal: str, step: int, begin: int, line: bytes) -> None:
-        first, _ = self.spans[journal].get(step, (begin, begin))
-        self.spans[journal][step] = first, begin + len(line)
+    def _extend_range(self, journal: str, step: int, offset: int, line: bytes) -> None:
+        first, _ = self.byte_ranges[journal].get(step, (offset, offset))
+        self.byte_ranges[journal][step] = first, offset + len(line)
 
 
-def joined(rollouts: Sequence[bytes], actions: Sequence[bytes]) -> list[dict[str, Any]]:
+def join_journals(rollouts: Sequence[bytes], actions: Sequence[bytes]) -> list[dict[str, Any]]:
     """The lines of a step as groups; what is known of actions goes with the rollout they are of."""
-    read = [strict_json.read(line.decode()) for line in rollouts]
-    acted = [strict_json.read(line.decode())["actions"] for line in actions][: len(read)]
+    read = [strict_json.from_json(line.decode()) for line in rollouts]
+    acted = [strict_json.from_json(line.decode())["actions"] for line in actions][: len(read)]
     whole = [{**r, "actions": with_calls(a or [])} for r, a in zip_longest(read, acted)]
     groups = ((task, list(some)) for task, some in groupby(whole, key=lambda r: str(r["task"])))
     return [
-        {"task": task, "prompt": some[0].get("prompt", ""), "rollouts": list(map(_said, some))}
+        {
+            "task": task,
+            "prompt": some[0].get("prompt", ""),
+            "rollouts": list(map(_rollout_payload, some)),
+        }
         for task, some in groups
     ]
 
 
-def head(prompt: Any) -> str:
+def prompt_preview(prompt: Any) -> str:
     """The beginning of a prompt in one line; of a chat, of what it says last."""
     last = prompt[-1] if isinstance(prompt, list) and prompt else prompt
     said = last.get("content", "") if isinstance(last, dict) else last
     line = " ".join(str(said).split())
-    return line[:HEAD] + "…" * (len(line) > HEAD)
+    return line[:PREVIEW_LENGTH] + "…" * (len(line) > PREVIEW_LENGTH)
 
 
-def short(number: Any) -> Any:
+def round_digits(number: Any) -> Any:
     """A number in six digits; "NaN" stays what it is."""
     return float(f"{number:.6g}") if isinstance(number, float) else number
 
 
-def _said(rollout: Record) -> dict[str, Any]:
+def _rollout_payload(rollout: Record) -> dict[str, Any]:
     return {name: x for name, x in rollout.items() if name not in ("step", "task", "prompt")}

@@ -10,17 +10,17 @@ from threading import Lock
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from grupo.core.errors import Refused
-from grupo.report.html.build import page
-from grupo.report.html.payload import opened, told
+from grupo.core.errors import ConfigError
+from grupo.report.html.build import render_page
+from grupo.report.html.payload import open_runs, run_payload
 
-HERE = "127.0.0.1"
-NAMES = (HERE, "localhost")  # by which a browser may have asked
+HOST = "127.0.0.1"
+HOST_NAMES = (HOST, "localhost")  # by which a browser may have asked
 HTML, JSON = "text/html; charset=utf-8", "application/json"
-Answer = tuple[str, str]  # what kind of text, and the text
+TypedBody = tuple[str, str]  # what kind of text, and the text
 
 
-class Watched(ThreadingHTTPServer):
+class ReportServer(ThreadingHTTPServer):
     """Answers GET below a secret path, on the loopback alone; reads the runs when it is asked.
 
     Nobody without the address, which holds the secret, gets anything but 403.
@@ -29,45 +29,47 @@ class Watched(ThreadingHTTPServer):
     daemon_threads = True
 
     def __init__(self, folders: Sequence[Path], port: int = 0) -> None:
-        self.books, self.reading = opened(folders), Lock()
+        self.runs, self.read_lock = open_runs(folders), Lock()
         self.secret = secrets.token_urlsafe(24)
         try:
-            super().__init__((HERE, port), _Handler)
+            super().__init__((HOST, port), _Handler)
         except OSError as error:
-            raise Refused(
+            raise ConfigError(
                 f"port: {port}: {error.strerror}. Allowed: a free one; 0 finds it."
             ) from error
 
     @property
-    def address(self) -> str:
+    def url(self) -> str:
         """Where a browser finds the page."""
-        return f"http://{HERE}:{self.server_port}/{self.secret}/"
+        return f"http://{HOST}:{self.server_port}/{self.secret}/"
 
-    def answer(self, places: Sequence[str], asked: Callable[[str], int]) -> Answer:
+    def respond(self, path_parts: Sequence[str], query_int: Callable[[str], int]) -> TypedBody:
         """What lies at a path below the secret; raises LookupError or ValueError for nothing."""
-        match places:
+        match path_parts:
             case [""]:
                 return HTML, "".join(
-                    page({"live": True, "count": len(self.books)}, connect="'self'")
+                    render_page({"live": True, "count": len(self.runs)}, connect_src="'self'")
                 )
             case ["run", run]:
-                return JSON, json.dumps(self._told(int(run), asked("since"), asked("epoch")))
+                return JSON, json.dumps(
+                    self._run_payload(int(run), query_int("since"), query_int("epoch"))
+                )
             case ["run", run, "step", step]:
-                with self.reading:
-                    return JSON, json.dumps(self.books[int(run)].groups(int(step)))
-        raise LookupError(places)
+                with self.read_lock:
+                    return JSON, json.dumps(self.runs[int(run)].groups(int(step)))
+        raise LookupError(path_parts)
 
-    def _told(self, run: int, since: int, epoch: int) -> dict[str, Any]:
-        with self.reading:
-            book = self.books[run]
+    def _run_payload(self, run: int, since: int, epoch: int) -> dict[str, Any]:
+        with self.read_lock:
+            book = self.runs[run]
             book.refresh()
-            return told(book, since if epoch == book.epoch else 0)
+            return run_payload(book, since if epoch == book.epoch else 0)
 
 
 class _Handler(BaseHTTPRequestHandler):
     """One request."""
 
-    server: Watched  # pyright: ignore[reportIncompatibleVariableOverride]
+    server: ReportServer  # pyright: ignore[reportIncompatibleVariableOverride]
 
     def do_GET(self) -> None:
         url = urlsplit(self.path)
@@ -75,11 +77,11 @@ class _Handler(BaseHTTPRequestHandler):
         name = (self.headers.get("Host") or "").rpartition(":")[0]
         # a page elsewhere may have its name answered with this machine's number
         known = secrets.compare_digest(secret.encode(), self.server.secret.encode())
-        if name not in NAMES or not known:
+        if name not in HOST_NAMES or not known:
             return self._refuse(403)
         given = parse_qs(url.query)
         try:
-            kind, text = self.server.answer(places, lambda n: int(given.get(n, ["0"])[0]))
+            kind, text = self.server.respond(places, lambda n: int(given.get(n, ["0"])[0]))
         except (LookupError, ValueError):
             return self._refuse(404)
         self._send(200, kind, text)

@@ -6,10 +6,10 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, pairwise
 
-from grupo.envs.tools.tool_calls import CLOSE, OPEN, Mistake, calls
+from grupo.envs.tools.tool_calls import CLOSE_TAG, OPEN_TAG, ToolCallError, parse_calls
 from grupo.report.read_run import Record
 
-Stretch = tuple[int, int, list[Record]]  # its first part, the first behind it, the calls in it
+CallSpan = tuple[int, int, list[Record]]  # its first part, the first behind it, the calls in it
 
 
 def with_calls(actions: Sequence[Record]) -> list[Record]:
@@ -20,16 +20,16 @@ def with_calls(actions: Sequence[Record]) -> list[Record]:
     its turn, where nothing more is `said`. `answers` is how many calls the world answers.
     """
     found, asked = list[Record](), 0
-    for turn in _turns(actions):
-        stretches = _stretches([part for action in turn for part in action["parts"]])
+    for turn in _split_turns(actions):
+        stretches = _call_spans([part for action in turn for part in action["parts"]])
         heard = [{"answers": asked} if asked else {}, *({} for _ in turn[1:])]
-        called = _shared_out([len(action["parts"]) for action in turn], stretches)
+        called = _spans_by_action([len(action["parts"]) for action in turn], stretches)
         found += [{**a, **c, **h} for a, c, h in zip(turn, called, heard, strict=True)]
         asked = sum(len(said) for *_, said in stretches)
     return found
 
 
-def _turns(actions: Sequence[Record]) -> list[list[Record]]:
+def _split_turns(actions: Sequence[Record]) -> list[list[Record]]:
     """A turn begins where the world speaks."""
     turns = list[list[Record]]()
     for action in actions:
@@ -39,10 +39,10 @@ def _turns(actions: Sequence[Record]) -> list[list[Record]]:
     return turns
 
 
-def _stretches(parts: Sequence[str]) -> list[Stretch]:
+def _call_spans(parts: Sequence[str]) -> list[CallSpan]:
     """The parts that hold calls; calls that have a part in common are in one stretch."""
-    ends, found = list(accumulate(map(len, parts))), list[Stretch]()
-    for begin, end, call in _placed("".join(parts)):
+    ends, found = list(accumulate(map(len, parts))), list[CallSpan]()
+    for begin, end, call in _locate_calls("".join(parts)):
         first, behind = bisect_right(ends, begin), bisect_left(ends, end) + 1
         shares = bool(found) and first < found[-1][1]
         first, _, said = found.pop() if shares else (first, behind, [])
@@ -50,15 +50,15 @@ def _stretches(parts: Sequence[str]) -> list[Stretch]:
     return found
 
 
-def _placed(text: str) -> Iterator[tuple[int, int, Record]]:
+def _locate_calls(text: str) -> Iterator[tuple[int, int, Record]]:
     """Every call of a turn, and from which character up to which it was written."""
-    starts = [match.start() for match in re.finditer(re.escape(OPEN), text)]
-    for (begin, limit), call in zip(pairwise([*starts, len(text)]), calls(text), strict=True):
-        end = text.find(CLOSE, begin, limit)
-        yield begin, end + len(CLOSE) if end >= 0 else limit, _told(call)
+    starts = [match.start() for match in re.finditer(re.escape(OPEN_TAG), text)]
+    for (begin, limit), call in zip(pairwise([*starts, len(text)]), parse_calls(text), strict=True):
+        end = text.find(CLOSE_TAG, begin, limit)
+        yield begin, end + len(CLOSE_TAG) if end >= 0 else limit, _call_payload(call)
 
 
-def _shared_out(lengths: Sequence[int], stretches: Sequence[Stretch]) -> list[Record]:
+def _spans_by_action(lengths: Sequence[int], stretches: Sequence[CallSpan]) -> list[Record]:
     """What of the stretches of a turn lies in each of its actions, which have so many parts."""
     found = list[Record]()
     for begin, end in pairwise(accumulate(lengths, initial=0)):
@@ -74,8 +74,8 @@ def _shared_out(lengths: Sequence[int], stretches: Sequence[Stretch]) -> list[Re
     return found
 
 
-def _told(call: tuple[str, object] | Mistake) -> Record:
-    if isinstance(call, Mistake):
+def _call_payload(call: tuple[str, object] | ToolCallError) -> Record:
+    if isinstance(call, ToolCallError):
         return {"wrong": str(call).removeprefix(f"{call.kind}: ")}
     name, given = call
     arguments = given.items() if isinstance(given, dict) else [("", given)]

@@ -2,21 +2,21 @@
 
 from pathlib import Path
 
-from grupo.report.loggers.base import Sink
-from grupo.report.loggers.tensorboard import TensorBoard
-from grupo.report.loggers.trackio import Trackio
-from grupo.report.loggers.wandb import Wandb
+from grupo.report.loggers.base import MetricLogger
+from grupo.report.loggers.tensorboard import TensorBoardLogger
+from grupo.report.loggers.trackio import TrackioLogger
+from grupo.report.loggers.wandb import WandbLogger
 
-__all__ = ["Sink", "TensorBoard", "Trackio", "Wandb", "chosen"]
+__all__ = ["MetricLogger", "TensorBoardLogger", "TrackioLogger", "WandbLogger", "selected_loggers"]
 
 
-def chosen(
+def selected_loggers(
     run: Path, *, tensorboard: bool = False, trackio: bool = False, wandb: bool = False
-) -> list[Sink]:
+) -> list[MetricLogger]:
     """The sinks that were asked for, for a run's folder."""
     sinks = (
-        (tensorboard, lambda: TensorBoard(run / "tensorboard")),
-        (trackio, lambda: Trackio(run)),
-        (wandb, lambda: Wandb(run)),
+        (tensorboard, lambda: TensorBoardLogger(run / "tensorboard")),
+        (trackio, lambda: TrackioLogger(run)),
+        (wandb, lambda: WandbLogger(run)),
     )
     return [make() for wanted, make in sinks if wanted]

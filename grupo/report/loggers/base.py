@@ -6,39 +6,41 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from uuid import uuid4
 
-from grupo.core.component import parts, show
+from grupo.core.component import component_fields, to_code
 from grupo.recipe import Recipe
-from grupo.rollouts.evaluate import Score
+from grupo.rollouts.evaluate import EvalResult
 
-Numbers = Mapping[str, float]
-LAST = "after"  # the evaluation that no step follows
+MetricValues = Mapping[str, float]
+FINAL_EVALUATION = "after"  # the evaluation that no step follows
 
 
-def to_stderr(line: str) -> None:
+def print_to_stderr(line: str) -> None:
     """Say a line beside the program's output."""
     print(line, file=sys.stderr)
 
 
-class Sink:
+class MetricLogger:
     """A watcher that hands every metric on, once for each step.
 
-    Metrics lie at the journal's step, from 0; scores of held-out tasks, `held-out/greedy` and so
+    Metrics lie at the journal's step, from 0; scores of held-out tasks, `eval/greedy` and so
     on, at the steps done before them. Whatever fails is told of in one line, and then the run goes
     on without. A tool says how it begins, takes a step's numbers, and ends.
     """
 
     tool = ""
 
-    def __init__(self, folder: Path | str, say: Callable[[str], None] = to_stderr) -> None:
-        self.folder, self.say = Path(folder), say
-        self.done, self.first, self.broken = 0, 0, False
-        self.scores: dict[str, float] = {}  # that wait for the step they belong to
+    def __init__(
+        self, folder: Path | str, print_line: Callable[[str], None] = print_to_stderr
+    ) -> None:
+        self.folder, self.print_line = Path(folder), print_line
+        self.steps_done, self.first_step, self.has_failed = 0, 0, False
+        self.pending_scores: dict[str, float] = {}  # that wait for the step they belong to
 
     def open(self, recipe: Recipe, step: int) -> int:
         """Begin, or go on; the first step that is not there yet."""
         raise NotImplementedError
 
-    def write(self, step: int, numbers: Numbers) -> None:
+    def write(self, step: int, metrics: MetricValues) -> None:
         """Take a step's numbers."""
         raise NotImplementedError
 
@@ -46,60 +48,60 @@ class Sink:
         """Nothing more comes."""
         raise NotImplementedError
 
-    def begun(self, recipe: Recipe, step: int) -> None:
-        self.done = step
+    def on_train_begin(self, recipe: Recipe, step: int) -> None:
+        self.steps_done = step
         self._try(lambda: setattr(self, "first", self.open(recipe, step)))
 
-    def said(self, line: str) -> None:
+    def on_message(self, message: str) -> None:
         pass
 
-    def evaluated(self, when: str, score: Score) -> None:
-        shares = score.to_data()
-        self.scores |= {f"held-out/{name}": shares[name] for name in shares["intervals"]}
-        if when == LAST:
-            self._send(self.done, {})
+    def on_evaluate(self, label: str, result: EvalResult) -> None:
+        shares = result.to_data()
+        self.pending_scores |= {f"eval/{name}": shares[name] for name in shares["intervals"]}
+        if label == FINAL_EVALUATION:
+            self._send(self.steps_done, {})
 
-    def stepped(self, step: int, metrics: Numbers) -> None:
+    def on_step_end(self, step: int, metrics: MetricValues) -> None:
         self._send(step, metrics)
-        self.done = step + 1
+        self.steps_done = step + 1
 
-    def ended(self) -> None:
+    def on_train_end(self) -> None:
         self._try(self.close)
 
-    def _send(self, step: int, metrics: Numbers) -> None:
-        numbers, self.scores = {**self.scores, **metrics}, {}
-        if step >= self.first:  # steps that are done again after a crash are the same
+    def _send(self, step: int, metrics: MetricValues) -> None:
+        numbers, self.pending_scores = {**self.pending_scores, **metrics}, {}
+        if step >= self.first_step:  # steps that are done again after a crash are the same
             self._try(lambda: self.write(step, numbers))
 
     def _try(self, work: Callable[[], None]) -> None:
-        if self.broken:
+        if self.has_failed:
             return
         try:
             work()
         except Exception as error:  # of a library, its threads and the disk: none may end a run
-            self.broken = True
+            self.has_failed = True
             why = " ".join(f"{type(error).__name__}: {error}".split())
-            self.say(f"{self.tool}: writing failed and was given up; the run goes on. {why}")
+            self.print_line(f"{self.tool}: writing failed and was given up; the run goes on. {why}")
 
 
-class Progress:
+class LoggerProgress:
     """By what name a tool knows a run, and how far it got: a file in the run's folder."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         known = json.loads(path.read_text()) if path.exists() else {}
         self.name: str = known.get("name", uuid4().hex[:8])
-        self.next: int = known.get("next", 0)
+        self.next_step: int = known.get("next", 0)
 
-    def reached(self, following: int) -> None:
+    def save_next_step(self, next_step: int) -> None:
         """Note which step is the next one."""
-        self.next = following
+        self.next_step = next_step
         self.path.parent.mkdir(parents=True, exist_ok=True)
         fresh = self.path.with_suffix(".new")
-        fresh.write_text(json.dumps({"name": self.name, "next": following}))
+        fresh.write_text(json.dumps({"name": self.name, "next": next_step}))
         fresh.replace(self.path)
 
 
-def described(recipe: Recipe) -> dict[str, str]:
+def recipe_config(recipe: Recipe) -> dict[str, str]:
     """The recipe as tools show it: every field as the code that makes it."""
-    return {name: show(value) for name, value in parts(recipe).items()}
+    return {name: to_code(value) for name, value in component_fields(recipe).items()}

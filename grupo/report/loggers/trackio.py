@@ -7,40 +7,52 @@ from pathlib import Path
 from typing import Any
 
 from grupo.recipe import Recipe
-from grupo.report.loggers.base import Numbers, Progress, Sink, described, to_stderr
-from grupo.report.optional_deps import needed
+from grupo.report.loggers.base import (
+    LoggerProgress,
+    MetricLogger,
+    MetricValues,
+    print_to_stderr,
+    recipe_config,
+)
+from grupo.report.optional_deps import optional_dependency
 
 PROJECT = "grupo"
 
 
-class Trackio(Sink):
+class TrackioLogger(MetricLogger):
     """Writes into the project "grupo" of trackio's store, which `TRACKIO_DIR` may say where it is.
 
-    `folder` is the run's own: it keeps by what name trackio knows the run. Raises `Refused` where
+    `folder` is the run's own: it keeps by what name trackio knows the run. Raises `ConfigError` where
     trackio is not installed.
     """
 
     tool = "trackio"
 
-    def __init__(self, folder: Path | str, say: Callable[[str], None] = to_stderr) -> None:
-        super().__init__(folder, say)
-        with needed("trackio", "trackio"):
+    def __init__(
+        self, folder: Path | str, print_line: Callable[[str], None] = print_to_stderr
+    ) -> None:
+        super().__init__(folder, print_line)
+        with optional_dependency("trackio", "trackio"):
             import trackio
         self.trackio: Any = trackio
 
     def open(self, recipe: Recipe, step: int) -> int:
-        self.progress = Progress(self.folder / "trackio" / "progress.json")
+        self.progress = LoggerProgress(self.folder / "trackio" / "progress.json")
         name = f"{self.folder.name}-{self.progress.name}"
         with redirect_stdout(sys.stderr):  # it greets
             self.run: Any = self.trackio.init(
-                project=PROJECT, name=name, config=described(recipe), resume="allow", embed=False
+                project=PROJECT,
+                name=name,
+                config=recipe_config(recipe),
+                resume="allow",
+                embed=False,
             )
-        self.progress.reached(self.progress.next)
-        return self.progress.next
+        self.progress.save_next_step(self.progress.next_step)
+        return self.progress.next_step
 
-    def write(self, step: int, numbers: Numbers) -> None:
-        self.run.log(dict(numbers), step=step)
-        self.progress.reached(step + 1)
+    def write(self, step: int, metrics: MetricValues) -> None:
+        self.run.log(dict(metrics), step=step)
+        self.progress.save_next_step(step + 1)
 
     def close(self) -> None:
         with redirect_stdout(sys.stderr):

@@ -1,18 +1,29 @@
 """Curricula: which tasks come next, and how many attempts each."""
 
-from grupo.rollouts.curricula.base import Ask, Curriculum, Refilled, Shuffled, upcoming
-from grupo.rollouts.curricula.difficulty import Thompson, Undecided, promised, tracked
+from grupo.rollouts.curricula.base import (
+    Curriculum,
+    CurriculumRequest,
+    DynamicSampling,
+    ShuffledTasks,
+    next_tasks,
+)
+from grupo.rollouts.curricula.difficulty import (
+    Thompson,
+    UncertaintyWeighted,
+    beta_mean,
+    expected_gain,
+)
 from grupo.rollouts.curricula.knapsack import Knapsack
 
 __all__ = [
-    "Ask",
     "Curriculum",
+    "CurriculumRequest",
+    "DynamicSampling",
     "Knapsack",
-    "Refilled",
-    "Shuffled",
+    "ShuffledTasks",
     "Thompson",
-    "Undecided",
-    "promised",
-    "tracked",
-    "upcoming",
+    "UncertaintyWeighted",
+    "beta_mean",
+    "expected_gain",
+    "next_tasks",
 ]

@@ -1,52 +1,52 @@
 """How a group comes to be: samplers, and samplers made from samplers."""
 
-from grupo.rollouts.samplers.answer_belief import WithBelief
-from grupo.rollouts.samplers.anytime import Anytime
+from grupo.rollouts.samplers.answer_belief import WithAnswerBelief
+from grupo.rollouts.samplers.anytime import AnytimeBudgets
 from grupo.rollouts.samplers.base import Sampler
-from grupo.rollouts.samplers.critique import Refined
-from grupo.rollouts.samplers.demonstrations import Column, Demonstrate
+from grupo.rollouts.samplers.critique import WithCritique
+from grupo.rollouts.samplers.demonstrations import DemonstrationSampler, SolutionColumn
 from grupo.rollouts.samplers.early_exit import EarlyExits
-from grupo.rollouts.samplers.entropy_branching import BranchWhenUnsure
-from grupo.rollouts.samplers.greedy_baseline import WithGreedy
-from grupo.rollouts.samplers.hints import Guided
-from grupo.rollouts.samplers.independent import Independent
-from grupo.rollouts.samplers.multi_temperature import WithTempered
-from grupo.rollouts.samplers.paraphrases import Paraphrased
-from grupo.rollouts.samplers.pruning import Posterior, Pruned
-from grupo.rollouts.samplers.reflection import Reflected
-from grupo.rollouts.samplers.resample import UntilInformative
-from grupo.rollouts.samplers.scaffolding import Scaffolded
-from grupo.rollouts.samplers.sde_branching import DeviateOnce, SplitTree
+from grupo.rollouts.samplers.entropy_branching import EntropyBranching
+from grupo.rollouts.samplers.greedy_baseline import WithGreedyBaseline
+from grupo.rollouts.samplers.hints import WithHint
+from grupo.rollouts.samplers.independent import GroupSampler
+from grupo.rollouts.samplers.multi_temperature import MultiTemperature
+from grupo.rollouts.samplers.paraphrases import ParaphraseSampler
+from grupo.rollouts.samplers.pruning import BetaBins, EarlyPruning
+from grupo.rollouts.samplers.reflection import WithReflection
+from grupo.rollouts.samplers.resample import ResampleUntilInformative
+from grupo.rollouts.samplers.scaffolding import WithScaffold
+from grupo.rollouts.samplers.sde_branching import SingleStepBranching, SplitTree
 from grupo.rollouts.samplers.segment_tree import SegmentTree
-from grupo.rollouts.samplers.self_hint import Coached
+from grupo.rollouts.samplers.self_hint import WithSelfHint
 from grupo.rollouts.samplers.self_play import SelfPlay
-from grupo.rollouts.samplers.shared_prefix import Tree
-from grupo.rollouts.samplers.with_expert import WithExpert
+from grupo.rollouts.samplers.shared_prefix import FirstTurnTree
+from grupo.rollouts.samplers.with_expert import WithExpertSolution
 
 __all__ = [
-    "Anytime",
-    "BranchWhenUnsure",
-    "Coached",
-    "Column",
-    "Demonstrate",
-    "DeviateOnce",
+    "AnytimeBudgets",
+    "BetaBins",
+    "DemonstrationSampler",
     "EarlyExits",
-    "Guided",
-    "Independent",
-    "Paraphrased",
-    "Posterior",
-    "Pruned",
-    "Refined",
-    "Reflected",
+    "EarlyPruning",
+    "EntropyBranching",
+    "FirstTurnTree",
+    "GroupSampler",
+    "MultiTemperature",
+    "ParaphraseSampler",
+    "ResampleUntilInformative",
     "Sampler",
-    "Scaffolded",
     "SegmentTree",
     "SelfPlay",
+    "SingleStepBranching",
+    "SolutionColumn",
     "SplitTree",
-    "Tree",
-    "UntilInformative",
-    "WithBelief",
-    "WithExpert",
-    "WithGreedy",
-    "WithTempered",
+    "WithAnswerBelief",
+    "WithCritique",
+    "WithExpertSolution",
+    "WithGreedyBaseline",
+    "WithHint",
+    "WithReflection",
+    "WithScaffold",
+    "WithSelfHint",
 ]

@@ -6,15 +6,15 @@ from dataclasses import replace
 from math import exp
 from statistics import fmean
 
-from grupo.core.component import piece
-from grupo.core.errors import Refused
-from grupo.core.interfaces import Act, Env
+from grupo.core.component import component
+from grupo.core.errors import ConfigError
+from grupo.core.interfaces import Actor, Env
 from grupo.core.types import Group, Rollout, Task
-from grupo.rollouts.samplers.wrapper import Around
+from grupo.rollouts.samplers.wrapper import SamplerWrapper
 
 
-@piece
-class WithBelief(Around):
+@component
+class WithAnswerBelief(SamplerWrapper):
     """The inner sampler's group, every action marked with the `belief` that its turn began with.
 
     b = exp(mean over the tokens of the task's answer of log pi), had the policy said `lead` and the
@@ -23,40 +23,47 @@ class WithBelief(Around):
     IGPO, Wang et al. (arXiv:2510.14967).
     """
 
-    lead: str = "<answer>"
+    answer_prefix: str = "<answer>"
 
-    def admit(self, tasks: Sequence[Task]) -> None:
+    def validate_tasks(self, tasks: Sequence[Task]) -> None:
         """Refuse tasks without an answer."""
         for task in tasks:
-            if task.answer is None or not str(task.answer):
-                raise Refused(f"tasks: {task.key} has no answer, which beliefs are of.")
+            if task.reference_answer is None or not str(task.reference_answer):
+                raise ConfigError(f"tasks: {task.key} has no answer, which beliefs are of.")
 
-    async def __call__(self, task: Task, env: Env, act: Act) -> Group:
-        group = await self.inner(task, env, act)
-        told = (self._told(str(task.answer), act, rollout) for rollout in group.rollouts)
+    async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
+        group = await self.inner(task, env, actor)
+        told = (
+            self._add_beliefs(str(task.reference_answer), actor, rollout)
+            for rollout in group.rollouts
+        )
         return replace(group, rollouts=tuple(await asyncio.gather(*told)))
 
-    async def _told(self, answer: str, act: Act, rollout: Rollout) -> Rollout:
-        starts = _starts(rollout)
-        logp = await asyncio.gather(*(self._logp(answer, act, rollout, i) for i in starts))
+    async def _add_beliefs(self, answer: str, actor: Actor, rollout: Rollout) -> Rollout:
+        starts = _turn_starts(rollout)
+        logp = await asyncio.gather(*(self._answer_logp(answer, actor, rollout, i) for i in starts))
         whole = all(logp)
         beliefs = [exp(fmean(some)) if whole else 0.0 for some in logp]
         ends = [*starts[1:], len(rollout.turns)]
         lengths = [
-            sum(len(action.parts) for _, action in rollout.turns[a:b])
+            sum(len(action.items) for _, action in rollout.turns[a:b])
             for a, b in zip(starts, ends, strict=True)
         ]
         marks = tuple(b for b, n in zip(beliefs, lengths, strict=True) for _ in range(n))
-        return replace(rollout, marks={**rollout.marks, "belief": marks})
+        return replace(rollout, step_values={**rollout.step_values, "belief": marks})
 
-    async def _logp(self, answer: str, act: Act, rollout: Rollout, turn: int) -> tuple[float, ...]:
+    async def _answer_logp(
+        self, answer: str, actor: Actor, rollout: Rollout, turn: int
+    ) -> tuple[float, ...]:
         """Of each token of the answer, had it been said in place of that turn."""
         before, seen = replace(rollout, turns=rollout.turns[:turn]), rollout.turns[turn][0]
-        led = before.then(seen, await act.force(before, seen, self.lead))
-        return (await act.measure(led.then("", await act.force(led, "", answer)))).logp
+        led = before.append_turn(seen, await actor.prefill_forced(before, seen, self.answer_prefix))
+        return (
+            await actor.score(led.append_turn("", await actor.prefill_forced(led, "", answer)))
+        ).logp
 
 
-def _starts(rollout: Rollout) -> list[int]:
+def _turn_starts(rollout: Rollout) -> list[int]:
     """Where turns begin: where the world speaks."""
     turns = enumerate(rollout.turns)
-    return [i for i, (seen, action) in turns if action.parts and (seen or not i)]
+    return [i for i, (seen, action) in turns if action.items and (seen or not i)]

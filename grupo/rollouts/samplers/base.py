@@ -2,18 +2,18 @@
 
 from typing import Protocol
 
-from grupo.core.interfaces import Act, Env
+from grupo.core.interfaces import Actor, Env
 from grupo.core.types import Group, Task
 
 
 class Sampler(Protocol):
     """How the rollouts of a group come to be; `task.attempts`, where given, is how many.
 
-    Samplers of a fixed shape, as `SplitTree` and `Paraphrased`, make as many as that has.
+    Samplers of a fixed shape, as `SplitTree` and `ParaphraseSampler`, make as many as that has.
 
     A sampler may say of itself what is looked at before a run: `n`, how many rollouts a group has;
-    `gives`, the parts of the reward that it adds; `reads_columns`, of the tasks; `admit(tasks)`,
+    `provides`, the parts of the reward that it adds; `required_columns`, of the tasks; `admit(tasks)`,
     which refuses some.
     """
 
-    async def __call__(self, task: Task, env: Env, act: Act, /) -> Group: ...
+    async def __call__(self, task: Task, env: Env, actor: Actor, /) -> Group: ...

@@ -3,29 +3,31 @@
 import asyncio
 from dataclasses import replace
 
-from grupo.core.component import piece
-from grupo.core.interfaces import Act, Env, play, scored
+from grupo.core.component import component
+from grupo.core.interfaces import Actor, Env, run_rollout, score_group
 from grupo.core.types import Group, Task
 
 
-@piece
-class Paraphrased:
+@component
+class ParaphraseSampler:
     """`each` rollouts of every prompt in the task's column `column`, in one group.
 
     PS-GRPO, Hamman et al. (arXiv:2510.04392).
     """
 
-    each: int = 4
+    rollouts_per_prompt: int = 4
     column: str = "paraphrases"
 
     @property
-    def reads_columns(self) -> tuple[str, ...]:
+    def required_columns(self) -> tuple[str, ...]:
         """The columns of tasks that it reads."""
         return (self.column,)
 
-    async def __call__(self, task: Task, env: Env, act: Act) -> Group:
+    async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
         asked = [replace(task, prompt=prompt) for prompt in task.columns[self.column]]
         plays = [
-            play(t, env, act.fork(i, k)) for i, t in enumerate(asked) for k in range(self.each)
+            run_rollout(t, env, actor.fork(i, k))
+            for i, t in enumerate(asked)
+            for k in range(self.rollouts_per_prompt)
         ]
-        return await scored(task, env, await asyncio.gather(*plays))
+        return await score_group(task, env, await asyncio.gather(*plays))

@@ -3,42 +3,46 @@
 import asyncio
 from dataclasses import replace
 
-from grupo.core.component import piece
-from grupo.core.interfaces import Act, Env, play, scored
+from grupo.core.component import component
+from grupo.core.interfaces import Actor, Env, run_rollout, score_group
 from grupo.core.types import Group, Rollout, Task
 
 
-@piece
-class Tree:
+@component
+class FirstTurnTree:
     """Rollouts that share their first turn: `trunks` of them, each continued `branches` times.
 
     The part `trunk` says which they share: 0, 1, 2 ...
     """
 
-    trunks: int
+    first_turns: int
     branches: int
-    gives = ("trunk",)
+    provides = ("trunk",)
 
     @property
-    def n(self) -> int:
+    def group_size(self) -> int:
         """How many rollouts a group has."""
-        return self.trunks * self.branches
+        return self.first_turns * self.branches
 
-    async def __call__(self, task: Task, env: Env, act: Act) -> Group:
-        count = -(-task.attempts // self.branches) or self.trunks
-        trunks = await asyncio.gather(*(self._trunk(task, env, act.fork(i)) for i in range(count)))
+    async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
+        count = -(-task.group_size // self.branches) or self.first_turns
+        trunks = await asyncio.gather(
+            *(self._first_turn(task, env, actor.fork(i)) for i in range(count))
+        )
         leaves = (
-            play(task, env, act.fork(i, j), trunk)
+            run_rollout(task, env, actor.fork(i, j), trunk)
             for i, trunk in enumerate(trunks)
             for j in range(self.branches)
         )
-        group = await scored(task, env, await asyncio.gather(*leaves))
+        group = await score_group(task, env, await asyncio.gather(*leaves))
         told = (
-            replace(leaf, parts={**leaf.parts, "trunk": float(k // self.branches)})
+            replace(leaf, reward_terms={**leaf.reward_terms, "trunk": float(k // self.branches)})
             for k, leaf in enumerate(group.rollouts)
         )
         return replace(group, rollouts=tuple(told))
 
-    async def _trunk(self, task: Task, env: Env, act: Act) -> Rollout:
+    async def _first_turn(self, task: Task, env: Env, actor: Actor) -> Rollout:
         seen = await env.reply(task, Rollout())
-        return Rollout() if seen is None else Rollout().then(seen, await act(Rollout(), seen))
+        return (
+            Rollout() if seen is None else Rollout().append_turn(seen, await actor(Rollout(), seen))
+        )

@@ -1,16 +1,16 @@
 """Samplers around another."""
 
-from grupo.core.component import piece
-from grupo.rollouts.samplers.independent import Independent
+from grupo.core.component import component
+from grupo.rollouts.samplers.independent import GroupSampler
 
 
-@piece
-class Around:
+@component
+class SamplerWrapper:
     """Does something beside the inner sampler's group; only that group's rollouts are counted."""
 
-    inner: Independent
+    inner: GroupSampler
 
     @property
-    def n(self) -> int:
+    def group_size(self) -> int:
         """How many rollouts the inner sampler makes."""
-        return self.inner.n
+        return self.inner.group_size

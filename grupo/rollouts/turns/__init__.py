@@ -1,6 +1,6 @@
 """Turn strategies: how the policy takes a turn of a rollout."""
 
-from grupo.rollouts.turns.chunked_thinking import Chunked
-from grupo.rollouts.turns.thinking_budget import Budgeted
+from grupo.rollouts.turns.chunked_thinking import ChunkedThinking
+from grupo.rollouts.turns.thinking_budget import ThinkingBudget
 
-__all__ = ["Budgeted", "Chunked"]
+__all__ = ["ChunkedThinking", "ThinkingBudget"]

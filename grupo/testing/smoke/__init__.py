@@ -4,7 +4,7 @@ A language model of 2,864 numbers, already right now and then, is asked for the 
 just shown. Everything that some method of the library reads is to be had there.
 """
 
-from grupo.testing.smoke.report_card import Line, card
-from grupo.testing.smoke.run import Trial, tried
+from grupo.testing.smoke.report_card import CheckResult, report_card
+from grupo.testing.smoke.run import SmokeResult, train_on_echo
 
-__all__ = ["Line", "Trial", "card", "tried"]
+__all__ = ["CheckResult", "SmokeResult", "report_card", "train_on_echo"]

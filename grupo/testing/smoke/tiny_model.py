@@ -9,38 +9,40 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 from transformers.utils import logging
 
 from grupo.algo.advantages import identity
-from grupo.algo.losses import Likelihood
+from grupo.algo.losses import NLL
 from grupo.core.rng import seed_torch
 from grupo.method import Method
 from grupo.models.causal_lm import CausalLM
 from grupo.recipe import Recipe
-from grupo.rollouts.samplers import Column, Demonstrate
-from grupo.testing.smoke.echo_env import DIGITS, LETTERS, LIMIT, Digits, Echo
+from grupo.rollouts.samplers import DemonstrationSampler, SolutionColumn
+from grupo.testing.smoke.echo_env import DIGITS, LETTERS, MAX_NEW_TOKENS, EchoEnv, EchoTasks
 from grupo.training.learner import Learner
 
 VOCABULARY = ["<end>", *DIGITS, *LETTERS, "="]
-BEGINNER, TEACHER = 18, 60  # steps of being shown
+STUDENT_STEPS, TEACHER_STEPS = 18, 60  # steps of being shown
 
 
 @cache
-def folder() -> tempfile.TemporaryDirectory[str]:
+def models_dir() -> tempfile.TemporaryDirectory[str]:
     """Where models lie while this process lives."""
     return tempfile.TemporaryDirectory(prefix="grupo-proving-")
 
 
 @cache
-def model(steps: int, shift: int = 0) -> str:
+def trained_model(steps: int, shift: int = 0) -> str:
     """The folder of a model that was shown the right answers for so many steps."""
-    seed, path = _seed(), Path(folder().name) / f"{steps}-{shift}"
+    seed, path = _untrained_model(), Path(models_dir().name) / f"{steps}-{shift}"
     recipe = Recipe(
-        policy=CausalLM(seed, limit=LIMIT),
-        env=Echo(shift),
-        tasks=Digits(shift),
-        held_out=0,
-        method=Method(sample=Demonstrate(Column()), credit=identity, loss=Likelihood()),
-        steps=steps,
-        prompts=16,
-        lr=1e-2,
+        policy=CausalLM(seed, max_new_tokens=MAX_NEW_TOKENS),
+        env=EchoEnv(shift),
+        tasks=EchoTasks(shift),
+        eval_tasks=0,
+        method=Method(
+            sampler=DemonstrationSampler(SolutionColumn()), advantage=identity, loss=NLL()
+        ),
+        max_steps=steps,
+        prompts_per_step=16,
+        learning_rate=1e-2,
     )
     learner = Learner(recipe)
     for _ in range(steps):
@@ -50,9 +52,9 @@ def model(steps: int, shift: int = 0) -> str:
 
 
 @cache
-def _seed() -> str:
+def _untrained_model() -> str:
     """A model with random weights, and its tokenizer: every character a token."""
-    path = Path(folder().name) / "seed"
+    path = Path(models_dir().name) / "seed"
     logging.disable_progress_bar()
     seed_torch(0, "beginner")
     config = LlamaConfig(

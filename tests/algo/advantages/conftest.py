@@ -5,13 +5,13 @@ from dataclasses import replace
 import pytest
 import torch
 
-from grupo.testing.batches import batch_of
+from grupo.testing.batches import make_batch
 
 
 @pytest.fixture
 def cut():
     """Rollout 0: turns 0, 1 in row 0, turn 2 in row 2; rollout 1: row 1. Column 1 is the world."""
-    batch = batch_of(
+    batch = make_batch(
         group=[0, 0, 0],
         length=[4, 2, 2],
         turn=[[0, 0, 1, 1], [0, 0, 0, 0], [2, 2, 0, 0]],

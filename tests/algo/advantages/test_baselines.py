@@ -2,9 +2,9 @@ import pytest
 
 from grupo.algo.advantages import Center
 from grupo.core import group_ops
-from grupo.testing.batches import batch_of
+from grupo.testing.batches import make_batch
 
-BATCH = batch_of(group=[0, 1, 0, 0, 1], reward=[1.0, 5.0, 0.0, 0.5, 1.0])
+BATCH = make_batch(group=[0, 1, 0, 0, 1], reward=[1.0, 5.0, 0.0, 0.5, 1.0])
 
 
 def test_center_subtracts_the_mean_of_the_group():
@@ -13,13 +13,13 @@ def test_center_subtracts_the_mean_of_the_group():
 
 
 def test_center_on_the_others_leaves_oneself_out():
-    centred = Center(group_ops.mean_of_others)(BATCH.reward, BATCH)
+    centred = Center(group_ops.leave_one_out_mean)(BATCH.reward, BATCH)
     assert centred.tolist() == pytest.approx(
         [1 - (0 + 0.5) / 2, 5 - 1, 0 - (1 + 0.5) / 2, 0.5 - (1 + 0) / 2, 1 - 5]
     )
 
 
 def test_a_group_of_one_has_no_advantage():
-    batch = batch_of(group=[0], reward=[7.0])
-    for baseline in (group_ops.mean, group_ops.mean_of_others, group_ops.median):
+    batch = make_batch(group=[0], reward=[7.0])
+    for baseline in (group_ops.mean, group_ops.leave_one_out_mean, group_ops.median):
         assert Center(baseline)(batch.reward, batch).tolist() == [0.0]

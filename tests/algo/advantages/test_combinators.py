@@ -5,18 +5,18 @@ import torch
 
 from grupo.algo.advantages import (
     Center,
-    Clipped,
-    EachPart,
-    Masked,
-    Regrouped,
+    ClampAdvantage,
+    GroupedBy,
+    MaskAdvantage,
+    PerRewardTerm,
     ScaleByStd,
-    TakePart,
+    UseRewardTerm,
     chain,
     identity,
 )
-from grupo.core.batch import Named
-from grupo.core.errors import Unmeasured
-from grupo.testing.batches import batch_of
+from grupo.core.batch import SignalDict
+from grupo.core.errors import MissingSignalError
+from grupo.testing.batches import make_batch
 
 
 def short(batch):
@@ -36,10 +36,10 @@ def per_action(x, batch):
 
 
 def test_chain_applies_from_left_to_right():
-    batch = batch_of(group=[0, 0], reward=[1.0, 0.0])
-    clipped_first = chain(doubled, Clipped(0.0, 1.0), Center())(batch.reward, batch)
+    batch = make_batch(group=[0, 0], reward=[1.0, 0.0])
+    clipped_first = chain(doubled, ClampAdvantage(0.0, 1.0), Center())(batch.reward, batch)
     assert clipped_first.tolist() == [0.5, -0.5]  # 2, 0 -> 1, 0 -> less the mean 0.5
-    centred_first = chain(doubled, Center(), Clipped(0.0, 1.0))(batch.reward, batch)
+    centred_first = chain(doubled, Center(), ClampAdvantage(0.0, 1.0))(batch.reward, batch)
     assert centred_first.tolist() == [1.0, 0.0]  # 2, 0 -> 1, -1 -> 1, 0
 
 
@@ -48,44 +48,50 @@ def test_chains_within_chains_are_laid_flat():
 
 
 def test_identity_is_the_reward():
-    batch = batch_of(group=[0, 0], reward=[3.0, 1.0])
+    batch = make_batch(group=[0, 0], reward=[3.0, 1.0])
     assert identity(batch.reward, batch).tolist() == [3.0, 1.0]
 
 
 def test_each_part_is_credited_on_its_own_and_then_added():
-    batch = batch_of(group=[0, 0, 0])
+    batch = make_batch(group=[0, 0, 0])
     parts = {"right": [1.0, 0.0, 0.0], "short": [0.0, 6.0, 0.0]}
-    named = Named({k: torch.tensor(v, dtype=torch.float64) for k, v in parts.items()})
-    credit = EachPart(Center(), (("right", 3.0), ("short", 0.5)))
+    named = SignalDict({k: torch.tensor(v, dtype=torch.float64) for k, v in parts.items()})
+    credit = PerRewardTerm(Center(), (("right", 3.0), ("short", 0.5)))
     # 3 * (2/3, -1/3, -1/3) + 0.5 * (-2, 4, -2)
-    assert credit(batch.reward, replace(batch, parts=named)).tolist() == pytest.approx([1, 1, -2])
-    assert credit.reads_parts == ("right", "short")
+    assert credit(batch.reward, replace(batch, reward_terms=named)).tolist() == pytest.approx(
+        [1, 1, -2]
+    )
+    assert credit.required_reward_terms == ("right", "short")
 
 
 def test_a_part_that_nobody_measured_raises_by_its_name():
-    batch = batch_of(group=[0])
-    with pytest.raises(Unmeasured, match="'style' was not measured"):
-        EachPart(Center(), (("style", 1.0),))(batch.reward, batch)
+    batch = make_batch(group=[0])
+    with pytest.raises(MissingSignalError, match="'style' was not measured"):
+        PerRewardTerm(Center(), (("style", 1.0),))(batch.reward, batch)
 
 
 def test_a_part_can_be_the_reward():
-    batch = batch_of(group=[0, 0], reward=[9.0, 9.0], parts={"votes": [0.25, 1.0]})
-    assert TakePart("votes")(batch.reward, batch).tolist() == [0.25, 1.0]
-    assert TakePart("votes").reads_parts == ("votes",)
+    batch = make_batch(group=[0, 0], reward=[9.0, 9.0], reward_terms={"votes": [0.25, 1.0]})
+    assert UseRewardTerm("votes")(batch.reward, batch).tolist() == [0.25, 1.0]
+    assert UseRewardTerm("votes").required_reward_terms == ("votes",)
 
 
 def test_regrouped_compares_others():
-    batch = batch_of(group=[0, 0, 1, 1], reward=[1.0, 2.0, 3.0, 8.0])
-    regrouped = Regrouped(Center(), parity)(batch.reward, batch)
+    batch = make_batch(group=[0, 0, 1, 1], reward=[1.0, 2.0, 3.0, 8.0])
+    regrouped = GroupedBy(Center(), parity)(batch.reward, batch)
     assert regrouped.tolist() == [-1.0, -3.0, 1.0, 3.0]  # {1, 3} mean 2, {2, 8} mean 5
 
 
 def test_masked_credits_only_where_kept():
-    batch = batch_of(group=[0, 0, 0], reward=[3.0, 0.0, 0.0], length=[1, 1, 2])
-    assert Masked(Center(), short)(batch.reward, batch).tolist() == [2.0, -1.0, 0.0]
-    assert Masked(per_action, short)(batch.reward, batch).tolist() == [[1, 1], [1, 1], [0, 0]]
+    batch = make_batch(group=[0, 0, 0], reward=[3.0, 0.0, 0.0], length=[1, 1, 2])
+    assert MaskAdvantage(Center(), short)(batch.reward, batch).tolist() == [2.0, -1.0, 0.0]
+    assert MaskAdvantage(per_action, short)(batch.reward, batch).tolist() == [
+        [1, 1],
+        [1, 1],
+        [0, 0],
+    ]
 
 
 def test_clipped_holds_between_its_bounds():
     x = torch.tensor([-3.0, 0.25, 9.0])
-    assert Clipped(-1.0, 2.0)(x, batch_of(group=[0, 0, 0])).tolist() == [-1.0, 0.25, 2.0]
+    assert ClampAdvantage(-1.0, 2.0)(x, make_batch(group=[0, 0, 0])).tolist() == [-1.0, 0.25, 2.0]

@@ -2,11 +2,11 @@ import pytest
 import torch
 
 from grupo.algo.advantages import Center, chain
-from grupo.algo.advantages.kl_in_reward import KLInReward, KLPerAction, KLToGo, nothing
-from grupo.testing.batches import batch_of
+from grupo.algo.advantages.kl_in_reward import KLInReward, KLPerAction, KLToGo, zero_advantage
+from grupo.testing.batches import make_batch
 
 SEEN = {"logp@ref": [[-1.5, -3.0], [-0.5, 99.0]], "logp@teacher": [[-1.0, 0.0], [-2.0, 99.0]]}
-BATCH = batch_of([0, 0], reward=[1.0, 0.0], length=[2, 1], seen=SEEN)  # k1: 0.5, 2; -0.5
+BATCH = make_batch([0, 0], reward=[1.0, 0.0], length=[2, 1], signals=SEEN)  # k1: 0.5, 2; -0.5
 
 
 def test_a_rollout_pays_the_sum_over_its_actions():
@@ -15,7 +15,7 @@ def test_a_rollout_pays_the_sum_over_its_actions():
 
 
 def test_a_rollout_of_two_rows_pays_for_both():
-    batch = BATCH.take(torch.tensor([0, 1]))
+    batch = BATCH.select_rows(torch.tensor([0, 1]))
     batch.rollout.zero_()
     assert KLInReward(1.0)(BATCH.reward, batch).tolist() == pytest.approx([1 - 2.5 + 0.5, 0.0])
 
@@ -32,8 +32,8 @@ def test_an_action_may_pay_for_what_follows():
 
 def test_another_policy_may_set_the_price():
     assert KLPerAction(1.0, "teacher")(BATCH.reward, BATCH).tolist() == [[1.0, 2.0], [-1.0, 0.0]]
-    assert KLPerAction(1.0, "teacher").needs == {"logp@teacher"}
-    assert KLInReward(1.0).needs == KLToGo(1.0).needs == {"logp@ref"}
+    assert KLPerAction(1.0, "teacher").required_signals == {"logp@teacher"}
+    assert KLInReward(1.0).required_signals == KLToGo(1.0).required_signals == {"logp@ref"}
 
 
 def test_penalties_come_before_or_after_a_baseline():
@@ -44,10 +44,10 @@ def test_penalties_come_before_or_after_a_baseline():
 
 
 def test_a_policy_that_is_the_other_pays_nothing():
-    same = batch_of([0, 0], reward=[1.0, 0.0])
+    same = make_batch([0, 0], reward=[1.0, 0.0])
     for penalty in (KLInReward(5.0), KLPerAction(5.0), KLToGo(5.0)):
         assert penalty(same.reward, same).flatten().tolist() == [1.0, 0.0]
 
 
 def test_nothing_is_no_reward():
-    assert nothing(BATCH.reward, BATCH).tolist() == [0.0, 0.0]
+    assert zero_advantage(BATCH.reward, BATCH).tolist() == [0.0, 0.0]

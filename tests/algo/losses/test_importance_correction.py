@@ -11,22 +11,22 @@ from grupo.algo.aggregation import sequence_mean
 from grupo.algo.divergences import k1, k2, k3
 from grupo.algo.losses import (
     KL,
-    Accepted,
-    Corrected,
-    Importance,
-    Normalised,
+    CorrectedLoss,
+    ImportanceWeight,
+    IntervalMask,
+    NormalisedWeight,
     Reinforce,
-    Truncated,
-    Within,
+    RejectionMask,
+    TruncatedIS,
 )
-from grupo.algo.token_level import by_action, by_max, by_mean, by_sum
-from grupo.testing.batches import batch_of, moved
+from grupo.algo.token_level import per_action, row_max, row_mean, row_sum
+from grupo.testing.batches import make_batch, perturb_logp
 
 SAMPLER = [[-log(3.0), log(2.0)], [-log(4.0), 99.0]]  # 99: padding, never read
-BATCH = batch_of(
-    [0, 0], length=[2, 1], logp=0.0, advantage=[1.0, 2.0], seen={"logp@sampler": SAMPLER}
+BATCH = make_batch(
+    [0, 0], length=[2, 1], logp=0.0, advantage=[1.0, 2.0], signals={"logp@sampler": SAMPLER}
 )
-PI = moved(BATCH, [[-1.0, -2.0], [-3.0, 0.0]])
+PI = perturb_logp(BATCH, [[-1.0, -2.0], [-3.0, 0.0]])
 
 
 def acted(weight):
@@ -36,19 +36,21 @@ def acted(weight):
 @pytest.mark.parametrize(
     ("level", "expected"),
     [
-        (by_action, [3.0, 0.5, 4.0]),
-        (by_sum, [1.5, 1.5, 4.0]),
-        (by_mean, [1.5**0.5, 1.5**0.5, 4.0]),
-        (by_max, [3.0, 3.0, 4.0]),
+        (per_action, [3.0, 0.5, 4.0]),
+        (row_sum, [1.5, 1.5, 4.0]),
+        (row_mean, [1.5**0.5, 1.5**0.5, 4.0]),
+        (row_max, [3.0, 3.0, 4.0]),
     ],
 )
 def test_a_level_says_whose_log_ratio_counts(level, expected):
-    assert acted(Importance(Truncated(9.0), level)(PI, BATCH)) == pytest.approx(expected)
+    assert acted(ImportanceWeight(TruncatedIS(9.0), level)(PI, BATCH)) == pytest.approx(expected)
 
 
 def test_truncation_keeps_what_an_interval_drops():
-    assert acted(Importance(Truncated(2.0))(PI, BATCH)) == pytest.approx([2.0, 0.5, 2.0])
-    assert acted(Importance(Within(1.0, 3.5))(PI, BATCH)) == pytest.approx([3.0, 0.0, 0.0])
+    assert acted(ImportanceWeight(TruncatedIS(2.0))(PI, BATCH)) == pytest.approx([2.0, 0.5, 2.0])
+    assert acted(ImportanceWeight(IntervalMask(1.0, 3.5))(PI, BATCH)) == pytest.approx(
+        [3.0, 0.0, 0.0]
+    )
 
 
 @pytest.mark.parametrize(
@@ -60,29 +62,43 @@ def test_truncation_keeps_what_an_interval_drops():
     ],
 )
 def test_rejection_compares_an_estimate_of_the_divergence_with_bounds(estimate, of_3, of_half):
-    inside = Accepted(estimate, by_mean, high=(of_3 + of_half) / 2 + 1e-9)
-    outside = Accepted(estimate, by_mean, high=(of_3 + of_half) / 2 - 1e-9)
+    inside = RejectionMask(estimate, row_mean, max_kl=(of_3 + of_half) / 2 + 1e-9)
+    outside = RejectionMask(estimate, row_mean, max_kl=(of_3 + of_half) / 2 - 1e-9)
     assert acted(inside(PI, BATCH))[:2] == [1.0, 1.0]
     assert acted(outside(PI, BATCH))[:2] == [0.0, 0.0]
-    assert acted(Accepted(estimate, low=of_3 - 1e-9, high=of_3 + 1e-9)(PI, BATCH)) == [1, 0, 0]
+    assert acted(RejectionMask(estimate, min_kl=of_3 - 1e-9, max_kl=of_3 + 1e-9)(PI, BATCH)) == [
+        1,
+        0,
+        0,
+    ]
 
 
 def test_the_worst_action_of_a_row_can_reject_it():
-    assert acted(Accepted(k3, by_max, high=0.9)(PI, BATCH)) == [0, 0, 0]  # k3 0.9014 of w = 3
-    assert acted(Accepted(k3, by_max, high=0.91)(PI, BATCH)) == [1, 1, 0]  # k3 1.6137 of w = 4
+    assert acted(RejectionMask(k3, row_max, max_kl=0.9)(PI, BATCH)) == [
+        0,
+        0,
+        0,
+    ]  # k3 0.9014 of w = 3
+    assert acted(RejectionMask(k3, row_max, max_kl=0.91)(PI, BATCH)) == [
+        1,
+        1,
+        0,
+    ]  # k3 1.6137 of w = 4
 
 
 def test_a_normalised_weight_has_mean_1():
-    weight = Importance(Truncated(9.0))
-    assert acted(Normalised(weight)(PI, BATCH)) == pytest.approx([3 / 2.5, 0.5 / 2.5, 4 / 2.5])
-    per_row = Normalised(weight, sequence_mean)  # mean of 1.75 and 4
+    weight = ImportanceWeight(TruncatedIS(9.0))
+    assert acted(NormalisedWeight(weight)(PI, BATCH)) == pytest.approx(
+        [3 / 2.5, 0.5 / 2.5, 4 / 2.5]
+    )
+    per_row = NormalisedWeight(weight, sequence_mean)  # mean of 1.75 and 4
     assert acted(per_row(PI, BATCH)) == pytest.approx([3 / 2.875, 0.5 / 2.875, 4 / 2.875])
-    nobody = Normalised(Importance(Within(50.0, 60.0)))
+    nobody = NormalisedWeight(ImportanceWeight(IntervalMask(50.0, 60.0)))
     assert acted(nobody(PI, BATCH)) == [0, 0, 0]
 
 
 def test_a_corrected_loss_is_the_weight_times_the_loss_and_so_is_its_gradient():
-    loss = Corrected(Reinforce(), Importance(Truncated(2.0)))(PI, BATCH)
+    loss = CorrectedLoss(Reinforce(), ImportanceWeight(TruncatedIS(2.0)))(PI, BATCH)
     # -w A log pi with w 2, 1/2, 2 and log pi -1, -2, -3
     assert acted(loss) == pytest.approx([2.0, 1.0, 12.0])
     (gradient,) = torch.autograd.grad(loss[BATCH.mask].sum(), PI.logp)
@@ -91,25 +107,25 @@ def test_a_corrected_loss_is_the_weight_times_the_loss_and_so_is_its_gradient():
 
 
 def test_corrections_compose():
-    once = Corrected(Reinforce(), Accepted(k1, high=0.0))
-    twice = Corrected(once, Importance(Truncated(2.0)))
+    once = CorrectedLoss(Reinforce(), RejectionMask(k1, max_kl=0.0))
+    twice = CorrectedLoss(once, ImportanceWeight(TruncatedIS(2.0)))
     assert acted(twice(PI, BATCH)) == pytest.approx([2.0, 0.0, 12.0])
 
 
 def test_what_is_left_out_gives_no_gradient_even_if_its_loss_is_infinite():
     far = replace(BATCH, old_logp=BATCH.old_logp - torch.tensor([[800.0, 0.0], [0.0, 0.0]]))
-    loss = Corrected(KL(k3, "sampler"), Accepted(k2, high=10.0))
+    loss = CorrectedLoss(KL(k3, "sampler"), RejectionMask(k2, max_kl=10.0))
     assert loss(PI, far)[0, 0] == 0
 
 
 def test_a_correction_declares_what_it_and_its_loss_read():
-    loss = Corrected(KL(), Importance(Truncated(2.0)))
-    assert loss.needs == {"logp@ref", "logp@sampler"}
+    loss = CorrectedLoss(KL(), ImportanceWeight(TruncatedIS(2.0)))
+    assert loss.required_signals == {"logp@ref", "logp@sampler"}
     assert not loss.couples_rows
-    assert Corrected(KL(), Normalised(Importance(Truncated(2.0)))).couples_rows
+    assert CorrectedLoss(KL(), NormalisedWeight(ImportanceWeight(TruncatedIS(2.0)))).couples_rows
 
 
 def test_how_much_was_left_out_is_reported():
-    report = Corrected(Reinforce(), Importance(Within(1.0, 3.5))).report(PI, BATCH)
-    assert acted(report["correction/left_out"]) == [0, 1, 1]
-    assert exp(log(3)) == pytest.approx(acted(report["correction/weight"])[0])
+    report = CorrectedLoss(Reinforce(), ImportanceWeight(IntervalMask(1.0, 3.5))).metrics(PI, BATCH)
+    assert acted(report["is_correction/rejected_frac"]) == [0, 1, 1]
+    assert exp(log(3)) == pytest.approx(acted(report["is_correction/weight_mean"])[0])

@@ -3,20 +3,20 @@ from math import exp
 import pytest
 import torch
 
-from grupo.algo.losses import Clip, ClipWithin, KeepGradient, Reinforce, Reweighted
-from grupo.algo.ratios import Against, Capped, SequenceToken, sequence, token
-from grupo.core.component import piece
+from grupo.algo.losses import Clip, ClipPreserveGradient, ClipWithin, Reinforce, WeightedReinforce
+from grupo.algo.ratios import CappedRatio, RatioTo, SequenceTokenRatio, sequence, token
+from grupo.core.component import component
 from grupo.method import Method
 from grupo.testing import properties
-from grupo.testing.batches import batch_of, moved
+from grupo.testing.batches import make_batch, perturb_logp
 
 # one action per row: ratios 1.6487, 0.6065, 1.0513 under an advantage of 2, then of -2
-BATCH = batch_of(group=[0] * 6, advantage=[2.0, 2.0, 2.0, -2.0, -2.0, -2.0])
+BATCH = make_batch(group=[0] * 6, advantage=[2.0, 2.0, 2.0, -2.0, -2.0, -2.0])
 MOVES = [[0.5], [-0.5], [0.05], [0.5], [-0.5], [0.05]]
 
 
 def test_clip_takes_the_lesser_of_ratio_and_clipped_ratio():
-    loss = Clip(low=0.2, high=0.28)(moved(BATCH, MOVES), BATCH).flatten().tolist()
+    loss = Clip(clip_low=0.2, clip_high=0.28)(perturb_logp(BATCH, MOVES), BATCH).flatten().tolist()
     expected = [
         -2 * 1.28,  # A > 0, r above 1 + high: clipped
         -2 * exp(-0.5),  # A > 0, r below 1 - low: the minimum is r
@@ -29,22 +29,22 @@ def test_clip_takes_the_lesser_of_ratio_and_clipped_ratio():
 
 
 def test_the_gradient_of_clip_is_minus_ratio_times_advantage_unless_clipped():
-    pi = moved(BATCH, MOVES)
-    Clip(low=0.2, high=0.28)(pi, BATCH).sum().backward()
+    pi = perturb_logp(BATCH, MOVES)
+    Clip(clip_low=0.2, clip_high=0.28)(pi, BATCH).sum().backward()
     assert pi.logp.grad is not None
     expected = [0, -2 * exp(-0.5), -2 * exp(0.05), 2 * exp(0.5), 0, 2 * exp(0.05)]
     assert pi.logp.grad.flatten().tolist() == pytest.approx(expected)
 
 
 def test_clip_reports_which_actions_it_clipped():
-    report = Clip(low=0.2, high=0.28).report(moved(BATCH, MOVES), BATCH)
-    assert report["clip/high"].flatten().tolist() == [1, 0, 0, 0, 0, 0]
-    assert report["clip/low"].flatten().tolist() == [0, 0, 0, 0, 1, 0]
+    report = Clip(clip_low=0.2, clip_high=0.28).metrics(perturb_logp(BATCH, MOVES), BATCH)
+    assert report["clip_frac/high"].flatten().tolist() == [1, 0, 0, 0, 0, 0]
+    assert report["clip_frac/low"].flatten().tolist() == [0, 0, 0, 0, 1, 0]
 
 
 def test_clip_of_a_sequence_ratio_shares_the_gradient_among_the_row():
-    batch = batch_of(group=[0], length=[2], advantage=[1.0])
-    pi = moved(batch, [[0.2, -0.4]])  # s = exp((0.2 - 0.4) / 2) = exp(-0.1)
+    batch = make_batch(group=[0], length=[2], advantage=[1.0])
+    pi = perturb_logp(batch, [[0.2, -0.4]])  # s = exp((0.2 - 0.4) / 2) = exp(-0.1)
     loss = Clip(0.2, 0.2, sequence)(pi, batch)
     loss.sum().backward()
     assert loss.flatten().tolist() == pytest.approx([-exp(-0.1)] * 2)
@@ -55,7 +55,7 @@ def test_clip_of_a_sequence_ratio_shares_the_gradient_among_the_row():
 def test_on_policy_clip_has_the_gradient_of_reinforce():
     slopes = []
     for loss in (Clip(), Reinforce()):
-        pi = moved(BATCH, [[0.0]] * 6)
+        pi = perturb_logp(BATCH, [[0.0]] * 6)
         loss(pi, BATCH).sum().backward()
         assert pi.logp.grad is not None
         slopes.append(pi.logp.grad)
@@ -64,8 +64,8 @@ def test_on_policy_clip_has_the_gradient_of_reinforce():
 
 
 def test_reinforce_is_minus_advantage_times_logp():
-    batch = batch_of(group=[0, 0], advantage=[0.5, -3.0], logp=-2.0)
-    assert Reinforce()(moved(batch, [[0.0], [0.0]]), batch).tolist() == [[1.0], [-6.0]]
+    batch = make_batch(group=[0, 0], advantage=[0.5, -3.0], logp=-2.0)
+    assert Reinforce()(perturb_logp(batch, [[0.0], [0.0]]), batch).tolist() == [[1.0], [-6.0]]
 
 
 def by_advantage(batch):
@@ -74,27 +74,27 @@ def by_advantage(batch):
 
 
 def test_clip_within_has_bounds_for_each_action():
-    batch = batch_of(group=[0] * 4, advantage=[2.0, 0.5, -2.0, -0.5])
-    pi = moved(batch, [[0.5], [0.5], [-0.7], [-0.7]])  # ratios 1.6487 and 0.4966
+    batch = make_batch(group=[0] * 4, advantage=[2.0, 0.5, -2.0, -0.5])
+    pi = perturb_logp(batch, [[0.5], [0.5], [-0.7], [-0.7]])  # ratios 1.6487 and 0.4966
     loss = ClipWithin(by_advantage)(pi, batch)
     loss.sum().backward()
     assert loss.flatten().tolist() == pytest.approx([-2 * 1.4, -0.5 * 1.1, 2 * 0.6, 0.5 * 0.9])
     assert pi.logp.grad is not None
     assert pi.logp.grad.flatten().tolist() == [0, 0, 0, 0]
-    report = ClipWithin(by_advantage).report(pi, batch)
-    assert report["clip/high"].flatten().tolist() == [1, 1, 0, 0]
-    assert report["clip/low"].flatten().tolist() == [0, 0, 1, 1]
+    report = ClipWithin(by_advantage).metrics(pi, batch)
+    assert report["clip_frac/high"].flatten().tolist() == [1, 1, 0, 0]
+    assert report["clip_frac/low"].flatten().tolist() == [0, 0, 1, 1]
 
 
 def test_clip_within_constant_bounds_is_clip():
     def bounds(batch):
         return torch.tensor(0.8), torch.tensor(1.28)
 
-    ours = ClipWithin(bounds)(moved(BATCH, MOVES), BATCH)
-    assert torch.allclose(ours, Clip(0.2, 0.28)(moved(BATCH, MOVES), BATCH))
+    ours = ClipWithin(bounds)(perturb_logp(BATCH, MOVES), BATCH)
+    assert torch.allclose(ours, Clip(0.2, 0.28)(perturb_logp(BATCH, MOVES), BATCH))
 
 
-@piece
+@component
 class ByEntropy:
     needs = frozenset({"entropy"})
 
@@ -103,42 +103,44 @@ class ByEntropy:
 
 
 def test_what_bounds_need_is_measured_before_the_update():
-    method = Method(loss=ClipWithin(ByEntropy(), Against("sampler")))
-    assert method.loss.needs == {"entropy", "logp@sampler"}
-    assert method.loss.live == set()
-    assert method.measured == {"entropy", "logp@sampler"}
-    properties.its_needs_are_enough(method)
-    batch = batch_of(group=[0], advantage=[1.0], seen={"entropy": [[0.25]]})
-    assert method.loss(moved(batch, [[0.5]]), batch).tolist() == [[-1.25]]
+    method = Method(loss=ClipWithin(ByEntropy(), RatioTo("sampler")))
+    assert method.loss.required_signals == {"entropy", "logp@sampler"}
+    assert method.loss.recomputed_signals == set()
+    assert method.precomputed_signals == {"entropy", "logp@sampler"}
+    properties.required_signals_are_sufficient(method)
+    batch = make_batch(group=[0], advantage=[1.0], signals={"entropy": [[0.25]]})
+    assert method.loss(perturb_logp(batch, [[0.5]]), batch).tolist() == [[-1.25]]
 
 
 def test_reweighted_has_the_gradient_of_ratio_times_advantage_when_the_weight_is_the_ratio():
     slopes = []
-    for loss in (Reweighted(token), Clip(1e9, 1e9)):
-        pi = moved(BATCH, MOVES)
+    for loss in (WeightedReinforce(token), Clip(1e9, 1e9)):
+        pi = perturb_logp(BATCH, MOVES)
         loss(pi, BATCH).sum().backward()
         slopes.append(pi.logp.grad)
     assert torch.allclose(*slopes)
 
 
 def test_reweighted_reports_its_weight_and_needs_what_it_needs():
-    loss = Reweighted(Capped(1.5, Against("sampler")))
-    assert loss.needs == {"logp@sampler"}
-    assert loss.live == frozenset()
-    weight = loss.report(moved(BATCH, MOVES), BATCH)["weight"]
+    loss = WeightedReinforce(CappedRatio(1.5, RatioTo("sampler")))
+    assert loss.required_signals == {"logp@sampler"}
+    assert loss.recomputed_signals == frozenset()
+    weight = loss.metrics(perturb_logp(BATCH, MOVES), BATCH)["weight"]
     assert weight.flatten().tolist() == pytest.approx([1.5, exp(-0.5), exp(0.05)] * 2)
     assert weight.shape == BATCH.advantage.shape
 
 
 def test_losses_say_when_their_ratio_stops_the_gradient():
-    assert Clip(0.2, 0.2, SequenceToken()).stops_gradient
-    assert ClipWithin(by_advantage, SequenceToken()).stops_gradient
-    assert Reweighted(token).stops_gradient
-    assert not Clip().stops_gradient
+    assert Clip(0.2, 0.2, SequenceTokenRatio()).has_stop_gradient
+    assert ClipWithin(by_advantage, SequenceTokenRatio()).has_stop_gradient
+    assert WeightedReinforce(token).has_stop_gradient
+    assert not Clip().has_stop_gradient
 
 
 def test_keep_gradient_gives_clipped_actions_a_multiple_of_the_bound():
-    weight = KeepGradient(0.2, 0.28, below=0.5, above=2.0)(moved(BATCH, MOVES), BATCH)
+    weight = ClipPreserveGradient(0.2, 0.28, low_scale=0.5, high_scale=2.0)(
+        perturb_logp(BATCH, MOVES), BATCH
+    )
     assert weight.flatten().tolist() == pytest.approx(
         [2 * 1.28, exp(-0.5), exp(0.05), exp(0.5), 0.5 * 0.8, exp(0.05)]
     )

@@ -7,8 +7,8 @@ import torch
 
 from grupo.algo.losses import Clip, Entropy
 from grupo.method import Method
-from grupo.rollouts.samplers import Independent
-from grupo.training.update import accumulate
+from grupo.rollouts.samplers import GroupSampler
+from grupo.training.update import accumulate_gradients
 from tests.helpers.activation_recall import (
     as_modules,
     assert_alike,
@@ -29,7 +29,7 @@ def test_what_was_sampled_is_learned_of_without_reading_it(policy, turns, budget
     batch = sampled(policy, turns)
     assert (len(list(policy.micro(batch))) > 1) == (budget == 64)
     found = recalled(policy, batch)
-    body_of(policy).records.clear(())
+    body_of(policy).activation_cache.clear(())
     assert_alike(found, read_again(policy, batch))
     assert_alike(found, as_modules(policy, batch))
 
@@ -37,11 +37,11 @@ def test_what_was_sampled_is_learned_of_without_reading_it(policy, turns, budget
 @pytest.mark.parametrize(("attempts", "most"), [(1, False), (9, True)])
 def test_what_nobody_asked_for_is_not_looked_at(llama, attempts, most):
     sampled(llama)
-    for kept in body_of(llama).records.each:
+    for kept in body_of(llama).activation_cache.buffers:
         kept.fill_(torch.nan)
     batch = sampled(llama, attempts=attempts)
-    records = body_of(llama).records
-    share = records.whole[: records.used].double().mean()
+    records = body_of(llama).activation_cache
+    share = records.has_output[: records.used].double().mean()
     assert (share > 0.75) == most
     assert_alike(recalled(llama, batch), as_modules(llama, batch))
 
@@ -54,20 +54,20 @@ def test_it_is_so_with_several_threads(llama):
 
 
 def test_an_update_reads_nothing_again(llama):
-    method = Method(sample=Independent(2), loss=Clip() + -0.1 * Entropy())
+    method = Method(sampler=GroupSampler(2), loss=Clip() + -0.1 * Entropy())
     batch = replace(sampled(llama), advantage=torch.linspace(-1, 1, 8)[:, None].expand(8, 8))
     grads = []
     for policy in (llama, by_modules(llama)):
         policy.module.zero_grad()
         with worked() as counts:
-            accumulate(policy, method, batch)
+            accumulate_gradients(policy, method, batch)
         assert not counts
         grads.append([p.grad.clone() for p in policy.parameters()])
     assert_alike(*grads)
 
 
 def test_a_row_that_nobody_sampled_has_its_line_read(llama):
-    said = talked(llama.act(7))
+    said = talked(llama.actor(7))
     batch = batch_of(llama, [*said, conversation(llama, "Hi", "Ho")])
     assert_alike(read_again(llama, batch), as_modules(llama, batch))
     assert_alike(recalled(llama, batch_of(llama, said)), as_modules(llama, batch_of(llama, said)))
@@ -75,7 +75,7 @@ def test_a_row_that_nobody_sampled_has_its_line_read(llama):
 
 def test_part_of_what_was_said_is_learned_of_without_reading_it(llama):
     batch = sampled(llama, turns=2)
-    some = batch.take(torch.tensor([5, 0, 3]))
+    some = batch.select_rows(torch.tensor([5, 0, 3]))
     masked = replace(some, mask=some.mask & (torch.arange(some.mask.shape[1]) % 5 > 1))
     assert_alike(recalled(llama, masked), as_modules(llama, masked))
 
@@ -89,8 +89,8 @@ def test_with_new_weights_what_is_sampled_anew_is_found_again(llama):
 
 def test_each_engine_has_all_the_room_there_is(llama):
     sampled(llama)
-    records = body_of(llama).records
-    records.room = records.used
+    records = body_of(llama).activation_cache
+    records.capacity = records.used
     batch = sampled(llama)
-    assert records.used == records.room
+    assert records.used == records.capacity
     assert_alike(recalled(llama, batch), as_modules(llama, batch))

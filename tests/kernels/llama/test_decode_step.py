@@ -5,9 +5,17 @@ from typing import Any
 
 import pytest
 
-from grupo.inference.base import Reply, Request, answers
+from grupo.inference.base import Reply, Request, generate_all
 from grupo.models.causal_policy import CausalPolicy
-from tests.helpers.engine_requests import CELLS, MANY, after, ask, assert_same, engine, tokens
+from tests.helpers.engine_requests import (
+    MANY,
+    MAX_CONTEXT_TOKENS,
+    after,
+    ask,
+    assert_same,
+    engine,
+    tokens,
+)
 from tests.helpers.llama_backends import FAMILIES, by_modules, plant, policy_of, threads, worked
 from tests.helpers.tiny_lm import CONTEXT
 
@@ -18,16 +26,16 @@ OFTEN = tuple(range(0, 99, 7))  # tokens that end an answer: rows leave at many 
 def both(policy: CausalPolicy, asked: Sequence[Request], **how: Any) -> list[Reply]:
     """The replies of new engines that say the same, by the lean body and by modules."""
     with worked() as counts:
-        lean = answers(engine(policy, **how), asked)
+        lean = generate_all(engine(policy, **how), asked)
     assert counts["decode"] >= max(len(reply.tokens) for reply in lean) - 1
     with worked() as counts:
-        modules = answers(engine(by_modules(policy), **how), asked)
+        modules = generate_all(engine(by_modules(policy), **how), asked)
     assert not counts
     assert_same(lean, modules)
     return lean
 
 
-@pytest.mark.parametrize("cells", [CELLS, FEW])
+@pytest.mark.parametrize("cells", [MAX_CONTEXT_TOKENS, FEW])
 def test_rows_of_many_prompts_end_leave_and_join(policy, cells):
     said = both(policy, MANY, cells=cells, ends=OFTEN)
     assert len({len(reply.tokens) for reply in said}) > 5
@@ -52,31 +60,31 @@ def test_more_threads_than_rows_and_more_rows_than_threads(tmp_path, count):
 
 
 def test_a_stop_text_ends_who_says_it(policy):
-    stop = policy.language.tokenizer.decode(both(policy, MANY)[0].tokens[3:5])
+    stop = policy.chat_tokenizer.tokenizer.decode(both(policy, MANY)[0].tokens[3:5])
     said = both(policy, MANY, stop=(stop,))
-    assert [reply.stopped for reply in said].count("stop") >= 1
+    assert [reply.finish_reason for reply in said].count("stop") >= 1
 
 
 def test_turns_go_on_from_what_is_remembered(policy):
     engines = [engine(one, limit=6, ends=OFTEN) for one in (policy, by_modules(policy))]
     asked = [*MANY[:8], ask("Hi", 0), ask("A longer one.", 3)]
     for turn in range(4):
-        lean, modules = (answers(one, asked) for one in engines)
+        lean, modules = (generate_all(one, asked) for one in engines)
         assert_same(lean, modules)
         pairs = zip(asked, lean, strict=True)
         asked = [after(request, reply, " so", i + turn) for i, (request, reply) in enumerate(pairs)]
-    assert all(engines[0].memory.path(request.tokens) for request in asked)
+    assert all(engines[0].prefix_cache.lookup(request.tokens) for request in asked)
 
 
 def test_forks_go_on_from_the_midst_of_what_was_said(policy):
     engines = [engine(one) for one in (policy, by_modules(policy))]
     first = ask("What is 2+2?", 0)
-    said = answers(engines[0], [first])[0].tokens
-    assert_same(answers(engines[1], [first]), [answers(engine(policy), [first])[0]])
+    said = generate_all(engines[0], [first])[0].tokens
+    assert_same(generate_all(engines[1], [first]), [generate_all(engine(policy), [first])[0]])
     forks = [
         Request((*first.tokens, *said[:n], *tokens(t)), n) for n in (1, 5, 9) for t in ("", "a")
     ]
-    lean, modules = (answers(one, forks) for one in engines)
+    lean, modules = (generate_all(one, forks) for one in engines)
     assert_same(lean, modules)
 
 
@@ -84,6 +92,6 @@ def test_where_memory_forgets_turns_are_the_same(policy):
     engines = [engine(one, memory=60, limit=6) for one in (policy, by_modules(policy))]
     asked = MANY[:6]
     for _ in range(3):
-        lean, modules = (answers(one, asked) for one in engines)
+        lean, modules = (generate_all(one, asked) for one in engines)
         assert_same(lean, modules)
         asked = [after(r, reply, " so") for r, reply in zip(asked, lean, strict=True)]

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from grupo.kernels.backend import Modules
+from grupo.kernels.backend import HFBackend
 from tests.helpers.llama_backends import (
     FAMILIES,
     body_of,
@@ -39,7 +39,7 @@ def test_in_float64_it_is_what_the_formulas_say_and_teach(family, said, count, l
 @pytest.mark.parametrize("family", FAMILIES)
 def test_in_float32_it_is_what_the_modules_say_and_teach(family):
     model = made(FAMILIES[family]())
-    both = leaned(model), Modules(model)
+    both = leaned(model), HFBackend(model)
     ours, theirs = (taught(model, hidden_of(body, rows(), torch.float32)) for body in both)
     assert all(x < 1e-5 for x in map(off, ours, theirs))
 
@@ -67,7 +67,7 @@ def test_a_slope_of_any_layout_is_taken(dtype):
     assert all(map(torch.equal, *grads))
 
 
-@pytest.mark.parametrize("kind", [leaned, Modules])
+@pytest.mark.parametrize("kind", [leaned, HFBackend])
 def test_a_token_that_many_ask_for_has_the_same_slope_every_time(kind):
     model = made(FAMILIES["llama"]())
     body, packed, place = kind(model), laid(ONE), torch.full((1 << 13,), 2)
@@ -75,7 +75,7 @@ def test_a_token_that_many_ask_for_has_the_same_slope_every_time(kind):
     with threads(4):
         for _ in range(8):
             model.zero_grad()
-            (body.again(packed, place)[0] * weight).sum().backward()
+            (body.forward_with_grad(packed, place)[0] * weight).sum().backward()
             grads.append(model.base_model.norm.weight.grad.clone())
     assert all(torch.equal(grad, grads[0]) for grad in grads)
 

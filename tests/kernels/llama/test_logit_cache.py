@@ -8,23 +8,23 @@ from torch import Tensor
 
 from grupo.inference.sampling_params import Sampling
 from grupo.kernels import native
-from grupo.kernels.llama.activation_cache import Scratch
-from grupo.kernels.llama.ctypes_structs import Shape
-from grupo.kernels.llama.logit_cache import Choosing, Heard
-from grupo.kernels.prefix_cache import NOWHERE
+from grupo.kernels.llama.activation_cache import ScratchBuffers
+from grupo.kernels.llama.ctypes_structs import ModelShape
+from grupo.kernels.llama.logit_cache import CachedTokenScorer, LogitCache
+from grupo.kernels.prefix_cache import NOT_CACHED
 from tests.helpers.activation_recall import assert_alike, learned, recalled, sampled
 from tests.helpers.llama_backends import body_of, by_modules, policy_of, worked
 
 V, WIDTH, RECORDS = 37, 300, 20  # panels are of 16 or 8 words, and 256 deep
 
 
-def heard(room: int = RECORDS) -> Heard:
+def heard(room: int = RECORDS) -> LogitCache:
     """Room for logits of so many tokens."""
     c = native.library(torch.float64)
     if c is None:
         pytest.skip("there is no compiler here")
-    one = Heard(c, Shape(threads=2), Scratch(), RECORDS)
-    one.numbers = room * V
+    one = LogitCache(c, ModelShape(threads=2), ScratchBuffers(), RECORDS)
+    one.max_elements = room * V
     return one
 
 
@@ -69,9 +69,9 @@ def test_log_probabilities_entropies_and_slopes_are_those_of_the_formula(
     monkeypatch.setattr("grupo.kernels.llama.logit_cache.CHUNK", chunk)
     (hidden, weight, token), one, before = told, heard(room), known()
     if len(before):
-        one.say(weight, hidden[before].detach(), before)
+        one.logits(weight, hidden[before].detach(), before)
     used, record = one.used, torch.randperm(RECORDS)
-    said = Choosing(one, weight, record)(hidden[record], token, temperature)
+    said = CachedTokenScorer(one, weight, record)(hidden[record], token, temperature)
     ours = slopes(said, hidden, weight)
     assert one.used == used  # what was kept for the way back is given back
     theirs = slopes(by_formula(hidden[record], weight, token, temperature), hidden, weight)
@@ -83,18 +83,18 @@ def test_log_probabilities_entropies_and_slopes_are_those_of_the_formula(
 def test_what_is_said_are_products(told, count):
     hidden, weight, _ = told
     one, some = heard(), hidden[:count].detach()
-    for record in (torch.full((count,), NOWHERE), torch.arange(count).flip(0)):
-        said = one.say(weight, some, record)
+    for record in (torch.full((count,), NOT_CACHED), torch.arange(count).flip(0)):
+        said = one.logits(weight, some, record)
         torch.testing.assert_close(said, some @ weight.T, rtol=1e-12, atol=1e-12)
     assert one.used == count
-    assert torch.equal(one.rows(weight)[one.at[:count].flip(0)], said)
+    assert torch.equal(one.cached_rows(weight)[one.logit_index[:count].flip(0)], said)
 
 
 @pytest.mark.parametrize("frozen", [0, 1], ids=["hidden states", "weights"])
 def test_what_needs_no_slope_is_given_none(told, frozen):
     told[frozen].requires_grad_(False)
     hidden, weight, token = told
-    said = Choosing(heard(), weight, None)(hidden, token, 1.0)
+    said = CachedTokenScorer(heard(), weight, None)(hidden, token, 1.0)
     theirs = by_formula(hidden, weight, token, 1.0)
     of = told[1 - frozen]
     for own, right in zip(slopes(said, of), slopes(theirs, of), strict=True):
@@ -105,7 +105,7 @@ def test_without_a_gradient_nothing_is_kept(told):
     hidden, weight, token = told
     one = heard()
     with torch.no_grad():
-        said = Choosing(one, weight, None)(hidden, token, 1.0)
+        said = CachedTokenScorer(one, weight, None)(hidden, token, 1.0)
     assert one.used == 0
     torch.testing.assert_close(list(said), by_formula(hidden, weight, token, 1.0))
 
@@ -113,7 +113,7 @@ def test_without_a_gradient_nothing_is_kept(told):
 def test_two_that_wait_for_their_way_back_do_not_overwrite_each_other(told):
     hidden, weight, token = told
     one = heard(2 * RECORDS)
-    said = [Choosing(one, weight, None)(part, token, 1.0) for part in (hidden, 2 * hidden)]
+    said = [CachedTokenScorer(one, weight, None)(part, token, 1.0) for part in (hidden, 2 * hidden)]
     right = [by_formula(part, weight, token, 1.0) for part in (hidden, 2 * hidden)]
     for ours, theirs in zip(said, right, strict=True):
         own, other = slopes(ours, hidden, weight), slopes(theirs, hidden, weight)
@@ -123,17 +123,17 @@ def test_two_that_wait_for_their_way_back_do_not_overwrite_each_other(told):
 def test_a_way_back_can_be_gone_twice(told):
     hidden, weight, token = told
     one = heard()
-    said = Choosing(one, weight, None)(hidden, token, 1.0)
+    said = CachedTokenScorer(one, weight, None)(hidden, token, 1.0)
     total = torch.stack(list(said)).sum()
     first = torch.autograd.grad(total, weight, retain_graph=True)
-    one.say(weight, 3 * hidden.detach(), torch.arange(RECORDS))  # where it was kept
+    one.logits(weight, 3 * hidden.detach(), torch.arange(RECORDS))  # where it was kept
     assert torch.equal(*first, *torch.autograd.grad(total, weight))
 
 
 def test_what_waits_for_logits_of_another_engine_is_refused(told):
     hidden, weight, token = told
     one = heard()
-    said = Choosing(one, weight, None)(hidden, token, 1.0)
+    said = CachedTokenScorer(one, weight, None)(hidden, token, 1.0)
     one.clear([])
     with pytest.raises(RuntimeError, match="another engine has begun"):
         said[0].sum().backward()
@@ -142,8 +142,8 @@ def test_what_waits_for_logits_of_another_engine_is_refused(told):
 def test_where_there_is_no_room_logits_are_worked_out_again(llama):
     batch = sampled(llama)
     found = recalled(llama, batch)
-    body_of(llama).heard.numbers = 0
-    body_of(llama).heard.clear(body_of(llama).heard.stamp)
+    body_of(llama).logit_cache.max_elements = 0
+    body_of(llama).logit_cache.clear(body_of(llama).logit_cache.weights_version)
     with worked() as counts:
         again = learned(llama, batch)
     assert counts == {"head": 2}  # there, and back

@@ -13,11 +13,11 @@ from transformers import (
     SmolLM3Config,
 )
 
-from grupo.kernels.backend import Modules
-from grupo.kernels.llama.backend import Lean
+from grupo.kernels.backend import HFBackend
+from grupo.kernels.llama.backend import NativeLlamaBackend
 from grupo.kernels.packing import hf_attention
 from grupo.models.causal_policy import CausalPolicy
-from grupo.models.evaluator import body_of as chosen
+from grupo.models.evaluator import backend_for as chosen
 from grupo.models.loading import Lora
 from tests.helpers.activation_recall import assert_alike, learned, sampled, talked
 from tests.helpers.attention_models import TAKEN
@@ -47,27 +47,27 @@ THEIRS: dict[str, Any] = {  # which are
 
 def assert_chosen(model: Any, body: type) -> None:
     """It takes our attention, and that is who reads for it."""
-    assert hf_attention.takes(model)
+    assert hf_attention.try_packed_attention(model)
     assert isinstance(chosen(model), body)
 
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_models_of_other_families_keep_their_modules(name):
     model = made(OTHERS[name]())
-    assert_chosen(model, Modules)
+    assert_chosen(model, HFBackend)
 
 
 @pytest.mark.parametrize("name", ["biases of the MLP", "bias of what is seen"])
 def test_biases_that_are_nothing_yet_are_learned_by_modules(name):
     model = grown(OTHERS[name]())
     assert not any(x.any() for n, x in model.named_parameters() if n.endswith("bias"))
-    assert_chosen(model, Modules)
+    assert_chosen(model, HFBackend)
 
 
 @pytest.mark.parametrize("name", THEIRS)
 def test_models_of_the_family_are_lean(name):
     model = made(THEIRS[name]())
-    assert_chosen(model, Lean)
+    assert_chosen(model, NativeLlamaBackend)
 
 
 @pytest.mark.parametrize("kind", ["dynamic", "longrope"])
@@ -76,10 +76,10 @@ def test_angles_that_change_as_rows_grow_are_left_to_the_modules(kind):
     told = {"rope_type": kind, "factor": 2.0, "rope_theta": 1e4, **several}
     told["original_max_position_embeddings"] = 32
     model = made(LlamaConfig(**WIDE, **ENDS, rope_parameters=told))
-    assert_chosen(model, Modules)
+    assert_chosen(model, HFBackend)
 
 
-@pytest.mark.parametrize(("first", "body"), [(32, Modules), (64, Lean)])
+@pytest.mark.parametrize(("first", "body"), [(32, HFBackend), (64, NativeLlamaBackend)])
 def test_a_model_that_reads_late_places_otherwise_keeps_its_modules(first, body):
     told = {**SCALED, "original_max_position_embeddings": first}
     model = made(Ministral3Config(**WIDE, **ENDS, rope_parameters=told))
@@ -88,18 +88,18 @@ def test_a_model_that_reads_late_places_otherwise_keeps_its_modules(first, body)
 
 def test_adapters_are_learned_by_modules(folders):
     policy: Any = policy_of(folders["llama"], lora=Lora(2))
-    assert isinstance(policy.reader.body, Modules)
+    assert isinstance(policy.evaluator.body, HFBackend)
 
 
 @pytest.mark.parametrize("place", PLACES)
 def test_who_watches_a_module_is_called_and_may_change_what_it_says(llama: CausalPolicy, place):
-    before, called = talked(llama.act(7)), []
+    before, called = talked(llama.actor(7)), []
 
     def louder(module: Any, told: Any, said: Any) -> Any:
         called.append(1)
         return said * 1.5 if isinstance(said, torch.Tensor) else (said[0] * 1.5, *said[1:])
 
-    handle = llama.plain.base_model.get_submodule(place).register_forward_hook(louder)
+    handle = llama.hf_model.base_model.get_submodule(place).register_forward_hook(louder)
     with worked() as counts:
         batch = sampled(llama)
         sampling = len(called)
@@ -107,10 +107,10 @@ def test_who_watches_a_module_is_called_and_may_change_what_it_says(llama: Causa
     assert not counts
     assert 0 < sampling < len(called)
     assert_alike(found, learned(by_modules(llama), batch))
-    assert talked(llama.act(7)) != before
+    assert talked(llama.actor(7)) != before
     handle.remove()
     with worked() as counts:
-        assert talked(llama.act(7)) == before
+        assert talked(llama.actor(7)) == before
     assert counts["decode"] > 0
 
 
@@ -124,7 +124,7 @@ HOOKS = (
 
 @pytest.mark.parametrize(("place", "kind"), HOOKS)
 def test_hooks_of_every_kind_are_called(llama: CausalPolicy, place, kind):
-    called, module = [], llama.plain.base_model.get_submodule(place)
+    called, module = [], llama.hf_model.base_model.get_submodule(place)
     getattr(module, f"register_{kind}")(lambda *_: called.append(1))
     learned(llama, sampled(llama))
     assert called
@@ -132,7 +132,7 @@ def test_hooks_of_every_kind_are_called(llama: CausalPolicy, place, kind):
 
 def test_hooks_of_the_embeddings_are_called_by_lean_bodies_too(llama: CausalPolicy):
     called = []
-    llama.plain.get_input_embeddings().register_forward_hook(lambda *_: called.append(1))
+    llama.hf_model.get_input_embeddings().register_forward_hook(lambda *_: called.append(1))
     with worked() as counts:
         sampled(llama)
     assert len(called) == sum(counts.values()) == 8
@@ -140,13 +140,13 @@ def test_hooks_of_the_embeddings_are_called_by_lean_bodies_too(llama: CausalPoli
 
 def test_a_hook_that_comes_between_sampling_and_learning_is_called(llama: CausalPolicy):
     batch, called = sampled(llama), []
-    llama.plain.base_model.layers[0].register_forward_hook(lambda *_: called.append(1))
+    llama.hf_model.base_model.layers[0].register_forward_hook(lambda *_: called.append(1))
     assert_alike(learned(llama, batch), learned(by_modules(llama), batch))
     assert len(called) == 2
 
 
 def test_what_was_sampled_under_a_hook_is_read_again_without_it(llama: CausalPolicy):
-    layer = llama.plain.base_model.layers[0]
+    layer = llama.hf_model.base_model.layers[0]
     handle = layer.register_forward_hook(lambda module, told, said: said * 1.5)
     batch = sampled(llama)
     handle.remove()
@@ -170,9 +170,11 @@ def test_a_checkpointed_model_keeps_nothing_and_reads_layers_twice(folders):
     called = []
     with worked() as counts:
         batch = sampled(policy)
-        policy.plain.base_model.layers[1].mlp.register_forward_pre_hook(lambda *_: called.append(1))
+        policy.hf_model.base_model.layers[1].mlp.register_forward_pre_hook(
+            lambda *_: called.append(1)
+        )
         found = learned(policy, batch)
     assert not counts
-    assert body_of(policy).records.used == 0
+    assert body_of(policy).activation_cache.used == 0
     assert len(called) == 2
     assert_alike(found, learned(plain, batch))

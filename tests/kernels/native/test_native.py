@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from grupo.kernels import native
-from grupo.kernels.backend import Modules
-from grupo.kernels.llama.backend import Lean
+from grupo.kernels.backend import HFBackend
+from grupo.kernels.llama.backend import NativeLlamaBackend
 from tests.helpers.activation_recall import sampled, talked
 from tests.helpers.llama_backends import policy_of, worked
 from tests.helpers.native_build import works
@@ -56,10 +56,10 @@ def test_of_other_numbers_there_is_none(cache, compiler, dtype):
 
 def test_other_sources_and_other_flags_are_compiled_anew(cache, compiler, tmp_path, monkeypatch):
     assert works(native.library(torch.float32))
-    monkeypatch.setattr(native, "FLAGS", [*native.FLAGS, "-DMORE"])
+    monkeypatch.setattr(native, "FLAGS", [*native.COMPILE_FLAGS, "-DMORE"])
     native.library.cache_clear()
     assert works(native.library(torch.float32))
-    for source in native.HERE.glob("*.[ch]"):
+    for source in native.SOURCE_FOLDER.glob("*.[ch]"):
         (tmp_path / source.name).write_text(source.read_text() + "\n")
     monkeypatch.setattr(native, "HERE", tmp_path)
     native.library.cache_clear()
@@ -108,26 +108,26 @@ def test_what_is_kept_and_damaged_is_compiled_anew(cache, compiler, left):
 @pytest.mark.parametrize("cc", ["/nonexistent", "", "/etc/passwd"])
 def test_without_a_compiler_a_policy_speaks_by_modules(cache, folder, monkeypatch, cc):
     with_one = policy_of(folder)
-    assert isinstance(with_one.reader.body, Lean)
-    assert not with_one.remarks
-    said = talked(with_one.act(7))
+    assert isinstance(with_one.evaluator.body, NativeLlamaBackend)
+    assert not with_one.warnings
+    said = talked(with_one.actor(7))
     for path in kept(cache):
         path.unlink()
     monkeypatch.setenv("CC", cc)
     native.library.cache_clear()
     assert native.library(torch.float32) is None
     policy = policy_of(folder)
-    assert isinstance(policy.reader.body, Modules)
-    assert [line.split(" works")[0] for line in policy.remarks] == ["No C compiler"]
+    assert isinstance(policy.evaluator.body, HFBackend)
+    assert [line.split(" works")[0] for line in policy.warnings] == ["No C compiler"]
     with worked() as counts:
-        again = talked(policy.act(7))
+        again = talked(policy.actor(7))
         policy.signals(sampled(policy)).logp.sum().backward()
     assert not counts
     assert [r.text for r in again] == [r.text for r in said]
 
 
 def test_what_torch_has_no_product_for_has_no_library(cache, compiler, monkeypatch):
-    monkeypatch.setitem(native.REALS, torch.float32, ("float", 0, "no_such_product_"))
+    monkeypatch.setitem(native.C_TYPES, torch.float32, ("float", 0, "no_such_product_"))
     assert native.library(torch.float32) is None
     assert compiler.called == 0
 

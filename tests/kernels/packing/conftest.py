@@ -1,1 +1,1 @@
-"""What tests of packing share: `laying` beside them, `tinylm` and `recurrent` of others."""
+"""What tests of packing share: `packing_seconds` beside them, `tinylm` and `recurrent` of others."""

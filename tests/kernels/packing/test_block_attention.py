@@ -7,21 +7,30 @@ import pytest
 import torch
 from torch import Tensor
 
-from grupo.kernels.packing.block_attention import Fused, How, Kernel, Part, Plain, kernel_for
-from grupo.kernels.packing.tree_attention import join
+from grupo.kernels.packing.block_attention import (
+    AttentionBlock,
+    AttentionConfig,
+    FusedKernel,
+    Kernel,
+    ReferenceKernel,
+    kernel_for,
+)
+from grupo.kernels.packing.tree_attention import merge_block
 from tests.helpers.packed_rows import by_definition
 
 SCALE = 0.7
 CUT = (slice(0, 4), slice(4, 9))
-KERNELS = {"fused": Fused(SCALE), "plain": Plain(SCALE)}
+KERNELS = {"fused": FusedKernel(SCALE), "plain": ReferenceKernel(SCALE)}
 
 
-def part(heads: int = 4, groups: int = 2, queries: int = 5, keys: int = 5, batch: int = 2) -> Part:
+def part(
+    heads: int = 4, groups: int = 2, queries: int = 5, keys: int = 5, batch: int = 2
+) -> AttentionBlock:
     shapes = (heads, queries, 8), (groups, keys, 8), (groups, keys, 8)
-    return Part(*(torch.randn(batch, *shape, dtype=torch.float64) for shape in shapes))
+    return AttentionBlock(*(torch.randn(batch, *shape, dtype=torch.float64) for shape in shapes))
 
 
-def banded(one: Part) -> Part:
+def banded(one: AttentionBlock) -> AttentionBlock:
     """Each query sees the key at its place and the two before: the sixth sees none of three."""
     queries, keys = one.q.shape[2], one.k.shape[2]
     apart = torch.arange(queries)[:, None] - torch.arange(keys)
@@ -40,7 +49,7 @@ PARTS = {
 }
 
 
-def whole(one: Part) -> tuple[Tensor, Tensor]:
+def whole(one: AttentionBlock) -> tuple[Tensor, Tensor]:
     """What is said, and the logarithm of its normaliser, by definition."""
     k, v = (x.repeat_interleave(one.q.shape[1] // x.shape[1], 1) for x in (one.k, one.v))
     scores = one.q @ k.mT * SCALE
@@ -98,19 +107,19 @@ def test_parts_join_to_the_whole_in_any_order(kernel: Kernel, order):
     halves = [replace(one, k=one.k[:, :, at], v=one.v[:, :, at]) for at in order]
     (out, total), (more, sum_) = map(kernel.forward, halves)
     out, total = out[0].transpose(0, 1).clone(), total[0].T.clone()
-    join(out, total, more, sum_)
+    merge_block(out, total, more, sum_)
     assert_near(out, whole(one)[0][0].transpose(0, 1))
     assert_near(total, whole(one)[1][0].T)
 
 
 def test_what_sees_nothing_adds_nothing():
     blind = banded(part(queries=8, keys=3, batch=1))
-    _, total = Plain(SCALE).forward(blind)
+    _, total = ReferenceKernel(SCALE).forward(blind)
     assert total[..., 5:].isneginf().all()
     assert total[..., :5].isfinite().all()
     out, before = torch.randn(8, 4, 8).double(), torch.randn(8, 4).double()
     after, kept = out.clone(), before.clone()
-    join(after, kept, *Plain(SCALE).forward(blind))
+    merge_block(after, kept, *ReferenceKernel(SCALE).forward(blind))
     assert torch.equal(after[5:], out[5:])
     assert torch.equal(kept[5:], before[5:])
     assert (after[:5] != out[:5]).all()
@@ -130,8 +139,8 @@ def test_a_softcap_bends_scores_as_tanh_does(softcap):
     one = replace(part(batch=1, queries=6, keys=6), causal=True)
     qkv = [x.requires_grad_() for x in (one.q, one.k, one.v)]
     q, k, v = (x[0].transpose(0, 1) for x in qkv)
-    theirs = by_definition(q, k, v, How(SCALE, softcap=softcap)).transpose(0, 1)[None]
-    kernel = Plain(SCALE, softcap)
+    theirs = by_definition(q, k, v, AttentionConfig(SCALE, softcap=softcap)).transpose(0, 1)[None]
+    kernel = ReferenceKernel(SCALE, softcap)
     out, total = kernel.forward(one)
     assert_near(out, theirs)
     slope = torch.randn_like(out)
@@ -143,19 +152,21 @@ def test_a_softcap_bends_scores_as_tanh_does(softcap):
 
 def test_the_fused_kernel_is_chosen_where_it_works():
     wide, narrow = torch.zeros(2, 4, 8), torch.zeros(2, 4, 5)
-    assert kernel_for(How(0.5), wide, wide) == Fused(0.5)
-    assert kernel_for(How(0.5, window=3), wide, wide) == Fused(0.5)
-    assert kernel_for(How(0.5, softcap=2.0), wide, wide) == Plain(0.5, 2.0)
-    assert kernel_for(How(0.5), wide, narrow) == Plain(0.5)
-    assert kernel_for(How(0.5), wide.to("meta"), wide) == Plain(0.5)
+    assert kernel_for(AttentionConfig(0.5), wide, wide) == FusedKernel(0.5)
+    assert kernel_for(AttentionConfig(0.5, window=3), wide, wide) == FusedKernel(0.5)
+    assert kernel_for(AttentionConfig(0.5, softcap=2.0), wide, wide) == ReferenceKernel(0.5, 2.0)
+    assert kernel_for(AttentionConfig(0.5), wide, narrow) == ReferenceKernel(0.5)
+    assert kernel_for(AttentionConfig(0.5), wide.to("meta"), wide) == ReferenceKernel(0.5)
 
 
 @pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
 def test_in_bfloat16_normalisers_are_in_float32_and_numbers_near(kernel: Kernel):
     one = replace(part(queries=6, keys=6), causal=True)
-    rounded = Part(*(x.bfloat16() for x in (one.q, one.k, one.v)), causal=True)
+    rounded = AttentionBlock(*(x.bfloat16() for x in (one.q, one.k, one.v)), causal=True)
     out, total = kernel.forward(rounded)
-    exact = whole(Part(*(x.double() for x in (rounded.q, rounded.k, rounded.v)), causal=True))
+    exact = whole(
+        AttentionBlock(*(x.double() for x in (rounded.q, rounded.k, rounded.v)), causal=True)
+    )
     assert (out.dtype, total.dtype) == (torch.bfloat16, torch.float32)
     assert_near(out.double(), exact[0], 2e-2)
     assert_near(total.double(), exact[1], 5e-2)

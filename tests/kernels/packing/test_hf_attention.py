@@ -11,9 +11,9 @@ from transformers import PreTrainedModel
 from transformers.modeling_layers import GradientCheckpointingLayer
 
 from grupo.kernels.packing import hf_attention
-from grupo.kernels.packing.prefix_trie import line
-from grupo.kernels.packing.tree_attention import Tree
-from grupo.models.loading import checkpointed
+from grupo.kernels.packing.prefix_trie import pack
+from grupo.kernels.packing.tree_attention import TreeAttention
+from grupo.models.loading import enable_gradient_checkpointing
 from tests.helpers.attention_models import REFUSED, TAKEN
 from tests.helpers.packed_rows import padded
 from tests.helpers.recurrent_model import RECURRENT, grown
@@ -43,9 +43,11 @@ def own(model: Any) -> Tensor:
 
 def packed(model: Any) -> Tensor:
     """The same by what rows share once."""
-    one = line(TOKEN, LENGTH, least=1)
+    one = pack(TOKEN, LENGTH, min_saved=1)
     assert len(one.token) < 0.7 * LENGTH.sum()
-    return hf_attention.read(model, one.token, one.position, Tree(one))[one.place][REAL]
+    return hf_attention.forward_packed(model, one.token, one.position, TreeAttention(one))[
+        one.token_index
+    ][REAL]
 
 
 def learned(model: nn.Module, hidden: Tensor) -> list[Tensor]:
@@ -63,8 +65,8 @@ def off(ours: Tensor, theirs: Tensor) -> float:
 
 def ours(model: PreTrainedModel) -> PreTrainedModel:
     """The same model, told to use our attention."""
-    assert hf_attention.takes(model)
-    assert model.config._attn_implementation == hf_attention.NAME
+    assert hf_attention.try_packed_attention(model)
+    assert model.config._attn_implementation == hf_attention.ATTENTION_NAME
     return model
 
 
@@ -126,9 +128,9 @@ def test_under_autocast_it_learns_as_nearly_the_same_as_by_its_own_attention(fam
 def test_gradient_checkpointing_reads_every_layer_again_and_changes_no_gradient(family):
     model, read = ours(grown(TAKEN[family]())), []
     plain = learned(model, packed(model))
-    checkpointed(model)
+    enable_gradient_checkpointing(model)
     for dropout in (x for x in model.modules() if isinstance(x, nn.Dropout)):
-        dropout.p = 0.0
+        dropout.posterior_mean = 0.0
     layers = [x for x in model.modules() if isinstance(x, GradientCheckpointingLayer)]
     for layer in layers:
         next(layer.children()).register_forward_pre_hook(lambda *_: read.append(1))
@@ -141,7 +143,7 @@ def test_gradient_checkpointing_reads_every_layer_again_and_changes_no_gradient(
 def test_a_model_that_attends_otherwise_keeps_its_own_way(family):
     model = grown({**REFUSED, **RECURRENT}[family]())
     before, said = model.config._attn_implementation, own(model)
-    assert not hf_attention.takes(model)
+    assert not hf_attention.try_packed_attention(model)
     assert model.config._attn_implementation == before
     assert torch.equal(own(model), said)
 

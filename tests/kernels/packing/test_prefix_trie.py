@@ -6,14 +6,14 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grupo.kernels.packing.prefix_trie import Line, line, shared
+from grupo.kernels.packing.prefix_trie import PackedTokens, common_prefix_lengths, pack
 from tests.helpers.packed_rows import Rows, beginnings, laid, places
 
 SOME = st.lists(st.lists(st.integers(0, 2), max_size=9), min_size=1, max_size=8)
 LENGTH = st.integers(1, 7)
 
 
-def texts(packed: Line, rows: Rows) -> list[list[int]]:
+def texts(packed: PackedTokens, rows: Rows) -> list[list[int]]:
     """The rows, as they are read from the line."""
     return [packed.token[place].tolist() for place in places(packed, rows)]
 
@@ -39,27 +39,27 @@ def test_what_is_before_a_token_is_its_row_up_to_it_and_nothing_else(rows, least
             assert before(packed, token) == place[:column]
 
 
-def before(packed: Line, token: int) -> list[int]:
+def before(packed: PackedTokens, token: int) -> list[int]:
     """What precedes a token by what its line says of stretches."""
-    own = [range(s.begin, token) for s in packed.stretches if s.begin <= token < s.end]
-    past = [range(s.begin, s.end) for s in packed.stretches if s.end <= token < s.last]
+    own = [range(s.begin, token) for s in packed.segments if s.begin <= token < s.end]
+    past = [range(s.begin, s.end) for s in packed.segments if s.end <= token < s.subtree_end]
     return sorted(x for part in (*past, *own) for x in part)
 
 
 @given(SOME, LENGTH)
 def test_stretches_lie_within_or_beside_each_other_and_hold_every_token_once(rows, least):
     packed = laid(rows, least)
-    for one, other in combinations(packed.stretches, 2):
-        within = one.end <= other.begin and other.last <= one.last
-        assert within or one.last <= other.begin
-    held = [x for s in packed.stretches for x in range(s.begin, s.end)]
+    for one, other in combinations(packed.segments, 2):
+        within = one.end <= other.begin and other.subtree_end <= one.subtree_end
+        assert within or one.subtree_end <= other.begin
+    held = [x for s in packed.segments for x in range(s.begin, s.end)]
     assert held == list(range(len(packed.token)))
 
 
 @given(SOME, LENGTH)
 def test_past_the_end_of_a_row_its_place_is_0(rows, least):
     packed = laid(rows, least)
-    for place, row in zip(packed.place.tolist(), rows, strict=True):
+    for place, row in zip(packed.token_index.tolist(), rows, strict=True):
         assert not any(place[len(row) :])
 
 
@@ -67,36 +67,36 @@ def test_answers_to_one_prompt_stand_behind_it():
     packed = laid([[1, 2, 3, 4], [1, 2, 5], [1, 2, 3, 6]])
     assert packed.token.tolist() == [1, 2, 3, 4, 6, 5]
     assert packed.position.tolist() == [0, 1, 2, 3, 3, 2]
-    assert packed.place.tolist() == [[0, 1, 2, 3], [0, 1, 5, 0], [0, 1, 2, 4]]
+    assert packed.token_index.tolist() == [[0, 1, 2, 3], [0, 1, 5, 0], [0, 1, 2, 4]]
 
 
 def test_a_row_that_is_the_beginning_of_another_costs_nothing():
     packed = laid([[1, 2, 3, 4], [1, 2], [1, 2, 3]])
     assert packed.token.tolist() == [1, 2, 3, 4]
-    assert packed.place.tolist() == [[0, 1, 2, 3], [0, 1, 0, 0], [0, 1, 2, 0]]
+    assert packed.token_index.tolist() == [[0, 1, 2, 3], [0, 1, 0, 0], [0, 1, 2, 0]]
 
 
 def test_equal_rows_stand_once():
     packed = laid([[1, 2], [3], [1, 2], [3]], least=1_000)
     assert packed.token.tolist() == [1, 2, 3]
-    assert packed.place.tolist() == [[0, 1], [2, 0], [0, 1], [2, 0]]
+    assert packed.token_index.tolist() == [[0, 1], [2, 0], [0, 1], [2, 0]]
 
 
 def test_one_row_is_its_own_line():
     packed = laid([[4, 4, 4]])
     assert packed.token.tolist() == [4, 4, 4]
-    assert [(s.begin, s.end, s.last) for s in packed.stretches] == [(0, 3, 3)]
+    assert [(s.begin, s.end, s.subtree_end) for s in packed.segments] == [(0, 3, 3)]
 
 
 def test_an_empty_answer_is_its_prompt_and_an_empty_row_has_no_token():
     assert laid([[1, 2], [1, 2, 3]]).token.tolist() == [1, 2, 3]
     assert len(laid([[1, 2], []]).token) == 2
-    assert len(line(torch.zeros(2, 3, dtype=torch.long), torch.tensor([0, 0])).token) == 0
+    assert len(pack(torch.zeros(2, 3, dtype=torch.long), torch.tensor([0, 0])).token) == 0
 
 
 def test_padding_is_not_read():
     token = torch.tensor([[1, 2, 9, 9], [1, 2, 3, 9]])
-    assert line(token, torch.tensor([2, 3]), least=1).token.tolist() == [1, 2, 3]
+    assert pack(token, torch.tensor([2, 3]), min_saved=1).token.tolist() == [1, 2, 3]
 
 
 def test_short_coincidences_are_kept_apart():
@@ -110,7 +110,7 @@ def test_short_coincidences_are_kept_apart():
 def test_what_is_shared_behind_the_first_stretch_saves_enough(rows, least):
     packed = laid(rows, least)
     distinct = {tuple(row): place for place, row in zip(places(packed, rows), rows, strict=True)}
-    for s in packed.stretches[1:]:
+    for s in packed.segments[1:]:
         through = sum(s.begin in place for place in distinct.values())
         assert through == 1 or (s.end - s.begin) * (through - 1) >= least
 
@@ -130,7 +130,7 @@ def test_what_all_rows_begin_with_is_shared_where_that_saves_enough():
 @given(SOME)
 def test_shared_counts_what_each_sorted_row_begins_like_the_one_before(rows):
     rows = sorted(rows)
-    alike = shared(rows)
+    alike = common_prefix_lengths(rows)
     assert sum(map(len, rows)) - sum(alike) == beginnings(rows)
     for before, row, count in zip([[], *rows], rows, alike, strict=False):
         assert row[:count] == before[:count]
@@ -138,6 +138,6 @@ def test_shared_counts_what_each_sorted_row_begins_like_the_one_before(rows):
 
 
 def test_shared_of_rows_that_go_on_from_another():
-    assert shared([(), (1,), (1, 1), (1, 1), (2,), (2, 1)]) == [0, 0, 1, 2, 0, 1]
-    assert shared([(5, 6)]) == [0]
-    assert shared([]) == []
+    assert common_prefix_lengths([(), (1,), (1, 1), (1, 1), (2,), (2, 1)]) == [0, 0, 1, 2, 0, 1]
+    assert common_prefix_lengths([(5, 6)]) == [0]
+    assert common_prefix_lengths([]) == []

@@ -11,8 +11,13 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from grupo.kernels.packing import native_attention, tree_attention
-from grupo.kernels.packing.block_attention import Fused, How, Kernel, Plain
-from grupo.kernels.packing.tree_attention import Tree
+from grupo.kernels.packing.block_attention import (
+    AttentionConfig,
+    FusedKernel,
+    Kernel,
+    ReferenceKernel,
+)
+from grupo.kernels.packing.tree_attention import TreeAttention
 from tests.helpers.packed_rows import Rows, by_definition, laid, places
 
 # a question, two turns that go on from it, answers to each; one that ends early; one of its own
@@ -28,18 +33,18 @@ DEEP = (
 )
 FLAT = ([1, 2, 3], [4, 5], [6])
 HOWS = {
-    "all": How(0.4),
-    "window": How(0.4, window=3),  # answers see nothing of the question
-    "wide window": How(0.4, window=7),
-    "softcap": How(0.9, softcap=1.5),
-    "both": How(0.9, window=4, softcap=1.5),
+    "all": AttentionConfig(0.4),
+    "window": AttentionConfig(0.4, window=3),  # answers see nothing of the question
+    "wide window": AttentionConfig(0.4, window=7),
+    "softcap": AttentionConfig(0.9, softcap=1.5),
+    "both": AttentionConfig(0.9, window=4, softcap=1.5),
 }
 
 
 @pytest.fixture(params=["c", "torch"], scope="module", autouse=True)
 def way(request: pytest.FixtureRequest) -> Iterator[None]:
     """All at once in C, and part by part."""
-    assert native_attention.whole(HOWS["all"], *numbers(FLAT, 2, 1, 8)) is not None
+    assert native_attention.native_library_for(HOWS["all"], *numbers(FLAT, 2, 1, 8)) is not None
     with pytest.MonkeyPatch.context() as patch:
         if request.param == "torch":
             patch.setattr(native_attention, "whole", lambda *_: None)
@@ -53,15 +58,15 @@ def numbers(rows: Rows, heads: int, groups: int, width: int) -> tuple[Tensor, ..
     return tuple(torch.randn(shape, dtype=torch.float64, requires_grad=True) for shape in shapes)
 
 
-def by_tree(rows: Rows, q: Tensor, k: Tensor, v: Tensor, how: How) -> list[Tensor]:
+def by_tree(rows: Rows, q: Tensor, k: Tensor, v: Tensor, how: AttentionConfig) -> list[Tensor]:
     """What every row is answered."""
     packed = laid(rows)
     q, k, v = (x.transpose(0, 1)[None] for x in (q, k, v))
-    out = Tree(packed).attend(0, q, k, v, how)[0]
+    out = TreeAttention(packed).attend(0, q, k, v, how)[0]
     return [out[place] for place in places(packed, rows)]
 
 
-def row_by_row(rows: Rows, q: Tensor, k: Tensor, v: Tensor, how: How) -> list[Tensor]:
+def row_by_row(rows: Rows, q: Tensor, k: Tensor, v: Tensor, how: AttentionConfig) -> list[Tensor]:
     return [by_definition(q[p], k[p], v[p], how) for p in places(laid(rows), rows)]
 
 
@@ -72,7 +77,7 @@ def gradients(out: list[Tensor], qkv: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
     return torch.autograd.grad((said * weight).sum(), qkv)
 
 
-def assert_as_row_by_row(rows: Rows, qkv: tuple[Tensor, ...], how: How) -> None:
+def assert_as_row_by_row(rows: Rows, qkv: tuple[Tensor, ...], how: AttentionConfig) -> None:
     ours, theirs = by_tree(rows, *qkv, how), row_by_row(rows, *qkv, how)
     for mine, yours in zip(ours, theirs, strict=True):
         torch.testing.assert_close(mine, yours, rtol=0, atol=1e-10)
@@ -103,7 +108,7 @@ def test_of_any_rows(rows, how):
 
 
 def test_of_some_stretches_a_small_window_leaves_nothing_to_see():
-    parts = Tree(laid(DEEP)).parts(*numbers(DEEP, 2, 2, 8), HOWS["window"])
+    parts = TreeAttention(laid(DEEP)).prefix_blocks(*numbers(DEEP, 2, 2, 8), HOWS["window"])
     blind = [p.mask.isneginf().all(-1).any() for _, _, p in parts if p.mask is not None]
     assert sum(blind) > 2  # else the tests above have not tried it
 
@@ -112,12 +117,14 @@ def test_masks_are_made_only_where_the_window_is_shorter_than_the_longest_row():
     longest = max(map(len, DEEP))
     q, k, v = numbers(DEEP, 2, 2, 8)
     for window, masked in ((longest, False), (longest - 1, True)):
-        parts = Tree(laid(DEEP)).parts(q, k, v, How(1.0, window=window))
+        parts = TreeAttention(laid(DEEP)).prefix_blocks(
+            q, k, v, AttentionConfig(1.0, window=window)
+        )
         assert {part.mask is not None for _, _, part in parts} == {masked}
 
 
 @pytest.mark.parametrize("how", [HOWS["all"], HOWS["window"]], ids=["all", "window"])
-@pytest.mark.parametrize("kernel", [Fused(0.4), Plain(0.4)], ids=["fused", "plain"])
+@pytest.mark.parametrize("kernel", [FusedKernel(0.4), ReferenceKernel(0.4)], ids=["fused", "plain"])
 def test_whichever_kernel_works_it_out(monkeypatch: pytest.MonkeyPatch, kernel: Kernel, how):
     monkeypatch.setattr(native_attention, "whole", lambda *_: None)
     monkeypatch.setattr(tree_attention, "kernel_for", lambda *_: kernel)
@@ -128,7 +135,7 @@ def test_whichever_kernel_works_it_out(monkeypatch: pytest.MonkeyPatch, kernel: 
 def test_however_long_rows_are(window: float):
     prompt = [1 + i % 7 for i in range(600)]  # more than are looked at at once
     rows = ([*prompt, *[8] * 150], [*prompt, 9, 8], [*prompt[:300], 9], [2] * 270)
-    assert_as_row_by_row(rows, numbers(rows, 4, 2, 8), How(0.4, window=window))
+    assert_as_row_by_row(rows, numbers(rows, 4, 2, 8), AttentionConfig(0.4, window=window))
 
 
 @pytest.mark.parametrize("how", [HOWS["window"], HOWS["softcap"]], ids=["window", "softcap"])
@@ -150,4 +157,4 @@ def test_scores_far_from_0_neither_overflow_nor_lose_a_part():
 
 def test_of_a_line_that_no_row_is_in_there_is_nothing_to_say():
     q, k, v = (torch.zeros(1, 2, 0, 8) for _ in range(3))
-    assert Tree(laid([[]])).attend(0, q, k, v, HOWS["window"]).shape == (1, 0, 2, 8)
+    assert TreeAttention(laid([[]])).attend(0, q, k, v, HOWS["window"]).shape == (1, 0, 2, 8)

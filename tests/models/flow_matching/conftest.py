@@ -14,4 +14,4 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.fixture
 def flow(folder: str) -> Flow:
     """A model that draws in four steps."""
-    return Flow(folder, steps=4)
+    return Flow(folder, num_steps=4)

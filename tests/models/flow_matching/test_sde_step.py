@@ -5,13 +5,13 @@ from math import e, exp, log, pi, sqrt
 import pytest
 import torch
 
-from grupo.models.flow_matching.sde_step import Steps, sigmas
+from grupo.models.flow_matching.sde_step import SDESteps, sde_sigmas
 
 
 def steps(x, drawn, v, t, dt, sigma):
     numbers = [torch.tensor([n], dtype=torch.float64) for n in (t, dt, sigma)]
     latents = [torch.tensor([n], dtype=torch.float64) for n in (x, drawn, v)]
-    return Steps(*latents, *numbers)
+    return SDESteps(*latents, *numbers)
 
 
 def test_the_mean_the_noise_and_the_density_of_a_step():
@@ -35,7 +35,9 @@ def test_kl_is_that_of_gaussians_of_equal_noise():
     one = steps([1.0], [0.8], [2.0], 0.5, 0.1, 0.7)
     other = steps([1.0], [0.8], [3.0], 0.5, 0.1, 0.7)
     assert one.kl(other).item() == pytest.approx(0.1245**2 / (2 * 0.049))
-    assert one.measured(["reverse_kl@ref"], {"ref": other})["reverse_kl@ref"] == one.kl(other)
+    assert one.compute_signals(["reverse_kl@ref"], {"ref": other})["reverse_kl@ref"] == one.kl(
+        other
+    )
     # Flow-GRPO's closed form: dt / 2 (s (1 - t) / (2 t) + 1 / s)^2 |v - v'|^2
     closed = 0.1 / 2 * (0.7 * 0.5 / 1.0 + 1 / 0.7) ** 2
     assert one.kl(other).item() == pytest.approx(closed)
@@ -48,14 +50,14 @@ def test_a_step_without_noise_follows_the_velocity_and_has_no_density():
 
 
 def test_noise_makes_of_a_step_what_is_drawn():
-    one = steps([1.0], [0.0], [2.0], 0.5, 0.1, 0.7).drawing(torch.tensor([[1.0]]).double())
-    assert one.drawn.item() == pytest.approx(0.702 + 0.7 * sqrt(0.1))
+    one = steps([1.0], [0.0], [2.0], 0.5, 0.1, 0.7).add_noise(torch.tensor([[1.0]]).double())
+    assert one.next_x.item() == pytest.approx(0.702 + 0.7 * sqrt(0.1))
 
 
 def test_the_noise_at_each_time():
     # at t = 1 the second time stands in 1 - t: sqrt(1 / 0.25), sqrt(3), 1, sqrt(1 / 3)
     wanted = [0.7 * sqrt(x) for x in (4, 3, 1, 1 / 3)]
-    assert sigmas(torch.linspace(1, 0, 5), 0.7).tolist() == pytest.approx(wanted)
+    assert sde_sigmas(torch.linspace(1, 0, 5), 0.7).tolist() == pytest.approx(wanted)
 
 
 def test_a_small_move_of_the_velocity_is_a_small_ratio():

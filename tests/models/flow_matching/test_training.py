@@ -8,12 +8,12 @@ import pytest
 import torch
 
 from grupo.algo.advantages import chain
-from grupo.algo.advantages.tree import BestOfSiblings, Outside
-from grupo.algo.minibatches import Passes
-from grupo.core.errors import Refused
+from grupo.algo.advantages.tree import BestOfSiblings, OutsideWindow
+from grupo.algo.minibatches import Updates
+from grupo.core.errors import ConfigError
 from grupo.core.types import Task
-from grupo.envs import Part
-from grupo.envs.image_generation import Images
+from grupo.envs import RewardTerm
+from grupo.envs.image_generation import ImageGeneration
 from grupo.methods.branch_grpo import branch_grpo
 from grupo.methods.flow_grpo import flow_grpo
 from grupo.methods.grpo_guard import grpo_guard
@@ -22,14 +22,14 @@ from grupo.methods.pref_grpo import pref_grpo
 from grupo.methods.tempflow_grpo import tempflow_grpo
 from grupo.models.loading import Lora
 from grupo.recipe import Evaluation, Recipe
-from grupo.report.image_samples import around
-from grupo.rewards.image_shapes import Colours
-from grupo.rewards.pairwise import WinRate
+from grupo.report.image_samples import train_and_compare
+from grupo.rewards.image_shapes import ColourMatch
+from grupo.rewards.pairwise import PairwiseWinRate
 from grupo.tasks import FromFunction
-from grupo.tasks.shape_captions import Captions
-from grupo.training.callbacks import Silent
+from grupo.tasks.shape_captions import CaptionTasks
+from grupo.training.callbacks import NullCallback
 from grupo.training.learner import Learner
-from grupo.training.trainer import policy_of, resume, train
+from grupo.training.trainer import load_policy, resume, train
 from tests.helpers import tiny_flow
 
 
@@ -37,7 +37,9 @@ def redder(task, first, second):
     return float(tiny_flow.redness(task, first) > tiny_flow.redness(task, second))
 
 
-WORLD = Images((Part("red", tiny_flow.redness), Part("win_rate", WinRate(redder), 0.0)))
+WORLD = ImageGeneration(
+    (RewardTerm("red", tiny_flow.redness), RewardTerm("win_rate", PairwiseWinRate(redder), 0.0))
+)
 
 
 @pytest.fixture
@@ -45,12 +47,12 @@ def recipe(flow):
     return Recipe(
         policy=flow,
         env=WORLD,
-        tasks=Captions(("a red square", "a blue circle")),
-        held_out=0,
-        method=flow_grpo(group=8, kl=0.0, updates=1),
-        steps=12,
-        prompts=2,
-        lr=3e-3,
+        tasks=CaptionTasks(("a red square", "a blue circle")),
+        eval_tasks=0,
+        method=flow_grpo(group_size=8, kl_coef=0.0, minibatches=1),
+        max_steps=12,
+        prompts_per_step=2,
+        learning_rate=3e-3,
         evaluation=Evaluation(attempts=1),
         save_every=4,
     )
@@ -69,64 +71,69 @@ def gain(recipe, run):
     return fmean(seen[-4:]) - fmean(seen[:2])
 
 
-TWICE = Passes(minibatches=2)  # at the second update of a step ratios have left 1 and are clipped
+TWICE = Updates(minibatches=2)  # at the second update of a step ratios have left 1 and are clipped
 METHODS = {
-    "flow_grpo": flow_grpo(group=8, kl=0.0),
-    "grpo_guard": grpo_guard(group=8),
-    "tempflow_grpo": tempflow_grpo(branches=4, kl=0.0),
-    "branch_grpo": branch_grpo(at=(0, 1, 2)),
+    "flow_grpo": flow_grpo(group_size=8, kl_coef=0.0),
+    "grpo_guard": grpo_guard(group_size=8),
+    "tempflow_grpo": tempflow_grpo(branches_per_step=4, kl_coef=0.0),
+    "branch_grpo": branch_grpo(split_steps=(0, 1, 2)),
     "branch_grpo, pruned": branch_grpo(
-        at=(0, 1, 2), alike=1 / 17, fusion=1.0, among=(BestOfSiblings(), Outside(1, 1))
+        split_steps=(0, 1, 2),
+        sibling_correlation=1 / 17,
+        logp_coef=1.0,
+        masks=(BestOfSiblings(), OutsideWindow(1, 1)),
     ),
-    "pref_grpo": pref_grpo(group=8),
+    "pref_grpo": pref_grpo(group_size=8),
 }
 
 
 @pytest.mark.parametrize("name", METHODS)
 def test_it_learns_and_turned_round_it_does_not(name, recipe, tmp_path):
-    method = METHODS[name].but(plan=TWICE)
-    turned = method.but(credit=chain(method.credit, tiny_flow.turned))
-    assert gain(recipe.but(method=method), tmp_path / "run") > 0.05
-    assert gain(recipe.but(method=turned), tmp_path / "turned") < 0.0
+    method = METHODS[name].replace(updates=TWICE)
+    turned = method.replace(advantage=chain(method.advantage, tiny_flow.turned))
+    assert gain(recipe.replace(method=method), tmp_path / "run") > 0.05
+    assert gain(recipe.replace(method=turned), tmp_path / "turned") < 0.0
 
 
 def clipped(recipe):
     """The shares of bad and of good steps that the clip takes, of all steps of three runs."""
-    learners = [Learner(recipe.but(seed=seed)) for seed in range(3)]
-    seen = [learner.step().numbers for learner in learners for _ in range(recipe.steps)]
-    return [fmean(numbers[name] for numbers in seen) for name in ("clip/low", "clip/high")]
+    learners = [Learner(recipe.replace(seed=seed)) for seed in range(3)]
+    seen = [learner.step().metrics for learner in learners for _ in range(recipe.steps)]
+    return [
+        fmean(numbers[name] for numbers in seen) for name in ("clip_frac/low", "clip_frac/high")
+    ]
 
 
 @pytest.mark.slow
 def test_grpo_guards_clip_takes_good_and_bad_steps_alike_and_flow_grpos_more_bad_ones(recipe):
-    low, high = clipped(recipe.but(method=METHODS["grpo_guard"]))
+    low, high = clipped(recipe.replace(method=METHODS["grpo_guard"]))
     assert 0.2 < low + high < 0.5  # at most half: of two updates the first is on policy
     assert high / low == pytest.approx(1.0, abs=0.2)
-    low, high = clipped(recipe.but(method=METHODS["flow_grpo"]))
+    low, high = clipped(recipe.replace(method=METHODS["flow_grpo"]))
     assert high / low < 0.75
 
 
 @pytest.mark.parametrize(
     "change",
     [
-        {"method": flow_grpo(group=8, kl=0.04, updates=2)},
+        {"method": flow_grpo(group_size=8, kl_coef=0.04, minibatches=2)},
         {"staleness": 1},
     ],
     ids=["reference", "stale"],
 )
 def test_it_learns_in_other_ways_too(recipe, tmp_path, change):
-    assert gain(recipe.but(**change), tmp_path / "run") > 0.05
+    assert gain(recipe.replace(**change), tmp_path / "run") > 0.05
 
 
 def test_a_window_of_steps_learns(recipe, flow, tmp_path):
-    policy = replace(flow, window=(0, 1))
-    assert gain(recipe.but(policy=policy), tmp_path / "run") > 0.05
+    policy = replace(flow, sde_window=(0, 1))
+    assert gain(recipe.replace(policy=policy), tmp_path / "run") > 0.05
 
 
 def test_adapters_learn_and_what_they_are_on_stays(recipe, flow, tmp_path):
     policy = replace(flow, lora=Lora(rank=4))
-    train(recipe.but(policy=policy, steps=2), tmp_path / "run")
-    trained, start = policy_of(tmp_path / "run")[0], policy.build()
+    train(recipe.replace(policy=policy, max_steps=2), tmp_path / "run")
+    trained, start = load_policy(tmp_path / "run")[0], policy.build()
     own = start.weights()
     assert any(not torch.equal(x, own[name]) for name, x in trained.weights().items())
     assert all("lora" in name for name in own)
@@ -134,24 +141,24 @@ def test_adapters_learn_and_what_they_are_on_stays(recipe, flow, tmp_path):
 
 def test_a_run_is_shown_by_what_was_drawn_before_and_after(recipe, tmp_path):
     pytest.importorskip("PIL")
-    told = around(recipe.but(steps=1), WORLD, recipe.tasks, tmp_path / "run")
+    told = train_and_compare(recipe.replace(max_steps=1), WORLD, recipe.tasks, tmp_path / "run")
     assert (tmp_path / "run" / "table.md").read_text() == told
     before, _, after, _ = told.splitlines()[2].split("|")[2:-1]
     assert before != after
     assert {"before.png", "after.png"} <= {x.name for x in (tmp_path / "run").iterdir()}
 
 
-class Stopping(Silent):
+class Stopping(NullCallback):
     """Somebody who stops a run after its third step."""
 
-    def stepped(self, step, numbers):
+    def on_step_end(self, step, numbers):
         if step == 2:
             raise KeyboardInterrupt
 
 
 @pytest.mark.parametrize("staleness", [0, 1])
 def test_a_run_that_was_stopped_goes_on_with_the_same_bits(recipe, tmp_path, staleness):
-    recipe = recipe.but(staleness=staleness, save_every=2, steps=4)
+    recipe = recipe.replace(max_staleness=staleness, save_every=2, max_steps=4)
     train(recipe, tmp_path / "whole")
     with pytest.raises(KeyboardInterrupt):
         train(recipe, tmp_path / "cut", Stopping())
@@ -160,14 +167,19 @@ def test_a_run_that_was_stopped_goes_on_with_the_same_bits(recipe, tmp_path, sta
 
 
 def test_what_a_flow_cannot_say_is_refused_before_anything_is_drawn(recipe, tmp_path):
-    with pytest.raises(Refused, match="the policy has no signal 'self_certainty'"):
-        train(recipe.but(method=intuitor()), tmp_path / "run")
+    with pytest.raises(ConfigError, match="the policy has no signal 'self_certainty'"):
+        train(recipe.replace(method=intuitor()), tmp_path / "run")
 
 
 def test_a_caption_that_the_world_cannot_draw_is_refused_before_anything_is_drawn(recipe, tmp_path):
     asked = FromFunction(odd)
-    with pytest.raises(Refused, match="'a red circle square' is no picture of shapes"):
-        train(recipe.but(tasks=asked, env=Images((Part("colour", Colours()),))), tmp_path / "run")
+    with pytest.raises(ConfigError, match="'a red circle square' is no picture of shapes"):
+        train(
+            recipe.replace(
+                tasks=asked, env=ImageGeneration((RewardTerm("colour", ColourMatch()),))
+            ),
+            tmp_path / "run",
+        )
     assert not (tmp_path / "run").exists()
 
 
@@ -176,7 +188,7 @@ def odd():
 
 
 def test_the_journal_of_actions_has_the_picture_that_each_rollout_made(recipe, tmp_path):
-    train(recipe.but(steps=1), tmp_path / "run")
+    train(recipe.replace(max_steps=1), tmp_path / "run")
     lines = (tmp_path / "run" / "actions.jsonl").read_text().splitlines()
     last = [json.loads(line)["actions"][-1] for line in lines]
     assert last

@@ -3,12 +3,20 @@
 import asyncio
 from dataclasses import replace
 
-from grupo.rollouts.samplers import Anytime
+from grupo.rollouts.samplers import AnytimeBudgets
 from grupo.training.collate import collate
-from grupo.training.metrics import _drawn
+from grupo.training.metrics import _count_generated
 from tests.helpers.scripted_actor import TASK, Once, dice, script, texts
 
-SMALL = Anytime(2, (2, 4), answers=2, solve=3, hurry="~", close="|", header="#")
+SMALL = AnytimeBudgets(
+    2,
+    (2, 4),
+    answers_per_budget=2,
+    answer_tokens=3,
+    cutoff_text="~",
+    think_end="|",
+    answer_header="#",
+)
 
 
 def sample(sampler, act, task=TASK):
@@ -36,7 +44,7 @@ def places(group):
 def learned(group):
     """What each rollout is taught of: T for a thought's letters, a for an answer's."""
     batch = collate([group], lambda rows: {})
-    marks = batch.seen["mark/thought"]
+    marks = batch.signals["step/thought"]
     return [
         "".join("T" if mark else "a" for mark in marks[row][batch.mask[row]])
         for row in range(len(batch.mask))
@@ -79,7 +87,7 @@ def test_a_thought_is_drawn_once_however_often_it_is_answered():
     group = sample(SMALL, act)
     thoughts, answers = 2 * 4, 2 * 2 * 2 * 2  # letters; answers of two, at two budgets, two each
     assert sum(len(said) for _, said in act.log) == thoughts + answers
-    assert _drawn(group) == thoughts + answers
+    assert _count_generated(group) == thoughts + answers
 
 
 def test_thoughts_and_answers_have_streams_of_their_own():
@@ -89,12 +97,12 @@ def test_thoughts_and_answers_have_streams_of_their_own():
 
 
 def test_a_task_may_say_how_many_attempts_it_wants():
-    assert SMALL.n == 8
-    assert len(sample(SMALL, script(dice), replace(TASK, attempts=4)).rollouts) == 4
-    assert len(sample(SMALL, script(dice), replace(TASK, attempts=1)).rollouts) == 4
+    assert SMALL.group_size == 8
+    assert len(sample(SMALL, script(dice), replace(TASK, group_size=4)).rollouts) == 4
+    assert len(sample(SMALL, script(dice), replace(TASK, group_size=1)).rollouts) == 4
 
 
 def test_answers_have_their_own_limit():
-    group = sample(replace(SMALL, solve=1), script(thinking(9)))
+    group = sample(replace(SMALL, answer_tokens=1), script(thinking(9)))
     assert texts(group)[0] == "xx~|#2"
     assert group.rollouts[0].truncated

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from grupo.core.types import Group
-from grupo.rollouts.samplers import EarlyExits, UntilInformative
+from grupo.rollouts.samplers import EarlyExits, ResampleUntilInformative
 from grupo.training.collate import collate
 from tests.helpers.scripted_actor import TASK, Once, dice, script, streams, texts
 
@@ -27,24 +27,24 @@ def sample(sampler, act, task=TASK, env=None):
 
 def test_the_thought_is_cut_and_an_answer_forced_from_front_to_back():
     act = script(says)
-    group = sample(EarlyExits(exits=3, instruction="!", close="|"), act)
+    group = sample(EarlyExits(num_exits=3, instruction="!", think_end="|"), act)
     places = [len(text.partition("!")[0]) for text in texts(group)[:3]]
     assert places == sorted(set(places))
     assert set(places) <= set(range(1, 8))  # the thought has 7 letters before its end
     early = [f"{THOUGHT[:n]}!|{n}." for n in places]
     assert texts(group) == [*early, "thought|7."]
-    assert [r.parts["exit"] for r in group.rollouts] == [0.0, 1.0, 2.0, 3.0]
+    assert [r.reward_terms["exit"] for r in group.rollouts] == [0.0, 1.0, 2.0, 3.0]
 
 
 def test_the_thought_is_said_once():
     act = script(says)
-    sample(EarlyExits(exits=3, instruction="!", close="|"), act)
+    sample(EarlyExits(num_exits=3, instruction="!", think_end="|"), act)
     assert [said for _, said in act.log].count(THOUGHT) == 1
     assert sum(len(said) for _, said in act.log) == len(THOUGHT) + 4 * 2
 
 
 def test_the_instruction_is_not_learned_and_the_thought_before_it_is():
-    group = sample(EarlyExits(exits=1, instruction="!", close="|"), script(says))
+    group = sample(EarlyExits(num_exits=1, instruction="!", think_end="|"), script(says))
     n = len(texts(group)[0].partition("!")[0])
     batch = collate([group], lambda rows: {})
     row = [True] * n + [False] * 2 + [True] * 2
@@ -54,15 +54,15 @@ def test_the_instruction_is_not_learned_and_the_thought_before_it_is():
 
 
 def test_every_place_can_be_drawn_and_who_thinks_little_has_fewer_exits():
-    group = sample(EarlyExits(exits=20, instruction="!", close="|"), script(says))
+    group = sample(EarlyExits(num_exits=20, instruction="!", think_end="|"), script(says))
     assert [len(t.partition("!")[0]) for t in texts(group)[:-1]] == [1, 2, 3, 4, 5, 6, 7]
     assert len(group.rollouts) == 8
 
 
 def test_a_task_may_say_how_many_attempts_it_wants():
-    sampler = EarlyExits(exits=3, instruction="!", close="|")
-    assert sampler.n == 4
-    assert len(sample(sampler, script(says), replace(TASK, attempts=2)).rollouts) == 2
+    sampler = EarlyExits(num_exits=3, instruction="!", think_end="|")
+    assert sampler.group_size == 4
+    assert len(sample(sampler, script(says), replace(TASK, group_size=2)).rollouts) == 2
 
 
 @pytest.mark.parametrize("end", ["", "."])
@@ -70,19 +70,19 @@ def test_a_thought_without_an_end_has_no_answer_of_its_own(end):
     thought = "xxxx" + end
     act = script(lambda read, key: (thought + "a.")[len(read) - 1] if "|" not in read else ".")
     act = replace(act, limit=len(thought))  # it is cut short, or ends the whole rollout
-    sampler = EarlyExits(exits=20, instruction="!", close="|")
+    sampler = EarlyExits(num_exits=20, instruction="!", think_end="|")
 
     class Limited(type(act)):
         def until(self, *stop, limit=0):
-            return replace(self, stop=stop)
+            return replace(self, stop_strings=stop)
 
-    group = sample(sampler, Limited(act.says, act.log, limit=act.limit))
+    group = sample(sampler, Limited(act.description, act.log, limit=act.limit))
     assert texts(group) == ["x!|.", "xx!|.", "xxx!|.", "xxxx!|.", thought]
     assert group.rollouts[-1].truncated == (not end)
 
 
 def test_places_and_answers_are_the_streams_own():
-    sampler = EarlyExits(exits=3, instruction="!", close="|")
+    sampler = EarlyExits(num_exits=3, instruction="!", think_end="|")
     first, again, other = (sample(sampler, script(dice).fork(k)) for k in (1, 1, 2))
     assert first == again != other
     rollouts = first.rollouts
@@ -91,13 +91,13 @@ def test_places_and_answers_are_the_streams_own():
 
 
 def test_the_group_is_sampled_again_as_a_whole():
-    sampler = EarlyExits(exits=3, instruction="!", close="|")
+    sampler = EarlyExits(num_exits=3, instruction="!", think_end="|")
     env = Once(lambda text: "c" in text[-2:])
     act = next(a for a in map(script(dice).fork, range(99)) if not same(sampler, a, env))
     again = sample(sampler, act.fork("again", 1), env=env)
-    assert sample(UntilInformative(sampler, tries=2), act, env=env) == again
+    assert sample(ResampleUntilInformative(sampler, max_tries=2), act, env=env) == again
     assert isinstance(again, Group)
 
 
 def same(sampler, act, env) -> bool:
-    return sample(sampler, act, env=env).informative
+    return sample(sampler, act, env=env).has_reward_variance

@@ -4,10 +4,12 @@ import asyncio
 from dataclasses import replace
 
 from grupo.core.types import Action, Rollout
-from grupo.rollouts.samplers import Independent, Reflected
+from grupo.rollouts.samplers import GroupSampler, WithReflection
 from tests.helpers.scripted_actor import TASK, Once, dice, script, texts
 
-SAMPLER = Reflected(Independent(2), below=0.5, lead="<", ask=">")
+SAMPLER = WithReflection(
+    GroupSampler(2), failure_threshold=0.5, prefix_text="<", retry_instruction=">"
+)
 
 
 def earlier(text: str, reward: float) -> Rollout:
@@ -17,7 +19,7 @@ def earlier(text: str, reward: float) -> Rollout:
 def sample(*before: Rollout, key: int = 0):
     """What was read first, and the group."""
     act = script(dice).fork(key)
-    task = replace(TASK, before=before)
+    task = replace(TASK, replays=before)
     return act, asyncio.run(SAMPLER(task, Once(), act))
 
 
@@ -26,12 +28,12 @@ def asked(act) -> list[str]:
 
 
 def test_who_never_tried_and_who_did_well_is_asked_as_ever():
-    plain = asyncio.run(Independent(2)(TASK, Once(), script(dice).fork(0)))
+    plain = asyncio.run(GroupSampler(2)(TASK, Once(), script(dice).fork(0)))
     for before in [(), (earlier("good", 1.0),), (earlier("bad", 0.0), earlier("good", 1.0))]:
         act, group = sample(*before)
         assert asked(act) == ["Q", "Q"]
         assert texts(group) == texts(plain)
-        assert [r.parts["reflected"] for r in group.rollouts] == [0.0, 0.0]
+        assert [r.reward_terms["reflected"] for r in group.rollouts] == [0.0, 0.0]
 
 
 def test_who_failed_is_asked_again_with_a_failure():
@@ -39,7 +41,7 @@ def test_who_failed_is_asked_again_with_a_failure():
     assert asked(act)[:2] == ["Q", "Q"]
     assert len(set(asked(act)[2:])) == 1
     assert asked(act)[2] in ("Q<bad>", "Q<poor>")
-    assert [r.parts["reflected"] for r in group.rollouts] == [0.0, 0.0, 1.0, 1.0]
+    assert [r.reward_terms["reflected"] for r in group.rollouts] == [0.0, 0.0, 1.0, 1.0]
     assert group.rollouts[2].turns[0][0] == asked(act)[2]  # it stays in its context
     assert len(set(texts(group))) > 2
 

@@ -6,9 +6,15 @@ from math import log
 
 import pytest
 
-from grupo.core.rng import derive, generator
-from grupo.core.types import Action, Rollout, Task, Verdict
-from grupo.rollouts.samplers import Column, Demonstrate, Independent, Tree, UntilInformative
+from grupo.core.rng import derive_key, make_rng
+from grupo.core.types import Action, RewardResult, Rollout, Task
+from grupo.rollouts.samplers import (
+    DemonstrationSampler,
+    FirstTurnTree,
+    GroupSampler,
+    ResampleUntilInformative,
+    SolutionColumn,
+)
 
 TASK = Task("t", "well?")
 
@@ -22,7 +28,7 @@ class TwoQuestions:
         return ("well?", "sure?", None)[len(rollout.turns)]
 
     async def score(self, task, rollouts):
-        return [Verdict(reward=float(r.text.count("yes"))) for r in rollouts]
+        return [RewardResult(reward=float(r.text.count("yes"))) for r in rollouts]
 
 
 @dataclass(frozen=True)
@@ -33,16 +39,18 @@ class Coin:
     p: float = 0.5
 
     async def __call__(self, rollout, seen):
-        heads = generator(self.key, len(rollout.turns)).random() < self.p
+        heads = make_rng(self.key, len(rollout.turns)).random() < self.posterior_mean
         return Action(
-            ("w",), (log(self.p if heads else 1 - self.p),), text="yes" if heads else "no"
+            ("w",),
+            (log(self.posterior_mean if heads else 1 - self.posterior_mean),),
+            text="yes" if heads else "no",
         )
 
     async def recite(self, rollout, seen, text):
         return Action((text,), (0.0,), text=text, sampled=False)
 
     def fork(self, *label):
-        return replace(self, key=derive(self.key, *label))
+        return replace(self, key=derive_key(self.key, *label))
 
 
 def sample(sampler, act, task=TASK, env=None):
@@ -54,22 +62,22 @@ def texts(group):
 
 
 def test_independent_makes_n_rollouts_with_streams_of_their_own():
-    group = sample(Independent(8), Coin())
+    group = sample(GroupSampler(8), Coin())
     assert len(group.rollouts) == 8
     assert len({*texts(group)}) > 1
     assert group.rewards == tuple(text.count("yes") for text in texts(group))
 
 
 def test_a_rollout_does_not_depend_on_how_many_others_there_are():
-    assert texts(sample(Independent(8), Coin()))[:3] == texts(sample(Independent(3), Coin()))
+    assert texts(sample(GroupSampler(8), Coin()))[:3] == texts(sample(GroupSampler(3), Coin()))
 
 
 def test_a_task_may_say_how_many_attempts_it_wants():
-    assert len(sample(Independent(8), Coin(), replace(TASK, attempts=3)).rollouts) == 3
+    assert len(sample(GroupSampler(8), Coin(), replace(TASK, group_size=3)).rollouts) == 3
 
 
 def test_rollouts_of_a_tree_share_their_first_turn():
-    group = sample(Tree(3, 4), Coin())
+    group = sample(FirstTurnTree(3, 4), Coin())
     assert len(group.rollouts) == 12
     for trunk in range(3):
         leaves = group.rollouts[4 * trunk : 4 * trunk + 4]
@@ -79,32 +87,32 @@ def test_rollouts_of_a_tree_share_their_first_turn():
 
 
 def test_rollouts_of_a_tree_are_told_which_trunk_they_share():
-    tree = Tree(2, 3)
+    tree = FirstTurnTree(2, 3)
     group = sample(tree, Coin())
-    assert [r.parts["trunk"] for r in group.rollouts] == [0.0, 0.0, 0.0, 1.0, 1.0, 1.0]
-    assert (tree.n, tree.gives) == (6, ("trunk",))
+    assert [r.reward_terms["trunk"] for r in group.rollouts] == [0.0, 0.0, 0.0, 1.0, 1.0, 1.0]
+    assert (tree.group_size, tree.provides) == (6, ("trunk",))
     assert group.rewards == tuple(text.count("yes") for text in texts(group))  # it earns nothing
 
 
 def test_the_trunk_of_a_tree_is_sampled_once():
     world = TwoQuestions()
-    sample(Tree(2, 3), Coin(), env=world)
+    sample(FirstTurnTree(2, 3), Coin(), env=world)
     assert world.asked.count("") == 2  # and 6 leaves are asked twice more each
     assert len(world.asked) == 2 + 6 * 2
 
 
 def test_sampling_again_stops_at_the_first_group_that_teaches():
     world = TwoQuestions()
-    group = sample(UntilInformative(Independent(2), tries=50), Coin(), env=world)
-    assert group.informative
+    group = sample(ResampleUntilInformative(GroupSampler(2), max_tries=50), Coin(), env=world)
+    assert group.has_reward_variance
     assert len(world.asked) % 6 == 0  # groups of two rollouts of three replies
-    first = sample(Independent(2), Coin())
-    assert first.informative == (len(world.asked) == 6)
+    first = sample(GroupSampler(2), Coin())
+    assert first.has_reward_variance == (len(world.asked) == 6)
 
 
 def test_sampling_again_gives_up_after_its_tries():
     world = TwoQuestions()
-    group = sample(UntilInformative(Independent(2), tries=3), Coin(p=1.0), env=world)
+    group = sample(ResampleUntilInformative(GroupSampler(2), max_tries=3), Coin(p=1.0), env=world)
     assert group.rewards == (2.0, 2.0)
     assert len(world.asked) == 3 * 6
 
@@ -114,7 +122,7 @@ def solve(task):
 
 
 def test_demonstrations_are_recited_and_earn_one():
-    group = sample(Demonstrate(solve), Coin())
+    group = sample(DemonstrationSampler(solve), Coin())
     assert texts(group) == ["yes, because", "yes"]
     assert group.rewards == (1.0, 1.0)
     assert {r.source for r in group.rollouts} == {"worked"}
@@ -130,14 +138,16 @@ def test_samplers_wrap_samplers_three_deep():
 
         async def __call__(self, task, env, act):
             group = await self.inner(task, env, act)
-            worked = await Demonstrate(solve)(task, env, act)
+            worked = await DemonstrationSampler(solve)(task, env, act)
             return replace(group, rollouts=(*group.rollouts, *worked.rollouts))
 
-    unlucky = UntilInformative(Shown(Tree(1, 2)), tries=2)
+    unlucky = ResampleUntilInformative(Shown(FirstTurnTree(1, 2)), max_tries=2)
     group = sample(unlucky, Coin(p=1e-9))
     assert texts(group) == ["nono", "nono", "yes, because", "yes"]
     assert group.rewards == (0.0, 0.0, 1.0, 1.0)
-    again = UntilInformative(Shown(UntilInformative(Tree(2, 2), tries=2)), tries=2)
+    again = ResampleUntilInformative(
+        Shown(ResampleUntilInformative(FirstTurnTree(2, 2), max_tries=2)), max_tries=2
+    )
     assert sample(again, Coin()) == sample(again, Coin())
 
 
@@ -146,16 +156,19 @@ def test_a_world_that_says_nothing_cannot_be_answered():
         async def reply(self, task, rollout):
             return None
 
-    assert sample(Tree(1, 1), Coin(), env=Silent()).rollouts[0].turns == Rollout().turns
+    assert sample(FirstTurnTree(1, 1), Coin(), env=Silent()).rollouts[0].turns == Rollout().turns
     with pytest.raises(AssertionError, match="says nothing"):
-        sample(Demonstrate(solve), Coin(), env=Silent())
+        sample(DemonstrationSampler(solve), Coin(), env=Silent())
 
 
 def test_a_tree_has_as_many_trunks_as_the_attempts_asked_for_take():
-    counts = [len(sample(Tree(3, 4), Coin(), replace(TASK, attempts=n)).rollouts) for n in (4, 5)]
+    counts = [
+        len(sample(FirstTurnTree(3, 4), Coin(), replace(TASK, group_size=n)).rollouts)
+        for n in (4, 5)
+    ]
     assert counts == [4, 8]
 
 
 def test_a_column_that_is_empty_holds_no_solution():
-    assert Column()(replace(TASK, columns={"solution": None})) == []
-    assert Column()(replace(TASK, columns={"solution": 0})) == ["0"]
+    assert SolutionColumn()(replace(TASK, columns={"solution": None})) == []
+    assert SolutionColumn()(replace(TASK, columns={"solution": 0})) == ["0"]

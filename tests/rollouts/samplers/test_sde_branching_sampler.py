@@ -5,8 +5,8 @@ from collections import Counter
 
 import pytest
 
-from grupo.core.errors import Refused
-from grupo.rollouts.samplers import DeviateOnce, SplitTree
+from grupo.core.errors import ConfigError
+from grupo.rollouts.samplers import SingleStepBranching, SplitTree
 from grupo.training.collate import collate
 from tests.helpers.number_policy import Walk, Weighed, steps
 from tests.helpers.scripted_actor import TASK, Once, dice, script, texts
@@ -19,7 +19,7 @@ def sample(sampler, act=Walk(6), env=WORLD):
 
 
 def marks(group, name):
-    return [[int(x) for x in r.marks[name]] for r in group.rollouts]
+    return [[int(x) for x in r.step_values[name]] for r in group.rollouts]
 
 
 def test_a_tree_splits_where_it_is_told_to():
@@ -52,8 +52,8 @@ def test_a_trunk_before_the_first_split_is_everybodys():
 def test_a_root_of_no_actions_has_heard_the_prompt_once():
     (rollout, *_) = sample(SplitTree((0, 2))).rollouts
     (seen, first), *rest = rollout.turns
-    assert (seen, first.parts, first.seen) == ("Q", (), ("Q",))
-    assert all(not action.seen for _, action in rest)
+    assert (seen, first.items, first.observation) == ("Q", (), ("Q",))
+    assert all(not action.observation for _, action in rest)
 
 
 def test_paths_that_are_over_split_no_more():
@@ -65,16 +65,16 @@ def test_paths_that_are_over_split_no_more():
 
 def test_places_that_do_not_ascend_are_refused():
     for at in ((), (3, 0), (2, 2), (-1, 2)):
-        with pytest.raises(Refused, match="each above the one before"):
+        with pytest.raises(ConfigError, match="each above the one before"):
             SplitTree(at)
 
 
 def test_chance_is_shared_in_part_where_that_can_be():
     for alike in (-0.1, 1.0):
-        with pytest.raises(Refused, match="0 or more and below 1"):
-            SplitTree((0, 2), alike=alike)
-    with pytest.raises(Refused, match=r"alike: 0\.5\. Allowed: 0 where words"):
-        sample(SplitTree((0, 2), alike=0.5))
+        with pytest.raises(ConfigError, match="0 or more and below 1"):
+            SplitTree((0, 2), sibling_correlation=alike)
+    with pytest.raises(ConfigError, match=r"alike: 0\.5\. Allowed: 0 where words"):
+        sample(SplitTree((0, 2), sibling_correlation=0.5))
 
 
 def test_a_tree_is_its_streams_own():
@@ -83,30 +83,30 @@ def test_a_tree_is_its_streams_own():
 
 
 def test_a_path_is_left_by_one_action_and_gone_on_with_as_before():
-    group = sample(DeviateOnce(branches=3))
+    group = sample(SingleStepBranching(branches_per_step=3))
     moved = [[k for k, x in enumerate(steps(r)) if x] for r in group.rollouts]
     assert moved == [[k] for k in range(6) for _ in range(3)]
-    assert [r.parts["place"] for r in group.rollouts] == [float(k) for [k] in moved]
+    assert [r.reward_terms["place"] for r in group.rollouts] == [float(k) for [k] in moved]
     batch = collate([group], lambda rows: {})
     assert [row.nonzero().flatten().tolist() for row in batch.mask] == moved
     assert len({r.reward for r in group.rollouts}) == 18
 
 
 def test_only_some_places_may_be_left():
-    group = sample(DeviateOnce(branches=2, at=(1, 4, 9)))
-    assert Counter(r.parts["place"] for r in group.rollouts) == {1.0: 2, 4.0: 2}
-    with pytest.raises(Refused, match=r"at: \(6,\). Allowed: below 6"):
-        sample(DeviateOnce(branches=2, at=(6,)))
+    group = sample(SingleStepBranching(branches_per_step=2, branch_steps=(1, 4, 9)))
+    assert Counter(r.reward_terms["place"] for r in group.rollouts) == {1.0: 2, 4.0: 2}
+    with pytest.raises(ConfigError, match=r"at: \(6,\). Allowed: below 6"):
+        sample(SingleStepBranching(branches_per_step=2, branch_steps=(6,)))
 
 
 def test_words_are_left_and_gone_on_with_too():
     act = script(dice).fork(4)
-    group = sample(DeviateOnce(branches=2), act, Once())
-    assert len(group.rollouts) == 2 * len({r.parts["place"] for r in group.rollouts})
+    group = sample(SingleStepBranching(branches_per_step=2), act, Once())
+    assert len(group.rollouts) == 2 * len({r.reward_terms["place"] for r in group.rollouts})
     batch = collate([group], lambda rows: {})
     assert batch.mask.sum(1).tolist() == [1] * len(group.rollouts)
 
 
 def test_how_many_rollouts_a_group_has():
-    assert SplitTree().n == len(sample(SplitTree((0, 1, 2, 3))).rollouts) == 16
-    assert (DeviateOnce(4, (0, 2)).n, DeviateOnce(4).n) == (8, 0)
+    assert SplitTree().group_size == len(sample(SplitTree((0, 1, 2, 3))).rollouts) == 16
+    assert (SingleStepBranching(4, (0, 2)).group_size, SingleStepBranching(4).group_size) == (8, 0)

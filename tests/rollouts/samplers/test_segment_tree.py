@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from grupo.core.types import Group, Rollout
-from grupo.rollouts.samplers import SegmentTree, UntilInformative
+from grupo.rollouts.samplers import ResampleUntilInformative, SegmentTree
 from grupo.training.collate import collate
 from tests.helpers.scripted_actor import TASK, Once, dice, script, streams, texts
 
@@ -18,17 +18,20 @@ def sample(sampler, act, task=TASK, env=None) -> Group:
 
 def nodes(rollout: Rollout) -> list[int]:
     """The number of each segment's node."""
-    marks, found, begin = rollout.marks["node"], [], 0
+    marks, found, begin = rollout.step_values["node"], [], 0
     for _, action in rollout.turns:
-        assert len(set(marks[begin : begin + len(action.parts)])) <= 1
-        found.append(int(marks[begin]) if action.parts else -1)
-        begin += len(action.parts)
+        assert len(set(marks[begin : begin + len(action.items)])) <= 1
+        found.append(int(marks[begin]) if action.items else -1)
+        begin += len(action.items)
     return found
 
 
 def test_a_tree_that_never_ends_is_as_wide_and_deep_as_it_may():
     act = script(lambda read, key: "x")
-    group = sample(SegmentTree(leaves=8, segment=3, depth=4, branches=2, first=2), act)
+    group = sample(
+        SegmentTree(leaves=8, segment_tokens=3, max_depth=4, branches=2, max_initial_branches=2),
+        act,
+    )
     # 2 begin it, then 4, then 8, and for want of room 8 again: 22 segments instead of 8 x 4
     assert texts(group) == ["x" * 12] * 8
     assert all(r.truncated for r in group.rollouts)
@@ -46,7 +49,9 @@ def test_leaves_share_the_actions_they_have_in_common():
 
 
 def test_room_is_spread_evenly_over_the_paths_that_are_alive():
-    group = sample(SegmentTree(7, 3, 2, branches=4, first=4), script(lambda read, key: "x"))
+    group = sample(
+        SegmentTree(7, 3, 2, branches=4, max_initial_branches=4), script(lambda read, key: "x")
+    )
     counted = Counter(nodes(r)[0] for r in group.rollouts)
     assert counted == {0: 2, 1: 2, 2: 2, 3: 1}
 
@@ -54,7 +59,10 @@ def test_room_is_spread_evenly_over_the_paths_that_are_alive():
 def test_ways_that_have_ended_are_given_to_others():
     letters = iter(".")  # the first segment ends a rollout, all others go on
     act = script(lambda read, key: next(letters, "x"))
-    group = sample(SegmentTree(leaves=9, segment=1, depth=2, branches=2, first=2), act)
+    group = sample(
+        SegmentTree(leaves=9, segment_tokens=1, max_depth=2, branches=2, max_initial_branches=2),
+        act,
+    )
     # "." ends one of two; its two ways go to the other, 4 in all, though there is room for 8
     assert Counter(texts(group)[:5]) == {".": 1, "xx": 4}
     assert [nodes(r)[0] for r in group.rollouts[:5]] == [0, 1, 1, 1, 1]
@@ -63,7 +71,10 @@ def test_ways_that_have_ended_are_given_to_others():
 def test_where_all_are_over_some_are_cut_and_go_on():
     """Each path says so many letters and ends; only its beginning can be shared."""
     act = script(lambda read, key: "." if len(read) == 6 else "x")
-    group = sample(SegmentTree(leaves=5, segment=2, depth=9, branches=1, first=1), act)
+    group = sample(
+        SegmentTree(leaves=5, segment_tokens=2, max_depth=9, branches=1, max_initial_branches=1),
+        act,
+    )
     assert texts(group) == ["xxxxx."] * 5
     first, *others = map(nodes, group.rollouts)
     assert first == [0, 1, 2]
@@ -77,7 +88,10 @@ def test_where_all_are_over_some_are_cut_and_go_on():
 
 def test_paths_that_were_cut_short_are_not_gone_on_from():
     short = script(lambda read, key: "x")
-    group = sample(SegmentTree(leaves=3, segment=2, depth=2, branches=1, first=1), short)
+    group = sample(
+        SegmentTree(leaves=3, segment_tokens=2, max_depth=2, branches=1, max_initial_branches=1),
+        short,
+    )
     assert len({nodes(r)[0] for r in group.rollouts}) == 3  # all from the beginning
 
 
@@ -85,7 +99,10 @@ def test_paths_that_were_cut_short_are_not_gone_on_from():
 def test_there_are_as_many_leaves_as_asked_for(leaves):
     for key in range(20):
         act = script(dice).fork(key)
-        group = sample(SegmentTree(leaves, segment=2, depth=4, branches=2, first=8), act)
+        group = sample(
+            SegmentTree(leaves, segment_tokens=2, max_depth=4, branches=2, max_initial_branches=8),
+            act,
+        )
         assert len(group.rollouts) == leaves
         assert len({tuple(nodes(r)) for r in group.rollouts}) == leaves
         said = {node: None for r in group.rollouts for node in nodes(r)}
@@ -94,12 +111,12 @@ def test_there_are_as_many_leaves_as_asked_for(leaves):
 
 def test_a_task_may_say_how_many_attempts_it_wants():
     sampler = SegmentTree(16, 2, 4)
-    assert sampler.n == 16
-    assert len(sample(sampler, script(dice), replace(TASK, attempts=3)).rollouts) == 3
+    assert sampler.group_size == 16
+    assert len(sample(sampler, script(dice), replace(TASK, group_size=3)).rollouts) == 3
 
 
 def test_a_tree_is_its_streams_own_and_every_segment_has_one():
-    sampler = SegmentTree(8, segment=2, depth=4)
+    sampler = SegmentTree(8, segment_tokens=2, max_depth=4)
     first, again, other = (sample(sampler, script(dice).fork(k)) for k in (1, 1, 2))
     assert first == again != other
     drawn = {s for r in first.rollouts for s in streams(r)}
@@ -109,9 +126,9 @@ def test_a_tree_is_its_streams_own_and_every_segment_has_one():
 def test_marks_reach_the_batch_and_are_of_the_groups_own():
     group = sample(SegmentTree(4, 3, 2, 2, 2), script(lambda read, key: "x"))
     batch = collate([group], lambda rows: {})
-    assert batch.seen["mark/node"][:, 0].tolist() == [0, 0, 1, 1]
+    assert batch.signals["step/node"][:, 0].tolist() == [0, 0, 1, 1]
     assert batch.mask.all()
-    assert batch.seen["mark/node"][:, 3].tolist() == [2, 3, 4, 5]
+    assert batch.signals["step/node"][:, 3].tolist() == [2, 3, 4, 5]
 
 
 def test_what_follows_after_the_world_has_spoken_again_is_of_the_leaf():
@@ -131,7 +148,7 @@ def test_what_follows_after_the_world_has_spoken_again_is_of_the_leaf():
 def test_the_tree_is_sampled_again_as_a_whole():
     sampler, env = SegmentTree(2, 2, 2, 2, 2), Once(lambda text: "c" in text)
     tries = [sample(sampler, script(dice).fork(k), env=env) for k in range(60)]
-    unlucky = next(k for k, group in enumerate(tries) if not group.informative)
+    unlucky = next(k for k, group in enumerate(tries) if not group.has_reward_variance)
     act = script(dice).fork(unlucky)
     again = sample(sampler, act.fork("again", 1), env=env)
-    assert sample(UntilInformative(sampler, tries=2), act, env=env) == again
+    assert sample(ResampleUntilInformative(sampler, max_tries=2), act, env=env) == again

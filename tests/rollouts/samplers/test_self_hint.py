@@ -5,18 +5,18 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from grupo.core.rng import generator
-from grupo.core.types import Action, Rollout, Task, Verdict
-from grupo.rollouts.samplers import Coached, Independent
-from grupo.rollouts.samplers.self_hint import Asking, between_tags, unhinted
+from grupo.core.rng import make_rng
+from grupo.core.types import Action, RewardResult, Rollout, Task
+from grupo.rollouts.samplers import GroupSampler, WithSelfHint
+from grupo.rollouts.samplers.self_hint import HintPrompt, parse_hint, prompt_without_hint
 
 TASK = Task("t", "well?", "yes", columns={"solution": "by nodding"})
-ASKING = Asking("ASKED {task} {attempt} {solution}")
+ASKING = HintPrompt("ASKED {task} {attempt} {solution}")
 
 
 @dataclass(frozen=True)
 class Coach:
-    """Says its `hints` one after another where it is ASKED, else "yes" after reading `word`."""
+    """Says its `num_hints` one after another where it is ASKED, else "yes" after reading `status`."""
 
     word: str
     hints: tuple
@@ -26,17 +26,17 @@ class Coach:
     async def __call__(self, rollout, seen):
         self.asked.append((self.name, seen))
         if "ASKED" in str(seen):
-            return Action(("x",), (-1.0,), (seen,), self.hints[self.name[-1] - 1])
+            return Action(("x",), (-1.0,), (seen,), self.num_hints[self.name[-1] - 1])
         if "deaf" in str(seen):
             return Action((), (), (), "", "length")
-        text = "yes" if self.word in str(seen) else "no"
+        text = "yes" if self.status in str(seen) else "no"
         return Action((text,), (-2.0,), (seen,), text)
 
     def fork(self, *label):
         return replace(self, name=(*self.name, *label))
 
     def chance(self, *label):
-        return generator(0, *label)
+        return make_rng(0, *label)
 
 
 class World:
@@ -45,12 +45,12 @@ class World:
 
     async def score(self, task, rollouts):
         assert task.prompt == TASK.prompt  # whatever was asked, the task is judged
-        return [Verdict(float(r.text == "yes")) for r in rollouts]
+        return [RewardResult(float(r.text == "yes")) for r in rollouts]
 
 
 def sample(*hints, word="key", n=2, task=TASK):
     asked = []
-    sampler = Coached(Independent(n), len(hints), ask=ASKING)
+    sampler = WithSelfHint(GroupSampler(n), len(hints), hint_prompt=ASKING)
     group = asyncio.run(sampler(task, World(), Coach(word, hints, asked)))
     return group, asked
 
@@ -79,7 +79,7 @@ def test_an_attempt_keeps_its_hint_and_can_be_read_without():
     group, _ = sample("<hint>key</hint>")
     plain, _, hint, seen, _ = group.rollouts
     assert [r.turns[0][0] for r in (plain, seen)] == ["well?", "well?\n\nkey"]
-    assert [unhinted(group, r) for r in (plain, hint, seen)] == [None, None, "well?"]
+    assert [prompt_without_hint(group, r) for r in (plain, hint, seen)] == [None, None, "well?"]
 
 
 def test_who_is_right_alone_is_not_asked_for_hints():
@@ -99,7 +99,7 @@ def test_a_hint_that_is_none_tells_the_answer_or_leaves_no_room_is_refused(hint)
 
 
 def test_a_hint_that_nobody_had_room_to_give_is_left_out():
-    sampler = Coached(Independent(2), 1, ask=Asking("deaf {solution}"))
+    sampler = WithSelfHint(GroupSampler(2), 1, hint_prompt=HintPrompt("deaf {solution}"))
     group = asyncio.run(sampler(TASK, World(), Coach("key", ("",), [])))
     assert kinds(group) == [(0, 0, 0)] * 2
 
@@ -108,20 +108,22 @@ def test_a_wrong_attempt_that_could_be_judged_is_shown():
     class Picky(World):
         async def score(self, task, rollouts):
             verdicts = await super().score(task, rollouts)
-            return [Verdict(failed="broken"), *verdicts[1:]]
+            return [RewardResult(error="broken"), *verdicts[1:]]
 
     asked = []
-    sampler = Coached(Independent(2), 1, ask=lambda task, attempt: f"ASKED {attempt.failed!r}")
+    sampler = WithSelfHint(
+        GroupSampler(2), 1, hint_prompt=lambda task, attempt: f"ASKED {attempt.error!r}"
+    )
     asyncio.run(sampler(TASK, Picky(), Coach("key", ("",), asked)))
     assert asked[2][1] == "ASKED ''"
 
 
 def test_a_chat_is_shown_as_its_texts():
     chat = ({"role": "system", "content": "Be brief."}, {"role": "user", "content": "well?"})
-    assert Asking("{task}")(replace(TASK, prompt=chat), Rollout()) == "Be brief.\n\nwell?"
-    assert Asking("{solution}")(replace(TASK, columns={}), Rollout()) == "yes"
+    assert HintPrompt("{task}")(replace(TASK, prompt=chat), Rollout()) == "Be brief.\n\nwell?"
+    assert HintPrompt("{solution}")(replace(TASK, columns={}), Rollout()) == "yes"
 
 
 def test_a_hint_stands_between_its_tags():
-    assert between_tags("a <HINT>one\ntwo</HINT> b <hint>three</hint>") == "one\ntwo"
-    assert between_tags("<hint>unfinished") == ""
+    assert parse_hint("a <HINT>one\ntwo</HINT> b <hint>three</hint>") == "one\ntwo"
+    assert parse_hint("<hint>unfinished") == ""

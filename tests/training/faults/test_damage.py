@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from grupo.storage import checkpoint
-from grupo.storage.checkpoint import Damaged
+from grupo.storage.checkpoint import CorruptRun
 from tests.helpers import checkpoint_contents
 
 SMALL = ("manifest.json", "data.json")
@@ -91,7 +91,7 @@ def test_with_no_whole_one_left_the_error_names_every_file(run, name):
     for step in (1, 2):
         path = run / f"step-0000000{step}" / name
         path.write_bytes(flipped(path.read_bytes(), 9, 3))
-    with pytest.raises(Damaged) as caught:
+    with pytest.raises(CorruptRun) as caught:
         checkpoint.load(run)
     assert f"step-00000001/{name}: " in str(caught.value)
     assert f"step-00000002/{name}: " in str(caught.value)

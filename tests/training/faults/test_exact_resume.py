@@ -10,11 +10,11 @@ def test_equal_runs_are_equal_to_the_last_bit(recipe, trainee, tmp_path):
     for number in range(2):
         assert trainee("train", tmp_path / str(number), recipe=recipe).lived
         made = outcome(tmp_path / str(number))
-        assert differing(trainee.whole(recipe).outcome, made) == []
+        assert differing(trainee.whole(recipe).outcome_term, made) == []
 
 
 def test_another_seed_makes_another_run(trainee):
-    one, other = trainee.whole("grpo").outcome, trainee.whole("other seed").outcome
+    one, other = trainee.whole("grpo").outcome_term, trainee.whole("other seed").outcome_term
     assert {"metrics", "rollouts", "weights", "optimizer", "scores"} <= {*differing(one, other)}
 
 
@@ -35,12 +35,12 @@ def test_a_resume_that_forgets_is_seen(recipe, forget, seen, trainee, tmp_path):
     run = tmp_path / "run"
     assert trainee("train", run, recipe=recipe, kill="step/begin:4").killed
     assert trainee("resume badly", run, forget=forget).lived
-    assert seen <= {*differing(trainee.whole(recipe).outcome, outcome(run))}
+    assert seen <= {*differing(trainee.whole(recipe).outcome_term, outcome(run))}
 
 
 def test_a_resume_that_takes_a_later_policy_for_the_reference_is_seen(trainee, tmp_path):
     run = tmp_path / "run"
     assert trainee("train", run, recipe="kl", kill="step/begin:4").killed
     assert trainee("resume against", run).lived
-    differences = {*differing(trainee.whole("kl").outcome, outcome(run))}
+    differences = {*differing(trainee.whole("kl").outcome_term, outcome(run))}
     assert {"metrics", "weights", "optimizer"} <= differences

@@ -51,7 +51,7 @@ def failing_at(n: int, folder, *, code: int, **how) -> FailingDisk:
     """Save step 3 with the n-th call failing: it fails by name, and what was saved is there."""
     disk = FailingDisk(n, code, **how)
     try:
-        assert checkpoint_contents.save(folder, 3, disk=disk).name == "step-00000003"
+        assert checkpoint_contents.save(folder, 3, syscall=disk).name == "step-00000003"
         failure = None
     except SaveFailed as error:
         failure = error
@@ -72,7 +72,7 @@ def each_call(run, tmp_path, **how) -> list[str]:
     for n in count(1):
         folder = shutil.copytree(run, tmp_path / str(n))
         disk = failing_at(n, folder, **how)
-        checkpoint_contents.save(folder, 4, disk=checkpoint_contents.unsynced)
+        checkpoint_contents.save(folder, 4, syscall=checkpoint_contents.unsynced)
         assert checkpoint_contents.loaded(folder).step == 4
         assert not list(folder.glob("tmp.*"))
         shutil.rmtree(folder)
@@ -104,13 +104,13 @@ def test_a_first_save_that_fails_leaves_a_run_that_never_saved(tmp_path):
         disk = FailingDisk(n, errno.EIO)
         folder = tmp_path / str(n) / "checkpoints"
         try:
-            checkpoint_contents.save(folder, 0, disk=disk)
+            checkpoint_contents.save(folder, 0, syscall=disk)
         except SaveFailed:
             try:
                 assert checkpoint_contents.loaded(folder).step == 0
             except NoCheckpoint:
                 assert not list(folder.glob("step-*"))
-            checkpoint_contents.save(folder, 0, disk=checkpoint_contents.unsynced)
+            checkpoint_contents.save(folder, 0, syscall=checkpoint_contents.unsynced)
         assert checkpoint_contents.loaded(folder).step == 0
         if not disk.failed:
             break
@@ -127,13 +127,13 @@ def test_a_failed_fsync_is_not_tried_again(tmp_path):
         return call(*args, **kwargs)
 
     with pytest.raises(SaveFailed, match=r"weights.safetensors: Input/output error"):
-        checkpoint_contents.save(tmp_path, 0, disk=disk)
+        checkpoint_contents.save(tmp_path, 0, syscall=disk)
     assert calls.count(os.fsync) == 1
 
 
 def test_a_full_disk_says_so_and_what_to_do(run):
     with pytest.raises(SaveFailed) as caught:
-        checkpoint_contents.save(run, 3, disk=FailingDisk(12, errno.ENOSPC))
+        checkpoint_contents.save(run, 3, syscall=FailingDisk(12, errno.ENOSPC))
     assert "Step 3 is not saved: " in str(caught.value)
     assert ": No space left on device. What was saved before is as it was. Free space" in str(
         caught.value
@@ -149,7 +149,7 @@ def test_the_error_after_the_commit_says_that_the_step_is_saved(run, tmp_path):
         return call(*args, **kwargs)
 
     with pytest.raises(SaveFailed, match="Step 3 is saved, but an older one could not be removed"):
-        checkpoint_contents.save(folder, 3, disk=disk)
+        checkpoint_contents.save(folder, 3, syscall=disk)
     assert checkpoint.load(folder).step == 3
 
 
@@ -160,7 +160,7 @@ def test_an_error_at_any_call_of_an_atomic_write_leaves_the_old_text_or_the_new(
         atomic_files.write_atomically(path, "old")
         disk = FailingDisk(n, getattr(errno, error), most=2)
         try:
-            atomic_files.write_atomically(path, "new text", disk=disk)
+            atomic_files.write_atomically(path, "new text", syscall=disk)
         except OSError:
             assert path.read_text() == ("new text" if n > 8 else "old")  # 8: the rename
             assert disk.failed == [
@@ -188,7 +188,7 @@ def test_an_append_that_fails_is_taken_back(most, tmp_path):
         assert failure == (str(journal.path) if disk.failed else "")
         if disk.failed:
             assert disk.failed == ["close"] or journal.path.read_bytes() == before
-            Journal.cut(journal.path, len(before))
+            Journal.truncate(journal.path, len(before))
         else:
             break
     assert journal.read() == ([{"step": 0}, {"step": 1}], ())

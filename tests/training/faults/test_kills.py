@@ -31,7 +31,7 @@ def answers(*command: object, **environment: str) -> tuple[int, list[dict]]:
 
 def test_a_save_killed_at_any_point_loses_nothing_and_the_next_one_succeeds(tmp_path):
     code, said = answers(sys.executable, SAVER, "killed", tmp_path)
-    moves = fault_injection.SAVE.index("save/latest/renamed")
+    moves = fault_injection.SAVE_POINTS.index("save/latest/renamed")
     assert code == 0
     assert said == [
         {
@@ -41,7 +41,7 @@ def test_a_save_killed_at_any_point_loses_nothing_and_the_next_one_succeeds(tmp_
             "again": 9,
             "left": [],
         }
-        for number, point in enumerate(fault_injection.SAVE)
+        for number, point in enumerate(fault_injection.SAVE_POINTS)
     ]
 
 
@@ -57,7 +57,7 @@ def test_a_save_passes_each_named_point_once_in_order(tmp_path, monkeypatch):
         checkpoint_contents.save(tmp_path, step)
     monkeypatch.setattr(fault_injection, "KILL_AT", Asked())
     checkpoint_contents.save(tmp_path, 3)
-    assert Asked.passed == list(fault_injection.SAVE)
+    assert Asked.passed == list(fault_injection.SAVE_POINTS)
 
 
 def test_the_environment_says_where_and_which_time(tmp_path):

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from grupo.core.errors import Refused
+from grupo.core.errors import ConfigError
 from grupo.storage.lock import Lock
 
 # It takes the lock, leaves a child behind that sleeps, and is killed.
@@ -28,7 +28,7 @@ def test_a_lock_is_held_by_one_at_a_time(tmp_path):
     path = tmp_path / "lock"
     with Lock(path):
         for _ in range(2):
-            with pytest.raises(Refused, match=f"in use: process {os.getpid()} trains there"):
+            with pytest.raises(ConfigError, match=f"in use: process {os.getpid()} trains there"):
                 Lock(path)
     with Lock(path):
         assert path.read_text() == str(os.getpid())
@@ -54,5 +54,7 @@ def test_a_killed_process_leaves_no_lock_even_if_its_children_live_on(tmp_path):
 
 
 def test_a_place_that_cannot_be_locked_is_refused_by_name(tmp_path):
-    with pytest.raises(Refused, match=r"missing/lock cannot be locked: No such file or directory"):
+    with pytest.raises(
+        ConfigError, match=r"missing/lock cannot be locked: No such file or directory"
+    ):
         Lock(tmp_path / "missing" / "lock")

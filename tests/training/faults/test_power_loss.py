@@ -58,7 +58,7 @@ def recorded(root, old, save):
         (run / "tmp.0").mkdir()
         (run / "tmp.0" / "data.json").write_bytes(b"cut short")
     before, disk = tree_of(root), RecordingDisk(root)
-    save(run, disk=disk)
+    save(run, syscall=disk)
     return before, disk.calls
 
 
@@ -77,7 +77,7 @@ def test_whatever_the_disk_lost_the_old_checkpoint_or_the_new_one_is_whole(old, 
         phase = "before" if done < moves else "moving" if done == moves else "after"
         found[phase].add(found_in(crashed / "run"))
         if number % 8 == 0:
-            save(crashed / "run", disk=checkpoint_contents.unsynced)
+            save(crashed / "run", syscall=checkpoint_contents.unsynced)
             assert found_in(crashed / "run") == 9
             assert not list((crashed / "run").glob("tmp.*"))
         shutil.rmtree(crashed)
@@ -107,7 +107,7 @@ def test_an_atomic_write_is_the_old_text_or_the_new(tmp_path):
     (tmp_path / "root").mkdir()
     (tmp_path / "root" / "recipe.json").write_text("old" * 400)
     before, disk = tree_of(tmp_path / "root"), RecordingDisk(tmp_path / "root")
-    atomic_files.write_atomically(tmp_path / "root" / "recipe.json", "new" * 400, disk=disk)
+    atomic_files.write_atomically(tmp_path / "root" / "recipe.json", "new" * 400, syscall=disk)
     seen = {tree["recipe.json"] for _, tree in states(before, disk.calls, Random(3))}
     assert seen == {b"old" * 400, b"new" * 400}
 
@@ -121,7 +121,7 @@ def test_a_journal_keeps_what_was_synced_and_is_cut_back_to_it(tmp_path):
     journal.append(*({"step": step, "text": "y" * 300} for step in range(20, 26)))
     for torn in sorted(tears(b"", journal.path.read_bytes()[len(synced) :])):
         journal.path.write_bytes(synced + torn)
-        Journal.cut(journal.path, len(synced))
+        Journal.truncate(journal.path, len(synced))
         assert journal.path.read_bytes() == synced
 
 
@@ -130,7 +130,7 @@ def test_a_journal_syncs_its_lines_and_its_name(tmp_path):
     journal = Journal(tmp_path / "metrics.jsonl", disk)
     journal.append({"step": 0})
     journal.fsync()
-    Journal.cut(journal.path, 0, disk)
+    Journal.truncate(journal.path, 0, disk)
     called = [call for call in disk.calls if call[0] != "create"]
     sync = [("fsync", "metrics.jsonl"), ("fsync", ".")]
     assert called[0] == ("write", "metrics.jsonl", b'{"step": 0}\n')

@@ -35,7 +35,7 @@ def test_with_the_newest_checkpoint_damaged_the_one_before_leads_to_the_same_bit
     assert answer.lived
     assert "step-00000004" in answer.said[0]
     assert answer.said[0].endswith("step-00000002 is used instead")
-    assert differing(trainee.whole("grpo").outcome, outcome(cut_short)) == []
+    assert differing(trainee.whole("grpo").outcome_term, outcome(cut_short)) == []
 
 
 @pytest.mark.parametrize("pointer", [None, b"", b"step-00000004 0\n", b"\0" * 79])
@@ -45,4 +45,4 @@ def test_with_the_pointer_damaged_the_newest_whole_checkpoint_is_used(pointer, c
     answer = trainee("resume", cut_short)
     assert answer.said[0].startswith("latest")
     assert answer.said[0].endswith("step-00000004 is used instead")
-    assert differing(trainee.whole("grpo").outcome, outcome(cut_short)) == []
+    assert differing(trainee.whole("grpo").outcome_term, outcome(cut_short)) == []

@@ -21,7 +21,7 @@ def test_with_every_checkpoint_damaged_it_is_refused_and_nothing_is_touched(cut_
     for path in cut_short.glob("checkpoints/step-*/weights.safetensors"):
         flip(path)
     before = files(cut_short)
-    error = trainee("resume", cut_short).error
+    error = trainee("resume", cut_short).standard_error
     assert error.startswith(f"Damaged: No checkpoint in {cut_short}/checkpoints can be used. Found")
     for step in (2, 4):
         assert f"step-0000000{step}/weights.safetensors: its bytes are not those" in error
@@ -31,7 +31,7 @@ def test_with_every_checkpoint_damaged_it_is_refused_and_nothing_is_touched(cut_
 def test_with_its_checkpoints_gone_it_is_refused_and_the_journals_are_kept(cut_short, trainee):
     shutil.rmtree(cut_short / "checkpoints")
     before = files(cut_short)
-    assert trainee("resume", cut_short).error == (
+    assert trainee("resume", cut_short).standard_error == (
         f"Damaged: run: 4 steps were logged in {cut_short}, and its checkpoints are gone."
         " Put them back, or start a new run in another folder."
     )
@@ -43,14 +43,14 @@ def test_what_a_crash_tore_off_a_journal_s_end_is_cut_away(journal, cut_short, t
     with (cut_short / journal).open("ab") as file:
         file.write(b'{"step": 4, "rew\0\0\0\0')
     assert trainee("resume", cut_short).lived
-    assert differing(trainee.whole("grpo").outcome, outcome(cut_short)) == []
+    assert differing(trainee.whole("grpo").outcome_term, outcome(cut_short)) == []
 
 
 @pytest.mark.parametrize("journal", ["metrics.jsonl", "rollouts.jsonl", "actions.jsonl"])
 @pytest.mark.parametrize("length", [0, 100])
 def test_a_journal_shorter_than_recorded_is_refused(journal, length, cut_short, trainee):
     os.truncate(cut_short / journal, length)
-    error = trainee("resume", cut_short).error
+    error = trainee("resume", cut_short).standard_error
     assert error.startswith(f"Refused: {cut_short / journal} is {length} bytes long and cannot be")
 
 
@@ -60,14 +60,14 @@ def test_a_recipe_that_was_edited_or_torn_is_refused(cut_short, trainee):
     for changed in (text.replace('"steps": 5', '"steps": 6'), text[:-9], "{}", "[]", "", "\0"):
         assert changed != text
         path.write_text(changed)
-        assert trainee("resume", cut_short).error == f"Refused: run: {path} {said}."
+        assert trainee("resume", cut_short).standard_error == f"Refused: run: {path} {said}."
 
 
 def test_checkpoints_of_another_recipe_are_refused(cut_short, trainee, tmp_path):
     assert trainee("train", tmp_path / "other", recipe="other seed", kill="step/begin:1").killed
     shutil.copy(tmp_path / "other" / "recipe.json", cut_short / "recipe.json")
     before = files(cut_short)
-    assert trainee("resume", cut_short).error == (
+    assert trainee("resume", cut_short).standard_error == (
         f"Refused: run: the checkpoints in {cut_short} belong to another recipe."
     )
     assert files(cut_short) == before
@@ -78,7 +78,7 @@ def test_a_folder_that_holds_anything_is_not_trained_in(cut_short, trainee, tmp_
     note.parent.mkdir()
     note.write_text("mine")
     for run in (cut_short, note.parent, note):
-        assert trainee("train", run, recipe="grpo").error == (
+        assert trainee("train", run, recipe="grpo").standard_error == (
             f"Refused: run: {str(run)!r} exists. Name another folder, or go on with"
             f" `grupo resume {run}`."
         )
@@ -88,7 +88,7 @@ def test_a_folder_that_holds_anything_is_not_trained_in(cut_short, trainee, tmp_
 def test_what_holds_no_run_is_not_resumed(trainee, tmp_path):
     (tmp_path / "file").write_text("mine")
     for name in ("missing", "file", "."):
-        assert trainee("resume", tmp_path / name).error == (
+        assert trainee("resume", tmp_path / name).standard_error == (
             f"Refused: run: {str(tmp_path / name)!r} holds no run: it has no recipe.json."
         )
     assert not (tmp_path / "missing").exists()
@@ -109,7 +109,7 @@ def test_a_finished_run_with_its_last_checkpoint_damaged_is_finished_again(finis
     flip(finished / "checkpoints" / "step-00000005" / "weights.safetensors")
     answer = trainee("resume", finished)
     assert answer.said[0].endswith("step-00000004 is used instead")
-    assert differing(trainee.whole("grpo").outcome, outcome(finished)) == []
+    assert differing(trainee.whole("grpo").outcome_term, outcome(finished)) == []
 
 
 def test_two_cannot_train_in_one_folder(cut_short, trainee, tmp_path):
@@ -120,7 +120,7 @@ def test_two_cannot_train_in_one_folder(cut_short, trainee, tmp_path):
             (trainee("resume", cut_short), cut_short),
             (trainee("train", fresh, recipe="grpo"), fresh),
         ):
-            assert answer.error == (
+            assert answer.standard_error == (
                 f"Refused: {str(run)!r} is in use: process {os.getpid()} trains there. Wait until"
                 " it ends, or stop it: what it did is kept."
             )
@@ -130,7 +130,7 @@ def test_two_cannot_train_in_one_folder(cut_short, trainee, tmp_path):
         (trainee("train", fresh, recipe="grpo"), fresh),
     ):
         assert answer.lived
-        assert differing(trainee.whole("grpo").outcome, outcome(run)) == []
+        assert differing(trainee.whole("grpo").outcome_term, outcome(run)) == []
 
 
 def test_a_journal_that_cannot_grow_ends_the_run_with_one_message_and_it_goes_on_later(
@@ -138,10 +138,10 @@ def test_a_journal_that_cannot_grow_ends_the_run_with_one_message_and_it_goes_on
 ):
     run, limit = tmp_path / "run", 50_000  # two steps of rollouts fit, and every checkpoint
     answer = trainee("train", run, recipe="talkative", limit=limit)
-    assert answer.error == (
+    assert answer.standard_error == (
         f"SaveFailed: Step 2 is not logged: {run / 'rollouts.jsonl'}: File too large. What was"
         " saved before is as it was. Raise the limit on file sizes (ulimit -f), then resume."
     )
-    assert trainee("resume", run, limit=limit).error == answer.error
+    assert trainee("resume", run, limit=limit).standard_error == answer.standard_error
     assert trainee("resume", run).lived
-    assert differing(trainee.whole("talkative").outcome, outcome(run)) == []
+    assert differing(trainee.whole("talkative").outcome_term, outcome(run)) == []

@@ -16,11 +16,11 @@ from tests.helpers.run_outcomes import differing, outcome
 from tests.helpers.training_processes import Trainee
 from tests.helpers.training_recipes import CHANGES
 
-NAMES = (*fault_injection.BEGIN, *fault_injection.STEP, *fault_injection.SAVE)
+NAMES = (*fault_injection.BEGIN_POINTS, *fault_injection.STEP_POINTS, *fault_injection.SAVE_POINTS)
 ONCE = {
-    *fault_injection.BEGIN,
+    *fault_injection.BEGIN_POINTS,
     "run/begin",
-    *(name for name in fault_injection.STEP if name.startswith("run/summary/")),
+    *(name for name in fault_injection.STEP_POINTS if name.startswith("run/summary/")),
     "run/ended",
     "save/removing",
 }
@@ -43,7 +43,7 @@ def ends_alike(trainee: Trainee, run: Path, recipe: str, *kills: str) -> None:
         assert trainee.go_on(run, recipe, kill=kill).killed, kill
     answer = trainee.go_on(run, recipe)
     assert answer.lived, answer
-    assert differing(trainee.whole(recipe).outcome, outcome(run)) == []
+    assert differing(trainee.whole(recipe).outcome_term, outcome(run)) == []
 
 
 def test_a_run_passes_every_named_place(trainee):
@@ -55,7 +55,7 @@ def test_a_run_passes_every_named_place(trainee):
 
 def test_the_page_on_runs_says_how_many():
     page = (ROOT / "docs" / "runs.md").read_text()
-    assert f"each of {len(NAMES) + len(fault_injection.RESUME)} named places" in page
+    assert f"each of {len(NAMES) + len(fault_injection.RESUME_POINTS)} named places" in page
     assert f", {len(CONFIGURATIONS)} configurations" in page
 
 
@@ -121,7 +121,7 @@ def test_a_run_that_is_told_to_stop_goes_on_with_the_same_bits(by, trainee, tmp_
     """After its first step: Python may hear of it some steps later, and that is fine."""
     logged = str(tmp_path / "run" / "metrics.jsonl")
     answer = trainee.go_on(tmp_path / "run", "long", after=0, once=logged, by=by)
-    assert answer.signal == by or answer.error in ("KeyboardInterrupt: ", "")
+    assert answer.signal == by or answer.standard_error in ("KeyboardInterrupt: ", "")
     ends_alike(trainee, tmp_path / "run", "long")
 
 
@@ -140,4 +140,4 @@ def test_it_ends_with_the_same_bits_in_processes_of_their_own(trainee, tmp_path)
             check=False,
         )
         assert (done.returncode, done.stderr) == (code, "")
-    assert differing(trainee.whole("kl").outcome, outcome(run)) == []
+    assert differing(trainee.whole("kl").outcome_term, outcome(run)) == []

@@ -18,14 +18,14 @@ function recipeOf(run) {
   ];
 }
 
-const TOKENS = [["tokens/sampled", "sampled"], ["tokens/learned", "in the batch"], ["tokens/signal", "with an advantage"],
-  ["tokens/trained", "trained"], ["tokens/wasted", "never trained"]];
-const TIMES = [["time/sample", "sampling"], ["time/judge", "waiting for judges"], ["time/observe", "measuring"],
-  ["time/update", "updating"], ["time/rest", "the rest"]];
+const TOKENS = [["tokens/generated", "sampled"], ["tokens/trained", "in the batch"], ["tokens/nonzero_advantage", "with an advantage"],
+  ["tokens/backpropagated", "trained"], ["tokens/unused", "never trained"]];
+const TIMES = [["time/generate", "sampling"], ["time/score", "waiting for judges"], ["time/logprobs", "measuring"],
+  ["time/update", "updating"], ["time/other", "the rest"]];
 
 function ledgerOf(run) {
   const { ledger, defined } = RUNS[run];
-  const total = ledger["time/step"], sampled = ledger["tokens/sampled"];
+  const total = ledger["time/step"], sampled = ledger["tokens/generated"];
   if (!total) return el("p", { class: "soft" }, "No step has been written yet.");
   const shares = TIMES.map(([name, label], i) => ({ name, label, colour: `--run${i}`, x: ledger[name] || 0 }));
   const bar = el("div", { class: "stack", role: "img", "aria-label": shares.map((s) => `${s.label} ${percent(s.x / total)}`).join(", ") },
@@ -43,7 +43,7 @@ function ledgerOf(run) {
   const rows = TOKENS.filter(([name]) => isNumber(ledger[name])).map(([name, label]) => el("tr", {},
     el("th", { scope: "row" }, term(label, () => definition({ title: name, defined: defined[name] }))),
     el("td", { class: "num" }, `${whole(ledger[name])} actions`),
-    el("td", { class: "num soft" }, name === "tokens/sampled" ? `${number(sampled / total)} a second` : `${percent(ledger[name] / sampled)} of sampled`)));
+    el("td", { class: "num soft" }, name === "tokens/generated" ? `${number(sampled / total)} a second` : `${percent(ledger[name] / sampled)} of sampled`)));
   return el("div", { class: "pair" },
     el("div", {}, el("h3", {}, `Time of the steps: ${clock(total)}`), bar, legend),
     el("div", {}, el("h3", {}, "Actions"), el("table", {}, el("tbody", {}, rows))));

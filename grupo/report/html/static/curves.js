@@ -1,7 +1,7 @@
 /* The curves: what to look at first, then every number of a step. */
 
-const FIRST = ["reward/mean", "groups/signal", "length/mean", "rollouts/truncated", "entropy",
-  "kl/ref", "mismatch/mean", "gradient/norm", "clip/high", "time/step"];
+const FIRST = ["reward/mean", "groups/nonzero_std_frac", "completions/length_mean", "completions/truncated_frac", "entropy",
+  "policy/kl_ref", "sampler_mismatch/logp_diff_mean", "grad_norm", "clip_frac/high", "time/step"];
 const OPEN = new Set();  // sections that somebody opened
 let NAMED = 0;  // how many numbers the cards are of
 
