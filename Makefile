@@ -37,6 +37,7 @@ browser:
 lint: .venv/installed
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+	$(BIN)/python tools/check_language.py grupo
 	$(BIN)/basedpyright
 
 docs: .venv/installed
@@ -44,7 +45,7 @@ docs: .venv/installed
 
 # All methods on one tiny world, three seeds each: half an hour.
 table: .venv/installed
-	OMP_NUM_THREADS=1 $(BIN)/python -m grupo.testing.smoke docs/proving.md
+	OMP_NUM_THREADS=1 $(BIN)/python -m grupo.testing.smoke docs/smoke_training.md
 
 # Against TRL, in turns on this machine: benchmarks/results/cpu.md; VLLM=ENVIRONMENT for its sampling.
 # `bench-short` takes minutes, `bench` hours.

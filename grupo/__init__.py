@@ -1,4 +1,4 @@
-"""grupo: group-relative policy optimisation, every variant one short file of tested mathematics."""
+"""grupo: group-relative policy optimisation, each variant a short file of tested mathematics."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from grupo.tasks import DatasetTasks, FromFunction, ReasoningGym, TaskMixture
     from grupo.training.trainer import resume, train
 
-_MODULES = {  # loaded when first asked for: `import grupo` takes no time
+_MODULES = {  # imported on first use, so that `import grupo` is fast
     "grupo.compare": ("Comparison", "Seconds", "Steps", "TaskSet", "Tokens", "run_comparison"),
     "grupo.envs": ("RewardTerm", "SingleTurn"),
     "grupo.rollouts.evaluate": ("SuccessCriterion",),
@@ -69,7 +69,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    home = next((home for home, names in _MODULES.items() if name in names), None)
-    if home is None:
+    module = next((module for module, names in _MODULES.items() if name in names), None)
+    if module is None:
         raise AttributeError(f"module 'grupo' has no attribute {name!r}")
-    return getattr(import_module(home), name)
+    return getattr(import_module(module), name)

@@ -1,4 +1,4 @@
-"""`python -m grupo` is `grupo`."""
+"""`python -m grupo` runs the command line."""
 
 from grupo.cli import main
 

@@ -1,4 +1,4 @@
-"""A method: what a paper chooses, as data."""
+"""A method as data: one component for each choice that a paper makes."""
 
 from collections.abc import Iterator
 from dataclasses import fields, replace
@@ -19,9 +19,20 @@ from grupo.rollouts.samplers import GroupSampler, Sampler
 
 @component
 class Method:
-    """Seven functions, one for each choice a paper makes; GRPO without KL unless told otherwise.
+    """A training method with eight slots; the defaults are GRPO without a KL penalty.
 
-    `reference` says whether the reference policy, where one is read, follows the trained one.
+    Args:
+        curriculum: Chooses the tasks of a step.
+        sampler: Generates the group of rollouts of a task.
+        filter: Selects the groups that are trained on.
+        advantage: Computes advantages from rewards.
+        loss: Loss per action, a function of signals such as `logp`.
+        aggregation: Weight of each action in the sum of losses, such as a token mean.
+        updates: Epochs and minibatches of a step.
+        reference: Whether and how the reference policy follows the trained one.
+
+    >>> Method().replace(sampler=GroupSampler(16)).sampler
+    GroupSampler(group_size=16)
     """
 
     curriculum: Curriculum = ShuffledTasks()
@@ -34,69 +45,73 @@ class Method:
     reference: ReferenceUpdate = ReferenceUpdate()
 
     def replace(self, **changes: Any) -> "Method":
-        """The same method with some choices changed."""
+        """The same method with some slots changed."""
         return replace(self, **changes)
 
     @property
     def required_signals(self) -> frozenset[str]:
-        """Signals that some piece reads besides `logp`, however deep it lies."""
+        """Signals besides `logp` that a component of the method reads, at any depth."""
         return self.precomputed_signals | self.loss.required_signals
 
     @property
     def precomputed_signals(self) -> frozenset[str]:
-        """Those to be measured before credit: of others, and whatever pieces but the loss read."""
+        """Required signals that are computed once per step, before the advantages.
+
+        The other signals are those which the loss recomputes in every update.
+        """
         slots = (getattr(self, f.name) for f in fields(self) if f.name != "loss")
         declared = (getattr(part, "required_signals", ()) for slot in slots for part in walk(slot))
         return (self.loss.required_signals - self.loss.recomputed_signals).union(*declared)
 
     @property
     def controlled_metrics(self) -> frozenset[str]:
-        """The metrics that controllers in it follow."""
+        """Metrics that the method's controllers read."""
         return frozenset(part.metric for part in self._components() if isinstance(part, Controller))
 
     @property
     def required_reward_history(self) -> frozenset[str]:
-        """Components of the reward whose past some piece reads in `batch.past`."""
-        return frozenset(
-            x for part in self._components() for x in getattr(part, "required_reward_history", ())
-        )
+        """Reward terms whose earlier values a component reads in `batch.history`."""
+        return frozenset(self._declared("required_reward_history"))
 
     @property
     def num_replays(self) -> int:
-        """How many of a task's best and of its worst rollouts some piece reads in `task.before`."""
+        """Number of best and of worst earlier rollouts that a component reads in `task.replays`."""
         return max((getattr(part, "num_replays", 0) for part in self._components()), default=0)
 
     @property
     def required_reward_terms(self) -> frozenset[str]:
-        """Components of the reward that some piece reads."""
-        return frozenset(
-            x for part in self._components() for x in getattr(part, "required_reward_terms", ())
-        )
+        """Reward terms that a component reads."""
+        return frozenset(self._declared("required_reward_terms"))
 
     @property
     def required_columns(self) -> frozenset[str]:
-        """Columns of the tasks that some piece reads."""
-        return frozenset(
-            x for part in self._components() for x in getattr(part, "required_columns", ())
-        )
+        """Columns of the tasks that a component reads."""
+        return frozenset(self._declared("required_columns"))
 
     @property
     def roles(self) -> frozenset[str]:
-        """Roles of rollouts that some piece gives, which may be policies of their own."""
-        return frozenset(x for part in self._components() for x in getattr(part, "roles", ()))
+        """Roles that a component gives to rollouts; each role may be a policy of its own."""
+        return frozenset(self._declared("roles"))
 
     @property
     def aux_heads(self) -> tuple[AuxHead, ...]:
-        """What is learned beside the policy because some piece asks for it."""
-        declared = (x for part in self._components() for x in getattr(part, "aux_heads", ()))
-        return tuple(dict.fromkeys(declared))
+        """Auxiliary heads that a component requires, each once, in order of appearance."""
+        return tuple(dict.fromkeys(self._declared("aux_heads")))
+
+    def _declared(self, attribute: str) -> Iterator[Any]:
+        """The entries of a declaration such as `required_columns`, over all components."""
+        return (entry for part in self._components() for entry in getattr(part, attribute, ()))
 
     def _components(self) -> Iterator[object]:
-        """Whatever lies in its slots, however deep."""
+        """Everything in the slots, at any depth."""
         return (part for slot in component_fields(self).values() for part in walk(slot))
 
 
 def changed_slots(method: Method, base: Method = Method()) -> dict[str, str]:
-    """The slots in which a method differs from `base`, as the code that fills them."""
-    pairs = ((f.name, getattr(method, f.name)) for f in fields(method))
-    return {name: to_code(value) for name, value in pairs if value != getattr(base, name)}
+    """The slots in which `method` differs from `base`, as the code that fills them.
+
+    >>> changed_slots(Method(advantage=Center()))
+    {'advantage': 'Center()'}
+    """
+    slots = ((f.name, getattr(method, f.name)) for f in fields(method))
+    return {name: to_code(value) for name, value in slots if value != getattr(base, name)}

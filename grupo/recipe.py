@@ -1,4 +1,4 @@
-"""A recipe: what a run chooses, as data."""
+"""A recipe as data: everything that a run chooses."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -6,28 +6,33 @@ from typing import Any, Protocol
 
 from grupo.algo.minibatches import SingleUpdate, Updates
 from grupo.algo.optimizer import Adam
-from grupo.config.overrides import set_field
 from grupo.core.component import component
 from grupo.core.interfaces import Env, TurnStrategy, single_action
 from grupo.core.schedules import Schedule
 from grupo.core.types import Task
 from grupo.method import Method
 from grupo.models.aux_models import AuxModel
-from grupo.models.spec import PolicySpec
+from grupo.models.base import PolicySpec
 from grupo.rollouts.evaluate import SuccessCriterion
 
 
 class TaskSource(Protocol):
-    """Where tasks come from."""
+    """A source of tasks: a data set, a generator, a mixture of sources."""
 
-    def load(self) -> Sequence[Task]: ...
+    def load(self) -> Sequence[Task]:
+        """All tasks of the source, always in the same order."""
+        ...
 
 
 @component
 class Evaluation:
-    """`attempts` sampled rollouts for each held-out task; every so many steps, 0: at both ends.
+    """How the policy is evaluated on held-out tasks: one greedy and several sampled attempts.
 
-    How turns are taken is `turn`'s to say, as in training: budgets, chunks, or just to the end.
+    Args:
+        attempts: Sampled rollouts per task.
+        every: Steps between evaluations; 0 evaluates only before and after training.
+        success: Decides from the reward whether a rollout solves its task.
+        turn_strategy: How the policy answers one observation, as in training.
     """
 
     attempts: int = 8
@@ -38,10 +43,12 @@ class Evaluation:
 
 @component
 class EarlyStopping:
-    """Stop early once the share of held-out tasks solved by sampling reaches `sampled`.
+    """Conditions that end a run before `max_steps`.
 
-    Or with the step by which so many `tokens` were sampled, or so many `seconds` spent on training;
-    0: however many.
+    Args:
+        min_solve_rate: The last evaluation solved this fraction of sampled attempts; above 1: off.
+        max_tokens: The run has generated so many tokens; 0: no limit.
+        max_seconds: The run has trained for so many seconds; 0: no limit.
     """
 
     min_solve_rate: float = 2.0
@@ -49,22 +56,38 @@ class EarlyStopping:
     max_seconds: float = 0.0
 
     def used_fraction(self, tokens: int, seconds: float) -> float:
-        """The share of tokens or of seconds that is used up, the larger one."""
+        """The used fraction of the token limit or of the time limit, whichever is larger."""
         limits = ((tokens, self.max_tokens), (seconds, self.max_seconds))
-        return max((used / most for used, most in limits if most), default=0.0)
+        return max((used / limit for used, limit in limits if limit), default=0.0)
 
 
 @component
 class Recipe:
-    """A run: a policy, a world, tasks, a method, and numbers.
+    """A training run: policy, environment, tasks, method, and the numbers of the run.
 
-    `prompts` tasks a step, each sampled as often as the method says; `lr` may be a schedule;
-    `max_grad_norm` clips the gradient's norm. Old log-probabilities are the sampler's unless these were
-    more than `old_logp_tolerance` nats off, on average, at the step before; then they are measured again.
-    Rollouts are sampled up to `max_staleness` steps ahead, while updates run, and corrected for it. Of
-    each step the actions of `logged_groups` groups are written down. A checkpoint every `save_every`
-    steps. Methods read the signals of `others` by name; what is learned beside the policy steps by
-    `aux_head_learning_rate`.
+    Args:
+        policy: The policy to train, such as `CausalLM("Qwen/Qwen2.5-0.5B")`.
+        env: The environment, which scores the rollouts.
+        tasks: The source of the training tasks.
+        eval_tasks: Number of tasks to hold out of `tasks` for evaluation, or another source.
+        method: The training method.
+        max_steps: Training steps.
+        prompts_per_step: Tasks per step; the method's sampler generates a group for each.
+        learning_rate: Learning rate, a number or a schedule.
+        optimizer: Optimizer of the policy.
+        aux_models: Further models whose signals the method reads, such as a teacher.
+        aux_head_learning_rate: Learning rate of auxiliary heads, such as a value head.
+        aux_head_optimizer: Optimizer of the auxiliary heads.
+        max_grad_norm: Gradients are clipped to this norm; inf clips nothing.
+        old_logp_tolerance: Old log-probabilities are the sampler's; they are recomputed if the
+            mean mismatch of the previous step exceeded this many nats.
+        max_staleness: Steps that generation may run ahead of the updates; 0 is synchronous. Stale
+            rollouts are corrected by truncated importance sampling.
+        evaluation: Evaluation on the held-out tasks.
+        early_stopping: Conditions that end the run before `max_steps`.
+        logged_groups: Groups per step whose tokens are written to the run's folder.
+        save_every: Steps between checkpoints.
+        seed: Seed of all random streams of the run.
     """
 
     policy: PolicySpec
@@ -89,30 +112,28 @@ class Recipe:
     seed: int = 0
 
     def replace(self, **changes: Any) -> "Recipe":
-        """The same recipe with some choices changed."""
+        """The same recipe with some fields changed."""
         return replace(self, **changes)
 
-    def with_overrides(self, changes: Sequence[tuple[str, str]]) -> "Recipe":
-        """The same recipe with fields, dotted where they lie deeper, set from a command line."""
-        recipe = self
-        for field, text in changes:
-            recipe = set_field(recipe, field, text)
-        return recipe
-
     def progress(self, step: int, tokens: int, seconds: float) -> float:
-        """How far a run is, 0 to 1, by whatever ends it first: in the middle of the step begun."""
-        return max(
-            (step + 0.5) / self.max_steps, self.early_stopping.used_fraction(tokens, seconds)
-        )
+        """Progress of the run, 0 to 1, in the middle of `step`; schedules are functions of it.
+
+        Args:
+            step: Steps completed.
+            tokens: Tokens generated so far.
+            seconds: Seconds of training so far.
+        """
+        used = self.early_stopping.used_fraction(tokens, seconds)
+        return max((step + 0.5) / self.max_steps, used)
 
     @property
     def group_size(self) -> int:
-        """Rollouts in a group; 0 where the sampler does not say beforehand."""
-        return getattr(self.method.sampler, "n", 0)
+        """Rollouts per group; 0 if the sampler does not fix it in advance."""
+        return getattr(self.method.sampler, "group_size", 0)
 
     @property
     def updates_per_step(self) -> int:
-        """Updates a step; 0 where the plan does not say beforehand."""
+        """Optimizer updates per step; 0 if the update plan does not fix it in advance."""
         match self.method.updates:
             case SingleUpdate():
                 return 1
@@ -121,19 +142,20 @@ class Recipe:
         return 0
 
     def describe_step(self) -> str:
-        """What a step does, in words."""
-        group, each = self.group_size, _count(self.updates_per_step, "update")
-        rollouts = f"{self.prompts_per_step} prompts x {group} rollouts = {self.prompts_per_step * group} rollouts"
-        sampled = (
-            rollouts
-            if group
-            else f"{self.prompts_per_step} prompts, each by {self.method.sampler!r},"
-        )
-        total = f"{_count(self.max_steps, 'step')} = {_count(self.max_steps * self.updates_per_step, 'update')}"
+        """Rollouts and updates of a step, in words."""
+        prompts = f"{self.prompts_per_step} prompts"
+        if self.group_size:
+            total = self.prompts_per_step * self.group_size
+            rollouts = f"{prompts} x {self.group_size} rollouts = {total} rollouts per step"
+        else:
+            rollouts = f"{prompts} per step, each sampled by {self.method.sampler!r}"
+        steps = _count(self.max_steps, "step")
         if not self.updates_per_step:
-            return f"{sampled} a step; updates by {self.method.updates!r}; {_count(self.max_steps, 'step')}"
-        return f"{sampled} a step; {each} a step; {total}"
+            return f"{rollouts}; updates by {self.method.updates!r}; {steps}"
+        updates = _count(self.updates_per_step, "update")
+        all_updates = _count(self.max_steps * self.updates_per_step, "update")
+        return f"{rollouts}; {updates} per step; {steps} = {all_updates}"
 
 
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'s' * (number != 1)}"
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'s' * (number != 1)}"

@@ -3,6 +3,7 @@
 import pytest
 
 from grupo.algo.minibatches import SingleUpdate, Updates
+from grupo.config.overrides import apply_overrides
 from grupo.core.batch import Batch
 from grupo.core.component import component
 from grupo.core.errors import ConfigError
@@ -73,13 +74,13 @@ def test_a_recipe_with_some_choices_changed_leaves_the_first_alone():
 
 
 def test_fields_are_set_in_their_order():
-    changed = SMALL.with_overrides([("steps", "7"), ("lr", "Linear(1, 0)"), ("steps", "8")])
+    changed = apply_overrides(SMALL, [("steps", "7"), ("lr", "Linear(1, 0)"), ("steps", "8")])
     assert changed == SMALL.replace(max_steps=8, learning_rate=Linear(1.0, 0.0))
 
 
 def test_an_unknown_field_is_refused():
     with pytest.raises(ConfigError, match=r"Recipe has no field 'stpes'\. Did you mean 'steps'\?"):
-        SMALL.with_overrides([("stpes", "7")])
+        apply_overrides(SMALL, [("stpes", "7")])
 
 
 def test_the_default_plan_is_one_pass():

@@ -1,1 +1,5 @@
-"""The mathematics: advantages, losses, aggregation, filters and update plans as pure functions of a batch."""
+"""Mathematics of the methods: advantages, losses, aggregation, filters and update plans.
+
+The functions are pure and read one batch. Shape letters: P groups, R rollouts, N rows (sequences),
+T actions per row (tokens or denoising steps).
+"""

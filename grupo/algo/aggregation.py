@@ -1,8 +1,12 @@
-"""Weights: how much each action counts in the loss.
+"""Aggregations: the weight of each action in the loss.
 
-A weigh is a function `batch -> (N, ANSWER_LENGTH)` of the mask, the grouping and what was measured before the
-update. It is computed once, on the whole minibatch; the loss is then the plain sum of weight x
-loss, whatever the micro-batches and the ranks.
+An aggregation is a function `batch -> weights (N, T)` of the mask, the grouping and signals that
+were measured before the update. It is computed once, on the whole minibatch; the scalar loss is
+the plain sum of weight x token loss, so micro-batches and ranks cannot change the gradient.
+Masked actions have weight 0.
+
+Letters in the formulas: P groups, R rollouts, N rows with at least one unmasked action, L_i the
+number of unmasked actions of row (or rollout) i.
 """
 
 import math
@@ -18,37 +22,39 @@ from grupo.core.component import component
 
 @runtime_checkable
 class Aggregation(Protocol):
-    """How much each action counts, (N, T), 0 where masked."""
+    """Weight of each action in the loss, (N, T), 0 where masked."""
 
     def __call__(self, batch: Batch, /) -> PerAction: ...
 
 
 def token_mean(batch: Batch) -> PerAction:
-    """Every action counts the same: 1 / sum_i L_i.
+    """Weight 1 / sum_i L_i: the mean over all tokens of the batch.
 
-    DAPO (arXiv:2503.14476), eq. 8.
-        >>> from grupo.testing.batch_sizes import batch_of
-        >>> token_mean(make_batch(group=[0, 0], length=[1, 3])).tolist()
-        [[0.25, 0.0, 0.0], [0.25, 0.25, 0.25]]
+    Source: DAPO (arXiv:2503.14476), eq. 8.
+
+    >>> from grupo.testing.batches import make_batch
+    >>> token_mean(make_batch(group=[0, 0], length=[1, 3])).tolist()
+    [[0.25, 0.0, 0.0], [0.25, 0.25, 0.25]]
     """
     return batch.mask.to(batch.old_logp) / batch.mask.sum().clamp(min=1)
 
 
 def sequence_mean(batch: Batch) -> PerAction:
-    """Every row counts the same, and within a row every action: 1 / (N L_i).
+    """Weight 1 / (N L_i): the mean over rows of each row's token mean.
 
-    GRPO (arXiv:2402.03300), eq. 3.
-        >>> from grupo.testing.batch_sizes import batch_of
-        >>> sequence_mean(make_batch(group=[0, 0], length=[1, 2])).tolist()
-        [[0.5, 0.0], [0.25, 0.25]]
+    Source: GRPO (arXiv:2402.03300), eq. 3.
+
+    >>> from grupo.testing.batches import make_batch
+    >>> sequence_mean(make_batch(group=[0, 0], length=[1, 2])).tolist()
+    [[0.5, 0.0], [0.25, 0.25]]
     """
     return token_sum(batch) / batch.mask.sum(1, keepdim=True).clamp(min=1)
 
 
 def token_sum(batch: Batch) -> PerAction:
-    """Rows count by their length: 1 / N for every action of N rows that acted.
+    """Weight 1 / N: the mean over rows of each row's token sum, so long rows count more.
 
-    >>> from grupo.testing.batch_sizes import batch_of
+    >>> from grupo.testing.batches import make_batch
     >>> token_sum(make_batch(group=[0, 0], length=[1, 2])).tolist()
     [[0.5, 0.0], [0.5, 0.5]]
     """
@@ -57,11 +63,14 @@ def token_sum(batch: Batch) -> PerAction:
 
 @component
 class ConstantLength:
-    """Every action counts 1 / (N `length`), however long its row.
+    """Weight 1 / (N max_length): token sums divided by one constant instead of the row's length.
 
-    Dr. GRPO (arXiv:2503.20783), section 3.2 and listing 1.
+    Source: Dr. GRPO (arXiv:2503.20783), section 3.2 and listing 1.
 
-    >>> from grupo.testing.batch_sizes import batch_of
+    Args:
+        max_length: the constant, in tokens; the papers take the limit of an answer.
+
+    >>> from grupo.testing.batches import make_batch
     >>> ConstantLength(4)(make_batch(group=[0, 0], length=[1, 2])).tolist()
     [[0.125, 0.0], [0.125, 0.125]]
     """
@@ -73,48 +82,56 @@ class ConstantLength:
 
 
 def rollout_mean(batch: Batch) -> PerAction:
-    """Every rollout counts the same, and within it every action of all its rows: 1 / (R L_i).
+    """Weight 1 / (R L_i), L_i over all rows of rollout i: every rollout counts the same.
 
-    >>> from grupo.testing.batch_sizes import batch_of
+    R counts the rollouts with at least one unmasked action.
+
+    >>> from grupo.testing.batches import make_batch
     >>> rollout_mean(make_batch(group=[0, 0], length=[1, 2])).tolist()
     [[0.5, 0.0], [0.25, 0.25]]
     """
-    acted = batch.lengths > 0
-    share = acted / (batch.lengths.clamp(min=1) * acted.sum().clamp(min=1))
-    return broadcast_to_tokens(share, batch).to(batch.old_logp)
+    has_actions = batch.lengths > 0
+    weight = has_actions / (batch.lengths.clamp(min=1) * has_actions.sum().clamp(min=1))
+    return broadcast_to_tokens(weight, batch).to(batch.old_logp)
 
 
 def group_mean(batch: Batch) -> PerAction:
-    """Every group counts the same, within it every rollout, within that every action.
+    """Weight 1 / (P G_p L_i): groups count the same, and in a group all rollouts do.
 
-    >>> from grupo.testing.batch_sizes import batch_of
+    G_p is the number of rollouts of group p that have actions, L_i the length of the rollout.
+
+    >>> from grupo.testing.batches import make_batch
     >>> group_mean(make_batch(group=[0, 0, 1], length=[1, 2, 1])).tolist()
     [[0.25, 0.0], [0.125, 0.125], [0.5, 0.0]]
     """
-    acted = batch.lengths > 0
-    size = group_ops.sum(acted.to(batch.reward), batch.group).clamp(min=1)
-    number = max(1, batch.group[acted].unique().numel())
-    return broadcast_to_tokens(acted / (batch.lengths.clamp(min=1) * size * number), batch).to(
-        batch.old_logp
-    )
+    has_actions = batch.lengths > 0
+    group_size = group_ops.sum(has_actions.to(batch.reward), batch.group).clamp(min=1)
+    num_groups = max(1, batch.group[has_actions].unique().numel())
+    weight = has_actions / (batch.lengths.clamp(min=1) * group_size * num_groups)
+    return broadcast_to_tokens(weight, batch).to(batch.old_logp)
 
 
 def group_sum(batch: Batch) -> PerAction:
-    """Every group counts the same; within it rows are means over their actions, and summed.
+    """Weight 1 / (P L_i): the mean over groups of the sum of their rows' token means.
 
-    1 / (P L_i): what DCPO (arXiv:2509.02333) calls the only token mean.
+    Source: DCPO (arXiv:2509.02333), "only token mean".
 
-    >>> from grupo.testing.batch_sizes import batch_of
+    >>> from grupo.testing.batches import make_batch
     >>> group_sum(make_batch(group=[0, 0, 1], length=[1, 2, 2])).tolist()
     [[0.5, 0.0], [0.25, 0.25], [0.25, 0.25]]
     """
-    acted = batch.mask.any(1)
+    has_actions = batch.mask.any(1)
     length = batch.mask.sum(1, keepdim=True).clamp(min=1)
-    return batch.mask.to(batch.old_logp) / length / max(len(batch.row_group[acted].unique()), 1)
+    num_groups = max(len(batch.row_group[has_actions].unique()), 1)
+    return batch.mask.to(batch.old_logp) / length / num_groups
 
 
 def top_fraction_mask(x: Tensor, fraction: float) -> Tensor:
-    """Where `x` (n,) is among its `share` n largest, rounded up; who ties with the last is in.
+    """True for the ceil(fraction n) largest of `x` (n,), at least one; ties with the last are True.
+
+    Args:
+        x: values, (n,).
+        fraction: share of the values to select, in (0, 1].
 
     >>> top_fraction_mask(torch.tensor([0.1, 2.0, 0.3, 1.5, 0.05]), 0.4).tolist()
     [False, True, False, True, False]
@@ -124,7 +141,10 @@ def top_fraction_mask(x: Tensor, fraction: float) -> Tensor:
 
 
 def hash_uniform(x: Tensor) -> Tensor:
-    """A number in [0, 1) drawn by the bits of each `x`: fair, whatever the order, and repeatable.
+    """Pseudo-random numbers in [0, 1) from the bits of `x`: repeatable, independent of order.
+
+    Args:
+        x: numbers that differ between items, such as log-probabilities; any shape.
 
     >>> hash_uniform(torch.tensor([-1.25, -1.26], dtype=torch.float64))
     tensor([0.8750, 0.7620], dtype=torch.float64)
@@ -134,13 +154,18 @@ def hash_uniform(x: Tensor) -> Tensor:
 
 @component
 class TopEntropyMask:
-    """`aggregation` on the `share` of the batch's actions whose entropy is highest, 0 on all others.
+    """Train on the `fraction` of the batch's tokens with the highest entropy; the others weigh 0.
 
-    "Beyond the 80/20 rule", Wang et al., arXiv:2506.01939: the others still count in the
-    denominator.
+    The other tokens still count in the denominator of `aggregation`.
+    Source: "Beyond the 80/20 rule", Wang et al., arXiv:2506.01939.
 
-    >>> from grupo.testing.batch_sizes import batch_of
-    >>> batch = make_batch(group=[0, 0], length=[1, 2], signals={"entropy": [[0.1, 9.0], [2.0, 0.3]]})
+    Args:
+        fraction: share of the batch's tokens that are trained on, in (0, 1].
+        aggregation: weights before the mask.
+
+    >>> from grupo.testing.batches import make_batch
+    >>> entropy = {"entropy": [[0.1, 9.0], [2.0, 0.3]]}
+    >>> batch = make_batch(group=[0, 0], length=[1, 2], signals=entropy)
     >>> TopEntropyMask(0.3)(batch).tolist()
     [[0.0, 0.0], [0.3333333333333333, 0.0]]
     """
@@ -150,21 +175,26 @@ class TopEntropyMask:
 
     @property
     def required_signals(self) -> frozenset[str]:
-        """The entropy of the policy that is about to be trained."""
+        """`entropy` of the policy before the update, in nats."""
         return frozenset({"entropy"})
 
     def __call__(self, batch: Batch) -> PerAction:
-        kept = torch.zeros_like(batch.mask)
-        kept[batch.mask] = top_fraction_mask(batch.signals["entropy"][batch.mask], self.fraction)
-        return self.aggregation(batch) * kept
+        selected = torch.zeros_like(batch.mask)
+        entropy = batch.signals["entropy"][batch.mask]
+        selected[batch.mask] = top_fraction_mask(entropy, self.fraction)
+        return self.aggregation(batch) * selected
 
 
 @component
 class NormalisedAggregation:
-    """`aggregation` scaled to add up to 1.
+    """w / sum(w): weights of another aggregation, rescaled to sum to 1 (0 stays 0).
 
-    >>> from grupo.testing.batch_sizes import batch_of
-    >>> batch = make_batch(group=[0, 0], length=[1, 2], signals={"entropy": [[0.1, 9.0], [2.0, 0.3]]})
+    Args:
+        aggregation: weights before the normalisation.
+
+    >>> from grupo.testing.batches import make_batch
+    >>> entropy = {"entropy": [[0.1, 9.0], [2.0, 0.3]]}
+    >>> batch = make_batch(group=[0, 0], length=[1, 2], signals=entropy)
     >>> NormalisedAggregation(TopEntropyMask(0.3))(batch).tolist()
     [[0.0, 0.0], [1.0, 0.0]]
     """
@@ -179,11 +209,21 @@ class NormalisedAggregation:
 
 @component
 class PerClassMean:
-    """Every action with an advantage counts the same among its kind, those alike in `part`.
+    """Token mean within each class of rollouts, summed over classes.
 
-    >>> from grupo.testing.batch_sizes import batch_of
-    >>> kinds = {"role": [0.0, 1.0, 1.0]}
-    >>> batch = make_batch(group=[0] * 3, length=[1, 2, 2], advantage=[1.0, 2.0, 0.0], reward_terms=kinds)
+    A class is a value of the reward term `reward_term`. Weight 1 / (number of unmasked tokens with
+    nonzero advantage in the class); tokens with advantage 0 weigh 0.
+
+    Args:
+        reward_term: name of the reward term whose value is the class.
+
+    >>> from grupo.testing.batches import make_batch
+    >>> batch = make_batch(
+    ...     group=[0] * 3,
+    ...     length=[1, 2, 2],
+    ...     advantage=[1.0, 2.0, 0.0],
+    ...     reward_terms={"role": [0.0, 1.0, 1.0]},
+    ... )
     >>> PerClassMean("role")(batch).tolist()
     [[1.0, 0.0], [0.5, 0.5], [0.0, 0.0]]
     """
@@ -192,11 +232,13 @@ class PerClassMean:
 
     @property
     def required_reward_terms(self) -> tuple[str, ...]:
-        """The component of the reward that tells kinds apart."""
+        """The reward term that labels classes."""
         return (self.reward_term,)
 
     def __call__(self, batch: Batch) -> PerAction:
-        taught = batch.mask & (batch.advantage != 0)
-        kind = batch.reward_terms[self.reward_term].unique(return_inverse=True)[1][batch.rollout]
-        count = torch.zeros_like(batch.reward).index_add(0, kind, taught.sum(1).to(batch.reward))
-        return (taught / count[kind, None].clamp(min=1)).to(batch.old_logp)
+        trained = batch.mask & (batch.advantage != 0)
+        classes = batch.reward_terms[self.reward_term].unique(return_inverse=True)[1]
+        row_class = classes[batch.rollout]
+        num_trained = trained.sum(1).to(batch.reward)
+        count = torch.zeros_like(batch.reward).index_add(0, row_class, num_trained)
+        return (trained / count[row_class, None].clamp(min=1)).to(batch.old_logp)

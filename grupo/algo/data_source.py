@@ -1,8 +1,10 @@
-"""Sources: own rollouts and demonstrations, told apart, credited apart and weighed apart.
+"""Policy rollouts and demonstrations in one batch: masks, advantages and weights for each source.
 
-An action that the policy did not draw has `sampled` 0 in `batch.seen`, and log-probability 0 in
-`old_logp`; a rollout without a drawn action is a demonstration. What a demonstration is credited
-with is how much it is imitated.
+The signal `sampled` is 1 for an action that the policy generated, 0 for an action that was given;
+a given action has log-probability 0 in `old_logp`. A demonstration is a rollout without any
+generated action; its advantage is the weight of its imitation.
+The signal `off_context` is 1 for an action that was generated in another context (hinted,
+refined) or at an earlier step (replayed).
 """
 
 from collections.abc import Callable
@@ -17,14 +19,15 @@ from grupo.core.batch import Batch, PerAction, broadcast_to_tokens
 from grupo.core.component import component
 from grupo.core.types import Rollout
 
-REQUIRES_SAMPLED, REQUIRES_OFF_CONTEXT = frozenset({"sampled"}), frozenset({"moved"})
+REQUIRES_SAMPLED = frozenset({"sampled"})
+REQUIRES_OFF_CONTEXT = frozenset({"off_context"})
 AdvantageFn = Callable[[Tensor, Batch], Tensor]
 
 
 def sampled_mask(batch: Batch) -> Bool[Tensor, "N T"]:
-    """Actions that the policy drew itself; where masked, whatever stands there.
+    """True for actions that the policy generated; arbitrary where `batch.mask` is False.
 
-    >>> from grupo.testing.batch_sizes import batch_of
+    >>> from grupo.testing.batches import make_batch
     >>> sampled_mask(make_batch(group=[0, 0], signals={"sampled": [[1.0], [0.0]]})).tolist()
     [[True], [False]]
     """
@@ -32,29 +35,29 @@ def sampled_mask(batch: Batch) -> Bool[Tensor, "N T"]:
 
 
 def off_context_mask(batch: Batch) -> Bool[Tensor, "N T"]:
-    """Actions drawn in another context or at an earlier step: guided, refined, replayed ones.
+    """True for actions that were generated in another context or at an earlier step.
 
-    >>> from grupo.testing.batch_sizes import batch_of
-    >>> off_context_mask(make_batch(group=[0, 0], signals={"moved": [[1.0], [0.0]]})).tolist()
+    >>> from grupo.testing.batches import make_batch
+    >>> off_context_mask(make_batch(group=[0, 0], signals={"off_context": [[1.0], [0.0]]})).tolist()
     [[True], [False]]
     """
-    return batch.signals["moved"] > 0
+    return batch.signals["off_context"] > 0
 
 
 def is_demonstration(batch: Batch) -> Bool[Tensor, "R"]:
-    """Rollouts that acted, but drew none of their actions.
+    """True for rollouts with unmasked actions, none of which the policy generated.
 
-    >>> from grupo.testing.batch_sizes import batch_of
+    >>> from grupo.testing.batches import make_batch
     >>> is_demonstration(make_batch(group=[0, 0], signals={"sampled": [[1.0], [0.0]]})).tolist()
     [False, True]
     """
-    own = (batch.mask & sampled_mask(batch)).sum(1).to(batch.reward)
-    count = torch.zeros_like(batch.reward).index_add(0, batch.rollout, own)
+    sampled_per_row = (batch.mask & sampled_mask(batch)).sum(1).to(batch.reward)
+    count = torch.zeros_like(batch.reward).index_add(0, batch.rollout, sampled_per_row)
     return (batch.lengths > 0) & (count == 0)
 
 
 def has_sampled_action(rollout: Rollout) -> bool:
-    """Did the policy draw any of its actions? Then it is no demonstration.
+    """True if the policy generated any action of the rollout, which is then no demonstration.
 
     >>> from grupo.core.types import Action
     >>> has_sampled_action(Rollout((("?", Action((1,), (0.0,), sampled=False)),)))
@@ -64,9 +67,9 @@ def has_sampled_action(rollout: Rollout) -> bool:
 
 
 def unit_advantage(x: Tensor, batch: Batch) -> Tensor:
-    """1 for every rollout: imitate all alike.
+    """Advantage 1 for every rollout, whatever its reward: imitate all demonstrations equally.
 
-    >>> from grupo.testing.batch_sizes import batch_of
+    >>> from grupo.testing.batches import make_batch
     >>> unit_advantage(torch.tensor([0.0, 3.0]), make_batch(group=[0, 0]))
     tensor([1., 1.])
     """
@@ -75,12 +78,15 @@ def unit_advantage(x: Tensor, batch: Batch) -> Tensor:
 
 @component
 class SeparateDemos:
-    """Credit own rollouts as if there were no demonstrations; demonstrations by `theirs`.
+    """Estimate advantages of policy rollouts without the demonstrations of their group.
 
-    `theirs` sees the whole group and says how much they are imitated: 1 unless told otherwise.
+    Args:
+        policy_advantage: estimator for the policy's rollouts; demonstrations are masked and in
+            groups of their own.
+        demo_advantage: estimator for demonstrations; it reads the whole group. Default: 1.
 
     >>> from grupo.algo.advantages import Center
-    >>> from grupo.testing.batch_sizes import batch_of
+    >>> from grupo.testing.batches import make_batch
     >>> batch = make_batch(group=[0, 0, 0], signals={"sampled": [[1.0], [1.0], [0.0]]})
     >>> SeparateDemos(Center())(torch.tensor([1.0, 0.0, 5.0]), batch).flatten()
     tensor([ 0.5000, -0.5000,  1.0000])
@@ -91,25 +97,31 @@ class SeparateDemos:
 
     @property
     def required_signals(self) -> frozenset[str]:
-        """It reads who drew what."""
+        """`sampled`."""
         return REQUIRES_SAMPLED
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        theirs = is_demonstration(batch)
-        mine = batch.mask & ~theirs[batch.rollout, None]
-        alone = replace(batch, group=2 * batch.group + theirs.long(), mask=mine)
-        own = broadcast_to_tokens(self.policy_advantage(x, alone), batch)
-        imitated = broadcast_to_tokens(self.demo_advantage(x, batch), batch)
-        return torch.where(theirs[batch.rollout, None], imitated, own)
+        is_demo = is_demonstration(batch)
+        demo_rows = is_demo[batch.rollout, None]
+        group = 2 * batch.group + is_demo.long()
+        without_demos = replace(batch, group=group, mask=batch.mask & ~demo_rows)
+        policy = broadcast_to_tokens(self.policy_advantage(x, without_demos), batch)
+        demo = broadcast_to_tokens(self.demo_advantage(x, batch), batch)
+        return torch.where(demo_rows, demo, policy)
 
 
 @component
 class TooFewCorrect:
-    """Rollouts (R,) of groups in which fewer than `min_correct` of the own rollouts are right.
+    """True (R,) for rollouts of groups with fewer than `min_correct` correct policy rollouts.
 
-    >>> from grupo.testing.batch_sizes import batch_of
-    >>> right = {"correct": [0.0, 1.0, 0.0]}
-    >>> batch = make_batch([0, 0, 1], reward_terms=right, signals={"sampled": [[1.0], [0.0], [1.0]]})
+    Args:
+        min_correct: number of correct policy rollouts from which a group needs no help.
+        reward_term: name of the reward term that measures correctness.
+        success_threshold: a rollout is correct if that term is above this.
+
+    >>> from grupo.testing.batches import make_batch
+    >>> correct, sampled = {"correct": [0.0, 1.0, 0.0]}, {"sampled": [[1.0], [0.0], [1.0]]}
+    >>> batch = make_batch([0, 0, 1], reward_terms=correct, signals=sampled)
     >>> TooFewCorrect()(batch).tolist(), TooFewCorrect(min_correct=0)(batch).tolist()
     ([True, True, True], [False, False, False])
     """
@@ -120,27 +132,29 @@ class TooFewCorrect:
 
     @property
     def required_signals(self) -> frozenset[str]:
-        """It reads who drew what."""
+        """`sampled`."""
         return REQUIRES_SAMPLED
 
     @property
     def required_reward_terms(self) -> tuple[str, ...]:
-        """The component that says who is right."""
+        """The reward term that measures correctness."""
         return (self.reward_term,)
 
     def __call__(self, batch: Batch) -> Bool[Tensor, "R"]:
-        right = (batch.reward_terms[self.reward_term] > self.success_threshold) & ~is_demonstration(
-            batch
-        )
-        return group_ops.sum(right.to(batch.reward), batch.group) < self.min_correct
+        is_correct = batch.reward_terms[self.reward_term] > self.success_threshold
+        is_correct = is_correct & ~is_demonstration(batch)
+        return group_ops.sum(is_correct.to(batch.reward), batch.group) < self.min_correct
 
 
 @component
 class EnoughCorrect(TooFewCorrect):
-    """Rollouts (R,) of the other groups: `min_correct` of the own rollouts are right, or more.
+    """True (R,) for rollouts of groups with at least `min_correct` correct policy rollouts.
 
-    >>> from grupo.testing.batch_sizes import batch_of
-    >>> batch = make_batch([0, 1], reward_terms={"correct": [1.0, 0.0]}, signals={"sampled": [[1.0], [1.0]]})
+    The arguments are those of `TooFewCorrect`, whose negation this is.
+
+    >>> from grupo.testing.batches import make_batch
+    >>> correct, sampled = {"correct": [1.0, 0.0]}, {"sampled": [[1.0], [1.0]]}
+    >>> batch = make_batch([0, 1], reward_terms=correct, signals=sampled)
     >>> EnoughCorrect()(batch).tolist()
     [True, False]
     """
@@ -151,10 +165,14 @@ class EnoughCorrect(TooFewCorrect):
 
 @component
 class PerSourceMean:
-    """Own actions and demonstrated ones weighed as if the others were not there, and both kept.
+    """Aggregate generated and given actions separately, and add the two sets of weights.
 
-    >>> from grupo.testing.batch_sizes import batch_of
+    Args:
+        aggregation: weights (N, T) of a batch; applied once with the given actions masked and once
+            with the generated ones masked.
+
     >>> from grupo.algo.aggregation import token_mean
+    >>> from grupo.testing.batches import make_batch
     >>> batch = make_batch(group=[0, 0, 0], signals={"sampled": [[1.0], [1.0], [0.0]]})
     >>> PerSourceMean(token_mean)(batch).flatten().tolist()
     [0.5, 0.5, 1.0]
@@ -164,11 +182,11 @@ class PerSourceMean:
 
     @property
     def required_signals(self) -> frozenset[str]:
-        """It reads who drew what."""
+        """`sampled`."""
         return REQUIRES_SAMPLED
 
     def __call__(self, batch: Batch) -> PerAction:
-        own = sampled_mask(batch)
-        sources = (batch.mask & own, batch.mask & ~own)
-        mine, theirs = (self.aggregation(replace(batch, mask=mask)) for mask in sources)
-        return mine + theirs
+        sampled = sampled_mask(batch)
+        policy = self.aggregation(replace(batch, mask=batch.mask & sampled))
+        demo = self.aggregation(replace(batch, mask=batch.mask & ~sampled))
+        return policy + demo

@@ -1,4 +1,4 @@
-"""Curation: which groups, and which of their rollouts, are learned from."""
+"""Filters: which groups of a step, and which rollouts of a group, are trained on."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -9,31 +9,37 @@ from grupo.core.types import Group, Rollout
 
 
 class Filter(Protocol):
-    """From the groups of a step to those that are learned from."""
+    """Maps the scored groups of a step to those that are trained on.
+
+    A filter may drop groups, drop rollouts of a group, or add earlier rollouts to it.
+    """
 
     def __call__(self, groups: Sequence[Group], /) -> Sequence[Group]: ...
 
 
 def keep_all(groups: Sequence[Group]) -> Sequence[Group]:
-    """Every group."""
+    """Return all groups: no filter."""
     return groups
 
 
 def keep_nonzero_std(groups: Sequence[Group]) -> Sequence[Group]:
-    """Groups whose rewards differ.
+    """Keep the groups whose rewards differ; the others have advantage 0 everywhere.
 
-    DAPO (arXiv:2503.14476), eq. 11: 0 < number correct < G.
+    Source: dynamic sampling of DAPO (arXiv:2503.14476), eq. 11: 0 < number correct < G.
     """
     return [group for group in groups if group.has_reward_variance]
 
 
 @component
 class KeepMaxVariance:
-    """The best and the worst rollouts of each group, `n` in all: the greatest variance of rewards
-    that n can have.
+    """Keep the `num_rollouts` rollouts of each group whose rewards have the largest variance.
 
-    PODS, max-variance down-sampling. Xu et al., 2025, arXiv:2504.13818, theorem 1 gives the split;
-    this tries them all.
+    These are the k lowest and the n - k highest rewards for some k; all k are tried. A group of
+    fewer rollouts is kept whole.
+    Source: max-variance down-sampling of PODS, Xu et al., 2025, arXiv:2504.13818, theorem 1.
+
+    Args:
+        num_rollouts: rollouts kept of each group.
     """
 
     num_rollouts: int
@@ -43,11 +49,11 @@ class KeepMaxVariance:
 
     def _max_variance_subset(self, group: Group) -> tuple:
         ranked = sorted(group.rollouts, key=lambda r: r.reward)
-        worst = max(
+        num_worst = max(
             range(self.num_rollouts + 1),
             key=lambda k: _variance([r.reward for r in self._worst_and_best(ranked, k)]),
         )
-        return self._worst_and_best(ranked, worst)
+        return self._worst_and_best(ranked, num_worst)
 
     def _worst_and_best(self, ranked: Sequence, num_worst: int) -> tuple:
         n = min(self.num_rollouts, len(ranked))
@@ -57,15 +63,19 @@ class KeepMaxVariance:
 
 @component
 class KeepBest:
-    """The `n` rollouts of each group of the highest `score`, in the order they came.
+    """Keep the `num_rollouts` rollouts of each group with the highest `score`, in their old order.
 
-    GFPO, Shrivastava et al. (arXiv:2508.09726).
+    Source: GFPO, Shrivastava et al., arXiv:2508.09726.
+
+    Args:
+        num_rollouts: rollouts kept of each group.
+        score: function of a rollout; larger is better.
 
     >>> from grupo.core.types import Task
-    >>> def unearned(rollout):
+    >>> def negative_reward(rollout):
     ...     return -rollout.reward
     >>> group = Group(Task("k", "?"), (Rollout(reward=1.0), Rollout(reward=0.0)))
-    >>> KeepBest(1, unearned)([group])[0].rewards
+    >>> KeepBest(1, negative_reward)([group])[0].rewards
     (0.0,)
     """
 
@@ -82,20 +92,25 @@ class KeepBest:
 
 @component
 class Replay:
-    """Groups whose rollouts earn alike, joined by `n` earlier ones of their task that did not.
+    """Add earlier rollouts of the same task to groups that are all correct or all incorrect.
 
-    Where nobody is right, that is above `right`, the newest right ones of `task.before`; where
-    everybody is, the newest wrong ones. They are added as they were drawn then, with their old
-    log-probabilities; their `source` is "replayed", their actions are `moved`.
+    An all-incorrect group gets the newest correct rollouts of `task.replays`, an all-correct group
+    the newest incorrect ones. They keep the log-probabilities of the step that generated them;
+    their `source` is "replayed" and their actions are `off_context`.
+    Source: cross-context replay of R^3, Jiang et al., arXiv:2601.19620, section 3.1.
 
-    R^3, cross-context replay. Jiang et al. (arXiv:2601.19620), section 3.1.
+    Args:
+        num_rollouts: replayed rollouts per group, at most.
+        success_threshold: a rollout is correct if its reward is above this.
 
     >>> from grupo.core.types import Action, Task
     >>> early = Rollout((("?", Action((1,), (-0.5,))),), reward=1.0)
     >>> group = Group(Task("k", "?", replays=(early,)), (Rollout(reward=0.0), Rollout(reward=0.0)))
-    >>> (joined,) = Replay(1)([group])
-    >>> joined.rewards, joined.rollouts[2].source, joined.rollouts[2].turns[0][1].moved
-    ((0.0, 0.0, 1.0), 'replayed', True)
+    >>> (extended,) = Replay(1)([group])
+    >>> extended.rewards, extended.rollouts[2].source
+    ((0.0, 0.0, 1.0), 'replayed')
+    >>> extended.rollouts[2].turns[0][1].off_context
+    True
     """
 
     num_rollouts: int = 1
@@ -103,25 +118,27 @@ class Replay:
 
     @property
     def num_replays(self) -> int:
-        """How many of a task's best and worst rollouts are to be kept."""
+        """Number of best and of worst rollouts that the history must keep for each task."""
         return self.num_rollouts
 
     def __call__(self, groups: Sequence[Group]) -> Sequence[Group]:
         return [self._with_replays(group) for group in groups]
 
     def _with_replays(self, group: Group) -> Group:
-        right = {reward > self.success_threshold for reward in group.rewards}
-        others = [
-            one for one in group.task.replays if (one.reward > self.success_threshold) not in right
-        ]
-        return replace(
-            group, rollouts=(*group.rollouts, *map(_mark_replayed, others[-self.num_rollouts :]))
-        )
+        outcomes = {self._is_correct(reward) for reward in group.rewards}
+        missing = [r for r in group.task.replays if self._is_correct(r.reward) not in outcomes]
+        replayed = map(_mark_replayed, missing[-self.num_rollouts :])
+        return replace(group, rollouts=(*group.rollouts, *replayed))
+
+    def _is_correct(self, reward: float) -> bool:
+        return reward > self.success_threshold
 
 
 def _mark_replayed(rollout: Rollout) -> Rollout:
-    turns = tuple((seen, replace(action, off_context=True)) for seen, action in rollout.turns)
-    return replace(rollout, turns=turns, source="replayed")
+    turns = [
+        (observation, replace(action, off_context=True)) for observation, action in rollout.turns
+    ]
+    return replace(rollout, turns=tuple(turns), source="replayed")
 
 
 def _variance(rewards: Sequence[float]) -> float:

@@ -1,4 +1,4 @@
-"""Plans: the minibatches of a step, one optimizer update each."""
+"""Update plans: how a step's batch is split into minibatches, with one optimizer update each."""
 
 from collections.abc import Iterator
 from random import Random
@@ -11,14 +11,19 @@ from grupo.core.component import component
 
 
 class UpdatePlan(Protocol):
-    """From a step's batch to its minibatches."""
+    """Splits the batch of a step into the minibatches of its optimizer updates.
+
+    Args:
+        batch: all rows of the step.
+        rng: generator that shuffles groups; derived from the seed and the step.
+    """
 
     def __call__(self, batch: Batch, rng: Random, /) -> Iterator[Batch]: ...
 
 
 @component
 class SingleUpdate:
-    """The whole batch, once: every update is on policy."""
+    """One update on the whole batch, so every update is on policy."""
 
     def __call__(self, batch: Batch, rng: Random) -> Iterator[Batch]:
         yield batch
@@ -26,7 +31,14 @@ class SingleUpdate:
 
 @component
 class Updates:
-    """`epochs` passes over the batch in `minibatches` parts each; groups stay whole."""
+    """PPO-style updates: `epochs` passes over the batch, each shuffled into `minibatches` parts.
+
+    A group is never split between minibatches; a batch of fewer groups has fewer minibatches.
+
+    Args:
+        epochs: passes over the batch per step.
+        minibatches: optimizer updates per pass.
+    """
 
     epochs: int = 1
     minibatches: int = 1
@@ -35,5 +47,5 @@ class Updates:
         groups = batch.group.unique().tolist()
         for _ in range(self.epochs):
             shuffled = torch.tensor(rng.sample(groups, len(groups)))
-            for part in shuffled.tensor_split(min(self.minibatches, len(groups))):
-                yield batch.select_rows(torch.isin(batch.row_group, part).nonzero()[:, 0])
+            for chunk in shuffled.tensor_split(min(self.minibatches, len(groups))):
+                yield batch.select_rows(torch.isin(batch.row_group, chunk).nonzero()[:, 0])

@@ -1,7 +1,10 @@
-"""Importance ratios between the policy being trained and the one that sampled, 1 where masked.
+"""Importance ratios between the trained policy pi and the policy pi_old that sampled.
 
-Three levels, by the span of actions whose log-ratios are averaged: one action, one turn, one row;
-and the row's product, which averages nothing.
+The levels differ by the span over which log-ratios are averaged: a token, a turn, or a row; the
+product of a row averages nothing. Masked actions have the ratio 1.
+
+A ratio is a function `(pi, batch) -> (N, T) or (N, 1)`: `pi` holds the current log-probabilities
+(differentiable), `batch.old_logp` those of pi_old.
 """
 
 from collections.abc import Callable
@@ -12,76 +15,78 @@ from torch import Tensor
 from grupo.core.batch import Batch, PerAction, Signals
 from grupo.core.component import component
 
-MAX_LOG_RATIO = 20.0  # nats: a product's logarithm is held within it, for e^89 overflows float32
+MAX_LOG_RATIO = 20.0  # nats; bounds the logarithm of products, because float32 overflows at e^89
 
 
 def token_log_ratio(pi: Signals, batch: Batch) -> PerAction:
-    """log pi(a|s) - log pi_old(a|s), 0 where masked, (N, T)."""
+    """log pi(a|s) - log pi_old(a|s) per token, in nats, 0 where masked, (N, T)."""
     return (pi.logp - batch.old_logp).masked_fill(~batch.mask, 0.0)
 
 
 def token(pi: Signals, batch: Batch) -> PerAction:
-    """Pi(a|s) / pi_old(a|s), (N, T)."""
+    """Per-token ratio r = pi(a|s) / pi_old(a|s), (N, T): the ratio of PPO and GRPO."""
     return token_log_ratio(pi, batch).exp()
 
 
 def sequence(pi: Signals, batch: Batch) -> Tensor:
-    """Geometric mean of the row's token ratios, (N, 1): exp(mean log r).
+    """Sequence ratio s = exp(mean over the row's tokens of log r), (N, 1): the geometric mean.
 
-    GSPO (arXiv:2507.18071).
+    Source: GSPO (arXiv:2507.18071).
     """
     length = batch.mask.sum(1, keepdim=True).clamp(min=1)
     return (token_log_ratio(pi, batch).sum(1, keepdim=True) / length).exp()
 
 
 def turn(pi: Signals, batch: Batch) -> PerAction:
-    """Geometric mean of the token ratios of the action's own turn, (N, T)."""
+    """Turn ratio: geometric mean of the token ratios of the same turn in the row, (N, T)."""
     log_ratio = token_log_ratio(pi, batch)
-    turns = int(batch.turn.max()) + 1
-    shape = (len(log_ratio), turns)
-    total = log_ratio.new_zeros(shape).scatter_add(1, batch.turn, log_ratio)
-    count = log_ratio.new_zeros(shape).scatter_add(1, batch.turn, batch.mask.to(log_ratio))
-    return (
-        torch.gather(total / count.clamp(min=1), 1, batch.turn).exp().masked_fill(~batch.mask, 1.0)
-    )
+    num_turns = int(batch.turn.max()) + 1
+    zeros = log_ratio.new_zeros((len(log_ratio), num_turns))
+    total = zeros.scatter_add(1, batch.turn, log_ratio)
+    count = zeros.scatter_add(1, batch.turn, batch.mask.to(log_ratio))
+    mean = torch.gather(total / count.clamp(min=1), 1, batch.turn)
+    return mean.exp().masked_fill(~batch.mask, 1.0)
 
 
 def product(pi: Signals, batch: Batch) -> Tensor:
-    """Product of the row's token ratios, (N, 1): pi(row) / pi_old(row), within e^-20 and e^20."""
-    return (
-        token_log_ratio(pi, batch).sum(1, keepdim=True).clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO).exp()
-    )
+    """Row ratio pi(row) / pi_old(row): product of token ratios, in [e^-20, e^20], (N, 1)."""
+    log_ratio = token_log_ratio(pi, batch).sum(1, keepdim=True)
+    return log_ratio.clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO).exp()
 
 
 @component
 class SequenceTokenRatio:
-    """The value of `sequence_clip`, (N, T), and the gradient of each token's own ratio: sg(s) r / sg(r).
+    """sg(s) r / sg(r): the value of the sequence ratio s, the gradient of each token's ratio r.
 
-    GSPO-token (arXiv:2507.18071).
+    sg is stop-gradient. The result is (N, T). Source: GSPO-token (arXiv:2507.18071).
 
-    >>> from grupo.testing.batch_sizes import batch_of, moved
+    >>> from grupo.testing.batches import make_batch, perturb_logp
     >>> batch = make_batch(group=[0], length=[2])
-    >>> SequenceTokenRatio()(moved(batch, [[0.4, -0.4]]), batch).tolist()
+    >>> SequenceTokenRatio()(perturb_logp(batch, [[0.4, -0.4]]), batch).tolist()
     [[1.0, 1.0]]
     """
 
     @property
     def has_stop_gradient(self) -> bool:
-        """Yes: what one token's ratio does to another's value is left out."""
+        """True: the effect of one token's ratio on another token's value has no gradient."""
         return True
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
-        r = token_log_ratio(pi, batch)
-        return sequence(pi, batch).detach() * (r - r.detach()).exp()
+        log_ratio = token_log_ratio(pi, batch)
+        return sequence(pi, batch).detach() * (log_ratio - log_ratio.detach()).exp()
 
 
 @component
 class CappedRatio:
-    """A ratio, at most `limit`.
+    """min(r, cap): a ratio truncated from above.
 
-    >>> from grupo.testing.batch_sizes import batch_of, moved
+    Args:
+        cap: largest value of the ratio.
+        ratio: the ratio to truncate, per token by default.
+
+    >>> from grupo.testing.batches import make_batch, perturb_logp
     >>> batch = make_batch(group=[0, 0])
-    >>> CappedRatio(3.0)(moved(batch, [[2.0], [0.0]]), batch).tolist()
+    >>> CappedRatio(3.0)(perturb_logp(batch, [[2.0], [0.0]]), batch).tolist()
     [[3.0], [1.0]]
     """
 
@@ -90,7 +95,7 @@ class CappedRatio:
 
     @property
     def required_signals(self) -> frozenset[str]:
-        """What the ratio needs."""
+        """Signals that the inner ratio reads."""
         return getattr(self.ratio, "required_signals", frozenset())
 
     def __call__(self, pi: Signals, batch: Batch) -> Tensor:
@@ -99,11 +104,15 @@ class CappedRatio:
 
 @component
 class RatioTo:
-    """The probability of each action now, over the one that `other` gave it, (N, T).
+    """Per-token ratio pi(a|s) / pi_other(a|s) to another policy, in [e^-20, e^20], (N, T).
 
-    >>> from grupo.testing.batch_sizes import batch_of, moved
+    Args:
+        other_policy: name of the policy whose `logp@<name>` was measured: "sampler" (the inference
+            engine), "ref", or a teacher.
+
+    >>> from grupo.testing.batches import make_batch, perturb_logp
     >>> batch = make_batch(group=[0], logp=-1.0, signals={"logp@sampler": [[-1.5]]})
-    >>> RatioTo("sampler")(moved(batch, [[-0.5]]), batch).tolist()
+    >>> RatioTo("sampler")(perturb_logp(batch, [[-0.5]]), batch).tolist()
     [[1.0]]
     """
 
@@ -111,9 +120,10 @@ class RatioTo:
 
     @property
     def required_signals(self) -> frozenset[str]:
-        """What the other said of the actions."""
+        """Log-probabilities of the other policy."""
         return frozenset({f"logp@{self.other_policy}"})
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
-        d = pi.logp - batch.signals[f"logp@{self.other_policy}"]
-        return d.masked_fill(~batch.mask, 0.0).clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO).exp()
+        log_ratio = pi.logp - batch.signals[f"logp@{self.other_policy}"]
+        log_ratio = log_ratio.masked_fill(~batch.mask, 0.0)
+        return log_ratio.clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO).exp()

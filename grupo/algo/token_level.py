@@ -1,4 +1,7 @@
-"""Numbers of an action, or of its row: what is averaged before it is bounded or compared."""
+"""Levels at which a per-token number is averaged: token, row sum, row mean, row maximum.
+
+Importance corrections apply a level to log-ratios before they bound or threshold them.
+"""
 
 from collections.abc import Callable
 
@@ -11,9 +14,9 @@ Level = Callable[[Tensor, Batch], Tensor]  # (N, T) to (N, T) or (N, 1)
 
 
 def per_action(x: PerAction, batch: Batch) -> PerAction:
-    """Each action's own.
+    """Return `x` (N, T) unchanged: every token keeps its own number.
 
-    >>> from grupo.testing.batch_sizes import batch_of
+    >>> from grupo.testing.batches import make_batch
     >>> per_action(torch.tensor([[1.0, 9.0]]), make_batch(group=[0], length=[2]))
     tensor([[1., 9.]])
     """
@@ -21,9 +24,9 @@ def per_action(x: PerAction, batch: Batch) -> PerAction:
 
 
 def row_sum(x: PerAction, batch: Batch) -> Tensor:
-    """The sum over the row, (N, 1).
+    """Sum of `x` (N, T) over the unmasked tokens of each row, (N, 1).
 
-    >>> from grupo.testing.batch_sizes import batch_of
+    >>> from grupo.testing.batches import make_batch
     >>> row_sum(torch.tensor([[1.0, 3.0], [2.0, 9.0]]), make_batch(group=[0, 0], length=[2, 1]))
     tensor([[4.],
             [2.]])
@@ -32,9 +35,9 @@ def row_sum(x: PerAction, batch: Batch) -> Tensor:
 
 
 def row_mean(x: PerAction, batch: Batch) -> Tensor:
-    """The mean over the row, (N, 1); 0 where it took no action.
+    """Mean of `x` (N, T) over the unmasked tokens of each row, (N, 1); 0 for a row without any.
 
-    >>> from grupo.testing.batch_sizes import batch_of
+    >>> from grupo.testing.batches import make_batch
     >>> row_mean(torch.tensor([[1.0, 3.0], [2.0, 9.0]]), make_batch(group=[0, 0], length=[2, 1]))
     tensor([[2.],
             [2.]])
@@ -43,9 +46,9 @@ def row_mean(x: PerAction, batch: Batch) -> Tensor:
 
 
 def row_max(x: PerAction, batch: Batch) -> Tensor:
-    """The greatest of the row, (N, 1).
+    """Maximum of `x` (N, T) over the unmasked tokens of each row, (N, 1).
 
-    >>> from grupo.testing.batch_sizes import batch_of
+    >>> from grupo.testing.batches import make_batch
     >>> row_max(torch.tensor([[1.0, 3.0], [2.0, 9.0]]), make_batch(group=[0, 0], length=[2, 1]))
     tensor([[3.],
             [2.]])

@@ -1,4 +1,4 @@
-"""The methods of the library: found by walking `grupo.methods`, told apart by what they change."""
+"""The catalogue: all methods of the library, and how each differs from the default method."""
 
 from grupo.catalogue.entries import Entry, find_entry, methods, search_entries
 from grupo.catalogue.pages import index_page, method_page, method_pages, methods_table

@@ -1,4 +1,4 @@
-"""Write the pages of all methods into a folder: `python -m grupo.catalogue docs/methods`."""
+"""Write the documentation pages of all methods: `python -m grupo.catalogue docs/methods`."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""One entry per method file: what its docstring, its record and its method say."""
+"""Catalogue entries: one per method file, from its docstring, its paper record and its method."""
 
 import inspect
 import pkgutil
@@ -23,38 +23,56 @@ FIRST_LINE_PATTERN = re.compile(
 
 @dataclass(frozen=True)
 class Entry:
-    """A method as the table and its page show it."""
+    """A method of the library with the facts about its paper.
 
-    key: str  # the name of its function and of its file
-    name: str  # as its authors spell it
-    claim: str  # what it does, in a line
+    Args:
+        key: Name of the method's function and of its file.
+        name: Name of the method in its paper.
+        claim: The method's idea in one line.
+        authors: Authors of the paper.
+        year: Year of the paper.
+        arxiv: arXiv number of the paper; "" if it has none.
+        venue: Where the paper was published if not on arXiv.
+        title: Title of the paper.
+        example: A call that works, with the required arguments.
+        changes: Slots that differ from the default method, each with the code that fills it.
+        use: When to choose the method.
+        trl: The options by which TRL implements it.
+        verl: The options by which verl implements it.
+        checked: How the implementation was checked.
+        catalogue: Ids of the rows of the project's catalogue that the method implements.
+    """
+
+    key: str
+    name: str
+    claim: str
     authors: str
     year: int
-    arxiv: str  # "" where the paper is elsewhere
-    venue: str  # where it is that is not on arXiv
-    title: str  # of the paper
-    example: str  # a call that works
-    changes: tuple[tuple[str, str], ...]  # slots that differ from the default, and what fills them
-    use: str  # when it is the one to take
-    trl: str  # the options by which TRL has it, verl by which verl has it
+    arxiv: str
+    venue: str
+    title: str
+    example: str
+    changes: tuple[tuple[str, str], ...]
+    use: str
+    trl: str
     verl: str
     checked: tuple[str, ...]
     catalogue: tuple[str, ...]
 
     @property
     def search_keys(self) -> tuple[str, ...]:
-        """What it is looked for by, in small letters."""
-        known = (self.key, self.name.lower(), self.arxiv)
-        return tuple(spelling for spelling in known if spelling)
+        """Texts, in lower case, by which a search finds the method."""
+        keys = (self.key, self.name.lower(), self.arxiv)
+        return tuple(key for key in keys if key)
 
     @property
     def function(self) -> Callable[..., Method]:
-        """The function that makes the method."""
+        """The function that returns the method."""
         return getattr(import_module(f"grupo.methods.{self.key}"), self.key)
 
     @property
     def method(self) -> Method:
-        """The method that the example makes."""
+        """The method that the example returns."""
         return parse_method(self.example)
 
     @property
@@ -69,13 +87,13 @@ class Entry:
 
 @cache
 def methods() -> tuple[Entry, ...]:
-    """Every method file of the package, by year and number of its paper."""
+    """The entries of all method files, by the arXiv number of the paper."""
     keys = [module.name for module in pkgutil.iter_modules(grupo.methods.__path__)]
     return tuple(sorted(map(_load_entry, keys), key=lambda entry: (entry.arxiv, entry.key)))
 
 
 def find_entry(text: str) -> Entry:
-    """The entry of a method by its name or by its paper's arXiv number, the first of several.
+    """The entry of a method, by name or arXiv number; the first one of a paper with several methods.
 
     >>> find_entry("2503.14476").key, find_entry("Dr. GRPO").key
     ('dapo', 'dr_grpo')
@@ -84,28 +102,31 @@ def find_entry(text: str) -> Entry:
 
 
 def search_entries(text: str) -> tuple[Entry, ...]:
-    """The entries of that name; by an arXiv number, all of that paper.
+    """The entries with that name, or all entries of the paper with that arXiv number.
+
+    Raises:
+        ConfigError: There is none.
 
     >>> [entry.key for entry in search_entries("arXiv:2507.18071")]
     ['gspo', 'gspo_token']
     """
-    wanted = text.lower().removeprefix("arxiv:")
-    keyed = tuple(entry for entry in methods() if wanted == entry.key)
-    found = keyed or tuple(entry for entry in methods() if wanted in entry.search_keys)
-    if not found:
-        known = [spelling for entry in methods() for spelling in entry.search_keys]
-        raise ConfigError(f"method: {text!r} is not among the methods. {suggest(wanted, known)}")
-    return found
+    query = text.lower().removeprefix("arxiv:")
+    by_key = tuple(entry for entry in methods() if query == entry.key)
+    entries = by_key or tuple(entry for entry in methods() if query in entry.search_keys)
+    if not entries:
+        search_keys = [key for entry in methods() for key in entry.search_keys]
+        hint = suggest(query, search_keys)
+        raise ConfigError(f"method: {text!r} is not among the methods. {hint}")
+    return entries
 
 
 def _load_entry(key: str) -> Entry:
     module = import_module(f"grupo.methods.{key}")
     paper = module.PAPER
-    said = parse_first_line(module.__doc__ or "", key)
     example = paper.example or key
     return Entry(
         key=key,
-        **said,
+        **parse_first_line(module.__doc__ or "", key),
         title=paper.title,
         example=example,
         changes=tuple(changed_slots(parse_method(example)).items()),
@@ -118,7 +139,14 @@ def _load_entry(key: str) -> Entry:
 
 
 def parse_first_line(doc: str, key: str) -> dict[str, Any]:
-    """The fields of a method file's first line.
+    """Parse the first line of a method file's docstring into fields of its entry.
+
+    Args:
+        doc: The docstring.
+        key: Name of the file, for the message.
+
+    Raises:
+        ConfigError: The line has another form.
 
     >>> parse_first_line("X: does y. Doe et al., 2025, arXiv:2501.00001.", "x")["authors"]
     'Doe et al.'
@@ -127,7 +155,7 @@ def parse_first_line(doc: str, key: str) -> dict[str, Any]:
     match = FIRST_LINE_PATTERN.fullmatch(line)
     if match is None:
         raise ConfigError(
-            f"methods/{key}.py: its first line is {line!r}; it has to read "
+            f"methods/{key}.py: its first line is {line!r}; it must be "
             "'Name: claim. Author et al., year, arXiv:number.'"
         )
     return match.groupdict("") | {"year": int(match["year"])}

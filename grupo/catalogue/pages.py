@@ -1,4 +1,4 @@
-"""What the catalogue looks like: a table in a terminal, and a page of documentation per method."""
+"""Renders the catalogue: a table for the terminal and a documentation page per method."""
 
 import inspect
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,25 +16,25 @@ GENERATED_NOTICE = (
 
 
 def methods_table(entries: Iterable[Entry]) -> Table:
-    """The entries and what each changes against the default method, in 100 columns."""
-    made = Table("method", "paper", "what it changes", show_lines=True)
+    """A table of the entries and the slots that each changes, in 100 columns."""
+    table = Table("method", "paper", "changes", show_lines=True)
     for entry in entries:
         changed = "\n".join(f"[bold]{slot}[/] {_escaped(code)}" for slot, code in entry.changes)
-        made.add_row(
+        table.add_row(
             f"[bold]{entry.key}[/]\n{entry.name}",
             f"{entry.authors}\n{entry.year}, {entry.arxiv or entry.venue}",
-            changed or "nothing: it is the default",
+            changed or "none: it is the default",
         )
-    return made
+    return table
 
 
 def _escaped(code: str) -> str:
-    """Code as rich prints it: a bracket is not markup."""
+    """Code in which rich does not read brackets as markup."""
     return code.replace("[", r"\[")
 
 
 def method_pages() -> dict[str, str]:
-    """Every page of the documentation of methods, by the name of its file."""
+    """All documentation pages of methods, by file name."""
     entries = methods()
     return {"README.md": index_page(entries), **{f"{e.key}.md": method_page(e) for e in entries}}
 
@@ -43,46 +43,46 @@ def method_page(entry: Entry) -> str:
     """The page of one method, in Markdown."""
     default = Method()
     changed = [(slot, to_code(getattr(default, slot)), code) for slot, code in entry.changes]
-    parts = [
+    sections = [
         GENERATED_NOTICE,
         f"# {entry.name}",
         f"{entry.claim[0].upper()}{entry.claim[1:]}.",
         f"{entry.authors}, {entry.year}: {_arxiv_link(entry, entry.title)}.",
         *_when_section(entry),
-        "## What it computes",
+        "## Formula",
         f"```text\n{entry.formula}\n```",
-        "## What it changes",
+        "## Changes",
         _markdown_table(
-            ("slot", "default", entry.name), [[a, _code(b), _code(c)] for a, b, c in changed]
+            ("slot", "default", entry.name), [[slot, _code(old), _code(new)] for slot, old, new in changed]
         ),
         "## Arguments",
         _markdown_table(("name", "type", "default"), _argument_rows(entry)),
         "## Use",
-        f"On a command line `--method '{entry.example}'`, in Python",
+        f"On the command line `--method '{entry.example}'`, in Python",
         f"```python\n{_python_example(entry)}\n```",
-        "## How it is checked",
+        "## Checks",
         f"{', '.join(entry.checked).capitalize()}.{_catalogue_sentence(entry)}",
         *_other_libraries_section(entry),
     ]
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join(sections) + "\n"
 
 
 def index_page(entries: Sequence[Entry]) -> str:
-    """The front page: what each method changes against the default, slot by slot."""
+    """The index page: the default method, and the methods by the slots that they change."""
     default = Method()
     slots = [[f.name, _code(to_code(getattr(default, f.name)))] for f in fields(default)]
-    parts = [
+    sections = [
         GENERATED_NOTICE,
         "# Methods",
-        f"{len(entries)} methods, each a choice of what fills these slots. Unless told otherwise:",
+        f"{len(entries)} methods, each a choice of components for these slots. The defaults are:",
         _markdown_table(("slot", "default"), slots),
         "`grupo methods NUMBER` finds a method by its paper's arXiv number.",
-        "## By what changes",
+        "## By slot",
         _markdown_table(("slot", "methods"), _by_slot(entries)),
-        "## All of them",
-        _markdown_table(("method", "paper", "what it does"), map(_index_row, entries)),
+        "## All methods",
+        _markdown_table(("method", "paper", "idea"), map(_index_row, entries)),
     ]
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join(sections) + "\n"
 
 
 def _index_row(entry: Entry) -> list[str]:
@@ -94,12 +94,16 @@ def _page_link(entry: Entry) -> str:
 
 
 def _by_slot(entries: Sequence[Entry]) -> list[list[str]]:
-    """Of each slot those who change it; another number of rollouts is no other sampler."""
+    """For each slot, the methods that change it; another group size is no other sampler."""
     changing = {
         f.name: [e for e in entries if _changes_slot(f.name, dict(e.changes))]
         for f in fields(Method)
     }
-    return [[slot, ", ".join(map(_page_link, some))] for slot, some in changing.items() if some]
+    return [
+        [slot, ", ".join(map(_page_link, changed_by))]
+        for slot, changed_by in changing.items()
+        if changed_by
+    ]
 
 
 def _changes_slot(slot: str, changes: Mapping[str, str]) -> bool:
@@ -111,13 +115,14 @@ def _arxiv_link(entry: Entry, text: str) -> str:
 
 
 def _when_section(entry: Entry) -> list[str]:
-    return ["## When", entry.use] if entry.use else []
+    return ["## When to use it", entry.use] if entry.use else []
 
 
 def _other_libraries_section(entry: Entry) -> list[str]:
-    """How others spell it."""
-    rows = [[name, said] for name, said in (("TRL", entry.trl), ("verl", entry.verl)) if said]
-    return ["## Elsewhere", _markdown_table(("library", "options"), rows)] if rows else []
+    """The options of other libraries."""
+    libraries = (("TRL", entry.trl), ("verl", entry.verl))
+    rows = [[library, options] for library, options in libraries if options]
+    return ["## Other libraries", _markdown_table(("library", "options"), rows)] if rows else []
 
 
 def _markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

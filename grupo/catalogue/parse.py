@@ -1,4 +1,4 @@
-"""From what is typed to a method: a name, a file, and arguments that are literals."""
+"""Parses a method from text: a name, or a file and a name, with literal arguments."""
 
 import ast
 import inspect
@@ -22,7 +22,13 @@ METHOD_PATTERN = re.compile(r"(?:(?P<path>.+\.py):)?(?P<call>[^:]*(?:\(.*\))?)",
 
 
 def parse_method(text: str) -> Method:
-    """The method that `text` names, of this package or of a file: `path/to/file.py:name(a=1)`.
+    """The method that a text such as `grpo`, `dapo(64, 16)` or `file.py:name(a=1)` describes.
+
+    Args:
+        text: A method of the library, or a function or a `Method` in a Python file.
+
+    Raises:
+        ConfigError: The text cannot be parsed, or the arguments do not fit.
 
     >>> parse_method("grpo(kl_coef=0.0)").loss
     Clip(clip_low=0.2, clip_high=0.2)
@@ -30,19 +36,19 @@ def parse_method(text: str) -> Method:
     path, call = _split_path(text)
     name, positional, named = _parse_call(call, text)
     module = load_module_file(Path(path)) if path else _method_module(name)
-    made = _find_member(module, name)
-    if isinstance(made, Method) and call == name:
-        return made
-    if not inspect.isfunction(made):
+    member = _find_member(module, name)
+    if isinstance(member, Method) and call == name:
+        return member
+    if not inspect.isfunction(member):
         raise ConfigError(
-            f"method: {name!r} in {text!r} is {_describe_value(made)}, not a function."
+            f"method: {name!r} in {text!r} is {_describe_value(member)}, not a function."
         )
-    signature, ours = inspect.signature(made, eval_str=True), not path
-    _check_arguments(signature, name, positional, named, built_in=ours)
-    method = made(*positional, **named)
+    signature = inspect.signature(member, eval_str=True)
+    _check_arguments(signature, name, positional, named, check_ranges=not path)
+    method = member(*positional, **named)
     if not isinstance(method, Method):
         raise ConfigError(
-            f"method: {name!r} has to return a Method; it returned {_describe_value(method)}."
+            f"method: {name!r} must return a Method; it returned {_describe_value(method)}."
         )
     return method
 
@@ -56,7 +62,7 @@ def _split_path(text: str) -> tuple[str, str]:
 
 
 def _parse_call(call: str, text: str) -> tuple[str, list[Any], dict[str, Any]]:
-    """The name and the literal arguments of a call, or of a bare name."""
+    """The name and the literal arguments of a call; no arguments for a bare name."""
     try:
         node = ast.parse(call, mode="eval").body
     except SyntaxError as error:
@@ -79,28 +85,28 @@ def _parse_literal(node: ast.expr, where: str) -> Any:
     try:
         return ast.literal_eval(node)
     except ValueError as error:
-        given = ast.unparse(node)
+        code = ast.unparse(node)
         raise ConfigError(
-            f"{where} is {given!r}; numbers, strings and tuples are allowed."
+            f"{where} is {code!r}; numbers, strings and tuples are allowed."
         ) from error
 
 
 def _method_module(name: str) -> ModuleType:
-    known = [module.name for module in pkgutil.iter_modules(grupo.methods.__path__)]
-    if name not in known:
-        raise ConfigError(f"method: there is no {name!r}. {suggest(name, known)}")
+    names = [module.name for module in pkgutil.iter_modules(grupo.methods.__path__)]
+    if name not in names:
+        raise ConfigError(f"method: there is no {name!r}. {suggest(name, names)}")
     return import_module(f"grupo.methods.{name}")
 
 
 def _find_member(module: ModuleType, name: str) -> Any:
-    own = {
+    members = {
         key: value
         for key, value in vars(module).items()
         if isinstance(value, Method) or getattr(value, "__module__", "") == module.__name__
     }
-    if name not in own:
-        raise ConfigError(f"method: {module.__file__} has no {name!r}. {suggest(name, own)}")
-    return own[name]
+    if name not in members:
+        raise ConfigError(f"method: {module.__file__} has no {name!r}. {suggest(name, members)}")
+    return members[name]
 
 
 def _check_arguments(
@@ -109,24 +115,25 @@ def _check_arguments(
     positional: list[Any],
     keywords: dict[str, Any],
     *,
-    built_in: bool,
+    check_ranges: bool,
 ) -> None:
-    """Refuse arguments that the function does not take, that it misses, or of another type.
+    """Raise `ConfigError` for arguments that are unknown, missing or of another type.
 
-    What the numbers of our own methods may be we know, too.
+    The ranges of numbers are known for the methods of the library only.
     """
-    known = signature.parameters
-    given = _bind_arguments(known, name, positional, keywords)
-    missing = [p.name for p in known.values() if p.default is p.empty and p.name not in given]
+    parameters = signature.parameters
+    arguments = _bind_arguments(parameters, name, positional, keywords)
+    required = [p.name for p in parameters.values() if p.default is p.empty]
+    missing = [argument for argument in required if argument not in arguments]
     if missing:
         call = ", ".join(f"{argument}=..." for argument in missing)
         raise ConfigError(f"{name}: {', '.join(missing)} must be given: {name}({call}).")
-    for argument, value in given.items():
-        hint = known[argument].annotation
+    for argument, value in arguments.items():
+        hint = parameters[argument].annotation
         if not _matches_type(value, hint):
             allowed = inspect.formatannotation(hint)
             raise ConfigError(f"{name}: {argument} is {value!r}; allowed is {allowed}.")
-        if allowed := built_in and range_violation(known[argument], value):
+        if allowed := check_ranges and range_violation(parameters[argument], value):
             raise ConfigError(f"{name}: {argument} is {value!r}; allowed is {allowed}.")
 
 
@@ -136,28 +143,29 @@ def _bind_arguments(
     positional: list[Any],
     keywords: dict[str, Any],
 ) -> dict[str, Any]:
-    """The value given to each argument."""
+    """The value of each argument that the call gives."""
     ordered = [p.name for p in parameters.values() if p.kind is not p.KEYWORD_ONLY]
     if len(positional) > len(ordered):
         raise ConfigError(
             f"{name}: {len(positional)} arguments given. Allowed: {', '.join(ordered)}."
         )
-    given = dict(zip(ordered, positional, strict=False))
+    arguments = dict(zip(ordered, positional, strict=False))
     for argument in keywords:
         if argument not in parameters:
             raise ConfigError(
                 f"{name}: there is no argument {argument!r}. {suggest(argument, parameters)}"
             )
-        if argument in given:
+        if argument in arguments:
             raise ConfigError(f"{name}: {argument!r} is given twice.")
-    return given | keywords
+    return arguments | keywords
 
 
 def _matches_type(value: Any, hint: Any) -> bool:
-    """Is a literal of the type that an annotation says? A whole number will do for a float."""
-    whole = isinstance(value, int) and not isinstance(value, bool)
-    unsaid = hint is inspect.Parameter.empty
-    return unsaid or matches_type(value, hint) or (whole and matches_type(float(value), hint))
+    """True if a literal fits an annotation; an integer fits a float, and no annotation fits all."""
+    if hint is inspect.Parameter.empty or matches_type(value, hint):
+        return True
+    is_integer = isinstance(value, int) and not isinstance(value, bool)
+    return is_integer and matches_type(float(value), hint)
 
 
 def _describe_value(value: object) -> str:

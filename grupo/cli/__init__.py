@@ -1,4 +1,4 @@
-"""The command line: `grupo VERB …`; without a verb it trains."""
+"""The command line: `grupo COMMAND …`; without a command it trains."""
 
 from grupo.cli.main import main
 

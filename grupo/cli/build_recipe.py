@@ -1,4 +1,4 @@
-"""From a command line to a recipe."""
+"""Build a recipe from the arguments of a command."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from grupo.catalogue import parse_method
-from grupo.config.overrides import suggest_field
+from grupo.config.overrides import apply_overrides, suggest_field
 from grupo.core.component import component_fields, to_code, walk
 from grupo.core.errors import ConfigError, suggest
 from grupo.core.importing import load_module
@@ -19,15 +19,26 @@ from grupo.toy import quickstart
 
 T = TypeVar("T")
 OPTION_NAMES = (
-    *("run", "method", "model", "tasks", "held-out", "reward"),
-    *("tensorboard", "trackio", "wandb", "print"),
+    *("run", "method", "model", "tasks", "eval-tasks", "reward", "steps"),
+    *("tensorboard", "trackio", "wandb", "show-config"),
 )
-Fields = tuple[tuple[str, str], ...]  # dotted names, and what they are set to
+FIELD_ALIASES = {"steps": "max_steps"}  # options with another name than their field
+Fields = tuple[tuple[str, str], ...]  # dotted names of fields with the text of their values
 
 
 @dataclass(frozen=True)
 class RecipeArgs:
-    """What a command line says of a recipe; empty is: as the recipe has it."""
+    """Arguments that choose or change a recipe; empty ones leave the recipe as it is.
+
+    Args:
+        recipe: Address of the recipe to start from; the quickstart's recipe by default.
+        method: A method by name, call or address.
+        model: Folder or hub name of the model.
+        tasks: Source of the tasks.
+        eval_tasks: Number of tasks to hold out, or their source.
+        rewards: Reward functions by address, which replace the recipe's environment.
+        fields: Further fields, applied last.
+    """
 
     recipe: str = ""
     method: str = ""
@@ -38,120 +49,131 @@ class RecipeArgs:
     fields: Fields = ()
 
     def __call__(self) -> Recipe:
-        """The recipe that is meant."""
-        named = (
-            parse_option(load_recipe, "recipe", self.recipe) if self.recipe else quickstart.RECIPE
-        )
-        return self.apply_to(named)
+        """The recipe with all changes."""
+        if not self.recipe:
+            return self.apply_to(quickstart.RECIPE)
+        return self.apply_to(parse_option(load_recipe, "recipe", self.recipe))
 
     def apply_to(self, recipe: Recipe) -> Recipe:
-        """A recipe with the rest of what is said."""
+        """The given recipe with all changes."""
         _check_known_fields(self.fields, recipe)
         if self.model:
-            recipe = recipe.with_overrides([("policy.model", self.model)])
+            recipe = apply_overrides(recipe, [("policy.model", self.model)])
         if self.tasks or self.eval_tasks:
             recipe = self._with_tasks(recipe)
         if self.rewards:
-            by_total = replace(recipe.evaluation, success=SuccessCriterion())
-            recipe = recipe.replace(
-                env=env_from_reward_functions(self.rewards), evaluation=by_total
-            )
+            env = env_from_reward_functions(self.rewards)
+            evaluation = replace(recipe.evaluation, success=SuccessCriterion())
+            recipe = recipe.replace(env=env, evaluation=evaluation)
         if self.method:
             recipe = recipe.replace(method=parse_option(parse_method, "method", self.method))
         if self.tasks and not self.rewards:
             check_verifier(recipe, self.tasks)
-        return recipe.with_overrides(self.fields)
+        return apply_overrides(recipe, self.fields)
 
     def _with_tasks(self, recipe: Recipe) -> Recipe:
-        """With other tasks; those held out before are none of them, so that some of them are."""
-        tasks = parse_option(parse_task_source, "tasks", self.tasks) if self.tasks else recipe.tasks
-        count = recipe.eval_tasks if isinstance(recipe.eval_tasks, int) else Recipe.eval_tasks
-        kept = count if self.tasks else recipe.eval_tasks
-        return recipe.replace(
-            tasks=tasks, eval_tasks=parse_eval_tasks(self.eval_tasks) if self.eval_tasks else kept
-        )
+        """The recipe with other tasks.
+
+        Held-out tasks of a source of their own do not belong to the new tasks: the default number
+        of new tasks is held out instead.
+        """
+        eval_tasks = recipe.eval_tasks
+        if self.tasks:
+            source = parse_option(parse_task_source, "tasks", self.tasks)
+            recipe = recipe.replace(tasks=source)
+            eval_tasks = eval_tasks if isinstance(eval_tasks, int) else Recipe.eval_tasks
+        if self.eval_tasks:
+            eval_tasks = parse_eval_tasks(self.eval_tasks)
+        return recipe.replace(eval_tasks=eval_tasks)
 
 
 def parse_eval_tasks(text: str) -> int | TaskSource:
-    """How many tasks to hold out, or where they are from."""
+    """The number of tasks to hold out, or the source of the held-out tasks."""
     try:
         return int(text)
     except ValueError:
-        return parse_option(parse_task_source, "held_out", text)
+        return parse_option(parse_task_source, "eval_tasks", text)
 
 
 def load_recipe(address: str) -> Recipe:
-    """The recipe called NAME in FILE.py, by `FILE.py:ATTENTION_NAME`; RECIPE if no name is given."""
-    place, colon, name = address.rpartition(":")
-    place, name = (place, name) if colon else (address, "RECIPE")
-    held = vars(load_module(place))
-    if name not in held:
-        recipes = [key for key, value in held.items() if isinstance(value, Recipe)]
-        raise ConfigError(f"recipe: {place!r} holds no {name!r}. {suggest(name, recipes)}")
-    if not isinstance(held[name], Recipe):
-        kind = type(held[name]).__name__
-        raise ConfigError(f"recipe: {name!r} in {place!r} is of type {kind}. Allowed: Recipe.")
-    return held[name]
+    """The recipe at `FILE.py:NAME`; NAME is RECIPE by default."""
+    location, colon, name = address.rpartition(":")
+    if not colon:
+        location, name = address, "RECIPE"
+    variables = vars(load_module(location))
+    if name not in variables:
+        recipes = [key for key, value in variables.items() if isinstance(value, Recipe)]
+        raise ConfigError(f"recipe: {location!r} has no {name!r}. {suggest(name, recipes)}")
+    recipe = variables[name]
+    if not isinstance(recipe, Recipe):
+        kind = type(recipe).__name__
+        raise ConfigError(f"recipe: {name!r} in {location!r} is of type {kind}. Allowed: Recipe.")
+    return recipe
 
 
 def env_from_reward_functions(addresses: Sequence[str]) -> SingleTurn:
-    """A world whose rewards are Python functions, `module:function` or `name=module:function`."""
+    """A single-turn environment with reward functions `module:function`, optionally `name=…`."""
     return SingleTurn(tuple(parse_option(_reward_term, "reward", address) for address in addresses))
 
 
 def _reward_term(address: str) -> RewardTerm:
-    name, equals, place = address.partition("=")
+    name, equals, import_path = address.partition("=")
     if not equals:
-        name, place = Path(address).name.rpartition(":")[2], address
-    return RewardTerm(name, ImportedReward(place))
+        name, import_path = Path(address).name.rpartition(":")[2], address
+    return RewardTerm(name, ImportedReward(import_path))
 
 
 def check_verifier(recipe: Recipe, tasks: str) -> None:
-    """Refuse reasoning-gym's verifier for tasks of which it knows nothing."""
-    verified = any(isinstance(part, ReasoningGymVerifier) for part in walk(recipe.env))
-    if verified and not tasks.startswith("rg:"):
+    """Raise if the recipe's only reward is reasoning-gym's verifier and the tasks are others."""
+    has_verifier = any(isinstance(part, ReasoningGymVerifier) for part in walk(recipe.env))
+    if has_verifier and not tasks.startswith("rg:"):
         raise ConfigError(
-            f"reward: none is given for the tasks {tasks!r}, and the recipe's own judges those of"
-            " reasoning-gym alone. Give --reward file.py:function."
+            f"reward: none is given for the tasks {tasks!r}, and the recipe's own scores only tasks"
+            " of reasoning-gym. Write --reward file.py:function."
         )
 
 
 def parse_option(parser: Callable[[str], T], option: str, text: str) -> T:
-    """What an option's text stands for; a refusal begins with the option's name."""
+    """The parsed value of an option; error messages begin with the option's name."""
     try:
         return parser(text)
     except ConfigError as error:
-        begun = str(error).startswith(f"{option}: ")
-        raise error if begun else ConfigError(f"{option}: {error}") from error
+        if str(error).startswith(f"{option}: "):
+            raise
+        raise ConfigError(f"{option}: {error}") from error
 
 
 def split_arguments(arguments: Sequence[str]) -> tuple[str, Fields]:
-    """What stands on a command line besides its own options: one word alone, and every field.
+    """Split arguments into the positional one and the fields, which are options unknown to typer.
 
-    >>> split_arguments(["--steps", "5", "recipe.py:TINY_SIZES", "--policy.limit=64"])
-    ('recipe.py:TINY_SIZES', (('steps', '5'), ('policy.limit', '64')))
+    >>> split_arguments(["--steps", "5", "recipe.py:TINY", "--policy.max-new-tokens=64"])
+    ('recipe.py:TINY', (('max_steps', '5'), ('policy.max_new_tokens', '64')))
     """
-    alone: list[str] = []
-    pairs: list[tuple[str, str]] = []
-    rest = list(arguments)
-    while rest:
-        word = rest.pop(0)
-        name, equals, value = word.removeprefix("--").partition("=")
-        if not word.startswith("--"):
-            alone.append(word)
+    positional: list[str] = []
+    fields: list[tuple[str, str]] = []
+    remaining = list(arguments)
+    while remaining:
+        argument = remaining.pop(0)
+        if not argument.startswith("--"):
+            positional.append(argument)
             continue
-        if not (equals or (rest and not rest[0].startswith("--"))):
-            raise ConfigError(f"{word}: it has no value. Write {word} VALUE.")
-        pairs.append((name.replace("-", "_"), value if equals else rest.pop(0)))
-    if len(alone) > 1:
+        option, equals, value = argument.removeprefix("--").partition("=")
+        if not equals:
+            if not remaining or remaining[0].startswith("--"):
+                raise ConfigError(f"{argument}: it has no value. Write {argument} VALUE.")
+            value = remaining.pop(0)
+        field = option.replace("-", "_")
+        fields.append((FIELD_ALIASES.get(field, field), value))
+    if len(positional) > 1:
         raise ConfigError(
-            f"{alone[1]!r}: one word too many besides {alone[0]!r}. Quote what has spaces."
+            f"{positional[1]!r}: one argument too many after {positional[0]!r}."
+            " Quote values that contain spaces."
         )
-    return "".join(alone), tuple(pairs)
+    return "".join(positional), tuple(fields)
 
 
 def describe_recipe(recipe: Recipe) -> str:
-    """The whole recipe, a field a line, and what a step of it does in words."""
+    """The whole recipe, one field per line, and a description of a step."""
     lines = [f"{name} = {to_code(value)}" for name, value in component_fields(recipe).items()]
     return "\n".join([*lines, "", recipe.describe_step()])
 
@@ -162,5 +184,8 @@ def _check_known_fields(fields: Fields, recipe: Recipe) -> None:
     for field, _ in fields:
         name = field.partition(".")[0]
         if name not in known:
-            said = f"--{field}: there is no such option, nor a field {name!r} of a recipe."
-            raise ConfigError(f"{said} {suggest_field(name, recipe, options)}")
+            option = field.replace("_", "-")
+            hint = suggest_field(name, recipe, options)
+            raise ConfigError(
+                f"--{option}: there is no such option and no field {name!r} of a recipe. {hint}"
+            )

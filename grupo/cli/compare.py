@@ -1,4 +1,4 @@
-"""grupo compare."""
+"""The command `grupo compare`."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,44 +21,47 @@ Strings = list[str] | None
 def compare(
     arguments: RecipeArguments = None,
     out_folder: Annotated[
-        str, Option("--out", help="The comparison's folder; go on with it alone.")
+        str, Option("--out", help="Folder of the comparison; alone, it is continued.")
     ] = "",
     method: Annotated[
-        Strings, Option(help='[name=]"dapo(limit=64, margin=16)"; repeatable.')
+        Strings, Option(help='[name=]"dapo(max_length=64, overlong_buffer=16)"; may be repeated.')
     ] = None,
     recipes: Annotated[
-        Strings, Option(help="FILE.py:NAME of a dict of recipes; repeatable.")
+        Strings, Option(help="FILE.py:NAME of a dict of recipes; may be repeated.")
     ] = None,
-    budget: Annotated[str, Option(help="Held equal: steps=, tokens= or seconds=.")] = "",
+    budget: Annotated[str, Option(help="Budget of every run: steps=, tokens= or seconds=.")] = "",
     updates_per_step: Annotated[
-        str, Option(help="Updates a step: equal, own, or a plan: Passes(2).")
+        str, Option(help="Updates per step: shared, per-method, or a plan: Updates(2).")
     ] = "",
-    seeds: Annotated[str, Option(help="How many, from 0; or which: 3,5,8.")] = "",
-    tasks: Annotated[Strings, Option(help="[name=]where from, as train's; repeatable.")] = None,
-    eval_tasks: Annotated[str, Option(help="How many tasks to hold out, or where from.")] = "",
+    seeds: Annotated[str, Option(help="Number of seeds, or a list: 3,5,8.")] = "",
+    tasks: Annotated[Strings, Option(help="[name=]source, as for train; may be repeated.")] = None,
+    eval_tasks: Annotated[str, Option(help="Number of tasks to hold out, or their source.")] = "",
     model: Annotated[str, Option(help="Folder or hub name of a model.")] = "",
-    reward: Annotated[Strings, Option(help="[name=]module:function, repeatable.")] = None,
-    baseline: Annotated[str, Option(help="Whom others are compared with; the first.")] = "",
+    reward: Annotated[Strings, Option(help="[name=]module:function; may be repeated.")] = None,
+    baseline: Annotated[
+        str, Option(help="Name of the baseline; the first method by default.")
+    ] = "",
     metric: Annotated[str, Option(help="sampled, greedy, reward, signal, tokens …")] = "",
-    workers: Annotated[int, Option(min=0, help="Cells side by side; 0: all GPUs or cores.")] = 0,
-    threads: Annotated[int, Option(min=1, help="Threads of each cell.")] = 1,
-    retry: Annotated[bool, Option("--retry", help="Go on with crashed cells, too.")] = False,
-    estimate: Annotated[bool, Option("--plan", help="Say what it will cost, and stop.")] = False,
+    workers: Annotated[int, Option(min=0, help="Runs in parallel; 0: one per GPU or core.")] = 0,
+    threads: Annotated[int, Option(min=1, help="Threads per run.")] = 1,
+    retry: Annotated[bool, Option("--retry", help="Also resume crashed runs.")] = False,
+    estimate: Annotated[bool, Option("--estimate", help="Estimate the cost and exit.")] = False,
     report: Annotated[
-        bool, Option("--report", help="Write what is known by now, and stop.")
+        bool, Option("--report", help="Write the report of the runs so far and exit.")
     ] = False,
 ) -> None:
-    """Train recipes under several seeds within one budget, and say what differs.
+    """Train several methods or recipes under several seeds and one budget, and compare them.
 
-    As in --method grpo --method "dapo(limit=64, margin=16)" --budget tokens=200000 --out DIR; every
-    field of a recipe is an option for all of them.
+    For example: --method grpo --method "dapo(max_length=64, overlong_buffer=16)" --budget
+    tokens=200000 --out compared. Every field of a recipe is an option, as for train, and applies to
+    all runs.
     """
     from grupo.cli.build_experiment import ExperimentArgs
 
     if not out_folder:
-        raise ConfigError("out: no folder is named. Write --out FOLDER.")
-    asked = ExperimentArgs(
-        *(tuple(several or ()) for several in (arguments, method, recipes, tasks, reward)),
+        raise ConfigError("out: none is given. Write --out FOLDER.")
+    args = ExperimentArgs(
+        *(tuple(strings or ()) for strings in (arguments, method, recipes, tasks, reward)),
         budget=budget,
         updates_per_step=updates_per_step,
         seeds=seeds,
@@ -67,7 +70,7 @@ def compare(
         baseline=baseline,
         metric=metric,
     )
-    comparison = asked(Path(out_folder))
+    comparison = args(Path(out_folder))
     if estimate:
         _print_estimate(comparison, Path(out_folder), workers, threads)
     elif report:
@@ -80,10 +83,10 @@ def _print_estimate(comparison: "Comparison", folder: Path, workers: int, thread
     from grupo.compare.run import estimate_cost
     from grupo.report.progress_bar import ProgressDisplay
 
-    found = estimate_cost(
+    cost = estimate_cost(
         comparison, folder, workers=workers, threads=threads, callback=ProgressDisplay(out)
     )
-    for line in found.lines():
+    for line in cost.lines():
         print_line(line)
 
 
@@ -97,12 +100,12 @@ def _run_comparison(
     comparison: "Comparison", folder: Path, workers: int, threads: int, *, retry: bool
 ) -> None:
     from grupo.compare.progress import ProgressBoard
-    from grupo.compare.run import run_comparison as train_them
+    from grupo.compare.run import run_comparison
     from grupo.report.progress_bar import ProgressDisplay
 
     board = ProgressBoard(out, comparison.budget)
     with _resume_hint(folder), board:
-        result = train_them(
+        result = run_comparison(
             comparison,
             folder,
             workers=workers,
@@ -116,12 +119,12 @@ def _run_comparison(
 
 @contextmanager
 def _resume_hint(folder: Path) -> Iterator[None]:
-    """Whatever ends a comparison that was begun: say how it goes on."""
+    """Print how to continue a comparison that ends with an error or Ctrl-C."""
     try:
         yield
     except BaseException:
         if (folder / "comparison.json").is_file():
-            print_error(f"`grupo compare --out {folder}` goes on from what was saved.")
+            print_error(f"`grupo compare --out {folder}` continues the comparison.")
         raise
 
 

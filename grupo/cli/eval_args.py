@@ -1,4 +1,4 @@
-"""What `grupo eval` measures: a run as it ended, or a model, on the tasks that are asked."""
+"""The arguments of `grupo eval`: a finished run or a model, and the tasks to evaluate it on."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +23,14 @@ from grupo.training.trainer import load_policy
 
 @dataclass(frozen=True)
 class EvalArgs:
-    """What a command line says; empty is: as the run, or the quickstart, has it."""
+    """Arguments of `grupo eval`; empty ones are those of the run, or of the quickstart.
+
+    Args:
+        arguments: A run's folder, or fields of a recipe for `model`.
+        model: Folder or hub name of a model.
+        tasks: Source of the tasks; the run's held-out tasks by default.
+        rewards: Reward functions by address.
+    """
 
     arguments: tuple[str, ...]
     model: str
@@ -31,7 +38,7 @@ class EvalArgs:
     rewards: tuple[str, ...]
 
     def __call__(self, count: int, attempts: int) -> EvalResult:
-        """Attempt at most `count` tasks, `attempts` times each."""
+        """Evaluate on at most `count` tasks with `attempts` sampled rollouts each."""
         policy, recipe = self._policy()
         tasks = self._tasks(recipe, count)
         check_tasks(policy, tasks)
@@ -42,33 +49,34 @@ class EvalArgs:
             attempts=attempts,
             success=recipe.evaluation.success,
             turn_strategy=recipe.evaluation.turn_strategy,
-            key=derive_key(recipe.seed, "held-out"),  # as a run does: its own numbers come again
+            key=derive_key(recipe.seed, "held-out"),  # as in a run, whose numbers are reproduced
         )
 
     def _policy(self) -> tuple[Policy, Recipe]:
         run, fields = split_arguments(self.arguments)
         if bool(run) == bool(self.model):
-            given = "both a run and a model are" if run else "neither a run nor a model is"
-            raise ConfigError(f"run: {given} given. Allowed: a run's folder, or --model FOLDER.")
+            problem = "both a run and a model are" if run else "neither a run nor a model is"
+            raise ConfigError(f"run: {problem} given. Allowed: a run's folder, or --model FOLDER.")
         if not run:
             recipe = RecipeArgs(model=self.model, rewards=self.rewards, fields=fields)()
             check_recipe(recipe)
             return recipe.policy.build(), recipe
         if fields:
             name, _ = fields[0]
-            raise ConfigError(f"--{name}: a run is measured with the recipe it was begun with.")
+            option = name.replace("_", "-")
+            raise ConfigError(f"--{option}: a run is evaluated with its own recipe.")
         policy, recipe = load_policy(Path(run))
-        return policy, recipe.replace(
-            env=env_from_reward_functions(self.rewards)
-        ) if self.rewards else recipe
+        if self.rewards:
+            recipe = recipe.replace(env=env_from_reward_functions(self.rewards))
+        return policy, recipe
 
     def _tasks(self, recipe: Recipe, count: int) -> list[Task]:
         if not self.tasks:
-            asked = split_tasks(recipe.tasks, recipe.eval_tasks, recipe.seed)[1]
+            _, tasks = split_tasks(recipe.tasks, recipe.eval_tasks, recipe.seed)
         else:
             if not self.rewards:
                 check_verifier(recipe, self.tasks)
-            asked = parse_option(parse_task_source, "tasks", self.tasks).load()
-        if not asked:
-            raise ConfigError("tasks: none are held out. Say which with --tasks.")
-        return [asked[i] for i in range(min(count, len(asked)))]
+            tasks = parse_option(parse_task_source, "tasks", self.tasks).load()
+        if not tasks:
+            raise ConfigError("tasks: the recipe holds none out. Choose some with --tasks.")
+        return [tasks[i] for i in range(min(count, len(tasks)))]

@@ -1,4 +1,4 @@
-"""grupo eval, rollouts, doctor, export."""
+"""Commands that read a run: `grupo eval`, `rollouts`, `doctor` and `export`."""
 
 import json
 from pathlib import Path
@@ -8,85 +8,93 @@ from typer import Argument, Option
 
 from grupo.core.console import out, print_error, print_line
 
-RunArgument = Annotated[Path, Argument(metavar="RUN", help="A run's folder.")]
-JsonOption = Annotated[bool, Option("--json", help="As data.")]
+RunArgument = Annotated[Path, Argument(metavar="RUN", help="Folder of a run.")]
+JsonOption = Annotated[bool, Option("--json", help="Print JSON.")]
 
 
 def evaluate(
     arguments: Annotated[
         list[str] | None,
-        Argument(metavar="RUN --FIELD VALUE", help="A run as it ended; or give --model."),
+        Argument(metavar="RUN --FIELD VALUE", help="Folder of a run; or use --model."),
     ] = None,
     model: Annotated[str, Option(help="Folder or hub name of a model.")] = "",
-    tasks: Annotated[str, Option(help="Where tasks come from; the held-out ones by default.")] = "",
-    reward: Annotated[list[str] | None, Option(help="[name=]module:function, repeatable.")] = None,
-    count: Annotated[int, Option(min=1, help="How many tasks at most.")] = 200,
-    attempts: Annotated[int, Option(min=1, help="Sampled attempts a task.")] = 8,
+    tasks: Annotated[
+        str, Option(help="Source of tasks; the run's held-out tasks by default.")
+    ] = "",
+    reward: Annotated[
+        list[str] | None, Option(help="[name=]module:function; may be repeated.")
+    ] = None,
+    count: Annotated[int, Option(min=1, help="Number of tasks at most.")] = 200,
+    attempts: Annotated[int, Option(min=1, help="Sampled rollouts per task.")] = 8,
     as_json: JsonOption = False,
 ) -> None:
-    """Solve tasks: pass@1 to pass@k, with intervals."""
+    """Evaluate a run or a model: pass@1 to pass@k with intervals."""
     from grupo.cli.eval_args import EvalArgs
     from grupo.report.tables import score_table
 
-    score = EvalArgs(tuple(arguments or ()), model, tasks, tuple(reward or ()))(count, attempts)
-    print_line(json.dumps(score.to_data())) if as_json else out.print(score_table(score))
-    if score.num_failed:
+    args = EvalArgs(tuple(arguments or ()), model, tasks, tuple(reward or ()))
+    result = args(count, attempts)
+    print_line(json.dumps(result.to_data())) if as_json else out.print(score_table(result))
+    if result.num_failed:
         print_error(
-            f"Warning: a reward failed for {score.num_failed} rollouts; they solved nothing."
+            f"Warning: a reward failed for {result.num_failed} rollouts; they count as not solved."
         )
 
 
 def rollouts(
     run: RunArgument,
-    step: Annotated[int | None, Option(min=0, help="Of one step.")] = None,
-    best: Annotated[int | None, Option(min=0, help="So many with the highest rewards.")] = None,
-    worst: Annotated[int | None, Option(min=0, help="So many with the lowest rewards.")] = None,
-    min_reward: Annotated[float | None, Option(help="Rewards from here.")] = None,
-    max_reward: Annotated[float | None, Option(help="Rewards up to here.")] = None,
-    contains: Annotated[str, Option(help="Text that the rollout says.")] = "",
-    task: Annotated[str, Option(help="First letters of a task's key.")] = "",
-    failed: Annotated[bool, Option("--failed", help="Those that could not be judged.")] = False,
-    limit: Annotated[int, Option(min=1, help="How many.")] = 10,
-    parquet: Annotated[str, Option(metavar="FILE", help="All of them, as a table.")] = "",
+    step: Annotated[int | None, Option(min=0, help="Rollouts of one step.")] = None,
+    best: Annotated[int | None, Option(min=0, help="So many with the highest reward.")] = None,
+    worst: Annotated[int | None, Option(min=0, help="So many with the lowest reward.")] = None,
+    min_reward: Annotated[float | None, Option(help="Smallest reward.")] = None,
+    max_reward: Annotated[float | None, Option(help="Largest reward.")] = None,
+    contains: Annotated[str, Option(help="A text that the rollout contains.")] = "",
+    task: Annotated[str, Option(help="First characters of a task's key.")] = "",
+    failed: Annotated[bool, Option("--failed", help="Rollouts that could not be scored.")] = False,
+    limit: Annotated[int, Option(min=1, help="Number of rollouts at most.")] = 10,
+    parquet: Annotated[
+        str, Option(metavar="FILE", help="Write all matching rollouts to a new Parquet file.")
+    ] = "",
     as_json: JsonOption = False,
 ) -> None:
-    """Read a run's rollouts."""
+    """Print rollouts of a run."""
     from grupo.report.rollouts import RolloutFilter, format_rollouts, select_rollouts
 
-    wanted = RolloutFilter(step, min_reward, max_reward, contains, task, failed)
+    rollout_filter = RolloutFilter(step, min_reward, max_reward, contains, task, failed)
     if parquet:
         from grupo.report.parquet import write_parquet
 
-        return print_line(f"{write_parquet(run, Path(parquet), wanted)} rollouts are in {parquet}")
-    found = select_rollouts(run, wanted, best=best, worst=worst, limit=limit)
-    print_line(json.dumps(found)) if as_json else out.print(format_rollouts(found))
+        count = write_parquet(run, Path(parquet), rollout_filter)
+        return print_line(f"{count} rollouts are in {parquet}")
+    records = select_rollouts(run, rollout_filter, best=best, worst=worst, limit=limit)
+    print_line(json.dumps(records)) if as_json else out.print(format_rollouts(records))
 
 
 def doctor(run: RunArgument, as_json: JsonOption = False) -> None:
-    """What is wrong with a run, in words, and what to try."""
+    """Diagnose a run: problems, their likely causes, and remedies."""
     from dataclasses import asdict
 
     from grupo.report.doctor import examine, format_findings
 
     findings = examine(run)
-    print_line(json.dumps([asdict(f) for f in findings])) if as_json else out.print(
-        format_findings(findings)
-    )
+    if as_json:
+        return print_line(json.dumps([asdict(finding) for finding in findings]))
+    out.print(format_findings(findings))
 
 
 def export(
     run: RunArgument,
-    folder: Annotated[Path, Argument(metavar="FOLDER", help="The new folder.")],
+    folder: Annotated[Path, Argument(metavar="FOLDER", help="A new folder.")],
     separate_adapters: Annotated[
-        bool, Option("--apart", help="Adapters apart, not merged.")
+        bool, Option("--separate-adapters", help="Write LoRA adapters without merging them.")
     ] = False,
 ) -> None:
-    """Write the model as a folder that transformers loads."""
+    """Write the trained model as a folder that transformers loads."""
     from grupo.core.errors import ConfigError
     from grupo.training.trainer import load_policy
 
     if folder.is_file() or (folder.is_dir() and any(folder.iterdir())):
-        raise ConfigError(f"to: {str(folder)!r} exists. Name another folder.")
+        raise ConfigError(f"folder: {str(folder)!r} exists. Name another folder.")
     policy, _ = load_policy(run)
     policy.export(folder, merge=not separate_adapters)
     print_line(f"The model is in {folder}")

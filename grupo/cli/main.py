@@ -1,4 +1,4 @@
-"""Verbs, and what becomes of bad input: one message on standard error and an exit code."""
+"""The commands of `grupo`. Invalid input ends in one message on standard error and exit code 2."""
 
 import os
 import sys
@@ -10,6 +10,7 @@ import typer
 from grupo.cli.compare import compare
 from grupo.cli.inspect import doctor, evaluate, export, rollouts
 from grupo.cli.methods import method_app, methods
+from grupo.cli.recipe_help import RecipeCommand
 from grupo.cli.report import report, watch
 from grupo.cli.train import make_toy_model, resume, train
 from grupo.core.console import print_error
@@ -21,7 +22,7 @@ COMMANDS = {
     "train": train,
     "resume": resume,
     "compare": compare,
-    "grow": make_toy_model,
+    "make-toy-model": make_toy_model,
     "eval": evaluate,
     "rollouts": rollouts,
     "doctor": doctor,
@@ -31,34 +32,34 @@ COMMANDS = {
     "methods": methods,
 }
 COMMAND_NAMES = (*COMMANDS, "method")
-COMMANDS_WITH_FIELDS = ("train", "resume", "compare", "eval")  # any field of a recipe is an option
+COMMANDS_WITH_FIELDS = ("train", "resume", "compare", "eval")  # fields of a recipe are options
 
 app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
-    rich_markup_mode=None,  # a bracket in a help text is a bracket
+    rich_markup_mode=None,  # brackets in help texts are literal
     context_settings={"help_option_names": list(HELP_FLAGS)},
-    help="Group-relative policy optimisation. Without a verb: train.",
+    help="Group-relative policy optimisation. Without a command it trains.",
 )
-for verb, command in COMMANDS.items():
-    app.command(verb, context_settings={"ignore_unknown_options": verb in COMMANDS_WITH_FIELDS})(
-        command
-    )
+for name, command in COMMANDS.items():
+    app.command(
+        name,
+        cls=RecipeCommand if name == "train" else None,
+        context_settings={"ignore_unknown_options": name in COMMANDS_WITH_FIELDS},
+    )(command)
 app.add_typer(method_app, name="method")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run a command line."""
-    # threads that spin only briefly: as fast alone, several times faster where cores are shared
+    """Run a command line; `sys.argv` by default."""
+    # brief spinning of idle threads: as fast alone, several times faster where cores are shared
     os.environ.setdefault("GOMP_SPINCOUNT", "10000")
-    for stream in (sys.stdout, sys.stderr):  # what a model says may not fit the terminal
+    for stream in (sys.stdout, sys.stderr):  # generated text may not fit the encoding
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+    arguments = sys.argv[1:] if arguments is None else arguments
     try:
-        app(
-            _with_default_command(list(sys.argv[1:] if arguments is None else arguments)),
-            prog_name="grupo",
-        )
+        app(_with_default_command(list(arguments)), prog_name="grupo")
     except Exception as error:
         if (code := exit_code(error)) == EXIT_UNEXPECTED:
             raise
@@ -67,10 +68,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _with_default_command(arguments: list[str]) -> list[str]:
-    """The words, a verb first: options and addresses of recipes are for `train`."""
+    """The arguments, beginning with a command: options and addresses of recipes are for `train`."""
     first = arguments[0] if arguments else ""
     if first in (*COMMAND_NAMES, *HELP_FLAGS):
         return arguments
     if first and not first.startswith("-") and ":" not in first and not first.endswith(".py"):
-        raise ConfigError(f"{first!r} is no verb. {suggest(first, COMMAND_NAMES)}")
+        raise ConfigError(f"{first!r} is no command. {suggest(first, COMMAND_NAMES)}")
     return ["train", *arguments]

@@ -1,4 +1,4 @@
-"""grupo methods, and grupo method check."""
+"""Commands about methods: `grupo methods` and `grupo method check`."""
 
 import json
 import sys
@@ -9,17 +9,17 @@ from typer import Argument, Option
 
 from grupo.core.console import out, print_line
 
-JsonOption = Annotated[bool, Option("--json", help="As data.")]
-method_app = typer.Typer(no_args_is_help=True, help="One method.")
+JsonOption = Annotated[bool, Option("--json", help="Print JSON.")]
+method_app = typer.Typer(no_args_is_help=True, help="Check a method of your own.")
 
 
 def methods(
     name: Annotated[
-        str, Argument(metavar="NAME", help="A name or an arXiv number; all by default.")
+        str, Argument(metavar="NAME", help="A name or an arXiv number; all methods by default.")
     ] = "",
     as_json: JsonOption = False,
 ) -> None:
-    """What each method changes against GRPO's default."""
+    """List the methods and the slots in which each differs from GRPO."""
     from grupo import catalogue
 
     entries = catalogue.search_entries(name) if name else catalogue.methods()
@@ -32,21 +32,23 @@ def methods(
 def check(
     address: Annotated[str, Argument(metavar="METHOD", help="path.py:name, or a method's name.")],
 ) -> None:
-    """Hold a method against the laws and train it for seconds; exit code 1 if it breaks a law."""
+    """Check the properties of a method and train it for seconds; exit code 1 if a check fails."""
     from grupo.catalogue import find_entry, parse_method
     from grupo.testing.smoke import report_card
 
-    named = address.isidentifier()  # with the arguments its page shows
-    lines = []
-    for line in report_card(find_entry(address).method if named else parse_method(address)):
-        print_line(f"{line.status:6}  {line.name}: {line.message}")
-        lines.append(line)
-    held = sum(line.status == "holds" for line in lines)
-    broken = sum(not line.passed for line in lines)
-    print_line(f"{held} laws hold, {broken} broken")
-    sys.exit(bool(broken))
+    # by name a method has the arguments of its documentation page
+    is_name = address.isidentifier()
+    method = find_entry(address).method if is_name else parse_method(address)
+    results = []
+    for result in report_card(method):
+        print_line(f"{result.status:6}  {result.name}: {result.message}")
+        results.append(result)
+    num_held = sum(result.status == "passed" for result in results)
+    num_failed = sum(not result.passed for result in results)
+    print_line(f"{num_held} properties hold, {num_failed} failed")
+    sys.exit(bool(num_failed))
 
 
 @method_app.callback()
 def _method_group() -> None:
-    """One method."""
+    """Check a method of your own."""

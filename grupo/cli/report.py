@@ -1,4 +1,4 @@
-"""grupo report, watch."""
+"""Commands that show runs: `grupo report` and `grupo watch`."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -13,34 +13,35 @@ RunFolders = Annotated[list[Path], Argument(metavar="RUN …", help="Folders of 
 
 def report(
     runs: RunFolders,
-    out_file: Annotated[Path, Option("--out", help="The file.")] = Path("report.html"),
+    out_file: Annotated[Path, Option("--out", help="The HTML file.")] = Path("report.html"),
 ) -> None:
-    """Write runs as one HTML file that needs no server and no network.
+    """Write runs as one HTML file that needs neither server nor network.
 
-    Curves, groups with every action, the ledger, the recipe, the doctor's findings.
+    It has curves, groups with every action, a token account, the recipe and the doctor's findings.
     """
-    from grupo.report.html.build import write_html_report as write
+    from grupo.report.html.build import write_html_report
 
-    written = write(runs, out_file)
-    print_line(f"The report is in {written}, {written.stat().st_size / 1e6:.1f} MB")
+    path = write_html_report(runs, out_file)
+    print_line(f"The report is in {path}, {path.stat().st_size / 1e6:.1f} MB")
 
 
 def watch(
     runs: RunFolders,
-    text: Annotated[bool, Option("--text", help="On this terminal, without a browser.")] = False,
-    port: Annotated[int, Option(min=0, max=65535, help="0: any that is free.")] = 0,
+    text: Annotated[bool, Option("--text", help="Show the runs in this terminal.")] = False,
+    port: Annotated[int, Option(min=0, max=65535, help="Port; 0: any free one.")] = 0,
 ) -> None:
-    """Look on while runs go: the report, live, from a server that only this machine reaches."""
+    """Watch runs in progress: the report, live, from a server for this machine only."""
     if text:
-        from grupo.report.terminal_dashboard import watch_runs as show
+        from grupo.report.terminal_dashboard import watch_runs
 
-        return show(runs, out)
+        return watch_runs(runs, out)
     from grupo.report.html.server import ReportServer
 
     with ReportServer(runs, port) as server, suppress(KeyboardInterrupt):
-        here = server.server_port
+        port = server.server_port
         print_line(server.url)
         print_line(
-            f"Ctrl-C ends it. From afar: ssh -L {here}:127.0.0.1:{here} HOST, then this address."
+            f"Press Ctrl-C to stop. From another machine: ssh -L {port}:127.0.0.1:{port} HOST,"
+            " then open this address."
         )
         server.serve_forever()

@@ -1,4 +1,4 @@
-"""grupo train, resume, grow."""
+"""Commands that train: `grupo train`, `resume` and `make-toy-model`."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,48 +14,57 @@ if TYPE_CHECKING:
     from grupo.recipe import Recipe
     from grupo.training.callbacks import Callback
 
-RunArgument = Annotated[Path, Argument(metavar="RUN", help="A run's folder.")]
+RunArgument = Annotated[Path, Argument(metavar="RUN", help="Folder of a run.")]
 RecipeArguments = Annotated[
     list[str] | None,
-    Argument(metavar="FILE.py:NAME --FIELD VALUE", help="The quickstart's by default."),
+    Argument(
+        metavar="FILE.py:NAME --FIELD VALUE",
+        help="A recipe, the quickstart's by default, and changes to its fields.",
+    ),
 ]
 
-TensorboardOption = Annotated[bool, Option("--tensorboard", help="Write TensorBoard events, too.")]
-TrackioOption = Annotated[bool, Option("--trackio", help="Write into trackio's store, too.")]
-WandbOption = Annotated[bool, Option("--wandb", help="Log to Weights & Biases, too.")]
+TensorboardOption = Annotated[bool, Option("--tensorboard", help="Also write TensorBoard events.")]
+TrackioOption = Annotated[bool, Option("--trackio", help="Also log to trackio.")]
+WandbOption = Annotated[bool, Option("--wandb", help="Also log to Weights & Biases.")]
 
 
 def train(
     arguments: RecipeArguments = None,
-    run: Annotated[str, Option(help="The run's folder; a new one under runs/ by default.")] = "",
-    method: Annotated[str, Option(help='"dapo(limit=64, margin=16)" or file.py:name.')] = "",
+    run: Annotated[str, Option(help="Folder of the run; runs/DATE-TIME by default.")] = "",
+    method: Annotated[
+        str, Option(help='"dapo(max_length=64, overlong_buffer=16)" or file.py:name.')
+    ] = "",
     model: Annotated[str, Option(help="Folder or hub name of a model.")] = "",
-    tasks: Annotated[str, Option(help='"rg:chain_sum(max_terms=3)", tasks.jsonl, a.py:f.')] = "",
-    eval_tasks: Annotated[str, Option(help="How many tasks to hold out, or where from.")] = "",
-    reward: Annotated[list[str] | None, Option(help="[name=]module:function, repeatable.")] = None,
+    tasks: Annotated[
+        str, Option(help='tasks.jsonl, file.py:function or "rg:chain_sum(max_terms=3)".')
+    ] = "",
+    eval_tasks: Annotated[
+        str, Option(help="Number of tasks to hold out for evaluation, or their source.")
+    ] = "",
+    reward: Annotated[
+        list[str] | None, Option(help="[name=]module:function; may be repeated.")
+    ] = None,
     tensorboard: TensorboardOption = False,
     trackio: TrackioOption = False,
     wandb: WandbOption = False,
     show_config: Annotated[
-        bool, Option("--print", help="Print the resolved recipe and stop.")
+        bool, Option("--show-config", help="Print the resolved recipe and exit.")
     ] = False,
 ) -> None:
-    """Train; every field of a recipe is an option.
-
-    As in --steps 50 --policy.limit 128 --lr "Cosine(1e-5, 0)".
-    """
+    """Train a policy. Every field of a recipe is an option, listed below."""
     from grupo.cli.build_recipe import RecipeArgs, describe_recipe, split_arguments
     from grupo.config.validate import check_recipe
     from grupo.training.run_dir import unused_folder
 
-    recipe, fields = split_arguments(arguments or ())
-    choice = RecipeArgs(recipe, method, model, tasks, eval_tasks, tuple(reward or ()), fields)()
-    check_recipe(choice)
+    address, fields = split_arguments(arguments or ())
+    args = RecipeArgs(address, method, model, tasks, eval_tasks, tuple(reward or ()), fields)
+    recipe = args()
+    check_recipe(recipe)
     if show_config:
-        return print_line(describe_recipe(choice))
+        return print_line(describe_recipe(recipe))
     folder = Path(run) if run else unused_folder()
-    watcher = _make_callback(folder, tensorboard=tensorboard, trackio=trackio, wandb=wandb)
-    _train(choice, folder, watcher)
+    callback = _make_callback(folder, tensorboard=tensorboard, trackio=trackio, wandb=wandb)
+    _train(recipe, folder, callback)
 
 
 def resume(
@@ -65,61 +74,60 @@ def resume(
     trackio: TrackioOption = False,
     wandb: WandbOption = False,
 ) -> None:
-    """Go on with a run that was stopped.
+    """Resume an interrupted run.
 
-    It ends with the same bits as one that never was. A recipe or fields, where given, must be those
-    the run was begun with.
+    It ends with exactly the same weights as an uninterrupted one. A recipe or fields, if given,
+    must be those of the run.
     """
     from grupo.cli.build_recipe import RecipeArgs, split_arguments
-    from grupo.training.run_dir import RunFolder as Opened
-    from grupo.training.trainer import resume as go_on
+    from grupo.config.overrides import apply_overrides
+    from grupo.training.run_dir import RunFolder
+    from grupo.training.trainer import resume as resume_training
 
-    recipe, fields = split_arguments(arguments or ())
-    opened = Opened.open(run)
-    if recipe:
-        opened.check_same_recipe(RecipeArgs(recipe, fields=fields)())
-    opened.check_same_recipe(opened.recipe.with_overrides(fields))
-    watcher = _make_callback(run, tensorboard=tensorboard, trackio=trackio, wandb=wandb)
+    address, fields = split_arguments(arguments or ())
+    run_folder = RunFolder.open(run)
+    if address:
+        run_folder.check_same_recipe(RecipeArgs(address, fields=fields)())
+    run_folder.check_same_recipe(apply_overrides(run_folder.recipe, fields))
+    callback = _make_callback(run, tensorboard=tensorboard, trackio=trackio, wandb=wandb)
     with _resume_hint(run):
-        _print_summary(run, go_on(run, watcher))
+        _print_summary(run, resume_training(run, callback))
 
 
 def make_toy_model(
     out_folder: Annotated[
-        str, Option("--out", help="The model's folder; .grupo/models/… by default.")
+        str, Option("--out", help="Folder of the model; .grupo/models/… by default.")
     ] = "",
-    seed: Annotated[int, Option(help="Another seed grows another model.")] = 0,
+    seed: Annotated[int, Option(help="Seed of the model's weights and data.")] = 0,
 ) -> None:
-    """Grow the quickstart's small model from nothing."""
+    """Train the quickstart's small model from random weights."""
     from dataclasses import replace
 
     from grupo.report.progress_bar import ProgressDisplay
-    from grupo.toy import ensure_trained
-    from grupo.toy import train_toy_model as grow_it
+    from grupo.toy import ensure_trained, train_toy_model
     from grupo.toy.quickstart import TOY_MODEL
 
-    seedling = replace(TOY_MODEL, seed=seed)
-    watcher = ProgressDisplay(out)
-    folder = (
-        grow_it(seedling, Path(out_folder), watcher)
-        if out_folder
-        else ensure_trained(seedling, watcher)
-    )
+    spec = replace(TOY_MODEL, seed=seed)
+    display = ProgressDisplay(out)
+    if out_folder:
+        folder = train_toy_model(spec, Path(out_folder), display)
+    else:
+        folder = ensure_trained(spec, display)
     print_line(f"The model is in {folder}")
 
 
 def _train(recipe: "Recipe", folder: Path, callback: "Callback") -> None:
-    from grupo.training.run_dir import RunFolder as Fresh
-    from grupo.training.trainer import train as run_it
+    from grupo.training.run_dir import RunFolder
+    from grupo.training.trainer import train as train_recipe
 
-    Fresh.check_empty(folder)
+    RunFolder.check_empty(folder)
     _ensure_toy_model(recipe, callback)
     with _resume_hint(folder):
-        _print_summary(folder, run_it(recipe, folder, callback))
+        _print_summary(folder, train_recipe(recipe, folder, callback))
 
 
 def _ensure_toy_model(recipe: "Recipe", callback: "Callback") -> None:
-    """Grow the quickstart's model where it is wanted, once all that needs no model is in order."""
+    """Train the quickstart's model if the recipe needs it, after all checks that need no model."""
     from grupo.models.causal_lm import CausalLM
     from grupo.tasks import split_tasks
     from grupo.toy import ensure_trained
@@ -129,7 +137,7 @@ def _ensure_toy_model(recipe: "Recipe", callback: "Callback") -> None:
     if policy.model != str(TOY_MODEL.model_dir) or TOY_MODEL.model_dir.is_dir():
         return
     if isinstance(policy, CausalLM) and policy.max_new_tokens >= TOY_MODEL.context_length:
-        allowed = f"below {TOY_MODEL.context_length}, which is all the quickstart's model reads"
+        allowed = f"below {TOY_MODEL.context_length}, the context length of the quickstart's model"
         raise ConfigError(f"policy.max_new_tokens: {policy.max_new_tokens}. Allowed: {allowed}.")
     split_tasks(recipe.tasks, recipe.eval_tasks, recipe.seed)
     ensure_trained(TOY_MODEL, callback)
@@ -137,32 +145,32 @@ def _ensure_toy_model(recipe: "Recipe", callback: "Callback") -> None:
 
 @contextmanager
 def _resume_hint(folder: Path) -> Iterator[None]:
-    """Whatever ends a run that was begun: say how it goes on."""
+    """Print how to resume a run that ends with an error or Ctrl-C."""
     try:
         yield
     except ConfigError:
-        raise  # it says itself what is to be done
+        raise  # its message says what to do
     except BaseException:
         if (folder / "recipe.json").is_file():
-            print_error(f"`grupo resume {folder}` goes on from what was saved.")
+            print_error(f"`grupo resume {folder}` continues from the last checkpoint.")
         raise
 
 
 def _print_summary(folder: Path, summary: dict[str, Any]) -> None:
     from grupo.report.tables import eval_table, summary_lines
 
-    if summary["eval_table"]:
-        out.print(eval_table(summary["eval_table"]))
+    if summary["held_out"]:
+        out.print(eval_table(summary["held_out"]))
     else:
-        print_line("No tasks were held out: nothing was measured.")
+        print_line("No tasks were held out: nothing was evaluated.")
     for line in summary_lines(summary):
         out.print(line)
     print_line(f"The run is in {folder}")
 
 
-def _make_callback(folder: Path, **wanted: bool) -> "Callback":
+def _make_callback(folder: Path, **loggers: bool) -> "Callback":
     from grupo.report.loggers import selected_loggers
     from grupo.report.progress_bar import ProgressDisplay
     from grupo.training.callbacks import CallbackList
 
-    return CallbackList([ProgressDisplay(out), *selected_loggers(folder, **wanted)])
+    return CallbackList([ProgressDisplay(out), *selected_loggers(folder, **loggers)])

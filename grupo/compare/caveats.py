@@ -100,7 +100,7 @@ def _replaced_update_plans(result: ComparisonResult) -> Iterator[str]:
         names = "; ".join(f"{name}, {to_code(plan)}" for name, plan in off.items())
         yield (
             f"Updates were held equal; these have a plan of their own, with which they may do"
-            f" otherwise: {names}. `--updates-per-step own` lets each keep it."
+            f" otherwise: {names}. `--updates-per-step per-method` lets each keep it."
         )
 
 

@@ -64,7 +64,7 @@ class CostEstimate:
             f"steps: {_about(self.total('steps'))}; tokens: {_about(self.total('tokens'))}",
             f"time: {_clock(seconds)} of work, {_clock(seconds / beside)} with {beside} cells side"
             f" by side, {self.resources.threads} threads each",
-            f"disk: {_about(self.total('bytes') / 1e6)} MB",
+            f"disk: {_about(self.total('disk_bytes') / 1e6)} MB",
             *(f"{name}: its trial failed: {why}" for (name, _), why in self.trial_errors.items()),
         ]
 

@@ -17,7 +17,7 @@ METRICS = {
     "sampled": "held-out tasks solved at the end, sampled",
     "greedy": "held-out tasks solved at the end, greedy",
     "reward": "mean reward in training, over the last tenth of the steps",
-    "signal": "share of groups whose rewards differ, over all steps",
+    "nonzero_std_frac": "share of groups whose rewards differ, over all steps",
     "steps": "steps done",
     "tokens": "tokens sampled",
     "seconds": "seconds of training, evaluations not counted",
@@ -122,7 +122,7 @@ def slug(name: str) -> str:
     """A name as a folder can be called.
 
     >>> slug("dapo(max_length=64, overlong_buffer=16)")
-    'dapo-limit=64-margin=16'
+    'dapo-max_length=64-overlong_buffer=16'
     """
     return re.sub(r"[^\w.=+]+", "-", name).strip("-.")
 
@@ -138,4 +138,4 @@ def differing_fields(comparison: Comparison) -> dict[str, tuple[str, ...]]:
 def _compared_fields(recipe: Recipe) -> dict[str, Any]:
     """What is not held equal anyway: not the method, the seed, or the length of a run."""
     own = component_fields(recipe)
-    return {f: own[f] for f in own if f not in ("method", "seed", "steps", "save_every")}
+    return {f: own[f] for f in own if f not in ("method", "seed", "max_steps", "save_every")}

@@ -26,7 +26,7 @@ def save_comparison(comparison: Comparison, out: Path) -> None:
         "metric": comparison.metric,
         "recipes": _data_by_name(comparison.recipes),
         "task_sets": _data_by_name(comparison.task_sets),
-        "grown": to_data(comparison.toy_models),
+        "toy_models": to_data(comparison.toy_models),
     }
     make_folder(out)
     write_atomically(out / MANIFEST_FILE, strict_json.to_exact_json(data))
@@ -63,7 +63,7 @@ def _comparison_from_data(data: Mapping[str, Any]) -> Comparison:
         task_sets={name: from_data(one) for name, one in data["task_sets"].items()},
         baseline=data["baseline"],
         metric=data["metric"],
-        toy_models=from_data(data["grown"]),
+        toy_models=from_data(data["toy_models"]),
     )
 
 

@@ -12,7 +12,7 @@ from grupo.core import statistics
 from grupo.core.component import to_code
 from grupo.core.statistics import CONFIDENCE_LEVEL, Interval, Strata
 
-IF_NORMAL, INCONCLUSIVE = ", if differences are normal", "not told apart"
+IF_NORMAL, INCONCLUSIVE = ", if differences are normal", "inconclusive"
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ class ComparisonResult:
             "updates": {
                 name: to_code(one.method.updates) for name, one in comparison.run_recipes.items()
             },
-            "cells": [_run_data(outcome) for outcome in self.run_statuses],
+            "runs": [_run_data(outcome) for outcome in self.run_statuses],
             "means": [_row_data(line) for line in self.rows],
             "differences": [_difference_data(one) for one in self.differences],
         }
@@ -183,7 +183,7 @@ def _run_data(run_status: RunStatus) -> dict[str, Any]:
         "task_set": cell.task_set,
         "seed": cell.seed,
         "status": run_status.status,
-        "why": run_status.reason,
+        "reason": run_status.reason,
         "folder": str(cell.folder),
         **{metric: run_status[metric] for metric in METRICS},
     }
@@ -196,8 +196,8 @@ def _row_data(row: ResultRow) -> dict[str, Any]:
 
 def _difference_data(difference: Difference) -> dict[str, Any]:
     both = {
-        "by": _interval_data(difference.mean_difference),
-        "improvement": _interval_data(difference.probability_of_improvement),
+        "mean_difference": _interval_data(difference.mean_difference),
+        "probability_of_improvement": _interval_data(difference.probability_of_improvement),
     }
     return {**vars(difference), **both, "verdict": difference.verdict}
 

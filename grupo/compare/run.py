@@ -90,7 +90,7 @@ def write_report(
     files = {
         "results.json": strict_json.to_json(result.to_data()) + "\n",
         "table.csv": tables.results_csv(result),
-        "cells.csv": table_formats.csv_text(tables.exact_run_rows(result)),
+        "runs.csv": table_formats.csv_text(tables.exact_run_rows(result)),
         "table.md": f"{caption}\n\n{table_formats.markdown(rows)}",
         "table.tex": table_formats.latex(rows, caption),
         "report.md": summary_text.report_markdown(result, drawn),

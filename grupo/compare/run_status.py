@@ -21,7 +21,7 @@ FINISHED, CRASHED, RUNNING, INTERRUPTED, WAITING, UNREADABLE = (
     "finished",
     "crashed",
     "running",
-    "cut off",
+    "interrupted",
     "waiting",
     "unreadable",
 )
@@ -84,7 +84,7 @@ def status_of(run_spec: RunSpec) -> RunStatus:
 
 def record_crash(folder: Path, exit_code: int) -> None:
     """Note that the process of a cell ended as it should not."""
-    text = {"code": exit_code, "said": _last_line(folder / LOG_FILE)}
+    text = {"code": exit_code, "last_line": _last_line(folder / LOG_FILE)}
     write_atomically(folder / CRASH_FILE, strict_json.to_json(text))
 
 
@@ -130,7 +130,7 @@ def _measure(folder: Path) -> tuple[dict[str, float], dict[str, Curve]]:
     found = {
         **{name: float(score[name]) for score in held_out for name in EVAL_METRICS},
         "reward": mean(_metric_column(steps[-last:], "reward/mean")),
-        "signal": mean(_metric_column(steps, "groups/nonzero_std_frac")),
+        "nonzero_std_frac": mean(_metric_column(steps, "groups/nonzero_std_frac")),
         "steps": float(come_to["steps"]),
         "tokens": float(come_to["tokens"]),
         "seconds": sum(_metric_column(steps, "time/step")),

@@ -74,7 +74,7 @@ def _update_plan_differences(result: ComparisonResult) -> Iterator[str]:
     if off:
         yield (
             f"A difference of these is that of the method and of its updates together, for"
-            f" {against} has {describe_updates(held[against])}: {'; '.join(off)}. `--updates-per-step equal` takes them"
+            f" {against} has {describe_updates(held[against])}: {'; '.join(off)}. `--updates-per-step shared` takes them"
             " apart."
         )
 

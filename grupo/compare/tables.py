@@ -7,13 +7,13 @@ from grupo.compare.result import ComparisonResult, ResultRow
 from grupo.compare.table_formats import TableRows, csv_text
 from grupo.core.statistics import Interval
 
-FRACTION_METRICS = ("sampled", "greedy", "signal")
+FRACTION_METRICS = ("sampled", "greedy", "nonzero_std_frac")
 
 
 def main_table(result: ComparisonResult) -> TableRows:
     """A row for each recipe: its runs, the metric, and how it compares with the baseline."""
     metric, against = result.metric, result.comparison.baseline_name
-    beside = [name for name in ("reward", "signal", "steps", "tokens", "seconds") if name != metric]
+    beside = [name for name in ("reward", "nonzero_std_frac", "steps", "tokens", "seconds") if name != metric]
     head = [
         "recipe",
         *["tasks"] * _has_several_task_sets(result),
@@ -62,14 +62,14 @@ def run_table(result: ComparisonResult) -> TableRows:
 
 def exact_run_rows(result: ComparisonResult) -> list[list[object]]:
     """As `cells`, in full precision and with the runs' folders."""
-    names = ("name", "task_set", "seed", "status", *METRICS, "why", "folder")
-    return [[*names], *([cell[name] for name in names] for cell in result.to_data()["run_table"])]
+    names = ("name", "task_set", "seed", "status", *METRICS, "reason", "folder")
+    return [[*names], *([cell[name] for name in names] for cell in result.to_data()["runs"])]
 
 
 def results_csv(result: ComparisonResult) -> str:
     """Means and differences as CSV, in full precision; every interval in three columns."""
-    compared = ["pairs", *_interval_columns("difference"), *_interval_columns("improvement")]
-    compared += ["p", "p_of_many", "p_normal", "p_normal_of_many", "verdict"]
+    compared = ["pairs", *_interval_columns("difference"), *_interval_columns("probability_of_improvement")]
+    compared += ["p_sign_test", "p_sign_test_holm", "p_t_test", "p_t_test_holm", "verdict"]
     head = [
         "recipe",
         "tasks",

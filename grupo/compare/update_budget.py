@@ -9,7 +9,7 @@ from grupo.core.component import component, to_code
 from grupo.core.errors import ConfigError, suggest
 from grupo.recipe import Recipe
 
-ALLOWED = ("equal", "own", "SingleUpdate()", "Updates(epochs, minibatches)")
+ALLOWED = ("shared", "per-method", "SingleUpdate()", "Updates(epochs, minibatches)")
 
 
 class UpdatePlanRule(Protocol):
@@ -39,12 +39,12 @@ class FixedUpdates:
 
 
 def parse_update_rule(text: str) -> UpdatePlanRule:
-    """What `equal`, `own` or `Updates(minibatches=4)` says.
+    """What `shared`, `per-method` or `Updates(minibatches=4)` says.
 
-    >>> parse_update_rule("own") is own, parse_update_rule("Updates(2)")
-    (True, FixedUpdates(updates=Updates(epochs=2, minibatches=1)))
+    >>> parse_update_rule("per-method") is per_method, parse_update_rule("Updates(2)")
+    (True, FixedUpdates(plan=Updates(epochs=2, minibatches=1)))
     """
-    named = {"equal": shared, "own": per_method}
+    named = {"shared": shared, "per-method": per_method}
     if text in named:
         return named[text]
     if "(" not in text:

@@ -13,11 +13,11 @@ from grupo.core.component import to_code, walk
 from grupo.core.errors import ConfigError, suggest
 from grupo.core.types import Task
 from grupo.models.loading import check_model_exists
-from grupo.models.spec import PolicySpec
+from grupo.models.base import PolicySpec
 from grupo.recipe import Recipe, TaskSource
 from grupo.tasks import split_tasks
 
-EVAL_FIELDS = ("held_out", "evaluation.solved", "evaluation.attempts")
+EVAL_FIELDS = ("eval_tasks", "evaluation.success", "evaluation.attempts")
 
 
 def validate_comparison(comparison: Comparison) -> None:
@@ -62,7 +62,7 @@ def _check_tasks(recipes: Sequence[Recipe]) -> None:
     kept = (
         one.eval_tasks
         if isinstance(one.eval_tasks, int)
-        else _load_tasks("held_out", one.eval_tasks)
+        else _load_tasks("eval_tasks", one.eval_tasks)
     )
     some, held_out = split_tasks(tasks, kept, one.seed)
     for recipe in recipes:
@@ -115,7 +115,7 @@ def _check_distinct(comparison: Comparison) -> None:
     for one, other in combinations(held, 2):
         if held[one] == held[other] and comparison.recipes[one] != comparison.recipes[other]:
             said = f"{to_code(comparison.updates)} makes {one!r} and {other!r} the same"
-            raise ConfigError(f"updates: {said}: they differ in their updates alone. Allowed: own.")
+            raise ConfigError(f"updates: {said}: they differ in their updates alone. Allowed: per-method.")
 
 
 def _check_same_evaluation(comparison: Comparison) -> None:

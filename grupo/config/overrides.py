@@ -1,18 +1,18 @@
-"""What a command line says of a piece: its fields by dotted names, their values as Python has them.
+"""Command-line overrides: fields of a component by dotted name, values in Python's notation.
 
-A value is a literal, a text, or a piece written as the code that makes it: `Cosine(1e-5, 0)`,
-`Lora(rank=8)`, `Updates(2, minibatches=4)`. Which pieces a field takes follows from its type: a
-piece's own class, or whatever fills the seam among the names of the module where the seam is at
-home. Nothing is evaluated: a call is read, and the piece is made from it.
+A value is a literal, a string, or a component written as the code that makes it: `Cosine(1e-5, 0)`,
+`Lora(rank=8)`, `Updates(2, minibatches=4)`. The type of a field determines its components: the
+component's own class, or the implementations of a protocol in the protocol's module. Nothing is
+evaluated: calls are parsed, and components are constructed from the parsed arguments.
 """
 
 import ast
 import types
 import typing
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import MISSING, fields, replace
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, TypeVar
 
 from grupo.core.component import component_fields, is_component
 from grupo.core.controllers import Controller
@@ -21,8 +21,10 @@ from grupo.core.protocols import available_components
 from grupo.core.schedules import Schedule
 from grupo.core.serialization import coerce_number, matches_type
 
+C = TypeVar("C")
+
 TYPE_NAMES = {
-    str: "a text",
+    str: "a string",
     int: "a whole number",
     float: "a number",
     bool: "True or False",
@@ -31,33 +33,58 @@ TYPE_NAMES = {
 
 
 def set_field(component: Any, field: str, text: str, path: str = "") -> Any:
-    """The piece with one field, dotted where it lies deeper, set to what `text` says.
+    """The component with one field set to the value that `text` spells.
+
+    Args:
+        component: A recipe, or any component.
+        field: Name of the field, dotted for a field of a field.
+        text: The value in Python's notation.
+        path: Place of the component, for error messages: "policy.", for example.
 
     >>> from grupo.algo.losses import Clip
-    >>> set_field(Clip(), "high", "0.28")
+    >>> set_field(Clip(), "clip_high", "0.28")
     Clip(clip_low=0.2, clip_high=0.28)
     """
-    name, _, deeper = field.partition(".")
-    own, place = component_fields(component) if is_component(component) else {}, f"{path}{name}"
-    if name not in own:
-        raise ConfigError(
-            f"{place}: {type(component).__name__} has no field {name!r}. {suggest_field(name, component)}"
-        )
-    hint = _hints(type(component))[name]
-    new = (
-        set_field(own[name], deeper, text, f"{place}.")
-        if deeper
-        else parse_value(text, hint, place)
-    )
-    return _with_field_in_error(lambda: replace(component, **{name: new}), f"{path}{field}", text)
+    name, _, inner_field = field.partition(".")
+    values = component_fields(component) if is_component(component) else {}
+    place = f"{path}{name}"
+    if name not in values:
+        kind = type(component).__name__
+        hint = suggest_field(name, component)
+        raise ConfigError(f"{place}: {kind} has no field {name!r}. {hint}")
+    if inner_field:
+        value = set_field(values[name], inner_field, text, f"{place}.")
+    else:
+        value = parse_value(text, _hints(type(component))[name], place)
+    make = lambda: replace(component, **{name: value})  # noqa: E731
+    return _with_field_in_error(make, f"{path}{field}", text)
+
+
+def apply_overrides(component: C, overrides: Sequence[tuple[str, str]]) -> C:
+    """The component with each dotted field set to the value that its text spells, in order.
+
+    >>> from grupo.algo.losses import Clip
+    >>> apply_overrides(Clip(), [("clip_low", "0.1"), ("clip_high", "0.28")])
+    Clip(clip_low=0.1, clip_high=0.28)
+    """
+    for field, text in overrides:
+        component = set_field(component, field, text)
+    return component
 
 
 def parse_value(text: str, hint: Any, field: str) -> Any:
     """The value that `text` spells for a field of type `hint`.
 
-    >>> from grupo.algo.minibatches import Plan
-    >>> parse_value("Updates(2, minibatches=4)", Plan, "plan"), parse_value("('a', 'b')", tuple[str, ...], "stop")
-    (Updates(epochs=2, minibatches=4), ('a', 'b'))
+    Args:
+        text: The value in Python's notation; quotes around a string may be left out.
+        hint: Type of the field.
+        field: Name of the field, for error messages.
+
+    >>> from grupo.algo.minibatches import UpdatePlan
+    >>> parse_value("Updates(2, minibatches=4)", UpdatePlan, "updates")
+    Updates(epochs=2, minibatches=4)
+    >>> parse_value("('a', 'b')", tuple[str, ...], "stop_strings")
+    ('a', 'b')
     """
     try:
         node = ast.parse(text.strip(), mode="eval").body
@@ -66,68 +93,76 @@ def parse_value(text: str, hint: Any, field: str) -> Any:
     else:
         value = _value(node, hint, field)
         if isinstance(value, str) and not isinstance(node, ast.Constant):
-            value = text  # as it was written: gpt2-medium is no difference
-    chosen = value if matches_type(value, hint) else text
-    if not matches_type(chosen, hint):
+            value = text  # as written: gpt2-medium is not a subtraction
+    value = value if matches_type(value, hint) else text
+    if not matches_type(value, hint):
         raise ConfigError(f"{field}: {text!r} does not fit. Allowed: {describe_type(hint)}.")
-    return chosen
+    return value
 
 
-def suggest_field(name: str, component: Any, other_names: typing.Collection[str] = ()) -> str:
-    """The end of a message: the field nearest to `name`, however deep it lies, and those on top."""
-    own = component_fields(component) if is_component(component) else {}
-    leaves = {
-        _last_segment(place): place for place in reversed([*field_paths(component), *other_names])
-    }
-    close = get_close_matches(name, leaves, n=1, cutoff=0.7)
-    deeper = f"Did you mean {leaves[close[0]]!r}? " if close else ""
-    ending = suggest("" if deeper else name, [*own, *other_names])
-    return deeper + ending
+def suggest_field(name: str, component: Any, other_names: Collection[str] = ()) -> str:
+    """The end of an error message about an unknown field.
+
+    Args:
+        name: The unknown field.
+        component: Its fields at any depth are candidates for a correction.
+        other_names: Further allowed names, such as options of a command.
+    """
+    names = component_fields(component) if is_component(component) else {}
+    paths = reversed([*field_paths(component), *other_names])
+    path_of = {_last_segment(path): path for path in paths}
+    close = get_close_matches(name, path_of, n=1, cutoff=0.7)
+    correction = f"Did you mean {path_of[close[0]]!r}? " if close else ""
+    return correction + suggest("" if correction else name, [*names, *other_names])
 
 
 def field_paths(component: Any) -> Iterator[str]:
-    """Every field of a piece by its dotted name, those of the pieces in it included.
+    """The dotted name of every field of a component, those of the components in it included.
 
     >>> from grupo.rollouts.evaluate import SuccessCriterion
     >>> list(field_paths(SuccessCriterion()))
-    ['part', 'at_least']
+    ['reward_term', 'min_reward']
     """
-    inside = component_fields(component) if is_component(component) else {}
-    yield from inside
-    for name, value in inside.items():
-        yield from (f"{name}.{deeper}" for deeper in field_paths(value))
+    values = component_fields(component) if is_component(component) else {}
+    yield from values
+    for name, value in values.items():
+        yield from (f"{name}.{inner}" for inner in field_paths(value))
 
 
 def describe_type(hint: Any) -> str:
-    """A type as messages say it, with the pieces that fit."""
-    inside = typing.get_args(hint)
+    """A type in words, with the components that it admits, for error messages.
+
+    >>> describe_type(float | None), describe_type(tuple[str, ...])
+    ('a number or None', 'a tuple (…,) of which each is a string')
+    """
+    arguments = typing.get_args(hint)
     if typing.get_origin(hint) in (typing.Union, types.UnionType):
-        return " or ".join(dict.fromkeys(map(describe_type, inside)))
+        return " or ".join(dict.fromkeys(map(describe_type, arguments)))
     if typing.get_origin(hint) is tuple:
-        return f"a tuple (…,) of which each is {describe_type(inside[0])}"
-    named = [
-        name + "(…)" * isinstance(x, type) for name, x in sorted(available_components(hint).items())
-    ]
-    return TYPE_NAMES.get(hint) or " or ".join(named) or "what only a recipe in Python can say"
+        return f"a tuple (…,) of which each is {describe_type(arguments[0])}"
+    components = sorted(available_components(hint).items())
+    names = [name + "(…)" * isinstance(x, type) for name, x in components]
+    return TYPE_NAMES.get(hint) or " or ".join(names) or "a value that only Python code can spell"
 
 
-def _hints(kind: type) -> dict[str, Any]:
-    """The types of a piece's fields; wherever a plain number stands, so may one that changes."""
-    hints = typing.get_type_hints(kind)
-    changing = float | Schedule | Controller
-    return {name: changing if hint is float else hint for name, hint in hints.items()}
+def _hints(cls: type) -> dict[str, Any]:
+    """The types of a component's fields; a float may also be a schedule or a controller."""
+    hints = typing.get_type_hints(cls)
+    number = float | Schedule | Controller
+    return {name: number if hint is float else hint for name, hint in hints.items()}
 
 
 def _value(node: ast.expr, hint: Any, field: str) -> Any:
-    """What code says: a piece or a function by its name, a tuple of them, a literal, or a text."""
+    """A component or function by name, a tuple of values, a literal, or else the code as text."""
     known = available_components(hint)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and known:
         return _build_call(node, node.func.id, known, field)
     if isinstance(node, ast.Name) and node.id in known:
         return known[node.id]
     if isinstance(node, ast.Tuple) and typing.get_origin(hint) is tuple:
-        inside = typing.get_args(hint)
-        hints = inside[:1] * len(node.elts) if inside[-1:] == (...,) else inside
+        arguments = typing.get_args(hint)
+        is_homogeneous = arguments[-1:] == (...,)
+        hints = arguments[:1] * len(node.elts) if is_homogeneous else arguments
         if len(hints) == len(node.elts):
             return tuple(map(_value, node.elts, hints, [field] * len(hints)))
     try:
@@ -137,46 +172,53 @@ def _value(node: ast.expr, hint: Any, field: str) -> Any:
 
 
 def _build_call(call: ast.Call, name: str, known: dict[str, Any], field: str) -> Any:
-    """The piece that a call makes."""
-    kinds = {n: kind for n, kind in known.items() if isinstance(kind, type)}
-    if name not in kinds:
-        raise ConfigError(f"{field}: there is no {name!r} to be made here. {suggest(name, kinds)}")
-    kind, hints = kinds[name], _hints(kinds[name])
-    given = {}
-    for argument, node in _bind_arguments(call, kind, field).items():
-        value = _value(node, hints[argument], f"{field}, {name}'s {argument}")
+    """The component that a parsed call constructs."""
+    classes = {n: cls for n, cls in known.items() if isinstance(cls, type)}
+    if name not in classes:
+        raise ConfigError(f"{field}: {name!r} cannot be used here. {suggest(name, classes)}")
+    cls = classes[name]
+    hints = _hints(cls)
+    arguments = {}
+    for argument, node in _bind_arguments(call, cls, field).items():
+        value = _value(node, hints[argument], f"{field}, {argument} of {name}")
         if not matches_type(value, hints[argument]):
-            said = f"{ast.unparse(node)} does not fit. Allowed: {describe_type(hints[argument])}"
-            raise ConfigError(f"{field}: {name}'s {argument}: {said}.")
-        given[argument] = value
-    return _with_field_in_error(lambda: kind(**given), field, ast.unparse(call))
+            raise ConfigError(
+                f"{field}: {argument} of {name}: {ast.unparse(node)} does not fit."
+                f" Allowed: {describe_type(hints[argument])}."
+            )
+        arguments[argument] = value
+    return _with_field_in_error(lambda: cls(**arguments), field, ast.unparse(call))
 
 
-def _bind_arguments(call: ast.Call, kind: type[Any], field: str) -> dict[str, ast.expr]:
-    """The code given to each field of a piece."""
-    known = {f.name: f for f in fields(kind) if f.init}
-    names = [*list(known)[: len(call.args)], *(str(keyword.arg) for keyword in call.keywords)]
-    code = [*call.args, *(keyword.value for keyword in call.keywords)]
-    made = f"{kind.__name__}({', '.join(known)})"
-    if len(names) < len(code) or len(set(names)) < len(names):
-        raise ConfigError(f"{field}: {ast.unparse(call)!r} says too much. Allowed: {made}.")
+def _bind_arguments(call: ast.Call, cls: type[Any], field: str) -> dict[str, ast.expr]:
+    """The code of each argument of a call, by field of the component."""
+    known = {f.name: f for f in fields(cls) if f.init}
+    positional = list(known)[: len(call.args)]
+    names = [*positional, *(str(keyword.arg) for keyword in call.keywords)]
+    nodes = [*call.args, *(keyword.value for keyword in call.keywords)]
+    signature = f"{cls.__name__}({', '.join(known)})"
+    if len(names) < len(nodes) or len(set(names)) < len(names):
+        raise ConfigError(
+            f"{field}: {ast.unparse(call)!r} has too many arguments. Allowed: {signature}."
+        )
     for name in names:
         if name not in known:
-            raise ConfigError(f"{field}: {kind.__name__} has no {name!r}. {suggest(name, known)}")
+            raise ConfigError(f"{field}: {cls.__name__} has no {name!r}. {suggest(name, known)}")
     for name, f in known.items():
         if name not in names and f.default is f.default_factory is MISSING:
-            raise ConfigError(f"{field}: {ast.unparse(call)!r} lacks {name!r}. Allowed: {made}.")
-    return dict(zip(names, code, strict=True))
+            raise ConfigError(
+                f"{field}: {ast.unparse(call)!r} lacks {name!r}. Allowed: {signature}."
+            )
+    return dict(zip(names, nodes, strict=True))
 
 
 def _with_field_in_error(make: typing.Callable[[], Any], field: str, text: str) -> Any:
-    """What `writer_class` makes; a piece that checks itself may stumble over a value of another kind."""
+    """The result of `make`; errors of a component that checks itself begin with the field."""
     try:
         return make()
     except ConfigError as error:
-        raise ConfigError(
-            f"{field}: {str(error).removeprefix(f'{_last_segment(field)}: ')}"
-        ) from error
+        message = str(error).removeprefix(f"{_last_segment(field)}: ")
+        raise ConfigError(f"{field}: {message}") from error
     except TypeError as error:
         raise ConfigError(f"{field}: {text!r} does not fit: {error}.") from error
 

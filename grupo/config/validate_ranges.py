@@ -1,4 +1,4 @@
-"""What values the fields of pieces may have."""
+"""Allowed ranges of the fields of a recipe's components."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,54 +12,61 @@ from grupo.core.schedules import Warmup
 from grupo.core.validation import check_constraints, prefix_constraints
 from grupo.recipe import EarlyStopping, Evaluation, Recipe
 
-ValueRule = tuple[
-    type, str, Callable[[Any], bool], str
-]  # a piece, its field, what is allowed, in words
-AT_LEAST_ONE, AT_LEAST_ZERO = (lambda x: x >= 1, "1 or more"), (lambda x: x >= 0, "0 or more")
+# a component's class, its field, a test of the value, and the allowed values in words
+ValueRule = tuple[type, str, Callable[[Any], bool], str]
+AT_LEAST_ONE = (lambda x: x >= 1, "1 or more")
+AT_LEAST_ZERO = (lambda x: x >= 0, "0 or more")
 VALUE_RULES: tuple[ValueRule, ...] = (
-    (Recipe, "steps", *AT_LEAST_ONE),
-    (Recipe, "prompts", *AT_LEAST_ONE),
-    (Recipe, "inspected", lambda x: x >= 0, "0 or more groups"),
+    (Recipe, "max_steps", *AT_LEAST_ONE),
+    (Recipe, "prompts_per_step", *AT_LEAST_ONE),
+    (Recipe, "logged_groups", lambda x: x >= 0, "0 or more groups"),
     (Recipe, "save_every", *AT_LEAST_ONE),
-    (Recipe, "tolerance", lambda x: x >= 0, "0 or more; inf takes the sampler's word"),
-    (Recipe, "staleness", lambda x: x >= 0, "0 or more steps"),
-    (Recipe, "max_norm", lambda x: x > 0, "above 0; inf clips nothing"),
-    (EarlyStopping, "tokens", *AT_LEAST_ZERO),
-    (EarlyStopping, "seconds", *AT_LEAST_ZERO),
+    (
+        Recipe,
+        "old_logp_tolerance",
+        lambda x: x >= 0,
+        "0 or more; inf never recomputes log-probabilities",
+    ),
+    (Recipe, "max_staleness", lambda x: x >= 0, "0 or more steps"),
+    (Recipe, "max_grad_norm", lambda x: x > 0, "above 0; inf clips nothing"),
+    (EarlyStopping, "max_tokens", *AT_LEAST_ZERO),
+    (EarlyStopping, "max_seconds", *AT_LEAST_ZERO),
     (Evaluation, "attempts", *AT_LEAST_ONE),
     (Evaluation, "every", *AT_LEAST_ZERO),
     (Adam, "beta1", lambda x: 0 <= x < 1, "0 or more, below 1"),
     (Adam, "beta2", lambda x: 0 <= x < 1, "0 or more, below 1"),
     (Adam, "eps", *AT_LEAST_ZERO),
-    (Adam, "decay", *AT_LEAST_ZERO),
-    (Loss, "low", *AT_LEAST_ZERO),
-    (Loss, "high", *AT_LEAST_ZERO),
+    (Adam, "weight_decay", *AT_LEAST_ZERO),
+    (Loss, "clip_low", *AT_LEAST_ZERO),
+    (Loss, "clip_high", *AT_LEAST_ZERO),
     (Loss, "cap", *AT_LEAST_ZERO),
     (ReferenceUpdate, "rate", lambda x: 0 <= x <= 1, "0 to 1"),
     (ReferenceUpdate, "every", *AT_LEAST_ONE),
-    (Warmup, "share", lambda x: 0 < x <= 1, "above 0, at most 1"),
+    (Warmup, "fraction", lambda x: 0 < x <= 1, "above 0, at most 1"),
 )
 
 
 def check_ranges(component: Any, path: str) -> None:
-    """Refuse a value outside of what is allowed; `place` is where the piece lies.
+    """Raise `ConfigError` for a value out of range.
 
-    A piece may say of its own `constraints` what is allowed.
+    Args:
+        component: A component of a recipe; it may declare `constraints` of its own.
+        path: Its place in the recipe: "" or "policy.", for example.
     """
     check_constraints(prefix_constraints(path, getattr(component, "constraints", ())))
-    fitting = (
-        rule
-        for rule in VALUE_RULES
-        if isinstance(component, rule[0]) and rule[1] in component_fields(component)
-    )
-    for _, name, allowed, what in fitting:
-        value = getattr(component, name)
-        said = isinstance(value, int | float | str | tuple)
-        if said and not allowed(value):
-            raise ConfigError(f"{path}{name}: {to_code(value)}. Allowed: {what}.")
-    ours = path.startswith("method.") and type(component).__module__.startswith("grupo.")
-    for name, value in component_fields(
-        component
-    ).items():  # whole numbers of a method count something
-        if ours and isinstance(value, int) and not isinstance(value, bool) and value < 1:
+    values = component_fields(component)
+    for cls, name, is_allowed, allowed in VALUE_RULES:
+        if not isinstance(component, cls) or name not in values:
+            continue
+        value = values[name]
+        if isinstance(value, int | float | str | tuple) and not is_allowed(value):
+            raise ConfigError(f"{path}{name}: {to_code(value)}. Allowed: {allowed}.")
+    if path.startswith("method.") and type(component).__module__.startswith("grupo."):
+        _check_counts(values, path)
+
+
+def _check_counts(values: dict[str, Any], path: str) -> None:
+    """In the library's own methods every whole number is a count of at least one."""
+    for name, value in values.items():
+        if isinstance(value, int) and not isinstance(value, bool) and value < 1:
             raise ConfigError(f"{path}{name}: {value}. Allowed: 1 or more.")

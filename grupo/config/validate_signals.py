@@ -1,4 +1,4 @@
-"""What a method reads, somebody has to say: looked at before any work starts."""
+"""Checks that the recipe provides every signal and reward term that its method reads."""
 
 from collections.abc import Collection
 
@@ -7,12 +7,12 @@ from grupo.core.errors import ConfigError, suggest
 from grupo.core.signal_names import is_comparison, is_step_value, split_name, temperature_of
 from grupo.envs import SingleTurn
 from grupo.method import Method
-from grupo.models.spec import PolicySpec
+from grupo.models.base import PolicySpec
 from grupo.recipe import Recipe
 
 
 def check_required_signals(recipe: Recipe) -> None:
-    """Refuse a method that reads what neither policy nor world nor anybody else says."""
+    """Raise `ConfigError` if the method reads something that no part of the recipe provides."""
     _check_aux_models(recipe)
     check_signal_models(recipe.method.required_signals, _known_models(recipe))
     _check_signals(recipe.method, recipe.policy)
@@ -20,55 +20,53 @@ def check_required_signals(recipe: Recipe) -> None:
 
 
 def check_signal_models(required_signals: Collection[str], known_models: Collection[str]) -> None:
-    """Refuse a method that reads signals of somebody whom the run does not know."""
-    for need in sorted(required_signals):
-        who = split_name(need)[1]
-        if who and who not in known_models and not temperature_of(who):
-            said = f"method: it reads {need!r}, and the run has no {who!r}."
-            raise ConfigError(f"{said} {suggest(who, known_models)}")
+    """Raise `ConfigError` for a signal, such as `logp@teacher`, of a model that the run lacks."""
+    for name in sorted(required_signals):
+        model = split_name(name)[1]
+        if model and model not in known_models and not temperature_of(model):
+            hint = suggest(model, known_models)
+            raise ConfigError(f"method: it reads {name!r}, and the run has no {model!r}. {hint}")
 
 
 def _known_models(recipe: Recipe) -> Collection[str]:
-    """Whose signals a run knows besides the policy's."""
-    return (*recipe.policy.builtin_models, *(other.name for other in recipe.aux_models))
+    """Models besides the policy whose signals a run has."""
+    return (*recipe.policy.builtin_models, *(model.name for model in recipe.aux_models))
 
 
 def _check_signals(method: Method, policy: PolicySpec) -> None:
-    of_others = [signal for signal in policy.signals if is_comparison(signal)]
-    known = [signal for signal in policy.signals if not is_comparison(signal)]
-    known += [*(helper.name for helper in method.aux_heads), "sampled", "moved"]
-    for need in sorted(method.required_signals):
-        signal, who = split_name(need)
-        if signal not in (
-            of_others if is_comparison(need) and who else known
-        ) and not is_step_value(need):
-            said = f"method: it reads {need!r}, and the policy has no signal {signal!r}."
-            raise ConfigError(f"{said} {suggest(signal, [*known, *of_others])}")
+    comparisons = [signal for signal in policy.signals if is_comparison(signal)]
+    own = [signal for signal in policy.signals if not is_comparison(signal)]
+    own += [*(head.name for head in method.aux_heads), "sampled", "off_context"]
+    for name in sorted(method.required_signals):
+        signal, model = split_name(name)
+        available = comparisons if is_comparison(name) and model else own
+        if signal not in available and not is_step_value(name):
+            hint = suggest(signal, [*own, *comparisons])
+            raise ConfigError(
+                f"method: it reads {name!r}, and the policy has no signal {signal!r}. {hint}"
+            )
 
 
 def _check_aux_models(recipe: Recipe) -> None:
-    names = [other.name for other in recipe.aux_models]
-    for number, other in enumerate(recipe.aux_models):
-        place, taken = (
-            f"others[{number}]",
-            other.name in (*recipe.policy.builtin_models, *names[:number]),
-        )
-        if taken or not other.name.isidentifier():
-            raise ConfigError(
-                f"{place}.name: {other.name!r}. Allowed: a name that nobody else has."
-            )
-        if isinstance(other.model, str) and other.model not in ("policy", "ref"):
-            allowed = suggest(other.model, ("policy", "ref"))
-            raise ConfigError(f"{place}.who: {other.model!r} is no model. {allowed}")
+    names = [model.name for model in recipe.aux_models]
+    for index, model in enumerate(recipe.aux_models):
+        path = f"aux_models[{index}]"
+        is_taken = model.name in (*recipe.policy.builtin_models, *names[:index])
+        if is_taken or not model.name.isidentifier():
+            raise ConfigError(f"{path}.name: {model.name!r}. Allowed: a name of its own.")
+        if isinstance(model.model, str) and model.model not in ("policy", "ref"):
+            hint = suggest(model.model, ("policy", "ref"))
+            raise ConfigError(f"{path}.model: {model.model!r} is no model. {hint}")
 
 
 def _check_reward_terms(recipe: Recipe) -> None:
-    """Refuse a method that reads a part of the reward which the world does not give."""
+    """Raise if the method reads a reward term that neither environment nor sampler returns."""
     if not isinstance(recipe.env, SingleTurn):
         return
-    given = [reward.name for reward in recipe.env.rewards]
-    given += [x for part in walk(recipe.method.sampler) for x in getattr(part, "provides", ())]
+    provided = [reward.name for reward in recipe.env.rewards]
+    for component in walk(recipe.method.sampler):
+        provided += getattr(component, "provides", ())
     for name in sorted(recipe.method.required_reward_terms):
-        if name.partition("/")[0] not in given:
-            said = f"method: it reads {name!r}, and no reward of the env is called so."
-            raise ConfigError(f"{said} {suggest(name, given)}")
+        if name.partition("/")[0] not in provided:
+            hint = suggest(name, provided)
+            raise ConfigError(f"method: it reads {name!r}, which is no reward of the env. {hint}")

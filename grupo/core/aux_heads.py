@@ -1,8 +1,8 @@
-"""Helpers: what is learned beside the policy because a formula needs it.
+"""Auxiliary heads: parameters trained beside the policy because a formula needs them.
 
-A piece that needs one says so with a property `aux_heads`; it then reads the helper's signal by its
-name, `pi["value"]` in a loss, `batch.seen["value"]` in a credit. Helpers have an optimizer of their
-own, and their gradients never reach the policy.
+A component that needs a head returns it from a property `aux_heads` and reads its output by name:
+`pi["value"]` in a loss, `batch.signals["value"]` in an advantage estimator. Auxiliary heads have
+an optimizer of their own, and their gradients never reach the policy.
 """
 
 from grupo.core.component import component
@@ -10,9 +10,13 @@ from grupo.core.component import component
 
 @component
 class LinearHead:
-    """A number of each state, before its action: a linear function of the policy's features.
+    """A linear function of the policy's features in the state before each action.
 
-    A value, a quality, a log-partition. It says `start` everywhere before it has learned.
+    Used for a value, a quality or a log-partition.
+
+    Args:
+        name: Name of its signal.
+        initial_value: Its output in every state before training.
     """
 
     name: str
@@ -21,7 +25,12 @@ class LinearHead:
 
 @component
 class LearnedScalar:
-    """One number, the same everywhere."""
+    """One trained number, the same in every state.
+
+    Args:
+        name: Name of its signal.
+        initial_value: Its value before training.
+    """
 
     name: str
     initial_value: float = 0.0

@@ -1,10 +1,11 @@
-"""What flows to the learner: groups of rollouts as tensors.
+"""The batch: groups of rollouts as tensors, the input of every advantage estimator and loss.
 
 Shape letters, here and everywhere:
 
     P  groups           rollouts that are compared with one another
-    R  rollouts         things that received one outcome reward
-    N  rows             sequences the policy evaluates; one per rollout unless its context was cut
+    R  rollouts         each has one outcome reward
+    N  rows             sequences that the policy evaluates: one per rollout, or one per context
+                        where a rollout's context was reset
     T  actions per row  tokens, denoising steps or latent thoughts, from the row's first action on
 """
 
@@ -23,18 +24,17 @@ PerAction = Float[Tensor, "N T"]
 
 
 class SignalDict(dict[str, Tensor]):
-    """Tensors by name; one that was not measured raises by its name."""
+    """Tensors by name; a missing name raises `MissingSignalError` with the names that exist."""
 
     def __missing__(self, name: str) -> Tensor:
-        raise MissingSignalError(
-            f"{name!r} was not measured. Measured: {', '.join(self) or 'nothing'}."
-        )
+        available = ", ".join(self) or "nothing"
+        raise MissingSignalError(f"{name!r} was not measured. Measured: {available}.")
 
 
 class Signals(SignalDict):
-    """What a policy says of a batch, one number per action (N, T), by name; gradients flow through.
+    """Signals that a policy computes for a batch: by name, one number per action (N, T).
 
-    `logp` is always among them. `entropy` is in nats.
+    Gradients flow through them. `logp` is always present; `entropy` is in nats.
     """
 
     @property
@@ -44,16 +44,19 @@ class Signals(SignalDict):
 
     @property
     def entropy(self) -> PerAction:
-        """Entropy of the distribution each action is drawn from, in nats."""
+        """Entropy of the distribution that each action was sampled from, in nats."""
         return self["entropy"]
 
 
 @dataclass(frozen=True)
 class TaskHistory:
-    """What happened to a task before: the steps and the rewards of its groups, oldest first.
+    """Steps and rewards of a task's earlier groups, oldest first.
 
-    Rollouts that could not be judged have no reward here. `parts` are the components of those
-    rewards that some piece says it `required_reward_history`, by name.
+    Args:
+        steps: Training step of each group.
+        rewards: Rewards of each group's rollouts; rollouts that could not be scored are left out.
+        reward_terms: The components of these rewards, by name: those that a component of the
+            method declares in `required_reward_history`.
     """
 
     steps: tuple[int, ...] = ()
@@ -62,31 +65,41 @@ class TaskHistory:
 
     @property
     def mean_rewards(self) -> tuple[float, ...]:
-        """The mean reward of each past group."""
+        """The mean reward of each earlier group."""
         return tuple(sum(r) / len(r) for r in self.rewards)
 
 
 @dataclass(frozen=True)
 class Batch:
-    """R rollouts in P groups, laid out as N rows of at most T actions."""
+    """R rollouts in P groups, laid out as N rows of at most T actions.
 
-    reward: Float[Tensor, "R"]  # outcome of each rollout; float64, for credit is exact
-    group: Int[Tensor, "R"]  # in 0..P-1
-    rollout: Int[Tensor, "N"]  # in 0..R-1
-    mask: Bool[
-        Tensor, "N T"
-    ]  # where the policy acted and is to learn (not the world's words, not forced tokens)
-    turn: Int[Tensor, "N T"]  # which of its turns
-    old_logp: Float[Tensor, "N T"]  # under the policy and context that ratios are taken against
-    advantage: Float[Tensor, "N T"]  # what actions are credited with; born as the reward itself
-    signals: SignalDict = field(
-        default_factory=SignalDict
-    )  # (N, T) measured otherwise: "logp@sampler", "logp@ref", "sampled"
-    reward_terms: SignalDict = field(default_factory=SignalDict)  # (R,) the reward's components
-    history: tuple[TaskHistory, ...] = ()  # per group, what happened to its task before
-    inputs: Any = (
-        None  # what the policy needs to evaluate the rows again; opaque to the mathematics
-    )
+    Args:
+        reward: Outcome reward of each rollout (R,), float64 so that group statistics are exact.
+        group: Group of each rollout (R,), in 0..P-1.
+        rollout: Rollout of each row (N,), in 0..R-1.
+        mask: True where the policy acted and is trained (N, T); False on observations, forced
+            tokens and padding.
+        turn: Turn of each action within its rollout (N, T).
+        old_logp: Log-probability of each action (N, T) under the policy and the context that
+            importance ratios are taken against.
+        advantage: Advantage of each action (N, T); the rollout's reward before an estimator ran.
+        signals: Numbers (N, T) measured before the loss: "logp@sampler", "logp@ref", "sampled".
+        reward_terms: Components of the reward (R,), by name.
+        history: Earlier rewards of each group's task (P entries).
+        inputs: Whatever the policy needs to evaluate the rows; opaque to the mathematics.
+    """
+
+    reward: Float[Tensor, "R"]
+    group: Int[Tensor, "R"]
+    rollout: Int[Tensor, "N"]
+    mask: Bool[Tensor, "N T"]
+    turn: Int[Tensor, "N T"]
+    old_logp: Float[Tensor, "N T"]
+    advantage: Float[Tensor, "N T"]
+    signals: SignalDict = field(default_factory=SignalDict)
+    reward_terms: SignalDict = field(default_factory=SignalDict)
+    history: tuple[TaskHistory, ...] = ()
+    inputs: Any = None
 
     @classmethod
     def of(
@@ -100,13 +113,18 @@ class Batch:
         turn: Int[Tensor, "N T"] | None = None,
         **other_fields: Any,
     ) -> "Batch":
-        """A batch before any credit: every action is credited with its rollout's reward."""
+        """A batch whose advantages are not estimated yet: each action has its rollout's reward.
+
+        Args:
+            turn: 0 everywhere by default.
+            other_fields: Further fields of `Batch`, by name.
+        """
         turn = mask.long() * 0 if turn is None else turn
         advantage = (reward[rollout, None] * mask).to(old_logp)
         return cls(reward, group, rollout, mask, turn, old_logp, advantage, **other_fields)
 
     def select_rows(self, rows: Int[Tensor, "n"]) -> "Batch":
-        """The same batch restricted to some rows; rollouts and groups keep their numbering."""
+        """The batch restricted to the given rows; rollouts and groups keep their numbering."""
         return replace(
             self,
             rollout=self.rollout[rows],
@@ -119,14 +137,12 @@ class Batch:
         )
 
     def with_advantage(self, estimator: "Callable[[Tensor, Batch], Tensor]") -> "Batch":
-        """The same batch, its actions credited by `credit`."""
-        return replace(
-            self,
-            advantage=broadcast_to_tokens(estimator(self.reward, self), self).to(self.old_logp),
-        )
+        """The batch with the advantages that `estimator` computes from its rewards."""
+        values = estimator(self.reward, self)
+        return replace(self, advantage=broadcast_to_tokens(values, self).to(self.old_logp))
 
     def with_signals(self, signals: Mapping[str, Tensor]) -> "Batch":
-        """The same batch with more measured."""
+        """The batch with further measured signals (N, T)."""
         return replace(self, signals=SignalDict({**self.signals, **signals}))
 
     @property
@@ -136,20 +152,19 @@ class Batch:
 
     @property
     def lengths(self) -> Float[Tensor, "R"]:
-        """How many actions each rollout took, over all its rows."""
-        return self.reward.new_zeros(len(self.reward)).index_add(
-            0, self.rollout, self.mask.sum(1).to(self.reward)
-        )
+        """Number of trained actions of each rollout, over all its rows."""
+        per_row = self.mask.sum(1).to(self.reward)
+        return self.reward.new_zeros(len(self.reward)).index_add(0, self.rollout, per_row)
 
 
 def broadcast_to_tokens(values: Tensor, batch: Batch) -> PerAction:
-    """Credit per rollout (R,) to credit per action (N, T), 0 where masked; the latter passes."""
+    """Values per rollout (R,) or per action (N, T) as values per action (N, T), 0 where masked."""
     per_action = values if values.ndim == 2 else values[batch.rollout, None]
     return per_action * batch.mask
 
 
 def select_input_rows(inputs: Any, rows: Int[Tensor, "n"]) -> Any:
-    """Some rows of whatever a policy keeps per row: tensors, tuples, and mappings of them."""
+    """The given rows of a policy's inputs: tensors, tuples, and mappings of them."""
     if isinstance(inputs, Tensor):
         return inputs[rows]
     if isinstance(inputs, tuple):
@@ -159,7 +174,7 @@ def select_input_rows(inputs: Any, rows: Int[Tensor, "n"]) -> Any:
     return inputs
 
 
-EMPTY_BATCH = Batch.of(  # what a step learns from whose groups were all dropped
+EMPTY_BATCH = Batch.of(  # the batch of a step whose groups were all filtered out
     torch.zeros(0, dtype=torch.float64),
     torch.zeros(0, dtype=torch.long),
     rollout=torch.zeros(0, dtype=torch.long),

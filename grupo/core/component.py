@@ -1,5 +1,4 @@
-"""Pieces: frozen dataclasses that are called like functions, and print as the code that makes
-them."""
+"""Components: frozen dataclasses, mostly callable, that print as the code that makes them."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import Field, dataclass, fields, is_dataclass
@@ -11,22 +10,22 @@ C = TypeVar("C", bound=type)
 
 @dataclass_transform(frozen_default=True)
 def component(cls: C) -> C:
-    """A frozen dataclass that compares by value and prints as the code that makes it.
+    """Make a class a frozen dataclass that compares by value and prints as the code that makes it.
 
-    >>> @piece
+    >>> @component
     ... class Shift:
     ...     by: float = 1.0
     >>> Shift(2.0), Shift(2.0) == Shift(2.0)
     (Shift(by=2.0), True)
     """
-    made = dataclass(frozen=True, repr=False)(cls)
-    if made.__repr__ is object.__repr__:
-        made.__repr__ = _repr
-    return made
+    decorated = dataclass(frozen=True, repr=False)(cls)
+    if decorated.__repr__ is object.__repr__:
+        decorated.__repr__ = _repr
+    return decorated
 
 
 def to_code(value: object) -> str:
-    """The code that makes `value`: functions by name, never an address.
+    """The code that makes `value`, with functions by name instead of address.
 
     >>> from grupo.core import group_ops
     >>> to_code((group_ops.mean, 0.2))
@@ -43,25 +42,25 @@ def to_code(value: object) -> str:
 
 
 def is_component(value: object) -> bool:
-    """Is this an instance of a frozen dataclass?"""
+    """True for an instance of a dataclass, False for the class itself."""
     return is_dataclass(value) and not isinstance(value, type)
 
 
 def component_fields(value: Any) -> dict[str, Any]:
-    """The fields a piece was made with, by name."""
+    """The fields that a component was constructed with, by name."""
     return {f.name: getattr(value, f.name) for f in fields(value) if f.init}
 
 
 def walk(value: object) -> Iterator[object]:
-    """Everything a value is made of, itself first: fields of pieces, members of tuples and maps.
+    """The value and everything inside it: fields of components, entries of tuples and mappings.
 
     >>> from grupo.algo.advantages import Center, ClampAdvantage, chain
     >>> [type(part).__name__ for part in walk(chain(Center(), ClampAdvantage(0.0, 1.0)))]
-    ['Chain', 'tuple', 'Center', 'function', 'Clipped', 'float', 'float']
+    ['Chain', 'tuple', 'Center', 'function', 'ClampAdvantage', 'float', 'float']
     """
     yield value
-    for inside in _children(value):
-        yield from walk(inside)
+    for child in _children(value):
+        yield from walk(child)
 
 
 def _children(value: object) -> list[object]:
@@ -73,12 +72,12 @@ def _children(value: object) -> list[object]:
 
 
 def _repr(self: Any) -> str:
-    given = ", ".join(f"{f.name}={to_code(getattr(self, f.name))}" for f in _shown_fields(self))
-    return f"{type(self).__name__}({given})"
+    arguments = (f"{f.name}={to_code(getattr(self, f.name))}" for f in _shown_fields(self))
+    return f"{type(self).__name__}({', '.join(arguments)})"
 
 
 def _shown_fields(value: Any) -> list[Field[Any]]:
-    """A function left at its default goes without saying."""
+    """All fields but functions left at their default."""
     return [
         f
         for f in fields(value)

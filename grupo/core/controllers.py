@@ -1,4 +1,7 @@
-"""Controllers: numbers that depend on what one metric was after each of the steps so far."""
+"""Controllers: numbers computed from the values that one metric had after each earlier step.
+
+A controller can replace any float of a method, such as the coefficient of a KL penalty.
+"""
 
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
@@ -8,19 +11,24 @@ from grupo.core.component import component
 
 @runtime_checkable
 class Controller(Protocol):
-    """A number that depends on what a metric was after each of the steps so far, oldest first."""
+    """A number that is computed from a metric's values after each earlier step, oldest first."""
 
     @property
-    def metric(self) -> str: ...
+    def metric(self) -> str:
+        """Name of the metric."""
+        ...
 
-    def next_value(self, metric_values: Sequence[float], /) -> float: ...
+    def next_value(self, metric_values: Sequence[float], /) -> float:
+        """The number for the next step."""
+        ...
 
 
 @component
 class LastValue:
-    """What the metric `reads` was after the last step; `start` before the first.
+    """The metric's value after the last step; `start` before the first step.
 
-    >>> LastValue("entropy", 1.0).follow([]), LastValue("entropy", 1.0).follow([0.9, 0.7])
+    >>> controller = LastValue("policy/entropy", 1.0)
+    >>> controller.next_value([]), controller.next_value([0.9, 0.7])
     (1.0, 0.7)
     """
 
@@ -36,9 +44,15 @@ class AdaptiveKL:
     """A coefficient that grows while the KL is above `target` and falls while it is below.
 
     b <- b (1 + gain clip(KL / target - 1, -0.2, 0.2)). Ziegler et al., arXiv:1909.08593, section
-    2.2; their KL is of a whole answer, the metric here the mean over its actions.
+    2.2. Their KL is that of a whole answer; the metric here is the mean over actions.
 
-    >>> AdaptiveKL(start=1.0, target=0.1).follow([0.2]), AdaptiveKL(1.0, 0.1).follow([0.0])
+    Args:
+        start: The coefficient before the first step.
+        target: The KL to hold, in nats.
+        gain: Largest relative change of the coefficient per step is 0.2 gain.
+        metric: The metric to control.
+
+    >>> AdaptiveKL(start=1.0, target=0.1).next_value([0.2]), AdaptiveKL(1.0, 0.1).next_value([0.0])
     (1.02, 0.98)
     """
 
@@ -50,62 +64,67 @@ class AdaptiveKL:
     def next_value(self, metric_values: Sequence[float]) -> float:
         coefficient = self.start
         for kl in metric_values:
-            off = max(-0.2, min(0.2, kl / self.target - 1))
-            coefficient *= 1 + self.gain * off
+            error = max(-0.2, min(0.2, kl / self.target - 1))
+            coefficient *= 1 + self.gain * error
         return coefficient
 
 
 @component
 class TargetEntropy:
-    """A coefficient that a step below `target` raises by `by`, a step above lowers, never below 0.
+    """A coefficient that rises after each step with an entropy of at most `target`, else falls.
 
-    It acts only while the entropy is not above the target: then it is 0. Skywork-OR1, He et al.,
-    arXiv:2505.22312, section 3.
+    It is 0 while the last entropy is above the target. Skywork-OR1, He et al., arXiv:2505.22312,
+    section 3.
 
-    >>> TargetEntropy(target=0.2, step_size=0.005).follow([0.1, 0.1])
+    Args:
+        target: The entropy to hold, in nats.
+        step_size: Change of the coefficient per step; the coefficient never falls below 0.
+        start: The coefficient before the first step.
+        metric: The metric to control.
+
+    >>> TargetEntropy(target=0.2, step_size=0.005).next_value([0.1, 0.1])
     0.01
     """
 
     target: float
     step_size: float
     start: float = 0.0
-    metric: str = "entropy"
+    metric: str = "policy/entropy"
 
     def next_value(self, metric_values: Sequence[float]) -> float:
         coefficient = self.start
         for entropy in metric_values:
             step = self.step_size if entropy <= self.target else -self.step_size
             coefficient = max(0.0, coefficient + step)
-        acts = not metric_values or metric_values[-1] <= self.target
-        return coefficient if acts else 0.0
+        is_active = not metric_values or metric_values[-1] <= self.target
+        return coefficient if is_active else 0.0
 
 
 @component
 class BangBang:
-    """`below` while the metric was last at most `target`, or never was; `above` while it is above.
+    """`value_above` if the metric's last value is above `target`, else `value_below`.
 
-    >>> BangBang(0.5, value_below=1.2, value_above=0.8).follow([0.3])
+    Before the first step it is `value_below`.
+
+    >>> BangBang(0.5, value_below=1.2, value_above=0.8).next_value([0.3])
     1.2
     """
 
     target: float
     value_below: float
     value_above: float
-    metric: str = "entropy"
+    metric: str = "policy/entropy"
 
     def next_value(self, metric_values: Sequence[float]) -> float:
-        return (
-            self.value_above
-            if metric_values and metric_values[-1] > self.target
-            else self.value_below
-        )
+        is_above = bool(metric_values) and metric_values[-1] > self.target
+        return self.value_above if is_above else self.value_below
 
 
 @component
 class ExponentialSum:
-    """The sum of what the metric was after each step, every step counting `keep` times the next.
+    """The sum of the metric's values, in which each step counts `decay` times the next one.
 
-    >>> ExponentialSum("rollouts/failed", decay=0.5).follow([4.0, 1.0])
+    >>> ExponentialSum("rollouts/failed", decay=0.5).next_value([4.0, 1.0])
     3.0
     """
 
@@ -114,6 +133,6 @@ class ExponentialSum:
 
     def next_value(self, metric_values: Sequence[float]) -> float:
         total = 0.0
-        for number in metric_values:
-            total = self.decay * total + number
+        for value in metric_values:
+            total = self.decay * total + value
         return total

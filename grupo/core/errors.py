@@ -1,30 +1,37 @@
-"""What a user gets to read when something given cannot be used."""
+"""Errors that a user reads, and the suggestions in their messages."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from typing import ClassVar
 
-MAX_LISTED = 40  # names in a message; more would bury it
+from grupo.core.exit_codes import EXIT_CONFIG_ERROR, CommandError
+
+MAX_LISTED = 40  # names in a message; a longer list would bury the message
 
 
-class ConfigError(ValueError):
-    """Input that cannot be used: what was given, what is allowed, the nearest right spelling."""
+class ConfigError(CommandError, ValueError):
+    """Configuration that cannot work; the message names field, value and allowed values."""
+
+    exit_code: ClassVar[int] = EXIT_CONFIG_ERROR
 
 
 class MissingSignalError(KeyError):
-    """A signal, a part or a column was asked for that nobody measured."""
+    """A signal, a reward term or a column that was read but never measured."""
 
     def __str__(self) -> str:
         return str(self.args[0])
 
 
 def suggest(name: str, allowed: Iterable[str]) -> str:
-    """The end of a message: what is allowed, and the nearest spelling of what was given.
+    """The end of an error message: the nearest allowed spelling of `name`, and all allowed names.
 
     >>> suggest("epslon", ["epsilon", "length"])
     "Did you mean 'epsilon'? Allowed: epsilon, length."
     """
     names = sorted(allowed)
+    if not names:
+        return "There is nothing to choose from."
     close = get_close_matches(name, names, n=1)
-    meant = f"Did you mean {close[0]!r}? " if close else ""
-    listed = f"Allowed: {', '.join(names[:MAX_LISTED])}{', …' * (len(names) > MAX_LISTED)}."
-    return meant + (listed if names else "There is nothing to choose from.")
+    correction = f"Did you mean {close[0]!r}? " if close else ""
+    more = ", …" * (len(names) > MAX_LISTED)
+    return f"{correction}Allowed: {', '.join(names[:MAX_LISTED])}{more}."

@@ -1,7 +1,8 @@
-"""An event loop beside the thread that waits for it, which does the heavy work itself.
+"""An asyncio event loop in a thread of its own, with heavy work on the thread that waits for it.
 
-OpenMP keeps a team of threads for every thread that computes, and where the teams together are
-larger than the machine all of them become slow. So sampling computes in the thread that updates.
+OpenMP keeps a team of threads for every thread that computes. Where the teams together are larger
+than the machine, all of them become slow. Generation therefore computes on the thread that also
+runs the updates.
 """
 
 import asyncio
@@ -14,53 +15,58 @@ from threading import Thread
 from typing import Any, TypeVar
 
 T = TypeVar("T")
-Jobs = SimpleQueue[Callable[[], None] | None]  # None: there will be no more
+Jobs = SimpleQueue[Callable[[], None] | None]  # None ends the queue
 
 _jobs: ContextVar[Jobs | None] = ContextVar("_jobs", default=None)
 
 
 def run_coroutine(coroutine: Coroutine[Any, Any, T]) -> T:
-    """What it returns, or raises; this thread does what is `handed` to it meanwhile.
+    """Run a coroutine to completion, in a new event loop on a thread of its own.
 
-    It may be called where a loop is running already, as in a notebook. A Ctrl-C cancels it.
+    Meanwhile the calling thread executes the jobs submitted with `run_on_main_thread`. The function
+    may be called where an event loop is already running, as in a notebook. Ctrl-C cancels the
+    coroutine.
     """
     jobs: Jobs = SimpleQueue()
-    begun, result = Future[Callable[[], Any]](), Future[T]()
+    cancel = Future[Callable[[], Any]]()
+    result = Future[T]()
 
     async def main() -> T:
         _jobs.set(jobs)
-        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        loop = asyncio.get_running_loop()
+        task = asyncio.current_task()
         assert task
-        begun.set_result(lambda: loop.call_soon_threadsafe(task.cancel))
+        cancel.set_result(lambda: loop.call_soon_threadsafe(task.cancel))
         return await coroutine
 
-    def turn() -> None:
+    def run_loop() -> None:
         try:
             result.set_result(asyncio.run(main()))
         except BaseException as error:
             result.set_exception(error)
         jobs.put(None)
 
-    thread = Thread(target=copy_context().run, args=(turn,), name="loop", daemon=True)
+    thread = Thread(target=copy_context().run, args=(run_loop,), name="loop", daemon=True)
     try:
         thread.start()
         for job in iter(jobs.get, None):
             job()
     except BaseException:
-        if thread.ident is not None:  # there may be no threads left to start one
-            with suppress(RuntimeError):  # it is over already
-                begun.result()()
-            wait([result])  # what it still does before it ends
+        if thread.ident is not None:  # None if the system could not start another thread
+            with suppress(RuntimeError):  # the loop has already ended
+                cancel.result()()
+            wait([result])  # the coroutine may still clean up
         raise
     return result.result()
 
 
 async def run_on_main_thread(fn: Callable[[], T]) -> T:
-    """What `work` returns, done by the thread that waits for this loop; if none does, on the spot.
+    """Call `fn` on the thread that waits in `run_coroutine`; without one, call it at once.
 
-    Works are done one after another.
+    Calls are executed one after another.
     """
-    jobs, done = _jobs.get(), Future[T]()
+    jobs = _jobs.get()
+    done = Future[T]()
 
     def job() -> None:
         if not done.set_running_or_notify_cancel():

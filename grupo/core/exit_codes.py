@@ -1,14 +1,13 @@
-"""How a command ends that could not do what it was asked: an exit code, and one message."""
+"""Exit codes of the command line, by the kind of error that ended it."""
 
 import errno
+from typing import ClassVar
 
-from grupo.core.errors import ConfigError
-
-EXIT_UNEXPECTED = 1  # a mistake in the program: its traceback is shown
-EXIT_CONFIG_ERROR = 2  # what was given cannot be used; nothing was begun
-EXIT_STOPPED = 3  # a run could not go on; what it saved is whole, and it can be resumed
-EXIT_CORRUPT = 4  # what lies on disk cannot be trusted
-# of a disk or its rights rather than of the program
+EXIT_UNEXPECTED = 1  # a bug: the traceback is shown
+EXIT_CONFIG_ERROR = 2  # invalid input; nothing was started
+EXIT_STOPPED = 3  # a run was stopped by an error; it can be resumed from its last checkpoint
+EXIT_CORRUPT = 4  # files of a run are damaged
+# errors of a disk or of its permissions rather than of the program
 _DISK_ERRNOS = (
     errno.ENOSPC,
     errno.EDQUOT,
@@ -20,16 +19,19 @@ _DISK_ERRNOS = (
 )
 
 
-def exit_code(error: Exception) -> int:
-    """The exit code that an error is worth."""
-    if type(error) is ConfigError:
-        return EXIT_CONFIG_ERROR  # at once: what follows takes a second to import
-    from grupo.envs import RewardError
-    from grupo.inference.http_client import EngineError
-    from grupo.storage.checkpoint import CorruptRun, SaveFailed
+class CommandError(Exception):
+    """An error that ends a command with one message and an exit code of its own, no traceback."""
 
-    stopped = dict.fromkeys((SaveFailed, RewardError, EngineError), EXIT_STOPPED)
-    codes = {CorruptRun: EXIT_CORRUPT, ConfigError: EXIT_CONFIG_ERROR, **stopped}
-    known = [code for kind, code in codes.items() if isinstance(error, kind)]
-    disk = isinstance(error, OSError) and error.errno in _DISK_ERRNOS
-    return [*known, EXIT_STOPPED if disk else EXIT_UNEXPECTED][0]
+    exit_code: ClassVar[int] = EXIT_STOPPED
+
+
+def exit_code(error: Exception) -> int:
+    """The exit code of a command that ended with `error`.
+
+    >>> exit_code(CommandError()), exit_code(OSError(errno.ENOSPC, "")), exit_code(KeyError())
+    (3, 3, 1)
+    """
+    if isinstance(error, CommandError):
+        return error.exit_code
+    is_disk_error = isinstance(error, OSError) and error.errno in _DISK_ERRNOS
+    return EXIT_STOPPED if is_disk_error else EXIT_UNEXPECTED

@@ -1,7 +1,7 @@
-"""Reductions over the rollouts of a group, answered to each rollout.
+"""Reductions over the rollouts of a group, whose result is returned to each rollout.
 
-Every function takes values `x` (R,) and their `group` (R,) and returns (R,), so that formulas read
-as the papers write them: `x - mean(x, group)`. Any labelling will do, of rows too.
+Every function takes values `x` (R,) and the `group` of each (R,) and returns (R,), so that formulas
+read as in the papers: `x - mean(x, group)`. Any integer labels work, also labels of rows.
 """
 
 import builtins
@@ -15,7 +15,7 @@ Label = Int[Tensor, "R"]
 
 
 def count(x: PerRollout, group: Label) -> PerRollout:
-    """How many rollouts the group has."""
+    """Number of rollouts in the group."""
     return sum(torch.ones_like(x), group)
 
 
@@ -34,24 +34,28 @@ def mean(x: PerRollout, group: Label) -> PerRollout:
 
 
 def leave_one_out_mean(x: PerRollout, group: Label) -> PerRollout:
-    """Mean of the other rollouts of the group; a group of one is its own mean."""
+    """Mean over the other rollouts of the group; in a group of one, the value itself.
+
+    >>> leave_one_out_mean(torch.tensor([1.0, 2.0, 6.0]), torch.tensor([0, 0, 0]))
+    tensor([4.0000, 3.5000, 1.5000])
+    """
     others = count(x, group) - 1
     return torch.where(others > 0, (sum(x, group) - x) / others.clamp(min=1), x)
 
 
 def mean_where(keep: Bool[Tensor, "R"], x: PerRollout, group: Label) -> PerRollout:
-    """Mean of x over those of the group that `keep` holds for, 0 where there are none.
+    """Mean over the rollouts of the group with `keep`; 0 if there are none.
 
-    >>> right = torch.tensor([True, True, False])
-    >>> mean_where(right, torch.tensor([1.0, 3.0, 8.0]), torch.tensor([0, 0, 0]))
+    >>> correct = torch.tensor([True, True, False])
+    >>> mean_where(correct, torch.tensor([1.0, 3.0, 8.0]), torch.tensor([0, 0, 0]))
     tensor([2., 2., 2.])
     """
-    kept = keep.to(x)
-    return sum(x * kept, group) / sum(kept, group).clamp(min=1)
+    weight = keep.to(x)
+    return sum(x * weight, group) / sum(weight, group).clamp(min=1)
 
 
 def var(x: PerRollout, group: Label) -> PerRollout:
-    """Unbiased variance within the group, divided by n - 1; 0 for a group of one."""
+    """Unbiased variance within the group (divided by n - 1); 0 for a group of one."""
     return sum((x - mean(x, group)) ** 2, group) / (count(x, group) - 1).clamp(min=1)
 
 
@@ -61,7 +65,7 @@ def std(x: PerRollout, group: Label) -> PerRollout:
 
 
 def population_std(x: PerRollout, group: Label) -> PerRollout:
-    """Standard deviation within the group, divided by n."""
+    """Population standard deviation within the group (divided by n)."""
     return mean((x - mean(x, group)) ** 2, group).sqrt()
 
 
@@ -71,10 +75,9 @@ def zscore(x: PerRollout, group: Label) -> PerRollout:
 
 
 def max(x: PerRollout, group: Label) -> PerRollout:
-    """Greatest value of the group."""
-    return x.new_zeros(_num_groups(group)).scatter_reduce(0, group, x, "amax", include_self=False)[
-        group
-    ]
+    """Largest value of the group."""
+    empty = x.new_zeros(_num_groups(group))
+    return empty.scatter_reduce(0, group, x, "amax", include_self=False)[group]
 
 
 def min(x: PerRollout, group: Label) -> PerRollout:
@@ -83,40 +86,40 @@ def min(x: PerRollout, group: Label) -> PerRollout:
 
 
 def median(x: PerRollout, group: Label) -> PerRollout:
-    """Midpoint median of the group.
+    """Median of the group; the midpoint of the two middle values if their number is even.
 
     >>> median(torch.tensor([1.0, 2.0, 4.0, 9.0]), torch.tensor([0, 0, 0, 0]))
     tensor([3., 3., 3., 3.])
     """
-    middle = x.new_zeros(_num_groups(group))
+    medians = x.new_zeros(_num_groups(group))
     for label in group.unique():
-        middle[label] = x[group == label].quantile(0.5)
-    return middle[group]
+        medians[label] = x[group == label].quantile(0.5)
+    return medians[group]
 
 
 def rank(x: PerRollout, group: Label) -> PerRollout:
-    """Place within the group, 0 for the smallest; those who are equal share their mean place.
+    """Rank within the group, 0 for the smallest; equal values share their mean rank.
 
     >>> rank(torch.tensor([0.5, 3.0, 0.5]), torch.tensor([0, 0, 0]))
     tensor([0.5000, 2.0000, 0.5000])
     """
-    same = group[:, None] == group[None]
-    below = (same & (x[None] < x[:, None])).sum(1)
-    return below + (count_equal(x, group) - 1) / 2
+    same_group = group[:, None] == group[None]
+    num_smaller = (same_group & (x[None] < x[:, None])).sum(1)
+    return num_smaller + (count_equal(x, group) - 1) / 2
 
 
 def count_equal(x: PerRollout, group: Label) -> PerRollout:
-    """How many of the group have the same value, oneself included.
+    """Number of rollouts of the group with the same value, the rollout itself included.
 
     >>> count_equal(torch.tensor([7.0, 3.0, 7.0]), torch.tensor([0, 0, 0]))
     tensor([2., 1., 2.])
     """
-    same = group[:, None] == group[None]
-    return (same & (x[None] == x[:, None])).sum(1).to(x)
+    same_group = group[:, None] == group[None]
+    return (same_group & (x[None] == x[:, None])).sum(1).to(x)
 
 
 def entropy(x: PerRollout, group: Label) -> PerRollout:
-    """Entropy in nats of the values of the group: -sum over values v of p_v ln p_v, p_v its share.
+    """Entropy of the group's values in nats: -sum_v p_v ln p_v, p_v the frequency of value v.
 
     >>> entropy(torch.tensor([7.0, 3.0, 7.0, 3.0]), torch.tensor([0, 0, 0, 0]))
     tensor([0.6931, 0.6931, 0.6931, 0.6931])
@@ -127,28 +130,39 @@ def entropy(x: PerRollout, group: Label) -> PerRollout:
 def lowest_share(
     x: PerRollout, n: Tensor | int | float, group: Label, weight: PerRollout | None = None
 ) -> PerRollout:
-    """How much of each is among the lowest of the group, that weigh `n` together; equals share.
+    """Fraction, 0 to 1, by which each rollout belongs to the `n` lowest of its group.
+
+    Equal values share the remaining places equally.
+
+    Args:
+        x: Values to rank.
+        n: Number of lowest rollouts, or their total weight; may differ by rollout.
+        group: Group of each rollout.
+        weight: Weight of each rollout; 1 by default.
 
     >>> lowest_share(torch.tensor([1.0, 5.0, 5.0, 9.0]), 2, torch.tensor([0, 0, 0, 0]))
     tensor([1.0000, 0.5000, 0.5000, 0.0000])
     """
     weight = torch.ones_like(x) if weight is None else weight
-    place, label = torch.stack([group.to(x), x], 1).unique(dim=0, return_inverse=True)
-    held = weight.new_zeros(len(place)).index_add(0, label, weight)
-    below = (held.cumsum(0) - held)[label]
-    below = below - min(below, group)  # of the group's own alone
-    return ((n - below) / held[label].clamp(min=1e-12)).clamp(0, 1)
+    values, label = torch.stack([group.to(x), x], 1).unique(dim=0, return_inverse=True)
+    weight_of_value = weight.new_zeros(len(values)).index_add(0, label, weight)
+    below = (weight_of_value.cumsum(0) - weight_of_value)[label]
+    below = below - min(below, group)  # only within the group
+    return ((n - below) / weight_of_value[label].clamp(min=1e-12)).clamp(0, 1)
 
 
 def max_variance_share(x: PerRollout, n: int, group: Label) -> PerRollout:
-    """How much of each is among the n of the group of greatest variance; equals share.
+    """Fraction by which each rollout belongs to the n rollouts of the group of largest variance.
 
-    They are the k highest and the n - k lowest for some k, of several the greatest.
+    They are the k highest and the n - k lowest for some k; of several such k, the largest. Equal
+    values share the remaining places equally.
 
-    >>> max_variance_share(torch.tensor([2.0, 1.0, 0.0, -1.0, -2.0]), 3, torch.tensor([0, 0, 0, 0, 0]))
+    >>> x = torch.tensor([2.0, 1.0, 0.0, -1.0, -2.0])
+    >>> max_variance_share(x, 3, torch.tensor([0, 0, 0, 0, 0]))
     tensor([1., 1., 0., 0., 1.])
     """
-    x, size = x.round(decimals=9), count(x, group).clamp(max=n)
+    x = x.round(decimals=9)
+    size = count(x, group).clamp(max=n)
     k = torch.zeros_like(x)
     for label in group.unique():
         k[group == label] = _num_highest_of_max_variance(x[group == label], n)
@@ -156,7 +170,7 @@ def max_variance_share(x: PerRollout, n: int, group: Label) -> PerRollout:
 
 
 def logsumexp(x: PerRollout, group: Label) -> PerRollout:
-    """Log sum exp over the group; -inf where the whole group is -inf."""
+    """Log of the sum of exponentials over the group; -inf if all its values are -inf."""
     top = max(x.detach(), group)
     top = torch.where(top.isfinite(), top, torch.zeros_like(top))
     return top + sum((x - top).exp(), group).log()
@@ -167,11 +181,13 @@ def _num_groups(group: Label) -> int:
 
 
 def _num_highest_of_max_variance(x: Float[Tensor, "n"], n: int) -> int:
-    """How many of the n of x of greatest variance are the highest."""
+    """How many of the n values of largest variance are the highest ones."""
     n = builtins.min(n, len(x))
-    k, ranked = torch.arange(n + 1), x.sort().values
-    sums = torch.nn.functional.pad(torch.stack([ranked, ranked**2]).cumsum(1), (1, 0))
-    ends = sums[:, n - k] + sums[:, -1:] - sums[:, len(x) - k]
-    mean, square = ends / n  # of the k highest and the n - k lowest
-    var = square - mean**2
+    k = torch.arange(n + 1)
+    ranked = x.sort().values
+    prefix_sums = torch.stack([ranked, ranked**2]).cumsum(1)
+    sums = torch.nn.functional.pad(prefix_sums, (1, 0))
+    sums_of_chosen = sums[:, n - k] + sums[:, -1:] - sums[:, len(x) - k]
+    mean, mean_square = sums_of_chosen / n  # of the k highest and the n - k lowest
+    var = mean_square - mean**2
     return int((var >= var.max() - 1e-9).nonzero().max())

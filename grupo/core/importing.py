@@ -1,72 +1,104 @@
-"""Things of other people's files, by name: `module:name` or `path/to/file.py:name`."""
+"""Import objects of user files by address: `module:name` or `path/to/file.py:name`."""
 
 import hashlib
 import importlib
 import importlib.util
 import sys
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from grupo.core.errors import ConfigError, suggest
 
-_FILE_MODULE_PREFIX = "grupo_file_"  # begins the name of a module that was loaded from a file
+_FILE_MODULE_PREFIX = "grupo_file_"  # begins the names of modules that were loaded from a path
 
 
 def import_object(address: str) -> Any:
-    """What `module:name` or `file.py:name` stands for.
+    """The object at `module:name` or `file.py:name`; the name may be dotted.
 
     >>> import_object("math:sqrt")(9.0)
     3.0
     """
-    place, colon, name = address.rpartition(":")
-    if not colon or not place or not name:
-        raise ConfigError(f"{address!r} is no address. Write module:name or path/to/file.py:name.")
-    found: Any = load_module(place)
-    for step in name.split("."):
+    location, colon, name = address.rpartition(":")
+    if not colon or not location or not name:
+        raise ConfigError(
+            f"{address!r} is not an address. Write module:name or path/to/file.py:name."
+        )
+    obj: Any = load_module(location)
+    for attribute in name.split("."):
         try:
-            found = getattr(found, step)
+            obj = getattr(obj, attribute)
         except AttributeError as error:
-            public = [key for key in dir(found) if not key.startswith("_")]
-            raise ConfigError(f"{place!r} has no {step!r}. {suggest(step, public)}") from error
-    return found
+            public = [key for key in dir(obj) if not key.startswith("_")]
+            message = f"{location!r} has no {attribute!r}. {suggest(attribute, public)}"
+            raise ConfigError(message) from error
+    return obj
+
+
+def import_function(address: str) -> Callable[..., Any]:
+    """The function at `module:name` or `file.py:name`.
+
+    Raises:
+        ConfigError: There is no such function; the searched folders are named if an import failed.
+
+    >>> import_function("math:sqrt")(9.0)
+    3.0
+    """
+    try:
+        function = import_object(address)
+    except ConfigError as error:
+        if isinstance(error.__cause__, ImportError):
+            raise ConfigError(f"{error}. Searched: {', '.join(sys.path)}.") from error
+        raise
+    if not callable(function):
+        raise ConfigError(f"{address} is a {type(function).__name__}, not a function.")
+    return function
 
 
 def address_of(obj: Any, field: str = "") -> str:
-    """The address under which `find` finds a module-level function or class.
+    """The address at which `import_object` finds a module-level function or class.
 
-    Raises `ConfigError`, beginning with `at`, for whatever has none: a lambda, a bound method.
+    Args:
+        obj: The function or class.
+        field: Begins the error message; the place of `obj` in a recipe.
+
+    Raises:
+        ConfigError: The object has no address, as a lambda, a bound method or a nested function.
     """
-    name, module = getattr(obj, "__qualname__", ""), getattr(obj, "__module__", None)
-    where = f"{field}: " * bool(field)
+    name = getattr(obj, "__qualname__", "")
+    module = getattr(obj, "__module__", None)
+    prefix = f"{field}: " if field else ""
     if not name or not module or "<" in name:
         raise ConfigError(
-            f"{where}{name or repr(obj)} has no address: move it to the top of a file."
+            f"{prefix}{name or repr(obj)} has no address. Define it at the top level of a file."
         )
     if module == "__main__":
         raise ConfigError(
-            f"{where}{name} is in the script that runs, where nobody finds it again: move it to"
-            " a file of its own and import it."
+            f"{prefix}{name} is defined in the script that runs, from which it cannot be imported"
+            " again. Move it to a file of its own and import it."
         )
-    place = str(sys.modules[module].__file__) if module.startswith(_FILE_MODULE_PREFIX) else module
-    if import_object(f"{place}:{name}") is not obj:
+    is_file = module.startswith(_FILE_MODULE_PREFIX)
+    location = str(sys.modules[module].__file__) if is_file else module
+    if import_object(f"{location}:{name}") is not obj:
         raise ConfigError(
-            f"{where}{place}:{name} is something else by now, a wrapper say: name that."
+            f"{prefix}{location}:{name} is now another object, such as a wrapper. Use that one."
         )
-    return f"{place}:{name}"
+    return f"{location}:{name}"
 
 
 def load_module(location: str) -> ModuleType:
-    """The module of that name, or that a file holds."""
+    """The module at a path that ends in `.py`, or of a dotted name."""
     return load_module_file(Path(location)) if location.endswith(".py") else _import(location)
 
 
 def load_module_file(path: Path) -> ModuleType:
-    """The module that a Python file holds, loaded once."""
+    """The module of a Python file; each file is executed once."""
     path = path.expanduser().resolve()
-    # the file's own name comes last: it is what a piece of it prints as
-    name = f"{_FILE_MODULE_PREFIX}{hashlib.sha256(str(path).encode()).hexdigest()[:16]}.{path.stem}"
+    # the file's own name comes last because components print it: `mine.halved`
+    digest = hashlib.sha256(str(path).encode()).hexdigest()[:16]
+    name = f"{_FILE_MODULE_PREFIX}{digest}.{path.stem}"
     if name in sys.modules:
         return sys.modules[name]
     if not path.is_file():
@@ -90,22 +122,24 @@ def _import(name: str) -> ModuleType:
     try:
         return importlib.import_module(name)
     except (Exception, SystemExit) as error:
-        raise ConfigError(
-            f"The module {name!r} does not import: {_describe_error(error)}"
-        ) from error
+        message = f"The module {name!r} does not import: {_describe_error(error)}"
+        raise ConfigError(message) from error
 
 
 def _add_to_sys_path(folder: Path) -> None:
-    """Modules beside the user's can be imported, whichever way the program was started."""
+    """Make the modules beside a user's file importable, however the program was started."""
     if str(folder) not in sys.path:
         sys.path.append(str(folder))
 
 
 def _describe_error(error: BaseException) -> str:
-    """What was raised, and the line that raised it where it is not one of Python's own."""
-    said = "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]
+    """The error's message, and the line that raised it unless that is one of Python's own."""
+    message = "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]
     if isinstance(error, SyntaxError):
-        return f"{said} ({error.filename}, line {error.lineno})"
-    last = traceback.extract_tb(error.__traceback__)[-1]
-    own = last.filename.startswith("<") or last.filename in (__file__, importlib.__file__)
-    return said if own else f"{said} ({last.filename}, line {last.lineno})"
+        return f"{message} ({error.filename}, line {error.lineno})"
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    is_internal = frame.filename.startswith("<") or frame.filename in (
+        __file__,
+        importlib.__file__,
+    )
+    return message if is_internal else f"{message} ({frame.filename}, line {frame.lineno})"

@@ -1,17 +1,22 @@
-"""How rollouts come about: a policy acts, a world replies and judges."""
+"""The interfaces of a rollout: an actor generates, an environment answers and scores.
 
-from collections.abc import Sequence
+`Actor` is a sampler's handle on the policy, `Env` is the environment, and a `TurnStrategy` decides
+how the policy answers one observation. `run_rollout` plays one rollout with them.
+"""
+
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from random import Random
 from typing import NamedTuple, Protocol
 
+from grupo.core.batch import Batch, Signals
 from grupo.core.types import Action, Group, Observation, RewardResult, Rollout, Task
 
 
 class TokenScores(NamedTuple):
-    """Of each part of an action how likely it is, and the entropy of what it could have been.
+    """Log-probability and entropy of each item of an action, in nats.
 
-    In nats, of which the entropy is at most `most`.
+    `max_entropy` is the largest entropy possible: the log of the vocabulary's size.
     """
 
     logp: tuple[float, ...] = ()
@@ -20,10 +25,13 @@ class TokenScores(NamedTuple):
 
 
 class Actor(Protocol):
-    """All that a sampler knows of the policy: it acts, recites, and splits into random streams."""
+    """A sampler's handle on the policy: it generates, scores, and derives random streams.
+
+    An actor is immutable. `fork`, `with_sampling` and `with_stop` return another one.
+    """
 
     async def __call__(self, rollout: Rollout, observation: Observation) -> Action:
-        """Go on with `rollout` after the world said `seen`."""
+        """Generate the next action of `rollout`, in answer to `observation`."""
         ...
 
     async def restart_context(
@@ -33,79 +41,104 @@ class Actor(Protocol):
         suffix_tokens: int = 0,
         prefix_tokens: int = 0,
     ) -> Action:
-        """Go on having read `seen` and of what was said the first `head` and last `carried` parts.
+        """Generate from a new context: `observation` and a part of the items generated so far.
 
-        Nothing else is read; nothing is read twice.
+        Args:
+            rollout: The rollout so far.
+            observation: The beginning of the new context.
+            suffix_tokens: Number of last items that the context keeps.
+            prefix_tokens: Number of first items that the context keeps; none is kept twice.
         """
         ...
 
     async def append_unsampled(
         self, rollout: Rollout, observation: Observation, text: str
     ) -> Action:
-        """Say `text` as if the policy had: its parts, not sampled."""
+        """The action of a policy that answers `text`: trained on, but not sampled."""
         ...
 
     async def prefill_forced(self, rollout: Rollout, observation: Observation, text: str) -> Action:
-        """Put `text` in the policy's mouth, for it to go on from: neither sampled nor learned."""
+        """A forced beginning `text` of the next action: neither sampled nor trained on."""
         ...
 
     async def score(self, rollout: Rollout) -> TokenScores:
-        """Say how likely its last action is where it stands, whoever said it; nothing is drawn.
+        """Log-probabilities and entropies of the last action in its context; generates nothing.
 
-        What is more than the policy can read is not measured.
+        Items beyond the model's context length are not scored.
         """
         ...
 
     def truncate(self, rollout: Rollout, num_items: int) -> Rollout:
-        """The rollout as if its last action had ended after so many parts."""
+        """The rollout with its last action cut after `num_items` items."""
         ...
 
     def with_prompt(self, rollout: Rollout, prompt: Observation) -> Rollout:
-        """The rollout as if `seen` had been its prompt; its actions were drawn after another."""
+        """The rollout with another prompt; its actions are marked as `off_context`."""
         ...
 
     async def predict_head(self, rollout: Rollout, head: str) -> float:
-        """What the helper of that name says of the state that the rollout is in."""
+        """The output of the auxiliary head `head` in the state after `rollout`."""
         ...
 
     def fork(self, *label: object) -> "Actor":
-        """The same policy with a random stream of its own, named by `label`."""
+        """The same policy with a random stream of its own, derived from `label`."""
         ...
 
     def rng(self, *label: object) -> Random:
-        """Random numbers for choices of the sampler's, of a stream named by `label`."""
+        """A random generator for the sampler's own choices, derived from `label`."""
         ...
 
     def with_sampling(self, temperature: float = 1.0, top_k: int = 0) -> "Actor":
-        """The same policy, `temperature` times as hot, of its `top_k` likeliest; 1 is greedy."""
+        """The same policy with other sampling parameters.
+
+        Args:
+            temperature: Factor on the policy's own temperature.
+            top_k: Sample among the `top_k` likeliest tokens; 1 is greedy, 0 leaves it as it is.
+        """
         ...
 
     def with_stop(self, *stop_strings: str, max_new_tokens: int = 0) -> "Actor":
-        """The same policy, which also ends where it has said `stop` or `limit` parts; 0: no limit.
+        """The same policy with further stop conditions for the next action.
 
-        What it said before does not count.
+        Args:
+            stop_strings: Generation stops after any of them; earlier text does not count.
+            max_new_tokens: Generation stops after so many tokens; 0 sets no limit.
         """
         ...
 
 
+class Scorer(Protocol):
+    """A model that computes signals of a batch: the policy, a reference policy, a teacher."""
+
+    def signals(self, batch: Batch, names: Collection[str] = ("logp",)) -> Signals:
+        """Signals of every action by name, each (N, T), 0 where masked."""
+        ...
+
+
 class Env(Protocol):
-    """The world: what it says next, None when it is over, and what rollouts are worth."""
+    """The environment of a task: it returns observations and scores finished rollouts."""
 
-    async def reply(self, task: Task, rollout: Rollout) -> Observation | None: ...
+    async def reply(self, task: Task, rollout: Rollout) -> Observation | None:
+        """The next observation; None ends the rollout. The first one is the prompt."""
+        ...
 
-    async def score(self, task: Task, rollouts: Sequence[Rollout]) -> Sequence[RewardResult]: ...
+    async def score(self, task: Task, rollouts: Sequence[Rollout]) -> Sequence[RewardResult]:
+        """The reward of each rollout of a group, in the same order."""
+        ...
 
 
 class TurnStrategy(Protocol):
-    """How the policy takes its turn: the rollout after it, one action longer or several."""
+    """How the policy answers one observation: with one action or several."""
 
     async def __call__(
         self, actor: Actor, rollout: Rollout, observation: Observation, /
-    ) -> Rollout: ...
+    ) -> Rollout:
+        """The rollout after the turn."""
+        ...
 
 
 async def single_action(actor: Actor, rollout: Rollout, observation: Observation) -> Rollout:
-    """Whatever the policy says until it ends."""
+    """The default turn strategy: one action, generated up to its stop condition."""
     return rollout.append_turn(observation, await actor(rollout, observation))
 
 
@@ -116,30 +149,30 @@ async def run_rollout(
     rollout: Rollout = Rollout(),
     turn_strategy: TurnStrategy = single_action,
 ) -> Rollout:
-    """Go on with a rollout until the world says it is over."""
-    while (seen := await env.reply(task, rollout)) is not None:
-        rollout = await turn_strategy(actor, rollout, seen)
+    """Continue `rollout` until the environment ends it; the result is not scored yet."""
+    while (observation := await env.reply(task, rollout)) is not None:
+        rollout = await turn_strategy(actor, rollout, observation)
     return rollout
 
 
 async def initial_observation(task: Task, env: Env) -> Observation:
-    """What the world says first."""
-    seen = await env.reply(task, Rollout())
-    assert seen is not None, "a world that says nothing cannot be answered"
-    return seen
+    """The environment's first observation of a task: the prompt."""
+    observation = await env.reply(task, Rollout())
+    assert observation is not None, "an environment must return a first observation"
+    return observation
 
 
 async def score_group(task: Task, env: Env, rollouts: Sequence[Rollout]) -> Group:
-    """The group that these rollouts make once judged, those that could not be included."""
-    verdicts = await env.score(task, rollouts)
-    judged = (
+    """Score the rollouts of a task together; a failure is recorded in a rollout's `error`."""
+    results = await env.score(task, rollouts)
+    scored = (
         replace(
-            r,
-            reward=v.reward,
-            reward_terms=v.reward_terms,
-            step_values=v.step_values,
-            error=v.error,
+            rollout,
+            reward=result.reward,
+            reward_terms=result.reward_terms,
+            step_values=result.step_values,
+            error=result.error,
         )
-        for r, v in zip(rollouts, verdicts, strict=True)
+        for rollout, result in zip(rollouts, results, strict=True)
     )
-    return Group(task, tuple(judged))
+    return Group(task, tuple(scored))

@@ -1,4 +1,4 @@
-"""What a method file says of its paper and of itself, beyond what its docstrings and code say."""
+"""Facts about a method's paper that cannot be derived from its docstring or code."""
 
 from grupo.core.component import component
 
@@ -7,14 +7,24 @@ from grupo.core.component import component
 class Paper:
     """The record of a method file.
 
-    Name, claim, authors, year and arXiv number stand in the first line of its docstring; what the
-    method changes is computed from the method. Only what cannot be derived is declared here.
+    Name, claim, authors, year and arXiv number are in the first line of the file's docstring, and
+    the slots that the method changes are computed from it. Everything else is declared here.
+
+    Args:
+        title: Title of the paper.
+        use: When to choose this method, in a sentence.
+        trl: The options by which TRL implements it, and the differences.
+        verl: The same for verl.
+        checked: How the implementation was checked: "golden" numbers by hand, "properties", a
+            "reference" implementation, a "run".
+        example: A call that works, where arguments are required.
+        catalogue: Ids of the rows of the project's catalogue that the method implements.
     """
 
-    title: str  # of the paper
-    use: str = ""  # when it is the one to take, in a sentence
-    trl: str = ""  # the options by which TRL has it, and where they differ
-    verl: str = ""  # the same of verl
-    checked: tuple[str, ...] = ()  # how: "golden" numbers by hand, "laws", a "reference", a "run"
-    example: str = ""  # a call that works, where arguments are required
-    catalogue: tuple[str, ...] = ()  # ids of the rows of the project's catalogue it implements
+    title: str
+    use: str = ""
+    trl: str = ""
+    verl: str = ""
+    checked: tuple[str, ...] = ()
+    example: str = ""
+    catalogue: tuple[str, ...] = ()

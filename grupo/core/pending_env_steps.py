@@ -1,7 +1,8 @@
-"""Who is away from the event loop, and may ask the policy again once back: worlds at work.
+"""Environment steps that run outside the event loop, so that the batcher can wait for them.
 
-Whoever answers many at once waits for them. Whom it answers together would else depend on how long
-each of them took.
+The batcher generates for many rollouts at once and first waits for all pending environment steps.
+Otherwise the composition of its batches, and with it floating-point rounding, would depend on the
+latency of the environment.
 """
 
 import asyncio
@@ -16,24 +17,25 @@ _pending_env_steps: WeakKeyDictionary[asyncio.AbstractEventLoop, set[asyncio.Fut
 
 @contextmanager
 def pending_env_step() -> Iterator[None]:
-    """In here nobody asks the policy, and those who ask it wait for whoever is in here.
+    """Mark an environment step as pending: generation waits until the block ends.
 
-    What happens in here must not wait for the policy.
+    The block itself must not wait for the policy.
     """
     loop = asyncio.get_running_loop()
-    back, gone = loop.create_future(), _pending_env_steps.setdefault(loop, set())
-    gone.add(back)
+    step = loop.create_future()
+    pending = _pending_env_steps.setdefault(loop, set())
+    pending.add(step)
     try:
         yield
     finally:
-        gone.remove(back)
-        back.set_result(None)
+        pending.remove(step)
+        step.set_result(None)
 
 
 async def wait_for_env_steps() -> bool:
-    """Wait for those who are away, and for whoever goes meanwhile; was anybody?"""
-    gone = _pending_env_steps.setdefault(asyncio.get_running_loop(), set())
-    anybody = bool(gone)
-    while gone:
-        await asyncio.wait([*gone])
-    return anybody
+    """Wait until no environment step is pending; returns False if there was none to wait for."""
+    pending = _pending_env_steps.setdefault(asyncio.get_running_loop(), set())
+    waited = bool(pending)
+    while pending:
+        await asyncio.wait([*pending])
+    return waited

@@ -1,4 +1,7 @@
-"""Seams: the protocols at which the library is taken apart, and what of it fills each."""
+"""Inspection of protocols: which components of the library implement one.
+
+Command-line values such as `Updates(2)` are resolved with it.
+"""
 
 import inspect
 import types
@@ -11,38 +14,35 @@ from typing import Any
 
 
 def is_protocol(hint: Any) -> bool:
-    """Is this a protocol, which whatever has its methods fills?"""
+    """True if a type is a protocol, which any class with its methods implements."""
     return isinstance(hint, type) and typing.Protocol in hint.__bases__
 
 
 def protocol_methods(protocol: type) -> set[str]:
-    """The methods by which a seam is filled.
+    """The methods that a class needs to implement a protocol.
 
     >>> from grupo.core.schedules import Schedule
     >>> protocol_methods(Schedule)
     {'value'}
     """
-    own = {name: x for name, x in vars(protocol).items() if isinstance(x, types.FunctionType)}
-    return {name for name, x in own.items() if x.__module__ == protocol.__module__}
+    functions = {name: x for name, x in vars(protocol).items() if isinstance(x, types.FunctionType)}
+    return {name for name, x in functions.items() if x.__module__ == protocol.__module__}
 
 
 @cache
 def available_components(hint: Any) -> dict[str, Any]:
-    """What a field of this type can hold of the library, by name: pieces, and plain functions.
+    """The library's components and plain functions that a field of type `hint` accepts, by name.
 
-    A piece's own class; for a seam whatever fills it among the names of the module, or the package,
-    where it is at home.
+    For a component's class that is the class itself. For a protocol it is every implementation
+    among the names of the module, or of the package, that defines the protocol.
 
-    >>> from grupo.algo.minibatches import Plan
-    >>> sorted(available_components(Plan))
-    ['OnePass', 'Passes']
+    >>> from grupo.algo.minibatches import UpdatePlan
+    >>> sorted(available_components(UpdatePlan))
+    ['SingleUpdate', 'Updates']
     """
     if typing.get_origin(hint) in (typing.Union, types.UnionType):
-        return {
-            name: x
-            for one in typing.get_args(hint)
-            for name, x in available_components(one).items()
-        }
+        members = [available_components(member) for member in typing.get_args(hint)]
+        return {name: x for components in members for name, x in components.items()}
     if not isinstance(hint, type) or not hint.__module__.startswith("grupo."):
         return {}
     return {hint.__name__: hint} if is_dataclass(hint) else dict(_implementations(hint))
@@ -52,26 +52,25 @@ def _implementations(hint: type) -> Iterator[tuple[str, Any]]:
     home = hint.__module__
     if home.endswith((".base", ".combinators")):  # the protocol of a whole package
         home = home.rpartition(".")[0]
-    for name, thing in vars(import_module(home)).items():
-        own = f"{getattr(thing, '__module__', '')}.".startswith(f"{home}.")
-        if own and not name.startswith("_") and _implements(thing, hint):
-            yield name, thing
+    for name, candidate in vars(import_module(home)).items():
+        is_local = f"{getattr(candidate, '__module__', '')}.".startswith(f"{home}.")
+        if is_local and not name.startswith("_") and _implements(candidate, hint):
+            yield name, candidate
 
 
 def _implements(candidate: Any, hint: type) -> bool:
     if isinstance(candidate, type):
-        fitting = (
-            protocol_methods(hint) <= set(dir(candidate))
-            if is_protocol(hint)
-            else issubclass(candidate, hint)
-        )
-        return is_dataclass(candidate) and fitting
-    called = isinstance(candidate, types.FunctionType) and protocol_methods(hint) == {"__call__"}
-    return (
-        called
-        and is_protocol(hint)
-        and _count_parameters(candidate) == _count_parameters(vars(hint)["__call__"]) - 1
-    )
+        return is_dataclass(candidate) and _class_implements(candidate, hint)
+    is_function = isinstance(candidate, types.FunctionType)
+    if not is_function or not is_protocol(hint) or protocol_methods(hint) != {"__call__"}:
+        return False
+    return _count_parameters(candidate) == _count_parameters(vars(hint)["__call__"]) - 1
+
+
+def _class_implements(candidate: type, hint: type) -> bool:
+    if is_protocol(hint):
+        return protocol_methods(hint) <= set(dir(candidate))
+    return issubclass(candidate, hint)
 
 
 def _count_parameters(function: types.FunctionType) -> int:

@@ -1,14 +1,16 @@
-"""References: the policy that the trained one is held against, answering `logp@ref`."""
+"""How the reference policy, whose log-probabilities are the signal `logp@ref`, is updated."""
 
 from grupo.core.component import component
 
 
 @component
 class ReferenceUpdate:
-    """A reference that moves a share `rate` of the way to the policy after every `every` steps.
+    """Moves the reference policy towards the trained one every `every` steps.
 
-    0: the policy as training found it, for ever; 1: a copy made every so many steps; between: an
-    exponential moving average.
+    Args:
+        rate: Fraction of the way to the trained policy. 0 keeps the initial policy, 1 copies the
+            trained one, values between make an exponential moving average.
+        every: Steps between updates of the reference.
     """
 
     rate: float = 0.0

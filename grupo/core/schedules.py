@@ -1,8 +1,8 @@
-"""Numbers that change while a run goes: functions of its progress, or of what was measured.
+"""Schedules: numbers that change with the progress of a run.
 
-A schedule depends on progress, 0 at the first step and 1 after the last; a controller on the past
-values of one metric. Any number of any piece may be either. Pieces never know: before each step
-`at` puts numbers in their place.
+Progress is 0 at the first step and 1 after the last. A number that depends on a metric instead is a
+controller (`grupo.core.controllers`). Either can replace any float of a method. Components never
+see them: before each step `resolve_schedules` replaces them by plain numbers.
 """
 
 import math
@@ -16,14 +16,16 @@ from grupo.core.controllers import Controller
 
 @runtime_checkable
 class Schedule(Protocol):
-    """A number that depends on how far the run is."""
+    """A number that depends on the progress of the run, 0 to 1."""
 
-    def value(self, progress: float, /) -> float: ...
+    def value(self, progress: float, /) -> float:
+        """The number at that progress."""
+        ...
 
 
 @component
 class Linear:
-    """From `start` to `end` in a straight line.
+    """Linear from `start` to `end`.
 
     >>> Linear(1.0, 0.0).value(0.25)
     0.75
@@ -38,7 +40,7 @@ class Linear:
 
 @component
 class Cosine:
-    """From `start` to `end` along half a cosine: end + (start - end) (1 + cos(pi progress)) / 2.
+    """Half a cosine from `start` to `end`: end + (start - end) (1 + cos(pi progress)) / 2.
 
     >>> Cosine(1.0, 0.0).value(0.5)
     0.5
@@ -53,7 +55,7 @@ class Cosine:
 
 @component
 class Exponential:
-    """`start` exp(-rate progress): from `start`, by the same factor in every step.
+    """Exponential decay: start exp(-rate progress).
 
     >>> round(Exponential(1.0).value(1.0), 4)
     0.3679
@@ -68,7 +70,11 @@ class Exponential:
 
 @component
 class Warmup:
-    """From 0 to the inner number over the first `share` of the run.
+    """Linear warm-up from 0 over the first `fraction` of the run, then `schedule`.
+
+    Args:
+        fraction: Fraction of the run, above 0 and at most 1.
+        schedule: A number or a schedule; the warm-up multiplies it.
 
     >>> Warmup(0.1, 2.0).value(0.05), Warmup(0.1, Linear(2.0, 0.0)).value(0.5)
     (1.0, 1.0)
@@ -78,15 +84,14 @@ class Warmup:
     schedule: float | Schedule
 
     def value(self, progress: float) -> float:
-        top = (
-            self.schedule.value(progress) if isinstance(self.schedule, Schedule) else self.schedule
-        )
-        return top * min(1.0, progress / self.fraction)
+        schedule = self.schedule
+        target = schedule.value(progress) if isinstance(schedule, Schedule) else schedule
+        return target * min(1.0, progress / self.fraction)
 
 
 @component
 class Switch:
-    """`before` until the share `at` of the run is over, `after` from then on.
+    """`value_before` until the progress `switch_at`, then `value_after`.
 
     >>> Switch(0.25, 0.0, 12.0).value(0.2), Switch(0.25, 0.0, 12.0).value(0.25)
     (0.0, 12.0)
@@ -101,15 +106,20 @@ class Switch:
 
 
 def as_float(schedule: Schedule | Controller) -> float:
-    """A number that changes, where a type says that a number is wanted: the same object."""
+    """The same object, typed as the float that it will be replaced by."""
     return cast(float, schedule)
 
 
-MetricHistory = Mapping[str, Sequence[float]]  # metrics that controllers read, by step
+MetricHistory = Mapping[str, Sequence[float]]  # values of each metric, by step
 
 
 def resolve_schedules(value: Any, progress: float, metric_values: MetricHistory = {}) -> Any:  # noqa: B006, never written
     """The same value with every schedule and controller inside replaced by its number.
+
+    Args:
+        value: A component, a tuple, or anything else.
+        progress: Progress of the run, 0 to 1, for schedules.
+        metric_values: Values of each metric by step, oldest first, for controllers.
 
     >>> from grupo.algo.losses import Clip
     >>> resolve_schedules(Clip(clip_low=0.2, clip_high=Linear(0.25, 0.75)), 0.5)
@@ -120,10 +130,11 @@ def resolve_schedules(value: Any, progress: float, metric_values: MetricHistory 
     if isinstance(value, Controller):
         return value.next_value(metric_values.get(value.metric, ()))
     if type(value) is tuple:
-        now = tuple(resolve_schedules(v, progress, metric_values) for v in value)
-        return value if all(a is b for a, b in zip(now, value, strict=True)) else now
+        resolved = tuple(resolve_schedules(v, progress, metric_values) for v in value)
+        unchanged = all(a is b for a, b in zip(resolved, value, strict=True))
+        return value if unchanged else resolved
     if is_component(value):
         old = component_fields(value)
-        new = {name: resolve_schedules(part, progress, metric_values) for name, part in old.items()}
+        new = {name: resolve_schedules(v, progress, metric_values) for name, v in old.items()}
         return value if all(new[k] is old[k] for k in old) else replace(value, **new)
     return value

@@ -1,4 +1,4 @@
-"""Pieces as plain data, for a run's folder, and back; and which values fit which fields."""
+"""Components as JSON and back, for `recipe.json` in a run's folder; and type checks of fields."""
 
 import math
 import types
@@ -17,12 +17,17 @@ _JSON_SCALARS = str | int | float | bool | None
 
 
 def to_data(value: Any, path: str = "recipe") -> Any:
-    """A piece as JSON can hold it: classes and functions by their address.
+    """A component as JSON data, with classes and functions by their address.
 
-    `at` says in messages where the value lies.
+    Args:
+        value: The component, or a value of one of its fields.
+        path: Place of the value in the recipe, for error messages.
+
+    Raises:
+        ConfigError: The value cannot be written, as a lambda, a list or NaN.
 
     >>> from grupo.algo.losses import KL
-    >>> to_data(KL())["estimate"]
+    >>> to_data(KL())["estimator"]
     {'function': 'grupo.algo.divergences:k3'}
     """
     if isinstance(value, float) and math.isnan(value):
@@ -34,63 +39,59 @@ def to_data(value: Any, path: str = "recipe") -> Any:
     if isinstance(value, Path):
         return {"path": str(value)}
     if is_component(value):
-        inside = {
-            name: to_data(part, f"{path}.{name}") for name, part in component_fields(value).items()
-        }
-        if "piece" in inside:
-            raise ConfigError(
-                f"{path}.piece: the name is taken. Call this field of a piece otherwise."
-            )
-        return {"piece": address_of(type(value), path), **inside}
+        data = {name: to_data(v, f"{path}.{name}") for name, v in component_fields(value).items()}
+        if "component" in data:
+            raise ConfigError(f"{path}.component: this field name is reserved. Rename the field.")
+        return {"component": address_of(type(value), path), **data}
     if callable(value):
         return {"function": address_of(value, path)}
     raise ConfigError(
-        f"{path}: {value!r} is a {type(value).__name__}, which a run's folder cannot hold."
-        " Allowed: numbers, texts, tuples, paths, pieces, functions."
+        f"{path}: {value!r} is a {type(value).__name__}, which recipe.json cannot hold."
+        " Allowed: numbers, strings, tuples, paths, components, functions."
     )
 
 
 def from_data(data: Any) -> Any:
-    """What `to_data` wrote; of what is named in it nothing but a piece is called."""
+    """The value that `to_data` wrote. It calls no object named in the data but components."""
     if not isinstance(data, Mapping):
         return data
-    if "piece" in data:  # first: a piece may have fields of the names below
-        return _build_component(
-            import_object(data["piece"]), {k: v for k, v in data.items() if k != "piece"}
-        )
+    if "component" in data:  # first, because a component may have fields of the names below
+        arguments = {name: value for name, value in data.items() if name != "component"}
+        return _build_component(import_object(data["component"]), arguments)
     if "tuple" in data:
         return tuple(from_data(v) for v in data["tuple"])
     if "path" in data:
         return Path(data["path"])
     if "function" in data:
         return import_object(data["function"])
-    raise ConfigError(f"{str(data)[:80]} is nothing that a recipe is written as.")
+    raise ConfigError(f"{str(data)[:80]} is not a value of a recipe.")
 
 
-def _build_component(kind: Any, inside: Mapping[str, Any]) -> Any:
-    if not (isinstance(kind, type) and is_dataclass(kind)):
-        raise ConfigError(f"{kind!r} is no piece: a recipe is made of pieces alone.")
-    known = {f.name: f for f in fields(kind) if f.init}
-    for name in inside:
+def _build_component(cls: Any, arguments: Mapping[str, Any]) -> Any:
+    if not (isinstance(cls, type) and is_dataclass(cls)):
+        raise ConfigError(f"{cls!r} is not a component; a recipe holds no other objects.")
+    known = {f.name: f for f in fields(cls) if f.init}
+    for name in arguments:
         if name not in known:
-            raise ConfigError(f"{kind.__name__} has no field {name!r}. {suggest(name, known)}")
+            raise ConfigError(f"{cls.__name__} has no field {name!r}. {suggest(name, known)}")
     for name, field in known.items():
-        if name not in inside and field.default is field.default_factory is MISSING:
-            raise ConfigError(f"{kind.__name__} lacks its field {name!r}.")
-    return kind(**{name: from_data(value) for name, value in inside.items()})
+        if name not in arguments and field.default is field.default_factory is MISSING:
+            raise ConfigError(f"{cls.__name__} lacks its field {name!r}.")
+    return cls(**{name: from_data(value) for name, value in arguments.items()})
 
 
 def matches_type(value: Any, hint: Any) -> bool:
-    """Is the value of this type? A function fits whatever is called.
+    """True if the value has the type `hint`; for a callable type, any callable does.
 
     >>> matches_type(0.5, float), matches_type(True, int), matches_type((1, 2), tuple[int, ...])
     (True, False, True)
     """
-    origin, inside = typing.get_origin(hint), typing.get_args(hint)
+    origin = typing.get_origin(hint)
+    arguments = typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
-        return any(matches_type(value, one) for one in inside)
+        return any(matches_type(value, member) for member in arguments)
     if origin is tuple:
-        return isinstance(value, tuple) and _items_match(value, inside)
+        return isinstance(value, tuple) and _items_match(value, arguments)
     if origin is Callable:
         return callable(value)
     if hint is Any:
@@ -102,21 +103,19 @@ def matches_type(value: Any, hint: Any) -> bool:
     return isinstance(hint, type) and is_component(value) and isinstance(value, hint)
 
 
-def _items_match(value: tuple[Any, ...], inside: tuple[Any, ...]) -> bool:
-    if inside[-1:] == (...,):
-        return all(matches_type(one, inside[0]) for one in value)
-    return len(value) == len(inside) and all(map(matches_type, value, inside))
+def _items_match(value: tuple[Any, ...], hints: tuple[Any, ...]) -> bool:
+    if hints[-1:] == (...,):
+        return all(matches_type(item, hints[0]) for item in value)
+    return len(value) == len(hints) and all(map(matches_type, value, hints))
 
 
 def coerce_number(value: Any, hint: Any) -> Any:
-    """The value; a whole number where only a float fits becomes one.
+    """The value itself, or as a float if it is an int and `hint` only admits floats.
 
     >>> coerce_number(1, float), coerce_number(1, int | float)
     (1.0, 1)
     """
-    whole = isinstance(value, int) and not isinstance(value, bool)
-    return (
-        float(value)
-        if whole and not matches_type(value, hint) and matches_type(float(value), hint)
-        else value
-    )
+    is_int = isinstance(value, int) and not isinstance(value, bool)
+    if is_int and not matches_type(value, hint) and matches_type(float(value), hint):
+        return float(value)
+    return value

@@ -1,11 +1,11 @@
-"""The names of signals: what is said, and by whom.
+"""Names of signals: `<quantity>` of the policy, `<quantity>@<model>` of another model.
 
 entropy              of the policy itself
-logp@ref             what another says: a reference, a teacher, the policy in another context
-logp@t=1.2           what the policy says at 1.2 times its temperature
-reverse_kl@teacher   a comparison of the policy with another, over all it could have done
-disagreement         what only a whole group can say: how far its rollouts are from each other
-step/state           what the world says of an action
+logp@ref             of another model: a reference, a teacher, the policy with another prompt
+logp@t=1.2           of the policy at 1.2 times its temperature
+reverse_kl@teacher   a divergence between the policy's and the other model's full distributions
+disagreement         of a whole group: how far its rollouts differ from one another
+step/state           a number of the environment for an action
 """
 
 COMPARISONS = ("reverse_kl", "forward_kl", "jsd")
@@ -13,17 +13,17 @@ GROUP_SIGNALS = ("disagreement",)
 
 
 def split_name(name: str) -> tuple[str, str]:
-    """What is said, and by whom: "" is the policy itself.
+    """The quantity and the model of a signal's name; "" is the policy itself.
 
     >>> split_name("logp@ref"), split_name("entropy")
     (('logp', 'ref'), ('entropy', ''))
     """
-    signal, _, who = name.partition("@")
-    return signal, who
+    signal, _, model = name.partition("@")
+    return signal, model
 
 
 def is_comparison(name: str) -> bool:
-    """Is it a comparison, which only the policy can make?
+    """True for divergences between full distributions, which only the policy computes.
 
     >>> is_comparison("jsd@teacher"), is_comparison("logp@teacher")
     (True, False)
@@ -32,21 +32,22 @@ def is_comparison(name: str) -> bool:
 
 
 def is_step_value(name: str) -> bool:
-    """Does the world say it?"""
-    return name.startswith("mark/")
+    """True for numbers of the environment, such as `step/reward`."""
+    return name.startswith("step/")
 
 
 def is_recomputed(name: str) -> bool:
-    """Can the policy say it anew, of itself alone, whenever it is asked?
+    """True for signals that the policy alone can recompute in every update.
 
-    >>> is_recomputed("entropy"), is_recomputed("logp@ref"), is_recomputed("step/state"), is_recomputed("sampled")
-    (True, False, False, False)
+    >>> names = ("entropy", "logp@ref", "step/state", "sampled")
+    >>> [is_recomputed(name) for name in names]
+    [True, False, False, False]
     """
     return "@" not in name and not is_step_value(name) and name != "sampled"
 
 
 def temperature_of(model: str) -> float:
-    """The factor on the temperature that a name asks for; 0 where it asks for none.
+    """The factor on the temperature in a model's name; 0 if the name sets none.
 
     >>> temperature_of("t=1.2"), temperature_of("ref")
     (1.2, 0.0)

@@ -1,7 +1,7 @@
-"""What several runs allow to be said: intervals, differences, corrections.
+"""Statistics of several runs: confidence intervals, differences, corrections.
 
-Values come by task set and then by seed. A mean is the mean of the task sets' means; bootstraps
-draw seeds anew within each task set (stratified). Agarwal et al., 2021, arXiv:2108.13264.
+Values are given by task set, then by seed. A mean is the mean of the task sets' means; bootstraps
+resample seeds within each task set (stratified). Agarwal et al., 2021, arXiv:2108.13264.
 """
 
 import math
@@ -11,14 +11,15 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
-CONFIDENCE_LEVEL, RESAMPLES = 0.95, 9999
+CONFIDENCE_LEVEL = 0.95
+RESAMPLES = 9999
 
-Strata = Sequence[Sequence[float]]  # of each task set, the values of its seeds
+Strata = Sequence[Sequence[float]]  # for each task set, the values of its seeds
 
 
 @dataclass(frozen=True)
 class Interval:
-    """A number and where it lies in 95 % of the resamples; NaN to NaN where nobody can say."""
+    """A value and its 95 % interval; the bounds are NaN where none can be given."""
 
     value: float = math.nan
     low: float = math.nan
@@ -26,52 +27,54 @@ class Interval:
 
 
 def stratified_mean(strata: Strata) -> Interval:
-    """The mean over seeds.
+    """The mean over task sets and seeds, with its bootstrap interval.
 
-    Of three seeds the interval is from the lowest to the highest: all three draws are the lowest in
-    1 of 27 resamples, which is more than 2.5 %.
+    Of three seeds the interval is their range: all three draws are the lowest in 1 of 27
+    resamples, which is more than 2.5 %.
 
     >>> stratified_mean([[0.25, 0.5, 0.75]])
     Interval(value=0.5, low=0.25, high=0.75)
     """
-    value, (low, high) = _mean(*map(np.asarray, strata)), bootstrap_interval(strata)
+    value = _mean(*map(np.asarray, strata))
+    low, high = bootstrap_interval(strata)
     return Interval(float(value), float(low), float(high))
 
 
 def student_t_mean(values: Sequence[float]) -> Interval:
-    """The mean and Student's interval of it, if values are normal.
+    """The mean with Student's t interval, which assumes normal values.
 
-    >>> one = student_t_mean([1.0, 2.0, 3.0])
-    >>> one.value, round(one.high - 2, 3)  # 4.303 of t x 1 of spread / sqrt(3)
+    >>> found = student_t_mean([1.0, 2.0, 3.0])
+    >>> found.value, round(found.high - 2, 3)  # t = 4.303, times std 1 / sqrt(3)
     (2.0, 2.484)
     """
     x = np.asarray(values, dtype=np.float64)
-    reach = stats.t.ppf((1 + CONFIDENCE_LEVEL) / 2, len(x) - 1) * x.std(ddof=1) / math.sqrt(len(x))
-    return Interval(*(float(x.mean() + off) for off in (0.0, -reach, reach)))
+    t = stats.t.ppf((1 + CONFIDENCE_LEVEL) / 2, len(x) - 1)
+    half_width = t * x.std(ddof=1) / math.sqrt(len(x))
+    return Interval(*(float(x.mean() + offset) for offset in (0.0, -half_width, half_width)))
 
 
 def bootstrap_interval(
     strata: Sequence[Sequence[float] | np.ndarray],
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The interval of the mean over the last axis, for every place before it."""
+    """Bootstrap interval of the mean over the last axis, for each entry of the axes before it."""
     return _bootstrap(strata, _mean)
 
 
 def probability_of_improvement(scores: Strata, baseline_scores: Strata) -> Interval:
-    """Chance that a run of ours is above one of theirs, a draw being half of that.
+    """Probability that a run scores above a run of the baseline; a tie counts as half.
 
-    >>> probability_of_improvement([[1.0, 3.0]], [[1.0, 2.0]]).value  # 1 draw and 2 wins in 4
+    >>> probability_of_improvement([[1.0, 3.0]], [[1.0, 2.0]]).value  # 1 tie and 2 wins of 4
     0.625
     """
-    both = (*map(np.asarray, scores), *map(np.asarray, baseline_scores))
-    low, high = _bootstrap(both, _win_rate)
-    return Interval(float(_win_rate(*both)), float(low), float(high))
+    samples = (*map(np.asarray, scores), *map(np.asarray, baseline_scores))
+    low, high = _bootstrap(samples, _win_rate)
+    return Interval(float(_win_rate(*samples)), float(low), float(high))
 
 
 def sign_flip_p_value(differences: Sequence[float]) -> float:
-    """How often a mean as far from 0 arises when each pair's sign is a coin's: two-sided p.
+    """Two-sided p of a mean this far from 0 if each pair's sign were random.
 
-    Exact up to 13 pairs. It can never be below 2 / 2^pairs.
+    Exact up to 13 pairs. It is never below 2 / 2^pairs.
 
     >>> sign_flip_p_value([0.1, 0.2, 0.3])
     0.25
@@ -79,16 +82,17 @@ def sign_flip_p_value(differences: Sequence[float]) -> float:
     if len(differences) < 2:
         return 1.0 if len(differences) else math.nan
     x = np.asarray(differences, dtype=np.float64)
-    found = stats.permutation_test(
+    test = stats.permutation_test(
         (x,), np.mean, permutation_type="samples", n_resamples=RESAMPLES, rng=0
     )
-    return float(found.pvalue)
+    return float(test.pvalue)
 
 
 def paired_t_p_value(differences: Sequence[float]) -> float:
-    """Student's t of paired differences, if they are normal: two-sided p.
+    """Two-sided p of Student's paired t test, which assumes normal differences.
 
-    NaN where they have no spread, and of two: by chance these are nearly alike too often.
+    NaN for differences without spread, and for fewer than three: two are too often nearly equal
+    by chance.
     """
     x = np.asarray(differences, dtype=np.float64)
     if len(x) < 3 or np.ptp(x) <= 1e-12 * np.abs(x).max():
@@ -98,28 +102,30 @@ def paired_t_p_value(differences: Sequence[float]) -> float:
 
 
 def holm_correction(p_values: Sequence[float]) -> list[float]:
-    """p corrected for being one of many: the k-th smallest of m times m - k + 1, never falling.
+    """p values corrected for multiple comparisons. Holm, 1979.
 
-    Holm, 1979. What is NaN was not tested and stays so.
+    The k-th smallest of m is multiplied by m - k + 1; the results never fall. NaN was not tested
+    and stays NaN.
 
-    >>> holm_correction([0.01, 0.04, 0.03])  # 0.03 = 3 x 0.01; 2 x 0.03 = 0.06; 1 x 0.04 is less than that
+    >>> holm_correction([0.01, 0.04, 0.03])  # 3 x 0.01; 2 x 0.03; max(1 x 0.04, 0.06)
     [0.03, 0.06, 0.06]
     """
     tested = sorted((p, i) for i, p in enumerate(p_values) if not math.isnan(p))
-    corrected, least = list(p_values), 0.0
+    corrected = list(p_values)
+    largest = 0.0
     for rank, (p, i) in enumerate(tested):
-        least = max(least, min(1.0, (len(tested) - rank) * p))
-        corrected[i] = least
+        largest = max(largest, min(1.0, (len(tested) - rank) * p))
+        corrected[i] = largest
     return corrected
 
 
 def smallest_corrected_p(pairs: int, comparisons: int) -> float:
-    """What Holm makes at best of the smallest p that signs of so many pairs can have."""
+    """The smallest p that a sign-flip test of `pairs` pairs can have after Holm's correction."""
     return min(1.0, comparisons * 2.0 ** (1 - pairs))
 
 
 def pairs_needed(comparisons: int, level: float = 1 - CONFIDENCE_LEVEL) -> int:
-    """How many pairs it takes for that to be at most `level`.
+    """Pairs needed for `smallest_corrected_p` to be at most `level`.
 
     >>> pairs_needed(1), pairs_needed(15)  # 2 / 2^6 = 0.03; 15 x 2 / 2^10 = 0.03
     (6, 10)
@@ -130,9 +136,9 @@ def pairs_needed(comparisons: int, level: float = 1 - CONFIDENCE_LEVEL) -> int:
 def _bootstrap(samples: Sequence, statistic) -> tuple[np.ndarray, np.ndarray]:
     arrays = [np.asarray(x, dtype=np.float64) for x in samples]
     if not arrays or min(x.shape[-1] for x in arrays) < 2:
-        nothing = np.full(arrays[0].shape[:-1] if arrays else (), math.nan)
-        return nothing, nothing
-    found = stats.bootstrap(
+        undefined = np.full(arrays[0].shape[:-1] if arrays else (), math.nan)
+        return undefined, undefined
+    interval = stats.bootstrap(
         arrays,
         statistic,
         n_resamples=RESAMPLES,
@@ -142,7 +148,7 @@ def _bootstrap(samples: Sequence, statistic) -> tuple[np.ndarray, np.ndarray]:
         method="percentile",
         rng=0,
     ).confidence_interval
-    return found.low, found.high
+    return interval.low, interval.high
 
 
 def _mean(*samples: np.ndarray, axis: int = -1) -> np.ndarray:
@@ -151,13 +157,14 @@ def _mean(*samples: np.ndarray, axis: int = -1) -> np.ndarray:
     return np.mean([x.mean(axis) for x in samples], axis=0)
 
 
-def _win_rate(*both: np.ndarray, axis: int = -1) -> np.ndarray:
-    """The share of pairs won, first half of the samples against the second."""
-    half = len(both) // 2
-    shares = [_win_rate_of_pair(x, y) for x, y in zip(both[:half], both[half:], strict=True)]
-    return np.mean(shares, axis=0)
+def _win_rate(*samples: np.ndarray, axis: int = -1) -> np.ndarray:
+    """Fraction of pairs won by the first half of the samples against the second half."""
+    half = len(samples) // 2
+    rates = [_win_rate_of_pair(x, y) for x, y in zip(samples[:half], samples[half:], strict=True)]
+    return np.mean(rates, axis=0)
 
 
 def _win_rate_of_pair(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    ours, theirs = x[..., :, None], y[..., None, :]
-    return ((ours > theirs) + 0.5 * (ours == theirs)).mean((-1, -2))
+    left = x[..., :, None]
+    right = y[..., None, :]
+    return ((left > right) + 0.5 * (left == right)).mean((-1, -2))

@@ -1,4 +1,4 @@
-"""Where the time of a step goes."""
+"""A stopwatch for the phases of a step."""
 
 import time
 from collections import defaultdict
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 
 class Stopwatch:
-    """Seconds by name, of what ran within `lap(name)`."""
+    """Seconds by name, spent within `lap(name)`; it starts when it is constructed."""
 
     def __init__(self) -> None:
         self.start_time = time.perf_counter()
@@ -15,7 +15,7 @@ class Stopwatch:
 
     @contextmanager
     def lap(self, name: str) -> Iterator[None]:
-        """Count the time that passes within towards `name`."""
+        """Add the time within the block to `seconds[name]`."""
         began = time.perf_counter()
         try:
             yield
@@ -24,5 +24,5 @@ class Stopwatch:
 
     @property
     def elapsed(self) -> float:
-        """Seconds since it was started."""
+        """Seconds since the start."""
         return time.perf_counter() - self.start_time

@@ -1,4 +1,4 @@
-"""What happens before a batch: tasks, actions, rollouts, groups."""
+"""Tasks, actions, rollouts and groups: the data of a run before it becomes a batch of tensors."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -6,102 +6,131 @@ from itertools import pairwise
 from typing import Any
 
 Message = Mapping[str, Any]  # {"role": ..., "content": ...}
-Observation = str | tuple[Message, ...]  # what the world says: plain text, or messages of a chat
+Observation = str | tuple[Message, ...]  # plain text, or the messages of a chat
 
 
 @dataclass(frozen=True)
 class Task:
-    """What is asked, and what it takes to judge an answer."""
+    """A prompt and everything needed to score the answers to it.
 
-    key: str  # the same question has the same key, wherever it came from
+    Args:
+        key: Identifies the prompt: the same prompt has the same key, whatever its source.
+        prompt: The first observation of a rollout.
+        reference_answer: Compared with the policy's answer by reward functions; None if unused.
+        source: Name of the family or file that the task comes from.
+        columns: The other columns of the task's row in its data set, for reward functions.
+        group_size: Rollouts that the curriculum requests; 0 leaves the number to the sampler.
+        replays: Earlier rollouts of this task that the history has kept.
+    """
+
+    key: str
     prompt: Observation
     reference_answer: Any = None
-    source: str = ""  # which family or file it is from
-    columns: Mapping[str, Any] = field(
-        default_factory=dict
-    )  # the rest of its row, as reward functions read it
-    group_size: int = (
-        0  # how many rollouts the curriculum asks for; 0: as many as the sampler makes
-    )
-    replays: "tuple[Rollout, ...]" = ()  # of its earlier rollouts those that the history kept
+    source: str = ""
+    columns: Mapping[str, Any] = field(default_factory=dict)
+    group_size: int = 0
+    replays: "tuple[Rollout, ...]" = ()
 
 
 @dataclass(frozen=True)
 class Action:
-    """One answer of the policy: its parts (tokens, latents, thoughts), each with its likelihood.
+    """One answer of the policy within a rollout, with the log-probability of each of its items.
 
-    An action may be put in the policy's mouth, which it is not to learn; its context may begin anew
-    with what was `seen`; and it may have been drawn in another context than the one it is in now.
+    Args:
+        items: Tokens, denoising steps or latent thoughts, in order.
+        logp: Log-probability of each item under the distribution that it was sampled from.
+        observation: The observation since the previous action, encoded as the policy read it.
+        text: The action as text.
+        finish_reason: Why generation stopped: "end" (end token), "stop" (a stop string) or
+            "length" (the token limit).
+        sampled: The policy sampled the action. False for a recited or forced text; `logp` is
+            then 0.
+        in_loss: The action is trained on. False for a forced prefill.
+        resets_context: The context starts anew with `observation`; earlier turns are not read.
+        off_context: The action was sampled in another context or at an earlier step than the
+            one it is trained in; `logp` belongs to the former.
+        rng_key: Key of the random stream that the action was sampled with.
+        policy_version: Training steps behind the weights that sampled the action.
+        image: A generated image, encoded by `grupo.storage.tensor_text`; "" for text.
     """
 
     items: tuple[Any, ...]
-    logp: tuple[float, ...]  # of each part, under the distribution it was drawn from
-    observation: tuple[
-        Any, ...
-    ] = ()  # what the world said since the last action, as the policy read it
+    logp: tuple[float, ...]
+    observation: tuple[Any, ...] = ()
     text: str = ""
-    finish_reason: str = "end"  # why it ended: "end" of text, "stop" string, "length" limit
-    sampled: bool = True  # drawn from the policy; False: recited or forced, and `logp` is 0
-    in_loss: bool = True  # trained on; False: forced, it is only read
-    resets_context: bool = False  # nothing before what was `seen` is read any more
-    off_context: bool = False  # drawn in another context or at an earlier step: `logp` is of then
-    rng_key: int = 0  # the random numbers it was drawn with
-    policy_version: int = (
-        0  # of the weights it was drawn with: how many steps they had been trained
-    )
-    image: str = ""  # what it made that is no text: a picture, as `storage.arrays` writes tensors
+    finish_reason: str = "end"
+    sampled: bool = True
+    in_loss: bool = True
+    resets_context: bool = False
+    off_context: bool = False
+    rng_key: int = 0
+    policy_version: int = 0
+    image: str = ""
 
 
-PRUNED = "pruned"  # why a rollout failed that its sampler gave up: nobody judged it
+PRUNED = "pruned"  # `Rollout.error` of a rollout that its sampler stopped before it was scored
 
 
 @dataclass(frozen=True)
 class Rollout:
-    """One attempt at a task: what was said and what was done, in turn, and what it was worth."""
+    """One attempt at a task: its observations and actions in turn, and its reward.
+
+    Args:
+        turns: Pairs of an observation and the action that answers it.
+        reward: The total reward; NaN before the rollout has been scored.
+        reward_terms: The components of the reward, by name.
+        step_values: Numbers of the environment, one per item of the rollout's actions, by name:
+            step rewards, state ids, positions. A batch has them as the signals `step/<name>`.
+        error: Why the rollout could not be scored; such a rollout has no reward.
+        source: Origin of the actions: "policy", "demonstration", or the name of an expert.
+        role: The policy that acts, where several are trained; "" is the first one.
+    """
 
     turns: tuple[tuple[Observation, Action], ...] = ()
     reward: float = float("nan")
-    reward_terms: Mapping[str, float] = field(default_factory=dict)  # the reward's components
-    step_values: Mapping[str, tuple[float, ...]] = field(
-        default_factory=dict
-    )  # what the world says of each of its actions: step rewards, states, places
-    error: str = ""  # why it could not be judged; such a rollout has no reward
-    source: str = "policy"  # who made it: "policy", "worked" solution, an expert's name
-    role: str = ""  # whose it is to act, where several policies are trained; "": the first's
+    reward_terms: Mapping[str, float] = field(default_factory=dict)
+    step_values: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    error: str = ""
+    source: str = "policy"
+    role: str = ""
 
     @property
     def text(self) -> str:
-        """Everything the policy said."""
+        """The text of all actions."""
         return "".join(action.text for _, action in self.turns)
 
     @property
     def length(self) -> int:
-        """How many actions the policy took."""
+        """Number of items (tokens) in all actions."""
         return sum(len(action.items) for _, action in self.turns)
 
     @property
     def truncated(self) -> bool:
-        """Did the last action end only because it reached its length limit?"""
+        """True if the token limit ended the last action."""
         return bool(self.turns) and self.turns[-1][1].finish_reason == "length"
 
     @property
     def contexts(self) -> "tuple[Rollout, ...]":
-        """Its turns by the contexts that they are in, each as a rollout."""
+        """The turns of each context as a rollout of their own; each becomes a row of a batch."""
         starts = [i for i, (_, action) in enumerate(self.turns) if action.resets_context and i]
-        cuts = pairwise([0, *starts, len(self.turns)])
-        return tuple(replace(self, turns=self.turns[a:b]) for a, b in cuts)
+        bounds = pairwise([0, *starts, len(self.turns)])
+        return tuple(replace(self, turns=self.turns[a:b]) for a, b in bounds)
 
     def append_turn(self, observation: Observation, action: Action) -> "Rollout":
-        """The same rollout, one turn longer."""
+        """The same rollout with one more turn."""
         return replace(self, turns=(*self.turns, (observation, action)))
 
 
 @dataclass(frozen=True)
 class RewardResult:
-    """What a rollout was worth, by part and in all, or why that could not be said.
+    """The score of one rollout.
 
-    `step_values` are one number for each action of the rollout, by name; a batch has `step/name` in
-    `seen`.
+    Args:
+        reward: The total reward; NaN if scoring failed.
+        reward_terms: The components of the reward, by name.
+        step_values: One number per item of the rollout's actions, by name; the signals
+            `step/<name>` of a batch.
+        error: Why scoring failed; "" if it succeeded.
     """
 
     reward: float = float("nan")
@@ -112,7 +141,7 @@ class RewardResult:
 
 @dataclass(frozen=True)
 class Group:
-    """Rollouts that are compared with one another."""
+    """Rollouts of one task, which are compared with one another."""
 
     task: Task
     rollouts: tuple[Rollout, ...]
@@ -124,5 +153,5 @@ class Group:
 
     @property
     def has_reward_variance(self) -> bool:
-        """Do its rewards differ, so that comparing teaches something?"""
+        """True if the rewards differ, so that a group-relative advantage is not 0 everywhere."""
         return len(set(self.rewards)) > 1

@@ -1,4 +1,8 @@
-"""Worlds: what they say, and what an answer to it is worth."""
+"""Environments: they answer the policy with observations and score its rollouts.
+
+`SingleTurn` scores one answer per prompt, `MultiTurn` runs a game or tools over several turns,
+`MultiplayerEnv` lets rollouts play against one another.
+"""
 
 from grupo.envs.multi_turn import MultiTurn
 from grupo.envs.multiplayer import MultiplayerEnv

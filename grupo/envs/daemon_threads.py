@@ -1,4 +1,7 @@
-"""Daemon threads for work that may hang: who is done takes on more, who hangs is replaced."""
+"""A pool of daemon threads for calls that may hang: an idle thread is reused, a hanging one is not.
+
+Daemon threads, because a thread that hangs must not keep the process from exiting.
+"""
 
 import os
 from collections.abc import Callable
@@ -8,11 +11,11 @@ from threading import Thread
 Job = Callable[[], None]
 
 _idle_workers: list["_WorkerThread"] = []
-os.register_at_fork(after_in_child=_idle_workers.clear)  # threads stay with the parent
+os.register_at_fork(after_in_child=_idle_workers.clear)  # threads do not survive a fork
 
 
 def run_in_worker(job: Job) -> None:
-    """Let a thread do it soon, whatever the others do; it must not raise."""
+    """Run `job` in an idle thread, or in a new one if none is idle; `job` must not raise."""
     try:
         worker = _idle_workers.pop()
     except IndexError:
@@ -22,7 +25,7 @@ def run_in_worker(job: Job) -> None:
 
 
 class _WorkerThread(Thread):
-    """Does what it is given, one thing after another."""
+    """Runs the jobs of its queue one after another, and is idle after each."""
 
     def __init__(self) -> None:
         super().__init__(name="reward", daemon=True)

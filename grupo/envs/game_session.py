@@ -1,4 +1,4 @@
-"""Games under way: those who play meet at a table, and each waits there for its turn."""
+"""Games of several players: one shared game, each player's view of it, and games with opponents."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -18,80 +18,107 @@ from grupo.envs.session_cache import (
     step_env,
 )
 
-SEAT, GAME, PLAYERS = "seat", "game", "players"  # parts of a rollout that yet has to begin
+# reward terms with which a self-play sampler assigns a new rollout to a seat of a game
+SEAT, GAME, PLAYERS = "seat", "game", "players"
 
 
 @dataclass
 class MultiplayerGame:
-    """One game: where it stands is a fold over the words of all who play."""
+    """One game, whose state is a fold over the texts of all its players.
+
+    Args:
+        task: The game's task.
+        session_cache: Computes the state after the texts.
+        num_players: Number of seats.
+        texts: Texts of all players, in order.
+        text_seats: The seat of the player that generated each text.
+        abandoned: A player has no turns left; the game ends for all.
+        changed: Set, and replaced, whenever the texts or `abandoned` change.
+    """
 
     task: Task
     session_cache: SessionCache
     num_players: int
     texts: tuple[str, ...] = ()
-    text_seats: tuple[int, ...] = ()  # who said it
-    abandoned: bool = False  # somebody says no more: nobody is waited for
+    text_seats: tuple[int, ...] = ()
+    abandoned: bool = False
     changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def wait_for_turn(
         self, seat: int, texts: tuple[str, ...], *, abandons: bool
     ) -> SessionState:
-        """How the game stands for a player who said this, when it is its turn or all is over.
+        """The player's view of the game once it is the player's turn, or the game is over.
 
-        That is the stage of a world of its own, to which the others belong.
+        Args:
+            seat: The player.
+            texts: All texts of this player so far; a new one is added to the game.
+            abandons: The player takes no further turn.
         """
         self._add_text(seat, texts, abandons)
         while True:
-            news, stage = self.changed, await self.session_cache.state_after(self.task, self.texts)
-            turn = stage.results[-1].next_player if stage.results else seat
+            changed = self.changed
+            state = await self.session_cache.state_after(self.task, self.texts)
+            turn = state.results[-1].next_player if state.results else seat
             if not 0 <= turn < self.num_players:
-                why = f"the world gave the turn to player {turn} of {self.num_players}"
-                return SessionState(player_view(seat, stage).results, why)
-            if self.abandoned or stage.done or turn == seat:
-                return player_view(seat, stage)
-            await news.wait()
+                error = f"the environment gave the turn to player {turn} of {self.num_players}"
+                return SessionState(player_view(seat, state).results, error)
+            if self.abandoned or state.done or turn == seat:
+                return player_view(seat, state)
+            await changed.wait()
 
     def _add_text(self, seat: int, texts: tuple[str, ...], abandons: bool) -> None:
         if len(texts) > self.text_seats.count(seat):
-            self.texts, self.text_seats = (*self.texts, texts[-1]), (*self.text_seats, seat)
+            self.texts = (*self.texts, texts[-1])
+            self.text_seats = (*self.text_seats, seat)
         elif not abandons:
             return
         self.abandoned |= abandons
-        news, self.changed = self.changed, asyncio.Event()
-        news.set()
+        changed, self.changed = self.changed, asyncio.Event()
+        changed.set()
 
 
 def player_view(seat: int, state: SessionState) -> SessionState:
-    """A game as one player has it: what it was told, and what it was paid until its next turn.
+    """The state as a session of one player: observations and rewards between the player's turns.
 
-    >>> stage = SessionState((StepResult("go"), StepResult("on", next_player=1), StepResult("", done=True, player_rewards=(-1.0, 1.0))))
-    >>> [(one.said, one.reward, one.over) for one in player_view(0, stage).heard]
+    >>> results = (
+    ...     StepResult("go"),
+    ...     StepResult("wait", next_player=1),
+    ...     StepResult("", done=True, player_rewards=(-1.0, 1.0)),
+    ... )
+    >>> view = player_view(0, SessionState(results)).results
+    >>> [(result.observation, result.reward, result.done) for result in view]
     [('go', 0.0, False), ('go', -1.0, True)]
     """
-    own, speaker = [StepResult("")], -1
-    for one in state.results:
-        if speaker == seat:
-            own.append(StepResult(own[-1].observation, counts=one.counts))
-        said = (
-            one.observation if one.next_player == seat and one.observation else own[-1].observation
-        )
-        paid = own[-1].reward + (one.player_rewards[seat] if one.player_rewards else 0.0)
-        own[-1] = own[-1]._replace(said=said, reward=paid, over=one.done)
-        speaker = one.next_player
-    return SessionState(tuple(own), state.error)
+    view = [StepResult("")]
+    mover = -1
+    for result in state.results:
+        if mover == seat:
+            view.append(StepResult(view[-1].observation, counts=result.counts))
+        observation = view[-1].observation
+        if result.next_player == seat and result.observation:
+            observation = result.observation
+        reward = view[-1].reward + (result.player_rewards[seat] if result.player_rewards else 0.0)
+        view[-1] = view[-1]._replace(observation=observation, reward=reward, done=result.done)
+        mover = result.next_player
+    return SessionState(tuple(view), state.error)
 
 
 class Opponent(Protocol):
-    """A player that is not trained: what it says to what it hears."""
+    """A player that is not trained: its move in answer to an observation."""
 
     def __call__(self, observation: Observation, rng: Random, /) -> str: ...
 
 
 @component
 class VersusOpponent:
-    """A world for one: the game, with `opponent` in every seat but that in the task's column `seat`.
+    """A game of several players as an environment of one: an opponent has all other seats.
 
-    What the house draws, it draws alike in all rollouts of a task that say the same.
+    The policy has the seat of the task's column `seat`, 0 by default. The opponent's random numbers
+    derive from the task, so rollouts with equal texts meet equal moves.
+
+    Args:
+        env_factory: Creates the game.
+        opponent: Plays every other seat.
     """
 
     env_factory: EnvFactory
@@ -102,10 +129,11 @@ class VersusOpponent:
 
 
 class _SinglePlayerGame:
-    """A session of one player."""
+    """A session of one player against opponents."""
 
     def __init__(self, env: GameEnv, opponent: Opponent) -> None:
-        self.env, self.opponent = env, opponent
+        self.env = env
+        self.opponent = opponent
 
     def reset(self, task: Task) -> StepResult:
         self.seat = int(task.columns.get(SEAT, 0))
@@ -116,12 +144,13 @@ class _SinglePlayerGame:
         return self._play_opponents(step_env(self.env, text))
 
     def _play_opponents(self, result: StepResult) -> StepResult:
-        """What is heard once the others have had their turns."""
-        paid, counts = self._own_reward(result), result.counts
+        """Play the opponents' moves; returns the result as of the policy's next turn."""
+        reward = self._own_reward(result)
+        counts = result.counts
         while result.next_player != self.seat and not result.done:
             result = step_env(self.env, self.opponent(result.observation, self.rng))
-            paid += self._own_reward(result)
-        return result._replace(reward=paid, counts=counts)
+            reward += self._own_reward(result)
+        return result._replace(reward=reward, counts=counts)
 
     def _own_reward(self, result: StepResult) -> float:
         return result.player_rewards[self.seat] if result.player_rewards else 0.0

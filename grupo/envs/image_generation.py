@@ -1,4 +1,4 @@
-"""A prompt and one image, which may be drawn in several stretches."""
+"""The environment of one prompt and one generated image."""
 
 from grupo.core.component import component
 from grupo.core.types import Observation, Rollout, Task
@@ -7,7 +7,11 @@ from grupo.envs.single_turn import SingleTurn
 
 @component
 class ImageGeneration(SingleTurn):
-    """The task's prompt, then nothing until the image is whole; judged as `SingleTurn` judges."""
+    """The task's prompt, one image, and the rewards of `SingleTurn`.
+
+    A sampler may denoise the image in several actions; the environment answers each unfinished one
+    with an empty observation.
+    """
 
     async def reply(self, task: Task, rollout: Rollout) -> Observation | None:
         if not rollout.turns:

@@ -1,4 +1,4 @@
-"""A world of many turns: it answers what the policy says, pays for it, and ends it."""
+"""The environment of several turns: games and tools that answer every action of the policy."""
 
 import asyncio
 from collections import Counter
@@ -14,15 +14,11 @@ from grupo.envs.scoring import RewardTerm, apply_failure_handler, check_time_lim
 from grupo.envs.session_cache import EnvFactory, SessionCache, SessionState, turn_texts
 from grupo.envs.timeouts import MAX_CONCURRENT
 
-RESERVED_TERMS = (
-    "world",
-    "turns",
-    "over",
-)  # the parts of a reward that say how it went in the world
-NUM_LABELS = 1 << 24  # whole numbers that a float32 can hold
-NO_ROOM_ERROR = "the world's first words left no room for an answer"
+RESERVED_TERMS = ("env_reward", "turns", "done")  # reward terms that the environment provides
+NUM_LABELS = 1 << 24  # a float32 represents integers up to here
+NO_ROOM_ERROR = "the first observation left no room for an answer"
 
-# of every loop, for as long as it runs: a world by its id, and its sessions
+# per event loop: an environment by its id, kept alive beside its sessions
 _open_caches: WeakKeyDictionary[
     asyncio.AbstractEventLoop, dict[int, tuple[object, SessionCache]]
 ] = WeakKeyDictionary()
@@ -30,16 +26,23 @@ _open_caches: WeakKeyDictionary[
 
 @component
 class MultiTurn:
-    """Sessions of a world, `turns` long at most; the reward is what it pays and `rewards` say.
+    """Sessions of a game environment; the reward is the environment's plus that of reward terms.
 
-    A text that the world says after its first is a message of `role`, where one is given. It may
-    take `time_limit` seconds for a turn, and `at_once` sessions are stepped at a time. Where it
-    raises or hangs the rollout is over and has failed: `on_failure` decides.
+    Reward terms beside those of `rewards`: `env_reward` (sum of the step rewards), `turns` (number
+    of turns that the policy took), `done` (1 if the environment ended the session), and the counts
+    of the steps. Step values: `reward` is the step reward at the last token of each turn, with the
+    weighted sum of `rewards` added to the last turn; `state` labels the observation before the
+    turn, and `action` the text of the turn, with a number that is equal for equal texts.
 
-    Parts besides those of `rewards`: `world` is what it paid in all, `turns` how many the policy
-    took, `over` whether the world ended it, and whatever the world counts. Marks: `reward`, paid
-    at the last action of a turn, the rewards' sum with the last of all; `state` and `action`, a
-    number for what the world had said before the turn, and for what the policy said in it.
+    Args:
+        env_factory: Creates the sessions; the class of a `GameEnv` will do.
+        rewards: Reward terms that score the whole rollout.
+        max_turns: Turns after which a rollout ends.
+        role: Role of the chat message that an observation after the first is wrapped in, such as
+            "tool"; "" keeps it plain text.
+        time_limit: Seconds that a step, or one call of a reward function, may take.
+        max_concurrent: Sessions that are stepped at the same time.
+        on_failure: Decides the result of a rollout whose environment or reward raised or hung.
     """
 
     env_factory: EnvFactory
@@ -51,100 +54,105 @@ class MultiTurn:
     on_failure: FailureHandler = drop_rollout
 
     def __post_init__(self) -> None:
-        names = [part.name for part in self.rewards]
+        names = [term.name for term in self.rewards]
         if len({*names, *RESERVED_TERMS}) < len(names) + len(RESERVED_TERMS):
             raise ConfigError(
                 f"rewards: named {names}. Allowed: no name twice, none of {RESERVED_TERMS}."
             )
-        for name, value in (("turns", self.max_turns), ("at_once", self.max_concurrent)):
+        for name, value in (("max_turns", self.max_turns), ("max_concurrent", self.max_concurrent)):
             if value < 1:
                 raise ConfigError(f"{name}: {value}. Allowed: 1 or more.")
         check_time_limit(self.time_limit)
 
     async def reply(self, task: Task, rollout: Rollout) -> Observation | None:
-        stage = await self._state(task, rollout)
-        if not rollout.turns:  # even a rollout that has failed must begin
-            return stage.results[0].observation if stage.results else task.prompt
-        if stage.done or self._is_done(rollout):
+        state = await self._state(task, rollout)
+        if not rollout.turns:  # a rollout needs a first turn even if its session failed
+            return state.results[0].observation if state.results else task.prompt
+        if state.done or self._is_done(rollout):
             return None
-        return self._as_message(stage.results[-1].observation)
+        return self._as_message(state.results[-1].observation)
 
     async def score(self, task: Task, rollouts: Sequence[Rollout]) -> Sequence[RewardResult]:
-        stages = await asyncio.gather(*(self._state(task, rollout) for rollout in rollouts))
-        judged = [RewardResult(0.0)] * len(rollouts)
+        states = await asyncio.gather(*(self._state(task, rollout) for rollout in rollouts))
+        scored = [RewardResult(0.0)] * len(rollouts)
         if self.rewards:
-            judged = await score_rollouts(self.rewards, task, rollouts, self.time_limit)
-        return apply_failure_handler(
-            task, map(_reward_result, rollouts, stages, judged), self.on_failure
-        )
+            scored = await score_rollouts(self.rewards, task, rollouts, self.time_limit)
+        results = map(_reward_result, rollouts, states, scored)
+        return apply_failure_handler(task, results, self.on_failure)
 
     async def _state(self, task: Task, rollout: Rollout) -> SessionState:
-        """How far the rollout has come."""
+        """The state of the session after the rollout's turns."""
         return await self._session_cache.state_after(task, turn_texts(rollout))
 
     def _is_done(self, rollout: Rollout) -> bool:
-        """Has it taken all its turns, or had no room to answer?"""
-        silent = any(not action.items for _, action in rollout.turns[-1:])
-        return silent or len(turn_texts(rollout)) >= self.max_turns
+        """True if the rollout has taken all its turns, or had no room for its last answer."""
+        no_room = any(not action.items for _, action in rollout.turns[-1:])
+        return no_room or len(turn_texts(rollout)) >= self.max_turns
 
     @property
     def _session_cache(self) -> SessionCache:
-        worlds = _open_caches.setdefault(asyncio.get_running_loop(), {})
-        if id(self) not in worlds:
-            worlds[id(self)] = (
-                self,
-                SessionCache(self.env_factory, self.time_limit, self.max_concurrent),
-            )
-        return worlds[id(self)][1]
+        caches = _open_caches.setdefault(asyncio.get_running_loop(), {})
+        if id(self) not in caches:
+            cache = SessionCache(self.env_factory, self.time_limit, self.max_concurrent)
+            caches[id(self)] = (self, cache)
+        return caches[id(self)][1]
 
     def _as_message(self, observation: Observation) -> Observation:
-        alone = isinstance(observation, str) and self.role
-        return ({"role": self.role, "content": observation},) if alone else observation
+        if isinstance(observation, str) and self.role:
+            return ({"role": self.role, "content": observation},)
+        return observation
 
 
 def _reward_result(rollout: Rollout, state: SessionState, scored: RewardResult) -> RewardResult:
-    """What one rollout was paid and judged to be worth."""
-    heard = state.results[1:]
+    """The result of one rollout: step rewards and counts, joined with those of reward terms."""
+    steps = state.results[1:]
     counts = Counter[str]()
-    for one in heard:
-        counts.update(one.counts)
-    paid = sum(one.reward for one in heard)
-    own = {"world": paid, "turns": float(len(heard)), "over": float(state.done)}
-    parts = {**{name: float(x) for name, x in counts.items()}, **own, **scored.reward_terms}
-    silent = "" if rollout.length else NO_ROOM_ERROR if rollout.turns else "it never had a turn"
-    failed = state.error or silent or scored.error
-    if failed:
-        return RewardResult(reward_terms=parts, error=failed)
-    marks = {**_step_values(rollout, state, scored.reward), **scored.step_values}
-    return RewardResult(paid + scored.reward, parts, marks)
+    for step in steps:
+        counts.update(step.counts)
+    env_reward = sum(step.reward for step in steps)
+    terms = {name: float(count) for name, count in counts.items()}
+    terms |= {"env_reward": env_reward, "turns": float(len(steps)), "done": float(state.done)}
+    terms |= scored.reward_terms
+    error = state.error or _missing_turn_error(rollout) or scored.error
+    if error:
+        return RewardResult(reward_terms=terms, error=error)
+    step_values = {**_step_values(rollout, state, scored.reward), **scored.step_values}
+    return RewardResult(env_reward + scored.reward, terms, step_values)
+
+
+def _missing_turn_error(rollout: Rollout) -> str:
+    if rollout.length:
+        return ""
+    return NO_ROOM_ERROR if rollout.turns else "the player never had a turn"
 
 
 def _step_values(
     rollout: Rollout, state: SessionState, outcome_reward: float
 ) -> dict[str, tuple[float, ...]]:
-    paid = [one.reward for one in state.results[1:]]
-    paid[-1] += outcome_reward
-    states = [hash_label(one.observation) for one in state.results]
+    rewards = [result.reward for result in state.results[1:]]
+    rewards[-1] += outcome_reward
+    states = [hash_label(result.observation) for result in state.results]
     actions = [hash_label(text) for text in turn_texts(rollout)]
-    turn = turn_indices(rollout)
+    turn_of_token = turn_indices(rollout)
     return {
-        "reward": _at_turn_ends(rollout, turn, paid),
-        "state": tuple(states[t] for t in turn),
-        "action": tuple(actions[t] for t in turn),
+        "reward": _at_turn_ends(rollout, turn_of_token, rewards),
+        "state": tuple(states[turn] for turn in turn_of_token),
+        "action": tuple(actions[turn] for turn in turn_of_token),
     }
 
 
 def turn_indices(rollout: Rollout) -> list[int]:
-    """Which turn each part of the rollout belongs to."""
-    turns, turn = [], -1
-    for seen, action in rollout.turns:
-        turn += bool(action.items and (seen or turn < 0))
-        turns += [turn] * len(action.items)
-    return turns
+    """The turn that each token of the rollout belongs to; turns as in `turn_texts`."""
+    turn_of_token: list[int] = []
+    turn = -1
+    for observation, action in rollout.turns:
+        turn += bool(action.items and (observation or turn < 0))
+        turn_of_token += [turn] * len(action.items)
+    return turn_of_token
 
 
 def hash_label(observation: Observation) -> float:
-    """A number for what was said: the same for the same, else another but by a rare chance.
+    """A 24-bit hash as a float: equal for equal observations, and rarely for different ones.
 
     >>> hash_label("left") == hash_label("left") != hash_label("right")
     True
@@ -155,15 +163,17 @@ def hash_label(observation: Observation) -> float:
 def _at_turn_ends(
     rollout: Rollout, turn_of_token: list[int], turn_rewards: list[float]
 ) -> tuple[float, ...]:
-    """What every turn was paid, at its last part that is learned from."""
-    learned = [action.in_loss for _, action in rollout.turns for _ in action.items]
-    ends = {
-        t: i
-        for learns in (False, True)
-        for i, t in enumerate(turn_of_token)
-        if learned[i] >= learns
-    }
-    marks = [0.0] * len(turn_of_token)
-    for t, i in ends.items():
-        marks[i] = turn_rewards[t]
-    return tuple(marks)
+    """The reward of every turn at its last token in the loss, or its last one if none is; else 0.
+
+    A forced token at the end of a turn is masked in the loss, and would hide the reward.
+    """
+    in_loss = [action.in_loss for _, action in rollout.turns for _ in action.items]
+    last_tokens: dict[int, int] = {}
+    for only_in_loss in (False, True):  # the second pass overwrites the first where it can
+        for token, turn in enumerate(turn_of_token):
+            if in_loss[token] >= only_in_loss:
+                last_tokens[turn] = token
+    values = [0.0] * len(turn_of_token)
+    for turn, token in last_tokens.items():
+        values[token] = turn_rewards[turn]
+    return tuple(values)

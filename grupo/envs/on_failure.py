@@ -1,35 +1,42 @@
-"""What becomes of a rollout that could not be judged: functions from its verdict to another."""
+"""Failure handlers: functions from the result of a rollout that could not be scored to another."""
 
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from typing import ClassVar
 
 from grupo.core.component import component
 from grupo.core.errors import ConfigError
+from grupo.core.exit_codes import EXIT_STOPPED, CommandError
 from grupo.core.types import RewardResult
 
 FailureHandler = Callable[[RewardResult], RewardResult]
 
 
-class RewardError(RuntimeError):
-    """A reward failed, and the run was told to stop when one does."""
+class RewardError(CommandError, RuntimeError):
+    """A rollout could not be scored, and the failure handler is `raise_error`."""
+
+    exit_code: ClassVar[int] = EXIT_STOPPED
 
 
 def drop_rollout(result: RewardResult) -> RewardResult:
-    """It stays failed: the trainer leaves it out of its group."""
+    """Keep the error: the trainer leaves the rollout out of its group."""
     return result
 
 
 def raise_error(result: RewardResult) -> RewardResult:
-    """The run ends with an error that says everything."""
+    """End the run: raises `RewardError` with the error of the rollout."""
     raise RewardError(result.error)
 
 
 @component
 class FallbackReward:
-    """It earns `value`, and its part "failed" is 1, so that it is counted rather than hidden.
+    """Give failed rollouts the reward `value`; the reward term "failed" is 1, so they are counted.
 
-    >>> FallbackReward(-1.0)(RewardResult(error="it hung"))
+    Args:
+        value: Reward of a rollout that could not be scored.
+
+    >>> FallbackReward(-1.0)(RewardResult(error="the reward raised ValueError"))
     RewardResult(reward=-1.0, reward_terms={'failed': 1.0}, step_values={}, error='')
     """
 
@@ -40,5 +47,5 @@ class FallbackReward:
             raise ConfigError(f"value: {self.value}. Allowed: a finite number.")
 
     def __call__(self, result: RewardResult) -> RewardResult:
-        parts = {**result.reward_terms, "failed": 1.0}
-        return replace(result, reward=self.value, reward_terms=parts, error="")
+        terms = {**result.reward_terms, "failed": 1.0}
+        return replace(result, reward=self.value, reward_terms=terms, error="")

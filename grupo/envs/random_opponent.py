@@ -1,4 +1,4 @@
-"""A player of whom nothing is expected: it does whatever it is offered."""
+"""An opponent that plays one of the offered moves at random."""
 
 from random import Random
 from re import findall
@@ -9,9 +9,11 @@ from grupo.core.types import Observation
 
 @component
 class RandomOpponent:
-    """One of the moves that were offered last, at random: what stands in brackets and quotes.
+    """Plays one of the moves offered last in the observation, at random.
 
-    A move is what `pattern` finds in the last line where it finds any.
+    Args:
+        move_pattern: Regular expression of a move. The offered moves are its matches in the last
+            line that has any; the default matches a bracketed move in single quotes, '[4]'.
 
     >>> RandomOpponent()("For example '[4]'.\\n\\nAvailable Moves: '[7]'", Random(0))
     '[7]'
@@ -20,12 +22,12 @@ class RandomOpponent:
     move_pattern: str = r"'(\[[^\]']+\])'"
 
     def __call__(self, observation: Observation, rng: Random) -> str:
-        text = (
-            observation
-            if isinstance(observation, str)
-            else "\n".join(str(m["content"]) for m in observation)
-        )
-        offers = [
-            found for line in text.splitlines() if (found := findall(self.move_pattern, line))
-        ]
+        lines = _text(observation).splitlines()
+        offers = [moves for line in lines if (moves := findall(self.move_pattern, line))]
         return rng.choice(offers[-1]) if offers else ""
+
+
+def _text(observation: Observation) -> str:
+    if isinstance(observation, str):
+        return observation
+    return "\n".join(str(message["content"]) for message in observation)

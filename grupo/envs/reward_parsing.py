@@ -1,4 +1,4 @@
-"""From what a reward returned to numbers, or why it is none."""
+"""Validation of reward values: finite numbers, or the reason why a value is none."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -12,23 +12,35 @@ from torch import Tensor
 from grupo.envs.timeouts import CallFailure
 
 ARRAY_TYPES = (np.generic, np.ndarray, Tensor)
+# what float(), .item() and .tolist() raise for values that are no finite number
+NOT_A_NUMBER_ERRORS = (TypeError, ValueError, OverflowError, RuntimeError)
 
 
 @dataclass(frozen=True)
 class ParsedReward:
-    """What one part says of one rollout: a number, that it does not apply, or why it failed."""
+    """The value of one reward term for one rollout.
+
+    Args:
+        score: The value.
+        extra_terms: Further numbers that the reward function returned, by name.
+        step_values: Sequences that it returned, one number per item of the rollout's actions.
+        applies: False if the function returned None: the term is left out of the sum.
+        error: Why there is no value; "" if there is one.
+    """
 
     score: float = 0.0
-    extra_terms: Mapping[str, float] = field(default_factory=dict)  # other numbers it gave, by name
-    step_values: Mapping[str, tuple[float, ...]] = field(
-        default_factory=dict
-    )  # one for each action
+    extra_terms: Mapping[str, float] = field(default_factory=dict)
+    step_values: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     applies: bool = True
     error: str = ""
 
 
 def finite_float(value: object) -> float:
-    """A finite number as a float; raises when it is none.
+    """A finite number as a float.
+
+    Raises:
+        TypeError: `value` is not a real number.
+        ValueError: `value` is infinite or NaN.
 
     >>> finite_float(True), finite_float(np.float32(0.5)), finite_float(3)
     (1.0, 0.5, 3.0)
@@ -42,15 +54,15 @@ def finite_float(value: object) -> float:
 
 
 def parse_reward(returned: Any) -> ParsedReward:
-    """One rollout's mark: a number, None, or a mapping with a `score`."""
+    """Parse the reward of one rollout: a number, None, or a mapping that has a `score`."""
     if isinstance(returned, CallFailure):
         return ParsedReward(error=returned.reason)
-    if isinstance(returned, Mapping):
-        more = {str(name): x for name, x in returned.items() if name != "score"}
-        if "score" not in returned:
-            return ParsedReward(error=f"returned a mapping without 'score': {', '.join(more)}")
-        return _parse_score(returned["score"], _finite_numbers(more), _finite_sequences(more))
-    return _parse_score(returned)
+    if not isinstance(returned, Mapping):
+        return _parse_score(returned)
+    extras = {str(name): value for name, value in returned.items() if name != "score"}
+    if "score" not in returned:
+        return ParsedReward(error=f"returned a mapping without 'score': {', '.join(extras)}")
+    return _parse_score(returned["score"], _finite_numbers(extras), _finite_sequences(extras))
 
 
 def _parse_score(
@@ -62,51 +74,50 @@ def _parse_score(
         return ParsedReward(extra_terms=extra_terms, applies=False)
     try:
         return ParsedReward(finite_float(score), extra_terms, step_values)
-    except (TypeError, ValueError, OverflowError, RuntimeError) as error:
+    except NOT_A_NUMBER_ERRORS as error:
         return ParsedReward(error=str(error))
 
 
 def parse_rollout_reward(returned: Any) -> ParsedReward:
-    """The mark of a reward that judges one rollout: there, None is a forgotten `return`."""
-    mark = parse_reward(returned)
-    return mark if mark.applies else ParsedReward(error="returned None, not a number")
+    """Parse the value of a per-rollout reward, for which None is an error: a missing `return`."""
+    parsed = parse_reward(returned)
+    return parsed if parsed.applies else ParsedReward(error="returned None, not a number")
 
 
 def parse_group_rewards(returned: Any, count: int) -> Sequence[ParsedReward]:
-    """The marks of a reward that judges a group: as many as it has rollouts."""
+    """Parse the values of a group reward: a list, tuple or array with one entry per rollout."""
     if isinstance(returned, CallFailure):
         return [ParsedReward(error=returned.reason)] * count
     values = returned.tolist() if isinstance(returned, np.ndarray | Tensor) else returned
     if not isinstance(values, list | tuple):
-        given = f"a {type(returned).__name__}"
+        problem = f"a {type(returned).__name__}"
     elif len(values) != count:
-        given = f"{len(values)} numbers"
+        problem = f"{len(values)} numbers"
     else:
         return [parse_reward(value) for value in values]
-    return [
-        ParsedReward(error=f"returned {given}, not one number for each of {count} rollouts")
-    ] * count
+    error = f"returned {problem}, not one number for each of {count} rollouts"
+    return [ParsedReward(error=error)] * count
 
 
 def _finite_numbers(values: Mapping[str, Any]) -> dict[str, float]:
-    """Those that are finite numbers; texts and the like are not parts of a reward."""
-    found = {}
+    """The entries that are finite numbers; texts and other objects are no reward terms."""
+    numbers = {}
     for name, value in values.items():
         try:
-            found[name] = finite_float(value)
-        except (TypeError, ValueError, OverflowError, RuntimeError):
+            numbers[name] = finite_float(value)
+        except NOT_A_NUMBER_ERRORS:
             continue
-    return found
+    return numbers
 
 
 def _finite_sequences(values: Mapping[str, Any]) -> dict[str, tuple[float, ...]]:
-    """Those that are sequences of finite numbers: marks of a rollout's actions."""
-    found = {}
+    """The entries that are sequences of finite numbers: step values of the rollout's actions."""
+    sequences = {}
     for name, value in values.items():
         try:
             plain = value.tolist() if isinstance(value, ARRAY_TYPES) else value
             if isinstance(plain, list | tuple):
-                found[name] = tuple(map(finite_float, plain))
-        except (TypeError, ValueError, OverflowError, RuntimeError):
+                sequences[name] = tuple(map(finite_float, plain))
+        except NOT_A_NUMBER_ERRORS:
             continue
-    return found
+    return sequences

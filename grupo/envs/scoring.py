@@ -1,4 +1,4 @@
-"""Named rewards, and what they make of the rollouts of a group."""
+"""Reward terms, and the score of a group's rollouts under them."""
 
 import asyncio
 import math
@@ -16,12 +16,18 @@ from grupo.envs.timeouts import call_all_with_timeout
 from grupo.rewards import Reward, as_reward
 from grupo.rewards.reward_function import rollout_scorer
 
-RESERVED_NAMES = ("failed", "mean", "std")  # numbers of other meaning are logged by these names
+RESERVED_NAMES = ("failed", "mean", "std")  # `reward/<name>` is another metric for these
 
 
 @component
 class RewardTerm:
-    """A reward by name, and how much it counts; a plain function is adapted."""
+    """A named, weighted component of the reward.
+
+    Args:
+        name: Its key in `Rollout.reward_terms`, and in the metrics as `reward/<name>`.
+        fn: A reward, or a plain function in one of the signatures of `grupo.rewards.as_reward`.
+        weight: Its weight in the total reward; 0 measures it only.
+    """
 
     name: str
     fn: Reward | Callable[..., Any]
@@ -30,15 +36,16 @@ class RewardTerm:
     def __post_init__(self) -> None:
         if not self.name or "/" in self.name or self.name in RESERVED_NAMES:
             raise ConfigError(
-                f"name: {self.name!r}. Allowed: any without '/', but {RESERVED_NAMES}."
+                f"name: {self.name!r}. Allowed: a name without '/' that is none of"
+                f" {RESERVED_NAMES}."
             )
         if not math.isfinite(self.weight):
             raise ConfigError(f"weight: {self.weight}. Allowed: a finite number.")
-        object.__setattr__(self, "reward", as_reward(self.fn))
+        object.__setattr__(self, "fn", as_reward(self.fn))
 
 
 def check_time_limit(time_limit: float) -> None:
-    """Refuse a time limit that is none."""
+    """Raises `ConfigError` unless `time_limit` is a finite number of seconds above 0."""
     if not 0 < time_limit < math.inf:
         raise ConfigError(f"time_limit: {time_limit}. Allowed: seconds above 0.")
 
@@ -46,64 +53,71 @@ def check_time_limit(time_limit: float) -> None:
 async def score_rollouts(
     rewards: Sequence[RewardTerm], task: Task, rollouts: Sequence[Rollout], time_limit: float
 ) -> list[RewardResult]:
-    """The weighted sum of what every reward says of each rollout, or why one has failed.
+    """Weighted sum of the reward terms of each rollout, or the error that kept one from a score.
 
-    No reward may take longer than `time_limit` seconds.
+    Args:
+        rewards: The terms.
+        task: The task of the rollouts.
+        rollouts: The rollouts of one group.
+        time_limit: Seconds that one call of a reward function may take.
     """
-    by_part = await asyncio.gather(
-        *(_score_term(part, task, rollouts, time_limit) for part in rewards)
+    by_term = await asyncio.gather(
+        *(_score_term(term, task, rollouts, time_limit) for term in rewards)
     )
     return [
-        _reward_result(rewards, rollout, marks)
-        for rollout, *marks in zip(rollouts, *by_part, strict=True)
+        _reward_result(rewards, rollout, parsed_rewards)
+        for rollout, *parsed_rewards in zip(rollouts, *by_term, strict=True)
     ]
 
 
 def apply_failure_handler(
     task: Task, results: Iterable[RewardResult], on_failure: FailureHandler
 ) -> list[RewardResult]:
-    """The verdicts on a task's rollouts, those that failed by name and as `on_failure` decides."""
-    return [
-        on_failure(replace(v, error=f"task {task.key}, rollout {number}: {v.error}"))
-        if v.error
-        else v
-        for number, v in enumerate(results)
-    ]
+    """The results, with `on_failure` applied to the failed ones; errors name task and rollout."""
+    handled = []
+    for index, result in enumerate(results):
+        if result.error:
+            error = f"task {task.key}, rollout {index}: {result.error}"
+            result = on_failure(replace(result, error=error))
+        handled.append(result)
+    return handled
 
 
 async def _score_term(
     term: RewardTerm, task: Task, rollouts: Sequence[Rollout], time_limit: float
 ) -> Sequence[ParsedReward]:
-    """What one part says of every rollout, each with a time limit of its own where it can."""
-    judge = rollout_scorer(term.fn)
-    if judge is None:
-        (said,) = await call_all_with_timeout([partial(term.fn, task, rollouts)], time_limit)
-        return parse_group_rewards(said, len(rollouts))
-    calls = [partial(judge, task, rollout) for rollout in rollouts]
-    return [parse_rollout_reward(said) for said in await call_all_with_timeout(calls, time_limit)]
+    """One term's value of every rollout; a per-rollout reward has a time limit for each rollout."""
+    score_rollout = rollout_scorer(term.fn)
+    if score_rollout is None:
+        (returned,) = await call_all_with_timeout([partial(term.fn, task, rollouts)], time_limit)
+        return parse_group_rewards(returned, len(rollouts))
+    calls = [partial(score_rollout, task, rollout) for rollout in rollouts]
+    return [parse_rollout_reward(value) for value in await call_all_with_timeout(calls, time_limit)]
 
 
 def _reward_result(
     rewards: Sequence[RewardTerm], rollout: Rollout, parsed_rewards: Sequence[ParsedReward]
 ) -> RewardResult:
     pairs = list(zip(rewards, parsed_rewards, strict=True))
-    applying = [(part, mark) for part, mark in pairs if mark.applies and not mark.error]
-    parts = {part.name: mark.score for part, mark in applying}
-    more = {f"{p.name}/{name}": x for p, mark in pairs for name, x in mark.extra_terms.items()}
-    failed = [f"reward {p.name!r} {mark.error}" for p, mark in pairs if mark.error]
-    of_actions = {name: x for _, mark in pairs for name, x in mark.step_values.items()}
-    failed += _length_errors(of_actions, rollout.length)
-    if not failed and not applying:
-        failed = ["no reward applies: each said None"]
-    if failed:
-        return RewardResult(reward_terms={**parts, **more}, error="; ".join(failed))
-    reward = sum(part.weight * mark.score for part, mark in applying)
-    return RewardResult(reward, {**parts, **more}, of_actions)
+    scored = [(term, parsed) for term, parsed in pairs if parsed.applies and not parsed.error]
+    terms = {term.name: parsed.score for term, parsed in scored}
+    step_values: dict[str, tuple[float, ...]] = {}
+    for term, parsed in pairs:
+        terms |= {f"{term.name}/{name}": value for name, value in parsed.extra_terms.items()}
+        step_values |= parsed.step_values
+    errors = [f"reward {term.name!r} {parsed.error}" for term, parsed in pairs if parsed.error]
+    errors += _length_errors(step_values, rollout.length)
+    if not errors and not scored:
+        errors = ["no reward applies: every reward term returned None"]
+    if errors:
+        return RewardResult(reward_terms=terms, error="; ".join(errors))
+    reward = sum(term.weight * parsed.score for term, parsed in scored)
+    return RewardResult(reward, terms, step_values)
 
 
 def _length_errors(step_values: Mapping[str, tuple[float, ...]], length: int) -> list[str]:
     return [
-        f"a reward gave {len(x)} numbers by the name {name!r} for {length} actions"
-        for name, x in step_values.items()
-        if len(x) != length
+        f"a reward returned {len(values)} step values {name!r} for {length} items"
+        for name, values in step_values.items()
+        if len(values) != length
     ]

@@ -1,7 +1,9 @@
-"""Sessions of a world: where one stands is a fold over what the policy said in it.
+"""Sessions of a game environment, cached by the texts that the policy generated in them.
 
-A fold of the same words is made once. A session is copied where a rollout goes on from it, so that
-rollouts may branch; one that cannot be copied, or is no longer kept, is played again.
+The state of a session is a fold over the policy's texts, so it is computed once per sequence of
+texts. A rollout that continues a cached session gets a deep copy of its environment, so that
+rollouts may branch anywhere. An environment that cannot be copied, or that the cache has evicted,
+is replayed from its start.
 """
 
 import asyncio
@@ -19,14 +21,21 @@ from grupo.core.types import Observation, Rollout, Task
 from grupo.envs.reward_parsing import finite_float
 from grupo.envs.timeouts import CallFailure, call_with_timeout
 
-MAX_CACHED_ENVS = 2048  # sessions that are kept for rollouts to go on from
+MAX_CACHED_ENVS = 2048  # environments kept for rollouts to continue from; the oldest go first
 NO_COUNTS: Mapping[str, float] = MappingProxyType({})
 
 
 class StepResult(NamedTuple):
-    """What a world answers: its words, what it pays, whether it is over, what is to be counted.
+    """What an environment returns for one step.
 
-    Where several play, it says to whom it speaks, whose turn it then is, and what it pays to each.
+    Args:
+        observation: The next observation; must not be empty unless `done`.
+        reward: Reward of the step.
+        done: The session is over.
+        counts: Numbers that are summed over the steps and become reward terms, by name.
+        next_player: In a game of several players, the index of the player who moves next and who
+            gets the observation.
+        player_rewards: In a game of several players, the step's reward of each; replaces `reward`.
     """
 
     observation: Observation
@@ -38,83 +47,98 @@ class StepResult(NamedTuple):
 
 
 class GameEnv(Protocol):
-    """One stay in a world, of which the policy's words alone decide the course."""
+    """One session of an environment. Task and texts must determine its course: seed all noise."""
 
     def reset(self, task: Task) -> Observation | StepResult:
-        """What the world says first."""
+        """Start the session; returns the first observation."""
         ...
 
     def step(self, text: str) -> tuple[Observation, float, bool] | StepResult:
-        """What it says to the policy's words, what it pays for them, and whether it is over."""
+        """Answer the policy's text with an observation, a reward, and whether it is done."""
         ...
 
 
 class EnvFactory(Protocol):
-    """Opens sessions."""
+    """Creates sessions; the class of a `GameEnv` is one."""
 
     def __call__(self) -> GameEnv: ...
 
 
 @dataclass
 class SessionState:
-    """How far a session has come: all that was heard in it, and why it failed, if it has."""
+    """A session after some texts of the policy.
+
+    Args:
+        results: Results of the reset and of every step.
+        error: Why the session failed; "" if it did not.
+        env: The environment in this state; None if it was evicted or handed out.
+        lock: Guards `env`.
+    """
 
     results: tuple[StepResult, ...] = ()
     error: str = ""
-    env: GameEnv | None = None  # as it stands here; None: nobody has it any more
+    env: GameEnv | None = None
     lock: Lock = field(default_factory=Lock)
 
     @property
     def done(self) -> bool:
-        """Has the world ended it, or failed?"""
-        return bool(self.error) or any(one.done for one in self.results[-1:])
+        """True if the environment ended the session, or failed."""
+        return bool(self.error) or any(result.done for result in self.results[-1:])
 
     def take_env(self) -> GameEnv | None:
-        """A session that stands here, to go on with: a copy, or the only one."""
+        """A copy of the environment to continue with; the only one if it cannot be copied."""
         with self.lock:
             try:
                 return deepcopy(self.env)
-            except Exception:  # whatever forbids to copy it
-                mine, self.env = self.env, None
-                return mine
+            except Exception:  # an environment may forbid copies in any way
+                env, self.env = self.env, None
+                return env
 
 
 class SessionCache:
-    """Where the sessions of one world stand, by task and by what was said."""
+    """States of one environment's sessions, by task and by the texts of the policy.
+
+    Args:
+        env_factory: Creates sessions.
+        time_limit: Seconds that a reset or a step may take.
+        max_concurrent: Sessions that are stepped at the same time.
+    """
 
     def __init__(self, env_factory: EnvFactory, time_limit: float, max_concurrent: int) -> None:
-        self.env_factory, self.time_limit = env_factory, time_limit
+        self.env_factory = env_factory
+        self.time_limit = time_limit
         self.semaphore = asyncio.Semaphore(max_concurrent)
         self.states: dict[tuple[str, str, tuple[str, ...]], asyncio.Future[SessionState]] = {}
         self.states_with_env: deque[SessionState] = deque()
 
     async def state_after(self, task: Task, texts: tuple[str, ...]) -> SessionState:
-        """Where a session stands after these words of the policy's, one text a turn."""
-        place = (task.key, repr(task.prompt), texts)
-        if place not in self.states:
-            self.states[place] = made = asyncio.get_running_loop().create_future()
+        """The state of a session of `task` after these texts of the policy, one per turn."""
+        key = (task.key, repr(task.prompt), texts)
+        if key not in self.states:
+            self.states[key] = future = asyncio.get_running_loop().create_future()
             try:
-                made.set_result(await self._compute_state(task, texts))
+                future.set_result(await self._compute_state(task, texts))
             finally:
-                if not made.done():  # cancelled: whoever comes next tries again
-                    del self.states[place]
-                    made.cancel()
-        return await self.states[place]
+                if not future.done():  # cancelled or raised: the next caller computes it again
+                    del self.states[key]
+                    future.cancel()
+        return await self.states[key]
 
     async def _compute_state(self, task: Task, texts: tuple[str, ...]) -> SessionState:
-        before = await self.state_after(task, texts[:-1]) if texts else SessionState()
-        if before.error:
-            return before
-        if before.done:
-            return SessionState(before.results, "the policy went on after the world was over")
+        previous = await self.state_after(task, texts[:-1]) if texts else SessionState()
+        if previous.error:
+            return previous
+        if previous.done:
+            return SessionState(previous.results, "the policy acted after the environment was done")
         with pending_env_step():
             async with self.semaphore:
-                go_on = partial(_advance, self.env_factory, task, texts, before)
-                answer = await call_with_timeout(go_on, self.time_limit)
-        if isinstance(answer, CallFailure):
-            return SessionState(before.results, f"the world {answer.reason} at turn {len(texts)}")
-        session, heard = answer
-        return self._remember(SessionState((*before.results, heard), env=session))
+                call = partial(_advance, self.env_factory, task, texts, previous)
+                outcome = await call_with_timeout(call, self.time_limit)
+        if isinstance(outcome, CallFailure):
+            error = f"the environment {outcome.reason} at turn {len(texts)}"
+            return SessionState(previous.results, error)
+        env, result = outcome
+        return self._remember(SessionState((*previous.results, result), env=env))
 
     def _remember(self, state: SessionState) -> SessionState:
         self.states_with_env.append(state)
@@ -124,18 +148,20 @@ class SessionCache:
 
 
 def turn_texts(rollout: Rollout) -> tuple[str, ...]:
-    """The policy's words turn by turn; a turn begins where the world speaks.
+    """The policy's texts turn by turn; a turn begins with an observation of the environment.
 
-    A turn without parts is none: there was no room left to say anything.
+    Consecutive actions without an observation between them are one turn. An action without tokens,
+    for which the context had no room, is no turn.
 
     >>> from grupo.core.types import Action
     >>> a, b = (Action((1,), (0.0,), text=text) for text in "ab")
-    >>> turn_texts(Rollout().then("Go!", a).then("", b).then("On!", a))
+    >>> rollout = Rollout().append_turn("Go!", a).append_turn("", b).append_turn("Again!", a)
+    >>> turn_texts(rollout)
     ('ab', 'a')
     """
     texts: list[str] = []
-    for seen, action in rollout.turns:
-        if action.items and (seen or not texts):
+    for observation, action in rollout.turns:
+        if action.items and (observation or not texts):
             texts.append(action.text)
         elif action.items:
             texts[-1] += action.text
@@ -145,14 +171,14 @@ def turn_texts(rollout: Rollout) -> tuple[str, ...]:
 def _advance(
     env_factory: EnvFactory, task: Task, texts: tuple[str, ...], previous_state: SessionState
 ) -> tuple[GameEnv, StepResult]:
-    """The session one turn later, and what the world said to it."""
+    """The environment one step later, and the result of that step."""
     if not texts:
-        session = env_factory()
-        return session, reset_env(session, task)
-    session = previous_state.take_env() or _replay(
+        env = env_factory()
+        return env, reset_env(env, task)
+    env = previous_state.take_env() or _replay(
         env_factory, task, texts[:-1], previous_state.results
     )
-    return session, step_env(session, texts[-1])
+    return env, step_env(env, texts[-1])
 
 
 def _replay(
@@ -161,28 +187,32 @@ def _replay(
     texts: tuple[str, ...],
     expected_results: tuple[StepResult, ...],
 ) -> GameEnv:
-    session = env_factory()
-    again = [reset_env(session, task), *(step_env(session, text) for text in texts)]
-    if again != list(expected_results):
-        raise ValueError("the same words were answered otherwise when played again")
-    return session
+    """A new environment in the state after `texts`; raises ValueError if its results differ."""
+    env = env_factory()
+    results = [reset_env(env, task), *(step_env(env, text) for text in texts)]
+    if results != list(expected_results):
+        raise ValueError("replaying the same texts gave other results")
+    return env
 
 
 def reset_env(env: GameEnv, task: Task) -> StepResult:
-    """What the world says first."""
+    """Reset the environment; returns a validated result."""
     first = env.reset(task)
     return _validated(first if isinstance(first, StepResult) else StepResult(first))
 
 
 def step_env(env: GameEnv, text: str) -> StepResult:
-    """What it says to these words."""
-    answer: Any = env.step(text)
-    return _validated(StepResult(*answer))
+    """Step the environment; returns a validated result."""
+    returned: Any = env.step(text)
+    return _validated(StepResult(*returned))
 
 
 def _validated(result: StepResult) -> StepResult:
-    """What a world answered, with numbers that are numbers."""
+    """The result with finite floats as rewards; raises where it has none."""
     if not result.observation and not result.done:
-        raise ValueError("it said nothing, and is not over")
-    pays = tuple(map(finite_float, result.player_rewards))
-    return result._replace(reward=finite_float(result.reward), over=bool(result.done), pays=pays)
+        raise ValueError("returned no observation, and is not done")
+    return result._replace(
+        reward=finite_float(result.reward),
+        done=bool(result.done),
+        player_rewards=tuple(map(finite_float, result.player_rewards)),
+    )

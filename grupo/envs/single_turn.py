@@ -1,4 +1,4 @@
-"""One question, one answer, judged by named rewards."""
+"""The environment of one prompt and one answer, scored by reward terms."""
 
 from collections.abc import Sequence
 
@@ -11,19 +11,25 @@ from grupo.envs.scoring import RewardTerm, apply_failure_handler, check_time_lim
 
 @component
 class SingleTurn:
-    """The task's prompt, one answer, and a reward that is the weighted sum of its parts.
+    """The task's prompt, one answer, and the weighted sum of reward terms as the reward.
 
-    A verdict's parts are the rewards as they came, before weights; further numbers that a reward
-    gave are parts `name/key` of weight 0, sequences of numbers marks `key` of the actions. A part
-    that says None does not apply and is left out of the sum. A rollout has failed if any part
-    raised, ran out of `time_limit` seconds or gave no finite number, or if none applied; then
-    `on_failure` decides.
+    `Rollout.reward_terms` holds the unweighted value of every term. Further numbers that a reward
+    function returns become terms `name/key` of weight 0; sequences of numbers become step values
+    `key`. A term that is None does not apply to the rollout and is left out of the sum. A rollout
+    fails if a reward function raises, exceeds the time limit or returns no finite number, or if no
+    term applies.
+
+    Args:
+        rewards: The reward terms, at least one, with distinct names.
+        time_limit: Seconds that one call of a reward function may take.
+        on_failure: Decides the result of a failed rollout: `drop_rollout`, `raise_error` or a
+            `FallbackReward`.
 
     >>> import asyncio
     >>> from grupo.rewards import ExactMatch
-    >>> world = SingleTurn((RewardTerm("right", ExactMatch()),))
-    >>> asyncio.run(world.score(Task("k", "2 + 2 =", "4"), [Rollout()]))
-    [RewardResult(reward=0.0, reward_terms={'right': 0.0}, step_values={}, error='')]
+    >>> env = SingleTurn((RewardTerm("correct", ExactMatch()),))
+    >>> asyncio.run(env.score(Task("k", "2 + 2 =", "4"), [Rollout()]))
+    [RewardResult(reward=0.0, reward_terms={'correct': 0.0}, step_values={}, error='')]
     """
 
     rewards: tuple[RewardTerm, ...]
@@ -31,7 +37,7 @@ class SingleTurn:
     on_failure: FailureHandler = drop_rollout
 
     def __post_init__(self) -> None:
-        names = [part.name for part in self.rewards]
+        names = [term.name for term in self.rewards]
         if not names or len(set(names)) < len(names):
             raise ConfigError(f"rewards: named {names}. Allowed: at least one, no name twice.")
         check_time_limit(self.time_limit)
@@ -40,5 +46,5 @@ class SingleTurn:
         return None if rollout.turns else task.prompt
 
     async def score(self, task: Task, rollouts: Sequence[Rollout]) -> Sequence[RewardResult]:
-        judged = await score_rollouts(self.rewards, task, rollouts, self.time_limit)
-        return apply_failure_handler(task, judged, self.on_failure)
+        results = await score_rollouts(self.rewards, task, rollouts, self.time_limit)
+        return apply_failure_handler(task, results, self.on_failure)

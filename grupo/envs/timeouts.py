@@ -1,4 +1,4 @@
-"""Asking code that may raise, hang or exit: what it says in the time it is given, or why not."""
+"""Calls of user code that may raise, hang or exit: the result, or the reason why there is none."""
 
 import asyncio
 import inspect
@@ -13,16 +13,16 @@ from weakref import WeakKeyDictionary
 
 from grupo.envs import daemon_threads
 
-# Judges in threads share one processor: many at once would only run out of time together.
+# Reward threads share one interpreter: with many at once all of them would run out of time.
 MAX_CONCURRENT = 8
-MAX_ERROR_CHARS = 500  # characters of an exception that are kept
+MAX_ERROR_CHARS = 500  # characters kept of an exception's text
 
 _semaphores: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
 class CallFailure:
-    """Why there is no answer."""
+    """Takes the place of a call's result: `reason` is why the call has none."""
 
     reason: str
 
@@ -30,84 +30,91 @@ class CallFailure:
 async def call_all_with_timeout(
     calls: Sequence[Callable[[], Any]], time_limit: float
 ) -> Sequence[Any]:
-    """What each of the calls says, or a `CallFailure`, each within `time_limit` seconds.
+    """Result of each call, or a `CallFailure` if it raised or took more than `time_limit` seconds.
 
-    They are called one after another in a daemon thread, which blocks neither this loop nor the
-    end of the program however long one hangs: the next then get a thread of their own. Python
-    cannot end a thread. What a call returns to be awaited is awaited here, together with the
-    others; when its time is over it is cancelled and left alone. Waiting for a thread is free.
+    The calls run one after another in a daemon thread, which blocks neither the event loop nor the
+    end of the process. Python cannot end a thread: if a call hangs, its thread is abandoned and the
+    remaining calls run in another one. An awaitable result is awaited here, concurrently with the
+    others, and cancelled after the time limit. Waiting for a free thread does not count.
     """
-    said: list[Any] = []
+    results: list[Any] = []
     loop = asyncio.get_running_loop()
     async with _semaphores.setdefault(loop, asyncio.Semaphore(MAX_CONCURRENT)):
-        while len(said) < len(calls):
-            said += await _CallQueue(calls[len(said) :]).run(time_limit)
-    return await asyncio.gather(*(_await_with_timeout(time_limit, answer) for answer in said))
+        while len(results) < len(calls):
+            results += await _CallQueue(calls[len(results) :]).run(time_limit)
+    return await asyncio.gather(*(_await_with_timeout(time_limit, result) for result in results))
 
 
 async def call_with_timeout(call: Callable[[], Any], time_limit: float) -> Any:
-    """What one call says, or a `CallFailure`: called as by `ask`, whoever else is called."""
-    (said,) = await _CallQueue([call]).run(time_limit)
-    return said
+    """Result of one call, or a `CallFailure`; not subject to the limit of concurrent threads."""
+    (result,) = await _CallQueue([call]).run(time_limit)
+    return result
 
 
 @dataclass
 class _CallQueue:
-    """Calls that a thread works through until it is done or given up."""
+    """Calls that one thread works off until all are done or one of them hangs."""
 
     calls: Sequence[Callable[[], Any]]
     results: list[Any] = field(default_factory=list)
-    current_call: tuple[int, float] = (0, 0.0)  # which call runs, and since when
+    current_call: tuple[int, float] = (0, 0.0)  # index of the running call, and its start time
     abandoned: bool = False
 
     async def run(self, time_limit: float) -> Sequence[Any]:
-        """What they said up to the first that hangs, and that it does."""
+        """Results up to the first call that hangs; that call's `CallFailure` is the last one."""
         done = asyncio.Event()
         self.current_call = (0, monotonic())
         daemon_threads.run_in_worker(partial(self._work, asyncio.get_running_loop(), done))
         try:
             while len(self.results) < len(self.calls):
-                number, since = self.current_call
-                left = since + time_limit - monotonic()
-                if left <= 0 and len(self.results) == number:
-                    why = CallFailure(f"did not answer within {time_limit} s")
-                    return [*self.results[:number], why]
-                await _wait_for_event(done, max(left, 0.0))
+                index, started = self.current_call
+                remaining = started + time_limit - monotonic()
+                if remaining <= 0 and len(self.results) == index:
+                    return [*self.results[:index], _timeout_failure(time_limit)]
+                await _wait_for_event(done, max(remaining, 0.0))
             return self.results
         finally:
             self.abandoned = True
 
     def _work(self, loop: asyncio.AbstractEventLoop, done: asyncio.Event) -> None:
-        for number, call in enumerate(self.calls):
+        for index, call in enumerate(self.calls):
             if self.abandoned:
                 return
-            self.current_call = (number, monotonic())
+            self.current_call = (index, monotonic())
             self.results.append(_call_caught(call))
-        with suppress(RuntimeError):  # the loop is closed: nobody waits for it any more
+        with suppress(RuntimeError):  # the loop is closed, so nothing waits for the event
             loop.call_soon_threadsafe(done.set)
 
 
 def failure_from_exception(error: BaseException) -> CallFailure:
-    """An exception as the reason why there is no answer."""
-    said = "".join(traceback.format_exception_only(error)).strip()  # even if its text raises
-    return CallFailure(f"raised {said}"[:MAX_ERROR_CHARS])
+    """The `CallFailure` of a call that raised `error`."""
+    # format_exception_only survives an exception whose __str__ raises
+    message = "".join(traceback.format_exception_only(error)).strip()
+    return CallFailure(f"raised {message}"[:MAX_ERROR_CHARS])
+
+
+def _timeout_failure(time_limit: float) -> CallFailure:
+    return CallFailure(f"did not return within {time_limit} s")
 
 
 def _call_caught(call: Callable[[], Any]) -> Any:
     try:
         return call()
-    except BaseException as error:  # a reward that calls sys.exit() has failed, no more
+    except BaseException as error:  # a reward that calls sys.exit() fails like any other
         return failure_from_exception(error)
 
 
 async def _wait_for_event(event: asyncio.Event, timeout: float) -> None:
-    with suppress(TimeoutError):  # `wait_for` of Python 3.11 may lose a Ctrl-C
+    with suppress(TimeoutError):  # asyncio.wait_for of Python 3.11 may swallow a cancellation
         async with asyncio.timeout(timeout):
             await event.wait()
 
 
 async def _await_with_timeout(time_limit: float, result: Any) -> Any:
-    """asyncio.timeout would wait for a coroutine that ignores being cancelled; this does not."""
+    """Await `result` if it is awaitable; returns on time even if it ignores its cancellation.
+
+    `asyncio.timeout` would wait for a coroutine that suppresses `CancelledError`.
+    """
     if not inspect.isawaitable(result):
         return result
     task = asyncio.ensure_future(_await_caught(result))
@@ -115,7 +122,7 @@ async def _await_with_timeout(time_limit: float, result: Any) -> Any:
         done, _ = await asyncio.wait({task}, timeout=time_limit)
     finally:
         task.cancel()
-    return task.result() if done else CallFailure(f"did not answer within {time_limit} s")
+    return task.result() if done else _timeout_failure(time_limit)
 
 
 async def _await_caught(result: Awaitable[Any]) -> Any:

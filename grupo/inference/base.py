@@ -1,4 +1,4 @@
-"""Whoever answers requests with a policy's weights."""
+"""The interface of an inference engine: requests, replies, stop conditions."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -10,10 +10,16 @@ from grupo.inference.sampling_params import Sampling
 
 @dataclass(frozen=True)
 class Request:
-    """Go on from `tokens` with the random stream `key`, drawing by `sampling`.
+    """A request to continue `tokens`, or to score them.
 
-    The answer ends where all do, and besides at the texts in `stop` and after `limit` tokens. Where
-    the last `given` tokens are given nothing is drawn: it is asked how likely they are.
+    Args:
+        tokens: the prompt, followed by the tokens to score if there are any.
+        rng_key: identifies the random stream of the rollout.
+        sampling: the distribution to sample from.
+        stop_strings: strings that end this answer, in addition to the engine's stop conditions.
+        max_new_tokens: limit of this answer, in addition to the engine's.
+        num_scored: how many tokens at the end of `tokens` to score; nothing is then generated.
+        aux_head: name of an auxiliary head to evaluate after `tokens`; nothing is then generated.
     """
 
     tokens: tuple[int, ...]
@@ -22,84 +28,92 @@ class Request:
     stop_strings: tuple[str, ...] = ()
     max_new_tokens: int = 1 << 30
     num_scored: int = 0
-    aux_head: str = (
-        ""  # who is asked for a number of the state after `tokens`, in place of an answer
-    )
+    aux_head: str = ""
 
 
 @dataclass(frozen=True)
 class Reply:
-    """What was said: tokens, the log-probability of each, and why it ended.
+    """The reply of an engine to a request.
 
-    Of given tokens besides the entropy of what each could have been, in nats.
+    Args:
+        tokens: the generated tokens.
+        logp: log-probability of each generated or scored token, in nats.
+        finish_reason: "end" (a stop token), "stop" (a stop string) or "length".
+        entropy: of the distribution of each scored token, in nats.
+        head_value: output of the auxiliary head.
     """
 
     tokens: tuple[int, ...] = ()
     logp: tuple[float, ...] = ()
     finish_reason: str = "length"
     entropy: tuple[float, ...] = ()
-    head_value: float = 0.0  # what a helper said, who was asked in place of an answer
+    head_value: float = 0.0
 
 
 @dataclass(frozen=True)
 class StopConditions:
-    """When an answer ends."""
+    """Conditions that end an answer.
 
-    max_new_tokens: int  # tokens an answer may have
-    eos_token_ids: tuple[int, ...]  # tokens that end an answer
-    stop_strings: tuple[str, ...] = ()  # texts that end an answer
-    context_length: int = 1 << 30  # tokens the model can read
+    Args:
+        max_new_tokens: the most tokens of an answer.
+        eos_token_ids: tokens that end an answer.
+        stop_strings: strings that end an answer.
+        context_length: the most tokens of prompt and answer together.
+    """
+
+    max_new_tokens: int
+    eos_token_ids: tuple[int, ...]
+    stop_strings: tuple[str, ...] = ()
+    context_length: int = 1 << 30
 
     def remaining_tokens(self, request: Request) -> int:
-        """How many tokens may follow."""
+        """The most tokens that may be generated for a request; 0 or less if its context is full."""
         return min(
             self.max_new_tokens, request.max_new_tokens, self.context_length - len(request.tokens)
         )
 
     def for_request(self, request: Request) -> "StopConditions":
-        """The same with the texts at which this one's answer ends besides."""
-        return (
-            replace(self, stop_strings=(*self.stop_strings, *request.stop_strings))
-            if request.stop_strings
-            else self
-        )
+        """These conditions with the request's own stop strings added."""
+        if not request.stop_strings:
+            return self
+        return replace(self, stop_strings=(*self.stop_strings, *request.stop_strings))
 
 
 def batchable_groups(requests: Sequence[Request]) -> Iterator[list[int]]:
-    """Which requests are drawn and end in the same way, and can be answered together."""
-    ways = [(request.sampling, request.stop_strings) for request in requests]
+    """Indices of the requests with equal sampling and stop strings, group by group."""
+    settings = [(request.sampling, request.stop_strings) for request in requests]
     order = canonical_order(requests)
-    for way in sorted(set(ways), key=str):
-        yield [i for i in order if ways[i] == way]
+    for setting in sorted(set(settings), key=str):
+        yield [i for i in order if settings[i] == setting]
 
 
 def canonical_order(requests: Sequence[Request]) -> list[int]:
-    """The requests in an order of their own, whoever came first.
+    """Indices of the requests in an order that does not depend on their arrival.
 
     >>> a, b = Request((1,), rng_key=7), Request((2, 3), rng_key=5)
     >>> canonical_order([a, b]), canonical_order([b, a])
     ([1, 0], [0, 1])
     """
-    lots = [(request.rng_key, hash(request.tokens)) for request in requests]
-    return sorted(range(len(requests)), key=lots.__getitem__)
+    keys = [(request.rng_key, hash(request.tokens)) for request in requests]
+    return sorted(range(len(requests)), key=keys.__getitem__)
 
 
 def check_generate_only(requests: Sequence[Request], engine_name: str) -> None:
-    """Refuse to be asked how likely given words are where one can only draw."""
+    """Raises ConfigError if a request scores tokens, for engines that can only generate."""
     if any(request.num_scored for request in requests):
         raise ConfigError(
-            f"sample: {engine_name} does not say how likely given words are."
+            f"sample: {engine_name} cannot score given tokens."
             " Allowed: a language model that samples in this process."
         )
 
 
 class Engine(Protocol):
-    """Answers requests, each as soon as it has ended: its place among them, and the reply."""
+    """Answers requests: yields the index of a request and its reply, as soon as it is finished."""
 
     def __call__(self, requests: Sequence[Request]) -> Iterator[tuple[int, Reply]]: ...
 
 
 def generate_all(engine: Engine, requests: Sequence[Request]) -> list[Reply]:
-    """Every reply, in the order of the requests."""
-    found = dict(engine(requests))
-    return [found[i] for i in range(len(requests))]
+    """The replies to all requests, in the order of the requests."""
+    replies = dict(engine(requests))
+    return [replies[i] for i in range(len(requests))]

@@ -1,4 +1,4 @@
-"""Requests that many coroutines make one by one, answered many at a time."""
+"""Dynamic batching: requests of many coroutines are answered together."""
 
 import asyncio
 from collections import deque
@@ -12,39 +12,44 @@ from grupo.core.pending_env_steps import wait_for_env_steps
 RequestT = TypeVar("RequestT")
 ReplyT = TypeVar("ReplyT")
 
-IDLE_TURNS = (
-    50  # of the loop without a question: an answer takes two through each `gather` to who asks
-)
+# Turns of the event loop without a new request before a batch starts. A reply takes two turns
+# through each nested `gather` to the coroutine that may send the next request.
+IDLE_TURNS = 50
 
 BatchHandler = Callable[[Sequence[RequestT]], Iterator[tuple[int, ReplyT]]]
 Submit = Callable[[RequestT], Awaitable[ReplyT]]
 
 
 class _ReplyRelay(Generic[ReplyT]):
-    """Answers on their way to a loop, from another thread: it is woken once for many of them."""
+    """Delivers replies from another thread to an event loop, waking it once for many replies."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self.loop, self.pending = loop, deque[tuple[asyncio.Future[ReplyT], ReplyT]]()
+        self.loop = loop
+        self.pending = deque[tuple[asyncio.Future[ReplyT], ReplyT]]()
 
     def send(self, future: "asyncio.Future[ReplyT]", reply: ReplyT) -> None:
         self.pending.append((future, reply))
-        if len(self.pending) == 1:  # else it is being emptied, or will be
+        if len(self.pending) == 1:  # otherwise a delivery is already scheduled
             self.loop.call_soon_threadsafe(self._deliver)
 
     def _deliver(self) -> None:
         while self.pending:
-            future, answer = self.pending[0]
-            if not future.done():  # who asked may have been cancelled since
-                future.set_result(answer)
+            future, reply = self.pending[0]
+            if not future.done():  # the request may have been cancelled
+                future.set_result(reply)
             self.pending.popleft()
 
 
 class DynamicBatcher(Generic[RequestT, ReplyT]):
-    """Waits until everybody who can ask has asked, then answers them all in one call of `answer`.
+    """Collects requests of concurrent coroutines and answers them in one call of `handler`.
 
-    That is when nobody is `away` and nobody asks for some turns of the loop. Judges are not waited
-    for. The calls are `handed` over, one after another, and whoever asked has the answer as soon as
-    the call yields it, with its place: judging goes on while the policy speaks to others.
+    A batch starts once no environment step is running outside the event loop and no request has
+    arrived for `IDLE_TURNS` turns of the loop. Reward functions are not waited for. The handler runs
+    on the main thread, one batch at a time; each reply is delivered as soon as the handler yields
+    it, so that rewards are computed while other requests are being answered.
+
+    Args:
+        handler: answers a batch; yields the index of a request and its reply.
     """
 
     def __init__(self, handler: BatchHandler[RequestT, ReplyT]) -> None:
@@ -63,56 +68,59 @@ class DynamicBatcher(Generic[RequestT, ReplyT]):
         try:
             while self.pending:
                 await self._wait_until_idle()
-                # who asked may have been cancelled since
-                now = [(ask, future) for ask, future in self.pending if not future.done()]
+                # cancelled requests are not answered
+                batch = [(request, future) for request, future in self.pending if not future.done()]
                 self.pending = []
-                await self._handle([ask for ask, _ in now], [future for _, future in now])
+                await self._handle([request for request, _ in batch], [f for _, f in batch])
         finally:
             self.task = None
 
     async def _handle(
         self, requests: Sequence[RequestT], futures: Sequence["asyncio.Future[ReplyT]"]
     ) -> None:
-        post = _ReplyRelay[ReplyT](asyncio.get_running_loop())
+        relay = _ReplyRelay[ReplyT](asyncio.get_running_loop())
 
         def work() -> None:
-            for place, answer in self.handler(requests):
+            for index, reply in self.handler(requests):
                 if all(future.done() for future in futures):
                     break
-                post.send(futures[place], answer)
+                relay.send(futures[index], reply)
 
         try:
             await run_on_main_thread(work)
-            await asyncio.sleep(0)  # what was answered last is given by now
-            unanswered = RuntimeError("the policy left some requests unanswered")
-        except Exception as error:  # whoever still waits hears of it
-            unanswered = error
+            await asyncio.sleep(0)  # let the last replies be delivered
+            failure: Exception = RuntimeError("the engine left some requests unanswered")
+        except Exception as error:  # raised in every coroutine that still waits
+            failure = error
         for future in futures:
             if not future.done():
-                future.set_exception(unanswered)
+                future.set_exception(failure)
 
     async def _wait_until_idle(self) -> None:
-        quiet = 0
-        while quiet < IDLE_TURNS:
-            count, others = len(self.pending), await wait_for_env_steps()
+        idle_turns = 0
+        while idle_turns < IDLE_TURNS:
+            count = len(self.pending)
+            waited = await wait_for_env_steps()
             await asyncio.sleep(0)
-            quiet = 0 if others or count < len(self.pending) else quiet + 1
+            idle_turns = 0 if waited or count < len(self.pending) else idle_turns + 1
 
 
 def merge_batchers(batchers: Sequence[DynamicBatcher[Any, Any]]) -> Sequence[Submit[Any, Any]]:
-    """The same queues, answered in one call, one after another.
+    """Submit functions of several batchers whose requests are answered in one common batch.
 
-    Answered apart, whom each of them answers together would depend on how long the others took.
+    With separate batches, the composition of one batcher's batches would depend on how long the
+    other batchers take.
     """
 
-    def answer(asks: Sequence[tuple[int, Any]]) -> Iterator[tuple[int, Any]]:
-        for number, queue in enumerate(batchers):
-            places = [place for place, (whose, _) in enumerate(asks) if whose == number]
-            for i, said in queue.handler([asks[place][1] for place in places]) if places else ():
-                yield places[i], said
+    def handle(requests: Sequence[tuple[int, Any]]) -> Iterator[tuple[int, Any]]:
+        for number, batcher in enumerate(batchers):
+            indices = [i for i, (owner, _) in enumerate(requests) if owner == number]
+            if indices:
+                for i, reply in batcher.handler([requests[index][1] for index in indices]):
+                    yield indices[i], reply
 
-    one = DynamicBatcher(answer)
-    return [partial(_submit, one, number) for number in range(len(batchers))]
+    merged = DynamicBatcher(handle)
+    return [partial(_submit, merged, number) for number in range(len(batchers))]
 
 
 async def _submit(batcher: DynamicBatcher[tuple[int, Any], Any], index: int, request: Any) -> Any:

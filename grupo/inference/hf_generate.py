@@ -1,4 +1,4 @@
-"""Sampling from models that do not take our attention: by transformers' own `generate`."""
+"""Generation by transformers' own `generate`, for models without packed attention."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -22,12 +22,19 @@ from grupo.inference.base import Reply, Request, StopConditions, batchable_group
 from grupo.inference.sampling_params import Sampling
 from grupo.inference.stop_conditions import StopChecker
 
-MAX_CONTEXT_TOKENS = 1 << 15  # tokens of context held at once
+MAX_CONTEXT_TOKENS = 1 << 15  # tokens of prompts and answers in one batch
 
 
 @dataclass(frozen=True)
 class HFGenerateEngine:
-    """Any causal language model of transformers, each row on its own."""
+    """Engine for any causal language model of transformers; prompts are left-padded.
+
+    Args:
+        model: the model.
+        tokenizer: decodes answers in the search for stop strings.
+        stop_conditions: of all answers.
+        max_context_tokens: tokens of prompts and answers in one batch.
+    """
 
     model: PreTrainedModel
     tokenizer: PreTrainedTokenizerBase
@@ -36,59 +43,61 @@ class HFGenerateEngine:
 
     @torch.no_grad()
     def __call__(self, requests: Sequence[Request]) -> Iterator[tuple[int, Reply]]:
-        """Answer every request, similar lengths together; where no room is left, with nothing."""
+        """Answers every request; an empty reply if the context is full.
+
+        Prompts of similar length share a batch.
+        """
         self.model.eval()
-        yield from (
-            (i, Reply())
-            for i, r in enumerate(requests)
-            if self.stop_conditions.remaining_tokens(r) <= 0
-        )
-        for some in batchable_groups(requests):
-            waiting = [i for i in some if self.stop_conditions.remaining_tokens(requests[i]) > 0]
+        remaining = [self.stop_conditions.remaining_tokens(request) for request in requests]
+        yield from ((i, Reply()) for i, tokens in enumerate(remaining) if tokens <= 0)
+        for group in batchable_groups(requests):
+            waiting = [i for i in group if remaining[i] > 0]
             waiting.sort(key=lambda i: (len(requests[i].tokens), requests[i].tokens))
             while waiting:
                 longest = len(requests[waiting[-1]].tokens) + self.stop_conditions.max_new_tokens
-                take = max(1, self.max_context_tokens // longest)
-                now, waiting = waiting[-take:], waiting[:-take]
-                yield from zip(now, self._generate_batch([requests[i] for i in now]), strict=True)
+                count = max(1, self.max_context_tokens // longest)
+                batch, waiting = waiting[-count:], waiting[:-count]
+                replies = self._generate_batch([requests[i] for i in batch])
+                yield from zip(batch, replies, strict=True)
 
     def _generate_batch(self, requests: Sequence[Request]) -> list[Reply]:
-        ending = StopChecker(self.stop_conditions.for_request(requests[0]), self.tokenizer)
-        drawing = _SampleByKey(requests, self.model.device)
+        checker = StopChecker(self.stop_conditions.for_request(requests[0]), self.tokenizer)
+        sampler = _SampleByKey(requests, self.model.device)
         token, mask = _left_padded([r.tokens for r in requests], self.model.device)
-        # a config of our own: the model's would bend the distribution
         config = GenerationConfig(
             max_new_tokens=max(map(self.stop_conditions.remaining_tokens, requests)),
             do_sample=False,
             pad_token_id=0,
         )
         with _default_generation_config(self.model):
-            said: Any = self.model.generate(  # pyright: ignore[reportCallIssue]
+            output: Any = self.model.generate(  # pyright: ignore[reportCallIssue]
                 token,
                 attention_mask=mask,
                 generation_config=config,
-                logits_processor=LogitsProcessorList([drawing]),
-                stopping_criteria=StoppingCriteriaList([_StopCriteria(ending, token.shape[1])]),
+                logits_processor=LogitsProcessorList([sampler]),
+                stopping_criteria=StoppingCriteriaList([_StopCriteria(checker, token.shape[1])]),
             )
-        tokens, logp = said[:, token.shape[1] :], torch.stack(drawing.logp, 1)
-        return [
-            ending.truncate(request, t, p)
-            for request, t, p in zip(requests, tokens.tolist(), logp.tolist(), strict=True)
-        ]
+        tokens, logp = output[:, token.shape[1] :], torch.stack(sampler.logp, 1)
+        rows = zip(requests, tokens.tolist(), logp.tolist(), strict=True)
+        return [checker.truncate(request, *row) for request, *row in rows]
 
 
 @contextmanager
 def _default_generation_config(model: PreTrainedModel) -> Iterator[None]:
-    """Without a generation config of the model: `generate` takes over what ours leaves open."""
-    theirs, model.generation_config = model.generation_config, GenerationConfig()
+    """Replaces the model's generation config by the default one.
+
+    `generate` takes values that the given config leaves open, such as penalties, from the model's,
+    and these would change the distribution.
+    """
+    original, model.generation_config = model.generation_config, GenerationConfig()
     try:
         yield
     finally:
-        model.generation_config = theirs
+        model.generation_config = original
 
 
 class _SampleByKey(LogitsProcessor):
-    """Draws by each rollout's own numbers, and leaves the greedy choice nothing else."""
+    """Samples with each request's random stream and masks all other tokens."""
 
     def __init__(self, requests: Sequence[Request], device: torch.device) -> None:
         self.sampling: Sampling = requests[0].sampling
@@ -104,19 +113,19 @@ class _SampleByKey(LogitsProcessor):
 
 
 class _StopCriteria(StoppingCriteria):
-    """Which rows are over."""
+    """Ends rows by the engine's stop conditions."""
 
     def __init__(self, stop_checker: StopChecker, prompt_width: int) -> None:
         self.stop_checker, self.prompt_width = stop_checker, prompt_width
 
     def __call__(self, input_ids: Tensor, scores: Any, **kwargs: Any) -> Tensor:  # pyright: ignore
-        said = input_ids[:, self.prompt_width :]
-        return self.stop_checker.by_token(said[:, -1]) | self.stop_checker.by_text(
-            said.tolist(), said.device
-        )
+        tokens = input_ids[:, self.prompt_width :]
+        by_text = self.stop_checker.by_text(tokens.tolist(), tokens.device)
+        return self.stop_checker.by_token(tokens[:, -1]) | by_text
 
 
 def _left_padded(prompts: Sequence[Sequence[int]], device: torch.device) -> tuple[Tensor, Tensor]:
+    """Tokens and attention mask, both (N, L)."""
     width = max(map(len, prompts))
     tokens = torch.tensor([[0] * (width - len(p)) + list(p) for p in prompts], device=device)
     mask = torch.tensor([[0] * (width - len(p)) + [1] * len(p) for p in prompts], device=device)

@@ -1,4 +1,4 @@
-"""JSON over HTTP to a vLLM server, which may be slow, hang or die."""
+"""JSON over HTTP to a vLLM server that may be slow, hang or die."""
 
 import http.client
 import json
@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from grupo.core.errors import ConfigError
 
 CONNECTION_TYPES = {"http": http.client.HTTPConnection, "https": http.client.HTTPSConnection}
-TRANSIENT_STATUSES = (408, 425, 429)  # statuses below 500 that say nothing about the request itself
+TRANSIENT_STATUSES = (408, 425, 429)  # statuses below 500 that are not the request's fault
 
 
 JsonBody = Mapping[str, Any]
@@ -21,42 +21,47 @@ T = TypeVar("T")
 
 
 class EngineError(RuntimeError):
-    """A server that a run samples from was given up on."""
+    """A permanent failure of a server, which ends the run."""
 
 
 class TransientServerError(Exception):
-    """A server died, hung, or said what cannot be: it may be better the next time."""
+    """A server died, hung, or returned an invalid response; a retry may succeed."""
 
 
 class HTTPClient:
-    """A connection to a server, opened when it is needed; `request_timeout` in seconds, None: for ever."""
+    """A connection to a server, opened at the first request.
+
+    Args:
+        url: http://host:port or https://host:port.
+        timeout: of each socket operation, in seconds; None waits forever.
+    """
 
     def __init__(self, url: str, timeout: float | None = None) -> None:
-        place = urlsplit(url)
-        if place.scheme not in CONNECTION_TYPES or not place.hostname:
+        parts = urlsplit(url)
+        if parts.scheme not in CONNECTION_TYPES or not parts.hostname:
             raise ConfigError(f"url: {url!r}. Allowed: http://host:port.")
         self.name = f"vllm at {url}"
-        self.connection = CONNECTION_TYPES[place.scheme](
-            place.hostname, place.port, timeout=timeout
-        )
+        connection_type = CONNECTION_TYPES[parts.scheme]
+        self.connection = connection_type(parts.hostname, parts.port, timeout=timeout)
 
     def __call__(self, path: str, body: JsonBody | None = None) -> Any:
-        """What is answered to a body, or to none: JSON, or None where there is nothing.
+        """The JSON response to a POST of `body`, or to a GET without one; None if it is empty.
 
-        Raises `TransientServerError` when the server failed, and `EngineError` when it refuses the request: it
-        would again.
+        Raises:
+            TransientServerError: the server failed.
+            EngineError: the server rejects the request.
         """
         try:
             data = None if body is None else json.dumps(body).encode()
-            kind = {"Content-Type": "application/json"}
-            self.connection.request_index("GET" if body is None else "POST", path, data, kind)
+            headers = {"Content-Type": "application/json"}
+            self.connection.request("GET" if body is None else "POST", path, data, headers)
             response = self.connection.getresponse()
-            said = response.read()
+            content = response.read()
         except (OSError, http.client.HTTPException) as error:
             self.connection.close()
-            why = " ".join(f"{path}: {type(error).__name__}: {error}".split())
-            raise TransientServerError(f"{self.name} broke off ({why})") from error
-        return self._parse_response(path, response.status, said)
+            cause = " ".join(f"{path}: {type(error).__name__}: {error}".split())
+            raise TransientServerError(f"{self.name} broke the connection ({cause})") from error
+        return self._parse_response(path, response.status, content)
 
     def _parse_response(self, path: str, status: int, content: bytes) -> Any:
         if status >= 500 or status in TRANSIENT_STATUSES:
@@ -64,17 +69,20 @@ class HTTPClient:
                 f"{self.name} failed ({path}: {status}: {_error_message(content)})"
             )
         if status >= 400:
-            raise EngineError(f"{self.name} refuses {path}: {status}: {_error_message(content)}")
+            raise EngineError(f"{self.name} rejects {path}: {status}: {_error_message(content)}")
         try:
             return json.loads(content) if content else None
         except ValueError as error:
             raise TransientServerError(
-                f"{self.name} speaks no JSON ({path}: {content[:80]!r})"
+                f"{self.name} returned invalid JSON ({path}: {content[:80]!r})"
             ) from error
 
     def abort(self) -> None:
-        """End the connection, from whatever thread: who waits for an answer gets a `TransientServerError`."""
-        with suppress(OSError, AttributeError):  # it is not open yet, or no longer
+        """Shuts the connection down, from any thread.
+
+        A thread that waits for a response gets a TransientServerError.
+        """
+        with suppress(OSError, AttributeError):  # not open
             self.connection.sock.shutdown(socket.SHUT_RDWR)
 
 
@@ -86,30 +94,40 @@ def send_all(
     max_concurrency: int,
     request_timeout: float,
 ) -> Generator[tuple[int, T], None, None]:
-    """Every answer as soon as it is there; `at_once` bodies are on their way at a time.
+    """Sends bodies over several connections; yields each result as soon as it arrives.
 
-    Raises the first failure, or a `TransientServerError` when `request_timeout` seconds bring no answer at all. Whatever
-    is then still being answered is cut off, as it is when nobody wants to hear more.
+    Requests in flight are aborted at the first failure, and when the generator is closed.
+
+    Args:
+        url: of the server.
+        bodies: by the index that is yielded with the result.
+        send: sends one body and returns its result.
+        max_concurrency: number of connections.
+        request_timeout: longest time without any result, in seconds.
+
+    Raises:
+        Exception: the first failure of `send`.
+        TransientServerError: no result arrived in time.
     """
     work = _WorkQueue(bodies, send)
-    wires = [HTTPClient(url) for _ in range(min(max_concurrency, len(bodies)))]
-    for wire in wires:
-        threading.Thread(target=work.run, args=(wire,), name=url, daemon=True).start()
+    clients = [HTTPClient(url) for _ in range(min(max_concurrency, len(bodies)))]
+    for client in clients:
+        threading.Thread(target=work.run, args=(client,), name=url, daemon=True).start()
     try:
         for _ in bodies:
-            i, answer = _next_result(work.results, url, request_timeout)
-            if isinstance(answer, Exception):
+            i, result = _next_result(work.results, url, request_timeout)
+            if isinstance(result, Exception):
                 yield from _remaining_results(work.results)
-                raise answer
-            yield i, answer
+                raise result
+            yield i, result
     finally:
         work.stop_event.set()
-        for wire in wires:
-            wire.abort()
+        for client in clients:
+            client.abort()
 
 
 class _WorkQueue(Generic[T]):
-    """Bodies that many threads ask, until one of them fails or it is over."""
+    """Bodies that several threads send, until all are sent, one fails, or the work is stopped."""
 
     def __init__(
         self, bodies: Mapping[int, JsonBody], send: Callable[[HTTPClient, JsonBody], T]
@@ -122,13 +140,13 @@ class _WorkQueue(Generic[T]):
             self.todo.put(i)
 
     def run(self, client: HTTPClient) -> None:
-        """What one thread does."""
+        """The work of one thread."""
         with closing(client.connection), suppress(Empty):
             while not self.stop_event.is_set():
                 i = self.todo.get_nowait()
-                answer = _result_or_error(self.send, client, self.bodies[i])
-                self.results.put((i, answer))
-                if isinstance(answer, Exception):
+                result = _result_or_error(self.send, client, self.bodies[i])
+                self.results.put((i, result))
+                if isinstance(result, Exception):
                     self.stop_event.set()
 
 
@@ -137,7 +155,7 @@ def _result_or_error(
 ) -> T | Exception:
     try:
         return send(client, body)
-    except Exception as error:  # whoever waits hears of it
+    except Exception as error:  # raised again in the thread that waits for results
         return error
 
 
@@ -145,22 +163,22 @@ def _next_result(results: "SimpleQueue[tuple[int, T]]", url: str, timeout: float
     try:
         return results.get(timeout=timeout)
     except Empty as error:
-        raise TransientServerError(f"vllm at {url} has not answered for {timeout:g} s") from error
+        raise TransientServerError(f"vllm at {url} sent no response for {timeout:g} s") from error
 
 
 def _remaining_results(
     results: "SimpleQueue[tuple[int, T | Exception]]",
 ) -> Iterator[tuple[int, T]]:
-    """What else was answered by now."""
+    """Results that have arrived already."""
     with suppress(Empty):
         while True:
-            i, answer = results.get_nowait()
-            if not isinstance(answer, Exception):
-                yield i, answer
+            i, result = results.get_nowait()
+            if not isinstance(result, Exception):
+                yield i, result
 
 
 def _error_message(content: bytes) -> str:
-    """The one line that matters of an error, as vLLM wraps it, or of anything else."""
+    """The first line of an error response, without vLLM's JSON wrapper."""
     with suppress(ValueError, KeyError, TypeError):
         content = str(json.loads(content)["error"]["message"]).encode()
     return content.decode(errors="replace").strip().split("\n")[0][:300]

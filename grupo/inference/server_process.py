@@ -1,4 +1,4 @@
-"""Servers: one that somebody else runs, or one that is ours and lives as long as we do."""
+"""Inference servers: one that the user runs, or one that this process starts and ends."""
 
 import os
 import re
@@ -18,40 +18,45 @@ from grupo.core.errors import ConfigError
 from grupo.inference import vllm_guard
 from grupo.inference.http_client import EngineError, HTTPClient, TransientServerError
 
-POLL_INTERVAL = 0.25  # seconds between two looks at a server
-HEALTH_TIMEOUT = 5.0  # seconds that one look may take
+POLL_INTERVAL = 0.25  # seconds between two health checks
+HEALTH_TIMEOUT = 5.0  # seconds that one health check may take
 ERROR_PATTERN = re.compile(r"\b(\w*(?:Error|Exception): .+)")
 
 
 class Server(Protocol):
-    """Somebody who answers at a `url`."""
+    """A server at a `url`."""
 
     url: str
 
     def wait_ready(self) -> None:
-        """Wait until it answers; raises `TransientServerError` when it does not."""
+        """Waits until the server answers; raises TransientServerError if it does not."""
         ...
 
     def handle_failure(self) -> str:
-        """It has failed: make a new beginning possible, and say what is known of the cause."""
+        """Prepares a new attempt after a failure; returns what is known about the cause."""
         ...
 
     def close(self) -> None:
-        """It is not needed any more."""
+        """Ends the server if this process started it."""
         ...
 
 
 class ExternalServer:
-    """A server that somebody else runs: when it fails we can only wait."""
+    """A server that the user runs: after a failure, the engine waits until it is back.
+
+    Args:
+        url: http://host:port.
+        request_timeout: longest time without an answer, in seconds.
+    """
 
     def __init__(self, url: str, request_timeout: float) -> None:
-        HTTPClient(url)  # refuses what is no url
+        HTTPClient(url)  # raises ConfigError for an invalid url
         self.url, self.request_timeout = url, request_timeout
 
     def wait_ready(self) -> None:
         if not _poll_until(self.request_timeout, lambda: is_healthy(self.url)):
             raise TransientServerError(
-                f"vllm at {self.url} has not answered /health for {self.request_timeout:g} s"
+                f"vllm at {self.url} did not answer /health for {self.request_timeout:g} s"
             )
 
     def handle_failure(self) -> str:
@@ -63,9 +68,14 @@ class ExternalServer:
 
 
 class ManagedServer:
-    """A server that is started when it is needed and ends when we do; one that fails is replaced.
+    """A server that is started when it is first needed, replaced when it fails, and ended.
 
-    `{port}` in its command stands for a free port. `folder` is removed should we be killed.
+    Args:
+        command: starts the server; `{port}` stands for its port.
+        environment: variables added to those of this process.
+        folder: for the log; it is removed if this process is killed.
+        port: of 127.0.0.1; 0 takes any free port.
+        startup_timeout: longest time until the first answer, in seconds.
     """
 
     def __init__(
@@ -80,12 +90,10 @@ class ManagedServer:
         self.command, self.environment, self.folder = command, environment, folder
         self.port, self.startup_timeout = port, startup_timeout
         self.url, self.log_file = "", folder / "server.log"
-        self.shutdown_grace = 10.0  # seconds in which it may end in good order
-        self.has_started = False  # has it ever answered?
+        self.shutdown_grace = 10.0  # seconds between SIGTERM and SIGKILL
+        self.has_started = False  # whether any server of this object has ever answered
         self.guard_processes: list[subprocess.Popen[bytes]] = []  # none or one
-        weakref.finalize(
-            self, _stop_server, self.guard_processes
-        )  # at the end of this process at the latest
+        weakref.finalize(self, _stop_server, self.guard_processes)  # also at interpreter exit
 
     def wait_ready(self) -> None:
         if not self.guard_processes:
@@ -95,10 +103,10 @@ class ManagedServer:
 
     def handle_failure(self) -> str:
         _stop_server(self.guard_processes)
-        file, kept = tempfile.mkstemp(prefix="grupo-server-", suffix=".log")
-        os.close(file)
-        shutil.move(self.log_file, kept)
-        return f" {_first_error(Path(kept))}The log is {kept}."
+        descriptor, saved_log = tempfile.mkstemp(prefix="grupo-server-", suffix=".log")
+        os.close(descriptor)
+        shutil.move(self.log_file, saved_log)
+        return f" {_first_error(Path(saved_log))}The log is {saved_log}."
 
     def close(self) -> None:
         _stop_server(self.guard_processes)
@@ -109,7 +117,7 @@ class ManagedServer:
         guard = [sys.executable, "-P", str(Path(vllm_guard.__file__)), str(self.folder)]
         command = [part.replace("{port}", str(port)) for part in self.command]
         with self.log_file.open("wb") as log:
-            started = subprocess.Popen(
+            process = subprocess.Popen(
                 [*guard, str(self.shutdown_grace), *command],
                 env=os.environ | self.environment,
                 stdin=subprocess.PIPE,
@@ -117,66 +125,66 @@ class ManagedServer:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
-        self.guard_processes.append(started)
-        self._wait(started)
+        self.guard_processes.append(process)
+        self._wait_until_healthy(process)
 
-    def _wait(self, guard: "subprocess.Popen[bytes]") -> None:
-        over = _poll_until(
+    def _wait_until_healthy(self, guard: "subprocess.Popen[bytes]") -> None:
+        in_time = _poll_until(
             self.startup_timeout, lambda: guard.poll() is not None or is_healthy(self.url)
         )
-        ended = guard.poll() is not None
-        if over and not ended:
+        exited = guard.poll() is not None
+        if in_time and not exited:
             self.has_started = True
             return
-        late = (
-            "has not started" if ended else f"takes more than {self.startup_timeout:g} s to start"
-        )
+        slow = f"takes more than {self.startup_timeout:g} s to start"
+        problem = "has not started" if exited else slow
         if self.has_started:
-            raise TransientServerError(f"vllm at {self.url} {late}")
-        raise EngineError(f"vllm {late}.{self.handle_failure()}")  # nor would it the next time
+            raise TransientServerError(f"vllm at {self.url} {problem}")
+        # a server that never started would not start the next time either
+        raise EngineError(f"vllm {problem}.{self.handle_failure()}")
 
 
 def is_healthy(url: str) -> bool:
-    """Does the server at `url` say that it is well?"""
-    wire = HTTPClient(url, HEALTH_TIMEOUT)
+    """Whether the server at `url` answers its health check."""
+    client = HTTPClient(url, HEALTH_TIMEOUT)
     try:
-        with closing(wire.connection):
-            wire("/health")
+        with closing(client.connection):
+            client("/health")
     except (TransientServerError, EngineError):
         return False
     return True
 
 
 def _poll_until(timeout: float, condition: Callable[[], bool]) -> bool:
-    """Does it become true in time?"""
-    until = time.monotonic() + timeout
-    while not (found := condition()) and time.monotonic() < until:
+    """Whether the condition becomes true within `timeout` seconds."""
+    deadline = time.monotonic() + timeout
+    while not (result := condition()) and time.monotonic() < deadline:
         time.sleep(POLL_INTERVAL)
-    return found
+    return result
 
 
 def _free_port(port: int) -> int:
-    """The port, or any free one for 0."""
+    """The port, or any free one for 0; raises ConfigError if it is in use."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("127.0.0.1", port))
         except OSError as error:
             raise ConfigError(
-                f"port: {port} is taken. Allowed: a free one; 0 finds one."
+                f"port: {port} is in use. Allowed: a free one; 0 finds one."
             ) from error
         return probe.getsockname()[1]
 
 
 def _stop_server(guards: "list[subprocess.Popen[bytes]]") -> None:
-    """Tell the guard to end the server, and wait for that."""
+    """Tells the guard to end the server, and waits until it has."""
     while guards:
-        guards.pop().communicate(b"farewell")
+        guards.pop().communicate(vllm_guard.SHUTDOWN_MESSAGE)
 
 
 def _first_error(log: Path) -> str:
-    """What a log names first: later errors only follow from it."""
+    """The first error in a log; later errors are usually its consequences."""
     lines = log.read_text(errors="replace").splitlines()
-    found = [ERROR_PATTERN.search(line) for line in lines if " WARNING " not in line]
-    first = next(filter(None, found), None)
-    return f"It says: {first[1][:300].rstrip('.')}. " if first else ""
+    matches = [ERROR_PATTERN.search(line) for line in lines if " WARNING " not in line]
+    first = next(filter(None, matches), None)
+    return f"First error: {first[1][:300].rstrip('.')}. " if first else ""

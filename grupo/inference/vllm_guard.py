@@ -1,6 +1,6 @@
-"""A server's guard: it ends the server, and all that the server started, when its parent ends.
+"""Guard process of a server: ends the server and its children when the parent process ends.
 
-It is run as a file of its own and imports nothing of ours, so that it starts soon and stays small.
+It runs as a script of its own and imports nothing of grupo, so that it starts fast and stays small.
 """
 
 import ctypes
@@ -13,38 +13,40 @@ import threading
 import time
 from contextlib import suppress
 
-PR_SET_CHILD_SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER
+PR_SET_CHILD_SUBREAPER = 36  # of <linux/prctl.h>
+SHUTDOWN_MESSAGE = b"shutdown"  # any bytes before the end of the pipe mean an orderly shutdown
 
 
 def main() -> None:
-    """Run a command until it ends, or the pipe from the parent does; then leave nothing behind."""
+    """Runs a command until it exits or the parent's pipe closes, then ends the process group.
+
+    Arguments of the command line: the folder to remove if the parent is killed, the seconds between
+    SIGTERM and SIGKILL, the command.
+    """
     folder, grace, *command = sys.argv[1:]
-    adopt = getattr(ctypes.CDLL(None), "prctl", lambda *_: None)
-    adopt(
-        PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0
-    )  # whoever loses its own parent, so that it can be waited for
-    signal.signal(signal.SIGTERM, lambda *_: None)  # it is meant for the others of the group
+    prctl = getattr(ctypes.CDLL(None), "prctl", lambda *_: None)
+    prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # orphaned descendants become children of the guard
+    signal.signal(signal.SIGTERM, lambda *_: None)  # the guard sends it to its own group
     server = subprocess.Popen(command, stdin=subprocess.DEVNULL)
     threading.Thread(target=_watch_pipe, args=(server, folder, float(grace)), daemon=True).start()
     server.wait()
     os.killpg(0, signal.SIGTERM)
     threading.Thread(target=_kill_after, args=(float(grace),), daemon=True).start()
-    with suppress(ChildProcessError):  # there are none left
+    with suppress(ChildProcessError):  # no children are left
         while True:
             os.wait()
     os.killpg(0, signal.SIGKILL)
 
 
 def _watch_pipe(server: "subprocess.Popen[bytes]", folder: str, grace: float) -> None:
-    """End the server when the pipe ends, however that came about."""
-    if not sys.stdin.read():  # no word of farewell: who would have removed the folder is gone
+    """Ends the server when the parent closes the pipe, deliberately or by dying."""
+    if not sys.stdin.read():  # the parent was killed and could not remove the folder itself
         shutil.rmtree(folder, ignore_errors=True)
     server.terminate()
     _kill_after(grace)
 
 
 def _kill_after(seconds: float) -> None:
-    """Whoever is still here then has had the time to end in good order."""
     time.sleep(seconds)
     os.killpg(0, signal.SIGKILL)
 

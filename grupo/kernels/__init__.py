@@ -1,1 +1,1 @@
-"""Fast transformer execution: native kernels, tree attention, the prefix cache, behind one interface."""
+"""Fast transformer execution: native kernels, tree attention, prefix cache, backends."""

@@ -1,4 +1,4 @@
-"""What reads for a language model: its own modules, or what works out the same."""
+"""Transformer backends: the Hugging Face modules, or a numerically equivalent fast path."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,63 +17,68 @@ from grupo.kernels.packing.tree_attention import TreeAttention
 from grupo.kernels.prefix_cache import PrefixCache
 
 Hidden = Float[Tensor, "M h"]  # last hidden states
+
+# (hidden states, tokens, temperature) -> (log-probabilities, entropies), differentiable
 TokenScorer = Callable[[Hidden, Tensor, float], tuple[Tensor, Tensor]]
 
 
 class PrefillLayout(AttentionLayout, AttentionWithLSE, Protocol):
-    """A line whose tokens are remembered."""
+    """Attention over packed prompts whose keys and values go into the prefix cache."""
 
     def store_activation_index(self, first: int) -> None:
-        """What was worked out of its tokens is kept, from that place on."""
+        """Records that the activations of the packed tokens are cached from row `first` on."""
         ...
 
 
 class Backend(Protocol):
-    """Reads tokens, in three ways: what the last layer makes of each, and what the head does."""
+    """Evaluates a model's transformer layers and its head: prefill, decode and forward pass."""
 
     @property
     def model(self) -> PreTrainedModel: ...
 
     def reset(self, prefix_cache: PrefixCache) -> None:
-        """The weights stay as they are, and `memory` is that of who samples, until told again."""
+        """Use `prefix_cache` from now on; the weights stay constant until the next reset."""
         ...
 
     def prefill(
         self, token: Tensor, position: Tensor, layout: PrefillLayout, last_index: Tensor
     ) -> Hidden:
-        """Prompts, as one line, without a gradient: what is made of the `last` of each."""
+        """Last hidden states, at `last_index`, of packed prompts, without a gradient."""
         ...
 
     def decode(self, token: Tensor, position: Tensor, decode_state: DecodeState) -> Hidden:
-        """One more token in every row, without a gradient."""
+        """Last hidden states of one more token in every row, without a gradient."""
         ...
 
     def logits(
         self, lm_head: LMHead, hidden: Hidden, activation_index: Int[Tensor, "M"]
     ) -> Float[Tensor, "M V"]:
-        """Logits of tokens that were read; what was worked out of them is kept there, if it is."""
+        """Logits of prefilled or decoded tokens; a backend may cache them by activation row."""
         ...
 
     def forward_with_grad(
         self, packed: PackedTokens, index: Int[Tensor, "m"]
     ) -> tuple[Hidden, Tensor | None]:
-        """Rows, whole, with a gradient: what is made of the tokens at some places (m, h), and where
-        what was worked out of them is (m,), if it is.
+        """Last hidden states (m, h) of some of the packed tokens, differentiable.
+
+        Also returns the rows (m,) of these tokens in the activation cache, or None if they are not
+        cached.
         """
         ...
 
     def token_scorer(
         self, lm_head: LMHead, activation_index: Int[Tensor, "m"] | None
     ) -> TokenScorer | None:
-        """What says, of hidden states and tokens and at a temperature, log-probabilities and
-        entropies, with a gradient; nothing where logits are to be looked at.
+        """A differentiable `(hidden, tokens, temperature) -> (logp, entropy)`.
+
+        Returns None if the caller must compute the logits.
         """
         ...
 
 
 @dataclass(frozen=True)
 class HFBackend:
-    """The model's own, with an attention of ours."""
+    """The model's own modules with packed attention."""
 
     model: PreTrainedModel
 
@@ -92,10 +97,9 @@ class HFBackend:
         return lm_head(hidden)
 
     def forward_with_grad(self, packed: PackedTokens, index: Tensor) -> tuple[Hidden, None]:
-        hidden = hf_attention.forward_packed(
-            self.model, packed.token, packed.position, TreeAttention(packed)
-        )
-        # the way back of hidden[place] adds in whatever order threads come
+        layout = TreeAttention(packed)
+        hidden = hf_attention.forward_packed(self.model, packed.token, packed.position, layout)
+        # the gradient of hidden[index] would be summed in an order that depends on the threads
         return hidden.index_select(0, index), None
 
     def token_scorer(self, lm_head: LMHead, activation_index: Tensor | None) -> None:

@@ -1,4 +1,4 @@
-"""Rows being sampled together: what rows of a group read stands once, what each said beside it."""
+"""State of rows that are decoded together: shared prefixes are stored once, suffixes per row."""
 
 from collections.abc import Sequence
 from math import inf
@@ -15,87 +15,102 @@ from grupo.kernels.prefix_cache import NOT_CACHED, PrefixCache
 
 
 class DecodeState:
-    """One new token in every row: it sees the row's trunk, and what the row said until now."""
+    """Attention of one new token in every row: to the row's prefix and to its generated tokens.
+
+    Args:
+        prefix_cache: holds the keys and values of the prefixes.
+        max_new_tokens: the most tokens that any row may generate.
+        device: of the model.
+    """
 
     def __init__(
         self, prefix_cache: PrefixCache, max_new_tokens: int, device: torch.device
     ) -> None:
-        self.prefix_cache, self.max_new_tokens = (
-            prefix_cache,
-            max_new_tokens,
-        )  # `room`: tokens a row may say
-        self.prefix_slots: list[Tensor] = []  # of each trunk
-        # of each row: whose trunk it goes on from, and tokens it has said before this one
-        self.prefix_index = self.num_generated = torch.zeros(0, dtype=torch.long, device=device)
-        self.prefix_kv: dict[int, LayerKV] = {}
-        self.suffix_kv: dict[int, LayerKV] = {}
-        self.masks: dict[float, Tensor | None] = {}  # of this step, by window
-        self.activation_index = self.num_generated.new_zeros(
-            0, max_new_tokens
-        )  # where what was worked out of a token is kept
+        none = torch.zeros(0, dtype=torch.long, device=device)
+        self.prefix_cache = prefix_cache
+        self.max_new_tokens = max_new_tokens
+        self.prefix_slots: list[Tensor] = []  # in the prefix cache, of each prefix
+        self.prefix_index = none  # (R,) the prefix that a row continues
+        self.num_generated = none  # (R,) before the current token
+        self.prefix_kv: dict[int, LayerKV] = {}  # by layer
+        self.suffix_kv: dict[int, LayerKV] = {}  # by layer
+        self.masks: dict[float, Tensor | None] = {}  # of the current step, by window
+        # rows of the generated tokens in the activation cache
+        self.activation_index = none.new_zeros(0, max_new_tokens)
 
     def attend(
         self, layer: int, q: Tensor, k: Tensor, v: Tensor, config: AttentionConfig
     ) -> Tensor:
-        """Outputs (1, R, H, d) of queries (1, H, R, d), and keys and values (1, K, R, d)."""
+        """Outputs (1, R, H, d) of queries (1, H, R, d), keys and values (1, K, R, d)."""
         q, k, v = (x[0].transpose(0, 1) for x in (q, k, v))
         q = q.unflatten(1, (k.shape[1], -1))  # (R, K, H/K, d)
-        keys, values = self._append_kv(layer, k, v)
-        before, after = self._get_prefix_kv(layer)
-        scores = torch.cat([self._prefix_scores(q, before), q @ keys.mT], -1).float() * config.scale
+        suffix_k, suffix_v = self._append_kv(layer, k, v)
+        prefix_k, prefix_v = self._get_prefix_kv(layer)
+        scores = torch.cat([self._prefix_scores(q, prefix_k), q @ suffix_k.mT], -1)
+        scores = scores.float() * config.scale
         if config.softcap:
             scores = torch.tanh(scores / config.softcap) * config.softcap
         if config.window not in self.masks:
             self.masks[config.window] = self._masked_positions(config.window)
-        unseen = self.masks[config.window]
-        if unseen is not None:
-            scores = scores.masked_fill(unseen[:, None, None], -inf)
+        mask = self.masks[config.window]
+        if mask is not None:
+            scores = scores.masked_fill(mask[:, None, None], -inf)
         p = scores.softmax(-1).to(v)
-        far, near = p.split([before.shape[2], keys.shape[2]], -1)
-        return (self._weighted_prefix_values(far, after) + near @ values).flatten(1, 2)[None]
+        prefix_p, suffix_p = p.split([prefix_k.shape[2], suffix_k.shape[2]], -1)
+        out = self._weighted_prefix_values(prefix_p, prefix_v) + suffix_p @ suffix_v
+        return out.flatten(1, 2)[None]
 
     def kv_buffers(self, layer: int, k: Tensor, v: Tensor) -> tuple[LayerKV, LayerKV]:
-        """What rows say, with room for tokens of this shape (R, K, d), and what trunks hold."""
+        """Keys and values of suffixes, with room for one more token like k, and of prefixes.
+
+        Args:
+            layer: number of the layer.
+            k: shape (R, K, d) and dtype of one token's keys.
+            v: the same for values.
+        """
         self._reserve(layer, k, v)
         return self.suffix_kv[layer], self._get_prefix_kv(layer)
 
     def store_activation_index(self, first: int) -> None:
-        """What was worked out of the rows' tokens is kept from there on."""
+        """Records that the activations of the current tokens are cached from row `first` on."""
         rows = torch.arange(len(self.num_generated), device=self.num_generated.device)
         self.activation_index[rows, self.num_generated] = rows + first
 
     @property
     def last_activation_index(self) -> Int[Tensor, "R"]:
-        """Where what was worked out of each row's newest token is kept, or NOWHERE."""
+        """Row of each current token in the activation cache, or NOT_CACHED."""
         return self.activation_index.gather(1, self.num_generated[:, None])[:, 0]
 
     def advance(self) -> None:
-        """Every row has said one more."""
-        # a row that is over says on until it leaves; it must not leave its cells
+        """Counts the current token of every row as generated."""
+        # a finished row keeps generating until it is removed, and must stay within its buffer
         self.num_generated = (self.num_generated + 1).clamp(max=self.max_new_tokens - 1)
         self.max_generated = min(self.max_generated + 1, self.max_new_tokens - 1)
         self.masks = {}
 
     def select_rows(self, rows: Int[Tensor, "r"]) -> None:
-        """Go on with some rows only."""
-        self.prefix_index, self.num_generated, self.activation_index = (
-            self.prefix_index[rows],
-            self.num_generated[rows],
-            self.activation_index[rows],
-        )
+        """Keeps the given rows, and the prefixes that they continue."""
+        self.prefix_index = self.prefix_index[rows]
+        self.num_generated = self.num_generated[rows]
+        self.activation_index = self.activation_index[rows]
         if not len(rows):
             self.prefix_slots, self.prefix_kv, self.suffix_kv = [], {}, {}
             return
-        kept, self.prefix_index = self.prefix_index.unique(return_inverse=True)
-        if len(kept) < len(self.prefix_slots):
-            self.prefix_slots = [self.prefix_slots[i] for i in kept.tolist()]
+        used, self.prefix_index = self.prefix_index.unique(return_inverse=True)
+        if len(used) < len(self.prefix_slots):
+            self.prefix_slots = [self.prefix_slots[i] for i in used.tolist()]
             width = max(map(len, self.prefix_slots))
-            self.prefix_kv = kv_tensors.map_kv(self.prefix_kv, lambda x: x[kept, :, :width])
+            self.prefix_kv = kv_tensors.map_kv(self.prefix_kv, lambda x: x[used, :, :width])
         self.suffix_kv = kv_tensors.map_kv(self.suffix_kv, lambda x: x[rows])
         self._group_by_prefix()
 
     def add_rows(self, slots: Sequence[Tensor], prefix_index: Int[Tensor, "n"]) -> None:
-        """Let new rows join, which have said nothing yet; trunks as `prefill` gave them."""
+        """Adds rows that have not generated any token.
+
+        Args:
+            slots: slots of each new prefix, as `prefill` returns them.
+            prefix_index: which of these prefixes each new row continues.
+        """
         before, rows = len(self.prefix_slots), len(prefix_index)
         self.prefix_slots = [*self.prefix_slots, *slots]
         self.prefix_index = torch.cat([self.prefix_index, prefix_index + before])
@@ -106,42 +121,43 @@ class DecodeState:
         )
         old, self.prefix_kv = self.prefix_kv, {}
         self._group_by_prefix()
-        for layer, state in old.items():
-            self.prefix_kv[layer] = kv_tensors.concat_rows(
-                state, self._load_prefix_kv(layer, self.prefix_slots[before:])
-            )
+        for layer, kv in old.items():
+            new = self._load_prefix_kv(layer, self.prefix_slots[before:])
+            self.prefix_kv[layer] = kv_tensors.concat_rows(kv, new)
 
     def save_to_prefix_cache(self, rows: Sequence[int], tokens: Sequence[Sequence[int]]) -> None:
-        """Let the memory have what rows said, but for their last token, which was not read."""
-        known, where = self.prefix_cache.size, []
-        for row, said in zip(rows, tokens, strict=True):
+        """Moves the suffixes of finished rows into the prefix cache.
+
+        Args:
+            rows: the finished rows.
+            tokens: generated by each of them; the last token was not evaluated and is not cached.
+        """
+        first_new = self.prefix_cache.size
+        source: list[tuple[int, int]] = []  # row and position of each new slot
+        for row, generated in zip(rows, tokens, strict=True):
             if self.prefix_cache.is_full:
                 break
-            path, before = (
-                self.prefix_slots[int(self.prefix_index[row])].tolist(),
-                self.prefix_cache.size,
-            )
-            slots = self.prefix_cache.insert(path, said[:-1])
-            where += [(row, i) for i, slot in enumerate(slots) if slot >= before]
-        if where:
-            new = range(known, self.prefix_cache.size)
-            row, column = torch.tensor(where, device=self.num_generated.device).T
-            self.prefix_cache.store_activation_index(
-                new, self.activation_index[row, column].tolist()
-            )
+            path = self.prefix_slots[int(self.prefix_index[row])].tolist()
+            before = self.prefix_cache.size
+            slots = self.prefix_cache.insert(path, generated[:-1])
+            source += [(row, i) for i, slot in enumerate(slots) if slot >= before]
+        if source:
+            row, column = torch.tensor(source, device=self.num_generated.device).T
+            new = range(first_new, self.prefix_cache.size)
+            indices = self.activation_index[row, column].tolist()
+            self.prefix_cache.store_activation_index(new, indices)
             for layer, (k, v) in self.suffix_kv.items():
-                self.prefix_cache.write_kv(
-                    layer, slice(known, new.stop), k[row, :, column], v[row, :, column]
-                )
+                kv = k[row, :, column], v[row, :, column]
+                self.prefix_cache.write_kv(layer, slice(new.start, new.stop), *kv)
 
     def _group_by_prefix(self) -> None:
-        """Seat the rows by their trunks, so that a trunk is looked at by all its rows at once."""
+        """Numbers the rows within their prefixes: all rows of a prefix share one product."""
         count = torch.bincount(self.prefix_index, minlength=len(self.prefix_slots))
         order = self.prefix_index.argsort(stable=True)
-        seat = torch.empty_like(order)
         first = (count.cumsum(0) - count)[self.prefix_index[order]]
-        seat[order] = torch.arange(len(order), device=order.device) - first
-        self.max_rows_per_prefix, self.row_in_prefix = int(count.max()), seat
+        self.row_in_prefix = torch.empty_like(order)
+        self.row_in_prefix[order] = torch.arange(len(order), device=order.device) - first
+        self.max_rows_per_prefix = int(count.max())
         self.is_dense = bool(
             (count == self.max_rows_per_prefix).all() and (order[1:] > order[:-1]).all()
         )
@@ -152,26 +168,26 @@ class DecodeState:
         self.masks = {}
 
     def _prefix_scores(self, q: Tensor, keys: Tensor) -> Tensor:
-        """Scores (R, K, H/K, P) of every row's trunk."""
+        """Scores (R, K, H/K, P) of every row's prefix."""
         return self._ungroup_rows(self._group_rows(q) @ keys.mT, q.shape[2])
 
     def _weighted_prefix_values(self, p: Tensor, values: Tensor) -> Tensor:
         return self._ungroup_rows(self._group_rows(p) @ values, p.shape[2])
 
     def _group_rows(self, x: Float[Tensor, "R K h d"]) -> Float[Tensor, "G K s d"]:
-        """What rows have, by trunk and key head: every seat times H/K."""
+        """Arranges rows by prefix and key head; s: rows of a prefix times heads of a key head."""
         if self.is_dense:
-            seated = x.unflatten(0, (-1, self.max_rows_per_prefix))
+            grouped = x.unflatten(0, (-1, self.max_rows_per_prefix))
         else:
-            seated = x.new_zeros((len(self.prefix_slots), self.max_rows_per_prefix, *x.shape[1:]))
-            seated[self.prefix_index, self.row_in_prefix] = x
-        return seated.transpose(1, 2).flatten(2, 3)
+            grouped = x.new_zeros((len(self.prefix_slots), self.max_rows_per_prefix, *x.shape[1:]))
+            grouped[self.prefix_index, self.row_in_prefix] = x
+        return grouped.transpose(1, 2).flatten(2, 3)
 
     def _ungroup_rows(self, x: Float[Tensor, "G K s d"], heads: int) -> Float[Tensor, "R K h d"]:
-        seated = x.unflatten(2, (self.max_rows_per_prefix, heads)).transpose(1, 2)
-        return (
-            seated.flatten(0, 1) if self.is_dense else seated[self.prefix_index, self.row_in_prefix]
-        )
+        grouped = x.unflatten(2, (self.max_rows_per_prefix, heads)).transpose(1, 2)
+        if self.is_dense:
+            return grouped.flatten(0, 1)
+        return grouped[self.prefix_index, self.row_in_prefix]
 
     def _get_prefix_kv(self, layer: int) -> LayerKV:
         if layer not in self.prefix_kv:
@@ -185,37 +201,40 @@ class DecodeState:
         return k.transpose(1, 2).contiguous(), v.transpose(1, 2).contiguous()
 
     def _append_kv(self, layer: int, k: Tensor, v: Tensor) -> LayerKV:
-        """Note the new token; keys and values of all that rows said."""
+        """Stores the current tokens; returns keys and values of all generated tokens."""
         self._reserve(layer, k, v)
-        cells = self.max_generated + 1
-        for kept, new in zip(self.suffix_kv[layer], (k, v), strict=True):
+        length = self.max_generated + 1
+        for buffer, new in zip(self.suffix_kv[layer], (k, v), strict=True):
             if self.equal_generated:
-                kept[:, :, self.max_generated] = new
+                buffer[:, :, self.max_generated] = new
             else:
-                kept[torch.arange(len(new), device=new.device), :, self.num_generated] = new
+                buffer[torch.arange(len(new), device=new.device), :, self.num_generated] = new
         keys, values = self.suffix_kv[layer]
-        return keys[:, :, :cells], values[:, :, :cells]
+        return keys[:, :, :length], values[:, :, :length]
 
     def _reserve(self, layer: int, k: Tensor, v: Tensor) -> None:
         if layer not in self.suffix_kv:
             self.suffix_kv[layer] = kv_tensors.empty_kv(k), kv_tensors.empty_kv(v)
-        cells = self.max_generated + 1
-        if cells > self.suffix_kv[layer][0].shape[2]:
-            more = min(self.max_new_tokens, cells + max(32, cells // 2))
-            k, v = self.suffix_kv[layer]
+        needed = self.max_generated + 1
+        k, v = self.suffix_kv[layer]
+        if needed > k.shape[2]:
+            capacity = min(self.max_new_tokens, needed + max(32, needed // 2))
             self.suffix_kv[layer] = (
-                kv_tensors.pad_capacity(k, more),
-                kv_tensors.pad_capacity(v, more),
+                kv_tensors.pad_capacity(k, capacity),
+                kv_tensors.pad_capacity(v, capacity),
             )
 
     def _masked_positions(self, window: float) -> Bool[Tensor, "R c"] | None:
-        """Cells of a row's trunk, then of its own, that hold nothing it sees; None: it sees all."""
-        width, cells = int(self.prefix_length.max()), self.max_generated + 1
-        near = width + cells <= window
-        if near and self.equal_generated and not self.ragged_prefixes:
+        """Positions of prefix and suffix that a row does not see; None if it sees all."""
+        width, generated = int(self.prefix_length.max()), self.max_generated + 1
+        within_window = width + generated <= window
+        if within_window and self.equal_generated and not self.ragged_prefixes:
             return None
-        trunk, own = (torch.arange(n, device=self.num_generated.device) for n in (width, cells))
-        length, said = self.prefix_length[self.prefix_index, None], self.num_generated[:, None]
-        position = torch.cat([trunk.expand(len(said), -1), own + length], 1)
-        there = torch.cat([trunk < length, own <= said], 1)
-        return ~there | (length + said - position >= window)
+        device = self.num_generated.device
+        prefix = torch.arange(width, device=device)
+        suffix = torch.arange(generated, device=device)
+        length = self.prefix_length[self.prefix_index, None]
+        current = self.num_generated[:, None]
+        position = torch.cat([prefix.expand(len(current), -1), suffix + length], 1)
+        exists = torch.cat([prefix < length, suffix <= current], 1)
+        return ~exists | (length + current - position >= window)

@@ -1,4 +1,4 @@
-"""From a model's body to its logits."""
+"""The language-model head: from last hidden states to logits."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -12,18 +12,24 @@ from grupo.core.errors import ConfigError
 
 @dataclass(frozen=True)
 class LMHead:
-    """From the body's last hidden states to logits, as the model's own forward does."""
+    """Computes logits from the base model's last hidden states, as the model's own forward does.
+
+    Args:
+        output: the output embedding.
+        scale: factor of the logits.
+        softcap: bound c of the logits, c * tanh(logits / c); 0 applies none.
+    """
 
     output: nn.Module
     scale: float = 1.0
-    softcap: float = 0.0  # 0: none
+    softcap: float = 0.0
 
     @property
     def weight(self) -> Tensor | None:
-        """Its weights (V, h), if it is nothing but the product with these."""
-        one: Any = self.output
-        plain = type(one) is nn.Linear and one.bias is None and self.scale == 1
-        return one.weight if plain and not self.softcap else None
+        """The weight (V, h) if the head is a plain product with it, otherwise None."""
+        output: Any = self.output
+        plain = type(output) is nn.Linear and output.bias is None and self.scale == 1
+        return output.weight if plain and not self.softcap else None
 
     def __call__(self, hidden: Tensor) -> Tensor:
         logits = self.output(hidden)
@@ -32,29 +38,36 @@ class LMHead:
 
 
 def lm_head_of(model: PreTrainedModel) -> LMHead:
-    """The model's head; refuses a model whose own logits, tried out, are something else."""
+    """The head of a model, checked against the model's own logits.
+
+    Raises:
+        ConfigError: the model has no base model, is not causal, or computes other logits.
+    """
     if model.base_model is model:
         raise ConfigError(
-            f"model: {type(model).__name__} has no body that can be read without its head."
+            f"model: {type(model).__name__} has no base model that runs without the LM head."
         )
     output: Any = model.get_output_embeddings()
     config = model.config.get_text_config()
-    times = getattr(config, "logit_scale", None) or 1.0
-    over = getattr(config, "logits_scaling", None) or 1.0
-    head = LMHead(output, times / over, getattr(config, "final_logit_softcapping", None) or 0.0)
-    _check_head(model, head)
-    return head
+    multiplier = getattr(config, "logit_scale", None) or 1.0
+    divisor = getattr(config, "logits_scaling", None) or 1.0
+    softcap = getattr(config, "final_logit_softcapping", None) or 0.0
+    lm_head = LMHead(output, multiplier / divisor, softcap)
+    _check_head(model, lm_head)
+    return lm_head
 
 
 @torch.no_grad()
 def _check_head(model: PreTrainedModel, lm_head: LMHead) -> None:
-    texts = torch.tensor([[0, 1, 0, 1], [0, 1, 0, 0]], device=model.device)
-    own = model(texts, use_cache=False).logits.float()
-    ours = lm_head(model.base_model(texts, use_cache=False).last_hidden_state).float()
+    # two rows that differ in their last token: a causal model's earlier logits are equal
+    token = torch.tensor([[0, 1, 0, 1], [0, 1, 0, 0]], device=model.device)
+    expected = model(token, use_cache=False).logits.float()
+    hidden = model.base_model(token, use_cache=False).last_hidden_state
+    logits = lm_head(hidden).float()
     name = type(model).__name__
-    if not torch.allclose(own[0, :-1], own[1, :-1], rtol=1e-2, atol=1e-2):
-        raise ConfigError(f"model: {name} is not causal, for what comes later changes its logits.")
-    if not torch.allclose(own, ours, rtol=1e-3, atol=1e-3):
+    if not torch.allclose(expected[0, :-1], expected[1, :-1], rtol=1e-2, atol=1e-2):
+        raise ConfigError(f"model: {name} is not causal: later tokens change its logits.")
+    if not torch.allclose(expected, logits, rtol=1e-3, atol=1e-3):
         raise ConfigError(
-            f"model: the logits of {name} are not its head of its last hidden states."
+            f"model: the logits of {name} are not its LM head applied to its last hidden states."
         )

@@ -1,4 +1,4 @@
-"""Log-probability and entropy from logits in one pass, and back with nothing worked out again."""
+"""Log-probability and entropy from logits in one pass, with a gradient that recomputes nothing."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -10,129 +10,141 @@ from torch import Tensor
 
 from grupo.kernels.native import log_softmax
 
-BLOCK_NUMEL = 1 << 19  # numbers that are worked on while they are near
+BLOCK_NUMEL = 1 << 19  # numbers that fit into a processor's cache
 
 
 def logp_and_entropy(
     logits: Float[Tensor, "m V"], token: Int[Tensor, "m"], temperature: float = 1.0
 ) -> tuple[Float[Tensor, "m"], Float[Tensor, "m"]]:
-    """Of each token its log-probability, and the entropy of what it is drawn from, in nats.
+    """Log-probability of each token, and entropy of its distribution, in nats.
 
-    The same as by `log_softmax`, with one tensor of the size of the logits kept instead of five. It
-    has one gradient: a second is refused by torch, for the first is worked out in what was kept.
+    The results equal those of `log_softmax`, with one saved tensor of the size of the logits
+    instead of five. The gradient can be computed once: it overwrites the saved tensor, and torch
+    raises an error for a second backward pass.
 
-    What is kept may be the logits, where a function has said them that does not need them itself:
-    the gradient is written over them, and who reads them afterwards passes a copy.
+    The saved tensor may be `logits` itself, if these are the result of an operation that does not
+    need them for its own gradient. A caller that reads the logits after the backward pass must
+    pass a copy.
+
+    Args:
+        logits: before the division by the temperature.
+        token: index of the sampled token in each row.
+        temperature: divides the logits.
     """
     return _LogpAndEntropy.apply(logits, token, temperature)  # pyright: ignore
 
 
 def at_least_float32(x: Tensor) -> Tensor:
-    """In float32 at least."""
+    """Converts half precision to float32 and leaves wider types."""
     return x.to(torch.promote_types(x.dtype, torch.float32))
 
 
-_ForwardResult = tuple[
-    Tensor, Tensor, tuple[Tensor, ...]
-]  # log-probabilities, entropies, what is kept
+# log-probabilities, entropies, tensors saved for the backward pass
+_ForwardResult = tuple[Tensor, Tensor, tuple[Tensor, ...]]
 
 
 class _Kernel(Protocol):
-    """How it is worked out."""
+    """One implementation of the forward and backward pass."""
 
     def forward(self, logits: Tensor, token: Tensor) -> _ForwardResult:
-        """Log-probabilities and entropies, and what is kept for the way back."""
+        """Log-probabilities, entropies, and the tensors saved for the backward pass."""
         ...
 
     def backward(self, saved: Sequence[Tensor], token: Tensor, *grads: Tensor | None) -> None:
-        """Write the slopes of logits, from those of both, over the first that was kept."""
+        """Overwrite the first saved tensor with the gradient of the logits."""
         ...
 
 
 class _LogpAndEntropy(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, logits: Tensor, token: Tensor, temperature: float) -> Any:
-        in_c = log_softmax.is_supported(at_least_float32(logits[:0]))
-        way: _Kernel = _NativeKernel(temperature) if in_c else _TorchKernel(temperature)
-        logp, entropy, kept = way.forward(logits, token)
-        ctx.save_for_backward(token, *kept)
+        native = log_softmax.is_supported(at_least_float32(logits[:0]))
+        kernel: _Kernel = _NativeKernel(temperature) if native else _TorchKernel(temperature)
+        logp, entropy, saved = kernel.forward(logits, token)
+        ctx.save_for_backward(token, *saved)
         ctx.set_materialize_grads(False)
-        ctx.rest = way, logits.dtype
+        ctx.rest = kernel, logits.dtype
         return logp, entropy
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, None, None]:
-        (token, *kept), (way, dtype) = ctx.saved_tensors, ctx.rest
-        way.backward(kept, token, *grads)
-        return kept[0].to(dtype), None, None
+        token, *saved = ctx.saved_tensors
+        kernel, dtype = ctx.rest
+        kernel.backward(saved, token, *grads)
+        return saved[0].to(dtype), None, None
 
 
 @dataclass(frozen=True)
 class _NativeKernel:
-    """Keeps the logits, and of each row two numbers that make probabilities of them."""
+    """Saves the logits, and two numbers of each row that turn them into probabilities."""
 
     temperature: float
 
     def forward(self, logits: Tensor, token: Tensor) -> _ForwardResult:
         x = at_least_float32(logits).contiguous()
-        missed = x is logits and x.requires_grad and (x.is_leaf or x._is_view())
-        x = x.clone() if missed else x
-        logp, entropy, rest = (x.new_empty(len(x), *more) for more in ((), (), (2,)))
-        log_softmax.call("say", x, self.temperature, _row_indices(x), token, logp, entropy, rest)
-        return logp, entropy, (x, entropy, rest)
+        # the gradient must not overwrite a leaf or, through a view, another tensor
+        unsafe = x is logits and x.requires_grad and (x.is_leaf or x._is_view())
+        x = x.clone() if unsafe else x
+        logp = x.new_empty(len(x))
+        entropy = x.new_empty(len(x))
+        row_stats = x.new_empty(len(x), 2)
+        out = logp, entropy, row_stats
+        log_softmax.call("logp_and_entropy", x, self.temperature, _row_indices(x), token, *out)
+        return logp, entropy, (x, entropy, row_stats)
 
     def backward(self, saved: Sequence[Tensor], token: Tensor, *grads: Tensor | None) -> None:
-        x, entropy, rest = saved
-        given = (torch.zeros_like(entropy) if s is None else s for s in grads)
-        told = _row_indices(x), token, entropy, rest, *given, x
-        log_softmax.call("blame", x, self.temperature, *told)
+        x, entropy, row_stats = saved
+        given = (torch.zeros_like(entropy) if grad is None else grad for grad in grads)
+        args = _row_indices(x), token, entropy, row_stats, *given, x
+        log_softmax.call("logp_and_entropy_backward", x, self.temperature, *args)
         torch.autograd.graph.increment_version(x)
 
 
 @dataclass(frozen=True)
 class _TorchKernel:
-    """Keeps the probabilities."""
+    """Saves the probabilities."""
 
     temperature: float
 
     def forward(self, logits: Tensor, token: Tensor) -> _ForwardResult:
         dtype = torch.promote_types(logits.dtype, torch.float32)
         p = torch.empty_like(logits, dtype=dtype)
-        total, mean = p.new_empty(len(p)), p.new_empty(len(p))
-        for some in _row_blocks(p):
-            x = at_least_float32(logits[some])
+        lse = p.new_empty(len(p))
+        mean = p.new_empty(len(p))
+        for rows in _row_blocks(p):
+            x = at_least_float32(logits[rows])
             x = x if self.temperature == 1 else x / self.temperature
-            torch.softmax(x, -1, out=p[some])
-            total[some] = x.amax(-1) - p[some].amax(-1).log()  # log of the sum of exp(x)
-            mean[some] = torch.linalg.vecdot(p[some], x)
-            if mean[some].isnan().any():  # a logit of -inf adds nothing
-                mean[some] = (p[some] * x.masked_fill(p[some] == 0, 0.0)).sum(-1)
-        logp = logits.gather(1, token[:, None])[:, 0].to(dtype) / self.temperature - total
-        entropy = total - mean
+            torch.softmax(x, -1, out=p[rows])
+            lse[rows] = x.amax(-1) - p[rows].amax(-1).log()
+            mean[rows] = torch.linalg.vecdot(p[rows], x)
+            if mean[rows].isnan().any():  # a logit of -inf adds nothing
+                mean[rows] = (p[rows] * x.masked_fill(p[rows] == 0, 0.0)).sum(-1)
+        logp = logits.gather(1, token[:, None])[:, 0].to(dtype) / self.temperature - lse
+        entropy = lse - mean
         return logp, entropy, (p, entropy)
 
     def backward(self, saved: Sequence[Tensor], token: Tensor, *grads: Tensor | None) -> None:
         p, entropy = saved
-        a, b = (None if s is None else s[:, None] / self.temperature for s in grads)
+        grad_logp, grad_entropy = (
+            None if grad is None else grad[:, None] / self.temperature for grad in grads
+        )
         tiny = torch.finfo(p.dtype).tiny
-        for some in _row_blocks(
-            p
-        ):  # in place: memory of this size costs as much as what is done in it
-            factor = 0.0 if a is None else a[some]
-            if b is not None:  # dH / dx_v = -p_v (log p_v + H)
-                log = p[some].clamp(min=tiny).log()
-                factor = factor + b[some] * (log + entropy[some, None])
-            p[some].mul_(-factor)
-        if a is not None:
-            p.scatter_add_(1, token[:, None], a)
+        # in place: allocating memory of this size costs as much as the computation
+        for rows in _row_blocks(p):
+            factor = 0.0 if grad_logp is None else grad_logp[rows]
+            if grad_entropy is not None:  # dH / dx_v = -p_v (log p_v + H)
+                log = p[rows].clamp(min=tiny).log()
+                factor = factor + grad_entropy[rows] * (log + entropy[rows, None])
+            p[rows].mul_(-factor)
+        if grad_logp is not None:
+            p.scatter_add_(1, token[:, None], grad_logp)
 
 
 def _row_indices(x: Tensor) -> Tensor:
-    """Where its rows are."""
     return torch.arange(len(x))
 
 
 def _row_blocks(x: Tensor) -> Iterator[slice]:
-    """Rows at a time that a processor's cache holds; elsewhere all at once."""
+    """Blocks of rows that fit into a processor's cache; on other devices all rows at once."""
     size = max(1, BLOCK_NUMEL // x.shape[1]) if x.device.type == "cpu" else len(x)
     return (slice(i, i + size) for i in range(0, len(x), size))

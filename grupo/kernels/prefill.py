@@ -1,4 +1,4 @@
-"""Reading prompts: what was read before is not read again, what they share is read once."""
+"""Prefill of prompts: tokens of cached prefixes are skipped, shared prefixes computed once."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ Prompt = tuple[int, ...]
 
 @dataclass(frozen=True)
 class CachedPrefix:
-    """Slots that a piece of the line comes after."""
+    """A cached prefix and the range of packed tokens that continue it."""
 
     queries: slice
     slots: Tensor
@@ -27,11 +27,18 @@ class CachedPrefix:
 
 @dataclass(frozen=True)
 class PrefillState:
-    """A line of new tokens, after what is remembered; its keys and values are remembered too."""
+    """Attention of new packed tokens, to one another and to their cached prefixes.
+
+    Args:
+        tree: attention among the new tokens.
+        prefix_cache: receives the keys and values of the new tokens.
+        slots: slots of the new tokens.
+        cached_prefixes: the prefixes that the new tokens continue.
+    """
 
     tree: TreeAttention
     prefix_cache: PrefixCache
-    slots: Tensor  # of the line's tokens
+    slots: Tensor
     cached_prefixes: tuple[CachedPrefix, ...]
 
     def attend(
@@ -43,94 +50,109 @@ class PrefillState:
     def attend_with_lse(
         self, layer: int, q: Tensor, k: Tensor, v: Tensor, config: AttentionConfig
     ) -> tuple[Tensor, Tensor]:
-        """Outputs (M, H, d) and log-normalisers (M, H) of queries, keys and values (M, ..., d)."""
+        """Outputs (M, H, d) and log-sum-exp (M, H) of queries, keys and values (M, ..., d)."""
         self.prefix_cache.write_kv(layer, self.slots, k, v)
-        if c := native_attention.native_library_for(config, q, k, v):
-            past = self._native_prefixes(layer) if self.cached_prefixes else None
-            return native_attention.attention_forward(c, self.tree.packed, (q, k, v), config, past)
-        parts = [(asked, part) for asked, _, part in self.tree.prefix_blocks(q, k, v, config)]
-        parts += [
-            (past.queries, self._prefix_block(past, layer, q, config))
-            for past in self.cached_prefixes
+        if library := native_attention.native_library_for(config, q, k, v):
+            prefixes = self._native_prefixes(layer) if self.cached_prefixes else None
+            return native_attention.attention_forward(
+                library, self.tree.packed, (q, k, v), config, prefixes
+            )
+        blocks = [
+            (queries, block) for queries, _, block in self.tree.prefix_blocks(q, k, v, config)
         ]
-        return attend_blocks(
-            kernel_for(config, q, v), self.tree.self_blocks, parts, (q, k, v), config
-        )
+        blocks += [
+            (prefix.queries, self._prefix_block(prefix, layer, q, config))
+            for prefix in self.cached_prefixes
+        ]
+        kernel = kernel_for(config, q, v)
+        return attend_blocks(kernel, self.tree.self_blocks, blocks, (q, k, v), config)
 
     def store_activation_index(self, first: int) -> None:
-        """What was worked out of the line's tokens is kept from there on."""
+        """Records that the activations of the new tokens are cached from row `first` on."""
         self.prefix_cache.store_activation_index(
             self.slots.tolist(), range(first, first + len(self.slots))
         )
 
     def _native_prefixes(self, layer: int) -> native_attention.PrefixKV:
-        count = torch.tensor([len(past.slots) for past in self.cached_prefixes])
-        asked = torch.tensor(
-            [(past.queries.start, past.queries.stop) for past in self.cached_prefixes]
-        )
-        where = torch.cat([asked, (count.cumsum(0) - count)[:, None], count[:, None]], 1)
-        slots = torch.cat([past.slots for past in self.cached_prefixes])
-        return native_attention.PrefixKV(where, *self.prefix_cache.read_kv(layer, slots))
+        queries = [(prefix.queries.start, prefix.queries.stop) for prefix in self.cached_prefixes]
+        count = torch.tensor([len(prefix.slots) for prefix in self.cached_prefixes])
+        first = count.cumsum(0) - count
+        ranges = torch.cat([torch.tensor(queries), first[:, None], count[:, None]], 1)
+        slots = torch.cat([prefix.slots for prefix in self.cached_prefixes])
+        return native_attention.PrefixKV(ranges, *self.prefix_cache.read_kv(layer, slots))
 
     def _prefix_block(
         self, prefix: CachedPrefix, layer: int, q: Tensor, config: AttentionConfig
     ) -> AttentionBlock:
         position = torch.arange(len(prefix.slots), device=q.device)
-        near = position if self.tree.max_row_length > config.window else None
+        key_position = position if self.tree.max_row_length > config.window else None
         k, v = self.prefix_cache.read_kv(layer, prefix.slots)
-        return self.tree.prefix_block(prefix.queries, q, k, v, near, config)
+        return self.tree.prefix_block(prefix.queries, q, k, v, key_position, config)
 
 
 def prefill(
     backend: Backend, prefix_cache: PrefixCache, prompts: Sequence[Prompt]
 ) -> tuple[Float[Tensor, "P H"], list[Tensor]]:
-    """The last hidden state of each prompt, and the slots of its tokens."""
-    known = {p: prefix_cache.lookup(p[:-1]) for p in dict.fromkeys(prompts)}
-    starts: dict[tuple[int, ...], list[Prompt]] = {}
-    for prompt, path in known.items():
-        starts.setdefault(tuple(path), []).append(prompt)
-    laid = _pack_prompts(starts)
-    slots = {p: [*path, *prefix_cache.insert(path, p[len(path) :])] for p, path in known.items()}
+    """Last hidden state of each prompt, and the slots of its tokens in the prefix cache.
+
+    The last token of a prompt is always computed, because its hidden state is not cached.
+    """
+    cached = {prompt: prefix_cache.lookup(prompt[:-1]) for prompt in dict.fromkeys(prompts)}
+    prompts_by_prefix: dict[tuple[int, ...], list[Prompt]] = {}
+    for prompt, path in cached.items():
+        prompts_by_prefix.setdefault(tuple(path), []).append(prompt)
+    prepared = _pack_prompts(prompts_by_prefix)
+    slots = {
+        prompt: [*path, *prefix_cache.insert(path, prompt[len(path) :])]
+        for prompt, path in cached.items()
+    }
     device = backend.model.device
-    where = torch.zeros(len(laid.packed.token), dtype=torch.long)
-    for prompt, place in laid.token_index.items():
-        where[place] = torch.tensor(slots[prompt][-len(place) :])
-    past = tuple(CachedPrefix(x.queries, x.slots.to(device)) for x in laid.cached_prefixes)
-    on = laid.packed.to(device)
-    reading = PrefillState(TreeAttention(on), prefix_cache, where.to(device), past)
-    last = torch.tensor([int(laid.token_index[p][-1]) for p in prompts], device=device)
-    hidden = backend.prefill(on.token, on.position, reading, last)
-    return hidden, [torch.tensor(slots[p], device=device) for p in prompts]
+    new_slots = torch.zeros(len(prepared.packed.token), dtype=torch.long)
+    for prompt, index in prepared.token_index.items():
+        new_slots[index] = torch.tensor(slots[prompt][-len(index) :])
+    prefixes = tuple(
+        CachedPrefix(prefix.queries, prefix.slots.to(device)) for prefix in prepared.cached_prefixes
+    )
+    packed = prepared.packed.to(device)
+    state = PrefillState(TreeAttention(packed), prefix_cache, new_slots.to(device), prefixes)
+    last_index = torch.tensor([int(prepared.token_index[p][-1]) for p in prompts], device=device)
+    hidden = backend.prefill(packed.token, packed.position, state, last_index)
+    return hidden, [torch.tensor(slots[prompt], device=device) for prompt in prompts]
 
 
 @dataclass(frozen=True)
 class _PackedPrompts:
     packed: PackedTokens
-    token_index: dict[Prompt, Tensor]  # where in the line each prompt's new tokens are
+    token_index: dict[Prompt, Tensor]  # index of each prompt's new tokens among the packed tokens
     cached_prefixes: tuple[CachedPrefix, ...]
 
 
 def _pack_prompts(prompts_by_prefix: dict[tuple[int, ...], list[Prompt]]) -> _PackedPrompts:
-    """Everything new, as one line: piece by piece of what comes after the same slots."""
-    pieces, place, past, size = [], {}, [], 0
+    """Packs all new tokens; those that continue the same cached prefix are adjacent."""
+    pieces: list[tuple[PackedTokens, int]] = []  # with the index of their first token
+    token_index: dict[Prompt, Tensor] = {}
+    prefixes: list[CachedPrefix] = []
+    begin = 0
     for slots, prompts in prompts_by_prefix.items():
-        piece = _pack_rows([p[len(slots) :] for p in prompts], len(slots))
+        piece = _pack_rows([prompt[len(slots) :] for prompt in prompts], len(slots))
         for i, prompt in enumerate(prompts):
-            place[prompt] = piece.token_index[i, : len(prompt) - len(slots)] + size
-        after = size + len(piece.token)
-        past += [CachedPrefix(slice(size, after), torch.tensor(slots))] if slots else []
-        pieces.append((piece, size))
-        size = after
-    token, position = (
-        torch.cat([getattr(p, name) for p, _ in pieces]) for name in ("token", "position")
+            token_index[prompt] = piece.token_index[i, : len(prompt) - len(slots)] + begin
+        end = begin + len(piece.token)
+        if slots:
+            prefixes.append(CachedPrefix(slice(begin, end), torch.tensor(slots)))
+        pieces.append((piece, begin))
+        begin = end
+    packed = PackedTokens(
+        torch.cat([piece.token for piece, _ in pieces]),
+        torch.cat([piece.position for piece, _ in pieces]),
+        torch.zeros(0, 0, dtype=torch.long),
+        tuple(
+            Segment(s.begin + shift, s.end + shift, s.subtree_end + shift)
+            for piece, shift in pieces
+            for s in piece.segments
+        ),
     )
-    stretches = [
-        Segment(s.begin + by, s.end + by, s.last + by) for p, by in pieces for s in p.segments
-    ]
-    blank = torch.zeros(0, 0, dtype=torch.long)
-    return _PackedPrompts(
-        PackedTokens(token, position, blank, tuple(stretches)), place, tuple(past)
-    )
+    return _PackedPrompts(packed, token_index, tuple(prefixes))
 
 
 def _pack_rows(rows: Sequence[Prompt], offset: int) -> PackedTokens:

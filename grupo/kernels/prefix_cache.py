@@ -1,4 +1,4 @@
-"""What a model has read: keys and values of tokens, each token after the same others once."""
+"""Cache of keys and values, indexed by a trie of token prefixes."""
 
 from collections.abc import Sequence
 
@@ -9,9 +9,13 @@ NOT_CACHED = -1
 
 
 class PrefixCache:
-    """A slot for each token that was read, found by the slot before it; keys and values by layer.
+    """Keys and values of tokens; a prefix that several prompts share is stored once.
 
-    It holds about `cells` tokens: who is to remember more first forgets all.
+    Each cached token has a slot, found by its predecessor's slot and the token itself.
+
+    Args:
+        capacity: number of tokens above which the cache is full. A full cache is cleared before
+            the next call of the engine; within a call it may exceed its capacity.
     """
 
     def __init__(self, capacity: int) -> None:
@@ -19,48 +23,50 @@ class PrefixCache:
         self.clear()
 
     def clear(self) -> None:
-        """Hold nothing."""
+        """Removes all tokens."""
         self.children: dict[tuple[int, int], int] = {}
         self.layer_kv: dict[int, tuple[Tensor, Tensor]] = {}
-        self.activation_index: dict[
-            int, int
-        ] = {}  # where what was worked out of a slot's token is kept
+        # row of the activation cache, by slot
+        self.activation_index: dict[int, int] = {}
 
     def lookup(self, tokens: Sequence[int], slot: int = ROOT) -> list[int]:
-        """The slots of the longest beginning that was read before, after what ends at `slot`."""
-        slots = []
+        """Slots of the longest cached prefix of `tokens`, which follow the token at `slot`."""
+        slots: list[int] = []
         for token in tokens:
-            found = self.children.get((slot, token))
-            if found is None:
+            child = self.children.get((slot, token))
+            if child is None:
                 break
-            slots.append(slot := found)
+            slots.append(child)
+            slot = child
         return slots
 
     def insert(self, path: Sequence[int], tokens: Sequence[int]) -> list[int]:
-        """Slots of the tokens that come after `path`, new ones where there are none."""
-        slots, slot = [], path[-1] if path else ROOT
+        """Slots of the tokens that follow the slots of `path`; creates those that are missing."""
+        slots: list[int] = []
+        slot = path[-1] if path else ROOT
         for token in tokens:
-            slots.append(slot := self.children.setdefault((slot, token), len(self.children)))
+            slot = self.children.setdefault((slot, token), len(self.children))
+            slots.append(slot)
         return slots
 
     @property
     def size(self) -> int:
-        """How many slots there are; the next one is called so."""
+        """Number of slots, and the next slot to be created."""
         return len(self.children)
 
     def write_kv(self, layer: int, slots: Tensor | slice, k: Tensor, v: Tensor) -> None:
-        """Keep keys and values (m, K, d) of some slots."""
+        """Stores keys and values (m, K, d) of one layer."""
         self._reserve(layer, k, v)
-        for kept, new in zip(self.layer_kv[layer], (k, v), strict=True):
-            kept[slots] = new
+        for buffer, new in zip(self.layer_kv[layer], (k, v), strict=True):
+            buffer[slots] = new
 
     def read_kv(self, layer: int, slots: Tensor) -> tuple[Tensor, Tensor]:
-        """Keys and values of some slots: their shape, then (K, d)."""
+        """Keys and values (*slots.shape, K, d) of one layer."""
         k, v = self.layer_kv[layer]
         return k[slots], v[slots]
 
     def store_activation_index(self, slots: Sequence[int], indices: Sequence[int]) -> None:
-        """What was worked out of some slots is kept there; -1: it is not kept."""
+        """Records the row of each slot in the activation cache; negative rows are skipped."""
         self.activation_index.update((s, p) for s, p in zip(slots, indices, strict=True) if p >= 0)
 
     def _reserve(self, layer: int, k: Tensor, v: Tensor) -> None:
@@ -72,7 +78,7 @@ class PrefixCache:
 
     @property
     def is_full(self) -> bool:
-        """Is it time to forget?"""
+        """Whether more tokens are cached than the capacity."""
         return len(self.children) > self.capacity
 
 

@@ -46,7 +46,7 @@ def a_grae(group_size: int = 8, target_accuracy: float = 1.0) -> Method:
     A (1 - m) / 2 (1 - sqrt p) favours tasks that are mostly solved, A m / 2 sqrt p those that
     are not.
     """
-    # The authors' code; `alpha` is 1 for mathematics there, 0.5 for geometry and medical questions.
+    # The authors' code; `target_accuracy` is 1 for mathematics there, 0.5 for geometry and medical questions.
     return Method(
         sampler=GroupSampler(group_size), advantage=DifficultyWeightedAdvantage(target_accuracy)
     )

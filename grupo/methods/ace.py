@@ -45,11 +45,11 @@ class OverconfidencePenalty:
 
 
 def ace(group_size: int = 8, penalty_coef: float = 1.0, clip_eps: float = 0.2) -> Method:
-    """A' = A (1 + `alpha` softplus(c)) for wrong answers, A' = A for right ones; A as in GRPO.
+    """A' = A (1 + `penalty_coef` softplus(c)) for wrong answers, A' = A for right ones; A as in GRPO.
 
     c, in nats and summed over the answer, says how much likelier training has made it.
     """
-    # `alpha` is our choice: its value was not seen. Softplus is the paper's phi, for its ablation
+    # `penalty_coef` is our choice: its value was not seen. Softplus is the paper's phi, for its ablation
     # prefers it to ReLU: OverconfidencePenalty(alpha, torch.relu).
     return Method(
         sampler=GroupSampler(group_size),

@@ -41,7 +41,7 @@ class RarityScale:
 def ada_grpo(group_size: int = 8, clip_eps: float = 0.2, kl_coef: float = 0.001) -> Method:
     """r' = a r with a = 1 + (G / F - 1) (1 + cos(pi t / T)) / 2: from G / F down to 1.
 
-    parts["mode"] labels the format of each rollout, r is the reward; A = (r' - mean) / std.
+    reward_terms["mode"] labels the format of each rollout, r is the reward; A = (r' - mean) / std.
     """
     loss = Clip(clip_eps, clip_eps) + kl_coef * KL()
     rarity = RarityScale(as_float(Cosine(1.0, 0.0)))

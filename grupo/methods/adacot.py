@@ -46,7 +46,7 @@ class ThinkingTriggerPenalty:
 
 @component
 class MaskDecisionTokens:
-    """`inner`, but 0 for actions that are marked as the decision whether to think."""
+    """`aggregation`, but 0 for actions that are marked as the decision whether to think."""
 
     aggregation: Aggregation = sequence_mean
     required_signals = frozenset(
@@ -63,13 +63,13 @@ def adacot(
     overuse_penalty: float = 0.3,
     format_penalty: float = 1.0,
 ) -> Method:
-    """r = base - `missed_penalty` P_miss - `over` P_over - `format_penalty` P_fmt; decisions may be left out.
+    """r = base - `missed_penalty` P_miss - `overuse_penalty` P_over - `format_penalty` P_fmt; decisions may be left out.
 
-    parts: "think", "needed" (a label of the task) and "format". "step/decision" is 1 at the first
+    Reward terms: "think", "needed" (a label of the task) and "format". "step/decision" is 1 at the first
     token after the thinking opens where all tasks want thinking (selective loss masking), else 0.
     """
     # The paper trains by PPO with a critic; the reward is as good for a group. Its weights were not
-    # seen: these are our choice, `missed_penalty` and `over` move along its front of accuracy and cost.
+    # seen: these are our choice, `missed_penalty` and `overuse_penalty` move along its front of accuracy and cost.
     return Method(
         sampler=GroupSampler(group_size),
         advantage=chain(

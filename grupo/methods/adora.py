@@ -23,9 +23,9 @@ PAPER = Paper(
 
 @component
 class LongCorrectGroupWeight:
-    """x, times `less` in groups whose longest right answer is no longer than the wrong on average.
+    """x, times `reduced_weight` in groups whose longest right answer is no longer than the wrong on average.
 
-    Wrong answers of `limit` actions or more are not counted: they were cut off.
+    Wrong answers of `max_length` actions or more are not counted: they were cut off.
     """
 
     max_length: int
@@ -47,7 +47,7 @@ def adora(
 ) -> Method:
     """A = w (r - mean(r)) / std(r), w = 1 if the longest right answer is longer than wrong ones.
 
-    Otherwise w = `less`. The paper's frame is any weight of a group that its own rollouts decide;
+    Otherwise w = `reduced_weight`. The paper's frame is any weight of a group that its own rollouts decide;
     this is the one released for reasoning to grow.
     """
     # The authors' code for language models: right is a score above 1.01 there, the part `correct_coef`

@@ -24,19 +24,19 @@ PAPER = Paper(
 
 @component
 class TemperedRolloutWeight:
-    """`weight` for tempered rollouts of A > 0.05, 0 for the other tempered ones; own keep A."""
+    """`tempered_coef` for tempered rollouts of A > 0.05, 0 for the other tempered ones; own keep A."""
 
     tempered_coef: float
-    required_reward_terms = ("tempered",)
+    required_reward_terms = ("temperature_scaled",)
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         good = (x > 0.05).to(x) * self.tempered_coef
-        return torch.where(batch.reward_terms["is_tempered"] > 0, good, x)
+        return torch.where(batch.reward_terms["temperature_scaled"] > 0, good, x)
 
 
 def is_tempered(batch: Batch) -> Tensor:
     """Which rows were drawn at another temperature, (N, 1)."""
-    return (batch.reward_terms["is_tempered"] > 0)[batch.rollout, None]
+    return (batch.reward_terms["temperature_scaled"] > 0)[batch.rollout, None]
 
 
 def is_untempered(batch: Batch) -> Tensor:
@@ -52,12 +52,12 @@ def aepo(
 ) -> Method:
     """grad J = grad J_GRPO + alpha E_{o ~ pi^T}[R(o) grad log pi(o)].
 
-    T = `hot` while the last step's entropy is at most `target`, else 0.8: reinforcing what is hot
-    raises entropy, what is cold lowers it. `more` rollouts are tempered; A > 0.05 counts 1, or 1/2.
+    T = `high_temperature` while the last step's entropy is at most `target_entropy`, else 0.8: reinforcing what is hot
+    raises entropy, what is cold lowers it. `extra_rollouts` rollouts are tempered; A > 0.05 counts 1, or 1/2.
     """
     # The authors sample a quarter of the prompts again, keep at most 60 rollouts of them (30 where
     # it is cold) and let them replace others; here every group has a quarter more, without ratios.
-    normalised = GroupedBy(chain(Center(), ScaleByStd()), ByRewardTerm("tempered"))
+    normalised = GroupedBy(chain(Center(), ScaleByStd()), ByRewardTerm("temperature_scaled"))
     return Method(
         sampler=MultiTemperature(
             GroupSampler(group_size),

@@ -36,9 +36,9 @@ class EaseScaledLengthPenalty:
 
 
 def alp(group_size: int = 16, length_coef: float = 1e-7) -> Method:
-    """r = [right] - `price` L max(p, 1 / K); who is wrong pays as well. A = (r - mean) / std.
+    """r = [right] - `length_coef` L max(p, 1 / K); who is wrong pays as well. A = (r - mean) / std.
 
-    parts["correct"] says who is right.
+    reward_terms["correct"] says who is right.
     """
     # The paper writes beta / N for the price of a token and reports beta = 1e-7; what N was is not
     # known to us, so it is 1: small, but the whole of the advantage where all are right.

@@ -22,14 +22,14 @@ PAPER = Paper(
 
 @component
 class IntegralController:
-    """mu <- clip(mu + `by` (`target` - metric), `low`, `high`) after a step, `start` at first."""
+    """mu <- clip(mu + `gain` (`target` - metric), `min_value`, `max_value`) after a step, `start` at first."""
 
     start: float
     target: float
     gain: float
     min_value: float = 0.05
     max_value: float = 0.95
-    metric: str = "entropy"
+    metric: str = "policy/entropy"
 
     def next_value(self, metric_values: Sequence[float]) -> float:
         mu = self.start
@@ -45,11 +45,11 @@ def amft(
     gain: float = 5e-4,
     clip_eps: float = 0.2,
 ) -> Method:
-    """(1 - mu) RL + mu SFT, mu <- clip(mu + `by` (`entropy` - H), 0.05, 0.95), from `share` on.
+    """(1 - mu) RL + mu SFT, mu <- clip(mu + `gain` (`target_entropy` - H), 0.05, 0.95), from `initial_sft_weight` on.
 
     RL is PPO's clip with advantages whitened over the batch and an entropy bonus of 0.01, SFT the
     likelihood of demonstrations, each a mean over its own tokens. H is the policy's mean entropy
-    over what is learned from, `entropy` what it was after a first stage of SFT.
+    over what is learned from, `target_entropy` what it was after a first stage of SFT.
     """
     # The numbers are those of the released configuration (TSYJ-He/AMFT), without its critic: a
     # whitened reward is the advantage; the bonus is of own actions. The paper adds to mu, every 20

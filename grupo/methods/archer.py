@@ -22,10 +22,10 @@ def archer(
     kl_coef: float = 0.001,
     high_entropy_kl_coef: float = 0.0,
 ) -> Method:
-    """PPO's surrogate with clip `wide` at tokens of high entropy, `narrow` elsewhere, and k3.
+    """PPO's surrogate with clip `high_entropy_clip_eps` at tokens of high entropy, `clip_eps` elsewhere, and k3.
 
-    High is at or above the `quantile` of the answer's own entropies. k3 to the reference counts
-    `high_entropy_kl_coef` at those tokens and `kl` at all others; token mean over informative groups.
+    High is at or above the `entropy_quantile` of the answer's own entropies. k3 to the reference counts
+    `high_entropy_kl_coef` at those tokens and `kl_coef` at all others; token mean over informative groups.
     """
     # quantile, the two clips and no KL at forks are those of the released scripts; kl 0.001 is the
     # paper's as we remember it. The entropies are the current policy's, without gradient.

@@ -15,7 +15,7 @@ PAPER = Paper(
 
 
 def arenarl(group_size: int = 16, clip_low: float = 0.2, clip_high: float = 0.28) -> Method:
-    """A = (r - mean(r)) / std(r), r = parts["rank"] = 1 - place / (G - 1).
+    """A = (r - mean(r)) / std(r), r = reward_terms["rank"] = 1 - place / (G - 1).
 
     `rewards.tournament.tournament` says it after 2 G - 2 comparisons by a judge.
     """

@@ -44,7 +44,7 @@ def arpo_agentic(
     """A = (r - mean r) / std r over all leaves of `EntropyBranching`: the paper's soft estimate.
 
     What leaves share has a row in each of them, and learns the mean of their A. Said outright:
-    .but(credit=chain(Center(), ScaleByStd(), MeanOfSharers())).
+    .replace(advantage=chain(Center(), ScaleByStd(), MeanOfSharers())).
     """
     # Where it branches is the paper's: after a tool's answer, by the entropy of what comes next. In
     # the released code (ARPO of dongguanting) that is the entropy of the turn before the answer,

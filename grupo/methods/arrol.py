@@ -26,14 +26,14 @@ def arrol(
     warmup_fraction: float = 0.1,
     clip_eps: float = 0.2,
 ) -> Method:
-    """GRPO on the share `keep` of rollouts that go on after `at` tokens; the best and worst of p.
+    """GRPO on the share `keep_fraction` of rollouts that go on after `prune_at` tokens; the best and worst of p.
 
     They minimise |sum p - half their number|. p = (s_b + 1) / (n_b + 2), s_b of n_b right in the
     bin b of h, older steps times 0.9; h = sigmoid(a head of the state), which learns
-    -r log h - (1 - r) log(1 - h) of who went on. Nobody is given up before `warmup` of the run.
+    -r log h - (1 - r) log(1 - h) of who went on. Nobody is given up before `warmup_fraction` of the run.
     """
     # From the abstract and summaries; Hsu1023/ARRoL on GitHub has no code yet (fe9ad20). Bins,
-    # posterior and 512 are theirs; which are kept, `always_keep`, `warmup`, constants, a head that is
+    # posterior and 512 are theirs; which are kept, `always_keep`, `warmup_fraction`, constants, a head that is
     # linear are our choice. Votes weighed by h are not here.
     posterior = BetaBins.from_history(10, 0.9)
     kept = as_float(Switch(warmup_fraction, 1.0, keep_fraction))

@@ -44,12 +44,12 @@ class EarlyToolBonus:
 def aspo_tir(
     group_size: int = 8, bias_coef: float = -2.0, max_bias_fraction: float = 0.7
 ) -> Method:
-    """GRPO, and A of right rollouts moves by at most `k` of itself towards early tool calls.
+    """GRPO, and A of right rollouts moves by at most `max_bias_fraction` of itself towards early tool calls.
 
     A reward for calling early would be blown up by the division by std where all are right.
     """
-    # Seen in a third party's code for verl, not in the paper itself. `delta` < 0 favours early
-    # calls; `k` < 1 keeps every sign. Group size: our choice.
+    # Seen in a third party's code for verl, not in the paper itself. `bias_coef` < 0 favours early
+    # calls; `max_bias_fraction` < 1 keeps every sign. Group size: our choice.
     return Method(
         sampler=GroupSampler(group_size),
         advantage=chain(Center(), ScaleByStd(), EarlyToolBonus(bias_coef, max_bias_fraction)),

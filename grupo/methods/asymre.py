@@ -21,7 +21,7 @@ PAPER = Paper(
 
 @component
 class AddConstant:
-    """Credit so far, plus `by`."""
+    """Credit so far, plus `constant`."""
 
     constant: float
 
@@ -30,12 +30,12 @@ class AddConstant:
 
 
 def asymre(group_size: int = 8, baseline_margin: float = 0.1) -> Method:
-    """-(r - V) log pi of whole answers, V = mean(r) - `below`, without ratio or clip.
+    """-(r - V) log pi of whole answers, V = mean(r) - `baseline_margin`, without ratio or clip.
 
     With V below the expected reward off-policy REINFORCE improves the policy; at or above it, it
     may collapse.
     """
-    # `below` is minus the paper's delta V, whose runs on language models do best a little below 0:
+    # `baseline_margin` is minus the paper's delta V, whose runs on language models do best a little below 0:
     # so we remember it, and 0.1 and group.
     return Method(
         sampler=GroupSampler(group_size),

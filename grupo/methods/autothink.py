@@ -22,7 +22,7 @@ PAPER = Paper(
 
 @component
 class BalancedModeReward:
-    """r by mode and outcome, shaped by length, drawn to less where a mode has more than `rate`.
+    """r by mode and outcome, shaped by length, drawn to less where a mode has more than `mode_fraction`.
 
     Thinking: right 1, wrong 0, drawn to 0 and -1; at once: 2 and -1, drawn to 1 and -2; by
     d = clip(slope (share of the mode in the batch - rate), 0, 1). Length: of the right of a group
@@ -50,9 +50,9 @@ class BalancedModeReward:
 
 
 def autothink(group_size: int = 8, mode_fraction: float = 0.5, length_coef: float = 0.0) -> Method:
-    """Stage 1: `rate` 0.5; stage 2: `rate` 1, no balance; stage 3: also `shape` 0.05, length.
+    """Stage 1: `mode_fraction` 0.5; stage 2: `mode_fraction` 1, no balance; stage 3: also `length_coef` 0.05, length.
 
-    parts: "correct"; "think", 0 if the answer begins by closing the thinking; "format", 0 if it
+    Reward terms: "correct"; "think", 0 if the answer begins by closing the thinking; "format", 0 if it
     never closes it or nothing can be read (r = 0 before balance). A = (r - mean(r)) / std(r).
     """
     return Method(

@@ -16,7 +16,7 @@ PAPER = Paper(
 
 def bapo(group_size: int = 8, positive_share: float = 0.5) -> Method:
     """PPO's clip at bounds found anew for each minibatch: the lower from 0.6 to 0.9, then the upper
-    from 1.2 to 3, until tokens with A > 0 make up `share` of it. A = (r - mean(r)) / std(r).
+    from 1.2 to 3, until tokens with A > 0 make up `positive_share` of it. A = (r - mean(r)) / std(r).
     """
     # Ranges and 0.5 of the README of WooooDyy/BAPO, steps of 0.05 and 0.1 of its script. Its code
     # moves the lower bound first, as here, but holds good / bad, not good / all, against 0.5.

@@ -44,7 +44,7 @@ class BetaNormalise:
 
 
 def _beta_parameters(p: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
-    """Alpha and beta; `share` makes the rollouts of a prompt count as one."""
+    """Alpha and beta; `weight` makes the rollouts of a prompt count as one."""
     m = (weight * p).sum() / weight.sum()
     v = (weight * (p - m) ** 2).sum() / (weight.sum() - 1).clamp(min=1)
     k = torch.where(v > 1e-12, m * (1 - m) / v - 1, torch.zeros_like(v))
@@ -54,7 +54,7 @@ def _beta_parameters(p: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
 def bnpo(group_size: int = 16, clip_low: float = 0.2, clip_high: float = 0.28) -> Method:
     """A = (r - p) / f(p): a flat f is REINFORCE with a baseline, one at 3/2 is GRPO times pi / 8.
 
-    loss = mean over answers of sum over tokens of -min(R A, clip(R, 1 - `low`, 1 + `high`) A).
+    loss = mean over answers of sum over tokens of -min(R A, clip(R, 1 - `clip_low`, 1 + `clip_high`) A).
     """
     credit, loss = BetaNormalise(), Clip(clip_low, clip_high)
     return Method(

@@ -26,11 +26,11 @@ def branch_grpo(
 ) -> Method:
     """A = (v - mean(v)) / std(v) among the nodes of a depth, v the mean reward of a node's leaves.
 
-    The tree splits in two before the steps `at`; there siblings' noises have the correlation
-    `alike`. In v a leaf weighs exp(`logp_coef` log p(leaf | node)). A, within -+`bound`, is of all
+    The tree splits in two before the steps `split_steps`; there siblings' noises have the correlation
+    `sibling_correlation`. In v a leaf weighs exp(`logp_coef` log p(leaf | node)). A, within -+`max_advantage`, is of all
     steps that lead to the node; a step counts once however many leaves share it, and not at all
     where one of `masks` does not hold: `BestOfSiblings()` and `TopBottomLeaves(4)` prune the width,
-    `OutsideWindow(9, 4)` the depth. loss = -min(R A, clip(R, 1 - `clip`, 1 + `clip`) A), R = pi / old.
+    `OutsideWindow(9, 4)` the depth. loss = -min(R A, clip(R, 1 - `clip_eps`, 1 + `clip_eps`) A), R = pi / old.
     """
     # Numbers are the released run's, of 20 steps. The rest is from two readers' notes of the
     # paper's fifth version, not from itself: noises (common + s own) / sqrt(1 + s^2), s = 4, so

@@ -25,7 +25,7 @@ def brpo(
 ) -> Method:
     """A_s = ret_s - (s V1 + (S - s) V2) / S for the piece of a thought that ends at budget s < S.
 
-    ret_s = sum_{j>=s} p_j R_j, R_j the mean reward of `answers` answers at budget j, p by `prior`;
+    ret_s = sum_{j>=s} p_j R_j, R_j the mean reward of `answers_per_budget` answers at budget j, p by `prior`;
     V2 its mean over the `traces`; V1 = sum_{k<s} 2^k R_k / sum_{k<s} 2^k, times sum_{j>=s} p_j.
     Answers: A = r - mean(r) at the same cut. Clipped; every token counts the same, by a constant.
     """

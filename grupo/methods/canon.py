@@ -24,7 +24,7 @@ PAPER = Paper(
 class ConditionalAdvantage:
     """mu (r - mean of the other half) + (1 - mu) (r - mean of one's own), halves by `metric`.
 
-    Between halves a reward counts `low` or `high` of itself, by the half it is in.
+    Between halves a reward counts `low_scale` or `high_scale` of itself, by the half it is in.
     """
 
     between_weight: float

@@ -23,8 +23,8 @@ def ce_gppo(
 ) -> Method:
     """-sg(w) A log pi; w = r within PPO's clip, and a multiple of the bound beyond it.
 
-    w = `above` (1 + `high`) where A > 0 and r > 1 + `high`: more entropy; `below` (1 - `low`) where
-    A < 0 and r < 1 - `low`: less. A = (r - mean(r)) / std(r), mean over all tokens.
+    w = `high_scale` (1 + `clip_high`) where A > 0 and r > 1 + `clip_high`: more entropy; `low_scale` (1 - `clip_low`) where
+    A < 0 and r < 1 - `clip_low`: less. A = (r - mean(r)) / std(r), mean over all tokens.
     """
     # 0.75 and 1 are those of the authors' 7B script (0.5 and 1 of the 1.5B one), as are clips of
     # 0.2 and 8 answers. The dual clip at 10 that they inherit from verl is left out.

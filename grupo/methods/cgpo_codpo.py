@@ -18,8 +18,8 @@ PAPER = Paper(
 def cgpo_codpo(group_size: int = 4, beta: float = 0.1, nll_coef: float = 5.0) -> Method:
     """DPO between a group's best feasible and its worst infeasible answer, and NLL of the former.
 
-    loss = -log sigmoid(`beta` (h(y_w) - h(y_l))) - `lam` / |y_w| log pi(y_w), h = log(pi / pi_ref);
-    a mean over groups. parts: "feasible", 1 where all judges accept; the reward is the model's.
+    loss = -log sigmoid(`beta` (h(y_w) - h(y_l))) - `nll_coef` / |y_w| log pi(y_w), h = log(pi / pi_ref);
+    a mean over groups. Reward terms: "feasible", 1 where all judges accept; the reward is the model's.
     """
     # As TRL's draft of a CGPOTrainer has it; answers of equal reward share their place.
     loss = DPOBestWorst(beta, nll_coef)

@@ -35,12 +35,12 @@ class CenterBatch:
 
 
 def cgpo_crpg(group_size: int = 4, max_kl: float = 10.0) -> Method:
-    """A = R - mean(R) over the batch, R = F sigmoid(r - r_ref) max(0, 1 - k / `limit`).
+    """A = R - mean(R) over the batch, R = F sigmoid(r - r_ref) max(0, 1 - k / `max_kl`).
 
     loss = mean over answers of -A mean_t log pi; k = log pi_old(y) - log pi_ref(y). parts:
     "feasible", F, and "baseline", r_ref.
     """
-    # Calibrated policy gradient, as TRL's draft of a CGPOTrainer has it. `limit` (KL_max, in nats
+    # Calibrated policy gradient, as TRL's draft of a CGPOTrainer has it. `max_kl` (KL_max, in nats
     # per answer) has no default there: 10 is our choice. One task with one reward model.
     credit = chain(CalibratedReward(), KLDiscounted(max_kl), CenterBatch())
     return Method(

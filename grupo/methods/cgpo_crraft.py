@@ -17,14 +17,14 @@ PAPER = Paper(
 
 
 def cgpo_crraft(group_size: int = 4, max_kl: float = 10.0) -> Method:
-    """loss = -R log pi(y) of the group's best y, R = F 1[k <= `limit`] sigmoid(r - r_ref).
+    """loss = -R log pi(y) of the group's best y, R = F 1[k <= `max_kl`] sigmoid(r - r_ref).
 
     Over all rollouts, of which one in a group counts; k = log pi_old(y) - log pi_ref(y). parts:
     "feasible", F, and "baseline", r_ref.
     """
     # As TRL's draft of a CGPOTrainer has it, but for groups without any feasible answer near the
     # reference: there it imitates the baseline with weight 1/2. That is no rollout here, and they
-    # teach nothing. `limit` (KL_max) is our choice.
+    # teach nothing. `max_kl` (KL_max) is our choice.
     credit = chain(CalibratedReward(), KLGated(max_kl), best_of_group)
     return Method(
         sampler=GroupSampler(group_size), advantage=credit, loss=Reinforce(), aggregation=token_sum

@@ -21,7 +21,7 @@ PAPER = Paper(
 
 @component
 class CosineDecay:
-    """From `peak` to `end` along half a cosine over a `share` of the run; then `end`."""
+    """From `initial_sft_weight` to `end` along half a cosine over a `decay_fraction` of the run; then `end`."""
 
     start: float
     end: float
@@ -40,12 +40,12 @@ def chord_mu(
     decay_fraction: float = 1.0,
     clip_eps: float = 0.2,
 ) -> Method:
-    """loss = (1 - mu) GRPO + mu SFT, mu from `peak` to `end` over `share` of the run.
+    """loss = (1 - mu) GRPO + mu SFT, mu from `initial_sft_weight` to `end` over `decay_fraction` of the run.
 
     GRPO of own rollouts, -log pi of demonstrations, each a mean over its own tokens.
     """
     # 0.9 to 0.05 over 200 steps in the examples of ms-swift, which has it from the authors; how
-    # much of a run that is, is for `share` to say, and 1.0 our choice. The authors' code
+    # much of a run that is, is for `decay_fraction` to say, and 1.0 our choice. The authors' code
     # (Trinity-RFT) can also warm mu up from 0.
     mu = CosineDecay(initial_sft_weight, final_sft_weight, decay_fraction)
     return Method(

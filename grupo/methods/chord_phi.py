@@ -25,7 +25,7 @@ def uncertainty_weight(pi: Signals, batch: Batch) -> PerAction:
 def chord_phi(group_size: int = 8, sft_weight: float = 0.1, clip_eps: float = 0.2) -> Method:
     """loss = (1 - mu) GRPO + mu mean of -sg(p (1 - p)) log p over the tokens of demonstrations.
 
-    mu is `share`, the same throughout; GRPO of own rollouts, a mean over its own tokens.
+    mu is `sft_weight`, the same throughout; GRPO of own rollouts, a mean over its own tokens.
     """
     # mu 0.1 from peak to valley: so the authors' example (Trinity-RFT), from memory. The weight is
     # held constant, as the paper has it; ms-swift let a gradient through until its PR 6952.

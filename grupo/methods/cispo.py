@@ -32,11 +32,11 @@ class ClippedRatio:
 
 
 def cispo(group_size: int = 16, clip_high: float = 4.0, clip_low: float = 1.0) -> Method:
-    """loss = mean over all tokens of -sg(clip(r, 1 - `low`, 1 + `high`)) A log pi.
+    """loss = mean over all tokens of -sg(clip(r, 1 - `clip_low`, 1 + `clip_high`)) A log pi.
 
-    A = (r - mean(r)) / std(r). With `low` = 1 there is no lower bound.
+    A = (r - mean(r)) / std(r). With `clip_low` = 1 there is no lower bound.
     """
-    # The paper sets no lower bound, tunes `high` and does not say to what: 4, weights of at most 5,
+    # The paper sets no lower bound, tunes `clip_high` and does not say to what: 4, weights of at most 5,
     # and groups of 16 are those of ScaleRL (arXiv:2510.13786).
     return Method(
         sampler=GroupSampler(group_size),

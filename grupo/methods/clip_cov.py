@@ -19,7 +19,7 @@ PAPER = Paper(
 
 @component
 class DropHighCovariance:
-    """0 on a `share` of all actions, drawn from those of covariance in (low, high); 1 elsewhere."""
+    """0 on a `drop_fraction` of all actions, drawn from those of covariance in (low, high); 1 elsewhere."""
 
     drop_fraction: float
     min_covariance: float
@@ -51,7 +51,7 @@ def clip_cov(
     max_covariance: float = 5.0,
     clip_eps: float = 0.2,
 ) -> Method:
-    """PPO's surrogate without `share` of the tokens, drawn from those with `low` < cov < `high`.
+    """PPO's surrogate without `drop_fraction` of the tokens, drawn from those with `min_covariance` < cov < `max_covariance`.
 
     cov = (log pi - mean log pi) (A - mean A), means over the minibatch's tokens; at least
     one token is dropped if any qualifies. The draw is by the bits of the old log-probability.

@@ -52,7 +52,7 @@ class EntropyTargetLoss(Loss):
 def confucius3_math(
     group_size: int = 8, target_entropy: float = 0.55, entropy_coef: float = 0.001
 ) -> Method:
-    """DAPO with A = (R - mu) (1.256 - 0.256 mu), R = +1 or -1, and `turn_coef` |H - `target`| added."""
+    """DAPO with A = (R - mu) (1.256 - 0.256 mu), R = +1 or -1, and `turn_coef` |H - `target_entropy`| added."""
     # Sections 6.1 to 6.3; group, clip and rounds are DAPO's. The sum over tokens is over their
     # number. Not here: recent sample recovery, by which spare valid groups wait for the next step.
     loss = Clip(0.2, 0.28) + entropy_coef * EntropyTargetLoss(target_entropy)

@@ -24,7 +24,7 @@ PAPER = Paper(
 
 @component
 class CosineLengthReward:
-    """r from r_0 at length 0 to r_L at `limit` along half a cosine; -10 for who reaches it."""
+    """r from r_0 at length 0 to r_L at `max_length` along half a cosine; -10 for who reaches it."""
 
     max_length: int
     correct_rewards: tuple[float, float] = (2.0, 1.0)
@@ -46,10 +46,10 @@ class CosineLengthReward:
 def cosine_length(
     max_length: int, group_size: int = 16, repetition_coef: float = -0.05, gamma: float = 0.99
 ) -> Method:
-    """r = r_L + (r_0 - r_L) (1 + cos(pi L / `limit`)) / 2: right 2 to 1, wrong -10 to 0.
+    """r = r_L + (r_0 - r_L) (1 + cos(pi L / `max_length`)) / 2: right 2 to 1, wrong -10 to 0.
 
-    A = (r - mean(r)) / std(r) + the discounted return of `price` for repeated tokens.
-    parts["correct"]; marks of `grupo.algo.advantages.reward_shaping.repeated`, n = 40.
+    A = (r - mean(r)) / std(r) + the discounted return of `repetition_coef` for repeated tokens.
+    reward_terms["correct"]; marks of `grupo.algo.advantages.reward_shaping.repeated`, n = 40.
     """
     # The paper trains by PPO and gives each kind of reward a discount of its own; without a critic
     # the price of repetition is compared with nothing: no repetition is no price.

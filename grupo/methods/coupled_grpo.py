@@ -27,8 +27,8 @@ def coupled_grpo(
 ) -> Method:
     """A_i = r_i - mean of the other r_j, not scaled.
 
-    loss = mean over all tokens of -min(R A, clip(R, 1 - `clip`, 1 + `clip`) A) + `kl` k3
-    with R = e^(l - l_old), the reference the policy of every `every` steps.
+    loss = mean over all tokens of -min(R A, clip(R, 1 - `clip_eps`, 1 + `clip_eps`) A) + `kl_coef` k3
+    with R = e^(l - l_old), the reference the policy of every `ref_update_every` steps.
 
     It needs a policy that says l = (l_0 + w l') / 2, MaskedDiffusion(estimate=Coupled()): an answer
     drawn in any order has no likelihood in closed form, and of one mask alone the tokens that it

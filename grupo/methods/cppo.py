@@ -47,7 +47,7 @@ def cppo(
 ) -> Method:
     """GRPO's A over the whole group; the loss is a mean over the (1 - `prune_fraction`) G of greatest |A|.
 
-    loss = 1 / k sum over the kept of 1 / L_i sum_t -min(R A, clip(R) A) + `kl` k3.
+    loss = 1 / k sum over the kept of 1 / L_i sum_t -min(R A, clip(R) A) + `kl_coef` k3.
     """
     # `prune_fraction` is 1/2 to 15/16 of 16 in its runs. Of several rows of a rollout each counts as one.
     # What is pruned is still evaluated here, at weight 0: the saving is left to `pods`. The release

@@ -9,12 +9,11 @@ from grupo.algo import ratios
 from grupo.algo.advantages import Center
 from grupo.algo.aggregation import ConstantLength
 from grupo.algo.data_source import REQUIRES_OFF_CONTEXT, off_context_mask
-from grupo.algo.losses import EntropyBonus, Loss, WeightedReinforce
+from grupo.algo.losses import EntropyBonus, Loss, PolicyShaping, WeightedReinforce
 from grupo.core.batch import Batch, PerAction, Signals
 from grupo.core.component import component
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.methods.luffy import PolicyShaping
 from grupo.rollouts.samplers import GroupSampler, WithCritique
 
 PAPER = Paper(
@@ -28,7 +27,7 @@ PAPER = Paper(
 
 @component
 class SelectByContext(Loss):
-    """`own` where the action was drawn behind this prompt, `theirs` where behind another."""
+    """`on_context_loss` where the action was drawn behind this prompt, `off_context_loss` where behind another."""
 
     on_context_loss: Loss
     off_context_loss: Loss
@@ -54,11 +53,11 @@ class SelectByContext(Loss):
 def critique_grpo(
     max_length: int, group_size: int = 8, shaping_constant: float = 0.1, entropy_coef: float = 0.001
 ) -> Method:
-    """-r A on own tokens, -f(pi) A on those of the second attempt, f(p) = p / (p + `shape`).
+    """-r A on own tokens, -f(pi) A on those of the second attempt, f(p) = p / (p + `shaping_constant`).
 
-    Each of `group` answers is criticised (right or wrong, and the right answer) and tried again;
+    Each of `group_size` answers is criticised (right or wrong, and the right answer) and tried again;
     the best second attempt takes the first place of the group, behind the plain question.
-    A = r - mean(r); sums over tokens are divided by `length`; `entropy` times H is paid.
+    A = r - mean(r); sums over tokens are divided by `max_length`; `entropy_coef` times H is paid.
     """
     # As the release, whose clip is off and which keeps any refinement where none is right; the best
     # is our choice. Critiques of a stronger model: Refined(..., critique=yours).

@@ -22,7 +22,7 @@ PAPER = Paper(
 
 @component
 class TopAdvantageTokens:
-    """The mean over the share `tokens` of greatest |A| H, in `rollouts` of greatest Var(A)."""
+    """The mean over the share `token_fraction` of greatest |A| H, in `rollout_fraction` of greatest Var(A)."""
 
     rollout_fraction: float
     token_fraction: float

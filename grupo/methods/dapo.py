@@ -30,13 +30,13 @@ def dapo(
 ) -> Method:
     """Clip-higher, dynamic sampling, token mean and a soft penalty for overlong answers.
 
-    loss = mean over all tokens of the batch of -min(R A, clip(R, 1 - `low`, 1 + `high`) A)
+    loss = mean over all tokens of the batch of -min(R A, clip(R, 1 - `clip_low`, 1 + `clip_high`) A)
     with R = pi / old and A = (r - mean(r)) / std(r) over groups where 0 < number right < G
-    (eq. 8 to 12); r falls by up to 1 over the last `margin` of `limit` tokens (eq. 13; 4,096 of
+    (eq. 8 to 12); r falls by up to 1 over the last `overlong_buffer` of `max_length` tokens (eq. 13; 4,096 of
     20,480 there).
     """
     # `max_resample_rounds` is max_num_gen_batches of the released scripts. The paper takes 16 updates a step
-    # (section 4.1): .but(plan=Passes(minibatches=16)).
+    # (section 4.1): .replace(updates=Updates(minibatches=16)).
     return Method(
         curriculum=DynamicSampling(ShuffledTasks(), max_resample_rounds),
         sampler=GroupSampler(group_size),

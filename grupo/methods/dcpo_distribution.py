@@ -23,13 +23,13 @@ def dcpo_distribution(
     """A = (1 - a) A_grpo + a b rho: REINFORCE towards a tempered policy, by importance weights.
 
     rho = old at 1.2 or 0.8 times its temperature / old, by whether the entropy of the last update
-    is at most `target` or above; b = 1 where right; a = a' / (1 + a') with
-    a' = min(|`target` - entropy|, 0.1) / (share that is right). Then PPO's clip; no KL.
+    is at most `target_entropy` or above; b = 1 where right; a = a' / (1 + a') with
+    a' = min(|`target_entropy` - entropy|, 0.1) / (share that is right). Then PPO's clip; no KL.
     """
     # As released (597358816/DCPO, ray_trainer.py): the entropy is 0 before the first update. Where
-    # nobody is right the code divides by 0; here a is 0. `target` is 0.25 at best and 0.5 in the
+    # nobody is right the code divides by 0; here a is 0. `target_entropy` is 0.25 at best and 0.5 in the
     # script. "Right" is a score above 0.05.
-    towards = TemperatureRatioBonus(as_float(LastValue("entropy", 0.0)), target_entropy)
+    towards = TemperatureRatioBonus(as_float(LastValue("policy/entropy", 0.0)), target_entropy)
     return Method(
         sampler=GroupSampler(group_size),
         advantage=chain(Center(), ScaleByStd(), towards),

@@ -24,12 +24,12 @@ def deepseek_r1(
     ref_update_every: int = 400,
     minibatches: int = 16,
 ) -> Method:
-    """GRPO whose reference is replaced by the policy `every` steps, with r = accuracy + format.
+    """GRPO whose reference is replaced by the policy `ref_update_every` steps, with r = accuracy + format.
 
-    loss = mean over answers of -min(R A, clip(R, 1 - `clip`, 1 + `clip`) A) + `kl` k3, A = (r -
+    loss = mean over answers of -min(R A, clip(R, 1 - `clip_eps`, 1 + `clip_eps`) A) + `kl_coef` k3, A = (r -
     mean(r)) / std(r).
     """
-    # Group, KL, `every` and one pass in 16 minibatches are of R1-Zero, the clip of R1's first
+    # Group, KL, `ref_update_every` and one pass in 16 minibatches are of R1-Zero, the clip of R1's first
     # stage: R is cut only where it exceeds 11. The formula is printed for whole answers; tokens are
     # averaged here, as in the paper that GRPO is from. A clip per answer would be clip=10 on
     # ratios.sequence.

@@ -26,9 +26,9 @@ def delethink(
     clip_high: float = 0.26,
     cap: float = 2.0,
 ) -> Method:
-    """At most `chunks` contexts of `chunk` tokens, each begun with the prompt and what was carried.
+    """At most `max_chunks` contexts of `chunk_size` tokens, each begun with the prompt and what was carried.
 
-    Carried are the first `head` tokens of the thought and the last `suffix_tokens`; they are only read.
+    Carried are the first `prefix_tokens` tokens of the thought and the last `suffix_tokens`; they are only read.
     loss = mean over rollouts of 1/L sum over all L tokens of all chunks of w times the clipped
     surrogate, w = min(pi_old / pi_sampler, `cap`), A = (r - mean(r)) / std(r).
     """

@@ -24,7 +24,7 @@ PAPER = Paper(
 class HybridRatioClip(Loss):
     """-min(m A, m' A): m = w r + (1 - w) s, and m' the same of r and s clipped each to its own.
 
-    r is the token's ratio, s the sequence's as in GSPO-token; w = `even` + `entropy_weight` h with h the
+    r is the token's ratio, s the sequence's as in GSPO-token; w = `base_weight` + `entropy_weight` h with h the
     token's entropy, 0 for the least of its row and 1 for the greatest.
     """
 
@@ -54,7 +54,7 @@ class HybridRatioClip(Loss):
 
 
 def dhpo(group_size: int = 8, base_weight: float = 0.0, entropy_weight: float = 1.0) -> Method:
-    """Entropy-guided mixing; `even` = 0.5 with `entropy_weight` = 0 is averaged mixing, 1 GRPO, 0 GSPO."""
+    """Entropy-guided mixing; `base_weight` = 0.5 with `entropy_weight` = 0 is averaged mixing, 1 GRPO, 0 GSPO."""
     # Read in the paper's abstract: mixing within one clipped surrogate, clips of each branch before
     # it. Ours: uncertain tokens take their own ratio, the min-max over the row, GRPO's and GSPO's
     # clips, the outer minimum, the mean over tokens.

@@ -21,9 +21,9 @@ def disco(
     trust_region_coef: float = 1000.0,
     max_kl: float = 1e-4,
 ) -> Method:
-    """-J of each group, J = mean_right s - `tau` log mean_wrong exp(s / `tau`), + a trust region.
+    """-J of each group, J = mean_right s - `score_temperature` log mean_wrong exp(s / `score_temperature`), + a trust region.
 
-    s = mean_t log pi of an answer. The penalty is `beta` / 2 max(0, K - `delta`)^2, K the mean over
+    s = mean_t log pi of an answer. The penalty is `trust_region_coef` / 2 max(0, K - `max_kl`)^2, K the mean over
     tokens of log pi_old - log pi. Groups without a right or a wrong answer add 0 to the mean.
     """
     # The paper's log-likelihood score. Its ratio score: Discriminate(mean_ratio, tau=1.0); its

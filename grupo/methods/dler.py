@@ -25,7 +25,7 @@ PAPER = Paper(
 
 @component
 class ZeroOverlongReward:
-    """x, but 0 for a rollout of more than `limit` actions."""
+    """x, but 0 for a rollout of more than `max_length` actions."""
 
     max_length: int
 
@@ -35,7 +35,7 @@ class ZeroOverlongReward:
 
 @component
 class KeepInformativeWithinLength:
-    """Groups whose rewards differ once those beyond `limit` actions are 0."""
+    """Groups whose rewards differ once those beyond `max_length` actions are 0."""
 
     max_length: int
 
@@ -47,9 +47,9 @@ class KeepInformativeWithinLength:
 def dler(
     max_length: int = 4000, group_size: int = 16, clip_low: float = 0.2, clip_high: float = 0.28
 ) -> Method:
-    """A = (a - mean(a)) / std(a) over all tokens, a = r - mean(r) by group, r = 0 beyond `limit`.
+    """A = (a - mean(a)) / std(a) over all tokens, a = r - mean(r) by group, r = 0 beyond `max_length`.
 
-    loss = token mean of -min(R A, clip(R, 1 - `low`, 1 + `high`) A), over groups whose r differ,
+    loss = token mean of -min(R A, clip(R, 1 - `clip_low`, 1 + `clip_high`) A), over groups whose r differ,
     sampled again until the batch is full (eq. 3, sections 3.1 to 3.4).
     """
     return Method(

@@ -56,7 +56,7 @@ def dppo_kl(
 ) -> Method:
     """loss = mean over all tokens of -sg(min(r, `cap`) M) A log pi, M the binary KL trust region.
 
-    M = k <= `high` or p <= q where A > 0, k <= `low` or p >= q elsewhere, with
+    M = k <= `threshold_high` or p <= q where A > 0, k <= `threshold_low` or p >= q elsewhere, with
     k = q log(q / p) + (1 - q) log((1 - q) / (1 - p)) and r = p / q. A = (r - mean(r)) / std(r).
     """
     # As dppo_tv; 0.05 is the threshold in common use for KL.

@@ -51,7 +51,7 @@ def dppo_tv(
 ) -> Method:
     """loss = mean over all tokens of -sg(min(r, `cap`) M) A log pi, M the binary TV trust region.
 
-    M = p - q <= `high` where A > 0, p - q >= -`low` elsewhere, with p, q what policy and sampler
+    M = p - q <= `threshold_high` where A > 0, p - q >= -`threshold_low` elsewhere, with p, q what policy and sampler
     give the token, and r = p / q. A = (r - mean(r)) / std(r).
     """
     # Form of the authors' code (sail-sg/Stable-RL), which anchors both r and M to the sampler. 0.15

@@ -19,11 +19,11 @@ PAPER = Paper(
 
 
 def dr_grpo(max_length: int, group_size: int = 8, clip_eps: float = 0.2) -> Method:
-    """A = r - mean(r), and every token over one constant `length`: no bias to short or to hard.
+    """A = r - mean(r), and every token over one constant `max_length`: no bias to short or to hard.
 
-    loss = mean over answers of 1 / `length` times the sum over tokens of
-           -min(R A, clip(R, 1 - `clip`, 1 + `clip`) A)
-    with R = pi / old (section 3.2); `length` is the generation budget in the paper's listing 1.
+    loss = mean over answers of 1 / `max_length` times the sum over tokens of
+           -min(R A, clip(R, 1 - `clip_eps`, 1 + `clip_eps`) A)
+    with R = pi / old (section 3.2); `max_length` is the generation budget in the paper's listing 1.
     """
     return Method(
         sampler=GroupSampler(group_size),

@@ -23,7 +23,7 @@ PAPER = Paper(
 
 @component
 class LengthWeight:
-    """exp(-(length / `limit`) / `strength`): how much a right answer counts, up to a factor."""
+    """exp(-(length / `max_length`) / `length_temperature`): how much a right answer counts, up to a factor."""
 
     max_length: int
     length_temperature: float
@@ -40,13 +40,13 @@ def drpo(
     trust_region_coef: float = 1000.0,
     max_kl: float = 1e-4,
 ) -> Method:
-    """DisCO with right answers weighed by w = exp((1 - length / `limit`) / `strength`).
+    """DisCO with right answers weighed by w = exp((1 - length / `max_length`) / `length_temperature`).
 
-    -J of each group, J = sum_right w s / sum_right w - `tau` log mean_wrong exp(s / `tau`), with
-    s = mean_t log pi, + `beta` / 2 max(0, K - `delta`)^2, K the token mean of log old - log pi.
+    -J of each group, J = sum_right w s / sum_right w - `score_temperature` log mean_wrong exp(s / `score_temperature`), with
+    s = mean_t log pi, + `trust_region_coef` / 2 max(0, K - `max_kl`)^2, K the token mean of log old - log pi.
     """
     # As released; limit is 8,192 there. w is the optimum of the length reward under a KL of
-    # strength lambda, here `strength`; it normalises among right answers alone.
+    # strength lambda, here `length_temperature`; it normalises among right answers alone.
     return Method(
         sampler=GroupSampler(group_size),
         advantage=identity,

@@ -16,9 +16,9 @@ PAPER = Paper(
 
 
 def dual_clip(group_size: int = 8, clip_eps: float = 0.2, dual_clip: float = 3.0) -> Method:
-    """-max(min(r A, clip(r, 1 - `clip`, 1 + `clip`) A), `cap` A) where A < 0, PPO's clip elsewhere.
+    """-max(min(r A, clip(r, 1 - `clip_eps`, 1 + `clip_eps`) A), `dual_clip` A) where A < 0, PPO's clip elsewhere.
 
-    Which is PPO's clip of min(r, `cap`): where A > 0 the cap lies above 1 + `clip`. The paper's
+    Which is PPO's clip of min(r, `dual_clip`): where A > 0 the cap lies above 1 + `clip_eps`. The paper's
     equation with its c = 3, as we remember both; A = (r - mean(r)) / std(r) and the mean over
     answers are GRPO's.
     """

@@ -1,4 +1,4 @@
-"""E-GRPO: a wrong answer earns by the entities it found. Zhao et al., 2025, arXiv:2510.24694."""
+"""E-GRPO: wrong answers are paid for the entities they found. Zhao et al., 2025, arXiv:2510.24694."""
 
 import torch
 from jaxtyping import Bool
@@ -16,7 +16,7 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Repurposing Synthetic Data for Fine-grained Search Agent Supervision",
-    use="Questions were made from entities that are known, and most groups are all wrong.",
+    use="The questions were built from known entities, and most groups have no correct answer.",
     checked=("golden", "laws", "run"),
     catalogue=("e-grpo-entity",),
 )
@@ -24,10 +24,17 @@ PAPER = Paper(
 
 @component
 class EntityReward:
-    """r = 1 right, `weight` m / max m wrong, 0 malformed or overlong; m the share found."""
+    """r = 1 if correct, entity_coef m / max m if wrong, 0 if malformed or overlong.
+
+    m is the fraction of known entities that a rollout found, max m the largest of its group.
+    Source: eq. 4 to 6. All reward terms except "entities" are yes where above 1/2.
+
+    Args:
+        entity_coef: largest reward of a wrong answer.
+    """
 
     entity_coef: float
-    required_reward_terms = ("correct", "entities", "format", "overlong")  # a yes is above 1/2
+    required_reward_terms = ("correct", "entities", "format", "overlong")
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         right, m, good, overlong = (batch.reward_terms[name] for name in self.required_reward_terms)
@@ -37,19 +44,26 @@ class EntityReward:
 
 
 def is_not_overlong(batch: Batch) -> Bool[Tensor, "R"]:
-    """Who was not cut off for length."""
+    """True for rollouts that were not cut off for length."""
     return batch.reward_terms["overlong"] <= 0.5
 
 
 def e_grpo(
     group_size: int = 8, entity_coef: float = 0.3, clip_low: float = 0.2, clip_high: float = 0.28
 ) -> Method:
-    """A = (r - mean(r)) / std(r), r of `EntityReward`; the overlong count in both and do not learn.
+    """A = (r - mean(r)) / std(r) with the rewards of `EntityReward`.
 
-    parts: "correct", "entities" (the share that `rewards.closeness.found` in the thoughts, not in
-    what tools return), "format", "overlong": out of tokens or tool calls (eq. 4 to 6).
+    Overlong rollouts count in mean and std but are not trained on. Reward terms: "correct",
+    "entities" (the fraction that `rewards.closeness.found` finds in the reasoning, not in tool
+    results), "format" and "overlong" (out of tokens or tool calls).
+
+    Args:
+        group_size: rollouts per task (our choice).
+        entity_coef: largest reward of a wrong answer (paper: 0.3).
+        clip_low: ratios are clipped below at 1 - clip_low (DAPO's value).
+        clip_high: ratios are clipped above at 1 + clip_high (DAPO's value).
     """
-    # `weight` 0.3 is the paper's best; clip-higher without its numbers: DAPO's. Group: our choice.
+    # The paper uses clip-higher without giving its numbers: DAPO's are taken.
     return Method(
         sampler=GroupSampler(group_size),
         advantage=MaskAdvantage(

@@ -1,4 +1,4 @@
-"""EARL: for hardware code, learn only where entropy is high. Shi et al., 2025, arXiv:2511.12033."""
+"""EARL: the loss is kept on high-entropy tokens only. Shi et al., 2025, arXiv:2511.12033."""
 
 from grupo.algo.aggregation import NormalisedAggregation, TopEntropyMask
 from grupo.algo.losses import Clip
@@ -8,7 +8,7 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="EARL: Entropy-Aware RL Alignment of LLMs for Reliable RTL Code Generation",
-    use="Answers are code whose syntax is nearly deterministic, with few real decisions.",
+    use="Answers are code with nearly deterministic syntax and few real decisions.",
     trl="top_entropy_quantile, which keeps the gated tokens in the denominator",
     checked=("golden", "laws", "run"),
     catalogue=("earl-rtl",),
@@ -18,13 +18,18 @@ PAPER = Paper(
 def earl_rtl(
     group_size: int = 8, top_entropy_fraction: float = 0.2, clip_eps: float = 0.2
 ) -> Method:
-    """loss = sum_t g_t x clipped surrogate / sum_t g_t, g_t = 1 on the `share` of highest entropy.
+    """loss = sum_t g_t x clipped surrogate / sum_t g_t, with g_t = 1 on the highest-entropy tokens.
 
-    Entropy is the policy's before the update; the threshold is that of the whole minibatch. The
-    reward is the environment's: compiles, has the right ports, is equivalent to the reference.
+    The entropy is the policy's before the update; the threshold is taken over the whole minibatch.
+    The reward belongs to the environment: compiles, has the right ports, matches the reference.
+
+    Args:
+        group_size: rollouts per task (our choice).
+        top_entropy_fraction: fraction of tokens with g_t = 1 (our choice).
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps] (our choice).
     """
-    # Of the paper we saw the abstract only: share, group, clip and the threshold over the batch
-    # are our choice. A KL, if any, would stay on all tokens and is left out.
+    # Only the abstract was available: the fraction, the clip and the threshold over the batch are
+    # our choice. A KL term, if any, would be on all tokens and is left out.
     return Method(
         sampler=GroupSampler(group_size),
         loss=Clip(clip_eps, clip_eps),

@@ -1,4 +1,4 @@
-"""Elastic Reasoning: one budget to think, another to answer. Xu et al., 2025, arXiv:2505.05315."""
+"""Elastic Reasoning: thinking and answer have own budgets. Xu et al., 2025, arXiv:2505.05315."""
 
 from grupo.algo.losses import KL, Clip
 from grupo.core.paper import Paper
@@ -8,7 +8,7 @@ from grupo.rollouts.turns import ThinkingBudget
 
 PAPER = Paper(
     title="Scalable Chain of Thoughts via Elastic Reasoning",
-    use="Answers have to come within a budget, and thoughts that are cut short lose them.",
+    use="Answers must fit a token budget, and truncated thinking loses them.",
     checked=("golden", "laws", "run"),
     catalogue=("elastic-reasoning",),
 )
@@ -22,11 +22,20 @@ def elastic_reasoning(
     clip_eps: float = 0.2,
     kl_coef: float = 0.001,
 ) -> Method:
-    """GRPO on `thinking_tokens` tokens of thought, `close` forced where it does not come, `solve` of answer.
+    """GRPO on rollouts with one token budget for the thinking and another for the answer.
 
-    A = (r - mean(r)) / std(r) for both parts. One that has learned so holds other budgets too.
+    `think_end` is forced where the policy has not generated it within `thinking_tokens`. A = (r -
+    mean(r)) / std(r) for both parts. The trained policy also keeps other budgets.
+
+    Args:
+        group_size: rollouts per task.
+        thinking_tokens: token budget of the thinking.
+        answer_tokens: token budget of the answer.
+        think_end: text that ends the thinking.
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
+        kl_coef: weight of the KL divergence from the reference policy.
     """
-    # In the authors' code a forced `close` is learned like what was sampled: here it is only read.
+    # The authors' code trains on a forced `think_end` like on sampled tokens; here it is masked.
     # Their temperature is 0.6.
     return Method(
         sampler=GroupSampler(group_size, ThinkingBudget(thinking_tokens, answer_tokens, think_end)),

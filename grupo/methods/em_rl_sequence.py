@@ -1,4 +1,4 @@
-"""EM-RL-sequence: reward what was likely as a whole. Agarwal et al., 2025, arXiv:2505.15134."""
+"""EM-RL-sequence: the reward is the log-probability. Agarwal et al., 2025, arXiv:2505.15134."""
 
 from grupo.algo.advantages import Center, chain
 from grupo.algo.advantages.intrinsic import SumSignal
@@ -11,17 +11,22 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="The Unreasonable Effectiveness of Entropy Minimization in LLM Reasoning",
-    use="There is nothing to judge answers by, and a few ways to the answer are wanted, not one.",
+    use="No verifier exists, and a few ways to the answer should stay, not one.",
     checked=("golden", "laws"),
 )
 
 
 def em_rl_sequence(group_size: int = 4, kl_coef: float = 0.001) -> Method:
-    """A_i = r_i - mean of the others, r = sum_t log pi(a_t|s_t), its own likelihood (eq. 3).
+    """A_i = r_i - mean of the others, r = sum_t log pi(a_t|s_t), the rollout's log-probability (eq.
+    3).
 
-    loss = mean over answers of sum over tokens of -A log pi + `kl` k3 (table 1, section 3.3).
+    loss = mean over answers of sum over tokens of -A log pi + kl_coef k3 (table 1, section 3.3).
+
+    Args:
+        group_size: rollouts per task (paper: 4).
+        kl_coef: weight of the KL divergence from the reference policy (paper: 0.001).
     """
-    # The estimate of the KL is our choice, k3; N = 4 and its weight are the paper's.
+    # The estimator of the KL, k3, is our choice.
     return Method(
         sampler=GroupSampler(group_size),
         advantage=chain(SumSignal(), Center(group_ops.leave_one_out_mean)),

@@ -1,4 +1,4 @@
-"""EMA-PG: a reference that follows the policy slowly. Zhang and Ba, 2026, arXiv:2602.04417."""
+"""EMA-PG: the reference is a moving average of the policy. Zhang and Ba, 2026, arXiv:2602.04417."""
 
 from grupo.algo.losses import Clip, ReverseKL
 from grupo.core.paper import Paper
@@ -9,7 +9,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="EMA Policy Gradient: Taming Reinforcement Learning for LLMs with EMA Anchor and Top-k "
     "KL",
-    use="A long run is held back by a fixed reference, and unstable without any.",
+    use="A fixed reference slows a long run, and training without a reference is unstable.",
     trl="sync_ref_model=True, ref_model_mixup_alpha, ref_model_sync_steps, with beta > 0: k3",
     checked=("golden", "laws", "run"),
 )
@@ -22,13 +22,23 @@ def ema_pg(
     ref_update_every: int = 10,
     clip_high: float = 0.28,
 ) -> Method:
-    """loss = mean over answers of mean over tokens of -min(R A, clip(R, 0.8, 1 + `high`) A)
-           + `kl` KL(pi, ref), exactly, over the whole vocabulary
-    and ref <- (1 - `rate`) ref + `rate` pi after every `every` steps.
+    """GRPO with an exact KL divergence from a reference that follows the policy slowly.
+
+    loss = mean over answers of mean over tokens of
+      -min(R A, clip(R, 0.8, 1 + clip_high) A) + kl_coef KL(pi, ref),
+    with the KL summed over the whole vocabulary, and ref <- (1 - ref_update_rate) ref +
+    ref_update_rate pi after every ref_update_every steps.
+
+    Args:
+        group_size: rollouts per task (authors' code: 8).
+        kl_coef: weight of the KL divergence from the reference policy (authors' code: 0.001).
+        ref_update_rate: weight of the policy in an update of the reference (authors' code: 0.05).
+        ref_update_every: steps between updates of the reference (authors' code: 10).
+        clip_high: ratios are clipped above at 1 + clip_high (authors' code: 0.28).
     """
-    # The numbers are those of the released DeepScaleR script (LunjunZhang/ema-pg), whose KL is k3;
-    # the paper's own is exact on the k likeliest tokens with a sampled tail, unbiased at any k:
-    # here k is the vocabulary. It also masks truncated answers.
+    # The values are those of the released DeepScaleR script (LunjunZhang/ema-pg), whose KL is k3.
+    # The paper's KL is exact on the k likeliest tokens with a sampled tail, unbiased for every k;
+    # here k is the vocabulary. The script also masks truncated answers.
     return Method(
         sampler=GroupSampler(group_size),
         loss=Clip(0.2, clip_high) + kl_coef * ReverseKL(),

@@ -1,4 +1,4 @@
-"""EMPO: be right as often as you agree with yourself. Zhang et al., 2025, arXiv:2504.05812."""
+"""EMPO: the reward is the frequency of the meaning. Zhang et al., 2025, arXiv:2504.05812."""
 
 import torch
 from torch import Tensor
@@ -15,7 +15,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="Right Question is Already Half the Answer: Fully Unsupervised LLM Reasoning"
     " Incentivization",
-    use="There are questions and no answers, and answers can be grouped by their meaning.",
+    use="There are no reference answers, and answers can be clustered by their meaning.",
     checked=("golden", "laws", "reference"),
     catalogue=("empo",),
 )
@@ -23,10 +23,16 @@ PAPER = Paper(
 
 @component
 class ClusterFrequency:
-    """r = p_c, the share of the group whose answer means the same; 0 where `part` is below 0.
+    """r = p_c, the fraction of the group in the answer's cluster; 0 where the label is negative.
 
-    A group gets 0 unless low ln G < H < high ln G, H = -sum_c p_c ln p_c; in H who has no answer
-    is a meaning of his own.
+    A group gets 0 unless min_entropy < H / ln G < max_entropy, with H = -sum_c p_c ln p_c. In H
+    each rollout without an answer is a cluster of its own.
+
+    Args:
+        reward_term: reward term with the cluster label of each answer; negative where there is
+            none.
+        min_entropy: lower bound on H / ln G.
+        max_entropy: upper bound on H / ln G.
     """
 
     reward_term: str = "cluster"
@@ -35,17 +41,16 @@ class ClusterFrequency:
 
     @property
     def required_reward_terms(self) -> tuple[str, ...]:
-        """Labels of what answers mean."""
+        """The cluster labels."""
         return (self.reward_term,)
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        G, answered = group_ops.count(x, batch.group), batch.reward_terms[self.reward_term] >= 0
-        own = -1 - torch.arange(len(x))  # a meaning of his own for who has no answer
-        meaning = torch.where(answered, batch.reward_terms[self.reward_term], own)
-        p, H = (
-            group_ops.count_equal(meaning, batch.group) / G,
-            group_ops.entropy(meaning, batch.group),
-        )
+        G = group_ops.count(x, batch.group)
+        answered = batch.reward_terms[self.reward_term] >= 0
+        unique_label = -1 - torch.arange(len(x))  # rollouts without an answer are clusters of one
+        cluster = torch.where(answered, batch.reward_terms[self.reward_term], unique_label)
+        p = group_ops.count_equal(cluster, batch.group) / G
+        H = group_ops.entropy(cluster, batch.group)
         uncertain = (self.min_entropy * G.log() < H) & (self.max_entropy * G.log() - 1e-9 > H)
         return p * (answered & uncertain)
 
@@ -53,14 +58,23 @@ class ClusterFrequency:
 def empo(
     group_size: int = 7, clip_eps: float = 0.2, min_entropy: float = 0.0, max_entropy: float = 1.0
 ) -> Method:
-    """r = share of the group with the same meaning, A = (r - mean(r)) / std(r), no KL.
+    """A = (r - mean(r)) / std(r), r = fraction of the group whose answer has the same meaning; no
+    KL.
 
-    parts["cluster"] labels what answers mean, below 0 where there is none. Groups learn nothing
-    unless `low` < H / ln G < `high`, H the entropy of the labels.
+    Reward terms: "cluster" labels the meaning of each answer; negative where there is none. Groups
+    contribute only where min_entropy < H / ln G < max_entropy, H the entropy of the labels.
+
+    Args:
+        group_size: rollouts per task (authors' code: 7).
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
+        min_entropy: lower bound on H / ln G.
+        max_entropy: upper bound on H / ln G.
     """
-    # The paper keeps questions with d_low < H < d_high; the released TRL code only drops groups
-    # whose answers all differ, which is `high` = 1, and samples 7. Its verl code drops max p < 1/4.
-    credit = chain(
+    # The paper keeps questions with d_low < H < d_high. The released TRL code drops only groups
+    # whose answers all differ (max_entropy = 1) and samples 7. Its verl code drops max p < 1/4.
+    advantage = chain(
         ClusterFrequency(min_entropy=min_entropy, max_entropy=max_entropy), Center(), ScaleByStd()
     )
-    return Method(sampler=GroupSampler(group_size), advantage=credit, loss=Clip(clip_eps, clip_eps))
+    return Method(
+        sampler=GroupSampler(group_size), advantage=advantage, loss=Clip(clip_eps, clip_eps)
+    )

@@ -1,4 +1,4 @@
-"""Entropy advantage: uncertain steps are worth more. Cheng et al., 2025, arXiv:2506.14758."""
+"""Entropy advantage: uncertain tokens get a bonus. Cheng et al., 2025, arXiv:2506.14758."""
 
 import torch
 from torch import Tensor
@@ -13,21 +13,26 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Reasoning with Exploration: An Entropy Perspective",
-    use="Pass@k matters, and reasoning gets short and sure too early.",
+    use="Pass@k matters, and reasoning becomes short and certain too early.",
     checked=("golden", "laws", "run"),
 )
 
 
 @component
 class AddEntropy:
-    """x + min(alpha H, |x| / kappa): the bonus never turns a sign."""
+    """x + min(entropy_coef H, |x| / advantage_divisor): the bonus never changes the sign.
+
+    Args:
+        entropy_coef: weight of the entropy H, in nats (alpha in the paper).
+        advantage_divisor: the bonus is at most |x| / advantage_divisor (kappa in the paper).
+    """
 
     entropy_coef: float = 0.4
     advantage_divisor: float = 2.0
 
     @property
     def required_signals(self) -> frozenset[str]:
-        """The entropy of the policy that sampled."""
+        """The policy's entropy when it sampled."""
         return frozenset({"entropy"})
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
@@ -39,11 +44,16 @@ class AddEntropy:
 def entropy_advantage(
     group_size: int = 8, entropy_coef: float = 0.4, advantage_divisor: float = 2.0
 ) -> Method:
-    """A = A' + min(`alpha` H_t, |A'| / `advantage_divisor`), A' = (r - mean(r)) / std(r), H_t the entropy.
+    """A_t = A' + min(entropy_coef H_t, |A'| / advantage_divisor), A' = (r - mean(r)) / std(r).
 
-    H is a constant, measured before the update; kappa > 1 keeps the sign of A'.
+    H_t is the entropy before the update, a constant. A divisor above 1 keeps the sign of A'.
+
+    Args:
+        group_size: rollouts per task (our choice).
+        entropy_coef: weight of the entropy, in nats (alpha in the paper) (paper: 0.4).
+        advantage_divisor: the bonus is at most |A'| / advantage_divisor (kappa in the paper)
+            (paper: 2.0).
     """
-    # alpha 0.4 and kappa 2 are the paper's, as we remember them, on GRPO with a token mean; group
-    # is our choice.
-    credit = chain(Center(), ScaleByStd(), AddEntropy(entropy_coef, advantage_divisor))
-    return Method(sampler=GroupSampler(group_size), advantage=credit, aggregation=token_mean)
+    # The paper's constants are quoted from memory; it applies them to GRPO with a token mean.
+    advantage = chain(Center(), ScaleByStd(), AddEntropy(entropy_coef, advantage_divisor))
+    return Method(sampler=GroupSampler(group_size), advantage=advantage, aggregation=token_mean)

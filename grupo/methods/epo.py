@@ -1,4 +1,4 @@
-"""EPO: every turn is weighed by the score a judge gave it. Liu et al., 2025, arXiv:2502.12486."""
+"""EPO: judged turns are reinforced by their scores. Liu et al., 2025, arXiv:2502.12486."""
 
 from torch import Tensor
 
@@ -12,7 +12,7 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="EPO: Explicit Policy Optimization for Strategic Reasoning in LLMs via RL",
-    use="Dialogues and negotiations whose decisive turns somebody can name afterwards.",
+    use="In dialogues and negotiations, a judge can name the decisive turns afterwards.",
     checked=("golden", "laws", "run"),
     catalogue=("epo-strategic",),
 )
@@ -20,13 +20,17 @@ PAPER = Paper(
 
 @component
 class TurnScores:
-    """What each turn was paid, and `gamma` times what later turns were, for each of its actions."""
+    """Discounted return of each turn's scores, broadcast to the turn's tokens.
+
+    Args:
+        gamma: discount per turn.
+    """
 
     gamma: float = 0.0
 
     @property
     def required_signals(self) -> frozenset[str]:
-        """The scores of turns, paid at any of their actions."""
+        """The score of each turn, at any of its tokens."""
         return frozenset({"step/reward"})
 
     def __call__(self, x: Tensor, batch: Batch) -> PerAction:
@@ -34,12 +38,18 @@ class TurnScores:
 
 
 def epo(group_size: int = 1, gamma: float = 0.0) -> Method:
-    """loss = mean over rollouts of -1/T sum_t A_t / |a_t| sum_k log pi(a_tk): no ratio or baseline.
+    """loss = mean over rollouts of -1/T sum_t A_t / |a_t| sum_k log pi(a_tk); no ratio, no
+    baseline.
 
-    A_t is the judge's score of turn t (step/reward); `gamma` > 0 adds what later turns were given.
+    A_t is the judge's score of turn t ("step/reward") plus gamma times the return of later turns.
+
+    Args:
+        group_size: rollouts per task (authors' code: 1).
+        gamma: discount per turn (authors' code: 0.0).
     """
-    # The loss of the released trainer (EPO/LLaMA-Factory of AlibabaResearch/DAMO-ConvAI). Its data
-    # hold one score per turn, so that gamma is 0; the scale of the judge is the environment's.
+    # The loss is that of the released trainer (EPO/LLaMA-Factory of AlibabaResearch/DAMO-ConvAI).
+    # Its data have one score per turn, so gamma is 0; the scale of the scores belongs to the
+    # environment.
     return Method(
         sampler=GroupSampler(group_size),
         advantage=TurnScores(gamma),

@@ -1,4 +1,4 @@
-"""ETR: clips widen with advantage and variance. Zhang et al., 2026, arXiv:2601.03723."""
+"""ETR: the clip widens with advantage and reward variance. Zhang et al., 2026, arXiv:2601.03723."""
 
 from torch import Tensor
 
@@ -12,7 +12,7 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="ETR: Outcome-Guided Elastic Trust Regions for Policy Optimization",
-    use="Rewards are right or wrong, and clear signals should move the policy further.",
+    use="Rewards are 0 or 1, and clear signals should move the policy further.",
     checked=("golden", "laws", "run"),
     catalogue=("etr",),
 )
@@ -20,9 +20,16 @@ PAPER = Paper(
 
 @component
 class ElasticClipBounds:
-    """1 - e to 1 + e: e = clip (1 + micro tanh|A|) (1 + macro (v - 1/2)), within 1/2 and 3 clips.
+    """Clip bounds 1 - e and 1 + e that depend on the advantage and on the group's reward variance.
 
-    v is 4 times the group's variance of rewards: 1 where half of rewards in {0, 1} are 1.
+    e = clip_eps (1 + advantage_coef tanh|A|) (1 + variance_coef (v - 1/2)), clamped to [clip_eps /
+    2, 3 clip_eps]; v is 4 times the variance of the group's rewards, which is 1 where half of the
+    rewards in {0, 1} are 1.
+
+    Args:
+        clip_eps: clip at zero advantage and v = 1/2.
+        advantage_coef: strength of the dependence on |A|.
+        variance_coef: strength of the dependence on the variance.
     """
 
     clip_eps: float = 0.2
@@ -43,12 +50,17 @@ def etr(
     advantage_coef: float = 0.5,
     variance_coef: float = 0.5,
 ) -> Method:
-    """-min(r A, clip(r, 1 - e, 1 + e) A) with e of each answer: `clip` widened by |A| and variance.
+    """-min(r A, clip(r, 1 - e, 1 + e) A), e = clip_eps widened by |A| and the reward variance.
 
-    `micro` = `variance_coef` = 0 is GRPO. A = (r - mean(r)) / std(r), rewards between 0 and 1.
+    advantage_coef = variance_coef = 0 is GRPO. A = (r - mean(r)) / std(r), rewards in [0, 1].
+
+    Args:
+        group_size: rollouts per task (our choice).
+        clip_eps: clip at zero advantage and medium variance (our choice).
+        advantage_coef: strength of the dependence on |A| (our choice).
+        variance_coef: strength of the dependence on the variance (our choice).
     """
-    # The abstract says what the width depends on and in which direction; the form and all numbers
-    # here are our choice.
+    # The abstract gives what the width depends on and in which direction; the form is our choice.
     return Method(
         sampler=GroupSampler(group_size),
         loss=ClipWithin(ElasticClipBounds(clip_eps, advantage_coef, variance_coef)),

@@ -1,4 +1,4 @@
-"""Flow-GRPO: denoising steps drawn and learned like words. Liu et al., 2025, arXiv:2505.05470."""
+"""Flow-GRPO: GRPO on stochastic denoising steps. Liu et al., 2025, arXiv:2505.05470."""
 
 from grupo.algo.advantages import Center, ClampAdvantage, ScaleByStd, chain
 from grupo.algo.losses import Clip, ReverseKL
@@ -9,7 +9,7 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Flow-GRPO: Training Flow Matching Models via Online RL",
-    use="A flow-matching model of images, and a reward that looks at them.",
+    use="A flow-matching model generates images, and a reward model scores them.",
     checked=("golden", "laws", "run"),
     catalogue=("flow-grpo",),
 )
@@ -22,16 +22,25 @@ def flow_grpo(
     max_advantage: float = 5.0,
     minibatches: int = 2,
 ) -> Method:
-    """A = (r - mean(r)) / std(r) over images of a prompt, within -+`bound`; an action is a step.
+    """GRPO whose actions are the denoising steps of an image.
 
-    loss = mean over images of mean over steps of
-           -min(R A, clip(R, 1 - `clip`, 1 + `clip`) A) + `kl` KL(pi, ref)
-    with R = pi / old and KL = |m - m_ref|^2 / (2 s^2), m a step's mean and s its noise. Its KL and
-    log R are means over a latent's numbers. An update is on 1 of `updates` parts of the prompts.
+    A = (r - mean(r)) / std(r) over the images of a prompt, clamped to +-max_advantage; loss = mean
+    over images of mean over steps of
+      -min(R A, clip(R, 1 - clip_eps, 1 + clip_eps) A) + kl_coef KL(pi, ref)
+    with R = pi / old and KL = |m - m_ref|^2 / (2 s^2), m a step's mean and s its noise. KL and log
+    R are means over the dimensions of a latent.
+
+    Args:
+        group_size: rollouts per task (authors' code: 24).
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps] (authors' code: 0.0001).
+        kl_coef: weight of the KL divergence from the reference policy (authors' code: 0.04).
+        max_advantage: advantages are clamped to [-max_advantage, max_advantage] (authors' code:
+            5.0).
+        minibatches: minibatches of a step, with one update each (authors' code: 2).
     """
-    # Numbers are of the authors' scripts for SD 3.5. There std is that of all rewards of a step; in
-    # the paper, and here, the group's. There KL is over sigma^2; here over the step's own variance,
-    # sigma^2 dt, as in the paper's closed form.
+    # Values are those of the authors' scripts for SD 3.5. The scripts divide by the std of all
+    # rewards of a step; the paper, and this, by the group's. The scripts' KL is over sigma^2; here
+    # it is over the variance of the step, sigma^2 dt, as in the paper's closed form.
     loss = Clip(clip_eps, clip_eps)
     return Method(
         sampler=GroupSampler(group_size),

@@ -1,4 +1,4 @@
-"""FlowRL: match the distribution of rewards. Zhu et al., 2025, arXiv:2509.15207."""
+"""FlowRL: matches the reward distribution by flow balance. Zhu et al., 2025, arXiv:2509.15207."""
 
 from torch import Tensor
 
@@ -21,7 +21,13 @@ PAPER = Paper(
 
 @component
 class FlowBalanceLoss(Loss):
-    """w (log Z + mean log pi - beta A - mean log ref)^2, w the row's clipped ratio, constant."""
+    """w (log Z + mean log pi - reward_scale A - mean log ref)^2, w the clipped sequence ratio,
+    constant.
+
+    Args:
+        reward_scale: weight of the advantage in the balance (beta in the paper).
+        clip_eps: w is clamped to [1 - clip_eps, 1 + clip_eps].
+    """
 
     reward_scale: float
     clip_eps: float
@@ -36,25 +42,29 @@ class FlowBalanceLoss(Loss):
 
     @property
     def aux_heads(self) -> tuple[AuxHead, ...]:
-        """Log Z of the state before the row's first action."""
+        """Log Z, read from the state before the row's first action."""
         return (LinearHead("log_partition"),)
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         first = batch.mask.int().argmax(1, keepdim=True)
         log_z = pi["log_partition"].gather(1, first)
-        ahead: Tensor = row_mean(pi.logp - batch.signals["logp@ref"], batch)
-        miss = log_z + ahead - self.reward_scale * row_mean(batch.advantage, batch)
+        log_ratio: Tensor = row_mean(pi.logp - batch.signals["logp@ref"], batch)
+        imbalance = log_z + log_ratio - self.reward_scale * row_mean(batch.advantage, batch)
         w = ratios.token_log_ratio(pi, batch).sum(1, keepdim=True).exp().detach()
-        return (w.clamp(1 - self.clip_eps, 1 + self.clip_eps) * miss**2).expand_as(pi.logp)
+        return (w.clamp(1 - self.clip_eps, 1 + self.clip_eps) * imbalance**2).expand_as(pi.logp)
 
 
 def flowrl(group_size: int = 8, reward_scale: float = 15.0, clip_eps: float = 0.2) -> Method:
-    """loss = mean over answers of w (log Z + mean_t log pi - `beta` A - mean_t log ref)^2.
+    """loss = mean over answers of w (log Z + mean_t log pi - reward_scale A - mean_t log ref)^2.
 
-    A = (r - mean(r)) / std(r); log Z is learned; w = prod_t pi / old, held constant and clipped to
-    1 -+ `clip`.
+    A = (r - mean(r)) / std(r); log Z is learned; w = prod_t pi / old is held constant.
+
+    Args:
+        group_size: rollouts per task (our choice).
+        reward_scale: weight of the advantage (beta in the paper) (authors' code: 15.0).
+        clip_eps: w is clamped to [1 - clip_eps, 1 + clip_eps] (paper: 0.2).
     """
-    # beta 15 and the form are those of the authors' code; the clip is the paper's. The release
-    # computes it and multiplies by the raw w; the recipe for verl caps w at 10. log Z is a linear
-    # head on the last state of the task, in the release three layers on the mean of its states.
+    # The form is that of the authors' code. The release computes the clip but multiplies by the raw
+    # w; the recipe for verl caps w at 10. Here log Z is a linear head on the last state of the
+    # task, in the release three layers on the mean of its states.
     return Method(sampler=GroupSampler(group_size), loss=FlowBalanceLoss(reward_scale, clip_eps))

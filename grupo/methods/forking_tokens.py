@@ -1,4 +1,4 @@
-"""Forking tokens: learn only where entropy is highest. Wang et al., 2025, arXiv:2506.01939."""
+"""Forking tokens: trains on the highest-entropy tokens. Wang et al., 2025, arXiv:2506.01939."""
 
 from grupo.algo.advantages import Center, OverlongPenalty, ScaleByStd, chain
 from grupo.algo.aggregation import TopEntropyMask, token_mean
@@ -26,13 +26,20 @@ def forking_tokens(
     clip_low: float = 0.2,
     clip_high: float = 0.28,
 ) -> Method:
-    """DAPO's loss on the `share` of the batch's tokens with the highest entropy, 0 on all others.
+    """DAPO's loss on the batch's highest-entropy tokens, 0 on all others.
 
-    The mean is still over all tokens. Entropy is the policy's before the update, the threshold that
-    of the whole minibatch. `limit` and `margin` of the overlong penalty, `low` and `high` of the
-    clip and groups that must be informative are DAPO's.
+    The mean is still over all tokens. The entropy is the policy's before the update; the threshold
+    is taken over the whole minibatch. Overlong penalty, clip-higher and filter are DAPO's.
+
+    Args:
+        max_length: length limit of an answer, in tokens.
+        overlong_buffer: tokens below max_length over which the overlong penalty grows.
+        group_size: rollouts per task (DAPO's value).
+        top_entropy_fraction: fraction of tokens that are trained on (paper: 0.2).
+        clip_low: ratios are clipped below at 1 - clip_low (DAPO's value).
+        clip_high: ratios are clipped above at 1 + clip_high (DAPO's value).
     """
-    # share 0.2 is the paper's title; it builds on DAPO's recipe. It takes the threshold per batch.
+    # The paper builds on DAPO's recipe and takes the threshold per batch.
     return Method(
         sampler=GroupSampler(group_size),
         filter=keep_nonzero_std,

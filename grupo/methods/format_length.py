@@ -1,4 +1,4 @@
-"""Format-length: form and length stand in for the truth. Xin et al., 2025, arXiv:2505.19439."""
+"""Format-length: format and length replace correctness. Xin et al., 2025, arXiv:2505.19439."""
 
 import torch
 from torch import Tensor
@@ -14,7 +14,8 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="Surrogate Signals from Format and Length: Reinforcement Learning for Solving"
     " Mathematical Problems without Ground Truth Answers",
-    use="Mathematics without answers, from a base model that has yet to learn how answers look.",
+    use="Mathematics without reference answers, from a base model that has yet to learn the "
+    "format.",
     checked=("golden", "laws", "reference"),
     catalogue=("format-length-surrogate",),
 )
@@ -22,9 +23,15 @@ PAPER = Paper(
 
 @component
 class FormatLengthReward:
-    """r = f + l where the format f is right, min(0, f + l) elsewhere (eq. 5), of x = L / `limit`.
+    """r = f + l where the format f is correct, min(0, f + l) elsewhere (eq. 5), with x = L /
+    max_length.
 
     l = 1 - (1 - x / p)^2 up to the peak p, and 1 - 2 ((x - p) / (1 - p))^2 beyond it (eq. 2).
+
+    Args:
+        max_length: length limit of an answer, in tokens.
+        peak_fraction: length with the highest reward, as a fraction of max_length.
+        reward_term: reward term that is 1 where the answer can be parsed, else 0.
     """
 
     max_length: int
@@ -33,7 +40,7 @@ class FormatLengthReward:
 
     @property
     def required_reward_terms(self) -> tuple[str, ...]:
-        """Whether there is an answer that can be read: 1 or 0."""
+        """The format, 1 or 0."""
         return (self.reward_term,)
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
@@ -47,12 +54,18 @@ class FormatLengthReward:
 def format_length(
     max_length: int = 3072, group_size: int = 8, peak_fraction: float = 0.5, kl_coef: float = 0.001
 ) -> Method:
-    """r of format and length alone, A = (r - mean(r)) / std(r); no answer is ever compared.
+    """A = (r - mean(r)) / std(r), r from format and length alone; answers are never compared.
 
-    parts["format"] is 1 or 0; the best length is `peak` times `limit`, the generation budget.
+    Reward terms: "format" is 1 or 0.
+
+    Args:
+        max_length: generation limit, in tokens.
+        group_size: rollouts per task.
+        peak_fraction: length with the highest reward, as a fraction of max_length (paper: 0.5).
+        kl_coef: weight of the KL divergence from the reference policy.
     """
-    # The released reward makes f the mean of two checks, the think block and the answer, and gives
-    # min(0, l) where the answer fails; eq. 5 is followed. Clip 0.2 is verl's default.
+    # The released reward averages two checks for f, thinking block and answer, and gives min(0, l)
+    # where the answer fails; here eq. 5 is followed. Clip 0.2 is verl's default.
     return Method(
         sampler=GroupSampler(group_size),
         advantage=chain(FormatLengthReward(max_length, peak_fraction), Center(), ScaleByStd()),

@@ -1,4 +1,4 @@
-"""FSPO: a sequence's clip grows with the root of its length. Mao et al., 2025, arXiv:2509.09177."""
+"""FSPO: the sequence clip grows with the root of the length. Mao et al., 2025, arXiv:2509.09177."""
 
 from torch import Tensor
 
@@ -12,14 +12,18 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Clip Your Sequences Fairly: Enforcing Length Fairness for Sequence-Level RL",
-    use="Sequence ratios are clipped more often the longer, or the shorter, an answer is.",
+    use="Sequence ratios of long (or short) answers are clipped more often than others.",
     checked=("golden", "laws", "run"),
 )
 
 
 @component
 class RootLengthBounds:
-    """e^-b to e^b with b = width sqrt(L): noise of independent tokens grows with the root of L."""
+    """Clip bounds e^-b and e^b, b = clip_width sqrt(L): independent noise grows with sqrt(L).
+
+    Args:
+        clip_width: b of an answer of one token.
+    """
 
     clip_width: float
 
@@ -31,10 +35,14 @@ class RootLengthBounds:
 def fspo(group_size: int = 8, clip_width: float = 0.01) -> Method:
     """loss = mean over answers of -min(w A, clip(w, e^-b, e^b) A), w = prod_t r_t.
 
-    b = `width` sqrt(L), L the answer's length; A = (r - mean(r)) / std(r).
+    b = clip_width sqrt(L), L the length of the answer; A = (r - mean(r)) / std(r).
+
+    Args:
+        group_size: rollouts per task (our choice).
+        clip_width: b of an answer of one token (our choice).
     """
     # Abstract of version 3: the log-ratio of the sequence is clipped to a band that grows with
-    # sqrt(L); version 1 shifts it by a KL drift, too. `width` and PPO's minimum are our choice.
+    # sqrt(L); version 1 also shifts it by a KL drift. PPO's minimum is our choice.
     return Method(
         sampler=GroupSampler(group_size),
         loss=ClipWithin(RootLengthBounds(clip_width), ratios.product),

@@ -1,4 +1,4 @@
-"""G-OPD: go on where the teacher was heading when it stops. Yang et al., 2026, arXiv:2602.12125."""
+"""G-OPD: distillation that extrapolates beyond the teacher. Yang et al., 2026, arXiv:2602.12125."""
 
 from torch import Tensor
 
@@ -12,7 +12,7 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Learning beyond Teacher: Generalized On-Policy Distillation with Reward Extrapolation",
-    use="Distil from a teacher that came from a known base by RL, and pass it.",
+    use="The teacher was trained by RL from a known base, and the student should surpass it.",
     checked=("golden", "laws", "reference", "run"),
     catalogue=("g-opd-exopd",),
 )
@@ -20,7 +20,13 @@ PAPER = Paper(
 
 @component
 class ExtrapolatedDistillation:
-    """`scale` (log teacher - log base) - (log pi_old - log base): a reward and a KL, per action."""
+    """teacher_scale (log teacher - log base) - (log pi_old - log base), per token.
+
+    Args:
+        teacher_scale: weight of the teacher's gain over the base.
+        teacher: name of the teacher among the auxiliary models.
+        base: name of the teacher's base model.
+    """
 
     teacher_scale: float
     teacher: str = "teacher"
@@ -28,7 +34,7 @@ class ExtrapolatedDistillation:
 
     @property
     def required_signals(self) -> frozenset[str]:
-        """What the teacher and the base said of the actions."""
+        """Log-probabilities of the tokens under the teacher and the base."""
         return frozenset({f"logp@{self.teacher}", f"logp@{self.base}"})
 
     def __call__(self, x: Tensor, batch: Batch) -> PerAction:
@@ -39,14 +45,19 @@ class ExtrapolatedDistillation:
 
 
 def g_opd(group_size: int = 1, teacher_scale: float = 1.25, clip_eps: float = 0.2) -> Method:
-    """A_t = `scale` (T - b) - (s - b): T the teacher's log-probability, b the base's, s its own.
+    """A_t = teacher_scale (T - b) - (s - b), the log-probabilities of teacher, base and policy.
 
-    At `scale` 1 the base cancels and on-policy distillation is left, A_t = T - s; above 1 it
-    extrapolates. The verifier's reward is not read. The base is the reference: the student as
-    training found it, or the teacher before its own RL (a recipe may name it "ref").
+    At teacher_scale 1 the base cancels and A_t = T - s is on-policy distillation; above 1 it
+    extrapolates. The reward is not read. The base is the reference policy: the initial student, or
+    the teacher before its RL (a recipe may define "ref").
+
+    Args:
+        group_size: rollouts per task.
+        teacher_scale: weight of the teacher's gain over the base (paper: 1.25).
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
     """
-    # A is neither centred nor clipped, and the surrogate is PPO's with a token mean, as released
-    # (RUCBM/G-OPD), with one update a step, where `clip` does nothing.
+    # As in the release (RUCBM/G-OPD), A is neither centred nor clipped and the loss is PPO's clip
+    # with a token mean. With one update a step the clip has no effect.
     return Method(
         sampler=GroupSampler(group_size),
         advantage=ExtrapolatedDistillation(teacher_scale),

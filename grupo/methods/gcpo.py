@@ -1,4 +1,4 @@
-"""GCPO: a tool pays or costs, as it helped the group. Wang et al., 2025, arXiv:2506.07160."""
+"""GCPO: an optional step pays where it helps its group. Wang et al., 2025, arXiv:2506.07160."""
 
 from torch import Tensor
 
@@ -13,7 +13,8 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="GeometryZero: Improving Geometry Solving for LLM with Group Contrastive Policy"
     " Optimization",
-    use="An optional step helps with some tasks and harms with others: an auxiliary line, a call.",
+    use="An optional step, such as an auxiliary line or a tool call, helps some tasks and "
+    "harms others.",
     checked=("golden", "laws", "run"),
     example="gcpo(max_length=64)",
     catalogue=("geometryzero-gcpo",),
@@ -22,10 +23,18 @@ PAPER = Paper(
 
 @component
 class ConstructionReward:
-    """r = a + form f + bonus M u + long min(1, L / limit), u = 1 for who took the optional step.
+    """r = a + format_coef f + construction_coef M u + length_coef min(1, L / max_length).
 
-    M = 1 if those who took it are right more often by `margin`, -1 if less, else 0; and 0 where
-    all took it, or nobody.
+    u = 1 for rollouts that took the optional step. M = 1 if their accuracy is higher by more than
+    `margin`, -1 if lower, else 0; it is 0 where all or none took the step. "construction" is yes
+    above 1/2.
+
+    Args:
+        max_length: length limit of an answer, in tokens.
+        margin: difference in accuracy that counts.
+        format_coef: weight of the format.
+        construction_coef: weight of the optional step.
+        length_coef: weight of the length.
     """
 
     max_length: int
@@ -33,18 +42,15 @@ class ConstructionReward:
     format_coef: float
     construction_coef: float
     length_coef: float
-    required_reward_terms = (
-        "correct",
-        "format",
-        "construction",
-    )  # the last: took the step, above 1/2
+    required_reward_terms = ("correct", "format", "construction")
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         a, f, used = (batch.reward_terms[name] for name in self.required_reward_terms)
-        u, g, share = used > 0.5, batch.group, (batch.lengths / self.max_length).clamp(max=1)
+        u, g = used > 0.5, batch.group
+        length = (batch.lengths / self.max_length).clamp(max=1)
         gap = group_ops.mean_where(u, a, g) - group_ops.mean_where(~u, a, g)
         M = gap.sign() * (gap.abs() > self.margin) * (group_ops.std(u.to(a), g) > 0)
-        return a + self.format_coef * f + self.construction_coef * M * u + self.length_coef * share
+        return a + self.format_coef * f + self.construction_coef * M * u + self.length_coef * length
 
 
 def gcpo(
@@ -53,12 +59,20 @@ def gcpo(
     margin: float = 0.1,
     reward_weights: tuple[float, float, float] = (0.5, 0.5, 0.1),
 ) -> Method:
-    """r = accuracy + format + M construction + length, M the sign of what the construction does.
+    """GRPO on r = accuracy + format + M construction + length, M = +-1 as the construction helps.
 
-    parts: "correct", "format", "construction"; `weights` of the last three. Then GRPO.
+    Reward terms: "correct", "format" and "construction".
+
+    Args:
+        max_length: length limit of an answer, in tokens.
+        group_size: rollouts per task (our choice).
+        margin: difference in accuracy that counts (our choice).
+        reward_weights: weights of format, construction and length (our choice).
     """
-    # The paper finds M from two groups of the same task, one told to construct and one told not
-    # to; here the group itself is split by what it did. Its weights, margin and the form of its
-    # length reward were not seen and are our choice.
-    credit = chain(ConstructionReward(max_length, margin, *reward_weights), Center(), ScaleByStd())
-    return Method(sampler=GroupSampler(group_size), advantage=credit)
+    # The paper measures M on two groups of the same task, with and without instruction to
+    # construct; here one group is split by what its rollouts did. The form of the length reward is
+    # our choice.
+    advantage = chain(
+        ConstructionReward(max_length, margin, *reward_weights), Center(), ScaleByStd()
+    )
+    return Method(sampler=GroupSampler(group_size), advantage=advantage)

@@ -1,4 +1,4 @@
-"""GDPO: standardise each reward before adding them up. Liu et al., 2026, arXiv:2601.05242."""
+"""GDPO: each reward term is standardised on its own. Liu et al., 2026, arXiv:2601.05242."""
 
 from grupo.algo.advantages import Center, PerRewardTerm, ScaleByStd, StandardiseBatch, chain
 from grupo.algo.losses import Clip
@@ -9,7 +9,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="GDPO: Group reward-Decoupled Normalization Policy Optimization for Multi-reward RL "
     "Optimization",
-    use="The reward has several components, and their sum hides which of them was earned.",
+    use="The reward has several terms, and their sum hides which of them was earned.",
     trl="multi_objective_aggregation='normalize_then_sum'",
     verl="adv_estimator='gdpo' (whitens over tokens, so that long answers weigh more)",
     checked=("golden", "laws", "reference", "run"),
@@ -23,14 +23,22 @@ def gdpo(
     reward_weights: tuple[float, ...] = (1.0, 1.0),
     clip_eps: float = 0.2,
 ) -> Method:
-    """A = whiten(sum_k w_k (r_k - mean(r_k)) / std(r_k)): group by group, then over the batch.
+    """A = whiten(sum_k w_k (r_k - mean(r_k)) / std(r_k)): per group, then over the batch.
 
-    loss = mean over answers of mean over tokens of -min(R A, clip(R, 1 -+ `clip`) A).
+    loss = mean over answers of mean over tokens of -min(R A, clip(R, 1 -+ clip_eps) A).
+
+    Args:
+        group_size: rollouts per task (our choice).
+        reward_terms: names of the reward terms r_k.
+        reward_weights: their weights w_k.
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps] (our choice).
     """
-    # Whitened over rollouts with eps = 1e-4, as the authors do in TRL; in verl they whiten over
-    # tokens: .but(credit=chain(EachPart(...), Whiten())). Group size and clip are our choice.
-    each = PerRewardTerm(
+    # Whitened over rollouts with eps = 1e-4, as the authors do in TRL. Their verl code whitens over
+    # tokens: .replace(advantage=chain(PerRewardTerm(...), Whiten())).
+    per_term = PerRewardTerm(
         chain(Center(), ScaleByStd(eps=1e-4)), tuple(zip(reward_terms, reward_weights, strict=True))
     )
-    credit = chain(each, StandardiseBatch(eps=1e-4))
-    return Method(sampler=GroupSampler(group_size), advantage=credit, loss=Clip(clip_eps, clip_eps))
+    advantage = chain(per_term, StandardiseBatch(eps=1e-4))
+    return Method(
+        sampler=GroupSampler(group_size), advantage=advantage, loss=Clip(clip_eps, clip_eps)
+    )

@@ -1,4 +1,4 @@
-"""GFPO: sample more, learn from the shortest. Shrivastava et al., 2025, arXiv:2508.09726."""
+"""GFPO: samples more and trains on the shortest. Shrivastava et al., 2025, arXiv:2508.09726."""
 
 from grupo.algo.advantages import Center, ScaleByStd, chain
 from grupo.algo.aggregation import token_mean
@@ -12,32 +12,38 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Sample More to Think Less: Group Filtered Policy Optimization for Concise Reasoning",
-    use="Answers grow while they get better, and sampling is cheap.",
+    use="Answers grow while they improve, and sampling is cheap.",
     trl="GFPOTrainer, experimental, gone by 1.10: num_remains_in_group and a group_filter_func",
     checked=("golden", "laws", "run"),
 )
 
 
 def shortness(rollout: Rollout) -> float:
-    """-L: the shortest are kept."""
+    """-L: the shortest rollouts rank first."""
     return -rollout.length
 
 
 def efficiency(rollout: Rollout) -> float:
-    """r / L: long answers are kept if they earn as much more."""
+    """r / L: reward per token."""
     return rollout.reward / max(rollout.length, 1)
 
 
 def gfpo(
     group_size: int = 16, num_kept: int = 8, clip_eps: float = 0.2, kl_coef: float = 0.001
 ) -> Method:
-    """Of `group` rollouts the `keep` shortest are learned from; A = (r - mean) / std among them.
+    """Trains on the num_kept shortest rollouts of each group; A = (r - mean) / std among them.
 
-    loss = mean over their tokens of -min(R A, clip(R) A) + `kl` k3 - 0.001 entropy (eq. 2).
-    .but(curate=KeepBest(keep, efficiency)) keeps the highest rewards per token instead.
+    loss = mean over their tokens of -min(R A, clip(R) A) + kl_coef k3 - 0.001 entropy (eq. 2).
+    `.replace(filter=KeepBest(num_kept, efficiency))` keeps the highest reward per token instead.
+
+    Args:
+        group_size: rollouts per task (paper: 16).
+        num_kept: rollouts of a group that are trained on (paper: 8).
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
+        kl_coef: weight of the KL divergence from the reference policy.
     """
-    # Eq. 2 divides by the tokens of all `group` rollouts; those not kept are not even learned from
-    # here, and not counted. Its std is of the population.
+    # Eq. 2 divides by the tokens of all rollouts; here only those of the kept rollouts count. Its
+    # std is that of the population.
     return Method(
         sampler=GroupSampler(group_size),
         filter=KeepBest(num_kept, shortness),

@@ -29,7 +29,7 @@ PAPER = Paper(
 
 @component
 class AddAnchorStateAdvantage:
-    """x + `weight` (R_t - mean of R over the turns taken in the same state of the same task).
+    """x + `step_coef` (R_t - mean of R over the turns taken in the same state of the same task).
 
     R_t = sum over k >= t of gamma^(k - t) r_k; a state met once adds nothing (eq. 5 to 8).
     """
@@ -52,7 +52,7 @@ class AddAnchorStateAdvantage:
 def gigpo(
     group_size: int = 8, gamma: float = 0.95, step_coef: float = 1.0, kl_coef: float = 0.01
 ) -> Method:
-    """A = (r - mean r) + `weight` (R_t - mean R in the same state); PPO's clip and k3.
+    """A = (r - mean r) + `step_coef` (R_t - mean R in the same state); PPO's clip and k3.
 
     The environment pays every reward at an action, the last one too: r is the sum of what it pays.
     """

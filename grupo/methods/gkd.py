@@ -1,4 +1,4 @@
-"""GKD: match a teacher on what you say yourself. Agarwal et al., 2023, arXiv:2306.13649."""
+"""GKD: matches a teacher on the policy's own rollouts. Agarwal et al., 2023, arXiv:2306.13649."""
 
 from grupo.algo.advantages.kl_in_reward import zero_advantage
 from grupo.algo.losses import JSD
@@ -8,19 +8,21 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="On-Policy Distillation of Language Models: Learning from Self-Generated Mistakes",
-    use="Distil from a teacher whose whole distribution can be computed; no verifier is needed.",
+    use="The teacher's full distribution can be computed; no verifier is needed.",
     trl="GKDTrainer, experimental: lmbda is the share of own rollouts, beta the mixture of its JSD",
     checked=("golden", "laws", "run"),
 )
 
 
 def gkd(group_size: int = 1) -> Method:
-    """loss = mean over rollouts of mean over tokens of JSD(pi, teacher) of each state, exactly.
+    """loss = mean over rollouts of mean over tokens of JSD(pi, teacher) over the vocabulary.
 
-    No gradient flows through the sampling, and the reward is not read. The recipe names the
-    "teacher".
+    Sampling is not differentiated, and the reward is not read. The recipe defines "teacher".
+
+    Args:
+        group_size: rollouts per task.
     """
-    # The paper's lambda, the share of own rollouts among the teacher's and the data's, is 1 here.
-    # Its divergence is a choice: this is JSD(0.5). .but(loss=ForwardKL("teacher")) imitates all
-    # that the teacher does, .but(loss=ReverseKL("teacher")) what it does most.
+    # The paper's lambda, the fraction of the student's own rollouts, is 1 here. Its divergence is a
+    # choice, here JSD(0.5). .replace(loss=ForwardKL("teacher")) covers all modes of the teacher,
+    # .replace(loss=ReverseKL("teacher")) its main ones.
     return Method(sampler=GroupSampler(group_size), advantage=zero_advantage, loss=JSD("teacher"))

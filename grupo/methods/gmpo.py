@@ -1,4 +1,4 @@
-"""GMPO: the geometric mean of clipped token ratios. Zhao et al., 2025, arXiv:2507.20673."""
+"""GMPO: geometric mean of clipped token ratios. Zhao et al., 2025, arXiv:2507.20673."""
 
 import torch
 
@@ -23,7 +23,12 @@ PAPER = Paper(
 
 @component
 class GeometricClip(Loss):
-    """-A exp(mean_t of log r_t, clipped to [-low, high] on the side where A pushes it)."""
+    """-A exp(mean_t log r_t), log r_t clipped to [-clip_low, clip_high] on the side A pushes to.
+
+    Args:
+        clip_low: lower bound on log r is -clip_low.
+        clip_high: upper bound on log r.
+    """
 
     clip_low: float = 0.4
     clip_high: float = 0.4
@@ -37,9 +42,13 @@ class GeometricClip(Loss):
 def gmpo(group_size: int = 8, clip_eps: float = 0.4) -> Method:
     """loss = mean over answers of -A (prod_t c_t)^(1/L), the geometric mean of clipped ratios.
 
-    c_t = min(r_t, e^`clip`) where A > 0, max(r_t, e^-`clip`) where A < 0: tokens are clipped before
-    the mean is taken, GSPO clips after. A = (r - mean(r)) / std(r).
+    c_t = min(r_t, e^clip_eps) where A > 0, max(r_t, e^-clip_eps) where A < 0. Tokens are clipped
+    before the mean; GSPO clips after it. A = (r - mean(r)) / std(r).
+
+    Args:
+        group_size: rollouts per task (authors' code: 8).
+        clip_eps: bound on |log r_t| (authors' code: 0.4).
     """
-    # The form is that of the authors' code (callsys/GMPO), where the clip is 0.4 in log space and a
-    # group 8. One update a step there; ratios differ from 1 with .but(plan=Passes(...)).
+    # The form is that of the authors' code (callsys/GMPO), with one update a step; ratios differ
+    # from 1 with .replace(updates=Updates(...)).
     return Method(sampler=GroupSampler(group_size), loss=GeometricClip(clip_eps, clip_eps))

@@ -1,4 +1,4 @@
-"""GPPO: what the clip would silence keeps a bounded gradient. Su et al., 2025, arXiv:2508.07629."""
+"""GPPO: clipped tokens keep a bounded gradient. Su et al., 2025, arXiv:2508.07629."""
 
 from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import ClipPreserveGradient, WeightedReinforce
@@ -15,13 +15,18 @@ PAPER = Paper(
 
 
 def gppo(group_size: int = 8, clip_low: float = 0.2, clip_high: float = 0.2) -> Method:
-    """-sg(w) A log pi, whose gradient is that of -min(r A, clip(r) A), clipped tokens too.
+    """-sg(w) A log pi, the gradient of -min(r A, clip(r) A) that clipped tokens keep.
 
-    w = r, but 1 + `high` where A > 0 and r is above, 1 - `low` where A < 0 and r is below.
-    A = (r - mean(r)) / std(r), mean over all tokens.
+    w = r, but 1 + clip_high where A > 0 and r is above, 1 - clip_low where A < 0 and r is below. A
+    = (r - mean(r)) / std(r), mean over all tokens.
+
+    Args:
+        group_size: rollouts per task.
+        clip_low: ratios are clipped below at 1 - clip_low (authors' code: 0.2).
+        clip_high: ratios are clipped above at 1 + clip_high (authors' code: 0.2).
     """
-    # The paper's loss is clip bound / sg(r) * r, of the same gradient. Constants are those of the
-    # scripts of Kwai-Klear/CE-GPPO, whose dual clip at 10 is left out; as in ce_gppo.
+    # The paper's loss, clip bound / sg(r) * r, has the same gradient. The scripts of
+    # Kwai-Klear/CE-GPPO also have a dual clip at 10, which is left out, as in ce_gppo.
     return Method(
         sampler=GroupSampler(group_size),
         loss=WeightedReinforce(ClipPreserveGradient(clip_low, clip_high)),

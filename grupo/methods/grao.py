@@ -1,4 +1,4 @@
-"""GRAO: imitate a reference answer until you beat it. Wang et al., 2025, arXiv:2508.07750."""
+"""GRAO: imitates a reference answer until surpassing it. Wang et al., 2025, arXiv:2508.07750."""
 
 import torch
 from torch import Tensor
@@ -15,7 +15,7 @@ from grupo.rollouts.samplers import GroupSampler, WithExpertSolution
 
 PAPER = Paper(
     title="Learning to Align, Aligning to Learn: A Unified Approach for Self-Optimized Alignment",
-    use="A reward model and one good answer to each prompt, better than the model's own at first.",
+    use="A reward model, and for each prompt one answer that is better than the policy's at first.",
     checked=("golden", "laws", "run"),
     catalogue=("grao",),
 )
@@ -23,40 +23,49 @@ PAPER = Paper(
 
 @component
 class AlignmentAdvantage:
-    """What log-likelihoods count: (1 + `push`) A for own rollouts, and for the reference answer
-    `sft_coef` A - `push` mean(A of own). A = (r - mean(r)) / std(r) over all of them together.
+    """(1 + alignment_coef) A for sampled rollouts, sft_coef A - alignment_coef mean(A) for the
+    reference.
+
+    A = (r - mean(r)) / std(r) over all rollouts of the group; mean(A) runs over the sampled ones.
+
+    Args:
+        sft_coef: weight of the imitation of the reference answer.
+        alignment_coef: weight of the difference between samples and reference.
+        eps: added to the standard deviation (our choice).
     """
 
     sft_coef: float
     alignment_coef: float
-    eps: float = 1e-6  # our choice
+    eps: float = 1e-6
 
     @property
     def required_signals(self) -> frozenset[str]:
-        """It reads who drew what."""
+        """The source of each token."""
         return REQUIRES_SAMPLED
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        theirs, p = is_demonstration(batch), batch.group
-        A, own = (
-            (x - group_ops.mean(x, p)) / (group_ops.population_std(x, p) + self.eps),
-            (~theirs).to(x),
-        )
-        mean = group_ops.sum(A * own, p) / group_ops.sum(own, p).clamp(min=1)
-        return torch.where(
-            theirs, self.sft_coef * A - self.alignment_coef * mean, (1 + self.alignment_coef) * A
-        )
+        demo, g = is_demonstration(batch), batch.group
+        A = (x - group_ops.mean(x, g)) / (group_ops.population_std(x, g) + self.eps)
+        sampled = (~demo).to(x)
+        mean = group_ops.sum(A * sampled, g) / group_ops.sum(sampled, g).clamp(min=1)
+        demo_advantage = self.sft_coef * A - self.alignment_coef * mean
+        return torch.where(demo, demo_advantage, (1 + self.alignment_coef) * A)
 
 
 def grao(group_size: int = 8, sft_coef: float = 0.5, alignment_coef: float = 0.5) -> Method:
-    """J = 1/G sum_i [A_i l(o_i) + `sft_coef` A_y l(y) + `push` A_i (l(o_i) - l(y))], maximised.
+    """J = 1/G sum_i [A_i l(o_i) + sft_coef A_y l(y) + alignment_coef A_i (l(o_i) - l(y))],
+    maximised.
 
-    l(o) = 1/|o| sum_t log pi(o_t), y the reference answer. There is no ratio and no clip. The
-    weight of y, the task's solution, turns negative once own rollouts are better.
+    l(o) = 1/|o| sum_t log pi(o_t); y is the reference answer, the task's solution. There is no
+    ratio and no clip. The weight of y turns negative once the sampled rollouts are better.
+
+    Args:
+        group_size: rollouts per task (our choice).
+        sft_coef: weight of the imitation of the reference answer (our choice).
+        alignment_coef: weight of the difference between samples and reference (our choice).
     """
-    # The printed mean of A runs over the G samples alone, where A_y has no meaning for G = 1: ours
-    # runs over all G + 1, with the population's standard deviation. The paper's two coefficients
-    # were not seen: 0.5 is our choice, and so is `group`.
+    # The printed mean of A runs over the G samples alone, where A_y is undefined for G = 1: here it
+    # runs over all G + 1, with the population's standard deviation.
     return Method(
         sampler=WithExpertSolution(GroupSampler(group_size)),
         advantage=AlignmentAdvantage(sft_coef, alignment_coef),

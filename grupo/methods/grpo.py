@@ -1,4 +1,4 @@
-"""GRPO: a group of answers is its own baseline. Shao et al., 2024, arXiv:2402.03300."""
+"""GRPO: the mean of its group is a rollout's baseline. Shao et al., 2024, arXiv:2402.03300."""
 
 from grupo.algo.losses import KL, Clip
 from grupo.core.paper import Paper
@@ -7,7 +7,7 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="DeepSeekMath: Pushing the Limits of Mathematical Reasoning in Open Language Models",
-    use="Start here: every other method is told by what it changes against this one.",
+    use="Start here: every other method is described by what it changes against this one.",
     trl="loss_type='grpo', beta=0.04, epsilon=0.2 (its own default loss_type is 'dapo', beta 0; it "
     "adds 1e-4 to the deviation)",
     verl="adv_estimator='grpo', use_kl_loss=True, kl_loss_type='low_var_kl', "
@@ -20,10 +20,15 @@ def grpo(group_size: int = 8, clip_eps: float = 0.2, kl_coef: float = 0.04) -> M
     """A = (r - mean(r)) / std(r) over the group, one advantage for all tokens of an answer.
 
     loss = mean over answers of mean over tokens of
-           -min(R A, clip(R, 1 - `clip`, 1 + `clip`) A) + `kl` k3
+      -min(R A, clip(R, 1 - clip_eps, 1 + clip_eps) A) + kl_coef k3
     with R = pi / old and k3 = ref / pi - log(ref / pi) - 1 (eq. 3 and 4).
+
+    Args:
+        group_size: rollouts per task (the paper samples 64).
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps] (PPO's value; the paper gives
+            none).
+        kl_coef: weight of the KL divergence from the reference policy (paper: 0.04).
     """
-    # section 4.2 sets the KL coefficient to 0.04 and samples 64 answers; 8 is what fits everywhere.
-    # It gives neither clip nor which standard deviation: 0.2 is PPO's, n - 1 is torch's and common.
+    # The paper does not define the standard deviation: n - 1 is torch's and the common choice.
     loss = Clip(clip_eps, clip_eps) + kl_coef * KL()
     return Method(sampler=GroupSampler(group_size), loss=loss)

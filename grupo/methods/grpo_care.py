@@ -1,4 +1,4 @@
-"""GRPO-CARE: right, and as the reasoning would have it. Chen et al., 2025, arXiv:2506.16141."""
+"""GRPO-CARE: bonus for answers consistent with reasoning. Chen et al., 2025, arXiv:2506.16141."""
 
 from dataclasses import replace
 
@@ -17,7 +17,7 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="GRPO-CARE: Consistency-Aware Reinforcement Learning for Multimodal Reasoning",
-    use="Answers are right more often, and follow from their reasoning less often.",
+    use="Answers become correct more often but follow from their reasoning less often.",
     checked=("golden", "laws", "reference", "run"),
     catalogue=("grpo-care",),
 )
@@ -25,19 +25,23 @@ PAPER = Paper(
 
 @component
 class ConsistencyBonus:
-    """x + bonus a for who is right and whose answer, c, is likely enough to the reference.
+    """x + consistency_coef a for correct rollouts whose answer the reference finds likely enough.
 
-    c = exp(mean log pi_ref of the answer's tokens), `top` at most. Right: a > 0.1, a >= mean(a).
-    Likely enough: c >= the mean c of those who are right - `margin`.
+    The likelihood is c = exp(mean log pi_ref over the answer's tokens), at most `likelihood_cap`.
+    Correct: a > 0.1 and a >= mean(a). Likely enough: c >= mean c of the correct ones - margin.
+    "step/answer" is 1 at the tokens of the answer.
+
+    Args:
+        consistency_coef: weight of the bonus.
+        margin: tolerance below the mean likelihood.
+        likelihood_cap: largest c that counts.
     """
 
     consistency_coef: float
     margin: float
     likelihood_cap: float = 0.95
     required_reward_terms = ("correct",)
-    required_signals = frozenset(
-        {"logp@ref", "step/answer"}
-    )  # the latter 1 at the tokens of the answer
+    required_signals = frozenset({"logp@ref", "step/answer"})
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         a, c, g = batch.reward_terms["correct"], self.answer_likelihood(batch), batch.group
@@ -54,11 +58,21 @@ class ConsistencyBonus:
 
 
 def grpo_care(group_size: int = 8, consistency_coef: float = 0.5, margin: float = 0.01) -> Method:
-    """A of r + `bonus` a where the answer follows, by a reference that trails the policy; no KL.
+    """GRPO on r + consistency_coef a where the answer is consistent; slow reference, no KL.
 
-    parts["correct"]; "step/answer" is 1 between the tags of the answer. The loss is on policy.
+    Reward terms: "correct". Signal: "step/answer" is 1 between the tags of the answer. The loss is
+    on policy, without a clip.
+
+    Args:
+        group_size: rollouts per task.
+        consistency_coef: weight of the bonus (authors' code: 0.5).
+        margin: tolerance below the mean likelihood (authors' code: 0.01).
     """
-    # Numbers of the released code: the reference takes 0.5 % of the policy every 10 steps.
-    credit = chain(ConsistencyBonus(consistency_coef, margin), Center(), ScaleByStd(eps=1e-4))
-    played, follow = GroupSampler(group_size), ReferenceUpdate(rate=0.005, every=10)
-    return Method(sampler=played, advantage=credit, loss=Reinforce(), reference=follow)
+    # In the released code the reference takes 0.5 % of the policy every 10 steps.
+    advantage = chain(ConsistencyBonus(consistency_coef, margin), Center(), ScaleByStd(eps=1e-4))
+    return Method(
+        sampler=GroupSampler(group_size),
+        advantage=advantage,
+        loss=Reinforce(),
+        reference=ReferenceUpdate(rate=0.005, every=10),
+    )

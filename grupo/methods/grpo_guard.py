@@ -1,4 +1,4 @@
-"""GRPO-Guard: ratios of denoising steps on one scale. Wang et al., 2025, arXiv:2510.22319."""
+"""GRPO-Guard: denoising-step ratios on one scale. Wang et al., 2025, arXiv:2510.22319."""
 
 from grupo.algo import ratios
 from grupo.algo.aggregation import Aggregation, sequence_mean
@@ -13,7 +13,8 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="GRPO-Guard: Mitigating Implicit Over-Optimization in Flow Matching via Regulated "
     "Clipping",
-    use="A flow model's reward rises while its images get worse: good steps never reach the clip.",
+    use="A flow model's reward rises while its images degrade: positive steps never reach the "
+    "clip.",
     checked=("golden", "laws", "run"),
     catalogue=("grpo-guard",),
 )
@@ -21,9 +22,9 @@ PAPER = Paper(
 
 @component
 class RegulatedRatio:
-    """exp(s (log R + KL)), s a step's noise, KL that of its new mean to old.
+    """exp(s (log R + KL)), s the noise of the step, KL the divergence of its new mean from the old.
 
-    log R has mean -KL and a scale of 1 / s; this is centred and comparable at all steps.
+    log R has mean -KL and scale 1 / s; the result is centred and comparable at all steps.
     """
 
     required_signals = frozenset({"reverse_kl@old", "step/std"})
@@ -36,7 +37,11 @@ class RegulatedRatio:
 
 @component
 class DivideByStepSize:
-    """`aggregation` over the length of a step, dt."""
+    """`aggregation` divided by dt, the length of the step.
+
+    Args:
+        aggregation: aggregation that is divided.
+    """
 
     aggregation: Aggregation = sequence_mean
     required_signals = frozenset({"step/dt"})
@@ -46,17 +51,23 @@ class DivideByStepSize:
 
 
 def grpo_guard(group_size: int = 24, clip_eps: float = 2e-6, minibatches: int = 2) -> Method:
-    """-min(R' A, clip(R', 1 - `clip`, 1 + `clip`) A) / dt, log R' = s (log R + KL(pi, old)).
+    """-min(R' A, clip(R', 1 - clip_eps, 1 + clip_eps) A) / dt, log R' = s (log R + KL(pi, old)).
 
-    An action is a denoising step; its log-probability and KL are means over latent dimensions. The
-    policy says KL(pi, old) of each step, and "step/std" and "step/dt" are its noise s and length.
-    An update is on 1 of `updates` parts of the prompts.
+    An action is a denoising step; its log-probability and KL are means over latent dimensions.
+    Signals: KL(pi, old) of each step, "step/std" its noise s and "step/dt" its length.
+
+    Args:
+        group_size: rollouts per task.
+        clip_eps: ratios R' are clipped to [1 - clip_eps, 1 + clip_eps] (a third party's value).
+        minibatches: minibatches of a step, with one update each.
     """
-    # Eq. 8 and 12 as a third party's tests pin them, with beta_t = 1, the weight for Flow-GRPO's
-    # noise; DanceGRPO's has 1 + eta^2 (1 - t) / (2 t). R' is s times closer to 1 than R, so clip is
-    # tiny: numbers are of a third party's runs on SD 3.5, others have clips of 4e-6 to 2e-5. Of one
-    # update a step no R' leaves 1. The floor of dt is our choice.
-    loss, plan = Clip(clip_eps, clip_eps, RegulatedRatio()), Updates(minibatches=minibatches)
+    # Eq. 8 and 12 as a third party's tests reproduce them, with beta_t = 1, the weight for
+    # Flow-GRPO's noise; DanceGRPO's is 1 + eta^2 (1 - t) / (2 t). R' is s times closer to 1 than R,
+    # so the clip is tiny: runs on SD 3.5 use 2e-6 to 2e-5. With one update a step R' is always 1.
+    # The floor of dt is our choice.
     return Method(
-        sampler=GroupSampler(group_size), loss=loss, aggregation=DivideByStepSize(), updates=plan
+        sampler=GroupSampler(group_size),
+        loss=Clip(clip_eps, clip_eps, RegulatedRatio()),
+        aggregation=DivideByStepSize(),
+        updates=Updates(minibatches=minibatches),
     )

@@ -1,4 +1,4 @@
-"""GRPO-LEAD: short answers and hard tasks earn more. Zhang and Zuo, 2025, arXiv:2504.09696."""
+"""GRPO-LEAD: rewards brevity and weights hard tasks. Zhang and Zuo, 2025, arXiv:2504.09696."""
 
 import torch
 from torch import Tensor
@@ -16,30 +16,44 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="GRPO-LEAD: A Difficulty-Aware Reinforcement Learning Approach for Concise Mathematical "
     "Reasoning in Language Models",
-    use="Tasks differ much in difficulty, and right answers should also be concise.",
+    use="Tasks differ much in difficulty, and correct answers should be concise.",
     checked=("golden", "laws", "reference", "run"),
 )
 
 
 @component
 class ShortCorrectReward:
-    """exp(-alpha z) if right (reward above 0), z its length standardised among the right, or -1."""
+    """exp(-length_coef z) if correct (reward above 0), else -1; z is the length's z-score.
+
+    Mean and standard deviation of the length are over the correct rollouts of the group.
+
+    Args:
+        length_coef: strength of the preference for short answers (alpha in the paper).
+        eps: added to the denominator.
+    """
 
     length_coef: float
     eps: float = 1e-6
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        right, length, n = (x > 0).to(x), batch.lengths, group_ops.sum((x > 0).to(x), batch.group)
-        away = length - group_ops.sum(right * length, batch.group) / n.clamp(min=1)
-        std = (group_ops.sum(right * away**2, batch.group) / (n - 1).clamp(min=1)).sqrt()
-        return torch.where(x > 0, (-self.length_coef * away / (std + self.eps)).exp(), -1.0)
+        right, length = (x > 0).to(x), batch.lengths
+        n = group_ops.sum(right, batch.group)
+        deviation = length - group_ops.sum(right * length, batch.group) / n.clamp(min=1)
+        std = (group_ops.sum(right * deviation**2, batch.group) / (n - 1).clamp(min=1)).sqrt()
+        return torch.where(x > 0, (-self.length_coef * deviation / (std + self.eps)).exp(), -1.0)
 
 
 @component
 class DifficultyWeight:
-    """x w(p) if x > 0, else x w(1 - p), with p the share of the group whose reward is above 0.
+    """x w(p) if x > 0, else x w(1 - p), with p the fraction of the group with a positive reward.
 
-    w(p) = least + (most - least) / (1 + exp(steep (p - middle))).
+    w(p) = min_weight + (max_weight - min_weight) / (1 + exp(slope (p - midpoint))).
+
+    Args:
+        min_weight: weight of the easiest tasks.
+        max_weight: weight of the hardest tasks.
+        midpoint: p at the middle of the fall.
+        slope: steepness of the fall.
     """
 
     min_weight: float = 0.4
@@ -49,17 +63,23 @@ class DifficultyWeight:
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         p = group_ops.mean((batch.reward > 0).to(x), batch.group)
-        fall = torch.sigmoid(self.slope * (self.midpoint - torch.where(x > 0, p, 1 - p)))
-        return x * (self.min_weight + (self.max_weight - self.min_weight) * fall)
+        hardness = torch.sigmoid(self.slope * (self.midpoint - torch.where(x > 0, p, 1 - p)))
+        return x * (self.min_weight + (self.max_weight - self.min_weight) * hardness)
 
 
 def grpo_lead(group_size: int = 8, length_coef: float = 0.05, clip_eps: float = 0.2) -> Method:
-    """GRPO on r = exp(-`alpha` z) or -1, its A weighed by the logistic w for difficulty."""
-    # Constants are the authors' code's, which spares short and boxless answers. G is our choice.
-    credit = chain(ShortCorrectReward(length_coef), Center(), ScaleByStd(), DifficultyWeight())
+    """GRPO on r = exp(-length_coef z) or -1, with advantages weighted by difficulty.
+
+    Args:
+        group_size: rollouts per task (our choice).
+        length_coef: strength of the preference for short answers (authors' code: 0.05).
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps] (authors' code: 0.2).
+    """
+    # The authors' code also exempts short answers and answers without a box.
+    advantage = chain(ShortCorrectReward(length_coef), Center(), ScaleByStd(), DifficultyWeight())
     return Method(
         sampler=GroupSampler(group_size),
-        advantage=credit,
+        advantage=advantage,
         loss=Clip(clip_eps, clip_eps),
         aggregation=token_mean,
     )

@@ -8,7 +8,7 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="DeepSeekMath: Pushing the Limits of Mathematical Reasoning in Open Language Models",
-    use="A result that was got with verl's GRPO is to be compared with.",
+    use="For comparison with results obtained with verl's GRPO.",
     trl="loss_type='dapo', which is its default, beta=0.001",
     verl="adv_estimator='grpo', use_kl_loss=True, kl_loss_coef=0.001, loss_agg_mode='token-mean'",
     checked=("golden", "laws", "reference", "run"),
@@ -18,13 +18,18 @@ PAPER = Paper(
 def grpo_released(group_size: int = 5, clip_eps: float = 0.2, kl_coef: float = 0.001) -> Method:
     """A = (r - mean(r)) / (std(r) + 1e-6), std divided by G - 1, and a mean over all tokens.
 
-    loss = 1 / sum_i L_i times the sum over all tokens of -min(R A, clip(R, 1 - `clip`, 1 + `clip`)
-    A) + `kl` k3
+    loss = 1 / sum_i L_i times the sum over all tokens of
+      -min(R A, clip(R, 1 - clip_eps, 1 + clip_eps) A) + kl_coef k3
+
+    Args:
+        group_size: rollouts per task (verl's example: 5).
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
+        kl_coef: weight of the KL divergence from the reference policy (verl's example: 0.001).
     """
-    # The paper averages tokens within an answer first (eq. 3), which `grpo` does; verl, with which
-    # most results called GRPO were got, takes the mean over tokens: long answers weigh more. Its
-    # example runs sample 5 with a KL of 0.001, 'low_var_kl', which is k3 cut at +-10 (not here).
-    # verl also bounds -R A at 3 |A| where A < 0 and lets a lone rollout keep its reward; not here.
+    # The paper averages tokens within an answer first (eq. 3), as `grpo` does; verl, with which
+    # most published GRPO results were obtained, averages over tokens, so long answers count more.
+    # Its example uses 'low_var_kl', k3 clamped to +-10 (not here). verl also bounds -R A at 3 |A|
+    # where A < 0 and lets a lone rollout keep its reward (not here).
     return Method(
         sampler=GroupSampler(group_size),
         loss=Clip(clip_eps, clip_eps) + kl_coef * KL(),

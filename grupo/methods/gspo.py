@@ -1,4 +1,4 @@
-"""GSPO: ratios and clips are the whole sequence's. Zheng et al., 2025, arXiv:2507.18071."""
+"""GSPO: ratio and clip per sequence. Zheng et al., 2025, arXiv:2507.18071."""
 
 from grupo.algo import ratios
 from grupo.algo.losses import Clip
@@ -17,13 +17,18 @@ PAPER = Paper(
 
 
 def gspo(group_size: int = 8, clip_low: float = 3e-4, clip_high: float = 4e-4) -> Method:
-    """loss = mean over answers of -min(s A, clip(s, 1 - `low`, 1 + `high`) A) (eq. 5).
+    """loss = mean over answers of -min(s A, clip(s, 1 - clip_low, 1 + clip_high) A) (eq. 5).
 
-    s = (pi(answer) / old(answer))^(1 / length), the geometric mean of its token ratios;
-    A = (r - mean(r)) / std(r).
+    s = (pi(answer) / old(answer))^(1 / length), the geometric mean of its token ratios; A = (r -
+    mean(r)) / std(r).
+
+    Args:
+        group_size: rollouts per task (our choice).
+        clip_low: s is clipped below at 1 - clip_low (paper: 0.0003).
+        clip_high: s is clipped above at 1 + clip_high (paper: 0.0004).
     """
-    # section 5.1, as TRL's index of papers quotes it: clips at 3e-4 and 4e-4, and a step's rollouts
-    # in four minibatches; on the first of them s is 1. Groups of 8 are our choice.
+    # Section 5.1, as quoted in TRL's index of papers: clips of 3e-4 and 4e-4, and four minibatches
+    # a step. In the first of them s is 1.
     return Method(
         sampler=GroupSampler(group_size),
         loss=Clip(clip_low, clip_high, ratios.sequence),

@@ -21,13 +21,17 @@ PAPER = Paper(
 
 @component
 class ScaleByRewardTerm:
-    """x w, with w the number `part` of each rollout."""
+    """x w, with w the value of `reward_term` for each rollout.
+
+    Args:
+        reward_term: name of the reward term that is read.
+    """
 
     reward_term: str
 
     @property
     def required_reward_terms(self) -> tuple[str, ...]:
-        """The factor."""
+        """The factor w."""
         return (self.reward_term,)
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
@@ -37,17 +41,22 @@ class ScaleByRewardTerm:
 def gui_g1(
     group_size: int = 8, clip_eps: float = 0.2, iou_coef: float = 0.25, box_coef: float = 0.125
 ) -> Method:
-    """A = w (r - mean(r)), r = hit + `iou` iou + `box` box; every token over one constant, 64.
+    """A = w (r - mean(r)), r = hit + iou_coef iou + box_coef box; token sums divided by 64.
 
-    parts: those of `rewards.boxes.grounded`, 0 for what is no box; "difficulty", w > 0, more for
-    small targets.
+    Reward terms: those of `rewards.boxes.grounded`, 0 where the answer is not a box, and
+    "difficulty", w > 0, larger for small targets.
+
+    Args:
+        group_size: rollouts per task.
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
+        iou_coef: weight of the intersection over union (authors' code: 0.25).
+        box_coef: weight of the box size (authors' code: 0.125).
     """
-    # Weights of r and the 64 are the released run's; how w follows from the target was not seen.
+    # The constant 64 is that of the released run; how w follows from the target was not available.
     r = PerRewardTerm(identity, (("hit", 1.0), ("iou", iou_coef), ("box", box_coef)))
-    credit, loss = chain(r, Center(), ScaleByRewardTerm("difficulty")), Clip(clip_eps, clip_eps)
     return Method(
         sampler=GroupSampler(group_size),
-        advantage=credit,
-        loss=loss,
+        advantage=chain(r, Center(), ScaleByRewardTerm("difficulty")),
+        loss=Clip(clip_eps, clip_eps),
         aggregation=ConstantLength(64),
     )

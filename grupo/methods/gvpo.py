@@ -1,4 +1,4 @@
-"""GVPO: regress centred rewards on centred log-ratios. Zhang et al., 2025, arXiv:2504.19599."""
+"""GVPO: regresses centred rewards on centred log-ratios. Zhang et al., 2025, arXiv:2504.19599."""
 
 from grupo.algo.advantages import Center
 from grupo.algo.aggregation import group_mean
@@ -13,14 +13,20 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="GVPO: Group Variance Policy Optimization for Large Language Model Post-Training",
-    use="The rollouts come from anywhere, and the KL-regularised optimum is what is wanted.",
+    use="The rollouts may come from any policy, and the KL-regularised optimum is the aim.",
     checked=("golden", "laws", "reference", "run"),
 )
 
 
 @component
 class LogRatioRegression(Loss):
-    """k / (k - 1) (beta (rho - mean rho) - A)^2 / 2, rho the log-ratio of a rollout among k."""
+    """k / (k - 1) (reward_temperature (rho - mean rho) - A)^2 / 2, rho the log-ratio of a rollout.
+
+    k is the size of the group.
+
+    Args:
+        reward_temperature: weight of the KL divergence (beta in the paper).
+    """
 
     reward_temperature: float
 
@@ -31,19 +37,23 @@ class LogRatioRegression(Loss):
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         rho, A = rollout_log_ratio(pi, batch), mean_per_rollout(batch.advantage, batch)
         k = group_ops.count(rho, batch.group)
-        miss = self.reward_temperature * (rho - group_ops.mean(rho, batch.group)) - A
-        return broadcast_to_tokens(k / (k - 1).clamp(min=1) * miss**2 / 2, batch)
+        residual = self.reward_temperature * (rho - group_ops.mean(rho, batch.group)) - A
+        return broadcast_to_tokens(k / (k - 1).clamp(min=1) * residual**2 / 2, batch)
 
 
 def gvpo(group_size: int = 8, reward_temperature: float = 0.1) -> Method:
-    """loss = mean over groups of sum_i (`beta` (rho_i - mean rho) - A_i)^2 / (2 (k - 1)).
+    """loss = mean over groups of sum_i (reward_temperature (rho_i - mean rho) - A_i)^2 / (2 (k -
+    1)).
 
-    rho = log pi - log pi_old of a whole answer, A = r - mean(r), k answers: the gradient of reward
-    minus `beta` KL, without importance weights; its only optimum is in proportion to
-    pi_old e^(r / `beta`).
+    rho = log pi - log pi_old of a whole answer, A = r - mean(r), k answers. This is the gradient of
+    reward minus reward_temperature KL, without importance weights; the only optimum is proportional
+    to pi_old e^(r / reward_temperature).
+
+    Args:
+        group_size: rollouts per task (our choice).
+        reward_temperature: weight of the KL divergence (beta in the paper) (authors' code: 0.1).
     """
-    # As the authors' verl recipe codes it. The loss is summed over groups there: the mean is ours,
-    # and so is the group.
+    # As in the authors' verl recipe, which sums over groups: the mean is our choice.
     return Method(
         sampler=GroupSampler(group_size),
         advantage=Center(),

@@ -24,7 +24,7 @@ PAPER = Paper(
 
 @component
 class StandardiseOnTokens:
-    """(x - m) / (s + 1e-6), m and s over the group's tokens; GRPO's where |A| reaches `cap`."""
+    """(x - m) / (s + 1e-6), m and s over the group's tokens; GRPO's where |A| reaches `max_advantage`."""
 
     max_advantage: float = 5.0
 
@@ -39,8 +39,8 @@ class StandardiseOnTokens:
 def hapo_token(group_size: int = 16, clip_eps: float = 0.2, dual_clip: float = 10.0) -> Method:
     """A = (r - m) / s over the tokens of the group, then clip and A follow each token's entropy.
 
-    h in [-1, 1] is log entropy about its 0.8-quantile. Upper bound 1 + `clip` (1 + max(h, 0)),
-    lower 1 - `clip` (1 + max(-h, 0)). A (1 + h) where h > 0 and R is more than half way to a bound,
+    h in [-1, 1] is log entropy about its 0.8-quantile. Upper bound 1 + `clip_eps` (1 + max(h, 0)),
+    lower 1 - `clip_eps` (1 + max(-h, 0)). A (1 + h) where h > 0 and R is more than half way to a bound,
     or h <= 0 and it is not; A elsewhere. loss = token mean of the surrogate, at most -`dual_clip` A
     where A < 0.
     """

@@ -28,7 +28,7 @@ class BudgetReward:
     """mean(R | same budget b) - f2(b) + (R - mean(R)) / std(R), f2(b) = beta cos(pi b / 2 limit).
 
     R of a right answer of n actions is f2(b) up to n = b, then beta cos(pi n / 2 limit) -
-    alpha (n - b) up to `limit`; beyond that, and of a wrong one, it is 0.
+    alpha (n - b) up to `max_length`; beyond that, and of a wrong one, it is 0.
     """
 
     max_length: int

@@ -48,7 +48,7 @@ class HybridModeAdvantage:
 
 
 def hgpo_hybrid(group_size: int = 4, mode_coef: float = 1.0, margin: float = 0.2) -> Method:
-    """A = norm(best of its mode) + `alpha` norm(in the better mode) on the mode's tag alone.
+    """A = norm(best of its mode) + `mode_coef` norm(in the better mode) on the mode's tag alone.
 
     Half of a task's rollouts are forced into either mode by the environment, which labels them.
     """

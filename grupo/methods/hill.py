@@ -27,14 +27,14 @@ class HintRoleAdvantage:
     """z-scores: of hints by their worth R, of attempts among those that saw the best, or none."""
 
     transfer_temperature: float
-    required_reward_terms = ("role", "hint", "refused")
+    required_reward_terms = ("is_hint", "hint_index", "hint_rejected")
     required_signals = frozenset({"logp@unhinted"})
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         R, hint, says = (
             self.hint_value(batch),
-            batch.reward_terms["hint"],
-            batch.reward_terms["role"] > 0.5,
+            batch.reward_terms["hint_index"],
+            batch.reward_terms["is_hint"] > 0.5,
         )
         circle = combine_labels(batch.group, says, hint.masked_fill(says, 0.0))
         best = (R > 0) & (group_ops.max(R, batch.group) == R)
@@ -46,11 +46,11 @@ class HintRoleAdvantage:
     def hint_value(self, batch: Batch) -> PerRollout:
         """R of the hint that a rollout is, or has seen."""
         says, of = (
-            batch.reward_terms["role"] > 0.5,
-            combine_labels(batch.group, batch.reward_terms["hint"]),
+            batch.reward_terms["is_hint"] > 0.5,
+            combine_labels(batch.group, batch.reward_terms["hint_index"]),
         )
         tried, right = (
-            ~says & (batch.reward_terms["hint"] > 0),
+            ~says & (batch.reward_terms["hint_index"] > 0),
             (batch.reward > 0.5).to(batch.reward),
         )
         d = sum_per_rollout(
@@ -59,7 +59,7 @@ class HintRoleAdvantage:
         D = group_ops.mean_where(tried & (right > 0), d.to(right), of).clamp(max=0.0)
         n, p = group_ops.sum(tried.to(right), of), group_ops.mean_where(tried, right, of)
         R = (1 - p**n - (1 - p) ** n).clamp(min=0.0) * (D / self.transfer_temperature).exp()
-        return torch.where(says & (batch.reward_terms["refused"] > 0.5), -0.2, R)
+        return torch.where(says & (batch.reward_terms["hint_rejected"] > 0.5), -0.2, R)
 
 
 def hill(group_size: int = 8, num_hints: int = 4, transfer_temperature: float = 0.3) -> Method:
@@ -71,7 +71,7 @@ def hill(group_size: int = 8, num_hints: int = 4, transfer_temperature: float = 
     sample, loss, weigh = (
         WithSelfHint(GroupSampler(group_size), num_hints),
         Clip(0.2, 0.28),
-        PerClassMean("role"),
+        PerClassMean("is_hint"),
     )
     return Method(
         sampler=sample,

@@ -44,7 +44,7 @@ class DemonstrationsWhereFailing:
 
 
 def hpt(group_size: int = 8, max_correct_for_sft: int = 0, clip_eps: float = 0.2) -> Method:
-    """SFT of a task's demonstration where at most `gate` of `group` are right, RL elsewhere.
+    """SFT of a task's demonstration where at most `max_correct_for_sft` of `group_size` are right, RL elsewhere.
 
     loss = mean over tokens of -log pi of the demonstrations that are learned from
          + mean over tokens of PPO's clip of the own rollouts that are, A = r - mean(r).

@@ -18,12 +18,12 @@ PAPER = Paper(
 def icepop(
     group_size: int = 8, min_ratio: float = 0.5, max_ratio: float = 5.0, clip_eps: float = 0.2
 ) -> Method:
-    """loss = M(pi_old / pi_sampler) x PPO's clipped surrogate, M(k) = k in [`low`, `high`], else 0.
+    """loss = M(pi_old / pi_sampler) x PPO's clipped surrogate, M(k) = k in [`min_ratio`, `max_ratio`], else 0.
 
     The mean is over tokens of an answer, then over answers; dropped tokens still count in it.
     """
     # [0.5, 5] are alpha and beta of the authors' post, as recipes for verl take them over. The
-    # paper's objective also has a KL to the reference, not masked: .but(loss=... + kl * KL()).
+    # paper's objective also has a KL to the reference, not masked: .replace(loss=... + kl * KL()).
     loss = CorrectedLoss(
         Clip(clip_eps, clip_eps), ImportanceWeight(IntervalMask(min_ratio, max_ratio))
     )

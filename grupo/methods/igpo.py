@@ -38,7 +38,7 @@ def unscaled(g: Tensor, group: Tensor) -> Tensor:
 
 @component
 class InformationGainReturn:
-    """D_t = sum over k >= t of gamma^(k - t) A_k, A what `scale_fn` makes of the group's `gains`."""
+    """D_t = sum over k >= t of gamma^(k - t) A_k, A what `scale_fn` makes of the group's `information_gains`."""
 
     gamma: float
     scale_fn: Callable[[Tensor, Tensor], Tensor] = group_ops.zscore

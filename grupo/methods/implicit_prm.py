@@ -51,9 +51,9 @@ class OutcomeCrossEntropy(Loss):
 
 
 def implicit_prm(group_size: int = 8, log_ratio_scale: float = 0.05) -> Method:
-    """loss = cross-entropy of sigmoid(R) with right or wrong, R = `beta` log(pi(y) / pi_ref(y)).
+    """loss = cross-entropy of sigmoid(R) with right or wrong, R = `log_ratio_scale` log(pi(y) / pi_ref(y)).
 
-    What is trained is a reward model, not a policy to sample from: r_t = `beta` log(pi / pi_ref) is
+    What is trained is a reward model, not a policy to sample from: r_t = `log_ratio_scale` log(pi / pi_ref) is
     its reward of token t, which `prime` reads as logp@prm.
     """
     # The authors train on answers of the model they begin with: take few steps, for here each step

@@ -19,7 +19,7 @@ def intuitor(group_size: int = 7, clip_eps: float = 0.2, kl_coef: float = 0.005)
 
     KL(U, pi) = -1/|V| sum_v log(|V| pi(v)): it grows as the policy is surer.
     """
-    # 7 answers and `kl` are the paper's. The released code leaves out log |V|, which cancels in A.
+    # 7 answers and `kl_coef` are the paper's. The released code leaves out log |V|, which cancels in A.
     # u is of the policy that samples, measured at each step: a judge that stands still is gamed.
     return Method(
         sampler=GroupSampler(group_size),

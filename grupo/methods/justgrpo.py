@@ -19,16 +19,16 @@ PAPER = Paper(
 
 
 def justgrpo(max_length: int, group_size: int = 16, clip_eps: float = 0.2) -> Method:
-    """GRPO: A = (r - mean(r)) / (std(r) + 1e-4), and every token over one constant `length`.
+    """GRPO: A = (r - mean(r)) / (std(r) + 1e-4), and every token over one constant `max_length`.
 
-    loss = mean over the answers of informative groups of 1 / `length` times the sum over tokens of
-           -min(R A, clip(R, 1 - `clip`, 1 + `clip`) A).
+    loss = mean over the answers of informative groups of 1 / `max_length` times the sum over tokens of
+           -min(R A, clip(R, 1 - `clip_eps`, 1 + `clip_eps`) A).
 
     It needs a policy that draws from left to right and says log pi(o_t | q, o_<t), all later places
     masked, MaskedDiffusion(order=LeftToRight(), estimate=Autoregressive()): then a sequence has a
     likelihood, exact, and this is GRPO as it is. Other orders pass over the tokens that are forks.
     """
-    # LeapLabTHU/JustGRPO, grpo.py: `length` is gen_length, and the loss is divided by the share of
+    # LeapLabTHU/JustGRPO, grpo.py: `max_length` is gen_length, and the loss is divided by the share of
     # answers with A != 0, on each device; to drop groups whose rewards are all one does the same to
     # those left. The code learns what follows an end token too; here nothing is drawn there.
     return Method(

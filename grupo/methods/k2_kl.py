@@ -17,9 +17,9 @@ PAPER = Paper(
 
 
 def k2_kl(group_size: int = 8, kl_coef: float = 0.04) -> Method:
-    """loss = mean over tokens of -A log pi + `kl` (log pi - log ref)^2 / 2, A = r - mean(r).
+    """loss = mean over tokens of -A log pi + `kl_coef` (log pi - log ref)^2 / 2, A = r - mean(r).
 
-    On policy it has the gradient of `kl` (log pi - log ref) taken from each token's reward: k2 as a
+    On policy it has the gradient of `kl_coef` (log pi - log ref) taken from each token's reward: k2 as a
     loss is k1 in the reward. k3 as a loss is its first-order approximation, biased.
     """
     # Off policy the paper multiplies by the ratio, held constant: CorrectedKL() has that gradient.

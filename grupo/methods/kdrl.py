@@ -25,13 +25,13 @@ def kdrl(
 ) -> Method:
     """GRPO, and k2 against a teacher in place of a KL against a reference.
 
-    loss = mean over tokens of -min(R A, clip(R, 1 - `clip`, 1 + `clip`) A) + b k2
+    loss = mean over tokens of -min(R A, clip(R, 1 - `clip_eps`, 1 + `clip_eps`) A) + b k2
     with k2 = (log pi - log teacher)^2 / 2, whose gradient is that of KL(pi, teacher) on policy, and
-    b falling in a straight line from `start` to `end`. The recipe names the "teacher".
+    b falling in a straight line from `initial_kl_coef` to `final_kl_coef`. The recipe names the "teacher".
     """
     # The objective and the choice of k2 were seen in reviews of the paper, b's ends in one of them.
     # On policy there is nothing to correct; off policy CorrectedKL(other="teacher") is unbiased.
     # The masked variants distil where the reward failed: Only(KL(k2, "teacher"), Wrong()) for each
-    # rollout, AllWrong() for whole groups. `group` and `clip` are our choice.
+    # rollout, AllWrong() for whole groups. `group_size` and `clip_eps` are our choice.
     loss = Clip(clip_eps, clip_eps) + Linear(initial_kl_coef, final_kl_coef) * KL(k2, "teacher")
     return Method(sampler=GroupSampler(group_size), loss=loss, aggregation=token_mean)

@@ -36,9 +36,9 @@ class BrevityBonus:
 
 
 def kimi_length(group_size: int = 8, length_coef: float = 1.0) -> Method:
-    """r + `weight` b: b from 1/2 for the shortest of the group to -1/2 for the longest.
+    """r + `length_coef` b: b from 1/2 for the shortest of the group to -1/2 for the longest.
 
-    parts["correct"] says who is right; A = (r - mean(r)) / std(r). Section 2.3.3.
+    reward_terms["correct"] says who is right; A = (r - mean(r)) / std(r). Section 2.3.3.
     """
     # The paper takes the penalty in only after a while: .but with a schedule as weight. Its own
     # loss is another; group and weight are our choice.

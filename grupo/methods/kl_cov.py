@@ -22,7 +22,7 @@ PAPER = Paper(
 
 @component
 class PenaliseHighCovariance(Loss):
-    """-R A, + `beta` |log R| on the `share` of actions whose covariance is greatest."""
+    """-R A, + `kl_coef` |log R| on the `penalized_fraction` of actions whose covariance is greatest."""
 
     penalized_fraction: float
     kl_coef: float
@@ -46,7 +46,7 @@ class PenaliseHighCovariance(Loss):
 
 
 def kl_cov(group_size: int = 8, penalized_fraction: float = 2e-4, kl_coef: float = 1.0) -> Method:
-    """loss = -R A + `beta` |log R| on the `share` of tokens with the greatest covariance.
+    """loss = -R A + `kl_coef` |log R| on the `penalized_fraction` of tokens with the greatest covariance.
 
     cov = (log pi - mean log pi) (A - mean A), means over the minibatch's tokens; -R A alone,
     unclipped, on all others. At least one token is held.

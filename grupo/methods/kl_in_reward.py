@@ -27,11 +27,11 @@ def kl_in_reward(
 ) -> Method:
     """R = r - b sum_t (log pi_old - log ref) of each rollout, and GRPO on R.
 
-    b <- b (1 + `gain` clip(KL / `target` - 1, -0.2, 0.2)) after every step, from `start` on
+    b <- b (1 + `gain` clip(KL / `target_kl` - 1, -0.2, 0.2)) after every step, from `initial_kl_coef` on
     (section 2.2). The KL is measured against the current policy and not differentiated.
     """
     # The paper trains by PPO with a value function; the group is the baseline here. `gain` is its
-    # K_b; its target is of a whole answer, this one of an action, in nats: `start` and `target` are
+    # K_b; its target is of a whole answer, this one of an action, in nats: `initial_kl_coef` and `target_kl` are
     # our choice, and depend on how long answers are.
     price = AdaptiveKL(initial_kl_coef, target_kl, gain)
     return Method(

@@ -24,7 +24,7 @@ PAPER = Paper(
 class KalmanAdvantage:
     """(r_i - m_i) / (sqrt(P_i) + eps): mean and variance that a filter believes after its i-th r.
 
-    P' = P + process, K = P' / (P' + noise), m += K (r - m), P = (1 - K) P', from `mean` and `var`.
+    P' = P + process, K = P' / (P' + noise), m += K (r - m), P = (1 - K) P', from `initial_mean` and `initial_variance`.
     """
 
     process_noise: float = 1e-5
@@ -53,7 +53,7 @@ def _pseudo_random_order(batch: Batch) -> Tensor:
 def krpo(group_size: int = 12, clip_eps: float = 0.2, kl_coef: float = 0.01) -> Method:
     """A_i = (r_i - m_i) / sqrt(P_i), belief of a one-dimensional Kalman filter about the prompt.
 
-    loss = mean over answers of mean over tokens of -min(R A, clip(R, 1 -+ `clip`) A) + `kl` k3.
+    loss = mean over answers of mean over tokens of -min(R A, clip(R, 1 -+ `clip_eps`) A) + `kl_coef` k3.
     """
     # Constants are the authors' code's. It filters in the order of sampling; here, by chance.
     loss = Clip(clip_eps, clip_eps) + kl_coef * KL()

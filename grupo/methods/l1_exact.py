@@ -33,7 +33,7 @@ class BudgetDistancePenalty:
 
 
 def l1_exact(group_size: int = 8, length_coef: float = 0.0003) -> Method:
-    """LCPO-Exact: r = [right] - `price` |n - L|, n = parts["budget"] tokens asked for.
+    """LCPO-Exact: r = [right] - `length_coef` |n - L|, n = reward_terms["budget"] tokens asked for.
 
     A = (r - mean(r)) / std(r).
     """

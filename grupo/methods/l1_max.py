@@ -37,11 +37,11 @@ class SoftBudgetLimit:
 def l1_max(
     group_size: int = 8, length_coef: float = 0.0003, reward_at_budget: float = 0.5
 ) -> Method:
-    """LCPO-Max: r = [right] clip(`price` (n - L) + `start`, 0, 1), n = parts["budget"] tokens.
+    """LCPO-Max: r = [right] clip(`length_coef` (n - L) + `reward_at_budget`, 0, 1), n = reward_terms["budget"] tokens.
 
-    `start` is what an answer of exactly n tokens keeps. A = (r - mean(r)) / std(r).
+    `reward_at_budget` is what an answer of exactly n tokens keeps. A = (r - mean(r)) / std(r).
     """
     # Both constants are the paper's; the group is our choice. The released code has
-    # (clip(alpha (n - L), -1, 1) + 1) / 2: its alpha is twice `price`.
+    # (clip(alpha (n - L), -1, 1) + 1) / 2: its alpha is twice `length_coef`.
     credit = chain(SoftBudgetLimit(length_coef, reward_at_budget), Center(), ScaleByStd())
     return Method(sampler=GroupSampler(group_size), advantage=credit)

@@ -44,13 +44,13 @@ def l_grpo(
     clip_low: float = 0.2,
     clip_high: float = 0.28,
 ) -> Method:
-    """GRPO with clip-higher and token mean; r = 1 + `weight` (1 - L / `limit`) if all are right.
+    """GRPO with clip-higher and token mean; r = 1 + `length_coef` (1 - L / `max_length`) if all are right.
 
     The second stage of ConciseR: dapo without its penalty is the first. Groups that are all right
     must be kept here.
     """
     # Only the abstract and a review were seen: length counts once all rollouts are right. The form
-    # of the bonus, the share of `limit` that is left, and every number are our choice.
+    # of the bonus, the share of `max_length` that is left, and every number are our choice.
     return Method(
         sampler=GroupSampler(group_size),
         advantage=chain(BrevityWhenAllCorrect(max_length, length_coef), Center(), ScaleByStd()),

@@ -22,7 +22,7 @@ PAPER = Paper(
 class ListenerReward:
     """r = f (1 + correct c + listener p), f the format, c right or wrong, p the listener's trust.
 
-    p is paid only where it is above `least`.
+    p is paid only where it is above `min_confidence`.
     """
 
     correct_coef: float = 0.5
@@ -48,12 +48,12 @@ def listener(
     listener_coef: float = 0.5,
     min_confidence: float = 0.0,
 ) -> Method:
-    """r = format + `correct_coef` c + `weight` p, A = (r - mean(r)) / std(r); 0 if the format fails.
+    """r = format + `correct_coef` c + `listener_coef` p, A = (r - mean(r)) / std(r); 0 if the format fails.
 
-    p = parts["listener"]: what a frozen model that reads the question and the reasoning, its
+    p = reward_terms["listener"]: what a frozen model that reads the question and the reasoning, its
     answer cut off, gives to the true answer.
     """
-    # The coefficients are second-hand. That the format gates the rest, `least`, the group and the
+    # The coefficients are second-hand. That the format gates the rest, `min_confidence`, the group and the
     # clip are our choice.
     r = ListenerReward(correct_coef, listener_coef, min_confidence)
     return Method(

@@ -25,7 +25,7 @@ PAPER = Paper(
 class ScaleByBatchStd:
     """x / (s + eps), s the unbiased standard deviation of all rewards of the batch.
 
-    >>> from grupo.testing.batch_sizes import batch_of
+    >>> from grupo.testing.batches import make_batch
     >>> batch = make_batch(group=[0, 0, 1], reward=[1.0, 3.0, 2.0])  # deviation 1
     >>> ScaleByBatchStd(eps=0.0)(torch.tensor([-1.0, 1.0, 0.0]), batch)
     tensor([-1.,  1.,  0.])
@@ -46,9 +46,9 @@ class ScaleByBatchStd:
 def lite_ppo(group_size: int = 8, clip_eps: float = 0.2) -> Method:
     """A = (r - mean(r)) / std(r), the mean of the group, the deviation of the batch's rewards.
 
-    loss = mean over all tokens of -min(R A, clip(R, 1 - `clip`, 1 + `clip`) A), without KL.
+    loss = mean over all tokens of -min(R A, clip(R, 1 - `clip_eps`, 1 + `clip_eps`) A), without KL.
     """
-    # "Vanilla PPO loss": `clip` is PPO's. Group size is our choice.
+    # "Vanilla PPO loss": `clip_eps` is PPO's. Group size is our choice.
     return Method(
         sampler=GroupSampler(group_size),
         advantage=chain(Center(), ScaleByBatchStd()),

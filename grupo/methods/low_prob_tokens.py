@@ -30,9 +30,9 @@ class ProbabilityWeight:
 
 
 def low_prob_tokens(group_size: int = 8, probability_weight: float = 0.3) -> Method:
-    """A = (`alpha` p + 1 - `alpha`) (r - mean(r)) / std(r), p = pi_old of the token.
+    """A = (`probability_weight` p + 1 - `probability_weight`) (r - mean(r)) / std(r), p = pi_old of the token.
 
-    The paper's advantage reweighting on GRPO's loss: tokens of probability near 0 keep 1 - `alpha`.
+    The paper's advantage reweighting on GRPO's loss: tokens of probability near 0 keep 1 - `probability_weight`.
     """
     # 0.3 is alpha in the authors' script with both of their remedies, 0.2 in the one with this
     # alone, 0.1 for mathematics as we remember it; group is our choice. The other remedy, Lopti,

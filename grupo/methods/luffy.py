@@ -2,9 +2,7 @@
 
 from grupo.algo.advantages import Center
 from grupo.algo.aggregation import ConstantLength
-from grupo.algo.losses import Clip, Loss, SelectBySource
-from grupo.core.batch import Batch, PerAction, Signals
-from grupo.core.component import component
+from grupo.algo.losses import Clip, PolicyShaping, SelectBySource
 from grupo.core.paper import Paper
 from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler, WithExpertSolution
@@ -17,29 +15,15 @@ PAPER = Paper(
 )
 
 
-@component
-class PolicyShaping(Loss):
-    """-A f(pi) with f(p) = p / (p + `shape`): its gradient is greatest where p = `shape`.
-
-    The expert's own probability is taken as 1, so that its ratio is pi itself.
-    """
-
-    shaping_constant: float = 0.1
-
-    def __call__(self, pi: Signals, batch: Batch) -> PerAction:
-        p = pi.logp.exp()
-        return -batch.advantage * p / (p + self.shaping_constant)
-
-
 def luffy(
     max_length: int, group_size: int = 7, shaping_constant: float = 0.1, clip_eps: float = 0.2
 ) -> Method:
     """A = r - mean(r) over own and expert's together; f(pi) in place of a ratio on the expert's.
 
-    loss = mean over rollouts of 1 / `length` times the sum over tokens of
-           -min(R A, clip(R, 1 - `clip`, 1 + `clip`) A) where own, -f(pi) A where the expert's,
-    f(p) = p / (p + `shape`). The task's solution is recited beside `group` own rollouts;
-    `length` is the generation budget.
+    loss = mean over rollouts of 1 / `max_length` times the sum over tokens of
+           -min(R A, clip(R, 1 - `clip_eps`, 1 + `clip_eps`) A) where own, -f(pi) A where the expert's,
+    f(p) = p / (p + `shaping_constant`). The task's solution is recited beside `group_size` own rollouts;
+    `max_length` is the generation budget.
     """
     # As in Dr. GRPO there is neither a KL nor a standard deviation nor an answer's own length: so
     # the released scripts, which also drop the clip; on policy that is the same. They add an

@@ -19,7 +19,7 @@ PAPER = Paper(
 
 
 def luspo(group_size: int = 8, clip_low: float = 2e-3, clip_high: float = 2.5e-3) -> Method:
-    """loss = mean over answers of -L min(s A, clip(s, 1 - `low`, 1 + `high`) A), L its length.
+    """loss = mean over answers of -L min(s A, clip(s, 1 - `clip_low`, 1 + `clip_high`) A), L its length.
 
     s is the geometric mean of its token ratios, A = (r - mean(r)) / std(r): GSPO's loss times L.
     """

@@ -21,7 +21,7 @@ PAPER = Paper(
 
 @component
 class SecondMomentMask(Loss):
-    """-M r A: M drops the tokens of greatest (log r)^2 until the others' mean is at most `budget`.
+    """-M r A: M drops the tokens of greatest (log r)^2 until the others' mean is at most `max_second_moment`.
 
     Only tokens that A has moved already are looked at: A > 0 and r > 1, A < 0 and r < 1.
     """
@@ -51,7 +51,7 @@ class SecondMomentMask(Loss):
 
 
 def m2po(group_size: int = 8, max_second_moment: float = 0.04) -> Method:
-    """loss = mean over all tokens of -M r A, M 0 for outliers in (log r)^2, `budget` what is left.
+    """loss = mean over all tokens of -M r A, M 0 for outliers in (log r)^2, `max_second_moment` what is left.
 
     A = (r - mean(r)) / std(r). No other clip.
     """

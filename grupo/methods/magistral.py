@@ -19,10 +19,10 @@ PAPER = Paper(
 def magistral(group_size: int = 16, clip_low: float = 0.2, clip_high: float = 0.28) -> Method:
     """A = r - mean(r) by group, then to mean 0 and std 1 over the minibatch; no KL (section 2.1).
 
-    loss = 1 / sum_i L_i times the sum over all tokens of -min(R A, clip(R, 1 - `low`, 1 + `high`)
+    loss = 1 / sum_i L_i times the sum over all tokens of -min(R A, clip(R, 1 - `clip_low`, 1 + `clip_high`)
     A), over groups whose rewards differ.
     """
-    # `high` was moved between 0.26 and 0.28, 0.3 for the small model; `low` and the group are not
+    # `clip_high` was moved between 0.26 and 0.28, 0.3 for the small model; `clip_low` and the group are not
     # printed, nor which std. Credit sees a step's batch: it is the minibatch where a step has one
     # update. L_i is summed over the batch here, over a group in the paper's expectation.
     return Method(

@@ -21,10 +21,10 @@ PAPER = Paper(
 class MixedScaleAdvantage:
     """(1 - l) (x - m) / s + l (x - m) / m, with l = 1 - 4 p (1 - p), p the share of full marks.
 
-    m and s are mean and standard deviation (by n) of the group, full marks are `full` or more.
+    m and s are mean and standard deviation (by n) of the group, full marks are `full_score` or more.
 
     >>> import torch
-    >>> from grupo.testing.batch_sizes import batch_of
+    >>> from grupo.testing.batches import make_batch
     >>> batch = make_batch(group=[0, 0, 0, 0])
     >>> MixedScaleAdvantage(eps=0.0)(torch.tensor([1.0, 0.0, 0.0, 0.0]), batch)  # l = 1/4: 3/4 1.732 + 1/4 3
     tensor([ 2.0490, -0.6830, -0.6830, -0.6830])
@@ -45,9 +45,9 @@ def mapo(
 ) -> Method:
     """A = (1 - l) (r - mean) / std + l (r - mean) / mean, l = 1 - 4 p (1 - p) (eq. 2, 4 to 6).
 
-    loss = mean over answers of mean over tokens of -min(R A, clip(R, 1 -+ `clip`) A) + `kl` k3.
+    loss = mean over answers of mean over tokens of -min(R A, clip(R, 1 -+ `clip_eps`) A) + `kl_coef` k3.
     """
-    # G = 12 is the paper's, `kl` the authors' config's; its clip was not found: our choice, theirs
+    # G = 12 is the paper's, `kl_coef` the authors' config's; its clip was not found: our choice, theirs
     # is 0.2 and 0.3. Their std is by n - 1, the paper's -1.73 for 0.9 of 1 by n. Rewards >= 0.
     loss = Clip(clip_eps, clip_eps) + kl_coef * KL()
     return Method(

@@ -23,7 +23,7 @@ class RelativeToMean:
     """(x - m) / (m + eps), m the group's mean: 0 where nothing succeeded. For rewards >= 0.
 
     >>> import torch
-    >>> from grupo.testing.batch_sizes import batch_of
+    >>> from grupo.testing.batches import make_batch
     >>> RelativeToMean(eps=0.0)(torch.tensor([1.0, 0.0, 0.0, 0.0]), make_batch(group=[0, 0, 0, 0]))
     tensor([ 3., -1., -1., -1.])
     """

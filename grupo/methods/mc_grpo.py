@@ -34,7 +34,7 @@ class ScaleByMAD:
 def sequence_mean_without_pivots(batch: Batch) -> PerAction:
     """`sequence_mean` over one row less per group: its median, whose credit is 0, is not counted.
 
-    >>> from grupo.testing.batch_sizes import batch_of
+    >>> from grupo.testing.batches import make_batch
     >>> sequence_mean_without_pivots(make_batch(group=[0, 0, 0])).flatten().tolist()
     [0.5, 0.5, 0.5]
     """
@@ -44,9 +44,9 @@ def sequence_mean_without_pivots(batch: Batch) -> PerAction:
 
 
 def mc_grpo(group_size: int = 9, eps: float = 1e-3, clip_eps: float = 0.2) -> Method:
-    """A = (r - median) / (MAD + `eps`) over an odd `group`; the pivot is dropped: G = `group` - 1.
+    """A = (r - median) / (MAD + `eps`) over an odd `group_size`; the pivot is dropped: G = `group_size` - 1.
 
-    loss = mean over the others of mean over tokens of -min(R A, clip(R, 1 -+ `clip`) A).
+    loss = mean over the others of mean over tokens of -min(R A, clip(R, 1 -+ `clip_eps`) A).
     """
     # With rewards 0 and 1 the MAD is 0 unless about half are right, and |A| up to 1 / `eps`: the
     # authors leave that to Adam and gradient clipping; eps = 1 keeps |A| <= 1. Which of equals is

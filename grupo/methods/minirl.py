@@ -44,7 +44,7 @@ def minirl(
 ) -> Method:
     """loss = mean over answers of sum over tokens of -sg(M min(pi / sampler, `cap`)) A log pi.
 
-    M is 0 where A > 0 and pi / old > 1 + `high` or A < 0 and pi / old < 1 - `low`. A = r - mean(r).
+    M is 0 where A > 0 and pi / old > 1 + `clip_high` or A < 0 and pi / old < 1 - `clip_low`. A = r - mean(r).
     """
     # Lengths are not divided by: a sum over tokens is what approximates the sequence's gradient to
     # first order. Form and constants as we know the paper; its routing replay is the engine's.

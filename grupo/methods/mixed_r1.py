@@ -15,12 +15,12 @@ PAPER = Paper(
 
 
 def mixed_r1(group_size: int = 8, format_coef: float = 1.0) -> Method:
-    """r = parts["correct"] + `form` parts["format"], A = (r - mean(r)) / std(r).
+    """r = reward_terms["correct"] + `format_coef` reward_terms["format"], A = (r - mean(r)) / std(r).
 
     "correct" in [0, 1] is what `matching`, `chart` or `bmas` of rewards.closeness say, or `iou` of
     rewards.boxes, as the kind of task asks.
     """
     # Only the abstract was seen: the four kinds are the paper's; `chart`'s tolerance, the bound of
-    # `bmas` and `form` are our choice.
+    # `bmas` and `format_coef` are our choice.
     r = PerRewardTerm(identity, (("correct", 1.0), ("format", format_coef)))
     return Method(sampler=GroupSampler(group_size), advantage=chain(r, Center(), ScaleByStd()))

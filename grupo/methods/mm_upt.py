@@ -42,7 +42,7 @@ class MajorityClusterReward:
 def mm_upt(group_size: int = 10, clip_eps: float = 0.2, kl_coef: float = 0.01) -> Method:
     """r = 1 for who says what most say, A = (r - mean(r)) / std(r).
 
-    parts["cluster"] labels the meaning of each answer, below 0 where there is none.
+    reward_terms["cluster"] labels the meaning of each answer, below 0 where there is none.
     """
     # Group and KL are the released run's. Its votes are by spelling, the first seen wins a tie, and
     # answers that cannot be read vote for one another; here they are by meaning, ties share.

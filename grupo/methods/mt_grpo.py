@@ -53,8 +53,8 @@ def mt_grpo(
     (step/reward, without the outcome).
     """
     # Two turns, a call and an answer, are the paper's case (v1) and the authors' code
-    # (SiliangZeng/Multi-Turn-RL-Agent); more turns share one A_turn. eps = 1e-4, as there; `group`
-    # and `kl` are our choice.
+    # (SiliangZeng/Multi-Turn-RL-Agent); more turns share one A_turn. eps = 1e-4, as there; `group_size`
+    # and `kl_coef` are our choice.
     return Method(
         sampler=GroupSampler(group_size),
         advantage=TurnLevelAdvantage(turn_coef),

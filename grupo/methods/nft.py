@@ -46,7 +46,7 @@ def nft(group_size: int = 16, max_length: int = 1000) -> Method:
     """-log R for tokens of right answers, -log of the implicit negative policy's R for wrong ones.
 
     R = pi / old, p the share of right answers of the group: pi_neg = (old - p pi) / (1 - p). Both
-    weigh 1 - p; tokens are summed and divided by `length`. Right is a positive reward; at R = 1 the
+    weigh 1 - p; tokens are summed and divided by `max_length`. Right is a positive reward; at R = 1 the
     gradient is that of A = r - mean(r).
     """
     # As released, with its default weight 1 - p and constant 1,000; the mean over answers is ours.

@@ -24,7 +24,7 @@ PAPER = Paper(
 
 @component
 class StandardiseWithSuccess:
-    """(x - mean) / (std + eps) over the group and one more rollout of reward `best`."""
+    """(x - mean) / (std + eps) over the group and one more rollout of reward `max_reward`."""
 
     max_reward: float = 1.0
     eps: float = 1e-6
@@ -38,7 +38,7 @@ class StandardiseWithSuccess:
 
 @component
 class DropSolvedGroups:
-    """Groups of which some rollout earned less than `best`."""
+    """Groups of which some rollout earned less than `max_reward`."""
 
     max_reward: float = 1.0
 
@@ -49,10 +49,10 @@ class DropSolvedGroups:
 def ngrpo(
     group_size: int = 8, max_reward: float = 1.0, clip_low: float = 0.16, clip_high: float = 0.24
 ) -> Method:
-    """A_i = (r_i - mean(S)) / std(S), S the group's rewards and one more, the `best` there is.
+    """A_i = (r_i - mean(S)) / std(S), S the group's rewards and one more, the `max_reward` there is.
 
     Nobody right: A = -1 / sqrt(G + 1). All: dropped.
-    loss = mean over tokens of -min(R A, clip(R, 1 - `low`, 1 + `high`) A), without KL.
+    loss = mean over tokens of -min(R A, clip(R, 1 - `clip_low`, 1 + `clip_high`) A), without KL.
     """
     method = Method(
         sampler=GroupSampler(group_size), loss=Clip(clip_low, clip_high), aggregation=token_mean

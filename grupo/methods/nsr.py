@@ -1,10 +1,10 @@
 """NSR: only wrong answers teach. Zhu et al., 2025, arXiv:2506.01347."""
 
+from grupo.algo.advantages import SignAdvantage
 from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import Clip
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.methods.w_reinforce import SignAdvantage
 from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
@@ -17,7 +17,7 @@ PAPER = Paper(
 def nsr(group_size: int = 8, clip_eps: float = 0.2) -> Method:
     """A = 0 for a right answer, -1 for a wrong one: negative sample reinforcement.
 
-    loss = mean over tokens of -min(R A, clip(R, 1 - `clip`, 1 + `clip`) A).
+    loss = mean over tokens of -min(R A, clip(R, 1 - `clip_eps`, 1 + `clip_eps`) A).
     """
     # The mean is over right answers' tokens, too, as in the authors' code.
     return Method(

@@ -35,7 +35,7 @@ class OffPolicySequenceMask:
 def off_policy_sequence_masking(
     group_size: int = 8, threshold: float = 0.1, clip_eps: float = 0.2, kl_coef: float = 0.001
 ) -> Method:
-    """M x PPO's clipped surrogate + `kl` R k3, M = 0 where A < 0 and mean_t log(old / pi) > bound.
+    """M x PPO's clipped surrogate + `kl_coef` R k3, M = 0 where A < 0 and mean_t log(old / pi) > bound.
 
     A = r - mean(r); old in M is what the engine said when it sampled; `threshold` is the bound,
     delta of eq. 9 as TRL cites it. R = pi / old, which makes k3 unbiased off policy.

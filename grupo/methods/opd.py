@@ -24,7 +24,7 @@ def opd(group_size: int = 4) -> Method:
     """
     # Agarwal et al., arXiv:2306.13649, have the same idea with gradients through the divergence;
     # the blog's estimate needs only the teacher's log-probability of what was said. The blog
-    # corrects by the ratio to the sampler, 1 on policy. Token mean and `group` are our choice.
+    # corrects by the ratio to the sampler, 1 on policy. Token mean and `group_size` are our choice.
     return Method(
         sampler=GroupSampler(group_size),
         advantage=chain(zero_advantage, KLPerAction(1.0, "teacher")),

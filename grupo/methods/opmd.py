@@ -20,7 +20,7 @@ PAPER = Paper(
 
 @component
 class MirrorDescentLoss(Loss):
-    """-A log pi + `tau` / 2 (log pi - log pi_old)^2, of whole rollouts."""
+    """-A log pi + `reward_temperature` / 2 (log pi - log pi_old)^2, of whole rollouts."""
 
     reward_temperature: float
 
@@ -36,7 +36,7 @@ class MirrorDescentLoss(Loss):
 
 
 def opmd(group_size: int = 8, reward_temperature: float = 0.1) -> Method:
-    """loss = mean over answers of -(r - mean(r)) log pi + `tau` / 2 (log pi - log pi_old)^2.
+    """loss = mean over answers of -(r - mean(r)) log pi + `reward_temperature` / 2 (log pi - log pi_old)^2.
 
     Its gradient is that of (r - tau log Z - tau log(pi / pi_old))^2 with mean(r) for tau log Z,
     halved and divided by tau: the surrogate of online mirror descent (section 2.3.2).

@@ -22,7 +22,7 @@ def center_by_length(x: Tensor, batch: Batch) -> Tensor:
     """x - sum_j l_j x_j / sum_j l_j over the group, l the number of actions.
 
     >>> import torch
-    >>> from grupo.testing.batch_sizes import batch_of
+    >>> from grupo.testing.batches import make_batch
     >>> batch = make_batch(group=[0, 0], length=[1, 3])
     >>> center_by_length(torch.tensor([1.0, 0.0]), batch)
     tensor([ 0.7500, -0.2500])

@@ -30,10 +30,10 @@ class FewestCallsReward:
 
     smoothing: float
     required_reward_terms = (
-        "tools",
+        "tool_calls",
         "correct",
     )  # the number of tool calls; who is right: above 1/2
-    required_reward_history = ("tools", "correct")  # n is the fewest of the run so far
+    required_reward_history = ("tool_calls", "correct")  # n is the fewest of the run so far
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         m, o = (batch.reward_terms[name] for name in self.required_reward_terms)
@@ -48,7 +48,9 @@ class FewestCallsReward:
 def fewest_calls(history: TaskHistory) -> float:
     """The fewest calls of a right answer in the past of a task; infinite where there is none."""
     steps = zip(
-        history.reward_terms.get("tools", ()), history.reward_terms.get("correct", ()), strict=True
+        history.reward_terms.get("tool_calls", ()),
+        history.reward_terms.get("correct", ()),
+        strict=True,
     )
     return min((m for step in steps for m, o in zip(*step, strict=True) if o > 0.5), default=inf)
 
@@ -56,7 +58,7 @@ def fewest_calls(history: TaskHistory) -> float:
 def otc_po(group_size: int = 8, smoothing: float = 4.0) -> Method:
     """OTC-GRPO: r = outcome x efficiency, 1 at the fewest calls seen, less above and below.
 
-    parts: "tools", the number of calls, and "correct". A = (r - mean(r)) / std(r).
+    Reward terms: "tool_calls", the number of calls, and "correct". A = (r - mean(r)) / std(r).
     """
     # sin(f pi / (2 n)) with f = 2 n m / (m + n) in the paper. `smoothing`, its c, is our choice.
     return Method(

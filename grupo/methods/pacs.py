@@ -23,7 +23,7 @@ PAPER = Paper(
 
 @component
 class ClassificationLoss(Loss):
-    """w BCE(sigmoid(psi), right), psi = `beta` (rho - the others' mean rho), w balances classes."""
+    """w BCE(sigmoid(psi), right), psi = `log_ratio_scale` (rho - the others' mean rho), w balances classes."""
 
     log_ratio_scale: float
 
@@ -46,7 +46,7 @@ class ClassificationLoss(Loss):
 def pacs(group_size: int = 8, log_ratio_scale: float = 1.0) -> Method:
     """loss = mean over answers of w BCE(psi, y): y = 1 where the reward is positive.
 
-    psi_i = rho_i - mean of the others' rho, rho = `beta` (log pi - log pi_old) of a whole answer,
+    psi_i = rho_i - mean of the others' rho, rho = `log_ratio_scale` (log pi - log pi_old) of a whole answer,
     and gradients flow through all of them. w = G / (2 x how many have the same label), 1 where all
     have it.
     """

@@ -23,7 +23,7 @@ PAPER = Paper(
 
 @component
 class PerceptionLoss(Loss):
-    """-`gain` k + `entropy_coef` (-l - m): k = e^(m - l) - (m - l) - 1, l = log pi, m the same unseeing.
+    """-`perception_coef` k + `entropy_coef` (-l - m): k = e^(m - l) - (m - l) - 1, l = log pi, m the same unseeing.
 
     m is a constant, measured before the update; m - l is held within 20, k within 10.
     """
@@ -53,11 +53,11 @@ def papo(
 ) -> Method:
     """GRPO that is rewarded for saying what it would not say without the image.
 
-    loss = -min(R A, clip(R, 1 - `clip`, 1 + `clip`) A) + `kl` k3
-           - `gain` k + `entropy_coef` (H(l) + H(m)),  H(x) = -x at the tokens that were said.
+    loss = -min(R A, clip(R, 1 - `clip_eps`, 1 + `clip_eps`) A) + `kl_coef` k3
+           - `perception_coef` k + `entropy_coef` (H(l) + H(m)),  H(x) = -x at the tokens that were said.
     The recipe names "masked", a view of the task whose image has lost 0.6 of its patches (14 x 14).
     """
-    # `gain` 0.02 with this KL, 0.01 without; `entropy_coef` 0.05 for the largest model, 0.03 elsewhere: so
+    # `perception_coef` 0.02 with this KL, 0.01 without; `entropy_coef` 0.05 for the largest model, 0.03 elsewhere: so
     # the released scripts, which hold m constant unless told otherwise, and then H(m) has a value
     # and no gradient. Their code's mean is over tokens by default; ours over answers, as GRPO's.
     loss = Clip(clip_eps, clip_eps) + kl_coef * KL() + PerceptionLoss(perception_coef, entropy_coef)

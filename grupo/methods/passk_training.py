@@ -52,9 +52,9 @@ def passk_training(
 ) -> Method:
     """Credit by what a rollout does to pass@`k` of its group, not to its own reward (section 2.4).
 
-    loss = mean over tokens of -min(R A, clip(R, 1 - `low`, 1 + `high`) A).
+    loss = mean over tokens of -min(R A, clip(R, 1 - `clip_low`, 1 + `clip_high`) A).
     """
-    # Of DAPO the paper keeps clip-higher and the token mean (section 2.1). `group` and `k` are our
+    # Of DAPO the paper keeps clip-higher and the token mean (section 2.1). `group_size` and `k` are our
     # choice: it runs several.
     return Method(
         sampler=GroupSampler(group_size),

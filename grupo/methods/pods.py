@@ -14,9 +14,9 @@ PAPER = Paper(
 
 
 def pods(group_size: int = 64, num_kept: int = 16, clip_eps: float = 0.2) -> Method:
-    """Of `group` rollouts the `learned` whose rewards have the greatest variance; then GRPO.
+    """Of `group_size` rollouts the `num_kept` whose rewards have the greatest variance; then GRPO.
 
-    They are the k highest and the `learned` - k lowest for some k (theorem 1); A = (r - mean(r)) /
+    They are the k highest and the `num_kept` - k lowest for some k (theorem 1); A = (r - mean(r)) /
     std(r) with mean and std of those that are kept.
     """
     # 64 and 16 are from memory, not seen in the paper. Clip and no KL are our choice: it changes

@@ -40,7 +40,7 @@ class PosteriorReward:
 def posterior_grpo(group_size: int = 8, clip_low: float = 0.2, clip_high: float = 0.28) -> Method:
     """r = R_f + R_o + [R_o = 1] R_t: quality orders the right answers and cannot save a wrong one.
 
-    parts: "format", "correct" (all tests pass), and "thinking", a reward model's score in [0, 1]
+    Reward terms: "format", "correct" (all tests pass), and "thinking", a reward model's score in [0, 1]
     that reads the thinking alone. A = (r - mean(r)) / std(r).
     """
     # Clip-higher, token mean and no KL are a third party's configuration; the group is our choice.

@@ -57,9 +57,9 @@ class PositionBonus:
 def ppl_position(
     group_size: int = 8, perplexity_coef: float = 0.01, position_coef: float = 0.1
 ) -> Method:
-    """A' = A (1 - `alpha` w), then A' + sign(A') b: w says how unlikely the answer was, b how late.
+    """A' = A (1 - `perplexity_coef` w), then A' + sign(A') b: w says how unlikely the answer was, b how late.
 
-    Both only make moves greater or smaller, never turn them. `alpha` = `gamma` = 0 is GRPO.
+    Both only make moves greater or smaller, never turn them. `perplexity_coef` = `position_coef` = 0 is GRPO.
     """
     # The paper tries each alone, on the plateau of a run: set the other one to 0, and begin from a
     # checkpoint. Its constants were not seen: all are our choice, as is that no factor is negative.

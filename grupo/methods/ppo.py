@@ -21,14 +21,14 @@ PAPER = Paper(
 def ppo(
     group_size: int = 1, clip_eps: float = 0.2, gae_lambda: float = 0.95, epochs: int = 3
 ) -> Method:
-    """loss = -min(R A, clip(R, 1 - `clip`, 1 + `clip`) A) + (V - V_target)^2, A by GAE (eq. 7, 9).
+    """loss = -min(R A, clip(R, 1 - `clip_eps`, 1 + `clip_eps`) A) + (V - V_target)^2, A by GAE (eq. 7, 9).
 
     The reward is paid at the last action, and is not discounted: gamma = 1.
     """
     # clip, lam, epochs and the value's coefficient 1 are those of the paper's tables of parameters;
     # gamma = 0.99 there would hide the end of a long answer. No entropy bonus, as in section 6.1,
     # where policy and value share nothing either. A is not whitened, nor does the paper say so.
-    # The clipped value loss of losses/values.py: .but(loss=Clip(0.2, 0.2) + FitClippedValue(0.2)).
+    # The clipped value loss of losses/values.py: .replace(loss=Clip(0.2, 0.2) + ClippedValueLoss(0.2)).
     return Method(
         sampler=GroupSampler(group_size),
         advantage=GAE(gamma=1.0, gae_lambda=gae_lambda),

@@ -16,7 +16,7 @@ PAPER = Paper(
 
 
 def pref_grpo(group_size: int = 8, clip_eps: float = 1e-4, max_advantage: float = 5.0) -> Method:
-    """A = (r - mean(r)) / std(r) of r = parts["win_rate"], held within -+`bound`; no KL.
+    """A = (r - mean(r)) / std(r) of r = reward_terms["win_rate"], held within -+`max_advantage`; no KL.
 
     `rewards.tournament.WinRate` measures it, with G (G - 1) / 2 judgements a group. Actions are
     denoising steps.

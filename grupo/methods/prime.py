@@ -58,10 +58,10 @@ def prime(
 ) -> Method:
     """A_t = (r - mean of the others) + `turn_coef` times the same of the implicit rewards still to come.
 
-    Implicit reward of a token: `beta` (log pi_prm - log pi_ref), of a model "prm" trained by
+    Implicit reward of a token: `log_ratio_scale` (log pi_prm - log pi_ref), of a model "prm" trained by
     `implicit_prm`.
     """
-    # `turn_coef`, `beta`, gamma = 1: those of PRIME-RL/PRIME (run_prime_main.sh). Its code adds
+    # `turn_coef`, `log_ratio_scale`, gamma = 1: those of PRIME-RL/PRIME (run_prime_main.sh). Its code adds
     # (r_t - mean of the rollout's own r) / (K - 1), and whitens A; here the paper's formula. It
     # also trains the model on each step's rollouts; here it stays what it is.
     credit = chain(

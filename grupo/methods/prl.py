@@ -25,7 +25,7 @@ PAPER = Paper(
 class SubtractFutureKL:
     """x - S_e / eta for all actions of a step that ends with action e, S_e = sum_(s >= e) l_s.
 
-    l = log pi_old - log pi_ref; a step is `step` actions long, the last one what is left.
+    l = log pi_old - log pi_ref; a step is `step_length` actions long, the last one what is left.
     """
 
     inverse_kl_coef: float
@@ -52,10 +52,10 @@ def prl(
     step_length: int = 256,
     clip_eps: float = 0.2,
 ) -> Method:
-    """A_t = (r - mean r) / (std r + 1e-6) - S_e / `eta`, e the end of the step that holds t.
+    """A_t = (r - mean r) / (std r + 1e-6) - S_e / `inverse_kl_coef`, e the end of the step that holds t.
 
     S_e is how much likelier the policy makes the rest of the answer, from e on, than the reference
-    does. `eta` -> infinity is GRPO.
+    does. `inverse_kl_coef` -> infinity is GRPO.
     """
     # The defaults and steps of equal length are those of runs/run_grpo.sh of
     # MaxwellJryao/Process-Reward-Learning; it can also split at newlines.

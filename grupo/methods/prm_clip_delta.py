@@ -31,7 +31,7 @@ PAPER = Paper(
 
 @component
 class ClippedProcessReward:
-    """x at the last action, and `alpha` d_k at the end of step k of K.
+    """x at the last action, and `process_coef` d_k at the end of step k of K.
 
     c_k = min(p_k - eta, 0) of the score p_k; d_k = c_k - c_(k+1), d_(K-1) = c_(K-1), d_K = 0. What
     is still to come at step k is c_k, however many steps follow.
@@ -58,12 +58,12 @@ class ClippedProcessReward:
 def prm_clip_delta(
     group_size: int = 1, score_threshold: float = 0.5, process_coef: float = 0.05
 ) -> Method:
-    """PPO whose reward is success plus `alpha` times clipped differences of a step's scores.
+    """PPO whose reward is success plus `process_coef` times clipped differences of a step's scores.
 
     step/index numbers the steps of an answer, step/prm holds the score of its prefix up to the step.
     """
-    # Clip first, then Delta, as the paper's best; its text was not seen: `eta` and `alpha` are our
-    # choice, so chosen that most sound steps score above `eta`.
+    # Clip first, then Delta, as the paper's best; its text was not seen: `score_threshold` and `process_coef` are our
+    # choice, so chosen that most sound steps score above `score_threshold`.
     credit = chain(
         ClippedProcessReward(score_threshold, process_coef), GAE(gamma=1.0, gae_lambda=0.95)
     )

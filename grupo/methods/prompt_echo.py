@@ -27,7 +27,7 @@ def mean_prompt_logp(logp: Sequence[float]) -> float:
 
 @component
 class PromptLikelihood(PerRolloutReward):
-    """A reward: `echo` of what a frozen model gives to each token of the prompt, `logp(task, i)`.
+    """A reward: `mean_prompt_logp` of what a frozen model gives to each token of the prompt, `logp(task, i)`.
 
     The prompt is the answer to a fixed question such as "describe this image": one forward pass.
     """
@@ -39,7 +39,7 @@ class PromptLikelihood(PerRolloutReward):
 
 
 def prompt_echo(group_size: int = 8, clip_eps: float = 0.2) -> Method:
-    """A = (r - mean(r)) / std(r) with r = parts["echo"], minus the cross-entropy of the prompt."""
+    """A = (r - mean(r)) / std(r) with r = reward_terms["echo"], minus the cross-entropy of the prompt."""
     # Mean or sum over the prompt is all one inside a group, up to eps. The cross-entropy is the
     # paper's; group and clip are our choice, and steps of denoising are the actions.
     credit = chain(UseRewardTerm("echo"), Center(), ScaleByStd())

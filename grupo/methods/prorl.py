@@ -26,12 +26,12 @@ def prorl(
     ref_update_every: int = 400,
     max_resample_rounds: int = 10,
 ) -> Method:
-    """DAPO's clip and dynamic sampling, plus `kl` k3 to a reference reset to the policy at times.
+    """DAPO's clip and dynamic sampling, plus `kl_coef` k3 to a reference reset to the policy at times.
 
-    loss = mean over all tokens of -min(R A, clip(R, 1 - `low`, 1 + `high`) A) + `kl` k3.
+    loss = mean over all tokens of -min(R A, clip(R, 1 - `clip_low`, 1 + `clip_high`) A) + `kl_coef` k3.
     """
-    # The paper resets reference and optimizer by hand when validation stalls: `every` is our
-    # choice, and the optimizer is kept. From memory: `kl`, of its sequel arXiv:2507.12507, and the
+    # The paper resets reference and optimizer by hand when validation stalls: `ref_update_every` is our
+    # choice, and the optimizer is kept. From memory: `kl_coef`, of its sequel arXiv:2507.12507, and the
     # four updates, 256 prompts in minibatches of 64. `max_resample_rounds` is DAPO's.
     return Method(
         curriculum=DynamicSampling(ShuffledTasks(), max_resample_rounds),

@@ -25,10 +25,10 @@ PAPER = Paper(
 def ps_grpo(
     group_size: int = 4, accuracy_coef: float = 1.0, clip_eps: float = 0.2, kl_coef: float = 0.04
 ) -> Method:
-    """r = mean similarity to answers to the other paraphrases + `accuracy` times the accuracy.
+    """r = mean similarity to answers to the other paraphrases + `accuracy_coef` times the accuracy.
 
-    `group` rollouts of each paraphrase; A = (r - mean(r)) / std(r) among those of the same one.
-    parts: "agreement" and "agreement/prompt", by `rewards.agreement.Agreement`, and "correct".
+    `group_size` rollouts of each paraphrase; A = (r - mean(r)) / std(r) among those of the same one.
+    Reward terms: "agreement" and "agreement/prompt", by `rewards.agreement.Agreement`, and "correct".
     """
     # 4 rollouts of each of 6 paraphrases in the paper, BLEU-2, and the similarity to one rollout of
     # three others, drawn anew, in place of all: all are compared here. The weight of the accuracy,

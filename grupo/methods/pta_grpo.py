@@ -27,21 +27,21 @@ class PlanReward:
 
     plan_coef: float
     format_coef: float
-    required_reward_terms = ("correct", "format", "trunk")
+    required_reward_terms = ("correct", "format", "first_turn")
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         correct = batch.reward_terms["correct"]
-        value = group_ops.mean(correct, ByRewardTerm("trunk")(batch))
+        value = group_ops.mean(correct, ByRewardTerm("first_turn")(batch))
         return correct + self.plan_coef * value + self.format_coef * batch.reward_terms["format"]
 
 
 def pta_grpo(
     num_plans: int = 4, chains_per_plan: int = 4, plan_coef: float = 0.5, format_coef: float = 0.1
 ) -> Method:
-    """GRPO over `plans` x `chains` rollouts; R = correct + `plan` V(its plan) + `format` format.
+    """GRPO over `num_plans` x `chains_per_plan` rollouts; R = correct + `plan_coef` V(its plan) + `format_coef` format.
 
     V of a plan is the share of its chains that are right: two right answers differ by their plans.
-    The first turn is the plan. parts: "correct" and "format", and "trunk", which the sampler gives.
+    The first turn is the plan. Reward terms: "correct" and "format", and "first_turn", which the sampler gives.
     """
     # Only the abstract and reviews were seen: a reward of outcome, plan quality and format over
     # chains sampled from each plan. All four numbers are our choice. A first stage of imitation

@@ -29,11 +29,11 @@ def r3(
 ) -> Method:
     """GRPO whose groups stay mixed: `num_replays` right rollouts of the past join those all wrong.
 
-    And wrong ones those all right. Of a task whose remembered rollouts earn less than `below` on
+    And wrong ones those all right. Of a task whose remembered rollouts earn less than `failure_threshold` on
     average a second group is drawn, to which one of them is shown. A = (r - mean(r)) / std(r) over
-    old and new of a group, std divided by n, times `alpha` where old; r is that and
-    `EntropyRank` for who was cut off at `limit`. The ratio of an old rollout is against the
-    policy that drew it, behind what it was shown. loss = clipped - A r + `kl` KL.
+    old and new of a group, std divided by n, times `replay_scale` where old; r is that and
+    `EntropyRank` for who was cut off at `max_length`. The ratio of an old rollout is against the
+    policy that drew it, behind what it was shown. loss = clipped - A r + `kl_coef` KL.
     """
     # Remembered are a task's best and worst: it is reflected on until one was right. Where no right
     # rollout is remembered, ranks pay. alpha, below, kl, peak, best and the words that show the

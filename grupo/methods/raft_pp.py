@@ -38,9 +38,9 @@ def constant_one(x: Tensor, batch: Batch) -> Tensor:
 def raft_pp(group_size: int = 4, clip_low: float = 0.2, clip_high: float = 0.2) -> Method:
     """A = 1 for right answers; the others are left out before learning (eq. 6).
 
-    loss = mean over right answers of mean over tokens of -min(R, clip(R, 1 - `low`, 1 + `high`)).
+    loss = mean over right answers of mean over tokens of -min(R, clip(R, 1 - `clip_low`, 1 + `clip_high`)).
     """
-    # 4 rollouts and the clip are the paper's; `high` = 0.28 is what keeps its entropy up.
+    # 4 rollouts and the clip are the paper's; `clip_high` = 0.28 is what keeps its entropy up.
     return Method(
         sampler=GroupSampler(group_size),
         filter=keep_top_reward,

@@ -56,7 +56,7 @@ def rank_grpo(
     group_size: int = 8, clip_low: float = 0.06, clip_high: float = 0.08, kl_coef: float = 1e-3
 ) -> Method:
     """A = (R - mean) / std per rank over the group; an item's ratio is its geometric mean."""
-    # Authors' code, but for its 0.1 for the list's length. Or .but(credit=ByRank(from_here_on)).
+    # Authors' code, but for its 0.1 for the list's length. Or .replace(advantage=ByRank(from_here_on)).
     loss = Clip(clip_low, clip_high, turn) + kl_coef * KL()
     return Method(
         sampler=GroupSampler(group_size),

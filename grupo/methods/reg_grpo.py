@@ -40,7 +40,7 @@ class AdvantageRegression(Loss):
 
 
 def reg_grpo(group_size: int = 8, kl_coef: float = 0.04) -> Method:
-    """loss = mean over answers of (A_i - Ahat_i)^2 + `kl` k3, Ahat = (rho - mean(rho)) / std(rho).
+    """loss = mean over answers of (A_i - Ahat_i)^2 + `kl_coef` k3, Ahat = (rho - mean(rho)) / std(rho).
 
     A = (r - mean(r)) / std(r) and rho = log pi - log pi_old of a whole answer: where KL to pi_old
     is penalised, centring removes log Z and scaling the penalty's strength.

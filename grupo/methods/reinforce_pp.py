@@ -46,11 +46,11 @@ class ReturnMinusKL:
 
 
 def reinforce_pp(group_size: int = 1, kl_coef: float = 0.01, clip_eps: float = 0.2) -> Method:
-    """A_t = whiten(G_t) over all tokens of the batch, G_t = r - `kl` sum_(s >= t) log(old / ref).
+    """A_t = whiten(G_t) over all tokens of the batch, G_t = r - `kl_coef` sum_(s >= t) log(old / ref).
 
-    loss = mean over tokens of -min(R A, clip(R, 1 - `clip`, 1 + `clip`) A), R = pi / old.
+    loss = mean over tokens of -min(R A, clip(R, 1 - `clip_eps`, 1 + `clip_eps`) A), R = pi / old.
     """
-    # One answer per prompt is the paper's general form; `kl` is the default of the authors'
+    # One answer per prompt is the paper's general form; `kl_coef` is the default of the authors'
     # OpenRLHF. 0 needs no reference.
     return Method(
         sampler=GroupSampler(group_size),

@@ -23,7 +23,7 @@ def reinforce_pp_baseline(
 ) -> Method:
     """A = whiten(r - mean(r)): mean of the group, deviation of all tokens of the batch.
 
-    loss = mean over tokens of -min(R A, clip(R, 1 - `clip`, 1 + `clip`) A) + `kl` k2
+    loss = mean over tokens of -min(R A, clip(R, 1 - `clip_eps`, 1 + `clip_eps`) A) + `kl_coef` k2
     with k2 = (log pi - log ref)^2 / 2, whose gradient is that of KL(pi, ref).
     """
     # Group size and coefficient are our choice; 0 needs no reference.

@@ -1,10 +1,10 @@
 """Reinforce-Rej: drop all-right and all-wrong groups. Xiong et al., 2025, arXiv:2504.11343."""
 
+from grupo.algo.advantages import SignAdvantage
 from grupo.algo.filters import keep_nonzero_std
 from grupo.algo.losses import Clip
 from grupo.core.paper import Paper
 from grupo.method import Method
-from grupo.methods.w_reinforce import SignAdvantage
 from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
@@ -17,7 +17,7 @@ PAPER = Paper(
 def reinforce_rej(group_size: int = 4, clip_eps: float = 0.2) -> Method:
     """A = 1 for a right answer, -1 for a wrong one, of groups that have both (eq. 5).
 
-    loss = mean over answers of mean over tokens of -min(R A, clip(R, 1 - `clip`, 1 + `clip`) A).
+    loss = mean over answers of mean over tokens of -min(R A, clip(R, 1 - `clip_eps`, 1 + `clip_eps`) A).
     """
     return Method(
         sampler=GroupSampler(group_size),

@@ -26,7 +26,7 @@ class SubtractRewardTerm:
     """x - a component of the reward.
 
     >>> import torch
-    >>> from grupo.testing.batch_sizes import batch_of
+    >>> from grupo.testing.batches import make_batch
     >>> batch = make_batch(group=[0, 0], reward_terms={"greedy": [0.25, 0.25]})
     >>> SubtractRewardTerm("greedy")(torch.tensor([1.0, 0.0]), batch).tolist()
     [0.75, -0.25]
@@ -46,7 +46,7 @@ class SubtractRewardTerm:
 def remax(group_size: int = 1, kl_coef: float = 0.0) -> Method:
     """A = r - r(greedy answer to the same prompt), for every token of the answer.
 
-    loss = mean over answers of sum over tokens of -A log pi (algorithm 1). `kl` log(old / ref) of
+    loss = mean over answers of sum over tokens of -A log pi (algorithm 1). `kl_coef` log(old / ref) of
     the whole answer is taken off its reward first.
     """
     # Algorithm 1 has no KL term; where the paper regularises, the penalty is in the reward.

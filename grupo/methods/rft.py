@@ -21,7 +21,7 @@ PAPER = Paper(
 
 @component
 class KeepCorrect:
-    """The rollouts whose `part` is above `right`; groups without one are dropped."""
+    """The rollouts whose `reward_term` is above `success_threshold`; groups without one are dropped."""
 
     reward_term: str = "correct"
     success_threshold: float = 0.5
@@ -50,7 +50,7 @@ def rft(group_size: int = 8) -> Method:
     right.
     """
     # STaR trains from the base anew in every round and also learns rationales of answers that it
-    # was told; this goes on from where it is, and is told nothing. `group` is our choice.
+    # was told; this goes on from where it is, and is told nothing. `group_size` is our choice.
     return Method(
         sampler=GroupSampler(group_size),
         filter=KeepCorrect(),

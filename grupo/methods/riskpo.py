@@ -61,9 +61,9 @@ def riskpo(
     quantile_high: float = 0.9,
     cvar_weight: float = 1.5,
 ) -> Method:
-    """A <= 0 of papers: the i-th rollouts of `bundle` tasks, 0 from the `high` quantile upwards.
+    """A <= 0 of papers: the i-th rollouts of `bundle_size` tasks, 0 from the `quantile_high` quantile upwards.
 
-    The quantiles q, Q of levels `low`, `high` are those of the first batch, then move by
+    The quantiles q, Q of levels `quantile_low`, `quantile_high` are those of the first batch, then move by
     0.1 (level - mean(S < q)) a step.
     """
     # The authors' code (credit_assign_mode "std"). It bundles tasks and rollouts in the order they

@@ -20,7 +20,7 @@ PAPER = Paper(
 
 
 def rloo(group_size: int = 4, kl_coef: float = 0.03) -> Method:
-    """A_i = R_i - mean of the other R_j, R = r - `kl` log(pi / ref) of the whole answer.
+    """A_i = R_i - mean of the other R_j, R = r - `kl_coef` log(pi / ref) of the whole answer.
 
     loss = mean over answers of -A_i log pi(y_i), the answer being one action.
     """

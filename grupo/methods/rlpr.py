@@ -37,7 +37,7 @@ class DebiasedProbability:
 
 @component
 class KeepMinStd:
-    """Groups whose debiased rewards have a standard deviation (over G) of `least` or more."""
+    """Groups whose debiased rewards have a standard deviation (over G) of `min_std` or more."""
 
     min_std: float
 
@@ -54,7 +54,7 @@ class KeepMinStd:
 def rlpr(
     group_size: int = 8, clip_low: float = 0.2, clip_high: float = 0.27, min_std: float = 0.05
 ) -> Method:
-    """A = (r - mean(r)) / std(r), r = clip(p - p0, 0, 1), over groups with std(r) >= `least`.
+    """A = (r - mean(r)) / std(r), r = clip(p - p0, 0, 1), over groups with std(r) >= `min_std`.
 
     p is the mean probability of the reference answer's tokens after the reasoning, p0 without it.
     """

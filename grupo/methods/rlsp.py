@@ -46,13 +46,13 @@ def rlsp(
     outcome_weight: float = 0.8,
     kl_coef: float = 0.05,
 ) -> Method:
-    """A = (R - mean(R)) / std(R), R = `share` (r - `short` / n) + (1 - `share`) e, n the length.
+    """A = (R - mean(R)) / std(R), R = `outcome_weight` (r - `short_penalty` / n) + (1 - `outcome_weight`) e, n the length.
 
-    r: 1 right, 0 wrong, -1/2 without an answer; e = parts["effort"], 1/2 where its judge failed.
+    r: 1 right, 0 wrong, -1/2 without an answer; e = reward_terms["effort"], 1/2 where its judge failed.
     """
     # As released, but: n there is a quarter of the characters before the answer, here the actions;
     # PPO with a critic and one rollout there, the group here; the KL is in its reward. The fine is
-    # not bounded: with short right answers keep `short` well below their length.
+    # not bounded: with short right answers keep `short_penalty` well below their length.
     return Method(
         sampler=GroupSampler(group_size),
         advantage=chain(SearchReward(short_penalty, outcome_weight), Center(), ScaleByStd()),

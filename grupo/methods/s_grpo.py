@@ -24,16 +24,16 @@ class DecayingReward:
     Who is right has a reward above 0.
 
     >>> import torch
-    >>> from grupo.testing.batch_sizes import batch_of
-    >>> batch = make_batch(group=[0, 0, 0], reward_terms={"exit": [0.0, 1.0, 2.0]})
+    >>> from grupo.testing.batches import make_batch
+    >>> batch = make_batch(group=[0, 0, 0], reward_terms={"exit_index": [0.0, 1.0, 2.0]})
     >>> DecayingReward()(torch.tensor([1.0, 0.0, 1.0]), batch).tolist()
     [1.0, 0.0, 0.5]
     """
 
-    required_reward_terms = ("exit",)
+    required_reward_terms = ("exit_index",)
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        place, group = batch.reward_terms["exit"], batch.group
+        place, group = batch.reward_terms["exit_index"], batch.group
         earlier = (group[:, None] == group) & (place[:, None] >= place)
         n = (earlier & (x > 0)).sum(1).clamp(min=1)
         return x / 2.0 ** (n - 1)
@@ -43,11 +43,11 @@ def s_grpo(num_exits: int = 7, think_end: str = "</think>") -> Method:
     """r = 1, 1/2, 1/4 ... for the first, second, third right one of `num_exits` early exits and the
     whole path; A = r - mean(r).
 
-    The instruction to answer, and the `close` forced with it, are only read.
+    The instruction to answer, and the `think_end` forced with it, are only read.
     """
     # 8 to a question in the paper; that the whole path is one of them is our choice, and so are the
     # words of the instruction. A is as we know it from memory; a public note says "as in GRPO":
-    # .but(credit=chain(Decaying(), Center(), ScaleByStd())).
+    # .replace(advantage=chain(Decaying(), Center(), ScaleByStd())).
     # Where only the whole path is right, means over rows push down the beginning that all share:
     # wrong exits are short. Where all are right the late are pushed down, and as the forced close
     # is not learned nothing takes their place: trained on, one toy of four forgot to close.

@@ -31,7 +31,7 @@ NO_LABEL = float("-inf")  # the label of what is not there: before the first tur
 
 @component
 class SharedStepMean:
-    """The mean of x over the rollouts that took the same step after the same `history` steps."""
+    """The mean of x over the rollouts that took the same step after the same `history_turns` steps."""
 
     history_turns: int
 
@@ -64,7 +64,7 @@ def salt(group_size: int = 8, history_turns: int = 3, clip_eps: float = 0.2) -> 
 
     A step is an edge of the graph of a task's rollouts: from one state by one action to the next.
     """
-    # The paper's equations were not seen: which edges are one is our reading, and so is `history`.
+    # The paper's equations were not seen: which edges are one is our reading, and so is `history_turns`.
     credit = chain(Center(), ScaleByStd(), SharedStepMean(history_turns))
     return Method(
         sampler=GroupSampler(group_size),

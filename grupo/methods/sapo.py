@@ -22,7 +22,7 @@ PAPER = Paper(
 
 @component
 class SoftGateLoss(Loss):
-    """-A sigmoid(tau (r - 1)) 4 / tau, tau `positive` where A > 0 and `negative` elsewhere.
+    """-A sigmoid(tau (r - 1)) 4 / tau, tau `positive_temperature` where A > 0 and `negative_temperature` elsewhere.
 
     Its gradient is that of r A, times 1 at r = 1 and less the further r is from it.
     """
@@ -41,7 +41,7 @@ def sapo(
 ) -> Method:
     """loss = mean over answers of mean over tokens of -A sigmoid(tau (r - 1)) 4 / tau.
 
-    tau is `positive` where A > 0, else `negative`: bad tokens are gated harder, for their gradient
+    tau is `positive_temperature` where A > 0, else `negative_temperature`: bad tokens are gated harder, for their gradient
     raises the odds of every token that was not sampled. A = (r - mean(r)) / std(r).
     """
     # Temperatures are the paper's, as ms-swift's page quotes them; four minibatches a step are

@@ -23,9 +23,9 @@ def scaf_grpo(
 ) -> Method:
     """Where all are wrong, the rollout of the lowest level of hints that is right replaces one.
 
-    The task's `column` holds tiers of hints; a level shows one up to one of its texts, and the
-    first `levels` are tried once each. The hint stays in that rollout's context. Then GRPO, without
-    KL; before the share `warmup` of the run it is nothing else.
+    The task's `hint_column` holds tiers of hints; a level shows one up to one of its texts, and the
+    first `max_levels` are tried once each. The hint stays in that rollout's context. Then GRPO, without
+    KL; before the share `warmup_fraction` of the run it is nothing else.
     """
     # The script warms up for 50 steps; a share of the run, 0.15, is our choice. The released
     # builder tries 8 levels, of two of the three tiers; the paper, and this, all 12.

@@ -50,10 +50,10 @@ class ScaleByCertainty:
 
 
 def seed_grpo(group_size: int = 8, uncertainty_coef: float = 0.5) -> Method:
-    """A = (r - mean(r)) f(`alpha` SE / log G): SE is the entropy of what the answers mean."""
+    """A = (r - mean(r)) f(`uncertainty_coef` SE / log G): SE is the entropy of what the answers mean."""
     # Seen in a public review, which names f linear, exponential or focal. Deviation: it estimates
-    # SE from likelihoods of whole answers, we count. `alpha` and f are our choice. No answer (-1)
-    # is a meaning too. Others: .but(credit=chain(Center(), ByCertainty(1.0, exponential))).
+    # SE from likelihoods of whole answers, we count. `uncertainty_coef` and f are our choice. No answer (-1)
+    # is a meaning too. Others: .replace(advantage=chain(Center(), ByCertainty(1.0, exponential))).
     return Method(
         sampler=GroupSampler(group_size),
         advantage=chain(Center(), ScaleByCertainty(uncertainty_coef)),

@@ -20,7 +20,7 @@ PAPER = Paper(
 def seq_mis(group_size: int = 8, cap: float = 2.0, clip_eps: float = 0.2) -> Method:
     """loss = w x PPO's clipped surrogate, w = prod_t pi_old / pi_sampler up to `cap`, 0 above.
 
-    Rows above `cap` give no gradient and still count in the mean. GRPO's credit, clip `clip`.
+    Rows above `cap` give no gradient and still count in the mean. GRPO's credit, clip `clip_eps`.
     """
     # 2 as in the peers; the formula is known to us from their code, not from the post itself.
     loss = CorrectedLoss(

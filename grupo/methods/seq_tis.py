@@ -20,7 +20,7 @@ def seq_tis(group_size: int = 8, cap: float = 2.0, clip_eps: float = 0.2) -> Met
     """loss = min(prod_t pi_old / pi_sampler, `cap`) x PPO's clipped surrogate.
 
     One weight for all tokens of a row, a constant: the unbiased importance ratio of the answer, cut
-    at `cap`. GRPO's credit, clip `clip`.
+    at `cap`. GRPO's credit, clip `clip_eps`.
     """
     # 2 as in the peers; the formula is known to us from their code, not from the post itself.
     loss = CorrectedLoss(Clip(clip_eps, clip_eps), ImportanceWeight(TruncatedIS(cap), row_sum))

@@ -23,9 +23,9 @@ def skywork_or1(
     target_entropy: float = 0.2,
     entropy_coef_step: float = 0.005,
 ) -> Method:
-    """loss = mean over all tokens of -min(R A, clip(R, 1 - `clip`, 1 + `clip`) A) - a_k H, no KL.
+    """loss = mean over all tokens of -min(R A, clip(R, 1 - `clip_eps`, 1 + `clip_eps`) A) - a_k H, no KL.
 
-    a_k = c_k where the entropy is at most `target`, else 0; c_k rises by `step` after a step below
+    a_k = c_k where the entropy is at most `target_entropy`, else 0; c_k rises by `entropy_coef_step` after a step below
     the target and falls by it after one above, from 0. Groups whose rewards are equal are dropped.
     """
     # The released scripts cap c_k at 0.005 and move it by 0.0001. Answers cut off at the limit keep

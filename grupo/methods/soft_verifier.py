@@ -22,7 +22,7 @@ def soft_reward(judgement: str, probability: float) -> float:
 
 
 def soft_verifier(group_size: int = 1) -> Method:
-    """A = (r - mean(r)) / std(r) over the batch, r = parts["verified"] in 0..1, by `soft_spec`.
+    """A = (r - mean(r)) / std(r) over the batch, r = reward_terms["verified"] in 0..1, by `soft_spec`.
 
     loss = mean over answers of -A log pi(answer): plain REINFORCE.
     """

@@ -43,7 +43,7 @@ class PreferenceWinRate:
 
 
 def spo_selfplay(group_size: int = 8, clip_eps: float = 0.2) -> Method:
-    """r = parts["win_rate"], the share of the other rollouts beaten, A = (r - mean(r)) / std(r).
+    """r = reward_terms["win_rate"], the share of the other rollouts beaten, A = (r - mean(r)) / std(r).
 
     No reward is learned: a fixed point is a minimax winner of the preferences.
     """

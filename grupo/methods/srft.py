@@ -21,7 +21,7 @@ PAPER = Paper(
 
 @component
 class SignedCorrectness:
-    """1 where `part` is above `right`, -1 elsewhere."""
+    """1 where `reward_term` is above `success_threshold`, -1 elsewhere."""
 
     reward_term: str = "correct"
     success_threshold: float = 0.5
@@ -42,7 +42,7 @@ def srft(group_size: int = 8, sft_coef: float = 0.5, rl_coef: float = 0.1) -> Me
 
     demonstrations: w log-likelihood, w = `sft_coef` e^-H, and -A pi, A = (r - mean(r)) / std(r) over
                     own and theirs together, the demonstrator's probability taken as 1
-    own rollouts:   `reward` e^H log-likelihood where right, minus log-likelihood where wrong
+    own rollouts:   `rl_coef` e^H log-likelihood where right, minus log-likelihood where wrong
     """
     # H of each row and the sign of its second weight: as reproduced in Unify-Post-Training; notes
     # on the paper print e^-H twice, against their own words that a high entropy raises it. The

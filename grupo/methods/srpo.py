@@ -22,13 +22,13 @@ def srpo(
 ) -> Method:
     """GRPO, but a wrong rollout with a right sibling learns from a teacher that was shown it.
 
-    loss = mean of the clipped surrogate + `strength` sum_t w_t D_t / sum_t w_t over what is mended,
-    D = min(R, 2) JSD(pi, teacher), w = exp(-H / `heat`), H the teacher's entropy. The teacher is an
+    loss = mean of the clipped surrogate + `distill_coef` sum_t w_t D_t / sum_t w_t over what is mended,
+    D = min(R, 2) JSD(pi, teacher), w = exp(-H / `entropy_temperature`), H the teacher's entropy. The teacher is an
     average of the policy that reads a right answer of the group: Other("hinted", "ref", a view).
     """
     # D and the rate 0.05 of the average are those of lasgroup/SDPO, on which the paper builds; it
     # keeps the student's 100 likeliest tokens and a tail, here it is the whole vocabulary. Of the
-    # routing and of w only the abstract was seen: their form, `strength` and `heat` are our choice.
+    # routing and of w only the abstract was seen: their form, `distill_coef` and `entropy_temperature` are our choice.
     return Method(
         sampler=GroupSampler(group_size),
         loss=SelfDistillOnFailure(Clip(clip_eps, clip_eps), distill_coef),

@@ -52,7 +52,7 @@ def srpo_reflection(
 ) -> Method:
     """r rewards the first answer, its form, what the reflection did to it, and twice its length.
 
-    parts: "first" and "correct" (is the first, the last answer right), "format", "reflection"
+    Reward terms: "first" and "correct" (is the first, the last answer right), "format", "reflection"
     (is there one, and a second answer), "first_length" in tokens, 0 where there is no second.
     """
     # The released reward pays 1 for a mended answer, more than for one right twice, and nothing

@@ -28,7 +28,7 @@ PAPER = Paper(
 
 @component
 class BlendAdvantages:
-    """`share` of one credit and 1 - `share` of another."""
+    """`weight` of one credit and 1 - `weight` of another."""
 
     weight: float
     first: AdvantageEstimator
@@ -39,14 +39,14 @@ class BlendAdvantages:
 
 
 def stratified_grpo(
-    group_size: int = 8, stratum_weight: float = 0.8, stratum_term: str = "tools"
+    group_size: int = 8, stratum_weight: float = 0.8, stratum_term: str = "tool_calls"
 ) -> Method:
-    """A = `alpha` A_stratum + (1 - `alpha`) A_group, each (r - mean) / std within its circle.
+    """A = `stratum_weight` A_stratum + (1 - `stratum_weight`) A_group, each (r - mean) / std within its circle.
 
-    Who belongs to a stratum is equal in the part `stratum`: the number of tool calls. A rollout
+    Who belongs to a stratum is equal in the part `stratum_term`: the number of tool calls. A rollout
     alone in its stratum has A_stratum = 0.
     """
-    # The blend is stated in the abstract; a third party's code has the formula. `alpha` and the
+    # The blend is stated in the abstract; a third party's code has the formula. `stratum_weight` and the
     # size of groups are our choice. Std over n: the paper's claim is unit variance in each stratum.
     norm = chain(Center(), ScaleByStd(std=population_std))
     return Method(

@@ -45,7 +45,7 @@ def t_ppo(
 ) -> Method:
     """The policy learns from all answers by EGAE, the value from the finished ones by the outcome.
 
-    With gamma = 1 the last d of a cut answer is 0. parts["cut"] says which are cut.
+    With gamma = 1 the last d of a cut answer is 0. reward_terms["cut"] says which are cut.
     """
     # Of the equations only the rule for V(s_l) was seen; constants are our choice. The value's mean
     # is over all actions, not over those of finished rollouts. To go on with a cut answer in the

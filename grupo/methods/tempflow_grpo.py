@@ -43,9 +43,9 @@ def tempflow_grpo(
 ) -> Method:
     """A = (r - mean(r)) / std(r) over images that share all but the noise of one step.
 
-    One image is drawn without noise; from each step in `at`, all if empty, `branches` others leave
+    One image is drawn without noise; from each step in `branch_steps`, all if empty, `branches_per_step` others leave
     it by that step alone, drawn with noise s = sigma sqrt(dt). loss = mean over them of
-    s / mean(s) (-min(R A, clip(R, 1 - `clip`, 1 + `clip`) A) + `kl` KL(pi, ref)), R = pi / old.
+    s / mean(s) (-min(R A, clip(R, 1 - `clip_eps`, 1 + `clip_eps`) A) + `kl_coef` KL(pi, ref)), R = pi / old.
     """
     # Eq. 5 and 8 as a third party has them: the mean over steps makes the mean weight 1, where the
     # authors' scripts have a constant. Numbers are Flow-GRPO's; 8 branches are our choice. That the
@@ -55,7 +55,7 @@ def tempflow_grpo(
     within = chain(Center(), ScaleByStd(), ClampAdvantage(-max_advantage, max_advantage))
     return Method(
         sampler=SingleStepBranching(branches_per_step, branch_steps),
-        advantage=GroupedBy(within, ByRewardTerm("place")),
+        advantage=GroupedBy(within, ByRewardTerm("branch_step")),
         loss=loss + kl_coef * ReverseKL(),
         aggregation=NoiseWeighted(),
     )

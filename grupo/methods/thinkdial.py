@@ -47,9 +47,9 @@ def thinkdial(
     length_coefs: tuple[float, ...] = (0.0, 0.5, 1.0),
     max_resample_rounds: int = 10,
 ) -> Method:
-    """DAPO with r = outcome + `weights`[mode] brevity +- 1/2; modes: high, medium, low effort.
+    """DAPO with r = outcome + `length_coefs`[mode] brevity +- 1/2; modes: high, medium, low effort.
 
-    parts: "mode" 0, 1 or 2, which the prompt tells, "correct", and "leak": 1 if the answer after
+    Reward terms: "mode" 0, 1 or 2, which the prompt tells, "correct", and "leak": 1 if the answer after
     the thinking goes on thinking ("Wait", "Let me think", "Alternatively" and their likes).
     """
     # Its second phase of RL; the first is DAPO with the high mode alone. Group, clip and rounds are

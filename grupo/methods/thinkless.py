@@ -32,7 +32,7 @@ class ShortThinkingReward:
 
 @component
 class ControlTokenMean:
-    """`alpha` / N for the first action of each of N rows, 1 / (their number) for all others."""
+    """`control_coef` / N for the first action of each of N rows, 1 / (their number) for all others."""
 
     control_coef: float
 
@@ -50,9 +50,9 @@ def thinkless(
     clip_eps: float = 0.2,
     kl_coef: float = 0.001,
 ) -> Method:
-    """loss = `alpha` mean of l over first tokens + mean of l over all others; A = r - mean(r).
+    """loss = `control_coef` mean of l over first tokens + mean of l over all others; A = r - mean(r).
 
-    l is PPO's clipped loss. parts: "correct", and "think", 1 if the first token says to think.
+    l is PPO's clipped loss. Reward terms: "correct", and "think", 1 if the first token says to think.
     r = 1 right at once, `thinking_reward` right after thinking, -1 wrong or malformed.
     """
     # The release gives the KL a mean over all tokens; here it is weighted like the rest. In a run

@@ -15,7 +15,7 @@ PAPER = Paper(
 
 
 def tic_grpo(group_size: int = 8, clip_eps: float = 0.2) -> Method:
-    """loss = mean over rollouts of -min(w A, clip(w, 1 - `clip`, 1 + `clip`) A), w = prod_t r_t.
+    """loss = mean over rollouts of -min(w A, clip(w, 1 - `clip_eps`, 1 + `clip_eps`) A), w = prod_t r_t.
 
     w = pi(rollout) / old(rollout) estimates the gradient at the current policy, token ratios
     that at the old one. A = (r - mean(r)) / std(r).

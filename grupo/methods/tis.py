@@ -18,7 +18,7 @@ def tis(group_size: int = 8, cap: float = 2.0, clip_eps: float = 0.2) -> Method:
     """loss = min(pi_old / pi_sampler, `cap`) x PPO's clipped surrogate, token by token.
 
     pi_old is the trainer's policy before the update, pi_sampler the engine that sampled; the weight
-    is a constant. GRPO's credit, clip `clip`.
+    is a constant. GRPO's credit, clip `clip_eps`.
     """
     # 2 is tis_imp_ratio_cap of the released scripts. The formula is known to us from the two peers'
     # code, not from the post itself.

@@ -43,9 +43,9 @@ class LevelLengthPenalty:
 def tldr(
     max_length: int, group_size: int = 8, length_coefs: tuple[float, ...] = (0.5, 0.25, 0.0)
 ) -> Method:
-    """r' = r (1 - p L / `limit`), p the price of the level; A among those of the same level.
+    """r' = r (1 - p L / `max_length`), p the price of the level; A among those of the same level.
 
-    parts["level"] is 0, 1 or 2: the prompt asked for short, medium or long. r >= 0.
+    reward_terms["level"] is 0, 1 or 2: the prompt asked for short, medium or long. r >= 0.
     """
     # Only the abstract was seen: GRPO, regularised by length, of several levels. The form of the
     # penalty and all constants are our reading.

@@ -45,9 +45,9 @@ class TrustWeightedReward:
 def trust_grpo(
     group_size: int = 8, thinking_coef: float = 0.3, clip_eps: float = 0.2, kl_coef: float = 0.04
 ) -> Method:
-    """r = a + gamma `weight` e^(-s / S) t, s of S steps; gamma < 1 where the wrong think better.
+    """r = a + gamma `thinking_coef` e^(-s / S) t, s of S steps; gamma < 1 where the wrong think better.
 
-    parts: "correct" and "thinking". A = (r - mean(r)) / std(r).
+    Reward terms: "correct" and "thinking". A = (r - mean(r)) / std(r).
     """
     # The release asks its judge only about a >= 0.2, so that gamma is seldom below 1, and not at
     # all where all or none are right; its S is 500. The paper is followed.

@@ -20,7 +20,7 @@ PAPER = Paper(
 
 @component
 class KeepFirst:
-    """The first `n` rollouts of each group, whatever they earned."""
+    """The first `num_kept` rollouts of each group, whatever they earned."""
 
     num_kept: int
 
@@ -29,7 +29,7 @@ class KeepFirst:
 
 
 def ttrl(group_size: int = 64, num_kept: int = 32, clip_eps: float = 0.2) -> Method:
-    """r = parts["majority"], `group` rollouts vote, A = (r - mean(r)) / std(r) of `learned`.
+    """r = reward_terms["majority"], `group_size` rollouts vote, A = (r - mean(r)) / std(r) of `num_kept`.
 
     The reward `rewards.agreement.Majority` says who answers with the majority.
     """

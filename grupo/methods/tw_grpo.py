@@ -22,7 +22,7 @@ PAPER = Paper(
 
 @component
 class DisagreementWeighted:
-    """Inner weight x (1 + (`top` - 1) D), D the disagreement of the group at the action's place.
+    """Inner weight x (1 + (`max_weight` - 1) D), D the disagreement of the group at the action's place.
 
     D is scaled from 0, where the group agrees most, to 1, where it agrees least.
     """
@@ -42,7 +42,7 @@ class DisagreementWeighted:
 
 
 def tw_grpo(group_size: int = 8, max_weight: float = 1.4, clip_eps: float = 0.2) -> Method:
-    """loss = sum w_t l / number of tokens, w_t = 1 + (`top` - 1) (D_t - min D) / (max D - min D).
+    """loss = sum w_t l / number of tokens, w_t = 1 + (`max_weight` - 1) (D_t - min D) / (max D - min D).
 
     D_t = mean_i sum_v (e^d - d - 1), d = mean_i log pi_i - log pi_i at place t of the rollouts of a
     group, ended ones being uniform; l is GRPO's clipped loss, r = correct + format.

@@ -19,7 +19,7 @@ PAPER = Paper(
 def two_grpo(group_size: int = 2, clip_eps: float = 0.2) -> Method:
     """GRPO with G = 2: A = +1 and -1 for a better and a worse answer, 0 for two alike.
 
-    loss = mean over answers of mean over tokens of -min(R A, clip(R, 1 - `clip`, 1 + `clip`) A).
+    loss = mean over answers of mean over tokens of -min(R A, clip(R, 1 - `clip_eps`, 1 + `clip_eps`) A).
     """
     # The population's deviation, so that a pair is worth +-1 as in the paper's analysis. To keep
     # the rollouts of a step, take 8 times the prompts of a run with G = 16.

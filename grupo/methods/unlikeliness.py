@@ -45,7 +45,7 @@ def unlikeliness(
     kl_coef: float = 0.1,
     epochs: int = 2,
 ) -> Method:
-    """GRPO of r (1 - `share` rank / G): equally right answers differ, and all-right groups teach.
+    """GRPO of r (1 - `rank_coef` rank / G): equally right answers differ, and all-right groups teach.
 
     `epochs` is the paper's other lever: later passes reach the unlikely, the likely being clipped.
     """

@@ -20,12 +20,12 @@ def vade(
     decay_per_step: float = 0.999,
     pool_factor: int = 16,
 ) -> Method:
-    """The tasks of greatest p (1 - p)^2 of `candidates` times as many, p ~ Beta(a + 1, b + 1).
+    """The tasks of greatest p (1 - p)^2 of `pool_factor` times as many, p ~ Beta(a + 1, b + 1).
 
-    a <- `forget` a + s, b <- `forget` b + G - s after a group of which s of G are right, and every
+    a <- `decay_per_group` a + s, b <- `decay_per_group` b + G - s after a group of which s of G are right, and every
     step a <- `decay_per_step` a, b <- `decay_per_step` b. Then GRPO.
     """
-    # Neither the form of the two decays nor their constants were seen: both, and `candidates`, are
+    # Neither the form of the two decays nor their constants were seen: both, and `pool_factor`, are
     # our choice, such that of 1,000 tasks of which 800 never vary four in five that come do.
     return Method(
         curriculum=Thompson(decay_per_group, decay_per_step, pool_factor),

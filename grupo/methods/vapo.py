@@ -22,7 +22,7 @@ PAPER = Paper(
 class CorrectNLL(Loss):
     """-log pi on the actions of correct rollouts, a mean over those: sum_all / sum_correct.
 
-    `part` > 1/2 is correct.
+    `reward_term` > 1/2 is correct.
     """
 
     reward_term: str = "correct"
@@ -48,9 +48,9 @@ def vapo(
     clip_high: float = 0.28,
     nll_coef: float = 0.1,
 ) -> Method:
-    """PPO by token mean with clip-higher, length-adaptive GAE, and `mu` x NLL of correct answers.
+    """PPO by token mean with clip-higher, length-adaptive GAE, and `nll_coef` x NLL of correct answers.
 
-    lambda_policy = 1 - 1 / (`alpha` l), lambda_critic = 1; short answers, `alpha` l < 1, have 0.
+    lambda_policy = 1 - 1 / (`lambda_length_scale` l), lambda_critic = 1; short answers, `lambda_length_scale` l < 1, have 0.
     """
     # Like VC-PPO it first trains the value alone, a phase of its own. A step has 8,192 rollouts, an
     # update 512.

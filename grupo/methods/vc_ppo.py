@@ -16,12 +16,12 @@ PAPER = Paper(
 
 
 def vc_ppo(group_size: int = 1, gae_lambda: float = 0.95, clip_eps: float = 0.2) -> Method:
-    """PPO with decoupled GAE: lambda = `lam` for the policy's advantages, 1 for the value's target.
+    """PPO with decoupled GAE: lambda = `gae_lambda` for the policy's advantages, 1 for the value's target.
 
     A_t = sum_k lam^k d_(t+k), d_t = r_t + V_(t+1) - V_t; the value fits r.
     """
     # The paper first trains the value alone on rollouts of the frozen policy: a phase of its own,
-    # which a method is not. `group` is our choice.
+    # which a method is not. `group_size` is our choice.
     return Method(
         sampler=GroupSampler(group_size),
         advantage=GAE(gamma=1.0, gae_lambda=gae_lambda),

@@ -23,7 +23,7 @@ PAPER = Paper(
 class ReasoningThenAnswerAdvantage:
     """R_i - mean of the others on what was sampled, R_i on what was recited: the answer.
 
-    R is `part`, the probability that the policy gives to the reference answer after the reasoning.
+    R is `reward_term`, the probability that the policy gives to the reference answer after the reasoning.
     """
 
     reward_term: str = "answer_probability"

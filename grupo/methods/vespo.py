@@ -26,7 +26,7 @@ PAPER = Paper(
 class GammaKernel:
     """w^k e^(decay (1 - w)) of the product w of the row's ratios: 1 at w = 1, 0 at 0 and infinity.
 
-    `positive` and `negative` are k and decay where A >= 0 and where A < 0.
+    `positive_params` and `negative_params` are k and decay where A >= 0 and where A < 0.
     """
 
     positive_params: tuple[float, float] = (2.0, 3.0)
@@ -48,8 +48,8 @@ def vespo(
 ) -> Method:
     """loss = mean over all tokens of -sg(phi(w)) A log pi, phi(w) = w^k e^(decay (1 - w)).
 
-    w = pi(answer) / old(answer), not normalised by length; (k, decay) is `positive` where A >= 0
-    and `negative` elsewhere. A = (r - mean(r)) / std(r).
+    w = pi(answer) / old(answer), not normalised by length; (k, decay) is `positive_params` where A >= 0
+    and `negative_params` elsewhere. A = (r - mean(r)) / std(r).
     """
     # Form and constants are those of the authors' scripts, which average over tokens; 8 a group.
     return Method(

@@ -38,12 +38,12 @@ class NoveltyBonus:
 
 
 def xrpo(group_size: int = 8, novelty_coef: float = 2.5, max_bonus_fraction: float = 0.5) -> Method:
-    """GRPO whose positive advantages grow, by at most `cap` of themselves, where s is low.
+    """GRPO whose positive advantages grow, by at most `max_bonus_fraction` of themselves, where s is low.
 
     Of the paper only this third: its allocation of rollouts and its worked examples in prompts of
     tasks that nobody solved are not here.
     """
-    # Formula from a third party's code; `weight` and `cap` are lambda_novelty and kappa_clip of the
+    # Formula from a third party's code; `novelty_coef` and `max_bonus_fraction` are lambda_novelty and kappa_clip of the
     # paper's reproducibility statement as a public review quotes it. Group size: our choice.
     return Method(
         sampler=GroupSampler(group_size),

@@ -1,1 +1,1 @@
-"""What is trained: things that act and can say how likely their actions were."""
+"""Policies: models that generate actions, evaluate their log-probabilities and are trained."""

@@ -1,4 +1,4 @@
-"""What helpers say of states while others speak."""
+"""Inference engine that also answers requests for predictions of auxiliary heads."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,9 +13,15 @@ from grupo.models.evaluator import Evaluator
 
 @dataclass(frozen=True)
 class AuxHeadEngine:
-    """An engine whose requests may ask helpers instead; `budget` tokens are read at once for them.
+    """Predict auxiliary heads for requests with `aux_head`; generate for all others.
 
-    All come in one queue, so that who is answered together does not depend on the clock.
+    Both kinds share one queue, so that batch composition does not depend on timing.
+
+    Args:
+        engine: generates answers.
+        evaluator: computes hidden states for the heads.
+        aux_heads: heads of the policy.
+        tokens_per_microbatch: tokens that the evaluator takes at once.
     """
 
     engine: Engine
@@ -24,33 +30,32 @@ class AuxHeadEngine:
     tokens_per_microbatch: int
 
     def __call__(self, requests: Sequence[Request]) -> Iterator[tuple[int, Reply]]:
-        asking = [i for i in canonical_order(requests) if requests[i].aux_head]
-        for i, number in zip(asking, self._predict([requests[i] for i in asking]), strict=True):
-            yield i, Reply(head_value=number)
-        speaking = [i for i, request in enumerate(requests) if not request.aux_head]
-        if speaking:
-            for i, reply in self.engine([requests[i] for i in speaking]):
-                yield speaking[i], reply
+        predict = [i for i in canonical_order(requests) if requests[i].aux_head]
+        values = self._predict([requests[i] for i in predict])
+        for i, value in zip(predict, values, strict=True):
+            yield i, Reply(head_value=value)
+        generate = [i for i, request in enumerate(requests) if not request.aux_head]
+        if generate:
+            for i, reply in self.engine([requests[i] for i in generate]):
+                yield generate[i], reply
 
     @torch.no_grad()
     def _predict(self, requests: Sequence[Request]) -> Sequence[float]:
         if not requests:
             return []
         self.evaluator.model.eval()
-        length = torch.tensor([len(one.tokens) for one in requests])
-        rows = [torch.tensor(one.tokens) for one in requests]
+        length = torch.tensor([len(request.tokens) for request in requests])
+        rows = [torch.tensor(request.tokens) for request in requests]
         token = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)
-        found = torch.zeros(len(requests))
-        for some in self.evaluator.microbatches(token, length, self.tokens_per_microbatch):
-            found[some] = self._predict_batch(
-                token[some], length[some], [requests[i].aux_head for i in some.tolist()]
-            )
-        return found.tolist()
+        values = torch.zeros(len(requests))
+        for batch in self.evaluator.microbatches(token, length, self.tokens_per_microbatch):
+            head_names = [requests[i].aux_head for i in batch.tolist()]
+            values[batch] = self._predict_batch(token[batch], length[batch], head_names)
+        return values.tolist()
 
     def _predict_batch(self, token: Tensor, length: Tensor, head_names: Sequence[str]) -> Tensor:
         row = torch.arange(len(token))
         hidden, _ = self.evaluator.hidden_states(token, length, row, length - 1)
-        said = {
-            name: self.aux_heads.predict(name, hidden).cpu() for name in dict.fromkeys(head_names)
-        }
-        return torch.stack([said[name][i] for i, name in enumerate(head_names)])
+        names = dict.fromkeys(head_names)
+        values = {name: self.aux_heads.predict(name, hidden).cpu() for name in names}
+        return torch.stack([values[name][i] for i, name in enumerate(head_names)])

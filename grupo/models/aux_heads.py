@@ -1,4 +1,4 @@
-"""Helpers of a policy: heads on its features, and numbers, learned beside it."""
+"""Auxiliary heads of a policy: value heads on its hidden states, and learned scalars."""
 
 from collections.abc import Collection
 
@@ -10,7 +10,14 @@ from grupo.core.aux_heads import AuxHead, LinearHead
 
 
 class AuxHeads(nn.Module):
-    """What helpers say of states; gradients end at the features."""
+    """Linear heads on detached hidden states, and scalar parameters, by name.
+
+    Args:
+        aux_heads: the heads to create; a `LinearHead` starts with weight 0 and its initial value
+            as bias.
+        hidden_size: width of the policy's hidden states.
+        device: where the parameters live.
+    """
 
     def __init__(
         self, aux_heads: Collection[AuxHead], hidden_size: int, device: torch.device
@@ -18,24 +25,23 @@ class AuxHeads(nn.Module):
         super().__init__()
         self.heads = nn.ModuleDict()
         self.scalars = nn.ParameterDict()
-        for helper in aux_heads:
-            if isinstance(helper, LinearHead):
-                head = nn.Linear(hidden_size, 1, device=device)
-                nn.init.zeros_(head.weight)
-                nn.init.constant_(head.bias, helper.initial_value)
-                self.heads[helper.name] = head
+        for aux_head in aux_heads:
+            if isinstance(aux_head, LinearHead):
+                linear = nn.Linear(hidden_size, 1, device=device)
+                nn.init.zeros_(linear.weight)
+                nn.init.constant_(linear.bias, aux_head.initial_value)
+                self.heads[aux_head.name] = linear
             else:
-                self.scalars[helper.name] = nn.Parameter(
-                    torch.tensor(helper.initial_value, device=device)
-                )
+                initial_value = torch.tensor(aux_head.initial_value, device=device)
+                self.scalars[aux_head.name] = nn.Parameter(initial_value)
 
     @property
     def names(self) -> frozenset[str]:
-        """What can be asked for."""
+        """Names of all heads and scalars."""
         return frozenset(self.heads) | frozenset(self.scalars)
 
     def predict(self, name: str, hidden: Float[Tensor, "m H"]) -> Float[Tensor, "m"]:
-        """One helper's number for each state."""
+        """Value of one head for each hidden state; gradients stop at the hidden states."""
         if name in self.scalars:
             return self.scalars[name].expand(len(hidden))
         return self.heads[name](hidden.detach().float())[:, 0]

@@ -1,4 +1,4 @@
-"""The company a policy keeps: those whose signals its method reads, by name."""
+"""Auxiliary models of a run: the models whose signals a method reads, e.g. `logp@teacher`."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,21 +8,21 @@ import torch
 from torch import Tensor
 
 from grupo.core.component import component
+from grupo.core.interfaces import Scorer
 from grupo.core.reference_update import ReferenceUpdate
 from grupo.core.types import Group, Observation, Rollout
-from grupo.models.spec import PolicySpec
-from grupo.training.update import Scorer
+from grupo.models.base import PolicySpec
 
-PromptOverride = Callable[
-    [Group, Rollout], Observation | None
-]  # what is read in place of the prompt
-Reprompter = Callable[
-    [Group, Rollout], Sequence[Rollout]
-]  # a rollout's rows, as somebody reads them
+# the observation that replaces a rollout's prompt; None: the prompt stays
+PromptOverride = Callable[[Group, Rollout], Observation | None]
+# the rows of a rollout, one per context, with the prompt replaced
+Reprompter = Callable[[Group, Rollout], Sequence[Rollout]]
+
+REPROMPTED_PREFIX = "reprompted/"  # of keys in `Batch.inputs`, before an auxiliary model's name
 
 
 class HasWeights(Protocol):
-    """A policy, as far as its company needs it."""
+    """The part of a policy that updates of the reference need."""
 
     def weights(self) -> Mapping[str, Tensor]: ...
 
@@ -31,10 +31,13 @@ class HasWeights(Protocol):
 
 @component
 class AuxModel:
-    """Somebody whose signals a method may read: `logp@name`.
+    """A model whose signals a method may read as `logp@name`.
 
-    `who` is a model of its own, or "policy" or "ref"; `view` says what is read before the same
-    actions in place of the task's prompt, None: the prompt itself.
+    Args:
+        name: name after the `@` of a signal.
+        model: a model of its own, or "policy" or "ref".
+        prompt_override: function of a group and a rollout that returns the prompt before the same
+            actions, or None to keep the task's prompt. Default: every prompt stays.
     """
 
     name: str
@@ -44,31 +47,37 @@ class AuxModel:
 
 @dataclass
 class AuxModels:
-    """Speakers by name, and the reference where it follows the policy."""
+    """Loaded auxiliary models.
+
+    Args:
+        scorers: models by name.
+        reprompters: for each model with another prompt, the function that encodes its rows.
+        reference_update: how the reference follows the policy.
+        reference_weights: weights of the reference, by name, if it follows the policy.
+    """
 
     scorers: Mapping[str, Scorer]
     reprompters: Mapping[str, Reprompter] = field(default_factory=dict)
     reference_update: ReferenceUpdate = ReferenceUpdate()
-    reference_weights: dict[str, Tensor] = field(default_factory=dict)  # the reference's weights
+    reference_weights: dict[str, Tensor] = field(default_factory=dict)
 
     @torch.no_grad()
     def update_reference(self, step: int, policy: HasWeights) -> None:
-        """Let the reference follow, where it is time to, now that so many steps are done."""
+        """Move the reference towards the policy if an update is due after this many steps."""
         if self.reference_weights and step % self.reference_update.every == 0:
-            for name, theirs in policy.weights().items():
-                self.reference_weights[name].lerp_(theirs, self.reference_update.rate)
+            for name, weight in policy.weights().items():
+                self.reference_weights[name].lerp_(weight, self.reference_update.rate)
 
     def encode_reprompted(self, policy: HasWeights, groups: Sequence[Group]) -> dict[str, object]:
-        """The inputs of every view of the groups' rollouts."""
-        return {
-            f"view/{name}": policy.encode(
-                [row for g in groups for r in g.rollouts for row in view(g, r)]
-            )
-            for name, view in self.reprompters.items()
-        }
+        """Inputs of the groups' rollouts under every other prompt, for `Batch.inputs`."""
+        inputs = dict[str, object]()
+        for name, reprompt in self.reprompters.items():
+            rows = [row for g in groups for r in g.rollouts for row in reprompt(g, r)]
+            inputs[f"{REPROMPTED_PREFIX}{name}"] = policy.encode(rows)
+        return inputs
 
     @torch.no_grad()
     def restore(self, weights: Mapping[str, Tensor]) -> None:
-        """Give the reference back the weights that were saved."""
-        for name, x in self.reference_weights.items():
-            x.copy_(weights[name])
+        """Copy saved weights into the reference."""
+        for name, weight in self.reference_weights.items():
+            weight.copy_(weights[name])

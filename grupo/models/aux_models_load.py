@@ -1,4 +1,4 @@
-"""Who else can say how likely a policy's actions are: a reference, a teacher, itself."""
+"""Loading of auxiliary models: the reference, teachers, and the policy under other conditions."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Protocol
@@ -22,7 +22,7 @@ from grupo.models.scorers import (
 
 
 class SupportsAuxModels(Protocol[S_co]):
-    """A policy that others can be set beside."""
+    """A policy that auxiliary models can be loaded for."""
 
     @property
     def has_adapters(self) -> bool: ...
@@ -37,15 +37,15 @@ class SupportsAuxModels(Protocol[S_co]):
     def weights(self) -> Mapping[str, Tensor]: ...
 
     def load_frozen_copy(self) -> Any:
-        """Another as training found this one, frozen."""
+        """A frozen policy with the weights from before training."""
         ...
 
     def replace_prompt(self, rollout: Rollout, observation: Observation) -> Rollout:
-        """The rollout as if `seen` had been its prompt."""
+        """The rollout with `observation` in place of its prompt."""
         ...
 
     def check_teacher(self, name: str, teacher: Any) -> None:
-        """Refuse somebody whose actions are others."""
+        """Raise `ConfigError` for a teacher with another space of actions."""
         ...
 
 
@@ -55,27 +55,34 @@ def load_aux_models(
     reference_update: ReferenceUpdate,
     aux_models: Sequence[AuxModel],
 ) -> tuple[AuxModels, Mapping[str, DistributionScorer[S]]]:
-    """Everybody whom `required_signals` names, loaded, and whom the policy can be compared with."""
-    asked = {who for _, who in map(split_name, required_signals) if who and who != "sampler"}
-    wanted = [other for other in aux_models if other.name in asked]
-    views = {
-        o.name: _make_reprompter(policy, o.prompt_override) for o in wanted if o.prompt_override
+    """Load every auxiliary model that `required_signals` names.
+
+    Also return the models by name as scorers whose full distributions the policy can compare with.
+    """
+    owners = {owner for _, owner in map(split_name, required_signals)}
+    required = owners - {"", "sampler"}
+    requested = [aux_model for aux_model in aux_models if aux_model.name in required]
+    reprompters = {
+        aux_model.name: _make_reprompter(policy, aux_model.prompt_override)
+        for aux_model in requested
+        if aux_model.prompt_override
     }
-    speakers: dict[str, DistributionScorer[S]] = {}
-    base: dict[str, DistributionScorer[S]] = {"policy": policy}
-    following: dict[str, Tensor] = {}
-    if "ref" in asked or any(other.model == "ref" for other in wanted):
-        base["ref"], following = _load_reference(policy, reference_update)
-        speakers["ref"] = base["ref"]
-    for other in wanted:
-        speaker = (
-            base[other.model] if isinstance(other.model, str) else _load_teacher(other, policy)
-        )
-        speakers[other.name] = Reprompted(speaker, other.name) if other.prompt_override else speaker
-    for who in sorted(asked):
-        if factor := temperature_of(who):
-            speakers[who] = TemperatureScaled(policy, factor)
-    return AuxModels(speakers, views, reference_update, following), speakers
+    scorers: dict[str, DistributionScorer[S]] = {}
+    shared: dict[str, DistributionScorer[S]] = {"policy": policy}
+    reference_weights: dict[str, Tensor] = {}
+    if "ref" in required or any(aux_model.model == "ref" for aux_model in requested):
+        shared["ref"], reference_weights = _load_reference(policy, reference_update)
+        scorers["ref"] = shared["ref"]
+    for aux_model in requested:
+        model = aux_model.model
+        scorer = shared[model] if isinstance(model, str) else _load_teacher(aux_model, policy)
+        if aux_model.prompt_override:
+            scorer = Reprompted(scorer, aux_model.name)
+        scorers[aux_model.name] = scorer
+    for name in sorted(required):
+        if factor := temperature_of(name):
+            scorers[name] = TemperatureScaled(policy, factor)
+    return AuxModels(scorers, reprompters, reference_update, reference_weights), scorers
 
 
 def _load_teacher(aux_model: AuxModel, policy: SupportsAuxModels[S]) -> DistributionScorer[S]:
@@ -88,23 +95,24 @@ def _load_teacher(aux_model: AuxModel, policy: SupportsAuxModels[S]) -> Distribu
 def _load_reference(
     policy: SupportsAuxModels[S], reference_update: ReferenceUpdate
 ) -> tuple[DistributionScorer[S], dict[str, Tensor]]:
-    """The reference, and its weights if they follow the policy's."""
+    """The reference policy, and its weights if they follow those of the policy."""
     if not policy.has_adapters:
-        copy = policy.load_frozen_copy()
-        return copy, dict(copy.module.named_parameters()) if reference_update.rate else {}
+        reference = policy.load_frozen_copy()
+        weights = dict(reference.module.named_parameters()) if reference_update.rate else {}
+        return reference, weights
     if not reference_update.rate:
         return AdapterDisabled(policy), {}
-    following = {name: x.clone() for name, x in policy.weights().items()}
-    return WeightsSwapped(policy, following), following
+    weights = {name: weight.clone() for name, weight in policy.weights().items()}
+    return WeightsSwapped(policy, weights), weights
 
 
 def _make_reprompter(policy: SupportsAuxModels[Any], prompt_override: PromptOverride) -> Reprompter:
-    """The rows of a rollout as if what `view` says had been its prompt."""
+    """Return a function that yields a rollout's rows under the prompt of `prompt_override`."""
 
-    def read(group: Group, rollout: Rollout) -> Sequence[Rollout]:
-        seen = prompt_override(group, rollout)
-        if seen is None or not rollout.turns:
+    def reprompt(group: Group, rollout: Rollout) -> Sequence[Rollout]:
+        prompt = prompt_override(group, rollout)
+        if prompt is None or not rollout.turns:
             return rollout.contexts
-        return policy.replace_prompt(rollout, seen).contexts
+        return policy.replace_prompt(rollout, prompt).contexts
 
-    return read
+    return reprompt

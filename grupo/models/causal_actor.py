@@ -1,4 +1,4 @@
-"""A language model in conversation: it reads, answers, recites."""
+"""Actor of a causal language model: encodes observations and requests answers."""
 
 from dataclasses import dataclass, replace
 from math import log
@@ -17,7 +17,17 @@ from grupo.models.context import context_tokens, open_action_tokens
 
 @dataclass(frozen=True)
 class CausalActor:
-    """A policy speaking, with a random stream of its own."""
+    """A causal language model with a random stream of its own.
+
+    Args:
+        chat_tokenizer: converts observations and answers.
+        batcher: batches the requests of many actors for the inference engine.
+        rng_key: key of the random stream.
+        sampling: temperature and truncation of the token distribution.
+        policy_version: update steps of the weights that generate.
+        stop_strings: strings that end an answer, besides those of the policy.
+        max_new_tokens: limit of an answer, besides that of the policy.
+    """
 
     chat_tokenizer: ChatTokenizer
     batcher: Submit[Request, Reply]
@@ -28,10 +38,9 @@ class CausalActor:
     max_new_tokens: int = 1 << 30
 
     async def __call__(self, rollout: Rollout, observation: Observation) -> Action:
-        read = self.chat_tokenizer.encode_observation(rollout, observation)
-        return await self._generate(
-            context_tokens(rollout), read, () if read else open_action_tokens(rollout)
-        )
+        tokens = self.chat_tokenizer.encode_observation(rollout, observation)
+        open_tokens = () if tokens else open_action_tokens(rollout)
+        return await self._generate(context_tokens(rollout), tokens, open_tokens)
 
     async def restart_context(
         self,
@@ -40,47 +49,55 @@ class CausalActor:
         suffix_tokens: int = 0,
         prefix_tokens: int = 0,
     ) -> Action:
-        said = [x for _, action in rollout.turns for x in action.items]
-        kept = (*said[:prefix_tokens], *said[max(prefix_tokens, len(said) - suffix_tokens) :])
-        read = (*self.chat_tokenizer.encode_observation(Rollout(), observation), *kept)
-        return replace(await self._generate((), read, kept), resets_context=True)
+        generated = [item for _, action in rollout.turns for item in action.items]
+        suffix_start = max(prefix_tokens, len(generated) - suffix_tokens)
+        carried = (*generated[:prefix_tokens], *generated[suffix_start:])
+        tokens = (*self.chat_tokenizer.encode_observation(Rollout(), observation), *carried)
+        return replace(await self._generate((), tokens, carried), resets_context=True)
 
     async def append_unsampled(
         self, rollout: Rollout, observation: Observation, text: str
     ) -> Action:
-        return self._unsampled_action(
-            rollout, observation, text, self.chat_tokenizer.encode_answer(text)
-        )
+        items = self.chat_tokenizer.encode_answer(text)
+        return self._unsampled_action(rollout, observation, text, items)
 
     async def prefill_forced(self, rollout: Rollout, observation: Observation, text: str) -> Action:
-        forced = self._unsampled_action(
-            rollout, observation, text, self.chat_tokenizer.encode_forced(text)
-        )
-        return replace(forced, in_loss=False)
+        items = self.chat_tokenizer.encode_forced(text)
+        action = self._unsampled_action(rollout, observation, text, items)
+        return replace(action, in_loss=False)
 
     async def score(self, rollout: Rollout) -> TokenScores:
-        given = len(rollout.turns[-1][1].items)
-        if not given:
+        num_scored = len(rollout.turns[-1][1].items)
+        if not num_scored:
             return TokenScores()
-        asked = Request(context_tokens(rollout), self.rng_key, self.sampling, num_scored=given)
-        reply = await self.batcher(asked)
+        tokens = context_tokens(rollout)
+        reply = await self.batcher(
+            Request(tokens, self.rng_key, self.sampling, num_scored=num_scored)
+        )
         return TokenScores(reply.logp, reply.entropy, log(len(self.chat_tokenizer.tokenizer)))
 
     async def predict_head(self, rollout: Rollout, head: str) -> float:
-        said = context_tokens(rollout)
-        if not all(isinstance(x, int) for x in said):
-            raise ConfigError(f"sample: it asks {head!r} on the way. Allowed: rollouts of tokens.")
-        return (await self.batcher(Request(said, self.rng_key, aux_head=head))).head_value
+        tokens = context_tokens(rollout)
+        if not all(isinstance(token, int) for token in tokens):
+            raise ConfigError(
+                f"sampler: it needs predictions of the auxiliary head {head!r} during a rollout."
+                " Allowed: rollouts of tokens."
+            )
+        return (await self.batcher(Request(tokens, self.rng_key, aux_head=head))).head_value
 
     def truncate(self, rollout: Rollout, num_items: int) -> Rollout:
-        *before, (seen, action) = rollout.turns
-        left = replace(rollout, turns=tuple(before))
-        kept, logp = action.items[:num_items], action.logp[:num_items]
-        text = self.chat_tokenizer.decode(
-            kept, () if action.observation else open_action_tokens(left)
+        *turns, (observation, action) = rollout.turns
+        before = replace(rollout, turns=tuple(turns))
+        items = action.items[:num_items]
+        prefix = () if action.observation else open_action_tokens(before)
+        truncated = replace(
+            action,
+            items=items,
+            logp=action.logp[:num_items],
+            text=self.chat_tokenizer.decode(items, prefix),
+            finish_reason="length",
         )
-        short = replace(action, items=kept, logp=logp, text=text, finish_reason="length")
-        return left.append_turn(seen, short)
+        return before.append_turn(observation, truncated)
 
     def with_prompt(self, rollout: Rollout, prompt: Observation) -> Rollout:
         return replace_prompt(self.chat_tokenizer, rollout, prompt, off_context=True)
@@ -103,23 +120,21 @@ class CausalActor:
         observation_tokens: tuple[int, ...],
         open_tokens: tuple[int, ...],
     ) -> Action:
-        asked = Request(
+        request = Request(
             (*context, *observation_tokens),
             self.rng_key,
             self.sampling,
             self.stop_strings,
             self.max_new_tokens,
         )
-        reply = await self.batcher(asked)
-        observation_tokens = (
-            observation_tokens if reply.tokens else ()
-        )  # what left no room for an answer was not read
-        said = self.chat_tokenizer.decode(reply.tokens, open_tokens), reply.finish_reason
+        reply = await self.batcher(request)
         return Action(
             reply.tokens,
             reply.logp,
-            observation_tokens,
-            *said,
+            # an observation that leaves no room for an answer is not part of the context
+            observation_tokens if reply.tokens else (),
+            self.chat_tokenizer.decode(reply.tokens, open_tokens),
+            reply.finish_reason,
             policy_version=self.policy_version,
             rng_key=self.rng_key,
         )
@@ -127,11 +142,14 @@ class CausalActor:
     def _unsampled_action(
         self, rollout: Rollout, observation: Observation, text: str, items: tuple[int, ...]
     ) -> Action:
-        read, logp = (
-            self.chat_tokenizer.encode_observation(rollout, observation),
+        return Action(
+            items,
             (0.0,) * len(items),
+            self.chat_tokenizer.encode_observation(rollout, observation),
+            text,
+            sampled=False,
+            policy_version=self.policy_version,
         )
-        return Action(items, logp, read, text, sampled=False, policy_version=self.policy_version)
 
 
 def replace_prompt(
@@ -141,13 +159,11 @@ def replace_prompt(
     *,
     off_context: bool = False,
 ) -> Rollout:
-    """The rollout as if `seen` had been its prompt; `moved` if it was drawn after another."""
+    """The rollout with `observation` in place of its prompt.
+
+    `off_context` marks its actions as sampled in another context than they now have.
+    """
     (_, first), *rest = rollout.turns
-    now = [
-        (
-            observation,
-            replace(first, observation=chat_tokenizer.encode_observation(Rollout(), observation)),
-        ),
-        *rest,
-    ]
-    return replace(rollout, turns=tuple((s, replace(a, off_context=off_context)) for s, a in now))
+    tokens = chat_tokenizer.encode_observation(Rollout(), observation)
+    turns = [(observation, replace(first, observation=tokens)), *rest]
+    return replace(rollout, turns=tuple((o, replace(a, off_context=off_context)) for o, a in turns))

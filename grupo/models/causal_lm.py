@@ -1,27 +1,36 @@
-"""Causal language models: an action is a token."""
+"""Causal language models in recipes; an action consists of tokens."""
 
 from collections.abc import Sequence
 
 from grupo.core.component import component
+from grupo.core.dtypes import DTYPES
 from grupo.core.signal_names import COMPARISONS, GROUP_SIGNALS
 from grupo.core.validation import Constraint, check_constraints, generation_constraints
 from grupo.inference.sampling_params import Sampling
 from grupo.inference.vllm import Vllm
 from grupo.models import loading
+from grupo.models.base import BUILTIN_MODELS
 from grupo.models.causal_policy import CausalPolicy
 from grupo.models.loading import Lora
-from grupo.models.spec import BUILTIN_MODELS
 from grupo.models.token_statistics import TOKEN_SIGNALS
 
 
 @component
 class CausalLM:
-    """Any causal language model of transformers, by folder or hub name.
+    """A causal language model of transformers.
 
-    `limit` is how many tokens an answer may have and `stop` the texts that end one early; `apply_chat_template`
-    wraps plain prompts as a user's message; `budget` is how many tokens a micro-batch holds, those
-    that its rows begin with alike counted once; `dtype` is what is computed in, float32 where a
-    device would but imitate it; `engine` is a server to sample from, None: this process samples.
+    Args:
+        model: folder or hub name.
+        lora: low-rank adapters to train instead of all weights. Default: all weights.
+        dtype: compute type, "float32" or "bfloat16"; float32 where the device would emulate it.
+        device: "auto" (the first GPU, otherwise the CPU), "cpu", "cuda" or "cuda:0".
+        sampling: temperature and truncation of the token distribution.
+        max_new_tokens: maximal length of an answer, in tokens.
+        stop_strings: strings that end an answer, besides the end token.
+        apply_chat_template: wrap plain prompts as a user message.
+        tokens_per_microbatch: tokens evaluated at once; prefixes that rows share count once.
+        gradient_checkpointing: recompute activations in the backward pass to save memory.
+        engine: server that generates. Default: this process generates.
     """
 
     model: str
@@ -38,32 +47,31 @@ class CausalLM:
 
     @property
     def signals(self) -> tuple[str, ...]:
-        """What its policy can say of a token."""
+        """Names of the signals of a token."""
         return (*TOKEN_SIGNALS, *COMPARISONS, *GROUP_SIGNALS)
 
     @property
     def builtin_models(self) -> tuple[str, ...]:
-        """Who is always there."""
+        """Models that need no configuration."""
         return BUILTIN_MODELS
 
     @property
     def constraints(self) -> Sequence[Constraint]:
-        """What its fields may be."""
-        known = " or ".join(loading.DTYPES)
-        dtype = ("dtype", self.dtype, self.dtype in loading.DTYPES, known)
+        """Allowed values of the fields."""
+        allowed_dtypes = " or ".join(DTYPES)
         return [
             *generation_constraints(
                 self.max_new_tokens, self.tokens_per_microbatch, self.stop_strings
             ),
-            dtype,
+            ("dtype", self.dtype, self.dtype in DTYPES, allowed_dtypes),
         ]
 
     def check(self) -> None:
-        """Refuse fields that cannot be, and a device that is not here."""
+        """Raise `ConfigError` for values that are not allowed and for a missing device."""
         check_constraints(self.constraints)
         loading.resolve_device(self.device)
 
     def build(self) -> "CausalPolicy":
-        """Load the model and its tokenizer; raises `ConfigError` when they cannot be used."""
+        """Load the model and its tokenizer; raise `ConfigError` if they cannot be used."""
         self.check()
         return CausalPolicy(self)

@@ -1,4 +1,4 @@
-"""A causal language model, loaded: it speaks, is measured, and learns."""
+"""A loaded causal language model: it generates, evaluates signals and is trained."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -41,23 +41,26 @@ if TYPE_CHECKING:
 
 
 class CausalPolicy(TrainablePolicy):
-    """A loaded causal language model."""
+    """A causal language model, loaded as its `CausalLM` describes.
+
+    Raises `ConfigError` if an answer could not end, or would leave no room for a prompt.
+    """
 
     def __init__(self, spec: "CausalLM") -> None:
-        self.spec, device = spec, loading.resolve_device(spec.device)
-        # masters are float32 where they are trained; `dtype` is what is computed in
+        self.spec = spec
+        device = loading.resolve_device(spec.device)
         dtype = loading.compute_dtype(spec.dtype, device)
-        kept = dtype if spec.lora else torch.float32
-        self.hf_model, tokenizer = loading.load(spec.model, kept, device)
+        # trained weights are stored in float32; `dtype` is the type of computations
+        storage_dtype = dtype if spec.lora else torch.float32
+        self.hf_model, tokenizer = loading.load(spec.model, storage_dtype, device)
         self.chat_tokenizer = self._make_chat_tokenizer(tokenizer)
         module = loading.add_adapters(self.hf_model, spec.lora) if spec.lora else self.hf_model
-        adapted, budget = spec.lora is not None, spec.tokens_per_microbatch
         super().__init__(
             spec.model,
             module,
             tokenizer,
-            has_adapters=adapted,
-            tokens_per_microbatch=budget,
+            has_adapters=spec.lora is not None,
+            tokens_per_microbatch=spec.tokens_per_microbatch,
             dtype=dtype,
         )
         self.lm_head = lm_head_of(self.hf_model)
@@ -65,21 +68,19 @@ class CausalPolicy(TrainablePolicy):
         self.weight_sync: LMWeightSync = self._make_weight_sync()
         if spec.gradient_checkpointing:
             loading.enable_gradient_checkpointing(self.hf_model)
-        self.scorers: Mapping[
-            str, DistributionScorer[TokenDistributions]
-        ] = {}  # whom it can be compared with, by name
+        # models that it can be compared with, by name
+        self.scorers: Mapping[str, DistributionScorer[TokenDistributions]] = {}
         self.aux_heads = self.attach_heads(())
 
     @property
     def context_length(self) -> int:
-        """How many tokens the model can read."""
-        return int(
-            getattr(self.hf_model.config.get_text_config(), "max_position_embeddings", 1 << 30)
-        )
+        """Maximal number of tokens in the model's context."""
+        config = self.hf_model.config.get_text_config()
+        return int(getattr(config, "max_position_embeddings", 1 << 30))
 
     @property
     def stop_conditions(self) -> StopConditions:
-        """When an answer ends."""
+        """Conditions that end an answer."""
         return StopConditions(
             self.spec.max_new_tokens,
             self.chat_tokenizer.eos_token_ids,
@@ -88,70 +89,67 @@ class CausalPolicy(TrainablePolicy):
         )
 
     def detach_sampler(self) -> None:
-        """Have weights of its own to speak with, so that it can learn meanwhile."""
+        """Generate from a copy of the weights, so that training can run at the same time."""
         if not self.spec.engine:
             self.weight_sync = CopiedWeights(self.hf_model, self.make_engine)
 
     def make_engine(self, model: PreTrainedModel) -> Engine:
-        """How to sample from the model, or from a copy of it."""
+        """Return an inference engine for the model, or for a copy of it."""
         head = replace(self.lm_head, output=model.get_output_embeddings())
-        return self.evaluator.with_model(model).engine(
-            head, self.chat_tokenizer.tokenizer, self.stop_conditions
-        )
+        evaluator = self.evaluator.with_model(model)
+        return evaluator.engine(head, self.chat_tokenizer.tokenizer, self.stop_conditions)
 
     def actor(self, key: int) -> CausalActor:
-        """How samplers use the policy."""
-        queue = self.make_batcher(
-            AuxHeadEngine(
-                self.weight_sync.engine(),
-                self.evaluator,
-                self.aux_heads,
-                self.tokens_per_microbatch,
-            )
+        """Return a sampler's handle on the policy, with random streams derived from `key`."""
+        engine = AuxHeadEngine(
+            self.weight_sync.engine(), self.evaluator, self.aux_heads, self.tokens_per_microbatch
         )
-        return CausalActor(self.chat_tokenizer, queue, key, self.spec.sampling, self.policy_version)
+        batcher = self.make_batcher(engine)
+        return CausalActor(
+            self.chat_tokenizer, batcher, key, self.spec.sampling, self.policy_version
+        )
 
     @property
     def warnings(self) -> Sequence[str]:
-        """What is slower here than one might expect, a line each."""
-        imitates = loading.dtype_warning(self.spec.dtype, self.hf_model.device)
-        return [line for line in (self.evaluator.warning, imitates) if line]
+        """Reasons why this policy is slower than expected on this machine, one line each."""
+        emulated = loading.dtype_warning(self.spec.dtype, self.hf_model.device)
+        return [line for line in (self.evaluator.warning, emulated) if line]
 
     def encode_observation(self, rollout: Rollout, observation: Observation) -> tuple[int, ...]:
-        """What the world says next, as tokens."""
+        """Tokens of the next observation of a rollout."""
         return self.chat_tokenizer.encode_observation(rollout, observation)
 
     def encode(self, rollouts: Sequence[Rollout]) -> Mapping[str, Tensor]:
-        """The tokens of every row (N, L), right-padded; where its first action is; its length."""
+        """Rows as `token` (N, L), right-padded, the `start` of their actions and their `length`."""
         return padding.encode(rollouts)
 
     def signals(self, batch: Batch, names: Collection[str] = ("logp",)) -> Signals:
-        """`logp` and what else is asked for of every action, (N, T), 0 where masked."""
+        """`logp` and the signals in `names` of every action, (N, T), 0 where masked."""
         own = self.distributions(batch)
-        known = (n for n in names if n in TOKEN_SIGNALS or is_comparison(n))
+        per_token = (name for name in names if name in TOKEN_SIGNALS or is_comparison(name))
         compared = dict.fromkeys(split_name(name)[1] for name in names if is_comparison(name))
         with torch.no_grad():
-            others = {who: self.scorers[who].distributions(batch) for who in compared}
-        said = token_signals(own, dict.fromkeys(("logp", *known)), others)
-        helping = self.aux_heads.names.intersection(names)
-        said |= {name: self.aux_heads.predict(name, own.hidden) for name in sorted(helping)}
+            others = {name: self.scorers[name].distributions(batch) for name in compared}
+        values = token_signals(own, dict.fromkeys(("logp", *per_token)), others)
+        for name in sorted(self.aux_heads.names.intersection(names)):
+            values[name] = self.aux_heads.predict(name, own.hidden)
         if "disagreement" in names:
             column = batch.mask.nonzero()[:, 1].to(own.hidden.device)
-            said["disagreement"] = disagreement(own, column, len(batch.mask))
-        return scatter_to_batch(batch, said)
+            values["disagreement"] = disagreement(own, column, len(batch.mask))
+        return scatter_to_batch(batch, values)
 
     def distributions(self, batch: Batch) -> TokenDistributions:
-        """What the actions of a batch are drawn from, in the order of its mask."""
+        """Token distributions of a batch's actions, in the order of its mask."""
         token, start, length = (batch.inputs[name] for name in ("token", "start", "length"))
-        row, column = batch.mask.nonzero(as_tuple=True)
-        place = start[row] + column
-        # transformers checkpoints in training mode only; dropout is off
+        row, action = batch.mask.nonzero(as_tuple=True)
+        column = start[row] + action
+        # transformers checkpoints gradients in training mode only; dropout is off
         self.hf_model.train(self.spec.gradient_checkpointing and torch.is_grad_enabled())
         with self.autocast():
-            hidden, record = self.evaluator.hidden_states(token, length, row, place - 1)
-            chosen = self.evaluator.token_scorer(self.lm_head, record)
-        said = token[row, place].to(hidden.device)
-        return TokenDistributions(hidden, said, self._logits, self.spec.sampling, chosen)
+            hidden, activation_index = self.evaluator.hidden_states(token, length, row, column - 1)
+            token_scorer = self.evaluator.token_scorer(self.lm_head, activation_index)
+        actions = token[row, column].to(hidden.device)
+        return TokenDistributions(hidden, actions, self._logits, self.spec.sampling, token_scorer)
 
     def attach_aux_models(
         self,
@@ -159,64 +157,67 @@ class CausalPolicy(TrainablePolicy):
         reference_update: ReferenceUpdate,
         aux_models: Sequence[AuxModel],
     ) -> AuxModels:
-        """Everybody whom `required_signals` names, loaded."""
-        company, self.scorers = load_aux_models(
-            self, required_signals, reference_update, aux_models
-        )
-        return company
+        """Load every auxiliary model that `required_signals` names."""
+        loaded, self.scorers = load_aux_models(self, required_signals, reference_update, aux_models)
+        return loaded
 
     def tokens_as_text(self, rollout: Rollout) -> Sequence[Sequence[str]]:
-        """The text that each token adds."""
+        """Text that each token of each action adds."""
         return [token_texts(self.chat_tokenizer.tokenizer, action) for _, action in rollout.turns]
 
     def validate_tasks(self, tasks: Sequence[Task]) -> None:
-        """Refuse prompts that leave no room for an answer."""
+        """Raise `ConfigError` for a prompt that leaves no room for an answer."""
         check_prompt_lengths(
             tasks, self.encode_observation, self.context_length, self.spec.max_new_tokens
         )
 
     def attach_heads(self, aux_heads: Collection[AuxHead]) -> AuxHeads:
-        """Take on helpers, new ones: they are the policy's, and not among its parameters."""
-        features = self.hf_model.config.get_text_config().hidden_size
-        self.aux_heads = AuxHeads(aux_heads, features, self.hf_model.device)
+        """Create auxiliary heads; they do not belong to `parameters`."""
+        hidden_size = self.hf_model.config.get_text_config().hidden_size
+        self.aux_heads = AuxHeads(aux_heads, hidden_size, self.hf_model.device)
         return self.aux_heads
 
     def microbatches(self, batch: Batch) -> Iterator[Tensor]:
-        """Row indices whose tokens fit the budget, those that they share counted once."""
+        """Row indices of micro-batches of `tokens_per_microbatch`; shared prefixes count once."""
         token, length = batch.inputs["token"], batch.inputs["length"]
         self.max_rows = 0
-        for several in self.evaluator.microbatches(token, length, self.tokens_per_microbatch):
-            self.max_rows = max(self.max_rows, len(several))
-            yield several
+        for rows in self.evaluator.microbatches(token, length, self.tokens_per_microbatch):
+            self.max_rows = max(self.max_rows, len(rows))
+            yield rows
 
     def load_frozen_copy(self) -> "CausalPolicy":
-        """Another policy as training found this one, frozen."""
-        start = CausalPolicy(self.spec)
-        start.module.requires_grad_(False)
-        return start
+        """Load another policy from the same folder, frozen: the weights from before training."""
+        policy = CausalPolicy(self.spec)
+        policy.module.requires_grad_(False)
+        return policy
 
     def replace_prompt(self, rollout: Rollout, observation: Observation) -> Rollout:
-        """The rollout as if `seen` had been its prompt."""
+        """The rollout with `observation` in place of its prompt."""
         return replace_prompt(self.chat_tokenizer, rollout, observation)
 
     def check_teacher(self, name: str, teacher: Any) -> None:
-        """Refuse a model of another vocabulary."""
-        language = getattr(teacher, "chat_tokenizer", None)
-        theirs = language.tokenizer.get_vocab() if language else {}
-        mine = self.chat_tokenizer.tokenizer.get_vocab()
-        if mine != theirs:
+        """Raise `ConfigError` for a teacher with another vocabulary."""
+        chat_tokenizer = getattr(teacher, "chat_tokenizer", None)
+        teacher_vocab = chat_tokenizer.tokenizer.get_vocab() if chat_tokenizer else {}
+        own_vocab = self.chat_tokenizer.tokenizer.get_vocab()
+        if own_vocab != teacher_vocab:
             raise ConfigError(
-                f"others: {name!r} has {len(theirs)} tokens, and they are not the policy's"
-                f" {len(mine)}. Allowed: a model with the vocabulary of {self.spec.model!r}."
+                f"aux_models: {name!r} has {len(teacher_vocab)} tokens, which differ from the"
+                f" policy's {len(own_vocab)}."
+                f" Allowed: a model with the vocabulary of {self.spec.model!r}."
             )
 
     def _make_chat_tokenizer(self, tokenizer: PreTrainedTokenizerBase) -> ChatTokenizer:
-        """Refuses answers that would have no end, or no room."""
-        spec, ends = self.spec, loading.eos_token_ids(self.hf_model, tokenizer)
-        if not ends and not spec.stop_strings:
-            raise ConfigError(f"stop: empty, and {spec.model!r} has no end token. Allowed: a text.")
+        """Raise `ConfigError` if answers could not end, or would leave no room for a prompt."""
+        spec = self.spec
+        eos_token_ids = loading.eos_token_ids(self.hf_model, tokenizer)
+        if not eos_token_ids and not spec.stop_strings:
+            raise ConfigError(
+                f"stop_strings: empty, and {spec.model!r} has no end token."
+                " Allowed: at least one string."
+            )
         check_context_room(spec.max_new_tokens, self.context_length)
-        return ChatTokenizer(tokenizer, ends, spec.stop_strings, spec.apply_chat_template)
+        return ChatTokenizer(tokenizer, eos_token_ids, spec.stop_strings, spec.apply_chat_template)
 
     def _make_evaluator(self) -> Evaluator:
         return evaluator_for(self.hf_model)

@@ -1,4 +1,4 @@
-"""Between text and tokens, chats and templates."""
+"""Conversion between text or chat messages and tokens."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,36 +11,39 @@ from transformers import PreTrainedTokenizerBase
 from grupo.core.errors import ConfigError
 from grupo.core.types import Observation, Rollout
 
-REPLACEMENT_CHARACTER = "\ufffd"  # what decoders make of a character of which bytes are missing
-ANSWER_PLACEHOLDER = (
-    "ANSWER-OF-THE-POLICY"  # stands for one where a template is asked what comes after
-)
+REPLACEMENT_CHARACTER = "\ufffd"  # decoders emit it for a character with missing bytes
+ANSWER_PLACEHOLDER = "ANSWER-OF-THE-POLICY"  # an answer, when a template renders a later message
 
 
 @dataclass(frozen=True)
 class ChatTokenizer:
-    """Between text and tokens, as one tokenizer has it."""
+    """A tokenizer with its chat template, and the ends of an answer.
+
+    Args:
+        tokenizer: tokenizer of transformers.
+        eos_token_ids: tokens that end an answer; recited answers end with the first.
+        stop_strings: strings that end an answer.
+        apply_chat_template: wrap a plain prompt as a user message.
+    """
 
     tokenizer: PreTrainedTokenizerBase
-    eos_token_ids: tuple[int, ...]  # tokens that end an answer, the usual one first
-    stop_strings: tuple[str, ...] = ()  # texts that end an answer
-    apply_chat_template: bool = False  # is a plain prompt a user's message?
+    eos_token_ids: tuple[int, ...]
+    stop_strings: tuple[str, ...] = ()
+    apply_chat_template: bool = False
 
     def encode_observation(self, rollout: Rollout, observation: Observation) -> tuple[int, ...]:
-        """What the world says next, as tokens; only the first thing said begins a text.
+        """Tokens of the next observation of a rollout.
 
-        Messages are laid out by the chat template, a plain text after the first turn is as it is.
+        Messages are rendered by the chat template; plain text after the first turn is tokenized as
+        it is. Special tokens that begin a text are added to the first observation only.
         """
         first = not rollout.turns
         if isinstance(observation, str) and not (self.apply_chat_template and first):
             tokens = self._tokenize(observation, starts_text=first)
         else:
-            said = (
-                ({"role": "user", "content": observation},)
-                if isinstance(observation, str)
-                else observation
-            )
-            messages = [dict(message) for message in said]
+            if isinstance(observation, str):
+                observation = ({"role": "user", "content": observation},)
+            messages = [dict(message) for message in observation]
             tokens = (
                 self._encode_messages(messages)
                 if first
@@ -51,27 +54,27 @@ class ChatTokenizer:
         return tokens
 
     def encode_answer(self, text: str) -> tuple[int, ...]:
-        """The tokens of an answer, ended as the policy would have ended it."""
-        over = any(stop in text for stop in self.stop_strings)
-        return (*self.encode_forced(text), *(() if over else self.eos_token_ids[:1]))
+        """Tokens of a complete answer, with an end token unless a stop string ends it."""
+        stopped = any(stop in text for stop in self.stop_strings)
+        end = () if stopped else self.eos_token_ids[:1]
+        return (*self.encode_forced(text), *end)
 
     def encode_forced(self, text: str) -> tuple[int, ...]:
-        """The tokens of what an answer goes on from."""
+        """Tokens of the beginning of an answer, without an end token."""
         return self._tokenize(text, starts_text=False)
 
     def decode(self, tokens: Sequence[int], prefix: Sequence[int] = ()) -> str:
-        """What was said after `after`, special tokens left out, and whatever is no token.
+        """Text that `tokens` add after `prefix`, without special tokens and soft tokens.
 
-        A character belongs to the tokens that complete it: such texts join as the tokens do.
+        A character belongs to the token that completes it, so texts concatenate as tokens do.
         """
-        before = self._decode(prefix) if prefix else ""
-        return self._decode((*prefix, *tokens))[len(before) :]
+        prefix_text = self._decode(prefix) if prefix else ""
+        return self._decode((*prefix, *tokens))[len(prefix_text) :]
 
     def _decode(self, tokens: Sequence[int]) -> str:
-        words = [token for token in tokens if isinstance(token, int)]
-        return str(self.tokenizer.decode(words, skip_special_tokens=True)).rstrip(
-            REPLACEMENT_CHARACTER
-        )
+        hard_tokens = [token for token in tokens if isinstance(token, int)]
+        text = str(self.tokenizer.decode(hard_tokens, skip_special_tokens=True))
+        return text.rstrip(REPLACEMENT_CHARACTER)
 
     def _tokenize(self, text: str, *, starts_text: bool) -> tuple[int, ...]:
         return _tokenize(self.tokenizer, text, starts_text)
@@ -80,28 +83,29 @@ class ChatTokenizer:
         return self._tokenize(self._render_messages(messages), starts_text=False)
 
     def _encode_followup(self, rollout: Rollout, messages: list[dict[str, Any]]) -> tuple[int, ...]:
-        """What the template adds behind an answer: its end, unless said, and the messages.
+        """Tokens that the template adds after an answer: its end token, if missing, and messages.
 
-        Another answer stands for the policy's own, which is not turned into tokens again.
+        The template renders a placeholder instead of the answer, because tokenizing the answer's
+        text again could yield other tokens than those that were generated.
         """
         answered = [
             {"role": "user", "content": "?"},
             {"role": "assistant", "content": ANSWER_PLACEHOLDER},
         ]
-        _, found, added = self._render_messages([*answered, *messages]).partition(
-            ANSWER_PLACEHOLDER
-        )
-        if not found:
+        rendered = self._render_messages([*answered, *messages])
+        _, placeholder, suffix = rendered.partition(ANSWER_PLACEHOLDER)
+        if not placeholder:
             raise ConfigError("prompt: the chat template leaves answers out before later messages.")
-        tokens, last = self._tokenize(added, starts_text=False), rollout.turns[-1][1].items[-1:]
-        closed = tokens[:1] == last and set(last) <= set(self.eos_token_ids)
-        return tokens[1:] if closed else tokens
+        tokens = self._tokenize(suffix, starts_text=False)
+        last = rollout.turns[-1][1].items[-1:]
+        has_end = tokens[:1] == last and set(last) <= set(self.eos_token_ids)
+        return tokens[1:] if has_end else tokens
 
     def _render_messages(self, messages: list[dict[str, Any]]) -> str:
         if not self.tokenizer.chat_template:
             raise ConfigError(
-                "prompt: it is made of messages, and the tokenizer has no chat template."
-                " Allowed: plain text, with chat off."
+                "prompt: it consists of messages, and the tokenizer has no chat template."
+                " Allowed: plain text, with apply_chat_template=False."
             )
         try:
             text = self.tokenizer.apply_chat_template(
@@ -111,10 +115,10 @@ class ChatTokenizer:
         except TemplateError as error:
             roles = ", ".join(str(message.get("role")) for message in messages)
             raise ConfigError(
-                f"prompt: the chat template refuses messages of {roles}: {error}."
+                f"prompt: the chat template rejects messages of {roles}: {error}."
             ) from error
 
 
-@lru_cache(maxsize=1 << 12)  # a group's rollouts all read one prompt
+@lru_cache(maxsize=1 << 12)  # the rollouts of a group share one prompt
 def _tokenize(tokenizer: PreTrainedTokenizerBase, text: str, starts_text: bool) -> tuple[int, ...]:
     return tuple(tokenizer(text, add_special_tokens=starts_text)["input_ids"])

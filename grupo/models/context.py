@@ -1,4 +1,4 @@
-"""What of a rollout is read before its next action, as tokens."""
+"""The items (tokens, latents) that form the context of a rollout's next action."""
 
 from typing import Any
 
@@ -6,12 +6,13 @@ from grupo.core.types import Rollout
 
 
 def context_tokens(rollout: Rollout) -> tuple[Any, ...]:
-    """All that was seen and said since its context began."""
+    """All observation tokens and items since the rollout's context was last reset."""
     turns = rollout.contexts[-1].turns
-    return tuple(x for _, action in turns for x in (*action.observation, *action.items))
+    return tuple(item for _, action in turns for item in (*action.observation, *action.items))
 
 
 def open_action_tokens(rollout: Rollout) -> tuple[Any, ...]:
-    """What was said since anything was read."""
-    last = max((i for i, (_, action) in enumerate(rollout.turns) if action.observation), default=0)
-    return tuple(x for _, action in rollout.turns[last:] for x in action.items)
+    """Items that were generated since the last observation: the beginning of an open answer."""
+    turns = enumerate(rollout.turns)
+    last = max((i for i, (_, action) in turns if action.observation), default=0)
+    return tuple(item for _, action in rollout.turns[last:] for item in action.items)

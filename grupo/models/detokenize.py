@@ -1,4 +1,4 @@
-"""Tokens as people read them, one by one."""
+"""Text of single tokens, for reports."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -8,27 +8,31 @@ from transformers import PreTrainedTokenizerBase
 from grupo.core.types import Action
 from grupo.models.chat_tokenizer import REPLACEMENT_CHARACTER
 
-CONTEXT_TOKENS = 3  # tokens that a character may have begun with
+CONTEXT_TOKENS = 3  # previous tokens in which an incomplete character may have begun
 
 
 def token_texts(tokenizer: PreTrainedTokenizerBase, action: Action) -> Sequence[str]:
-    """What each token adds to those before it, special ones by name; "" for what is no token.
+    """Text that each token of an action adds, special tokens by name; "" for other items.
 
-    A character of several tokens belongs to the last of them.
+    A character that spans several tokens belongs to the last of them.
     """
-    said, texts = [x for x in action.observation[-CONTEXT_TOKENS:] if isinstance(x, int)], []
-    for part in action.items:
-        known = isinstance(part, int)
-        texts.append(_added_text(tokenizer, tuple(said[-CONTEXT_TOKENS:]), part) if known else "")
-        said += [part] * known
+    previous = [item for item in action.observation[-CONTEXT_TOKENS:] if isinstance(item, int)]
+    texts = list[str]()
+    for item in action.items:
+        if not isinstance(item, int):
+            texts.append("")
+            continue
+        texts.append(_added_text(tokenizer, tuple(previous[-CONTEXT_TOKENS:]), item))
+        previous.append(item)
     return texts
 
 
 @lru_cache(maxsize=1 << 16)
 def _added_text(tokenizer: PreTrainedTokenizerBase, previous: tuple[int, ...], token: int) -> str:
-    head, whole = (_decode(tokenizer, tokens) for tokens in (previous, (*previous, token)))
-    kept = head if whole.startswith(head) else head.rstrip(REPLACEMENT_CHARACTER)
-    return whole[len(kept) :].rstrip(REPLACEMENT_CHARACTER)
+    before = _decode(tokenizer, previous)
+    whole = _decode(tokenizer, (*previous, token))
+    prefix = before if whole.startswith(before) else before.rstrip(REPLACEMENT_CHARACTER)
+    return whole[len(prefix) :].rstrip(REPLACEMENT_CHARACTER)
 
 
 def _decode(tokenizer: PreTrainedTokenizerBase, tokens: tuple[int, ...]) -> str:

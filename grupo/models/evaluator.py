@@ -1,4 +1,4 @@
-"""How a language model reads rows of tokens again: what they share once, or row by row."""
+"""Evaluators: forward passes of a language model over rows of tokens, packed or padded."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -20,50 +20,48 @@ from grupo.kernels.packing.prefix_trie import common_prefix_lengths, pack
 from grupo.models.prompt_logprobs import ForwardOutput, HiddenStateReader, PromptLogprobEngine
 
 NO_COMPILER_WARNING = (
-    "No C compiler works here (CC, else cc): on a processor all is about half as fast."
+    "No C compiler works here (CC, otherwise cc): on a CPU, everything is about half as fast."
 )
 
 
 class Evaluator(HiddenStateReader, Protocol):
-    """Reads a model, and knows how to sample from it."""
+    """Computes hidden states of a model, and makes an inference engine for it."""
 
     def with_model(self, model: PreTrainedModel) -> "Evaluator":
-        """The same way of reading another model."""
+        """The same kind of evaluator for another model."""
         ...
 
     def engine(
         self, head: LMHead, tokenizer: PreTrainedTokenizerBase, stop_conditions: StopConditions
     ) -> Engine:
-        """How to sample from the model."""
+        """Inference engine that generates from the model."""
         ...
 
     def token_scorer(self, head: LMHead, activation_index: Tensor | None) -> TokenScorer | None:
-        """What says how likely tokens were that the head chose, if logits need not be looked at."""
+        """Fused log-probability and entropy of tokens, or None if full logits are needed."""
         ...
 
     @property
     def warning(self) -> str:
-        """What is to be said of it beforehand, if anything."""
+        """Reason why this evaluator is slow, or ""."""
         ...
 
 
 def evaluator_for(model: PreTrainedModel) -> Evaluator:
-    """The best that the model takes; it is told to use our attention where it can."""
-    return (
-        PackedEvaluator(backend_for(model))
-        if hf_attention.try_packed_attention(model)
-        else PaddedEvaluator(model)
-    )
+    """The fastest evaluator for a model; switches the model to packed attention if it can."""
+    if hf_attention.try_packed_attention(model):
+        return PackedEvaluator(backend_for(model))
+    return PaddedEvaluator(model)
 
 
 def backend_for(model: PreTrainedModel) -> Backend:
-    """The fastest that works out what the model, told to use our attention, does."""
+    """The fastest backend that reproduces a model which uses packed attention."""
     return native_backend(model) or HFBackend(model)
 
 
 @dataclass(frozen=True)
 class PackedEvaluator:
-    """Rows in one line without padding, what they begin with alike read once."""
+    """Evaluates rows as one packed sequence without padding; shared prefixes are computed once."""
 
     backend: Backend
 
@@ -77,7 +75,7 @@ class PackedEvaluator:
     def hidden_states(
         self, token: Tensor, length: Tensor, row: Tensor, column: Tensor
     ) -> ForwardOutput:
-        # nothing is asked of what comes after the last of a row's places
+        # tokens after a row's last requested column are not needed
         length = torch.zeros_like(length).scatter_reduce(0, row, column + 1, "amax")
         packed = pack(token, length).to(self.model.device)
         return self.backend.forward_with_grad(packed, packed.token_index[row, column])
@@ -88,20 +86,20 @@ class PackedEvaluator:
     def microbatches(self, token: Tensor, length: Tensor, max_tokens: int) -> Iterator[Tensor]:
         rows = [tuple(r[:n]) for r, n in zip(token.tolist(), length.tolist(), strict=True)]
         order = torch.tensor(sorted(range(len(rows)), key=rows.__getitem__))
-        new = [
-            len(rows[i]) - n
-            for i, n in zip(order, common_prefix_lengths([rows[i] for i in order]), strict=True)
-        ]
+        shared = common_prefix_lengths([rows[i] for i in order])
+        num_new = [len(rows[i]) - n for i, n in zip(order, shared, strict=True)]
         while len(order):
-            begun = len(rows[order[0]]) - new[0]
-            take = max(1, int((torch.tensor(new).cumsum(0) + begun <= max_tokens).sum()))
-            # what is too short to be shared was counted as shared
-            while (
-                take > 1 and (size := _num_packed_tokens(token, length, order[:take])) > max_tokens
-            ):
+            first_shared = len(rows[order[0]]) - num_new[0]
+            num_tokens = torch.tensor(num_new).cumsum(0) + first_shared
+            take = max(1, int((num_tokens <= max_tokens).sum()))
+            # prefixes that are too short to be packed were counted as shared
+            while take > 1:
+                size = _num_packed_tokens(token, length, order[:take])
+                if size <= max_tokens:
+                    break
                 take = min(take - 1, take * max_tokens // size)
             yield order[:take].sort().values
-            order, new = order[take:], new[take:]
+            order, num_new = order[take:], num_new[take:]
 
     def engine(
         self, head: LMHead, tokenizer: PreTrainedTokenizerBase, stop_conditions: StopConditions
@@ -111,8 +109,8 @@ class PackedEvaluator:
 
     @property
     def warning(self) -> str:
-        wanted = self.model.device.type == "cpu" and native.library(torch.float32) is None
-        return NO_COMPILER_WARNING * wanted
+        on_cpu = self.model.device.type == "cpu"
+        return NO_COMPILER_WARNING if on_cpu and native.library(torch.float32) is None else ""
 
 
 def _num_packed_tokens(token: Tensor, length: Tensor, rows: Tensor) -> int:
@@ -121,7 +119,7 @@ def _num_packed_tokens(token: Tensor, length: Tensor, rows: Tensor) -> int:
 
 @dataclass(frozen=True)
 class PaddedEvaluator:
-    """Row by row, padded on the right, which a causal model never sees."""
+    """Evaluates right-padded rows with the model's own attention."""
 
     model: PreTrainedModel
 
@@ -154,4 +152,4 @@ class PaddedEvaluator:
     @property
     def warning(self) -> str:
         name = type(self.model).__name__
-        return f"{name} does not take our attention: rows are read one by one, and slowly sampled."
+        return f"{name} does not support packed attention: rows are padded, and generation is slow."

@@ -1,4 +1,4 @@
-"""Flow-matching models of images: an action is a denoising step."""
+"""Flow-matching models of images; an action consists of denoising steps."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -11,15 +11,17 @@ from torch import Tensor
 from grupo.core.aux_heads import AuxHead, LinearHead
 from grupo.core.batch import Batch, Signals
 from grupo.core.component import component
+from grupo.core.dtypes import DTYPES
 from grupo.core.errors import ConfigError
 from grupo.core.reference_update import ReferenceUpdate
 from grupo.core.signal_names import is_comparison, split_name
 from grupo.core.types import Observation, Rollout, Task
-from grupo.core.validation import check_constraints
+from grupo.core.validation import Constraint, check_constraints
 from grupo.models import loading
 from grupo.models.aux_heads import AuxHeads
 from grupo.models.aux_models import AuxModel, AuxModels
 from grupo.models.aux_models_load import load_aux_models
+from grupo.models.base import BUILTIN_MODELS
 from grupo.models.flow_matching import backbone
 from grupo.models.flow_matching.actor import FlowActor, prompt_text, replace_prompt
 from grupo.models.flow_matching.backbone import VelocityField
@@ -29,17 +31,24 @@ from grupo.models.flow_matching.sde_step import STEP_DIVERGENCES, STEP_SIGNALS, 
 from grupo.models.flow_matching.weight_sync import CopiedFlowWeights, SharedFlowWeights
 from grupo.models.loading import Lora
 from grupo.models.scorers import DistributionScorer, scatter_to_batch
-from grupo.models.spec import BUILTIN_MODELS
 from grupo.models.trainable import TrainablePolicy
 
 
 @component
 class Flow:
-    """A flow-matching model, by folder.
+    """A flow-matching model of images.
 
-    An image takes `steps` steps; those in `window`, all if it is empty, are drawn with noise of
-    size `noise` and trained, the others are not. `guidance_scale` 1 is none; `budget` is how many steps a
-    micro-batch holds; `dtype` is what is computed in, float32 where a device would but imitate it.
+    Args:
+        model: folder of a `SmallFlow` or of a Stable Diffusion 3 pipeline of diffusers.
+        lora: low-rank adapters to train instead of all weights. Default: all weights.
+        dtype: compute type, "float32" or "bfloat16"; float32 where the device would emulate it.
+        device: "auto" (the first GPU, otherwise the CPU), "cpu", "cuda" or "cuda:0".
+        num_steps: denoising steps of an image.
+        sde_window: indices of the steps that are sampled with noise and trained; the others are
+            deterministic. Default: all steps.
+        noise_level: scale a of the noise, sigma_t = a sqrt(t / (1 - t)).
+        guidance_scale: scale of classifier-free guidance; 1 is none.
+        tokens_per_microbatch: denoising steps evaluated at once.
     """
 
     model: str
@@ -54,47 +63,51 @@ class Flow:
 
     @property
     def signals(self) -> tuple[str, ...]:
-        """What its policy can say of a step."""
+        """Names of the signals of a denoising step."""
         return (*STEP_SIGNALS, *STEP_DIVERGENCES)
 
     @property
     def builtin_models(self) -> tuple[str, ...]:
-        """Who is always there."""
+        """Models that need no configuration."""
         return (*BUILTIN_MODELS, OLD)
 
     def check(self) -> None:
-        """Refuse numbers that cannot be, and a device that is not here."""
-        within = all(0 <= step < self.num_steps for step in self.sde_window)
-        check_constraints(
-            [
-                ("steps", self.num_steps, self.num_steps >= 1, "1 or more"),
-                ("window", self.sde_window, within, f"numbers of steps, 0 to {self.num_steps - 1}"),
-                ("noise", self.noise_level, self.noise_level > 0, "above 0"),
-                ("guidance", self.guidance_scale, self.guidance_scale >= 0, "0 or more; 1 is none"),
-                (
-                    "budget",
-                    self.tokens_per_microbatch,
-                    self.tokens_per_microbatch >= 1,
-                    "1 or more",
-                ),
-                ("dtype", self.dtype, self.dtype in loading.DTYPES, " or ".join(loading.DTYPES)),
-            ]
-        )
+        """Raise `ConfigError` for values that are not allowed and for a missing device."""
+        check_constraints(self._constraints())
         loading.resolve_device(self.device)
 
     def build(self) -> "FlowPolicy":
-        """Load the model; raises `ConfigError` when it cannot be used."""
+        """Load the model; raise `ConfigError` if it cannot be used."""
         self.check()
         return FlowPolicy(self)
 
+    def _constraints(self) -> Sequence[Constraint]:
+        window, steps = self.sde_window, self.num_steps
+        microbatch = self.tokens_per_microbatch
+        in_window = all(0 <= step < steps for step in window)
+        return [
+            ("num_steps", steps, steps >= 1, "1 or more"),
+            ("sde_window", window, in_window, f"indices of steps, 0 to {steps - 1}"),
+            ("noise_level", self.noise_level, self.noise_level > 0, "above 0"),
+            (
+                "guidance_scale",
+                self.guidance_scale,
+                self.guidance_scale >= 0,
+                "0 or more; 1 is none",
+            ),
+            ("tokens_per_microbatch", microbatch, microbatch >= 1, "1 or more"),
+            ("dtype", self.dtype, self.dtype in DTYPES, " or ".join(DTYPES)),
+        ]
+
 
 class FlowPolicy(TrainablePolicy):
-    """A loaded flow-matching model."""
+    """A flow-matching model, loaded as its `Flow` describes."""
 
     microbatch_unit = "denoising steps"
 
     def __init__(self, spec: Flow) -> None:
-        self.spec, self.device = spec, loading.resolve_device(spec.device)
+        self.spec = spec
+        self.device = loading.resolve_device(spec.device)
         self.backbone = backbone.load(spec.model, self.device)
         module = self.backbone.module
         super().__init__(
@@ -112,50 +125,51 @@ class FlowPolicy(TrainablePolicy):
         self.weight_sync = SharedFlowWeights(self.velocity_field)
         self.scorers: Mapping[str, DistributionScorer[SDESteps]] = {}
         self.aux_heads = self.attach_heads(())
-        imitates = loading.dtype_warning(spec.dtype, self.device)
-        self.warnings: Sequence[str] = [imitates] if imitates else ()
+        emulated = loading.dtype_warning(spec.dtype, self.device)
+        self.warnings: Sequence[str] = [emulated] if emulated else ()
 
     def validate_tasks(self, tasks: Sequence[Task]) -> None:
-        """Refuse prompts that the model cannot read."""
+        """Raise `ConfigError` for a prompt that the model cannot encode."""
         for task in tasks:
             self.backbone.check_prompt(prompt_text(task.prompt))
 
     def actor(self, key: int) -> FlowActor:
-        """How samplers use the policy."""
-        at_once = max(1, self.tokens_per_microbatch // self.spec.num_steps)
-        queue = self.make_batcher(
-            FlowSampler(self.weight_sync.velocity_field, self.noise_schedule, at_once)
-        )
-        return FlowActor(self.backbone, self.noise_schedule, queue, key, self.policy_version)
+        """Return a sampler's handle on the policy, with random streams derived from `key`."""
+        max_batch_size = max(1, self.tokens_per_microbatch // self.spec.num_steps)
+        field = self.weight_sync.velocity_field
+        batcher = self.make_batcher(FlowSampler(field, self.noise_schedule, max_batch_size))
+        return FlowActor(self.backbone, self.noise_schedule, batcher, key, self.policy_version)
 
     def detach_sampler(self) -> None:
-        """Have weights of its own to draw with, so that it can learn meanwhile."""
+        """Generate from a copy of the weights, so that training can run at the same time."""
         self.weight_sync = CopiedFlowWeights(self.velocity_field)
 
     def encode(self, rollouts: Sequence[Rollout]) -> Mapping[str, Tensor]:
-        """Latents of every row (N, L + 1, ...), from noise to image, and what its prompt says."""
+        """Latents of every row (N, L + 1, *shape), from noise to image, and prompt embeddings.
+
+        If a method compares with the policy "old", its velocities are computed here.
+        """
         inputs = self.evaluator.encode(rollouts)
         if OLD not in self.scorers:
             return inputs
         with self.autocast():
-            return {
-                **inputs,
-                OLD: self.evaluator.all_velocities(inputs, self.tokens_per_microbatch),
-            }
+            velocities = self.evaluator.all_velocities(inputs, self.tokens_per_microbatch)
+        return {**inputs, OLD: velocities}
 
     def signals(self, batch: Batch, names: Collection[str] = ("logp",)) -> Signals:
-        """`logp` and what else is asked for of every step, (N, T), 0 where masked."""
+        """`logp` and the signals in `names` of every step, (N, T), 0 where masked."""
         own = self.distributions(batch)
         compared = dict.fromkeys(split_name(name)[1] for name in names if is_comparison(name))
         with torch.no_grad():
-            others = {who: self.scorers[who].distributions(batch) for who in compared}
-        helping = self.aux_heads.names.intersection(names)
-        said = own.compute_signals({"logp", *names} - helping, others)
-        said |= {name: self.aux_heads.predict(name, own.t) for name in sorted(helping)}
-        return scatter_to_batch(batch, said)
+            others = {name: self.scorers[name].distributions(batch) for name in compared}
+        predicted = self.aux_heads.names.intersection(names)
+        values = own.compute_signals({"logp", *names} - predicted, others)
+        for name in sorted(predicted):
+            values[name] = self.aux_heads.predict(name, own.t)
+        return scatter_to_batch(batch, values)
 
     def distributions(self, batch: Batch) -> SDESteps:
-        """What the steps of a batch are drawn from, in the order of its mask."""
+        """Distributions of a batch's steps, in the order of its mask."""
         with self.autocast():
             return self.evaluator.sde_steps(batch)
 
@@ -165,46 +179,51 @@ class FlowPolicy(TrainablePolicy):
         reference_update: ReferenceUpdate,
         aux_models: Sequence[AuxModel],
     ) -> AuxModels:
-        """Everybody whom `required_signals` names, loaded; "old" is itself when a batch is collated."""
-        company, speakers = load_aux_models(self, required_signals, reference_update, aux_models)
-        old = (
-            {OLD: OldPolicy(self.evaluator)}
-            if any(split_name(name)[1] == OLD for name in required_signals)
-            else {}
-        )
-        self.scorers = {**speakers, **old}
-        return replace(company, scorers=self.scorers)
+        """Load every auxiliary model that `required_signals` names.
+
+        "old" is the policy at the time when a batch is collated.
+        """
+        loaded, scorers = load_aux_models(self, required_signals, reference_update, aux_models)
+        needs_old = any(split_name(name)[1] == OLD for name in required_signals)
+        old = {OLD: OldPolicy(self.evaluator)} if needs_old else {}
+        self.scorers = {**scorers, **old}
+        return replace(loaded, scorers=self.scorers)
 
     def attach_heads(self, aux_heads: Collection[AuxHead]) -> AuxHeads:
-        """Take on helpers, new ones: numbers only."""
-        for helper in aux_heads:
-            if isinstance(helper, LinearHead):
-                raise ConfigError(f"method: {helper} reads features. Allowed: numbers, of a flow.")
+        """Create learned scalars; raise `ConfigError` for heads on hidden states."""
+        for aux_head in aux_heads:
+            if isinstance(aux_head, LinearHead):
+                raise ConfigError(
+                    f"method: {aux_head} needs hidden states. Allowed with a flow: LearnedScalar."
+                )
         self.aux_heads = AuxHeads(aux_heads, 1, self.device)
         return self.aux_heads
 
     def microbatches(self, batch: Batch) -> Iterator[Tensor]:
-        """Row indices, so many that their steps fit the budget."""
+        """Row indices of micro-batches of `tokens_per_microbatch` denoising steps."""
         longest = int(batch.mask.sum(1).max()) if len(batch.mask) else 0
         self.max_rows = max(1, self.tokens_per_microbatch // max(1, longest))
         yield from torch.arange(len(batch.mask)).split(self.max_rows)
 
     def load_frozen_copy(self) -> "FlowPolicy":
-        """Another policy as training found this one, frozen."""
-        start = FlowPolicy(self.spec)
-        start.module.requires_grad_(False)
-        return start
+        """Load another policy from the same folder, frozen: the weights from before training."""
+        policy = FlowPolicy(self.spec)
+        policy.module.requires_grad_(False)
+        return policy
 
     def replace_prompt(self, rollout: Rollout, observation: Observation) -> Rollout:
-        """The rollout as if `seen` had been its prompt."""
+        """The rollout with `observation` in place of its prompt."""
         return replace_prompt(rollout, observation)
 
     def check_teacher(self, name: str, teacher: Any) -> None:
-        """Refuse whoever draws other latents."""
-        theirs = getattr(getattr(teacher, "backbone", None), "shape", None)
-        if theirs != self.backbone.shape:
-            raise ConfigError(f"others: {name!r} draws {theirs}. Allowed: {self.backbone.shape}.")
+        """Raise `ConfigError` for a teacher with latents of another shape."""
+        shape = getattr(getattr(teacher, "backbone", None), "shape", None)
+        if shape != self.backbone.shape:
+            raise ConfigError(
+                f"aux_models: {name!r} has latents of shape {shape}."
+                f" Allowed: {self.backbone.shape}."
+            )
 
     def export(self, folder: Path, *, merge: bool = True) -> None:
-        """Write a folder that `Flow` loads; adapters merged into the model, or apart."""
+        """Write the model as `Flow` loads it, with adapters merged or separate."""
         self.backbone.save(self.merged_model() if merge else self.module, folder)

@@ -1,4 +1,4 @@
-"""Models and tokenizers from a folder or a hub, or one clear reason why not."""
+"""Loading of models and tokenizers from a folder or a hub, with clear errors."""
 
 import warnings
 from pathlib import Path
@@ -18,22 +18,28 @@ from transformers import (
 from transformers.utils import logging
 
 from grupo.core.component import component
+from grupo.core.dtypes import DTYPES
 from grupo.core.errors import ConfigError, suggest
 from grupo.core.validation import check_constraints
 
-DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 BFLOAT16_WARNING = (
     "This processor has no instructions for bfloat16: it computes in float32, faster."
 )
 CAUSAL, MASKED = AutoModelForCausalLM, AutoModelForMaskedLM
 KIND_NAMES = {CAUSAL: "causal language model", MASKED: "masked language model"}
-PIPELINE_INDEX = "model_index.json"  # where diffusers says what a folder holds
+PIPELINE_INDEX = "model_index.json"  # marks the folder of a diffusers pipeline
 LOAD_ERRORS = (OSError, ValueError, KeyError, RuntimeError, ImportError, SafetensorError)
 
 
 @component
 class Lora:
-    """Low-rank adapters on every linear layer. Hu et al., 2021, arXiv:2106.09685."""
+    """Low-rank adapters. Hu et al., 2021, arXiv:2106.09685.
+
+    Args:
+        rank: rank of the adapter matrices.
+        alpha: scale of an adapter's output, which is multiplied by alpha / rank.
+        targets: names of the linear layers with adapters, or "all-linear".
+    """
 
     rank: int = 16
     alpha: float = 32.0
@@ -49,33 +55,33 @@ class Lora:
 
 
 def resolve_device(name: str) -> torch.device:
-    """The device of that name; `auto` is the first accelerator, or the processor."""
-    found = [f"cuda:{i}" for i in range(torch.cuda.device_count())]
-    allowed = ["auto", "cpu", *(["cuda", *found] if found else [])]
+    """The device of a name; "auto" is the first GPU, otherwise the CPU."""
+    gpus = [f"cuda:{i}" for i in range(torch.cuda.device_count())]
+    allowed = ["auto", "cpu", *(["cuda", *gpus] if gpus else [])]
     if name not in allowed:
-        raise ConfigError(f"device: {name!r} is not here. {suggest(name, allowed)}")
-    return torch.device((found or ["cpu"])[0] if name == "auto" else name)
+        raise ConfigError(f"device: {name!r} is not available. {suggest(name, allowed)}")
+    return torch.device((gpus or ["cpu"])[0] if name == "auto" else name)
 
 
 def compute_dtype(dtype: str, device: torch.device) -> torch.dtype:
-    """What a policy of that `dtype` computes in: nothing that the device would but imitate."""
+    """Effective compute dtype: float32 where the device would only emulate `dtype`."""
     return torch.float32 if dtype_warning(dtype, device) else DTYPES[dtype]
 
 
 def dtype_warning(dtype: str, device: torch.device) -> str:
-    """What to say of a device that has no instructions for that; nothing if it has."""
+    """Message for a device that would emulate `dtype`, otherwise ""."""
     return BFLOAT16_WARNING if dtype == "bfloat16" and not has_bfloat16(device) else ""
 
 
 def has_bfloat16(device: torch.device) -> bool:
-    """Does the device work with bfloat16 itself?"""
+    """Whether the device has instructions for bfloat16."""
     if device.type != "cpu":
         return True
     return bool(torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())
 
 
 def check_model_exists(path: str) -> None:
-    """Refuse a model that is not there, neither as a folder nor under that name on the hub."""
+    """Raise `ConfigError` if `path` is neither a model's folder nor a name on the hub."""
     if (Path(path) / PIPELINE_INDEX).is_file():
         return
     _check_folder(path)
@@ -83,36 +89,49 @@ def check_model_exists(path: str) -> None:
         try:
             AutoConfig.from_pretrained(path)
         except LOAD_ERRORS as error:
-            said = f"{path!r} is no folder, and as a name on the hub it does not load"
+            problem = f"{path!r} is no folder, and as a name on the hub it does not load"
             allowed = "a model's folder, or its name on the hub"
-            raise ConfigError(f"model: {said}: {_first_line(error)} Allowed: {allowed}.") from error
+            raise ConfigError(
+                f"model: {problem}: {_first_line(error)} Allowed: {allowed}."
+            ) from error
 
 
 def load(
     path: str, dtype: torch.dtype, device: torch.device, kind: Any = CAUSAL
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """The language model of that kind and the tokenizer at `path`."""
+    """Load a language model and its tokenizer, with dropout off.
+
+    Args:
+        path: folder or hub name.
+        dtype: type of the stored weights.
+        device: where the model lives.
+        kind: `CAUSAL` or `MASKED`.
+    """
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     _check_folder(path)
     tokenizer = _tokenizer(path)
     model = _model(path, dtype, kind)
-    known, size = model.config.get_text_config().vocab_size, len(tokenizer.get_vocab())
-    if size > known:
-        raise ConfigError(f"model: the tokenizer of {path!r} has {size} tokens, the model {known}.")
+    model_size = model.config.get_text_config().vocab_size
+    tokenizer_size = len(tokenizer.get_vocab())
+    if tokenizer_size > model_size:
+        raise ConfigError(
+            f"model: the tokenizer of {path!r} has {tokenizer_size} tokens, the model {model_size}."
+        )
     model.to(device)  # pyright: ignore[reportArgumentType]
     return model, tokenizer
 
 
 def eos_token_ids(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> tuple[int, ...]:
-    """The tokens that end an answer: the tokenizer's own, then those of the generation config."""
-    said = model.generation_config.eos_token_id if model.generation_config else None
-    ends = [tokenizer.eos_token_id, *(said if isinstance(said, list) else [said])]
-    return tuple(dict.fromkeys(token for token in ends if isinstance(token, int)))
+    """Tokens that end an answer: the tokenizer's own, then those of the generation config."""
+    configured = model.generation_config.eos_token_id if model.generation_config else None
+    ids = configured if isinstance(configured, list) else [configured]
+    candidates = [tokenizer.eos_token_id, *ids]
+    return tuple(dict.fromkeys(token for token in candidates if isinstance(token, int)))
 
 
 def add_adapters(model: PreTrainedModel, lora: Lora) -> nn.Module:
-    """The model frozen, with trainable adapters."""
+    """The model with trainable adapters; its own weights are frozen."""
     from peft import LoraConfig, get_peft_model
 
     config = LoraConfig(
@@ -123,12 +142,11 @@ def add_adapters(model: PreTrainedModel, lora: Lora) -> nn.Module:
         task_type="CAUSAL_LM",
     )
     try:
-        with warnings.catch_warnings(action="ignore"):  # of what peft itself then does right
+        with warnings.catch_warnings(action="ignore"):  # peft warns of cases that it handles
             return get_peft_model(model, config)
     except ValueError as error:
-        layers = {
-            n.rpartition(".")[2] for n, x in model.named_modules() if isinstance(x, nn.Linear)
-        }
+        modules = model.named_modules()
+        layers = {n.rpartition(".")[2] for n, x in modules if isinstance(x, nn.Linear)}
         allowed = ", ".join(("all-linear", *sorted(layers)))
         raise ConfigError(
             f"targets: {lora.targets!r}. {_first_line(error)} Allowed: {allowed}."
@@ -136,27 +154,28 @@ def add_adapters(model: PreTrainedModel, lora: Lora) -> nn.Module:
 
 
 def enable_gradient_checkpointing(model: PreTrainedModel) -> None:
-    """Let the model keep one activation for each layer and compute the rest again."""
-    with warnings.catch_warnings(action="ignore", category=FutureWarning):  # of its next name
+    """Keep one activation per layer and recompute the others in the backward pass."""
+    # transformers warns that the argument gets another name
+    with warnings.catch_warnings(action="ignore", category=FutureWarning):
         model.gradient_checkpointing_enable({"use_reentrant": False})
 
 
 def _tokenizer(path: str) -> PreTrainedTokenizerBase:
-    """It needs no pad token, for padding is masked."""
+    """Load a tokenizer; it needs no pad token, because padding is masked."""
     try:
         return AutoTokenizer.from_pretrained(path)
     except LOAD_ERRORS as error:
-        held = (Path(path) / "tokenizer.json").is_file() or not Path(path).is_dir()
-        why = _first_line(error) if held else "there is no tokenizer.json"
-        raise ConfigError(f"model: {path!r} has no tokenizer that loads: {why}") from error
+        has_file = (Path(path) / "tokenizer.json").is_file() or not Path(path).is_dir()
+        reason = _first_line(error) if has_file else "there is no tokenizer.json"
+        raise ConfigError(f"model: {path!r} has no tokenizer that loads: {reason}") from error
 
 
 def _model(path: str, dtype: torch.dtype, kind: Any) -> PreTrainedModel:
-    """With dropout off: sampling and training see one policy."""
-    told = {"output_loading_info": True, "ignore_mismatched_sizes": True}
+    """Load a model with dropout off, so that generation and training see one distribution."""
+    options = {"output_loading_info": True, "ignore_mismatched_sizes": True}
     try:
         config = AutoConfig.from_pretrained(path)
-        loaded: Any = kind.from_pretrained(path, config=config, dtype=dtype, **told)
+        loaded: Any = kind.from_pretrained(path, config=config, dtype=dtype, **options)
     except LOAD_ERRORS as error:
         raise ConfigError(
             f"model: {path!r} is no {KIND_NAMES[kind]} that loads: {_first_line(error)}"
@@ -173,30 +192,30 @@ def _model(path: str, dtype: torch.dtype, kind: Any) -> PreTrainedModel:
 
 
 def _check_weights(path: str, info: Any) -> None:
-    """What the weights lack transformers would fill with random numbers."""
-    lost = sorted(info["missing_keys"])
-    if lost:
+    """Raise `ConfigError` for missing weights, which transformers would initialize at random."""
+    missing = sorted(info["missing_keys"])
+    if missing:
         raise ConfigError(
-            f"model: the weights of {path!r} lack {len(lost)} tensors, first {lost[0]!r}."
+            f"model: the weights of {path!r} lack {len(missing)} tensors, first {missing[0]!r}."
         )
-    for name, found, wanted in info["mismatched_keys"]:
+    for name, actual, expected in info["mismatched_keys"]:
         raise ConfigError(
-            f"model: {name!r} in the weights of {path!r} has shape {tuple(found)}."
-            f" Allowed: {tuple(wanted)}, as config.json says."
+            f"model: {name!r} in the weights of {path!r} has shape {tuple(actual)}."
+            f" Allowed: {tuple(expected)}, as in config.json."
         )
 
 
 def _check_folder(path: str) -> None:
-    """Whatever is written like a path is one; the rest may be a name on a hub."""
+    """Raise `ConfigError` for a path without a model; other names may be on a hub."""
     folder = Path(path)
-    beside = folder.parent.is_dir() and folder.parent != Path(".")
-    if not folder.is_dir() and (beside or folder.is_absolute() or path.startswith(".")):
-        around = folder.parent.iterdir() if folder.parent.is_dir() else ()
-        siblings = [sibling.name for sibling in around if sibling.is_dir()]
+    has_parent = folder.parent.is_dir() and folder.parent != Path(".")
+    if not folder.is_dir() and (has_parent or folder.is_absolute() or path.startswith(".")):
+        entries = folder.parent.iterdir() if folder.parent.is_dir() else ()
+        siblings = [entry.name for entry in entries if entry.is_dir()]
         raise ConfigError(f"model: {path!r} is not a folder. {suggest(folder.name, siblings)}")
     if folder.is_dir() and not (folder / "config.json").is_file():
-        inside = ", ".join(sorted(p.name for p in folder.iterdir())[:8]) or "nothing"
-        raise ConfigError(f"model: {path!r} has no config.json; it holds {inside}.")
+        entries = ", ".join(sorted(p.name for p in folder.iterdir())[:8]) or "nothing"
+        raise ConfigError(f"model: {path!r} has no config.json; it holds {entries}.")
 
 
 def _first_line(error: Exception) -> str:

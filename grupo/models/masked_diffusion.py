@@ -1,4 +1,4 @@
-"""Masked diffusion language models: an action is a token that was unmasked."""
+"""Masked diffusion language models; an action consists of tokens that were unmasked."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
@@ -23,6 +23,7 @@ from grupo.inference.sampling_params import Sampling
 from grupo.models import loading
 from grupo.models.aux_heads import AuxHeads
 from grupo.models.aux_models import AuxModel, AuxModels
+from grupo.models.base import BUILTIN_MODELS
 from grupo.models.chat_tokenizer import ChatTokenizer
 from grupo.models.detokenize import token_texts
 from grupo.models.masked.actor import MaskedActor
@@ -33,7 +34,6 @@ from grupo.models.masked.logp_estimators import CoupledEstimator, LogpEstimator,
 from grupo.models.masked.sampler import UnmaskingSampler
 from grupo.models.masked.unmask_order import LeftToRight, UnmaskingOrder
 from grupo.models.scorers import scatter_to_batch
-from grupo.models.spec import BUILTIN_MODELS
 from grupo.models.token_statistics import TOKEN_SIGNALS, TokenDistributions, token_signals
 from grupo.models.trainable import TrainablePolicy
 from grupo.models.weight_sync import CopiedWeights, LMWeightSync, SharedWeights
@@ -41,11 +41,18 @@ from grupo.models.weight_sync import CopiedWeights, LMWeightSync, SharedWeights
 
 @component
 class MaskedDiffusion:
-    """A bidirectional language model of transformers with a mask token, by folder or hub name.
+    """A bidirectional language model of transformers that generates by unmasking.
 
-    It writes answers over `limit` masks, in an `order`; `estimate` is how likely it says that they
-    are. `stop` are the texts that end an answer early; `apply_chat_template` wraps plain prompts as a user's
-    message; `budget` is how many tokens are read at once, every masked copy of a text counted.
+    Args:
+        model: folder or hub name; the tokenizer needs a mask token.
+        device: "auto" (the first GPU, otherwise the CPU), "cpu", "cuda" or "cuda:0".
+        sampling: temperature and truncation of the token distribution.
+        order: order in which tokens are unmasked.
+        logp_estimator: estimator of log-probabilities; an exact one needs `LeftToRight()`.
+        max_new_tokens: maximal length of an answer, in tokens.
+        stop_strings: strings that end an answer, besides the end token.
+        apply_chat_template: wrap plain prompts as a user message.
+        tokens_per_microbatch: tokens evaluated at once, in all masked views of a text.
     """
 
     model: str
@@ -60,39 +67,38 @@ class MaskedDiffusion:
 
     @property
     def signals(self) -> tuple[str, ...]:
-        """What is said of an action."""
+        """Names of the signals of a token."""
         return (*TOKEN_SIGNALS, *COMPARISONS)
 
     @property
     def builtin_models(self) -> tuple[str, ...]:
-        """Who is always there to be compared with."""
+        """Models that need no configuration."""
         return BUILTIN_MODELS
 
     @property
     def constraints(self) -> Sequence[Constraint]:
-        """What its fields may be; an estimate has to fit the order."""
+        """Allowed values of the fields; an exact estimator fits one order only."""
         fits = not self.logp_estimator.is_exact or self.order == LeftToRight()
-        order = ("order", self.order, fits, f"LeftToRight() with {self.logp_estimator}")
         return [
             *generation_constraints(
                 self.max_new_tokens, self.tokens_per_microbatch, self.stop_strings
             ),
-            order,
+            ("order", self.order, fits, f"LeftToRight() with {self.logp_estimator}"),
         ]
 
     def check(self) -> None:
-        """Refuse fields that cannot be, and a device that is not here."""
+        """Raise `ConfigError` for values that are not allowed and for a missing device."""
         check_constraints(self.constraints)
         loading.resolve_device(self.device)
 
     def build(self) -> "MaskedPolicy":
-        """Load the model and its tokenizer; raises `ConfigError` when they cannot be used."""
+        """Load the model and its tokenizer; raise `ConfigError` if they cannot be used."""
         self.check()
         return MaskedPolicy(self)
 
 
 class MaskedPolicy(TrainablePolicy):
-    """A loaded masked diffusion language model."""
+    """A masked diffusion language model, loaded as its `MaskedDiffusion` describes."""
 
     warnings: Sequence[str] = ()
 
@@ -108,9 +114,10 @@ class MaskedPolicy(TrainablePolicy):
             tokens_per_microbatch=spec.tokens_per_microbatch,
         )
         end, mask = special_tokens(tokenizer)
-        context = min(self.hf_model.config.max_position_embeddings, tokenizer.model_max_length)
-        check_context_room(spec.max_new_tokens, context)
-        self.canvas_size = CanvasSize(spec.max_new_tokens, context)
+        config = self.hf_model.config
+        context_length = min(config.max_position_embeddings, tokenizer.model_max_length)
+        check_context_room(spec.max_new_tokens, context_length)
+        self.canvas_size = CanvasSize(spec.max_new_tokens, context_length)
         self.chat_tokenizer = ChatTokenizer(
             tokenizer, (end,), spec.stop_strings, spec.apply_chat_template
         )
@@ -120,27 +127,26 @@ class MaskedPolicy(TrainablePolicy):
         self.aux_heads = self.attach_heads(())
 
     def detach_sampler(self) -> None:
-        """Have weights of its own to speak with, so that it can learn meanwhile."""
+        """Generate from a copy of the weights, so that training can run at the same time."""
         self.weight_sync = CopiedWeights(self.hf_model, self._make_engine)
 
     def actor(self, key: int) -> MaskedActor:
-        """How samplers use the policy."""
-        queue, block = self.make_batcher(self.weight_sync.engine()), self.spec.order.block_length
+        """Return a sampler's handle on the policy, with random streams derived from `key`."""
         return MaskedActor(
             self.chat_tokenizer,
-            queue,
+            self.make_batcher(self.weight_sync.engine()),
             key,
             self.spec.sampling,
             self.policy_version,
-            block_length=block,
+            block_length=self.spec.order.block_length,
         )
 
     def tokens_as_text(self, rollout: Rollout) -> Sequence[Sequence[str]]:
-        """The text that each token adds."""
+        """Text that each token of each action adds."""
         return [token_texts(self.chat_tokenizer.tokenizer, action) for _, action in rollout.turns]
 
     def validate_tasks(self, tasks: Sequence[Task]) -> None:
-        """Refuse prompts that leave no room for an answer."""
+        """Raise `ConfigError` for a prompt that leaves no room for an answer."""
         check_prompt_lengths(
             tasks,
             self.chat_tokenizer.encode_observation,
@@ -149,40 +155,40 @@ class MaskedPolicy(TrainablePolicy):
         )
 
     def encode(self, rollouts: Sequence[Rollout]) -> Mapping[str, Tensor]:
-        """The tokens of every row, and of each answer its place, its canvas, its masks' stream."""
+        """Tokens of every row; of each answer its positions, its canvas, and its masks' key."""
         return pad_rows([encode_row(rollout, self.canvas_size) for rollout in rollouts])
 
     def signals(self, batch: Batch, names: Collection[str] = ("logp",)) -> Signals:
-        """`logp` and what else is asked for of every action, (N, T), 0 where masked."""
+        """`logp` and the signals in `names` of every action, (N, T), 0 where masked."""
         return self.signals_with_sampling(batch, names, self.spec.sampling)
 
     def signals_with_sampling(
         self, batch: Batch, names: Collection[str], sampling: Sampling
     ) -> Signals:
-        """The signals of tokens that are drawn by `sampling`."""
-        looks, token = self._masked_views(batch)
-        own, states = self._distributions(looks, token, sampling)
-        known = dict.fromkeys(
-            ("logp", *(n for n in names if n in TOKEN_SIGNALS or is_comparison(n)))
-        )
+        """Signals under other sampling parameters, e.g. another temperature."""
+        views, token = self._masked_views(batch)
+        own, states = self._distributions(views, token, sampling)
+        per_token = (name for name in names if name in TOKEN_SIGNALS or is_comparison(name))
         compared = dict.fromkeys(split_name(name)[1] for name in names if is_comparison(name))
         with torch.no_grad():
             others = {
-                who: self.reference._distributions(looks, token, sampling)[0] for who in compared
+                name: self.reference._distributions(views, token, sampling)[0] for name in compared
             }
-        said = {n: looks.average_views(n, x) for n, x in token_signals(own, known, others).items()}
-        first = states.unflatten(0, looks.view.shape)[:, 0]  # with the most of the answer masked
-        helping = self.aux_heads.names.intersection(names)
-        said |= {name: self.aux_heads.predict(name, first) for name in sorted(helping)}
-        return scatter_to_batch(batch, said)
+        per_view = token_signals(own, dict.fromkeys(("logp", *per_token)), others)
+        values = {name: views.average_views(name, x) for name, x in per_view.items()}
+        # an action's first view masks most of its answer
+        first_states = states.unflatten(0, views.view.shape)[:, 0]
+        for name in sorted(self.aux_heads.names.intersection(names)):
+            values[name] = self.aux_heads.predict(name, first_states)
+        return scatter_to_batch(batch, values)
 
     def microbatches(self, batch: Batch) -> Iterator[Tensor]:
-        """Row indices whose masked copies fit the budget."""
-        width = batch.inputs["canvas"].amax(1)
-        count = self.spec.logp_estimator.count_views(batch)
+        """Row indices of micro-batches whose masked views have `tokens_per_microbatch` tokens."""
+        width = batch.inputs["canvas_end"].amax(1)
+        num_views = self.spec.logp_estimator.count_views(batch)
         order = width.argsort(descending=True, stable=True)
         while len(order):
-            tokens = count[order].cumsum(0) * width[order[0]]
+            tokens = num_views[order].cumsum(0) * width[order[0]]
             take = max(1, int((tokens <= self.tokens_per_microbatch).sum()))
             yield order[:take].sort().values
             order = order[take:]
@@ -193,37 +199,42 @@ class MaskedPolicy(TrainablePolicy):
         reference_update: ReferenceUpdate,
         aux_models: Sequence[AuxModel],
     ) -> AuxModels:
-        """Everybody whom `required_signals` names: a reference, and the policy at other temperatures."""
+        """Load the models that `required_signals` names: a reference, and other temperatures."""
         return load_aux_models(self, required_signals, reference_update)
 
     def attach_heads(self, aux_heads: Collection[AuxHead]) -> AuxHeads:
-        """Take on helpers, new ones: they are the policy's, and not among its parameters."""
+        """Create auxiliary heads; they do not belong to `parameters`."""
         self.aux_heads = AuxHeads(aux_heads, self.hf_model.config.hidden_size, self.hf_model.device)
         return self.aux_heads
 
     def load_frozen_copy(self) -> "MaskedPolicy":
-        """Another policy as training found this one, frozen."""
-        start = MaskedPolicy(self.spec)
-        start.module.requires_grad_(False)
-        return start
+        """Load another policy from the same folder, frozen: the weights from before training."""
+        policy = MaskedPolicy(self.spec)
+        policy.module.requires_grad_(False)
+        return policy
 
     def _make_engine(self, model: PreTrainedModel) -> UnmaskingSampler:
-        spec, denoiser = self.spec, Denoiser(model, self.denoiser.mask_token)
-        how = (self.chat_tokenizer, spec.order, spec.logp_estimator)
-        return UnmaskingSampler(denoiser, *how, self.canvas_size, spec.tokens_per_microbatch)
+        return UnmaskingSampler(
+            Denoiser(model, self.denoiser.mask_token),
+            self.chat_tokenizer,
+            self.spec.order,
+            self.spec.logp_estimator,
+            self.canvas_size,
+            self.spec.tokens_per_microbatch,
+        )
 
     def _masked_views(self, batch: Batch) -> tuple[MaskedViews, Tensor]:
-        """Where the actions of a batch are looked at, in the order of its mask; which they are."""
-        row, column = batch.mask.nonzero(as_tuple=True)
-        place = batch.inputs["start"][row] + column
-        looks = self.spec.logp_estimator(batch.inputs, row, place, self.denoiser.mask_token)
-        return looks, batch.inputs["token"][row, place]
+        """Views and tokens of a batch's actions, in the order of its mask."""
+        row, action = batch.mask.nonzero(as_tuple=True)
+        position = batch.inputs["start"][row] + action
+        mask_token = self.denoiser.mask_token
+        views = self.spec.logp_estimator(batch.inputs, row, position, mask_token)
+        return views, batch.inputs["token"][row, position]
 
     def _distributions(
         self, views: MaskedViews, token: Tensor, sampling: Sampling
     ) -> tuple[TokenDistributions, Tensor]:
-        """What every look says, and the states it says so from."""
-        self.max_rows = min(
-            len(views.token), self.denoiser.views_per_batch(views, self.tokens_per_microbatch)
-        )
+        """Token distributions of every view, and the hidden states that they come from."""
+        batch_size = self.denoiser.views_per_batch(views, self.tokens_per_microbatch)
+        self.max_rows = min(len(views.token), batch_size)
         return self.denoiser.distributions(views, token, sampling, self.tokens_per_microbatch)

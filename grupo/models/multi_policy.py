@@ -1,4 +1,4 @@
-"""Several policies, loaded: one more policy to whoever trains them."""
+"""Several loaded policies behind the interface of one."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from grupo.core.aux_heads import AuxHead
 from grupo.core.batch import Batch, Signals
+from grupo.core.interfaces import Scorer
 from grupo.core.reference_update import ReferenceUpdate
 from grupo.core.rng import derive_key
 from grupo.core.types import Group, Rollout, Task
@@ -27,116 +28,119 @@ from grupo.models.multi_policy_inputs import (
 )
 from grupo.models.role_actor import DEFAULT_ROLE, RoleActor
 from grupo.models.weight_sync import Weights
-from grupo.training.update import Scorer
 
 
 class LoadedMultiPolicy:
-    """`first`, which has every role but those of `others`, and these."""
+    """Policies that are trained together, each on the rollouts of its role.
+
+    Args:
+        main_policy: acts in rollouts without a role of `role_policies`.
+        role_policies: the other policies, by role.
+    """
 
     def __init__(self, main_policy: Policy, role_policies: Mapping[str, Policy]) -> None:
         self.by_role: Mapping[str, Policy] = {DEFAULT_ROLE: main_policy, **role_policies}
-        self.roles, self.policies = list(self.by_role), list(self.by_role.values())
+        self.roles = list(self.by_role)
+        self.policies = list(self.by_role.values())
         self.tokens_per_microbatch = min(policy.tokens_per_microbatch for policy in self.policies)
-        self.weight_sync = WeightSyncByRole(
-            {role: policy.weight_sync for role, policy in self.by_role.items()}
-        )
+        self.weight_sync = self._make_weight_sync()
         self.aux_heads: nn.Module = self.attach_heads(())
 
     @property
     def tokens_per_microbatch(self) -> int:
-        """How much is worked on at once, the same for all."""
+        """Size of a micro-batch, equal for all policies."""
         return self.policies[0].tokens_per_microbatch
 
     @tokens_per_microbatch.setter
-    def tokens_per_microbatch(self, budget: int) -> None:
+    def tokens_per_microbatch(self, num_tokens: int) -> None:
         for policy in self.policies:
-            policy.tokens_per_microbatch = budget
+            policy.tokens_per_microbatch = num_tokens
 
     @property
     def generation_seconds(self) -> float:
-        """That they have spoken; it is one at a time."""
+        """Seconds spent in generation, summed over the policies; they generate one at a time."""
         return sum(policy.generation_seconds for policy in self.policies)
 
     @property
     def warnings(self) -> Sequence[str]:
-        """What is slower than one might expect with any of them."""
+        """Reasons why any policy is slower than expected on this machine, one line each."""
         return list(dict.fromkeys(chain.from_iterable(policy.warnings for policy in self.policies)))
 
     def validate_tasks(self, tasks: Sequence[Task]) -> None:
-        """Refuse tasks that the first cannot be asked."""
+        """Raise `ConfigError` for a task whose prompt the main policy cannot take."""
         self.policies[0].validate_tasks(tasks)
 
     def actor(self, key: int) -> RoleActor:
-        """How samplers use them: streams of the first are those that it has alone."""
+        """Return a handle on all policies; the main policy's streams are those it has alone."""
         keys = {role: derive_key(key, "role", role) if role else key for role in self.roles}
-        acts: list[Any] = [policy.actor(keys[role]) for role, policy in self.by_role.items()]
-        queues = merge_batchers([act.queue for act in acts])
-        asking = [replace(act, queue=queue) for act, queue in zip(acts, queues, strict=True)]
-        return RoleActor(dict(zip(self.roles, asking, strict=True)))
+        actors: list[Any] = [policy.actor(keys[role]) for role, policy in self.by_role.items()]
+        batchers = merge_batchers([actor.batcher for actor in actors])
+        merged = [
+            replace(actor, batcher=batcher) for actor, batcher in zip(actors, batchers, strict=True)
+        ]
+        return RoleActor(dict(zip(self.roles, merged, strict=True)))
 
     def tokens_as_text(self, rollout: Rollout) -> Sequence[Sequence[str]]:
-        """The parts of its actions as whoever acted spells them."""
+        """Text of each item of each action, by the policy of the rollout's role."""
         return self.by_role[self._role_of(rollout)].tokens_as_text(rollout)
 
     def encode(self, rollouts: Sequence[Rollout]) -> Mapping[str, Any]:
-        """Of every row whose it is and its place among theirs; what each needs for its own."""
-        whose = [self._role_of(rollout) for rollout in rollouts]
+        """The policy of every row, its index among that policy's rows, and all inputs by role."""
+        roles = [self._role_of(rollout) for rollout in rollouts]
         rows = defaultdict[str, list[Rollout]](list)
-        for rollout, role in zip(rollouts, whose, strict=True):
+        for rollout, role in zip(rollouts, roles, strict=True):
             rows[role].append(rollout)
-        each = {role: self.by_role[role].encode(some) for role, some in rows.items()}
-        return {
-            **rows_by_policy([self.roles.index(role) for role in whose]),
-            "each": InputsByRole(each),
-        }
+        by_role = {role: self.by_role[role].encode(own) for role, own in rows.items()}
+        index = rows_by_policy([self.roles.index(role) for role in roles])
+        return {**index, "by_role": InputsByRole(by_role)}
 
     def signals(self, batch: Batch, names: Collection[str] = ("logp",)) -> Signals:
-        """What each says of its own rows."""
+        """Signals of every row, from the policy of its role."""
         return self.combine_signals(self.by_role, batch, names)
 
     def combine_signals(
         self, scorers: Mapping[str, Scorer], batch: Batch, names: Collection[str]
     ) -> Signals:
-        """What each of these, by role, says of the rows of that role."""
-        found = Signals()
+        """Signals of every row, from the scorer of its role."""
+        combined = Signals()
         for role, rows, part in self._split_by_role(batch):
             for name, x in scorers[role].signals(part, names).items():
                 x = x.to(batch.old_logp.device)
-                blank = found.get(name, x.new_zeros(batch.mask.shape))
-                found[name] = blank.index_copy(0, rows, x)
-        return found
+                before = combined.get(name, x.new_zeros(batch.mask.shape))
+                combined[name] = before.index_copy(0, rows, x)
+        return combined
 
     def microbatches(self, batch: Batch) -> Iterator[Tensor]:
-        """Row indices that fit in memory together, those of one policy at a time."""
+        """Row indices of micro-batches, each with rows of one policy."""
         for role, rows, part in self._split_by_role(batch):
-            for some in self.by_role[role].microbatches(part):
-                yield rows[some]
+            for part_rows in self.by_role[role].microbatches(part):
+                yield rows[part_rows]
 
     def halve_microbatch(self) -> str:
-        """Let each work on half as much at once."""
-        lines = [policy.halve_microbatch() for policy in self.policies]
-        return next(filter(None, lines), "")
+        """Halve the micro-batches of all policies; return the first message."""
+        messages = [policy.halve_microbatch() for policy in self.policies]
+        return next(filter(None, messages), "")
 
     def parameters(self) -> Sequence[nn.Parameter]:
-        """All of theirs."""
+        """Parameters of all policies."""
         return [parameter for policy in self.policies for parameter in policy.parameters()]
 
     def weights(self) -> Weights:
-        """All of theirs: of a role's policy as `role/name`."""
+        """Trained weights of all policies, named `role/name`."""
         return prefix_with_role({role: policy.weights() for role, policy in self.by_role.items()})
 
     def load(self, weights: Weights) -> None:
-        """Take over what `weights` returned."""
+        """Copy weights that `weights` returned into the models."""
         for role, policy in self.by_role.items():
             policy.load(select_role(role, weights))
 
     def export(self, folder: Path, *, merge: bool = True) -> None:
-        """Write the first into the folder, and each of the others into `folder/role`."""
+        """Write the main policy to a folder, and each other policy to `folder/role`."""
         for role, policy in self.by_role.items():
             policy.export(folder / role, merge=merge)
 
     def attach_heads(self, aux_heads: Collection[AuxHead]) -> nn.Module:
-        """Let each take on helpers of its own."""
+        """Create auxiliary heads for each policy."""
         self.aux_heads = nn.ModuleList(policy.attach_heads(aux_heads) for policy in self.policies)
         return self.aux_heads
 
@@ -146,63 +150,61 @@ class LoadedMultiPolicy:
         reference_update: ReferenceUpdate,
         aux_models: Sequence[AuxModel],
     ) -> AuxModels:
-        """Everybody whom `required_signals` names, once for each policy."""
-        each = {
-            r: p.attach_aux_models(required_signals, reference_update, aux_models)
-            for r, p in self.by_role.items()
+        """Load every auxiliary model that `required_signals` names, once for each policy."""
+        by_role = {
+            role: policy.attach_aux_models(required_signals, reference_update, aux_models)
+            for role, policy in self.by_role.items()
         }
-        speakers = {
-            name: ScorerByRole(
-                self, {role: company.scorers[name] for role, company in each.items()}
-            )
-            for name in each[DEFAULT_ROLE].scorers
-        }
-        views = {
-            name: self._reprompt_by_role(name, each) for name in each[DEFAULT_ROLE].reprompters
-        }
-        following = prefix_with_role(
-            {role: company.reference_weights for role, company in each.items()}
+        scorers = dict[str, Scorer]()
+        for name in by_role[DEFAULT_ROLE].scorers:
+            own = {role: loaded.scorers[name] for role, loaded in by_role.items()}
+            scorers[name] = ScorerByRole(self, own)
+        names = by_role[DEFAULT_ROLE].reprompters
+        reprompters = {name: self._reprompt_by_role(name, by_role) for name in names}
+        reference_weights = prefix_with_role(
+            {role: loaded.reference_weights for role, loaded in by_role.items()}
         )
-        return AuxModels(speakers, views, reference_update, following)
+        return AuxModels(scorers, reprompters, reference_update, reference_weights)
 
     def sync_weights(self, weights: Weights, version: int) -> None:
-        """Act with weights that were taken from `weight_sync`, of that version."""
+        """Generate from now on with a snapshot of `weight_sync` and label it with its version."""
         for role, policy in self.by_role.items():
             policy.sync_weights(select_role(role, weights), version)
 
     def detach_sampler(self) -> None:
-        """Let each have weights of its own to act with."""
+        """Generate from copies of the weights, so that training can run at the same time."""
         for policy in self.policies:
             policy.detach_sampler()
-        self.weight_sync = WeightSyncByRole(
-            {role: policy.weight_sync for role, policy in self.by_role.items()}
-        )
+        self.weight_sync = self._make_weight_sync()
+
+    def _make_weight_sync(self) -> WeightSyncByRole:
+        return WeightSyncByRole({role: p.weight_sync for role, p in self.by_role.items()})
 
     def _role_of(self, rollout: Rollout) -> str:
         return rollout.role if rollout.role in self.by_role else DEFAULT_ROLE
 
     def _split_by_role(self, batch: Batch) -> Iterator[tuple[str, Tensor, Batch]]:
-        """Roles that have rows, which, and these as a batch of their policy's."""
+        """Each role that has rows, their indices, and a batch of them for its policy."""
         for number, role in enumerate(self.roles):
-            rows = (batch.inputs["whose"] == number).nonzero()[:, 0]
+            rows = (batch.inputs["policy_index"] == number).nonzero()[:, 0]
             if len(rows):
                 part = batch.select_rows(rows)
                 yield role, rows, replace(part, inputs=inputs_of_role(part.inputs, role))
 
     def _reprompt_by_role(self, name: str, aux_models: Mapping[str, AuxModels]) -> Reprompter:
-        def read(group: Group, rollout: Rollout) -> Sequence[Rollout]:
+        def reprompt(group: Group, rollout: Rollout) -> Sequence[Rollout]:
             return aux_models[self._role_of(rollout)].reprompters[name](group, rollout)
 
-        return read
+        return reprompt
 
 
 @dataclass(frozen=True)
 class ScorerByRole:
-    """Somebody for each role: what they say of the rows of theirs."""
+    """Auxiliary models by role, each of which scores the rows of its role."""
 
     policy: LoadedMultiPolicy
     scorers: Mapping[str, Scorer]
 
     def signals(self, batch: Batch, names: Collection[str] = ("logp",)) -> Signals:
-        """What each says of the rows of its role."""
+        """Signals of every row, from the scorer of its role."""
         return self.policy.combine_signals(self.scorers, batch, names)

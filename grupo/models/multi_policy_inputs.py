@@ -1,4 +1,4 @@
-"""What several policies share: weights by one name, a voice, inputs of their rows."""
+"""Data of several policies in one structure: weights, weight sync and inputs of rows, by role."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,77 +8,86 @@ import torch
 from torch import Tensor
 
 from grupo.core.batch import select_input_rows
+from grupo.models.aux_models import REPROMPTED_PREFIX
 from grupo.models.weight_sync import Weights, WeightSync
 
 
 def prefix_with_role(weights_by_role: Mapping[str, Weights]) -> dict[str, Tensor]:
-    """Weights of several by one name: `role/name`, and `name` where there is no role.
+    """Weights of all roles by name: `role/name`, and `name` for the default role.
 
     >>> sorted(prefix_with_role({"": {"w": torch.ones(1)}, "hinter": {"w": torch.ones(1)}}))
     ['hinter/w', 'w']
     """
     return {
-        f"{role}/{name}" if role else name: x
+        f"{role}/{name}" if role else name: weight
         for role, weights in weights_by_role.items()
-        for name, x in weights.items()
+        for name, weight in weights.items()
     }
 
 
 def select_role(role: str, weights: Weights) -> dict[str, Tensor]:
-    """Those of a role among what was `term_names`.
+    """Weights of one role from the result of `prefix_with_role`.
 
     >>> select_role("hinter", {"w": torch.ones(1), "hinter/w": torch.zeros(1)})
     {'w': tensor([0.])}
     """
-    split = {name: name.rpartition("/") for name in weights}
-    return {own: weights[name] for name, (whose, _, own) in split.items() if whose == role}
+    selected = dict[str, Tensor]()
+    for full_name, weight in weights.items():
+        owner, _, name = full_name.rpartition("/")
+        if owner == role:
+            selected[name] = weight
+    return selected
 
 
 @dataclass(frozen=True)
 class WeightSyncByRole:
-    """The voice of each, by role."""
+    """Weight sync of all policies, by role."""
 
     by_role: Mapping[str, WeightSync]
 
     def snapshot(self) -> Weights:
-        """The weights of all as they are now."""
-        return prefix_with_role({role: voice.snapshot() for role, voice in self.by_role.items()})
+        """The current weights of all policies, for `load`."""
+        return prefix_with_role({role: sync.snapshot() for role, sync in self.by_role.items()})
 
     def load(self, weights: Weights) -> None:
-        """Let each speak with its own from now on."""
-        for role, voice in self.by_role.items():
-            voice.load(select_role(role, weights))
+        """Generate with these weights from now on."""
+        for role, sync in self.by_role.items():
+            sync.load(select_role(role, weights))
 
     def close(self) -> None:
-        """Nothing is to be said any more."""
-        for voice in self.by_role.values():
-            voice.close()
+        """Release the resources of all engines."""
+        for sync in self.by_role.values():
+            sync.close()
 
 
 @dataclass(frozen=True)
 class InputsByRole:
-    """What each policy needs to evaluate its rows, by role: all of them, whoever is looked at.
+    """Inputs of each policy for all of its rows, by role.
 
-    It is no mapping, so that a batch which takes some of its rows leaves it as it is.
+    It is no mapping, so `Batch.select_rows` leaves it whole.
     """
 
     by_role: Mapping[str, Any]
 
 
 def rows_by_policy(policy_index: Sequence[int]) -> Mapping[str, Tensor]:
-    """Of each row whose it is, and its place among theirs.
+    """Of each row the index of its policy, and its index among that policy's rows.
 
-    >>> rows_by_policy([0, 1, 0])["place"].tolist()
+    >>> rows_by_policy([0, 1, 0])["row_in_policy"].tolist()
     [0, 0, 1]
     """
-    of_row = torch.tensor(policy_index, dtype=torch.long)
-    before = torch.nn.functional.one_hot(of_row).cumsum(0) if policy_index else of_row[:, None]
-    return {"whose": of_row, "place": before.gather(1, of_row[:, None])[:, 0] - 1}
+    index = torch.tensor(policy_index, dtype=torch.long)
+    count = torch.nn.functional.one_hot(index).cumsum(0) if policy_index else index[:, None]
+    row_in_policy = count.gather(1, index[:, None])[:, 0] - 1
+    return {"policy_index": index, "row_in_policy": row_in_policy}
 
 
 def inputs_of_role(inputs: Mapping[str, Any], role: str) -> Mapping[str, Any]:
-    """What the policy of a role evaluates these rows by, as they are and in every view."""
-    views = {
-        name: inputs_of_role(x, role) for name, x in inputs.items() if name.startswith("view/")
+    """Inputs of these rows for the policy of a role, with those under other prompts."""
+    own = select_input_rows(inputs["by_role"].by_role[role], inputs["row_in_policy"])
+    reprompted = {
+        name: inputs_of_role(x, role)
+        for name, x in inputs.items()
+        if name.startswith(REPROMPTED_PREFIX)
     }
-    return {**select_input_rows(inputs["each"].by_role[role], inputs["place"]), **views}
+    return {**own, **reprompted}

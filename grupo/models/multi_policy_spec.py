@@ -1,14 +1,19 @@
-"""Several policies that are trained together, told apart by the roles of their rollouts."""
+"""Several policies that are trained together, each on the rollouts of its role."""
 
 from grupo.core.component import component
 from grupo.core.errors import ConfigError
+from grupo.models.base import PolicySpec
 from grupo.models.multi_policy import LoadedMultiPolicy
-from grupo.models.spec import PolicySpec
 
 
 @component
 class RolePolicy:
-    """Rollouts of the role `name`, and the policy that acts in them."""
+    """A policy for the rollouts of one role.
+
+    Args:
+        name: name of the role, an identifier.
+        policy: the policy that acts in these rollouts.
+    """
 
     name: str
     policy: PolicySpec
@@ -16,11 +21,16 @@ class RolePolicy:
 
 @component
 class MultiPolicy:
-    """Policies with weights of their own: `first` acts wherever no other has the role.
+    """Policies with separate weights that are trained together.
 
-    It is asked the tasks and evaluated; what roles there are besides is the method's to say. Each
-    learns from its own rollouts. The gradient's norm is clipped over all of them, a micro-batch
-    holds as much as the least of their budgets, and each has a reference and helpers of its own.
+    Each learns from the rollouts of its role and has a reference and auxiliary heads of its own.
+    The gradient norm is clipped over all of them, and a micro-batch has the size of the smallest
+    `tokens_per_microbatch`. The method defines which roles there are.
+
+    Args:
+        main_policy: acts in rollouts without a role of `roles`; it attempts the tasks and is
+            evaluated.
+        roles: the other policies, by role.
     """
 
     main_policy: PolicySpec
@@ -28,27 +38,25 @@ class MultiPolicy:
 
     @property
     def model(self) -> str:
-        """What the first is made of."""
+        """Folder or hub name of the main policy."""
         return self.main_policy.model
 
     @property
     def signals(self) -> tuple[str, ...]:
-        """What all of them can say of an action."""
-        said = [set(role.policy.signals) for role in self.roles]
-        return tuple(
-            name for name in self.main_policy.signals if all(name in some for some in said)
-        )
+        """Names of the signals that all policies have."""
+        others = [set(role.policy.signals) for role in self.roles]
+        return tuple(n for n in self.main_policy.signals if all(n in names for names in others))
 
     @property
     def builtin_models(self) -> tuple[str, ...]:
-        """Who is always there for all of them to be compared with."""
-        known = [set(role.policy.builtin_models) for role in self.roles]
+        """Models that need no configuration with any of the policies."""
+        others = [set(role.policy.builtin_models) for role in self.roles]
         return tuple(
-            name for name in self.main_policy.builtin_models if all(name in some for some in known)
+            n for n in self.main_policy.builtin_models if all(n in names for names in others)
         )
 
     def check(self) -> None:
-        """Refuse roles that cannot be told apart."""
+        """Raise `ConfigError` for a role's name that is no identifier or occurs twice."""
         names = [role.name for role in self.roles]
         for number, name in enumerate(names):
             if not name.isidentifier() or name in names[:number]:
@@ -56,7 +64,8 @@ class MultiPolicy:
                 raise ConfigError(f"policy.roles[{number}].name: {name!r}. {allowed}")
 
     def build(self) -> "LoadedMultiPolicy":
-        """Load them all."""
+        """Load all policies."""
         self.check()
-        first = self.main_policy.build()
-        return LoadedMultiPolicy(first, {role.name: role.policy.build() for role in self.roles})
+        main_policy = self.main_policy.build()
+        role_policies = {role.name: role.policy.build() for role in self.roles}
+        return LoadedMultiPolicy(main_policy, role_policies)

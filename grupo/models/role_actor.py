@@ -1,4 +1,4 @@
-"""One act of several policies: in each rollout that one acts whose role it is."""
+"""Actor of several policies, which dispatches by the role of a rollout."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,12 +7,15 @@ from random import Random
 from grupo.core.interfaces import Actor, TokenScores
 from grupo.core.types import Action, Observation, Rollout
 
-DEFAULT_ROLE = ""  # the role of rollouts that nobody has to himself
+DEFAULT_ROLE = ""  # role of rollouts that no other policy acts in
 
 
 @dataclass(frozen=True)
 class RoleActor:
-    """Policies by role; whoever has `NONE` acts in every rollout whose role no other has."""
+    """Actors by role; the actor of `DEFAULT_ROLE` handles every role without an actor.
+
+    Random numbers for samplers come from the default actor's stream.
+    """
 
     actors: Mapping[str, Actor]
 
@@ -51,21 +54,20 @@ class RoleActor:
         return await self._actor_of(rollout).predict_head(rollout, head)
 
     def fork(self, *label: object) -> "RoleActor":
-        return RoleActor({role: act.fork(*label) for role, act in self.actors.items()})
+        return RoleActor({role: actor.fork(*label) for role, actor in self.actors.items()})
 
     def rng(self, *label: object) -> Random:
         return self.actors[DEFAULT_ROLE].rng(*label)
 
     def with_sampling(self, temperature: float = 1.0, top_k: int = 0) -> "RoleActor":
-        return RoleActor(
-            {role: act.with_sampling(temperature, top_k) for role, act in self.actors.items()}
-        )
+        actors = self.actors.items()
+        return RoleActor({role: actor.with_sampling(temperature, top_k) for role, actor in actors})
 
     def with_stop(self, *stop_strings: str, max_new_tokens: int = 0) -> "RoleActor":
         return RoleActor(
             {
-                role: act.with_stop(*stop_strings, max_new_tokens=max_new_tokens)
-                for role, act in self.actors.items()
+                role: actor.with_stop(*stop_strings, max_new_tokens=max_new_tokens)
+                for role, actor in self.actors.items()
             }
         )
 

@@ -1,4 +1,4 @@
-"""Others who can say how likely a policy's actions are: references, teachers, other contexts."""
+"""Scorers of a policy's actions: references, teachers, other temperatures and other prompts."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
@@ -10,23 +10,24 @@ import torch
 from torch import Tensor
 
 from grupo.core.batch import Batch, Signals
+from grupo.models.aux_models import REPROMPTED_PREFIX
 
 Weights = Mapping[str, Tensor]
 
 
 class ActionDistributions(Protocol):
-    """What actions were drawn from, those of a batch in the order of its mask."""
+    """Distributions of a batch's actions, in the order of its mask."""
 
     def compute_signals(self, names: Collection[str]) -> Weights:
-        """Signals of each action."""
+        """Signals of each action by name, (M,)."""
         ...
 
     def scale_temperature(self, factor: float) -> Self:
-        """The same actions as if the temperature were `factor` times as high."""
+        """The distributions at `factor` times their temperature."""
         ...
 
     def with_context(self, context: Callable[[], AbstractContextManager[Any]]) -> Self:
-        """The same; what is still to be said of them is said within a context."""
+        """The distributions, whose remaining computations run within a context manager."""
         ...
 
 
@@ -35,7 +36,7 @@ S_co = TypeVar("S_co", bound=ActionDistributions, covariant=True)
 
 
 class DistributionScorer(Protocol[S_co]):
-    """Whoever reads the same actions."""
+    """A model that evaluates the policy's actions, with their full distributions."""
 
     def distributions(self, batch: Batch) -> S_co: ...
 
@@ -52,15 +53,15 @@ class HasSwappableParams(Protocol[S_co]):
 
 
 def scatter_to_batch(batch: Batch, values: Weights) -> Signals:
-    """Numbers of the actions, in the order of the mask, as signals (N, T), 0 where masked."""
+    """Scatter values per action, in the order of the mask, to signals (N, T), 0 where masked."""
     device = next(iter(values.values())).device
-    place = tuple(x.to(device) for x in batch.mask.nonzero(as_tuple=True))
-    blank = torch.zeros(batch.mask.shape, device=device)
-    return Signals({name: blank.index_put(place, x) for name, x in values.items()})
+    index = tuple(x.to(device) for x in batch.mask.nonzero(as_tuple=True))
+    zeros = torch.zeros(batch.mask.shape, device=device)
+    return Signals({name: zeros.index_put(index, value) for name, value in values.items()})
 
 
 class BaseScorer(Generic[S]):
-    """A speaker who is known by what it says of a batch's actions."""
+    """A scorer that computes its signals from its distributions."""
 
     def distributions(self, batch: Batch) -> S:
         raise NotImplementedError
@@ -71,7 +72,7 @@ class BaseScorer(Generic[S]):
 
 @dataclass(frozen=True)
 class AdapterDisabled(BaseScorer[S]):
-    """A policy with its adapters off."""
+    """A policy with its adapters disabled: the model from before training."""
 
     policy: HasSwappableParams[S]
 
@@ -81,20 +82,19 @@ class AdapterDisabled(BaseScorer[S]):
 
 @dataclass(frozen=True)
 class WeightsSwapped(BaseScorer[S]):
-    """A policy with other weights, which are in its place while it speaks."""
+    """A policy with other weights, which replace its own during evaluation."""
 
     policy: HasSwappableParams[S]
     weights: Weights
 
     def distributions(self, batch: Batch) -> S:
-        return _distributions_in_context(
-            partial(_swap_parameters, self.policy, self.weights), self.policy, batch
-        )
+        swap = partial(_swap_parameters, self.policy, self.weights)
+        return _distributions_in_context(swap, self.policy, batch)
 
 
 @dataclass(frozen=True)
 class TemperatureScaled(BaseScorer[S]):
-    """Another at `factor` times its temperature."""
+    """A scorer at `factor` times its temperature."""
 
     scorer: DistributionScorer[S]
     factor: float
@@ -105,33 +105,37 @@ class TemperatureScaled(BaseScorer[S]):
 
 @dataclass(frozen=True)
 class Reprompted(BaseScorer[S]):
-    """Another who read something else before the same actions: the batch's view of that name."""
+    """A scorer that evaluates the same actions after another prompt.
+
+    Its rows are in the batch's inputs under the auxiliary model's name.
+    """
 
     scorer: DistributionScorer[S]
     name: str
 
     def distributions(self, batch: Batch) -> S:
-        return self.scorer.distributions(replace(batch, inputs=batch.inputs[f"view/{self.name}"]))
+        inputs = batch.inputs[f"{REPROMPTED_PREFIX}{self.name}"]
+        return self.scorer.distributions(replace(batch, inputs=inputs))
 
 
 def _distributions_in_context(
     context: Callable[[], AbstractContextManager[Any]], policy: HasSwappableParams[S], batch: Batch
 ) -> S:
     with context():
-        said = policy.distributions(batch)
-    return said.with_context(context)
+        distributions = policy.distributions(batch)
+    return distributions.with_context(context)
 
 
 @contextmanager
 def _swap_parameters(policy: HasSwappableParams[Any], weights: Weights) -> Iterator[None]:
-    # what the parameters hold is exchanged, not written over: a graph that was built with their own
-    # numbers still finds these when it is walked back
+    # Exchange the storage of the parameters instead of copying into it: an autograd graph that was
+    # built with the policy's own values still needs them in the backward pass.
     parameters = dict(policy.module.named_parameters())
     own = {name: parameters[name].data for name in weights}
     try:
-        for name, theirs in weights.items():
-            parameters[name].data = theirs
+        for name, weight in weights.items():
+            parameters[name].data = weight
         yield
     finally:
-        for name, mine in own.items():
-            parameters[name].data = mine
+        for name, weight in own.items():
+            parameters[name].data = weight

@@ -1,6 +1,7 @@
-"""Causal language models that think softly before they answer: an action is a thought or a token.
+"""Causal language models whose answers begin with soft thinking steps.
 
-SofT-GRPO, Zheng et al. (arXiv:2511.06411).
+An action consists of soft tokens (mixtures of token embeddings) and then tokens. SofT-GRPO, Zheng
+et al., arXiv:2511.06411.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -23,57 +24,63 @@ from grupo.inference.soft_tokens import SoftThinkingConfig
 from grupo.kernels import log_softmax
 from grupo.kernels.lm_head import LMHead
 from grupo.models import padding
+from grupo.models.base import BUILTIN_MODELS
 from grupo.models.causal_lm import CausalLM
 from grupo.models.causal_policy import CausalPolicy
 from grupo.models.context import context_tokens
 from grupo.models.evaluator import PaddedEvaluator
 from grupo.models.scorers import scatter_to_batch
-from grupo.models.spec import BUILTIN_MODELS
 from grupo.models.token_statistics import LOGITS_PER_CHUNK, TokenDistributions
 
-SOFT_SIGNALS = {"logp", "entropy"}
+SOFT_SIGNALS = ("logp", "entropy")
 
 
 @component
 class SoftThinkingLM:
-    """A language model whose answers begin with soft thoughts; they count towards its limit."""
+    """A causal language model that generates soft tokens before each answer.
+
+    Args:
+        base: the language model, without `lora` and `engine`; soft tokens count towards its
+            `max_new_tokens`.
+        soft_thinking: number and sampling of the soft tokens.
+    """
 
     base: CausalLM
     soft_thinking: SoftThinkingConfig = SoftThinkingConfig()
 
     @property
     def model(self) -> str:
-        """The folder, or the name on a hub."""
+        """Folder or hub name of the model's weights."""
         return self.base.model
 
     @property
     def signals(self) -> tuple[str, ...]:
-        """What is said of an action."""
-        return ("logp", "entropy")
+        """Names of the signals of an action."""
+        return SOFT_SIGNALS
 
     @property
     def builtin_models(self) -> tuple[str, ...]:
-        """Who is always there to be compared with."""
+        """Models that need no configuration."""
         return BUILTIN_MODELS
 
     def check(self) -> None:
-        """Refuse what a model that thinks softly cannot be."""
+        """Raise `ConfigError` for values that are not allowed, and for `lora` and `engine`."""
         self.base.check()
-        check_constraints(prefix_constraints("thoughts.", self.soft_thinking.constraints))
+        check_constraints(prefix_constraints("soft_thinking.", self.soft_thinking.constraints))
         for name in ("lora", "engine"):
             if value := getattr(self.base, name):
-                why = "Allowed: None, soft thoughts go without."
-                raise ConfigError(f"base.{name}: {value!r}. {why}")
+                allowed = "Allowed: None, soft thinking does not support it."
+                raise ConfigError(f"base.{name}: {value!r}. {allowed}")
 
     def build(self) -> "SoftThinkingPolicy":
-        """Load the model and its tokenizer; raises `ConfigError` when they cannot be used."""
+        """Load the model and its tokenizer; raise `ConfigError` if they cannot be used."""
         self.check()
         return SoftThinkingPolicy(self)
 
 
 @dataclass(frozen=True)
 class SoftTokenEvaluator(PaddedEvaluator):
-    """Row by row, thoughts among the tokens."""
+    """Evaluates right-padded rows of tokens and soft tokens."""
 
     soft_thinking: SoftThinkingConfig
 
@@ -84,71 +91,79 @@ class SoftTokenEvaluator(PaddedEvaluator):
 
     @property
     def warning(self) -> str:
-        return "Thoughts are soft: rows are read one by one, and slowly sampled."
+        return "Soft thinking: rows are padded, and generation is slow."
 
 
 class SoftThinkingPolicy(CausalPolicy):
-    """A loaded model that thinks softly."""
+    """A causal language model with soft thinking, loaded as its `SoftThinkingLM` describes."""
 
     def __init__(self, soft_spec: SoftThinkingLM) -> None:
         self.soft_spec = soft_spec
         super().__init__(soft_spec.base)
-        vocabulary = self.chat_tokenizer.tokenizer.get_vocab()
-        if soft_spec.soft_thinking.end_token not in vocabulary:
+        end_token = soft_spec.soft_thinking.end_token
+        if end_token not in self.chat_tokenizer.tokenizer.get_vocab():
             raise ConfigError(
-                f"thoughts.end: {soft_spec.soft_thinking.end_token!r} is no token of {soft_spec.model!r}."
+                f"soft_thinking.end_token: {end_token!r} is no token of {soft_spec.model!r}."
             )
 
     def encode(self, rollouts: Sequence[Rollout]) -> Mapping[str, Tensor]:
-        """Rows as of any model, a thought by its likeliest token; what is mixed, (N, L, k)."""
-        lines = [context_tokens(rollout) for rollout in rollouts]
-        mixed, score = soft_tokens.pad_soft_tokens(lines, self.soft_spec.soft_thinking.top_k)
-        soft = torch.zeros(mixed.shape[:2], dtype=torch.bool)
-        for number, row in enumerate(lines):
-            soft[number, : len(row)] = torch.tensor([not isinstance(x, int) for x in row])
+        """Rows with a soft token as its likeliest token, and the mixtures (N, L, k)."""
+        rows = [context_tokens(rollout) for rollout in rollouts]
+        top_k = self.soft_spec.soft_thinking.top_k
+        mixture_token, mixture_score = soft_tokens.pad_soft_tokens(rows, top_k)
+        is_soft = torch.zeros(mixture_token.shape[:2], dtype=torch.bool)
+        for number, row in enumerate(rows):
+            is_soft[number, : len(row)] = torch.tensor([not isinstance(x, int) for x in row])
         return {
-            **padding.extents(rollouts, [*map(len, lines)]),
-            "token": mixed[..., 0],
-            "mixed": mixed,
-            "score": score,
-            "soft": soft,
+            **padding.extents(rollouts, [len(row) for row in rows]),
+            "token": mixture_token[..., 0],
+            "mixture_token": mixture_token,
+            "mixture_score": mixture_score,
+            "is_soft": is_soft,
         }
 
     def distributions(self, batch: Batch) -> TokenDistributions:
         raise ConfigError(
-            "others: a model that thinks softly can be compared with its reference only."
+            "aux_models: a soft-thinking policy can be compared with its reference only."
         )
 
     def signals(self, batch: Batch, names: Collection[str] = ("logp",)) -> Signals:
-        """`logp` and `entropy` of every action, thoughts among them; what helpers say."""
-        if lacking := set(names) - SOFT_SIGNALS - self.aux_heads.names:
-            raise ConfigError(f"method: a model that thinks softly does not say {min(lacking)!r}.")
-        row, column = batch.mask.nonzero(as_tuple=True)
-        place = batch.inputs["start"][row] + column
-        given = [batch.inputs[name][row, place] for name in ("token", "mixed", "score", "soft")]
-        hidden = self._hidden_states(batch.inputs)[row, place - 1]
-        logp, entropy = self._logp_and_entropy(hidden, *(x.to(hidden.device) for x in given))
-        helping = self.aux_heads.names.intersection(names)
-        helped = {name: self.aux_heads.predict(name, hidden) for name in sorted(helping)}
-        return scatter_to_batch(batch, {"logp": logp, "entropy": entropy} | helped)
+        """`logp` and `entropy` of every token and soft token, and predictions of its heads."""
+        if missing := set(names) - set(SOFT_SIGNALS) - self.aux_heads.names:
+            raise ConfigError(
+                f"method: a soft-thinking policy has no signal {min(missing)!r}."
+                f" Allowed: {', '.join(SOFT_SIGNALS)}."
+            )
+        row, action = batch.mask.nonzero(as_tuple=True)
+        column = batch.inputs["start"][row] + action
+        hidden = self._hidden_states(batch.inputs)[row, column - 1]
+        keys = ("token", "mixture_token", "mixture_score", "is_soft")
+        actions = (batch.inputs[key][row, column].to(hidden.device) for key in keys)
+        logp, entropy = self._logp_and_entropy(hidden, *actions)
+        values = {"logp": logp, "entropy": entropy}
+        for name in sorted(self.aux_heads.names.intersection(names)):
+            values[name] = self.aux_heads.predict(name, hidden)
+        return scatter_to_batch(batch, values)
 
     def load_frozen_copy(self) -> "SoftThinkingPolicy":
-        """Another policy as training found this one, frozen."""
-        start = SoftThinkingPolicy(self.soft_spec)
-        start.module.requires_grad_(False)
-        return start
+        """Load another policy from the same folder, frozen: the weights from before training."""
+        policy = SoftThinkingPolicy(self.soft_spec)
+        policy.module.requires_grad_(False)
+        return policy
 
     def _make_evaluator(self) -> SoftTokenEvaluator:
         return SoftTokenEvaluator(self.hf_model, self.soft_spec.soft_thinking)
 
     def _hidden_states(self, inputs: Mapping[str, Tensor]) -> Tensor:
         width, device = int(inputs["length"].max()), self.hf_model.device
-        mixed, score = (inputs[name][:, :width].to(device) for name in ("mixed", "score"))
+        keys = ("mixture_token", "mixture_score")
+        token, score = (inputs[key][:, :width].to(device) for key in keys)
         embedding = self.hf_model.get_input_embeddings()
         self.hf_model.train(self.spec.gradient_checkpointing and torch.is_grad_enabled())
         with self.autocast():
-            read = self.soft_spec.soft_thinking.mix_embeddings(embedding, mixed, score)
-            return self.hf_model.base_model(inputs_embeds=read, use_cache=False).last_hidden_state
+            embedded = self.soft_spec.soft_thinking.mix_embeddings(embedding, token, score)
+            output = self.hf_model.base_model(inputs_embeds=embedded, use_cache=False)
+            return output.last_hidden_state
 
     def _logp_and_entropy(
         self,
@@ -158,25 +173,29 @@ class SoftThinkingPolicy(CausalPolicy):
         mixture_score: Tensor,
         is_soft: Tensor,
     ) -> tuple[Tensor, Tensor]:
-        """Log-probability and entropy, a bounded chunk of logits at a time."""
-
-        def said(hidden: Tensor, *of: Tensor) -> tuple[Tensor, Tensor]:
-            token, mixed, score, soft = of
-            logits, heat = self._logits(hidden).float(), self.spec.sampling.temperature
-            words = log_softmax.logp_and_entropy(logits, token, heat)
-            mixtures = soft_tokens.soft_logp_and_entropy(logits, mixed, score)
-            logp, entropy = (torch.where(soft, *x) for x in zip(mixtures, words, strict=True))
-            return logp, entropy
-
+        """Log-probability and entropy, with a bounded chunk of logits at a time."""
+        inputs = (hidden, token, mixture_token, mixture_score, is_soft)
         size = max(1, LOGITS_PER_CHUNK // len(self.chat_tokenizer.tokenizer))
-        parts = list(
-            zip(
-                *(x.split(size) for x in (hidden, token, mixture_token, mixture_score, is_soft)),
-                strict=True,
-            )
-        )
-        if len(parts) == 1:
-            return said(*parts[0])
-        pairs = [checkpoint(said, *part, use_reentrant=False) for part in parts]
+        chunks = list(zip(*(x.split(size) for x in inputs), strict=True))
+        if len(chunks) == 1:
+            return self._chunk_logp_and_entropy(*chunks[0])
+        pairs = [
+            checkpoint(self._chunk_logp_and_entropy, *chunk, use_reentrant=False)
+            for chunk in chunks
+        ]
         logp, entropy = (torch.cat(x) for x in zip(*pairs, strict=True))  # pyright: ignore
+        return logp, entropy
+
+    def _chunk_logp_and_entropy(
+        self,
+        hidden: Tensor,
+        token: Tensor,
+        mixture_token: Tensor,
+        mixture_score: Tensor,
+        is_soft: Tensor,
+    ) -> tuple[Tensor, Tensor]:
+        logits = self._logits(hidden).float()
+        hard = log_softmax.logp_and_entropy(logits, token, self.spec.sampling.temperature)
+        soft = soft_tokens.soft_logp_and_entropy(logits, mixture_token, mixture_score)
+        logp, entropy = (torch.where(is_soft, *x) for x in zip(soft, hard, strict=True))
         return logp, entropy

@@ -1,4 +1,4 @@
-"""What policies have in common: a model, the weights of it that training changes, a voice."""
+"""Base class of policies: a module, its trained weights, micro-batch size and compute dtype."""
 
 import copy
 import time
@@ -19,19 +19,25 @@ ReplyT = TypeVar("ReplyT")
 
 
 class Saveable(Protocol):
-    """What is written beside a model."""
+    """An object of transformers that is exported with the model, e.g. its tokenizer."""
 
     def save_pretrained(self, folder: Any, /) -> Any: ...
 
 
 class TrainablePolicy:
-    """A model, adapters on it or none, of which some parameters are trained.
+    """A module whose parameters, or adapters on it, are trained.
 
-    A micro-batch holds `budget` of its `unit`; what is computed is computed in `dtype`.
+    Args:
+        name: folder or hub name, for messages.
+        module: the model, with adapters if there are any.
+        saveables: objects that are exported with the model.
+        has_adapters: whether adapters are trained instead of all weights.
+        tokens_per_microbatch: size of a micro-batch, in units of `microbatch_unit`.
+        dtype: type of computations, applied by autocast.
     """
 
     microbatch_unit = "tokens"
-    weight_sync: Any  # with which weights it acts
+    weight_sync: Any  # connection to the weights that generation uses
 
     def __init__(
         self,
@@ -42,78 +48,79 @@ class TrainablePolicy:
         tokens_per_microbatch: int = 1 << 30,
         dtype: torch.dtype = torch.float32,
     ) -> None:
-        self.name, self.module, self.saveables, self.has_adapters = (
-            name,
-            module,
-            saveables,
-            has_adapters,
-        )
-        self.tokens_per_microbatch, self.dtype = tokens_per_microbatch, dtype
-        self.policy_version = 0  # of the weights it speaks with
-        self.max_rows = 0  # rows in one of the last micro-batches
-        self.generation_seconds = 0.0  # that it has spoken
+        self.name = name
+        self.module = module
+        self.saveables = saveables
+        self.has_adapters = has_adapters
+        self.tokens_per_microbatch = tokens_per_microbatch
+        self.dtype = dtype
+        self.policy_version = 0  # update steps of the weights that generate
+        self.max_rows = 0  # rows in the largest of the last micro-batches
+        self.generation_seconds = 0.0
 
     def parameters(self) -> Sequence[nn.Parameter]:
-        """What the optimizer updates."""
+        """Parameters for the optimizer, always in the same order."""
         return [p for p in self.module.parameters() if p.requires_grad]
 
     def weights(self) -> dict[str, Tensor]:
-        """Everything that training changes, by name."""
+        """All trained weights by name."""
         return {n: p.detach() for n, p in self.module.named_parameters() if p.requires_grad}
 
     @torch.no_grad()
     def load(self, weights: Mapping[str, Tensor]) -> None:
-        """Take over what `weights` returned."""
+        """Copy weights that `weights` returned; raise `ConfigError` if names or shapes differ."""
         own = self.weights()
-        other = {name: x.shape for name, x in own.items()}.items() ^ {
-            name: x.shape for name, x in weights.items()
-        }.items()
-        if other:
-            raise ConfigError(f"weights: {min(other)[0]!r} is not as in {self.name!r}.")
+        own_shapes = {name: weight.shape for name, weight in own.items()}
+        shapes = {name: weight.shape for name, weight in weights.items()}
+        if different := own_shapes.items() ^ shapes.items():
+            name = min(different)[0]
+            raise ConfigError(f"weights: {name!r} differs from that of {self.name!r}.")
         for name, parameter in own.items():
             parameter.copy_(weights[name])
 
     def merged_model(self) -> Any:
-        """The model with what adapters change; a copy of it where there are any."""
+        """The model; with adapters, a copy into which they are merged."""
         module: Any = self.module
         return copy.deepcopy(module).merge_and_unload() if self.has_adapters else module
 
     def export(self, folder: Path, *, merge: bool = True) -> None:
-        """Write a folder that others load; adapters merged into the model, or apart."""
+        """Write the model as transformers loads it, with adapters merged or separate."""
         module: Any = self.merged_model() if merge else self.module
-        for saved in (module, *self.saveables):
-            saved.save_pretrained(folder)
+        for saveable in (module, *self.saveables):
+            saveable.save_pretrained(folder)
 
     def sync_weights(self, weights: Mapping[str, Tensor], version: int) -> None:
-        """Act with weights that were taken from `weight_sync`, of that version."""
+        """Generate from now on with a snapshot of `weight_sync` and label it with its version."""
         self.weight_sync.load(weights)
         self.policy_version = version
 
     def tokens_as_text(self, rollout: Rollout) -> Sequence[Sequence[str]]:
-        """Parts that are no text, until a policy says otherwise."""
+        """Text of each item of each action: "", unless a policy generates text."""
         return [[""] * len(action.items) for _, action in rollout.turns]
 
     def halve_microbatch(self) -> str:
-        """Work in micro-batches half as large from now on, and say so; nothing if they are rows."""
+        """Halve the micro-batch; return a message, or "" if it holds a single row already."""
         self.tokens_per_microbatch //= 2
-        line = f"Memory does not suffice: micro-batches hold {self.tokens_per_microbatch} {self.microbatch_unit} from now on."
-        return line if self.max_rows > 1 else ""
+        size = f"{self.tokens_per_microbatch} {self.microbatch_unit}"
+        message = f"Out of memory: micro-batches hold {size} from now on."
+        return message if self.max_rows > 1 else ""
 
     def make_batcher(
         self, engine: Callable[[Sequence[RequestT]], Iterator[tuple[int, ReplyT]]]
     ) -> DynamicBatcher[RequestT, ReplyT]:
-        """Requests to an engine, many at a time; it is noted how long it takes."""
+        """Return a batcher for an engine that also records `generation_seconds`."""
 
-        def answer(requests: Sequence[RequestT]) -> Iterator[tuple[int, ReplyT]]:
-            spoken, began = self.generation_seconds, time.perf_counter()
+        def timed(requests: Sequence[RequestT]) -> Iterator[tuple[int, ReplyT]]:
+            seconds_before = self.generation_seconds
+            start = time.perf_counter()
             with self.autocast():
-                for answered in engine(requests):
-                    self.generation_seconds = spoken + time.perf_counter() - began
-                    yield answered
+                for reply in engine(requests):
+                    self.generation_seconds = seconds_before + time.perf_counter() - start
+                    yield reply
 
-        return DynamicBatcher(answer)
+        return DynamicBatcher(timed)
 
     def autocast(self) -> AbstractContextManager[Any]:
-        """In which it computes."""
+        """Context manager in which the model computes in `dtype`."""
         device = next(self.module.parameters()).device.type
         return nullcontext() if self.dtype == torch.float32 else torch.autocast(device, self.dtype)

@@ -1,7 +1,8 @@
-"""With which weights a policy speaks: its own, a copy of theirs, or those that a server was given.
+"""Weight sync: connections to the weights that generation uses.
 
-Before rollouts are sampled, weights are taken from the policy and loaded where it speaks. Who
-learns while others are sampled takes them before, and loads them when it is their turn.
+They are the trained model's own weights, a copy in the same process, or those of a server. A
+snapshot of the trained model is loaded before rollouts are generated; with asynchronous rollouts it
+is taken when a step is queued, and loaded when that step generates.
 """
 
 import copy
@@ -17,38 +18,39 @@ from grupo.inference.vllm import VllmEngine
 from grupo.models.trainable import TrainablePolicy
 
 Weights = Mapping[str, Tensor]
-EngineFactory = Callable[[PreTrainedModel], Engine]  # how to sample from a model
+EngineFactory = Callable[[PreTrainedModel], Engine]  # returns an engine that samples from a model
 
 
 class WeightSync(Protocol):
-    """Where a policy speaks."""
+    """Transfers weights from the trained model to generation."""
 
     def snapshot(self) -> Weights:
-        """The policy's weights as they are now, for `load`."""
+        """The trained model's current weights, for `load`."""
         ...
 
     def load(self, weights: Weights) -> None:
-        """Speak with these from now on."""
+        """Generate with these weights from now on."""
         ...
 
     def close(self) -> None:
-        """Nothing is to be said any more."""
+        """Release the engine's resources; nothing is generated afterwards."""
         ...
 
 
 class LMWeightSync(WeightSync, Protocol):
-    """Where a language model speaks."""
+    """Weight sync of a language model, with its inference engine."""
 
     def engine(self) -> Engine:
-        """Who answers until other weights are loaded."""
+        """Engine for requests until other weights are loaded."""
         ...
 
 
 class SharedWeights:
-    """The policy's own model: it has the weights already."""
+    """Generation from the trained model itself: snapshots are empty."""
 
     def __init__(self, model: PreTrainedModel, engine_factory: EngineFactory) -> None:
-        self.model, self.engine_factory = model, engine_factory
+        self.model = model
+        self.engine_factory = engine_factory
 
     def snapshot(self) -> Weights:
         return {}
@@ -64,27 +66,28 @@ class SharedWeights:
 
 
 class CopiedWeights(SharedWeights):
-    """A copy of the model, which the policy may learn beside."""
+    """Generation from a copy of the model, so that training can run at the same time."""
 
     def __init__(self, model: PreTrainedModel, engine_factory: EngineFactory) -> None:
         self.trained_model = model
-        apart: Any = copy.deepcopy(model).requires_grad_(False)
-        super().__init__(apart, engine_factory)
+        model_copy: Any = copy.deepcopy(model).requires_grad_(False)
+        super().__init__(model_copy, engine_factory)
 
     def snapshot(self) -> Weights:
         return {name: x.detach().clone() for name, x in self.trained_model.named_parameters()}
 
     @torch.no_grad()
     def load(self, weights: Weights) -> None:
-        for name, x in self.model.named_parameters():
-            x.copy_(weights[name])
+        for name, parameter in self.model.named_parameters():
+            parameter.copy_(weights[name])
 
 
 class ServerWeights:
-    """A server's model, which is given the weights as transformers names them."""
+    """Generation on a server, which receives merged weights by their names in transformers."""
 
     def __init__(self, policy: TrainablePolicy, server: VllmEngine) -> None:
-        self.policy, self.server = policy, server
+        self.policy = policy
+        self.server = server
 
     def snapshot(self) -> Weights:
         return {name: x.clone() for name, x in self.policy.merged_model().state_dict().items()}

@@ -1,1 +1,1 @@
-"""What people see of a run: while it goes, when it has ended, and when something is wrong."""
+"""Displays, reports, loggers and diagnostics of training runs."""

@@ -1,4 +1,4 @@
-"""What is wrong with a run, why as a rule, and what to try."""
+"""`grupo doctor`: checks of a run, each with probable causes and suggestions."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -66,27 +66,28 @@ _STYLE = {"error": "bold red", "warning": "yellow", "note": "cyan"}
 
 
 def examine(run_folder: Path) -> list[Finding]:
-    """Everything worth knowing about a run, ended or under way, the worst first."""
+    """The findings about a run, finished or in progress, the most severe first."""
     return diagnose(load_run(run_folder))
 
 
 def diagnose(run: RunData) -> list[Finding]:
-    """What the checks say of the evidence, the worst first."""
-    found = [finding for check in CHECKS for finding in check(run)]
-    return sorted(found, key=lambda finding: _ORDER.index(finding.severity))
+    """The findings of every check on the data of a run, the most severe first."""
+    findings = [finding for check in CHECKS for finding in check(run)]
+    return sorted(findings, key=lambda finding: _ORDER.index(finding.severity))
 
 
 def format_findings(findings: Sequence[Finding]) -> Group:
-    """Findings to read; one line for a run that has nothing wrong."""
-    wrong = any(finding.severity != "note" for finding in findings)
-    well = literal(f"Healthy: none of {len(CHECKS)} checks found anything wrong.", "green")
-    return Group(*[well] * (not wrong), *map(_format_finding, findings))
+    """The findings as text; a run without errors and warnings gets a line that it is healthy."""
+    is_sick = any(finding.severity != "note" for finding in findings)
+    healthy = literal(f"Healthy: none of {len(CHECKS)} checks found a problem.", "green")
+    return Group(*[healthy] * (not is_sick), *map(_format_finding, findings))
 
 
 def _format_finding(finding: Finding) -> Group:
     grid = Table.grid(padding=(0, 1))
-    where = tuple(map(str, finding.locations))
-    for label, texts in (("at", where), ("why", finding.causes), ("try", finding.suggestions)):
+    locations = tuple(map(str, finding.locations))
+    rows = (("at", locations), ("causes", finding.causes), ("try", finding.suggestions))
+    for label, texts in rows:
         for number, line in enumerate(texts):
             grid.add_row(label if number == 0 else "", literal(line))
     head = literal(f"{finding.severity}: {finding.name}", _STYLE[finding.severity])

@@ -1,4 +1,4 @@
-"""Text that others wrote, shown as text: it neither marks up, nor moves, nor colours anything."""
+"""Untrusted text (prompts, answers, task names) as plain text: no markup, no control characters."""
 
 import unicodedata
 
@@ -9,7 +9,7 @@ _CONTROL_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
 
 def escape_controls(text: str) -> str:
-    r"""The text with characters that would act on a terminal spelled out; lines stay lines.
+    r"""The text with every character that would act on a terminal spelled out; newlines stay.
 
     >>> print(escape_controls("a\x1b[31mb\u202ec"))
     a\x1b[31mb\u202ec
@@ -18,10 +18,10 @@ def escape_controls(text: str) -> str:
 
 
 def literal(text: str, style: str = "") -> Text:
-    """The text as rich prints it unread: `[bold]` stays `[bold]`."""
+    """The text for rich without markup: `[bold]` is printed as `[bold]`."""
     return Text(escape_controls(text), style=style)
 
 
 def _escape_char(char: str) -> str:
-    acts = char != "\n" and unicodedata.category(char) in _CONTROL_CATEGORIES
-    return ascii(char)[1:-1] if acts else char
+    is_control = char != "\n" and unicodedata.category(char) in _CONTROL_CATEGORIES
+    return ascii(char)[1:-1] if is_control else char

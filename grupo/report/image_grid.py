@@ -1,4 +1,4 @@
-"""Pictures that rollouts made, as a PNG; Pillow writes it."""
+"""The images of rollouts as a PNG grid."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,19 +14,19 @@ from grupo.rewards.image_shapes import rollout_image
 
 
 def save_image_grid(rows: Sequence[Sequence[Rollout]], file: Path, scale: int = 4) -> None:
-    """Write the pictures of some rollouts, a row for each group, every pixel `scale` wide."""
+    """Write images as a PNG, one row per group, each pixel enlarged `scale` times."""
     with optional_dependency("Pillow", "images"):
         from PIL import Image
     Image.fromarray(tile_images(rows, scale).permute(1, 2, 0).numpy()).save(file, optimize=True)
 
 
 def tile_images(rows: Sequence[Sequence[Rollout]], scale: int = 1) -> UInt8[Tensor, "3 H W"]:
-    """The pictures side by side, white between them."""
-    lines = [torch.cat([_framed_image(rollout, scale) for rollout in row], 2) for row in rows]
-    return torch.cat(lines, 1)
+    """The images side by side with white borders."""
+    strips = [torch.cat([_framed_image(rollout, scale) for rollout in row], 2) for row in rows]
+    return torch.cat(strips, 1)
 
 
 def _framed_image(rollout: Rollout, scale: int) -> Tensor:
-    picture = (rollout_image(rollout) * 255).round().to(torch.uint8)
-    large = picture.repeat_interleave(scale, 1).repeat_interleave(scale, 2)
+    image = (rollout_image(rollout) * 255).round().to(torch.uint8)
+    large = image.repeat_interleave(scale, 1).repeat_interleave(scale, 2)
     return pad(large, (scale,) * 4, value=255)

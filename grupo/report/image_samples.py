@@ -1,4 +1,4 @@
-"""What a policy draws before training and after: pictures, and a table of what they are worth."""
+"""Samples of an image policy before and after training: image grids and a table of their scores."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,12 +16,13 @@ from grupo.rewards.image_shapes import rollout_image
 from grupo.rollouts.evaluate import HasActor, Proportion, bootstrap_proportion, run_rollouts
 from grupo.training.trainer import load_policy, train
 
-NOISE_KEY, MAX_SHOWN = 7, 12  # the starting noise of all drawings; tasks whose drawings are shown
+NOISE_KEY = 7  # the key of the initial noise, which all policies share
+MAX_SHOWN = 12  # tasks in an image grid
 
 
 @dataclass(frozen=True)
 class ImageSamples:
-    """Groups of pictures, a group for each task, with the noise of denoising steps and without."""
+    """One group of images per task, sampled with the SDE (noisy) and with the ODE."""
 
     sde: Sequence[Group]
     ode: Sequence[Group]
@@ -30,7 +31,7 @@ class ImageSamples:
 def train_and_compare(
     recipe: Recipe, env: SingleTurn, task_source: TaskSource, run_folder: Path
 ) -> str:
-    """Train, and `compare` what is drawn of some tasks before and after."""
+    """Train, then compare the policy before and after with `compare_policies`."""
     train(recipe, run_folder)
     after, _ = load_policy(run_folder)
     return compare_policies(recipe.policy.build(), after, env, task_source.load(), run_folder)
@@ -39,65 +40,73 @@ def train_and_compare(
 def compare_policies(
     before: HasActor, after: HasActor, env: SingleTurn, tasks: Sequence[Task], folder: Path
 ) -> str:
-    """Write `before.png` and `after.png`, drawn of the same noise, and `table.md`; return it."""
+    """Write `before.png`, `after.png` (from the same noise) and `table.md`; return the table.
+
+    Args:
+        before, after: the two policies.
+        env: the environment that scores the images.
+        tasks: the tasks to sample; the grids show the first `MAX_SHOWN`.
+        folder: where to write.
+    """
     check_component_tasks(env, tasks)
-    one, other = sample_images(before, env, tasks), sample_images(after, env, tasks)
-    for name, drawings in (("before", one), ("after", other)):
-        save_image_grid(
-            [group.rollouts for group in drawings.ode[:MAX_SHOWN]], folder / f"{name}.png"
-        )
-    told = comparison_table(env, one, other)
-    (folder / "table.md").write_text(told)
-    return told
+    samples = {
+        "before": sample_images(before, env, tasks),
+        "after": sample_images(after, env, tasks),
+    }
+    for name, images in samples.items():
+        rows = [group.rollouts for group in images.ode[:MAX_SHOWN]]
+        save_image_grid(rows, folder / f"{name}.png")
+    table = comparison_table(env, samples["before"], samples["after"])
+    (folder / "table.md").write_text(table)
+    return table
 
 
 def sample_images(
     policy: HasActor, env: SingleTurn, tasks: Sequence[Task], group_size: int = 8
 ) -> ImageSamples:
-    """A group of `attempts` pictures of each task."""
-    act = policy.actor(NOISE_KEY)
-    return ImageSamples(
-        *(run_rollouts(a, env, tasks, group_size) for a in (act, act.with_sampling(top_k=1)))
-    )
+    """Sample a group of `group_size` images per task, with the SDE and with the ODE."""
+    actor = policy.actor(NOISE_KEY)
+    actors = (actor, actor.with_sampling(top_k=1))
+    return ImageSamples(*(run_rollouts(a, env, tasks, group_size) for a in actors))
 
 
 def comparison_table(env: SingleTurn, before: ImageSamples, after: ImageSamples) -> str:
-    """Reward, its parts and diversity, each a mean over tasks with its 95 % interval."""
-    groups = [some for one in (before, after) for some in (one.sde, one.ode)]
-    left = [_scored_groups(some) for some in groups]
-    columns, failed = (
-        [mean_scores(some) for some in left],
-        _count_rollouts(groups) - _count_rollouts(left),
-    )
-    untrained = {part.name for part in env.rewards if not part.weight}
+    """A Markdown table of reward, reward terms and diversity: means over tasks, 95 % intervals."""
+    sampled = [groups for samples in (before, after) for groups in (samples.sde, samples.ode)]
+    scored = [_scored_groups(groups) for groups in sampled]
+    columns = [mean_scores(groups) for groups in scored]
+    failed = _count_rollouts(sampled) - _count_rollouts(scored)
+    untrained = {term.name for term in env.rewards if not term.weight}
     lines = ["| | before, SDE | before, ODE | after, SDE | after, ODE |", "|---|---|---|---|---|"]
     for name in columns[0]:
-        said = " | ".join(str(column[name]) for column in columns)
-        lines.append(f"| {name}{', not trained' * (name in untrained)} | {said} |")
-    lines += ["", f"{failed} pictures could not be judged and are left out."] * bool(failed)
+        cells = " | ".join(str(column[name]) for column in columns)
+        lines.append(f"| {name}{', not trained' * (name in untrained)} | {cells} |")
+    lines += ["", f"{failed} images could not be scored and are left out."] * bool(failed)
     return "\n".join(lines) + "\n"
 
 
 def _scored_groups(groups: Sequence[Group]) -> list[Group]:
-    kept = [tuple(r for r in group.rollouts if not r.error) for group in groups]
-    return [replace(group, rollouts=some) for group, some in zip(groups, kept, strict=True) if some]
+    """The groups without failed rollouts; groups without any scored rollout are dropped."""
+    scored = [tuple(r for r in group.rollouts if not r.error) for group in groups]
+    pairs = zip(groups, scored, strict=True)
+    return [replace(group, rollouts=rollouts) for group, rollouts in pairs if rollouts]
 
 
-def _count_rollouts(groups: Sequence[Sequence[Group]]) -> int:
-    return sum(len(group.rollouts) for some in groups for group in some)
+def _count_rollouts(columns: Sequence[Sequence[Group]]) -> int:
+    return sum(len(group.rollouts) for groups in columns for group in groups)
 
 
 def mean_scores(groups: Sequence[Group]) -> Mapping[str, Proportion]:
-    """Of the reward, of each of its parts over the tasks that have it, and of diversity."""
-    said = {"reward": [fmean(group.rewards) for group in groups]}
+    """Means over tasks: of the reward, of each term over the tasks that have it, of diversity."""
+    values = {"reward": [fmean(group.rewards) for group in groups]}
     for name in dict.fromkeys(name for group in groups for name in group.rollouts[0].reward_terms):
-        of = [group.rollouts for group in groups if name in group.rollouts[0].reward_terms]
-        said[name] = [fmean(r.reward_terms[name] for r in rollouts) for rollouts in of]
-    said["diversity"] = [diversity(group.rollouts) for group in groups]
-    return {name: bootstrap_proportion(values) for name, values in said.items()}
+        scored = [group.rollouts for group in groups if name in group.rollouts[0].reward_terms]
+        values[name] = [fmean(r.reward_terms[name] for r in rollouts) for rollouts in scored]
+    values["diversity"] = [diversity(group.rollouts) for group in groups]
+    return {name: bootstrap_proportion(xs) for name, xs in values.items()}
 
 
 def diversity(rollouts: Sequence[Rollout]) -> float:
-    """How far two pictures lie apart: root mean square over pixels, 0 to 1; mean over pairs."""
+    """The distance between two images (RMS over pixels in [0, 1]), averaged over all pairs."""
     flat = torch.stack([rollout_image(rollout).flatten() for rollout in rollouts])
     return (torch.pdist(flat) / flat.shape[1] ** 0.5).mean().item()

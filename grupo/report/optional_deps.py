@@ -1,4 +1,4 @@
-"""What is installed only where it is asked for."""
+"""Imports of optional dependencies."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,7 +8,12 @@ from grupo.core.errors import ConfigError
 
 @contextmanager
 def optional_dependency(tool: str, extra: str) -> Iterator[None]:
-    """Refuse what is not installed, with the extra of grupo that installs it."""
+    """Turn an `ImportError` into a `ConfigError` that names the extra to install.
+
+    Args:
+        tool: the package as users know it, for the message.
+        extra: the extra of grupo that installs it.
+    """
     try:
         yield
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""A run while it goes: a bar and a line of facts, or plain lines where nobody looks."""
+"""Training progress on the console: a live bar on a terminal, plain lines elsewhere."""
 
 import time
 from collections import deque
@@ -14,15 +14,20 @@ from grupo.report.escape import literal
 from grupo.report.step_line import active_alarms, format_duration, step_summary
 from grupo.rollouts.evaluate import EvalResult
 
-PRINT_INTERVAL = 5.0  # seconds between plain lines: a log of a day stays readable
-TIMING_WINDOW = 10  # steps whose time says how long the rest takes
+PRINT_INTERVAL = 5.0  # seconds between plain lines: the log of a day stays readable
+TIMING_WINDOW = 10  # steps whose mean time gives the estimate of the remaining time
 
 
 class ProgressDisplay:
-    """A watcher that shows a run on a console.
+    """A callback that shows a run on a console.
 
-    On a terminal a bar and a line that change in place; elsewhere a line every few seconds, without
-    a colour or a cursor. A warning is said when its cause appears, and again when it comes back.
+    A terminal gets a bar and a line that are redrawn in place. Other outputs get a line every
+    `PRINT_INTERVAL` seconds, without colours or cursor movements. An alarm is printed when its
+    cause appears, and again when the cause returns after a step without it.
+
+    Args:
+        console: the rich console to print on.
+        now: the clock, in seconds.
     """
 
     def __init__(self, console: Console, now: Callable[[], float] = time.monotonic) -> None:
@@ -31,14 +36,14 @@ class ProgressDisplay:
         self.last_printed_at, self.last_printed_step = float("-inf"), 0
         self.step_seconds: deque[float] = deque(maxlen=TIMING_WINDOW)
         self.active_alarms: frozenset[str] = frozenset()
-        # the display asks for what to show as often as it refreshes
+        # a callback rather than a renderable: the display calls it at every refresh
         self.display = Display(console=console, get_renderable=self._renderable, transient=True)
 
     def on_train_begin(self, recipe: Recipe, step: int) -> None:
         self.max_steps, self.steps_done = recipe.max_steps, step
         self.on_message(recipe.describe_step())
         if step:
-            self.on_message(f"Going on after step {step}.")
+            self.on_message(f"Resuming after step {step}.")
         if self.console.is_interactive:
             self.display.start()
 
@@ -47,23 +52,21 @@ class ProgressDisplay:
 
     def on_evaluate(self, label: str, result: EvalResult) -> None:
         best = max(result.pass_at_k, default=1)
-        more = f", pass@{best} {result.pass_at_k[best]}" if best > 1 else ""
-        lost = f"; {result.num_failed} could not be judged" if result.num_failed else ""
-        self._print(
-            f"held-out {label}: greedy {result.greedy}, sampled {result.sampled}{more}{lost}"
-        )
+        pass_at_k = f", pass@{best} {result.pass_at_k[best]}" if best > 1 else ""
+        failed = f"; {result.num_failed} could not be scored" if result.num_failed else ""
+        scores = f"greedy {result.greedy}, sampled {result.sampled}{pass_at_k}{failed}"
+        self._print(f"held-out {label}: {scores}")
 
     def on_step_end(self, step: int, metrics: Mapping[str, float]) -> None:
         self.steps_done = step + 1
         self.step_seconds.append(metrics.get("time/step", 0.0))
-        self.step_line = " | ".join(
-            [*step_summary(metrics), f"{format_duration(self._seconds_left())} left"]
-        )
+        remaining = f"{format_duration(self._seconds_left())} left"
+        self.step_line = " | ".join([*step_summary(metrics), remaining])
         self._print_new_alarms(active_alarms(metrics))
-        due = (
+        is_due = (
             self.now() - self.last_printed_at >= PRINT_INTERVAL or self.steps_done == self.max_steps
         )
-        if due and not self.console.is_interactive:
+        if is_due and not self.console.is_interactive:
             self._print_step()
 
     def on_train_end(self) -> None:
@@ -76,16 +79,13 @@ class ProgressDisplay:
         self._print(f"step {self.steps_done}/{self.max_steps} | {self.step_line}")
 
     def _seconds_left(self) -> float:
-        return (
-            (self.max_steps - self.steps_done)
-            * sum(self.step_seconds)
-            / max(1, len(self.step_seconds))
-        )
+        mean_seconds = sum(self.step_seconds) / max(1, len(self.step_seconds))
+        return (self.max_steps - self.steps_done) * mean_seconds
 
-    def _print_new_alarms(self, now: Mapping[str, str]) -> None:
-        for name in now.keys() - self.active_alarms:
-            self._print(f"Warning, step {self.steps_done}: {now[name]}", "yellow")
-        self.active_alarms = frozenset(now)
+    def _print_new_alarms(self, alarms: Mapping[str, str]) -> None:
+        for name in alarms.keys() - self.active_alarms:
+            self._print(f"Warning, step {self.steps_done}: {alarms[name]}", "yellow")
+        self.active_alarms = frozenset(alarms)
 
     def _print(self, line: str, style: str = "") -> None:
         self.console.print(literal(line, style), soft_wrap=not self.console.is_interactive)

@@ -1,4 +1,4 @@
-"""What the policy said, and what it earned: a run's rollouts, chosen and shown."""
+"""`grupo rollouts`: select rollouts of a run and print them."""
 
 import heapq
 import json
@@ -20,10 +20,14 @@ from grupo.report.step_line import format_number
 
 @dataclass(frozen=True)
 class RolloutFilter:
-    """Which rollouts: those that fit all that is said.
+    """A predicate on rollouts: true where every given condition holds.
 
-    A step as the journal counts, from 0; rewards from `min_reward` to `max_reward`; a text the
-    answer contains; the first letters of a task's key; only those that failed to be judged.
+    Args:
+        step: the step, counted from 0; None: any.
+        min_reward, max_reward: the range of the reward, ends included; None: no bound.
+        contains: a text that the generated text contains.
+        task_prefix: the first letters of the task's key.
+        failed_only: keep only rollouts that could not be scored.
     """
 
     step: int | None = None
@@ -40,7 +44,7 @@ class RolloutFilter:
             and (self.max_reward is None or reward(rollout) <= self.max_reward)
             and self.contains in rollout["text"]
             and rollout["task"].startswith(self.task_prefix)
-            and (not self.failed_only or bool(rollout["failed"]))
+            and (not self.failed_only or bool(rollout["error"]))
         )
 
 
@@ -52,29 +56,37 @@ def select_rollouts(
     worst: int | None = None,
     limit: int = 10,
 ) -> list[Record]:
-    """Rollouts of a run as the journal holds them: plain data, a reward that is none as "NaN".
+    """Rollouts of a run as records of its journal; a missing reward is "NaN".
 
-    The `best` and the `largest_mismatch` by reward, or else the newest `limit`, of those that are wanted.
+    Args:
+        run_folder: the folder of the run.
+        rollout_filter: which rollouts to select from.
+        best: how many of the highest reward.
+        worst: how many of the lowest reward.
+        limit: how many of the newest, if neither `best` nor `worst` is given.
+
+    Raises:
+        ConfigError: the folder holds no run, or its journal cannot be read.
     """
 
-    def found() -> Iterator[Record]:
+    def matching() -> Iterator[Record]:
         return filter(rollout_filter, read_rollouts(run_folder))
 
     if best is None and worst is None:
-        return list(deque(found(), maxlen=limit))
-    high = heapq.nlargest(best or 0, filter(_has_reward, found()), key=reward)
-    low = heapq.nsmallest(worst or 0, filter(_has_reward, found()), key=reward)
+        return list(deque(matching(), maxlen=limit))
+    high = heapq.nlargest(best or 0, filter(_has_reward, matching()), key=reward)
+    low = heapq.nsmallest(worst or 0, filter(_has_reward, matching()), key=reward)
     return [*high, *low]
 
 
 def format_rollouts(selected: Sequence[Record]) -> Group:
-    """Rollouts to read: prompt, answer, reward by part, advantage, step."""
-    nothing = [Text("No rollout fits.")] * (not selected)
-    return Group(*nothing, *map(_panel, selected))
+    """Rollouts as panels: prompt, generated text, reward by term, advantage, step."""
+    empty = [Text("No rollout matches.")] * (not selected)
+    return Group(*empty, *map(_panel, selected))
 
 
 def reward(rollout: Record) -> float:
-    """What a rollout earned; NaN where it could not be judged."""
+    """The reward of a rollout; NaN if it could not be scored."""
     return float(rollout["reward"])
 
 
@@ -83,33 +95,34 @@ def _has_reward(rollout: Record) -> bool:
 
 
 def _panel(rollout: Record) -> Panel:
-    worth = ", ".join(f"{name} {format_number(float(x))}" for name, x in rollout["parts"].items())
+    terms = rollout["reward_terms"].items()
+    shares = ", ".join(f"{name} {format_number(float(x))}" for name, x in terms)
     facts = [
         f"step {rollout['step']}",
         f"task {rollout['task'][:8]}",
-        f"reward {format_number(reward(rollout))}" + f" ({worth})" * bool(worth),
+        f"reward {format_number(reward(rollout))}" + f" ({shares})" * bool(shares),
         _advantage(rollout),
-        f"{rollout['length']} actions" + ", cut off" * rollout["truncated"],
+        f"{rollout['length']} actions" + ", truncated" * rollout["truncated"],
     ]
-    said = [
+    texts = [
         literal(_prompt(rollout["prompt"]), "dim"),
         literal(rollout["text"]),
-        *[literal(rollout["failed"], "red")] * bool(rollout["failed"]),
+        *[literal(rollout["error"], "red")] * bool(rollout["error"]),
     ]
-    inside = [line for label, text in zip(_LABELS, said, strict=False) for line in (label, text)]
+    inside = [line for label, text in zip(_LABELS, texts, strict=False) for line in (label, text)]
     return Panel(Group(literal(" | ".join(facts), "bold"), *inside))
 
 
-_LABELS = (Text("prompt:", "cyan"), Text("answer:", "cyan"), Text("failed:", "red"))
+_LABELS = (Text("prompt:", "cyan"), Text("answer:", "cyan"), Text("error:", "red"))
 
 
 def _advantage(rollout: Record) -> str:
     value = rollout["advantage"]
-    return "not learned from" if value is None else f"advantage {float(value):+.3f}"
+    return "not trained on" if value is None else f"advantage {float(value):+.3f}"
 
 
 def _prompt(prompt: Any) -> str:
-    """A chat as one message after another; what is not text as JSON."""
+    """A chat as one message after another; content other than text as JSON."""
     if isinstance(prompt, str):
         return prompt
     messages = prompt if isinstance(prompt, list) else [prompt]

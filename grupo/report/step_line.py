@@ -1,4 +1,4 @@
-"""A step in one line, and what of it cannot wait."""
+"""The metrics of a step in one line, and the alarms that it raises."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 Metrics = Mapping[str, float]
 
-# A ratio of 1.05 before any update is a quarter of what PPO clips at: no rounding of bfloat16.
+# A ratio of 1.05 before any update is a quarter of PPO's clip range: bfloat16 rounding is smaller.
 MAX_LOGP_DIFF_MEAN = 0.05
 _AGGREGATES = frozenset({"reward/mean", "reward/std"})
 
 
 @dataclass(frozen=True)
 class MetricCell:
-    """A metric as the line of a step shows it."""
+    """A metric with its label and number format in the line of a step."""
 
     name: str
     label: str
@@ -21,7 +21,7 @@ class MetricCell:
 
 
 def format_percent(value: float) -> str:
-    """A share in percent.
+    """A fraction in percent; "-" for NaN.
 
     >>> format_percent(0.125)
     '12%'
@@ -30,7 +30,7 @@ def format_percent(value: float) -> str:
 
 
 def format_number(value: float) -> str:
-    """A number in three digits.
+    """A number with three significant digits.
 
     >>> format_number(0.33054), format_number(7458.4), format_number(9e-8)
     ('0.331', '7458', '9e-08')
@@ -39,35 +39,34 @@ def format_number(value: float) -> str:
 
 
 METRIC_CELLS = (
-    MetricCell("groups/nonzero_std_frac", "signal", format_percent),
+    MetricCell("groups/nonzero_std_frac", "nonzero std", format_percent),
     MetricCell("completions/length_mean", "length", format_number),
-    MetricCell("completions/truncated_frac", "cut off", format_percent),
-    MetricCell("entropy", "entropy", format_number),
-    MetricCell("policy/kl_ref", "policy/kl_ref", format_number),
+    MetricCell("completions/truncated_frac", "truncated", format_percent),
+    MetricCell("policy/entropy", "entropy", format_number),
+    MetricCell("policy/kl_ref", "kl", format_number),
     MetricCell("sampler_mismatch/logp_diff_mean", "mismatch", format_number),
-    MetricCell("grad_norm", "gradient", format_number),
-    MetricCell("time_frac/generate", "sampling", format_percent),
-    MetricCell("time_frac/update", "updating", format_percent),
+    MetricCell("grad_norm", "grad norm", format_number),
+    MetricCell("time_frac/generate", "generate", format_percent),
+    MetricCell("time_frac/update", "update", format_percent),
     MetricCell("throughput/tokens_per_s", "tokens/s", format_number),
 )
 
 
 def step_summary(metrics: Metrics) -> list[str]:
-    """What is worth reading of a step; what was not measured is left out."""
+    """The rewards and the main metrics of a step as text; missing metrics are left out."""
     shown = [
-        f"{fact.label} {fact.format_value(metrics[fact.name])}"
-        for fact in METRIC_CELLS
-        if fact.name in metrics
+        f"{cell.label} {cell.format_value(metrics[cell.name])}"
+        for cell in METRIC_CELLS
+        if cell.name in metrics
     ]
     return [_reward_summary(metrics), *shown]
 
 
 def _reward_summary(metrics: Metrics) -> str:
-    parts = {n: v for n, v in metrics.items() if n.startswith("reward/") and n not in _AGGREGATES}
-    inside = ", ".join(f"{n.removeprefix('reward/')} {format_number(v)}" for n, v in parts.items())
-    return f"reward {format_number(metrics.get('reward/mean', math.nan))}" + f" ({inside})" * bool(
-        parts
-    )
+    terms = {n: v for n, v in metrics.items() if n.startswith("reward/") and n not in _AGGREGATES}
+    inside = ", ".join(f"{n.removeprefix('reward/')} {format_number(v)}" for n, v in terms.items())
+    mean = format_number(metrics.get("reward/mean", math.nan))
+    return f"reward {mean}" + f" ({inside})" * bool(terms)
 
 
 def format_duration(seconds: float) -> str:
@@ -83,31 +82,30 @@ def format_duration(seconds: float) -> str:
 
 def _failed_rollouts(metrics: Metrics) -> str:
     count = metrics.get("rollouts/failed", 0.0)
-    return f"{count:.0f} rollouts could not be judged and were left out." if count else ""
+    return f"{count:.0f} rollouts could not be scored and were left out." if count else ""
 
 
 def _nonfinite_gradient(metrics: Metrics) -> str:
     bad = metrics.get("grad_nonfinite", 0.0) > 0
-    return "The gradient is not finite; that update was left out." if bad else ""
+    return "The gradient is not finite; that update was skipped." if bad else ""
 
 
 def _sampler_mismatch(metrics: Metrics) -> str:
     mean = metrics.get("sampler_mismatch/logp_diff_mean", 0.0)
-    return (
-        f"Sampler and trainer disagree: log-probabilities differ by {format_number(mean)} on average."
-        if mean > MAX_LOGP_DIFF_MEAN
-        else ""
-    )
+    if mean <= MAX_LOGP_DIFF_MEAN or math.isnan(mean):
+        return ""
+    size = format_number(mean)
+    return f"Sampler and trainer disagree: log-probabilities differ by {size} on average."
 
 
 def _no_trained_groups(metrics: Metrics) -> str:
-    learned = metrics.get("groups/trained", 1.0)
-    return "" if learned else "No group was learned from: this step changed nothing."
+    count = metrics.get("groups/trained", 1.0)
+    return "" if count else "No group was trained on: this step changed nothing."
 
 
 def _no_reward_spread(metrics: Metrics) -> str:
     flat = metrics.get("groups/nonzero_std_frac", 1.0) == 0
-    return "In no group do the rewards differ: there is nothing to compare." if flat else ""
+    return "The rewards differ in no group: every advantage is 0." if flat else ""
 
 
 ALARMS = (
@@ -120,6 +118,6 @@ ALARMS = (
 
 
 def active_alarms(metrics: Metrics) -> dict[str, str]:
-    """What matters at once, by the name of the alarm."""
-    said = {alarm.__name__.strip("_"): alarm(metrics) for alarm in ALARMS}
-    return {name: text for name, text in said.items() if text}
+    """The messages of the alarms that the metrics of a step raise, by the name of the alarm."""
+    messages = {alarm.__name__.strip("_"): alarm(metrics) for alarm in ALARMS}
+    return {name: message for name, message in messages.items() if message}

@@ -1,4 +1,4 @@
-"""A run under way on a terminal, for whoever has no browser at hand."""
+"""`grupo watch` on a terminal: live metrics, rollouts and findings of one or several runs."""
 
 import time
 from collections.abc import Sequence
@@ -19,9 +19,9 @@ from grupo.report.html.run_view import RunView
 from grupo.report.step_line import METRIC_CELLS, MetricCell, format_duration, format_number
 
 SPARK_CHARS = "▁▂▃▄▅▆▇█"
-SPARK_WIDTH = 40  # steps, or means of several, that a line of bars shows
-MAX_ITEMS = 3  # rollouts, findings and problems that are shown
-MAX_LINES = 3  # of an answer
+SPARK_WIDTH = 40  # bars of a sparkline: steps, or means over several steps
+MAX_ITEMS = 3  # rollouts, findings and problems shown of each run
+MAX_LINES = 3  # lines shown of a rollout
 SHOWN_METRICS = (
     MetricCell("reward/mean", "reward", format_number),
     *METRIC_CELLS,
@@ -31,33 +31,39 @@ SEVERITY_STYLES = {"error": "bold red", "warning": "yellow", "note": "cyan"}
 
 
 def watch_runs(folders: Sequence[Path], console: Console, refresh_seconds: float = 2.0) -> None:
-    """Show some runs until all have ended; once, where nobody looks on.
+    """Show runs until all have finished; print them once if the console is not interactive.
 
-    Raises `ConfigError` for what holds no run.
+    Args:
+        folders: the folders of the runs.
+        console: the rich console to print on.
+        refresh_seconds: seconds between two reads of the folders.
+
+    Raises:
+        ConfigError: a folder holds no run.
     """
-    books = open_runs(folders)
+    runs = open_runs(folders)
     if not console.is_interactive:
-        return console.print(dashboard(books))
-    with Live(dashboard(books), console=console, auto_refresh=False) as display:
-        while not all(is_finished(book) for book in books):
+        return console.print(dashboard(runs))
+    with Live(dashboard(runs), console=console, auto_refresh=False) as display:
+        while not all(is_finished(run) for run in runs):
             time.sleep(refresh_seconds)
-            for book in books:
-                book.refresh()
-            display.update(dashboard(books), refresh=True)
+            for run in runs:
+                run.refresh()
+            display.update(dashboard(runs), refresh=True)
 
 
 def is_finished(run: RunView) -> bool:
-    """Has the run been summed up?"""
+    """True once the run has written its summary."""
     return "steps" in run.summary
 
 
 def dashboard(runs: Sequence[RunView]) -> Group:
-    """Some runs, one below the other."""
-    return Group(*(part for book in runs for part in _run_panel(book)))
+    """The runs, one below the other."""
+    return Group(*(part for run in runs for part in _run_panel(run)))
 
 
 def sparkline(values: Sequence[float]) -> str:
-    """Numbers as a line of bars, from the least to the greatest; what is no number is a gap.
+    """Numbers as a line of bars scaled from the minimum to the maximum; NaN is a gap.
 
     >>> sparkline([0.0, 0.5, 1.0]), sparkline([2.0, float("nan"), 2.0])
     ('▁▅█', '▁ ▁')
@@ -69,66 +75,65 @@ def sparkline(values: Sequence[float]) -> str:
 
 
 def _run_panel(run: RunView) -> list[RenderableType]:
-    done, steps = len(run.metrics), int(run.recipe.get("steps", 0) or 0)
+    done, steps = len(run.metrics), int(run.recipe.get("max_steps", 0) or 0)
     head = Table.grid(padding=(0, 1), expand=True)
     head.add_column(no_wrap=True)
     head.add_column(ratio=1)
     head.add_row(_status(run, done, steps), ProgressBar(max(steps, done, 1), completed=done))
-    troubles = [literal(problem, "yellow") for problem in run.problems[:MAX_ITEMS]]
-    found = [
-        literal(f"{f['severity']}: {f['name']}. {f['seen']}", SEVERITY_STYLES[f["severity"]])
+    problems = [literal(problem, "yellow") for problem in run.problems[:MAX_ITEMS]]
+    findings = [
+        literal(f"{f['severity']}: {f['name']}. {f['details']}", SEVERITY_STYLES[f["severity"]])
         for f in run.findings[:MAX_ITEMS]
     ]
     return [
         head,
-        *troubles,
+        *problems,
         Padding(_metric_table(run), (0, 2)),
         *_last_rollouts(run),
-        *found,
+        *findings,
         Text(),
     ]
 
 
 def _status(run: RunView, done: int, steps: int) -> Text:
-    spent = format_duration(token_and_time_totals(run.metrics).get("time/step", 0.0))
-    how = "finished" if is_finished(run) else f"step {done}/{steps}" if steps else f"step {done}"
-    return literal(f"{run.name}  {how}  {spent}", "bold")
+    seconds = token_and_time_totals(run.metrics).get("time/step", 0.0)
+    position = f"step {done}/{steps}" if steps else f"step {done}"
+    status = "finished" if is_finished(run) else position
+    return literal(f"{run.name}  {status}  {format_duration(seconds)}", "bold")
 
 
 def _metric_table(run: RunView) -> Table:
     table = Table.grid(padding=(0, 2))
-    for fact in SHOWN_METRICS:
-        values = [_float(line[fact.name]) for line in run.metrics if fact.name in line]
+    for cell in SHOWN_METRICS:
+        values = [_float(line[cell.name]) for line in run.metrics if cell.name in line]
         if values:
-            last = literal(fact.format_value(values[-1]))
-            table.add_row(
-                literal(fact.label, "dim"), Text(sparkline(_downsample(values)), "cyan"), last
-            )
+            bars = Text(sparkline(_downsample(values)), "cyan")
+            table.add_row(literal(cell.label, "dim"), bars, literal(cell.format_value(values[-1])))
     return table
 
 
 def _downsample(values: Sequence[float]) -> list[float]:
-    """At most WIDTH numbers: means of as many neighbours as it takes."""
-    each = -(-len(values) // SPARK_WIDTH)
-    parts = (values[i : i + each] for i in range(0, len(values), each))
-    return [sum(part) / len(part) for part in parts]
+    """At most `SPARK_WIDTH` numbers: means over equally many neighbours."""
+    size = -(-len(values) // SPARK_WIDTH)
+    windows = (values[i : i + size] for i in range(0, len(values), size))
+    return [sum(window) / len(window) for window in windows]
 
 
 def _last_rollouts(run: RunView) -> list[RenderableType]:
-    """The last rollouts."""
+    """The rollouts that were generated last."""
     if not run.journal_index.groups:
         return []
     groups = run.groups(max(run.journal_index.groups))
-    found = (r for group in reversed(groups) for r in group["rollouts"])
-    return [part for rollout in islice(found, MAX_ITEMS) for part in _rollout(rollout)]
+    rollouts = (r for group in reversed(groups) for r in group["rollouts"])
+    return [part for rollout in islice(rollouts, MAX_ITEMS) for part in _rollout(rollout)]
 
 
 def _rollout(rollout: Any) -> list[RenderableType]:
     lines = str(rollout.get("text", "")).strip().splitlines()
-    more = " …" * (len(lines) > MAX_LINES)
-    said = literal("\n".join(lines[:MAX_LINES]) + more)
-    worth = format_number(_float(rollout["reward"]))
-    return [literal(f"reward {worth}", "bold"), Padding(said, (0, 0, 0, 2))]
+    ellipsis = " …" * (len(lines) > MAX_LINES)
+    text = literal("\n".join(lines[:MAX_LINES]) + ellipsis)
+    reward = format_number(_float(rollout["reward"]))
+    return [literal(f"reward {reward}", "bold"), Padding(text, (0, 0, 0, 2))]
 
 
 def _float(value: Any) -> float:

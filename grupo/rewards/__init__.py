@@ -1,4 +1,8 @@
-"""Rewards: what rollouts are worth, by functions of ours, of the user's, of TRL's and verl's."""
+"""Reward functions: grupo's own, the user's, and those written for TRL and verl.
+
+A reward scores all rollouts of a group at once: `reward(task, rollouts)` returns a value for each.
+`as_reward` adapts functions of other signatures.
+"""
 
 from grupo.rewards.base import FunctionReward, PerRolloutReward, Reward, RewardValue
 from grupo.rewards.extract_answer import AfterMarker, Extractor, InsideTag, last_boxed, whole_text

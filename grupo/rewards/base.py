@@ -1,4 +1,4 @@
-"""The seam between rollouts and what they are worth."""
+"""The interface of rewards, and the base class of those that score rollouts one by one."""
 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -8,13 +8,13 @@ from grupo.core.component import component
 from grupo.core.errors import ConfigError
 from grupo.core.types import Rollout, Task
 
-# What is said of one rollout: a number; numbers by name, "score" among them; or None, which says
-# that the reward does not apply to this task.
+# The value of one rollout: a number; a mapping with the number as "score" beside further numbers or
+# sequences; or None, if the reward does not apply to the rollout.
 RewardValue = float | None | Mapping[str, Any]
 
 
 class Reward(Protocol):
-    """What each rollout of a group is worth; it sees all of them at once."""
+    """Scores all rollouts of a group at once; returns one value for each, in their order."""
 
     def __call__(
         self, task: Task, rollouts: Sequence[Rollout], /
@@ -22,26 +22,33 @@ class Reward(Protocol):
 
 
 class PerRolloutReward:
-    """A reward that judges every rollout by itself: what goes wrong with one is not the others'."""
+    """Base class of rewards that score each rollout by itself; subclasses define `score`.
+
+    Each rollout has a time limit of its own, and an error fails only the rollout that caused it.
+    """
 
     def score(self, task: Task, rollout: Rollout) -> RewardValue | Awaitable[RewardValue]:
-        """What one rollout is worth."""
+        """The value of one rollout, or an awaitable of it."""
         raise NotImplementedError
 
     def __call__(
         self, task: Task, rollouts: Sequence[Rollout]
     ) -> Sequence[RewardValue] | Awaitable[Sequence[RewardValue]]:
-        marks = [self.score(task, rollout) for rollout in rollouts]
-        return _await_all(marks) if any(map(inspect.isawaitable, marks)) else marks  # pyright: ignore
+        values = [self.score(task, rollout) for rollout in rollouts]
+        return _await_all(values) if any(map(inspect.isawaitable, values)) else values  # pyright: ignore
 
 
 async def _await_all(values: Sequence[Any]) -> Sequence[RewardValue]:
-    return [await mark if inspect.isawaitable(mark) else mark for mark in values]
+    return [await value if inspect.isawaitable(value) else value for value in values]
 
 
 @component
 class FunctionReward(PerRolloutReward):
-    """Every rollout judged by `function(task, rollout)`, a plain function or an async one."""
+    """Scores each rollout with a function.
+
+    Args:
+        function: `function(task, rollout)`, plain or async; returns a number or a mapping.
+    """
 
     function: Callable[[Task, Rollout], RewardValue | Awaitable[RewardValue]]
 
@@ -50,7 +57,7 @@ class FunctionReward(PerRolloutReward):
 
 
 def reference_text(task: Task) -> str:
-    """The right answer as text; a task that has none cannot be judged by it."""
+    """The task's reference answer as stripped text; raises `ConfigError` if it has none."""
     if task.reference_answer is None:
-        raise ConfigError(f"Task {task.key} has no answer to compare with.")
+        raise ConfigError(f"Task {task.key} has no reference answer to compare with.")
     return str(task.reference_answer).strip()

@@ -1,4 +1,4 @@
-"""Where in a text its answer is: functions from text to the answer, or None where there is none."""
+"""Extractors: functions from the policy's text to its answer, or None if it has none."""
 
 import re
 from collections.abc import Callable
@@ -9,7 +9,7 @@ Extractor = Callable[[str], str | None]
 
 
 def whole_text(text: str) -> str | None:
-    """All of it.
+    """The whole text, stripped.
 
     >>> whole_text(" 4 ")
     '4'
@@ -19,7 +19,10 @@ def whole_text(text: str) -> str | None:
 
 @component
 class AfterMarker:
-    """What follows the last `marker`.
+    """The text after the last occurrence of a marker.
+
+    Args:
+        marker: The text that precedes the answer.
 
     >>> AfterMarker("####")("#### 3, no: #### 4")
     '4'
@@ -28,13 +31,16 @@ class AfterMarker:
     marker: str
 
     def __call__(self, text: str) -> str | None:
-        _, found, answer = text.rpartition(self.marker)
-        return answer.strip() if found else None
+        _, marker, answer = text.rpartition(self.marker)
+        return answer.strip() if marker else None
 
 
 @component
 class InsideTag:
-    """What is inside the last <tag>…</tag>.
+    """The text inside the last <tag>…</tag>.
+
+    Args:
+        tag: Name of the tag, without brackets.
 
     >>> InsideTag("answer")("<think>3?</think> <answer> 4 </answer>")
     '4'
@@ -43,20 +49,20 @@ class InsideTag:
     tag: str
 
     def __call__(self, text: str) -> str | None:
-        before, closed, _ = text.rpartition(f"</{self.tag}>")
-        _, opened, answer = before.rpartition(f"<{self.tag}>")
-        return answer.strip() if opened and closed else None
+        before, close_tag, _ = text.rpartition(f"</{self.tag}>")
+        _, open_tag, answer = before.rpartition(f"<{self.tag}>")
+        return answer.strip() if open_tag and close_tag else None
 
 
 def last_boxed(text: str) -> str | None:
-    r"""What is inside the braces of the last \boxed{…}.
+    r"""The text inside the braces of the last \boxed{…}.
 
     >>> last_boxed(r"\boxed{1}, so \boxed{\frac{1}{2}}.")
     '\\frac{1}{2}'
     """
-    _, found, after = text.rpartition(r"\boxed{")
+    _, marker, after = text.rpartition(r"\boxed{")
     depth = 1
-    for brace in re.finditer(r"[{}]", after if found else ""):
+    for brace in re.finditer(r"[{}]", after if marker else ""):
         depth += 1 if brace[0] == "{" else -1
         if depth == 0:
             return after[: brace.start()].strip()

@@ -1,4 +1,4 @@
-"""Handwritten digits, scikit-learn's, and classifiers trained on them on the spot as rewards."""
+"""Rewards for images of digits, from classifiers trained on scikit-learn's handwritten digits."""
 
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -17,25 +17,25 @@ from grupo.tasks.digit_captions import parse_digit
 
 
 class Classifier(Protocol):
-    """Whoever says with which probability an image, a row of pixels, shows each digit."""
+    """Returns, for each row of pixels, the probability of each digit."""
 
     def predict_proba(self, X: Any, /) -> Any: ...
 
 
 @cache
 def load_digit_images() -> tuple[Float[Tensor, "n 8 8"], Int[Tensor, "n"]]:
-    """1,797 images, 0 to 1, and the digits that they show."""
+    """scikit-learn's 1,797 images of digits, with pixels from 0 to 1, and their labels."""
     try:
         from sklearn.datasets import load_digits
     except ImportError as error:
         raise ConfigError("Digits come with scikit-learn. Install grupo[images].") from error
-    found: Any = load_digits()
-    return torch.tensor(found.images).float() / 16, torch.tensor(found.target)
+    dataset: Any = load_digits()
+    return torch.tensor(dataset.images).float() / 16, torch.tensor(dataset.target)
 
 
 @cache
 def linear_classifier() -> Classifier:
-    """Logistic regression, of every second image."""
+    """Logistic regression, trained on the images of even index."""
     from sklearn.linear_model import LogisticRegression
 
     image, digit = load_digit_images()
@@ -44,7 +44,7 @@ def linear_classifier() -> Classifier:
 
 @cache
 def knn_classifier() -> Classifier:
-    """The share among the 15 nearest, of the other images."""
+    """15 nearest neighbours, among the images of odd index."""
     from sklearn.neighbors import KNeighborsClassifier
 
     image, digit = load_digit_images()
@@ -52,23 +52,27 @@ def knn_classifier() -> Classifier:
 
 
 class DigitReward:
-    """A reward that reads which digit is named."""
+    """Base class of rewards whose prompts name a digit."""
 
     def validate_tasks(self, tasks: Sequence[Task]) -> None:
-        """Refuse prompts that name none."""
+        """Raises `ConfigError` if a prompt names no digit."""
         for task in tasks:
             parse_digit(str(task.prompt))
 
 
 @component
 class DigitProbability(DigitReward, PerRolloutReward):
-    """The probability that a picture, its mean over colours, shows the digit that was named."""
+    """The classifier's probability of the named digit, for the image averaged over colours.
+
+    Args:
+        classifier: Trains and caches a classifier.
+    """
 
     classifier: Callable[[], Classifier] = linear_classifier
 
     def validate_tasks(self, tasks: Sequence[Task]) -> None:
         super().validate_tasks(tasks)
-        self.classifier()  # trained now: judging has a limit of time
+        self.classifier()  # trained here, because scoring has a time limit
 
     def score(self, task: Task, rollout: Rollout) -> float:
         row = rollout_image(rollout).mean(0).flatten()[None]
@@ -77,13 +81,13 @@ class DigitProbability(DigitReward, PerRolloutReward):
 
 @component
 class DigitSimilarity(DigitReward, PerRolloutReward):
-    """1 - how far a picture lies, root mean square over pixels and colours, from the nearest digit.
+    """1 - the root mean square distance to the nearest handwritten image of the named digit.
 
-    The nearest of all images of the digit that was named.
+    The mean is over pixels and colours.
     """
 
     def score(self, task: Task, rollout: Rollout) -> float:
         image, digit = load_digit_images()
-        own = image[digit == parse_digit(str(task.prompt))]
-        off = (rollout_image(rollout) - own[:, None]).square().flatten(1).mean(1)
-        return 1 - off.min().sqrt().item()
+        candidates = image[digit == parse_digit(str(task.prompt))]
+        distance = (rollout_image(rollout) - candidates[:, None]).square().flatten(1).mean(1)
+        return 1 - distance.min().sqrt().item()

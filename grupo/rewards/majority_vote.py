@@ -1,4 +1,4 @@
-"""Rewards of agreement: with the group's other answers, in words or in result."""
+"""Rewards for agreement within a group: majority votes, and similarity across prompts."""
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
@@ -11,25 +11,28 @@ from grupo.rewards.extract_answer import Extractor, last_boxed
 
 
 def majority_votes(answers: Sequence[Hashable | None]) -> list[float]:
-    """1 for who gives the most frequent answer, all of them where several are; None never votes.
+    """1 for each most frequent answer, else 0; several may tie, and None neither votes nor wins.
 
     >>> majority_votes(["4", "5", "4", None])
     [1.0, 0.0, 1.0, 0.0]
     """
     votes = Counter(answer for answer in answers if answer is not None)
-    most = max(votes.values(), default=0)
-    return [float(votes[answer] == most > 0) for answer in answers]
+    max_votes = max(votes.values(), default=0)
+    return [float(votes[answer] == max_votes > 0) for answer in answers]
 
 
 @component
 class MajorityVote:
-    r"""`majority` of what `extract` finds, spelled alike.
+    r"""1 if the extracted answer is the most frequent one of the group, compared as text.
 
     TTRL, Zuo et al. (arXiv:2504.16084).
 
+    Args:
+        extract: Finds the answer in the rollout's text.
+
     >>> from grupo.core.types import Action
-    >>> says = [Action((1,), (0.0,), text=text) for text in (r"\boxed{4}", r"\boxed{4}", "4")]
-    >>> MajorityVote()(Task("k", "?"), [Rollout((("?", action),)) for action in says])
+    >>> actions = [Action((1,), (0.0,), text=text) for text in (r"\boxed{4}", r"\boxed{4}", "4")]
+    >>> MajorityVote()(Task("k", "?"), [Rollout((("?", action),)) for action in actions])
     [1.0, 1.0, 0.0]
     """
 
@@ -40,9 +43,10 @@ class MajorityVote:
 
 
 def bleu(candidate: str, reference: str, max_order: int = 2) -> float:
-    """exp(min(0, 1 - |other| / |said|)) times the geometric mean of the shares of shared n-grams.
+    """BLEU: exp(min(0, 1 - |reference| / |candidate|)) times the mean n-gram precision.
 
-    n is 1 to `order`, or as many words as the shorter text has; 0 where one is empty.
+    The mean is geometric, over n from 1 to `max_order` or to the words of the shorter text. BLEU
+    is 0 if a text is empty.
 
     >>> bleu("a b", "a c", max_order=1)
     0.5
@@ -51,32 +55,39 @@ def bleu(candidate: str, reference: str, max_order: int = 2) -> float:
     n = min(max_order, len(a), len(b))
     if not n:
         return 0.0
-    shares = [(_ngrams(a, k) & _ngrams(b, k)).total() / (len(a) - k + 1) for k in range(1, n + 1)]
-    return exp(min(0.0, 1 - len(b) / len(a))) * prod(shares) ** (1 / n)
+    precisions = [
+        (_ngrams(a, k) & _ngrams(b, k)).total() / (len(a) - k + 1) for k in range(1, n + 1)
+    ]
+    return exp(min(0.0, 1 - len(b) / len(a))) * prod(precisions) ** (1 / n)
 
 
 @component
 class CrossPromptSimilarity:
-    """Mean similarity to the rollouts of the group's other prompts; `prompt` numbers its own.
+    """Mean similarity to the rollouts of the group's other prompts.
 
-    PS-GRPO, Hamman et al. (arXiv:2510.04392).
+    The further number `prompt` is the index of the first rollout with the same prompt. PS-GRPO,
+    Hamman et al. (arXiv:2510.04392).
+
+    Args:
+        similarity: `similarity(text, other_text)`.
 
     >>> from grupo.core.types import Action
-    >>> say = Action((1,), (0.0,), text="Paris")
-    >>> asked = [Rollout(((prompt, say),)) for prompt in ("France?", "The capital of France?")]
-    >>> CrossPromptSimilarity()(Task("k", "?"), asked)
+    >>> answer = Action((1,), (0.0,), text="Paris")
+    >>> prompts = ("France?", "The capital of France?")
+    >>> rollouts = [Rollout(((prompt, answer),)) for prompt in prompts]
+    >>> CrossPromptSimilarity()(Task("k", "?"), rollouts)
     [{'score': 1.0, 'prompt': 0}, {'score': 1.0, 'prompt': 1}]
     """
 
     similarity: Callable[[str, str], float] = bleu
 
     def __call__(self, task: Task, rollouts: Sequence[Rollout]) -> list[dict[str, float]]:
-        asked = [rollout.turns[0][0] for rollout in rollouts]
-        scores = [
-            fmean(self._cross_similarities(i, asked, rollouts) or [0.0]) for i in range(len(asked))
-        ]
-        pairs = zip(scores, asked, strict=True)
-        return [{"score": score, "prompt": asked.index(prompt)} for score, prompt in pairs]
+        prompts = [rollout.turns[0][0] for rollout in rollouts]
+        values = []
+        for index, prompt in enumerate(prompts):
+            similarities = self._cross_similarities(index, prompts, rollouts)
+            values.append({"score": fmean(similarities or [0.0]), "prompt": prompts.index(prompt)})
+        return values
 
     def _cross_similarities(
         self, index: int, prompts: Sequence[Observation], rollouts: Sequence[Rollout]

@@ -1,4 +1,4 @@
-"""Equality of mathematical expressions, judged in processes that can be killed."""
+"""Equality of mathematical expressions, decided by math-verify in processes that can be killed."""
 
 import json
 import queue
@@ -16,8 +16,8 @@ from grupo.rewards import math_worker
 from grupo.rewards.base import PerRolloutReward, reference_text
 from grupo.rewards.extract_answer import Extractor, whole_text
 
-STARTUP_TIME_LIMIT = 60.0  # seconds that importing sympy may take on a busy machine
-MAX_PROCESSES = 4  # processes at most; fewer, and those who wait for one run out of their own time
+STARTUP_TIME_LIMIT = 60.0  # seconds that the import of sympy may take on a busy machine
+MAX_PROCESSES = 4  # with fewer, calls would spend their time limit waiting for a process
 
 
 class MathError(RuntimeError):
@@ -26,11 +26,14 @@ class MathError(RuntimeError):
 
 @component
 class MathEqual(PerRolloutReward):
-    """1 when the text's last expression equals the task's answer, as math-verify sees it.
+    """1 if the answer's expression equals the reference answer according to math-verify, else 0.
 
-    Simplifying can take forever: the comparison is given `time_limit` seconds and a bounded amount
-    of memory in a process of its own. One that runs out of either is killed, and the rollout has
-    failed rather than been wrong.
+    Simplification may take forever, so it runs in another process with bounded memory. A comparison
+    that exceeds a limit is killed, and the rollout fails instead of counting as wrong.
+
+    Args:
+        extract: Finds the answer in the rollout's text; no answer is wrong.
+        time_limit: Seconds that one comparison may take.
     """
 
     extract: Extractor = whole_text
@@ -42,75 +45,86 @@ class MathEqual(PerRolloutReward):
 
     def score(self, task: Task, rollout: Rollout) -> float:
         text = self.extract(rollout.text)
-        return (
-            0.0 if text is None else float(math_equal(reference_text(task), text, self.time_limit))
-        )
+        if text is None:
+            return 0.0
+        return float(math_equal(reference_text(task), text, self.time_limit))
 
 
 def math_equal(reference_answer: str, text: str, time_limit: float) -> bool:
-    """Is what `text` says equal to `answer`? As many at once as there are processes for it."""
-    workers = _process_pool()
-    worker = workers.get()
+    """True if the last expression in `text` equals the reference answer.
+
+    Waits for a free process if `MAX_PROCESSES` comparisons are running.
+
+    Raises:
+        MathError: The comparison took more than `time_limit` seconds, or math-verify failed.
+    """
+    pool = _process_pool()
+    process = pool.get()
     try:
-        return worker.compare(reference_answer, text, time_limit)
+        return process.compare(reference_answer, text, time_limit)
     finally:
-        workers.put(worker)
+        pool.put(process)
 
 
 @cache
 def _process_pool() -> "queue.LifoQueue[_MathProcess]":
-    workers = queue.LifoQueue[_MathProcess]()
+    pool = queue.LifoQueue[_MathProcess]()
     for _ in range(MAX_PROCESSES):
-        workers.put(_MathProcess())
-    return workers
+        pool.put(_MathProcess())
+    return pool
 
 
 class _MathProcess:
-    """A process that compares one pair at a time; started when needed, again after it was killed.
+    """A process that compares one pair at a time; started on demand, and again after a kill.
 
-    Not one of multiprocessing's: those run the user's main script again, guarded or not.
+    A plain subprocess: those of multiprocessing would run the user's main script again.
     """
 
     def __init__(self) -> None:
-        self.processes: list[subprocess.Popen[str]] = []  # none or one
+        self.processes: list[subprocess.Popen[str]] = []  # at most one
 
     def compare(self, reference_answer: str, text: str, time_limit: float) -> bool:
         process = self._running_process()
-        pair = {"answer": reference_answer, "text": text, "time_limit": time_limit}
+        pair = {"reference_answer": reference_answer, "text": text, "time_limit": time_limit}
         _require_pipe(process.stdin).write(json.dumps(pair) + "\n")
         _require_pipe(process.stdin).flush()
         reply = json.loads(self._read_line(process, time_limit))
         if "error" in reply:
             raise MathError(reply["error"])
-        return reply["math_equal"]
+        return reply["equal"]
 
     def _running_process(self) -> subprocess.Popen[str]:
         if self.processes and self.processes[0].poll() is not None:
             self._kill()
         if not self.processes:
             command = [sys.executable, "-P", str(Path(math_worker.__file__))]
-            pipe, none = subprocess.PIPE, subprocess.DEVNULL
-            started = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=none, text=True)
-            self.processes.append(started)
-            self._read_line(started, STARTUP_TIME_LIMIT)
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                text=True,
+            )
+            self.processes.append(process)
+            self._read_line(process, STARTUP_TIME_LIMIT)
         return self.processes[0]
 
     def _read_line(self, process: subprocess.Popen[str], time_limit: float) -> str:
         with selectors.DefaultSelector() as selector:
             selector.register(_require_pipe(process.stdout), selectors.EVENT_READ)
-            answered = selector.select(time_limit)
-        line = _require_pipe(process.stdout).readline() if answered else ""
+            ready = selector.select(time_limit)
+        line = _require_pipe(process.stdout).readline() if ready else ""
         if not line:
             self._kill()
-            raise MathError("died" if answered else f"killed after {time_limit} s")
+            raise MathError("the process died" if ready else f"killed after {time_limit} s")
         return line
 
     def _kill(self) -> None:
         process = self.processes.pop()
         process.kill()
-        process.communicate()  # closes its pipes and waits for its end
+        process.communicate()  # closes the pipes and waits for the process
 
 
 def _require_pipe(stream: IO[str] | None) -> IO[str]:
-    assert stream is not None, "it was started with pipes"
+    assert stream is not None, "the process was started with pipes"
     return stream

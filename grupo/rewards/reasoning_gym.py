@@ -1,4 +1,4 @@
-"""reasoning-gym's own verifiers."""
+"""The verifiers of reasoning-gym."""
 
 import re
 from collections.abc import Callable
@@ -12,8 +12,8 @@ from grupo.rewards.base import PerRolloutReward
 from grupo.rewards.extract_answer import Extractor, whole_text
 from grupo.tasks.reasoning_gym import GymSettings, create_gym_dataset
 
-# Some verifiers hand the text of the policy to Python's `eval`. Only texts that cannot do anything
-# there reach them: sums of numbers, and lists of capitals, digits and quotes. Others earn 0.
+# Some verifiers pass the policy's text to Python's `eval`. They get texts only that are harmless in
+# there: sums of numbers, and lists of capitals, digits and quotes. The reward of others is 0.
 SAFE_SUM = re.compile(r"(?:[0-9+\-/() ]|(?<!\*)\*(?!\*)){1,500}")
 SAFE_LIST = re.compile(r"[0-9A-Z_'\", \[\]\n-]{1,4000}")
 SAFE_PATTERNS = {
@@ -24,35 +24,38 @@ SAFE_PATTERNS = {
     "spiral_matrix": SAFE_LIST,
     "string_insertion": SAFE_LIST,
 }
-# No such line can be drawn through expressions in letters.
+# No such pattern exists for expressions in letters.
 UNSAFE_FAMILIES = ("intermediate_integration", "polynomial_multiplication", "simple_integration")
 
 
 @component
 class ReasoningGymVerifier(PerRolloutReward):
-    """What reasoning-gym's verifier of the task's family says of the extracted answer, in 0..1.
+    """The score of the task family's verifier for the extracted answer, from 0 to 1.
 
-    An answer that is missing earns 0. Many verifiers pay a little for an answer that contains the
-    right one: extract the answer, or talking at length is paid.
+    A missing answer scores 0. Many verifiers give partial credit to a text that contains the right
+    answer, so extract the answer from the text, or long texts are rewarded.
+
+    Args:
+        extract: Finds the answer in the rollout's text.
     """
 
     extract: Extractor = whole_text
 
     def score(self, task: Task, rollout: Rollout) -> float:
-        score = load_verifier(task.source, task.columns.get("settings", ()))
+        verify = load_verifier(task.source, task.columns.get("settings", ()))
         answer = self.extract(rollout.text)
-        harmless = SAFE_PATTERNS.get(task.source)
-        if answer is None or (harmless and not harmless.fullmatch(answer)):
+        safe_pattern = SAFE_PATTERNS.get(task.source)
+        if answer is None or (safe_pattern and not safe_pattern.fullmatch(answer)):
             return 0.0
-        return score(answer, task.columns["entry"])
+        return verify(answer, task.columns["entry"])
 
 
 @lru_cache(maxsize=256)
 def load_verifier(family: str, settings: GymSettings = ()) -> Callable[[str, Any], float]:
-    """The verifier of a family under the settings its tasks were made with."""
+    """The verifier of a family; raises `ConfigError` if it would run the policy's text as code."""
     if family in UNSAFE_FAMILIES:
         raise ConfigError(
-            f"The verifier of {family} runs what the policy writes as Python code. "
-            "Use SameMath, which compares with the task's answer and runs nothing."
+            f"The verifier of {family} runs the policy's text as Python code. "
+            "Use MathEqual, which compares it with the task's reference answer."
         )
     return create_gym_dataset(family, settings).score_answer

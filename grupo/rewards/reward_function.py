@@ -1,4 +1,4 @@
-"""Any Python function as a reward, by the names of its parameters."""
+"""Python functions as rewards; the parameter names decide how a function is called."""
 
 import inspect
 from collections.abc import Callable, Sequence
@@ -7,14 +7,14 @@ from typing import Any
 
 from grupo.core.component import component
 from grupo.core.errors import ConfigError
+from grupo.core.importing import import_function
 from grupo.core.types import Rollout, Task
 from grupo.rewards.base import FunctionReward, PerRolloutReward, Reward
 from grupo.rewards.trl_verl import TRLReward, VerlBatchReward, VerlReward
-from grupo.tasks.finding import import_function
 
 VERL_PARAMETERS = ("data_source", "solution_str", "ground_truth", "extra_info")
-# how such a function is written; a name by which it is known; all names it can be given, where
-# they are known beforehand; what makes a reward of it
+# the signature; a parameter name that identifies it; all parameter names, where they are fixed; the
+# constructor of the reward
 SIGNATURES: tuple[tuple[str, str, Sequence[str], Callable[[Any], Reward]], ...] = (
     ("f(task, rollouts)", "rollouts", ("task", "rollouts"), lambda f: f),
     ("f(task, rollout)", "rollout", ("task", "rollout"), FunctionReward),
@@ -36,22 +36,29 @@ SIGNATURES: tuple[tuple[str, str, Sequence[str], Callable[[Any], Reward]], ...] 
 
 
 def as_reward(function: Callable[..., Any]) -> Reward:
-    """The reward that a function is; rewards pass.
+    """The function as a reward; a reward is returned as it is.
+
+    Allowed are the signatures of `SIGNATURES`: group and per-rollout functions of grupo, and the
+    reward functions of TRL and verl.
+
+    Raises:
+        ConfigError: The function has none of these signatures.
 
     >>> def compute_score(data_source, solution_str, ground_truth, extra_info=None):
     ...     return float(solution_str == ground_truth)
     >>> as_reward(compute_score)
-    VerlReward(function=adapt.compute_score)
+    VerlReward(function=reward_function.compute_score)
     """
     if not callable(function):
         raise ConfigError(f"{function!r} is not a function. {_allowed_signatures()}")
     parameters = _parameters(function)
-    for _, known_by, names, made in SIGNATURES:
-        if known_by in parameters and _accepts_names(parameters, names):
-            return made(function)
+    for _, identifying_name, names, make_reward in SIGNATURES:
+        if identifying_name in parameters and _accepts_names(parameters, names):
+            return make_reward(function)
     shown = f"({', '.join(map(str, parameters.values()))})"
     raise ConfigError(
-        f"{_function_name(function)}{shown} fits no form of a reward function. {_allowed_signatures()}"
+        f"{_function_name(function)}{shown} has no signature of a reward function."
+        f" {_allowed_signatures()}"
     )
 
 
@@ -60,12 +67,12 @@ def _parameters(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
         return dict(inspect.signature(function).parameters)
     except (TypeError, ValueError) as error:
         raise ConfigError(
-            f"{_function_name(function)} has no signature to read. {_allowed_signatures()}"
+            f"{_function_name(function)} has no readable signature. {_allowed_signatures()}"
         ) from error
 
 
 def _accepts_names(parameters: dict[str, inspect.Parameter], names: Sequence[str]) -> bool:
-    """Can the function be called with these names, our own two in their order?"""
+    """True if the function can be called with these names; (task, …) are positional, in order."""
     named = [p for p in parameters.values() if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
     required = [p.name for p in named if p.default is p.empty]
     in_order = "task" not in names or [p.name for p in named[:2]] == list(names)
@@ -77,17 +84,21 @@ def _function_name(function: Callable[..., Any]) -> str:
 
 
 def _allowed_signatures() -> str:
-    return f"Allowed: {'; '.join(written for written, *_ in SIGNATURES)}."
+    return f"Allowed: {'; '.join(signature for signature, *_ in SIGNATURES)}."
 
 
 def load_reward(import_path: str) -> Reward:
-    """The reward that the function at `module:function` or `file.py:function` is."""
+    """The function at `module:function` or `file.py:function` as a reward."""
     return as_reward(import_function(import_path))
 
 
 @component
 class ImportedReward:
-    """The reward function at `module:function` or `file.py:function`; prints as that place."""
+    """The reward function at an import path, which is what it prints as.
+
+    Args:
+        import_path: `module:function` or `file.py:function`.
+    """
 
     import_path: str
 
@@ -95,7 +106,7 @@ class ImportedReward:
         self.resolve()
 
     def resolve(self) -> Reward:
-        """The reward that is there."""
+        """The imported reward."""
         return _load_cached(self.import_path)
 
     def __call__(self, task: Task, rollouts: Sequence[Rollout]) -> Any:
@@ -108,6 +119,6 @@ def _load_cached(import_path: str) -> Reward:
 
 
 def rollout_scorer(reward: Callable[..., Any]) -> Callable[[Task, Rollout], Any] | None:
-    """How a reward judges one rollout by itself, where it does."""
-    opened = reward.resolve() if isinstance(reward, ImportedReward) else reward
-    return opened.score if isinstance(opened, PerRolloutReward) else None
+    """The function that scores one rollout, or None if the reward scores groups."""
+    resolved = reward.resolve() if isinstance(reward, ImportedReward) else reward
+    return resolved.score if isinstance(resolved, PerRolloutReward) else None

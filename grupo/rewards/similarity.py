@@ -1,4 +1,4 @@
-"""How close an answer comes to the truth: options, charts, captions, entities."""
+"""Similarities of an answer to the truth, for options, charts, captions and entities."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ from torch.nn.functional import normalize
 
 
 def same_word(predicted: str, truth: str) -> float:
-    """For options, and yes or no: 1 if they are the same word.
+    """1 if the words are equal but for case and outer spaces; for multiple choice and yes or no.
 
     >>> same_word(" b", "B")
     1.0
@@ -17,22 +17,32 @@ def same_word(predicted: str, truth: str) -> float:
 
 
 def chart_match(predicted: str, truth: str, tolerance: float = 0.05) -> float:
-    """For charts: 1 if numbers differ by `old_logp_tolerance` of the truth at most, words not at all.
+    """1 if two numbers are equal up to a relative tolerance, or two words are equal; for charts.
+
+    Args:
+        predicted: The answer; a percent sign after a number is ignored.
+        truth: The true answer.
+        tolerance: Largest difference, as a fraction of the true number.
 
     >>> chart_match("104", "100"), chart_match("106 %", "100")
     (1.0, 0.0)
     """
     try:
-        wanted = float(truth.rstrip(" %"))
-        return float(abs(float(predicted.rstrip(" %")) - wanted) <= tolerance * abs(wanted))
+        target = float(truth.rstrip(" %"))
+        return float(abs(float(predicted.rstrip(" %")) - target) <= tolerance * abs(target))
     except ValueError:
         return same_word(predicted, truth)
 
 
 def bmas(predicted: Float[Tensor, "m H"], truth: Float[Tensor, "n H"]) -> float:
-    """For captions: mean over either's tokens of the greatest cosine with the other's, never < 0.
+    """Bidirectional max-average similarity of token embeddings, at least 0; for captions.
 
-    Bidirectional max-average similarity of rows of the tokenizer's embedding table.
+    The mean over the tokens of one text of the largest cosine with the other's, averaged over both
+    directions.
+
+    Args:
+        predicted: Embeddings of the answer's m tokens.
+        truth: Embeddings of the true caption's n tokens.
 
     >>> import torch
     >>> bmas(torch.eye(3)[:2], torch.eye(3)[1:])
@@ -43,11 +53,11 @@ def bmas(predicted: Float[Tensor, "m H"], truth: Float[Tensor, "n H"]) -> float:
 
 
 def entity_recall(text: str, entities: Sequence[str]) -> float:
-    """The share of the entities that are named in the thoughts, whatever their case and spaces.
+    """The fraction of the entities that occur in the text, ignoring case and spacing.
 
     >>> entity_recall("the eiffel  tower", ["Eiffel Tower", "Paris"])
     0.5
     """
-    said = " ".join(text.lower().split())
-    named = [" ".join(entity.lower().split()) in said for entity in entities]
-    return sum(named) / max(len(named), 1)
+    normalized = " ".join(text.lower().split())
+    mentioned = [" ".join(entity.lower().split()) in normalized for entity in entities]
+    return sum(mentioned) / max(len(mentioned), 1)

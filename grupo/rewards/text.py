@@ -1,7 +1,7 @@
-"""Rewards that read the text of a rollout: 1 or 0, and a penalty of its length.
+"""Rewards that match the text of a rollout, and a length penalty.
 
-Python's regular expressions cannot be interrupted while they search, by a time limit either: keep
-patterns free of repeated repetitions such as (a+)+.
+A search of Python's regular expressions cannot be interrupted, not even by a time limit: avoid
+patterns with nested repetitions such as (a+)+.
 """
 
 import re
@@ -16,7 +16,11 @@ from grupo.rewards.extract_answer import Extractor, whole_text
 
 @component
 class ExactMatch(PerRolloutReward):
-    """1 when the extracted answer is the task's, letter for letter."""
+    """1 if the extracted answer equals the reference answer as text, else 0.
+
+    Args:
+        extract: Finds the answer in the rollout's text.
+    """
 
     extract: Extractor = whole_text
 
@@ -26,7 +30,11 @@ class ExactMatch(PerRolloutReward):
 
 @component
 class RegexMatch(PerRolloutReward):
-    """1 when the pattern is found in the text."""
+    """1 if the pattern matches anywhere in the text, else 0.
+
+    Args:
+        pattern: A regular expression; a dot matches newlines too.
+    """
 
     pattern: str
 
@@ -39,24 +47,32 @@ class RegexMatch(PerRolloutReward):
 
 @component
 class RegexAnswer(PerRolloutReward):
-    """1 when what the pattern's first group captures, where it is found last, is the answer."""
+    """1 if the first group of the pattern's last match equals the reference answer, else 0.
+
+    Args:
+        pattern: A regular expression with a group; a dot matches newlines too.
+    """
 
     pattern: str
 
     def __post_init__(self) -> None:
         if _compile_pattern(self.pattern).groups < 1:
             raise ConfigError(
-                f"pattern: {self.pattern!r} captures nothing. Allowed: one with a group."
+                f"pattern: {self.pattern!r} has no group. Allowed: a pattern with a group."
             )
 
     def score(self, task: Task, rollout: Rollout) -> float:
-        found = [match[1] for match in _compile_pattern(self.pattern).finditer(rollout.text)]
-        return float(bool(found) and (found[-1] or "").strip() == reference_text(task))
+        answers = [match[1] for match in _compile_pattern(self.pattern).finditer(rollout.text)]
+        return float(bool(answers) and (answers[-1] or "").strip() == reference_text(task))
 
 
 @component
 class TagFormat(PerRolloutReward):
-    """1 when the text is these tags one after another, each once, and nothing outside them."""
+    """1 if the text consists of these tags in order, each once, with nothing between them, else 0.
+
+    Args:
+        tags: Names of the tags, without brackets.
+    """
 
     tags: tuple[str, ...] = ("think", "answer")
 
@@ -64,13 +80,18 @@ class TagFormat(PerRolloutReward):
         names = "|".join(map(re.escape, self.tags))
         inside = rf"(?:(?!</?(?:{names})>).)*"
         blocks = (rf"<{re.escape(tag)}>{inside}</{re.escape(tag)}>" for tag in self.tags)
-        wanted = _compile_pattern(r"\s*" + r"\s*".join(blocks) + r"\s*")
-        return float(wanted.fullmatch(rollout.text) is not None)
+        pattern = _compile_pattern(r"\s*" + r"\s*".join(blocks) + r"\s*")
+        return float(pattern.fullmatch(rollout.text) is not None)
 
 
 @component
 class LengthPenalty(PerRolloutReward):
-    """-rate for every action beyond the budget."""
+    """-penalty_coef for every token of the rollout beyond max_length, all its actions together.
+
+    Args:
+        max_length: Tokens without a penalty.
+        penalty_coef: Penalty of each further token.
+    """
 
     max_length: int
     penalty_coef: float = 0.001

@@ -1,4 +1,4 @@
-"""Reward functions written for TRL and for verl, used as they are."""
+"""Reward functions written for TRL and verl, called with the arguments that they expect."""
 
 import inspect
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
@@ -10,21 +10,26 @@ from grupo.core.errors import ConfigError, suggest
 from grupo.core.types import Message, Observation, Rollout, Task
 from grupo.rewards.base import PerRolloutReward, RewardValue
 
+# TRL passes these as arguments of their own, so a column of the same name is left out
 NON_COLUMN_NAMES = (
     "prompt",
     "prompts",
     "completion",
     "completions",
     "completion_ids",
-)  # no columns to TRL
+)
 
 
 @component
 class TRLReward:
-    """A reward function of TRL: lists by name, one entry for each rollout.
+    """A reward function of TRL, which gets lists with one entry per rollout as keyword arguments.
 
-    `prompts`, `completions`, `completion_ids`, every column of the task, `trainer_state` (None),
-    and `log_extra(column, values)` and `log_metric(name, value)`, whose numbers become parts.
+    The arguments are `prompts`, `completions`, `completion_ids`, every column of the task,
+    `trainer_state` (None), `log_extra(column, values)` and `log_metric(name, value)`; the function
+    gets those in its signature. Logged numbers become reward terms of weight 0.
+
+    Args:
+        function: The reward function, plain or async.
     """
 
     function: Callable[..., Any]
@@ -43,11 +48,9 @@ class TRLReward:
             "log_metric": lambda name, value: logged.update({name: [value] * len(rollouts)}),
         }
         result = self.function(**accepted_arguments(self.function, arguments))
-        return (
-            _await_and_merge(result, logged)
-            if inspect.isawaitable(result)
-            else _merge_logged(result, logged)
-        )
+        if inspect.isawaitable(result):
+            return _await_and_merge(result, logged)
+        return _merge_logged(result, logged)
 
 
 async def _await_and_merge(
@@ -57,17 +60,24 @@ async def _await_and_merge(
 
 
 def _merge_logged(result: Any, logged: Mapping[str, Sequence[Any]]) -> Any:
-    """The marks, with what was logged of each; whoever asked checks the marks."""
+    """The values, each with the numbers logged for it; the caller validates the values."""
     if not logged or not isinstance(result, Sequence):
         return result
     fitting = {name: values for name, values in logged.items() if len(values) == len(result)}
-    each = ({name: values[i] for name, values in fitting.items()} for i in range(len(result)))
-    return [{**more, "score": mark} for mark, more in zip(result, each, strict=True)]
+    return [
+        {**{name: values[i] for name, values in fitting.items()}, "score": score}
+        for i, score in enumerate(result)
+    ]
 
 
 @component
 class VerlReward(PerRolloutReward):
-    """A reward function of verl for one rollout: `compute_score(data_source, solution_str, …)`."""
+    """A reward function of verl for one rollout: `compute_score(data_source, solution_str, …)`.
+
+    Args:
+        function: The reward function, plain or async; it gets those of the arguments `data_source`,
+            `solution_str`, `ground_truth` and `extra_info` that are in its signature.
+    """
 
     function: Callable[..., Any]
 
@@ -87,13 +97,19 @@ async def _await_score(result: Awaitable[Any]) -> RewardValue:
 
 
 def _score_of(result: Any) -> Any:
-    """Some of verl's scorers answer a tuple that begins with the score."""
+    """The score; some functions of verl return a tuple that begins with it."""
     return result[0] if isinstance(result, tuple) and result else result
 
 
 @component
 class VerlBatchReward:
-    """A reward function of verl's batch manager: the same names in the plural, lists."""
+    """A reward function of verl's batch manager, which gets lists under the plural names.
+
+    Args:
+        function: The reward function, plain or async; it gets those of the arguments
+            `data_sources`, `solution_strs`, `ground_truths` and `extra_infos` that are in its
+            signature.
+    """
 
     function: Callable[..., Any]
 
@@ -110,22 +126,24 @@ class VerlBatchReward:
 def accepted_arguments(
     function: Callable[..., Any], arguments: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Those of the arguments that the function's signature takes; one that it lacks is refused."""
+    """The arguments in the function's signature; raises `ConfigError` if one is missing."""
     parameters = inspect.signature(function).parameters.values()
     if any(p.kind is p.VAR_KEYWORD for p in parameters):
-        taken = dict(arguments)
+        accepted = dict(arguments)
     else:
-        taken = {p.name: arguments[p.name] for p in parameters if p.name in arguments}
-    plain = (p for p in parameters if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL))
-    for p in plain:
-        if p.default is p.empty and p.name not in taken:
-            raise ConfigError(f"It wants {p.name!r}. {suggest(p.name, arguments)}")
-    return taken
+        accepted = {p.name: arguments[p.name] for p in parameters if p.name in arguments}
+    named = (p for p in parameters if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL))
+    for p in named:
+        if p.default is p.empty and p.name not in accepted:
+            raise ConfigError(
+                f"The reward function requires {p.name!r}. {suggest(p.name, arguments)}"
+            )
+    return accepted
 
 
 def _columns(task: Task) -> dict[str, Any]:
-    known = {"answer": task.reference_answer, "source": task.source, **task.columns}
-    return {name: value for name, value in known.items() if name not in NON_COLUMN_NAMES}
+    columns = {"answer": task.reference_answer, "source": task.source, **task.columns}
+    return {name: value for name, value in columns.items() if name not in NON_COLUMN_NAMES}
 
 
 def _extra_info(task: Task) -> dict[str, Any]:
@@ -137,20 +155,24 @@ def _trl_prompt(prompt: Observation) -> str | list[Message]:
 
 
 def _trl_completion(task: Task, rollout: Rollout) -> str | list[Message]:
-    """Text where the prompt is text, else the messages after the prompt."""
+    """The policy's text if the prompt is text, else the messages after the prompt."""
     return rollout.text if isinstance(task.prompt, str) else list(_messages(rollout))
 
 
 def _messages(rollout: Rollout) -> Iterator[Message]:
-    """An answer of several actions is one message."""
-    said = ""
-    for number, (seen, action) in enumerate(rollout.turns):
-        if number and seen:
-            yield {"role": "assistant", "content": said}
-            yield from [{"role": "user", "content": seen}] if isinstance(seen, str) else seen
-            said = ""
-        said += action.text
-    yield from [{"role": "assistant", "content": said}] if rollout.turns else []
+    """The messages after the prompt; consecutive actions without an observation are one message."""
+    text = ""
+    for number, (observation, action) in enumerate(rollout.turns):
+        if number and observation:
+            yield {"role": "assistant", "content": text}
+            if isinstance(observation, str):
+                yield {"role": "user", "content": observation}
+            else:
+                yield from observation
+            text = ""
+        text += action.text
+    if rollout.turns:
+        yield {"role": "assistant", "content": text}
 
 
 def _completion_ids(rollout: Rollout) -> list[Any]:

@@ -1,4 +1,4 @@
-"""How often a policy solves tasks: greedy, sampled, and at least once in k attempts."""
+"""Evaluation: fraction of tasks solved greedily, by sampling, and at least once in k attempts."""
 
 import asyncio
 import math
@@ -17,30 +17,35 @@ from grupo.rollouts.samplers import GroupSampler
 
 
 class HasActor(Protocol):
-    """Whoever acts."""
+    """Provides an actor; a policy is one."""
 
-    def actor(self, key: int) -> Actor: ...
+    def actor(self, key: int) -> Actor:
+        """A handle for generating, with random streams derived from `key`."""
+        ...
 
 
 @component
 class SuccessCriterion:
-    """A rollout solves its task if the part `part` of its reward, or all of it, is `min_reward`."""
+    """A rollout solves its task if its reward, or one reward term, is at least `min_reward`.
+
+    Args:
+        reward_term: Name of the reward term; "" is the total reward.
+        min_reward: Smallest value that counts as solved.
+    """
 
     reward_term: str = ""
     min_reward: float = 1.0
 
     def __call__(self, rollout: Rollout) -> bool:
-        value = (
-            rollout.reward_terms.get(self.reward_term, math.nan)
-            if self.reward_term
-            else rollout.reward
-        )
+        value = rollout.reward
+        if self.reward_term:
+            value = rollout.reward_terms.get(self.reward_term, math.nan)
         return value >= self.min_reward - 1e-9
 
 
 @dataclass(frozen=True)
 class Proportion:
-    """A share of tasks with its 95 % bootstrap interval over tasks."""
+    """A fraction of tasks with the bounds of its 95 % bootstrap interval over tasks."""
 
     value: float
     low: float
@@ -52,20 +57,27 @@ class Proportion:
 
 @dataclass(frozen=True)
 class EvalResult:
-    """What an evaluation found."""
+    """The scores of an evaluation.
+
+    Args:
+        greedy: Fraction of tasks that the greedy attempt solves.
+        sampled: Mean over tasks of the fraction of sampled attempts that solve the task.
+        pass_at_k: For each k, the estimated fraction of tasks solved at least once in k attempts.
+        num_failed: Rollouts that could not be scored; these count as not solved.
+    """
 
     greedy: Proportion
     sampled: Proportion
-    pass_at_k: Mapping[int, Proportion]  # k -> share of tasks solved at least once in k attempts
-    num_failed: int = 0  # rollouts that could not be judged; their reward solves nothing
+    pass_at_k: Mapping[int, Proportion]
+    num_failed: int = 0
 
     def to_data(self) -> dict[str, Any]:
-        """Shares by name, and their intervals; how many rollouts could not be judged."""
-        named = {"greedy": self.greedy, "sampled": self.sampled}
-        named |= {f"pass@{k}": share for k, share in self.pass_at_k.items()}
-        shares = {name: share.value for name, share in named.items()}
-        intervals = {name: [s.low, s.high] for name, s in named.items()}
-        return {**shares, "intervals": intervals, "failed": self.num_failed}
+        """The scores by name, their intervals, and the number of failed rollouts."""
+        scores = {"greedy": self.greedy, "sampled": self.sampled}
+        scores |= {f"pass@{k}": score for k, score in self.pass_at_k.items()}
+        values = {name: score.value for name, score in scores.items()}
+        intervals = {name: [score.low, score.high] for name, score in scores.items()}
+        return {**values, "intervals": intervals, "failed": self.num_failed}
 
 
 def evaluate(
@@ -78,23 +90,28 @@ def evaluate(
     turn_strategy: TurnStrategy = single_action,
     key: int = 0,
 ) -> EvalResult:
-    """Attempt every task once greedily and `attempts` times as the policy samples.
+    """Attempt every task once greedily and several times by sampling.
 
-    How it takes its turns is `turn`'s to say: `Budgeted(256, 64)` is what it solves in that.
+    Args:
+        policy: Generates the rollouts.
+        env: Replies to actions and scores rollouts.
+        tasks: The tasks to attempt.
+        attempts: Sampled rollouts per task.
+        success: Decides whether a rollout solves its task.
+        turn_strategy: How the policy answers one observation, e.g. with a token budget.
+        key: Key that random streams are derived from.
     """
-    greedy = run_rollouts(
-        policy.actor(derive_key(key, "greedy")).with_sampling(top_k=1), env, tasks, 1, turn_strategy
-    )
-    sampled = run_rollouts(
-        policy.actor(derive_key(key, "sampled")), env, tasks, attempts, turn_strategy
-    )
-    first = [float(success(group.rollouts[0])) for group in greedy]
-    right = [sum(map(success, group.rollouts)) for group in sampled]
+    greedy_actor = policy.actor(derive_key(key, "greedy")).with_sampling(top_k=1)
+    greedy = run_rollouts(greedy_actor, env, tasks, 1, turn_strategy)
+    sampled_actor = policy.actor(derive_key(key, "sampled"))
+    sampled = run_rollouts(sampled_actor, env, tasks, attempts, turn_strategy)
+    greedy_solved = [float(success(group.rollouts[0])) for group in greedy]
+    num_solved = [sum(map(success, group.rollouts)) for group in sampled]
     ks = sorted({1, attempts, *(2**i for i in range(attempts.bit_length()) if 2**i <= attempts)})
     return EvalResult(
-        bootstrap_proportion(first),
-        bootstrap_proportion([n / attempts for n in right]),
-        {k: bootstrap_proportion([pass_at_k(k, attempts, n) for n in right]) for k in ks},
+        bootstrap_proportion(greedy_solved),
+        bootstrap_proportion([n / attempts for n in num_solved]),
+        {k: bootstrap_proportion([pass_at_k(k, attempts, n) for n in num_solved]) for k in ks},
         sum(bool(rollout.error) for group in (*greedy, *sampled) for rollout in group.rollouts),
     )
 
@@ -106,21 +123,29 @@ def run_rollouts(
     attempts: int,
     turn_strategy: TurnStrategy = single_action,
 ) -> list[Group]:
-    """A group of `attempts` rollouts for every task."""
+    """Generate and score a group of `attempts` rollouts for every task.
 
-    async def together() -> list[Group]:
-        sampler = GroupSampler(attempts, turn_strategy)
-        asked = (replace(task, group_size=attempts) for task in tasks)  # whatever they ask for
-        plays = (sampler(task, env, actor.fork(i)) for i, task in enumerate(asked))
-        return list(await asyncio.gather(*plays))
+    A task's own `group_size` is ignored.
+    """
+    sampler = GroupSampler(attempts, turn_strategy)
 
-    return run_coroutine(together())
+    async def run_all() -> list[Group]:
+        resized = (replace(task, group_size=attempts) for task in tasks)
+        groups = (sampler(task, env, actor.fork(i)) for i, task in enumerate(resized))
+        return list(await asyncio.gather(*groups))
+
+    return run_coroutine(run_all())
 
 
 def pass_at_k(k: int, attempts: int, num_correct: int) -> float:
-    """Chance that k of n attempts, c of them right, hold a right one: 1 - C(n-c, k) / C(n, k).
+    """Probability that k of n attempts include a correct one: 1 - C(n-c, k) / C(n, k).
 
-    Chen et al., 2021, arXiv:2107.03374, eq. 1.
+    Unbiased if c of n sampled attempts were correct. Chen et al., 2021, arXiv:2107.03374, eq. 1.
+
+    Args:
+        k: Number of attempts drawn without replacement.
+        attempts: n, the number of sampled attempts.
+        num_correct: c, the number of correct attempts among them.
 
     >>> pass_at_k(2, 4, 1)
     0.5
@@ -129,7 +154,12 @@ def pass_at_k(k: int, attempts: int, num_correct: int) -> float:
 
 
 def bootstrap_proportion(values: Sequence[float], resamples: int = 2000) -> Proportion:
-    """Mean over tasks, and where 95 % of the means of resampled tasks lie."""
+    """The mean over tasks with its 95 % bootstrap interval.
+
+    Args:
+        values: One value per task.
+        resamples: Number of bootstrap resamples; their random stream is fixed.
+    """
     x = np.asarray(values, dtype=np.float64)
     draws = np.random.default_rng(0).integers(0, len(x), (resamples, len(x)))
     low, high = np.quantile(x[draws].mean(1), [0.025, 0.975])

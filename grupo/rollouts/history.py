@@ -1,7 +1,8 @@
-"""What happened: per task its past groups, and what controllers read of the metrics.
+"""The history of a run: earlier rewards of each task, and the metrics that controllers read.
 
-Append-only; state is a fold over it. Tasks take little memory each, whatever happened to them, and
-a copy takes none. Where a method replays, rollouts are kept too, bounded by task and in all.
+The history is append-only, and state is a fold over it. A task takes little memory, however often
+it was drawn, and a copy takes none. Where a method replays rollouts, these are kept as well, in
+bounded number per task and in all.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -13,50 +14,52 @@ from torch import Tensor
 from grupo.core.batch import TaskHistory
 from grupo.core.types import Group, Rollout, Task
 from grupo.rollouts.task_history import TaskHistoryStore
-from grupo.storage import rollout_json as saved
+from grupo.storage import rollout_json
 
-MAX_REPLAY_TASKS = (
-    4096  # tasks whose rollouts are kept at once; who was not asked for longest goes first
-)
+MAX_REPLAY_TASKS = 4096  # tasks with kept rollouts; the least recently drawn one is dropped first
 
 
 @dataclass
 class History:
-    """What a run remembers.
+    """Everything that curricula, advantage estimators and controllers can read of earlier steps.
 
-    Functions read it and stay pure; only the trainer writes.
+    Components read it and stay pure; only the trainer appends.
+
+    Args:
+        tasks_drawn: Tasks that curricula have drawn so far.
+        task_histories: Steps and rewards of earlier groups, by task.
+        metrics: One value per step of each metric that a controller reads.
+        num_steps: Steps recorded so far.
+        replay_rollouts: Rollouts kept for replay, by task.
     """
 
-    tasks_drawn: int = 0  # tasks handed out so far
+    tasks_drawn: int = 0
     task_histories: TaskHistoryStore = field(default_factory=TaskHistoryStore)
-    metrics: dict[str, list[float]] = field(default_factory=dict)  # metrics, a value each step
-    num_steps: int = 0  # recorded so far
-    replay_rollouts: dict[str, tuple[Rollout, ...]] = field(
-        default_factory=dict
-    )  # to be replayed, by task
+    metrics: dict[str, list[float]] = field(default_factory=dict)
+    num_steps: int = 0
+    replay_rollouts: dict[str, tuple[Rollout, ...]] = field(default_factory=dict)
 
     def copy(self) -> "History":
-        """The history until now, to be read while this one goes on."""
-        measured = {name: list(numbers) for name, numbers in self.metrics.items()}
+        """A snapshot, which does not change when this history is appended to."""
         return History(
             self.tasks_drawn,
             self.task_histories.copy(),
-            measured,
+            {name: list(values) for name, values in self.metrics.items()},
             self.num_steps,
             dict(self.replay_rollouts),
         )
 
     def task_history(self, task: Task) -> TaskHistory:
-        """What happened to this task before."""
+        """Steps and rewards of the task's earlier groups."""
         return self.task_histories.get(task.key, TaskHistory())
 
     def with_replays(self, task: Task) -> Task:
-        """The task with those of its earlier rollouts that were kept, oldest first."""
-        before = self.replay_rollouts.get(task.key, ())
-        return replace(task, replays=before) if before else task
+        """The task with its kept rollouts as `replays`, oldest first."""
+        replays = self.replay_rollouts.get(task.key, ())
+        return replace(task, replays=replays) if replays else task
 
     def count_drawn(self, count: int) -> None:
-        """Note that so many tasks were handed out."""
+        """Add to the number of tasks drawn."""
         self.tasks_drawn += count
 
     def append_groups(
@@ -66,53 +69,67 @@ class History:
         reward_terms: Collection[str] = (),
         num_replays: int = 0,
     ) -> None:
-        """Append a step's groups, but for those of which nothing could be judged.
+        """Append the groups of a step; rollouts that failed are left out.
 
-        Of the components of their rewards only those in `parts` are remembered; of the rollouts
-        themselves the newest `num_replays` of a task's best, and as many of its worst.
+        Args:
+            step: Number of the step, from 0.
+            groups: All groups that the step generated.
+            reward_terms: Reward terms to record beside the rewards.
+            num_replays: Number of best and of worst rollouts to keep per task.
         """
         self.num_steps = step + 1
         for group in groups:
-            judged = [rollout for rollout in group.rollouts if not rollout.error]
-            if judged:
-                rewards = [rollout.reward for rollout in judged]
-                told = {
-                    name: [r.reward_terms.get(name, 0.0) for r in judged] for name in reward_terms
-                }
-                self.task_histories.append(group.task.key, step, rewards, told)
-                if num_replays:
-                    self._keep_replays(group.task, judged, num_replays)
+            scored = [rollout for rollout in group.rollouts if not rollout.error]
+            if not scored:
+                continue
+            rewards = [rollout.reward for rollout in scored]
+            terms = {
+                name: [rollout.reward_terms.get(name, 0.0) for rollout in scored]
+                for name in reward_terms
+            }
+            self.task_histories.append(group.task.key, step, rewards, terms)
+            if num_replays:
+                self._keep_replays(group.task, scored, num_replays)
 
-    def _keep_replays(self, task: Task, judged: Sequence[Rollout], count: int) -> None:
-        every = (*self.replay_rollouts.pop(task.key, ()), *judged)
-        worst = sorted(range(len(every)), key=lambda i: (every[i].reward, -i))[:count]
-        best = sorted(range(len(every)), key=lambda i: (every[i].reward, i))[-count:]
-        self.replay_rollouts[task.key] = tuple(every[i] for i in sorted({*worst, *best}))
+    def _keep_replays(self, task: Task, scored: Sequence[Rollout], count: int) -> None:
+        rollouts = (*self.replay_rollouts.pop(task.key, ()), *scored)
+        worst = sorted(range(len(rollouts)), key=lambda i: (rollouts[i].reward, -i))[:count]
+        best = sorted(range(len(rollouts)), key=lambda i: (rollouts[i].reward, i))[-count:]
+        self.replay_rollouts[task.key] = tuple(rollouts[i] for i in sorted({*worst, *best}))
         if len(self.replay_rollouts) > MAX_REPLAY_TASKS:
             del self.replay_rollouts[next(iter(self.replay_rollouts))]
 
     def append_metrics(self, metrics: Mapping[str, float]) -> None:
-        """Append what was measured of a step."""
-        for name, number in metrics.items():
-            self.metrics.setdefault(name, []).append(number)
+        """Append one step's value of each metric."""
+        for name, value in metrics.items():
+            self.metrics.setdefault(name, []).append(value)
 
     def to_data(self) -> dict[str, Any]:
-        """The history but for what tasks earned, as JSON can hold it."""
-        kept = {
-            key: [saved.to_data(one) for one in some] for key, some in self.replay_rollouts.items()
+        """The history as JSON can hold it, without the tasks' rewards."""
+        return {
+            "tasks_drawn": self.tasks_drawn,
+            "num_steps": self.num_steps,
+            "metrics": self.metrics,
+            "replay_rollouts": {
+                key: [rollout_json.to_data(rollout) for rollout in rollouts]
+                for key, rollouts in self.replay_rollouts.items()
+            },
         }
-        told = {"asked": self.tasks_drawn, "steps": self.num_steps}
-        return {**told, "measured": self.metrics, "kept": kept}
 
     def tensors(self) -> dict[str, Tensor]:
-        """What tasks earned."""
+        """The tasks' rewards as tensors."""
         return self.task_histories.tensors()
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> "History":
-        """The history that `to_data` and `tensors` wrote."""
-        measured = {name: list(numbers) for name, numbers in data["measured"].items()}
-        kept = {key: tuple(map(saved.from_data, some)) for key, some in data["kept"].items()}
+        """The history that `to_data` and `tensors` returned."""
         return cls(
-            data["asked"], TaskHistoryStore.from_tensors(tensors), measured, data["steps"], kept
+            data["tasks_drawn"],
+            TaskHistoryStore.from_tensors(tensors),
+            {name: list(values) for name, values in data["metrics"].items()},
+            data["num_steps"],
+            {
+                key: tuple(map(rollout_json.from_data, rollouts))
+                for key, rollouts in data["replay_rollouts"].items()
+            },
         )

@@ -1,1 +1,1 @@
-"""What a run leaves on disk, and how it survives whatever happens to the machine."""
+"""The files of a run: journals and checkpoints that survive crashes and power loss."""

@@ -1,4 +1,4 @@
-"""Bytes that only grow: the newest in memory, older ones in a file without a name."""
+"""An append-only log of bytes: the newest in memory, older ones in an unnamed temporary file."""
 
 import os
 import tempfile
@@ -8,60 +8,66 @@ from weakref import finalize
 
 from grupo.storage.syscalls import direct_call, write_all
 
-MAX_MEMORY_BYTES = 1 << 24  # bytes in memory
+MAX_MEMORY_BYTES = 1 << 24
 
 
 class AppendLog:
-    """Records one behind the other, read again by where they begin.
+    """Records one after another, read by their offset.
 
-    Whoever reads may do so while another thread appends. The file lies where `tempfile` has its own
-    and is gone with the process.
+    One thread may read while another appends. The file lies in the folder of `tempfile` and
+    vanishes with the process.
+
+    Args:
+        content: The first bytes.
+        max_memory_bytes: Bytes held in memory before they are moved to the file.
     """
 
     def __init__(
         self, content: bytes | memoryview = b"", max_memory_bytes: int = MAX_MEMORY_BYTES
     ) -> None:
         self.max_memory_bytes = max_memory_bytes
-        self.tail = 0, bytearray()  # where it begins, and what is in memory
+        self.tail = 0, bytearray()  # offset and content of the bytes in memory
         self.append(content)
 
     def __len__(self) -> int:
-        begin, newest = self.tail
-        return begin + len(newest)
+        offset, newest = self.tail
+        return offset + len(newest)
 
     def append(self, record: bytes | memoryview) -> int:
-        """Add it; say where it begins."""
-        place, (_, newest) = len(self), self.tail
+        """Append a record and return its offset."""
+        offset = len(self)
+        _, newest = self.tail
         newest += record
         if len(newest) > self.max_memory_bytes:
             self._flush()
-        return place
+        return offset
 
     def read(self, offset: int, size: int) -> bytes:
-        """So many bytes of one record."""
-        begin, newest = self.tail
-        if offset >= begin:
-            return bytes(newest[offset - begin : offset - begin + size])
+        """`size` bytes of one record from `offset` on."""
+        tail_offset, newest = self.tail
+        if offset >= tail_offset:
+            start = offset - tail_offset
+            return bytes(newest[start : start + size])
         return os.pread(self._file, size, offset)
 
     def contents(self) -> memoryview:
-        """All of it as it is now, from the disk where that is too much."""
-        begin, newest = self.tail
-        if not begin:
+        """All bytes up to now; mapped from the file if they do not fit in memory."""
+        tail_offset, newest = self.tail
+        if not tail_offset:
             return memoryview(newest[:])
         self._flush()
         return memoryview(mmap(self._file, len(self), access=ACCESS_COPY))
 
     def _flush(self) -> None:
-        begin, newest = self.tail
+        offset, newest = self.tail
         try:
             write_all(self._file, memoryview(newest), direct_call)
         except OSError as error:
             raise OSError(error.errno, error.strerror, tempfile.gettempdir()) from error
-        self.tail = begin + len(newest), bytearray()  # at once: somebody may be reading
+        self.tail = offset + len(newest), bytearray()  # one assignment: a thread may be reading
 
     @cached_property
     def _file(self) -> int:
-        file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115, open as long as the log is
+        file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115, open while the log is in use
         finalize(self, file.close)
         return file.fileno()

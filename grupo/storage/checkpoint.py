@@ -1,15 +1,15 @@
-"""Checkpoints: each is complete and verified, or is not seen.
+"""Checkpoints: each is complete and verified, or invisible.
 
-    latest                    the checkpoint to go on from: its name, its manifest's checksum
+    latest                    name and manifest checksum of the checkpoint to resume from
     step-00000012/
-        weights.safetensors   one file for each mapping of tensors
+        weights.safetensors   one file per mapping of tensors
         data.json
         manifest.json         size and checksum of every file; written last
-    tmp.…                     a save under way, or cut short
+    tmp.…                     a save in progress, or one that was interrupted
 
-A save writes a tmp folder, makes all of it durable, renames it, makes that durable, and only then
-moves `latest_checkpoint`, in the same way. So at any instant, whatever the disk lost since, some checkpoint
-that was saved is there, whole. No folder is ever written again or chosen by its number alone.
+A save writes a tmp folder, makes it durable, renames it, makes the name durable, and only then
+replaces `latest` in the same way. At any instant a complete checkpoint therefore exists, even if
+the machine loses power. No folder is ever rewritten or chosen by its number alone.
 """
 
 import errno
@@ -19,13 +19,14 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 from uuid import uuid4
 
 from safetensors import SafetensorError
 from torch import Tensor
 
 from grupo.core.errors import ConfigError
+from grupo.core.exit_codes import EXIT_CORRUPT, EXIT_STOPPED, CommandError
 from grupo.storage import checkpoint_dirs, manifest, safetensors, strict_json
 from grupo.storage.atomic_files import (
     fsync_dir,
@@ -43,33 +44,49 @@ _ADVICE = {
     errno.EDQUOT: " Free space in your quota, then resume.",
     errno.EFBIG: " Raise the limit on file sizes (ulimit -f), then resume.",
 }
-FileContents = Mapping[str, Iterable[bytes | memoryview]]  # of each file, by its name
+FileContents = Mapping[str, Iterable[bytes | memoryview]]  # content of each file, by name
 
 
-class SaveFailed(RuntimeError):
-    """A save that did not finish; every checkpoint saved before is as it was."""
+class SaveFailed(CommandError, RuntimeError):
+    """A save that did not finish; earlier checkpoints are intact.
+
+    Args:
+        message: The error, and what to do.
+        file: The file that could not be written.
+    """
+
+    exit_code: ClassVar[int] = EXIT_STOPPED
 
     def __init__(self, message: str, file: str):
         super().__init__(message)
-        self.file = file  # what could not be written
+        self.file = file
 
 
 class NoCheckpoint(ConfigError):
-    """Nothing was ever saved here: a run starts at step 0."""
+    """A folder without checkpoints: its run starts at step 0."""
 
 
 class CorruptRun(ConfigError):
-    """Something was saved here and none of it can be trusted."""
+    """A folder whose checkpoints are all damaged."""
+
+    exit_code: ClassVar[int] = EXIT_CORRUPT
 
 
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
-    """A run at the end of a step."""
+    """The state of a run at the end of a step.
+
+    Args:
+        step: The step.
+        tensors: Mappings of tensors by name, such as "weights".
+        data: JSON data. Floats are exact, NaN included; tuples come back as lists.
+        notes: A line for each damaged checkpoint that was skipped in favour of this one.
+    """
 
     step: int
     tensors: Mapping[str, Mapping[str, Tensor]]
-    data: Mapping[str, Any]  # floats bit for bit, NaN included; tuples come back as lists
-    notes: tuple[str, ...] = ()  # what was found damaged and passed over, a line each
+    data: Mapping[str, Any]
+    notes: tuple[str, ...] = ()
 
 
 def save(
@@ -81,9 +98,19 @@ def save(
     keep: int = 2,
     syscall: SyscallHook = direct_call,
 ) -> Path:
-    """Save a run at the end of `step`, keep the `keep` newest, and say where: then it is durable.
+    """Save the state of a run durably and return the checkpoint's folder.
 
-    Raises `SaveFailed` where the disk does not take it, `ConfigError` what cannot be saved bit for bit.
+    Args:
+        folder: The folder of the run's checkpoints; created if missing.
+        step: The step that has ended.
+        tensors: Mappings of tensors by name; each becomes a file.
+        data: JSON data.
+        keep: Number of newest checkpoints to keep.
+        syscall: Makes the system calls; tests let some of them fail.
+
+    Raises:
+        SaveFailed: The disk did not accept the files.
+        ConfigError: A value cannot be saved exactly, or the folder holds a later step.
     """
     contents = _file_contents(tensors, data)
     _check_step(folder, step, keep)
@@ -92,8 +119,9 @@ def save(
         make_folder(folder, syscall)
         remove_unfinished(folder, syscall)
         saved = _publish(_write_checkpoint(folder, step, contents, syscall), step, syscall)
-        latest, choice = folder / checkpoint_dirs.POINTER_FILE, checkpoint_dirs.pointer_text(saved)
-        write_atomically(latest, choice, syscall=syscall, point_prefix="save/latest")
+        pointer = folder / checkpoint_dirs.POINTER_FILE
+        text = checkpoint_dirs.pointer_text(saved)
+        write_atomically(pointer, text, syscall=syscall, point_prefix="save/latest")
     kill_point("save/committed")
     with save_errors(f"Step {step} is saved, but an older one could not be removed"):
         for path in list(checkpoint_dirs.removable_checkpoints(saved, keep)):
@@ -103,12 +131,14 @@ def save(
 
 
 def load(folder: Path) -> Checkpoint:
-    """The checkpoint that `latest_checkpoint` chooses if every bit of it is right, else the newest that is.
+    """Load the checkpoint that `latest` names if it verifies, else the newest one that does.
 
-    Raises `NoCheckpoint` where nothing was saved, `CorruptRun` where nothing saved can be used.
+    Raises:
+        NoCheckpoint: The folder has no checkpoints.
+        CorruptRun: None of its checkpoints verifies.
     """
-    found, problems = _candidates(folder)
-    for path in found:
+    candidates, problems = _candidates(folder)
+    for path in candidates:
         try:
             checkpoint = _load_verified(path)
         except InvalidCheckpoint as problem:
@@ -116,7 +146,7 @@ def load(folder: Path) -> Checkpoint:
         else:
             notes = tuple(f"{problem}; {path.name} is used instead" for problem in problems)
             return replace(checkpoint, notes=notes)
-    if not found and not (folder / checkpoint_dirs.POINTER_FILE).exists():
+    if not candidates and not (folder / checkpoint_dirs.POINTER_FILE).exists():
         raise NoCheckpoint(f"No checkpoint in {folder}: nothing was saved here yet.")
     listed = "".join(f"\n  {problem}" for problem in problems)
     raise CorruptRun(
@@ -137,12 +167,14 @@ def _file_contents(
 
 
 def _check_step(folder: Path, step: int, keep: int) -> None:
-    """Refuse numbers that make no sense, and steps back: a second run would bury the first."""
+    """Raise for impossible numbers, and for an earlier step than the saved one.
+
+    Otherwise a second run would overwrite the first.
+    """
     if step < 0 or keep < 1:
         raise ConfigError(f"step={step}, keep={keep}. Allowed: step from 0, keep from 1.")
-    with suppress(
-        InvalidCheckpoint
-    ):  # what the pointer chose is lost: the run went on from an older one
+    # a damaged checkpoint may be later: the run was resumed from an earlier one
+    with suppress(InvalidCheckpoint):
         last = checkpoint_dirs.pointed_checkpoint(folder)
         if checkpoint_dirs.step_and_repeat(last)[0] > step and manifest.verify_files(last):
             raise ConfigError(
@@ -153,28 +185,26 @@ def _check_step(folder: Path, step: int, keep: int) -> None:
 def _write_checkpoint(
     folder: Path, step: int, contents: FileContents, syscall: SyscallHook
 ) -> Path:
-    """A whole checkpoint under a name that nobody reads."""
-    fresh = folder / f"tmp.{uuid4().hex}"
+    """Write a complete checkpoint under a temporary name."""
+    temporary = folder / f"tmp.{uuid4().hex}"
     kill_point("save/swept")
-    syscall(os.mkdir, fresh)
-    stamps = {
-        name: write_new(
-            fresh / name, chunks, syscall=syscall, point_prefix=f"save/{name.partition('.')[0]}"
-        )
-        for name, chunks in contents.items()
-    }
-    text = Manifest(step, stamps).to_text()
-    write_new(fresh / manifest.NAME, [text.encode()], syscall=syscall, point_prefix="save/manifest")
-    fsync_dir(fresh, syscall)
+    syscall(os.mkdir, temporary)
+    digests = {}
+    for name, chunks in contents.items():
+        prefix = f"save/{name.partition('.')[0]}"
+        digests[name] = write_new(temporary / name, chunks, syscall=syscall, point_prefix=prefix)
+    text = Manifest(step, digests).to_text().encode()
+    write_new(temporary / manifest.NAME, [text], syscall=syscall, point_prefix="save/manifest")
+    fsync_dir(temporary, syscall)
     kill_point("save/complete")
-    return fresh
+    return temporary
 
 
-def _publish(fresh: Path, step: int, syscall: SyscallHook) -> Path:
-    """The same checkpoint under the first name of its step that is free."""
-    names = (fresh.with_name(checkpoint_dirs.folder_name(step, again)) for again in count())
-    saved = next(path for path in names if not path.exists())
-    syscall(os.rename, fresh, saved)
+def _publish(temporary: Path, step: int, syscall: SyscallHook) -> Path:
+    """Rename a complete checkpoint to the first free name of its step."""
+    paths = (temporary.with_name(checkpoint_dirs.folder_name(step, n)) for n in count())
+    saved = next(path for path in paths if not path.exists())
+    syscall(os.rename, temporary, saved)
     kill_point("save/renamed")
     fsync_dir(saved.parent, syscall)
     kill_point("save/visible")
@@ -183,26 +213,25 @@ def _publish(fresh: Path, step: int, syscall: SyscallHook) -> Path:
 
 @contextmanager
 def save_errors(message: str) -> Iterator[None]:
-    """Errors of the disk as one message that begins with `said`, and says what to do."""
+    """Turn disk errors into `SaveFailed`, whose message begins with `message` and gives advice."""
     try:
         yield
     except OSError as error:
-        message = (
-            f"{message}: {error.filename}: {error.strerror}. What was saved before is as it was."
-        )
+        cause = f"{error.filename}: {error.strerror}"
+        advice = _ADVICE.get(error.errno or 0, "")
         raise SaveFailed(
-            message + _ADVICE.get(error.errno or 0, ""), str(error.filename)
+            f"{message}: {cause}. Earlier checkpoints are intact.{advice}", str(error.filename)
         ) from error
 
 
 def _candidates(folder: Path) -> tuple[list[Path], list[str]]:
-    """The checkpoints in the order to try them, and what is wrong with the pointer."""
-    found = checkpoint_dirs.newest_first(folder)
+    """The checkpoints in the order to try them, and the problems of the pointer."""
+    paths = checkpoint_dirs.newest_first(folder)
     try:
-        chosen = checkpoint_dirs.pointed_checkpoint(folder)
+        pointed = checkpoint_dirs.pointed_checkpoint(folder)
     except InvalidCheckpoint as problem:
-        return found, [str(problem)]
-    return [chosen, *(path for path in found if path != chosen)], []
+        return paths, [str(problem)]
+    return [pointed, *(path for path in paths if path != pointed)], []
 
 
 def _load_verified(path: Path) -> Checkpoint:

@@ -1,4 +1,4 @@
-"""The folders of a run's checkpoints: their names and order, which one is chosen, which can go."""
+"""Folders of checkpoints: their names, their order, the pointer to one, and their removal."""
 
 import hashlib
 import os
@@ -18,7 +18,7 @@ _NAME = re.compile(r"step-(\d{8,18})(?:\.(\d{1,9}))?", re.ASCII)
 
 
 def folder_name(step: int, repeat: int = 0) -> str:
-    """The folder of a step's checkpoint, saved for the first time or `forward_with_grad`.
+    """Name of the folder of a step's checkpoint; `repeat` counts earlier saves of the same step.
 
     >>> folder_name(12), folder_name(12, 1)
     ('step-00000012', 'step-00000012.1')
@@ -27,13 +27,13 @@ def folder_name(step: int, repeat: int = 0) -> str:
 
 
 def step_and_repeat(folder: Path) -> tuple[int, int]:
-    """The step that a folder's name says, and which time it was saved; (-1, -1) for other names."""
+    """The step and the repeat in a folder's name; (-1, -1) for other names."""
     match = _NAME.fullmatch(folder.name)
     return (int(match[1]), int(match[2] or 0)) if match else (-1, -1)
 
 
 def newest_first(run: Path) -> list[Path]:
-    """All that look like checkpoints by their names alone."""
+    """All folders named like checkpoints, newest first."""
     paths = [run / entry for entry in os.listdir(run)] if run.exists() else []
     return sorted(
         (p for p in paths if step_and_repeat(p) >= (0, 0)), key=step_and_repeat, reverse=True
@@ -41,13 +41,13 @@ def newest_first(run: Path) -> list[Path]:
 
 
 def pointer_text(folder: Path) -> str:
-    """What the pointer says to choose this checkpoint: its name and its manifest's checksum."""
+    """Content of the pointer file: the checkpoint's name and its manifest's checksum."""
     written = manifest.read_content(folder / manifest.NAME, f"{folder.name}/{manifest.NAME}")
     return f"{folder.name} {hashlib.sha256(written).hexdigest()}\n"
 
 
 def pointed_checkpoint(run: Path) -> Path:
-    """The checkpoint that the pointer chooses; `InvalidCheckpoint` where it is lost or torn."""
+    """The checkpoint that the pointer names; raises `InvalidCheckpoint` if it is lost or torn."""
     text = manifest.read_content(run / POINTER_FILE, POINTER_FILE)
     folder = run / text.decode("ascii", "replace").partition(" ")[0]
     if step_and_repeat(folder) < (0, 0) or folder.parent != run:
@@ -64,24 +64,24 @@ def pointed_checkpoint(run: Path) -> Path:
 
 
 def removable_checkpoints(saved: Path, keep: int) -> Iterator[Path]:
-    """All but `saved` and the newest whole ones of earlier steps, `keep` in all."""
-    kept = 1
+    """All checkpoints except `saved` and the newest complete earlier ones, `keep` in total."""
+    num_kept = 1
     for path in newest_first(saved.parent):
         try:
-            whole = manifest.read_manifest(path).step < step_and_repeat(saved)[0]
+            is_complete = manifest.read_manifest(path).step < step_and_repeat(saved)[0]
         except VersionMismatch:
-            continue  # of another version: not ours to judge
+            continue  # of another version, hence left alone
         except InvalidCheckpoint:
-            whole = False
-        if whole and kept < keep:
-            kept += 1
+            is_complete = False
+        if is_complete and num_kept < keep:
+            num_kept += 1
         elif path != saved:
             yield path
 
 
 def remove_checkpoint(folder: Path, syscall: SyscallHook) -> None:
-    """Take a checkpoint away, out of sight first."""
-    gone = folder.with_name(f"tmp.{uuid4().hex}")
-    syscall(os.rename, folder, gone)
+    """Remove a checkpoint; it is renamed first, so that no reader finds half of it."""
+    temporary = folder.with_name(f"tmp.{uuid4().hex}")
+    syscall(os.rename, folder, temporary)
     kill_point("save/removing")
-    remove(gone, syscall)
+    remove(temporary, syscall)

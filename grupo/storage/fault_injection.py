@@ -1,15 +1,16 @@
-"""A seam for tests: named places at which a process can be told to die.
+"""Kill points for tests: named places in the code at which a process can be killed.
 
-`GRUPO_KILL_AT="save/renamed:2"` in the environment kills the process, with a signal that nothing
-can catch, the second time that it gets there. Without the variable nothing happens. Tests kill a
-run at every name below, resume it, and compare it with a run that was never killed.
+`GRUPO_KILL_AT="save/renamed:2"` in the environment kills the process, with a signal that cannot be
+caught, when it reaches that point for the second time. Without the variable nothing happens. Tests
+kill a run at every point below, resume it, and compare it with an uninterrupted run.
 """
 
 import os
 import signal
 from itertools import count
 
-KILL_AT, HIT_COUNT = os.environ.get("GRUPO_KILL_AT", ""), count(1)
+KILL_AT = os.environ.get("GRUPO_KILL_AT", "")
+HIT_COUNT = count(1)
 
 BEGIN_POINTS = (
     "begin/folder",
@@ -38,12 +39,12 @@ SAVE_POINTS = (
 STEP_POINTS = (
     "run/begin",
     "step/begin",
-    "step/asked",
-    "step/sampled",
-    "step/curated",
+    "step/tasks_drawn",
+    "step/generated",
+    "step/filtered",
     "step/collated",
-    "step/observed",
-    "step/credited",
+    "step/logprobs_computed",
+    "step/advantages_computed",
     "step/accumulated",
     "step/updated",
     "step/recorded",
@@ -57,6 +58,6 @@ STEP_POINTS = (
 
 
 def kill_point(name: str) -> None:
-    """Die here if told to; otherwise nothing."""
+    """Kill the process if `GRUPO_KILL_AT` names this point and hit; otherwise do nothing."""
     if KILL_AT.startswith(f"{name}:") and f"{name}:{next(HIT_COUNT)}" == KILL_AT:
         os.kill(os.getpid(), signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""A lock that a process holds while it lives: dying, however it dies, gives it back."""
+"""A lock that a process holds while it lives; the system releases it when the process ends."""
 
 import fcntl
 import os
@@ -10,9 +10,15 @@ from grupo.core.errors import ConfigError
 
 
 class Lock:
-    """The right to write in a folder, which one holder has at a time; refused while it is held.
+    """Exclusive right to write in a folder.
 
-    The system keeps it, not the file: a file that a killed process left behind locks nothing.
+    The lock belongs to the system, not to the file: the file of a killed process locks nothing.
+
+    Args:
+        path: The lock file; created if missing.
+
+    Raises:
+        ConfigError: Another process holds the lock.
     """
 
     def __init__(self, path: Path) -> None:
@@ -41,7 +47,7 @@ class Lock:
         self.close()
         return (
             f"{str(folder)!r} is in use: process {holder} trains there. Wait until it ends, or"
-            " stop it: what it did is kept."
+            " stop it: its checkpoints are kept."
         )
 
 
@@ -49,7 +55,7 @@ _open_locks: WeakSet[Lock] = WeakSet()
 
 
 def _close_inherited_locks() -> None:
-    """A forked child, a worker of a reward say, must not hold on to what its parent locked."""
+    """Close the locks in a forked child, such as a reward worker; the parent keeps them."""
     for lock in list(_open_locks):
         lock.close()
 

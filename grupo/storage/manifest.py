@@ -1,7 +1,6 @@
-"""Manifests: what a checkpoint must hold to be one.
+"""Manifests: the files of a checkpoint with their sizes and checksums.
 
-A manifest names every file with its size and checksum, and ends in a checksum of itself; a byte
-changed anywhere shows.
+A manifest ends in a checksum of itself, so that any changed byte of a checkpoint is detected.
 """
 
 import errno
@@ -22,33 +21,33 @@ from grupo.storage.atomic_files import FileDigest
 FORMAT = 2
 NAME = "manifest.json"
 _FILE = re.compile(r"\w+\.(safetensors|json)", re.ASCII)
-# what reading a damaged disk says; other errors are the machine's, and say nothing of the files
+# errors of damaged or missing files; other errors concern the machine, not the checkpoint
 _DAMAGE_ERRNOS = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.EIO, errno.EBADMSG)
 
 
 class InvalidCheckpoint(Exception):
-    """Why a checkpoint cannot be used: the file, and what is wrong with it."""
+    """A checkpoint that cannot be used; the message has the file and its problem."""
 
 
 class VersionMismatch(InvalidCheckpoint):
-    """Written in a format of another version."""
+    """A checkpoint in the format of another version."""
 
 
 @component
 class Manifest:
-    """The step of a checkpoint and what each of its files holds."""
+    """The step of a checkpoint and the digest of each of its files."""
 
     step: int
     files: Mapping[str, FileDigest]
 
     def to_text(self) -> str:
-        """As it is written."""
-        files = {name: asdict(stamp) for name, stamp in self.files.items()}
+        """The manifest as JSON, with its checksum."""
+        files = {name: asdict(digest) for name, digest in self.files.items()}
         return _with_checksum({"format": FORMAT, "step": self.step, "files": files})
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """The manifest of a checkpoint, if all its files are there in their length."""
+    """The manifest of a checkpoint whose files all exist in their right size."""
     manifest = _parse_manifest(folder)
     for name, written in manifest.files.items():
         place = f"{folder.name}/{name}"
@@ -60,26 +59,26 @@ def read_manifest(folder: Path) -> Manifest:
 
 
 def verify_files(folder: Path) -> Manifest:
-    """The manifest of a checkpoint, if every bit of its files is what was written."""
+    """The manifest of a checkpoint whose files all have their right checksum."""
     manifest = read_manifest(folder)
     for name, written in manifest.files.items():
         place = f"{folder.name}/{name}"
         with invalid_on_damage(place), open(folder / name, "rb") as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
-        if found != written.sha256:
+            checksum = hashlib.file_digest(file, "sha256").hexdigest()
+        if checksum != written.sha256:
             raise InvalidCheckpoint(f"{place}: its bytes are not those that were written")
     return manifest
 
 
 def read_content(path: Path, label: str) -> bytes:
-    """What a small file holds; errors call it `place`."""
+    """The content of a small file; `label` names it in errors."""
     with invalid_on_damage(label):
         return _require_regular_file(path, label).read_bytes()
 
 
 @contextmanager
 def invalid_on_damage(label: str) -> Iterator[None]:
-    """Errors that mean a damaged or missing file, as a reason not to use it."""
+    """Turn errors of a damaged or missing file into `InvalidCheckpoint`."""
     try:
         yield
     except OSError as error:
@@ -89,14 +88,14 @@ def invalid_on_damage(label: str) -> Iterator[None]:
 
 
 def _require_regular_file(path: Path, label: str) -> Path:
-    if not stat.S_ISREG(path.stat().st_mode):  # a pipe would be waited for
+    if not stat.S_ISREG(path.stat().st_mode):  # reading a pipe would block
         raise InvalidCheckpoint(f"{label}: not a file")
     return path
 
 
 def _with_checksum(body: Mapping[str, Any]) -> str:
-    seal = hashlib.sha256(json.dumps(body).encode()).hexdigest()
-    return json.dumps({**body, "sha256": seal}, indent=1) + "\n"
+    checksum = hashlib.sha256(json.dumps(body).encode()).hexdigest()
+    return json.dumps({**body, "sha256": checksum}, indent=1) + "\n"
 
 
 def _parse_manifest(folder: Path) -> Manifest:
@@ -108,7 +107,8 @@ def _parse_manifest(folder: Path) -> Manifest:
             raise VersionMismatch(
                 f"{place}: format {body['format']!r:.20}, this version reads {FORMAT}"
             )
-        manifest = Manifest(body["step"], {k: FileDigest(**v) for k, v in body["files"].items()})
+        files = {name: FileDigest(**digest) for name, digest in body["files"].items()}
+        manifest = Manifest(body["step"], files)
         if manifest.to_text().encode() != text:
             raise InvalidCheckpoint(f"{place}: its own checksum is wrong")
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):

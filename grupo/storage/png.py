@@ -1,4 +1,4 @@
-"""Pictures as browsers show them."""
+"""Images as PNG and as data URLs."""
 
 import zlib
 from base64 import b64encode
@@ -11,19 +11,21 @@ from grupo.storage import tensor_text
 
 
 def data_url(image: str) -> str:
-    """A picture that `arrays.text` wrote, (3, H, W) of bytes, as a PNG in a data URL.
+    """An image as a PNG in a data URL.
+
+    Args:
+        image: A uint8 tensor (3, H, W), encoded by `tensor_text.encode_tensor`.
 
     >>> import torch
-    >>> data_url(arrays.text(torch.zeros(3, 1, 1, dtype=torch.uint8)))[:30]
+    >>> data_url(tensor_text.encode_tensor(torch.zeros(3, 1, 1, dtype=torch.uint8)))[:30]
     'data:image/png;base64,iVBORw0K'
     """
-    return (
-        f"data:image/png;base64,{b64encode(encode_png(tensor_text.decode_tensor(image))).decode()}"
-    )
+    png = encode_png(tensor_text.decode_tensor(image))
+    return f"data:image/png;base64,{b64encode(png).decode()}"
 
 
 def encode_png(image: UInt8[Tensor, "3 H W"]) -> bytes:
-    """Eight bits a channel, no filter. PNG specification, third edition."""
+    """A PNG of eight bits per channel, without filter. PNG specification, third edition."""
     height, width = image.shape[1:]
     lines = image.permute(1, 2, 0).reshape(height, -1).numpy()
     pixels = b"".join(b"\0" + line.tobytes() for line in lines)

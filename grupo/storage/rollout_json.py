@@ -1,4 +1,4 @@
-"""One rollout as plain data, and back."""
+"""A rollout as JSON data, and back."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,23 +7,23 @@ from grupo.core.types import Action, Observation, Rollout
 
 
 def to_data(rollout: Rollout) -> dict[str, Any]:
-    """The rollout as JSON can hold it: its tokens and their log-probabilities, bit for bit."""
-    turns = [[seen, vars(action)] for seen, action in rollout.turns]
+    """The rollout as JSON data, with exact tokens and log-probabilities."""
+    turns = [[observation, vars(action)] for observation, action in rollout.turns]
     return {**vars(rollout), "turns": turns}
 
 
 def from_data(data: Mapping[str, Any]) -> Rollout:
-    """What `to_data` wrote."""
-    turns = tuple((as_observation(seen), _action(action)) for seen, action in data["turns"])
-    marks = {name: tuple(numbers) for name, numbers in data["marks"].items()}
-    return Rollout(**{**data, "turns": turns, "marks": marks})
+    """The rollout that `to_data` wrote."""
+    turns = tuple((as_observation(text), _action(action)) for text, action in data["turns"])
+    step_values = {name: tuple(values) for name, values in data["step_values"].items()}
+    return Rollout(**{**data, "turns": turns, "step_values": step_values})
 
 
 def as_observation(value: Any) -> Observation:
-    """What the world said, a chat as a tuple again."""
+    """An observation from JSON data; the messages of a chat become a tuple again."""
     return value if isinstance(value, str) else tuple(value)
 
 
 def _action(data: Mapping[str, Any]) -> Action:
-    tuples = {name: tuple(data[name]) for name in ("parts", "logp", "seen")}
+    tuples = {name: tuple(data[name]) for name in ("items", "logp", "observation")}
     return Action(**{**data, **tuples})

@@ -1,4 +1,4 @@
-"""Tensors in a file, bit for bit, in the safetensors format: no code in it, none run to read it."""
+"""Exact tensors in the safetensors format; loading a file executes no code."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -30,30 +30,38 @@ DTYPES = {
 
 
 def check_tensors(tensors: Mapping[str, Tensor], label: str) -> None:
-    """Refuse what a file cannot hold bit for bit, by name, before anything is written."""
+    """Raise `ConfigError` for a tensor of the mapping `label` that a file cannot hold exactly."""
     for name, tensor in tensors.items():
         if not isinstance(tensor, Tensor) or tensor.dtype not in DTYPES:
             kind = getattr(tensor, "dtype", type(tensor).__name__)
             allowed = ", ".join(str(dtype).removeprefix("torch.") for dtype in DTYPES)
             raise ConfigError(f"{label}[{name!r}] is {kind}. Allowed: tensors of {allowed}.")
         if tensor.layout != torch.strided or tensor.is_meta:
-            raise ConfigError(f"{label}[{name!r}] holds no plain values. Allowed: dense tensors.")
+            raise ConfigError(
+                f"{label}[{name!r}] is sparse or has no values. Allowed: dense tensors."
+            )
     if "__metadata__" in tensors:
-        raise ConfigError(f"{label}['__metadata__']: the file format keeps this name to itself.")
+        raise ConfigError(f"{label}['__metadata__']: this name is reserved by the file format.")
 
 
 def file_chunks(tensors: Mapping[str, Tensor]) -> Iterator[bytes | memoryview]:
-    """The bytes of a safetensors file, one tensor in memory at a time.
+    """The bytes of a safetensors file, with one tensor in memory at a time.
 
-    Tensors that share memory are each written in full: their bits come back, the sharing does not.
+    Tensors that share memory are each written in full and no longer share it when loaded.
     """
-    # the widest first, so that every tensor begins at a multiple of its own width
+    # the widest dtype first, so that every tensor begins at a multiple of its own width
     names = sorted(tensors, key=lambda name: (-tensors[name].element_size(), name))
-    header, end = {}, 0
+    header = {}
+    end = 0
     for name in names:
-        begin, end = end, end + tensors[name].numel() * tensors[name].element_size()
-        shape, dtype = list(tensors[name].shape), DTYPES[tensors[name].dtype]
-        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [begin, end]}
+        tensor = tensors[name]
+        begin = end
+        end += tensor.numel() * tensor.element_size()
+        header[name] = {
+            "dtype": DTYPES[tensor.dtype],
+            "shape": list(tensor.shape),
+            "data_offsets": [begin, end],
+        }
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
     yield len(text).to_bytes(8, "little") + text
@@ -61,9 +69,9 @@ def file_chunks(tensors: Mapping[str, Tensor]) -> Iterator[bytes | memoryview]:
 
 
 def load_tensors(path: Path) -> dict[str, Tensor]:
-    """The tensors of a file, in memory of their own."""
+    """The tensors of a file, copied into memory."""
     with safe_open(path, framework="pt") as file:
-        # the file may go away while its tensors are still in use
+        # the file may be removed while its tensors are in use
         return {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
 
 

@@ -1,8 +1,8 @@
-"""Plain data: what JSON can hold without loss, and nothing else.
+"""Strict JSON: values that JSON can hold without loss, and nothing else.
 
-Floats are written as `repr` writes them and come back bit for bit. JSON has no NaN and no infinity:
-in a log they become the strings "NaN", "Infinity" and "-Infinity", which a reader sees and `float`
-understands; in a checkpoint they come back as the floats they were. Tuples come back as lists.
+Floats are written as by `repr` and come back exactly. JSON has no NaN and no infinity: in a log
+they become the strings "NaN", "Infinity" and "-Infinity", which `float` parses; in a checkpoint
+they come back as floats. Tuples come back as lists.
 """
 
 import json
@@ -12,12 +12,12 @@ from typing import Any
 
 from grupo.core.errors import ConfigError
 
-MAX_DEPTH = 100  # levels of nesting; real data has five
-_TAG = "$float"  # {"$float": "NaN"} stands for a float that JSON lacks
+MAX_DEPTH = 100  # levels of nesting; data of a run has five
+_TAG = "$float"  # {"$float": "NaN"} encodes a float that JSON lacks
 
 
 def to_json(value: object) -> str:
-    """One line of strict JSON, to be read by anybody.
+    """One line of strict JSON for logs, with non-finite floats as strings.
 
     >>> to_json({"loss": float("nan"), "reward": 0.1})
     '{"loss": "NaN", "reward": 0.1}'
@@ -26,7 +26,7 @@ def to_json(value: object) -> str:
 
 
 def to_exact_json(value: object) -> str:
-    """One line of strict JSON from which `from_exact_json` makes the same value again.
+    """One line of strict JSON from which `from_exact_json` restores the same value.
 
     >>> from_exact_json(to_exact_json({"best": float("-inf")}))
     {'best': -inf}
@@ -35,12 +35,12 @@ def to_exact_json(value: object) -> str:
 
 
 def from_json(line: str) -> Any:
-    """The value that strict JSON holds; ValueError where it is not that, or nested too deep."""
+    """The value of a line; raises `ValueError` if it is not strict JSON or nested too deep."""
     return _loads(line, dict)
 
 
 def from_exact_json(line: str) -> Any:
-    """The value that `to_exact_json` wrote; raises as `read` does."""
+    """The value that `to_exact_json` wrote; raises as `from_json` does."""
     return _loads(line, _decode_nonfinite)
 
 
@@ -75,7 +75,7 @@ def _to_plain(
 
 
 def _is_homogeneous(values: Sequence[Any]) -> bool:
-    """Does it hold texts alone, or finite floats alone? Journals are mostly made of such."""
+    """True for strings only, or finite floats only: most lists of a journal, copied at once."""
     kinds = set(map(type, values))
     return kinds == {str} or (kinds == {float} and all(map(math.isfinite, values)))
 

@@ -1,4 +1,4 @@
-"""The narrow place through which all changes of files go, one call of the system at a time."""
+"""System calls that change files, made through one hook so that tests can fail or record them."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -11,19 +11,19 @@ T = TypeVar("T")
 
 
 class SyscallHook(Protocol):
-    """How a call that changes files is made: `disk(os.fsync, file)`; tests fail or record some."""
+    """Makes a system call that changes files: `syscall(os.fsync, file)`."""
 
     def __call__(self, call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T: ...
 
 
 def direct_call(call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-    """The call itself."""
+    """Make the call; the hook outside of tests."""
     return call(*args, **kwargs)
 
 
 @contextmanager
 def open_descriptor(path: Path, flags: int, syscall: SyscallHook) -> Iterator[int]:
-    """A file's descriptor; errors of what is done with it name the file."""
+    """Open a file; errors of calls on its descriptor name the file."""
     try:
         file = syscall(os.open, path, flags | os.O_CLOEXEC, 0o666)
         try:
@@ -35,7 +35,7 @@ def open_descriptor(path: Path, flags: int, syscall: SyscallHook) -> Iterator[in
 
 
 def write_all(file: int, content: bytes | memoryview, syscall: SyscallHook) -> None:
-    """Write until all is written: the system may take only a part at a time."""
+    """Write all bytes; the system may accept only some of them per call."""
     rest = memoryview(content)
     while rest:
         rest = rest[syscall(os.write, file, rest) :]

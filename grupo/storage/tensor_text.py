@@ -1,4 +1,4 @@
-"""Tensors as a line of text that JSON holds and a dictionary can have as a key, and back."""
+"""Tensors as a line of text, for JSON values and dictionary keys, and back."""
 
 from base64 import b64decode, b64encode
 
@@ -8,7 +8,7 @@ from torch import Tensor
 
 
 def encode_tensor(x: Tensor) -> str:
-    """Type, shape and bytes.
+    """The dtype, shape and bytes of a tensor.
 
     >>> encode_tensor(torch.tensor([[0, 255]], dtype=torch.uint8))
     'uint8:1x2:AP8='
@@ -19,7 +19,7 @@ def encode_tensor(x: Tensor) -> str:
 
 
 def decode_tensor(line: str) -> Tensor:
-    """What `text` wrote, bit for bit.
+    """The tensor that `encode_tensor` wrote, exactly.
 
     >>> decode_tensor(encode_tensor(torch.tensor([0.5, -1.0])))
     tensor([ 0.5000, -1.0000])

@@ -1,9 +1,9 @@
-"""Tasks: where questions come from, and how some are kept for measuring."""
+"""Task sources, and the split of their tasks into training and evaluation tasks."""
 
+from grupo.core.importing import import_function
 from grupo.tasks.base import LazyTasks, TaskSource, task_key
 from grupo.tasks.columns import Columns
 from grupo.tasks.dataset import DatasetTasks
-from grupo.tasks.finding import import_function
 from grupo.tasks.mixture import TaskMixture
 from grupo.tasks.parse import parse_task_source
 from grupo.tasks.python import FromFunction, FromImportPath

@@ -1,4 +1,4 @@
-"""The seam between where tasks come from and who asks for them."""
+"""The interface of task sources, the keys of tasks, and sequences of tasks made on demand."""
 
 import hashlib
 import json
@@ -11,22 +11,25 @@ from grupo.core.types import Observation, Task
 
 
 class TaskSource(Protocol):
-    """Where tasks come from."""
+    """A source of tasks, such as a data set or a generator."""
 
-    def load(self) -> Sequence[Task]: ...
+    def load(self) -> Sequence[Task]:
+        """The tasks."""
+        ...
 
 
 def task_key(prompt: Observation) -> str:
-    """The name of a question: the same content, the same key, wherever it came from.
+    """A hash of the prompt's content, which identifies its task across sources.
 
-    A text is the same question as a chat whose only message is that text of the user's.
+    A text has the same key as a chat with that text as the only message of the user.
 
-    >>> task_key("2 + 2 =") == task_key(({"content": "2 + 2 =", "role": "user"},)) != task_key("2 + 3 =")
+    >>> chat = ({"content": "2 + 2 =", "role": "user"},)
+    >>> task_key("2 + 2 =") == task_key(chat) != task_key("2 + 3 =")
     True
     """
     chat = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else list(prompt)
-    said = [{**message, "content": _strip_text(message.get("content"))} for message in chat]
-    canonical = json.dumps(said, sort_keys=True, default=_digest)
+    stripped = [{**message, "content": _strip_text(message.get("content"))} for message in chat]
+    canonical = json.dumps(stripped, sort_keys=True, default=_digest)
     return hashlib.blake2b(canonical.encode(), digest_size=16).hexdigest()
 
 
@@ -35,7 +38,7 @@ def _strip_text(content: object) -> object:
 
 
 def _digest(value: object) -> str:
-    """What stands in a key for bytes; anything else has no content that could be compared."""
+    """The hash of bytes; other objects have no canonical form."""
     if isinstance(value, bytes):
         return hashlib.blake2b(value, digest_size=16).hexdigest()
     raise ConfigError(
@@ -46,7 +49,12 @@ def _digest(value: object) -> str:
 
 @dataclass(frozen=True)
 class LazyTasks(Sequence[Task]):
-    """`size` tasks, each made when it is asked for: `at(i)` for i in 0..size-1."""
+    """A sequence of tasks, each of which is made when it is indexed.
+
+    Args:
+        size: Number of tasks.
+        make_task: Makes task i, for i in 0..size-1.
+    """
 
     size: int
     make_task: Callable[[int], Task]
@@ -61,9 +69,7 @@ class LazyTasks(Sequence[Task]):
     def __getitem__(self, index: slice) -> Sequence[Task]: ...
 
     def __getitem__(self, index: int | slice) -> Task | Sequence[Task]:
-        places = range(self.size)[index]  # raises IndexError, and knows negative numbers
-        return (
-            [self.make_task(i) for i in places]
-            if isinstance(places, range)
-            else self.make_task(places)
-        )
+        selected = range(self.size)[index]  # handles negative indices and raises IndexError
+        if isinstance(selected, range):
+            return [self.make_task(i) for i in selected]
+        return self.make_task(selected)

@@ -1,4 +1,4 @@
-"""From a row of a table to a task."""
+"""Tasks from the rows of a table."""
 
 import json
 from collections.abc import Mapping
@@ -15,10 +15,15 @@ from grupo.tasks.base import task_key
 
 @component
 class Columns:
-    """Which column of a row is what.
+    """Names of the columns that become fields of a task.
 
-    Those of the answer and the source may be missing under their usual names; whatever else a row
-    has is kept for reward functions to read.
+    The default columns of answer and source may be missing. All other columns of a row are kept
+    in `Task.columns` for reward functions.
+
+    Args:
+        prompt: Column of the prompt: text, or a list of messages.
+        answer: Column of the reference answer.
+        source: Column of the source's name.
     """
 
     prompt: str = "prompt"
@@ -33,26 +38,33 @@ NESTED_COLUMNS = ("reward_model", "extra_info")
 def task_from_row(
     row: Mapping[str, Any], columns: Columns, location: str, source: str = ""
 ) -> Task:
-    """A row as a task: {"prompt": text or messages, …}, or verl's {"reward_model": {…}, …}.
+    """The task of a row, in a plain format or in verl's, {"reward_model": {…}, …}.
 
-    `place` says in messages which row it was. Every column but the prompt stays under its own
-    name, so that a function written for the table finds it.
+    Every column but the prompt is kept under its own name, so that reward functions written for
+    the table find it.
+
+    Args:
+        row: The row: values by column.
+        columns: The columns of prompt, answer and source.
+        location: Names the row in error messages, such as "rows.jsonl, line 3".
+        source: The task's source if the row has none.
 
     >>> task_from_row({"prompt": "2 + 2 =", "answer": "4", "level": 1}, Columns(), "row 1").columns
     {'answer': '4', 'level': 1}
     """
     plain = {name: _to_python(name, value) for name, value in row.items()}
-    known = {**_verl_fields(plain), **plain}
+    values = {**_verl_fields(plain), **plain}
     for field in fields(columns):
-        _require_column(getattr(columns, field.name), field.name, known, location)
-    prompt = _parse_prompt(known[columns.prompt], f"{location}, column {columns.prompt!r}")
-    answer, source = known.get(columns.answer), str(known.get(columns.source) or source)
-    rest = {name: value for name, value in plain.items() if name != columns.prompt}
-    return Task(task_key(prompt), prompt, answer, source, rest)
+        _require_column(getattr(columns, field.name), field.name, values, location)
+    prompt = _parse_prompt(values[columns.prompt], f"{location}, column {columns.prompt!r}")
+    answer = values.get(columns.answer)
+    source = str(values.get(columns.source) or source)
+    others = {name: value for name, value in plain.items() if name != columns.prompt}
+    return Task(task_key(prompt), prompt, answer, source, others)
 
 
 def _to_python(name: str, value: Any) -> Any:
-    """Parquet hands out arrays for lists, and verl's nested columns as JSON text at times."""
+    """The value without NumPy types; verl's nested columns are parsed if they are JSON text."""
     if isinstance(value, np.ndarray | np.generic):
         return _to_python(name, value.tolist())
     if isinstance(value, list | tuple):
@@ -64,15 +76,15 @@ def _parse_json(text: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
-        return text  # not JSON: it stays the text it is
+        return text
 
 
 def _verl_fields(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What verl calls the answer and the source, by our names."""
-    judged = row.get("reward_model")
-    if not isinstance(judged, Mapping) or "ground_truth" not in judged:
+    """The answer and the source of a row in verl's format."""
+    reward_model = row.get("reward_model")
+    if not isinstance(reward_model, Mapping) or "ground_truth" not in reward_model:
         return {}
-    return {"answer": judged["ground_truth"], "source": row.get("data_source", "")}
+    return {"answer": reward_model["ground_truth"], "source": row.get("data_source", "")}
 
 
 def _require_column(column: str, field_name: str, row: Mapping[str, Any], location: str) -> None:
@@ -80,7 +92,7 @@ def _require_column(column: str, field_name: str, row: Mapping[str, Any], locati
     if column not in row and not optional:
         raise ConfigError(
             f"{location} has no column {column!r} for the {field_name}; "
-            f"say which it is with Columns({field_name}=…). {suggest(column, row)}"
+            f"name it with Columns({field_name}=…). {suggest(column, row)}"
         )
 
 
@@ -92,7 +104,7 @@ def _parse_prompt(value: Any, location: str) -> Observation:
         return value
     raise ConfigError(
         f"{location} is {str(value)[:100]!r}, a {type(value).__name__}. "
-        "Allowed: text that is not empty, or messages that have a role and a content."
+        "Allowed: a text that is not empty, or messages with a role and a content."
     )
 
 

@@ -1,4 +1,4 @@
-"""Tasks from a table: a file, a folder, or a name on the Hugging Face hub."""
+"""Tasks from a table: a file, a folder, or a data set on the Hugging Face hub."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -14,9 +14,14 @@ from grupo.tasks.columns import Columns, task_from_row
 class DatasetTasks:
     """The rows of a table as tasks.
 
-    What is at `path` decides how it is read: a file ending in .jsonl or .parquet, a folder that
-    `datasets` saved or that holds data files, or else a name on the hub (`split` and `config` are
-    for the last two). Rows written for TRL and verl are read as they are.
+    Rows in the formats of TRL and verl are read as they are.
+
+    Args:
+        path: A file ending in .jsonl or .parquet; a folder saved by `datasets`, or of data files;
+            or a name on the hub.
+        columns: The columns of prompt, answer and source.
+        split: Split of a folder or hub data set.
+        config: Configuration of a folder or hub data set; "" is the default one.
     """
 
     path: str
@@ -27,7 +32,9 @@ class DatasetTasks:
     def load(self) -> Sequence[Task]:
         path = Path(self.path).expanduser()
         source = path.stem or self.path
-        tasks = [task_from_row(row, self.columns, place, source) for place, row in self._rows(path)]
+        tasks = [
+            task_from_row(row, self.columns, location, source) for location, row in self._rows(path)
+        ]
         if not tasks:
             raise ConfigError(f"{self.path} has no rows.")
         return tasks
@@ -49,11 +56,11 @@ def _require_file(path: Path) -> Path:
 
 
 def _suggest_files(path: Path) -> str:
-    """What could have been meant, when it is there."""
-    beside = [p.name for p in path.parent.glob("*")] if path.parent.is_dir() else []
-    if not beside:
+    """The end of an error message: the files beside `path`, the nearest name first."""
+    siblings = [p.name for p in path.parent.glob("*")] if path.parent.is_dir() else []
+    if not siblings:
         return f"The folder {path.parent} is empty or missing."
-    return suggest(path.name, [p for p in beside if not p.startswith(".")][:50])
+    return suggest(path.name, [p for p in siblings if not p.startswith(".")][:50])
 
 
 READERS: Mapping[str, Callable[[Path], readers.LocatedRows]] = {

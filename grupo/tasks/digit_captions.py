@@ -1,4 +1,4 @@
-"""Digits to be drawn, by their names: `seven`."""
+"""Tasks to draw a digit, with its name as the prompt: `seven`."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ DIGIT_NAMES = ("zero", "one", "two", "three", "four", "five", "six", "seven", "e
 
 
 def parse_digit(caption: str) -> int:
-    """The digit that is named; refuses what names none.
+    """The digit that a caption names; raises `ConfigError` if it names none.
 
     >>> parse_digit("seven")
     7
@@ -23,7 +23,7 @@ def parse_digit(caption: str) -> int:
 
 @component
 class DigitTasks:
-    """The names of the ten digits, each a task."""
+    """Ten tasks: the name of each digit."""
 
     def load(self) -> Sequence[Task]:
         return [Task(task_key(name), name, source="digits") for name in DIGIT_NAMES]

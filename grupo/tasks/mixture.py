@@ -1,4 +1,4 @@
-"""Tasks of several sources, in given proportions."""
+"""A mixture of task sources."""
 
 import math
 from collections.abc import Sequence
@@ -13,10 +13,15 @@ from grupo.tasks.base import LazyTasks, TaskSource
 
 @component
 class TaskMixture:
-    """`size` tasks drawn from several sources with given weights.
+    """Tasks drawn at random from several sources.
 
-    Which source task i is from depends on the seed and on i alone. The tasks of each source come in
-    their own order, and again from its first when it is used up.
+    The source of task i depends only on the seed and on i. The tasks of each source keep their
+    order, and start over when the source is used up.
+
+    Args:
+        sources: Pairs of a source and its weight.
+        size: Number of tasks.
+        seed: Seed of the draws.
     """
 
     sources: tuple[tuple[TaskSource, float], ...]
@@ -31,9 +36,10 @@ class TaskMixture:
             raise ConfigError(f"size: {self.size}. Allowed: at least 1.")
 
     def load(self) -> Sequence[Task]:
-        loaded = [source.load() for source, _ in self.sources]
+        tasks_by_source = [source.load() for source, _ in self.sources]
         rng = make_rng(self.seed, "mix")
-        chosen = rng.choices(range(len(loaded)), [w for _, w in self.sources], k=self.size)
-        turns = [count() for _ in loaded]
-        places = [(which, next(turns[which]) % len(loaded[which])) for which in chosen]
-        return LazyTasks(self.size, lambda i: loaded[places[i][0]][places[i][1]])
+        weights = [weight for _, weight in self.sources]
+        chosen = rng.choices(range(len(tasks_by_source)), weights, k=self.size)
+        counters = [count() for _ in tasks_by_source]
+        places = [(k, next(counters[k]) % len(tasks_by_source[k])) for k in chosen]
+        return LazyTasks(self.size, lambda i: tasks_by_source[places[i][0]][places[i][1]])

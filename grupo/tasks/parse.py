@@ -1,4 +1,4 @@
-"""Tasks by name, as the command line is given them."""
+"""Task sources from text, as given on the command line."""
 
 import ast
 from collections.abc import Mapping
@@ -26,9 +26,9 @@ EXAMPLES = (
 
 
 def parse_task_source(text: str) -> TaskSource:
-    """The tasks that a text names; arguments are literals.
+    """The task source that a text describes; see `EXAMPLES`. Arguments are Python literals.
 
-    >>> parse_task_source("rg:chain_sum_solutions(max_terms=3, size=100)")
+    >>> parse_task_source("rg:chain_sum(max_terms=3, size=100)")
     ReasoningGym(family='chain_sum', size=100, seed=0, settings=(('max_terms', 3),), \
 template='{question}')
     >>> [weight for _, weight in parse_task_source("rg:chain_sum*2+rg:gcd").sources]
@@ -36,7 +36,7 @@ template='{question}')
     """
     text = text.strip()
     if not text:
-        raise ConfigError(f"No tasks are named. Allowed: {', '.join(EXAMPLES)}.")
+        raise ConfigError(f"The task source is empty. Allowed: {', '.join(EXAMPLES)}.")
     if text.startswith("rg:"):
         return _parse_mixture(text)
     name, arguments = _parse_call(text)
@@ -58,44 +58,44 @@ def _parse_term(term: str) -> tuple[TaskSource, float]:
         if isinstance(error, ConfigError):
             raise
         raise ConfigError(
-            f"{term!r}: what follows * is not a weight. Allowed: a number."
+            f"{term!r}: the weight after * is not a number. Allowed: a number."
         ) from error
 
 
 def _parse_reasoning_gym(text: str) -> ReasoningGym:
     name, arguments = _parse_call(text)
     if not name.startswith("rg:"):
-        raise ConfigError(f"{text!r} in a mix. Allowed: terms that begin with rg:.")
+        raise ConfigError(f"{text!r} in a mixture. Allowed: terms that begin with rg:.")
     own = {f.name for f in fields(ReasoningGym)} - {"family", "settings"}
     settings = tuple((k, v) for k, v in arguments.items() if k not in own)
-    given = {k: v for k, v in arguments.items() if k in own}
-    return ReasoningGym(name.removeprefix("rg:"), settings=settings, **given)
+    own_arguments = {k: v for k, v in arguments.items() if k in own}
+    return ReasoningGym(name.removeprefix("rg:"), settings=settings, **own_arguments)
 
 
 def _table_arguments(arguments: Mapping[str, Any], allowed: Mapping[str, type]) -> dict[str, Any]:
-    """Arguments of a table: which columns, and the rest."""
-    columns = {f.name for f in fields(Columns)}
+    """The arguments of a table's source, with the names of columns as a `Columns`."""
+    column_fields = {f.name for f in fields(Columns)}
     for name in arguments:
-        if name not in columns and name not in allowed:
-            raise ConfigError(f"No argument {name!r} here. {suggest(name, columns | set(allowed))}")
-    mapped = Columns(**{k: v for k, v in arguments.items() if k in columns})
-    return {"columns": mapped} | {k: v for k, v in arguments.items() if k not in columns}
+        if name not in column_fields and name not in allowed:
+            suggestion = suggest(name, column_fields | set(allowed))
+            raise ConfigError(f"There is no argument {name!r}. {suggestion}")
+    columns = Columns(**{k: v for k, v in arguments.items() if k in column_fields})
+    return {"columns": columns} | {k: v for k, v in arguments.items() if k not in column_fields}
 
 
 def _parse_call(text: str) -> tuple[str, dict[str, Any]]:
-    """`name(key=literal, …)` as a name and its arguments; without brackets, no arguments."""
+    """`name(key=literal, …)` as a name and its arguments; without brackets there are none."""
     name, bracket, inside = text.partition("(")
     if not bracket:
         return text.strip(), {}
     try:
         call = ast.parse(f"f({inside}", mode="eval").body
-        assert isinstance(call, ast.Call), "it begins like one"
-        assert not call.args, "positional"
-        return name.strip(), {
-            _keyword_name(k): _freeze(ast.literal_eval(k.value)) for k in call.keywords
-        }
+        assert isinstance(call, ast.Call), "the text begins as a call"
+        assert not call.args, "positional arguments"
+        arguments = {_keyword_name(k): _freeze(ast.literal_eval(k.value)) for k in call.keywords}
+        return name.strip(), arguments
     except (SyntaxError, ValueError, AssertionError, RecursionError, MemoryError) as error:
-        raise ConfigError(f"{text!r} does not read. Allowed: name(key=literal, …).") from error
+        raise ConfigError(f"{text!r} is not valid. Allowed: name(key=literal, …).") from error
 
 
 def _keyword_name(keyword: ast.keyword) -> str:
@@ -109,7 +109,7 @@ def _freeze(value: Any) -> Any:
 
 
 def _split_top_level(text: str, separator: str) -> list[str]:
-    """The pieces of a text between marks that stand outside all brackets."""
+    """Split a text at the separators outside of all brackets."""
     depth, pieces = 0, [""]
     for letter in text:
         depth += (letter in "([{") - (letter in ")]}")

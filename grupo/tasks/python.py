@@ -1,28 +1,33 @@
-"""Tasks that a Python function makes."""
+"""Tasks from a Python function."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from grupo.core.component import component
 from grupo.core.errors import ConfigError
+from grupo.core.importing import import_function
 from grupo.core.types import Task
 from grupo.tasks.columns import Columns, task_from_row
-from grupo.tasks.finding import import_function
 
 
 @component
 class FromFunction:
-    """What `function()` yields: tasks, or rows as mappings."""
+    """The tasks that a function returns or yields.
+
+    Args:
+        function: Called without arguments; yields tasks, or rows as mappings.
+        columns: The columns of rows.
+    """
 
     function: Callable[[], Iterable[Task | Mapping[str, Any]]]
     columns: Columns = Columns()
 
     def load(self) -> Sequence[Task]:
         name = getattr(self.function, "__qualname__", type(self.function).__name__)
-        made = enumerate(self.function(), 1)
-        tasks = [self._task(item, f"{name}, item {number}") for number, item in made]
+        items = enumerate(self.function(), 1)
+        tasks = [self._task(item, f"{name}, item {number}") for number, item in items]
         if not tasks:
-            raise ConfigError(f"{name} made no tasks.")
+            raise ConfigError(f"{name} returned no tasks.")
         return tasks
 
     def _task(self, item: Task | Mapping[str, Any], location: str) -> Task:
@@ -35,7 +40,12 @@ class FromFunction:
 
 @component
 class FromImportPath:
-    """What the function at `module:function` or `file.py:function` yields; prints as that place."""
+    """The tasks of the function at an import path, which is what it prints as.
+
+    Args:
+        import_path: `module:function` or `file.py:function`; yields tasks, or rows as mappings.
+        columns: The columns of rows.
+    """
 
     import_path: str
     columns: Columns = Columns()

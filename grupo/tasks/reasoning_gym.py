@@ -1,4 +1,4 @@
-"""Tasks that reasoning-gym generates, as many as wanted, each with a verifier."""
+"""Tasks that reasoning-gym generates, each with a verifier."""
 
 from collections.abc import Sequence
 from dataclasses import fields
@@ -14,13 +14,20 @@ GymSettings = tuple[tuple[str, Any], ...]
 
 @component
 class ReasoningGym:
-    """`size` tasks of a reasoning-gym family, generated one by one when asked for.
+    """Tasks of a reasoning-gym family, each generated when it is indexed.
 
-    Task i of seed s is reasoning-gym's own: most families draw it from s + i, so that neighbouring
-    seeds share almost all their tasks. To hold tasks out use `split`, which goes by content, rather
-    than another seed.
+    Most families draw task i of seed s from s + i, so neighbouring seeds share almost all tasks.
+    Hold tasks out with `split_tasks`, which compares contents, rather than with another seed.
 
-    >>> ReasoningGym("chain_sum", size=2, settings=(("max_terms", 2),)).load()[0].answer
+    Args:
+        family: The family's name in reasoning-gym.
+        size: Number of tasks.
+        seed: The data set's seed.
+        settings: Pairs of a setting of the family and its value.
+        template: The prompt, with `{question}` as the place of the question.
+
+    >>> tasks = ReasoningGym("chain_sum", size=2, settings=(("max_terms", 2),)).load()
+    >>> tasks[0].reference_answer
     '-3579'
     """
 
@@ -28,11 +35,13 @@ class ReasoningGym:
     size: int = 10_000
     seed: int = 0
     settings: GymSettings = ()
-    template: str = "{question}"  # what the policy reads
+    template: str = "{question}"
 
     def __post_init__(self) -> None:
         if "{question}" not in self.template:
-            raise ConfigError(f"template: {self.template!r} does not say where {{question}} goes.")
+            raise ConfigError(
+                f"template: {self.template!r} has no {{question}}. Allowed: a text with it."
+            )
         self._dataset()
 
     def load(self) -> Sequence[Task]:
@@ -40,8 +49,8 @@ class ReasoningGym:
         return LazyTasks(self.size, lambda i: self._task(dataset[i]))
 
     def _dataset(self) -> Any:
-        given = (("size", self.size), ("seed", self.seed), *self.settings)
-        return create_gym_dataset(self.family, given)
+        settings = (("size", self.size), ("seed", self.seed), *self.settings)
+        return create_gym_dataset(self.family, settings)
 
     def _task(self, entry: dict[str, Any]) -> Task:
         prompt = self.template.replace("{question}", entry["question"])
@@ -50,8 +59,8 @@ class ReasoningGym:
 
 
 def create_gym_dataset(family: str, settings: GymSettings) -> Any:
-    """reasoning-gym's own dataset; families, settings and values that it lacks are refused."""
-    import reasoning_gym.factory as gym  # a second to import: only those who use it wait
+    """reasoning-gym's data set; raises `ConfigError` for unknown families, settings and values."""
+    import reasoning_gym.factory as gym  # imported on demand, because the import takes a second
 
     if family not in gym.DATASETS:
         raise ConfigError(
@@ -64,4 +73,4 @@ def create_gym_dataset(family: str, settings: GymSettings) -> Any:
     try:
         return gym.create_dataset(family, **dict(settings))
     except (AssertionError, TypeError, ValueError) as error:
-        raise ConfigError(f"{family} refuses {dict(settings)}: {error}") from error
+        raise ConfigError(f"{family} does not accept {dict(settings)}: {error}") from error

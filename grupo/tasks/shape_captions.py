@@ -1,4 +1,4 @@
-"""Captions of a world of coloured shapes: `two red squares left of a blue circle`."""
+"""Tasks to draw coloured shapes, with captions such as `two red squares left of a blue circle`."""
 
 import re
 from collections.abc import Sequence
@@ -24,13 +24,14 @@ VOCABULARY = (
 )
 _SHAPES_PATTERN = rf"(?:{'|'.join(COUNTS)}) (?:{'|'.join(COLOURS)}) (?:{'|'.join(SHAPES)})s?"
 _CAPTION_PATTERN = re.compile(
-    rf"(?P<one>{_SHAPES_PATTERN})(?: (?P<side>{'|'.join(SIDES)}) (?P<other>{_SHAPES_PATTERN}))?"
+    rf"(?P<first>{_SHAPES_PATTERN})"
+    rf"(?: (?P<side>{'|'.join(SIDES)}) (?P<second>{_SHAPES_PATTERN}))?"
 )
 
 
 @dataclass(frozen=True)
 class ShapeSet:
-    """So many shapes of one colour."""
+    """`count` equal shapes of one colour."""
 
     count: int
     colour: str
@@ -43,7 +44,12 @@ class ShapeSet:
 
 @dataclass(frozen=True)
 class Scene:
-    """What a caption says: some things, or some on one `side` of others of another colour."""
+    """The content of a caption.
+
+    Args:
+        shapes: One set of shapes, or two of different colours.
+        side: The side of the second set that the first one is on; "" if there is one set only.
+    """
 
     shapes: tuple[ShapeSet, ...]
     side: str = ""
@@ -53,20 +59,21 @@ class Scene:
 
 
 def parse_scene(caption: str) -> Scene:
-    """What a caption says; refuses one that the world of shapes cannot draw.
+    """The scene of a caption; raises `ConfigError` if the caption is not one of coloured shapes.
 
     >>> parse_scene("two red squares left of a blue circle").side
     'left of'
     """
-    found = _CAPTION_PATTERN.fullmatch(caption.strip().lower())
-    one, side, other = found.group("one", "side", "other") if found else ("", "", "")
-    things = tuple(_parse_shapes(said) for said in (one, other) if said)
-    scene = Scene(things, side or "")
-    alike = len({x.colour for x in things}) < len(things)
-    if not things or alike or str(scene) != caption.strip().lower():
-        words = "; ".join(", ".join(some) for some in (COUNTS, COLOURS, SHAPES, SIDES))
+    text = caption.strip().lower()
+    match = _CAPTION_PATTERN.fullmatch(text)
+    first, side, second = match.group("first", "side", "second") if match else ("", "", "")
+    shapes = tuple(_parse_shapes(part) for part in (first, second) if part)
+    scene = Scene(shapes, side or "")
+    same_colour = len({x.colour for x in shapes}) < len(shapes)
+    if not shapes or same_colour or str(scene) != text:
+        words = "; ".join(", ".join(kind) for kind in (COUNTS, COLOURS, SHAPES, SIDES))
         raise ConfigError(
-            f"prompt: {caption!r} is no picture of shapes. Allowed: 'two red squares left of a blue"
+            f"prompt: {caption!r} is no caption of shapes. Allowed: 'two red squares left of a blue"
             f" circle', and so on, with {words}."
         )
     return scene
@@ -79,29 +86,37 @@ def _parse_shapes(text: str) -> ShapeSet:
 
 @cache
 def all_captions() -> Sequence[str]:
-    """Every caption of two kinds of things, in an order that says nothing."""
-    kinds = [ShapeSet(*one) for one in product(COUNTS.values(), COLOURS, SHAPES)]
-    scenes = (Scene((a, b), side) for a, side, b in product(kinds, SIDES, kinds))
-    every = [str(scene) for scene in scenes if scene.shapes[0].colour != scene.shapes[1].colour]
-    make_rng(0, "captions").shuffle(every)
-    return every
+    """Every caption of two sets of shapes, 1,728 in all, shuffled."""
+    shape_sets = [ShapeSet(*values) for values in product(COUNTS.values(), COLOURS, SHAPES)]
+    captions = [
+        str(Scene((a, b), side))
+        for a, side, b in product(shape_sets, SIDES, shape_sets)
+        if a.colour != b.colour
+    ]
+    make_rng(0, "captions").shuffle(captions)
+    return captions
 
 
 @component
 class ShapeTasks:
-    """`size` captions of two kinds of things, those from number `start` on of 1,728."""
+    """A slice of `all_captions`.
+
+    Args:
+        start: Index of the first caption.
+        size: Number of captions.
+    """
 
     start: int = 0
     size: int = 1_500
 
     def load(self) -> Sequence[Task]:
-        some = all_captions()[self.start : self.start + self.size]
-        return [Task(task_key(caption), caption, source="shapes") for caption in some]
+        captions = all_captions()[self.start : self.start + self.size]
+        return [Task(task_key(caption), caption, source="shapes") for caption in captions]
 
 
 @component
 class CaptionTasks:
-    """These captions, each of which the world of shapes can draw."""
+    """Tasks of the given captions; raises `ConfigError` if one is not of coloured shapes."""
 
     captions: tuple[str, ...]
 

@@ -1,4 +1,4 @@
-"""Training tasks and held-out tasks that have no question in common, by construction."""
+"""Disjoint training and evaluation tasks."""
 
 from array import array
 from collections.abc import Sequence
@@ -14,10 +14,15 @@ from grupo.tasks.base import LazyTasks, TaskSource
 
 @dataclass(frozen=True)
 class TrainingTasks(Sequence[Task]):
-    """The tasks at `places`, those whose key is in `held_out` left out.
+    """The tasks of a source without the evaluation tasks.
 
-    Tasks that are made when asked for cannot be counted beforehand: where one of them turns out to
-    be held out, the next that is not stands in for it.
+    The keys of lazy tasks are unknown until the tasks are made: an evaluation task among them is
+    replaced by the next task that is none.
+
+    Args:
+        tasks: All tasks of the source.
+        indices: Indices of the training tasks in `tasks`.
+        excluded_keys: Keys of the evaluation tasks.
     """
 
     tasks: Sequence[Task]
@@ -26,11 +31,13 @@ class TrainingTasks(Sequence[Task]):
 
     def __post_init__(self) -> None:
         if not self.indices or self._next_training_task(0) is None:
-            raise ConfigError("Nothing is left to train on: every task of the source is held out.")
+            raise ConfigError(
+                "No training tasks are left: every task of the source is an evaluation task."
+            )
 
     @cached_property
     def num_excluded(self) -> int:
-        """How many tasks of the source are left out of training; finding out reads them all."""
+        """Number of tasks of the source that are left out of training; makes all lazy tasks."""
         return sum(task.key in self.excluded_keys for task in self.tasks)
 
     def __len__(self) -> int:
@@ -43,18 +50,20 @@ class TrainingTasks(Sequence[Task]):
     def __getitem__(self, index: slice) -> Sequence[Task]: ...
 
     def __getitem__(self, index: int | slice) -> Task | Sequence[Task]:
-        asked = range(len(self))[index]
-        return [self[i] for i in asked] if isinstance(asked, range) else self._training_task(asked)
+        selected = range(len(self))[index]
+        if isinstance(selected, range):
+            return [self[i] for i in selected]
+        return self._training_task(selected)
 
     def _training_task(self, index: int) -> Task:
         task = self._next_training_task(index)
-        assert task is not None, "some task can be trained on, or there would be no such view"
+        assert task is not None, "the constructor found a training task"
         return task
 
     def _next_training_task(self, index: int) -> Task | None:
-        """The first task from `index` on, round the end, that is not held out."""
+        """The first training task from `index` on, wrapping around; None if there is none."""
         order = (self.indices[(index + i) % len(self)] for i in range(len(self)))
-        tasks = (self.tasks[place] for place in order)
+        tasks = (self.tasks[i] for i in order)
         return next((task for task in tasks if task.key not in self.excluded_keys), None)
 
 
@@ -63,54 +72,70 @@ def split_tasks(
     eval_tasks: int | TaskSource | Sequence[Task],
     seed: int = 0,
 ) -> tuple[TrainingTasks, Sequence[Task]]:
-    """Tasks to train on, and held-out tasks that are none of them: so many, or a source's.
+    """Split a source into training tasks and evaluation tasks, which have no prompt in common.
+
+    Args:
+        source: Source of the training tasks.
+        eval_tasks: Number of evaluation tasks to draw from `source`, or their own source.
+        seed: Seed of the draws.
 
     >>> from grupo.tasks.reasoning_gym import ReasoningGym
-    >>> train, test = split_tasks(ReasoningGym("chain_sum", size=50), 10)
-    >>> len(train), len(test), {task.key for task in train} & {task.key for task in test}
+    >>> train, evaluation = split_tasks(ReasoningGym("chain_sum", size=50), 10)
+    >>> shared = {task.key for task in train} & {task.key for task in evaluation}
+    >>> len(train), len(evaluation), shared
     (40, 10, set())
     """
-    tasks, drawn = _load(source), set[int]()
+    tasks = _load(source)
+    excluded = set[int]()
     if isinstance(eval_tasks, int):
-        drawn, kept = _draw_eval_tasks(tasks, eval_tasks, seed)
+        excluded, evaluation = _draw_eval_tasks(tasks, eval_tasks, seed)
     else:
-        kept = list(_load(eval_tasks))
-    keys = frozenset(task.key for task in kept)
-    if not isinstance(tasks, LazyTasks):  # all in memory: what is held out is known
-        drawn = {place for place, task in enumerate(tasks) if task.key in keys}
-    places = array("q", (i for i in range(len(tasks)) if i not in drawn))
-    return TrainingTasks(tasks, places, keys), kept
+        evaluation = list(_load(eval_tasks))
+    keys = frozenset(task.key for task in evaluation)
+    if not isinstance(tasks, LazyTasks):  # all keys are known
+        excluded = {i for i, task in enumerate(tasks) if task.key in keys}
+    indices = array("q", (i for i in range(len(tasks)) if i not in excluded))
+    return TrainingTasks(tasks, indices, keys), evaluation
 
 
 def check_disjoint(
     train_tasks: Sequence[Task], eval_tasks: Sequence[Task], max_checked: int = 1000
 ) -> None:
-    """Refuse when any of `sample` training tasks, evenly spaced, is held out as well."""
+    """Raises `ConfigError` if a training task is an evaluation task as well.
+
+    Args:
+        train_tasks: The training tasks, of which at most about `max_checked` evenly spaced ones
+            are checked.
+        eval_tasks: The evaluation tasks.
+        max_checked: Number of training tasks to check.
+    """
     keys = {task.key for task in eval_tasks}
     step = max(1, len(train_tasks) // max_checked)
-    both = next((task for task in train_tasks[::step] if task.key in keys), None)
-    if both is not None:
+    shared = next((task for task in train_tasks[::step] if task.key in keys), None)
+    if shared is not None:
         raise ConfigError(
-            f"Task {both.key} is trained on and held out: {str(both.prompt)[:200]!r}."
+            f"Task {shared.key} is a training task and an evaluation task:"
+            f" {str(shared.prompt)[:200]!r}."
         )
 
 
 def _draw_eval_tasks(tasks: Sequence[Task], count: int, seed: int) -> tuple[set[int], list[Task]]:
-    """The places looked at, and `num_tasks` tasks of different keys found there."""
+    """Draw `count` tasks of different keys; returns all drawn indices, and the tasks."""
     if count < 0:
-        raise ConfigError(f"held_out: {count}. Allowed: 0 or more.")
+        raise ConfigError(f"eval_tasks: {count}. Allowed: 0 or more.")
     order = iter(make_rng(seed, "held out").sample(range(len(tasks)), len(tasks)))
-    drawn, kept = set[int](), dict[str, Task]()
-    while len(kept) < count:
-        place = next(order, None)
-        if place is None:
+    drawn = set[int]()
+    by_key: dict[str, Task] = {}
+    while len(by_key) < count:
+        index = next(order, None)
+        if index is None:
             raise ConfigError(
-                f"held_out: {count} different tasks were asked for, "
-                f"the source has {len(kept)} among {len(tasks)}."
+                f"eval_tasks: {count}. Allowed: at most {len(by_key)}, the different tasks among"
+                f" the source's {len(tasks)}."
             )
-        drawn.add(place)
-        kept.setdefault(tasks[place].key, tasks[place])
-    return drawn, list(kept.values())
+        drawn.add(index)
+        by_key.setdefault(tasks[index].key, tasks[index])
+    return drawn, list(by_key.values())
 
 
 def _load(source: TaskSource | Sequence[Task]) -> Sequence[Task]:

@@ -1,1 +1,1 @@
-"""Properties that every method is checked for, and smoke training."""
+"""Checks for methods: properties that every method must have, and smoke training."""

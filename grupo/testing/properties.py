@@ -1,7 +1,7 @@
-"""What holds of every method: laws that each of the library's, and your own, is checked against.
+"""Properties that every training method must have; the library checks them for all its methods.
 
-A law is called with a method and raises AssertionError that says in words what was violated. All
-of them look at one rich float64 batch and at a policy of one free number per action.
+A property is called with a method and raises an AssertionError that describes the violation. All
+properties use one rich float64 batch and a policy with one free parameter per action.
 """
 
 from collections.abc import Callable
@@ -16,206 +16,194 @@ from grupo.core.controllers import Controller
 from grupo.core.errors import MissingSignalError
 from grupo.core.schedules import Schedule, resolve_schedules
 from grupo.method import Method
-from grupo.testing import property_helpers
 from grupo.testing.batches import rich_batch
+from grupo.testing.property_helpers import (
+    PROBE_POSITIONS,
+    CoupledRowsLoss,
+    accumulated_gradient,
+    add_padding,
+    advantage_and_loss_gradient,
+    aggregated_loss,
+    assert_close,
+    assert_not_modified,
+    assert_same_gradient,
+    batch_for,
+    copy_tensors,
+    finite_difference,
+    loss_and_gradient,
+    policy_signals,
+    resolved_at_midpoint,
+    select_rollouts,
+    with_reward_as_advantage,
+)
 
 MethodProperty = Callable[[Method], None]
 DYNAMIC_TYPES = (Schedule, Controller)
 
 
 def padding_changes_nothing(method: Method) -> None:
-    """Columns of padding, and a row of nothing else, change neither loss nor gradient."""
-    batch = property_helpers.batch_for(method)
-    property_helpers.assert_same_gradient(
-        method, batch, property_helpers.add_padding(batch), "padding is added"
-    )
+    """Padding columns and a fully padded row change neither loss nor gradient."""
+    batch = batch_for(method)
+    assert_same_gradient(method, batch, add_padding(batch), "padding is added")
 
 
 def masked_actions_get_no_gradient(method: Method) -> None:
-    """Where the policy did not act, weights are 0 and what it says there gets no gradient."""
-    batch = property_helpers.batch_for(method).with_advantage(
-        property_helpers.resolved_at_midpoint(method).advantage
-    )
-    weight = (
-        property_helpers.resolved_at_midpoint(method)
-        .aggregation(batch)[~batch.mask]
-        .abs()
-        .max()
-        .item()
-    )
-    assert weight == 0, f"masked actions weigh up to {weight:.3g}"
-    pi = property_helpers.policy_signals(method, batch)
+    """Masked actions have weight 0, and the signals there get no gradient."""
+    resolved = resolved_at_midpoint(method)
+    batch = batch_for(method).with_advantage(resolved.advantage)
+    weight = resolved.aggregation(batch)[~batch.mask].abs().max().item()
+    assert weight == 0, f"masked actions have weights of up to {weight:.3g}"
+    pi = policy_signals(method, batch)
+    loss = aggregated_loss(method, pi, batch)
     gradients = torch.autograd.grad(
-        property_helpers.aggregated_loss(method, pi, batch),
-        [*pi.values()],
-        allow_unused=True,
-        materialize_grads=True,
+        loss, [*pi.values()], allow_unused=True, materialize_grads=True
     )
     for name, gradient in zip(pi, gradients, strict=True):
-        worst = gradient[~batch.mask].abs().max().item()
-        assert worst == 0, f"masked actions get a gradient of up to {worst:.3g} through {name!r}"
+        largest = gradient[~batch.mask].abs().max().item()
+        assert largest == 0, f"masked actions get a gradient of up to {largest:.3g} in {name!r}"
 
 
 def rollout_and_row_order_do_not_matter(method: Method) -> None:
-    """Neither the order of rollouts nor the order of rows changes loss or gradient."""
-    batch = property_helpers.batch_for(method)
-    backwards = torch.arange(len(batch.reward)).flip(0)
-    property_helpers.assert_same_gradient(
-        method,
-        batch,
-        property_helpers.select_rollouts(batch, backwards),
-        "rollouts are in another order",
-    )
+    """The order of rollouts and the order of rows change neither loss nor gradient."""
+    batch = batch_for(method)
+    reversed_rollouts = torch.arange(len(batch.reward)).flip(0)
+    reordered = select_rollouts(batch, reversed_rollouts)
+    assert_same_gradient(method, batch, reordered, "rollouts are reordered")
     rows = torch.arange(len(batch.mask)).roll(3)
-    property_helpers.assert_same_gradient(
-        method, batch, batch.select_rows(rows), "rows are in another order"
-    )
+    assert_same_gradient(method, batch, batch.select_rows(rows), "rows are reordered")
 
 
 def group_numbering_does_not_matter(method: Method) -> None:
-    """Groups by other numbers give the same loss and gradient."""
-    batch = property_helpers.batch_for(method)
+    """Renumbering the groups changes neither loss nor gradient."""
+    batch = batch_for(method)
     number = torch.arange(len(batch.history)).roll(2)
-    past = tuple(batch.history[p] for p in number.argsort().tolist())
-    other = replace(batch, group=number[batch.group], history=past)
-    property_helpers.assert_same_gradient(method, batch, other, "groups have other numbers")
+    history = tuple(batch.history[p] for p in number.argsort().tolist())
+    renumbered = replace(batch, group=number[batch.group], history=history)
+    assert_same_gradient(method, batch, renumbered, "groups are renumbered")
 
 
 def other_groups_do_not_matter(method: Method) -> None:
-    """Credit and unweighted loss of a group are the same without the others.
+    """Advantages and unweighted loss of a group do not depend on the other groups.
 
-    Unless a piece of the method says that it `needs_whole_batch`.
+    A method with a component that declares `needs_whole_batch` is exempt.
     """
-    if any(getattr(part, "needs_whole_batch", False) for part in walk(method)):
+    if any(getattr(component, "needs_whole_batch", False) for component in walk(method)):
         return
-    batch = property_helpers.batch_for(method)
-    advantage, gradient = property_helpers.advantage_and_loss_gradient(method, batch)
-    for p, past in enumerate(batch.history):
+    batch = batch_for(method)
+    advantage, gradient = advantage_and_loss_gradient(method, batch)
+    for p, history in enumerate(batch.history):
         rows = (batch.row_group == p).nonzero()[:, 0]
-        alone = property_helpers.select_rollouts(batch, (batch.group == p).nonzero()[:, 0])
-        credited, learned = property_helpers.advantage_and_loss_gradient(
-            method, replace(alone, group=alone.group * 0, history=(past,))
-        )
-        property_helpers.assert_close(
-            advantage[rows], credited, f"group {p} alone has other advantages"
-        )
-        property_helpers.assert_close(
-            gradient[rows], learned[rows], f"group {p} alone has another gradient"
+        single = select_rollouts(batch, (batch.group == p).nonzero()[:, 0])
+        single = replace(single, group=single.group * 0, history=(history,))
+        single_advantage, single_gradient = advantage_and_loss_gradient(method, single)
+        assert_close(advantage[rows], single_advantage, f"advantages of group {p} alone change")
+        assert_close(
+            gradient[rows], single_gradient[rows], f"the gradient of group {p} alone changes"
         )
 
 
 def equal_rewards_give_finite_gradients(method: Method) -> None:
-    """A batch whose rewards are all 0, or all 1, gives a finite loss and finite gradients."""
-    batch = property_helpers.batch_for(method)
+    """Loss and gradient are finite if all rewards are 0, or all are 1."""
+    batch = batch_for(method)
     for reward in (0.0, 1.0):
-        parts = SignalDict({name: x * 0 + reward for name, x in batch.reward_terms.items()})
-        flat = replace(batch, reward=batch.reward * 0 + reward, reward_terms=parts)
-        loss, gradient = property_helpers.loss_and_gradient(
-            method, property_helpers.with_reward_as_advantage(flat)
-        )
+        terms = SignalDict({name: x * 0 + reward for name, x in batch.reward_terms.items()})
+        equal = replace(batch, reward=batch.reward * 0 + reward, reward_terms=terms)
+        loss, gradient = loss_and_gradient(method, with_reward_as_advantage(equal))
         assert loss.isfinite(), f"the loss is {loss.item()} when every reward is {reward}"
         assert gradient.isfinite().all(), f"gradients are not finite when all rewards are {reward}"
 
 
 def inputs_are_not_modified(method: Method) -> None:
-    """Neither credit nor weigh nor loss writes into what it is given."""
-    batch = property_helpers.batch_for(method)
-    before = property_helpers.copy_tensors(batch)
-    credited = batch.with_advantage(property_helpers.resolved_at_midpoint(method).advantage)
-    property_helpers.assert_not_modified(before, property_helpers.copy_tensors(batch))
-    between = property_helpers.copy_tensors(credited)
-    pi = property_helpers.policy_signals(method, credited)
-    said = {name: x.detach().clone() for name, x in pi.items()}
-    property_helpers.aggregated_loss(method, pi, credited)
-    property_helpers.assert_not_modified(between, property_helpers.copy_tensors(credited))
-    property_helpers.assert_not_modified(said, pi)
+    """Advantage estimator, aggregation and loss do not write into their inputs."""
+    batch = batch_for(method)
+    before = copy_tensors(batch)
+    estimated = batch.with_advantage(resolved_at_midpoint(method).advantage)
+    assert_not_modified(before, copy_tensors(batch))
+    before = copy_tensors(estimated)
+    pi = policy_signals(method, estimated)
+    signals = {name: x.detach().clone() for name, x in pi.items()}
+    aggregated_loss(method, pi, estimated)
+    assert_not_modified(before, copy_tensors(estimated))
+    assert_not_modified(signals, pi)
 
 
 def required_signals_are_sufficient(method: Method) -> None:
-    """What `required_signals` names is all that the method reads besides `logp`."""
+    """The method reads no signals but `logp` and those in `required_signals`."""
     batch = rich_batch(method.required_signals, sorted(method.required_reward_terms))
     try:
-        property_helpers.loss_and_gradient(method, batch)
+        loss_and_gradient(method, batch)
     except MissingSignalError as error:
-        raise AssertionError(f"it reads what `needs` does not name: {error}") from error
+        message = f"it reads a signal that `required_signals` lacks: {error}"
+        raise AssertionError(message) from error
 
 
 def microbatch_size_does_not_matter(method: Method) -> None:
-    """The gradient is the same however many rows fit in memory at a time."""
-    batch = property_helpers.batch_for(method)
-    _, whole = property_helpers.loss_and_gradient(method, batch)
+    """The gradient does not depend on the number of rows per micro-batch."""
+    batch = batch_for(method)
+    _, gradient = loss_and_gradient(method, batch)
     for rows in (1, 2, 5, len(batch.mask)):
-        parts = property_helpers.accumulated_gradient(
-            property_helpers.resolved_at_midpoint(method), batch, rows
-        )
-        property_helpers.assert_close(
-            whole, parts, f"the gradient is another with {rows} rows at a time"
-        )
+        accumulated = accumulated_gradient(resolved_at_midpoint(method), batch, rows)
+        assert_close(gradient, accumulated, f"the gradient changes with {rows} rows at a time")
 
 
 def two_backward_passes_equal_one(method: Method) -> None:
-    """Differentiating the loss in the signals first and the policy after changes no gradient."""
-    batch = property_helpers.batch_for(method)
-    ready = property_helpers.resolved_at_midpoint(method)
-    _, once = property_helpers.loss_and_gradient(method, batch)
-    twice = property_helpers.accumulated_gradient(
-        ready.replace(loss=property_helpers.CoupledRowsLoss(ready.loss)), batch, 2
-    )
-    property_helpers.assert_close(once, twice, "the gradient is another in two passes")
+    """Differentiating the loss in the signals, then these in the parameters, is exact."""
+    batch = batch_for(method)
+    resolved = resolved_at_midpoint(method)
+    _, one_pass = loss_and_gradient(method, batch)
+    coupled = resolved.replace(loss=CoupledRowsLoss(resolved.loss))
+    two_passes = accumulated_gradient(coupled, batch, 2)
+    assert_close(one_pass, two_passes, "the gradient changes in two passes")
 
 
 def gradient_matches_finite_difference(method: Method) -> None:
-    """Moving what the policy says by a little moves the loss as the gradient says.
+    """The gradient equals the finite difference of the loss in single parameters.
 
-    Unless a loss of the method says that it `has_stop_gradient`.
+    A loss that declares `has_stop_gradient` is exempt.
     """
     if method.loss.has_stop_gradient:
         return
-    batch = property_helpers.batch_for(method)
-    _, gradient = property_helpers.loss_and_gradient(method, batch)
-    for row, column in property_helpers.PROBE_POSITIONS:
-        slope = property_helpers.finite_difference(method, batch, row, column)
-        off = abs(slope - gradient[row, column].item())
-        assert off <= 1e-5 * max(1.0, abs(slope)), (
+    batch = batch_for(method)
+    _, gradient = loss_and_gradient(method, batch)
+    for row, column in PROBE_POSITIONS:
+        slope = finite_difference(method, batch, row, column)
+        difference = abs(slope - gradient[row, column].item())
+        assert difference <= 1e-5 * max(1.0, abs(slope)), (
             f"the slope of the loss at row {row}, column {column} is {slope:.6g}, and the gradient"
-            f" says {gradient[row, column].item():.6g}"
+            f" is {gradient[row, column].item():.6g}"
         )
 
 
 def zero_advantage_gives_zero_loss(method: Method) -> None:
-    """A loss that says it `zero_if_no_advantage` is 0, with no slope, where advantages are 0."""
-    loss = property_helpers.resolved_at_midpoint(method).loss
+    """A loss that declares `zero_if_no_advantage` is 0, without slope, if advantages are 0."""
+    loss = resolved_at_midpoint(method).loss
     if not loss.zero_if_no_advantage:
         return
-    batch = property_helpers.batch_for(method)
-    batch = batch.with_advantage(lambda x, _: x * 0)
-    pi = property_helpers.policy_signals(method, batch)
-    said = loss(pi, batch)[batch.mask]
-    assert (said == 0).all(), f"the loss is up to {said.abs().max():.3g} where advantages are 0"
-    for gradient in torch.autograd.grad(said.sum(), [*pi.values()], allow_unused=True):
-        worst = 0.0 if gradient is None else gradient.abs().max().item()
-        assert worst == 0, f"its slope is up to {worst:.3g} where advantages are 0"
+    batch = batch_for(method).with_advantage(lambda x, _: x * 0)
+    pi = policy_signals(method, batch)
+    values = loss(pi, batch)[batch.mask]
+    assert (values == 0).all(), f"the loss is up to {values.abs().max():.3g} where advantages are 0"
+    for gradient in torch.autograd.grad(values.sum(), [*pi.values()], allow_unused=True):
+        largest = 0.0 if gradient is None else gradient.abs().max().item()
+        assert largest == 0, f"its slope is up to {largest:.3g} where advantages are 0"
 
 
 def schedules_resolve_to_numbers(method: Method) -> None:
-    """At any progress every schedule and controller in the method gives way to its number."""
+    """At any progress, every schedule and controller of the method resolves to a number."""
     for progress in (0.0, 0.5, 1.0):
-        left = [
-            part
-            for part in walk(resolve_schedules(method, progress))
-            if isinstance(part, DYNAMIC_TYPES)
-        ]
-        assert not left, f"schedules that stay when progress is {progress}: {left}"
+        components = walk(resolve_schedules(method, progress))
+        unresolved = [part for part in components if isinstance(part, DYNAMIC_TYPES)]
+        assert not unresolved, f"schedules are unresolved at progress {progress}: {unresolved}"
 
 
 def copies_are_equal_with_full_repr(method: Method) -> None:
-    """A copy is equal, hashes and prints alike, and no address or lambda shows."""
-    again = deepcopy(method)
-    assert again == method, f"a copy is not equal: {method!r}"
-    assert hash(again) == hash(method), f"a copy hashes otherwise: {method!r}"
-    assert repr(again) == repr(method), f"a copy prints otherwise: {again!r}, not {method!r}"
-    for unnamed in (" at 0x", "<lambda>", "<locals>"):
-        assert unnamed not in repr(method), f"it prints with {unnamed.strip()!r}: {method!r}"
+    """A copy is equal, has the same hash and repr, and the repr shows no address or lambda."""
+    copy = deepcopy(method)
+    assert copy == method, f"a copy is not equal: {method!r}"
+    assert hash(copy) == hash(method), f"a copy has another hash: {method!r}"
+    assert repr(copy) == repr(method), f"a copy has another repr: {copy!r}, not {method!r}"
+    for text in (" at 0x", "<lambda>", "<locals>"):
+        assert text not in repr(method), f"its repr contains {text.strip()!r}: {method!r}"
 
 
 PROPERTIES: tuple[MethodProperty, ...] = (

@@ -20,7 +20,7 @@ from grupo.core.types import Task
 from grupo.envs import RewardTerm, SingleTurn
 from grupo.method import Method
 from grupo.models.causal_lm import CausalLM
-from grupo.models.spec import PolicySpec
+from grupo.models.base import PolicySpec
 from grupo.recipe import Adam, EarlyStopping, Evaluation, Recipe
 from grupo.rewards import AfterMarker, ReasoningGymVerifier
 from grupo.rollouts.evaluate import SuccessCriterion

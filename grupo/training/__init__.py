@@ -1,1 +1,1 @@
-"""The training loop: collect groups, collate them, compute advantages, accumulate gradients, step."""
+"""The training loop: collect groups, collate a batch, compute advantages, update the policy."""

@@ -1,4 +1,4 @@
-"""Sampling for later steps while the update runs."""
+"""Asynchronous rollouts: groups of later steps are generated while the update runs."""
 
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -16,59 +16,61 @@ from grupo.training.collect import CollectedGroups
 
 @dataclass(frozen=True)
 class PendingStep:
-    """What was sampled for a step, and how many tasks had been handed out after it."""
+    """The groups of one step, and the number of tasks drawn in the run when it was generated."""
 
     collected: CollectedGroups
     tasks_drawn: int
 
 
 class AsyncRolloutQueue:
-    """Rollouts of later steps, sampled one step after the other in a thread of their own."""
+    """Groups of later steps, generated one step after the other in a background thread."""
 
     def __init__(self) -> None:
-        self.executor = ThreadPoolExecutor(1, "ahead")
+        self.executor = ThreadPoolExecutor(1, "async-rollouts")
         self.pending: deque[Future[PendingStep]] = deque()
 
     def submit(self, generate_step: Callable[[int], PendingStep], tasks_drawn: int) -> None:
-        """Let one more step be sampled, after so many tasks, or those of the step before it."""
-        before = self.pending[-1] if self.pending else None
-        self.pending.append(
-            self.executor.submit(
-                lambda: generate_step(before.result().tasks_drawn if before else tasks_drawn)
-            )
-        )
+        """Queue one more step.
+
+        Args:
+            generate_step: Generates the step, from the number of tasks drawn before it.
+            tasks_drawn: That number if the queue is empty; otherwise the previous step's is taken.
+        """
+        previous = self.pending[-1] if self.pending else None
+
+        def generate() -> PendingStep:
+            return generate_step(previous.result().tasks_drawn if previous else tasks_drawn)
+
+        self.pending.append(self.executor.submit(generate))
 
     def pop(self) -> PendingStep:
-        """What was sampled for the next step, once it is."""
+        """The oldest step of the queue; waits until it has been generated."""
         return self.pending.popleft().result()
 
     def wait_all(self) -> list[PendingStep]:
-        """Everything under way, once it is sampled."""
+        """All steps of the queue, oldest first; waits until they have been generated."""
         return [future.result() for future in self.pending]
 
     def to_data(self) -> list[Any]:
-        """What is under way, as plain data; it is waited for."""
-        return [
-            [pending_steps_json.to_data(one.collected), one.tasks_drawn] for one in self.wait_all()
-        ]
+        """The queue as plain data; waits until all its steps have been generated."""
+        steps = self.wait_all()
+        return [[pending_steps_json.to_data(step.collected), step.tasks_drawn] for step in steps]
 
     def from_data(self, data: Sequence[Any], tasks: Sequence[Task]) -> None:
-        """Have under way again what `to_data` wrote."""
+        """Fill the queue with the steps that `to_data` returned from `tasks`."""
         self.pending.clear()
-        for gathered, asked in data:
-            done: Future[PendingStep] = Future()
-            done.set_result(PendingStep(pending_steps_json.from_data(gathered, tasks), asked))
-            self.pending.append(done)
+        for collected, tasks_drawn in data:
+            groups = pending_steps_json.from_data(collected, tasks)
+            future: Future[PendingStep] = Future()
+            future.set_result(PendingStep(groups, tasks_drawn))
+            self.pending.append(future)
 
 
 def with_importance_correction(method: Method) -> Method:
-    """The method with the policy that sampled weighed in, unless it does so itself.
+    """Add truncated importance sampling for stale rollouts, w = min(pi_old / pi_sampler, 2).
 
-    Truncated importance sampling, w = min(pi_old / pi_sampler, 2).
+    A method whose loss already corrects for them is returned as it is.
     """
-    own = any(isinstance(part, CorrectedLoss) for part in walk(method.loss))
-    return (
-        method
-        if own
-        else method.replace(loss=CorrectedLoss(method.loss, ImportanceWeight(TruncatedIS(2.0))))
-    )
+    if any(isinstance(component, CorrectedLoss) for component in walk(method.loss)):
+        return method
+    return method.replace(loss=CorrectedLoss(method.loss, ImportanceWeight(TruncatedIS(2.0))))

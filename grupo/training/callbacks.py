@@ -1,4 +1,4 @@
-"""Whoever looks on while a run goes: the seam between the trainer and what people see."""
+"""Callbacks: the interface between the trainer and displays, loggers and other observers."""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol
@@ -8,21 +8,31 @@ from grupo.rollouts.evaluate import EvalResult
 
 
 class Callback(Protocol):
-    """Is told what happens; nothing it does reaches the run."""
+    """Receives the events of a run; a callback does not influence the run."""
 
-    def on_train_begin(self, recipe: Recipe, step: int) -> None: ...
+    def on_train_begin(self, recipe: Recipe, step: int) -> None:
+        """The run starts or resumes at this step."""
+        ...
 
-    def on_message(self, message: str) -> None: ...
+    def on_message(self, message: str) -> None:
+        """A note for the user, such as a warning of the policy or an OOM retry."""
+        ...
 
-    def on_evaluate(self, label: str, result: EvalResult) -> None: ...
+    def on_evaluate(self, label: str, result: EvalResult) -> None:
+        """The evaluation tasks were attempted; `label` is "before", "after" or "step N"."""
+        ...
 
-    def on_step_end(self, step: int, metrics: Mapping[str, float]) -> None: ...
+    def on_step_end(self, step: int, metrics: Mapping[str, float]) -> None:
+        """A training step, counted from 0, has ended and is logged."""
+        ...
 
-    def on_train_end(self) -> None: ...
+    def on_train_end(self) -> None:
+        """The run has ended, with or without an exception."""
+        ...
 
 
 class NullCallback:
-    """Looks away."""
+    """Ignores all events."""
 
     def on_train_begin(self, recipe: Recipe, step: int) -> None:
         pass
@@ -41,27 +51,27 @@ class NullCallback:
 
 
 class CallbackList:
-    """Several watchers as one."""
+    """Several callbacks as one: each event goes to all of them, in order."""
 
     def __init__(self, callbacks: Sequence[Callback]) -> None:
         self.callbacks = callbacks
 
     def on_train_begin(self, recipe: Recipe, step: int) -> None:
-        for watcher in self.callbacks:
-            watcher.on_train_begin(recipe, step)
+        for callback in self.callbacks:
+            callback.on_train_begin(recipe, step)
 
     def on_message(self, message: str) -> None:
-        for watcher in self.callbacks:
-            watcher.on_message(message)
+        for callback in self.callbacks:
+            callback.on_message(message)
 
     def on_evaluate(self, label: str, result: EvalResult) -> None:
-        for watcher in self.callbacks:
-            watcher.on_evaluate(label, result)
+        for callback in self.callbacks:
+            callback.on_evaluate(label, result)
 
     def on_step_end(self, step: int, metrics: Mapping[str, float]) -> None:
-        for watcher in self.callbacks:
-            watcher.on_step_end(step, metrics)
+        for callback in self.callbacks:
+            callback.on_step_end(step, metrics)
 
     def on_train_end(self) -> None:
-        for watcher in self.callbacks:
-            watcher.on_train_end()
+        for callback in self.callbacks:
+            callback.on_train_end()

@@ -1,4 +1,4 @@
-"""Groups of ragged rollouts as one rectangular batch."""
+"""Collates groups of ragged rollouts into one rectangular batch."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,81 +21,87 @@ def collate(
     encode: Encode,
     task_history: Callable[[Task], TaskHistory] = lambda _: TaskHistory(),
 ) -> Batch:
-    """Groups of ragged rollouts as one rectangular batch, a row for each context of a rollout.
+    """Collate groups of ragged rollouts into one batch, with a row for each context of a rollout.
 
-    Columns count from a row's first action: what was said before it belongs to `encode(rows)`, the
-    batch's `inputs`. What the world said later is masked, and what the policy was forced to say. A
-    group whose rollouts lack a part of the reward has 0 there, and so has an action without a mark.
+    Columns start at a row's first action: the first observation belongs to the batch's `inputs`.
+    Later observations and tokens that the policy was forced to generate are masked. A reward term
+    or a step value that a rollout lacks is 0.
+
+    Args:
+        groups: The groups to train on.
+        encode: Encodes the rows, one rollout per context, as the policy's `inputs`.
+        task_history: Returns the earlier rewards of a task; empty by default.
     """
-    rollouts = [r for group in groups for r in group.rollouts]
-    owned = [(i, row) for i, r in enumerate(rollouts) for row in _context_rows(r)]
-    laid = partial(_to_matrix, [row for _, row in owned])
-    marks = dict.fromkeys(chain.from_iterable(r.step_values for r in rollouts))
-    seen = {
+    rollouts = [rollout for group in groups for rollout in group.rollouts]
+    indexed_rows = [(i, row) for i, rollout in enumerate(rollouts) for row in _rows(rollout)]
+    to_matrix = partial(_to_matrix, [row for _, row in indexed_rows])
+    step_values = dict.fromkeys(chain.from_iterable(r.step_values for r in rollouts))
+    value_functions = {
         **ACTION_SIGNALS,
-        **{f"step/{name}": partial(_PlacedAction.step_values, name=name) for name in marks},
+        **{f"step/{name}": partial(_PlacedAction.step_values, name=name) for name in step_values},
     }
     return Batch.of(
-        reward=_to_float64(r.reward for r in rollouts),
+        reward=_to_float64(rollout.reward for rollout in rollouts),
         group=_to_int64(p for p, group in enumerate(groups) for _ in group.rollouts),
-        rollout=_to_int64(i for i, _ in owned),
-        mask=laid(lambda said: said.action.in_loss).bool(),
-        turn=laid(lambda said: said.turn).long(),
-        old_logp=laid(lambda said: said.action.logp),
-        seen=SignalDict({name: laid(of) for name, of in seen.items()}),
-        parts=SignalDict(_reward_terms(rollouts)),
-        past=tuple(task_history(group.task) for group in groups),
-        inputs=encode([row for r in rollouts for row in r.contexts]),
+        rollout=_to_int64(i for i, _ in indexed_rows),
+        mask=to_matrix(lambda placed: placed.action.in_loss).bool(),
+        turn=to_matrix(lambda placed: placed.turn).long(),
+        old_logp=to_matrix(lambda placed: placed.action.logp),
+        signals=SignalDict({name: to_matrix(fn) for name, fn in value_functions.items()}),
+        reward_terms=SignalDict(_reward_terms(rollouts)),
+        history=tuple(task_history(group.task) for group in groups),
+        inputs=encode([row for rollout in rollouts for row in rollout.contexts]),
     )
 
 
 def action_spans(rollout: Rollout) -> list[tuple[int, slice]]:
-    """Of each of its actions the row, counted within the rollout, and the columns there."""
-    return [(n, said.columns) for n, row in enumerate(_context_rows(rollout)) for said in row]
+    """The row of each action, counted within the rollout, and the action's columns in that row."""
+    rows = enumerate(_rows(rollout))
+    return [(number, placed.columns) for number, row in rows for placed in row]
 
 
 @dataclass(frozen=True)
 class _PlacedAction:
-    """An action in its row."""
+    """An action and its place in a row."""
 
     rollout: Rollout
     action: Action
     columns: slice
     turn: int
-    offset: int  # parts of its rollout before it
+    offset: int  # items of the rollout before this action
 
     def token_ids(self) -> list[float]:
-        """What was done, where that is a number: a token; 0 where it is none."""
-        return [float(part) if isinstance(part, int) else 0.0 for part in self.action.items]
+        """The action's items where these are integers, such as tokens; 0 for other items."""
+        return [float(item) if isinstance(item, int) else 0.0 for item in self.action.items]
 
     def step_values(self, name: str) -> list[float]:
-        """Its marks, of those of its whole rollout."""
+        """The rollout's step values of that name at this action's items; 0 where there are none."""
         length = len(self.action.items)
-        own = self.rollout.step_values.get(name, ())[self.offset : self.offset + length]
-        return [*own, *[0.0] * (length - len(own))]
+        values = self.rollout.step_values.get(name, ())[self.offset : self.offset + length]
+        return [*values, *[0.0] * (length - len(values))]
 
 
 ACTION_SIGNALS: Mapping[str, Callable[[_PlacedAction], Sequence[float] | float]] = {
-    "logp@sampler": lambda said: said.action.logp,
-    "sampled": lambda said: said.action.sampled,
-    "moved": lambda said: said.action.off_context,
-    "version": lambda said: said.action.policy_version,
+    "logp@sampler": lambda placed: placed.action.logp,
+    "sampled": lambda placed: placed.action.sampled,
+    "off_context": lambda placed: placed.action.off_context,
+    "policy_version": lambda placed: placed.action.policy_version,
     "step/item": _PlacedAction.token_ids,
 }
 
 
-def _context_rows(rollout: Rollout) -> list[list[_PlacedAction]]:
-    """The actions of each context; a turn begins where the world speaks."""
-    rows, turn, begin = [], 0, 0
-    for row in rollout.contexts:
+def _rows(rollout: Rollout) -> list[list[_PlacedAction]]:
+    """The actions of each context; a new turn begins with every observation but the first."""
+    rows, turn, offset = [], 0, 0
+    for context in rollout.contexts:
         rows.append([])
         end = 0
-        for i, (_, action) in enumerate(row.turns):
+        for i, (_, action) in enumerate(context.turns):
             turn += len(rows) + i > 1 and len(action.observation) > 0
-            first = end + len(action.observation) * (i > 0)
-            end = first + len(action.items)
-            rows[-1].append(_PlacedAction(rollout, action, slice(first, end), turn, begin))
-            begin += len(action.items)
+            start = end + len(action.observation) * (i > 0)
+            end = start + len(action.items)
+            rows[-1].append(_PlacedAction(rollout, action, slice(start, end), turn, offset))
+            offset += len(action.items)
     return rows
 
 
@@ -103,19 +109,20 @@ def _to_matrix(
     rows: Sequence[Sequence[_PlacedAction]],
     value_of: Callable[[_PlacedAction], Sequence[float] | float],
 ) -> Tensor:
-    """Numbers of the parts of actions, or one for all parts of one (N, T); 0 where the world spoke,
-    and behind a row's end.
+    """Scatter values per item, or one value per action, to (N, T).
+
+    Observations and padding are 0.
     """
     width = max((row[-1].columns.stop for row in rows if row), default=0)
-    lines = np.zeros((len(rows), width))
-    for line, row in zip(lines, rows, strict=True):
-        for said in row:
-            line[said.columns] = value_of(said)
-    return torch.from_numpy(lines).to(torch.get_default_dtype())
+    matrix = np.zeros((len(rows), width))
+    for values, row in zip(matrix, rows, strict=True):
+        for placed in row:
+            values[placed.columns] = value_of(placed)
+    return torch.from_numpy(matrix).to(torch.get_default_dtype())
 
 
 def _reward_terms(rollouts: Sequence[Rollout]) -> dict[str, Tensor]:
-    """The components of the rewards (R,)."""
+    """The components of the rewards (R,), by name."""
     names = dict.fromkeys(chain.from_iterable(r.reward_terms for r in rollouts))
     return {name: _to_float64(r.reward_terms.get(name, 0.0) for r in rollouts) for name in names}
 

@@ -1,4 +1,4 @@
-"""A step's groups: ask the curriculum, sample, judge, curate, and ask again for what is missing."""
+"""Collects a step's groups: draw tasks, generate, score, filter, and refill what was filtered out."""
 
 import asyncio
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from grupo.storage.fault_injection import kill_point
 
 @dataclass(frozen=True)
 class CollectedGroups:
-    """What a step sampled, and what of it is learned from."""
+    """The groups that a step generated, and those of them that it trains on."""
 
     sampled_groups: tuple[Group, ...]
     kept_groups: tuple[Group, ...]
@@ -31,51 +31,56 @@ async def collect_groups(
     num_prompts: int,
     seed: int,
 ) -> CollectedGroups:
-    """`prompts` groups to learn from, or as many as the curriculum gives tasks for."""
+    """Generate groups until `num_prompts` pass the filter or the curriculum returns no tasks.
+
+    Args:
+        method: Its curriculum draws tasks, its sampler generates and its filter selects groups.
+        env: Replies to actions and scores rollouts.
+        actor: The policy's handle for generating.
+        tasks: The training tasks.
+        history: Earlier groups; the number of tasks drawn is added to it.
+        num_prompts: Number of groups to train on.
+        seed: Seed of the curriculum.
+    """
     sampled: list[Group] = []
     kept: list[Group] = []
-    asked = 0
-    while new := method.curriculum(
-        CurriculumRequest(tasks, history, num_prompts - len(kept), seed, asked)
+    resample_round = 0
+    while new_tasks := method.curriculum(
+        CurriculumRequest(tasks, history, num_prompts - len(kept), seed, resample_round)
     ):
-        history.count_drawn(len(new))
-        kill_point("step/asked")
-        together = _SamplingRound(method.sampler, env, len(new))
-        plays = (
-            together.sample_group(i, history.with_replays(task), actor.fork(asked, i))
-            for i, task in enumerate(new)
+        history.count_drawn(len(new_tasks))
+        kill_point("step/tasks_drawn")
+        sampling_round = _SamplingRound(method.sampler, env, len(new_tasks))
+        coroutines = (
+            sampling_round.sample_group(i, history.with_replays(task), actor.fork(resample_round, i))
+            for i, task in enumerate(new_tasks)
         )
-        groups = await asyncio.gather(*plays)
-        kill_point("step/sampled")
+        groups = await asyncio.gather(*coroutines)
+        kill_point("step/generated")
         sampled += groups
-        kept += method.filter(
-            [
-                drop_failed_rollouts(group)
-                for group in groups
-                if len(drop_failed_rollouts(group).rollouts)
-            ]
-        )
-        kill_point("step/curated")
-        asked += 1
+        scored = [drop_failed_rollouts(group) for group in groups]
+        kept += method.filter([group for group in scored if group.rollouts])
+        kill_point("step/filtered")
+        resample_round += 1
     return CollectedGroups(tuple(sampled), tuple(kept[:num_prompts]))
 
 
 def drop_failed_rollouts(group: Group) -> Group:
-    """The group without the rollouts that could not be judged; without any if one is left alone."""
+    """The group without the rollouts that failed; empty if only one of several is left."""
     left = tuple(rollout for rollout in group.rollouts if not rollout.error)
-    alone = len(left) < 2 and len(left) < len(group.rollouts)
-    return replace(group, rollouts=() if alone else left)
+    single = len(left) < 2 and len(left) < len(group.rollouts)
+    return replace(group, rollouts=() if single else left)
 
 
 class _SamplingRound:
-    """Groups that are sampled together: verdicts reach all of them at once, in their order.
+    """Groups that are generated together; their rewards are released at once, in a fixed order.
 
-    A sampler may ask the policy again after a verdict. Whom the policy answers together would else
-    depend on how long the judges took, and its numbers depend on that in their last bits.
+    Samplers may generate again after scoring. Without the fixed order, batch composition, and with
+    it floating-point rounding, would depend on reward latency.
     """
 
-    def __init__(self, sample: Sampler, env: Env, count: int) -> None:
-        self.sampler, self.env, self.num_active = sample, env, count
+    def __init__(self, sampler: Sampler, env: Env, num_groups: int) -> None:
+        self.sampler, self.env, self.num_active = sampler, env, num_groups
         self.waiting: list[tuple[int, asyncio.Future[None]]] = []
 
     async def sample_group(self, index: int, task: Task, actor: Actor) -> Group:
@@ -86,26 +91,26 @@ class _SamplingRound:
             self._schedule_release()
 
     async def wait_until_all_scored(self, index: int) -> None:
-        judged: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.waiting.append((index, judged))
+        released: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.waiting.append((index, released))
         self._schedule_release()
-        await judged
+        await released
 
     def _schedule_release(self) -> None:
-        # soon, not now: the last to be judged must not come before those that wait
+        # soon, not now: the group that is scored last must not overtake those that wait
         asyncio.get_running_loop().call_soon(self._release)
 
     def _release(self) -> None:
         if len(self.waiting) >= self.num_active:
-            for _, judged in sorted(self.waiting, key=lambda one: one[0]):
-                if not judged.done():  # it may have been cancelled since
-                    judged.set_result(None)
+            for _, released in sorted(self.waiting, key=lambda pair: pair[0]):
+                if not released.done():  # the group may have been cancelled since
+                    released.set_result(None)
             self.waiting = []
 
 
 @dataclass(frozen=True)
 class _RoundEnv:
-    """The world as one group of a round sees it."""
+    """The environment of one group in a round: `score` returns when all groups are scored."""
 
     sampling_round: _SamplingRound
     index: int
@@ -114,6 +119,6 @@ class _RoundEnv:
         return await self.sampling_round.env.reply(task, rollout)
 
     async def score(self, task: Task, rollouts: Sequence[Rollout]) -> Sequence[RewardResult]:
-        verdicts = await self.sampling_round.env.score(task, rollouts)
+        results = await self.sampling_round.env.score(task, rollouts)
         await self.sampling_round.wait_until_all_scored(self.index)
-        return verdicts
+        return results

@@ -1,4 +1,4 @@
-"""One step of learning: sample, judge, credit, update. It knows neither disk nor screen."""
+"""One training step: generate, score, compute advantages, update. Files and displays are elsewhere."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -6,6 +6,7 @@ from functools import partial
 from typing import TypeVar
 
 import torch
+from torch import Tensor
 
 from grupo.algo.optimizer import optimizer_step
 from grupo.config.validate import check_columns, check_component_tasks, check_tasks
@@ -34,9 +35,14 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class TrainStepResult:
-    """What a step sampled, what was learned from, its numbers, and what else is to be said.
+    """The outcome of one training step.
 
-    `trace` is what the policy said of the actions it learned from.
+    Args:
+        collected: The groups generated and the groups kept.
+        batch: The batch collated from the kept groups, with advantages.
+        metrics: The metrics of the step, by name.
+        trace: Signals of the policy at each action that was trained on.
+        notes: Messages for the user, such as OOM retries.
     """
 
     collected: CollectedGroups
@@ -47,167 +53,196 @@ class TrainStepResult:
 
 
 class Learner:
-    """What a recipe makes of a state: the next one."""
+    """Runs the training steps of a recipe and holds the state that they change.
+
+    Args:
+        recipe: Everything that the run chooses.
+
+    Raises:
+        ConfigError: The tasks do not fit the policy, the method or the environment.
+    """
 
     def __init__(self, recipe: Recipe) -> None:
         self.recipe = recipe
         self.tasks, self.eval_tasks = split_tasks(recipe.tasks, recipe.eval_tasks, recipe.seed)
-        seed_torch(recipe.seed, "build")  # adapters are born at random
+        seed_torch(recipe.seed, "build")  # adapters are initialised at random
         self.policy = recipe.policy.build()
         check_tasks(self.policy, self.eval_tasks, self.tasks)
         check_columns(recipe.method, self.tasks)
         check_component_tasks(recipe.env, self.eval_tasks, self.tasks)
-        method, helpers = recipe.method, self.policy.attach_heads(recipe.method.aux_heads)
+        method = recipe.method
+        heads = self.policy.attach_heads(method.aux_heads)
         self.aux_models = self.policy.attach_aux_models(
             method.required_signals, method.reference, recipe.aux_models
         )
         optimizers = {"optimizer": recipe.optimizer(self.policy.parameters())}
         if method.aux_heads:
-            optimizers["helping"] = recipe.aux_head_optimizer(list(helpers.parameters()))
+            optimizers["aux_head_optimizer"] = recipe.aux_head_optimizer(list(heads.parameters()))
         self.state = State(self.policy, optimizers, self.aux_models, self.tasks)
-        self.stopwatch, self.notes, self.rollout_queue = (
-            Stopwatch(),
-            list[str](),
-            self.state.rollout_queue,
-        )
+        self.rollout_queue = self.state.rollout_queue
+        self.stopwatch = Stopwatch()
+        self.notes: list[str] = []
         if recipe.max_staleness:
             self.policy.detach_sampler()
 
     def step(self) -> TrainStepResult:
-        """Sample and learn once."""
-        self.stopwatch, self.notes, step, recipe = Stopwatch(), [], self.state.step, self.recipe
+        """Collect groups, update the policy on them, and record the step in the state."""
+        self.stopwatch = Stopwatch()
+        self.notes = []
+        recipe, step = self.recipe, self.state.step
         kill_point("step/begin")
         seed_torch(recipe.seed, "step", step)
-        measured = self.state.history.metrics
-        choices = (recipe.method, recipe.learning_rate, recipe.aux_head_learning_rate)
-        progress = recipe.progress(step, self.state.generated_tokens, self.state.training_seconds)
-        method, *rates = resolve_schedules(choices, progress, measured)
-        method = with_importance_correction(method) if recipe.max_staleness else method
-        gathered = (
-            self._next_async_groups(method) if recipe.max_staleness else self._sample_groups(method)
-        )
-        batch = self._build_batch(method, gathered)
+        method, learning_rates = self._resolve_schedules()
+        if recipe.max_staleness:
+            collected = self._next_async_groups(method)
+        else:
+            collected = self._collect_groups(method)
+        batch = self._build_batch(method, collected)
         trace = Trace()
-        seen = self._run_updates(method, batch, rates, trace) if gathered.kept_groups else {}
-        numbers = metrics.group_metrics(gathered, batch) | seen
-        numbers |= metrics.time_metrics(self.stopwatch, numbers) | {"lr": rates[0]}
-        numbers["staleness"] = metrics.mean_staleness(gathered, step)
-        numbers["budget"] = float(self.policy.tokens_per_microbatch)
-        self.state.record_step(gathered.sampled_groups, numbers, recipe.method)
+        updates = Metrics()
+        if collected.kept_groups:
+            updates = self._run_updates(method, batch, learning_rates, trace)
+        values = metrics.group_metrics(collected, batch) | updates
+        values |= metrics.time_metrics(self.stopwatch, values) | {"lr": learning_rates[0]}
+        values["staleness"] = metrics.mean_staleness(collected, step)
+        values["microbatch_tokens"] = float(self.policy.tokens_per_microbatch)
+        self.state.record_step(collected.sampled_groups, values, recipe.method)
         kill_point("step/recorded")
-        return TrainStepResult(gathered, batch, numbers, trace, tuple(self.notes))
+        return TrainStepResult(collected, batch, values, trace, tuple(self.notes))
 
     def evaluate(self, label: str) -> EvalResult:
-        """Attempt the held-out tasks, and note how it went under `when`."""
-        watch, choice = Stopwatch(), self.recipe.evaluation
-        self.rollout_queue.wait_all()  # the voice is theirs until then
+        """Attempt the evaluation tasks; the scores are recorded in the state under `label`."""
+        stopwatch, evaluation = Stopwatch(), self.recipe.evaluation
+        self.rollout_queue.wait_all()  # it generates with the weights that are replaced here
         self.policy.sync_weights(self.policy.weight_sync.snapshot(), self.state.step)
-        score = evaluate(
+        result = evaluate(
             self.policy,
             self.recipe.env,
             self.eval_tasks,
-            attempts=choice.attempts,
-            success=choice.success,
-            turn_strategy=choice.turn_strategy,
+            attempts=evaluation.attempts,
+            success=evaluation.success,
+            turn_strategy=evaluation.turn_strategy,
             key=derive_key(self.recipe.seed, "held-out"),
         )
-        self.state.eval_scores[label] = score.to_data()
-        self.state.seconds += watch.elapsed
+        self.state.eval_scores[label] = result.to_data()
+        self.state.seconds += stopwatch.elapsed
         kill_point("run/evaluated")
-        return score
+        return result
 
-    def _sample_groups(self, method: Method) -> CollectedGroups:
-        spoken = self.policy.generation_seconds
-        with self.stopwatch.lap("judge"):
-            sampled = self._make_step_generator(method, self.state.step)(
-                self.state.history.tasks_drawn
-            )
-        # the policy speaks while others are judged: what it does not speak is waited for
-        spoken = self.policy.generation_seconds - spoken
-        self.stopwatch.seconds["sample"] += spoken
-        self.stopwatch.seconds["judge"] -= spoken
-        return self._accept(sampled)
+    def _resolve_schedules(self) -> tuple[Method, list[float]]:
+        """The method and the learning rates (policy, auxiliary heads) of this step."""
+        recipe, state = self.recipe, self.state
+        scheduled = (recipe.method, recipe.learning_rate, recipe.aux_head_learning_rate)
+        progress = recipe.progress(state.step, state.generated_tokens, state.training_seconds)
+        method, *learning_rates = resolve_schedules(scheduled, progress, state.history.metrics)
+        if recipe.max_staleness:
+            method = with_importance_correction(method)
+        return method, learning_rates
+
+    def _collect_groups(self, method: Method) -> CollectedGroups:
+        generated_before = self.policy.generation_seconds
+        with self.stopwatch.lap("score"):
+            generate_step = self._make_step_generator(method, self.state.step)
+            pending = generate_step(self.state.history.tasks_drawn)
+        # rewards are computed while the policy generates: only the rest of the time is waiting
+        generation_seconds = self.policy.generation_seconds - generated_before
+        self.stopwatch.seconds["generate"] += generation_seconds
+        self.stopwatch.seconds["score"] -= generation_seconds
+        return self._accept(pending)
 
     def _next_async_groups(self, method: Method) -> CollectedGroups:
-        """What was sampled for this step, while later ones go on being sampled."""
+        """The groups of this step; later steps are queued so that generation goes on."""
         last = min(self.state.step + self.recipe.max_staleness, self.recipe.max_steps - 1)
         for step in range(self.state.step + len(self.rollout_queue.pending), last + 1):
-            self.rollout_queue.submit(
-                self._make_step_generator(method, step), self.state.history.tasks_drawn
-            )
-        with self.stopwatch.lap("sample"):
+            generate_step = self._make_step_generator(method, step)
+            self.rollout_queue.submit(generate_step, self.state.history.tasks_drawn)
+        with self.stopwatch.lap("generate"):
             return self._accept(self.rollout_queue.pop())
 
-    def _accept(self, sampled: PendingStep) -> CollectedGroups:
-        self.state.history.tasks_drawn = sampled.tasks_drawn
-        return sampled.collected
+    def _accept(self, pending: PendingStep) -> CollectedGroups:
+        self.state.history.tasks_drawn = pending.tasks_drawn
+        return pending.collected
 
     def _make_step_generator(self, method: Method, step: int) -> Callable[[int], PendingStep]:
-        """How to sample for a step with the weights and the history as they are now."""
+        """A function that generates a step with the current weights and history.
+
+        Its argument is the number of tasks drawn before the step.
+        """
         recipe, history, version = self.recipe, self.state.history.copy(), self.state.step
         weights = self.policy.weight_sync.snapshot()
 
-        def sample(asked: int) -> PendingStep:
+        def generate_step(tasks_drawn: int) -> PendingStep:
             self.policy.sync_weights(weights, version)
-            history.tasks_drawn = asked
-            act = self.policy.actor(derive_key(recipe.seed, "sample", step))
-            given = (method, recipe.env, act, self.tasks, history)
-            found = collect_groups(*given, num_prompts=recipe.prompts_per_step, seed=recipe.seed)
-            return PendingStep(run_coroutine(found), history.tasks_drawn)
+            history.tasks_drawn = tasks_drawn
+            coroutine = collect_groups(
+                method,
+                recipe.env,
+                self.policy.actor(derive_key(recipe.seed, "sample", step)),
+                self.tasks,
+                history,
+                num_prompts=recipe.prompts_per_step,
+                seed=recipe.seed,
+            )
+            return PendingStep(run_coroutine(coroutine), history.tasks_drawn)
 
-        return sample
+        return generate_step
 
-    def _build_batch(self, method: Method, gathered: CollectedGroups) -> Batch:
-        if not gathered.kept_groups:
+    def _build_batch(self, method: Method, collected: CollectedGroups) -> Batch:
+        """The collated batch with precomputed signals and advantages."""
+        if not collected.kept_groups:
             return EMPTY_BATCH
-        batch = collate(gathered.kept_groups, self.policy.encode, self.state.history.task_history)
+        batch = collate(collected.kept_groups, self.policy.encode, self.state.history.task_history)
         kill_point("step/collated")
-        views = self.aux_models.encode_reprompted(self.policy, gathered.kept_groups)
+        reprompted = self.aux_models.encode_reprompted(self.policy, collected.kept_groups)
         row = torch.arange(len(batch.rollout))
-        batch = replace(batch, inputs={**batch.inputs, **views, "row": row})
-        with self.stopwatch.lap("observe"):
+        batch = replace(batch, inputs={**batch.inputs, **reprompted, "row": row})
+        with self.stopwatch.lap("logprobs"):
             batch = self._retry_on_oom(partial(self._compute_signals, method, batch))
-        kill_point("step/observed")
+        kill_point("step/logprobs_computed")
         batch = batch.with_advantage(method.advantage)
-        kill_point("step/credited")
+        kill_point("step/advantages_computed")
         return batch
 
     def _compute_signals(self, method: Method, batch: Batch) -> Batch:
-        if (
-            self.recipe.max_staleness
-            or not self.state.sampler_mismatch <= self.recipe.old_logp_tolerance
-        ):
-            old = evaluate_all(self.policy, self.policy, batch, ["logp"])["logp"]
-            own = (batch.signals["sampled"] > 0) & (batch.signals["moved"] == 0)
-            batch = replace(batch, old_logp=torch.where(own, old, batch.old_logp))
+        if self._must_recompute_old_logp():
+            batch = replace(batch, old_logp=self._recomputed_old_logp(batch))
         return add_signals(self.policy, self.aux_models.scorers, batch, method.precomputed_signals)
 
+    def _must_recompute_old_logp(self) -> bool:
+        within = self.state.sampler_mismatch <= self.recipe.old_logp_tolerance  # False for NaN
+        return bool(self.recipe.max_staleness) or not within
+
+    def _recomputed_old_logp(self, batch: Batch) -> Tensor:
+        """Log-probs under the trainer's policy, where it sampled the action in this context."""
+        logp = evaluate_all(self.policy, self.policy, batch, ["logp"])["logp"]
+        on_policy = (batch.signals["sampled"] > 0) & (batch.signals["off_context"] == 0)
+        return torch.where(on_policy, logp, batch.old_logp)
+
     def _retry_on_oom(self, fn: Callable[[], Result]) -> Result:
-        """The gradients of an update that is begun again are forgotten."""
+        """Retry `fn` in smaller micro-batches; gradients of a failed attempt are cleared."""
         optimizers = self.state.optimizers.values()
 
-        def undo() -> None:
+        def zero_grad() -> None:
             for optimizer in optimizers:
                 optimizer.zero_grad()
 
-        return retry_on_oom(fn, self.policy, undo, self.notes.append)
+        return retry_on_oom(fn, self.policy, zero_grad, self.notes.append)
 
     def _run_updates(
         self, method: Method, batch: Batch, learning_rates: Sequence[float], trace: Trace
     ) -> Metrics:
         rng = make_rng(self.recipe.seed, "plan", self.state.step)
-        seen = []
+        optimizers = self.state.optimizers.values()
+        update_metrics: list[Metrics] = []
         for minibatch in method.updates(batch, rng):
             with self.stopwatch.lap("update"):
-                watched = self._retry_on_oom(
+                values = self._retry_on_oom(
                     partial(accumulate_gradients, self.policy, method, minibatch, trace)
                 )
             kill_point("step/accumulated")
             with self.stopwatch.lap("update"):
-                for optimizer, lr in zip(
-                    self.state.optimizers.values(), learning_rates, strict=False
-                ):
-                    watched = optimizer_step(optimizer, lr, self.recipe.max_grad_norm) | watched
-            seen.append(watched)
+                for optimizer, lr in zip(optimizers, learning_rates, strict=False):
+                    values = optimizer_step(optimizer, lr, self.recipe.max_grad_norm) | values
+            update_metrics.append(values)
             kill_point("step/updated")
-        return metrics.advantage_metrics(method, batch) | metrics.mean_over_updates(seen)
+        return metrics.advantage_metrics(method, batch) | metrics.mean_over_updates(update_metrics)

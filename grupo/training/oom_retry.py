@@ -1,4 +1,4 @@
-"""Work that is done again in smaller pieces where memory does not suffice."""
+"""OOM retry: work that ran out of memory is repeated in smaller micro-batches."""
 
 from collections.abc import Callable
 from typing import Protocol, TypeVar
@@ -6,18 +6,18 @@ from typing import Protocol, TypeVar
 import torch
 
 Result = TypeVar("Result")
-OOM_MESSAGES = (
+OOM_MESSAGES = (  # as torch words them
     "not enough memory",
     "can't allocate memory",
     "cannot allocate memory",
-)  # as torch says it
+)
 
 
 class HalvesMicrobatch(Protocol):
-    """Whoever can work in smaller pieces."""
+    """Can halve the size of its micro-batches; a policy is one."""
 
     def halve_microbatch(self) -> str:
-        """Halve the pieces, and say so; nothing where they are as small as can be."""
+        """Halve the micro-batch; returns a message, "" if it cannot become smaller."""
         ...
 
 
@@ -27,18 +27,29 @@ def retry_on_oom(
     reset: Callable[[], None],
     log: Callable[[str], None],
 ) -> Result:
-    """What `work` returns; where memory does not suffice it is undone, and done again in halves."""
+    """Call `fn` until memory suffices, halving the micro-batch after each failure.
+
+    Args:
+        fn: The work; its result is returned.
+        microbatcher: Its micro-batch is halved.
+        reset: Undoes what a failed call left behind, such as partial gradients.
+        log: Receives a message for each retry.
+
+    Raises:
+        The out-of-memory error, if the micro-batch cannot become smaller, and any other error.
+    """
     while True:
         try:
             return fn()
         except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
-            line = microbatcher.halve_microbatch() if _is_out_of_memory(error) else ""
-            if not line:
+            message = microbatcher.halve_microbatch() if _is_out_of_memory(error) else ""
+            if not message:
                 raise
             reset()
-            log(line)
+            log(message)
 
 
 def _is_out_of_memory(error: Exception) -> bool:
-    kinds = isinstance(error, torch.OutOfMemoryError | MemoryError)
-    return kinds or any(text in str(error).lower() for text in OOM_MESSAGES)
+    if isinstance(error, torch.OutOfMemoryError | MemoryError):
+        return True
+    return any(text in str(error).lower() for text in OOM_MESSAGES)

@@ -1,4 +1,4 @@
-"""Rollouts as plain data, and back: those that were sampled for a later step are saved with it."""
+"""Conversion of collected groups to plain data and back: steps generated ahead are checkpointed."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -10,38 +10,35 @@ from grupo.training.collect import CollectedGroups
 
 
 def to_data(collected: CollectedGroups) -> dict[str, Any]:
-    """Every rollout once; groups name their task by its key and their rollouts by number."""
-    groups = (*collected.sampled_groups, *collected.kept_groups)
-    every = {id(r): r for group in groups for r in group.rollouts}
-    number = {name: i for i, name in enumerate(every)}
+    """The groups as JSON can hold them.
 
-    def named(some: Sequence[Group]) -> list[Any]:
-        return [
-            [g.task.key, g.task.group_size, g.task.prompt, [number[id(r)] for r in g.rollouts]]
-            for g in some
-        ]
+    Each rollout is stored once; a group holds its task's key and the indices of its rollouts.
+    """
+    groups = (*collected.sampled_groups, *collected.kept_groups)
+    rollouts = {id(rollout): rollout for group in groups for rollout in group.rollouts}
+    index = {rollout_id: i for i, rollout_id in enumerate(rollouts)}
+
+    def group_data(group: Group) -> list[Any]:
+        task = group.task
+        return [task.key, task.group_size, task.prompt, [index[id(r)] for r in group.rollouts]]
 
     return {
-        "rollouts": [rollout_json.to_data(r) for r in every.values()],
-        "sampled": named(collected.sampled_groups),
-        "kept": named(collected.kept_groups),
+        "rollouts": [rollout_json.to_data(rollout) for rollout in rollouts.values()],
+        "sampled_groups": [group_data(group) for group in collected.sampled_groups],
+        "kept_groups": [group_data(group) for group in collected.kept_groups],
     }
 
 
 def from_data(data: Mapping[str, Any], tasks: Sequence[Task]) -> CollectedGroups:
-    """What `to_data` wrote, its tasks among these."""
-    known = {task.key: task for task in tasks}
-    rollouts = [rollout_json.from_data(one) for one in data["rollouts"]]
+    """The groups that `to_data` converted; `tasks` must include the tasks of all groups."""
+    task_by_key = {task.key: task for task in tasks}
+    rollouts = [rollout_json.from_data(entry) for entry in data["rollouts"]]
 
-    def groups(named: Sequence[Any]) -> tuple[Group, ...]:
-        return tuple(
-            Group(
-                replace(
-                    known[key], group_size=attempts, prompt=rollout_json.as_observation(prompt)
-                ),
-                tuple(rollouts[i] for i in places),
-            )
-            for key, attempts, prompt, places in named
-        )
+    def group(key: str, group_size: int, prompt: Any, indices: Sequence[int]) -> Group:
+        prompt = rollout_json.as_observation(prompt)
+        task = replace(task_by_key[key], group_size=group_size, prompt=prompt)
+        return Group(task, tuple(rollouts[i] for i in indices))
 
-    return CollectedGroups(groups(data["sampled"]), groups(data["kept"]))
+    sampled = tuple(group(*entry) for entry in data["sampled_groups"])
+    kept = tuple(group(*entry) for entry in data["kept_groups"])
+    return CollectedGroups(sampled, kept)

@@ -1,4 +1,4 @@
-"""What the journal of rollouts holds of a step."""
+"""The records of a step in `rollouts.jsonl`."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,25 +10,31 @@ from grupo.core.types import Group
 def rollout_records(
     step: int, sampled_groups: Sequence[Group], kept_groups: Sequence[Group], batch: Batch
 ) -> list[Any]:
-    """One record for each rollout that was sampled.
+    """One record for each rollout that was generated.
 
-    `advantage` is the mean over a rollout's actions, null for one that was not learned from.
+    `advantage` is the mean over the rollout's actions, null for a rollout not trained on.
+
+    Args:
+        step: Number of the step, from 0.
+        sampled_groups: All groups of the step.
+        kept_groups: The groups that were trained on.
+        batch: The batch collated from the kept groups, with advantages.
     """
-    learned = [rollout for group in kept_groups for rollout in group.rollouts]
-    advantage = dict(zip(map(id, learned), _mean_advantage(batch), strict=True))
+    trained = [rollout for group in kept_groups for rollout in group.rollouts]
+    advantage = dict(zip(map(id, trained), _mean_advantage(batch), strict=True))
     return [
         {
             "step": step,
             "task": group.task.key,
             "prompt": group.task.prompt,
-            "answer": _text(group.task.reference_answer),
+            "reference_answer": _text(group.task.reference_answer),
             "text": rollout.text,
             "reward": rollout.reward,
-            "parts": rollout.reward_terms,
+            "reward_terms": rollout.reward_terms,
             "advantage": advantage.get(id(rollout)),
             "length": rollout.length,
             "truncated": rollout.truncated,
-            "failed": rollout.error,
+            "error": rollout.error,
         }
         for group in sampled_groups
         for rollout in group.rollouts
@@ -36,7 +42,7 @@ def rollout_records(
 
 
 def _text(answer: Any) -> str:
-    """What would have been right, where that is a text or a number."""
+    """The reference answer if it is a text or a number, otherwise ""."""
     return str(answer) if isinstance(answer, str | int | float) else ""
 
 

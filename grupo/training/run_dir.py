@@ -1,4 +1,4 @@
-"""A run's folder: its recipe, its journals, its checkpoints, its summary. See docs/runs.md."""
+"""A run's folder: its recipe, journals, checkpoints and summary. See docs/runs.md."""
 
 import hashlib
 import json
@@ -26,42 +26,59 @@ LOCK, RECIPE, SUMMARY, CHECKPOINTS = "lock", "recipe.json", "summary.json", "che
 
 @dataclass(frozen=True)
 class RunFolder:
-    """One run on disk. Whoever holds its lock may write."""
+    """One run on disk; only the process that holds its lock writes.
+
+    Args:
+        folder: The run's folder.
+        recipe: The recipe of the run.
+        fingerprint: Hash of the recipe as it is stored in `recipe.json`.
+    """
 
     folder: Path
     recipe: Recipe
-    fingerprint: str  # of the recipe, as it was written down
+    fingerprint: str
 
     @staticmethod
     def check_empty(folder: Path) -> None:
-        """Refuse a folder that holds anything, but for what a killed beginning left."""
-        found = [path.name for path in folder.iterdir()] if folder.is_dir() else []
-        held = [name for name in found if name != LOCK and not name.startswith("tmp.")]
-        if held or folder.is_file():
+        """Raise `ConfigError` if the folder is not empty.
+
+        A lock and unfinished files, which a run that was killed at its start leaves, are allowed.
+        """
+        names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
+        entries = [name for name in names if name != LOCK and not name.startswith("tmp.")]
+        if entries or folder.is_file():
             raise ConfigError(
-                f"run: {str(folder)!r} exists. Name another folder, or go on with"
+                f"run: {str(folder)!r} exists. Name another folder, or continue this run with"
                 f" `grupo resume {folder}`."
             )
 
     @classmethod
     def create(cls, folder: Path, recipe: Recipe) -> "tuple[RunFolder, Lock]":
-        """A folder for a new run, and the right to write in it."""
+        """Create the folder of a new run and lock it.
+
+        Raises:
+            ConfigError: The folder is not empty.
+        """
         data = to_data(recipe)
         run = cls(folder, recipe, _hash(data))
         text = json.dumps({"fingerprint": run.fingerprint, "recipe": data}, indent=1)
-        with save_errors("The run is not begun"), ExitStack() as undone:
+        with save_errors("The run is not begun"), ExitStack() as cleanup:
             make_folder(folder)
             kill_point("begin/folder")
-            lock = undone.enter_context(Lock(folder / LOCK))
-            cls.check_empty(folder)  # still: another process may have begun here meanwhile
+            lock = cleanup.enter_context(Lock(folder / LOCK))
+            cls.check_empty(folder)  # again: another process may have started a run here meanwhile
             remove_unfinished(folder)
             write_atomically(folder / RECIPE, text, point_prefix="begin/recipe")
-            undone.pop_all()
+            cleanup.pop_all()
         return run, lock
 
     @classmethod
     def open(cls, folder: Path) -> "RunFolder":
-        """The folder of a run that was begun, to read it; refuses a recipe edited since."""
+        """Open the folder of an existing run for reading.
+
+        Raises:
+            ConfigError: The folder holds no run, or its recipe was edited or cannot be loaded.
+        """
         path = folder / RECIPE
         if not path.is_file():
             raise ConfigError(f"run: {str(folder)!r} holds no run: it has no recipe.json.")
@@ -72,16 +89,16 @@ class RunFolder:
             fingerprint, recipe = "", ""
         if fingerprint != _hash(recipe):
             raise ConfigError(
-                f"run: {path} was edited or damaged since the run began. Put it back."
+                f"run: {path} was edited or damaged since the run began. Restore the original."
             )
         try:
             return cls(folder, from_data(recipe), fingerprint)
         except ConfigError as error:
-            why = "Another version of grupo wrote it, or it names what is no longer there."
-            raise ConfigError(f"run: {path}: {error} {why}") from error
+            hint = "Another version of grupo wrote it, or it names objects that no longer exist."
+            raise ConfigError(f"run: {path}: {error} {hint}") from error
 
     def lock(self) -> Lock:
-        """The right to write, taken over from whoever died with it."""
+        """Lock the folder for writing; the lock of a process that died is taken over."""
         lock = Lock(self.folder / LOCK)
         kill_point("resume/locked")
         for folder in (self.folder, self.folder / CHECKPOINTS):
@@ -89,33 +106,34 @@ class RunFolder:
         return lock
 
     def check_same_recipe(self, recipe: Recipe) -> None:
-        """Refuse to go on with another recipe than the one the run was begun with."""
-        mine, other = component_fields(self.recipe), component_fields(recipe)
-        for name, value in other.items():
-            if mine[name] != value:
+        """Raise `ConfigError` if `recipe` differs from the recipe of the run."""
+        stored = component_fields(self.recipe)
+        for name, value in component_fields(recipe).items():
+            if stored[name] != value:
                 raise ConfigError(
-                    f"run: {str(self.folder)!r} was begun with {name} = {to_code(mine[name])}, not"
-                    f" {to_code(value)}. Resume it as it is, or train in another folder."
+                    f"run: {str(self.folder)!r} was begun with {name} ="
+                    f" {to_code(stored[name])}, not {to_code(value)}. Resume it as it is, or"
+                    " train in another folder."
                 )
 
     @property
     def metrics(self) -> Journal:
-        """One line for each step."""
+        """`metrics.jsonl`: one line for each step."""
         return Journal(self.folder / "metrics.jsonl")
 
     @property
     def rollouts(self) -> Journal:
-        """One line for each rollout."""
+        """`rollouts.jsonl`: one line for each rollout."""
         return Journal(self.folder / "rollouts.jsonl")
 
     @property
     def actions(self) -> Journal:
-        """One line for each rollout whose actions are kept."""
+        """`actions.jsonl`: one line for each rollout of a logged group, with its actions."""
         return Journal(self.folder / "actions.jsonl")
 
     @property
     def journals(self) -> dict[str, Journal]:
-        """All of them by name."""
+        """All journals by name."""
         return {"metrics": self.metrics, "rollouts": self.rollouts, "actions": self.actions}
 
     def log(
@@ -125,7 +143,14 @@ class RunFolder:
         rollouts: Sequence[Any],
         actions: Sequence[Any] = (),
     ) -> None:
-        """Append a step."""
+        """Append a step to the journals.
+
+        Args:
+            step: Number of the step, from 0.
+            metrics: The metrics of the step.
+            rollouts: Records of its rollouts.
+            actions: Records of the actions of its logged rollouts.
+        """
         with save_errors(f"Step {step} is not logged"):
             self.actions.append(*actions)
             self.rollouts.append(*rollouts)
@@ -135,29 +160,32 @@ class RunFolder:
     def save(
         self, step: int, tensors: Mapping[str, Mapping[str, Tensor]], data: Mapping[str, Any]
     ) -> None:
-        """A checkpoint after `step` steps, the journals' lengths in it."""
+        """Save a checkpoint after `step` steps, with the current lengths of the journals."""
         with save_errors(f"Step {step} is not saved"):
             for journal in self.journals.values():
                 journal.fsync()
         lengths = {name: journal.length() for name, journal in self.journals.items()}
-        mark = {"lengths": lengths, "fingerprint": self.fingerprint}
-        checkpoint.save(self.folder / CHECKPOINTS, step, tensors, {**data, **mark})
+        run_data = {"lengths": lengths, "fingerprint": self.fingerprint}
+        checkpoint.save(self.folder / CHECKPOINTS, step, tensors, {**data, **run_data})
 
     def load(self) -> checkpoint.Checkpoint:
-        """The newest whole checkpoint, the journals cut back to where they were then.
+        """Load the newest complete checkpoint and truncate the journals to its step.
 
-        A run that never saved one is at its start: raises `checkpoint.NoCheckpoint`.
+        Raises:
+            NoCheckpoint: The run was never saved; its journals are emptied.
+            CorruptRun: The run has been saved, and its checkpoints are missing.
+            ConfigError: The checkpoints belong to another recipe.
         """
         try:
-            found = checkpoint.load(self.folder / CHECKPOINTS)
+            saved = checkpoint.load(self.folder / CHECKPOINTS)
         except NoCheckpoint:
             self._check_no_lost_checkpoint()
             self._truncate_journals({})
             raise
-        if found.data["fingerprint"] != self.fingerprint:
+        if saved.data["fingerprint"] != self.fingerprint:
             raise ConfigError(f"run: the checkpoints in {self.folder} belong to another recipe.")
-        self._truncate_journals(found.data["lengths"])
-        return found
+        self._truncate_journals(saved.data["lengths"])
+        return saved
 
     def write_summary(self, summary: Mapping[str, Any]) -> None:
         """Write `summary.json`."""
@@ -167,12 +195,12 @@ class RunFolder:
             )
 
     def _check_no_lost_checkpoint(self) -> None:
-        """Refuse to start again where checkpoints must have been, and are gone."""
-        logged = len(self.metrics.read()[0])
-        if logged > self.recipe.save_every:
+        """Raise `CorruptRun` if the journals are longer than a run without checkpoint can be."""
+        num_logged = len(self.metrics.read()[0])
+        if num_logged > self.recipe.save_every:
             raise CorruptRun(
-                f"run: {logged} steps were logged in {self.folder}, and its checkpoints are gone."
-                " Put them back, or start a new run in another folder."
+                f"run: {num_logged} steps were logged in {self.folder}, and its checkpoints are"
+                " missing. Restore them, or start a new run in another folder."
             )
 
     def _truncate_journals(self, lengths: Mapping[str, int]) -> None:
@@ -183,12 +211,12 @@ class RunFolder:
 
 
 def _hash(data: Any) -> str:
-    """Equal for equal recipes."""
+    """SHA-256 of plain data; equal for equal recipes."""
     return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
 
 
 def unused_folder() -> Path:
-    """A name under runs/ that nobody has."""
+    """A path under `runs/` that does not exist, named by date and time."""
     stem = datetime.now().strftime("%Y%m%d-%H%M%S")
     names = (Path("runs") / f"{stem}{tail}" for tail in ("", *(f"-{i}" for i in range(2, 1000))))
     return next(name for name in names if not name.exists())

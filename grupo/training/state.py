@@ -1,4 +1,4 @@
-"""What a run is at the end of a step."""
+"""The state of a run between two steps."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,31 +19,53 @@ from grupo.training.async_rollouts import AsyncRolloutQueue
 
 
 class State:
-    """All that changes while a run goes: a checkpoint holds this, and a run needs no more.
+    """Everything that changes during a run; a checkpoint holds this and nothing else is needed.
 
-    Random numbers are not among it: every stream is derived from the seed, a name and the step.
+    Random generators are not part of it: every stream is derived from the seed, a name and the
+    step.
+
+    Args:
+        policy: The policy that is trained.
+        optimizers: Optimizers by the name of their file in a checkpoint.
+        aux_models: The reference policy and other auxiliary models.
+        tasks: The training tasks.
     """
 
     def __init__(
         self,
         policy: Policy,
         optimizers: Mapping[str, Optimizer],
-        company: AuxModels,
+        aux_models: AuxModels,
         tasks: Sequence[Task],
     ) -> None:
-        self.policy, self.optimizers, self.aux_models = policy, optimizers, company
-        self.tasks, self.rollout_queue = tasks, AsyncRolloutQueue()
-        self.history, self.step = History(), 0
-        self.eval_scores: dict[str, Any] = {}  # of the held-out tasks, by when they were attempted
-        self.generated_tokens, self.failed_rollouts, self.seconds = 0, 0, 0.0
-        self.ledger: dict[str, float] = {}  # tokens and seconds of all steps, by what they were for
-        self.sampler_mismatch = math.inf  # of sampler and trainer, when it was last measured
+        self.policy = policy
+        self.optimizers = optimizers
+        self.aux_models = aux_models
+        self.tasks = tasks
+        self.rollout_queue = AsyncRolloutQueue()
+        self.history = History()
+        self.step = 0
+        self.eval_scores: dict[str, Any] = {}  # by the label of the evaluation
+        self.generated_tokens = 0
+        self.failed_rollouts = 0
+        self.seconds = 0.0  # of steps and evaluations
+        self.ledger: dict[str, float] = {}  # sums of the `tokens/` and `time/` metrics
+        self.sampler_mismatch = math.inf  # last measured, in nats; see docs/metrics.md
         self.finished = False
 
     def record_step(
         self, groups: Sequence[Group], metrics: Mapping[str, float], method: Method
     ) -> None:
-        """Note a step: what was sampled, what it cost, and what the method wants remembered."""
+        """Record a step.
+
+        Args:
+            groups: All groups that the step generated.
+            metrics: The metrics of the step.
+            method: Its declarations choose the reward terms, replays and metrics that are kept.
+
+        Raises:
+            ConfigError: A controller of the method reads a metric that does not exist.
+        """
         self.history.append_groups(
             self.step, groups, method.required_reward_history, method.num_replays
         )
@@ -55,69 +77,74 @@ class State:
         self.sampler_mismatch = metrics.get(
             "sampler_mismatch/logp_diff_mean", self.sampler_mismatch
         )
-        for name in (n for n in metrics if n.startswith(("time/", "tokens/"))):
-            self.ledger[name] = self.ledger.get(name, 0.0) + metrics[name]
+        for name, value in metrics.items():
+            if name.startswith(("time/", "tokens/")):
+                self.ledger[name] = self.ledger.get(name, 0.0) + value
         self.step += 1
 
     @property
     def training_seconds(self) -> float:
-        """Seconds of all steps, evaluations not counted."""
+        """Seconds of all steps, without evaluations."""
         return self.ledger.get("time/step", 0.0)
 
     def tensors(self) -> dict[str, Mapping[str, Tensor]]:
-        """What is saved bit for bit."""
-        optimizers = {name: optimizer_tensors(one) for name, one in self.optimizers.items()}
-        beside = {
-            "helpers": self.policy.aux_heads.state_dict(),
+        """The tensors of a checkpoint, by file."""
+        optimizers = {name: optimizer_tensors(opt) for name, opt in self.optimizers.items()}
+        optional = {
+            "aux_heads": self.policy.aux_heads.state_dict(),
             "reference": self.aux_models.reference_weights,
         }
-        used = {name: tensors for name, tensors in beside.items() if tensors}
-        history = self.history.tensors()
-        return {"weights": self.policy.weights(), **optimizers, "history": history, **used}
+        return {
+            "weights": self.policy.weights(),
+            **optimizers,
+            "history": self.history.tensors(),
+            **{name: tensors for name, tensors in optional.items() if tensors},
+        }
 
     def data(self) -> dict[str, Any]:
-        """What is saved as plain data."""
+        """The plain data of a checkpoint."""
         return {
             "history": self.history.to_data(),
-            "scores": self.eval_scores,
-            "tokens": self.generated_tokens,
-            "failed": self.failed_rollouts,
+            "eval_scores": self.eval_scores,
+            "generated_tokens": self.generated_tokens,
+            "failed_rollouts": self.failed_rollouts,
             "seconds": self.seconds,
             "ledger": self.ledger,
-            "mismatch": self.sampler_mismatch,
-            "budget": self.policy.tokens_per_microbatch,
-            "ahead": self.rollout_queue.to_data(),
+            "sampler_mismatch": self.sampler_mismatch,
+            "tokens_per_microbatch": self.policy.tokens_per_microbatch,
+            "rollout_queue": self.rollout_queue.to_data(),
             "finished": self.finished,
         }
 
     def restore(self, checkpoint: Checkpoint) -> None:
-        """Become what was saved."""
-        self.policy.load(checkpoint.tensors["weights"])
+        """Restore everything that `tensors` and `data` saved."""
+        tensors, data = checkpoint.tensors, checkpoint.data
+        self.policy.load(tensors["weights"])
         for name, optimizer in self.optimizers.items():
-            restore_optimizer(optimizer, checkpoint.tensors[name])
-        self.policy.aux_heads.load_state_dict(dict(checkpoint.tensors.get("helpers", {})))
-        self.aux_models.restore(checkpoint.tensors.get("reference", {}))
-        self.history = History.from_data(checkpoint.data["history"], checkpoint.tensors["history"])
+            restore_optimizer(optimizer, tensors[name])
+        self.policy.aux_heads.load_state_dict(dict(tensors.get("aux_heads", {})))
+        self.aux_models.restore(tensors.get("reference", {}))
+        self.history = History.from_data(data["history"], tensors["history"])
         self.step = checkpoint.step
-        self.eval_scores = dict(checkpoint.data["scores"])
-        self.generated_tokens, self.failed_rollouts = (
-            checkpoint.data["tokens"],
-            checkpoint.data["failed"],
-        )
-        self.seconds, self.finished = checkpoint.data["seconds"], checkpoint.data["finished"]
-        self.ledger, self.sampler_mismatch = (
-            dict(checkpoint.data["ledger"]),
-            checkpoint.data["mismatch"],
-        )
-        self.policy.tokens_per_microbatch = checkpoint.data["budget"]
-        self.rollout_queue.from_data(checkpoint.data["ahead"], self.tasks)
+        self.eval_scores = dict(data["eval_scores"])
+        self.generated_tokens = data["generated_tokens"]
+        self.failed_rollouts = data["failed_rollouts"]
+        self.seconds = data["seconds"]
+        self.ledger = dict(data["ledger"])
+        self.sampler_mismatch = data["sampler_mismatch"]
+        self.policy.tokens_per_microbatch = data["tokens_per_microbatch"]
+        self.rollout_queue.from_data(data["rollout_queue"], self.tasks)
+        self.finished = data["finished"]
 
 
-def _controlled_metrics(numbers: Mapping[str, float], names: Iterable[str]) -> dict[str, float]:
-    """The numbers that controllers follow; a step that updated nothing has none of some."""
+def _controlled_metrics(metrics: Mapping[str, float], names: Iterable[str]) -> dict[str, float]:
+    """The finite ones among the metrics that controllers read.
+
+    Metrics of updates are absent from a step that trained on nothing.
+    """
     for name in names:
-        if name not in numbers and "loss" in numbers:
-            said = f"method: a controller follows {name!r}, and no metric is called so."
-            raise ConfigError(f"{said} {suggest(name, numbers)}")
-    found = {name: numbers.get(name, math.nan) for name in sorted(names)}
-    return {name: number for name, number in found.items() if math.isfinite(number)}
+        if name not in metrics and "loss" in metrics:
+            message = f"method: a controller reads the metric {name!r}, which does not exist."
+            raise ConfigError(f"{message} {suggest(name, metrics)}")
+    values = {name: metrics.get(name, math.nan) for name in sorted(names)}
+    return {name: value for name, value in values.items() if math.isfinite(value)}

@@ -1,4 +1,4 @@
-"""What the journal of actions holds of a step: every part of a rollout, and what was said of it."""
+"""The records of a step in `actions.jsonl`: every action of a rollout, with numbers per token."""
 
 import math
 from collections import defaultdict
@@ -9,30 +9,29 @@ import torch
 from torch import Tensor
 
 from grupo.core.batch import Batch
-from grupo.core.types import Action, Group, Rollout
+from grupo.core.types import Action, Group, Observation, Rollout
 from grupo.storage.png import data_url
 from grupo.training.collate import action_spans
 
 TokensAsText = Callable[[Rollout], Sequence[Sequence[str]]]
-Numbers = float | Sequence[float | None] | None  # one number stands for all that are alike
+Numbers = float | Sequence[float | None] | None  # a single number stands for equal numbers
 DIGITS = 4
 SCALE = 10.0**DIGITS
 
 
 class Trace(dict[int, dict[str, list[float]]]):
-    """What the policy said of a batch's rows when each was last trained, T numbers by row and name.
+    """Signals of the policy at each action of a batch, by row and name, T numbers each.
 
-    `ratio` is log pi - log pi_old. Rows that could not have a gradient were not evaluated, and are
-    not here. `batch.inputs` must number the rows: `row` (N,).
+    Numbers are those of the last update of a row. `ratio` is log pi - log pi_old. Rows that cannot
+    have a gradient are not evaluated and are absent. `batch.inputs` must number the rows: `row`
+    (N,).
     """
 
     def __call__(self, batch: Batch, signals: Mapping[str, Tensor]) -> None:
-        rows, known = (
-            batch.inputs["row"].tolist(),
-            {n: _rounded_rows(x, batch) for n, x in signals.items()},
-        )
-        for place, row in enumerate(rows):
-            self[row] = {name: x[place] for name, x in known.items()}
+        """Record the signals of a micro-batch; the hook of `accumulate_gradients`."""
+        values = {name: _rounded_rows(x, batch) for name, x in signals.items()}
+        for i, row in enumerate(batch.inputs["row"].tolist()):
+            self[row] = {name: rows[i] for name, rows in values.items()}
 
 
 def token_records(
@@ -43,98 +42,109 @@ def token_records(
     trace: Trace,
     tokens_as_text: TokensAsText,
 ) -> list[Any]:
-    """One record for each rollout, in the order of `records`; `tokens_as_text` says its parts as texts.
+    """One record for each rollout, in the order of `rollout_records`.
 
-    Of every action: what the world had said before, its parts, and numbers for each of them, of
-    which one stands for all that are alike and null for what is not known. `drawn` is the same
-    for rollouts of a group that have an action in common.
+    A record holds, for each action, the observation before it, its items, and numbers per item: a
+    list, a single number if all are equal, null where a number is unknown. `action_id` is equal
+    for rollouts of a group that share the action.
+
+    Args:
+        step: Number of the step, from 0.
+        sampled_groups: Groups to record.
+        kept_groups: The groups that were trained on.
+        batch: The batch collated from the kept groups, with advantages.
+        trace: Signals of the policy at the trained actions.
+        tokens_as_text: Returns the items of each action of a rollout as texts.
     """
-    numbers, found = _TokenValues(kept_groups, batch, trace), []
+    token_values, records = _TokenValues(kept_groups, batch, trace), []
     for number, group in enumerate(sampled_groups):
-        drawn = dict[tuple[int, int], int]()
+        action_ids = dict[tuple[int, int], int]()
         for rollout in group.rollouts:
-            said = numbers(rollout)
-            names = [drawn.setdefault(key, len(drawn)) for key in _draw_keys(rollout)]
-            parts = zip(rollout.turns, tokens_as_text(rollout), said, names, strict=True)
+            ids = [action_ids.setdefault(key, len(action_ids)) for key in _action_keys(rollout)]
+            texts, values = tokens_as_text(rollout), token_values(rollout)
+            parts = enumerate(zip(rollout.turns, texts, values, ids, strict=True))
             actions = [
                 {
-                    **_observation_record(group, i, turn),
-                    **_action_record(turn[1], texts),
-                    **known,
-                    "drawn": name,
+                    **_observation_record(group, i, observation),
+                    **_action_record(action, items),
+                    **numbers,
+                    "action_id": action_id,
                 }
-                for i, (turn, texts, known, name) in enumerate(parts)
+                for i, ((observation, action), items, numbers, action_id) in parts
             ]
-            found.append({"step": step, "group": number, "actions": actions})
-    return found
+            records.append({"step": step, "group": number, "actions": actions})
+    return records
 
 
 class _TokenValues:
-    """What is said of each part of an action by the batch, and by the policy as it learned."""
+    """Returns the advantages and signals of each action of a rollout."""
 
-    def __init__(self, kept: Sequence[Group], batch: Batch, trace: Trace) -> None:
-        self.trace, self.advantage = trace, _rounded_rows(batch.advantage, batch)
-        self.rollout_index = {
-            id(r): i for i, r in enumerate(r for group in kept for r in group.rollouts)
-        }
+    def __init__(self, kept_groups: Sequence[Group], batch: Batch, trace: Trace) -> None:
+        self.trace = trace
+        self.advantage = _rounded_rows(batch.advantage, batch)
+        trained = (rollout for group in kept_groups for rollout in group.rollouts)
+        self.rollout_index = {id(rollout): i for i, rollout in enumerate(trained)}
         self.rows_by_rollout = defaultdict[int, list[int]](list)
         for row, rollout in enumerate(batch.rollout.tolist()):
             self.rows_by_rollout[rollout].append(row)
 
     def __call__(self, rollout: Rollout) -> list[dict[str, Any]]:
-        rows = (
-            self.rows_by_rollout[self.rollout_index[id(rollout)]]
-            if id(rollout) in self.rollout_index
-            else []
-        )
-        return [
-            self._values_at(rows[row], span) if rows else {} for row, span in action_spans(rollout)
-        ]
+        spans = action_spans(rollout)
+        if id(rollout) not in self.rollout_index:
+            return [{} for _ in spans]
+        rows = self.rows_by_rollout[self.rollout_index[id(rollout)]]
+        return [self._values_at(rows[row], columns) if rows else {} for row, columns in spans]
 
     def _values_at(self, row: int, columns: slice) -> dict[str, Any]:
-        said = {name: x[columns] for name, x in self.trace.get(row, {}).items()}
-        clips = [x for name, x in said.items() if name.startswith("clip/")]
-        clipped = sorted({i for clip in clips for i, here in enumerate(clip) if here > 0})
-        known = {name: _nan_to_null(said[name]) for name in ("ratio", "entropy") if name in said}
-        marks = {"clipped": clipped} if clipped else {}
-        return {"advantage": _nan_to_null(self.advantage[row][columns]), **known, **marks}
+        signals = {name: x[columns] for name, x in self.trace.get(row, {}).items()}
+        record: dict[str, Any] = {"advantage": _nan_to_null(self.advantage[row][columns])}
+        for name in ("ratio", "entropy"):
+            if name in signals:
+                record[name] = _nan_to_null(signals[name])
+        clip_fractions = [x for name, x in signals.items() if name.startswith("clip_frac/")]
+        clipped = sorted({i for clip in clip_fractions for i, x in enumerate(clip) if x > 0})
+        return record | ({"clipped": clipped} if clipped else {})
 
 
-def _draw_keys(rollout: Rollout) -> list[tuple[int, int]]:
-    """What tells actions apart: which turn, and what they were drawn with."""
+def _action_keys(rollout: Rollout) -> list[tuple[int, int]]:
+    """Identifies each action by its turn and its random stream: shared actions have equal keys."""
     return [(i, action.rng_key or id(action)) for i, (_, action) in enumerate(rollout.turns)]
 
 
-def _observation_record(group: Group, turn: int, said: tuple[Any, Action]) -> dict[str, Any]:
-    """What the world said, unless it is the prompt."""
-    seen, _ = said
-    return {"world": seen} if seen and (turn or seen != group.task.prompt) else {}
+def _observation_record(group: Group, turn: int, observation: Observation) -> dict[str, Any]:
+    """The observation, unless it is the task's prompt."""
+    if not observation or (turn == 0 and observation == group.task.prompt):
+        return {}
+    return {"observation": observation}
 
 
 def _action_record(action: Action, texts: Sequence[str]) -> dict[str, Any]:
-    """An action by itself; what is as it mostly is, goes without saying."""
-    marks = {"sampled": action.sampled, "learned": action.in_loss}
-    moves = {"begins": action.resets_context, "moved": action.off_context}
+    """An action by itself; flags are written only where they differ from the usual value."""
+    true_by_default = {"sampled": action.sampled, "in_loss": action.in_loss}
+    false_by_default = {
+        "resets_context": action.resets_context,
+        "off_context": action.off_context,
+    }
     return {
-        "parts": list(texts),
-        "stopped": action.finish_reason,
-        "version": action.policy_version,
-        "logp": _collapse_equal(list(map(_rounded, action.logp))) if action.sampled else None,
+        "items": list(texts),
+        "finish_reason": action.finish_reason,
+        "policy_version": action.policy_version,
+        "logp": _collapse_equal([*map(_rounded, action.logp)]) if action.sampled else None,
         "advantage": None,
-        **{name: False for name, holds in marks.items() if not holds},
-        **{name: True for name, holds in moves.items() if holds},
-        **({"picture": data_url(action.image)} if action.image else {}),
+        **{name: False for name, flag in true_by_default.items() if not flag},
+        **{name: True for name, flag in false_by_default.items() if flag},
+        **({"image": data_url(action.image)} if action.image else {}),
     }
 
 
 def _rounded_rows(x: Tensor, batch: Batch) -> list[list[float]]:
-    """A number for each action, rounded; NaN where the policy did not act or is not to learn."""
-    known = torch.where(batch.mask, x.detach().double(), torch.nan)
-    return (torch.round(known, decimals=DIGITS) + 0.0).tolist()  # -0.0 is 0
+    """A rounded number for each action; NaN where the mask is False."""
+    values = torch.where(batch.mask, x.detach().double(), torch.nan)
+    return (torch.round(values, decimals=DIGITS) + 0.0).tolist()  # -0.0 becomes 0
 
 
 def _rounded(x: float) -> float:
-    """To DIGITS places, without the detour of `round` through text; -0.0 is 0."""
+    """Round to DIGITS places; -0.0 becomes 0. Faster than `round(x, DIGITS)`, which uses text."""
     return round(x * SCALE) / SCALE if math.isfinite(x) else x
 
 

@@ -1,4 +1,4 @@
-"""The one trainer."""
+"""The trainer: runs the steps of a recipe, and logs, evaluates and saves between them."""
 
 from pathlib import Path
 from typing import Any
@@ -20,11 +20,15 @@ from grupo.training.token_records import token_records
 def train(
     recipe: Recipe, run: str | Path = "", callback: Callback = NullCallback()
 ) -> dict[str, Any]:
-    """Train as the recipe says; return what `summary.json` holds.
+    """Train a recipe in a new run folder and return the contents of `summary.json`.
 
-    The folder `run` is a new one; without a name it is one under runs/, called by the time.
+    Args:
+        recipe: Everything that the run chooses.
+        run: The new folder; by default a folder under `runs/`, named by date and time.
+        callback: Receives the events of the run.
 
-    Raises `ConfigError`, before any work starts, for what cannot be used.
+    Raises:
+        ConfigError: The recipe or the folder cannot be used; raised before any training.
     """
     trainer = create_trainer(recipe, Path(run) if run else unused_folder(), callback)
     with trainer.lock:
@@ -32,7 +36,15 @@ def train(
 
 
 def resume(run: str | Path, callback: Callback = NullCallback()) -> dict[str, Any]:
-    """Go on with a run that was stopped at any moment, by anything: it ends with the same bits."""
+    """Resume a run that was stopped at any moment; its results are those of an uninterrupted run.
+
+    Args:
+        run: The folder of the run.
+        callback: Receives the events of the run.
+
+    Returns:
+        The contents of `summary.json`.
+    """
     trainer = reopen_trainer(Path(run), callback)
     with trainer.lock:
         trainer.restore()
@@ -40,7 +52,7 @@ def resume(run: str | Path, callback: Callback = NullCallback()) -> dict[str, An
 
 
 def create_trainer(recipe: Recipe, run: Path, callback: Callback = NullCallback()) -> "Trainer":
-    """A run about to start in a new folder."""
+    """The trainer of a new run, which holds the lock of its new folder."""
     check_recipe(recipe)
     RunFolder.check_empty(run)
     learner = Learner(recipe)
@@ -48,14 +60,14 @@ def create_trainer(recipe: Recipe, run: Path, callback: Callback = NullCallback(
 
 
 def reopen_trainer(run: Path, callback: Callback = NullCallback()) -> "Trainer":
-    """A run that was begun before, at its start until `restore` is called."""
-    opened = RunFolder.open(run)
-    learner = Learner(opened.recipe)
-    return Trainer(learner, opened, opened.lock(), callback)
+    """The trainer of an existing run, at step 0 until `restore` is called."""
+    folder = RunFolder.open(run)
+    learner = Learner(folder.recipe)
+    return Trainer(learner, folder, folder.lock(), callback)
 
 
 def load_policy(run: Path) -> tuple[Policy, Recipe]:
-    """The policy of a run as its newest whole checkpoint has it."""
+    """The policy of a run, with the weights of its newest complete checkpoint, and the recipe."""
     recipe = RunFolder.open(run).recipe
     policy = recipe.policy.build()
     policy.load(checkpoint.load(run / "checkpoints").tensors["weights"])
@@ -63,18 +75,25 @@ def load_policy(run: Path) -> tuple[Policy, Recipe]:
 
 
 class Trainer:
-    """A run under way: it learns step by step, logs, evaluates and saves."""
+    """Runs training to its end: steps, logs, evaluations and checkpoints.
+
+    Args:
+        learner: Runs the steps.
+        run: The folder of the run.
+        lock: The lock of the folder, held by this process.
+        callback: Receives the events of the run.
+    """
 
     def __init__(self, learner: Learner, run: RunFolder, lock: Lock, callback: Callback) -> None:
         self.learner, self.run, self.lock, self.callback = learner, run, lock, callback
         self.recipe, self.policy, self.state = learner.recipe, learner.policy, learner.state
 
     def __call__(self) -> dict[str, Any]:
-        """Go on to the end; a run that is finished is only summed up."""
+        """Train to the end and return the summary; for a finished run, only the summary."""
         kill_point("run/begin")
         self.callback.on_train_begin(self.recipe, self.state.step)
-        for remark in self.policy.warnings:
-            self.callback.on_message(remark)
+        for warning in self.policy.warnings:
+            self.callback.on_message(warning)
         try:
             if self.state.finished:
                 self.callback.on_message(f"{self.run.folder} is finished: nothing is left to do.")
@@ -89,18 +108,19 @@ class Trainer:
             self.callback.on_train_end()
 
     def restore(self) -> None:
-        """Take over the newest whole checkpoint, if the run ever saved one."""
+        """Restore the newest complete checkpoint, if the run has one."""
         try:
-            found = self.run.load()
+            saved = self.run.load()
         except NoCheckpoint:
             return
-        for note in found.notes:
+        for note in saved.notes:
             self.callback.on_message(note)
-        self.state.restore(found)
-        self.state.finished &= not found.notes  # else what is damaged would stay so
+        self.state.restore(saved)
+        if saved.notes:  # a finished run saves once more, which replaces the damaged checkpoint
+            self.state.finished = False
 
     def summary(self) -> dict[str, Any]:
-        """What a run came to."""
+        """The contents of `summary.json`."""
         return {
             "method": repr(self.recipe.method),
             "model": self.recipe.policy.model,
@@ -122,40 +142,43 @@ class Trainer:
 
     def _step(self) -> None:
         number = self.state.step
-        learned = self.learner.step()
-        for note in learned.notes:
+        result = self.learner.step()
+        for note in result.notes:
             self.callback.on_message(note)
         every = self.recipe.evaluation.every
         if every and self.state.step % every == 0 and self.state.step < self.recipe.max_steps:
             self._evaluate(f"step {self.state.step}")
-        self._log(number, learned)
+        self._log(number, result)
         kill_point("step/logged")
-        self.callback.on_step_end(number, learned.metrics)
+        self.callback.on_step_end(number, result.metrics)
         if self.state.step % self.recipe.save_every == 0:
             self._save()
         kill_point("step/saved")
 
-    def _log(self, number: int, learned: TrainStepResult) -> None:
-        sampled, kept, batch = (
-            learned.collected.sampled_groups,
-            learned.collected.kept_groups,
-            learned.batch,
+    def _log(self, number: int, result: TrainStepResult) -> None:
+        sampled, kept = result.collected.sampled_groups, result.collected.kept_groups
+        logged = sampled[: self.recipe.logged_groups]
+        self.run.log(
+            number,
+            result.metrics,
+            rollout_records(number, sampled, kept, result.batch),
+            token_records(
+                number, logged, kept, result.batch, result.trace, self.policy.tokens_as_text
+            ),
         )
-        some, spell = sampled[: self.recipe.logged_groups], self.policy.tokens_as_text
-        said = token_records(number, some, kept, batch, learned.trace, spell)
-        self.run.log(number, learned.metrics, rollout_records(number, sampled, kept, batch), said)
 
-    def _evaluate(self, when: str) -> None:
-        if self.learner.eval_tasks and when not in self.state.eval_scores:
-            self.callback.on_evaluate(when, self.learner.evaluate(when))
+    def _evaluate(self, label: str) -> None:
+        if self.learner.eval_tasks and label not in self.state.eval_scores:
+            self.callback.on_evaluate(label, self.learner.evaluate(label))
 
     def _should_stop(self) -> bool:
-        until, last = self.recipe.early_stopping, list(self.state.eval_scores.values())[-1:]
-        solved = any(score["sampled"] >= until.min_solve_rate for score in last)
-        return (
-            solved
-            or until.used_fraction(self.state.generated_tokens, self.state.training_seconds) >= 1
+        early_stopping = self.recipe.early_stopping
+        last_score = list(self.state.eval_scores.values())[-1:]
+        solved = any(score["sampled"] >= early_stopping.min_solve_rate for score in last_score)
+        used = early_stopping.used_fraction(
+            self.state.generated_tokens, self.state.training_seconds
         )
+        return solved or used >= 1
 
     def _save(self) -> None:
         self.run.save(self.state.step, self.state.tensors(), self.state.data())

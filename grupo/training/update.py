@@ -1,4 +1,4 @@
-"""From a batch to gradients: micro-batches, and two passes where rows are coupled."""
+"""From a batch to gradients: micro-batches, and two backward passes if the loss couples rows."""
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -17,80 +17,98 @@ TokenHook = Callable[[Batch, Mapping[str, Tensor]], None]
 
 
 def no_hook(batch: Batch, signals: Mapping[str, Tensor]) -> None:
-    """Nobody is told what was said of a part of the batch."""
+    """Ignores the signals."""
 
 
 class Scorer(Protocol):
-    """Whoever can say how likely a batch's actions are: a policy, a reference, a teacher."""
+    """Computes signals of a batch's actions: a policy, a reference policy, a teacher."""
 
-    def signals(self, batch: Batch, names: Collection[str] = ("logp",)) -> Signals: ...
+    def signals(self, batch: Batch, names: Collection[str] = ("logp",)) -> Signals:
+        """The signals of these names, (N, T) each."""
+        ...
 
 
 class MicrobatchScorer(Scorer, Protocol):
-    """A speaker that says which of a batch's rows fit in memory together."""
+    """A scorer that knows which rows of a batch fit in memory together."""
 
-    def microbatches(self, batch: Batch) -> Iterator[Tensor]: ...
+    def microbatches(self, batch: Batch) -> Iterator[Tensor]:
+        """Row indices of micro-batches; every row occurs once."""
+        ...
 
 
 @torch.no_grad()
 def add_signals(
     policy: MicrobatchScorer, models: Mapping[str, Scorer], batch: Batch, names: Collection[str]
 ) -> Batch:
-    """The batch with more signals measured: `logp@ref` is `logp` of others["ref"].
+    """The batch with further measured signals.
 
-    A comparison with another, `jsd@ref`, is the policy's to make.
+    Args:
+        policy: Computes its own signals, and comparisons with other models such as `jsd@ref`.
+        models: Auxiliary models by name: `logp@ref` is the signal `logp` of `models["ref"]`.
+        batch: The batch; signals that it already has are not computed again.
+        names: Names of the signals.
     """
     for name in sorted(set(names) - set(batch.signals)):
-        signal, who = split_name(name)
-        theirs = who and not is_comparison(name)
-        speaker, asked = (models[who], signal) if theirs else (policy, name)
-        said = _evaluate_by_group if asked in GROUP_SIGNALS else partial(evaluate_all, policy)
-        batch = batch.with_signals({name: said(speaker, batch, [asked])[asked]})
+        signal, model = split_name(name)
+        scorer, scorer_signal = policy, name
+        if model and not is_comparison(name):
+            scorer, scorer_signal = models[model], signal
+        by_group = scorer_signal in GROUP_SIGNALS
+        evaluate = _evaluate_by_group if by_group else partial(evaluate_all, policy)
+        values = evaluate(scorer, batch, [scorer_signal])
+        batch = batch.with_signals({name: values[scorer_signal]})
     return batch
 
 
 def _evaluate_by_group(scorer: Scorer, batch: Batch, names: Collection[str]) -> SignalDict:
-    """Signals that a whole group has to be looked at for, whatever fits in memory."""
-    out = {name: torch.zeros_like(batch.old_logp) for name in names}
-    for group in batch.row_group.unique():
-        rows = (batch.row_group == group).nonzero()[:, 0]
-        said = scorer.signals(batch.select_rows(rows), names)
-        for name in names:
-            out[name][rows] = said[name].to(out[name])
-    return SignalDict(out)
+    """Signals that depend on all rows of a group; micro-batches are groups, whatever their size."""
+    microbatches = (
+        (batch.row_group == group).nonzero()[:, 0] for group in batch.row_group.unique()
+    )
+    return _evaluate_rows(scorer, batch, names, microbatches)
 
 
 @torch.no_grad()
 def evaluate_all(
     policy: MicrobatchScorer, scorer: Scorer, batch: Batch, names: Collection[str]
 ) -> SignalDict:
-    """Signals of every row, evaluated in the policy's micro-batches."""
+    """Signals of every row without gradients, in the micro-batches of `policy`."""
+    return _evaluate_rows(scorer, batch, names, policy.microbatches(batch))
+
+
+def _evaluate_rows(
+    scorer: Scorer, batch: Batch, names: Collection[str], microbatches: Iterator[Tensor]
+) -> SignalDict:
     out = {name: torch.zeros_like(batch.old_logp) for name in names}
-    for rows in policy.microbatches(batch):
-        said = scorer.signals(batch.select_rows(rows), names)
+    for rows in microbatches:
+        signals = scorer.signals(batch.select_rows(rows), names)
         for name in names:
-            out[name][rows] = said[name].to(out[name])
+            out[name][rows] = signals[name].to(out[name])
     return SignalDict(out)
 
 
 def accumulate_gradients(
     policy: MicrobatchScorer, method: Method, batch: Batch, token_hook: TokenHook = no_hook
 ) -> dict[str, float]:
-    """Add the gradient of sum(weight x loss) to the policy's parameters; return what was seen.
+    """Add the gradient of sum(weight x loss) to the policy's parameters; returns metrics.
 
-    The sum is over the whole minibatch, whatever its micro-batches. Where the loss couples rows it
-    is differentiated in the signals first, then the signals in the parameters: exact, and one more
-    forward. Rows that have no gradient are not evaluated, and nothing is seen of them. `note` is
-    told what was seen of each action.
+    The sum is over the whole minibatch, so that the gradient does not depend on micro-batches. If
+    the loss couples rows, it is differentiated with respect to the signals first, then the signals
+    with respect to the parameters: exact, at the cost of one more forward pass. Rows without
+    gradient are not evaluated and do not count in the metrics.
+
+    Args:
+        policy: The policy; gradients are accumulated in its parameters.
+        method: Its aggregation and loss are used.
+        batch: The minibatch, with advantages.
+        token_hook: Receives, for each micro-batch, signals and metrics of the loss per action.
     """
     weight = method.aggregation(batch)
     names = {"logp", "entropy", *method.loss.recomputed_signals}
-    seen = _UpdateMetrics(token_hook)
-    if method.loss.couples_rows:
-        _two_passes(policy, method, batch, weight, names, seen)
-    else:
-        _one_pass(policy, method, batch, weight, names, seen)
-    return seen.means()
+    metrics = _UpdateMetrics(token_hook)
+    backpropagate = _two_passes if method.loss.couples_rows else _one_pass
+    backpropagate(policy, method, batch, weight, names, metrics)
+    return metrics.means()
 
 
 def _one_pass(
@@ -99,16 +117,16 @@ def _one_pass(
     batch: Batch,
     weight: Tensor,
     names: set[str],
-    seen: "_UpdateMetrics",
+    metrics: "_UpdateMetrics",
 ) -> None:
-    taught = _rows_with_gradient(method, batch, weight)
-    batch, weight = batch.select_rows(taught), weight[taught]
+    trained = _rows_with_gradient(method, batch, weight)
+    batch, weight = batch.select_rows(trained), weight[trained]
     for rows in policy.microbatches(batch):
-        part = batch.select_rows(rows)
-        pi = _evaluate_policy(policy, part, names)
-        loss = (weight[rows] * method.loss(pi, part)).sum()
+        microbatch = batch.select_rows(rows)
+        pi = _evaluate_policy(policy, microbatch, names)
+        loss = (weight[rows] * method.loss(pi, microbatch)).sum()
         loss.backward()
-        seen.add(method, pi, part, loss)
+        metrics.add(method, pi, microbatch, loss)
 
 
 def _two_passes(
@@ -117,44 +135,48 @@ def _two_passes(
     batch: Batch,
     weight: Tensor,
     names: set[str],
-    seen: "_UpdateMetrics",
+    metrics: "_UpdateMetrics",
 ) -> None:
-    said = evaluate_all(policy, policy, batch, names)
-    pi = Signals({name: signal.requires_grad_() for name, signal in said.items()})
+    signals = evaluate_all(policy, policy, batch, names)
+    pi = Signals({name: signal.requires_grad_() for name, signal in signals.items()})
     loss = (weight * method.loss(pi, batch)).sum()
     loss.backward()
-    seen.add(method, pi, batch, loss)
-    slopes = {name: signal.grad for name, signal in pi.items() if signal.grad is not None}
-    steep = [(slope != 0).any(1) for slope in slopes.values()]
-    taught = torch.stack(steep).any(0).nonzero()[:, 0]
-    for some in policy.microbatches(batch.select_rows(taught)):
-        rows = taught[some]
-        again = _evaluate_policy(policy, batch.select_rows(rows), names)
-        torch.autograd.backward([again[n] for n in slopes], [g[rows] for g in slopes.values()])
+    metrics.add(method, pi, batch, loss)
+    gradients = {name: signal.grad for name, signal in pi.items() if signal.grad is not None}
+    has_gradient = [(gradient != 0).any(1) for gradient in gradients.values()]
+    trained = torch.stack(has_gradient).any(0).nonzero()[:, 0]
+    for indices in policy.microbatches(batch.select_rows(trained)):
+        rows = trained[indices]
+        live = _evaluate_policy(policy, batch.select_rows(rows), names)
+        torch.autograd.backward(
+            [live[name] for name in gradients],
+            [gradient[rows] for gradient in gradients.values()],
+        )
 
 
 def _rows_with_gradient(method: Method, batch: Batch, weight: Tensor) -> Tensor:
-    """The rows that have a gradient; the others need not be evaluated, unless to be watched."""
-    counts = batch.mask & (weight != 0)
+    """Indices of the rows that can have a gradient; all weighted rows if a controller reads them."""
+    counted = batch.mask & (weight != 0)
     if method.loss.zero_if_no_advantage and not method.controlled_metrics:
-        counts &= batch.advantage != 0
-    return counts.any(1).nonzero()[:, 0]
+        counted &= batch.advantage != 0
+    return counted.any(1).nonzero()[:, 0]
 
 
 def _evaluate_policy(policy: MicrobatchScorer, batch: Batch, names: set[str]) -> Signals:
-    """What the policy says, where the batch is; gradients find back to the policy's device."""
+    """The policy's signals on the batch's device; gradients flow back to the policy's device."""
     signals = policy.signals(batch, names)
     pi = Signals({name: x.to(batch.old_logp.device) for name, x in signals.items()})
     if pi.logp.requires_grad:
-        pi.logp.retain_grad()  # to watch where the loss pushes it
+        pi.logp.retain_grad()  # for the metric update/advantage_alignment
     return pi
 
 
 class _UpdateMetrics:
-    """Sums over the actions of a minibatch of what is worth watching."""
+    """Sums metrics over the actions of a minibatch."""
 
-    def __init__(self, note: TokenHook) -> None:
-        self.token_hook, self.loss = note, 0.0
+    def __init__(self, token_hook: TokenHook) -> None:
+        self.token_hook = token_hook
+        self.loss = 0.0
         self.sums: defaultdict[str, float] = defaultdict(float)
         self.counts: defaultdict[str, int] = defaultdict(int)
         self.largest_mismatch: dict[str, float] = {"sampler_mismatch/logp_diff_max": 0.0}
@@ -163,30 +185,38 @@ class _UpdateMetrics:
     @torch.no_grad()
     def add(self, method: Method, pi: Signals, batch: Batch, loss: Tensor) -> None:
         self.loss += loss.item()
-        self._sum("entropy", pi.entropy, batch.mask)
-        report = method.loss.metrics(pi, batch)
-        self.token_hook(batch, {**report, "entropy": pi.entropy, "ratio": pi.logp - batch.old_logp})
-        for name, value in report.items():
+        self._sum("policy/entropy", pi.entropy, batch.mask)
+        loss_metrics = method.loss.metrics(pi, batch)
+        ratio = pi.logp - batch.old_logp
+        self.token_hook(batch, {**loss_metrics, "entropy": pi.entropy, "ratio": ratio})
+        for name, value in loss_metrics.items():
             self._sum(name, value, batch.mask)
-        sampled = batch.mask & (batch.signals["sampled"] > 0) & (batch.signals["moved"] == 0)
-        off = torch.where(sampled, pi.logp - batch.signals["logp@sampler"], 0.0)
-        self._sum("sampler_mismatch/logp_diff_mean", off.abs(), sampled)
-        self._sum("sampler_mismatch/kl", k3(off * 0, off), sampled)
-        if off.numel():
-            self._record_largest_mismatch(off.abs(), batch)
+        self._add_mismatch(pi, batch)
         if pi.logp.grad is not None:
             self.alignment_sums += _alignment_sums(
                 -pi.logp.grad[batch.mask], batch.advantage[batch.mask]
             ).cpu()
 
-    def _record_largest_mismatch(self, off: Tensor, part: Batch) -> None:
-        """Where sampler and trainer are furthest apart."""
-        place = divmod(int(off.argmax()), off.shape[1])
-        if (most := off[place].item()) > self.largest_mismatch["sampler_mismatch/logp_diff_max"]:
-            token = part.signals["step/item"][place].item() if "step/item" in part.signals else 0.0
+    def _add_mismatch(self, pi: Signals, batch: Batch) -> None:
+        """Differences between the trainer's and the sampler's log-probs, where both are defined."""
+        signals = batch.signals
+        sampled = batch.mask & (signals["sampled"] > 0) & (signals["off_context"] == 0)
+        difference = torch.where(sampled, pi.logp - signals["logp@sampler"], 0.0)
+        self._sum("sampler_mismatch/logp_diff_mean", difference.abs(), sampled)
+        self._sum("sampler_mismatch/kl", k3(difference * 0, difference), sampled)
+        if difference.numel():
+            self._update_largest_mismatch(difference.abs(), batch)
+
+    def _update_largest_mismatch(self, difference: Tensor, batch: Batch) -> None:
+        """Record the action at which sampler and trainer differ most."""
+        place = divmod(int(difference.argmax()), difference.shape[1])
+        largest = difference[place].item()
+        if largest > self.largest_mismatch["sampler_mismatch/logp_diff_max"]:
+            signals = batch.signals
+            token = signals["step/item"][place].item() if "step/item" in signals else 0.0
             self.largest_mismatch = {
-                "sampler_mismatch/logp_diff_max": most,
-                "sampler_mismatch/max_rollout": float(part.rollout[place[0]]),
+                "sampler_mismatch/logp_diff_max": largest,
+                "sampler_mismatch/max_rollout": float(batch.rollout[place[0]]),
                 "sampler_mismatch/max_action": float(place[1]),
                 "sampler_mismatch/max_token": token,
             }
@@ -196,15 +226,16 @@ class _UpdateMetrics:
         self.counts[name] += int(mask.sum())
 
     def means(self) -> dict[str, float]:
-        means = {name: s / self.counts[name] for name, s in self.sums.items() if self.counts[name]}
-        seen = {"loss": self.loss, "tokens/backpropagated": float(self.counts["entropy"]), **means}
-        pushed, push, advantage = self.alignment_sums.tolist()
-        if push * advantage > 0:
-            seen["update/advantage_alignment"] = pushed / (push * advantage) ** 0.5
-        return seen | self.largest_mismatch if "sampler_mismatch/logp_diff_mean" in means else seen
+        means = {name: x / self.counts[name] for name, x in self.sums.items() if self.counts[name]}
+        num_actions = float(self.counts["policy/entropy"])
+        out = {"loss": self.loss, "tokens/backpropagated": num_actions, **means}
+        product, direction, advantage = self.alignment_sums.tolist()
+        if direction * advantage > 0:
+            out["update/advantage_alignment"] = product / (direction * advantage) ** 0.5
+        return out | self.largest_mismatch if "sampler_mismatch/logp_diff_mean" in means else out
 
 
-def _alignment_sums(push: Tensor, advantage: Tensor) -> Tensor:
-    """What makes up the cosine of how log-probabilities are pushed and of the advantages."""
-    push, advantage = push.double(), advantage.double()
-    return torch.stack([(push * advantage).sum(), (push**2).sum(), (advantage**2).sum()])
+def _alignment_sums(direction: Tensor, advantage: Tensor) -> Tensor:
+    """The three sums in the cosine of the log-prob update direction and the advantages."""
+    direction, advantage = direction.double(), advantage.double()
+    return torch.stack([(direction * advantage).sum(), (direction**2).sum(), (advantage**2).sum()])

@@ -21,5 +21,5 @@ RECIPE = Recipe(
     prompts_per_step=8,
     learning_rate=Warmup(0.05, Linear(5e-4, 5e-5)),
     optimizer=Adam(),
-    evaluation=Evaluation(attempts=4, success=SuccessCriterion("world")),
+    evaluation=Evaluation(attempts=4, success=SuccessCriterion("env_reward")),
 )

@@ -22,5 +22,5 @@ RECIPE = Recipe(
     prompts_per_step=8,
     learning_rate=Warmup(0.05, Linear(5e-4, 5e-5)),
     optimizer=Adam(),
-    evaluation=Evaluation(attempts=8, success=SuccessCriterion("world", 0.9)),
+    evaluation=Evaluation(attempts=8, success=SuccessCriterion("env_reward", 0.9)),
 )

@@ -45,6 +45,6 @@ RECIPE = Recipe(
     prompts_per_step=4,
     learning_rate=Warmup(0.05, Linear(3e-3, 3e-4)),
     optimizer=Adam(),
-    evaluation=Evaluation(attempts=4, success=SuccessCriterion("world", 0.1)),
+    evaluation=Evaluation(attempts=4, success=SuccessCriterion("env_reward", 0.1)),
     save_every=50,
 )

@@ -28,7 +28,7 @@ from grupo.methods.knapsack_rl import knapsack_rl
 from grupo.methods.r3 import r3
 from grupo.methods.s_grpo import s_grpo
 from grupo.methods.scaf_grpo import scaf_grpo
-from grupo.methods.spo import spo
+from grupo.methods.spo_single_stream import spo_single_stream
 from grupo.methods.tempo import tempo
 from grupo.methods.treepo import treepo
 from grupo.methods.vade import vade
@@ -149,7 +149,7 @@ METHODS: dict[str, Method] = {
 RECIPES: dict[str, Recipe] = {
     "grpo": GRPO,
     **{name: GRPO.replace(method=method) for name, method in METHODS.items()},
-    "spo": GRPO.replace(method=spo(), prompts_per_step=PROMPTS_PER_STEP * GROUP_SIZE),
+    "spo": GRPO.replace(method=spo_single_stream(), prompts_per_step=PROMPTS_PER_STEP * GROUP_SIZE),
     "hill": GRPO.replace(
         policy=MultiPolicy(GRPO.policy, (RolePolicy("hinter", GRPO.policy),)),
         method=hill(GROUP_SIZE).replace(

@@ -2,52 +2,51 @@ from grupo.algo.filters import KeepMaxVariance, Replay, keep_all, keep_nonzero_s
 from grupo.core.types import Group, Rollout, Task
 
 
-def group(*rewards):
-    return Group(Task("t", "?"), tuple(Rollout(reward=r) for r in rewards))
+def group_with(*rewards, task=Task("t", "?")):
+    return Group(task, tuple(Rollout(reward=r) for r in rewards))
 
 
-GROUPS = [group(1.0, 0.0), group(1.0, 1.0), group(0.0), group(0.5, 0.5, 0.6)]
+GROUPS = [group_with(1.0, 0.0), group_with(1.0, 1.0), group_with(0.0), group_with(0.5, 0.5, 0.6)]
 
 
-def test_keep_all_keeps_all():
+def test_keep_all_keeps_every_group():
     assert keep_all(GROUPS) == GROUPS
 
 
-def test_informative_groups_are_those_whose_rewards_differ():
+def test_keep_nonzero_std_keeps_groups_whose_rewards_differ():
     assert keep_nonzero_std(GROUPS) == [GROUPS[0], GROUPS[3]]
 
 
-def test_the_extremes_have_the_greatest_variance_that_n_can_have():
-    kept = KeepMaxVariance(3)([group(0.0, 5.0, 1.0, 9.0, 4.0)])[0].rewards
+def test_keep_max_variance_keeps_the_extreme_rewards():
+    kept = KeepMaxVariance(3)([group_with(0.0, 5.0, 1.0, 9.0, 4.0)])[0].rewards
     # 0, 1, 9: variance 16.2; 0, 5, 9: 13.6; 0, 1, 4: 2.9; 4, 5, 9: 4.7
     assert sorted(kept) == [0.0, 1.0, 9.0]
 
 
-def test_a_small_group_is_kept_whole():
-    assert sorted(KeepMaxVariance(4)([group(2.0, 1.0)])[0].rewards) == [1.0, 2.0]
+def test_keep_max_variance_keeps_small_groups_whole():
+    assert sorted(KeepMaxVariance(4)([group_with(2.0, 1.0)])[0].rewards) == [1.0, 2.0]
 
 
-def test_what_is_kept_of_one_group_does_not_depend_on_another():
-    both = KeepMaxVariance(2)([group(0.0, 1.0, 2.0), group(7.0, 3.0, 5.0)])
-    assert [sorted(g.rewards) for g in both] == [[0.0, 2.0], [3.0, 7.0]]
+def test_keep_max_variance_treats_groups_independently():
+    kept = KeepMaxVariance(2)([group_with(0.0, 1.0, 2.0), group_with(7.0, 3.0, 5.0)])
+    assert [sorted(g.rewards) for g in kept] == [[0.0, 2.0], [3.0, 7.0]]
 
 
-def before(*rewards):
+def earlier_rollouts(*rewards):
     return tuple(Rollout(reward=r, source=f"{i}") for i, r in enumerate(rewards))
 
 
-def test_groups_that_agree_are_joined_by_earlier_rollouts_that_do_not():
-    past = Task("t", "?", replays=before(1.0, 0.0, 1.0, 0.0))
-    wrong, right, mixed = (
-        Group(past, tuple(Rollout(reward=r) for r in rewards))
-        for rewards in ((0.0, 0.0), (1.0, 1.0), (1.0, 0.0))
-    )
-    joined = Replay(1)([wrong, right, mixed])
-    assert [group.rewards for group in joined] == [(0.0, 0.0, 1.0), (1.0, 1.0, 0.0), (1.0, 0.0)]
-    assert Replay(5)([wrong])[0].rewards == (0.0, 0.0, 1.0, 1.0)  # added, as many as there are
-    assert joined[0].rollouts[:2] == wrong.rollouts
-    assert {r.source for group in joined for r in group.rollouts[2:]} == {"replayed"}
+def test_replay_adds_earlier_rollouts_of_the_missing_outcome():
+    task = Task("t", "?", replays=earlier_rollouts(1.0, 0.0, 1.0, 0.0))
+    incorrect = group_with(0.0, 0.0, task=task)
+    correct = group_with(1.0, 1.0, task=task)
+    mixed = group_with(1.0, 0.0, task=task)
+    extended = Replay(1)([incorrect, correct, mixed])
+    assert [group.rewards for group in extended] == [(0.0, 0.0, 1.0), (1.0, 1.0, 0.0), (1.0, 0.0)]
+    assert Replay(5)([incorrect])[0].rewards == (0.0, 0.0, 1.0, 1.0)  # only two are correct
+    assert extended[0].rollouts[:2] == incorrect.rollouts
+    assert {r.source for group in extended for r in group.rollouts[2:]} == {"replayed"}
 
 
-def test_a_task_without_a_past_has_nothing_to_replay():
+def test_replay_without_earlier_rollouts_changes_nothing():
     assert Replay(3)(GROUPS) == GROUPS

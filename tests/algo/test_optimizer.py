@@ -6,20 +6,20 @@ from grupo.algo.optimizer import Adam, optimizer_step, optimizer_tensors, restor
 from grupo.storage import safetensors
 
 
-def weights(seed: int = 0) -> list[nn.Parameter]:
+def make_parameters(seed: int = 0) -> list[nn.Parameter]:
     random = torch.Generator().manual_seed(seed)
     return [nn.Parameter(torch.randn(shape, generator=random)) for shape in ((3, 4), (5,))]
 
 
-def walk(optimizer: torch.optim.Optimizer, steps: range) -> None:
-    """Updates whose gradients depend on the step and the weights."""
+def run_updates(optimizer: torch.optim.Optimizer, steps: range) -> None:
+    """Run updates whose gradients depend on the step and the weights."""
     parameters = optimizer.param_groups[0]["params"]
     for step in steps:
         sum((p.sin() * (step + 1)).sum() for p in parameters).backward()
         optimizer_step(optimizer, learning_rate=0.1 / (step + 1), max_grad_norm=1.0)
 
 
-def test_the_first_update_of_adam_is_the_learning_rate_against_the_gradient_s_sign():
+def test_first_adam_update_is_the_learning_rate_times_the_gradient_sign():
     weight = nn.Parameter(torch.tensor([1.0, -1.0]))
     weight.grad = torch.tensor([0.3, -0.4])  # m / sqrt(v) is the gradient's sign
     numbers = optimizer_step(Adam(eps=0.0)([weight]), learning_rate=0.25, max_grad_norm=100.0)
@@ -34,33 +34,35 @@ def test_the_first_update_of_adam_is_the_learning_rate_against_the_gradient_s_si
     assert weight.grad is None
 
 
-@pytest.mark.parametrize("make", [Adam(), torch.optim.SGD], ids=["Adam", "SGD"])
-def test_whoever_looks_sees_that_weights_have_changed(make):
-    parameters = weights()
+@pytest.mark.parametrize("make_optimizer", [Adam(), torch.optim.SGD], ids=["Adam", "SGD"])
+def test_update_increments_the_version_of_the_weights(make_optimizer):
+    parameters = make_parameters()
     before = [p._version for p in parameters]
-    walk(make(parameters), range(1))
+    run_updates(make_optimizer(parameters), range(1))
     assert all(p._version > v for p, v in zip(parameters, before, strict=True))
 
 
-def test_how_far_an_update_goes_is_read_from_matrices_alone():
+def test_update_norm_is_measured_on_matrices_only():
     matrix, vector = nn.Parameter(torch.tensor([[3.0, 4.0]])), nn.Parameter(torch.ones(5))
     matrix.grad, vector.grad = torch.tensor([[2.0, 0.0]]), torch.ones(5)
     numbers = optimizer_step(
         Adam(eps=1e-12)([matrix, vector]), learning_rate=0.5, max_grad_norm=100.0
     )
-    assert numbers["update/relative_norm"] == pytest.approx(0.5 / 5)  # of 3-4-5 one number moved
+    assert numbers["update/relative_norm"] == pytest.approx(
+        0.5 / 5
+    )  # of (3, 4), norm 5, one entry changed
     assert numbers["update/changed_frac"] == 1 / 2
 
 
-def test_of_a_large_matrix_some_numbers_are_looked_at_and_not_one_column():
+def test_sampled_entries_of_a_large_matrix_are_not_one_column():
     square = nn.Parameter(torch.zeros(64, 64))
     square.grad = torch.zeros(64, 64)
-    square.grad[:, 5] = 1.0  # of 64 columns one
+    square.grad[:, 5] = 1.0  # one of 64 columns
     numbers = optimizer_step(Adam()([square]), learning_rate=0.1, max_grad_norm=100.0)
     assert numbers["update/changed_frac"] == 1 / 64  # a stride of 65 goes down the diagonal
 
 
-def test_an_optimizer_that_goes_up_the_gradient_has_the_cosine_of_its_opposite():
+def test_gradient_ascent_has_descent_cosine_minus_1():
     weight = nn.Parameter(torch.tensor([[1.0, -1.0]]))
     weight.grad = torch.tensor([[0.3, -0.4]])
     numbers = optimizer_step(
@@ -69,7 +71,7 @@ def test_an_optimizer_that_goes_up_the_gradient_has_the_cosine_of_its_opposite()
     assert numbers["update/cos_neg_grad"] == pytest.approx(-1.0)  # SGD goes along the gradient
 
 
-def test_of_weights_that_do_not_move_no_way_is_said():
+def test_zero_update_has_no_descent_cosine():
     weight = nn.Parameter(torch.tensor([[1.0, -1.0]]))
     weight.grad = torch.tensor([[0.3, -0.4]])
     assert "update/cos_neg_grad" not in optimizer_step(
@@ -78,7 +80,7 @@ def test_of_weights_that_do_not_move_no_way_is_said():
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
-def test_a_gradient_that_is_not_finite_is_counted_and_not_followed(bad):
+def test_nonfinite_gradient_is_counted_and_skipped(bad):
     weight = nn.Parameter(torch.tensor([1.0]))
     optimizer = Adam()([weight])
     weight.grad = torch.tensor([bad])
@@ -88,31 +90,31 @@ def test_a_gradient_that_is_not_finite_is_counted_and_not_followed(bad):
     assert optimizer_tensors(optimizer) == {}
 
 
-def test_an_optimizer_that_was_saved_goes_on_with_the_same_bits(tmp_path):
-    adam, whole, first = Adam(weight_decay=0.1), weights(), weights()
-    walk(adam(whole), range(7))
+def test_restored_optimizer_continues_bit_identically(tmp_path):
+    adam, uninterrupted, first = Adam(weight_decay=0.1), make_parameters(), make_parameters()
+    run_updates(adam(uninterrupted), range(7))
     stopped = adam(first)
-    walk(stopped, range(3))
+    run_updates(stopped, range(3))
     path = tmp_path / "optimizer.safetensors"
     path.write_bytes(b"".join(safetensors.file_chunks(optimizer_tensors(stopped))))
     second = [nn.Parameter(p.detach().clone()) for p in first]
     resumed = adam(second)
     restore_optimizer(resumed, safetensors.load_tensors(path))
-    walk(resumed, range(3, 7))
-    assert all(torch.equal(a, b) for a, b in zip(whole, second, strict=True))
+    run_updates(resumed, range(3, 7))
+    assert all(torch.equal(a, b) for a, b in zip(uninterrupted, second, strict=True))
 
 
-def test_an_optimizer_that_forgot_takes_another_way():
-    adam, whole, second = Adam(), weights(), weights()
-    walk(adam(whole), range(7))
-    walk(adam(second), range(3))
-    walk(adam(second), range(3, 7))
-    assert not torch.equal(whole[0], second[0])
+def test_optimizer_without_its_state_takes_different_updates():
+    adam, uninterrupted, second = Adam(), make_parameters(), make_parameters()
+    run_updates(adam(uninterrupted), range(7))
+    run_updates(adam(second), range(3))
+    run_updates(adam(second), range(3, 7))
+    assert not torch.equal(uninterrupted[0], second[0])
 
 
-def test_what_it_remembers_is_named_by_the_parameter_s_place():
-    optimizer = Adam()(weights())
-    walk(optimizer, range(2))
+def test_optimizer_tensors_are_named_by_parameter_index():
+    optimizer = Adam()(make_parameters())
+    run_updates(optimizer, range(2))
     state = optimizer_tensors(optimizer)
     assert set(state) == {
         f"{i}.{slot}" for i in (0, 1) for slot in ("step", "exp_avg", "exp_avg_sq")
@@ -121,10 +123,10 @@ def test_what_it_remembers_is_named_by_the_parameter_s_place():
     assert state["1.step"].item() == 2
 
 
-def test_an_optimizer_that_never_moved_is_restored_from_nothing():
-    optimizer, moved = Adam()(weights()), Adam()(weights())
+def test_optimizer_without_updates_restores_from_empty_state():
+    optimizer, other = Adam()(make_parameters()), Adam()(make_parameters())
     restore_optimizer(optimizer, optimizer_tensors(optimizer))
-    walk(optimizer, range(2))
-    walk(moved, range(2))
-    pairs = zip(*(o.param_groups[0]["params"] for o in (optimizer, moved)), strict=True)
+    run_updates(optimizer, range(2))
+    run_updates(other, range(2))
+    pairs = zip(*(o.param_groups[0]["params"] for o in (optimizer, other)), strict=True)
     assert all(torch.equal(a, b) for a, b in pairs)

@@ -9,35 +9,35 @@ from grupo.testing.batches import make_batch, perturb_logp
 
 BATCH = make_batch(group=[0, 0], length=[3, 2])
 BATCH = replace(BATCH, turn=torch.tensor([[0, 1, 1], [0, 0, 0]]))
-PI = perturb_logp(BATCH, [[0.3, -0.1, 0.4], [0.2, 0.6, 9.0]])  # 9: said of padding
+PI = perturb_logp(BATCH, [[0.3, -0.1, 0.4], [0.2, 0.6, 9.0]])  # 9: padding
 
 
-def test_a_token_ratio_is_its_own_and_one_where_masked():
+def test_token_ratio_is_1_where_masked():
     assert ratios.token(PI, BATCH).flatten().tolist() == pytest.approx(
         [exp(0.3), exp(-0.1), exp(0.4), exp(0.2), exp(0.6), 1.0]
     )
 
 
-def test_a_sequence_ratio_is_the_geometric_mean_of_its_row():
+def test_sequence_ratio_is_the_geometric_mean_of_the_row():
     mean = [(0.3 - 0.1 + 0.4) / 3, (0.2 + 0.6) / 2]
     assert ratios.sequence(PI, BATCH).flatten().tolist() == pytest.approx([*map(exp, mean)])
 
 
-def test_a_turn_ratio_is_the_geometric_mean_of_its_turn():
+def test_turn_ratio_is_the_geometric_mean_of_the_turn():
     second = exp((-0.1 + 0.4) / 2)
     assert ratios.turn(PI, BATCH).flatten().tolist() == pytest.approx(
         [exp(0.3), second, second, exp(0.4), exp(0.4), 1.0]
     )
 
 
-def test_no_ratio_has_a_gradient_through_padding():
-    seen = (
+def test_ratios_have_no_gradient_through_padding():
+    components = (
         ratios.product,
         ratios.SequenceTokenRatio(),
         ratios.CappedRatio(9.0),
         ratios.RatioTo("sampler"),
     )
-    for ratio in (ratios.token, ratios.sequence, ratios.turn, *seen):
+    for ratio in (ratios.token, ratios.sequence, ratios.turn, *components):
         pi = perturb_logp(BATCH, [[0.3, -0.1, 0.4], [0.2, 0.6, 9.0]])
         ratio(pi, BATCH).sum().backward()
         assert pi.logp.grad is not None
@@ -45,13 +45,13 @@ def test_no_ratio_has_a_gradient_through_padding():
         assert (pi.logp.grad[BATCH.mask] > 0).all()
 
 
-def test_a_product_is_of_the_whole_row_and_overflows_never():
+def test_product_ratio_multiplies_the_row_and_never_overflows():
     assert ratios.product(PI, BATCH).flatten().tolist() == pytest.approx([exp(0.6), exp(0.8)])
     far = perturb_logp(BATCH, [[50.0, 50.0, 50.0], [-500.0, -500.0, 0.0]])
     assert ratios.product(far, BATCH).flatten().tolist() == pytest.approx([exp(20), exp(-20)])
 
 
-def test_a_sequence_token_ratio_has_the_sequences_value_and_its_own_gradient():
+def test_sequence_token_ratio_has_the_sequence_value_and_the_token_gradient():
     pi = perturb_logp(BATCH, [[0.3, -0.1, 0.4], [0.2, 0.6, 9.0]])
     s = ratios.SequenceTokenRatio()(pi, BATCH)
     (s * torch.tensor([[1.0, 2.0, 0.0], [0.0, 0.0, 0.0]])).sum().backward()
@@ -61,13 +61,13 @@ def test_a_sequence_token_ratio_has_the_sequences_value_and_its_own_gradient():
     assert ratios.SequenceTokenRatio().has_stop_gradient
 
 
-def test_a_capped_ratio_needs_what_its_ratio_needs():
+def test_capped_ratio_requires_the_signals_of_its_ratio():
     assert ratios.CappedRatio(1.2)(PI, BATCH)[0].tolist() == pytest.approx([1.2, exp(-0.1), 1.2])
     assert ratios.CappedRatio(1.2).required_signals == frozenset()
     assert ratios.CappedRatio(1.2, ratios.RatioTo("sampler")).required_signals == {"logp@sampler"}
 
 
-def test_a_ratio_against_another_is_one_where_masked():
+def test_ratio_to_another_policy_is_1_where_masked():
     batch = make_batch(
         group=[0, 0], length=[2, 1], signals={"logp@ref": [[-1.5, -1.0], [-0.5, 7.0]]}
     )

@@ -156,7 +156,7 @@ def test_what_can_be_is_let_through(recipe):
             "policy.stop_strings: ('a', ''). Allowed: a tuple of texts, none of them empty.",
         ),
         (policy(dtype="float8"), "policy.dtype: 'float8'. Allowed: float32 or bfloat16."),
-        (policy(device="tpu"), "device: 'tpu' is not here. Did you mean 'cpu'? Allowed: auto, cpu"),
+        (policy(device="tpu"), "device: 'tpu' is not available. Did you mean 'cpu'? Allowed: auto, cpu"),
         (with_(sample=GroupSampler(1)), "method.sample: a group of 1 has nobody"),
         (with_(sample=GroupSampler(0)), "method.sample.n: 0. Allowed: 1 or more."),
         (

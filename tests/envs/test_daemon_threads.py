@@ -1,4 +1,4 @@
-"""Threads that work for rewards: one goes on to the next work, and who hangs is replaced."""
+"""Worker threads for rewards: idle ones are reused, hanging ones replaced."""
 
 import os
 import threading
@@ -6,50 +6,50 @@ from queue import SimpleQueue
 
 from grupo.envs import daemon_threads
 
-PATIENCE = 10.0
+TIMEOUT = 10.0
 
 
-def who(said: "SimpleQueue[str | int]") -> None:
-    said.put(threading.get_ident())
+def put_thread_id(queue: "SimpleQueue[str | int]") -> None:
+    queue.put(threading.get_ident())
 
 
-def test_whoever_is_done_takes_on_the_next():
-    said = SimpleQueue[str | int]()
-    seen = set()
+def test_idle_threads_are_reused():
+    queue = SimpleQueue[str | int]()
+    thread_ids = set()
     for _ in range(50):
-        daemon_threads.run_in_worker(lambda: who(said))
-        seen.add(said.get(timeout=PATIENCE))
-    assert len(seen) < 10  # one may be given the next before it says that it is done
+        daemon_threads.run_in_worker(lambda: put_thread_id(queue))
+        thread_ids.add(queue.get(timeout=TIMEOUT))
+    assert len(thread_ids) < 10  # the next job may arrive before a thread has become idle
     assert all(thread.daemon for thread in threading.enumerate() if thread.name == "reward")
 
 
-def test_work_that_waits_holds_nobody_up():
-    said, gate = SimpleQueue[str | int](), threading.Event()
+def test_a_waiting_job_does_not_delay_other_jobs():
+    queue, gate = SimpleQueue[str | int](), threading.Event()
 
-    def waits() -> None:
-        gate.wait(PATIENCE)
-        said.put("waited")
+    def wait() -> None:
+        gate.wait(TIMEOUT)
+        queue.put("waited")
 
     for _ in range(20):
-        daemon_threads.run_in_worker(waits)
-    daemon_threads.run_in_worker(lambda: said.put("not"))
-    assert said.get(timeout=PATIENCE) == "not"
+        daemon_threads.run_in_worker(wait)
+    daemon_threads.run_in_worker(lambda: queue.put("not"))
+    assert queue.get(timeout=TIMEOUT) == "not"
     gate.set()
-    assert [said.get(timeout=PATIENCE) for _ in range(20)] == ["waited"] * 20
+    assert [queue.get(timeout=TIMEOUT) for _ in range(20)] == ["waited"] * 20
 
 
 def test_a_forked_process_has_threads_of_its_own():
-    said = SimpleQueue[str | int]()
+    queue = SimpleQueue[str | int]()
     for _ in range(3):
-        daemon_threads.run_in_worker(lambda: who(said))
-    parents = {said.get(timeout=PATIENCE) for _ in range(3)}
-    assert parents
+        daemon_threads.run_in_worker(lambda: put_thread_id(queue))
+    parent_threads = {queue.get(timeout=TIMEOUT) for _ in range(3)}
+    assert parent_threads
     child = os.fork()
     if not child:
-        daemon_threads.run_in_worker(lambda: who(said))
+        daemon_threads.run_in_worker(lambda: put_thread_id(queue))
         code = 1
         try:
-            said.get(timeout=PATIENCE)
+            queue.get(timeout=TIMEOUT)
             code = 0
         finally:
             os._exit(code)

@@ -1,4 +1,4 @@
-"""A world of many turns: what it says, pays and remembers, and what becomes of it when it fails."""
+"""Environments of several turns: observations, rewards, step values and failures."""
 
 import asyncio
 from dataclasses import replace
@@ -12,43 +12,42 @@ from grupo.core.types import Group, Rollout
 from grupo.envs import FallbackReward, MultiTurn, RewardTerm
 from grupo.envs.multi_turn import hash_label
 from grupo.training.collate import collate
-from tests.helpers.scripted_play import TASK, Adding, Saying, adding, played, said
+from tests.helpers.scripted_play import TASK, SumGame, TextActor, action, play, sum_env
 
 
-def test_a_rollout_goes_on_until_the_world_is_over():
-    act = Saying("1", "2", "9")
-    rollout = asyncio.run(run_rollout(TASK, adding(), act))
-    assert act.heard == ["total 0", "total 1"]
-    assert [seen for seen, _ in rollout.turns] == act.heard
+def test_a_rollout_continues_until_the_environment_is_done():
+    actor = TextActor("1", "2", "9")
+    rollout = asyncio.run(run_rollout(TASK, sum_env(), actor))
+    assert actor.observations == ["total 0", "total 1"]
+    assert [observation for observation, _ in rollout.turns] == actor.observations
 
 
-def test_a_rollout_ends_after_so_many_turns():
-    (rollout,) = played(adding(turns=2), ["1", "1", "1"])
+def test_a_rollout_ends_after_max_turns():
+    (rollout,) = play(sum_env(max_turns=2), ["1", "1", "1"])
     assert len(rollout.turns) == 2
-    assert (rollout.reward, rollout.reward_terms["over"]) == (pytest.approx(0.02), 0.0)
+    assert (rollout.reward, rollout.reward_terms["done"]) == (pytest.approx(0.02), 0.0)
 
 
-def test_the_reward_is_what_the_world_paid_and_rewards_say():
+def test_the_reward_is_the_step_rewards_plus_the_weighted_reward_terms():
     short = RewardTerm("short", lambda task, rollout: -float(rollout.length), 0.1)
-    (rollout,) = played(adding(rewards=(short,)), ["1", "02"])
+    (rollout,) = play(sum_env(rewards=(short,)), ["1", "02"])
     assert rollout.reward == pytest.approx(0.01 + 1.01 + 0.1 * -3)
     assert rollout.reward_terms == pytest.approx(
-        {"world": 1.02, "turns": 2.0, "over": 1.0, "digits": 3.0, "short": -3.0}
+        {"env_reward": 1.02, "turns": 2.0, "done": 1.0, "digits": 3.0, "short": -3.0}
     )
 
 
-def test_marks_pay_each_turn_at_its_last_part_and_the_outcome_with_the_last():
+def test_step_rewards_are_at_the_last_token_of_a_turn_and_the_outcome_at_the_last_of_all():
     half = RewardTerm("half", lambda task, rollout: 0.5)
-    (rollout,) = played(adding(rewards=(half,)), ["01", "002"])
-    assert rollout.step_values["reward"] == pytest.approx((0, 0.01, 0, 0, 1.01 + 0.5))
-    assert (
-        rollout.step_values["state"] == (hash_label("total 0"),) * 2 + (hash_label("total 1"),) * 3
-    )
-    assert rollout.step_values["action"] == (hash_label("01"),) * 2 + (hash_label("002"),) * 3
+    (rollout,) = play(sum_env(rewards=(half,)), ["01", "002"])
+    values = rollout.step_values
+    assert values["reward"] == pytest.approx((0, 0.01, 0, 0, 1.01 + 0.5))
+    assert values["state"] == (hash_label("total 0"),) * 2 + (hash_label("total 1"),) * 3
+    assert values["action"] == (hash_label("01"),) * 2 + (hash_label("002"),) * 3
 
 
-def test_a_batch_reads_the_marks_as_step_rewards_and_states():
-    rollouts = played(adding(), ["1", "2"], ["01", "1", "1"])
+def test_a_batch_has_the_step_values_as_turn_rewards_and_states():
+    rollouts = play(sum_env(), ["1", "2"], ["01", "1", "1"])
     batch = collate([Group(TASK, rollouts)], lambda rows: None)
     table = turn_returns(batch, gamma=1.0)  # 0.01 + 1.01; 0.01 + 0.01 + 1.01
     assert [pytest.approx(row) for row in ([1.02, 1.01, 0.0], [1.03, 1.02, 1.01])] == table.tolist()
@@ -56,117 +55,117 @@ def test_a_batch_reads_the_marks_as_step_rewards_and_states():
     assert turn_states(batch).tolist() == [[*total[:2], float("-inf")], total]
 
 
-def test_what_was_said_in_pieces_is_one_turn():
+def test_consecutive_actions_without_an_observation_are_one_turn():
     async def work():
-        env = adding()
-        rollout = Rollout().append_turn("total 0", said("1")).append_turn("", said("2", seen=0))
+        env = sum_env()
+        rollout = Rollout().append_turn("total 0", action("1"))
+        rollout = rollout.append_turn("", action("2", observation_length=0))
         assert await env.reply(TASK, rollout) == "total 12"
-        return await score_group(TASK, env, [rollout.append_turn("total 12", said("3"))])
+        return await score_group(TASK, env, [rollout.append_turn("total 12", action("3"))])
 
     (rollout,) = asyncio.run(work()).rollouts
     assert rollout.reward_terms["turns"] == 2
     assert rollout.step_values["reward"] == pytest.approx((0, 0.01, 0.01))
 
 
-def test_a_turn_is_paid_at_the_last_part_that_is_learned():
+def test_the_step_reward_is_at_the_last_token_in_the_loss():
     async def work():
-        rollout = Rollout().append_turn("total 0", said("1"))
-        return await score_group(
-            TASK, adding(), [rollout.append_turn("", said("2", seen=0, learned=False))]
-        )
+        rollout = Rollout().append_turn("total 0", action("1"))
+        forced = action("2", observation_length=0, in_loss=False)
+        return await score_group(TASK, sum_env(), [rollout.append_turn("", forced)])
 
     (rollout,) = asyncio.run(work()).rollouts
     assert rollout.step_values["reward"] == pytest.approx((0.01, 0))
 
 
-def test_a_world_that_raises_ends_one_rollout_by_name_and_no_other():
-    good, bad = played(adding(), ["1", "2"], ["1", "two"])
+def test_an_environment_that_raises_fails_one_rollout_only():
+    good, bad = play(sum_env(), ["1", "2"], ["1", "two"])
     assert (good.error, good.reward) == ("", pytest.approx(1.02))
     assert len(bad.turns) == 2
-    assert bad.error.startswith("task key, rollout 1: the world raised ValueError: invalid literal")
+    message = "task key, rollout 1: the environment raised ValueError: invalid literal"
+    assert bad.error.startswith(message)
     assert bad.error.endswith("at turn 2")
 
 
-def test_a_world_that_hangs_ends_one_rollout_by_name_and_no_other():
-    good, bad = played(adding(time_limit=0.1), ["1", "2"], ["hang"])
+def test_an_environment_that_hangs_fails_one_rollout_only():
+    good, bad = play(sum_env(time_limit=0.1), ["1", "2"], ["hang"])
     assert good.error == ""
-    assert bad.error == "task key, rollout 1: the world did not answer within 0.1 s at turn 1"
+    message = "task key, rollout 1: the environment did not return within 0.1 s at turn 1"
+    assert bad.error == message
 
 
-def test_what_becomes_of_a_failure_is_chosen():
-    (bad,) = played(adding(on_failure=FallbackReward(-1.0)), ["two"])
+def test_on_failure_decides_the_result_of_a_failed_rollout():
+    (bad,) = play(sum_env(on_failure=FallbackReward(-1.0)), ["two"])
     assert (bad.reward, bad.reward_terms["failed"], bad.error) == (-1.0, 1.0, "")
 
 
-class Unready(Adding):
+class FailingReset(SumGame):
     def reset(self, task):
         raise OSError("no such server")
 
 
-def test_a_world_that_does_not_begin_fails_after_one_answer_to_the_prompt():
-    (rollout,) = played(MultiTurn(Unready), ["1", "2"])
-    assert [seen for seen, _ in rollout.turns] == [TASK.prompt]
-    assert "the world raised OSError: no such server at turn 0" in rollout.error
+def test_an_environment_whose_reset_fails_fails_after_one_answer_to_the_prompt():
+    (rollout,) = play(MultiTurn(FailingReset), ["1", "2"])
+    assert [observation for observation, _ in rollout.turns] == [TASK.prompt]
+    assert "the environment raised OSError: no such server at turn 0" in rollout.error
 
 
 @pytest.mark.parametrize(
-    ("answer", "why"),
+    ("returned", "error"),
     [
-        (("", 0.0, False), "it said nothing, and is not over"),
+        (("", 0.0, False), "returned no observation, and is not done"),
         (("on", float("nan"), False), "returned nan"),
         (("on", "1", False), "returned a str, not a number"),
         ("text", "TypeError"),
         (None, "TypeError"),
     ],
 )
-def test_answers_that_are_none_fail_by_name(answer, why):
-    class Odd(Adding):
+def test_invalid_step_results_fail_the_rollout(returned, error):
+    class InvalidStep(SumGame):
         def step(self, text):
-            return answer
+            return returned
 
-    (rollout,) = played(MultiTurn(Odd), ["1", "2"])
-    assert why in rollout.error
-
-
-def test_going_on_after_the_end_fails_by_name():
-    rollout = Rollout().append_turn("total 0", said("3")).append_turn("total 3", said("1"))
-    (rollout,) = asyncio.run(score_group(TASK, adding(), [rollout])).rollouts
-    assert rollout.error.endswith("the policy went on after the world was over")
+    (rollout,) = play(MultiTurn(InvalidStep), ["1", "2"])
+    assert error in rollout.error
 
 
-def test_a_rollout_ends_where_no_room_was_left_to_answer():
-    rollout = Rollout().append_turn("total 0", said("1")).append_turn("total 1", said("", seen=0))
+def test_an_action_after_the_end_fails_the_rollout():
+    rollout = Rollout().append_turn("total 0", action("3")).append_turn("total 3", action("1"))
+    (rollout,) = asyncio.run(score_group(TASK, sum_env(), [rollout])).rollouts
+    assert rollout.error.endswith("the policy acted after the environment was done")
+
+
+def test_a_rollout_ends_where_the_context_has_no_room_for_an_answer():
+    empty_action = action("", observation_length=0)
+    rollout = Rollout().append_turn("total 0", action("1")).append_turn("total 1", empty_action)
 
     async def work():
-        env = adding()
+        env = sum_env()
         assert await env.reply(TASK, rollout) is None
-        empty = Rollout().append_turn("total 0", said("", seen=0))
+        empty = Rollout().append_turn("total 0", empty_action)
         assert await env.reply(TASK, empty) is None
         return await score_group(TASK, env, [rollout, empty])
 
     short, empty = asyncio.run(work()).rollouts
-    assert (short.error, short.reward_terms["turns"], short.step_values["reward"]) == (
-        "",
-        1,
-        (0.01,),
-    )
+    assert (short.error, short.reward_terms["turns"]) == ("", 1)
+    assert short.step_values["reward"] == (0.01,)
     assert "left no room for an answer" in empty.error
 
 
-def test_later_texts_are_messages_of_a_role_where_one_is_given():
-    act = Saying("1", "2")
-    asyncio.run(run_rollout(TASK, adding(role="tool"), act))
-    assert act.heard == ["total 0", ({"role": "tool", "content": "total 1"},)]
+def test_later_observations_are_messages_of_the_role():
+    actor = TextActor("1", "2")
+    asyncio.run(run_rollout(TASK, sum_env(role="tool"), actor))
+    assert actor.observations == ["total 0", ({"role": "tool", "content": "total 1"},)]
 
 
-def test_worlds_that_cannot_be_are_refused():
-    one = RewardTerm("one", lambda task, rollout: 1.0)
-    for fields, said_of_it in (
-        ({"rewards": (one, one)}, "rewards: named"),
-        ({"rewards": (replace(one, name="world"),)}, "rewards: named"),
-        ({"turns": 0}, "turns: 0"),
-        ({"at_once": 0}, "at_once: 0"),
+def test_invalid_fields_are_config_errors():
+    term = RewardTerm("one", lambda task, rollout: 1.0)
+    for fields, message in (
+        ({"rewards": (term, term)}, "rewards: named"),
+        ({"rewards": (replace(term, name="env_reward"),)}, "rewards: named"),
+        ({"max_turns": 0}, "max_turns: 0"),
+        ({"max_concurrent": 0}, "max_concurrent: 0"),
         ({"time_limit": 0.0}, "time_limit: 0"),
     ):
-        with pytest.raises(ConfigError, match=said_of_it):
-            MultiTurn(Adding, **fields)
+        with pytest.raises(ConfigError, match=message):
+            MultiTurn(SumGame, **fields)

@@ -1,4 +1,4 @@
-"""Programs that are shut in: what they can do, and all that they cannot."""
+"""The sandbox: programs run in it, and cannot reach anything outside of it."""
 
 import os
 import shutil
@@ -16,37 +16,37 @@ from grupo.envs import MultiTurn
 from grupo.envs.tools import Python, Sandbox, Toolbox, sandbox
 from grupo.tasks import ReasoningGym
 
-BOX = Sandbox(time_limit=2.0, memory_mib=256)
-HERE = Path(__file__).resolve()
+SANDBOX = Sandbox(time_limit=2.0, memory_mib=256)
+THIS_FILE = Path(__file__).resolve()
 
 
 @pytest.fixture
 def bwrap():
-    """Bubblewrap, which not every machine has."""
+    """Skips the test on machines without a working bubblewrap."""
     if shutil.which("bwrap") is None:
-        pytest.skip("bubblewrap is not installed: there is nothing to shut programs in with")
+        pytest.skip("bubblewrap is not installed")
     try:
-        BOX.check()
-    except ConfigError as refusal:
-        pytest.skip(str(refusal))
+        SANDBOX.check()
+    except ConfigError as error:
+        pytest.skip(str(error))
 
 
 @pytest.mark.usefixtures("bwrap")
-def test_a_program_is_run_and_what_it_prints_is_read():
-    assert BOX.run("import math\nprint(math.comb(5, 2))") == "10"
-    assert Python(BOX)("print('ä')") == "ä"
-    assert BOX.run("open('/tmp/x', 'w').write('kept'); print(open('x').read())") == "kept"
-    assert BOX.run("import os; print(os.listdir('/tmp'))") == "[]"  # each begins anew
+def test_run_returns_what_the_program_prints():
+    assert SANDBOX.run("import math\nprint(math.comb(5, 2))") == "10"
+    assert Python(SANDBOX)("print('ä')") == "ä"
+    assert SANDBOX.run("open('/tmp/x', 'w').write('kept'); print(open('x').read())") == "kept"
+    assert SANDBOX.run("import os; print(os.listdir('/tmp'))") == "[]"  # every run has a new folder
     thread = "import threading; t = threading.Thread(target=print, args='t'); t.start(); t.join()"
-    assert BOX.run(thread) == "t"
+    assert SANDBOX.run(thread) == "t"
 
 
 @pytest.mark.usefixtures("bwrap")
 @pytest.mark.parametrize(
-    ("program", "why"),
+    ("program", "message"),
     [
         ("open('/etc/passwd')", "FileNotFoundError"),
-        (f"open({str(HERE)!r})", "FileNotFoundError"),
+        (f"open({str(THIS_FILE)!r})", "FileNotFoundError"),
         (f"open({str(Path.home() / '.profile')!r})", "FileNotFoundError"),
         ("print(open('/proc/1/environ').read()[9999])", "Error"),
         ("open('/usr/grupo', 'w')", "Read-only file system"),
@@ -74,21 +74,23 @@ def test_a_program_is_run_and_what_it_prints_is_read():
         ("raise SystemExit(3)", "(ended with 3)"),
     ],
 )
-def test_a_program_that_reaches_out_fails_in_there(program, why):
-    said = BOX.run(program)
-    assert why in said
-    assert "(ended with " in said
+def test_a_program_that_exceeds_the_sandbox_fails(program, message):
+    output = SANDBOX.run(program)
+    assert message in output
+    assert "(ended with " in output
 
 
 @pytest.mark.usefixtures("bwrap")
-def test_nobody_is_reached_by_network():
+def test_a_program_has_no_network():
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-        socket.create_connection(("127.0.0.1", port)).close()  # from here it is
-        said = BOX.run(f"import socket; socket.create_connection(('127.0.0.1', {port}))")
-        assert "ConnectionRefusedError" in said
-    said = BOX.run("import socket; socket.create_connection(('1.1.1.1', 53))")
-    assert "Network is unreachable" in said
+        socket.create_connection(
+            ("127.0.0.1", port)
+        ).close()  # reachable from outside of the sandbox
+        output = SANDBOX.run(f"import socket; socket.create_connection(('127.0.0.1', {port}))")
+        assert "ConnectionRefusedError" in output
+    output = SANDBOX.run("import socket; socket.create_connection(('1.1.1.1', 53))")
+    assert "Network is unreachable" in output
 
 
 @pytest.mark.usefixtures("bwrap")
@@ -100,21 +102,21 @@ def test_nobody_is_reached_by_network():
         "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(60)",
     ],
 )
-def test_a_program_that_outlives_its_limit_is_gone(program):
-    began = time.monotonic()
-    assert (
-        Sandbox(time_limit=0.5).run(f"print(1, flush=True)\n{program}")
-        == "1\n(stopped after 0.5 s)"
-    )
-    assert time.monotonic() - began < 5
-    alive = subprocess.run(["ps", "-eo", "ppid,args"], capture_output=True, text=True, check=True)
-    ours = [line for line in alive.stdout.splitlines() if line.split()[0] == str(os.getpid())]
-    assert not [line for line in ours if "bwrap" in line]
+def test_a_program_is_killed_after_its_time_limit(program):
+    start = time.monotonic()
+    output = Sandbox(time_limit=0.5).run(f"print(1, flush=True)\n{program}")
+    assert output == "1\n(stopped after 0.5 s)"
+    assert time.monotonic() - start < 5
+    processes = subprocess.run(
+        ["ps", "-eo", "ppid,args"], capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    children = [line for line in processes if line.split()[0] == str(os.getpid())]
+    assert not [line for line in children if "bwrap" in line]
 
 
 @pytest.mark.usefixtures("bwrap")
-def test_what_is_printed_without_end_is_cut():
-    assert len(BOX.run("while True: print('x' * 9999)")) < 2 * sandbox.MAX_OUTPUT_BYTES
+def test_endless_output_is_truncated():
+    assert len(SANDBOX.run("while True: print('x' * 9999)")) < 2 * sandbox.MAX_OUTPUT_BYTES
 
 
 def recipe(tool):
@@ -123,21 +125,23 @@ def recipe(tool):
     )
 
 
-def test_a_recipe_whose_programs_cannot_be_shut_in_is_refused(monkeypatch, tmp_path):
+def test_a_recipe_is_refused_where_bubblewrap_is_missing_or_does_not_work(monkeypatch, tmp_path):
     sandbox._check_bwrap.cache_clear()
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(ConfigError, match=r"^sandbox: bwrap is not here\. Install bubblewrap"):
+    with pytest.raises(ConfigError, match=r"^sandbox: bwrap is not installed\. Install bubble"):
         check_recipe(recipe(Python()))
-    with pytest.raises(ConfigError, match="bwrap is not here"):
-        Python()("print(1)")  # nor is it ever run otherwise
+    with pytest.raises(ConfigError, match="bwrap is not installed"):
+        Python()("print(1)")  # it never runs without a sandbox
     broken = tmp_path / "bwrap"
     broken.write_text("#!/bin/sh\necho 'bwrap: No permissions to create new namespace'\nexit 1\n")
     broken.chmod(0o755)
-    with pytest.raises(ConfigError, match=r"^sandbox: bwrap does not work here: .*No permissions"):
+    with pytest.raises(
+        ConfigError, match=r"^sandbox: bwrap does not work on this machine: .*No per"
+    ):
         check_recipe(recipe(Python()))
     sandbox._check_bwrap.cache_clear()
 
 
 @pytest.mark.usefixtures("bwrap")
-def test_a_recipe_whose_programs_can_be_shut_in_passes():
+def test_a_recipe_is_accepted_where_bubblewrap_works():
     check_recipe(recipe(Python()))

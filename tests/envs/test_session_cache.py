@@ -1,4 +1,4 @@
-"""Sessions of a world: made once for the same words, or played again where rollouts branch."""
+"""Sessions of an environment: computed once per sequence of texts, copied or replayed to branch."""
 
 import asyncio
 import time
@@ -7,56 +7,57 @@ from dataclasses import replace
 import pytest
 
 from grupo.core.types import Rollout
-from tests.helpers.scripted_play import TASK, Adding, Uncopied, adding, played, said
+from tests.helpers.scripted_play import TASK, SumGame, UncopyableSumGame, action, play, sum_env
 
 
-def test_rollouts_branch_from_any_prefix_and_do_not_disturb_each_other():
+def test_rollouts_branch_from_any_prefix_without_affecting_each_other():
     async def work():
-        env = adding()
-        trunk = Rollout().append_turn("total 0", said("1"))
+        env = sum_env()
+        trunk = Rollout().append_turn("total 0", action("1"))
         assert await env.reply(TASK, trunk) == "total 1"
-        branches = [trunk.append_turn("total 1", said(text)) for text in ("1", "5", "1")]
+        branches = [trunk.append_turn("total 1", action(text)) for text in ("1", "5", "1")]
         replies = [await env.reply(TASK, branch) for branch in branches]
         assert await env.reply(TASK, trunk) == "total 1"
         return replies
 
     assert asyncio.run(work()) == ["total 2", "total 6", "total 2"]
-    assert (Adding.opened, Adding.on_step_end) == (1, 3)  # nothing was played twice
+    assert (SumGame.resets, SumGame.steps) == (1, 3)  # no step is repeated
 
 
-def test_a_world_that_cannot_be_copied_is_played_again_where_rollouts_branch():
-    played_once = played(adding(), ["1", "1", "1"], ["1", "1", "7", "-6"])
-    again = played(adding(Uncopied), ["1", "1", "1"], ["1", "1", "7", "-6"])
-    assert again == played_once
-    # 1 1 1 in one session; the branch 7 finds it gone: 1 1 are played again, then 7, then -6
-    assert (Uncopied.opened, Uncopied.on_step_end) == (2, 3 + 2 + 2)
+def test_an_environment_that_cannot_be_copied_is_replayed_at_branches():
+    texts = ["1", "1", "1"], ["1", "1", "7", "-6"]
+    copied = play(sum_env(), *texts)
+    replayed = play(sum_env(UncopyableSumGame), *texts)
+    assert replayed == copied
+    # 1 1 1 in one session; the branch 7 finds it used up: 1 1 are replayed, then 7, then -6
+    assert (UncopyableSumGame.resets, UncopyableSumGame.steps) == (2, 3 + 2 + 2)
 
 
-def test_sessions_that_are_no_longer_kept_are_played_again(monkeypatch):
-    monkeypatch.setattr("grupo.envs.session_cache.KEPT", 0)
-    assert [r.reward for r in played(adding(), ["1", "1", "1"])] == [pytest.approx(1.03)]
-    assert Adding.on_step_end == 1 + 2 + 3
+def test_evicted_sessions_are_replayed(monkeypatch):
+    monkeypatch.setattr("grupo.envs.session_cache.MAX_CACHED_ENVS", 0)
+    assert [r.reward for r in play(sum_env(), ["1", "1", "1"])] == [pytest.approx(1.03)]
+    assert SumGame.steps == 1 + 2 + 3
 
 
-class Fickle(Uncopied):
-    """A world that never says the same."""
+class NondeterministicGame(UncopyableSumGame):
+    """A game whose observations never repeat."""
 
     def step(self, text):
         return f"{super().step(text)[0]} at {time.monotonic_ns()}", 0.0, False
 
 
-def test_a_world_that_answers_otherwise_when_played_again_fails_by_name(monkeypatch):
-    monkeypatch.setattr("grupo.envs.session_cache.KEPT", 0)
-    (rollout,) = played(adding(Fickle), ["1", "1", "1"])
-    assert "the same words were answered otherwise when played again" in rollout.error
+def test_a_replay_with_other_results_fails_the_rollout(monkeypatch):
+    monkeypatch.setattr("grupo.envs.session_cache.MAX_CACHED_ENVS", 0)
+    (rollout,) = play(sum_env(NondeterministicGame), ["1", "1", "1"])
+    assert "replaying the same texts gave other results" in rollout.error
 
 
-def test_one_question_in_other_words_is_another_session():
+def test_a_task_with_another_prompt_has_a_session_of_its_own():
     other = replace(TASK, prompt="Make 3!")
 
     async def work():
-        env = adding()
+        env = sum_env()
         return await env.reply(TASK, Rollout()), await env.reply(other, Rollout())
 
     assert asyncio.run(work()) == ("total 0", "total 0")
-    assert Adding.opened == 2
+    assert SumGame.resets == 2

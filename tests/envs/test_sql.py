@@ -1,4 +1,4 @@
-"""Queries of a database: what they answer, and what they cannot do."""
+"""The SQL tool: it returns rows, and cannot write or open anything."""
 
 import sqlite3
 import time
@@ -11,14 +11,14 @@ from grupo.envs.tools import Sql
 
 @pytest.fixture
 def path(tmp_path):
-    with sqlite3.connect(tmp_path / "towns.db") as opened:
-        opened.execute("CREATE TABLE town (name TEXT, people INT)")
-        opened.executemany("INSERT INTO town VALUES (?, ?)", [("Bern", 134), ("Chur", 38)])
-    opened.close()
+    with sqlite3.connect(tmp_path / "towns.db") as connection:
+        connection.execute("CREATE TABLE town (name TEXT, people INT)")
+        connection.executemany("INSERT INTO town VALUES (?, ?)", [("Bern", 134), ("Chur", 38)])
+    connection.close()
     return str(tmp_path / "towns.db")
 
 
-def test_a_query_is_answered_by_its_rows(path):
+def test_a_query_returns_its_rows(path):
     assert Sql(path)("SELECT * FROM town ORDER BY people") == "name\tpeople\nChur\t38\nBern\t134"
     assert Sql(path, max_rows=1)("SELECT name FROM town") == "name\nBern\n..."
 
@@ -36,7 +36,7 @@ def test_a_query_is_answered_by_its_rows(path):
         "SELECT 1; SELECT 2",
     ],
 )
-def test_nothing_is_written_opened_or_made_large(path, query, tmp_path, monkeypatch):
+def test_writing_opening_files_and_huge_values_are_denied(path, query, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(sqlite3.Error):
         Sql(path)(query)
@@ -44,17 +44,17 @@ def test_nothing_is_written_opened_or_made_large(path, query, tmp_path, monkeypa
     assert [file.name for file in tmp_path.iterdir()] == ["towns.db"]
 
 
-def test_a_query_that_takes_too_long_is_stopped(path):
+def test_a_query_is_stopped_after_its_time_limit(path):
     endless = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT max(x) FROM n"
-    began = time.monotonic()
+    start = time.monotonic()
     with pytest.raises(TimeoutError, match=r"no answer in 0\.1 s"):
         Sql(path, time_limit=0.1)(endless)
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - start < 2
 
 
-def test_a_database_that_is_none_is_refused(path, tmp_path):
+def test_a_missing_or_invalid_database_is_a_config_error(path, tmp_path):
     Sql(path).check()
     (tmp_path / "text.db").write_text("no database at all " * 50)
-    for name, why in (("text.db", "is no SQLite database"), ("gone.db", "is not a file")):
-        with pytest.raises(ConfigError, match=why):
+    for name, message in (("text.db", "is no SQLite database"), ("gone.db", "is not a file")):
+        with pytest.raises(ConfigError, match=message):
             Sql(str(tmp_path / name)).check()

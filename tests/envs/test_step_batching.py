@@ -1,4 +1,4 @@
-"""Rollouts of one world go on together, however long it takes; a slow judge holds nobody up."""
+"""Environment latency does not change which requests are batched; slow rewards delay nothing."""
 
 import asyncio
 import time
@@ -13,112 +13,104 @@ from grupo.core.interfaces import run_rollout, score_group
 from grupo.core.types import Action, Observation, Rollout, Task
 from grupo.envs import MultiTurn, RewardTerm
 from grupo.inference.batcher import DynamicBatcher
-from tests.helpers.scripted_play import TASK, Adding, adding, said
+from tests.helpers.scripted_play import TASK, SumGame, action, sum_env
 
-TOOK = {"a": 1, "b": 70, "c": 20}  # milliseconds of a turn in the world
+STEP_MILLISECONDS = {"a": 1, "b": 70, "c": 20}
 
 
 @dataclass
-class Asked:
-    """A policy that says -1, asked through a queue; notes who asks for which turn together."""
+class RecordingPolicy:
+    """A policy behind a batcher that always answers -1, and records the names in each batch."""
 
-    calls: list[list[str]] = field(default_factory=list)
+    batches: list[list[str]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.queue: DynamicBatcher[str, str] = DynamicBatcher(self.answer)
+        self.queue: DynamicBatcher[str, str] = DynamicBatcher(self.generate)
 
-    def answer(self, asks: Sequence[str]) -> Iterator[tuple[int, str]]:
-        self.calls.append(sorted(asks))
-        yield from enumerate(["-1"] * len(asks))
+    def generate(self, requests: Sequence[str]) -> Iterator[tuple[int, str]]:
+        self.batches.append(sorted(requests))
+        yield from enumerate(["-1"] * len(requests))
 
-    def named(self, name: str):
-        async def act(rollout: Rollout, seen: Observation) -> Action:
-            return said(await self.queue(f"{name}{len(rollout.turns)}"))
+    def actor(self, name: str):
+        async def generate(rollout: Rollout, observation: Observation) -> Action:
+            return action(await self.queue(f"{name}{len(rollout.turns)}"))
 
-        return act
+        return generate
 
 
 @pytest.fixture
-def policy() -> Asked:
-    return Asked()
+def policy() -> RecordingPolicy:
+    return RecordingPolicy()
 
 
-def test_those_whose_world_takes_its_time_ask_together_again(policy):
-    class Uneven(Adding):
+def test_rollouts_of_environments_with_different_latency_are_batched_together(policy):
+    class SlowGame(SumGame):
         def step(self, text):
-            time.sleep(0.001 * self.num_tasks)
+            time.sleep(0.001 * self.target)
             return super().step(text)
 
     async def work():
-        env = adding(Uneven, turns=3)
-        tasks = [Task(name, "", milliseconds) for name, milliseconds in TOOK.items()]
-        await asyncio.gather(
-            *(run_rollout(task, env, policy.term_names(task.key)) for task in tasks)
-        )
+        env = sum_env(SlowGame, max_turns=3)
+        tasks = [Task(name, "", duration) for name, duration in STEP_MILLISECONDS.items()]
+        await asyncio.gather(*(run_rollout(task, env, policy.actor(task.key)) for task in tasks))
 
     run_coroutine(work())
-    assert policy.calls == [[f"{name}{turn}" for name in TOOK] for turn in range(3)]
+    assert policy.batches == [[f"{name}{turn}" for name in STEP_MILLISECONDS] for turn in range(3)]
 
 
-def test_a_slow_judge_holds_nobody_up(policy):
+async def slow_reward(policy, name, ended) -> float:
+    """The reward of one rollout whose reward function waits for the event."""
+    term = RewardTerm("slow", lambda task, rollout: float(ended.wait(10)))
+    env = MultiTurn(SumGame, (term,), max_turns=1)
+    rollout = await run_rollout(TASK, env, policy.actor(name))
+    group = await score_group(TASK, env, [rollout])
+    return group.rollouts[0].reward_terms["slow"]
+
+
+async def set_after_rollout(policy, ended) -> None:
+    """Play another rollout, then set the event."""
+    await run_rollout(TASK, sum_env(max_turns=3), policy.actor("o"))
+    ended.set()
+
+
+def test_a_slow_reward_does_not_delay_other_rollouts(policy):
     ended = Event()
-    slow = RewardTerm("slow", lambda task, rollout: float(ended.wait(10)))
-
-    async def judged():
-        env = MultiTurn(Adding, (slow,), max_turns=1)
-        (rollout,) = (
-            await score_group(TASK, env, [await run_rollout(TASK, env, policy.term_names("j"))])
-        ).rollouts
-        return rollout.reward_terms["slow"]
-
-    async def others():
-        await run_rollout(TASK, adding(turns=3), policy.term_names("o"))
-        ended.set()
 
     async def work():
-        return await asyncio.gather(judged(), others())
+        return await asyncio.gather(
+            slow_reward(policy, "j", ended), set_after_rollout(policy, ended)
+        )
 
-    assert run_coroutine(work())[0] == 1.0  # the judge heard that the others had ended
-    assert policy.calls == [["j0", "o0"], ["o1"], ["o2"]]
+    assert run_coroutine(work())[0] == 1.0  # the other rollout ended while the reward waited
+    assert policy.batches == [["j0", "o0"], ["o1"], ["o2"]]
 
 
-def test_judges_that_take_all_their_places_leave_the_world_its_own(policy):
+def test_slow_rewards_in_all_threads_do_not_delay_environment_steps(policy):
     ended = Event()
-    slow = RewardTerm("slow", lambda task, rollout: float(ended.wait(10)))
-
-    async def judged(name):
-        env = MultiTurn(Adding, (slow,), max_turns=1)
-        (rollout,) = (
-            await score_group(TASK, env, [await run_rollout(TASK, env, policy.term_names(name))])
-        ).rollouts
-        return rollout.reward_terms["slow"]
-
-    async def others():
-        await run_rollout(TASK, adding(turns=3), policy.term_names("o"))
-        ended.set()
 
     async def work():
-        return await asyncio.gather(*(judged(f"j{i}") for i in range(8)), others())
+        slow = [slow_reward(policy, f"j{i}", ended) for i in range(8)]
+        return await asyncio.gather(*slow, set_after_rollout(policy, ended))
 
     assert run_coroutine(work())[:8] == [1.0] * 8
 
 
-def test_so_many_sessions_are_stepped_at_a_time():
-    class Slow(Adding):
-        running = most = 0
+def test_max_concurrent_limits_the_sessions_stepped_at_once():
+    class CountingGame(SumGame):
+        running = max_running = 0
 
         def step(self, text):
-            Slow.running += 1
-            Slow.most = max(Slow.most, Slow.running)
+            CountingGame.running += 1
+            CountingGame.max_running = max(CountingGame.max_running, CountingGame.running)
             time.sleep(0.05)
-            Slow.running -= 1
+            CountingGame.running -= 1
             return "on", 0.0, True
 
     async def work(env):
-        Slow.most = 0
-        rollouts = [Rollout().append_turn("total 0", said(str(n))) for n in range(6)]
+        CountingGame.max_running = 0
+        rollouts = [Rollout().append_turn("total 0", action(str(n))) for n in range(6)]
         await asyncio.gather(*(env.reply(TASK, rollout) for rollout in rollouts))
-        return Slow.most
+        return CountingGame.max_running
 
-    assert run_coroutine(work(MultiTurn(Slow, max_concurrent=2))) == 2
-    assert run_coroutine(work(MultiTurn(Slow, max_concurrent=6))) > 2
+    assert run_coroutine(work(MultiTurn(CountingGame, max_concurrent=2))) == 2
+    assert run_coroutine(work(MultiTurn(CountingGame, max_concurrent=6))) > 2

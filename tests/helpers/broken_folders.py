@@ -1,4 +1,4 @@
-"""A small run that is healthy, and the same run broken on purpose, each time in one way."""
+"""Recipes of small healthy runs, and the same recipes with one planted defect each."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -17,25 +17,25 @@ from grupo.rollouts.samplers import GroupSampler
 from grupo.tasks import FromFunction
 from tests.helpers.planted_defects import (
     LETTERS,
-    Colder,
-    Dead,
-    Stale,
+    AscentAdam,
+    SharperSampler,
+    StaleSampler,
     TwoTurns,
-    Uphill,
-    always,
-    by_length,
-    no_number,
-    raises,
-    turned,
+    ZeroAdapters,
+    constant_reward,
+    length_reward,
+    nan_reward,
+    nan_term,
+    negate,
 )
-from tests.helpers.small_model import plant
+from tests.helpers.small_model import make_small_model
 
 STOPS = (".", " ", "=", "+", "?", ":")
 
 
 def model(folder: Path) -> str:
-    """A model of 25 characters, of peaked distributions."""
-    return plant(folder, [*LETTERS, *"0123456789", *STOPS], peaked=0.4)
+    """A character-level model with 25 characters and peaked distributions."""
+    return make_small_model(folder, [*LETTERS, *"0123456789", *STOPS], peaked=0.4)
 
 
 def sums() -> Iterator[Task]:
@@ -43,7 +43,7 @@ def sums() -> Iterator[Task]:
         yield from (Task(f"{i}+{j}", f"{i}+{j}=", str(i + j)) for j in range(1, 10))
 
 
-def told_sums() -> Iterator[Task]:
+def leaking_sums() -> Iterator[Task]:
     for task in sums():
         yield replace(task, prompt=f"{task.reference_answer}: {task.prompt}")
 
@@ -52,7 +52,7 @@ METHOD = Method(sampler=GroupSampler(6))
 
 
 def healthy(model: str) -> Recipe:
-    """Plain GRPO."""
+    """GRPO with two turns."""
     return Recipe(
         policy=CausalLM(model, max_new_tokens=16, stop_strings=STOPS, device="cpu"),
         env=TwoTurns(),
@@ -66,64 +66,65 @@ def healthy(model: str) -> Recipe:
 
 
 def adapted(model: str) -> Recipe:
-    """The same with adapters."""
+    """The healthy recipe with LoRA adapters."""
     recipe = healthy(model)
     return recipe.replace(policy=replace(recipe.policy, lora=Lora(4)))
 
 
 def longer(model: str) -> Recipe:
-    """The same, longer and faster."""
+    """The healthy recipe with more steps and a higher learning rate."""
     return healthy(model).replace(max_steps=14, learning_rate=2e-2)
 
 
 def with_policy(recipe: Recipe, kind: Any = CausalLM, **changes: Any) -> Recipe:
-    """The recipe with another kind of policy, or the same otherwise."""
+    """The recipe with another policy class or other fields of the policy."""
     spec: Any = recipe.policy
-    own = {name: getattr(spec, name) for name in ("model", "lora", "limit", "stop", "device")}
-    return recipe.replace(policy=kind(**{**own, **changes}))
+    names = ("model", "lora", "max_new_tokens", "stop_strings", "device")
+    fields = {name: getattr(spec, name) for name in names}
+    return recipe.replace(policy=kind(**{**fields, **changes}))
 
 
-Break = Callable[[Recipe], Recipe]
-# the finding's name; the healthy run; how it is broken
-BROKEN: Mapping[str, tuple[str, Callable[[str], Recipe], Break]] = {
+PlantDefect = Callable[[Recipe], Recipe]
+# the finding's name, the healthy recipe, and a function that plants the defect
+BROKEN: Mapping[str, tuple[str, Callable[[str], Recipe], PlantDefect]] = {
     "sign of the loss flipped": (
-        "pushed the wrong way",
+        "loss has the wrong sign",
         healthy,
         lambda r: r.replace(method=METHOD.replace(loss=-1.0 * Clip())),
     ),
-    "sign of the credit flipped": (
-        "advantages against the reward",
+    "sign of the advantages flipped": (
+        "advantages oppose rewards",
         healthy,
-        lambda r: r.replace(method=METHOD.replace(advantage=chain(Center(), turned))),
+        lambda r: r.replace(method=METHOD.replace(advantage=chain(Center(), negate))),
     ),
     "sign of the optimizer flipped": (
-        "weights go uphill",
+        "gradient ascent",
         healthy,
-        lambda r: r.replace(optimizer=Uphill()),
+        lambda r: r.replace(optimizer=AscentAdam()),
     ),
     "constant reward": (
-        "reward never differs",
+        "constant reward",
         healthy,
-        lambda r: r.replace(env=TwoTurns(always)),
+        lambda r: r.replace(env=TwoTurns(constant_reward)),
     ),
     "learning rate too high": (
         "learning rate too high",
         healthy,
         lambda r: r.replace(learning_rate=0.5),
     ),
-    "truncated answers": ("answers cut off", healthy, lambda r: with_policy(r, limit=2)),
+    "truncated answers": ("truncated answers", healthy, lambda r: with_policy(r, max_new_tokens=2)),
     "leaking answer": (
         "answer in the prompt",
         healthy,
-        lambda r: r.replace(tasks=FromFunction(told_sums)),
+        lambda r: r.replace(tasks=FromFunction(leaking_sums)),
     ),
     "engine mismatch": (
-        "sampler and trainer disagree",
+        "sampler mismatch",
         healthy,
-        lambda r: with_policy(r, Colder),
+        lambda r: with_policy(r, SharperSampler),
     ),
-    "stale weights": ("stale weights", healthy, lambda r: with_policy(r, Stale)),
-    "dead LoRA": ("dead adapters", adapted, lambda r: with_policy(r, Dead)),
+    "stale weights": ("stale weights", healthy, lambda r: with_policy(r, StaleSampler)),
+    "dead LoRA": ("dead adapters", adapted, lambda r: with_policy(r, ZeroAdapters)),
     "entropy collapse": (
         "entropy collapse",
         longer,
@@ -132,17 +133,17 @@ BROKEN: Mapping[str, tuple[str, Callable[[str], Recipe], Break]] = {
     "length hacking": (
         "reward follows length",
         healthy,
-        lambda r: r.replace(env=TwoTurns(by_length)),
+        lambda r: r.replace(env=TwoTurns(length_reward)),
     ),
     "NaN reward": (
         "failed rewards",
         healthy,
-        lambda r: r.replace(env=SingleTurn((RewardTerm("part", raises),))),
+        lambda r: r.replace(env=SingleTurn((RewardTerm("term", nan_term),))),
     ),
-    "NaN reward that nobody says has failed": (
+    "NaN reward without an error": (
         "NaN rewards",
         healthy,
-        lambda r: r.replace(env=TwoTurns(no_number)),
+        lambda r: r.replace(env=TwoTurns(nan_reward)),
     ),
-    "learning rate 0": ("weights do not change", healthy, lambda r: r.replace(learning_rate=0.0)),
+    "learning rate 0": ("weights unchanged", healthy, lambda r: r.replace(learning_rate=0.0)),
 }

@@ -1,4 +1,4 @@
-"""A browser, and what tests ask of a page in it."""
+"""A headless Chromium, and functions to inspect a page in it."""
 
 import shutil
 from collections.abc import Callable, Iterator
@@ -20,14 +20,14 @@ from selenium.webdriver.support.ui import WebDriverWait
 from grupo.report.html.build import write_html_report
 
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
-NEEDED = pytest.mark.skipif(
+SKIP_IF_MISSING = pytest.mark.skipif(
     not (CHROMIUM and DRIVER), reason="no chromium or chromedriver here: `make browser`"
 )
-MARKS = [pytest.mark.browser, NEEDED]
+MARKS = [pytest.mark.browser, SKIP_IF_MISSING]
 
 
 class Browser:
-    """Chromium without a window; every error of a page's script is kept."""
+    """Headless Chromium; errors of the page's script are recorded."""
 
     def __init__(self, folder: Path) -> None:
         options = webdriver.ChromeOptions()
@@ -38,7 +38,7 @@ class Browser:
             "disable-gpu",
             "disable-dev-shm-usage",
             "hide-scrollbars",
-            "force-prefers-reduced-motion",  # nothing is clicked while it glides
+            "force-prefers-reduced-motion",  # no click on a moving element
             f"user-data-dir={folder}",
         ):
             options.add_argument(f"--{argument}")
@@ -47,11 +47,11 @@ class Browser:
         self.size(1280, 900)
 
     def size(self, width: int, height: int, *, dark: bool = False) -> None:
-        """A screen of so many pixels, in the light or the dark."""
-        view = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
-        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", view)
-        wish = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
-        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": wish})
+        """Set the size of the screen in pixels and the preferred colour scheme."""
+        metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+        features = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
 
     def open(self, url: str | Path) -> None:
         """Open a page and wait until it is ready."""
@@ -70,12 +70,12 @@ class Browser:
         return self.driver.find_elements(By.CSS_SELECTOR, selector)
 
     def texts(self, selector: str) -> list[str]:
-        return [found.text for found in self.all(selector)]
+        return [element.text for element in self.all(selector)]
 
-    def wait(self, until: Callable[[], Any], seconds: float = 15) -> Any:
-        """What `until` gives once it gives something; elements may be drawn anew meanwhile."""
+    def wait(self, condition: Callable[[], Any], seconds: float = 15) -> Any:
+        """The first true result of `condition`; stale elements are retried."""
         wait = WebDriverWait(self.driver, seconds, 0.05, [StaleElementReferenceException])
-        return wait.until(lambda _: until())
+        return wait.until(lambda _: condition())
 
     def choose(self, selector: str, value: str) -> None:
         self.one(f"{selector} option[value='{value}']").click()
@@ -83,15 +83,15 @@ class Browser:
     def keys(self, *keys: str) -> None:
         self.one("body").send_keys(*keys)
 
-    def shot(self, file: Path, selector: str = "") -> None:
-        """A picture of the screen, of where an element is if one is named."""
+    def screenshot(self, file: Path, selector: str = "") -> None:
+        """Save a screenshot, scrolled to an element if a selector is given."""
         if selector:
             self.js(f"document.querySelector({selector!r}).scrollIntoView({{behavior: 'instant'}})")
         self.driver.save_screenshot(str(file))
 
     @property
     def errors(self) -> list[str]:
-        """What went wrong on pages since this was last asked."""
+        """Errors logged by pages since the last call."""
         log: Any = self.driver.get_log("browser")
         return [line["message"] for line in log if line["level"] == "SEVERE"]
 
@@ -105,6 +105,6 @@ def browsing(folder: Path) -> Iterator[Browser]:
         browser.driver.quit()
 
 
-def page(tmp_path: Path, *folders: Path) -> Path:
-    """The report of some runs."""
+def write_page(tmp_path: Path, *folders: Path) -> Path:
+    """Write the report of some runs."""
     return write_html_report(folders, tmp_path / "page.html")

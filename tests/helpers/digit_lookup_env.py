@@ -19,7 +19,7 @@ class Lookup:
     """Shows the digit to who asks by saying 0 or 1, and nothing to others; then it is over."""
 
     def reset(self, task):
-        self.digit, self.told = task.answer, ""
+        self.digit, self.told = task.reference_answer, ""
         return "=="
 
     def step(self, text):

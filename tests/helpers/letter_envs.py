@@ -42,7 +42,7 @@ class Shown:
 
 def learner(folder, tasks, method, steps=60, *, limit=3, env=None, **more) -> Learner:
     exact = SingleTurn((RewardTerm("right", ExactMatch()),))
-    given = {"steps": steps, "lr": 2e-3, "prompts": 4, **more}
+    given = {"max_steps": steps, "learning_rate": 2e-3, "prompts_per_step": 4, **more}
     policy = CausalLM(folder, max_new_tokens=limit)
     return Learner(
         Recipe(policy, env or exact, tasks, eval_tasks=0, method=method, **given)  # type: ignore
@@ -54,7 +54,7 @@ def taught(name: str, pairs: Sequence[tuple[str, str]], steps: int, limit: int) 
     home = Path(HOME.name) / name
     method = Method(sampler=DemonstrationSampler(key), advantage=identity, loss=NLL())
     start = str(tiny_lm.plant(home / "start"))
-    made = learner(start, Shown(pairs), method, steps, limit=limit, lr=1e-2, prompts=16)
+    made = learner(start, Shown(pairs), method, steps, limit=limit, learning_rate=1e-2, prompts_per_step=16)
     for _ in range(steps):
         made.step()
     made.policy.export(home / "model")

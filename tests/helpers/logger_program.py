@@ -1,4 +1,4 @@
-"""A process that writes into a sink, is killed or ends, and says what the tool then holds."""
+"""A program that logs a run and is killed or ends, or prints what the tool has logged."""
 
 import json
 import math
@@ -13,33 +13,33 @@ from typing import Any
 
 HEADER = struct.Struct("<IHB")  # checksum, length, kind
 BLOCK, FULL, LAST = 1 << 15, 1, 4
-SETTLED = 1.5  # seconds after which trackio's thread has written what it was given
+FLUSH_SECONDS = 1.5  # after which trackio's thread has written the logged steps
 
 
 def recipe() -> Any:
     from grupo import CausalLM, ReasoningGym, Recipe, RewardTerm, SingleTurn
     from grupo.rewards import ExactMatch
 
-    world = SingleTurn((RewardTerm("right", ExactMatch()),))
-    return Recipe(CausalLM("model"), world, ReasoningGym("chain_sum", 50), max_steps=3)
+    env = SingleTurn((RewardTerm("right", ExactMatch()),))
+    return Recipe(CausalLM("model"), env, ReasoningGym("chain_sum", 50), max_steps=3)
 
 
-def write(tool: str, run: Path, first: int, last: int, how: str) -> None:
+def write(tool: str, run: Path, first: int, last: int, end: str) -> None:
     from grupo.report import loggers
 
     run.mkdir(exist_ok=True)
-    sink = {"trackio": loggers.TrackioLogger, "wandb": loggers.WandbLogger}[tool](run)
-    sink.begun(recipe(), first)
+    logger = {"trackio": loggers.TrackioLogger, "wandb": loggers.WandbLogger}[tool](run)
+    logger.on_train_begin(recipe(), first)
     for step in range(first, last):
-        sink.on_step_end(step, {"reward/mean": step / 2, "policy/kl_ref": math.nan})
-    if how == "die":
-        time.sleep(SETTLED)
+        logger.on_step_end(step, {"reward/mean": step / 2, "policy/kl_ref": math.nan})
+    if end == "die":
+        time.sleep(FLUSH_SECONDS)
         os.kill(os.getpid(), signal.SIGKILL)
-    sink.ended()
-    assert not sink.broken
+    logger.on_train_end()
+    assert not logger.has_failed
 
 
-def of_trackio(run: Path) -> dict[str, Any]:
+def read_trackio(run: Path) -> dict[str, Any]:
     from trackio.sqlite_storage import SQLiteStorage
 
     runs = SQLiteStorage.get_runs("grupo")
@@ -47,12 +47,12 @@ def of_trackio(run: Path) -> dict[str, Any]:
     return {"runs": runs, "rows": rows, "config": SQLiteStorage.get_run_config("grupo", runs[0])}
 
 
-def of_wandb(run: Path) -> dict[str, Any]:
+def read_wandb(run: Path) -> dict[str, Any]:
     from wandb.proto.wandb_internal_pb2 import Record
 
     runs, rows, config = set(), [], {}
     for path in sorted(run.glob("wandb/offline-run-*/*.wandb")):
-        for record in map(Record.FromString, logged(path.read_bytes())):
+        for record in map(Record.FromString, log_records(path.read_bytes())):
             if record.HasField("run"):
                 runs.add(record.run.run_id)
                 config |= {u.key: json.loads(u.value_json) for u in record.run.config.update}
@@ -63,8 +63,8 @@ def of_wandb(run: Path) -> dict[str, Any]:
     return {"runs": sorted(runs), "rows": rows, "config": config}
 
 
-def logged(data: bytes) -> Iterator[bytes]:
-    """The records of a log as LevelDB writes it, after a header as long as a record's."""
+def log_records(data: bytes) -> Iterator[bytes]:
+    """The records of a LevelDB log, which follow a header as long as a record's header."""
     place, parts = HEADER.size, []
     while place + HEADER.size <= len(data):
         if (left := BLOCK - place % BLOCK) < HEADER.size:
@@ -78,17 +78,17 @@ def logged(data: bytes) -> Iterator[bytes]:
             parts = []
 
 
-def plain(value: Any) -> Any:
-    """NaN as the journal writes it."""
+def json_value(value: Any) -> Any:
+    """NaN as the string that the journal has."""
     return "NaN" if value != value else value
 
 
 if __name__ == "__main__":
-    tool, place, *how = sys.argv[1:]
-    run = Path(place)
-    if how == ["read"]:
-        found = {"trackio": of_trackio, "wandb": of_wandb}[tool](run)
-        rows = [{name: plain(x) for name, x in row.items()} for row in found["rows"]]
-        print(json.dumps({**found, "rows": rows}))
+    tool, folder, *arguments = sys.argv[1:]
+    run = Path(folder)
+    if arguments == ["read"]:
+        log = {"trackio": read_trackio, "wandb": read_wandb}[tool](run)
+        rows = [{name: json_value(x) for name, x in row.items()} for row in log["rows"]]
+        print(json.dumps({**log, "rows": rows}))
     else:
-        write(tool, run, int(how[0]), int(how[1]), how[2])
+        write(tool, run, int(arguments[0]), int(arguments[1]), arguments[2])

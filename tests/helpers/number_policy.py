@@ -1,5 +1,4 @@
-"""A policy whose actions are numbers, noise but on its likeliest way, and a world that adds them
-up."""
+"""A policy whose actions are random numbers, and an environment that scores weighted sums of them."""
 
 from dataclasses import dataclass, replace
 
@@ -9,44 +8,50 @@ from grupo.core.types import Action, RewardResult, Rollout
 
 @dataclass(frozen=True)
 class Walk:
-    """Takes `steps` steps, each a number of its stream and its place; 0 where it is greedy."""
+    """Actor that generates `steps` numbers from its random stream; zeros where it is greedy."""
 
     steps: int
     key: int = 0
-    limit: int = 0
+    max_new_tokens: int = 0
     greedy: bool = False
 
-    async def __call__(self, rollout, seen):
+    async def __call__(self, rollout, observation):
         begin = rollout.length
-        end = min(self.steps, begin + (self.limit or self.steps))
-        parts = tuple(self._noise(i) for i in range(begin, end))
-        stopped = "end" if end == self.steps else "length"
-        heard = (seen,) if seen else ()
-        return Action(parts, (-1.0,) * len(parts), heard, finish_reason=stopped, rng_key=self.key)
+        end = min(self.steps, begin + (self.max_new_tokens or self.steps))
+        items = tuple(self._noise(i) for i in range(begin, end))
+        reason = "end" if end == self.steps else "length"
+        context = (observation,) if observation else ()
+        logp = (-1.0,) * len(items)
+        return Action(items, logp, context, finish_reason=reason, rng_key=self.key)
 
-    def _noise(self, place):
-        return 0.0 if self.greedy else make_rng(self.key, place).gauss(0, 1)
+    def _noise(self, index):
+        return 0.0 if self.greedy else make_rng(self.key, index).gauss(0, 1)
 
-    def cut(self, rollout, parts):
-        *before, (seen, action) = rollout.turns
-        kept = {"parts": action.parts[:parts], "logp": action.logp[:parts], "stopped": "length"}
-        return Rollout((*before, (seen, replace(action, **kept))))
+    def truncate(self, rollout, num_items):
+        *before, (observation, action) = rollout.turns
+        shortened = replace(
+            action,
+            items=action.items[:num_items],
+            logp=action.logp[:num_items],
+            finish_reason="length",
+        )
+        return Rollout((*before, (observation, shortened)))
 
     def fork(self, *label):
         return replace(self, key=derive_key(self.key, *label))
 
-    def at(self, temperature=1.0, top_k=0):
+    def with_sampling(self, temperature=1.0, top_k=0):
         return replace(self, greedy=top_k == 1)
 
-    def until(self, *stop, limit=0):
-        return replace(self, limit=limit)
+    def with_stop(self, *stop_strings, max_new_tokens=0):
+        return replace(self, max_new_tokens=max_new_tokens)
 
 
 @dataclass(frozen=True)
 class Weighed:
-    """The sum of a walk's steps, each times how much it matters."""
+    """Environment whose reward is the sum of a walk's numbers, each times its weight."""
 
-    matters: tuple[float, ...]
+    weights: tuple[float, ...]
 
     async def reply(self, task, rollout):
         if not rollout.turns:
@@ -54,12 +59,12 @@ class Weighed:
         return "" if rollout.truncated else None
 
     async def score(self, task, rollouts):
-        return [RewardResult(reward=self.hint_value(steps(r))) for r in rollouts]
+        return [RewardResult(reward=self.weighted_sum(steps(r))) for r in rollouts]
 
-    def worth(self, numbers):
-        return sum(c * x for c, x in zip(self.matters, numbers, strict=True))
+    def weighted_sum(self, numbers):
+        return sum(c * x for c, x in zip(self.weights, numbers, strict=True))
 
 
 def steps(rollout):
     """The numbers of a walk."""
-    return [x for _, action in rollout.turns for x in action.parts]
+    return [x for _, action in rollout.turns for x in action.items]

@@ -1,4 +1,4 @@
-"""Rewards, policies, optimizers and masks that are wrong, and a world of two turns."""
+"""Defective rewards, policies, optimizers and masks, and an environment with two turns."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -20,32 +20,32 @@ from grupo.training.collate import collate
 LETTERS = "abcdefgh"
 
 
-def by_letter(rollout: Rollout) -> float:
-    """Pays where the first turn begins with a letter."""
+def letter_reward(rollout: Rollout) -> float:
+    """1 if the text begins with a letter."""
     return float(rollout.text[:1] in LETTERS and bool(rollout.text))
 
 
-def always(rollout: Rollout) -> float:
+def constant_reward(rollout: Rollout) -> float:
     return 1.0
 
 
-def by_length(rollout: Rollout) -> float:
+def length_reward(rollout: Rollout) -> float:
     return rollout.length / 40
 
 
-def no_number(rollout: Rollout) -> float:
-    return math.nan if rollout.length % 3 == 0 else by_letter(rollout)
+def nan_reward(rollout: Rollout) -> float:
+    return math.nan if rollout.length % 3 == 0 else letter_reward(rollout)
 
 
-def raises(task: Task, rollout: Rollout) -> float:
-    return no_number(rollout)
+def nan_term(task: Task, rollout: Rollout) -> float:
+    return nan_reward(rollout)
 
 
 @component
 class TwoTurns:
-    """A question, and one more."""
+    """An environment with a prompt and one further observation."""
 
-    reward: Callable[[Rollout], float] = by_letter
+    reward: Callable[[Rollout], float] = letter_reward
 
     async def reply(self, task: Task, rollout: Rollout) -> Observation | None:
         return (task.prompt, "?:")[len(rollout.turns)] if len(rollout.turns) < 2 else None
@@ -54,38 +54,38 @@ class TwoTurns:
         return [RewardResult(self.reward(rollout)) for rollout in rollouts]
 
 
-class Deaf(CopiedWeights):
-    """Speaks with the weights that the policy began with."""
+class FrozenCopy(CopiedWeights):
+    """A copy of the initial weights that is never synced."""
 
     def load(self, weights: Weights) -> None:
         pass
 
 
 @component
-class Stale(CausalLM):
-    """Its sampler never hears of new weights."""
+class StaleSampler(CausalLM):
+    """Its sampler never receives new weights."""
 
     def build(self) -> CausalPolicy:
         policy = CausalPolicy(self)
-        policy.weight_sync = Deaf(policy.hf_model, policy.make_engine)
+        policy.weight_sync = FrozenCopy(policy.hf_model, policy.make_engine)
         return policy
 
 
 @component
-class Colder(CausalLM):
-    """Its sampler draws from a sharper distribution than it says."""
+class SharperSampler(CausalLM):
+    """Its sampler uses sharper logits than the trainer."""
 
     def build(self) -> CausalPolicy:
         policy = CausalPolicy(self)
-        sharp, language = replace(policy.lm_head, scale=1.3), policy.chat_tokenizer
-        engine = policy.evaluator.engine(sharp, language.tokenizer, policy.stop_conditions)
+        head, tokenizer = replace(policy.lm_head, scale=1.3), policy.chat_tokenizer.tokenizer
+        engine = policy.evaluator.engine(head, tokenizer, policy.stop_conditions)
         policy.weight_sync = SharedWeights(policy.hf_model, lambda model: engine)
         return policy
 
 
 @component
-class Dead(CausalLM):
-    """Both halves of its adapters are 0."""
+class ZeroAdapters(CausalLM):
+    """Both matrices of its adapters are 0."""
 
     def build(self) -> CausalPolicy:
         policy = CausalPolicy(self)
@@ -96,29 +96,32 @@ class Dead(CausalLM):
 
 
 @component
-class Uphill(Adam):
-    """It has the wrong sign."""
+class AscentAdam(Adam):
+    """Gradient ascent."""
 
     def __call__(self, parameters: Sequence[nn.Parameter]) -> torch.optim.Optimizer:
         return torch.optim.AdamW(parameters, maximize=True, weight_decay=0.0)
 
 
-def turned(x: Tensor, batch: Batch) -> Tensor:
-    """The wrong sign."""
+def negate(x: Tensor, batch: Batch) -> Tensor:
+    """Advantages with the wrong sign."""
     return -x
 
 
-def collated_with_the_world(*given: Any) -> Batch:
-    """The world's words are to be learned, too."""
-    batch = collate(*given)
+def collate_with_observations(*args: Any) -> Batch:
+    """The mask includes the observations."""
+    batch = collate(*args)
     width = (batch.inputs["length"] - batch.inputs["start"])[:, None]
     return replace(batch, mask=torch.arange(batch.mask.shape[1]) < width)
 
 
-def collated_one_off(*given: Any) -> Batch:
-    """The mask is shifted by one."""
-    batch = collate(*given)
+def collate_with_shifted_mask(*args: Any) -> Batch:
+    """The mask is shifted by one token."""
+    batch = collate(*args)
     return replace(batch, mask=batch.mask.roll(1, 1))
 
 
-MASKS = {"the world's words": collated_with_the_world, "one off": collated_one_off}
+MASKS = {
+    "observations in the mask": collate_with_observations,
+    "shifted mask": collate_with_shifted_mask,
+}

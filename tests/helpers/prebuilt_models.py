@@ -1,4 +1,4 @@
-"""What is grown before a comparison begins."""
+"""A toy model specification that points to an existing folder."""
 
 from pathlib import Path
 
@@ -6,11 +6,11 @@ from grupo.core.component import component
 
 
 @component
-class Pot:
-    """Where a model would be."""
+class PrebuiltModel:
+    """A toy model specification without a way to train it."""
 
-    place: str
+    folder: str
 
     @property
-    def home(self) -> Path:
-        return Path(self.place)
+    def model_dir(self) -> Path:
+        return Path(self.folder)

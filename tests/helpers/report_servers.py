@@ -1,4 +1,4 @@
-"""A server of runs for as long as a test needs it."""
+"""A report server in a thread."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""A policy that says what a script has, letter by letter, and a world that asks once."""
+"""An actor that generates text from a script, letter by letter, and an environment of one turn."""
 
 import hashlib
 from collections.abc import Callable
@@ -13,85 +13,97 @@ END = "."
 
 @dataclass
 class Once:
-    """One question; an answer is worth what `hint_value` says of its text."""
+    """Environment of one turn; the reward of an answer is `reward_fn` of its text."""
 
-    worth: Callable[[str], float] = len
+    reward_fn: Callable[[str], float] = len
 
     async def reply(self, task, rollout):
         return None if rollout.turns else task.prompt
 
     async def score(self, task, rollouts):
-        return [RewardResult(reward=float(self.hint_value(r.text))) for r in rollouts]
+        return [RewardResult(reward=float(self.reward_fn(r.text))) for r in rollouts]
 
 
 @dataclass(frozen=True)
 class Script:
-    """Says the letter that `says(read, key)` names next, until it names the end.
+    """Actor that generates the letter `next_letter(context, key)` until it is the end letter.
 
-    `read` is all it reads: what the world said and what was said since its context began.
+    `context` is the text of the current context; every call is appended to `log` as
+    (context, generated text).
     """
 
-    says: Callable[[str, int], str]
+    next_letter: Callable[[str, int], str]
     log: list
     key: int = 0
-    stop: tuple = ()
-    limit: int = 1000
+    stop_strings: tuple = ()
+    max_new_tokens: int = 1000
 
-    async def __call__(self, rollout, seen):
-        before = "".join("".join((*a.seen, *a.parts)) for _, a in rollout.rows[-1].turns)
-        return self._said(before, seen)
+    async def __call__(self, rollout, observation):
+        turns = rollout.contexts[-1].turns
+        before = "".join("".join((*a.observation, *a.items)) for _, a in turns)
+        return self._generate(before, observation)
 
-    async def anew(self, rollout, seen, carried=0, head=0):
-        said = "".join(x for _, a in rollout.turns for x in a.parts)
-        kept = said[:head] + said[max(head, len(said) - carried) :]
-        return replace(self._said("", seen + kept), resets_context=True)
+    async def restart_context(self, rollout, observation, suffix_tokens=0, prefix_tokens=0):
+        text = "".join(letter for _, action in rollout.turns for letter in action.items)
+        suffix = text[max(prefix_tokens, len(text) - suffix_tokens) :]
+        action = self._generate("", observation + text[:prefix_tokens] + suffix)
+        return replace(action, resets_context=True)
 
-    async def force(self, rollout, seen, text):
-        return self._unsampled_action(seen, text, learned=False)
+    async def prefill_forced(self, rollout, observation, text):
+        return self._unsampled_action(observation, text, in_loss=False)
 
-    def cut(self, rollout, parts):
-        *before, (seen, action) = rollout.turns
-        kept = action.parts[:parts]
-        short = replace(
-            action, items=kept, logp=action.logp[:parts], text="".join(kept), finish_reason="length"
+    def truncate(self, rollout, num_items):
+        *before, (observation, action) = rollout.turns
+        items = action.items[:num_items]
+        shortened = replace(
+            action,
+            items=items,
+            logp=action.logp[:num_items],
+            text="".join(items),
+            finish_reason="length",
         )
-        return Rollout((*before, (seen, short)))
+        return Rollout((*before, (observation, shortened)))
 
     def fork(self, *label):
         return replace(self, key=derive_key(self.key, *label))
 
-    def chance(self, *label):
+    def rng(self, *label):
         return make_rng(self.key, *label)
 
-    def at(self, temperature=1.0, top_k=0):
+    def with_sampling(self, temperature=1.0, top_k=0):
         return self
 
-    def until(self, *stop, limit=0):
-        return replace(self, stop_strings=stop, limit=limit or 1000)
+    def with_stop(self, *stop_strings, max_new_tokens=0):
+        return replace(self, stop_strings=stop_strings, max_new_tokens=max_new_tokens or 1000)
 
-    def _given(self, seen, text, **more):
-        return Action(tuple(text), (0.0,) * len(text), tuple(seen), text, sampled=False, **more)
+    def _unsampled_action(self, observation, text, **fields):
+        logp = (0.0,) * len(text)
+        return Action(tuple(text), logp, tuple(observation), text, sampled=False, **fields)
 
-    def _said(self, before, seen):
-        said, why = "", "length"
-        while len(said) < self.limit and why == "length":
-            said += self.description(before + seen + said, self.key)
-            why = "end" if said[-1:] == END else why
-            why = "stop" if any(said.endswith(text) for text in self.stop) else why
-        self.log.append((before + seen, said))
-        parts, logp = tuple(said), (-1.0,) * len(said)
-        return Action(parts, logp, tuple(seen), said, why, rng_key=self.key)
+    def _generate(self, before, observation):
+        text, finish_reason = "", "length"
+        while len(text) < self.max_new_tokens and finish_reason == "length":
+            text += self.next_letter(before + observation + text, self.key)
+            if text[-1:] == END:
+                finish_reason = "end"
+            if any(text.endswith(stop) for stop in self.stop_strings):
+                finish_reason = "stop"
+        self.log.append((before + observation, text))
+        logp = (-1.0,) * len(text)
+        return Action(
+            tuple(text), logp, tuple(observation), text, finish_reason, rng_key=self.key
+        )
 
 
-def script(says) -> Script:
-    """One that has said nothing yet."""
-    return Script(says, [])
+def script(next_letter) -> Script:
+    """A scripted actor with an empty log."""
+    return Script(next_letter, [])
 
 
-def dice(read: str, key: int) -> str:
-    """A letter by the stream and the place; about one in eight ends it all."""
-    drawn = hashlib.blake2b(f"{key}/{len(read)}".encode(), digest_size=1).digest()[0]
-    return END if drawn % 8 == 0 else "abcd"[drawn // 8 % 4]
+def dice(context: str, key: int) -> str:
+    """A pseudo-random letter of the stream at this position; one in eight is the end letter."""
+    digest = hashlib.blake2b(f"{key}/{len(context)}".encode(), digest_size=1).digest()[0]
+    return END if digest % 8 == 0 else "abcd"[digest // 8 % 4]
 
 
 def texts(group) -> list[str]:
@@ -99,4 +111,5 @@ def texts(group) -> list[str]:
 
 
 def streams(rollout: Rollout) -> list[int]:
+    """Random stream of each sampled action."""
     return [action.rng_key for _, action in rollout.turns if action.sampled]

@@ -1,4 +1,4 @@
-"""A world that adds up what is said, and ways to play it."""
+"""A game that adds up numbers, and an actor that plays scripted texts in it."""
 
 import asyncio
 import time
@@ -10,60 +10,68 @@ from grupo.envs import MultiTurn
 TASK = Task("key", "Say numbers that make 3.", 3)
 
 
-class Adding:
-    """Says the total; pays a hundredth for every step and 1 where the total is the answer."""
+class SumGame:
+    """Observes the running sum; the reward is 0.01 for a step, and 1 where it equals the answer.
 
-    opened = stepped = 0
+    The class counts its resets and steps.
+    """
+
+    resets = steps = 0
 
     def reset(self, task):
-        type(self).opened += 1
-        self.total, self.num_tasks = 0, task.answer
+        type(self).resets += 1
+        self.total, self.target = 0, task.reference_answer
         return "total 0"
 
     def step(self, text):
-        type(self).on_step_end += 1
+        type(self).steps += 1
         if text == "hang":
             time.sleep(1)
         self.total += int(text)
-        right = self.total == self.num_tasks
-        return f"total {self.total}", 0.01 + right, right, {"digits": len(text)}
+        solved = self.total == self.target
+        return f"total {self.total}", 0.01 + solved, solved, {"digits": len(text)}
 
 
-class Uncopied(Adding):
-    """One that cannot be copied."""
+class UncopyableSumGame(SumGame):
+    """A game that cannot be copied."""
 
     def __deepcopy__(self, memo):
         raise TypeError("I hold a socket")
 
 
-class Saying:
-    """A policy that says these texts, a part for each letter, and keeps what it was told."""
+class TextActor:
+    """Answers with these texts in turn, one token per letter, and records the observations."""
 
     def __init__(self, *texts):
-        self.texts, self.heard = list(texts), []
+        self.texts, self.observations = list(texts), []
 
-    async def __call__(self, rollout, seen):
-        self.heard.append(seen)
-        return said(self.texts.pop(0))
-
-
-def said(text, seen=1, **fields):
-    parts = (7,) * len(text)
-    return Action(parts, (-1.0,) * len(text), observation=(0,) * seen, text=text, **fields)
+    async def __call__(self, rollout, observation):
+        self.observations.append(observation)
+        return action(self.texts.pop(0))
 
 
-def played(env, *rollouts, task=TASK):
-    """The group of rollouts that say these texts in one world, one after another."""
+def action(text, observation_length=1, **fields):
+    tokens = (7,) * len(text)
+    return Action(
+        tokens,
+        (-1.0,) * len(text),
+        observation=(0,) * observation_length,
+        text=text,
+        **fields,
+    )
 
-    async def work() -> Group:
-        return await score_group(
-            task, env, [await run_rollout(task, env, Saying(*r)) for r in rollouts]
-        )
 
-    return asyncio.run(work()).rollouts
+def play(env, *texts_by_rollout, task=TASK):
+    """The scored rollouts of actors with these texts in one environment, one after another."""
+
+    async def score() -> Group:
+        rollouts = [await run_rollout(task, env, TextActor(*texts)) for texts in texts_by_rollout]
+        return await score_group(task, env, rollouts)
+
+    return asyncio.run(score()).rollouts
 
 
-def adding(world=Adding, **fields):
-    """A world whose sessions are counted from here on."""
-    world.opened = world.on_step_end = 0
-    return MultiTurn(world, **fields)
+def sum_env(game=SumGame, **fields):
+    """The environment of a sum game, with the game's counters set to 0."""
+    game.resets = game.steps = 0
+    return MultiTurn(game, **fields)

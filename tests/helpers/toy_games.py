@@ -1,4 +1,4 @@
-"""A game of sticks for two, and ways to play it."""
+"""The two-player game of sticks, and actors that play scripted texts in it."""
 
 import asyncio
 import time
@@ -7,61 +7,62 @@ from grupo.core.rng import make_rng
 from grupo.core.types import Task
 from grupo.envs import MultiplayerEnv, StepResult
 from grupo.rollouts.samplers import SelfPlay
-from tests.helpers.scripted_play import Saying
+from tests.helpers.scripted_play import TextActor
 
 TASK = Task("sticks", "Take the last stick.", 3)
 
 
-class Sticks:
-    """Who takes the last stick is paid 1 by the other; "again" keeps the turn, for a tenth."""
+class SticksGame:
+    """The player that takes the last stick wins 1; "again" keeps the turn and costs 0.1."""
 
-    opened = 0
+    resets = 0
 
     def reset(self, task):
-        Sticks.opened += 1
-        self.left, self.turn = task.answer, 0
-        return self._told()
+        SticksGame.resets += 1
+        self.sticks, self.turn = task.reference_answer, 0
+        return self._observe()
 
     def step(self, text):
         if text == "again":
-            return self._told()._replace(pays=self._to(self.turn, -0.1), counts={"again": 1.0})
+            rewards = self._reward_of(self.turn, -0.1)
+            return self._observe()._replace(player_rewards=rewards, counts={"again": 1.0})
         if text == "hang":
             time.sleep(1)
-        self.left -= int(text)
-        if self.left <= 0:
-            win, lose = self._to(self.turn, 1.0), self._to(1 - self.turn, -1.0)
-            return StepResult(
-                "", done=True, player_rewards=tuple(map(sum, zip(win, lose, strict=True)))
-            )
+        self.sticks -= int(text)
+        if self.sticks <= 0:
+            win, lose = self._reward_of(self.turn, 1.0), self._reward_of(1 - self.turn, -1.0)
+            rewards = tuple(map(sum, zip(win, lose, strict=True)))
+            return StepResult("", done=True, player_rewards=rewards)
         self.turn = 1 - self.turn
-        return self._told()
+        return self._observe()
 
-    def _told(self):
-        return StepResult(f"{self.left} for {self.turn}", next_player=self.turn)
+    def _observe(self):
+        return StepResult(f"{self.sticks} for {self.turn}", next_player=self.turn)
 
-    def _to(self, player, paid):
-        return tuple(paid * (seat == player) for seat in range(2))
+    def _reward_of(self, player, reward):
+        return tuple(reward * (seat == player) for seat in range(2))
 
 
-class Players:
-    """Says for each game what its two players say, and keeps what they were told."""
+class GameActor:
+    """An actor whose forks play the texts of one player in one game."""
 
     def __init__(self, *games):
-        self.decode_seconds = [[Saying(*texts) for texts in game] for game in games]
+        self.players = [[TextActor(*texts) for texts in game] for game in games]
 
     def fork(self, game, seat):
-        return self.decode_seconds[game][seat]
+        return self.players[game][seat]
 
-    def chance(self, *label):
+    def rng(self, *label):
         return make_rng(0, *label)
 
     @property
-    def heard(self):
-        return [[one.heard for one in game] for game in self.decode_seconds]
+    def observations(self):
+        return [[player.observations for player in game] for game in self.players]
 
 
-def played(*games, world=Sticks, task=TASK, players=2, **fields):
-    """The rollouts of games in which these texts are said, two players a game; what they heard."""
-    act, Sticks.opened = Players(*games), 0
+def play_games(*games, env_factory=SticksGame, task=TASK, players=2, **fields):
+    """Play games with these texts of each player; the rollouts, and the players' observations."""
+    actor, SticksGame.resets = GameActor(*games), 0
     sampler = SelfPlay(len(games), players)
-    return asyncio.run(sampler(task, MultiplayerEnv(world, **fields), act)).rollouts, act.heard
+    group = asyncio.run(sampler(task, MultiplayerEnv(env_factory, **fields), actor))
+    return group.rollouts, actor.observations

@@ -1,4 +1,4 @@
-"""Two rollouts of one task, a right one and a wrong one, and worlds that judge them."""
+"""A correct and a wrong rollout of one task, and functions that score them."""
 
 import asyncio
 
@@ -6,26 +6,27 @@ from grupo.core.types import Action, Rollout, Task
 from grupo.envs import RewardTerm, SingleTurn
 
 TASK = Task("key", "2 + 2 =", "4")
-RIGHT, WRONG = (
+CORRECT, WRONG = (
     Rollout((("2 + 2 =", Action((1,) * n, (0.0,) * n, text=text)),))
     for text, n in (("4", 1), ("5", 3))
 )
 
 
-def judged(*parts, rollouts=(RIGHT, WRONG), **fields):
-    world = SingleTurn(tuple(parts), **fields)
-    return list(asyncio.run(world.score(TASK, list(rollouts))))
+def score(*terms, rollouts=(CORRECT, WRONG), **fields):
+    """The results of the rollouts under these reward terms."""
+    env = SingleTurn(tuple(terms), **fields)
+    return list(asyncio.run(env.score(TASK, list(rollouts))))
 
 
-def one(function, **fields):
-    """A reward of one rollout that is wrong for the wrong one alone."""
+def score_wrong_by(function, **fields):
+    """The results under a per-rollout reward that is `function()` for the wrong rollout, else 1."""
 
     def reward(task, rollout):
         return function() if rollout is WRONG else 1.0
 
-    return judged(RewardTerm("acc", reward), **fields)
+    return score(RewardTerm("acc", reward), **fields)
 
 
-def every(function, **fields):
-    """A reward of the whole group."""
-    return judged(RewardTerm("acc", lambda completions: function()), **fields)
+def score_group_by(function, **fields):
+    """The results under a group reward that returns `function()`."""
+    return score(RewardTerm("acc", lambda completions: function()), **fields)

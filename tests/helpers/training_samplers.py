@@ -11,7 +11,7 @@ from grupo.methods.critique_grpo import critique_grpo
 from grupo.methods.knapsack_rl import knapsack_rl
 from grupo.methods.r3 import r3
 from grupo.methods.scaf_grpo import scaf_grpo
-from grupo.methods.spo import spo
+from grupo.methods.spo_single_stream import spo_single_stream
 from grupo.methods.vade import vade
 from grupo.rollouts.samplers import (
     AnytimeBudgets,
@@ -98,5 +98,5 @@ SAMPLED: Mapping[str, Mapping[str, Any]] = {
         "env": judged_by(coarse),
         "tasks": FromFunction(few_tasks),
     },
-    "single": {"method": spo(2), "env": judged_by(coarse), "tasks": FromFunction(few_tasks)},
+    "single": {"method": spo_single_stream(2), "env": judged_by(coarse), "tasks": FromFunction(few_tasks)},
 }

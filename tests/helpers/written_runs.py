@@ -1,4 +1,4 @@
-"""Runs' folders written by hand, as the trainer writes them."""
+"""Hand-written run folders in the format of the trainer."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -14,50 +14,56 @@ HOSTILE = (
 )
 
 
-def lines(path: Path, records: Sequence[Mapping[str, Any]], end: str = "") -> None:
+def write_lines(path: Path, records: Sequence[Mapping[str, Any]], end: str = "") -> None:
     path.write_text("".join(json.dumps(record) + "\n" for record in records) + end)
 
 
-def action(parts: Sequence[str], **more: Any) -> dict[str, Any]:
-    known = {"stopped": "end", "version": 0, "logp": -0.5, "advantage": 0.5, "drawn": 0}
-    return {"parts": list(parts), **known, "entropy": 0.7, "ratio": 0.0, **more}
+def action(items: Sequence[str], **fields: Any) -> dict[str, Any]:
+    defaults = {
+        "finish_reason": "end",
+        "policy_version": 0,
+        "logp": -0.5,
+        "advantage": 0.5,
+        "action_id": 0,
+    }
+    return {"items": list(items), **defaults, "entropy": 0.7, "ratio": 0.0, **fields}
 
 
-def rollout(step: int, task: str, text: str, reward: float | str, **more: Any) -> dict[str, Any]:
+def rollout(step: int, task: str, text: str, reward: float | str, **fields: Any) -> dict[str, Any]:
     return {
         "step": step,
         "task": task,
         "prompt": f"What is {task}?",
         "text": text,
         "reward": reward,
-        "parts": {"right": reward},
+        "reward_terms": {"right": reward},
         "advantage": 0.5,
         "length": len(text),
         "truncated": False,
-        "failed": "",
-        **more,
+        "error": "",
+        **fields,
     }
 
 
-def recipe(steps: int = 3, method: Method = Method()) -> dict[str, Any]:
-    policy = {"piece": "grupo.models.causal_lm:CausalLM", "model": "some/model"}
-    data = {"piece": "grupo.recipe:Recipe", "policy": policy, "method": to_data(method)}
-    return {"fingerprint": "0", "recipe": {**data, "steps": steps}}
+def recipe_data(steps: int = 3, method: Method = Method()) -> dict[str, Any]:
+    policy = {"component": "grupo.models.causal_lm:CausalLM", "model": "some/model"}
+    data = {"component": "grupo.recipe:Recipe", "policy": policy, "method": to_data(method)}
+    return {"fingerprint": "0", "recipe": {**data, "max_steps": steps}}
 
 
-def metrics(step: int, **more: Any) -> dict[str, Any]:
+def metrics(step: int, **changes: Any) -> dict[str, Any]:
     times = {"time/step": 2.0, "time/generate": 1.5, "time/update": 0.5, "tokens/generated": 30.0}
     return {
         "step": step,
         "reward/mean": step / 10,
-        "entropy": 0.5,
+        "policy/entropy": 0.5,
         "groups/nonzero_std_frac": 0.5,
         **times,
-        **more,
+        **changes,
     }
 
 
-def write(
+def write_run(
     folder: Path,
     steps: int = 3,
     *,
@@ -65,18 +71,23 @@ def write(
     group: int = 2,
     ended: bool = True,
     text: str = "four",
-    parts: Sequence[str] = ("fo", "ur"),
-    **more: Any,
+    items: Sequence[str] = ("fo", "ur"),
+    **changes: Any,
 ) -> Path:
-    """A run of some steps, `group` rollouts for each task at each; the first of each earns 1."""
+    """Write a run with `group` rollouts per task and step; the first of a group has reward 1.
+
+    `changes` replace or add metrics of every step.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "recipe.json").write_text(json.dumps(recipe(steps)))
-    lines(folder / "metrics.jsonl", [metrics(step, **more) for step in range(steps)])
-    places = [(s, t, i) for s in range(steps) for t in tasks for i in range(group)]
-    lines(folder / "rollouts.jsonl", [rollout(s, t, text, float(i == 0)) for s, t, i in places])
-    lines(
+    (folder / "recipe.json").write_text(json.dumps(recipe_data(steps)))
+    write_lines(folder / "metrics.jsonl", [metrics(step, **changes) for step in range(steps)])
+    indices = [(s, t, i) for s in range(steps) for t in tasks for i in range(group)]
+    write_lines(
+        folder / "rollouts.jsonl", [rollout(s, t, text, float(i == 0)) for s, t, i in indices]
+    )
+    write_lines(
         folder / "actions.jsonl",
-        [{"step": s, "group": 0, "actions": [action(parts, drawn=i)]} for s, _, i in places],
+        [{"step": s, "group": 0, "actions": [action(items, action_id=i)]} for s, _, i in indices],
     )
     if ended:
         (folder / "summary.json").write_text(

@@ -55,4 +55,4 @@ def test_it_gives_the_numbers_of_the_authors_code():
 
 
 def test_the_default_is_that_of_mathematics():
-    assert a_grae().advantage.alpha == 1.0
+    assert a_grae().advantage.target_accuracy == 1.0

@@ -24,7 +24,7 @@ def test_halfway_and_at_the_end():
 
 
 def test_strength_falls_along_half_a_cosine():
-    strengths = [resolve_schedules(ada_grpo(), p).credit.steps[0].strength for p in (0.0, 0.5, 1.0)]
+    strengths = [resolve_schedules(ada_grpo(), p).advantage.estimators[0].rarity_coef for p in (0.0, 0.5, 1.0)]
     assert strengths == pytest.approx([1.0, 0.5, 0.0])
 
 
@@ -57,7 +57,7 @@ def test_it_gives_the_numbers_of_the_authors_code():
     recorded += [0.2851405739784241, -0.9642536640167236, 1.4169955253601074]
     recorded += [-0.9642536640167236, 0.2263709455728531]
     advantage = (
-        batch.with_advantage(resolve_schedules(ada_grpo(), 0.3).credit).advantage[:, 0].tolist()
+        batch.with_advantage(resolve_schedules(ada_grpo(), 0.3).advantage).advantage[:, 0].tolist()
     )
     assert advantage == pytest.approx(recorded, rel=1e-5)
 

@@ -68,6 +68,6 @@ def test_it_gives_the_numbers_of_the_authors_code():
 
 def test_the_defaults_are_the_authors():
     method = adora()
-    assert method.sampler.n == 16
-    assert method.advantage.steps[-1] == LongCorrectGroupWeight(max_length=3900, reduced_weight=0.1)
+    assert method.sampler.group_size == 16
+    assert method.advantage.estimators[-1] == LongCorrectGroupWeight(max_length=3900, reduced_weight=0.1)
     assert method.loss.right.factor == 0.001

@@ -15,7 +15,7 @@ def gradient(right, method):
         length=[1, 1, 2],
         reward_terms={"correct": right},
         signals={"sampled": SAMPLED},
-    ).with_advantage(method.credit)
+    ).with_advantage(method.advantage)
     pi = perturb_logp(batch, [[0.1, 0.0], [0.1, 0.0], [-0.5, -0.7]])
     loss = (method.aggregation(batch) * method.loss(pi, batch)).sum()
     return torch.autograd.grad(loss, pi.logp)[0]

@@ -22,10 +22,10 @@ def test_the_share_stays_within_its_bounds():
 
 
 def test_the_two_losses_are_blended_each_a_mean_over_its_own_tokens():
-    method = resolve_schedules(amft(target_entropy=0.5), 0.0, {"entropy": [0.5]})  # mu = 0.8
+    method = resolve_schedules(amft(target_entropy=0.5), 0.0, {"policy/entropy": [0.5]})  # mu = 0.8
     batch = make_batch(
         [0, 0, 0], reward=[1.0, 0.0, 9.0], signals={"sampled": [[1.0], [1.0], [0.0]]}
-    ).with_advantage(method.credit)
+    ).with_advantage(method.advantage)
     # whitened over own rollouts alone: +-1/2 over the standard deviation sqrt(1/2)
     A = 0.5**0.5
     assert batch.advantage.flatten().tolist() == pytest.approx([A, -A, 1.0], rel=1e-6)
@@ -42,5 +42,5 @@ def test_the_defaults_are_the_released_ones():
     assert amft(target_entropy=0.5) == amft(
         target_entropy=0.5, group_size=8, initial_sft_weight=0.8, gain=5e-4, clip_eps=0.2
     )
-    assert amft(target_entropy=0.5).controlled_metrics == {"entropy"}
+    assert amft(target_entropy=0.5).controlled_metrics == {"policy/entropy"}
     assert amft(target_entropy=0.5).required_signals == {"sampled", "entropy"}

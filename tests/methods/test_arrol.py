@@ -63,7 +63,7 @@ def test_nobody_is_given_up_before_the_head_has_learned():
     assert method.sampler == EarlyPruning(16, keep, 512, 16384, 2, BetaBins.from_history(10, 0.9))
     assert method.aux_heads == (QUALITY_HEAD,)
     assert len(method.controlled_metrics) == 20
-    early, late = (resolve_schedules(method, progress).sample for progress in (0.05, 0.5))
+    early, late = (resolve_schedules(method, progress).sampler for progress in (0.05, 0.5))
     scores = [0.5] * 16
     assert len(early.surviving_indices(scores)) == 16
     assert len(late.surviving_indices(scores)) == 2 + 7

@@ -44,4 +44,4 @@ def test_nobody_is_moved_where_nobody_is_right():
 
 
 def test_the_defaults_are_those_that_were_seen():
-    assert aspo_tir().advantage.steps[-1] == EarlyToolBonus(bias_coef=-2.0, max_bias_fraction=0.7)
+    assert aspo_tir().advantage.estimators[-1] == EarlyToolBonus(bias_coef=-2.0, max_bias_fraction=0.7)

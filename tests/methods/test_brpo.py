@@ -80,7 +80,7 @@ def test_thoughts_of_another_group_are_others():
 def test_the_defaults_are_the_released_linear_run():
     method = brpo()
     assert method.sampler == AnytimeBudgets(8, (2000, 4000, 6000, 8000), 4, 118)
-    assert method.sampler.n == 128
+    assert method.sampler.group_size == 128
     assert method.advantage == BudgetRelativeAdvantage((1.0, 2.0, 3.0, 4.0), 4)
     assert method.loss == Clip(0.2, 0.2)
     # 8000 tokens of thought and 4 x 4 answers of 118 lie in 16 rows: 618 each

@@ -101,5 +101,5 @@ def test_it_gives_the_numbers_of_the_authors_code():
 def test_the_defaults_are_the_papers():
     method = canon()
     assert method.advantage == ConditionalAdvantage(1.0)
-    assert method.aggregation.length == 8192
+    assert method.aggregation.max_length == 8192
     assert method.required_signals == {"entropy"}

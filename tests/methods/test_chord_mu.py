@@ -18,7 +18,7 @@ def test_each_source_is_a_mean_over_its_own_tokens():
     method = resolve_schedules(chord_mu(), 0.5)  # mu = 0.475
     sampled = {"sampled": [[1.0, 1.0], [1.0, 1.0], [0.0, 0.0]]}
     batch = make_batch([0, 0, 0], reward=[1.0, 0.0, 1.0], length=[1, 1, 2], signals=sampled)
-    batch = batch.with_advantage(method.credit)
+    batch = batch.with_advantage(method.advantage)
     pi = perturb_logp(batch, [[0.0, 0.0]] * 3)
     gradient = torch.autograd.grad(
         (method.aggregation(batch) * method.loss(pi, batch)).sum(), pi.logp
@@ -31,7 +31,7 @@ def test_each_source_is_a_mean_over_its_own_tokens():
 def test_without_demonstrations_it_is_a_smaller_grpo():
     method = resolve_schedules(chord_mu(), 0.0)
     batch = make_batch([0, 0], reward=[1.0, 0.0], signals={"sampled": [[1.0], [1.0]]})
-    batch = batch.with_advantage(method.credit)
+    batch = batch.with_advantage(method.advantage)
     loss = (
         method.aggregation(batch) * method.loss(perturb_logp(batch, [[0.0], [0.0]]), batch)
     ).sum()
@@ -52,7 +52,7 @@ def test_the_defaults():
 def test_it_gives_the_numbers_of_the_authors_code():
     # yanxi-chen/Trinity-RFT @ 9051d63, trinity/algorithm/policy_loss_fn/chord_policy_loss.py,
     # MIXCHORDPolicyLossFn at step 50 of 200, 0.9 to 0.05, one micro-batch; inputs as below
-    batch = six(advantage=[1.0, -0.7, -0.5, 0.6, 1.0, -1.5], seen=EXPERT)
+    batch = six(advantage=[1.0, -0.7, -0.5, 0.6, 1.0, -1.5], signals=EXPERT)
     method = resolve_schedules(chord_mu(), 0.25)
     loss, gradient = learned(method, batch)
     assert loss == pytest.approx(0.9073096, rel=1e-5)

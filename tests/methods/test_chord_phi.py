@@ -44,7 +44,7 @@ def test_the_defaults():
 def test_it_gives_the_numbers_of_the_authors_code():
     # yanxi-chen/Trinity-RFT @ 9051d63, trinity/algorithm/policy_loss_fn/chord_policy_loss.py,
     # MIXCHORDPolicyLossFn with phi, mu 0.1, one micro-batch; inputs as below
-    batch = six(advantage=[1.0, -0.7, -0.5, 0.6, 1.0, -1.5], seen=EXPERT)
+    batch = six(advantage=[1.0, -0.7, -0.5, 0.6, 1.0, -1.5], signals=EXPERT)
     method = chord_phi()
     loss, gradient = learned(method, batch)
     assert loss == pytest.approx(0.3929232, rel=1e-5)

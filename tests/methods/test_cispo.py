@@ -34,8 +34,8 @@ def test_a_lower_bound_is_there_if_wanted():
 
 
 def test_the_defaults_are_one_sided():
-    assert cispo().loss.weight.low == 1.0  # 1 - 1: no lower bound
-    assert cispo().loss.weight.high == 4.0
+    assert cispo().loss.weight.clip_low == 1.0  # 1 - 1: no lower bound
+    assert cispo().loss.weight.clip_high == 4.0
     assert cispo().aggregation is token_mean
     assert cispo().loss.has_stop_gradient
 

@@ -58,4 +58,4 @@ def test_the_defaults_are_the_reports():
     assert method.loss.right.factor == 0.001
     assert method.loss.right.loss == EntropyTargetLoss(0.55)
     assert method.filter is keep_nonzero_std
-    assert (method.loss.left.low, method.loss.left.high) == (0.2, 0.28)
+    assert (method.loss.left.clip_low, method.loss.left.clip_high) == (0.2, 0.28)

@@ -64,4 +64,4 @@ def test_each_loss_is_clipped_by_the_sign_of_its_own_advantage():
 
 def test_the_defaults_are_the_authors():
     loss = copo().loss
-    assert (loss.k, loss.entropy_midpoint, loss.clip.low, loss.clip.high) == (1.0, 0.5, 0.2, 0.2)
+    assert (loss.entropy_slope, loss.entropy_midpoint, loss.surrogate.clip_low, loss.surrogate.clip_high) == (1.0, 0.5, 0.2, 0.2)

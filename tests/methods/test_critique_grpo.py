@@ -9,7 +9,7 @@ from grupo.methods.critique_grpo import critique_grpo
 from grupo.rollouts.samplers import GroupSampler, WithCritique
 from grupo.testing.batches import make_batch, perturb_logp
 
-MOVED = {"moved": [[1.0], *[[0.0]] * 7]}
+MOVED = {"off_context": [[1.0], *[[0.0]] * 7]}
 
 
 def group(**more):
@@ -54,4 +54,4 @@ def test_the_defaults():
         max_length=4, group_size=8, shaping_constant=0.1, entropy_coef=0.001
     )
     assert method.sampler == WithCritique(GroupSampler(8))
-    assert method.required_signals == {"moved", "entropy"}
+    assert method.required_signals == {"off_context", "entropy"}

@@ -83,6 +83,6 @@ def test_a_minibatch_counts_only_its_own_rollouts():
 
 def test_both_shares_grow_in_a_line_to_all():
     halfway = resolve_schedules(d3s(rollout_fraction=0.25, token_fraction=0.2), 0.5).aggregation
-    assert (halfway.rollouts, halfway.tokens) == pytest.approx((0.625, 0.6))
+    assert (halfway.rollout_fraction, halfway.token_fraction) == pytest.approx((0.625, 0.6))
     assert resolve_schedules(d3s(), 1.0).aggregation == TopAdvantageTokens(1.0, 1.0)
     assert d3s().precomputed_signals == {"entropy"}

@@ -73,6 +73,6 @@ def test_it_answers_as_the_released_lines_do():
 def test_the_defaults_are_these():
     method = dcpo_distribution()
     assert method == dcpo_distribution(group_size=5, target_entropy=0.25, clip_eps=0.2)
-    assert method.advantage.steps[-1].entropy == LastValue("entropy", 0.0)
-    assert resolve_schedules(method, 0.0, {"entropy": [0.7]}).credit.steps[-1].entropy == 0.7
+    assert method.advantage.estimators[-1].entropy == LastValue("policy/entropy", 0.0)
+    assert resolve_schedules(method, 0.0, {"policy/entropy": [0.7]}).advantage.estimators[-1].entropy == 0.7
     assert method.required_signals == {"logp@t=1.2", "logp@t=0.8"}

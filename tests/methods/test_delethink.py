@@ -23,7 +23,7 @@ def batch(sampler: float = 0.0) -> Batch:
         rollout=torch.tensor([0, 0, 0, 1]),
         mask=mask,
         old_logp=old,
-        seen=SignalDict({"logp@sampler": old + sampler}),
+        signals=SignalDict({"logp@sampler": old + sampler}),
     )
 
 

@@ -42,8 +42,8 @@ def test_below_the_cap_it_is_grpo():
 
 
 def test_the_defaults_are_these():
-    assert dual_clip().loss.ratio.limit == 3.0
-    assert (dual_clip().loss.low, dual_clip().loss.high) == (0.2, 0.2)
+    assert dual_clip().loss.ratio.cap == 3.0
+    assert (dual_clip().loss.clip_low, dual_clip().loss.clip_high) == (0.2, 0.2)
 
 
 def learn_three_and_two(method, by, advantage=(1.0, -1.0)):

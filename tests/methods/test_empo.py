@@ -31,9 +31,9 @@ def test_groups_are_bounded_by_their_entropy_as_a_share_of_the_greatest():
     H = -(3 / 8 * log(3 / 8) + 1 / 4 * log(1 / 4) + 3 / 8 * log(1 / 8))
     assert pytest.approx(1.494, abs=1e-3) == H
     share = H / log(8)
-    assert sum(agreement(answers, high=share - 0.01)) == 0
-    assert sum(agreement(answers, low=share + 0.01)) == 0
-    assert sum(agreement(answers, low=share - 0.01, high=share + 0.01)) > 0
+    assert sum(agreement(answers, max_entropy=share - 0.01)) == 0
+    assert sum(agreement(answers, min_entropy=share + 0.01)) == 0
+    assert sum(agreement(answers, min_entropy=share - 0.01, max_entropy=share + 0.01)) > 0
 
 
 def test_labels_of_one_group_are_not_those_of_another():

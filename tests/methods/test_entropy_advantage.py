@@ -17,7 +17,7 @@ def test_where_nothing_is_learned_nothing_is_added():
 
 
 def test_the_defaults_are_these():
-    assert entropy_advantage().advantage.steps[-1] == AddEntropy(
+    assert entropy_advantage().advantage.estimators[-1] == AddEntropy(
         entropy_coef=0.4, advantage_divisor=2.0
     )
     assert entropy_advantage().required_signals == {"entropy"}

@@ -20,7 +20,7 @@ def dialogue():
 
 
 def learn(method):
-    batch = dialogue().with_advantage(method.credit)
+    batch = dialogue().with_advantage(method.advantage)
     logp = torch.tensor([[-1.0, -1.0, -2.0]], dtype=torch.float64, requires_grad=True)
     loss = (method.aggregation(batch) * method.loss(Signals(logp=logp), batch)).sum()
     return loss.item(), torch.autograd.grad(loss, logp)[0][0].tolist()

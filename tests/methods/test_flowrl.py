@@ -65,7 +65,7 @@ def test_it_gives_the_numbers_of_the_authors_code():
             [-1.1, 9.0, 9.0],
         ]
     }
-    batch = six(advantage=[1.2, -0.7, -0.5, 0.6, 0.9, -1.5], seen=seen)
+    batch = six(advantage=[1.2, -0.7, -0.5, 0.6, 0.9, -1.5], signals=seen)
     method = flowrl()
     pi = perturb_logp(
         batch,

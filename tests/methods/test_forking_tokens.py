@@ -27,6 +27,6 @@ def test_only_the_most_uncertain_tokens_learn():
 def test_the_rest_is_dapos_and_the_share_is_the_titles():
     paper = forking_tokens(max_length=20_480, overlong_buffer=4_096)
     assert paper.aggregation == TopEntropyMask(0.2, token_mean)
-    assert (paper.loss.low, paper.loss.high) == (0.2, 0.28)
+    assert (paper.loss.clip_low, paper.loss.clip_high) == (0.2, 0.28)
     assert paper.filter is keep_nonzero_std
     assert paper.required_signals == {"entropy"}

@@ -45,7 +45,7 @@ def test_every_task_has_its_own_sign():
 def test_length_pays_up_to_the_limit():
     parts = {"correct": [0.0] * 3, "format": [0.0] * 3, "construction": [0.0] * 3}
     batch = make_batch(group=[0] * 3, length=[1, 4, 8], reward_terms=parts)
-    (r, *_) = gcpo(max_length=4).advantage.steps
+    (r, *_) = gcpo(max_length=4).advantage.estimators
     assert r(batch.reward, batch).tolist() == pytest.approx([0.025, 0.1, 0.1])
 
 

@@ -11,7 +11,7 @@ from grupo.testing.batches import make_batch
 def credit(method, group, **parts):
     total = [sum(r) for r in zip(*parts.values(), strict=True)]
     batch = make_batch(group=group, reward=total, reward_terms=parts)
-    return method.credit(batch.reward, batch).tolist()
+    return method.advantage(batch.reward, batch).tolist()
 
 
 def test_two_prompts_by_hand():
@@ -67,4 +67,4 @@ def test_the_defaults():
     )
     assert method.required_reward_terms == {"correct", "format"}
     assert method.loss == Clip(0.2, 0.2)
-    assert method.advantage.steps[-1] == StandardiseBatch(eps=1e-4)
+    assert method.advantage.estimators[-1] == StandardiseBatch(eps=1e-4)

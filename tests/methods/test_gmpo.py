@@ -46,4 +46,4 @@ def test_without_advantage_there_is_no_gradient_and_padding_does_not_dilute():
 
 
 def test_the_defaults_are_those_of_the_authors_code():
-    assert (gmpo().loss.low, gmpo().loss.high) == (0.4, 0.4)
+    assert (gmpo().loss.clip_low, gmpo().loss.clip_high) == (0.4, 0.4)

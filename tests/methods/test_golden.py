@@ -26,7 +26,7 @@ MOVES = [[0.22, 0.0], [0.3, -0.3]]
 
 
 def learn(method):
-    batch = make_batch(group=[0, 0], reward=[1.0, 0.0], length=[1, 2]).with_advantage(method.credit)
+    batch = make_batch(group=[0, 0], reward=[1.0, 0.0], length=[1, 2]).with_advantage(method.advantage)
     pi = perturb_logp(batch, MOVES)
     loss = (method.aggregation(batch) * method.loss(pi, batch)).sum()
     (gradient,) = torch.autograd.grad(loss, pi.logp)
@@ -80,7 +80,7 @@ def test_dapo():
 def test_the_defaults_are_the_papers():
     paper = dapo(max_length=20_480, overlong_buffer=4_096)
     assert paper.sampler == GroupSampler(16)
-    assert (paper.loss.low, paper.loss.high) == (0.2, 0.28)
+    assert (paper.loss.clip_low, paper.loss.clip_high) == (0.2, 0.28)
     assert paper.filter is keep_nonzero_std
     assert paper.curriculum.max_resample_rounds == 10
     assert grpo().updates == SingleUpdate()  # "a single update following each exploration stage"

@@ -117,5 +117,5 @@ def test_the_defaults_are_the_released_codes():
     assert method == grpo_care(group_size=8, consistency_coef=0.5, margin=0.01)
     assert method.reference == ReferenceUpdate(rate=0.005, every=10)
     assert method.loss == Reinforce()
-    assert method.advantage.steps[-1] == ScaleByStd(eps=1e-4)
+    assert method.advantage.estimators[-1] == ScaleByStd(eps=1e-4)
     assert method.required_signals == {"logp@ref", "step/answer"}

@@ -36,7 +36,7 @@ def test_a_clipped_answer_teaches_no_token():
 
 
 def test_the_defaults_are_those_that_trl_quotes_from_the_paper():
-    assert (gspo().loss.low, gspo().loss.high) == (3e-4, 4e-4)
+    assert (gspo().loss.clip_low, gspo().loss.clip_high) == (3e-4, 4e-4)
     assert gspo().updates == Updates(minibatches=4)
     assert gspo(group_size=16).sampler == GroupSampler(16)
 

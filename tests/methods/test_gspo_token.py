@@ -38,7 +38,7 @@ def test_every_token_learns_by_its_own_advantage():
 
 
 def test_the_defaults_are_gspos():
-    assert (gspo_token().loss.low, gspo_token().loss.high) == (3e-4, 4e-4)
+    assert (gspo_token().loss.clip_low, gspo_token().loss.clip_high) == (3e-4, 4e-4)
     assert gspo_token().loss.has_stop_gradient
 
 

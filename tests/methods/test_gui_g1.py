@@ -55,4 +55,4 @@ def test_the_defaults_are_the_released_runs():
     method = gui_g1()
     assert method.sampler == GroupSampler(8)
     assert method.aggregation == ConstantLength(64)
-    assert method.advantage.steps[0].weights == (("hit", 1.0), ("iou", 0.25), ("box", 0.125))
+    assert method.advantage.estimators[0].weights == (("hit", 1.0), ("iou", 0.25), ("box", 0.125))

@@ -7,7 +7,7 @@ from tests.helpers.recorded_batches import flat, learned, six
 
 
 def learn(method, moves, rewards, lengths):
-    batch = make_batch([0] * len(rewards), rewards, length=lengths).with_advantage(method.credit)
+    batch = make_batch([0] * len(rewards), rewards, length=lengths).with_advantage(method.advantage)
     pi = perturb_logp(batch, moves)
     loss = (method.aggregation(batch) * method.loss(pi, batch)).sum()
     return loss.item(), torch.autograd.grad(loss, pi.logp)[0][batch.mask].tolist()
@@ -45,7 +45,7 @@ def test_a_group_of_one_teaches_nothing():
 
 
 def test_beta_is_a_tenth():
-    assert gvpo().loss.beta == 0.1
+    assert gvpo().loss.reward_temperature == 0.1
 
 
 def test_it_gives_the_numbers_of_the_authors_code():

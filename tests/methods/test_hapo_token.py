@@ -79,8 +79,8 @@ def test_extreme_advantages_fall_back_to_grpos():
 
 
 def test_the_defaults_are_the_authors():
-    assert (hapo_token().loss.clip, hapo_token().loss.dual_clip) == (0.2, 10.0)
-    assert hapo_token().sampler.n == 16
+    assert (hapo_token().loss.clip_eps, hapo_token().loss.dual_clip) == (0.2, 10.0)
+    assert hapo_token().sampler.group_size == 16
 
 
 def test_it_gives_the_numbers_of_the_authors_code():

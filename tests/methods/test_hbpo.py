@@ -84,7 +84,7 @@ def test_it_gives_the_numbers_of_the_authors_code():
 
 def test_the_defaults_are_the_papers():
     method = hbpo()
-    assert method.sampler.n == 16
+    assert method.sampler.group_size == 16
     assert method.advantage == PAPER
-    assert (method.loss.low, method.loss.high) == (0.2, 0.28)
+    assert (method.loss.clip_low, method.loss.clip_high) == (0.2, 0.28)
     assert method.required_signals == frozenset()

@@ -60,7 +60,7 @@ def test_in_a_group_of_one_mode_no_tag_is_taught():
 
 def test_the_defaults_are_the_papers():
     method = hgpo_hybrid()
-    assert method.sampler.n == 4
+    assert method.sampler.group_size == 4
     assert method.advantage == HybridModeAdvantage(mode_coef=1.0, margin=0.2)
-    assert method.loss.left.low == method.loss.left.high == 0.5
+    assert method.loss.left.clip_low == method.loss.left.clip_high == 0.5
     assert method.loss.right.factor == 0.001

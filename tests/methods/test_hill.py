@@ -41,13 +41,13 @@ def hard(tries, refused=(), off=0.0, group=0):
     return make_batch(
         group=[group] * len(rows),
         reward=list(reward),
-        reward_terms={"role": role, "hint": hint, "refused": refusal},
+        reward_terms={"is_hint": role, "hint_index": hint, "hint_rejected": refusal},
         signals={"logp@unhinted": [[-1.0 + off]] * len(rows)},
     )
 
 
 def worth(batch) -> list[float]:
-    return HintRoleAdvantage(T).hint_value(batch)[batch.parts["role"] > 0].tolist()
+    return HintRoleAdvantage(T).hint_value(batch)[batch.reward_terms["is_hint"] > 0].tolist()
 
 
 def test_a_hint_is_worth_most_where_half_are_right_and_would_be_without_it():
@@ -107,7 +107,7 @@ def test_of_hints_worth_the_same_the_first_is_learned_from():
 
 
 def test_where_somebody_is_right_alone_it_is_grpo():
-    named = {name: [0.0, 0.0] for name in ("role", "hint", "refused")}
+    named = {name: [0.0, 0.0] for name in ("is_hint", "hint_index", "hint_rejected")}
     batch = make_batch(
         [0, 0], [1.0, 0.0], reward_terms=named, signals={"logp@unhinted": [[0.0]] * 2}
     )
@@ -151,7 +151,7 @@ class Unsolved:
 
 
 def right_answer(task):
-    return [task.answer]
+    return [task.reference_answer]
 
 
 @pytest.fixture(scope="module")
@@ -159,7 +159,7 @@ def pupil(tmp_path_factory) -> str:
     home = tmp_path_factory.mktemp("pupil")
     method = Method(sampler=DemonstrationSampler(right_answer), advantage=identity, loss=NLL())
     made = learner(
-        one(str(tiny_lm.plant(home / "start"))), Taught(), method, 60, lr=1e-2, prompts=12
+        one(str(tiny_lm.plant(home / "start"))), Taught(), method, 60, learning_rate=1e-2, prompts_per_step=12
     )
     for _ in range(60):
         made.step()
@@ -219,7 +219,7 @@ def taught(made, steps) -> list[float]:
 
 def good_hints(folder, method, steps=25) -> tuple[float, float, list[float]]:
     """The share of hints that are right before and after; of groups that teach, step by step."""
-    made = learner(one(folder), Unsolved(), method, steps, lr=2e-3, prompts=4)
+    made = learner(one(folder), Unsolved(), method, steps, learning_rate=2e-3, prompts_per_step=4)
     before = share(made.policy, made, HINTS)
     signal = taught(made, steps)
     return before, share(made.policy, made, HINTS), signal
@@ -238,7 +238,7 @@ def test_it_learns_to_hint_and_with_the_sign_flipped_to_mislead(pupil):
 
 def both_roles(folder, method, steps=25) -> list[tuple[float, float]]:
     """Of reasoner and hinter, two policies: what each does right before training and after."""
-    made = learner(two(folder), Unsolved(), method, steps, lr=2e-3, prompts=4)
+    made = learner(two(folder), Unsolved(), method, steps, learning_rate=2e-3, prompts_per_step=4)
     reasoner, hinter = made.policy.by_role[""], made.policy.by_role["hinter"]
     before = share(reasoner, made, HINTED), share(hinter, made, HINTS)
     taught(made, steps)

@@ -12,7 +12,7 @@ SEEN = {"logp@ref": [[-1.5, -3.0], [-0.8, 9.0]]}
 
 def gradient(method, moves):
     batch = make_batch([0, 0], reward=[1.0, 0.0], length=[2, 1], signals=SEEN).with_advantage(
-        method.credit
+        method.advantage
     )
     pi = perturb_logp(batch, moves)
     loss = (method.aggregation(batch) * method.loss(pi, batch)).sum()

@@ -36,7 +36,7 @@ def test_at_least_one_token_is_held_and_no_more_than_its_share():
 
 
 def test_the_defaults_are_the_released_ones():
-    assert (kl_cov().loss.share, kl_cov().loss.beta) == (2e-4, 1.0)
+    assert (kl_cov().loss.penalized_fraction, kl_cov().loss.kl_coef) == (2e-4, 1.0)
     assert kl_cov().loss.couples_rows
 
 

@@ -17,16 +17,16 @@ def at_price(measured=()):
 
 def test_a_rollout_pays_before_it_is_compared():
     batch = make_batch([0, 0], reward=[1.0, 1.0], length=[2, 1], signals=SEEN)
-    A = batch.with_advantage(at_price().credit).advantage
+    A = batch.with_advantage(at_price().advantage).advantage
     # r = 1 - 0.1 * 2.5 and 1: mean 0.875, standard deviation 0.25 / sqrt(2)
     a = 0.125 / (0.25 / 2**0.5 + 1e-6)
     assert A.flatten().tolist() == pytest.approx([-a, -a, a, 0.0])
 
 
 def test_the_price_rises_while_the_policy_is_too_far():
-    assert at_price([0.04]).credit.steps[0].coefficient == pytest.approx(0.1 * (1 + 0.1 * 0.2))
-    assert at_price([0.0, 0.0]).credit.steps[0].coefficient == pytest.approx(0.1 * 0.98**2)
-    assert at_price().credit.steps[0].coefficient == 0.1
+    assert at_price([0.04]).advantage.estimators[0].kl_coef == pytest.approx(0.1 * (1 + 0.1 * 0.2))
+    assert at_price([0.0, 0.0]).advantage.estimators[0].kl_coef == pytest.approx(0.1 * 0.98**2)
+    assert at_price().advantage.estimators[0].kl_coef == 0.1
 
 
 def test_the_divergence_is_watched_and_not_differentiated():
@@ -41,7 +41,7 @@ def test_the_divergence_is_watched_and_not_differentiated():
 
 def test_a_policy_that_is_the_reference_learns_by_grpo():
     batch = make_batch([0, 0], reward=[1.0, 0.0])
-    ours = batch.with_advantage(at_price().credit).advantage
+    ours = batch.with_advantage(at_price().advantage).advantage
     assert ours.tolist() == batch.with_advantage(grpo().advantage).advantage.tolist()
 
 
@@ -61,7 +61,7 @@ def test_it_gives_the_numbers_of_verl():
     reference = [[-1.5, -3.0], [-1.0, 9.0], [-0.8, -1.4]]
     seen, reward = {"logp@ref": reference}, [1.0, 0.5, 0.25]
     batch = make_batch([0, 0, 0], reward=reward, length=[2, 1, 2], signals=seen)
-    ours = batch.with_advantage(at_price().credit).advantage[:, 0]
+    ours = batch.with_advantage(at_price().advantage).advantage[:, 0]
     assert ours.tolist() == pytest.approx(verl, rel=1e-5)
     # verl measures k1 at sampling, a mean over answers of means; ours k3 at the update, over tokens
-    assert at_price([0.45]).credit.steps[0].coefficient == pytest.approx(price)
+    assert at_price([0.45]).advantage.estimators[0].kl_coef == pytest.approx(price)

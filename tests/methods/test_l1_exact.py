@@ -16,7 +16,7 @@ def test_every_token_off_the_budget_costs():
 
 def test_a_thousand_tokens_cost_less_than_the_answer_is_worth():
     batch = make_batch([0], [1.0], length=[1000], reward_terms={"budget": [2000.0]})
-    (step, *_) = l1_exact().advantage.steps
+    (step, *_) = l1_exact().advantage.estimators
     assert step(batch.reward, batch).item() == pytest.approx(0.7)
 
 

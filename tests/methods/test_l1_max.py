@@ -25,7 +25,7 @@ def test_the_wrong_earn_nothing():
 
 
 def test_a_thousand_tokens_over_cost_three_tenths():
-    (step, *_) = l1_max().advantage.steps
+    (step, *_) = l1_max().advantage.estimators
     batch = make_batch([0], [1.0], length=[2000], reward_terms={"budget": [1000.0]})
     assert step(batch.reward, batch).item() == pytest.approx(0.2)
 

@@ -43,5 +43,5 @@ def test_equal_lengths_teach_nothing():
 
 def test_its_clip_and_weights_are_those_of_the_first_stage():
     method = l_grpo(max_length=8)
-    assert (method.loss.low, method.loss.high) == (0.2, 0.28)
+    assert (method.loss.clip_low, method.loss.clip_high) == (0.2, 0.28)
     assert method.aggregation is token_mean

@@ -34,5 +34,5 @@ def test_two_right_answers_are_told_apart():
 
 
 def test_it_reads_three_parts():
-    assert listener().advantage.steps[0] == ListenerReward(0.5, 0.5, 0.0)
-    assert listener().advantage.steps[0].required_reward_terms == ("format", "correct", "listener")
+    assert listener().advantage.estimators[0] == ListenerReward(0.5, 0.5, 0.0)
+    assert listener().advantage.estimators[0].required_reward_terms == ("format", "correct", "listener")

@@ -23,7 +23,7 @@ def test_alpha_0_is_grpo():
 
 
 def test_the_default_is_this():
-    assert low_prob_tokens().advantage.steps[-1] == ProbabilityWeight(0.3)
+    assert low_prob_tokens().advantage.estimators[-1] == ProbabilityWeight(0.3)
 
 
 def test_it_gives_the_numbers_of_the_authors_code():

@@ -3,7 +3,8 @@ from math import exp
 import pytest
 import torch
 
-from grupo.methods.luffy import PolicyShaping, luffy
+from grupo.algo.losses import PolicyShaping
+from grupo.methods.luffy import luffy
 from grupo.rollouts.samplers import GroupSampler, WithExpertSolution
 from grupo.testing.batches import make_batch, perturb_logp
 from tests.helpers.recorded_batches import EXPERT, flat, learned, six
@@ -54,7 +55,7 @@ def test_it_gives_the_numbers_of_the_authors_code():
     # ElliottYan/LUFFY @ 01f4ae0, luffy/verl/verl/mix_src/mix_core_alg.py,
     # compute_token_on_off_policy_loss, p_div_p_0.1, no token mean, with the clip; inputs as below.
     # It adds up the 6 rows of a micro-batch: numbers over 6.
-    batch = six(advantage=[1.2, -0.7, -0.5, 0.6, 0.9, -1.5], seen=EXPERT)
+    batch = six(advantage=[1.2, -0.7, -0.5, 0.6, 0.9, -1.5], signals=EXPERT)
     method = luffy(max_length=3)
     loss, gradient = learned(method, batch)
     assert loss == pytest.approx(-0.1284429, rel=1e-5)

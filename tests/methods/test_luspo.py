@@ -34,7 +34,7 @@ def test_it_is_gspo_times_the_length():
 
 
 def test_the_defaults_are_those_that_trl_quotes_from_the_paper():
-    assert (luspo().loss.low, luspo().loss.high) == (2e-3, 2.5e-3)
+    assert (luspo().loss.clip_low, luspo().loss.clip_high) == (2e-3, 2.5e-3)
 
 
 def learn_three_and_two(method, by, advantage=(1.0, -1.0)):

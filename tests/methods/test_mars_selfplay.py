@@ -115,7 +115,7 @@ class Higher:
     """Each of two says a digit: the higher wins, and what is none loses."""
 
     def reset(self, task):
-        self.said, self.shown = [], task.answer
+        self.said, self.shown = [], task.reference_answer
         return StepResult(f"={self.shown}", next_player=0)
 
     def step(self, text):
@@ -134,9 +134,9 @@ def any_digit(said, chance):
 class Games:
     """So many games; `versus_opponent` ones are played against the house, in turn as first and second."""
 
-    def __init__(self, count, *, seated=False):
-        columns = [{"seat": i % 2} if seated else {} for i in range(count)]
-        name = "seated" if seated else "game"
+    def __init__(self, count, *, versus_opponent=False):
+        columns = [{"seat": i % 2} if versus_opponent else {} for i in range(count)]
+        name = "seated" if versus_opponent else "game"  # the key of a task seeds its rollouts
         self.tasks = [
             Task(f"{name} {i}", "=", "012"[i % 3], columns=c) for i, c in enumerate(columns)
         ]
@@ -165,7 +165,7 @@ def wins(method, steps=30) -> tuple[float, float]:
 
     def won() -> float:
         asked = (learner.policy, recipe.env, learner.eval_tasks)
-        return evaluate(*asked, attempts=16, success=SuccessCriterion("world")).sampled.value
+        return evaluate(*asked, attempts=16, success=SuccessCriterion("env_reward")).sampled.value
 
     before = won()
     for _ in range(steps):

@@ -6,7 +6,7 @@ import torch
 from grupo.algo.aggregation import token_mean
 from grupo.algo.losses import Clip
 from grupo.methods.nsr import nsr
-from grupo.methods.w_reinforce import SignAdvantage
+from grupo.algo.advantages import SignAdvantage
 from grupo.testing.batches import make_batch, perturb_logp
 
 

@@ -6,7 +6,7 @@ from grupo.testing.batches import make_batch, perturb_logp
 
 
 def learn(method, moves):
-    batch = make_batch([0, 0], [1.0, 0.0], length=[2, 1]).with_advantage(method.credit)
+    batch = make_batch([0, 0], [1.0, 0.0], length=[2, 1]).with_advantage(method.advantage)
     pi = perturb_logp(batch, moves)
     loss = (method.aggregation(batch) * method.loss(pi, batch)).sum()
     return loss.item(), torch.autograd.grad(loss, pi.logp)[0][batch.mask].tolist()

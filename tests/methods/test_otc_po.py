@@ -10,7 +10,7 @@ from grupo.testing.batches import make_batch
 
 
 def worth(tools, correct, past=(), smooth=3.0):
-    parts = {"tools": tools, "correct": correct}
+    parts = {"tool_calls": tools, "correct": correct}
     batch = make_batch(group=[0] * len(tools), reward_terms=parts, history=past)
     return FewestCallsReward(smooth)(batch.reward, batch).tolist()
 
@@ -32,11 +32,11 @@ def test_the_wrong_earn_nothing_and_set_no_example():
 
 
 def test_the_fewest_calls_are_remembered():
-    past = TaskHistory((1,), ((1.0, 0.0),), {"tools": ((1.0, 0.0),), "correct": ((1.0, 0.0),)})
+    past = TaskHistory((1,), ((1.0, 0.0),), {"tool_calls": ((1.0, 0.0),), "correct": ((1.0, 0.0),)})
     # 1 call was enough once; 0 calls never were
     assert worth([2.0], [1.0], past=[past]) == pytest.approx([sin(pi * 2 / 3)])
     assert worth([1.0], [1.0], past=[past]) == pytest.approx([1.0])
-    assert otc_po().required_reward_history == {"tools", "correct"}
+    assert otc_po().required_reward_history == {"tool_calls", "correct"}
 
 
 def test_a_past_that_nobody_remembered_is_no_past():
@@ -44,7 +44,7 @@ def test_a_past_that_nobody_remembered_is_no_past():
 
 
 def test_fewer_calls_than_the_best_were_not_enough_or_are_the_best():
-    past = TaskHistory((1,), ((1.0,),), {"tools": ((3.0,),), "correct": ((1.0,),)})
+    past = TaskHistory((1,), ((1.0,),), {"tool_calls": ((3.0,),), "correct": ((1.0,),)})
     assert worth([2.0, 3.0], [1.0, 1.0], past=[past]) == pytest.approx([1.0, sin(pi * 0.6)])
 
 

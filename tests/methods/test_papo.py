@@ -89,7 +89,7 @@ def test_it_gives_the_numbers_of_the_authors_code():
             [-0.3, 9.0, 9.0],
         ],
     }
-    batch = six(advantage=[1.2, -0.7, -0.5, 0.6, 0.9, -1.5], seen=seen)
+    batch = six(advantage=[1.2, -0.7, -0.5, 0.6, 0.9, -1.5], signals=seen)
     method = papo().replace(aggregation=token_mean)
     loss, gradient = learned(method, batch)
     assert loss == pytest.approx(-0.2297682, rel=1e-5)

@@ -67,5 +67,5 @@ def test_scores_a_hair_apart_teach_like_any_and_a_judge_who_sees_ties_does_not()
     for scores, expected in ((close, [0, 0, 0]), (far, [-1, 0, 1])):
         named = [Rollout(reward=score) for score in scores]
         rate = PairwiseWinRate(sees(0.05))(Task("k", "?"), named)
-        found = advantages(pref_grpo().advantage, parts={"win_rate": rate})
+        found = advantages(pref_grpo().advantage, reward_terms={"win_rate": rate})
         assert found == pytest.approx(expected, abs=1e-5)

@@ -28,5 +28,5 @@ def test_sum_and_mean_give_the_same_advantages():
 
 
 def test_it_reads_one_part_and_no_reference():
-    assert prompt_echo().advantage.steps[0].required_reward_terms == ("echo",)
+    assert prompt_echo().advantage.estimators[0].required_reward_terms == ("echo",)
     assert prompt_echo().required_signals == frozenset()

@@ -11,7 +11,7 @@ from grupo.testing.batches import make_batch
 
 def chains(correct, plan, format=None, group=None):
     n = len(correct)
-    parts = {"correct": correct, "trunk": plan, "format": format or [1] * n}
+    parts = {"correct": correct, "first_turn": plan, "format": format or [1] * n}
     return make_batch(group=group or [0] * n, reward_terms=parts)
 
 
@@ -41,4 +41,4 @@ def test_a_bad_format_costs_its_share():
 
 def test_plans_are_sampled_first_and_continued():
     assert pta_grpo(num_plans=2, chains_per_plan=3).sampler == FirstTurnTree(2, 3)
-    assert pta_grpo().sampler.provides == ("trunk",)
+    assert pta_grpo().sampler.provides == ("first_turn",)

@@ -42,8 +42,8 @@ def test_only_who_was_cut_off_in_a_group_all_wrong_is_paid():
 
 def test_a_success_of_the_past_is_a_reason_to_do_otherwise():
     # r = [0, 0, 0, 0, 1]: mean 0.2, std 0.4 over n; A = -0.5 and 2, halved where it is old
-    replayed = {"moved": [*[[0.0]] * 4, [1.0]], "entropy": [[0.0]] * 5}
-    saw = {"reflected": [0.0] * 5}
+    replayed = {"off_context": [*[[0.0]] * 4, [1.0]], "entropy": [[0.0]] * 5}
+    saw = {"saw_failure": [0.0] * 5}
     batch = make_batch([0] * 5, [0.0, 0.0, 0.0, 0.0, 1.0], reward_terms=saw, signals=replayed)
     A = r3(max_length=4).advantage(batch.reward, batch)
     assert A.tolist() == pytest.approx([*[-0.5] * 4, 1.0], rel=1e-5)
@@ -52,14 +52,14 @@ def test_a_success_of_the_past_is_a_reason_to_do_otherwise():
 
 
 def test_a_rollout_is_old_if_any_of_its_actions_is():
-    batch = make_batch([0, 0], length=[2, 2], signals={"moved": [[0.0, 1.0], [0.0, 0.0]]})
+    batch = make_batch([0, 0], length=[2, 2], signals={"off_context": [[0.0, 1.0], [0.0, 0.0]]})
     assert ScaleReplayed(0.5)(torch.tensor([1.0, 1.0]), batch).tolist() == [0.5, 1.0]
 
 
 def test_who_saw_a_failure_is_compared_with_who_saw_one_too():
     # without: 1, 0, 0, with: 1, 1, 0, and one of before that was shown something then
-    saw = {"reflected": [0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0]}
-    seen = {"moved": [*[[0.0]] * 6, [1.0]], "entropy": [[0.0]] * 7}
+    saw = {"saw_failure": [0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0]}
+    seen = {"off_context": [*[[0.0]] * 6, [1.0]], "entropy": [[0.0]] * 7}
     batch = make_batch([0] * 7, [1.0, 0.0, 0.0, 1.0, 1.0, 0.0, 1.0], reward_terms=saw, signals=seen)
     label = ByPrompt()(batch)
     assert label.tolist() == [0, 0, 0, 1, 1, 1, 0]
@@ -81,4 +81,4 @@ def test_the_defaults():
     assert r3(max_length=9).sampler == WithReflection(GroupSampler(8), 0.25)
     assert r3(max_length=9).filter == Replay(1)
     assert (r3(max_length=9, num_replays=3).num_replays, Method().num_replays) == (3, 0)
-    assert r3(max_length=9).required_signals == {"entropy", "moved", "logp@ref"}
+    assert r3(max_length=9).required_signals == {"entropy", "off_context", "logp@ref"}

@@ -104,7 +104,7 @@ def test_its_loss_gives_the_numbers_of_the_authors_code():
 
 def test_the_defaults_are_the_authors():
     method = rank_grpo()
-    assert method.sampler.n == 8
-    assert (method.loss.left.low, method.loss.left.high) == (0.06, 0.08)
+    assert method.sampler.group_size == 8
+    assert (method.loss.left.clip_low, method.loss.left.clip_high) == (0.06, 0.08)
     assert method.loss.right.factor == 1e-3
     assert method.required_signals == {"step/hit", "logp@ref"}

@@ -82,10 +82,10 @@ def test_risk_is_measured_in_stds_of_the_bundle_and_of_the_task():
 
 def test_what_was_reported_is_where_the_next_step_starts():
     measured = {"quantile/low": [9.0, 1.0], "quantile/high": [9.0, 3.0]}
-    then = resolve_schedules(riskpo(), 0.5, measured).credit
-    assert (then.q, then.quantile_high) == (1.0, 3.0)
-    first = resolve_schedules(riskpo(), 0.5).credit
-    assert (first.q, first.quantile_high) == (-inf, -inf)
+    then = resolve_schedules(riskpo(), 0.5, measured).advantage
+    assert (then.quantile_low, then.quantile_high) == (1.0, 3.0)
+    first = resolve_schedules(riskpo(), 0.5).advantage
+    assert (first.quantile_low, first.quantile_high) == (-inf, -inf)
 
 
 def test_it_gives_the_numbers_of_the_authors_code():
@@ -102,6 +102,6 @@ def test_it_gives_the_numbers_of_the_authors_code():
 
 def test_the_defaults_are_the_authors():
     method = riskpo()
-    assert method.sampler.n == method.advantage.size == 5
-    assert (method.advantage.levels, method.advantage.weight) == (LEVELS, 1.5)
-    assert method.loss.low == method.loss.high == 0.2
+    assert method.sampler.group_size == method.advantage.bundle_size == 5
+    assert (method.advantage.quantile_levels, method.advantage.cvar_weight) == (LEVELS, 1.5)
+    assert method.loss.clip_low == method.loss.clip_high == 0.2

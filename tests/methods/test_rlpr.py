@@ -18,7 +18,7 @@ def test_only_what_the_reasoning_adds_is_paid():
         "answer_probability_alone": [0.3, 0.3, 0.3],
     }
     batch = make_batch(group=[0, 0, 0], reward_terms=parts)
-    assert rlpr().advantage.steps[0](batch.reward, batch).tolist() == pytest.approx([0.6, 0.2, 0.0])
+    assert rlpr().advantage.estimators[0](batch.reward, batch).tolist() == pytest.approx([0.6, 0.2, 0.0])
     # mean 0.8 / 3; deviations 1/3, -1/15, -4/15; squares 25 + 1 + 16 over 225; std sqrt(21) / 15
     s = 21**0.5 / 15 + 1e-6
     advantage = rlpr().advantage(batch.reward, batch).tolist()

@@ -13,9 +13,9 @@ def earned(reward, length, effort, **terms):
 
 
 def test_short_reasoning_is_fined_and_the_fine_fades():
-    assert earned(1.0, 2000, 0.5, share=1.0) == 0.5
-    assert earned(1.0, 1000, 0.5, share=1.0) == 0.0
-    assert earned(0.0, 2000, 0.5, share=1.0) == -0.5
+    assert earned(1.0, 2000, 0.5, outcome_weight=1.0) == 0.5
+    assert earned(1.0, 1000, 0.5, outcome_weight=1.0) == 0.0
+    assert earned(0.0, 2000, 0.5, outcome_weight=1.0) == -0.5
 
 
 def test_effort_is_a_fifth_of_the_reward():
@@ -48,5 +48,5 @@ def test_it_gives_the_numbers_of_the_authors_code():
 
 
 def test_the_defaults_are_the_released_runs():
-    assert rlsp().advantage.steps[0] == SearchReward(1000.0, 0.8)
+    assert rlsp().advantage.estimators[0] == SearchReward(1000.0, 0.8)
     assert rlsp().loss == Clip(0.2, 0.2) + 0.05 * KL()

@@ -23,7 +23,7 @@ RIGHT = [0.0, 1.0, 1.0, 0.0, 1.0]
 
 
 def serial(reward=RIGHT, place=(0.0, 1.0, 2.0, 3.0, 4.0), group=(0,) * 5, length=None):
-    parts = {"exit": list(place)}
+    parts = {"exit_index": list(place)}
     return make_batch(group=list(group), reward=list(reward), length=length, reward_terms=parts)
 
 
@@ -64,8 +64,8 @@ def test_where_all_are_wrong_nothing_is_learned():
 
 def test_the_defaults_make_eight_of_one_thought():
     assert s_grpo().sampler == EarlyExits(7)
-    assert s_grpo().sampler.n == 8
-    assert s_grpo().required_reward_terms == {"exit"}
+    assert s_grpo().sampler.group_size == 8
+    assert s_grpo().required_reward_terms == {"exit_index"}
     assert torch.equal(
         DecayingReward()(torch.zeros(2), serial([0.0] * 2, (0.0, 1.0), (0, 0))), torch.zeros(2)
     )

@@ -42,7 +42,7 @@ def test_far_from_the_old_policy_hardly_anything_is_learned_but_never_nothing():
 
 
 def test_the_defaults_are_those_that_others_quote_from_the_paper():
-    assert (sapo().loss.positive, sapo().loss.negative) == (1.0, 1.05)
+    assert (sapo().loss.positive_temperature, sapo().loss.negative_temperature) == (1.0, 1.05)
     assert sapo().updates == Updates(minibatches=4)
 
 

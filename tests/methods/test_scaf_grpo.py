@@ -21,7 +21,7 @@ def test_the_one_that_was_helped_outweighs_seven_failures():
 
 def test_nobody_is_helped_in_the_first_share_of_the_run():
     def sampler(progress):
-        return resolve_schedules(scaf_grpo(), progress).sample
+        return resolve_schedules(scaf_grpo(), progress).sampler
 
     assert sampler(0.14) == WithScaffold(GroupSampler(8), max_levels=0.0)
     assert sampler(0.15) == sampler(1.0) == WithScaffold(GroupSampler(8), max_levels=12.0)

@@ -58,7 +58,7 @@ def trained(method: Method, steps: int) -> tuple[float, float]:
 def test_a_step_trains_thoughts_and_tokens():
     plain = echo_recipe(soft_grpo(), max_steps=1)
     soft = SoftThinkingLM(
-        replace(plain.policy, limit=6), SoftThinkingConfig(max_soft_steps=2, end_token="=", top_k=4)
+        replace(plain.policy, max_new_tokens=6), SoftThinkingConfig(max_soft_steps=2, end_token="=", top_k=4)
     )
     learner = Learner(plain.replace(policy=soft))
     before = {name: x.clone() for name, x in learner.policy.weights().items()}

@@ -74,8 +74,8 @@ def test_it_gives_the_numbers_of_the_authors_code():
     ]
     batch = six(
         [1.0, 0.0, 0.0, 1.0, 1.0, 0.0],
-        parts={"correct": [1.0, 0.0, 0.0, 1.0, 1.0, 0.0]},
-        seen=EXPERT,
+        reward_terms={"correct": [1.0, 0.0, 0.0, 1.0, 1.0, 0.0]},
+        signals=EXPERT,
     )
     method = srft()
     batch = batch.with_advantage(method.advantage)

@@ -81,7 +81,7 @@ def test_it_gives_the_numbers_of_the_authors_code():
 
 
 def test_the_defaults_are_the_papers():
-    assert srpo_reflection().advantage.steps[0] == PAPER
+    assert srpo_reflection().advantage.estimators[0] == PAPER
     assert (
-        srpo_reflection(corrected_reward=1.0, reflection_reward=0.0).advantage.steps[0] == RELEASE
+        srpo_reflection(corrected_reward=1.0, reflection_reward=0.0).advantage.estimators[0] == RELEASE
     )

@@ -7,7 +7,7 @@ import pytest
 from grupo.methods.stratified_grpo import stratified_grpo
 from grupo.testing.batches import make_batch
 
-BATCH = make_batch(group=[0] * 4, reward=[0.2, 0.0, 1.0, 0.8], reward_terms={"tools": [0, 0, 1, 1]})
+BATCH = make_batch(group=[0] * 4, reward=[0.2, 0.0, 1.0, 0.8], reward_terms={"tool_calls": [0, 0, 1, 1]})
 STD = sqrt((0.3**2 + 0.5**2 + 0.5**2 + 0.3**2) / 4)  # 0.4123, the mean is 0.5
 
 
@@ -34,14 +34,14 @@ def test_rewards_may_be_shifted_and_stretched():
 
 
 def test_who_is_alone_in_a_stratum_is_compared_with_the_group_only():
-    batch = make_batch(group=[0] * 3, reward=[1, 0, 0], reward_terms={"tools": [2, 0, 0]})
+    batch = make_batch(group=[0] * 3, reward=[1, 0, 0], reward_terms={"tool_calls": [2, 0, 0]})
     A = stratified_grpo(stratum_weight=0.8).advantage(batch.reward, batch)
     assert A[0].item() == pytest.approx(0.2 * (2 / 3) / sqrt(2 / 9), rel=1e-5)
 
 
 def test_strata_of_other_groups_are_others():
     batch = make_batch(
-        group=[0, 0, 1, 1], reward=[1, 0, 5, 5], reward_terms={"tools": [1, 1, 1, 1]}
+        group=[0, 0, 1, 1], reward=[1, 0, 5, 5], reward_terms={"tool_calls": [1, 1, 1, 1]}
     )
     A = stratified_grpo(stratum_weight=1.0).advantage(batch.reward, batch)
     assert A.tolist() == pytest.approx([1, -1, 0, 0], abs=1e-5)

@@ -22,8 +22,8 @@ MATTERS = (1.0, 0.8, 0.5, 0.0)
 
 def learned(method):
     """A group of walks, and its batch with its credit."""
-    group = asyncio.run(method.sample(Task("t", "go"), Weighed(MATTERS), Walk(len(MATTERS), 5)))
-    return group, collate([group], lambda rows: {}).with_advantage(method.credit)
+    group = asyncio.run(method.sampler(Task("t", "go"), Weighed(MATTERS), Walk(len(MATTERS), 5)))
+    return group, collate([group], lambda rows: {}).with_advantage(method.advantage)
 
 
 def test_steps_count_by_their_noise_and_on_average_once():
@@ -41,7 +41,7 @@ def test_noise_is_compared_within_the_group():
 def test_loss_and_gradient_of_two_places_by_hand():
     method = tempflow_grpo(clip_eps=1e-4, kl_coef=0.04)
     marks = {"step/std": [[0.3], [0.3], [0.1], [0.1]]}
-    parts = {"place": [0.0, 0.0, 2.0, 2.0]}
+    parts = {"branch_step": [0.0, 0.0, 2.0, 2.0]}
     batch = make_batch(
         [0] * 4, [1.0, 0.0, 5.0, 5.0], reward_terms=parts, signals=marks
     ).with_advantage(method.advantage)
@@ -86,7 +86,7 @@ def test_the_defaults():
     method = tempflow_grpo()
     assert method.sampler == SingleStepBranching(8, ())
     within = chain(Center(), ScaleByStd(), ClampAdvantage(-5.0, 5.0))
-    assert method.advantage == GroupedBy(within, ByRewardTerm("place"))
+    assert method.advantage == GroupedBy(within, ByRewardTerm("branch_step"))
     assert method.aggregation == NoiseWeighted()
     assert method.required_signals == {"reverse_kl@ref", "step/std"}
     assert tempflow_grpo(kl_coef=0.0).loss == Clip(1e-4, 1e-4)

@@ -36,5 +36,5 @@ def test_no_product_overflows():
 
 
 def test_the_default_clip_is_ppos():
-    assert (tic_grpo().loss.low, tic_grpo().loss.high) == (0.2, 0.2)
+    assert (tic_grpo().loss.clip_low, tic_grpo().loss.clip_high) == (0.2, 0.2)
     assert tic_grpo().loss.ratio is product

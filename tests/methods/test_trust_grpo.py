@@ -39,7 +39,7 @@ def test_each_group_has_a_trust_of_its_own():
 
 
 def test_the_thinking_reward_fades():
-    weights = [resolve_schedules(trust_grpo(), p).credit.steps[0].weight for p in (0.0, 0.5, 1.0)]
+    weights = [resolve_schedules(trust_grpo(), p).advantage.estimators[0].thinking_coef for p in (0.0, 0.5, 1.0)]
     assert weights == pytest.approx([0.3, 0.3 * exp(-0.5), 0.3 * exp(-1)])
 
 
@@ -50,7 +50,7 @@ def test_it_gives_the_numbers_of_the_authors_code():
     r = rewards([1.0, 1.0, 0.3, 0.4], [0.2, 0.5, 0.9, 0.7], 0.3 * exp(-100 / 500))
     recorded = [1.031322717666626, 1.0783069133758545, 0.4409523606300354, 0.5096296072006226]
     assert r == pytest.approx(recorded, rel=1e-5)
-    weight = resolve_schedules(trust_grpo(), 250 / 500).credit.steps[0].weight
+    weight = resolve_schedules(trust_grpo(), 250 / 500).advantage.estimators[0].thinking_coef
     r = rewards([1.0, 0.6, 0.3, 0.2, 1.0], [0.8, 0.9, 0.2, 0.4, 0.5], weight)
     recorded = [1.1455674171447754, 0.7637632489204407, 0.3363918364048004, 0.27278366684913635]
     assert r == pytest.approx([*recorded, 1.0909795761108398], rel=1e-5)

@@ -38,4 +38,4 @@ def test_the_reward_is_the_answer_s_and_the_form_s():
 
 def test_the_defaults_are_the_release_s():
     assert tw_grpo().aggregation == DisagreementWeighted(1.4)
-    assert tw_grpo().sampler.n == 8
+    assert tw_grpo().sampler.group_size == 8

@@ -57,7 +57,7 @@ def test_it_gives_the_numbers_of_the_authors_code():
 
 def test_the_defaults_are_the_papers():
     method = unlikeliness()
-    assert method.sampler.n == 32
-    assert method.advantage.steps[0] == UnlikelinessReward(0.25)
+    assert method.sampler.group_size == 32
+    assert method.advantage.estimators[0] == UnlikelinessReward(0.25)
     assert method.loss.right.factor == 0.1
     assert method.updates == Updates(epochs=2)

@@ -40,4 +40,4 @@ def test_likelihood_is_a_mean_over_actions():
 
 
 def test_the_defaults_are_the_papers():
-    assert xrpo().advantage.steps[-1] == NoveltyBonus(novelty_coef=2.5, max_bonus_fraction=0.5)
+    assert xrpo().advantage.estimators[-1] == NoveltyBonus(novelty_coef=2.5, max_bonus_fraction=0.5)

@@ -1,4 +1,4 @@
-"""What a helper says on the way is what it says of the same state when it learns."""
+"""Auxiliary heads predict the same during rollouts and in training."""
 
 import asyncio
 
@@ -12,18 +12,18 @@ from grupo.training.collate import collate
 from grupo.training.collect import drop_failed_rollouts
 from tests.helpers.tiny_lm import built
 
-TOLD = BetaBins((BetaBin(0.0, 8.0), BetaBin(8.0, 8.0)))
+POSTERIOR = BetaBins((BetaBin(0.0, 8.0), BetaBin(8.0, 8.0)))
 SAMPLER = EarlyPruning(
     group_size=6,
     keep_fraction=0.5,
     prune_at=3,
     max_new_tokens_after=5,
     always_keep=1,
-    posterior=TOLD,
+    posterior=POSTERIOR,
 )
 
 
-class World:
+class ConstantEnv:
     async def reply(self, task, rollout):
         return None if rollout.turns else task.prompt
 
@@ -40,35 +40,35 @@ def policy(llama):
     return policy
 
 
-def sampled(policy, key: int = 5) -> Group:
-    return asyncio.run(SAMPLER(Task("t", "Well?"), World(), policy.actor(key)))
+def sample_group(policy, key: int = 5) -> Group:
+    return asyncio.run(SAMPLER(Task("t", "Well?"), ConstantEnv(), policy.actor(key)))
 
 
-def test_scores_are_the_heads_own_of_the_state_before_the_marked_action(policy):
-    group = drop_failed_rollouts(sampled(policy))
+def test_scores_match_the_head_at_the_scored_position(policy):
+    group = drop_failed_rollouts(sample_group(policy))
     batch = collate([group], policy.encode)
-    said = policy.signals(batch, ("logp", "quality"))["quality"].sigmoid()
+    quality = policy.signals(batch, ("logp", "quality"))["quality"].sigmoid()
     marked = batch.signals["step/score_position"] > 0
     scores = batch.reward_terms["quality"][batch.rollout[marked.any(1)]]
     assert len(scores) >= 2
     assert len(set(scores.tolist())) > 1
-    torch.testing.assert_close(said[marked].double(), scores, atol=1e-5, rtol=0)
+    torch.testing.assert_close(quality[marked].double(), scores, atol=1e-5, rtol=0)
 
 
-def test_who_goes_on_says_what_it_would_have_said_in_one_go(policy):
-    batch = collate([drop_failed_rollouts(sampled(policy))], policy.encode)
+def test_continued_rollouts_match_evaluation(policy):
+    batch = collate([drop_failed_rollouts(sample_group(policy))], policy.encode)
     again = policy.signals(batch).logp
     torch.testing.assert_close(again[batch.mask], batch.old_logp[batch.mask], atol=2e-5, rtol=0)
 
 
-def test_scores_do_not_depend_on_who_is_asked_beside(policy):
-    async def beside() -> Group:
+def test_scores_do_not_depend_on_the_batch(policy):
+    async def sample_two_groups() -> Group:
         acts = [policy.actor(key) for key in (5, 8)]
-        groups = (SAMPLER(Task("t", "Well?"), World(), act) for act in acts)
+        groups = (SAMPLER(Task("t", "Well?"), ConstantEnv(), act) for act in acts)
         return (await asyncio.gather(*groups))[0]
 
-    alone, other = sampled(policy), asyncio.run(beside())
-    assert [r.text for r in other.rollouts] == [r.text for r in alone.rollouts]
-    assert [r.reward_terms["quality"] for r in other.rollouts] == pytest.approx(
+    alone, batched = sample_group(policy), asyncio.run(sample_two_groups())
+    assert [r.text for r in batched.rollouts] == [r.text for r in alone.rollouts]
+    assert [r.reward_terms["quality"] for r in batched.rollouts] == pytest.approx(
         [r.reward_terms["quality"] for r in alone.rollouts], abs=1e-5
     )

@@ -67,7 +67,7 @@ def test_what_the_world_says_later_is_plain_text():
 )
 def test_prompts_that_cannot_be_read_are_refused(language, rollout, seen, message):
     with pytest.raises(ConfigError, match=rf"^prompt: .*{message}"):
-        language.read(rollout, seen)
+        language.encode_observation(rollout, seen)
 
 
 def test_a_policy_of_chats_answers_behind_the_template(tmp_path):

@@ -36,12 +36,12 @@ def folder(folders, tmp_path) -> Path:
     ("changes", "message"),
     [
         ({"dtype": "bfloat61"}, "dtype: 'bfloat61'. Allowed: float32 or bfloat16."),
-        ({"device": "cpu0"}, "device: 'cpu0' is not here. Did you mean 'cpu'? Allowed: auto, cpu"),
-        ({"limit": 0}, "limit: 0. Allowed: 1 or more."),
-        ({"limit": CONTEXT}, "limit: 64. Allowed: below 64, which is all the model reads."),
-        ({"budget": 0}, "budget: 0. Allowed: 1 or more."),
-        ({"stop": ("",)}, "stop: ('',). Allowed: a tuple of texts, none of them empty."),
-        ({"stop": "END"}, "stop: 'END'. Allowed: a tuple of texts"),
+        ({"device": "cpu0"}, "device: 'cpu0' is not available. Did you mean 'cpu'? Allowed: auto, cpu"),
+        ({"max_new_tokens": 0}, "max_new_tokens: 0. Allowed: 1 or more."),
+        ({"max_new_tokens": CONTEXT}, "max_new_tokens: 64. Allowed: below 64, which is all the model reads."),
+        ({"tokens_per_microbatch": 0}, "tokens_per_microbatch: 0. Allowed: 1 or more."),
+        ({"stop_strings": ("",)}, "stop_strings: ('',). Allowed: a tuple of texts, none of them empty."),
+        ({"stop_strings": "END"}, "stop_strings: 'END'. Allowed: a tuple of texts"),
         ({"lora": Lora(targets=("q_prj",))}, "targets: ('q_prj',). Target modules {'q_prj'} not"),
     ],
 )
@@ -170,7 +170,7 @@ def large_tokenizer(folder: Path) -> None:
         (unknown_type, r"is no causal language model that loads: .*model type `lama`"),
         (encoder_and_decoder, r"is no causal language model that loads: .*T5Config"),
         (reads_ahead, r"BertLMHeadModel is not causal"),
-        (no_body, r"Llama4ForCausalLM has no body that can be read without its head"),
+        (no_body, r"Llama4ForCausalLM has no base model that runs without the LM head"),
         (lost_tensor, r"lack 1 tensors, first 'model.layers.1.mlp.up_proj.weight'"),
         (wrong_shape, r"'lm_head.weight' in .* has shape \(5, 32\). Allowed: \(99, 32\)"),
         (large_tokenizer, r"has 100 tokens, the model 99"),
@@ -201,7 +201,7 @@ def test_a_teacher_with_another_vocabulary_is_refused(llama, folder):
     (folder / "tokenizer.json").write_text(json.dumps(written))
     other = AuxModel("teacher", CausalLM(str(folder), max_new_tokens=16))
     with pytest.raises(
-        ConfigError, match="others: 'teacher' has 99 tokens, and they are not the poli"
+        ConfigError, match="aux_models: 'teacher' has 99 tokens, and they are not the poli"
     ):
         llama.build().attach_aux_models(["logp@teacher"], ReferenceUpdate(), [other])
 

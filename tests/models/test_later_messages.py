@@ -17,14 +17,14 @@ ASKED = "What is 2+2?"
 
 def answered(known, *, parts, stopped="end"):
     """A rollout of one answer to `SAMPLING_REQUEST`."""
-    seen = known.read(Rollout(), ASKED)
+    seen = known.encode_observation(Rollout(), ASKED)
     return Rollout().append_turn(
         ASKED, Action(parts, (-1.0,) * len(parts), seen, finish_reason=stopped)
     )
 
 
 def ids(rollout):
-    return [x for _, action in rollout.turns for x in (*action.seen, *action.parts)]
+    return [x for _, action in rollout.turns for x in (*action.observation, *action.items)]
 
 
 @pytest.mark.parametrize(("family", "role"), CASES)

@@ -83,7 +83,7 @@ def test_a_second_gradient_of_the_same_is_refused():
 def test_many_blocks_say_what_one_says(monkeypatch):
     x = logits()
     whole = *logp_and_entropy(x, TOKEN, 0.7), slope(logp_and_entropy(x, TOKEN, 0.7), x, 1.0, 0.5)
-    monkeypatch.setattr("grupo.kernels.log_softmax.CACHED", 14)  # two of five rows
+    monkeypatch.setattr("grupo.kernels.log_softmax.BLOCK_NUMEL", 14)  # two of five rows
     again = *logp_and_entropy(x, TOKEN, 0.7), slope(logp_and_entropy(x, TOKEN, 0.7), x, 1.0, 0.5)
     for one, many in zip(whole, again, strict=True):
         assert torch.equal(one, many)

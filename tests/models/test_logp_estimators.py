@@ -35,7 +35,7 @@ def test_the_probabilities_of_all_answers_add_up_to_one(bert):
     with torch.no_grad():
         bias[[a, b]] += 1000.0
     actions = [
-        Action(parts, (0.0,) * 3, policy.chat_tokenizer.read(Rollout(), "Hi"))
+        Action(parts, (0.0,) * 3, policy.chat_tokenizer.encode_observation(Rollout(), "Hi"))
         for parts in product((a, b), repeat=3)
     ]
     said = policy.signals(batch(policy, actions)).logp.sum(1)
@@ -49,7 +49,7 @@ def test_the_coupled_estimate_is_the_mean_of_a_whole_and_a_weighed_partial_look(
     inputs = batch(policy, [action]).inputs
     start = len(prompt)
     (u,), held = CoupledEstimator().draw_masks(
-        inputs["stream"][:, start], torch.tensor([start]), start + 7
+        inputs["mask_key"][:, start], torch.tensor([start]), start + 7
     )
     held = held[0, start : start + len(parts)].tolist()
     assert 0.2 <= u <= 0.8
@@ -73,12 +73,12 @@ def test_the_weights_of_a_look_are_those_of_the_paper():
     inputs = {
         "token": torch.tensor([[9, 9]]),
         "begin": torch.tensor([[0, 0]]),
-        "over": torch.tensor([[2, 2]]),
-        "canvas": torch.tensor([[2, 2]]),
-        "stream": torch.tensor([[3, 3]]),
+        "end": torch.tensor([[2, 2]]),
+        "canvas_end": torch.tensor([[2, 2]]),
+        "mask_key": torch.tensor([[3, 3]]),
     }
     row, place = torch.tensor([0, 0]), torch.tensor([0, 1])
-    looks = CoupledEstimator(0.5, 0.5)(inputs, row, place, mask=1)
+    looks = CoupledEstimator(0.5, 0.5)(inputs, row, place, mask_token=1)
     said = torch.tensor([-2.0, -1.0, -2.0, -1.0])
     assert looks.average_views("logp", said).tolist() == [-2.0, -2.0]
     assert looks.average_views("entropy", -said).tolist() == [1.5, 1.5]
@@ -93,12 +93,12 @@ def test_the_two_masks_are_complements_and_no_others_are_seen():
     inputs = {
         "token": torch.full((500, 34), 9),
         "begin": torch.full((500, 34), 2),
-        "over": torch.full((500, 34), 30),
-        "canvas": torch.full((500, 34), 34),
-        "stream": streams[:, None].expand(-1, 34),
+        "end": torch.full((500, 34), 30),
+        "canvas_end": torch.full((500, 34), 34),
+        "mask_key": streams[:, None].expand(-1, 34),
     }
     row, place = torch.arange(500).repeat_interleave(28), torch.arange(2, 30).repeat(500)
-    looks = CoupledEstimator()(inputs, row, place, mask=1)
+    looks = CoupledEstimator()(inputs, row, place, mask_token=1)
     hidden = (looks.token == 1).unflatten(0, (500, 3))
     assert not hidden[:, :, :2].any()  # the prompt
     assert hidden[:, :, 30:].all()  # the canvas behind it
@@ -114,7 +114,7 @@ def test_coupled_masks_vary_less_than_two_that_are_independent(bert):
     coupled = policy.signals(several).logp.sum(1)
     rows = several.mask.nonzero(as_tuple=True)
     looks, token = policy._masked_views(several)
-    logits, _ = policy.denoiser.read(looks, policy.budget)
+    logits, _ = policy.denoiser.forward_views(looks, policy.tokens_per_microbatch)
     each = logits.log_softmax(-1).gather(1, token.repeat_interleave(2)[:, None])[:, 0]
     whole, partial = each.unflatten(0, looks.view.shape).detach().unbind(1)
     # a mask alone: (l_0 + l' / u) / 2 where it hides the token, l_0 / 2 where it does not

@@ -25,7 +25,7 @@ from tests.helpers.tiny_lm import PROMPTS, batch_of
 def test_what_was_sampled_is_evaluated_again_alike(
     masked_folders, family, order, estimate, sampling
 ):
-    how = {"order": order, "estimate": estimate, "sampling": sampling}
+    how = {"order": order, "logp_estimator": estimate, "sampling": sampling}
     policy = MaskedDiffusion(masked_folders[family], **how, max_new_tokens=7).build()
     one = batch(policy, answers(policy))
     assert one.mask.sum() > 30
@@ -39,7 +39,7 @@ def test_a_stream_says_the_same_alone_and_among_others(bert, order, estimate):
     together = answers(policy)
     assert [a.items for a in answers(policy)] == [a.items for a in together]
     alone = asyncio.run(policy.actor(7).fork(1, 2)(Rollout(), PROMPTS[1]))
-    assert alone.parts == together[5].items
+    assert alone.items == together[5].items
     assert len({a.items for a in together[3:6]}) > 1
 
 
@@ -51,7 +51,7 @@ def test_a_token_is_drawn_as_often_as_the_model_says(bert):
         return await asyncio.gather(*(act.fork(i)(Rollout(), "Hi") for i in range(4000)))
 
     said = [action.items[0] for action in asyncio.run(many())]
-    prompt = list(policy.chat_tokenizer.read(Rollout(), "Hi"))
+    prompt = list(policy.chat_tokenizer.encode_observation(Rollout(), "Hi"))
     p = hand(policy, prompt, len(prompt) + 1)[len(prompt)]
     four = p.topk(4)
     share = four.values.exp() / four.values.exp().sum()
@@ -80,10 +80,10 @@ def test_an_answer_that_was_cut_goes_on_on_the_same_canvas(bert):
     async def work() -> tuple[Action, Rollout]:
         act = policy.actor(5)
         whole = await act(Rollout(), "Hi")
-        rollout = Rollout().append_turn("Hi", await act.until(max_new_tokens=2)(Rollout(), "Hi"))
+        rollout = Rollout().append_turn("Hi", await act.with_stop(max_new_tokens=2)(Rollout(), "Hi"))
         for _ in range(2):
             rollout = rollout.append_turn(
-                "", await act.until(max_new_tokens=2 * len(rollout.turns))(rollout, "")
+                "", await act.with_stop(max_new_tokens=2 * len(rollout.turns))(rollout, "")
             )
         return whole, rollout
 
@@ -102,7 +102,7 @@ def test_rollouts_of_several_turns_and_contexts_are_evaluated_again_alike(bert, 
 
     async def work() -> Rollout:
         act = policy.actor(5)
-        rollout = Rollout().append_turn("Hi", await act.until(max_new_tokens=3)(Rollout(), "Hi"))
+        rollout = Rollout().append_turn("Hi", await act.with_stop(max_new_tokens=3)(Rollout(), "Hi"))
         rollout = rollout.append_turn("", await act.prefill_forced(rollout, "", "So"))
         rollout = rollout.append_turn("", await act.fork(1)(rollout, ""))
         rollout = rollout.append_turn("And?", await act.fork(2)(rollout, "And?"))
@@ -117,12 +117,12 @@ def test_rollouts_of_several_turns_and_contexts_are_evaluated_again_alike(bert, 
 def test_a_text_ends_with_the_end_or_where_it_is_told_to_stop(bert):
     policy = replace(bert, order=ConfidenceOrder(7)).build()
     whole = asyncio.run(policy.actor(3)(Rollout(), PROMPTS[2]))
-    assert len(whole.parts) == 7
+    assert len(whole.items) == 7
     letter = whole.text[2]
-    cut = asyncio.run(policy.actor(3).until(letter)(Rollout(), PROMPTS[2]))
+    cut = asyncio.run(policy.actor(3).with_stop(letter)(Rollout(), PROMPTS[2]))
     assert cut.text == whole.text[: whole.text.index(letter) + 1]
-    assert (cut.parts, cut.finish_reason) == (
-        whole.parts,
+    assert (cut.items, cut.finish_reason) == (
+        whole.items,
         "stop",
     )  # its block is learned as a whole
     end = policy.chat_tokenizer.ends[0]
@@ -135,7 +135,7 @@ def test_what_is_recited_fills_its_last_block(bert):
     policy = replace(bert, order=ConfidenceOrder(4)).build()
     said = asyncio.run(policy.actor(3).append_unsampled(Rollout(), "Hi", "abcd"))
     end = policy.chat_tokenizer.ends[0]
-    assert said.parts == (*policy.chat_tokenizer.encode_forced("abcd"), end, end, end, end)
+    assert said.items == (*policy.chat_tokenizer.encode_forced("abcd"), end, end, end, end)
     assert not said.sampled
     other = asyncio.run(policy.actor(4).append_unsampled(Rollout(), "Hi", "abcd"))
     assert said.stream != other.stream  # each is looked at under masks of its own
@@ -146,7 +146,7 @@ def test_micro_batches_hold_every_row_once_and_change_no_signal(bert):
     one = batch(policy, answers(policy))
     whole = policy.signals(one).logp
     for budget in (1, 300, 1 << 20):
-        policy.budget = budget
+        policy.tokens_per_microbatch = budget
         parts = list(policy.micro(one))
         assert torch.cat(parts).sort().values.tolist() == list(range(len(one.mask)))
         for rows in parts:
@@ -163,7 +163,7 @@ def test_texts_that_are_read_in_parts_have_the_gradient_of_all_at_once(bert, est
     one = batch(policy, answers(policy))
     gradients = []
     for budget in (1 << 20, 100):
-        policy.budget = budget
+        policy.tokens_per_microbatch = budget
         (
             policy.signals(one).logp * torch.arange(one.mask.numel()).view_as(one.mask)
         ).sum().backward()
@@ -182,7 +182,7 @@ def test_it_reads_less_at_once_until_that_is_no_help(bert):
         if not (line := policy.halve_microbatch()):
             break
         said.append(line)
-    assert said[0] == "Memory does not suffice: micro-batches hold 8192 tokens from now on."
+    assert said[0] == "Out of memory: micro-batches hold 8192 tokens from now on."
     assert len(said) < 12
 
 
@@ -239,12 +239,12 @@ def test_what_is_exported_loads_again(bert, tmp_path):
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"limit": 0}, "limit: 0. Allowed: 1 or more"),
-        ({"limit": 64}, "limit: 64. Allowed: below 64"),
-        ({"stop": ("",)}, "stop: .* none of them empty"),
-        ({"stop": "END"}, "stop: .END.. Allowed: a tuple of texts"),
+        ({"max_new_tokens": 0}, "max_new_tokens: 0. Allowed: 1 or more"),
+        ({"max_new_tokens": 64}, "max_new_tokens: 64. Allowed: below 64"),
+        ({"stop_strings": ("",)}, "stop_strings: .* none of them empty"),
+        ({"stop_strings": "END"}, "stop_strings: .END.. Allowed: a tuple of texts"),
         (
-            {"order": ConfidenceOrder(4), "estimate": AutoregressiveEstimator()},
+            {"order": ConfidenceOrder(4), "logp_estimator": AutoregressiveEstimator()},
             r"order: Confident\(.*Allowed: LeftToRight\(\) with Autoregressive\(\)",
         ),
     ],
@@ -262,5 +262,5 @@ def test_what_cannot_be_used_is_refused(bert, tmp_path):
     folder = tiny_masked_lm.plant(tmp_path / "none", mask_token=None)
     with pytest.raises(ConfigError, match="no mask token"):
         replace(bert, model=str(folder)).build()
-    with pytest.raises(ConfigError, match=r"others: 'teacher'. Allowed"):
+    with pytest.raises(ConfigError, match=r"aux_models: 'teacher'. Allowed"):
         bert.build().attach_aux_models(["logp@teacher"], ReferenceUpdate(), ())

@@ -94,7 +94,7 @@ def test_the_first_says_what_it_says_alone_and_has_every_role_that_is_nobodys(sp
     def said(policy, start):
         return asyncio.run(policy.actor(7).fork(0)(start, ASKED))
 
-    both, alone = spec.build(), spec.first.build()
+    both, alone = spec.build(), spec.main_policy.build()
     for start in (Rollout(), Rollout(role="judge")):
         assert said(both, start) == said(alone, start)
     assert said(both, HINTER) != said(alone, HINTER)
@@ -133,10 +133,10 @@ def test_the_gradient_of_each_is_the_one_it_has_alone(spec):
 def test_rows_that_are_worked_on_together_are_of_one_policy(spec, budget):
     policy = spec.build()
     batch = batch_of(policy, spoken(policy))
-    policy.budget = budget
+    policy.tokens_per_microbatch = budget
     parts = list(policy.micro(batch))
     assert sorted(torch.cat(parts).tolist()) == list(range(6))
-    assert all(len(batch.inputs["whose"][rows].unique()) == 1 for rows in parts)
+    assert all(len(batch.inputs["policy_index"][rows].unique()) == 1 for rows in parts)
     assert (len(parts) > 2) == (budget == 20)
 
 
@@ -155,7 +155,7 @@ def louder(group, rollout):
 
 @pytest.mark.parametrize("lora", [None, Lora(4)], ids=["full", "adapters"])
 def test_each_is_compared_with_itself_as_it_was_and_in_other_views(spec, lora):
-    policy = replace(spec, main_policy=replace(spec.first, lora=lora)).build()
+    policy = replace(spec, main_policy=replace(spec.main_policy, lora=lora)).build()
     needs = {"logp@ref", "logp@loud"}
     company = policy.attach_aux_models(
         needs, ReferenceUpdate(0.5, 1), [AuxModel("loud", "policy", louder)]
@@ -173,7 +173,7 @@ def test_each_is_compared_with_itself_as_it_was_and_in_other_views(spec, lora):
         torch.testing.assert_close(moved, before["logp@ref"])
         company.after(1, policy)
         follows = add_signals(policy, company.scorers, batch, {"logp@ref"}).signals["logp@ref"]
-    theirs = batch.inputs["whose"] == 1
+    theirs = batch.inputs["policy_index"] == 1
     torch.testing.assert_close(before["logp@ref"], batch.old_logp, atol=2e-5, rtol=0)
     loud = before["logp@loud"] - batch.old_logp
     assert loud[theirs].abs().max() < 2e-5  # a hinter reads what it read
@@ -203,7 +203,7 @@ def test_weights_go_out_and_back_and_each_into_a_folder_of_its_own(spec, tmp_pat
 def test_one_budget_is_halved_for_all(spec):
     hinter = replace(spec.roles[0].policy, tokens_per_microbatch=64)
     policy = replace(spec, roles=(RolePolicy("hinter", hinter),)).build()
-    assert policy.budget == 64
+    assert policy.tokens_per_microbatch == 64
     list(policy.micro(batch_of(policy, spoken(policy))))
     assert "32 tokens" in policy.halve_microbatch()
     assert [own.budget for own in policy.all] == [32, 32]
@@ -243,7 +243,7 @@ def test_a_role_that_nobody_gives_is_refused_before_anything_is_loaded(spec):
 
 @pytest.mark.parametrize("names", [("",), ("a/b",), ("hinter", "hinter")])
 def test_roles_that_cannot_be_told_apart_are_refused(spec, names):
-    roles = tuple(RolePolicy(name, spec.first) for name in names)
+    roles = tuple(RolePolicy(name, spec.main_policy) for name in names)
     with pytest.raises(
         ConfigError, match=r"policy.roles\[\d\].name: .*Allowed: a name that no other"
     ):

@@ -34,7 +34,7 @@ def run(work: Coroutine[Any, Any, Any]) -> Any:
 
 async def given(act: Any, question: str = QUESTION, answer: str = ANSWER) -> Rollout:
     """The answer put in the policy's mouth, after a word of its own."""
-    said = Rollout().append_turn(question, await act.until(max_new_tokens=2)(Rollout(), question))
+    said = Rollout().append_turn(question, await act.with_stop(max_new_tokens=2)(Rollout(), question))
     return said.append_turn("Well?", await act.prefill_forced(said, "Well?", answer))
 
 
@@ -69,7 +69,7 @@ def test_given_words_are_as_likely_as_a_plain_forward_has_them(folders, family):
     assert_alike(measured, plain(policy, context_of(rollout), len(ANSWER)))
     assert (
         max(measured.entropy)
-        < measured.most
+        < measured.max_entropy
         == pytest.approx(torch.tensor(len(policy.chat_tokenizer.tokenizer)).log().item())
     )
 
@@ -98,7 +98,7 @@ def test_measuring_does_not_disturb_those_who_draw(llama):
         return await asyncio.gather(*asked)
 
     short, drawn, long = run(work())
-    assert drawn.parts == run(policy.actor(3)(Rollout(), QUESTION)).parts
+    assert drawn.items == run(policy.actor(3)(Rollout(), QUESTION)).items
     assert (len(short.logp), len(long.logp)) == (1, len(ANSWER))
     assert_alike(long, run(policy.actor(3).score(run(given(policy.actor(3))))))
 
@@ -140,13 +140,13 @@ def test_who_can_only_draw_refuses_by_name(llama, tmp_path):
         SoftThinkingConfig(max_soft_steps=3, end_token="!", top_k=4),
     ).build()
     masked = MaskedDiffusion(str(tiny_masked_lm.plant(tmp_path)), max_new_tokens=7).build()
-    said = "does not say how likely given words are"
+    said = "cannot score given tokens given words are"
     for policy, name in ((soft, "a model that thinks softly"), (masked, "a masked diffusion")):
         rollout = Rollout().append_turn(
             "Hi", run(policy.actor(3).prefill_forced(Rollout(), "Hi", "!"))
         )
-        with pytest.raises(ConfigError, match=f"sample: {name}.* {said}"):
+        with pytest.raises(ConfigError, match=f"sampler: {name}.* {said}"):
             run(policy.actor(3).score(rollout))
     server = Vllm("http://127.0.0.1:9").build("", StopConditions(4, (0,)))
-    with pytest.raises(ConfigError, match=f"sample: vllm {said}"):
+    with pytest.raises(ConfigError, match=f"sampler: vllm {said}"):
         list(server([Request((1, 2), 1, num_scored=1)]))

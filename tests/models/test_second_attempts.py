@@ -64,7 +64,7 @@ def test_what_was_drawn_with_help_is_read_without(policy, sampler):
     torch.testing.assert_close(r[own][batch.mask[own]], torch.ones(int(batch.mask[own].sum())))
     for i in helped:
         ((seen, action),) = group.rollouts[i].turns
-        assert (seen, action.observation) == (TASK.prompt, policy.read(Rollout(), TASK.prompt))
+        assert (seen, action.observation) == (TASK.prompt, policy.encode_observation(Rollout(), TASK.prompt))
         here = pi.logp[i][batch.mask[i]].exp() / torch.tensor(action.logp).exp()
         torch.testing.assert_close(r[i][batch.mask[i]], here, atol=1e-5, rtol=1e-4)
         assert (here - 1).abs().max() > 1e-2  # the help did matter
@@ -88,7 +88,7 @@ def test_a_replayed_rollout_has_its_tokens_and_the_log_probabilities_of_then(pol
     *_, old = joined.rollouts
     assert (old.source, tokens(old)) == ("replayed", tokens(early.rollouts[1]))
     batch = collate([joined], policy.encode)
-    assert batch.signals["moved"][:, 0].tolist() == [0.0, 0.0, 1.0]
+    assert batch.signals["off_context"][:, 0].tolist() == [0.0, 0.0, 1.0]
     then = early.rollouts[1].turns[0][1].logp
     assert batch.old_logp[2][batch.mask[2]].tolist() == pytest.approx(then)
 

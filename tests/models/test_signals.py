@@ -93,7 +93,7 @@ def test_words_of_the_world_and_padding_are_said_nothing_of(llama):
 
 def test_a_batch_without_actions_has_no_gradient(llama):
     policy = llama.build()
-    seen = policy.read(Rollout(), "Hi")
+    seen = policy.encode_observation(Rollout(), "Hi")
     batch = batch_of(policy, [Rollout((("Hi", Action((), (), seen)),))] * 2)
     assert policy.signals(batch, NAMES).logp.shape == (2, 0)
     both = batch_of(policy, [Rollout((("Hi", Action((5,), (-1.0,), seen)),))])

@@ -116,7 +116,7 @@ def test_answers_do_not_depend_on_who_is_answered_beside(soft):
         asked = (
             act(Rollout(), QUESTION),
             act.fork(1)(Rollout(), "Hi"),
-            act.until(max_new_tokens=4)(Rollout(), "Oh"),
+            act.with_stop(max_new_tokens=4)(Rollout(), "Oh"),
         )
         return await asyncio.gather(*asked)
 
@@ -132,7 +132,7 @@ def test_answers_do_not_depend_on_who_is_answered_beside(soft):
 def test_greedily_nothing_is_left_to_chance(soft):
     policy = soft.build()
     one, two = (
-        asyncio.run(policy.actor(key).at(top_k=1)(Rollout(), QUESTION)).parts for key in (1, 2)
+        asyncio.run(policy.actor(key).with_sampling(top_k=1)(Rollout(), QUESTION)).items for key in (1, 2)
     )
     assert one == two
 
@@ -160,16 +160,16 @@ def test_gradients_reach_the_model_through_thoughts(soft):
     ("change", "message"),
     [
         (
-            {"thoughts": SoftThinkingConfig(end_token="<none>")},
-            "thoughts.end: '<none>' is no token",
+            {"soft_thinking": SoftThinkingConfig(end_token="<none>")},
+            "soft_thinking.end_token: '<none>' is no token",
         ),
         (
-            {"thoughts": SoftThinkingConfig(max_soft_steps=0)},
-            "thoughts.limit: 0. Allowed: 1 or more",
+            {"soft_thinking": SoftThinkingConfig(max_soft_steps=0)},
+            "soft_thinking.max_soft_steps: 0. Allowed: 1 or more",
         ),
         (
-            {"thoughts": SoftThinkingConfig(gumbel_temperature=0.0)},
-            "thoughts.heat: 0.0. Allowed: above 0",
+            {"soft_thinking": SoftThinkingConfig(gumbel_temperature=0.0)},
+            "soft_thinking.gumbel_temperature: 0.0. Allowed: above 0",
         ),
         ({"base": CausalLM("x", lora=Lora())}, r"base.lora: Lora\(.*Allowed: None"),
         ({"base": CausalLM("x", max_new_tokens=0)}, "limit: 0. Allowed: 1 or more"),

@@ -1,4 +1,4 @@
-"""A real run of a tiny model, made once."""
+"""Fixtures: a real run of a tiny model, hand-written run folders, a browser."""
 
 import json
 from collections.abc import Sequence
@@ -12,24 +12,24 @@ from grupo.methods.grpo import grpo
 from grupo.models.causal_lm import CausalLM
 from grupo.recipe import Recipe
 from grupo.training.trainer import train
-from tests.helpers.small_model import plant
+from tests.helpers.small_model import make_small_model
 
 
 @component
 class Digits:
-    """Pays for the share of digits in an answer."""
+    """The reward is the fraction of digits in the generated text."""
 
     async def reply(self, task: Task, rollout: Rollout) -> str | None:
         return None if rollout.turns else str(task.prompt)
 
     async def score(self, task: Task, rollouts: Sequence[Rollout]) -> list[RewardResult]:
-        shares = [sum(map(str.isdigit, r.text)) / max(1, len(r.text)) for r in rollouts]
-        return [RewardResult(share, {"digits": share}) for share in shares]
+        fractions = [sum(map(str.isdigit, r.text)) / max(1, len(r.text)) for r in rollouts]
+        return [RewardResult(fraction, {"digits": fraction}) for fraction in fractions]
 
 
 @component
 class Sums:
-    """A few sums."""
+    """The prompts "0 + 1 =", "1 + 1 =" and so on."""
 
     count: int = 12
 
@@ -38,17 +38,23 @@ class Sums:
 
 
 def tiny_model(folder: Path) -> str:
-    """A model of the characters of ASCII."""
-    return plant(folder, [*map(chr, range(32, 127)), "\n"])
+    """A character-level model of ASCII."""
+    return make_small_model(folder, [*map(chr, range(32, 127)), "\n"])
 
 
 def recipe_of(model: str, steps: int = 3) -> Recipe:
-    """A recipe whose method has a reference, so that every metric is there."""
+    """A recipe with a KL to the reference policy, so that every unconditional metric is logged."""
     policy = CausalLM(model, max_new_tokens=8)
-    small = Recipe(
-        policy=policy, env=Digits(), tasks=Sums(), eval_tasks=4, method=grpo(kl_coef=0.01)
+    return Recipe(
+        policy=policy,
+        env=Digits(),
+        tasks=Sums(),
+        eval_tasks=4,
+        method=grpo(kl_coef=0.01),
+        max_steps=steps,
+        prompts_per_step=4,
+        learning_rate=1e-3,
     )
-    return small.replace(max_steps=steps, prompts_per_step=4, learning_rate=1e-3)
 
 
 @pytest.fixture(scope="session")
@@ -64,8 +70,8 @@ def real_run(recipe: Recipe, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def written(tmp_path: Path):
-    """Writes a run's folder by hand."""
+def write_run(tmp_path: Path):
+    """A function that writes a run's folder; `end` is appended to both journals."""
 
     def write(rollouts: Sequence[dict] = (), metrics: Sequence[dict] = (), end: str = "") -> Path:
         (tmp_path / "recipe.json").write_text("{}")
@@ -87,7 +93,7 @@ def chromium(tmp_path_factory: pytest.TempPathFactory):
 
 @pytest.fixture
 def browser(chromium):
-    """A browser on a large screen, on whose pages nothing goes wrong."""
+    """A browser with a large screen; fails the test if a page logs an error."""
     chromium.size(1280, 900)
     yield chromium
     assert chromium.errors == []

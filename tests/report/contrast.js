@@ -1,22 +1,22 @@
-/* Texts that stand out from what is behind them by less than WCAG's 4.5 : 1. */
+/* Texts whose contrast with their background is below WCAG's 4.5 : 1. */
 const channel = (c) => (c <= 0.04045 * 255 ? c / 255 / 12.92 : ((c / 255 + 0.055) / 1.055) ** 2.4);
 const luminance = ([r, g, b]) => 0.2126 * channel(r) + 0.7152 * channel(g) + 0.0722 * channel(b);
 const colour = (text) => text.match(/[\d.]+/g).map(Number);
 
-function behind(element) {
+function backgroundOf(element) {
   for (let e = element; e; e = e.parentElement) {
-    const found = colour(getComputedStyle(e).backgroundColor);
-    if (found.length < 4 || found[3] === 1) return found;
+    const background = colour(getComputedStyle(e).backgroundColor);
+    if (background.length < 4 || background[3] === 1) return background;
   }
   return [255, 255, 255];
 }
 
 function contrast(element) {
-  const both = [colour(getComputedStyle(element).color), behind(element)].map(luminance);
-  return (Math.max(...both) + 0.05) / (Math.min(...both) + 0.05);
+  const luminances = [colour(getComputedStyle(element).color), backgroundOf(element)].map(luminance);
+  return (Math.max(...luminances) + 0.05) / (Math.min(...luminances) + 0.05);
 }
 
-const says = (e) => [...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim());
+const hasText = (e) => [...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim());
 return [...document.querySelectorAll("main *, header *")]
-  .filter((e) => e.checkVisibility() && says(e) && contrast(e) < 4.5)
+  .filter((e) => e.checkVisibility() && hasText(e) && contrast(e) < 4.5)
   .map((e) => [contrast(e), e.className, e.textContent.slice(0, 30)]);

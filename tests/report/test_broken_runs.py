@@ -1,4 +1,4 @@
-"""Small real runs, broken on purpose: each is found by name, and the same run unbroken is not."""
+"""Small real runs with one planted defect each: the doctor reports it; healthy runs are clean."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -22,31 +22,31 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture
-def found(tmp_path: Path) -> Trained:
-    """Train, and say what the doctor found."""
+def train_and_examine(tmp_path: Path) -> Trained:
+    """Train a recipe and return the findings of the doctor."""
 
-    def examined(recipe: Recipe) -> list[Finding]:
+    def run(recipe: Recipe) -> list[Finding]:
         train(recipe, tmp_path / "run")
         return examine(tmp_path / "run")
 
-    return examined
+    return run
 
 
-def named(findings: list[Finding]) -> dict[str, Finding]:
+def by_name(findings: list[Finding]) -> dict[str, Finding]:
     return {finding.name: finding for finding in findings}
 
 
 @pytest.mark.parametrize(
     "recipe", [broken_folders.healthy, broken_folders.adapted, broken_folders.longer]
 )
-def test_a_healthy_run_has_nothing_wrong(recipe, model, found):
-    assert [f for f in found(recipe(model)) if f.severity != "note"] == []
+def test_healthy_run_has_only_notes(recipe, model, train_and_examine):
+    assert [f for f in train_and_examine(recipe(model)) if f.severity != "note"] == []
 
 
-@pytest.mark.parametrize("way", broken_folders.BROKEN)
-def test_a_run_that_was_broken_is_found_by_name(way, model, found):
-    name, recipe, broken = broken_folders.BROKEN[way]
-    finding = named(found(broken(recipe(model))))[name]
+@pytest.mark.parametrize("defect", broken_folders.BROKEN)
+def test_planted_defect_is_found(defect, model, train_and_examine):
+    name, recipe, plant = broken_folders.BROKEN[defect]
+    finding = by_name(train_and_examine(plant(recipe(model))))[name]
     assert finding.severity != "note"
     assert finding.causes
     assert finding.suggestions
@@ -54,8 +54,8 @@ def test_a_run_that_was_broken_is_found_by_name(way, model, found):
 
 
 @pytest.mark.parametrize("mask", MASKS)
-def test_a_wrong_mask_is_found(mask, model, found, monkeypatch):
+def test_wrong_mask_is_found(mask, model, train_and_examine, monkeypatch):
     monkeypatch.setattr(learner, "collate", MASKS[mask])
-    finding = named(found(broken_folders.healthy(model)))["wrong mask"]
+    finding = by_name(train_and_examine(broken_folders.healthy(model)))["wrong mask"]
     assert finding.severity == "error"
     assert finding.locations[0].step == 0

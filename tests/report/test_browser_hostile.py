@@ -1,42 +1,44 @@
-"""What others wrote is text in a real browser, whatever it says."""
+"""Untrusted text is never interpreted as markup or script, in a real browser."""
 
 import json
 import time
 
-from tests.helpers.browser import MARKS, page
-from tests.helpers.written_runs import HOSTILE, action, lines, metrics, rollout, write
+from tests.helpers.browser import MARKS, write_page
+from tests.helpers.written_runs import HOSTILE, action, metrics, rollout, write_lines, write_run
 
 pytestmark = MARKS
 
 
-def test_hostile_text_is_text_everywhere(browser, tmp_path):
-    run = write(
-        tmp_path / "<img src=x onerror=hurt()>", text=HOSTILE, parts=[HOSTILE], tasks=[HOSTILE]
+def test_untrusted_text_is_shown_as_text(browser, tmp_path):
+    run = write_run(
+        tmp_path / "<img src=x onerror=hurt()>", text=HOSTILE, items=[HOSTILE], tasks=[HOSTILE]
     )
     chat = [{"role": HOSTILE, "content": [{"type": "image", "url": "javascript:hurt()"}, HOSTILE]}]
-    bad = rollout(2, HOSTILE, HOSTILE, "NaN", prompt=chat, failed=HOSTILE, parts={HOSTILE: 1.0})
-    lines(run / "rollouts.jsonl", [bad, bad])
-    lines(run / "metrics.jsonl", [metrics(s, **{f"reward/{HOSTILE}": 1.0}) for s in range(3)])
-    lines(
+    bad = rollout(
+        2, HOSTILE, HOSTILE, "NaN", prompt=chat, error=HOSTILE, reward_terms={HOSTILE: 1.0}
+    )
+    write_lines(run / "rollouts.jsonl", [bad, bad])
+    write_lines(run / "metrics.jsonl", [metrics(s, **{f"reward/{HOSTILE}": 1.0}) for s in range(3)])
+    write_lines(
         run / "actions.jsonl",
         [
             {
                 "step": 2,
                 "group": 0,
-                "actions": [action([HOSTILE], world=chat, picture="javascript:hurt()")],
+                "actions": [action([HOSTILE], observation=chat, image="javascript:hurt()")],
             }
         ]
         * 2,
     )
-    browser.open(page(tmp_path, run))
+    browser.open(write_page(tmp_path, run))
     browser.js("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
-    assert HOSTILE.split("\u2028")[0] in browser.one(".part").text
+    assert HOSTILE.split("\u2028")[0] in browser.one(".token").text
     assert browser.js("return window.hurt") is None
     assert browser.all("main img") == browser.all("main script") == []
 
 
-def test_a_script_that_found_a_way_in_would_not_run(browser, tmp_path):
-    browser.open(page(tmp_path, write(tmp_path / "run")))
+def test_injected_scripts_are_blocked(browser, tmp_path):
+    browser.open(write_page(tmp_path, write_run(tmp_path / "run")))
     browser.js(
         "document.body.insertAdjacentHTML('beforeend', `<img src=x onerror='window.hurt=1'>`)"
     )
@@ -47,17 +49,17 @@ def test_a_script_that_found_a_way_in_would_not_run(browser, tmp_path):
     assert all("Content Security Policy" in error for error in browser.errors)
 
 
-def test_a_hostile_call_and_a_hostile_answer_are_text(browser, tmp_path):
-    run = write(tmp_path / "run", 1, tasks=("one",), group=1)
+def test_untrusted_tool_calls_and_results_are_shown_as_text(browser, tmp_path):
+    run = write_run(tmp_path / "run", 1, tasks=("one",), group=1)
     call = {"name": HOSTILE, "arguments": {HOSTILE: HOSTILE, "deep": [[HOSTILE]]}}
-    said = [f"<tool_call>{json.dumps(call)}</tool_call>", f"<tool_call>{HOSTILE}"]
-    world = [{"role": "tool", "content": f"error: {HOSTILE}"}]
-    actions = [action(said), action(["so"], world=world)]
-    lines(run / "actions.jsonl", [{"step": 0, "group": 0, "actions": actions}])
-    browser.open(page(tmp_path, run))
-    begin = HOSTILE.split("\u2028")[0]
-    for place in (".call b", ".call dt", ".call dd", ".call .bad", ".world.answer .bad"):
-        shown = browser.js(f"return document.querySelector({place!r}).textContent")
-        assert begin in shown or "not JSON" in shown or "a call ends" in shown, place
+    items = [f"<tool_call>{json.dumps(call)}</tool_call>", f"<tool_call>{HOSTILE}"]
+    observation = [{"role": "tool", "content": f"error: {HOSTILE}"}]
+    actions = [action(items), action(["so"], observation=observation)]
+    write_lines(run / "actions.jsonl", [{"step": 0, "group": 0, "actions": actions}])
+    browser.open(write_page(tmp_path, run))
+    start = HOSTILE.split("\u2028")[0]
+    for selector in (".call b", ".call dt", ".call dd", ".call .bad", ".observation.answer .bad"):
+        shown = browser.js(f"return document.querySelector({selector!r}).textContent")
+        assert start in shown or "not JSON" in shown or "a call ends" in shown, selector
     assert browser.js("return window.hurt") is None
     assert browser.all("main img") == browser.all("main script") == []

@@ -1,3 +1,5 @@
+"""The TensorBoard logger, optional dependencies, and plots of a run."""
+
 import sys
 
 import pytest
@@ -9,16 +11,14 @@ from grupo.report.plots import plot_run
 from grupo.rollouts.evaluate import EvalResult, Proportion
 
 
-def test_every_metric_and_score_is_written_under_its_name(recipe, tmp_path):
-    board = TensorBoardLogger(tmp_path)
-    board.on_train_begin(recipe, 0)
-    board.on_evaluate(
-        "before",
-        EvalResult(Proportion(0.25, 0, 1), Proportion(0.5, 0, 1), {1: Proportion(0.5, 0, 1)}),
-    )
-    board.on_step_end(0, {"reward/mean": 0.5, "lr": 0.25})
-    board.on_step_end(1, {"reward/mean": 0.75, "lr": 0.25})
-    board.on_train_end()
+def test_tensorboard_gets_every_metric_and_score(recipe, tmp_path):
+    logger = TensorBoardLogger(tmp_path)
+    logger.on_train_begin(recipe, 0)
+    half = Proportion(0.5, 0, 1)
+    logger.on_evaluate("before", EvalResult(Proportion(0.25, 0, 1), half, {1: half}))
+    logger.on_step_end(0, {"reward/mean": 0.5, "lr": 0.25})
+    logger.on_step_end(1, {"reward/mean": 0.75, "lr": 0.25})
+    logger.on_train_end()
     events = EventAccumulator(str(tmp_path)).Reload()
     written = {n: [(e.step, e.value) for e in events.Scalars(n)] for n in events.Tags()["scalars"]}
     assert written == {
@@ -30,26 +30,26 @@ def test_every_metric_and_score_is_written_under_its_name(recipe, tmp_path):
     }
 
 
-def test_steps_that_are_done_again_after_a_crash_are_shown_once(recipe, tmp_path):
-    for begin, steps in ((0, range(3)), (1, range(1, 3))):
-        board = TensorBoardLogger(tmp_path)
-        board.on_train_begin(recipe, begin)
+def test_tensorboard_shows_repeated_steps_once_after_a_crash(recipe, tmp_path):
+    for start, steps in ((0, range(3)), (1, range(1, 3))):
+        logger = TensorBoardLogger(tmp_path)
+        logger.on_train_begin(recipe, start)
         for step in steps:
-            board.on_step_end(step, {"lr": 1.0 + begin})
-        board.on_train_end()
+            logger.on_step_end(step, {"lr": 1.0 + start})
+        logger.on_train_end()
     events = EventAccumulator(str(tmp_path)).Reload()
     assert [(e.step, e.value) for e in events.Scalars("lr")] == [(0, 1.0), (1, 2.0), (2, 2.0)]
 
 
-def test_a_folder_that_cannot_be_written_is_told_of_once_and_stops_nothing(recipe, tmp_path):
+def test_logging_failure_prints_one_line_and_does_not_raise(recipe, tmp_path):
     (tmp_path / "file").write_text("in the way")
-    said: list[str] = []
-    board = TensorBoardLogger(tmp_path / "file" / "events", said.append)
-    board.on_train_begin(recipe, 0)
-    board.on_step_end(0, {"lr": 1.0})
-    board.on_train_end()
-    assert len(said) == 1
-    assert "given up" in said[0]
+    lines: list[str] = []
+    logger = TensorBoardLogger(tmp_path / "file" / "events", lines.append)
+    logger.on_train_begin(recipe, 0)
+    logger.on_step_end(0, {"lr": 1.0})
+    logger.on_train_end()
+    assert len(lines) == 1
+    assert "logging failed and is disabled" in lines[0]
 
 
 @pytest.mark.parametrize(
@@ -59,32 +59,30 @@ def test_a_folder_that_cannot_be_written_is_told_of_once_and_stops_nothing(recip
         ("matplotlib.figure", "grupo[plots]", lambda path: plot_run(path, path / "a.png")),
     ],
 )
-def test_what_is_not_installed_is_named_with_how_to_install_it(
-    written, monkeypatch, module, extra, use
-):
-    run = written(metrics=[{"step": 0, "reward/mean": 1.0}])
+def test_missing_dependency_names_the_extra_to_install(write_run, monkeypatch, module, extra, use):
+    run = write_run(metrics=[{"step": 0, "reward/mean": 1.0}])
     monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(ConfigError) as refused:
+    with pytest.raises(ConfigError) as error:
         use(run)
-    assert extra in str(refused.value)
+    assert extra in str(error.value)
 
 
-def test_curves_are_a_picture_with_readable_labels_and_always_the_same(real_run, tmp_path):
-    one, two = (plot_run(real_run, tmp_path / n).read_bytes() for n in ("1.svg", "2.svg"))
-    assert one == two
-    for label in (b"reward in training", b"held-out tasks", b"steps done", b"sampled (pass@1)"):
-        assert b"<!-- " + label in one
+def test_plot_has_readable_labels_and_is_reproducible(real_run, tmp_path):
+    first, second = (plot_run(real_run, tmp_path / n).read_bytes() for n in ("1.svg", "2.svg"))
+    assert first == second
+    for label in (b"training reward", b"held-out tasks", b"steps done", b"sampled (pass@1)"):
+        assert b"<!-- " + label in first
     png = plot_run(real_run, tmp_path / "a.png").read_bytes()
     assert png.startswith(b"\x89PNG")
 
 
-def test_a_run_under_way_has_its_reward_drawn(written, tmp_path):
-    run = written(metrics=[{"step": s, "reward/mean": s / 2} for s in range(3)], end='{"st')
+def test_run_in_progress_can_be_plotted(write_run, tmp_path):
+    run = write_run(metrics=[{"step": s, "reward/mean": s / 2} for s in range(3)], end='{"st')
     assert plot_run(run, tmp_path / "a.svg").stat().st_size > 1000
 
 
-def test_a_run_without_steps_and_an_unknown_ending_are_refused(written, tmp_path):
+def test_run_without_steps_and_unknown_format_are_rejected(write_run, tmp_path):
     with pytest.raises(ConfigError, match="no step yet"):
-        plot_run(written(), tmp_path / "a.png")
+        plot_run(write_run(), tmp_path / "a.png")
     with pytest.raises(ConfigError, match=r"Did you mean '\.png'"):
-        plot_run(written(), tmp_path / "a.pnj")
+        plot_run(write_run(), tmp_path / "a.pnj")

@@ -1,4 +1,4 @@
-"""What a finding says: numbers, steps, places, how bad it is."""
+"""Details, locations and severities of findings."""
 
 import math
 from dataclasses import replace
@@ -9,26 +9,46 @@ from grupo.report.checks.finding import Location
 from grupo.report.checks.group_summary import GroupSummary
 from grupo.report.checks.run_data import within_group_correlation
 from grupo.report.doctor import diagnose
-from tests.helpers.run_evidence import MIXED, SICK, every, names, one, run, scores
+from tests.helpers.run_evidence import (
+    DEFECTIVE_RUNS,
+    MIXED,
+    finding_names,
+    only_finding,
+    run,
+    scores,
+    uniform_groups,
+)
 
 
-def test_the_numbers_and_steps_are_said():
-    assert "NaN or infinite at steps 3, 7;" in one(SICK["gradient not finite"]).details
-    assert "35% of the answers of 4 steps from 36 to 39" in one(SICK["answers cut off"]).details
-    assert "was 1 nats at 4 steps from 0 to 3 and is 0.05" in one(SICK["entropy collapse"]).details
-    assert "No group was learned from at 10 steps from 0 to 36 of 40" in (
-        one(SICK["nothing learned from"]).details
+def test_details_contain_numbers_and_steps():
+    assert (
+        "NaN or infinite at steps 3, 7;"
+        in only_finding(DEFECTIVE_RUNS["non-finite gradient"]).details
+    )
+    assert (
+        "35% of the rollouts of 4 steps from 36 to 39"
+        in only_finding(DEFECTIVE_RUNS["truncated answers"]).details
+    )
+    assert (
+        "was 1 nats at 4 steps from 0 to 3 and is 0.05"
+        in only_finding(DEFECTIVE_RUNS["entropy collapse"]).details
+    )
+    assert "No group was trained on at 10 steps from 0 to 36 of 40" in (
+        only_finding(DEFECTIVE_RUNS["no trained groups"]).details
     )
 
 
-def test_right_and_wrong_are_counted_apart():
-    both = [GroupSummary(i, (float(i % 4 > 0),) * 4, 4, 4) for i in range(40)]
-    finding = one(run(groups=both, groups_signal=lambda i: 0.0))
-    assert finding.name == "no signal, all right"
-    assert "Of 10 recent groups that are flat, 8 are all right and 2 all wrong." in finding.details
+def test_flat_groups_are_counted_as_correct_or_incorrect():
+    flat = [GroupSummary(i, (float(i % 4 > 0),) * 4, 4, 4) for i in range(40)]
+    finding = only_finding(run(groups=flat, groups_nonzero_std_frac=lambda i: 0.0))
+    assert finding.name == "no reward spread, all correct"
+    assert (
+        "Of 10 recent groups with equal rewards, 8 are all correct and 2 all incorrect."
+        in finding.details
+    )
 
 
-def test_failures_are_counted_and_the_most_frequent_named():
+def test_failed_rewards_are_counted_with_the_most_frequent_error():
     groups = [
         GroupSummary(
             step=i,
@@ -39,67 +59,78 @@ def test_failures_are_counted_and_the_most_frequent_named():
         )
         for i in range(6)
     ]
-    finding = one(run(groups=groups))
+    finding = only_finding(run(groups=groups))
     assert finding.severity == "error"  # half of them
     assert (
-        "12 of 24 rollouts (50.0%) could not be judged, at 6 steps from 0 to 5" in finding.details
+        "12 of 24 rollouts (50.0%) could not be scored, at 6 steps from 0 to 5" in finding.details
     )
-    assert "Most often (6 x): reward 'a' hung" in finding.details
+    assert "Most frequent (6 x): reward 'a' hung" in finding.details
 
 
-def test_failures_that_were_given_a_reward_are_counted_too():
+def test_fallback_rewards_count_as_failures():
     groups = [GroupSummary(i, MIXED, 4, 4, fallback_count=i % 2) for i in range(10)]
-    finding = one(run(groups=groups))
+    finding = only_finding(run(groups=groups))
     assert finding.severity == "warning"
     assert "5 of 40 rollouts" in finding.details
-    assert "5 of them were given a reward all the same." in finding.details
+    assert "5 of them got a fallback reward." in finding.details
 
 
-def test_a_held_out_share_that_fell_beyond_its_intervals_is_an_error():
+def test_a_held_out_score_below_its_first_interval_is_an_error():
     fell = run(held_out={"before": scores(0.6), "after": scores(0.3)})
-    assert names(fell) == ["held-out share fell: greedy", "held-out share fell: sampled"]
-    assert "60.0% of the held-out tasks at first, 30.0% now" in diagnose(fell)[0].details
-    assert names(run(held_out={"before": scores(0.6), "after": scores(0.5)})) == []
+    assert finding_names(fell) == ["held-out score fell: greedy", "held-out score fell: sampled"]
+    assert "60.0% of the held-out tasks solved first, 30.0% now" in diagnose(fell)[0].details
+    assert finding_names(run(held_out={"before": scores(0.6), "after": scores(0.5)})) == []
 
 
-def test_the_worst_comes_first():
-    sick = run(loss=lambda i: 0.0, rollouts_truncated=lambda i: 0.5, mismatch_mean=lambda i: 0.1)
-    assert [f.severity for f in diagnose(sick)] == ["error", "warning", "note"]
+def test_findings_are_sorted_by_severity():
+    defective = run(
+        loss=lambda i: 0.0,
+        completions_truncated_frac=lambda i: 0.5,
+        sampler_mismatch_logp_diff_mean=lambda i: 0.1,
+    )
+    assert [f.severity for f in diagnose(defective)] == ["error", "warning", "note"]
 
 
-def test_adapters_are_named_where_they_are_all_that_is_trained():
+def test_frozen_weights_of_a_lora_run_are_dead_adapters():
     adapted = {"policy": {"lora": {"rank": 4}}}
-    for still in (run(update_changed=lambda i: 0.0), run(gradient_norm=lambda i: 0.0)):
-        assert names(replace(still, recipe=adapted)) == ["dead adapters"]
+    for unchanged in (run(update_changed_frac=lambda i: 0.0), run(grad_norm=lambda i: 0.0)):
+        assert finding_names(replace(unchanged, recipe=adapted)) == ["dead adapters"]
 
 
-def test_the_worst_action_is_named_by_step_group_rollout_and_token():
-    off = run(mismatch_mean=lambda i: 0.02, mismatch_max=lambda i: 0.5 + (i == 3))
-    where = {
+def test_the_location_of_a_mismatch_is_the_worst_action():
+    off = run(
+        sampler_mismatch_logp_diff_mean=lambda i: 0.02,
+        sampler_mismatch_logp_diff_max=lambda i: 0.5 + (i == 3),
+    )
+    worst = {
         "sampler_mismatch/max_rollout": 2.0,
         "sampler_mismatch/max_action": 7.0,
         "sampler_mismatch/max_token": 11.0,
     }
-    steps = [m | where for m in off.steps]
+    steps = [m | worst for m in off.steps]
     groups = [
         GroupSummary(3, MIXED, task="b", trained_rollouts=(0, 3)),
         GroupSummary(3, MIXED, task="c", trained_rollouts=(1,)),
     ]
-    finding = one(replace(off, steps=tuple(steps), groups=tuple(groups)))
-    assert finding.locations == (Location(3, "c", 1, 7, 11),)  # b's two are 0 and 1
+    finding = only_finding(replace(off, steps=tuple(steps), groups=tuple(groups)))
+    assert finding.locations == (
+        Location(3, "c", 1, 7, 11),
+    )  # task b has the trained rollouts 0 and 1
     assert str(finding.locations[0]) == "step 3, task c, rollout 1, action 7, token 11"
 
 
-def test_cut_rollouts_and_flat_groups_are_named():
-    cut = run(groups=every(cut=(1, 3)), rollouts_truncated=lambda i: 0.5)
-    assert one(cut).locations == (
+def test_truncated_rollouts_are_located():
+    truncated = run(
+        groups=uniform_groups(truncated_rollouts=(1, 3)), completions_truncated_frac=lambda i: 0.5
+    )
+    assert only_finding(truncated).locations == (
         Location(30, "sum", 1),
         Location(30, "sum", 3),
         Location(31, "sum", 1),
     )
 
 
-def test_correlations_are_within_groups():
+def test_correlation_is_computed_within_groups():
     # deviations (-1, 1) with (-1, 1), and (-1, 1) with (2, -2): -2 / sqrt(4 x 10)
     groups = [
         GroupSummary(0, (0.0, 2.0), lengths=(5.0, 7.0)),

@@ -1,4 +1,4 @@
-"""The page as a file: what is in it, what is not, and what its policy lets run."""
+"""The report file: embedded data, its Content-Security-Policy, reproducibility."""
 
 import base64
 import gzip
@@ -11,19 +11,19 @@ import pytest
 from grupo.core.errors import ConfigError
 from grupo.report.html.build import write_html_report
 from grupo.report.html.metric_docs import metric_definitions
-from tests.helpers.written_runs import HOSTILE, write
+from tests.helpers.written_runs import HOSTILE, write_run
 
-SCRIPT = re.compile(r"<script(?P<kind>[^>]*)>(?P<text>.*?)</script>", re.DOTALL)
+SCRIPT = re.compile(r"<script(?P<attributes>[^>]*)>(?P<text>.*?)</script>", re.DOTALL)
 
 
 def scripts(page: str) -> list[tuple[str, str]]:
-    return [(found["kind"], found["text"]) for found in SCRIPT.finditer(page)]
+    return [(match["attributes"], match["text"]) for match in SCRIPT.finditer(page)]
 
 
-def test_what_runs_is_what_the_policy_names_by_its_hash(tmp_path):
-    page = write_html_report([write(tmp_path / "run")], tmp_path / "a.html").read_text()
-    running = [text for kind, text in scripts(page) if not kind]
-    hashes = [base64.b64encode(hashlib.sha256(t.encode()).digest()).decode() for t in running]
+def test_only_the_embedded_script_is_allowed_by_its_hash(tmp_path):
+    page = write_html_report([write_run(tmp_path / "run")], tmp_path / "a.html").read_text()
+    executable = [text for kind, text in scripts(page) if not kind]
+    hashes = [base64.b64encode(hashlib.sha256(t.encode()).digest()).decode() for t in executable]
     policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page)
     assert policy
     assert len(hashes) == 1
@@ -32,22 +32,22 @@ def test_what_runs_is_what_the_policy_names_by_its_hash(tmp_path):
     assert "connect-src 'none'" in policy[1]
 
 
-def test_a_hostile_text_ends_no_element(tmp_path):
-    run = write(tmp_path / "run", text=HOSTILE, parts=[HOSTILE], tasks=[HOSTILE])
+def test_untrusted_text_does_not_close_elements(tmp_path):
+    run = write_run(tmp_path / "run", text=HOSTILE, items=[HOSTILE], tasks=[HOSTILE])
     page = write_html_report([run], tmp_path / "a.html").read_text()
     assert "window.hurt" not in re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL)
     kinds = [kind for kind, _ in scripts(page)]
     steps = [f' type="text/plain" id="step-0-{step}"' for step in range(3)]
     assert kinds == [' type="application/json" id="data"', *steps, ""]
     (data,) = [text for kind, text in scripts(page) if "json" in kind]
-    assert json.loads(data)["runs"][0]["index"]["0"][0]["task"] == HOSTILE
+    assert json.loads(data)["runs"][0]["groups_by_step"]["0"][0]["task"] == HOSTILE
     (packed,) = [text for kind, text in scripts(page) if '"step-0-2"' in kind]
     groups = json.loads(gzip.decompress(base64.b64decode(packed)))
     assert groups[0]["rollouts"][0]["text"] == HOSTILE
 
 
-def test_the_page_asks_nobody_and_is_small(tmp_path):
-    out = write_html_report([write(tmp_path / "run")], tmp_path / "a.html")
+def test_page_has_no_external_references_and_is_small(tmp_path):
+    out = write_html_report([write_run(tmp_path / "run")], tmp_path / "a.html")
     page = out.read_text()
     assert not re.search(r"""(src|href)=["']?(https?:)?//""", page)
     assert "@import" not in page
@@ -55,28 +55,27 @@ def test_the_page_asks_nobody_and_is_small(tmp_path):
     assert out.stat().st_size < 3_000_000
 
 
-def test_the_same_runs_make_the_same_page(tmp_path):
-    run = write(tmp_path / "run")
-    one, two = (
-        write_html_report([run], tmp_path / name).read_bytes() for name in ("a.html", "b.html")
-    )
-    assert one == two
+def test_same_run_gives_the_same_page(tmp_path):
+    run = write_run(tmp_path / "run")
+    names = ("a.html", "b.html")
+    first, second = (write_html_report([run], tmp_path / name).read_bytes() for name in names)
+    assert first == second
 
 
-def test_a_file_that_is_no_report_is_not_written_over(tmp_path):
+def test_file_that_is_not_a_report_is_not_overwritten(tmp_path):
     (tmp_path / "notes.html").write_text("mine")
-    with pytest.raises(ConfigError, match=r"notes\.html' exists and is no report"):
-        write_html_report([write(tmp_path / "run")], tmp_path / "notes.html")
+    with pytest.raises(ConfigError, match=r"notes\.html' exists and is not a report"):
+        write_html_report([write_run(tmp_path / "run")], tmp_path / "notes.html")
     out = write_html_report([tmp_path / "run"], tmp_path / "a.html")
     write_html_report([tmp_path / "run"], out)
 
 
-def test_a_folder_that_is_not_there_for_the_page_is_one_clear_message(tmp_path):
+def test_missing_output_folder_is_a_config_error(tmp_path):
     with pytest.raises(ConfigError, match=r"out: .* No such file or directory"):
-        write_html_report([write(tmp_path / "run")], tmp_path / "no" / "a.html")
+        write_html_report([write_run(tmp_path / "run")], tmp_path / "no" / "a.html")
 
 
-def test_a_real_run_has_every_action_of_every_rollout(real_run, tmp_path):
+def test_report_of_a_real_run_has_every_action(real_run, tmp_path):
     page = write_html_report([real_run], tmp_path / "a.html").read_text()
     packed = [text for kind, text in scripts(page) if "step-" in kind]
     assert len(packed) == 3
@@ -84,18 +83,18 @@ def test_a_real_run_has_every_action_of_every_rollout(real_run, tmp_path):
     assert [len(group["rollouts"]) for group in groups] == [8] * 4
     for rollout in (r for group in groups for r in group["rollouts"]):
         (action,) = rollout["actions"]
-        assert "".join(action["parts"]).removesuffix("<end>") == rollout["text"]
-        assert len(action["logp"]) == len(action["parts"]) == rollout["length"]
+        assert "".join(action["items"]).removesuffix("<end>") == rollout["text"]
+        assert len(action["logp"]) == len(action["items"]) == rollout["length"]
         assert rollout["advantage"] == pytest.approx(action["advantage"], abs=1e-4)
 
 
-def test_what_is_healthy_is_a_range_where_the_page_on_metrics_gives_one():
-    known = metric_definitions()
-    ranges = {name: (found.low, found.high) for name, found in known.items()}
+def test_healthy_ranges_match_the_metrics_page():
+    definitions = metric_definitions()
+    ranges = {name: (d.low, d.high) for name, d in definitions.items()}
     assert ranges["groups/nonzero_std_frac"] == (0.2, 0.9)
     assert ranges["completions/truncated_frac"] == (None, 0.2)
     assert ranges["rollouts/failed"] == (0.0, 0.0)
     assert ranges["sampler_mismatch/logp_diff_mean"] == (None, 0.01)
     assert ranges["time/other"] == (None, None)
-    assert known["entropy"].unit == "nats an action"
-    assert known["loss"].section == "Updates"
+    assert definitions["policy/entropy"].unit == "nats per action"
+    assert definitions["loss"].section == "Updates"

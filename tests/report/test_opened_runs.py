@@ -1,4 +1,4 @@
-"""Which folders hold runs, by what names, and who may read them."""
+"""Opening run folders: display names, duplicates, permissions."""
 
 import os
 import tempfile
@@ -9,63 +9,61 @@ import pytest
 from grupo.core.errors import ConfigError
 from grupo.report.html.payload import open_runs
 from grupo.report.html.run_view import RunView
-from tests.helpers.written_runs import write
+from tests.helpers.written_runs import write_run
 
 
-def test_two_runs_of_one_name_are_told_apart_by_their_folders(tmp_path):
-    folders = [write(tmp_path / "a" / "run"), write(tmp_path / "b" / "run")]
-    assert [book.name for book in open_runs(folders)] == ["a/run", "b/run"]
+def test_runs_with_equal_names_get_distinct_display_names(tmp_path):
+    folders = [write_run(tmp_path / "a" / "run"), write_run(tmp_path / "b" / "run")]
+    assert [run.name for run in open_runs(folders)] == ["a/run", "b/run"]
 
 
-def test_a_run_that_is_given_twice_is_shown_once(tmp_path):
-    write(tmp_path / "run")
+def test_duplicate_folders_are_opened_once(tmp_path):
+    write_run(tmp_path / "run")
     assert len(open_runs([tmp_path / "run", tmp_path / "." / "run"])) == 1
 
 
-def test_a_folder_that_holds_no_run_is_refused(tmp_path):
+def test_folder_without_a_run_is_rejected(tmp_path):
     with pytest.raises(ConfigError, match=r"holds no run: it has no recipe\.json"):
         open_runs([tmp_path])
-    with pytest.raises(ConfigError, match="is no folder"):
+    with pytest.raises(ConfigError, match="is not a folder"):
         open_runs([tmp_path / "nowhere"])
 
 
 @pytest.fixture
-def somebody_else():
-    """Another user than the one whose files these are."""
+def other_user():
+    """Run as another user than the owner of the files."""
     if os.geteuid():
-        pytest.skip("only root can become somebody else")
+        pytest.skip("only root can change the user")
     os.seteuid(65534)
     yield
     os.seteuid(0)
 
 
-def let_in(folder):
-    """Let everybody in as far as this folder."""
+def make_accessible(folder):
+    """Make the folder and its temporary parents accessible to every user."""
     for path in (folder, *folder.parents):
         if path.is_relative_to(tempfile.gettempdir()) and path != Path(tempfile.gettempdir()):
             path.chmod(0o755)
 
 
-def test_a_run_of_another_user_is_said_to_be_closed_beside_those_that_are_open(
-    tmp_path_factory, request
-):
+def test_unreadable_run_is_a_problem_next_to_readable_runs(tmp_path_factory, request):
     folder = tmp_path_factory.mktemp("users")
-    mine, theirs = write(folder / "mine"), write(folder / "theirs")
-    theirs.chmod(0o700)
-    let_in(folder)
-    request.getfixturevalue("somebody_else")
-    books = open_runs([mine, theirs])
-    assert [book.problems for book in books] == [[], ["the folder: Permission denied"]]
-    with pytest.raises(ConfigError, match=r"'.*theirs' is not yours to read: Permission denied"):
-        open_runs([theirs])
+    readable, unreadable = write_run(folder / "readable"), write_run(folder / "unreadable")
+    unreadable.chmod(0o700)
+    make_accessible(folder)
+    request.getfixturevalue("other_user")
+    runs = open_runs([readable, unreadable])
+    assert [run.problems for run in runs] == [[], ["the folder: Permission denied"]]
+    with pytest.raises(ConfigError, match=r"'.*unreadable' is not readable: Permission denied"):
+        open_runs([unreadable])
 
 
-def test_a_journal_that_may_not_be_read_is_said(tmp_path_factory, request):
-    folder = write(tmp_path_factory.mktemp("users") / "run")
+def test_unreadable_journal_is_a_problem(tmp_path_factory, request):
+    folder = write_run(tmp_path_factory.mktemp("users") / "run")
     (folder / "rollouts.jsonl").chmod(0o600)
-    let_in(folder)
-    request.getfixturevalue("somebody_else")
-    book = RunView(folder)
-    book.refresh()
-    assert "rollouts.jsonl: Permission denied" in book.problems
-    assert len(book.metrics) == 3
+    make_accessible(folder)
+    request.getfixturevalue("other_user")
+    run = RunView(folder)
+    run.refresh()
+    assert "rollouts.jsonl: Permission denied" in run.problems
+    assert len(run.metrics) == 3

@@ -1,3 +1,5 @@
+"""The progress display of a training run."""
+
 import io
 
 import pytest
@@ -15,7 +17,7 @@ STEP = {
     "groups/trained": 4.0,
     "completions/length_mean": 12.0,
     "completions/truncated_frac": 0.25,
-    "entropy": 1.5,
+    "policy/entropy": 1.5,
     "policy/kl_ref": 0.01,
     "sampler_mismatch/logp_diff_mean": 1e-7,
     "grad_norm": 0.3,
@@ -37,92 +39,89 @@ def text(console: Console) -> str:
     return console.file.getvalue()
 
 
-def test_a_step_is_one_line_with_every_fact(recipe):
+def test_step_line_has_every_metric(recipe):
     console = plain()
-    live = ProgressDisplay(console, now=lambda: 0.0)
-    live.on_train_begin(recipe, 0)
-    live.on_step_end(0, STEP)
-    live.on_train_end()
+    display = ProgressDisplay(console, now=lambda: 0.0)
+    display.on_train_begin(recipe, 0)
+    display.on_step_end(0, STEP)
+    display.on_train_end()
     assert text(console).splitlines()[1:] == [
-        "step 1/3 | reward 0.5 (digits 0.75) | signal 50% | length 12 | cut off 25% | entropy 1.5"
-        " | policy/kl_ref 0.01 | mismatch 1e-07 | gradient 0.3 | tokens/s 2048 | 0:04 left"
+        "step 1/3 | reward 0.5 (digits 0.75) | nonzero std 50% | length 12 | truncated 25%"
+        " | entropy 1.5 | kl 0.01 | mismatch 1e-07 | grad norm 0.3 | tokens/s 2048 | 0:04 left"
     ]
 
 
-def test_without_a_terminal_there_are_no_escape_codes(recipe):
+def test_plain_output_has_no_escape_codes(recipe):
     console = plain()
-    live = ProgressDisplay(console)
-    live.on_train_begin(recipe, 0)
-    live.on_message("torn \x1b[31mline")
-    live.on_step_end(0, STEP | {"rollouts/failed": 2.0})
-    live.on_evaluate(
-        "before", EvalResult(Proportion(0, 0, 0), Proportion(0, 0, 0), {1: Proportion(0, 0, 0)})
-    )
-    live.on_train_end()
+    display = ProgressDisplay(console)
+    display.on_train_begin(recipe, 0)
+    display.on_message("torn \x1b[31mline")
+    display.on_step_end(0, STEP | {"rollouts/failed": 2.0})
+    zero = Proportion(0, 0, 0)
+    display.on_evaluate("before", EvalResult(zero, zero, {1: zero}))
+    display.on_train_end()
     assert "\x1b" not in text(console)
     assert r"torn \x1b[31mline" in text(console)
 
 
-def test_plain_lines_come_every_five_seconds_and_at_the_end(recipe):
+def test_plain_lines_are_printed_every_five_seconds_and_at_the_end(recipe):
     console, times = plain(), iter([0.0, 0.0, 3.0, 6.0, 6.0, 7.0, 8.0])
-    live = ProgressDisplay(console, now=lambda: next(times))
-    live.on_train_begin(recipe.replace(max_steps=9), 0)
-    for step in range(4):  # at 0, 3, 6 and 7 seconds; a printed step asks the time once more
-        live.on_step_end(step, STEP)
-    live.on_train_end()
-    said = [line.split(" | ")[0] for line in text(console).splitlines()[1:]]
-    assert said == ["step 1/9", "step 3/9", "step 4/9"]
+    display = ProgressDisplay(console, now=lambda: next(times))
+    display.on_train_begin(recipe.replace(max_steps=9), 0)
+    for step in range(4):  # at 0, 3, 6 and 7 seconds; a printed step reads the clock twice
+        display.on_step_end(step, STEP)
+    display.on_train_end()
+    printed = [line.split(" | ")[0] for line in text(console).splitlines()[1:]]
+    assert printed == ["step 1/9", "step 3/9", "step 4/9"]
 
 
-def test_a_step_without_an_update_leaves_out_what_was_not_measured(recipe):
+def test_metrics_of_a_step_without_update_are_left_out(recipe):
     console = plain()
-    live = ProgressDisplay(console, now=lambda: 0.0)
-    live.on_train_begin(recipe, 0)
-    live.on_step_end(0, {"reward/mean": float("nan"), "groups/trained": 0.0, "time/step": 1.0})
+    display = ProgressDisplay(console, now=lambda: 0.0)
+    display.on_train_begin(recipe, 0)
+    display.on_step_end(0, {"reward/mean": float("nan"), "groups/trained": 0.0, "time/step": 1.0})
     assert "step 1/3 | reward nan | 0:02 left" in text(console)
-    assert "No group was learned from" in text(console)
+    assert "No group was trained on" in text(console)
 
 
 @pytest.mark.parametrize(
-    ("metric", "value", "said"),
+    ("metric", "value", "message"),
     [
-        ("rollouts/failed", 3.0, "3 rollouts could not be judged"),
+        ("rollouts/failed", 3.0, "3 rollouts could not be scored"),
         ("grad_nonfinite", 0.5, "not finite"),
         ("sampler_mismatch/logp_diff_mean", 0.051, "disagree"),
-        ("groups/trained", 0.0, "No group was learned from"),
-        ("groups/nonzero_std_frac", 0.0, "nothing to compare"),
+        ("groups/trained", 0.0, "No group was trained on"),
+        ("groups/nonzero_std_frac", 0.0, "every advantage is 0"),
     ],
 )
-def test_what_matters_is_said_when_it_appears_and_again_when_it_comes_back(
-    recipe, metric, value, said
-):
+def test_alarm_is_printed_when_its_cause_appears_and_returns(recipe, metric, value, message):
     console = plain()
-    live = ProgressDisplay(console, now=lambda: 0.0)
-    live.on_train_begin(recipe.replace(max_steps=9), 0)
-    for step, seen in enumerate([STEP, STEP | {metric: value}, STEP | {metric: value}, STEP]):
-        live.on_step_end(step, seen)
-    assert text(console).count(said) == 1
+    display = ProgressDisplay(console, now=lambda: 0.0)
+    display.on_train_begin(recipe.replace(max_steps=9), 0)
+    for step, metrics in enumerate([STEP, STEP | {metric: value}, STEP | {metric: value}, STEP]):
+        display.on_step_end(step, metrics)
+    assert text(console).count(message) == 1
     assert "Warning, step 2: " in text(console)
-    live.on_step_end(4, STEP | {metric: value})
-    assert text(console).count(said) == 2
+    display.on_step_end(4, STEP | {metric: value})
+    assert text(console).count(message) == 2
 
 
-def test_a_terminal_gets_a_bar_that_ends_with_the_last_line(recipe):
+def test_terminal_bar_is_replaced_by_the_last_line(recipe):
     console = terminal()
-    live = ProgressDisplay(console, now=lambda: 0.0)
-    live.on_train_begin(recipe, 0)
-    live.on_step_end(0, STEP)
-    live.on_train_end()
-    assert not live.display.is_started
+    display = ProgressDisplay(console, now=lambda: 0.0)
+    display.on_train_begin(recipe, 0)
+    display.on_step_end(0, STEP)
+    display.on_train_end()
+    assert not display.display.is_started
     assert "━" in text(console)
     assert text(console).count("step 1/3 | reward 0.5") == 1
 
 
-def test_an_evaluation_says_greedy_sampled_and_the_largest_k(recipe):
+def test_evaluation_line_has_greedy_sampled_and_the_largest_k(recipe):
     console = plain()
-    shares = {1: Proportion(0.2, 0.1, 0.3), 8: Proportion(0.5, 0.4, 0.6)}
+    pass_at_k = {1: Proportion(0.2, 0.1, 0.3), 8: Proportion(0.5, 0.4, 0.6)}
     ProgressDisplay(console).on_evaluate(
-        "before", EvalResult(Proportion(0.25, 0.2, 0.3), shares[1], shares)
+        "before", EvalResult(Proportion(0.25, 0.2, 0.3), pass_at_k[1], pass_at_k)
     )
     assert text(console) == (
         "held-out before: greedy 0.250 [0.200, 0.300], sampled 0.200 [0.100, 0.300],"
@@ -130,7 +129,7 @@ def test_an_evaluation_says_greedy_sampled_and_the_largest_k(recipe):
     )
 
 
-def test_a_real_run_is_watched_from_its_first_evaluation_to_its_last_step(recipe, tmp_path):
+def test_display_of_a_real_run(recipe, tmp_path):
     console = plain()
     train(recipe, tmp_path / "run", ProgressDisplay(console))
     lines = text(console).splitlines()

@@ -1,3 +1,5 @@
+"""The summary and score tables of a run."""
+
 import io
 
 from rich.console import Console
@@ -17,59 +19,60 @@ AFTER = EvalResult(
 )
 
 
-def shown(renderable) -> str:
+def rendered(renderable) -> str:
     console = Console(file=io.StringIO(), width=100)
     console.print(renderable)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
 
-def row(said: str, label: str) -> list[str]:
-    line = next(line for line in said.splitlines() if label in line)
+def row(output: str, label: str) -> list[str]:
+    line = next(line for line in output.splitlines() if label in line)
     return [cell.strip() for cell in line.strip("│\n ").split("│")]
 
 
-def test_before_and_after_stand_beside_each_other_with_their_difference():
-    said = shown(
+def test_scores_before_and_after_are_shown_with_their_difference():
+    output = rendered(
         eval_table(
             {"before": BEFORE.to_data(), "step 5": BEFORE.to_data(), "after": AFTER.to_data()}
         )
     )
-    assert row(said, "greedy") == [
+    assert row(output, "greedy") == [
         "greedy",
         "25.0 % [20.0, 30.0]",
         "75.0 % [70.0, 80.0]",
         "+50.0 points",
     ]
-    assert row(said, "pass@1")[0] == "sampled (pass@1)"
-    assert row(said, "pass@1")[3] == "+47.5 points"  # 60 - 12.5
-    assert row(said, "pass@8")[3] == "-5.0 points"
-    assert "step 5" not in said
-    assert "pass@4" not in said
+    assert row(output, "pass@1")[0] == "sampled (pass@1)"
+    assert row(output, "pass@1")[3] == "+47.5 points"  # 60 - 12.5
+    assert row(output, "pass@8")[3] == "-5.0 points"
+    assert "step 5" not in output
+    assert "pass@4" not in output
 
 
-def test_a_run_cut_off_early_has_one_column():
-    said = shown(eval_table({"before": BEFORE.to_data()}))
-    assert row(said, "greedy") == ["greedy", "25.0 % [20.0, 30.0]"]
-    assert "difference" not in said
+def test_run_with_one_evaluation_has_one_column():
+    output = rendered(eval_table({"before": BEFORE.to_data()}))
+    assert row(output, "greedy") == ["greedy", "25.0 % [20.0, 30.0]"]
+    assert "difference" not in output
 
 
-def test_a_run_without_held_out_tasks_has_an_empty_table():
+def test_run_without_held_out_tasks_has_an_empty_table():
     assert eval_table({}).title == "no held-out tasks"
     assert eval_table({}).row_count == 0
 
 
-def test_one_attempt_has_no_row_for_pass_at_k():
-    one = EvalResult(Proportion(0, 0, 0), Proportion(0, 0, 0), {1: Proportion(0, 0, 0)}).to_data()
-    assert "pass@1)" in shown(eval_table({"before": one}))
-    assert shown(eval_table({"before": one})).count("│ ") == 4  # two rows of two cells
+def test_single_attempt_has_no_pass_at_k_row():
+    zero = Proportion(0, 0, 0)
+    scores = {"before": EvalResult(zero, zero, {1: zero}).to_data()}
+    assert "pass@1)" in rendered(eval_table(scores))
+    assert rendered(eval_table(scores)).count("│ ") == 4  # two rows of two cells
 
 
-def test_one_score_shows_every_k():
-    said = shown(score_table(BEFORE))
-    assert row(said, "pass@4") == ["pass@4", "30.0 % [20.0, 40.0]"]
-    assert row(said, "pass@8") == ["pass@8", "50.0 % [40.0, 60.0]"]
-    assert "│ pass@1 " not in said
+def test_score_table_shows_every_k():
+    output = rendered(score_table(BEFORE))
+    assert row(output, "pass@4") == ["pass@4", "30.0 % [20.0, 40.0]"]
+    assert row(output, "pass@8") == ["pass@8", "50.0 % [40.0, 60.0]"]
+    assert "│ pass@1 " not in output
 
 
 SUMMARY = {
@@ -94,17 +97,18 @@ SUMMARY = {
 }
 
 
-def test_a_summary_says_what_was_done():
+def test_summary_lines_show_tokens_and_times():
     lines = [line.plain for line in summary_lines(SUMMARY)]
     assert lines == [
         "Method() on org/[bold]model",
-        "12 steps in 1:01, 11,947 tokens sampled",
-        "tokens: 11,947 sampled, 8,000 trained, 7,500 with signal, 3,947 wasted; 239 a second",
-        "time of a step: sampling 40 %, waiting for judges 4 %, measuring 0 %, updating 48 %,"
-        " the rest 8 %",
+        "12 steps in 1:01, 11,947 tokens generated",
+        "tokens: 11,947 generated, 8,000 backpropagated, 7,500 with an advantage, 3,947 unused;"
+        " 239 tokens/s",
+        "time of a step: generating 40 %, scoring 4 %, log-probabilities 0 %, updating 48 %,"
+        " other 8 %",
     ]
 
 
-def test_failed_rollouts_are_warned_of():
+def test_failed_rollouts_give_a_warning():
     *_, last = summary_lines(SUMMARY | {"failed_rollouts": 3})
-    assert last.plain.startswith("Warning: 3 rollouts could not be judged")
+    assert last.plain.startswith("Warning: 3 rollouts could not be scored")

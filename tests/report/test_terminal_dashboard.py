@@ -1,4 +1,4 @@
-"""A run on a terminal."""
+"""The terminal dashboard of `grupo watch`."""
 
 import io
 import time
@@ -8,68 +8,67 @@ from rich.console import Console
 
 from grupo.core.errors import ConfigError
 from grupo.report import terminal_dashboard
-from tests.helpers.written_runs import HOSTILE, write
+from tests.helpers.written_runs import HOSTILE, write_run
 
 
 def console(**more) -> Console:
     return Console(file=io.StringIO(), width=100, **more)
 
 
-def shown(found: Console) -> str:
-    assert isinstance(found.file, io.StringIO)
-    return found.file.getvalue()
+def output(target: Console) -> str:
+    assert isinstance(target.file, io.StringIO)
+    return target.file.getvalue()
 
 
-def test_where_nobody_looks_on_a_run_is_shown_once(tmp_path):
-    place = console()
-    terminal_dashboard.watch_runs([write(tmp_path / "run", ended=False)], place)
-    said = shown(place)
-    for fact in ("run  step 3/3  0:06", "reward", "▁▅█", "0.2", "signal", "four"):
-        assert fact in said
+def test_non_interactive_console_gets_one_dashboard(tmp_path):
+    target = console()
+    terminal_dashboard.watch_runs([write_run(tmp_path / "run", ended=False)], target)
+    text = output(target)
+    for fact in ("run  step 3/3  0:06", "reward", "▁▅█", "0.2", "nonzero std", "four"):
+        assert fact in text
 
 
-def test_hostile_text_is_shown_harmlessly(tmp_path):
-    place = console()
-    terminal_dashboard.watch_runs([write(tmp_path / "[red]run", text=HOSTILE)], place)
-    assert "\x1b" not in shown(place)
-    assert r"\x1b[31m" in shown(place)
-    assert "[red]run" in shown(place)
+def test_control_characters_and_markup_are_escaped(tmp_path):
+    target = console()
+    terminal_dashboard.watch_runs([write_run(tmp_path / "[red]run", text=HOSTILE)], target)
+    assert "\x1b" not in output(target)
+    assert r"\x1b[31m" in output(target)
+    assert "[red]run" in output(target)
 
 
-def test_it_ends_when_the_run_has_ended(tmp_path, monkeypatch):
-    run = write(tmp_path / "run", 2, ended=False)
+def test_watching_ends_with_the_run(tmp_path, monkeypatch):
+    run = write_run(tmp_path / "run", 2, ended=False)
     slept: list[float] = []
 
     def sleep(seconds: float) -> None:
         slept.append(seconds)
-        write(run, 3, ended=len(slept) == 2)
+        write_run(run, 3, ended=len(slept) == 2)
 
     monkeypatch.setattr(time, "sleep", sleep)
-    place = console(force_terminal=True)
-    terminal_dashboard.watch_runs([run], place)
+    target = console(force_terminal=True)
+    terminal_dashboard.watch_runs([run], target)
     assert len(slept) == 2
-    assert "finished" in shown(place)
+    assert "finished" in output(target)
 
 
-def test_many_steps_are_shown_as_means_of_neighbours(tmp_path):
-    place = console()
-    terminal_dashboard.watch_runs([write(tmp_path / "run", 80)], place)
-    line = next(line for line in shown(place).splitlines() if line.strip().startswith("reward "))
-    assert (
-        sum(mark in terminal_dashboard.SPARK_CHARS for mark in line) == 40
-    )  # each the mean of two steps
+def test_long_series_are_downsampled_to_means(tmp_path):
+    target = console()
+    terminal_dashboard.watch_runs([write_run(tmp_path / "run", 80)], target)
+    line = next(line for line in output(target).splitlines() if line.strip().startswith("reward "))
+    bars = [char for char in line if char in terminal_dashboard.SPARK_CHARS]
+    assert len(bars) == 40  # each is the mean of two steps
 
 
-def test_problems_and_a_metric_that_is_no_number_are_shown(tmp_path):
-    run = write(tmp_path / "run", entropy="NaN")
+def test_problems_and_nan_metrics_are_shown(tmp_path):
+    run = write_run(tmp_path / "run", **{"policy/entropy": "NaN"})
     with (run / "metrics.jsonl").open("a") as file:
         file.write('{"step": 9')
-    place = console()
-    terminal_dashboard.watch_runs([run], place)
-    assert "metrics.jsonl: its last line is torn, 10 bytes left out" in shown(place)
-    assert "nan" in shown(place)
+    target = console()
+    terminal_dashboard.watch_runs([run], target)
+    assert "metrics.jsonl: its last line is torn, 10 bytes left out" in output(target)
+    assert "nan" in output(target)
 
 
-def test_a_folder_without_a_run_is_refused(tmp_path):
+def test_folder_without_a_run_is_rejected(tmp_path):
     with pytest.raises(ConfigError, match="holds no run"):
         terminal_dashboard.watch_runs([tmp_path], console())

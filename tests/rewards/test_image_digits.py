@@ -1,4 +1,4 @@
-"""Pictures of digits, judged by classifiers that never saw them."""
+"""Rewards for images of digits."""
 
 import pytest
 import torch
@@ -18,30 +18,32 @@ from grupo.storage import tensor_text
 from grupo.tasks.digit_captions import DIGIT_NAMES, DigitTasks, parse_digit
 
 
-def shown(number):
-    """A rollout that made this image, grey."""
-    image = (load_digit_images()[0][number] * 255).round().to(torch.uint8).expand(3, 8, 8)
+def image_rollout(index):
+    """A rollout that generated this handwritten image, in grey."""
+    image = (load_digit_images()[0][index] * 255).round().to(torch.uint8).expand(3, 8, 8)
     return Rollout((("?", Action((), (), image=tensor_text.encode_tensor(image))),))
 
 
-def named(number):
-    """The task of the digit that this image shows."""
-    return Task("k", DIGIT_NAMES[int(load_digit_images()[1][number])])
+def label_task(index):
+    """The task of this handwritten image's digit."""
+    return Task("k", DIGIT_NAMES[int(load_digit_images()[1][index])])
 
 
-@pytest.mark.parametrize(("judge", "unseen"), [(linear_classifier, 1), (knn_classifier, 0)])
-def test_a_digit_that_it_never_saw_is_read_right(judge, unseen):
-    some = range(unseen, 200, 2)
-    likely = [DigitProbability(judge).score(named(i), shown(i)) for i in some]
-    assert sum(x > 0.5 for x in likely) >= 0.85 * len(some)
+@pytest.mark.parametrize(
+    ("classifier", "first_unseen"), [(linear_classifier, 1), (knn_classifier, 0)]
+)
+def test_classifiers_recognise_images_outside_of_their_training_set(classifier, first_unseen):
+    unseen = range(first_unseen, 200, 2)
+    reward = DigitProbability(classifier)
+    probabilities = [reward.score(label_task(i), image_rollout(i)) for i in unseen]
+    assert sum(p > 0.5 for p in probabilities) >= 0.85 * len(unseen)
 
 
 def test_probabilities_of_all_digits_add_up_to_one():
-    likely = [
-        DigitProbability(linear_classifier).score(Task("k", name), shown(1)) for name in DIGIT_NAMES
-    ]
-    assert sum(likely) == pytest.approx(1.0)
-    assert max(likely) == DigitProbability(linear_classifier).score(named(1), shown(1))
+    reward, rollout = DigitProbability(linear_classifier), image_rollout(1)
+    probabilities = [reward.score(Task("k", name), rollout) for name in DIGIT_NAMES]
+    assert sum(probabilities) == pytest.approx(1.0)
+    assert max(probabilities) == reward.score(label_task(1), rollout)
 
 
 def test_there_is_a_task_for_every_digit():
@@ -50,13 +52,15 @@ def test_there_is_a_task_for_every_digit():
         parse_digit("sevn")
 
 
-def test_a_tint_costs_what_it_is_off_and_a_true_digit_nothing():
-    judge = DigitSimilarity().score
-    assert judge(named(0), shown(0)) == pytest.approx(1.0, abs=3e-3)  # 8 bits a channel
+def test_similarity_is_one_minus_the_distance_to_the_nearest_digit():
+    score = DigitSimilarity().score
+    assert score(label_task(0), image_rollout(0)) == pytest.approx(
+        1.0, abs=3e-3
+    )  # 8 bits a channel
     image = load_digit_images()[0][0].expand(3, 8, 8).clone()
-    image[1] = (image[1] - 0.3).abs()  # of the three colours one is .3 off, or less
-    made = tensor_text.encode_tensor((image * 255).round().to(torch.uint8))
-    tinted = Rollout((("?", Action((), (), image=made)),))
+    image[1] = (image[1] - 0.3).abs()  # one of the three channels is off by 0.3 or less
+    encoded = tensor_text.encode_tensor((image * 255).round().to(torch.uint8))
+    tinted = Rollout((("?", Action((), (), image=encoded)),))
     off = (image[1] - image[0]).square().mean().item() / 3
-    assert judge(named(0), tinted) == pytest.approx(1 - off**0.5, abs=5e-3)
-    assert judge(Task("k", "one"), shown(0)) < 0.8
+    assert score(label_task(0), tinted) == pytest.approx(1 - off**0.5, abs=5e-3)
+    assert score(Task("k", "one"), image_rollout(0)) < 0.8

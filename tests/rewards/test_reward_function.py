@@ -1,3 +1,5 @@
+"""Python functions as rewards: their signatures, arguments and results."""
+
 import asyncio
 from typing import Any
 
@@ -20,10 +22,10 @@ from grupo.rewards import (
 
 CHAT = ({"role": "user", "content": "2 + 2 ="},)
 TASK = Task("k", "2 + 2 =", "4", "sums", {"solution": "4", "level": 3})
-CHATTED = Task("k", CHAT, "4", "sums", {"solution": "4"})
+CHAT_TASK = Task("k", CHAT, "4", "sums", {"solution": "4"})
 ROLLOUTS = [
-    Rollout((("2 + 2 =", Action(parts, (0.0,) * len(parts), text=text)),))
-    for text, parts in (("4", (7,)), ("five", (8, 9)))
+    Rollout((("2 + 2 =", Action(tokens, (0.0,) * len(tokens), text=text)),))
+    for text, tokens in (("4", (7,)), ("five", (8, 9)))
 ]
 
 
@@ -36,7 +38,7 @@ def reward_ids(completion_ids, **kwargs):
     return [float(len(ids)) for ids in completion_ids]
 
 
-def right(prompts, completions, solution, **kwargs):
+def correct(prompts, completions, solution, **kwargs):
     return [float(c == s) for c, s in zip(completions, solution, strict=True)]
 
 
@@ -44,11 +46,11 @@ def no_kwargs(completions, solution):
     return [float(c == s) for c, s in zip(completions, solution, strict=True)]
 
 
-def of_messages(completions, **kwargs):
+def message_lengths(completions, **kwargs):
     return [len(completion[0]["content"]) for completion in completions]
 
 
-async def later(prompts, completions, **kwargs):
+async def async_trl(prompts, completions, **kwargs):
     await asyncio.sleep(0)
     return [None, 1.0]
 
@@ -58,96 +60,100 @@ def compute_score(data_source, solution_str, ground_truth, extra_info=None):
     return float(solution_str == ground_truth)
 
 
-def detailed(data_source, solution_str, ground_truth, extra_info, **kwargs):
+def score_with_extras(data_source, solution_str, ground_truth, extra_info, **kwargs):
     return {"score": 0.5, "source": data_source, "extra": len(extra_info)}
 
 
-def gsm8k(solution_str, ground_truth, method="strict"):
+def tuple_score(solution_str, ground_truth, method="strict"):
     return (1.0, "a tuple")
 
 
-async def asked(data_source, solution_str, ground_truth, extra_info=None):
+async def async_verl(data_source, solution_str, ground_truth, extra_info=None):
     return {"score": 2.0}
 
 
-def in_batches(data_sources, solution_strs, ground_truths, extra_infos, **kwargs):
+def batch_score(data_sources, solution_strs, ground_truths, extra_infos, **kwargs):
     return [float(a == b) for a, b in zip(solution_strs, ground_truths, strict=True)]
 
 
-def one(task, rollout):
-    return float(rollout.text == task.answer)
+def rollout_score(task, rollout):
+    return float(rollout.text == task.reference_answer)
 
 
-def all_of_them(task, rollouts):
-    return [float(r.text == task.answer) for r in rollouts]
+def group_scores(task, rollouts):
+    return [float(r.text == task.reference_answer) for r in rollouts]
 
 
 @pytest.mark.parametrize(
-    ("function", "made", "worth"),
+    ("function", "reward_class", "values"),
     [
         (reward_len, TRLReward, [-1, -2]),
         (reward_ids, TRLReward, [1.0, 2.0]),
-        (right, TRLReward, [1.0, 0.0]),
+        (correct, TRLReward, [1.0, 0.0]),
         (no_kwargs, TRLReward, [1.0, 0.0]),
         (compute_score, VerlReward, [1.0, 0.0]),
-        (detailed, VerlReward, [{"score": 0.5, "source": "sums", "extra": 0}] * 2),
-        (gsm8k, VerlReward, [1.0, 1.0]),
-        (in_batches, VerlBatchReward, [1.0, 0.0]),
-        (one, FunctionReward, [1.0, 0.0]),
+        (score_with_extras, VerlReward, [{"score": 0.5, "source": "sums", "extra": 0}] * 2),
+        (tuple_score, VerlReward, [1.0, 1.0]),
+        (batch_score, VerlBatchReward, [1.0, 0.0]),
+        (rollout_score, FunctionReward, [1.0, 0.0]),
     ],
 )
-def test_a_function_is_known_by_the_names_of_its_parameters(function, made, worth):
-    assert as_reward(function) == made(function)
-    assert as_reward(function)(TASK, ROLLOUTS) == worth
-    assert (
-        to_code(as_reward(function)) == f"{made.__name__}(function=test_adapt.{function.__name__})"
-    )
+def test_parameter_names_decide_the_kind_of_reward(function, reward_class, values):
+    reward = as_reward(function)
+    assert reward == reward_class(function)
+    assert reward(TASK, ROLLOUTS) == values
+    code = f"{reward_class.__name__}(function=test_reward_function.{function.__name__})"
+    assert to_code(reward) == code
 
 
 @pytest.mark.parametrize(
-    ("function", "worth"), [(later, [None, 1.0]), (asked, [{"score": 2.0}] * 2)]
+    ("function", "values"), [(async_trl, [None, 1.0]), (async_verl, [{"score": 2.0}] * 2)]
 )
-def test_async_functions_are_awaited(function, worth):
+def test_async_functions_are_awaited(function, values):
     async def run():
-        marks: Any = as_reward(function)(TASK, ROLLOUTS)
-        return await marks
+        pending: Any = as_reward(function)(TASK, ROLLOUTS)
+        return await pending
 
-    assert asyncio.run(run()) == worth
+    assert asyncio.run(run()) == values
 
 
-def test_rewards_pass():
+def test_rewards_are_returned_unchanged():
     reward = ExactMatch()
     assert as_reward(reward) is reward
-    assert as_reward(all_of_them) is all_of_them
+    assert as_reward(group_scores) is group_scores
     assert as_reward(as_reward(reward_len)) == TRLReward(reward_len)
 
 
-def test_trl_functions_get_messages_where_the_prompt_is_messages():
-    seen = {}
+def test_trl_functions_get_messages_if_the_prompt_is_a_chat():
+    arguments = {}
 
     def reward(prompts, completions, **kwargs):
-        seen.update(prompts=prompts, completions=completions, **kwargs)
+        arguments.update(prompts=prompts, completions=completions, **kwargs)
         return [0.0]
 
     tool = ({"role": "tool", "content": "4"},)
     rollout = ROLLOUTS[0].append_turn(tool, Action((1,), (0.0,), text="so "))
-    rollout = rollout.append_turn("", Action((2,), (0.0,), text="4"))  # it went on
-    assert as_reward(reward)(CHATTED, [rollout]) == [0.0]
-    assert seen["prompts"] == [list(CHAT)]
-    assert seen["completions"] == [
+    rollout = rollout.append_turn("", Action((2,), (0.0,), text="4"))  # the same turn
+    assert as_reward(reward)(CHAT_TASK, [rollout]) == [0.0]
+    assert arguments["prompts"] == [list(CHAT)]
+    assert arguments["completions"] == [
         [
             {"role": "assistant", "content": "4"},
             {"role": "tool", "content": "4"},
             {"role": "assistant", "content": "so 4"},
         ]
     ]
-    assert seen["completion_ids"] == [[7, 1, 2]]
-    assert (seen["solution"], seen["answer"], seen["source"]) == (["4"], ["4"], ["sums"])
-    assert seen["trainer_state"] is None
-    assert as_reward(of_messages)(CHATTED, ROLLOUTS) == [1, 4]
+    assert arguments["completion_ids"] == [[7, 1, 2]]
+    assert (arguments["solution"], arguments["answer"], arguments["source"]) == (
+        ["4"],
+        ["4"],
+        ["sums"],
+    )
+    assert arguments["trainer_state"] is None
+    assert as_reward(message_lengths)(CHAT_TASK, ROLLOUTS) == [1, 4]
 
 
-def test_what_trl_functions_log_goes_with_the_marks():
+def test_numbers_logged_by_trl_functions_are_returned_with_the_values():
     def reward(completions, log_extra, log_metric, **kwargs):
         log_extra("length", [len(c) for c in completions])
         log_extra("misfit", [1.0])
@@ -160,15 +166,15 @@ def test_what_trl_functions_log_goes_with_the_marks():
     ]
 
 
-def test_a_column_that_the_task_lacks_is_refused_by_name():
+def test_a_missing_column_is_a_config_error_with_the_nearest_name():
     def reward(completions, solutoin):
         return [0.0 for _ in completions]
 
-    with pytest.raises(ConfigError, match=r"It wants 'solutoin'. Did you mean 'solution'"):
+    with pytest.raises(ConfigError, match=r"requires 'solutoin'. Did you mean 'solution'"):
         as_reward(reward)(TASK, ROLLOUTS)
 
 
-def test_verls_extra_info_is_the_tasks_own_and_never_none():
+def test_verl_functions_get_the_tasks_extra_info_or_an_empty_one():
     def compute_score(solution_str, ground_truth, extra_info):
         return {"score": 0.0, "index": extra_info.get("index", -1)}
 
@@ -184,7 +190,7 @@ class Judge:
         return [1.0 for _ in completions]
 
 
-def test_objects_that_can_be_called_are_functions_too():
+def test_callable_objects_are_functions_too():
     assert as_reward(Judge())(TASK, ROLLOUTS) == [1.0, 1.0]
 
 
@@ -202,14 +208,13 @@ def test_objects_that_can_be_called_are_functions_too():
         3,
     ],
 )
-def test_what_fits_no_form_is_refused_with_the_forms(function):
-    with pytest.raises(
-        ConfigError, match=r"Allowed: f\(task, rollouts\); .*f\(prompts, completions"
-    ):
+def test_other_signatures_are_config_errors_that_list_the_allowed_ones(function):
+    message = r"Allowed: f\(task, rollouts\); .*f\(prompts, completions"
+    with pytest.raises(ConfigError, match=message):
         as_reward(function)
 
 
-def test_a_reward_by_its_place_prints_and_compares_as_its_place(tmp_path):
+def test_an_imported_reward_prints_and_compares_as_its_import_path(tmp_path):
     file = tmp_path / "mine.py"
     file.write_text(
         "def score(solution_str, ground_truth):\n    return solution_str == ground_truth\n"
@@ -222,10 +227,9 @@ def test_a_reward_by_its_place_prints_and_compares_as_its_place(tmp_path):
     assert load_reward(f"{file}:score")(TASK, ROLLOUTS) == [True, False]
 
 
-def test_a_place_where_nothing_is_is_refused_at_once():
-    with pytest.raises(
-        ConfigError, match=r"'no.such.module' does not import: ModuleNotFoundError.*Searched"
-    ):
+def test_an_import_path_without_a_reward_is_a_config_error():
+    message = r"'no.such.module' does not import: ModuleNotFoundError.*Searched"
+    with pytest.raises(ConfigError, match=message):
         ImportedReward("no.such.module:score")
-    with pytest.raises(ConfigError, match=r"fits no form"):
+    with pytest.raises(ConfigError, match=r"no signature of a reward"):
         load_reward("os.path:join")

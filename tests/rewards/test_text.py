@@ -1,3 +1,5 @@
+"""Rewards that match the text of a rollout, and extractors of the answer."""
+
 import pytest
 
 from grupo.core.errors import ConfigError
@@ -16,12 +18,12 @@ from grupo.rewards import (
 )
 
 
-def said(text, length=1):
+def rollout(text, length=1):
     return Rollout((("?", Action(tuple(range(length)), (0.0,) * length, text=text)),))
 
 
-def task(answer):
-    return Task("k", "?", answer)
+def task(reference_answer):
+    return Task("k", "?", reference_answer)
 
 
 @pytest.mark.parametrize(
@@ -39,42 +41,42 @@ def task(answer):
         (last_boxed, "4", None),
     ],
 )
-def test_extractors_take_the_last_that_is_there(extract, text, answer):
+def test_extractors_find_the_last_answer(extract, text, answer):
     assert extract(text) == answer
 
 
-def test_exact_compares_the_extracted_answer_letter_for_letter():
+def test_exact_match_compares_the_extracted_answer_as_text():
     reward = ExactMatch(AfterMarker("####"))
     texts = ["so #### 42 ", "42", "#### 42.0", "#### ４２", "####"]  # noqa: RUF001 wide digits
-    assert reward(task(42), [said(t) for t in texts]) == [1.0, 0.0, 0.0, 0.0, 0.0]
+    assert reward(task(42), [rollout(t) for t in texts]) == [1.0, 0.0, 0.0, 0.0, 0.0]
 
 
-def test_nothing_extracted_is_not_an_empty_answer():
-    assert ExactMatch(AfterMarker("####")).score(task(""), said("no marker")) == 0.0
+def test_a_missing_answer_does_not_match_an_empty_one():
+    assert ExactMatch(AfterMarker("####")).score(task(""), rollout("no marker")) == 0.0
 
 
-def test_a_task_without_an_answer_cannot_be_judged_by_it():
-    with pytest.raises(ConfigError, match=r"Task k has no answer"):
-        ExactMatch().score(task(None), said("None"))
+def test_a_task_without_a_reference_answer_is_a_config_error():
+    with pytest.raises(ConfigError, match=r"Task k has no reference answer"):
+        ExactMatch().score(task(None), rollout("None"))
 
 
-def test_a_pattern_matches_and_another_captures():
-    assert RegexMatch(r"\d+").score(task("9"), said("it is 4")) == 1.0
-    assert RegexMatch(r"\d+").score(task("9"), said("it is four")) == 0.0
+def test_patterns_match_anywhere_or_capture_the_last_answer():
+    assert RegexMatch(r"\d+").score(task("9"), rollout("it is 4")) == 1.0
+    assert RegexMatch(r"\d+").score(task("9"), rollout("it is four")) == 0.0
     reward = RegexAnswer(r"answer: (\d+)")
     texts = ["answer: 3, answer: 4", "answer: 4, answer: 3", "4"]
-    assert reward(task("4"), [said(t) for t in texts]) == [1.0, 0.0, 0.0]
+    assert reward(task("4"), [rollout(t) for t in texts]) == [1.0, 0.0, 0.0]
 
 
-def test_patterns_that_are_none_are_refused():
+def test_invalid_patterns_are_config_errors():
     with pytest.raises(ConfigError, match=r"not a regular expression"):
         RegexMatch("(")
-    with pytest.raises(ConfigError, match=r"captures nothing"):
+    with pytest.raises(ConfigError, match=r"has no group"):
         RegexAnswer("4")
 
 
 @pytest.mark.parametrize(
-    ("text", "worth"),
+    ("text", "value"),
     [
         ("<think>a\nb</think>\n<answer>4</answer>\n", 1.0),
         ("<think></think><answer></answer>", 1.0),
@@ -85,16 +87,16 @@ def test_patterns_that_are_none_are_refused():
         ("<think>a<answer>4</answer>", 0.0),
     ],
 )
-def test_formatted_wants_each_tag_once_and_nothing_else(text, worth):
-    assert TagFormat().score(task("4"), said(text)) == worth
+def test_the_tag_format_requires_each_tag_once_and_nothing_else(text, value):
+    assert TagFormat().score(task("4"), rollout(text)) == value
 
 
-def test_every_action_beyond_the_budget_costs_the_rate():
+def test_the_length_penalty_is_proportional_to_the_tokens_beyond_max_length():
     reward = LengthPenalty(max_length=10, penalty_coef=0.5)
-    worth = reward(task("4"), [said("", 9), said("", 10), said("", 13)])
-    assert worth == [0.0, 0.0, -0.5 * 3]
+    values = reward(task("4"), [rollout("", 9), rollout("", 10), rollout("", 13)])
+    assert values == [0.0, 0.0, -0.5 * 3]
 
 
-def test_a_function_of_one_rollout_is_lifted_to_the_group():
+def test_a_function_reward_scores_every_rollout_of_a_group():
     reward = FunctionReward(lambda task, rollout: len(rollout.text) - len(task.reference_answer))
-    assert reward(task("4"), [said("a"), said("abc")]) == [0, 2]
+    assert reward(task("4"), [rollout("a"), rollout("abc")]) == [0, 2]

@@ -1,3 +1,5 @@
+"""Verifiers of reasoning-gym and mathematical equality, in safe processes."""
+
 import subprocess
 import sys
 
@@ -10,24 +12,22 @@ from grupo.rewards.math_equal import MathError, math_equal
 from grupo.tasks import ReasoningGym
 
 
-def said(text):
+def rollout(text):
     return Rollout((("?", Action((), (), text=text)),))
 
 
 @pytest.mark.parametrize("family", ["chain_sum", "gcd", "countdown", "spiral_matrix", "n_queens"])
-def test_the_oracle_of_a_family_is_right_and_silence_is_not(family):
+def test_the_oracle_answer_scores_one_if_it_can_be_extracted(family):
     (task,) = ReasoningGym(family, size=1).load()
     oracle = task.columns["entry"]["answer"]
-    assert ReasoningGymVerifier().score(task, said(oracle)) == 1.0
-    assert (
-        ReasoningGymVerifier(InsideTag("answer")).score(task, said(f"<answer>{oracle}</answer>"))
-        == 1.0
-    )
-    assert ReasoningGymVerifier(InsideTag("answer")).score(task, said(oracle)) == 0.0
+    assert ReasoningGymVerifier().score(task, rollout(oracle)) == 1.0
+    inside_tag = ReasoningGymVerifier(InsideTag("answer"))
+    assert inside_tag.score(task, rollout(f"<answer>{oracle}</answer>")) == 1.0
+    assert inside_tag.score(task, rollout(oracle)) == 0.0
 
 
 @pytest.mark.parametrize(
-    ("family", "wrote"),
+    ("family", "template"),
     [
         ("countdown", "__import__('pathlib').Path({!r}).touch()"),
         ("puzzle24", "__import__('pathlib').Path({!r}).touch()"),
@@ -37,33 +37,33 @@ def test_the_oracle_of_a_family_is_right_and_silence_is_not(family):
         ("n_queens", "[__import__('pathlib').Path({!r}).touch()]"),
     ],
 )
-def test_what_the_policy_writes_is_not_run(tmp_path, family, wrote):
+def test_the_policys_text_is_not_run(tmp_path, family, template):
     (task,) = ReasoningGym(family, size=1).load()
-    attack = wrote.format(str(tmp_path / "canary"))
-    theirs = __import__("reasoning_gym").get_score_answer_fn(family)
-    theirs(attack, task.columns["entry"])
+    attack = template.format(str(tmp_path / "canary"))
+    verify = __import__("reasoning_gym").get_score_answer_fn(family)
+    verify(attack, task.columns["entry"])
     assert (tmp_path / "canary").exists(), "reasoning-gym's own verifier does run it"
     (tmp_path / "canary").unlink()
-    assert ReasoningGymVerifier().score(task, said(attack)) == 0.0
+    assert ReasoningGymVerifier().score(task, rollout(attack)) == 0.0
     assert not (tmp_path / "canary").exists()
 
 
-def test_powers_that_take_forever_do_not_reach_a_verifier():
+def test_endless_powers_do_not_reach_a_verifier():
     (task,) = ReasoningGym("countdown", size=1).load()
-    assert ReasoningGymVerifier().score(task, said("9**9**9**9**9")) == 0.0
+    assert ReasoningGymVerifier().score(task, rollout("9**9**9**9**9")) == 0.0
 
 
-def test_families_whose_verifier_runs_letters_are_refused():
+def test_families_whose_verifier_runs_expressions_are_config_errors():
     (task,) = ReasoningGym("polynomial_multiplication", size=1).load()
-    with pytest.raises(ConfigError, match=r"Use SameMath"):
-        ReasoningGymVerifier().score(task, said("x"))
-    assert MathEqual().score(task, said(task.reference_answer)) == 1.0
-    assert MathEqual().score(task, said(f"${task.reference_answer}$".replace("**", "^"))) == 1.0
-    assert MathEqual().score(task, said(task.reference_answer + " + 1")) == 0.0
+    with pytest.raises(ConfigError, match=r"Use MathEqual"):
+        ReasoningGymVerifier().score(task, rollout("x"))
+    assert MathEqual().score(task, rollout(task.reference_answer)) == 1.0
+    assert MathEqual().score(task, rollout(f"${task.reference_answer}$".replace("**", "^"))) == 1.0
+    assert MathEqual().score(task, rollout(task.reference_answer + " + 1")) == 0.0
 
 
 @pytest.mark.parametrize(
-    ("answer", "text", "worth"),
+    ("reference_answer", "text", "value"),
     [
         ("1/2", r"so it is $\frac{1}{2}$", 1.0),
         (r"\frac{1}{2}", r"\boxed{0.5}", 1.0),
@@ -76,23 +76,23 @@ def test_families_whose_verifier_runs_letters_are_refused():
         (72, "seventy-two", 0.0),
     ],
 )
-def test_equal_expressions_are_the_same_mathematics(answer, text, worth):
-    assert MathEqual().score(Task("k", "?", answer), said(text)) == worth
+def test_equal_expressions_score_one(reference_answer, text, value):
+    assert MathEqual().score(Task("k", "?", reference_answer), rollout(text)) == value
 
 
-def test_an_answer_that_is_not_there_is_wrong():
-    assert MathEqual(last_boxed).score(Task("k", "?", "4"), said("$4$")) == 0.0
+def test_a_missing_answer_scores_zero():
+    assert MathEqual(last_boxed).score(Task("k", "?", "4"), rollout("$4$")) == 0.0
 
 
-def test_a_comparison_that_hangs_is_killed_and_the_next_one_works():
-    hangs = "$9^{9^{9^{9}}}$"
+def test_a_hanging_comparison_is_killed_and_the_next_one_works():
+    endless = "$9^{9^{9^{9}}}$"
     with pytest.raises(MathError, match=r"killed after 0\.5 s"):
-        MathEqual(time_limit=0.5).score(Task("k", "?", "2"), said(hangs))
+        MathEqual(time_limit=0.5).score(Task("k", "?", "2"), rollout(endless))
     assert math_equal("2", "$1 + 1$", 5.0)
 
 
-def test_an_answer_that_is_no_mathematics_is_an_error_not_a_zero():
-    with pytest.raises(MathError, match=r"does not read as mathematics"):
+def test_a_reference_answer_without_an_expression_is_an_error():
+    with pytest.raises(MathError, match=r"is no expression"):
         math_equal("$$", "3", 5.0)
     with pytest.raises(ConfigError, match=r"time_limit"):
         MathEqual(time_limit=0.0)
@@ -102,8 +102,8 @@ def test_a_script_without_a_main_guard_is_run_once(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
         "print('begins')\n"
-        "from grupo.rewards.math_equal import same\n"
-        "print(same('1/2', '$0.5$', 5.0))\n"
+        "from grupo.rewards.math_equal import math_equal\n"
+        "print(math_equal('1/2', '$0.5$', 5.0))\n"
     )
     run = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
     assert run.stdout.split() == ["begins", "True"]

@@ -1,3 +1,5 @@
+"""Tasks from tables: files, folders and hub data sets, in plain, TRL and verl formats."""
+
 import json
 
 import huggingface_hub.constants
@@ -18,27 +20,27 @@ VERL = {
 }
 
 
-def written(path, *lines):
+def write(path, *lines):
     path.write_text("\n".join(lines), encoding="utf-8")
     return str(path)
 
 
 def test_trl_rows_of_text_are_read_as_they_are(tmp_path):
     row = {"prompt": "2 + 2 =", "solution": "4"}
-    (task,) = DatasetTasks(written(tmp_path / "rows.jsonl", json.dumps(row), "")).load()
+    (task,) = DatasetTasks(write(tmp_path / "rows.jsonl", json.dumps(row), "")).load()
     assert (task.prompt, task.reference_answer, task.source) == ("2 + 2 =", None, "rows")
     assert task.columns == {"solution": "4"}
 
 
 def test_a_mapped_column_stays_readable_under_its_own_name(tmp_path):
-    path = written(tmp_path / "rows.jsonl", '{"question": "1 + 1 =", "solution": "2"}')
+    path = write(tmp_path / "rows.jsonl", '{"question": "1 + 1 =", "solution": "2"}')
     (task,) = DatasetTasks(path, Columns(prompt="question", answer="solution")).load()
     assert (task.prompt, task.reference_answer, task.columns) == ("1 + 1 =", "2", {"solution": "2"})
 
 
 def test_trl_rows_of_messages_become_messages(tmp_path):
     row = {"prompt": VERL["prompt"], "answer": "4"}
-    (task,) = DatasetTasks(written(tmp_path / "rows.jsonl", json.dumps(row))).load()
+    (task,) = DatasetTasks(write(tmp_path / "rows.jsonl", json.dumps(row))).load()
     assert task.prompt == ({"role": "user", "content": "2 + 2 ="},)
     assert task.key == task_key("2 + 2 =")
 
@@ -88,18 +90,18 @@ def test_a_folder_of_data_files_is_read(tmp_path, monkeypatch):
 
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
     (tmp_path / "data").mkdir()
-    written(tmp_path / "data" / "train.jsonl", '{"prompt": "a"}', '{"prompt": "b"}')
+    write(tmp_path / "data" / "train.jsonl", '{"prompt": "a"}', '{"prompt": "b"}')
     assert [t.prompt for t in DatasetTasks(str(tmp_path / "data")).load()] == ["a", "b"]
 
 
 def test_a_hub_name_without_a_network_says_so(monkeypatch):
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
-    with pytest.raises(ConfigError, match=r"no such file or folder here.*hub.*Without a network"):
+    with pytest.raises(ConfigError, match=r"no such file or folder.*hub.*Without a network"):
         DatasetTasks("nobody/no-such-rows").load()
 
 
 def test_a_malformed_line_is_refused_by_its_number(tmp_path):
-    path = written(tmp_path / "rows.jsonl", '{"prompt": "a"}', "", '{"prompt": ', '{"prompt": "b"}')
+    path = write(tmp_path / "rows.jsonl", '{"prompt": "a"}', "", '{"prompt": ', '{"prompt": "b"}')
     with pytest.raises(ConfigError, match=r"rows\.jsonl, line 3 is not JSON"):
         DatasetTasks(path).load()
 
@@ -107,12 +109,12 @@ def test_a_malformed_line_is_refused_by_its_number(tmp_path):
 @pytest.mark.parametrize("line", ["[1, 2]", '"text"', "3", "null"])
 def test_a_line_that_is_no_object_is_refused(tmp_path, line):
     with pytest.raises(ConfigError, match=r"line 2 is a JSON .*Allowed: an object"):
-        DatasetTasks(written(tmp_path / "rows.jsonl", '{"prompt": "a"}', line)).load()
+        DatasetTasks(write(tmp_path / "rows.jsonl", '{"prompt": "a"}', line)).load()
 
 
 def test_bytes_that_are_not_utf8_and_bottomless_nesting_are_refused(tmp_path):
     (tmp_path / "bytes.jsonl").write_bytes(b'{"prompt": "\xff"}')
-    written(tmp_path / "deep.jsonl", "[" * 100_000)
+    write(tmp_path / "deep.jsonl", "[" * 100_000)
     for name in ("bytes.jsonl", "deep.jsonl"):
         with pytest.raises(ConfigError, match=f"{name}, line 1 is not JSON"):
             DatasetTasks(str(tmp_path / name)).load()
@@ -122,25 +124,25 @@ def test_bytes_that_are_not_utf8_and_bottomless_nesting_are_refused(tmp_path):
 def test_a_prompt_that_is_none_is_refused_by_its_row(tmp_path, prompt):
     rows = [json.dumps({"prompt": p}) for p in ("good", prompt)]
     with pytest.raises(ConfigError, match=r"line 2, column 'prompt' is .*Allowed: text"):
-        DatasetTasks(written(tmp_path / "rows.jsonl", *rows)).load()
+        DatasetTasks(write(tmp_path / "rows.jsonl", *rows)).load()
 
 
 def test_a_missing_column_is_refused_with_the_nearest(tmp_path):
-    path = written(tmp_path / "rows.jsonl", '{"promt": "a"}')
+    path = write(tmp_path / "rows.jsonl", '{"promt": "a"}')
     with pytest.raises(ConfigError, match=r"no column 'prompt'.*Did you mean 'promt'"):
         DatasetTasks(path).load()
-    path = written(tmp_path / "rows.jsonl", '{"prompt": "a", "solution": "1"}')
+    path = write(tmp_path / "rows.jsonl", '{"prompt": "a", "solution": "1"}')
     with pytest.raises(ConfigError, match=r"no column 'solutoin' for the answer.*'solution'"):
         DatasetTasks(path, Columns(answer="solutoin")).load()
 
 
 def test_missing_empty_and_foreign_files_are_refused(tmp_path):
-    written(tmp_path / "rows.jsonl", "", "  ")
+    write(tmp_path / "rows.jsonl", "", "  ")
     with pytest.raises(ConfigError, match=r"rows\.jsonl has no rows"):
         DatasetTasks(str(tmp_path / "rows.jsonl")).load()
     with pytest.raises(ConfigError, match=r"There is no file .*Did you mean 'rows\.jsonl'"):
         DatasetTasks(str(tmp_path / "row.jsonl")).load()
     with pytest.raises(ConfigError, match=r"ends in '.txt'. Allowed: .jsonl, .parquet"):
-        DatasetTasks(written(tmp_path / "rows.txt", "a")).load()
-    with pytest.raises(ConfigError, match=r"does not read as Parquet"):
-        DatasetTasks(written(tmp_path / "rows.parquet", "not parquet at all")).load()
+        DatasetTasks(write(tmp_path / "rows.txt", "a")).load()
+    with pytest.raises(ConfigError, match=r"is not readable as Parquet"):
+        DatasetTasks(write(tmp_path / "rows.parquet", "not parquet at all")).load()

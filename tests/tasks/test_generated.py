@@ -1,3 +1,5 @@
+"""Generated tasks: reasoning-gym, mixtures and functions."""
+
 from collections import Counter
 
 import pytest
@@ -7,24 +9,21 @@ from grupo.core.errors import ConfigError
 from grupo.tasks import FromFunction, ReasoningGym, TaskMixture
 
 
-def test_a_task_depends_on_its_index_alone():
+def test_a_task_depends_on_its_index_only():
     forward = ReasoningGym("chain_sum", size=20, seed=3).load()
     backward = ReasoningGym("chain_sum", size=20, seed=3).load()
     assert [backward[i] for i in reversed(range(20))][::-1] == [forward[i] for i in range(20)]
 
 
-def test_tasks_are_reasoning_gyms_own():
-    theirs = reasoning_gym.create_dataset("gcd", size=5, seed=7)[4]
-    ours = ReasoningGym("gcd", size=5, seed=7).load()[-1]
-    assert (ours.prompt, ours.reference_answer, ours.source) == (
-        theirs["question"],
-        theirs["answer"],
-        "gcd",
-    )
-    assert ours.columns["entry"] == theirs
+def test_tasks_equal_those_of_reasoning_gym():
+    entry = reasoning_gym.create_dataset("gcd", size=5, seed=7)[4]
+    task = ReasoningGym("gcd", size=5, seed=7).load()[-1]
+    assert (task.prompt, task.reference_answer) == (entry["question"], entry["answer"])
+    assert task.source == "gcd"
+    assert task.columns["entry"] == entry
 
 
-def test_settings_and_template_reach_the_task():
+def test_settings_and_template_apply_to_the_tasks():
     source = ReasoningGym(
         "chain_sum",
         size=5,
@@ -44,20 +43,22 @@ def test_indices_out_of_range_are_an_error_and_slices_are_lists():
         tasks[3]
 
 
-def test_unknown_families_settings_and_values_are_refused():
+def test_unknown_families_settings_and_values_are_config_errors():
     with pytest.raises(ConfigError, match=r"no family 'chain_sun'. Did you mean 'chain_sum'"):
         ReasoningGym("chain_sun")
     with pytest.raises(ConfigError, match=r"no setting 'min_term'. Did you mean 'min_terms'"):
         ReasoningGym("chain_sum", settings=(("min_term", 2),))
-    with pytest.raises(ConfigError, match=r"chain_sum refuses .*max_terms must be >= min_terms"):
+    with pytest.raises(
+        ConfigError, match=r"chain_sum does not accept .*max_terms must be >= min_terms"
+    ):
         ReasoningGym("chain_sum", settings=(("min_terms", 3), ("max_terms", 2)))
-    with pytest.raises(ConfigError, match=r"chain_sum refuses .*size must be positive"):
+    with pytest.raises(ConfigError, match=r"chain_sum does not accept .*size must be positive"):
         ReasoningGym("chain_sum", size=0)
-    with pytest.raises(ConfigError, match=r"does not say where"):
+    with pytest.raises(ConfigError, match=r"has no {question}"):
         ReasoningGym("chain_sum", template="Answer!")
 
 
-def test_a_mix_follows_its_weights_and_its_seed():
+def test_a_mixture_follows_its_weights_and_its_seed():
     sources = ((ReasoningGym("chain_sum", size=900), 3.0), (ReasoningGym("gcd", size=900), 1.0))
     names = [task.source for task in TaskMixture(sources, size=400).load()]
     # 400 draws of probability 3/4: 300 expected, standard deviation sqrt(400 * 3/16) = 8.7
@@ -66,22 +67,22 @@ def test_a_mix_follows_its_weights_and_its_seed():
     assert names != [task.source for task in TaskMixture(sources, size=400, seed=1).load()]
 
 
-def test_a_mix_uses_a_source_up_before_it_repeats():
+def test_a_mixture_uses_up_a_source_before_repeating_it():
     sources = ((ReasoningGym("gcd", size=4), 1.0),)
     keys = [task.key for task in TaskMixture(sources, size=8).load()]
     assert keys[:4] == keys[4:] == [task.key for task in ReasoningGym("gcd", size=4).load()]
 
 
 @pytest.mark.parametrize("weight", [0.0, -1.0, float("nan"), float("inf")])
-def test_weights_that_are_no_weights_are_refused(weight):
+def test_invalid_weights_are_config_errors(weight):
     with pytest.raises(ConfigError, match=r"weights are"):
         TaskMixture(((ReasoningGym("gcd"), weight),))
     with pytest.raises(ConfigError, match=r"weights are"):
         TaskMixture(())
 
 
-def test_functions_that_yield_nothing_or_nonsense_are_refused():
-    with pytest.raises(ConfigError, match=r"made no tasks"):
+def test_functions_without_tasks_are_config_errors():
+    with pytest.raises(ConfigError, match=r"returned no tasks"):
         FromFunction(lambda: []).load()
     with pytest.raises(ConfigError, match=r"item 2 is a int. Allowed: Task, mapping"):
         FromFunction(lambda: iter([{"prompt": "a"}, 3])).load()  # pyright: ignore

@@ -1,18 +1,20 @@
+"""Task sources from text."""
+
 import pytest
 
 from grupo.core.errors import ConfigError
+from grupo.core.importing import import_function
 from grupo.tasks import (
     Columns,
     DatasetTasks,
     FromImportPath,
     ReasoningGym,
     TaskMixture,
-    import_function,
     parse_task_source,
 )
 
 
-def test_a_family_is_named_with_its_numbers():
+def test_a_family_has_its_settings_as_arguments():
     assert parse_task_source("rg:chain_sum") == ReasoningGym("chain_sum")
     assert parse_task_source(
         "rg:chain_sum(min_terms=2, max_terms=3, seed=5, size=9)"
@@ -22,14 +24,14 @@ def test_a_family_is_named_with_its_numbers():
     )
 
 
-def test_a_mix_is_named_by_its_sum():
+def test_a_sum_of_families_is_a_mixture():
     left = ReasoningGym("chain_sum", template="a+b*{question}")
     assert parse_task_source("rg:chain_sum(template='a+b*{question}')*2 + rg:gcd") == TaskMixture(
         ((left, 2.0), (ReasoningGym("gcd"), 1.0))
     )
 
 
-def test_tables_are_named_by_their_path(tmp_path):
+def test_a_path_or_hub_name_is_a_table(tmp_path):
     assert parse_task_source("rows.jsonl") == DatasetTasks("rows.jsonl")
     assert parse_task_source(
         "openai/gsm8k(prompt='question', config='main', split='test')"
@@ -38,7 +40,7 @@ def test_tables_are_named_by_their_path(tmp_path):
     assert parse_task_source(str(tmp_path / "a:b.jsonl")).load()[0].prompt == "a"
 
 
-def test_a_function_is_named_by_its_place(tmp_path):
+def test_an_import_path_is_a_function(tmp_path):
     file = tmp_path / "mine.py"
     file.write_text("def tasks():\n    yield {'prompt': '1 + 1 =', 'answer': 2}\n")
     source = parse_task_source(f"{file}:tasks")
@@ -47,28 +49,28 @@ def test_a_function_is_named_by_its_place(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
-        ("", "No tasks are named"),
+        ("", "The task source is empty"),
         ("rg:chain_sun", "Did you mean 'chain_sum'"),
         ("rg:chain_sum(min_term=2)", "Did you mean 'min_terms'"),
         ("rg:chain_sum(2)", "Allowed: name"),
         ("rg:chain_sum(min_terms=__import__('os'))", "Allowed: name"),
         ("rg:chain_sum(**{'min_terms': 2})", "Allowed: name"),
         ("rg:chain_sum(min_terms=2", "Allowed: name"),
-        ("rg:chain_sum*much", "is not a weight"),
+        ("rg:chain_sum*much", "weight after . is not a number"),
         ("rg:chain_sum*0", "weights"),
         ("rg:chain_sum+gcd", "terms that begin with rg:"),
         ("rows.jsonl(promt='q')", "Did you mean 'prompt'"),
         ("no.such.module:tasks", "does not import: ModuleNotFoundError"),
     ],
 )
-def test_what_cannot_be_read_is_refused(text, said):
-    with pytest.raises(ConfigError, match=said):
+def test_invalid_text_is_a_config_error(text, message):
+    with pytest.raises(ConfigError, match=message):
         parse_task_source(text)
 
 
-def test_functions_are_found_in_files_that_import_their_neighbours(tmp_path):
+def test_functions_are_imported_from_files_with_imports_of_their_own(tmp_path):
     (tmp_path / "neighbour_of_mine.py").write_text("NUMBER = 7\n")
     file = tmp_path / "mine.py"
     file.write_text("from neighbour_of_mine import NUMBER\ncalls = []\n\ndef f(): return NUMBER\n")
@@ -84,7 +86,7 @@ def test_functions_are_found_in_files_that_import_their_neighbours(tmp_path):
         import_function("package.module.function")
 
 
-def test_a_file_that_does_not_run_says_why(tmp_path):
+def test_the_error_of_a_file_names_the_reason(tmp_path):
     (tmp_path / "broken.py").write_text("1 / 0\n")
     with pytest.raises(ConfigError, match=r"broken\.py does not import: ZeroDivisionError"):
         import_function(f"{tmp_path}/broken.py:f")

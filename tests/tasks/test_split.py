@@ -1,10 +1,12 @@
+"""Disjoint training and evaluation tasks."""
+
 import pytest
 
 from grupo.core.errors import ConfigError
 from grupo.core.types import Task
 from grupo.tasks import FromFunction, LazyTasks, ReasoningGym, check_disjoint, split_tasks, task_key
 
-# one question comes up three times: at 0, 4 and 5
+# the same prompt occurs three times: at 0, 4 and 5
 PROMPTS = ("a", "b", "c", "d", "a", " a ")
 
 
@@ -22,21 +24,21 @@ def keys(tasks):
 
 @pytest.mark.parametrize("tasks", [TASKS, LAZY])
 @pytest.mark.parametrize("seed", range(8))
-@pytest.mark.parametrize("wanted", [0, 1, 2, 3])
-def test_no_question_is_on_both_sides(tasks, seed, wanted):
-    train, held_out = split_tasks(tasks, wanted, seed)
-    assert len(keys(held_out)) == len(held_out) == wanted
-    assert keys(train) == keys(TASKS) - keys(held_out)
-    check_disjoint(train, held_out)
+@pytest.mark.parametrize("count", [0, 1, 2, 3])
+def test_training_and_evaluation_tasks_are_disjoint(tasks, seed, count):
+    train, evaluation = split_tasks(tasks, count, seed)
+    assert len(keys(evaluation)) == len(evaluation) == count
+    assert keys(train) == keys(TASKS) - keys(evaluation)
+    check_disjoint(train, evaluation)
 
 
-def test_duplicates_of_a_held_out_task_leave_training_with_it():
+def test_duplicates_of_an_evaluation_task_are_excluded_from_training():
     train, _ = split_tasks(TASKS, [task("a")])
     assert [t.prompt for t in train] == ["b", "c", "d"]
     assert train.num_excluded == 3
 
 
-def test_a_lazy_source_lets_the_next_task_stand_in():
+def test_a_lazy_source_replaces_an_evaluation_task_by_the_next_task():
     train, _ = split_tasks(LAZY, [task("a")])
     assert [t.prompt for t in train] == ["b", "b", "c", "d", "b", "b"]
     assert train.num_excluded == 3
@@ -44,40 +46,38 @@ def test_a_lazy_source_lets_the_next_task_stand_in():
     assert [t.prompt for t in train[1:3]] == ["b", "c"]
 
 
-def test_a_seed_holds_out_the_same_tasks_again():
+def test_a_seed_reproduces_the_split():
     source = ReasoningGym("chain_sum", size=200)
     assert split_tasks(source, 20, seed=1)[1] == split_tasks(source, 20, seed=1)[1]
     assert split_tasks(source, 20, seed=1)[1] != split_tasks(source, 20, seed=2)[1]
 
 
-def test_neighbouring_seeds_overlap_and_are_still_kept_apart():
-    train, held_out = split_tasks(
-        ReasoningGym("gcd", size=60), ReasoningGym("gcd", size=20, seed=1)
-    )
+def test_overlapping_sources_are_split_by_content():
+    source, eval_source = ReasoningGym("gcd", size=60), ReasoningGym("gcd", size=20, seed=1)
+    train, evaluation = split_tasks(source, eval_source)
     assert train.num_excluded >= 20  # index i of seed 1 is index i + 1 of seed 0
-    assert not keys(train) & keys(held_out)
+    assert not keys(train) & keys(evaluation)
 
 
-def test_splits_that_cannot_be_made_are_refused():
-    with pytest.raises(
-        ConfigError, match=r"5 different tasks were asked for, the source has 4 among 6"
-    ):
+def test_impossible_splits_are_config_errors():
+    message = r"eval_tasks: 5. Allowed: at most 4, the different tasks among the source's 6"
+    with pytest.raises(ConfigError, match=message):
         split_tasks(TASKS, 5)
     for tasks in (TASKS, LAZY):
-        with pytest.raises(ConfigError, match=r"Nothing is left to train on"):
+        with pytest.raises(ConfigError, match=r"No training tasks are left"):
             split_tasks(tasks, 4)
-    with pytest.raises(ConfigError, match=r"Nothing is left to train on"):
+    with pytest.raises(ConfigError, match=r"No training tasks are left"):
         split_tasks(LAZY, FromFunction(lambda: TASKS))
     with pytest.raises(ConfigError, match=r"-1"):
         split_tasks(TASKS, -1)
 
 
-def test_an_overlap_is_found_and_named():
-    with pytest.raises(ConfigError, match=r"is trained on and held out: 'a'"):
+def test_check_disjoint_names_a_shared_task():
+    with pytest.raises(ConfigError, match=r"is a training task and an evaluation task: 'a'"):
         check_disjoint(TASKS, [task("a")])
 
 
-def test_keys_go_by_content():
+def test_keys_depend_on_the_content_of_prompts():
     assert task_key("a") == task_key(" a\n") != task_key("b")
     assert task_key(({"role": "system", "content": "a"},)) != task_key("a")
     assert task_key("\ud800") != task_key("\ud801")

@@ -79,4 +79,4 @@ def test_marks_that_are_missing_are_0():
 
 def test_where_an_action_was_drawn_in_another_context_is_told():
     batch = rows_of(rollout(act(1, moved=True), act(1)))
-    assert numbers(batch, "moved") == [[1, 0]]
+    assert numbers(batch, "off_context") == [[1, 0]]

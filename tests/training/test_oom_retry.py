@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from grupo.algo.losses import Clip
+from grupo.config.overrides import apply_overrides
 from grupo.core.types import Rollout, Task
 from grupo.envs import RewardTerm, SingleTurn
 from grupo.method import Method
@@ -142,7 +143,7 @@ def failing(learner: Learner, bears: int, at: int = 3) -> list[int]:
 
 
 def said(budget: int) -> str:
-    return f"Memory does not suffice: micro-batches hold {budget} tokens from now on."
+    return f"Out of memory: micro-batches hold {budget} tokens from now on."
 
 
 def test_a_gradient_that_is_begun_again_is_that_of_a_policy_that_never_failed(recipe):
@@ -164,7 +165,7 @@ def test_a_gradient_that_is_begun_again_is_that_of_a_policy_that_never_failed(re
 
 def test_a_step_that_is_begun_again_is_the_step_of_smaller_pieces_bit_for_bit(recipe):
     small, failed = (
-        Learner(recipe.with_overrides([("policy.tokens_per_microbatch", "64")])),
+        Learner(apply_overrides(recipe, [("policy.tokens_per_microbatch", "64")])),
         Learner(recipe),
     )
     budgets = failing(failed, bears=64, at=2)

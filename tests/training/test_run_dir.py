@@ -118,7 +118,7 @@ def test_a_step_that_a_full_disk_does_not_take_is_one_clear_message(journal, run
     path = run.folder / f"{journal}.jsonl"
     path.symlink_to("/dev/full")
     said = (
-        f"Step 3 is not logged: {path}: No space left on device. What was saved before is as it"
+        f"Step 3 is not logged: {path}: No space left on device. Earlier checkpoints are intact."
         " was. Free space on this disk, then resume."
     )
     with pytest.raises(SaveFailed, match=f"^{re.escape(said)}$"):
@@ -150,11 +150,11 @@ def test_each_rollout_that_was_sampled_is_a_line_and_what_was_learned_from_it_it
     ).with_advantage(lambda x, _: torch.tensor([[0.5, 1.0, 9.0], [-1.0, 0.0, 0.25]]))
     kept = Group(task, (right, wrong))
     made = rollout_records(4, [Group(task, (right, broken, wrong))], [kept], batch)
-    shown = [(line["text"], line["reward"], line["advantage"], line["failed"]) for line in made]
+    shown = [(line["text"], line["reward"], line["advantage"], line["error"]) for line in made]
     assert shown[0] == ("4", 1.0, 0.75, "")  # (0.5 + 1.0) / 2: the 9 is masked
     assert shown[1][2:] == (None, "it hung")
     assert shown[2] == ("5", 0.0, -0.25, "")  # (-1.0 + 0.0 + 0.25) / 3
-    same = {"step": 4, "task": "sum", "prompt": "2 + 2 =", "answer": "4", "truncated": False}
+    same = {"step": 4, "task": "sum", "prompt": "2 + 2 =", "reference_answer": "4", "truncated": False}
     assert all(line.items() >= same.items() for line in made)
     assert [line["length"] for line in made] == [2, 1, 3]
 

@@ -75,13 +75,13 @@ def test_every_action_has_its_parts_and_what_is_known_of_each():
     assert (one["step"], one["group"], len(one["actions"])) == (3, 0, 1)
     assert one["actions"][0]["advantage"] == -1.0  # one number for all that are alike
     first, second = other["actions"]
-    assert (first["parts"], first["logp"], first["advantage"]) == (
+    assert (first["items"], first["logp"], first["advantage"]) == (
         ["a", "b"],
         [-0.25, -1.5],
         [0.5, 0.25],
     )
-    assert "world" not in first  # the prompt, which the journal of rollouts has
-    assert (second["world"], second["parts"], second["advantage"]) == ("no", ["c"], 2.0)
+    assert "observation" not in first  # the prompt, which the journal of rollouts has
+    assert (second["observation"], second["items"], second["advantage"]) == ("no", ["c"], 2.0)
     assert "entropy" not in first
 
 
@@ -114,7 +114,7 @@ def test_what_was_forced_or_not_learned_from_says_so():
     (record,) = token_records(0, [group], [], EMPTY_BATCH, Trace(), spell)
     first, forced, last = record["actions"]
     assert first["advantage"] is last["advantage"] is None
-    assert (forced["sampled"], forced["learned"], forced["logp"]) == (False, False, None)
+    assert (forced["sampled"], forced["in_loss"], forced["logp"]) == (False, False, None)
     assert "sampled" not in first
 
 

@@ -39,7 +39,7 @@ def rows(lengths: list[int], advantage: list[float] | None = None) -> Batch:
     """One group, a row each, whose policy's numbers lie in the same order."""
     count = len(lengths)
     batch = make_batch([0] * count, length=lengths, advantage=advantage or [1.0] * count)
-    own = {"sampled": batch.mask.double(), "moved": 0.0 * batch.mask}
+    own = {"sampled": batch.mask.double(), "off_context": 0.0 * batch.mask}
     sampled = {**own, "logp@sampler": batch.old_logp}
     return replace(batch, inputs=torch.arange(count), signals=SignalDict(sampled))
 

@@ -1,11 +1,11 @@
-"""Credit: from rewards to advantages.
+"""Advantage estimators: from rewards to advantages.
 
-A credit is a function `(x, batch) -> x`: it takes the credit so far, (R,) or (N, T), and returns
-the next. The first receives `batch.reward`; `chain` composes them, as optax composes gradient
-transformations.
+An estimator is a function `(x, batch) -> x`. It takes the advantage so far, (R,) per rollout or
+(N, T) per token, and returns the next one; the first receives `batch.reward`. `chain` composes
+estimators, as optax composes gradient transformations: `chain(Center(), ScaleByStd())` is GRPO.
 """
 
-from grupo.algo.advantages.baselines import Center
+from grupo.algo.advantages.baselines import Center, SignAdvantage
 from grupo.algo.advantages.combinators import (
     AdvantageEstimator,
     ByRewardTerm,
@@ -33,6 +33,7 @@ __all__ = [
     "OverlongPenalty",
     "PerRewardTerm",
     "ScaleByStd",
+    "SignAdvantage",
     "StandardiseBatch",
     "TurnDiscount",
     "UseRewardTerm",

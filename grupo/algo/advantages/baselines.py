@@ -1,7 +1,8 @@
-"""Baselines: what a reward is compared with."""
+"""Baselines: the value that is subtracted from a reward."""
 
 from collections.abc import Callable
 
+import torch
 from torch import Tensor
 
 from grupo.core import group_ops
@@ -11,10 +12,16 @@ from grupo.core.component import component
 
 @component
 class Center:
-    """x - b(group), with b the group's mean unless told otherwise.
+    """x - b, with b a baseline computed from the rewards of the rollout's group, (R,).
+
+    With the group mean this is GRPO's numerator (arXiv:2402.03300); with
+    `group_ops.leave_one_out_mean` it is RLOO (arXiv:2402.14740).
+
+    Args:
+        baseline: function `(x, group) -> (R,)` of `grupo.core.group_ops`.
 
     >>> import torch
-    >>> from grupo.testing.batch_sizes import batch_of
+    >>> from grupo.testing.batches import make_batch
     >>> Center()(torch.tensor([1.0, 0.0, 0.0, 0.0]), make_batch(group=[0, 0, 0, 0]))
     tensor([ 0.7500, -0.2500, -0.2500, -0.2500])
     """
@@ -23,3 +30,25 @@ class Center:
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         return x - self.baseline(x, batch.group)
+
+
+@component
+class SignAdvantage:
+    """`positive_advantage` for a rollout whose reward is above 0, -1 for any other; no baseline.
+
+    Source: W-REINFORCE (arXiv:2506.01347), lambda; NSR is 0 and Reinforce-Rej 1.
+
+    Args:
+        positive_advantage: advantage of a rollout with a positive reward.
+
+    >>> import torch
+    >>> from grupo.testing.batches import make_batch
+    >>> SignAdvantage(0.5)(torch.tensor([1.0, 0.0]), make_batch(group=[0, 0]))
+    tensor([ 0.5000, -1.0000])
+    """
+
+    positive_advantage: float
+
+    def __call__(self, x: Tensor, batch: Batch) -> Tensor:
+        positive = torch.full_like(x, self.positive_advantage)
+        return torch.where(x > 0, positive, torch.full_like(x, -1.0))

@@ -1,4 +1,7 @@
-"""Credit of thoughts that are answered at several budgets, and of their answers."""
+"""Advantages of thinking traces that are cut at several token budgets, and of their answers.
+
+Source: AnytimeReasoner (BRPO), Qi et al., arXiv:2505.13438.
+"""
 
 import torch
 from torch import Tensor
@@ -11,46 +14,61 @@ from grupo.core.component import component
 
 @component
 class BudgetRelativeAdvantage:
-    """Thoughts by `anytime` of the mean of their answers at each budget, `prior` its shares.
+    """Budget-relative advantage of thinking tokens, group-centred advantage of answer tokens.
 
-    Answers by r - mean(r) of the `answers` at the same cut of the same trace; where that is one, of
-    all traces at the same budget. Qi et al., arXiv:2505.13438.
+    A thinking token has the advantage of its budget segment, `anytime_advantages` of the mean
+    reward of the trace's answers at each budget, (N, T). An answer token has r - mean(r) over the
+    answers at the same cut of the same trace, or, with one answer per cut, over the answers of all
+    traces at the same budget.
+    Source: Qi et al., arXiv:2505.13438.
 
-    >>> from grupo.testing.batch_sizes import batch_of
-    >>> parts = {"trace": [0.0, 0.0], "budget": [0.0, 0.0], "cut": [0.0, 0.0]}
-    >>> marked = {"step/thought": [[1.0, 0.0], [0.0, 0.0]]}
-    >>> batch = make_batch(group=[0, 0], length=[2, 2], reward_terms=parts, signals=marked)
-    >>> BudgetRelativeAdvantage((1.0,), answers_per_cut=2)(torch.tensor([1.0, 0.0]), batch).tolist()
+    Args:
+        prior: weight of each budget, ascending budgets; normalised to sum to 1.
+        answers_per_cut: number of answers sampled at each cut of a trace.
+
+    >>> from grupo.testing.batches import make_batch
+    >>> zero = [0.0, 0.0]
+    >>> terms = {"trace_index": zero, "budget_index": zero, "cut_index": zero}
+    >>> thinking = {"step/thinking": [[1.0, 0.0], [0.0, 0.0]]}
+    >>> batch = make_batch([0, 0], length=[2, 2], reward_terms=terms, signals=thinking)
+    >>> estimator = BudgetRelativeAdvantage((1.0,), answers_per_cut=2)
+    >>> estimator(torch.tensor([1.0, 0.0]), batch).tolist()
     [[0.0, 0.5], [-0.5, -0.5]]
     """
 
     prior: tuple[float, ...]
     answers_per_cut: int
-    required_reward_terms = ("trace", "budget", "cut")
-    required_signals = frozenset({"step/thought"})
+    required_reward_terms = ("trace_index", "budget_index", "cut_index")
+    required_signals = frozenset({"step/thinking"})
 
     def __call__(self, x: Tensor, batch: Batch) -> PerAction:
-        trace, s = (
-            combine_labels(batch.group, batch.reward_terms["trace"]),
-            batch.reward_terms["budget"].long(),
-        )
-        same = (
-            combine_labels(trace, batch.reward_terms["cut"])
-            if self.answers_per_cut > 1
-            else combine_labels(batch.group, s)
-        )
-        home = torch.zeros_like(trace.unique()).scatter(0, trace, batch.group)
-        p = x.new_tensor(self.prior) / sum(self.prior)
-        thought = anytime_advantages(_mean_per_budget(x, trace, s, len(p)), home, p)[trace, s]
-        answer, thinks = x - group_ops.mean(x, same), batch.signals["step/thought"] > 0
-        return torch.where(thinks, thought[batch.rollout, None], answer[batch.rollout, None])
+        trace = combine_labels(batch.group, batch.reward_terms["trace_index"])
+        budget = batch.reward_terms["budget_index"].long()
+        if self.answers_per_cut > 1:
+            compared = combine_labels(trace, batch.reward_terms["cut_index"])
+        else:
+            compared = combine_labels(batch.group, budget)
+        prior = x.new_tensor(self.prior) / sum(self.prior)
+        rewards = _mean_per_budget(x, trace, budget, len(prior))
+        trace_group = torch.zeros_like(trace.unique()).scatter(0, trace, batch.group)
+        thinking = anytime_advantages(rewards, trace_group, prior)[trace, budget]
+        answer = x - group_ops.mean(x, compared)
+        is_thinking = batch.signals["step/thinking"] > 0
+        rollout = batch.rollout
+        return torch.where(is_thinking, thinking[rollout, None], answer[rollout, None])
 
 
 def anytime_advantages(rewards: Tensor, group: Tensor, prior: Tensor) -> Tensor:
-    """ret_s - (s V1_s + (S - s) V2_s) / S of the pieces s of thoughts that earn R (n, S).
+    """ret_s - (s V1_s + (S - s) V2_s) / S for segment s = 0..S-1 of each trace, (n, S).
 
-    ret_s = sum_{j>=s} p_j R_j; V2 is its mean over the `group` (n,), and V1_s =
-    sum_{k<s} 2^k R_k / sum_{k<s} 2^k times sum_{j>=s} p_j, 0 for s = 0.
+    ret_s = sum_{j>=s} p_j R_j. V1_s = (sum_{k<s} 2^k R_k / sum_{k<s} 2^k) sum_{j>=s} p_j is a
+    baseline from the trace's earlier budgets, 0 for s = 0. V2_s is the mean of ret_s over the
+    group.
+
+    Args:
+        rewards: R_j of the answers of each trace at budget j, (n, S).
+        group: group of each trace, (n,).
+        prior: p_j, (S,).
 
     >>> R, p = torch.tensor([[0.0, 1.0], [1.0, 1.0]]), torch.tensor([0.5, 0.5])
     >>> anytime_advantages(R, torch.tensor([0, 0]), p).tolist()
@@ -58,15 +76,22 @@ def anytime_advantages(rewards: Tensor, group: Tensor, prior: Tensor) -> Tensor:
     """
     s = torch.arange(len(prior)).to(prior)
     w, S = 2.0**s, len(prior)
-    ret, rest = (y.flip(-1).cumsum(-1).flip(-1) for y in (prior * rewards, prior))
-    V1 = ((w * rewards).cumsum(1) - w * rewards) / (w.cumsum(0) - w).clamp(min=1) * rest
-    V2 = torch.stack([group_ops.mean(y, group) for y in ret.T], 1)
+    ret = _reverse_cumsum(prior * rewards)
+    V1 = ((w * rewards).cumsum(1) - w * rewards) / (w.cumsum(0) - w).clamp(min=1)
+    V1 = V1 * _reverse_cumsum(prior)
+    V2 = torch.stack([group_ops.mean(column, group) for column in ret.T], 1)
     return ret - (s * V1 + (S - s) * V2) / S
 
 
+def _reverse_cumsum(x: Tensor) -> Tensor:
+    """Sum of the entries from each position to the end of the last axis."""
+    return x.flip(-1).cumsum(-1).flip(-1)
+
+
 def _mean_per_budget(x: Tensor, trace: Tensor, budget: Tensor, num_budgets: int) -> Tensor:
-    """Of each trace and budget, 0 where nobody answered."""
-    sums, counts = x.new_zeros(2, int(trace.max()) + 1 if len(trace) else 0, num_budgets)
+    """Mean of `x` over the answers of each trace at each budget, 0 without answers."""
+    num_traces = int(trace.max()) + 1 if len(trace) else 0
+    sums, counts = x.new_zeros(2, num_traces, num_budgets)
     sums.index_put_((trace, budget), x, accumulate=True)
     counts.index_put_((trace, budget), torch.ones_like(x), accumulate=True)
     return sums / counts.clamp(min=1)

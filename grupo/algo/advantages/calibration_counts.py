@@ -1,4 +1,4 @@
-"""What scores that were given on the way have come to."""
+"""Calibration counts: how often rollouts with a given quality score turned out correct."""
 
 from collections.abc import Mapping
 
@@ -11,13 +11,17 @@ from grupo.core.component import component
 
 @component
 class CountByBin:
-    """x as it is; reported is how often scores were seen and right, by as many bins of [0, 1].
+    """Return x unchanged, and log how many rollouts of each score bin exist and are correct.
 
-    The score is the part `quality_term`, below 0 where none was given; right is a reward above `right`.
+    The score is the reward term `quality` in [0, 1], negative for a rollout without a score.
 
-    >>> from grupo.testing.batch_sizes import batch_of
+    Args:
+        num_bins: bins of equal width over [0, 1].
+        success_threshold: a rollout is correct if its reward is above this.
+
+    >>> from grupo.testing.batches import make_batch
     >>> batch = make_batch([0, 0, 0], [1.0, 0.0, 1.0], reward_terms={"quality": [0.7, 1.0, -1.0]})
-    >>> {name: x for name, x in CountByBin(2).report(batch).items() if x}
+    >>> {name: x for name, x in CountByBin(2).metrics(batch).items() if x}
     {'value_bins/correct/1': 1.0, 'value_bins/count/1': 2.0}
     """
 
@@ -29,17 +33,17 @@ class CountByBin:
         return x
 
     def metrics(self, batch: Batch) -> Mapping[str, float]:
-        """`value_bins/correct/b` and `value_bins/count/b`, of every bin b."""
+        """`value_bins/correct/b` and `value_bins/count/b` for every bin b."""
         score = batch.reward_terms["quality"]
-        given = score >= 0
-        bins = (score[given] * self.num_bins).long().clamp(max=self.num_bins - 1)
-        right = (batch.reward[given] > self.success_threshold).to(torch.float64)
+        has_score = score >= 0
+        bins = (score[has_score] * self.num_bins).long().clamp(max=self.num_bins - 1)
+        is_correct = (batch.reward[has_score] > self.success_threshold).to(torch.float64)
         counts = {
-            "right": bins.bincount(right, self.num_bins),
-            "seen": bins.bincount(None, self.num_bins),
+            "correct": bins.bincount(is_correct, self.num_bins),
+            "count": bins.bincount(None, self.num_bins),
         }
         return {
-            f"quality/{what}/{b}": float(n)
-            for what, numbers in counts.items()
+            f"value_bins/{name}/{b}": float(n)
+            for name, numbers in counts.items()
             for b, n in enumerate(numbers)
         }

@@ -1,4 +1,4 @@
-"""Credits made of credits."""
+"""Advantage estimators made of other estimators: chain, per reward term, regroup, mask, clamp."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,25 +13,37 @@ from grupo.core.component import component, to_code
 
 
 class AdvantageEstimator(Protocol):
-    """From the credit so far to the next, (R,) or (N, T)."""
+    """Maps rewards, or the advantage so far, to the next advantage.
+
+    Args:
+        x: rewards or advantages, (R,) per rollout or (N, T) per token.
+        batch: the batch they belong to.
+
+    Returns:
+        The advantage, (R,) or (N, T).
+    """
 
     def __call__(self, x: Tensor, batch: Batch, /) -> Tensor: ...
 
 
 def identity(x: Tensor, batch: Batch) -> Tensor:
-    """The reward itself: plain REINFORCE."""
+    """Return `x` unchanged: the advantage is the reward, as in plain REINFORCE."""
     return x
 
 
 @component
 class Chain:
-    """Credits applied from left to right."""
+    """Apply advantage estimators from left to right; `chain` builds it.
+
+    Args:
+        estimators: the estimators in the order of application.
+    """
 
     estimators: tuple[AdvantageEstimator, ...]
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        for step in self.estimators:
-            x = step(x, batch)
+        for estimator in self.estimators:
+            x = estimator(x, batch)
         return x
 
     def __repr__(self) -> str:
@@ -39,27 +51,35 @@ class Chain:
 
 
 def chain(*estimators: AdvantageEstimator) -> Chain:
-    """Apply `steps` from left to right; chains within chains are laid flat.
+    """Compose advantage estimators: each takes the result of the one before.
+
+    Chains within chains are flattened.
+
+    Args:
+        estimators: the estimators, applied from left to right.
 
     >>> from grupo.algo.advantages import Center, ScaleByStd
     >>> chain(Center(), ScaleByStd())
     chain(Center(), ScaleByStd(eps=1e-06))
     """
-    return Chain(
-        tuple(
-            s
-            for step in estimators
-            for s in (step.estimators if isinstance(step, Chain) else (step,))
-        )
-    )
+    flat: list[AdvantageEstimator] = []
+    for estimator in estimators:
+        flat.extend(estimator.estimators if isinstance(estimator, Chain) else [estimator])
+    return Chain(tuple(flat))
 
 
 @component
 class PerRewardTerm:
-    """Credit every component of the reward on its own, then add them up: sum_k w_k credit(r_k).
+    """sum_k w_k A(r_k): estimate the advantage of each reward term separately, then add.
+
+    The incoming `x` is ignored.
+
+    Args:
+        estimator: A, applied to each reward term (R,).
+        weights: pairs of reward-term name and weight w_k.
 
     >>> from grupo.algo.advantages import Center
-    >>> from grupo.testing.batch_sizes import batch_of
+    >>> from grupo.testing.batches import make_batch
     >>> batch = make_batch(group=[0, 0], reward_terms={"right": [1.0, 0.0], "short": [0.0, 4.0]})
     >>> PerRewardTerm(Center(), (("right", 1.0), ("short", 0.5)))(batch.reward, batch).tolist()
     [-0.5, 0.5]
@@ -70,20 +90,22 @@ class PerRewardTerm:
 
     @property
     def required_reward_terms(self) -> tuple[str, ...]:
-        """The components of the reward that it reads, by name."""
+        """Names of the weighted reward terms."""
         return tuple(name for name, _ in self.weights)
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        return torch.stack(
-            [w * self.estimator(batch.reward_terms[name], batch) for name, w in self.weights]
-        ).sum(0)
+        terms = [w * self.estimator(batch.reward_terms[name], batch) for name, w in self.weights]
+        return torch.stack(terms).sum(0)
 
 
 @component
 class UseRewardTerm:
-    """The component `part` of the reward; what came is left.
+    """Replace the advantage by one reward term, (R,).
 
-    >>> from grupo.testing.batch_sizes import batch_of
+    Args:
+        reward_term: name of the reward term.
+
+    >>> from grupo.testing.batches import make_batch
     >>> batch = make_batch(group=[0, 0], reward=[5.0, 5.0], reward_terms={"right": [1.0, 0.0]})
     >>> UseRewardTerm("right")(batch.reward, batch).tolist()
     [1.0, 0.0]
@@ -93,7 +115,7 @@ class UseRewardTerm:
 
     @property
     def required_reward_terms(self) -> tuple[str, ...]:
-        """The component it takes."""
+        """The reward term."""
         return (self.reward_term,)
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
@@ -102,11 +124,15 @@ class UseRewardTerm:
 
 @component
 class ByRewardTerm:
-    """Labels of (group, component of the reward): who is alike in the component `part`.
+    """Group labels (R,) of rollouts that share both the group and the value of a reward term.
+
+    Args:
+        reward_term: name of the reward term; its values are compared for equality.
 
     >>> import torch
-    >>> from grupo.testing.batch_sizes import batch_of
-    >>> ByRewardTerm("mode")(make_batch(group=[0, 0, 0, 1], reward_terms={"mode": [1.0, 2.0, 1.0, 1.0]}))
+    >>> from grupo.testing.batches import make_batch
+    >>> batch = make_batch(group=[0, 0, 0, 1], reward_terms={"mode": [1.0, 2.0, 1.0, 1.0]})
+    >>> ByRewardTerm("mode")(batch)
     tensor([0, 1, 0, 2])
     """
 
@@ -114,22 +140,25 @@ class ByRewardTerm:
 
     @property
     def required_reward_terms(self) -> tuple[str, ...]:
-        """The component it reads."""
+        """The reward term."""
         return (self.reward_term,)
 
     def __call__(self, batch: Batch) -> Int[Tensor, "R"]:
-        pairs = torch.stack(
-            [batch.group.double(), batch.reward_terms[self.reward_term].double()], dim=1
-        )
+        value = batch.reward_terms[self.reward_term].double()
+        pairs = torch.stack([batch.group.double(), value], dim=1)
         return pairs.unique(dim=0, return_inverse=True)[1]
 
 
 @component
 class GroupedBy:
-    """Credit as if others were compared: `by` answers a new group label (R,) for each rollout.
+    """Estimate advantages with another grouping of the rollouts.
+
+    Args:
+        estimator: advantage estimator.
+        labels: function of the batch that returns the new group of each rollout, (R,).
 
     >>> from grupo.algo.advantages import Center
-    >>> from grupo.testing.batch_sizes import batch_of
+    >>> from grupo.testing.batches import make_batch
     >>> batch = make_batch(group=[0, 0, 0], reward_terms={"mode": [1.0, 2.0, 1.0]})
     >>> GroupedBy(Center(), ByRewardTerm("mode"))(torch.tensor([1.0, 5.0, 3.0]), batch)
     tensor([-1.,  0.,  1.])
@@ -144,10 +173,14 @@ class GroupedBy:
 
 @component
 class MaskAdvantage:
-    """Credit where `keep` (R,) holds, 0 elsewhere.
+    """The advantage of `estimator` for the rollouts in `keep`, 0 for the others.
+
+    Args:
+        estimator: advantage estimator; it reads all rollouts.
+        keep: function of the batch that returns a mask of rollouts, (R,).
 
     >>> from grupo.algo.advantages import Center
-    >>> from grupo.testing.batch_sizes import batch_of
+    >>> from grupo.testing.batches import make_batch
     >>> def short(batch):
     ...     return batch.lengths < 2
     >>> batch = make_batch(group=[0, 0], length=[1, 2])
@@ -159,16 +192,20 @@ class MaskAdvantage:
     keep: Callable[[Batch], Bool[Tensor, "R"]]
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        kept = self.keep(batch)
-        credited = self.estimator(x, batch)
-        return credited * (kept if credited.ndim == 1 else kept[batch.rollout, None])
+        keep = self.keep(batch)
+        advantage = self.estimator(x, batch)
+        return advantage * (keep if advantage.ndim == 1 else keep[batch.rollout, None])
 
 
 @component
 class ClampAdvantage:
-    """Credit so far, held between two bounds.
+    """min(max(x, low), high).
 
-    >>> from grupo.testing.batch_sizes import batch_of
+    Args:
+        low: smallest advantage.
+        high: largest advantage.
+
+    >>> from grupo.testing.batches import make_batch
     >>> ClampAdvantage(-1.0, 2.0)(torch.tensor([-3.0, 0.5]), make_batch(group=[0, 0]))
     tensor([-1.0000,  0.5000])
     """

@@ -1,4 +1,7 @@
-"""Rewards for who fails better."""
+"""Rewards that rank the truncated rollouts of all-incorrect groups by the shape of their entropy.
+
+Source: structural entropy ranking reward of R^3, Jiang et al., arXiv:2601.19620, section 3.2.3.
+"""
 
 import torch
 from torch import Tensor
@@ -11,15 +14,21 @@ from grupo.core.component import component
 
 @component
 class EntropyRank:
-    """x + `best` k / (n - 1) for the n that were cut off, of a group that is all wrong.
+    """x + max_bonus k / (n - 1) for the n truncated rollouts of an all-incorrect group, (R,).
 
-    k is the place by how many others one dominates: a higher mean entropy of its `peak` most
-    uncertain actions, and a lower one of all. Equals share their place.
+    k is the rank of the rollout among them by the number of rollouts it dominates; ties share
+    their mean rank. A rollout dominates another if the mean entropy of its most uncertain tokens
+    is higher and the mean entropy of all its tokens is lower. A group is incorrect if no reward is
+    above 0.5.
 
-    R^3, structural entropy ranking reward. Jiang et al. (arXiv:2601.19620), section 3.2.3.
+    Args:
+        max_length: a rollout of this many tokens or more is truncated.
+        max_bonus: bonus of the best rank.
+        peak_fraction: fraction of a rollout's tokens that are its most uncertain ones.
 
-    >>> from grupo.testing.batch_sizes import batch_of
-    >>> batch = make_batch([0, 0], length=[2, 2], signals={"entropy": [[3.0, 0.0], [2.0, 2.0]]})
+    >>> from grupo.testing.batches import make_batch
+    >>> entropy = {"entropy": [[3.0, 0.0], [2.0, 2.0]]}
+    >>> batch = make_batch([0, 0], length=[2, 2], signals=entropy)
     >>> EntropyRank(max_length=2)(batch.reward, batch).tolist()
     [0.1, 0.0]
     """
@@ -30,16 +39,19 @@ class EntropyRank:
     required_signals = frozenset({"entropy"})
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        cut, wrong = batch.lengths >= self.max_length, group_ops.max(x, batch.group) <= 0.5
-        label = 2 * batch.group + cut
+        truncated = batch.lengths >= self.max_length
+        all_incorrect = group_ops.max(x, batch.group) <= 0.5
+        label = 2 * batch.group + truncated
+        peak = self._peak_entropy(batch)
         mean = sum_per_rollout(batch.signals["entropy"], batch) / batch.lengths.clamp(min=1)
-        high, same = self._peak_entropy(batch), label[:, None] == label
-        beats = (high[:, None] > high) & (mean[:, None] < mean) & same
-        place = group_ops.rank(beats.sum(1).to(x), label)
-        paid = self.max_bonus * place / (group_ops.count(x, label) - 1).clamp(min=1)
-        return x + paid * (cut & wrong)
+        same_label = label[:, None] == label
+        dominates = (peak[:, None] > peak) & (mean[:, None] < mean) & same_label
+        rank = group_ops.rank(dominates.sum(1).to(x), label)
+        bonus = self.max_bonus * rank / (group_ops.count(x, label) - 1).clamp(min=1)
+        return x + bonus * (truncated & all_incorrect)
 
     def _peak_entropy(self, batch: Batch) -> PerRollout:
-        H = to_token_table(batch.signals["entropy"], batch).sort(descending=True).values
+        """Mean entropy of the `peak_fraction` most uncertain tokens of each rollout."""
+        entropy = to_token_table(batch.signals["entropy"], batch).sort(descending=True).values
         k = (self.peak_fraction * batch.lengths).floor().clamp(min=1)[:, None]
-        return ((torch.arange(H.shape[1]) < k) * H / k).sum(1)
+        return ((torch.arange(entropy.shape[1]) < k) * entropy / k).sum(1)

@@ -1,4 +1,7 @@
-"""Generalised advantage estimation: what a value head expected against what came, per action."""
+"""Generalised advantage estimation (GAE) with a learned value head.
+
+Source: Schulman et al., arXiv:1506.02438.
+"""
 
 import torch
 from torch import Tensor
@@ -18,29 +21,40 @@ from grupo.core.component import component
 def gae(
     reward: PerAction, value: PerAction, batch: Batch, gamma: float, gae_lambda: float | Tensor
 ) -> PerAction:
-    """A_t = d_t + gamma lam A_(t+1) with d_t = r_t + gamma V_(t+1) - V_t, and V = 0 after the end.
+    """A_t = d_t + gamma lambda A_(t+1) with d_t = r_t + gamma V_(t+1) - V_t; V = 0 after the end.
 
-    Generalised advantage estimation, arXiv:1506.02438, eq. 16; `lam` is a number, or one per
-    rollout (R, 1).
+    Time runs over all rows of a rollout. Source: arXiv:1506.02438, eq. 16.
 
-    >>> from grupo.testing.batch_sizes import batch_of
+    Args:
+        reward: reward of each token, (N, T).
+        value: V of each state, (N, T).
+        batch: provides mask, turns and rollouts.
+        gamma: discount per token.
+        gae_lambda: a number, or one per rollout, (R, 1).
+
+    >>> from grupo.testing.batches import make_batch
     >>> batch = make_batch(group=[0], length=[2])
     >>> r, V = torch.tensor([[0.0, 1.0]]), torch.tensor([[0.25, 0.5]])
     >>> gae(r, V, batch, gamma=1.0, gae_lambda=0.5).tolist()  # d = 0.25, 0.5
     [[0.5, 0.5]]
     """
-    r, V = to_token_table(reward, batch), to_token_table(value, batch)
+    r = to_token_table(reward, batch)
+    V = to_token_table(value, batch)
     d = r + gamma * shift_left(V) - V
     return from_token_table(discounted_sum(d, gamma * gae_lambda), batch)
 
 
 @component
 class GAE:
-    """Generalised advantage estimation with the value head: a reward (R,) is paid at the end.
+    """Generalised advantage estimation; a reward per rollout (R,) is paid at its last token.
 
-    Schulman et al., arXiv:1506.02438, eq. 16.
+    Source: Schulman et al., arXiv:1506.02438, eq. 16.
 
-    >>> from grupo.testing.batch_sizes import batch_of
+    Args:
+        gamma: discount per token.
+        gae_lambda: 1 is the Monte-Carlo return minus V, 0 the one-step difference.
+
+    >>> from grupo.testing.batches import make_batch
     >>> batch = make_batch(group=[0], length=[2], signals={"value": [[0.25, 0.5]]})
     >>> GAE(gamma=1.0, gae_lambda=0.5)(torch.tensor([1.0]), batch).tolist()  # d = 0.25, 0.5
     [[0.5, 0.5]]
@@ -51,26 +65,30 @@ class GAE:
 
     @property
     def required_signals(self) -> frozenset[str]:
-        """What the head said when the batch was sampled."""
+        """`value`: output of the value head when the batch was generated."""
         return frozenset({"value"})
 
     @property
     def aux_heads(self) -> tuple[AuxHead, ...]:
-        """The value head."""
+        """The value head, which is trained beside the policy."""
         return (LinearHead("value"),)
 
     def __call__(self, x: Tensor, batch: Batch) -> PerAction:
-        paid = x if x.ndim == 2 else at_last_token(x, batch)
-        return gae(paid, batch.signals["value"], batch, self.gamma, self.gae_lambda)
+        reward = x if x.ndim == 2 else at_last_token(x, batch)
+        return gae(reward, batch.signals["value"], batch, self.gamma, self.gae_lambda)
 
 
 @component
 class LengthAdaptiveGAE(GAE):
-    """GAE with lambda = 1 - 1 / (alpha l) for a rollout of l actions, not below 0.
+    """GAE with lambda = max(0, 1 - 1 / (alpha L)) for a rollout of L tokens.
 
-    VAPO, Yue et al., arXiv:2504.05118.
+    `gae_lambda` is not used. Source: VAPO, Yue et al., arXiv:2504.05118.
 
-    >>> from grupo.testing.batch_sizes import batch_of
+    Args:
+        gamma: discount per token.
+        alpha: larger values bring lambda nearer to 1.
+
+    >>> from grupo.testing.batches import make_batch
     >>> batch = make_batch(group=[0], length=[2], signals={"value": [[0.25, 0.5]]})
     >>> LengthAdaptiveGAE(alpha=1.0)(torch.tensor([1.0]), batch).tolist()  # lambda = 1 - 1 / 2
     [[0.5, 0.5]]
@@ -79,19 +97,27 @@ class LengthAdaptiveGAE(GAE):
     alpha: float = 0.05
 
     def __call__(self, x: Tensor, batch: Batch) -> PerAction:
-        lam = (1 - 1 / (self.alpha * batch.lengths.clamp(min=1))).clamp(min=0)[:, None]
-        return gae(at_last_token(x, batch), batch.signals["value"], batch, self.gamma, lam)
+        length = batch.lengths.clamp(min=1)
+        gae_lambda = (1 - 1 / (self.alpha * length)).clamp(min=0)[:, None]
+        reward = at_last_token(x, batch)
+        return gae(reward, batch.signals["value"], batch, self.gamma, gae_lambda)
 
 
 @component
 class ExtendedGAE(GAE):
-    """GAE where a rollout that was cut has V(s_l) := V(s_(l-1)) after its end, and no reward.
+    """GAE that bootstraps truncated rollouts with their last value instead of a reward.
 
-    T-PPO, Fan et al., arXiv:2506.15050.
+    After the end of a truncated rollout of l tokens V(s_l) := V(s_(l-1)); its reward is ignored.
+    Source: T-PPO, Fan et al., arXiv:2506.15050.
 
-    >>> from grupo.testing.batch_sizes import batch_of
-    >>> seen, parts = {"value": [[0.25, 0.5]]}, {"cut": [1.0]}
-    >>> batch = make_batch(group=[0], length=[2], signals=seen, reward_terms=parts)
+    Args:
+        gamma: discount per token.
+        gae_lambda: see `GAE`.
+        reward_term: name of the reward term that is 1 for truncated rollouts, else 0.
+
+    >>> from grupo.testing.batches import make_batch
+    >>> value, cut = {"value": [[0.25, 0.5]]}, {"cut": [1.0]}
+    >>> batch = make_batch(group=[0], length=[2], signals=value, reward_terms=cut)
     >>> ExtendedGAE(gae_lambda=0.5)(torch.tensor([1.0]), batch).tolist()  # d = 0.25, 0
     [[0.25, 0.0]]
     """
@@ -100,12 +126,13 @@ class ExtendedGAE(GAE):
 
     @property
     def required_reward_terms(self) -> tuple[str, ...]:
-        """The component that is 1 for a rollout that was cut, 0 for a finished one."""
+        """The reward term that marks truncated rollouts."""
         return (self.reward_term,)
 
     def __call__(self, x: Tensor, batch: Batch) -> PerAction:
-        cut, value = batch.reward_terms[self.reward_term] > 0, batch.signals["value"]
-        end = to_token_table(at_last_token(torch.ones_like(x), batch), batch)
-        last = (to_token_table(value, batch) * end).sum(1)
-        paid = at_last_token(x.where(~cut, self.gamma * last), batch)
-        return gae(paid, value, batch, self.gamma, self.gae_lambda)
+        truncated = batch.reward_terms[self.reward_term] > 0
+        value = batch.signals["value"]
+        is_last = to_token_table(at_last_token(torch.ones_like(x), batch), batch)
+        last_value = (to_token_table(value, batch) * is_last).sum(1)
+        reward = at_last_token(x.where(~truncated, self.gamma * last_value), batch)
+        return gae(reward, value, batch, self.gamma, self.gae_lambda)

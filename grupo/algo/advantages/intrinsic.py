@@ -1,4 +1,4 @@
-"""What was measured of a rollout's actions, as one number: a reward where nobody judges."""
+"""Intrinsic rewards: one number per rollout from signals of its tokens, without a judge."""
 
 from torch import Tensor
 
@@ -8,9 +8,9 @@ from grupo.core.component import component
 
 
 def ref_log_ratio(batch: Batch) -> PerRollout:
-    """k = log pi_old(y) - log pi_ref(y) of the whole rollout y, in nats.
+    """log pi_old(y) - log pi_ref(y) of each whole rollout y, in nats, (R,).
 
-    >>> from grupo.testing.batch_sizes import batch_of
+    >>> from grupo.testing.batches import make_batch
     >>> ref = {"logp@ref": [[-2.0, -1.5]]}
     >>> ref_log_ratio(make_batch(group=[0], length=[2], logp=-1.0, signals=ref)).tolist()
     [1.5]
@@ -20,11 +20,13 @@ def ref_log_ratio(batch: Batch) -> PerRollout:
 
 @component
 class SumSignal:
-    """Sum over a rollout's actions of the measured `signal`, times `factor`; what came is left.
+    """factor x sum of a signal over the rollout's tokens, (R,); the incoming advantage is ignored.
 
-    "" is the log-probability that actions were taken with.
+    Args:
+        signal: name of the signal; "" is `old_logp`, the log-probability of the generated tokens.
+        factor: multiplies the sum.
 
-    >>> from grupo.testing.batch_sizes import batch_of
+    >>> from grupo.testing.batches import make_batch
     >>> batch = make_batch(group=[0], length=[2], signals={"entropy": [[0.5, 1.0]]})
     >>> SumSignal("entropy", -1.0)(batch.reward, batch).tolist()
     [-1.5]
@@ -35,21 +37,25 @@ class SumSignal:
 
     @property
     def required_signals(self) -> frozenset[str]:
-        """The signal."""
+        """The signal, unless it is `old_logp`."""
         return frozenset({self.signal} - {""})
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        said = batch.signals[self.signal] if self.signal else batch.old_logp
-        return self.factor * sum_per_rollout(said.to(x), batch)
+        values = batch.signals[self.signal] if self.signal else batch.old_logp
+        return self.factor * sum_per_rollout(values.to(x), batch)
 
 
 @component
 class MeanSignal(SumSignal):
-    """Mean over a rollout's actions of the measured `signal`, times `factor`; what came is left.
+    """factor x mean of a signal over the rollout's tokens, (R,); 0 for a rollout without tokens.
 
-    "" is the log-probability that actions were taken with; who took none has 0.
+    The incoming advantage is ignored.
 
-    >>> from grupo.testing.batch_sizes import batch_of
+    Args:
+        signal: name of the signal; "" is `old_logp`, the log-probability of the generated tokens.
+        factor: multiplies the mean.
+
+    >>> from grupo.testing.batches import make_batch
     >>> batch = make_batch(group=[0], length=[2], signals={"entropy": [[0.5, 1.0]]})
     >>> MeanSignal("entropy")(batch.reward, batch).tolist()
     [0.75]

@@ -1,7 +1,7 @@
-"""Other policies in the credit: what is paid for being unlike one, or gained for being like one.
+"""KL penalties inside the reward: log-ratios to another policy, subtracted before the baseline.
 
-What is paid is log pi_old - log pi_other of the actions that were taken, in nats (k1): unbiased, a
-constant of the update, and credited like any reward.
+The penalty is k1 = log pi_old - log pi_other of the generated tokens, in nats: unbiased, constant
+during the update, and part of the advantage like any reward.
 """
 
 import torch
@@ -14,79 +14,106 @@ from grupo.core.component import component
 
 @component
 class _KLPenalty:
-    """At what price, and for being unlike whom."""
+    """Coefficient of a KL penalty, and the policy it is measured against.
+
+    Args:
+        kl_coef: reward lost per nat.
+        other_policy: name of the policy whose `logp@<name>` is measured.
+    """
 
     kl_coef: float
     other_policy: str = "ref"
 
     @property
     def required_signals(self) -> frozenset[str]:
-        """What the other said of the actions."""
+        """Log-probabilities of the other policy."""
         return frozenset({f"logp@{self.other_policy}"})
 
 
 @component
 class KLInReward(_KLPenalty):
-    """x - `coefficient` sum over the rollout's actions of k1, (R,): before a baseline is taken.
+    """x - kl_coef sum_t k1_t over the tokens of the rollout, (R,): before the baseline.
 
-    Ziegler et al., arXiv:1909.08593.
+    Source: Ziegler et al., arXiv:1909.08593.
 
-    >>> from grupo.testing.batch_sizes import batch_of
+    Args:
+        kl_coef: reward lost per nat.
+        other_policy: name of the other policy.
+
+    >>> from grupo.testing.batches import make_batch
     >>> batch = make_batch(group=[0], length=[2], logp=-1.0, signals={"logp@ref": [[-1.5, -3.0]]})
     >>> KLInReward(0.2)(torch.tensor([1.0]), batch)
     tensor([0.5000])
     """
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        paid = _k1_per_action(batch, self.other_policy).sum(1).to(x)
-        return x - self.kl_coef * torch.zeros_like(x).index_add(0, batch.rollout, paid)
+        per_row = _k1_per_action(batch, self.other_policy).sum(1).to(x)
+        return x - self.kl_coef * torch.zeros_like(x).index_add(0, batch.rollout, per_row)
 
 
 @component
 class KLPerAction(_KLPenalty):
-    """x_t - `coefficient` k1_t, (N, T): every action pays for itself alone.
+    """x_t - kl_coef k1_t, (N, T): the penalty of a token affects that token alone.
 
-    >>> from grupo.testing.batch_sizes import batch_of
+    Args:
+        kl_coef: advantage lost per nat.
+        other_policy: name of the other policy.
+
+    >>> from grupo.testing.batches import make_batch
     >>> batch = make_batch(group=[0], length=[2], logp=-1.0, signals={"logp@ref": [[-1.5, -3.0]]})
     >>> KLPerAction(0.5)(torch.tensor([1.0]), batch)
     tensor([[0.7500, 0.0000]])
     """
 
     def __call__(self, x: Tensor, batch: Batch) -> PerAction:
-        return broadcast_to_tokens(x, batch) - self.kl_coef * _k1_per_action(
-            batch, self.other_policy
-        ).to(x)
+        penalty = _k1_per_action(batch, self.other_policy).to(x)
+        return broadcast_to_tokens(x, batch) - self.kl_coef * penalty
 
 
 @component
 class KLToGo(_KLPenalty):
-    """x_t - `coefficient` sum_{s >= t} k1_s, (N, T): an action pays for what follows in its row.
+    """x_t - kl_coef sum_{s >= t} k1_s over the later tokens of the same row, (N, T).
 
-    Another row of the same rollout has another context; its actions are its own to pay for.
+    Tokens in other rows of the rollout have another context and are not included.
 
-    >>> from grupo.testing.batch_sizes import batch_of
+    Args:
+        kl_coef: advantage lost per nat.
+        other_policy: name of the other policy.
+
+    >>> from grupo.testing.batches import make_batch
     >>> batch = make_batch(group=[0], length=[2], logp=-1.0, signals={"logp@ref": [[-1.5, -3.0]]})
     >>> KLToGo(0.5)(torch.tensor([1.0]), batch)
     tensor([[-0.2500,  0.0000]])
     """
 
     def __call__(self, x: Tensor, batch: Batch) -> PerAction:
-        later = _k1_per_action(batch, self.other_policy).flip(1).cumsum(1).flip(1) * batch.mask
-        return broadcast_to_tokens(x, batch) - self.kl_coef * later.to(x)
+        per_action = _k1_per_action(batch, self.other_policy)
+        to_go = per_action.flip(1).cumsum(1).flip(1) * batch.mask
+        return broadcast_to_tokens(x, batch) - self.kl_coef * to_go.to(x)
 
 
 @component
 class TemperatureRatioBonus:
-    """(1 - a) x + a b rho, b 1 where right, rho = pi_old at another temperature / pi_old.
+    """(1 - a) x + a b rho, (N, T): a bonus for tokens of correct rollouts that steers entropy.
 
-    The temperature is 1.2 times its own while `entropy` is at most `target`, 0.8 times above.
-    a' = min(|target - entropy|, `most`) / (share that is right), a = a' / (1 + a'). DCPO, Li et
-    al., arXiv:2601.12730.
+    b is 1 for correct rollouts, else 0. rho = pi_tau / pi_old, with pi_tau the policy at tau times
+    its temperature: tau = 1.2 while `entropy` <= `target_entropy`, else 0.8.
+    a = a' / (1 + a') with a' = min(|target_entropy - entropy|, max_coef) / mean(b).
+    Source: DCPO, Li et al., arXiv:2601.12730.
 
-    >>> from grupo.testing.batch_sizes import batch_of
-    >>> seen = {"logp@t=1.2": [[-1.0], [-1.0]], "logp@t=0.8": [[0.0], [0.0]]}
-    >>> batch = make_batch([0, 0], logp=-1.0, reward_terms={"correct": [1.0, 1.0]}, signals=seen)
-    >>> TemperatureRatioBonus(entropy=0.0, target_entropy=1.0, max_coef=1.0)(torch.tensor([3.0, -1.0]), batch)  # a = 1/2
+    Args:
+        entropy: entropy of the policy at the previous step, in nats.
+        target_entropy: entropy that the bonus steers to, in nats.
+        max_coef: bound of the numerator of a'.
+        success_threshold: a rollout is correct if the reward term is above this.
+        reward_term: name of the reward term that measures correctness.
+
+    >>> from grupo.testing.batches import make_batch
+    >>> logp = {"logp@t=1.2": [[-1.0], [-1.0]], "logp@t=0.8": [[0.0], [0.0]]}
+    >>> correct = {"correct": [1.0, 1.0]}
+    >>> batch = make_batch([0, 0], logp=-1.0, reward_terms=correct, signals=logp)
+    >>> bonus = TemperatureRatioBonus(entropy=0.0, target_entropy=1.0, max_coef=1.0)  # a = 1/2
+    >>> bonus(torch.tensor([3.0, -1.0]), batch)
     tensor([[2.],
             [0.]])
     """
@@ -99,24 +126,23 @@ class TemperatureRatioBonus:
 
     @property
     def required_signals(self) -> frozenset[str]:
-        """The policy itself, hotter and colder."""
+        """Log-probabilities of the policy at 1.2 and 0.8 times its temperature."""
         return frozenset({"logp@t=1.2", "logp@t=0.8"})
 
     @property
     def required_reward_terms(self) -> tuple[str, ...]:
-        """The component that says who is right."""
+        """The reward term that measures correctness."""
         return (self.reward_term,)
 
     @property
     def needs_whole_batch(self) -> bool:
-        """Yes: the share that is right is the batch's."""
+        """True: the fraction of correct rollouts is that of the batch."""
         return True
 
     def __call__(self, x: Tensor, batch: Batch) -> PerAction:
-        tempered = batch.signals[
-            "logp@t=1.2" if self.entropy <= self.target_entropy else "logp@t=0.8"
-        ]
-        rho = (tempered - batch.old_logp).masked_fill(~batch.mask, 0.0).exp().to(x)
+        name = "logp@t=1.2" if self.entropy <= self.target_entropy else "logp@t=0.8"
+        log_rho = batch.signals[name] - batch.old_logp
+        rho = log_rho.masked_fill(~batch.mask, 0.0).exp().to(x)
         b = (batch.reward_terms[self.reward_term] > self.success_threshold).to(x)
         a = min(abs(self.target_entropy - self.entropy), self.max_coef) / b.mean()
         a = torch.where(b.mean() > 0, a / (1 + a), 0.0).nan_to_num()
@@ -124,9 +150,9 @@ class TemperatureRatioBonus:
 
 
 def zero_advantage(x: Tensor, batch: Batch) -> Tensor:
-    """0 for every rollout: what is learned from is not the reward.
+    """Advantage 0 for every rollout: the method trains on something other than the reward.
 
-    >>> from grupo.testing.batch_sizes import batch_of
+    >>> from grupo.testing.batches import make_batch
     >>> zero_advantage(torch.tensor([1.0, 2.0]), make_batch(group=[0, 0]))
     tensor([0., 0.])
     """
@@ -134,5 +160,5 @@ def zero_advantage(x: Tensor, batch: Batch) -> Tensor:
 
 
 def _k1_per_action(batch: Batch, other_policy: str) -> PerAction:
-    """k1 of each action, 0 where masked."""
+    """k1 of each token, 0 where masked."""
     return k1(batch.old_logp, batch.signals[f"logp@{other_policy}"]).masked_fill(~batch.mask, 0.0)

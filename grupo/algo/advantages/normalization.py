@@ -1,4 +1,4 @@
-"""Scales: what an advantage is measured in."""
+"""Normalisation: the standard deviation that an advantage is divided by."""
 
 from collections.abc import Callable
 
@@ -11,10 +11,16 @@ from grupo.core.component import component
 
 @component
 class ScaleByStd:
-    """x / (s(group) + eps), s the unbiased standard deviation of the group unless told otherwise.
+    """x / (s + eps), with s the standard deviation within the rollout's group, (R,).
+
+    After `Center()` this is the advantage of GRPO (arXiv:2402.03300).
+
+    Args:
+        eps: added to the standard deviation.
+        std: function `(x, group) -> (R,)`; the unbiased deviation (n - 1) by default.
 
     >>> import torch
-    >>> from grupo.testing.batch_sizes import batch_of
+    >>> from grupo.testing.batches import make_batch
     >>> ScaleByStd(eps=0.0)(torch.tensor([0.5, -0.5, 0.5, -0.5]), make_batch(group=[0, 0, 0, 0]))
     tensor([ 0.8660, -0.8660,  0.8660, -0.8660])
     """
@@ -28,12 +34,16 @@ class ScaleByStd:
 
 @component
 class StandardiseBatch:
-    """(x - mean) / (s + eps) over the rollouts of the batch that acted, whatever their groups.
+    """(x - mean) / (s + eps) over all rollouts of the batch that have actions, (R,).
 
-    Each counts once, however long. s is the unbiased standard deviation unless told otherwise.
+    Groups are ignored, and every rollout counts once, whatever its length.
+
+    Args:
+        eps: added to the standard deviation.
+        std: function `(x, label) -> (R,)`; the unbiased deviation (n - 1) by default.
 
     >>> import torch
-    >>> from grupo.testing.batch_sizes import batch_of
+    >>> from grupo.testing.batches import make_batch
     >>> x, batch = torch.tensor([1.0, 3.0]), make_batch(group=[0, 1], length=[1, 9])
     >>> StandardiseBatch(eps=0.0)(x, batch)
     tensor([-0.7071,  0.7071])
@@ -46,20 +56,26 @@ class StandardiseBatch:
 
     @property
     def needs_whole_batch(self) -> bool:
-        """Yes: mean and deviation are everybody's."""
+        """True: mean and standard deviation are those of all groups."""
         return True
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        acted = (batch.lengths > 0).long()  # as if those who acted were one group
-        return (x - group_ops.mean(x, acted)) / (self.std(x, acted) + self.eps)
+        has_actions = (batch.lengths > 0).long()  # rollouts with actions form one group
+        mean = group_ops.mean(x, has_actions)
+        return (x - mean) / (self.std(x, has_actions) + self.eps)
 
 
 @component
 class Whiten:
-    """Mean 0 and unbiased standard deviation 1 over every action of the batch.
+    """(x - mean) / sqrt(var + eps) over all unmasked tokens of the batch, (N, T).
+
+    The variance is unbiased (n - 1).
+
+    Args:
+        eps: added to the variance.
 
     >>> import torch
-    >>> from grupo.testing.batch_sizes import batch_of
+    >>> from grupo.testing.batches import make_batch
     >>> Whiten(eps=0.0)(torch.tensor([1.0, 3.0]), make_batch(group=[0, 0])).flatten()
     tensor([-0.7071,  0.7071])
     """
@@ -68,7 +84,7 @@ class Whiten:
 
     @property
     def needs_whole_batch(self) -> bool:
-        """Yes: what a rollout is credited with depends on the other groups."""
+        """True: mean and variance are those of all groups."""
         return True
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:

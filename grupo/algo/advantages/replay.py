@@ -1,4 +1,7 @@
-"""Credit where some rollouts of a group are of earlier steps."""
+"""Advantages of groups that contain replayed rollouts, generated at earlier steps.
+
+Source: R^3, Jiang et al., arXiv:2601.19620.
+"""
 
 import torch
 from jaxtyping import Bool, Int
@@ -12,16 +15,19 @@ from grupo.core.component import component
 
 
 def off_context_rollouts(batch: Batch) -> Bool[Tensor, "R"]:
-    """Which rollouts were drawn at an earlier step, or elsewhere: any of their actions."""
+    """True for rollouts with any action of another context or an earlier step."""
     return sum_per_rollout(off_context_mask(batch).to(batch.reward), batch) > 0
 
 
 @component
 class ScaleReplayed:
-    """`alpha` x for rollouts that are `old`.
+    """alpha x for replayed rollouts, x for the others, (R,).
 
-    >>> from grupo.testing.batch_sizes import batch_of
-    >>> batch = make_batch(group=[0, 0], signals={"moved": [[1.0], [0.0]]})
+    Args:
+        alpha: factor on the advantage of a replayed rollout.
+
+    >>> from grupo.testing.batches import make_batch
+    >>> batch = make_batch(group=[0, 0], signals={"off_context": [[1.0], [0.0]]})
     >>> ScaleReplayed(0.5)(torch.tensor([2.0, 2.0]), batch)
     tensor([1., 2.])
     """
@@ -35,20 +41,21 @@ class ScaleReplayed:
 
 @component
 class ByPrompt:
-    """Labels of (group, part `reflection_reward`): who saw a failure of before is compared apart.
+    """Group labels (R,) that separate rollouts whose prompt contained an earlier failure.
 
-    Whoever is `old` is compared with those who saw none, whatever it saw then.
+    The reward term `saw_failure` is 1 for those. A replayed rollout is compared with the rollouts
+    of the plain prompt, whatever its own prompt contained.
 
-    >>> from grupo.testing.batch_sizes import batch_of
-    >>> seen, saw = {"moved": [[0.0], [0.0], [1.0]]}, {"reflected": [0.0, 1.0, 1.0]}
-    >>> ByPrompt()(make_batch(group=[0, 0, 0], reward_terms=saw, signals=seen))
+    >>> from grupo.testing.batches import make_batch
+    >>> signals = {"off_context": [[0.0], [0.0], [1.0]]}
+    >>> terms = {"saw_failure": [0.0, 1.0, 1.0]}
+    >>> ByPrompt()(make_batch(group=[0, 0, 0], reward_terms=terms, signals=signals))
     tensor([0, 1, 0])
     """
 
-    required_reward_terms = ("reflected",)
+    required_reward_terms = ("saw_failure",)
     required_signals = REQUIRES_OFF_CONTEXT
 
     def __call__(self, batch: Batch) -> Int[Tensor, "R"]:
-        return combine_labels(
-            batch.group, batch.reward_terms["reflected"] * ~off_context_rollouts(batch)
-        )
+        saw_failure = batch.reward_terms["saw_failure"] * ~off_context_rollouts(batch)
+        return combine_labels(batch.group, saw_failure)

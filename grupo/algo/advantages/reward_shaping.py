@@ -1,4 +1,4 @@
-"""Shaping: what is added to a reward before it is compared."""
+"""Reward shaping: penalties and bonuses for length and repetition, before the baseline."""
 
 from collections.abc import Hashable, Sequence
 
@@ -13,12 +13,17 @@ from grupo.core.component import component
 
 @component
 class OverlongPenalty:
-    """x + (0 up to `limit - margin` actions, then linearly down to -1 at `limit`).
+    """x + clamp((max_length - overlong_buffer - L) / overlong_buffer, -1, 0), L the length, (R,).
 
-    DAPO (arXiv:2503.14476), eq. 13.
+    The penalty is 0 up to `max_length - overlong_buffer` tokens and falls linearly to -1 at
+    `max_length`. Source: soft overlong punishment of DAPO (arXiv:2503.14476), eq. 13.
+
+    Args:
+        max_length: length of the full penalty, in tokens.
+        overlong_buffer: length of the linear part, in tokens.
 
     >>> import torch
-    >>> from grupo.testing.batch_sizes import batch_of
+    >>> from grupo.testing.batches import make_batch
     >>> batch = make_batch(group=[0, 0, 0], length=[2, 3, 4])
     >>> OverlongPenalty(max_length=4, overlong_buffer=2)(torch.zeros(3), batch)
     tensor([ 0.0000, -0.5000, -1.0000])
@@ -28,41 +33,55 @@ class OverlongPenalty:
     overlong_buffer: int
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        return x + (
-            (self.max_length - self.overlong_buffer - batch.lengths) / self.overlong_buffer
-        ).clamp(-1, 0).to(x)
+        free = self.max_length - self.overlong_buffer
+        penalty = (free - batch.lengths) / self.overlong_buffer
+        return x + penalty.clamp(-1, 0).to(x)
 
 
 def brevity(batch: Batch) -> PerRollout:
-    """1/2 - (L - min L) / (max L - min L): 1/2 for the shortest of the group, -1/2 for the longest.
+    """1/2 - (L - min L) / (max L - min L) within the group: 1/2 for the shortest, -1/2 the longest.
 
-    0 where all are equally long. Kimi k1.5 (arXiv:2501.12599), section 2.3.3.
+    0 for a group whose rollouts have equal lengths. Shape (R,).
+    Source: Kimi k1.5 (arXiv:2501.12599), section 2.3.3.
 
-    >>> from grupo.testing.batch_sizes import batch_of
+    >>> from grupo.testing.batches import make_batch
     >>> brevity(make_batch(group=[0, 0, 0, 1], length=[1, 2, 5, 3])).tolist()
     [0.5, 0.25, -0.5, 0.0]
     """
-    L = batch.lengths
-    low, high = group_ops.min(L, batch.group), group_ops.max(L, batch.group)
-    return torch.where(high > low, 0.5 - (L - low) / (high - low).clamp(min=1), 0.0)
+    length = batch.lengths
+    shortest = group_ops.min(length, batch.group)
+    longest = group_ops.max(length, batch.group)
+    relative = (length - shortest) / (longest - shortest).clamp(min=1)
+    return torch.where(longest > shortest, 0.5 - relative, 0.0)
 
 
 def length_reward(correct: Bool[Tensor, "R"], batch: Batch) -> PerRollout:
-    """`brevity`, but nothing above 0 for who is wrong: a short wrong answer is worth nothing.
+    """`brevity` for correct rollouts, min(0, brevity) for incorrect ones, (R,).
 
-    Kimi k1.5 (arXiv:2501.12599), section 2.3.3.
+    Source: Kimi k1.5 (arXiv:2501.12599), section 2.3.3.
 
-    >>> from grupo.testing.batch_sizes import batch_of
+    Args:
+        correct: mask of correct rollouts, (R,).
+        batch: provides lengths and groups.
+
+    >>> from grupo.testing.batches import make_batch
     >>> batch = make_batch(group=[0, 0, 0, 0], length=[1, 5, 1, 5])
     >>> length_reward(torch.tensor([True, True, False, False]), batch).tolist()
     [0.5, -0.5, 0.0, -0.5]
     """
-    short = brevity(batch)
-    return torch.where(correct, short, short.clamp(max=0))
+    bonus = brevity(batch)
+    return torch.where(correct, bonus, bonus.clamp(max=0))
 
 
 def value_for_label(values: Sequence[float], label: PerRollout) -> PerRollout:
-    """The value that each rollout's label 0, 1, 2 ... stands for.
+    """Look up `values[label]` for the integer label of each rollout, (R,).
+
+    Args:
+        values: value of the labels 0, 1, 2, ...
+        label: labels stored as floats, (R,).
+
+    Raises:
+        IndexError: a label has no value.
 
     >>> value_for_label((0.5, 0.25, 0.0), torch.tensor([2.0, 0.0]))
     tensor([0.0000, 0.5000])
@@ -71,30 +90,40 @@ def value_for_label(values: Sequence[float], label: PerRollout) -> PerRollout:
 
 
 def repeated_ngrams(tokens: Sequence[Hashable], n: int = 40) -> list[float]:
-    """1 for every token of an n-gram that came before, else 0: what `RepetitionPenalty` is to read.
+    """1.0 for every token of an n-gram that occurred before, else 0.0; for `RepetitionPenalty`.
 
-    Yeo et al. (arXiv:2502.03373).
+    Source: Yeo et al., arXiv:2502.03373.
+
+    Args:
+        tokens: tokens of one answer.
+        n: length of the n-grams, in tokens.
 
     >>> repeated_ngrams("ab" "c" "ab", n=2)
     [0.0, 0.0, 0.0, 1.0, 1.0]
     """
-    seen, marks = set(), [0.0] * len(tokens)
+    previous = set()
+    repeated = [0.0] * len(tokens)
     for end in range(n, len(tokens) + 1):
-        gram = tuple(tokens[end - n : end])
-        if gram in seen:
-            marks[end - n : end] = [1.0] * n
-        seen.add(gram)
-    return marks
+        ngram = tuple(tokens[end - n : end])
+        if ngram in previous:
+            repeated[end - n : end] = [1.0] * n
+        previous.add(ngram)
+    return repeated
 
 
 @component
 class RepetitionPenalty:
-    """X + the return of `price` at every action that is marked repeated, by its own `discount`.
+    """x_t + sum_{s >= t} discount^(s - t) repetition_coef [token s is repeated], (N, T).
 
-    Yeo et al. (arXiv:2502.03373): kinds of rewards with a discount each.
+    Source: Yeo et al., arXiv:2502.03373, who discount each kind of reward by its own factor.
+
+    Args:
+        repetition_coef: reward of a repeated token; negative for a penalty.
+        discount: factor per token by which the penalty reaches back, in [0, 1].
+        step_value: signal that is 1 for repeated tokens, see `repeated_ngrams`.
 
     >>> import torch
-    >>> from grupo.testing.batch_sizes import batch_of
+    >>> from grupo.testing.batches import make_batch
     >>> batch = make_batch(group=[0], length=[3], signals={"step/repeated": [[0.0, 1.0, 1.0]]})
     >>> RepetitionPenalty(repetition_coef=-1.0, discount=0.5)(torch.zeros(1), batch)
     tensor([[-0.7500, -1.5000, -1.0000]], dtype=torch.float64)
@@ -106,15 +135,15 @@ class RepetitionPenalty:
 
     @property
     def required_signals(self) -> frozenset[str]:
-        """1 for tokens of n-grams that came before."""
+        """1 for tokens of repeated n-grams, else 0."""
         return frozenset({self.step_value})
 
     def __call__(self, x: Tensor, batch: Batch) -> PerAction:
-        paid = self.repetition_coef * (batch.mask & (batch.signals[self.step_value] > 0)).to(
-            batch.old_logp
-        )
-        returns, later = [], torch.zeros_like(paid[:, 0])
-        for now in paid.unbind(1)[::-1]:
-            later = now + self.discount * later
-            returns.append(later)
+        repeated = batch.mask & (batch.signals[self.step_value] > 0)
+        penalty = self.repetition_coef * repeated.to(batch.old_logp)
+        running = torch.zeros_like(penalty[:, 0])
+        returns = []
+        for column in penalty.unbind(1)[::-1]:
+            running = column + self.discount * running
+            returns.append(running)
         return broadcast_to_tokens(x, batch) + torch.stack(returns[::-1], dim=1)

@@ -1,7 +1,7 @@
-"""Credit over actions: one line of a table per rollout, its actions in order, and back again.
+"""Token tables (R, L): the unmasked actions of each rollout in order, and the way back to (N, T).
 
-Time runs through all of a rollout's rows, (R, L). Masked actions take none; what stands there is
-never read.
+A rollout may have several rows; its actions are ordered by turn, then by row and column. Masked
+actions have no place in a table, and their values are never read.
 """
 
 import torch
@@ -14,9 +14,13 @@ TokenTable = Float[Tensor, "R L"]
 
 
 def discounted_sum(x: Tensor, discount: float | Tensor) -> Tensor:
-    """y_t = x_t + decay y_(t+1) along each line; `decay` is a number, or one per line (R, 1).
+    """y_t = x_t + discount y_(t+1) along the last axis of `x` (R, L).
 
-    By doubling: after n steps y_t is the sum of decay^k x_(t+k) over k < 2^n.
+    Computed by doubling: after n iterations y_t = sum over k < 2^n of discount^k x_(t+k).
+
+    Args:
+        x: one row per rollout, (R, L).
+        discount: a number, or one per row, (R, 1).
 
     >>> discounted_sum(torch.tensor([[1.0, 0.0, 4.0]]), 0.5)
     tensor([[2., 2., 4.]])
@@ -29,7 +33,7 @@ def discounted_sum(x: Tensor, discount: float | Tensor) -> Tensor:
 
 
 def shift_left(x: Tensor, offset: int = 1, fill: float = 0.0) -> Tensor:
-    """What stands `by` columns later on each line, `beyond` after its end.
+    """y[:, t] = x[:, t + offset], `fill` beyond the end.
 
     >>> shift_left(torch.tensor([[1.0, 2.0, 3.0]]))
     tensor([[2., 3., 0.]])
@@ -39,7 +43,7 @@ def shift_left(x: Tensor, offset: int = 1, fill: float = 0.0) -> Tensor:
 
 
 def shift_right(x: Tensor, offset: int = 1, fill: float = 0.0) -> Tensor:
-    """What stands `by` columns earlier on each line, `before` ahead of its start.
+    """y[:, t] = x[:, t - offset], `fill` before the start.
 
     >>> shift_right(torch.tensor([[1.0, 2.0, 3.0]]), offset=2)
     tensor([[0., 0., 1.]])
@@ -49,10 +53,13 @@ def shift_right(x: Tensor, offset: int = 1, fill: float = 0.0) -> Tensor:
 
 
 def sum_per_rollout(x: PerAction, batch: Batch) -> PerRollout:
-    """Sum over a rollout's actions, differentiable, in the precision of `x`.
+    """Sum of `x` (N, T) over the unmasked actions of each rollout, (R,), in the dtype of `x`.
 
-    >>> from grupo.testing.batch_sizes import batch_of
-    >>> sum_per_rollout(torch.tensor([[1.0, 2.0], [4.0, 9.0]]), make_batch(group=[0, 0], length=[2, 1]))
+    Differentiable.
+
+    >>> from grupo.testing.batches import make_batch
+    >>> batch = make_batch(group=[0, 0], length=[2, 1])
+    >>> sum_per_rollout(torch.tensor([[1.0, 2.0], [4.0, 9.0]]), batch)
     tensor([3., 4.])
     """
     rows = x.masked_fill(~batch.mask, 0.0).sum(1)
@@ -60,11 +67,11 @@ def sum_per_rollout(x: PerAction, batch: Batch) -> PerRollout:
 
 
 def token_index(batch: Batch) -> Int[Tensor, "N T"]:
-    """The how-manieth of its rollout's actions each one is, from 0 on; -1 where masked.
+    """Position of each action among the actions of its rollout, from 0; -1 where masked.
 
-    By turn, and within a turn by row and column.
+    Actions are ordered by turn, then by row and column.
 
-    >>> from grupo.testing.batch_sizes import batch_of
+    >>> from grupo.testing.batches import make_batch
     >>> token_index(make_batch(group=[0, 0], length=[2, 1])).tolist()
     [[0, 1], [0, -1]]
     """
@@ -73,15 +80,19 @@ def token_index(batch: Batch) -> Int[Tensor, "N T"]:
     order = turn.argsort(stable=True)
     order = order[rollout[order].argsort(stable=True)]
     sorted_rollout = rollout[order].contiguous()
-    number = torch.arange(len(order)) - torch.searchsorted(sorted_rollout, sorted_rollout)
-    return torch.full_like(batch.turn, -1).index_put((row[order], column[order]), number)
+    first = torch.searchsorted(sorted_rollout, sorted_rollout)
+    index = torch.arange(len(order)) - first
+    return torch.full_like(batch.turn, -1).index_put((row[order], column[order]), index)
 
 
 def to_token_table(x: PerAction, batch: Batch) -> TokenTable:
-    """A rollout's actions in order, 0 beyond its last, in the precision of rewards.
+    """Arrange `x` (N, T) as one row per rollout, (R, L), 0 beyond its last action.
 
-    >>> from grupo.testing.batch_sizes import batch_of
-    >>> to_token_table(torch.tensor([[1.0, 2.0], [4.0, 9.0]]), make_batch(group=[0, 0], length=[2, 1]))
+    The result has the dtype of the rewards.
+
+    >>> from grupo.testing.batches import make_batch
+    >>> batch = make_batch(group=[0, 0], length=[2, 1])
+    >>> to_token_table(torch.tensor([[1.0, 2.0], [4.0, 9.0]]), batch)
     tensor([[1., 2.],
             [4., 0.]], dtype=torch.float64)
     """
@@ -91,10 +102,11 @@ def to_token_table(x: PerAction, batch: Batch) -> TokenTable:
 
 
 def from_token_table(x: TokenTable, batch: Batch) -> PerAction:
-    """From lines of actions back to rows, 0 where masked: the inverse of `to_token_table`.
+    """Arrange a token table (R, L) as (N, T), 0 where masked: the inverse of `to_token_table`.
 
-    >>> from grupo.testing.batch_sizes import batch_of
-    >>> from_token_table(torch.tensor([[1.0, 2.0], [4.0, 9.0]]), make_batch(group=[0, 0], length=[2, 1]))
+    >>> from grupo.testing.batches import make_batch
+    >>> batch = make_batch(group=[0, 0], length=[2, 1])
+    >>> from_token_table(torch.tensor([[1.0, 2.0], [4.0, 9.0]]), batch)
     tensor([[1., 2.],
             [4., 0.]])
     """
@@ -102,10 +114,11 @@ def from_token_table(x: TokenTable, batch: Batch) -> PerAction:
 
 
 def at_last_token(x: PerRollout, batch: Batch) -> PerAction:
-    """A number of each rollout, paid at its last action.
+    """Place a value per rollout (R,) at the rollout's last action, 0 elsewhere, (N, T).
 
-    >>> from grupo.testing.batch_sizes import batch_of
-    >>> at_last_token(torch.tensor([1.0, 2.0]), make_batch(group=[0, 0], length=[2, 1])).tolist()
+    >>> from grupo.testing.batches import make_batch
+    >>> batch = make_batch(group=[0, 0], length=[2, 1])
+    >>> at_last_token(torch.tensor([1.0, 2.0]), batch).tolist()
     [[0.0, 1.0], [2.0, 0.0]]
     """
     last = (token_index(batch) == batch.lengths[batch.rollout, None] - 1) & batch.mask
@@ -113,9 +126,9 @@ def at_last_token(x: PerRollout, batch: Batch) -> PerAction:
 
 
 def rollout_and_turn(batch: Batch) -> tuple[Int[Tensor, "A"], Int[Tensor, "A"]]:
-    """Rollout and turn of every action, in order of rows and columns.
+    """Rollout and turn of each of the A unmasked actions, in order of rows and columns.
 
-    >>> from grupo.testing.batch_sizes import batch_of
+    >>> from grupo.testing.batches import make_batch
     >>> rollout_and_turn(make_batch(group=[0, 0], length=[2, 1], turn=[[0, 1], [0, 0]]))
     (tensor([0, 0, 1]), tensor([0, 1, 0]))
     """
@@ -123,10 +136,13 @@ def rollout_and_turn(batch: Batch) -> tuple[Int[Tensor, "A"], Int[Tensor, "A"]]:
 
 
 def scatter_tokens(x: Float[Tensor, "A"], batch: Batch) -> PerAction:
-    """One number for every action, in order of rows and columns, back where the actions are.
+    """Place a value per unmasked action (A,) at its action, 0 where masked, (N, T).
 
-    >>> from grupo.testing.batch_sizes import batch_of
-    >>> scatter_tokens(torch.tensor([1.0, 2.0, 3.0]), make_batch(group=[0, 0], length=[2, 1]))
+    The values are in order of rows and columns.
+
+    >>> from grupo.testing.batches import make_batch
+    >>> batch = make_batch(group=[0, 0], length=[2, 1])
+    >>> scatter_tokens(torch.tensor([1.0, 2.0, 3.0]), batch)
     tensor([[1., 2.],
             [3., 0.]])
     """
@@ -134,5 +150,5 @@ def scatter_tokens(x: Float[Tensor, "A"], batch: Batch) -> PerAction:
 
 
 def _table_index(batch: Batch) -> tuple[Tensor, Tensor]:
-    """Rollout of every action, and its place there."""
+    """Row and column in the token table of each unmasked action."""
     return rollout_and_turn(batch)[0], token_index(batch)[batch.mask]

@@ -1,7 +1,7 @@
-"""Credit over turns: a table of what rollouts did in each of them, (R, K), and back onto actions.
+"""Turn tables (R, K): one value per turn of each rollout, and the way back to actions (N, T).
 
-A turn may lie in several rows of its rollout. Masked actions belong to none; what stands there is
-never read.
+A turn may lie in several rows of its rollout. Masked actions belong to no turn, and their values
+are never read.
 """
 
 from dataclasses import replace
@@ -25,9 +25,9 @@ PerTurn = Float[Tensor, "R K"]
 
 
 def turn_mask(batch: Batch) -> Bool[Tensor, "R K"]:
-    """In which of its turns a rollout acted.
+    """True for the turns in which a rollout has unmasked actions.
 
-    >>> from grupo.testing.batch_sizes import batch_of
+    >>> from grupo.testing.batches import make_batch
     >>> turn_mask(make_batch(group=[0, 0], length=[2, 1], turn=[[0, 1], [0, 0]]))
     tensor([[ True,  True],
             [ True, False]])
@@ -36,9 +36,9 @@ def turn_mask(batch: Batch) -> Bool[Tensor, "R K"]:
 
 
 def sum_per_turn(x: PerAction, batch: Batch) -> PerTurn:
-    """Sum over the actions of each turn, in the precision of rewards.
+    """Sum of `x` (N, T) over the unmasked actions of each turn, (R, K), in the dtype of rewards.
 
-    >>> from grupo.testing.batch_sizes import batch_of
+    >>> from grupo.testing.batches import make_batch
     >>> batch = make_batch(group=[0, 0], length=[3, 1], turn=[[0, 0, 1], [0, 0, 0]])
     >>> sum_per_turn(torch.tensor([[1.0, 2.0, 4.0], [8.0, 9.0, 9.0]]), batch).tolist()
     [[3.0, 4.0], [8.0, 0.0]]
@@ -48,47 +48,65 @@ def sum_per_turn(x: PerAction, batch: Batch) -> PerTurn:
 
 
 def label_per_turn(x: PerAction, batch: Batch) -> PerTurn:
-    """The label that all actions of a turn share (their greatest), -inf for turns without any.
+    """Label of each turn, the maximum of `x` (N, T) over its actions, (R, K); -inf without any.
 
-    >>> from grupo.testing.batch_sizes import batch_of
+    All actions of a turn are expected to have the same label.
+
+    >>> from grupo.testing.batches import make_batch
     >>> batch = make_batch(group=[0], length=[2], turn=[[0, 2]])
     >>> label_per_turn(torch.tensor([[3.0, 5.0]]), batch).tolist()
     [[3.0, -inf, 5.0]]
     """
-    lines, width = _turn_table_shape(batch)
+    num_rollouts, num_turns = _turn_table_shape(batch)
     rollout, turn = rollout_and_turn(batch)
-    flat = batch.reward.new_full((lines * width,), float("-inf"))
-    labels = x[batch.mask].to(flat)
-    return flat.scatter_reduce(0, rollout * width + turn, labels, "amax").reshape(lines, width)
+    flat = batch.reward.new_full((num_rollouts * num_turns,), float("-inf"))
+    flat = flat.scatter_reduce(0, rollout * num_turns + turn, x[batch.mask].to(flat), "amax")
+    return flat.reshape(num_rollouts, num_turns)
 
 
 def turn_states(batch: Batch, step_value: str = "step/state") -> PerTurn:
-    """The label of the state that each turn was taken in, -inf for turns without any.
+    """Label of the environment state in which each turn was taken, (R, K); -inf without actions.
 
-    >>> from grupo.testing.batch_sizes import batch_of
-    >>> said = {"step/state": [[7.0, 7.0, 4.0]]}
-    >>> turn_states(make_batch(group=[0], length=[3], turn=[[0, 0, 1]], signals=said)).tolist()
+    Args:
+        batch: has the signal `step_value`, which the environment gives for each action.
+        step_value: name of that signal.
+
+    >>> from grupo.testing.batches import make_batch
+    >>> states = {"step/state": [[7.0, 7.0, 4.0]]}
+    >>> batch = make_batch(group=[0], length=[3], turn=[[0, 0, 1]], signals=states)
+    >>> turn_states(batch).tolist()
     [[7.0, 4.0]]
     """
     return label_per_turn(batch.signals[step_value], batch)
 
 
 def with_steps_as_turns(batch: Batch, step_value: str = "step/index") -> Batch:
-    """The same batch, whose turns are the steps that `step_value` numbers, from 0 on.
+    """Copy of the batch whose turns are the reasoning steps numbered by a signal, from 0.
 
-    >>> from grupo.testing.batch_sizes import batch_of
-    >>> with_steps_as_turns(make_batch(group=[0], length=[3], signals={"step/index": [[0.0, 1.0, 1.0]]})).turn
+    Args:
+        batch: has the signal `step_value`.
+        step_value: name of the signal with the step number of each action.
+
+    >>> from grupo.testing.batches import make_batch
+    >>> batch = make_batch(group=[0], length=[3], signals={"step/index": [[0.0, 1.0, 1.0]]})
+    >>> with_steps_as_turns(batch).turn
     tensor([[0, 1, 1]])
     """
     return replace(batch, turn=batch.signals[step_value].masked_fill(~batch.mask, 0).long())
 
 
 def turn_returns(batch: Batch, gamma: float, step_value: str = "step/reward") -> PerTurn:
-    """R_t = r_t + gamma R_(t+1) over turns, r_t what the turn's actions were paid.
+    """R_t = r_t + gamma R_(t+1) over turns, (R, K), r_t the sum of the turn's step rewards.
 
-    >>> from grupo.testing.batch_sizes import batch_of
-    >>> paid = {"step/reward": [[0.0, 1.0, 4.0]]}
-    >>> turn_returns(make_batch(group=[0], length=[3], turn=[[0, 0, 1]], signals=paid), gamma=0.5).tolist()
+    Args:
+        batch: has the signal `step_value`.
+        gamma: discount per turn.
+        step_value: name of the signal with the reward of each action.
+
+    >>> from grupo.testing.batches import make_batch
+    >>> rewards = {"step/reward": [[0.0, 1.0, 4.0]]}
+    >>> batch = make_batch(group=[0], length=[3], turn=[[0, 0, 1]], signals=rewards)
+    >>> turn_returns(batch, gamma=0.5).tolist()
     [[3.0, 4.0]]
     """
     return discounted_sum(sum_per_turn(batch.signals[step_value], batch), gamma)
@@ -96,9 +114,12 @@ def turn_returns(batch: Batch, gamma: float, step_value: str = "step/reward") ->
 
 @component
 class TurnDiscount:
-    """x gamma^k for an action after whose turn the rollout took k more.
+    """x gamma^k, (N, T), with k the number of turns that the rollout took after the action's own.
 
-    >>> from grupo.testing.batch_sizes import batch_of
+    Args:
+        gamma: discount per turn.
+
+    >>> from grupo.testing.batches import make_batch
     >>> batch = make_batch(group=[0], length=[3], turn=[[0, 0, 1]])
     >>> TurnDiscount(0.5)(torch.tensor([4.0]), batch).tolist()
     [[2.0, 2.0, 4.0]]
@@ -113,25 +134,28 @@ class TurnDiscount:
 
 @component
 class CenterTurns:
-    """x, the same for all actions of a turn, less its mean over the group's rollouts in that turn.
+    """x minus its mean over the group's rollouts in the same turn, (N, T).
 
-    >>> from grupo.testing.batch_sizes import batch_of
+    `x` is expected to be equal for all actions of a turn.
+
+    >>> from grupo.testing.batches import make_batch
     >>> batch = make_batch(group=[0, 0], length=[2, 1], turn=[[0, 1], [0, 0]])
     >>> CenterTurns()(torch.tensor([[3.0, 5.0], [1.0, 9.0]]), batch).tolist()
     [[1.0, 0.0], [-1.0, 0.0]]
     """
 
     def __call__(self, x: Tensor, batch: Batch) -> PerAction:
-        table, there = label_per_turn(broadcast_to_tokens(x, batch), batch), turn_mask(batch)
-        place = torch.arange(there.shape[1]).expand_as(table)
-        same = combine_labels(batch.group[:, None].expand_as(table), place)
-        return turns_to_tokens(center_by_label(table, same, there), batch)
+        table = label_per_turn(broadcast_to_tokens(x, batch), batch)
+        mask = turn_mask(batch)
+        turn = torch.arange(mask.shape[1]).expand_as(table)
+        label = combine_labels(batch.group[:, None].expand_as(table), turn)
+        return turns_to_tokens(center_by_label(table, label, mask), batch)
 
 
 def turns_to_tokens(x: PerTurn, batch: Batch) -> PerAction:
-    """The value of its turn for each action, 0 where masked.
+    """Give every action the value of its turn, (R, K) to (N, T); 0 where masked.
 
-    >>> from grupo.testing.batch_sizes import batch_of
+    >>> from grupo.testing.batches import make_batch
     >>> batch = make_batch(group=[0], length=[3], turn=[[0, 0, 1]])
     >>> turns_to_tokens(torch.tensor([[5.0, 6.0]]), batch).tolist()
     [[5.0, 5.0, 6.0]]
@@ -140,20 +164,20 @@ def turns_to_tokens(x: PerTurn, batch: Batch) -> PerAction:
 
 
 def at_turn_ends(x: PerTurn, batch: Batch) -> PerAction:
-    """A number of each turn, paid at its last action.
+    """Place the value of each turn at its last action, 0 elsewhere, (R, K) to (N, T).
 
-    >>> from grupo.testing.batch_sizes import batch_of
+    >>> from grupo.testing.batches import make_batch
     >>> batch = make_batch(group=[0], length=[3], turn=[[0, 0, 1]])
     >>> at_turn_ends(torch.tensor([[5.0, 6.0]]), batch).tolist()
     [[0.0, 5.0, 6.0]]
     """
-    order = token_index(batch).double()
-    last = turns_to_tokens(label_per_turn(order, batch), batch) == order
+    index = token_index(batch).double()
+    last = turns_to_tokens(label_per_turn(index, batch), batch) == index
     return turns_to_tokens(x, batch) * (last & batch.mask)
 
 
 def combine_labels(*labels: Tensor) -> Tensor:
-    """A number for each distinct tuple of labels; all of one shape, which is the answer's.
+    """Number the distinct tuples of labels from 0; all labels, and the result, have one shape.
 
     >>> combine_labels(torch.tensor([0, 0, 1]), torch.tensor([0.5, 2.0, 0.5]))
     tensor([0, 1, 2])
@@ -163,43 +187,49 @@ def combine_labels(*labels: Tensor) -> Tensor:
 
 
 def center_by_label(x: Tensor, label: Tensor, where: Tensor) -> Tensor:
-    """x minus the mean of those of the same label, among the places `where`; 0 elsewhere.
+    """x minus the mean of the entries with the same label, among entries in `where`; else 0.
 
-    >>> x, there = torch.tensor([[1.0, 7.0], [0.0, 5.0]]), torch.tensor([[1, 1], [1, 0]]) > 0
-    >>> center_by_label(x, torch.tensor([[0, 1], [0, 1]]), there)
+    Args:
+        x: values, any shape.
+        label: integer labels, the shape of `x`.
+        where: mask of the entries that are compared, the shape of `x`.
+
+    >>> x, where = torch.tensor([[1.0, 7.0], [0.0, 5.0]]), torch.tensor([[1, 1], [1, 0]]) > 0
+    >>> center_by_label(x, torch.tensor([[0, 1], [0, 1]]), where)
     tensor([[ 0.5000,  0.0000],
             [-0.5000,  0.0000]])
     """
-    among = x[where] - group_ops.mean(x[where], label[where])
-    return torch.zeros_like(x).masked_scatter(where, among)
+    centred = x[where] - group_ops.mean(x[where], label[where])
+    return torch.zeros_like(x).masked_scatter(where, centred)
 
 
 def rollout_turn_mean(batch: Batch) -> PerAction:
-    """Every rollout counts the same, within it every turn, and within that every action.
+    """Aggregation: rollouts count the same, in a rollout its turns, in a turn its actions, (N, T).
 
-    >>> from grupo.testing.batch_sizes import batch_of
-    >>> rollout_turn_mean(make_batch(group=[0, 0], length=[2, 1], turn=[[0, 1], [0, 0]])).tolist()
+    >>> from grupo.testing.batches import make_batch
+    >>> batch = make_batch(group=[0, 0], length=[2, 1], turn=[[0, 1], [0, 0]])
+    >>> rollout_turn_mean(batch).tolist()
     [[0.25, 0.25], [0.5, 0.0]]
     """
     length = sum_per_turn(batch.mask.double(), batch)
-    turns = (length > 0).sum(1, keepdim=True).clamp(min=1)
-    rollouts = (length > 0).any(1).sum().clamp(min=1)
-    share = 1 / (length.clamp(min=1) * turns * rollouts)
-    return turns_to_tokens(share, batch).to(batch.old_logp)
+    num_turns = (length > 0).sum(1, keepdim=True).clamp(min=1)
+    num_rollouts = (length > 0).any(1).sum().clamp(min=1)
+    weight = 1 / (length.clamp(min=1) * num_turns * num_rollouts)
+    return turns_to_tokens(weight, batch).to(batch.old_logp)
 
 
 def batch_turn_mean(batch: Batch) -> PerAction:
-    """Every turn of every rollout counts the same, and within it every action.
+    """Aggregation: all turns of the batch count the same, and in a turn its actions, (N, T).
 
-    >>> from grupo.testing.batch_sizes import batch_of
+    >>> from grupo.testing.batches import make_batch
     >>> batch_turn_mean(make_batch(group=[0], length=[3], turn=[[0, 1, 1]])).tolist()
     [[0.5, 0.25, 0.25]]
     """
     length = sum_per_turn(batch.mask.double(), batch)
-    share = 1 / (length.clamp(min=1) * (length > 0).sum().clamp(min=1))
-    return turns_to_tokens(share, batch).to(batch.old_logp)
+    weight = 1 / (length.clamp(min=1) * (length > 0).sum().clamp(min=1))
+    return turns_to_tokens(weight, batch).to(batch.old_logp)
 
 
 def _turn_table_shape(batch: Batch) -> tuple[int, int]:
-    """How many rollouts, and how many turns the longest of them took."""
+    """Number of rollouts, and number of turns of the longest."""
     return len(batch.reward), int(batch.turn.max()) + 1 if batch.turn.numel() else 0

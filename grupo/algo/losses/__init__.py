@@ -1,26 +1,26 @@
-"""Losses: from advantages and the policy's signals to one number per action.
+"""Losses: from advantages and the policy's signals to one number per token.
 
-A loss is called as `(pi, batch) -> (N, ANSWER_LENGTH)`, unweighted and unmasked. Losses form a vector space:
+A loss is called as `loss(pi, batch) -> (N, T)`, before weights and mask; `pi` holds the signals of
+the trained policy (`pi.logp`, `pi.entropy`), through which gradients flow. Losses add and scale:
 `Clip(0.2, 0.28) + 0.001 * KL() + (-0.01) * Entropy()`.
 
-base         what a loss is, its sums and multiples
-surrogate    the policy gradient: clipped, reweighted, plain
-bounds       clips whose bounds differ by token or by minibatch
-turns        clips of the ratios of whole turns
-correct      corrections for what another policy sampled
-regularise   divergences from another policy, estimated or exact, and entropy
-kl           estimates of KL whose gradient is that of KL
-entropic     what depends on how uncertain each action was
-where        a loss on some actions or rollouts only
-contrast     the rollouts of a group against one another
-preferences  the best of a group against its worst
-sources      own rollouts and demonstrations told apart: their credits and weights
-imitate      the likelihood of what somebody else said, alone or mixed in
-mend         a teacher for wrong rollouts that have a right sibling
-values       what a critic learns from
-rows         numbers of actions summed up by row
+base                   the interface of a loss; sums and multiples of losses
+policy_gradient        PPO's clipped loss, REINFORCE, weighted REINFORCE
+dynamic_clip           clip bounds that depend on the token or on the minibatch
+turn_level             clipped ratios of whole turns
+importance_correction  corrections for the mismatch between trainer and inference engine
+regularizers           KL and other divergences from another policy, entropy
+kl_unbiased            KL estimators whose gradient is that of KL
+entropy_aware          losses that depend on the entropy of each token
+masking                a loss on a subset of actions or rollouts
+contrastive            comparison of the correct and the incorrect rollouts of a group
+dpo                    the best rollout of a group against its worst
+sft                    likelihood of demonstrations, alone or mixed with a policy loss
+self_distill           distillation from a teacher whose prompt contains a correct rollout
+critic                 losses of value heads
 
-Pieces are exported here; the functions they are given are imported from their modules.
+Data of several sources (policy rollouts and demonstrations) is in `grupo.algo.data_source`, whose
+components are exported here too.
 """
 
 from grupo.algo.data_source import EnoughCorrect, PerSourceMean, SeparateDemos, TooFewCorrect
@@ -57,7 +57,13 @@ from grupo.algo.losses.regularizers import (
     ReverseKL,
 )
 from grupo.algo.losses.self_distill import SelfDistillOnFailure, TeacherConfidence
-from grupo.algo.losses.sft import NLL, EntropyWeightedMix, MixSFT, SelectBySource
+from grupo.algo.losses.sft import (
+    NLL,
+    EntropyWeightedMix,
+    MixSFT,
+    PolicyShaping,
+    SelectBySource,
+)
 from grupo.algo.losses.turn_level import ReverseClip
 
 __all__ = [
@@ -91,6 +97,7 @@ __all__ = [
     "NormalisedWeight",
     "OutcomeValueLoss",
     "PerSourceMean",
+    "PolicyShaping",
     "Reinforce",
     "RejectionMask",
     "ReverseClip",

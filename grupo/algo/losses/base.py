@@ -1,4 +1,4 @@
-"""The vector space of losses."""
+"""The interface of a loss, and sums and multiples of losses."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,43 +12,44 @@ from grupo.core.signal_names import is_recomputed
 
 
 class Loss:
-    """One number per action, of what the policy now says; sums and multiples are losses.
+    """Function `(pi, batch) -> (N, T)`: one loss per token, before weights and mask.
 
-    What a loss needs, and how it behaves, follows from what it is made of unless it says otherwise.
+    Losses add (`a + b`) and scale (`0.1 * a`). The properties below describe what a loss reads and
+    how it behaves; by default they are derived from the components in its fields.
     """
 
     @property
     def required_signals(self) -> frozenset[str]:
-        """Signals read besides `logp`: `entropy` of the policy, `logp@ref` of a reference."""
+        """Names of the signals it reads besides `logp`, e.g. `entropy`, `logp@ref`."""
         return frozenset().union(*map(required_signals_of, _field_values(self)))
 
     @property
     def recomputed_signals(self) -> frozenset[str]:
-        """Those of its needs that the policy says anew at each update, with gradient, in `pi`.
+        """Required signals that are recomputed at each update, in `pi`, with gradient.
 
-        The others are measured once a step and lie in `batch.seen`; so do those of a ratio, a
-        weight or bounds that do not say otherwise.
+        The other required signals are measured once per step, in `batch.signals`. Signals that
+        only a ratio, a weight or clip bounds require are measured once per step.
         """
-        inside = _field_values(self)
-        own = self.required_signals.difference(*map(required_signals_of, inside))
-        theirs = (getattr(part, "live", frozenset()) for part in inside)
-        return frozenset(filter(is_recomputed, own)).union(*theirs)
+        fields = _field_values(self)
+        own = self.required_signals.difference(*map(required_signals_of, fields))
+        inner = (getattr(field, "recomputed_signals", frozenset()) for field in fields)
+        return frozenset(filter(is_recomputed, own)).union(*inner)
 
     @property
     def couples_rows(self) -> bool:
-        """Does one row's loss depend on another row's signals?"""
-        return any(getattr(part, "couples_rows", False) for part in _field_values(self))
+        """True if the loss of a row depends on the signals of other rows."""
+        return any(getattr(field, "couples_rows", False) for field in _field_values(self))
 
     @property
     def has_stop_gradient(self) -> bool:
-        """Is its gradient, on purpose, not the slope of its value?"""
+        """True if the gradient deliberately differs from the derivative of the value."""
         return any(map(gradient_is_stopped, _field_values(self)))
 
     @property
     def zero_if_no_advantage(self) -> bool:
-        """Is it 0 with no slope, whatever the policy says, where all of a row's advantages are 0?
+        """True if value and gradient are 0 for rows whose advantages are all 0.
 
-        Then rows without advantage need not be evaluated.
+        Such rows need no forward pass.
         """
         return False
 
@@ -56,7 +57,7 @@ class Loss:
         raise NotImplementedError
 
     def metrics(self, pi: Signals, batch: Batch) -> Mapping[str, Tensor]:
-        """What is worth watching, one number per action by name; its means are logged."""
+        """Per-token numbers (N, T) by metric name; their means over tokens are logged."""
         return {}
 
     def __add__(self, other: "Loss") -> "Loss":
@@ -68,7 +69,7 @@ class Loss:
 
 @component
 class ZeroLoss(Loss):
-    """0: what 0.0 times a loss is. It reads nothing, and a sum with it is the other loss.
+    """The loss 0, the result of `0.0 * loss`: requires no signals and vanishes in a sum.
 
     >>> from grupo.algo.losses import KL, Clip
     >>> Clip() + 0.0 * KL()
@@ -88,28 +89,38 @@ class ZeroLoss(Loss):
 
 @component
 class SumLoss(Loss):
-    """Left + right."""
+    """left + right, the result of `left + right`.
+
+    Args:
+        left: first loss.
+        right: second loss.
+    """
 
     left: Loss
-    success_threshold: Loss
+    right: Loss
 
     @property
     def zero_if_no_advantage(self) -> bool:
-        return self.left.zero_if_no_advantage and self.success_threshold.zero_if_no_advantage
+        return self.left.zero_if_no_advantage and self.right.zero_if_no_advantage
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
-        return self.left(pi, batch) + self.success_threshold(pi, batch)
+        return self.left(pi, batch) + self.right(pi, batch)
 
     def metrics(self, pi: Signals, batch: Batch) -> Mapping[str, Tensor]:
-        return {**self.left.metrics(pi, batch), **self.success_threshold.metrics(pi, batch)}
+        return {**self.left.metrics(pi, batch), **self.right.metrics(pi, batch)}
 
     def __repr__(self) -> str:
-        return f"{to_code(self.left)} + {to_code(self.success_threshold)}"
+        return f"{to_code(self.left)} + {to_code(self.right)}"
 
 
 @component
 class ScaledLoss(Loss):
-    """Factor x loss."""
+    """factor x loss, the result of `factor * loss`.
+
+    Args:
+        factor: a number, or a schedule that the trainer replaces by a number before each step.
+        loss: the loss to scale.
+    """
 
     factor: float | Schedule
     loss: Loss
@@ -119,9 +130,7 @@ class ScaledLoss(Loss):
         return self.loss.zero_if_no_advantage
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
-        assert not isinstance(self.factor, Schedule), (
-            "the trainer puts numbers in place of schedules"
-        )
+        assert not isinstance(self.factor, Schedule), "the trainer replaces schedules by numbers"
         return self.factor * self.loss(pi, batch)
 
     def metrics(self, pi: Signals, batch: Batch) -> Mapping[str, Tensor]:
@@ -133,22 +142,22 @@ class ScaledLoss(Loss):
 
 
 def _field_values(loss: Loss) -> list[object]:
-    """What lies in a loss's fields."""
+    """Values of a loss's dataclass fields."""
     return list(component_fields(loss).values()) if is_component(loss) else []
 
 
 def required_signals_of(component: Any) -> frozenset[str]:
-    """Signals that a ratio, a weight or bounds say they read; plain functions read none.
+    """Signals that a ratio, a weight or clip bounds require; a plain function requires none.
 
-    >>> from grupo.algo.ratios import Against, token
-    >>> required_signals_of(Against("sampler")), required_signals_of(token)
+    >>> from grupo.algo.ratios import RatioTo, token
+    >>> required_signals_of(RatioTo("sampler")), required_signals_of(token)
     (frozenset({'logp@sampler'}), frozenset())
     """
     return getattr(component, "required_signals", frozenset())
 
 
 def gradient_is_stopped(component: Any) -> bool:
-    """Does a ratio or a weight say that its gradient is not the slope of its value?
+    """True if a ratio or weight declares that its gradient is not the derivative of its value.
 
     >>> from grupo.algo.ratios import SequenceTokenRatio, token
     >>> gradient_is_stopped(SequenceTokenRatio()), gradient_is_stopped(token)

@@ -1,7 +1,7 @@
-"""Contrasts: losses that compare the rollouts of a group by what the policy now says of them.
+"""Contrastive losses: they compare the rollouts of a group by their likelihood under the policy.
 
-They are numbers of rollouts or of groups, said on each of their actions: a weigh under which the
-actions of a rollout add up to its share, `rollout_mean` or `group_mean`, takes their mean.
+A loss of a rollout, or of a group, is placed on each of its actions. Aggregate with weights that
+sum to the share of the rollout, `rollout_mean` or `group_mean`: the result is the mean loss.
 """
 
 from collections.abc import Callable
@@ -18,53 +18,54 @@ from grupo.core.component import component
 
 
 def mean_per_rollout(x: PerAction, batch: Batch) -> PerRollout:
-    """Mean over the actions of each rollout, (R,); 0 where it took none.
+    """Mean of `x` (N, T) over the tokens of each rollout, (R,); 0 for a rollout without tokens.
 
-    >>> from grupo.testing.batch_sizes import batch_of
-    >>> mean_per_rollout(torch.tensor([[1.0, 9.0], [2.0, 3.0]]), make_batch(group=[0, 0], length=[1, 2]))
+    >>> from grupo.testing.batches import make_batch
+    >>> batch = make_batch(group=[0, 0], length=[1, 2])
+    >>> mean_per_rollout(torch.tensor([[1.0, 9.0], [2.0, 3.0]]), batch)
     tensor([1.0000, 2.5000])
     """
     return sum_per_rollout(x, batch) / batch.lengths.clamp(min=1).to(x)
 
 
 def rollout_log_ratio(pi: Signals, batch: Batch) -> PerRollout:
-    """log pi(rollout) - log pi_old(rollout): the sum over its actions, (R,).
+    """log pi(y) - log pi_old(y) of each whole rollout y, in nats, (R,).
 
-    >>> from grupo.testing.batch_sizes import batch_of, moved
+    >>> from grupo.testing.batches import make_batch, perturb_logp
     >>> batch = make_batch(group=[0], length=[2])
-    >>> rollout_log_ratio(moved(batch, [[0.5, -0.25]]), batch).tolist()
+    >>> rollout_log_ratio(perturb_logp(batch, [[0.5, -0.25]]), batch).tolist()
     [0.25]
     """
     return sum_per_rollout(ratios.token_log_ratio(pi, batch), batch)
 
 
 def mean_logp(pi: Signals, batch: Batch) -> PerRollout:
-    """The length-normalised log-likelihood of each rollout, (R,).
+    """Length-normalised log-likelihood log pi(y) / |y| of each rollout y, in nats, (R,).
 
-    >>> from grupo.testing.batch_sizes import batch_of, moved
+    >>> from grupo.testing.batches import make_batch, perturb_logp
     >>> batch = make_batch(group=[0], length=[2], logp=-1.0)
-    >>> mean_logp(moved(batch, [[0.5, 0.0]]), batch).tolist()
+    >>> mean_logp(perturb_logp(batch, [[0.5, 0.0]]), batch).tolist()
     [-0.75]
     """
     return mean_per_rollout(pi.logp, batch)
 
 
 def mean_ratio(pi: Signals, batch: Batch) -> PerRollout:
-    """The mean importance ratio of each rollout's actions, unclipped, (R,).
+    """Mean of the unclipped token ratios pi / pi_old of each rollout, (R,).
 
     >>> from math import log
-    >>> from grupo.testing.batch_sizes import batch_of, moved
+    >>> from grupo.testing.batches import make_batch, perturb_logp
     >>> batch = make_batch(group=[0], length=[2])
-    >>> mean_ratio(moved(batch, [[log(2.0), 0.0]]), batch).tolist()
+    >>> mean_ratio(perturb_logp(batch, [[log(2.0), 0.0]]), batch).tolist()
     [1.5]
     """
     return mean_per_rollout(ratios.token(pi, batch), batch)
 
 
 def is_success(batch: Batch) -> Tensor:
-    """Which rollouts succeeded, (R,): those of positive reward.
+    """True for rollouts with a positive reward, (R,).
 
-    >>> from grupo.testing.batch_sizes import batch_of
+    >>> from grupo.testing.batches import make_batch
     >>> is_success(make_batch(group=[0, 0], reward=[1.0, -1.0])).tolist()
     [True, False]
     """
@@ -72,9 +73,9 @@ def is_success(batch: Batch) -> Tensor:
 
 
 def uniform_weights(batch: Batch) -> PerRollout:
-    """Every rollout counts 1.
+    """Weight 1 for every rollout, (R,).
 
-    >>> from grupo.testing.batch_sizes import batch_of
+    >>> from grupo.testing.batches import make_batch
     >>> uniform_weights(make_batch(group=[0, 0], reward=[1.0, -1.0])).tolist()
     [1.0, 1.0]
     """
@@ -83,14 +84,21 @@ def uniform_weights(batch: Batch) -> PerRollout:
 
 @component
 class DiscriminativeLoss(Loss):
-    """-J of each group: J = sum_right w s / sum_right w - tau log mean_wrong exp(s / tau).
+    """-J per group, J = (weighted mean of s over successes) - tau log mean_failures exp(s / tau).
 
-    s is the score of a rollout, w how much a success counts. 0 where a group has no success or no
-    failure. DisCO, Li et al., arXiv:2505.12366.
+    s is the score of a rollout under the policy. The loss is placed on all actions of the group,
+    (N, T); it is 0 for a group without a success or without a failure.
+    Source: DisCO, Li et al., arXiv:2505.12366.
 
-    >>> from grupo.testing.batch_sizes import batch_of, moved
+    Args:
+        score: s, a function `(pi, batch) -> (R,)`.
+        tau: temperature; a large one compares with the mean failure, a small one with the hardest.
+        success_weight: weight of each success, a function `batch -> (R,)`.
+
+    >>> from grupo.testing.batches import make_batch, perturb_logp
     >>> batch = make_batch(group=[0, 0], reward=[1.0, 0.0])
-    >>> DiscriminativeLoss()(moved(batch, [[0.5], [0.0]]), batch).tolist()  # s = -0.5 and -1
+    >>> pi = perturb_logp(batch, [[0.5], [0.0]])  # s = -0.5 and -1
+    >>> DiscriminativeLoss()(pi, batch).tolist()
     [[-0.5], [-0.5]]
     """
 
@@ -103,28 +111,33 @@ class DiscriminativeLoss(Loss):
         return True
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
-        s, good, g = self.score(pi, batch), is_success(batch), batch.group
-        w = self.success_weight(batch).to(s) * good
-        weight, wrong = group_ops.sum(w, g), group_ops.sum((~good).to(s), g)
-        compared = (weight > 0) & (wrong > 0)
-        mean_right = group_ops.sum(w * s, g) / torch.where(compared, weight, 1.0)
-        exponent = (s / self.tau).masked_fill(good & compared, -torch.inf)
-        hardest = group_ops.logsumexp(exponent, g) - wrong.clamp(min=1).log()
-        return -broadcast_to_tokens(
-            torch.where(compared, mean_right - self.tau * hardest, 0.0), batch
-        )
+        s, success, group = self.score(pi, batch), is_success(batch), batch.group
+        w = self.success_weight(batch).to(s) * success
+        total_weight = group_ops.sum(w, group)
+        num_failures = group_ops.sum((~success).to(s), group)
+        has_both = (total_weight > 0) & (num_failures > 0)
+        mean_success = group_ops.sum(w * s, group) / torch.where(has_both, total_weight, 1.0)
+        exponent = (s / self.tau).masked_fill(success & has_both, -torch.inf)
+        log_mean_failure = group_ops.logsumexp(exponent, group) - num_failures.clamp(min=1).log()
+        J = torch.where(has_both, mean_success - self.tau * log_mean_failure, 0.0)
+        return -broadcast_to_tokens(J, batch)
 
 
 @component
 class TrustRegion(Loss):
-    """beta / 2 max(0, K - delta)^2, with K = mean over actions of log pi_old - log pi.
+    """beta / 2 max(0, K - delta)^2 with K the mean over tokens of log pi_old - log pi.
 
-    One number, said on every action: under weights that add up to 1 it is the penalty itself.
-    DisCO, Li et al., arXiv:2505.12366.
+    One number, placed on every action, (N, T); with weights that sum to 1 it is the penalty itself.
+    Source: DisCO, Li et al., arXiv:2505.12366.
 
-    >>> from grupo.testing.batch_sizes import batch_of, moved
+    Args:
+        beta: coefficient of the penalty.
+        delta: KL from which the penalty applies, in nats.
+
+    >>> from grupo.testing.batches import make_batch, perturb_logp
     >>> batch = make_batch(group=[0, 0])
-    >>> TrustRegion(2.0, 0.125)(moved(batch, [[-0.5], [-0.25]]), batch).tolist()  # K = 0.375
+    >>> pi = perturb_logp(batch, [[-0.5], [-0.25]])  # K = 0.375
+    >>> TrustRegion(2.0, 0.125)(pi, batch).tolist()
     [[0.0625], [0.0625]]
     """
 
@@ -137,7 +150,7 @@ class TrustRegion(Loss):
 
     @property
     def needs_whole_batch(self) -> bool:
-        """Yes: how far the policy moved is a mean over all groups."""
+        """True: K is a mean over all groups."""
         return True
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:

@@ -1,4 +1,7 @@
-"""What a head learns from beside the policy: the value of a critic, how a rollout will end."""
+"""Losses of value heads: the critic of PPO and its variants, and a predictor of success.
+
+V is the output `pi["value"]` of the value head, V_old its output when the batch was generated.
+"""
 
 import torch
 from torch.nn.functional import softplus
@@ -10,11 +13,11 @@ from grupo.core.component import component
 
 @component
 class ValueLoss(Loss):
-    """(V - R)^2 with R = A + V_old, the lambda-return. A must not be whitened.
+    """(V - R)^2 with the lambda-return R = A + V_old, (N, T). A must not be normalised.
 
-    L^VF of PPO, Schulman et al., arXiv:1707.06347, eq. 9.
+    Source: L^VF of PPO, Schulman et al., arXiv:1707.06347, eq. 9.
 
-    >>> from grupo.testing.batch_sizes import batch_of
+    >>> from grupo.testing.batches import make_batch
     >>> batch = make_batch(group=[0], advantage=[0.5], signals={"value": [[0.25]]})
     >>> ValueLoss()(Signals(value=torch.tensor([[0.5]])), batch).tolist()  # R = 0.75
     [[0.0625]]
@@ -30,9 +33,14 @@ class ValueLoss(Loss):
 
 @component
 class ClippedValueLoss(ValueLoss):
-    """max((V - R)^2, (V_old + clip(V - V_old, -clip, clip) - R)^2): as implementations often do.
+    """max((V - R)^2, (V_old + clip(V - V_old, -clip_eps, clip_eps) - R)^2), (N, T).
 
-    >>> from grupo.testing.batch_sizes import batch_of
+    R = A + V_old. Not in the PPO paper; common in implementations.
+
+    Args:
+        clip_eps: largest change of the value that is rewarded.
+
+    >>> from grupo.testing.batches import make_batch
     >>> batch = make_batch(group=[0], advantage=[1.0], signals={"value": [[0.0]]})
     >>> ClippedValueLoss(0.25)(Signals(value=torch.tensor([[0.5]])), batch).tolist()  # R = 1
     [[0.5625]]
@@ -41,18 +49,20 @@ class ClippedValueLoss(ValueLoss):
     clip_eps: float = 0.2
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
-        old, R = batch.signals["value"], batch.advantage + batch.signals["value"]
-        near = old + (pi["value"] - old).clamp(-self.clip_eps, self.clip_eps)
-        return torch.max((pi["value"] - R) ** 2, (near - R) ** 2)
+        old = batch.signals["value"]
+        R = batch.advantage + old
+        clipped = old + (pi["value"] - old).clamp(-self.clip_eps, self.clip_eps)
+        return torch.max((pi["value"] - R) ** 2, (clipped - R) ** 2)
 
 
 @component
 class OutcomeValueLoss(Loss):
-    """(V - r)^2 for every action: lambda_critic = 1, the Monte-Carlo return, as gamma = 1.
+    """(V - r)^2 with the rollout's reward r as the target of every action, (N, T).
 
-    VC-PPO, Yuan et al., arXiv:2503.01491.
+    This is the lambda-return with lambda_critic = 1 and gamma = 1.
+    Source: VC-PPO, Yuan et al., arXiv:2503.01491.
 
-    >>> from grupo.testing.batch_sizes import batch_of
+    >>> from grupo.testing.batches import make_batch
     >>> batch = make_batch(group=[0], reward=[1.0])
     >>> OutcomeValueLoss()(Signals(value=torch.tensor([[0.5]])), batch).tolist()
     [[0.25]]
@@ -68,10 +78,14 @@ class OutcomeValueLoss(Loss):
 
 @component
 class QualityLoss(Loss):
-    """softplus(q) - r q at actions marked `scored`: cross-entropy of sigmoid(q), r in [0, 1].
+    """softplus(q) - r q at score positions, else 0, (N, T): cross-entropy of sigmoid(q) with r.
 
-    >>> from grupo.testing.batch_sizes import batch_of
-    >>> batch = make_batch(group=[0], reward=[1.0], length=[2], signals={"step/score_position": [[0.0, 1.0]]})
+    q is the output of the `quality` head, r the rollout's reward in [0, 1]. The signal
+    `step/score_position` is 1 for the actions at which partial rollouts were scored.
+
+    >>> from grupo.testing.batches import make_batch
+    >>> position = {"step/score_position": [[0.0, 1.0]]}
+    >>> batch = make_batch(group=[0], reward=[1.0], length=[2], signals=position)
     >>> QualityLoss()(Signals(quality=torch.tensor([[3.0, 0.0]])), batch)  # 0, log 2
     tensor([[0.0000, 0.6931]])
     """
@@ -81,5 +95,6 @@ class QualityLoss(Loss):
         return frozenset({"quality", "step/score_position"})
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
-        q, r = pi["quality"], batch.reward[batch.rollout, None].to(pi["quality"])
+        q = pi["quality"]
+        r = batch.reward[batch.rollout, None].to(q)
         return (softplus(q) - r * q) * (batch.signals["step/score_position"] > 0)

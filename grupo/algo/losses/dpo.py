@@ -1,4 +1,7 @@
-"""Preferences: a winner and a loser in each group, by what judges accept and by reward."""
+"""DPO within a group: the best feasible rollout against the worst infeasible one.
+
+Source: CODPO of CGPO, Xu et al., arXiv:2409.20370.
+"""
 
 from torch import Tensor
 from torch.nn.functional import softplus
@@ -15,30 +18,45 @@ from grupo.core.component import component
 def winner_and_loser(
     reward: PerRollout, feasible: Tensor, group: Tensor
 ) -> tuple[PerRollout, PerRollout]:
-    """1 for the best feasible and for the worst infeasible of each group, shared among equals.
+    """One-hot winner and loser of each group, (R,) each; ties share the 1 equally.
 
-    Where all are feasible the worst of them loses; where none is, nobody wins.
+    The winner is the best feasible rollout; a group without any has no winner. The loser is the
+    worst infeasible rollout, or the worst of all where all are feasible.
+
+    Args:
+        reward: rewards, (R,).
+        feasible: mask of the rollouts that all judges accept, (R,).
+        group: group labels, (R,).
 
     >>> import torch
+    >>> reward = torch.tensor([1.0, 2.0, 3.0, 1.0, 2.0])
     >>> feasible = torch.tensor([True, True, False, True, True])
-    >>> winner_and_loser(torch.tensor([1.0, 2.0, 3.0, 1.0, 2.0]), feasible, torch.tensor([0, 0, 0, 1, 1]))
+    >>> winner_and_loser(reward, feasible, torch.tensor([0, 0, 0, 1, 1]))
     (tensor([0., 1., 0., 0., 1.]), tensor([0., 0., 1., 1., 0.]))
     """
-    worse = ~feasible | (group_ops.min(feasible.to(reward), group) == 1)
-    return argmax_share(reward, feasible, group), argmax_share(-reward, worse, group)
+    all_feasible = group_ops.min(feasible.to(reward), group) == 1
+    can_lose = ~feasible | all_feasible
+    return argmax_share(reward, feasible, group), argmax_share(-reward, can_lose, group)
 
 
 @component
 class DPOBestWorst(Loss):
-    """-log sigmoid(beta (h(y_w) - h(y_l))) - lam / |y_w| log pi(y_w), h = log(pi / pi_ref).
+    """-log sigmoid(beta (h(y_w) - h(y_l))) - nll_coef / |y_w| log pi(y_w), h = log(pi / pi_ref).
 
-    The loss of a group stands at all its actions; 0 if it has no feasible rollout. CODPO of CGPO,
-    Xu et al., arXiv:2409.20370.
+    The loss of a group is placed on all its actions, (N, T), so aggregate with `group_mean`. It is
+    0 for a group without a feasible rollout.
+    Source: CODPO of CGPO, Xu et al., arXiv:2409.20370.
 
-    >>> from grupo.testing.batch_sizes import batch_of, moved
-    >>> parts = {"feasible": [1.0, 0.0]}
-    >>> batch = make_batch(group=[0, 0], reward=[1.0, 0.0], logp=-1.0, reward_terms=parts)
-    >>> DPOBestWorst(beta=0.1, nll_coef=2.0)(moved(batch, [[0.0], [0.0]]), batch)  # log 2 + 2
+    Args:
+        beta: inverse temperature of DPO.
+        nll_coef: weight of the winner's mean log-likelihood.
+        reward_term: name of the reward term that is 1 where all judges accept, else 0.
+
+    >>> from grupo.testing.batches import make_batch, perturb_logp
+    >>> feasible = {"feasible": [1.0, 0.0]}
+    >>> batch = make_batch([0, 0], reward=[1.0, 0.0], logp=-1.0, reward_terms=feasible)
+    >>> pi = perturb_logp(batch, [[0.0], [0.0]])
+    >>> DPOBestWorst(beta=0.1, nll_coef=2.0)(pi, batch)  # log 2 + 2
     tensor([[2.6931],
             [2.6931]], dtype=torch.float64, grad_fn=<MulBackward0>)
     """
@@ -53,7 +71,7 @@ class DPOBestWorst(Loss):
 
     @property
     def required_reward_terms(self) -> tuple[str, ...]:
-        """1 where all judges accept, else 0."""
+        """The reward term that marks feasible rollouts."""
         return (self.reward_term,)
 
     @property
@@ -61,10 +79,11 @@ class DPOBestWorst(Loss):
         return True
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
-        g, feasible = batch.group, batch.reward_terms[self.reward_term] == 1
-        best, worst = (x.to(pi.logp) for x in winner_and_loser(batch.reward, feasible, g))
+        group = batch.group
+        feasible = batch.reward_terms[self.reward_term] == 1
+        winner, loser = (x.to(pi.logp) for x in winner_and_loser(batch.reward, feasible, group))
         h = sum_per_rollout(pi.logp - batch.signals["logp@ref"], batch)
-        margin = group_ops.sum((best - worst) * h, g)
-        likely = group_ops.sum(best * mean_per_rollout(pi.logp, batch), g)
-        loss = softplus(-self.beta * margin) - self.nll_coef * likely
-        return broadcast_to_tokens(loss * group_ops.sum(best, g), batch)
+        margin = group_ops.sum((winner - loser) * h, group)
+        winner_logp = group_ops.sum(winner * mean_per_rollout(pi.logp, batch), group)
+        loss = softplus(-self.beta * margin) - self.nll_coef * winner_logp
+        return broadcast_to_tokens(loss * group_ops.sum(winner, group), batch)

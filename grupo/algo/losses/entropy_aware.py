@@ -1,4 +1,4 @@
-"""Losses that treat an action by how uncertain the policy was when it took it."""
+"""Losses that depend on the policy's entropy at each token."""
 
 import torch
 from torch import Tensor
@@ -11,34 +11,45 @@ from grupo.core.component import component
 
 
 def scaled_log_entropy(entropy: PerAction, batch: Batch, quantile: float = 0.8) -> PerAction:
-    """Where log entropy lies about its quantile over the batch, each side scaled to reach 1 or -1.
+    """Log entropy minus its batch quantile, each side scaled so that its extreme is 1 or -1.
 
-    HAPO, Liu et al., arXiv:2509.16591. No gradient; 0 where masked.
+    No gradient; 0 where masked. Source: HAPO, Liu et al., arXiv:2509.16591.
+
+    Args:
+        entropy: entropy of each token, in nats, (N, T).
+        batch: provides the mask.
+        quantile: level of the batch quantile that becomes 0, in [0, 1].
 
     >>> from math import exp
-    >>> from grupo.testing.batch_sizes import batch_of
+    >>> from grupo.testing.batches import make_batch
     >>> entropy = torch.tensor([[exp(-4.0), exp(-2.0), exp(0.0), exp(1.0)]])
     >>> scaled_log_entropy(entropy, make_batch([0], length=[4]), quantile=0.67)
     tensor([[-1.0000, -0.5000,  0.0000,  1.0000]])
     """
-    e = entropy.detach().clamp(min=1e-8).log()
-    acted = e[batch.mask].sort().values
-    middle = acted[round(quantile * (len(acted) - 1)) :][:1].sum()  # the nearest; 0 of none
-    h = (e - middle).masked_fill(~batch.mask, 0.0)
+    log_entropy = entropy.detach().clamp(min=1e-8).log()
+    ranked = log_entropy[batch.mask].sort().values
+    # nearest-rank quantile; the sum of an empty slice is 0
+    middle = ranked[round(quantile * (len(ranked) - 1)) :][:1].sum()
+    h = (log_entropy - middle).masked_fill(~batch.mask, 0.0)
     return h / torch.where(h > 0, h.max(), -h.min()).clamp(min=1e-8)
 
 
 @component
 class EntropyAdaptiveClip(Loss):
-    """Dual-clipped surrogate whose bounds and advantage follow the entropy h in [-1, 1].
+    """Dual-clip PPO loss whose bounds and advantage depend on h = `scaled_log_entropy`, (N, T).
 
-    High entropy widens the upper bound by 1 + h, low entropy the lower by 1 + |h|. About R = 1, up
-    to half way to the bounds, A is damped by 1 + h at low entropy; beyond, it is raised by 1 + h at
-    high entropy. HAPO, Liu et al., arXiv:2509.16591.
+    The bounds are 1 - clip_eps (1 + max(-h, 0)) and 1 + clip_eps (1 + max(h, 0)). The advantage is
+    multiplied by 1 + h for tokens with h <= 0 and a ratio within half the bounds, and for tokens
+    with h > 0 and a ratio beyond that. For A < 0 the loss is at most -dual_clip A.
+    Source: HAPO, Liu et al., arXiv:2509.16591.
 
-    >>> from grupo.testing.batch_sizes import batch_of, moved
+    Args:
+        clip_eps: width of the clip at h = 0.
+        dual_clip: largest ratio that counts where A < 0.
+
+    >>> from grupo.testing.batches import make_batch, perturb_logp
     >>> batch = make_batch([0, 0], advantage=[1.0, 1.0])
-    >>> pi = moved(batch, [[0.0], [0.25]])
+    >>> pi = perturb_logp(batch, [[0.0], [0.25]])
     >>> pi["entropy"] = torch.tensor([[1.0], [2.0]], dtype=torch.float64)
     >>> EntropyAdaptiveClip()(pi, batch).tolist()  # h = -1 and 0
     [[-0.0], [-1.2]]
@@ -61,24 +72,29 @@ class EntropyAdaptiveClip(Loss):
 
     @property
     def needs_whole_batch(self) -> bool:
-        """Yes: entropy is measured against that of all groups."""
+        """True: the entropy quantile is that of all groups."""
         return True
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
-        h, r = scaled_log_entropy(pi.entropy, batch), ratios.token(pi, batch)
-        low, high = self.clip_eps * (1 + (-h).clamp(min=0)), self.clip_eps * (1 + h.clamp(min=0))
-        A = batch.advantage * self._advantage_scale(h, (r > 1 - low / 2) & (r < 1 + high / 2))
+        h = scaled_log_entropy(pi.entropy, batch)
+        r = ratios.token(pi, batch)
+        low = self.clip_eps * (1 + (-h).clamp(min=0))
+        high = self.clip_eps * (1 + h.clamp(min=0))
+        is_near_1 = (r > 1 - low / 2) & (r < 1 + high / 2)
+        A = batch.advantage * self._advantage_scale(h, is_near_1)
         loss = -torch.min(r * A, r.clamp(1 - low, 1 + high) * A)
         return torch.where(A < 0, torch.min(loss, -self.dual_clip * A), loss)
 
-    def _advantage_scale(self, h: Tensor, near: Tensor) -> Tensor:
-        return torch.where(near == (h <= 0), 1 + h, torch.ones_like(h))
+    def _advantage_scale(self, h: Tensor, is_near_1: Tensor) -> Tensor:
+        return torch.where(is_near_1 == (h <= 0), 1 + h, torch.ones_like(h))
 
 
 def minmax_entropy(entropy: PerAction, batch: Batch) -> PerAction:
-    """(H - min H) / (max H - min H) over the row's actions. No gradient; 0 where masked.
+    """(H - min H) / (max H - min H + 1e-8) over the tokens of each row, (N, T).
 
-    >>> from grupo.testing.batch_sizes import batch_of
+    No gradient; 0 where masked.
+
+    >>> from grupo.testing.batches import make_batch
     >>> minmax_entropy(torch.tensor([[1.0, 3.0, 2.0]]), make_batch([0], length=[3]))
     tensor([[0.0000, 1.0000, 0.5000]])
     """
@@ -89,11 +105,16 @@ def minmax_entropy(entropy: PerAction, batch: Batch) -> PerAction:
 
 
 def high_entropy_mask(entropy: PerAction, batch: Batch, quantile: float = 0.8) -> Tensor:
-    """Where entropy is at or above the `quantile` of the action's own row: forks of reasoning.
+    """True for tokens whose entropy is at least the quantile of their own row, (N, T).
 
-    Archer, Wang et al., arXiv:2507.15778. No gradient.
+    No gradient. Source: Archer, Wang et al., arXiv:2507.15778.
 
-    >>> from grupo.testing.batch_sizes import batch_of
+    Args:
+        entropy: entropy of each token, in nats, (N, T).
+        batch: provides the mask.
+        quantile: level of the row's quantile, in [0, 1].
+
+    >>> from grupo.testing.batches import make_batch
     >>> high_entropy_mask(torch.tensor([[0.1, 2.0, 0.3]]), make_batch([0], length=[3]))
     tensor([[False,  True, False]])
     """
@@ -103,11 +124,22 @@ def high_entropy_mask(entropy: PerAction, batch: Batch, quantile: float = 0.8) -
 
 @component
 class DualConstraint(Loss):
-    """PPO's surrogate and k3 to the reference, with other bounds and factors at forks.
+    """PPO's clipped loss plus a k3 penalty, with other bounds and coefficients at high entropy.
 
-    >>> from grupo.testing.batch_sizes import batch_of, moved
+    Tokens in `high_entropy_mask` use `high_entropy_clip_eps` and `high_entropy_kl_coef`, the
+    others `clip_eps` and `kl_coef`. Shape (N, T).
+    Source: Archer, Wang et al., arXiv:2507.15778.
+
+    Args:
+        clip_eps: width of the clip on either side of 1.
+        high_entropy_clip_eps: the same for high-entropy tokens.
+        kl_coef: coefficient of k3 against the reference policy.
+        high_entropy_kl_coef: the same for high-entropy tokens.
+        quantile: level of the row's entropy quantile from which a token has high entropy.
+
+    >>> from grupo.testing.batches import make_batch, perturb_logp
     >>> batch = make_batch([0], length=[2], advantage=[1.0])
-    >>> pi = moved(batch, [[1.0, 1.0]])
+    >>> pi = perturb_logp(batch, [[1.0, 1.0]])
     >>> pi["entropy"] = torch.tensor([[0.1, 2.0]], dtype=torch.float64)
     >>> DualConstraint(clip_eps=0.25, high_entropy_clip_eps=0.5)(pi, batch).tolist()
     [[-1.25, -1.5]]
@@ -121,7 +153,7 @@ class DualConstraint(Loss):
 
     @property
     def has_kl_penalty(self) -> bool:
-        """Does the KL count anywhere?"""
+        """True if either KL coefficient is nonzero."""
         return bool(self.kl_coef or self.high_entropy_kl_coef)
 
     @property
@@ -133,22 +165,24 @@ class DualConstraint(Loss):
         return True
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
-        fork = high_entropy_mask(pi.entropy, batch, self.quantile)
+        is_high = high_entropy_mask(pi.entropy, batch, self.quantile)
         r, A = ratios.token(pi, batch), batch.advantage
-        width = torch.where(fork, self.high_entropy_clip_eps, self.clip_eps).to(r)
-        factor = torch.where(fork, self.high_entropy_kl_coef, self.kl_coef).to(r)
-        surrogate = -torch.min(r * A, r.clamp(1 - width, 1 + width) * A)
-        return surrogate + factor * KL()(pi, batch) if self.has_kl_penalty else surrogate
+        clip_eps = torch.where(is_high, self.high_entropy_clip_eps, self.clip_eps).to(r)
+        kl_coef = torch.where(is_high, self.high_entropy_kl_coef, self.kl_coef).to(r)
+        loss = -torch.min(r * A, r.clamp(1 - clip_eps, 1 + clip_eps) * A)
+        return loss + kl_coef * KL()(pi, batch) if self.has_kl_penalty else loss
 
 
 def logp_advantage_covariance(pi: Signals, batch: Batch) -> PerAction:
-    """(log pi - mean log pi) (A - mean A), means over the minibatch's actions; no gradient.
+    """(log pi - mean log pi) (A - mean A), means over the minibatch's tokens, (N, T).
 
-    What costs entropy: likely actions made likelier. Cui et al., arXiv:2505.22617.
+    No gradient. Tokens with a large covariance reduce entropy the most: likely tokens that become
+    likelier. Source: Cui et al., arXiv:2505.22617.
 
-    >>> from grupo.testing.batch_sizes import batch_of, moved
+    >>> from grupo.testing.batches import make_batch, perturb_logp
     >>> batch = make_batch([0, 0], advantage=[1.0, -1.0])
-    >>> logp_advantage_covariance(moved(batch, [[1.0], [0.0]]), batch).tolist()  # log pi 0 and -1
+    >>> pi = perturb_logp(batch, [[1.0], [0.0]])  # log pi = 0 and -1
+    >>> logp_advantage_covariance(pi, batch).tolist()
     [[0.5], [0.5]]
     """
     n = batch.mask.sum().clamp(min=1)

@@ -1,9 +1,10 @@
-"""Corrections for actions that another policy sampled: the engine's, not the trainer's.
+"""Importance-sampling corrections for the mismatch between the inference engine and the trainer.
 
-With w = pi_old / pi_sampler, a correction is a weight on the loss of each action, held constant: w
-truncated, w within an interval and 0 outside, or 1 where an estimate of the divergence is small
-enough and 0 elsewhere. `level` says whose log-ratio counts: the action's own, or that of its row by
-sum, mean or maximum. Corrections are corrected in turn: `CorrectedLoss(CorrectedLoss(loss, a), b)`.
+With w = pi_old / pi_sampler, a correction is a constant weight on each token's loss: w truncated,
+w inside an interval and 0 outside (masking), or 1 where an estimate of the divergence is within
+bounds and 0 elsewhere (rejection). `level` chooses the log-ratio: per token, or the sum, mean or
+maximum of the row (`grupo.algo.token_level`). Corrections nest:
+`CorrectedLoss(CorrectedLoss(loss, a), b)`.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,12 +18,15 @@ from grupo.algo.token_level import Level, per_action
 from grupo.core.batch import Batch, PerAction, Signals
 from grupo.core.component import component
 
-WeightFn = Callable[[Signals, Batch], Tensor]  # what an action's loss counts, (N, T)
+WeightFn = Callable[[Signals, Batch], Tensor]  # weight of each token's loss, (N, T)
 
 
 @component
 class TruncatedIS:
-    """min(w, cap).
+    """min(w, cap): truncated importance sampling.
+
+    Args:
+        cap: largest weight.
 
     >>> TruncatedIS(2.0)(torch.tensor([0.5, 3.0]))
     tensor([0.5000, 2.0000])
@@ -36,7 +40,11 @@ class TruncatedIS:
 
 @component
 class IntervalMask:
-    """w between the two bounds, 0 outside.
+    """w if low <= w <= high, else 0: masked importance sampling.
+
+    Args:
+        low: smallest weight that is kept.
+        high: largest weight that is kept.
 
     >>> IntervalMask(0.5, 2.0)(torch.tensor([0.4, 0.5, 3.0]))
     tensor([0.0000, 0.5000, 0.0000])
@@ -51,16 +59,21 @@ class IntervalMask:
 
 @component
 class ImportanceWeight:
-    """bound(exp(level(log pi_old - log pi_sampler))).
+    """bound(exp(level(log pi_old - log pi_sampler))), (N, T).
+
+    Args:
+        bound: function of the weights, `TruncatedIS` or `IntervalMask`.
+        level: span of the log-ratio, a function of `grupo.algo.token_level`.
 
     >>> from math import log
-    >>> from grupo.testing.batch_sizes import batch_of, moved
-    >>> batch = make_batch([0], length=[2], logp=0.0, signals={"logp@sampler": [[-log(4.0), log(2.0)]]})
-    >>> pi = moved(batch, [[0.0, 0.0]])
+    >>> from grupo.algo.token_level import row_sum
+    >>> from grupo.testing.batches import make_batch, perturb_logp
+    >>> sampler = {"logp@sampler": [[-log(4.0), log(2.0)]]}
+    >>> batch = make_batch([0], length=[2], logp=0.0, signals=sampler)
+    >>> pi = perturb_logp(batch, [[0.0, 0.0]])
     >>> ImportanceWeight(TruncatedIS(3.0))(pi, batch).tolist()
     [[3.0, 0.5]]
-    >>> from grupo.algo.token_level import by_sum
-    >>> ImportanceWeight(TruncatedIS(3.0), by_sum)(pi, batch).tolist()
+    >>> ImportanceWeight(TruncatedIS(3.0), row_sum)(pi, batch).tolist()
     [[2.0, 2.0]]
     """
 
@@ -72,23 +85,33 @@ class ImportanceWeight:
         return frozenset({"logp@sampler"})
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
-        d = (batch.old_logp - batch.signals["logp@sampler"]).masked_fill(~batch.mask, 0.0)
-        return self.bound(self.level(d, batch).exp()).expand_as(batch.old_logp)
+        log_ratio = batch.old_logp - batch.signals["logp@sampler"]
+        log_ratio = log_ratio.masked_fill(~batch.mask, 0.0)
+        return self.bound(self.level(log_ratio, batch).exp()).expand_as(batch.old_logp)
 
 
 @component
 class RejectionMask:
-    """1 where low <= level(estimate of KL(sampler, old)) <= high, 0 elsewhere: rejection.
+    """1 where min_kl <= level(estimate of KL(sampler || old)) <= max_kl, else 0, (N, T).
 
-    The estimate is k1, k2 or k3, so k1 is the log-ratio log pi_sampler - log pi_old itself.
+    With k1 the estimate is the log-ratio log pi_sampler - log pi_old itself.
+
+    Args:
+        estimator: k1, k2 or k3 of `grupo.algo.divergences`.
+        level: span of the estimate, a function of `grupo.algo.token_level`.
+        min_kl: smallest estimate that is kept, in nats.
+        max_kl: largest estimate that is kept, in nats.
 
     >>> from grupo.algo import divergences
-    >>> from grupo.algo.token_level import by_mean
-    >>> from grupo.testing.batch_sizes import batch_of, moved
-    >>> batch = make_batch([0], length=[2], logp=-1.0, signals={"logp@sampler": [[-1.0, -0.5]]})
-    >>> pi = moved(batch, [[0.0, 0.0]])
-    >>> [RejectionMask(divergences.k1, by, max_kl=0.3)(pi, batch).tolist() for by in (by_action, by_mean)]
-    [[[1.0, 0.0]], [[1.0, 1.0]]]
+    >>> from grupo.algo.token_level import row_mean
+    >>> from grupo.testing.batches import make_batch, perturb_logp
+    >>> sampler = {"logp@sampler": [[-1.0, -0.5]]}
+    >>> batch = make_batch([0], length=[2], logp=-1.0, signals=sampler)
+    >>> pi = perturb_logp(batch, [[0.0, 0.0]])
+    >>> RejectionMask(divergences.k1, max_kl=0.3)(pi, batch).tolist()
+    [[1.0, 0.0]]
+    >>> RejectionMask(divergences.k1, row_mean, max_kl=0.3)(pi, batch).tolist()
+    [[1.0, 1.0]]
     """
 
     estimator: Callable[[Tensor, Tensor], Tensor]
@@ -101,25 +124,26 @@ class RejectionMask:
         return frozenset({"logp@sampler"})
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
-        k = self.estimator(batch.signals["logp@sampler"], batch.old_logp).masked_fill(
-            ~batch.mask, 0.0
-        )
-        k = self.level(k, batch)
-        return (
-            ((k >= self.min_kl) & (k <= self.max_kl)).to(batch.old_logp).expand_as(batch.old_logp)
-        )
+        kl = self.estimator(batch.signals["logp@sampler"], batch.old_logp)
+        kl = self.level(kl.masked_fill(~batch.mask, 0.0), batch)
+        keep = (kl >= self.min_kl) & (kl <= self.max_kl)
+        return keep.to(batch.old_logp).expand_as(batch.old_logp)
 
 
 @component
 class NormalisedWeight:
-    """A weight divided by its mean over the minibatch, which leaves the size of the step alone.
+    """w / mean(w), with the mean over the minibatch: the scale of the update is unchanged, (N, T).
 
-    `mean` says how: over actions, or with `sequence_mean` over rows.
+    Args:
+        weight: the weight w.
+        aggregation: weights of the mean; over tokens by default, over rows with `sequence_mean`.
 
     >>> from math import log
-    >>> from grupo.testing.batch_sizes import batch_of, moved
-    >>> batch = make_batch([0, 0], logp=0.0, signals={"logp@sampler": [[0.0], [-log(3.0)]]})
-    >>> NormalisedWeight(ImportanceWeight(TruncatedIS(5.0)))(moved(batch, [[0.0], [0.0]]), batch)
+    >>> from grupo.testing.batches import make_batch, perturb_logp
+    >>> sampler = {"logp@sampler": [[0.0], [-log(3.0)]]}
+    >>> batch = make_batch([0, 0], logp=0.0, signals=sampler)
+    >>> weight = NormalisedWeight(ImportanceWeight(TruncatedIS(5.0)))
+    >>> weight(perturb_logp(batch, [[0.0], [0.0]]), batch)
     tensor([[0.5000],
             [1.5000]], dtype=torch.float64)
     """
@@ -147,13 +171,18 @@ class NormalisedWeight:
 
 @component
 class CorrectedLoss(Loss):
-    """weight x loss, the weight of each action held constant, 0 of an infinite loss 0.
+    """sg(w) x loss, (N, T): a loss with an importance weight; 0 where w = 0, never NaN.
 
-    >>> from math import log
+    Args:
+        loss: the loss to correct.
+        weight: w, a function `(pi, batch) -> (N, T)`.
+
     >>> from grupo.algo.losses import Reinforce
-    >>> from grupo.testing.batch_sizes import batch_of, moved
-    >>> batch = make_batch([0], advantage=[1.0], logp=-1.0, signals={"logp@sampler": [[-4.0]]})
-    >>> CorrectedLoss(Reinforce(), ImportanceWeight(TruncatedIS(2.0)))(moved(batch, [[0.0]]), batch).tolist()
+    >>> from grupo.testing.batches import make_batch, perturb_logp
+    >>> sampler = {"logp@sampler": [[-4.0]]}
+    >>> batch = make_batch([0], advantage=[1.0], logp=-1.0, signals=sampler)
+    >>> loss = CorrectedLoss(Reinforce(), ImportanceWeight(TruncatedIS(2.0)))
+    >>> loss(perturb_logp(batch, [[0.0]]), batch).tolist()
     [[2.0]]
     """
 
@@ -169,9 +198,9 @@ class CorrectedLoss(Loss):
         return torch.where(w > 0, w * self.loss(pi, batch), 0.0)
 
     def metrics(self, pi: Signals, batch: Batch) -> Mapping[str, Tensor]:
-        w, inner = self.weight(pi, batch), self.loss.metrics(pi, batch)
+        w = self.weight(pi, batch)
         return {
-            **inner,
+            **self.loss.metrics(pi, batch),
             "is_correction/weight_mean": w,
             "is_correction/rejected_frac": (w == 0).to(w),
         }

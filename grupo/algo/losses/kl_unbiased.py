@@ -1,4 +1,4 @@
-"""Estimates of KL to another policy whose gradient is that of KL, on policy or off."""
+"""KL losses whose gradient is an unbiased gradient of KL, on policy or off policy."""
 
 from collections.abc import Callable, Mapping
 
@@ -13,14 +13,19 @@ from grupo.core.component import component
 
 @component
 class StraightThroughKL(Loss):
-    """The value of one estimate of KL(pi, other) and the gradient of another.
+    """The value of one estimator of KL(pi || other) with the gradient of another, (N, T).
 
-    By default the value of k3, which is unbiased and never negative, and the gradient of k2, which
-    is the gradient of KL on policy (arXiv:2510.01555).
+    By default the value is k3, unbiased and non-negative, and the gradient that of k2, which on
+    policy is the gradient of KL. Source: arXiv:2510.01555.
 
-    >>> from grupo.testing.batch_sizes import batch_of, moved
+    Args:
+        value_estimator: function of `grupo.algo.divergences` for the value.
+        gradient_estimator: function of `grupo.algo.divergences` for the gradient.
+        other_policy: name of the other policy, "ref" or a teacher.
+
+    >>> from grupo.testing.batches import make_batch, perturb_logp
     >>> batch = make_batch(group=[0], logp=-1.0, signals={"logp@ref": [[-1.0]]})
-    >>> pi = moved(batch, [[0.5]])
+    >>> pi = perturb_logp(batch, [[0.5]])
     >>> loss = StraightThroughKL()(pi, batch)  # k3 = e^-0.5 + 0.5 - 1, and k2' = 0.5
     >>> loss.sum().backward()
     >>> loss.tolist(), pi.logp.grad.tolist()
@@ -40,9 +45,10 @@ class StraightThroughKL(Loss):
         return True
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
-        other = batch.signals[f"logp@{self.other_policy}"]
-        slope = self.gradient_estimator(pi.logp, other)
-        return slope + (self.value_estimator(pi.logp, other) - slope).detach()
+        other_logp = batch.signals[f"logp@{self.other_policy}"]
+        with_gradient = self.gradient_estimator(pi.logp, other_logp)
+        value = self.value_estimator(pi.logp, other_logp)
+        return with_gradient + (value - with_gradient).detach()
 
     def metrics(self, pi: Signals, batch: Batch) -> Mapping[str, Tensor]:
         return KL(other_policy=self.other_policy).metrics(pi, batch)
@@ -50,14 +56,19 @@ class StraightThroughKL(Loss):
 
 @component
 class CorrectedKL(Loss):
-    """r k with r = pi / old: an estimate of KL(pi, other) from actions that `old` drew.
+    """r k with r = pi / pi_old: estimate of KL(pi || other) from tokens that pi_old generated.
 
-    With k3 its gradient is r (log pi - log other) grad log pi, unbiased off policy too.
-    DeepSeek-V3.2, arXiv:2512.02556.
+    With k3 the gradient is r (log pi - log other) grad log pi, unbiased off policy too.
+    Shape (N, T). Source: DeepSeek-V3.2, arXiv:2512.02556.
 
-    >>> from grupo.testing.batch_sizes import batch_of, moved
+    Args:
+        estimator: k, a function of `grupo.algo.divergences`.
+        other_policy: name of the other policy, "ref" or a teacher.
+        ratio: importance ratio; per token by default.
+
+    >>> from grupo.testing.batches import make_batch, perturb_logp
     >>> batch = make_batch(group=[0], logp=-1.0, signals={"logp@ref": [[-2.0]]})
-    >>> CorrectedKL(divergences.k1)(moved(batch, [[0.0]]), batch).tolist()
+    >>> CorrectedKL(divergences.k1)(perturb_logp(batch, [[0.0]]), batch).tolist()
     [[1.0]]
     """
 

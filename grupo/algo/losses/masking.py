@@ -1,4 +1,4 @@
-"""Where a loss acts: on some actions or rollouts, and not on the others."""
+"""Losses on a subset of the actions or rollouts, and masks that select them."""
 
 from collections.abc import Callable, Mapping
 
@@ -13,13 +13,19 @@ from grupo.core.component import component
 
 @component
 class WhereLoss(Loss):
-    """The loss where `where` (N, T) or (N, 1) holds, 0 elsewhere.
+    """The loss where a mask is True, 0 elsewhere, (N, T).
+
+    Args:
+        loss: the loss.
+        where: function `batch -> mask`, (N, T) or (N, 1).
 
     >>> from grupo.algo.divergences import k1
     >>> from grupo.algo.losses.regularizers import KL
-    >>> from grupo.testing.batch_sizes import batch_of, moved
-    >>> batch = make_batch(group=[0, 0], advantage=[1.0, -1.0], signals={"logp@ref": [[-2.0], [-2.0]]})
-    >>> WhereLoss(KL(k1), falling)(moved(batch, [[0.0], [0.0]]), batch).tolist()
+    >>> from grupo.testing.batches import make_batch, perturb_logp
+    >>> ref = {"logp@ref": [[-2.0], [-2.0]]}
+    >>> batch = make_batch(group=[0, 0], advantage=[1.0, -1.0], signals=ref)
+    >>> loss = WhereLoss(KL(k1), negative_advantage)
+    >>> loss(perturb_logp(batch, [[0.0], [0.0]]), batch).tolist()
     [[0.0], [1.0]]
     """
 
@@ -39,9 +45,9 @@ class WhereLoss(Loss):
 
 
 def negative_advantage(batch: Batch) -> Tensor:
-    """Where the advantage is negative: what is made less likely.
+    """Mask of actions with A < 0, (N, T).
 
-    >>> from grupo.testing.batch_sizes import batch_of
+    >>> from grupo.testing.batches import make_batch
     >>> negative_advantage(make_batch(group=[0, 0], advantage=[1.0, -1.0])).tolist()
     [[False], [True]]
     """
@@ -49,9 +55,9 @@ def negative_advantage(batch: Batch) -> Tensor:
 
 
 def positive_advantage(batch: Batch) -> Tensor:
-    """Where the advantage is positive: what is made more likely.
+    """Mask of actions with A > 0, (N, T).
 
-    >>> from grupo.testing.batch_sizes import batch_of
+    >>> from grupo.testing.batches import make_batch
     >>> positive_advantage(make_batch(group=[0, 0], advantage=[1.0, -1.0])).tolist()
     [[True], [False]]
     """
@@ -60,10 +66,15 @@ def positive_advantage(batch: Batch) -> Tensor:
 
 @component
 class IncorrectRollouts:
-    """Where the rollout is wrong: its `part` is not above `right`.
+    """Mask of incorrect rollouts, (N, 1).
 
-    >>> from grupo.testing.batch_sizes import batch_of
-    >>> IncorrectRollouts()(make_batch(group=[0, 0], reward_terms={"correct": [1.0, 0.0]})).tolist()
+    Args:
+        reward_term: name of the reward term that measures correctness.
+        success_threshold: a rollout is incorrect if that term is at most this.
+
+    >>> from grupo.testing.batches import make_batch
+    >>> batch = make_batch(group=[0, 0], reward_terms={"correct": [1.0, 0.0]})
+    >>> IncorrectRollouts()(batch).tolist()
     [[False], [True]]
     """
 
@@ -72,19 +83,25 @@ class IncorrectRollouts:
 
     @property
     def required_reward_terms(self) -> tuple[str, ...]:
-        """The component that says who is right."""
+        """The reward term that measures correctness."""
         return (self.reward_term,)
 
     def __call__(self, batch: Batch) -> Tensor:
-        return (batch.reward_terms[self.reward_term] <= self.success_threshold)[batch.rollout, None]
+        is_incorrect = batch.reward_terms[self.reward_term] <= self.success_threshold
+        return is_incorrect[batch.rollout, None]
 
 
 @component
 class AllIncorrectGroups:
-    """Where every rollout of the group is wrong.
+    """Mask of the rollouts of groups without a correct rollout, (N, 1).
 
-    >>> from grupo.testing.batch_sizes import batch_of
-    >>> AllIncorrectGroups()(make_batch(group=[0, 0, 1], reward_terms={"correct": [1.0, 0.0, 0.0]})).tolist()
+    Args:
+        reward_term: name of the reward term that measures correctness.
+        success_threshold: a rollout is incorrect if that term is at most this.
+
+    >>> from grupo.testing.batches import make_batch
+    >>> batch = make_batch(group=[0, 0, 1], reward_terms={"correct": [1.0, 0.0, 0.0]})
+    >>> AllIncorrectGroups()(batch).tolist()
     [[False], [False], [True]]
     """
 
@@ -93,7 +110,7 @@ class AllIncorrectGroups:
 
     @property
     def required_reward_terms(self) -> tuple[str, ...]:
-        """The component that says who is right."""
+        """The reward term that measures correctness."""
         return (self.reward_term,)
 
     def __call__(self, batch: Batch) -> Tensor:

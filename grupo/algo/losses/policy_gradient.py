@@ -1,4 +1,7 @@
-"""Surrogates: losses whose gradient is the policy gradient."""
+"""Policy-gradient losses: PPO's clipped loss and REINFORCE.
+
+r is the importance ratio pi / pi_old of `grupo.algo.ratios`, A the advantage, sg stop-gradient.
+"""
 
 from collections.abc import Callable, Mapping
 
@@ -13,13 +16,19 @@ from grupo.core.component import component
 
 @component
 class Clip(Loss):
-    """PPO's clipped surrogate, -min(r A, clip(r, 1 - low, 1 + high) A).
+    """-min(r A, clip(r, 1 - clip_low, 1 + clip_high) A): PPO's clipped loss, (N, T).
 
-    Schulman et al., arXiv:1707.06347, eq. 7.
+    Source: Schulman et al., arXiv:1707.06347, eq. 7; separate bounds as in DAPO, arXiv:2503.14476.
 
-    >>> from grupo.testing.batch_sizes import batch_of, moved
+    Args:
+        clip_low: width of the clip below 1.
+        clip_high: width of the clip above 1.
+        ratio: importance ratio; per token by default, `ratios.sequence` for GSPO.
+
+    >>> from grupo.testing.batches import make_batch, perturb_logp
     >>> batch = make_batch(group=[0, 0], advantage=[1.0, -1.0])
-    >>> Clip(clip_low=0.2, clip_high=0.2)(moved(batch, [[0.5], [0.5]]), batch).tolist()  # r = e^0.5 = 1.6487
+    >>> pi = perturb_logp(batch, [[0.5], [0.5]])  # r = e^0.5 = 1.6487
+    >>> Clip(clip_low=0.2, clip_high=0.2)(pi, batch).tolist()
     [[-1.2], [1.6487212707001282]]
     """
 
@@ -45,16 +54,20 @@ class Clip(Loss):
 
 @component
 class ClipWithin(Loss):
-    """-min(r A, clip(r, low, high) A) between `bounds`, a low and a high for each action or row.
+    """-min(r A, clip(r, low, high) A) with bounds for each action or row, (N, T).
 
-    `bounds` is a function of the batch alone: what it needs is measured before the update and lies
-    in `batch.seen`, and no gradient flows through it.
+    Args:
+        bounds: function `batch -> (low, high)`, each (N, T) or (N, 1). It reads only what was
+            measured before the update (`batch.signals`), and no gradient flows through it.
+        ratio: importance ratio; per token by default.
 
-    >>> from grupo.testing.batch_sizes import batch_of, moved
+    >>> from grupo.testing.batches import make_batch, perturb_logp
     >>> def by_length(batch):
-    ...     return -batch.mask.sum(1, keepdim=True), 0.5 * batch.mask.sum(1, keepdim=True)
+    ...     length = batch.mask.sum(1, keepdim=True)
+    ...     return -length, 0.5 * length
     >>> batch = make_batch(group=[0, 0], length=[2, 4], advantage=[1.0, 1.0])
-    >>> ClipWithin(by_length, ratios.sequence_clip)(moved(batch, [[1.0] * 4] * 2), batch)[:, 0].tolist()
+    >>> pi = perturb_logp(batch, [[1.0] * 4] * 2)
+    >>> ClipWithin(by_length, ratios.sequence)(pi, batch)[:, 0].tolist()
     [-1.0, -2.0]
     """
 
@@ -79,11 +92,11 @@ class ClipWithin(Loss):
 
 @component
 class Reinforce(Loss):
-    """-A log pi: no ratio, no clip; exact on policy. Williams, 1992.
+    """-A log pi, (N, T): no ratio and no clip, exact on policy. Source: Williams, 1992.
 
-    >>> from grupo.testing.batch_sizes import batch_of, moved
+    >>> from grupo.testing.batches import make_batch, perturb_logp
     >>> batch = make_batch(group=[0], advantage=[2.0], logp=-1.0)
-    >>> Reinforce()(moved(batch, [[0.5]]), batch).tolist()
+    >>> Reinforce()(perturb_logp(batch, [[0.5]]), batch).tolist()
     [[1.0]]
     """
 
@@ -97,13 +110,17 @@ class Reinforce(Loss):
 
 @component
 class WeightedReinforce(Loss):
-    """-sg(w) A log pi: REINFORCE whose actions count by a weight, (N, T) or (N, 1), held constant.
+    """-sg(w) A log pi, (N, T): REINFORCE with a constant weight for each action.
 
-    With w = r it has the gradient of r A: what a paper does to r, by clip, mask or damping, is w.
+    With w = r the gradient is that of r A, so a method that clips, masks or damps r is a weight.
 
-    >>> from grupo.testing.batch_sizes import batch_of, moved
+    Args:
+        weight: function `(pi, batch) -> w`, (N, T) or (N, 1).
+
+    >>> from grupo.testing.batches import make_batch, perturb_logp
     >>> batch = make_batch(group=[0, 0], advantage=[1.0, -1.0])
-    >>> WeightedReinforce(ratios.Capped(2.0))(moved(batch, [[1.0], [0.0]]), batch).tolist()  # log pi 0, -1
+    >>> pi = perturb_logp(batch, [[1.0], [0.0]])  # log pi = 0, -1
+    >>> WeightedReinforce(ratios.CappedRatio(2.0))(pi, batch).tolist()
     [[-0.0], [-1.0]]
     """
 
@@ -121,19 +138,28 @@ class WeightedReinforce(Loss):
         return -self.weight(pi, batch).detach() * batch.advantage * pi.logp
 
     def metrics(self, pi: Signals, batch: Batch) -> Mapping[str, Tensor]:
-        return {"weight": self.weight(pi, batch).expand_as(batch.advantage)}
+        return {"is_weight/mean": self.weight(pi, batch).expand_as(batch.advantage)}
 
 
 @component
 class ClipPreserveGradient:
-    """A weight: r where PPO's clip lets a gradient pass, a multiple of the bound where it does not.
+    """Weight for `WeightedReinforce`: r inside PPO's clip, a multiple of the bound outside, (N, T).
 
-    w = `above` (1 + `high`) where A > 0 and r is above, `below` (1 - `low`) where A < 0 and r is
-    below. GPPO (arXiv:2508.07629) and CE-GPPO (arXiv:2509.20712).
+    w = high_scale (1 + clip_high) where A > 0 and r > 1 + clip_high,
+    w = low_scale (1 - clip_low) where A < 0 and r < 1 - clip_low, else w = r.
+    Clipped tokens therefore keep a gradient.
+    Sources: GPPO (arXiv:2508.07629) and CE-GPPO (arXiv:2509.20712).
 
-    >>> from grupo.testing.batch_sizes import batch_of, moved
+    Args:
+        clip_low: width of the clip below 1.
+        clip_high: width of the clip above 1.
+        low_scale: factor on the gradient of tokens clipped from below.
+        high_scale: factor on the gradient of tokens clipped from above.
+
+    >>> from grupo.testing.batches import make_batch, perturb_logp
     >>> batch = make_batch(group=[0, 0], advantage=[1.0, -1.0])
-    >>> ClipPreserveGradient(0.2, 0.2, 0.5, 1.0)(moved(batch, [[0.5], [-0.5]]), batch).tolist()
+    >>> pi = perturb_logp(batch, [[0.5], [-0.5]])
+    >>> ClipPreserveGradient(0.2, 0.2, 0.5, 1.0)(pi, batch).tolist()
     [[1.2], [0.4]]
     """
 
@@ -144,9 +170,6 @@ class ClipPreserveGradient:
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         r, A = ratios.token(pi, batch), batch.advantage
-        w = torch.where(
-            (A > 0) & (r > 1 + self.clip_high), self.high_scale * (1 + self.clip_high), r
-        )
-        return torch.where(
-            (A < 0) & (r < 1 - self.clip_low), self.low_scale * (1 - self.clip_low), w
-        )
+        low, high = 1 - self.clip_low, 1 + self.clip_high
+        w = torch.where((A > 0) & (r > high), self.high_scale * high, r)
+        return torch.where((A < 0) & (r < low), self.low_scale * low, w)

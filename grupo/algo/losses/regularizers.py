@@ -1,4 +1,7 @@
-"""Regularisers: what keeps a policy near another, or spread out."""
+"""Regularisers: divergences from another policy, and entropy.
+
+They are added to a policy loss with a coefficient: `Clip() + 0.001 * KL() + (-0.01) * Entropy()`.
+"""
 
 from collections.abc import Callable, Mapping
 
@@ -15,13 +18,17 @@ KLEstimator = Callable[[Tensor, Tensor], Tensor]
 
 @component
 class KL(Loss):
-    """An estimate of KL(pi, other): k3 against the reference unless told otherwise.
+    """Estimate of KL(pi || other) from the generated tokens, in nats, (N, T).
 
-    GRPO (arXiv:2402.03300), eq. 4.
+    Source: k3 against the reference policy is GRPO (arXiv:2402.03300), eq. 4.
 
-    >>> from grupo.testing.batch_sizes import batch_of, moved
+    Args:
+        estimator: function of `grupo.algo.divergences`.
+        other_policy: name of the other policy, "ref" or a teacher.
+
+    >>> from grupo.testing.batches import make_batch, perturb_logp
     >>> batch = make_batch(group=[0], logp=-1.0, signals={"logp@teacher": [[-1.5]]})
-    >>> KL(divergences.k1, "teacher")(moved(batch, [[0.25]]), batch).tolist()
+    >>> KL(divergences.k1, "teacher")(perturb_logp(batch, [[0.25]]), batch).tolist()
     [[0.75]]
     """
 
@@ -36,18 +43,18 @@ class KL(Loss):
         return self.estimator(pi.logp, batch.signals[f"logp@{self.other_policy}"])
 
     def metrics(self, pi: Signals, batch: Batch) -> Mapping[str, Tensor]:
-        return {
-            f"policy/kl_{self.other_policy}": divergences.k3(
-                pi.logp, batch.signals[f"logp@{self.other_policy}"]
-            )
-        }
+        other_logp = batch.signals[f"logp@{self.other_policy}"]
+        return {f"policy/kl_{self.other_policy}": divergences.k3(pi.logp, other_logp)}
 
 
 @component
 class ReverseKL(Loss):
-    """KL(pi, other) of each state, exactly: a sum over all that could have been done.
+    """Exact KL(pi || other) of each state, summed over the vocabulary, in nats, (N, T).
 
-    >>> ReverseKL().live
+    Args:
+        other_policy: name of the other policy, "ref" or a teacher.
+
+    >>> ReverseKL().recomputed_signals
     frozenset({'reverse_kl@ref'})
     """
 
@@ -70,9 +77,14 @@ class ReverseKL(Loss):
 
 @component
 class ForwardKL(Loss):
-    """KL(other, pi) of each state, exactly: it spreads the policy over whatever the other does.
+    """Exact KL(other || pi) of each state, summed over the vocabulary, in nats, (N, T).
 
-    >>> ForwardKL("teacher").live
+    It makes the policy cover every token that the other policy generates.
+
+    Args:
+        other_policy: name of the other policy, "ref" or a teacher.
+
+    >>> ForwardKL("teacher").recomputed_signals
     frozenset({'forward_kl@teacher'})
     """
 
@@ -95,9 +107,14 @@ class ForwardKL(Loss):
 
 @component
 class JSD(Loss):
-    """The Jensen-Shannon divergence of each state, exactly: the mean KL of both from their mean.
+    """Exact Jensen-Shannon divergence of each state, in nats, (N, T).
 
-    >>> JSD("teacher").live
+    (KL(pi || m) + KL(other || m)) / 2 with m = (pi + other) / 2.
+
+    Args:
+        other_policy: name of the other policy, "ref" or a teacher.
+
+    >>> JSD("teacher").recomputed_signals
     frozenset({'jsd@teacher'})
     """
 
@@ -120,7 +137,7 @@ class JSD(Loss):
 
 @component
 class Entropy(Loss):
-    """The policy's entropy; scale it by a negative number to encourage exploration.
+    """H, the policy's entropy of each state, in nats, (N, T); a negative factor makes it a bonus.
 
     >>> Entropy().required_signals
     frozenset({'entropy'})
@@ -136,7 +153,10 @@ class Entropy(Loss):
 
 @component
 class EntropyBonus(Loss):
-    """-`coefficient` H, the coefficient a number that a controller may set.
+    """-entropy_coef H, (N, T), with a coefficient that a schedule or controller may set and log.
+
+    Args:
+        entropy_coef: reward per nat; a number, a schedule, or a controller.
 
     >>> from grupo.core.controllers import TargetEntropy
     >>> EntropyBonus(TargetEntropy(target=0.2, step_size=0.005)).required_signals
@@ -158,11 +178,14 @@ class EntropyBonus(Loss):
 
 @component
 class MetricsOnly(Loss):
-    """0: it is only reported what the inner loss reports, for controllers to read.
+    """The loss 0 that still logs the metrics of another loss, e.g. for a controller to read.
 
-    >>> from grupo.testing.batch_sizes import batch_of, moved
+    Args:
+        loss: the loss whose metrics are logged.
+
+    >>> from grupo.testing.batches import make_batch, perturb_logp
     >>> batch = make_batch(group=[0])
-    >>> MetricsOnly(KL())(moved(batch, [[0.5]]), batch).tolist()
+    >>> MetricsOnly(KL())(perturb_logp(batch, [[0.5]]), batch).tolist()
     [[0.0]]
     """
 

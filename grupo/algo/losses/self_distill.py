@@ -1,6 +1,8 @@
-"""Mending: what went wrong is learned from a teacher that sees how a sibling went right.
+"""Self-distillation: incorrect rollouts learn from a teacher prompted with a correct sibling.
 
-SRPO, Li et al., arXiv:2604.02288.
+The teacher's prompt contains a correct rollout of the same group. A rollout is correct if its
+reward term `correct` is above 0.5.
+Source: SRPO, Li et al., arXiv:2604.02288.
 """
 
 import torch
@@ -17,27 +19,36 @@ REQUIRED_TERMS = ("correct",)
 
 
 def self_distill_mask(batch: Batch) -> Bool[Tensor, "N 1"]:
-    """Where a rollout is wrong and another of its group is right, (N, 1).
+    """True for incorrect rollouts whose group contains a correct one, (N, 1).
 
-    >>> from grupo.testing.batch_sizes import batch_of
-    >>> self_distill_mask(make_batch(group=[0, 0, 1], reward_terms={"correct": [1.0, 0.0, 0.0]})).flatten().tolist()
+    >>> from grupo.testing.batches import make_batch
+    >>> batch = make_batch(group=[0, 0, 1], reward_terms={"correct": [1.0, 0.0, 0.0]})
+    >>> self_distill_mask(batch).flatten().tolist()
     [False, True, False]
     """
-    right = batch.reward_terms["correct"]
-    shown = group_ops.max(right, batch.group) > 0.5
-    return (shown & (right <= 0.5))[batch.rollout, None]
+    correct = batch.reward_terms["correct"]
+    has_correct_sibling = group_ops.max(correct, batch.group) > 0.5
+    return (has_correct_sibling & (correct <= 0.5))[batch.rollout, None]
 
 
 @component
 class SelfDistillOnFailure(Loss):
-    """`strength` min(r, `cap`) JSD(pi, teacher) where there is something to mend, `rest` elsewhere.
+    """distill_coef sg(min(r, cap)) JSD(pi, teacher) in `self_distill_mask`, else `policy_loss`.
 
-    The ratio is a constant; the divergence is over all that could have been done.
+    The divergence is exact, over the whole vocabulary; r is the token ratio. Shape (N, T).
+    Source: SRPO, Li et al., arXiv:2604.02288.
+
+    Args:
+        policy_loss: loss of the other rollouts.
+        distill_coef: coefficient of the distillation loss.
+        cap: largest importance ratio.
+        teacher: name of the teacher, whose `jsd@<name>` is computed.
 
     >>> from grupo.algo.losses.policy_gradient import Reinforce
-    >>> from grupo.testing.batch_sizes import batch_of, moved
-    >>> batch = make_batch(group=[0, 0], advantage=[1.0, -1.0], reward_terms={"correct": [1.0, 0.0]})
-    >>> pi = moved(batch, [[0.0], [9.0]])
+    >>> from grupo.testing.batches import make_batch, perturb_logp
+    >>> correct = {"correct": [1.0, 0.0]}
+    >>> batch = make_batch(group=[0, 0], advantage=[1.0, -1.0], reward_terms=correct)
+    >>> pi = perturb_logp(batch, [[0.0], [9.0]])
     >>> pi["jsd@hinted"] = torch.full((2, 1), 0.25)
     >>> SelfDistillOnFailure(Reinforce())(pi, batch).tolist()
     [[1.0], [0.5]]
@@ -62,24 +73,32 @@ class SelfDistillOnFailure(Loss):
 
     @property
     def required_reward_terms(self) -> tuple[str, ...]:
-        """Who is right."""
+        """`correct`."""
         return REQUIRED_TERMS
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         r = ratios.token(pi, batch).detach().clamp(max=self.cap)
-        mended = self.distill_coef * r * pi[f"jsd@{self.teacher}"]
-        return torch.where(self_distill_mask(batch), mended, self.policy_loss(pi, batch))
+        distill_loss = self.distill_coef * r * pi[f"jsd@{self.teacher}"]
+        return torch.where(self_distill_mask(batch), distill_loss, self.policy_loss(pi, batch))
 
 
 @component
 class TeacherConfidence:
-    """A weigh: a mean over what is mended by exp(-H / `heat`), H the teacher's entropy; one of the
-    rest.
+    """Aggregation: exp(-H / temperature) over distilled tokens, a token mean over the others.
+
+    H is the teacher's entropy. The weights (N, T) of tokens in `self_distill_mask` sum to 1, and so
+    do those of the other tokens.
+    Source: SRPO, Li et al., arXiv:2604.02288.
+
+    Args:
+        temperature: in nats; a small one concentrates on tokens of a confident teacher.
+        teacher: name of the teacher, whose `entropy@<name>` is measured.
 
     >>> from math import log
-    >>> from grupo.testing.batch_sizes import batch_of
-    >>> seen = {"entropy@hinted": [[0.0, log(3.0)], [9.0, 9.0]]}
-    >>> batch = make_batch([0, 0], length=[2, 2], reward_terms={"correct": [0.0, 1.0]}, signals=seen)
+    >>> from grupo.testing.batches import make_batch
+    >>> entropy = {"entropy@hinted": [[0.0, log(3.0)], [9.0, 9.0]]}
+    >>> correct = {"correct": [0.0, 1.0]}
+    >>> batch = make_batch([0, 0], length=[2, 2], reward_terms=correct, signals=entropy)
     >>> TeacherConfidence()(batch)
     tensor([[0.7500, 0.2500],
             [0.5000, 0.5000]], dtype=torch.float64)
@@ -90,16 +109,18 @@ class TeacherConfidence:
 
     @property
     def required_signals(self) -> frozenset[str]:
-        """How sure the teacher is."""
+        """Entropy of the teacher, in nats."""
         return frozenset({f"entropy@{self.teacher}"})
 
     @property
     def required_reward_terms(self) -> tuple[str, ...]:
-        """Who is right."""
+        """`correct`."""
         return REQUIRED_TERMS
 
     def __call__(self, batch: Batch) -> PerAction:
-        mended, one = batch.mask & self_distill_mask(batch), torch.ones_like(batch.old_logp)
-        w = (-batch.signals[f"entropy@{self.teacher}"].to(one) / self.temperature).exp()
-        w, rest = w.where(mended, 0.0), one.where(batch.mask & ~mended, 0.0)
-        return w / w.sum().clamp(min=1e-8) + rest / rest.sum().clamp(min=1)
+        distilled = batch.mask & self_distill_mask(batch)
+        ones = torch.ones_like(batch.old_logp)
+        entropy = batch.signals[f"entropy@{self.teacher}"].to(ones)
+        confidence = (-entropy / self.temperature).exp().where(distilled, 0.0)
+        others = ones.where(batch.mask & ~distilled, 0.0)
+        return confidence / confidence.sum().clamp(min=1e-8) + others / others.sum().clamp(min=1)

@@ -1,4 +1,4 @@
-"""Surrogates of turns, whose ratio is that of all actions the policy took in one of them."""
+"""Clipped losses at the level of turns: the ratio spans all actions of one turn."""
 
 import torch
 from torch import Tensor
@@ -12,15 +12,19 @@ from grupo.core.component import component
 
 @component
 class ReverseClip(Loss):
-    """-min(r M A, clip(r, 1 - c, 1 + c) M A): r the turn's geometric mean, M the later ones'.
+    """-min(r M A, clip(r) M A), (N, T), with clip(r) = clip(r, 1 - clip_eps, 1 + clip_eps).
 
-    M_t of turn t is clip(clip(r_(t+1)) M_(t+1)), a constant; 1 in the last turn. SeeUPO, Hu et al.,
-    arXiv:2602.06554.
+    r is the geometric mean of the token ratios of the action's turn. M_t, a constant, carries the
+    ratios of later turns: M_t = clip(clip(r_(t+1)) M_(t+1)), and 1 in the last turn.
+    Source: SeeUPO, Hu et al., arXiv:2602.06554.
+
+    Args:
+        clip_eps: width of the clip on either side of 1.
 
     >>> from math import log
-    >>> from grupo.testing.batch_sizes import batch_of, moved
+    >>> from grupo.testing.batches import make_batch, perturb_logp
     >>> batch = make_batch(group=[0], length=[2], turn=[[0, 1]], advantage=[1.0])
-    >>> loss = ReverseClip(0.25)(moved(batch, [[0.0, log(1.5)]]), batch)  # M = 1.25, 1
+    >>> loss = ReverseClip(0.25)(perturb_logp(batch, [[0.0, log(1.5)]]), batch)  # M = 1.25, 1
     >>> loss.tolist()
     [[-1.25, -1.25]]
     """
@@ -29,7 +33,7 @@ class ReverseClip(Loss):
 
     @property
     def couples_rows(self) -> bool:
-        """Yes: later turns may stand in another row of the rollout."""
+        """True: the later turns of a rollout may be in another row."""
         return True
 
     @property
@@ -40,12 +44,12 @@ class ReverseClip(Loss):
         length = sum_per_turn(batch.mask.double(), batch).clamp(min=1)
         ratio = (sum_per_turn(token_log_ratio(pi, batch), batch) / length).exp()
         r = turns_to_tokens(ratio, batch).to(pi.logp)
-        MA = batch.advantage * turns_to_tokens(self._later_ratios(ratio.detach()), batch).to(
-            pi.logp
-        )
+        M = turns_to_tokens(self._later_ratios(ratio.detach()), batch).to(pi.logp)
+        MA = batch.advantage * M
         return -torch.min(r * MA, self._clip_ratio(r) * MA)
 
     def _later_ratios(self, ratio: PerTurn) -> PerTurn:
+        """M of each turn."""
         M = torch.ones_like(ratio)
         for t in range(ratio.shape[1] - 1, 0, -1):
             M[:, t - 1] = self._clip_ratio(self._clip_ratio(ratio[:, t]) * M[:, t])

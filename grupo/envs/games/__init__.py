@@ -1,4 +1,4 @@
-"""Worlds to be played in text."""
+"""Games in text: FrozenLake, MiniGrid and the two-player games of TextArena."""
 
 from grupo.envs.games.frozen_lake import FrozenLake, FrozenLakeTasks
 from grupo.envs.games.minigrid import MiniGrid, MiniGridTasks

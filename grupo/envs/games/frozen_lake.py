@@ -1,4 +1,4 @@
-"""Gymnasium's FrozenLake in text: over the ice to the goal, and into no hole."""
+"""Gymnasium's FrozenLake in text: cross the ice to the goal without falling into a hole."""
 
 from collections.abc import Sequence
 from importlib.util import find_spec
@@ -9,23 +9,27 @@ from grupo.core.errors import ConfigError
 from grupo.core.rng import derive_key
 from grupo.core.types import Task
 
-MOVES = ("left", "down", "right", "up")  # by their numbers in Gymnasium
+MOVES = ("left", "down", "right", "up")  # in the order of Gymnasium's action numbers
 TILE_SYMBOLS = str.maketrans("SFHG", "__#!")
 PLAYER_SYMBOL = "@"
 
 
 @component
 class FrozenLake:
-    """Opens sessions on the lake that is a task's answer, its rows of S, F, H and G.
+    """Environment factory for the lake in a task's reference answer: rows of the letters S F H G.
 
-    The policy sees the lake and itself on it, and says a move; what is none moves nothing. The
-    goal pays 1. On slippery ice the same moves slip alike in all rollouts of a task.
+    The policy observes the lake with its own position, and answers with one of `MOVES`; any other
+    text leaves it where it is. The reward is 1 at the goal.
+
+    Args:
+        is_slippery: A move may slip sideways, with noise that derives from the task: rollouts of a
+            task with equal moves slip alike.
     """
 
     is_slippery: bool = False
 
     def check(self) -> None:
-        """Refuse to play without Gymnasium."""
+        """Raises `ConfigError` if Gymnasium is not installed."""
         if find_spec("gymnasium") is None:
             raise ConfigError("env: FrozenLake needs Gymnasium. Install the extra: grupo[agents].")
 
@@ -40,25 +44,29 @@ class FrozenLakeGame:
         self.is_slippery = is_slippery
 
     def reset(self, task: Task) -> str:
-        """The lake, and the policy at its start."""
+        """The lake with the player at its start."""
         from gymnasium.envs.toy_text.frozen_lake import FrozenLakeEnv
 
         self.rows: Sequence[str] = task.reference_answer
         self.env: Any = FrozenLakeEnv(desc=list(self.rows), is_slippery=self.is_slippery)
-        place, _ = self.env.reset(seed=derive_key(0, "lake", task.key) % (1 << 31))
-        return render_lake(self.rows, int(place))
+        position, _ = self.env.reset(seed=derive_key(0, "lake", task.key) % (1 << 31))
+        return render_lake(self.rows, int(position))
 
     def step(self, text: str) -> tuple[str, float, bool]:
-        """The lake after a move, 1 at the goal, and whether it is over: there or in a hole."""
+        """The lake after a move, the reward, and True at the goal or in a hole."""
         move = text.strip()
         if move not in MOVES:
             return render_lake(self.rows, int(self.env.s)), 0.0, False
-        place, reward, over, _, _ = self.env.step(MOVES.index(move))
-        return render_lake(self.rows, int(place)), float(reward), bool(over)
+        position, reward, done, _, _ = self.env.step(MOVES.index(move))
+        return render_lake(self.rows, int(position)), float(reward), bool(done)
 
 
 def render_lake(rows: Sequence[str], position: int) -> str:
-    """The lake as it is shown, ice _, holes #, the goal ! and oneself @.
+    """The lake as text: ice _, hole #, goal !, player @.
+
+    Args:
+        rows: Rows of the letters S F H G.
+        position: Index of the player's tile, row by row.
 
     >>> print(render_lake(("SF", "HG"), 1), end="")
     _@
@@ -72,7 +80,14 @@ def render_lake(rows: Sequence[str], position: int) -> str:
 
 @component
 class FrozenLakeTasks:
-    """`count` different lakes that can be crossed, `size` wide, of which `ice` is the share."""
+    """Random lakes, all different, each with a path from start to goal.
+
+    Args:
+        count: Number of lakes.
+        size: Rows and columns of a lake.
+        frozen_fraction: Probability that a tile is ice rather than a hole.
+        seed: Seed of the lakes.
+    """
 
     count: int
     size: int = 4
@@ -80,17 +95,15 @@ class FrozenLakeTasks:
     seed: int = 0
 
     def load(self) -> Sequence[Task]:
-        """Their tasks, the lake as it is shown first for a prompt."""
+        """The tasks; the prompt is the first observation of the lake."""
         from gymnasium.envs.toy_text.frozen_lake import generate_random_map
 
-        found: dict[str, Task] = {}
+        tasks: dict[str, Task] = {}
         for attempt in range(100 * self.count):
             seed = derive_key(self.seed, "lakes", attempt) % (1 << 31)
             rows = tuple(generate_random_map(self.size, self.frozen_fraction, seed))
             key = "/".join(rows)
-            found.setdefault(key, Task(key, render_lake(rows, 0), rows, source="frozen lake"))
-            if len(found) == self.count:
-                return list(found.values())
-        raise ConfigError(
-            f"count: {self.count}. Allowed: at most the {len(found)} that were found."
-        )
+            tasks.setdefault(key, Task(key, render_lake(rows, 0), rows, source="frozen lake"))
+            if len(tasks) == self.count:
+                return list(tasks.values())
+        raise ConfigError(f"count: {self.count}. Allowed: at most the {len(tasks)} that exist.")

@@ -1,4 +1,4 @@
-"""MiniGrid in text: a grid of squares seen from above, and oneself as an arrow on it."""
+"""MiniGrid in text: the whole grid as letters, with the agent as an arrow."""
 
 import os
 from collections.abc import Sequence
@@ -10,25 +10,30 @@ from grupo.core.component import component
 from grupo.core.errors import ConfigError
 from grupo.core.types import Task
 
-ACTIONS = ("left", "right", "forward", "pickup", "drop", "toggle", "done")  # by their numbers
+# in the order of MiniGrid's action numbers
+ACTIONS = ("left", "right", "forward", "pickup", "drop", "toggle", "done")
 ARROWS = (">", "v", "<", "^")
 TILE_SYMBOLS = {"wall": "#", "floor": "_", "goal": "!", "lava": "~"}
 DOOR_SYMBOLS = {"open": "O", "closed": "D", "locked": "L"}
+OBJECT_SYMBOLS = {"key": "K", "ball": "A", "box": "B"}
 
 
 @component
 class MiniGrid:
-    """Opens sessions of a MiniGrid environment on the layout of the seed that is a task's answer.
+    """Environment factory for a MiniGrid environment; a task's reference answer is its seed.
 
-    The policy hears its mission, sees the whole grid without the wall around it, and says an
-    action; what is none is no step. It is paid as MiniGrid pays: 1 - 0.9 of the steps taken of
-    those allowed.
+    The policy observes the mission and the whole grid without its outer wall, and answers with one
+    of `ACTIONS`; any other text takes no step. The reward is MiniGrid's:
+    1 - 0.9 * steps / allowed steps at the goal.
+
+    Args:
+        env_id: Gymnasium id of the environment.
     """
 
     env_id: str = "MiniGrid-Empty-Random-6x6-v0"
 
     def check(self) -> None:
-        """Refuse to play without MiniGrid, or what it does not have."""
+        """Raises `ConfigError` if MiniGrid is not installed or has no such environment."""
         _make_env(self.env_id)
 
     def __call__(self) -> "MiniGridGame":
@@ -42,31 +47,32 @@ class MiniGridGame:
         self.env = _make_env(env_id)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "MiniGridGame":
-        for shared in (self.env.observation_space, self.env.action_space):  # half of the work
+        # the spaces never change, and copying them would take half of the time
+        for shared in (self.env.observation_space, self.env.action_space):
             memo[id(shared)] = shared
-        other = MiniGridGame.__new__(MiniGridGame)
-        other.env = deepcopy(self.env, memo)
-        return other
+        copy = MiniGridGame.__new__(MiniGridGame)
+        copy.env = deepcopy(self.env, memo)
+        return copy
 
     def reset(self, task: Task) -> str:
-        """The mission, and the grid as it is found."""
+        """The mission and the initial grid."""
         self.env.reset(seed=int(task.reference_answer))
         return f"{self.env.mission}\n{render_grid(self.env)}"
 
     def step(self, text: str) -> tuple[str, float, bool]:
-        """The grid after an action, what it is paid, and whether it is over."""
+        """The grid after an action, the reward, and whether the episode is over."""
         action = text.strip()
         if action not in ACTIONS:
             return render_grid(self.env), 0.0, False
-        _, reward, over, late, _ = self.env.step(ACTIONS.index(action))
-        return render_grid(self.env), float(reward), bool(over or late)
+        _, reward, terminated, truncated, _ = self.env.step(ACTIONS.index(action))
+        return render_grid(self.env), float(reward), bool(terminated or truncated)
 
 
 def render_grid(env: Any) -> str:
-    """A line for each row: _ floor, # wall, ! goal, ~ lava, an arrow oneself.
+    """The grid as text, one line per row: _ floor, # wall, ! goal, ~ lava, an arrow for the agent.
 
-    Things are two letters, what they are and their colour's first: K key, A ball, B box, D, O and L
-    a door that is closed, open or locked. What one carries has a line of its own.
+    Objects are two letters, the kind and the first letter of the colour: K key, A ball, B box, and
+    D, O and L a door that is closed, open or locked. A carried object has a line of its own.
     """
     width, height = env.grid.width, env.grid.height
     inside = range(1, width - 1)
@@ -77,34 +83,43 @@ def render_grid(env: Any) -> str:
     return "".join(f"{line}\n" for line in (*map("".join, rows), *carried))
 
 
-def _cell_symbol(thing: Any) -> str:
-    kind = thing.type if thing else "floor"
+def _cell_symbol(cell: Any) -> str:
+    kind = cell.type if cell else "floor"
     if kind in TILE_SYMBOLS:
         return TILE_SYMBOLS[kind]
-    state = "open" if getattr(thing, "is_open", False) else "closed"
-    state = "locked" if getattr(thing, "is_locked", False) else state
-    letter = DOOR_SYMBOLS[state] if kind == "door" else {"key": "K", "ball": "A", "box": "B"}[kind]
-    return letter + thing.color[0]
+    letter = _door_symbol(cell) if kind == "door" else OBJECT_SYMBOLS[kind]
+    return letter + cell.color[0]
+
+
+def _door_symbol(door: Any) -> str:
+    if door.is_locked:
+        return DOOR_SYMBOLS["locked"]
+    return DOOR_SYMBOLS["open" if door.is_open else "closed"]
 
 
 def _make_env(env_id: str) -> Any:
     if find_spec("minigrid") is None:
         raise ConfigError("env: MiniGrid is not installed. Install the extra: grupo[agents].")
-    os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")  # it is imported, and greets
+    # MiniGrid imports pygame, which prints a greeting
+    os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
     import gymnasium
     import minigrid  # noqa: F401  # registers its environments
 
     try:
         return gymnasium.make(env_id, disable_env_checker=True).unwrapped
     except gymnasium.error.Error as error:
-        raise ConfigError(f"env: {env_id!r} is no environment of MiniGrid's: {error}.") from error
+        raise ConfigError(f"env: {env_id!r} is no environment of MiniGrid: {error}.") from error
 
 
 @component
 class MiniGridTasks:
-    """`count` different layouts of a MiniGrid environment, those after the first `skip`.
+    """Different layouts of a MiniGrid environment; the reference answer is a layout's seed.
 
-    The answer of a task is the seed of its layout.
+    Args:
+        count: Number of layouts.
+        env_id: Gymnasium id of the environment.
+        skip: Number of layouts to leave out at the beginning, for disjoint training and evaluation
+            tasks.
     """
 
     count: int
@@ -112,16 +127,14 @@ class MiniGridTasks:
     skip: int = 0
 
     def load(self) -> Sequence[Task]:
-        """Their tasks, the grid as it is seen first for a prompt."""
-        session, found, wanted = (
-            MiniGridGame(self.env_id),
-            dict[str, Task](),
-            self.skip + self.count,
-        )
+        """The tasks; the prompt is the first observation of the grid."""
+        game = MiniGridGame(self.env_id)
+        tasks: dict[str, Task] = {}
+        wanted = self.skip + self.count
         for seed in range(100 * wanted):
-            text = session.reset(Task("", "", seed))
-            found.setdefault(text, Task(f"{self.env_id} {seed}", text, seed, source="minigrid"))
-            if len(found) == wanted:
-                return list(found.values())[self.skip :]
-        there = len(found) - self.skip
-        raise ConfigError(f"count: {self.count}. Allowed: at most the {there} that were found.")
+            text = game.reset(Task("", "", seed))
+            tasks.setdefault(text, Task(f"{self.env_id} {seed}", text, seed, source="minigrid"))
+            if len(tasks) == wanted:
+                return list(tasks.values())[self.skip :]
+        available = len(tasks) - self.skip
+        raise ConfigError(f"count: {self.count}. Allowed: at most the {available} that exist.")

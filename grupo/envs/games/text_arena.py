@@ -1,4 +1,4 @@
-"""Games of TextArena for two: who is to move hears what was said since, and says a move."""
+"""Two-player games of TextArena: the player to move observes the messages since its last move."""
 
 import random
 from collections.abc import Callable, Iterator, Sequence
@@ -14,30 +14,40 @@ from grupo.core.rng import derive_key
 from grupo.core.types import Task
 from grupo.envs.session_cache import StepResult
 
-NUM_PLAYERS, RAW_SUFFIX = 2, "-raw"  # the ending of names of games without wrappers
-Message = tuple[int, str, Any]  # who says it, -1 for the game; the text; its kind
+NUM_PLAYERS = 2
+RAW_SUFFIX = "-raw"  # ends the registry names of games without wrappers
+Message = tuple[int, str, Any]  # the sender, -1 for the game; the text; its kind
 MessageFormatter = Callable[[int, Sequence[Message]], str]
-_global_rng_lock = Lock()  # TextArena draws from Python's one generator
+_global_rng_lock = Lock()  # TextArena draws from Python's global generator
 
 
 def format_since_last_move(player: int, messages: Sequence[Message]) -> str:
-    """What was said since the player's last move, but for its own words.
+    """The messages of the game and of the other player, one per line.
 
-    >>> format_since_last_move(0, [(-1, "Your card is K.", None), (0, "[bet]", None), (1, "[call]", None)])
+    >>> messages = [(-1, "Your card is K.", None), (0, "[bet]", None), (1, "[call]", None)]
+    >>> format_since_last_move(0, messages)
     'Your card is K.\\nPlayer 1: [call]\\n'
     """
-    others = ((who, text) for who, text, _ in messages if who != player)
-    told = (text if who < 0 else f"Player {who}: {text}" for who, text in others)
-    return "".join(f"{text.strip()}\n" for text in told)
+    lines = []
+    for sender, text, _ in messages:
+        if sender != player:
+            line = text if sender < 0 else f"Player {sender}: {text}"
+            lines.append(f"{line.strip()}\n")
+    return "".join(lines)
 
 
 @component
 class TextArena:
-    """Games by their name in TextArena's registry, without wrappers; for `MultiplayerEnv`.
+    """Environment factory for a two-player game of TextArena; pass it to `MultiplayerEnv`.
 
-    `show` makes a text of the messages to a player. A move without brackets is given them. Who wins
-    is paid 1, who loses -1. A move against the rules costs `invalid_move_penalty`, and two in a row the game; the
-    part `invalid` counts them.
+    The winner's reward is 1, the loser's -1. A move against the rules costs the penalty, and two
+    in a row lose the game; the reward term `invalid_moves` counts them. A move without brackets is
+    put into brackets.
+
+    Args:
+        game: The game's name in TextArena's registry, such as "KuhnPoker-v0".
+        format_messages: Makes an observation of the player's index and its new messages.
+        invalid_move_penalty: Subtracted from the reward of a move against the rules.
     """
 
     game: str
@@ -45,14 +55,11 @@ class TextArena:
     invalid_move_penalty: float = 0.0
 
     def check(self) -> None:
-        """Refuse to play without TextArena, or a game that it has not got."""
+        """Raises `ConfigError` if TextArena is not installed or has no such game."""
         if find_spec("textarena") is None:
             raise ConfigError("env: TextArena is not installed. Install the extra: grupo[arena].")
-        games = [
-            name.removesuffix(RAW_SUFFIX)
-            for name in _registered_games()
-            if name.endswith(RAW_SUFFIX)
-        ]
+        raw_names = [name for name in _registered_games() if name.endswith(RAW_SUFFIX)]
+        games = [name.removesuffix(RAW_SUFFIX) for name in raw_names]
         if self.game not in games:
             raise ConfigError(
                 f"env: TextArena has no game {self.game!r}. {suggest(self.game, games)}"
@@ -63,7 +70,7 @@ class TextArena:
 
 
 def _registered_games() -> Sequence[str]:
-    """The names of all games. It takes seconds to import: longer than a turn may, at times."""
+    """Names of all games; the import takes seconds, at times longer than a turn may."""
     return list(import_module("textarena.envs.registration").ENV_REGISTRY)
 
 
@@ -73,32 +80,35 @@ class TextArenaGame:
     def __init__(
         self, game: str, format_messages: MessageFormatter, invalid_move_penalty: float
     ) -> None:
-        self.game, self.format_messages, self.invalid_move_penalty = (
-            game,
-            format_messages,
-            invalid_move_penalty,
-        )
+        self.game = game
+        self.format_messages = format_messages
+        self.invalid_move_penalty = invalid_move_penalty
 
     def reset(self, task: Task) -> StepResult:
-        """What the first player is told; what is drawn depends on the task's key."""
+        """The first player's observation; the game's random numbers derive from the task's key."""
         seed = derive_key(0, "text arena", task.key) % (1 << 31)
         self.rng_state = random.Random(seed).getstate()
         with self._own_global_rng():
-            self.env: Any = import_module("textarena").writer_class(f"{self.game}{RAW_SUFFIX}")
+            self.env: Any = import_module("textarena").make(f"{self.game}{RAW_SUFFIX}")
             self.env.reset(num_players=NUM_PLAYERS, seed=seed)
             return self._observe()
 
     def step(self, text: str) -> StepResult:
-        """What the next player is told, and what each is paid."""
+        """The next player's observation, and the rewards of both."""
         with self._own_global_rng():
             mover = self.env.state.current_player_id
-            over, _ = self.env.step(text if "[" in text else f"[{text.strip()}]")
-            outcome, ends = self.env.close() if over else ({}, {})
-            broke = self.env.state.error_count > 0 if not over else ends[mover]["invalid_move"]
-            heard = StepResult("", done=True) if over else self._observe()
-        pays = [float(outcome.get(player, 0)) for player in range(NUM_PLAYERS)]
-        pays[mover] -= self.invalid_move_penalty * broke
-        return heard._replace(counts={"invalid": float(broke)}, pays=tuple(pays))
+            done, _ = self.env.step(text if "[" in text else f"[{text.strip()}]")
+            outcome, game_info = self.env.close() if done else ({}, {})
+            if done:
+                invalid = game_info[mover]["invalid_move"]
+                result = StepResult("", done=True)
+            else:
+                invalid = self.env.state.error_count > 0
+                result = self._observe()
+        rewards = [float(outcome.get(player, 0)) for player in range(NUM_PLAYERS)]
+        rewards[mover] -= self.invalid_move_penalty * invalid
+        counts = {"invalid_moves": float(invalid)}
+        return result._replace(counts=counts, player_rewards=tuple(rewards))
 
     def _observe(self) -> StepResult:
         player, messages = self.env.get_observation()
@@ -106,22 +116,28 @@ class TextArenaGame:
 
     @contextmanager
     def _own_global_rng(self) -> Iterator[None]:
-        """Python's generator as this game left it; then as it was."""
+        """Python's global generator in this game's state; restored afterwards."""
         with _global_rng_lock:
-            others = random.getstate()
+            outer_state = random.getstate()
             random.setstate(self.rng_state)
             try:
                 yield
             finally:
                 self.rng_state = random.getstate()
-                random.setstate(others)
+                random.setstate(outer_state)
 
 
 @component
 class TextArenaTasks:
-    """`count` games by the policy with itself, or, `versus_opponent`, with the house: first, second, first …
+    """Games of the policy with itself, or against an opponent in alternating seats.
 
-    Their keys differ, and so does what is drawn in them.
+    Every task has a key of its own, and with it random numbers of its own.
+
+    Args:
+        game: The game's name in TextArena's registry.
+        count: Number of games.
+        versus_opponent: The policy plays against the environment's opponent: as the first player,
+            the second, the first, and so on.
     """
 
     game: str
@@ -129,12 +145,12 @@ class TextArenaTasks:
     versus_opponent: bool = False
 
     def load(self) -> Sequence[Task]:
-        """Their tasks; a game says itself how it begins."""
+        """The tasks; the prompt is the game's name, since the game provides the observations."""
+        # the key seeds a game, so its wording is fixed
         kind = "against the house" if self.versus_opponent else "by oneself"
-        seats = [
-            {"seat": i % NUM_PLAYERS} if self.versus_opponent else {} for i in range(self.count)
-        ]
-        return [
-            Task(f"{self.game} {kind} {i}", self.game, source=self.game, columns=seat)
-            for i, seat in enumerate(seats)
-        ]
+        tasks = []
+        for i in range(self.count):
+            columns = {"seat": i % NUM_PLAYERS} if self.versus_opponent else {}
+            key = f"{self.game} {kind} {i}"
+            tasks.append(Task(key, self.game, source=self.game, columns=columns))
+        return tasks

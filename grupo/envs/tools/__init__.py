@@ -1,4 +1,4 @@
-"""Tools: functions that a policy calls by name, and a world that answers its calls."""
+"""Tools: functions that the policy calls by name, and the environment that runs the calls."""
 
 from grupo.envs.tools.python import Python
 from grupo.envs.tools.sandbox import Sandbox

@@ -1,4 +1,4 @@
-"""Python programs as a tool."""
+"""A tool that runs Python programs in a sandbox."""
 
 from grupo.core.component import component
 from grupo.envs.tools.sandbox import Sandbox
@@ -8,6 +8,7 @@ from grupo.envs.tools.sandbox import Sandbox
 class Python:
     """Run a Python program and read what it prints; it has the standard library, no network."""
 
+    # The docstring is the tool's description in the policy's prompt.
     sandbox: Sandbox = Sandbox()
 
     def __call__(self, code: str) -> str:

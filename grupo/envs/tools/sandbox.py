@@ -1,6 +1,6 @@
-"""Programs shut in by bubblewrap: no network, no files but a small folder, one process, limits.
+"""Python programs in a bubblewrap sandbox: no network, no host files, one process, hard limits.
 
-Of the host they see /usr and the Python that runs this, neither of which can be written to.
+Of the host's files a program sees /usr and this Python installation, both read-only.
 """
 
 import os
@@ -20,8 +20,8 @@ from grupo.core.errors import ConfigError
 from grupo.envs.tools.seccomp import single_process_filter
 
 MIB = 1 << 20
-MAX_OUTPUT_BYTES = MIB  # bytes of output, and of any file
-# soft and hard alike, set before the program is read: nobody in there can raise them
+MAX_OUTPUT_BYTES = MIB  # of the output, and of any file that the program writes
+# soft and hard limits are set before the program is read, so the program cannot raise them
 LAUNCH_CODE = """\
 import resource, sys
 for name, value in {limits}: resource.setrlimit(getattr(resource, name), (value, value))
@@ -37,53 +37,62 @@ BWRAP_OPTIONS = (
 
 @component
 class Sandbox:
-    """Runs Python programs for `seconds` at most, in `memory` MiB, with a folder of `disk` MiB."""
+    """Runs Python programs in bubblewrap.
+
+    Args:
+        time_limit: Wall-clock seconds after which a program is killed.
+        memory_mib: Address space of a program, in MiB.
+        disk_mib: Size of its temporary folder, in MiB; the folder is deleted afterwards.
+    """
 
     time_limit: float = 5.0
     memory_mib: int = 512
     disk_mib: int = 16
 
     def __post_init__(self) -> None:
-        for name in ("seconds", "memory", "disk"):
-            if getattr(self, name) <= 0:
-                raise ConfigError(f"{name}: {getattr(self, name)}. Allowed: above 0.")
+        limits = {
+            "time_limit": self.time_limit,
+            "memory_mib": self.memory_mib,
+            "disk_mib": self.disk_mib,
+        }
+        for name, value in limits.items():
+            if value <= 0:
+                raise ConfigError(f"{name}: {value}. Allowed: above 0.")
 
     def check(self) -> None:
-        """Refuse a machine on which programs cannot be shut in."""
+        """Raises `ConfigError` where bubblewrap is missing or does not work."""
         _check_bwrap()
 
     def run(self, code: str) -> str:
-        """What the program prints, and how it ended if not well."""
-        with _seccomp_file() as filtered, tempfile.TemporaryFile() as output:
-            command = [
-                *self._bwrap_command(),
-                "--seccomp",
-                str(filtered.fileno()),
-                "--",
-                *self._python_command(),
-            ]
-            shut_in = subprocess.Popen(
-                command,
+        """The program's output, and a last line with the exit status if it failed."""
+        with _seccomp_file() as seccomp, tempfile.TemporaryFile() as output:
+            process = subprocess.Popen(
+                [
+                    *self._bwrap_command(),
+                    *("--seccomp", str(seccomp.fileno())),
+                    "--",
+                    *self._python_command(),
+                ],
                 stdin=subprocess.PIPE,
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
-                pass_fds=[filtered.fileno()],
+                pass_fds=[seccomp.fileno()],
             )
-            ended = _exit_message(shut_in, code.encode(), self.time_limit)
+            exit_message = _exit_message(process, code.encode(), self.time_limit)
             output.seek(0)
             printed = output.read(MAX_OUTPUT_BYTES).decode(errors="replace").rstrip()
-        return "\n".join(filter(None, (printed, ended)))
+        return "\n".join(filter(None, (printed, exit_message)))
 
     def _bwrap_command(self) -> list[str]:
         program = shutil.which("bwrap")
         if program is None:
             raise ConfigError(
-                "sandbox: bwrap is not here. Install bubblewrap, or take the tool out."
+                "sandbox: bwrap is not installed. Install bubblewrap, or remove the tool."
             )
-        space = ("--size", str(self.disk_mib * MIB), "--tmpfs", "/tmp", "--chdir", "/tmp")
-        closed = ("--remount-ro", "/dev", "--remount-ro", "/")
-        return [program, *BWRAP_OPTIONS, *_system_mounts(), *space, *closed]
+        tmp_folder = ("--size", str(self.disk_mib * MIB), "--tmpfs", "/tmp", "--chdir", "/tmp")
+        read_only = ("--remount-ro", "/dev", "--remount-ro", "/")
+        return [program, *BWRAP_OPTIONS, *_system_mounts(), *tmp_folder, *read_only]
 
     def _python_command(self) -> list[str]:
         limits = {
@@ -98,7 +107,7 @@ class Sandbox:
 
 
 def _exit_message(process: "subprocess.Popen[bytes]", code: bytes, time_limit: float) -> str:
-    """How a program ended that did not end well; it and all of its group are gone by then."""
+    """How the program failed, "" if it succeeded; kills it and its process group in any case."""
     try:
         process.communicate(code, timeout=time_limit)
     except subprocess.TimeoutExpired:
@@ -109,7 +118,7 @@ def _exit_message(process: "subprocess.Popen[bytes]", code: bytes, time_limit: f
 
 
 def _kill(process: "subprocess.Popen[bytes]") -> None:
-    """With bwrap its namespace of processes ends, and everybody in it."""
+    """Kill bwrap; the kernel then kills every process of its PID namespace."""
     if process.poll() is None:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
@@ -124,7 +133,7 @@ def _seccomp_file() -> Iterator[IO[bytes]]:
 
 
 def _system_mounts() -> Iterator[str]:
-    """What of the host can be seen: /usr, what leads into it, and the Python of this process."""
+    """The visible host folders: /usr, the links into it, and this Python installation."""
     yield from ("--ro-bind", "/usr", "/usr")
     for name in ("/bin", "/lib", "/lib64"):
         path = Path(name)
@@ -138,10 +147,10 @@ def _system_mounts() -> Iterator[str]:
 
 @lru_cache(maxsize=1)
 def _check_bwrap() -> None:
-    said = Sandbox(time_limit=20.0).run("print('shut in')")
-    if said != "shut in":
-        last = said.strip().splitlines()[-1:] or ["it said nothing"]
+    output = Sandbox(time_limit=20.0).run("print('works')")
+    if output != "works":
+        first_line = (output.strip().splitlines() or ["it printed nothing"])[0]
         raise ConfigError(
-            f"sandbox: bwrap does not work here: {said.splitlines()[0] if said else last[0]}."
-            " Allowed: a machine with user namespaces; or take the tool out."
+            f"sandbox: bwrap does not work on this machine: {first_line}."
+            " Allowed: a machine with user namespaces; or remove the tool."
         )

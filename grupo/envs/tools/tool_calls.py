@@ -1,4 +1,4 @@
-"""Calls of tools as a policy writes them, and what a tool must be for that."""
+"""Tool calls in the policy's text, and the specification of a tool from its signature."""
 
 import inspect
 import json
@@ -17,7 +17,12 @@ Tool = Callable[..., object]
 
 
 class ToolCallError(ValueError):
-    """A call that cannot be made: of which kind, and why in one line."""
+    """A call that cannot be run; its text is one line for the policy.
+
+    Args:
+        kind: "malformed", "unknown" or "arguments"; the reward term that counts the error.
+        reason: What is wrong with the call.
+    """
 
     def __init__(self, kind: str, reason: str) -> None:
         super().__init__(f"{kind}: {' '.join(reason.split())}")
@@ -26,7 +31,15 @@ class ToolCallError(ValueError):
 
 @dataclass(frozen=True)
 class ToolSpec:
-    """A tool as a policy is told of it."""
+    """A tool as the policy's prompt describes it.
+
+    Args:
+        name: The name that calls use.
+        description: The tool's docstring.
+        arguments: The type of each argument: str, int, float or bool.
+        required: Names of the arguments without a default.
+        function: The tool.
+    """
 
     name: str
     description: str
@@ -35,7 +48,7 @@ class ToolSpec:
     function: Tool
 
     def schema(self) -> str:
-        """How chat models are told of a function: JSON on one line."""
+        """The function schema of chat templates: JSON on one line."""
         properties = {name: {"type": JSON_TYPES[kind]} for name, kind in self.arguments.items()}
         required = [name for name in self.arguments if name in self.required]
         parameters = {"type": "object", "properties": properties, "required": required}
@@ -43,71 +56,75 @@ class ToolSpec:
         return json.dumps({"type": "function", "function": function})
 
     def validate_arguments(self, call_arguments: object) -> dict[str, Any]:
-        """The arguments of a call; raises `ToolCallError` for what does not fit."""
+        """The arguments of a call, with numbers in their types.
+
+        Raises:
+            ToolCallError: An argument is unknown, missing or of another type.
+        """
         if not isinstance(call_arguments, Mapping):
-            raise ToolCallError(
-                "arguments", f"{self.name} takes an object, not {json.dumps(call_arguments)}"
-            )
+            shown = json.dumps(call_arguments)
+            raise ToolCallError("arguments", f"{self.name} takes an object, not {shown}")
         for name in call_arguments:
             if name not in self.arguments:
-                raise ToolCallError(
-                    "arguments", f"{self.name} has no {name!r}. {self._suggestion(name)}"
-                )
+                reason = f"{self.name} has no {name!r}. {self._suggestion(name)}"
+                raise ToolCallError("arguments", reason)
         for name in self.arguments:
             if name in self.required and name not in call_arguments:
-                raise ToolCallError(
-                    "arguments", f"{self.name} lacks {name!r}. {self._suggestion('')}"
-                )
+                reason = f"{self.name} lacks {name!r}. {self._suggestion('')}"
+                raise ToolCallError("arguments", reason)
         return {
             name: self._validate_argument(name, value) for name, value in call_arguments.items()
         }
 
     def _validate_argument(self, name: str, value: object) -> object:
         kind = self.arguments[name]
-        if not matches_type(coerce_number(value, kind), kind):
-            said = f"{name!r} of {self.name} is {json.dumps(value)[:80]}"
-            raise ToolCallError("arguments", f"{said}. Allowed: {JSON_TYPES[kind]}.")
-        return coerce_number(value, kind)
+        number = coerce_number(value, kind)
+        if not matches_type(number, kind):
+            shown = f"{name!r} of {self.name} is {json.dumps(value)[:80]}"
+            raise ToolCallError("arguments", f"{shown}. Allowed: {JSON_TYPES[kind]}.")
+        return number
 
     def _suggestion(self, name: str) -> str:
         return suggest(name, self.arguments)
 
 
 def tool_spec(tool: Tool) -> ToolSpec:
-    """A function, or a piece that is called like one, as its signature and docstring say it is.
+    """The specification of a function or callable component, from its signature and docstring.
+
+    Raises:
+        ConfigError: An argument has no type, or another one than str, int, float or bool.
 
     >>> def add(a: int, b: int = 1) -> int:
     ...     '''The sum of two numbers.'''
     ...     return a + b
-    >>> tool_spec(add).checked({"a": 2})
+    >>> tool_spec(add).validate_arguments({"a": 2})
     {'a': 2}
     """
     name = getattr(tool, "__name__", type(tool).__name__).lower()
-    called = tool if inspect.isfunction(tool) else type(tool).__call__
-    parameters = [p for p in inspect.signature(called).parameters.values() if p.name != "self"]
-    hints = typing.get_type_hints(called)
+    function = tool if inspect.isfunction(tool) else type(tool).__call__
+    parameters = [p for p in inspect.signature(function).parameters.values() if p.name != "self"]
+    hints = typing.get_type_hints(function)
     for p in parameters:
         if hints.get(p.name) not in JSON_TYPES:
             kinds = ", ".join(kind.__name__ for kind in JSON_TYPES)
             raise ConfigError(f"tools: argument {p.name!r} of {name} has no type of {kinds}.")
-    about = inspect.getdoc(tool) or ""
-    needed = frozenset(p.name for p in parameters if p.default is p.empty)
-    return ToolSpec(name, about, {p.name: hints[p.name] for p in parameters}, needed, tool)
+    description = inspect.getdoc(tool) or ""
+    required = frozenset(p.name for p in parameters if p.default is p.empty)
+    return ToolSpec(name, description, {p.name: hints[p.name] for p in parameters}, required, tool)
 
 
 def parse_calls(text: str) -> Iterator[tuple[str, object] | ToolCallError]:
-    """Every call in a text, in order: a name and arguments, or what is wrong with it.
+    """Every call in a text, in order: its name and arguments, or the error of a malformed one.
 
     >>> list(parse_calls('So: <tool_call>{"name": "add", "arguments": {"a": 2}}</tool_call>'))
     [('add', {'a': 2})]
     """
-    for written in re.split(re.escape(OPEN_TAG), text)[1:]:
-        inside, closed, _ = written.partition(CLOSE_TAG)
-        yield (
-            _parse_call(inside)
-            if closed
-            else ToolCallError("malformed", f"a call ends with {CLOSE_TAG}")
-        )
+    for segment in re.split(re.escape(OPEN_TAG), text)[1:]:
+        call, close_tag, _ = segment.partition(CLOSE_TAG)
+        if close_tag:
+            yield _parse_call(call)
+        else:
+            yield ToolCallError("malformed", f"a call ends with {CLOSE_TAG}")
 
 
 def _parse_call(text: str) -> tuple[str, object] | ToolCallError:

@@ -1,4 +1,4 @@
-"""A world in which the policy calls tools, until it says something without a call."""
+"""An environment in which the policy calls tools, until it answers without a call."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -28,12 +28,16 @@ Write each call as JSON: {OPEN_TAG}{{{{"name": ..., "arguments": {{{{...}}}}}}}}
 
 @component
 class Toolbox:
-    """Opens sessions in which `tools` are called; what one says is cut after `longest` characters.
+    """Environment factory for tool use; pass it to `MultiTurn(Toolbox(...), role="tool")`.
 
-    `MultiTurn(Toolbox(...), role="tool")` is the world. The policy is told of the tools before the
-    task's prompt, and writes calls as Hermes and Qwen do. It hears in one line what is wrong with
-    a call. Counted are the calls that were run, `tools`, and those that went wrong: `format_penalty`,
-    `unknown` tool, `arguments` that do not fit, and those in which a tool `raised`.
+    The first observation describes the tools and then gives the task's prompt. The policy writes
+    calls in the format of Hermes and Qwen. The result of a malformed or failing call is one line
+    that begins with "error:". Reward terms count the calls: `tool_calls` that ran, and `malformed`,
+    `unknown` (no such tool), `arguments` (unfit ones) and `tool_errors` (the tool raised).
+
+    Args:
+        tools: Functions or callable components; their arguments are str, int, float or bool.
+        max_result_chars: Characters after which the result of a call is truncated.
     """
 
     tools: tuple[Tool, ...]
@@ -44,60 +48,63 @@ class Toolbox:
         if not names or len(set(names)) < len(names):
             raise ConfigError(f"tools: named {names}. Allowed: at least one, no name twice.")
         if self.max_result_chars < 1:
-            raise ConfigError(f"longest: {self.max_result_chars}. Allowed: 1 or more.")
+            raise ConfigError(f"max_result_chars: {self.max_result_chars}. Allowed: 1 or more.")
 
     def __call__(self) -> "ToolSession":
-        return ToolSession(
-            {one.name: one for one in map(tool_spec, self.tools)}, self.max_result_chars
-        )
+        specs = {spec.name: spec for spec in map(tool_spec, self.tools)}
+        return ToolSession(specs, self.max_result_chars)
 
 
 class ToolSession:
-    """A session of calls. It remembers nothing: every call is for itself."""
+    """A session of tool calls, without state between them."""
 
     def __init__(self, tools: Mapping[str, ToolSpec], max_result_chars: int) -> None:
-        self.tools, self.max_result_chars = tools, max_result_chars
+        self.tools = tools
+        self.max_result_chars = max_result_chars
 
     def reset(self, task: Task) -> Observation:
-        """What tools there are, and what is asked."""
-        told = TOOLS_PROMPT.format(tools="\n".join(tool.schema() for tool in self.tools.values()))
+        """The description of the tools, followed by the task's prompt."""
+        schemas = "\n".join(tool.schema() for tool in self.tools.values())
+        tools_prompt = TOOLS_PROMPT.format(tools=schemas)
         if isinstance(task.prompt, str):
-            return f"{told}\n\n{task.prompt}"
+            return f"{tools_prompt}\n\n{task.prompt}"
         first, *rest = task.prompt
         if first.get("role") != "system":
-            return ({"role": "system", "content": told}, *task.prompt)
-        return ({**first, "content": f"{first.get('content', '')}\n\n{told}"}, *rest)
+            return ({"role": "system", "content": tools_prompt}, *task.prompt)
+        return ({**first, "content": f"{first.get('content', '')}\n\n{tools_prompt}"}, *rest)
 
     def step(self, text: str) -> StepResult:
-        """What every call in the text came to; without one it is over."""
+        """The results of all calls in the text; the session is done if there is none."""
         counts = Counter[str]()
-        said = [self._run_call(call, counts)[: self.max_result_chars] for call in parse_calls(text)]
-        return StepResult("\n".join(said), done=not said, counts=counts)
+        results = [
+            self._run_call(call, counts)[: self.max_result_chars] for call in parse_calls(text)
+        ]
+        return StepResult("\n".join(results), done=not results, counts=counts)
 
     def _run_call(self, call: tuple[str, object] | ToolCallError, counts: Counter[str]) -> str:
         try:
             run = self._resolve_call(call)
-        except ToolCallError as mistake:
-            counts[mistake.kind] += 1
-            return f"error: {mistake}"
-        counts["tools"] += 1
+        except ToolCallError as error:
+            counts[error.kind] += 1
+            return f"error: {error}"
+        counts["tool_calls"] += 1
         try:
             return str(run()) or "(nothing)"
-        except ConfigError:  # not the policy's doing: the rollout has failed
+        except ConfigError:  # the machine's fault, not the policy's: the rollout fails
             raise
-        except Exception as error:  # the policy's own doing, for all that is known: it is told
-            counts["raised"] += 1
+        except Exception as error:  # possibly the fault of the policy's arguments
+            counts["tool_errors"] += 1
             return f"error: {type(error).__name__}: {' '.join(str(error).split())}"
 
     def _resolve_call(self, call: tuple[str, object] | ToolCallError) -> Callable[[], object]:
-        """What there is to be run; raises `ToolCallError`."""
+        """The call as a function without arguments; raises `ToolCallError` if it has an error."""
         if isinstance(call, ToolCallError):
             raise call
-        name, arguments = call
+        name, call_arguments = call
         if name not in self.tools:
             raise ToolCallError(
                 "unknown", f"there is no tool {name!r}. {suggest(name, self.tools)}"
             )
         tool = self.tools[name]
-        given = tool.validate_arguments(arguments)
-        return lambda: tool.function(**given)
+        arguments = tool.validate_arguments(call_arguments)
+        return lambda: tool.function(**arguments)

@@ -1,1 +1,1 @@
-"""Bodies of the family of Llama, worked out by C and matrix products instead of modules."""
+"""Native execution of Llama-style models: C code and matrix products in place of the modules."""

@@ -1,4 +1,4 @@
-"""What layers worked out of tokens that were read, kept so that learning need not do it again."""
+"""Cache of layer activations: computed while sampling, reused by the update's backward pass."""
 
 from dataclasses import dataclass
 from itertools import pairwise
@@ -8,12 +8,12 @@ from torch import Tensor
 
 from grupo.kernels.llama import ctypes_structs
 
-MAX_ELEMENTS = 1 << 28  # kept at most
+MAX_ELEMENTS = 1 << 28  # numbers in the cache
 
 
 @dataclass(frozen=True)
 class ActivationLayout:
-    """Where in a record things are, as `rows.h` has it."""
+    """Columns of the activations of one layer for one token; the layout of `layer.h`."""
 
     x: slice
     q: slice
@@ -34,15 +34,22 @@ class ActivationLayout:
 
     @property
     def width(self) -> int:
-        """Of a record."""
+        """Number of columns."""
         return self.up.stop
 
 
 class ActivationCache:
-    """Of each layer a record of every token, and what came out of the last; until there is no room.
+    """Activations of every layer and the output of the last layer, one row for each token.
 
-    Where nobody asked for what comes out of the last layer its record ends before its MLP. Memory
-    is used as it is written to, and used again after `clear`.
+    Tokens without an output have no valid MLP activations in the last layer. Once the cache is
+    full, further tokens are not cached. The operating system commits memory as rows are written;
+    `clear` keeps it for reuse.
+
+    Args:
+        layers: number of layers.
+        width: columns of one layer's activations.
+        features: hidden size of the last layer's output.
+        max_elements: numbers in the cache.
     """
 
     def __init__(
@@ -51,17 +58,18 @@ class ActivationCache:
         self.capacity = max_elements // (layers * width + features)
         self.layers, self.width, self.features = layers, width, features
         self.buffers: tuple[Tensor, ...] = ()
-        self.has_output = torch.zeros(
-            self.capacity, dtype=torch.bool
-        )  # what came out of the last, too
+        self.has_output = torch.zeros(self.capacity, dtype=torch.bool)
         self.clear(())
 
     def clear(self, weights_version: object) -> None:
-        """Hold nothing; what is read from now on is read with weights of this `weights_version`."""
+        """Removes all rows; later rows are computed with the weights of `weights_version`."""
         self.used, self.weights_version = 0, weights_version
 
     def allocate(self, count: int, like: Tensor) -> tuple[int, tuple[Tensor, ...]] | None:
-        """Room for so many tokens: where it begins, and of each layer, then of what came out."""
+        """Reserves `count` rows of the dtype of `like`, or returns None if the cache is full.
+
+        Returns the first row, and views of the rows: of each layer, then of the output.
+        """
         if self.used + count > self.capacity:
             return None
         if not self.buffers or self.buffers[0].dtype != like.dtype:
@@ -73,13 +81,16 @@ class ActivationCache:
 
 
 class ScratchBuffers:
-    """Memory for what is soon done with: new memory costs more than what is done in it."""
+    """Reusable buffers by name, because allocating costs more than the computation in them."""
 
     def __init__(self) -> None:
         self.buffers: dict[str, Tensor] = {}
 
     def get(self, name: str, count: int, width: int, like: Tensor) -> Tensor:
-        """A place for (count, width) numbers, the same one every time for a name."""
+        """A buffer (count, width) of the dtype of `like`, with arbitrary contents.
+
+        Calls with the same name return the same memory.
+        """
         flat = self.buffers.get(name, like[:0].view(-1))
         if len(flat) < count * width or flat.dtype != like.dtype:
             self.buffers[name] = flat = like.new_empty(count * width)

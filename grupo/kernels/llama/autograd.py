@@ -1,4 +1,4 @@
-"""Rows whole, with a gradient: read, or found to have been read by the same weights."""
+"""Forward pass with gradient over packed rows, from cached activations if they are current."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +15,10 @@ if TYPE_CHECKING:
 
 
 class CachedForward(torch.autograd.Function):
-    """Last hidden states of a line, of the tokens that are `asked` for; `at`: where the records of
-    its tokens are, if they are.
+    """Last hidden states of the packed tokens in `output_index`.
+
+    `activation_index` holds the row of every packed token in the activation cache; with None the
+    activations are computed and kept until the backward pass.
     """
 
     @staticmethod
@@ -29,53 +31,56 @@ class CachedForward(torch.autograd.Function):
         x: Tensor,
         *weights: Tensor,
     ) -> Tensor:
+        cache = backend.activation_cache
         if activation_index is None:
             sizes = [backend.activation_layout.width] * len(backend.layers) + [x.shape[1]]
-            records = [x.new_empty(len(x), size) for size in sizes]
-            hidden = backend.forward(
-                x, packed.position, TreeAttention(packed), records, output_index
-            )
+            activations = tuple(x.new_empty(len(x), size) for size in sizes)
+            layout = TreeAttention(packed)
+            hidden = backend.forward(x, packed.position, layout, activations, output_index)
         else:
-            records = backend.activation_cache.buffers
-            came = records[-1][
-                activation_index if output_index is None else activation_index[output_index]
-            ]
-            hidden = backend.layer_ops(x, packed.position).norm(came, backend.final_norm_weight)
+            activations = cache.buffers
+            rows = activation_index if output_index is None else activation_index[output_index]
+            ops = backend.layer_ops(x, packed.position)
+            hidden = ops.norm(activations[-1][rows], backend.final_norm_weight)
         ctx.save_for_backward(*weights)
-        ctx.rest = (
-            backend,
-            packed,
-            activation_index,
-            output_index,
-            records,
-            backend.activation_cache.weights_version,
-        )
+        ctx.backend, ctx.packed, ctx.activations = backend, packed, activations
+        ctx.activation_index, ctx.output_index = activation_index, output_index
+        ctx.weights_version = cache.weights_version
         return hidden
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore
-        _ = ctx.saved_tensors  # torch refuses if weights have changed since
-        body, line, at, asked, records, stamp = ctx.rest
-        if at is not None and body.records.weights_version is not stamp:
-            raise RuntimeError("records that a gradient needs are gone: another engine has begun")
-        count, tree = len(line.token), TreeAttention(line)
-        lines = body.lines(records[-1], line.position)
+        _ = ctx.saved_tensors  # torch raises an error if weights have changed since the forward
+        backend, packed, output_index = ctx.backend, ctx.packed, ctx.output_index
+        cached = ctx.activation_index is not None
+        if cached and backend.activation_cache.weights_version is not ctx.weights_version:
+            raise RuntimeError(
+                "activations that a gradient needs are gone: another engine was started"
+            )
+        tree = TreeAttention(packed)
+        ops = backend.layer_ops(ctx.activations[-1], packed.position)
+        last = len(backend.layers) - 1
+        output = _activations(ctx, last + 1)
+        output = output if output_index is None else output[output_index]
+        grad = grads[0].contiguous()
+        grad, norm_grad = ops.norm_backward(
+            output, backend.final_norm_weight, grad, torch.zeros_like(grad)
+        )
+        weight_grads: list[Tensor] = [norm_grad]
+        for i in reversed(range(len(backend.layers))):
+            layer = backend.layers[i]
+            index = output_index if i == last else None
+            grad, layer_grads = ops.backward(layer, _activations(ctx, i), grad, tree, index)
+            weight_grads[:0] = [layer_grads[name] for name in layer.weights]
+        return None, None, None, None, grad, *weight_grads
 
-        def of(number: int) -> Tensor:
-            if at is None:
-                return records[number]
-            place = body.scratch.room("record", count, records[number].shape[1], records[number])
-            return torch.index_select(records[number], 0, at, out=place)
 
-        came = of(len(body.layers))
-        came = came if asked is None else came[asked]
-        slope = grads[0].contiguous()
-        slope, final = lines.norm_backward(came, body.final, slope, torch.zeros_like(slope))
-        found: list[Tensor] = [final]
-        for number in reversed(range(len(body.layers))):
-            layer = body.layers[number]
-            last = number + 1 == len(body.layers)
-            slope, own = lines.backward(layer, of(number), slope, tree, asked if last else None)
-            found[:0] = [own[name] for name in layer.weights]
-        return None, None, None, None, slope, *found
+def _activations(ctx: Any, i: int) -> Tensor:
+    """Activations of layer i for the packed tokens; after the last layer, its output."""
+    activations = ctx.activations[i]
+    if ctx.activation_index is None:
+        return activations
+    count = len(ctx.packed.token)
+    out = ctx.backend.scratch.get("activations", count, activations.shape[1], activations)
+    return torch.index_select(activations, 0, ctx.activation_index, out=out)

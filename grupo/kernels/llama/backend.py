@@ -1,4 +1,4 @@
-"""A body of the family of Llama: it decodes in C, and need not read again what it has read."""
+"""Native backend for Llama-style models: decodes in C and reuses activations in the update."""
 
 import ctypes
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,7 +25,13 @@ from grupo.kernels.prefix_cache import NOT_CACHED, ROOT, PrefixCache
 
 
 class NativeLlamaBackend:
-    """Works out what the model's modules do, of which `configs` says how they attend."""
+    """Computes what the modules of a Llama-style model compute, on a CPU.
+
+    Args:
+        model: the model, for which `is_llama` holds.
+        library: the compiled C functions for the model's dtype.
+        attention_configs: configuration of each layer's attention.
+    """
 
     def __init__(
         self,
@@ -37,12 +43,11 @@ class NativeLlamaBackend:
         self.base_model: Any = model.base_model
         self.layers = llama_layers(model, attention_configs)
         self.final_norm_weight: Tensor = self.base_model.norm.weight
-        self.weights = [w for layer in self.layers for w in layer.weights.values()] + [
-            self.final_norm_weight
-        ]
-        passed = [self.base_model, *self.base_model.layers.modules(), self.base_model.norm]
-        self.hooks = [hooks for module in passed for hooks in _hooks(module)]
-        self.checkpointed_modules = [m for m in passed if hasattr(m, "gradient_checkpointing")]
+        self.weights = [w for layer in self.layers for w in layer.weights.values()]
+        self.weights.append(self.final_norm_weight)
+        modules = [self.base_model, *self.base_model.layers.modules(), self.base_model.norm]
+        self.hooks = [hooks for module in modules for hooks in _hooks(module)]
+        self.checkpointed_modules = [m for m in modules if hasattr(m, "gradient_checkpointing")]
         self.shape = model_shape(self.base_model, self.layers)
         self.activation_layout = ActivationLayout.from_shape(self.shape)
         self.activation_cache = ActivationCache(
@@ -56,13 +61,13 @@ class NativeLlamaBackend:
 
     @property
     def is_plain(self) -> bool:
-        """Is there nothing about the modules that would be passed by?"""
-        saves = any(m.gradient_checkpointing for m in self.checkpointed_modules)
-        return not (any(self.hooks) or saves or torch.is_autocast_enabled("cpu"))
+        """Whether the modules have no hooks, checkpointing or autocast that C code would skip."""
+        checkpointing = any(m.gradient_checkpointing for m in self.checkpointed_modules)
+        return not (any(self.hooks) or checkpointing or torch.is_autocast_enabled("cpu"))
 
     @property
     def weights_version(self) -> object:
-        """Of the weights as they are now; torch does not count what is done to their `.data`."""
+        """Identifies the current weights; torch does not count writes to their `.data`."""
         head: Any = self.model.get_output_embeddings()
         weights = *self.weights, self.embedding_weight, *(head.parameters() if head else ())
         return [(w.data_ptr(), w._version) for w in weights]
@@ -73,7 +78,6 @@ class NativeLlamaBackend:
 
     def reset(self, prefix_cache: PrefixCache) -> None:
         self.prefix_cache, self.decode_layers = prefix_cache, None
-        self.prefix_cache.activation_index.clear()
         self.activation_cache.clear(self.weights_version)
         self.logit_cache.clear(self.weights_version)
 
@@ -83,11 +87,12 @@ class NativeLlamaBackend:
         if not self.is_plain:
             return self.hf_backend.prefill(token, position, layout, last_index)
         x = self.base_model.embed_tokens(token)
-        first, records = self._allocate_activations(x)
-        if first is not None:  # what nobody asks for has slopes of 0, and must be numbers
-            records[-1].zero_()
-            records[-2][:, self.activation_layout.residual.start :] = 0
-        hidden = self.forward(x, position, layout, records, last_index)
+        first, activations = self._allocate_activations(x)
+        if first is not None:
+            # outside `last_index` gradients are 0, but 0 times uninitialised memory may be nan
+            activations[-1].zero_()
+            activations[-2][:, self.activation_layout.residual.start :] = 0
+        hidden = self.forward(x, position, layout, activations, last_index)
         if first is not None:
             self.activation_cache.has_output[first + last_index] = True
             layout.store_activation_index(first)
@@ -97,43 +102,38 @@ class NativeLlamaBackend:
         if not self.is_plain:
             return self.hf_backend.decode(token, position, decode_state)
         x = self.base_model.embed_tokens(token)
-        first, records = self._allocate_activations(x)
-        lines = self.layer_ops(x, position)
-        self.decode_layers = self.decode_layers or prepare_layers(lines, self.layers)
-        decode_step(lines, self.decode_layers, x, decode_state, records[: len(self.layers)])
+        first, activations = self._allocate_activations(x)
+        ops = self.layer_ops(x, position)
+        self.decode_layers = self.decode_layers or prepare_layers(ops, self.layers)
+        decode_step(ops, self.decode_layers, x, decode_state, activations[: len(self.layers)])
         if first is not None:
-            records[-1][:] = x
+            activations[-1][:] = x
             self.activation_cache.has_output[first : first + len(x)] = True
             decode_state.store_activation_index(first)
-        return lines.norm(x, self.final_norm_weight)
+        return ops.norm(x, self.final_norm_weight)
 
     def forward_with_grad(
         self, packed: PackedTokens, index: Tensor
     ) -> tuple[Tensor, Tensor | None]:
         if not self.is_plain:
             return self.hf_backend.forward_with_grad(packed, index)
-        x, (asked, back) = (
-            self.base_model.embed_tokens(packed.token),
-            _unique_index(index, len(packed.token)),
-        )
+        x = self.base_model.embed_tokens(packed.token)
+        output_index, inverse = _unique_index(index, len(packed.token))
         if not torch.is_grad_enabled():
-            hidden = self.forward(
-                x, packed.position, TreeAttention(packed), self._scratch_activations(x), asked
-            )
-            return hidden.index_select(0, back), None
-        found = self._cached_activation_index(packed, index)
-        hidden: Any = CachedForward.apply(self, packed, found, asked, x, *self.weights)
-        # the way back of hidden[back] adds in whatever order threads come
-        hidden = hidden.index_select(0, back)
-        return hidden, None if found is None else found[index]
+            layout, scratch = TreeAttention(packed), self._scratch_activations(x)
+            hidden = self.forward(x, packed.position, layout, scratch, output_index)
+            return hidden.index_select(0, inverse), None
+        cached = self._cached_activation_index(packed, index)
+        hidden: Any = CachedForward.apply(self, packed, cached, output_index, x, *self.weights)
+        # the gradient of hidden[inverse] would be summed in an order that depends on the threads
+        hidden = hidden.index_select(0, inverse)
+        return hidden, None if cached is None else cached[index]
 
     def logits(self, lm_head: LMHead, hidden: Tensor, activation_index: Tensor) -> Tensor:
         weight = self._plain_head_weight(lm_head)
-        return (
-            lm_head(hidden)
-            if weight is None
-            else self.logit_cache.logits(weight, hidden, activation_index)
-        )
+        if weight is None:
+            return lm_head(hidden)
+        return self.logit_cache.logits(weight, hidden, activation_index)
 
     def token_scorer(
         self, lm_head: LMHead, activation_index: Tensor | None
@@ -153,69 +153,77 @@ class NativeLlamaBackend:
         activations: Sequence[Tensor],
         output_index: OutputIndex,
     ) -> Tensor:
-        """Fill in records of every layer, and of what came out of the last, if asked; its norm."""
-        lines = self.layer_ops(x, position)
+        """Evaluates all layers and the final norm on embeddings x (M, h).
+
+        Args:
+            x: embeddings of the tokens.
+            position: of the tokens in their rows.
+            attention: among the tokens, and to cached prefixes.
+            activations: buffer of each layer, filled in, and optionally one for the output.
+            output_index: tokens of which the output is returned; None: all.
+        """
+        ops = self.layer_ops(x, position)
         for i, layer in enumerate(self.layers):
-            last = i + 1 == len(self.layers)
-            x = lines.forward(
-                i, layer, activations[i], x, attention, output_index if last else None
-            )
+            index = output_index if i + 1 == len(self.layers) else None
+            x = ops.forward(i, layer, activations[i], x, attention, index)
         if len(activations) > len(self.layers):
             activations[-1][slice(None) if output_index is None else output_index] = x
-        return lines.norm(x, self.final_norm_weight)
+        return ops.norm(x, self.final_norm_weight)
 
     def layer_ops(self, like: Tensor, position: Tensor) -> LayerOps:
-        """Tokens at some positions."""
+        """Operations for tokens at the given positions, in the dtype of `like`."""
         cos, sin = self.base_model.rotary_emb(like, position[None])
         angles = cos[0].contiguous(), sin[0].contiguous()
         self.shape.threads = torch.get_num_threads()
         return LayerOps(self.library, self.shape, self.activation_layout, self.scratch, *angles)
 
     def _plain_head_weight(self, lm_head: LMHead) -> Tensor | None:
-        """The head's weights, if they are all that there is to it."""
+        """The head's weight if the head is a plain product without hooks, otherwise None."""
         return lm_head.weight if self.is_plain and not any(_hooks(lm_head.output)) else None
 
     def _allocate_activations(self, x: Tensor) -> tuple[int | None, tuple[Tensor, ...]]:
-        """For records, and where they are kept; not at all if there is no room left."""
+        """First row and buffers in the activation cache; if it is full, None and scratch memory."""
         return self.activation_cache.allocate(len(x), x) or (None, self._scratch_activations(x))
 
     def _scratch_activations(self, x: Tensor) -> tuple[Tensor, ...]:
-        return (self.scratch.get("record", len(x), self.activation_layout.width, x),) * len(
-            self.layers
-        )
+        """One buffer for all layers, for a forward pass whose activations are not needed."""
+        buffer = self.scratch.get("activations", len(x), self.activation_layout.width, x)
+        return (buffer,) * len(self.layers)
 
     def _cached_activation_index(self, packed: PackedTokens, index: Tensor) -> Tensor | None:
-        """Where the records of the line's tokens are, if these weights have read them all, and
-        those at some places to the end.
+        """Rows of the packed tokens in the activation cache.
+
+        None unless all tokens, and the outputs at `index`, were computed with the current weights.
         """
-        if (
-            not self.activation_cache.used
-            or self.weights_version != self.activation_cache.weights_version
-        ):
+        cache = self.activation_cache
+        if not cache.used or self.weights_version != cache.weights_version:
             return None
-        tokens, at, open_ = packed.token.tolist(), list[int](), [(len(packed.token), ROOT)]
-        for stretch in packed.segments:
-            while open_[-1][0] <= stretch.begin:  # nothing more goes on from it
-                open_.pop()
-            before = open_[-1][1]
-            slots = self.prefix_cache.lookup(tokens[stretch.begin : stretch.end], before)
-            at += [self.prefix_cache.activation_index.get(slot, NOT_CACHED) for slot in slots]
-            if len(at) < stretch.end or NOT_CACHED in at[stretch.begin :]:
+        tokens = packed.token.tolist()
+        rows: list[int] = []
+        ancestors = [(len(tokens), ROOT)]  # end of the subtree and last slot of open segments
+        for segment in packed.segments:
+            while ancestors[-1][0] <= segment.begin:
+                ancestors.pop()
+            before = ancestors[-1][1]
+            slots = self.prefix_cache.lookup(tokens[segment.begin : segment.end], before)
+            rows += [self.prefix_cache.activation_index.get(slot, NOT_CACHED) for slot in slots]
+            if len(rows) < segment.end or NOT_CACHED in rows[segment.begin :]:
                 return None
-            open_.append((stretch.subtree_end, [before, *slots][-1]))
-        found = torch.tensor(at, dtype=torch.long)
-        return found if self.activation_cache.has_output[found[index]].all() else None
+            ancestors.append((segment.subtree_end, slots[-1] if slots else before))
+        found = torch.tensor(rows, dtype=torch.long)
+        return found if cache.has_output[found[index]].all() else None
 
 
 def _unique_index(index: Tensor, count: int) -> tuple[OutputIndex, Tensor]:
-    """The places of so many that are asked for, and where among them each is; None: all of them,
-    for where it is most of them picking costs more.
+    """The distinct tokens of `index` among `count`, and for each entry its place among them.
+
+    Returns (None, index) if these are most tokens, because then selecting costs more.
     """
-    asked, back = index.unique(return_inverse=True)
-    return (asked, back) if len(asked) * 4 < count * 3 else (None, index)
+    unique, inverse = index.unique(return_inverse=True)
+    return (unique, inverse) if len(unique) * 4 < count * 3 else (None, index)
 
 
 def _hooks(module: nn.Module) -> Iterator[Mapping[int, Any]]:
-    """Whoever wants to be called when it works, now or later."""
+    """The module's hook registries; hooks that are added later appear in them."""
     yield from (module._forward_hooks, module._forward_pre_hooks)
     yield from (module._backward_hooks, module._backward_pre_hooks)

@@ -1,4 +1,4 @@
-"""How C sees a body: its shape, its layers, a step of rows."""
+"""The C structures of the native Llama kernels: model shape, layer weights, decode step."""
 
 import ctypes
 from collections.abc import Sequence
@@ -12,18 +12,18 @@ WEIGHT_NAMES = "norm q k v qb kb vb qn kn o norm2 gate up down".split()  # noqa:
 
 
 class ModelShape(Structure):
-    """Of a body: `threads` that compute, sizes, `eps` of its norms."""
+    """`ModelShape` of `layer.h`: number of threads, sizes, and epsilon of the norms."""
 
     _fields_ = (
         ("gemm", c_void_p),
-        ("alone", c_void_p),
+        ("set_threads", c_void_p),
         *[(name, c_int64) for name in ("threads", "layers", "h", "H", "K", "d", "I")],
         ("eps", c_double),
     )
 
 
 class LayerPointers(Structure):
-    """Where the weights of a layer are, and how it attends."""
+    """`LayerPointers` of `layer.h`: addresses of a layer's weights, attention scale and window."""
 
     _fields_ = (
         *[(name, c_void_p) for name in WEIGHT_NAMES],
@@ -33,15 +33,17 @@ class LayerPointers(Structure):
 
 
 class DecodeStepArgs(Structure):
-    """Rows of which each reads one more token, as `decode.c` describes them."""
+    """`DecodeStepArgs` of `decode.c`: one more token in every row."""
 
     _fields_ = (
-        *[(name, c_int64) for name in ("rows", "cells", "width")],
-        *[(name, c_void_p) for name in ("said", "trunk", "length", "cos", "sin")],
-        *[(name, c_void_p) for name in ("own_k", "own_v", "trunk_k", "trunk_v", "record")],
+        *[(name, c_int64) for name in ("rows", "capacity", "width")],
+        *[(name, c_void_p) for name in ("num_generated", "prefix_index", "prefix_length")],
+        *[(name, c_void_p) for name in ("cos", "sin")],
+        *[(name, c_void_p) for name in ("suffix_k", "suffix_v", "prefix_k", "prefix_v")],
+        ("activations", c_void_p),
     )
 
 
 def pointer_array(tensors: Sequence[Tensor]) -> ctypes.Array[c_void_p]:
-    """Where the numbers of several are."""
+    """The data addresses of several tensors."""
     return (c_void_p * len(tensors))(*map(data_pointer, tensors))

@@ -1,4 +1,4 @@
-"""One more token in every row."""
+"""One decode step of all layers in C."""
 
 import ctypes
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from grupo.kernels.llama.ctypes_structs import DecodeStepArgs, pointer_array
 from grupo.kernels.llama.forward_backward import LayerOps
 from grupo.kernels.llama.layers import LayerWeights
 
-PANEL = 16  # rows of a weight that stand together, at most: `panels.h` fills up the last
+PANEL = 16  # the largest number of weight rows in a panel of `gemm_panels.h`
 PROJECTIONS = "q", "k", "v", "o", "gate", "up", "down"
 
 
@@ -20,17 +20,18 @@ LayerArray = ctypes.Array[ctypes_structs.LayerPointers]
 
 
 def prepare_layers(layer_ops: LayerOps, layers: Sequence[LayerWeights]) -> LayerArray:
-    """Layers as `decode.c` wants them: the weights of projections in panels, as they are now."""
-    told = (ctypes_structs.LayerPointers * len(layers))()
+    """The layers as `decode.c` takes them, with the current weights of projections in panels."""
+    prepared = (ctypes_structs.LayerPointers * len(layers))()
     for i, layer in enumerate(layers):
-        told[i] = layer.pointers
+        prepared[i] = layer.pointers
         for name in PROJECTIONS:
             weight = layer.weights[name]
             n, k = weight.shape
-            place = layer_ops.scratch.get(f"{name}{i}", -(-n // PANEL) * PANEL, k, weight.detach())
-            layer_ops.call_native("panels", n, k, weight, place)
-            setattr(told[i], name, native.data_pointer(place))
-    return told
+            padded = -(-n // PANEL) * PANEL
+            panels = layer_ops.scratch.get(f"{name}{i}", padded, k, weight.detach())
+            layer_ops.call_native("panels", n, k, weight, panels)
+            setattr(prepared[i], name, native.data_pointer(panels))
+    return prepared
 
 
 def decode_step(
@@ -40,20 +41,28 @@ def decode_step(
     decode_state: DecodeState,
     activations: Sequence[Tensor],
 ) -> None:
-    """All layers, in C: `x` (R, h) holds embeddings, then what the last layer says of them."""
-    one = x.new_empty(len(x), layer_ops.shape.K, layer_ops.shape.d)
-    states = [decode_state.kv_buffers(i, one, one) for i in range(len(layers))]
-    flat = [[part for state in layer for part in state] for layer in states]  # own, then trunks
-    told = [
+    """Evaluates one token in each of R rows.
+
+    Args:
+        layer_ops: operations for these tokens.
+        layers: result of `prepare_layers`.
+        x: embeddings (R, h), overwritten with the output of the last layer.
+        decode_state: receives the keys and values of the tokens.
+        activations: of each layer (R, width), filled in.
+    """
+    token_kv = x.new_empty(len(x), layer_ops.shape.K, layer_ops.shape.d)
+    kv = [decode_state.kv_buffers(i, token_kv, token_kv) for i in range(len(layers))]
+    flat = [(*suffix, *prefix) for suffix, prefix in kv]
+    tensors = [
         decode_state.num_generated,
         decode_state.prefix_index,
         decode_state.prefix_length,
         layer_ops.cos,
         layer_ops.sin,
     ]
-    tables = [*map(pointer_array, zip(*flat, strict=True)), pointer_array(activations)]
-    cells, width = flat[0][0].shape[2], flat[0][2].shape[2]
-    places = [*map(native.data_pointer, told), *map(ctypes.addressof, tables)]
-    step = DecodeStepArgs(len(x), cells, width, *places)
-    if layer_ops.call_native("decode", layers, step, x):
-        raise MemoryError("no memory for rows that are sampled")
+    arrays = [*map(pointer_array, zip(*flat, strict=True)), pointer_array(activations)]
+    addresses = [*map(native.data_pointer, tensors), *map(ctypes.addressof, arrays)]
+    capacity, width = flat[0][0].shape[2], flat[0][2].shape[2]
+    args = DecodeStepArgs(len(x), capacity, width, *addresses)
+    if layer_ops.call_native("decode", layers, args, x):
+        raise MemoryError("out of memory in a decode step")

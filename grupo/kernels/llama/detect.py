@@ -1,4 +1,4 @@
-"""Which models have a lean body: those for whom, tried out, it says what their modules say."""
+"""Detection of models that the native Llama backend can execute, by comparing hidden states."""
 
 import ctypes
 from dataclasses import replace
@@ -20,36 +20,39 @@ TRIAL_TOKENS = torch.tensor([[0, 1, 2, 3, 1], [0, 1, 2, 1, 0], [0, 1, 1, 2, 1]])
 
 
 def native_backend(model: PreTrainedModel) -> NativeLlamaBackend | None:
-    """The model's body in C, if it is of that family and, tried out, says the same."""
+    """The native backend if it reproduces the model's hidden states, otherwise None."""
     if model.device.type != "cpu" or not is_llama(model):
         return None
-    c = native.library(next(model.parameters()).dtype)
-    return _verified_backend(model, c) if c else None
+    library = native.library(next(model.parameters()).dtype)
+    return _verified_backend(model, library) if library else None
 
 
 @torch.no_grad()
 def _verified_backend(model: PreTrainedModel, library: ctypes.CDLL) -> NativeLlamaBackend | None:
-    """At the first places and at the last, which some models see otherwise."""
-    length = torch.full((len(TRIAL_TOKENS),), TRIAL_TOKENS.shape[1])
+    """Compares hidden states at the first and the last positions of the context.
+
+    Some models scale late positions differently.
+    """
+    count, width = TRIAL_TOKENS.shape
+    packed = pack(TRIAL_TOKENS, torch.full((count,), width), min_saved=1)
     end = getattr(model.config.get_text_config(), "max_position_embeddings", 0)
-    packed = pack(TRIAL_TOKENS, length, min_saved=1)
-    late = (packed.position > 1) * max(0, end - TRIAL_TOKENS.shape[1])
-    packed = replace(packed, position=packed.position + late)
-    watching = _AttentionRecorder(TreeAttention(packed))
-    own = hf_attention.forward_packed(model, packed.token, packed.position, watching)
-    if any(how.softcap for how in watching.configs.values()):
+    shift = (packed.position > 1) * max(0, end - width)
+    packed = replace(packed, position=packed.position + shift)
+    recorder = _AttentionRecorder(TreeAttention(packed))
+    expected = hf_attention.forward_packed(model, packed.token, packed.position, recorder)
+    if any(config.softcap for config in recorder.configs.values()):
         return None
-    body = NativeLlamaBackend(model, library, watching.configs)
-    every = torch.arange(len(packed.token))
-    same = (own - body.forward_with_grad(packed, every)[0]).norm() < 1e-4 * own.norm()
-    return body if same else None
+    backend = NativeLlamaBackend(model, library, recorder.configs)
+    hidden, _ = backend.forward_with_grad(packed, torch.arange(len(packed.token)))
+    return backend if (expected - hidden).norm() < 1e-4 * expected.norm() else None
 
 
 class _AttentionRecorder:
-    """Notes how layers attend."""
+    """Records the attention configuration of each layer."""
 
     def __init__(self, layout: AttentionLayout) -> None:
-        self.layout, self.configs = layout, dict[int, AttentionConfig]()
+        self.layout = layout
+        self.configs: dict[int, AttentionConfig] = {}
 
     def attend(
         self, layer: int, q: Tensor, k: Tensor, v: Tensor, config: AttentionConfig

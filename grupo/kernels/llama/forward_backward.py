@@ -1,4 +1,4 @@
-"""A line of tokens through the layers, and the way back: matrix products, and C between them."""
+"""Forward and backward pass of one layer: matrix products of torch with C operations between."""
 
 import ctypes
 from collections.abc import Sequence
@@ -16,13 +16,22 @@ from grupo.kernels.llama.layers import LayerWeights
 from grupo.kernels.packing.hf_attention import AttentionWithLSE
 from grupo.kernels.packing.tree_attention import TreeAttention
 
-WeightGrads = dict[str, Tensor]  # of weights, by name
-OutputIndex = Tensor | None  # of which tokens what comes out is asked for; None: of all
+WeightGrads = dict[str, Tensor]  # gradients of weights, by name
+OutputIndex = Tensor | None  # tokens whose output is needed; None: all tokens
 
 
 @dataclass(frozen=True)
 class LayerOps:
-    """Lines of tokens whose angles are `cos` and `sin` (M, d)."""
+    """Operations of the layers on M packed tokens.
+
+    Args:
+        library: the compiled C functions.
+        shape: sizes of the model.
+        activation_layout: columns of `activations` in the methods.
+        scratch: buffers for intermediate results.
+        cos: cosines (M, d) of the rotary angles.
+        sin: sines (M, d) of the rotary angles.
+    """
 
     library: ctypes.CDLL
     shape: ctypes_structs.ModelShape
@@ -40,13 +49,16 @@ class LayerOps:
         attention: AttentionWithLSE,
         output_index: OutputIndex,
     ) -> Tensor:
-        """Fill in a layer's records of what it reads; what comes out, where it is asked for."""
+        """Fills in the activations (M, width) of a layer with input x (M, h).
+
+        Returns the layer's output for the tokens in `output_index`.
+        """
         self._attend(layer_index, layer, activations, x, attention)
         if output_index is None:
             return self._mlp(layer, activations)
-        some = activations[output_index]
-        out = self._mlp(layer, some)
-        activations[output_index] = some
+        selected = activations[output_index]
+        out = self._mlp(layer, selected)
+        activations[output_index] = selected
         return out
 
     def _attend(
@@ -57,30 +69,25 @@ class LayerOps:
         x: Tensor,
         attention: AttentionWithLSE,
     ) -> None:
-        at = self.activation_layout
-        activations[:, at.x] = x
-        normed = self._norm_scratch(activations[:, at.x], layer.norm)
+        columns = self.activation_layout
+        activations[:, columns.x] = x
+        normed = self._norm_scratch(activations[:, columns.x], layer.norm)
         for name in "qkv":
-            _project(activations[:, getattr(at, name)], normed, layer, name)
-        seen, total = attention.attend_with_lse(
-            layer_index, *self._rotated_qkv(layer, activations), layer.attention_config
-        )
-        activations[:, at.attn_out], activations[:, at.lse] = seen.flatten(1), total
+            _project(activations[:, getattr(columns, name)], normed, layer, name)
+        qkv = self._rotated_qkv(layer, activations)
+        out, lse = attention.attend_with_lse(layer_index, *qkv, layer.attention_config)
+        activations[:, columns.attn_out] = out.flatten(1)
+        activations[:, columns.lse] = lse
 
     def _mlp(self, layer: LayerWeights, activations: Tensor) -> Tensor:
-        at = self.activation_layout
-        torch.addmm(
-            activations[:, at.x],
-            activations[:, at.attn_out],
-            layer.o.mT,
-            out=activations[:, at.residual],
-        )
-        normed = self._norm_scratch(activations[:, at.residual], layer.norm2)
+        columns = self.activation_layout
+        x, attn_out = activations[:, columns.x], activations[:, columns.attn_out]
+        residual = activations[:, columns.residual]
+        torch.addmm(x, attn_out, layer.o.mT, out=residual)
+        normed = self._norm_scratch(residual, layer.norm2)
         for name in ("gate", "up"):
-            _project(activations[:, getattr(at, name)], normed, layer, name)
-        return torch.addmm(
-            activations[:, at.residual], self._swiglu(activations), layer.downsample.mT
-        )
+            _project(activations[:, getattr(columns, name)], normed, layer, name)
+        return torch.addmm(residual, self._swiglu(activations), layer.down.mT)
 
     def backward(
         self,
@@ -90,70 +97,76 @@ class LayerOps:
         tree: TreeAttention,
         output_index: OutputIndex,
     ) -> tuple[Tensor, WeightGrads]:
-        """Slopes of what a layer read, and of its weights, from those of what came out."""
-        some = activations if output_index is None else activations[output_index]
-        grad, mlp = self._mlp_backward(layer, some, grad)
+        """Gradients of the input (M, h) and the weights of a layer.
+
+        `grad` is the gradient of the output for the tokens in `output_index`.
+        """
+        selected = activations if output_index is None else activations[output_index]
+        grad, mlp_grads = self._mlp_backward(layer, selected, grad)
         if output_index is not None:
-            grad = grad.new_zeros(len(activations), grad.shape[1]).index_copy_(
-                0, output_index, grad
-            )
-        grad, attention = self._attention_backward(layer, activations, grad, tree)
-        return grad, mlp | attention
+            full = grad.new_zeros(len(activations), grad.shape[1])
+            grad = full.index_copy_(0, output_index, grad)
+        grad, attention_grads = self._attention_backward(layer, activations, grad, tree)
+        return grad, mlp_grads | attention_grads
 
     def _mlp_backward(
         self, layer: LayerWeights, activations: Tensor, grad: Tensor
     ) -> tuple[Tensor, WeightGrads]:
-        act, y = self._swiglu(activations), activations[:, self.activation_layout.residual]
-        slopes = {"down": grad.mT @ act}
-        torch.mm(grad, layer.downsample, out=act)
-        both = self._swiglu_backward(activations, act)
-        normed = self._norm_scratch(y, layer.norm2)
-        slopes["gate"], slopes["up"] = (both.mT @ normed).split(self.shape.I)
-        gate, up = both.split(self.shape.I, 1)
-        torch.mm(gate, layer.gate, out=normed).addmm_(up, layer.up)
-        dy, slopes["norm2"] = self.norm_backward(y, layer.norm2, normed, grad)
-        return dy, slopes
+        act = self._swiglu(activations)
+        residual = activations[:, self.activation_layout.residual]
+        weight_grads = {"down": grad.mT @ act}
+        torch.mm(grad, layer.down, out=act)
+        grad_gate_up = self._swiglu_backward(activations, act)
+        normed = self._norm_scratch(residual, layer.norm2)
+        weight_grads["gate"], weight_grads["up"] = (grad_gate_up.mT @ normed).split(self.shape.I)
+        grad_gate, grad_up = grad_gate_up.split(self.shape.I, 1)
+        torch.mm(grad_gate, layer.gate, out=normed).addmm_(grad_up, layer.up)
+        dx, weight_grads["norm2"] = self.norm_backward(residual, layer.norm2, normed, grad)
+        return dx, weight_grads
 
     def _attention_backward(
         self, layer: LayerWeights, activations: Tensor, grad: Tensor, tree: TreeAttention
     ) -> tuple[Tensor, WeightGrads]:
-        at, s, x = self.activation_layout, self.shape, activations[:, self.activation_layout.x]
-        slopes = {"o": grad.mT @ activations[:, at.attn_out]}
-        heads, seen = (
-            (s.H, s.d),
-            torch.mm(grad, layer.o, out=self._scratch_buffer("seen", s.H * s.d, x)),
-        )
-        saved = activations[:, at.attn_out].unflatten(1, heads), activations[:, at.lse]
+        columns, s = self.activation_layout, self.shape
+        x, attn_out = activations[:, columns.x], activations[:, columns.attn_out]
+        heads, sizes = (s.H, s.d), [s.H * s.d, s.K * s.d, s.K * s.d]
+        weight_grads = {"o": grad.mT @ attn_out}
+        grad_out = torch.mm(grad, layer.o, out=self._scratch_buffer("attn_out", s.H * s.d, x))
+        saved = attn_out.unflatten(1, heads), activations[:, columns.lse]
         qkv = self._rotated_qkv(layer, activations)
-        blamed = tree.backward(seen.unflatten(1, heads), (*qkv, *saved), layer.attention_config)
-        projected, turned = self._rotary_backward(layer, activations, blamed)
-        normed, sizes = self._norm_scratch(x, layer.norm), [s.H * s.d, s.K * s.d, s.K * s.d]
-        slopes |= dict(zip("qkv", (projected.mT @ normed).split(sizes), strict=True)) | turned
+        rotated_grads = tree.backward(
+            grad_out.unflatten(1, heads), (*qkv, *saved), layer.attention_config
+        )
+        grad_qkv, norm_grads = self._rotary_backward(layer, activations, rotated_grads)
+        normed = self._norm_scratch(x, layer.norm)
+        weight_grads |= dict(zip("qkv", (grad_qkv.mT @ normed).split(sizes), strict=True))
+        weight_grads |= norm_grads
         if "qb" in layer.weights:
-            slopes |= dict(zip(("qb", "kb", "vb"), projected.sum(0).split(sizes), strict=True))
-        q, k, v = projected.split(sizes, 1)
-        torch.mm(q, layer.q, out=normed).addmm_(k, layer.k).addmm_(v, layer.v)
-        dx, slopes["norm"] = self.norm_backward(x, layer.norm, normed, grad)
-        return dx, slopes
+            bias_grads = grad_qkv.sum(0).split(sizes)
+            weight_grads |= dict(zip(("qb", "kb", "vb"), bias_grads, strict=True))
+        grad_q, grad_k, grad_v = grad_qkv.split(sizes, 1)
+        torch.mm(grad_q, layer.q, out=normed).addmm_(grad_k, layer.k).addmm_(grad_v, layer.v)
+        dx, weight_grads["norm"] = self.norm_backward(x, layer.norm, normed, grad)
+        return dx, weight_grads
 
     def norm(self, x: Tensor, weight: Tensor) -> Tensor:
-        """Of rows: each by the root of its mean square, times weights."""
+        """RMS norm of the rows of x, times the weight."""
         return self._norm_into(x, weight, x.new_empty(x.shape))
 
     def norm_backward(
         self, x: Tensor, weight: Tensor, grad: Tensor, residual_grad: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Slopes of the rows, with those `beside` them, and of the weights."""
+        """Gradients of x, with `residual_grad` added, and of the weight."""
         dx, dw = residual_grad.clone(), x.new_zeros(self.shape.threads, x.shape[1])
-        self.call_native("norms_back", len(x), x, x.stride(0), weight, grad, dx, dw)
+        self.call_native("norm_rows_backward", len(x), x, x.stride(0), weight, grad, dx, dw)
         return dx, dw.sum(0)
 
     def _norm_into(self, x: Tensor, weight: Tensor, out: Tensor) -> Tensor:
-        self.call_native("norms", len(x), x, x.stride(0), weight, out)
+        self.call_native("norm_rows", len(x), x, x.stride(0), weight, out)
         return out
 
     def _norm_scratch(self, x: Tensor, weight: Tensor) -> Tensor:
-        return self._norm_into(x, weight, self._scratch_buffer("normed", x.shape[1], x))
+        return self._norm_into(x, weight, self._scratch_buffer("norm_out", x.shape[1], x))
 
     def _scratch_buffer(self, name: str, width: int, like: Tensor) -> Tensor:
         return self.scratch.get(name, len(like), width, like)
@@ -164,46 +177,41 @@ class LayerOps:
         s, m = self.shape, len(activations)
         q = self._scratch_buffer("q", s.H * s.d, activations).view(m, s.H, s.d)
         k = self._scratch_buffer("k", s.K * s.d, activations).view(m, s.K, s.d)
-        self.call_native("turns", layer.pointers, m, activations, self.cos, self.sin, q, k)
+        self.call_native("rotate_rows", layer.pointers, m, activations, self.cos, self.sin, q, k)
         return q, k, activations[:, self.activation_layout.v].unflatten(1, (s.K, s.d))
 
     def _rotary_backward(
         self, layer: LayerWeights, activations: Tensor, grads: Sequence[Tensor]
     ) -> tuple[Tensor, WeightGrads]:
+        """Gradients of the projections (M, (H + 2K) d) and of the query and key norms."""
         s, m = self.shape, len(activations)
-        out = self._scratch_buffer("projected", (s.H + 2 * s.K) * s.d, activations)
-        norms = activations.new_zeros(s.threads, 2, s.d)
-        told = [x.contiguous() for x in grads]
-        self.call_native(
-            "turns_back", layer.pointers, m, activations, self.cos, self.sin, *told, out, norms
-        )
-        qn, kn = norms.sum(0)
+        out = self._scratch_buffer("grad_qkv", (s.H + 2 * s.K) * s.d, activations)
+        norm_grads = activations.new_zeros(s.threads, 2, s.d)
+        angles, dense = (self.cos, self.sin), [x.contiguous() for x in grads]
+        args = layer.pointers, m, activations, *angles, *dense, out, norm_grads
+        self.call_native("rotate_rows_backward", *args)
+        qn, kn = norm_grads.sum(0)
         return out, {"qn": qn, "kn": kn}
 
     def _swiglu(self, activations: Tensor) -> Tensor:
         out = self._scratch_buffer("act", self.shape.I, activations)
-        self.call_native(
-            "swiglus",
-            len(activations),
-            activations[:, self.activation_layout.gate],
-            activations.stride(0),
-            out,
-        )
+        gate = activations[:, self.activation_layout.gate]
+        self.call_native("swiglu_rows", len(activations), gate, activations.stride(0), out)
         return out
 
     def _swiglu_backward(self, activations: Tensor, grad: Tensor) -> Tensor:
-        out = self._scratch_buffer("both", 2 * self.shape.I, activations)
+        out = self._scratch_buffer("grad_gate_up", 2 * self.shape.I, activations)
         gate = activations[:, self.activation_layout.gate]
-        self.call_native("swiglus_back", len(activations), gate, activations.stride(0), grad, out)
+        args = len(activations), gate, activations.stride(0), grad, out
+        self.call_native("swiglu_rows_backward", *args)
         return out
 
     def call_native(self, name: str, *args: Any) -> Any:
-        """A function of C, of the shape and of what else it is told."""
+        """Calls a C function whose first argument is the model's shape."""
         return native.call(self.library, name, self.shape, *args)
 
 
 def _project(out: Tensor, x: Float[Tensor, "M n"], layer: LayerWeights, name: str) -> None:
-    """A projection, with its bias if there is one."""
     weight, bias = layer.weights[name].mT, layer.weights.get(f"{name}b")
     if bias is None:
         torch.mm(x, weight, out=out)

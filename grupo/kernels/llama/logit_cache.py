@@ -1,4 +1,4 @@
-"""What the head says of tokens: worked out while they are sampled, and not again to learn of it."""
+"""Cache of LM-head logits: computed while sampling, reused in the update."""
 
 import ctypes
 from collections.abc import Iterator
@@ -17,15 +17,22 @@ from grupo.kernels.llama.decode_step import PANEL
 from grupo.kernels.native import log_softmax
 from grupo.kernels.prefix_cache import NOT_CACHED
 
-MAX_ELEMENTS = 1 << 28  # logits that are kept at most
-CHUNK = 1 << 25  # those that are worked on at once, where they are not kept
-LogitRows = tuple[Tensor, Tensor, Tensor]  # logits, which tokens they are of, where each one's are
+MAX_ELEMENTS = 1 << 28  # logits in the cache
+CHUNK = 1 << 25  # logits computed at once where they are not cached
+LogitRows = tuple[Tensor, Tensor, Tensor]  # logits, indices of tokens, row of each token's logits
 
 
 class LogitCache:
-    """Logits of tokens by where their records are, until there is no room.
+    """Logits of tokens, found by the tokens' rows in the activation cache.
 
-    Memory is used as it is written to, and used again after `clear`.
+    Once the cache is full, further logits are not cached. The operating system commits memory as
+    rows are written; `clear` keeps it for reuse.
+
+    Args:
+        library: the compiled C functions.
+        shape: sizes of the model.
+        scratch: buffers for intermediate results.
+        num_activations: rows of the activation cache.
     """
 
     def __init__(
@@ -33,19 +40,18 @@ class LogitCache:
     ) -> None:
         self.library, self.shape, self.scratch = library, shape, scratch
         self.max_elements, self.buffer = MAX_ELEMENTS, torch.zeros(0)
-        self.logit_index = torch.full(
-            (num_activations + 1,), NOT_CACHED
-        )  # of each record; the last is nobody's
+        # by activation row; the last entry belongs to NOT_CACHED
+        self.logit_index = torch.full((num_activations + 1,), NOT_CACHED)
         self.clear(())
 
     def clear(self, weights_version: object) -> None:
-        """Hold nothing; what is said from now on is said with weights of this `weights_version`."""
+        """Removes all logits; later ones are computed with the weights of `weights_version`."""
         self.used, self.weights_version = 0, weights_version
         self.panels: Tensor | None = None
         self.logit_index.fill_(NOT_CACHED)
 
     def allocate(self, count: int, weight: Tensor) -> tuple[int, Tensor] | None:
-        """Room for so many tokens: where it begins, and it."""
+        """Reserves `count` rows: the first row and a view of the rows, or None if full."""
         if (self.used + count) * len(weight) > self.max_elements:
             return None
         if not len(self.buffer) or self.buffer.dtype != weight.dtype:
@@ -54,7 +60,7 @@ class LogitCache:
         return first, self.cached_rows(weight)[first : self.used]
 
     def cached_rows(self, weight: Tensor) -> Float[Tensor, "n V"]:
-        """All that is kept."""
+        """The buffer as rows of the vocabulary's size."""
         size = len(weight)
         return self.buffer[: len(self.buffer) // size * size].view(-1, size)
 
@@ -64,33 +70,31 @@ class LogitCache:
         hidden: Float[Tensor, "m h"],
         activation_index: Int[Tensor, "m"],
     ) -> Float[Tensor, "m V"]:
-        """Logits of tokens that have been read; kept, if there is room, where records are."""
+        """Logits of tokens, cached if there is room and all activations are cached."""
         room = self.allocate(len(hidden), weight) if (activation_index >= 0).all() else None
         first, out = room or (NOT_CACHED, hidden.new_empty(len(hidden), len(weight)))
         self.shape.threads = torch.get_num_threads()
         sizes = weight.shape
         if self.panels is None:
-            full = -(-len(weight) // PANEL) * PANEL
-            self.panels = self.scratch.get("head", full, sizes[1], weight.detach())
+            padded = -(-len(weight) // PANEL) * PANEL
+            self.panels = self.scratch.get("head", padded, sizes[1], weight.detach())
             native.call(self.library, "panels", self.shape, *sizes, weight, self.panels)
-        hidden = hidden.contiguous()
-        native.call(self.library, "product", self.shape, len(out), *sizes, hidden, self.panels, out)
+        args = self.shape, len(out), *sizes, hidden.contiguous(), self.panels, out
+        native.call(self.library, "matmul_panels", *args)
         if room:
             self.logit_index[activation_index] = torch.arange(first, self.used)
         return out
 
     def lookup(self, activation_index: Tensor | None, count: int) -> Int[Tensor, "m"]:
-        """Where the logits of so many tokens are."""
-        return (
-            torch.full((count,), NOT_CACHED)
-            if activation_index is None
-            else self.logit_index[activation_index]
-        )
+        """Row of the cached logits of each of `count` tokens, or NOT_CACHED."""
+        if activation_index is None:
+            return torch.full((count,), NOT_CACHED)
+        return self.logit_index[activation_index]
 
     def iter_logits(
         self, hidden: Tensor, weight: Tensor, logit_index: Tensor
     ) -> Iterator[LogitRows]:
-        """Logits of all tokens, so many at a time: those that are kept, and others, worked out."""
+        """Logits of all tokens in chunks: first the cached ones, then the others, computed."""
         size = max(1, CHUNK // len(weight))
         for rows in (logit_index >= 0).nonzero()[:, 0].split(size):
             if len(rows):
@@ -101,17 +105,23 @@ class LogitCache:
                 yield self.compute_logits(hidden[rows], weight, out), rows, torch.arange(len(rows))
 
     def compute_logits(self, hidden: Tensor, weight: Tensor, out: Tensor) -> Tensor:
-        """Logits of tokens of which nothing is kept."""
+        """Logits of tokens without cached logits."""
         return torch.mm(hidden, weight.mT, out=out)
 
     def scratch_rows(self, rows: Tensor, weight: Tensor) -> Tensor:
-        """For logits, or their slopes."""
+        """A reusable buffer for the logits of some rows, or for their gradient."""
         return self.scratch.get("logits", len(rows), len(weight), weight.detach())
 
 
 @dataclass(frozen=True)
 class CachedTokenScorer:
-    """Tokens were chosen by a head of these weights; where their records are, if they are."""
+    """Differentiable log-probabilities and entropies of tokens, from cached logits if possible.
+
+    Args:
+        logit_cache: the cache.
+        weight: of the LM head.
+        activation_index: rows of the tokens in the activation cache, or None.
+    """
 
     logit_cache: LogitCache
     weight: Float[Tensor, "V h"]
@@ -120,52 +130,56 @@ class CachedTokenScorer:
     def __call__(
         self, hidden: Float[Tensor, "m h"], token: Int[Tensor, "m"], temperature: float
     ) -> tuple[Float[Tensor, "m"], Float[Tensor, "m"]]:
-        """Of each its log-probability, and the entropy of what it was drawn from, in nats."""
-        at = self.logit_cache.lookup(self.activation_index, len(hidden))
-        taught = torch.is_grad_enabled() and (hidden.requires_grad or self.weight.requires_grad)
-        lent = self._allocate_temporary(hidden.detach(), at) if taught else at[:0]
-        told = _ScoreArgs(self.logit_cache, self.logit_cache.weights_version, temperature, at, lent)
-        return _ScoreTokens.apply(told, hidden, self.weight, token)  # pyright: ignore
+        """Log-probability of each token and entropy of its distribution, in nats."""
+        cache = self.logit_cache
+        logit_index = cache.lookup(self.activation_index, len(hidden))
+        temporary = logit_index[:0]
+        if torch.is_grad_enabled() and (hidden.requires_grad or self.weight.requires_grad):
+            temporary = self._allocate_temporary(hidden.detach(), logit_index)
+        args = _ScoreArgs(cache, cache.weights_version, temperature, logit_index, temporary)
+        return _ScoreTokens.apply(args, hidden, self.weight, token)  # pyright: ignore
 
     def _allocate_temporary(self, hidden: Tensor, logit_index: Tensor) -> Int[Tensor, "n"]:
-        """Keep logits of the other tokens, too, while there is room: which they are."""
+        """Caches the missing logits until the backward pass, if there is room.
+
+        Writes their rows into `logit_index` and returns the indices of these tokens.
+        """
         new = (logit_index < 0).nonzero()[:, 0]
         room = self.logit_cache.allocate(len(new), self.weight) if len(new) else None
         if room is None:
             return new[:0]
-        self.logit_cache.compute_logits(hidden[new], self.weight.detach(), room[1])
-        logit_index[new] = torch.arange(room[0], self.logit_cache.used)
+        first, out = room
+        self.logit_cache.compute_logits(hidden[new], self.weight.detach(), out)
+        logit_index[new] = torch.arange(first, self.logit_cache.used)
         return new
 
 
 @dataclass(frozen=True)
 class _ScoreArgs:
-    """How tokens were chosen; `at` says where their logits are, or that these are not kept."""
+    """Cache, temperature and rows of logits of one call of a scorer."""
 
     logit_cache: LogitCache
     weights_version: object
     temperature: float
-    logit_index: Int[Tensor, "m"]
-    temporary_rows: Int[Tensor, "n"]  # tokens whose logits are kept for the way back alone
+    logit_index: Int[Tensor, "m"]  # row of each token's logits, or NOT_CACHED
+    temporary_rows: Int[Tensor, "n"]  # tokens with logits cached for the backward pass alone
 
     def call(self, name: str, logit_rows: LogitRows, *args: Tensor) -> None:
-        """A function of C, of some of the tokens."""
-        logits, _, where = logit_rows
-        log_softmax.call(name, logits, self.temperature, where, *args)
+        """Calls a C function with the logits of some of the tokens."""
+        logits, _, row_index = logit_rows
+        log_softmax.call(name, logits, self.temperature, row_index, *args)
 
     def check_valid(self) -> None:
-        """Refuse to go back where others have written since."""
-        if (
-            self.logit_cache.weights_version is not self.weights_version
-            and (self.logit_index >= 0).any()
-        ):
-            raise RuntimeError("logits that a gradient needs are gone: another engine has begun")
+        """Raises RuntimeError if the cached logits may have been overwritten."""
+        same = self.logit_cache.weights_version is self.weights_version
+        if not same and (self.logit_index >= 0).any():
+            raise RuntimeError("logits that a gradient needs are gone: another engine was started")
 
     def release_temporary(self) -> None:
-        """The room that was lent, if it is what came last; who comes again works logits out."""
-        lent = self.logit_index[self.temporary_rows].tolist()
-        if lent and self.logit_cache.used == lent[-1] + 1:
-            self.logit_cache.used = lent[0]
+        """Frees the temporary rows if they are the last ones; a later call recomputes them."""
+        rows = self.logit_index[self.temporary_rows].tolist()
+        if rows and self.logit_cache.used == rows[-1] + 1:
+            self.logit_cache.used = rows[0]
             self.logit_index[self.temporary_rows] = NOT_CACHED
 
 
@@ -174,31 +188,39 @@ class _ScoreTokens(torch.autograd.Function):
     def forward(
         ctx: Any, score_args: _ScoreArgs, hidden: Tensor, weight: Tensor, token: Tensor
     ) -> tuple[Tensor, Tensor]:
-        logp, entropy, rest = (hidden.new_empty(len(hidden), *more) for more in ((), (), (2,)))
-        for some in score_args.logit_cache.iter_logits(hidden, weight, score_args.logit_index):
-            said = [x[some[1]] for x in (logp, entropy, rest)]
-            score_args.call("say", some, token[some[1]], *said)
-            for whole, part in zip((logp, entropy, rest), said, strict=True):
-                whole[some[1]] = part
-        ctx.save_for_backward(hidden, weight, token, entropy, rest)
-        ctx.told = score_args
+        logp, entropy = hidden.new_empty(len(hidden)), hidden.new_empty(len(hidden))
+        row_stats = hidden.new_empty(len(hidden), 2)
+        results = logp, entropy, row_stats
+        cache = score_args.logit_cache
+        for chunk in cache.iter_logits(hidden, weight, score_args.logit_index):
+            rows = chunk[1]
+            chunk_results = [x[rows] for x in results]
+            score_args.call("logp_and_entropy", chunk, token[rows], *chunk_results)
+            for result, chunk_result in zip(results, chunk_results, strict=True):
+                result[rows] = chunk_result
+        ctx.save_for_backward(hidden, weight, token, entropy, row_stats)
+        ctx.score_args = score_args
         return logp, entropy
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore
-        hidden, weight, *rest = ctx.saved_tensors
-        told, (_, of_hidden, of_weight, _) = ctx.told, ctx.needs_input_grad
-        told.check()
-        dhidden, dweight = torch.empty_like(hidden) if of_hidden else None, None
-        for some in told.heard.each(hidden, weight, told.at):
-            rows, slope = some[1], told.heard.room(some[1], weight)
-            told.call("blame", some, *[x[rows] for x in (*rest, *grads)], slope)
+        hidden, weight, *saved = ctx.saved_tensors
+        args: _ScoreArgs = ctx.score_args
+        _, needs_hidden, needs_weight, _ = ctx.needs_input_grad
+        args.check_valid()
+        cache = args.logit_cache
+        dhidden, dweight = torch.empty_like(hidden) if needs_hidden else None, None
+        for chunk in cache.iter_logits(hidden, weight, args.logit_index):
+            rows = chunk[1]
+            grad = cache.scratch_rows(rows, weight)
+            inputs = [x[rows] for x in (*saved, *grads)]
+            args.call("logp_and_entropy_backward", chunk, *inputs, grad)
             if dhidden is not None:
-                dhidden[rows] = slope @ weight
-            if of_weight and dweight is None:
-                dweight = slope.mT @ hidden[rows]
+                dhidden[rows] = grad @ weight
+            if needs_weight and dweight is None:
+                dweight = grad.mT @ hidden[rows]
             elif dweight is not None:
-                dweight.addmm_(slope.mT, hidden[rows])
-        told.release_temporary()
+                dweight.addmm_(grad.mT, hidden[rows])
+        args.release_temporary()
         return None, dhidden, dweight, None

@@ -1,6 +1,6 @@
-"""C for what torch has no one call for: compiled once for this processor, beside torch's products.
+"""Native kernels: C compiled once for this processor, next to torch's matrix products.
 
-Where it cannot be compiled nothing is lost but time: whoever would call it has another way.
+Without a compiler, callers fall back to slower torch implementations with equal results.
 """
 
 import ctypes
@@ -30,16 +30,17 @@ COMPILE_FLAGS = [
     "-fPIC",
     "-shared",
 ]
+# the C type, whether it is double, and the BLAS product
 C_TYPES = {torch.float32: ("float", 0, "sgemm_"), torch.float64: ("double", 1, "dgemm_")}
 
 
 def data_pointer(x: Tensor | None) -> int | None:
-    """Where a tensor's numbers are."""
+    """Address of a tensor's data; None stands for a null pointer."""
     return None if x is None else x.data_ptr()
 
 
 def call(library: CDLL, name: str, *args: Any) -> Any:
-    """A function of the library, told numbers, tensors by where they are, and structures."""
+    """Calls a C function; tensors are passed as pointers, structures by reference."""
     return getattr(library, name)(*map(_to_ctypes, args))
 
 
@@ -57,78 +58,81 @@ def _to_ctypes(value: Any) -> Any:
 
 @cache
 def library(dtype: torch.dtype) -> CDLL | None:
-    """The functions for numbers of that kind; nothing where they cannot be compiled."""
+    """The C functions for a dtype, or None if they cannot be compiled."""
     if dtype not in C_TYPES or gemm_address(dtype) is None:
         return None
     real, wide, _ = C_TYPES[dtype]
     flags = [*COMPILE_FLAGS, f"-DREAL={real}", f"-DWIDE={wide}"]
     with suppress(OSError, subprocess.SubprocessError):
         return _load_or_compile(_cache_folder(), flags)
-    with suppress(OSError, subprocess.SubprocessError), tempfile.TemporaryDirectory() as own:
-        return _load_or_compile(
-            Path(own), flags
-        )  # where nothing can be kept it is compiled each time
+    # without a writable cache folder, compile for this process alone
+    with suppress(OSError, subprocess.SubprocessError), tempfile.TemporaryDirectory() as folder:
+        return _load_or_compile(Path(folder), flags)
     return None
 
 
 def gemm_address(dtype: torch.dtype) -> int | None:
-    """The address of the matrix product that torch itself is linked with."""
+    """Address of the matrix product that torch is linked with."""
     return torch_symbol(C_TYPES[dtype][2])
 
 
 def set_threads_address() -> int | None:
-    """Where a thread says how many threads its products may have, if it can."""
+    """Address of the function that limits the threads of a matrix product, if torch has one."""
     return torch_symbol("MKL_Set_Num_Threads_Local")
 
 
 @cache
 def torch_symbol(name: str) -> int | None:
-    """The address of a function that torch itself is linked with."""
+    """Address of a function in torch's own library, or None if it is missing."""
     folder = Path(torch.__file__).parent / "lib"
-    found = [*folder.glob("libtorch_cpu.*")]
+    libraries = [*folder.glob("libtorch_cpu.*")]
+    if not libraries:
+        return None
     try:
-        return ctypes.cast(getattr(CDLL(str(found[0])), name), c_void_p).value if found else None
+        return ctypes.cast(getattr(CDLL(str(libraries[0])), name), c_void_p).value
     except (OSError, AttributeError):
         return None
 
 
 def _load_or_compile(folder: Path, flags: Sequence[str]) -> CDLL:
-    """What a folder keeps, or is given to keep; another process may be compiling it too."""
-    kept = folder / f"{_cache_key(flags)}.so"
-    with suppress(OSError):  # it is not there, or damaged
-        return CDLL(str(kept))
+    """The library in a cache folder, compiled if it is missing or damaged.
+
+    Other processes may be compiling it at the same time.
+    """
+    cached = folder / f"{_cache_key(flags)}.so"
+    with suppress(OSError):
+        return CDLL(str(cached))
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder) as beside:
-        new = Path(beside) / kept.name
-        _compile(new, flags)
-        loaded = CDLL(str(new))  # what does not load is not kept
-        new.replace(kept)
+        target = Path(beside) / cached.name
+        _compile(target, flags)
+        loaded = CDLL(str(target))  # a library that does not load is not cached
+        target.replace(cached)
     return loaded
 
 
 def _cache_key(flags: Sequence[str]) -> str:
-    """Another for whatever would be compiled to something else."""
-    text = "".join(
-        path.read_text()
-        for path in sorted([*SOURCE_FOLDER.glob("*.c"), *SOURCE_FOLDER.glob("*.h")])
-    )
+    """Hash of the sources, the flags and the processor."""
+    sources = sorted([*SOURCE_FOLDER.glob("*.c"), *SOURCE_FOLDER.glob("*.h")])
+    text = "".join(path.read_text() for path in sources)
     return hashlib.sha256(repr((text, flags, _processor_description())).encode()).hexdigest()[:16]
 
 
 def _compile(target: Path, flags: Sequence[str]) -> None:
-    compiler, sources = shlex.split(os.environ.get("CC", "cc")), sorted(SOURCE_FOLDER.glob("*.c"))
-    asked = [*compiler, *flags, *map(str, sources), "-o", str(target), "-lm"]
-    subprocess.run(asked, check=True, capture_output=True, timeout=120)
+    compiler = shlex.split(os.environ.get("CC", "cc"))
+    sources = sorted(SOURCE_FOLDER.glob("*.c"))
+    command = [*compiler, *flags, *map(str, sources), "-o", str(target), "-lm"]
+    subprocess.run(command, check=True, capture_output=True, timeout=120)
 
 
 def _cache_folder() -> Path:
-    """Where this user's programs keep what can be made again."""
+    """The user's cache folder for grupo."""
     return Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "grupo"
 
 
 def _processor_description() -> str:
-    """What `-march=native` depends on."""
+    """The properties of the processor that `-march=native` depends on."""
     info = Path("/proc/cpuinfo")
-    said = info.read_text().split("\n\n")[0].splitlines() if info.exists() else []
-    known = [line for line in said if line.startswith(("model name", "flags", "Features"))]
-    return "\n".join([platform.machine(), platform.processor(), *known])
+    lines = info.read_text().split("\n\n")[0].splitlines() if info.exists() else []
+    features = [line for line in lines if line.startswith(("model name", "flags", "Features"))]
+    return "\n".join([platform.machine(), platform.processor(), *features])

@@ -1,68 +1,71 @@
-// Attention within a line.
+// Attention over packed rows: forward pass.
 
 #include "packed.h"
 
-// Scores of some keys become parts of what is to be divided by `sum`, for the largest score so far.
-static void weigh(n_t d, real *p, n_t a, n_t b, n_t n, real *top, real *sum, real *out) {
-    real high = *top, more = 0;
+// Replaces scores a..b of one query by unnormalised probabilities, relative to the largest score
+// so far; rescales `out` and `sum` accordingly.
+static void online_softmax(n_t d, real *p, n_t a, n_t b, n_t n, real *max, real *sum, real *out) {
+    real high = *max, added = 0;
     for (n_t x = a; x < b; x++) high = p[x] > high ? p[x] : high;
     memset(p, 0, a * sizeof(real)), memset(p + b, 0, (n - b) * sizeof(real));
     if (a == b) return;
-#pragma omp simd reduction(+ : more)
-    for (n_t x = a; x < b; x++) more += p[x] = expo(p[x] - high);
-    real keep = expo(*top - high);
+#pragma omp simd reduction(+ : added)
+    for (n_t x = a; x < b; x++) added += p[x] = fast_exp(p[x] - high);
+    real keep = fast_exp(*max - high);
     for (n_t c = 0; c < d && keep < 1; c++) out[c] *= keep;
-    *sum = *sum * keep + more, *top = high;
+    *sum = *sum * keep + added, *max = high;
 }
 
-// A block of queries and one head of keys: what they see, and the logarithm of its normaliser.
-static void see(const Line *l, const Block *block, n_t head, const Seen *seen, n_t count,
-                const Work *w) {
-    n_t d = l->d, each = l->H / l->K, rows = (block->to - block->from) * each, a, b;
-    pack(l, block->from, block->to, head, l->scale, l->q, l->sq, w->q);
-    for (n_t r = 0; r < rows; r++) w->top[r] = -INFINITY, w->sum[r] = 0;
+// Outputs and log-sum-exp of a block of queries, for one key head.
+static void attend_block(const AttentionArgs *args, const Block *block, n_t head,
+                         const KeyRange *keys, n_t count, const Workspace *w) {
+    n_t d = args->d, group = args->H / args->K, rows = (block->to - block->from) * group, a, b;
+    pack_heads(args, block->from, block->to, head, args->scale, args->q, args->sq, w->q);
+    for (n_t r = 0; r < rows; r++) w->max[r] = -INFINITY, w->sum[r] = 0;
     memset(w->out, 0, rows * d * sizeof(real));
     for (n_t s = 0; s < count; s++) {
-        const Seen *at = seen + s;
-        n_t end = farthest(block, seen, s, count), n;
-        for (n_t c = nearest(l, block, at); c < end; c += n) {
-            const real *k = at->k + c * at->ldk, *v = at->v + c * at->ldv;
-            n = least(TILE, end - c);
-            product(l, 'N', 'T', rows, n, d, 1, w->q, d, k, at->ldk, 0, w->p, n);
+        const KeyRange *range = keys + s;
+        n_t end = visible_keys_end(block, keys, s, count), n;
+        for (n_t c = first_visible_key(args, block, range); c < end; c += n) {
+            const real *k = range->k + c * range->ldk, *v = range->v + c * range->ldv;
+            n = min_n(KEY_TILE, end - c);
+            matmul(args, 'N', 'T', rows, n, d, 1, w->q, d, k, range->ldk, 0, w->p, n);
             for (n_t r = 0; r < rows; r++) {
-                span(l, at, s == count - 1, block->from + r / each, c, n, &a, &b);
-                weigh(d, w->p + r * n, a, b, n, w->top + r, w->sum + r, w->out + r * d);
+                visible_range(args, range, s == count - 1, block->from + r / group, c, n, &a, &b);
+                online_softmax(d, w->p + r * n, a, b, n, w->max + r, w->sum + r, w->out + r * d);
             }
-            product(l, 'N', 'N', rows, d, n, 1, w->p, n, v, at->ldv, 1, w->out, d);
+            matmul(args, 'N', 'N', rows, d, n, 1, w->p, n, v, range->ldv, 1, w->out, d);
         }
     }
     for (n_t r = 0; r < rows; r++) {
-        real *total = l->total + (block->from + r / each) * l->st + head * each + r % each;
-        *total = w->top[r] + log(w->sum[r]);
+        n_t i = block->from + r / group;
+        args->lse[i * args->lse_stride + head * group + r % group] = w->max[r] + log(w->sum[r]);
         for (n_t c = 0; c < d; c++) w->out[r * d + c] /= w->sum[r];
     }
-    unpack(l, block->from, block->to, head, w->out, l->out, l->so);
+    unpack_heads(args, block->from, block->to, head, w->out, args->out, args->so);
 }
 
-void attend(const Line *l) {
-    n_t rows = most(ROWS, l->H / l->K), step = rows / (l->H / l->K), count = 0;
-    n_t *parent = malloc((l->stretches + 1) * sizeof(n_t)), depth = parents(l, parent);
-    Block *block = malloc((l->m + 1) * sizeof(Block));
-    for (n_t s = 0; s < l->stretches; s++)
-        for (n_t i = l->stretch[s].begin, end = l->stretch[s].end; i < end; i += step)
-            block[count++] = (Block){s, i, least(i + step, end)};
-#pragma omp parallel num_threads(l->threads)
+void attention_forward(const AttentionArgs *args) {
+    n_t group = args->H / args->K, rows = max_n(QUERY_TILE, group), step = rows / group, count = 0;
+    n_t *parent = malloc((args->num_segments + 1) * sizeof(n_t));
+    n_t max_ranges = find_parents(args, parent);
+    Block *block = malloc((args->m + 1) * sizeof(Block));
+    for (n_t s = 0; s < args->num_segments; s++)
+        for (n_t i = args->segment[s].begin, end = args->segment[s].end; i < end; i += step)
+            block[count++] = (Block){s, i, min_n(i + step, end)};
+#pragma omp parallel num_threads(args->threads)
     {
-        int before = l->alone ? l->alone(1) : 0;
-        Seen *seen = malloc(depth * sizeof(Seen));
-        Work w = work(l, rows);
+        int before = args->set_threads ? args->set_threads(1) : 0;
+        KeyRange *keys = malloc(max_ranges * sizeof(KeyRange));
+        Workspace w = make_workspace(args, rows);
 #pragma omp for schedule(dynamic)
-        for (n_t i = 0; i < count * l->K; i++) {
-            n_t parts = gather(l, parent, block[i / l->K].stretch, i % l->K, seen);
-            see(l, block + i / l->K, i % l->K, seen, parts, &w);
+        for (n_t i = 0; i < count * args->K; i++) {
+            n_t s = block[i / args->K].segment, head = i % args->K;
+            n_t ranges = collect_keys(args, parent, s, head, keys);
+            attend_block(args, block + i / args->K, head, keys, ranges, &w);
         }
-        free(w.q), free(seen);
-        if (l->alone) l->alone(before);
+        free(w.q), free(keys);
+        if (args->set_threads) args->set_threads(before);
     }
     free(block), free(parent);
 }

@@ -1,76 +1,82 @@
-// Attention within a line, backwards: what a slope of its outputs says of what went in.
+// Attention over packed rows: backward pass.
 
 #include "packed.h"
 
-// A block of queries and some keys: their slopes, added to what is there.
-static void blame_some(const Line *l, const Block *block, n_t head, const Seen *seen, int own,
-                       n_t c, n_t n, const Work *w) {
-    n_t d = l->d, each = l->H / l->K, rows = (block->to - block->from) * each, a, b;
-    n_t ld = l->K * d, at = (seen->line + c) * ld + head * d;
-    const real *k = seen->k + c * seen->ldk, *v = seen->v + c * seen->ldv;
-    product(l, 'N', 'T', rows, n, d, 1, w->q, d, k, seen->ldk, 0, w->p, n);
-    product(l, 'N', 'T', rows, n, d, 1, w->slope, d, v, seen->ldv, 0, w->push, n);
+// Adds the gradients of a block of queries and the keys c..c + n of one range to w->out (of the
+// queries), dk and dv. w->max: log-sum-exp of each query; w->sum: its sum of out * grad_out.
+static void attend_tile_backward(const AttentionArgs *args, const Block *block, n_t head,
+                                 const KeyRange *keys, int is_self, n_t c, n_t n,
+                                 const Workspace *w) {
+    n_t d = args->d, group = args->H / args->K, rows = (block->to - block->from) * group, a, b;
+    n_t ld = args->K * d, at = (keys->start + c) * ld + head * d;
+    const real *k = keys->k + c * keys->ldk, *v = keys->v + c * keys->ldv;
+    matmul(args, 'N', 'T', rows, n, d, 1, w->q, d, k, keys->ldk, 0, w->p, n);
+    matmul(args, 'N', 'T', rows, n, d, 1, w->grad_out, d, v, keys->ldv, 0, w->grad_scores, n);
     for (n_t r = 0; r < rows; r++) {
-        real *p = w->p + r * n, *push = w->push + r * n, total = w->top[r], reach = w->sum[r];
-        span(l, seen, own, block->from + r / each, c, n, &a, &b);
-        memset(p, 0, a * sizeof(real)), memset(push, 0, a * sizeof(real));
-        memset(p + b, 0, (n - b) * sizeof(real)), memset(push + b, 0, (n - b) * sizeof(real));
+        real *p = w->p + r * n, *grad = w->grad_scores + r * n, lse = w->max[r], delta = w->sum[r];
+        visible_range(args, keys, is_self, block->from + r / group, c, n, &a, &b);
+        memset(p, 0, a * sizeof(real)), memset(grad, 0, a * sizeof(real));
+        memset(p + b, 0, (n - b) * sizeof(real)), memset(grad + b, 0, (n - b) * sizeof(real));
 #pragma omp simd
         for (n_t x = a; x < b; x++) {
-            p[x] = expo(p[x] - total);
-            push[x] = p[x] * (push[x] - reach);
+            p[x] = fast_exp(p[x] - lse);
+            grad[x] = p[x] * (grad[x] - delta);
         }
     }
-    product(l, 'T', 'N', n, d, rows, 1, w->p, n, w->slope, d, 1, l->dv + at, ld);
-    product(l, 'T', 'N', n, d, rows, 1, w->push, n, w->q, d, 1, l->dk + at, ld);
-    product(l, 'N', 'N', rows, d, n, l->scale, w->push, n, k, seen->ldk, 1, w->out, d);
+    matmul(args, 'T', 'N', n, d, rows, 1, w->p, n, w->grad_out, d, 1, args->dv + at, ld);
+    matmul(args, 'T', 'N', n, d, rows, 1, w->grad_scores, n, w->q, d, 1, args->dk + at, ld);
+    matmul(args, 'N', 'N', rows, d, n, args->scale, w->grad_scores, n, k, keys->ldk, 1, w->out, d);
 }
 
-static void blame(const Line *l, const Block *block, n_t head, const Seen *seen, n_t count,
-                  const Work *w) {
-    n_t d = l->d, each = l->H / l->K, rows = (block->to - block->from) * each;
-    Stride side = {l->H * d, d};
-    pack(l, block->from, block->to, head, 1, l->out, l->so, w->out);
-    pack(l, block->from, block->to, head, 1, l->slope, side, w->slope);
-    pack(l, block->from, block->to, head, l->scale, l->q, l->sq, w->q);
+static void attend_block_backward(const AttentionArgs *args, const Block *block, n_t head,
+                                  const KeyRange *keys, n_t count, const Workspace *w) {
+    n_t d = args->d, group = args->H / args->K, rows = (block->to - block->from) * group;
+    Stride dense = {args->H * d, d};
+    pack_heads(args, block->from, block->to, head, 1, args->out, args->so, w->out);
+    pack_heads(args, block->from, block->to, head, 1, args->grad_out, dense, w->grad_out);
+    pack_heads(args, block->from, block->to, head, args->scale, args->q, args->sq, w->q);
     for (n_t r = 0; r < rows; r++) {
-        n_t i = block->from + r / each;
-        w->top[r] = l->total[i * l->st + head * each + r % each];
-        w->sum[r] = dot(d, w->out + r * d, w->slope + r * d);
+        n_t i = block->from + r / group;
+        w->max[r] = args->lse[i * args->lse_stride + head * group + r % group];
+        w->sum[r] = dot(d, w->out + r * d, w->grad_out + r * d);
     }
     memset(w->out, 0, rows * d * sizeof(real));
     for (n_t s = 0; s < count; s++) {
-        n_t end = farthest(block, seen, s, count);
-        for (n_t c = nearest(l, block, seen + s); c < end; c += TILE)
-            blame_some(l, block, head, seen + s, s == count - 1, c, least(TILE, end - c), w);
+        n_t end = visible_keys_end(block, keys, s, count);
+        for (n_t c = first_visible_key(args, block, keys + s); c < end; c += KEY_TILE)
+            attend_tile_backward(args, block, head, keys + s, s == count - 1, c,
+                                 min_n(KEY_TILE, end - c), w);
     }
-    unpack(l, block->from, block->to, head, w->out, l->dq, side);
+    unpack_heads(args, block->from, block->to, head, w->out, args->dq, dense);
 }
 
-// Whoever shares keys is worked out by one thread, one after another: sums are the same every time.
-void attend_back(const Line *l) {
-    n_t each = l->H / l->K, rows = most(ROWS, each), step = rows / each, roots = 0;
-    n_t *parent = malloc((l->stretches + 1) * sizeof(n_t)), depth = parents(l, parent);
-    n_t *root = malloc((l->stretches + 1) * sizeof(n_t));
-    for (n_t s = 0; s < l->stretches; s++)
+// One thread processes all segments of a tree for one key head, in order: the sums into the
+// gradients of shared keys have the same rounding in every run.
+void attention_backward(const AttentionArgs *args) {
+    n_t group = args->H / args->K, rows = max_n(QUERY_TILE, group), step = rows / group, roots = 0;
+    n_t *parent = malloc((args->num_segments + 1) * sizeof(n_t));
+    n_t max_ranges = find_parents(args, parent);
+    n_t *root = malloc((args->num_segments + 1) * sizeof(n_t));
+    for (n_t s = 0; s < args->num_segments; s++)
         if (parent[s] < 0) root[roots++] = s;
-    root[roots] = l->stretches;
-#pragma omp parallel num_threads(l->threads)
+    root[roots] = args->num_segments;
+#pragma omp parallel num_threads(args->threads)
     {
-        int before = l->alone ? l->alone(1) : 0;
-        Seen *seen = malloc(depth * sizeof(Seen));
-        Work w = work(l, rows);
+        int before = args->set_threads ? args->set_threads(1) : 0;
+        KeyRange *keys = malloc(max_ranges * sizeof(KeyRange));
+        Workspace w = make_workspace(args, rows);
 #pragma omp for schedule(dynamic)
-        for (n_t i = 0; i < roots * l->K; i++)
-            for (n_t s = root[i / l->K]; s < root[i / l->K + 1]; s++) {
-                n_t count = gather(l, parent, s, i % l->K, seen), end = l->stretch[s].end;
-                for (n_t from = l->stretch[s].begin; from < end; from += step) {
-                    Block block = {s, from, least(from + step, end)};
-                    blame(l, &block, i % l->K, seen, count, &w);
+        for (n_t i = 0; i < roots * args->K; i++)
+            for (n_t s = root[i / args->K]; s < root[i / args->K + 1]; s++) {
+                n_t count = collect_keys(args, parent, s, i % args->K, keys);
+                n_t end = args->segment[s].end;
+                for (n_t from = args->segment[s].begin; from < end; from += step) {
+                    Block block = {s, from, min_n(from + step, end)};
+                    attend_block_backward(args, &block, i % args->K, keys, count, &w);
                 }
             }
-        free(w.q), free(seen);
-        if (l->alone) l->alone(before);
+        free(w.q), free(keys);
+        if (args->set_threads) args->set_threads(before);
     }
     free(root), free(parent);
 }

@@ -1,84 +1,88 @@
-// One more token in every row: all layers of it, each thread with rows of its own.
-// Weights of projections are told as panels.
+// One decode step: one more token in every row, through all layers. Each thread processes its own
+// rows. The weights of projections are in panels.
 
 #include "gemm_panels.h"
 
 typedef struct {
-    n_t rows, cells, width; // there is room for `cells` that a row says, `width` of a trunk
-    const n_t *said;        // (rows) tokens before this one
-    const n_t *trunk;       // (rows) which trunk a row goes on from
-    const n_t *length;      // (trunks)
-    const real *cos, *sin;  // (rows, d)
-    real *const *own_k, *const *own_v;     // of each layer (rows, K, cells, d)
-    real *const *trunk_k, *const *trunk_v; // of each layer (trunks, K, width, d)
-    real *const *record;                   // of each layer (rows, record)
-} Step;
+    n_t rows, capacity, width;  // suffix tokens a row has room for, length of the longest prefix
+    const n_t *num_generated;   // (rows) tokens before this one
+    const n_t *prefix_index;    // (rows) the prefix that a row continues
+    const n_t *prefix_length;   // (prefixes)
+    const real *cos, *sin;      // (rows, d)
+    real *const *suffix_k, *const *suffix_v; // of each layer (rows, K, capacity, d)
+    real *const *prefix_k, *const *prefix_v; // of each layer (prefixes, K, width, d)
+    real *const *activations;                // of each layer (rows, ActivationOffsets.width)
+} DecodeStepArgs;
 
-// What rows a..b, all of one trunk, see with the query heads of one key head.
-static void look(const Shape *s, const Layer *l, const Step *t, n_t layer, n_t head, n_t a, n_t b,
-                 real *q, real *scores, real *out) {
-    Place p = place(s);
-    n_t d = s->d, each = s->H / s->K, trunk = t->trunk[a], far = t->length[trunk];
-    n_t wide = t->width + t->cells, start = (trunk * s->K + head) * t->width * d;
-    const real *tk = t->trunk_k[layer] + start, *tv = t->trunk_v[layer] + start;
-    int F = far, R = (b - a) * each, D = d, W = wide;
-    real scale = l->scale, none = 0, one = 1;
-    s->gemm("T", "N", &F, &R, &D, &scale, tk, &D, q, &D, &none, scores, &W);
+// Attention of rows a..b, which continue the same prefix, for the query heads of one key head.
+static void attend_rows(const ModelShape *s, const LayerPointers *l, const DecodeStepArgs *step,
+                        n_t layer, n_t head, n_t a, n_t b, real *q, real *scores, real *out) {
+    ActivationOffsets p = activation_offsets(s);
+    n_t d = s->d, group = s->H / s->K, prefix = step->prefix_index[a];
+    n_t far = step->prefix_length[prefix];
+    n_t wide = step->width + step->capacity, start = (prefix * s->K + head) * step->width * d;
+    const real *prefix_k = step->prefix_k[layer] + start, *prefix_v = step->prefix_v[layer] + start;
+    int F = far, R = (b - a) * group, D = d, W = wide;
+    real scale = l->scale, zero = 0, one = 1;
+    s->gemm("T", "N", &F, &R, &D, &scale, prefix_k, &D, q, &D, &zero, scores, &W);
     for (n_t row = a; row < b; row++) {
-        const real *k = t->own_k[layer] + (row * s->K + head) * t->cells * d;
-        n_t near = t->said[row] + 1, unseen = far + near - l->window;
-        for (n_t j = 0; j < each; j++) {
-            n_t i = (row - a) * each + j;
+        const real *k = step->suffix_k[layer] + (row * s->K + head) * step->capacity * d;
+        n_t near = step->num_generated[row] + 1, masked = far + near - l->window;
+        for (n_t j = 0; j < group; j++) {
+            n_t i = (row - a) * group + j;
             real *x = scores + i * wide;
             for (n_t c = 0; c < near; c++) x[far + c] = scale * dot(d, q + i * d, k + c * d);
-            for (n_t c = 0; c < unseen; c++) x[c] = -INFINITY;
-            real total = soften(far + near, x);
-            t->record[layer][row * p.width + p.total + head * each + j] = total;
+            for (n_t c = 0; c < masked; c++) x[c] = -INFINITY;
+            real lse = softmax_inplace(far + near, x);
+            step->activations[layer][row * p.width + p.lse + head * group + j] = lse;
         }
     }
-    s->gemm("N", "N", &D, &R, &F, &one, tv, &D, scores, &W, &none, out, &D);
+    s->gemm("N", "N", &D, &R, &F, &one, prefix_v, &D, scores, &W, &zero, out, &D);
     for (n_t row = a; row < b; row++) {
-        const real *v = t->own_v[layer] + (row * s->K + head) * t->cells * d;
-        for (n_t j = 0; j < each; j++) {
-            n_t i = (row - a) * each + j;
-            for (n_t c = 0; c <= t->said[row]; c++)
-                add(d, scores[i * wide + far + c], v + c * d, out + i * d);
-            memcpy(t->record[layer] + row * p.width + p.seen + (head * each + j) * d, out + i * d,
-                   d * sizeof(real));
+        const real *v = step->suffix_v[layer] + (row * s->K + head) * step->capacity * d;
+        for (n_t j = 0; j < group; j++) {
+            n_t i = (row - a) * group + j;
+            for (n_t c = 0; c <= step->num_generated[row]; c++)
+                axpy(d, scores[i * wide + far + c], v + c * d, out + i * d);
+            real *attn_out = step->activations[layer] + row * p.width + p.attn_out;
+            memcpy(attn_out + (head * group + j) * d, out + i * d, d * sizeof(real));
         }
     }
 }
 
-// Keys and values of this token are noted; queries (K, rows, H/K, d) are turned.
-static void note(const Shape *s, const Layer *l, const Step *t, n_t layer, n_t a, n_t b, real *q) {
-    Place p = place(s);
-    n_t d = s->d, each = s->H / s->K;
+// Appends keys and values of the new tokens of rows a..b; writes rotated queries (K, rows, H/K, d).
+static void append_kv(const ModelShape *s, const LayerPointers *l, const DecodeStepArgs *step,
+                      n_t layer, n_t a, n_t b, real *q) {
+    ActivationOffsets p = activation_offsets(s);
+    n_t d = s->d, group = s->H / s->K;
     real x[d];
     for (n_t row = a; row < b; row++) {
-        const real *qkv = t->record[layer] + row * p.width + p.qkv;
-        const real *cos = t->cos + row * d, *sin = t->sin + row * d;
+        const real *qkv = step->activations[layer] + row * p.width + p.qkv;
+        const real *cos = step->cos + row * d, *sin = step->sin + row * d;
         for (n_t i = 0; i < s->H; i++) {
             const real *from = qkv + i * d;
             if (l->qn) norm(d, from, l->qn, s->eps, x), from = x;
-            rope(d, from, cos, sin, q + ((i / each * (b - a) + row - a) * each + i % each) * d);
+            n_t at = ((i / group * (b - a) + row - a) * group + i % group) * d;
+            rope(d, from, cos, sin, q + at);
         }
         for (n_t i = 0; i < s->K; i++) {
-            n_t at = ((row * s->K + i) * t->cells + t->said[row]) * d;
+            n_t at = ((row * s->K + i) * step->capacity + step->num_generated[row]) * d;
             const real *from = qkv + (s->H + i) * d;
             if (l->kn) norm(d, from, l->kn, s->eps, x), from = x;
-            rope(d, from, cos, sin, t->own_k[layer] + at);
-            memcpy(t->own_v[layer] + at, qkv + (s->H + s->K + i) * d, d * sizeof(real));
+            rope(d, from, cos, sin, step->suffix_k[layer] + at);
+            memcpy(step->suffix_v[layer] + at, qkv + (s->H + s->K + i) * d, d * sizeof(real));
         }
     }
 }
 
-// A layer, for rows a..b: their records; what comes out stands in `x` (rows, h).
-static void pass(const Shape *s, const Layer *l, const Step *t, n_t layer, n_t a, n_t b, real *x,
-                 real *work) {
-    Place p = place(s);
-    n_t m = b - a, h = s->h, d = s->d, w = p.width, each = s->H / s->K;
-    real *at = t->record[layer] + a * w, *normed = work, *act = normed + m * h;
-    real *q = act + m * s->I, *out = q + m * s->H * d, *scores = out + m * each * d;
+// One layer for rows a..b: reads `x` (rows, h), fills in the activations, overwrites `x` with the
+// output.
+static void layer_forward(const ModelShape *s, const LayerPointers *l, const DecodeStepArgs *step,
+                          n_t layer, n_t a, n_t b, real *x, real *work) {
+    ActivationOffsets p = activation_offsets(s);
+    n_t m = b - a, h = s->h, d = s->d, w = p.width, group = s->H / s->K;
+    real *at = step->activations[layer] + a * w, *normed = work, *act = normed + m * h;
+    real *q = act + m * s->I, *out = q + m * s->H * d, *scores = out + m * group * d;
     for (n_t i = 0; i < m; i++) {
         memcpy(at + i * w, x + (a + i) * h, h * sizeof(real));
         norm(h, at + i * w, l->norm, s->eps, normed + i * h);
@@ -86,54 +90,58 @@ static void pass(const Shape *s, const Layer *l, const Step *t, n_t layer, n_t a
     linear(m, s->H * d, h, normed, h, l->q, l->qb, at + p.qkv, w);
     linear(m, s->K * d, h, normed, h, l->k, l->kb, at + p.qkv + s->H * d, w);
     linear(m, s->K * d, h, normed, h, l->v, l->vb, at + p.qkv + (s->H + s->K) * d, w);
-    note(s, l, t, layer, a, b, q);
+    append_kv(s, l, step, layer, a, b, q);
     for (n_t row = a, next; row < b; row = next) {
-        for (next = row + 1; next < b && t->trunk[next] == t->trunk[row];) next++;
-        for (n_t head = 0; head < s->K; head++)
-            look(s, l, t, layer, head, row, next, q + (head * m + row - a) * each * d, scores, out);
+        for (next = row + 1; next < b && step->prefix_index[next] == step->prefix_index[row];)
+            next++;
+        for (n_t head = 0; head < s->K; head++) {
+            real *q_rows = q + (head * m + row - a) * group * d;
+            attend_rows(s, l, step, layer, head, row, next, q_rows, scores, out);
+        }
     }
-    linear(m, h, s->H * d, at + p.seen, w, l->o, NULL, at + p.y, w);
+    linear(m, h, s->H * d, at + p.attn_out, w, l->o, NULL, at + p.residual, w);
     for (n_t i = 0; i < m; i++) {
-        add(h, 1, at + i * w, at + i * w + p.y);
-        norm(h, at + i * w + p.y, l->norm2, s->eps, normed + i * h);
+        axpy(h, 1, at + i * w, at + i * w + p.residual);
+        norm(h, at + i * w + p.residual, l->norm2, s->eps, normed + i * h);
     }
     linear(m, s->I, h, normed, h, l->gate, NULL, at + p.gate, w);
     linear(m, s->I, h, normed, h, l->up, NULL, at + p.gate + s->I, w);
     for (n_t i = 0; i < m; i++)
         swiglu(s->I, at + i * w + p.gate, at + i * w + p.gate + s->I, act + i * s->I);
     linear(m, h, s->I, act, s->I, l->down, NULL, x + a * h, h);
-    for (n_t i = 0; i < m; i++) add(h, 1, at + i * w + p.y, x + (a + i) * h);
+    for (n_t i = 0; i < m; i++) axpy(h, 1, at + i * w + p.residual, x + (a + i) * h);
 }
 
-// All layers: `x` (rows, h) are embeddings, then what the last layer says. Each thread has rows of
-// its own, and waits for nobody.
-int decode(const Shape *s, const Layer *layers, const Step *t, real *x) {
-    n_t threads = s->threads < t->rows ? s->threads : t->rows, each = s->H / s->K;
-    n_t most = (t->rows + threads - 1) / threads, wide = t->width + t->cells;
-    n_t size = most * (s->h + s->I + s->H * s->d + each * (s->d + wide));
+// All layers: `x` (rows, h) holds embeddings and is overwritten with the output of the last layer.
+// Each thread processes its own rows without synchronisation. Returns 1 when memory runs out.
+int decode(const ModelShape *s, const LayerPointers *layers, const DecodeStepArgs *step, real *x) {
+    n_t threads = s->threads < step->rows ? s->threads : step->rows, group = s->H / s->K;
+    n_t max_rows = (step->rows + threads - 1) / threads, wide = step->width + step->capacity;
+    n_t size = max_rows * (s->h + s->I + s->H * s->d + group * (s->d + wide));
     real *work = malloc(threads * size * sizeof(real));
     if (!work) return 1;
 #pragma omp parallel for num_threads(threads) schedule(static)
     for (n_t i = 0; i < threads; i++) {
-        n_t a = i * t->rows / threads, b = (i + 1) * t->rows / threads;
-        int before = s->alone ? s->alone(1) : 0;
+        n_t a = i * step->rows / threads, b = (i + 1) * step->rows / threads;
+        int before = s->set_threads ? s->set_threads(1) : 0;
         for (n_t layer = 0; layer < s->layers; layer++)
-            pass(s, layers + layer, t, layer, a, b, x, work + i * size);
-        if (s->alone) s->alone(before);
+            layer_forward(s, layers + layer, step, layer, a, b, x, work + i * size);
+        if (s->set_threads) s->set_threads(before);
     }
     free(work);
     return 0;
 }
 
-// out (m, n) = x (m, k) w^T, of whose w these are the panels: each thread has some of them.
-void product(const Shape *s, n_t m, n_t n, n_t k, const real *x, const real *panels, real *out) {
+// out (m, n) = x (m, k) w^T for w in panels; each thread computes some of the panels.
+void matmul_panels(const ModelShape *s, n_t m, n_t n, n_t k, const real *x, const real *panels,
+                   real *out) {
 #pragma omp parallel for num_threads(s->threads) schedule(static)
     for (n_t j = 0; j < n; j += PANEL)
         linear(m, n - j < PANEL ? n - j : PANEL, k, x, k, panels + j * k, NULL, out + j, n);
 }
 
-// `w` (n, k) as panels, of which `out` has room for all.
-void panels(const Shape *s, n_t n, n_t k, const real *w, real *out) {
+// Packs `w` (n, k) into panels; `out` has room for n rounded up to a multiple of PANEL.
+void panels(const ModelShape *s, n_t n, n_t k, const real *w, real *out) {
 #pragma omp parallel for num_threads(s->threads) schedule(static)
     for (n_t j = 0; j < n; j += PANEL)
         for (n_t c = 0; c < PANEL; c++)

@@ -1,22 +1,23 @@
-// Products of few rows with weights that stand in panels: each is read once, in order.
+// Matrix products of few rows with weights packed into panels, which are read once, in order.
 //
-// `w` (n, k) as panels: (n / PANEL, k, PANEL), the last filled up with 0. Rows of x are taken TALL at
-// a time, their sums in registers, and so many columns of them that they stay near.
+// The panels of `w` (n, k) have the shape (n / PANEL, k, PANEL); the last is padded with zeros.
+// MAX_TILE_ROWS rows of x are multiplied at a time with their sums in registers, and K_BLOCK of
+// their columns, so that these stay in the cache.
 
-#ifndef GRUPO_PANELS
-#define GRUPO_PANELS
+#ifndef GRUPO_GEMM_PANELS_H
+#define GRUPO_GEMM_PANELS_H
 
 #include "layer.h"
 
 typedef real vec __attribute__((vector_size(32), aligned(sizeof(real))));
 
-enum { LANES = 32 / sizeof(real), PANEL = 2 * LANES, DEEP = 256, TALL = 6 };
+enum { LANES = 32 / sizeof(real), PANEL = 2 * LANES, K_BLOCK = 256, MAX_TILE_ROWS = 6 };
 
-// `rows` of x (rows, k), as many as are known when compiled, times a panel, added to `out`.
+// Adds x (rows, k) times a panel to `out`; `rows` is a compile-time constant.
 static inline __attribute__((always_inline)) void tile(const int rows, n_t k, const real *x,
                                                        n_t ldx, const real *panel, real *out,
                                                        n_t ldo) {
-    vec sum[TALL][2];
+    vec sum[MAX_TILE_ROWS][2];
     for (int r = 0; r < rows; r++) {
         sum[r][0] = *(vec *)(out + r * ldo);
         sum[r][1] = *(vec *)(out + r * ldo + LANES);
@@ -35,6 +36,7 @@ static inline __attribute__((always_inline)) void tile(const int rows, n_t k, co
     }
 }
 
+// `tile` for a number of rows that is not a compile-time constant.
 static inline void tiles(n_t rows, n_t k, const real *x, n_t ldx, const real *panel, real *out,
                          n_t ldo) {
     switch (rows) {
@@ -47,28 +49,30 @@ static inline void tiles(n_t rows, n_t k, const real *x, n_t ldx, const real *pa
     }
 }
 
-// The same where `out` has only n columns, less than a panel.
-static inline void edge(n_t rows, n_t n, n_t k, const real *x, n_t ldx, const real *panel,
-                        real *out, n_t ldo) {
-    real whole[TALL * PANEL] = {0};
-    for (n_t r = 0; r < rows; r++) memcpy(whole + r * PANEL, out + r * ldo, n * sizeof(real));
-    tiles(rows, k, x, ldx, panel, whole, PANEL);
-    for (n_t r = 0; r < rows; r++) memcpy(out + r * ldo, whole + r * PANEL, n * sizeof(real));
+// `tiles` for the last panel, of which `out` has only n columns.
+static inline void partial_tile(n_t rows, n_t n, n_t k, const real *x, n_t ldx, const real *panel,
+                                real *out, n_t ldo) {
+    real padded[MAX_TILE_ROWS * PANEL] = {0};
+    for (n_t r = 0; r < rows; r++) memcpy(padded + r * PANEL, out + r * ldo, n * sizeof(real));
+    tiles(rows, k, x, ldx, panel, padded, PANEL);
+    for (n_t r = 0; r < rows; r++) memcpy(out + r * ldo, padded + r * PANEL, n * sizeof(real));
 }
 
-// out (m, n) = x (m, k) w^T + b, of whose w these are the panels
+// out (m, n) = x (m, k) w^T + b for w in panels; `b` may be NULL.
 static inline void linear(n_t m, n_t n, n_t k, const real *x, n_t ldx, const real *panels,
                           const real *b, real *out, n_t ldo) {
     for (n_t i = 0; i < m; i++)
         b ? memcpy(out + i * ldo, b, n * sizeof(real)) : memset(out + i * ldo, 0, n * sizeof(real));
     for (n_t j = 0; j < n; j += PANEL)
-        for (n_t d = 0; d < k; d += DEEP)
-            for (n_t i = 0; i < m; i += TALL) {
-                n_t rows = m - i < TALL ? m - i : TALL, deep = k - d < DEEP ? k - d : DEEP;
-                const real *some = x + i * ldx + d, *panel = panels + j * k + d * PANEL;
-                real *to = out + i * ldo + j;
-                if (n - j < PANEL) edge(rows, n - j, deep, some, ldx, panel, to, ldo);
-                else tiles(rows, deep, some, ldx, panel, to, ldo);
+        for (n_t d = 0; d < k; d += K_BLOCK)
+            for (n_t i = 0; i < m; i += MAX_TILE_ROWS) {
+                n_t rows = m - i < MAX_TILE_ROWS ? m - i : MAX_TILE_ROWS;
+                n_t depth = k - d < K_BLOCK ? k - d : K_BLOCK;
+                const real *x_rows = x + i * ldx + d, *panel = panels + j * k + d * PANEL;
+                real *out_tile = out + i * ldo + j;
+                if (n - j < PANEL)
+                    partial_tile(rows, n - j, depth, x_rows, ldx, panel, out_tile, ldo);
+                else tiles(rows, depth, x_rows, ldx, panel, out_tile, ldo);
             }
 }
 

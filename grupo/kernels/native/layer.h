@@ -1,12 +1,13 @@
-// What a Llama-shaped layer works out of one token.
+// One Llama-style layer, token by token.
 //
-// A record is all that a layer works out of one token, side by side:
-//   x | q k v | seen | total | y | gate up
-// what it reads (h), queries, keys and values as projected ((H + 2K) d), what attention has seen
-// (H d) with its log-normalisers (H), what is read after that (h), and both of the MLP's (2 I).
+// The activations of a layer for one token are stored side by side in one row:
+//   x | q k v | attn_out | lse | residual | gate up
+// layer input (h), queries, keys and values before rotation ((H + 2K) d), attention output (H d),
+// log-sum-exp of the scores of each head (H), residual stream after attention (h), and both MLP
+// projections (2 I). h: hidden size, H: query heads, K: key heads, d: head size, I: MLP size.
 
-#ifndef GRUPO_ROWS
-#define GRUPO_ROWS
+#ifndef GRUPO_LAYER_H
+#define GRUPO_LAYER_H
 
 #include <math.h>
 #include <stdint.h>
@@ -23,31 +24,31 @@ typedef void gemm_t(const char *, const char *, const int *, const int *, const 
 
 typedef struct {
     gemm_t *gemm;
-    int (*alone)(int); // how many threads the products of this thread may have
+    int (*set_threads)(int); // MKL's limit for this thread, or NULL; returns the old one
     n_t threads, layers, h, H, K, d, I;
     double eps;
-} Shape;
+} ModelShape;
 
 typedef struct {
     const real *norm, *q, *k, *v, *qb, *kb, *vb, *qn, *kn, *o, *norm2, *gate, *up, *down;
     double scale;
     n_t window;
-} Layer;
+} LayerPointers;
 
-typedef struct { n_t qkv, seen, total, y, gate, width; } Place;
+typedef struct { n_t qkv, attn_out, lse, residual, gate, width; } ActivationOffsets;
 
-static inline Place place(const Shape *s) {
-    n_t qkv = s->h, seen = qkv + (s->H + 2 * s->K) * s->d, total = seen + s->H * s->d;
-    n_t y = total + s->H, gate = y + s->h;
-    return (Place){qkv, seen, total, y, gate, gate + 2 * s->I};
+static inline ActivationOffsets activation_offsets(const ModelShape *s) {
+    n_t qkv = s->h, attn_out = qkv + (s->H + 2 * s->K) * s->d, lse = attn_out + s->H * s->d;
+    n_t residual = lse + s->H, gate = residual + s->h;
+    return (ActivationOffsets){qkv, attn_out, lse, residual, gate, gate + 2 * s->I};
 }
 
 // ---- single rows -------------------------------------------------------------------------------
 
 #if WIDE
-static inline double expo(double x) { // 2^n times a polynomial; off by 2 in the last place
+static inline double fast_exp(double x) { // 2^n times a polynomial, within 2 ulp
     x = x < -708.0 ? -708.0 : x > 709.0 ? 709.0 : x;
-    union { double f; uint64_t i; } n = {x * 1.4426950408889634 + 0x1.8p52}; // n is its last bits
+    union { double f; uint64_t i; } n = {x * 1.4426950408889634 + 0x1.8p52}; // n: the low bits
     double whole = n.f - 0x1.8p52, p = 1.0 / 6227020800;
     double r = (x - whole * 0.693147180369123816490) - whole * 1.90821492927058770002e-10;
     p = p * r + 1.0 / 479001600;
@@ -65,8 +66,8 @@ static inline double expo(double x) { // 2^n times a polynomial; off by 2 in the
     return (p * r * r + r + 1.0) * power.f;
 }
 #else
-static inline float expo(float given) { // 2^n times a polynomial; off by 2 in the last place
-    float x = given < -87.0f ? -87.0f : given > 88.0f ? 88.0f : given;
+static inline float fast_exp(float arg) { // 2^n times a polynomial, within 2 ulp
+    float x = arg < -87.0f ? -87.0f : arg > 88.0f ? 88.0f : arg;
     float n = rintf(x * 1.44269504f);
     float r = (x - n * 0.693359375f) + n * 2.12194440e-4f;
     float p = 1.9875691500e-4f;
@@ -76,7 +77,7 @@ static inline float expo(float given) { // 2^n times a polynomial; off by 2 in t
     p = p * r + 1.6666665459e-1f;
     p = p * r + 5.0000001201e-1f;
     union { int32_t i; float f; } power = {((int32_t)n + 127) << 23};
-    return given < -87.0f ? 0.0f : (p * r * r + r + 1.0f) * power.f;
+    return arg < -87.0f ? 0.0f : (p * r * r + r + 1.0f) * power.f;
 }
 #endif
 
@@ -87,31 +88,32 @@ static inline real dot(n_t n, const real *a, const real *b) {
     return sum;
 }
 
-static inline void add(n_t n, real by, const real *a, real *into) {
+static inline void axpy(n_t n, real factor, const real *a, real *out) {
 #pragma omp simd
-    for (n_t i = 0; i < n; i++) into[i] += by * a[i];
+    for (n_t i = 0; i < n; i++) out[i] += factor * a[i];
 }
 
-static inline real rms(n_t n, const real *x, double eps) {
+static inline real inverse_rms(n_t n, const real *x, double eps) {
     return 1 / sqrt(dot(n, x, x) / n + eps);
 }
 
 static inline void norm(n_t n, const real *x, const real *w, double eps, real *out) {
-    real r = rms(n, x, eps);
+    real r = inverse_rms(n, x, eps);
 #pragma omp simd
     for (n_t i = 0; i < n; i++) out[i] = w[i] * (x[i] * r);
 }
 
-static inline void norm_back(n_t n, const real *x, const real *w, double eps, const real *slope,
-                             real *dx, real *dw) { // into dx and dw, which hold something already
-    real r = rms(n, x, eps), sum = 0;
+// Adds the gradients to `dx` (n) and `dw` (n).
+static inline void norm_backward(n_t n, const real *x, const real *w, double eps,
+                                 const real *grad_out, real *dx, real *dw) {
+    real r = inverse_rms(n, x, eps), sum = 0;
 #pragma omp simd reduction(+ : sum)
-    for (n_t i = 0; i < n; i++) sum += slope[i] * w[i] * x[i];
-    real by = sum * r * r * r / n;
+    for (n_t i = 0; i < n; i++) sum += grad_out[i] * w[i] * x[i];
+    real factor = sum * r * r * r / n;
 #pragma omp simd
     for (n_t i = 0; i < n; i++) {
-        dw[i] += slope[i] * x[i] * r;
-        dx[i] += slope[i] * w[i] * r - by * x[i];
+        dw[i] += grad_out[i] * x[i] * r;
+        dx[i] += grad_out[i] * w[i] * r - factor * x[i];
     }
 }
 
@@ -125,12 +127,12 @@ static inline void rope(n_t d, const real *x, const real *cos, const real *sin, 
     }
 }
 
-static inline void rope_back(n_t d, const real *slope, const real *cos, const real *sin,
-                             real *out) {
+static inline void rope_backward(n_t d, const real *grad_out, const real *cos, const real *sin,
+                                 real *out) {
     n_t half = d / 2;
 #pragma omp simd
     for (n_t i = 0; i < half; i++) {
-        real a = slope[i], b = slope[i + half];
+        real a = grad_out[i], b = grad_out[i + half];
         out[i] = a * cos[i] + b * sin[i + half];
         out[i + half] = b * cos[i + half] - a * sin[i];
     }
@@ -138,29 +140,29 @@ static inline void rope_back(n_t d, const real *slope, const real *cos, const re
 
 static inline void swiglu(n_t n, const real *gate, const real *up, real *out) {
 #pragma omp simd
-    for (n_t i = 0; i < n; i++) out[i] = gate[i] / (1 + expo(-gate[i])) * up[i];
+    for (n_t i = 0; i < n; i++) out[i] = gate[i] / (1 + fast_exp(-gate[i])) * up[i];
 }
 
-static inline void swiglu_back(n_t n, const real *gate, const real *up, const real *slope,
-                               real *dgate, real *dup) {
+static inline void swiglu_backward(n_t n, const real *gate, const real *up, const real *grad_out,
+                                   real *dgate, real *dup) {
 #pragma omp simd
     for (n_t i = 0; i < n; i++) {
-        real s = 1 / (1 + expo(-gate[i])), a = gate[i] * s;
-        dup[i] = slope[i] * a;
-        dgate[i] = slope[i] * up[i] * (s + a * (1 - s));
+        real s = 1 / (1 + fast_exp(-gate[i])), a = gate[i] * s;
+        dup[i] = grad_out[i] * a;
+        dgate[i] = grad_out[i] * up[i] * (s + a * (1 - s));
     }
 }
 
-// Scores become probabilities; the logarithm of their normaliser.
-static inline real soften(n_t n, real *x) {
-    real top = x[0], sum = 0;
-    for (n_t i = 1; i < n; i++) top = x[i] > top ? x[i] : top;
+// Replaces scores by their softmax and returns their log-sum-exp.
+static inline real softmax_inplace(n_t n, real *x) {
+    real max = x[0], sum = 0;
+    for (n_t i = 1; i < n; i++) max = x[i] > max ? x[i] : max;
 #pragma omp simd reduction(+ : sum)
-    for (n_t i = 0; i < n; i++) sum += x[i] = expo(x[i] - top);
-    real by = 1 / sum;
+    for (n_t i = 0; i < n; i++) sum += x[i] = fast_exp(x[i] - max);
+    real factor = 1 / sum;
 #pragma omp simd
-    for (n_t i = 0; i < n; i++) x[i] *= by;
-    return top + log(sum);
+    for (n_t i = 0; i < n; i++) x[i] *= factor;
+    return max + log(sum);
 }
 
 #endif

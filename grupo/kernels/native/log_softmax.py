@@ -1,4 +1,4 @@
-"""Rows of logits of a large vocabulary in C: `vocabulary.c` has the functions."""
+"""Native log-softmax, entropy and sampling over large vocabularies, in `log_softmax.c`."""
 
 from typing import Any
 
@@ -10,12 +10,20 @@ from grupo.kernels import native
 
 
 def is_supported(logits: Tensor) -> bool:
-    """Are there functions for such numbers, where these are?"""
+    """Whether the C functions exist for the dtype and device of the logits."""
     return logits.device.type == "cpu" and native.library(logits.dtype) is not None
 
 
 def call(name: str, logits: Float[Tensor, "n V"], temperature: float, *args: Tensor) -> None:
-    """A function of rows of logits, and of what else it is told of each, on all threads."""
+    """Calls a C function on all threads.
+
+    Args:
+        name: of the function.
+        logits: rows of logits.
+        temperature: divides the logits.
+        args: one entry for each row that is computed; made contiguous.
+    """
     library: Any = native.library(logits.dtype)
     sizes = len(args[0]), logits.shape[1], torch.get_num_threads()
-    native.call(library, name, *sizes, 1 / temperature, logits, *[one.contiguous() for one in args])
+    contiguous = [x.contiguous() for x in args]
+    native.call(library, name, *sizes, 1 / temperature, logits, *contiguous)

@@ -1,131 +1,145 @@
-// Attention within a line of tokens that share stretches: who sees what.
+// Attention over packed rows: a segment of tokens that several rows share is stored once.
 //
-// A token sees its stretch up to itself, every stretch that it goes on from, and what is remembered
-// from before the line; of all that, what is near enough. A block of queries of one stretch looks
-// at one of these after the other, its own stretch last; queries of all heads that share a head of
-// keys stand together.
+// A token attends to its own segment up to itself, to all ancestors of that segment, and to the
+// cached prefix before them, within the sliding window. A block of queries of one segment visits
+// these key ranges one after the other, its own segment last. The queries of all heads that share
+// a key head are processed together.
 
-#ifndef GRUPO_LINE
-#define GRUPO_LINE
+#ifndef GRUPO_PACKED_H
+#define GRUPO_PACKED_H
 
 #include "layer.h"
 
-typedef struct { n_t begin, end, last; } Stretch;      // begin..end, and what goes on from it
-typedef struct { n_t begin, end, first, count; } Past; // begin..end come after so many remembered
-typedef struct { n_t token, head; } Stride;            // from one token to the next, of heads too
+// Tokens begin..end; the segments that descend from it end at subtree_end.
+typedef struct { n_t begin, end, subtree_end; } Segment;
+// Tokens begin..end continue the cached tokens first..first + count.
+typedef struct { n_t begin, end, first, count; } Prefix;
+typedef struct { n_t token, head; } Stride;
 
 typedef struct {
     gemm_t *gemm;
-    int (*alone)(int);
-    n_t threads, m, H, K, d, window, stretches, pasts;
+    int (*set_threads)(int);
+    n_t threads, m, H, K, d, window, num_segments, num_prefixes;
     double scale;
-    const Stretch *stretch;
-    const Past *past;
-    const n_t *position;            // (m)
-    const real *q, *k, *v;          // (m, H, d), (m, K, d), (m, K, d)
-    Stride sq, sk, sv, so;
-    const real *past_k, *past_v;    // (remembered, K, d)
-    real *out, *total;              // (m, H, d), (m, H), `st` from one token to the next
-    n_t st;
-    const real *slope;              // (m, H, d)
-    real *dq, *dk, *dv;             // (m, H, d), (m, K, d), (m, K, d)
-} Line;
+    const Segment *segment;
+    const Prefix *prefix;
+    const n_t *position;               // (m) in the row
+    const real *q, *k, *v;             // (m, H, d), (m, K, d), (m, K, d)
+    Stride sq, sk, sv, so;             // of q, k, v and out
+    const real *prefix_k, *prefix_v;   // (cached tokens, K, d)
+    real *out, *lse;                   // (m, H, d), (m, H)
+    n_t lse_stride;                    // from one token to the next
+    const real *grad_out;              // (m, H, d)
+    real *dq, *dk, *dv;                // (m, H, d), (m, K, d), (m, K, d)
+} AttentionArgs;
 
-typedef struct { n_t stretch, from, to; } Block; // queries from..to of the line
-typedef struct { const real *k, *v; n_t ldk, ldv, count, first, line; } Seen; // `line`: -1 if past
+typedef struct { n_t segment, from, to; } Block; // queries from..to of the packed tokens
 
-// Of queries: themselves, outputs or their slopes, what is known of each; and scores of some keys.
-typedef struct { real *q, *out, *slope, *p, *push, *top, *sum; } Work;
+// Keys and values of one key head. `position`: of the first key; `start`: its index in the packed
+// tokens, -1 in a cached prefix.
+typedef struct { const real *k, *v; n_t ldk, ldv, count, position, start; } KeyRange;
 
-enum { ROWS = 128, TILE = 256 };
+// Buffers of one thread for a block: queries, outputs and their gradients (rows, d), scores and
+// their gradients (rows, KEY_TILE), running maximum and sum of each row.
+typedef struct { real *q, *out, *grad_out, *p, *grad_scores, *max, *sum; } Workspace;
 
-static inline n_t least(n_t a, n_t b) { return a < b ? a : b; }
-static inline n_t most(n_t a, n_t b) { return a > b ? a : b; }
+enum { QUERY_TILE = 128, KEY_TILE = 256 };
 
-// c (m, n) = a (m, k) b (k, n), or b^T (n, k), or a^T (k, m); `into`: added to what is there
-static inline void product(const Line *l, char ta, char tb, n_t m, n_t n, n_t k, double by,
-                           const real *a, n_t lda, const real *b, n_t ldb, int into, real *c,
-                           n_t ldc) {
+static inline n_t min_n(n_t a, n_t b) { return a < b ? a : b; }
+static inline n_t max_n(n_t a, n_t b) { return a > b ? a : b; }
+
+// c (m, n) = factor * a (m, k) b (k, n); `ta`, `tb`: 'T' for a^T (k, m) and b^T (n, k).
+// `accumulate`: add the product to c.
+static inline void matmul(const AttentionArgs *args, char ta, char tb, n_t m, n_t n, n_t k,
+                          double factor, const real *a, n_t lda, const real *b, n_t ldb,
+                          int accumulate, real *c, n_t ldc) {
     int M = m, N = n, D = k, A = lda, B = ldb, C = ldc;
-    real alpha = by, beta = into;
-    if (m && n && k) l->gemm(&tb, &ta, &N, &M, &D, &alpha, b, &B, a, &A, &beta, c, &C);
+    real alpha = factor, beta = accumulate;
+    if (m && n && k) args->gemm(&tb, &ta, &N, &M, &D, &alpha, b, &B, a, &A, &beta, c, &C);
 }
 
-static inline Seen within(const Line *l, n_t s, n_t head) {
-    n_t begin = l->stretch[s].begin, end = l->stretch[s].end;
-    return (Seen){l->k + begin * l->sk.token + head * l->sk.head,
-                  l->v + begin * l->sv.token + head * l->sv.head, l->sk.token, l->sv.token,
-                  end - begin, end > begin ? l->position[begin] : 0, begin};
+static inline KeyRange segment_keys(const AttentionArgs *args, n_t s, n_t head) {
+    n_t begin = args->segment[s].begin, end = args->segment[s].end;
+    return (KeyRange){args->k + begin * args->sk.token + head * args->sk.head,
+                      args->v + begin * args->sv.token + head * args->sv.head,
+                      args->sk.token, args->sv.token,
+                      end - begin, end > begin ? args->position[begin] : 0, begin};
 }
 
-// All that stretch `s` sees, itself last; `parent` is the stretch that each goes on from, or -1.
-static inline n_t gather(const Line *l, const n_t *parent, n_t s, n_t head, Seen *seen) {
-    n_t count = 0, begin = l->stretch[s].begin, ld = l->K * l->d;
-    for (n_t i = 0; i < l->pasts; i++) {
-        const Past *p = l->past + i;
+// Writes all key ranges of segment `s` to `keys`, its own last; returns their number.
+// `parent`: the parent of each segment, or -1.
+static inline n_t collect_keys(const AttentionArgs *args, const n_t *parent, n_t s, n_t head,
+                               KeyRange *keys) {
+    n_t count = 0, begin = args->segment[s].begin, ld = args->K * args->d;
+    for (n_t i = 0; i < args->num_prefixes; i++) {
+        const Prefix *p = args->prefix + i;
         if (begin < p->begin || begin >= p->end) continue;
-        n_t at = p->first * ld + head * l->d;
-        seen[count++] = (Seen){l->past_k + at, l->past_v + at, ld, ld, p->count, 0, -1};
+        n_t at = p->first * ld + head * args->d;
+        const real *k = args->prefix_k + at, *v = args->prefix_v + at;
+        keys[count++] = (KeyRange){k, v, ld, ld, p->count, 0, -1};
     }
     for (n_t up = parent[s]; up >= 0; up = parent[up])
-        if (l->stretch[up].end > l->stretch[up].begin) seen[count++] = within(l, up, head);
-    seen[count++] = within(l, s, head);
+        if (args->segment[up].end > args->segment[up].begin)
+            keys[count++] = segment_keys(args, up, head);
+    keys[count++] = segment_keys(args, s, head);
     return count;
 }
 
-// Which stretch each goes on from; the most parts that one of them may see.
-static inline n_t parents(const Line *l, n_t *parent) {
-    n_t parts = 0;
-    for (n_t s = 0; s < l->stretches; s++) {
-        n_t up = s - 1, count = 1 + l->pasts;
-        while (up >= 0 && l->stretch[up].last <= l->stretch[s].begin) up = parent[up];
+// Writes the parent of each segment; returns the largest number of key ranges of a segment.
+static inline n_t find_parents(const AttentionArgs *args, n_t *parent) {
+    n_t max_ranges = 0;
+    for (n_t s = 0; s < args->num_segments; s++) {
+        n_t up = s - 1, count = 1 + args->num_prefixes;
+        while (up >= 0 && args->segment[up].subtree_end <= args->segment[s].begin) up = parent[up];
         for (parent[s] = up; up >= 0; up = parent[up]) count++;
-        parts = most(parts, count);
+        max_ranges = max_n(max_ranges, count);
     }
-    return parts;
+    return max_ranges;
 }
 
-// Rows of q, or of what has its shape, of one head of keys: (to - from, H / K, d), side by side.
-static inline void pack(const Line *l, n_t from, n_t to, n_t head, double by, const real *x,
-                        Stride s, real *out) {
-    n_t d = l->d, each = l->H / l->K;
+// Copies the heads of x (shape of q) that share a key head to `out` (to - from, H / K, d), scaled.
+static inline void pack_heads(const AttentionArgs *args, n_t from, n_t to, n_t head, double factor,
+                              const real *x, Stride s, real *out) {
+    n_t d = args->d, group = args->H / args->K;
     for (n_t i = from; i < to; i++)
-        for (n_t j = 0; j < each; j++, out += d) {
-            const real *row = x + i * s.token + (head * each + j) * s.head;
-            for (n_t c = 0; c < d; c++) out[c] = by * row[c];
+        for (n_t j = 0; j < group; j++, out += d) {
+            const real *row = x + i * s.token + (head * group + j) * s.head;
+            for (n_t c = 0; c < d; c++) out[c] = factor * row[c];
         }
 }
 
-static inline void unpack(const Line *l, n_t from, n_t to, n_t head, const real *x, real *out,
-                          Stride s) {
-    n_t d = l->d, each = l->H / l->K;
+static inline void unpack_heads(const AttentionArgs *args, n_t from, n_t to, n_t head,
+                                const real *x, real *out, Stride s) {
+    n_t d = args->d, group = args->H / args->K;
     for (n_t i = from; i < to; i++)
-        for (n_t j = 0; j < each; j++, x += d)
-            memcpy(out + i * s.token + (head * each + j) * s.head, x, d * sizeof(real));
+        for (n_t j = 0; j < group; j++, x += d)
+            memcpy(out + i * s.token + (head * group + j) * s.head, x, d * sizeof(real));
 }
 
-// Which of `c..c + n` a query at the line's place i sees of `seen`: from *a to *b of these.
-static inline void span(const Line *l, const Seen *seen, int own, n_t i, n_t c, n_t n, n_t *a,
-                        n_t *b) {
-    n_t near = l->position[i] + 1 - l->window - seen->first;
-    n_t end = own ? i - seen->line + 1 : seen->count;
-    *b = most(0, least(n, end - c));
-    *a = least(*b, most(0, near - c));
+// Of the keys c..c + n of a range, query i sees *a..*b, counted from c.
+static inline void visible_range(const AttentionArgs *args, const KeyRange *keys, int is_self,
+                                 n_t i, n_t c, n_t n, n_t *a, n_t *b) {
+    n_t near = args->position[i] + 1 - args->window - keys->position;
+    n_t end = is_self ? i - keys->start + 1 : keys->count;
+    *b = max_n(0, min_n(n, end - c));
+    *a = min_n(*b, max_n(0, near - c));
 }
 
-// The first key that any of a block sees, and the last.
-static inline n_t nearest(const Line *l, const Block *block, const Seen *seen) {
-    return most(0, l->position[block->from] + 1 - l->window - seen->first);
+// The first key of a range that any query of the block sees.
+static inline n_t first_visible_key(const AttentionArgs *args, const Block *block,
+                                    const KeyRange *keys) {
+    return max_n(0, args->position[block->from] + 1 - args->window - keys->position);
 }
 
-static inline n_t farthest(const Block *block, const Seen *seen, n_t s, n_t count) {
-    return s == count - 1 ? block->to - seen[s].line : seen[s].count;
+// The end of the keys of range `s` that any query of the block sees.
+static inline n_t visible_keys_end(const Block *block, const KeyRange *keys, n_t s, n_t count) {
+    return s == count - 1 ? block->to - keys[s].start : keys[s].count;
 }
 
-static inline Work work(const Line *l, n_t rows) {
-    n_t d = rows * l->d, n = rows * TILE;
+static inline Workspace make_workspace(const AttentionArgs *args, n_t rows) {
+    n_t d = rows * args->d, n = rows * KEY_TILE;
     real *q = malloc((3 * d + 2 * n + 2 * rows) * sizeof(real)), *p = q + 3 * d;
-    return (Work){q, q + d, q + 2 * d, p, p + n, p + 2 * n, p + 2 * n + rows};
+    return (Workspace){q, q + d, q + 2 * d, p, p + n, p + 2 * n, p + 2 * n + rows};
 }
 
 #endif

@@ -1,1 +1,1 @@
-"""Many rows of tokens in one line, what they share once: how language models read here."""
+"""Packed rows: rows of tokens in one sequence that stores each shared prefix once."""

@@ -1,7 +1,7 @@
-"""Attention to a part of what a token attends to: several parts make the whole, exactly.
+"""Attention to one block of keys; the results of several blocks are merged exactly.
 
-A part gives its output and the logarithm of its normaliser. Outputs are then weighed by their
-normalisers; the gradient of each part needs only the whole's output and normaliser.
+A block yields its output and the log-sum-exp of its scores. Merging weights the outputs by their
+normalisers; the gradient of a block needs only the merged output and log-sum-exp.
 """
 
 from dataclasses import dataclass
@@ -13,8 +13,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 Queries = Float[Tensor, "B H q d"]
-Keys = Float[Tensor, "B K k d"]  # K divides H: several heads may share keys and values
-LogSumExp = Float[Tensor, "B H q"]  # logarithm of the sum of all exponentiated scores
+Keys = Float[Tensor, "B K k d"]  # K divides H: several query heads may share keys and values
+LogSumExp = Float[Tensor, "B H q"]  # of the scores of each query
 
 _fused = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
 _fused_backward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward
@@ -22,21 +22,27 @@ _fused_backward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_bac
 
 @dataclass(frozen=True)
 class AttentionConfig:
-    """What a model says of its attention."""
+    """Attention parameters of a layer.
+
+    Args:
+        scale: factor of the scores.
+        window: number of tokens that a token sees, including itself.
+        softcap: bound c of the scores, c * tanh(score / c); 0 applies none.
+    """
 
     scale: float
-    window: float = inf  # a token sees so many tokens, itself among them
-    softcap: float = 0.0  # scores are bent to stay below it; 0: they are not
+    window: float = inf
+    softcap: float = 0.0
 
     @property
     def int_window(self) -> int:
-        """The window as a whole number; where there is none, more than there are tokens."""
+        """The window as an integer; an infinite one becomes 2**62."""
         return int(min(self.window, 1 << 62))
 
 
 @dataclass(frozen=True)
 class AttentionBlock:
-    """Queries and the keys they see: all, those up to their own, or where `mask` is 0, not -inf."""
+    """Queries with their keys and values: full, causal, or with an additive mask."""
 
     q: Queries
     k: Keys
@@ -46,26 +52,28 @@ class AttentionBlock:
 
 
 class Kernel(Protocol):
-    """How a part is worked out."""
+    """An implementation of attention to one block."""
 
-    def forward(self, block: AttentionBlock) -> tuple[Queries, LogSumExp]: ...
+    def forward(self, block: AttentionBlock) -> tuple[Queries, LogSumExp]:
+        """Outputs and log-sum-exp of the block."""
+        ...
 
     def backward(
         self, grad_out: Queries, block: AttentionBlock, out: Queries, lse: LogSumExp
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Gradients in q, k and v, where `out` and `total` are those of all parts together."""
+        """Gradients of q, k and v; `out` and `lse` are merged over all blocks."""
         ...
 
 
 def kernel_for(config: AttentionConfig, q: Tensor, v: Tensor) -> Kernel:
-    """The fastest kernel that can work it out."""
+    """The fastest kernel that supports the configuration, device and shapes."""
     fused = q.device.type == "cpu" and not config.softcap and q.shape[-1] == v.shape[-1]
     return FusedKernel(config.scale) if fused else ReferenceKernel(config.scale, config.softcap)
 
 
 @dataclass(frozen=True)
 class FusedKernel:
-    """torch's own for processors: the scores are never all in memory."""
+    """torch's flash attention for CPUs, which never stores all scores."""
 
     scale: float
 
@@ -76,51 +84,53 @@ class FusedKernel:
     def backward(
         self, grad_out: Queries, block: AttentionBlock, out: Queries, lse: LogSumExp
     ) -> tuple[Tensor, Tensor, Tensor]:
-        given = (grad_out, block.q, block.k, block.v, out, lse, 0.0, block.causal)
-        return _fused_backward(*given, attn_mask=block.mask, scale=self.scale)
+        args = (grad_out, block.q, block.k, block.v, out, lse, 0.0, block.causal)
+        return _fused_backward(*args, attn_mask=block.mask, scale=self.scale)
 
 
 @dataclass(frozen=True)
 class ReferenceKernel:
-    """Any device, softcaps, values of another width than keys: with all scores of a part."""
+    """Plain torch, for any device, softcaps, and values wider or narrower than keys."""
 
     scale: float
     softcap: float = 0.0
 
     def forward(self, block: AttentionBlock) -> tuple[Queries, LogSumExp]:
         scores, _ = self._scores(block)
-        total = scores.logsumexp(-1)
-        p = (scores - _finite_lse(total)[..., None]).exp()
-        return (p.to(block.v) @ block.v[:, :, None]).flatten(1, 2), total.flatten(1, 2)
+        lse = scores.logsumexp(-1)
+        p = (scores - _finite_lse(lse)[..., None]).exp()
+        return (p.to(block.v) @ block.v[:, :, None]).flatten(1, 2), lse.flatten(1, 2)
 
     def backward(
         self, grad_out: Queries, block: AttentionBlock, out: Queries, lse: LogSumExp
     ) -> tuple[Tensor, Tensor, Tensor]:
-        scores, bent = self._scores(block)
+        scores, softcap_grad = self._scores(block)
         shape = (block.k.shape[1], -1)
-        grad_out, out = grad_out.unflatten(1, shape).to(scores), out.unflatten(1, shape).to(scores)
+        grad_out = grad_out.unflatten(1, shape).to(scores)
+        out = out.unflatten(1, shape).to(scores)
         p = (scores - _finite_lse(lse).unflatten(1, shape)[..., None]).exp()
-        reach = grad_out @ block.v[:, :, None].to(p).mT - (grad_out * out).sum(-1, True)
-        push = (p * reach * bent * self.scale).to(block.q)
-        dq = (push @ block.k[:, :, None]).flatten(1, 2)
-        dk = (push.mT @ block.q.unflatten(1, shape)).sum(2)
+        grad_p = grad_out @ block.v[:, :, None].to(p).mT - (grad_out * out).sum(-1, True)
+        grad_scores = (p * grad_p * softcap_grad * self.scale).to(block.q)
+        dq = (grad_scores @ block.k[:, :, None]).flatten(1, 2)
+        dk = (grad_scores.mT @ block.q.unflatten(1, shape)).sum(2)
         return dq, dk, (p.mT @ grad_out).sum(2).to(block.v)
 
     def _scores(self, block: AttentionBlock) -> tuple[Tensor, Tensor | float]:
-        """Scores (B, K, H/K, q, k), and how much of a change the softcap lets through."""
+        """Scores (B, K, H/K, q, k), and the derivative of the softcap at them."""
         q, k = block.q.unflatten(1, (block.k.shape[1], -1)), block.k[:, :, None]
         scores = (q @ k.mT).to(torch.promote_types(q.dtype, torch.float32)) * self.scale
-        bent: Tensor | float = 1.0
+        softcap_grad: Tensor | float = 1.0
         if self.softcap:
-            scores = torch.tanh(scores / self.softcap)
-            bent, scores = 1 - scores**2, scores * self.softcap
+            tanh = torch.tanh(scores / self.softcap)
+            softcap_grad, scores = 1 - tanh**2, tanh * self.softcap
         if block.mask is not None:
             scores = scores + block.mask[:, :, None].to(scores)
         if block.causal:
-            later = torch.ones(scores.shape[-2:], dtype=torch.bool, device=q.device).triu(1)
-            scores = scores.masked_fill(later, -inf)
-        return scores, bent
+            future = torch.ones(scores.shape[-2:], dtype=torch.bool, device=q.device).triu(1)
+            scores = scores.masked_fill(future, -inf)
+        return scores, softcap_grad
 
 
 def _finite_lse(lse: Tensor) -> Tensor:
+    """Replaces -inf, the log-sum-exp of queries that see nothing, by 0."""
     return lse.masked_fill(lse.isneginf(), 0.0)

@@ -1,8 +1,8 @@
-"""Attention within a line by torch's flex_attention: one fused kernel for it all, on CUDA.
+"""Attention over packed rows by torch's flex_attention: one fused kernel, for CUDA.
 
-`Tree` goes from part to part, with all scores of a part in memory; here no score ever is, and
-blocks of keys that nobody sees are skipped. It is for CUDA, where it is compiled once for lines of
-any length. On processors it runs uncompiled, with all scores and without gradients: for tests.
+`TreeAttention` computes block after block and stores all scores of a block; flex_attention stores
+none and skips key blocks that no query sees. On CUDA it is compiled once for all lengths. On a CPU
+it runs uncompiled, with all scores and without gradients, for tests.
 """
 
 from collections.abc import Callable
@@ -19,7 +19,7 @@ from torch.nn.attention.flex_attention import BlockMask, create_block_mask, flex
 from grupo.kernels.packing.block_attention import AttentionConfig
 from grupo.kernels.packing.prefix_trie import PackedTokens
 
-FlexKernel = Callable[..., Any]  # called like flex_attention
+FlexKernel = Callable[..., Any]  # with the signature of flex_attention
 MaskMod = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
 
 
@@ -29,17 +29,22 @@ def _compiled_flex() -> FlexKernel:
 
 
 def default_kernel(q: Tensor, k: Tensor, v: Tensor, **options: Any) -> Tensor:
-    """Compiled for lines of any length on CUDA, as it stands elsewhere."""
+    """flex_attention, compiled for any length on CUDA and uncompiled elsewhere."""
     kernel: FlexKernel = _compiled_flex() if q.is_cuda else flex_attention
     return kernel(q, k, v, **options)
 
 
 @dataclass(frozen=True)
 class FlexLayout:
-    """Who sees whom in a line, as `Tree` says it: whoever came before, and whose keys still hold.
+    """The attention pattern of `TreeAttention`: to the own segment and its ancestors.
 
-    Stretches lie before whatever goes on from them, so that the key at place k is seen from k up
-    to the end of all that goes on from its stretch, by those of them that are near enough.
+    Descendants of a segment follow it without gaps. The key with index k is therefore visible from
+    k to the end of its segment's subtree, within the sliding window.
+
+    Args:
+        packed: the packed rows.
+        kernel: flex_attention or a function with its signature.
+        block_masks: cache of the block masks, by window.
     """
 
     packed: PackedTokens
@@ -50,53 +55,52 @@ class FlexLayout:
         self, layer: int, q: Tensor, k: Tensor, v: Tensor, config: AttentionConfig
     ) -> Tensor:
         """Outputs (1, M, H, d) of queries (1, H, M, d), and keys and values (1, K, M, d)."""
-        score = _softcap_mod(config.softcap, q.device) if config.softcap else None
-        told = {
-            "score_mod": score,
-            "block_mask": self.block_mask(config.window),
-            "enable_gqa": True,
-        }
-        return self.kernel(q, k, v, scale=config.scale, **told).transpose(1, 2)
+        softcap = _softcap_mod(config.softcap, q.device) if config.softcap else None
+        mask = self.block_mask(config.window)
+        options = {"score_mod": softcap, "block_mask": mask, "enable_gqa": True}
+        return self.kernel(q, k, v, scale=config.scale, **options).transpose(1, 2)
 
     def block_mask(self, window: float) -> BlockMask:
-        """Which blocks of keys which blocks of queries see: made once for each window.
+        """The block mask for a window, created once.
 
-        While it is made, a truth value for each pair of tokens is in memory.
+        Creating it needs memory for one boolean for each pair of tokens.
         """
         if window not in self.block_masks:
             size = len(self.packed.token)
-            given = self._mask_mod(window), None, None, size, size, self.packed.token.device
-            self.block_masks[window] = create_block_mask(*given)  # pyright: ignore[reportArgumentType]
+            args = self._mask_mod(window), None, None, size, size, self.packed.token.device
+            mask = create_block_mask(*args)  # pyright: ignore[reportArgumentType]
+            self.block_masks[window] = mask
         return self.block_masks[window]
 
     @cached_property
     def subtree_end(self) -> Int[Tensor, "M"]:
-        """Where what goes on from each token's stretch ends."""
-        each = [(s.subtree_end, s.end - s.begin) for s in self.packed.segments]
-        last, count = torch.tensor(each, device=self.packed.token.device).T
-        return last.int().repeat_interleave(count)
+        """Index of the end of the subtree of each token's segment."""
+        ends = [(s.subtree_end, s.end - s.begin) for s in self.packed.segments]
+        end, count = torch.tensor(ends, device=self.packed.token.device).T
+        return end.int().repeat_interleave(count)
 
     def _mask_mod(self, window: float) -> MaskMod:
-        last, position = self.subtree_end, self.packed.position.int()
+        subtree_end, position = self.subtree_end, self.packed.position.int()
 
-        def above(b: Tensor, h: Tensor, q: Tensor, k: Tensor) -> Tensor:
-            return (k <= q) & (q < last[k])
+        def in_branch(b: Tensor, h: Tensor, q: Tensor, k: Tensor) -> Tensor:
+            return (k <= q) & (q < subtree_end[k])
 
         if window == inf or window > int(position.max()):
-            return above
-        beyond = position + int(window)  # sums of both places of a pair would be of their size
+            return in_branch
+        # a difference of positions would take memory for each pair of tokens
+        window_end = position + int(window)
 
-        def near(b: Tensor, h: Tensor, q: Tensor, k: Tensor) -> Tensor:
-            return (k <= q) & (q < last[k]) & (position[q] < beyond[k])
+        def in_window(b: Tensor, h: Tensor, q: Tensor, k: Tensor) -> Tensor:
+            return (k <= q) & (q < subtree_end[k]) & (position[q] < window_end[k])
 
-        return near
+        return in_window
 
 
 @cache
 def _softcap_mod(softcap: float, device: torch.device) -> FlexKernel:
-    cap = torch.tensor(softcap, device=device)  # a number would be compiled as one that changes
+    cap = torch.tensor(softcap, device=device)  # torch.compile treats a float as dynamic
 
-    def bent(score: Tensor, b: Tensor, h: Tensor, q: Tensor, k: Tensor) -> Tensor:
+    def softcapped(score: Tensor, b: Tensor, h: Tensor, q: Tensor, k: Tensor) -> Tensor:
         return torch.tanh(score / cap) * cap
 
-    return bent
+    return softcapped

@@ -1,4 +1,4 @@
-"""From rows of tokens to one line in which a common beginning stands once."""
+"""Packs rows of tokens into one sequence that stores each shared prefix once."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -10,12 +10,12 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-MIN_SAVED_TOKENS = 16  # tokens that must be saved before rows are made to share a stretch
+MIN_SAVED_TOKENS = 16  # a shared segment must save this many tokens
 
 
 @dataclass(frozen=True)
 class Segment:
-    """Tokens begin..end of the line, and what goes on from them: end..last."""
+    """The packed tokens begin..end, followed by their descendants: end..subtree_end."""
 
     begin: int
     end: int
@@ -24,27 +24,36 @@ class Segment:
 
 @dataclass(frozen=True)
 class PackedTokens:
-    """The tokens of N rows, each stretch that rows share once, before whatever goes on from it.
+    """The tokens of N rows; a segment that several rows share is stored once.
 
-    A token is preceded by its stretch up to it, and by every stretch that it goes on from.
+    The segments form a forest in depth-first order: a segment precedes its descendants. A token
+    attends to its own segment up to itself, and to all ancestors of that segment.
+
+    Args:
+        token: the packed tokens.
+        position: of each token in its row.
+        token_index: index of each row's tokens among the packed tokens; 0 past the row's end.
+        segments: the segments, in order.
     """
 
     token: Int[Tensor, "M"]
-    position: Int[Tensor, "M"]  # in its row
-    token_index: Int[Tensor, "N L"]  # where in the line each token of a row is; 0 past its end
+    position: Int[Tensor, "M"]
+    token_index: Int[Tensor, "N L"]
     segments: tuple[Segment, ...]
 
     @cached_property
     def segment_bounds(self) -> Int[Tensor, "S 3"]:
-        """Where each stretch begins and ends, and where all that goes on from it does."""
+        """(begin, end, subtree_end) of each segment."""
         return torch.tensor([(s.begin, s.end, s.subtree_end) for s in self.segments]).view(-1, 3)
 
     def to(self, device: torch.device) -> "PackedTokens":
-        """The same with its tensors there."""
-        token, position, place = (
-            x.to(device) for x in (self.token, self.position, self.token_index)
+        """A copy with its tensors on the device."""
+        return PackedTokens(
+            self.token.to(device),
+            self.position.to(device),
+            self.token_index.to(device),
+            self.segments,
         )
-        return PackedTokens(token, position, place, self.segments)
 
 
 def pack(
@@ -53,9 +62,13 @@ def pack(
     offset: int = 0,
     min_saved: int = MIN_SAVED_TOKENS,
 ) -> PackedTokens:
-    """Lay out rows, right-padded, so that what they begin with alike stands once.
+    """Packs right-padded rows.
 
-    Positions count from `offset`. Rows share a stretch where that saves `least` tokens.
+    Args:
+        token: the rows.
+        length: number of tokens of each row.
+        offset: position of the first token of each row.
+        min_saved: number of tokens that a shared segment must save.
 
     >>> rows = torch.tensor([[5, 6, 7, 1], [5, 6, 8, 0], [5, 6, 7, 2]])
     >>> pack(rows, torch.tensor([4, 3, 4]), min_saved=1).token.tolist()
@@ -63,21 +76,21 @@ def pack(
     """
     rows = [tuple(row[:n]) for row, n in zip(token.tolist(), length.tolist(), strict=True)]
     distinct = sorted(set(rows))
-    growing = _PackBuilder(distinct, _common_prefix_lengths(distinct), min_saved)
-    for low, high in growing.branches(0, len(distinct), 0, 0):
-        growing.add_rows(low, high, 0)
-    number = {row: i for i, row in enumerate(distinct)}
-    place = torch.from_numpy(growing.token_index)[[number[row] for row in rows]]
+    builder = _PackBuilder(distinct, _common_prefix_lengths(distinct), min_saved)
+    for low, high in builder.branches(0, len(distinct), 0, 0):
+        builder.add_rows(low, high, 0)
+    row_number = {row: i for i, row in enumerate(distinct)}
+    token_index = torch.from_numpy(builder.token_index)[[row_number[row] for row in rows]]
     return PackedTokens(
-        torch.tensor(growing.token, dtype=torch.long),
-        torch.tensor(growing.position, dtype=torch.long) + offset,
-        place,
-        tuple(growing.segments),
+        torch.tensor(builder.token, dtype=torch.long),
+        torch.tensor(builder.position, dtype=torch.long) + offset,
+        token_index,
+        tuple(builder.segments),
     )
 
 
 def common_prefix_lengths(rows: Sequence[Sequence[int]]) -> list[int]:
-    """How many tokens each of the sorted `rows` begins like the one before it; 0 for the first.
+    """Length of the prefix that each of the sorted rows shares with the row before; first: 0.
 
     >>> common_prefix_lengths([(1, 2), (1, 2, 3), (1, 4)])
     [0, 2, 1]
@@ -90,7 +103,7 @@ def _common_prefix_lengths(rows: Sequence[Sequence[int]]) -> np.ndarray:
     table = np.full((len(rows), width + 1), -1, dtype=np.int64)
     for i, row in enumerate(rows):
         table[i, : len(row)] = row
-        table[i, len(row) :] = -1 - i  # a row that is over is like no other
+        table[i, len(row) :] = -1 - i  # padding that equals no other row's
     same = table[1:] == table[:-1]
     return np.concatenate([[0], same.argmin(1)]) if len(rows) else np.zeros(0, dtype=np.int64)
 
@@ -109,23 +122,24 @@ class _PackBuilder:
         self.token_index = np.zeros((len(self.rows), width), dtype=np.int64)
 
     def add_rows(self, low: int, high: int, depth: int) -> None:
-        """Lay out rows low..high, whose first `depth` tokens stand already."""
+        """Adds a segment and its subtree for rows low..high, of which `depth` tokens are packed."""
         common = self._common_length(low, high)
         begin, end = len(self.token), len(self.token) + common - depth
         self.token += self.rows[low][depth:common]
         self.position += range(depth, common)
         self.token_index[low:high, depth:common] = np.arange(begin, end)
-        number = len(self.segments)
+        index = len(self.segments)
         self.segments.append(Segment(begin, end, end))
         if high - low > 1:
             for a, b in self.branches(low, high, common, common):
                 self.add_rows(a, b, common)
-        self.segments[number] = Segment(begin, end, len(self.token))
+        self.segments[index] = Segment(begin, end, len(self.token))
 
     def branches(self, low: int, high: int, depth: int, fork: int) -> Iterator[tuple[int, int]]:
-        """Rows that part after `fork` tokens, together where sharing from `depth` on saves enough.
+        """Splits rows low..high where they differ after `fork` tokens.
 
-        Where it does not, those among them that go on alike for longer may still be together.
+        Rows between two cuts share one segment from `depth` on if that saves enough tokens.
+        Otherwise they are split further, where their next difference is.
         """
         cuts = [low, *(low + 1 + np.flatnonzero(self.prefix_lengths[low + 1 : high] == fork)), high]
         for a, b in ((int(x), int(y)) for x, y in pairwise(cuts) if x < y):

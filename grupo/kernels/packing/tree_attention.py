@@ -1,4 +1,4 @@
-"""Attention within a line of rows that share stretches: each token of a stretch counts once."""
+"""Tree attention over packed rows: each shared segment is computed once."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,12 +20,12 @@ from grupo.kernels.packing.block_attention import (
 from grupo.kernels.packing.prefix_trie import PackedTokens, Segment
 
 TokenHeads = Float[Tensor, "M H d"]
-BlockSlices = tuple[slice, slice, AttentionBlock]  # who of the line looks, at what of it
+BlockSlices = tuple[slice, slice, AttentionBlock]  # packed queries, packed keys, their block
 
 
 @dataclass(frozen=True)
 class TreeAttention:
-    """Who sees whom in a line: a token its stretch up to it, and whatever came before that."""
+    """Attention of each token to its segment up to itself and to all ancestors of the segment."""
 
     packed: PackedTokens
 
@@ -39,34 +39,37 @@ class TreeAttention:
     def attend_with_lse(
         self, layer: int, q: TokenHeads, k: TokenHeads, v: TokenHeads, config: AttentionConfig
     ) -> tuple[TokenHeads, Tensor]:
-        """Outputs and log-normalisers (M, H), without a gradient."""
-        if c := native_attention.native_library_for(config, q, k, v):
-            return native_attention.attention_forward(c, self.packed, (q, k, v), config)
-        parts = [(asked, part) for asked, _, part in self.prefix_blocks(q, k, v, config)]
-        return attend_blocks(kernel_for(config, q, v), self.self_blocks, parts, (q, k, v), config)
+        """Outputs and log-sum-exp (M, H), without a gradient."""
+        if library := native_attention.native_library_for(config, q, k, v):
+            return native_attention.attention_forward(library, self.packed, (q, k, v), config)
+        blocks = [(queries, block) for queries, _, block in self.prefix_blocks(q, k, v, config)]
+        return attend_blocks(kernel_for(config, q, v), self.self_blocks, blocks, (q, k, v), config)
 
     def backward(
         self, grad_out: TokenHeads, saved: Sequence[Tensor], config: AttentionConfig
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Slopes of queries, keys and values; `saved`: these, outputs and log-normalisers."""
+        """Gradients of queries, keys and values; `saved`: these, outputs and log-sum-exp."""
         q, k, v = saved[:3]
-        if c := native_attention.native_library_for(config, q, k, v):
-            return native_attention.attention_backward(c, self.packed, grad_out, saved, config)
+        if library := native_attention.native_library_for(config, q, k, v):
+            return native_attention.attention_backward(
+                library, self.packed, grad_out, saved, config
+            )
         return _blocks_backward(kernel_for(config, q, v), self, grad_out, saved, config)
 
     @cached_property
     def self_blocks(self) -> "tuple[SelfBlock, ...]":
-        """Every stretch once, those of similar lengths together."""
-        alike: dict[int, list[Segment]] = {}
-        for stretch in self.packed.segments:
-            if stretch.end > stretch.begin:
-                size = (stretch.end - stretch.begin - 1).bit_length()
-                alike.setdefault(size, []).append(stretch)
-        return tuple(_self_block(some, self.packed.token.device) for some in alike.values())
+        """Causal blocks of all segments; segments of similar length share a block."""
+        by_size: dict[int, list[Segment]] = {}
+        for segment in self.packed.segments:
+            if segment.end > segment.begin:
+                size = (segment.end - segment.begin - 1).bit_length()
+                by_size.setdefault(size, []).append(segment)
+        device = self.packed.token.device
+        return tuple(_self_block(segments, device) for segments in by_size.values())
 
     @cached_property
     def shared_segments(self) -> tuple[Segment, ...]:
-        """The stretches from which something goes on."""
+        """The segments that have descendants."""
         return tuple(s for s in self.packed.segments if s.begin < s.end < s.subtree_end)
 
     @cached_property
@@ -77,13 +80,15 @@ class TreeAttention:
     def prefix_blocks(
         self, q: TokenHeads, k: TokenHeads, v: TokenHeads, config: AttentionConfig
     ) -> list[BlockSlices]:
-        """What goes on from each shared stretch, looking at it."""
-        position, found = self.packed.position, []
+        """Blocks of the descendants of each shared segment, attending to that segment."""
+        blocks: list[BlockSlices] = []
         for s in self.shared_segments:
-            asked, seen = slice(s.end, s.subtree_end), slice(s.begin, s.end)
-            near = position[seen] if self.max_row_length > config.window else None
-            found.append((asked, seen, self.prefix_block(asked, q, k[seen], v[seen], near, config)))
-        return found
+            queries, keys = slice(s.end, s.subtree_end), slice(s.begin, s.end)
+            windowed = self.max_row_length > config.window
+            key_position = self.packed.position[keys] if windowed else None
+            block = self.prefix_block(queries, q, k[keys], v[keys], key_position, config)
+            blocks.append((queries, keys, block))
+        return blocks
 
     def prefix_block(
         self,
@@ -94,12 +99,14 @@ class TreeAttention:
         key_position: Tensor | None,
         config: AttentionConfig,
     ) -> AttentionBlock:
-        """Some of the line looking at other tokens; `near`: where these are, if that matters."""
+        """A block of some packed queries and the keys (k, K, d) of earlier tokens.
+
+        `key_position`: positions of the keys if a window may exclude some, otherwise None.
+        """
         mask = None
         if key_position is not None:
-            mask = _window_mask(
-                self.packed.position[queries, None] - key_position, config.window, q
-            )
+            distance = self.packed.position[queries, None] - key_position
+            mask = _window_mask(distance, config.window, q)
         return AttentionBlock(
             _transpose_heads(q[queries][None]),
             _transpose_heads(k[None]),
@@ -110,17 +117,17 @@ class TreeAttention:
 
 @dataclass(frozen=True)
 class SelfBlock:
-    """Several stretches, right-padded, each looking at itself."""
+    """Several right-padded segments, each attending to itself."""
 
-    index: Int[Tensor, "B L"]  # into the line
-    is_token: Tensor  # (B, L): where a stretch has a token
+    index: Int[Tensor, "B L"]  # into the packed tokens
+    is_token: Tensor  # (B, L): False for padding
 
     def block(self, q: TokenHeads, k: TokenHeads, v: TokenHeads, window: float) -> AttentionBlock:
         width, mask = self.index.shape[1], None
         if width > window:
             column = torch.arange(width, device=q.device)
-            apart = column[:, None] - column
-            mask = _window_mask(torch.where(apart < 0, width, apart), window, q)
+            distance = column[:, None] - column
+            mask = _window_mask(torch.where(distance < 0, width, distance), window, q)
         q, k, v = (x[self.index] for x in (q, k, v))
         return AttentionBlock(
             _transpose_heads(q),
@@ -131,7 +138,7 @@ class SelfBlock:
         )
 
     def masked_grad(self, grad_out: Tensor) -> Tensor:
-        """Slopes of the outputs, 0 where there is no token."""
+        """Gradient of the outputs, with 0 for padding."""
         return _transpose_heads(grad_out[self.index] * self.is_token[..., None, None])
 
 
@@ -142,14 +149,13 @@ def _self_block(segments: Sequence[Segment], device: torch.device) -> SelfBlock:
 
 
 def _window_mask(distance: Tensor, window: float, like: Tensor) -> Tensor:
-    """0 where tokens are near enough, -inf where not: (1, 1, q, k)."""
-    return torch.zeros_like(distance, dtype=like.dtype).masked_fill(distance >= window, -inf)[
-        None, None
-    ]
+    """Additive mask (1, 1, q, k): 0 within the window, -inf outside."""
+    mask = torch.zeros_like(distance, dtype=like.dtype).masked_fill(distance >= window, -inf)
+    return mask[None, None]
 
 
 def _transpose_heads(x: Tensor) -> Tensor:
-    """Rows of tokens (B, L, H, d) as (B, H, L, d), and back."""
+    """(B, L, H, d) as (B, H, L, d), and back."""
     return x.transpose(1, 2)
 
 
@@ -163,15 +169,15 @@ class _TreeAttentionFunction(torch.autograd.Function):
         tree: TreeAttention,
         config: AttentionConfig,
     ) -> Tensor:
-        out, total = tree.attend_with_lse(0, q, k, v, config)
-        ctx.save_for_backward(q, k, v, out, total)
-        ctx.rest = tree, config
+        out, lse = tree.attend_with_lse(0, q, k, v, config)
+        ctx.save_for_backward(q, k, v, out, lse)
+        ctx.tree, ctx.config = tree, config
         return out
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        tree, how = ctx.rest
-        return *tree.backward(grads[0], ctx.saved_tensors, how), None, None
+        qkv_grads = ctx.tree.backward(grads[0], ctx.saved_tensors, ctx.config)
+        return *qkv_grads, None, None
 
 
 def attend_blocks(
@@ -181,30 +187,31 @@ def attend_blocks(
     qkv: tuple[TokenHeads, TokenHeads, TokenHeads],
     config: AttentionConfig,
 ) -> tuple[Tensor, Tensor]:
-    """What is seen within stretches, and in parts besides: outputs and normalisers."""
+    """Outputs and log-sum-exp, merged over the blocks within segments and those before them."""
     q, k, v = qkv
     wide = torch.promote_types(q.dtype, torch.float32)
     out = q.new_empty((*q.shape[:2], v.shape[-1]), dtype=wide)
-    total = q.new_empty(q.shape[:2], dtype=wide)
-    for own in self_blocks:
-        said, sum_ = kernel.forward(own.block(q, k, v, config.window))
-        out[own.index[own.is_token]] = _transpose_heads(said)[own.is_token].to(wide)
-        total[own.index[own.is_token]] = _transpose_heads(sum_)[own.is_token].to(wide)
-    for asked, part in prefix_blocks:
-        said, sum_ = kernel.forward(part)
-        if part.mask is not None:  # who sees nothing of it has no normaliser
-            sum_ = sum_.masked_fill(part.mask.isneginf().all(-1), -inf)
-        merge_block(out[asked], total[asked], said, sum_)
-    return out.to(q.dtype), total
+    lse = q.new_empty(q.shape[:2], dtype=wide)
+    for self_block in self_blocks:
+        block_out, block_lse = kernel.forward(self_block.block(q, k, v, config.window))
+        is_token = self_block.is_token
+        out[self_block.index[is_token]] = _transpose_heads(block_out)[is_token].to(wide)
+        lse[self_block.index[is_token]] = _transpose_heads(block_lse)[is_token].to(wide)
+    for queries, block in prefix_blocks:
+        block_out, block_lse = kernel.forward(block)
+        if block.mask is not None:  # queries that see no key of the block
+            block_lse = block_lse.masked_fill(block.mask.isneginf().all(-1), -inf)
+        merge_block(out[queries], lse[queries], block_out, block_lse)
+    return out.to(q.dtype), lse
 
 
 def merge_block(out: TokenHeads, lse: Tensor, block_out: Tensor, block_lse: Tensor) -> None:
-    """Let outputs (q, H, d) take in, in place, those of another part: (1, H, q, d)."""
+    """Merges the outputs (1, H, q, d) of another block into `out` (q, H, d), in place."""
     block_lse = _transpose_heads(block_lse)[0].to(lse)
-    both = torch.logaddexp(lse, block_lse)
-    out.mul_((lse - both).exp()[..., None])
-    out.addcmul_(_transpose_heads(block_out)[0].to(out), (block_lse - both).exp()[..., None])
-    lse.copy_(both)
+    merged = torch.logaddexp(lse, block_lse)
+    out.mul_((lse - merged).exp()[..., None])
+    out.addcmul_(_transpose_heads(block_out)[0].to(out), (block_lse - merged).exp()[..., None])
+    lse.copy_(merged)
 
 
 def _blocks_backward(
@@ -214,18 +221,18 @@ def _blocks_backward(
     saved: Sequence[Tensor],
     config: AttentionConfig,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    q, k, v, out, total = saved
-    toward = q.new_empty(q.shape), k.new_empty(k.shape), v.new_empty(v.shape)
-    for own in tree.self_blocks:
-        whole = _transpose_heads(out[own.index]), _transpose_heads(total[own.index])
-        part = own.block(q, k, v, config.window)
-        for into, x in zip(
-            toward, kernel.backward(own.masked_grad(grad_out), part, *whole), strict=True
-        ):
-            into[own.index[own.is_token]] = _transpose_heads(x)[own.is_token]
-    for asked, seen, part in tree.prefix_blocks(q, k, v, config):
-        grad, *whole = (_transpose_heads(x[asked][None]) for x in (grad_out, out, total))
-        grads = kernel.backward(grad, part, *whole)
-        for into, place, x in zip(toward, (asked, seen, seen), grads, strict=True):
-            into[place] += _transpose_heads(x)[0]
-    return toward
+    q, k, v, out, lse = saved
+    totals = q.new_empty(q.shape), k.new_empty(k.shape), v.new_empty(v.shape)
+    for self_block in tree.self_blocks:
+        index, is_token = self_block.index, self_block.is_token
+        merged = _transpose_heads(out[index]), _transpose_heads(lse[index])
+        block = self_block.block(q, k, v, config.window)
+        grads = kernel.backward(self_block.masked_grad(grad_out), block, *merged)
+        for total, grad in zip(totals, grads, strict=True):
+            total[index[is_token]] = _transpose_heads(grad)[is_token]
+    for queries, keys, block in tree.prefix_blocks(q, k, v, config):
+        block_grad_out, *merged = (_transpose_heads(x[queries][None]) for x in (grad_out, out, lse))
+        grads = kernel.backward(block_grad_out, block, *merged)
+        for total, place, grad in zip(totals, (queries, keys, keys), grads, strict=True):
+            total[place] += _transpose_heads(grad)[0]
+    return totals

@@ -1,1 +1,1 @@
-"""What a policy that draws is made of: a model, its denoising steps, how they are taken."""
+"""Parts of a flow-matching policy: backbone, SDE steps, sampler, evaluator, weight sync."""

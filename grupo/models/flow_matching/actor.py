@@ -1,4 +1,4 @@
-"""A flow model as samplers use it."""
+"""Actor of a flow-matching policy."""
 
 from dataclasses import dataclass, replace
 from random import Random
@@ -23,11 +23,22 @@ from grupo.storage import tensor_text
 
 @dataclass(frozen=True)
 class FlowActor:
-    """A policy drawing, with a random stream of its own: an action is a stretch of its steps.
+    """A flow-matching policy with a random stream of its own.
 
-    It draws to the end, or to where its steps begin or cease to be trained, or `limit` of them;
-    then it goes on with nothing more seen. As its one likeliest way it takes steps without noise.
-    Its noise has the correlation `share` with that of the stream `kin`.
+    An action is a segment of denoising steps. It ends with the image, at a border of `sde_window`,
+    or after `max_steps`; the next action continues without an observation.
+
+    Args:
+        backbone: encodes prompts; defines the shape of latents.
+        noise_schedule: times and noise of the steps.
+        batcher: batches the requests of many actors for the sampler.
+        rng_key: key of the random stream.
+        policy_version: update steps of the weights that generate.
+        noise_scale: factor on the noise of each step.
+        max_steps: maximal number of steps of an action.
+        greedy: take all steps without noise.
+        shared_noise_key: key of a stream that the noise is correlated with.
+        noise_correlation: correlation with that stream, 0 to 1.
     """
 
     backbone: FlowBackbone
@@ -45,14 +56,15 @@ class FlowActor:
         turns = rollout.contexts[-1].turns
         if not turns:
             return await self._start(observation)
-        done = sum(len(action.items) for _, action in turns)
-        if observation or done >= len(self.noise_schedule.sigma):
+        begin = sum(len(action.items) for _, action in turns)
+        if observation or begin >= len(self.noise_schedule.sigma):
             raise ConfigError(
-                f"prompt: {observation!r} after what was drawn. Allowed: one prompt, at first."
+                f"prompt: {observation!r} follows an image. Allowed: one prompt, as the first"
+                " observation."
             )
-        prompt, start = turns[0][1].observation
-        last = next((a.items[-1] for _, a in reversed(turns) if a.items), start)
-        return await self._denoise(prompt, tensor_text.decode_tensor(last), done, ())
+        prompt, noise = turns[0][1].observation
+        latent = next((a.items[-1] for _, a in reversed(turns) if a.items), noise)
+        return await self._denoise(prompt, tensor_text.decode_tensor(latent), begin, ())
 
     async def restart_context(
         self,
@@ -62,28 +74,40 @@ class FlowActor:
         prefix_tokens: int = 0,
     ) -> Action:
         if suffix_tokens or prefix_tokens:
-            raise ConfigError("sample: latents are carried to another prompt. Allowed: none.")
+            raise ConfigError(
+                "sampler: it carries items to another context. Allowed with a flow: none."
+            )
         return replace(await self._start(observation), resets_context=True)
 
     async def append_unsampled(
         self, rollout: Rollout, observation: Observation, text: str
     ) -> Action:
-        raise ConfigError(f"sample: {text[:60]!r} is to be recited. Allowed: to draw.")
+        raise ConfigError(
+            f"sampler: it inserts the text {text[:60]!r}. Allowed with a flow: sampled actions."
+        )
 
     async def prefill_forced(self, rollout: Rollout, observation: Observation, text: str) -> Action:
         return await self.append_unsampled(rollout, observation, text)
 
     def truncate(self, rollout: Rollout, num_items: int) -> Rollout:
-        *before, (seen, action) = rollout.turns
-        kept, logp = action.items[:num_items], action.logp[:num_items]
-        short = replace(action, items=kept, logp=logp, finish_reason="length", image="")
-        return replace(rollout, turns=tuple(before)).append_turn(seen, short)
+        *turns, (observation, action) = rollout.turns
+        truncated = replace(
+            action,
+            items=action.items[:num_items],
+            logp=action.logp[:num_items],
+            finish_reason="length",
+            image="",
+        )
+        return replace(rollout, turns=tuple(turns)).append_turn(observation, truncated)
 
     async def score(self, rollout: Rollout) -> TokenScores:
-        raise ConfigError("sample: it is asked how likely steps are. Allowed: of a language model.")
+        raise ConfigError("sampler: it scores given actions. Allowed: with a language model.")
 
     async def predict_head(self, rollout: Rollout, head: str) -> float:
-        raise ConfigError(f"sample: it asks {head!r} on the way. Allowed: to draw to the end.")
+        raise ConfigError(
+            f"sampler: it needs predictions of the auxiliary head {head!r} during a rollout."
+            " Allowed: with a causal language model."
+        )
 
     def with_prompt(self, rollout: Rollout, prompt: Observation) -> Rollout:
         return replace_prompt(rollout, prompt, off_context=True)
@@ -92,7 +116,7 @@ class FlowActor:
         return replace(self, rng_key=derive_key(self.rng_key, *label))
 
     def with_correlated_noise(self, other: "FlowActor", correlation: float) -> "FlowActor":
-        """The same policy, whose noise has the correlation `share` with that of `other`."""
+        """The same policy, with noise of the given correlation with that of `other`."""
         return replace(self, shared_noise_key=other.rng_key, noise_correlation=correlation)
 
     def rng(self, *label: object) -> Random:
@@ -105,25 +129,26 @@ class FlowActor:
 
     def with_stop(self, *stop_strings: str, max_new_tokens: int = 0) -> "FlowActor":
         if stop_strings:
-            raise ConfigError(f"sample: to stop at {stop_strings[0]!r}. Allowed: a limit of steps.")
+            raise ConfigError(
+                f"sampler: it stops at {stop_strings[0]!r}. Allowed with a flow: a number of steps."
+            )
         return replace(self, max_steps=max_new_tokens or 1 << 30)
 
     async def _start(self, observation: Observation) -> Action:
         prompt = prompt_text(observation)
         self.backbone.check_prompt(prompt)
-        start = standard_normal(self.rng_key, "start", self.backbone.shape)
-        return await self._denoise(prompt, start, 0, (prompt, tensor_text.encode_tensor(start)))
+        noise = standard_normal(self.rng_key, "start", self.backbone.shape)
+        return await self._denoise(prompt, noise, 0, (prompt, tensor_text.encode_tensor(noise)))
 
     async def _denoise(
         self, prompt: str, latent: Tensor, begin: int, observation: tuple[str, ...]
     ) -> Action:
-        course = (
-            replace(self.noise_schedule, sde_window=frozenset())
-            if self.greedy
-            else self.noise_schedule
-        )
-        trained, end = begin in course.sde_window, course.segment_end(begin, self.max_steps)
-        sigma = course.sigma * (self.noise_scale if trained else 0.0)
+        schedule = self.noise_schedule
+        if self.greedy:
+            schedule = replace(schedule, sde_window=frozenset())
+        in_window = begin in schedule.sde_window
+        end = schedule.segment_end(begin, self.max_steps)
+        sigma = schedule.sigma * (self.noise_scale if in_window else 0.0)
         noise = NoiseStream(self.rng_key, self.shared_noise_key, self.noise_correlation)
         reply = await self.batcher(FlowRequest(prompt, latent, begin, end, sigma, noise))
         return Action(
@@ -131,7 +156,7 @@ class FlowActor:
             reply.logp,
             observation,
             finish_reason="end" if end == len(sigma) else "length",
-            in_loss=trained,
+            in_loss=in_window,
             rng_key=self.rng_key,
             policy_version=self.policy_version,
             image=reply.image,
@@ -139,10 +164,10 @@ class FlowActor:
 
 
 def prompt_text(observation: Observation) -> str:
-    """A prompt as text; refuses messages."""
+    """A prompt as text; raises `ConfigError` for messages."""
     if not isinstance(observation, str):
         raise ConfigError(
-            "prompt: it is made of messages. Allowed: plain text, for one that draws."
+            "prompt: it consists of messages. Allowed with an image model: plain text."
         )
     return observation
 
@@ -150,13 +175,11 @@ def prompt_text(observation: Observation) -> str:
 def replace_prompt(
     rollout: Rollout, observation: Observation, *, off_context: bool = False
 ) -> Rollout:
-    """The rollout as if `seen` had been its prompt; `moved` if it was drawn after another."""
+    """The rollout with `observation` in place of its prompt.
+
+    `off_context` marks its actions as sampled in another context than they now have.
+    """
     (_, first), *rest = rollout.turns
-    now = [
-        (
-            observation,
-            replace(first, observation=(prompt_text(observation), *first.observation[1:])),
-        ),
-        *rest,
-    ]
-    return replace(rollout, turns=tuple((s, replace(a, off_context=off_context)) for s, a in now))
+    inputs = (prompt_text(observation), *first.observation[1:])
+    turns = [(observation, replace(first, observation=inputs)), *rest]
+    return replace(rollout, turns=tuple((o, replace(a, off_context=off_context)) for o, a in turns))

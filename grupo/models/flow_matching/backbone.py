@@ -1,4 +1,4 @@
-"""Models that say in which direction noise lies."""
+"""Backbones of flow models: velocity networks with their prompt encoder and image decoder."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -13,47 +13,52 @@ from torch import Tensor, nn
 from grupo.core.errors import ConfigError
 from grupo.models.flow_matching.diffusers import PipelineBackbone
 from grupo.models.flow_matching.unet import SmallFlow
-from grupo.models.loading import Lora
+from grupo.models.loading import PIPELINE_INDEX, Lora
 
-Condition = Mapping[str, Tensor]  # what was read of each prompt, a row each
+Condition = Mapping[str, Tensor]  # encoded prompts by keyword of the module, one row each
 
 
 class FlowBackbone(Protocol):
-    """A flow model with all that belongs to it."""
+    """A velocity network with its times, prompt encoder and image decoder."""
 
-    shape: tuple[int, ...]  # of a latent
+    shape: tuple[int, ...]  # of one latent
 
     @property
     def module(self) -> nn.Module:
-        """What is trained: called with latents (m, *shape), times (m,) and the condition."""
+        """The trained network: velocities of latents (m, *shape), times (m,) and conditions."""
         ...
 
     def timesteps(self, num_steps: int) -> Float[Tensor, "T1"]:
-        """When it is asked for its velocity, from 1 down to 0."""
+        """Times of the steps, from 1 (noise) to 0 (image), `num_steps` + 1 of them."""
         ...
 
     def check_prompt(self, prompt: str) -> None:
-        """Refuse a prompt that it cannot read."""
+        """Raise `ConfigError` for a prompt that cannot be encoded."""
         ...
 
     def encode_prompts(self, prompts: Sequence[str]) -> Condition:
-        """What the model is told; the empty prompt tells it nothing."""
+        """Conditions of the prompts; the empty prompt is the unconditional one."""
         ...
 
     def decode_latents(self, latents: Float[Tensor, "m ..."]) -> Float[Tensor, "m 3 H W"]:
-        """What latents show, 0 to 1."""
+        """RGB images of latents, with values from 0 to 1."""
         ...
 
     def save(self, module: Any, folder: Path) -> None:
-        """Write a folder that loads as a model with this module."""
+        """Write a folder that loads as this backbone with `module` as its network."""
         ...
 
 
 @dataclass(frozen=True)
 class VelocityField:
-    """Velocities, guided away from what no prompt would give. Ho & Salimans, arXiv:2207.12598.
+    """Velocities under classifier-free guidance. Ho & Salimans, arXiv:2207.12598.
 
-    v(x, nothing) + guidance (v(x, prompt) - v(x, nothing)).
+    v(x, "") + guidance_scale (v(x, prompt) - v(x, "")).
+
+    Args:
+        backbone: encodes the empty prompt.
+        module: the velocity network.
+        guidance_scale: 1 is no guidance, and one forward pass instead of two.
     """
 
     backbone: FlowBackbone
@@ -61,18 +66,19 @@ class VelocityField:
     guidance_scale: float
 
     def __call__(self, x: Tensor, t: Float[Tensor, "m"], condition: Condition) -> Tensor:
-        told = self.module(x, t, **condition)
+        conditional = self.module(x, t, **condition)
         if self.guidance_scale == 1:
-            return told
-        nothing = {
-            k: v.expand(len(x), *v.shape[1:]) for k, v in self.backbone.encode_prompts([""]).items()
+            return conditional
+        empty = {
+            name: value.expand(len(x), *value.shape[1:]).to(x.device)
+            for name, value in self.backbone.encode_prompts([""]).items()
         }
-        blind = self.module(x, t, **{k: v.to(x.device) for k, v in nothing.items()})
-        return blind + self.guidance_scale * (told - blind)
+        unconditional = self.module(x, t, **empty)
+        return unconditional + self.guidance_scale * (conditional - unconditional)
 
 
 class SmallFlowBackbone:
-    """A model that paints pixels, from a folder that `SmallFlow.save_pretrained` wrote."""
+    """A `SmallFlow` in pixel space, from a folder of `SmallFlow.save_pretrained`."""
 
     def __init__(self, path: str, device: torch.device) -> None:
         self.module = SmallFlow.from_pretrained(path).to(device)
@@ -95,19 +101,19 @@ class SmallFlowBackbone:
 
 
 def load(path: str, device: torch.device) -> FlowBackbone:
-    """The model in a folder: one of ours, or a pipeline of diffusers."""
-    if (Path(path) / "model_index.json").is_file():
+    """The backbone in a folder: a `SmallFlow`, or a pipeline of diffusers."""
+    if (Path(path) / PIPELINE_INDEX).is_file():
         return PipelineBackbone(path, device)
     config = Path(path) / "config.json"
     if not config.is_file():
-        raise ConfigError(f"model: {path!r} has neither model_index.json nor config.json.")
+        raise ConfigError(f"model: {path!r} has neither {PIPELINE_INDEX} nor config.json.")
     if json.loads(config.read_text()).get("model_type") != SmallFlow.KIND:
-        raise ConfigError(f"model: {path!r} is no {SmallFlow.KIND}, as its config.json has it.")
+        raise ConfigError(f"model: {path!r} is no {SmallFlow.KIND}, according to its config.json.")
     return SmallFlowBackbone(path, device)
 
 
 def add_adapters(module: nn.Module, lora: Lora) -> nn.Module:
-    """The module frozen, with trainable adapters."""
+    """The module with trainable adapters; its own weights are frozen."""
     from peft import LoraConfig, get_peft_model
 
     linear = [name for name, x in module.named_modules() if isinstance(x, nn.Linear)]
@@ -120,7 +126,7 @@ def add_adapters(module: nn.Module, lora: Lora) -> nn.Module:
     try:
         return get_peft_model(module, config)  # pyright: ignore[reportArgumentType]
     except ValueError as error:
-        ends = sorted({name.rpartition(".")[2] for name in linear})
+        layers = sorted({name.rpartition(".")[2] for name in linear})
         raise ConfigError(
-            f"targets: {lora.targets!r}. Allowed: all-linear, {', '.join(ends)}."
+            f"targets: {lora.targets!r}. Allowed: all-linear, {', '.join(layers)}."
         ) from error

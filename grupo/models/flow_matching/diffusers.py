@@ -1,4 +1,4 @@
-"""Pipelines of Stable Diffusion 3's kind, as diffusers saves them."""
+"""Stable Diffusion 3 pipelines of diffusers as backbones."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -11,11 +11,11 @@ from torch import Tensor, nn
 
 from grupo.core.errors import ConfigError
 
-TIMESTEP_SCALE = 1000  # a transformer of diffusers is told times up to this
+TIMESTEP_SCALE = 1000  # transformers of diffusers take times from 0 to this
 
 
 class TransformerVelocity(nn.Module):
-    """The pipeline's transformer, called with latents, times and what was read."""
+    """A pipeline's transformer, called with latents, times and prompt embeddings."""
 
     def __init__(self, transformer: nn.Module) -> None:
         super().__init__()
@@ -28,7 +28,7 @@ class TransformerVelocity(nn.Module):
         words: Float[Tensor, "m L D"],
         pooled: Float[Tensor, "m E"],
     ) -> Float[Tensor, "m C H W"]:
-        """The velocity at x and t."""
+        """Velocity at latents x and times t, for embeddings of words and of the whole prompt."""
         (velocity,) = self.transformer(
             hidden_states=x,
             timestep=TIMESTEP_SCALE * t,
@@ -40,13 +40,14 @@ class TransformerVelocity(nn.Module):
 
 
 class PipelineBackbone:
-    """A pipeline: its transformer is trained, its readers and its decoder stay as they are."""
+    """A pipeline whose transformer is trained; its text encoders and VAE are frozen."""
 
     def __init__(self, path: str, device: torch.device) -> None:
-        self.pipeline, self.device = _pipeline(path).to(device), device
-        for part in ("text_encoder", "text_encoder_2", "text_encoder_3", "vae"):
-            if getattr(self.pipeline, part) is not None:
-                getattr(self.pipeline, part).requires_grad_(False)
+        self.pipeline = _pipeline(path).to(device)
+        self.device = device
+        for name in ("text_encoder", "text_encoder_2", "text_encoder_3", "vae"):
+            if getattr(self.pipeline, name) is not None:
+                getattr(self.pipeline, name).requires_grad_(False)
         self.module = TransformerVelocity(self.pipeline.transformer.eval())
         config = self.pipeline.transformer.config
         self.shape = (config.in_channels, config.sample_size, config.sample_size)
@@ -57,31 +58,32 @@ class PipelineBackbone:
         return self.pipeline.scheduler.sigmas.clone().cpu()
 
     def check_prompt(self, prompt: str) -> None:
-        """It reads whatever is text."""
+        """Accept every text."""
 
     def encode_prompts(self, prompts: Sequence[str]) -> dict[str, Tensor]:
-        read = [self.cached_prompt_embeds(prompt) for prompt in prompts]
-        words, pooled = zip(*read, strict=True) if read else ((), ())
+        embeddings = [self.cached_prompt_embeds(prompt) for prompt in prompts]
+        words, pooled = zip(*embeddings, strict=True) if embeddings else ((), ())
         return {"words": torch.stack(words), "pooled": torch.stack(pooled)}
 
     @torch.no_grad()
     def decode_latents(self, latents: Float[Tensor, "m C H W"]) -> Float[Tensor, "m 3 H2 W2"]:
         vae = self.pipeline.vae
-        inside = latents / vae.config.scaling_factor + vae.config.shift_factor
-        (image,) = vae.decode(inside.to(vae.dtype), return_dict=False)
+        unscaled = latents / vae.config.scaling_factor + vae.config.shift_factor
+        (image,) = vae.decode(unscaled.to(vae.dtype), return_dict=False)
         return (image.float() / 2 + 0.5).clamp(0, 1)
 
     def save(self, module: Any, folder: Path) -> None:
-        if not isinstance(module, TransformerVelocity):  # adapters alone
+        if not isinstance(module, TransformerVelocity):  # adapters without the base model
             module.save_pretrained(folder)
             return
-        own, self.pipeline.transformer = self.pipeline.transformer, module.transformer
+        own = self.pipeline.transformer
+        self.pipeline.transformer = module.transformer
         self.pipeline.save_pretrained(folder)
         self.pipeline.transformer = own
 
     @torch.no_grad()
     def _encode_prompt(self, prompt: str) -> tuple[Tensor, Tensor]:
-        """What the text encoders make of a prompt, on the processor."""
+        """Embeddings of a prompt's words and of the whole prompt, on the CPU."""
         words, _, pooled, _ = self.pipeline.encode_prompt(
             prompt, None, None, do_classifier_free_guidance=False, device=self.device
         )
@@ -89,7 +91,7 @@ class PipelineBackbone:
 
 
 def _pipeline(path: str) -> Any:
-    """The pipeline in a folder; a text encoder that was left out is left out."""
+    """Load a pipeline; the third text encoder may be missing from its folder."""
     try:
         from diffusers.pipelines.stable_diffusion_3.pipeline_stable_diffusion_3 import (
             StableDiffusion3Pipeline,
@@ -97,7 +99,7 @@ def _pipeline(path: str) -> Any:
         from diffusers.utils import logging
     except ImportError as error:
         raise ConfigError(
-            "model: pipelines are read by diffusers. Install grupo[images]."
+            "model: pipelines need the package diffusers. Install grupo[images]."
         ) from error
     logging.set_verbosity_error()
     logging.disable_progress_bar()
@@ -106,5 +108,5 @@ def _pipeline(path: str) -> Any:
     try:
         return StableDiffusion3Pipeline.from_pretrained(path, **absent)
     except (OSError, ValueError, KeyError) as error:
-        why = str(error).strip().splitlines()[0]
-        raise ConfigError(f"model: {path!r} is no Stable Diffusion 3 pipeline: {why}") from error
+        reason = str(error).strip().splitlines()[0]
+        raise ConfigError(f"model: {path!r} is no Stable Diffusion 3 pipeline: {reason}") from error

@@ -1,4 +1,4 @@
-"""Reading again what was drawn: which steps a batch holds, and what they are drawn from now."""
+"""Evaluation of recorded trajectories: distributions of their steps under the current weights."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,74 +15,82 @@ from grupo.models.flow_matching.sde_step import SDESteps
 from grupo.models.scorers import BaseScorer
 from grupo.storage import tensor_text
 
-CONDITION_PREFIX = "told/"  # begins the names of what the model read of a row's prompt
-OLD = "old"  # the policy as it was when a batch was collated
+CONDITION_PREFIX = "condition/"  # of keys in `Batch.inputs`, before the names of conditions
+OLD = "old"  # the policy at the time when a batch was collated
 
 
 @dataclass(frozen=True)
 class TrajectoryEvaluator:
-    """Rows of latents, read by a model at the times of a course."""
+    """Evaluates the denoising steps of rows of latents.
+
+    Args:
+        velocity_field: velocities of the current weights.
+        noise_schedule: times and noise of the steps.
+        device: where the model computes.
+    """
 
     velocity_field: VelocityField
     noise_schedule: NoiseSchedule
     device: torch.device
 
     def encode(self, rollouts: Sequence[Rollout]) -> dict[str, Tensor]:
-        """The latents of every row (N, L + 1, ...), noise first, and what its prompt says."""
+        """Latents of every row (N, L + 1, *shape), noise first, and conditions of its prompt."""
         rows = [_latents(rollout) for rollout in rollouts]
-        prompts = [
-            rollout.turns[0][1].observation[0] if rollout.turns else "" for rollout in rollouts
-        ]
+        prompts = [r.turns[0][1].observation[0] if r.turns else "" for r in rollouts]
         width = max(map(len, rows), default=0)
         latent = torch.zeros(len(rows), width, *self.velocity_field.backbone.shape)
-        for number, some in enumerate(rows):
-            latent[number, : len(some)] = torch.stack(some)
-        told = self.velocity_field.backbone.encode_prompts(prompts)
-        return {"latent": latent, **{CONDITION_PREFIX + name: x for name, x in told.items()}}
+        for number, row in enumerate(rows):
+            latent[number, : len(row)] = torch.stack(row)
+        conditions = self.velocity_field.backbone.encode_prompts(prompts)
+        return {
+            "latent": latent,
+            **{CONDITION_PREFIX + name: x for name, x in conditions.items()},
+        }
 
     def sde_steps(self, batch: Batch) -> SDESteps:
-        """Those of a batch in the order of its mask."""
+        """Steps of a batch, in the order of its mask."""
         row, step = batch.mask.nonzero(as_tuple=True)
         return self._steps_of_batch(batch, self.velocity(batch.inputs, row, step))
 
     def old_sde_steps(self, batch: Batch) -> SDESteps:
-        """The same as they were drawn from when the batch was collated."""
+        """Steps of a batch under the weights at the time when it was collated."""
         return self._steps_of_batch(batch, batch.inputs[OLD][batch.mask].to(self.device))
 
     def velocity(
         self, inputs: Mapping[str, Tensor], row: Int[Tensor, "M"], step: Int[Tensor, "M"]
     ) -> Float[Tensor, "M *shape"]:
-        """What the model says at some steps of some rows."""
-        told = {
+        """Velocities at given steps of given rows."""
+        condition = {
             name.removeprefix(CONDITION_PREFIX): x[row].to(self.device)
             for name, x in inputs.items()
             if name.startswith(CONDITION_PREFIX)
         }
         time = self.noise_schedule.timesteps[step].to(self.device)
-        return self.velocity_field(inputs["latent"][row, step].to(self.device), time, told).float()
+        latent = inputs["latent"][row, step].to(self.device)
+        return self.velocity_field(latent, time, condition).float()
 
     @torch.no_grad()
     def all_velocities(
         self, inputs: Mapping[str, Tensor], max_batch_size: int
     ) -> Float[Tensor, "N L *shape"]:
-        """At every step of every row."""
+        """Velocities at every step of every row."""
         latent = inputs["latent"][:, :-1]
         row, step = torch.ones(latent.shape[:2]).nonzero(as_tuple=True)
-        some = zip(row.split(max_batch_size), step.split(max_batch_size), strict=True)
-        said = [self.velocity(inputs, r, s).cpu() for r, s in some]
-        return torch.cat([*said, latent[:0, 0]]).reshape(latent.shape)
+        batches = zip(row.split(max_batch_size), step.split(max_batch_size), strict=True)
+        velocities = [self.velocity(inputs, r, s).cpu() for r, s in batches]
+        return torch.cat([*velocities, latent[:0, 0]]).reshape(latent.shape)
 
     def _steps_of_batch(self, batch: Batch, velocity: Tensor) -> SDESteps:
         row, step = batch.mask.nonzero(as_tuple=True)
-        x, drawn = (batch.inputs["latent"][row, s].to(self.device) for s in (step, step + 1))
+        x, next_x = (batch.inputs["latent"][row, s].to(self.device) for s in (step, step + 1))
         sigma = self.noise_schedule.sigma[step].to(self.device)
         steps = self.noise_schedule.sde_steps(x, velocity, step.to(self.device), sigma)
-        return replace(steps, next_x=drawn)
+        return replace(steps, next_x=next_x)
 
 
 @dataclass(frozen=True)
 class OldPolicy(BaseScorer[SDESteps]):
-    """A policy as it was when a batch was collated."""
+    """Scorer with the policy's weights at the time when a batch was collated."""
 
     evaluator: TrajectoryEvaluator
 
@@ -91,6 +99,7 @@ class OldPolicy(BaseScorer[SDESteps]):
 
 
 def _latents(rollout: Rollout) -> list[Tensor]:
-    seen = [line for _, action in rollout.turns[:1] for line in action.observation[1:]]
-    parts = [line for _, action in rollout.turns for line in action.items]
-    return [tensor_text.decode_tensor(line) for line in (*seen, *parts)]
+    """Initial noise of a rollout, and the latent after each of its steps."""
+    noise = [text for _, action in rollout.turns[:1] for text in action.observation[1:]]
+    items = [text for _, action in rollout.turns for text in action.items]
+    return [tensor_text.decode_tensor(text) for text in (*noise, *items)]

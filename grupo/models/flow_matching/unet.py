@@ -1,4 +1,4 @@
-"""A small flow model of pixels and words."""
+"""A small text-to-image flow model in pixel space."""
 
 import json
 import math
@@ -14,74 +14,86 @@ from grupo.core.errors import ConfigError, suggest
 
 
 class SmallFlow(nn.Module):
-    """A U-Net of two levels that reads words: velocities of `size` x `size` RGB images.
+    """U-Net of two levels for velocities of `size` x `size` RGB images, conditioned on words.
 
-    Words are read by attention at the lower level, which knows its places; all of them, with the
-    time, scale and shift every block.
+    The lower level, which has a spatial bias, attends to the words. Words and time together scale
+    and shift every convolution block (FiLM).
+
+    Args:
+        vocabulary: words that a prompt may have.
+        size: height and width of an image, in pixels; even.
+        width: channels of the upper level; a multiple of 8.
     """
 
     KIND = "grupo-small-flow"
 
     def __init__(self, vocabulary: tuple[str, ...], size: int = 16, width: int = 48) -> None:
         super().__init__()
-        self.vocabulary, self.size, self.width, self.max_words = vocabulary, size, width, 12
-        told = 2 * width
-        self.embed = nn.Embedding(len(vocabulary) + 1, told, padding_idx=0)
-        self.position_embedding = nn.Parameter(torch.randn(self.max_words, told) / 10)
-        self.word_attention = CrossAttention(told, told)
-        asked = (self.max_words + 1) * told
+        self.vocabulary = vocabulary
+        self.size = size
+        self.width = width
+        self.max_words = 12
+        condition_size = 2 * width
+        self.embed = nn.Embedding(len(vocabulary) + 1, condition_size, padding_idx=0)
+        self.position_embedding = nn.Parameter(torch.randn(self.max_words, condition_size) / 10)
+        self.word_attention = CrossAttention(condition_size, condition_size)
+        words_and_time = (self.max_words + 1) * condition_size
         self.condition_mlp = nn.Sequential(
-            nn.Linear(asked, 2 * told), nn.SiLU(), nn.Linear(2 * told, told)
+            nn.Linear(words_and_time, 2 * condition_size),
+            nn.SiLU(),
+            nn.Linear(2 * condition_size, condition_size),
         )
         self.conv_in = nn.Conv2d(3, width, 3, padding=1)
-        self.block_in = ConvBlock(width, width, told)
+        self.block_in = ConvBlock(width, width, condition_size)
         self.downsample = nn.Conv2d(width, 2 * width, 3, stride=2, padding=1)
         self.spatial_bias = nn.Parameter(torch.randn(2 * width, size // 2, size // 2) / 10)
-        self.blocks = nn.ModuleList(ConvBlock(2 * width, 2 * width, told) for _ in range(3))
-        self.attention = nn.ModuleList(CrossAttention(2 * width, told) for _ in range(2))
+        self.blocks = nn.ModuleList(
+            ConvBlock(2 * width, 2 * width, condition_size) for _ in range(3)
+        )
+        self.attention = nn.ModuleList(CrossAttention(2 * width, condition_size) for _ in range(2))
         self.upsample = nn.ConvTranspose2d(2 * width, width, 2, stride=2)
-        self.block_out = ConvBlock(2 * width, width, told)
+        self.block_out = ConvBlock(2 * width, width, condition_size)
         self.norm_out = nn.Sequential(nn.GroupNorm(8, width), nn.SiLU())
         self.conv_out = nn.Conv2d(width, 3, 3, padding=1)
         nn.init.zeros_(self.conv_out.weight)
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of an image."""
+        """Shape of an image: channels, height, width."""
         return 3, self.size, self.size
 
     def tokenize(self, prompt: str) -> list[int]:
-        """Numbers of a prompt's words, 0 after the last; refuses a word it does not know."""
+        """Indices of a prompt's words, padded with 0; raises `ConfigError` for unknown words."""
         words = prompt.lower().split()
-        strange = [word for word in words if word not in self.vocabulary]
-        if strange:
-            said = f"prompt: {prompt!r} has the word {strange[0]!r}, which the model never read."
-            raise ConfigError(f"{said} {suggest(strange[0], self.vocabulary)}")
+        unknown = [word for word in words if word not in self.vocabulary]
+        if unknown:
+            raise ConfigError(
+                f"prompt: {prompt!r} has the word {unknown[0]!r}, which is not in the vocabulary."
+                f" {suggest(unknown[0], self.vocabulary)}"
+            )
         if len(words) > self.max_words:
             raise ConfigError(f"prompt: {prompt!r}. Allowed: {self.max_words} words at most.")
-        known = [self.vocabulary.index(word) + 1 for word in words]
-        return known + [0] * (self.max_words - len(known))
+        indices = [self.vocabulary.index(word) + 1 for word in words]
+        return indices + [0] * (self.max_words - len(indices))
 
     def forward(
         self, x: Float[Tensor, "m 3 S S"], t: Float[Tensor, "m"], word: Int[Tensor, "m L"]
     ) -> Float[Tensor, "m 3 S S"]:
-        """The velocity at x and t."""
-        words = self.embed(word) + self.position_embedding
-        read = self.word_attention(words, words)
-        told = self.condition_mlp(
-            torch.cat([read.flatten(1), _sinusoidal_embedding(t, read.shape[-1])], 1)
-        )
-        high = self.block_in(self.conv_in(x), told)
+        """Velocity at images x and times t, for the words of a prompt."""
+        embedded = self.embed(word) + self.position_embedding
+        words = self.word_attention(embedded, embedded)
+        time = _sinusoidal_embedding(t, words.shape[-1])
+        condition = self.condition_mlp(torch.cat([words.flatten(1), time], 1))
+        high = self.block_in(self.conv_in(x), condition)
         low = self.downsample(high) + self.spatial_bias
-        for block, attend in zip(self.blocks, self.attention, strict=False):
-            low = block(low, told)
+        for block, attention in zip(self.blocks, self.attention, strict=False):
+            low = block(low, condition)
             states = low.flatten(2).transpose(1, 2)
-            states = attend(states, torch.cat([read, states], 1))
+            states = attention(states, torch.cat([words, states], 1))
             low = states.transpose(1, 2).reshape(low.shape)
-        low = self.blocks[-1](low, told)
-        return self.conv_out(
-            self.norm_out(self.block_out(torch.cat([high, self.upsample(low)], 1), told))
-        )
+        low = self.blocks[-1](low, condition)
+        merged = self.block_out(torch.cat([high, self.upsample(low)], 1), condition)
+        return self.conv_out(self.norm_out(merged))
 
     def save_pretrained(self, folder: str | Path) -> None:
         """Write config.json and model.safetensors."""
@@ -93,7 +105,7 @@ class SmallFlow(nn.Module):
 
     @classmethod
     def from_pretrained(cls, folder: str | Path) -> "SmallFlow":
-        """What `save_pretrained` wrote."""
+        """Load a folder that `save_pretrained` wrote."""
         config = json.loads((Path(folder) / "config.json").read_text())
         model = cls(tuple(config["vocabulary"]), config["size"], config["width"])
         model.load_state_dict(load_file(Path(folder) / "model.safetensors"))
@@ -101,7 +113,7 @@ class SmallFlow(nn.Module):
 
 
 class ConvBlock(nn.Module):
-    """Two convolutions, scaled and shifted by what the block is told, beside a way around them."""
+    """Residual block of two convolutions, scaled and shifted by the condition (FiLM)."""
 
     def __init__(self, in_channels: int, out_channels: int, condition_size: int) -> None:
         super().__init__()
@@ -123,22 +135,23 @@ class ConvBlock(nn.Module):
 
 
 class CrossAttention(nn.Module):
-    """Attention from some states to others, of four heads, added to the former."""
+    """Residual cross-attention of four heads, from states to context states."""
 
     def __init__(self, width: int, context_width: int) -> None:
         super().__init__()
         self.norm = nn.LayerNorm(width)
-        self.to_q, self.to_kv = nn.Linear(width, width), nn.Linear(context_width, 2 * width)
+        self.to_q = nn.Linear(width, width)
+        self.to_kv = nn.Linear(context_width, 2 * width)
         self.to_out = nn.Linear(width, width)
 
     def forward(self, x: Float[Tensor, "m a W"], context: Float[Tensor, "m b V"]) -> Tensor:
-        heads = (self.to_q(self.norm(x)), *self.to_kv(context).chunk(2, -1))
-        q, k, v = (y.unflatten(-1, (4, -1)).transpose(1, 2) for y in heads)
+        projections = (self.to_q(self.norm(x)), *self.to_kv(context).chunk(2, -1))
+        q, k, v = (y.unflatten(-1, (4, -1)).transpose(1, 2) for y in projections)
         return x + self.to_out(scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2))
 
 
 def _sinusoidal_embedding(t: Float[Tensor, "m"], dim: int) -> Float[Tensor, "m W"]:
-    """A time as sines and cosines of many lengths."""
-    speed = torch.exp(torch.arange(dim // 2, device=t.device) * (-math.log(1e4) / (dim // 2)))
-    angle = 1000 * t[:, None] * speed
+    """Sines and cosines of a time at geometrically spaced frequencies."""
+    frequency = torch.exp(torch.arange(dim // 2, device=t.device) * (-math.log(1e4) / (dim // 2)))
+    angle = 1000 * t[:, None] * frequency
     return torch.cat([angle.sin(), angle.cos()], 1)

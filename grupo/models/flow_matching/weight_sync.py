@@ -1,4 +1,4 @@
-"""With which weights a flow model draws: its own, or a copy of theirs."""
+"""Weight sync of a flow model: generation from the trained weights, or from a copy of them."""
 
 import copy
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from grupo.models.flow_matching.backbone import VelocityField
 
 
 class SharedFlowWeights:
-    """The policy's own model: it has the weights already."""
+    """Generation from the trained model itself: snapshots are empty."""
 
     def __init__(self, velocity_field: VelocityField) -> None:
         self.velocity_field = velocity_field
@@ -27,7 +27,7 @@ class SharedFlowWeights:
 
 
 class CopiedFlowWeights(SharedFlowWeights):
-    """A copy of the model, which the policy may learn beside."""
+    """Generation from a copy of the model, so that training can run at the same time."""
 
     def __init__(self, velocity_field: VelocityField) -> None:
         self.trained_module = velocity_field.module
@@ -35,10 +35,8 @@ class CopiedFlowWeights(SharedFlowWeights):
         super().__init__(replace(velocity_field, module=module))
 
     def snapshot(self) -> Mapping[str, Tensor]:
-        changing = (
-            item for item in self.trained_module.named_parameters() if item[1].requires_grad
-        )
-        return {name: x.detach().clone() for name, x in changing}
+        parameters = self.trained_module.named_parameters()
+        return {name: x.detach().clone() for name, x in parameters if x.requires_grad}
 
     @torch.no_grad()
     def load(self, weights: Mapping[str, Tensor]) -> None:

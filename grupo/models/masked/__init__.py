@@ -1,1 +1,1 @@
-"""What a masked diffusion language model is made of: it writes by unmasking a canvas."""
+"""Parts of a masked diffusion language model: canvas, denoiser, sampler, log-prob estimators."""

@@ -1,4 +1,4 @@
-"""A masked diffusion model in conversation."""
+"""Actor of a masked diffusion policy."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -12,27 +12,33 @@ from grupo.models.masked.canvas import CanvasRequest, rollout_canvas_start
 
 @dataclass(frozen=True)
 class MaskedActor(CausalActor):
-    """A policy speaking on canvases, `block` tokens at a time, with a random stream of its own."""
+    """A masked diffusion policy with a random stream of its own.
+
+    Args:
+        block_length: tokens of a block; answers consist of whole blocks.
+    """
 
     block_length: int = 1
 
     async def __call__(self, rollout: Rollout, observation: Observation) -> Action:
-        read = self.chat_tokenizer.encode_observation(rollout, observation)
-        return await self._generate_on_canvas(
-            context_tokens(rollout), read, rollout_canvas_start(rollout.contexts[-1])
-        )
+        tokens = self.chat_tokenizer.encode_observation(rollout, observation)
+        canvas_start = rollout_canvas_start(rollout.contexts[-1])
+        return await self._generate_on_canvas(context_tokens(rollout), tokens, canvas_start)
 
     async def append_unsampled(
         self, rollout: Rollout, observation: Observation, text: str
     ) -> Action:
-        """The text, then ends until its last block is full."""
-        said = await super().append_unsampled(rollout, observation, text)
-        fill = -len(said.items) % self.block_length
-        parts = (*said.items, *self.chat_tokenizer.eos_token_ids[:1] * fill)
-        return replace(said, items=parts, logp=(0.0,) * len(parts), rng_key=self.rng_key)
+        """Append the text, with end tokens that fill its last block."""
+        action = await super().append_unsampled(rollout, observation, text)
+        num_missing = -len(action.items) % self.block_length
+        items = (*action.items, *self.chat_tokenizer.eos_token_ids[:1] * num_missing)
+        return replace(action, items=items, logp=(0.0,) * len(items), rng_key=self.rng_key)
 
     async def predict_head(self, rollout: Rollout, head: str) -> float:
-        raise ConfigError(f"sample: it asks {head!r} on the way. Allowed: answers to their end.")
+        raise ConfigError(
+            f"sampler: it needs predictions of the auxiliary head {head!r} during a rollout."
+            " Allowed: with a causal language model."
+        )
 
     async def _generate(
         self,
@@ -46,27 +52,29 @@ class MaskedActor(CausalActor):
         self, context: tuple[int, ...], observation_tokens: tuple[int, ...], canvas_start: int
     ) -> Action:
         tokens = (*context, *observation_tokens)
-        how = (self.rng_key, self.sampling, self.stop_strings, self.max_new_tokens)
-        reply = await self.batcher(
-            CanvasRequest(
-                tokens, *how, canvas_start=len(tokens) if observation_tokens else canvas_start
-            )
+        request = CanvasRequest(
+            tokens,
+            self.rng_key,
+            self.sampling,
+            self.stop_strings,
+            self.max_new_tokens,
+            canvas_start=len(tokens) if observation_tokens else canvas_start,
         )
-        said = self._answer_text(reply.tokens), reply.finish_reason
+        reply = await self.batcher(request)
         return Action(
             reply.tokens,
             reply.logp,
             observation_tokens,
-            *said,
+            self._answer_text(reply.tokens),
+            reply.finish_reason,
             policy_version=self.policy_version,
             rng_key=self.rng_key,
         )
 
     def _answer_text(self, tokens: Sequence[int]) -> str:
-        """What was said up to the first end, and up to where it first stops."""
+        """Text before the first end token, up to and including the first stop string."""
         ends = [i for i, token in enumerate(tokens) if token in self.chat_tokenizer.eos_token_ids]
         text = self.chat_tokenizer.decode(tokens[: min(ends, default=len(tokens))])
-        stops = [
-            stop for stop in (*self.chat_tokenizer.stop_strings, *self.stop_strings) if stop in text
-        ]
-        return text[: min((text.index(s) + len(s) for s in stops), default=len(text))]
+        stop_strings = (*self.chat_tokenizer.stop_strings, *self.stop_strings)
+        stops = (text.index(stop) + len(stop) for stop in stop_strings if stop in text)
+        return text[: min(stops, default=len(text))]

@@ -1,4 +1,4 @@
-"""A bidirectional model as a denoiser: what it says of the masked places of texts."""
+"""A bidirectional language model as a denoiser: predictions of masked tokens."""
 
 from dataclasses import dataclass
 
@@ -16,7 +16,7 @@ from grupo.models.token_statistics import TokenDistributions
 
 @dataclass(frozen=True)
 class Denoiser:
-    """A model, and the token that it is to replace, which it never says."""
+    """A bidirectional model, and its mask token, which it never predicts."""
 
     model: PreTrainedModel
     mask_token: int
@@ -24,48 +24,53 @@ class Denoiser:
     def __call__(self, token: Int[Tensor, "V L"], length: Int[Tensor, "V"]) -> tuple[Tensor, ...]:
         """Logits (V, L, vocabulary) and last hidden states (V, L, H)."""
         token, length = token.to(self.model.device), length.to(self.model.device)
-        here = torch.arange(token.shape[1], device=token.device) < length[:, None]
-        said = self.model(input_ids=token, attention_mask=here.long(), output_hidden_states=True)
-        mask = torch.tensor([self.mask_token], device=token.device)
-        return said.logits.index_fill(-1, mask, -torch.inf), said.hidden_states[-1]
+        mask = torch.arange(token.shape[1], device=token.device) < length[:, None]
+        output = self.model(input_ids=token, attention_mask=mask.long(), output_hidden_states=True)
+        mask_token = torch.tensor([self.mask_token], device=token.device)
+        return output.logits.index_fill(-1, mask_token, -torch.inf), output.hidden_states[-1]
 
     def forward_views(
         self, views: MaskedViews, max_tokens: int
     ) -> tuple[Float[Tensor, "_ V"], Float[Tensor, "_ H"]]:
-        """Logits and states of every look, an action's side by side.
+        """Logits and hidden states of every action's token in each of its views.
 
-        Texts are read so many at a time that `budget` tokens are; of more than one such part each
-        is read again for its gradient.
+        The views of an action are adjacent. Texts are evaluated in batches of `max_tokens`; with
+        several batches, each is recomputed in the backward pass.
         """
         width = int(views.length.max()) if len(views.length) else 0
-        view, place = views.view.flatten(), views.position.repeat_interleave(views.view.shape[1])
-        order, size = view.argsort(stable=True), self.views_per_batch(views, max_tokens)
-        again = len(views.token) > size and torch.is_grad_enabled()
-        said = []
+        view = views.view.flatten()
+        position = views.position.repeat_interleave(views.view.shape[1])
+        order = view.argsort(stable=True)
+        size = self.views_per_batch(views, max_tokens)
+        recompute = len(views.token) > size and torch.is_grad_enabled()
+        outputs = []
         for first in range(0, len(views.token), size):
             texts = slice(first, first + size)
             here = order[(view[order] >= first) & (view[order] < first + size)]
-            given = views.token[texts, :width], views.length[texts], view[here] - first, place[here]
-            run = (
-                (lambda *x: checkpoint(self._select_positions, *x, use_reentrant=False))
-                if again
-                else self._select_positions
+            inputs = (
+                views.token[texts, :width],
+                views.length[texts],
+                view[here] - first,
+                position[here],
             )
-            said.append(run(*given))
-        back = order.argsort()
-        logits, states = (torch.cat(parts)[back] for parts in zip(*said, strict=True))
+            if recompute:
+                outputs.append(checkpoint(self._select_positions, *inputs, use_reentrant=False))
+            else:
+                outputs.append(self._select_positions(*inputs))
+        inverse = order.argsort()
+        logits, states = (torch.cat(parts)[inverse] for parts in zip(*outputs, strict=True))
         return logits, states
 
     def distributions(
         self, views: MaskedViews, token: Int[Tensor, "M"], sampling: Sampling, max_tokens: int
     ) -> tuple[TokenDistributions, Float[Tensor, "_ H"]]:
-        """What every look says of its action's token, and the states it says so from."""
+        """Token distributions of every view, and the hidden states that they come from."""
         logits, states = self.forward_views(views, max_tokens)
-        each = token.repeat_interleave(views.view.shape[1]).to(logits.device)
-        return TokenDistributions(logits, each, torch.nn.Identity(), sampling), states
+        tokens = token.repeat_interleave(views.view.shape[1]).to(logits.device)
+        return TokenDistributions(logits, tokens, torch.nn.Identity(), sampling), states
 
     def views_per_batch(self, views: MaskedViews, max_tokens: int) -> int:
-        """How many texts are read at a time."""
+        """Number of texts that are evaluated at once."""
         return max(1, max_tokens // max(1, int(views.length.max()) if len(views.length) else 1))
 
     def _select_positions(
@@ -76,12 +81,12 @@ class Denoiser:
 
 
 def special_tokens(tokenizer: PreTrainedTokenizerBase) -> tuple[int, int]:
-    """The token that ends an answer, a separator where there is no other, and the mask."""
-    last, mask = tokenizer.eos_token_id, tokenizer.mask_token_id
-    last = tokenizer.sep_token_id if last is None else last
-    if not isinstance(mask, int) or not isinstance(last, int):
-        what = "end" if isinstance(mask, int) else "mask"
+    """The token that ends an answer (the separator, if there is no end token), and the mask."""
+    end, mask = tokenizer.eos_token_id, tokenizer.mask_token_id
+    end = tokenizer.sep_token_id if end is None else end
+    if not isinstance(mask, int) or not isinstance(end, int):
+        missing = "end" if isinstance(mask, int) else "mask"
         raise ConfigError(
-            f"model: the tokenizer of {tokenizer.name_or_path!r} has no {what} token."
+            f"model: the tokenizer of {tokenizer.name_or_path!r} has no {missing} token."
         )
-    return last, mask
+    return end, mask

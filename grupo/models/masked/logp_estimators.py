@@ -1,6 +1,8 @@
-"""How likely an answer's tokens are: under which masks each is looked at, and what looks count.
+"""Estimators of an answer's log-probabilities under a masked diffusion model.
 
-Shape letters here: V texts that are partly masked, L places, M actions, K looks at each action.
+A view is a text with some tokens masked. An estimator decides in which views each action is
+evaluated, and how these are averaged. Shape letters: V views, L positions, M actions, K views per
+action, A answers.
 """
 
 from collections.abc import Mapping
@@ -21,30 +23,40 @@ Inputs = Mapping[str, Tensor]
 
 @dataclass(frozen=True)
 class MaskedViews:
-    """Texts that are partly masked, and where each action is looked at."""
+    """Masked texts, and where each action is evaluated.
+
+    Args:
+        token: tokens of the views.
+        length: lengths of the views.
+        view: the views in which an action is evaluated.
+        position: the action's position in them.
+        weight: weights of an action's log-probabilities.
+    """
 
     token: Int[Tensor, "V L"]
     length: Int[Tensor, "V"]
-    view: Int[Tensor, "M K"]  # the texts in which an action is looked at
-    position: Int[Tensor, "M"]  # its place in them
+    view: Int[Tensor, "M K"]
+    position: Int[Tensor, "M"]
     weight: Float[Tensor, "M K"]
 
     def average_views(self, name: str, values: Float[Tensor, "_"]) -> Float[Tensor, "M"]:
-        """One number for each action: `logp` by weight, of anything else the mean of the looks."""
-        each = values.unflatten(0, self.view.shape)
-        return (each * self.weight.to(each)).sum(1) if name == "logp" else each.mean(1)
+        """One value per action: for `logp` the weighted sum over its views, otherwise the mean."""
+        per_view = values.unflatten(0, self.view.shape)
+        if name == "logp":
+            return (per_view * self.weight.to(per_view)).sum(1)
+        return per_view.mean(1)
 
 
 class LogpEstimator(Protocol):
-    """From actions, by row and place, to the looks that say how likely they are."""
+    """Maps actions, as rows and positions, to the views in which they are evaluated."""
 
     @property
     def is_exact(self) -> bool:
-        """Is it the probability with which an answer is drawn from left to right?"""
+        """Whether it is the probability of generation from left to right."""
         ...
 
     def count_views(self, batch: Batch) -> Int[Tensor, "N"]:
-        """How many texts are read for each row."""
+        """Number of views for each row."""
         ...
 
     def __call__(
@@ -54,9 +66,9 @@ class LogpEstimator(Protocol):
 
 @component
 class AutoregressiveEstimator:
-    """log pi(o_t | q, o_<t): all before t is seen, all from t on to the canvas's end is masked.
+    """log pi(o_t | q, o_<t): tokens from t to the end of the canvas are masked.
 
-    Exact for answers drawn from left to right; a text is read for each token. JustGRPO, Ni et al.,
+    Exact for generation from left to right; one view per token. JustGRPO, Ni et al.,
     arXiv:2601.15165.
     """
 
@@ -71,76 +83,76 @@ class AutoregressiveEstimator:
         self, inputs: Inputs, row: Tensor, position: Tensor, mask_token: int
     ) -> MaskedViews:
         token = inputs["token"][row]
-        after = _positions(token) >= position[:, None]
-        every = torch.arange(len(row))[:, None]
-        length = inputs["canvas"][row, position]
+        masked = _positions(token) >= position[:, None]
+        view = torch.arange(len(row))[:, None]
+        length = inputs["canvas_end"][row, position]
         return MaskedViews(
-            token.masked_fill(after, mask_token), length, every, position, torch.ones(every.shape)
+            token.masked_fill(masked, mask_token), length, view, position, torch.ones(view.shape)
         )
 
 
 @component
 class CoupledEstimator:
-    """l = (l_0 + w l') / 2: a look with the whole answer masked, one with a part that holds it.
+    """l = (l_0 + w l') / 2, from a view with all tokens masked and one of two complementary views.
 
-    An answer has one pair of masks: a share u, `low` to `high`, of its tokens, and all the others.
-    l' is from that of the two in which the token is masked, w = 1/u or 1/(1 - u). The canvas behind
-    an answer is masked throughout. Both are drawn from the answer's stream: whoever looks again has
-    the same. Three texts are read for each answer. DiffuCoder, Gong et al., arXiv:2506.20639.
+    The tokens of an answer are divided at random: a fraction u is masked in the first of the
+    complementary views, the others in the second. l' is from the view that masks the token, with
+    w = 1/u or 1/(1 - u). The canvas after the answer is always masked. u and the masks are sampled
+    from the answer's stream, so each evaluation uses the same; three views per answer.
+    DiffuCoder, Gong et al., arXiv:2506.20639.
+
+    Args:
+        min_mask_ratio: lower bound of u.
+        max_mask_ratio: upper bound of u.
     """
 
     min_mask_ratio: float = 0.2
     max_mask_ratio: float = 0.8
 
     def __post_init__(self) -> None:
-        within = 0 < self.min_mask_ratio <= self.max_mask_ratio < 1
-        check_constraints(
-            [
-                (
-                    "low, high",
-                    (self.min_mask_ratio, self.max_mask_ratio),
-                    within,
-                    "above 0, in order, below 1",
-                )
-            ]
-        )
+        bounds = (self.min_mask_ratio, self.max_mask_ratio)
+        in_order = 0 < self.min_mask_ratio <= self.max_mask_ratio < 1
+        name = "min_mask_ratio, max_mask_ratio"
+        check_constraints([(name, bounds, in_order, "above 0, in order, below 1")])
 
     @property
     def is_exact(self) -> bool:
         return False
 
     def count_views(self, batch: Batch) -> Int[Tensor, "N"]:
-        begin, over = batch.inputs["begin"], batch.inputs["over"]
-        return 3 * ((begin == _positions(begin)) & (over > begin)).sum(1)
+        begin, end = batch.inputs["begin"], batch.inputs["end"]
+        return 3 * ((begin == _positions(begin)) & (end > begin)).sum(1)
 
     def __call__(
         self, inputs: Inputs, row: Tensor, position: Tensor, mask_token: int
     ) -> MaskedViews:
         begins = torch.stack([row, inputs["begin"][row, position]], 1)
-        answer, which = begins.unique(dim=0, return_inverse=True)
-        row, begin = answer.unbind(1)
-        share, held = self.draw_masks(inputs["stream"][row, begin], begin, inputs["token"].shape[1])
+        answers, answer = begins.unique(dim=0, return_inverse=True)
+        row, begin = answers.unbind(1)
+        width = inputs["token"].shape[1]
+        ratio, in_first = self.draw_masks(inputs["mask_key"][row, begin], begin, width)
         token = inputs["token"][row]
-        within = _positions(token) >= begin[:, None]
-        behind = _positions(token) >= inputs["over"][row, begin][:, None]
-        hidden = torch.stack([within, within & held | behind, within & ~held | behind], 1)
-        texts = token[:, None].masked_fill(hidden, mask_token).flatten(0, 1)
-        length = inputs["canvas"][row, begin].repeat_interleave(3)
-        first, u = held[which, position], share[which]
-        view = 3 * which[:, None] + torch.stack([which * 0, torch.where(first, 1, 2)], 1)
-        weight = torch.stack([torch.ones_like(u), 1 / torch.where(first, u, 1 - u)], 1) / 2
+        from_begin = _positions(token) >= begin[:, None]
+        after_end = _positions(token) >= inputs["end"][row, begin][:, None]
+        first = from_begin & in_first | after_end
+        second = from_begin & ~in_first | after_end
+        masked = torch.stack([from_begin, first, second], 1)
+        texts = token[:, None].masked_fill(masked, mask_token).flatten(0, 1)
+        length = inputs["canvas_end"][row, begin].repeat_interleave(3)
+        is_first, u = in_first[answer, position], ratio[answer]
+        view = 3 * answer[:, None] + torch.stack([answer * 0, torch.where(is_first, 1, 2)], 1)
+        weight = torch.stack([torch.ones_like(u), 1 / torch.where(is_first, u, 1 - u)], 1) / 2
         return MaskedViews(texts, length, view, position, weight)
 
     def draw_masks(
         self, mask_key: Int[Tensor, "A"], begin: Int[Tensor, "A"], width: int
     ) -> tuple[Float[Tensor, "A"], Bool[Tensor, "A L"]]:
-        """Of each answer the share that is masked first, and which places are."""
-        share = self.min_mask_ratio + (self.max_mask_ratio - self.min_mask_ratio) * uniform(
-            mask_key, mask_key * 0
-        )
+        """The fraction u of each answer, and the positions that its first view masks."""
+        max_extra = self.max_mask_ratio - self.min_mask_ratio
+        ratio = self.min_mask_ratio + max_extra * uniform(mask_key, mask_key * 0)
         number = 1 + torch.arange(width) - begin[:, None]
-        lot = uniform(mask_key.repeat_interleave(width), number.flatten())
-        return share, lot.unflatten(0, number.shape) < share[:, None]
+        noise = uniform(mask_key.repeat_interleave(width), number.flatten())
+        return ratio, noise.unflatten(0, number.shape) < ratio[:, None]
 
 
 def _positions(token: Int[Tensor, "n L"]) -> Int[Tensor, "L"]:

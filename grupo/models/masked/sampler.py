@@ -1,7 +1,7 @@
-"""Sampling by unmasking: block after block, rows side by side.
+"""Generation by unmasking: block by block, with many rows at once.
 
-The number that a token is drawn with belongs to its answer's stream and its place: it depends
-neither on the order of unmasking nor on the row's neighbours.
+The random number of a token depends on its answer's stream and its position only: neither on the
+order of unmasking nor on the other rows of a batch.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,10 +22,18 @@ from grupo.models.token_statistics import token_signals
 
 @dataclass(frozen=True)
 class UnmaskingSampler:
-    """A denoiser that answers requests.
+    """Engine that generates with a denoiser.
 
-    An answer is made of whole blocks: it is over with the block that holds an end or a stop. Its
-    log-probabilities are those by which it will be learned, under the estimate.
+    An answer ends with the block that contains an end token or a stop string. Its log-probabilities
+    are those of `logp_estimator`, which training uses too.
+
+    Args:
+        denoiser: predicts masked tokens.
+        chat_tokenizer: end tokens and stop strings.
+        order: order of unmasking.
+        logp_estimator: estimator of the log-probabilities.
+        canvas_size: positions of a canvas.
+        tokens_per_microbatch: tokens evaluated at once.
     """
 
     denoiser: Denoiser
@@ -37,129 +45,127 @@ class UnmaskingSampler:
 
     @torch.no_grad()
     def __call__(self, requests: Sequence[Request]) -> Iterator[tuple[int, Reply]]:
-        """Answer every request; where no room is left, with nothing."""
+        """Replies with the indices of their requests; empty where no room for an answer is left."""
         check_generate_only(requests, "a masked diffusion model")
-        yield from (
-            (i, Reply())
-            for i, asked in enumerate(requests)
-            if self.canvas_size.remaining_tokens(asked) <= 0
-        )
-        for some in batchable_groups(requests):
-            open_ = [i for i in some if self.canvas_size.remaining_tokens(requests[i]) > 0]
-            open_.sort(key=lambda i: len(requests[i].tokens))
-            while open_:
-                width = len(requests[open_[-1]].tokens) + self.canvas_size.length
-                now = open_[: max(1, self.tokens_per_microbatch // width)]
-                open_ = open_[len(now) :]
-                replies = self._answer([requests[i] for i in now])
-                yield from zip(now, replies, strict=True)
+        has_room = [self.canvas_size.remaining_tokens(request) > 0 for request in requests]
+        yield from ((i, Reply()) for i in range(len(requests)) if not has_room[i])
+        for group in batchable_groups(requests):
+            pending = [i for i in group if has_room[i]]
+            pending.sort(key=lambda i: len(requests[i].tokens))
+            while pending:
+                width = len(requests[pending[-1]].tokens) + self.canvas_size.length
+                take = max(1, self.tokens_per_microbatch // width)
+                batch, pending = pending[:take], pending[take:]
+                replies = self._answer([requests[i] for i in batch])
+                yield from zip(batch, replies, strict=True)
 
     def _answer(self, requests: Sequence[Request]) -> list[Reply]:
-        rows = _UnmaskingState(self, requests)
-        while len(live := rows.is_active.nonzero()[:, 0]):
-            rows.unmask_step(live)
-        replies = rows.replies()
-        return (
-            replies
-            if self.logp_estimator.is_exact
-            else self._with_estimated_logp(requests, replies)
-        )
+        state = _UnmaskingState(self, requests)
+        while len(active := state.is_active.nonzero()[:, 0]):
+            state.unmask_step(active)
+        replies = state.replies()
+        if self.logp_estimator.is_exact:
+            return replies
+        return self._with_estimated_logp(requests, replies)
 
     def _with_estimated_logp(
         self, requests: Sequence[Request], replies: Sequence[Reply]
     ) -> list[Reply]:
-        """The replies with the log-probabilities that they are learned by."""
+        """The replies with log-probabilities of the estimator."""
         rows = []
-        for one, reply in zip(requests, replies, strict=True):
-            begin, over = len(one.tokens), len(one.tokens) + len(reply.tokens)
-            own = make_span(self.canvas_size, request_canvas_start(one), begin, over, one.rng_key)
-            rows.append(((*one.tokens, *reply.tokens), [own]))
+        for request, reply in zip(requests, replies, strict=True):
+            canvas_start, begin = request_canvas_start(request), len(request.tokens)
+            end = begin + len(reply.tokens)
+            span = make_span(self.canvas_size, canvas_start, begin, end, request.rng_key)
+            rows.append(((*request.tokens, *reply.tokens), [span]))
         inputs = pad_rows(rows)
-        row, place = (inputs["over"] > 0).nonzero(as_tuple=True)
-        looks = self.logp_estimator(inputs, row, place, self.denoiser.mask_token)
-        token = inputs["token"][row, place]
-        spoken, _ = self.denoiser.distributions(
-            looks, token, requests[0].sampling, self.tokens_per_microbatch
+        row, position = (inputs["end"] > 0).nonzero(as_tuple=True)
+        views = self.logp_estimator(inputs, row, position, self.denoiser.mask_token)
+        token = inputs["token"][row, position]
+        distributions, _ = self.denoiser.distributions(
+            views, token, requests[0].sampling, self.tokens_per_microbatch
         )
-        logp = looks.average_views("logp", token_signals(spoken)["logp"]).cpu()
-        each = [tuple(logp[row == i].tolist()) for i in range(len(rows))]
+        logp = views.average_views("logp", token_signals(distributions)["logp"]).cpu()
         return [
-            Reply(r.tokens, mine, r.finish_reason) for r, mine in zip(replies, each, strict=True)
+            Reply(reply.tokens, tuple(logp[row == i].tolist()), reply.finish_reason)
+            for i, reply in enumerate(replies)
         ]
 
 
 class _UnmaskingState:
-    """Rows being unmasked together."""
+    """Rows that are unmasked together."""
 
     def __init__(self, engine: UnmaskingSampler, requests: Sequence[Request]) -> None:
-        self.engine, self.requests = engine, requests
+        self.engine = engine
+        self.requests = requests
         device, size = engine.denoiser.model.device, engine.canvas_size
-        self.begin = torch.tensor([len(one.tokens) for one in requests])
+        self.begin = torch.tensor([len(request.tokens) for request in requests])
         self.canvas_end = torch.tensor(
-            [size.canvas_end(request_canvas_start(one), len(one.tokens)) for one in requests]
+            [size.canvas_end(request_canvas_start(r), len(r.tokens)) for r in requests]
         )
-        self.max_end = self.begin + torch.tensor([size.remaining_tokens(one) for one in requests])
-        self.key = torch.tensor([one.rng_key for one in requests], device=device)
-        self.block_start = self.begin.clone()  # where the block begins that is being unmasked
-        self.token = torch.full(
-            (len(requests), int(self.canvas_end.max())), engine.denoiser.mask_token
-        )
-        for row, one in zip(self.token, requests, strict=True):
-            row[: len(one.tokens)] = torch.tensor(one.tokens)
-        self.token, self.logp = self.token.to(device), torch.zeros(self.token.shape, device=device)
-        self.is_masked = torch.arange(self.token.shape[1]) >= self.begin[:, None]
+        self.max_end = self.begin + torch.tensor([size.remaining_tokens(r) for r in requests])
+        self.key = torch.tensor([request.rng_key for request in requests], device=device)
+        self.block_start = self.begin.clone()  # of the block that is being unmasked
+        shape = (len(requests), int(self.canvas_end.max()))
+        token = torch.full(shape, engine.denoiser.mask_token)
+        for row, request in zip(token, requests, strict=True):
+            row[: len(request.tokens)] = torch.tensor(request.tokens)
+        self.token = token.to(device)
+        self.logp = torch.zeros(shape, device=device)
+        self.is_masked = torch.arange(shape[1]) >= self.begin[:, None]
         self.is_active = torch.ones(len(requests), dtype=torch.bool)
         self.finish_reason = ["length"] * len(requests)
 
     @property
     def block_end(self) -> Tensor:
-        """Where the block ends that is being unmasked."""
+        """End of the block that is being unmasked."""
         return (self.block_start + self.engine.order.block_length).clamp(max=self.max_end)
 
     def unmask_step(self, active_rows: Tensor) -> None:
-        """Unmask some places of every row; go on to the next block where one is done."""
-        engine = self.engine
-        logits, _ = engine.denoiser(self.token[active_rows], self.canvas_end[active_rows])
-        block = self._masked_in_block()[active_rows].to(logits.device)
-        score = engine.order(logits).masked_fill(~block, -torch.inf)
-        best = score.topk(min(engine.order.tokens_per_step, score.shape[1]))
-        which, number = (best.values > -torch.inf).nonzero(as_tuple=True)
-        place, row = best.indices[which, number], active_rows.to(logits.device)[which]
-        lot = uniform(self.key[row], place)
-        token, logp = self.requests[0].sampling.sample(logits[which, place], lot)
-        self.token[row, place], self.logp[row, place] = token, logp
-        self.is_masked[row.cpu(), place.cpu()] = False
-        for i in active_rows[~self._masked_in_block().any(1)[active_rows]].tolist():
+        """Unmask `tokens_per_step` positions of every active row, and finish complete blocks."""
+        order = self.engine.order
+        logits, _ = self.engine.denoiser(self.token[active_rows], self.canvas_end[active_rows])
+        masked = self._masked_in_block()[active_rows].to(logits.device)
+        score = order(logits).masked_fill(~masked, -torch.inf)
+        best = score.topk(min(order.tokens_per_step, score.shape[1]))
+        index, rank = (best.values > -torch.inf).nonzero(as_tuple=True)
+        position = best.indices[index, rank]
+        row = active_rows.to(logits.device)[index]
+        noise = uniform(self.key[row], position)
+        token, logp = self.requests[0].sampling.sample(logits[index, position], noise)
+        self.token[row, position] = token
+        self.logp[row, position] = logp
+        self.is_masked[row.cpu(), position.cpu()] = False
+        complete = ~self._masked_in_block().any(1)[active_rows]
+        for i in active_rows[complete].tolist():
             self._finish_block(i)
 
     def replies(self) -> list[Reply]:
-        """What every row says."""
-        rows = zip(self.token.tolist(), self.logp.tolist(), strict=True)
-        spans = list(zip(self.begin.tolist(), self.block_start.tolist(), strict=True))
+        """The answer of every row."""
+        tokens, logps = self.token.tolist(), self.logp.tolist()
+        spans = [*zip(self.begin.tolist(), self.block_start.tolist(), strict=True)]
         return [
-            Reply(tuple(token[a:b]), tuple(logp[a:b]), why)
-            for (token, logp), (a, b), why in zip(rows, spans, self.finish_reason, strict=True)
+            Reply(tuple(token[begin:end]), tuple(logp[begin:end]), reason)
+            for token, logp, (begin, end), reason in zip(
+                tokens, logps, spans, self.finish_reason, strict=True
+            )
         ]
 
     def _masked_in_block(self) -> Tensor:
-        """What is masked in the blocks being unmasked."""
-        place = torch.arange(self.is_masked.shape[1])
-        return (
-            self.is_masked
-            & (place >= self.block_start[:, None])
-            & (place < self.block_end[:, None])
-        )
+        """Masked positions in the blocks that are being unmasked."""
+        position = torch.arange(self.is_masked.shape[1])
+        in_block = (position >= self.block_start[:, None]) & (position < self.block_end[:, None])
+        return self.is_masked & in_block
 
     def _finish_block(self, row: int) -> None:
-        """A block is: the answer is over, or goes on with the next."""
-        language, one = self.engine.chat_tokenizer, self.requests[row]
+        """Begin the next block of a row, unless its answer has ended."""
+        tokenizer, request = self.engine.chat_tokenizer, self.requests[row]
         self.block_start[row] = self.block_end[row]
-        said = self.token[row, self.begin[row] : self.block_start[row]].tolist()
-        if set(said).intersection(language.eos_token_ids):
+        tokens = self.token[row, self.begin[row] : self.block_start[row]].tolist()
+        stop_strings = (*tokenizer.stop_strings, *request.stop_strings)
+        if set(tokens).intersection(tokenizer.eos_token_ids):
             self.finish_reason[row] = "end"
-        elif any(
-            stop in language.decode(said) for stop in (*language.stop_strings, *one.stop_strings)
-        ):
+        elif any(stop in tokenizer.decode(tokens) for stop in stop_strings):
             self.finish_reason[row] = "stop"
         elif self.block_start[row] < self.max_end[row]:
             return

@@ -1,4 +1,4 @@
-"""In which order an answer's tokens are unmasked."""
+"""Orders in which a masked diffusion model unmasks an answer's tokens."""
 
 from typing import Protocol
 
@@ -11,9 +11,10 @@ from grupo.core.validation import check_constraints
 
 
 class UnmaskingOrder(Protocol):
-    """Block after block; in a block the places of the highest score, so many at each look.
+    """Block by block; within a block, the `tokens_per_step` positions of the highest score.
 
-    The score is known before tokens are drawn: each is drawn from what the model says of it.
+    Scores are computed before tokens are sampled, so the order does not bias a token's
+    distribution.
     """
 
     @property
@@ -27,7 +28,7 @@ class UnmaskingOrder(Protocol):
 
 @component
 class LeftToRight:
-    """One token at each look, the first that is masked: what an autoregressive model does.
+    """One token per step, from left to right, as an autoregressive model generates.
 
     >>> LeftToRight()(torch.zeros(1, 3, 2)).tolist()
     [[-0.0, -1.0, -2.0]]
@@ -47,9 +48,13 @@ class LeftToRight:
 
 @component
 class ConfidenceOrder:
-    """The places whose likeliest token is the likeliest, `at_once` at each look.
+    """Positions by the probability of their most likely token.
 
-    LLaDA (Nie et al., arXiv:2502.09992) scores a place by the token that it has drawn there.
+    LLaDA (Nie et al., arXiv:2502.09992) scores a position by the token that it has sampled there.
+
+    Args:
+        block_length: tokens of a block.
+        tokens_per_step: tokens unmasked per forward pass.
 
     >>> ConfidenceOrder()(torch.tensor([[[0.0, 0.0], [9.0, 0.0]]])).argmax(-1).tolist()
     [1]
@@ -59,11 +64,11 @@ class ConfidenceOrder:
     tokens_per_step: int = 1
 
     def __post_init__(self) -> None:
-        within = 1 <= self.tokens_per_step <= self.block_length
+        length, step = self.block_length, self.tokens_per_step
         check_constraints(
             [
-                ("block", self.block_length, self.block_length >= 1, "1 or more"),
-                ("at_once", self.tokens_per_step, within, f"1 to {self.block_length}, the block"),
+                ("block_length", length, length >= 1, "1 or more"),
+                ("tokens_per_step", step, 1 <= step <= length, f"1 to {length}, the block"),
             ]
         )
 

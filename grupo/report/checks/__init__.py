@@ -1,4 +1,4 @@
-"""What can be wrong with a run: small pure functions from what it left behind to findings."""
+"""Checks of `grupo doctor`: pure functions from the data of a run to findings."""
 
 from grupo.report.checks.finding import Finding
 from grupo.report.checks.run_data import RunData

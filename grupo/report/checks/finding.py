@@ -1,4 +1,4 @@
-"""Something worth knowing about a run."""
+"""Findings about a run, and their locations."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -8,40 +8,53 @@ from grupo.report.checks.group_summary import GroupSummary
 from grupo.report.checks.run_data import RunData
 
 Severity = Literal["error", "warning", "note"]
-MAX_LOCATIONS = 3  # places named of many
+MAX_LOCATIONS = 3  # of a finding; the first are kept
 
 
 @dataclass(frozen=True)
 class Location:
-    """Where in a run something is to be seen: a step, a group, a rollout of it, an action of that.
+    """A place in a run: a step, and optionally a group, a rollout and an action in it.
 
-    Steps and actions count from 0, rollouts in the order of the journal; None: all of them.
+    Args:
+        step: counted from 0.
+        task: the key of the group's task; "": every group of the step.
+        rollout: the index in the group, in the order of the journal; None: every rollout.
+        action: the index in the rollout; None: every action.
+        token: the token id of the action, where known.
     """
 
     step: int
     task: str = ""
     rollout: int | None = None
     action: int | None = None
-    token: int | None = None  # the tokenizer's number for what was done there
+    token: int | None = None
 
     def __str__(self) -> str:
-        named = (("rollout", self.rollout), ("action", self.action), ("token", self.token))
-        said = [f"{name} {number}" for name, number in named if number is not None]
-        return ", ".join(
-            [f"step {self.step}", *([f"task {self.task[:8]}"] * bool(self.task)), *said]
-        )
+        indices = (("rollout", self.rollout), ("action", self.action), ("token", self.token))
+        task = [f"task {self.task[:8]}"] * bool(self.task)
+        inside = [f"{name} {number}" for name, number in indices if number is not None]
+        return ", ".join([f"step {self.step}", *task, *inside])
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What was seen and where, what causes it as a rule, and what to try; a note is no worry."""
+    """A diagnosis of a run.
+
+    Args:
+        name: the kind of problem, in a few words.
+        severity: "error", "warning", or "note" (nothing to worry about).
+        details: the numbers and steps; steps count from 0.
+        causes: probable causes, the most probable first.
+        suggestions: what to try.
+        locations: where to look, the clearest first.
+    """
 
     name: str
     severity: Severity
-    details: str  # with the numbers and the steps, as the journal counts them: from 0
-    causes: tuple[str, ...] = ()  # most probable first
+    details: str
+    causes: tuple[str, ...] = ()
     suggestions: tuple[str, ...] = ()
-    locations: tuple[Location, ...] = ()  # where to look, the clearest first
+    locations: tuple[Location, ...] = ()
 
 
 Check = Callable[[RunData], Iterable[Finding]]
@@ -49,7 +62,7 @@ Check = Callable[[RunData], Iterable[Finding]]
 
 @dataclass(frozen=True)
 class FindingTemplate:
-    """A finding that waits for what was seen."""
+    """A finding without its details."""
 
     name: str
     severity: Severity
@@ -59,31 +72,30 @@ class FindingTemplate:
     def __call__(
         self, details: str, subject: str = "", locations: Iterable[Location] = ()
     ) -> Finding:
-        """The finding; `of` says which of several things it is about, `at` where it is seen."""
+        """The finding; `subject` names the metric or reward term that it is about."""
         name = f"{self.name}: {subject}" if subject else self.name
-        places = tuple(locations)[:MAX_LOCATIONS]
-        return Finding(name, self.severity, details, self.causes, self.suggestions, places)
+        first = tuple(locations)[:MAX_LOCATIONS]
+        return Finding(name, self.severity, details, self.causes, self.suggestions, first)
 
 
 def rollout_locations(groups: Iterable[GroupSummary], field: str) -> list[Location]:
-    """The rollouts that a field of the groups names by number."""
+    """The rollouts whose indices are in the given field of each group."""
     return [Location(g.step, g.task, number) for g in groups for number in getattr(g, field)]
 
 
 def step_locations(steps: Iterable[int]) -> list[Location]:
-    """Steps as places."""
+    """Steps as locations."""
     return [Location(step) for step in steps]
 
 
 def format_steps(steps: Sequence[int]) -> str:
-    """Steps in words: all of a few, the ends of many.
+    """Steps as text: all of up to three, otherwise the first and the last.
 
     >>> format_steps([4]), format_steps([1, 4]), format_steps([0, 1, 2, 3, 9])
     ('step 4', 'steps 1, 4', '5 steps from 0 to 9')
     """
     if len(steps) == 1:
         return f"step {steps[0]}"
-    few = ", ".join(map(str, steps))
-    return (
-        f"steps {few}" if len(steps) < 4 else f"{len(steps)} steps from {steps[0]} to {steps[-1]}"
-    )
+    if len(steps) > 3:
+        return f"{len(steps)} steps from {steps[0]} to {steps[-1]}"
+    return f"steps {', '.join(map(str, steps))}"

@@ -1,4 +1,4 @@
-"""Does learning go the right way: from reward to credit, to the loss, to the weights?"""
+"""Checks of the sign of learning: rewards, advantages, loss gradient, weight update."""
 
 from collections.abc import Iterator
 
@@ -12,78 +12,78 @@ from grupo.report.checks.finding import (
 from grupo.report.checks.run_data import MIN_STEPS, RunData, within_group_correlation
 from grupo.report.read_run import MetricSeries
 
-MIN_CORRELATION = -0.5  # a correlation: shaping changes the order of some rollouts, not of most
-MIN_COSINE = (
-    -0.1
-)  # a cosine: regularisers and momentum turn a push aside, they do not turn it round
+MIN_CORRELATION = -0.5  # reward shaping changes the order of some rollouts, not of most
+# regularisers and momentum turn an update aside, they do not reverse it
+MIN_COSINE = -0.1
 
 ADVANTAGE_AGAINST_REWARD = FindingTemplate(
-    "advantages against the reward",
+    "advantages oppose rewards",
     "error",
     (
-        "The credit has the wrong sign: r - mean(r) became mean(r) - r.",
-        "A penalty, of length say, outweighs the reward.",
+        "The advantage estimator has the wrong sign: r - mean(r) became mean(r) - r.",
+        "A penalty, for example on length, outweighs the reward.",
     ),
     (
-        "Hold the method against the laws: `grupo method check FILE.py:NAME`.",
-        "Read a group: `grupo rollouts RUN --task KEY` shows rewards and advantages.",
+        "Check the properties of the method: `grupo methods check FILE.py:NAME`.",
+        "Compare the rewards and advantages of a group: `grupo rollouts RUN --task KEY`.",
     ),
 )
 LOSS_SIGN = FindingTemplate(
-    "pushed the wrong way",
+    "loss has the wrong sign",
     "error",
     (
-        "The loss has the wrong sign: what earned more than its group is made less likely.",
-        "A term of the loss outweighs the advantages.",
+        "The loss is negated: rollouts with a reward above the group mean become less likely.",
+        "A regulariser in the loss outweighs the advantages.",
     ),
     (
-        "Hold the method against the laws: `grupo method check FILE.py:NAME`.",
+        "Check the properties of the method: `grupo methods check FILE.py:NAME`.",
         "Train with `--method grpo` once: `update/advantage_alignment` must be above 0.",
     ),
 )
 UPDATE_AGAINST_GRADIENT = FindingTemplate(
-    "weights go uphill",
+    "gradient ascent",
     "error",
     (
         "The optimizer has the wrong sign: `maximize`, a negative learning rate.",
-        "Something else moves the weights, and further than the gradient does.",
+        "Other code changes the weights by more than the gradient does.",
     ),
     ("Train with the library's `Adam` once: `update/cos_neg_grad` must be above 0.",),
 )
 
 
 def advantage_against_reward(run: RunData) -> Iterator[Finding]:
-    """Within groups, what earned more is credited with less."""
-    close = within_group_correlation(run.groups, "advantages")
-    if len(run.steps) >= MIN_STEPS and close < MIN_CORRELATION:
-        turned = [
+    """Within groups, rollouts with higher rewards have lower advantages."""
+    correlation = within_group_correlation(run.groups, "advantages")
+    if len(run.steps) >= MIN_STEPS and correlation < MIN_CORRELATION:
+        reversed_groups = [
             g for g in run.groups if within_group_correlation([g], "advantages") < MIN_CORRELATION
         ]
         yield ADVANTAGE_AGAINST_REWARD(
-            f"Within groups, rewards and advantages have a correlation of {close:.2f};"
-            f" {len(turned)} of {len(run.groups)} groups are turned round.",
-            locations=[Location(g.step, g.task) for g in turned],
+            f"Within groups, rewards and advantages have a correlation of {correlation:.2f};"
+            f" it is negative in {len(reversed_groups)} of {len(run.groups)} groups.",
+            locations=[Location(g.step, g.task) for g in reversed_groups],
         )
 
 
 def loss_sign(run: RunData) -> Iterator[Finding]:
-    """The loss makes likelier what the credit says is worse."""
-    push = run("update/advantage_alignment")
-    if _is_negative(push):
+    """The loss gradient raises the log-probabilities of actions with negative advantages."""
+    alignment = run("update/advantage_alignment")
+    if _is_negative(alignment):
         yield LOSS_SIGN(
-            f"The cosine of the advantages and of how the loss pushes log-probabilities is"
-            f" {push.mean:.2f} over {format_steps(push.steps)}; near 1 it is as it should be.",
-            locations=step_locations(_worst_first(push)),
+            "The cosine between the advantages and the negative gradient of the loss in the"
+            f" log-probabilities is {alignment.mean:.2f} over {format_steps(alignment.steps)};"
+            " expected: near 1.",
+            locations=step_locations(_worst_first(alignment)),
         )
 
 
 def update_against_gradient(run: RunData) -> Iterator[Finding]:
-    """The optimizer moves the weights up the gradient, whatever the loss asks for."""
+    """The optimizer moves the weights along the gradient, not against it."""
     descent = run("update/cos_neg_grad")
     if _is_negative(descent):
         yield UPDATE_AGAINST_GRADIENT(
-            f"The cosine of how an update moved the weights and of the way down its gradient is"
-            f" {descent.mean:.2f} over {format_steps(descent.steps)}; it ought to be above 0.",
+            "The cosine between the weight update and the negative gradient is"
+            f" {descent.mean:.2f} over {format_steps(descent.steps)}; expected: above 0.",
             locations=step_locations(_worst_first(descent)),
         )
 

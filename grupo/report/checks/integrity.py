@@ -1,5 +1,6 @@
-"""Is what the run left behind whole, and does the run still go?"""
+"""Checks of the run's files and process: torn journals, missing steps, stalled runs."""
 
+import math
 from collections.abc import Iterator
 from itertools import pairwise
 from statistics import median
@@ -7,154 +8,156 @@ from statistics import median
 from grupo.report.checks.finding import Finding, FindingTemplate, format_steps, step_locations
 from grupo.report.checks.run_data import RunData
 
-# of these the mean over nothing is NaN: no rollout was judged, or nothing was learned from
+# means over nothing: no rollout was scored, or none was trained on
 MAY_BE_NAN = (
     "reward/",
     "groups/nonzero_std_frac",
     "advantage/zero_frac",
     "completions/length_max",
-    "gradient/",
+    "grad_",
     "loss",
 )
-MIN_SILENT_SECONDS = 60.0  # seconds: below, nobody worries
-STALL_FACTOR = 20.0  # times the usual time of a step
+MIN_SILENT_SECONDS = 60.0  # shorter silences are never reported
+STALL_FACTOR = 20.0  # times the median time of a step
 
 TORN_JOURNAL = FindingTemplate(
-    "half written",
+    "torn journal",
     "note",
     (
-        "The run is writing just now.",
-        "It was stopped while it wrote: killed, or the disk was full.",
+        "The run is writing at this moment.",
+        "The run was killed while writing, or the disk was full.",
     ),
-    ("`grupo resume RUN` cuts it off and does that step again.",),
+    ("`grupo resume RUN` removes the torn line and repeats that step.",),
 )
 VERSION_MISMATCH = FindingTemplate(
-    "another version",
+    "version mismatch",
     "warning",
-    ("The run was begun with another version of grupo, which wrote other names.",),
-    ("Read it with the version that it was begun with.",),
+    ("The run was started with another version of grupo, which wrote other names.",),
+    ("Read the run with the version that started it.",),
 )
 NAN_METRICS = FindingTemplate(
-    "not a number",
+    "NaN metrics",
     "error",
     (
-        "The weights hold NaN: an update went wrong, or they were loaded so.",
-        "A number overflowed in a dtype with too small a range.",
+        "The weights contain NaN, from an update or from the loaded checkpoint.",
+        "A value overflowed the range of its dtype.",
     ),
-    ("Go back to a checkpoint before it, with a lower `lr`.", 'dtype="float32" for a few steps.'),
+    (
+        "Restart from an earlier checkpoint with a lower `learning_rate`.",
+        'Try dtype="float32" for a few steps.',
+    ),
 )
 MISSING_STEPS = FindingTemplate(
-    "steps lost",
+    "missing steps",
     "error",
-    ("The journal was edited, or joined from several runs.", "The disk lost a part of it."),
-    ("`grupo resume RUN` from an earlier checkpoint writes them again.",),
+    ("The journal was edited, or joined from several runs.", "The disk lost part of the file."),
+    ("`grupo resume RUN` from an earlier checkpoint writes these steps again.",),
 )
 STALLED_RUN = FindingTemplate(
-    "nothing happens",
+    "stalled run",
     "error",
     (
-        "A reward or a tool hangs, or waits for another machine.",
-        "The engine does not answer.",
-        "One answer is very long.",
+        "A reward or a tool hangs, or waits for a remote service.",
+        "The inference engine does not respond.",
+        "One rollout is very long.",
     ),
     (
-        "Where it waits: `py-spy dump --pid PID`; the number is in `RUN/lock`.",
-        "Stop it with Ctrl-C and go on with `grupo resume RUN`: nothing saved is lost.",
-        "A `time_limit` for the reward.",
+        "Find where it waits: `py-spy dump --pid PID`; the process id is in `RUN/lock`.",
+        "Stop it with Ctrl-C and continue with `grupo resume RUN`: checkpoints are kept.",
+        "Set a `time_limit` for the reward.",
     ),
 )
 STOPPED_EARLY = FindingTemplate(
-    "stopped before its end",
+    "stopped early",
     "note",
-    ("It was stopped or killed, or trains on another machine.",),
-    ("`grupo resume RUN` goes on, with the same bits.",),
+    ("The process was stopped or killed, or trains on another machine.",),
+    ("`grupo resume RUN` continues, bit-identical to an uninterrupted run.",),
 )
 OOM_RETRY = FindingTemplate(
-    "memory did not suffice",
+    "OOM retry",
     "note",
-    ("The micro-batches were too large; the run made them smaller and went on.",),
+    ("The micro-batches were too large for the memory; the run retried with smaller ones.",),
     (
-        "Begin with a smaller `policy.tokens_per_microbatch`.",
-        "`--policy.gradient_checkpointing True`: slower, and far less.",
+        "Start with a smaller `policy.tokens_per_microbatch`.",
+        "`--policy.gradient_checkpointing True`: slower, with far less memory.",
     ),
 )
 
 
 def torn_journal(run: RunData) -> Iterator[Finding]:
-    """A journal ends in the middle of a line."""
+    """A journal ends within a line."""
     if run.files.torn_journals:
         yield TORN_JOURNAL(
-            f"The last line of {' and '.join(run.files.torn_journals)} is not whole."
+            f"The last line of {' and '.join(run.files.torn_journals)} is incomplete."
         )
 
 
 def version_mismatch(run: RunData) -> Iterator[Finding]:
-    """Lines lack what ours have."""
+    """Lines of a journal lack fields of this version."""
     if run.files.missing_fields:
         yield VERSION_MISMATCH(
-            f"Lines lack {', '.join(run.files.missing_fields)}: what needs it was not looked at."
+            f"Lines lack {', '.join(run.files.missing_fields)}: the checks that need them were"
+            " skipped."
         )
 
 
 def nan_metrics(run: RunData) -> Iterator[Finding]:
-    """Metrics that are NaN where something was measured."""
-    watched = [n for n in run.metric_names() if not n.startswith(MAY_BE_NAN)]
-    bad = {
-        n: [int(m["step"]) for m in run.steps if m.get(n, 0.0) != m.get(n, 0.0)] for n in watched
-    }
-    said = {name: steps for name, steps in bad.items() if steps}
-    if said:
-        listed = "; ".join(f"{name} at {format_steps(steps)}" for name, steps in said.items())
-        yield NAN_METRICS(
-            f"{listed}.", locations=step_locations(sorted({s for v in said.values() for s in v}))
-        )
+    """Metrics are NaN at steps at which they have a value."""
+    nan_steps: dict[str, list[int]] = {}
+    for name in run.metric_names():
+        steps = [int(m["step"]) for m in run.steps if math.isnan(m.get(name, 0.0))]
+        if steps and not name.startswith(MAY_BE_NAN):
+            nan_steps[name] = steps
+    if nan_steps:
+        listed = "; ".join(f"{name} at {format_steps(steps)}" for name, steps in nan_steps.items())
+        every = sorted({step for steps in nan_steps.values() for step in steps})
+        yield NAN_METRICS(f"{listed}.", locations=step_locations(every))
 
 
 def missing_steps(run: RunData) -> Iterator[Finding]:
-    """Steps that are missing from the journal, or are there twice."""
+    """Steps are missing from the journal, or occur twice."""
     steps = [int(m["step"]) for m in run.steps]
     wrong = [b for a, b in pairwise([-1, *steps]) if b != a + 1]
     if wrong:
         yield MISSING_STEPS(
-            f"Steps count from 0 by 1; before {format_steps(wrong)} they do not.",
+            f"Steps should count from 0 by 1; they do not before {format_steps(wrong)}.",
             locations=step_locations(wrong),
         )
 
 
 def stalled_run(run: RunData) -> Iterator[Finding]:
-    """A process works there, and has not written for long."""
+    """A process holds the run's lock and has not written for a long time."""
     times = run("time/step").values
-    usual = (
-        max(MIN_SILENT_SECONDS, STALL_FACTOR * median(times)) if times else 10 * MIN_SILENT_SECONDS
-    )
-    if run.files.is_locked and run.files.seconds_since_write > usual:
-        spent = {
-            n.removeprefix("time/"): run.last_window(n).mean for n in run.metric_names("time/")
-        }
-        longest = max((n for n in spent if n != "step"), key=spent.__getitem__, default="")
-        most = f" Most of it goes into `time/{longest}`." if longest else ""
+    limit = 10 * MIN_SILENT_SECONDS
+    if times:
+        limit = max(MIN_SILENT_SECONDS, STALL_FACTOR * median(times))
+    silence = run.files.seconds_since_write
+    if run.files.is_locked and silence > limit:
+        phases = [name for name in run.metric_names("time/") if name != "time/step"]
+        longest = max(phases, key=lambda name: run.last_window(name).mean, default="")
+        most = f" Most of it is `{longest}`." if longest else ""
         yield STALLED_RUN(
-            f"A process trains there and has written nothing for {run.files.seconds_since_write:.0f} s; a step"
-            f" takes {median(times or (0.0,)):.3g} s as a rule.{most}"
+            f"A process trains in this folder and has written nothing for {silence:.0f} s; a step"
+            f" usually takes {median(times or (0.0,)):.3g} s.{most}"
         )
 
 
 def stopped_early(run: RunData) -> Iterator[Finding]:
-    """Nobody works there, and it is not done."""
-    steps = run.recipe.get("steps", 0)
+    """No process trains in the folder, and the run has not finished."""
+    steps = run.recipe.get("max_steps", 0)
     if not run.files.is_locked and not run.summary and len(run.steps) < steps:
         yield STOPPED_EARLY(
-            f"{len(run.steps)} of {steps} steps are logged, and no process trains there."
+            f"{len(run.steps)} of {steps} steps are logged, and no process trains in this folder."
         )
 
 
 def oom_retry(run: RunData) -> Iterator[Finding]:
-    """Micro-batches became smaller on the way."""
-    budget = run("budget")
-    fell = [step for (_, a), (step, b) in pairwise(budget) if b < a]
-    if fell:
+    """Micro-batches became smaller during the run."""
+    tokens = run("microbatch_tokens")
+    reductions = [step for (_, a), (step, b) in pairwise(tokens) if b < a]
+    if reductions:
         yield OOM_RETRY(
-            f"`policy.tokens_per_microbatch` fell from {budget.values[0]:.0f} to {budget.values[-1]:.0f}, at"
-            f" {format_steps(fell)}.",
-            locations=step_locations(fell),
+            f"`policy.tokens_per_microbatch` fell from {tokens.values[0]:.0f} to"
+            f" {tokens.values[-1]:.0f}, at {format_steps(reductions)}.",
+            locations=step_locations(reductions),
         )

@@ -1,4 +1,4 @@
-"""From a run's folder to evidence; texts are counted, not kept."""
+"""Loads the data that the checks need from a run's folder; texts are counted, not kept."""
 
 import time
 from collections.abc import Sequence
@@ -17,41 +17,43 @@ from grupo.report.read_run import (
 )
 from grupo.storage import strict_json
 
-LOCKS_FILE = Path("/proc/locks")  # who holds what, where the system says so
+LOCKS_FILE = Path("/proc/locks")  # on Linux: the file locks of all processes
 JOURNALS = ("metrics.jsonl", "rollouts.jsonl")
 
 
 def load_run(folder: Path) -> RunData:
-    """What the run in a folder left behind until now."""
-    lacking: dict[str, None] = {}
+    """The data of the run in a folder, finished or in progress.
+
+    Raises:
+        ConfigError: the folder holds no run, or it cannot be read.
+    """
+    missing_fields: dict[str, None] = {}
     with explain_permission_errors(check_run_folder(folder)):
-        steps = [m for m in read_metrics(folder) if _has_fields(m, ("step",), lacking)]
-        groups = _groups(folder, lacking)
+        steps = [m for m in read_metrics(folder) if _has_fields(m, ("step",), missing_fields)]
         return RunData(
-            tuple(steps),
-            groups,
-            read_summary(folder),
-            _recipe(folder),
-            _files(folder, tuple(lacking)),
+            steps=tuple(steps),
+            groups=_groups(folder, missing_fields),
+            summary=read_summary(folder),
+            recipe=_recipe(folder),
+            files=_files(folder, tuple(missing_fields)),
         )
 
 
-def _groups(folder: Path, lacking: dict[str, None]) -> tuple[GroupSummary, ...]:
+def _groups(folder: Path, missing_fields: dict[str, None]) -> tuple[GroupSummary, ...]:
     lines = read_journal(folder / "rollouts.jsonl")
-    return tuple(
-        summarize_groups(line for line in lines if _has_fields(line, REQUIRED_FIELDS, lacking))
-    )
+    complete = (line for line in lines if _has_fields(line, REQUIRED_FIELDS, missing_fields))
+    return tuple(summarize_groups(complete))
 
 
-def _has_fields(line: Record, names: Sequence[str], lacking: dict[str, None]) -> bool:
-    """Has the line all these? Those it lacks are noted."""
+def _has_fields(line: Record, names: Sequence[str], missing_fields: dict[str, None]) -> bool:
+    """True if the line has all fields; the absent ones are added to `missing_fields`."""
     absent = [f"`{name}`" for name in names if name not in line]
-    lacking.update(dict.fromkeys(absent))
+    missing_fields.update(dict.fromkeys(absent))
     return not absent
 
 
 def _recipe(folder: Path) -> dict[str, Any]:
-    """The recipe as data; empty where it cannot be read."""
+    """The recipe as data; empty if it is not valid JSON."""
     try:
         data = strict_json.from_json((folder / "recipe.json").read_text())
     except ValueError:
@@ -59,15 +61,19 @@ def _recipe(folder: Path) -> dict[str, Any]:
     return data.get("recipe", {}) if isinstance(data, dict) else {}
 
 
-def _files(folder: Path, lacking: tuple[str, ...]) -> RunFiles:
-    there = [folder / name for name in JOURNALS if (folder / name).exists()]
-    written = max((p.stat().st_mtime for p in [*there, folder / "recipe.json"]), default=0.0)
-    torn = tuple(path.name for path in there if _is_torn(path))
-    return RunFiles(torn, lacking, _is_locked(folder / "lock"), max(0.0, time.time() - written))
+def _files(folder: Path, missing_fields: tuple[str, ...]) -> RunFiles:
+    journals = [folder / name for name in JOURNALS if (folder / name).exists()]
+    written_at = max((p.stat().st_mtime for p in [*journals, folder / "recipe.json"]), default=0.0)
+    return RunFiles(
+        torn_journals=tuple(path.name for path in journals if _is_torn(path)),
+        missing_fields=missing_fields,
+        is_locked=_is_locked(folder / "lock"),
+        seconds_since_write=max(0.0, time.time() - written_at),
+    )
 
 
 def _is_torn(path: Path) -> bool:
-    """Does the file end within a line, or in a hole that a power cut left?"""
+    """True if the file ends within a line, or in zero bytes left by a power cut."""
     with path.open("rb") as file:
         file.seek(max(0, path.stat().st_size - 4096))
         end = file.read()
@@ -75,9 +81,9 @@ def _is_torn(path: Path) -> bool:
 
 
 def _is_locked(path: Path) -> bool:
-    """Does a process on this machine hold the lock? Asking takes no lock, and disturbs nobody."""
+    """True if a process on this machine holds the lock; the check itself takes no lock."""
     if not path.exists() or not LOCKS_FILE.is_file():
         return False
-    holder, number = path.read_text(), f":{path.stat().st_ino} "
-    held = (line for line in LOCKS_FILE.read_text().splitlines() if "FLOCK" in line)
-    return any(number in line and holder in line.split() for line in held)
+    holder, inode = path.read_text(), f":{path.stat().st_ino} "
+    locks = (line for line in LOCKS_FILE.read_text().splitlines() if "FLOCK" in line)
+    return any(inode in line and holder in line.split() for line in locks)

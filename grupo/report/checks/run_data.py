@@ -1,4 +1,4 @@
-"""What a run left behind, as checks read it."""
+"""The data of a run that the checks read."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -8,24 +8,31 @@ from itertools import pairwise
 from grupo.report.checks.group_summary import GroupSummary
 from grupo.report.read_run import MetricSeries, Record, metric_series
 
-MIN_STEPS = 3  # steps: fewer are no series
-RECENT_STEPS = 10  # steps that say how a run is now: long enough to average, short enough to be now
-NEAR_BEST_FRAC = 0.95  # of the best reward: what is left is luck of sampling
+MIN_STEPS = 3  # fewer steps show no trend
+RECENT_STEPS = 10  # the window of recent steps: long enough to average, short enough to be current
+NEAR_BEST_FRAC = 0.95  # of the best reward: the rest is sampling noise
 
 
 @dataclass(frozen=True)
 class RunFiles:
-    """What a run's folder says of itself: whether it is whole, and whether anybody works in it."""
+    """The state of a run's files.
 
-    torn_journals: tuple[str, ...] = ()  # journals whose last line is not whole
-    missing_fields: tuple[str, ...] = ()  # names that lines of a journal should have, and do not
-    is_locked: bool = False  # does a process train there?
-    seconds_since_write: float = 0.0  # seconds since the last line
+    Args:
+        torn_journals: names of the journals whose last line is incomplete.
+        missing_fields: required fields that lines of a journal lack.
+        is_locked: a process trains in the folder.
+        seconds_since_write: seconds since a journal was last written.
+    """
+
+    torn_journals: tuple[str, ...] = ()
+    missing_fields: tuple[str, ...] = ()
+    is_locked: bool = False
+    seconds_since_write: float = 0.0
 
 
 @dataclass(frozen=True)
 class RunData:
-    """The metrics of every step, the groups, the summary, the recipe: any of them may be empty."""
+    """Metrics of every step, groups, summary, recipe and file state; each may be empty."""
 
     steps: tuple[Mapping[str, float], ...] = ()
     groups: tuple[GroupSummary, ...] = ()
@@ -34,59 +41,59 @@ class RunData:
     files: RunFiles = RunFiles()
 
     def __call__(self, name: str) -> MetricSeries:
-        """A metric over the steps that have it."""
+        """The series of a metric."""
         return metric_series(self.steps, name)
 
     def metric_names(self, prefix: str = "") -> list[str]:
-        """The metrics whose names begin so."""
+        """The names of the metrics that begin with `prefix`."""
         return list(dict.fromkeys(n for m in self.steps for n in m if n.startswith(prefix)))
 
     @property
     def window(self) -> int:
-        """How many steps the beginning and the end of the run are: a tenth, at least 3, at most
-        RECENT."""
+        """Steps in the first and last window: a tenth of the run, from 3 to `RECENT_STEPS`."""
         return min(RECENT_STEPS, max(3, len(self.steps) // 10))
 
     def first_window(self, name: str) -> MetricSeries:
-        """A metric at the beginning."""
+        """A metric in the first window."""
         return self(name).first(self.window)
 
     def last_window(self, name: str) -> MetricSeries:
-        """A metric at the end."""
+        """A metric in the last window."""
         return self(name).last(self.window)
 
     @property
     def recent_groups(self) -> tuple[GroupSummary, ...]:
-        """The groups of the last steps."""
+        """The groups of the last `RECENT_STEPS` steps."""
         last = self.groups[-1].step if self.groups else 0
         return tuple(group for group in self.groups if group.step > last - RECENT_STEPS)
 
     @property
     def reward_range(self) -> tuple[float, float]:
-        """The least and the most that a rollout ever earned."""
-        seen = [reward for group in self.groups for reward in group.rewards]
-        return min(seen, default=0.0), max(seen, default=0.0)
+        """The lowest and the highest reward of any rollout."""
+        rewards = [reward for group in self.groups for reward in group.rewards]
+        return min(rewards, default=0.0), max(rewards, default=0.0)
 
     @property
     def is_near_best(self) -> bool:
-        """Do nearly all rollouts earn 1, or the most that any ever earned if that is more?"""
-        return self.last_window("reward/mean").mean >= NEAR_BEST_FRAC * max(
-            1.0, self.reward_range[1]
-        )
+        """True if the recent mean reward is near 1, or near the highest reward if that is more."""
+        best = max(1.0, self.reward_range[1])
+        return self.last_window("reward/mean").mean >= NEAR_BEST_FRAC * best
 
     def standard_error(self, name: str) -> float:
-        """How far the means of two windows of `width` steps lie apart by chance: a standard error.
+        """The standard error of the difference between the means of two windows.
 
-        Of jumps from step to step, so that the course of the run does not count as chance.
+        It is estimated from differences of consecutive steps, so that a trend is not noise.
         """
         squares = [(b - a) ** 2 for a, b in pairwise(self(name).values)]
         return math.sqrt(sum(squares) / max(1, len(squares)) / self.window)
 
 
 def within_group_correlation(groups: Sequence[GroupSummary], field: str) -> float:
-    """Correlation of the rewards with another number of each rollout, within groups; NaN of none.
+    """Pearson correlation of rewards and another field within groups; NaN if either is constant.
 
-    `name` is that of a field of `GroupSummary` that has a number for each judged rollout.
+    Args:
+        groups: the groups; values are centred in each of them.
+        field: a field of `GroupSummary` with a number per scored rollout.
     """
     pairs = [
         (x, y)

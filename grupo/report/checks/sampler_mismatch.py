@@ -1,4 +1,4 @@
-"""Does the sampler say what the trainer learns from?"""
+"""Checks of the log-probabilities and the mask: sampler mismatch, stale weights, wrong mask."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -14,97 +14,108 @@ from grupo.report.checks.finding import (
 from grupo.report.checks.run_data import MIN_STEPS, RunData
 from grupo.report.read_run import MetricSeries
 
-# Of log-probabilities, in nats. Float32 agrees to 1e-6, bfloat16 with one kernel to some 1e-2.
+# Differences of log-probabilities in nats: about 1e-6 in float32, 1e-2 in bfloat16.
 MAX_LOGP_DIFF_MEAN = 0.01
 MAX_LOGP_DIFF_STEP = 0.05
-MAX_LOGP_DIFF_ACTION = 2.0  # of a single action: its ratio is off by e^2, one clip away from lost
-STALE_GROWTH = (
-    5.0  # times what it was at the first step, when the weights were the same for certain
-)
+MAX_LOGP_DIFF_ACTION = 2.0  # of a single action: its ratio is off by a factor of e^2
+STALE_GROWTH = 5.0  # times the value at the first step, when both have the same weights
 
 SAMPLER_MISMATCH = FindingTemplate(
-    "sampler and trainer disagree",
+    "sampler mismatch",
     "warning",
     (
-        "The sampler answers with other weights, or in another precision.",
-        "Temperature, top_k or top_p are not the same on both sides.",
-        "Answers were tokenised anew and came out otherwise.",
+        "The inference engine has other weights, or another precision.",
+        "Temperature, top_k or top_p differ between sampler and trainer.",
+        "The generated text was tokenized again, into other tokens.",
     ),
-    ("A smaller `tolerance`, so that ratios are the trainer's own.", 'dtype="float32" once.'),
+    (
+        "Use a smaller `old_logp_tolerance`: the trainer then recomputes the old log-probs.",
+        'Try dtype="float32" once.',
+    ),
 )
 STALE_WEIGHTS = FindingTemplate(
     "stale weights",
     "error",
     (
-        "The sampler goes on with old weights: what was trained does not reach it.",
-        "It has the model without its adapters.",
-        "It keeps what it computed with older weights, a cache of prefixes say.",
+        "The weight sync fails: the inference engine keeps old weights.",
+        "The engine has the model without its adapters.",
+        "The engine reuses results of older weights, for example a prefix cache.",
     ),
     (
-        "Look whether `load` of the policy's voice reaches the engine, at every step.",
-        "Sample without an engine once (`--policy.engine None`): the mismatch must go away.",
+        "Check that `load` of the policy's `weight_sync` reaches the engine at every step.",
+        "Train once without an engine (`--policy.engine None`): the mismatch must vanish.",
     ),
 )
 WRONG_MASK = FindingTemplate(
     "wrong mask",
     "error",
     (
-        "What the world said, a tool or a user, is learned as if the policy had said it.",
-        "The mask is shifted by a token, or of another tokenization.",
-        "Padding is learned.",
+        "Observations (tool results, user messages) are in the loss.",
+        "The mask is shifted by a token, or belongs to another tokenization.",
+        "Padding is in the loss.",
     ),
     (
-        "Look at what makes or changes `Batch.mask`; `collate` of the library is exact.",
-        "Train one turn without tools once: nothing must be foreign then.",
+        "Check the code that sets or changes `Batch.mask`; the library's `collate` is exact.",
+        "Train once with a single turn without tools: `mask/extra_frac` must be 0.",
     ),
 )
 
 
 def sampler_mismatch(run: RunData) -> Iterator[Finding]:
-    """The trainer disagrees with the sampler about how likely the answers were."""
-    mean, most = (_on_policy_series(run, f"sampler_mismatch/{name}") for name in ("mean", "max"))
-    high, once = max(mean.values, default=0.0), max(most.values, default=0.0)
-    if (
-        mean.mean > MAX_LOGP_DIFF_MEAN or high > MAX_LOGP_DIFF_STEP or once > MAX_LOGP_DIFF_ACTION
-    ) and not _mismatch_grew(mean, run.window):
-        yield replace(
-            SAMPLER_MISMATCH, severity="error" if high > MAX_LOGP_DIFF_STEP else "warning"
-        )(
+    """Log-probabilities of sampler and trainer differ before any update."""
+    mean, largest = _mismatch_series(run)
+    worst_step, worst_action = max(mean.values, default=0.0), max(largest.values, default=0.0)
+    is_large = (
+        mean.mean > MAX_LOGP_DIFF_MEAN
+        or worst_step > MAX_LOGP_DIFF_STEP
+        or worst_action > MAX_LOGP_DIFF_ACTION
+    )
+    if is_large and not _mismatch_grew(mean, run.window):
+        severity = "error" if worst_step > MAX_LOGP_DIFF_STEP else "warning"
+        yield replace(SAMPLER_MISMATCH, severity=severity)(
             f"Before any update of a step, log-probabilities differ by {mean.mean:.2g} on average,"
-            f" by {high:.2g} at the worst step and by {once:.2g} at the worst action. Expected:"
-            f" below {MAX_LOGP_DIFF_MEAN} on average, and below {MAX_LOGP_DIFF_ACTION} everywhere.",
-            locations=_worst_action(run, most),
+            f" by {worst_step:.2g} at the worst step and by {worst_action:.2g} at the worst action."
+            f" Expected: below {MAX_LOGP_DIFF_MEAN} on average, and below {MAX_LOGP_DIFF_ACTION}"
+            " everywhere.",
+            locations=_worst_action(run, largest),
         )
 
 
 def stale_weights(run: RunData) -> Iterator[Finding]:
-    """Sampler and trainer began alike and drift apart as the policy learns."""
-    mean, most = (_on_policy_series(run, f"sampler_mismatch/{name}") for name in ("mean", "max"))
+    """The mismatch is small at the first step and grows as the policy learns."""
+    mean, largest = _mismatch_series(run)
     if _mismatch_grew(mean, run.window):
         last = mean.last(run.window)
         yield STALE_WEIGHTS(
             f"Log-probabilities of sampler and trainer differed by {mean.values[0]:.2g} at"
-            f" {format_steps(mean.steps[:1])} and by {last.mean:.2g} at {format_steps(last.steps)}, before any"
-            f" update of the step, though answers are said to be drawn with the newest weights.",
-            locations=_worst_action(run, most),
+            f" {format_steps(mean.steps[:1])} and by {last.mean:.2g} at {format_steps(last.steps)},"
+            " before any update of the step, although the rollouts are marked as generated with the"
+            " newest weights.",
+            locations=_worst_action(run, largest),
         )
 
 
 def wrong_mask(run: RunData) -> Iterator[Finding]:
-    """What is learned is not what the policy said."""
-    foreign, missing = run("mask/extra_frac"), run("mask/dropped_frac")
-    bad = sorted({step for of in (foreign, missing) for step, x in of if x})
+    """The mask includes tokens that the policy did not generate, or leaves out some that it did."""
+    extra, dropped = run("mask/extra_frac"), run("mask/dropped_frac")
+    bad = sorted({step for series in (extra, dropped) for step, x in series if x})
     if bad:
         yield WRONG_MASK(
-            f"At {format_steps(bad)} the batch learned what no action of the policy holds,"
-            f" {max(foreign.values):.1%} of what was to be learned at most, and left out"
-            f" {max(missing.values):.1%} of it.",
+            f"At {format_steps(bad)} the mask included tokens that the policy did not generate (up"
+            f" to {max(extra.values):.1%} of the tokens to train on), and left out up to"
+            f" {max(dropped.values):.1%} of them.",
             locations=step_locations(bad),
         )
 
 
+def _mismatch_series(run: RunData) -> tuple[MetricSeries, MetricSeries]:
+    """Mean and maximum of the absolute differences, at on-policy steps."""
+    mean = _on_policy_series(run, "sampler_mismatch/logp_diff_mean")
+    return mean, _on_policy_series(run, "sampler_mismatch/logp_diff_max")
+
+
 def _mismatch_grew(mean: MetricSeries, width: int) -> bool:
-    """Did it begin as it should be, and does it no more?"""
+    """True if the mismatch was small at the first step and is not any more."""
     if len(mean.values) < MIN_STEPS:
         return False
     first, last = mean.values[0], median(mean.last(width).values)
@@ -112,22 +123,20 @@ def _mismatch_grew(mean: MetricSeries, width: int) -> bool:
 
 
 def _on_policy_series(run: RunData, name: str) -> MetricSeries:
-    """A metric at the steps whose answers were all drawn with the newest weights."""
-    old = {step for step, x in run("staleness") if x > 0}
-    kept = [(step, x) for step, x in run(name) if step not in old]
-    return MetricSeries(tuple(step for step, _ in kept), tuple(x for _, x in kept))
+    """A metric at the steps whose rollouts were all generated with the newest weights."""
+    stale = {step for step, x in run("staleness") if x > 0}
+    points = [(step, x) for step, x in run(name) if step not in stale]
+    return MetricSeries(tuple(step for step, _ in points), tuple(x for _, x in points))
 
 
-def _worst_action(run: RunData, most: MetricSeries) -> list[Location]:
-    """The action at which they differ most."""
-    step = most.steps[most.values.index(max(most.values))] if most.values else -1
-    numbers = next((m for m in run.steps if m["step"] == step), {})
-    learned = [(g.task, i) for g in run.groups if g.step == step for i in g.trained_rollouts]
-    number = int(numbers.get("sampler_mismatch/max_rollout", -1))
-    if not 0 <= number < len(learned):
+def _worst_action(run: RunData, largest: MetricSeries) -> list[Location]:
+    """The action with the largest difference; its step if the action is not known."""
+    step = largest.steps[largest.values.index(max(largest.values))] if largest.values else -1
+    metrics = next((m for m in run.steps if m["step"] == step), {})
+    trained = [(g.task, i) for g in run.groups if g.step == step for i in g.trained_rollouts]
+    rollout = int(metrics.get("sampler_mismatch/max_rollout", -1))
+    if not 0 <= rollout < len(trained):
         return step_locations([step] * (step >= 0))
-    action, token = (
-        int(numbers["sampler_mismatch/max_action"]),
-        int(numbers["sampler_mismatch/max_token"]),
-    )
-    return [Location(step, *learned[number], action, token)]
+    action = int(metrics["sampler_mismatch/max_action"])
+    token = int(metrics["sampler_mismatch/max_token"])
+    return [Location(step, *trained[rollout], action, token)]

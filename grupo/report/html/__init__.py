@@ -1,1 +1,1 @@
-"""A run, or several beside one another, to look at in a browser: in one file, or while they go."""
+"""HTML reports of one or several runs: a single file, or a local server that follows the runs."""

@@ -1,4 +1,4 @@
-"""One HTML file, which asks nobody for anything: its style, its script and its data are in it."""
+"""The HTML report as one self-contained file: style, script and data are embedded."""
 
 import json
 from base64 import b64encode
@@ -34,20 +34,24 @@ GENERATOR_TAG = '<meta name="generator" content="grupo">'
 
 
 def write_html_report(folders: Sequence[Path], out: Path) -> Path:
-    """Write the page of some runs; the same runs, the same bytes.
+    """Write the HTML report of one or several runs; the same runs give the same bytes.
 
-    Raises `ConfigError` for what holds no run, and for a file that is no such page and would be lost.
+    Args:
+        folders: the folders of the runs.
+        out: the file to write; an earlier report is overwritten.
+
+    Raises:
+        ConfigError: a folder holds no run, or `out` exists and is not a report.
     """
-    books = open_runs(folders)
-    if out.is_dir() or (out.exists() and not _is_ours(out)):
-        raise ConfigError(f"out: {str(out)!r} exists and is no report. Name another file.")
+    runs = open_runs(folders)
+    if out.is_dir() or (out.exists() and not _is_report(out)):
+        raise ConfigError(f"out: {str(out)!r} exists and is not a report. Name another file.")
+    page = render_page(
+        _page_payload(runs), connect_src="'none'", extra_elements=_step_elements(runs)
+    )
     try:
         with out.open("w", encoding="utf-8") as file:
-            file.writelines(
-                render_page(
-                    _page_payload(books), connect_src="'none'", extra_elements=_step_elements(books)
-                )
-            )
+            file.writelines(page)
     except OSError as error:
         raise ConfigError(f"out: {str(out)!r}: {error.strerror}.") from error
     return out
@@ -56,19 +60,24 @@ def write_html_report(folders: Sequence[Path], out: Path) -> Path:
 def render_page(
     data: Any, *, connect_src: str, extra_elements: Iterator[str] = iter(())
 ) -> Iterator[str]:
-    """The page in pieces; `connect` is whom its script may ask, as a Content-Security-Policy says.
+    """The page as a sequence of strings.
 
-    Only what is in `files` here is run or applied: the policy names it by its hash.
+    The Content-Security-Policy allows only the embedded script and style, by their hashes.
+
+    Args:
+        data: the JSON payload of the page.
+        connect_src: the servers that the script may query, as in a Content-Security-Policy.
+        extra_elements: HTML elements to insert after the payload.
     """
     licence = f"/*\n{_read('vendor/uPlot.LICENSE')}*/\n"  # goes with every copy
     style, script = licence + _joined_files(STYLES), licence + _joined_files(SCRIPTS)
-    allowed = (
-        f"default-src 'none'; script-src {_csp_hash(script)}; style-src {_csp_hash(style)}; img-src data:;"
-        f" connect-src {connect_src}; base-uri 'none'; form-action 'none'"
+    policy = (
+        f"default-src 'none'; script-src {_csp_hash(script)}; style-src {_csp_hash(style)};"
+        f" img-src data:; connect-src {connect_src}; base-uri 'none'; form-action 'none'"
     )
     before, after = _read("index.html").split("<!--data-->")
     yield (
-        before.replace("<!--policy-->", allowed)
+        before.replace("<!--policy-->", policy)
         .replace("<!--mark-->", GENERATOR_TAG)
         .replace("<!--style-->", f"<style>{style}</style>")
     )
@@ -77,25 +86,25 @@ def render_page(
     yield after.replace("<!--script-->", f"<script>{script}</script>")
 
 
-def _is_ours(file: Path) -> bool:
+def _is_report(file: Path) -> bool:
     with file.open(errors="replace") as text:
         return GENERATOR_TAG in text.read(2000)
 
 
 def _page_payload(runs: Sequence[RunView]) -> Any:
-    return {"live": False, "runs": [run_payload(book) for book in runs]}
+    return {"live": False, "runs": [run_payload(run) for run in runs]}
 
 
 def _step_elements(runs: Sequence[RunView]) -> Iterator[str]:
-    """The groups of each step, packed apart so that only what is looked at is unpacked."""
-    for run, book in enumerate(runs):
-        for step in book.journal_index.groups:
-            packed = base64_gzip_json(book.groups(step))
-            yield f'<script type="text/plain" id="step-{run}-{step}">{packed}</script>\n'
+    """The groups of each step in an element of its own: the page unpacks only the shown steps."""
+    for index, run in enumerate(runs):
+        for step in run.journal_index.groups:
+            packed = base64_gzip_json(run.groups(step))
+            yield f'<script type="text/plain" id="step-{index}-{step}">{packed}</script>\n'
 
 
 def _escaped_json(data: Any) -> str:
-    """JSON that ends no element: letters of other scripts and < are written as escapes."""
+    """JSON that cannot close its element: < and non-ASCII characters are escaped."""
     return json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
 
 

@@ -1,4 +1,4 @@
-"""What a page is told of runs, as data."""
+"""The JSON payload of the HTML report."""
 
 import gzip
 import json
@@ -19,23 +19,22 @@ TOTALS_PREFIXES = ("tokens/", "time/")
 
 
 def open_runs(folders: Sequence[Path]) -> list[RunView]:
-    """The runs in some folders, each once, read as far as they go.
+    """Open the runs in the folders, without duplicates, and read their current state.
 
-    Raises `ConfigError` for a folder that is not there or holds no run, and where none may be read.
+    Raises:
+        ConfigError: a folder does not exist or holds no run, or none of them is readable.
     """
-    books = [RunView(folder) for folder in dict.fromkeys(map(_check_run_folder, folders))]
-    for book, name in zip(books, distinct_names([book.folder for book in books]), strict=True):
-        book.name = name
-        book.refresh()
-    if all(book.unreadable_reason for book in books):
-        raise ConfigError(
-            f"run: {str(folders[0])!r} is not yours to read: {books[0].unreadable_reason}."
-        )
-    return books
+    runs = [RunView(folder) for folder in dict.fromkeys(map(_check_run_folder, folders))]
+    for run, name in zip(runs, distinct_names([run.folder for run in runs]), strict=True):
+        run.name = name
+        run.refresh()
+    if all(run.unreadable_reason for run in runs):
+        raise ConfigError(f"run: {str(folders[0])!r} is not readable: {runs[0].unreadable_reason}.")
+    return runs
 
 
 def distinct_names(folders: Sequence[Path]) -> list[str]:
-    """Names of folders, as much of their paths as tells them apart.
+    """The shortest path suffixes that are distinct.
 
     >>> distinct_names([Path("/a/run"), Path("/b/run"), Path("/b/other")])
     ['a/run', 'b/run', 'other']
@@ -43,44 +42,54 @@ def distinct_names(folders: Sequence[Path]) -> list[str]:
     names = []
     for folder in folders:
         others = [other.parts for other in folders if other != folder]
-        ends = (folder.parts[-depth:] for depth in range(1, len(folder.parts) + 1))
-        apart = next(e for e in ends if e == folder.parts or all(o[-len(e) :] != e for o in others))
-        names.append(str(Path(*apart)))
+        suffixes = (folder.parts[-depth:] for depth in range(1, len(folder.parts) + 1))
+        unique = next(
+            suffix
+            for suffix in suffixes
+            if suffix == folder.parts or all(o[-len(suffix) :] != suffix for o in others)
+        )
+        names.append(str(Path(*unique)))
     return names
 
 
 def run_payload(run: RunView, since: int = 0) -> dict[str, Any]:
-    """A run as the page shows it, of its steps those after the first `since`."""
-    shelf, steps = run.journal_index, run.metrics[since:]
+    """A run as data for the page.
+
+    Args:
+        run: the run.
+        since: how many steps the page already has; they are left out.
+    """
+    index, steps = run.journal_index, run.metrics[since:]
     names = list(dict.fromkeys(name for line in run.metrics for name in line))
-    new = _new_steps(shelf.groups, run.metrics, since)
+    definitions = {name: metric_definition(name) for name in names}
+    new = _new_steps(index.groups, run.metrics, since)
     return {
         "name": run.name,
         "folder": _relative_path(run.folder),
         "epoch": run.epoch,
         "problems": run.problems,
-        "written": run.last_written_at,
+        "last_written_at": run.last_written_at,
         "summary": {n: x for n, x in run.summary.items() if n not in ("ledger", "held_out")},
         "held_out": run.eval_scores,
         "ledger": token_and_time_totals(run.metrics),
         "findings": run.findings,
         "recipe": recipe_payload(run.recipe),
-        "defined": {name: asdict(found) for name in names if (found := metric_definition(name))},
+        "metric_definitions": {name: asdict(d) for name, d in definitions.items() if d},
         "since": since,
         "metrics": {name: [line.get(name) for line in steps] for name in names},
-        "index": {str(s): shelf.groups[s] for s in new},
-        "prompts": {task: shelf.prompts[task] for task in _task_keys(shelf, new)},
-        "traced": bool(shelf.byte_ranges["actions"]),
+        "groups_by_step": {str(step): index.groups[step] for step in new},
+        "prompts": {task: index.prompts[task] for task in _task_keys(index, new)},
+        "has_actions": bool(index.byte_ranges["actions"]),
     }
 
 
 def recipe_payload(data: Mapping[str, Any]) -> dict[str, Any]:
-    """A recipe as code, field by field, its method beside GRPO's."""
+    """A recipe as code, field by field, and its method next to GRPO's."""
     if not data:
         return {}
     method = data.get("method", {})
     return {
-        "steps": data.get("steps", 0),
+        "max_steps": data.get("max_steps", 0),
         "model": str(_model_name(data.get("policy", {}))),
         "fields": recipe_source.recipe_fields(data),
         "method": recipe_source.method_changes(method) if isinstance(method, Mapping) else [],
@@ -88,7 +97,7 @@ def recipe_payload(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def token_and_time_totals(metrics: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    """Tokens and seconds of all steps, by what they were for."""
+    """The `tokens/` and `time/` metrics summed over all steps."""
     sums: dict[str, float] = {}
     for line in metrics:
         for name, x in line.items():
@@ -98,19 +107,19 @@ def token_and_time_totals(metrics: Sequence[Mapping[str, Any]]) -> dict[str, flo
 
 
 def gzip_json(data: Any) -> bytes:
-    """Data as JSON in gzip, the same bytes for the same data."""
+    """Data as gzipped JSON; the same data gives the same bytes."""
     return gzip.compress(json.dumps(data, separators=(",", ":")).encode(), 6, mtime=0)
 
 
 def base64_gzip_json(data: Any) -> str:
-    """Packed data as text that a page can hold: letters, digits, +, / and =."""
+    """Data as gzipped JSON in base64."""
     return b64encode(gzip_json(data)).decode()
 
 
 def _new_steps(
     groups: Mapping[int, Any], metrics: Sequence[Mapping[str, Any]], since: int
 ) -> list[int]:
-    """The steps whose groups the page does not have yet."""
+    """The steps whose groups the page does not have."""
     known = {line["step"] for line in metrics[:since]}
     return [step for step in groups if step not in known]
 
@@ -128,7 +137,7 @@ def _model_name(policy: Any) -> Any:
 
 def _check_run_folder(folder: Path) -> Path:
     if not folder.is_dir():
-        raise ConfigError(f"run: {str(folder)!r} is no folder.")
+        raise ConfigError(f"run: {str(folder)!r} is not a folder.")
     readable = os.access(folder, os.R_OK | os.X_OK, effective_ids=True)
     if readable and not any((folder / name).exists() for name in ("recipe.json", "metrics.jsonl")):
         raise ConfigError(f"run: {str(folder)!r} holds no run: it has no recipe.json.")
@@ -136,6 +145,6 @@ def _check_run_folder(folder: Path) -> Path:
 
 
 def _relative_path(folder: Path) -> str:
-    """A folder below this one without what lies above, which is nobody's business."""
+    """The path relative to the working directory if the folder is inside it."""
     here = Path.cwd()
     return str(folder.relative_to(here) if folder.is_relative_to(here) else folder)

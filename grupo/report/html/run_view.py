@@ -1,4 +1,4 @@
-"""A run's folder as a page reads it: whatever state it is in, and again while it changes."""
+"""Fault-tolerant, incremental view of a run's folder, for the report and the watch display."""
 
 import os
 import time
@@ -19,9 +19,12 @@ JsonObject = Mapping[str, Any]
 
 
 class RunView:
-    """A run, read as far as it goes; what cannot be read is among its `problems`, never raised.
+    """The current content of a run's folder; read errors become `problems` and are never raised.
 
-    `epoch` counts how often its journals were cut back, as they are when a run is resumed.
+    `epoch` counts how often the journals were truncated, which happens when a run is resumed.
+
+    Args:
+        folder: the folder of the run.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -29,35 +32,35 @@ class RunView:
         self._reset()
 
     def refresh(self) -> None:
-        """Read what is new."""
+        """Read what was written since the last call."""
         if self.unreadable_reason:
             return
-        if any(
-            self._record_errors(name, False, lambda t=tail: t.was_cut_back)
-            for name, tail in self.journal_tails.items()
-        ):
+        tails = self.journal_tails.items()
+        if any(self._record_errors(n, False, lambda t=tail: t.was_cut_back) for n, tail in tails):
             self.epoch += 1
             self._reset()
-        takes = (("metrics", self._add_metrics), ("rollouts", self.journal_index.add_rollout))
-        for name, take in (*takes, ("actions", self.journal_index.add_action)):
-            self._record_errors(f"{name}.jsonl", None, partial(self._read_new_lines, name, take))
+        consumers = {
+            "metrics": self._add_metrics,
+            "rollouts": self.journal_index.add_rollout,
+            "actions": self.journal_index.add_action,
+        }
+        for name, add_line in consumers.items():
+            read = partial(self._read_new_lines, name, add_line)
+            self._record_errors(f"{name}.jsonl", None, read)
         self.recipe = self.recipe or _nested_object(self._read_json("recipe.json"), "recipe")
         self.summary = self._read_json("summary.json")
-        self.crash_reason = (
-            ""
-            if self.summary
-            else self._record_errors("crash.json", "", partial(crash_reason, self.folder))
-        )
+        self.crash_reason = ""
+        if not self.summary:
+            read_reason = partial(crash_reason, self.folder)
+            self.crash_reason = self._record_errors("crash.json", "", read_reason)
         self.eval_scores = _nested_object(self.summary, "held_out") or self._checkpoint_scores()
-        if (
-            len(self.metrics) != self.examined_steps
-            and time.monotonic() >= self.next_examination_at
-        ):
+        has_new_steps = len(self.metrics) != self.examined_steps
+        if has_new_steps and time.monotonic() >= self.next_examination_at:
             self._examine()
 
     @property
     def unreadable_reason(self) -> str:
-        """Why nothing in the folder may be read; nothing if it may."""
+        """Why the folder is not readable; "" if it is."""
         try:
             os.listdir(self.folder)
             os.stat(self.folder / ".")
@@ -66,18 +69,17 @@ class RunView:
         return ""
 
     def groups(self, step: int) -> list[dict[str, Any]]:
-        """The groups of a step, with every action that is kept."""
-        texts = (
-            partial(self._journal_lines, "rollouts", step),
-            partial(self._journal_lines, "actions", step),
-        )
-        return self._record_errors(
-            f"step {step}", [], lambda: join_journals(*(text() for text in texts))
-        )
+        """The groups of a step with their rollouts and recorded actions."""
+
+        def read() -> list[dict[str, Any]]:
+            rollouts = self._journal_lines("rollouts", step)
+            return join_journals(rollouts, self._journal_lines("actions", step))
+
+        return self._record_errors(f"step {step}", [], read)
 
     @property
     def last_written_at(self) -> float:
-        """When a step was last written, in seconds since 1970; 0 if none was."""
+        """The time of the last written step in seconds since 1970; 0 without steps."""
         path = self.folder / "metrics.jsonl"
         return self._record_errors(
             path.name, 0.0, lambda: path.stat().st_mtime if self.metrics else 0.0
@@ -85,23 +87,19 @@ class RunView:
 
     @property
     def problems(self) -> list[str]:
-        """What could not be read, and why; what a process that died left unfinished."""
+        """Read errors, torn journals and a crash, as messages."""
         if self.unreadable_reason:
             return [f"the folder: {self.unreadable_reason}"]
-        torn = {
-            name: self._record_errors(name, 0, lambda t=t: t.torn_bytes)
-            for name, t in self.journal_tails.items()
+        torn_bytes = {
+            name: self._record_errors(name, 0, lambda t=tail: t.torn_bytes)
+            for name, tail in self.journal_tails.items()
         }
-        return [
-            *[f"its process ended before the run did: {self.crash_reason}"]
-            * bool(self.crash_reason),
-            *(f"{where}: {why}" for where, why in self.read_errors.items()),
-            *(
-                f"{n}.jsonl: its last line is torn, {b} bytes left out"
-                for n, b in torn.items()
-                if b
-            ),
-        ]
+        messages = [f"the training process crashed: {self.crash_reason}"] * bool(self.crash_reason)
+        messages += [f"{source}: {reason}" for source, reason in self.read_errors.items()]
+        for name, count in torn_bytes.items():
+            if count:
+                messages.append(f"{name}.jsonl: its last line is torn, {count} bytes left out")
+        return messages
 
     def _reset(self) -> None:
         names = ("metrics", "rollouts", "actions")
@@ -116,15 +114,16 @@ class RunView:
         self.examined_steps, self.next_examination_at = -1, 0.0
 
     def _examine(self) -> None:
-        """Ask the doctor, who reads everything: at most a tenth of the time."""
-        began, self.examined_steps = time.monotonic(), len(self.metrics)
-        found = self._record_errors("the doctor", [], lambda: examine(self.folder))
-        self.findings = [asdict(finding) for finding in found]
-        self.next_examination_at = time.monotonic() + 9 * (time.monotonic() - began)
+        """Run the checks of the doctor; they read every journal, so at most a tenth of the time."""
+        started_at, self.examined_steps = time.monotonic(), len(self.metrics)
+        findings = self._record_errors("doctor", [], lambda: examine(self.folder))
+        self.findings = [asdict(finding) for finding in findings]
+        self.next_examination_at = time.monotonic() + 9 * (time.monotonic() - started_at)
 
-    def _read_new_lines(self, name: str, take: Callable[[int, bytes], None]) -> None:
+    def _read_new_lines(self, name: str, add_line: Callable[[int, bytes], None]) -> None:
         for begin, line in self.journal_tails[name]():
-            self._record_errors(f"{name}.jsonl, byte {begin:,}", None, partial(take, begin, line))
+            add = partial(add_line, begin, line)
+            self._record_errors(f"{name}.jsonl, byte {begin:,}", None, add)
 
     def _add_metrics(self, offset: int, line: bytes) -> None:
         record = strict_json.from_json(line.decode())
@@ -140,33 +139,31 @@ class RunView:
 
     def _read_json(self, name: str) -> JsonObject:
         path = self.folder / name
-        return self._record_errors(
-            name, {}, lambda: _parse_object(path.read_text()) if path.exists() else {}
-        )
+        if not path.exists():
+            return self._record_errors(name, {}, dict)
+        return self._record_errors(name, {}, lambda: _parse_object(path.read_text()))
 
     def _checkpoint_scores(self) -> JsonObject:
-        """The scores of held-out tasks that the newest checkpoint holds."""
+        """The held-out scores in the newest checkpoint."""
         pointer = self.folder / "checkpoints" / "latest"
-        named = self._record_errors("checkpoints", "", lambda: _first_word(pointer))
-        if named and named != self.latest_checkpoint:
-            self.latest_checkpoint, self.checkpoint_data = (
-                named,
-                self._read_json(f"checkpoints/{named}/data.json"),
-            )
-        return _nested_object(self.checkpoint_data, "scores")
+        latest = self._record_errors("checkpoints", "", lambda: _first_word(pointer))
+        if latest and latest != self.latest_checkpoint:
+            self.latest_checkpoint = latest
+            self.checkpoint_data = self._read_json(f"checkpoints/{latest}/data.json")
+        return _nested_object(self.checkpoint_data, "eval_scores")
 
-    def _record_errors(self, where: str, otherwise: T, work: Callable[[], T]) -> T:
-        """What `work` gives; what keeps it from giving anything is a problem to be shown."""
+    def _record_errors(self, source: str, default: T, read: Callable[[], T]) -> T:
+        """The result of `read`; if it raises, record the error of `source` and return `default`."""
         try:
-            found = work()
+            result = read()
         except OSError as error:
-            self.read_errors[where] = error.strerror or str(error)
+            self.read_errors[source] = error.strerror or str(error)
         except (ValueError, LookupError, TypeError, AttributeError) as error:
-            self.read_errors[where] = f"cannot be read. {type(error).__name__}: {error}"
+            self.read_errors[source] = f"cannot be read. {type(error).__name__}: {error}"
         else:
-            self.read_errors.pop(where, None)
-            return found
-        return otherwise
+            self.read_errors.pop(source, None)
+            return result
+        return default
 
 
 def _rounded_metrics(record: JsonObject) -> JsonObject:
@@ -174,15 +171,15 @@ def _rounded_metrics(record: JsonObject) -> JsonObject:
 
 
 def _parse_object(text: str) -> JsonObject:
-    found = strict_json.from_json(text)
-    if not isinstance(found, Mapping):
-        raise ValueError(f"it holds {text[:20]!r}, no object")
-    return found
+    data = strict_json.from_json(text)
+    if not isinstance(data, Mapping):
+        raise ValueError(f"{text[:20]!r} is not a JSON object")
+    return data
 
 
 def _nested_object(data: JsonObject, name: str) -> JsonObject:
-    found = data.get(name)
-    return found if isinstance(found, Mapping) else {}
+    value = data.get(name)
+    return value if isinstance(value, Mapping) else {}
 
 
 def _first_word(pointer: Path) -> str:

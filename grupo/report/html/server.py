@@ -1,4 +1,4 @@
-"""The page of runs under way, from a small server that only this machine reaches."""
+"""`grupo watch`: a local HTTP server for the live report of runs in progress."""
 
 import gzip
 import json
@@ -15,15 +15,22 @@ from grupo.report.html.build import render_page
 from grupo.report.html.payload import open_runs, run_payload
 
 HOST = "127.0.0.1"
-HOST_NAMES = (HOST, "localhost")  # by which a browser may have asked
+HOST_NAMES = (HOST, "localhost")  # allowed in the Host header
 HTML, JSON = "text/html; charset=utf-8", "application/json"
-TypedBody = tuple[str, str]  # what kind of text, and the text
+TypedBody = tuple[str, str]  # content type, text
 
 
 class ReportServer(ThreadingHTTPServer):
-    """Answers GET below a secret path, on the loopback alone; reads the runs when it is asked.
+    """Serves the report on the loopback interface, below a secret path; other paths get 403.
 
-    Nobody without the address, which holds the secret, gets anything but 403.
+    The runs are read at each request.
+
+    Args:
+        folders: the folders of the runs.
+        port: the port to listen on; 0: any free one.
+
+    Raises:
+        ConfigError: a folder holds no run, or the port is not free.
     """
 
     daemon_threads = True
@@ -35,35 +42,41 @@ class ReportServer(ThreadingHTTPServer):
             super().__init__((HOST, port), _Handler)
         except OSError as error:
             raise ConfigError(
-                f"port: {port}: {error.strerror}. Allowed: a free one; 0 finds it."
+                f"port: {port}: {error.strerror}. Allowed: a free port; 0 finds one."
             ) from error
 
     @property
     def url(self) -> str:
-        """Where a browser finds the page."""
+        """The address of the page, secret included."""
         return f"http://{HOST}:{self.server_port}/{self.secret}/"
 
     def respond(self, path_parts: Sequence[str], query_int: Callable[[str], int]) -> TypedBody:
-        """What lies at a path below the secret; raises LookupError or ValueError for nothing."""
+        """The response to a path below the secret.
+
+        Args:
+            path_parts: the path, split at "/".
+            query_int: returns a query parameter as an integer, 0 if absent.
+
+        Raises:
+            LookupError, ValueError: there is nothing at this path.
+        """
         match path_parts:
             case [""]:
-                return HTML, "".join(
-                    render_page({"live": True, "count": len(self.runs)}, connect_src="'self'")
-                )
+                payload = {"live": True, "count": len(self.runs)}
+                return HTML, "".join(render_page(payload, connect_src="'self'"))
             case ["run", run]:
-                return JSON, json.dumps(
-                    self._run_payload(int(run), query_int("since"), query_int("epoch"))
-                )
+                since, epoch = query_int("since"), query_int("epoch")
+                return JSON, json.dumps(self._run_payload(int(run), since, epoch))
             case ["run", run, "step", step]:
                 with self.read_lock:
                     return JSON, json.dumps(self.runs[int(run)].groups(int(step)))
         raise LookupError(path_parts)
 
-    def _run_payload(self, run: int, since: int, epoch: int) -> dict[str, Any]:
+    def _run_payload(self, index: int, since: int, epoch: int) -> dict[str, Any]:
         with self.read_lock:
-            book = self.runs[run]
-            book.refresh()
-            return run_payload(book, since if epoch == book.epoch else 0)
+            run = self.runs[index]
+            run.refresh()
+            return run_payload(run, since if epoch == run.epoch else 0)
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -73,15 +86,15 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         url = urlsplit(self.path)
-        _, secret, *places = url.path.split("/")
-        name = (self.headers.get("Host") or "").rpartition(":")[0]
-        # a page elsewhere may have its name answered with this machine's number
-        known = secrets.compare_digest(secret.encode(), self.server.secret.encode())
-        if name not in HOST_NAMES or not known:
+        _, secret, *path_parts = url.path.split("/")
+        host = (self.headers.get("Host") or "").rpartition(":")[0]
+        # checking the host prevents DNS rebinding: a foreign name that resolves to this machine
+        is_authorized = secrets.compare_digest(secret.encode(), self.server.secret.encode())
+        if host not in HOST_NAMES or not is_authorized:
             return self._refuse(403)
-        given = parse_qs(url.query)
+        query = parse_qs(url.query)
         try:
-            kind, text = self.server.respond(places, lambda n: int(given.get(n, ["0"])[0]))
+            kind, text = self.server.respond(path_parts, lambda n: int(query.get(n, ["0"])[0]))
         except (LookupError, ValueError):
             return self._refuse(404)
         self._send(200, kind, text)
@@ -92,19 +105,19 @@ class _Handler(BaseHTTPRequestHandler):
     do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = do_OPTIONS = _not_allowed
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing: the address is a secret."""
+        """No access log: the address is a secret."""
 
     def _refuse(self, code: int) -> None:
         self.close_connection = True
         self._send(code, "text/plain", self.responses[code][0])
 
     def _send(self, code: int, kind: str, text: str) -> None:
-        body, packs = text.encode(), "gzip" in self.headers.get("Accept-Encoding", "")
-        body = gzip.compress(body, 1) if packs else body
+        accepts_gzip = "gzip" in self.headers.get("Accept-Encoding", "")
+        body = gzip.compress(text.encode(), 1) if accepts_gzip else text.encode()
         self.send_response(code)
         for header, value in _HEADERS.items():
             self.send_header(header, value)
-        if packs:
+        if accepts_gzip:
             self.send_header("Content-Encoding", "gzip")
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))

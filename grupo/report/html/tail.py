@@ -1,4 +1,4 @@
-"""A journal read as it grows."""
+"""Incremental reads of a journal that grows."""
 
 import os
 from collections.abc import Iterator
@@ -6,13 +6,17 @@ from pathlib import Path
 
 
 class JournalTail:
-    """The whole lines of a journal, each once, with where it begins; a torn last one waits."""
+    """Yields each complete line of a journal once, with its offset; a torn last line waits.
+
+    Args:
+        path: the journal; it need not exist yet.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path, self.offset, self.last_line = path, 0, b""
 
     def __call__(self) -> Iterator[tuple[int, bytes]]:
-        """The lines since the last call; none where there is no file."""
+        """The lines since the last call, each with its byte offset."""
         if not self.path.exists():
             return
         with self.path.open("rb") as file:
@@ -25,18 +29,16 @@ class JournalTail:
 
     @property
     def torn_bytes(self) -> int:
-        """How many bytes lie behind the last whole line."""
+        """The number of bytes after the last complete line."""
         return self.path.stat().st_size - self.offset if self.path.exists() else 0
 
     @property
     def was_cut_back(self) -> bool:
-        """Is what was read no longer there? A run that is resumed cuts its journals back."""
+        """True if the last line read is gone: a resumed run truncates its journals."""
         if not self.offset:
             return False
         if not self.path.exists():
             return True
+        size = len(self.last_line)
         with self.path.open("rb") as file:
-            return (
-                os.pread(file.fileno(), len(self.last_line), self.offset - len(self.last_line))
-                != self.last_line
-            )
+            return os.pread(file.fileno(), size, self.offset - size) != self.last_line

@@ -1,4 +1,4 @@
-"""Calls of tools in what a rollout said, read as the world of tools reads them."""
+"""Tool calls in the generated text of rollouts, parsed as the tool environment parses them."""
 
 import json
 import re
@@ -9,82 +9,84 @@ from itertools import accumulate, pairwise
 from grupo.envs.tools.tool_calls import CLOSE_TAG, OPEN_TAG, ToolCallError, parse_calls
 from grupo.report.read_run import Record
 
-CallSpan = tuple[int, int, list[Record]]  # its first part, the first behind it, the calls in it
+CallSpan = tuple[int, int, list[Record]]  # first item, end (exclusive), the calls in between
 
 
 def with_calls(actions: Sequence[Record]) -> list[Record]:
-    """A rollout's actions; `calls` of those that call tools, `answers` of those that hear of it.
+    """Annotate a rollout's actions with their tool calls and with the calls that are answered.
 
-    Each of `calls` has `parts`, from which part up to which, and `said`, the calls that begin
-    there: a name and arguments as texts, or what is wrong. A call may go on in the next action of
-    its turn, where nothing more is `said`. `answers` is how many calls the world answers.
+    `call_spans` of an action that contains tool calls: each span has `item_range`, the first item
+    and the end, and `calls`, the calls that begin in it: name and arguments as text, or `error`.
+    A call may continue in the next action of its turn; that span has no `calls`.
+    `answered_calls` of an action whose observation answers tool calls: their number.
     """
-    found, asked = list[Record](), 0
+    annotated, num_unanswered = list[Record](), 0
     for turn in _split_turns(actions):
-        stretches = _call_spans([part for action in turn for part in action["parts"]])
-        heard = [{"answers": asked} if asked else {}, *({} for _ in turn[1:])]
-        called = _spans_by_action([len(action["parts"]) for action in turn], stretches)
-        found += [{**a, **c, **h} for a, c, h in zip(turn, called, heard, strict=True)]
-        asked = sum(len(said) for *_, said in stretches)
-    return found
+        spans = _call_spans([item for action in turn for item in action["items"]])
+        by_action = _spans_by_action([len(action["items"]) for action in turn], spans)
+        if num_unanswered:
+            by_action[0] = {**by_action[0], "answered_calls": num_unanswered}
+        annotated += [{**action, **s} for action, s in zip(turn, by_action, strict=True)]
+        num_unanswered = sum(len(calls) for *_, calls in spans)
+    return annotated
 
 
 def _split_turns(actions: Sequence[Record]) -> list[list[Record]]:
-    """A turn begins where the world speaks."""
+    """Every observation starts a new turn."""
     turns = list[list[Record]]()
     for action in actions:
-        if "world" in action or not turns:
+        if "observation" in action or not turns:
             turns.append([])
         turns[-1].append(action)
     return turns
 
 
-def _call_spans(parts: Sequence[str]) -> list[CallSpan]:
-    """The parts that hold calls; calls that have a part in common are in one stretch."""
-    ends, found = list(accumulate(map(len, parts))), list[CallSpan]()
-    for begin, end, call in _locate_calls("".join(parts)):
-        first, behind = bisect_right(ends, begin), bisect_left(ends, end) + 1
-        shares = bool(found) and first < found[-1][1]
-        first, _, said = found.pop() if shares else (first, behind, [])
-        found.append((first, behind, [*said, call]))
-    return found
+def _call_spans(items: Sequence[str]) -> list[CallSpan]:
+    """The item ranges of tool calls; calls that share an item are in one span."""
+    ends, spans = list(accumulate(map(len, items))), list[CallSpan]()
+    for begin, end, call in _locate_calls("".join(items)):
+        first, stop = bisect_right(ends, begin), bisect_left(ends, end) + 1
+        is_shared = bool(spans) and first < spans[-1][1]
+        first, _, calls = spans.pop() if is_shared else (first, stop, [])
+        spans.append((first, stop, [*calls, call]))
+    return spans
 
 
 def _locate_calls(text: str) -> Iterator[tuple[int, int, Record]]:
-    """Every call of a turn, and from which character up to which it was written."""
+    """Every call of a turn with the range of its characters."""
     starts = [match.start() for match in re.finditer(re.escape(OPEN_TAG), text)]
     for (begin, limit), call in zip(pairwise([*starts, len(text)]), parse_calls(text), strict=True):
         end = text.find(CLOSE_TAG, begin, limit)
         yield begin, end + len(CLOSE_TAG) if end >= 0 else limit, _call_payload(call)
 
 
-def _spans_by_action(lengths: Sequence[int], stretches: Sequence[CallSpan]) -> list[Record]:
-    """What of the stretches of a turn lies in each of its actions, which have so many parts."""
-    found = list[Record]()
+def _spans_by_action(lengths: Sequence[int], spans: Sequence[CallSpan]) -> list[Record]:
+    """Split the spans of a turn at its actions, which have these numbers of items."""
+    split = list[Record]()
     for begin, end in pairwise(accumulate(lengths, initial=0)):
-        here = [
+        inside = [
             {
-                "parts": [max(first, begin) - begin, min(behind, end) - begin],
-                "said": said if first >= begin else [],
+                "item_range": [max(first, begin) - begin, min(stop, end) - begin],
+                "calls": calls if first >= begin else [],
             }
-            for first, behind, said in stretches
-            if first < end and behind > begin
+            for first, stop, calls in spans
+            if first < end and stop > begin
         ]
-        found.append({"calls": here} if here else {})
-    return found
+        split.append({"call_spans": inside} if inside else {})
+    return split
 
 
 def _call_payload(call: tuple[str, object] | ToolCallError) -> Record:
     if isinstance(call, ToolCallError):
-        return {"wrong": str(call).removeprefix(f"{call.kind}: ")}
-    name, given = call
-    arguments = given.items() if isinstance(given, dict) else [("", given)]
-    return {"name": name, "arguments": [[key, _text(value)] for key, value in arguments]}
+        return {"error": str(call).removeprefix(f"{call.kind}: ")}
+    name, arguments = call
+    pairs = arguments.items() if isinstance(arguments, dict) else [("", arguments)]
+    return {"name": name, "arguments": [[key, _text(value)] for key, value in pairs]}
 
 
 def _text(value: object) -> str:
-    """Text as it is, all else as JSON: so NaN, which Python reads and no browser does, is text."""
+    """Strings unchanged, other values as JSON text: browsers cannot parse NaN as JSON."""
     try:
         return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     except RecursionError:
-        return "nested too deep to be shown"
+        return "nested too deeply to be shown"

@@ -1,4 +1,4 @@
-"""Where a run's numbers can be looked at besides its folder, under the names of its journal."""
+"""Loggers that send a run's metrics to TensorBoard, trackio or Weights & Biases."""
 
 from pathlib import Path
 
@@ -13,10 +13,18 @@ __all__ = ["MetricLogger", "TensorBoardLogger", "TrackioLogger", "WandbLogger", 
 def selected_loggers(
     run: Path, *, tensorboard: bool = False, trackio: bool = False, wandb: bool = False
 ) -> list[MetricLogger]:
-    """The sinks that were asked for, for a run's folder."""
-    sinks = (
+    """The selected loggers.
+
+    Args:
+        run: the folder of the run, in which the loggers keep their files.
+        tensorboard, trackio, wandb: which loggers to create.
+
+    Raises:
+        ConfigError: the package of a selected logger is not installed.
+    """
+    factories = (
         (tensorboard, lambda: TensorBoardLogger(run / "tensorboard")),
         (trackio, lambda: TrackioLogger(run)),
         (wandb, lambda: WandbLogger(run)),
     )
-    return [make() for wanted, make in sinks if wanted]
+    return [make() for is_selected, make in factories if is_selected]

@@ -1,4 +1,4 @@
-"""From what happens in a run to a tool that draws it."""
+"""Base class of the metric loggers."""
 
 import json
 import sys
@@ -11,20 +11,24 @@ from grupo.recipe import Recipe
 from grupo.rollouts.evaluate import EvalResult
 
 MetricValues = Mapping[str, float]
-FINAL_EVALUATION = "after"  # the evaluation that no step follows
+FINAL_EVALUATION = "after"  # no step follows this evaluation
 
 
 def print_to_stderr(line: str) -> None:
-    """Say a line beside the program's output."""
+    """Print a line to standard error."""
     print(line, file=sys.stderr)
 
 
 class MetricLogger:
-    """A watcher that hands every metric on, once for each step.
+    """A callback that writes every metric once per step; subclasses implement open, write, close.
 
-    Metrics lie at the journal's step, from 0; scores of held-out tasks, `eval/greedy` and so
-    on, at the steps done before them. Whatever fails is told of in one line, and then the run goes
-    on without. A tool says how it begins, takes a step's numbers, and ends.
+    Metrics have the step of the journal, from 0; held-out scores (`eval/greedy` and so on) have the
+    number of steps done before the evaluation. If the logger raises, it prints one line and is
+    disabled; the run continues.
+
+    Args:
+        folder: where the logger keeps its files.
+        print_line: prints the messages of the logger.
     """
 
     tool = ""
@@ -34,30 +38,30 @@ class MetricLogger:
     ) -> None:
         self.folder, self.print_line = Path(folder), print_line
         self.steps_done, self.first_step, self.has_failed = 0, 0, False
-        self.pending_scores: dict[str, float] = {}  # that wait for the step they belong to
+        self.pending_scores: dict[str, float] = {}  # written with the next step
 
     def open(self, recipe: Recipe, step: int) -> int:
-        """Begin, or go on; the first step that is not there yet."""
+        """Start or resume logging; return the first step that is not logged yet."""
         raise NotImplementedError
 
     def write(self, step: int, metrics: MetricValues) -> None:
-        """Take a step's numbers."""
+        """Log the metrics of a step."""
         raise NotImplementedError
 
     def close(self) -> None:
-        """Nothing more comes."""
+        """Finish logging."""
         raise NotImplementedError
 
     def on_train_begin(self, recipe: Recipe, step: int) -> None:
         self.steps_done = step
-        self._try(lambda: setattr(self, "first", self.open(recipe, step)))
+        self._try(lambda: setattr(self, "first_step", self.open(recipe, step)))
 
     def on_message(self, message: str) -> None:
         pass
 
     def on_evaluate(self, label: str, result: EvalResult) -> None:
-        shares = result.to_data()
-        self.pending_scores |= {f"eval/{name}": shares[name] for name in shares["intervals"]}
+        scores = result.to_data()
+        self.pending_scores |= {f"eval/{name}": scores[name] for name in scores["intervals"]}
         if label == FINAL_EVALUATION:
             self._send(self.steps_done, {})
 
@@ -69,39 +73,39 @@ class MetricLogger:
         self._try(self.close)
 
     def _send(self, step: int, metrics: MetricValues) -> None:
-        numbers, self.pending_scores = {**self.pending_scores, **metrics}, {}
-        if step >= self.first_step:  # steps that are done again after a crash are the same
-            self._try(lambda: self.write(step, numbers))
+        values, self.pending_scores = {**self.pending_scores, **metrics}, {}
+        if step >= self.first_step:  # steps repeated after a crash are bit-identical
+            self._try(lambda: self.write(step, values))
 
-    def _try(self, work: Callable[[], None]) -> None:
+    def _try(self, operation: Callable[[], None]) -> None:
         if self.has_failed:
             return
         try:
-            work()
-        except Exception as error:  # of a library, its threads and the disk: none may end a run
+            operation()
+        except Exception as error:  # of a library, its threads or the disk: none may end the run
             self.has_failed = True
-            why = " ".join(f"{type(error).__name__}: {error}".split())
-            self.print_line(f"{self.tool}: writing failed and was given up; the run goes on. {why}")
+            reason = " ".join(f"{type(error).__name__}: {error}".split())
+            self.print_line(f"{self.tool}: logging failed and is disabled. {reason}")
 
 
 class LoggerProgress:
-    """By what name a tool knows a run, and how far it got: a file in the run's folder."""
+    """The run's name in a logging tool and the next step to log, kept in the run's folder."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        known = json.loads(path.read_text()) if path.exists() else {}
-        self.name: str = known.get("name", uuid4().hex[:8])
-        self.next_step: int = known.get("next", 0)
+        saved = json.loads(path.read_text()) if path.exists() else {}
+        self.name: str = saved.get("name", uuid4().hex[:8])
+        self.next_step: int = saved.get("next_step", 0)
 
     def save_next_step(self, next_step: int) -> None:
-        """Note which step is the next one."""
+        """Save the next step to log."""
         self.next_step = next_step
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        fresh = self.path.with_suffix(".new")
-        fresh.write_text(json.dumps({"name": self.name, "next": next_step}))
-        fresh.replace(self.path)
+        temporary = self.path.with_suffix(".new")
+        temporary.write_text(json.dumps({"name": self.name, "next_step": next_step}))
+        temporary.replace(self.path)
 
 
 def recipe_config(recipe: Recipe) -> dict[str, str]:
-    """The recipe as tools show it: every field as the code that makes it."""
+    """The recipe as a flat config: every field as code."""
     return {name: to_code(value) for name, value in component_fields(recipe).items()}

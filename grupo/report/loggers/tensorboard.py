@@ -1,4 +1,4 @@
-"""A run's metrics as events for TensorBoard."""
+"""TensorBoard logger."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +10,15 @@ from grupo.report.optional_deps import optional_dependency
 
 
 class TensorBoardLogger(MetricLogger):
-    """Writes into a folder of events. Raises `ConfigError` where tensorboard is not installed."""
+    """Writes TensorBoard events.
+
+    Args:
+        folder: the folder of the events.
+        print_line: prints the messages of the logger.
+
+    Raises:
+        ConfigError: tensorboard is not installed.
+    """
 
     tool = "TensorBoard"
 
@@ -23,7 +31,7 @@ class TensorBoardLogger(MetricLogger):
         self.writer_class, self.writer = SummaryWriter, None
 
     def open(self, recipe: Recipe, step: int) -> int:
-        # what an interrupted run wrote after this step is hidden: it is done again
+        # hide events after this step: the resumed run repeats these steps
         self.writer: Any = self.writer_class(str(self.folder), purge_step=step or None)
         return step
 

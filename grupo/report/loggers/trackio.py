@@ -1,4 +1,4 @@
-"""A run's metrics for trackio, in its own store on this machine (`trackio show`)."""
+"""trackio logger."""
 
 import sys
 from collections.abc import Callable
@@ -20,10 +20,16 @@ PROJECT = "grupo"
 
 
 class TrackioLogger(MetricLogger):
-    """Writes into the project "grupo" of trackio's store, which `TRACKIO_DIR` may say where it is.
+    """Writes into the project "grupo" of the local trackio store (`trackio show`).
 
-    `folder` is the run's own: it keeps by what name trackio knows the run. Raises `ConfigError` where
-    trackio is not installed.
+    The environment variable `TRACKIO_DIR` sets the location of the store.
+
+    Args:
+        folder: the run's folder, which keeps the run's name in trackio.
+        print_line: prints the messages of the logger.
+
+    Raises:
+        ConfigError: trackio is not installed.
     """
 
     tool = "trackio"
@@ -39,7 +45,7 @@ class TrackioLogger(MetricLogger):
     def open(self, recipe: Recipe, step: int) -> int:
         self.progress = LoggerProgress(self.folder / "trackio" / "progress.json")
         name = f"{self.folder.name}-{self.progress.name}"
-        with redirect_stdout(sys.stderr):  # it greets
+        with redirect_stdout(sys.stderr):  # trackio prints a greeting
             self.run: Any = self.trackio.init(
                 project=PROJECT,
                 name=name,

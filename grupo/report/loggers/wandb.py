@@ -1,4 +1,4 @@
-"""A run's metrics for Weights & Biases."""
+"""Weights & Biases logger."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -15,15 +15,21 @@ from grupo.report.loggers.base import (
 from grupo.report.optional_deps import optional_dependency
 
 PROJECT = "grupo"
-FLUSH_SECONDS = 0.5  # seconds until what was logged is on disk: what a killed run loses there
+FLUSH_SECONDS = 0.5  # seconds until a logged step is on disk: a killed run loses no more
 
 
 class WandbLogger(MetricLogger):
-    """Writes into `wandb/` of the run's folder, and sends it unless `WANDB_MODE` is offline.
+    """Writes into `wandb/` of the run's folder and uploads it, unless `WANDB_MODE` is offline.
 
-    Who is not logged in, or has no network, gets the same offline, and one line that says so.
-    Metrics and the recipe are sent, texts of rollouts are not. Raises `ConfigError` where wandb is not
-    installed.
+    Without a login or a network it logs offline and prints one line. Metrics and the recipe are
+    uploaded, texts of rollouts are not.
+
+    Args:
+        folder: the run's folder.
+        print_line: prints the messages of the logger.
+
+    Raises:
+        ConfigError: wandb is not installed.
     """
 
     tool = "wandb"
@@ -38,13 +44,14 @@ class WandbLogger(MetricLogger):
 
     def open(self, recipe: Recipe, step: int) -> int:
         self.progress = LoggerProgress(self.folder / "wandb" / "progress.json")
-        self.progress.save_next_step(self.progress.next_step)  # and the folder is there
+        self.progress.save_next_step(self.progress.next_step)  # also creates the folder
         try:
             self.run = self._init_run(recipe)
         except self.wandb.errors.Error as error:
             self.run = self._init_run(recipe, mode="offline")
-            why = str(error).splitlines()[0]
-            self.print_line(f"wandb: offline; `wandb sync {self.run.dir}/..` sends it later. {why}")
+            reason = str(error).splitlines()[0]
+            command = f"wandb sync {self.run.dir}/.."
+            self.print_line(f"wandb: offline; `{command}` uploads the run later. {reason}")
         return self.progress.next_step
 
     def write(self, step: int, metrics: MetricValues) -> None:
@@ -54,10 +61,11 @@ class WandbLogger(MetricLogger):
     def close(self) -> None:
         self.run.finish()
 
-    def _init_run(self, recipe: Recipe, **how: Any) -> Any:
+    def _init_run(self, recipe: Recipe, **options: Any) -> Any:
         quiet = {"console": "off", "silent": True, "disable_git": True, "login_timeout": 15}
-        known = self.wandb.Settings.model_fields
-        soon = {name: FLUSH_SECONDS for name in known if name == "x_transaction_log_flush_interval"}
+        flush_setting = "x_transaction_log_flush_interval"  # newer versions of wandb only
+        has_setting = flush_setting in self.wandb.Settings.model_fields
+        flush = {flush_setting: FLUSH_SECONDS} if has_setting else {}
         return self.wandb.init(
             project=PROJECT,
             name=self.folder.name,
@@ -65,7 +73,7 @@ class WandbLogger(MetricLogger):
             dir=str(self.folder),
             config=recipe_config(recipe),
             resume="allow",
-            reinit="create_new",  # a run that the user has open is none of ours
-            settings=self.wandb.Settings(**quiet, **soon),
-            **how,
+            reinit="create_new",  # do not reuse a run that the user has open
+            settings=self.wandb.Settings(**quiet, **flush),
+            **options,
         )

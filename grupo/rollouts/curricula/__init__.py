@@ -1,4 +1,4 @@
-"""Curricula: which tasks come next, and how many attempts each."""
+"""Curricula: they choose the next tasks, and the number of rollouts of each."""
 
 from grupo.rollouts.curricula.base import (
     Curriculum,

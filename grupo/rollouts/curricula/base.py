@@ -1,4 +1,4 @@
-"""The seam between tasks and steps, and tasks in turn."""
+"""The curriculum interface, shuffled tasks, and dynamic sampling."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +13,15 @@ from grupo.rollouts.history import History
 
 @dataclass(frozen=True)
 class CurriculumRequest:
-    """What a curriculum is asked: `num_tasks` of `tasks`, for the `round`-th time in one step."""
+    """A request for the next tasks of a step.
+
+    Args:
+        tasks: All training tasks.
+        history: Earlier groups of each task.
+        num_tasks: Number of tasks that the step still needs.
+        seed: Seed of the run.
+        resample_round: Number of earlier requests in the same step.
+    """
 
     tasks: Sequence[Task]
     history: History
@@ -23,9 +31,9 @@ class CurriculumRequest:
 
 
 class Curriculum(Protocol):
-    """Tasks to sample next; none ends the step's sampling.
+    """Chooses the tasks to sample next; an empty sequence ends the step's sampling.
 
-    `replace(task, attempts=n)` asks for n rollouts.
+    A curriculum sets the group size of a task by `replace(task, group_size=n)`.
     """
 
     def __call__(self, request: CurriculumRequest, /) -> Sequence[Task]: ...
@@ -33,7 +41,7 @@ class Curriculum(Protocol):
 
 @component
 class ShuffledTasks:
-    """Every task once before any comes again, reshuffled each time round; asked once a step."""
+    """Every task once per epoch, reshuffled in each epoch; one request per step."""
 
     def __call__(self, request: CurriculumRequest) -> Sequence[Task]:
         return [] if request.resample_round else next_tasks(request)
@@ -41,29 +49,30 @@ class ShuffledTasks:
 
 @component
 class DynamicSampling:
-    """Ask `inner` again for what curation left missing, `max_resample_rounds` times in all.
+    """Draw further tasks from `inner` in place of groups that the filter dropped.
 
     DAPO (arXiv:2503.14476), section 3.2.
+
+    Args:
+        inner: The curriculum to draw from.
+        max_resample_rounds: Largest number of requests per step, the first included.
     """
 
     inner: Curriculum
     max_resample_rounds: int
 
     def __call__(self, request: CurriculumRequest) -> Sequence[Task]:
-        return (
-            self.inner(replace(request, resample_round=0))
-            if request.num_tasks > 0 and request.resample_round < self.max_resample_rounds
-            else []
-        )
+        if request.num_tasks > 0 and request.resample_round < self.max_resample_rounds:
+            return self.inner(replace(request, resample_round=0))
+        return []
 
 
 def next_tasks(request: CurriculumRequest) -> Sequence[Task]:
-    """The next tasks of the endless shuffled sequence, counted by the tasks asked so far."""
-    count = len(request.tasks)
-    places = range(request.history.tasks_drawn, request.history.tasks_drawn + request.num_tasks)
+    """The next tasks of the endless shuffled sequence, from the number of tasks drawn so far."""
+    count, start = len(request.tasks), request.history.tasks_drawn
     return [
         request.tasks[_shuffled_order(count, request.seed, place // count)[place % count]]
-        for place in places
+        for place in range(start, start + request.num_tasks)
     ]
 
 

@@ -1,4 +1,4 @@
-"""Tasks chosen by how their rollouts fared before."""
+"""Curricula that choose tasks by the rewards of their earlier rollouts."""
 
 from collections.abc import Sequence
 
@@ -11,29 +11,38 @@ from grupo.rollouts.curricula.base import CurriculumRequest
 
 @component
 class UncertaintyWeighted:
-    """Tasks without replacement, in proportion to sqrt(v (1 - v)) + 0.05; asked once a step.
+    """Tasks sampled without replacement with weights sqrt(v (1 - v)) + 0.05, v = `beta_mean`.
 
-    v is `tracked`. Single-stream PO (arXiv:2509.13232).
+    One request per step. Single-stream PO (arXiv:2509.13232).
+
+    Args:
+        decay: Factor per rollout on the weight of earlier rollouts, 0 to 1.
     """
 
     decay: float
 
     def __call__(self, request: CurriculumRequest) -> Sequence[Task]:
+        if request.resample_round:
+            return []
         rng = make_rng(request.seed, "undecided", request.history.tasks_drawn)
         v = [beta_mean(request.history.task_history(task), self.decay) for task in request.tasks]
         keys = [rng.random() ** (1 / (max(p * (1 - p), 0.0) ** 0.5 + 0.05)) for p in v]
         order = sorted(range(len(keys)), key=lambda i: -keys[i])
-        return (
-            [] if request.resample_round else [request.tasks[i] for i in order[: request.num_tasks]]
-        )
+        return [request.tasks[i] for i in order[: request.num_tasks]]
 
 
 @component
 class Thompson:
-    """The most promising of `pool` times as many tasks, by a draw from what is known of each.
+    """Thompson sampling: the tasks with the largest gain p (1 - p)^2 in a random pool.
 
-    p ~ Beta(a + 1, b + 1), a and b `beta_counts`, promises p (1 - p)^2; asked once a step. VADE, Hu et
-    al. (arXiv:2511.18902).
+    p ~ Beta(a + 1, b + 1) with a and b of `beta_counts`. One request per step. VADE, Hu et al.
+    (arXiv:2511.18902).
+
+    Args:
+        decay_per_group: Factor per group on earlier counts of the task, 0 to 1.
+        decay_per_step: Factor per training step on earlier counts of the task, 0 to 1.
+        pool_factor: Size of the pool, in requested tasks.
+        success_threshold: A rollout is correct if its reward is above this.
     """
 
     decay_per_group: float = 0.9
@@ -42,55 +51,54 @@ class Thompson:
     success_threshold: float = 0.5
 
     def __call__(self, request: CurriculumRequest) -> Sequence[Task]:
-        rng, count = (
-            make_rng(request.seed, "thompson", request.history.tasks_drawn),
-            len(request.tasks),
-        )
-        some = rng.sample(range(count), min(count, self.pool_factor * request.num_tasks))
-        known = (
-            self.beta_counts(
-                request.history.task_history(request.tasks[i]), request.history.num_steps
-            )
-            for i in some
-        )
-        promise = [expected_gain(rng.betavariate(a + 1, b + 1)) for a, b in known]
-        order = sorted(range(len(some)), key=lambda k: -promise[k])
-        return (
-            []
-            if request.resample_round
-            else [request.tasks[some[k]] for k in order[: request.num_tasks]]
-        )
+        if request.resample_round:
+            return []
+        history = request.history
+        rng = make_rng(request.seed, "thompson", history.tasks_drawn)
+        count = len(request.tasks)
+        pool = rng.sample(range(count), min(count, self.pool_factor * request.num_tasks))
+        gains: list[float] = []
+        for i in pool:
+            task_history = history.task_history(request.tasks[i])
+            a, b = self.beta_counts(task_history, history.num_steps)
+            gains.append(expected_gain(rng.betavariate(a + 1, b + 1)))
+        order = sorted(range(len(pool)), key=lambda k: -gains[k])
+        return [request.tasks[pool[k]] for k in order[: request.num_tasks]]
 
     def beta_counts(self, history: TaskHistory, step: int) -> tuple[float, float]:
-        """Rollouts right and wrong; a group makes older ones count `forget`, each step `decay_per_step`."""
+        """Decayed counts of correct and wrong rollouts of a task.
+
+        Args:
+            history: The task's earlier groups.
+            step: The current step; counts decay until then.
+        """
         a = b = 0.0
-        later = [*history.steps, step][1:]
-        for began, ended, rewards in zip(history.steps, later, history.rewards, strict=True):
-            s = sum(r > self.success_threshold for r in rewards)
-            kept = self.decay_per_step ** (ended - began)
-            a, b = (
-                kept * (self.decay_per_group * a + s),
-                kept * (self.decay_per_group * b + len(rewards) - s),
-            )
+        next_steps = [*history.steps, step][1:]
+        for start, end, rewards in zip(history.steps, next_steps, history.rewards, strict=True):
+            num_correct = sum(r > self.success_threshold for r in rewards)
+            decay = self.decay_per_step ** (end - start)
+            a = decay * (self.decay_per_group * a + num_correct)
+            b = decay * (self.decay_per_group * b + len(rewards) - num_correct)
         return a, b
 
 
 def beta_mean(history: TaskHistory, decay: float) -> float:
-    """al / (al + be), born as 1/2 each; a reward makes them forget al + r and forget be + 1 - r.
+    """Mean a / (a + b) of a decayed Beta(1/2, 1/2): a <- decay a + r, b <- decay b + (1 - r).
 
-    The mean of a Beta that follows how often a task is solved, rewards in [0, 1].
+    Tracks how often a task is solved, from its rewards r in [0, 1], oldest first.
 
     >>> beta_mean(TaskHistory((0,), ((1.0,),)), decay=0.5)
     0.8333333333333334
     """
-    al = be = 0.5
+    a = b = 0.5
     for r in (reward for rewards in history.rewards for reward in rewards):
-        al, be = decay * al + r, decay * be + 1 - r
-    return al / (al + be)
+        a = decay * a + r
+        b = decay * b + 1 - r
+    return a / (a + b)
 
 
 def expected_gain(success_rate: float) -> float:
-    """p (1 - p)^2: what a task solved at rate p has to teach, most at 1/3.
+    """p (1 - p)^2: the expected gain from a task solved at rate p, largest at p = 1/3.
 
     >>> expected_gain(0.5), round(expected_gain(1 / 3), 4)
     (0.125, 0.1481)

@@ -1,4 +1,4 @@
-"""Attempts shared out among a step's tasks."""
+"""A curriculum that distributes a step's rollouts over its tasks by expected gain."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -16,13 +16,25 @@ from grupo.rollouts.curricula.difficulty import expected_gain
 
 @component
 class Knapsack:
-    """The tasks of `inner`, `average` attempts each on average, where they promise most.
+    """The tasks of `inner`, with group sizes in proportion to expected gain.
 
-    p is the share right, above `right`, of a task's last group; where it has none, it gets the
-    average. N attempts at a task of 0 < p < 1 are worth (1 - p^N - (1 - p)^N) p (1 - p)^2: each
-    gets `low` to `high`. What such tasks do not need to show both outcomes with probability `confidence`
-    goes to those that were never right, then to those that always were. Knapsack RL, Li et al.
+    p is the fraction of correct rollouts in a task's last group; a task without one gets
+    `mean_group_size`. N rollouts of a task with 0 < p < 1 are worth
+    (1 - p^N - (1 - p)^N) p (1 - p)^2; these tasks get `min_group_size` to `max_group_size`
+    rollouts. Rollouts that they do not need to show both outcomes with probability `confidence` go
+    to the tasks that were never solved, otherwise to those that always were. Knapsack RL, Li et al.
     (arXiv:2509.25849).
+
+    Args:
+        inner: The curriculum that chooses the tasks.
+        mean_group_size: Rollouts per task on average.
+        min_group_size: Fewest rollouts of a task.
+        max_group_size: Most rollouts of a task, unless some would be left over.
+        confidence: Probability in (0, 1), see above.
+        success_threshold: A rollout is correct if its reward is above this.
+
+    Raises:
+        ConfigError: A group size or the confidence is out of range.
     """
 
     inner: Curriculum
@@ -34,31 +46,31 @@ class Knapsack:
 
     def __post_init__(self) -> None:
         if not self.min_group_size <= self.mean_group_size <= self.max_group_size:
-            said = f"average: {self.mean_group_size}. Allowed: from low, {self.min_group_size}, to high, {self.max_group_size}."
-            raise ConfigError(said)
+            raise ConfigError(
+                f"mean_group_size: {self.mean_group_size}. Allowed: from min_group_size,"
+                f" {self.min_group_size}, to max_group_size, {self.max_group_size}."
+            )
         if not 0 < self.confidence < 1:
-            raise ConfigError(f"sure: {self.confidence}. Allowed: above 0, below 1.")
+            raise ConfigError(f"confidence: {self.confidence}. Allowed: above 0, below 1.")
 
     def __call__(self, request: CurriculumRequest) -> Sequence[Task]:
         tasks = self.inner(request)
-        counts = self.allocate(
-            [self._success_rate(request.history.task_history(task)) for task in tasks]
-        )
-        return [replace(task, group_size=n) for task, n in zip(tasks, counts, strict=True)]
+        rates = [self._success_rate(request.history.task_history(task)) for task in tasks]
+        group_sizes = self.allocate(rates)
+        return [replace(task, group_size=n) for task, n in zip(tasks, group_sizes, strict=True)]
 
     def allocate(self, success_rates: Sequence[float]) -> Sequence[int]:
-        """How many attempts at tasks of these rates, NaN where it is not known."""
+        """The group size of each task, from its success rate; NaN is an unknown rate."""
         counts = [self.mean_group_size if isnan(p) else self.min_group_size for p in success_rates]
         left = self.mean_group_size * len(success_rates) - sum(counts)
-        open_ = {i: partial(_marginal_gain, p) for i, p in enumerate(success_rates) if 0 < p < 1}
-        spare = max(0, left - sum(self._attempts_needed(success_rates[i]) for i in open_))
-        dull = [p for p in (0.0, 1.0) if p in success_rates][:1]
-        others = {i: _fewest_first for i, p in enumerate(success_rates) if p in dull}
-        left += _allocate_greedily(counts, spare, others, self.max_group_size) - spare
-        left = _allocate_greedily(counts, left, open_, self.max_group_size)
-        _allocate_greedily(
-            counts, left, dict.fromkeys(range(len(success_rates)), _fewest_first), inf
-        )
+        mixed = {i: partial(_marginal_gain, p) for i, p in enumerate(success_rates) if 0 < p < 1}
+        spare = max(0, left - sum(self._attempts_needed(success_rates[i]) for i in mixed))
+        uniform_rate = [p for p in (0.0, 1.0) if p in success_rates][:1]
+        uniform = {i: _fewest_first for i, p in enumerate(success_rates) if p in uniform_rate}
+        left += _allocate_greedily(counts, spare, uniform, self.max_group_size) - spare
+        left = _allocate_greedily(counts, left, mixed, self.max_group_size)
+        every_task = dict.fromkeys(range(len(success_rates)), _fewest_first)
+        _allocate_greedily(counts, left, every_task, inf)
         return counts
 
     def _success_rate(self, history: TaskHistory) -> float:
@@ -70,23 +82,35 @@ class Knapsack:
 
 
 def _marginal_gain(p: float, n: int) -> float:
-    """By how much one attempt more than n makes it likelier that outcomes differ, times worth."""
+    """Increase of a task's worth when its group grows from n rollouts to n + 1."""
     return (p**n * (1 - p) + (1 - p) ** n * p) * expected_gain(p)
 
 
 def _fewest_first(n: int) -> float:
+    """A gain that makes the smallest group grow first."""
     return -n
 
 
 def _allocate_greedily(
     counts: list[int], remaining: int, gain: Mapping[int, Callable[[int], float]], max_count: float
 ) -> int:
-    """Give what is left, one at a time, to whom the next one gains most; say what nobody took."""
-    heap = [(-of(counts[i]), i) for i, of in gain.items() if counts[i] < max_count]
+    """Add `remaining` rollouts to `counts` one at a time, each where the next one gains most.
+
+    Args:
+        counts: Rollouts of each task; changed in place.
+        remaining: Rollouts to distribute.
+        gain: Gain of one more rollout as a function of the count, by index of the task.
+        max_count: Largest count.
+
+    Returns:
+        The rollouts left over when all these tasks have reached `max_count`.
+    """
+    heap = [(-fn(counts[i]), i) for i, fn in gain.items() if counts[i] < max_count]
     heapify(heap)
     while remaining and heap:
         i = heappop(heap)[1]
-        counts[i], remaining = counts[i] + 1, remaining - 1
+        counts[i] += 1
+        remaining -= 1
         if counts[i] < max_count:
             heappush(heap, (-gain[i](counts[i]), i))
     return remaining

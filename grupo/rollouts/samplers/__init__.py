@@ -1,4 +1,4 @@
-"""How a group comes to be: samplers, and samplers made from samplers."""
+"""Samplers: how the rollouts of a group are generated. Most wrap another sampler."""
 
 from grupo.rollouts.samplers.answer_belief import WithAnswerBelief
 from grupo.rollouts.samplers.anytime import AnytimeBudgets

@@ -1,4 +1,4 @@
-"""What the policy believes of the true answer, turn by turn."""
+"""The policy's likelihood of the reference answer, turn by turn."""
 
 import asyncio
 from collections.abc import Sequence
@@ -15,55 +15,68 @@ from grupo.rollouts.samplers.wrapper import SamplerWrapper
 
 @component
 class WithAnswerBelief(SamplerWrapper):
-    """The inner sampler's group, every action marked with the `belief` that its turn began with.
+    """Adds to every action the step value `belief`: the answer's likelihood before its turn.
 
-    b = exp(mean over the tokens of the task's answer of log pi), had the policy said `lead` and the
-    answer then. Where a context has no room for that, all beliefs of the rollout are 0.
+    b = exp(mean over the tokens of the reference answer of log pi), after `answer_prefix` in place
+    of the turn. If the context of one turn has no room for the answer, all beliefs of the rollout
+    are 0.
 
     IGPO, Wang et al. (arXiv:2510.14967).
+
+    Args:
+        inner: The sampler whose rollouts are annotated.
+        answer_prefix: Text that is forced before the reference answer.
     """
 
     answer_prefix: str = "<answer>"
 
     def validate_tasks(self, tasks: Sequence[Task]) -> None:
-        """Refuse tasks without an answer."""
+        """Raise `ConfigError` for a task without a reference answer."""
         for task in tasks:
             if task.reference_answer is None or not str(task.reference_answer):
-                raise ConfigError(f"tasks: {task.key} has no answer, which beliefs are of.")
+                raise ConfigError(
+                    f"tasks: {task.key} has no reference answer, which beliefs are computed for."
+                )
 
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
         group = await self.inner(task, env, actor)
-        told = (
-            self._add_beliefs(str(task.reference_answer), actor, rollout)
-            for rollout in group.rollouts
+        annotated = await asyncio.gather(
+            *(
+                self._add_beliefs(str(task.reference_answer), actor, rollout)
+                for rollout in group.rollouts
+            )
         )
-        return replace(group, rollouts=tuple(await asyncio.gather(*told)))
+        return replace(group, rollouts=tuple(annotated))
 
     async def _add_beliefs(self, answer: str, actor: Actor, rollout: Rollout) -> Rollout:
         starts = _turn_starts(rollout)
-        logp = await asyncio.gather(*(self._answer_logp(answer, actor, rollout, i) for i in starts))
-        whole = all(logp)
-        beliefs = [exp(fmean(some)) if whole else 0.0 for some in logp]
-        ends = [*starts[1:], len(rollout.turns)]
-        lengths = [
-            sum(len(action.items) for _, action in rollout.turns[a:b])
-            for a, b in zip(starts, ends, strict=True)
-        ]
-        marks = tuple(b for b, n in zip(beliefs, lengths, strict=True) for _ in range(n))
-        return replace(rollout, step_values={**rollout.step_values, "belief": marks})
+        logps = await asyncio.gather(
+            *(self._answer_logp(answer, actor, rollout, turn) for turn in starts)
+        )
+        complete = all(logps)
+        beliefs: list[float] = []
+        for logp, start, end in zip(logps, starts, [*starts[1:], len(rollout.turns)], strict=True):
+            belief = exp(fmean(logp)) if complete else 0.0
+            length = sum(len(action.items) for _, action in rollout.turns[start:end])
+            beliefs += [belief] * length
+        return replace(rollout, step_values={**rollout.step_values, "belief": tuple(beliefs)})
 
     async def _answer_logp(
         self, answer: str, actor: Actor, rollout: Rollout, turn: int
     ) -> tuple[float, ...]:
-        """Of each token of the answer, had it been said in place of that turn."""
-        before, seen = replace(rollout, turns=rollout.turns[:turn]), rollout.turns[turn][0]
-        led = before.append_turn(seen, await actor.prefill_forced(before, seen, self.answer_prefix))
-        return (
-            await actor.score(led.append_turn("", await actor.prefill_forced(led, "", answer)))
-        ).logp
+        """Log-probability of each token of the answer in place of a turn."""
+        before = replace(rollout, turns=rollout.turns[:turn])
+        observation = rollout.turns[turn][0]
+        prefix = await actor.prefill_forced(before, observation, self.answer_prefix)
+        prompted = before.append_turn(observation, prefix)
+        forced = await actor.prefill_forced(prompted, "", answer)
+        return (await actor.score(prompted.append_turn("", forced))).logp
 
 
 def _turn_starts(rollout: Rollout) -> list[int]:
-    """Where turns begin: where the world speaks."""
-    turns = enumerate(rollout.turns)
-    return [i for i, (seen, action) in turns if action.items and (seen or not i)]
+    """Indices of the actions that begin a turn: those after an observation."""
+    return [
+        i
+        for i, (observation, action) in enumerate(rollout.turns)
+        if action.items and (observation or not i)
+    ]

@@ -1,4 +1,4 @@
-"""Thoughts that are answered at every budget."""
+"""Anytime reasoning: a chain of thought that is answered at every token budget."""
 
 import asyncio
 from dataclasses import replace
@@ -11,15 +11,25 @@ from grupo.core.types import Group, Observation, Rollout, Task
 
 @component
 class AnytimeBudgets:
-    """`traces` thoughts, each answered `answers` times at every one of `token_budgets`, in tokens.
+    """Generates `traces` chains of thought and answers each at every token budget.
 
-    Where a thought is cut, `cutoff_text`, `close` and `answer_header` are forced, and where it had come to its
-    end, `answer_header` alone; an answer has up to `solve` tokens. Who ends while thinking does not
-    answer. Parts: `trace`; `budget`, 0 for the smallest; `cut`, that by which the thought is over,
-    or was cut. The piece of thought before a cut is learned with the first answer there, elsewhere
-    it is only read. Actions are marked `thinking_reward`: 1 there, 0 in answers.
+    Where the thinking is cut by a budget, `cutoff_text`, `think_end` and `answer_header` are
+    forced; where it had ended, `answer_header` alone. A rollout that ends while thinking has no
+    answer. Reward terms: `trace`, the chain of thought; `budget`, 0 for the smallest; `cut`, the
+    budget at which the thinking ended or was cut. The segment of thinking before a cut is trained
+    with the first answer there, and is context only elsewhere. The step value `thought` is 1 for
+    thinking and 0 for answers.
 
     AnytimeReasoner, Qi et al. (arXiv:2505.13438).
+
+    Args:
+        traces: Chains of thought in a group.
+        token_budgets: Lengths in tokens at which the thinking is cut and answered.
+        answers_per_budget: Answers to each chain of thought at each budget.
+        answer_tokens: Maximum length of an answer in tokens.
+        cutoff_text: Text that is forced where the thinking is cut.
+        think_end: Text that ends the thinking.
+        answer_header: Text that is forced before an answer.
     """
 
     traces: int = 8
@@ -33,42 +43,47 @@ class AnytimeBudgets:
 
     @property
     def group_size(self) -> int:
-        """How many rollouts a group has."""
+        """Rollouts in a group."""
         return self.traces * len(self.token_budgets) * self.answers_per_budget
 
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
-        seen = await initial_observation(task, env)
-        budgets, answers = range(len(self.token_budgets)), range(self.answers_per_budget)
-        traces = range(
-            max(1, (task.group_size or self.group_size) * self.traces // self.group_size)
-        )
+        observation = await initial_observation(task, env)
+        requested = task.group_size or self.group_size
+        traces = range(max(1, requested * self.traces // self.group_size))
         thoughts = await asyncio.gather(
-            *(self._generate_trace(actor.fork("trace", i), seen) for i in traces)
+            *(self._generate_trace(actor.fork("trace", i), observation) for i in traces)
         )
-        places = [(i, s, a) for i in traces for s in budgets for a in answers]
-        plays = (
-            self._answer(task, env, actor.fork("answer", i, s, a), thoughts[i], s, a)
-            for i, s, a in places
+        branches = [
+            (trace, budget, answer)
+            for trace in traces
+            for budget in range(len(self.token_budgets))
+            for answer in range(self.answers_per_budget)
+        ]
+        rollouts = await asyncio.gather(
+            *(
+                self._answer(task, env, actor.fork("answer", i, s, a), thoughts[i], s, a)
+                for i, s, a in branches
+            )
         )
-        group = await score_group(task, env, await asyncio.gather(*plays))
-        told = (
-            self._annotate(one, thoughts[i], i, s)
-            for one, (i, s, _) in zip(group.rollouts, places, strict=True)
+        group = await score_group(task, env, rollouts)
+        annotated = (
+            self._annotate(rollout, thoughts[trace], trace, budget)
+            for rollout, (trace, budget, _) in zip(group.rollouts, branches, strict=True)
         )
-        return replace(group, rollouts=tuple(told))
+        return replace(group, rollouts=tuple(annotated))
 
     async def _generate_trace(self, actor: Actor, observation: Observation) -> Rollout:
-        """A thought in one piece for each budget that it comes to."""
-        said = Rollout()
-        for done, budget in pairwise((0, *self.token_budgets)):
-            room = budget - done
-            more = await actor.with_stop(self.think_end, max_new_tokens=room)(
-                said, "" if done else observation
-            )
-            said = said.append_turn("" if done else observation, more)
-            if more.finish_reason != "length" or len(more.items) < room:
+        """A chain of thought, one action for each budget that it reaches."""
+        rollout = Rollout()
+        for start, budget in pairwise((0, *self.token_budgets)):
+            room = budget - start
+            prompt = "" if start else observation
+            segment = actor.with_stop(self.think_end, max_new_tokens=room)
+            action = await segment(rollout, prompt)
+            rollout = rollout.append_turn(prompt, action)
+            if action.finish_reason != "length" or len(action.items) < room:
                 break
-        return said
+        return rollout
 
     async def _answer(
         self,
@@ -80,21 +95,21 @@ class AnytimeBudgets:
         answer_index: int,
     ) -> Rollout:
         cut = self._cut_index(thinking, budget_index)
-        taught = cut if answer_index == 0 and cut == budget_index else -1
-        pieces = enumerate(thinking.turns[: cut + 1])
-        known = Rollout(tuple((seen, replace(a, in_loss=i == taught)) for i, (seen, a) in pieces))
-        why = known.turns[-1][1].finish_reason
-        if why != "end":
-            forced = (
-                self.answer_header
-                if why == "stop"
-                else self.cutoff_text + self.think_end + self.answer_header
+        trained = cut if answer_index == 0 and cut == budget_index else -1
+        rollout = Rollout(
+            tuple(
+                (observation, replace(action, in_loss=i == trained))
+                for i, (observation, action) in enumerate(thinking.turns[: cut + 1])
             )
-            known = known.append_turn("", await actor.prefill_forced(known, "", forced))
-            known = known.append_turn(
-                "", await actor.with_stop(max_new_tokens=self.answer_tokens)(known, "")
-            )
-        return await run_rollout(task, env, actor.fork("on"), known)
+        )
+        finish_reason = rollout.turns[-1][1].finish_reason
+        if finish_reason != "end":
+            cut_text = self.cutoff_text + self.think_end if finish_reason != "stop" else ""
+            forced = await actor.prefill_forced(rollout, "", cut_text + self.answer_header)
+            rollout = rollout.append_turn("", forced)
+            answer = await actor.with_stop(max_new_tokens=self.answer_tokens)(rollout, "")
+            rollout = rollout.append_turn("", answer)
+        return await run_rollout(task, env, actor.fork("on"), rollout)
 
     def _cut_index(self, thinking: Rollout, budget_index: int) -> int:
         return min(budget_index, len(thinking.turns) - 1)
@@ -104,10 +119,10 @@ class AnytimeBudgets:
     ) -> Rollout:
         cut = self._cut_index(thinking, budget_index)
         length = sum(len(action.items) for _, action in thinking.turns[: cut + 1])
-        marks = (1.0,) * length + (0.0,) * (rollout.length - length)
-        parts = {"trace": float(trace_index), "budget": float(budget_index), "cut": float(cut)}
-        more = {
-            "parts": {**rollout.reward_terms, **parts},
-            "marks": {**rollout.step_values, "thought": marks},
-        }
-        return replace(rollout, **more)
+        is_thinking = (1.0,) * length + (0.0,) * (rollout.length - length)
+        terms = {"trace": float(trace_index), "budget": float(budget_index), "cut": float(cut)}
+        return replace(
+            rollout,
+            reward_terms={**rollout.reward_terms, **terms},
+            step_values={**rollout.step_values, "thought": is_thinking},
+        )

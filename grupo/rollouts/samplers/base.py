@@ -1,4 +1,4 @@
-"""The seam between tasks and groups."""
+"""The interface between tasks and groups."""
 
 from typing import Protocol
 
@@ -7,13 +7,14 @@ from grupo.core.types import Group, Task
 
 
 class Sampler(Protocol):
-    """How the rollouts of a group come to be; `task.attempts`, where given, is how many.
+    """Generates the group of a task; `task.group_size`, where above 0, is the number of rollouts.
 
-    Samplers of a fixed shape, as `SplitTree` and `ParaphraseSampler`, make as many as that has.
+    Samplers of a fixed shape, such as `SplitTree` and `ParaphraseSampler`, ignore that number.
 
-    A sampler may say of itself what is looked at before a run: `n`, how many rollouts a group has;
-    `provides`, the parts of the reward that it adds; `required_columns`, of the tasks; `admit(tasks)`,
-    which refuses some.
+    A sampler may declare attributes that are checked before a run: `group_size`, the number of
+    rollouts in a group; `provides`, the reward terms that it adds; `required_columns`, the columns
+    of the tasks that it reads; `validate_tasks(tasks)`, which raises `ConfigError` for tasks that
+    it cannot use.
     """
 
     async def __call__(self, task: Task, env: Env, actor: Actor, /) -> Group: ...

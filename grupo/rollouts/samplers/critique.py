@@ -1,4 +1,4 @@
-"""Second attempts that saw a critique of the first."""
+"""Second attempts that were generated with a critique of the first."""
 
 import asyncio
 from collections.abc import Callable
@@ -10,11 +10,11 @@ from grupo.core.types import Group, Rollout, Task
 from grupo.rollouts.samplers.hints import append_to_prompt, rollout_with_hidden_hint
 from grupo.rollouts.samplers.wrapper import SamplerWrapper
 
-SUCCESS_THRESHOLD = 0.5  # a reward above it is that of a right answer
+SUCCESS_THRESHOLD = 0.5  # a rollout with a higher reward is correct
 
 
 def critique_with_answer(task: Task, rollout: Rollout) -> str:
-    """Right or wrong, and the right answer: the critique that needs no critic.
+    """Correctness and the reference answer: a critique that needs no critic model.
 
     >>> critique_with_answer(Task("k", "1 + 1 =", 2), Rollout(reward=0.0))
     'This is wrong. The right answer is 2.'
@@ -23,7 +23,7 @@ def critique_with_answer(task: Task, rollout: Rollout) -> str:
 
 
 def correctness_sentence(task: Task, rollout: Rollout) -> str:
-    """Right or wrong.
+    """A sentence that says whether the rollout is correct.
 
     >>> correctness_sentence(Task("k", "1 + 1 =", 2), Rollout(reward=1.0))
     'This is right.'
@@ -33,13 +33,18 @@ def correctness_sentence(task: Task, rollout: Rollout) -> str:
 
 @component
 class WithCritique(SamplerWrapper):
-    """The inner sampler's group, its first rollout replaced by the best of its second attempts.
+    """Replaces the group's first rollout by the best second attempt made with a critique.
 
-    Each rollout is criticised, and the policy asked again with its answer, `critique(task,
-    rollout)` and `ask`. The first of the best is kept, moved behind the plain prompt; its source is
-    "refined".
+    For each rollout the policy answers again, prompted with its first answer, the critique and
+    `retry_instruction`. The best second attempt, the first of equals, is moved behind the task's
+    plain prompt; its source is "with_critique".
 
     Critique-GRPO, Zhang et al. (arXiv:2506.03106).
+
+    Args:
+        inner: The sampler of the first attempts.
+        critique: Text that criticises a rollout, from the task and the rollout.
+        retry_instruction: Text at the end of the second prompt.
     """
 
     critique: Callable[[Task, Rollout], str] = critique_with_answer
@@ -47,22 +52,24 @@ class WithCritique(SamplerWrapper):
 
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
         group = await self.inner(task, env, actor)
-        again = [
-            self._retry(task, one, env, actor.fork("refined", i))
-            for i, one in enumerate(group.rollouts)
-            if not one.error
+        retries = [
+            self._retry(task, rollout, env, actor.fork("refined", i))
+            for i, rollout in enumerate(group.rollouts)
+            if not rollout.error
         ]
-        tried = (
-            (await score_group(task, env, await asyncio.gather(*again))).rollouts if again else ()
-        )
-        best = sorted((one for one in tried if not one.error), key=lambda one: -one.reward)[:1]
+        if not retries:
+            return group
+        scored = await score_group(task, env, await asyncio.gather(*retries))
+        candidates = [rollout for rollout in scored.rollouts if not rollout.error]
+        best = sorted(candidates, key=lambda rollout: -rollout.reward)[:1]
         return replace(group, rollouts=(*best, *group.rollouts[len(best) :]))
 
     async def _retry(self, task: Task, first_attempt: Rollout, env: Env, actor: Actor) -> Rollout:
-        said = (
+        paragraphs = (
             f"Your answer: {first_attempt.text}",
             self.critique(task, first_attempt),
             self.retry_instruction,
         )
-        asked = append_to_prompt(task, "\n\n" + "\n\n".join(said))
-        return replace(await rollout_with_hidden_hint(task, asked, env, actor), source="refined")
+        retry_task = append_to_prompt(task, "\n\n" + "\n\n".join(paragraphs))
+        rollout = await rollout_with_hidden_hint(task, retry_task, env, actor)
+        return replace(rollout, source="with_critique")

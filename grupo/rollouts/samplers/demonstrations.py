@@ -1,4 +1,4 @@
-"""Rollouts that somebody else worked out."""
+"""Demonstrations: rollouts whose text is given instead of generated."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -10,7 +10,10 @@ from grupo.core.types import Group, Rollout, Task
 
 @component
 class SolutionColumn:
-    """What stands in the task's column `name`, as its one worked solution; none if it is not there.
+    """Reads the worked solution of a task from a column; no solution where the column is absent.
+
+    Args:
+        name: The column.
 
     >>> SolutionColumn()(Task("sum", "1 + 1 =", columns={"solution": "2"}))
     ['2']
@@ -20,7 +23,7 @@ class SolutionColumn:
 
     @property
     def required_columns(self) -> tuple[str, ...]:
-        """The columns of tasks that it reads."""
+        """Columns of the tasks that are read."""
         return (self.name,)
 
     def __call__(self, task: Task) -> Sequence[str]:
@@ -30,21 +33,27 @@ class SolutionColumn:
 
 @component
 class DemonstrationSampler:
-    """Worked solutions in place of attempts: what `solve(task)` says is recited, for reward 1."""
+    """A group of worked solutions, each with reward 1; the policy generates nothing.
+
+    Args:
+        solve: Texts of the solutions of a task.
+    """
 
     solve: Callable[[Task], Sequence[str]]
 
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
-        told = [
-            await demonstration_rollout(task, env, actor, text, "worked")
+        rollouts = [
+            await demonstration_rollout(task, env, actor, text, "demonstration")
             for text in self.solve(task)
         ]
-        return Group(task, tuple(replace(rollout, reward=1.0) for rollout in told))
+        return Group(task, tuple(replace(rollout, reward=1.0) for rollout in rollouts))
 
 
 async def demonstration_rollout(
     task: Task, env: Env, actor: Actor, text: str, source: str
 ) -> Rollout:
-    """A rollout of one turn in which the policy says `text`; who made it is `source`."""
-    start, seen = Rollout(source=source), await initial_observation(task, env)
-    return start.append_turn(seen, await actor.append_unsampled(start, seen, text))
+    """A rollout of one turn whose action is `text`, recorded as made by `source`."""
+    rollout = Rollout(source=source)
+    observation = await initial_observation(task, env)
+    action = await actor.append_unsampled(rollout, observation, text)
+    return rollout.append_turn(observation, action)

@@ -1,4 +1,4 @@
-"""Answers on the way."""
+"""Early exits: answers from several positions of one chain of thought."""
 
 import asyncio
 from dataclasses import replace
@@ -10,54 +10,68 @@ from grupo.core.types import Group, Rollout, Task
 
 @component
 class EarlyExits:
-    """One path of thought with its answer, and answers from `num_exits` places on the way there.
+    """Generates one chain of thought with its answer, and answers from `num_exits` cuts of it.
 
-    At places drawn uniformly the thought is cut, `instruction` and `close` are forced, and an
-    answer follows. The part `exit` is 0 for the earliest place, 1, 2 ... and highest for the whole
-    path. A thought of fewer tokens has fewer exits.
+    Cut positions are drawn uniformly over the tokens of the thinking. At a cut, `instruction` and
+    `think_end` are forced, and an answer follows. The reward term `exit_index` counts the cuts
+    from the earliest, 0, and is highest for the complete chain. Thinking of fewer tokens has fewer
+    exits.
+
+    Args:
+        num_exits: Cuts of the chain of thought.
+        instruction: Text that is forced at a cut.
+        think_end: Text that ends the thinking.
     """
 
     num_exits: int = 7
     instruction: str = "\n\nTime is limited, stop thinking and start answering.\n"
     think_end: str = "</think>"
-    provides = ("exit",)
+    provides = ("exit_index",)
 
     @property
     def group_size(self) -> int:
-        """How many rollouts a group has."""
+        """Rollouts in a group."""
         return self.num_exits + 1
 
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
-        seen = await initial_observation(task, env)
-        thought = Rollout().append_turn(
-            seen, await actor.with_stop(self.think_end)(Rollout(), seen)
-        )
-        places = await self._cut_positions(actor, thought, (task.group_size or self.group_size) - 1)
+        observation = await initial_observation(task, env)
+        action = await actor.with_stop(self.think_end)(Rollout(), observation)
+        thinking = Rollout().append_turn(observation, action)
+        requested = task.group_size or self.group_size
+        positions = await self._cut_positions(actor, thinking, requested - 1)
         early = (
-            self._answer_early(actor.fork("exit", i), thought, at) for i, at in enumerate(places)
+            self._answer_early(actor.fork("exit", i), thinking, position)
+            for i, position in enumerate(positions)
         )
-        answered = await asyncio.gather(*early, self._answer_after_thinking(actor, thought))
-        plays = (run_rollout(task, env, actor.fork("on", i), r) for i, r in enumerate(answered))
-        group = await score_group(task, env, await asyncio.gather(*plays))
-        ordered = enumerate(group.rollouts)
-        told = (replace(r, reward_terms={**r.reward_terms, "exit": float(i)}) for i, r in ordered)
-        return replace(group, rollouts=tuple(told))
+        answered = await asyncio.gather(*early, self._answer_after_thinking(actor, thinking))
+        rollouts = await asyncio.gather(
+            *(
+                run_rollout(task, env, actor.fork("on", i), rollout)
+                for i, rollout in enumerate(answered)
+            )
+        )
+        group = await score_group(task, env, rollouts)
+        annotated = (
+            replace(rollout, reward_terms={**rollout.reward_terms, "exit_index": float(i)})
+            for i, rollout in enumerate(group.rollouts)
+        )
+        return replace(group, rollouts=tuple(annotated))
 
     async def _cut_positions(self, actor: Actor, thinking: Rollout, count: int) -> list[int]:
-        """After how many tokens to cut, somewhere before what ended the thought."""
-        _, said = thinking.turns[-1]
-        closed = len((await actor.prefill_forced(thinking, "", self.think_end)).items)
-        length = len(said.items) - {"stop": closed, "end": 1}.get(said.finish_reason, 0)
-        places = range(1, length + 1)
-        return sorted(actor.rng("exits").sample(places, min(count, len(places))))
+        """Numbers of tokens to cut after, before the text or token that ended the thinking."""
+        _, action = thinking.turns[-1]
+        end_tokens = len((await actor.prefill_forced(thinking, "", self.think_end)).items)
+        excluded = {"stop": end_tokens, "end": 1}.get(action.finish_reason, 0)
+        positions = range(1, len(action.items) - excluded + 1)
+        return sorted(actor.rng("exits").sample(positions, min(count, len(positions))))
 
     async def _answer_early(self, actor: Actor, thinking: Rollout, length: int) -> Rollout:
         cut = actor.truncate(thinking, length)
-        told = cut.append_turn(
-            "", await actor.prefill_forced(cut, "", self.instruction + self.think_end)
-        )
-        return told.append_turn("", await actor(told, ""))
+        forced = await actor.prefill_forced(cut, "", self.instruction + self.think_end)
+        rollout = cut.append_turn("", forced)
+        return rollout.append_turn("", await actor(rollout, ""))
 
     async def _answer_after_thinking(self, actor: Actor, thinking: Rollout) -> Rollout:
-        closed = thinking.turns[-1][1].finish_reason == "stop"
-        return thinking.append_turn("", await actor(thinking, "")) if closed else thinking
+        if thinking.turns[-1][1].finish_reason != "stop":
+            return thinking
+        return thinking.append_turn("", await actor(thinking, ""))

@@ -1,4 +1,4 @@
-"""Rollouts that branch where what the world said left the policy less sure."""
+"""Entropy branching: rollouts branch after observations that raise the policy's entropy."""
 
 import asyncio
 from collections.abc import Sequence
@@ -14,27 +14,36 @@ from grupo.rollouts.samplers.segment_tree import with_node_ids
 
 @dataclass(frozen=True)
 class _Path:
-    """A rollout so far, and the number of each of its turns."""
+    """A rollout in progress with the node id of each of its turns."""
 
     rollout: Rollout = Rollout()
     nodes: tuple[int, ...] = ()
-    inherited_turns: int = 0  # turns that it took over from another
-    first_entropy: float = 0.0  # how unsure its first turn was
+    inherited_turns: int = 0  # turns copied from the path it branched off
+    first_entropy: float = 0.0  # entropy of the path's first turn
     last_entropy: float = 0.0
 
 
 @component
 class EntropyBranching:
-    """`leaves` rollouts: `first` begin at once, others go on from where one of these is less sure.
+    """Generates `leaves` rollouts; new ones branch off where the policy's entropy has risen.
 
-    H of a turn is the sum of the entropies of its first `tokens` tokens, the entropy of a token
-    that may be any being 1. After a turn whose H is dH above that of its rollout's first, `branches` -
-    1 others go on from before it, each by a chance of clip(`chance` + `weight` dH, 0, 1), as far as
-    there is room for leaves. Where all rollouts are over and too few, one more begins.
+    `initial_rollouts` start from the prompt. The entropy H of a turn is the sum over its first
+    `entropy_tokens` tokens, in units of the largest possible entropy of a token. After a turn whose
+    H exceeds that of its rollout's first turn by dH, `branches` - 1 paths branch off before the
+    turn, each with probability clip(`branch_prob` + `entropy_weight` dH, 0, 1), while there is room
+    for leaves. When all paths have ended and are too few, another starts from the prompt.
 
-    Actions are marked `node`: where their numbers are the same, they were drawn once.
+    The step value `node` is a number per turn: actions with the same number were sampled once.
 
     ARPO, Dong et al. (arXiv:2507.19849).
+
+    Args:
+        leaves: Rollouts in a group.
+        initial_rollouts: Rollouts that start from the prompt.
+        branches: Paths after a branching, the original included.
+        branch_prob: Probability of branching at equal entropy.
+        entropy_weight: Increase of that probability per unit of dH.
+        entropy_tokens: Tokens of a turn whose entropies are summed.
     """
 
     leaves: int = 16
@@ -46,50 +55,62 @@ class EntropyBranching:
 
     @property
     def group_size(self) -> int:
-        """How many rollouts a group has."""
+        """Rollouts in a group."""
         return self.leaves
 
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
         paths = await self._grow_tree(task, env, actor)
         group = await score_group(task, env, [path.rollout for path in paths])
-        pairs = zip(group.rollouts, paths, strict=True)
-        return replace(group, rollouts=tuple(with_node_ids(r, p.nodes) for r, p in pairs))
+        annotated = (
+            with_node_ids(rollout, path.nodes)
+            for rollout, path in zip(group.rollouts, paths, strict=True)
+        )
+        return replace(group, rollouts=tuple(annotated))
 
     async def _grow_tree(self, task: Task, env: Env, actor: Actor) -> Sequence[_Path]:
-        number, chance, leaves = count(), actor.rng("branches"), task.group_size or self.leaves
-        over: list[_Path] = []
-        going = [_Path()] * min(self.initial_rollouts, leaves)
-        while going:
-            turns = (self._play_turn(task, env, actor, path, next(number)) for path in going)
-            pairs = list(zip(going, await asyncio.gather(*turns), strict=True))
-            over += [path for path, now in pairs if now is path]
-            alive = [(path, now) for path, now in pairs if now is not path]
-            room = leaves - len(over) - len(alive)
-            others = self._new_branches(alive, chance)[:room]
-            going = [*(now for _, now in alive), *others] or [_Path()] * min(room, 1)
-        return over
+        node_ids = count()
+        rng = actor.rng("branches")
+        leaves = task.group_size or self.leaves
+        finished: list[_Path] = []
+        active = [_Path()] * min(self.initial_rollouts, leaves)
+        while active:
+            extended = await asyncio.gather(
+                *(self._play_turn(task, env, actor, path, next(node_ids)) for path in active)
+            )
+            pairs = list(zip(active, extended, strict=True))
+            finished += [path for path, longer in pairs if longer is path]
+            going = [(path, longer) for path, longer in pairs if longer is not path]
+            room = leaves - len(finished) - len(going)
+            branches = self._new_branches(going, rng)[:room]
+            active = [*(longer for _, longer in going), *branches] or [_Path()] * min(room, 1)
+        return finished
 
     async def _play_turn(self, task: Task, env: Env, actor: Actor, path: _Path, node: int) -> _Path:
-        """The path one turn later; itself where it is over."""
-        seen = await env.reply(task, path.rollout)
-        if seen is None:
+        """The path with one more turn, or the path itself where the environment is done."""
+        observation = await env.reply(task, path.rollout)
+        if observation is None:
             return path
-        now = path.rollout.append_turn(seen, await actor.fork("node", node)(path.rollout, seen))
-        said = await actor.score(actor.truncate(now, self.entropy_tokens))
-        H = sum(said.entropy) / (said.max_entropy or 1.0)
-        first = path.first_entropy if path.nodes else H
-        return replace(path, rollout=now, nodes=(*path.nodes, node), first=first, last=H)
+        action = await actor.fork("node", node)(path.rollout, observation)
+        rollout = path.rollout.append_turn(observation, action)
+        scores = await actor.score(actor.truncate(rollout, self.entropy_tokens))
+        entropy = sum(scores.entropy) / (scores.max_entropy or 1.0)
+        return replace(
+            path,
+            rollout=rollout,
+            nodes=(*path.nodes, node),
+            first_entropy=path.first_entropy if path.nodes else entropy,
+            last_entropy=entropy,
+        )
 
     def _new_branches(
         self, paths_before_and_after: Sequence[tuple[_Path, _Path]], rng: Random
     ) -> list[_Path]:
-        """Who else goes on from before a turn; none from before one that began a path."""
-        unsure = [
-            before
-            for before, now in paths_before_and_after
+        """Paths that branch off before a turn; none before the turn that began a path."""
+        return [
+            replace(before, inherited_turns=len(before.nodes))
+            for before, after in paths_before_and_after
             for _ in range(self.branches - 1)
             if len(before.nodes) > before.inherited_turns
             and rng.random()
-            < self.branch_prob + self.entropy_weight * (now.last_entropy - now.first_entropy)
+            < self.branch_prob + self.entropy_weight * (after.last_entropy - after.first_entropy)
         ]
-        return [replace(path, inherited_turns=len(path.nodes)) for path in unsure]

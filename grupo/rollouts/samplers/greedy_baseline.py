@@ -1,4 +1,4 @@
-"""A rollout that takes no chances, for others to be compared with."""
+"""Greedy baseline: the reward of a greedy rollout beside every group."""
 
 import asyncio
 from dataclasses import replace
@@ -11,26 +11,26 @@ from grupo.rollouts.samplers.wrapper import SamplerWrapper
 
 @component
 class WithGreedyBaseline(SamplerWrapper):
-    """The inner sampler's group, each rollout with the reward of a greedy one as part `greedy`.
+    """Adds the reward of a greedy rollout to every rollout, as the reward term `greedy`.
 
-    The greedy rollout itself is not learned from. Where it cannot be judged nobody can be compared
-    with it: the whole group has failed.
+    The greedy rollout is not trained on. If it cannot be scored, all rollouts of the group have
+    that error, for they lack a baseline.
     """
 
     provides = ("greedy",)
 
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
-        sure = actor.fork("greedy").with_sampling(top_k=1)
-        alone = run_rollout(task, env, sure, turn_strategy=self.inner.turn_strategy)
-        group, played = await asyncio.gather(self.inner(task, env, actor), alone)
-        (greedy,) = (await score_group(task, env, [played])).rollouts
-        return replace(
-            group, rollouts=tuple(_with_greedy_reward(greedy, r) for r in group.rollouts)
+        greedy_actor = actor.fork("greedy").with_sampling(top_k=1)
+        group, rollout = await asyncio.gather(
+            self.inner(task, env, actor),
+            run_rollout(task, env, greedy_actor, turn_strategy=self.inner.turn_strategy),
         )
+        (greedy,) = (await score_group(task, env, [rollout])).rollouts
+        annotated = (_with_greedy_reward(greedy, rollout) for rollout in group.rollouts)
+        return replace(group, rollouts=tuple(annotated))
 
 
 def _with_greedy_reward(greedy: Rollout, rollout: Rollout) -> Rollout:
     if greedy.error:
-        failed = rollout.error or f"the greedy rollout: {greedy.error}"
-        return replace(rollout, error=failed)
+        return replace(rollout, error=rollout.error or f"the greedy rollout: {greedy.error}")
     return replace(rollout, reward_terms={**rollout.reward_terms, "greedy": greedy.reward})

@@ -1,4 +1,4 @@
-"""Rollouts that saw a hint, and are learned from as if they had not."""
+"""Hints: rollouts that were generated with a hint and are trained on without it."""
 
 import asyncio
 import re
@@ -14,15 +14,20 @@ from grupo.rollouts.samplers.wrapper import SamplerWrapper
 
 @component
 class WithHint(SamplerWrapper):
-    """The inner sampler's group; where all of it is wrong, as many more that saw a hint.
+    """Adds as many rollouts with a hint to a group in which all rollouts are incorrect.
 
-    The hint stands in the task's column `column`, and is said after `lead`; a task without one gets
-    none. Guided rollouts, `source` "guided", are moved behind the plain prompt: their ratio is
-    pi(o | q) / old(o | q, hint). A rollout is right where its reward is above `right`.
-
-    Raises `ConfigError` for a hint that contains the task's answer, where `reject_leaks`.
+    The hint is the value of the task's column `column`, after `prefix_text` at the end of the
+    prompt; a task without that column gets none. The rollouts, of source "with_hint", are moved
+    behind the plain prompt: their ratio is pi(o | q) / old(o | q, hint).
 
     Guide-GRPO, Nath et al. (arXiv:2506.13923).
+
+    Args:
+        inner: The sampler of the plain rollouts.
+        column: Column of the hint.
+        prefix_text: Text before the hint.
+        success_threshold: A rollout with a higher reward is correct.
+        reject_leaks: Raise `ConfigError` for a hint that contains the reference answer.
     """
 
     column: str = "hint"
@@ -32,40 +37,43 @@ class WithHint(SamplerWrapper):
 
     @property
     def required_columns(self) -> tuple[str, ...]:
-        """The columns of tasks that it reads."""
+        """Columns of the tasks that are read."""
         return (self.column,)
 
     def validate_tasks(self, tasks: Sequence[Task]) -> None:
-        """Refuse hints that contain the answer, where they are guarded."""
-        for task in tasks if self.reject_leaks else ():
-            check_no_leak(task, self.column)
+        """Raise `ConfigError` for hints that contain the answer, if `reject_leaks`."""
+        if self.reject_leaks:
+            for task in tasks:
+                check_no_leak(task, self.column)
 
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
         self.validate_tasks([task])
         group = await self.inner(task, env, actor)
         if self.column not in task.columns or not all_incorrect(group, self.success_threshold):
             return group
-        asked = append_to_prompt(task, self.prefix_text + str(task.columns[self.column]))
-        forks = (actor.fork("guided", i) for i in range(len(group.rollouts)))
-        played = await asyncio.gather(
-            *(rollout_with_hidden_hint(task, asked, env, fork) for fork in forks)
+        hinted_task = append_to_prompt(task, self.prefix_text + str(task.columns[self.column]))
+        rollouts = await asyncio.gather(
+            *(
+                rollout_with_hidden_hint(task, hinted_task, env, actor.fork("guided", i))
+                for i in range(len(group.rollouts))
+            )
         )
-        guided = [replace(rollout, source="guided") for rollout in played]
-        more = await score_group(task, env, guided)
-        return replace(group, rollouts=(*group.rollouts, *more.rollouts))
+        hinted = await score_group(
+            task, env, [replace(rollout, source="with_hint") for rollout in rollouts]
+        )
+        return replace(group, rollouts=(*group.rollouts, *hinted.rollouts))
 
 
 async def rollout_with_hidden_hint(
     task: Task, hinted_task: Task, env: Env, actor: Actor
 ) -> Rollout:
-    """A rollout of what is `asked`, behind the plain prompt of the task."""
-    return actor.with_prompt(
-        await run_rollout(hinted_task, env, actor), await initial_observation(task, env)
-    )
+    """A rollout generated with the hinted prompt and moved behind the task's plain prompt."""
+    rollout = await run_rollout(hinted_task, env, actor)
+    return actor.with_prompt(rollout, await initial_observation(task, env))
 
 
 def all_incorrect(group: Group, success_threshold: float) -> bool:
-    """Is nobody right, of those that could be judged?
+    """True if no scored rollout has a reward above the threshold.
 
     >>> all_incorrect(Group(Task("k", "?"), (Rollout(reward=0.0), Rollout(error="it hung"))), 0.5)
     True
@@ -75,7 +83,7 @@ def all_incorrect(group: Group, success_threshold: float) -> bool:
 
 
 def append_to_prompt(task: Task, text: str) -> Task:
-    """The task with more said at the end of its prompt, by the user where it is a chat.
+    """The task with text at the end of its prompt, in the user's message where it is a chat.
 
     >>> append_to_prompt(Task("k", "1 + 1 ="), " (count!)").prompt
     '1 + 1 = (count!)'
@@ -93,19 +101,22 @@ def _append_text(prompt: Observation, text: str) -> Observation:
 
 
 def check_no_leak(task: Task, column: str) -> None:
-    """Refuse a hint in which the answer stands as a word of its own.
+    """Raise `ConfigError` if the hint contains the reference answer as a separate word.
 
-    >>> check_no_leak(Task("k", "6 * 7 =", 42, columns={"hint": "It is 42."}), "hint")
+    >>> task = Task("k", "6 * 7 =", 42, columns={"hint": "It is 42."})
+    >>> check_no_leak(task, "hint")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    grupo.core.errors.Refused: tasks: the hint of task k, column 'hint', contains its answer, '42'.
+    grupo.core.errors.ConfigError: tasks: the hint of task k, column 'hint', contains ...
     """
     if leaks_answer(task, str(task.columns.get(column, ""))):
-        said = f"tasks: the hint of task {task.key}, column {column!r}, contains its answer,"
-        raise ConfigError(f"{said} {str(task.reference_answer).strip()!r}.")
+        hint = f"the hint of task {task.key}, column {column!r}"
+        raise ConfigError(
+            f"tasks: {hint}, contains its answer, {str(task.reference_answer).strip()!r}."
+        )
 
 
 def leaks_answer(task: Task, hint: str) -> bool:
-    """Does the task's answer stand in the hint as a word of its own?
+    """True if the reference answer stands in the hint as a separate word.
 
     >>> leaks_answer(Task("k", "6 * 7 =", 42), "It is 42."), leaks_answer(Task("k", "?", 4), "4.5")
     (True, False)

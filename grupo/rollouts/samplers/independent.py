@@ -1,4 +1,4 @@
-"""Rollouts that know nothing of each other."""
+"""Independent rollouts: the group sampler of GRPO."""
 
 import asyncio
 
@@ -9,15 +9,23 @@ from grupo.core.types import Group, Task
 
 @component
 class GroupSampler:
-    """N rollouts, each with a random stream of its own; how turns are taken is `turn`'s to say."""
+    """Generates independent rollouts, each with a random stream of its own.
+
+    Args:
+        group_size: Rollouts in a group.
+        turn_strategy: How the policy takes a turn: one action by default; budgets and chunks of
+            thinking are in `grupo.rollouts.turns`.
+    """
 
     group_size: int = 8
     turn_strategy: TurnStrategy = single_action
 
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
-        attempts = range(task.group_size or self.group_size)
-        plays = (
-            run_rollout(task, env, actor.fork(i), turn_strategy=self.turn_strategy)
-            for i in attempts
+        count = task.group_size or self.group_size
+        rollouts = await asyncio.gather(
+            *(
+                run_rollout(task, env, actor.fork(i), turn_strategy=self.turn_strategy)
+                for i in range(count)
+            )
         )
-        return await score_group(task, env, await asyncio.gather(*plays))
+        return await score_group(task, env, rollouts)

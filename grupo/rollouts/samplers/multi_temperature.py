@@ -1,4 +1,4 @@
-"""Rollouts drawn at another temperature, beside the policy's own."""
+"""Rollouts at a second temperature, beside those at the policy's own."""
 
 import asyncio
 from dataclasses import replace
@@ -11,35 +11,40 @@ from grupo.rollouts.samplers.independent import GroupSampler
 
 @component
 class MultiTemperature:
-    """The inner sampler's group and `more` rollouts at `temperature` times the policy's.
+    """Adds rollouts sampled at a multiple of the policy's temperature to the inner group.
 
-    They are told apart by the part `tempered`, 1 for these and 0 for the policy's own.
+    The reward term `temperature_scaled` is 1 for these and 0 for the others.
+
+    Args:
+        inner: The sampler at the policy's temperature.
+        extra_rollouts: Rollouts at the other temperature.
+        temperature: Factor on the policy's temperature.
     """
 
     inner: GroupSampler
     extra_rollouts: int
     temperature: float
-    provides = ("tempered",)
+    provides = ("temperature_scaled",)
 
     @property
     def group_size(self) -> int:
-        """How many rollouts a group has."""
+        """Rollouts in a group."""
         return self.inner.group_size + self.extra_rollouts
 
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
-        forks = (
+        actors = (
             actor.fork("tempered", i).with_sampling(self.temperature)
             for i in range(self.extra_rollouts)
         )
-        plays = (
-            run_rollout(task, env, fork, turn_strategy=self.inner.turn_strategy) for fork in forks
+        extra = (
+            run_rollout(task, env, scaled_actor, turn_strategy=self.inner.turn_strategy)
+            for scaled_actor in actors
         )
-        group, played = await asyncio.gather(self.inner(task, env, actor), asyncio.gather(*plays))
-        tempered = await score_group(task, env, played)
-        both = ((0.0, group.rollouts), (1.0, tempered.rollouts))
-        told = [
-            replace(r, reward_terms={**r.reward_terms, "tempered": x})
-            for x, some in both
-            for r in some
+        group, rollouts = await asyncio.gather(self.inner(task, env, actor), asyncio.gather(*extra))
+        scaled = await score_group(task, env, rollouts)
+        annotated = [
+            replace(rollout, reward_terms={**rollout.reward_terms, "temperature_scaled": is_scaled})
+            for is_scaled, members in ((0.0, group.rollouts), (1.0, scaled.rollouts))
+            for rollout in members
         ]
-        return replace(group, rollouts=tuple(told))
+        return replace(group, rollouts=tuple(annotated))

@@ -1,4 +1,4 @@
-"""The same question in other words."""
+"""Paraphrases: rollouts of one task with differently worded prompts."""
 
 import asyncio
 from dataclasses import replace
@@ -10,9 +10,13 @@ from grupo.core.types import Group, Task
 
 @component
 class ParaphraseSampler:
-    """`each` rollouts of every prompt in the task's column `column`, in one group.
+    """Generates rollouts of every prompt in a column of the task, as one group.
 
     PS-GRPO, Hamman et al. (arXiv:2510.04392).
+
+    Args:
+        rollouts_per_prompt: Rollouts of each prompt.
+        column: Column with the list of prompts.
     """
 
     rollouts_per_prompt: int = 4
@@ -20,14 +24,13 @@ class ParaphraseSampler:
 
     @property
     def required_columns(self) -> tuple[str, ...]:
-        """The columns of tasks that it reads."""
+        """Columns of the tasks that are read."""
         return (self.column,)
 
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
-        asked = [replace(task, prompt=prompt) for prompt in task.columns[self.column]]
-        plays = [
-            run_rollout(t, env, actor.fork(i, k))
-            for i, t in enumerate(asked)
+        rollouts = [
+            run_rollout(replace(task, prompt=prompt), env, actor.fork(i, k))
+            for i, prompt in enumerate(task.columns[self.column])
             for k in range(self.rollouts_per_prompt)
         ]
-        return await score_group(task, env, await asyncio.gather(*plays))
+        return await score_group(task, env, await asyncio.gather(*rollouts))

@@ -1,4 +1,4 @@
-"""Rollouts that are given up on the way."""
+"""Pruning: rollouts that are stopped early because of their predicted quality."""
 
 import asyncio
 import math
@@ -12,15 +12,21 @@ from grupo.core.interfaces import Actor, Env, initial_observation, run_rollout, 
 from grupo.core.schedules import as_float
 from grupo.core.types import PRUNED, Group, Observation, Rollout, Task
 
-QUALITY_HEAD = LinearHead("quality")  # its sigmoid is a score of how a rollout will end
+QUALITY_HEAD = LinearHead("quality")  # its sigmoid predicts whether a rollout will be correct
 
 
 @component
 class BetaBin:
-    """Scores about alike: how many rollouts had one, and how many of them were right.
+    """Counts of the rollouts whose score fell into one bin.
 
-    >>> BetaBin(num_correct=3.0, count=4.0).p, BetaBin(num_correct=0.0, count=0.0).p
-    (0.6666666666666666, 0.5)
+    Args:
+        num_correct: Correct rollouts among them.
+        count: All of them.
+
+    >>> BetaBin(num_correct=3.0, count=4.0).posterior_mean
+    0.6666666666666666
+    >>> BetaBin(num_correct=0.0, count=0.0).posterior_mean
+    0.5
     """
 
     num_correct: float
@@ -28,38 +34,50 @@ class BetaBin:
 
     @property
     def posterior_mean(self) -> float:
-        """The mean of what is believed of the share of right ones, before it all anything."""
+        """Posterior mean of the share of correct rollouts, under a uniform prior."""
         return (self.num_correct + 1) / (self.count + 2)
 
 
 @component
 class BetaBins:
-    """What scores in [0, 1] have come to, bin by bin."""
+    """Probability that a rollout is correct as a function of its score, in equal bins of [0, 1].
+
+    Args:
+        bins: Counts of each bin.
+    """
 
     bins: tuple[BetaBin, ...]
 
     @classmethod
     def from_history(cls, num_bins: int = 10, decay: float = 0.9) -> "BetaBins":
-        """As it was seen so far, a step counting `keep` times what the next one does."""
-        pairs = (
-            [as_float(ExponentialSum(f"quality/{what}/{b}", decay)) for what in ("right", "seen")]
+        """Bins that follow the metrics `value_bins/correct/b` and `value_bins/count/b`.
+
+        Args:
+            num_bins: Number of bins.
+            decay: Weight of a step relative to the next one.
+        """
+        bins = (
+            BetaBin(
+                as_float(ExponentialSum(f"value_bins/correct/{b}", decay)),
+                as_float(ExponentialSum(f"value_bins/count/{b}", decay)),
+            )
             for b in range(num_bins)
         )
-        return cls(tuple(BetaBin(right, seen) for right, seen in pairs))
+        return cls(tuple(bins))
 
     def __call__(self, score: float) -> float:
         return self.bins[min(int(score * len(self.bins)), len(self.bins) - 1)].posterior_mean
 
     def __repr__(self) -> str:
         match self.bins:
-            case (BetaBin(count=ExponentialSum(decay=keep)), *_):
-                return f"Posterior.following({len(self.bins)}, {keep})"
+            case (BetaBin(count=ExponentialSum(decay=decay)), *_):
+                return f"BetaBins.from_history({len(self.bins)}, {decay})"
         return f"BetaBins(bins={to_code(self.bins)})"
 
 
 @dataclass(frozen=True)
 class _PartialRollout:
-    """A rollout as far as all go, and its score if it is to go on."""
+    """A rollout up to the pruning length, with its score; -1 if it ended before."""
 
     actor: Actor
     rollout: Rollout
@@ -68,15 +86,23 @@ class _PartialRollout:
 
 @component
 class EarlyPruning:
-    """`n` rollouts, of which some are given up once they are `at` tokens long.
+    """Generates rollouts and stops some of them once they are `prune_at` tokens long.
 
-    Of those that come so far the first `always_keep` go on, and of the others the share `keep`, rounded
-    up, of whom about half will be right: `balanced` by p, the `posterior` of their scores. They
-    have up to `rest` tokens more. Who is given up has failed, by the name PRUNED, and is not
-    judged. The part `quality_term` is the score, -1 where there is none, and the first action after it
-    is marked `scored`.
+    Of the rollouts that reach this length the first `always_keep` continue, and of the others the
+    share `keep_fraction`, rounded up, chosen such that about half of them will be correct: see
+    `balanced_subset`, with the `posterior` probability of their scores. A pruned rollout has the
+    error `PRUNED` and is not scored by the environment. The reward term `quality` is the score, -1
+    where there is none; the step value `score_position` is 1 at the first action after it.
 
     ARRoL, Xu et al. (arXiv:2603.24840).
+
+    Args:
+        group_size: Rollouts that are started.
+        keep_fraction: Share of the rollouts that continue.
+        prune_at: Length in tokens at which rollouts are pruned.
+        max_new_tokens_after: Maximum number of tokens after that length.
+        always_keep: Rollouts that always continue.
+        posterior: Probability of being correct as a function of the score.
     """
 
     group_size: int = 16
@@ -90,57 +116,79 @@ class EarlyPruning:
     requires_heads = True
 
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
-        seen = await initial_observation(task, env)
-        forks = map(actor.fork, range(task.group_size or self.group_size))
-        begun = await asyncio.gather(*(self._start_rollout(fork, seen) for fork in forks))
-        going = self.surviving_indices([one.score for one in begun])
-        plays = [self._finish_rollout(task, env, begun[i]) for i in going]
-        group = await score_group(task, env, await asyncio.gather(*plays))
-        told = [self._annotate(r, begun[i]) for r, i in zip(group.rollouts, going, strict=True)]
-        left = [one for i, one in enumerate(begun) if i not in going]
-        pruned = [replace(self._annotate(one.rollout, one), error=PRUNED) for one in left]
-        return replace(group, rollouts=(*told, *pruned))
+        observation = await initial_observation(task, env)
+        actors = map(actor.fork, range(task.group_size or self.group_size))
+        partial = await asyncio.gather(
+            *(self._start_rollout(forked, observation) for forked in actors)
+        )
+        surviving = self.surviving_indices([started.score for started in partial])
+        rollouts = await asyncio.gather(
+            *(self._finish_rollout(task, env, partial[i]) for i in surviving)
+        )
+        group = await score_group(task, env, rollouts)
+        finished = [
+            self._annotate(rollout, partial[i])
+            for rollout, i in zip(group.rollouts, surviving, strict=True)
+        ]
+        pruned = [
+            replace(self._annotate(started.rollout, started), error=PRUNED)
+            for i, started in enumerate(partial)
+            if i not in surviving
+        ]
+        return replace(group, rollouts=(*finished, *pruned))
 
     def surviving_indices(self, scores: Sequence[float]) -> Sequence[int]:
-        """Who goes on, of all those who began, by their scores; who ended before has -1."""
-        p = {i: self.posterior(x) for i, x in enumerate(scores) if x >= 0 and i >= self.always_keep}
-        chosen = balanced_subset(p, math.ceil(self.keep_fraction * len(p) - 1e-9))
-        return [i for i in range(len(scores)) if i not in p or i in chosen]
+        """Indices of the rollouts that continue, or had ended before (score -1)."""
+        success_prob = {
+            i: self.posterior(score)
+            for i, score in enumerate(scores)
+            if score >= 0 and i >= self.always_keep
+        }
+        # 1e-9: a product such as 0.1 * 30 that rounds above 3 still keeps 3
+        num_kept = math.ceil(self.keep_fraction * len(success_prob) - 1e-9)
+        kept = balanced_subset(success_prob, num_kept)
+        return [i for i in range(len(scores)) if i not in success_prob or i in kept]
 
     async def _start_rollout(self, actor: Actor, observation: Observation) -> _PartialRollout:
-        said = await actor.with_stop(max_new_tokens=self.prune_at)(Rollout(), observation)
-        begun = Rollout().append_turn(observation, said)
-        if said.finish_reason != "length" or len(said.items) < self.prune_at:
-            return _PartialRollout(actor, begun)
-        logit = await actor.predict_head(begun, QUALITY_HEAD.name)
-        return _PartialRollout(actor, begun, 1 / (1 + math.exp(-max(-700.0, logit))))
+        action = await actor.with_stop(max_new_tokens=self.prune_at)(Rollout(), observation)
+        rollout = Rollout().append_turn(observation, action)
+        if action.finish_reason != "length" or len(action.items) < self.prune_at:
+            return _PartialRollout(actor, rollout)
+        logit = await actor.predict_head(rollout, QUALITY_HEAD.name)
+        return _PartialRollout(actor, rollout, 1 / (1 + math.exp(-max(-700.0, logit))))
 
     async def _finish_rollout(self, task: Task, env: Env, partial: _PartialRollout) -> Rollout:
-        said = partial.rollout
+        rollout = partial.rollout
         if partial.score >= 0:
-            said = said.append_turn(
-                "",
-                await partial.actor.with_stop(max_new_tokens=self.max_new_tokens_after)(said, ""),
-            )
-        return await run_rollout(task, env, partial.actor, said)
+            actor = partial.actor.with_stop(max_new_tokens=self.max_new_tokens_after)
+            rollout = rollout.append_turn("", await actor(rollout, ""))
+        return await run_rollout(task, env, partial.actor, rollout)
 
     def _annotate(self, rollout: Rollout, partial: _PartialRollout) -> Rollout:
-        after = float(partial.score >= 0)
-        marks = ((0.0,) * self.prune_at + (after,) + (0.0,) * rollout.length)[: rollout.length]
-        parts = {**rollout.reward_terms, "quality": partial.score}
+        has_score = float(partial.score >= 0)
+        position = (0.0,) * self.prune_at + (has_score,) + (0.0,) * rollout.length
         return replace(
-            rollout, reward_terms=parts, step_values={**rollout.step_values, "scored": marks}
+            rollout,
+            reward_terms={**rollout.reward_terms, "quality": partial.score},
+            step_values={**rollout.step_values, "score_position": position[: rollout.length]},
         )
 
 
 def balanced_subset(success_prob: Mapping[int, float], count: int) -> frozenset[int]:
-    """The `keep` of highest and lowest p, so many of each that they add up nearest to keep / 2.
+    """The `count` indices of highest and lowest probability whose sum is nearest to count / 2.
+
+    Args:
+        success_prob: Probability of being correct, by index.
+        count: Indices to choose.
 
     >>> sorted(balanced_subset({0: 0.9, 1: 0.8, 2: 0.7, 3: 0.2, 4: 0.15, 5: 0.1}, 4))
     [0, 1, 4, 5]
     """
     order = sorted(success_prob, key=lambda i: -success_prob[i])
-    splits = ((*order[:k], *order[len(success_prob) - count + k :]) for k in range(count + 1))
+    subsets = (
+        (*order[:highest], *order[len(success_prob) - count + highest :])
+        for highest in range(count + 1)
+    )
     return frozenset(
-        min(splits, key=lambda some: abs(sum(success_prob[i] for i in some) - count / 2))
+        min(subsets, key=lambda subset: abs(sum(success_prob[i] for i in subset) - count / 2))
     )

@@ -1,4 +1,4 @@
-"""A task that failed before, asked once more with one of its failures."""
+"""Reflection: a task that failed before, prompted again with one of its failed rollouts."""
 
 import asyncio
 from dataclasses import replace
@@ -15,12 +15,19 @@ RETRY_INSTRUCTION = "\n\nThink about what is wrong with it, and answer again."
 
 @component
 class WithReflection(SamplerWrapper):
-    """The inner sampler's group, and as many more that saw a wrong answer, where those fail.
+    """Adds a second group prompted with a failed rollout, for tasks that usually fail.
 
-    That is where the mean reward of `task.before` is below `below`. One of those that earned less
-    is shown, after `lead` and before `ask`. The part `reflection_reward` is 1 for who saw it, 0 for others.
+    A task usually fails if the mean reward of its `replays` is below `failure_threshold`. One
+    replay with a reward below the threshold is put between `prefix_text` and `retry_instruction` at
+    the end of the prompt. The reward term `reflected` is 1 for the second group, 0 for the first.
 
     R^3, in-context self-reflection. Jiang et al. (arXiv:2601.19620), section 3.1.
+
+    Args:
+        inner: The sampler of both groups.
+        failure_threshold: Mean reward below which a task fails.
+        prefix_text: Text before the failed rollout.
+        retry_instruction: Text after it.
     """
 
     failure_threshold: float = 0.25
@@ -29,20 +36,20 @@ class WithReflection(SamplerWrapper):
     provides = ("reflected",)
 
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
-        rewards = [one.reward for one in task.replays]
-        wrong = [one for one in task.replays if one.reward < self.failure_threshold]
+        rewards = [replay.reward for replay in task.replays]
+        failures = [replay for replay in task.replays if replay.reward < self.failure_threshold]
         groups = [self.inner(task, env, actor)]
-        if wrong and sum(rewards) / len(rewards) < self.failure_threshold:
-            shown = actor.rng("shown").choice(wrong)
-            again = append_to_prompt(task, self.prefix_text + shown.text + self.retry_instruction)
-            groups.append(self.inner(again, env, actor.fork("reflected")))
-        found = enumerate(await asyncio.gather(*groups))
-        marked = (
+        if failures and sum(rewards) / len(rewards) < self.failure_threshold:
+            failure = actor.rng("shown").choice(failures)
+            text = self.prefix_text + failure.text + self.retry_instruction
+            retry_task = append_to_prompt(task, text)
+            groups.append(self.inner(retry_task, env, actor.fork("reflected")))
+        annotated = (
             _with_reflected_term(rollout, float(i))
-            for i, group in found
+            for i, group in enumerate(await asyncio.gather(*groups))
             for rollout in group.rollouts
         )
-        return Group(task, tuple(marked))
+        return Group(task, tuple(annotated))
 
 
 def _with_reflected_term(rollout: Rollout, reflected: float) -> Rollout:

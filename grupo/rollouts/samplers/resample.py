@@ -1,4 +1,4 @@
-"""Sampling again."""
+"""Resampling of groups whose rewards are all equal."""
 
 from grupo.core.component import component
 from grupo.core.interfaces import Actor, Env
@@ -8,15 +8,20 @@ from grupo.rollouts.samplers.base import Sampler
 
 @component
 class ResampleUntilInformative:
-    """Sample a task again, at most `tries` times in all, while its rollouts earn the same."""
+    """Generates the group of a task again while all its rewards are equal.
+
+    Args:
+        inner: The sampler of the groups.
+        max_tries: Groups that are generated at most, the first included.
+    """
 
     inner: Sampler
     max_tries: int
 
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
         group = await self.inner(task, env, actor)
-        for again in range(1, self.max_tries):
+        for attempt in range(1, self.max_tries):
             if group.has_reward_variance:
                 break
-            group = await self.inner(task, env, actor.fork("again", again))
+            group = await self.inner(task, env, actor.fork("again", attempt))
         return group

@@ -1,4 +1,4 @@
-"""The least help that is enough, for one rollout of a group."""
+"""Scaffolding: the weakest hint that suffices, for one rollout of a group."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -14,15 +14,22 @@ from grupo.rollouts.samplers.wrapper import SamplerWrapper
 
 @component
 class WithScaffold(SamplerWrapper):
-    """The inner sampler's group; where all of it is wrong, one makes room for one that was helped.
+    """Replaces the first rollout of an all-incorrect group by a correct one with a hint.
 
     The task's column `column` holds its hints in tiers, weakest first, each a text or a list of
-    texts. A level shows one tier up to one of its texts; each of the first `levels` is tried once,
-    and the lowest that is right replaces the group's first rollout. Its source is "scaffolded", and
-    the hint stays in its context unless it is `hidden`. `levels` may be a schedule: a warm-up is
-    `Switch(0.15, 0.0, 12.0)`. A rollout is right where its reward is above `right`.
+    texts. A level is one tier up to one of its texts; each of the first `max_levels` levels is
+    tried once, and the rollout of the lowest correct level, of source "with_scaffold", replaces the
+    group's first rollout. `max_levels` may be a schedule: a warm-up is `Switch(0.15, 0.0, 12.0)`.
 
     Scaf-GRPO, Zhang et al. (arXiv:2510.19807).
+
+    Args:
+        inner: The sampler of the plain rollouts.
+        max_levels: Levels that are tried.
+        column: Column of the hints.
+        prefix_text: Text before a hint.
+        success_threshold: A rollout with a higher reward is correct.
+        hide_hint: Move the rollout behind the plain prompt instead of keeping the hint.
     """
 
     max_levels: float = 12.0
@@ -33,7 +40,7 @@ class WithScaffold(SamplerWrapper):
 
     @property
     def required_columns(self) -> tuple[str, ...]:
-        """The columns of tasks that it reads."""
+        """Columns of the tasks that are read."""
         return (self.column,)
 
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
@@ -41,26 +48,28 @@ class WithScaffold(SamplerWrapper):
         hints = hint_levels(task.columns, self.column)[: int(self.max_levels)]
         if not hints or not all_incorrect(group, self.success_threshold):
             return group
-        plays = (
-            self._play_with_hint(task, hint, env, actor.fork("level", i))
-            for i, hint in enumerate(hints)
+        rollouts = await asyncio.gather(
+            *(
+                self._play_with_hint(task, hint, env, actor.fork("level", i))
+                for i, hint in enumerate(hints)
+            )
         )
-        tried = (await score_group(task, env, await asyncio.gather(*plays))).rollouts
-        right = [rollout for rollout in tried if rollout.reward > self.success_threshold]
-        return replace(group, rollouts=(*right[:1], *group.rollouts[len(right[:1]) :]))
+        scored = (await score_group(task, env, rollouts)).rollouts
+        correct = [rollout for rollout in scored if rollout.reward > self.success_threshold][:1]
+        return replace(group, rollouts=(*correct, *group.rollouts[len(correct) :]))
 
     async def _play_with_hint(self, task: Task, hint: str, env: Env, actor: Actor) -> Rollout:
-        asked = append_to_prompt(task, self.prefix_text + hint)
-        played = (
-            rollout_with_hidden_hint(task, asked, env, actor)
+        hinted_task = append_to_prompt(task, self.prefix_text + hint)
+        rollout = (
+            rollout_with_hidden_hint(task, hinted_task, env, actor)
             if self.hide_hint
-            else run_rollout(asked, env, actor)
+            else run_rollout(hinted_task, env, actor)
         )
-        return replace(await played, source="scaffolded")
+        return replace(await rollout, source="with_scaffold")
 
 
 def hint_levels(columns: Mapping[str, Any], column: str) -> Sequence[str]:
-    """What each level shows: a tier's texts so far, line by line; none where there is no column.
+    """The hint of each level: the texts of a tier up to one of them, one per line.
 
     >>> hint_levels({"hints": ["add", ["1 + 1", "1 + 1 = 2"]]}, "hints")
     ['add', '1 + 1', '1 + 1\\n1 + 1 = 2']

@@ -1,4 +1,4 @@
-"""Rollouts that branch at fixed places, where all the chance that tells them apart is spent."""
+"""Branching at fixed steps: trees of rollouts, and rollouts that deviate at one step."""
 
 import asyncio
 from collections.abc import Sequence
@@ -14,46 +14,53 @@ from grupo.core.types import Group, Observation, Rollout, Task
 
 @runtime_checkable
 class CorrelatedActor(Actor, Protocol):
-    """A policy whose chance can be another's in part."""
+    """An actor whose noise can be correlated with the noise of another actor."""
 
     def with_correlated_noise(self, other: "CorrelatedActor", correlation: float) -> Actor:
-        """The same, its chance as likely as before and of correlation `share` with `other`'s."""
+        """The same actor with noise of the same distribution and this correlation with `other`."""
         ...
 
 
 @dataclass(frozen=True)
 class _Path:
-    """A way down the tree: the node that it came to, and node and depth of each of its actions."""
+    """A path through the tree: its last node, and node and depth of each of its actions."""
 
     rollout: Rollout
-    node: int = 0  # the root is 0, its children 1 to b, theirs b + 1 to b + b^2 ...
+    node: int = 0  # the root is 0, its children 1 to b, their children b + 1 to b + b^2 ...
     depth: int = 0
     nodes: tuple[tuple[int, int], ...] = ()
 
     def extended(self, rollout: Rollout, node: int, depth: int) -> "_Path":
-        """The way with what `rollout` has more, in this node."""
-        more = [(node, depth)] * (rollout.length - self.rollout.length)
-        return _Path(rollout, node, depth, (*self.nodes, *more))
+        """The path with the new actions of `rollout`, in this node."""
+        new = [(node, depth)] * (rollout.length - self.rollout.length)
+        return _Path(rollout, node, depth, (*self.nodes, *new))
 
     def with_node_values(self, leaf: Rollout) -> Rollout:
-        """The leaf that it led to, with marks; what came later is of the last node."""
+        """The finished rollout with its step values; later actions belong to the last node."""
         later = [(self.node, self.depth)] * (leaf.length - len(self.nodes))
         nodes = [*self.nodes, *later]
-        marks = {"node": tuple(float(n) for n, _ in nodes)}
-        marks |= {"depth": tuple(float(d) for _, d in nodes)}
-        return replace(leaf, step_values={**leaf.step_values, **marks})
+        values = {
+            "node": tuple(float(node) for node, _ in nodes),
+            "depth": tuple(float(depth) for _, depth in nodes),
+        }
+        return replace(leaf, step_values={**leaf.step_values, **values})
 
 
 @component
 class SplitTree:
-    """A tree of one root, which splits into `branches` ways after each number of actions in `at`.
+    """Generates a tree: one root, split into `branches` paths after each of `split_steps` actions.
 
-    A root of no actions is still shared: of an image, the noise that it begins with. A path that is
-    over splits no more. What is drawn at a split has the correlation `alike` among siblings, which
-    takes a policy that is `CorrelatedActor`. BranchGRPO (arXiv:2509.06040).
+    A root of no actions is still shared: for images, the initial noise. A path that has ended does
+    not split. At a split the noise of siblings has the correlation `sibling_correlation`, which
+    requires a `CorrelatedActor`. BranchGRPO (arXiv:2509.06040).
 
-    Actions are marked `node`, by numbers that are the same where they were drawn once, and `depth`:
-    how many splits lie before them.
+    Step values: `node`, a number per node: actions with the same number were sampled once; `depth`,
+    the number of splits before an action.
+
+    Args:
+        split_steps: Numbers of actions after which paths split, increasing.
+        branches: Paths that a split makes of one.
+        sibling_correlation: Correlation in [0, 1) of the noise of siblings at their split.
     """
 
     split_steps: tuple[int, ...] = (0, 3, 6, 9)
@@ -63,122 +70,147 @@ class SplitTree:
     def __post_init__(self) -> None:
         if not 0 <= self.sibling_correlation < 1:
             raise ConfigError(
-                f"alike: {self.sibling_correlation}. Allowed: 0 or more and below 1, a correlation."
+                f"sibling_correlation: {self.sibling_correlation}."
+                " Allowed: 0 or more and below 1, a correlation."
             )
         if not self.split_steps or any(a >= b for a, b in pairwise((-1, *self.split_steps))):
             raise ConfigError(
-                f"at: {self.split_steps}. Allowed: numbers of actions, each above the one before."
+                f"split_steps: {self.split_steps}."
+                " Allowed: numbers of actions, each above the one before."
             )
 
     @property
     def group_size(self) -> int:
-        """How many rollouts a group has."""
+        """Rollouts in a group."""
         return self.branches ** len(self.split_steps)
 
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
-        seen = await initial_observation(task, env)
-        paths = [await self._root(actor, seen)]
+        observation = await initial_observation(task, env)
+        paths = [await self._root(actor, observation)]
         for depth, end in enumerate((*self.split_steps[1:], 0), 1):
-            split = (self._split(actor, path, depth, end) for path in paths)
-            paths = [path for some in await asyncio.gather(*split) for path in some]
-        plays = (
-            run_rollout(task, env, actor.fork("on", i), p.rollout) for i, p in enumerate(paths)
+            branches = await asyncio.gather(
+                *(self._split(actor, path, depth, end) for path in paths)
+            )
+            paths = [path for siblings in branches for path in siblings]
+        rollouts = await asyncio.gather(
+            *(
+                run_rollout(task, env, actor.fork("on", i), path.rollout)
+                for i, path in enumerate(paths)
+            )
         )
-        group = await score_group(task, env, await asyncio.gather(*plays))
-        pairs = zip(group.rollouts, paths, strict=True)
-        return replace(group, rollouts=tuple(path.with_node_values(leaf) for leaf, path in pairs))
+        group = await score_group(task, env, rollouts)
+        annotated = (
+            path.with_node_values(leaf) for leaf, path in zip(group.rollouts, paths, strict=True)
+        )
+        return replace(group, rollouts=tuple(annotated))
 
     async def _root(self, actor: Actor, observation: Observation) -> _Path:
-        begun = await _extend(actor, Rollout(), observation, max(1, self.split_steps[0]))
-        root = begun if self.split_steps[0] else actor.truncate(begun, 0)
+        length = self.split_steps[0]
+        rollout = await _extend(actor, Rollout(), observation, max(1, length))
+        root = rollout if length else actor.truncate(rollout, 0)
         return _Path(Rollout()).extended(root, 0, 0)
 
     async def _split(self, actor: Actor, path: _Path, depth: int, length: int) -> Sequence[_Path]:
-        """The path gone on with in each of its ways, to so many actions in all."""
+        """The children of a path, each of `length` actions; 0: until the policy stops."""
         if not path.rollout.truncated:
             return [path]
         first = path.node * self.branches + 1
         nodes = range(first, first + self.branches)
-        ways = (self._branch(actor, path, actor.fork("node", node), length) for node in nodes)
-        grown = zip(await asyncio.gather(*ways), nodes, strict=True)
-        return [path.extended(rollout, node, depth) for rollout, node in grown]
+        rollouts = await asyncio.gather(
+            *(self._branch(actor, path, actor.fork("node", node), length) for node in nodes)
+        )
+        return [
+            path.extended(rollout, node, depth)
+            for rollout, node in zip(rollouts, nodes, strict=True)
+        ]
 
     async def _branch(
         self, parent_actor: Actor, path: _Path, branch_actor: Actor, length: int
     ) -> Rollout:
-        """The path gone on with by a stream of its own, at first by one akin to its siblings'."""
+        """One child of a path; the noise of its first action is correlated with its siblings'."""
         if not self.sibling_correlation:
             return await _extend(branch_actor, path.rollout, "", length)
-        common = parent_actor.fork("split", path.node)
-        if not isinstance(branch_actor, CorrelatedActor) or not isinstance(common, CorrelatedActor):
+        shared_actor = parent_actor.fork("split", path.node)
+        if not isinstance(branch_actor, CorrelatedActor) or not isinstance(
+            shared_actor, CorrelatedActor
+        ):
             raise ConfigError(
-                f"alike: {self.sibling_correlation}. Allowed: 0 where words are said."
+                f"sibling_correlation: {self.sibling_correlation}."
+                " Allowed: 0 for a policy that generates tokens."
             )
-        first = branch_actor.with_correlated_noise(common, self.sibling_correlation)
-        begun = await _extend(first, path.rollout, "", path.rollout.length + 1)
-        over = not begun.truncated or begun.length == length
-        return begun if over else await _extend(branch_actor, begun, "", length)
+        first = branch_actor.with_correlated_noise(shared_actor, self.sibling_correlation)
+        rollout = await _extend(first, path.rollout, "", path.rollout.length + 1)
+        if not rollout.truncated or rollout.length == length:
+            return rollout
+        return await _extend(branch_actor, rollout, "", length)
 
 
 @component
 class SingleStepBranching:
-    """A path of likeliest actions, and `branches` that leave it at each place by one drawn action.
+    """Generates a greedy path and rollouts that deviate from it at one sampled action each.
 
-    What follows is the likeliest again, so that of the branches of a place only the drawn actions
-    differ by chance; they alone are learned. Places are numbers of actions before it, `at`, or all.
-    The part `place` says which. TempFlow-GRPO (arXiv:2508.04324).
+    All later actions are greedy again, so the rollouts of one step differ by that sampled action
+    only; the sampled actions alone are trained. The reward term `branch_step` is the number of
+    actions before it. TempFlow-GRPO (arXiv:2508.04324).
+
+    Args:
+        branches_per_step: Rollouts that deviate at the same step.
+        branch_steps: Steps at which rollouts deviate; empty: at every step of the path.
     """
 
     branches_per_step: int = 8
     branch_steps: tuple[int, ...] = ()
-    provides = ("place",)
+    provides = ("branch_step",)
 
     @property
     def group_size(self) -> int:
-        """How many rollouts a group has; 0 if that depends on the path."""
+        """Rollouts in a group; 0 if that depends on the length of the path."""
         return self.branches_per_step * len(self.branch_steps)
 
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
-        seen = await initial_observation(task, env)
-        path = await _greedy_turn(actor, Rollout(), seen)
-        places = [k for k in self.branch_steps or range(path.length) if k < path.length]
-        if not places:
+        observation = await initial_observation(task, env)
+        path = await _greedy_turn(actor, Rollout(), observation)
+        steps = [k for k in self.branch_steps or range(path.length) if k < path.length]
+        if not steps:
             raise ConfigError(
-                f"at: {self.branch_steps}. Allowed: below {path.length}, the length of the path."
+                f"branch_steps: {self.branch_steps}."
+                f" Allowed: below {path.length}, the length of the path."
             )
-        ways = [(k, i) for k in places for i in range(self.branches_per_step)]
-        plays = (
-            self._branch(task, env, actor, actor.truncate(path, k), actor.fork(k, i))
-            for k, i in ways
+        branches = [(step, i) for step in steps for i in range(self.branches_per_step)]
+        rollouts = await asyncio.gather(
+            *(
+                self._branch(task, env, actor, actor.truncate(path, step), actor.fork(step, i))
+                for step, i in branches
+            )
         )
-        group = await score_group(task, env, await asyncio.gather(*plays))
-        told = (
-            replace(r, reward_terms={**r.reward_terms, "place": float(k)})
-            for (k, _), r in zip(ways, group.rollouts, strict=True)
+        group = await score_group(task, env, rollouts)
+        annotated = (
+            replace(rollout, reward_terms={**rollout.reward_terms, "branch_step": float(step)})
+            for (step, _), rollout in zip(branches, group.rollouts, strict=True)
         )
-        return replace(group, rollouts=tuple(told))
+        return replace(group, rollouts=tuple(annotated))
 
     async def _branch(
         self, task: Task, env: Env, actor: Actor, path: Rollout, branch_actor: Actor
     ) -> Rollout:
-        left = path.append_turn("", await branch_actor.with_stop(max_new_tokens=1)(path, ""))
-        back = await _greedy_turn(actor, left, "") if left.truncated else left
-        return await run_rollout(task, env, actor, back, _greedy_turn)
+        sampled = await branch_actor.with_stop(max_new_tokens=1)(path, "")
+        rollout = path.append_turn("", sampled)
+        if rollout.truncated:
+            rollout = await _greedy_turn(actor, rollout, "")
+        return await run_rollout(task, env, actor, rollout, _greedy_turn)
 
 
 async def _greedy_turn(actor: Actor, rollout: Rollout, observation: Observation) -> Rollout:
-    """What the policy does without chance, which it is not to learn."""
-    return rollout.append_turn(
-        observation,
-        replace(await actor.with_sampling(top_k=1)(rollout, observation), in_loss=False),
-    )
+    """The rollout with a greedy action, which is not trained."""
+    action = await actor.with_sampling(top_k=1)(rollout, observation)
+    return rollout.append_turn(observation, replace(action, in_loss=False))
 
 
 async def _extend(actor: Actor, rollout: Rollout, observation: Observation, length: int) -> Rollout:
-    """Gone on with until it has `length` actions, or is over; 0: until the policy stops."""
-    action = await actor.with_stop(max_new_tokens=max(0, length - rollout.length))(
-        rollout, observation
-    )
+    """The rollout continued to `length` actions, or to its end; 0: until the policy stops."""
+    room = max(0, length - rollout.length)
+    action = await actor.with_stop(max_new_tokens=room)(rollout, observation)
     longer = rollout.append_turn(observation, action)
-    over = not action.items or not longer.truncated or longer.length >= length
-    return longer if over else await _extend(actor, longer, "", length)
+    if not action.items or not longer.truncated or longer.length >= length:
+        return longer
+    return await _extend(actor, longer, "", length)

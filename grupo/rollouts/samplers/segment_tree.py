@@ -1,4 +1,4 @@
-"""Rollouts that branch as they go."""
+"""Segment trees: rollouts that branch every few hundred tokens."""
 
 import asyncio
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from grupo.core.types import Group, Observation, Rollout, Task
 
 @dataclass(frozen=True)
 class _Path:
-    """A way down the tree, and the number of each of its nodes."""
+    """A path through the tree, with the node id of each of its segments."""
 
     rollout: Rollout = Rollout()
     nodes: tuple[int, ...] = ()
@@ -23,21 +23,29 @@ class _Path:
         return self.rollout.turns[-1][1].finish_reason
 
     def ancestor(self, depth: int) -> "_Path":
-        """The way down to this depth."""
+        """The first `depth` segments of the path."""
         return _Path(Rollout(self.rollout.turns[:depth]), self.nodes[:depth])
 
 
 @component
 class SegmentTree:
-    """`leaves` rollouts whose first turn is a tree of segments, each of `segment_tokens` tokens.
+    """Generates `leaves` rollouts whose first turn is a tree of segments of `segment_tokens`.
 
-    `branches` to `first` segments begin it. Thereafter every path that is not over goes on, spread
-    evenly over `branches` ways for each segment of the round before, as far as there is room for
-    leaves. A path is over where the policy ends, and after `depth` segments. If all are before they
-    are enough, some that the policy ended are cut where a segment began, and go on from there in
-    `branches` ways each. TreePO (arXiv:2508.17445).
+    The tree starts with `branches` to `max_initial_branches` segments. Every path that has not
+    ended then continues; `branches` times as many segments as in the round before are spread evenly
+    over these paths, while there is room for leaves. A path ends where the policy stops and after
+    `max_depth` segments. If all paths have ended and are too few, some that the policy stopped are
+    cut at the start of a segment, and continue from there in `branches` paths each.
+    TreePO (arXiv:2508.17445).
 
-    Actions are marked `node`: where their numbers are the same, they were drawn once.
+    The step value `node` is a number per segment: actions with the same number were sampled once.
+
+    Args:
+        leaves: Rollouts in a group.
+        segment_tokens: Length of a segment in tokens.
+        max_depth: Segments of a path at most.
+        branches: Growth of the number of segments per round.
+        max_initial_branches: Segments at the start at most.
     """
 
     leaves: int = 16
@@ -48,71 +56,77 @@ class SegmentTree:
 
     @property
     def group_size(self) -> int:
-        """How many rollouts a group has."""
+        """Rollouts in a group."""
         return self.leaves
 
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
-        seen = await initial_observation(task, env)
-        paths = await self._grow_tree(actor, seen, task.group_size or self.leaves)
-        plays = (
-            run_rollout(task, env, actor.fork("on", i), p.rollout) for i, p in enumerate(paths)
+        observation = await initial_observation(task, env)
+        paths = await self._grow_tree(actor, observation, task.group_size or self.leaves)
+        rollouts = await asyncio.gather(
+            *(
+                run_rollout(task, env, actor.fork("on", i), path.rollout)
+                for i, path in enumerate(paths)
+            )
         )
-        group = await score_group(task, env, await asyncio.gather(*plays))
-        pairs = zip(group.rollouts, paths, strict=True)
-        return replace(group, rollouts=tuple(with_node_ids(r, p.nodes) for r, p in pairs))
+        group = await score_group(task, env, rollouts)
+        annotated = (
+            with_node_ids(rollout, path.nodes)
+            for rollout, path in zip(group.rollouts, paths, strict=True)
+        )
+        return replace(group, rollouts=tuple(annotated))
 
     async def _grow_tree(
         self, actor: Actor, observation: Observation, leaves: int
     ) -> Sequence[_Path]:
-        number, chance = count(), actor.rng("tree")
-        over: list[_Path] = []
-        going = [_Path()] * min(
-            leaves, chance.randint(self.branches, max(self.branches, self.max_initial_branches))
-        )
-        while going:
-            longer = (self._extend(actor, observation, path, next(number)) for path in going)
-            paths = await asyncio.gather(*longer)
-            ended = [path for path in paths if self._is_finished(path)]
-            alive = [path for path in paths if not self._is_finished(path)]
-            over += ended
-            room = leaves - len(over)
-            ways = self.branches * len(paths)
-            going = (
-                _distribute_branches(alive, min(room, ways))
-                if alive
-                else self._restart_paths(over, room, chance)
+        node_ids = count()
+        rng = actor.rng("tree")
+        finished: list[_Path] = []
+        most = max(self.branches, self.max_initial_branches)
+        active = [_Path()] * min(leaves, rng.randint(self.branches, most))
+        while active:
+            paths = await asyncio.gather(
+                *(self._extend(actor, observation, path, next(node_ids)) for path in active)
             )
-        return over
+            going = [path for path in paths if not self._is_finished(path)]
+            finished += [path for path in paths if self._is_finished(path)]
+            room = leaves - len(finished)
+            if going:
+                active = _distribute_branches(going, min(room, self.branches * len(paths)))
+            else:
+                active = self._restart_paths(finished, room, rng)
+        return finished
 
     async def _extend(
         self, actor: Actor, observation: Observation, path: _Path, node: int
     ) -> _Path:
-        said = "" if path.nodes else observation
-        action = await actor.fork("node", node).with_stop(max_new_tokens=self.segment_tokens)(
-            path.rollout, said
-        )
-        return _Path(path.rollout.append_turn(said, action), (*path.nodes, node))
+        prompt = "" if path.nodes else observation
+        segment = actor.fork("node", node).with_stop(max_new_tokens=self.segment_tokens)
+        action = await segment(path.rollout, prompt)
+        return _Path(path.rollout.append_turn(prompt, action), (*path.nodes, node))
 
     def _is_finished(self, path: _Path) -> bool:
         full = len(path.rollout.turns[-1][1].items) == self.segment_tokens
         return path.finish_reason != "length" or not full or len(path.nodes) == self.max_depth
 
     def _restart_paths(self, finished: Sequence[_Path], room: int, rng: Random) -> list[_Path]:
-        """Paths that ended, cut somewhere; from the beginning if none did."""
-        ended = [path for path in finished if path.finish_reason != "length"] or [_Path()]
-        rng.shuffle(ended)
-        cut = [path.ancestor(rng.randrange(max(1, len(path.nodes)))) for path in ended]
+        """Finished paths, cut at a random segment; empty paths if the policy stopped none."""
+        stopped = [path for path in finished if path.finish_reason != "length"] or [_Path()]
+        rng.shuffle(stopped)
+        cut = [path.ancestor(rng.randrange(max(1, len(path.nodes)))) for path in stopped]
         return [path for path in cut for _ in range(self.branches)][:room]
 
 
 def _distribute_branches(paths: Sequence[_Path], num_branches: int) -> list[_Path]:
-    """Every path as often as evenly as can be, at least once."""
-    each, more = divmod(max(num_branches, len(paths)), len(paths))
-    return [path for i, path in enumerate(paths) for _ in range(each + (i < more))]
+    """`num_branches` paths, each of the given ones at least once and as evenly as possible."""
+    each, extra = divmod(max(num_branches, len(paths)), len(paths))
+    return [path for i, path in enumerate(paths) for _ in range(each + (i < extra))]
 
 
 def with_node_ids(leaf: Rollout, nodes: Sequence[int]) -> Rollout:
-    """The rollout with the number of its segment for each part; what came later is of the last."""
-    turns = enumerate(leaf.turns)
-    marks = tuple(float(nodes[min(i, len(nodes) - 1)]) for i, (_, a) in turns for _ in a.items)
-    return replace(leaf, step_values={**leaf.step_values, "node": marks})
+    """The rollout with its node ids as a step value; later turns belong to the last node."""
+    ids = tuple(
+        float(nodes[min(i, len(nodes) - 1)])
+        for i, (_, action) in enumerate(leaf.turns)
+        for _ in action.items
+    )
+    return replace(leaf, step_values={**leaf.step_values, "node": ids})

@@ -1,4 +1,4 @@
-"""Hints that the policy gives itself, where nothing else helps."""
+"""Self-generated hints for tasks at which every rollout fails."""
 
 import asyncio
 import re
@@ -11,7 +11,7 @@ from grupo.core.types import Group, Observation, Rollout, Task
 from grupo.rollouts.samplers.hints import all_incorrect, append_to_prompt, leaks_answer
 from grupo.rollouts.samplers.independent import GroupSampler
 
-HINTER_ROLE = "hinter"  # the role of who hints
+HINTER_ROLE = "hinter"  # the role of the policy that generates hints
 HINT_TEMPLATE = (
     "Somebody failed at this task. Write one hint, of three sentences at most, that leads to the"
     " right way without giving any number of the solution or its result.\n\nTask:\n{task}"
@@ -22,14 +22,19 @@ HINT_TEMPLATE = (
 
 @component
 class HintPrompt:
-    """What is shown to who hints: a {task}, a wrong {attempt}, a column as the {solution}."""
+    """The prompt for a hint, from the task, an incorrect attempt and the solution.
+
+    Args:
+        template: Text with the fields {task}, {attempt} and {solution}.
+        column: Column of the solution; the reference answer where a task lacks it.
+    """
 
     template: str = HINT_TEMPLATE
     column: str = "solution"
 
     @property
     def required_columns(self) -> tuple[str, ...]:
-        """The columns of tasks that it reads."""
+        """Columns of the tasks that are read."""
         return (self.column,)
 
     def __call__(self, task: Task, attempt: Rollout) -> Observation:
@@ -39,28 +44,35 @@ class HintPrompt:
 
 
 def parse_hint(text: str) -> str:
-    """What stands between <hint> and </hint>; nothing if nothing does.
+    """The text between <hint> and </hint>; empty if there is none.
 
     >>> parse_hint("It forgot to carry. <hint> Carry! </hint>")
     'Carry!'
     """
-    found = re.search(r"<hint>(.*?)</hint>", text, re.DOTALL | re.IGNORECASE)
-    return found[1].strip() if found else ""
+    match = re.search(r"<hint>(.*?)</hint>", text, re.DOTALL | re.IGNORECASE)
+    return match[1].strip() if match else ""
 
 
 @component
 class WithSelfHint:
-    """The inner sampler's group; where all of it is wrong, hints, and attempts that saw one each.
+    """Adds hints and rollouts with a hint to a group in which all rollouts are incorrect.
 
-    The policy, or the one whose role is `hinter`, is asked for `num_hints` hints, shown what `ask(task,
-    attempt)` says of a wrong attempt; `read` finds the hint in what it says. Behind each hint as
-    many attempts are made as the group has, with `lead` and the hint at the end of the prompt. A
-    hint that cannot be read, holds the task's answer or leaves no room is refused, and tried by
-    nobody.
+    The policy, or the policy of the role `hinter`, generates `num_hints` hints. For each hint the
+    policy generates as many rollouts as the group has, with `prefix_text` and the hint at the end
+    of the prompt. A hint that cannot be extracted, that contains the reference answer or that
+    leaves no room for an answer is rejected: it gets no rollouts.
 
-    Parts tell them apart: `role`, 1 for a hint and 0 for an attempt; `hint`, its number from 1 on,
-    0 for none; `refused`, 1 where a hint was. A hint's reward is 0: what it is worth is a credit's
-    to say. HiLL, Xia et al. (arXiv:2604.00698).
+    Reward terms: `is_hint`, 1 for a hint and 0 for an attempt; `hint_index`, the number of the hint
+    from 1, 0 for none; `hint_rejected`, 1 for a rejected hint. The reward of a hint is 0; its value
+    is computed by the advantage estimator. HiLL, Xia et al. (arXiv:2604.00698).
+
+    Args:
+        inner: The sampler of the plain rollouts.
+        num_hints: Hints that are generated.
+        hint_prompt: The prompt for a hint, from the task and an incorrect attempt.
+        extract_hint: Finds the hint in the generated text; empty if there is none.
+        prefix_text: Text between the prompt and the hint.
+        success_threshold: A rollout with a higher reward is correct.
     """
 
     inner: GroupSampler
@@ -73,80 +85,94 @@ class WithSelfHint:
 
     @property
     def group_size(self) -> int:
-        """How many rollouts a group has, hints and who saw one not counted."""
+        """Rollouts in a group, hints and the rollouts with a hint not counted."""
         return self.inner.group_size
 
     @property
     def provides(self) -> tuple[str, ...]:
-        """The parts of the reward that it adds."""
-        return ("role", "hint", "refused")
+        """Reward terms that are added."""
+        return ("is_hint", "hint_index", "hint_rejected")
 
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
         group = await self.inner(task, env, actor)
         plain = [_with_hint_terms(rollout) for rollout in group.rollouts]
         if not all_incorrect(group, self.success_threshold):
             return replace(group, rollouts=tuple(plain))
-        wrong = actor.rng("wrong").choice([one for one in group.rollouts if not one.error])
-        asked = self.hint_prompt(task, wrong)
+        candidates = [rollout for rollout in group.rollouts if not rollout.error]
+        prompt = self.hint_prompt(task, actor.rng("wrong").choice(candidates))
+        indices = range(1, self.num_hints + 1)
         hints = await asyncio.gather(
-            *(
-                self._generate_hint(asked, actor.fork("hint", i))
-                for i in range(1, self.num_hints + 1)
-            )
+            *(self._generate_hint(prompt, actor.fork("hint", i)) for i in indices)
         )
-        tried = await asyncio.gather(
+        attempts = await asyncio.gather(
             *(self._attempt_with_hint(task, i, hint, env, actor) for i, hint in enumerate(hints, 1))
         )
-        judged = await self._score_attempts(task, env, tried)
-        said = [
-            _with_hint_terms(h, 1.0, i, not tried[i - 1])
-            for i, h in enumerate(hints, 1)
-            if h.length
+        scored = await self._score_attempts(task, env, attempts)
+        generated = [
+            _with_hint_terms(hint, 1.0, i, not attempts[i - 1])
+            for i, hint in enumerate(hints, 1)
+            if hint.length
         ]
-        return replace(group, rollouts=(*plain, *said, *judged))
+        return replace(group, rollouts=(*plain, *generated, *scored))
 
     async def _generate_hint(self, prompt: Observation, actor: Actor) -> Rollout:
-        start = Rollout(source="hint", role=HINTER_ROLE, reward=0.0)
-        return start.append_turn(prompt, await actor(start, prompt))
+        rollout = Rollout(source="hint", role=HINTER_ROLE, reward=0.0)
+        return rollout.append_turn(prompt, await actor(rollout, prompt))
 
     async def _attempt_with_hint(
         self, task: Task, hint_index: int, hint: Rollout, env: Env, actor: Actor
     ) -> Sequence[Rollout]:
-        """Attempts behind a hint; none if it is refused."""
+        """Rollouts with a hint; none if the hint is rejected."""
         text = self.extract_hint(hint.text)
         if not text or leaks_answer(task, text):
             return ()
-        asked, turn = append_to_prompt(task, self.prefix_text + text), self.inner.turn_strategy
-        forks = (
-            actor.fork("hinted", hint_index, i)
-            for i in range(task.group_size or self.inner.group_size)
+        hinted_task = append_to_prompt(task, self.prefix_text + text)
+        count = task.group_size or self.inner.group_size
+        rollouts = await asyncio.gather(
+            *(
+                run_rollout(
+                    hinted_task,
+                    env,
+                    actor.fork("hinted", hint_index, i),
+                    Rollout(source="with_self_hint"),
+                    self.inner.turn_strategy,
+                )
+                for i in range(count)
+            )
         )
-        plays = (run_rollout(asked, env, fork, Rollout(source="hinted"), turn) for fork in forks)
-        played = await asyncio.gather(*plays)
-        return played if all(rollout.length for rollout in played) else ()
+        return rollouts if all(rollout.length for rollout in rollouts) else ()
 
     async def _score_attempts(
         self, task: Task, env: Env, attempts_per_hint: Sequence[Sequence[Rollout]]
     ) -> Sequence[Rollout]:
-        every = [(i, rollout) for i, some in enumerate(attempts_per_hint, 1) for rollout in some]
-        attempts = [rollout for _, rollout in every]
-        group = await score_group(task, env, attempts) if every else Group(task, ())
+        indexed = [
+            (i, rollout) for i, attempts in enumerate(attempts_per_hint, 1) for rollout in attempts
+        ]
+        if not indexed:
+            return []
+        group = await score_group(task, env, [rollout for _, rollout in indexed])
         return [
-            _with_hint_terms(r, 0.0, i) for (i, _), r in zip(every, group.rollouts, strict=True)
+            _with_hint_terms(rollout, 0.0, i)
+            for (i, _), rollout in zip(indexed, group.rollouts, strict=True)
         ]
 
 
 def prompt_without_hint(group: Group, rollout: Rollout) -> Observation | None:
-    """The task's prompt in place of the one with a hint, for who saw one."""
-    return group.task.prompt if rollout.source == "hinted" else None
+    """The task's plain prompt, for rollouts that were generated with a self-generated hint."""
+    return group.task.prompt if rollout.source == "with_self_hint" else None
 
 
 def _with_hint_terms(
     rollout: Rollout, is_hint: float = 0.0, hint_index: int = 0, rejected: bool = False
 ) -> Rollout:
-    told = {"role": is_hint, "hint": float(hint_index), "refused": float(rejected)}
-    return replace(rollout, reward_terms={**rollout.reward_terms, **told})
+    terms = {
+        "is_hint": is_hint,
+        "hint_index": float(hint_index),
+        "hint_rejected": float(rejected),
+    }
+    return replace(rollout, reward_terms={**rollout.reward_terms, **terms})
 
 
 def _chat_text(messages: Sequence[object]) -> str:
-    return "\n\n".join(str(dict(m)["content"]) for m in messages if isinstance(m, dict))
+    contents = (str(dict(message)["content"]) for message in messages if isinstance(message, dict))
+    return "\n\n".join(contents)

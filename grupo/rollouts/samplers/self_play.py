@@ -1,4 +1,4 @@
-"""Games that the policy plays with itself."""
+"""Self-play: games in which the policy takes every seat."""
 
 import asyncio
 from dataclasses import replace
@@ -10,10 +10,15 @@ from grupo.core.types import Group, Rollout, Task
 
 @component
 class SelfPlay:
-    """`games` games of a task, the policy in every seat: a rollout for each of `players` players.
+    """Plays `games` games of a task in a `MultiplayerEnv`: one rollout per player of a game.
 
-    Their world is an `MultiplayerEnv`. A rollout holds what its player heard and said, and only that is
-    learned; who sat where is its part `seat`: 0, 1 ...
+    A rollout holds the observations and actions of its player, and only these actions are trained.
+    The reward term `seat` numbers the players of a game from 0.
+
+    Args:
+        games: Games in a group.
+        players: Players of a game.
+        turn_strategy: How the policy takes a turn.
     """
 
     games: int = 8
@@ -23,28 +28,29 @@ class SelfPlay:
 
     @property
     def group_size(self) -> int:
-        """How many rollouts a group has."""
+        """Rollouts in a group."""
         return self.games * self.players
 
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
         games = -(-task.group_size // self.players) or self.games
         seats = [(game, seat) for game in range(games) for seat in range(self.players)]
-        plays = (
-            run_rollout(
-                task, env, actor.fork(*seat), self._empty_rollout(actor, *seat), self.turn_strategy
-            )
-            for seat in seats
+        rollouts = await asyncio.gather(
+            *(self._play(task, env, actor, game, seat) for game, seat in seats)
         )
-        group = await score_group(task, env, await asyncio.gather(*plays))
-        told = (
+        group = await score_group(task, env, rollouts)
+        annotated = (
             replace(rollout, reward_terms={**rollout.reward_terms, "seat": float(seat)})
             for rollout, (_, seat) in zip(group.rollouts, seats, strict=True)
-            if rollout.turns or rollout.error  # of nothing there is nothing to learn
+            if rollout.turns or rollout.error  # a player without a turn has nothing to train on
         )
-        return replace(group, rollouts=tuple(told))
+        return replace(group, rollouts=tuple(annotated))
+
+    async def _play(self, task: Task, env: Env, actor: Actor, game: int, seat: int) -> Rollout:
+        rollout = self._empty_rollout(actor, game, seat)
+        return await run_rollout(task, env, actor.fork(game, seat), rollout, self.turn_strategy)
 
     def _empty_rollout(self, actor: Actor, game: int, seat: int) -> Rollout:
-        """A rollout that has yet to begin; no other game has its number."""
+        """A rollout before its first turn, with a game number that no other game has."""
         number = float(actor.rng("game", game).getrandbits(48))
         return Rollout(
             reward_terms={"game": number, "seat": float(seat), "players": float(self.players)}

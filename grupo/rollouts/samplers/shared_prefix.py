@@ -1,4 +1,4 @@
-"""Rollouts that share a beginning."""
+"""Shared first turns: a tree of depth one."""
 
 import asyncio
 from dataclasses import replace
@@ -10,39 +10,48 @@ from grupo.core.types import Group, Rollout, Task
 
 @component
 class FirstTurnTree:
-    """Rollouts that share their first turn: `trunks` of them, each continued `branches` times.
+    """Generates `first_turns` first turns and continues each of them `branches` times.
 
-    The part `trunk` says which they share: 0, 1, 2 ...
+    The reward term `first_turn` numbers the first turns from 0.
+
+    Args:
+        first_turns: First turns in a group.
+        branches: Rollouts that share a first turn.
     """
 
     first_turns: int
     branches: int
-    provides = ("trunk",)
+    provides = ("first_turn",)
 
     @property
     def group_size(self) -> int:
-        """How many rollouts a group has."""
+        """Rollouts in a group."""
         return self.first_turns * self.branches
 
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
         count = -(-task.group_size // self.branches) or self.first_turns
-        trunks = await asyncio.gather(
+        first_turns = await asyncio.gather(
             *(self._first_turn(task, env, actor.fork(i)) for i in range(count))
         )
-        leaves = (
-            run_rollout(task, env, actor.fork(i, j), trunk)
-            for i, trunk in enumerate(trunks)
-            for j in range(self.branches)
+        rollouts = await asyncio.gather(
+            *(
+                run_rollout(task, env, actor.fork(i, j), first_turn)
+                for i, first_turn in enumerate(first_turns)
+                for j in range(self.branches)
+            )
         )
-        group = await score_group(task, env, await asyncio.gather(*leaves))
-        told = (
-            replace(leaf, reward_terms={**leaf.reward_terms, "trunk": float(k // self.branches)})
-            for k, leaf in enumerate(group.rollouts)
+        group = await score_group(task, env, rollouts)
+        annotated = (
+            replace(
+                rollout,
+                reward_terms={**rollout.reward_terms, "first_turn": float(i // self.branches)},
+            )
+            for i, rollout in enumerate(group.rollouts)
         )
-        return replace(group, rollouts=tuple(told))
+        return replace(group, rollouts=tuple(annotated))
 
     async def _first_turn(self, task: Task, env: Env, actor: Actor) -> Rollout:
-        seen = await env.reply(task, Rollout())
-        return (
-            Rollout() if seen is None else Rollout().append_turn(seen, await actor(Rollout(), seen))
-        )
+        observation = await env.reply(task, Rollout())
+        if observation is None:
+            return Rollout()
+        return Rollout().append_turn(observation, await actor(Rollout(), observation))

@@ -1,4 +1,4 @@
-"""Rollouts of somebody who knows, beside the policy's own."""
+"""Expert solutions beside the policy's own rollouts."""
 
 import asyncio
 from collections.abc import Sequence
@@ -13,25 +13,31 @@ from grupo.rollouts.samplers.wrapper import SamplerWrapper
 
 @component
 class WithExpertSolution(SamplerWrapper):
-    """The inner sampler's group and the solution in the task's column `column`, recited and judged.
+    """Adds the solution in a column of the task to the group, scored like a rollout.
 
-    Its actions are not sampled: `sampled` is 0 there, and their old log-probability is 0. A task
-    without that column has no expert.
+    Its actions are not sampled: the signal `sampled` is 0 there, and their old log-probability is
+    0. A task without that column gets no expert rollout.
+
+    Args:
+        inner: The sampler of the policy's rollouts.
+        column: Column of the solution.
     """
 
     column: str = "solution"
 
     @property
     def required_columns(self) -> tuple[str, ...]:
-        """The columns of tasks that it reads."""
+        """Columns of the tasks that are read."""
         return (self.column,)
 
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
-        group, told = await asyncio.gather(
+        group, rollouts = await asyncio.gather(
             self.inner(task, env, actor), self._expert_rollouts(task, env, actor)
         )
-        expert = (await score_group(task, env, told)).rollouts if told else ()
-        return replace(group, rollouts=(*group.rollouts, *expert))
+        if not rollouts:
+            return group
+        expert = await score_group(task, env, rollouts)
+        return replace(group, rollouts=(*group.rollouts, *expert.rollouts))
 
     async def _expert_rollouts(self, task: Task, env: Env, actor: Actor) -> Sequence[Rollout]:
         return [

@@ -1,4 +1,4 @@
-"""Samplers around another."""
+"""Base class of samplers that wrap another sampler."""
 
 from grupo.core.component import component
 from grupo.rollouts.samplers.independent import GroupSampler
@@ -6,11 +6,15 @@ from grupo.rollouts.samplers.independent import GroupSampler
 
 @component
 class SamplerWrapper:
-    """Does something beside the inner sampler's group; only that group's rollouts are counted."""
+    """Adds rollouts or reward terms to the inner sampler's group.
+
+    Args:
+        inner: The sampler whose group is extended; `group_size` counts its rollouts only.
+    """
 
     inner: GroupSampler
 
     @property
     def group_size(self) -> int:
-        """How many rollouts the inner sampler makes."""
+        """Rollouts of the inner sampler."""
         return self.inner.group_size

@@ -1,4 +1,4 @@
-"""A long turn in short contexts."""
+"""Chunked thinking: a long turn in several short contexts."""
 
 from dataclasses import replace
 
@@ -9,10 +9,17 @@ from grupo.core.types import Observation, Rollout
 
 @component
 class ChunkedThinking:
-    """A turn of at most `chunks` contexts, each begun anew when the one before is full.
+    """A turn of at most `max_chunks` contexts; a full context is followed by a new one.
 
-    A context holds what the world said and `chunk` tokens of the policy's; from the second on the
-    first of them are carried over: the `head` that the turn began with, and the `suffix_tokens` said last.
+    The first context holds the observation and `chunk_size` generated tokens. Every later one holds
+    the observation, the first `prefix_tokens` and the last `suffix_tokens` generated so far, and as
+    many new tokens as `chunk_size` leaves.
+
+    Args:
+        chunk_size: Generated tokens in a context, the carried ones included.
+        prefix_tokens: Tokens carried over from the start of the turn.
+        suffix_tokens: Tokens carried over from the end of the turn so far.
+        max_chunks: Contexts of a turn at most.
     """
 
     chunk_size: int = 8192
@@ -21,23 +28,18 @@ class ChunkedThinking:
     max_chunks: int = 5
 
     async def __call__(self, actor: Actor, rollout: Rollout, observation: Observation) -> Rollout:
-        begun, fresh = len(rollout.turns), self.chunk_size - self.prefix_tokens - self.suffix_tokens
-        # where a context begins anew, places come again: each has a stream of its own
-        said = rollout.append_turn(
-            observation,
-            await actor.fork(begun).with_stop(max_new_tokens=self.chunk_size)(rollout, observation),
-        )
-        for number in range(begun + 1, begun + self.max_chunks):
-            if not said.truncated:
+        start = len(rollout.turns)
+        room = self.chunk_size - self.prefix_tokens - self.suffix_tokens
+        # positions repeat where a context restarts, so each context has a random stream of its own
+        first = actor.fork(start).with_stop(max_new_tokens=self.chunk_size)
+        rollout = rollout.append_turn(observation, await first(rollout, observation))
+        for number in range(start + 1, start + self.max_chunks):
+            if not rollout.truncated:
                 break
-            turn, more = (
-                replace(said, turns=said.turns[begun:]),
-                actor.fork(number).with_stop(max_new_tokens=fresh),
+            turn = replace(rollout, turns=rollout.turns[start:])
+            later = actor.fork(number).with_stop(max_new_tokens=room)
+            action = await later.restart_context(
+                turn, observation, self.suffix_tokens, self.prefix_tokens
             )
-            said = said.append_turn(
-                "",
-                await more.restart_context(
-                    turn, observation, self.suffix_tokens, self.prefix_tokens
-                ),
-            )
-        return said
+            rollout = rollout.append_turn("", action)
+        return rollout

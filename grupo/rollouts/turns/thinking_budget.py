@@ -1,4 +1,4 @@
-"""So much to think, so much to answer."""
+"""Thinking budgets: separate token limits for thinking and for the answer."""
 
 from grupo.core.component import component
 from grupo.core.interfaces import Actor
@@ -7,10 +7,15 @@ from grupo.core.types import Observation, Rollout
 
 @component
 class ThinkingBudget:
-    """A turn of at most `thinking_tokens` tokens until it says `close`, and of `solve` tokens after that.
+    """A turn of at most `thinking_tokens` tokens up to `think_end`, then `answer_tokens` more.
 
-    Where thinking does not come to its end, `close` is forced. An answer that ends while it thinks
-    is over.
+    Thinking that reaches its limit is ended by forcing `think_end`. A turn that the policy ends
+    while thinking has no answer.
+
+    Args:
+        thinking_tokens: Maximum number of tokens before `think_end`.
+        answer_tokens: Maximum number of tokens after it.
+        think_end: Text that ends the thinking.
     """
 
     thinking_tokens: int = 1024
@@ -18,14 +23,13 @@ class ThinkingBudget:
     think_end: str = "</think>"
 
     async def __call__(self, actor: Actor, rollout: Rollout, observation: Observation) -> Rollout:
-        thought = await actor.with_stop(self.think_end, max_new_tokens=self.thinking_tokens)(
-            rollout, observation
-        )
-        said = rollout.append_turn(observation, thought)
-        if thought.finish_reason == "end":
-            return said
-        if thought.finish_reason == "length":
-            said = said.append_turn("", await actor.prefill_forced(said, "", self.think_end))
-        return said.append_turn(
-            "", await actor.with_stop(max_new_tokens=self.answer_tokens)(said, "")
-        )
+        thinking = actor.with_stop(self.think_end, max_new_tokens=self.thinking_tokens)
+        action = await thinking(rollout, observation)
+        rollout = rollout.append_turn(observation, action)
+        if action.finish_reason == "end":
+            return rollout
+        if action.finish_reason == "length":
+            forced = await actor.prefill_forced(rollout, "", self.think_end)
+            rollout = rollout.append_turn("", forced)
+        answer = actor.with_stop(max_new_tokens=self.answer_tokens)
+        return rollout.append_turn("", await answer(rollout, ""))

@@ -1,7 +1,8 @@
-"""Methods put to the proof: trained on a tiny world in seconds, and with their signal turned round.
+"""Smoke training: every method trained for seconds in a tiny environment, and with flipped sign.
 
-A language model of 2,864 numbers, already right now and then, is asked for the digit it was
-just shown. Everything that some method of the library reads is to be had there.
+A language model of 2,864 parameters, which is already right now and then, has to repeat the digit
+in its prompt. The environment provides every signal, reward term and column that a method of the
+library reads.
 """
 
 from grupo.testing.smoke.report_card import CheckResult, report_card

@@ -1,4 +1,4 @@
-"""Echo: the world is a digit to be said again, with up to three letters before it."""
+"""Echo: an environment in which the policy repeats a digit, with up to three letters before it."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -7,17 +7,24 @@ from grupo.core.component import component
 from grupo.core.types import Group, Observation, RewardResult, Rollout, Task
 
 DIGITS, LETTERS = "0123", "ab"
-MAX_NEW_TOKENS = 4  # tokens of an answer, its end included
+MAX_NEW_TOKENS = 4  # tokens of an answer, its end token included
 
 
 @dataclass(frozen=True)
 class EchoContext:
-    """What a number of a rollout can depend on."""
+    """What a reward term or a step value of a rollout is computed from.
+
+    Args:
+        text: The answer.
+        tokens: The tokens of the answer.
+        correct: 1 if the answer is correct, otherwise 0.
+        group_mean: Mean of `correct` over the rollout's group.
+    """
 
     text: str
     tokens: tuple[int, ...]
     correct: float
-    group_mean: float  # of its group
+    group_mean: float
 
 
 def _answer_digit(context: EchoContext) -> float:
@@ -25,7 +32,7 @@ def _answer_digit(context: EchoContext) -> float:
 
 
 def _num_letters(context: EchoContext) -> float:
-    return float(sum(c in LETTERS for c in context.text))
+    return float(sum(character in LETTERS for character in context.text))
 
 
 def _starts_with_letter(context: EchoContext) -> float:
@@ -37,7 +44,7 @@ def _ends_with_digit(context: EchoContext) -> float:
 
 
 def _win_rate(context: EchoContext) -> float:
-    """The share of its group that it beats, a draw being half of that."""
+    """The fraction of its group that the rollout beats; a draw counts one half."""
     return 0.5 + (context.correct - context.group_mean) / 2
 
 
@@ -54,7 +61,7 @@ def _one_half(context: EchoContext) -> float:
 
 
 def _is_correct(context: EchoContext) -> float:
-    """Whether it is right: what any number is here that is not named otherwise."""
+    """The value of every reward term that `REWARD_TERMS` does not list."""
     return context.correct
 
 
@@ -63,9 +70,11 @@ REWARD_TERMS: Mapping[str, Callable[[EchoContext], float]] = {
     "answer_probability_alone": _zero,
     "baseline": _one_half,
     "budget": _one,
+    "budget_index": _one,
     "cluster": _answer_digit,
     "construction": _starts_with_letter,
     "cut": _zero,
+    "cut_index": _zero,
     "difficulty": _one,
     "feasible": _one,
     "first_call": _one,
@@ -78,13 +87,13 @@ REWARD_TERMS: Mapping[str, Callable[[EchoContext], float]] = {
     "overlong": _zero,
     "rank": _win_rate,
     "think": _starts_with_letter,
-    "tools": _num_letters,
+    "tool_calls": _num_letters,
     "win_rate": _win_rate,
 }
 
 
 def _reward_at_last_token(context: EchoContext) -> tuple[float, ...]:
-    """The reward at the last action: what any mark is here that is not named otherwise."""
+    """The value of every step value that `STEP_VALUES` does not list."""
     return (*[0.0] * (len(context.tokens) - 1), context.correct)[: len(context.tokens)]
 
 
@@ -117,21 +126,24 @@ STEP_VALUES: Mapping[str, Callable[[EchoContext], tuple[float, ...]]] = {
     "answer": _is_last_token,
     "decision": _zero_per_token,
     "dt": _one_per_token,
-    "part": _token_ids,
+    "index": _zero_per_token,
+    "item": _token_ids,
     "prm": _correct_per_token,
     "repeated": _zero_per_token,
     "state": _zero_per_token,
     "std": _one_per_token,
-    "step": _zero_per_token,
 }
 
 
 @component
 class EchoEnv:
-    """Reward 1 for an answer that ends with the digit shown, moved on by `shift`.
+    """Reward 1 for an answer that ends with the digit of the prompt, shifted by `shift`.
 
-    Every number in `parts`, and every mark in `step_values`, is given besides; `truth`, always, says
-    whether the digit was the one shown.
+    Args:
+        shift: Added to the digit, modulo 4; not 0 in runs with flipped sign.
+        reward_terms: Reward terms to provide beside `truth`, which is 1 if the answer ends with the
+            unshifted digit.
+        step_values: Step values to provide.
     """
 
     shift: int = 0
@@ -142,38 +154,45 @@ class EchoEnv:
         return None if rollout.turns else task.prompt
 
     async def score(self, task: Task, rollouts: Sequence[Rollout]) -> Sequence[RewardResult]:
-        rights = [_ends_with(rollout, correct_digit(task, self.shift)) for rollout in rollouts]
-        mean = sum(rights) / len(rights)
-        seen = [
-            EchoContext(one.text, tuple(t for _, a in one.turns for t in a.items), right, mean)
-            for one, right in zip(rollouts, rights, strict=True)
-        ]
+        correct = [_ends_with(rollout, correct_digit(task, self.shift)) for rollout in rollouts]
         truth = [_ends_with(rollout, correct_digit(task, 0)) for rollout in rollouts]
-        return [self._reward_result(*pair) for pair in zip(seen, truth, strict=True)]
+        group_mean = sum(correct) / len(correct)
+        results: list[RewardResult] = []
+        for i, rollout in enumerate(rollouts):
+            tokens = tuple(token for _, action in rollout.turns for token in action.items)
+            context = EchoContext(rollout.text, tokens, correct[i], group_mean)
+            results.append(self._reward_result(context, truth[i]))
+        return results
 
     def _reward_result(self, context: EchoContext, truth: float) -> RewardResult:
-        parts = {name: REWARD_TERMS.get(name, _is_correct)(context) for name in self.reward_terms}
-        marks = {
+        reward_terms = {
+            name: REWARD_TERMS.get(name, _is_correct)(context) for name in self.reward_terms
+        }
+        step_values = {
             name: STEP_VALUES.get(name, _reward_at_last_token)(context) for name in self.step_values
         }
-        return RewardResult(context.correct, {**parts, "truth": truth}, marks)
+        return RewardResult(context.correct, {**reward_terms, "truth": truth}, step_values)
 
 
-def _ends_with(rollout: Rollout, text: str) -> float:
-    return float(rollout.text[-1:] == text)
+def _ends_with(rollout: Rollout, character: str) -> float:
+    return float(rollout.text[-1:] == character)
 
 
 def correct_digit(task: Task, shift: int) -> str:
-    """The digit that is right."""
+    """The digit that is correct for a task."""
     return DIGITS[(int(task.reference_answer) + shift) % len(DIGITS)]
 
 
 @component
 class EchoTasks:
-    """A task for each digit, under so many names.
+    """A task for each digit, several times under different keys.
 
-    Columns: its right answer as `solution`, as `hint` and as the only one of its `num_hints`; as
-    `paraphrases` its prompt, twice.
+    Columns: the correct answer as `solution`, as `hint` and as the only one of `hints`; the prompt,
+    twice, as `paraphrases`.
+
+    Args:
+        shift: The shift of the environment, for the columns.
+        copies: Number of tasks for each digit.
     """
 
     shift: int = 0
@@ -184,16 +203,20 @@ class EchoTasks:
         return [replace(task, columns=self._columns(task)) for task in tasks]
 
     def _columns(self, task: Task) -> dict[str, object]:
-        right = correct_digit(task, self.shift)
-        helped = {"hint": right, "hints": (right,)}
-        return {"solution": right, "paraphrases": (task.prompt,) * 2, **helped}
+        answer = correct_digit(task, self.shift)
+        return {
+            "solution": answer,
+            "paraphrases": (task.prompt,) * 2,
+            "hint": answer,
+            "hints": (answer,),
+        }
 
 
 def prompt_with_answer(group: Group, rollout: Rollout) -> Observation:
-    """The prompt with the answer twice."""
+    """A prompt that contains the correct answer twice."""
     return f"{group.task.columns['solution']}={group.task.columns['solution']}"
 
 
 def prompt_without_digit(group: Group, rollout: Rollout) -> Observation:
-    """A prompt that shows nothing."""
+    """A prompt without a digit."""
     return "=="

@@ -1,4 +1,4 @@
-"""The report card of a method."""
+"""The report card of a method: property checks and smoke training."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -7,12 +7,19 @@ from grupo.method import Method
 from grupo.testing.smoke.check_properties import check_properties
 from grupo.testing.smoke.run import SmokeResult, train_on_echo
 
-MIN_GAIN = 0.1  # of the truth: what a method gains that its signal turned round does not
+MIN_GAIN = 0.1  # gain in accuracy, above that with flipped sign, that counts as learning
 
 
 @dataclass(frozen=True)
 class CheckResult:
-    """One thing that was looked at: a word for what came of it, what it is, what was found."""
+    """One line of a report card.
+
+    Args:
+        status: "passed" or "FAILED" for a check, "yes" or "no" for an observation.
+        name: Name of the check.
+        message: The claim that was checked, or the violation.
+        passed: False if the check failed; observations never fail.
+    """
 
     status: str
     name: str
@@ -21,33 +28,40 @@ class CheckResult:
 
 
 def report_card(method: Method, seed: int = 0) -> Iterator[CheckResult]:
-    """The laws, gradients among them, then a training of seconds and the same turned round.
+    """Check all properties of a method, then train it for seconds, with and without flipped sign.
 
-    A law that is broken is not good, nor is a training that raises. That a method gains nothing on
-    one tiny world is said, and says nothing of it elsewhere.
+    A violated property and an exception in training are failures. A method that gains nothing in
+    this tiny environment does not fail: the result need not carry over to other environments.
+
+    Args:
+        method: The method to check.
+        seed: Seed of the smoke training.
     """
-    for name, said, broken in check_properties(method):
-        yield CheckResult("BROKEN" if broken else "holds", name, broken or said, not broken)
+    for name, claim, violation in check_properties(method):
+        status = "FAILED" if violation else "passed"
+        yield CheckResult(status, name, violation or claim, not violation)
     yield from _training_checks(method, seed)
 
 
 def _training_checks(method: Method, seed: int) -> Iterator[CheckResult]:
-    # what a user's piece raises is what the card has to say of it
+    # an exception of a user's component is a result of the check
     try:
-        one = train_on_echo(method, seed=seed)
-        yield CheckResult(_yes_or_no(one.gain > MIN_GAIN), "it_learns", f"{_accuracy_change(one)}")
-        other = train_on_echo(method, seed=seed, flipped=True)
-        said = f"its signal turned round, {_accuracy_change(other)}"
-        yield CheckResult(_yes_or_no(other.gain < one.gain - MIN_GAIN), "it_is_the_signal", said)
+        result = train_on_echo(method, seed=seed)
+        learns = result.gain > MIN_GAIN
+        yield CheckResult(_yes_or_no(learns), "learns", _accuracy_change(result))
+        flipped = train_on_echo(method, seed=seed, flipped=True)
+        from_signal = flipped.gain < result.gain - MIN_GAIN
+        message = f"with its sign flipped, {_accuracy_change(flipped)}"
+        yield CheckResult(_yes_or_no(from_signal), "gain_comes_from_signal", message)
     except Exception as error:
-        yield CheckResult(
-            "BROKEN", "it_trains", f"it raised {type(error).__name__}: {error}", False
-        )
+        message = f"it raised {type(error).__name__}: {error}"
+        yield CheckResult("FAILED", "trains", message, False)
 
 
-def _yes_or_no(passed: bool) -> str:
-    return "yes" if passed else "no"
+def _yes_or_no(flag: bool) -> str:
+    return "yes" if flag else "no"
 
 
 def _accuracy_change(result: SmokeResult) -> str:
-    return f"the share of right answers went from {result.accuracy_before:.2f} to {result.accuracy_after:.2f}"
+    before, after = result.accuracy_before, result.accuracy_after
+    return f"the fraction of correct answers went from {before:.2f} to {after:.2f}"

@@ -1,6 +1,5 @@
-"""A trial: a method trained for some steps, and what became of the truth."""
+"""One smoke run: a method trained for some steps, with its accuracy before and after."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,7 +18,7 @@ from grupo.models.causal_lm import CausalLM
 from grupo.recipe import Recipe
 from grupo.rollouts.evaluate import SuccessCriterion, evaluate
 from grupo.rollouts.samplers import GroupSampler
-from grupo.testing import property_helpers
+from grupo.testing.property_helpers import batch_for, loss_and_gradient
 from grupo.testing.smoke.echo_env import (
     MAX_NEW_TOKENS,
     EchoEnv,
@@ -31,64 +30,64 @@ from grupo.testing.smoke.tiny_model import STUDENT_STEPS, TEACHER_STEPS, trained
 from grupo.training.learner import Learner
 
 STEPS, PROMPTS_PER_STEP, GROUP_SIZE, LEARNING_RATE = 40, 8, 8, 3e-3
-UPDATE_PLAN = Updates(minibatches=2)  # for all: ratios leave 1, and nobody learns more often
-EVAL_ATTEMPTS = 16  # at each task, before and after
-TEACHERS = ("teacher", "prm")
-PROMPT_VIEWS = {
-    "masked": prompt_without_digit,
-    "old": None,
-}  # "old" has the policy's own prompt; all others are hinted
+UPDATE_PLAN = Updates(minibatches=2)  # for all methods: ratios differ from 1 in the second update
+EVAL_ATTEMPTS = 16  # sampled rollouts per task, before and after
+TEACHERS = ("teacher", "prm")  # auxiliary models that are models of their own
+REPROMPTS = {"masked": prompt_without_digit, "old": None}  # other names: `prompt_with_answer`
 
 
 @dataclass(frozen=True)
 class SmokeResult:
-    """The share of sampled rollouts that say the truth, before training and after it."""
+    """The fraction of sampled rollouts that are correct, before training and after it."""
 
     accuracy_before: float
     accuracy_after: float
 
     @property
     def gain(self) -> float:
-        """By how much it rose."""
+        """Increase in accuracy."""
         return self.accuracy_after - self.accuracy_before
 
 
 def train_on_echo(
     method: Method, *, seed: int = 0, flipped: bool = False, max_steps: int = STEPS
 ) -> SmokeResult:
-    """Train the method on Echo; `flipped`: with its signal turned round.
+    """Train a method on Echo.
 
-    The sign of its advantage is flipped; where the loss does not read the advantage, or learns from
-    somebody who knows the answer, the world and all who know it hold another digit for right.
+    Args:
+        method: The method to train.
+        seed: Seed of the run.
+        flipped: Reverse the training signal. The sign of the advantage is flipped; if the loss does
+            not follow the advantage, or learns from a model or text that contains the answer,
+            another digit is correct for the environment and for all sources instead.
+        max_steps: Number of training steps.
     """
     shift = int(flipped and not _gradient_follows_advantage(method))
     if flipped and not shift:
         method = method.replace(advantage=chain(method.advantage, negate))
     learner = Learner(echo_recipe(method, seed=seed, shift=shift, max_steps=max_steps))
-    before = _accuracy(learner)
+    accuracy_before = _accuracy(learner)
     for _ in range(max_steps):
         learner.step()
-    return SmokeResult(before, _accuracy(learner))
+    return SmokeResult(accuracy_before, _accuracy(learner))
 
 
 def echo_recipe(method: Method, *, seed: int = 0, shift: int = 0, max_steps: int = STEPS) -> Recipe:
-    """A run of the method on Echo, with everybody and everything that it reads.
+    """The recipe of a smoke run, with all models, reward terms and step values the method reads.
 
-    Its groups are of one size and its updates as many as everybody's, whatever its own.
+    Group size and updates are the same for all methods.
     """
-    names = tuple(sorted(method.required_reward_terms))
-    marks = tuple(
-        sorted(n.removeprefix("mark/") for n in method.required_signals if is_step_value(n))
-    )
-    whose = {split_name(need)[1] for need in method.required_signals} - {"", "ref", "sampler"}
+    signals = method.required_signals
+    step_values = sorted(name.removeprefix("step/") for name in signals if is_step_value(name))
+    models = {split_name(name)[1] for name in signals} - {"", "ref", "sampler"}
     return Recipe(
         policy=CausalLM(trained_model(STUDENT_STEPS), max_new_tokens=MAX_NEW_TOKENS),
-        env=EchoEnv(shift, names, marks),
+        env=EchoEnv(shift, tuple(sorted(method.required_reward_terms)), tuple(step_values)),
         tasks=EchoTasks(shift),
         eval_tasks=0,
         method=method.replace(sampler=with_group_size(method.sampler), updates=UPDATE_PLAN),
         aux_models=tuple(
-            _aux_model(who, shift) for who in sorted(whose) if not temperature_of(who)
+            _aux_model(name, shift) for name in sorted(models) if not temperature_of(name)
         ),
         max_steps=max_steps,
         prompts_per_step=PROMPTS_PER_STEP,
@@ -99,24 +98,23 @@ def echo_recipe(method: Method, *, seed: int = 0, shift: int = 0, max_steps: int
 
 
 def negate(x: Tensor, batch: Batch) -> Tensor:
-    """The credit so far with its sign flipped."""
+    """The advantages so far with their sign flipped."""
     return -x
 
 
 def with_group_size(sampler: Any) -> Any:
-    """The same sampler with groups of one size, however deep it says theirs."""
+    """The same sampler with groups of `GROUP_SIZE`, at any depth."""
     if isinstance(sampler, GroupSampler):
         return replace(sampler, group_size=GROUP_SIZE)
     if not is_component(sampler):
         return sampler
-    inside = {
-        name: with_group_size(x) for name, x in component_fields(sampler).items() if is_component(x)
-    }
-    return replace(sampler, **inside)
+    fields = component_fields(sampler)
+    inner = {name: with_group_size(x) for name, x in fields.items() if is_component(x)}
+    return replace(sampler, **inner)
 
 
 def _accuracy(learner: Learner) -> float:
-    score = evaluate(
+    result = evaluate(
         learner.policy,
         learner.recipe.env,
         learner.tasks,
@@ -124,26 +122,30 @@ def _accuracy(learner: Learner) -> float:
         success=SuccessCriterion("truth"),
         key=derive_key(learner.recipe.seed, "truth"),
     )
-    return score.sampled.value
+    return result.sampled.value
 
 
 def _aux_model(name: str, shift: int) -> AuxModel:
     if name in TEACHERS:
-        return AuxModel(
-            name, CausalLM(trained_model(TEACHER_STEPS, shift), max_new_tokens=MAX_NEW_TOKENS)
-        )
-    return AuxModel(name, "policy", PROMPT_VIEWS.get(name, prompt_with_answer))
+        folder = trained_model(TEACHER_STEPS, shift)
+        return AuxModel(name, CausalLM(folder, max_new_tokens=MAX_NEW_TOKENS))
+    return AuxModel(name, "policy", REPROMPTS.get(name, prompt_with_answer))
 
 
 def _gradient_follows_advantage(method: Method) -> bool:
-    """Does flipping the advantage flip the gradient, and does nobody else know the answer?"""
-    if _needs_answer(method.required_signals) or "sampled" in method.required_signals:
+    """True if flipping the advantage flips the gradient and no other source has the answer."""
+    signals = method.required_signals
+    if "sampled" in signals or _reads_other_models(signals):
         return False
-    batch = property_helpers.batch_for(method)
+    batch = batch_for(method)
     flipped = method.replace(advantage=chain(method.advantage, negate))
-    one, other = (property_helpers.loss_and_gradient(m, batch)[1] for m in (method, flipped))
-    return bool(torch.nn.functional.cosine_similarity(one.flatten(), other.flatten(), 0) < 0)
+    _, gradient = loss_and_gradient(method, batch)
+    _, flipped_gradient = loss_and_gradient(flipped, batch)
+    cosine = torch.nn.functional.cosine_similarity(
+        gradient.flatten(), flipped_gradient.flatten(), 0
+    )
+    return bool(cosine < 0)
 
 
-def _needs_answer(required_signals: Sequence[str] | frozenset[str]) -> bool:
-    return any(split_name(need)[1] not in ("", "ref", "sampler") for need in required_signals)
+def _reads_other_models(signals: frozenset[str]) -> bool:
+    return any(split_name(name)[1] not in ("", "ref", "sampler") for name in signals)

@@ -1,4 +1,4 @@
-"""All methods on Echo: the same model, the same number of steps, three seeds, and what differs."""
+"""The table of all methods on Echo: the same model and number of steps, and three seeds."""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,12 +24,12 @@ from grupo.training.metrics import mean
 SEEDS = (0, 1, 2)
 BASELINE = "grpo"
 
-RunKey = tuple[str, int, bool]  # a method, a seed, whether its signal is turned round
+RunKey = tuple[str, int, bool]  # key of the method, seed, whether the sign is flipped
 
 
 @dataclass(frozen=True)
 class MethodResults:
-    """A method's trials, by seed, and those with its signal turned round."""
+    """The results of one method, one per seed, with and without flipped sign."""
 
     entry: Entry
     normal: Sequence[SmokeResult]
@@ -37,7 +37,7 @@ class MethodResults:
 
     @property
     def learns_from_signal(self) -> bool:
-        """Does it gain under every seed what it does not gain turned round?"""
+        """True if the method gains at every seed, and gains less with its sign flipped."""
         pairs = zip(self.normal, self.flipped, strict=True)
         return all(a.gain > MIN_GAIN and b.gain < a.gain - MIN_GAIN for a, b in pairs)
 
@@ -45,84 +45,93 @@ class MethodResults:
 def run_all(
     num_workers: int = 0, method_keys: Sequence[str] = ()
 ) -> Iterator[tuple[RunKey, SmokeResult | str]]:
-    """Every trial as it ends; a text where it raised."""
+    """Run all smoke runs in parallel and yield each result when it is ready.
+
+    Args:
+        num_workers: Number of processes; by default one per CPU core.
+        method_keys: Methods to run; all by default.
+
+    Yields:
+        The key of a run with its result, or with the text of the exception that it raised.
+    """
     keys = [entry.key for entry in methods() if not method_keys or entry.key in method_keys]
-    jobs = [(key, seed, turned) for key in keys for seed in SEEDS for turned in (False, True)]
-    spawned = get_context("spawn")
-    with ProcessPoolExecutor(num_workers or os.cpu_count() or 1, spawned, _use_one_thread) as pool:
-        running = {pool.submit(_run_job, job): job for job in jobs}
-        for done in as_completed(running):
-            yield running[done], done.result()
+    runs = [(key, seed, flipped) for key in keys for seed in SEEDS for flipped in (False, True)]
+    context = get_context("spawn")
+    with ProcessPoolExecutor(num_workers or os.cpu_count() or 1, context, _use_one_thread) as pool:
+        futures = {pool.submit(_run, run): run for run in runs}
+        for future in as_completed(futures):
+            yield futures[future], future.result()
 
 
 def _use_one_thread() -> None:
     torch.set_num_threads(1)
 
 
-def _run_job(job: RunKey) -> SmokeResult | str:
-    key, seed, turned = job
+def _run(run: RunKey) -> SmokeResult | str:
+    key, seed, flipped = run
     try:
-        return train_on_echo(find_entry(key).method, seed=seed, flipped=turned)
-    except Exception as error:  # the others are still to be tried
+        return train_on_echo(find_entry(key).method, seed=seed, flipped=flipped)
+    except Exception as error:  # the other methods must still run
         return f"{type(error).__name__}: {error}"
 
 
 def complete_results(results: Mapping[RunKey, SmokeResult]) -> list[MethodResults]:
-    """The methods all of whose trials ended."""
-    keys = dict.fromkeys(key for key, _, _ in results)
-    whole = [k for k in keys if all((k, s, t) in results for s in SEEDS for t in (False, True))]
-    return [
-        MethodResults(find_entry(k), *([results[k, s, t] for s in SEEDS] for t in (False, True)))
-        for k in whole
-    ]
+    """The results of the methods for which every run is there."""
+    rows: list[MethodResults] = []
+    for key in dict.fromkeys(key for key, _, _ in results):
+        runs = [[(key, seed, flipped) for seed in SEEDS] for flipped in (False, True)]
+        if all(run in results for part in runs for run in part):
+            normal, flipped = ([results[run] for run in part] for part in runs)
+            rows.append(MethodResults(find_entry(key), normal, flipped))
+    return rows
 
 
 def results_page(results: Sequence[MethodResults]) -> str:
     """The table as a page of documentation."""
-    (base,) = [row for row in results if row.entry.key == BASELINE]
+    (baseline,) = [row for row in results if row.entry.key == BASELINE]
     ranked = sorted(results, key=lambda row: -mean(_accuracies_after(row.normal)))
-    return "\n\n".join([_introduction(results), _markdown_table(base, ranked)]) + "\n"
+    return "\n\n".join([_introduction(results), _markdown_table(baseline, ranked)]) + "\n"
 
 
 def _introduction(results: Sequence[MethodResults]) -> str:
+    accuracy_before = mean(_accuracies_before(results))
     return (
         f"# All methods on one small task\n\n"
-        f"{len(results)} methods, {len(SEEDS)} seeds, {STEPS} steps of {PROMPTS_PER_STEP} prompts and groups"
-        f" of {GROUP_SIZE}, learning rate {LEARNING_RATE:g}, one language model of a few thousand numbers that is"
-        f" asked to say the digit it was just shown.\n\n"
-        f"`share` is the share of right answers, sampled after training (before it"
-        f" {mean(_accuracies_before(results)):.2f}), the mean of the seeds and its 95 % interval (Student's t,"
-        f" two degrees of freedom). `against GRPO` is the mean difference, seed by seed, with its"
-        f" own interval; `more` and `less` where that excludes 0. Of so many comparisons one in"
-        f" twenty does so by chance.\n\n"
-        f"`turned round` is the share when the sign of the advantage is flipped; where the loss"
-        f" does not read it, or somebody knows the answer, when all hold another digit for right."
-        f" `proven`: under every seed it gained at least {MIN_GAIN:g} more than turned round, and"
-        f" gained {MIN_GAIN:g} at all.\n\n"
-        f"It says what differs on this task at this budget, and nothing of any other. No method was"
-        f" tuned; some are made for what this task has not got: long answers, tools, tags, many"
-        f" updates a step, hard tasks.\n\n"
-        f"Written by `python -m grupo.testing.smoke docs/proving.md`."
+        f"{len(results)} methods, {len(SEEDS)} seeds, {STEPS} steps of {PROMPTS_PER_STEP} prompts"
+        f" and groups of {GROUP_SIZE}, learning rate {LEARNING_RATE:g}. A language model of a few"
+        f" thousand parameters has to repeat the digit in its prompt.\n\n"
+        f"`accuracy` is the fraction of correct answers, sampled after training (before it"
+        f" {accuracy_before:.2f}): mean over seeds with its 95 % interval (Student's t, two degrees"
+        f" of freedom). `against GRPO` is the mean difference, seed by seed, with its own interval;"
+        f" `more` and `less` where that excludes 0. One in twenty of so many comparisons does so by"
+        f" chance.\n\n"
+        f"`sign flipped` is the accuracy when the sign of the advantage is flipped; where the loss"
+        f" does not follow the advantage, or another source has the answer, it is the accuracy when"
+        f" environment and sources use another digit. `learns`: at every seed the method gained at"
+        f" least {MIN_GAIN:g}, and at least {MIN_GAIN:g} more than with its sign flipped.\n\n"
+        f"The table shows differences on this task at this budget only. No method was tuned; some"
+        f" are made for conditions that this task lacks: long answers, tools, tags, many updates a"
+        f" step, hard tasks.\n\n"
+        f"Written by `python -m grupo.testing.smoke docs/smoke_training.md`."
     )
 
 
 def _markdown_table(baseline: MethodResults, results: Sequence[MethodResults]) -> str:
-    head = ("method", "share", "against GRPO", "", "turned round", "proven")
-    lines = [head, ["---"] * len(head), *(_markdown_cells(baseline, row) for row in results)]
+    header = ("method", "accuracy", "against GRPO", "", "sign flipped", "learns")
+    lines = [header, ["---"] * len(header), *(_markdown_cells(baseline, row) for row in results)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def _markdown_cells(baseline: MethodResults, result: MethodResults) -> list[str]:
-    pairs = zip(_accuracies_after(result.normal), _accuracies_after(baseline.normal), strict=True)
-    share, off = (
-        student_t_mean(_accuracies_after(result.normal)),
-        student_t_mean([x - y for x, y in pairs]),
-    )
+    accuracies = _accuracies_after(result.normal)
+    pairs = zip(accuracies, _accuracies_after(baseline.normal), strict=True)
+    accuracy = student_t_mean(accuracies)
+    difference = student_t_mean([x - y for x, y in pairs])
     return [
         f"[{result.entry.name}](methods/{result.entry.key}.md)",
-        f"{share.value:.3f} ± {_half_width(share):.3f}",
-        f"{off.value:+.3f} ± {_half_width(off):.3f}",
-        _significance(off),
+        f"{accuracy.value:.3f} ± {_half_width(accuracy):.3f}",
+        f"{difference.value:+.3f} ± {_half_width(difference):.3f}",
+        _significance(difference),
         f"{mean(_accuracies_after(result.flipped)):.3f}",
         "yes" if result.learns_from_signal else "",
     ]
@@ -137,8 +146,8 @@ def _half_width(interval: Interval) -> float:
 
 
 def _accuracies_before(results: Sequence[MethodResults]) -> list[float]:
-    return [trial.accuracy_before for row in results for trial in row.normal]
+    return [result.accuracy_before for row in results for result in row.normal]
 
 
 def _accuracies_after(results: Sequence[SmokeResult]) -> list[float]:
-    return [trial.accuracy_after for trial in results]
+    return [result.accuracy_after for result in results]

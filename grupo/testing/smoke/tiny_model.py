@@ -1,4 +1,4 @@
-"""A beginner: a language model of one layer that has seen a few worked answers."""
+"""The model of the smoke runs: a one-layer language model, fine-tuned on a few correct answers."""
 
 import tempfile
 from functools import cache
@@ -19,27 +19,31 @@ from grupo.testing.smoke.echo_env import DIGITS, LETTERS, MAX_NEW_TOKENS, EchoEn
 from grupo.training.learner import Learner
 
 VOCABULARY = ["<end>", *DIGITS, *LETTERS, "="]
-STUDENT_STEPS, TEACHER_STEPS = 18, 60  # steps of being shown
+STUDENT_STEPS, TEACHER_STEPS = 18, 60  # steps of supervised fine-tuning
 
 
 @cache
 def models_dir() -> tempfile.TemporaryDirectory[str]:
-    """Where models lie while this process lives."""
-    return tempfile.TemporaryDirectory(prefix="grupo-proving-")
+    """A temporary folder for models; it is removed when the process ends."""
+    return tempfile.TemporaryDirectory(prefix="grupo-smoke-")
 
 
 @cache
 def trained_model(steps: int, shift: int = 0) -> str:
-    """The folder of a model that was shown the right answers for so many steps."""
-    seed, path = _untrained_model(), Path(models_dir().name) / f"{steps}-{shift}"
+    """The folder of a model that was fine-tuned on correct answers.
+
+    Args:
+        steps: Number of training steps.
+        shift: The shift of the environment, which decides the correct answers.
+    """
+    path = Path(models_dir().name) / f"{steps}-{shift}"
+    method = Method(sampler=DemonstrationSampler(SolutionColumn()), advantage=identity, loss=NLL())
     recipe = Recipe(
-        policy=CausalLM(seed, max_new_tokens=MAX_NEW_TOKENS),
+        policy=CausalLM(_untrained_model(), max_new_tokens=MAX_NEW_TOKENS),
         env=EchoEnv(shift),
         tasks=EchoTasks(shift),
         eval_tasks=0,
-        method=Method(
-            sampler=DemonstrationSampler(SolutionColumn()), advantage=identity, loss=NLL()
-        ),
+        method=method,
         max_steps=steps,
         prompts_per_step=16,
         learning_rate=1e-2,
@@ -53,8 +57,8 @@ def trained_model(steps: int, shift: int = 0) -> str:
 
 @cache
 def _untrained_model() -> str:
-    """A model with random weights, and its tokenizer: every character a token."""
-    path = Path(models_dir().name) / "seed"
+    """The folder of a model with random weights and its tokenizer: one token per character."""
+    path = Path(models_dir().name) / "untrained"
     logging.disable_progress_bar()
     seed_torch(0, "beginner")
     config = LlamaConfig(
@@ -69,9 +73,9 @@ def _untrained_model() -> str:
         pad_token_id=0,
     )
     LlamaForCausalLM(config).save_pretrained(path)
-    words = {character: i for i, character in enumerate(VOCABULARY)}
-    one = Tokenizer(models.WordLevel(words, unk_token="="))
-    one.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated")
-    one.decoder = decoders.Fuse()
-    PreTrainedTokenizerFast(tokenizer_object=one, eos_token="<end>").save_pretrained(path)
+    token_ids = {character: i for i, character in enumerate(VOCABULARY)}
+    tokenizer = Tokenizer(models.WordLevel(token_ids, unk_token="="))
+    tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated")
+    tokenizer.decoder = decoders.Fuse()
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<end>").save_pretrained(path)
     return str(path)

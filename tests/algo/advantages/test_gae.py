@@ -1,4 +1,4 @@
-"""Generalised advantage estimation, and what VAPO and T-PPO make of it."""
+"""Generalised advantage estimation and its variants of VAPO and T-PPO."""
 
 import pytest
 import torch
@@ -10,12 +10,12 @@ from grupo.testing.batches import make_batch
 NAN = float("nan")
 
 
-def test_gae_runs_through_all_rows_of_a_rollout(cut):
+def test_gae_spans_all_rows_of_a_rollout(two_row_batch):
     V = torch.tensor([[0.1, NAN, 0.2, 0.3], [0.5, NAN, NAN, NAN], [0.4, 0.6, NAN, NAN]])
     r = torch.zeros(3, 4)
     r[2, 1], r[1, 0] = 1.0, 2.0
     # rollout 0: d = 0.1, 0.1, 0.1, 0.2, 0.4; from the end 0.4, 0.2 + 0.2, 0.1 + 0.2, ...
-    A = gae(r, V, cut, gamma=1.0, gae_lambda=0.5)
+    A = gae(r, V, two_row_batch, gamma=1.0, gae_lambda=0.5)
     assert A[0].tolist() == pytest.approx([0.1 + 0.125, 0, 0.1 + 0.15, 0.1 + 0.2])
     assert A[2].tolist() == pytest.approx([0.4, 0.4, 0, 0])
     assert A[1].tolist() == pytest.approx([1.5, 0, 0, 0])
@@ -25,12 +25,12 @@ def test_gae_with_lambda_one_is_the_return_minus_the_value():
     batch = make_batch(group=[0], length=[3], signals={"value": [[0.2, 0.4, 0.5]]})
     A = GAE(gamma=1.0, gae_lambda=1.0)(torch.tensor([1.0]), batch)
     assert A[0].tolist() == pytest.approx([0.8, 0.6, 0.5])
-    paid = torch.tensor([[1.0, 0.0, 1.0]])
-    A = GAE(gamma=0.5, gae_lambda=1.0)(paid, batch)  # returns 1.25, 0.5, 1
+    reward = torch.tensor([[1.0, 0.0, 1.0]])
+    A = GAE(gamma=0.5, gae_lambda=1.0)(reward, batch)  # returns 1.25, 0.5, 1
     assert A[0].tolist() == pytest.approx([1.05, 0.1, 0.5])
 
 
-def test_gae_agrees_with_verls():
+def test_gae_matches_verl():
     # compute_gae_advantage_return of PRIME-RL/PRIME's verl, commit 18ad596, before it whitens
     batch = make_batch(group=[0, 0], length=[5, 5])
     V = torch.tensor([[0.1, 0.35, -0.2, 0.6, 0.55], [0.0, 0.25, 0.3, 0.15, 0.4]])
@@ -42,26 +42,29 @@ def test_gae_agrees_with_verls():
     assert A[1].tolist() == pytest.approx(expected, abs=1e-6)
 
 
-def test_gae_asks_for_a_value_head():
+def test_gae_requires_a_value_head():
     assert GAE().aux_heads == (LinearHead("value"),)
     assert GAE().required_signals == {"value"}
 
 
-def long_and_short():
+def long_and_short_batch():
     value = [[0.0, 0.1, 0.2, 0.4], [0.0, 0.0, 9.0, 9.0]]
     return make_batch(group=[0, 0], reward=[1.0, -1.0], length=[4, 2], signals={"value": value})
 
 
-def test_answers_too_short_for_their_alpha_look_one_step_ahead():
-    A = long_and_short().with_advantage(LengthAdaptiveGAE(alpha=0.05)).advantage
+def test_short_rollouts_have_lambda_0_in_length_adaptive_gae():
+    A = long_and_short_batch().with_advantage(LengthAdaptiveGAE(alpha=0.05)).advantage
     assert A[0].tolist() == pytest.approx([0.1, 0.1, 0.2, 0.6])
 
 
-def finished_and_cut():
-    value, cut = [[0.2, 0.4, 0.5]] * 2, {"cut": [0.0, 1.0]}
-    return make_batch([0, 0], [1.0, 7.0], length=[3, 3], reward_terms=cut, signals={"value": value})
+def finished_and_truncated_batch():
+    value, truncated = [[0.2, 0.4, 0.5]] * 2, {"cut": [0.0, 1.0]}
+    return make_batch(
+        [0, 0], [1.0, 7.0], length=[3, 3], reward_terms=truncated, signals={"value": value}
+    )
 
 
-def test_with_discount_the_last_difference_is_not_zero():
-    A = finished_and_cut().with_advantage(ExtendedGAE(gamma=0.9, gae_lambda=0.0)).advantage[1]
+def test_extended_gae_bootstraps_from_the_discounted_last_value():
+    batch = finished_and_truncated_batch()
+    A = batch.with_advantage(ExtendedGAE(gamma=0.9, gae_lambda=0.0)).advantage[1]
     assert A.tolist() == pytest.approx([0.36 - 0.2, 0.45 - 0.4, 0.45 - 0.5])

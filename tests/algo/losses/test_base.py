@@ -9,7 +9,7 @@ from grupo.testing.batches import make_batch, perturb_logp
 
 
 @component
-class Coupling(Loss):
+class CouplesRows(Loss):
     @property
     def couples_rows(self):
         return True
@@ -21,30 +21,29 @@ class Coupling(Loss):
 BATCH = make_batch(group=[0], advantage=[2.0], logp=-1.0)
 
 
-def test_sums_and_multiples_are_losses():
+def test_sums_and_multiples_of_losses_are_losses():
     loss = Reinforce() + 0.5 * (Reinforce() + 3.0 * Reinforce())
     # -2 x -1 = 2, and 2 + 0.5 (2 + 3 x 2) = 6
     assert loss(perturb_logp(BATCH, [[0.0]]), BATCH).tolist() == [[6.0]]
 
 
-def test_sums_and_multiples_print_as_they_are_written():
+def test_sums_and_multiples_print_as_code():
     loss = Clip(0.2, 0.28) + 0.1 * (Reinforce() + (-0.01) * Entropy())
-    assert (
-        repr(loss) == "Clip(clip_low=0.2, clip_high=0.28) + 0.1 * (Reinforce() + -0.01 * Entropy())"
-    )
+    code = "Clip(clip_low=0.2, clip_high=0.28) + 0.1 * (Reinforce() + -0.01 * Entropy())"
+    assert repr(loss) == code
 
 
-def test_needs_and_coupling_are_derived():
+def test_required_signals_and_coupling_are_derived_from_the_terms():
     loss = Clip() + 0.1 * KL() + 0.1 * Entropy()
     assert loss.required_signals == {"logp@ref", "entropy"}
     assert not loss.couples_rows
-    assert (loss + 2.0 * Coupling()).couples_rows
+    assert (loss + 2.0 * CouplesRows()).couples_rows
 
 
-def test_reports_are_joined():
+def test_metrics_of_a_sum_are_merged():
     batch = make_batch(group=[0], advantage=[1.0])
-    report = (Clip() + 0.1 * KL()).metrics(perturb_logp(batch, [[0.5]]), batch)
-    assert set(report) == {"clip_frac/low", "clip_frac/high", "policy/kl_ref"}
+    metrics = (Clip() + 0.1 * KL()).metrics(perturb_logp(batch, [[0.5]]), batch)
+    assert set(metrics) == {"clip_frac/low", "clip_frac/high", "policy/kl_ref"}
 
 
 def test_losses_compare_by_value():
@@ -52,24 +51,24 @@ def test_losses_compare_by_value():
     assert Clip() + 0.1 * KL() != Clip() + 0.2 * KL()
 
 
-def test_a_factor_that_is_still_a_schedule_is_a_mistake():
-    with pytest.raises(AssertionError, match="in place of schedules"):
+def test_unresolved_schedule_as_factor_raises():
+    with pytest.raises(AssertionError, match="replaces schedules"):
         (Linear(1.0, 0.0) * Reinforce())(perturb_logp(BATCH, [[0.0]]), BATCH)
 
 
-def test_a_loss_that_says_nothing_is_not_one():
+def test_abstract_loss_raises():
     with pytest.raises(NotImplementedError):
         Loss()(Signals(logp=torch.zeros(1, 1)), BATCH)
 
 
-def test_a_multiple_of_0_adds_nothing_and_reads_nothing():
+def test_zero_times_a_loss_vanishes_and_requires_no_signals():
     assert Clip() + 0.0 * KL() == 0.0 * KL() + Clip() == Clip()
-    nothing = 0.0 * Entropy()
-    assert (nothing.required_signals, nothing.zero_if_no_advantage) == (frozenset(), True)
+    zero = 0.0 * Entropy()
+    assert (zero.required_signals, zero.zero_if_no_advantage) == (frozenset(), True)
     pi = perturb_logp(BATCH, [[0.5]])
-    nothing(pi, BATCH).sum().backward()
-    assert (nothing(pi, BATCH).item(), pi.logp.grad.item()) == (0.0, 0.0)
+    zero(pi, BATCH).sum().backward()
+    assert (zero(pi, BATCH).item(), pi.logp.grad.item()) == (0.0, 0.0)
 
 
-def test_a_factor_that_may_become_0_keeps_its_loss():
+def test_scheduled_factor_starting_at_0_keeps_its_loss():
     assert (Linear(0.0, 1.0) * KL()).required_signals == {"logp@ref"}

@@ -1,4 +1,4 @@
-"""Squares that a value head learns from: their minima, and where they do not move it."""
+"""Losses of value heads: values and gradients."""
 
 import pytest
 import torch
@@ -8,43 +8,42 @@ from grupo.core.batch import Signals
 from grupo.testing.batches import make_batch
 
 
-def says(*value):
+def values(*value):
     return Signals(value=torch.tensor([value], dtype=torch.float64).T.requires_grad_())
 
 
-def two():
+def batch_of_two():
     return make_batch(group=[0, 0], signals={"value": [[0.0], [0.0]]}, advantage=[1.0, 1.0])
 
 
-def test_the_value_is_drawn_to_the_old_one_plus_the_advantage():
-    pi = says(0.25, 1.5)
-    loss = ValueLoss()(pi, two())  # R = 1
+def test_value_loss_targets_the_old_value_plus_the_advantage():
+    pi = values(0.25, 1.5)
+    loss = ValueLoss()(pi, batch_of_two())  # R = 1
     assert loss.flatten().tolist() == pytest.approx([0.75**2, 0.5**2])
     slope = torch.autograd.grad(loss.sum(), pi["value"])[0]
     assert slope.flatten().tolist() == pytest.approx([-1.5, 1.0])
 
 
-def test_a_clipped_value_may_not_run_ahead():
-    pi = says(0.5, 1.5)
-    loss = ClippedValueLoss(0.2)(pi, two())  # R = 1: held at 0.2 in both
+def test_clipped_value_loss_has_no_gradient_beyond_the_clip():
+    pi = values(0.5, 1.5)
+    loss = ClippedValueLoss(0.2)(pi, batch_of_two())  # R = 1: clipped at 0.2 in both
     assert loss.flatten().tolist() == pytest.approx([0.8**2, 0.8**2])
     slope = torch.autograd.grad(loss.sum(), pi["value"])[0]
     assert slope.abs().max() == 0
 
 
-def test_a_value_within_the_clip_is_fitted_as_if_there_were_none():
-    pi = says(0.1, -0.1)
-    assert torch.equal(ClippedValueLoss(0.2)(pi, two()), ValueLoss()(pi, two()))
+def test_clipped_value_loss_equals_value_loss_within_the_clip():
+    pi = values(0.1, -0.1)
+    assert torch.equal(ClippedValueLoss(0.2)(pi, batch_of_two()), ValueLoss()(pi, batch_of_two()))
 
 
-def test_the_outcome_is_that_of_the_rows_rollout():
+def test_outcome_value_loss_targets_the_reward_of_the_rollout():
     batch = make_batch(group=[0, 0], reward=[1.0, -1.0]).select_rows(torch.tensor([1, 0]))
-    assert OutcomeValueLoss()(says(0.5, 0.5), batch).flatten().tolist() == pytest.approx(
-        [2.25, 0.25]
-    )
+    loss = OutcomeValueLoss()(values(0.5, 0.5), batch)
+    assert loss.flatten().tolist() == pytest.approx([2.25, 0.25])
 
 
-def test_each_needs_the_value_alone():
+def test_value_losses_require_only_the_value():
     assert {
         ValueLoss().required_signals,
         ClippedValueLoss().required_signals,

@@ -1,4 +1,4 @@
-"""Who wins and who loses in a group, and that judges come before the reward."""
+"""Winner and loser of a group: feasibility comes before the reward."""
 
 import torch
 
@@ -7,23 +7,23 @@ from grupo.algo.losses.dpo import winner_and_loser
 GROUP = torch.tensor([0, 0, 0])
 
 
-def one(*names):
-    return torch.tensor(names, dtype=torch.bool)
+def mask(*flags):
+    return torch.tensor(flags, dtype=torch.bool)
 
 
-def test_the_best_that_is_accepted_meets_the_worst_that_is_not():
+def test_best_feasible_wins_and_worst_infeasible_loses():
     r = torch.tensor([1.0, 3.0, 0.5])
-    best, worst = winner_and_loser(r, one(1, 0, 0), GROUP)
+    best, worst = winner_and_loser(r, mask(1, 0, 0), GROUP)
     assert best.tolist() == [1.0, 0.0, 0.0]
     assert worst.tolist() == [0.0, 0.0, 1.0]
 
 
-def test_where_all_are_accepted_the_worst_loses_and_equals_share():
-    best, worst = winner_and_loser(torch.tensor([1.0, 1.0, 0.5]), one(1, 1, 1), GROUP)
+def test_worst_loses_if_all_are_feasible_and_ties_share():
+    best, worst = winner_and_loser(torch.tensor([1.0, 1.0, 0.5]), mask(1, 1, 1), GROUP)
     assert best.tolist() == [0.5, 0.5, 0.0]
     assert worst.tolist() == [0.0, 0.0, 1.0]
 
 
-def test_where_none_is_accepted_nobody_wins():
-    best, _ = winner_and_loser(torch.tensor([1.0, 2.0, 3.0]), one(0, 0, 0), GROUP)
+def test_group_without_feasible_rollouts_has_no_winner():
+    best, _ = winner_and_loser(torch.tensor([1.0, 2.0, 3.0]), mask(0, 0, 0), GROUP)
     assert best.tolist() == [0.0, 0.0, 0.0]

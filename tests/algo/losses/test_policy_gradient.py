@@ -12,55 +12,55 @@ from grupo.testing.batches import make_batch, perturb_logp
 
 # one action per row: ratios 1.6487, 0.6065, 1.0513 under an advantage of 2, then of -2
 BATCH = make_batch(group=[0] * 6, advantage=[2.0, 2.0, 2.0, -2.0, -2.0, -2.0])
-MOVES = [[0.5], [-0.5], [0.05], [0.5], [-0.5], [0.05]]
+DELTAS = [[0.5], [-0.5], [0.05], [0.5], [-0.5], [0.05]]
 
 
-def test_clip_takes_the_lesser_of_ratio_and_clipped_ratio():
-    loss = Clip(clip_low=0.2, clip_high=0.28)(perturb_logp(BATCH, MOVES), BATCH).flatten().tolist()
+def test_clip_takes_the_minimum_of_ratio_and_clipped_ratio():
+    loss = Clip(clip_low=0.2, clip_high=0.28)(perturb_logp(BATCH, DELTAS), BATCH).flatten().tolist()
     expected = [
-        -2 * 1.28,  # A > 0, r above 1 + high: clipped
-        -2 * exp(-0.5),  # A > 0, r below 1 - low: the minimum is r
+        -2 * 1.28,  # A > 0, r > 1.28: clipped
+        -2 * exp(-0.5),  # A > 0, r < 0.8: the minimum is r A
         -2 * exp(0.05),
-        2 * exp(0.5),  # A < 0, r above: the minimum is r
-        2 * 0.8,  # A < 0, r below: clipped
+        2 * exp(0.5),  # A < 0, r > 1.28: the minimum is r A
+        2 * 0.8,  # A < 0, r < 0.8: clipped
         2 * exp(0.05),
     ]
     assert loss == pytest.approx(expected)
 
 
-def test_the_gradient_of_clip_is_minus_ratio_times_advantage_unless_clipped():
-    pi = perturb_logp(BATCH, MOVES)
+def test_gradient_of_clip_is_minus_ratio_times_advantage_unless_clipped():
+    pi = perturb_logp(BATCH, DELTAS)
     Clip(clip_low=0.2, clip_high=0.28)(pi, BATCH).sum().backward()
     assert pi.logp.grad is not None
     expected = [0, -2 * exp(-0.5), -2 * exp(0.05), 2 * exp(0.5), 0, 2 * exp(0.05)]
     assert pi.logp.grad.flatten().tolist() == pytest.approx(expected)
 
 
-def test_clip_reports_which_actions_it_clipped():
-    report = Clip(clip_low=0.2, clip_high=0.28).metrics(perturb_logp(BATCH, MOVES), BATCH)
-    assert report["clip_frac/high"].flatten().tolist() == [1, 0, 0, 0, 0, 0]
-    assert report["clip_frac/low"].flatten().tolist() == [0, 0, 0, 0, 1, 0]
+def test_clip_logs_the_clipped_tokens():
+    metrics = Clip(clip_low=0.2, clip_high=0.28).metrics(perturb_logp(BATCH, DELTAS), BATCH)
+    assert metrics["clip_frac/high"].flatten().tolist() == [1, 0, 0, 0, 0, 0]
+    assert metrics["clip_frac/low"].flatten().tolist() == [0, 0, 0, 0, 1, 0]
 
 
-def test_clip_of_a_sequence_ratio_shares_the_gradient_among_the_row():
+def test_clip_with_sequence_ratio_spreads_the_gradient_over_the_row():
     batch = make_batch(group=[0], length=[2], advantage=[1.0])
     pi = perturb_logp(batch, [[0.2, -0.4]])  # s = exp((0.2 - 0.4) / 2) = exp(-0.1)
     loss = Clip(0.2, 0.2, sequence)(pi, batch)
     loss.sum().backward()
     assert loss.flatten().tolist() == pytest.approx([-exp(-0.1)] * 2)
-    assert pi.logp.grad is not None  # two actions' losses, each with ds/dlogp = s / 2
+    assert pi.logp.grad is not None  # two token losses, each with ds/dlogp = s / 2
     assert pi.logp.grad.flatten().tolist() == pytest.approx([-exp(-0.1)] * 2)
 
 
 def test_on_policy_clip_has_the_gradient_of_reinforce():
-    slopes = []
+    gradients = []
     for loss in (Clip(), Reinforce()):
         pi = perturb_logp(BATCH, [[0.0]] * 6)
         loss(pi, BATCH).sum().backward()
         assert pi.logp.grad is not None
-        slopes.append(pi.logp.grad)
-    assert torch.equal(*slopes)
-    assert slopes[0].flatten().tolist() == [-2, -2, -2, 2, 2, 2]
+        gradients.append(pi.logp.grad)
+    assert torch.equal(*gradients)
+    assert gradients[0].flatten().tolist() == [-2, -2, -2, 2, 2, 2]
 
 
 def test_reinforce_is_minus_advantage_times_logp():
@@ -73,7 +73,7 @@ def by_advantage(batch):
     return 1 - width, 1 + width
 
 
-def test_clip_within_has_bounds_for_each_action():
+def test_clip_within_has_bounds_per_token():
     batch = make_batch(group=[0] * 4, advantage=[2.0, 0.5, -2.0, -0.5])
     pi = perturb_logp(batch, [[0.5], [0.5], [-0.7], [-0.7]])  # ratios 1.6487 and 0.4966
     loss = ClipWithin(by_advantage)(pi, batch)
@@ -81,29 +81,30 @@ def test_clip_within_has_bounds_for_each_action():
     assert loss.flatten().tolist() == pytest.approx([-2 * 1.4, -0.5 * 1.1, 2 * 0.6, 0.5 * 0.9])
     assert pi.logp.grad is not None
     assert pi.logp.grad.flatten().tolist() == [0, 0, 0, 0]
-    report = ClipWithin(by_advantage).metrics(pi, batch)
-    assert report["clip_frac/high"].flatten().tolist() == [1, 1, 0, 0]
-    assert report["clip_frac/low"].flatten().tolist() == [0, 0, 1, 1]
+    metrics = ClipWithin(by_advantage).metrics(pi, batch)
+    assert metrics["clip_frac/high"].flatten().tolist() == [1, 1, 0, 0]
+    assert metrics["clip_frac/low"].flatten().tolist() == [0, 0, 1, 1]
 
 
-def test_clip_within_constant_bounds_is_clip():
+def test_clip_within_constant_bounds_equals_clip():
     def bounds(batch):
         return torch.tensor(0.8), torch.tensor(1.28)
 
-    ours = ClipWithin(bounds)(perturb_logp(BATCH, MOVES), BATCH)
-    assert torch.allclose(ours, Clip(0.2, 0.28)(perturb_logp(BATCH, MOVES), BATCH))
+    loss = ClipWithin(bounds)(perturb_logp(BATCH, DELTAS), BATCH)
+    assert torch.allclose(loss, Clip(0.2, 0.28)(perturb_logp(BATCH, DELTAS), BATCH))
 
 
 @component
-class ByEntropy:
-    needs = frozenset({"entropy"})
+class EntropyBounds:
+    required_signals = frozenset({"entropy"})
 
     def __call__(self, batch):
-        return 1 - batch.seen["entropy"], 1 + batch.seen["entropy"]
+        entropy = batch.signals["entropy"]
+        return 1 - entropy, 1 + entropy
 
 
-def test_what_bounds_need_is_measured_before_the_update():
-    method = Method(loss=ClipWithin(ByEntropy(), RatioTo("sampler")))
+def test_signals_of_bounds_are_measured_before_the_update():
+    method = Method(loss=ClipWithin(EntropyBounds(), RatioTo("sampler")))
     assert method.loss.required_signals == {"entropy", "logp@sampler"}
     assert method.loss.recomputed_signals == set()
     assert method.precomputed_signals == {"entropy", "logp@sampler"}
@@ -112,34 +113,34 @@ def test_what_bounds_need_is_measured_before_the_update():
     assert method.loss(perturb_logp(batch, [[0.5]]), batch).tolist() == [[-1.25]]
 
 
-def test_reweighted_has_the_gradient_of_ratio_times_advantage_when_the_weight_is_the_ratio():
-    slopes = []
+def test_reinforce_weighted_by_the_ratio_has_the_gradient_of_ratio_times_advantage():
+    gradients = []
     for loss in (WeightedReinforce(token), Clip(1e9, 1e9)):
-        pi = perturb_logp(BATCH, MOVES)
+        pi = perturb_logp(BATCH, DELTAS)
         loss(pi, BATCH).sum().backward()
-        slopes.append(pi.logp.grad)
-    assert torch.allclose(*slopes)
+        gradients.append(pi.logp.grad)
+    assert torch.allclose(*gradients)
 
 
-def test_reweighted_reports_its_weight_and_needs_what_it_needs():
+def test_weighted_reinforce_logs_its_weight_and_requires_its_signals():
     loss = WeightedReinforce(CappedRatio(1.5, RatioTo("sampler")))
     assert loss.required_signals == {"logp@sampler"}
     assert loss.recomputed_signals == frozenset()
-    weight = loss.metrics(perturb_logp(BATCH, MOVES), BATCH)["weight"]
+    weight = loss.metrics(perturb_logp(BATCH, DELTAS), BATCH)["is_weight/mean"]
     assert weight.flatten().tolist() == pytest.approx([1.5, exp(-0.5), exp(0.05)] * 2)
     assert weight.shape == BATCH.advantage.shape
 
 
-def test_losses_say_when_their_ratio_stops_the_gradient():
+def test_losses_declare_the_stop_gradient_of_their_ratio():
     assert Clip(0.2, 0.2, SequenceTokenRatio()).has_stop_gradient
     assert ClipWithin(by_advantage, SequenceTokenRatio()).has_stop_gradient
     assert WeightedReinforce(token).has_stop_gradient
     assert not Clip().has_stop_gradient
 
 
-def test_keep_gradient_gives_clipped_actions_a_multiple_of_the_bound():
+def test_clip_preserve_gradient_weights_clipped_tokens_by_a_multiple_of_the_bound():
     weight = ClipPreserveGradient(0.2, 0.28, low_scale=0.5, high_scale=2.0)(
-        perturb_logp(BATCH, MOVES), BATCH
+        perturb_logp(BATCH, DELTAS), BATCH
     )
     assert weight.flatten().tolist() == pytest.approx(
         [2 * 1.28, exp(-0.5), exp(0.05), exp(0.5), 0.5 * 0.8, exp(0.05)]

@@ -30,8 +30,8 @@ from grupo.testing.batches import make_batch, perturb_logp
 BATCH = make_batch(group=[0, 0])  # old and reference log-probabilities are -1
 
 
-def slope(loss, batch, moves):
-    pi = perturb_logp(batch, moves)
+def gradient(loss, batch, deltas):
+    pi = perturb_logp(batch, deltas)
     return torch.autograd.grad(loss(pi, batch).sum(), pi.logp)[0].flatten().tolist()
 
 
@@ -42,7 +42,7 @@ def test_kl_is_k3_against_the_reference():
 
 
 @pytest.mark.parametrize(
-    ("estimate", "expected"),
+    ("estimator", "expected"),
     [
         (divergences.k1, [1.0, 1.0]),
         (divergences.k2, [0.5, -0.25]),
@@ -50,43 +50,45 @@ def test_kl_is_k3_against_the_reference():
         (divergences.abs_log_ratio, [1.0, -1.0]),
     ],
 )
-def test_the_gradient_of_kl_by_each_estimate(estimate, expected):
-    assert slope(KL(estimate), BATCH, [[0.5], [-0.25]]) == pytest.approx(expected)
+def test_gradient_of_kl_by_each_estimator(estimator, expected):
+    assert gradient(KL(estimator), BATCH, [[0.5], [-0.25]]) == pytest.approx(expected)
 
 
-def test_kl_may_use_another_estimate_and_another_policy():
+def test_kl_with_another_estimator_and_another_policy():
     loss = KL(divergences.k1, other_policy="teacher")
-    seen = SignalDict({"logp@teacher": torch.tensor([[-3.0], [-0.5]], dtype=torch.float64)})
-    batch = replace(BATCH, signals=seen)
+    signals = SignalDict({"logp@teacher": torch.tensor([[-3.0], [-0.5]], dtype=torch.float64)})
+    batch = replace(BATCH, signals=signals)
     assert loss.required_signals == {"logp@teacher"}
     assert loss(perturb_logp(BATCH, [[0.0], [0.0]]), batch).tolist() == [[2.0], [-0.5]]
     assert [*loss.metrics(perturb_logp(BATCH, [[0.0], [0.0]]), batch)] == ["policy/kl_teacher"]
 
 
-def test_kl_without_a_reference_raises_by_its_name():
+def test_kl_without_a_reference_raises_with_the_signal_name():
     with pytest.raises(MissingSignalError, match="'logp@ref' was not measured"):
         KL()(perturb_logp(BATCH, [[0.0], [0.0]]), replace(BATCH, signals=SignalDict()))
 
 
-def test_straight_through_kl_has_the_value_of_one_and_the_gradient_of_the_other():
-    loss, moves = StraightThroughKL(), [[0.5], [-0.25]]
-    value = loss(perturb_logp(BATCH, moves), BATCH).flatten().tolist()
+def test_straight_through_kl_has_the_value_of_k3_and_the_gradient_of_k2():
+    loss, deltas = StraightThroughKL(), [[0.5], [-0.25]]
+    value = loss(perturb_logp(BATCH, deltas), BATCH).flatten().tolist()
     assert value == pytest.approx([exp(-0.5) + 0.5 - 1, exp(0.25) - 0.25 - 1])
-    assert slope(loss, BATCH, moves) == pytest.approx([0.5, -0.25])
+    assert gradient(loss, BATCH, deltas) == pytest.approx([0.5, -0.25])
     assert loss.has_stop_gradient
 
 
-def test_the_corrected_kl_multiplies_by_the_ratio_and_differentiates_both():
+def test_corrected_kl_multiplies_by_the_ratio_and_differentiates_both():
     batch = make_batch([0, 0], signals={"logp@ref": [[-2.0], [-1.0]]})
-    moves = [[0.3], [-0.4]]  # d = log pi - log ref = 1.3 and -0.4
-    value = CorrectedKL()(perturb_logp(batch, moves), batch).flatten().tolist()
+    deltas = [[0.3], [-0.4]]  # d = log pi - log ref = 1.3 and -0.4
+    value = CorrectedKL()(perturb_logp(batch, deltas), batch).flatten().tolist()
     k3 = [exp(-1.3) + 1.3 - 1, exp(0.4) - 0.4 - 1]
     assert value == pytest.approx([exp(0.3) * k3[0], exp(-0.4) * k3[1]])
     # r (e^-d + d - 1) + r (1 - e^-d) = r d
-    assert slope(CorrectedKL(), batch, moves) == pytest.approx([exp(0.3) * 1.3, exp(-0.4) * -0.4])
+    assert gradient(CorrectedKL(), batch, deltas) == pytest.approx(
+        [exp(0.3) * 1.3, exp(-0.4) * -0.4]
+    )
 
 
-def test_a_corrected_kl_knows_what_its_ratio_needs():
+def test_corrected_kl_requires_the_signals_of_its_ratio():
     loss = CorrectedKL(other_policy="teacher", ratio=ratios.RatioTo("sampler"))
     assert loss.required_signals == {"logp@teacher", "logp@sampler"}
     assert not loss.has_stop_gradient
@@ -101,77 +103,74 @@ def test_a_corrected_kl_knows_what_its_ratio_needs():
         (JSD("hinted"), "jsd@hinted", "policy/jsd_hinted"),
     ],
 )
-def test_exact_divergences_are_what_the_policy_says_of_each_state(loss, signal, metric):
-    told = torch.tensor([[0.3], [0.7]], dtype=torch.float64, requires_grad=True)
-    pi = Signals({"logp": BATCH.old_logp, signal: told})
-    said = (0.5 * loss)(pi, BATCH)
-    said.sum().backward()
-    assert told.grad is not None
-    assert said.flatten().tolist() == pytest.approx([0.15, 0.35])
-    assert told.grad.flatten().tolist() == [0.5, 0.5]
-    assert loss.required_signals == loss.live == {signal}
-    assert loss.metrics(pi, BATCH)[metric] is told
+def test_exact_divergences_return_their_signal_with_gradient(loss, signal, metric):
+    divergence = torch.tensor([[0.3], [0.7]], dtype=torch.float64, requires_grad=True)
+    pi = Signals({"logp": BATCH.old_logp, signal: divergence})
+    value = (0.5 * loss)(pi, BATCH)
+    value.sum().backward()
+    assert divergence.grad is not None
+    assert value.flatten().tolist() == pytest.approx([0.15, 0.35])
+    assert divergence.grad.flatten().tolist() == [0.5, 0.5]
+    assert loss.required_signals == loss.recomputed_signals == {signal}
+    assert loss.metrics(pi, BATCH)[metric] is divergence
 
 
-def test_entropy_is_what_the_policy_says_it_is():
+def test_entropy_loss_returns_the_entropy_with_gradient():
     entropy = torch.tensor([[0.7], [0.1]], dtype=torch.float64, requires_grad=True)
     loss = -0.01 * Entropy()
-    said = loss(Signals(logp=BATCH.old_logp, entropy=entropy), BATCH)
-    said.sum().backward()
+    value = loss(Signals(logp=BATCH.old_logp, entropy=entropy), BATCH)
+    value.sum().backward()
     assert loss.required_signals == {"entropy"}
-    assert said.flatten().tolist() == pytest.approx([-0.007, -0.001])
+    assert value.flatten().tolist() == pytest.approx([-0.007, -0.001])
     assert entropy.grad is not None
     assert entropy.grad.flatten().tolist() == pytest.approx([-0.01, -0.01])
 
 
-def test_the_entropy_bonus_takes_its_coefficient_from_a_controller():
+def test_entropy_bonus_takes_its_coefficient_from_a_controller():
     bonus = EntropyBonus(TargetEntropy(target=0.2, step_size=0.005))
     pi = Signals(logp=BATCH.old_logp, entropy=torch.tensor([[0.4], [0.1]], dtype=torch.float64))
-    now = resolve_schedules(bonus, 0.0, {"entropy": [0.1, 0.1]})
-    assert now(pi, BATCH).flatten().tolist() == pytest.approx([-0.004, -0.001])
-    assert now.metrics(pi, BATCH)["entropy_coef"].flatten().tolist() == [0.01, 0.01]
+    resolved = resolve_schedules(bonus, 0.0, {"policy/entropy": [0.1, 0.1]})
+    assert resolved(pi, BATCH).flatten().tolist() == pytest.approx([-0.004, -0.001])
+    assert resolved.metrics(pi, BATCH)["entropy_coef"].flatten().tolist() == [0.01, 0.01]
 
 
-def test_what_is_watched_is_reported_and_has_no_gradient():
+def test_metrics_only_logs_metrics_without_gradient():
     batch = make_batch([0, 0], advantage=[1.0, 1.0])
     loss = Reinforce() + MetricsOnly(KL())
-    assert slope(loss, batch, [[0.5], [0.5]]) == [-1.0, -1.0]
+    assert gradient(loss, batch, [[0.5], [0.5]]) == [-1.0, -1.0]
     assert loss.required_signals == {"logp@ref"}
     k3 = exp(-0.5) + 0.5 - 1
-    reported = loss.metrics(perturb_logp(batch, [[0.5], [0.5]]), batch)["policy/kl_ref"]
-    assert reported.flatten().tolist() == pytest.approx([k3, k3])
+    logged = loss.metrics(perturb_logp(batch, [[0.5], [0.5]]), batch)["policy/kl_ref"]
+    assert logged.flatten().tolist() == pytest.approx([k3, k3])
 
 
-def test_a_regulariser_may_act_only_where_the_advantage_is_negative_or_positive():
+def test_where_loss_on_negative_or_positive_advantages():
     batch = make_batch([0, 0, 0], advantage=[1.0, -1.0, 0.0])
-    moves = [[0.5]] * 3
-    assert slope(WhereLoss(KL(divergences.k2), negative_advantage), batch, moves) == [0.0, 0.5, 0.0]
-    assert slope(WhereLoss(KL(divergences.k2), positive_advantage), batch, moves) == [0.5, 0.0, 0.0]
+    deltas = [[0.5]] * 3
+    assert gradient(WhereLoss(KL(divergences.k2), negative_advantage), batch, deltas) == [
+        0.0,
+        0.5,
+        0.0,
+    ]
+    assert gradient(WhereLoss(KL(divergences.k2), positive_advantage), batch, deltas) == [
+        0.5,
+        0.0,
+        0.0,
+    ]
 
 
-def test_a_regulariser_may_act_only_on_what_is_wrong_or_on_hopeless_groups():
+def test_where_loss_on_incorrect_rollouts_or_all_incorrect_groups():
     batch = make_batch([0, 0, 1, 1], reward_terms={"correct": [1.0, 0.2, 0.5, 0.0]})
-    moves = [[0.5]] * 4
-    assert slope(WhereLoss(KL(divergences.k2), IncorrectRollouts()), batch, moves) == [
-        0.0,
-        0.5,
-        0.5,
-        0.5,
-    ]
-    assert slope(WhereLoss(KL(divergences.k2), AllIncorrectGroups()), batch, moves) == [
-        0.0,
-        0.0,
-        0.5,
-        0.5,
-    ]
-    assert (
-        IncorrectRollouts("format").required_reward_terms
-        == AllIncorrectGroups("format").required_reward_terms
-        == ("format",)
-    )
+    deltas = [[0.5]] * 4
+    rollouts = WhereLoss(KL(divergences.k2), IncorrectRollouts())
+    assert gradient(rollouts, batch, deltas) == [0.0, 0.5, 0.5, 0.5]
+    groups = WhereLoss(KL(divergences.k2), AllIncorrectGroups())
+    assert gradient(groups, batch, deltas) == [0.0, 0.0, 0.5, 0.5]
+    assert IncorrectRollouts("format").required_reward_terms == ("format",)
+    assert AllIncorrectGroups("format").required_reward_terms == ("format",)
 
 
-def test_where_a_loss_acts_does_not_change_what_it_is():
+def test_where_loss_keeps_the_properties_of_its_loss():
     inner = StraightThroughKL(other_policy="teacher")
     assert WhereLoss(inner, negative_advantage).required_signals == inner.required_signals
     assert WhereLoss(ReverseKL(), negative_advantage).recomputed_signals == {"reverse_kl@ref"}
@@ -181,8 +180,8 @@ def test_where_a_loss_acts_does_not_change_what_it_is():
     assert [*WhereLoss(KL(), negative_advantage).metrics(pi, BATCH)] == ["policy/kl_ref"]
 
 
-# verl-project/verl @ 1dda039, trainer/ppo/core_algos.py, kl_penalty: value and gradient where the
-# policy gives these log-probabilities and the reference -1; "low_var_kl" is k3 held within 10
+# verl-project/verl @ 1dda039, trainer/ppo/core_algos.py, kl_penalty: value and gradient for these
+# log-probabilities of the policy and -1 of the reference; "low_var_kl" is k3 clamped to 10
 LOGP = [-0.5, -1.25, -3.0]
 VERL = {
     "kl": ([0.5, -0.25, -2.0], [1.0, 1.0, 1.0]),
@@ -211,21 +210,22 @@ VERL = {
         ("abs+", StraightThroughKL(divergences.abs_log_ratio)),
     ],
 )
-def test_estimates_give_the_numbers_of_verl(kind, loss):
-    batch, (values, slopes) = make_batch(group=[0, 0, 0]), VERL[kind]
-    moves = [[logp + 1] for logp in LOGP]
-    assert loss(perturb_logp(batch, moves), batch).flatten().tolist() == pytest.approx(values)
-    assert slope(loss, batch, moves) == pytest.approx(slopes)
+def test_estimators_match_verl(kind, loss):
+    batch = make_batch(group=[0, 0, 0])
+    values, gradients = VERL[kind]
+    deltas = [[logp + 1] for logp in LOGP]
+    assert loss(perturb_logp(batch, deltas), batch).flatten().tolist() == pytest.approx(values)
+    assert gradient(loss, batch, deltas) == pytest.approx(gradients)
 
 
-def test_far_away_verl_holds_k3_at_10_and_its_gradient_at_0():
-    # the same function at log-probabilities of -24 and -1 against -1 and -26: 10 and 10, slopes 0
+def test_clamped_k3_is_10_with_gradient_0_far_from_the_reference():
+    # verl at log-probabilities of -24 and -1 against -1 and -26: 10 and 10, gradients 0
     batch = make_batch(group=[0, 0], signals={"logp@ref": [[-1.0], [-26.0]]})
-    moves = [[-23.0], [0.0]]
-    held = KL(divergences.k3_clamped)
-    assert held(perturb_logp(batch, moves), batch).flatten().tolist() == [10.0, 10.0]
-    assert slope(held, batch, moves) == [0.0, 0.0]
-    # the paper's k3 grows: e^23 - 24 on the one side, 25 - 1 with slope 1 on the other
-    k3 = KL()(perturb_logp(batch, moves), batch).flatten().tolist()
+    deltas = [[-23.0], [0.0]]
+    clamped = KL(divergences.k3_clamped)
+    assert clamped(perturb_logp(batch, deltas), batch).flatten().tolist() == [10.0, 10.0]
+    assert gradient(clamped, batch, deltas) == [0.0, 0.0]
+    # the paper's k3 is unbounded: e^23 - 24, and 25 - 1 with gradient 1
+    k3 = KL()(perturb_logp(batch, deltas), batch).flatten().tolist()
     assert k3 == pytest.approx([exp(23) - 24, exp(-25) + 24])
-    assert slope(KL(), batch, moves) == pytest.approx([1 - exp(23), 1 - exp(-25)])
+    assert gradient(KL(), batch, deltas) == pytest.approx([1 - exp(23), 1 - exp(-25)])

@@ -1,4 +1,4 @@
-"""What tests of flow models share: `tinyflow`, and a folder with a model."""
+"""Fixtures of flow model tests: the folder of a tiny model, and its spec."""
 
 import pytest
 
@@ -8,10 +8,10 @@ from tests.helpers import tiny_flow
 
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return tiny_flow.plant(tmp_path_factory.mktemp("flow") / "tiny")
+    return tiny_flow.save_model(tmp_path_factory.mktemp("flow") / "tiny")
 
 
 @pytest.fixture
 def flow(folder: str) -> Flow:
-    """A model that draws in four steps."""
+    """A flow model of four denoising steps."""
     return Flow(folder, num_steps=4)

@@ -1,4 +1,4 @@
-"""Methods made for words train a flow model as they are: an action is a denoising step."""
+"""Methods published for language models train flow models unchanged."""
 
 import math
 
@@ -29,7 +29,7 @@ from grupo.rewards.image_shapes import rollout_image
 from grupo.tasks.shape_captions import CaptionTasks
 from grupo.training.learner import Learner
 
-SHELF = {
+METHODS = {
     "cispo": cispo(group_size=4),
     "dr_grpo": dr_grpo(max_length=4, group_size=4),
     "dual_clip": dual_clip(group_size=4),
@@ -50,7 +50,7 @@ SHELF = {
 
 
 def red(task, rollout):
-    """How red the picture is, 0 to 1."""
+    """Redness of the image, 0 to 1."""
     return rollout_image(rollout)[0].mean().item()
 
 
@@ -69,40 +69,40 @@ def recipe(flow):
 
 
 def step(recipe):
-    """What a learner's step came to, and whether every weight moved to a finite one."""
+    """Run one step; return its result and the fraction of weights that changed."""
     learner = Learner(recipe)
     before = {name: x.clone() for name, x in learner.policy.weights().items()}
-    learned = learner.step()
-    now = learner.policy.weights()
-    assert all(x.isfinite().all() for x in now.values())
-    moved = [name for name, x in now.items() if not torch.equal(x, before[name])]
-    return learned, len(moved) / len(now)
+    result = learner.step()
+    after = learner.policy.weights()
+    assert all(x.isfinite().all() for x in after.values())
+    changed = [name for name, x in after.items() if not torch.equal(x, before[name])]
+    return result, len(changed) / len(after)
 
 
-@pytest.mark.parametrize("name", SHELF)
-def test_a_method_of_the_shelf_learns_from_pictures(name, recipe):
-    learned, moved = step(recipe.replace(method=SHELF[name]))
-    assert learned.batch.mask.shape == (8, 4)
-    assert learned.batch.mask.all()
-    assert math.isfinite(learned.metrics["loss"])
-    assert 0 < learned.metrics["grad_norm"] < math.inf
-    assert learned.metrics["sampler_mismatch/logp_diff_max"] < 1e-5  # ratio 1 to rounding
-    assert moved > 0.9
+@pytest.mark.parametrize("name", METHODS)
+def test_method_trains_a_flow_model(name, recipe):
+    result, changed_frac = step(recipe.replace(method=METHODS[name]))
+    assert result.batch.mask.shape == (8, 4)
+    assert result.batch.mask.all()
+    assert math.isfinite(result.metrics["loss"])
+    assert 0 < result.metrics["grad_norm"] < math.inf
+    assert result.metrics["sampler_mismatch/logp_diff_max"] < 1e-5  # ratio 1 to rounding
+    assert changed_frac > 0.9
 
 
-def test_they_are_of_ten_credits_and_losses_at_least():
-    assert len({method.advantage for method in SHELF.values()}) >= 6
-    assert len({method.loss for method in SHELF.values()}) >= 10
+def test_methods_cover_many_advantage_estimators_and_losses():
+    assert len({method.advantage for method in METHODS.values()}) >= 6
+    assert len({method.loss for method in METHODS.values()}) >= 10
 
 
-def test_without_differing_rewards_nothing_is_learned(recipe):
-    method = SHELF["dr_grpo"]
+def test_equal_rewards_give_no_gradient(recipe):
+    method = METHODS["dr_grpo"]
     assert method.advantage == Center()
-    learned, moved = step(
+    result, changed_frac = step(
         recipe.replace(method=method, env=ImageGeneration((RewardTerm("same", same),)))
     )
-    assert learned.metrics["grad_norm"] == 0
-    assert moved == 0
+    assert result.metrics["grad_norm"] == 0
+    assert changed_frac == 0
 
 
 def same(task, rollout):

@@ -1,4 +1,4 @@
-"""A flow model of random weights learns to paint red; with its advantages turned it does not."""
+"""Training of flow models: a random model learns red images, unless advantages are negated."""
 
 import json
 from dataclasses import replace
@@ -33,12 +33,12 @@ from grupo.training.trainer import load_policy, resume, train
 from tests.helpers import tiny_flow
 
 
-def redder(task, first, second):
+def is_redder(task, first, second):
     return float(tiny_flow.redness(task, first) > tiny_flow.redness(task, second))
 
 
-WORLD = ImageGeneration(
-    (RewardTerm("red", tiny_flow.redness), RewardTerm("win_rate", PairwiseWinRate(redder), 0.0))
+ENV = ImageGeneration(
+    (RewardTerm("red", tiny_flow.redness), RewardTerm("win_rate", PairwiseWinRate(is_redder), 0.0))
 )
 
 
@@ -46,7 +46,7 @@ WORLD = ImageGeneration(
 def recipe(flow):
     return Recipe(
         policy=flow,
-        env=WORLD,
+        env=ENV,
         tasks=CaptionTasks(("a red square", "a blue circle")),
         eval_tasks=0,
         method=flow_grpo(group_size=8, kl_coef=0.0, minibatches=1),
@@ -65,13 +65,14 @@ def rewards(run):
 
 
 def gain(recipe, run):
-    """What the last four steps were better than the first two."""
+    """Mean reward of the last four steps less that of the first two."""
     train(recipe, run)
-    seen = rewards(run)
-    return fmean(seen[-4:]) - fmean(seen[:2])
+    means = rewards(run)
+    return fmean(means[-4:]) - fmean(means[:2])
 
 
-TWICE = Updates(minibatches=2)  # at the second update of a step ratios have left 1 and are clipped
+# in the second update of a step, ratios differ from 1 and are clipped
+TWO_MINIBATCHES = Updates(minibatches=2)
 METHODS = {
     "flow_grpo": flow_grpo(group_size=8, kl_coef=0.0),
     "grpo_guard": grpo_guard(group_size=8),
@@ -88,24 +89,24 @@ METHODS = {
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_it_learns_and_turned_round_it_does_not(name, recipe, tmp_path):
-    method = METHODS[name].replace(updates=TWICE)
-    turned = method.replace(advantage=chain(method.advantage, tiny_flow.turned))
+def test_method_learns_and_with_negated_advantages_it_does_not(name, recipe, tmp_path):
+    method = METHODS[name].replace(updates=TWO_MINIBATCHES)
+    negated = method.replace(advantage=chain(method.advantage, tiny_flow.negate))
     assert gain(recipe.replace(method=method), tmp_path / "run") > 0.05
-    assert gain(recipe.replace(method=turned), tmp_path / "turned") < 0.0
+    assert gain(recipe.replace(method=negated), tmp_path / "negated") < 0.0
 
 
 def clipped(recipe):
-    """The shares of bad and of good steps that the clip takes, of all steps of three runs."""
+    """Mean clip fractions, low and high, over all steps of three runs."""
     learners = [Learner(recipe.replace(seed=seed)) for seed in range(3)]
-    seen = [learner.step().metrics for learner in learners for _ in range(recipe.steps)]
+    metrics = [learner.step().metrics for learner in learners for _ in range(recipe.max_steps)]
     return [
-        fmean(numbers[name] for numbers in seen) for name in ("clip_frac/low", "clip_frac/high")
+        fmean(numbers[name] for numbers in metrics) for name in ("clip_frac/low", "clip_frac/high")
     ]
 
 
 @pytest.mark.slow
-def test_grpo_guards_clip_takes_good_and_bad_steps_alike_and_flow_grpos_more_bad_ones(recipe):
+def test_grpo_guard_clips_symmetrically_and_flow_grpo_clips_low_more(recipe):
     low, high = clipped(recipe.replace(method=METHODS["grpo_guard"]))
     assert 0.2 < low + high < 0.5  # at most half: of two updates the first is on policy
     assert high / low == pytest.approx(1.0, abs=0.2)
@@ -117,20 +118,20 @@ def test_grpo_guards_clip_takes_good_and_bad_steps_alike_and_flow_grpos_more_bad
     "change",
     [
         {"method": flow_grpo(group_size=8, kl_coef=0.04, minibatches=2)},
-        {"staleness": 1},
+        {"max_staleness": 1},
     ],
     ids=["reference", "stale"],
 )
-def test_it_learns_in_other_ways_too(recipe, tmp_path, change):
+def test_it_learns_with_a_reference_and_with_stale_rollouts(recipe, tmp_path, change):
     assert gain(recipe.replace(**change), tmp_path / "run") > 0.05
 
 
-def test_a_window_of_steps_learns(recipe, flow, tmp_path):
+def test_sde_window_learns(recipe, flow, tmp_path):
     policy = replace(flow, sde_window=(0, 1))
     assert gain(recipe.replace(policy=policy), tmp_path / "run") > 0.05
 
 
-def test_adapters_learn_and_what_they_are_on_stays(recipe, flow, tmp_path):
+def test_only_adapters_are_trained(recipe, flow, tmp_path):
     policy = replace(flow, lora=Lora(rank=4))
     train(recipe.replace(policy=policy, max_steps=2), tmp_path / "run")
     trained, start = load_policy(tmp_path / "run")[0], policy.build()
@@ -139,17 +140,17 @@ def test_adapters_learn_and_what_they_are_on_stays(recipe, flow, tmp_path):
     assert all("lora" in name for name in own)
 
 
-def test_a_run_is_shown_by_what_was_drawn_before_and_after(recipe, tmp_path):
+def test_report_shows_images_before_and_after_training(recipe, tmp_path):
     pytest.importorskip("PIL")
-    told = train_and_compare(recipe.replace(max_steps=1), WORLD, recipe.tasks, tmp_path / "run")
-    assert (tmp_path / "run" / "table.md").read_text() == told
-    before, _, after, _ = told.splitlines()[2].split("|")[2:-1]
+    table = train_and_compare(recipe.replace(max_steps=1), ENV, recipe.tasks, tmp_path / "run")
+    assert (tmp_path / "run" / "table.md").read_text() == table
+    before, _, after, _ = table.splitlines()[2].split("|")[2:-1]
     assert before != after
     assert {"before.png", "after.png"} <= {x.name for x in (tmp_path / "run").iterdir()}
 
 
-class Stopping(NullCallback):
-    """Somebody who stops a run after its third step."""
+class StopAfterThreeSteps(NullCallback):
+    """Interrupts a run after its third step."""
 
     def on_step_end(self, step, numbers):
         if step == 2:
@@ -157,40 +158,40 @@ class Stopping(NullCallback):
 
 
 @pytest.mark.parametrize("staleness", [0, 1])
-def test_a_run_that_was_stopped_goes_on_with_the_same_bits(recipe, tmp_path, staleness):
+def test_resumed_run_matches_an_uninterrupted_run(recipe, tmp_path, staleness):
     recipe = recipe.replace(max_staleness=staleness, save_every=2, max_steps=4)
     train(recipe, tmp_path / "whole")
     with pytest.raises(KeyboardInterrupt):
-        train(recipe, tmp_path / "cut", Stopping())
+        train(recipe, tmp_path / "cut", StopAfterThreeSteps())
     resume(tmp_path / "cut")
     assert rewards(tmp_path / "cut") == rewards(tmp_path / "whole")
 
 
-def test_what_a_flow_cannot_say_is_refused_before_anything_is_drawn(recipe, tmp_path):
+def test_missing_signals_raise_before_generation(recipe, tmp_path):
     with pytest.raises(ConfigError, match="the policy has no signal 'self_certainty'"):
         train(recipe.replace(method=intuitor()), tmp_path / "run")
 
 
-def test_a_caption_that_the_world_cannot_draw_is_refused_before_anything_is_drawn(recipe, tmp_path):
-    asked = FromFunction(odd)
+def test_invalid_captions_raise_before_generation(recipe, tmp_path):
+    tasks = FromFunction(invalid_captions)
     with pytest.raises(ConfigError, match="'a red circle square' is no picture of shapes"):
         train(
             recipe.replace(
-                tasks=asked, env=ImageGeneration((RewardTerm("colour", ColourMatch()),))
+                tasks=tasks, env=ImageGeneration((RewardTerm("colour", ColourMatch()),))
             ),
             tmp_path / "run",
         )
     assert not (tmp_path / "run").exists()
 
 
-def odd():
+def invalid_captions():
     yield Task("k", "a red circle square")
 
 
-def test_the_journal_of_actions_has_the_picture_that_each_rollout_made(recipe, tmp_path):
+def test_action_records_hold_the_image_of_each_rollout(recipe, tmp_path):
     train(recipe.replace(max_steps=1), tmp_path / "run")
     lines = (tmp_path / "run" / "actions.jsonl").read_text().splitlines()
     last = [json.loads(line)["actions"][-1] for line in lines]
     assert last
-    assert all(action["picture"].startswith("data:image/png;base64,") for action in last)
-    assert all(action["parts"] == [""] * len(action["logp"]) for action in last)
+    assert all(action["image"].startswith("data:image/png;base64,") for action in last)
+    assert all(action["items"] == [""] * len(action["logp"]) for action in last)

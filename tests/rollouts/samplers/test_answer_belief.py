@@ -33,10 +33,10 @@ class Believer(Script):
 
     room: int = 99
 
-    async def measure(self, rollout):
+    async def score(self, rollout):
         assert [a.text for _, a in rollout.turns[-2:]] == ["So: ", "ok"]
         assert [seen for seen, _ in rollout.turns[-2:]] == [f"R{len(rollout.turns) - 2}", ""]
-        assert not any(a.learned for _, a in rollout.turns[-2:])
+        assert not any(a.in_loss for _, a in rollout.turns[-2:])
         turn = len(rollout.turns) - 2
         return TokenScores((-1.0 - turn, -3.0 + 2 * turn)) if turn < self.room else TokenScores()
 
@@ -76,5 +76,5 @@ def test_marks_reach_the_batch():
 def test_tasks_without_an_answer_are_refused():
     WithAnswerBelief(GroupSampler(2)).validate_tasks([TASK, replace(TASK, reference_answer=0)])
     for none in (None, ""):
-        with pytest.raises(ConfigError, match="t has no answer"):
+        with pytest.raises(ConfigError, match="t has no reference answer"):
             WithAnswerBelief(GroupSampler(2)).validate_tasks([replace(TASK, reference_answer=none)])

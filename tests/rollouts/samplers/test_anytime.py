@@ -37,7 +37,7 @@ def thinking(n: int):
 
 def places(group):
     return [
-        tuple(int(r.parts[name]) for name in ("trace", "budget", "cut")) for r in group.rollouts
+        tuple(int(r.reward_terms[name]) for name in ("trace", "budget", "cut")) for r in group.rollouts
     ]
 
 

@@ -33,7 +33,7 @@ def test_the_thought_is_cut_and_an_answer_forced_from_front_to_back():
     assert set(places) <= set(range(1, 8))  # the thought has 7 letters before its end
     early = [f"{THOUGHT[:n]}!|{n}." for n in places]
     assert texts(group) == [*early, "thought|7."]
-    assert [r.reward_terms["exit"] for r in group.rollouts] == [0.0, 1.0, 2.0, 3.0]
+    assert [r.reward_terms["exit_index"] for r in group.rollouts] == [0.0, 1.0, 2.0, 3.0]
 
 
 def test_the_thought_is_said_once():
@@ -69,14 +69,14 @@ def test_a_task_may_say_how_many_attempts_it_wants():
 def test_a_thought_without_an_end_has_no_answer_of_its_own(end):
     thought = "xxxx" + end
     act = script(lambda read, key: (thought + "a.")[len(read) - 1] if "|" not in read else ".")
-    act = replace(act, limit=len(thought))  # it is cut short, or ends the whole rollout
+    act = replace(act, max_new_tokens=len(thought))  # it is cut short, or ends the whole rollout
     sampler = EarlyExits(num_exits=20, instruction="!", think_end="|")
 
     class Limited(type(act)):
-        def until(self, *stop, limit=0):
-            return replace(self, stop_strings=stop)
+        def with_stop(self, *stop_strings, max_new_tokens=0):
+            return replace(self, stop_strings=stop_strings)
 
-    group = sample(sampler, Limited(act.description, act.log, limit=act.limit))
+    group = sample(sampler, Limited(act.next_letter, act.log, max_new_tokens=act.max_new_tokens))
     assert texts(group) == ["x!|.", "xx!|.", "xxx!|.", "xxxx!|.", thought]
     assert group.rollouts[-1].truncated == (not end)
 

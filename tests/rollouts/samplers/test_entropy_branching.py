@@ -33,8 +33,8 @@ class Unsure(Script):
     entropy: tuple = (0.0,)
     most: float = 2.0
 
-    async def measure(self, rollout):
-        said = rollout.turns[-1][1].parts
+    async def score(self, rollout):
+        said = rollout.turns[-1][1].items
         H = self.entropy[min(len(rollout.turns), len(self.entropy)) - 1]
         return TokenScores((-1.0,) * len(said), (H,) * len(said), self.most)
 

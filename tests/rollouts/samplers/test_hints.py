@@ -29,10 +29,10 @@ class Reader:
 
     async def __call__(self, rollout, seen):
         self.asked.append((self.name, seen))
-        text = "yes" if self.status in str(seen) else "no"
+        text = "yes" if self.word in str(seen) else "no"
         return Action((text,), (-3.0 if seen == TASK.prompt else -1.0,), (seen,), text)
 
-    def moved(self, rollout, seen):
+    def with_prompt(self, rollout, seen):
         ((_, action),) = rollout.turns
         return replace(
             rollout, turns=((seen, replace(action, observation=(seen,), off_context=True)),)
@@ -70,7 +70,7 @@ def seen(rollout):
 def test_where_all_are_wrong_as_many_more_see_the_hint_and_are_moved_behind_the_prompt():
     group, asked = sample(WithHint(GroupSampler(2)))
     assert group.rewards == (0.0, 0.0, 1.0, 1.0)
-    assert [r.source for r in group.rollouts] == ["policy", "policy", "guided", "guided"]
+    assert [r.source for r in group.rollouts] == ["policy", "policy", "with_hint", "with_hint"]
     assert {prompt for _, prompt in asked[2:]} == {"well?\n\nHint: say it"}
     assert {seen(r) for r in group.rollouts} == {"well?"}
     (one,) = {action for r in group.rollouts[2:] for _, action in r.turns}
@@ -158,7 +158,7 @@ def test_the_lowest_level_that_is_right_replaces_one_rollout_and_keeps_its_hint(
     ]
     assert group.rewards == (1.0, 0.0, 0.0)
     assert seen(group.rollouts[0]) == "well?\n\nHint: say\nit"
-    assert group.rollouts[0].source == "scaffolded"
+    assert group.rollouts[0].source == "with_scaffold"
     assert not group.rollouts[0].turns[0][1].off_context
 
 
@@ -181,14 +181,14 @@ def test_only_the_first_levels_are_tried_and_none_in_the_warm_up():
     method = Method(
         sampler=WithScaffold(GroupSampler(2), max_levels=as_float(Switch(0.15, 0.0, 12.0)))
     )
-    young, old = (sample(resolve_schedules(method, p).sample, word="it") for p in (0.1, 0.2))
+    young, old = (sample(resolve_schedules(method, p).sampler, word="it") for p in (0.1, 0.2))
     assert (len(young[1]), len(old[1])) == (2, 6)
 
 
 def test_every_rollout_is_tried_again_and_the_first_of_the_best_takes_the_first_place():
     group, asked = sample(WithCritique(GroupSampler(3)), word="wrong")
     assert group.rewards == (1.0, 0.0, 0.0)
-    assert [r.source for r in group.rollouts] == ["refined", "policy", "policy"]
+    assert [r.source for r in group.rollouts] == ["with_critique", "policy", "policy"]
     assert len(asked) == 3 + 3
     said = "well?\n\nYour answer: no\n\nThis is wrong. The right answer is yes.\n\nAnswer again."
     assert {prompt for _, prompt in asked[3:]} == {said}
@@ -200,7 +200,7 @@ def test_every_rollout_is_tried_again_and_the_first_of_the_best_takes_the_first_
 def test_one_is_kept_even_if_no_second_attempt_is_right():
     group, _ = sample(WithCritique(GroupSampler(3), correctness_sentence), word="never")
     assert group.rewards == (0.0, 0.0, 0.0)
-    assert group.rollouts[0].source == "refined"
+    assert group.rollouts[0].source == "with_critique"
 
 
 def test_what_could_not_be_judged_is_not_tried_again():

@@ -18,14 +18,14 @@ class Echo:
     """A policy that says what it was asked, and in which stream."""
 
     def __init__(self, stream=()):
-        self.stream = stream
+        self.rng_key = stream
 
     async def __call__(self, rollout, seen):
-        text = f"{seen} {self.stream}"
+        text = f"{seen} {self.rng_key}"
         return Action((text,), (0.0,), text=text)
 
     def fork(self, *label):
-        return Echo((*self.stream, *label))
+        return Echo((*self.rng_key, *label))
 
 
 def test_every_paraphrase_is_asked_as_often_and_all_are_judged_together():

@@ -31,7 +31,7 @@ SMALL = EarlyPruning(
 class Foreseen(Script):
     """A script of whose rollouts those that begin with a letter before n look well."""
 
-    async def foresee(self, rollout, helper):
+    async def predict_head(self, rollout, helper):
         assert helper == "quality"
         return 2.0 if rollout.text[0] < "n" else -2.0
 
@@ -118,7 +118,7 @@ def test_a_share_of_one_gives_nobody_up():
 def test_streams_do_not_depend_on_who_is_given_up():
     def drawn(sampler):
         act = Foreseen(dice, []).fork(1)
-        return {r.text: r for r in sample(sampler, act).rollouts if not r.failed}
+        return {r.text: r for r in sample(sampler, act).rollouts if not r.error}
 
     some, every = drawn(SMALL), drawn(replace(SMALL, keep_fraction=1.0))
     assert len(every) == 8 > len(some)
@@ -127,7 +127,7 @@ def test_streams_do_not_depend_on_who_is_given_up():
 
 def test_a_posterior_follows_what_was_seen_and_forgets():
     posterior = BetaBins.from_history(2, decay=0.5)
-    assert repr(posterior) == "Posterior.following(2, 0.5)"
+    assert repr(posterior) == "BetaBins.from_history(2, 0.5)"
     measured = {
         "value_bins/correct/0": [1.0, 0.0],
         "value_bins/count/0": [4.0, 0.0],

@@ -32,7 +32,7 @@ def alike(some, others):
         for (_, one), (_, other) in zip(a.turns, b.turns, strict=True)
     ]
     return all(
-        one.parts == other.parts and one.logp == pytest.approx(other.logp, abs=2e-5)
+        one.items == other.items and one.logp == pytest.approx(other.logp, abs=2e-5)
         for one, other in pairs
     )
 
@@ -48,7 +48,7 @@ def test_every_rollout_is_told_what_the_greedy_one_earned(policy):
     (greedy,) = {r.reward_terms["greedy"] for r in group.rollouts}
 
     async def surely():
-        act = policy.actor(5).fork("any").at(top_k=1)
+        act = policy.actor(5).fork("any").with_sampling(top_k=1)
         return (await act(group.rollouts[0].__class__(), TASK.prompt)).text
 
     assert greedy == float(asyncio.run(surely()).endswith("2"))
@@ -85,7 +85,7 @@ def test_a_task_without_a_solution_has_no_expert(policy):
 
 def test_tempered_rollouts_are_told_apart_and_leave_the_others_as_they_are(policy):
     group = sampled(MultiTemperature(GroupSampler(3), 2, 1.5), policy)
-    assert [r.reward_terms["tempered"] for r in group.rollouts] == [0.0, 0.0, 0.0, 1.0, 1.0]
+    assert [r.reward_terms["temperature_scaled"] for r in group.rollouts] == [0.0, 0.0, 0.0, 1.0, 1.0]
     alone = sampled(GroupSampler(3), policy)
     assert alike(group.rollouts[:3], alone.rollouts)
     assert MultiTemperature(GroupSampler(3), 2, 1.5).group_size == 5

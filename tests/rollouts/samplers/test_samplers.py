@@ -39,14 +39,14 @@ class Coin:
     p: float = 0.5
 
     async def __call__(self, rollout, seen):
-        heads = make_rng(self.key, len(rollout.turns)).random() < self.posterior_mean
+        heads = make_rng(self.key, len(rollout.turns)).random() < self.p
         return Action(
             ("w",),
-            (log(self.posterior_mean if heads else 1 - self.posterior_mean),),
+            (log(self.p if heads else 1 - self.p),),
             text="yes" if heads else "no",
         )
 
-    async def recite(self, rollout, seen, text):
+    async def append_unsampled(self, rollout, seen, text):
         return Action((text,), (0.0,), text=text, sampled=False)
 
     def fork(self, *label):
@@ -89,8 +89,8 @@ def test_rollouts_of_a_tree_share_their_first_turn():
 def test_rollouts_of_a_tree_are_told_which_trunk_they_share():
     tree = FirstTurnTree(2, 3)
     group = sample(tree, Coin())
-    assert [r.reward_terms["trunk"] for r in group.rollouts] == [0.0, 0.0, 0.0, 1.0, 1.0, 1.0]
-    assert (tree.group_size, tree.provides) == (6, ("trunk",))
+    assert [r.reward_terms["first_turn"] for r in group.rollouts] == [0.0, 0.0, 0.0, 1.0, 1.0, 1.0]
+    assert (tree.group_size, tree.provides) == (6, ("first_turn",))
     assert group.rewards == tuple(text.count("yes") for text in texts(group))  # it earns nothing
 
 
@@ -125,7 +125,7 @@ def test_demonstrations_are_recited_and_earn_one():
     group = sample(DemonstrationSampler(solve), Coin())
     assert texts(group) == ["yes, because", "yes"]
     assert group.rewards == (1.0, 1.0)
-    assert {r.source for r in group.rollouts} == {"worked"}
+    assert {r.source for r in group.rollouts} == {"demonstration"}
     assert not any(action.sampled for r in group.rollouts for _, action in r.turns)
 
 
@@ -157,7 +157,7 @@ def test_a_world_that_says_nothing_cannot_be_answered():
             return None
 
     assert sample(FirstTurnTree(1, 1), Coin(), env=Silent()).rollouts[0].turns == Rollout().turns
-    with pytest.raises(AssertionError, match="says nothing"):
+    with pytest.raises(AssertionError, match="must return a first observation"):
         sample(DemonstrationSampler(solve), Coin(), env=Silent())
 
 

@@ -125,14 +125,14 @@ def test_a_cut_thought_says_what_is_left_of_it(policy):
         cut = rollout.turns[0][1]
         n = len(cut.items)
         assert (cut.items, cut.logp) == (thought.items[:n], thought.logp[:n])
-        assert cut.text == policy.chat_tokenizer.text(thought.items[:n])
+        assert cut.text == policy.chat_tokenizer.decode(thought.items[:n])
         assert rollout.turns[1][1].text == " So:</think>"
 
 
 def test_texts_of_segments_join_as_their_tokens_do(policy):
     language = policy.chat_tokenizer
     for rollout in sample(SAMPLERS["segments"], policy).rollouts:
-        assert rollout.text == language.text([x for _, a in rollout.turns for x in a.items])
+        assert rollout.text == language.decode([x for _, a in rollout.turns for x in a.items])
 
 
 def test_chunks_end_to_end_keep_the_context_within_its_bounds(policy):

@@ -73,7 +73,7 @@ def test_chance_is_shared_in_part_where_that_can_be():
     for alike in (-0.1, 1.0):
         with pytest.raises(ConfigError, match="0 or more and below 1"):
             SplitTree((0, 2), sibling_correlation=alike)
-    with pytest.raises(ConfigError, match=r"alike: 0\.5\. Allowed: 0 where words"):
+    with pytest.raises(ConfigError, match=r"sibling_correlation: 0\.5\. Allowed: 0 for a policy"):
         sample(SplitTree((0, 2), sibling_correlation=0.5))
 
 
@@ -86,7 +86,7 @@ def test_a_path_is_left_by_one_action_and_gone_on_with_as_before():
     group = sample(SingleStepBranching(branches_per_step=3))
     moved = [[k for k, x in enumerate(steps(r)) if x] for r in group.rollouts]
     assert moved == [[k] for k in range(6) for _ in range(3)]
-    assert [r.reward_terms["place"] for r in group.rollouts] == [float(k) for [k] in moved]
+    assert [r.reward_terms["branch_step"] for r in group.rollouts] == [float(k) for [k] in moved]
     batch = collate([group], lambda rows: {})
     assert [row.nonzero().flatten().tolist() for row in batch.mask] == moved
     assert len({r.reward for r in group.rollouts}) == 18
@@ -94,15 +94,15 @@ def test_a_path_is_left_by_one_action_and_gone_on_with_as_before():
 
 def test_only_some_places_may_be_left():
     group = sample(SingleStepBranching(branches_per_step=2, branch_steps=(1, 4, 9)))
-    assert Counter(r.reward_terms["place"] for r in group.rollouts) == {1.0: 2, 4.0: 2}
-    with pytest.raises(ConfigError, match=r"at: \(6,\). Allowed: below 6"):
+    assert Counter(r.reward_terms["branch_step"] for r in group.rollouts) == {1.0: 2, 4.0: 2}
+    with pytest.raises(ConfigError, match=r"branch_steps: \(6,\). Allowed: below 6"):
         sample(SingleStepBranching(branches_per_step=2, branch_steps=(6,)))
 
 
 def test_words_are_left_and_gone_on_with_too():
     act = script(dice).fork(4)
     group = sample(SingleStepBranching(branches_per_step=2), act, Once())
-    assert len(group.rollouts) == 2 * len({r.reward_terms["place"] for r in group.rollouts})
+    assert len(group.rollouts) == 2 * len({r.reward_terms["branch_step"] for r in group.rollouts})
     batch = collate([group], lambda rows: {})
     assert batch.mask.sum(1).tolist() == [1] * len(group.rollouts)
 

@@ -137,7 +137,7 @@ def test_what_follows_after_the_world_has_spoken_again_is_of_the_leaf():
             heard = [seen for seen, _ in rollout.turns if seen]
             return ("Q", "R", None)[len(heard)]
 
-    act = replace(script(dice), limit=4)
+    act = replace(script(dice), max_new_tokens=4)
     group = sample(SegmentTree(4, 2, 2, 2, 2), act, env=Twice())
     assert all([seen for seen, _ in r.turns if seen] == ["Q", "R"] for r in group.rollouts)
     lasts = [nodes(r)[-2:] for r in group.rollouts]

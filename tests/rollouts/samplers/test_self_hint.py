@@ -26,16 +26,16 @@ class Coach:
     async def __call__(self, rollout, seen):
         self.asked.append((self.name, seen))
         if "ASKED" in str(seen):
-            return Action(("x",), (-1.0,), (seen,), self.num_hints[self.name[-1] - 1])
+            return Action(("x",), (-1.0,), (seen,), self.hints[self.name[-1] - 1])
         if "deaf" in str(seen):
             return Action((), (), (), "", "length")
-        text = "yes" if self.status in str(seen) else "no"
+        text = "yes" if self.word in str(seen) else "no"
         return Action((text,), (-2.0,), (seen,), text)
 
     def fork(self, *label):
         return replace(self, name=(*self.name, *label))
 
-    def chance(self, *label):
+    def rng(self, *label):
         return make_rng(0, *label)
 
 
@@ -56,7 +56,7 @@ def sample(*hints, word="key", n=2, task=TASK):
 
 
 def kinds(group):
-    return [(r.parts["role"], r.parts["hint"], r.parts["refused"]) for r in group.rollouts]
+    return [(r.reward_terms["is_hint"], r.reward_terms["hint_index"], r.reward_terms["hint_rejected"]) for r in group.rollouts]
 
 
 def test_where_all_are_wrong_it_is_asked_for_hints_and_tries_each():

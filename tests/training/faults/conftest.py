@@ -31,7 +31,7 @@ def trainee() -> Iterator[Trainee]:
 def cut_short(trainee: Trainee, tmp_path: Path) -> Path:
     """A run killed in its fifth step: checkpoints of steps 2 and 4, four steps in the journals."""
     run = tmp_path / "run"
-    assert trainee("train", run, recipe="grpo", kill="step/credited:5").killed
+    assert trainee("train", run, recipe="grpo", kill="step/advantages_computed:5").killed
     saved = {path.name for path in run.glob("checkpoints/step-*")}
     assert saved == {"step-00000002", "step-00000004"}
     return run

@@ -58,7 +58,7 @@ def failing_at(n: int, folder, *, code: int, **how) -> FailingDisk:
     assert bool(failure) == bool(disk.failed)
     if failure:
         assert failure.file.startswith(str(folder))
-        assert f"{failure.file}: {os.strerror(code)}. What was saved before" in str(failure)
+        assert f"{failure.file}: {os.strerror(code)}. Earlier checkpoints are intact" in str(failure)
     committed = b"step-00000003" in (folder / "latest").read_bytes()
     found = checkpoint_contents.loaded(folder)
     assert (found.step, found.notes) == (3 if committed else 2, ())
@@ -135,7 +135,7 @@ def test_a_full_disk_says_so_and_what_to_do(run):
     with pytest.raises(SaveFailed) as caught:
         checkpoint_contents.save(run, 3, syscall=FailingDisk(12, errno.ENOSPC))
     assert "Step 3 is not saved: " in str(caught.value)
-    assert ": No space left on device. What was saved before is as it was. Free space" in str(
+    assert ": No space left on device. Earlier checkpoints are intact. Free space" in str(
         caught.value
     )
 

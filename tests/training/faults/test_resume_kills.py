@@ -80,7 +80,7 @@ def test_a_run_killed_at_a_place_ends_with_the_same_bits(name, which, trainee, t
 @pytest.mark.parametrize("recipe", CONFIGURATIONS)
 def test_whatever_it_trains_it_ends_with_the_same_bits(recipe, trainee, tmp_path):
     last = trainee.whole(recipe).passed.count("step/collated") or 1
-    places = ("step/logged:1", f"step/sampled:{max(1, last - 1)}")
+    places = ("step/logged:1", f"step/generated:{max(1, last - 1)}")
     ends_alike(trainee, tmp_path / "run", recipe, *places)
 
 

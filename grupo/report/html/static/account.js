@@ -24,7 +24,7 @@ const TIMES = [["time/generate", "sampling"], ["time/score", "waiting for judges
   ["time/update", "updating"], ["time/other", "the rest"]];
 
 function ledgerOf(run) {
-  const { ledger, defined } = RUNS[run];
+  const { ledger, metric_definitions: definitions } = RUNS[run];
   const total = ledger["time/step"], sampled = ledger["tokens/generated"];
   if (!total) return el("p", { class: "soft" }, "No step has been written yet.");
   const shares = TIMES.map(([name, label], i) => ({ name, label, colour: `--run${i}`, x: ledger[name] || 0 }));
@@ -41,7 +41,7 @@ function ledgerOf(run) {
     return el("li", {}, swatch, `${s.label} `, el("span", { class: "num soft" }, `${clock(s.x)} · ${percent(s.x / total)}`));
   }));
   const rows = TOKENS.filter(([name]) => isNumber(ledger[name])).map(([name, label]) => el("tr", {},
-    el("th", { scope: "row" }, term(label, () => definition({ title: name, defined: defined[name] }))),
+    el("th", { scope: "row" }, term(label, () => definition({ title: name, defined: definitions[name] }))),
     el("td", { class: "num" }, `${whole(ledger[name])} actions`),
     el("td", { class: "num soft" }, name === "tokens/generated" ? `${number(sampled / total)} a second` : `${percent(ledger[name] / sampled)} of sampled`)));
   return el("div", { class: "pair" },
@@ -65,8 +65,8 @@ function doctorOf(run, go) {
     wrong ? null : el("p", { class: "good" }, "Healthy: no check found anything wrong."),
     findings.map((f) => el("article", { class: `finding ${f.severity}` },
       el("h3", { class: f.severity === "error" ? "bad" : f.severity === "warning" ? "warn" : "" }, `${f.severity}: ${f.name}`),
-      el("p", {}, f.seen.replaceAll("`", "")),
-      f.places.length ? el("div", { class: "row small" }, el("span", { class: "soft" }, "Look at"), f.places.map((place) => placeOf(place, go))) : null,
-      el("div", { class: "pair" }, list("As a rule because", f.causes), list("Try", f.tries)))),
+      el("p", {}, f.details.replaceAll("`", "")),
+      f.locations.length ? el("div", { class: "row small" }, el("span", { class: "soft" }, "Look at"), f.locations.map((place) => placeOf(place, go))) : null,
+      el("div", { class: "pair" }, list("As a rule because", f.causes), list("Try", f.suggestions)))),
   ];
 }

@@ -23,7 +23,7 @@ function largest(rollouts, measure) {
   let most = 0;
   for (const { actions } of rollouts) {
     for (const action of actions) {
-      action.parts.forEach((_, i) => {
+      action.items.forEach((_, i) => {
         const x = MEASURES[measure].of(action, i);
         if (isNumber(x)) most = Math.max(most, Math.abs(x));
       });
@@ -41,7 +41,7 @@ function shadeOf(x, most, sided) {
 /* What is known of a part, in a line. */
 function factsOf(action, i) {
   const logp = at(action.logp, i), facts = [];
-  const text = action.parts[i];
+  const text = action.items[i];
   facts.push(text === "" ? `part ${action.before + i + 1}` : JSON.stringify(text));
   if (isNumber(logp)) facts.push(`log p ${number(logp)} nats (p ${percent(Math.exp(logp))})`);
   for (const name of ["advantage", "ratio", "entropy"]) {
@@ -51,8 +51,8 @@ function factsOf(action, i) {
   }
   if (action.clipped?.includes(i)) facts.push("clipped: no gradient");
   if (action.sampled === false) facts.push("recited, not sampled");
-  if (action.learned === false) facts.push("not trained on");
-  if (action.moved) facts.push("drawn in another context");
+  if (action.in_loss === false) facts.push("not trained on");
+  if (action.off_context) facts.push("drawn in another context");
   return facts.join(" · ");
 }
 
@@ -65,8 +65,8 @@ function shownText(text, query) {
 
 function partsOf(action, look) {
   const { measure, most, query } = look, { sided, of } = MEASURES[measure];
-  const given = action.sampled === false || action.learned === false;
-  return action.parts.map((text, i) => {
+  const given = action.sampled === false || action.in_loss === false;
+  return action.items.map((text, i) => {
     const kind = (text ? "" : " blank") + (action.clipped?.includes(i) ? " clipped" : "") + (given ? " given" : "");
     const part = el("span", { class: `part${kind}` }, text ? shownText(text, query) : String(action.before + i + 1));
     const shade = shadeOf(of(action, i), most, sided);
@@ -98,23 +98,23 @@ function pictureOf(url, alt) {
 }
 
 function spoken(action, turn, look) {
-  const fresh = action.begins ? el("span", { class: "fresh" }, "its context begins anew") : null;
+  const fresh = action.resets_context ? el("span", { class: "fresh" }, "its context begins anew") : null;
   return [fresh, worldOf(action, turn, look), ...boxed(action, partsOf(action, look), look),
-    action.picture ? pictureOf(action.picture, "what the rollout made") : null];
+    action.image ? pictureOf(action.image, "what the rollout made") : null];
 }
 
 function chips(rollout) {
-  const given = rollout.parts || {}, parts = Object.entries(given).map(([name, x]) => el("span", { class: "chip" }, `${name} ${number(x)}`));
+  const given = rollout.reward_terms || {}, parts = Object.entries(given).map(([name, x]) => el("span", { class: "chip" }, `${name} ${number(x)}`));
   return [
     ...parts,
     el("span", { class: "chip" }, plural(rollout.length, "action")),
     turnsOf(rollout) > 1 && !("turns" in given) ? el("span", { class: "chip" }, plural(turnsOf(rollout), "turn")) : null,
     rollout.truncated ? el("span", { class: "chip warn" }, "cut off") : null,
-    rollout.failed ? el("span", { class: "chip bad" }, "not judged") : null,
+    rollout.error ? el("span", { class: "chip bad" }, "not judged") : null,
   ];
 }
 
-const turnsOf = ({ actions }) => 1 + actions.slice(1).filter(({ world }) => world !== undefined).length;
+const turnsOf = ({ actions }) => 1 + actions.slice(1).filter(({ observation }) => observation !== undefined).length;
 
 /* A rollout as a card; its parts are looked through with the arrow keys. */
 function cardOf(rollout, place, look) {
@@ -127,7 +127,7 @@ function cardOf(rollout, place, look) {
     el("header", {}, el("span", { class: "soft" }, `#${place}`),
       el("span", { class: "reward num" }, `reward ${number(rollout.reward)}`),
       el("span", { class: "num soft" }, advantage), chips(rollout)),
-    rollout.failed ? el("p", { class: "said bad" }, rollout.failed) : null, text);
+    rollout.error ? el("p", { class: "said bad" }, rollout.error) : null, text);
 }
 
 function stepped(event, text) {

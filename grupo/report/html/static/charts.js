@@ -141,15 +141,15 @@ function chartCard(specOf) {
 }
 
 /* What is healthy, in the unit of the axis: shares in percent. */
-const healthySaid = ({ unit, healthy }) => (unit === "share" ? healthy.replace(/\d*\.?\d+/g, (x) => percent(Number(x))) : healthy);
+const healthySaid = ({ unit, healthy_range: healthy }) => (unit === "share" ? healthy.replace(/\d*\.?\d+/g, (x) => percent(Number(x))) : healthy);
 
 function definition(spec) {
   const d = spec.defined;
   if (!d) return [spec.title, spec.note || "A number of your own: it is not among those that grupo defines."];
   return [
-    d.what[0].toUpperCase() + d.what.slice(1) + ".",
+    d.meaning[0].toUpperCase() + d.meaning.slice(1) + ".",
     d.unit !== "1" ? `Unit: ${d.unit}.` : "A number without a unit.",
-    d.healthy ? `Healthy: ${healthySaid(d)}.` : "",
+    d.healthy_range ? `Healthy: ${healthySaid(d)}.` : "",
     d.advice ? `If not: ${d.advice}` : "",
   ].filter(Boolean);
 }

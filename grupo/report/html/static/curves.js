@@ -1,6 +1,6 @@
 /* The curves: what to look at first, then every number of a step. */
 
-const FIRST = ["reward/mean", "groups/nonzero_std_frac", "completions/length_mean", "completions/truncated_frac", "entropy",
+const FIRST = ["reward/mean", "groups/nonzero_std_frac", "completions/length_mean", "completions/truncated_frac", "policy/entropy",
   "policy/kl_ref", "sampler_mismatch/logp_diff_mean", "grad_norm", "clip_frac/high", "time/step"];
 const OPEN = new Set();  // sections that somebody opened
 let NAMED = 0;  // how many numbers the cards are of
@@ -10,7 +10,7 @@ function metricSpec(name, go) {
     .map((line) => ({ ...line, x: line.x.filter((_, i) => line.y[i] !== null && line.y[i] !== undefined),
       y: line.y.filter((y) => y !== null && y !== undefined) }))
     .filter((line) => line.x.length);
-  const defined = RUNS.map((run) => run.defined[name]).find(Boolean);
+  const defined = RUNS.map((run) => run.metric_definitions[name]).find(Boolean);
   return { title: name, unit: defined?.unit || "", defined, low: defined?.low ?? null, high: defined?.high ?? null, lines, go };
 }
 
@@ -40,7 +40,7 @@ function layCurves(names, go) {
   if (!names.length) return fill(body, el("p", { class: "soft" }, "No step has been written yet."));
   const sections = new Map();
   for (const name of names) {
-    const section = RUNS.map((run) => run.defined[name]?.section).find(Boolean) || "Your own";
+    const section = RUNS.map((run) => run.metric_definitions[name]?.section).find(Boolean) || "Your own";
     sections.set(section, [...(sections.get(section) || []), name]);
   }
   const scored = ["sampled", "greedy"].filter((name) => heldOutSpec(name).lines.length);

@@ -28,14 +28,14 @@ const rewardsOf = (rollouts) => rollouts.map(({ reward }) => reward).filter(isNu
 function placed({ rollouts }) {
   return rollouts.map((rollout, place) => {
     let count = 0;
-    const actions = rollout.actions.map((action) => ({ ...action, before: (count += action.parts.length) - action.parts.length }));
+    const actions = rollout.actions.map((action) => ({ ...action, before: (count += action.items.length) - action.items.length }));
     return { ...rollout, place, actions };
   });
 }
 
 /* What the world made of the prompt, where it told all rollouts the same. */
 function toldToAll(rollouts) {
-  const [first, ...others] = rollouts.map(({ actions }) => actions[0]?.world);
+  const [first, ...others] = rollouts.map(({ actions }) => actions[0]?.observation);
   return others.every((world) => JSON.stringify(world) === JSON.stringify(first)) ? first : undefined;
 }
 
@@ -58,9 +58,9 @@ function groupOf(group, other) {
     toolsOf(own, scale, lay),
     boxes[0],
     other ? [el("h3", {}, `The same task at step ${VIEW.beside}: mean reward ${number(mean(rewardsOf(others)))}`), boxes[1]] : null,
-    el("div", { class: "facts-line num", id: "facts", role: "status" }, RUNS[VIEW.run].traced
+    el("div", { class: "facts-line num", id: "facts", role: "status" }, RUNS[VIEW.run].has_actions
       ? "Point at a part, or move through them with ← and →, to see what is known of it."
-      : "This run has no actions.jsonl: it was written by an older version, or inspected is 0. Texts are shown whole."),
+      : "This run has no actions.jsonl: it was written by an older version, or `logged_groups` is 0. Texts are shown whole."),
   ];
 }
 
@@ -109,12 +109,12 @@ function scaleOf(rollouts, { measure, most }) {
 function nothing(rollouts, measure) {
   const actions = rollouts.flatMap((rollout) => rollout.actions), { of } = MEASURES[measure];
   if (!actions.length) return "not written down";
-  return actions.some((action) => action.parts.some((_, i) => isNumber(of(action, i)))) ? "0 everywhere" : "not measured";
+  return actions.some((action) => action.items.some((_, i) => isNumber(of(action, i)))) ? "0 everywhere" : "not measured";
 }
 
 /* At which steps the task came, and what it earned there. */
 function overTime(task) {
-  const { run, step } = VIEW, { index } = RUNS[run];
+  const { run, step } = VIEW, { groups_by_step: index } = RUNS[run];
   const times = sampledSteps(run).flatMap((s) => index[s].flatMap((group, place) => (group.task === task ? [{ s, place, group }] : [])));
   if (times.length < 2) return el("p", { class: "soft small" }, "This task came at this step only.");
   const buttons = times.map(({ s, place, group }) => el("button", {

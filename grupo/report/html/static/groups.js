@@ -3,7 +3,7 @@
 const VIEW = { run: 0, step: null, place: null, rollout: null, filter: "all", sort: "sampled", query: "", measure: "advantage",
   order: "sampled", as: "cards", beside: "", follow: DATA.live };
 const FILTERS = [["all", "all groups"], ["signal", "rewards differ"], ["flat", "rewards all alike"],
-  ["failed", "some not judged"], ["cut", "some cut off"]];
+  ["failed", "some not judged"], ["truncated", "some truncated"]];
 const SORTS = [["sampled", "as sampled"], ["high", "highest reward first"], ["low", "lowest reward first"],
   ["spread", "most different first"], ["long", "longest first"]];
 const ORDERS = [["sampled", "as sampled"], ["reward", "best first"], ["worst", "worst first"],
@@ -15,7 +15,7 @@ const judgedOf = (group) => group.rewards.filter(isNumber);
 const differs = (group) => new Set(judgedOf(group)).size > 1;
 
 const KEEPS = {
-  all: () => true, signal: differs, flat: (g) => !differs(g), failed: (g) => g.failed > 0, cut: (g) => g.cut > 0,
+  all: () => true, signal: differs, flat: (g) => !differs(g), failed: (g) => g.failed > 0, truncated: (g) => g.truncated > 0,
 };
 const RANKS = {
   sampled: () => 0, high: (g) => -(mean(judgedOf(g)) || 0), low: (g) => mean(judgedOf(g)) || 0,
@@ -25,7 +25,7 @@ const RANKS = {
 /* The groups to choose from: those of the step, or what a search has found. */
 function listed() {
   const { run, step } = VIEW;
-  const found = HITLIST || (RUNS[run].index[step] || []).map((group, place) => ({ step, place, group }));
+  const found = HITLIST || (RUNS[run].groups_by_step[step] || []).map((group, place) => ({ step, place, group }));
   const kept = found.filter(({ group }) => KEEPS[VIEW.filter](group));
   return VIEW.sort === "sampled" ? kept : kept.toSorted((a, b) => RANKS[VIEW.sort](a.group) - RANKS[VIEW.sort](b.group));
 }
@@ -69,7 +69,7 @@ function choose(what) {
   Object.assign(VIEW, { beside: "", rollout: null }, what);
   const known = sampledSteps(VIEW.run);
   if (!known.includes(VIEW.step)) VIEW.step = known[known.length - 1] ?? null;
-  const groups = RUNS[VIEW.run].index[VIEW.step] || [];
+  const groups = RUNS[VIEW.run].groups_by_step[VIEW.step] || [];
   if (!groups[VIEW.place]) VIEW.place = Math.max(0, groups.findIndex(differs));
   remember();
   showList();
@@ -141,7 +141,7 @@ async function searched(text) {
     const groups = await groupsOf(run, step);
     if (HITLIST !== mine) return undefined;
     groups.forEach((group, place) => {
-      if (holds(group, query)) mine.push({ step, place, group: RUNS[run].index[step][place] });
+      if (holds(group, query)) mine.push({ step, place, group: RUNS[run].groups_by_step[step][place] });
     });
     showList();
     if (mine.length >= HITS) break;

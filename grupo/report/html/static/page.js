@@ -27,7 +27,7 @@ function showAll() {
 /* Show a step; of it a task, and of that a rollout, if they are named. */
 async function goTo({ step, task = "", rollout = null }) {
   HITLIST = null;
-  const groups = RUNS[LOOKED].index[step] || [], place = groups.findIndex((group) => group.task === task);
+  const groups = RUNS[LOOKED].groups_by_step[step] || [], place = groups.findIndex((group) => group.task === task);
   const shown = choose({ step, place: place < 0 ? null : place, rollout, follow: false });
   showPicker();
   await shown;

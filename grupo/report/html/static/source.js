@@ -6,7 +6,7 @@ const KEPT = new Map();  // groups of the steps looked at last
 const KEEP = 24;
 
 const stepsOf = (run) => (RUNS[run].metrics.step || []);
-const sampledSteps = (run) => Object.keys(RUNS[run].index).map(Number).sort((a, b) => a - b);
+const sampledSteps = (run) => Object.keys(RUNS[run].groups_by_step).map(Number).sort((a, b) => a - b);
 
 async function unpacked(text) {
   const letters = atob(text), bytes = new Uint8Array(letters.length);
@@ -29,7 +29,7 @@ async function loaded(run, step) {
 
 /* The groups of a step; those looked at last are kept. */
 function groupsOf(run, step) {
-  const size = (RUNS[run].index[step] || []).reduce((sum, group) => sum + group.rewards.length, 0);
+  const size = (RUNS[run].groups_by_step[step] || []).reduce((sum, group) => sum + group.rewards.length, 0);
   const key = `${RUNS[run].epoch} ${run} ${step} ${size}`;  // of a step half written there will be more
   if (!KEPT.has(key)) KEPT.set(key, loaded(run, step));
   const found = KEPT.get(key);
@@ -49,7 +49,7 @@ function merge(run, told) {
   if (!known || told.epoch !== known.epoch || told.since === 0) {
     RUNS[run] = told;
     return !known || known.metrics.step?.length !== told.metrics.step?.length
-      || told.written !== known.written || told.epoch !== known.epoch;
+      || told.last_written_at !== known.last_written_at || told.epoch !== known.epoch;
   }
   const before = known.metrics.step?.length || 0, more = told.metrics.step?.length || 0;
   const columns = {};
@@ -62,7 +62,7 @@ function merge(run, told) {
     || JSON.stringify(known.summary) !== JSON.stringify(told.summary);
   RUNS[run] = {
     ...told, metrics: columns,
-    index: { ...known.index, ...told.index }, prompts: { ...known.prompts, ...told.prompts },
+    groups_by_step: { ...known.groups_by_step, ...told.groups_by_step }, prompts: { ...known.prompts, ...told.prompts },
   };
   return changed;
 }

@@ -23,8 +23,8 @@ function heldOut(scores, name, label) {
 }
 
 function statusOf(run) {
-  const { summary, recipe, written, metrics } = RUNS[run];
-  const done = (metrics.step || []).length, all = recipe.steps;
+  const { summary, recipe, last_written_at: written, metrics } = RUNS[run];
+  const done = (metrics.step || []).length, all = recipe.max_steps;
   if (isNumber(summary.steps)) return `finished after ${plural(summary.steps, "step")}`;
   if (!done) return "no step yet";
   return `${all ? `${done} of ${all}` : done} steps; the last was written ${when(written)}`;

@@ -3,7 +3,7 @@
 function isTree(rollouts) {
   const seen = new Set();
   return rollouts.some(({ actions }) => {
-    const first = actions[0]?.drawn;
+    const first = actions[0]?.action_id;
     if (actions.length < 1 || first === undefined) return false;
     const again = seen.has(first);
     seen.add(first);
@@ -17,8 +17,8 @@ function grown(rollouts, depth = 0) {
   for (const rollout of rollouts) {
     const action = rollout.actions[depth];
     if (!action) continue;
-    if (!nodes.has(action.drawn)) nodes.set(action.drawn, []);
-    nodes.get(action.drawn).push(rollout);
+    if (!nodes.has(action.action_id)) nodes.set(action.action_id, []);
+    nodes.get(action.action_id).push(rollout);
   }
   return [...nodes.values()].map((through) => stretched(through, depth));
 }
@@ -27,7 +27,7 @@ function grown(rollouts, depth = 0) {
 function stretched(through, depth) {
   const actions = [depth];
   let next = depth + 1;
-  const alike = (i) => through.every(({ actions: a }) => a[i] && a[i].drawn === through[0].actions[i]?.drawn);
+  const alike = (i) => through.every(({ actions: a }) => a[i] && a[i].action_id === through[0].actions[i]?.action_id);
   while (alike(next)) actions.push(next++);
   return { through, depths: actions, children: through.length > 1 ? grown(through, next) : [] };
 }
@@ -35,7 +35,7 @@ function stretched(through, depth) {
 /* Of an action that several rollouts share, what it means to all of them: the mean of each number. */
 function shared(through, depth) {
   const actions = through.map((rollout) => rollout.actions[depth]), [first] = actions;
-  const over = (name) => first.parts.map((_, i) => {
+  const over = (name) => first.items.map((_, i) => {
     const known = actions.map((action) => at(action[name], i)).filter(isNumber);
     return known.length ? mean(known) : null;
   });

@@ -6,13 +6,13 @@ import torch
 from grupo.algo.aggregation import token_sum
 from grupo.algo.losses import Reinforce
 from grupo.core import group_ops
-from grupo.methods.passk_grpo import passk_grpo
+from grupo.methods.passk_leave_one_out import passk_leave_one_out
 from grupo.testing.batches import make_batch
 
 
 def credit(reward, group=None):
     batch = make_batch(group=group or [0] * len(reward), reward=reward)
-    return passk_grpo().advantage(batch.reward, batch).tolist()
+    return passk_leave_one_out().advantage(batch.reward, batch).tolist()
 
 
 def test_the_best_is_credited_with_what_it_adds_to_the_second_best():
@@ -42,9 +42,9 @@ def test_its_expectation_is_the_gradient_of_pass_at_k():
 
 
 def test_the_defaults():
-    assert passk_grpo() == passk_grpo(group_size=8)
-    assert passk_grpo().loss == Reinforce()
-    assert passk_grpo().aggregation is token_sum
+    assert passk_leave_one_out() == passk_leave_one_out(group_size=8)
+    assert passk_leave_one_out().loss == Reinforce()
+    assert passk_leave_one_out().aggregation is token_sum
 
 
 def test_it_gives_the_numbers_of_verl():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from grupo.methods.hgpo import HistoryGroupedAdvantage, hgpo
+from grupo.methods.hgpo_history import HistoryGroupedAdvantage, hgpo_history
 from grupo.testing.batches import make_batch
 
 
@@ -74,7 +74,7 @@ def test_alpha_zero_weighs_levels_alike():
 
 
 def test_tasks_are_apart():
-    A = ends_in_one(group=(0, 1, 2)).with_advantage(hgpo().advantage).advantage
+    A = ends_in_one(group=(0, 1, 2)).with_advantage(hgpo_history().advantage).advantage
     assert A.abs().max() == 0
 
 
@@ -111,6 +111,6 @@ def test_it_agrees_with_the_authors_code():
 
 
 def test_the_defaults_are_the_papers():
-    assert hgpo() == hgpo(
+    assert hgpo_history() == hgpo_history(
         group_size=8, history_turns=2, gamma=0.95, weight_exponent=1.0, kl_coef=0.01
     )

@@ -25,7 +25,7 @@ PAPER = Paper(
 
 @component
 class QuantileBaseline:
-    """(x - b) / (std(x) + eps), b the least x that a share `level` of the group does not exceed.
+    """(x - b) / (std(x) + eps), b the least x that a share `quantile_level` of the group does not exceed.
 
     b = inf{v : F(v) >= level}: 0 of rewards 0 and 1 of which at most 1 - level are right.
     """
@@ -44,14 +44,14 @@ class QuantileBaseline:
         return (x - b) / (group_ops.std(x, batch.group) + self.eps)
 
 
-def quantile(
+def qae(
     group_size: int = 16,
     quantile_level: float = 0.4,
     clip_low: float = 0.2,
     clip_high: float = 0.28,
     max_resample_rounds: int = 10,
 ) -> Method:
-    """A = (r - b) / std(r), b the `level`-quantile (K in the paper) of the group's rewards.
+    """A = (r - b) / std(r), b the `quantile_level`-quantile (K in the paper) of the group's rewards.
 
     Hard prompts teach by their rare successes, easy ones by their last failures (eq. 4).
     """

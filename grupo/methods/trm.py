@@ -17,13 +17,13 @@ PAPER = Paper(
 )
 
 
-def rejection(
+def trm(
     group_size: int = 8,
     max_token_kl: float = 0.05,
     max_mean_kl: float = 0.002,
     clip_eps: float = 0.2,
 ) -> Method:
-    """loss = [max_t k3 <= `largest_mismatch`] [mean_t k3 <= `mean`] x PPO's clipped surrogate.
+    """loss = [max_t k3 <= `largest_mismatch`] [mean_t k3 <= `max_mean_kl`] x PPO's clipped surrogate.
 
     k3 = e^d - d - 1 with d = log pi_old - log pi_sampler estimates each token's KL(sampler, old):
     the answer is learned from only if its worst token and its mean are within bounds.

@@ -54,7 +54,7 @@ class HistoryGroupedAdvantage:
         return turns_to_tokens(A / total.clamp(min=TINY), batch)
 
 
-def hgpo(
+def hgpo_history(
     group_size: int = 8,
     history_turns: int = 2,
     gamma: float = 0.95,
@@ -63,7 +63,7 @@ def hgpo(
 ) -> Method:
     """A = sum_k w_k A_k, A_k against steps whose last k states are the same, w_k as (k + 1)^alpha.
 
-    `history` past turns stand in the prompt. Levels that say nothing, A_k = 0, carry no weight.
+    `history_turns` past turns stand in the prompt. Levels that say nothing, A_k = 0, carry no weight.
     """
     # The mode without a standard deviation (mean_norm) of recipe/hgpo of langfengQ/verl-agent; the
     # outcome is paid at an action like every reward: there is no term of the whole rollout.

@@ -33,12 +33,12 @@ class InverseRatioForPositive:
         return torch.where(batch.advantage < 0, bad, good).clamp(max=self.cap)
 
 
-def aspo(
+def aspo_ratio(
     group_size: int = 16, clip_low: float = 0.2, clip_high: float = 0.2, cap: float = 3.0
 ) -> Method:
     """loss = mean over all tokens of -sg(w) A log pi with w = r where A < 0 and 1 / r where A > 0.
 
-    w is 0 where A > 0 and r > 1 + `high` or A < 0 and r < 1 - `low`, and at most `cap`: clipped
+    w is 0 where A > 0 and r > 1 + `clip_high` or A < 0 and r < 1 - `clip_low`, and at most `cap`: clipped
     softly, that is, with a gradient. A = (r - mean(r)) / std(r).
     """
     # Form and constants of the authors' code (wizard-III/Archer2.0); its clip of 0.4 and its KL

@@ -7,7 +7,7 @@ import torch
 
 from grupo.core.batch import TaskHistory
 from grupo.core.types import Task
-from grupo.methods.spo import spo
+from grupo.methods.spo_single_stream import spo_single_stream
 from grupo.rollouts.curricula import CurriculumRequest, UncertaintyWeighted, beta_mean
 from grupo.rollouts.history import History
 from grupo.testing.batches import make_batch
@@ -33,20 +33,20 @@ def test_a_reward_moves_the_tracker_and_the_past_is_forgotten():
 
 def test_advantages_are_whitened_over_the_batch():
     batch = make_batch(group=[0, 1], reward=[1, 0])  # a = [1/2, -1/2], std sqrt(1/2)
-    A = spo().advantage(batch.reward, batch)
+    A = spo_single_stream().advantage(batch.reward, batch)
     assert A.tolist() == pytest.approx([0.5 / sqrt(0.5), -0.5 / sqrt(0.5)])
 
 
 def test_success_surprises_where_it_was_rare():
     batch = make_batch(group=[0, 1], reward=[1, 1], history=[past(1), past(0)])
     # v = 1.4375 / 1.875 and 0.4375 / 1.875: two values lie 1 / sqrt(2) stds off their mean
-    A = spo().advantage(batch.reward, batch)
+    A = spo_single_stream().advantage(batch.reward, batch)
     assert A.tolist() == pytest.approx([-1 / sqrt(2), 1 / sqrt(2)], rel=1e-6)
 
 
 def test_a_batch_of_one_rollout_is_not_credited():
     batch = make_batch(group=[0], reward=[1])
-    assert spo().advantage(batch.reward, batch).tolist() == [0.0]
+    assert spo_single_stream().advantage(batch.reward, batch).tolist() == [0.0]
 
 
 def ask(history, wanted, count=10, seed=0, round=0):
@@ -84,14 +84,14 @@ def test_it_gives_the_numbers_of_the_authors_code():
     for t, reward in enumerate(steps):
         before = [past(*[step[task] for step in steps[:t]]) for task in range(3)]
         batch = make_batch(group=[0, 1, 2], reward=reward, history=before)
-        A = spo().advantage(batch.reward, batch)
+        A = spo_single_stream().advantage(batch.reward, batch)
         assert A.tolist() == pytest.approx(expected[t], rel=1e-5)
 
 
 def test_the_defaults_are_the_papers():
-    method = spo()
-    assert method.sampler.n == 1
-    assert (method.loss.low, method.loss.high) == (0.2, 0.28)
+    method = spo_single_stream()
+    assert method.sampler.group_size == 1
+    assert (method.loss.clip_low, method.loss.clip_high) == (0.2, 0.28)
     assert method.required_signals == frozenset()
     assert torch.equal(
         method.aggregation(make_batch([0, 1], length=[1, 3])).sum(), torch.tensor(1.0).double()

@@ -5,7 +5,7 @@ import pytest
 from grupo.algo.aggregation import token_mean
 from grupo.algo.filters import keep_nonzero_std
 from grupo.algo.losses import Clip
-from grupo.methods.quantile import QuantileBaseline, quantile
+from grupo.methods.qae import QuantileBaseline, qae
 from grupo.testing.batches import make_batch
 
 
@@ -48,12 +48,12 @@ def test_of_graded_rewards_it_is_the_quantile_from_the_right():
 
 def test_equal_rewards_and_a_lone_rollout_teach_nothing():
     batch = make_batch(group=[0, 0, 1], reward=[1.0, 1.0, 7.0])
-    assert quantile().advantage(batch.reward, batch).tolist() == [0, 0, 0]
+    assert qae().advantage(batch.reward, batch).tolist() == [0, 0, 0]
 
 
 def test_the_defaults_are_the_papers():
-    method = quantile()
-    assert method == quantile(
+    method = qae()
+    assert method == qae(
         group_size=16, quantile_level=0.4, clip_low=0.2, clip_high=0.28, max_resample_rounds=10
     )
     assert (method.advantage, method.loss) == (QuantileBaseline(0.4), Clip(0.2, 0.28))

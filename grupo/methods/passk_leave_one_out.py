@@ -22,7 +22,7 @@ PAPER = Paper(
 def marginal_best(x: Tensor, batch: Batch) -> Tensor:
     """max(x) - max(the others' x): what the group's best owes to this rollout.
 
-    >>> from grupo.testing.batch_sizes import batch_of
+    >>> from grupo.testing.batches import make_batch
     >>> marginal_best(torch.tensor([1.0, 0.25, 0.0]), make_batch(group=[0, 0, 0]))
     tensor([0.7500, 0.0000, 0.0000])
     """
@@ -33,8 +33,8 @@ def marginal_best(x: Tensor, batch: Batch) -> Tensor:
     return torch.where(lone, best - group_ops.max(others, batch.group), torch.zeros_like(x))
 
 
-def passk_grpo(group_size: int = 8) -> Method:
-    """A_i = max_j r_j - max_(j != i) r_j: unbiased for pass@k with k = `group`.
+def passk_leave_one_out(group_size: int = 8) -> Method:
+    """A_i = max_j r_j - max_(j != i) r_j: unbiased for pass@k with k = `group_size`.
 
     loss = mean over answers of sum over tokens of -A log pi.
     """

@@ -33,7 +33,7 @@ class SubtractBetaMean:
         )
 
 
-def spo(
+def spo_single_stream(
     group_size: int = 1, decay: float = 0.875, clip_low: float = 0.2, clip_high: float = 0.28
 ) -> Method:
     """A = whitened r - v, r in [0, 1]; v is the mean of a Beta that each new reward sharpens."""

@@ -5,7 +5,7 @@ import torch
 
 from grupo.algo.losses import Clip
 from grupo.core.aux_heads import LearnedScalar
-from grupo.methods.lambda_grpo import LengthPreferenceLoss, lambda_grpo
+from grupo.methods.lambda_grpo_length import LengthPreferenceLoss, lambda_grpo_length
 from grupo.testing.batches import make_batch, perturb_logp
 
 BATCH = make_batch([0, 0], length=[1, 3], advantage=[1.0, -1.0])  # z = -1 and 1
@@ -26,12 +26,12 @@ def test_answers_count_by_the_softmax_of_a_power_of_their_standardised_length():
 
 def test_zero_is_dapos_token_mean_and_the_sign_says_which_length_counts_more():
     for exponent, long_counts_more in ((0.0, None), (1.0, True), (-1.0, False)):
-        f = lambda_grpo().loss(said(exponent), BATCH)[1, 0].item()
+        f = lambda_grpo_length().loss(said(exponent), BATCH)[1, 0].item()
         assert f == pytest.approx(1.0) if long_counts_more is None else (f > 1) == long_counts_more
 
 
 def test_the_exponents_gradient_is_that_of_the_softmax():
-    method, pi = lambda_grpo(length_scale=0.5), said(2.0)
+    method, pi = lambda_grpo_length(length_scale=0.5), said(2.0)
     loss = (method.aggregation(BATCH) * method.loss(pi, BATCH)).sum()
     (by_logp, by_exponent) = torch.autograd.grad(loss, [pi.logp, pi["lambda"]])
     low, high = 0.5**2, 1.5**2
@@ -46,9 +46,9 @@ def test_a_group_of_equal_lengths_is_left_alone():
     batch = make_batch([0, 0, 1], length=[2, 2, 2], advantage=[1.0, -1.0, 0.5])
     pi = perturb_logp(batch, [[0.0] * 2] * 3)
     pi["lambda"] = torch.full((3, 2), 3.0).double()
-    assert lambda_grpo().loss(pi, batch)[:, 0].tolist() == pytest.approx([-1.0, 1.0, -0.5])
+    assert lambda_grpo_length().loss(pi, batch)[:, 0].tolist() == pytest.approx([-1.0, 1.0, -0.5])
 
 
 def test_the_exponent_is_learned_from_0():
-    assert lambda_grpo().aux_heads == (LearnedScalar("lambda", initial_value=0.0),)
-    assert lambda_grpo().loss.reach == 1 / 9
+    assert lambda_grpo_length().aux_heads == (LearnedScalar("lambda", initial_value=0.0),)
+    assert lambda_grpo_length().loss.length_scale == 1 / 9

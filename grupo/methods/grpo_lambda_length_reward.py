@@ -1,4 +1,4 @@
-"""GRPO-lambda: what is solved best is to be solved shorter. Dai et al., 2025, arXiv:2505.18086."""
+"""GRPO-lambda: length penalty in the best-solved groups. Dai et al., 2025, arXiv:2505.18086."""
 
 from math import ceil
 
@@ -23,9 +23,14 @@ PAPER = Paper(
 
 @component
 class LengthRewardWhereSolved:
-    """r = 1 - weight sigmoid(z) for who is right in the best `share` of the groups, else 1 or 0.
+    """r = 1 - length_coef sigmoid(z) for correct answers in the best-solved groups, else 1 or 0.
 
-    z = (L - mean) / std of the lengths of those of the group who are right.
+    z = (L - mean) / std over the lengths of the correct rollouts of the group.
+
+    Args:
+        top_group_fraction: fraction of groups, by accuracy, with the length penalty.
+        length_coef: largest penalty.
+        reward_term: reward term that is above 1/2 for a correct answer.
     """
 
     top_group_fraction: float
@@ -35,28 +40,36 @@ class LengthRewardWhereSolved:
 
     @property
     def required_reward_terms(self) -> tuple[str, ...]:
-        """Who is right: above 1/2."""
+        """Correctness."""
         return (self.reward_term,)
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         right, L, g = batch.reward_terms[self.reward_term] > 0.5, batch.lengths, batch.group
-        away = L - group_ops.mean_where(right, L, g)
-        z = away / group_ops.mean_where(right, away**2, g).sqrt().clamp(min=1e-4)
+        deviation = L - group_ops.mean_where(right, L, g)
+        z = deviation / group_ops.mean_where(right, deviation**2, g).sqrt().clamp(min=1e-4)
         return right * (
             1 - self.length_coef * torch.sigmoid(z) * self._is_top_group(right.to(L), g)
         )
 
     def _is_top_group(self, correct: Tensor, group: Tensor) -> Tensor:
-        """Is the group among the best? Groups of equal accuracy are, or are not, together."""
+        """True for rollouts of the best-solved groups; groups of equal accuracy are treated alike."""
         accuracy, count = group_ops.mean(correct, group), group_ops.count(correct, group)
         better = ((accuracy[None] > accuracy[:, None]) / count[None]).sum(1).round()  # groups
         return better < ceil(self.top_group_fraction * len(group.unique()) - 1e-9)
 
 
-def grpo_lambda(
+def grpo_lambda_length_reward(
     group_size: int = 8, top_group_fraction: float = 0.2, length_coef: float = 0.2
 ) -> Method:
-    """r of length in the `share` of the groups solved best, r = right or wrong in all others."""
-    # The share is the paper's. Its weight was not seen: 0.2 is our choice, a public code has 0.6.
-    credit = chain(LengthRewardWhereSolved(top_group_fraction, length_coef), Center(), ScaleByStd())
-    return Method(sampler=GroupSampler(group_size), advantage=credit)
+    """GRPO with a length reward in the best-solved groups, reward 1 or 0 in all others.
+
+    Args:
+        group_size: rollouts per task.
+        top_group_fraction: fraction of groups with the length reward (paper: 0.2).
+        length_coef: largest length penalty (our choice).
+    """
+    # A third party's code has length_coef 0.6; the paper's value was not available.
+    advantage = chain(
+        LengthRewardWhereSolved(top_group_fraction, length_coef), Center(), ScaleByStd()
+    )
+    return Method(sampler=GroupSampler(group_size), advantage=advantage)

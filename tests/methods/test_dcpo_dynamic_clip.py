@@ -7,7 +7,7 @@ import torch
 from grupo.algo.aggregation import group_sum
 from grupo.algo.losses import DynamicClipBounds
 from grupo.core.batch import TaskHistory
-from grupo.methods.dcpo import SmoothStandardise, dcpo
+from grupo.methods.dcpo_dynamic_clip import SmoothStandardise, dcpo_dynamic_clip
 from grupo.testing.batches import make_batch, perturb_logp
 
 
@@ -69,7 +69,7 @@ def test_it_gives_the_numbers_of_the_authors():
 def test_the_loss_is_clipped_at_the_tokens_own_bounds_and_capped():
     batch = make_batch(group=[0] * 4, advantage=[1.0, 1.0, -1.0, -1.0], logp=log(0.4))
     pi = perturb_logp(batch, [[0.5], [0.2], [-0.9], [3.0]])
-    loss = dcpo().loss(pi, batch)
+    loss = dcpo_dynamic_clip().loss(pi, batch)
     loss.sum().backward()
     low, high = (1 + 0) / 2, (1 + sqrt(3)) / 2  # 1 - 4 * 0.16 / 0.4 < 0; 1 + 4 * 0.2 / 0.4 = 3
     assert loss.flatten().tolist() == pytest.approx([-high, -exp(0.2), low, 10.0])
@@ -79,10 +79,10 @@ def test_the_loss_is_clipped_at_the_tokens_own_bounds_and_capped():
 
 def test_answers_are_summed_within_their_group():
     batch = make_batch(group=[0, 0, 1], length=[1, 2, 2])
-    assert dcpo().aggregation is group_sum
+    assert dcpo_dynamic_clip().aggregation is group_sum
     assert group_sum(batch).tolist() == [[0.5, 0.0], [0.25, 0.25], [0.25, 0.25]]
 
 
 def test_the_defaults_are_the_authors():
-    assert dcpo().loss.bounds == DynamicClipBounds(clip_low=0.16, clip_high=0.2)
-    assert dcpo().loss.ratio.limit == 10.0
+    assert dcpo_dynamic_clip().loss.bounds == DynamicClipBounds(clip_low=0.16, clip_high=0.2)
+    assert dcpo_dynamic_clip().loss.ratio.cap == 10.0

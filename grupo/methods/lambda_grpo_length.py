@@ -22,7 +22,7 @@ PAPER = Paper(
 
 @component
 class LengthPreferenceLoss(Loss):
-    """f x loss, f = G softmax(h^lambda) in the group, h = 1 + `reach` x standardised length."""
+    """f x loss, f = G softmax(h^lambda) in the group, h = 1 + `length_scale` x standardised length."""
 
     loss: Loss
     length_scale: float
@@ -48,12 +48,14 @@ class LengthPreferenceLoss(Loss):
         return group_ops.count(L, g)[batch.rollout, None].to(f) * f * self.loss(pi, batch)
 
 
-def lambda_grpo(group_size: int = 8, length_scale: float = 1 / 9, clip_eps: float = 0.2) -> Method:
-    """loss = token mean of f x surrogate, f = G softmax_i(h_i^lambda), h = 1 + `reach` z_i.
+def lambda_grpo_length(
+    group_size: int = 8, length_scale: float = 1 / 9, clip_eps: float = 0.2
+) -> Method:
+    """loss = token mean of f x surrogate, f = G softmax_i(h_i^lambda), h = 1 + `length_scale` z_i.
 
     z_i is the standardised length; lambda is learned, from 0 on: 0 is DAPO's token mean, below 0
     long answers count less, above more.
     """
-    # Known from restatements, where r = 1/9 is `reach`; group and clip are our choice.
+    # Known from restatements, where r = 1/9 is `length_scale`; group and clip are our choice.
     loss = LengthPreferenceLoss(Clip(clip_eps, clip_eps), length_scale)
     return Method(sampler=GroupSampler(group_size), loss=loss, aggregation=token_mean)

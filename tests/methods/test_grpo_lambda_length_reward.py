@@ -4,7 +4,7 @@ from math import exp
 
 import pytest
 
-from grupo.methods.grpo_lambda import LengthRewardWhereSolved, grpo_lambda
+from grupo.methods.grpo_lambda_length_reward import LengthRewardWhereSolved, grpo_lambda_length_reward
 from grupo.testing.batches import make_batch
 
 
@@ -52,4 +52,4 @@ def test_nobody_right_earns_nothing():
 
 
 def test_the_defaults():
-    assert grpo_lambda() == grpo_lambda(group_size=8, top_group_fraction=0.2, length_coef=0.2)
+    assert grpo_lambda_length_reward() == grpo_lambda_length_reward(group_size=8, top_group_fraction=0.2, length_coef=0.2)

@@ -46,12 +46,12 @@ def _history_statistics(x: Tensor, batch: Batch) -> Tensor:
     return found[:, batch.group]
 
 
-def dcpo(
+def dcpo_dynamic_clip(
     group_size: int = 16, clip_low: float = 0.16, clip_high: float = 0.2, cap: float = 10.0
 ) -> Method:
     """-min(r A, clip(r, lower(q), upper(q)) A), r at most `cap`, q the token's old probability.
 
-    lower = (1 + sqrt(max(1 - 4 `low` / q, 0))) / 2, upper = (1 + sqrt(1 + 4 `high` / q)) / 2.
+    lower = (1 + sqrt(max(1 - 4 `clip_low` / q, 0))) / 2, upper = (1 + sqrt(1 + 4 `clip_high` / q)) / 2.
     A is the smaller of ((i - 1) A_new + A_total) / i and (A_new + (i - 1) A_total) / i at a task's
     i-th group; A_total is standardised by all its rewards so far, group by group.
     """

@@ -3,7 +3,7 @@ from math import exp
 import pytest
 import torch
 
-from grupo.methods.rejection import rejection
+from grupo.methods.trm import trm
 from grupo.testing.batches import make_batch, perturb_logp
 
 # d = log old - log sampler; k3 = e^d - d - 1 is 0.000_005 at 0.003, 0.0019 at -0.0622, 0.0516 at
@@ -20,13 +20,13 @@ def kept(method):
 def test_the_worst_token_and_the_mean_both_reject_whole_answers():
     assert exp(-0.34) + 0.34 - 1 > 0.05  # worst of the third
     assert 0.002 < exp(0.1) - 0.1 - 1 < 0.05  # mean of the fourth, whose worst is fine
-    assert kept(rejection()) == [True, True, False, False]
-    assert kept(rejection(max_mean_kl=1.0)) == [True, True, False, True]
-    assert kept(rejection(max_token_kl=1.0, max_mean_kl=1.0)) == [True] * 4
+    assert kept(trm()) == [True, True, False, False]
+    assert kept(trm(max_mean_kl=1.0)) == [True, True, False, True]
+    assert kept(trm(max_token_kl=1.0, max_mean_kl=1.0)) == [True] * 4
 
 
 def test_what_is_kept_is_the_surrogate_itself():
-    method, pi = rejection(), perturb_logp(BATCH, [[0.1] * 3] * 4)
+    method, pi = trm(), perturb_logp(BATCH, [[0.1] * 3] * 4)
     loss = (method.aggregation(BATCH) * method.loss(pi, BATCH)).sum()
     assert loss.item() == pytest.approx(-2 * exp(0.1) / 4)
     (gradient,) = torch.autograd.grad(loss, pi.logp)
@@ -35,7 +35,7 @@ def test_what_is_kept_is_the_surrogate_itself():
 
 
 def test_the_defaults_are_these():
-    assert rejection() == rejection(
+    assert trm() == trm(
         group_size=8, max_token_kl=0.05, max_mean_kl=0.002, clip_eps=0.2
     )
 
@@ -44,12 +44,12 @@ def test_it_gives_the_numbers_of_verl():
     # verl-project/verl @ 1dda039, trainer/ppo/rollout_corr_helper.py,
     # compute_rollout_rejection_mask with rollout_rs="seq_max_k3,seq_mean_k3" and thresholds
     # "0.05,0.002" (or the first alone): what of four answers is kept
-    assert kept(rejection()) == [True, True, False, False]
-    assert kept(rejection(max_mean_kl=torch.inf)) == [True, True, False, True]
+    assert kept(trm()) == [True, True, False, False]
+    assert kept(trm(max_mean_kl=torch.inf)) == [True, True, False, True]
     # compute_policy_loss_vanilla under that mask with "seq-mean-token-mean": a rejected answer
     # counts in the mean if global_batch_size is given, as in training, and not by itself
     trained, alone = -0.5525854571958722, -1.1051709143917443
-    method, pi = rejection(), perturb_logp(BATCH, [[0.1] * 3] * 4)
+    method, pi = trm(), perturb_logp(BATCH, [[0.1] * 3] * 4)
     loss = (method.aggregation(BATCH) * method.loss(pi, BATCH)).sum().item()
     assert loss == pytest.approx(trained)
     assert loss * 4 / 2 == pytest.approx(alone)

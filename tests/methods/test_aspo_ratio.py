@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from grupo.algo.aggregation import token_mean
-from grupo.methods.aspo import InverseRatioForPositive, aspo
+from grupo.methods.aspo_ratio import InverseRatioForPositive, aspo_ratio
 from grupo.testing.batches import make_batch, perturb_logp
 
 BATCH = make_batch(group=[0] * 6, advantage=[1.0, 1.0, 1.0, -1.0, -1.0, -1.0])
@@ -27,7 +27,7 @@ def test_the_ratio_of_a_good_token_is_turned_over():
 
 def test_the_gradient_is_the_weight_times_that_of_reinforce():
     pi = perturb_logp(BATCH, MOVES)
-    loss = aspo().aggregation(BATCH) * aspo().loss(pi, BATCH)
+    loss = aspo_ratio().aggregation(BATCH) * aspo_ratio().loss(pi, BATCH)
     loss.sum().backward()
     assert loss.flatten().tolist()[0] == pytest.approx(-exp(0.5) * -1.5 / 6)
     assert pi.logp.grad is not None
@@ -43,7 +43,7 @@ def test_it_gives_the_gradient_of_the_authors():
     batch = make_batch(group=[0, 0], length=[3, 3], advantage=[1.0, -1.0])
     batch = replace(batch, old_logp=old)
     pi = perturb_logp(batch, [[0.5, -0.1, -1.5], [-0.6, 0.3, 1.3]])
-    (aspo().aggregation(batch) * aspo().loss(pi, batch)).sum().backward()
+    (aspo_ratio().aggregation(batch) * aspo_ratio().loss(pi, batch)).sum().backward()
     assert pi.logp.grad is not None
     assert pi.logp.grad.flatten().tolist() == pytest.approx(
         [0, -0.184195153013, -0.5, 0, 0.224976467929, 0.5]
@@ -51,5 +51,5 @@ def test_it_gives_the_gradient_of_the_authors():
 
 
 def test_the_defaults_are_those_of_the_authors_code():
-    assert aspo().loss.weight == InverseRatioForPositive(clip_low=0.2, clip_high=0.2, cap=3.0)
-    assert aspo().aggregation is token_mean
+    assert aspo_ratio().loss.weight == InverseRatioForPositive(clip_low=0.2, clip_high=0.2, cap=3.0)
+    assert aspo_ratio().aggregation is token_mean

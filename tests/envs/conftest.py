@@ -1,1 +1,0 @@
-"""What tests of worlds share: `judging`."""

@@ -1,0 +1,82 @@
+"""Check names, docstrings and comments: `python tools/check_language.py FOLDER...` (CONTRIBUTING.md).
+
+Identifiers are nouns and verbs of the field, docstrings begin with one, class names are unique.
+"""
+
+import ast
+import io
+import re
+import sys
+import tokenize
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+# participles and pronouns that leave out the noun, and metaphors that the field does not use
+IDENTIFIERS = re.compile(
+    "said|told|heard|asked|blame|spoken|speakers?|voices?|company|theirs|ours|whom?|whoever"
+    "|somebody|nobody|everybody|sprout|seedling|apprentice|novice"
+)
+FIRST_WORDS = re.compile(
+    r"(what|whom?|whoever|whatever|whether|that|those|these|it|they|all|every(thing|body)"
+    r"|some(body|thing)|no(body|thing)|ones?)\b",
+    re.IGNORECASE,
+)
+DOCUMENTED = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+PROSE = re.compile(
+    r"\b(said|told|heard|blame|theirs|somebody|nobody|whoever|whom)\b", re.IGNORECASE
+)
+
+
+def identifiers(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Line and name of every definition, argument and assigned variable."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node.lineno, node.name
+        elif isinstance(node, ast.arg):
+            yield node.lineno, node.arg
+        elif isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Store):
+            yield node.lineno, node.id if isinstance(node, ast.Name) else node.attr
+
+
+def prose(text: str, tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Line and text of every docstring and comment."""
+    for node in ast.walk(tree):
+        if isinstance(node, DOCUMENTED) and (docstring := ast.get_docstring(node)):
+            yield getattr(node, "lineno", 1), docstring
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT:
+            yield token.start[0], token.string
+
+
+def problems(path: Path, text: str) -> Iterator[str]:
+    """One line for each violation in a file."""
+    tree = ast.parse(text)
+    for line, name in identifiers(tree):
+        if IDENTIFIERS.fullmatch(name.strip("_").lower()):
+            yield f"{path}:{line}: the name {name!r} says no noun: name the thing"
+    for line, sentence in prose(text, tree):
+        if first := FIRST_WORDS.match(sentence):
+            yield f"{path}:{line}: the docstring begins with {first[0]!r}: begin with a noun or verb"
+        if word := PROSE.search(sentence):
+            yield f"{path}:{line}: {word[0]!r} in prose: use the field's verb, or name the subject"
+
+
+def main(folders: list[str]) -> int:
+    """Print every violation below the folders; return 1 if there is one."""
+    found: list[str] = []
+    classes: dict[str, list[str]] = defaultdict(list)
+    for path in sorted(path for folder in folders for path in Path(folder).rglob("*.py")):
+        text = path.read_text(encoding="utf-8")
+        found += problems(path, text)
+        for node in ast.parse(text).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                classes[node.name].append(f"{path}:{node.lineno}")
+    duplicates = {name: places for name, places in classes.items() if len(places) > 1}
+    found += [f"the class name {n!r} is not unique: {', '.join(p)}" for n, p in duplicates.items()]
+    print(*found, sep="\n", end="\n" if found else "")
+    return min(len(found), 1)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
