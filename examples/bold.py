@@ -1,4 +1,4 @@
-"""Bold: a rare success counts more than a common one. An example, not a paper."""
+"""Bold: rare successes have larger advantages than common ones. An example, not a paper."""
 
 from grupo.algo.advantages import Center, chain
 from grupo.core import group_ops

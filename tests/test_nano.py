@@ -38,23 +38,23 @@ def ragged_batch():
         rollout=torch.arange(P * G),
         mask=torch.arange(T) < length,
         old_logp=logp(),
-        seen=SignalDict({"logp@ref": logp()}),
+        signals=SignalDict({"logp@ref": logp()}),
     )
     return batch, logp()
 
 
-def test_its_gradient_is_the_library_s(nano):
+def test_the_loss_and_its_gradient_equal_those_of_the_library(nano):
     batch, start = ragged_batch()
     method = grpo(group_size=G, clip_eps=0.2, kl_coef=0.04)
-    credited = batch.with_advantage(method.advantage)
-    ours = start.clone().requires_grad_()
-    loss = (method.aggregation(credited) * method.loss(Signals(logp=ours), credited)).sum()
+    scored = batch.with_advantage(method.advantage)
+    library_logp = start.clone().requires_grad_()
+    loss = (method.aggregation(scored) * method.loss(Signals(logp=library_logp), scored)).sum()
     loss.backward()
 
     advantage = nano.advantages(batch.reward.view(P, G)).flatten()
-    theirs = start.clone().requires_grad_()
-    said = nano.loss_of(
-        theirs,
+    nano_logp = start.clone().requires_grad_()
+    nano_loss = nano.grpo_loss(
+        nano_logp,
         batch.old_logp,
         batch.signals["logp@ref"],
         batch.mask,
@@ -62,58 +62,58 @@ def test_its_gradient_is_the_library_s(nano):
         clip_eps=0.2,
         kl_coef=0.04,
     )
-    said.backward()
+    nano_loss.backward()
 
-    assert said.item() == pytest.approx(loss.item(), abs=1e-10)
-    assert ours.grad is not None
-    assert theirs.grad is not None
-    assert ours.grad.abs().max() > 0.01
-    assert (ours.grad - theirs.grad).abs().max() < 1e-10
+    assert nano_loss.item() == pytest.approx(loss.item(), abs=1e-10)
+    assert library_logp.grad is not None
+    assert nano_logp.grad is not None
+    assert library_logp.grad.abs().max() > 0.01
+    assert (library_logp.grad - nano_logp.grad).abs().max() < 1e-10
 
 
-def test_what_lies_after_the_end_may_be_anything(nano):
+def test_values_after_the_stop_token_do_not_matter(nano):
     batch, start = ragged_batch()
-    wild = replace(batch, old_logp=batch.old_logp.masked_fill(~batch.mask, -1e4))
+    changed = replace(batch, old_logp=batch.old_logp.masked_fill(~batch.mask, -1e4))
     advantage = nano.advantages(batch.reward.view(P, G)).flatten()
     losses = [
-        nano.loss_of(start, b.old_logp, b.signals["logp@ref"], b.mask, advantage).item()
-        for b in (batch, wild)
+        nano.grpo_loss(start, b.old_logp, b.signals["logp@ref"], b.mask, advantage).item()
+        for b in (batch, changed)
     ]
     assert losses[0] == losses[1]
 
 
-def test_rewards_are_the_share_of_places_that_are_right(nano):
-    a, b, stop = 0, 1, nano.STOP
-    asked = torch.tensor([[a, b, stop, stop]] * 4)
-    said = torch.tensor(
+def test_the_reward_is_the_fraction_of_correct_positions(nano):
+    a, b, stop = 0, 1, nano.STOP_TOKEN
+    prompts = torch.tensor([[a, b, stop, stop]] * 4)
+    answers = torch.tensor(
         [[a, b, stop, a, a], [a, stop, a, a, a], [b, b, b, b, b], [stop, b, a, a, a]]
     )
-    acted = torch.tensor(
-        [[1, 1, 1, 0, 0], [1, 1, 0, 0, 0], [1, 1, 1, 1, 1], [1, 0, 0, 0, 0]]
-    ).bool()
+    mask = torch.tensor([[1, 1, 1, 0, 0], [1, 1, 0, 0, 0], [1, 1, 1, 1, 1], [1, 0, 0, 0, 0]]).bool()
     # a b stop: all of 3; a stop: 1 of 3; b b b b b: 1 of 5; stop: 0 of 3
-    reward = nano.reward_of(asked, said, acted)
+    reward = nano.answer_reward(prompts, answers, mask)
     assert reward.tolist() == pytest.approx([1, 1 / 3, 1 / 5, 0])
 
 
 def test_an_answer_ends_at_its_first_stop(nano):
-    said, acted = nano.answer(nano.Transformer(), nano.questions(50))
-    for letters, mask in zip(said.tolist(), acted.tolist(), strict=True):
-        length = letters.index(nano.STOP) + 1 if nano.STOP in letters else nano.T
-        assert mask == [True] * length + [False] * (nano.T - length)
+    answers, mask = nano.sample_answers(nano.Transformer(), nano.random_prompts(50))
+    for tokens, row in zip(answers.tolist(), mask.tolist(), strict=True):
+        stop = (
+            tokens.index(nano.STOP_TOKEN) + 1 if nano.STOP_TOKEN in tokens else nano.ANSWER_LENGTH
+        )
+        assert row == [True] * stop + [False] * (nano.ANSWER_LENGTH - stop)
 
 
-def test_it_learns_and_a_flipped_sign_does_not(nano):
+def test_it_learns_and_negated_advantages_do_not(nano):
     lines = []
     rewards = nano.train(max_steps=30, log=lines.append)
     assert len(lines) == 30
     assert rewards[0] < 0.2
     assert sum(rewards[-5:]) / 5 > 0.8
-    flipped = nano.train(max_steps=30, advantage_fn=lambda r: -nano.advantages(r), log=lines.append)
-    assert max(flipped) < 0.2
+    negated = nano.train(max_steps=30, advantage_fn=lambda r: -nano.advantages(r), log=lines.append)
+    assert max(negated) < 0.2
 
 
-def test_it_is_short_and_needs_nothing_of_ours():
+def test_it_is_short_and_does_not_import_the_library():
     text = FILE.read_text(encoding="utf-8")
     assert len(text.splitlines()) <= 200
     assert "import grupo" not in text

@@ -34,7 +34,7 @@ def _escaped(code: str) -> str:
 
 
 def method_pages() -> dict[str, str]:
-    """All documentation pages of methods, by file name."""
+    """Documentation pages of all methods, by file name."""
     entries = methods()
     return {"README.md": index_page(entries), **{f"{e.key}.md": method_page(e) for e in entries}}
 

@@ -3,8 +3,8 @@
 import inspect
 import re
 from dataclasses import MISSING, fields
+from typing import Any
 
-import click
 from typer.core import TyperCommand
 
 EXAMPLES = (
@@ -33,16 +33,18 @@ DOTTED_FIELDS = (
 class RecipeCommand(TyperCommand):
     """A command whose help lists the fields of a recipe and ends in worked examples."""
 
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
         from grupo.cli.build_recipe import FIELD_ALIASES  # takes a second to import
         from grupo.recipe import Recipe
 
         aliases = {field: f", --{option}" for option, field in FIELD_ALIASES.items()}
+        options = {parameter.name for parameter in self.params}
         rows = [
             (f"--{name.replace('_', '-')}{aliases.get(name, '')}", meaning)
             for name, meaning in field_help(Recipe).items()
+            if name not in options
         ]
-        with formatter.section("Fields of a recipe, each of which is an option"):
+        with formatter.section("Further fields of a recipe, each of which is an option"):
             formatter.write_dl(rows)
         formatter.write_paragraph()
         formatter.write_text(DOTTED_FIELDS)

@@ -1,4 +1,4 @@
-"""Methods x seeds x tasks, fairly: `grupo compare`, docs/compare.md."""
+"""Controlled comparisons of recipes over seeds and task sets: `grupo compare`, docs/compare.md."""
 
 from grupo.compare.budget import Budget, Seconds, Steps, Tokens, Usage, parse_budget
 from grupo.compare.experiment import Comparison, RunSpec, TaskSet, recipes_with_methods

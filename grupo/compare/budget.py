@@ -1,4 +1,4 @@
-"""What a comparison holds equal: steps, tokens or seconds of training."""
+"""Training budgets that a comparison holds equal: steps, tokens or seconds."""
 
 import re
 from dataclasses import replace
@@ -8,12 +8,12 @@ from grupo.core.component import component
 from grupo.core.errors import ConfigError, suggest
 from grupo.recipe import Recipe
 
-MAX_STEPS_PER_SECOND = 1000  # steps in a second: nobody's are shorter
+MAX_STEPS_PER_SECOND = 1000  # no step is shorter
 
 
 @component
 class Usage:
-    """What a run has used up."""
+    """The steps, generated tokens and seconds of training that a run has used."""
 
     steps: int = 0
     tokens: float = 0.0
@@ -21,7 +21,7 @@ class Usage:
 
 
 class Budget(Protocol):
-    """How much each run may use."""
+    """How much each run may use: a `count` of a `unit` (a field of `Usage`)."""
 
     @property
     def unit(self) -> str: ...
@@ -30,13 +30,13 @@ class Budget(Protocol):
     def count(self) -> float: ...
 
     def limit_recipe(self, recipe: Recipe) -> Recipe:
-        """The recipe, ending when the budget does."""
+        """The recipe with the early stopping of this budget."""
         ...
 
 
 @component
 class Steps:
-    """The same number of steps."""
+    """An equal number of steps."""
 
     count: int
     unit = "steps"
@@ -47,47 +47,47 @@ class Steps:
 
 @component
 class Tokens:
-    """The same number of sampled tokens; a run ends with the step that reaches it."""
+    """An equal number of generated tokens; a run ends after the step that reaches it."""
 
     count: int
     unit = "tokens"
 
     def limit_recipe(self, recipe: Recipe) -> Recipe:
-        # a step samples at least one token for each prompt
+        # a step generates at least one token per prompt
         steps = max(1, -(-self.count // max(1, recipe.prompts_per_step)))
-        return recipe.replace(
-            max_steps=steps, early_stopping=replace(recipe.early_stopping, max_tokens=self.count)
-        )
+        stopping = replace(recipe.early_stopping, max_tokens=self.count)
+        return recipe.replace(max_steps=steps, early_stopping=stopping)
 
 
 @component
 class Seconds:
-    """The same time for training, evaluations not counted; a run ends with the step over it."""
+    """An equal training time without evaluations; a run ends after the step that exceeds it."""
 
     count: float
     unit = "seconds"
 
     def limit_recipe(self, recipe: Recipe) -> Recipe:
         steps = max(1, int(self.count * MAX_STEPS_PER_SECOND))
-        return recipe.replace(
-            max_steps=steps,
-            early_stopping=replace(recipe.early_stopping, max_seconds=float(self.count)),
-        )
+        stopping = replace(recipe.early_stopping, max_seconds=float(self.count))
+        return recipe.replace(max_steps=steps, early_stopping=stopping)
 
 
 BUDGET_TYPES = {kind.unit: kind for kind in (Steps, Tokens, Seconds)}
 
 
 def parse_budget(text: str) -> Budget:
-    """What `tokens=200000` says.
+    """Parse a budget such as `tokens=200000`.
 
     >>> parse_budget("tokens=200_000"), parse_budget("seconds=1.5")
     (Tokens(count=200000), Seconds(count=1.5))
+
+    Raises:
+        ConfigError: another unit, or a count that is not a number.
     """
     unit, _, count = text.replace(" ", "").partition("=")
     if unit not in BUDGET_TYPES:
         allowed = suggest(unit, [f"{name}=NUMBER" for name in BUDGET_TYPES])
-        raise ConfigError(f"budget: {text!r} does not say what is held equal. {allowed}")
+        raise ConfigError(f"budget: {text!r} has no known unit. {allowed}")
     if not re.fullmatch(r"\d[\d_]*" + r"(\.\d+)?" * (unit == "seconds"), count):
         kind = "a number" if unit == "seconds" else "a whole number"
         raise ConfigError(f"budget: {text!r}. Allowed: {unit}= and {kind}.")
@@ -95,5 +95,5 @@ def parse_budget(text: str) -> Budget:
 
 
 def used_fraction(budget: Budget, usage: Usage) -> float:
-    """How much of the budget is used up, 0 to 1."""
+    """The used fraction of the budget, from 0 to 1."""
     return min(1.0, getattr(usage, budget.unit) / budget.count)

@@ -1,74 +1,77 @@
-"""What a comparison cannot say, and why."""
+"""Caveats of a comparison: conclusions that its data do not support."""
 
 from collections.abc import Callable, Iterator
 
 from grupo.compare.experiment import differing_fields
 from grupo.compare.result import ComparisonResult
-from grupo.compare.run_status import FINISHED
+from grupo.compare.run_status import CRASHED, FINISHED
 from grupo.core.component import to_code
 from grupo.core.statistics import CONFIDENCE_LEVEL, pairs_needed, smallest_corrected_p
 
 ALPHA = 1 - CONFIDENCE_LEVEL
-MAX_USAGE_RATIO = 1.1  # so many times the baseline's: worth a word
+MAX_USAGE_RATIO = 1.1  # larger differences in usage are reported
 
 
 def caveats(result: ComparisonResult) -> list[str]:
-    """What cannot be concluded, and why."""
-    return [line for look in CAVEAT_CHECKS for line in look(result)]
+    """The caveats of a result, as sentences."""
+    return [line for check in CAVEAT_CHECKS for line in check(result)]
 
 
 def _single_seed(result: ComparisonResult) -> Iterator[str]:
     if len(result.comparison.seed_values) == 1:
         yield (
-            "There is one seed: nothing is known of how much a run differs from itself, and no"
-            " difference can be concluded."
+            "There is one seed: the variance between seeds is unknown, and no difference can be"
+            " concluded."
         )
 
 
 def _too_few_pairs(result: ComparisonResult) -> Iterator[str]:
-    many = result.differences
-    pairs = max((one.pairs for one in many), default=0)
-    least = smallest_corrected_p(pairs, len(many))
-    if many and pairs > 1 and least > ALPHA:
+    count = len(result.differences)
+    pairs = max((difference.pairs for difference in result.differences), default=0)
+    smallest = smallest_corrected_p(pairs, count)
+    if count and pairs > 1 and smallest > ALPHA:
         yield (
-            f"{pairs} pairs cannot show any difference by their signs alone: the smallest p they"
-            f" can have is {2.0 ** (1 - pairs):.3g}, and {least:.3g} corrected for {len(many)}"
-            f" comparison{'s' * (len(many) > 1)}. It takes {pairs_needed(len(many))} pairs."
+            f"{pairs} pairs cannot be significant in the sign test: the smallest possible p is"
+            f" {2.0 ** (1 - pairs):.3g}, and {smallest:.3g} corrected for {count}"
+            f" comparison{'s' * (count > 1)}. {pairs_needed(count)} pairs are needed."
         )
 
 
 def _three_seeds(result: ComparisonResult) -> Iterator[str]:
     if len(result.comparison.seed_values) == 3:
         yield (
-            "Of three seeds the bootstrap interval is the range from the lowest to the highest."
-            " Such a range misses the mean about once in four times, not once in twenty."
+            "With three seeds the bootstrap interval is the range from the lowest to the highest"
+            " value. It misses the mean about once in four times, not once in twenty."
         )
 
 
 def _unfinished_runs(result: ComparisonResult) -> Iterator[str]:
-    for outcome in result.run_statuses:
-        if outcome.status != FINISHED:
-            why = f": {outcome.reason}" * bool(outcome.reason)
-            yield f"{outcome.run_spec} is not in any mean: {outcome.status}{why}."
-        for metric in outcome.nonfinite_metrics:
-            yield f"{outcome.run_spec} has {metric} = NaN, which is in no mean and no difference."
-    if any(outcome.status == "crashed" for outcome in result.run_statuses):
+    for run in result.run_statuses:
+        if run.status != FINISHED:
+            reason = f": {run.reason}" * bool(run.reason)
+            yield f"{run.run_spec} is not in any mean: {run.status}{reason}."
+        for metric in run.nonfinite_metrics:
+            yield f"{run.run_spec} has {metric} = NaN, which is left out of means and differences."
+    if any(run.status == CRASHED for run in result.run_statuses):
         yield "A recipe whose bad runs crash looks better than it is."
 
 
 def _unequal_usage(result: ComparisonResult) -> Iterator[str]:
-    """What the budget does not hold equal, where it differs by much."""
-    lines = {line.name: line for line in result.rows if not line.task_set}
-    base = lines[result.comparison.baseline_name]
+    """Usage that the budget does not hold equal and that differs much."""
+    rows = {row.name: row for row in result.rows if not row.task_set}
+    baseline = rows[result.comparison.baseline_name]
+    unit = result.comparison.budget.unit
     for metric in ("steps", "tokens", "seconds"):
-        mine = {name: line.means[metric].value for name, line in lines.items()}
-        theirs = base.means[metric].value
-        if metric == result.comparison.budget.unit or not theirs > 0:
+        base = baseline.means[metric].value
+        if metric == unit or not base > 0:
             continue
-        more = [f"{name} {x / theirs:.2g}" for name, x in mine.items() if _differs_much(x, theirs)]
-        if more:
-            held = result.comparison.budget.unit
-            yield f"Equal in {held}, not in {metric}; times {base.name}'s: {', '.join(more)}."
+        usage = {name: row.means[metric].value for name, row in rows.items()}
+        ratios = [f"{name} {x / base:.2g}" for name, x in usage.items() if _differs_much(x, base)]
+        if ratios:
+            yield (
+                f"The runs are equal in {unit}, not in {metric}; ratios to {baseline.name}:"
+                f" {', '.join(ratios)}."
+            )
 
 
 def _differs_much(x: float, y: float) -> bool:
@@ -76,60 +79,60 @@ def _differs_much(x: float, y: float) -> bool:
 
 
 def _off_budget(result: ComparisonResult) -> Iterator[str]:
-    """Runs that ended well before the budget or after it."""
+    """Runs that used much less or much more than the budget."""
     budget = result.comparison.budget
-    ended = [o for o in result.run_statuses if o.status == FINISHED]
-    for outcome in ended:
-        used = outcome[budget.unit] / budget.count
+    for run in (run for run in result.run_statuses if run.status == FINISHED):
+        used = run[budget.unit] / budget.count
         if not 1 / MAX_USAGE_RATIO <= used <= MAX_USAGE_RATIO:
-            yield f"{outcome.run_spec} used {100 * used:.0f} % of the budget."
+            yield f"{run.run_spec} used {100 * used:.0f} % of the budget."
 
 
 def _other_fields_differ(result: ComparisonResult) -> Iterator[str]:
     for name, fields in differing_fields(result.comparison).items():
-        said = f"{name} differs from {result.comparison.baseline_name} in more than the method"
-        yield f"{said}: {', '.join(fields)}."
+        baseline = result.comparison.baseline_name
+        yield f"{name} differs from {baseline} in more than the method: {', '.join(fields)}."
 
 
 def _replaced_update_plans(result: ComparisonResult) -> Iterator[str]:
-    """Methods whose own plan of updates was not theirs here."""
-    one = result.comparison
-    off = {name: mine.method.updates for name, mine in one.recipes.items()}
-    off = {name: plan for name, plan in off.items() if one.run_recipes[name].method.updates != plan}
-    if off:
-        names = "; ".join(f"{name}, {to_code(plan)}" for name, plan in off.items())
+    """Methods that were trained with another update plan than their own."""
+    run_recipes = result.comparison.run_recipes
+    own = {name: recipe.method.updates for name, recipe in result.comparison.recipes.items()}
+    replaced = [name for name in own if run_recipes[name].method.updates != own[name]]
+    if replaced:
+        plans = "; ".join(f"{name}, {to_code(own[name])}" for name in replaced)
         yield (
-            f"Updates were held equal; these have a plan of their own, with which they may do"
-            f" otherwise: {names}. `--updates-per-step per-method` lets each keep it."
+            "Update plans were held equal; these methods have their own plan, with which their"
+            f" results may differ: {plans}. `--updates-per-step per-method` keeps it."
         )
 
 
 def _task_sets_disagree(result: ComparisonResult) -> Iterator[str]:
-    """Recipes whose mean over task sets hides that these do not agree."""
+    """Recipes that are above the baseline on one task set and below it on another."""
     sets = result.comparison.task_set_names
-    for one in result.differences:
-        by = {name: result.mean_difference(one.name, (name,)).value for name in sets}
-        above, below = [n for n in sets if by[n] > 0], [n for n in sets if by[n] < 0]
+    for name in (difference.name for difference in result.differences):
+        means = {task_set: result.mean_difference(name, (task_set,)).value for task_set in sets}
+        above = [task_set for task_set in sets if means[task_set] > 0]
+        below = [task_set for task_set in sets if means[task_set] < 0]
         if above and below:
-            where = f"above the baseline on {', '.join(above)} and below it on {', '.join(below)}"
-            yield f"{one.name} is {where}; nothing is tested on one task set alone."
+            yield (
+                f"{name} is above the baseline on {', '.join(above)} and below it on"
+                f" {', '.join(below)}; single task sets are not tested."
+            )
 
 
 def _shared_machine(result: ComparisonResult) -> Iterator[str]:
-    yield (
-        "Seconds are those of this machine while cells shared it; they say little of another one."
-    )
+    yield "Seconds were measured while runs shared this machine; they differ on other machines."
 
 
 def _general_limits(result: ComparisonResult) -> Iterator[str]:
     yield (
-        "Intervals are over seeds alone: the model, the budget and the tasks of a seed were the"
-        " same for all, and nothing is said of others. No recipe was tuned for the comparison."
+        "Intervals are over seeds only: all recipes had the same model and budget, and the same"
+        " tasks per seed; results may not transfer. No recipe was tuned for the comparison."
     )
     if len(result.differences) > 1:
         yield (
-            "The order of the table is no ranking: recipes whose differences were not told apart"
-            " may well be the other way round."
+            "The order of the table is not a ranking: recipes with inconclusive differences may be"
+            " in the opposite order."
         )
 
 

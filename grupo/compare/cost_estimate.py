@@ -1,7 +1,8 @@
-"""What a comparison will cost, said beforehand."""
+"""Estimates of the time, tokens and disk space that a comparison will need."""
 
 import math
 import tempfile
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,12 +15,12 @@ from grupo.compare.update_budget import describe_all_updates
 from grupo.report.read_run import read_metrics, read_summary
 from grupo.report.step_line import format_duration
 
-TRIAL_STEPS = 2  # steps of a trial; the first may load and compile
+TRIAL_STEPS = 2  # the first step may load and compile
 
 
 @dataclass(frozen=True)
 class RunCost:
-    """What one run takes: seconds of it all, steps and tokens of training, bytes on disk."""
+    """The cost of one run: seconds in total, steps and tokens of training, bytes on disk."""
 
     seconds: float
     steps: float
@@ -29,43 +30,48 @@ class RunCost:
 
 @dataclass(frozen=True)
 class CostEstimate:
-    """The cells that are left, what each recipe costs, and how many run side by side."""
+    """The estimated cost of the remaining runs of a comparison.
+
+    Args:
+        run_statuses: every run with its status.
+        costs: the cost of one run, by recipe and task set.
+        resources: how many runs train in parallel.
+        trial_errors: why trials failed, by recipe and task set.
+    """
 
     run_statuses: Sequence[RunStatus]
-    costs: Mapping[tuple[str, str], RunCost]  # by recipe and task set
+    costs: Mapping[tuple[str, str], RunCost]
     resources: Resources
-    trial_errors: Mapping[tuple[str, str], str]  # what trials came to that did not end
+    trial_errors: Mapping[tuple[str, str], str]
 
     @property
     def remaining_runs(self) -> list[RunSpec]:
-        """What is still to be trained."""
-        return [outcome.run_spec for outcome in self.run_statuses if outcome.status in UNFINISHED]
+        """The runs that are not finished."""
+        return [run.run_spec for run in self.run_statuses if run.status in UNFINISHED]
 
     def total(self, quantity: str) -> float:
-        """The sum over all cells that are left; NaN while one is unknown."""
-        costs = [self.costs.get((cell.name, cell.task_set)) for cell in self.remaining_runs]
+        """The sum of a field of `RunCost` over the remaining runs; NaN if one is unknown."""
+        costs = [self.costs.get(_cost_key(run)) for run in self.remaining_runs]
         return sum(getattr(cost, quantity) if cost else math.nan for cost in costs)
 
     def lines(self) -> list[str]:
-        """The plan in words."""
-        done = [o for o in self.run_statuses if o.status == FINISHED]
-        crashed = [o for o in self.run_statuses if o.status == CRASHED]
-        others = len(self.run_statuses) - len(done) - len(crashed) - len(self.remaining_runs)
-        seconds, beside = (
-            self.total("seconds"),
-            min(self.resources.workers, max(1, len(self.remaining_runs))),
-        )
+        """The estimate as lines of text."""
+        counts = Counter(run.status for run in self.run_statuses)
+        remaining = len(self.remaining_runs)
+        others = len(self.run_statuses) - counts[FINISHED] - counts[CRASHED] - remaining
+        recipes = {run.run_spec.name: run.run_spec.recipe for run in self.run_statuses}
+        seconds = self.total("seconds")
+        workers = min(self.resources.workers, max(1, remaining))
+        errors = (f"{name}: its trial failed: {e}" for (name, _), e in self.trial_errors.items())
         return [
-            f"{len(self.run_statuses)} cells: {len(done)} finished, {len(crashed)} crashed,"
-            f" {others} otherwise, {len(self.remaining_runs)} to be trained",
-            describe_all_updates(
-                {outcome.run_spec.name: outcome.run_spec.recipe for outcome in self.run_statuses}
-            ),
+            f"{len(self.run_statuses)} runs: {counts[FINISHED]} finished,"
+            f" {counts[CRASHED]} crashed, {others} other, {remaining} to train",
+            describe_all_updates(recipes),
             f"steps: {_about(self.total('steps'))}; tokens: {_about(self.total('tokens'))}",
-            f"time: {_clock(seconds)} of work, {_clock(seconds / beside)} with {beside} cells side"
-            f" by side, {self.resources.threads} threads each",
+            f"time: {_clock(seconds)} in total, {_clock(seconds / workers)} with {workers} parallel"
+            f" runs, {self.resources.threads} threads each",
             f"disk: {_about(self.total('disk_bytes') / 1e6)} MB",
-            *(f"{name}: its trial failed: {why}" for (name, _), why in self.trial_errors.items()),
+            *errors,
         ]
 
 
@@ -75,23 +81,29 @@ def estimate_from_trials(
     resources: Resources,
     queue_callback: QueueCallback = NullQueueCallback(),
 ) -> CostEstimate:
-    """From finished runs of each recipe, or else from a trial of two steps each."""
-    left = [outcome.run_spec for outcome in run_statuses if outcome.status in UNFINISHED]
-    costs = {_cost_key(o.run_spec): _actual_cost(o) for o in run_statuses if o.status == FINISHED}
-    untried = {_cost_key(cell): cell for cell in left if _cost_key(cell) not in costs}
-    with tempfile.TemporaryDirectory(prefix="grupo-plan-") as folder:
-        trials = [
-            _trial_run(cell, Path(folder) / str(i)) for i, cell in enumerate(untried.values())
-        ]
+    """Estimate the cost from a finished run of each recipe, or from a trial of two steps.
+
+    Args:
+        run_statuses: every run of the comparison.
+        budget: the budget of each run.
+        resources: how many runs train in parallel.
+        queue_callback: is notified of the trials.
+    """
+    remaining = [run.run_spec for run in run_statuses if run.status in UNFINISHED]
+    finished = [run for run in run_statuses if run.status == FINISHED]
+    costs = {_cost_key(run.run_spec): _actual_cost(run) for run in finished}
+    unknown = {_cost_key(run): run for run in remaining if _cost_key(run) not in costs}
+    errors: dict[tuple[str, str], str] = {}
+    with tempfile.TemporaryDirectory(prefix="grupo-estimate-") as folder:
+        trials = [_trial_run(run, Path(folder) / str(i)) for i, run in enumerate(unknown.values())]
         train_all(trials, resources, queue_callback)
-        ended = [status_of(trial) for trial in trials]
-        costs |= {
-            _cost_key(o.run_spec): _extrapolated_cost(o, budget)
-            for o in ended
-            if o.status == FINISHED
-        }
-        failed = {_cost_key(o.run_spec): o.reason for o in ended if o.status != FINISHED}
-    return CostEstimate(run_statuses, costs, resources, failed)
+        for trial in map(status_of, trials):
+            key = _cost_key(trial.run_spec)
+            if trial.status == FINISHED:
+                costs[key] = _extrapolated_cost(trial, budget)
+            else:
+                errors[key] = trial.reason
+    return CostEstimate(run_statuses, costs, resources, errors)
 
 
 def _cost_key(run_spec: RunSpec) -> tuple[str, str]:
@@ -99,31 +111,30 @@ def _cost_key(run_spec: RunSpec) -> tuple[str, str]:
 
 
 def _trial_run(run_spec: RunSpec, folder: Path) -> RunSpec:
-    """The first steps of a cell, as it takes them; it saves after the last."""
-    return replace(
-        run_spec, recipe=run_spec.recipe.replace(max_steps=TRIAL_STEPS, save_every=1), folder=folder
-    )
+    """The first `TRIAL_STEPS` steps of a run, with a checkpoint after each."""
+    recipe = run_spec.recipe.replace(max_steps=TRIAL_STEPS, save_every=1)
+    return replace(run_spec, recipe=recipe, folder=folder)
 
 
 def _actual_cost(run_status: RunStatus) -> RunCost:
-    spent = float(read_summary(run_status.run_spec.folder)["seconds"])
-    return RunCost(
-        spent, run_status["steps"], run_status["tokens"], _size(run_status.run_spec.folder)
-    )
+    folder = run_status.run_spec.folder
+    seconds = float(read_summary(folder)["seconds"])
+    return RunCost(seconds, run_status["steps"], run_status["tokens"], _size(folder))
 
 
 def _extrapolated_cost(run_status: RunStatus, budget: Budget) -> RunCost:
-    """What a whole run costs if all its steps are as the last one of the trial."""
+    """The cost of a whole run if every step is like the last step of the trial."""
     folder = run_status.run_spec.folder
     last = read_metrics(folder)[-1]
-    one = Usage(1, last["tokens/generated"], last["time/step"])
-    steps = max(1, math.ceil(1 / used_fraction(budget, one)))
-    besides = float(read_summary(folder)["seconds"]) - run_status["seconds"]  # evaluating
+    step = Usage(1, last["tokens/generated"], last["time/step"])
+    steps = max(1, math.ceil(1 / used_fraction(budget, step)))
+    eval_seconds = float(read_summary(folder)["seconds"]) - run_status["seconds"]
     every = run_status.run_spec.recipe.evaluation.every
-    times = 1 + (steps - 1) // every / 2 if every else 1  # a trial evaluates twice
+    eval_factor = 1 + (steps - 1) // every / 2 if every else 1  # a trial evaluates twice
     journals = _size(folder) - _size(folder / "checkpoints")
     size = _size(folder / "checkpoints") + journals * steps / TRIAL_STEPS
-    return RunCost(steps * one.seconds + times * besides, steps, steps * one.tokens, size)
+    seconds = steps * step.seconds + eval_factor * eval_seconds
+    return RunCost(seconds, steps, steps * step.tokens, size)
 
 
 def _size(folder: Path) -> float:

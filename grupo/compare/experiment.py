@@ -1,4 +1,4 @@
-"""A comparison: recipes x seeds x task sets, and what is held equal."""
+"""The definition of a comparison: recipes x seeds x task sets, and what is held equal."""
 
 import re
 from collections.abc import Mapping
@@ -16,18 +16,18 @@ from grupo.recipe import Recipe, TaskSource
 METRICS = {
     "sampled": "held-out tasks solved at the end, sampled",
     "greedy": "held-out tasks solved at the end, greedy",
-    "reward": "mean reward in training, over the last tenth of the steps",
-    "nonzero_std_frac": "share of groups whose rewards differ, over all steps",
-    "steps": "steps done",
-    "tokens": "tokens sampled",
-    "seconds": "seconds of training, evaluations not counted",
+    "reward": "mean training reward over the last tenth of the steps",
+    "nonzero_std_frac": "fraction of groups whose rewards differ, over all steps",
+    "steps": "steps",
+    "tokens": "tokens generated",
+    "seconds": "seconds of training without evaluations",
 }
 EVAL_METRICS = ("sampled", "greedy")
 
 
 @component
 class TaskSet:
-    """Tasks to compare on, and which are held out."""
+    """Tasks to train on, and the held-out tasks: a source, or how many of `tasks` to hold out."""
 
     tasks: TaskSource
     eval_tasks: int | TaskSource = 200
@@ -35,12 +35,17 @@ class TaskSet:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Recipes by name, each trained under every seed on every task set within the same budget.
+    """Recipes that are trained with every seed on every task set within the same budget.
 
-    `seeds` is how many, from 0, or which. `updates` says by which plan each learns from a step's
-    batch: all by the baseline's, unless told otherwise. Without `task_sets` the recipes' own tasks
-    are used. Differences are taken in `metric`, against `baseline`: the first recipe unless named.
-    `grown` are models to be grown first where they are missing.
+    Args:
+        recipes: the recipes by name.
+        budget: how much each run may use.
+        seeds: the number of seeds, from 0, or the seeds.
+        updates: the update plan of each recipe; default: the baseline's plan for all.
+        task_sets: task sets by name; default: the recipes' own tasks.
+        baseline: the name of the baseline; default: the first recipe.
+        metric: a key of `METRICS`, in which differences to the baseline are taken.
+        toy_models: toy models to train first if they are missing.
     """
 
     recipes: Mapping[str, Recipe]
@@ -54,7 +59,7 @@ class Comparison:
 
     @property
     def seed_values(self) -> tuple[int, ...]:
-        """Every seed."""
+        """The seeds."""
         return tuple(range(self.seeds)) if isinstance(self.seeds, int) else self.seeds
 
     @property
@@ -64,28 +69,28 @@ class Comparison:
 
     @property
     def task_set_names(self) -> tuple[str, ...]:
-        """The names of the task sets; one without a name where the recipes' own are used."""
+        """The names of the task sets; ("",) if the recipes' own tasks are used."""
         return tuple(self.task_sets) or ("",)
 
     @property
     def run_recipes(self) -> dict[str, Recipe]:
-        """Every recipe as it is run, on the first task set, but for the seed."""
+        """The recipes as they are run on the first task set, except for the seed."""
         return {name: self.run_recipe(name, self.task_set_names[0]) for name in self.recipes}
 
     def run_recipe(self, name: str, task_set: str) -> Recipe:
-        """What is run under that name, but for the seed."""
-        plans = (self.recipes[one].method.updates for one in (name, self.baseline_name))
+        """The recipe as it is run on a task set, except for the seed."""
+        plans = (self.recipes[n].method.updates for n in (name, self.baseline_name))
         method = self.recipes[name].method.replace(updates=self.updates(*plans))
         recipe = self.budget.limit_recipe(self.recipes[name].replace(method=method))
         if not task_set:
             return recipe
-        chosen = self.task_sets[task_set]
-        return recipe.replace(tasks=chosen.tasks, eval_tasks=chosen.eval_tasks)
+        tasks = self.task_sets[task_set]
+        return recipe.replace(tasks=tasks.tasks, eval_tasks=tasks.eval_tasks)
 
 
 @dataclass(frozen=True)
 class RunSpec:
-    """One run of a comparison."""
+    """One run of a comparison: recipe, task set, seed, and its folder."""
 
     name: str
     task_set: str
@@ -98,7 +103,7 @@ class RunSpec:
 
 
 def run_specs(comparison: Comparison, out: Path) -> list[RunSpec]:
-    """Every run; seed by seed, so that what is done of it can be compared at any time."""
+    """Every run, ordered by seed: an unfinished comparison then has complete seeds to compare."""
     return [
         RunSpec(
             name,
@@ -114,12 +119,12 @@ def run_specs(comparison: Comparison, out: Path) -> list[RunSpec]:
 
 
 def recipes_with_methods(recipe: Recipe, methods: Mapping[str, Method]) -> dict[str, Recipe]:
-    """The same recipe with each of the methods."""
+    """A copy of the recipe for each method."""
     return {name: recipe.replace(method=method) for name, method in methods.items()}
 
 
 def slug(name: str) -> str:
-    """A name as a folder can be called.
+    """A name as a folder name.
 
     >>> slug("dapo(max_length=64, overlong_buffer=16)")
     'dapo-max_length=64-overlong_buffer=16'
@@ -129,13 +134,17 @@ def slug(name: str) -> str:
 
 def differing_fields(comparison: Comparison) -> dict[str, tuple[str, ...]]:
     """Fields besides the method in which a recipe differs from the baseline."""
-    found = {name: _compared_fields(recipe) for name, recipe in comparison.run_recipes.items()}
-    base = found[comparison.baseline_name]
-    off = {name: tuple(f for f in mine if mine[f] != base[f]) for name, mine in found.items()}
-    return {name: fields for name, fields in off.items() if fields}
+    values = {name: _compared_fields(recipe) for name, recipe in comparison.run_recipes.items()}
+    base = values[comparison.baseline_name]
+    differing = {
+        name: tuple(field for field in own if own[field] != base[field])
+        for name, own in values.items()
+    }
+    return {name: fields for name, fields in differing.items() if fields}
 
 
 def _compared_fields(recipe: Recipe) -> dict[str, Any]:
-    """What is not held equal anyway: not the method, the seed, or the length of a run."""
-    own = component_fields(recipe)
-    return {f: own[f] for f in own if f not in ("method", "seed", "max_steps", "save_every")}
+    """The fields of a recipe without method, seed and length of the run."""
+    fields = component_fields(recipe)
+    excluded = ("method", "seed", "max_steps", "save_every")
+    return {name: value for name, value in fields.items() if name not in excluded}

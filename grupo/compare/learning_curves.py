@@ -1,4 +1,4 @@
-"""Learning curves: held-out tasks and reward, against tokens and against seconds."""
+"""Learning curves: held-out score and reward over tokens and over seconds."""
 
 from collections.abc import Mapping, Sequence
 from itertools import product
@@ -11,57 +11,54 @@ from grupo.compare.run_status import FINISHED, Curve
 from grupo.core import statistics
 from grupo.report.plots import figure, moving_average
 
-MAX_POINTS = 40  # along a curve
-CURVE_LABELS = {"held_out": "held-out tasks solved, %", "reward": "reward in training"}
-X_LABELS = {"tokens": "tokens sampled", "seconds": "seconds of training"}
-# Okabe and Ito's, which colour-blind eyes tell apart; wine for yellow, which paper swallows
+MAX_POINTS = 40  # of an interpolated curve
+CURVE_LABELS = {"held_out": "held-out tasks solved, %", "reward": "training reward"}
+X_LABELS = {"tokens": "tokens generated", "seconds": "seconds of training"}
+# the colour-blind safe palette of Okabe and Ito, with wine for yellow, which is pale on paper
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#882255")
-LINE_STYLES = ("-", "--", ":", "-.")  # when colours come again
+LINE_STYLES = ("-", "--", ":", "-.")  # for recipes beyond the number of colours
 LEGEND_STYLE = {"frameon": False, "fontsize": 9, "handlelength": 3}
 CurvesByRecipe = Mapping[str, Sequence[Mapping[str, Curve]]]  # the curves of every run, by recipe
 Style = Mapping[str, Any]
-ConfidenceBand = tuple[
-    np.ndarray, np.ndarray, np.ndarray
-]  # the mean, where it may be at least and at most
+ConfidenceBand = tuple[np.ndarray, np.ndarray, np.ndarray]  # mean, lower and upper bound
 
 
 def draw_curves(result: ComparisonResult, task_set: str) -> Any:
-    """The curves on a task set; None where no run has any."""
+    """A figure of the curves on a task set; None if no run has any."""
     runs = _curves_by_recipe(result, task_set)
-    kinds = [
-        kind for kind in CURVE_LABELS if any(kind in run for one in runs.values() for run in one)
-    ]
+    available = {kind for curves in runs.values() for run in curves for kind in run}
+    kinds = [kind for kind in CURVE_LABELS if kind in available]
     if not kinds:
         return None
-    drawn = figure(11, 1 + 3.2 * len(kinds) + 0.25 * len(runs) / 4)
-    grid = drawn.subplots(len(kinds), len(X_LABELS), squeeze=False, sharex="col", sharey="row")
-    for (row, kind), (column, spent) in product(enumerate(kinds), enumerate(X_LABELS)):
-        _draw_panel(grid[row, column], kind, spent, runs, _line_styles(result))
+    fig = figure(11, 1 + 3.2 * len(kinds) + 0.25 * len(runs) / 4)
+    grid = fig.subplots(len(kinds), len(X_LABELS), squeeze=False, sharex="col", sharey="row")
+    for (row, kind), (column, x_name) in product(enumerate(kinds), enumerate(X_LABELS)):
+        _draw_panel(grid[row, column], kind, x_name, runs, _line_styles(result))
     for axes, kind in zip(grid[:, 0], kinds, strict=True):
         axes.set_ylabel(CURVE_LABELS[kind])
-    for axes, spent in zip(grid[-1], X_LABELS, strict=True):
-        axes.set_xlabel(X_LABELS[spent])
+    for axes, x_name in zip(grid[-1], X_LABELS, strict=True):
+        axes.set_xlabel(X_LABELS[x_name])
     handles, labels = grid[0, 0].get_legend_handles_labels()
-    drawn.legend(handles, labels, loc="outside lower center", ncols=4, **LEGEND_STYLE)
-    return drawn
+    fig.legend(handles, labels, loc="outside lower center", ncols=4, **LEGEND_STYLE)
+    return fig
 
 
 def _curves_by_recipe(result: ComparisonResult, task_set: str) -> CurvesByRecipe:
     """The curves of every finished run, by recipe, in the order of the table."""
-    lines = [line.name for line in result.rows if not line.task_set]
-    found: dict[str, list[Mapping[str, Curve]]] = {name: [] for name in lines}
-    for outcome in result.run_statuses:
-        if outcome.status == FINISHED and outcome.run_spec.task_set == task_set:
-            found[outcome.run_spec.name].append(outcome.curves)
-    return found
+    names = [row.name for row in result.rows if not row.task_set]
+    curves: dict[str, list[Mapping[str, Curve]]] = {name: [] for name in names}
+    for run in result.run_statuses:
+        if run.status == FINISHED and run.run_spec.task_set == task_set:
+            curves[run.run_spec.name].append(run.curves)
+    return curves
 
 
 def _draw_panel(
     axes: Any, kind: str, x_name: str, runs: CurvesByRecipe, styles: Mapping[str, Style]
 ) -> None:
-    for name, some in runs.items():
-        if found := [run[kind] for run in some if kind in run]:
-            _draw_curve(axes, kind, found, x_name, {**styles[name], "label": name})
+    for name, curves_of_runs in runs.items():
+        if curves := [run[kind] for run in curves_of_runs if kind in run]:
+            _draw_curve(axes, kind, curves, x_name, {**styles[name], "label": name})
     axes.xaxis.set_major_formatter(lambda x, _: f"{x:,.0f}" if x == round(x) else f"{x:.3g}")
     axes.locator_params(axis="x", nbins=6)
     axes.spines[["top", "right"]].set_visible(False)
@@ -69,40 +66,40 @@ def _draw_panel(
 
 
 def _draw_curve(axes: Any, kind: str, runs: Sequence[Curve], x_name: str, style: Style) -> None:
-    """The mean over seeds and its interval."""
-    measured = kind == "held_out"
-    x, values = (_eval_points if measured else _interpolated_points)(runs, x_name)
-    mean, low, high = _confidence_band(100 * values if measured else values)
-    marker = {"marker": "o", "markersize": 4} if measured else {}
+    """Draw the mean over seeds and its interval."""
+    is_eval = kind == "held_out"
+    x, values = (_eval_points if is_eval else _interpolated_points)(runs, x_name)
+    mean, low, high = _confidence_band(100 * values if is_eval else values)
+    marker = {"marker": "o", "markersize": 4} if is_eval else {}
     axes.plot(x, mean, **style, **marker)
     axes.fill_between(x, low, high, color=style["color"], alpha=0.12, linewidth=0)
 
 
 def _eval_points(runs: Sequence[Curve], x_name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Points where held-out tasks were tried: the first ones of each run, and its last.
+    """Points at the evaluations: x is the mean usage of the runs, values are (points, seeds).
 
-    Along x the mean of what runs had spent by then; of every point the values of all seeds.
+    If runs have different numbers of evaluations, the first ones and the last one are matched.
     """
     count = min(len(run.values) for run in runs)
-    places = [*range(count - 1), -1]
-    x = np.mean([[getattr(run, x_name)[k] for k in places] for run in runs], axis=0)
-    return x, np.asarray([[run.values[k] for run in runs] for k in places])
+    indices = [*range(count - 1), -1]
+    x = np.mean([[getattr(run, x_name)[k] for k in indices] for run in runs], axis=0)
+    return x, np.asarray([[run.values[k] for run in runs] for k in indices])
 
 
 def _interpolated_points(runs: Sequence[Curve], x_name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Points from where all runs have begun to where the first of them ended."""
+    """Points in the range that all runs cover, interpolated: x and values (points, seeds)."""
     start = max(getattr(run, x_name)[0] for run in runs)
     end = min(getattr(run, x_name)[-1] for run in runs)
     x = np.linspace(start, end, MAX_POINTS) if end > start else np.asarray([start])
-    every = [np.interp(x, getattr(run, x_name), _smoothed_values(run)) for run in runs]
-    return x, np.stack(every, axis=-1)
+    values = [np.interp(x, getattr(run, x_name), _smoothed_values(run)) for run in runs]
+    return x, np.stack(values, axis=-1)
 
 
 def _confidence_band(values: np.ndarray) -> ConfidenceBand:
-    """Of every point, the mean over its seeds and the interval; what is NaN is a gap."""
-    known = np.isfinite(values).all(-1)
+    """Mean and interval over the seeds of each point; points with NaN are gaps."""
+    finite = np.isfinite(values).all(-1)
     low, high = np.full((2, len(values)), np.nan)
-    low[known], high[known] = statistics.bootstrap_interval([values[known]])
+    low[finite], high[finite] = statistics.bootstrap_interval([values[finite]])
     return values.mean(-1), low, high
 
 
@@ -111,11 +108,11 @@ def _smoothed_values(run: Curve) -> list[float]:
 
 
 def _line_styles(result: ComparisonResult) -> dict[str, Style]:
-    """A line for each recipe, black and thick and on top for the baseline."""
-    against, found = result.comparison.baseline_name, dict[str, Style]()
-    others = [name for name in result.comparison.recipes if name != against]
-    for place, name in enumerate(others):
-        turn, colour = divmod(place, len(COLOURS))
-        dashes = LINE_STYLES[turn % len(LINE_STYLES)]
-        found[name] = {"color": COLOURS[colour], "linestyle": dashes, "linewidth": 1.6}
-    return {**found, against: {"color": "#000000", "linewidth": 2.4, "zorder": 3}}
+    """The line style of each recipe; the baseline is black, thick and on top."""
+    baseline, styles = result.comparison.baseline_name, dict[str, Style]()
+    others = [name for name in result.comparison.recipes if name != baseline]
+    for index, name in enumerate(others):
+        cycle, colour = divmod(index, len(COLOURS))
+        line_style = LINE_STYLES[cycle % len(LINE_STYLES)]
+        styles[name] = {"color": COLOURS[colour], "linestyle": line_style, "linewidth": 1.6}
+    return {**styles, baseline: {"color": "#000000", "linewidth": 2.4, "zorder": 3}}

@@ -1,4 +1,4 @@
-"""A comparison on disk, so that its folder says what was compared and how to go on."""
+"""`comparison.json`: the definition of a comparison, from which it can be resumed."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,7 +16,7 @@ MANIFEST_FILE, FORMAT_VERSION = "comparison.json", 1
 
 
 def save_comparison(comparison: Comparison, out: Path) -> None:
-    """Note in `out` what is compared."""
+    """Write the definition of a comparison into its folder."""
     data = {
         "format": FORMAT_VERSION,
         "budget": {comparison.budget.unit: comparison.budget.count},
@@ -33,11 +33,15 @@ def save_comparison(comparison: Comparison, out: Path) -> None:
 
 
 def load_comparison(out: Path) -> Comparison:
-    """What was noted there."""
+    """Read the definition of a comparison from its folder.
+
+    Raises:
+        ConfigError: there is none, it has another format, or it is damaged.
+    """
     path = out / MANIFEST_FILE
     if not path.is_file():
         raise ConfigError(
-            f"out: {str(out)!r} holds no comparison. Say what is compared: --method or --recipes."
+            f"out: {str(out)!r} holds no comparison. Define one with --method or --recipes."
         )
     try:
         data = strict_json.from_exact_json(path.read_text())
@@ -53,19 +57,19 @@ def load_comparison(out: Path) -> Comparison:
 
 
 def _comparison_from_data(data: Mapping[str, Any]) -> Comparison:
-    """A folder that says nothing of updates holds runs of which each kept its own."""
+    """Folders without the field `updates` are older: each recipe kept its own plan."""
     ((unit, count),) = data["budget"].items()
     return Comparison(
         recipes={name: from_data(recipe) for name, recipe in data["recipes"].items()},
         budget=BUDGET_TYPES[unit](count),
         seeds=tuple(data["seeds"]),
         updates=from_data(data["updates"]) if "updates" in data else per_method,
-        task_sets={name: from_data(one) for name, one in data["task_sets"].items()},
+        task_sets={name: from_data(tasks) for name, tasks in data["task_sets"].items()},
         baseline=data["baseline"],
         metric=data["metric"],
         toy_models=from_data(data["toy_models"]),
     )
 
 
-def _data_by_name(named: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: to_data(one, name) for name, one in named.items()}
+def _data_by_name(components: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: to_data(component, name) for name, component in components.items()}

@@ -1,4 +1,4 @@
-"""What a comparison came to: per recipe the means, per difference how sure it is."""
+"""Statistics of a comparison: means per recipe, and tested differences to the baseline."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,15 @@ IF_NORMAL, INCONCLUSIVE = ", if differences are normal", "inconclusive"
 
 @dataclass(frozen=True)
 class ResultRow:
-    """A recipe on one task set, or on all of them: its runs, and the mean of every metric."""
+    """A recipe on one task set, or on all of them.
+
+    Args:
+        name: the recipe.
+        task_set: the task set; "": all of them.
+        runs: the number of runs.
+        finished: the number of finished runs.
+        means: the mean of every metric with its interval.
+    """
 
     name: str
     task_set: str
@@ -27,179 +35,184 @@ class ResultRow:
 
     @property
     def task_sets(self) -> tuple[str, ...]:
-        """The task set it is of; none says all of them."""
+        """The task set as a tuple; empty: all of them."""
         return (self.task_set,) if self.task_set else ()
 
 
 @dataclass(frozen=True)
 class Difference:
-    """A recipe against the baseline, run by run of the same seed on the same tasks."""
+    """The difference of a recipe to the baseline, over pairs of runs with equal seed and tasks.
+
+    Args:
+        name: the recipe.
+        pairs: the number of pairs.
+        mean_difference: in the metric of the comparison.
+        probability_of_improvement: that a run of the recipe exceeds one of the baseline.
+        sign_test_p: p of the exact sign-flip test.
+        t_test_p: p of Student's paired t-test, which assumes normal differences.
+        sign_test_p_holm, t_test_p_holm: the same, Holm-corrected for all comparisons.
+    """
 
     name: str
     pairs: int
     mean_difference: Interval
     probability_of_improvement: Interval
-    sign_test_p: float  # p, by the signs of the pairs
-    t_test_p: float  # p, if differences are normal
-    sign_test_p_holm: float  # the same, corrected for all comparisons
+    sign_test_p: float
+    t_test_p: float
+    sign_test_p_holm: float
     t_test_p_holm: float
 
     @property
     def verdict(self) -> str:
-        """Whether it survives the correction, and under what."""
-        way = "more" if self.mean_difference.value > 0 else "less"
+        """Whether the corrected difference is significant: "more", "less" or `INCONCLUSIVE`."""
+        direction = "more" if self.mean_difference.value > 0 else "less"
         if self.sign_test_p_holm <= 1 - CONFIDENCE_LEVEL:
-            return way
-        return way + IF_NORMAL if self.t_test_p_holm <= 1 - CONFIDENCE_LEVEL else INCONCLUSIVE
+            return direction
+        is_normal_significant = self.t_test_p_holm <= 1 - CONFIDENCE_LEVEL
+        return direction + IF_NORMAL if is_normal_significant else INCONCLUSIVE
 
 
 @dataclass(frozen=True)
 class ComparisonResult:
-    """All that was measured, and what follows from it."""
+    """The measurements of a comparison and their statistics."""
 
     comparison: Comparison
     run_statuses: Sequence[RunStatus]
 
     @property
     def metric(self) -> str:
-        """What differences are taken in."""
+        """The metric in which differences are taken."""
         return self.comparison.metric
 
     @cached_property
     def rows(self) -> list[ResultRow]:
-        """Every recipe, the highest first; with several task sets all of them, then each."""
-        sets = self.comparison.task_set_names
-        shown = [("", sets), *((name, (name,)) for name in sets if len(sets) > 1)]
-        found = [
-            self._row(name, called, inside)
-            for called, inside in shown
-            for name in self.comparison.recipes
+        """A row per recipe, the highest mean first; over all task sets, then per set."""
+        names = self.comparison.task_set_names
+        subsets = {"": names, **({name: (name,) for name in names} if len(names) > 1 else {})}
+        rows = [
+            self._row(recipe, label, task_sets)
+            for label, task_sets in subsets.items()
+            for recipe in self.comparison.recipes
         ]
-        places = [called for called, _ in shown]
-        return sorted(found, key=lambda line: (places.index(line.task_set), self._sort_key(line)))
+        order = list(subsets)
+        return sorted(rows, key=lambda row: (order.index(row.task_set), self._sort_key(row)))
 
     @cached_property
     def differences(self) -> list[Difference]:
-        """Every other recipe against the baseline, in the order of the lines."""
-        others = [line.name for line in self.rows if not line.task_set]
+        """Every other recipe against the baseline, in the order of the rows."""
+        others = [row.name for row in self.rows if not row.task_set]
         others.remove(self.comparison.baseline_name)
-        flat = {name: [x for one in self.paired_differences(name) for x in one] for name in others}
-        signs = [statistics.sign_flip_p_value(flat[name]) for name in others]
-        student = [statistics.paired_t_p_value(flat[name]) for name in others]
-        rows = zip(
-            others,
-            signs,
-            student,
-            statistics.holm_correction(signs),
-            statistics.holm_correction(student),
-            strict=True,
-        )
+        pairs = {n: [x for values in self.paired_differences(n) for x in values] for n in others}
+        sign_ps = [statistics.sign_flip_p_value(pairs[name]) for name in others]
+        t_ps = [statistics.paired_t_p_value(pairs[name]) for name in others]
+        sign_ps_holm = statistics.holm_correction(sign_ps)
+        t_ps_holm = statistics.holm_correction(t_ps)
         return [
             Difference(
-                name,
-                len(flat[name]),
-                self.mean_difference(name),
-                self._probability_of_improvement(name),
-                *ps,
+                name=name,
+                pairs=len(pairs[name]),
+                mean_difference=self.mean_difference(name),
+                probability_of_improvement=self._probability_of_improvement(name),
+                sign_test_p=sign_ps[i],
+                t_test_p=t_ps[i],
+                sign_test_p_holm=sign_ps_holm[i],
+                t_test_p_holm=t_ps_holm[i],
             )
-            for name, *ps in rows
+            for i, name in enumerate(others)
         ]
 
     def difference(self, row: ResultRow) -> Difference | None:
-        """What was tested of a line: nothing of the baseline's, or of one task set's alone."""
-        tested = (one for one in self.differences if not row.task_set)
-        return next((one for one in tested if one.name == row.name), None)
+        """The tested difference of a row; None for the baseline and for a single task set."""
+        tested = (difference for difference in self.differences if not row.task_set)
+        return next((difference for difference in tested if difference.name == row.name), None)
 
     def mean_difference(self, name: str, task_sets: Sequence[str] = ()) -> Interval:
-        """The mean of its differences to the baseline."""
+        """The mean paired difference of a recipe to the baseline."""
         return statistics.stratified_mean(self.paired_differences(name, task_sets))
 
     def values(self, name: str, metric: str, task_sets: Sequence[str] = ()) -> Strata:
-        """What the finished runs of a recipe measured, where it is a number, by task set."""
-        found = [
-            self._values_by_seed(name, task_set, metric)
-            for task_set in task_sets or self.comparison.task_set_names
-        ]
-        return [list(seeds.values()) for seeds in found]
+        """The finite values of a metric over the finished runs of a recipe, by task set."""
+        names = task_sets or self.comparison.task_set_names
+        by_seed = [self._values_by_seed(name, task_set, metric) for task_set in names]
+        return [list(values.values()) for values in by_seed]
 
     def paired_differences(self, name: str, task_sets: Sequence[str] = ()) -> Strata:
-        """Differences to the baseline's run of the same seed, on every task set that has some."""
-        pairs = []
+        """Differences to the baseline's run of the same seed, by task set, without empty sets."""
+        strata = []
         for task_set in task_sets or self.comparison.task_set_names:
-            mine = self._values_by_seed(name, task_set, self.metric)
+            values = self._values_by_seed(name, task_set, self.metric)
             base = self._values_by_seed(self.comparison.baseline_name, task_set, self.metric)
-            pairs.append([mine[seed] - base[seed] for seed in mine if seed in base])
-        return [one for one in pairs if one]
+            strata.append([values[seed] - base[seed] for seed in values if seed in base])
+        return [differences for differences in strata if differences]
 
     def to_data(self) -> dict[str, Any]:
-        """As JSON holds it."""
+        """The result as plain data for `results.json`."""
         comparison = self.comparison
+        recipes = comparison.run_recipes
         return {
             "budget": to_code(comparison.budget),
             "metric": self.metric,
             "baseline": comparison.baseline_name,
-            "updates": {
-                name: to_code(one.method.updates) for name, one in comparison.run_recipes.items()
-            },
-            "runs": [_run_data(outcome) for outcome in self.run_statuses],
-            "means": [_row_data(line) for line in self.rows],
-            "differences": [_difference_data(one) for one in self.differences],
+            "updates": {name: to_code(recipes[name].method.updates) for name in recipes},
+            "runs": list(map(_run_data, self.run_statuses)),
+            "means": list(map(_row_data, self.rows)),
+            "differences": list(map(_difference_data, self.differences)),
         }
 
     def _row(self, name: str, task_set: str, task_sets: Sequence[str]) -> ResultRow:
-        mine = [
-            o
-            for o in self.run_statuses
-            if o.run_spec.name == name and o.run_spec.task_set in task_sets
+        statuses = [
+            run.status
+            for run in self.run_statuses
+            if run.run_spec.name == name and run.run_spec.task_set in task_sets
         ]
         means = {m: statistics.stratified_mean(self.values(name, m, task_sets)) for m in METRICS}
-        return ResultRow(name, task_set, len(mine), sum(o.status == FINISHED for o in mine), means)
+        return ResultRow(name, task_set, len(statuses), statuses.count(FINISHED), means)
 
     def _sort_key(self, row: ResultRow) -> float:
         value = row.means[self.metric].value
         return math.inf if math.isnan(value) else -value
 
     def _values_by_seed(self, name: str, task_set: str, metric: str) -> dict[int, float]:
-        mine = (
-            o
-            for o in self.run_statuses
-            if (o.run_spec.name, o.run_spec.task_set) == (name, task_set)
-        )
-        found = {o.run_spec.seed: o[metric] for o in mine}  # NaN of those that have not ended
-        return {seed: x for seed, x in found.items() if math.isfinite(x)}
+        values = {
+            run.run_spec.seed: run[metric]  # NaN if the run has not finished
+            for run in self.run_statuses
+            if (run.run_spec.name, run.run_spec.task_set) == (name, task_set)
+        }
+        return {seed: x for seed, x in values.items() if math.isfinite(x)}
 
     def _probability_of_improvement(self, name: str) -> Interval:
-        ours, theirs = (self.values(n, self.metric) for n in (name, self.comparison.baseline_name))
-        both = [pair for pair in zip(ours, theirs, strict=True) if all(pair)]
-        return (
-            statistics.probability_of_improvement(*zip(*both, strict=True)) if both else Interval()
-        )
+        values = self.values(name, self.metric)
+        baseline = self.values(self.comparison.baseline_name, self.metric)
+        pairs = [pair for pair in zip(values, baseline, strict=True) if all(pair)]
+        if not pairs:
+            return Interval()
+        return statistics.probability_of_improvement(*zip(*pairs, strict=True))
 
 
 def _run_data(run_status: RunStatus) -> dict[str, Any]:
-    cell = run_status.run_spec
+    run_spec = run_status.run_spec
     return {
-        "name": cell.name,
-        "task_set": cell.task_set,
-        "seed": cell.seed,
+        "name": run_spec.name,
+        "task_set": run_spec.task_set,
+        "seed": run_spec.seed,
         "status": run_status.status,
         "reason": run_status.reason,
-        "folder": str(cell.folder),
+        "folder": str(run_spec.folder),
         **{metric: run_status[metric] for metric in METRICS},
     }
 
 
 def _row_data(row: ResultRow) -> dict[str, Any]:
-    means = {metric: _interval_data(one) for metric, one in row.means.items()}
+    means = {metric: _interval_data(interval) for metric, interval in row.means.items()}
     return {**vars(row), "means": means}
 
 
 def _difference_data(difference: Difference) -> dict[str, Any]:
-    both = {
+    intervals = {
         "mean_difference": _interval_data(difference.mean_difference),
         "probability_of_improvement": _interval_data(difference.probability_of_improvement),
     }
-    return {**vars(difference), **both, "verdict": difference.verdict}
+    return {**vars(difference), **intervals, "verdict": difference.verdict}
 
 
 def _interval_data(interval: Interval) -> list[float]:

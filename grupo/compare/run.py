@@ -1,4 +1,4 @@
-"""A comparison from its recipes to its report."""
+"""Run a comparison, estimate its cost, and write its report."""
 
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
@@ -17,13 +17,12 @@ from grupo.storage.lock import Lock
 from grupo.training.callbacks import Callback, NullCallback
 
 PrintLine = Callable[[str], None]
-QueueCallbackFactory = Callable[
-    [Sequence[RunStatus]], QueueCallback
-]  # who looks on, once it is known what there is
+# makes the callback of a queue from the initial status of its runs
+QueueCallbackFactory = Callable[[Sequence[RunStatus]], QueueCallback]
 
 
 def no_callback(run_statuses: Sequence[RunStatus]) -> QueueCallback:
-    """Nobody looks on."""
+    """A callback that does nothing."""
     return NullQueueCallback()
 
 
@@ -37,23 +36,32 @@ def run_comparison(
     queue_callback: QueueCallbackFactory = no_callback,
     callback: Callback = NullCallback(),
 ) -> ComparisonResult:
-    """Train every cell that is not finished, and write in `out` what all came to.
+    """Train every unfinished run of a comparison, and write its report.
 
-    `workers` cells side by side, 0: as many as there are GPUs, or cores by `threads`. A cell that
-    crashed is left as it is unless `retry`. Stopped at any moment, the same call goes on.
+    An interrupted comparison is resumed by the same call.
 
-    Raises `ConfigError`, before any work starts, for what cannot be compared.
+    Args:
+        comparison: what to compare.
+        out: the folder of the comparison.
+        workers: the number of parallel runs; 0: one per GPU, or one per `threads` cores.
+        threads: CPU threads of each run.
+        retry: also resume crashed runs.
+        queue_callback: makes the callback that is notified of each run.
+        callback: is notified of the training of toy models.
+
+    Raises:
+        ConfigError: the comparison is not valid; raised before any work starts.
     """
-    out, machine = Path(out), Resources.detect(workers, threads)
-    left = _remaining_runs(comparison, out, (*UNFINISHED, CRASHED) if retry else UNFINISHED)
+    out, resources = Path(out), Resources.detect(workers, threads)
+    remaining = _remaining_runs(comparison, out, (*UNFINISHED, CRASHED) if retry else UNFINISHED)
     make_folder(out)
     with Lock(out / "lock"):
         manifest.save_comparison(comparison, out)
-        _make_toy_models(comparison, left, callback)
-        for cell in left:
-            reset_crashed(cell.folder)
+        _make_toy_models(comparison, remaining, callback)
+        for run in remaining:
+            reset_crashed(run.folder)
         try:
-            train_all(left, machine, queue_callback(_run_statuses(comparison, out)))
+            train_all(remaining, resources, queue_callback(_run_statuses(comparison, out)))
         finally:
             result = write_report(comparison, out)
     return result
@@ -68,24 +76,37 @@ def estimate_cost(
     queue_callback: QueueCallback = NullQueueCallback(),
     callback: Callback = NullCallback(),
 ) -> CostEstimate:
-    """What it will cost; leaves nothing in `out`."""
-    machine = Resources.detect(workers, threads)
+    """Estimate the cost of the remaining runs with short trials; nothing is written to `out`.
+
+    Args:
+        comparison, out, workers, threads, callback: as for `run_comparison`.
+        queue_callback: is notified of each trial.
+
+    Raises:
+        ConfigError: the comparison is not valid.
+    """
+    resources = Resources.detect(workers, threads)
     _make_toy_models(comparison, _remaining_runs(comparison, out, UNFINISHED), callback)
-    return estimate_from_trials(
-        _run_statuses(comparison, out), comparison.budget, machine, queue_callback
-    )
+    statuses = _run_statuses(comparison, out)
+    return estimate_from_trials(statuses, comparison.budget, resources, queue_callback)
 
 
 def write_report(
     comparison: Comparison, out: Path, print_line: PrintLine = lambda line: None
 ) -> ComparisonResult:
-    """What is known by now, written as data, tables, pictures and a page."""
+    """Write the current result as data, tables, figures and a Markdown page.
+
+    Args:
+        comparison: what is compared.
+        out: the folder of the comparison.
+        print_line: prints a message if matplotlib is not installed.
+    """
     result = ComparisonResult(comparison, _run_statuses(comparison, out))
     try:
-        drawn = plots.draw_figures(result, out)
-    except ConfigError as error:  # without matplotlib there are no pictures, and all the rest
+        figures = plots.draw_figures(result, out)
+    except ConfigError as error:  # without matplotlib, everything but the figures is written
         print_line(str(error))
-        drawn = []
+        figures = []
     rows, caption = tables.main_table(result), summary_text.caption(result)
     files = {
         "results.json": strict_json.to_json(result.to_data()) + "\n",
@@ -93,7 +114,7 @@ def write_report(
         "runs.csv": table_formats.csv_text(tables.exact_run_rows(result)),
         "table.md": f"{caption}\n\n{table_formats.markdown(rows)}",
         "table.tex": table_formats.latex(rows, caption),
-        "report.md": summary_text.report_markdown(result, drawn),
+        "report.md": summary_text.report_markdown(result, figures),
     }
     for name, text in files.items():
         write_atomically(out / name, text)
@@ -101,24 +122,23 @@ def write_report(
 
 
 def _run_statuses(comparison: Comparison, out: Path) -> list[RunStatus]:
-    """How every cell stands."""
-    return [status_of(cell) for cell in run_specs(comparison, out)]
+    """The status of every run."""
+    return list(map(status_of, run_specs(comparison, out)))
 
 
 def _remaining_runs(comparison: Comparison, out: Path, statuses: Collection[str]) -> list[RunSpec]:
-    """The cells that stand so; refuses what cannot be compared, and what they need and lack."""
+    """Validate the comparison, and return its runs with one of the statuses."""
     validate_comparison(comparison)
-    left = [one.run_spec for one in _run_statuses(comparison, out) if one.status in statuses]
-    validate_dependencies(left, comparison.toy_models)
-    return left
+    runs = [run.run_spec for run in _run_statuses(comparison, out) if run.status in statuses]
+    validate_dependencies(runs, comparison.toy_models)
+    return runs
 
 
 def _make_toy_models(
     comparison: Comparison, run_specs: Sequence[RunSpec], callback: Callback
 ) -> None:
-    """Grow the models that cells want and nobody grew yet, once for all."""
-    for one in toy_models.missing_toy_models(
-        comparison.toy_models, (cell.recipe for cell in run_specs)
-    ):
-        callback.on_message(f"{one.model_dir} is grown first.")
-        toy_models.make_toy_model(one, callback)
+    """Train the missing toy models that the runs need."""
+    recipes = (run.recipe for run in run_specs)
+    for toy_model in toy_models.missing_toy_models(comparison.toy_models, recipes):
+        callback.on_message(f"Making the toy model {toy_model.model_dir} first.")
+        toy_models.make_toy_model(toy_model, callback)

@@ -1,4 +1,4 @@
-"""What became of a cell, as its folder says."""
+"""The status and the measurements of a run of a comparison, read from its folder."""
 
 import math
 import os
@@ -27,12 +27,12 @@ FINISHED, CRASHED, RUNNING, INTERRUPTED, WAITING, UNREADABLE = (
 )
 UNFINISHED = (WAITING, INTERRUPTED)
 LOG_FILE = "log.txt"
-REWARD_TAIL_FRAC = 0.1  # of the steps, over which the reward at the end is taken
+REWARD_TAIL_FRAC = 0.1  # of the steps: the final reward is the mean over them
 
 
 @dataclass(frozen=True)
 class Curve:
-    """A number over what had been spent when it was measured."""
+    """Values with the tokens and seconds used when they were measured."""
 
     tokens: tuple[float, ...] = ()
     seconds: tuple[float, ...] = ()
@@ -41,7 +41,15 @@ class Curve:
 
 @dataclass(frozen=True)
 class RunStatus:
-    """A cell, one word for how it stands, why, and what was measured."""
+    """The status of a run.
+
+    Args:
+        run_spec: the run.
+        status: "finished", "crashed", "running", "interrupted", "waiting" or "unreadable".
+        reason: why it crashed or cannot be read.
+        metrics: the measurements of a finished run.
+        curves: the learning curves of a finished run.
+    """
 
     run_spec: RunSpec
     status: str
@@ -50,20 +58,22 @@ class RunStatus:
     curves: Mapping[str, Curve] = field(default_factory=dict)
 
     def __getitem__(self, metric: str) -> float:
-        """What was measured; NaN where nothing was."""
+        """A measurement; NaN if there is none."""
         return self.metrics.get(metric, math.nan)
 
     @property
     def nonfinite_metrics(self) -> list[str]:
-        """Metrics of a finished cell that are no numbers."""
-        ended = self.status == FINISHED
-        return [name for name, x in self.metrics.items() if ended and not math.isfinite(x)]
+        """The metrics of a finished run that are NaN or infinite."""
+        if self.status != FINISHED:
+            return []
+        return [name for name, x in self.metrics.items() if not math.isfinite(x)]
 
 
 def status_of(run_spec: RunSpec) -> RunStatus:
-    """How a cell stands.
+    """Read the status of a run.
 
-    Raises `ConfigError` where the folder holds a run of another recipe: the comparison is another one.
+    Raises:
+        ConfigError: the folder holds a run of another recipe, hence of another comparison.
     """
     try:
         if _is_empty(run_spec.folder):
@@ -83,18 +93,18 @@ def status_of(run_spec: RunSpec) -> RunStatus:
 
 
 def record_crash(folder: Path, exit_code: int) -> None:
-    """Note that the process of a cell ended as it should not."""
-    text = {"code": exit_code, "last_line": _last_line(folder / LOG_FILE)}
-    write_atomically(folder / CRASH_FILE, strict_json.to_json(text))
+    """Write `crash.json` with the exit code and the last line of the log."""
+    crash = {"code": exit_code, "last_line": _last_line(folder / LOG_FILE)}
+    write_atomically(folder / CRASH_FILE, strict_json.to_json(crash))
 
 
 def reset_crashed(folder: Path) -> None:
-    """Let a crashed cell go on from what it saved."""
+    """Remove `crash.json`, so that the run can be resumed."""
     (folder / CRASH_FILE).unlink(missing_ok=True)
 
 
 def _is_empty(folder: Path) -> bool:
-    """Is there nothing but what a beginning leaves that was killed?"""
+    """True if the folder has at most the files of a run that was killed while it was created."""
     try:
         names = os.listdir(folder)
     except FileNotFoundError:
@@ -105,8 +115,8 @@ def _is_empty(folder: Path) -> bool:
 def _status_of_opened(run_spec: RunSpec) -> RunStatus:
     if (run_spec.folder / SUMMARY).is_file():
         return RunStatus(run_spec, FINISHED, "", *_measure(run_spec.folder))
-    if why := crash_reason(run_spec.folder):
-        return RunStatus(run_spec, CRASHED, why)
+    if reason := crash_reason(run_spec.folder):
+        return RunStatus(run_spec, CRASHED, reason)
     try:
         with Lock(run_spec.folder / LOCK):
             return RunStatus(run_spec, INTERRUPTED)
@@ -124,18 +134,18 @@ def _disk_error(error: OSError) -> str:
 
 
 def _measure(folder: Path) -> tuple[dict[str, float], dict[str, Curve]]:
-    steps, come_to = read_metrics(folder), read_summary(folder)
-    held_out = list(come_to.get("held_out", {}).values())[-1:]
-    last = max(1, round(REWARD_TAIL_FRAC * len(steps)))
-    found = {
-        **{name: float(score[name]) for score in held_out for name in EVAL_METRICS},
-        "reward": mean(_metric_column(steps[-last:], "reward/mean")),
+    steps, summary = read_metrics(folder), read_summary(folder)
+    final_scores = list(summary.get("held_out", {}).values())[-1:]
+    tail = max(1, round(REWARD_TAIL_FRAC * len(steps)))
+    values = {
+        **{name: float(score[name]) for score in final_scores for name in EVAL_METRICS},
+        "reward": mean(_metric_column(steps[-tail:], "reward/mean")),
         "nonzero_std_frac": mean(_metric_column(steps, "groups/nonzero_std_frac")),
-        "steps": float(come_to["steps"]),
-        "tokens": float(come_to["tokens"]),
+        "steps": float(summary["steps"]),
+        "tokens": float(summary["tokens"]),
         "seconds": sum(_metric_column(steps, "time/step")),
     }
-    return {name: found[name] for name in METRICS if name in found}, _curves(steps, come_to)
+    return {name: values[name] for name in METRICS if name in values}, _curves(steps, summary)
 
 
 def _curves(steps: tuple[Mapping[str, float], ...], run_summary: Record) -> dict[str, Curve]:
@@ -144,10 +154,12 @@ def _curves(steps: tuple[Mapping[str, float], ...], run_summary: Record) -> dict
         tokens.append(tokens[-1] + step["tokens/generated"])
         seconds.append(seconds[-1] + step["time/step"])
     scores = {k: v for k, v in eval_scores_by_step(run_summary).items() if k < len(tokens)}
-    every, when = range(1, len(tokens)), sorted(scores)
+    eval_steps = sorted(scores)
+    solved = [float(scores[k]["sampled"]) for k in eval_steps]
+    every_step = range(1, len(tokens))
     curves = {
-        "held_out": _curve_at(when, tokens, seconds, [float(scores[k]["sampled"]) for k in when]),
-        "reward": _curve_at(every, tokens, seconds, _metric_column(steps, "reward/mean")),
+        "held_out": _curve_at(eval_steps, tokens, seconds, solved),
+        "reward": _curve_at(every_step, tokens, seconds, _metric_column(steps, "reward/mean")),
     }
     return {name: curve for name, curve in curves.items() if curve.values}
 

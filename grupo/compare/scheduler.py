@@ -1,4 +1,4 @@
-"""Cells trained side by side, each in a process of its own, on cores or on GPUs."""
+"""Trains runs in parallel, each in its own process, on CPU cores or on one GPU each."""
 
 import os
 import signal
@@ -25,14 +25,23 @@ from grupo.compare.run_status import (
 from grupo.core.errors import ConfigError
 from grupo.training.run_dir import RunFolder
 
-STOP_GRACE_SECONDS = 10.0  # seconds in which a stopped cell may tidy up
-POLL_SECONDS = 0.2  # seconds between looks at the processes
+STOP_GRACE_SECONDS = 10.0  # between SIGTERM and SIGKILL
+POLL_SECONDS = 0.2  # between two checks of the processes
 WORKER_ARGUMENTS = ("-m", "grupo.compare.worker")
 
 
 @dataclass(frozen=True)
 class Resources:
-    """So many cells at a time, each with so many threads; each on a GPU of its own, if any."""
+    """The resources of a comparison.
+
+    Args:
+        workers: the number of parallel runs.
+        threads: CPU threads of each run.
+        gpus: the CUDA devices, one per run; empty: runs use the CPU.
+
+    Raises:
+        ConfigError: more workers than GPUs.
+    """
 
     workers: int
     threads: int = 1
@@ -45,27 +54,27 @@ class Resources:
 
     @classmethod
     def detect(cls, workers: int = 0, threads: int = 1) -> "Resources":
-        """The whole machine unless fewer `workers` will do: its GPUs, or else its cores."""
+        """All visible GPUs, or else all cores; `workers` 0: as many runs as fit."""
         gpus = visible_gpus()
         cores = max(1, len(os.sched_getaffinity(0)) // max(1, threads))
         return cls(workers or len(gpus) or cores, threads, gpus)
 
     def environment(self, slot: int) -> dict[str, str]:
-        """What a process is told of its share of the machine."""
+        """The environment variables of the process in a slot."""
         names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
         gpu = {"CUDA_VISIBLE_DEVICES": self.gpus[slot]} if self.gpus else {}
         return {**dict.fromkeys(names, str(self.threads)), **gpu}
 
 
 def visible_gpus() -> tuple[str, ...]:
-    """The GPUs that may be used, as CUDA calls them: those that the environment names, or all."""
-    count, named = torch.cuda.device_count(), os.environ.get("CUDA_VISIBLE_DEVICES", "")
-    names = named.split(",") if named else map(str, range(count))
+    """The CUDA devices in CUDA_VISIBLE_DEVICES, or all."""
+    count, selected = torch.cuda.device_count(), os.environ.get("CUDA_VISIBLE_DEVICES", "")
+    names = selected.split(",") if selected else map(str, range(count))
     return tuple(name.strip() for name in names)[:count]
 
 
 class QueueCallback(Protocol):
-    """Whoever looks on while cells are trained."""
+    """Is notified while runs are trained."""
 
     def on_run_start(self, run_spec: RunSpec) -> None: ...
 
@@ -75,7 +84,7 @@ class QueueCallback(Protocol):
 
 
 class NullQueueCallback:
-    """Looks away."""
+    """Does nothing."""
 
     def on_run_start(self, run_spec: RunSpec) -> None:
         pass
@@ -92,32 +101,37 @@ def train_all(
     resources: Resources,
     queue_callback: QueueCallback = NullQueueCallback(),
 ) -> None:
-    """Train every cell that waits or was cut off; one that crashes leaves the others alone."""
+    """Train every waiting or interrupted run; a crashed run does not affect the others.
+
+    Args:
+        run_specs: the runs.
+        resources: how many run in parallel, and on which devices.
+        queue_callback: is notified of starts, ends and every poll.
+    """
     waiting, running = deque(run_specs), dict[int, tuple[RunSpec, subprocess.Popen[bytes]]]()
     with _terminate_on_exit(running):
         while waiting or running:
-            for place in range(resources.workers):
-                if waiting and place not in running:
-                    started = _start_run(
-                        waiting.popleft(), resources.environment(place), queue_callback
-                    )
-                    running.update({place: found} if (found := started) else {})
+            for slot in range(resources.workers):
+                if waiting and slot not in running:
+                    environment = resources.environment(slot)
+                    if started := _start_run(waiting.popleft(), environment, queue_callback):
+                        running[slot] = started
             time.sleep(POLL_SECONDS)
-            for place in [p for p, (_, process) in running.items() if process.poll() is not None]:
-                _end_run(*running.pop(place), queue_callback)
+            for slot in [s for s, (_, process) in running.items() if process.poll() is not None]:
+                _end_run(*running.pop(slot), queue_callback)
             queue_callback.on_poll()
 
 
 def _start_run(
     run_spec: RunSpec, environment: Mapping[str, str], queue_callback: QueueCallback
 ) -> tuple[RunSpec, subprocess.Popen[bytes]] | None:
-    """The process of a cell, if it is still to be done."""
+    """Start the process of a run; None if it needs no training."""
     status = status_of(run_spec).status
     if status not in UNFINISHED:
         return None
     if status == WAITING:
         with RunFolder.create(run_spec.folder, run_spec.recipe)[1]:
-            pass  # the right to write in it is the process's
+            pass  # release the lock: the process takes it
     process = _spawn_worker(run_spec, environment)
     queue_callback.on_run_start(run_spec)
     return run_spec, process
@@ -132,7 +146,7 @@ def _spawn_worker(run_spec: RunSpec, environment: Mapping[str, str]) -> subproce
             stdout=log,
             stderr=log,
             env={**os.environ, **paths, **environment},
-            start_new_session=True,  # Ctrl-C reaches the queue alone, which then stops its cells
+            start_new_session=True,  # Ctrl-C reaches only this process, which stops its runs
         )
 
 
@@ -149,7 +163,7 @@ def _end_run(
 def _terminate_on_exit(
     running: Mapping[int, tuple[RunSpec, subprocess.Popen[bytes]]],
 ) -> Iterator[None]:
-    """Whatever ends the queue ends its processes; what they saved is whole."""
+    """Terminate all processes when the block ends; their checkpoints are complete."""
     try:
         yield
     finally:
@@ -163,8 +177,8 @@ def _terminate_on_exit(
 
 
 def _kill_process_group(process: subprocess.Popen[bytes]) -> None:
-    """End whatever a process started and left, its judges say, which may hold its GPU."""
+    """Kill the children that a process left, such as reward workers, which may hold its GPU."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     with process:
-        pass  # its input is closed
+        pass  # closes its standard input

@@ -1,4 +1,4 @@
-"""What a comparison says in words: what can be concluded, and what cannot."""
+"""The conclusions of a comparison as text, and its Markdown report."""
 
 from collections.abc import Iterator, Sequence
 
@@ -10,42 +10,51 @@ from grupo.compare.update_budget import describe_all_updates, describe_updates
 
 
 def conclusions(result: ComparisonResult) -> list[str]:
-    """What the differences say."""
-    against, many = result.comparison.baseline_name, result.differences
-    if not many:
+    """What the tested differences show, as sentences."""
+    differences = result.differences
+    if not differences:
         return ["There is one recipe: nothing is compared."]
-    said = [
-        f"{_describe_difference(result, one)}." for one in many if one.verdict in ("more", "less")
-    ]
-    normal = [_describe_difference(result, one) for one in many if one.verdict.endswith(IF_NORMAL)]
-    open_ = [one.name for one in many if one.verdict == INCONCLUSIVE]
+    significant = [d for d in differences if d.verdict in ("more", "less")]
+    sentences = [f"{_describe_difference(result, d)}." for d in significant]
+    normal = [_describe_difference(result, d) for d in differences if d.verdict.endswith(IF_NORMAL)]
+    inconclusive = [d.name for d in differences if d.verdict == INCONCLUSIVE]
     if normal:
-        supposed = "If differences between runs are normally distributed, which so few cannot show"
-        said.append(f"{supposed}: {'; '.join(normal)}.")
-    if open_:
-        names = ", ".join(open_)
-        said.append(f"Not told apart from {against}: {names}. That is not to say they are equal.")
-    return [*said, *_update_plan_differences(result)]
+        sentences.append(
+            "If differences between runs are normally distributed, which so few runs cannot show:"
+            f" {'; '.join(normal)}."
+        )
+    if inconclusive:
+        sentences.append(
+            f"Not significantly different from {result.comparison.baseline_name}:"
+            f" {', '.join(inconclusive)}. This does not show that they are equal."
+        )
+    return [*sentences, *_update_plan_differences(result)]
 
 
 def caption(result: ComparisonResult) -> str:
-    """What was compared, and what was held equal."""
-    return f"{_describe_size(result)}; {_describe_budget(result)} each; {describe_all_updates(result.comparison.run_recipes)}."
+    """The size, the budget and the updates of the comparison in one line."""
+    updates = describe_all_updates(result.comparison.run_recipes)
+    return f"{_describe_size(result)}; {_describe_budget(result)} each; {updates}."
 
 
 def report_markdown(result: ComparisonResult, image_files: Sequence[str]) -> str:
-    """All of it, as a page."""
-    rows, about = tables.main_table(result), METRICS[result.metric]
+    """The whole report as Markdown.
+
+    Args:
+        result: the result of the comparison.
+        image_files: the names of the figures to embed.
+    """
+    rows, description = tables.main_table(result), METRICS[result.metric]
     parts = [
         "# Comparison",
-        f"{caption(result)} `{result.metric}`: {about}.",
+        f"{caption(result)} `{result.metric}`: {description}.",
         table_formats.markdown(rows).strip(),
         LEGEND,
-        "## What can be concluded",
+        "## Conclusions",
         _bullet_list(conclusions(result)),
-        "## What cannot",
+        "## Caveats",
         _bullet_list(caveats(result)),
-        *["## Pictures"] * bool(image_files),
+        *["## Figures"] * bool(image_files),
         *(f"![{name}]({name})" for name in image_files),
         "## Runs",
         table_formats.markdown(tables.run_table(result)).strip(),
@@ -55,42 +64,49 @@ def report_markdown(result: ComparisonResult, image_files: Sequence[str]) -> str
 
 LEGEND = (
     "Means over seeds with 95 % bootstrap intervals over seeds. `against`: the mean difference to"
-    " the baseline's run of the same seed on the same tasks. `P(above)`: chance that one of its"
-    " runs is above one of the baseline's, a draw half. `p`: by the signs of the differences,"
-    " exact; `of many`: corrected for all rows by Holm's method; `normal`: by Student's t, which"
-    " supposes that differences are normal."
+    " the baseline's run of the same seed on the same tasks. `P(above)`: probability that a run of"
+    " the recipe is above a run of the baseline; ties count half. `p`: exact sign-flip test of the"
+    " differences. `p (Holm)`: corrected for all rows. `t-test p (Holm)`: Student's paired t-test,"
+    " which assumes normal differences."
 )
 
 
 def _update_plan_differences(result: ComparisonResult) -> Iterator[str]:
-    """Whose difference is not that of the method alone."""
-    held, against = result.comparison.run_recipes, result.comparison.baseline_name
-    base = held[against].method.updates
-    off = [
-        f"{name}, {describe_updates(one)}"
-        for name, one in held.items()
-        if one.method.updates != base
+    """Recipes that differ from the baseline in their update plan, not only in the method."""
+    recipes, baseline = result.comparison.run_recipes, result.comparison.baseline_name
+    base = recipes[baseline]
+    other_plans = [
+        f"{name}, {describe_updates(recipe)}"
+        for name, recipe in recipes.items()
+        if recipe.method.updates != base.method.updates
     ]
-    if off:
+    if other_plans:
         yield (
-            f"A difference of these is that of the method and of its updates together, for"
-            f" {against} has {describe_updates(held[against])}: {'; '.join(off)}. `--updates-per-step shared` takes them"
-            " apart."
+            "The differences of these recipes include the effect of their update plans, because"
+            f" {baseline} has {describe_updates(base)}: {'; '.join(other_plans)}."
+            " `--updates-per-step shared` separates the two."
         )
 
 
-def _describe_difference(result: ComparisonResult, one: Difference) -> str:
-    by = tables.format_interval(result.metric, one.mean_difference, "+")
-    way = "more" if one.mean_difference.value > 0 else "less"
-    p = one.t_test_p_holm if one.verdict.endswith(IF_NORMAL) else one.sign_test_p_holm
-    found = f"{one.name} has {way} `{result.metric}` than {result.comparison.baseline_name}: {by}"
-    return f"{found}, p {tables.format_probability(p)} after correction"
+def _describe_difference(result: ComparisonResult, difference: Difference) -> str:
+    mean = tables.format_interval(result.metric, difference.mean_difference, "+")
+    direction = "more" if difference.mean_difference.value > 0 else "less"
+    needs_normality = difference.verdict.endswith(IF_NORMAL)
+    p = difference.t_test_p_holm if needs_normality else difference.sign_test_p_holm
+    return (
+        f"{difference.name} has {direction} `{result.metric}` than"
+        f" {result.comparison.baseline_name}: {mean}, corrected p {tables.format_probability(p)}"
+    )
 
 
 def _describe_size(result: ComparisonResult) -> str:
-    one = result.comparison
-    counts = {"recipe": one.recipes, "seed": one.seed_values, "task set": one.task_set_names}
-    return ", ".join(f"{len(of)} {what}{'s' * (len(of) != 1)}" for what, of in counts.items())
+    comparison = result.comparison
+    counts = {
+        "recipe": len(comparison.recipes),
+        "seed": len(comparison.seed_values),
+        "task set": len(comparison.task_set_names),
+    }
+    return ", ".join(f"{count} {noun}{'s' * (count != 1)}" for noun, count in counts.items())
 
 
 def _describe_budget(result: ComparisonResult) -> str:

@@ -1,10 +1,10 @@
-"""Rows as text: CSV, Markdown, LaTeX, and on a terminal."""
+"""Tables as CSV, Markdown, LaTeX, and for the terminal."""
 
 import csv
 import io
 from collections.abc import Sequence
 
-from rich.table import Table as Shown
+from rich.table import Table
 
 from grupo.report.escape import literal
 
@@ -20,26 +20,30 @@ TableRows = list[list[str]]
 
 
 def markdown(rows: TableRows) -> str:
-    """Rows as Markdown; the first is the head.
+    """Rows as a Markdown table; the first row is the header.
 
     >>> print(markdown([["a", "b"], ["1|2", "3"]]), end="")
     | a | b |
     | --- | --- |
     | 1\\|2 | 3 |
     """
-    head, *rest = ([cell.replace("|", r"\|").replace("\n", " ") for cell in row] for row in rows)
-    return "".join(f"| {' | '.join(row)} |\n" for row in [head, ["---"] * len(head), *rest])
+    header, *body = ([cell.replace("|", r"\|").replace("\n", " ") for cell in row] for row in rows)
+    return "".join(f"| {' | '.join(row)} |\n" for row in [header, ["---"] * len(header), *body])
 
 
 def latex(rows: TableRows, caption: str) -> str:
-    """Rows as a table of LaTeX, with the rules of booktabs."""
-    head, *rest = ([_escape_tex(cell) for cell in row] for row in rows)
-    lines = [" & ".join(row) + r" \\" for row in (head, *rest)]
-    columns = "l" + "r" * (len(head) - 1)
+    """Rows as a LaTeX table with booktabs rules; the first row is the header."""
+    header, *others = ([_escape_tex(cell) for cell in row] for row in rows)
+    lines = [" & ".join(row) + r" \\" for row in (header, *others)]
+    columns = "l" + "r" * (len(header) - 1)
     body = [r"\toprule", lines[0], r"\midrule", *lines[1:], r"\bottomrule"]
     table = [rf"\begin{{tabular}}{{{columns}}}", *body, r"\end{tabular}"]
-    about = [r"% \usepackage{booktabs}", r"\begin{table}", rf"\caption{{{_escape_tex(caption)}}}"]
-    return "\n".join([*about, *table, r"\end{table}"]) + "\n"
+    preamble = [
+        r"% \usepackage{booktabs}",
+        r"\begin{table}",
+        rf"\caption{{{_escape_tex(caption)}}}",
+    ]
+    return "\n".join([*preamble, *table, r"\end{table}"]) + "\n"
 
 
 def csv_text(rows: Sequence[Sequence[object]]) -> str:
@@ -49,12 +53,12 @@ def csv_text(rows: Sequence[Sequence[object]]) -> str:
     return text.getvalue()
 
 
-def rich_table(rows: TableRows, title: str, caption: str) -> Shown:
-    """Rows on a terminal."""
-    about = literal(f"{title}\n{caption}")
-    table = Shown(title=about, title_style="", title_justify="left")
-    for place, name in enumerate(rows[0]):
-        table.add_column(literal(name), justify="right" if place else "left")
+def rich_table(rows: TableRows, title: str, caption: str) -> Table:
+    """Rows as a rich table; the first row is the header."""
+    heading = literal(f"{title}\n{caption}")
+    table = Table(title=heading, title_style="", title_justify="left")
+    for index, name in enumerate(rows[0]):
+        table.add_column(literal(name), justify="right" if index else "left")
     for row in rows[1:]:
         table.add_row(*map(literal, row))
     return table

@@ -1,4 +1,4 @@
-"""A result as tables: what is in their rows."""
+"""The rows of the tables of a result."""
 
 import math
 
@@ -8,89 +8,92 @@ from grupo.compare.table_formats import TableRows, csv_text
 from grupo.core.statistics import Interval
 
 FRACTION_METRICS = ("sampled", "greedy", "nonzero_std_frac")
+OTHER_METRICS = ("reward", "nonzero_std_frac", "steps", "tokens", "seconds")
 
 
 def main_table(result: ComparisonResult) -> TableRows:
     """A row for each recipe: its runs, the metric, and how it compares with the baseline."""
-    metric, against = result.metric, result.comparison.baseline_name
-    beside = [name for name in ("reward", "nonzero_std_frac", "steps", "tokens", "seconds") if name != metric]
-    head = [
+    metric, baseline = result.metric, result.comparison.baseline_name
+    others = [name for name in OTHER_METRICS if name != metric]
+    header = [
         "recipe",
         *["tasks"] * _has_several_task_sets(result),
         "runs",
         metric,
-        f"against {against}",
+        f"against {baseline}",
     ]
-    rows = [[*head, "P(above)", "p", "p of many", "p of many, normal", "", *beside]]
-    for line in result.rows:
-        where = [line.task_set or "all"] * _has_several_task_sets(result)
-        means = [_format_mean(line, name) for name in beside]
-        shown = _comparison_cells(result, line)
-        rows.append(
-            [line.name, *where, _format_runs(line), _format_mean(line, metric), *shown, *means]
-        )
+    tests = ["P(above)", "p", "p (Holm)", "t-test p (Holm)", "verdict"]
+    rows = [[*header, *tests, *others]]
+    for row in result.rows:
+        task_set = [row.task_set or "all"] * _has_several_task_sets(result)
+        comparison = _comparison_cells(result, row)
+        means = [_format_mean(row, name) for name in others]
+        own = [row.name, *task_set, _format_runs(row), _format_mean(row, metric)]
+        rows.append([*own, *comparison, *means])
     return rows
 
 
 def brief_table(result: ComparisonResult) -> TableRows:
-    """What of it a terminal has room for: means, differences, and whether they are told apart."""
+    """The columns of `main_table` that fit a terminal: means, differences and verdicts."""
     rows = main_table(result)
-    places = [*range(4 + _has_several_task_sets(result)), rows[0].index("")]
-    return [[row[place] for place in places] for row in rows]
+    columns = [*range(4 + _has_several_task_sets(result)), rows[0].index("verdict")]
+    return [[row[column] for column in columns] for row in rows]
 
 
 def run_table(result: ComparisonResult) -> TableRows:
-    """A row for each run, however it stands."""
-    head = [
+    """A row for each run, whatever its status."""
+    header = [
         "recipe",
         *["tasks"] * _has_several_task_sets(result),
         "seed",
         "status",
         *METRICS,
-        "why",
+        "reason",
     ]
-    rows = [head]
-    for outcome in result.run_statuses:
-        cell = outcome.run_spec
-        numbers = [
-            format_metric(name, outcome[name]) if outcome.metrics else "" for name in METRICS
-        ]
-        where = [cell.task_set] * _has_several_task_sets(result)
-        rows.append([cell.name, *where, str(cell.seed), outcome.status, *numbers, outcome.reason])
+    rows = [header]
+    for run in result.run_statuses:
+        spec = run.run_spec
+        values = [format_metric(name, run[name]) if run.metrics else "" for name in METRICS]
+        task_set = [spec.task_set] * _has_several_task_sets(result)
+        rows.append([spec.name, *task_set, str(spec.seed), run.status, *values, run.reason])
     return rows
 
 
 def exact_run_rows(result: ComparisonResult) -> list[list[object]]:
-    """As `cells`, in full precision and with the runs' folders."""
+    """As `run_table`, in full precision and with the folders of the runs."""
     names = ("name", "task_set", "seed", "status", *METRICS, "reason", "folder")
-    return [[*names], *([cell[name] for name in names] for cell in result.to_data()["runs"])]
+    return [[*names], *([run[name] for name in names] for run in result.to_data()["runs"])]
 
 
 def results_csv(result: ComparisonResult) -> str:
-    """Means and differences as CSV, in full precision; every interval in three columns."""
-    compared = ["pairs", *_interval_columns("difference"), *_interval_columns("probability_of_improvement")]
-    compared += ["p_sign_test", "p_sign_test_holm", "p_t_test", "p_t_test_holm", "verdict"]
-    head = [
+    """Means and differences as CSV in full precision; an interval has three columns."""
+    tests = ["pairs", *_interval_columns("difference")]
+    tests += _interval_columns("probability_of_improvement")
+    tests += ["p_sign_test", "p_sign_test_holm", "p_t_test", "p_t_test_holm", "verdict"]
+    header = [
         "recipe",
         "tasks",
         "runs",
         "finished",
         *(c for m in METRICS for c in _interval_columns(m)),
     ]
-    rows: list[list[object]] = [[*head, *compared]]
-    for line in result.rows:
-        found = [x for m in METRICS for x in vars(line.means[m]).values()]
-        beside = _exact_comparison(result, line)
-        beside += [""] * (len(compared) - len(beside))
-        rows.append([line.name, line.task_set, line.runs, line.finished, *found, *beside])
+    rows: list[list[object]] = [[*header, *tests]]
+    for row in result.rows:
+        means = [x for metric in METRICS for x in vars(row.means[metric]).values()]
+        comparison = _exact_comparison(result, row)
+        padding = [""] * (len(tests) - len(comparison))
+        own = [row.name, row.task_set, row.runs, row.finished]
+        rows.append([*own, *means, *comparison, *padding])
     return csv_text(rows)
 
 
 def format_metric(metric: str, value: float) -> str:
-    """A value as people read it; "NaN" is what it is.
+    """The value of a metric as text.
 
-    >>> format_metric("sampled", 0.4321), format_metric("tokens", 12345.6), format_metric("reward", float("nan"))
-    ('43.2 %', '12,346', 'NaN')
+    >>> format_metric("sampled", 0.4321), format_metric("tokens", 12345.6)
+    ('43.2 %', '12,346')
+    >>> format_metric("reward", float("nan"))
+    'NaN'
     """
     if math.isnan(value):
         return "NaN"
@@ -101,17 +104,23 @@ def format_metric(metric: str, value: float) -> str:
 
 
 def format_interval(metric: str, interval: Interval, sign: str = "") -> str:
-    """A mean and its interval, which one run has not; a mean of nothing is a dash."""
+    """A mean with its interval; "-" for a mean over nothing, no interval for a single run.
+
+    Args:
+        metric: a key of `METRICS`.
+        interval: the mean and its interval.
+        sign: "+" to show the sign of positive values, for differences.
+    """
     if math.isnan(interval.value):
         return "-"
     value, low, high = (_format_without_unit(metric, x, sign) for x in vars(interval).values())
-    inside = "" if math.isnan(interval.low) else f" [{low}, {high}]"
+    bounds = "" if math.isnan(interval.low) else f" [{low}, {high}]"
     unit = " points" if sign else " %"
-    return value + inside + unit * (metric in FRACTION_METRICS)
+    return value + bounds + unit * (metric in FRACTION_METRICS)
 
 
 def format_probability(p: float) -> str:
-    """A p as people read it.
+    """A p value as text.
 
     >>> format_probability(0.25), format_probability(0.00004), format_probability(float("nan"))
     ('0.250', '<0.001', '-')
@@ -120,56 +129,54 @@ def format_probability(p: float) -> str:
 
 
 def _format_without_unit(metric: str, value: float, sign: str) -> str:
-    """A value without its unit; a sign before those that have none, where wanted."""
+    """A value without its unit; `sign` is put before values without a minus."""
     return sign * (value >= 0) + format_metric(metric, value).removesuffix(" %")
 
 
-def _comparison_cells(result: ComparisonResult, line: ResultRow) -> list[str]:
-    """How a recipe compares with the baseline; on one of several task sets nothing is tested."""
-    if line.name == result.comparison.baseline_name:
-        return ["baseline" * (not line.task_set), *[""] * 5]
-    by = format_interval(result.metric, result.mean_difference(line.name, line.task_sets), "+")
-    one = result.difference(line)
-    if not one:
-        return [by, *[""] * 5]
-    ps = (one.sign_test_p, one.sign_test_p_holm, one.t_test_p_holm)
-    return [
-        by,
-        _format_probability_interval(one.probability_of_improvement),
-        *map(format_probability, ps),
-        one.verdict,
-    ]
+def _comparison_cells(result: ComparisonResult, row: ResultRow) -> list[str]:
+    """The comparison with the baseline; a single one of several task sets is not tested."""
+    if row.name == result.comparison.baseline_name:
+        return ["baseline" * (not row.task_set), *[""] * 5]
+    mean = format_interval(result.metric, result.mean_difference(row.name, row.task_sets), "+")
+    tested = result.difference(row)
+    if not tested:
+        return [mean, *[""] * 5]
+    ps = (tested.sign_test_p, tested.sign_test_p_holm, tested.t_test_p_holm)
+    improvement = _format_probability_interval(tested.probability_of_improvement)
+    return [mean, improvement, *map(format_probability, ps), tested.verdict]
 
 
-def _format_probability_interval(one: Interval) -> str:
-    if math.isnan(one.value):
+def _format_probability_interval(interval: Interval) -> str:
+    if math.isnan(interval.value):
         return "-"
-    inside = "" if math.isnan(one.low) else f" [{one.low:.2f}, {one.high:.2f}]"
-    return f"{one.value:.2f}{inside}"
+    has_bounds = not math.isnan(interval.low)
+    bounds = f" [{interval.low:.2f}, {interval.high:.2f}]" if has_bounds else ""
+    return f"{interval.value:.2f}{bounds}"
 
 
-def _exact_comparison(result: ComparisonResult, line: ResultRow) -> list[object]:
-    if line.name == result.comparison.baseline_name:
+def _exact_comparison(result: ComparisonResult, row: ResultRow) -> list[object]:
+    if row.name == result.comparison.baseline_name:
         return []
-    pairs = sum(map(len, result.paired_differences(line.name, line.task_sets)))
-    by = [pairs, *vars(result.mean_difference(line.name, line.task_sets)).values()]
-    one = result.difference(line)
-    if not one:
-        return by
-    ps = (one.sign_test_p, one.sign_test_p_holm, one.t_test_p, one.t_test_p_holm)
-    return [*by, *vars(one.probability_of_improvement).values(), *ps, one.verdict]
+    pairs = sum(map(len, result.paired_differences(row.name, row.task_sets)))
+    mean = [pairs, *vars(result.mean_difference(row.name, row.task_sets)).values()]
+    tested = result.difference(row)
+    if not tested:
+        return mean
+    improvement = vars(tested.probability_of_improvement).values()
+    ps = (tested.sign_test_p, tested.sign_test_p_holm, tested.t_test_p, tested.t_test_p_holm)
+    return [*mean, *improvement, *ps, tested.verdict]
 
 
 def _interval_columns(name: str) -> list[str]:
     return [name, f"{name}_low", f"{name}_high"]
 
 
-def _format_mean(line: ResultRow, metric: str) -> str:
-    return format_interval(metric, line.means[metric])
+def _format_mean(row: ResultRow, metric: str) -> str:
+    return format_interval(metric, row.means[metric])
 
 
-def _format_runs(line: ResultRow) -> str:
-    return str(line.runs) if line.finished == line.runs else f"{line.finished} of {line.runs}"
+def _format_runs(row: ResultRow) -> str:
+    return str(row.runs) if row.finished == row.runs else f"{row.finished} of {row.runs}"
 
 
 def _has_several_task_sets(result: ComparisonResult) -> bool:

@@ -1,4 +1,4 @@
-"""Models that are grown on the spot: once, before any cell starts."""
+"""Toy models that a comparison trains before its runs, if they are missing."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -10,7 +10,7 @@ from grupo.training.callbacks import Callback, NullCallback
 
 @runtime_checkable
 class ToyModelSpec(Protocol):
-    """Whatever knows where its grown model is kept."""
+    """A specification of a toy model, with the folder of the trained model."""
 
     @property
     def model_dir(self) -> Path: ...
@@ -19,13 +19,21 @@ class ToyModelSpec(Protocol):
 def missing_toy_models(
     toy_models: Iterable[ToyModelSpec], recipes: Iterable[Recipe]
 ) -> list[ToyModelSpec]:
-    """Those whose model some recipe names, and which nobody grew yet."""
-    named = {recipe.policy.model for recipe in recipes}
-    return [one for one in toy_models if str(one.model_dir) in named and not _exists(one)]
+    """The toy models that a recipe uses and that have not been trained."""
+    used = {recipe.policy.model for recipe in recipes}
+    return [spec for spec in toy_models if str(spec.model_dir) in used and not _exists(spec)]
 
 
 def make_toy_model(toy_model: ToyModelSpec, callback: Callback = NullCallback()) -> None:
-    """Grow a model into its home."""
+    """Train a toy model into its folder.
+
+    Args:
+        toy_model: the specification.
+        callback: is notified of the training.
+
+    Raises:
+        TypeError: there is no training procedure for this specification.
+    """
     from grupo.toy import arithmetic_lm, flow_pretrain
 
     if isinstance(toy_model, flow_pretrain.ToyFlow):
@@ -33,7 +41,7 @@ def make_toy_model(toy_model: ToyModelSpec, callback: Callback = NullCallback())
     elif isinstance(toy_model, arithmetic_lm.ToyModel):
         arithmetic_lm.ensure_trained(toy_model, callback)
     else:
-        raise TypeError(f"{toy_model} has a home, and nobody knows how to grow it.")
+        raise TypeError(f"{toy_model} is not a toy model that grupo can train.")
 
 
 def _exists(toy_model: ToyModelSpec) -> bool:

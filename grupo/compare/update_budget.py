@@ -1,4 +1,4 @@
-"""How often recipes learn from a step's batch: equally often, unless each is to keep its own."""
+"""The update plans of the recipes of a comparison: shared, or one per method."""
 
 from collections.abc import Mapping
 from typing import Protocol
@@ -13,24 +13,24 @@ ALLOWED = ("shared", "per-method", "SingleUpdate()", "Updates(epochs, minibatche
 
 
 class UpdatePlanRule(Protocol):
-    """From a method's own plan and the baseline's, the plan that it is trained by."""
+    """Returns the update plan of a recipe, given its own plan and the baseline's."""
 
     def __call__(self, method_plan: UpdatePlan, baseline_plan: UpdatePlan, /) -> UpdatePlan: ...
 
 
 def shared(method_plan: UpdatePlan, baseline_plan: UpdatePlan) -> UpdatePlan:
-    """The baseline's plan for all: what differs is the method, not how often it learns."""
+    """The baseline's plan: recipes differ in their methods, not in their update plans."""
     return baseline_plan
 
 
 def per_method(method_plan: UpdatePlan, baseline_plan: UpdatePlan) -> UpdatePlan:
-    """Each its own: what differs is the method and how often it learns, together."""
+    """The method's own plan: recipes differ in method and update plan together."""
     return method_plan
 
 
 @component
 class FixedUpdates:
-    """One plan for all, whatever the baseline's."""
+    """The same plan for every recipe, the baseline included."""
 
     plan: UpdatePlan
 
@@ -39,35 +39,37 @@ class FixedUpdates:
 
 
 def parse_update_rule(text: str) -> UpdatePlanRule:
-    """What `shared`, `per-method` or `Updates(minibatches=4)` says.
+    """Parse `shared`, `per-method`, or an update plan such as `Updates(minibatches=4)`.
 
     >>> parse_update_rule("per-method") is per_method, parse_update_rule("Updates(2)")
     (True, FixedUpdates(plan=Updates(epochs=2, minibatches=1)))
     """
-    named = {"shared": shared, "per-method": per_method}
-    if text in named:
-        return named[text]
+    rules = {"shared": shared, "per-method": per_method}
+    if text in rules:
+        return rules[text]
     if "(" not in text:
         raise ConfigError(f"updates: {text!r}. {suggest(text, ALLOWED)}")
     return FixedUpdates(overrides.parse_value(text, UpdatePlan, "updates"))
 
 
 def describe_updates(recipe: Recipe) -> str:
-    """How often a recipe learns from a step's batch.
+    """The number of updates per step and the update plan of a recipe.
 
     >>> from grupo.toy.quickstart import RECIPE
     >>> describe_updates(RECIPE)
-    '1 update a step by SingleUpdate()'
+    '1 update per step by SingleUpdate()'
     """
     plan, count = to_code(recipe.method.updates), recipe.updates_per_step
-    said = f"{count} update{'s' * (count != 1)} a step by " if count else "updates by "
-    return said + plan
+    if not count:
+        return f"updates by {plan}"
+    return f"{count} update{'s' * (count != 1)} per step by {plan}"
 
 
 def describe_all_updates(recipes: Mapping[str, Recipe]) -> str:
-    """How often all of them learn, or each where they differ."""
-    each = {name: describe_updates(recipe) for name, recipe in recipes.items()}
-    if len(kinds := dict.fromkeys(each.values())) == 1:
-        return next(iter(kinds))
-    of = {kind: ", ".join(name for name in each if each[name] == kind) for kind in kinds}
-    return "; ".join(f"{kind}: {names}" for kind, names in of.items())
+    """The updates of all recipes, grouped where they differ."""
+    names_by_plan: dict[str, list[str]] = {}
+    for name, recipe in recipes.items():
+        names_by_plan.setdefault(describe_updates(recipe), []).append(name)
+    if len(names_by_plan) == 1:
+        return next(iter(names_by_plan))
+    return "; ".join(f"{plan}: {', '.join(names)}" for plan, names in names_by_plan.items())

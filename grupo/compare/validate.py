@@ -1,8 +1,8 @@
-"""What cannot be compared, refused before any work starts."""
+"""Validation of a comparison before any work starts."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import combinations
+from itertools import combinations, product
 from operator import attrgetter
 
 from grupo.compare.experiment import EVAL_METRICS, METRICS, Comparison, RunSpec, slug
@@ -21,111 +21,130 @@ EVAL_FIELDS = ("eval_tasks", "evaluation.success", "evaluation.attempts")
 
 
 def validate_comparison(comparison: Comparison) -> None:
-    """Refuse what cannot be compared."""
+    """Check names, seeds, budget, metric and recipes.
+
+    Raises:
+        ConfigError: the comparison is not valid.
+    """
     _check_names("recipes", comparison.recipes)
     _check_names("task_sets", comparison.task_sets)
     _check_seeds_and_budget(comparison)
     if comparison.baseline_name not in comparison.recipes:
-        said = suggest(comparison.baseline_name, comparison.recipes)
-        raise ConfigError(f"baseline: {comparison.baseline_name!r} is none of the recipes. {said}")
+        hint = suggest(comparison.baseline_name, comparison.recipes)
+        raise ConfigError(f"baseline: {comparison.baseline_name!r} is not a recipe. {hint}")
     if comparison.metric not in METRICS:
-        said = suggest(comparison.metric, METRICS)
-        raise ConfigError(f"metric: {comparison.metric!r} is not measured. {said}")
-    for name, task_set in ((n, s) for s in comparison.task_set_names for n in comparison.recipes):
-        with _error_prefix(name):
-            check_recipe(comparison.run_recipe(name, task_set))
+        hint = suggest(comparison.metric, METRICS)
+        raise ConfigError(f"metric: {comparison.metric!r} is not measured. {hint}")
+    for task_set in comparison.task_set_names:
+        for name in comparison.recipes:
+            with _error_prefix(name):
+                check_recipe(comparison.run_recipe(name, task_set))
     _check_distinct(comparison)
     _check_same_evaluation(comparison)
 
 
 def validate_dependencies(run_specs: Iterable[RunSpec], toy_models: Iterable[ToyModelSpec]) -> None:
-    """Refuse models and tasks that cells to be trained need, and that are not there.
+    """Check that the models and tasks of the runs exist.
 
-    Models that are grown beforehand need not be.
+    Args:
+        run_specs: the runs to train.
+        toy_models: models that will be trained first and need not exist.
+
+    Raises:
+        ConfigError: a model or a task source is missing or does not fit the recipe.
     """
-    recipes = {(cell.name, cell.task_set): cell.recipe for cell in run_specs}.values()
+    recipes = {(run.name, run.task_set): run.recipe for run in run_specs}.values()
     specs = (part for recipe in recipes for part in walk(recipe) if isinstance(part, PolicySpec))
-    made = {str(one.model_dir) for one in toy_models}
-    for model in dict.fromkeys(spec.model for spec in specs if spec.model not in made):
+    exempt = {str(toy_model.model_dir) for toy_model in toy_models}
+    for model in dict.fromkeys(spec.model for spec in specs if spec.model not in exempt):
         check_model_exists(model)
-    alike: dict[str, list[Recipe]] = {}
+    recipes_by_tasks: dict[str, list[Recipe]] = {}
     for recipe in recipes:
-        alike.setdefault(to_code((recipe.tasks, recipe.eval_tasks)), []).append(recipe)
-    for some in alike.values():
-        _check_tasks(some)
+        key = to_code((recipe.tasks, recipe.eval_tasks))
+        recipes_by_tasks.setdefault(key, []).append(recipe)
+    for recipes_with_equal_tasks in recipes_by_tasks.values():
+        _check_tasks(recipes_with_equal_tasks)
 
 
 def _check_tasks(recipes: Sequence[Recipe]) -> None:
-    """Look at tasks, once for all recipes that are trained on them."""
-    one = recipes[0]
-    tasks = _load_tasks("tasks", one.tasks)
-    kept = (
-        one.eval_tasks
-        if isinstance(one.eval_tasks, int)
-        else _load_tasks("eval_tasks", one.eval_tasks)
-    )
-    some, held_out = split_tasks(tasks, kept, one.seed)
+    """Load tasks once for all recipes that are trained on them, and check them."""
+    first = recipes[0]
+    tasks = _load_tasks("tasks", first.tasks)
+    eval_tasks = first.eval_tasks
+    if not isinstance(eval_tasks, int):
+        eval_tasks = _load_tasks("eval_tasks", eval_tasks)
+    train_tasks, held_out = split_tasks(tasks, eval_tasks, first.seed)
     for recipe in recipes:
-        check_columns(recipe.method, some)
-        check_component_tasks(recipe.env, held_out, some)
+        check_columns(recipe.method, train_tasks)
+        check_component_tasks(recipe.env, held_out, train_tasks)
 
 
-def _load_tasks(place: str, source: TaskSource) -> Sequence[Task]:
-    with _error_prefix(place):
+def _load_tasks(field: str, source: TaskSource) -> Sequence[Task]:
+    with _error_prefix(field):
         return source.load()
 
 
 @contextmanager
-def _error_prefix(place: str) -> Iterator[None]:
-    """A refusal begins with what it is of."""
+def _error_prefix(prefix: str) -> Iterator[None]:
+    """Prefix the messages of `ConfigError`, unless they have the prefix."""
     try:
         yield
     except ConfigError as error:
-        raise ConfigError(f"{place}: {str(error).removeprefix(f'{place}: ')}") from error
+        raise ConfigError(f"{prefix}: {str(error).removeprefix(f'{prefix}: ')}") from error
 
 
-def _check_names(place: str, named: Mapping[str, object]) -> None:
-    if place == "recipes" and not named:
-        raise ConfigError("recipes: none are given. Allowed: one or more, by name.")
+def _check_names(field: str, names: Mapping[str, object]) -> None:
+    if field == "recipes" and not names:
+        raise ConfigError("recipes: there are none. Allowed: one or more, by name.")
     folders: dict[str, str] = {}
-    for name in named:
+    for name in names:
         folder = slug(name)
         if not folder:
             raise ConfigError(
-                f"{place}: {name!r} is no name. Allowed: one with a letter or a digit."
+                f"{field}: {name!r} is not a name. Allowed: one with a letter or a digit."
             )
         if folder in folders:
-            said = f"{folders[folder]!r} and {name!r} would lie in one folder, {folder!r}"
-            raise ConfigError(f"{place}: {said}. Call one of them otherwise.")
+            raise ConfigError(
+                f"{field}: {folders[folder]!r} and {name!r} have the same folder name, {folder!r}."
+                " Rename one of them."
+            )
         folders[folder] = name
 
 
 def _check_seeds_and_budget(comparison: Comparison) -> None:
     seeds = comparison.seed_values
     if not seeds or len(set(seeds)) < len(seeds):
-        said = "1 or more, no number twice"
-        raise ConfigError(f"seeds: {to_code(comparison.seeds)}. Allowed: {said}.")
+        raise ConfigError(
+            f"seeds: {to_code(comparison.seeds)}. Allowed: 1 or more, without duplicates."
+        )
     if comparison.budget.count <= 0:
         raise ConfigError(f"budget: {comparison.budget!r}. Allowed: above 0.")
 
 
 def _check_distinct(comparison: Comparison) -> None:
-    """Refuse to make one and the same of recipes that differ in their updates alone."""
-    held = comparison.run_recipes
-    for one, other in combinations(held, 2):
-        if held[one] == held[other] and comparison.recipes[one] != comparison.recipes[other]:
-            said = f"{to_code(comparison.updates)} makes {one!r} and {other!r} the same"
-            raise ConfigError(f"updates: {said}: they differ in their updates alone. Allowed: per-method.")
+    """Reject recipes that differ only in their update plans, if the plans are held equal."""
+    run_recipes, recipes = comparison.run_recipes, comparison.recipes
+    for first, second in combinations(run_recipes, 2):
+        is_same_run = run_recipes[first] == run_recipes[second]
+        if is_same_run and recipes[first] != recipes[second]:
+            raise ConfigError(
+                f"updates: {to_code(comparison.updates)} makes {first!r} and {second!r} equal,"
+                " because they differ only in their updates. Allowed: per-method."
+            )
 
 
 def _check_same_evaluation(comparison: Comparison) -> None:
-    """Refuse recipes whose runs would be measured on other tasks or in another way."""
-    held, against = comparison.run_recipes, comparison.baseline_name
-    if comparison.metric in EVAL_METRICS and held[against].eval_tasks == 0:
-        said = f"{comparison.metric!r} is measured on held-out tasks, and there are none"
-        raise ConfigError(f"metric: {said}. Hold some out, or compare by another metric.")
-    for name, place in ((name, place) for name in held for place in EVAL_FIELDS):
-        mine, theirs = (attrgetter(place)(held[one]) for one in (name, against))
-        if mine != theirs:
-            said = f"{name!r} has {place} = {to_code(mine)}, and {against!r} {to_code(theirs)}"
-            raise ConfigError(f"recipes: {said}. They have to be measured alike.")
+    """Reject recipes that are evaluated on other tasks or with other settings."""
+    recipes, baseline = comparison.run_recipes, comparison.baseline_name
+    if comparison.metric in EVAL_METRICS and recipes[baseline].eval_tasks == 0:
+        raise ConfigError(
+            f"metric: {comparison.metric!r} is measured on held-out tasks, and there are none."
+            " Set eval_tasks, or choose another metric."
+        )
+    for name, field in product(recipes, EVAL_FIELDS):
+        own, base = (attrgetter(field)(recipes[n]) for n in (name, baseline))
+        if own != base:
+            raise ConfigError(
+                f"recipes: {name!r} has {field} = {to_code(own)}, and {baseline!r} has"
+                f" {to_code(base)}. All recipes need the same evaluation."
+            )

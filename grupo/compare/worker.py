@@ -1,4 +1,4 @@
-"""A cell's process, which trains in a folder: `python -m grupo.compare.worker FOLDER`."""
+"""The process of one run of a comparison: `python -m grupo.compare.worker FOLDER`."""
 
 import os
 import signal
@@ -10,7 +10,7 @@ from grupo.core.exit_codes import EXIT_STOPPED, EXIT_UNEXPECTED, exit_code
 
 
 def main(folder: str) -> None:
-    """Train; what ends it is the last line it writes."""
+    """Train the run in a folder; an error message is the last line of the output."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     threading.Thread(target=_exit_with_parent, daemon=True).start()
     from grupo.report.progress_bar import ProgressDisplay
@@ -26,7 +26,7 @@ def main(folder: str) -> None:
 
 
 def _exit_with_parent() -> None:
-    """Whoever queued the cell holds the other end of its input, even when killed."""
+    """Exit when the parent dies: it holds the other end of the standard input."""
     while os.read(sys.stdin.fileno(), 1):
         pass
     os._exit(EXIT_STOPPED)

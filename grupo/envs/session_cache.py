@@ -33,7 +33,7 @@ class StepResult(NamedTuple):
         reward: Reward of the step.
         done: The session is over.
         counts: Numbers that are summed over the steps and become reward terms, by name.
-        next_player: In a game of several players, the index of the player who moves next and who
+        next_player: In a game of several players, the index of the player that moves next and
             gets the observation.
         player_rewards: In a game of several players, the step's reward of each; replaces `reward`.
     """

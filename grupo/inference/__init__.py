@@ -1,1 +1,1 @@
-"""How to sample fast."""
+"""Inference engines: local, transformers' generate, soft thinking, vLLM; dynamic batching."""

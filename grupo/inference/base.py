@@ -102,7 +102,7 @@ def check_generate_only(requests: Sequence[Request], engine_name: str) -> None:
     """Raises ConfigError if a request scores tokens, for engines that can only generate."""
     if any(request.num_scored for request in requests):
         raise ConfigError(
-            f"sample: {engine_name} cannot score given tokens."
+            f"sampler: {engine_name} cannot score given tokens."
             " Allowed: a language model that samples in this process."
         )
 

@@ -44,9 +44,9 @@ class DynamicBatcher(Generic[RequestT, ReplyT]):
     """Collects requests of concurrent coroutines and answers them in one call of `handler`.
 
     A batch starts once no environment step is running outside the event loop and no request has
-    arrived for `IDLE_TURNS` turns of the loop. Reward functions are not waited for. The handler runs
-    on the main thread, one batch at a time; each reply is delivered as soon as the handler yields
-    it, so that rewards are computed while other requests are being answered.
+    arrived for `IDLE_TURNS` turns of the loop. It does not wait for reward functions. The handler
+    runs on the main thread, one batch at a time. Each reply is delivered as soon as the handler
+    yields it, so that rewards are computed while other requests are being answered.
 
     Args:
         handler: answers a batch; yields the index of a request and its reply.

@@ -1,4 +1,4 @@
-"""Sampling answers that begin with soft thoughts, by transformers' own attention and cache."""
+"""Generation of answers that begin with soft thinking, with transformers' own KV cache."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -29,7 +29,15 @@ from grupo.kernels.lm_head import LMHead
 
 @dataclass(frozen=True)
 class SoftThinkingEngine:
-    """Answers requests, among whose tokens may be thoughts, with thoughts and then tokens."""
+    """Generates soft steps and then tokens; prompts may contain soft steps.
+
+    Args:
+        model: the model.
+        lm_head: the model's head.
+        tokenizer: decodes answers in the search for stop strings.
+        stop_conditions: of all answers; soft steps count as tokens.
+        soft_thinking: limits and temperature of the soft steps.
+    """
 
     model: PreTrainedModel
     lm_head: LMHead
@@ -39,25 +47,21 @@ class SoftThinkingEngine:
 
     @torch.no_grad()
     def __call__(self, requests: Sequence[Request]) -> Iterator[tuple[int, Reply]]:
-        """Answer every request, those together that are drawn alike; without room, with nothing."""
-        check_generate_only(requests, "a model that thinks softly")
+        """Answers every request; an empty reply if the context is full."""
+        check_generate_only(requests, "a soft-thinking model")
         self.model.eval()
-        yield from (
-            (i, Reply())
-            for i, r in enumerate(requests)
-            if self.stop_conditions.remaining_tokens(r) <= 0
-        )
-        for some in batchable_groups(requests):
-            now = [i for i in some if self.stop_conditions.remaining_tokens(requests[i]) > 0]
-            if now:
-                yield from zip(
-                    now, _SoftThinkingBatch(self, [requests[i] for i in now])(), strict=True
-                )
+        remaining = [self.stop_conditions.remaining_tokens(request) for request in requests]
+        yield from ((i, Reply()) for i, tokens in enumerate(remaining) if tokens <= 0)
+        for group in batchable_groups(requests):
+            indices = [i for i in group if remaining[i] > 0]
+            if indices:
+                batch = _SoftThinkingBatch(self, [requests[i] for i in indices])
+                yield from zip(indices, batch(), strict=True)
 
 
 @dataclass
 class _RowState:
-    """What one request was answered until now."""
+    """The answer to one request so far."""
 
     max_new_tokens: int
     is_thinking: bool = True
@@ -66,14 +70,14 @@ class _RowState:
     finish_reason: str = ""
 
     def append(self, item: TokenOrMixture, logp: float) -> None:
-        """One part more; the last for which there is room ends the answer."""
+        """Appends a soft step or a token; the last one that fits ends the answer."""
         self.items.append(item)
         self.logp.append(logp)
         self.finish_reason = "length" if len(self.items) >= self.max_new_tokens else ""
 
 
 class _SoftThinkingBatch:
-    """Requests being answered together, padded on the left."""
+    """Left-padded requests that are answered together."""
 
     def __init__(self, engine: SoftThinkingEngine, requests: Sequence[Request]) -> None:
         self.engine, self.sampling = engine, requests[0].sampling
@@ -94,7 +98,7 @@ class _SoftThinkingBatch:
         self.pending_items = [[0] * (width - len(r.tokens)) + list(r.tokens) for r in requests]
 
     def __call__(self) -> list[Reply]:
-        """Go on until all are over."""
+        """Generates until all answers have ended."""
         while not all(row.finish_reason for row in self.rows):
             self._sample(self._logits())
             self.position = self.position + 1
@@ -105,47 +109,47 @@ class _SoftThinkingBatch:
         return [Reply(tuple(row.items), tuple(row.logp), row.finish_reason) for row in self.rows]
 
     def _logits(self) -> Tensor:
-        model, thoughts = self.engine.model, self.engine.soft_thinking
-        mixed, score = (
-            x.to(model.device) for x in pad_soft_tokens(self.pending_items, thoughts.top_k)
-        )
+        model, config = self.engine.model, self.engine.soft_thinking
+        token, score = pad_soft_tokens(self.pending_items, config.top_k)
+        token, score = token.to(model.device), score.to(model.device)
         position = (self.attention_mask.long().cumsum(-1) - 1).clamp(min=0)
-        said = model.base_model(
-            inputs_embeds=thoughts.mix_embeddings(model.get_input_embeddings(), mixed, score),
+        output = model.base_model(
+            inputs_embeds=config.mix_embeddings(model.get_input_embeddings(), token, score),
             attention_mask=self.attention_mask.long(),
-            position_ids=position[:, -mixed.shape[1] :],
+            position_ids=position[:, -token.shape[1] :],
             past_key_values=self.cache,
             use_cache=True,
         )
-        return self.engine.lm_head(said.last_hidden_state[:, -1]).float()
+        return self.engine.lm_head(output.last_hidden_state[:, -1]).float()
 
     def _sample(self, logits: Tensor) -> None:
         token, logp = self.sampling.sample(logits, uniform(self.rng_key, self.position))
-        mixed, score = self.engine.soft_thinking.sample(logits, self._gumbel_noise())
-        density, _ = soft_logp_and_entropy(logits, mixed, score)
-        top = mixed.gather(1, score.argmax(-1, keepdim=True))[:, 0]
-        words = zip(token.tolist(), logp.tolist(), strict=True)
-        soft = zip(mixed.tolist(), score.tolist(), density.tolist(), top.tolist(), strict=True)
-        for row, word, (tokens, scores, said, best) in zip(self.rows, words, soft, strict=True):
+        config = self.engine.soft_thinking
+        soft_token, score = config.sample(logits, self._gumbel_noise())
+        soft_logp, _ = soft_logp_and_entropy(logits, soft_token, score)
+        top = soft_token.gather(1, score.argmax(-1, keepdim=True))[:, 0]
+        for i, row in enumerate(self.rows):
             if row.finish_reason:
                 continue
             if row.is_thinking:
-                row.append((tuple(tokens), tuple(scores)), said)
-                enough = len(row.items) >= self.engine.soft_thinking.max_soft_steps
-                row.is_thinking = best != self.end_token and not enough
+                mixture = tuple(soft_token[i].tolist()), tuple(score[i].tolist())
+                row.append(mixture, float(soft_logp[i]))
+                exhausted = len(row.items) >= config.max_soft_steps
+                row.is_thinking = int(top[i]) != self.end_token and not exhausted
             else:
-                row.append(*word)
+                row.append(int(token[i]), float(logp[i]))
                 row.finish_reason = self._finish_reason(row) or row.finish_reason
 
     def _finish_reason(self, row: _RowState) -> str:
         if row.items[-1] in self.stop_checker.stop_conditions.eos_token_ids:
             return "end"
-        words = [part for part in row.items if isinstance(part, int)]
-        return "stop" if self.stop_checker.by_text([words], self.attention_mask.device)[0] else ""
+        tokens = [item for item in row.items if isinstance(item, int)]
+        stopped = self.stop_checker.by_text([tokens], self.attention_mask.device)[0]
+        return "stop" if stopped else ""
 
     def _gumbel_noise(self) -> Tensor:
-        """Noise of a step, (R, k); 0 where the greedy choice is asked for."""
-        kept = self.engine.soft_thinking.top_k
-        at = self.position[:, None] * kept + torch.arange(kept, device=self.position.device)
-        u = uniform(self.noise_key.repeat_interleave(kept), at.flatten()).view_as(at)
+        """Noise (R, k) of a step; 0 for greedy decoding."""
+        k = self.engine.soft_thinking.top_k
+        index = self.position[:, None] * k + torch.arange(k, device=self.position.device)
+        u = uniform(self.noise_key.repeat_interleave(k), index.flatten()).view_as(index)
         return gumbel(u).float() * (self.sampling.top_k != 1)

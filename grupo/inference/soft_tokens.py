@@ -1,6 +1,6 @@
-"""Soft thoughts: mixtures of a few tokens' embeddings, drawn by Gumbel noise.
+"""Soft thinking: mixtures of token embeddings, sampled with Gumbel noise.
 
-SofT-GRPO, Zheng et al. (arXiv:2511.06411).
+SofT-GRPO, Zheng et al., 2025 (arXiv:2511.06411).
 """
 
 from collections.abc import Sequence
@@ -13,20 +13,23 @@ from torch import Tensor, nn
 from grupo.core.component import component
 from grupo.core.validation import Constraint
 
-NOISE_MIN, NOISE_MAX = -1.5, 3.0  # between which noise is kept
-MIN_LOGP = -3.0  # entries of smaller log-probability are not asked how likely their noise is
+NOISE_MIN, NOISE_MAX = -1.5, 3.0  # noise is clamped to this range
+MIN_LOGP = -3.0  # less likely tokens do not count in the likelihood of a mixture
 
-TokenOrMixture = (
-    int | tuple[tuple[int, ...], tuple[float, ...]]
-)  # a token; tokens that are mixed, by scores
+# a token, or the tokens of a mixture with their scores
+TokenOrMixture = int | tuple[tuple[int, ...], tuple[float, ...]]
 
 
 @component
 class SoftThinkingConfig:
-    """At most `limit` soft steps before an answer, until the likeliest of one is the `end` token.
+    """Soft steps before an answer, each a mixture of the embeddings of likely tokens.
 
-    Each mixes the `kept` likeliest tokens, of these the fewest whose probabilities reach `top_p`,
-    in proportion to exp(score / `heat`).
+    Args:
+        max_soft_steps: the most soft steps of an answer.
+        end_token: soft thinking ends with a step of which this token has the largest score.
+        top_k: number of tokens that are mixed.
+        top_p: keeps, of these, the fewest whose probabilities sum to top_p.
+        gumbel_temperature: the weights of a mixture are softmax(score / gumbel_temperature).
     """
 
     max_soft_steps: int = 16
@@ -37,49 +40,51 @@ class SoftThinkingConfig:
 
     @property
     def constraints(self) -> Sequence[Constraint]:
-        """What its numbers may be."""
+        """The allowed values of the fields."""
         return [
-            ("limit", self.max_soft_steps, self.max_soft_steps >= 1, "1 or more"),
-            ("kept", self.top_k, self.top_k >= 1, "1 or more"),
+            ("max_soft_steps", self.max_soft_steps, self.max_soft_steps >= 1, "1 or more"),
+            ("top_k", self.top_k, self.top_k >= 1, "1 or more"),
             ("top_p", self.top_p, 0 < self.top_p <= 1, "above 0, at most 1"),
-            ("heat", self.gumbel_temperature, self.gumbel_temperature > 0, "above 0"),
+            ("gumbel_temperature", self.gumbel_temperature, self.gumbel_temperature > 0, "above 0"),
         ]
 
     def sample(
         self, logits: Float[Tensor, "m V"], noise: Float[Tensor, "m k"]
     ) -> tuple[Int[Tensor, "m k"], Float[Tensor, "m k"]]:
-        """The tokens of a step and their scores u = log p + g; -inf where cut."""
+        """The tokens of a step and their scores u = log p + g, -inf where truncated."""
         p, token = logits.softmax(-1).topk(noise.shape[1])
-        cut = p.cumsum(-1) - p >= self.top_p
-        logp = p.masked_fill(cut, 0.0).log().log_softmax(-1)
+        truncated = p.cumsum(-1) - p >= self.top_p
+        logp = p.masked_fill(truncated, 0.0).log().log_softmax(-1)
         return token, logp + noise.clamp(NOISE_MIN, NOISE_MAX)
 
     def mix_embeddings(
         self, embedding: nn.Module, token: Int[Tensor, "N L k"], score: Float[Tensor, "N L k"]
     ) -> Float[Tensor, "N L H"]:
-        """What is read: the tokens' embeddings, each as much as its score says."""
-        share = (score / self.gumbel_temperature).softmax(-1)
-        return torch.einsum("nlk,nlkh->nlh", share, embedding(token))
+        """The embeddings of mixtures, weighted by softmax(score / gumbel_temperature)."""
+        weight = (score / self.gumbel_temperature).softmax(-1)
+        return torch.einsum("nlk,nlkh->nlh", weight, embedding(token))
 
 
 def pad_soft_tokens(
     rows: Sequence[Sequence[TokenOrMixture]], top_k: int
 ) -> tuple[Int[Tensor, "N L k"], Float[Tensor, "N L k"]]:
-    """The tokens of right-padded rows of parts, and their scores; a word is mixed with nothing.
+    """Tokens and scores of right-padded rows; a single token is a mixture of one.
 
     >>> token, score = pad_soft_tokens([[7, ((3, 4), (0.5, -0.5))]], top_k=2)
     >>> token.tolist(), score.tolist()
     ([[[7, 0], [3, 4]]], [[[0.0, -inf], [0.5, -0.5]]])
     """
-    rest = top_k - 1
     width = max(map(len, rows))
-    laid = [[_as_mixture(part, rest) for part in (*row, *[0] * (width - len(row)))] for row in rows]
-    token = torch.tensor([[part[0] for part in row] for row in laid], dtype=torch.long)
-    return token, torch.tensor([[part[1] for part in row] for row in laid])
+    padded = [[*row, *[0] * (width - len(row))] for row in rows]
+    mixtures = [[_as_mixture(item, top_k - 1) for item in row] for row in padded]
+    token = torch.tensor([[tokens for tokens, _ in row] for row in mixtures], dtype=torch.long)
+    return token, torch.tensor([[scores for _, scores in row] for row in mixtures])
 
 
 def _as_mixture(item: TokenOrMixture, padding: int) -> tuple[tuple[int, ...], tuple[float, ...]]:
-    return ((item, *[0] * padding), (0.0, *[-inf] * padding)) if isinstance(item, int) else item
+    if isinstance(item, int):
+        return (item, *[0] * padding), (0.0, *[-inf] * padding)
+    return item
 
 
 def gumbel(u: Tensor) -> Tensor:
@@ -90,16 +95,16 @@ def gumbel(u: Tensor) -> Tensor:
 def soft_logp_and_entropy(
     logits: Float[Tensor, "m V"], token: Int[Tensor, "m k"], score: Float[Tensor, "m k"]
 ) -> tuple[Float[Tensor, "m"], Float[Tensor, "m"]]:
-    """Log-likelihood of soft steps, and the entropy over the tokens that they mix, in nats.
+    """Log-likelihood of soft steps, and entropy over the mixed tokens, in nats.
 
-    mean over tokens with log p > -3 of -e - exp(-e), e = clamp(u - log p, -1.5, 3): the density of
-    the noise that would give these scores.
+    The log-likelihood is the mean of -e - exp(-e), e = clamp(u - log p, -1.5, 3), over the tokens
+    with log p > -3: the log-density of the Gumbel noise that gives these scores.
     """
-    cut = score.isneginf()
-    logp = logits.gather(1, token).masked_fill(cut, -inf).log_softmax(-1)
-    asked = ~cut & (logp > MIN_LOGP)
-    held = logp.masked_fill(cut, 0.0)
-    e = (score.masked_fill(cut, 0.0) - held).clamp(NOISE_MIN, NOISE_MAX)
-    density = torch.where(asked, -e - (-e).exp(), 0.0)
-    entropy = -(logp.exp() * held).sum(-1)
-    return density.sum(-1) / asked.sum(-1).clamp(min=1), entropy
+    truncated = score.isneginf()
+    logp = logits.gather(1, token).masked_fill(truncated, -inf).log_softmax(-1)
+    counted = ~truncated & (logp > MIN_LOGP)
+    finite_logp = logp.masked_fill(truncated, 0.0)
+    e = (score.masked_fill(truncated, 0.0) - finite_logp).clamp(NOISE_MIN, NOISE_MAX)
+    density = torch.where(counted, -e - (-e).exp(), 0.0)
+    entropy = -(logp.exp() * finite_logp).sum(-1)
+    return density.sum(-1) / counted.sum(-1).clamp(min=1), entropy

@@ -1,4 +1,4 @@
-"""A vLLM server as an engine: it is given the weights after each update, and asked over HTTP."""
+"""vLLM as an inference engine: weights are sent after each update, requests go over HTTP."""
 
 import logging
 import shutil
@@ -15,12 +15,12 @@ from typing import Any
 from torch import Tensor
 
 from grupo.core.component import component
-from grupo.core.dtypes import DTYPES
 from grupo.core.validation import check_constraints
 from grupo.inference import vllm_protocol as protocol
 from grupo.inference.base import Reply, Request, StopConditions, check_generate_only
 from grupo.inference.http_client import EngineError, HTTPClient, TransientServerError, send_all
 from grupo.inference.server_process import ExternalServer, ManagedServer, Server
+from grupo.models.loading import DTYPES
 
 SERVER_ENVIRONMENT = {"VLLM_SERVER_DEV_MODE": "1", "VLLM_NO_USAGE_STATS": "1"}
 logger = logging.getLogger(__name__)
@@ -28,13 +28,22 @@ logger = logging.getLogger(__name__)
 
 @component
 class Vllm:
-    """A vLLM server: the one at `url`, or one of our own with `python`, an interpreter that has it.
+    """A vLLM server: the running one at `url`, or one that is started with `python`.
 
-    `port`, `memory` (the share of the device's) and `server_options` (more of vLLM's own) are of one that
-    is started. It computes in `dtype` and reads `context` tokens, 0 being all that the model reads.
-    Weights are handed over in `folder`, "" being the system's for temporary files. A server that
-    brings no answer for `request_timeout` seconds has failed; after `tries` failures in a row without an
-    answer between them the run ends. `startup_timeout` is how long it may take to start, or to load.
+    Args:
+        url: of a running server; ignored with `python`.
+        python: interpreter of an environment with vLLM, to start a server with.
+        port: of a started server, on 127.0.0.1; 0 takes any free port.
+        dtype: in which vLLM computes and weights are transferred.
+        max_model_len: context length of vLLM, in tokens; 0: that of the model.
+        gpu_memory_utilization: fraction of the device's memory for a started server.
+        server_options: more command line options of a started server.
+        folder: where weights are transferred; "": the system's folder for temporary files.
+        max_concurrency: requests in flight.
+        request_timeout: longest time without any answer before the server counts as failed, in
+            seconds.
+        startup_timeout: longest time for starting and for loading weights, in seconds.
+        max_failures: failures in a row, without an answer between them, that end the run.
     """
 
     url: str = "http://127.0.0.1:8000"
@@ -51,26 +60,22 @@ class Vllm:
     max_failures: int = 3
 
     def __post_init__(self) -> None:
+        share = self.gpu_memory_utilization
+        counts = {"max_concurrency": self.max_concurrency, "max_failures": self.max_failures}
+        times = {"request_timeout": self.request_timeout, "startup_timeout": self.startup_timeout}
         check_constraints(
             [
                 ("url", self.url, bool(self.url or self.python), "an address, or python"),
                 ("dtype", self.dtype, self.dtype in DTYPES, " or ".join(DTYPES)),
                 (
-                    "context",
+                    "max_model_len",
                     self.max_model_len,
                     self.max_model_len >= 0,
                     "1 or more; 0: as the model",
                 ),
-                (
-                    "memory",
-                    self.gpu_memory_utilization,
-                    0 < self.gpu_memory_utilization <= 1,
-                    "above 0, at most 1",
-                ),
-                ("at_once", self.max_concurrency, self.max_concurrency >= 1, "1 or more"),
-                ("patience", self.request_timeout, self.request_timeout > 0, "seconds above 0"),
-                ("starting", self.startup_timeout, self.startup_timeout > 0, "seconds above 0"),
-                ("tries", self.max_failures, self.max_failures >= 1, "1 or more"),
+                ("gpu_memory_utilization", share, 0 < share <= 1, "above 0, at most 1"),
+                *((name, value, value >= 1, "1 or more") for name, value in counts.items()),
+                *((name, value, value > 0, "seconds above 0") for name, value in times.items()),
             ]
         )
 
@@ -79,43 +84,45 @@ class Vllm:
         return VllmEngine(self, model, stop_conditions)
 
     def command(self, model: str, max_model_len: int) -> tuple[str, ...]:
-        """How a server is started, but for its environment; `{port}` stands for the port."""
-        length = ("--max-model-len", str(max_model_len)) if max_model_len < 1 << 30 else ()
+        """The command that starts a server; `{port}` stands for the port."""
+        options = {
+            "--model": model,
+            "--host": "127.0.0.1",
+            "--port": "{port}",
+            "--dtype": self.dtype,
+            **({"--max-model-len": str(max_model_len)} if max_model_len < 1 << 30 else {}),
+            "--gpu-memory-utilization": str(self.gpu_memory_utilization),
+            "--generation-config": "vllm",
+            "--logprobs-mode": protocol.LOGPROBS_MODE,
+            "--worker-extension-cls": "vllm_worker.WeightLoaderExtension",
+        }
         return (
-            *(self.python, "-m", "vllm.entrypoints.openai.api_server", "--model", model),
-            *("--host", "127.0.0.1", "--port", "{port}", "--dtype", self.dtype, *length),
-            *(
-                "--gpu-memory-utilization",
-                str(self.gpu_memory_utilization),
-                "--generation-config",
-                "vllm",
-            ),
-            *(
-                "--logprobs-mode",
-                protocol.LOGPROBS_MODE,
-                "--worker-extension-cls",
-                "vllm_worker.Pushed",
-            ),
+            *(self.python, "-m", "vllm.entrypoints.openai.api_server"),
+            *(word for option in options.items() for word in option),
             "--disable-uvicorn-access-log",
             *self.server_options,
         )
 
 
 class VllmEngine:
-    """Answers requests with the weights that were loaded last; before that, with the model's."""
+    """Generates with the weights that were loaded last.
+
+    Args:
+        spec: the server's settings.
+        model: path or name of the model, for a server that is started.
+        stop_conditions: of all answers.
+    """
 
     def __init__(self, spec: Vllm, model: str, stop_conditions: StopConditions) -> None:
         self.spec = spec
-        self.stop_conditions = replace(
-            stop_conditions,
-            context_length=min(
-                stop_conditions.context_length, spec.max_model_len or stop_conditions.context_length
-            ),
-        )
+        context_length = stop_conditions.context_length
+        if spec.max_model_len:
+            context_length = min(context_length, spec.max_model_len)
+        self.stop_conditions = replace(stop_conditions, context_length=context_length)
         self.folder = Path(tempfile.mkdtemp(prefix="grupo-", dir=spec.folder or None))
         weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
         self.weights_file = self.folder / "weights.safetensors"
-        self.weights_version = ""  # the checksum of the weights that were loaded; none were
+        self.weights_version = ""  # checksum of the loaded weights; "" before the first load
         self.server: Server = (
             self._managed_server(model)
             if spec.python
@@ -124,10 +131,11 @@ class VllmEngine:
         self.lock = threading.Lock()
 
     def __call__(self, requests: Sequence[Request]) -> Iterator[tuple[int, Reply]]:
-        """Answer every request, each as soon as it has ended; where no room is left, with nothing.
+        """Answers every request; an empty reply if the context is full.
 
-        One call at a time: the next waits until this one has ended or was closed. What was answered
-        stays so when the server fails: only what is missing is asked again.
+        Calls are serialised: the next one waits until this one has ended or was closed. When the
+        server fails, replies that have arrived are kept and only the missing ones are requested
+        again.
         """
         check_generate_only(requests, "vllm")
         for sampling in dict.fromkeys(request.sampling for request in requests):
@@ -140,7 +148,7 @@ class VllmEngine:
             yield from self._retry_until_answered(missing, len(requests))
 
     def load(self, weights: Mapping[str, Tensor]) -> None:
-        """Answer with these weights from now on, by the names that transformers gives them."""
+        """Generates with these weights from now on; their names are those of transformers."""
         with self.lock:
             self.weights_version = protocol.write_weights(
                 weights, DTYPES[self.spec.dtype], self.weights_file
@@ -152,87 +160,98 @@ class VllmEngine:
                     self._handle_fault(fault, "weights wait to be loaded", failures)
 
     def close(self) -> None:
-        """End the server, if it is ours."""
+        """Ends the server if this engine started it."""
         self.server.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _retry_until_answered(
         self, missing: dict[int, Request], total: int
     ) -> Iterator[tuple[int, Reply]]:
-        """Ask for what is missing until nothing is."""
         failures = 0
         while missing:
-            left = len(missing)
+            before = len(missing)
             try:
                 for i, reply in self._send_round(dict(missing)):
                     del missing[i]
                     yield i, reply
             except TransientServerError as fault:
-                failures = 1 if len(missing) < left else failures + 1
-                waiting = f"{len(missing)} of {total} requests are unanswered"
-                self._handle_fault(fault, waiting, failures)
+                failures = 1 if len(missing) < before else failures + 1
+                status = f"{len(missing)} of {total} requests are unanswered"
+                self._handle_fault(fault, status, failures)
 
     def _send_round(self, requests: Mapping[int, Request]) -> Iterator[tuple[int, Reply]]:
-        """Ask them all once, as far as the server lives."""
+        """Sends all requests once; yields replies until all have arrived or the server fails."""
         self._ensure_ready()
         spec, url = self.spec, self.server.url
         bodies = {
             i: protocol.request_body(r, self.stop_conditions, self.weights_version)
             for i, r in requests.items()
         }
-        limits = {"at_once": spec.max_concurrency, "patience": spec.request_timeout}
-        with closing(send_all(url, bodies, protocol.request_completion, **limits)) as replies:
+        replies = send_all(
+            url,
+            bodies,
+            protocol.request_completion,
+            max_concurrency=spec.max_concurrency,
+            request_timeout=spec.request_timeout,
+        )
+        with closing(replies):
             yield from replies
-        with suppress(
-            TransientServerError
-        ):  # it died after the last answer: the next call finds out
+        # a server that died after the last reply is noticed by the next call
+        with suppress(TransientServerError):
             if not self._has_current_weights():
-                raise EngineError(f"vllm at {url} was given other weights while it answered.")
+                raise EngineError(f"vllm at {url} received other weights during the call.")
 
     def _ensure_ready(self) -> None:
-        """The server runs, computes as it is to, and holds the weights that were loaded last."""
+        """Waits for the server and loads the current weights if it does not hold them."""
         self.server.wait_ready()
         if not self._has_current_weights():
             self._push_weights()
 
     def _has_current_weights(self) -> bool:
-        """Does the server hold these weights? Refuses one that computes otherwise than it is to."""
-        held = self._call_workers("grupo_facts", timeout=self.spec.request_timeout)
-        for facts in held:
+        """Whether all workers hold the current weights.
+
+        Raises ConfigError if the server computes differently than it must.
+        """
+        workers = self._call_workers("grupo_facts", timeout=self.spec.request_timeout)
+        for facts in workers:
             protocol.check_facts(facts, self.spec.dtype, self.server.url)
-        return {facts["version"] for facts in held} == {self.weights_version}
+        return {facts["version"] for facts in workers} == {self.weights_version}
 
     def _push_weights(self) -> None:
-        where = f"vllm at {self.server.url}"
+        server = f"vllm at {self.server.url}"
         if not self.weights_version:
-            raise EngineError(f"{where} holds weights of somebody else, and none were loaded yet.")
-        loaded = self._call_workers(
+            raise EngineError(
+                f"{server} holds weights of another run, and this one has loaded none."
+            )
+        results = self._call_workers(
             "grupo_load", str(self.weights_file), timeout=self.spec.startup_timeout
         )
-        for said in loaded:
-            if "error" in said:
-                self.server.handle_failure()  # it holds a mixture now
-                raise EngineError(f"{where} cannot load the weights: {said['error']}")
-            if said["version"] != self.weights_version:
-                theirs = f"blake2b {said['version']}, {self.weights_version} was written"
-                raise EngineError(f"{where} loaded other weights than it was given: {theirs}.")
+        for result in results:
+            if "error" in result:
+                self.server.handle_failure()  # its weights are a mixture of old and new ones
+                raise EngineError(f"{server} cannot load the weights: {result['error']}")
+            if result["version"] != self.weights_version:
+                versions = f"blake2b {result['version']}, {self.weights_version} was written"
+                raise EngineError(f"{server} loaded other weights than were written: {versions}.")
 
     def _call_workers(self, method: str, *args: str, timeout: float) -> Sequence[Mapping[str, Any]]:
-        """What every worker of the server answers."""
-        wire = HTTPClient(self.server.url, timeout)
-        with closing(wire.connection):
-            return protocol.call_workers(wire, method, *args)
+        client = HTTPClient(self.server.url, timeout)
+        with closing(client.connection):
+            return protocol.call_workers(client, method, *args)
 
     def _handle_fault(self, fault: TransientServerError, status: str, failures: int) -> None:
-        """Say that the server failed and who waits; give up when it has failed too often."""
+        """Logs a failure; raises EngineError after too many failures in a row."""
         line = f"{fault}; {status}.{self.server.handle_failure()}"
         if failures >= self.spec.max_failures:
-            raise EngineError(f"{line} Given up after {failures} failures in a row.") from fault
-        logger.warning("%s It is tried again.", line)
+            raise EngineError(f"{line} Gave up after {failures} failures in a row.") from fault
+        logger.warning("%s Retrying.", line)
 
     def _managed_server(self, model: str) -> ManagedServer:
         shutil.copy(Path(__file__).with_name("vllm_worker.py"), self.folder)
-        environment = SERVER_ENVIRONMENT | {"PYTHONPATH": str(self.folder)}
-        command = self.spec.command(model, self.stop_conditions.context_length)
-        port, starting = self.spec.port, self.spec.startup_timeout
-        return ManagedServer(command, environment, self.folder, port=port, startup_timeout=starting)
+        return ManagedServer(
+            self.spec.command(model, self.stop_conditions.context_length),
+            SERVER_ENVIRONMENT | {"PYTHONPATH": str(self.folder)},
+            self.folder,
+            port=self.spec.port,
+            startup_timeout=self.spec.startup_timeout,
+        )

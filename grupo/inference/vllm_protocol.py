@@ -1,4 +1,4 @@
-"""What a vLLM server is asked, what it may answer, and how weights are handed to it."""
+"""The protocol with a vLLM server: request bodies, checks of replies, transfer of weights."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -16,17 +16,17 @@ from grupo.inference.http_client import HTTPClient, JsonBody, TransientServerErr
 from grupo.inference.sampling_params import Sampling
 from grupo.storage import safetensors
 
-LOGPROBS_MODE = "processed_logprobs"  # of what is sampled from: after temperature and cuts
-MIN_TEMPERATURE = 0.01  # vLLM raises lower temperatures to this one
-MIN_LOGP = -9999.0  # how vLLM writes the log-probability of what cannot be
-LOGP_TOLERANCE = 1e-3  # what a log-probability may lie above 0
+LOGPROBS_MODE = "processed_logprobs"  # after temperature and truncation
+MIN_TEMPERATURE = 0.01  # vLLM raises lower temperatures to this value
+MIN_LOGP = -9999.0  # vLLM's log-probability of impossible tokens
+LOGP_TOLERANCE = 1e-3  # rounding may raise a log-probability above 0 by this much
 
 
 def check_sampling(sampling: Sampling) -> None:
-    """Refuse what vLLM would sample otherwise than we do."""
+    """Raises ConfigError for parameters with which vLLM samples from another distribution."""
     if sampling.top_p < 1 and sampling.min_p > 0:
         raise ConfigError(
-            f"sampling: {sampling!r}. vLLM cuts by min_p before top_p, we after."
+            f"sampling: {sampling!r}. vLLM truncates by min_p before top_p, grupo after."
             " Allowed with Vllm: one of them."
         )
     if sampling.temperature < MIN_TEMPERATURE:
@@ -36,19 +36,20 @@ def check_sampling(sampling: Sampling) -> None:
 
 
 def check_facts(facts: Mapping[str, str], dtype: str, url: str) -> None:
-    """Refuse a server that computes otherwise than it is to, as one of its workers tells."""
-    wanted = {"dtype": dtype, "logprobs": LOGPROBS_MODE, "trouble": ""}
-    for name, value in wanted.items():
+    """Raises ConfigError if a worker's facts show that the server computes differently."""
+    expected = {"dtype": dtype, "logprobs": LOGPROBS_MODE, "unsupported": ""}
+    for name, value in expected.items():
         if facts.get(name) != value:
-            said = f"{name} {facts.get(name)!r}. Wanted: {value!r}"
-            raise ConfigError(f"vllm at {url} has {said}; docs/vllm.md says how to start it.")
+            problem = f"{name} is {facts.get(name)!r}, expected {value!r}"
+            raise ConfigError(f"vllm at {url}: {problem}; docs/vllm.md explains how to start it.")
 
 
 def request_body(request: Request, stop_conditions: StopConditions, version: str) -> dict[str, Any]:
-    """A request as the server reads it.
+    """The body of a completion request.
 
-    The seed is that of the key and the place, so that two turns of one rollout draw other numbers.
-    What was read with other weights is salted otherwise: no prefix is taken over from them.
+    The seed depends on the rollout's key and the length of the prompt, so that two turns of one
+    rollout get different random numbers. The version of the weights salts vLLM's prefix cache, so
+    that prefixes computed with other weights are not reused.
     """
     sampling = request.sampling
     return {
@@ -60,88 +61,86 @@ def request_body(request: Request, stop_conditions: StopConditions, version: str
         "top_p": sampling.top_p,
         "top_k": sampling.top_k,
         "min_p": sampling.min_p,
-        "presence_penalty": 0.0,  # said, lest a generation config of the model say something else
+        # explicit, because the model's generation config may set other defaults
+        "presence_penalty": 0.0,
         "frequency_penalty": 0.0,
         "repetition_penalty": 1.0,
-        "ignore_eos": True,  # what ends an answer are these tokens alone
+        "ignore_eos": True,  # only stop_token_ids end an answer
         "stop_token_ids": list(stop_conditions.eos_token_ids),
         "stop": list(stop_conditions.for_request(request).stop_strings),
         "include_stop_str_in_output": True,
         "skip_special_tokens": False,
         "add_special_tokens": False,
-        "logprobs": 0,  # of what was drawn, and of no other token
+        "logprobs": 0,  # of the sampled token alone
         "return_tokens_as_token_ids": True,
         "cache_salt": version or "none",
     }
 
 
 def request_completion(client: HTTPClient, body: JsonBody) -> Reply:
-    """The reply to a body; a `TransientServerError` where what is said cannot be one."""
-    said = client("/v1/completions", body)
+    """Sends a body and returns the reply; raises TransientServerError if it is invalid."""
+    content = client("/v1/completions", body)
     try:
-        (choice,) = said["choices"]
+        (choice,) = content["choices"]
         tokens = tuple(int(t.removeprefix("token_id:")) for t in choice["logprobs"]["tokens"])
         logp = tuple(float(p) for p in choice["logprobs"]["token_logprobs"])
         ended = tokens[-1] in body["stop_token_ids"]
         reply = Reply(tokens, logp, "end" if ended else str(choice["finish_reason"]))
-        number = said["id"].removeprefix("cmpl-")
+        request_id = content["id"].removeprefix("cmpl-")
     except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
-        why = f"{type(error).__name__}: {error}"
-        raise TransientServerError(f"{client.name} says what is no answer ({why})") from error
-    if number != body["request_id"]:
-        other = f"it answers request {number} to {body['request_id']}"
-        raise TransientServerError(f"{client.name} says what cannot be ({other})")
-    for wrong in _reply_errors(reply, body):
-        raise TransientServerError(f"{client.name} says what cannot be ({wrong})")
+        cause = f"{type(error).__name__}: {error}"
+        raise TransientServerError(f"{client.name} returned no completion ({cause})") from error
+    errors = _reply_errors(reply, body)
+    if request_id != body["request_id"]:
+        errors.insert(0, f"it belongs to request {request_id}, not {body['request_id']}")
+    if errors:
+        raise TransientServerError(f"{client.name} returned an invalid completion ({errors[0]})")
     return reply
 
 
 def _reply_errors(reply: Reply, body: JsonBody) -> list[str]:
-    """What cannot be of a reply to this body."""
-    said, room, why = len(reply.tokens), body["max_tokens"], reply.finish_reason
-    ends, impossible = (
-        body["stop_token_ids"],
-        why not in _allowed_finish_reasons(body, reply.tokens),
-    )
+    """The violations of the protocol in a reply to this body."""
+    count, limit, reason = len(reply.tokens), body["max_tokens"], reply.finish_reason
+    eos = body["stop_token_ids"]
+    bad_reason = reason not in _allowed_finish_reasons(body, reply.tokens)
+    bad_logp = not all(MIN_LOGP < p <= LOGP_TOLERANCE for p in reply.logp)
     rules = {
-        f"{said} tokens have {len(reply.logp)} log-probabilities": said != len(reply.logp),
-        f"{said} tokens where there is room for {room}": said > room,
-        "tokens after one that ends an answer": any(t in ends for t in reply.tokens[:-1]),
-        f"it ended for {why!r} after {said} of {room} tokens": impossible,
-        "a log-probability that is none": not all(
-            MIN_LOGP < p <= LOGP_TOLERANCE for p in reply.logp
-        ),
+        f"{count} tokens have {len(reply.logp)} log-probabilities": count != len(reply.logp),
+        f"{count} tokens, more than the limit of {limit}": count > limit,
+        "tokens follow a stop token": any(token in eos for token in reply.tokens[:-1]),
+        f"it ended with {reason!r} after {count} of {limit} tokens": bad_reason,
+        "a log-probability is out of range": bad_logp,
     }
-    return [what for what, true in rules.items() if true]
+    return [message for message, violated in rules.items() if violated]
 
 
 def _allowed_finish_reasons(body: JsonBody, tokens: tuple[int, ...]) -> tuple[str, ...]:
-    """Why an answer may have ended."""
+    """The finish reasons that are possible for an answer."""
     full = ("length",) if len(tokens) == body["max_tokens"] else ()
     return ("end", *(("stop",) if body["stop"] else ()), *full)
 
 
 def call_workers(client: HTTPClient, method: str, *args: str) -> Sequence[Mapping[str, Any]]:
-    """What every worker of the server answers to a call of `vllm_worker`."""
-    said = client("/collective_rpc", {"method": method, "args": args})
-    results = said.get("results") if isinstance(said, dict) else None
+    """Calls a method of `vllm_worker` on every worker; returns the workers' results."""
+    content = client("/collective_rpc", {"method": method, "args": args})
+    results = content.get("results") if isinstance(content, dict) else None
     if not results or not all(isinstance(result, dict) for result in results):
-        raise TransientServerError(f"{client.name} says nothing of its workers ({said!r:.80})")
+        raise TransientServerError(f"{client.name} returned no worker results ({content!r:.80})")
     return results
 
 
 def write_weights(weights: Mapping[str, Tensor], dtype: torch.dtype, file: Path) -> str:
-    """Write weights where the server reads them; the checksum it must find."""
+    """Writes weights to the file that the server loads; returns their checksum."""
     tensors = {name: _to_cpu(tensor, dtype) for name, tensor in weights.items()}
     safetensors.check_tensors(tensors, "weights")
-    file.unlink(missing_ok=True)  # before there are two of them
-    with file.open("wb") as opened:
-        opened.writelines(safetensors.file_chunks(tensors))
+    file.unlink(missing_ok=True)  # frees the disk space of the old weights first
+    with file.open("wb") as stream:
+        stream.writelines(safetensors.file_chunks(tensors))
     return checksum(tensors)
 
 
 def checksum(tensors: Mapping[str, Tensor]) -> str:
-    """Of names, dtypes, shapes and bytes, in alphabetical order."""
+    """BLAKE2b of names, dtypes, shapes and bytes, in the alphabetical order of names."""
     digest = hashlib.blake2b(digest_size=16)
     for name in sorted(tensors):
         tensor = tensors[name]
@@ -152,5 +151,5 @@ def checksum(tensors: Mapping[str, Tensor]) -> str:
 
 
 def _to_cpu(tensor: Tensor, dtype: torch.dtype) -> Tensor:
-    kept = dtype if tensor.is_floating_point() else tensor.dtype
-    return tensor.detach().to("cpu", kept).contiguous()
+    target = dtype if tensor.is_floating_point() else tensor.dtype
+    return tensor.detach().to("cpu", target).contiguous()

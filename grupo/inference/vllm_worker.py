@@ -1,7 +1,7 @@
-"""What vLLM's workers are extended with: they take over weights from a file and say what it held.
+"""Extension of vLLM's workers: loads weights from a file and reports their checksum.
 
-It runs in vLLM's environment and imports nothing of ours; vLLM finds a copy of this file in a
-folder of its own, where no other file can be taken for a module of the same name.
+It runs in vLLM's environment and imports nothing of grupo. vLLM imports a copy of this file from a
+folder that contains no other module.
 """
 
 import hashlib
@@ -12,7 +12,8 @@ import torch
 from safetensors import safe_open
 
 CHUNKED_PREFILL_ERROR = (
-    "on a processor vLLM cannot draw by seeds while it reads prompts in parts; start it with "
+    "on a CPU vLLM cannot sample with seeds during chunked prefill; start it with "
+    "--no-enable-chunked-prefill"
 )
 
 
@@ -23,20 +24,20 @@ class WeightLoaderExtension:
     model_config: Any
     vllm_config: Any
     device: torch.device
-    grupo_version = ""  # of the weights that were pushed last; none yet
+    grupo_version = ""  # checksum of the loaded weights; "" before the first load
 
     def grupo_facts(self) -> dict[str, str]:
-        """What this worker holds, and how it computes and reports log-probabilities."""
+        """Version of the weights, dtype, mode of log-probabilities, unsupported settings."""
         return {
             "version": self.grupo_version,
             "dtype": str(self.model_config.dtype).removeprefix("torch."),
             "logprobs": str(self.model_config.logprobs_mode),
-            "trouble": self._grupo_unsupported(),
+            "unsupported": self._grupo_unsupported(),
         }
 
     def grupo_load(self, path: str) -> dict[str, str]:
-        """Load the weights in a file; their checksum as they were loaded, or what went wrong."""
-        self.grupo_version = ""  # a load that fails leaves neither the old weights nor the new
+        """Loads the weights in a file; returns {"version": checksum} or {"error": message}."""
+        self.grupo_version = ""  # a failed load leaves a mixture of old and new weights
         digest = hashlib.blake2b(digest_size=16)
         try:
             self._grupo_load(read_tensors(path, digest))
@@ -46,10 +47,9 @@ class WeightLoaderExtension:
         return {"version": self.grupo_version}
 
     def _grupo_unsupported(self) -> str:
-        """Why this worker would die of what it will be asked, if it would."""
-        parts = self.vllm_config.scheduler_config.enable_chunked_prefill
-        cpu = self.device.type == "cpu"
-        return CHUNKED_PREFILL_ERROR + "--no-enable-chunked-prefill" if cpu and parts else ""
+        """Why requests would crash this worker, or "" if they would not."""
+        chunked = self.vllm_config.scheduler_config.enable_chunked_prefill
+        return CHUNKED_PREFILL_ERROR if self.device.type == "cpu" and chunked else ""
 
     @torch.inference_mode()
     def _grupo_load(self, weights: Iterator[tuple[str, torch.Tensor]]) -> None:
@@ -57,19 +57,19 @@ class WeightLoaderExtension:
         from vllm.model_executor.model_loader import reload  # pyright: ignore
 
         model = self.model_runner.get_model()
-        wanted = {name for name, _ in model.named_parameters()}
+        parameters = {name for name, _ in model.named_parameters()}
         with set_current_vllm_config(self.vllm_config):
-            # layer by layer, as vLLM itself reloads: some backends repack what was loaded
+            # layer by layer, as vLLM's own reload does: some backends repack loaded tensors
             reload.initialize_layerwise_reload(model)
             loaded = model.load_weights(weights)
             reload.finalize_layerwise_reload(model, self.model_config)
-        lost = sorted(wanted - loaded)
-        if lost:
-            raise ValueError(f"{len(lost)} of vLLM's tensors were not among them, first {lost[0]}")
+        missing = sorted(parameters - loaded)
+        if missing:
+            raise ValueError(f"{len(missing)} parameters of vLLM are missing, first {missing[0]}")
 
 
 def read_tensors(path: str, digest: Any) -> Iterator[tuple[str, torch.Tensor]]:
-    """The tensors of a file by name, in alphabetical order; `digest` follows."""
+    """Yields the tensors of a file in alphabetical order and adds each to the digest."""
     with safe_open(path, framework="pt") as file:
         for name in sorted(file.keys()):
             tensor = file.get_tensor(name)

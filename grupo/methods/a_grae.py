@@ -14,7 +14,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="Unveiling Implicit Advantage Symmetry: Why GRPO Struggles with Exploration and "
     "Difficulty Adaptation",
-    use="Rewards are 0 or 1, and entropy collapses before hard tasks were ever solved.",
+    use="Rewards are 0 or 1, and entropy collapses before the hard tasks have been solved once.",
     checked=("golden", "laws", "reference", "run"),
     catalogue=("a-grae",),
 )
@@ -22,9 +22,13 @@ PAPER = Paper(
 
 @component
 class DifficultyWeightedAdvantage:
-    """A ((1 - m) / (1 - sqrt p) + m / sqrt p) / 2, and times min(1, m / alpha) where A > 0.
+    """A ((1 - m) / (1 - sqrt p) + m / sqrt p) / 2, also times min(1, m / target_accuracy) if A > 0.
 
     A = (r - p) / std(r), p the mean reward of the group, m the mean of p over the batch's groups.
+
+    Args:
+        target_accuracy: mean accuracy m from which positive advantages count in full.
+        eps: added to the denominators.
     """
 
     target_accuracy: float
@@ -41,12 +45,16 @@ class DifficultyWeightedAdvantage:
 
 
 def a_grae(group_size: int = 8, target_accuracy: float = 1.0) -> Method:
-    """GRPO whose weight moves from easy to hard tasks, and to the right answers, as m grows.
+    """GRPO whose weight moves from easy to hard tasks, and to correct answers, as accuracy grows.
 
-    A (1 - m) / 2 (1 - sqrt p) favours tasks that are mostly solved, A m / 2 sqrt p those that
-    are not.
+    The factor (1 - m) / 2 (1 - sqrt p) favours tasks that are mostly solved, m / 2 sqrt p the
+    others; m is the batch's accuracy, p the group's.
+
+    Args:
+        group_size: rollouts per task.
+        target_accuracy: accuracy from which correct answers count in full (authors' code: 1 for
+            mathematics, 0.5 for geometry and medical questions).
     """
-    # The authors' code; `target_accuracy` is 1 for mathematics there, 0.5 for geometry and medical questions.
     return Method(
         sampler=GroupSampler(group_size), advantage=DifficultyWeightedAdvantage(target_accuracy)
     )

@@ -1,4 +1,4 @@
-"""ACE: errors made likelier by training are punished more. Xu et al., 2026, arXiv:2602.21420."""
+"""ACE: overconfident errors get a larger penalty. Xu et al., 2026, arXiv:2602.21420."""
 
 from collections.abc import Callable
 
@@ -16,27 +16,32 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Overconfident Errors Need Stronger Correction: Asymmetric Confidence Penalties for RL",
-    use="pass@1 grows and pass@k shrinks: the policy has settled on some wrong ways.",
+    use="pass@1 grows and pass@k shrinks: the policy has become confident in some wrong answers.",
     checked=("golden", "laws", "run"),
     catalogue=("ace-confidence",),
 )
 
 
 def softplus(c: Tensor) -> Tensor:
-    """log(1 + e^c): smooth about 0, where ReLU is not."""
+    """log(1 + e^c): a ReLU that is smooth at 0."""
     return torch.nn.functional.softplus(c)
 
 
 @component
 class OverconfidencePenalty:
-    """x (1 + alpha phi(c)) where x < 0, with c = log pi_old(y) - log pi_ref(y) of the rollout."""
+    """x (1 + penalty_coef phi(c)) where x < 0, else x, with c = log pi_old(y) - log pi_ref(y).
+
+    Args:
+        penalty_coef: strength of the penalty.
+        penalty_fn: phi, a function of c in nats.
+    """
 
     penalty_coef: float
     penalty_fn: Callable[[Tensor], Tensor] = softplus
 
     @property
     def required_signals(self) -> frozenset[str]:
-        """The reference, which is the policy that training began with."""
+        """Log-probabilities of the reference, which is the policy before training."""
         return frozenset({"logp@ref"})
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
@@ -45,12 +50,18 @@ class OverconfidencePenalty:
 
 
 def ace(group_size: int = 8, penalty_coef: float = 1.0, clip_eps: float = 0.2) -> Method:
-    """A' = A (1 + `penalty_coef` softplus(c)) for wrong answers, A' = A for right ones; A as in GRPO.
+    """A' = A (1 + penalty_coef softplus(c)) for incorrect answers, A' = A for others; A as in GRPO.
 
-    c, in nats and summed over the answer, says how much likelier training has made it.
+    c = log pi_old(y) - log pi_ref(y), in nats and summed over the answer, measures how much
+    training has raised the answer's probability.
+
+    Args:
+        group_size: rollouts per task.
+        penalty_coef: strength of the penalty (our choice: the paper's value is not known to us).
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
     """
-    # `penalty_coef` is our choice: its value was not seen. Softplus is the paper's phi, for its ablation
-    # prefers it to ReLU: OverconfidencePenalty(alpha, torch.relu).
+    # softplus is the phi that the paper's ablation prefers; ReLU is
+    # OverconfidencePenalty(alpha, torch.relu)
     return Method(
         sampler=GroupSampler(group_size),
         advantage=chain(Center(), ScaleByStd(), OverconfidencePenalty(penalty_coef)),

@@ -1,4 +1,4 @@
-"""Ada-GRPO: rare formats earn more, until they need not. Wu et al., 2025, arXiv:2505.20258."""
+"""Ada-GRPO: rare answer formats earn more, on a schedule. Wu et al., 2025, arXiv:2505.20258."""
 
 from torch import Tensor
 
@@ -14,7 +14,7 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="ARM: Adaptive Reasoning Model",
-    use="A model knows several formats of reasoning, and GRPO leaves it only the longest.",
+    use="A model has several formats of reasoning, and GRPO keeps only the longest.",
     checked=("golden", "laws", "reference", "run"),
     catalogue=("arm-ada-grpo",),
 )
@@ -22,14 +22,21 @@ PAPER = Paper(
 
 @component
 class RarityScale:
-    """x (1 + strength (G / F - 1)), F of the group's G in the same `mode`; 0 for mode < 0."""
+    """x (1 + rarity_coef (G / F - 1)), F of the group's G rollouts have the same format.
+
+    0 for rollouts with a negative format label.
+
+    Args:
+        rarity_coef: 1 scales by G / F, 0 not at all.
+        reward_term: name of the reward term that labels the format.
+    """
 
     rarity_coef: float
     reward_term: str = "mode"
 
     @property
     def required_reward_terms(self) -> tuple[str, ...]:
-        """Labels of the formats; below 0: none that is known."""
+        """Label of the format; negative for an unknown one."""
         return (self.reward_term,)
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
@@ -39,9 +46,15 @@ class RarityScale:
 
 
 def ada_grpo(group_size: int = 8, clip_eps: float = 0.2, kl_coef: float = 0.001) -> Method:
-    """r' = a r with a = 1 + (G / F - 1) (1 + cos(pi t / T)) / 2: from G / F down to 1.
+    """r' = a r with a = 1 + (G / F - 1) (1 + cos(pi t / T)) / 2, from G / F down to 1 over the run.
 
-    reward_terms["mode"] labels the format of each rollout, r is the reward; A = (r' - mean) / std.
+    F of the group's G rollouts have the format of this one, which the reward term "mode" labels.
+    A = (r' - mean(r')) / std(r').
+
+    Args:
+        group_size: rollouts per task.
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
+        kl_coef: weight of the KL divergence from the reference policy.
     """
     loss = Clip(clip_eps, clip_eps) + kl_coef * KL()
     rarity = RarityScale(as_float(Cosine(1.0, 0.0)))

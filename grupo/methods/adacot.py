@@ -1,4 +1,4 @@
-"""AdaCoT: thinking too little and too much both cost. Lou et al., 2025, arXiv:2505.11896."""
+"""AdaCoT: penalties for missing and for needless thinking. Lou et al., 2025, arXiv:2505.11896."""
 
 from torch import Tensor
 
@@ -12,7 +12,7 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="AdaCoT: Pareto-Optimal Adaptive Chain-of-Thought Triggering via Reinforcement Learning",
-    use="It is known which tasks deserve thinking, and the model is to think for those alone.",
+    use="The tasks that need thinking are labelled, and the model should think for those alone.",
     checked=("golden", "laws", "run"),
     catalogue=("adacot",),
 )
@@ -20,38 +20,47 @@ PAPER = Paper(
 
 @component
 class ThinkingTriggerPenalty:
-    """x - miss [needed, not thought] - over [thought, not needed] - malformed [bad format]."""
+    """x minus penalties for missing thinking, needless thinking and a malformed answer.
+
+    The reward terms "think", "needed" and "format" are true above 1/2: the rollout thinks, the task
+    needs thinking, the answer is well formed.
+
+    Args:
+        missed_penalty: lost if thinking is needed and missing.
+        overuse_penalty: lost if thinking is present and not needed.
+        format_penalty: lost by a malformed answer.
+    """
 
     missed_penalty: float
     overuse_penalty: float
     format_penalty: float
-    required_reward_terms = (
-        "think",
-        "needed",
-        "format",
-    )  # who thinks, who needs to, good form: above 1/2
+    required_reward_terms = ("think", "needed", "format")
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        think, needed, good = (
+        think, needed, well_formed = (
             batch.reward_terms[name] > 0.5 for name in self.required_reward_terms
         )
-        missed, vain = (needed & ~think).to(x), (think & ~needed).to(x)
+        missed = (needed & ~think).to(x)
+        overused = (think & ~needed).to(x)
+        malformed = (~well_formed).to(x)
         return (
             x
             - self.missed_penalty * missed
-            - self.overuse_penalty * vain
-            - self.format_penalty * (~good).to(x)
+            - self.overuse_penalty * overused
+            - self.format_penalty * malformed
         )
 
 
 @component
 class MaskDecisionTokens:
-    """`aggregation`, but 0 for actions that are marked as the decision whether to think."""
+    """Weights of another aggregation, 0 for the tokens that decide whether to think.
+
+    Args:
+        aggregation: weights before the mask.
+    """
 
     aggregation: Aggregation = sequence_mean
-    required_signals = frozenset(
-        {"step/decision"}
-    )  # 1 at its token, where it is not to be learned from
+    required_signals = frozenset({"step/decision"})  # 1 at decision tokens that are not trained on
 
     def __call__(self, batch: Batch) -> PerAction:
         return self.aggregation(batch).masked_fill(batch.signals["step/decision"] > 0, 0.0)
@@ -63,13 +72,20 @@ def adacot(
     overuse_penalty: float = 0.3,
     format_penalty: float = 1.0,
 ) -> Method:
-    """r = base - `missed_penalty` P_miss - `overuse_penalty` P_over - `format_penalty` P_fmt; decisions may be left out.
+    """r = base - missed_penalty P_miss - overuse_penalty P_over - format_penalty P_fmt.
 
-    Reward terms: "think", "needed" (a label of the task) and "format". "step/decision" is 1 at the first
-    token after the thinking opens where all tasks want thinking (selective loss masking), else 0.
+    Reward terms: "think", "needed" (a label of the task) and "format". The signal "step/decision"
+    is 1 at the first token after the thinking opens where all tasks need thinking (selective loss
+    masking), else 0.
+
+    Args:
+        group_size: rollouts per task.
+        missed_penalty: lost if thinking is needed and missing (our choice).
+        overuse_penalty: lost if thinking is present and not needed (our choice).
+        format_penalty: lost by a malformed answer (our choice).
     """
-    # The paper trains by PPO with a critic; the reward is as good for a group. Its weights were not
-    # seen: these are our choice, `missed_penalty` and `overuse_penalty` move along its front of accuracy and cost.
+    # The paper trains by PPO with a critic; the reward applies to a group as well. The first two
+    # penalties move along the paper's front of accuracy and cost.
     return Method(
         sampler=GroupSampler(group_size),
         advantage=chain(

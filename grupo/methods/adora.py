@@ -1,4 +1,4 @@
-"""ADORA: groups count where longer answers are right. Ren et al., 2026, arXiv:2602.10019."""
+"""ADORA: groups count more where long answers are correct. Ren et al., 2026, arXiv:2602.10019."""
 
 import torch
 from torch import Tensor
@@ -15,7 +15,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="ADORA: Training Reasoning Models with Dynamic Advantage Estimation on Reinforcement "
     "Learning",
-    use="A policy that reasons too little shall find out by itself that thinking longer helps.",
+    use="A policy reasons too little and should discover that longer reasoning helps.",
     checked=("golden", "laws", "reference", "run"),
     catalogue=("adora",),
 )
@@ -23,9 +23,14 @@ PAPER = Paper(
 
 @component
 class LongCorrectGroupWeight:
-    """x, times `reduced_weight` in groups whose longest right answer is no longer than the wrong on average.
+    """x, or reduced_weight x in groups whose longest correct answer is not longer than wrong ones.
 
-    Wrong answers of `max_length` actions or more are not counted: they were cut off.
+    It is compared with the mean length of the incorrect answers; incorrect answers of `max_length`
+    tokens or more are truncated and not counted.
+
+    Args:
+        max_length: length of a truncated answer, in tokens.
+        reduced_weight: factor on the advantages of such groups.
     """
 
     max_length: int
@@ -33,10 +38,11 @@ class LongCorrectGroupWeight:
     required_reward_terms = ("correct",)
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        L, right = batch.lengths, batch.reward_terms["correct"] > 0.5
-        longest = group_ops.max(torch.where(right, L, -torch.inf), batch.group)
-        wrong = group_ops.mean_where(~right & (self.max_length > L), L, batch.group)
-        return torch.where(longest > wrong, x, self.reduced_weight * x)
+        L, correct = batch.lengths, batch.reward_terms["correct"] > 0.5
+        longest_correct = group_ops.max(torch.where(correct, L, -torch.inf), batch.group)
+        is_incorrect = ~correct & (self.max_length > L)
+        mean_incorrect = group_ops.mean_where(is_incorrect, L, batch.group)
+        return torch.where(longest_correct > mean_incorrect, x, self.reduced_weight * x)
 
 
 def adora(
@@ -45,13 +51,20 @@ def adora(
     reduced_weight: float = 0.1,
     kl_coef: float = 0.001,
 ) -> Method:
-    """A = w (r - mean(r)) / std(r), w = 1 if the longest right answer is longer than wrong ones.
+    """A = w (r - mean(r)) / std(r), w = 1 if the longest correct answer is longer than wrong ones.
 
-    Otherwise w = `reduced_weight`. The paper's frame is any weight of a group that its own rollouts decide;
-    this is the one released for reasoning to grow.
+    Otherwise w = reduced_weight. The paper allows any weight that a group's own rollouts decide;
+    this one is released for growing reasoning. Reward term: "correct".
+
+    Args:
+        group_size: rollouts per task.
+        max_length: length of a truncated answer, in tokens.
+        reduced_weight: factor on the advantages of the other groups.
+        kl_coef: weight of the KL divergence from the reference policy.
     """
-    # The authors' code for language models: right is a score above 1.01 there, the part `correct_coef`
-    # here. Their code for vision keeps w = 1 where nobody is right: the same, A being 0 there.
+    # The authors' code for language models; an answer is correct above a score of 1.01 there, above
+    # "correct" = 0.5 here. Their code for vision keeps w = 1 where no answer is correct, which is
+    # the same: A is 0 there.
     return Method(
         sampler=GroupSampler(group_size),
         advantage=chain(Center(), ScaleByStd(), LongCorrectGroupWeight(max_length, reduced_weight)),

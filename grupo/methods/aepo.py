@@ -1,4 +1,4 @@
-"""AEPO: entropy held at a target by tempered REINFORCE. Wang et al., 2025, arXiv:2510.08141."""
+"""AEPO: REINFORCE on tempered samples steers entropy. Wang et al., 2025, arXiv:2510.08141."""
 
 import torch
 from torch import Tensor
@@ -16,7 +16,7 @@ from grupo.rollouts.samplers import GroupSampler, MultiTemperature
 PAPER = Paper(
     title="Arbitrary Entropy Policy Optimization: Entropy Is Controllable in Reinforcement Fine-"
     "tuning",
-    use="Entropy has to stay at a value that you choose.",
+    use="Entropy must stay at a value that you choose.",
     checked=("golden", "laws", "run"),
     catalogue=("aepo",),
 )
@@ -24,23 +24,27 @@ PAPER = Paper(
 
 @component
 class TemperedRolloutWeight:
-    """`tempered_coef` for tempered rollouts of A > 0.05, 0 for the other tempered ones; own keep A."""
+    """Advantages of tempered rollouts: tempered_coef where A > 0.05, else 0; the others keep A.
+
+    Args:
+        tempered_coef: advantage of a good tempered rollout.
+    """
 
     tempered_coef: float
     required_reward_terms = ("temperature_scaled",)
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        good = (x > 0.05).to(x) * self.tempered_coef
-        return torch.where(batch.reward_terms["temperature_scaled"] > 0, good, x)
+        weight = (x > 0.05).to(x) * self.tempered_coef
+        return torch.where(batch.reward_terms["temperature_scaled"] > 0, weight, x)
 
 
 def is_tempered(batch: Batch) -> Tensor:
-    """Which rows were drawn at another temperature, (N, 1)."""
+    """Mask of the rows that were sampled at another temperature, (N, 1)."""
     return (batch.reward_terms["temperature_scaled"] > 0)[batch.rollout, None]
 
 
 def is_untempered(batch: Batch) -> Tensor:
-    """The others."""
+    """Mask of the rows that were sampled at the usual temperature, (N, 1)."""
     return ~is_tempered(batch)
 
 
@@ -52,11 +56,19 @@ def aepo(
 ) -> Method:
     """grad J = grad J_GRPO + alpha E_{o ~ pi^T}[R(o) grad log pi(o)].
 
-    T = `high_temperature` while the last step's entropy is at most `target_entropy`, else 0.8: reinforcing what is hot
-    raises entropy, what is cold lowers it. `extra_rollouts` rollouts are tempered; A > 0.05 counts 1, or 1/2.
+    T = high_temperature while the last step's entropy is at most target_entropy, else 0.8: hot
+    samples raise entropy, cold ones lower it. For tempered rollouts R is 1 where A > 0.05, else 0;
+    alpha is 1 if they are hot, 1/2 if they are cold.
+
+    Args:
+        group_size: rollouts per task at the usual temperature.
+        extra_rollouts: tempered rollouts per task.
+        target_entropy: entropy to hold, in nats.
+        high_temperature: temperature factor while entropy is too low.
     """
-    # The authors sample a quarter of the prompts again, keep at most 60 rollouts of them (30 where
-    # it is cold) and let them replace others; here every group has a quarter more, without ratios.
+    # The authors sample a quarter of the prompts again, keep at most 60 of those rollouts (30 if
+    # they are cold) and replace others by them; here every group has a quarter more, without
+    # ratios.
     normalised = GroupedBy(chain(Center(), ScaleByStd()), ByRewardTerm("temperature_scaled"))
     return Method(
         sampler=MultiTemperature(

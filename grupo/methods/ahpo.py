@@ -1,4 +1,4 @@
-"""AHPO: imitate the expert only where own attempts fail. Zhao et al., 2025, arXiv:2510.08540."""
+"""AHPO: imitate the expert where the policy fails. Zhao et al., 2025, arXiv:2510.08540."""
 
 from grupo.algo.advantages import Center, MaskAdvantage, ScaleByStd, chain
 from grupo.algo.aggregation import sequence_mean
@@ -18,26 +18,32 @@ from grupo.rollouts.samplers import GroupSampler, WithExpertSolution
 PAPER = Paper(
     title="MM-HELIX: Boosting Multimodal Long-Chain Reflective Reasoning with Holistic Platform "
     "and Adaptive Hybrid Policy Optimization",
-    use="Rewards are so rare that GRPO stands still, and there are solutions to show.",
+    use="Rewards are too rare for GRPO to make progress, and expert solutions exist.",
     checked=("golden", "laws", "run"),
     catalogue=("ahpo-mm-helix",),
 )
 
 
 def ahpo(group_size: int = 8, min_correct: int = 1, clip_eps: float = 0.2) -> Method:
-    """GRPO of own rollouts, and the likelihood of the expert's where fewer than `min_correct` are right.
+    """GRPO, plus the likelihood of an expert solution y where few rollouts are correct.
 
-    loss = GRPO(own) - xi / |y| sum_t log pi(y_t), xi = 1 where fewer than `min_correct` of the group's
-    own rollouts are right, else 0; no ratio, clip or advantage on y. What a demonstration is
-    credited with is xi; tasks without one learn by GRPO alone.
+    loss = GRPO(policy rollouts) - xi / |y| sum_t log pi(y_t), xi = 1 where fewer than min_correct
+    of the group's policy rollouts are correct, else 0; y has no ratio, clip or advantage. Tasks
+    without a solution are trained by GRPO alone.
+
+    Args:
+        group_size: policy rollouts per task.
+        min_correct: number of correct rollouts from which a group does not imitate (our choice: 1,
+            so only all-incorrect groups do).
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
     """
-    # The gate was seen in a note on the paper, its threshold not: 1, all wrong, is our choice. The
-    # paper sums log pi over y; the mean over its tokens, so that both terms share a scale, is ours.
-    own = chain(Center(), ScaleByStd())
+    # The gate is known to us from a note on the paper. The paper sums log pi over y; the mean over
+    # its tokens, which puts both terms on one scale, is our choice.
     return Method(
         sampler=WithExpertSolution(GroupSampler(group_size)),
         advantage=SeparateDemos(
-            own, demo_advantage=MaskAdvantage(unit_advantage, TooFewCorrect(min_correct))
+            chain(Center(), ScaleByStd()),
+            demo_advantage=MaskAdvantage(unit_advantage, TooFewCorrect(min_correct)),
         ),
         loss=SelectBySource(Clip(clip_eps, clip_eps), Reinforce()),
         aggregation=PerSourceMean(sequence_mean),

@@ -1,4 +1,4 @@
-"""ALP: a token costs more where more are right. Xiang et al., 2025, arXiv:2506.05256."""
+"""ALP: length costs more on tasks that are often solved. Xiang et al., 2025, arXiv:2506.05256."""
 
 from torch import Tensor
 
@@ -13,21 +13,26 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="Just Enough Thinking: Efficient Reasoning with Adaptive Length Penalties"
     " Reinforcement Learning",
-    use="Easy tasks are to be thought about less, hard ones as long as it takes.",
+    use="Easy tasks should be answered briefly, hard ones at any length.",
     checked=("golden", "laws", "run"),
 )
 
 
 @component
 class EaseScaledLengthPenalty:
-    """x - price L max(p, 1 / K), p the share of the group's K rollouts that are right."""
+    """x - length_coef L max(p, 1 / K), p the fraction of the group's K rollouts that are correct.
+
+    Args:
+        length_coef: cost per token at p = 1.
+        reward_term: name of the reward term that measures correctness.
+    """
 
     length_coef: float
     reward_term: str = "correct"
 
     @property
     def required_reward_terms(self) -> tuple[str, ...]:
-        """Who is right: above 1/2."""
+        """Correct above 1/2."""
         return (self.reward_term,)
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
@@ -36,11 +41,15 @@ class EaseScaledLengthPenalty:
 
 
 def alp(group_size: int = 16, length_coef: float = 1e-7) -> Method:
-    """r = [right] - `length_coef` L max(p, 1 / K); who is wrong pays as well. A = (r - mean) / std.
+    """r = [correct] - length_coef L max(p, 1 / K), for incorrect answers too; A = (r - mean) / std.
 
-    reward_terms["correct"] says who is right.
+    p is the fraction of the group's K rollouts that are correct. Reward term: "correct".
+
+    Args:
+        group_size: K, rollouts per task.
+        length_coef: cost per token (the paper writes beta / N and reports beta = 1e-7; N is not
+            known to us, so it is 1 here).
     """
-    # The paper writes beta / N for the price of a token and reports beta = 1e-7; what N was is not
-    # known to us, so it is 1: small, but the whole of the advantage where all are right.
-    credit = chain(EaseScaledLengthPenalty(length_coef), Center(), ScaleByStd())
-    return Method(sampler=GroupSampler(group_size), advantage=credit)
+    # The penalty is small, but where all answers are correct it is the whole advantage.
+    advantage = chain(EaseScaledLengthPenalty(length_coef), Center(), ScaleByStd())
+    return Method(sampler=GroupSampler(group_size), advantage=advantage)

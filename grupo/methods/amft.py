@@ -13,7 +13,7 @@ from grupo.rollouts.samplers import GroupSampler, WithExpertSolution
 
 PAPER = Paper(
     title="AMFT: Aligning LLM Reasoners by Meta-Learning the Optimal Imitation-Exploration Balance",
-    use="Mix demonstrations and rewards in one stage, the mixture steered by entropy.",
+    use="Demonstrations and rewards are mixed in one stage, and entropy sets the proportion.",
     checked=("golden", "laws", "run"),
     example="amft(target_entropy=0.5)",
     catalogue=("amft",),
@@ -22,7 +22,16 @@ PAPER = Paper(
 
 @component
 class IntegralController:
-    """mu <- clip(mu + `gain` (`target` - metric), `min_value`, `max_value`) after a step, `start` at first."""
+    """mu <- clip(mu + gain (target - metric), min_value, max_value) after each step.
+
+    Args:
+        start: mu at the first step.
+        target: value of the metric at which mu stays.
+        gain: change of mu per unit of the metric.
+        min_value: smallest mu.
+        max_value: largest mu.
+        metric: name of the metric.
+    """
 
     start: float
     target: float
@@ -45,23 +54,30 @@ def amft(
     gain: float = 5e-4,
     clip_eps: float = 0.2,
 ) -> Method:
-    """(1 - mu) RL + mu SFT, mu <- clip(mu + `gain` (`target_entropy` - H), 0.05, 0.95), from `initial_sft_weight` on.
+    """(1 - mu) RL + mu SFT, mu <- clip(mu + gain (target_entropy - H), 0.05, 0.95).
 
     RL is PPO's clip with advantages whitened over the batch and an entropy bonus of 0.01, SFT the
     likelihood of demonstrations, each a mean over its own tokens. H is the policy's mean entropy
-    over what is learned from, `target_entropy` what it was after a first stage of SFT.
+    over trained tokens.
+
+    Args:
+        target_entropy: entropy at which mu stays, in nats (paper: the entropy after a first stage
+            of SFT).
+        group_size: policy rollouts per task.
+        initial_sft_weight: mu at the first step.
+        gain: change of mu per nat.
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
     """
     # The numbers are those of the released configuration (TSYJ-He/AMFT), without its critic: a
-    # whitened reward is the advantage; the bonus is of own actions. The paper adds to mu, every 20
-    # steps, a meta-gradient: the gain on held-out data of SFT's gradient over RL's. It needs three
-    # gradients of one step kept apart, as nothing here does; the released code has its sign wrong.
-    mu, own = (
-        IntegralController(initial_sft_weight, target_entropy, gain),
-        Clip(clip_eps, clip_eps) + EntropyBonus(0.01),
-    )
+    # whitened reward is the advantage; the bonus applies to policy rollouts. The paper adds to mu,
+    # every 20 steps, a meta-gradient: the gain of SFT's gradient over RL's on held-out data. It
+    # needs three separate gradients of one step, which are not available here; the released code
+    # has its sign wrong.
+    mu = IntegralController(initial_sft_weight, target_entropy, gain)
+    policy_loss = Clip(clip_eps, clip_eps) + EntropyBonus(0.01)
     return Method(
         sampler=WithExpertSolution(GroupSampler(group_size)),
         advantage=SeparateDemos(Whiten()),
-        loss=MixSFT(as_float(mu), own, NLL()),
+        loss=MixSFT(as_float(mu), policy_loss, NLL()),
         aggregation=PerSourceMean(token_mean),
     )

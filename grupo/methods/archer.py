@@ -1,4 +1,4 @@
-"""Archer: wide bounds at forks, a KL on what is known. Wang et al., 2025, arXiv:2507.15778."""
+"""Archer: wide clips at uncertain tokens, a KL elsewhere. Wang et al., 2025, arXiv:2507.15778."""
 
 from grupo.algo.aggregation import token_mean
 from grupo.algo.filters import keep_nonzero_std
@@ -9,7 +9,7 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Stabilizing Knowledge, Promoting Reasoning: Dual-Token Constraints for RLVR",
-    use="Reasoning should move while facts and formats, the certain tokens, stay where they are.",
+    use="Reasoning should change while facts and formats, the certain tokens, stay where they are.",
     checked=("golden", "laws", "reference", "run"),
 )
 
@@ -22,15 +22,21 @@ def archer(
     kl_coef: float = 0.001,
     high_entropy_kl_coef: float = 0.0,
 ) -> Method:
-    """PPO's surrogate with clip `high_entropy_clip_eps` at tokens of high entropy, `clip_eps` elsewhere, and k3.
+    """PPO's loss with a wider clip at tokens of high entropy, plus k3 elsewhere.
 
-    High is at or above the `entropy_quantile` of the answer's own entropies. k3 to the reference counts
-    `high_entropy_kl_coef` at those tokens and `kl_coef` at all others; token mean over informative groups.
+    A token has high entropy if it is at or above the entropy_quantile of its own answer. The loss
+    is a token mean over groups whose rewards differ.
+
+    Args:
+        group_size: rollouts per task.
+        entropy_quantile: level of the quantile (released scripts: 0.8).
+        clip_eps: width of the clip at low entropy (released scripts: 0.2).
+        high_entropy_clip_eps: width of the clip at high entropy (released scripts: 0.5).
+        kl_coef: weight of k3 to the reference at low entropy (the paper's, as we remember it).
+        high_entropy_kl_coef: weight of k3 at high entropy (released scripts: 0).
     """
-    # quantile, the two clips and no KL at forks are those of the released scripts; kl 0.001 is the
-    # paper's as we remember it. The entropies are the current policy's, without gradient.
-    # In the release high is strictly above the quantile, and the mean of the KL is over the other
-    # tokens alone.
+    # The entropies are the current policy's, without gradient. In the release, high means strictly
+    # above the quantile, and the mean of the KL is over the other tokens alone.
     return Method(
         sampler=GroupSampler(group_size),
         filter=keep_nonzero_std,

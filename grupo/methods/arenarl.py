@@ -1,4 +1,4 @@
-"""ArenaRL: a knock-out ranks the group, and places pay. Zhang et al., 2026, arXiv:2601.06487."""
+"""ArenaRL: a knock-out tournament ranks the group. Zhang et al., 2026, arXiv:2601.06487."""
 
 from grupo.algo.advantages import Center, ScaleByStd, UseRewardTerm, chain
 from grupo.algo.losses import Clip
@@ -8,19 +8,24 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="ArenaRL: Scaling RL for Open-Ended Agents via Tournament-based Relative Ranking",
-    use="Answers are open-ended, and a judge tells two apart better than it scores one.",
+    use="Answers are open-ended, and a judge compares two answers better than it scores one.",
     checked=("golden", "laws", "reference", "run"),
     catalogue=("arenarl",),
 )
 
 
 def arenarl(group_size: int = 16, clip_low: float = 0.2, clip_high: float = 0.28) -> Method:
-    """A = (r - mean(r)) / std(r), r = reward_terms["rank"] = 1 - place / (G - 1).
+    """A = (r - mean(r)) / std(r) with r = 1 - place / (G - 1), the reward term "rank".
 
-    `rewards.tournament.tournament` says it after 2 G - 2 comparisons by a judge.
+    `rewards.tournament.tournament` computes it with 2 G - 2 comparisons by a judge.
+
+    Args:
+        group_size: G, rollouts per task.
+        clip_low: ratios are at least 1 - clip_low.
+        clip_high: ratios are at most 1 + clip_high.
     """
     # Where G is no power of two the best seeds have a bye; the release pairs neighbours instead.
-    credit = chain(UseRewardTerm("rank"), Center(), ScaleByStd())
+    advantage = chain(UseRewardTerm("rank"), Center(), ScaleByStd())
     return Method(
-        sampler=GroupSampler(group_size), advantage=credit, loss=Clip(clip_low, clip_high)
+        sampler=GroupSampler(group_size), advantage=advantage, loss=Clip(clip_low, clip_high)
     )

@@ -1,4 +1,4 @@
-"""ARPO for tools: branch where an answer leaves one unsure. Dong et al., 2025, arXiv:2507.19849."""
+"""ARPO for tools: branch where a tool raises entropy. Dong et al., 2025, arXiv:2507.19849."""
 
 from torch import Tensor
 
@@ -14,7 +14,7 @@ from grupo.rollouts.samplers import EntropyBranching
 
 PAPER = Paper(
     title="Agentic Reinforced Policy Optimization",
-    use="Agents whose rollouts differ most in what they make of a tool's answer.",
+    use="The rollouts of agents differ most in their reaction to a tool's result.",
     checked=("golden", "laws", "run"),
     catalogue=("arpo-agentic",),
 )
@@ -22,16 +22,15 @@ PAPER = Paper(
 
 @component
 class SharedNodeMean:
-    """On every action the mean of x over the rollouts that share it: the paper's hard estimate."""
+    """Mean of x over the rollouts that share an action, (N, T): the paper's hard estimate."""
 
     required_signals = frozenset({"step/node"})
 
     def __call__(self, x: Tensor, batch: Batch) -> PerAction:
         group = batch.row_group[:, None].expand_as(batch.mask)
         node = combine_labels(group[batch.mask], batch.signals["step/node"][batch.mask])
-        return scatter_tokens(
-            group_ops.mean(broadcast_to_tokens(x, batch)[batch.mask], node), batch
-        )
+        per_action = broadcast_to_tokens(x, batch)[batch.mask]
+        return scatter_tokens(group_ops.mean(per_action, node), batch)
 
 
 def arpo_agentic(
@@ -43,13 +42,21 @@ def arpo_agentic(
 ) -> Method:
     """A = (r - mean r) / std r over all leaves of `EntropyBranching`: the paper's soft estimate.
 
-    What leaves share has a row in each of them, and learns the mean of their A. Said outright:
-    .replace(advantage=chain(Center(), ScaleByStd(), MeanOfSharers())).
+    Tokens that leaves share are in one row of each of them, so their gradient is that of the mean
+    of A. The hard estimate states it explicitly:
+    .replace(advantage=chain(Center(), ScaleByStd(), SharedNodeMean())).
+
+    Args:
+        group_size: leaves per task.
+        initial_rollouts: rollouts that start at the prompt.
+        branches: branches at a branching point.
+        branch_prob: base probability of branching after a tool's result.
+        entropy_weight: increase of that probability with the rise in entropy.
     """
-    # Where it branches is the paper's: after a tool's answer, by the entropy of what comes next. In
-    # the released code (ARPO of dongguanting) that is the entropy of the turn before the answer,
-    # and of a token's ten likeliest words only; here it is of all. The released runs have no KL;
-    # how tokens are weighed is our choice.
+    # The branching points are the paper's: after a tool's result, by the entropy of the next
+    # tokens. The released code (ARPO of dongguanting) uses the entropy of the turn before the
+    # result, over a token's ten likeliest words; here it is over the vocabulary. The released runs
+    # have no KL; the token mean is our choice.
     return Method(
         sampler=EntropyBranching(
             group_size, initial_rollouts, branches, branch_prob, entropy_weight

@@ -1,4 +1,4 @@
-"""ARRoL: rollouts are given up early until half are right. Xu et al., 2026, arXiv:2603.24840."""
+"""ARRoL: prune rollouts early until half are correct. Xu et al., 2026, arXiv:2603.24840."""
 
 from grupo.algo.advantages import Center, ScaleByStd, chain
 from grupo.algo.advantages.calibration_counts import CountByBin
@@ -11,7 +11,7 @@ from grupo.rollouts.samplers import BetaBins, EarlyPruning
 
 PAPER = Paper(
     title="Prune as You Generate: Online Rollout Pruning for Faster and Better RLVR",
-    use="Sampling is what costs, and how an answer begins tells how it will end.",
+    use="Generation dominates the cost, and the beginning of an answer predicts its outcome.",
     checked=("golden", "laws", "run"),
     catalogue=("arrol",),
 )
@@ -26,20 +26,30 @@ def arrol(
     warmup_fraction: float = 0.1,
     clip_eps: float = 0.2,
 ) -> Method:
-    """GRPO on the share `keep_fraction` of rollouts that go on after `prune_at` tokens; the best and worst of p.
+    """GRPO on the keep_fraction of rollouts that are continued after prune_at tokens.
 
-    They minimise |sum p - half their number|. p = (s_b + 1) / (n_b + 2), s_b of n_b right in the
-    bin b of h, older steps times 0.9; h = sigmoid(a head of the state), which learns
-    -r log h - (1 - r) log(1 - h) of who went on. Nobody is given up before `warmup_fraction` of the run.
+    The subset that minimises |sum p - half its size| is continued, always with the best and the
+    worst p. p = (s_b + 1) / (n_b + 2): s_b of n_b earlier rollouts in the bin b of h were correct,
+    older steps times 0.9. h is the sigmoid of a linear head on the hidden state, trained with
+    -r log h - (1 - r) log(1 - h) on the continued rollouts.
+
+    Args:
+        group_size: rollouts per task before pruning.
+        keep_fraction: fraction of rollouts that are continued.
+        prune_at: length at which rollouts are scored, in tokens (paper: 512).
+        max_new_tokens_after: limit of a continuation, in tokens.
+        always_keep: rollouts of extreme p that are always continued (our choice).
+        warmup_fraction: fraction of the run without pruning (our choice).
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
     """
-    # From the abstract and summaries; Hsu1023/ARRoL on GitHub has no code yet (fe9ad20). Bins,
-    # posterior and 512 are theirs; which are kept, `always_keep`, `warmup_fraction`, constants, a head that is
-    # linear are our choice. Votes weighed by h are not here.
+    # From the abstract and summaries; Hsu1023/ARRoL on GitHub has no code yet (fe9ad20). Bins and
+    # posterior are the paper's; the choice of the subset, the constants and a linear head are ours.
+    # Votes weighted by h are not implemented.
     posterior = BetaBins.from_history(10, 0.9)
-    kept = as_float(Switch(warmup_fraction, 1.0, keep_fraction))
+    fraction = as_float(Switch(warmup_fraction, 1.0, keep_fraction))
     return Method(
         sampler=EarlyPruning(
-            group_size, kept, prune_at, max_new_tokens_after, always_keep, posterior
+            group_size, fraction, prune_at, max_new_tokens_after, always_keep, posterior
         ),
         advantage=chain(CountByBin(len(posterior.bins)), Center(), ScaleByStd()),
         loss=Clip(clip_eps, clip_eps) + QualityLoss(),

@@ -1,4 +1,4 @@
-"""ASPO: good tokens count by the inverse of their ratio. Wang et al., 2025, arXiv:2510.06062."""
+"""ASPO: positive tokens are weighted by the inverse ratio. Wang et al., 2025, arXiv:2510.06062."""
 
 import torch
 
@@ -13,14 +13,20 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="ASPO: Asymmetric Importance Sampling Policy Optimization",
-    use="Entropy collapses because likely good tokens are pushed hardest.",
+    use="Entropy collapses because tokens that are both likely and good get the largest updates.",
     checked=("golden", "laws", "reference", "run"),
 )
 
 
 @component
 class InverseRatioForPositive:
-    """r where A < 0, 1 / r elsewhere, at most `cap`; 0 where PPO's clip would stop the gradient."""
+    """min(w, cap) with w = r where A < 0, 1 / r elsewhere, and 0 where PPO's clip is active.
+
+    Args:
+        clip_low: w is 0 where A < 0 and r < 1 - clip_low.
+        clip_high: w is 0 elsewhere if r > 1 + clip_high.
+        cap: largest weight.
+    """
 
     clip_low: float = 0.2
     clip_high: float = 0.2
@@ -28,9 +34,9 @@ class InverseRatioForPositive:
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         r = ratios.token(pi, batch)
-        bad = torch.where(r >= 1 - self.clip_low, r, 0.0)
-        good = torch.where(r <= 1 + self.clip_high, 1 / r, 0.0)
-        return torch.where(batch.advantage < 0, bad, good).clamp(max=self.cap)
+        negative = torch.where(r >= 1 - self.clip_low, r, 0.0)
+        positive = torch.where(r <= 1 + self.clip_high, 1 / r, 0.0)
+        return torch.where(batch.advantage < 0, negative, positive).clamp(max=self.cap)
 
 
 def aspo_ratio(
@@ -38,8 +44,14 @@ def aspo_ratio(
 ) -> Method:
     """loss = mean over all tokens of -sg(w) A log pi with w = r where A < 0 and 1 / r where A > 0.
 
-    w is 0 where A > 0 and r > 1 + `clip_high` or A < 0 and r < 1 - `clip_low`, and at most `cap`: clipped
-    softly, that is, with a gradient. A = (r - mean(r)) / std(r).
+    w is 0 where PPO's clip is active, and at most cap: a soft clip that keeps the gradient.
+    A = (r - mean(r)) / std(r).
+
+    Args:
+        group_size: rollouts per task.
+        clip_low: w is 0 where A < 0 and r < 1 - clip_low.
+        clip_high: w is 0 where A > 0 and r > 1 + clip_high.
+        cap: largest weight.
     """
     # Form and constants of the authors' code (wizard-III/Archer2.0); its clip of 0.4 and its KL
     # term for tokens of high or low entropy belong to Archer and are left out.

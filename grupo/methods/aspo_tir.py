@@ -1,4 +1,4 @@
-"""ASPO for tools: early tool calls are favoured. Lin and Xu, 2025, arXiv:2508.19201."""
+"""ASPO for tools: a bonus for early tool calls. Lin and Xu, 2025, arXiv:2508.19201."""
 
 import torch
 from torch import Tensor
@@ -13,7 +13,7 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Understanding Tool-Integrated Reasoning",
-    use="The policy calls its tool only to check what it already worked out.",
+    use="The policy calls its tool only to check what it has already computed.",
     checked=("golden", "laws", "run"),
     catalogue=("aspo-tir",),
 )
@@ -21,10 +21,15 @@ PAPER = Paper(
 
 @component
 class EarlyToolBonus:
-    """A + clip(delta (p - mean p) / mean L, -k |A|, k |A|) for right rollouts that called a tool.
+    """A + clip(bias_coef (p - mean p) / mean L, -k |A|, k |A|), k = max_bias_fraction.
 
-    p is the number of actions before the first call (part `first_call`, -1 if there was none), L
-    the length, their means those of the group's rollouts that are meant.
+    Applies to correct rollouts that called a tool. p is the number of actions before the first call
+    (reward term "first_call", -1 without a call), L the length; the means are over such rollouts of
+    the group.
+
+    Args:
+        bias_coef: strength; negative favours early calls.
+        max_bias_fraction: largest change, relative to |A|; below 1 no sign changes.
     """
 
     bias_coef: float
@@ -33,23 +38,28 @@ class EarlyToolBonus:
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         p, L = batch.reward_terms["first_call"], batch.lengths
-        meant = (batch.reward_terms["correct"] > 0.5) & (p >= 0)
-        late = p - group_ops.mean_where(meant, p, batch.group)
-        length = group_ops.mean_where(meant, L, batch.group).clamp(min=1)
+        applies = (batch.reward_terms["correct"] > 0.5) & (p >= 0)
+        delay = p - group_ops.mean_where(applies, p, batch.group)
+        length = group_ops.mean_where(applies, L, batch.group).clamp(min=1)
         bound = self.max_bias_fraction * x.abs()
-        bias = torch.max(torch.min(self.bias_coef * late / length, bound), -bound)
-        return x + bias * meant
+        bias = torch.max(torch.min(self.bias_coef * delay / length, bound), -bound)
+        return x + bias * applies
 
 
 def aspo_tir(
     group_size: int = 8, bias_coef: float = -2.0, max_bias_fraction: float = 0.7
 ) -> Method:
-    """GRPO, and A of right rollouts moves by at most `max_bias_fraction` of itself towards early tool calls.
+    """GRPO whose advantage of correct rollouts grows or shrinks by the position of the first call.
 
-    A reward for calling early would be blown up by the division by std where all are right.
+    The change is at most max_bias_fraction of the advantage. A reward for early calls would be
+    amplified by the division by std where all answers are correct.
+
+    Args:
+        group_size: rollouts per task (our choice).
+        bias_coef: strength; negative favours early calls.
+        max_bias_fraction: largest change, relative to |A|; below 1 no sign changes.
     """
-    # Seen in a third party's code for verl, not in the paper itself. `bias_coef` < 0 favours early
-    # calls; `max_bias_fraction` < 1 keeps every sign. Group size: our choice.
+    # Known to us from a third party's code for verl, not from the paper itself.
     return Method(
         sampler=GroupSampler(group_size),
         advantage=chain(Center(), ScaleByStd(), EarlyToolBonus(bias_coef, max_bias_fraction)),

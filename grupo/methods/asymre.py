@@ -1,4 +1,4 @@
-"""AsymRE: off policy, a baseline a little below the mean. Arnal et al., 2025, arXiv:2506.20520."""
+"""AsymRE: off policy, a baseline below the mean. Arnal et al., 2025, arXiv:2506.20520."""
 
 from torch import Tensor
 
@@ -14,14 +14,18 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="Asymmetric REINFORCE for off-Policy Reinforcement Learning: Balancing positive and "
     "negative rewards",
-    use="Rollouts are stale or another policy's, and importance ratios are not at hand.",
+    use="Rollouts are stale or from another policy, and importance ratios are not available.",
     checked=("golden", "laws", "run"),
 )
 
 
 @component
 class AddConstant:
-    """Credit so far, plus `constant`."""
+    """x + constant.
+
+    Args:
+        constant: added to every advantage.
+    """
 
     constant: float
 
@@ -30,13 +34,16 @@ class AddConstant:
 
 
 def asymre(group_size: int = 8, baseline_margin: float = 0.1) -> Method:
-    """-(r - V) log pi of whole answers, V = mean(r) - `baseline_margin`, without ratio or clip.
+    """-(r - V) log pi of whole answers, V = mean(r) - baseline_margin, without ratio or clip.
 
     With V below the expected reward off-policy REINFORCE improves the policy; at or above it, it
     may collapse.
+
+    Args:
+        group_size: rollouts per task (as we remember the paper).
+        baseline_margin: minus the paper's delta V (0.1 as we remember it: language models do best
+            with delta V a little below 0).
     """
-    # `baseline_margin` is minus the paper's delta V, whose runs on language models do best a little below 0:
-    # so we remember it, and 0.1 and group.
     return Method(
         sampler=GroupSampler(group_size),
         advantage=chain(Center(), AddConstant(baseline_margin)),

@@ -1,4 +1,4 @@
-"""AutoThink: keep both modes alive, then let short ones win. Tu et al., 2025, arXiv:2505.10832."""
+"""AutoThink: balance two modes, then reward brevity. Tu et al., 2025, arXiv:2505.10832."""
 
 import torch
 from torch import Tensor
@@ -14,7 +14,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="Learning When to Think: Shaping Adaptive Reasoning in R1-Style Models via Multi-Stage"
     " RL",
-    use="A reasoning model thinks about everything; it is to learn when it need not.",
+    use="A reasoning model thinks about every task, and should skip thinking on easy ones.",
     checked=("golden", "laws", "reference", "run"),
     catalogue=("autothink",),
 )
@@ -22,38 +22,53 @@ PAPER = Paper(
 
 @component
 class BalancedModeReward:
-    """r by mode and outcome, shaped by length, drawn to less where a mode has more than `mode_fraction`.
+    """Reward by mode and outcome, shaped by length, reduced for a mode that is used too often.
 
-    Thinking: right 1, wrong 0, drawn to 0 and -1; at once: 2 and -1, drawn to 1 and -2; by
-    d = clip(slope (share of the mode in the batch - rate), 0, 1). Length: of the right of a group
-    e^(-shape z) - 1 is added, of its wrong subtracted, z their standardised lengths.
+    With thinking: correct 1, incorrect 0, moved towards 0 and -1; without: 2 and -1, moved towards
+    1 and -2; by d = clip(slope (share of the mode in the batch - mode_fraction), 0, 1). Length:
+    e^(-length_coef z) - 1 is added for the correct answers of a group and subtracted for the
+    incorrect ones, z their standardised length.
+
+    Args:
+        mode_fraction: share of a mode in the batch from which its reward is reduced.
+        length_coef: strength of the length term.
+        slope: increase of d per unit of the excess share.
     """
 
     mode_fraction: float
     length_coef: float
     slope: float = 2.0
-    required_reward_terms = ("correct", "think", "format")  # right, thinks, can be read: above 1/2
-    needs_whole_batch = True  # modes are balanced over it
+    required_reward_terms = ("correct", "think", "format")  # true above 1/2
+    needs_whole_batch = True  # the shares of the modes are those of the batch
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        right, think, valid = (
+        correct, think, well_formed = (
             batch.reward_terms[name] > 0.5 for name in self.required_reward_terms
         )
-        right, wins = right & valid, (right & valid).to(x)
-        r = torch.where(think, wins, 3 * wins - 1) * valid
-        alike, L = 2 * batch.group + right, batch.lengths
-        z = (L - group_ops.mean(L, alike)) / group_ops.std(L, alike).clamp(min=1e-6)
-        r = r + (2 * wins - 1) * (torch.exp(-self.length_coef * z) - 1)
-        share = torch.where(think, think.to(x).mean(), 1 - think.to(x).mean())
+        correct = correct & well_formed
+        success = correct.to(x)
+        r = torch.where(think, success, 3 * success - 1) * well_formed
+        label, L = 2 * batch.group + correct, batch.lengths
+        z = (L - group_ops.mean(L, label)) / group_ops.std(L, label).clamp(min=1e-6)
+        r = r + (2 * success - 1) * (torch.exp(-self.length_coef * z) - 1)
+        think_share = think.to(x).mean()
+        share = torch.where(think, think_share, 1 - think_share)
         d = (self.slope * (share - self.mode_fraction)).clamp(0, 1)
-        return (1 - d) * r + d * torch.where(think, wins - 1, 3 * wins - 2)
+        return (1 - d) * r + d * torch.where(think, success - 1, 3 * success - 2)
 
 
 def autothink(group_size: int = 8, mode_fraction: float = 0.5, length_coef: float = 0.0) -> Method:
-    """Stage 1: `mode_fraction` 0.5; stage 2: `mode_fraction` 1, no balance; stage 3: also `length_coef` 0.05, length.
+    """A = (r - mean(r)) / std(r), r by mode (thinking or not), outcome and length.
 
-    Reward terms: "correct"; "think", 0 if the answer begins by closing the thinking; "format", 0 if it
-    never closes it or nothing can be read (r = 0 before balance). A = (r - mean(r)) / std(r).
+    Stage 1 of the paper: mode_fraction 0.5. Stage 2: mode_fraction 1, no balance. Stage 3: also
+    length_coef 0.05. Reward terms: "correct"; "think", 0 if the answer begins by closing the
+    thinking; "format", 0 if the thinking is never closed or no answer is found (r = 0 before the
+    balance).
+
+    Args:
+        group_size: rollouts per task.
+        mode_fraction: share of a mode in the batch from which its reward is reduced.
+        length_coef: strength of the length term.
     """
     return Method(
         sampler=GroupSampler(group_size),

@@ -1,4 +1,4 @@
-"""BNPO: a Beta distribution of pass rates scales credit. Xiao et al., 2025, arXiv:2506.02864."""
+"""BNPO: advantages scaled by a Beta density of pass rates. Xiao et al., 2025, arXiv:2506.02864."""
 
 import torch
 from torch import Tensor
@@ -14,7 +14,7 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="BNPO: Beta Normalization Policy Optimization",
-    use="Rewards are 0 or 1, and the mix of easy and hard prompts shifts as training goes on.",
+    use="Rewards are 0 or 1, and the mix of easy and hard prompts shifts during training.",
     checked=("golden", "laws", "reference", "run"),
     catalogue=("bnpo",),
 )
@@ -22,17 +22,20 @@ PAPER = Paper(
 
 @component
 class BetaNormalise:
-    """(x - p) min(1 / f(p; alpha, beta), most), f the Beta density, p the mean reward of the group.
+    """(x - p) min(1 / f(p; alpha, beta), max_scale), f the Beta density, p the group's mean reward.
 
-    alpha = max(1, 1 + a / 3), beta = max(1, 1 + b / 3), where Beta(a, b) has mean and variance of
-    the batch's p; both are 1 if these do not vary. For rewards 0 to 1, one component at a time.
+    alpha = max(1, 1 + a / 3), beta = max(1, 1 + b / 3), where Beta(a, b) has the mean and variance
+    of the batch's p; both are 1 if these do not vary. For rewards in [0, 1].
+
+    Args:
+        max_scale: largest factor.
     """
 
     max_scale: float = 1e6
 
     @property
     def needs_whole_batch(self) -> bool:
-        """Yes: the distribution is of all prompts."""
+        """True: the distribution of p is that of all groups."""
         return True
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
@@ -44,7 +47,7 @@ class BetaNormalise:
 
 
 def _beta_parameters(p: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
-    """Alpha and beta; `weight` makes the rollouts of a prompt count as one."""
+    """Alpha and beta; `weight` makes the rollouts of a group count as one."""
     m = (weight * p).sum() / weight.sum()
     v = (weight * (p - m) ** 2).sum() / (weight.sum() - 1).clamp(min=1)
     k = torch.where(v > 1e-12, m * (1 - m) / v - 1, torch.zeros_like(v))
@@ -52,11 +55,20 @@ def _beta_parameters(p: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def bnpo(group_size: int = 16, clip_low: float = 0.2, clip_high: float = 0.28) -> Method:
-    """A = (r - p) / f(p): a flat f is REINFORCE with a baseline, one at 3/2 is GRPO times pi / 8.
+    """A = (r - p) / f(p): a flat f is REINFORCE with a baseline, Beta(3/2, 3/2) is pi / 8 GRPO.
 
-    loss = mean over answers of sum over tokens of -min(R A, clip(R, 1 - `clip_low`, 1 + `clip_high`) A).
+    p is the group's pass rate, f a Beta density fitted to the pass rates of the batch.
+    loss = mean over answers of the sum over tokens of
+      -min(R A, clip(R, 1 - clip_low, 1 + clip_high) A)
+
+    Args:
+        group_size: rollouts per task.
+        clip_low: ratios are at least 1 - clip_low.
+        clip_high: ratios are at most 1 + clip_high.
     """
-    credit, loss = BetaNormalise(), Clip(clip_low, clip_high)
     return Method(
-        sampler=GroupSampler(group_size), advantage=credit, loss=loss, aggregation=token_sum
+        sampler=GroupSampler(group_size),
+        advantage=BetaNormalise(),
+        loss=Clip(clip_low, clip_high),
+        aggregation=token_sum,
     )

@@ -1,4 +1,4 @@
-"""BranchGRPO: one denoising tree, compared depth by depth. Li et al., 2025, arXiv:2509.06040."""
+"""BranchGRPO: a denoising tree, compared at each depth. Li et al., 2025, arXiv:2509.06040."""
 
 from grupo.algo.advantages import ClampAdvantage, chain
 from grupo.algo.advantages.tree import ActionMaskFn, DedupTokenMean, NormalizePerDepth
@@ -9,7 +9,7 @@ from grupo.rollouts.samplers import SplitTree
 
 PAPER = Paper(
     title="BranchGRPO: Stable and Efficient GRPO with Structured Branching in Diffusion Models",
-    use="Drawing an image is what costs, and steps are to be credited each for what it did.",
+    use="Generating images dominates the cost, and each denoising step needs its own advantage.",
     checked=("golden", "laws", "run"),
     catalogue=("branchgrpo",),
 )
@@ -26,21 +26,28 @@ def branch_grpo(
 ) -> Method:
     """A = (v - mean(v)) / std(v) among the nodes of a depth, v the mean reward of a node's leaves.
 
-    The tree splits in two before the steps `split_steps`; there siblings' noises have the correlation
-    `sibling_correlation`. In v a leaf weighs exp(`logp_coef` log p(leaf | node)). A, within -+`max_advantage`, is of all
-    steps that lead to the node; a step counts once however many leaves share it, and not at all
-    where one of `masks` does not hold: `BestOfSiblings()` and `TopBottomLeaves(4)` prune the width,
-    `OutsideWindow(9, 4)` the depth. loss = -min(R A, clip(R, 1 - `clip_eps`, 1 + `clip_eps`) A), R = pi / old.
+    loss = -min(R A, clip(R, 1 - clip_eps, 1 + clip_eps) A), R = pi / old. All steps that lead to a
+    node have its A; a step counts once, however many leaves share it.
+
+    Args:
+        split_steps: denoising steps before which the tree splits in two.
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
+        max_advantage: A is clamped to [-max_advantage, max_advantage].
+        sibling_correlation: correlation of the siblings' noises at a split.
+        logp_coef: in v a leaf has the weight exp(logp_coef log p(leaf | node)).
+        masks: a step counts if all masks hold: `BestOfSiblings()` and `TopBottomLeaves(4)` prune
+            the width, `OutsideWindow(9, 4)` the depth.
     """
     # Numbers are the released run's, of 20 steps. The rest is from two readers' notes of the
-    # paper's fifth version, not from itself: noises (common + s own) / sqrt(1 + s^2), s = 4, so
-    # alike = 1/17; fusion = 1 the steadier; of the last split each parent's best child, or the best
-    # and the worst leaves, the split's own step staying (8.625 steps a leaf are 138 / 16); four
-    # depths left out, from the last split, a step later every 30: Outside(Linear(9.0, 19.0), 4).
-    # The released code differs: independent noises, four times as large, which leaves the density
-    # that R is of; fusion weighs children by the step to each alone; "best per branch" sorts steps
-    # of equal A and so keeps each branch's earlier half; the window moves to earlier depths.
-    # Pruning takes steps from the loss, not from what is read: rows are whole.
+    # paper's fifth version: noises (common + s own) / sqrt(1 + s^2), s = 4, so
+    # sibling_correlation = 1/17; logp_coef = 1 is more stable; of the last split each parent's best
+    # child, or the best and the worst leaves, the split's own step staying (8.625 steps a leaf are
+    # 138 / 16); four depths left out, from the last split, a step later every 30:
+    # OutsideWindow(Linear(9.0, 19.0), 4).
+    # The released code differs: independent noises, four times as large, although R uses the
+    # unscaled density; fusion weights children by the step to each alone; "best per branch" sorts
+    # steps of equal A and so keeps each branch's earlier half; the window moves to earlier depths.
+    # Masks remove steps from the loss, not from the forward pass: rows are whole.
     return Method(
         sampler=SplitTree(split_steps, sibling_correlation=sibling_correlation),
         advantage=chain(

@@ -1,4 +1,4 @@
-"""BRPO: a thought is worth its answers at every budget. Qi et al., 2025, arXiv:2505.13438."""
+"""BRPO: thinking is rewarded at every token budget. Qi et al., 2025, arXiv:2505.13438."""
 
 from grupo.algo.advantages.budget_relative import BudgetRelativeAdvantage
 from grupo.algo.aggregation import ConstantLength
@@ -9,7 +9,7 @@ from grupo.rollouts.samplers import AnytimeBudgets
 
 PAPER = Paper(
     title="Optimizing Anytime Reasoning via Budget Relative Policy Optimization",
-    use="Answers have to be good whenever thinking is cut short.",
+    use="Answers must be good wherever thinking is cut off.",
     checked=("golden", "laws", "run"),
     catalogue=("brpo-anytime",),
 )
@@ -23,18 +23,26 @@ def brpo(
     prior: tuple[float, ...] = (1.0, 2.0, 3.0, 4.0),
     clip_eps: float = 0.2,
 ) -> Method:
-    """A_s = ret_s - (s V1 + (S - s) V2) / S for the piece of a thought that ends at budget s < S.
+    """A_s = ret_s - (s V1 + (S - s) V2) / S for the segment of thinking that ends at budget s < S.
 
-    ret_s = sum_{j>=s} p_j R_j, R_j the mean reward of `answers_per_budget` answers at budget j, p by `prior`;
-    V2 its mean over the `traces`; V1 = sum_{k<s} 2^k R_k / sum_{k<s} 2^k, times sum_{j>=s} p_j.
-    Answers: A = r - mean(r) at the same cut. Clipped; every token counts the same, by a constant.
+    ret_s = sum_{j>=s} p_j R_j, R_j the mean reward of the answers at budget j; V2 is its mean over
+    the traces; V1 = sum_{k<s} 2^k R_k / sum_{k<s} 2^k, times sum_{j>=s} p_j. Answers have
+    A = r - mean(r) over those at the same cut. PPO's clip, token sums over one constant.
+
+    Args:
+        traces: thinking traces per task.
+        token_budgets: lengths at which a trace is cut and answered, in tokens.
+        answers_per_budget: answers sampled at each cut.
+        answer_tokens: limit of an answer, in tokens.
+        prior: p_j before normalisation (paper: proportional to the budgets; all 1 is uniform).
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
     """
-    # As the authors' code: the paper's p is the budgets' own (linear); (1, 1, 1, 1) is uniform. Its
-    # constant is all padded positions of the batch; here all that a trace and its answers may be.
-    per = len(token_budgets) * answers_per_budget
+    # As the authors' code. Its constant is the number of padded positions of the batch; here it is
+    # the largest length of a trace and its answers.
+    answers_per_trace = len(token_budgets) * answers_per_budget
     return Method(
         sampler=AnytimeBudgets(traces, token_budgets, answers_per_budget, answer_tokens),
         advantage=BudgetRelativeAdvantage(prior, answers_per_budget),
         loss=Clip(clip_eps, clip_eps),
-        aggregation=ConstantLength(max(1, token_budgets[-1] // per + answer_tokens)),
+        aggregation=ConstantLength(max(1, token_budgets[-1] // answers_per_trace + answer_tokens)),
     )

@@ -1,4 +1,4 @@
-"""CANON: each half of a group is measured by the other. Chen et al., 2025, arXiv:2509.23962."""
+"""CANON: each half of a group is compared with the other. Chen et al., 2025, arXiv:2509.23962."""
 
 from torch import Tensor
 
@@ -14,7 +14,7 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Conditional Advantage Estimation for Reinforcement Learning in Large Reasoning Models",
-    use="Entropy or length matters, but nobody knows whether more or less of it is better.",
+    use="Entropy or length matters, but it is unknown whether more or less of it is better.",
     checked=("golden", "laws", "reference", "run"),
     catalogue=("canon",),
 )
@@ -22,29 +22,44 @@ PAPER = Paper(
 
 @component
 class ConditionalAdvantage:
-    """mu (r - mean of the other half) + (1 - mu) (r - mean of one's own), halves by `metric`.
+    """mu (r - mean of the other half) + (1 - mu) (r - mean of the own half), halves by `metric`.
 
-    Between halves a reward counts `low_scale` or `high_scale` of itself, by the half it is in.
+    Args:
+        between_weight: mu, weight of the comparison between the halves.
+        metric: number of each rollout that splits the group; it reads signals, not the reward.
+        low_scale: factor on rewards of the half with the lower metric, between the halves.
+        high_scale: the same for the half with the higher metric.
     """
 
     between_weight: float
-    metric: AdvantageEstimator = MeanSignal("entropy")  # of what is seen, not of the reward
+    metric: AdvantageEstimator = MeanSignal("entropy")
     low_scale: float = 1.0
     high_scale: float = 1.0
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        mu, half = self.between_weight, group_ops.count(x, batch.group) // 2
-        low = group_ops.lowest_share(self.metric(x, batch), half, batch.group)  # equals share
-        halves = [(w, group_ops.sum(w, batch.group).clamp(min=1e-9)) for w in (low, 1 - low)]
-        lows, highs = (group_ops.sum(x * w, batch.group) / n for w, n in halves)  # 0 of nobody
-        in_low = mu * (self.low_scale * x - self.high_scale * highs) + (1 - mu) * (x - lows)
-        in_high = mu * (self.high_scale * x - self.low_scale * lows) + (1 - mu) * (x - highs)
-        return low * in_low + (1 - low) * in_high
+        mu, group = self.between_weight, batch.group
+        half = group_ops.count(x, group) // 2
+        low = group_ops.lowest_share(self.metric(x, batch), half, group)  # ties share the places
+        high = 1 - low
+        low_mean = group_ops.sum(x * low, group) / group_ops.sum(low, group).clamp(min=1e-9)
+        high_mean = group_ops.sum(x * high, group) / group_ops.sum(high, group).clamp(min=1e-9)
+        in_low = mu * (self.low_scale * x - self.high_scale * high_mean) + (1 - mu) * (x - low_mean)
+        in_high = mu * (self.high_scale * x - self.low_scale * low_mean) + (1 - mu) * (
+            x - high_mean
+        )
+        return low * in_low + high * in_high
 
 
 def canon(group_size: int = 8, between_weight: float = 1.0, max_length: int = 8192) -> Method:
-    """Dr. GRPO against the half of the group that was more, or less, certain."""
-    # The authors' code. Their other metric is length, with high=0.9 long right answers count less.
+    """Dr. GRPO with the mean of the other half of the group, by mean entropy, as the baseline.
+
+    Args:
+        group_size: rollouts per task.
+        between_weight: weight of the comparison between the halves; the rest compares within.
+        max_length: constant that token sums are divided by.
+    """
+    # The authors' code. Their other metric is length; with high_scale=0.9 long correct answers
+    # count less.
     return Method(
         sampler=GroupSampler(group_size),
         advantage=ConditionalAdvantage(between_weight),

@@ -9,7 +9,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="CE-GPPO: Coordinating Entropy via Gradient-Preserving Clipping Policy Optimization in "
     "Reinforcement Learning",
-    use="Entropy is to be steered by how much clipped tokens of either sign still count.",
+    use="Entropy should be controlled by the gradient of clipped tokens of either sign.",
     checked=("golden", "laws", "reference", "run"),
 )
 
@@ -23,11 +23,18 @@ def ce_gppo(
 ) -> Method:
     """-sg(w) A log pi; w = r within PPO's clip, and a multiple of the bound beyond it.
 
-    w = `high_scale` (1 + `clip_high`) where A > 0 and r > 1 + `clip_high`: more entropy; `low_scale` (1 - `clip_low`) where
-    A < 0 and r < 1 - `clip_low`: less. A = (r - mean(r)) / std(r), mean over all tokens.
+    w = high_scale (1 + clip_high) where A > 0 and r > 1 + clip_high, which raises entropy;
+    w = low_scale (1 - clip_low) where A < 0 and r < 1 - clip_low, which lowers it.
+    A = (r - mean(r)) / std(r), mean over all tokens.
+
+    Args:
+        group_size: rollouts per task (authors' script: 8).
+        clip_low: width of the clip below 1 (authors' script: 0.2).
+        clip_high: width of the clip above 1 (authors' script: 0.2).
+        low_scale: factor below the clip (authors' 7B script: 0.75; 1.5B: 0.5).
+        high_scale: factor above the clip (authors' script: 1).
     """
-    # 0.75 and 1 are those of the authors' 7B script (0.5 and 1 of the 1.5B one), as are clips of
-    # 0.2 and 8 answers. The dual clip at 10 that they inherit from verl is left out.
+    # The dual clip at 10 that the authors inherit from verl is left out.
     return Method(
         sampler=GroupSampler(group_size),
         loss=WeightedReinforce(ClipPreserveGradient(clip_low, clip_high, low_scale, high_scale)),

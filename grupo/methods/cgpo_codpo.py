@@ -1,4 +1,4 @@
-"""CGPO, CODPO: the best that judges accept against the worst. Xu et al., 2024, arXiv:2409.20370."""
+"""CGPO, CODPO: best feasible against worst infeasible. Xu et al., 2024, arXiv:2409.20370."""
 
 from grupo.algo.advantages import identity
 from grupo.algo.aggregation import rollout_mean
@@ -9,19 +9,25 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="The Perfect Blend: Redefining RLHF with Mixture of Judges",
-    use="Feasible and infeasible answers stand side by side in most groups.",
+    use="Most groups contain both feasible and infeasible answers.",
     checked=("golden", "laws", "run"),
     catalogue=("cgpo",),
 )
 
 
 def cgpo_codpo(group_size: int = 4, beta: float = 0.1, nll_coef: float = 5.0) -> Method:
-    """DPO between a group's best feasible and its worst infeasible answer, and NLL of the former.
+    """DPO between a group's best feasible answer y_w and its worst infeasible one y_l, plus NLL.
 
-    loss = -log sigmoid(`beta` (h(y_w) - h(y_l))) - `nll_coef` / |y_w| log pi(y_w), h = log(pi / pi_ref);
-    a mean over groups. Reward terms: "feasible", 1 where all judges accept; the reward is the model's.
+    loss = -log sigmoid(beta (h(y_w) - h(y_l))) - nll_coef / |y_w| log pi(y_w), a mean over groups,
+    with h = log(pi / pi_ref). The reward is the reward model's. Reward term: "feasible", 1 where all
+    judges accept.
+
+    Args:
+        group_size: rollouts per task.
+        beta: inverse temperature of DPO.
+        nll_coef: weight of the winner's mean log-likelihood.
     """
-    # As TRL's draft of a CGPOTrainer has it; answers of equal reward share their place.
+    # As TRL's draft of a CGPOTrainer; answers of equal reward share their place.
     loss = DPOBestWorst(beta, nll_coef)
     return Method(
         sampler=GroupSampler(group_size), advantage=identity, loss=loss, aggregation=rollout_mean

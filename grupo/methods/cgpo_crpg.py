@@ -1,4 +1,4 @@
-"""CGPO, CRPG: reward only where every judge accepts. Xu et al., 2024, arXiv:2409.20370."""
+"""CGPO, CRPG: rewards count only if all judges accept. Xu et al., 2024, arXiv:2409.20370."""
 
 import torch
 from torch import Tensor
@@ -15,7 +15,7 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="The Perfect Blend: Redefining RLHF with Mixture of Judges",
-    use="A reward model that is hacked, and rules that tell when.",
+    use="The reward model can be hacked, and rules or judges detect it.",
     checked=("golden", "laws", "run"),
     catalogue=("cgpo",),
 )
@@ -23,11 +23,11 @@ PAPER = Paper(
 
 @component
 class CenterBatch:
-    """x - its mean over the whole batch."""
+    """x minus its mean over the rollouts of the batch that have actions."""
 
     @property
     def needs_whole_batch(self) -> bool:
-        """Yes: the mean is over all groups."""
+        """True: the mean is over all groups."""
         return True
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
@@ -35,17 +35,20 @@ class CenterBatch:
 
 
 def cgpo_crpg(group_size: int = 4, max_kl: float = 10.0) -> Method:
-    """A = R - mean(R) over the batch, R = F sigmoid(r - r_ref) max(0, 1 - k / `max_kl`).
+    """A = R - mean(R) over the batch, R = F sigmoid(r - r_ref) max(0, 1 - k / max_kl).
 
-    loss = mean over answers of -A mean_t log pi; k = log pi_old(y) - log pi_ref(y). parts:
+    loss = mean over answers of -A mean_t log pi; k = log pi_old(y) - log pi_ref(y). Reward terms:
     "feasible", F, and "baseline", r_ref.
+
+    Args:
+        group_size: rollouts per task.
+        max_kl: k at which the reward is 0, in nats per answer (KL_max; our choice).
     """
-    # Calibrated policy gradient, as TRL's draft of a CGPOTrainer has it. `max_kl` (KL_max, in nats
-    # per answer) has no default there: 10 is our choice. One task with one reward model.
-    credit = chain(CalibratedReward(), KLDiscounted(max_kl), CenterBatch())
+    # Calibrated policy gradient, as TRL's draft of a CGPOTrainer, which gives no default for
+    # max_kl. One task with one reward model.
     return Method(
         sampler=GroupSampler(group_size),
-        advantage=credit,
+        advantage=chain(CalibratedReward(), KLDiscounted(max_kl), CenterBatch()),
         loss=Reinforce(),
         aggregation=rollout_mean,
     )

@@ -1,4 +1,4 @@
-"""CGPO, CRRAFT: learn the best answer that judges accept. Xu et al., 2024, arXiv:2409.20370."""
+"""CGPO, CRRAFT: imitate the best feasible answer. Xu et al., 2024, arXiv:2409.20370."""
 
 from grupo.algo.advantages import chain
 from grupo.algo.advantages.constraints import CalibratedReward, KLGated, best_of_group
@@ -10,22 +10,29 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="The Perfect Blend: Redefining RLHF with Mixture of Judges",
-    use="CRPG is unsteady: imitation of the best feasible answer moves less, and never astray.",
+    use="CRPG is unstable: imitation of the best feasible answer changes the policy less.",
     checked=("golden", "laws", "run"),
     catalogue=("cgpo",),
 )
 
 
 def cgpo_crraft(group_size: int = 4, max_kl: float = 10.0) -> Method:
-    """loss = -R log pi(y) of the group's best y, R = F 1[k <= `max_kl`] sigmoid(r - r_ref).
+    """loss = -R log pi(y) of the group's best y, R = F 1[k <= max_kl] sigmoid(r - r_ref).
 
-    Over all rollouts, of which one in a group counts; k = log pi_old(y) - log pi_ref(y). parts:
-    "feasible", F, and "baseline", r_ref.
+    The mean is over all rollouts, of which one in a group counts.
+    k = log pi_old(y) - log pi_ref(y).
+    Reward terms: "feasible", F, and "baseline", r_ref.
+
+    Args:
+        group_size: rollouts per task.
+        max_kl: largest k of an answer that counts, in nats (KL_max; our choice).
     """
-    # As TRL's draft of a CGPOTrainer has it, but for groups without any feasible answer near the
-    # reference: there it imitates the baseline with weight 1/2. That is no rollout here, and they
-    # teach nothing. `max_kl` (KL_max) is our choice.
-    credit = chain(CalibratedReward(), KLGated(max_kl), best_of_group)
+    # As TRL's draft of a CGPOTrainer, except for groups without a feasible answer near the
+    # reference: there it imitates the baseline answer with weight 1/2. That answer is no rollout
+    # here, so such groups have no loss.
     return Method(
-        sampler=GroupSampler(group_size), advantage=credit, loss=Reinforce(), aggregation=token_sum
+        sampler=GroupSampler(group_size),
+        advantage=chain(CalibratedReward(), KLGated(max_kl), best_of_group),
+        loss=Reinforce(),
+        aggregation=token_sum,
     )

@@ -14,21 +14,27 @@ from grupo.rollouts.samplers import GroupSampler, WithExpertSolution
 PAPER = Paper(
     title="On-Policy RL Meets Off-Policy Experts: Harmonizing Supervised Fine-Tuning and "
     "Reinforcement Learning via Dynamic Weighting",
-    use="Replace SFT followed by RL by one stage that moves from the one to the other.",
+    use="One stage that moves from SFT to RL should replace SFT followed by RL.",
     checked=("golden", "laws", "reference", "run"),
 )
 
 
 @component
 class CosineDecay:
-    """From `initial_sft_weight` to `end` along half a cosine over a `decay_fraction` of the run; then `end`."""
+    """Schedule from `start` to `end` along half a cosine over a fraction of the run; then `end`.
+
+    Args:
+        start: value at the beginning of the run.
+        end: value after the decay.
+        decay_fraction: fraction of the run over which it decays, in (0, 1].
+    """
 
     start: float
     end: float
     decay_fraction: float
 
     def value(self, progress: float) -> float:
-        """The number when so much of the run is done."""
+        """The value at a progress in [0, 1]."""
         angle = math.pi * min(1.0, progress / self.decay_fraction)
         return self.end + (self.start - self.end) * (1 + math.cos(angle)) / 2
 
@@ -40,13 +46,20 @@ def chord_mu(
     decay_fraction: float = 1.0,
     clip_eps: float = 0.2,
 ) -> Method:
-    """loss = (1 - mu) GRPO + mu SFT, mu from `initial_sft_weight` to `end` over `decay_fraction` of the run.
+    """loss = (1 - mu) GRPO + mu SFT, mu from initial_sft_weight to final_sft_weight along a cosine.
 
-    GRPO of own rollouts, -log pi of demonstrations, each a mean over its own tokens.
+    GRPO of policy rollouts, -log pi of demonstrations, each a mean over its own tokens.
+
+    Args:
+        group_size: policy rollouts per task.
+        initial_sft_weight: mu at the beginning (ms-swift's examples: 0.9).
+        final_sft_weight: mu after the decay (ms-swift's examples: 0.05).
+        decay_fraction: fraction of the run over which mu decays (ms-swift's examples: 200 steps;
+            1.0 is our choice).
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
     """
-    # 0.9 to 0.05 over 200 steps in the examples of ms-swift, which has it from the authors; how
-    # much of a run that is, is for `decay_fraction` to say, and 1.0 our choice. The authors' code
-    # (Trinity-RFT) can also warm mu up from 0.
+    # ms-swift has its numbers from the authors, whose code (Trinity-RFT) can also warm mu up from
+    # 0.
     mu = CosineDecay(initial_sft_weight, final_sft_weight, decay_fraction)
     return Method(
         sampler=WithExpertSolution(GroupSampler(group_size)),

@@ -13,7 +13,7 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="MiniMax-M1: Scaling Test-Time Compute Efficiently with Lightning Attention",
-    use="Rare words such as 'however' are clipped away although reasoning turns on them.",
+    use="Rare words such as 'however' are clipped away although reasoning depends on them.",
     trl="loss_type='cispo'; its epsilon_high is the cap itself: 1 + our high",
     verl="loss_mode='cispo', clip_ratio_high = our high; clip_ratio_low=1 for no lower bound",
     checked=("golden", "laws", "reference", "run"),
@@ -22,7 +22,12 @@ PAPER = Paper(
 
 @component
 class ClippedRatio:
-    """clip(r, 1 - low, 1 + high)."""
+    """clip(r, 1 - clip_low, 1 + clip_high), (N, T).
+
+    Args:
+        clip_low: ratios are at least 1 - clip_low.
+        clip_high: ratios are at most 1 + clip_high.
+    """
 
     clip_low: float
     clip_high: float
@@ -32,12 +37,16 @@ class ClippedRatio:
 
 
 def cispo(group_size: int = 16, clip_high: float = 4.0, clip_low: float = 1.0) -> Method:
-    """loss = mean over all tokens of -sg(clip(r, 1 - `clip_low`, 1 + `clip_high`)) A log pi.
+    """loss = mean over all tokens of -sg(clip(r, 1 - clip_low, 1 + clip_high)) A log pi.
 
-    A = (r - mean(r)) / std(r). With `clip_low` = 1 there is no lower bound.
+    A = (r - mean(r)) / std(r). With clip_low = 1 there is no lower bound.
+
+    Args:
+        group_size: rollouts per task (ScaleRL, arXiv:2510.13786: 16).
+        clip_high: weights are at most 1 + clip_high (ScaleRL: 4; the paper tunes it and does not
+            give the value).
+        clip_low: weights are at least 1 - clip_low (paper: no lower bound).
     """
-    # The paper sets no lower bound, tunes `clip_high` and does not say to what: 4, weights of at most 5,
-    # and groups of 16 are those of ScaleRL (arXiv:2510.13786).
     return Method(
         sampler=GroupSampler(group_size),
         loss=WeightedReinforce(ClippedRatio(clip_low, clip_high)),

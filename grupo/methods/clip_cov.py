@@ -1,4 +1,4 @@
-"""Clip-Cov: no gradient for some tokens that cost entropy. Cui et al., 2025, arXiv:2505.22617."""
+"""Clip-Cov: drop some tokens that reduce entropy the most. Cui et al., 2025, arXiv:2505.22617."""
 
 from grupo.algo.aggregation import hash_uniform, token_mean, top_fraction_mask
 from grupo.algo.losses import Clip, CorrectedLoss
@@ -11,7 +11,7 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="The Entropy Mechanism of Reinforcement Learning for Reasoning Language Models",
-    use="Entropy collapses early, and an entropy bonus is too blunt.",
+    use="Entropy collapses early, and an entropy bonus is too coarse.",
     verl="loss_mode='clip_cov' (unseeded draw, covariance of the micro-batch, PPO's clip excluded)",
     checked=("golden", "laws", "reference", "run"),
 )
@@ -19,7 +19,13 @@ PAPER = Paper(
 
 @component
 class DropHighCovariance:
-    """0 on a `drop_fraction` of all actions, drawn from those of covariance in (low, high); 1 elsewhere."""
+    """Weight 0 for a fraction of all tokens, drawn from those in a range of covariance; else 1.
+
+    Args:
+        drop_fraction: fraction of the minibatch's tokens that are dropped.
+        min_covariance: lower end of the range, exclusive.
+        max_covariance: upper end of the range, exclusive.
+    """
 
     drop_fraction: float
     min_covariance: float
@@ -31,17 +37,17 @@ class DropHighCovariance:
 
     @property
     def needs_whole_batch(self) -> bool:
-        """Yes: the covariance is about the means of the minibatch."""
+        """True: the covariance uses means of the minibatch."""
         return True
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         cov = logp_advantage_covariance(pi, batch)
-        drawn = batch.mask & (cov > self.min_covariance) & (cov < self.max_covariance)
-        share = self.drop_fraction * int(batch.mask.sum()) / max(1, int(drawn.sum()))
-        drawn[drawn.clone()] = top_fraction_mask(
-            hash_uniform(batch.old_logp[drawn]), min(1.0, share)
+        dropped = batch.mask & (cov > self.min_covariance) & (cov < self.max_covariance)
+        fraction = self.drop_fraction * int(batch.mask.sum()) / max(1, int(dropped.sum()))
+        dropped[dropped.clone()] = top_fraction_mask(
+            hash_uniform(batch.old_logp[dropped]), min(1.0, fraction)
         )
-        return (~drawn).to(batch.old_logp)
+        return (~dropped).to(batch.old_logp)
 
 
 def clip_cov(
@@ -51,12 +57,19 @@ def clip_cov(
     max_covariance: float = 5.0,
     clip_eps: float = 0.2,
 ) -> Method:
-    """PPO's surrogate without `drop_fraction` of the tokens, drawn from those with `min_covariance` < cov < `max_covariance`.
+    """PPO's loss without a fraction of the tokens, drawn from those of high covariance.
 
-    cov = (log pi - mean log pi) (A - mean A), means over the minibatch's tokens; at least
-    one token is dropped if any qualifies. The draw is by the bits of the old log-probability.
+    cov = (log pi - mean log pi) (A - mean A), means over the minibatch's tokens. At least one token
+    is dropped if any is in the range. The draw uses the bits of the old log-probability.
+
+    Args:
+        group_size: rollouts per task.
+        drop_fraction: fraction of all tokens that are dropped (released default: 2e-4).
+        min_covariance: lower end of the range (released default: 1).
+        max_covariance: upper end of the range (released default: 5).
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
     """
-    # 2e-4, 1 and 5 are the released defaults; token mean as in the released scripts.
+    # token mean as in the released scripts
     loss = CorrectedLoss(
         Clip(clip_eps, clip_eps), DropHighCovariance(drop_fraction, min_covariance, max_covariance)
     )

@@ -1,4 +1,4 @@
-"""Confucius3-Math: hard tasks weigh more, entropy is held. Wu et al., 2025, arXiv:2506.18330."""
+"""Confucius3-Math: hard tasks weigh more, target entropy. Wu et al., 2025, arXiv:2506.18330."""
 
 from torch import Tensor
 
@@ -16,14 +16,14 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="Confucius3-Math: A Lightweight High-Performance Reasoning LLM for Chinese K-12 "
     "Mathematics Learning",
-    use="A long run whose entropy drifts up or down, on tasks of very unequal difficulty.",
+    use="In a long run the entropy drifts up or down, and tasks differ widely in difficulty.",
     checked=("golden", "laws", "run"),
     catalogue=("confucius3-math",),
 )
 
 
 def hardness_weighted_advantage(x: Tensor, batch: Batch) -> Tensor:
-    """(R - mu) (1.256 - 0.256 mu), R = 2 r - 1 and mu its mean over the group."""
+    """(R - mu) (1.256 - 0.256 mu), (R,), with R = 2 r - 1 and mu its mean over the group."""
     R = 2 * x - 1
     mu = group_ops.mean(R, batch.group)
     return (R - mu) * (1.256 - 0.256 * mu)
@@ -31,7 +31,13 @@ def hardness_weighted_advantage(x: Tensor, batch: Batch) -> Tensor:
 
 @component
 class EntropyTargetLoss(Loss):
-    """|H - target| of the mean entropy H over all actions: sign(H - target) (H_t - target) each."""
+    """|H - target_entropy| of the mean entropy H over all tokens, (N, T).
+
+    Each token has sign(H - target_entropy) (H_t - target_entropy), whose token mean that is.
+
+    Args:
+        target_entropy: in nats.
+    """
 
     target_entropy: float
     needs_whole_batch = True
@@ -52,14 +58,23 @@ class EntropyTargetLoss(Loss):
 def confucius3_math(
     group_size: int = 8, target_entropy: float = 0.55, entropy_coef: float = 0.001
 ) -> Method:
-    """DAPO with A = (R - mu) (1.256 - 0.256 mu), R = +1 or -1, and `turn_coef` |H - `target_entropy`| added."""
+    """DAPO with A = (R - mu) (1.256 - 0.256 mu), R = +1 or -1, and a target for the entropy H.
+
+    The loss gains entropy_coef |H - target_entropy|; mu is the mean of R over the group.
+
+    Args:
+        group_size: rollouts per task.
+        target_entropy: entropy that the loss steers to, in nats.
+        entropy_coef: weight of the entropy loss.
+    """
     # Sections 6.1 to 6.3; group, clip and rounds are DAPO's. The sum over tokens is over their
-    # number. Not here: recent sample recovery, by which spare valid groups wait for the next step.
-    loss = Clip(0.2, 0.28) + entropy_coef * EntropyTargetLoss(target_entropy)
-    method = Method(
+    # number. Recent sample recovery, which keeps spare valid groups for the next step, is not
+    # implemented.
+    return Method(
+        curriculum=DynamicSampling(ShuffledTasks(), 10),
         sampler=GroupSampler(group_size),
         filter=keep_nonzero_std,
         advantage=hardness_weighted_advantage,
-        loss=loss,
+        loss=Clip(0.2, 0.28) + entropy_coef * EntropyTargetLoss(target_entropy),
+        aggregation=token_mean,
     )
-    return method.replace(curriculum=DynamicSampling(ShuffledTasks(), 10), aggregation=token_mean)

@@ -1,4 +1,4 @@
-"""COPO: groups that agree are compared with other groups. Han et al., 2025, arXiv:2508.04138."""
+"""COPO: groups of equal rewards learn from other groups. Han et al., 2025, arXiv:2508.04138."""
 
 from math import log
 
@@ -15,31 +15,42 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="COPO: Consistency-Aware Policy Optimization",
-    use="Most groups are all right or all wrong and would teach nothing.",
+    use="Most groups are all correct or all incorrect and have no advantage of their own.",
     checked=("golden", "laws", "run"),
     catalogue=("copo",),
 )
 
 
 def answer_entropy(batch: Batch) -> Tensor:
-    """H = -sum over answers of f log2 f, f their shares of the group."""
+    """H = -sum over distinct answers of f log2 f, (R,), f their shares of the group, in bits.
+
+    Equal answers have the same value of the reward term "cluster".
+    """
     return group_ops.entropy(batch.reward_terms["cluster"], batch.group) / log(2)
 
 
 def between_group_advantage(x: Tensor, batch: Batch) -> Tensor:
-    """(R - mean R) / std R over groups, R = mean(x) (1 - (1 - 1/G) H / log2 G)."""
+    """(R - mean R) / std R over groups, (R,), with R = mean(x) (1 - (1 - 1/G) H / log2 G)."""
     G = group_ops.count(x, batch.group)
-    R = group_ops.mean(x, batch.group) * (
-        1 - (1 - 1 / G) * answer_entropy(batch) / G.clamp(min=2).log2()
-    )
-    P = (1 / G).sum()
-    centred = R - (R / G).sum() / P
-    return centred / (((centred**2 / G).sum() / (P - 1).clamp(min=1)).sqrt() + 1e-6)
+    consistency = 1 - (1 - 1 / G) * answer_entropy(batch) / G.clamp(min=2).log2()
+    R = group_ops.mean(x, batch.group) * consistency
+    num_groups = (1 / G).sum()
+    centred = R - (R / G).sum() / num_groups
+    variance = (centred**2 / G).sum() / (num_groups - 1).clamp(min=1)
+    return centred / (variance.sqrt() + 1e-6)
 
 
 @component
 class BlendedClip(Loss):
-    """w clip(A) + (1 - w) clip(A of the group), w = sigmoid(k (H - b)), 0 where rewards agree."""
+    """w clip(A) + (1 - w) clip(A between groups), (N, T), w = sigmoid(k (H - b)).
+
+    k = entropy_slope, b = entropy_midpoint; w is 0 in groups of equal rewards.
+
+    Args:
+        surrogate: PPO's clipped loss.
+        entropy_slope: k, per bit.
+        entropy_midpoint: b, in bits.
+    """
 
     surrogate: Clip
     entropy_slope: float
@@ -49,16 +60,11 @@ class BlendedClip(Loss):
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         differ = group_ops.var(batch.reward, batch.group) > 1e-12
-        w = broadcast_to_tokens(
-            torch.sigmoid(self.entropy_slope * (answer_entropy(batch) - self.entropy_midpoint))
-            * differ,
-            batch,
-        ).to(pi.logp)
-        alone, among = (
-            self.surrogate(pi, batch),
-            self.surrogate(pi, batch.with_advantage(between_group_advantage)),
-        )
-        return w * alone + (1 - w) * among
+        gate = torch.sigmoid(self.entropy_slope * (answer_entropy(batch) - self.entropy_midpoint))
+        w = broadcast_to_tokens(gate * differ, batch).to(pi.logp)
+        within = self.surrogate(pi, batch)
+        between = self.surrogate(pi, batch.with_advantage(between_group_advantage))
+        return w * within + (1 - w) * between
 
 
 def copo(
@@ -67,8 +73,17 @@ def copo(
     entropy_slope: float = 1.0,
     entropy_midpoint: float = 0.5,
 ) -> Method:
-    """Two clipped losses, of GRPO's A and of A between groups; equal answers share a `cluster`."""
-    # The authors' code, with groups that do not differ left to the second loss. Group: our choice.
+    """Two clipped losses, of GRPO's A and of A between groups, mixed by the entropy of answers.
+
+    Reward term: "cluster", the same for equal answers.
+
+    Args:
+        group_size: rollouts per task (our choice).
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
+        entropy_slope: slope of the mixing weight, per bit.
+        entropy_midpoint: entropy at which both losses weigh the same, in bits.
+    """
+    # The authors' code, except that groups of equal rewards have the second loss alone.
     return Method(
         sampler=GroupSampler(group_size),
         loss=BlendedClip(Clip(clip_eps, clip_eps), entropy_slope, entropy_midpoint),

@@ -1,4 +1,4 @@
-"""Cosine reward: right is to be short, wrong to be long. Yeo et al., 2025, arXiv:2502.03373."""
+"""Cosine reward: short if correct, long if incorrect. Yeo et al., 2025, arXiv:2502.03373."""
 
 from math import pi
 
@@ -15,7 +15,7 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Demystifying Long Chain-of-Thought Reasoning in LLMs",
-    use="Chains of thought grow past the context, and are to grow for hard tasks only.",
+    use="Chains of thought exceed the context, and should be long for hard tasks only.",
     checked=("golden", "laws", "reference", "run"),
     example="cosine_length(max_length=64)",
     catalogue=("cosine-length-reward",),
@@ -24,21 +24,29 @@ PAPER = Paper(
 
 @component
 class CosineLengthReward:
-    """r from r_0 at length 0 to r_L at `max_length` along half a cosine; -10 for who reaches it."""
+    """r from r_0 at length 0 to r_L at max_length along half a cosine; overlong_reward beyond.
+
+    The incoming reward is ignored; the reward term "correct" is true above 1/2.
+
+    Args:
+        max_length: L, in tokens.
+        correct_rewards: r_0 and r_L of correct answers.
+        incorrect_rewards: r_0 and r_L of incorrect answers.
+        overlong_reward: reward of an answer of max_length - margin tokens or more.
+        margin: in tokens.
+    """
 
     max_length: int
     correct_rewards: tuple[float, float] = (2.0, 1.0)
     incorrect_rewards: tuple[float, float] = (-10.0, 0.0)
     overlong_reward: float = -10.0
     margin: int = 16
-    required_reward_terms = ("correct",)  # above 1/2
+    required_reward_terms = ("correct",)
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        right, L = batch.reward_terms["correct"] > 0.5, batch.lengths
-        start, end = (
-            torch.where(right, *pair)
-            for pair in zip(self.correct_rewards, self.incorrect_rewards, strict=True)
-        )
+        correct, L = batch.reward_terms["correct"] > 0.5, batch.lengths
+        start = torch.where(correct, self.correct_rewards[0], self.incorrect_rewards[0])
+        end = torch.where(correct, self.correct_rewards[1], self.incorrect_rewards[1])
         r = end + (start - end) * (1 + torch.cos(pi * L / self.max_length)) / 2
         return torch.where(self.margin + L >= self.max_length, self.overlong_reward, r)
 
@@ -46,13 +54,20 @@ class CosineLengthReward:
 def cosine_length(
     max_length: int, group_size: int = 16, repetition_coef: float = -0.05, gamma: float = 0.99
 ) -> Method:
-    """r = r_L + (r_0 - r_L) (1 + cos(pi L / `max_length`)) / 2: right 2 to 1, wrong -10 to 0.
+    """r = r_L + (r_0 - r_L) (1 + cos(pi L / max_length)) / 2: correct 2 to 1, incorrect -10 to 0.
 
-    A = (r - mean(r)) / std(r) + the discounted return of `repetition_coef` for repeated tokens.
-    reward_terms["correct"]; marks of `grupo.algo.advantages.reward_shaping.repeated`, n = 40.
+    A = (r - mean(r)) / std(r) + the discounted return of repetition_coef at repeated tokens. Reward
+    term: "correct". Signal "step/repeated": `grupo.algo.advantages.reward_shaping.repeated_ngrams`
+    with n = 40.
+
+    Args:
+        max_length: length at which an answer has the lowest reward, in tokens.
+        group_size: rollouts per task.
+        repetition_coef: reward of a repeated token; negative.
+        gamma: discount per token of the repetition reward.
     """
-    # The paper trains by PPO and gives each kind of reward a discount of its own; without a critic
-    # the price of repetition is compared with nothing: no repetition is no price.
+    # The paper trains by PPO and discounts each kind of reward by its own factor; without a critic
+    # the repetition reward has no baseline: no repetition, no penalty.
     return Method(
         sampler=GroupSampler(group_size),
         advantage=chain(

@@ -1,4 +1,4 @@
-"""Coupled-GRPO: tokens seen under two complementary masks. Gong et al., 2025, arXiv:2506.20639."""
+"""Coupled-GRPO: likelihoods under two complementary masks. Gong et al., 2025, arXiv:2506.20639."""
 
 from grupo.algo.advantages import Center
 from grupo.algo.aggregation import token_mean
@@ -12,7 +12,7 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="DiffuCoder: Understanding and Improving Masked Diffusion Models for Code Generation",
-    use="A masked diffusion model that unmasks in any order, with three texts read an answer.",
+    use="A masked diffusion model unmasks in any order, and can afford three forward passes.",
     checked=("golden", "laws", "run"),
     catalogue=("coupled-grpo",),
 )
@@ -27,20 +27,26 @@ def coupled_grpo(
 ) -> Method:
     """A_i = r_i - mean of the other r_j, not scaled.
 
-    loss = mean over all tokens of -min(R A, clip(R, 1 - `clip_eps`, 1 + `clip_eps`) A) + `kl_coef` k3
-    with R = e^(l - l_old), the reference the policy of every `ref_update_every` steps.
+    loss = mean over all tokens of -min(R A, clip(R, 1 - clip_eps, 1 + clip_eps) A) + kl_coef k3
+    with R = e^(l - l_old); the reference is the policy of every ref_update_every steps.
 
-    It needs a policy that says l = (l_0 + w l') / 2, MaskedDiffusion(estimate=Coupled()): an answer
-    drawn in any order has no likelihood in closed form, and of one mask alone the tokens that it
-    leaves bare would learn nothing. Old, reference and present l are of the same masks.
+    It requires a policy with l = (l_0 + w l') / 2, MaskedDiffusion(estimate=Coupled()): an answer
+    unmasked in any order has no likelihood in closed form, and under one mask alone the unmasked
+    tokens would have no gradient. Old, reference and current l use the same masks.
+
+    Args:
+        group_size: rollouts per task (authors: 10).
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps] (authors: 0.5).
+        kl_coef: weight of the KL divergence from the reference policy (authors: 0.01).
+        ref_update_every: steps between updates of the reference (authors: 64).
+        epochs: passes over the batch per step (authors: 2).
     """
-    # Numbers are those of apple/ml-diffucoder, config_coupled_code.yaml. There a mask is drawn for
-    # each of the `epochs` and one share u for the batch; here each answer has its own, for a step.
-    loss = Clip(clip_eps, clip_eps) + kl_coef * KL()
+    # Numbers of apple/ml-diffucoder, config_coupled_code.yaml. There a mask is drawn for each of
+    # the epochs, with one masking ratio u for the batch; here each answer has its own, for a step.
     return Method(
         sampler=GroupSampler(group_size),
         advantage=Center(group_ops.leave_one_out_mean),
-        loss=loss,
+        loss=Clip(clip_eps, clip_eps) + kl_coef * KL(),
         aggregation=token_mean,
         updates=Updates(epochs=epochs),
         reference=ReferenceUpdate(rate=1.0, every=ref_update_every),

@@ -1,4 +1,4 @@
-"""CPPO: learn only from rollouts of great advantage. Lin et al., 2025, arXiv:2503.22342."""
+"""CPPO: train only on rollouts of large advantage. Lin et al., 2025, arXiv:2503.22342."""
 
 from torch import Tensor
 
@@ -12,30 +12,35 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="CPPO: Accelerating the Training of Group Relative Policy Optimization-Based"
     " Reasoning Models",
-    use="Most rollouts of a group say the same, and the few that differ should decide.",
+    use="Most rollouts of a group are alike, and the few that differ should decide the update.",
     checked=("golden", "laws", "reference", "run"),
 )
 
 
 @component
 class TopAdvantageMean:
-    """1 / (K L_i) for every action of a group's k rollouts of greatest |A|, K of them in all.
+    """Aggregation 1 / (K L_i) for a group's k rows of largest |A|, K of them in the batch.
 
-    k = floor(G (1 - pruned)), at least 1. Those tied for the last places share them.
+    k = floor(G (1 - prune_fraction)), at least 1, of G rows with actions. Ties for the last places
+    share them.
+
+    Args:
+        prune_fraction: fraction of a group's rows that have weight 0.
     """
 
     prune_fraction: float
 
     def __call__(self, batch: Batch) -> PerAction:
-        acted = batch.mask.sum(1)
-        size = (batch.advantage.double() * batch.mask).abs().sum(1) / acted.clamp(min=1)
-        kept = self._kept_fraction(size, acted > 0, batch)
-        share = kept / kept.sum().clamp(min=1e-12) / acted.clamp(min=1)
-        return (share[:, None] * batch.mask).to(batch.old_logp)
+        length = batch.mask.sum(1)
+        abs_advantage = (batch.advantage.double() * batch.mask).abs().sum(1) / length.clamp(min=1)
+        kept = self._kept_fraction(abs_advantage, length > 0, batch)
+        weight = kept / kept.sum().clamp(min=1e-12) / length.clamp(min=1)
+        return (weight[:, None] * batch.mask).to(batch.old_logp)
 
     def _kept_fraction(self, abs_advantage: Tensor, has_actions: Tensor, batch: Batch) -> Tensor:
-        """How much of each row is kept, 0..1."""
-        same = (batch.row_group[:, None] == batch.row_group) & has_actions & has_actions[:, None]
+        """Fraction of each row that is kept, in [0, 1]."""
+        same_group = batch.row_group[:, None] == batch.row_group
+        same = same_group & has_actions & has_actions[:, None]
         tied = same & ((abs_advantage - abs_advantage[:, None]).abs() <= 1e-9)
         above = (same & (abs_advantage > abs_advantage[:, None]) & ~tied).sum(1)
         k = (same.sum(1) * (1 - self.prune_fraction) + 1e-9).floor().clamp(min=1)
@@ -45,13 +50,20 @@ class TopAdvantageMean:
 def cppo(
     group_size: int = 16, prune_fraction: float = 0.5, clip_eps: float = 0.2, kl_coef: float = 0.04
 ) -> Method:
-    """GRPO's A over the whole group; the loss is a mean over the (1 - `prune_fraction`) G of greatest |A|.
+    """GRPO's A over the whole group; the loss is a mean over the rollouts of largest |A|.
 
-    loss = 1 / k sum over the kept of 1 / L_i sum_t -min(R A, clip(R) A) + `kl_coef` k3.
+    loss = 1 / k sum over the k kept of 1 / L_i sum_t -min(R A, clip(R) A) + kl_coef k3,
+    k = (1 - prune_fraction) G.
+
+    Args:
+        group_size: G, rollouts per task.
+        prune_fraction: fraction of a group that is not trained on (paper: 1/2 to 15/16 of 16).
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
+        kl_coef: weight of the KL divergence from the reference policy.
     """
-    # `prune_fraction` is 1/2 to 15/16 of 16 in its runs. Of several rows of a rollout each counts as one.
-    # What is pruned is still evaluated here, at weight 0: the saving is left to `pods`. The release
-    # prunes over the rows of a device, not of a group, and takes the mean over tokens.
+    # Each row of a rollout counts separately. Pruned rows still have a forward pass, at weight 0;
+    # `pods` avoids it. The release prunes over the rows of a device, not of a group, and takes the
+    # mean over tokens.
     return Method(
         sampler=GroupSampler(group_size),
         loss=Clip(clip_eps, clip_eps) + kl_coef * KL(),

@@ -1,4 +1,4 @@
-"""Critique-GRPO: one second attempt in each group. Zhang et al., 2025, arXiv:2506.03106."""
+"""Critique-GRPO: a refined answer joins each group. Zhang et al., 2025, arXiv:2506.03106."""
 
 from collections.abc import Mapping
 
@@ -18,7 +18,7 @@ from grupo.rollouts.samplers import GroupSampler, WithCritique
 
 PAPER = Paper(
     title="Critique-GRPO: Advancing LLM Reasoning with Natural Language and Numerical Feedback",
-    use="The model fails alone and succeeds once it is told what was wrong.",
+    use="The model fails alone and succeeds after a critique of its answer.",
     checked=("golden", "laws", "run"),
     example="critique_grpo(max_length=64)",
     catalogue=("critique-grpo",),
@@ -27,7 +27,12 @@ PAPER = Paper(
 
 @component
 class SelectByContext(Loss):
-    """`on_context_loss` where the action was drawn behind this prompt, `off_context_loss` where behind another."""
+    """One loss for actions generated from this prompt, another for those of other prompts, (N, T).
+
+    Args:
+        on_context_loss: loss of actions that were generated in the context they are trained in.
+        off_context_loss: loss of actions that were generated in another context.
+    """
 
     on_context_loss: Loss
     off_context_loss: Loss
@@ -37,11 +42,8 @@ class SelectByContext(Loss):
         return super().required_signals | REQUIRES_OFF_CONTEXT
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
-        return torch.where(
-            off_context_mask(batch),
-            self.off_context_loss(pi, batch),
-            self.on_context_loss(pi, batch),
-        )
+        off_context = self.off_context_loss(pi, batch)
+        return torch.where(off_context_mask(batch), off_context, self.on_context_loss(pi, batch))
 
     def metrics(self, pi: Signals, batch: Batch) -> Mapping[str, Tensor]:
         return {
@@ -53,18 +55,26 @@ class SelectByContext(Loss):
 def critique_grpo(
     max_length: int, group_size: int = 8, shaping_constant: float = 0.1, entropy_coef: float = 0.001
 ) -> Method:
-    """-r A on own tokens, -f(pi) A on those of the second attempt, f(p) = p / (p + `shaping_constant`).
+    """-r A on the first answers' tokens, -f(pi) A on the refinement's, f(p) = p / (p + constant).
 
-    Each of `group_size` answers is criticised (right or wrong, and the right answer) and tried again;
-    the best second attempt takes the first place of the group, behind the plain question.
-    A = r - mean(r); sums over tokens are divided by `max_length`; `entropy_coef` times H is paid.
+    Each answer gets a critique (correct or not, and the reference answer) and a second attempt; the
+    best second attempt takes the first place of the group, behind the plain prompt.
+    A = r - mean(r).
+
+    Args:
+        max_length: constant that token sums are divided by.
+        group_size: first answers per task.
+        shaping_constant: constant of f.
+        entropy_coef: reward per nat of entropy.
     """
-    # As the release, whose clip is off and which keeps any refinement where none is right; the best
-    # is our choice. Critiques of a stronger model: Refined(..., critique=yours).
+    # As the release, whose clip is off and which keeps any refinement where none is correct; the
+    # best is our choice. Critiques of a stronger model: WithCritique(..., critique=yours).
     loss = SelectByContext(
         WeightedReinforce(ratios.token), PolicyShaping(shaping_constant)
     ) + EntropyBonus(entropy_coef)
-    sample = WithCritique(GroupSampler(group_size))
     return Method(
-        sampler=sample, advantage=Center(), loss=loss, aggregation=ConstantLength(max_length)
+        sampler=WithCritique(GroupSampler(group_size)),
+        advantage=Center(),
+        loss=loss,
+        aggregation=ConstantLength(max_length),
     )

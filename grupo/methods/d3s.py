@@ -1,4 +1,4 @@
-"""D3S: few rollouts and tokens, later all of them. Wang et al., 2025, arXiv:2509.22115."""
+"""D3S: few rollouts and tokens first, later all of them. Wang et al., 2025, arXiv:2509.22115."""
 
 import torch
 
@@ -14,7 +14,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="Learning More with Less: A Dynamic Dual-Level Down-Sampling Framework for Efficient "
     "Policy Optimization",
-    use="Groups are large, and most of their rollouts and tokens teach nothing.",
+    use="Groups are large, and most of their rollouts and tokens contribute little.",
     checked=("golden", "laws", "run"),
     catalogue=("d3s",),
 )
@@ -22,33 +22,48 @@ PAPER = Paper(
 
 @component
 class TopAdvantageTokens:
-    """The mean over the share `token_fraction` of greatest |A| H, in `rollout_fraction` of greatest Var(A)."""
+    """Aggregation: mean over the tokens of largest |A| H in the rollouts of largest Var(A), (N, T).
+
+    Args:
+        rollout_fraction: fraction of the minibatch's rollouts that are kept.
+        token_fraction: fraction of their tokens that are kept.
+    """
 
     rollout_fraction: float
     token_fraction: float
     required_signals = frozenset({"entropy"})
 
     def __call__(self, batch: Batch) -> PerAction:
-        here, acted = batch.lengths > 0, batch.mask  # a minibatch lacks some rollouts
-        A = (sum_per_rollout(batch.advantage.to(batch.reward), batch) / batch.lengths)[here]
-        n, whole = max(1, round(self.rollout_fraction * len(A))), torch.zeros_like(A).long()
-        kept = batch.reward.masked_scatter(here, group_ops.max_variance_share(A, n, whole))
-        held = kept[batch.rollout, None].expand_as(acted)[acted]
-        score = (batch.advantage.abs() * batch.signals["entropy"])[acted].to(held)
-        most, whole = self.token_fraction * held.sum(), torch.zeros_like(score).long()
-        w = held * group_ops.lowest_share(-score, most, whole, weight=held)
+        mask, present = batch.mask, batch.lengths > 0  # a minibatch lacks some rollouts
+        A = sum_per_rollout(batch.advantage.to(batch.reward), batch) / batch.lengths
+        A = A[present]
+        n = max(1, round(self.rollout_fraction * len(A)))
+        one_group = torch.zeros_like(A).long()
+        kept = group_ops.max_variance_share(A, n, one_group)
+        kept = batch.reward.masked_scatter(present, kept)
+        weight = kept[batch.rollout, None].expand_as(mask)[mask]
+        score = (batch.advantage.abs() * batch.signals["entropy"])[mask].to(weight)
+        num_tokens = self.token_fraction * weight.sum()
+        one_group = torch.zeros_like(score).long()
+        w = weight * group_ops.lowest_share(-score, num_tokens, one_group, weight=weight)
         return scatter_tokens(w / w.sum().clamp(min=1e-9), batch).to(batch.old_logp)
 
 
 def d3s(
     group_size: int = 16, rollout_fraction: float = 0.25, token_fraction: float = 0.2
 ) -> Method:
-    """GRPO on the rollouts of greatest Var(A), and of these on the tokens of greatest |A| H.
+    """GRPO on the rollouts of largest Var(A), and of these on the tokens of largest |A| H.
 
-    Both shares grow in a straight line to all at the end; A is that of the whole group.
+    Both fractions grow linearly to 1 at the end of the run; A is that of the whole group, H the
+    entropy when the batch was sampled.
+
+    Args:
+        group_size: rollouts per task (our choice).
+        rollout_fraction: fraction of rollouts at the first step (our choice).
+        token_fraction: fraction of tokens at the first step (our choice).
     """
-    # Formulas from two notes on the paper; both shares, their ends and the group are our choice,
-    # as is the mean over the tokens kept. "Whole batch" is the minibatch. H is that of sampling.
-    shares = (Linear(rollout_fraction, 1.0), Linear(token_fraction, 1.0))
-    weigh = TopAdvantageTokens(*map(as_float, shares))
-    return Method(sampler=GroupSampler(group_size), aggregation=weigh)
+    # Formulas from two notes on the paper; the schedules and the mean over kept tokens are our
+    # choice. "Whole batch" is the minibatch.
+    schedules = (Linear(rollout_fraction, 1.0), Linear(token_fraction, 1.0))
+    aggregation = TopAdvantageTokens(*map(as_float, schedules))
+    return Method(sampler=GroupSampler(group_size), aggregation=aggregation)

@@ -1,4 +1,4 @@
-"""DAPO: keep every group informative and every token equal. Yu et al., 2025, arXiv:2503.14476."""
+"""DAPO: informative groups and equal weight for all tokens. Yu et al., 2025, arXiv:2503.14476."""
 
 from grupo.algo.advantages import Center, OverlongPenalty, ScaleByStd, chain
 from grupo.algo.aggregation import token_mean
@@ -11,7 +11,7 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="DAPO: An Open-Source LLM Reinforcement Learning System at Scale",
-    use="Long answers, many tasks that all rollouts solve or none, and entropy that collapses.",
+    use="Answers are long, many tasks are solved by all rollouts or none, and entropy collapses.",
     trl="loss_type='dapo', epsilon_high=0.28, mask_truncated_completions; no dynamic sampling",
     verl="the recipe dapo: clip_ratio_high=0.28, loss_agg_mode='token-mean', filter_groups, "
     "overlong_buffer",
@@ -30,13 +30,21 @@ def dapo(
 ) -> Method:
     """Clip-higher, dynamic sampling, token mean and a soft penalty for overlong answers.
 
-    loss = mean over all tokens of the batch of -min(R A, clip(R, 1 - `clip_low`, 1 + `clip_high`) A)
-    with R = pi / old and A = (r - mean(r)) / std(r) over groups where 0 < number right < G
-    (eq. 8 to 12); r falls by up to 1 over the last `overlong_buffer` of `max_length` tokens (eq. 13; 4,096 of
-    20,480 there).
+    loss = mean over all tokens of the batch of -min(R A, clip(R, 1 - clip_low, 1 + clip_high) A)
+    with R = pi / old and A = (r - mean(r)) / std(r) over groups where 0 < number correct < G
+    (eq. 8 to 12).
+
+    Args:
+        max_length: length at which r is reduced by 1, in tokens (paper: 20,480).
+        overlong_buffer: last tokens before max_length, over which the penalty grows (eq. 13; paper:
+            4,096).
+        group_size: rollouts per task.
+        clip_low: ratios are at least 1 - clip_low.
+        clip_high: ratios are at most 1 + clip_high.
+        max_resample_rounds: rounds of generation per step (released scripts: max_num_gen_batches
+            10).
     """
-    # `max_resample_rounds` is max_num_gen_batches of the released scripts. The paper takes 16 updates a step
-    # (section 4.1): .replace(updates=Updates(minibatches=16)).
+    # The paper makes 16 updates a step (section 4.1): .replace(updates=Updates(minibatches=16)).
     return Method(
         curriculum=DynamicSampling(ShuffledTasks(), max_resample_rounds),
         sampler=GroupSampler(group_size),

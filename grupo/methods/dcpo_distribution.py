@@ -1,4 +1,4 @@
-"""Distribution DCPO: aim at yourself, hotter or colder. Li et al., 2026, arXiv:2601.12730."""
+"""Distribution DCPO: reinforce a tempered copy of the policy. Li et al., 2026, arXiv:2601.12730."""
 
 from grupo.algo.advantages import Center, ScaleByStd, chain
 from grupo.algo.advantages.kl_in_reward import TemperatureRatioBonus
@@ -11,7 +11,7 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Distribution-Centric Policy Optimization Dominates Exploration-Exploitation Trade-off",
-    use="Entropy is to stay near a number, without samples from anywhere else.",
+    use="Entropy should stay near a value, without samples from another distribution.",
     checked=("golden", "laws", "reference", "run"),
     catalogue=("dcpo-distribution",),
 )
@@ -22,16 +22,20 @@ def dcpo_distribution(
 ) -> Method:
     """A = (1 - a) A_grpo + a b rho: REINFORCE towards a tempered policy, by importance weights.
 
-    rho = old at 1.2 or 0.8 times its temperature / old, by whether the entropy of the last update
-    is at most `target_entropy` or above; b = 1 where right; a = a' / (1 + a') with
-    a' = min(|`target_entropy` - entropy|, 0.1) / (share that is right). Then PPO's clip; no KL.
+    rho = old at 1.2 (while the entropy of the last update is at most target_entropy) or 0.8 times
+    its temperature / old; b = 1 for correct rollouts, else 0; a = a' / (1 + a') with
+    a' = min(|target_entropy - entropy|, 0.1) / (fraction correct). Then PPO's clip; no KL.
+
+    Args:
+        group_size: rollouts per task.
+        target_entropy: entropy to stay near, in nats (paper: 0.25 is best; script: 0.5).
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
     """
     # As released (597358816/DCPO, ray_trainer.py): the entropy is 0 before the first update. Where
-    # nobody is right the code divides by 0; here a is 0. `target_entropy` is 0.25 at best and 0.5 in the
-    # script. "Right" is a score above 0.05.
-    towards = TemperatureRatioBonus(as_float(LastValue("policy/entropy", 0.0)), target_entropy)
+    # no rollout is correct the code divides by 0; here a is 0. Correct is a score above 0.05.
+    bonus = TemperatureRatioBonus(as_float(LastValue("policy/entropy", 0.0)), target_entropy)
     return Method(
         sampler=GroupSampler(group_size),
-        advantage=chain(Center(), ScaleByStd(), towards),
+        advantage=chain(Center(), ScaleByStd(), bonus),
         loss=Clip(clip_eps, clip_eps),
     )

@@ -1,4 +1,4 @@
-"""DCPO: wider clips for rare tokens, advantages recall. Yang et al., 2025, arXiv:2509.02333."""
+"""DCPO: wider clips for rare tokens, task history. Yang et al., 2025, arXiv:2509.02333."""
 
 import torch
 from torch import Tensor
@@ -15,14 +15,18 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="DCPO: Dynamic Clipping Policy Optimization",
-    use="Tasks recur, many groups agree with themselves, and rare tokens are clipped away.",
+    use="Tasks recur, many groups have equal rewards, and rare tokens are clipped away.",
     checked=("golden", "laws", "reference", "run"),
 )
 
 
 @component
 class SmoothStandardise:
-    """The smaller of two mixtures of x standardised in its group and in all the task's groups."""
+    """The smaller, in size, of two mixtures of x standardised in its group and over its task, (R,).
+
+    Args:
+        eps: added to the standard deviations.
+    """
 
     eps: float = 1e-6
 
@@ -35,27 +39,35 @@ class SmoothStandardise:
 
 
 def _history_statistics(x: Tensor, batch: Batch) -> Tensor:
-    """How many groups the task had, their mean, their standard deviation; groups count alike."""
-    found = x.new_zeros(3, int(batch.group.max()) + 1)
+    """Number of groups of each rollout's task so far, their mean and standard deviation, (3, R).
+
+    Groups count the same, whatever their size.
+    """
+    statistics = x.new_zeros(3, int(batch.group.max()) + 1)
     for p in batch.group.unique().tolist():
-        seen = [*map(x.new_tensor, batch.history[p].rewards), x[batch.group == p]]
-        means = torch.stack([r.mean() for r in seen])
-        within = torch.stack([((r - r.mean()) ** 2).sum() / max(len(r) - 1, 1) for r in seen])
+        groups = [*map(x.new_tensor, batch.history[p].rewards), x[batch.group == p]]
+        means = torch.stack([r.mean() for r in groups])
+        within = torch.stack([((r - r.mean()) ** 2).sum() / max(len(r) - 1, 1) for r in groups])
         std = (within.mean() + means.var(correction=0)).sqrt()
-        found[:, p] = torch.stack([x.new_tensor(len(seen)), means.mean(), std])
-    return found[:, batch.group]
+        statistics[:, p] = torch.stack([x.new_tensor(len(groups)), means.mean(), std])
+    return statistics[:, batch.group]
 
 
 def dcpo_dynamic_clip(
     group_size: int = 16, clip_low: float = 0.16, clip_high: float = 0.2, cap: float = 10.0
 ) -> Method:
-    """-min(r A, clip(r, lower(q), upper(q)) A), r at most `cap`, q the token's old probability.
+    """-min(r A, clip(r, lower(q), upper(q)) A), q the token's old probability.
 
-    lower = (1 + sqrt(max(1 - 4 `clip_low` / q, 0))) / 2, upper = (1 + sqrt(1 + 4 `clip_high` / q)) / 2.
+    lower = (1 + sqrt(max(1 - 4 clip_low / q, 0))) / 2, upper = (1 + sqrt(1 + 4 clip_high / q)) / 2.
     A is the smaller of ((i - 1) A_new + A_total) / i and (A_new + (i - 1) A_total) / i at a task's
-    i-th group; A_total is standardised by all its rewards so far, group by group.
+    i-th group; A_total is standardised over all groups of the task so far.
+
+    Args:
+        group_size: rollouts per task.
+        clip_low: constant of the lower bound (authors' README: 0.16; scripts: 0.2).
+        clip_high: constant of the upper bound (authors' README: 0.2; scripts: 0.28).
+        cap: largest ratio (authors' README: 10).
     """
-    # Constants of the authors' README (lime-RL/DCPO); their scripts clip at 0.2 and 0.28.
     loss = ClipWithin(DynamicClipBounds(clip_low, clip_high), CappedRatio(cap))
     return Method(
         sampler=GroupSampler(group_size),

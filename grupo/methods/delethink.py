@@ -1,4 +1,4 @@
-"""Delethink: think long in short contexts. Aghajohari et al., 2025, arXiv:2510.06557."""
+"""Delethink: long thinking in short contexts. Aghajohari et al., 2025, arXiv:2510.06557."""
 
 from grupo.algo.aggregation import rollout_mean
 from grupo.algo.losses import Clip, CorrectedLoss, ImportanceWeight, TruncatedIS
@@ -10,7 +10,7 @@ from grupo.rollouts.turns import ChunkedThinking
 
 PAPER = Paper(
     title="The Markovian Thinker",
-    use="Thoughts are far longer than a context that can be paid for.",
+    use="Thinking is far longer than an affordable context.",
     checked=("golden", "laws", "run"),
     catalogue=("delethink",),
 )
@@ -26,13 +26,22 @@ def delethink(
     clip_high: float = 0.26,
     cap: float = 2.0,
 ) -> Method:
-    """At most `max_chunks` contexts of `chunk_size` tokens, each begun with the prompt and what was carried.
+    """Thinking in up to max_chunks contexts, each starting with the prompt and a carried excerpt.
 
-    Carried are the first `prefix_tokens` tokens of the thought and the last `suffix_tokens`; they are only read.
-    loss = mean over rollouts of 1/L sum over all L tokens of all chunks of w times the clipped
-    surrogate, w = min(pi_old / pi_sampler, `cap`), A = (r - mean(r)) / std(r).
+    loss = mean over rollouts of 1/L sum over all L tokens of all chunks of w times PPO's clipped
+    loss, w = min(pi_old / pi_sampler, cap), A = (r - mean(r)) / std(r).
+
+    Args:
+        group_size: rollouts per task.
+        chunk_size: length of a context, in tokens.
+        prefix_tokens: first tokens of the thinking that are carried over, without loss.
+        suffix_tokens: last tokens of the thinking that are carried over, without loss.
+        max_chunks: contexts per rollout.
+        clip_low: ratios are at least 1 - clip_low.
+        clip_high: ratios are at most 1 + clip_high.
+        cap: largest importance weight.
     """
-    # Two updates an iteration, whatever the number of rows. Their temperature is 0.6.
+    # Two updates a step, whatever the number of rows. The authors sample at temperature 0.6.
     return Method(
         sampler=GroupSampler(
             group_size, ChunkedThinking(chunk_size, prefix_tokens, suffix_tokens, max_chunks)

@@ -1,4 +1,4 @@
-"""DFT: do not chase what you find unlikely. Wu et al., 2025, arXiv:2508.05629."""
+"""DFT: SFT weighted by the probability of each token. Wu et al., 2025, arXiv:2508.05629."""
 
 from grupo.algo.aggregation import token_mean
 from grupo.algo.data_source import unit_advantage
@@ -11,24 +11,24 @@ from grupo.rollouts.samplers import DemonstrationSampler, SolutionColumn
 PAPER = Paper(
     title="On the Generalization of SFT: A Reinforcement Learning Perspective with Reward "
     "Rectification",
-    use="Supervised fine-tuning forgets more than it teaches.",
+    use="Supervised fine-tuning forgets more than it learns.",
     trl="SFTConfig(loss_type='dft')",
     checked=("golden", "laws", "run"),
 )
 
 
 def probability(pi: Signals, batch: Batch) -> PerAction:
-    """How likely the policy finds each action."""
+    """Probability of each action under the policy, (N, T)."""
     return pi.logp.exp()
 
 
 def dft() -> Method:
     """loss = mean over the tokens of demonstrations of -sg(p) log p.
 
-    Its gradient is that of -p: a policy gradient of the demonstration, each token with reward 1,
-    where that of -log p has reward 1 / p.
+    Its gradient is that of -p: a policy gradient on the demonstration with reward 1 per token,
+    whereas the gradient of -log p has reward 1 / p. The demonstration is the task's column
+    "solution".
     """
-    # The demonstration is the task's column "solution".
     return Method(
         sampler=DemonstrationSampler(SolutionColumn()),
         advantage=unit_advantage,

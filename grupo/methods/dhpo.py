@@ -1,4 +1,4 @@
-"""DHPO: clipped token and sequence ratios, mixed. Min et al., 2026, arXiv:2601.05607."""
+"""DHPO: a mixture of clipped token and sequence ratios. Min et al., 2026, arXiv:2601.05607."""
 
 import torch
 
@@ -14,7 +14,7 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Orchestrating Tokens and Sequences: Dynamic Hybrid Policy Optimization for RLVR",
-    use="Neither GRPO's token ratios nor GSPO's sequence ratios alone are stable and fine enough.",
+    use="GRPO's token ratios are too noisy and GSPO's sequence ratios too coarse.",
     checked=("golden", "laws", "run"),
     catalogue=("dhpo",),
 )
@@ -22,10 +22,16 @@ PAPER = Paper(
 
 @component
 class HybridRatioClip(Loss):
-    """-min(m A, m' A): m = w r + (1 - w) s, and m' the same of r and s clipped each to its own.
+    """-min(m A, m' A), (N, T): m = w r + (1 - w) s, and m' the same of the clipped r and s.
 
-    r is the token's ratio, s the sequence's as in GSPO-token; w = `base_weight` + `entropy_weight` h with h the
-    token's entropy, 0 for the least of its row and 1 for the greatest.
+    r is the token's ratio, s the sequence's as in GSPO-token; w = base_weight + entropy_weight h, h
+    the token's entropy scaled to [0, 1] over its row.
+
+    Args:
+        token_clip: widths of the clip of r below and above 1.
+        sequence_clip: widths of the clip of s below and above 1.
+        base_weight: w of the most certain token of a row.
+        entropy_weight: increase of w up to the most uncertain token.
     """
 
     token_clip: tuple[float, float] = (0.2, 0.28)
@@ -42,21 +48,27 @@ class HybridRatioClip(Loss):
         return True
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
-        w, A = (
-            self.base_weight + self.entropy_weight * minmax_entropy(pi.entropy, batch),
-            batch.advantage,
-        )
+        w = self.base_weight + self.entropy_weight * minmax_entropy(pi.entropy, batch)
+        A = batch.advantage
         r, s = ratios.token(pi, batch), ratios.SequenceTokenRatio()(pi, batch)
-        (low, high), (below, above) = self.token_clip, self.sequence_clip
+        (low, high), (sequence_low, sequence_high) = self.token_clip, self.sequence_clip
+        clipped_s = s.clamp(1 - sequence_low, 1 + sequence_high)
         mixed = w * r + (1 - w) * s
-        clipped = w * r.clamp(1 - low, 1 + high) + (1 - w) * s.clamp(1 - below, 1 + above)
+        clipped = w * r.clamp(1 - low, 1 + high) + (1 - w) * clipped_s
         return -torch.min(mixed * A, clipped * A)
 
 
 def dhpo(group_size: int = 8, base_weight: float = 0.0, entropy_weight: float = 1.0) -> Method:
-    """Entropy-guided mixing; `base_weight` = 0.5 with `entropy_weight` = 0 is averaged mixing, 1 GRPO, 0 GSPO."""
-    # Read in the paper's abstract: mixing within one clipped surrogate, clips of each branch before
-    # it. Ours: uncertain tokens take their own ratio, the min-max over the row, GRPO's and GSPO's
-    # clips, the outer minimum, the mean over tokens.
+    """Clipped loss of a mixture of token and sequence ratios; uncertain tokens use their own ratio.
+
+    With entropy_weight = 0, base_weight = 0.5 is averaged mixing, 1 is GRPO, 0 is GSPO.
+
+    Args:
+        group_size: rollouts per task.
+        base_weight: weight of the token ratio for the most certain token of a row.
+        entropy_weight: increase of that weight up to the most uncertain token.
+    """
+    # From the paper's abstract: mixing within one clipped loss, a clip of each branch before it.
+    # Ours: the min-max over the row, GRPO's and GSPO's clips, the outer minimum, the token mean.
     loss = HybridRatioClip(base_weight=base_weight, entropy_weight=entropy_weight)
     return Method(sampler=GroupSampler(group_size), loss=loss, aggregation=token_mean)

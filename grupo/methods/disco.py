@@ -1,4 +1,4 @@
-"""DisCO: score right answers above the hardest wrong ones. Li et al., 2025, arXiv:2505.12366."""
+"""DisCO: score correct answers above the hardest wrong ones. Li et al., 2025, arXiv:2505.12366."""
 
 from grupo.algo.advantages import identity
 from grupo.algo.aggregation import group_mean
@@ -9,7 +9,7 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="DisCO: Reinforcing Large Reasoning Models with Discriminative Constrained Optimization",
-    use="Rewards are right or wrong, and very easy and very hard tasks should count in full.",
+    use="Rewards are correct or not, and very easy and very hard tasks should count in full.",
     checked=("golden", "laws", "reference", "run"),
     catalogue=("disco",),
 )
@@ -21,13 +21,20 @@ def disco(
     trust_region_coef: float = 1000.0,
     max_kl: float = 1e-4,
 ) -> Method:
-    """-J of each group, J = mean_right s - `score_temperature` log mean_wrong exp(s / `score_temperature`), + a trust region.
+    """-J of each group, J = mean_correct s - tau log mean_incorrect exp(s / tau), + a trust region.
 
-    s = mean_t log pi of an answer. The penalty is `trust_region_coef` / 2 max(0, K - `max_kl`)^2, K the mean over
-    tokens of log pi_old - log pi. Groups without a right or a wrong answer add 0 to the mean.
+    s = mean_t log pi of an answer, tau = score_temperature. The penalty is
+    trust_region_coef / 2 max(0, K - max_kl)^2, K the mean over tokens of log pi_old - log pi.
+    Groups without a correct or an incorrect answer add 0 to the mean.
+
+    Args:
+        group_size: rollouts per task.
+        score_temperature: tau; a large one compares with the mean incorrect answer (DisCO-b).
+        trust_region_coef: weight of the trust region.
+        max_kl: K from which the penalty applies, in nats per token.
     """
-    # The paper's log-likelihood score. Its ratio score: Discriminate(mean_ratio, tau=1.0); its
-    # DisCO-b, the plain mean of the wrong, is a large tau. Right is a positive reward.
+    # The paper's log-likelihood score; its ratio score is DiscriminativeLoss(mean_ratio, tau=1.0).
+    # An answer is correct if its reward is positive.
     return Method(
         sampler=GroupSampler(group_size),
         advantage=identity,

@@ -1,4 +1,4 @@
-"""DLER: the plainest length penalty, optimised well. Liu et al., 2025, arXiv:2510.15110."""
+"""DLER: the simplest length penalty, optimised well. Liu et al., 2025, arXiv:2510.15110."""
 
 from collections.abc import Sequence
 
@@ -18,14 +18,18 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="DLER: Doing Length pEnalty Right - Incentivizing More Intelligence per Token via"
     " Reinforcement Learning",
-    use="Answers are right but far too long, and length penalties have cost accuracy.",
+    use="Answers are correct but far too long, and length penalties have reduced accuracy.",
     checked=("golden", "laws", "run"),
 )
 
 
 @component
 class ZeroOverlongReward:
-    """x, but 0 for a rollout of more than `max_length` actions."""
+    """x, or 0 for a rollout of more than max_length tokens, (R,).
+
+    Args:
+        max_length: largest length with a reward, in tokens.
+    """
 
     max_length: int
 
@@ -35,25 +39,38 @@ class ZeroOverlongReward:
 
 @component
 class KeepInformativeWithinLength:
-    """Groups whose rewards differ once those beyond `max_length` actions are 0."""
+    """Filter: keep groups whose rewards differ after `ZeroOverlongReward`.
+
+    Args:
+        max_length: largest length with a reward, in tokens.
+    """
 
     max_length: int
 
     def __call__(self, groups: Sequence[Group]) -> Sequence[Group]:
-        top = self.max_length
-        return [g for g in groups if len({r.reward * (r.length <= top) for r in g.rollouts}) > 1]
+        return [group for group in groups if len(self._distinct_rewards(group)) > 1]
+
+    def _distinct_rewards(self, group: Group) -> set[float]:
+        return {r.reward * (r.length <= self.max_length) for r in group.rollouts}
 
 
 def dler(
     max_length: int = 4000, group_size: int = 16, clip_low: float = 0.2, clip_high: float = 0.28
 ) -> Method:
-    """A = (a - mean(a)) / std(a) over all tokens, a = r - mean(r) by group, r = 0 beyond `max_length`.
+    """A = (a - mean(a)) / std(a) over all tokens, a = r - mean(r) over the group.
 
-    loss = token mean of -min(R A, clip(R, 1 - `clip_low`, 1 + `clip_high`) A), over groups whose r differ,
-    sampled again until the batch is full (eq. 3, sections 3.1 to 3.4).
+    r = 0 for answers of more than max_length tokens.
+    loss = token mean of -min(R A, clip(R, 1 - clip_low, 1 + clip_high) A) over groups whose r
+    differ, refilled until the batch is full (eq. 3, sections 3.1 to 3.4).
+
+    Args:
+        max_length: largest length with a reward, in tokens.
+        group_size: rollouts per task.
+        clip_low: ratios are at least 1 - clip_low.
+        clip_high: ratios are at most 1 + clip_high.
     """
     return Method(
-        curriculum=DynamicSampling(ShuffledTasks(), 10),  # ten rounds of sampling are DAPO's
+        curriculum=DynamicSampling(ShuffledTasks(), 10),  # DAPO's ten rounds of generation
         sampler=GroupSampler(group_size),
         filter=KeepInformativeWithinLength(max_length),
         advantage=chain(ZeroOverlongReward(max_length), Center(), Whiten()),

@@ -13,19 +13,26 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Rethinking the Trust Region in LLM Reinforcement Learning",
-    use="As dppo_tv, where moves near probability 0 and 1 should count for more.",
+    use="As dppo_tv, where changes near probability 0 and 1 should count more.",
     verl="loss_mode='dppo_kl'; its cap is clip_ratio_c, 3 from the actor's config, not 20",
     checked=("golden", "laws", "reference", "run"),
 )
-EPS = 1e-8  # the authors': a token of probability 1 has no other
+
+
+EPS = 1e-8  # authors' value; it keeps the KL finite for a token of probability 1
 
 
 @component
 class BinaryKLTrustRegion:
-    """min(r, cap) where k = KL(q, p) of "this token or another" is within bounds or the gradient
-    leads back, 0 elsewhere.
+    """Weight min(r, cap) inside a trust region of the binary KL, 0 outside, (N, T).
 
-    q is what the engine that sampled gave the action, and r = p / q.
+    k = KL(q, p) of "this token or another", q the sampler's probability, r = p / q. A token is
+    inside if k is within its bound or if the gradient leads back towards q.
+
+    Args:
+        threshold_low: bound of k where A <= 0, in nats.
+        threshold_high: bound of k where A > 0, in nats.
+        cap: largest weight.
     """
 
     threshold_low: float = 0.05
@@ -34,17 +41,17 @@ class BinaryKLTrustRegion:
 
     @property
     def required_signals(self) -> frozenset[str]:
-        """The sampler's log-probabilities."""
+        """Log-probabilities of the sampler."""
         return frozenset({"logp@sampler"})
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
-        logp, logq = (
-            x.masked_fill(~batch.mask, -1.0) for x in (pi.logp, batch.signals["logp@sampler"])
-        )
+        logp = pi.logp.masked_fill(~batch.mask, -1.0)
+        logq = batch.signals["logp@sampler"].masked_fill(~batch.mask, -1.0)
         p, q = logp.exp(), logq.exp()
         k = q * (logq - logp) + (1 - q) * ((1 - q + EPS) / (1 - p + EPS)).log()
-        up, down = (k <= self.threshold_high) | (p <= q), (k <= self.threshold_low) | (p >= q)
-        trusted = torch.where(batch.advantage > 0, up, down)
+        may_increase = (k <= self.threshold_high) | (p <= q)
+        may_decrease = (k <= self.threshold_low) | (p >= q)
+        trusted = torch.where(batch.advantage > 0, may_increase, may_decrease)
         return CappedRatio(self.cap, RatioTo("sampler"))(pi, batch) * trusted
 
 
@@ -54,12 +61,17 @@ def dppo_kl(
     threshold_high: float = 0.05,
     cap: float = 20.0,
 ) -> Method:
-    """loss = mean over all tokens of -sg(min(r, `cap`) M) A log pi, M the binary KL trust region.
+    """loss = mean over all tokens of -sg(min(r, cap) M) A log pi, M the binary KL trust region.
 
-    M = k <= `threshold_high` or p <= q where A > 0, k <= `threshold_low` or p >= q elsewhere, with
+    M = k <= threshold_high or p <= q where A > 0, k <= threshold_low or p >= q elsewhere, with
     k = q log(q / p) + (1 - q) log((1 - q) / (1 - p)) and r = p / q. A = (r - mean(r)) / std(r).
+
+    Args:
+        group_size: rollouts per task (our choice).
+        threshold_low: bound of k where A <= 0, in nats (common use: 0.05).
+        threshold_high: bound of k where A > 0, in nats (common use: 0.05).
+        cap: largest weight (verl's documented default: 20).
     """
-    # As dppo_tv; 0.05 is the threshold in common use for KL.
     return Method(
         sampler=GroupSampler(group_size),
         loss=WeightedReinforce(BinaryKLTrustRegion(threshold_low, threshold_high, cap)),

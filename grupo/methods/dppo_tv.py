@@ -13,7 +13,7 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Rethinking the Trust Region in LLM Reinforcement Learning",
-    use="Ratio clips hold rare tokens back and let common ones go; engines disagree on rare ones.",
+    use="Ratio clips restrict rare tokens and free common ones; engines disagree on rare ones.",
     verl="loss_mode='dppo_tv'; its cap is clip_ratio_c, 3 from the actor's config, not 20",
     checked=("golden", "laws", "reference", "run"),
 )
@@ -21,9 +21,15 @@ PAPER = Paper(
 
 @component
 class BinaryTVTrustRegion:
-    """min(r, cap) where |p - q| is within bounds or the gradient leads back, 0 elsewhere.
+    """Weight min(r, cap) inside a trust region of |p - q|, 0 outside, (N, T).
 
-    q is what the engine that sampled gave the action, and r = p / q.
+    q is the sampler's probability, r = p / q. A token is inside if |p - q| is within its bound or
+    if the gradient leads back towards q.
+
+    Args:
+        threshold_low: bound of q - p where A <= 0.
+        threshold_high: bound of p - q where A > 0.
+        cap: largest weight.
     """
 
     threshold_low: float = 0.15
@@ -32,13 +38,13 @@ class BinaryTVTrustRegion:
 
     @property
     def required_signals(self) -> frozenset[str]:
-        """The sampler's log-probabilities."""
+        """Log-probabilities of the sampler."""
         return frozenset({"logp@sampler"})
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
-        moved = pi.logp.exp() - batch.signals["logp@sampler"].exp()
+        change = pi.logp.exp() - batch.signals["logp@sampler"].exp()
         trusted = torch.where(
-            batch.advantage > 0, moved <= self.threshold_high, moved >= -self.threshold_low
+            batch.advantage > 0, change <= self.threshold_high, change >= -self.threshold_low
         )
         return CappedRatio(self.cap, RatioTo("sampler"))(pi, batch) * trusted
 
@@ -49,13 +55,18 @@ def dppo_tv(
     threshold_high: float = 0.15,
     cap: float = 20.0,
 ) -> Method:
-    """loss = mean over all tokens of -sg(min(r, `cap`) M) A log pi, M the binary TV trust region.
+    """loss = mean over all tokens of -sg(min(r, cap) M) A log pi, M the binary TV trust region.
 
-    M = p - q <= `threshold_high` where A > 0, p - q >= -`threshold_low` elsewhere, with p, q what policy and sampler
-    give the token, and r = p / q. A = (r - mean(r)) / std(r).
+    M = p - q <= threshold_high where A > 0, p - q >= -threshold_low elsewhere, with p and q the
+    token's probability under policy and sampler, and r = p / q. A = (r - mean(r)) / std(r).
+
+    Args:
+        group_size: rollouts per task (our choice).
+        threshold_low: bound of q - p where A <= 0 (common use: 0.15).
+        threshold_high: bound of p - q where A > 0 (common use: 0.15).
+        cap: largest weight (verl's documented default: 20).
     """
-    # Form of the authors' code (sail-sg/Stable-RL), which anchors both r and M to the sampler. 0.15
-    # is the threshold in common use for TV; cap 20 is verl's documented default; group our choice.
+    # Form of the authors' code (sail-sg/Stable-RL), which takes both r and M against the sampler.
     return Method(
         sampler=GroupSampler(group_size),
         loss=WeightedReinforce(BinaryTVTrustRegion(threshold_low, threshold_high, cap)),

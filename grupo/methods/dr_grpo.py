@@ -19,11 +19,16 @@ PAPER = Paper(
 
 
 def dr_grpo(max_length: int, group_size: int = 8, clip_eps: float = 0.2) -> Method:
-    """A = r - mean(r), and every token over one constant `max_length`: no bias to short or to hard.
+    """A = r - mean(r), and token sums over one constant: no bias by length or by difficulty.
 
-    loss = mean over answers of 1 / `max_length` times the sum over tokens of
-           -min(R A, clip(R, 1 - `clip_eps`, 1 + `clip_eps`) A)
-    with R = pi / old (section 3.2); `max_length` is the generation budget in the paper's listing 1.
+    loss = mean over answers of 1 / max_length times the sum over tokens of
+      -min(R A, clip(R, 1 - clip_eps, 1 + clip_eps) A)
+    with R = pi / old (section 3.2).
+
+    Args:
+        max_length: the constant, in tokens (listing 1: the generation limit).
+        group_size: rollouts per task.
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
     """
     return Method(
         sampler=GroupSampler(group_size),

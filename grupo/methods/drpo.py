@@ -1,4 +1,4 @@
-"""DRPO: short right answers count more, none is pushed down. Li et al., 2025, arXiv:2510.04474."""
+"""DRPO: short correct answers count more, none is penalised. Li et al., 2025, arXiv:2510.04474."""
 
 from torch import Tensor
 
@@ -14,7 +14,7 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="DRPO: Efficient Reasoning via Decoupled Reward Policy Optimization",
-    use="Answers are too long, and a length reward within GRPO punishes right answers for it.",
+    use="Answers are too long, and a length reward within GRPO penalises correct answers.",
     checked=("golden", "laws", "reference", "run"),
     example="drpo(max_length=64)",
     catalogue=("drpo-decoupled",),
@@ -23,7 +23,12 @@ PAPER = Paper(
 
 @component
 class LengthWeight:
-    """exp(-(length / `max_length`) / `length_temperature`): how much a right answer counts, up to a factor."""
+    """exp(-(L / max_length) / length_temperature), (R,): weight of a correct answer of L tokens.
+
+    Args:
+        max_length: in tokens.
+        length_temperature: a small one prefers short answers strongly.
+    """
 
     max_length: int
     length_temperature: float
@@ -40,19 +45,27 @@ def drpo(
     trust_region_coef: float = 1000.0,
     max_kl: float = 1e-4,
 ) -> Method:
-    """DisCO with right answers weighed by w = exp((1 - length / `max_length`) / `length_temperature`).
+    """DisCO with correct answers weighted by w = exp((1 - L / max_length) / length_temperature).
 
-    -J of each group, J = sum_right w s / sum_right w - `score_temperature` log mean_wrong exp(s / `score_temperature`), with
-    s = mean_t log pi, + `trust_region_coef` / 2 max(0, K - `max_kl`)^2, K the token mean of log old - log pi.
+    -J of each group, J = sum_correct w s / sum_correct w - tau log mean_incorrect exp(s / tau),
+    s = mean_t log pi and tau = score_temperature, + trust_region_coef / 2 max(0, K - max_kl)^2, K
+    the token mean of log old - log pi.
+
+    Args:
+        max_length: largest length, in tokens (released: 8,192).
+        group_size: rollouts per task.
+        length_temperature: lambda of the paper, the KL strength of the length reward whose optimum
+            is w.
+        score_temperature: tau.
+        trust_region_coef: weight of the trust region.
+        max_kl: K from which the penalty applies, in nats per token.
     """
-    # As released; limit is 8,192 there. w is the optimum of the length reward under a KL of
-    # strength lambda, here `length_temperature`; it normalises among right answers alone.
+    # As released; w is normalised among correct answers alone, so its constant factor cancels.
+    weight = LengthWeight(max_length, length_temperature)
     return Method(
         sampler=GroupSampler(group_size),
         advantage=identity,
-        loss=DiscriminativeLoss(
-            mean_logp, score_temperature, LengthWeight(max_length, length_temperature)
-        )
+        loss=DiscriminativeLoss(mean_logp, score_temperature, weight)
         + TrustRegion(trust_region_coef, max_kl),
         aggregation=group_mean,
     )

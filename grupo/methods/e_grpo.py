@@ -1,4 +1,4 @@
-"""E-GRPO: wrong answers are paid for the entities they found. Zhao et al., 2025, arXiv:2510.24694."""
+"""E-GRPO: wrong answers are paid for entities they found. Zhao et al., 2025, arXiv:2510.24694."""
 
 import torch
 from jaxtyping import Bool

@@ -58,8 +58,7 @@ class ClusterFrequency:
 def empo(
     group_size: int = 7, clip_eps: float = 0.2, min_entropy: float = 0.0, max_entropy: float = 1.0
 ) -> Method:
-    """A = (r - mean(r)) / std(r), r = fraction of the group whose answer has the same meaning; no
-    KL.
+    """A = (r - mean(r)) / std(r), r the frequency of the answer's meaning in its group; no KL.
 
     Reward terms: "cluster" labels the meaning of each answer; negative where there is none. Groups
     contribute only where min_entropy < H / ln G < max_entropy, H the entropy of the labels.

@@ -52,7 +52,7 @@ class LengthRewardWhereSolved:
         )
 
     def _is_top_group(self, correct: Tensor, group: Tensor) -> Tensor:
-        """True for rollouts of the best-solved groups; groups of equal accuracy are treated alike."""
+        """True for rollouts of the best-solved groups; equal accuracies are treated alike."""
         accuracy, count = group_ops.mean(correct, group), group_ops.count(correct, group)
         better = ((accuracy[None] > accuracy[:, None]) / count[None]).sum(1).round()  # groups
         return better < ceil(self.top_group_fraction * len(group.unique()) - 1e-9)

@@ -16,7 +16,7 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="From Uniform to Heterogeneous: Tailoring Policy Optimization to Every Token's Nature",
-    use="A DAPO run explores too little at its forks and drifts on its routine tokens.",
+    use="A DAPO run explores too little at its forking tokens and drifts on its routine tokens.",
     checked=("golden", "laws", "reference", "run"),
     catalogue=("hapo-token",),
 )
@@ -24,29 +24,40 @@ PAPER = Paper(
 
 @component
 class StandardiseOnTokens:
-    """(x - m) / (s + 1e-6), m and s over the group's tokens; GRPO's where |A| reaches `max_advantage`."""
+    """(x - m) / (s + 1e-6), m and s over the group's tokens; GRPO's z-score for extreme groups.
+
+    Extreme groups are those where |A| reaches max_advantage.
+
+    Args:
+        max_advantage: |A| from which GRPO's z-score is used.
+    """
 
     max_advantage: float = 5.0
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        share = batch.lengths / group_ops.sum(batch.lengths, batch.group).clamp(min=1)
-        centred = x - group_ops.sum(share * x, batch.group)
-        A = centred / (group_ops.sum(share * centred**2, batch.group).sqrt() + 1e-6)
-        usual = ScaleByStd()(Center()(x, batch), batch)
-        return torch.where(group_ops.max(A.abs(), batch.group) >= self.max_advantage, usual, A)
+        weight = batch.lengths / group_ops.sum(batch.lengths, batch.group).clamp(min=1)
+        centred = x - group_ops.sum(weight * x, batch.group)
+        A = centred / (group_ops.sum(weight * centred**2, batch.group).sqrt() + 1e-6)
+        z_score = ScaleByStd()(Center()(x, batch), batch)
+        return torch.where(group_ops.max(A.abs(), batch.group) >= self.max_advantage, z_score, A)
 
 
 def hapo_token(group_size: int = 16, clip_eps: float = 0.2, dual_clip: float = 10.0) -> Method:
-    """A = (r - m) / s over the tokens of the group, then clip and A follow each token's entropy.
+    """A = (r - m) / s over the group's tokens; clip and A are then modulated by token entropy.
 
-    h in [-1, 1] is log entropy about its 0.8-quantile. Upper bound 1 + `clip_eps` (1 + max(h, 0)),
-    lower 1 - `clip_eps` (1 + max(-h, 0)). A (1 + h) where h > 0 and R is more than half way to a bound,
-    or h <= 0 and it is not; A elsewhere. loss = token mean of the surrogate, at most -`dual_clip` A
-    where A < 0.
+    h in [-1, 1] is the log entropy relative to its 0.8-quantile. Upper bound 1 + clip_eps (1 +
+    max(h, 0)), lower bound 1 - clip_eps (1 + max(-h, 0)). The advantage is A (1 + h) where h > 0
+    and R is more than half way to a bound, or h <= 0 and it is not; A elsewhere. loss = token mean
+    of the surrogate, at most -dual_clip A where A < 0.
+
+    Args:
+        group_size: rollouts per task (authors' code: 16).
+        clip_eps: clip at h = 0 (authors' code: 0.2).
+        dual_clip: bound on the ratio where A < 0 (authors' code: 10.0).
     """
-    # As the authors' recipe describes it; their code divides negative h by a negative number, so
-    # low entropy comes out positive there: we follow the description. Not here: sampling at a
-    # temperature that follows the entropy of each token. No overlong penalty, as in their scripts.
+    # As described in the authors' recipe; their code divides negative h by a negative number, so
+    # low entropy comes out positive: the description is followed. Their entropy-dependent sampling
+    # temperature is not here. No overlong penalty, as in their scripts.
     return Method(
         sampler=GroupSampler(group_size),
         filter=keep_nonzero_std,

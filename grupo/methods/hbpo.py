@@ -1,4 +1,4 @@
-"""HBPO: rollouts explore under several budgets at once. Lyu et al., 2025, arXiv:2507.15844."""
+"""HBPO: rollouts explore under several token budgets. Lyu et al., 2025, arXiv:2507.15844."""
 
 import math
 
@@ -16,7 +16,7 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Hierarchical Budget Policy Optimization for Adaptive Reasoning",
-    use="Prompts can state a budget of tokens; the policy shall learn how much each task needs.",
+    use="Prompts can state a token budget; the policy should learn how much each task needs.",
     checked=("golden", "laws", "reference", "run"),
     catalogue=("hbpo",),
 )
@@ -25,10 +25,16 @@ ZSCORE = chain(Center(), ScaleByStd())
 
 @component
 class BudgetReward:
-    """mean(R | same budget b) - f2(b) + (R - mean(R)) / std(R), f2(b) = beta cos(pi b / 2 limit).
+    """mean(R | same budget b) - f2(b) + (R - mean(R)) / std(R), f2(b) = reward_scale cos(pi b / 2
+    M).
 
-    R of a right answer of n actions is f2(b) up to n = b, then beta cos(pi n / 2 limit) -
-    alpha (n - b) up to `max_length`; beyond that, and of a wrong one, it is 0.
+    M is max_length. R of a correct answer of n tokens is f2(b) up to n = b, then f2(n) -
+    length_coef (n - b) up to M; R is 0 beyond M and for a wrong answer.
+
+    Args:
+        max_length: length limit of an answer, in tokens.
+        reward_scale: largest reward (beta in the paper).
+        length_coef: penalty per token over the budget (alpha in the paper).
     """
 
     max_length: int
@@ -56,10 +62,20 @@ def hbpo(
     reward_scale: float = 4.0,
     length_coef: float = 1 / 4096,
 ) -> Method:
-    """A = how far a budget's rollouts fall short of its full reward + the group's (R - mean) / std.
+    """A = a budget's shortfall from its full reward + (R - mean) / std of the group.
 
-    The environment tells each quarter of them to think within 512, 1024, 2048 or 2560 tokens.
+    The environment assigns each quarter of a group a budget of 512, 1024, 2048 or 2560 tokens.
+
+    Args:
+        group_size: rollouts per task.
+        max_length: length limit of an answer, in tokens.
+        reward_scale: largest reward (beta in the paper).
+        length_coef: penalty per token over the budget (alpha in the paper).
     """
-    # The paper's text. Its code adds the first term twice, and its R is min(f1(n, b), f2(b)).
-    credit, loss = BudgetReward(max_length, reward_scale, length_coef), Clip(0.2, 0.28)
-    return Method(sampler=GroupSampler(group_size), advantage=credit, loss=loss)
+    # The paper's text is followed. Its code adds the first term twice, and its R is min(f1(n, b),
+    # f2(b)).
+    return Method(
+        sampler=GroupSampler(group_size),
+        advantage=BudgetReward(max_length, reward_scale, length_coef),
+        loss=Clip(0.2, 0.28),
+    )

@@ -1,4 +1,4 @@
-"""HGPO: steps are compared by state and by ever longer past. He et al., 2026, arXiv:2602.22817."""
+"""HGPO: steps grouped by state and history length. He et al., 2026, arXiv:2602.22817."""
 
 import torch
 from torch import Tensor
@@ -22,7 +22,7 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Hierarchy-of-Groups Policy Optimization for Long-Horizon Agentic Tasks",
-    use="Agents whose prompt holds some past turns: one state can be many situations.",
+    use="Agents whose prompt holds some past turns, so that one state can be many situations.",
     checked=("golden", "laws", "reference", "run"),
     catalogue=("hgpo",),
 )
@@ -31,7 +31,15 @@ TINY = 1e-9  # an advantage this small is 0 but for rounding
 
 @component
 class HistoryGroupedAdvantage:
-    """Mean over k = 1..K+1, weighted by (k + 1)^alpha, of R_t - mean of R where k states agree."""
+    """Weighted mean over k = 1..K+1 of R_t - mean of R over steps whose last k states agree.
+
+    K is history_turns; level k has weight (k + 1)^weight_exponent, 0 where its advantage is 0.
+
+    Args:
+        history_turns: past turns that the prompt shows.
+        gamma: discount per turn.
+        weight_exponent: exponent of the weights (alpha in the paper).
+    """
 
     history_turns: int
     gamma: float
@@ -39,16 +47,18 @@ class HistoryGroupedAdvantage:
 
     @property
     def required_signals(self) -> frozenset[str]:
-        """What each step was paid, and the state it was taken in."""
+        """Reward and state label of each step."""
         return frozenset({"step/reward", "step/state"})
 
     def __call__(self, x: Tensor, batch: Batch) -> PerAction:
-        R, state, there = turn_returns(batch, self.gamma), turn_states(batch), turn_mask(batch)
-        past, A, total = batch.group[:, None].expand_as(R), torch.zeros_like(R), torch.zeros_like(R)
+        R, state = turn_returns(batch, self.gamma), turn_states(batch)
+        exists = turn_mask(batch)
+        label = batch.group[:, None].expand_as(R)
+        A, total = torch.zeros_like(R), torch.zeros_like(R)
         for k in range(1, self.history_turns + 2):
-            past = combine_labels(past, shift_right(state, k - 1))
-            there = there & (shift_right(turn_mask(batch).double(), k - 1) > 0)
-            level = center_by_label(R, past, there)
+            label = combine_labels(label, shift_right(state, k - 1))
+            exists = exists & (shift_right(turn_mask(batch).double(), k - 1) > 0)
+            level = center_by_label(R, label, exists)
             w = (k + 1) ** self.weight_exponent * (level.abs() > TINY)
             A, total = A + w * level, total + w
         return turns_to_tokens(A / total.clamp(min=TINY), batch)
@@ -61,12 +71,18 @@ def hgpo_history(
     weight_exponent: float = 1.0,
     kl_coef: float = 0.01,
 ) -> Method:
-    """A = sum_k w_k A_k, A_k against steps whose last k states are the same, w_k as (k + 1)^alpha.
+    """A = sum_k w_k A_k, A_k relative to steps whose last k states agree, w_k ~ (k +
+    1)^weight_exponent.
 
-    `history_turns` past turns stand in the prompt. Levels that say nothing, A_k = 0, carry no weight.
+    Levels with A_k = 0 have no weight. The prompt shows history_turns past turns.
+
+    Args:
+        group_size: rollouts per task.
+        history_turns: past turns that the prompt shows.
+        gamma: discount per turn.
+        weight_exponent: exponent of the weights (alpha in the paper).
+        kl_coef: weight of the KL divergence from the reference policy.
     """
-    # The mode without a standard deviation (mean_norm) of recipe/hgpo of langfengQ/verl-agent; the
-    # outcome is paid at an action like every reward: there is no term of the whole rollout.
     credit, loss = (
         HistoryGroupedAdvantage(history_turns, gamma, weight_exponent),
         Clip(0.2, 0.2) + kl_coef * KL(),

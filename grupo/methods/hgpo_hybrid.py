@@ -1,4 +1,4 @@
-"""Hybrid GPO: whether to think, and how well, apart. Jiang et al., 2025, arXiv:2505.14631."""
+"""Hybrid GPO: separate credit for mode and answer. Jiang et al., 2025, arXiv:2505.14631."""
 
 from torch import Tensor
 
@@ -14,7 +14,7 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Think Only When You Need with Large Hybrid-Reasoning Models",
-    use="The policy opens with a tag for thinking or not, and shall learn when either pays.",
+    use="The policy starts with a tag for thinking or not, and should learn when each pays.",
     checked=("golden", "laws", "run"),
     catalogue=("hgpo-lhrm",),
 )
@@ -23,11 +23,15 @@ ZSCORE = chain(Center(), ScaleByStd())
 
 @component
 class HybridModeAdvantage:
-    """norm(r_intra) + alpha norm(r_inter) [the action is the rollout's first, the mode's tag].
+    """z(r_intra) on all tokens + mode_coef z(r_inter) on the first token, the tag of the mode.
 
-    r_intra is 1 for the best of a mode, shared by those that are equal; r_inter is 1 for who is in
-    the better mode, thinking (part `mode` above 0.5) if its mean reward exceeds the other's by more
-    than `margin`.
+    r_intra is 1 for the best rollout of a mode, shared by equals. r_inter is 1 in the better mode:
+    thinking (reward term "mode" above 0.5) if its mean reward exceeds the other's by more than
+    margin.
+
+    Args:
+        mode_coef: weight of the choice of the mode (alpha in the paper).
+        margin: lead in mean reward that thinking needs.
     """
 
     mode_coef: float
@@ -43,17 +47,24 @@ class HybridModeAdvantage:
         return ZSCORE(intra, batch)[batch.rollout, None] + tag
 
     def _thinking_wins(self, x: Tensor, thinking: Tensor, group: Tensor) -> Tensor:
-        other = group_ops.mean_where(~thinking, x, group)
-        return group_ops.mean_where(thinking, x, group) > other + self.margin
+        mean_without = group_ops.mean_where(~thinking, x, group)
+        return group_ops.mean_where(thinking, x, group) > mean_without + self.margin
 
 
 def hgpo_hybrid(group_size: int = 4, mode_coef: float = 1.0, margin: float = 0.2) -> Method:
-    """A = norm(best of its mode) + `mode_coef` norm(in the better mode) on the mode's tag alone.
+    """A = z(best of its mode) + mode_coef z(in the better mode), the latter on the mode's tag
+    alone.
 
-    Half of a task's rollouts are forced into either mode by the environment, which labels them.
+    The environment forces half of a task's rollouts into each mode and labels them.
+
+    Args:
+        group_size: rollouts per task.
+        mode_coef: weight of the choice of the mode (alpha in the paper).
+        margin: lead in mean reward that thinking needs.
     """
-    # Eq. 8 to 13; clip 0.5 and KL 0.001 of the paper. The first best wins there; equals share here.
-    # An even race goes to the short mode: our choice. The paper renews the reference now and then.
+    # Eq. 8 to 13; clip 0.5 and KL 0.001 are the paper's. In the paper the first of equal bests
+    # wins; here they share. A tie goes to the short mode: our choice. The paper also updates the
+    # reference.
     loss = Clip(0.5, 0.5) + 0.001 * KL()
     return Method(
         sampler=GroupSampler(group_size),

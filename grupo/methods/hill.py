@@ -1,4 +1,4 @@
-"""HiLL: who hints is trained beside who needs hints. Xia et al., 2026, arXiv:2604.00698."""
+"""HiLL: trains a hinter together with the policy. Xia et al., 2026, arXiv:2604.00698."""
 
 import torch
 from torch import Tensor
@@ -16,7 +16,7 @@ from grupo.rollouts.samplers import GroupSampler, WithSelfHint
 
 PAPER = Paper(
     title="Learning to Hint for Reinforcement Learning",
-    use="Many tasks are never solved; there is a solution of each to be shown, and no hint.",
+    use="Many tasks are never solved; each has a reference solution but no hint.",
     checked=("golden", "laws", "reference", "run"),
     catalogue=("hill",),
 )
@@ -24,58 +24,59 @@ PAPER = Paper(
 
 @component
 class HintRoleAdvantage:
-    """z-scores: of hints by their worth R, of attempts among those that saw the best, or none."""
+    """z-scores of hints by their value R, and of attempts that used the best hint or none.
+
+    Args:
+        transfer_temperature: scale of the penalty on hints the policy depends on, in nats per
+            token.
+    """
 
     transfer_temperature: float
     required_reward_terms = ("is_hint", "hint_index", "hint_rejected")
     required_signals = frozenset({"logp@unhinted"})
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        R, hint, says = (
-            self.hint_value(batch),
-            batch.reward_terms["hint_index"],
-            batch.reward_terms["is_hint"] > 0.5,
-        )
-        circle = combine_labels(batch.group, says, hint.masked_fill(says, 0.0))
+        R = self.hint_value(batch)
+        hint = batch.reward_terms["hint_index"]
+        is_hint = batch.reward_terms["is_hint"] > 0.5
+        label = combine_labels(batch.group, is_hint, hint.masked_fill(is_hint, 0.0))
         best = (R > 0) & (group_ops.max(R, batch.group) == R)
-        first = hint == group_ops.min(hint.masked_fill(~best, torch.inf), batch.group)
-        r = torch.where(says, R, x)
-        A = (r - group_ops.mean(r, circle)) / (group_ops.std(r, circle) + 1e-6)
-        return A * (says | (hint == 0) | (best & first))
+        is_first = hint == group_ops.min(hint.masked_fill(~best, torch.inf), batch.group)
+        r = torch.where(is_hint, R, x)
+        A = (r - group_ops.mean(r, label)) / (group_ops.std(r, label) + 1e-6)
+        return A * (is_hint | (hint == 0) | (best & is_first))
 
     def hint_value(self, batch: Batch) -> PerRollout:
-        """R of the hint that a rollout is, or has seen."""
-        says, of = (
-            batch.reward_terms["is_hint"] > 0.5,
-            combine_labels(batch.group, batch.reward_terms["hint_index"]),
-        )
-        tried, right = (
-            ~says & (batch.reward_terms["hint_index"] > 0),
-            (batch.reward > 0.5).to(batch.reward),
-        )
-        d = sum_per_rollout(
-            batch.signals["logp@unhinted"] - batch.old_logp, batch
-        ) / batch.lengths.clamp(min=1)
-        D = group_ops.mean_where(tried & (right > 0), d.to(right), of).clamp(max=0.0)
-        n, p = group_ops.sum(tried.to(right), of), group_ops.mean_where(tried, right, of)
+        """R of the hint that a rollout is, or has used."""
+        is_hint = batch.reward_terms["is_hint"] > 0.5
+        label = combine_labels(batch.group, batch.reward_terms["hint_index"])
+        used_hint = ~is_hint & (batch.reward_terms["hint_index"] > 0)
+        correct = (batch.reward > 0.5).to(batch.reward)
+        log_ratio = sum_per_rollout(batch.signals["logp@unhinted"] - batch.old_logp, batch)
+        d = (log_ratio / batch.lengths.clamp(min=1)).to(correct)
+        D = group_ops.mean_where(used_hint & (correct > 0), d, label).clamp(max=0.0)
+        n = group_ops.sum(used_hint.to(correct), label)
+        p = group_ops.mean_where(used_hint, correct, label)
         R = (1 - p**n - (1 - p) ** n).clamp(min=0.0) * (D / self.transfer_temperature).exp()
-        return torch.where(says & (batch.reward_terms["hint_rejected"] > 0.5), -0.2, R)
+        return torch.where(is_hint & (batch.reward_terms["hint_rejected"] > 0.5), -0.2, R)
 
 
 def hill(group_size: int = 8, num_hints: int = 4, transfer_temperature: float = 0.3) -> Method:
-    """R = (1 - p^n - (1 - p)^n) exp(min(D, 0) / T), p of n right behind a hint; refused: -0.2.
+    """R = (1 - p^n - (1 - p)^n) exp(min(D, 0) / T), p of n attempts with the hint correct.
 
-    D is the mean over the right of log pi(o | q) - log pi(o | q, hint), per token.
+    The reliance D is the mean over correct attempts of log pi(o | q) - log pi(o | q, hint), per
+    token. A rejected hint has R = -0.2.
+
+    Args:
+        group_size: rollouts per task (authors' code: 8).
+        num_hints: hints per failed task (authors' code: 4).
+        transfer_temperature: T, in nats per token (authors' code: 0.3).
     """
-    # Its two models are `MultiPolicy` policies, here clipped to one norm; its mean counts idle tokens.
-    sample, loss, weigh = (
-        WithSelfHint(GroupSampler(group_size), num_hints),
-        Clip(0.2, 0.28),
-        PerClassMean("is_hint"),
-    )
+    # The paper's two models are a `MultiPolicy` here, clipped to one gradient norm; its mean counts
+    # tokens without advantage.
     return Method(
-        sampler=sample,
+        sampler=WithSelfHint(GroupSampler(group_size), num_hints),
         advantage=HintRoleAdvantage(transfer_temperature),
-        loss=loss,
-        aggregation=weigh,
+        loss=Clip(0.2, 0.28),
+        aggregation=PerClassMean("is_hint"),
     )

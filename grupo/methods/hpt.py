@@ -1,4 +1,4 @@
-"""HPT: switch each task between imitation and reward. Lv et al., 2025, arXiv:2509.04419."""
+"""HPT: each task switches between imitation and RL. Lv et al., 2025, arXiv:2509.04419."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -22,8 +22,15 @@ PAPER = Paper(
 
 @component
 class DemonstrationsWhereFailing:
-    """Of each group its demonstrations, where fewer than `min_correct` own rollouts are right, or else
-    its own rollouts. Groups of which nothing is left are dropped.
+    """Filter: demonstrations of groups with too few correct rollouts, sampled rollouts of the
+    others.
+
+    Groups without any rollout left are dropped.
+
+    Args:
+        min_correct: correct sampled rollouts from which the demonstrations are dropped.
+        reward_term: name of the reward term that is read.
+        success_threshold: a rollout is correct where its reward term is above this.
     """
 
     min_correct: int = 1
@@ -35,23 +42,29 @@ class DemonstrationsWhereFailing:
         return [group for group in chosen if group.rollouts]
 
     def _select(self, group: Group) -> tuple[Rollout, ...]:
-        mine = tuple(r for r in group.rollouts if has_sampled_action(r))
-        able = (
-            sum(r.reward_terms.get(self.reward_term, 0.0) > self.success_threshold for r in mine)
-            >= self.min_correct
-        )
-        return mine if able else tuple(r for r in group.rollouts if not has_sampled_action(r))
+        sampled = tuple(r for r in group.rollouts if has_sampled_action(r))
+        rewards = [r.reward_terms.get(self.reward_term, 0.0) for r in sampled]
+        num_correct = sum(reward > self.success_threshold for reward in rewards)
+        if num_correct >= self.min_correct:
+            return sampled
+        return tuple(r for r in group.rollouts if not has_sampled_action(r))
 
 
 def hpt(group_size: int = 8, max_correct_for_sft: int = 0, clip_eps: float = 0.2) -> Method:
-    """SFT of a task's demonstration where at most `max_correct_for_sft` of `group_size` are right, RL elsewhere.
+    """SFT on a task's demonstration where at most max_correct_for_sft rollouts are correct, else
+    RL.
 
-    loss = mean over tokens of -log pi of the demonstrations that are learned from
-         + mean over tokens of PPO's clip of the own rollouts that are, A = r - mean(r).
+    loss = mean over tokens of -log pi of the demonstrations that are kept
+         + mean over tokens of PPO's clip of the sampled rollouts that are, A = r - mean(r).
+
+    Args:
+        group_size: rollouts per task.
+        max_correct_for_sft: correct rollouts up to which a task is imitated (authors' code: 0).
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
     """
-    # As released (TsinghuaC3I/Unify-Post-Training): a gate of 0 for Qwen, a coefficient of 1 on
-    # SFT, no standard deviation. It drops the clip, the same on policy, and divides RL by a
-    # constant length; a mean over tokens is our choice. Its entropy bonus of 0.001 is left out.
+    # As released (TsinghuaC3I/Unify-Post-Training): a gate of 0 for Qwen, weight 1 on SFT, no
+    # standard deviation. The release drops the clip, which is the same on policy, and divides RL by
+    # a constant length; the token mean is our choice. Its entropy bonus of 0.001 is left out.
     return Method(
         sampler=WithExpertSolution(GroupSampler(group_size)),
         filter=DemonstrationsWhereFailing(max_correct_for_sft + 1),

@@ -1,4 +1,4 @@
-"""IGPO: turns earn what they add to belief in the answer. Wang et al., 2025, arXiv:2510.14967."""
+"""IGPO: turns are paid the gain in the answer's likelihood. Wang et al., 2025, arXiv:2510.14967."""
 
 from collections.abc import Callable
 
@@ -18,7 +18,7 @@ from grupo.rollouts.samplers import GroupSampler, WithAnswerBelief
 PAPER = Paper(
     title="Information Gain-based Policy Optimization: A Simple and Effective Approach for"
     " Multi-Turn LLM Agents",
-    use="Agents that look things up for many turns, where true answers are at hand as texts.",
+    use="Search agents of many turns, with reference answers as text.",
     checked=("golden", "laws", "run"),
     catalogue=("igpo",),
 )
@@ -26,28 +26,35 @@ PAPER = Paper(
 
 def information_gains(x: Tensor, batch: Batch) -> PerTurn:
     """b_(t+1) - b_t before a rollout's last turn, and x in it; 0 where there is no turn."""
-    b, there = turn_states(batch, "step/belief").clamp(min=0), turn_mask(batch)
-    before = shift_left(discounted_sum(there.double(), 1.0)) > 0
-    return torch.where(before, shift_left(b) - b, x[:, None].to(b)) * there
+    b = turn_states(batch, "step/belief").clamp(min=0)
+    exists = turn_mask(batch)
+    is_not_last = shift_left(discounted_sum(exists.double(), 1.0)) > 0
+    return torch.where(is_not_last, shift_left(b) - b, x[:, None].to(b)) * exists
 
 
 def unscaled(g: Tensor, group: Tensor) -> Tensor:
-    """The gains as they are."""
+    """The gains unchanged."""
     return g
 
 
 @component
 class InformationGainReturn:
-    """D_t = sum over k >= t of gamma^(k - t) A_k, A what `scale_fn` makes of the group's `information_gains`."""
+    """D_t = sum over k >= t of gamma^(k - t) A_k, with A = scale_fn(information_gains) in the
+    group.
+
+    Args:
+        gamma: discount per turn.
+        scale_fn: scales the gains of a group, by default to z-scores.
+    """
 
     gamma: float
     scale_fn: Callable[[Tensor, Tensor], Tensor] = group_ops.zscore
     required_signals = frozenset({"step/belief"})
 
     def __call__(self, x: Tensor, batch: Batch) -> PerAction:
-        g, there = information_gains(x, batch), turn_mask(batch)
-        A = self.scale_fn(g[there], batch.group[:, None].expand_as(there)[there])
-        return turns_to_tokens(discounted_sum(g.masked_scatter(there, A), self.gamma), batch)
+        g, exists = information_gains(x, batch), turn_mask(batch)
+        A = self.scale_fn(g[exists], batch.group[:, None].expand_as(exists)[exists])
+        return turns_to_tokens(discounted_sum(g.masked_scatter(exists, A), self.gamma), batch)
 
 
 def igpo(
@@ -56,11 +63,18 @@ def igpo(
     kl_coef: float = 0.001,
     answer_prefix: str = "<answer>",
 ) -> Method:
-    """A = sum of z(g) over its and later turns; g = rise of exp(mean log pi(answer)), then r."""
-    # The paper's form. The released code (GuoqingWang1/IGPO) takes the group's mean off the sums,
-    # place by place: chain(InformationGain(gamma, plain), CenterTurns()), turn by turn.
-    sample, loss = (
-        WithAnswerBelief(GroupSampler(group_size), answer_prefix),
-        Clip(0.2, 0.2) + kl_coef * KL(),
+    """A_t = sum of z(g) over this and later turns, g the gain of exp(mean log pi(answer)), then r.
+
+    Args:
+        group_size: rollouts per task.
+        gamma: discount per turn (paper: 1.0).
+        kl_coef: weight of the KL divergence from the reference policy.
+        answer_prefix: text that is put before the reference answer.
+    """
+    # The paper's form. The released code (GuoqingWang1/IGPO) subtracts the group's mean from the
+    # sums, turn by turn: chain(InformationGainReturn(gamma, unscaled), CenterTurns()).
+    return Method(
+        sampler=WithAnswerBelief(GroupSampler(group_size), answer_prefix),
+        advantage=InformationGainReturn(gamma),
+        loss=Clip(0.2, 0.2) + kl_coef * KL(),
     )
-    return Method(sampler=sample, advantage=InformationGainReturn(gamma), loss=loss)

@@ -1,4 +1,4 @@
-"""Implicit PRM: outcomes train a reward for every token. Yuan et al., 2024, arXiv:2412.01981."""
+"""Implicit PRM: outcome labels train a token reward. Yuan et al., 2024, arXiv:2412.01981."""
 
 from torch.nn.functional import softplus
 
@@ -14,7 +14,7 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Free Process Rewards without Process Labels",
-    use="To make the reward model that PRIME reads, out of nothing but right and wrong answers.",
+    use="Trains the reward model that PRIME reads, from correctness labels alone.",
     checked=("golden", "laws", "reference", "run"),
     catalogue=("implicit-prm",),
 )
@@ -22,9 +22,14 @@ PAPER = Paper(
 
 @component
 class OutcomeCrossEntropy(Loss):
-    """-l log sigmoid(R) - (1 - l) log(1 - sigmoid(R)) = softplus(R) - l R.
+    """Cross-entropy of sigmoid(R) with the label l: softplus(R) - l R.
 
-    R = beta log(pi(y) / pi_ref(y)), said at all actions of y; l is the part, 1 where y is right.
+    R = log_ratio_scale log(pi(y) / pi_ref(y)), broadcast to all tokens of y; l is 1 where y is
+    correct.
+
+    Args:
+        log_ratio_scale: factor of the log-ratio (beta in the paper).
+        reward_term: reward term that holds the label.
     """
 
     log_ratio_scale: float
@@ -41,7 +46,7 @@ class OutcomeCrossEntropy(Loss):
 
     @property
     def couples_rows(self) -> bool:
-        return True  # a rollout may have several
+        return True  # a rollout may have several rows
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         R = self.log_ratio_scale * sum_per_rollout(pi.logp - batch.signals["logp@ref"], batch)
@@ -51,13 +56,18 @@ class OutcomeCrossEntropy(Loss):
 
 
 def implicit_prm(group_size: int = 8, log_ratio_scale: float = 0.05) -> Method:
-    """loss = cross-entropy of sigmoid(R) with right or wrong, R = `log_ratio_scale` log(pi(y) / pi_ref(y)).
+    """loss = cross-entropy of sigmoid(R) with correctness, R = log_ratio_scale log(pi(y) /
+    pi_ref(y)).
 
-    What is trained is a reward model, not a policy to sample from: r_t = `log_ratio_scale` log(pi / pi_ref) is
-    its reward of token t, which `prime` reads as logp@prm.
+    The trained model is a reward model, not a policy to sample from: r_t = log_ratio_scale log(pi /
+    pi_ref) is its reward of token t, which `prime` reads as "logp@prm".
+
+    Args:
+        group_size: rollouts per task.
+        log_ratio_scale: factor of the log-ratio (beta in the paper) (paper: 0.05).
     """
-    # The authors train on answers of the model they begin with: take few steps, for here each step
-    # samples from what the last one made. Their other losses, DPO among them, are not here.
+    # The authors train on answers of the initial model: take few steps, since here each step
+    # samples from the model the last step made. Their other losses, DPO among them, are not here.
     loss = OutcomeCrossEntropy(log_ratio_scale)
     return Method(
         sampler=GroupSampler(group_size), advantage=identity, loss=loss, aggregation=rollout_mean

@@ -9,7 +9,7 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Learning to Reason without External Rewards",
-    use="There is nothing to judge answers by, and a model is surer where it is right.",
+    use="No verifier exists, and the policy is more certain where it is correct.",
     checked=("golden", "laws", "reference"),
 )
 
@@ -17,10 +17,15 @@ PAPER = Paper(
 def intuitor(group_size: int = 7, clip_eps: float = 0.2, kl_coef: float = 0.005) -> Method:
     """A = (u - mean(u)) / std(u), u = 1 / L sum_t KL(U, pi(.|s_t)), U uniform over the vocabulary.
 
-    KL(U, pi) = -1/|V| sum_v log(|V| pi(v)): it grows as the policy is surer.
+    KL(U, pi) = -1/|V| sum_v log(|V| pi(v)), which grows with the certainty of the policy.
+
+    Args:
+        group_size: rollouts per task (paper: 7).
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
+        kl_coef: weight of the KL divergence from the reference policy (paper: 0.005).
     """
-    # 7 answers and `kl_coef` are the paper's. The released code leaves out log |V|, which cancels in A.
-    # u is of the policy that samples, measured at each step: a judge that stands still is gamed.
+    # The released code omits log |V|, which cancels in A. u is measured on the current policy: a
+    # fixed judge would be exploited.
     return Method(
         sampler=GroupSampler(group_size),
         advantage=chain(MeanSignal("self_certainty"), Center(), ScaleByStd()),

@@ -1,4 +1,4 @@
-"""JustGRPO: a diffusion model learns from left to right. Ni et al., 2026, arXiv:2601.15165."""
+"""JustGRPO: GRPO on a diffusion model, left to right. Ni et al., 2026, arXiv:2601.15165."""
 
 from grupo.algo.advantages import Center, ScaleByStd, chain
 from grupo.algo.aggregation import ConstantLength
@@ -11,7 +11,8 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="The Flexibility Trap: Why Arbitrary Order Limits Reasoning Potential in Diffusion "
     "Language Models",
-    use="A masked diffusion model, exact likelihoods, and a text read for each token of an answer.",
+    use="A masked diffusion model with exact likelihoods, at one forward pass per token of an "
+    "answer.",
     checked=("golden", "laws", "run"),
     example="justgrpo(max_length=256)",
     catalogue=("justgrpo",),
@@ -19,18 +20,24 @@ PAPER = Paper(
 
 
 def justgrpo(max_length: int, group_size: int = 16, clip_eps: float = 0.2) -> Method:
-    """GRPO: A = (r - mean(r)) / (std(r) + 1e-4), and every token over one constant `max_length`.
+    """GRPO with A = (r - mean(r)) / (std(r) + 1e-4) and token sums divided by max_length.
 
-    loss = mean over the answers of informative groups of 1 / `max_length` times the sum over tokens of
-           -min(R A, clip(R, 1 - `clip_eps`, 1 + `clip_eps`) A).
+    loss = mean over the answers of informative groups of 1 / max_length times the sum over tokens
+    of
+      -min(R A, clip(R, 1 - clip_eps, 1 + clip_eps) A).
+    The policy must sample from left to right and compute log pi(o_t | q, o_<t) with all later
+    positions masked, MaskedDiffusion(order=LeftToRight(), estimate=Autoregressive()): then a
+    sequence has an exact likelihood. Other orders postpone the forking tokens.
 
-    It needs a policy that draws from left to right and says log pi(o_t | q, o_<t), all later places
-    masked, MaskedDiffusion(order=LeftToRight(), estimate=Autoregressive()): then a sequence has a
-    likelihood, exact, and this is GRPO as it is. Other orders pass over the tokens that are forks.
+    Args:
+        max_length: generation length, in tokens.
+        group_size: rollouts per task (authors' code: 16).
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
     """
-    # LeapLabTHU/JustGRPO, grpo.py: `max_length` is gen_length, and the loss is divided by the share of
-    # answers with A != 0, on each device; to drop groups whose rewards are all one does the same to
-    # those left. The code learns what follows an end token too; here nothing is drawn there.
+    # LeapLabTHU/JustGRPO, grpo.py: max_length is gen_length, and the loss is divided by the
+    # fraction of answers with A != 0, on each device; dropping groups of equal rewards has the same
+    # effect on the others. The code also trains on tokens after the end token; here none are
+    # sampled there.
     return Method(
         sampler=GroupSampler(group_size),
         filter=keep_nonzero_std,

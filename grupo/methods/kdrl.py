@@ -1,4 +1,4 @@
-"""KDRL: a teacher and a reward pull on the same rollouts. Xu et al., 2025, arXiv:2506.02208."""
+"""KDRL: distillation and RL on the same rollouts. Xu et al., 2025, arXiv:2506.02208."""
 
 from grupo.algo.aggregation import token_mean
 from grupo.algo.divergences import k2
@@ -11,7 +11,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="KDRL: Post-Training Reasoning LLMs via Unified Knowledge Distillation and "
     "Reinforcement Learning",
-    use="There is a stronger teacher with your vocabulary, and a reward that may outgrow it.",
+    use="A stronger teacher has the policy's vocabulary, and the reward may go beyond it.",
     checked=("golden", "laws", "run"),
     catalogue=("kdrl",),
 )
@@ -23,15 +23,20 @@ def kdrl(
     final_kl_coef: float = 1e-3,
     clip_eps: float = 0.2,
 ) -> Method:
-    """GRPO, and k2 against a teacher in place of a KL against a reference.
+    """GRPO with k2 to a teacher in place of the KL to a reference.
 
-    loss = mean over tokens of -min(R A, clip(R, 1 - `clip_eps`, 1 + `clip_eps`) A) + b k2
-    with k2 = (log pi - log teacher)^2 / 2, whose gradient is that of KL(pi, teacher) on policy, and
-    b falling in a straight line from `initial_kl_coef` to `final_kl_coef`. The recipe names the "teacher".
+    loss = mean over tokens of -min(R A, clip(R, 1 - clip_eps, 1 + clip_eps) A) + b k2 with k2 =
+    (log pi - log teacher)^2 / 2, whose on-policy gradient is that of KL(pi, teacher), and b falling
+    linearly. The recipe defines "teacher".
+
+    Args:
+        group_size: rollouts per task (our choice).
+        initial_kl_coef: b at the start of the run (from a review of the paper).
+        final_kl_coef: b at its end (from a review of the paper).
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps] (our choice).
     """
-    # The objective and the choice of k2 were seen in reviews of the paper, b's ends in one of them.
-    # On policy there is nothing to correct; off policy CorrectedKL(other="teacher") is unbiased.
-    # The masked variants distil where the reward failed: Only(KL(k2, "teacher"), Wrong()) for each
-    # rollout, AllWrong() for whole groups. `group_size` and `clip_eps` are our choice.
+    # Off policy, CorrectedKL(other_policy="teacher") is unbiased. The masked variants distil where
+    # the reward failed: WhereLoss(KL(k2, "teacher"), IncorrectRollouts()) for each rollout,
+    # AllIncorrectGroups() for whole groups.
     loss = Clip(clip_eps, clip_eps) + Linear(initial_kl_coef, final_kl_coef) * KL(k2, "teacher")
     return Method(sampler=GroupSampler(group_size), loss=loss, aggregation=token_mean)

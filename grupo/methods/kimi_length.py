@@ -1,4 +1,4 @@
-"""Kimi length penalty: short and right beats long and right. Kimi Team, 2025, arXiv:2501.12599."""
+"""Kimi length penalty: prefers short correct answers. Kimi Team, 2025, arXiv:2501.12599."""
 
 from torch import Tensor
 
@@ -12,21 +12,26 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Kimi k1.5: Scaling Reinforcement Learning with LLMs",
-    use="Answers are right and too long; how long is too long, the group says.",
+    use="Answers are correct and too long, relative to others of their group.",
     checked=("golden", "laws", "run"),
 )
 
 
 @component
 class BrevityBonus:
-    """x + weight b, b = 1/2 - (L - min L) / (max L - min L), of the wrong no more than 0."""
+    """x + length_coef b, b = 1/2 - (L - min L) / (max L - min L), at most 0 for incorrect answers.
+
+    Args:
+        length_coef: weight of the bonus.
+        reward_term: reward term that is above 1/2 for a correct answer.
+    """
 
     length_coef: float
     reward_term: str = "correct"
 
     @property
     def required_reward_terms(self) -> tuple[str, ...]:
-        """Who is right: above 1/2."""
+        """Correctness."""
         return (self.reward_term,)
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
@@ -36,12 +41,15 @@ class BrevityBonus:
 
 
 def kimi_length(group_size: int = 8, length_coef: float = 1.0) -> Method:
-    """r + `length_coef` b: b from 1/2 for the shortest of the group to -1/2 for the longest.
+    """GRPO on r + length_coef b, b from 1/2 for the shortest of the group to -1/2 for the longest.
 
-    reward_terms["correct"] says who is right; A = (r - mean(r)) / std(r). Section 2.3.3.
+    Reward terms: "correct". A = (r - mean(r)) / std(r). Section 2.3.3.
+
+    Args:
+        group_size: rollouts per task (our choice).
+        length_coef: weight of the length bonus (our choice).
     """
-    # The paper takes the penalty in only after a while: .but with a schedule as weight. Its own
-    # loss is another; group and weight are our choice.
+    # The paper introduces the penalty after a while: use a schedule as weight. Its loss is another.
     return Method(
         sampler=GroupSampler(group_size),
         advantage=chain(BrevityBonus(length_coef), Center(), ScaleByStd()),

@@ -1,4 +1,4 @@
-"""KL-Cov: a penalty on the tokens that cost most entropy. Cui et al., 2025, arXiv:2505.22617."""
+"""KL-Cov: a KL penalty on tokens that reduce entropy most. Cui et al., 2025, arXiv:2505.22617."""
 
 import torch
 
@@ -14,7 +14,7 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="The Entropy Mechanism of Reinforcement Learning for Reasoning Language Models",
-    use="Entropy collapses early: the steadier of the paper's two remedies.",
+    use="Entropy collapses early; this is the more stable of the paper's two remedies.",
     verl="loss_mode='kl_cov' (covariance of the micro-batch)",
     checked=("golden", "laws", "reference", "run"),
 )
@@ -22,7 +22,12 @@ PAPER = Paper(
 
 @component
 class PenaliseHighCovariance(Loss):
-    """-R A, + `kl_coef` |log R| on the `penalized_fraction` of actions whose covariance is greatest."""
+    """-R A, plus kl_coef |log R| on the tokens with the greatest covariance.
+
+    Args:
+        penalized_fraction: fraction of tokens with the penalty.
+        kl_coef: weight of |log R|.
+    """
 
     penalized_fraction: float
     kl_coef: float
@@ -33,26 +38,32 @@ class PenaliseHighCovariance(Loss):
 
     @property
     def needs_whole_batch(self) -> bool:
-        """Yes: the covariance is about the means of the minibatch."""
+        """True: the covariance uses the means of the minibatch."""
         return True
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
-        held = torch.zeros_like(batch.mask)
-        held[batch.mask] = top_fraction_mask(
+        penalized = torch.zeros_like(batch.mask)
+        penalized[batch.mask] = top_fraction_mask(
             logp_advantage_covariance(pi, batch)[batch.mask], self.penalized_fraction
         )
         drift = ratios.token_log_ratio(pi, batch)
-        return -drift.exp() * batch.advantage + self.kl_coef * held * drift.abs()
+        return -drift.exp() * batch.advantage + self.kl_coef * penalized * drift.abs()
 
 
 def kl_cov(group_size: int = 8, penalized_fraction: float = 2e-4, kl_coef: float = 1.0) -> Method:
-    """loss = -R A + `kl_coef` |log R| on the `penalized_fraction` of tokens with the greatest covariance.
+    """loss = -R A + kl_coef |log R| on the penalized_fraction of tokens with the greatest
+    covariance.
 
-    cov = (log pi - mean log pi) (A - mean A), means over the minibatch's tokens; -R A alone,
-    unclipped, on all others. At least one token is held.
+    cov = (log pi - mean log pi) (A - mean A), means over the minibatch's tokens; -R A, unclipped,
+    on all others. At least one token is penalized.
+
+    Args:
+        group_size: rollouts per task.
+        penalized_fraction: fraction of tokens with the penalty (authors' code: 0.0002).
+        kl_coef: weight of |log R| (authors' code: 1.0).
     """
-    # The paper writes KL(old, pi) for the penalty; the released code takes |log R|, and so do we.
-    # 2e-4 and 1 are the released defaults (2e-3 for the paper's 7B model).
+    # The paper writes KL(old, pi) for the penalty; the released code takes |log R|, as here. Its
+    # fraction is 2e-3 for the paper's 7B model.
     return Method(
         sampler=GroupSampler(group_size),
         loss=PenaliseHighCovariance(penalized_fraction, kl_coef),

@@ -1,4 +1,4 @@
-"""KL in the reward: distance at an adaptive price. Ziegler et al., 2019, arXiv:1909.08593."""
+"""KL in the reward: its weight follows a target. Ziegler et al., 2019, arXiv:1909.08593."""
 
 from grupo.algo.advantages import Center, ScaleByStd, chain
 from grupo.algo.advantages.kl_in_reward import KLInReward
@@ -11,7 +11,7 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Fine-Tuning Language Models from Human Preferences",
-    use="A learned reward is to be climbed only so far from where the policy came from.",
+    use="A learned reward should be maximised only within a distance of the initial policy.",
     trl="RLOOConfig(beta=...) pays a constant price in the reward; no controller",
     verl="algorithm.use_kl_in_reward=True, kl_ctrl.type=adaptive (per token, before GAE)",
     checked=("golden", "laws", "reference", "run"),
@@ -25,17 +25,23 @@ def kl_in_reward(
     gain: float = 0.1,
     clip_eps: float = 0.2,
 ) -> Method:
-    """R = r - b sum_t (log pi_old - log ref) of each rollout, and GRPO on R.
+    """GRPO on R = r - b sum_t (log pi_old - log ref), with an adaptive weight b.
 
-    b <- b (1 + `gain` clip(KL / `target_kl` - 1, -0.2, 0.2)) after every step, from `initial_kl_coef` on
-    (section 2.2). The KL is measured against the current policy and not differentiated.
+    b <- b (1 + gain clip(KL / target_kl - 1, -0.2, 0.2)) after every step (section 2.2). The KL is
+    measured against the current policy and not differentiated.
+
+    Args:
+        group_size: rollouts per task.
+        initial_kl_coef: b of the first step (our choice).
+        target_kl: target KL divergence per token, in nats (our choice; the paper's is per answer).
+        gain: K_b in the paper (paper: 0.1).
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
     """
-    # The paper trains by PPO with a value function; the group is the baseline here. `gain` is its
-    # K_b; its target is of a whole answer, this one of an action, in nats: `initial_kl_coef` and `target_kl` are
-    # our choice, and depend on how long answers are.
-    price = AdaptiveKL(initial_kl_coef, target_kl, gain)
+    # The paper trains by PPO with a value function; here the group is the baseline. Suitable values
+    # of initial_kl_coef and target_kl depend on the length of answers.
+    kl_coef = AdaptiveKL(initial_kl_coef, target_kl, gain)
     return Method(
         sampler=GroupSampler(group_size),
-        advantage=chain(KLInReward(as_float(price)), Center(), ScaleByStd()),
+        advantage=chain(KLInReward(as_float(kl_coef)), Center(), ScaleByStd()),
         loss=Clip(clip_eps, clip_eps) + MetricsOnly(KL()),
     )

@@ -1,4 +1,4 @@
-"""KRPO: a Kalman filter gives baseline and scale. Wang et al., 2025, arXiv:2505.07527."""
+"""KRPO: a Kalman filter estimates baseline and scale. Wang et al., 2025, arXiv:2505.07527."""
 
 from math import sqrt
 
@@ -22,9 +22,16 @@ PAPER = Paper(
 
 @component
 class KalmanAdvantage:
-    """(r_i - m_i) / (sqrt(P_i) + eps): mean and variance that a filter believes after its i-th r.
+    """(r_i - m_i) / (sqrt(P_i) + eps), the filter's mean and variance after the i-th reward.
 
-    P' = P + process, K = P' / (P' + noise), m += K (r - m), P = (1 - K) P', from `initial_mean` and `initial_variance`.
+    P' = P + process_noise, K = P' / (P' + observation_noise), m += K (r - m), P = (1 - K) P'.
+
+    Args:
+        process_noise: variance added before each reward.
+        observation_noise: variance of a reward.
+        initial_mean: m before the first reward.
+        initial_variance: P before the first reward.
+        eps: added to the denominator.
     """
 
     process_noise: float = 1e-5
@@ -35,26 +42,32 @@ class KalmanAdvantage:
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         A, label = torch.zeros_like(x), batch.group.tolist()
-        belief = dict.fromkeys(label, (self.initial_mean, self.initial_variance))
+        estimate = dict.fromkeys(label, (self.initial_mean, self.initial_variance))
         for i in _pseudo_random_order(batch).tolist():
-            m, P = belief[label[i]]
+            m, P = estimate[label[i]]
             K = (P + self.process_noise) / (P + self.process_noise + self.observation_noise)
             m, P = m + K * (float(x[i]) - m), (1 - K) * (P + self.process_noise)
-            belief[label[i]] = m, P
+            estimate[label[i]] = m, P
             A[i] = (x[i] - m) / (sqrt(P) + self.eps)
         return A
 
 
 def _pseudo_random_order(batch: Batch) -> Tensor:
-    """Rollouts by late digits of their log-probability: an order that knows nothing of rewards."""
+    """Rollouts ordered by late digits of their log-probability, independent of the rewards."""
     return (sum_per_rollout(batch.old_logp, batch) * 1e6).frac().argsort(stable=True)
 
 
 def krpo(group_size: int = 12, clip_eps: float = 0.2, kl_coef: float = 0.01) -> Method:
-    """A_i = (r_i - m_i) / sqrt(P_i), belief of a one-dimensional Kalman filter about the prompt.
+    """A_i = (r_i - m_i) / sqrt(P_i), estimates of a one-dimensional Kalman filter for the prompt.
 
-    loss = mean over answers of mean over tokens of -min(R A, clip(R, 1 -+ `clip_eps`) A) + `kl_coef` k3.
+    loss = mean over answers of mean over tokens of -min(R A, clip(R, 1 -+ clip_eps) A) + kl_coef
+    k3.
+
+    Args:
+        group_size: rollouts per task (authors' code: 12).
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps] (authors' code: 0.2).
+        kl_coef: weight of the KL divergence from the reference policy (authors' code: 0.01).
     """
-    # Constants are the authors' code's. It filters in the order of sampling; here, by chance.
+    # The authors' code filters in the order of sampling; here the order is pseudo-random.
     loss = Clip(clip_eps, clip_eps) + kl_coef * KL()
     return Method(sampler=GroupSampler(group_size), advantage=KalmanAdvantage(), loss=loss)

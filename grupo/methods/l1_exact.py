@@ -1,4 +1,4 @@
-"""L1-Exact: every token off the budget costs. Aggarwal and Welleck, 2025, arXiv:2503.04697."""
+"""L1-Exact: penalty on the distance to a budget. Aggarwal and Welleck, 2025, arXiv:2503.04697."""
 
 from torch import Tensor
 
@@ -11,21 +11,26 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="L1: Controlling How Long A Reasoning Model Thinks With Reinforcement Learning",
-    use="The prompt says how many tokens to think, and that is how many it should be.",
+    use="The prompt states how many tokens to think, and the length should match.",
     checked=("golden", "laws", "reference", "run"),
 )
 
 
 @component
 class BudgetDistancePenalty:
-    """x - price |budget - L|."""
+    """x - length_coef |budget - L|.
+
+    Args:
+        length_coef: penalty per token.
+        budget_term: reward term that holds the budget, in tokens.
+    """
 
     length_coef: float
     budget_term: str = "budget"
 
     @property
     def required_reward_terms(self) -> tuple[str, ...]:
-        """How many tokens the prompt asked for."""
+        """The budget."""
         return (self.budget_term,)
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
@@ -33,10 +38,13 @@ class BudgetDistancePenalty:
 
 
 def l1_exact(group_size: int = 8, length_coef: float = 0.0003) -> Method:
-    """LCPO-Exact: r = [right] - `length_coef` |n - L|, n = reward_terms["budget"] tokens asked for.
+    """LCPO-Exact: r = [correct] - length_coef |n - L|, A = (r - mean(r)) / std(r).
 
-    A = (r - mean(r)) / std(r).
+    Reward terms: "budget", the n tokens that the prompt asks for.
+
+    Args:
+        group_size: rollouts per task (our choice).
+        length_coef: penalty per token (paper: 0.0003).
     """
-    # The price is the paper's; the group is our choice.
-    credit = chain(BudgetDistancePenalty(length_coef), Center(), ScaleByStd())
-    return Method(sampler=GroupSampler(group_size), advantage=credit)
+    advantage = chain(BudgetDistancePenalty(length_coef), Center(), ScaleByStd())
+    return Method(sampler=GroupSampler(group_size), advantage=advantage)

@@ -1,4 +1,4 @@
-"""L1-Max: the budget is a ceiling, and a soft one. Aggarwal and Welleck, 2025, arXiv:2503.04697."""
+"""L1-Max: the token budget is a soft limit. Aggarwal and Welleck, 2025, arXiv:2503.04697."""
 
 from torch import Tensor
 
@@ -11,14 +11,20 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="L1: Controlling How Long A Reasoning Model Thinks With Reinforcement Learning",
-    use="The prompt says how many tokens to think at most.",
+    use="The prompt states how many tokens to think at most.",
     checked=("golden", "laws", "reference", "run"),
 )
 
 
 @component
 class SoftBudgetLimit:
-    """x clip(price (budget - L) + start, 0, 1)."""
+    """x clip(length_coef (budget - L) + reward_at_budget, 0, 1).
+
+    Args:
+        length_coef: loss of reward per token.
+        reward_at_budget: fraction of the reward at exactly the budget.
+        budget_term: reward term that holds the budget, in tokens.
+    """
 
     length_coef: float
     reward_at_budget: float
@@ -26,22 +32,26 @@ class SoftBudgetLimit:
 
     @property
     def required_reward_terms(self) -> tuple[str, ...]:
-        """How many tokens the prompt allowed."""
+        """The budget."""
         return (self.budget_term,)
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        left = batch.reward_terms[self.budget_term] - batch.lengths
-        return x * (self.length_coef * left + self.reward_at_budget).clamp(0, 1)
+        remaining = batch.reward_terms[self.budget_term] - batch.lengths
+        return x * (self.length_coef * remaining + self.reward_at_budget).clamp(0, 1)
 
 
 def l1_max(
     group_size: int = 8, length_coef: float = 0.0003, reward_at_budget: float = 0.5
 ) -> Method:
-    """LCPO-Max: r = [right] clip(`length_coef` (n - L) + `reward_at_budget`, 0, 1), n = reward_terms["budget"] tokens.
+    """LCPO-Max: r = [correct] clip(length_coef (n - L) + reward_at_budget, 0, 1).
 
-    `reward_at_budget` is what an answer of exactly n tokens keeps. A = (r - mean(r)) / std(r).
+    A = (r - mean(r)) / std(r). Reward terms: "budget", the n tokens that the prompt allows.
+
+    Args:
+        group_size: rollouts per task (our choice).
+        length_coef: loss of reward per token (paper: 0.0003).
+        reward_at_budget: fraction of the reward at exactly n tokens (paper: 0.5).
     """
-    # Both constants are the paper's; the group is our choice. The released code has
-    # (clip(alpha (n - L), -1, 1) + 1) / 2: its alpha is twice `length_coef`.
-    credit = chain(SoftBudgetLimit(length_coef, reward_at_budget), Center(), ScaleByStd())
-    return Method(sampler=GroupSampler(group_size), advantage=credit)
+    # The released code has (clip(alpha (n - L), -1, 1) + 1) / 2: its alpha is twice length_coef.
+    advantage = chain(SoftBudgetLimit(length_coef, reward_at_budget), Center(), ScaleByStd())
+    return Method(sampler=GroupSampler(group_size), advantage=advantage)

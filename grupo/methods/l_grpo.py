@@ -1,4 +1,4 @@
-"""L-GRPO: brevity counts only where everyone is right. Song and Zheng, 2025, arXiv:2505.21178."""
+"""L-GRPO: brevity counts where all are correct. Song and Zheng, 2025, arXiv:2505.21178."""
 
 import torch
 from torch import Tensor
@@ -15,7 +15,7 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Walk Before You Run! Concise LLM Reasoning via Reinforcement Learning",
-    use="A policy that already reasons well shall say it in fewer words, at no cost in accuracy.",
+    use="A policy that already reasons well should be shorter, at no cost in accuracy.",
     checked=("golden", "laws", "run"),
     example="l_grpo(max_length=64)",
     catalogue=("conciser-l-grpo",),
@@ -24,7 +24,12 @@ PAPER = Paper(
 
 @component
 class BrevityWhenAllCorrect:
-    """r + weight (1 - L / limit) in groups all of whose rollouts are correct, else r."""
+    """r + length_coef (1 - L / max_length) in groups without an incorrect rollout, else r.
+
+    Args:
+        max_length: length limit of an answer, in tokens.
+        length_coef: weight of the length bonus.
+    """
 
     max_length: int
     length_coef: float
@@ -32,9 +37,9 @@ class BrevityWhenAllCorrect:
     required_reward_terms = ("correct",)
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        left = 1 - batch.lengths / self.max_length
-        all_right = group_ops.min(batch.reward_terms["correct"], batch.group) > 0.5
-        return torch.where(all_right, x + self.length_coef * left, x)
+        brevity = 1 - batch.lengths / self.max_length
+        all_correct = group_ops.min(batch.reward_terms["correct"], batch.group) > 0.5
+        return torch.where(all_correct, x + self.length_coef * brevity, x)
 
 
 def l_grpo(
@@ -44,13 +49,21 @@ def l_grpo(
     clip_low: float = 0.2,
     clip_high: float = 0.28,
 ) -> Method:
-    """GRPO with clip-higher and token mean; r = 1 + `length_coef` (1 - L / `max_length`) if all are right.
+    """GRPO with clip-higher and token mean; r = 1 + length_coef (1 - L / max_length) if all are
+    correct.
 
-    The second stage of ConciseR: dapo without its penalty is the first. Groups that are all right
-    must be kept here.
+    The second stage of ConciseR; the first is `dapo` without its penalty. Groups that are all
+    correct must be kept here.
+
+    Args:
+        max_length: length limit of an answer, in tokens.
+        group_size: rollouts per task (our choice).
+        length_coef: weight of the length bonus (our choice).
+        clip_low: ratios are clipped below at 1 - clip_low (our choice).
+        clip_high: ratios are clipped above at 1 + clip_high (our choice).
     """
-    # Only the abstract and a review were seen: length counts once all rollouts are right. The form
-    # of the bonus, the share of `max_length` that is left, and every number are our choice.
+    # Only the abstract and a review were available: length counts once all rollouts are correct.
+    # The form of the bonus is our choice.
     return Method(
         sampler=GroupSampler(group_size),
         advantage=chain(BrevityWhenAllCorrect(max_length, length_coef), Center(), ScaleByStd()),

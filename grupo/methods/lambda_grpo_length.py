@@ -1,4 +1,4 @@
-"""Lambda-GRPO: how length counts is learned. Wang et al., 2025, arXiv:2510.06870."""
+"""Lambda-GRPO: learns the weight of length. Wang et al., 2025, arXiv:2510.06870."""
 
 import torch
 
@@ -22,7 +22,12 @@ PAPER = Paper(
 
 @component
 class LengthPreferenceLoss(Loss):
-    """f x loss, f = G softmax(h^lambda) in the group, h = 1 + `length_scale` x standardised length."""
+    """f x loss, f = G softmax(h^lambda) in the group, h = 1 + length_scale x standardised length.
+
+    Args:
+        loss: loss that is weighted.
+        length_scale: scale of the standardised length.
+    """
 
     loss: Loss
     length_scale: float
@@ -43,7 +48,7 @@ class LengthPreferenceLoss(Loss):
         L, g, exponent = batch.lengths, batch.group, row_mean(pi["lambda"], batch)
         z = (L - group_ops.mean(L, g)) / (group_ops.population_std(L, g) + 1e-8)
         power = (1 + self.length_scale * z).clamp(min=1e-3).to(exponent) ** exponent
-        power = power.masked_fill(batch.row_group[:, None] != g, -torch.inf)  # (N, R)
+        power = power.masked_fill(batch.row_group[:, None] != g, -torch.inf)
         f = power.softmax(1).gather(1, batch.rollout[:, None])
         return group_ops.count(L, g)[batch.rollout, None].to(f) * f * self.loss(pi, batch)
 
@@ -51,11 +56,15 @@ class LengthPreferenceLoss(Loss):
 def lambda_grpo_length(
     group_size: int = 8, length_scale: float = 1 / 9, clip_eps: float = 0.2
 ) -> Method:
-    """loss = token mean of f x surrogate, f = G softmax_i(h_i^lambda), h = 1 + `length_scale` z_i.
+    """loss = token mean of f x surrogate, f = G softmax_i(h_i^lambda), h = 1 + length_scale z_i.
 
-    z_i is the standardised length; lambda is learned, from 0 on: 0 is DAPO's token mean, below 0
-    long answers count less, above more.
+    z_i is the standardised length; lambda is learned, from 0, which is DAPO's token mean. Below 0
+    long answers count less, above 0 more.
+
+    Args:
+        group_size: rollouts per task (our choice).
+        length_scale: scale of z_i (r in the paper, as third parties quote it).
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps] (our choice).
     """
-    # Known from restatements, where r = 1/9 is `length_scale`; group and clip are our choice.
     loss = LengthPreferenceLoss(Clip(clip_eps, clip_eps), length_scale)
     return Method(sampler=GroupSampler(group_size), loss=loss, aggregation=token_mean)

@@ -1,4 +1,4 @@
-"""Listener: be right, and convince another. Gambashidze et al., 2025, arXiv:2506.22832."""
+"""Listener: the reasoning must convince a listener. Gambashidze et al., 2025, arXiv:2506.22832."""
 
 from torch import Tensor
 
@@ -12,7 +12,7 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Listener-Rewarded Thinking in VLMs for Image Preferences",
-    use="A model picks the right image, and its reasoning argues for the other one.",
+    use="A model picks the correct image while its reasoning argues for the other one.",
     checked=("golden", "laws", "run"),
     catalogue=("listener-rewarded-thinking",),
 )
@@ -20,25 +20,27 @@ PAPER = Paper(
 
 @component
 class ListenerReward:
-    """r = f (1 + correct c + listener p), f the format, c right or wrong, p the listener's trust.
+    """r = f (1 + correct_coef c + listener_coef p), format f, correctness c, listener's probability
+    p.
 
-    p is paid only where it is above `min_confidence`.
+    p is the listener's probability of the true answer and is paid only above min_confidence.
+
+    Args:
+        correct_coef: weight of correctness.
+        listener_coef: weight of the listener's probability.
+        min_confidence: probability from which the listener pays.
     """
 
     correct_coef: float = 0.5
     listener_coef: float = 0.5
     min_confidence: float = 0.0
-    required_reward_terms = (
-        "format",
-        "correct",
-        "listener",
-    )  # the last: the true answer's probability
+    required_reward_terms = ("format", "correct", "listener")
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         p = batch.reward_terms["listener"]
         paid = p * (p > self.min_confidence)
-        earned = 1 + self.correct_coef * batch.reward_terms["correct"] + self.listener_coef * paid
-        return batch.reward_terms["format"] * earned
+        reward = 1 + self.correct_coef * batch.reward_terms["correct"] + self.listener_coef * paid
+        return batch.reward_terms["format"] * reward
 
 
 def listener(
@@ -48,16 +50,23 @@ def listener(
     listener_coef: float = 0.5,
     min_confidence: float = 0.0,
 ) -> Method:
-    """r = format + `correct_coef` c + `listener_coef` p, A = (r - mean(r)) / std(r); 0 if the format fails.
+    """A = (r - mean(r)) / std(r), r = format + correct_coef c + listener_coef p, 0 if the format
+    fails.
 
-    p = reward_terms["listener"]: what a frozen model that reads the question and the reasoning, its
-    answer cut off, gives to the true answer.
+    Reward terms: "listener" is the probability of the true answer under a frozen model that reads
+    the question and the reasoning without its answer.
+
+    Args:
+        group_size: rollouts per task (our choice).
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps] (our choice).
+        correct_coef: weight of correctness (second-hand).
+        listener_coef: weight of the listener's probability (second-hand).
+        min_confidence: probability from which the listener pays (our choice).
     """
-    # The coefficients are second-hand. That the format gates the rest, `min_confidence`, the group and the
-    # clip are our choice.
-    r = ListenerReward(correct_coef, listener_coef, min_confidence)
+    # That the format gates the rest is our choice.
+    reward = ListenerReward(correct_coef, listener_coef, min_confidence)
     return Method(
         sampler=GroupSampler(group_size),
-        advantage=chain(r, Center(), ScaleByStd()),
+        advantage=chain(reward, Center(), ScaleByStd()),
         loss=Clip(clip_eps, clip_eps),
     )

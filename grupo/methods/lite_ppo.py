@@ -15,7 +15,7 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Part I: Tricks or Traps? A Deep Dive into RL for LLM Reasoning",
-    use="A base model, rewards of one scale, and as few tricks as will do.",
+    use="A base model, rewards of one scale, and few tricks.",
     trl="scale_rewards='batch', loss_type='bnpo' (a token mean over the micro-batch)",
     checked=("golden", "laws", "run"),
 )
@@ -35,20 +35,23 @@ class ScaleByBatchStd:
 
     @property
     def needs_whole_batch(self) -> bool:
-        """Yes: the deviation is everybody's."""
+        """True: the deviation is that of the batch."""
         return True
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        everybody = torch.zeros_like(batch.group)
-        return x / (group_ops.std(batch.reward, everybody) + self.eps).to(x)
+        whole_batch = torch.zeros_like(batch.group)
+        return x / (group_ops.std(batch.reward, whole_batch) + self.eps).to(x)
 
 
 def lite_ppo(group_size: int = 8, clip_eps: float = 0.2) -> Method:
     """A = (r - mean(r)) / std(r), the mean of the group, the deviation of the batch's rewards.
 
-    loss = mean over all tokens of -min(R A, clip(R, 1 - `clip_eps`, 1 + `clip_eps`) A), without KL.
+    loss = mean over all tokens of -min(R A, clip(R, 1 - clip_eps, 1 + clip_eps) A), without KL.
+
+    Args:
+        group_size: rollouts per task (our choice).
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps] (PPO's value).
     """
-    # "Vanilla PPO loss": `clip_eps` is PPO's. Group size is our choice.
     return Method(
         sampler=GroupSampler(group_size),
         advantage=chain(Center(), ScaleByBatchStd()),

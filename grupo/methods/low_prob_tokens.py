@@ -11,14 +11,19 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Do Not Let Low-Probability Tokens Over-Dominate in RL for LLMs",
-    use="Rare tokens, whose gradients are largest, drown what is learned about common ones.",
+    use="Rare tokens have the largest gradients and drown those of common tokens.",
     checked=("golden", "laws", "reference", "run"),
 )
 
 
 @component
 class ProbabilityWeight:
-    """(alpha p + 1 - alpha) x, p the probability of the action before the update."""
+    """(probability_weight p + 1 - probability_weight) x, p the token's probability before the
+    update.
+
+    Args:
+        probability_weight: weight of p (alpha in the paper).
+    """
 
     probability_weight: float
 
@@ -30,13 +35,19 @@ class ProbabilityWeight:
 
 
 def low_prob_tokens(group_size: int = 8, probability_weight: float = 0.3) -> Method:
-    """A = (`probability_weight` p + 1 - `probability_weight`) (r - mean(r)) / std(r), p = pi_old of the token.
+    """A = (probability_weight p + 1 - probability_weight) (r - mean(r)) / std(r), p = pi_old of the
+    token.
 
-    The paper's advantage reweighting on GRPO's loss: tokens of probability near 0 keep 1 - `probability_weight`.
+    The paper's advantage reweighting on GRPO's loss: tokens of probability near 0 keep 1 -
+    probability_weight of their advantage.
+
+    Args:
+        group_size: rollouts per task (our choice).
+        probability_weight: weight of p (alpha in the paper) (authors' code: 0.3).
     """
-    # 0.3 is alpha in the authors' script with both of their remedies, 0.2 in the one with this
-    # alone, 0.1 for mathematics as we remember it; group is our choice. The other remedy, Lopti,
-    # updates improbable tokens before the others: a plan over tokens, not a credit.
+    # 0.3 is from the authors' script with both of their remedies; the one with this alone has 0.2,
+    # and for mathematics 0.1 is remembered. The other remedy, Lopti, updates improbable tokens
+    # first: an update plan over tokens, not an advantage.
     return Method(
         sampler=GroupSampler(group_size),
         advantage=chain(Center(), ScaleByStd(), ProbabilityWeight(probability_weight)),

@@ -1,4 +1,4 @@
-"""LUFFY: an expert's rollout in every group, reshaped. Yan et al., 2025, arXiv:2504.14945."""
+"""LUFFY: every group holds an expert rollout. Yan et al., 2025, arXiv:2504.14945."""
 
 from grupo.algo.advantages import Center
 from grupo.algo.aggregation import ConstantLength
@@ -9,7 +9,7 @@ from grupo.rollouts.samplers import GroupSampler, WithExpertSolution
 
 PAPER = Paper(
     title="Learning to Reason under Off-Policy Guidance",
-    use="Own rollouts rarely succeed, and a stronger model's solutions are at hand.",
+    use="The policy rarely succeeds, and solutions of a stronger model are available.",
     checked=("golden", "laws", "reference", "run"),
     example="luffy(max_length=64)",
 )
@@ -18,16 +18,23 @@ PAPER = Paper(
 def luffy(
     max_length: int, group_size: int = 7, shaping_constant: float = 0.1, clip_eps: float = 0.2
 ) -> Method:
-    """A = r - mean(r) over own and expert's together; f(pi) in place of a ratio on the expert's.
+    """Dr. GRPO on sampled and expert rollouts together; expert tokens have f(pi) in place of a
+    ratio.
 
-    loss = mean over rollouts of 1 / `max_length` times the sum over tokens of
-           -min(R A, clip(R, 1 - `clip_eps`, 1 + `clip_eps`) A) where own, -f(pi) A where the expert's,
-    f(p) = p / (p + `shaping_constant`). The task's solution is recited beside `group_size` own rollouts;
-    `max_length` is the generation budget.
+    The advantage A = r - mean(r) is over both. loss = mean over rollouts of the sum over tokens,
+    divided by max_length, of
+      -min(R A, clip(R, 1 - clip_eps, 1 + clip_eps) A) for sampled tokens, -f(pi) A for others,
+    f(p) = p / (p + shaping_constant). The task's solution is the expert rollout.
+
+    Args:
+        max_length: length limit of an answer, in tokens.
+        group_size: sampled rollouts per task, beside one of the expert.
+        shaping_constant: the constant in f (paper: 0.1).
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
     """
-    # As in Dr. GRPO there is neither a KL nor a standard deviation nor an answer's own length: so
-    # the released scripts, which also drop the clip; on policy that is the same. They add an
-    # entropy bonus of 0.001. A variant of the code centres on own rollouts alone; the paper, and
+    # As in Dr. GRPO, there is no KL, no standard deviation and no length normalisation; so the
+    # released scripts, which also drop the clip (on policy that is the same). They add an entropy
+    # bonus of 0.001. One variant of the code centres on sampled rollouts alone; the paper, and
     # this, on both.
     return Method(
         sampler=WithExpertSolution(GroupSampler(group_size)),

@@ -1,4 +1,4 @@
-"""LUSPO: GSPO whose answers count by their length. Liu et al., 2026, arXiv:2602.05261."""
+"""LUSPO: GSPO with answers weighted by length. Liu et al., 2026, arXiv:2602.05261."""
 
 from grupo.algo import ratios
 from grupo.algo.aggregation import token_sum
@@ -19,11 +19,17 @@ PAPER = Paper(
 
 
 def luspo(group_size: int = 8, clip_low: float = 2e-3, clip_high: float = 2.5e-3) -> Method:
-    """loss = mean over answers of -L min(s A, clip(s, 1 - `clip_low`, 1 + `clip_high`) A), L its length.
+    """loss = mean over answers of -L min(s A, clip(s, 1 - clip_low, 1 + clip_high) A), L the
+    length.
 
-    s is the geometric mean of its token ratios, A = (r - mean(r)) / std(r): GSPO's loss times L.
+    s is the geometric mean of the token ratios, A = (r - mean(r)) / std(r): GSPO's loss times L.
+
+    Args:
+        group_size: rollouts per task.
+        clip_low: s is clipped below at 1 - clip_low (paper: 0.002).
+        clip_high: s is clipped above at 1 + clip_high (paper: 0.0025).
     """
-    # Clips are section 5.1's as TRL's index of papers quotes it; minibatches are GSPO's.
+    # Clips are section 5.1's as quoted in TRL's index of papers; minibatches are GSPO's.
     return Method(
         sampler=GroupSampler(group_size),
         loss=Clip(clip_low, clip_high, ratios.sequence),

@@ -1,4 +1,4 @@
-"""M2PO: mask outliers until the second moment is small. Zheng et al., 2025, arXiv:2510.01161."""
+"""M2PO: masks outliers until the second moment is small. Zheng et al., 2025, arXiv:2510.01161."""
 
 import torch
 from torch import Tensor
@@ -14,16 +14,19 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Prosperity before Collapse: How Far Can Off-Policy RL Reach with Stale Data on LLMs?",
-    use="Rollouts are hundreds of updates old, and clips would waste most of what they teach.",
+    use="Rollouts are hundreds of updates old, and clips would discard most of their signal.",
     checked=("golden", "laws", "reference", "run"),
 )
 
 
 @component
 class SecondMomentMask(Loss):
-    """-M r A: M drops the tokens of greatest (log r)^2 until the others' mean is at most `max_second_moment`.
+    """-M r A; M masks tokens of large (log r)^2 until the mean of the others is at most the bound.
 
-    Only tokens that A has moved already are looked at: A > 0 and r > 1, A < 0 and r < 1.
+    Only tokens that have already moved with A are candidates: A > 0 and r > 1, or A < 0 and r < 1.
+
+    Args:
+        max_second_moment: bound on the mean of (log r)^2.
     """
 
     max_second_moment: float = 0.04
@@ -34,29 +37,34 @@ class SecondMomentMask(Loss):
 
     @property
     def needs_whole_batch(self) -> bool:
-        """Yes: the moment is that of the minibatch."""
+        """True: the moment is that of the minibatch."""
         return True
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         d, A = ratios.token_log_ratio(pi, batch), batch.advantage
-        moment, looked_at = (d**2).detach(), batch.mask & (d * A > 0)
-        keep = ~looked_at | (moment < self.drop_threshold(moment[looked_at]))
+        moment, candidates = (d**2).detach(), batch.mask & (d * A > 0)
+        keep = ~candidates | (moment < self.drop_threshold(moment[candidates]))
         return -d.exp() * A * keep
 
     def drop_threshold(self, moments: Tensor) -> Tensor:
-        """The least moment that is dropped; equal ones fall together."""
+        """The smallest moment that is masked; equal moments are treated alike."""
         x = torch.cat([moments.sort().values, moments.new_tensor([torch.inf])])
         means = x.cumsum(0) / torch.arange(1, len(x) + 1).to(x)
         return x[(means <= self.max_second_moment).sum()]
 
 
 def m2po(group_size: int = 8, max_second_moment: float = 0.04) -> Method:
-    """loss = mean over all tokens of -M r A, M 0 for outliers in (log r)^2, `max_second_moment` what is left.
+    """loss = mean over all tokens of -M r A, M 0 for outliers in (log r)^2.
 
     A = (r - mean(r)) / std(r). No other clip.
+
+    Args:
+        group_size: rollouts per task.
+        max_second_moment: bound on the mean of (log r)^2 of tokens that are kept (authors' code:
+            0.04).
     """
-    # 0.04 is that of the released scripts. The authors' code (Infini-AI-Lab/M2PO) looks at the same
-    # tokens, caps |log r| instead of masking, and never clips within 0.7 and 1.5.
+    # The authors' code (Infini-AI-Lab/M2PO) has the same candidates, caps |log r| instead of
+    # masking, and never clips within 0.7 and 1.5.
     return Method(
         sampler=GroupSampler(group_size),
         loss=SecondMomentMask(max_second_moment),

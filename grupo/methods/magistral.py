@@ -1,4 +1,4 @@
-"""Magistral: GRPO in five changes. Rastogi et al., 2025, arXiv:2506.10910."""
+"""Magistral: GRPO with five changes. Rastogi et al., 2025, arXiv:2506.10910."""
 
 from grupo.algo.advantages import Center, StandardiseBatch, chain
 from grupo.algo.aggregation import token_mean
@@ -10,21 +10,28 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Magistral",
-    use="A large run from a checkpoint with no reasoning in it, without a reference in memory.",
+    use="A large run from a checkpoint without reasoning, and without a reference policy in "
+    "memory.",
     verl="adv_estimator='reinforce_plus_plus_baseline' normalises over tokens, not over answers",
     checked=("golden", "laws", "run"),
 )
 
 
 def magistral(group_size: int = 16, clip_low: float = 0.2, clip_high: float = 0.28) -> Method:
-    """A = r - mean(r) by group, then to mean 0 and std 1 over the minibatch; no KL (section 2.1).
+    """A = r - mean(r) per group, then standardised over the minibatch; no KL (section 2.1).
 
-    loss = 1 / sum_i L_i times the sum over all tokens of -min(R A, clip(R, 1 - `clip_low`, 1 + `clip_high`)
-    A), over groups whose rewards differ.
+    loss = 1 / sum_i L_i times the sum over all tokens of
+      -min(R A, clip(R, 1 - clip_low, 1 + clip_high) A), over groups whose rewards differ.
+
+    Args:
+        group_size: rollouts per task (our choice).
+        clip_low: ratios are clipped below at 1 - clip_low (our choice).
+        clip_high: ratios are clipped above at 1 + clip_high (paper: 0.26 to 0.28, 0.3 for the small
+            model).
     """
-    # `clip_high` was moved between 0.26 and 0.28, 0.3 for the small model; `clip_low` and the group are not
-    # printed, nor which std. Credit sees a step's batch: it is the minibatch where a step has one
-    # update. L_i is summed over the batch here, over a group in the paper's expectation.
+    # The paper does not say which std. Advantages are computed on a step's batch, which is the
+    # minibatch where a step has one update. L_i is summed over the batch here, over a group in the
+    # paper's expectation.
     return Method(
         sampler=GroupSampler(group_size),
         filter=keep_nonzero_std,

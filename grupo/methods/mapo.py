@@ -1,4 +1,4 @@
-"""MAPO: how sure a group is mixes two scales of advantage. Huang et al., 2025, arXiv:2509.18849."""
+"""MAPO: certainty of a group mixes two advantage scales. Huang et al., 2025, arXiv:2509.18849."""
 
 from torch import Tensor
 
@@ -19,14 +19,19 @@ PAPER = Paper(
 
 @component
 class MixedScaleAdvantage:
-    """(1 - l) (x - m) / s + l (x - m) / m, with l = 1 - 4 p (1 - p), p the share of full marks.
+    """(1 - l) (x - m) / s + l (x - m) / m, with l = 1 - 4 p (1 - p), p the fraction of full scores.
 
-    m and s are mean and standard deviation (by n) of the group, full marks are `full_score` or more.
+    m and s are mean and standard deviation (by n) of the group; a full score is full_score or more.
+
+    Args:
+        full_score: reward of a completely correct answer.
+        eps: added to the denominator.
 
     >>> import torch
     >>> from grupo.testing.batches import make_batch
     >>> batch = make_batch(group=[0, 0, 0, 0])
-    >>> MixedScaleAdvantage(eps=0.0)(torch.tensor([1.0, 0.0, 0.0, 0.0]), batch)  # l = 1/4: 3/4 1.732 + 1/4 3
+    >>> x = torch.tensor([1.0, 0.0, 0.0, 0.0])
+    >>> MixedScaleAdvantage(eps=0.0)(x, batch)  # l = 1/4: 3/4 1.732 + 1/4 3
     tensor([ 2.0490, -0.6830, -0.6830, -0.6830])
     """
 
@@ -36,8 +41,8 @@ class MixedScaleAdvantage:
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         m, s = group_ops.mean(x, batch.group), group_ops.population_std(x, batch.group)
         p = group_ops.mean((x >= self.full_score).to(x), batch.group)
-        sure = 1 - 4 * p * (1 - p)
-        return (x - m) * ((1 - sure) / (s + self.eps) + sure / (m + self.eps))
+        certainty = 1 - 4 * p * (1 - p)
+        return (x - m) * ((1 - certainty) / (s + self.eps) + certainty / (m + self.eps))
 
 
 def mapo(
@@ -45,10 +50,17 @@ def mapo(
 ) -> Method:
     """A = (1 - l) (r - mean) / std + l (r - mean) / mean, l = 1 - 4 p (1 - p) (eq. 2, 4 to 6).
 
-    loss = mean over answers of mean over tokens of -min(R A, clip(R, 1 -+ `clip_eps`) A) + `kl_coef` k3.
+    loss = mean over answers of mean over tokens of -min(R A, clip(R, 1 -+ clip_eps) A) + kl_coef
+    k3. Rewards must not be negative.
+
+    Args:
+        group_size: rollouts per task (paper: 12).
+        full_score: reward of a completely correct answer.
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps] (our choice; the authors' code
+            has 0.2 and 0.3).
+        kl_coef: weight of the KL divergence from the reference policy (authors' code: 0.01).
     """
-    # G = 12 is the paper's, `kl_coef` the authors' config's; its clip was not found: our choice, theirs
-    # is 0.2 and 0.3. Their std is by n - 1, the paper's -1.73 for 0.9 of 1 by n. Rewards >= 0.
+    # The authors' std is by n - 1; the paper's -1.73 for 0.9 of 1 is by n.
     loss = Clip(clip_eps, clip_eps) + kl_coef * KL()
     return Method(
         sampler=GroupSampler(group_size), advantage=MixedScaleAdvantage(full_score), loss=loss

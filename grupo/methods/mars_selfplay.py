@@ -1,4 +1,4 @@
-"""MARS: turn by turn, and every seat by its own mean. Yuan et al., 2025, arXiv:2510.15414."""
+"""MARS: turn-level advantages with a mean per seat. Yuan et al., 2025, arXiv:2510.15414."""
 
 import torch
 from torch import Tensor
@@ -32,9 +32,9 @@ PAPER = Paper(
 
 @component
 class SeatAdvantage:
-    """A_k = sum over k' >= k of (r_k' - m), then less the mean of the seat's distinct A.
+    """A_k = sum over k' >= k of (r_k' - m), minus the mean of the seat's distinct A.
 
-    r_k is what turn k was paid, m the mean of r over all turns of its seat, the part `seat`.
+    r_k is the reward of turn k, m the mean of r over all turns of its seat (reward term "seat").
     """
 
     required_reward_terms = ("seat",)
@@ -42,29 +42,36 @@ class SeatAdvantage:
     needs_whole_batch = True
 
     def __call__(self, x: Tensor, batch: Batch) -> PerAction:
-        r, there = sum_per_turn(batch.signals["step/reward"], batch), turn_mask(batch)
+        r, exists = sum_per_turn(batch.signals["step/reward"], batch), turn_mask(batch)
         seat = combine_labels(batch.reward_terms["seat"][:, None].expand_as(r))
-        A = discounted_sum(center_by_label(r, seat, there), 1.0)
-        return turns_to_tokens(A - _mean_of_distinct(A, seat, there), batch)
+        A = discounted_sum(center_by_label(r, seat, exists), 1.0)
+        return turns_to_tokens(A - _mean_of_distinct(A, seat, exists), batch)
 
 
 def _mean_of_distinct(x: PerTurn, label: Tensor, where: Tensor) -> PerTurn:
-    """The mean of the different values of x that have the same label, each counted once."""
-    of, value = torch.stack([label[where].to(x), x[where].round(decimals=9)], 1).unique(dim=0).T
-    means = x.new_zeros(x.numel()).index_put((of.long(),), group_ops.mean(value, of.long()))
+    """The mean of the distinct values of x with the same label."""
+    pairs = torch.stack([label[where].to(x), x[where].round(decimals=9)], 1)
+    distinct_label, value = pairs.unique(dim=0).T
+    index = distinct_label.long()
+    means = x.new_zeros(x.numel()).index_put((index,), group_ops.mean(value, index))
     return means[label]
 
 
 def mars_selfplay(games: int = 8, clip_eps: float = 0.2, kl_coef: float = 0.2) -> Method:
     """A = whiten(sum over k' >= k of (r_k' - m_seat) - c_seat) over all tokens; PPO's clip and k3.
 
-    m is the mean pay of a seat's turns, c the mean of its distinct sums, both over the whole batch.
+    m is the mean reward of a seat's turns, c the mean of its distinct sums, over the whole batch.
+
+    Args:
+        games: games per task.
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
+        kl_coef: weight of the KL divergence from the reference policy (authors' code: 0.2).
     """
-    # As thu-nics/MARS: bad tokens' ratios are capped at 1 + 2 clip. Its batches are 384 games of
-    # several kinds, with a mean for each, here of one kind; its distinct values are those of all
-    # positions, the 0 behind the end among them, here those of turns.
-    loss, credit = (
-        Clip(clip_eps, clip_eps, CappedRatio(1 + 2 * clip_eps)),
-        chain(SeatAdvantage(), Whiten()),
+    # As thu-nics/MARS: ratios are capped at 1 + 2 clip_eps where A < 0. Its batches are 384 games
+    # of several kinds with a mean for each kind, here of one kind. Its distinct values are those of
+    # all positions, including the 0 after the end; here those of turns.
+    return Method(
+        sampler=SelfPlay(games),
+        advantage=chain(SeatAdvantage(), Whiten()),
+        loss=Clip(clip_eps, clip_eps, CappedRatio(1 + 2 * clip_eps)) + kl_coef * KL(),
     )
-    return Method(sampler=SelfPlay(games), advantage=credit, loss=loss + kl_coef * KL())

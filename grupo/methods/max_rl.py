@@ -36,12 +36,16 @@ class RelativeToMean:
 
 
 def max_rl(group_size: int = 8, clip_eps: float = 0.2) -> Method:
-    """A = (r - mean(r)) / mean(r): the sum over successes is over K, not over the group.
+    """A = (r - mean(r)) / mean(r): the sum over successes is divided by their number.
 
-    With r 0 or 1 its expectation is the gradient of sum_(k < G) pass@k / k, the first terms of
-    log p; more rollouts come closer to it.
+    With r 0 or 1 its expectation is the gradient of sum_(k < G) pass@k / k, the first terms of log
+    p; more rollouts come closer to it.
+
+    Args:
+        group_size: rollouts per task (our choice).
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
     """
-    # Group size is our choice; loss and weights are those of verl, which the authors' code runs in.
+    # Loss and aggregation are those of verl, on which the authors' code runs.
     return Method(
         sampler=GroupSampler(group_size),
         advantage=RelativeToMean(),

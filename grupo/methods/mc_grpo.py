@@ -1,4 +1,4 @@
-"""MC-GRPO: the median for a baseline, and it learns nothing. Kim, 2026, arXiv:2601.22582."""
+"""MC-GRPO: the median is the baseline. Kim, 2026, arXiv:2601.22582."""
 
 from torch import Tensor
 
@@ -15,7 +15,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="MC-GRPO: Median-Centered Group Relative Policy Optimization for Small-Rollout "
     "Reinforcement Learning",
-    use="Groups are of 3 to 9 rollouts, so that one odd reward flips signs around the mean.",
+    use="Groups have 3 to 9 rollouts, so that one odd reward flips signs around the mean.",
     checked=("golden", "laws", "reference", "run"),
     catalogue=("mc-grpo",),
 )
@@ -23,7 +23,11 @@ PAPER = Paper(
 
 @component
 class ScaleByMAD:
-    """x / (MAD + eps), MAD the median of |x| in the group, x being centred on its median."""
+    """x / (MAD + eps), MAD the median of |x| in the group, x being centred on its median.
+
+    Args:
+        eps: added to the denominator.
+    """
 
     eps: float = 1e-3
 
@@ -44,14 +48,19 @@ def sequence_mean_without_pivots(batch: Batch) -> PerAction:
 
 
 def mc_grpo(group_size: int = 9, eps: float = 1e-3, clip_eps: float = 0.2) -> Method:
-    """A = (r - median) / (MAD + `eps`) over an odd `group_size`; the pivot is dropped: G = `group_size` - 1.
+    """A = (r - median) / (MAD + eps) over an odd group_size; the median rollout is not counted.
 
-    loss = mean over the others of mean over tokens of -min(R A, clip(R, 1 -+ `clip_eps`) A).
+    loss = mean over the others of mean over tokens of -min(R A, clip(R, 1 -+ clip_eps) A).
+
+    Args:
+        group_size: rollouts per task, odd; one of them is the pivot.
+        eps: added to the denominator.
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
     """
-    # With rewards 0 and 1 the MAD is 0 unless about half are right, and |A| up to 1 / `eps`: the
-    # authors leave that to Adam and gradient clipping; eps = 1 keeps |A| <= 1. Which of equals is
-    # the pivot makes no difference: they all get 0. Their code also multiplies A by the group's
-    # size over its number of A other than 0, which is not done here.
+    # With rewards 0 and 1 the MAD is 0 unless about half are correct, and |A| reaches 1 / eps: the
+    # authors leave that to Adam and gradient clipping; eps = 1 keeps |A| <= 1. Which of equal
+    # rewards is the pivot makes no difference: their advantage is 0. Their code also multiplies A
+    # by the group's size over its number of nonzero A, which is not done here.
     return Method(
         sampler=GroupSampler(group_size),
         advantage=chain(Center(group_ops.median), ScaleByMAD(eps)),

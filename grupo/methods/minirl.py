@@ -1,4 +1,4 @@
-"""MiniRL: REINFORCE, corrected for the engine and masked. Zheng et al., 2025, arXiv:2512.01374."""
+"""MiniRL: REINFORCE corrected for the engine, with masks. Zheng et al., 2025, arXiv:2512.01374."""
 
 import torch
 
@@ -22,7 +22,13 @@ PAPER = Paper(
 
 @component
 class MaskedSamplerRatio:
-    """min(pi / sampler, cap), but 0 where PPO's clip of r = pi / old would stop the gradient."""
+    """min(pi / sampler, cap), but 0 where PPO's clip of r = pi / old would stop the gradient.
+
+    Args:
+        clip_low: ratios are clipped below at 1 - clip_low.
+        clip_high: ratios are clipped above at 1 + clip_high.
+        cap: largest importance weight.
+    """
 
     clip_low: float = 0.2
     clip_high: float = 0.27
@@ -35,19 +41,26 @@ class MaskedSamplerRatio:
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         r, A = ratios.token(pi, batch), batch.advantage
-        stopped = ((A > 0) & (r > 1 + self.clip_high)) | ((A < 0) & (r < 1 - self.clip_low))
-        return torch.where(stopped, 0.0, CappedRatio(self.cap, RatioTo("sampler"))(pi, batch))
+        clipped = ((A > 0) & (r > 1 + self.clip_high)) | ((A < 0) & (r < 1 - self.clip_low))
+        return torch.where(clipped, 0.0, CappedRatio(self.cap, RatioTo("sampler"))(pi, batch))
 
 
 def minirl(
     group_size: int = 16, clip_low: float = 0.2, clip_high: float = 0.27, cap: float = 5.0
 ) -> Method:
-    """loss = mean over answers of sum over tokens of -sg(M min(pi / sampler, `cap`)) A log pi.
+    """loss = mean over answers of sum over tokens of -sg(M min(pi / sampler, cap)) A log pi.
 
-    M is 0 where A > 0 and pi / old > 1 + `clip_high` or A < 0 and pi / old < 1 - `clip_low`. A = r - mean(r).
+    M is 0 where A > 0 and pi / old > 1 + clip_high, or A < 0 and pi / old < 1 - clip_low. A = r -
+    mean(r).
+
+    Args:
+        group_size: rollouts per task.
+        clip_low: M is 0 below 1 - clip_low where A < 0 (paper: 0.2).
+        clip_high: M is 0 above 1 + clip_high where A > 0 (paper: 0.27).
+        cap: largest importance weight (paper: 5.0).
     """
-    # Lengths are not divided by: a sum over tokens is what approximates the sequence's gradient to
-    # first order. Form and constants as we know the paper; its routing replay is the engine's.
+    # There is no length normalisation: the token sum approximates the sequence gradient to first
+    # order. The paper's routing replay belongs to the engine.
     return Method(
         sampler=GroupSampler(group_size),
         advantage=Center(),

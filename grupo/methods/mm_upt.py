@@ -1,4 +1,4 @@
-"""MM-UPT: a model goes on learning from its own majority. Wei et al., 2025, arXiv:2505.22453."""
+"""MM-UPT: the group's majority answer is the label. Wei et al., 2025, arXiv:2505.22453."""
 
 from torch import Tensor
 
@@ -13,7 +13,7 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Unsupervised Post-Training for Multi-Modal LLM Reasoning via GRPO",
-    use="Questions with images and no answers; most answers of the model are right already.",
+    use="Questions with images and no answers; most answers of the policy are correct already.",
     checked=("golden", "laws", "reference", "run"),
     catalogue=("mm-upt",),
 )
@@ -21,16 +21,19 @@ PAPER = Paper(
 
 @component
 class MajorityClusterReward:
-    """r = 1 in the largest cluster of the group's answers, all of them where several are; else 0.
+    """r = 1 in the largest cluster of the group's answers, in all of them on a tie; else 0.
 
-    Whose label is below 0 has no answer, does not vote and gets 0.
+    A negative label means no answer: the rollout does not vote and gets 0.
+
+    Args:
+        reward_term: reward term with the cluster label of each answer.
     """
 
     reward_term: str = "cluster"
 
     @property
     def required_reward_terms(self) -> tuple[str, ...]:
-        """Labels of what answers mean; below 0: no answer."""
+        """The cluster labels."""
         return (self.reward_term,)
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
@@ -40,12 +43,17 @@ class MajorityClusterReward:
 
 
 def mm_upt(group_size: int = 10, clip_eps: float = 0.2, kl_coef: float = 0.01) -> Method:
-    """r = 1 for who says what most say, A = (r - mean(r)) / std(r).
+    """A = (r - mean(r)) / std(r), r = 1 for answers with the majority's meaning.
 
-    reward_terms["cluster"] labels the meaning of each answer, below 0 where there is none.
+    Reward terms: "cluster" labels the meaning of each answer, negative where there is none.
+
+    Args:
+        group_size: rollouts per task (authors' code: 10).
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
+        kl_coef: weight of the KL divergence from the reference policy (authors' code: 0.01).
     """
-    # Group and KL are the released run's. Its votes are by spelling, the first seen wins a tie, and
-    # answers that cannot be read vote for one another; here they are by meaning, ties share.
+    # In the released run votes are by spelling, the first seen wins a tie, and unreadable answers
+    # vote for one another; here votes are by meaning and ties share.
     loss = Clip(clip_eps, clip_eps) + kl_coef * KL()
     return Method(
         sampler=GroupSampler(group_size),

@@ -1,4 +1,4 @@
-"""MT-GRPO: turns before the last earn their own reward. Zeng et al., 2025, arXiv:2505.11821."""
+"""MT-GRPO: turns before the last have their own reward. Zeng et al., 2025, arXiv:2505.11821."""
 
 import torch
 from torch import Tensor
@@ -15,7 +15,7 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Reinforcing Multi-Turn Reasoning in LLM Agents via Turn-Level Credit Assignment",
-    use="Agents that use tools before they answer, where a good call can be told from a bad one.",
+    use="Agents that use tools before they answer, where good and bad calls can be distinguished.",
     checked=("golden", "laws", "reference", "run"),
 )
 ZSCORE = chain(Center(), ScaleByStd(eps=1e-4))
@@ -23,38 +23,47 @@ ZSCORE = chain(Center(), ScaleByStd(eps=1e-4))
 
 @component
 class TurnLevelAdvantage:
-    """z(outcome) + coef z(what turns were paid) before the last turn, z(outcome) in it.
+    """z(outcome) + turn_coef z(turn rewards) before the last turn, z(outcome) in it.
 
-    A rollout of one turn, which used no tool, is credited with z(outcome + paid).
+    A rollout of one turn, without a tool call, has z(outcome + turn rewards).
+
+    Args:
+        turn_coef: weight of the turn rewards.
     """
 
     turn_coef: float
 
     @property
     def required_signals(self) -> frozenset[str]:
-        """What turns were paid, the outcome not among it."""
+        """The rewards of turns, without the outcome."""
         return frozenset({"step/reward"})
 
     def __call__(self, x: Tensor, batch: Batch) -> PerAction:
-        paid = sum_per_rollout(batch.signals["step/reward"], batch).to(x)
-        outcome, turns, both = ZSCORE(x, batch), ZSCORE(paid, batch), ZSCORE(x + paid, batch)
-        before = shift_left(discounted_sum(turn_mask(batch).double(), 1.0)) > 0
-        several = before.any(1)
-        A = torch.where(several, outcome, both)[:, None] + self.turn_coef * turns[:, None] * before
+        turn_reward = sum_per_rollout(batch.signals["step/reward"], batch).to(x)
+        outcome, turns = ZSCORE(x, batch), ZSCORE(turn_reward, batch)
+        both = ZSCORE(x + turn_reward, batch)
+        is_not_last = shift_left(discounted_sum(turn_mask(batch).double(), 1.0)) > 0
+        base = torch.where(is_not_last.any(1), outcome, both)[:, None]
+        A = base + self.turn_coef * turns[:, None] * is_not_last
         return turns_to_tokens(A, batch)
 
 
 def mt_grpo(
     group_size: int = 8, turn_coef: float = 1.0, clip_eps: float = 0.2, kl_coef: float = 0.04
 ) -> Method:
-    """A = A_outcome + `turn_coef` A_turn in turns before the last, A_outcome in the last.
+    """A = A_outcome + turn_coef A_turn in turns before the last, A_outcome in the last.
 
-    Both are GRPO's z-scores: of the reward, and of the sum of what the turns were paid
-    (step/reward, without the outcome).
+    Both are GRPO's z-scores: of the reward, and of the sum of the turns' rewards ("step/reward",
+    without the outcome).
+
+    Args:
+        group_size: rollouts per task (our choice).
+        turn_coef: weight of the turns' advantage.
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
+        kl_coef: weight of the KL divergence from the reference policy (our choice).
     """
-    # Two turns, a call and an answer, are the paper's case (v1) and the authors' code
-    # (SiliangZeng/Multi-Turn-RL-Agent); more turns share one A_turn. eps = 1e-4, as there; `group_size`
-    # and `kl_coef` are our choice.
+    # Two turns, a call and an answer, are the case of the paper (v1) and of the authors' code
+    # (SiliangZeng/Multi-Turn-RL-Agent), whose eps is 1e-4; more turns share one A_turn.
     return Method(
         sampler=GroupSampler(group_size),
         advantage=TurnLevelAdvantage(turn_coef),

@@ -1,4 +1,4 @@
-"""NFT: likelihood of right answers, and of not being wrong. Chen et al., 2025, arXiv:2505.18116."""
+"""NFT: wrong answers train an implicit negative policy. Chen et al., 2025, arXiv:2505.18116."""
 
 from grupo.algo import ratios
 from grupo.algo.advantages import identity
@@ -15,7 +15,7 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="NFT: Bridging Supervised Learning and Reinforcement Learning in Math Reasoning",
-    use="Supervised fine-tuning on right answers is in place and wrong ones are thrown away.",
+    use="Supervised fine-tuning on correct answers is in place and wrong ones are thrown away.",
     checked=("golden", "laws", "reference", "run"),
     catalogue=("nft",),
 )
@@ -23,9 +23,9 @@ PAPER = Paper(
 
 @component
 class NegativeAwareLoss(Loss):
-    """(1 - p) x -log R where right, (1 - p) x -log max((1 - p R) / (1 - p), 1) where wrong.
+    """(1 - p) x -log R where correct, (1 - p) x -log max((1 - p R) / (1 - p), 1) where wrong.
 
-    The maximum holds the value and lets the gradient through.
+    The maximum acts on the value; its gradient passes straight through.
     """
 
     @property
@@ -33,23 +33,28 @@ class NegativeAwareLoss(Loss):
         return True
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
-        good = is_success(batch)
-        p = group_ops.mean(good.to(batch.reward), batch.group).clamp(0.02, 0.98)
+        correct = is_success(batch)
+        p = group_ops.mean(correct.to(batch.reward), batch.group).clamp(0.02, 0.98)
         p = p[batch.rollout, None].to(pi.logp)
         log_r = ratios.token_log_ratio(pi, batch).clamp(max=10.0)
         negative = (1 - p * log_r.exp()) / (1 - p)
         negative = negative + (negative.clamp(min=1.0) - negative).detach()
-        return (1 - p) * -log_r.where(good[batch.rollout, None], negative.log())
+        return (1 - p) * -log_r.where(correct[batch.rollout, None], negative.log())
 
 
 def nft(group_size: int = 16, max_length: int = 1000) -> Method:
-    """-log R for tokens of right answers, -log of the implicit negative policy's R for wrong ones.
+    """-log R for tokens of correct answers, -log of the implicit negative policy's R for wrong
+    ones.
 
-    R = pi / old, p the share of right answers of the group: pi_neg = (old - p pi) / (1 - p). Both
-    weigh 1 - p; tokens are summed and divided by `max_length`. Right is a positive reward; at R = 1 the
-    gradient is that of A = r - mean(r).
+    R = pi / old, p the fraction of correct answers of the group: pi_neg = (old - p pi) / (1 - p).
+    Both have weight 1 - p; token sums are divided by max_length. A positive reward means correct;
+    at R = 1 the gradient is that of A = r - mean(r).
+
+    Args:
+        group_size: rollouts per task.
+        max_length: constant that token sums are divided by (authors' code: 1000).
     """
-    # As released, with its default weight 1 - p and constant 1,000; the mean over answers is ours.
+    # The weight 1 - p is the release's default; the mean over answers is ours.
     return Method(
         sampler=GroupSampler(group_size),
         filter=keep_nonzero_std,

@@ -16,7 +16,7 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="NGRPO: Negative-enhanced Group Relative Policy Optimization",
-    use="Many groups are all wrong, and should not be thrown away.",
+    use="Many groups have no correct answer and should not be discarded.",
     checked=("golden", "laws", "reference", "run"),
     catalogue=("ngrpo",),
 )
@@ -24,21 +24,30 @@ PAPER = Paper(
 
 @component
 class StandardiseWithSuccess:
-    """(x - mean) / (std + eps) over the group and one more rollout of reward `max_reward`."""
+    """(x - mean) / (std + eps) over the group and one more rollout of reward max_reward.
+
+    Args:
+        max_reward: largest possible reward.
+        eps: added to the denominator.
+    """
 
     max_reward: float = 1.0
     eps: float = 1e-6
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        n, best = group_ops.count(x, batch.group), self.max_reward
-        m = (group_ops.sum(x, batch.group) + best) / (n + 1)
-        var = (group_ops.sum((x - m) ** 2, batch.group) + (best - m) ** 2) / n
+        n = group_ops.count(x, batch.group)
+        m = (group_ops.sum(x, batch.group) + self.max_reward) / (n + 1)
+        var = (group_ops.sum((x - m) ** 2, batch.group) + (self.max_reward - m) ** 2) / n
         return (x - m) / (var.sqrt() + self.eps)
 
 
 @component
 class DropSolvedGroups:
-    """Groups of which some rollout earned less than `max_reward`."""
+    """Keeps groups in which some rollout has a reward below max_reward.
+
+    Args:
+        max_reward: largest possible reward.
+    """
 
     max_reward: float = 1.0
 
@@ -49,10 +58,16 @@ class DropSolvedGroups:
 def ngrpo(
     group_size: int = 8, max_reward: float = 1.0, clip_low: float = 0.16, clip_high: float = 0.24
 ) -> Method:
-    """A_i = (r_i - mean(S)) / std(S), S the group's rewards and one more, the `max_reward` there is.
+    """A_i = (r_i - mean(S)) / std(S), S the group's rewards and one virtual max_reward.
 
-    Nobody right: A = -1 / sqrt(G + 1). All: dropped.
-    loss = mean over tokens of -min(R A, clip(R, 1 - `clip_low`, 1 + `clip_high`) A), without KL.
+    A group without a success has A = -1 / sqrt(G + 1); solved groups are dropped. loss = mean over
+    tokens of -min(R A, clip(R, 1 - clip_low, 1 + clip_high) A), without KL.
+
+    Args:
+        group_size: rollouts per task.
+        max_reward: largest possible reward.
+        clip_low: ratios are clipped below at 1 - clip_low (paper: 0.16).
+        clip_high: ratios are clipped above at 1 + clip_high (paper: 0.24).
     """
     method = Method(
         sampler=GroupSampler(group_size), loss=Clip(clip_low, clip_high), aggregation=token_mean

@@ -1,4 +1,4 @@
-"""NSR: only wrong answers teach. Zhu et al., 2025, arXiv:2506.01347."""
+"""NSR: trains on wrong answers only. Zhu et al., 2025, arXiv:2506.01347."""
 
 from grupo.algo.advantages import SignAdvantage
 from grupo.algo.aggregation import token_mean
@@ -9,17 +9,21 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="The Surprising Effectiveness of Negative Reinforcement in LLM Reasoning",
-    use="The policy can already solve the tasks, and must not lose its other ways to do so.",
+    use="The policy already solves the tasks and must not lose its other ways to do so.",
     checked=("golden", "laws", "reference", "run"),
 )
 
 
 def nsr(group_size: int = 8, clip_eps: float = 0.2) -> Method:
-    """A = 0 for a right answer, -1 for a wrong one: negative sample reinforcement.
+    """A = 0 for a correct answer, -1 for a wrong one: negative sample reinforcement.
 
-    loss = mean over tokens of -min(R A, clip(R, 1 - `clip_eps`, 1 + `clip_eps`) A).
+    loss = mean over tokens of -min(R A, clip(R, 1 - clip_eps, 1 + clip_eps) A).
+
+    Args:
+        group_size: rollouts per task.
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
     """
-    # The mean is over right answers' tokens, too, as in the authors' code.
+    # The mean includes the tokens of correct answers, as in the authors' code.
     return Method(
         sampler=GroupSampler(group_size),
         advantage=SignAdvantage(0.0),

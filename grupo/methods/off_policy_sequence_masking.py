@@ -1,4 +1,4 @@
-"""OPSM: bad answers that drifted off-policy are masked. DeepSeek-AI, 2025, arXiv:2512.02556."""
+"""OPSM: masks bad off-policy answers. DeepSeek-AI, 2025, arXiv:2512.02556."""
 
 from grupo.algo.advantages import Center
 from grupo.algo.losses import Clip, CorrectedKL, CorrectedLoss
@@ -19,7 +19,11 @@ PAPER = Paper(
 
 @component
 class OffPolicySequenceMask:
-    """0 where A < 0 in rows with mean_t log(pi_sampler / pi) > `threshold`, 1 elsewhere."""
+    """0 where A < 0 in rows with mean_t log(pi_sampler / pi) > threshold, 1 elsewhere.
+
+    Args:
+        threshold: largest mean log-ratio, in nats per token.
+    """
 
     threshold: float
 
@@ -35,12 +39,19 @@ class OffPolicySequenceMask:
 def off_policy_sequence_masking(
     group_size: int = 8, threshold: float = 0.1, clip_eps: float = 0.2, kl_coef: float = 0.001
 ) -> Method:
-    """M x PPO's clipped surrogate + `kl_coef` R k3, M = 0 where A < 0 and mean_t log(old / pi) > bound.
+    """M x PPO's clipped surrogate + kl_coef R k3, M = 0 for bad answers far off policy.
 
-    A = r - mean(r); old in M is what the engine said when it sampled; `threshold` is the bound,
-    delta of eq. 9 as TRL cites it. R = pi / old, which makes k3 unbiased off policy.
+    M = 0 where A < 0 and mean_t log(old / pi) > threshold (delta of eq. 9, as cited by TRL), with
+    the engine's log-probabilities for old. A = r - mean(r). R = pi / old makes k3 unbiased off
+    policy.
+
+    Args:
+        group_size: rollouts per task.
+        threshold: largest mean log-ratio, in nats per token (our choice).
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps] (our choice).
+        kl_coef: weight of the KL divergence from the reference policy (our choice).
     """
-    # delta, clip and kl are our choice: the report gives none. Public code has delta 1e-4 to 0.5.
+    # The report gives none of the constants. Public code has thresholds of 1e-4 to 0.5.
     loss = (
         CorrectedLoss(Clip(clip_eps, clip_eps), OffPolicySequenceMask(threshold))
         + kl_coef * CorrectedKL()

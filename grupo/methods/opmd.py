@@ -13,14 +13,18 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Kimi k1.5: Scaling Reinforcement Learning with LLMs",
-    use="Several updates follow each batch, and a square should hold the policy near it.",
+    use="Several updates follow each batch, and a quadratic term should hold the policy near it.",
     checked=("golden", "laws", "run"),
 )
 
 
 @component
 class MirrorDescentLoss(Loss):
-    """-A log pi + `reward_temperature` / 2 (log pi - log pi_old)^2, of whole rollouts."""
+    """-A log pi + reward_temperature / 2 (log pi - log pi_old)^2, of whole rollouts.
+
+    Args:
+        reward_temperature: weight of the quadratic term (tau in the paper).
+    """
 
     reward_temperature: float
 
@@ -29,21 +33,25 @@ class MirrorDescentLoss(Loss):
         return True
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
-        A, rho = mean_per_rollout(batch.advantage, batch), rollout_log_ratio(pi, batch)
+        A = mean_per_rollout(batch.advantage, batch)
+        rho = rollout_log_ratio(pi, batch)
         return broadcast_to_tokens(
             -A * sum_per_rollout(pi.logp, batch) + self.reward_temperature / 2 * rho**2, batch
         )
 
 
 def opmd(group_size: int = 8, reward_temperature: float = 0.1) -> Method:
-    """loss = mean over answers of -(r - mean(r)) log pi + `reward_temperature` / 2 (log pi - log pi_old)^2.
+    """loss = mean over answers of -(r - mean(r)) log pi + tau / 2 (log pi - log pi_old)^2.
 
     Its gradient is that of (r - tau log Z - tau log(pi / pi_old))^2 with mean(r) for tau log Z,
     halved and divided by tau: the surrogate of online mirror descent (section 2.3.2).
+
+    Args:
+        group_size: rollouts per task (our choice).
+        reward_temperature: tau, the weight of the quadratic term (our choice).
     """
-    # tau and group are our choice: the report gives neither. It also forgets the optimizer's state
-    # at the start of each iteration, which a method cannot. Trinity's `opmd` drops the square and
-    # divides by 1 + tau.
+    # The report also resets the optimizer's state at the start of each iteration, which a method
+    # cannot. Trinity's `opmd` drops the square and divides by 1 + tau.
     return Method(
         sampler=GroupSampler(group_size),
         advantage=Center(),

@@ -1,4 +1,4 @@
-"""OPO: the baseline of least variance weighs by length. Hao et al., 2025, arXiv:2505.23585."""
+"""OPO: the minimum-variance baseline weights by length. Hao et al., 2025, arXiv:2505.23585."""
 
 from torch import Tensor
 
@@ -12,7 +12,7 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="On-Policy RL with Optimal Reward Baseline",
-    use="Answers of one prompt differ much in length, and you can afford one update per batch.",
+    use="Answers of one prompt differ much in length, and one update per batch is affordable.",
     verl="adv_estimator='opo', ppo_mini_batch_size=train_batch_size (a lone rollout gets A = r)",
     checked=("golden", "laws", "reference", "run"),
 )
@@ -37,10 +37,14 @@ def opo(group_size: int = 8) -> Method:
     """A_i = r_i - sum_j l_j r_j / sum_j l_j, l_j the length of answer j; exactly on policy.
 
     loss = mean over answers of sum over tokens of -A log pi: no ratio, clip, KL or entropy term.
-    The weights are the squared gradient norms of the optimal baseline, taken to grow with length.
+    The weights are the squared gradient norms of the optimal baseline, taken proportional to
+    length.
+
+    Args:
+        group_size: rollouts per task (our choice).
     """
-    # Group size is our choice. The sum over tokens is the gradient that the baseline is optimal
-    # for; verl's recipe runs its own token mean.
+    # The sum over tokens is the gradient for which the baseline is optimal; verl's recipe runs its
+    # own token mean.
     return Method(
         sampler=GroupSampler(group_size),
         advantage=center_by_length,

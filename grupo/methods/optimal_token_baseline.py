@@ -1,4 +1,4 @@
-"""OTB: each token has the baseline of least variance. Li et al., 2026, arXiv:2602.07078."""
+"""OTB: each token has the minimum-variance baseline. Li et al., 2026, arXiv:2602.07078."""
 
 from torch import Tensor
 
@@ -13,7 +13,7 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="The Optimal Token Baseline: Variance Reduction for Long-Horizon LLM-RL",
-    use="Rollouts are long and groups small: the noise of the gradient is what fails the run.",
+    use="Rollouts are long and groups small, and gradient noise makes the run fail.",
     verl="adv_estimator='optimal_token_baseline' (baseline 0 where only the longest is left)",
     checked=("golden", "laws", "reference", "run"),
 )
@@ -21,17 +21,21 @@ PAPER = Paper(
 
 @component
 class SubtractTokenBaseline:
-    """r - B_t, B_t = sum_j W_jt r_j / sum_j W_jt over those of the group that took a t-th action.
+    """r - B_t, B_t = sum_j W_jt r_j / sum_j W_jt over rollouts of the group with a t-th action.
 
     W_t = sum_(s <= t) (1 - 2 pi(a_s) + sum_v pi(v)^2): the squared norm of the gradient of log pi
-    by the logits, up to t. The last one left is its own baseline and gets 0.
+    with respect to the logits, up to t. The longest rollout is its own baseline at its end and gets
+    0.
+
+    Args:
+        eps: added to the denominator.
     """
 
     eps: float = 1e-8
 
     @property
     def required_signals(self) -> frozenset[str]:
-        """sum_v pi(v)^2, when sampled."""
+        """sum_v pi(v)^2 when sampled."""
         return frozenset({"collision"})
 
     def __call__(self, x: Tensor, batch: Batch) -> PerAction:
@@ -49,12 +53,16 @@ def _group_sums(table: Tensor, batch: Batch) -> Tensor:
 
 
 def optimal_token_baseline(group_size: int = 4) -> Method:
-    """A_t = r - B_t with the optimal baseline of each place (verl's name; OTB in the paper).
+    """A_t = r - B_t with the optimal baseline of each position.
 
-    loss = mean over answers of sum over tokens of -A_t log pi.
+    loss = mean over answers of sum over tokens of -A_t log pi. The name is verl's; the paper's is
+    OTB.
+
+    Args:
+        group_size: rollouts per task (the paper matches 32 with 4).
     """
-    # N = 4 is what the paper matches N = 32 with. Tool text takes no place, as in its multi-turn
-    # form. No clip: the baseline is optimal for this gradient.
+    # Tool output has no position, as in the paper's multi-turn form. No clip: the baseline is
+    # optimal for this gradient.
     return Method(
         sampler=GroupSampler(group_size),
         advantage=SubtractTokenBaseline(),

@@ -1,4 +1,4 @@
-"""OTC-PO: right answers pay by how few calls they took. Wang et al., 2025, arXiv:2504.14870."""
+"""OTC-PO: correct answers with few tool calls earn more. Wang et al., 2025, arXiv:2504.14870."""
 
 from math import inf, pi
 
@@ -15,7 +15,7 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="OTC: Optimal Tool Calls via Reinforcement Learning",
-    use="An agent calls tools for what it knows anyway.",
+    use="An agent calls tools for what it already knows.",
     checked=("golden", "laws", "run"),
     catalogue=("otc-po",),
 )
@@ -23,30 +23,32 @@ PAPER = Paper(
 
 @component
 class FewestCallsReward:
-    """r = o sin(pi m / (m + n)) where n > 0, o cos(pi m / (2 m + smooth)) where n = 0.
+    """r = o sin(pi m / (m + n)) where n > 0, o cos(pi m / (2 m + smoothing)) where n = 0.
 
-    o is 1 for who is right, m the number of calls, n the fewest of a right answer to the task yet.
+    o is 1 for a correct answer ("correct" above 1/2), m the number of calls ("tool_calls"), n the
+    fewest calls of a correct answer to the task so far in the run.
+
+    Args:
+        smoothing: c in the paper.
     """
 
     smoothing: float
-    required_reward_terms = (
-        "tool_calls",
-        "correct",
-    )  # the number of tool calls; who is right: above 1/2
-    required_reward_history = ("tool_calls", "correct")  # n is the fewest of the run so far
+    required_reward_terms = ("tool_calls", "correct")
+    required_reward_history = ("tool_calls", "correct")
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         m, o = (batch.reward_terms[name] for name in self.required_reward_terms)
-        before = torch.tensor([fewest_calls(past) for past in batch.history]).to(m)
+        earlier = torch.tensor([fewest_calls(history) for history in batch.history]).to(m)
         now = group_ops.min(m.masked_fill(o <= 0.5, inf), batch.group)
-        n = torch.minimum(now, before[batch.group])
-        n = torch.where(n.isinf(), m, n)  # nobody was ever right: whatever n, r is 0
-        some, none = torch.sin(pi * m / (m + n)), torch.cos(pi * m / (2 * m + self.smoothing))
-        return (o > 0.5) * torch.where(n > 0, some, none)
+        n = torch.minimum(now, earlier[batch.group])
+        n = torch.where(n.isinf(), m, n)  # without a correct answer r is 0 for any n
+        with_calls = torch.sin(pi * m / (m + n))
+        without_calls = torch.cos(pi * m / (2 * m + self.smoothing))
+        return (o > 0.5) * torch.where(n > 0, with_calls, without_calls)
 
 
 def fewest_calls(history: TaskHistory) -> float:
-    """The fewest calls of a right answer in the past of a task; infinite where there is none."""
+    """The fewest calls of a correct answer in a task's history; infinite where there is none."""
     steps = zip(
         history.reward_terms.get("tool_calls", ()),
         history.reward_terms.get("correct", ()),
@@ -56,11 +58,15 @@ def fewest_calls(history: TaskHistory) -> float:
 
 
 def otc_po(group_size: int = 8, smoothing: float = 4.0) -> Method:
-    """OTC-GRPO: r = outcome x efficiency, 1 at the fewest calls seen, less above and below.
+    """OTC-GRPO: r = outcome x efficiency, 1 at the fewest calls so far, less above and below.
 
     Reward terms: "tool_calls", the number of calls, and "correct". A = (r - mean(r)) / std(r).
+
+    Args:
+        group_size: rollouts per task.
+        smoothing: c in the paper (our choice).
     """
-    # sin(f pi / (2 n)) with f = 2 n m / (m + n) in the paper. `smoothing`, its c, is our choice.
+    # The paper writes sin(f pi / (2 n)) with f = 2 n m / (m + n).
     return Method(
         sampler=GroupSampler(group_size),
         advantage=chain(FewestCallsReward(smoothing), Center(), ScaleByStd()),

@@ -1,4 +1,4 @@
-"""PACS: classify right answers, with log-ratios as logits. Li et al., 2025, arXiv:2509.02522."""
+"""PACS: classifies correct answers by their log-ratios. Li et al., 2025, arXiv:2509.02522."""
 
 from torch.nn.functional import binary_cross_entropy_with_logits
 
@@ -15,7 +15,7 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Implicit Actor Critic Coupling via a Supervised Learning Framework for RLVR",
-    use="Rewards are right or wrong, and one is much rarer than the other.",
+    use="Rewards are 0 or 1, and one is much rarer than the other.",
     checked=("golden", "laws", "reference", "run"),
     catalogue=("pacs",),
 )
@@ -23,7 +23,13 @@ PAPER = Paper(
 
 @component
 class ClassificationLoss(Loss):
-    """w BCE(sigmoid(psi), right), psi = `log_ratio_scale` (rho - the others' mean rho), w balances classes."""
+    """w BCE(sigmoid(psi), correct), psi = log_ratio_scale (rho - the others' mean rho).
+
+    w balances the two classes of a group.
+
+    Args:
+        log_ratio_scale: factor of the log-ratio (beta in the paper).
+    """
 
     log_ratio_scale: float
 
@@ -36,21 +42,25 @@ class ClassificationLoss(Loss):
         y = is_success(batch).to(rho)
         psi = rho - group_ops.leave_one_out_mean(rho, g)
         size, successes = group_ops.count(y, g), group_ops.sum(y, g)
-        same = successes.where(y > 0, size - successes)
-        w = (size / (2 * same)).where(same < size, 1.0)
+        class_size = successes.where(y > 0, size - successes)
+        w = (size / (2 * class_size)).where(class_size < size, 1.0)
         return broadcast_to_tokens(
             binary_cross_entropy_with_logits(psi, y, w, reduction="none"), batch
         )
 
 
 def pacs(group_size: int = 8, log_ratio_scale: float = 1.0) -> Method:
-    """loss = mean over answers of w BCE(psi, y): y = 1 where the reward is positive.
+    """loss = mean over answers of w BCE(sigmoid(psi), y), y = 1 where the reward is positive.
 
-    psi_i = rho_i - mean of the others' rho, rho = `log_ratio_scale` (log pi - log pi_old) of a whole answer,
-    and gradients flow through all of them. w = G / (2 x how many have the same label), 1 where all
-    have it.
+    psi_i = rho_i - mean of the others' rho, rho = log_ratio_scale (log pi - log pi_old) of a whole
+    answer; gradients flow through all of them. w = G / (2 x size of the class), 1 where all have
+    one label.
+
+    Args:
+        group_size: rollouts per task.
+        log_ratio_scale: factor of the log-ratio (beta in the paper).
     """
-    # As in the release at beta 1, whose group of a question lies in one micro-batch.
+    # As in the release at beta 1, where a question's group lies in one micro-batch.
     return Method(
         sampler=GroupSampler(group_size),
         advantage=identity,

@@ -1,4 +1,4 @@
-"""PAPO: an answer ought to depend on the image. Wang et al., 2025, arXiv:2507.06448."""
+"""PAPO: an answer should depend on the image. Wang et al., 2025, arXiv:2507.06448."""
 
 from collections.abc import Mapping
 
@@ -14,7 +14,7 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Perception-Aware Policy Optimization for Multimodal Reasoning",
-    use="A model that reasons about images answers without looking at them.",
+    use="A model that reasons about images answers without using them.",
     trl="PAPOTrainer, experimental, gone by 1.10; it masked the images itself",
     checked=("golden", "laws", "reference", "run"),
     catalogue=("papo",),
@@ -23,9 +23,15 @@ PAPER = Paper(
 
 @component
 class PerceptionLoss(Loss):
-    """-`perception_coef` k + `entropy_coef` (-l - m): k = e^(m - l) - (m - l) - 1, l = log pi, m the same unseeing.
+    """-perception_coef k + entropy_coef (-l - m), k = e^(m - l) - (m - l) - 1.
 
-    m is a constant, measured before the update; m - l is held within 20, k within 10.
+    l = log pi, m the same with the image masked, a constant measured before the update; m - l is
+    clamped to +-20, k to +-10.
+
+    Args:
+        perception_coef: weight of the divergence from the masked view.
+        entropy_coef: weight of the entropy of both views.
+        view: name of the masked view among the auxiliary models.
     """
 
     perception_coef: float
@@ -51,14 +57,22 @@ def papo(
     kl_coef: float = 0.01,
     clip_eps: float = 0.2,
 ) -> Method:
-    """GRPO that is rewarded for saying what it would not say without the image.
+    """GRPO with a reward for tokens that depend on the image.
 
-    loss = -min(R A, clip(R, 1 - `clip_eps`, 1 + `clip_eps`) A) + `kl_coef` k3
-           - `perception_coef` k + `entropy_coef` (H(l) + H(m)),  H(x) = -x at the tokens that were said.
-    The recipe names "masked", a view of the task whose image has lost 0.6 of its patches (14 x 14).
+    loss = -min(R A, clip(R, 1 - clip_eps, 1 + clip_eps) A) + kl_coef k3
+      - perception_coef k + entropy_coef (H(l) + H(m)),  H(x) = -x at the sampled tokens.
+    The recipe defines "masked", a view of the task whose image has lost 0.6 of its patches (14 x
+    14).
+
+    Args:
+        group_size: rollouts per task.
+        perception_coef: weight of the divergence from the masked view (authors' code: 0.02, or 0.01
+            without a KL).
+        entropy_coef: weight of the entropies (authors' code: 0.03, or 0.05 for the largest model).
+        kl_coef: weight of the KL divergence from the reference policy (authors' code: 0.01).
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
     """
-    # `perception_coef` 0.02 with this KL, 0.01 without; `entropy_coef` 0.05 for the largest model, 0.03 elsewhere: so
-    # the released scripts, which hold m constant unless told otherwise, and then H(m) has a value
-    # and no gradient. Their code's mean is over tokens by default; ours over answers, as GRPO's.
+    # The released scripts hold m constant by default, so H(m) has a value and no gradient. Their
+    # mean is over tokens by default; here over answers, as GRPO's.
     loss = Clip(clip_eps, clip_eps) + kl_coef * KL() + PerceptionLoss(perception_coef, entropy_coef)
     return Method(sampler=GroupSampler(group_size), loss=loss)

@@ -1,4 +1,4 @@
-"""Leave-one-out pass@k: only the lone best is credited. Tang et al., 2025, arXiv:2503.19595."""
+"""Leave-one-out pass@k: only a unique best is credited. Tang et al., 2025, arXiv:2503.19595."""
 
 import torch
 from torch import Tensor
@@ -13,7 +13,7 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Optimizing Language Models for Inference Time Objectives using Reinforcement Learning",
-    use="The best of exactly as many rollouts as a group has is what will be kept.",
+    use="The best of exactly group_size rollouts will be used.",
     verl="adv_estimator='grpo_passk', norm_adv_by_std_in_grpo=False (True by default there)",
     checked=("golden", "laws", "reference", "run"),
 )
@@ -34,12 +34,15 @@ def marginal_best(x: Tensor, batch: Batch) -> Tensor:
 
 
 def passk_leave_one_out(group_size: int = 8) -> Method:
-    """A_i = max_j r_j - max_(j != i) r_j: unbiased for pass@k with k = `group_size`.
+    """A_i = max_j r_j - max_(j != i) r_j: unbiased for pass@k with k = group_size.
 
     loss = mean over answers of sum over tokens of -A log pi.
+
+    Args:
+        group_size: rollouts per task, the k of pass@k (our choice).
     """
-    # Two equally good answers get nothing: each could be missed. A lone rollout, whose others are
-    # nobody, gets 0. Group size is our choice.
+    # Two equally good best answers get 0, since the group keeps its maximum without one of them. A
+    # lone rollout gets 0.
     return Method(
         sampler=GroupSampler(group_size),
         advantage=marginal_best,

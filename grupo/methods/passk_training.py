@@ -15,18 +15,22 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="Pass@k Training for Adaptively Balancing Exploration and Exploitation of Large "
     "Reasoning Models",
-    use="Several attempts will be made at each task, and one that is right is enough.",
+    use="Several attempts will be made at each task, and one correct answer is enough.",
     checked=("golden", "laws", "reference", "run"),
 )
 
 
 @component
 class PassAtK:
-    """Advantage of being in a random k-subset of the group, whose reward is its best rollout's.
+    """Mean advantage of the random k-subsets with this rollout; a subset's reward is its maximum.
 
-    R = 1 - C(wrong, k) / C(n, k), s = sqrt(R (1 - R)); a right rollout (reward above 0) gets
-    (1 - R) / s, a wrong one (1 - R - C(wrong - 1, k - 1) / C(n - 1, k - 1)) / s. A group of fewer
-    than k counts as if k were its size.
+    R = 1 - C(wrong, k) / C(n, k), s = sqrt(R (1 - R)); a correct rollout (reward above 0) gets (1 -
+    R) / s, a wrong one (1 - R - C(wrong - 1, k - 1) / C(n - 1, k - 1)) / s. A group of fewer than k
+    counts as if k were its size.
+
+    Args:
+        k: size of the subsets.
+        eps: added to the denominator.
     """
 
     k: int
@@ -41,21 +45,27 @@ class PassAtK:
         return (fail - (1 - right) * siblings_fail) / ((fail * (1 - fail)).sqrt() + self.eps)
 
     def _all_wrong(self, wrong: Tensor, n: Tensor, k: Tensor) -> Tensor:
-        """C(wrong, k) / C(n, k): how likely k of n are all wrong, exactly 1 where all are."""
+        """C(wrong, k) / C(n, k): probability that k of n are all wrong, exactly 1 where all are."""
         j = torch.arange(self.k)
-        chances = (wrong[:, None] - j).clamp(min=0) / (n[:, None] - j).clamp(min=1)
-        return torch.where(j < k[:, None], chances, torch.ones_like(chances)).prod(1)
+        probabilities = (wrong[:, None] - j).clamp(min=0) / (n[:, None] - j).clamp(min=1)
+        return torch.where(j < k[:, None], probabilities, torch.ones_like(probabilities)).prod(1)
 
 
 def passk_training(
     group_size: int = 8, k: int = 4, clip_low: float = 0.2, clip_high: float = 0.28
 ) -> Method:
-    """Credit by what a rollout does to pass@`k` of its group, not to its own reward (section 2.4).
+    """The advantage is a rollout's effect on pass@k of its group, not on its own reward (section
+    2.4).
 
-    loss = mean over tokens of -min(R A, clip(R, 1 - `clip_low`, 1 + `clip_high`) A).
+    loss = mean over tokens of -min(R A, clip(R, 1 - clip_low, 1 + clip_high) A).
+
+    Args:
+        group_size: rollouts per task (our choice).
+        k: attempts of which one must be correct (our choice; the paper runs several).
+        clip_low: ratios are clipped below at 1 - clip_low (DAPO's value).
+        clip_high: ratios are clipped above at 1 + clip_high (DAPO's value).
     """
-    # Of DAPO the paper keeps clip-higher and the token mean (section 2.1). `group_size` and `k` are our
-    # choice: it runs several.
+    # The paper keeps clip-higher and the token mean of DAPO (section 2.1).
     return Method(
         sampler=GroupSampler(group_size),
         advantage=PassAtK(k),

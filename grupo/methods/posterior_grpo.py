@@ -1,4 +1,4 @@
-"""Posterior-GRPO: good thinking pays where the code runs. Fan et al., 2025, arXiv:2508.05170."""
+"""Posterior-GRPO: reasoning is paid where the code passes. Fan et al., 2025, arXiv:2508.05170."""
 
 from torch import Tensor
 
@@ -13,7 +13,7 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Posterior-GRPO: Rewarding Reasoning Processes in Code Generation",
-    use="A reward model judges the reasoning, and would be fooled if it paid failures, too.",
+    use="A reward model scores the reasoning, and would be exploited if failures were paid.",
     checked=("golden", "laws", "run"),
     catalogue=("posterior-grpo",),
 )
@@ -21,7 +21,13 @@ PAPER = Paper(
 
 @component
 class PosteriorReward:
-    """r = f + o + [o = 1] t: format, outcome, and quality of the thinking."""
+    """r = f + o + [o = 1] t: format, outcome, and quality of the reasoning.
+
+    Args:
+        format_term: reward term of the format, 1 or 0.
+        outcome_term: reward term of the outcome, 1 or 0.
+        quality_term: reward term of the reasoning, in [0, 1].
+    """
 
     format_term: str = "format"
     outcome_term: str = "correct"
@@ -29,7 +35,7 @@ class PosteriorReward:
 
     @property
     def required_reward_terms(self) -> tuple[str, ...]:
-        """Format 1 or 0, outcome 1 or 0, quality in [0, 1]."""
+        """Format, outcome and quality."""
         return (self.format_term, self.outcome_term, self.quality_term)
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
@@ -38,12 +44,17 @@ class PosteriorReward:
 
 
 def posterior_grpo(group_size: int = 8, clip_low: float = 0.2, clip_high: float = 0.28) -> Method:
-    """r = R_f + R_o + [R_o = 1] R_t: quality orders the right answers and cannot save a wrong one.
+    """r = R_f + R_o + [R_o = 1] R_t: quality ranks the correct answers and cannot save a wrong one.
 
-    Reward terms: "format", "correct" (all tests pass), and "thinking", a reward model's score in [0, 1]
-    that reads the thinking alone. A = (r - mean(r)) / std(r).
+    Reward terms: "format", "correct" (all tests pass) and "thinking", a reward model's score in [0,
+    1] of the reasoning alone. A = (r - mean(r)) / std(r).
+
+    Args:
+        group_size: rollouts per task (our choice).
+        clip_low: ratios are clipped below at 1 - clip_low (a third party's value).
+        clip_high: ratios are clipped above at 1 + clip_high (a third party's value).
     """
-    # Clip-higher, token mean and no KL are a third party's configuration; the group is our choice.
+    # Token mean and no KL are also a third party's configuration.
     return Method(
         sampler=GroupSampler(group_size),
         advantage=chain(PosteriorReward(), Center(), ScaleByStd()),

@@ -1,4 +1,4 @@
-"""PPL shaping: likely answers and late tokens teach more. Deng et al., 2025, arXiv:2508.02260."""
+"""PPL shaping: likely answers and late tokens count more. Deng et al., 2025, arXiv:2508.02260."""
 
 import torch
 from torch import Tensor
@@ -25,7 +25,11 @@ PAPER = Paper(
 
 @component
 class PerplexityWeight:
-    """x max(0, 1 - alpha w), w the rollout's log-perplexity standardised over the batch."""
+    """x max(0, 1 - perplexity_coef w), w the log-perplexity standardised over the batch.
+
+    Args:
+        perplexity_coef: strength of the weight (alpha in the paper).
+    """
 
     perplexity_coef: float
     needs_whole_batch = True
@@ -37,17 +41,21 @@ class PerplexityWeight:
 
 @component
 class PositionBonus:
-    """x + sign(x) gamma sigmoid(slope (l - middle)), l the action's place between 0 and 1."""
+    """x + sign(x) position_coef sigmoid(slope (l - midpoint)), l the token's position in [0, 1].
+
+    Args:
+        position_coef: size of the bonus (gamma in the paper).
+        slope: steepness of the bonus.
+        midpoint: position of half the bonus.
+    """
 
     position_coef: float
     slope: float = 10.0
     midpoint: float = 0.5
 
     def __call__(self, x: Tensor, batch: Batch) -> PerAction:
-        A, last = (
-            broadcast_to_tokens(x, batch),
-            (batch.lengths - 1).clamp(min=1)[batch.rollout, None],
-        )
+        A = broadcast_to_tokens(x, batch)
+        last = (batch.lengths - 1).clamp(min=1)[batch.rollout, None]
         bonus = self.position_coef * torch.sigmoid(
             self.slope * (token_index(batch) / last - self.midpoint)
         )
@@ -57,18 +65,24 @@ class PositionBonus:
 def ppl_position(
     group_size: int = 8, perplexity_coef: float = 0.01, position_coef: float = 0.1
 ) -> Method:
-    """A' = A (1 - `perplexity_coef` w), then A' + sign(A') b: w says how unlikely the answer was, b how late.
+    """A' = A (1 - perplexity_coef w), then A' + sign(A') b, w the log-perplexity and b a late
+    bonus.
 
-    Both only make moves greater or smaller, never turn them. `perplexity_coef` = `position_coef` = 0 is GRPO.
+    Neither changes a sign. perplexity_coef = position_coef = 0 is GRPO.
+
+    Args:
+        group_size: rollouts per task.
+        perplexity_coef: strength of the perplexity weight (our choice).
+        position_coef: size of the position bonus (our choice).
     """
-    # The paper tries each alone, on the plateau of a run: set the other one to 0, and begin from a
-    # checkpoint. Its constants were not seen: all are our choice, as is that no factor is negative.
-    credit = chain(
+    # The paper tries each alone, on the plateau of a run: set the other one to 0 and begin from a
+    # checkpoint. That no factor is negative is our choice, too.
+    advantage = chain(
         Center(), ScaleByStd(), PerplexityWeight(perplexity_coef), PositionBonus(position_coef)
     )
     return Method(
         sampler=GroupSampler(group_size),
-        advantage=credit,
+        advantage=advantage,
         loss=Clip(0.2, 0.2),
         aggregation=token_mean,
     )

@@ -1,4 +1,4 @@
-"""PPO: a learned value says what each action was worth. Schulman et al., 2017, arXiv:1707.06347."""
+"""PPO: a learned value function is the baseline. Schulman et al., 2017, arXiv:1707.06347."""
 
 from grupo.algo.advantages.gae import GAE
 from grupo.algo.aggregation import token_mean
@@ -11,7 +11,7 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Proximal Policy Optimization Algorithms",
-    use="The baseline to compare with; where one rollout per task is all there is.",
+    use="The baseline to compare with; works with one rollout per task.",
     trl="PPOTrainer, experimental: whitens A, clips the value, pays -kl_coef k1 at every token",
     verl="adv_estimator='gae': whitens A, clips the value, its value model is a network of its own",
     checked=("golden", "laws", "run"),
@@ -21,14 +21,21 @@ PAPER = Paper(
 def ppo(
     group_size: int = 1, clip_eps: float = 0.2, gae_lambda: float = 0.95, epochs: int = 3
 ) -> Method:
-    """loss = -min(R A, clip(R, 1 - `clip_eps`, 1 + `clip_eps`) A) + (V - V_target)^2, A by GAE (eq. 7, 9).
+    """loss = -min(R A, clip(R, 1 - clip_eps, 1 + clip_eps) A) + (V - V_target)^2, A by GAE (eq. 7,
+    9).
 
-    The reward is paid at the last action, and is not discounted: gamma = 1.
+    The reward is paid at the last token and not discounted: gamma = 1.
+
+    Args:
+        group_size: rollouts per task.
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps] (paper: 0.2).
+        gae_lambda: lambda of GAE (paper: 0.95).
+        epochs: passes over the rollouts of a step (paper: 3).
     """
-    # clip, lam, epochs and the value's coefficient 1 are those of the paper's tables of parameters;
-    # gamma = 0.99 there would hide the end of a long answer. No entropy bonus, as in section 6.1,
-    # where policy and value share nothing either. A is not whitened, nor does the paper say so.
-    # The clipped value loss of losses/values.py: .replace(loss=Clip(0.2, 0.2) + ClippedValueLoss(0.2)).
+    # The weight of the value loss, 1, is the paper's; its gamma of 0.99 would hide the end of a
+    # long answer. No entropy bonus, as in section 6.1, where policy and value share no parameters.
+    # The paper does not whiten A. With clipped value loss: .replace(loss=Clip(0.2, 0.2) +
+    # ClippedValueLoss(0.2)).
     return Method(
         sampler=GroupSampler(group_size),
         advantage=GAE(gamma=1.0, gae_lambda=gae_lambda),

@@ -1,4 +1,4 @@
-"""Pref-GRPO: win rates in place of scores too much alike. Wang et al., 2025, arXiv:2508.20751."""
+"""Pref-GRPO: win rates replace scores that differ little. Wang et al., 2025, arXiv:2508.20751."""
 
 from grupo.algo.advantages import Center, ClampAdvantage, ScaleByStd, UseRewardTerm, chain
 from grupo.algo.losses import Clip
@@ -9,23 +9,29 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="Pref-GRPO: Pairwise Preference Reward-based GRPO for Stable Text-to-Image"
     " Reinforcement Learning",
-    use="Scores of a group lie so close that dividing by their std makes noise of them.",
+    use="Scores of a group are so close that dividing by their std turns them into noise.",
     checked=("golden", "laws", "reference", "run"),
     catalogue=("pref-grpo",),
 )
 
 
 def pref_grpo(group_size: int = 8, clip_eps: float = 1e-4, max_advantage: float = 5.0) -> Method:
-    """A = (r - mean(r)) / std(r) of r = reward_terms["win_rate"], held within -+`max_advantage`; no KL.
+    """A = (r - mean(r)) / std(r) of the win rate r, clamped to +-max_advantage; no KL.
 
-    `rewards.tournament.WinRate` measures it, with G (G - 1) / 2 judgements a group. Actions are
-    denoising steps.
+    Reward terms: "win_rate", by `rewards.tournament.WinRate`, with G (G - 1) / 2 comparisons a
+    group. Actions are denoising steps.
+
+    Args:
+        group_size: rollouts per task (authors' code: 8).
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps] (authors' code: 0.0001).
+        max_advantage: advantages are clamped to [-max_advantage, max_advantage] (authors' code:
+            5.0).
     """
-    # Group, clip and bound are those of the released FLUX run, which adds a CLIP score to the win
-    # rate; that is one more part: EachPart(identity, (("win_rate", 0.4), ("clip", 0.6))).
-    r = UseRewardTerm("win_rate")
+    # The released FLUX run adds a CLIP score to the win rate: PerRewardTerm(identity, (("win_rate",
+    # 0.4), ("clip", 0.6))).
+    clamp = ClampAdvantage(-max_advantage, max_advantage)
     return Method(
         sampler=GroupSampler(group_size),
-        advantage=chain(r, Center(), ScaleByStd(), ClampAdvantage(-max_advantage, max_advantage)),
+        advantage=chain(UseRewardTerm("win_rate"), Center(), ScaleByStd(), clamp),
         loss=Clip(clip_eps, clip_eps),
     )

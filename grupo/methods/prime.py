@@ -1,4 +1,4 @@
-"""PRIME: a reward for every token out of an outcome model. Cui et al., 2025, arXiv:2502.01456."""
+"""PRIME: token rewards implied by an outcome model. Cui et al., 2025, arXiv:2502.01456."""
 
 from torch import Tensor
 
@@ -20,7 +20,7 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Process Reinforcement through Implicit Rewards",
-    use="Outcomes are too sparse, and a model trained on outcomes is there, or cheap to have.",
+    use="Outcomes are too sparse, and a model trained on outcomes exists or is cheap to train.",
     verl="the recipe prime: adv_estimator='rloo', reward_dpo_coef=reward_gt_coef=5; whitens A",
     checked=("golden", "laws", "reference", "run"),
 )
@@ -30,7 +30,13 @@ PAPER = Paper(
 class AddImplicitRewards:
     """x + sum over s >= t of gamma^(s - t) (r_s - mean over the others of their mean r).
 
-    r_t = beta (log pi_prm - log pi_ref), which an outcome model implies; means are over actions.
+    r_t = log_ratio_scale (log pi_prm - log pi_ref), implied by an outcome model; means are over
+    tokens.
+
+    Args:
+        log_ratio_scale: factor of the log-ratio.
+        gamma: discount per token.
+        model: name of the outcome model among the auxiliary models.
     """
 
     log_ratio_scale: float
@@ -39,7 +45,7 @@ class AddImplicitRewards:
 
     @property
     def required_signals(self) -> frozenset[str]:
-        """The reward model and its reference."""
+        """Log-probabilities under the reward model and its reference."""
         return frozenset({f"logp@{self.model}", "logp@ref"})
 
     def __call__(self, x: Tensor, batch: Batch) -> PerAction:
@@ -56,20 +62,26 @@ def prime(
     process_coef: float = 5.0,
     clip_eps: float = 0.2,
 ) -> Method:
-    """A_t = (r - mean of the others) + `turn_coef` times the same of the implicit rewards still to come.
+    """A_t = (r - mean of the others) + process_coef times the same of the implicit rewards to come.
 
-    Implicit reward of a token: `log_ratio_scale` (log pi_prm - log pi_ref), of a model "prm" trained by
-    `implicit_prm`.
+    The implicit reward of a token is log_ratio_scale (log pi_prm - log pi_ref), of a model "prm"
+    trained by `implicit_prm`.
+
+    Args:
+        group_size: rollouts per task.
+        log_ratio_scale: factor of the log-ratio (beta in the paper) (authors' code: 0.05).
+        process_coef: weight of the implicit rewards (authors' code: 5.0).
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
     """
-    # `turn_coef`, `log_ratio_scale`, gamma = 1: those of PRIME-RL/PRIME (run_prime_main.sh). Its code adds
-    # (r_t - mean of the rollout's own r) / (K - 1), and whitens A; here the paper's formula. It
-    # also trains the model on each step's rollouts; here it stays what it is.
-    credit = chain(
+    # Constants are those of PRIME-RL/PRIME (run_prime_main.sh), gamma = 1 among them. Its code adds
+    # (r_t - mean of the rollout's own r) / (K - 1) and whitens A; here the paper's formula. It also
+    # trains the model on each step's rollouts; here the model is fixed.
+    advantage = chain(
         Center(group_ops.leave_one_out_mean), AddImplicitRewards(log_ratio_scale * process_coef)
     )
     return Method(
         sampler=GroupSampler(group_size),
-        advantage=credit,
+        advantage=advantage,
         loss=Clip(clip_eps, clip_eps),
         aggregation=token_mean,
     )

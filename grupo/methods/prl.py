@@ -1,4 +1,4 @@
-"""PRL: the KL still to come is charged step by step. Yao et al., 2026, arXiv:2601.10201."""
+"""PRL: future KL is charged per reasoning step. Yao et al., 2026, arXiv:2601.10201."""
 
 import torch
 from torch import Tensor
@@ -15,7 +15,7 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="PRL: Process Reward Learning Improves LLMs' Reasoning Ability",
-    use="Credit for steps without a process reward model, and with a reference to stay near.",
+    use="Step-level credit without a process reward model, with a reference policy to stay near.",
     checked=("golden", "laws", "reference", "run"),
     catalogue=("prl-process-reward-learning",),
 )
@@ -23,9 +23,13 @@ PAPER = Paper(
 
 @component
 class SubtractFutureKL:
-    """x - S_e / eta for all actions of a step that ends with action e, S_e = sum_(s >= e) l_s.
+    """x - S_e / inverse_kl_coef for all tokens of a step that ends with token e.
 
-    l = log pi_old - log pi_ref; a step is `step_length` actions long, the last one what is left.
+    S_e = sum_(s >= e) (log pi_old - log pi_ref); a step has step_length tokens, the last one fewer.
+
+    Args:
+        inverse_kl_coef: inverse weight of the KL (eta in the paper).
+        step_length: length of a step, in tokens.
     """
 
     inverse_kl_coef: float
@@ -33,7 +37,7 @@ class SubtractFutureKL:
 
     @property
     def required_signals(self) -> frozenset[str]:
-        """The reference."""
+        """Log-probabilities under the reference policy."""
         return frozenset({"logp@ref"})
 
     def __call__(self, x: Tensor, batch: Batch) -> PerAction:
@@ -52,17 +56,24 @@ def prl(
     step_length: int = 256,
     clip_eps: float = 0.2,
 ) -> Method:
-    """A_t = (r - mean r) / (std r + 1e-6) - S_e / `inverse_kl_coef`, e the end of the step that holds t.
+    """A_t = (r - mean r) / (std r + 1e-6) - S_e / inverse_kl_coef, e the end of the step that holds
+    t.
 
-    S_e is how much likelier the policy makes the rest of the answer, from e on, than the reference
-    does. `inverse_kl_coef` -> infinity is GRPO.
+    S_e is the log-ratio of policy to reference on the rest of the answer from e on. An infinite
+    inverse_kl_coef is GRPO.
+
+    Args:
+        group_size: rollouts per task (authors' code: 5).
+        inverse_kl_coef: inverse weight of the KL (eta in the paper) (authors' code: 200.0).
+        step_length: length of a step, in tokens (authors' code: 256).
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
     """
-    # The defaults and steps of equal length are those of runs/run_grpo.sh of
-    # MaxwellJryao/Process-Reward-Learning; it can also split at newlines.
-    credit = chain(Center(), ScaleByStd(), SubtractFutureKL(inverse_kl_coef, step_length))
+    # The defaults are those of runs/run_grpo.sh of MaxwellJryao/Process-Reward-Learning, which can
+    # also split at newlines.
+    advantage = chain(Center(), ScaleByStd(), SubtractFutureKL(inverse_kl_coef, step_length))
     return Method(
         sampler=GroupSampler(group_size),
-        advantage=credit,
+        advantage=advantage,
         loss=Clip(clip_eps, clip_eps),
         aggregation=token_mean,
     )

@@ -1,4 +1,4 @@
-"""Clip and Delta: process rewards that nobody can farm. Gao et al., 2024, arXiv:2410.15115."""
+"""Clip and Delta: process rewards that cannot be farmed. Gao et al., 2024, arXiv:2410.15115."""
 
 from torch import Tensor
 
@@ -23,7 +23,7 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="On Designing Effective RL Reward at Training Time for LLM Reasoning",
-    use="A process reward model is there, and its policy has learned to repeat easy steps.",
+    use="The policy has learned to exploit a process reward model by repeating easy steps.",
     checked=("golden", "laws", "run"),
     catalogue=("prm-clip-delta",),
 )
@@ -31,10 +31,14 @@ PAPER = Paper(
 
 @component
 class ClippedProcessReward:
-    """x at the last action, and `process_coef` d_k at the end of step k of K.
+    """x at the last token, and process_coef d_k at the end of step k of K.
 
-    c_k = min(p_k - eta, 0) of the score p_k; d_k = c_k - c_(k+1), d_(K-1) = c_(K-1), d_K = 0. What
-    is still to come at step k is c_k, however many steps follow.
+    c_k = min(p_k - score_threshold, 0) of the score p_k; d_k = c_k - c_(k+1), d_(K-1) = c_(K-1),
+    d_K = 0. The return from step k on is c_k, however many steps follow.
+
+    Args:
+        score_threshold: score from which a step has no penalty (eta in the paper).
+        process_coef: weight of the process reward.
     """
 
     score_threshold: float
@@ -42,14 +46,15 @@ class ClippedProcessReward:
 
     @property
     def required_signals(self) -> frozenset[str]:
-        """The number of each action's step, from 0 on, and that step's score on all its actions."""
+        """Index of each token's step, from 0, and that step's score on all its tokens."""
         return frozenset({"step/index", "step/prm"})
 
     def __call__(self, x: Tensor, batch: Batch) -> PerAction:
         steps = with_steps_as_turns(batch)
-        there = turn_mask(steps)
-        c = label_per_turn(batch.signals["step/prm"], steps).sub(self.score_threshold).clamp(max=0)
-        c = c.where(there & (shift_left(there.double()) > 0), 0.0)  # 0 in the last step
+        exists = turn_mask(steps)
+        score = label_per_turn(batch.signals["step/prm"], steps)
+        c = score.sub(self.score_threshold).clamp(max=0)
+        c = c.where(exists & (shift_left(exists.double()) > 0), 0.0)  # 0 in the last step
         return at_last_token(x, batch) + at_turn_ends(
             self.process_coef * (c - shift_left(c)), steps
         )
@@ -58,20 +63,25 @@ class ClippedProcessReward:
 def prm_clip_delta(
     group_size: int = 1, score_threshold: float = 0.5, process_coef: float = 0.05
 ) -> Method:
-    """PPO whose reward is success plus `process_coef` times clipped differences of a step's scores.
+    """PPO whose reward is success plus clipped differences of the steps' scores.
 
-    step/index numbers the steps of an answer, step/prm holds the score of its prefix up to the step.
+    Signals: "step/index" is the index of a step of the answer, "step/prm" the score of the prefix
+    that ends with the step.
+
+    Args:
+        group_size: rollouts per task.
+        score_threshold: score from which a step has no penalty (our choice).
+        process_coef: weight of the process reward (our choice).
     """
-    # Clip first, then Delta, as the paper's best; its text was not seen: `score_threshold` and `process_coef` are our
-    # choice, so chosen that most sound steps score above `score_threshold`.
-    credit = chain(
+    # Clip, then Delta, is the paper's best combination; its text was not available. Most sound
+    # steps should score above score_threshold.
+    advantage = chain(
         ClippedProcessReward(score_threshold, process_coef), GAE(gamma=1.0, gae_lambda=0.95)
     )
-    loss, plan = Clip(0.2, 0.2) + ValueLoss(), Updates(epochs=3)
     return Method(
         sampler=GroupSampler(group_size),
-        advantage=credit,
-        loss=loss,
+        advantage=advantage,
+        loss=Clip(0.2, 0.2) + ValueLoss(),
         aggregation=token_mean,
-        updates=plan,
+        updates=Updates(epochs=3),
     )

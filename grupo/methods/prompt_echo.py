@@ -1,4 +1,4 @@
-"""PromptEcho: a good image lets its prompt be read off. Liu et al., 2026, arXiv:2604.12652."""
+"""PromptEcho: the prompt's likelihood given the image. Liu et al., 2026, arXiv:2604.12652."""
 
 from collections.abc import Callable, Sequence
 
@@ -14,7 +14,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="PromptEcho: Annotation-Free Reward from Vision-Language Models for Text-to-Image"
     " Reinforcement Learning",
-    use="Images are to follow their prompts, and there is a vision model but no reward model.",
+    use="Images should follow their prompts; a vision model exists but no reward model.",
     checked=("golden", "laws", "run"),
     catalogue=("prompt-echo",),
 )
@@ -27,9 +27,13 @@ def mean_prompt_logp(logp: Sequence[float]) -> float:
 
 @component
 class PromptLikelihood(PerRolloutReward):
-    """A reward: `mean_prompt_logp` of what a frozen model gives to each token of the prompt, `logp(task, i)`.
+    """Reward: `mean_prompt_logp` of the prompt's tokens under a frozen vision model.
 
-    The prompt is the answer to a fixed question such as "describe this image": one forward pass.
+    The prompt is scored as the answer to a fixed question such as "describe this image", in one
+    forward pass.
+
+    Args:
+        logp_fn: (task, rollout) -> log-probability of each token of the prompt.
     """
 
     logp_fn: Callable[[Task, Rollout], Sequence[float]]
@@ -39,8 +43,17 @@ class PromptLikelihood(PerRolloutReward):
 
 
 def prompt_echo(group_size: int = 8, clip_eps: float = 0.2) -> Method:
-    """A = (r - mean(r)) / std(r) with r = reward_terms["echo"], minus the cross-entropy of the prompt."""
-    # Mean or sum over the prompt is all one inside a group, up to eps. The cross-entropy is the
-    # paper's; group and clip are our choice, and steps of denoising are the actions.
-    credit = chain(UseRewardTerm("echo"), Center(), ScaleByStd())
-    return Method(sampler=GroupSampler(group_size), advantage=credit, loss=Clip(clip_eps, clip_eps))
+    """A = (r - mean(r)) / std(r) with r = minus the cross-entropy of the prompt.
+
+    Reward terms: "echo", r. Actions are denoising steps.
+
+    Args:
+        group_size: rollouts per task (our choice).
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps] (our choice).
+    """
+    # Mean and sum over the prompt are equivalent within a group, up to eps.
+    return Method(
+        sampler=GroupSampler(group_size),
+        advantage=chain(UseRewardTerm("echo"), Center(), ScaleByStd()),
+        loss=Clip(clip_eps, clip_eps),
+    )

@@ -1,4 +1,4 @@
-"""ProRL: a KL to a reference that catches up, for long runs. Liu et al., 2025, arXiv:2505.24864."""
+"""ProRL: KL to a reference that is reset, for long runs. Liu et al., 2025, arXiv:2505.24864."""
 
 from grupo.algo.aggregation import token_mean
 from grupo.algo.filters import keep_nonzero_std
@@ -13,7 +13,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="ProRL: Prolonged Reinforcement Learning Expands Reasoning Boundaries in Large Language"
     " Models",
-    use="Thousands of steps on many kinds of tasks, where runs without a leash go astray.",
+    use="Thousands of steps on many kinds of tasks, where runs without a KL term diverge.",
     checked=("golden", "laws", "run"),
 )
 
@@ -26,13 +26,21 @@ def prorl(
     ref_update_every: int = 400,
     max_resample_rounds: int = 10,
 ) -> Method:
-    """DAPO's clip and dynamic sampling, plus `kl_coef` k3 to a reference reset to the policy at times.
+    """DAPO's clip and dynamic sampling, plus kl_coef k3 to a reference that is reset to the policy.
 
-    loss = mean over all tokens of -min(R A, clip(R, 1 - `clip_low`, 1 + `clip_high`) A) + `kl_coef` k3.
+    loss = mean over all tokens of -min(R A, clip(R, 1 - clip_low, 1 + clip_high) A) + kl_coef k3.
+
+    Args:
+        group_size: rollouts per task.
+        clip_low: ratios are clipped below at 1 - clip_low.
+        clip_high: ratios are clipped above at 1 + clip_high.
+        kl_coef: weight of the KL divergence from the reference policy (of the sequel
+            arXiv:2507.12507).
+        ref_update_every: steps between resets of the reference (our choice).
+        max_resample_rounds: most rounds of dynamic sampling in a step (DAPO's value).
     """
-    # The paper resets reference and optimizer by hand when validation stalls: `ref_update_every` is our
-    # choice, and the optimizer is kept. From memory: `kl_coef`, of its sequel arXiv:2507.12507, and the
-    # four updates, 256 prompts in minibatches of 64. `max_resample_rounds` is DAPO's.
+    # The paper resets reference and optimizer by hand when validation stalls; here the optimizer is
+    # kept. The four updates, 256 prompts in minibatches of 64, are from memory.
     return Method(
         curriculum=DynamicSampling(ShuffledTasks(), max_resample_rounds),
         sampler=GroupSampler(group_size),

@@ -1,4 +1,4 @@
-"""PS-GRPO: answer alike, however the question is put. Hamman et al., 2025, arXiv:2510.04392."""
+"""PS-GRPO: paraphrased questions get the same answer. Hamman et al., 2025, arXiv:2510.04392."""
 
 from grupo.algo.advantages import (
     ByRewardTerm,
@@ -16,7 +16,7 @@ from grupo.rollouts.samplers import ParaphraseSampler
 
 PAPER = Paper(
     title="Improving Consistency in Retrieval-Augmented Systems with Group Similarity Rewards",
-    use="The same question in other words, with other documents, gets another answer.",
+    use="A question gets another answer when it is reworded or comes with other documents.",
     checked=("golden", "laws", "run"),
     catalogue=("con-rag-ps-grpo",),
 )
@@ -25,18 +25,23 @@ PAPER = Paper(
 def ps_grpo(
     group_size: int = 4, accuracy_coef: float = 1.0, clip_eps: float = 0.2, kl_coef: float = 0.04
 ) -> Method:
-    """r = mean similarity to answers to the other paraphrases + `accuracy_coef` times the accuracy.
+    """r = mean similarity to answers to the other paraphrases + accuracy_coef times the accuracy.
 
-    `group_size` rollouts of each paraphrase; A = (r - mean(r)) / std(r) among those of the same one.
-    Reward terms: "agreement" and "agreement/prompt", by `rewards.agreement.Agreement`, and "correct".
+    A = (r - mean(r)) / std(r) among rollouts of the same paraphrase. Reward terms: "agreement" and
+    "agreement/prompt", by `rewards.agreement.Agreement`, and "correct".
+
+    Args:
+        group_size: rollouts per paraphrase (the paper has 4 of each of 6).
+        accuracy_coef: weight of the accuracy; 0 for long free-form answers (our choice).
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
+        kl_coef: weight of the KL divergence from the reference policy (our choice).
     """
-    # 4 rollouts of each of 6 paraphrases in the paper, BLEU-2, and the similarity to one rollout of
-    # three others, drawn anew, in place of all: all are compared here. The weight of the accuracy,
-    # token F1 there, and of the KL were not seen; accuracy=0 where answers are long and free.
-    r = PerRewardTerm(identity, (("agreement", 1.0), ("correct", accuracy_coef)))
-    compared = GroupedBy(chain(Center(), ScaleByStd()), ByRewardTerm("agreement/prompt"))
+    # The paper compares by BLEU-2 with one rollout of three random other paraphrases, here with all
+    # rollouts. Its accuracy is token F1.
+    reward = PerRewardTerm(identity, (("agreement", 1.0), ("correct", accuracy_coef)))
+    per_prompt = GroupedBy(chain(Center(), ScaleByStd()), ByRewardTerm("agreement/prompt"))
     return Method(
         sampler=ParaphraseSampler(group_size),
-        advantage=chain(r, compared),
+        advantage=chain(reward, per_prompt),
         loss=Clip(clip_eps, clip_eps) + kl_coef * KL(),
     )

@@ -1,4 +1,4 @@
-"""PTA-GRPO: a plan is worth what its chains achieve. Dou et al., 2025, arXiv:2510.01833."""
+"""PTA-GRPO: a plan is paid by the accuracy of its chains. Dou et al., 2025, arXiv:2510.01833."""
 
 from torch import Tensor
 
@@ -20,9 +20,13 @@ PAPER = Paper(
 
 @component
 class PlanReward:
-    """correct + plan mean(correct | same plan) + format format.
+    """correct + plan_coef mean(correct | same plan) + format_coef format.
 
-    Rollouts of a group share a plan if they grew from one trunk.
+    Rollouts share a plan if they share their first turn.
+
+    Args:
+        plan_coef: weight of the plan's accuracy.
+        format_coef: weight of the format.
     """
 
     plan_coef: float
@@ -38,14 +42,21 @@ class PlanReward:
 def pta_grpo(
     num_plans: int = 4, chains_per_plan: int = 4, plan_coef: float = 0.5, format_coef: float = 0.1
 ) -> Method:
-    """GRPO over `num_plans` x `chains_per_plan` rollouts; R = correct + `plan_coef` V(its plan) + `format_coef` format.
+    """GRPO over num_plans x chains_per_plan rollouts, R = correct + plan_coef V(plan) + format_coef
+    format.
 
-    V of a plan is the share of its chains that are right: two right answers differ by their plans.
-    The first turn is the plan. Reward terms: "correct" and "format", and "first_turn", which the sampler gives.
+    V of a plan is the fraction of its chains that are correct. The first turn is the plan. Reward
+    terms: "correct", "format", and "first_turn", which the sampler provides.
+
+    Args:
+        num_plans: plans per task (our choice).
+        chains_per_plan: rollouts per plan (our choice).
+        plan_coef: weight of the plan's accuracy (our choice).
+        format_coef: weight of the format (our choice).
     """
-    # Only the abstract and reviews were seen: a reward of outcome, plan quality and format over
-    # chains sampled from each plan. All four numbers are our choice. A first stage of imitation
-    # of plans that a stronger model wrote comes before it.
+    # Only the abstract and reviews were available: a reward of outcome, plan quality and format
+    # over chains sampled from each plan. The paper first imitates plans written by a stronger
+    # model.
     return Method(
         sampler=FirstTurnTree(num_plans, chains_per_plan),
         advantage=chain(PlanReward(plan_coef, format_coef), Center(), ScaleByStd()),

@@ -1,4 +1,4 @@
-"""QAE: a quantile of the group for a baseline. Wu et al., 2025, arXiv:2509.22611."""
+"""QAE: a quantile of the group is the baseline. Wu et al., 2025, arXiv:2509.22611."""
 
 from math import ceil
 
@@ -25,9 +25,13 @@ PAPER = Paper(
 
 @component
 class QuantileBaseline:
-    """(x - b) / (std(x) + eps), b the least x that a share `quantile_level` of the group does not exceed.
+    """(x - b) / (std(x) + eps), b the quantile of the group at quantile_level.
 
-    b = inf{v : F(v) >= level}: 0 of rewards 0 and 1 of which at most 1 - level are right.
+    b = inf{v : F(v) >= quantile_level}: 0 for rewards 0 and 1 of which at most 1 - level are 1.
+
+    Args:
+        quantile_level: level of the quantile, in [0, 1].
+        eps: added to the denominator.
     """
 
     quantile_level: float
@@ -37,9 +41,8 @@ class QuantileBaseline:
         b = torch.zeros_like(x)
         for label in batch.group.unique():
             members = batch.group == label
-            nth = ceil(
-                self.quantile_level * int(members.sum()) - 1e-9
-            )  # 0.4 of 5 is 2, rounding or not
+            # 1e-9 guards against rounding: 0.4 of 5 is 2
+            nth = ceil(self.quantile_level * int(members.sum()) - 1e-9)
             b[members] = x[members].sort().values[max(nth, 1) - 1]
         return (x - b) / (group_ops.std(x, batch.group) + self.eps)
 
@@ -51,11 +54,18 @@ def qae(
     clip_high: float = 0.28,
     max_resample_rounds: int = 10,
 ) -> Method:
-    """A = (r - b) / std(r), b the `quantile_level`-quantile (K in the paper) of the group's rewards.
+    """A = (r - b) / std(r), b the quantile of the group's rewards at quantile_level.
 
-    Hard prompts teach by their rare successes, easy ones by their last failures (eq. 4).
+    Hard prompts are trained on their rare successes, easy ones on their last failures (eq. 4).
+
+    Args:
+        group_size: rollouts per task (DAPO's value).
+        quantile_level: level of the quantile (K in the paper) (paper: 0.4).
+        clip_low: ratios are clipped below at 1 - clip_low (DAPO's value).
+        clip_high: ratios are clipped above at 1 + clip_high (DAPO's value).
+        max_resample_rounds: most rounds of dynamic sampling in a step (DAPO's value).
     """
-    # One line in DAPO, whose settings the rest are but for its penalty on overlong answers.
+    # A one-line change to DAPO, whose other settings are kept except for its overlong penalty.
     return Method(
         curriculum=DynamicSampling(ShuffledTasks(), max_resample_rounds),
         sampler=GroupSampler(group_size),

@@ -1,4 +1,4 @@
-"""R3: old successes join groups that fail. Jiang et al., 2026, arXiv:2601.19620."""
+"""R3: past successes are replayed in failing groups. Jiang et al., 2026, arXiv:2601.19620."""
 
 from grupo.algo.advantages import Center, GroupedBy, ScaleByStd, chain
 from grupo.algo.advantages.entropy_rank import EntropyRank
@@ -12,7 +12,7 @@ from grupo.rollouts.samplers import GroupSampler, WithReflection
 
 PAPER = Paper(
     title="R^3: Replay, Reflection, and Ranking Rewards for LLM Reinforcement Learning",
-    use="Groups agree with themselves, tasks come back, and answers are cut off.",
+    use="Groups have equal rewards, tasks recur, and answers are truncated.",
     checked=("golden", "laws", "run"),
     example="r3(max_length=4)",
     catalogue=("r3-replay-reflect-rank",),
@@ -27,21 +27,31 @@ def r3(
     failure_threshold: float = 0.25,
     kl_coef: float = 0.001,
 ) -> Method:
-    """GRPO whose groups stay mixed: `num_replays` right rollouts of the past join those all wrong.
+    """GRPO that keeps groups mixed by replaying past rollouts.
 
-    And wrong ones those all right. Of a task whose remembered rollouts earn less than `failure_threshold` on
-    average a second group is drawn, to which one of them is shown. A = (r - mean(r)) / std(r) over
-    old and new of a group, std divided by n, times `replay_scale` where old; r is that and
-    `EntropyRank` for who was cut off at `max_length`. The ratio of an old rollout is against the
-    policy that drew it, behind what it was shown. loss = clipped - A r + `kl_coef` KL.
+    num_replays correct past rollouts join groups without a success, wrong ones join solved groups.
+    For a task whose remembered rollouts earn less than failure_threshold on average, a second group
+    is sampled that sees one of them in the prompt. A = (r - mean(r)) / std(r) over new and old
+    rollouts of a group, std by n, times replay_scale for old ones; r includes `EntropyRank` for
+    truncated rollouts. The ratio of an old rollout is to the policy that sampled it. loss =
+    -clipped ratio x A + kl_coef KL.
+
+    Args:
+        max_length: length limit of an answer, in tokens.
+        group_size: rollouts per task.
+        num_replays: replayed rollouts per group (our choice).
+        replay_scale: factor on replayed advantages (alpha in the paper) (our choice).
+        failure_threshold: mean reward of remembered rollouts below which the task is reflected on
+            (our choice).
+        kl_coef: weight of the KL divergence from the reference policy (our choice).
     """
-    # Remembered are a task's best and worst: it is reflected on until one was right. Where no right
-    # rollout is remembered, ranks pay. alpha, below, kl, peak, best and the words that show the
-    # failure are our choice: neither they nor where alpha stands were seen.
-    ranked = chain(EntropyRank(max_length), Center(), ScaleByStd(std=group_ops.population_std))
+    # The best and worst rollouts of a task are remembered, and it is reflected on until one was
+    # correct. Where no correct rollout is remembered, ranks are paid. The text that shows the
+    # failure, and where replay_scale stands, are our choice, too.
+    estimator = chain(EntropyRank(max_length), Center(), ScaleByStd(std=group_ops.population_std))
     return Method(
         sampler=WithReflection(GroupSampler(group_size), failure_threshold),
         filter=Replay(num_replays),
-        advantage=chain(GroupedBy(ranked, ByPrompt()), ScaleReplayed(replay_scale)),
+        advantage=chain(GroupedBy(estimator, ByPrompt()), ScaleReplayed(replay_scale)),
         loss=Clip() + kl_coef * KL(),
     )

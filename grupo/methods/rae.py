@@ -1,4 +1,4 @@
-"""RAE: a baseline that remembers, one for each role. Liu et al., 2025, arXiv:2506.24119."""
+"""RAE: a moving-average baseline for each role. Liu et al., 2025, arXiv:2506.24119."""
 
 from collections.abc import Iterable
 
@@ -16,16 +16,20 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="SPIRAL: Self-Play on Zero-Sum Games Incentivizes Reasoning via Multi-Agent Multi-Turn "
     "Reinforcement Learning",
-    use="One policy plays all roles of a game: the mean over both players tells nothing.",
+    use="One policy plays all roles of a game, and the mean over both players is uninformative.",
     checked=("golden", "laws", "reference", "run"),
 )
 
 
 @component
 class SubtractMovingMean:
-    """x - b, b <- decay b + (1 - decay) r for every rollout of the task so far, this group's too.
+    """x - b, b <- decay b + (1 - decay) r for every rollout of the task so far, this group
+    included.
 
-    Rollouts of one group have no order: it is as if each earned their mean.
+    Rollouts of one group have no order: each counts as the group's mean.
+
+    Args:
+        decay: decay of the moving average, per rollout.
     """
 
     decay: float = 0.95
@@ -40,19 +44,23 @@ class SubtractMovingMean:
     def _moving_mean(self, reward_groups: Iterable[Iterable[float]]) -> float:
         b = 0.0
         for rewards in map(list, reward_groups):
-            kept = self.decay ** len(rewards)
-            b = kept * b + (1 - kept) * (sum(rewards) / max(len(rewards), 1))
+            weight = self.decay ** len(rewards)
+            b = weight * b + (1 - weight) * (sum(rewards) / max(len(rewards), 1))
         return b
 
 
 def rae(group_size: int = 1, decay: float = 0.95) -> Method:
-    """b <- `decay` b + (1 - `decay`) R, A = R - b: the moving mean of this task's returns (eq. 2).
+    """A = R - b, b <- decay b + (1 - decay) R: the moving mean of this task's returns (eq. 2).
 
     loss = mean over rollouts of sum over tokens of -A log pi (eq. 3), without length bias. A task
-    is one role of one game: roles are told apart by their tasks.
+    is one role of one game.
+
+    Args:
+        group_size: rollouts per task.
+        decay: decay of the moving average, per rollout (authors' code: 0.95).
     """
-    # decay = 0.95 is the authors' code's; b starts at 0 (algorithm 1). The code takes A
-    # before b moves: what is here over `decay`.
+    # b starts at 0 (algorithm 1). The code computes A before it updates b: that A is this one
+    # divided by decay.
     return Method(
         sampler=GroupSampler(group_size),
         advantage=SubtractMovingMean(decay),

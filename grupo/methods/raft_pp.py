@@ -1,4 +1,4 @@
-"""RAFT++: learn from right answers alone, clipped. Xiong et al., 2025, arXiv:2504.11343."""
+"""RAFT++: trains on correct answers alone, with a clip. Xiong et al., 2025, arXiv:2504.11343."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -15,13 +15,13 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="A Minimalist Approach to LLM Reasoning: from Rejection Sampling to Reinforce",
-    use="The first hundred steps matter, or a baseline that is hard to get wrong.",
+    use="The first hundred steps matter, or a baseline that is simple to implement.",
     checked=("golden", "laws", "run"),
 )
 
 
 def keep_top_reward(groups: Sequence[Group]) -> Sequence[Group]:
-    """Of each group the rollouts that earned its greatest reward, if that is above 0."""
+    """Keeps the rollouts with the greatest reward of each group, if that is above 0."""
     best = [
         replace(group, rollouts=tuple(r for r in group.rollouts if r.reward == max(group.rewards)))
         for group in groups
@@ -31,16 +31,22 @@ def keep_top_reward(groups: Sequence[Group]) -> Sequence[Group]:
 
 
 def constant_one(x: Tensor, batch: Batch) -> Tensor:
-    """1 for whoever is there."""
+    """Advantage 1 for every rollout."""
     return torch.ones_like(x)
 
 
 def raft_pp(group_size: int = 4, clip_low: float = 0.2, clip_high: float = 0.2) -> Method:
-    """A = 1 for right answers; the others are left out before learning (eq. 6).
+    """A = 1 for correct answers; the others are dropped before the update (eq. 6).
 
-    loss = mean over right answers of mean over tokens of -min(R, clip(R, 1 - `clip_low`, 1 + `clip_high`)).
+    loss = mean over correct answers of mean over tokens of -min(R, clip(R, 1 - clip_low, 1 +
+    clip_high)).
+
+    Args:
+        group_size: rollouts per task (paper: 4).
+        clip_low: ratios are clipped below at 1 - clip_low (paper: 0.2).
+        clip_high: ratios are clipped above at 1 + clip_high (paper: 0.2; 0.28 keeps the entropy
+            up).
     """
-    # 4 rollouts and the clip are the paper's; `clip_high` = 0.28 is what keeps its entropy up.
     return Method(
         sampler=GroupSampler(group_size),
         filter=keep_top_reward,

@@ -1,4 +1,4 @@
-"""Rank-GRPO: a list is credited item by item. Zhu et al., 2025, arXiv:2510.20150."""
+"""Rank-GRPO: a ranked list is credited item by item. Zhu et al., 2025, arXiv:2510.20150."""
 
 from collections.abc import Callable
 
@@ -18,14 +18,14 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="Rank-GRPO: Training LLM-based Conversational Recommender Systems with Reinforcement "
     "Learning",
-    use="The answer is a ranked list, and each of its items is right or wrong on its own.",
+    use="The answer is a ranked list, and each of its items is correct or not on its own.",
     checked=("golden", "laws", "reference", "run"),
     catalogue=("rank-grpo",),
 )
 
 
 def own_hits(hits: Tensor) -> Tensor:
-    """R_k = h_k (`exp_inf`)."""
+    """R_k = h_k (`exp_inf` in the authors' code)."""
     return hits
 
 
@@ -36,9 +36,14 @@ def discounted_future_hits(hits: Tensor) -> Tensor:
 
 @component
 class RankAdvantage:
-    """(R_ik - mean_i R_ik) / (std_i R_ik + eps) for the actions of item k: marked 1 if a hit."""
+    """(R_ik - mean_i R_ik) / (std_i R_ik + eps) for the tokens of item k; signal "step/hit" is 1 on
+    a hit.
 
-    reward_fn: Callable[[Tensor], Tensor] = own_hits  # of the hits (R, K)
+    Args:
+        reward_fn: maps the hits (R, K) to rewards (R, K).
+    """
+
+    reward_fn: Callable[[Tensor], Tensor] = own_hits
 
     required_signals = frozenset({"step/hit"})
 
@@ -47,7 +52,7 @@ class RankAdvantage:
         item = batch.rollout[:, None] * K + batch.turn
         hit = batch.signals["step/hit"].to(x).masked_fill(~batch.mask, 0.0)
         hits = x.new_zeros(len(x) * K).scatter_reduce(0, item.flatten(), hit.flatten(), "amax")
-        R = self.reward_fn(hits.reshape(-1, K)).flatten()  # an item that a list lacks is no hit
+        R = self.reward_fn(hits.reshape(-1, K)).flatten()  # missing items are no hits
         rank = (batch.group[:, None] * K + torch.arange(K)).flatten()
         return ((R - group_ops.mean(R, rank)) / (group_ops.std(R, rank) + 1e-4))[item]
 
@@ -55,8 +60,16 @@ class RankAdvantage:
 def rank_grpo(
     group_size: int = 8, clip_low: float = 0.06, clip_high: float = 0.08, kl_coef: float = 1e-3
 ) -> Method:
-    """A = (R - mean) / std per rank over the group; an item's ratio is its geometric mean."""
-    # Authors' code, but for its 0.1 for the list's length. Or .replace(advantage=ByRank(from_here_on)).
+    """A = (R - mean) / std per rank over the group; an item's ratio is its geometric mean.
+
+    Args:
+        group_size: rollouts per task (authors' code: 8).
+        clip_low: ratios are clipped below at 1 - clip_low (authors' code: 0.06).
+        clip_high: ratios are clipped above at 1 + clip_high (authors' code: 0.08).
+        kl_coef: weight of the KL divergence from the reference policy (authors' code: 0.001).
+    """
+    # The authors' code also pays 0.1 for the list's length. Its other reward:
+    # .replace(advantage=RankAdvantage(discounted_future_hits)).
     loss = Clip(clip_low, clip_high, turn) + kl_coef * KL()
     return Method(
         sampler=GroupSampler(group_size),

@@ -1,4 +1,4 @@
-"""Reg-GRPO: regress the advantage, no clip and no minimum. Park et al., 2025, arXiv:2506.07464."""
+"""Reg-GRPO: regresses the advantage, without clip or min. Park et al., 2025, arXiv:2506.07464."""
 
 import torch
 
@@ -15,7 +15,7 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="DeepVideo-R1: Video Reinforcement Fine-Tuning via Difficulty-aware Regressive GRPO",
-    use="Several updates are taken on one batch and clipping would stop most of them.",
+    use="Several updates are taken on one batch, and clipping would stop most of them.",
     checked=("golden", "laws", "run"),
     catalogue=("deepvideo-r1-reg-grpo",),
 )
@@ -23,7 +23,7 @@ PAPER = Paper(
 
 @component
 class AdvantageRegression(Loss):
-    """(A - (rho - mean rho) / std rho)^2, rho a rollout's log-ratio; std 1 where all are equal."""
+    """(A - (rho - mean rho) / std rho)^2, rho a rollout's log-ratio; std is 1 if all are equal."""
 
     @property
     def couples_rows(self) -> bool:
@@ -40,15 +40,19 @@ class AdvantageRegression(Loss):
 
 
 def reg_grpo(group_size: int = 8, kl_coef: float = 0.04) -> Method:
-    """loss = mean over answers of (A_i - Ahat_i)^2 + `kl_coef` k3, Ahat = (rho - mean(rho)) / std(rho).
+    """loss = mean over answers of (A_i - Ahat_i)^2 + kl_coef k3, Ahat = (rho - mean(rho)) /
+    std(rho).
 
-    A = (r - mean(r)) / std(r) and rho = log pi - log pi_old of a whole answer: where KL to pi_old
-    is penalised, centring removes log Z and scaling the penalty's strength.
+    A = (r - mean(r)) / std(r) and rho = log pi - log pi_old of a whole answer: under a KL penalty
+    to pi_old, centring removes log Z and scaling the strength of the penalty.
+
+    Args:
+        group_size: rollouts per task (our choice).
+        kl_coef: weight of the KL divergence from the reference policy (our choice).
     """
-    # The square is the natural reading of the paper's regression; both deviations divide by n, and
-    # at the first update, where all rho are 0, it is the centred rho that is regressed: our choice,
-    # as are group and kl. The paper's noise on easy videos and hints on hard ones are the
-    # environment's and the sampler's.
+    # The square is the natural reading of the paper's regression. Both deviations divide by n; at
+    # the first update, where all rho are 0, the centred rho is regressed: our choice. The paper's
+    # noise on easy videos and hints on hard ones belong to environment and sampler.
     return Method(
         sampler=GroupSampler(group_size),
         advantage=chain(Center(), ScaleByStd(std=group_ops.population_std)),

@@ -21,7 +21,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="REINFORCE++: Stabilizing Critic-Free Policy Optimization with Global Advantage "
     "Normalization",
-    use="Prompts are many and varied, and there is one rollout of each.",
+    use="Prompts are many and varied, with one rollout each.",
     verl="adv_estimator='reinforce_plus_plus', use_kl_in_reward=True",
     checked=("golden", "laws", "reference", "run"),
 )
@@ -29,29 +29,39 @@ PAPER = Paper(
 
 @component
 class ReturnMinusKL:
-    """G_t = r_t + gamma G_(t+1): -kl (log old - log ref) of each action, the reward at the last."""
+    """G_t = r_t + gamma G_(t+1), with -kl_coef (log old - log ref) per token, the reward at the
+    last.
+
+    Args:
+        kl_coef: weight of the KL in the reward.
+        gamma: discount per token.
+    """
 
     kl_coef: float
     gamma: float = 1.0
 
     @property
     def required_signals(self) -> frozenset[str]:
-        """What the reference says of the actions."""
+        """Log-probabilities under the reference policy."""
         return frozenset({"logp@ref"})
 
     def __call__(self, x: Tensor, batch: Batch) -> PerAction:
         k1 = divergences.k1(batch.old_logp, batch.signals["logp@ref"])
-        paid = at_last_token(x.to(batch.reward), batch) - self.kl_coef * k1
-        return from_token_table(discounted_sum(to_token_table(paid, batch), self.gamma), batch)
+        reward = at_last_token(x.to(batch.reward), batch) - self.kl_coef * k1
+        return from_token_table(discounted_sum(to_token_table(reward, batch), self.gamma), batch)
 
 
 def reinforce_pp(group_size: int = 1, kl_coef: float = 0.01, clip_eps: float = 0.2) -> Method:
-    """A_t = whiten(G_t) over all tokens of the batch, G_t = r - `kl_coef` sum_(s >= t) log(old / ref).
+    """A_t = whiten(G_t) over all tokens of the batch, G_t = r - kl_coef sum_(s >= t) log(old /
+    ref).
 
-    loss = mean over tokens of -min(R A, clip(R, 1 - `clip_eps`, 1 + `clip_eps`) A), R = pi / old.
+    loss = mean over tokens of -min(R A, clip(R, 1 - clip_eps, 1 + clip_eps) A), R = pi / old.
+
+    Args:
+        group_size: rollouts per task (paper: 1).
+        kl_coef: weight of the KL in the reward (OpenRLHF's default); 0 needs no reference.
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
     """
-    # One answer per prompt is the paper's general form; `kl_coef` is the default of the authors'
-    # OpenRLHF. 0 needs no reference.
     return Method(
         sampler=GroupSampler(group_size),
         advantage=chain(ReturnMinusKL(kl_coef), Whiten()) if kl_coef else Whiten(),

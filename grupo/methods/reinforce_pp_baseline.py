@@ -1,4 +1,4 @@
-"""REINFORCE++-Baseline: less group mean, by batch deviation. Hu et al., 2025, arXiv:2501.03262."""
+"""REINFORCE++-Baseline: group mean, batch std. Hu et al., 2025, arXiv:2501.03262."""
 
 from grupo.algo import divergences
 from grupo.algo.advantages import Center, Whiten, chain
@@ -11,7 +11,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="REINFORCE++: Stabilizing Critic-Free Policy Optimization with Global Advantage "
     "Normalization",
-    use="Groups are small or nearly all right, so that their own deviation is a poor measure.",
+    use="Groups are small or nearly all correct, so that their own deviation is a poor estimate.",
     verl="adv_estimator='reinforce_plus_plus_baseline', use_kl_loss=True, kl_loss_type='k2' "
     "(a lone rollout keeps its reward)",
     checked=("golden", "laws", "reference", "run"),
@@ -21,12 +21,16 @@ PAPER = Paper(
 def reinforce_pp_baseline(
     group_size: int = 8, kl_coef: float = 0.01, clip_eps: float = 0.2
 ) -> Method:
-    """A = whiten(r - mean(r)): mean of the group, deviation of all tokens of the batch.
+    """A = whiten(r - mean(r)): mean of the group, deviation over all tokens of the batch.
 
-    loss = mean over tokens of -min(R A, clip(R, 1 - `clip_eps`, 1 + `clip_eps`) A) + `kl_coef` k2
-    with k2 = (log pi - log ref)^2 / 2, whose gradient is that of KL(pi, ref).
+    loss = mean over tokens of -min(R A, clip(R, 1 - clip_eps, 1 + clip_eps) A) + kl_coef k2 with k2
+    = (log pi - log ref)^2 / 2, whose gradient is that of KL(pi, ref).
+
+    Args:
+        group_size: rollouts per task (our choice).
+        kl_coef: weight of the KL divergence (our choice); 0 needs no reference.
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
     """
-    # Group size and coefficient are our choice; 0 needs no reference.
     surrogate = Clip(clip_eps, clip_eps)
     return Method(
         sampler=GroupSampler(group_size),

@@ -1,4 +1,4 @@
-"""Reinforce-Rej: drop all-right and all-wrong groups. Xiong et al., 2025, arXiv:2504.11343."""
+"""Reinforce-Rej: drops all-right and all-wrong groups. Xiong et al., 2025, arXiv:2504.11343."""
 
 from grupo.algo.advantages import SignAdvantage
 from grupo.algo.filters import keep_nonzero_std
@@ -9,15 +9,20 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="A Minimalist Approach to LLM Reasoning: from Rejection Sampling to Reinforce",
-    use="You suspect that choosing groups, not scaling rewards, is what makes GRPO work.",
+    use="To test whether selecting groups, not scaling rewards, is what makes GRPO work.",
     checked=("golden", "laws", "run"),
 )
 
 
 def reinforce_rej(group_size: int = 4, clip_eps: float = 0.2) -> Method:
-    """A = 1 for a right answer, -1 for a wrong one, of groups that have both (eq. 5).
+    """A = 1 for a correct answer, -1 for a wrong one, in groups that have both (eq. 5).
 
-    loss = mean over answers of mean over tokens of -min(R A, clip(R, 1 - `clip_eps`, 1 + `clip_eps`) A).
+    loss = mean over answers of mean over tokens of
+      -min(R A, clip(R, 1 - clip_eps, 1 + clip_eps) A).
+
+    Args:
+        group_size: rollouts per task.
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
     """
     return Method(
         sampler=GroupSampler(group_size),

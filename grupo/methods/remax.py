@@ -1,4 +1,4 @@
-"""ReMax: the reward of the greedy answer is the baseline. Li et al., 2023, arXiv:2310.10505."""
+"""ReMax: the greedy answer's reward is the baseline. Li et al., 2023, arXiv:2310.10505."""
 
 from torch import Tensor
 
@@ -15,7 +15,7 @@ from grupo.rollouts.samplers import GroupSampler, WithGreedyBaseline
 PAPER = Paper(
     title="ReMax: A Simple, Effective, and Efficient Reinforcement Learning Method for Aligning "
     "Large Language Models",
-    use="One rollout per prompt is all you can afford to train on, one more all you can sample.",
+    use="One rollout per prompt can be trained on, and one more can be sampled.",
     verl="adv_estimator='remax' (a KL in the reward is paid from each token on, not by all)",
     checked=("golden", "laws", "reference", "run"),
 )
@@ -36,7 +36,7 @@ class SubtractRewardTerm:
 
     @property
     def required_reward_terms(self) -> tuple[str, ...]:
-        """The component it takes off."""
+        """The reward term that is subtracted."""
         return (self.reward_term,)
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
@@ -46,10 +46,14 @@ class SubtractRewardTerm:
 def remax(group_size: int = 1, kl_coef: float = 0.0) -> Method:
     """A = r - r(greedy answer to the same prompt), for every token of the answer.
 
-    loss = mean over answers of sum over tokens of -A log pi (algorithm 1). `kl_coef` log(old / ref) of
-    the whole answer is taken off its reward first.
+    loss = mean over answers of sum over tokens of -A log pi (algorithm 1). kl_coef log(old / ref)
+    of the whole answer is subtracted from its reward first.
+
+    Args:
+        group_size: rollouts per task.
+        kl_coef: weight of the KL in the reward (algorithm 1 has none).
     """
-    # Algorithm 1 has no KL term; where the paper regularises, the penalty is in the reward.
+    # Where the paper regularises, the penalty is in the reward.
     baseline = SubtractRewardTerm("greedy")
     return Method(
         sampler=WithGreedyBaseline(GroupSampler(group_size)),

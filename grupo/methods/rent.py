@@ -9,15 +9,19 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Maximizing Confidence Alone Improves Reasoning",
-    use="There is nothing to judge answers by, and sure answers are right more often.",
+    use="No verifier exists, and confident answers are correct more often.",
     checked=("golden", "laws"),
 )
 
 
 def rent(group_size: int = 5, clip_eps: float = 0.2) -> Method:
-    """A = (r - mean(r)) / std(r), r = -1 / L sum_t H(pi(.|s_t)), the entropy when sampled."""
-    # 5 rollouts are those of a public summary; clip and no KL are our choice. The paper also finds
-    # that the last tokens of an answer tell most; all of them count here.
+    """A = (r - mean(r)) / std(r), r = -1 / L sum_t H(pi(.|s_t)), the entropy when sampled.
+
+    Args:
+        group_size: rollouts per task (from a public summary).
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps] (our choice).
+    """
+    # The paper also finds that the last tokens of an answer are most informative; here all count.
     return Method(
         sampler=GroupSampler(group_size),
         advantage=chain(MeanSignal("entropy", -1.0), Center(), ScaleByStd()),

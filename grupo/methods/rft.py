@@ -1,4 +1,4 @@
-"""RFT: learn by heart your own right answers. Zelikman et al., 2022, arXiv:2203.14465."""
+"""RFT: supervised learning of the own correct answers. Zelikman et al., 2022, arXiv:2203.14465."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,26 +14,31 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="STaR: Bootstrapping Reasoning With Reasoning",
-    use="The simplest baseline: it never makes anything less likely on purpose.",
+    use="The simplest baseline: it never lowers a probability on purpose.",
     checked=("golden", "laws", "run"),
 )
 
 
 @component
 class KeepCorrect:
-    """The rollouts whose `reward_term` is above `success_threshold`; groups without one are dropped."""
+    """Keeps rollouts with reward_term above success_threshold; groups without one are dropped.
+
+    Args:
+        reward_term: name of the reward term that is read.
+        success_threshold: a rollout is correct where its reward term is above this.
+    """
 
     reward_term: str = "correct"
     success_threshold: float = 0.5
 
     @property
     def required_reward_terms(self) -> tuple[str, ...]:
-        """The component that says so."""
+        """Correctness."""
         return (self.reward_term,)
 
     def __call__(self, groups: Sequence[Group]) -> Sequence[Group]:
-        kept = [replace(group, rollouts=self._correct(group)) for group in groups]
-        return [group for group in kept if group.rollouts]
+        filtered = [replace(group, rollouts=self._correct(group)) for group in groups]
+        return [group for group in filtered if group.rollouts]
 
     def _correct(self, group: Group) -> tuple:
         return tuple(
@@ -44,13 +49,16 @@ class KeepCorrect:
 
 
 def rft(group_size: int = 8) -> Method:
-    """loss = mean over the tokens of right rollouts of -log pi: rejection fine-tuning.
+    """loss = mean over the tokens of correct rollouts of -log pi: rejection-sampling fine-tuning.
 
-    The policy gradient of a reward of 1 or 0 without a baseline, divided by the share that is
-    right.
+    It is the policy gradient of a reward of 1 or 0 without a baseline, divided by the fraction that
+    is correct.
+
+    Args:
+        group_size: rollouts per task (our choice).
     """
-    # STaR trains from the base anew in every round and also learns rationales of answers that it
-    # was told; this goes on from where it is, and is told nothing. `group_size` is our choice.
+    # STaR trains from the base model in every round and also learns rationales of given answers;
+    # this continues from the current policy, without given answers.
     return Method(
         sampler=GroupSampler(group_size),
         filter=KeepCorrect(),

@@ -1,4 +1,4 @@
-"""RiskPO: what counts is the lower tail of exam papers. Ren et al., 2025, arXiv:2510.00911."""
+"""RiskPO: optimises the lower tail of bundled scores. Ren et al., 2025, arXiv:2510.00911."""
 
 from math import inf
 
@@ -15,7 +15,7 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="RiskPO: Risk-based Policy Optimization via Verifiable Reward for LLM Post-Training",
-    use="The mean reward still rises while hard tasks are given up and entropy collapses.",
+    use="The mean reward rises while hard tasks are given up and entropy collapses.",
     checked=("golden", "laws", "reference"),
     catalogue=("riskpo",),
 )
@@ -27,19 +27,28 @@ PREVIOUS_QUANTILES = (
 
 @component
 class MixedRiskAdvantage:
-    """`mixed_risk` of a paper's score, over the stds of its bundle and of the rollout's task."""
+    """`mixed_risk` of a bundle's score, divided by the stds of the bundle and of the rollout's
+    task.
+
+    Args:
+        bundle_size: tasks per bundle.
+        quantile_levels: levels of the low and high quantile.
+        cvar_weight: weight of the lower tail.
+        quantile_low: low quantile after the last step.
+        quantile_high: high quantile after the last step.
+    """
 
     bundle_size: int
-    quantile_levels: tuple[float, float]  # low and high
+    quantile_levels: tuple[float, float]
     cvar_weight: float
-    quantile_low: float  # thresholds of the last step
+    quantile_low: float
     quantile_high: float
     needs_whole_batch = True
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        S, bundle, paper = bundle_scores(x, batch, self.bundle_size)
+        S, bundle, index = bundle_scores(x, batch, self.bundle_size)
         risk = mixed_risk(S, self._quantiles(S), self.quantile_levels, self.cvar_weight)
-        return (risk / std_or_one(S, bundle))[paper] / std_or_one(x, batch.group)
+        return (risk / std_or_one(S, bundle))[index] / std_or_one(x, batch.group)
 
     def metrics(self, batch: Batch) -> dict[str, float]:
         scores, *_ = bundle_scores(batch.reward, batch, self.bundle_size)
@@ -61,14 +70,20 @@ def riskpo(
     quantile_high: float = 0.9,
     cvar_weight: float = 1.5,
 ) -> Method:
-    """A <= 0 of papers: the i-th rollouts of `bundle_size` tasks, 0 from the `quantile_high` quantile upwards.
+    """A <= 0 on bundles of the i-th rollouts of bundle_size tasks; 0 above the high quantile.
 
-    The quantiles q, Q of levels `quantile_low`, `quantile_high` are those of the first batch, then move by
-    0.1 (level - mean(S < q)) a step.
+    The quantiles q, Q are those of the first batch, then move by 0.1 (level - mean(S < q)) a step.
+
+    Args:
+        group_size: rollouts per task (authors' code: 5).
+        bundle_size: tasks per bundle (authors' code: 5).
+        quantile_low: level of the low quantile (authors' code: 0.2).
+        quantile_high: level of the high quantile (authors' code: 0.9).
+        cvar_weight: weight of the lower tail (authors' code: 1.5).
     """
-    # The authors' code (credit_assign_mode "std"). It bundles tasks and rollouts in the order they
-    # come, drops rollouts that fill no paper, and divides by a bundle's std of 0 plus 1e-6.
-    credit = MixedRiskAdvantage(
+    # The authors' code (credit_assign_mode "std") bundles tasks and rollouts in the order they
+    # come, drops rollouts that fill no bundle, and adds 1e-6 to a bundle's std of 0.
+    advantage = MixedRiskAdvantage(
         bundle_size, (quantile_low, quantile_high), cvar_weight, *map(as_float, PREVIOUS_QUANTILES)
     )
-    return Method(sampler=GroupSampler(group_size), advantage=credit)
+    return Method(sampler=GroupSampler(group_size), advantage=advantage)

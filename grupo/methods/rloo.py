@@ -1,4 +1,4 @@
-"""RLOO: a rollout's baseline is the mean of the others. Ahmadian et al., 2024, arXiv:2402.14740."""
+"""RLOO: the baseline is the mean of the other rollouts. Ahmadian et al., 2024, arXiv:2402.14740."""
 
 from grupo.algo.advantages import Center, chain
 from grupo.algo.advantages.kl_in_reward import KLInReward
@@ -12,7 +12,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="Back to Basics: Revisiting REINFORCE Style Optimization for Learning from Human "
     "Feedback in LLMs",
-    use="You want an unbiased gradient, with no clip and no standard deviation to tune.",
+    use="An unbiased gradient, without clip and standard deviation.",
     trl="RLOOTrainer, beta=0.03 (0.05 by default; it adds PPO's clip, of the answer's ratio)",
     verl="adv_estimator='rloo' (a lone rollout gets A = r, ours 0) or 'rloo_vectorized' (0)",
     checked=("golden", "laws", "reference", "run"),
@@ -20,12 +20,16 @@ PAPER = Paper(
 
 
 def rloo(group_size: int = 4, kl_coef: float = 0.03) -> Method:
-    """A_i = R_i - mean of the other R_j, R = r - `kl_coef` log(pi / ref) of the whole answer.
+    """A_i = R_i - mean of the other R_j, R = r - kl_coef log(pi / ref) of the whole answer.
 
     loss = mean over answers of -A_i log pi(y_i), the answer being one action.
+
+    Args:
+        group_size: rollouts per task (paper: 2 and 4).
+        kl_coef: weight of the KL in the reward (paper: 0.03, 0.1 for dialogue); 0 needs no
+            reference.
     """
-    # 2 and 4 samples and a KL coefficient of 0.03 (0.1 for dialogue) are the paper's; 0 needs no
-    # reference. One update per batch: the paper finds PPO's ratio and clip superfluous.
+    # One update per batch: the paper finds PPO's ratio and clip superfluous.
     center = Center(group_ops.leave_one_out_mean)
     return Method(
         sampler=GroupSampler(group_size),

@@ -1,4 +1,4 @@
-"""RLPR: the likelihood of the reference answer is the reward. Yu et al., 2025, arXiv:2506.18254."""
+"""RLPR: the reference answer's likelihood is the reward. Yu et al., 2025, arXiv:2506.18254."""
 
 from collections.abc import Sequence
 from statistics import pstdev
@@ -17,7 +17,7 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="RLPR: Extrapolating RLVR to General Domains without Verifiers",
-    use="Reference answers are at hand, but no verifier can compare free-form answers with them.",
+    use="Reference answers exist, but no verifier can compare free-form answers with them.",
     checked=("golden", "laws", "run"),
 )
 WITH_REASONING, WITHOUT_REASONING = "answer_probability", "answer_probability_alone"
@@ -25,7 +25,7 @@ WITH_REASONING, WITHOUT_REASONING = "answer_probability", "answer_probability_al
 
 @component
 class DebiasedProbability:
-    """clip(p - p0, 0, 1): what the reasoning adds to the likelihood of the reference answer."""
+    """clip(p - p0, 0, 1): the gain in likelihood of the reference answer from the reasoning."""
 
     required_reward_terms = (WITH_REASONING, WITHOUT_REASONING)
 
@@ -37,7 +37,11 @@ class DebiasedProbability:
 
 @component
 class KeepMinStd:
-    """Groups whose debiased rewards have a standard deviation (over G) of `min_std` or more."""
+    """Keeps groups whose debiased rewards have a standard deviation (by n) of at least min_std.
+
+    Args:
+        min_std: smallest standard deviation.
+    """
 
     min_std: float
 
@@ -54,14 +58,21 @@ class KeepMinStd:
 def rlpr(
     group_size: int = 8, clip_low: float = 0.2, clip_high: float = 0.27, min_std: float = 0.05
 ) -> Method:
-    """A = (r - mean(r)) / std(r), r = clip(p - p0, 0, 1), over groups with std(r) >= `min_std`.
+    """A = (r - mean(r)) / std(r), r = clip(p - p0, 0, 1), over groups with std(r) >= min_std.
 
     p is the mean probability of the reference answer's tokens after the reasoning, p0 without it.
+
+    Args:
+        group_size: rollouts per task (second-hand).
+        clip_low: ratios are clipped below at 1 - clip_low (second-hand).
+        clip_high: ratios are clipped above at 1 + clip_high (second-hand).
+        min_std: smallest standard deviation of a group (our choice).
     """
-    # 8 rollouts, the clip and no KL are second-hand. The paper's threshold is a moving average of
-    # std(r) itself; a fixed one is our choice.
-    credit = chain(DebiasedProbability(), Center(), ScaleByStd())
-    method = Method(
-        sampler=GroupSampler(group_size), advantage=credit, loss=Clip(clip_low, clip_high)
+    # The paper's threshold is a moving average of std(r).
+    return Method(
+        sampler=GroupSampler(group_size),
+        filter=KeepMinStd(min_std),
+        advantage=chain(DebiasedProbability(), Center(), ScaleByStd()),
+        loss=Clip(clip_low, clip_high),
+        aggregation=token_mean,
     )
-    return method.replace(filter=KeepMinStd(min_std), aggregation=token_mean)

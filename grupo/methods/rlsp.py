@@ -1,4 +1,4 @@
-"""RLSP: pay for the search, too, and fine what is short. Ye et al., 2025, arXiv:2502.06773."""
+"""RLSP: rewards search effort and penalises short answers. Ye et al., 2025, arXiv:2502.06773."""
 
 from torch import Tensor
 
@@ -12,7 +12,7 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="On the Emergence of Thinking in LLMs I: Searching for the Right Intuition",
-    use="A model answers at once where it should search, check and go back.",
+    use="A model answers at once where it should search, check and backtrack.",
     checked=("golden", "laws", "reference"),
     catalogue=("rlsp",),
 )
@@ -20,7 +20,14 @@ PAPER = Paper(
 
 @component
 class SearchReward:
-    """share (x - short / n) + (1 - share) e, n the length and e an effort in 0..1."""
+    """w (x - short_penalty / n) + (1 - w) e, w = outcome_weight, n the length, e the effort in [0,
+    1].
+
+    Args:
+        short_penalty: penalty of an answer of one token.
+        outcome_weight: weight of the outcome against the effort.
+        reward_term: reward term of the effort, scored without regard to the answer.
+    """
 
     short_penalty: float = 1000.0
     outcome_weight: float = 0.8
@@ -28,13 +35,13 @@ class SearchReward:
 
     @property
     def required_reward_terms(self) -> tuple[str, ...]:
-        """How hard a judge that ignores the answer finds the rollout to have tried."""
+        """The effort."""
         return (self.reward_term,)
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        kept = x - self.short_penalty / batch.lengths.clamp(min=1)
+        outcome = x - self.short_penalty / batch.lengths.clamp(min=1)
         return (
-            self.outcome_weight * kept
+            self.outcome_weight * outcome
             + (1 - self.outcome_weight) * batch.reward_terms[self.reward_term]
         )
 
@@ -46,13 +53,21 @@ def rlsp(
     outcome_weight: float = 0.8,
     kl_coef: float = 0.05,
 ) -> Method:
-    """A = (R - mean(R)) / std(R), R = `outcome_weight` (r - `short_penalty` / n) + (1 - `outcome_weight`) e, n the length.
+    """A = (R - mean(R)) / std(R), R = w (r - short_penalty / n) + (1 - w) e, w = outcome_weight.
 
-    r: 1 right, 0 wrong, -1/2 without an answer; e = reward_terms["effort"], 1/2 where its judge failed.
+    r: 1 correct, 0 wrong, -1/2 without an answer. Reward terms: "effort", e, 1/2 where its judge
+    failed.
+
+    Args:
+        group_size: rollouts per task.
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
+        short_penalty: penalty of an answer of one token; should be well below the length of answers
+            (authors' code: 1000.0).
+        outcome_weight: weight of the outcome against the effort (authors' code: 0.8).
+        kl_coef: weight of the KL divergence from the reference policy (authors' code: 0.05).
     """
-    # As released, but: n there is a quarter of the characters before the answer, here the actions;
-    # PPO with a critic and one rollout there, the group here; the KL is in its reward. The fine is
-    # not bounded: with short right answers keep `short_penalty` well below their length.
+    # Deviations from the release: its n is a quarter of the characters before the answer, here
+    # tokens; it trains by PPO with a critic and one rollout, with the KL in the reward.
     return Method(
         sampler=GroupSampler(group_size),
         advantage=chain(SearchReward(short_penalty, outcome_weight), Center(), ScaleByStd()),

@@ -1,4 +1,4 @@
-"""S-GRPO: the first right exit from one thought earns most. Dai et al., 2025, arXiv:2505.07686."""
+"""S-GRPO: the first correct early exit earns most. Dai et al., 2025, arXiv:2505.07686."""
 
 from torch import Tensor
 
@@ -11,7 +11,7 @@ from grupo.rollouts.samplers import EarlyExits
 
 PAPER = Paper(
     title="S-GRPO: Early Exit via Reinforcement Learning in Reasoning Models",
-    use="Thoughts go on long after the answer is known.",
+    use="Reasoning continues long after the answer is known.",
     checked=("golden", "laws"),
     catalogue=("s-grpo-early-exit",),
 )
@@ -19,9 +19,9 @@ PAPER = Paper(
 
 @component
 class DecayingReward:
-    """x / 2^(n - 1) for the n-th of the group that is right, by its place `exit`.
+    """x / 2^(n - 1) for the n-th correct rollout of the group, ordered by "exit_index".
 
-    Who is right has a reward above 0.
+    A rollout is correct where its reward is above 0.
 
     >>> import torch
     >>> from grupo.testing.batches import make_batch
@@ -33,24 +33,29 @@ class DecayingReward:
     required_reward_terms = ("exit_index",)
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        place, group = batch.reward_terms["exit_index"], batch.group
-        earlier = (group[:, None] == group) & (place[:, None] >= place)
+        index, group = batch.reward_terms["exit_index"], batch.group
+        earlier = (group[:, None] == group) & (index[:, None] >= index)
         n = (earlier & (x > 0)).sum(1).clamp(min=1)
         return x / 2.0 ** (n - 1)
 
 
 def s_grpo(num_exits: int = 7, think_end: str = "</think>") -> Method:
-    """r = 1, 1/2, 1/4 ... for the first, second, third right one of `num_exits` early exits and the
-    whole path; A = r - mean(r).
+    """A = r - mean(r), r = 1, 1/2, 1/4 ... for the first, second, third correct exit of one
+    reasoning path.
 
-    The instruction to answer, and the `think_end` forced with it, are only read.
+    The group is num_exits early exits and the whole path. The instruction to answer and the forced
+    think_end are masked.
+
+    Args:
+        num_exits: early exits of a path.
+        think_end: text that ends the thinking.
     """
-    # 8 to a question in the paper; that the whole path is one of them is our choice, and so are the
-    # words of the instruction. A is as we know it from memory; a public note says "as in GRPO":
-    # .replace(advantage=chain(Decaying(), Center(), ScaleByStd())).
-    # Where only the whole path is right, means over rows push down the beginning that all share:
-    # wrong exits are short. Where all are right the late are pushed down, and as the forced close
-    # is not learned nothing takes their place: trained on, one toy of four forgot to close.
+    # The paper has 8 rollouts per question; that the whole path is one of them is our choice, and
+    # so is the wording of the instruction. A is as remembered; a public note says "as in GRPO":
+    # .replace(advantage=chain(DecayingReward(), Center(), ScaleByStd())). Where only the whole path
+    # is correct, means over rows lower the probability of the shared beginning, since wrong exits
+    # are short. Where all are correct the late exits are lowered, and since the forced think_end is
+    # masked nothing replaces it: after long training one toy model of four stopped closing.
     return Method(
         sampler=EarlyExits(num_exits, think_end=think_end),
         advantage=chain(DecayingReward(), Center()),

@@ -1,4 +1,4 @@
-"""SALT: steps that good and bad rollouts share are neutral. Li et al., 2025, arXiv:2510.20022."""
+"""SALT: steps shared by good and bad rollouts are neutral. Li et al., 2025, arXiv:2510.20022."""
 
 from torch import Tensor
 
@@ -22,38 +22,42 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="SALT: Step-level Advantage Assignment for Long-horizon Agents via Trajectory Graph",
-    use="Agents rewarded at the end only, whose rollouts begin alike and part later.",
+    use="Agents with a final reward only, whose rollouts begin alike and diverge later.",
     checked=("golden", "laws", "run"),
     catalogue=("salt",),
 )
-NO_LABEL = float("-inf")  # the label of what is not there: before the first turn, after the last
+NO_LABEL = float("-inf")  # label before the first turn and after the last
 
 
 @component
 class SharedStepMean:
-    """The mean of x over the rollouts that took the same step after the same `history_turns` steps."""
+    """The mean of x over rollouts with the same step after the same history_turns steps.
+
+    Args:
+        history_turns: earlier steps that must agree.
+    """
 
     history_turns: int
 
     @property
     def required_signals(self) -> frozenset[str]:
-        """The label of each turn's state and of its action."""
+        """Labels of each turn's state and action."""
         return frozenset({"step/state", "step/action"})
 
     def __call__(self, x: Tensor, batch: Batch) -> PerAction:
-        there = turn_mask(batch)
-        step, rollout = self._step_labels(batch)[there], there.nonzero()[:, 0]
-        vote = 1 / group_ops.count(
-            x[rollout], combine_labels(step, rollout)
-        )  # one for each rollout
-        mean = group_ops.sum(vote * x[rollout], step) / group_ops.sum(vote, step)
-        return turns_to_tokens(x.new_zeros(there.shape).masked_scatter(there, mean), batch)
+        exists = turn_mask(batch)
+        step, rollout = self._step_labels(batch)[exists], exists.nonzero()[:, 0]
+        weight = 1 / group_ops.count(x[rollout], combine_labels(step, rollout))  # 1 per rollout
+        mean = group_ops.sum(weight * x[rollout], step) / group_ops.sum(weight, step)
+        return turns_to_tokens(x.new_zeros(exists.shape).masked_scatter(exists, mean), batch)
 
     def _step_labels(self, batch: Batch) -> Tensor:
         state = turn_states(batch)
-        act = label_per_turn(batch.signals["step/action"], batch)
-        after = shift_left(state, fill=NO_LABEL)
-        edge = combine_labels(batch.group[:, None].expand_as(state), state, act, after).double()
+        action = label_per_turn(batch.signals["step/action"], batch)
+        next_state = shift_left(state, fill=NO_LABEL)
+        edge = combine_labels(
+            batch.group[:, None].expand_as(state), state, action, next_state
+        ).double()
         return combine_labels(
             *(shift_right(edge, k, NO_LABEL) for k in range(self.history_turns + 1))
         )
@@ -63,12 +67,17 @@ def salt(group_size: int = 8, history_turns: int = 3, clip_eps: float = 0.2) -> 
     """A_step = mean of the GRPO advantages of the rollouts that share the step.
 
     A step is an edge of the graph of a task's rollouts: from one state by one action to the next.
+
+    Args:
+        group_size: rollouts per task.
+        history_turns: earlier steps that must agree for a step to be shared (our choice).
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
     """
-    # The paper's equations were not seen: which edges are one is our reading, and so is `history_turns`.
-    credit = chain(Center(), ScaleByStd(), SharedStepMean(history_turns))
+    # The paper's equations were not available: which edges are merged is our reading.
+    advantage = chain(Center(), ScaleByStd(), SharedStepMean(history_turns))
     return Method(
         sampler=GroupSampler(group_size),
-        advantage=credit,
+        advantage=advantage,
         loss=Clip(clip_eps, clip_eps),
         aggregation=token_mean,
     )

@@ -1,4 +1,4 @@
-"""SAPO: a soft gate in place of the clip. Gao et al., 2025, arXiv:2511.20347."""
+"""SAPO: a soft gate replaces the clip. Gao et al., 2025, arXiv:2511.20347."""
 
 import torch
 
@@ -13,7 +13,7 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Soft Adaptive Policy Optimization",
-    use="GSPO's clip silences whole answers for a few stray tokens.",
+    use="GSPO's clip masks whole answers for a few outlying tokens.",
     trl="loss_type='sapo', sapo_temperature_pos=1.0, sapo_temperature_neg=1.05",
     verl="loss_mode='sapo', tau_pos, tau_neg; ignores loss_agg_mode",
     checked=("golden", "laws", "reference", "run"),
@@ -22,9 +22,13 @@ PAPER = Paper(
 
 @component
 class SoftGateLoss(Loss):
-    """-A sigmoid(tau (r - 1)) 4 / tau, tau `positive_temperature` where A > 0 and `negative_temperature` elsewhere.
+    """-A sigmoid(tau (r - 1)) 4 / tau, tau depending on the sign of A.
 
     Its gradient is that of r A, times 1 at r = 1 and less the further r is from it.
+
+    Args:
+        positive_temperature: tau where A > 0.
+        negative_temperature: tau elsewhere.
     """
 
     positive_temperature: float = 1.0
@@ -41,11 +45,16 @@ def sapo(
 ) -> Method:
     """loss = mean over answers of mean over tokens of -A sigmoid(tau (r - 1)) 4 / tau.
 
-    tau is `positive_temperature` where A > 0, else `negative_temperature`: bad tokens are gated harder, for their gradient
-    raises the odds of every token that was not sampled. A = (r - mean(r)) / std(r).
+    tau is positive_temperature where A > 0, else negative_temperature: negative tokens are gated
+    more, since their gradient raises the probability of every token that was not sampled. A = (r -
+    mean(r)) / std(r).
+
+    Args:
+        group_size: rollouts per task (our choice).
+        positive_temperature: tau where A > 0 (paper: 1.0).
+        negative_temperature: tau elsewhere (paper: 1.05).
     """
-    # Temperatures are the paper's, as ms-swift's page quotes them; four minibatches a step are
-    # GSPO's, 8 answers our choice.
+    # Temperatures are quoted in ms-swift's documentation; four minibatches a step are GSPO's.
     return Method(
         sampler=GroupSampler(group_size),
         loss=SoftGateLoss(positive_temperature, negative_temperature),

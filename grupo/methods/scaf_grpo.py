@@ -1,4 +1,4 @@
-"""Scaf-GRPO: the weakest hint that helps, for one rollout. Zhang et al., 2025, arXiv:2510.19807."""
+"""Scaf-GRPO: the weakest sufficient hint, for one rollout. Zhang et al., 2025, arXiv:2510.19807."""
 
 from grupo.algo.losses import Clip
 from grupo.core.paper import Paper
@@ -8,7 +8,7 @@ from grupo.rollouts.samplers import GroupSampler, WithScaffold
 
 PAPER = Paper(
     title="Scaf-GRPO: Scaffolded Group Relative Policy Optimization for Enhancing LLM Reasoning",
-    use="Some tasks are beyond the model, and each has hints from vague to explicit.",
+    use="Some tasks are beyond the policy, and each has hints from vague to explicit.",
     checked=("golden", "laws", "run"),
     catalogue=("scaf-grpo",),
 )
@@ -21,14 +21,22 @@ def scaf_grpo(
     clip_eps: float = 0.2,
     hint_column: str = "hints",
 ) -> Method:
-    """Where all are wrong, the rollout of the lowest level of hints that is right replaces one.
+    """Where all rollouts are wrong, one is replaced by a hinted rollout of the weakest sufficient
+    level.
 
-    The task's `hint_column` holds tiers of hints; a level shows one up to one of its texts, and the
-    first `max_levels` are tried once each. The hint stays in that rollout's context. Then GRPO, without
-    KL; before the share `warmup_fraction` of the run it is nothing else.
+    The task's hint_column holds tiers of hints; a level shows one tier up to one of its texts, and
+    the first max_levels are tried once each. The hint stays in that rollout's context. Otherwise
+    GRPO without KL; before warmup_fraction of the run no hints are used.
+
+    Args:
+        group_size: rollouts per task.
+        max_levels: hint levels that are tried (paper: 12).
+        warmup_fraction: fraction of the run without hints (our choice).
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
+        hint_column: column of the task that holds the hints.
     """
-    # The script warms up for 50 steps; a share of the run, 0.15, is our choice. The released
-    # builder tries 8 levels, of two of the three tiers; the paper, and this, all 12.
-    tried = as_float(Switch(warmup_fraction, 0.0, float(max_levels)))
-    sample = WithScaffold(GroupSampler(group_size), tried, hint_column)
-    return Method(sampler=sample, loss=Clip(clip_eps, clip_eps))
+    # The script warms up for 50 steps. The released builder tries 8 levels, of two of the three
+    # tiers; the paper, and this, all 12.
+    num_levels = as_float(Switch(warmup_fraction, 0.0, float(max_levels)))
+    sampler = WithScaffold(GroupSampler(group_size), num_levels, hint_column)
+    return Method(sampler=sampler, loss=Clip(clip_eps, clip_eps))

@@ -1,4 +1,4 @@
-"""SEED-GRPO: a smaller step where answers disagree. Chen et al., 2025, arXiv:2505.12346."""
+"""SEED-GRPO: smaller updates where answers disagree. Chen et al., 2025, arXiv:2505.12346."""
 
 from collections.abc import Callable
 
@@ -14,14 +14,14 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="SEED-GRPO: Semantic Entropy Enhanced GRPO for Uncertainty-Aware Policy Optimization",
-    use="Labels are noisy where the policy is unsure, and answers can be clustered by meaning.",
+    use="Labels are noisy where the policy is uncertain, and answers can be clustered by meaning.",
     checked=("golden", "laws", "run"),
     catalogue=("seed-grpo",),
 )
 
 
 def linear(u: Tensor) -> Tensor:
-    """1 - u, not below 0."""
+    """max(1 - u, 0)."""
     return (1 - u).clamp(min=0)
 
 
@@ -37,7 +37,12 @@ def focal(u: Tensor) -> Tensor:
 
 @component
 class ScaleByCertainty:
-    """x f(alpha SE / log G), SE = -sum over meanings k of n_k/G log(n_k/G) in the group."""
+    """x f(uncertainty_coef SE / log G), SE = -sum over meanings k of n_k/G log(n_k/G) in the group.
+
+    Args:
+        uncertainty_coef: weight of the semantic entropy SE (alpha in the paper).
+        scale_fn: f, one of `linear`, `exponential` and `focal`.
+    """
 
     uncertainty_coef: float
     scale_fn: Callable[[Tensor], Tensor] = linear
@@ -50,10 +55,15 @@ class ScaleByCertainty:
 
 
 def seed_grpo(group_size: int = 8, uncertainty_coef: float = 0.5) -> Method:
-    """A = (r - mean(r)) f(`uncertainty_coef` SE / log G): SE is the entropy of what the answers mean."""
-    # Seen in a public review, which names f linear, exponential or focal. Deviation: it estimates
-    # SE from likelihoods of whole answers, we count. `uncertainty_coef` and f are our choice. No answer (-1)
-    # is a meaning too. Others: .replace(advantage=chain(Center(), ByCertainty(1.0, exponential))).
+    """A = (r - mean(r)) f(uncertainty_coef SE / log G), SE the semantic entropy of the answers.
+
+    Args:
+        group_size: rollouts per task.
+        uncertainty_coef: weight of the semantic entropy (alpha in the paper) (our choice).
+    """
+    # From a public review, which names linear, exponential and focal for f; the choice is ours. It
+    # estimates SE from likelihoods of whole answers; here answers are counted. No answer (-1) is a
+    # meaning, too. Others: .replace(advantage=chain(Center(), ScaleByCertainty(1.0, exponential))).
     return Method(
         sampler=GroupSampler(group_size),
         advantage=chain(Center(), ScaleByCertainty(uncertainty_coef)),

@@ -1,4 +1,4 @@
-"""SeeUPO: each turn counts on what later turns have become. Hu et al., 2026, arXiv:2602.06554."""
+"""SeeUPO: turns are updated given the later turns' ratios. Hu et al., 2026, arXiv:2602.06554."""
 
 from grupo.algo.advantages import Center, ClampAdvantage, StandardiseBatch, chain
 from grupo.algo.advantages.turn_table import batch_turn_mean
@@ -21,14 +21,20 @@ PAPER = Paper(
 def seeupo(
     group_size: int = 8, clip_eps: float = 0.2, kl_coef: float = 0.002, epochs: int = 10
 ) -> Method:
-    """A = z-score over the batch of r - mean r, held in [-3, 3]; `epochs` updates a step.
+    """A = z-score over the batch of r - mean r, clamped to [-3, 3]; `epochs` updates a step.
 
-    loss_t = -min(r_t M A, clip(r_t) M A), M the product of the ratios that later turns have now.
+    loss_t = -min(r_t M A, clip(r_t) M A), M the product of the current ratios of later turns.
+
+    Args:
+        group_size: rollouts per task.
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
+        kl_coef: weight of the KL divergence from the reference policy.
+        epochs: updates per step.
     """
     # The paper makes one update per turn, the last turn first (10 turns). Here each update moves
-    # all turns, and M is what the policy then says of the later ones. With one update M is 1; with
-    # one turn it is GSPO.
-    # Scaled by the whole batch, for a group's own deviation breaks the paper's convergence.
+    # all turns, and M is computed from the current policy. With one update M is 1; with one turn it
+    # is GSPO. Scaled by the whole batch, since a group's own deviation breaks the paper's
+    # convergence proof.
     whole_batch = StandardiseBatch(std=group_ops.population_std)
     return Method(
         sampler=GroupSampler(group_size),

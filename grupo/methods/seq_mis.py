@@ -1,4 +1,4 @@
-"""Seq-MIS: leave out answers whose product of ratios is too high. Liu et al., 2025, blog post."""
+"""Seq-MIS: masks answers with too large a sequence ratio. Liu et al., 2025, blog post."""
 
 from grupo.algo.losses import Clip, CorrectedLoss, ImportanceWeight, IntervalMask
 from grupo.algo.token_level import row_sum
@@ -9,7 +9,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="When Speed Kills Stability: Demystifying RL Collapse from the Training-Inference "
     "Mismatch",
-    use="Training collapses under truncated weights: what the engine got wrong is dropped.",
+    use="Training collapses under truncated weights; answers with a large mismatch are dropped.",
     trl="vllm_importance_sampling_clip_max=2.0 (its default mode, 'sequence_mask', but cap, 3)",
     verl="rollout_is='sequence', rollout_is_threshold='1e-9_2.0' (its "
     "rollout_rs='seq_sum_k1' bounds the inverse of the product, on both sides, and masks rows)",
@@ -20,9 +20,14 @@ PAPER = Paper(
 def seq_mis(group_size: int = 8, cap: float = 2.0, clip_eps: float = 0.2) -> Method:
     """loss = w x PPO's clipped surrogate, w = prod_t pi_old / pi_sampler up to `cap`, 0 above.
 
-    Rows above `cap` give no gradient and still count in the mean. GRPO's credit, clip `clip_eps`.
+    Rows above cap have no gradient and still count in the mean. Advantages are GRPO's.
+
+    Args:
+        group_size: rollouts per task.
+        cap: largest sequence weight that is kept (the value of TRL and verl).
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
     """
-    # 2 as in the peers; the formula is known to us from their code, not from the post itself.
+    # The formula is taken from the peers' code, not from the post.
     loss = CorrectedLoss(
         Clip(clip_eps, clip_eps), ImportanceWeight(IntervalMask(0.0, cap), row_sum)
     )

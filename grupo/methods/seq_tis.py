@@ -1,4 +1,4 @@
-"""Seq-TIS: weigh an answer by the product of its ratios, truncated. Liu et al., 2025, blog post."""
+"""Seq-TIS: truncated sequence-level importance weights. Liu et al., 2025, blog post."""
 
 from grupo.algo.losses import Clip, CorrectedLoss, ImportanceWeight, TruncatedIS
 from grupo.algo.token_level import row_sum
@@ -17,11 +17,16 @@ PAPER = Paper(
 
 
 def seq_tis(group_size: int = 8, cap: float = 2.0, clip_eps: float = 0.2) -> Method:
-    """loss = min(prod_t pi_old / pi_sampler, `cap`) x PPO's clipped surrogate.
+    """loss = min(prod_t pi_old / pi_sampler, cap) x PPO's clipped surrogate.
 
-    One weight for all tokens of a row, a constant: the unbiased importance ratio of the answer, cut
-    at `cap`. GRPO's credit, clip `clip_eps`.
+    All tokens of a row have one constant weight: the unbiased importance ratio of the answer,
+    truncated. Advantages are GRPO's.
+
+    Args:
+        group_size: rollouts per task.
+        cap: largest sequence weight (the value of TRL and verl).
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
     """
-    # 2 as in the peers; the formula is known to us from their code, not from the post itself.
+    # The formula is taken from the peers' code, not from the post.
     loss = CorrectedLoss(Clip(clip_eps, clip_eps), ImportanceWeight(TruncatedIS(cap), row_sum))
     return Method(sampler=GroupSampler(group_size), loss=loss)

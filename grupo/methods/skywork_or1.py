@@ -1,4 +1,4 @@
-"""Skywork-OR1: an entropy bonus only while entropy is low. He et al., 2025, arXiv:2505.22312."""
+"""Skywork-OR1: an entropy bonus only at low entropy. He et al., 2025, arXiv:2505.22312."""
 
 from grupo.algo.aggregation import token_mean
 from grupo.algo.filters import keep_nonzero_std
@@ -12,7 +12,7 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Skywork Open Reasoner 1 Technical Report",
-    use="A model that reasons at length loses its entropy early in training, and stops to improve.",
+    use="A model with long reasoning loses its entropy early in training and stops improving.",
     checked=("golden", "laws", "run"),
 )
 
@@ -23,13 +23,20 @@ def skywork_or1(
     target_entropy: float = 0.2,
     entropy_coef_step: float = 0.005,
 ) -> Method:
-    """loss = mean over all tokens of -min(R A, clip(R, 1 - `clip_eps`, 1 + `clip_eps`) A) - a_k H, no KL.
+    """loss = mean over all tokens of -min(R A, clip(R, 1 -+ clip_eps) A) - a_k H, no KL.
 
-    a_k = c_k where the entropy is at most `target_entropy`, else 0; c_k rises by `entropy_coef_step` after a step below
-    the target and falls by it after one above, from 0. Groups whose rewards are equal are dropped.
+    a_k = c_k where the entropy is at most target_entropy, else 0. c_k starts at 0, rises by
+    entropy_coef_step after a step below the target and falls by it after one above. Groups of equal
+    rewards are dropped.
+
+    Args:
+        group_size: rollouts per task.
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
+        target_entropy: entropy, in nats, up to which the bonus is on.
+        entropy_coef_step: change of c_k per step.
     """
-    # The released scripts cap c_k at 0.005 and move it by 0.0001. Answers cut off at the limit keep
-    # their 0; the limit grows by stages, on policy, at temperature 1: choices of a recipe.
+    # The released scripts cap c_k at 0.005 and change it by 0.0001. Truncated answers keep their 0;
+    # the staged length limit, on-policy updates and temperature 1 are choices of a recipe.
     bonus = EntropyBonus(as_float(TargetEntropy(target_entropy, entropy_coef_step)))
     return Method(
         sampler=GroupSampler(group_size),

@@ -1,4 +1,4 @@
-"""SofT-GRPO: thoughts drawn with Gumbel noise are learned. Zheng et al., 2025, arXiv:2511.06411."""
+"""SofT-GRPO: trains soft thoughts sampled by Gumbel noise. Zheng et al., 2025, arXiv:2511.06411."""
 
 from grupo.algo.losses import KL, Clip
 from grupo.core.paper import Paper
@@ -15,9 +15,14 @@ PAPER = Paper(
 
 
 def soft_grpo(group_size: int = 8, clip_eps: float = 0.2, kl_coef: float = 0.001) -> Method:
-    """GRPO with k3, whose actions are thoughts and tokens alike.
+    """GRPO with k3 whose actions are both soft thoughts and tokens.
 
-    The log-probability of a thought is that of the noise that would give its scores u: the mean
-    over tokens with log p > -3 of -e - exp(-e), e = clamp(u - log p, -1.5, 3), u = log p_old + g.
+    The log-probability of a thought is that of the noise that yields its scores u: the mean over
+    tokens with log p > -3 of -e - exp(-e), e = clamp(u - log p, -1.5, 3), u = log p_old + g.
+
+    Args:
+        group_size: rollouts per task.
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
+        kl_coef: weight of the KL divergence from the reference policy.
     """
     return Method(sampler=GroupSampler(group_size), loss=Clip(clip_eps, clip_eps) + kl_coef * KL())

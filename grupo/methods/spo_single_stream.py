@@ -1,4 +1,4 @@
-"""Single-stream PO: one rollout against its past. Xu and Ding, 2025, arXiv:2509.13232."""
+"""Single-stream PO: one rollout against its task's history. Xu and Ding, 2025, arXiv:2509.13232."""
 
 from torch import Tensor
 
@@ -14,7 +14,7 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Single-stream Policy Optimization",
-    use="A second rollout of a task costs too much, and every task comes back some day.",
+    use="A second rollout of a task is too expensive, and tasks recur.",
     verl="the recipe spo of verl-recipe; forgets by the measured change of log-probabilities",
     checked=("golden", "laws", "reference", "run"),
     catalogue=("spo-single-stream",),
@@ -23,22 +23,38 @@ PAPER = Paper(
 
 @component
 class SubtractBetaMean:
-    """r - v, v of `tracked`."""
+    """r - v, v by `beta_mean` of the task's history.
+
+    Args:
+        decay: factor on the counts of the Beta at each new reward.
+    """
 
     decay: float
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        return (
-            x - x.new_tensor([beta_mean(past, self.decay) for past in batch.history])[batch.group]
-        )
+        values = [beta_mean(history, self.decay) for history in batch.history]
+        return x - x.new_tensor(values)[batch.group]
 
 
 def spo_single_stream(
     group_size: int = 1, decay: float = 0.875, clip_low: float = 0.2, clip_high: float = 0.28
 ) -> Method:
-    """A = whitened r - v, r in [0, 1]; v is the mean of a Beta that each new reward sharpens."""
-    # The authors' code forgets 2^(-D / 0.06), held in [0.875, 0.96], D how far log-probabilities of
-    # the task's last rollout have moved: not measured here. It can also start from old rollouts.
-    asked, played = UncertaintyWeighted(decay), GroupSampler(group_size)
-    credit, loss = chain(SubtractBetaMean(decay), StandardiseBatch()), Clip(clip_low, clip_high)
-    return Method(asked, played, advantage=credit, loss=loss, aggregation=token_mean)
+    """A = whitened r - v, r in [0, 1]; v is the mean of a Beta distribution that each reward
+    updates.
+
+    Args:
+        group_size: rollouts per task.
+        decay: factor on the counts of the Beta at each new reward.
+        clip_low: ratios are clipped below at 1 - clip_low.
+        clip_high: ratios are clipped above at 1 + clip_high.
+    """
+    # In the authors' code the decay is 2^(-D / 0.06), clamped to [0.875, 0.96], D the change of
+    # log-probability of the task's last rollout: not measured here. It can also start from old
+    # rollouts.
+    return Method(
+        curriculum=UncertaintyWeighted(decay),
+        sampler=GroupSampler(group_size),
+        advantage=chain(SubtractBetaMean(decay), StandardiseBatch()),
+        loss=Clip(clip_low, clip_high),
+        aggregation=token_mean,
+    )

@@ -1,4 +1,4 @@
-"""SRFT: imitation and reward at once, weighed by entropy. Fu et al., 2025, arXiv:2506.19767."""
+"""SRFT: entropy-weighted SFT and RL in one stage. Fu et al., 2025, arXiv:2506.19767."""
 
 import torch
 from torch import Tensor
@@ -14,21 +14,26 @@ from grupo.rollouts.samplers import GroupSampler, WithExpertSolution
 
 PAPER = Paper(
     title="SRFT: A Single-Stage Method with Supervised and Reinforcement Fine-Tuning for Reasoning",
-    use="One stage instead of SFT and then RL, with no schedule to set.",
+    use="One stage instead of SFT and then RL, without a schedule.",
     checked=("golden", "laws", "reference", "run"),
 )
 
 
 @component
 class SignedCorrectness:
-    """1 where `reward_term` is above `success_threshold`, -1 elsewhere."""
+    """1 where reward_term is above success_threshold, -1 elsewhere.
+
+    Args:
+        reward_term: name of the reward term that is read.
+        success_threshold: a rollout is correct where its reward term is above this.
+    """
 
     reward_term: str = "correct"
     success_threshold: float = 0.5
 
     @property
     def required_reward_terms(self) -> tuple[str, ...]:
-        """The component that says who is right."""
+        """Correctness."""
         return (self.reward_term,)
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
@@ -38,20 +43,24 @@ class SignedCorrectness:
 
 
 def srft(group_size: int = 8, sft_coef: float = 0.5, rl_coef: float = 0.1) -> Method:
-    """SFT and RL of demonstrations, and REINFORCE of own rollouts, in one loss.
+    """SFT and RL of demonstrations, and REINFORCE of sampled rollouts, in one loss.
 
-    demonstrations: w log-likelihood, w = `sft_coef` e^-H, and -A pi, A = (r - mean(r)) / std(r) over
-                    own and theirs together, the demonstrator's probability taken as 1
-    own rollouts:   `rl_coef` e^H log-likelihood where right, minus log-likelihood where wrong
+      demonstrations: w log-likelihood, w = sft_coef e^-H, and -A pi, A = (r - mean(r)) / std(r)
+                      over all rollouts, the demonstrator's probability taken as 1
+      sampled:        rl_coef e^H log-likelihood if correct, minus log-likelihood if wrong
+
+    Args:
+        group_size: rollouts per task.
+        sft_coef: weight of the imitation.
+        rl_coef: weight of correct sampled rollouts.
     """
-    # H of each row and the sign of its second weight: as reproduced in Unify-Post-Training; notes
-    # on the paper print e^-H twice, against their own words that a high entropy raises it. The
-    # paper writes a clip around the demonstration's ratio, which is at most 1: nothing to clip
-    # where A > 0. Each source is a mean over its own tokens.
-    union = chain(Center(), ScaleByStd())
+    # H of each row and the sign of its second weight are as reproduced in Unify-Post-Training;
+    # notes on the paper print e^-H twice, against the statement that high entropy raises it. The
+    # paper clips the demonstration's ratio, which is at most 1, so the clip has no effect where A >
+    # 0. Each source is a mean over its own tokens.
     return Method(
         sampler=WithExpertSolution(GroupSampler(group_size)),
-        advantage=SeparateDemos(SignedCorrectness(), demo_advantage=union),
+        advantage=SeparateDemos(SignedCorrectness(), demo_advantage=chain(Center(), ScaleByStd())),
         loss=EntropyWeightedMix(sft_coef, rl_coef),
         aggregation=PerSourceMean(token_mean),
     )

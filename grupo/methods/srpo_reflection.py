@@ -1,4 +1,4 @@
-"""SRPO-Reflection: reflecting pays if answers gain by it. Wan et al., 2025, arXiv:2506.01713."""
+"""SRPO-Reflection: reflections are paid by their effect. Wan et al., 2025, arXiv:2506.01713."""
 
 import torch
 from torch import Tensor
@@ -20,10 +20,16 @@ PAPER = Paper(
 
 @component
 class ReflectionReward:
-    """r = (format + first) / 2 + effect + reflected [reflects] + brief e^-u^2 (eq. 4 to 8).
+    """r = (format + first) / 2 + effect + reflection_reward [reflects] + brevity_coef e^-u^2 (eq. 4
+    to 8).
 
-    effect: right again 1/4, mended `corrected_reward`, spoilt -1/4, wrong again 0. u = |L - 2 s| / (s / 2)
-    with s the length of the first thinking and answer: longest reward at L = 2 s.
+    effect: correct twice 1/4, corrected `corrected_reward`, spoilt -1/4, wrong twice 0. u = |L - 2
+    s| / (s / 2) with s the length of the first reasoning and answer.
+
+    Args:
+        corrected_reward: reward of a corrected answer.
+        reflection_reward: reward of a reflection.
+        brevity_coef: weight of the length (alpha in the release).
     """
 
     corrected_reward: float
@@ -32,16 +38,14 @@ class ReflectionReward:
     required_reward_terms = ("first", "correct", "format", "reflection", "first_length")
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        first, last, form, reflects, s = (
-            batch.reward_terms[name] for name in self.required_reward_terms
-        )
-        before, after = first > 0.5, last > 0.5
-        right = after.to(first)
-        effect = torch.where(before, right / 2 - 0.25, self.corrected_reward * right)
+        terms = [batch.reward_terms[name] for name in self.required_reward_terms]
+        first, last, form, reflects, s = terms
+        correct = (last > 0.5).to(first)
+        effect = torch.where(first > 0.5, correct / 2 - 0.25, self.corrected_reward * correct)
         u = (batch.lengths - 2 * s) / (s / 2).clamp(min=1e-9)
-        short = torch.where(s > 0, torch.exp(-(u**2)), 0.0)
-        gained = (effect + self.reflection_reward) * (reflects > 0.5)
-        return (form + first) / 2 + gained + self.brevity_coef * short
+        brevity = torch.where(s > 0, torch.exp(-(u**2)), 0.0)
+        reflection = (effect + self.reflection_reward) * (reflects > 0.5)
+        return (form + first) / 2 + reflection + self.brevity_coef * brevity
 
 
 def srpo_reflection(
@@ -50,14 +54,22 @@ def srpo_reflection(
     reflection_reward: float = 0.25,
     brevity_coef: float = 0.1,
 ) -> Method:
-    """r rewards the first answer, its form, what the reflection did to it, and twice its length.
+    """GRPO on a reward of the first answer, its format, the effect of the reflection, and the
+    length.
 
-    Reward terms: "first" and "correct" (is the first, the last answer right), "format", "reflection"
-    (is there one, and a second answer), "first_length" in tokens, 0 where there is no second.
+    Reward terms: "first" and "correct" (the first and the last answer are correct), "format",
+    "reflection" (a reflection and a second answer exist), "first_length" in tokens, 0 without a
+    second.
+
+    Args:
+        group_size: rollouts per task (our choice).
+        corrected_reward: reward of a corrected answer (paper: 0.5).
+        reflection_reward: reward of a reflection (paper: 0.25).
+        brevity_coef: weight of the length (alpha in the release).
     """
-    # The released reward pays 1 for a mended answer, more than for one right twice, and nothing
-    # for the form of the reflection: mended=1, reflected=0. A single answer fails there, for 0.
-    # `brevity_coef` is alpha there; group ours.
+    # The released reward pays 1 for a corrected answer, more than for one correct twice, and
+    # nothing for the format of the reflection: corrected_reward=1, reflection_reward=0. There a
+    # single answer fails with 0.
     return Method(
         sampler=GroupSampler(group_size),
         advantage=chain(

@@ -1,4 +1,4 @@
-"""Stratified GRPO: rollouts are compared with their like. Zhu et al., 2025, arXiv:2510.06214."""
+"""Stratified GRPO: rollouts are compared within strata. Zhu et al., 2025, arXiv:2510.06214."""
 
 from torch import Tensor
 
@@ -20,7 +20,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="Stratified GRPO: Handling Structural Heterogeneity in Reinforcement Learning of LLM "
     "Search Agents",
-    use="Agents search or call tools as often as they like, and more calls mean other rewards.",
+    use="Agents may search or call tools any number of times, and more calls mean other rewards.",
     checked=("golden", "laws", "run"),
     catalogue=("stratified-grpo",),
 )
@@ -28,7 +28,13 @@ PAPER = Paper(
 
 @component
 class BlendAdvantages:
-    """`weight` of one credit and 1 - `weight` of another."""
+    """weight x first + (1 - weight) x second, of two advantage estimators.
+
+    Args:
+        weight: weight of the first.
+        first: advantage estimator.
+        second: advantage estimator.
+    """
 
     weight: float
     first: AdvantageEstimator
@@ -41,17 +47,22 @@ class BlendAdvantages:
 def stratified_grpo(
     group_size: int = 8, stratum_weight: float = 0.8, stratum_term: str = "tool_calls"
 ) -> Method:
-    """A = `stratum_weight` A_stratum + (1 - `stratum_weight`) A_group, each (r - mean) / std within its circle.
+    """A = stratum_weight A_stratum + (1 - stratum_weight) A_group, each (r - mean) / std.
 
-    Who belongs to a stratum is equal in the part `stratum_term`: the number of tool calls. A rollout
-    alone in its stratum has A_stratum = 0.
+    A stratum is the rollouts of a group with equal reward term stratum_term, the number of tool
+    calls. A lone rollout has A_stratum = 0.
+
+    Args:
+        group_size: rollouts per task (our choice).
+        stratum_weight: weight of A_stratum (our choice).
+        stratum_term: reward term that defines the strata.
     """
-    # The blend is stated in the abstract; a third party's code has the formula. `stratum_weight` and the
-    # size of groups are our choice. Std over n: the paper's claim is unit variance in each stratum.
-    norm = chain(Center(), ScaleByStd(std=population_std))
+    # The blend is stated in the abstract; a third party's code has the formula. Std by n: the
+    # paper's claim is unit variance in each stratum.
+    z_score = chain(Center(), ScaleByStd(std=population_std))
     return Method(
         sampler=GroupSampler(group_size),
         advantage=BlendAdvantages(
-            stratum_weight, GroupedBy(norm, ByRewardTerm(stratum_term)), norm
+            stratum_weight, GroupedBy(z_score, ByRewardTerm(stratum_term)), z_score
         ),
     )

@@ -1,4 +1,4 @@
-"""T-PPO: PPO on answers that are cut and not finished yet. Fan et al., 2025, arXiv:2506.15050."""
+"""T-PPO: PPO on truncated, unfinished answers. Fan et al., 2025, arXiv:2506.15050."""
 
 from grupo.algo.advantages.gae import ExtendedGAE
 from grupo.algo.aggregation import token_mean
@@ -12,7 +12,7 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Truncated Proximal Policy Optimization",
-    use="Waiting for the longest answer costs more than learning from the rest.",
+    use="Waiting for the longest answer costs more than training on the rest.",
     checked=("golden", "laws", "run"),
     catalogue=("t-ppo",),
 )
@@ -20,13 +20,17 @@ PAPER = Paper(
 
 @component
 class FinishedValueLoss(Loss):
-    """(V - r)^2 on rollouts that are finished, for the others' outcome is not known."""
+    """(V - r)^2 on finished rollouts; the outcome of the others is not known yet.
+
+    Args:
+        reward_term: reward term that is 1 for a truncated rollout, else 0.
+    """
 
     reward_term: str = "cut"
 
     @property
     def required_reward_terms(self) -> tuple[str, ...]:
-        """The component that is 1 for a rollout that was cut, 0 for a finished one."""
+        """The truncation."""
         return (self.reward_term,)
 
     @property
@@ -43,13 +47,21 @@ class FinishedValueLoss(Loss):
 def t_ppo(
     group_size: int = 8, gae_lambda: float = 0.95, clip_low: float = 0.2, clip_high: float = 0.28
 ) -> Method:
-    """The policy learns from all answers by EGAE, the value from the finished ones by the outcome.
+    """The policy is trained on all answers by EGAE, the value function on finished ones by the
+    outcome.
 
-    With gamma = 1 the last d of a cut answer is 0. reward_terms["cut"] says which are cut.
+    With gamma = 1 the last TD error of a truncated answer is 0. Reward terms: "cut" is 1 for
+    truncated answers.
+
+    Args:
+        group_size: rollouts per task (our choice).
+        gae_lambda: lambda of GAE (our choice).
+        clip_low: ratios are clipped below at 1 - clip_low (our choice).
+        clip_high: ratios are clipped above at 1 + clip_high (our choice).
     """
-    # Of the equations only the rule for V(s_l) was seen; constants are our choice. The value's mean
-    # is over all actions, not over those of finished rollouts. To go on with a cut answer in the
-    # next step is the sampler's part.
+    # Of the equations only the rule for V(s_l) was available. The value's mean is over all tokens,
+    # not those of finished rollouts. Continuing a truncated answer in the next step is left to the
+    # sampler.
     return Method(
         sampler=GroupSampler(group_size),
         advantage=ExtendedGAE(gae_lambda=gae_lambda),

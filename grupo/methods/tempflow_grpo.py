@@ -1,4 +1,4 @@
-"""TempFlow-GRPO: one noisy step at a time, by its noise. He et al., 2025, arXiv:2508.04324."""
+"""TempFlow-GRPO: branches at one noisy denoising step. He et al., 2025, arXiv:2508.04324."""
 
 from grupo.algo.advantages import ByRewardTerm, Center, ClampAdvantage, GroupedBy, ScaleByStd, chain
 from grupo.algo.advantages.token_table import scatter_tokens
@@ -13,7 +13,8 @@ from grupo.rollouts.samplers import SingleStepBranching
 
 PAPER = Paper(
     title="TempFlow-GRPO: When Timing Matters for GRPO in Flow Models",
-    use="Early steps decide what is drawn, late ones little: each is to be credited for itself.",
+    use="Early denoising steps decide the image, late ones little: each should have its own "
+    "credit.",
     checked=("golden", "laws", "run"),
     catalogue=("tempflow-grpo",),
 )
@@ -21,7 +22,11 @@ PAPER = Paper(
 
 @component
 class NoiseWeighted:
-    """`aggregation` times the noise of a step, s / mean(s) over the actions of its group."""
+    """`aggregation` times the noise of a step, s / mean(s) over the actions of its group.
+
+    Args:
+        aggregation: aggregation that is weighted.
+    """
 
     aggregation: Aggregation = sequence_mean
     required_signals = frozenset({"step/std"})
@@ -43,19 +48,27 @@ def tempflow_grpo(
 ) -> Method:
     """A = (r - mean(r)) / std(r) over images that share all but the noise of one step.
 
-    One image is drawn without noise; from each step in `branch_steps`, all if empty, `branches_per_step` others leave
-    it by that step alone, drawn with noise s = sigma sqrt(dt). loss = mean over them of
-    s / mean(s) (-min(R A, clip(R, 1 - `clip_eps`, 1 + `clip_eps`) A) + `kl_coef` KL(pi, ref)), R = pi / old.
+    One image is generated without noise; from each of branch_steps, branches_per_step others leave
+    it by that step alone, sampled with noise s = sigma sqrt(dt). loss = mean over them of
+      s / mean(s) (-min(R A, clip(R, 1 - clip_eps, 1 + clip_eps) A) + kl_coef KL(pi, ref))
+    with R = pi / old.
+
+    Args:
+        branches_per_step: images per branching step (our choice).
+        branch_steps: steps at which images branch; all if empty.
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps] (Flow-GRPO's value).
+        kl_coef: weight of the KL divergence from the reference policy (Flow-GRPO's value).
+        max_advantage: advantages are clamped to [-max_advantage, max_advantage] (Flow-GRPO's
+            value).
     """
     # Eq. 5 and 8 as a third party has them: the mean over steps makes the mean weight 1, where the
-    # authors' scripts have a constant. Numbers are Flow-GRPO's; 8 branches are our choice. That the
-    # KL is weighted too is our reading, and that one noise begins all images of a prompt: elsewhere
-    # several do, and only those of one are compared.
-    loss = Clip(clip_eps, clip_eps)
-    within = chain(Center(), ScaleByStd(), ClampAdvantage(-max_advantage, max_advantage))
+    # authors' scripts have a constant. That the KL is weighted too is our reading, and that one
+    # noise starts all images of a prompt: elsewhere several do, and only images of the same noise
+    # are compared.
+    estimator = chain(Center(), ScaleByStd(), ClampAdvantage(-max_advantage, max_advantage))
     return Method(
         sampler=SingleStepBranching(branches_per_step, branch_steps),
-        advantage=GroupedBy(within, ByRewardTerm("branch_step")),
-        loss=loss + kl_coef * ReverseKL(),
+        advantage=GroupedBy(estimator, ByRewardTerm("branch_step")),
+        loss=Clip(clip_eps, clip_eps) + kl_coef * ReverseKL(),
         aggregation=NoiseWeighted(),
     )

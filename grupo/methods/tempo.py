@@ -1,4 +1,4 @@
-"""TEMPO: what begins alike tells what a token was worth. Tran et al., 2025, arXiv:2509.18314."""
+"""TEMPO: common prefixes estimate the value of a token. Tran et al., 2025, arXiv:2509.18314."""
 
 from collections import defaultdict
 
@@ -14,46 +14,52 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Exploiting Tree Structure for Credit Assignment in RL Training of LLMs",
-    use="Answers to a task share their beginnings: they are short, or their sampling branches.",
+    use="Answers to a task share prefixes: they are short, or their sampling branches.",
     checked=("golden", "laws", "reference", "run"),
     catalogue=("tempo-prefix-tree",),
 )
 
 
 def prefix_tree_paths(batch: Batch, items: Tensor) -> list[list[int]]:
-    """The nodes of the prefix tree that each row passes, its root first."""
+    """The nodes of the prefix tree that each row passes, starting at the root."""
     nodes, paths = {}, []
     for row, mask in enumerate(batch.mask):
-        turns, parts = batch.turn[row][mask].tolist(), items[row][mask].tolist()
+        turns, row_items = batch.turn[row][mask].tolist(), items[row][mask].tolist()
         path = [nodes.setdefault((int(batch.row_group[row]), *turns[:1]), len(nodes))]
-        for said in zip(turns, parts, strict=True):
-            path.append(nodes.setdefault((-1 - path[-1], *said), len(nodes)))
+        for turn_item in zip(turns, row_items, strict=True):
+            path.append(nodes.setdefault((-1 - path[-1], *turn_item), len(nodes)))
         paths.append(path)
     return paths
 
 
 @component
 class PrefixTreeAdvantage:
-    """(r - mean(r) + V(after) - V(before)) / (std(r) + eps); `step/item` numbers the actions.
+    """(r - mean(r) + V(after) - V(before)) / (std(r) + eps), V the value of a prefix.
 
-    V of a beginning is the mean reward of the group's rollouts that begin so.
+    V is the mean reward of the group's rollouts with that prefix; the signal "step/item" identifies
+    tokens.
     """
 
     required_signals = frozenset({"step/item"})
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         A = (x - group_ops.mean(x, batch.group))[batch.rollout, None].repeat(1, batch.mask.shape[1])
-        paths, who = prefix_tree_paths(batch, batch.signals["step/item"]), defaultdict(set)
+        paths = prefix_tree_paths(batch, batch.signals["step/item"])
+        members = defaultdict(set)
         for rollout, path in zip(batch.rollout.tolist(), paths, strict=True):
             for node in path:
-                who[node].add(rollout)
-        V = torch.stack([x[list(who[node])].mean() for node in range(len(who))])
+                members[node].add(rollout)
+        V = torch.stack([x[list(members[node])].mean() for node in range(len(members))])
         for row, path in enumerate(paths):
             A[row, batch.mask[row]] += V[path].diff()
         return A / (group_ops.std(x, batch.group)[batch.rollout, None] + 1e-6)
 
 
 def tempo(group_size: int = 8) -> Method:
-    """The group-relative advantage of the rollout plus what the token changed, over one std."""
-    # The authors' code, whose eps and unbiased std these are. The sizes of groups are our choice.
+    """The group-relative advantage of the rollout plus the token's change of value, over one std.
+
+    Args:
+        group_size: rollouts per task (our choice).
+    """
+    # eps and the unbiased std are those of the authors' code.
     return Method(sampler=GroupSampler(group_size), advantage=PrefixTreeAdvantage())

@@ -1,4 +1,4 @@
-"""ThinkDial: how much brevity pays is the prompt's to say. He et al., 2025, arXiv:2508.18773."""
+"""ThinkDial: the prompt sets the weight of brevity. He et al., 2025, arXiv:2508.18773."""
 
 from torch import Tensor
 
@@ -16,7 +16,7 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="ThinkDial: An Open Recipe for Controlling Reasoning Effort in Large Language Models",
-    use="One model is to think much, some or little, as its prompt says.",
+    use="One model should reason much, medium or little, as its prompt requires.",
     checked=("golden", "laws", "run"),
     catalogue=("thinkdial",),
 )
@@ -24,17 +24,17 @@ PAPER = Paper(
 
 @component
 class EffortModeReward:
-    """r = o + weight(mode) b + (1/2, or -1/2 if thinking leaks into the answer) (eq. 1 to 5).
+    """r = o + length_coefs[mode] b +- 1/2, minus if the answer leaks reasoning (eq. 1 to 5).
 
-    b is 1/2 for the shortest of the group to -1/2 for the longest, of the wrong no more than 0.
+    b is 1/2 for the shortest of the group to -1/2 for the longest, at most 0 for wrong answers.
+    "mode" is 0, 1, 2 ...; "correct" and "leak" are yes above 1/2.
+
+    Args:
+        length_coefs: weight of b in each mode.
     """
 
     length_coefs: tuple[float, ...]
-    required_reward_terms = (
-        "mode",
-        "correct",
-        "leak",
-    )  # 0, 1, 2 ...; right above 1/2; leak above 1/2
+    required_reward_terms = ("mode", "correct", "leak")
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         mode, o, leak = (batch.reward_terms[name] for name in self.required_reward_terms)
@@ -47,12 +47,17 @@ def thinkdial(
     length_coefs: tuple[float, ...] = (0.0, 0.5, 1.0),
     max_resample_rounds: int = 10,
 ) -> Method:
-    """DAPO with r = outcome + `length_coefs`[mode] brevity +- 1/2; modes: high, medium, low effort.
+    """DAPO with r = outcome + length_coefs[mode] brevity +- 1/2; modes: high, medium, low effort.
 
-    Reward terms: "mode" 0, 1 or 2, which the prompt tells, "correct", and "leak": 1 if the answer after
-    the thinking goes on thinking ("Wait", "Let me think", "Alternatively" and their likes).
+    Reward terms: "mode" 0, 1 or 2, as the prompt requires, "correct", and "leak": 1 if the answer
+    after the thinking continues to reason ("Wait", "Let me think", "Alternatively" and similar).
+
+    Args:
+        group_size: rollouts per task (DAPO's value).
+        length_coefs: weight of brevity in each mode.
+        max_resample_rounds: most rounds of dynamic sampling in a step (DAPO's value).
     """
-    # Its second phase of RL; the first is DAPO with the high mode alone. Group, clip and rounds are
+    # The paper's second phase of RL; the first is DAPO with the high mode alone. The clip is
     # DAPO's.
     return Method(
         curriculum=DynamicSampling(ShuffledTasks(), max_resample_rounds),

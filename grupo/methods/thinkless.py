@@ -1,4 +1,4 @@
-"""DeGRPO: whether to think has a loss of its own. Fang et al., 2025, arXiv:2505.13379."""
+"""DeGRPO: a separate loss for the choice to think. Fang et al., 2025, arXiv:2505.13379."""
 
 from torch import Tensor
 
@@ -12,7 +12,7 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Thinkless: LLM Learns When to Think",
-    use="The first token says whether to think, and long answers drown what it should learn.",
+    use="The first token chooses whether to think, and long answers drown its gradient.",
     checked=("golden", "laws", "reference"),
     catalogue=("thinkless-degrpo",),
 )
@@ -20,19 +20,29 @@ PAPER = Paper(
 
 @component
 class ShortThinkingReward:
-    """r = 1 for who is right at once, `thinking_reward` for who is right after thinking, else -1."""
+    """r = 1 if correct without thinking, thinking_reward if correct with thinking, else -1.
+
+    The reward terms are yes above 1/2.
+
+    Args:
+        thinking_reward: reward of a correct answer with thinking.
+    """
 
     thinking_reward: float
-    required_reward_terms = ("correct", "think")  # above 1/2
+    required_reward_terms = ("correct", "think")
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        right, think = (batch.reward_terms[name] > 0.5 for name in self.required_reward_terms)
-        return (1 + (self.thinking_reward - 1) * think.to(x)).where(right, -1.0)
+        correct, think = (batch.reward_terms[name] > 0.5 for name in self.required_reward_terms)
+        return (1 + (self.thinking_reward - 1) * think.to(x)).where(correct, -1.0)
 
 
 @component
 class ControlTokenMean:
-    """`control_coef` / N for the first action of each of N rows, 1 / (their number) for all others."""
+    """control_coef / N for the first token of each of N rows, 1 / (their number) for all others.
+
+    Args:
+        control_coef: weight of the first tokens (alpha in the paper).
+    """
 
     control_coef: float
 
@@ -50,16 +60,24 @@ def thinkless(
     clip_eps: float = 0.2,
     kl_coef: float = 0.001,
 ) -> Method:
-    """loss = `control_coef` mean of l over first tokens + mean of l over all others; A = r - mean(r).
+    """loss = control_coef mean of l over first tokens + mean of l over all others; A = r - mean(r).
 
-    l is PPO's clipped loss. Reward terms: "correct", and "think", 1 if the first token says to think.
-    r = 1 right at once, `thinking_reward` right after thinking, -1 wrong or malformed.
+    l is PPO's clipped loss. Reward terms: "correct", and "think", 1 if the first token chooses to
+    think. r = 1 correct without thinking, thinking_reward correct with thinking, -1 wrong or
+    malformed.
+
+    Args:
+        group_size: rollouts per task.
+        control_coef: weight of the first tokens (alpha in the paper).
+        thinking_reward: reward of a correct answer with thinking (authors' code: 0.5).
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
+        kl_coef: weight of the KL divergence from the reference policy.
     """
-    # The release gives the KL a mean over all tokens; here it is weighted like the rest. In a run
-    # that it resumed `thinking_reward` was 0.8.
-    loss = Clip(clip_eps, clip_eps) + kl_coef * KL()
-    credit, weigh = (
-        chain(ShortThinkingReward(thinking_reward), Center()),
-        ControlTokenMean(control_coef),
+    # The release averages the KL over all tokens; here it is weighted like the rest. In a resumed
+    # run of the release thinking_reward was 0.8.
+    return Method(
+        sampler=GroupSampler(group_size),
+        advantage=chain(ShortThinkingReward(thinking_reward), Center()),
+        loss=Clip(clip_eps, clip_eps) + kl_coef * KL(),
+        aggregation=ControlTokenMean(control_coef),
     )
-    return Method(sampler=GroupSampler(group_size), advantage=credit, loss=loss, aggregation=weigh)

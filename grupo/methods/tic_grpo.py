@@ -1,4 +1,4 @@
-"""TIC-GRPO: one ratio for the whole rollout, its product. Pang et al., 2025, arXiv:2508.02833."""
+"""TIC-GRPO: one ratio for the whole rollout, the product. Pang et al., 2025, arXiv:2508.02833."""
 
 from grupo.algo import ratios
 from grupo.algo.losses import Clip
@@ -9,17 +9,22 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="TIC-GRPO: Provable and Efficient Optimization for Reinforcement Learning from Human "
     "Feedback",
-    use="Short rollouts and several updates a step: the gradient is to be the current policy's.",
+    use="Short rollouts and several updates a step, with the current policy's gradient.",
     checked=("golden", "laws", "run"),
 )
 
 
 def tic_grpo(group_size: int = 8, clip_eps: float = 0.2) -> Method:
-    """loss = mean over rollouts of -min(w A, clip(w, 1 - `clip_eps`, 1 + `clip_eps`) A), w = prod_t r_t.
+    """loss = mean over rollouts of -min(w A, clip(w, 1 - clip_eps, 1 + clip_eps) A), w = prod_t
+    r_t.
 
-    w = pi(rollout) / old(rollout) estimates the gradient at the current policy, token ratios
-    that at the old one. A = (r - mean(r)) / std(r).
+    w = pi(rollout) / old(rollout) estimates the gradient at the current policy, token ratios that
+    at the old one. A = (r - mean(r)) / std(r).
+
+    Args:
+        group_size: rollouts per task.
+        clip_eps: w is clipped to [1 - clip_eps, 1 + clip_eps] (our choice).
     """
-    # Only abstracts of its versions were at hand: that the ratio is the product over the rollout is
-    # theirs; that PPO's clip is kept as it is, and 0.2, are our reading.
+    # Only abstracts were available: they define the ratio as a product over the rollout; keeping
+    # PPO's clip is our reading.
     return Method(sampler=GroupSampler(group_size), loss=Clip(clip_eps, clip_eps, ratios.product))

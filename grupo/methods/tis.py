@@ -1,4 +1,4 @@
-"""TIS: weigh each token by trainer over engine, truncated. Yao et al., 2025, blog post."""
+"""TIS: truncated importance weights, trainer over engine. Yao et al., 2025, blog post."""
 
 from grupo.algo.losses import Clip, CorrectedLoss, ImportanceWeight, TruncatedIS
 from grupo.core.paper import Paper
@@ -7,7 +7,8 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Your Efficient RL Framework Secretly Brings You Off-Policy RL Training",
-    use="A fast engine samples with other numerics than the trainer's, and they differ moderately.",
+    use="The inference engine computes with other numerics than the trainer; the mismatch is "
+    "moderate.",
     trl="vllm_importance_sampling_mode='token_truncate', vllm_importance_sampling_clip_max=2.0",
     verl="rollout_is='token', rollout_is_threshold=2.0",
     checked=("golden", "laws", "reference", "run"),
@@ -15,12 +16,16 @@ PAPER = Paper(
 
 
 def tis(group_size: int = 8, cap: float = 2.0, clip_eps: float = 0.2) -> Method:
-    """loss = min(pi_old / pi_sampler, `cap`) x PPO's clipped surrogate, token by token.
+    """loss = min(pi_old / pi_sampler, cap) x PPO's clipped surrogate, token by token.
 
     pi_old is the trainer's policy before the update, pi_sampler the engine that sampled; the weight
-    is a constant. GRPO's credit, clip `clip_eps`.
+    is a constant. Advantages are GRPO's.
+
+    Args:
+        group_size: rollouts per task.
+        cap: largest weight, tis_imp_ratio_cap of the released scripts.
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
     """
-    # 2 is tis_imp_ratio_cap of the released scripts. The formula is known to us from the two peers'
-    # code, not from the post itself.
+    # The formula is taken from the peers' code, not from the post.
     loss = CorrectedLoss(Clip(clip_eps, clip_eps), ImportanceWeight(TruncatedIS(cap)))
     return Method(sampler=GroupSampler(group_size), loss=loss)

@@ -13,7 +13,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="Making Small Language Models Efficient Reasoners: Intervention, Supervision,"
     " Reinforcement",
-    use="A small model reasons at length, and the prompt is to say at what length.",
+    use="A small model reasons at length, and the prompt should set the length.",
     checked=("golden", "laws", "run"),
     example="tldr(max_length=64)",
     catalogue=("tldr-length",),
@@ -22,7 +22,13 @@ PAPER = Paper(
 
 @component
 class LevelLengthPenalty:
-    """x (1 - price(level) min(1, L / limit)): nothing is earned by a short wrong answer."""
+    """x (1 - length_coefs[level] min(1, L / max_length)): short wrong answers earn nothing.
+
+    Args:
+        max_length: length limit of an answer, in tokens.
+        length_coefs: length penalty of each level.
+        level_term: reward term with the level that the prompt requires.
+    """
 
     max_length: int
     length_coefs: tuple[float, ...]
@@ -30,27 +36,32 @@ class LevelLengthPenalty:
 
     @property
     def required_reward_terms(self) -> tuple[str, ...]:
-        """The level that the prompt asked for: 0, 1, 2 ..."""
+        """The level: 0, 1, 2 ..."""
         return (self.level_term,)
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        share = (batch.lengths / self.max_length).clamp(max=1)
-        return x * (
-            1 - value_for_label(self.length_coefs, batch.reward_terms[self.level_term]) * share
-        )
+        length = (batch.lengths / self.max_length).clamp(max=1)
+        coef = value_for_label(self.length_coefs, batch.reward_terms[self.level_term])
+        return x * (1 - coef * length)
 
 
 def tldr(
     max_length: int, group_size: int = 8, length_coefs: tuple[float, ...] = (0.5, 0.25, 0.0)
 ) -> Method:
-    """r' = r (1 - p L / `max_length`), p the price of the level; A among those of the same level.
+    """r' = r (1 - p L / max_length), p the length penalty of the level; A among equal levels.
 
-    reward_terms["level"] is 0, 1 or 2: the prompt asked for short, medium or long. r >= 0.
+    Reward terms: "level" is 0, 1 or 2: the prompt requires short, medium or long. Rewards must not
+    be negative.
+
+    Args:
+        max_length: length limit of an answer, in tokens.
+        group_size: rollouts per task (our choice).
+        length_coefs: length penalty of each level (our choice).
     """
-    # Only the abstract was seen: GRPO, regularised by length, of several levels. The form of the
-    # penalty and all constants are our reading.
-    compared = GroupedBy(chain(Center(), ScaleByStd()), ByRewardTerm("level"))
+    # Only the abstract was available: length-regularised GRPO on several levels. The form of the
+    # penalty is our reading.
+    per_level = GroupedBy(chain(Center(), ScaleByStd()), ByRewardTerm("level"))
     return Method(
         sampler=GroupSampler(group_size),
-        advantage=chain(LevelLengthPenalty(max_length, length_coefs), compared),
+        advantage=chain(LevelLengthPenalty(max_length, length_coefs), per_level),
     )

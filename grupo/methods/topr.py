@@ -1,4 +1,4 @@
-"""TOPR: bad rollouts count no more than they are likely. Le Roux et al., 2025, arXiv:2503.14286."""
+"""TOPR: tapered importance ratios for bad rollouts. Le Roux et al., 2025, arXiv:2503.14286."""
 
 import torch
 from torch import Tensor
@@ -14,14 +14,18 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Tapered Off-Policy REINFORCE: Stable and efficient reinforcement learning for LLMs",
-    use="Rollouts are old or another's, and there is no reference to stay near.",
+    use="Rollouts are old or from another policy, and there is no reference to stay near.",
     checked=("golden", "laws", "run"),
 )
 
 
 @component
 class SubtractConstant:
-    """x - baseline, a constant."""
+    """x - baseline, a constant.
+
+    Args:
+        baseline: the constant.
+    """
 
     baseline: float
 
@@ -39,13 +43,17 @@ class TaperedRatio:
 
 
 def topr(group_size: int = 8, baseline: float = 0.5) -> Method:
-    """loss = mean over rollouts of -sg(w) (r - `baseline`) log pi(rollout), w = 1 for good ones.
+    """loss = mean over rollouts of -sg(w) (r - baseline) log pi(rollout), w = 1 for good ones.
 
-    For r < `baseline` w = min(pi(rollout) / old(rollout), 1): what has become unlikely is not
-    pushed down further.
+    For r < baseline w = min(pi(rollout) / old(rollout), 1): rollouts that have become unlikely are
+    not lowered further.
+
+    Args:
+        group_size: rollouts per task.
+        baseline: a greater one raises the weight of bad rollouts.
     """
-    # The paper's rewards are 1 and -1 without a baseline; 1 and 0 less 1/2 are the same, halved. It
-    # compares with no group: a greater `baseline` makes bad rollouts count for more.
+    # The paper's rewards are 1 and -1 without a baseline; 1 and 0 less 1/2 are the same, halved.
+    # There is no comparison within groups.
     return Method(
         sampler=GroupSampler(group_size),
         advantage=SubtractConstant(baseline),

@@ -1,4 +1,4 @@
-"""TreePO: a tree of segments, compared at every branching. Li et al., 2025, arXiv:2508.17445."""
+"""TreePO: a tree of segments, compared at every node. Li et al., 2025, arXiv:2508.17445."""
 
 import torch
 from torch import Tensor
@@ -20,7 +20,7 @@ from grupo.rollouts.samplers import SegmentTree
 PAPER = Paper(
     title="TreePO: Bridging the Gap of Policy Optimization and Efficacy and Inference Efficiency "
     "with Heuristic Tree-based Modeling",
-    use="Sampling is what costs, and what answers begin with can be sampled once for several.",
+    use="Sampling dominates the cost, and common prefixes can be sampled once for several answers.",
     checked=("golden", "laws", "run"),
     catalogue=("treepo",),
 )
@@ -28,20 +28,27 @@ PAPER = Paper(
 
 @component
 class AncestorAdvantage:
-    """Mean over ancestors, by leaves^power, of x - mean(x of their leaves): group, shared nodes."""
+    """Mean over ancestors of x - mean(x of their leaves), weighted by leaves^leaf_exponent.
+
+    The ancestors of a leaf are its group and the nodes it shares.
+
+    Args:
+        leaf_exponent: exponent of the number of leaves in the weights.
+    """
 
     leaf_exponent: float = 0.0
     required_signals = frozenset({"step/node"})
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        acted, R = rollout_and_turn(batch)[0], len(x)
-        node = combine_labels(batch.group[acted], batch.signals["step/node"][batch.mask])
+        token_rollout, R = rollout_and_turn(batch)[0], len(x)
+        node = combine_labels(batch.group[token_rollout], batch.signals["step/node"][batch.mask])
         roots = torch.stack([torch.arange(R), batch.group])
-        leaf, node = torch.cat([roots, torch.stack([acted, node + R]).unique(dim=1)], 1)
+        edges = torch.stack([token_rollout, node + R]).unique(dim=1)
+        leaf, node = torch.cat([roots, edges], 1)
         n = group_ops.count(x[leaf], node)
         weight = n**self.leaf_exponent * ((n > 1) | (node < R))
-        off = weight * (x[leaf] - group_ops.mean(x[leaf], node))
-        return group_ops.sum(off, leaf)[:R] / group_ops.sum(weight, leaf)[:R]
+        deviation = weight * (x[leaf] - group_ops.mean(x[leaf], node))
+        return group_ops.sum(deviation, leaf)[:R] / group_ops.sum(weight, leaf)[:R]
 
 
 def treepo(
@@ -50,11 +57,19 @@ def treepo(
     max_depth: int = 14,
     max_resample_rounds: int = 10,
 ) -> Method:
-    """A = mean over a leaf's ancestors, the group first, of r - mean(r of their leaves); whitened.
+    """A = whitened mean over a leaf's ancestors, the group among them, of r - mean(r of their
+    leaves).
 
-    Clip [0.8, 1.28], token mean; groups whose rewards are all the same are dropped.
+    Clip [0.8, 1.28], token mean; groups of equal rewards are dropped.
+
+    Args:
+        group_size: rollouts per task.
+        segment_tokens: tokens per segment.
+        max_depth: most segments of an answer.
+        max_resample_rounds: most rounds of dynamic sampling in a step (DAPO's value).
     """
-    # Not here: paths end as they repeat themselves, or in a box; a penalty for overlong answers.
+    # Not implemented: early end of paths that repeat themselves or have a boxed answer; the
+    # overlong penalty.
     return Method(
         curriculum=DynamicSampling(ShuffledTasks(), max_resample_rounds),
         sampler=SegmentTree(group_size, segment_tokens, max_depth),

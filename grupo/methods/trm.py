@@ -1,4 +1,4 @@
-"""TRM: mask answers with a token out of the trust region. Li et al., 2025, arXiv:2512.23075."""
+"""TRM: masks answers that leave the trust region. Li et al., 2025, arXiv:2512.23075."""
 
 from grupo.algo.divergences import k3
 from grupo.algo.losses import Clip, CorrectedLoss, RejectionMask
@@ -9,7 +9,7 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Trust Region Masking for Long-Horizon LLM Reinforcement Learning",
-    use="Answers are long, and the engine's or a stale policy's rollouts make training diverge.",
+    use="Answers are long, and rollouts of the engine or a stale policy make training diverge.",
     trl="",
     verl="rollout_rs='seq_max_k3,seq_mean_k3', rollout_rs_threshold='0.05,0.002' (it masks "
     "what it rejects: a token mean is without)",
@@ -23,16 +23,23 @@ def trm(
     max_mean_kl: float = 0.002,
     clip_eps: float = 0.2,
 ) -> Method:
-    """loss = [max_t k3 <= `largest_mismatch`] [mean_t k3 <= `max_mean_kl`] x PPO's clipped surrogate.
+    """loss = [max_t k3 <= max_token_kl] [mean_t k3 <= max_mean_kl] x PPO's clipped surrogate.
 
-    k3 = e^d - d - 1 with d = log pi_old - log pi_sampler estimates each token's KL(sampler, old):
-    the answer is learned from only if its worst token and its mean are within bounds.
+    k3 = e^d - d - 1 with d = log pi_old - log pi_sampler estimates each token's KL(sampler, old).
+    An answer is trained on only if its worst token and its mean are within bounds.
+
+    Args:
+        group_size: rollouts per task.
+        max_token_kl: largest k3 of a token, in nats (our choice).
+        max_mean_kl: largest mean k3 of an answer, in nats (our choice).
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
     """
-    # The theorem bounds the exact KL of every state, old to current; what an engine tells is the
-    # log-probability of what was drawn, so this is the estimate that the authors' code uses, on
-    # what they call the rollout policy. The thresholds are our choice: the paper sets none.
-    # Other criteria: Accepted(k1 | k2 | k3, by_action | by_sum | by_mean | by_max, low, high).
-    loss = CorrectedLoss(Clip(clip_eps, clip_eps), RejectionMask(k3, row_max, max_kl=max_token_kl))
+    # The theorem bounds the exact KL of every state, old to current. Engines return the
+    # log-probability of the sampled token, so this is the estimate of the authors' code, on what it
+    # calls the rollout policy. The paper sets no thresholds. Other criteria: RejectionMask(k1 | k2
+    # | k3, level, min_kl, max_kl).
+    token_mask = RejectionMask(k3, row_max, max_kl=max_token_kl)
+    loss = CorrectedLoss(Clip(clip_eps, clip_eps), token_mask)
     return Method(
         sampler=GroupSampler(group_size),
         loss=CorrectedLoss(loss, RejectionMask(k3, row_mean, max_kl=max_mean_kl)),

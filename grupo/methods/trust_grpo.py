@@ -1,4 +1,4 @@
-"""Trust-GRPO: a judge is paid heed as far as he is right. Fan et al., 2025, arXiv:2505.17018."""
+"""Trust-GRPO: a judge's scores are weighted by trust. Fan et al., 2025, arXiv:2505.17018."""
 
 from torch import Tensor
 
@@ -14,7 +14,7 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="SophiaVL-R1: Reinforcing MLLMs Reasoning with Thinking Reward",
-    use="A judge scores whole chains of thought, and is not to be believed everywhere.",
+    use="A judge scores whole chains of thought and is not reliable everywhere.",
     checked=("golden", "laws", "reference", "run"),
     catalogue=("sophiavl-trust-grpo",),
 )
@@ -22,7 +22,13 @@ PAPER = Paper(
 
 @component
 class TrustWeightedReward:
-    """r = a + trust weight t, trust = exp(min(0, mean t of the right - mean t of the wrong))."""
+    """r = a + gamma thinking_coef t, gamma = exp(min(0, mean t of correct - mean t of wrong)).
+
+    Args:
+        thinking_coef: weight of the judge's score.
+        outcome_term: reward term of the outcome a, correct from 1/2.
+        quality_term: reward term of the judge's score t in [0, 1].
+    """
 
     thinking_coef: float
     outcome_term: str = "correct"
@@ -30,30 +36,37 @@ class TrustWeightedReward:
 
     @property
     def required_reward_terms(self) -> tuple[str, ...]:
-        """The outcome, right from 1/2, and a judge's score in [0, 1] of the thinking."""
+        """Outcome and score."""
         return (self.outcome_term, self.quality_term)
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         a, t = (batch.reward_terms[name] for name in self.required_reward_terms)
-        right, g = a >= 0.5, batch.group
-        gap = group_ops.mean_where(right, t, g) - group_ops.mean_where(~right, t, g)
-        known = group_ops.max(a, g) >= 0.5  # with nobody right there is no gap
-        trust = (gap.clamp(max=0) * known).exp()
+        correct, g = a >= 0.5, batch.group
+        gap = group_ops.mean_where(correct, t, g) - group_ops.mean_where(~correct, t, g)
+        has_correct = group_ops.max(a, g) >= 0.5  # else there is no gap
+        trust = (gap.clamp(max=0) * has_correct).exp()
         return a + trust * self.thinking_coef * t
 
 
 def trust_grpo(
     group_size: int = 8, thinking_coef: float = 0.3, clip_eps: float = 0.2, kl_coef: float = 0.04
 ) -> Method:
-    """r = a + gamma `thinking_coef` e^(-s / S) t, s of S steps; gamma < 1 where the wrong think better.
+    """r = a + gamma thinking_coef e^(-s / S) t at step s of S; gamma < 1 where wrong rollouts score
+    higher.
 
-    Reward terms: "correct" and "thinking". A = (r - mean(r)) / std(r).
+    Reward terms: "correct", a, and "thinking", t. A = (r - mean(r)) / std(r).
+
+    Args:
+        group_size: rollouts per task.
+        thinking_coef: weight of the judge's score at the start.
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
+        kl_coef: weight of the KL divergence from the reference policy.
     """
-    # The release asks its judge only about a >= 0.2, so that gamma is seldom below 1, and not at
-    # all where all or none are right; its S is 500. The paper is followed.
-    r = TrustWeightedReward(as_float(Exponential(thinking_coef)))
+    # The release judges only rollouts with a >= 0.2, so gamma is seldom below 1, and none where all
+    # or none are correct; its S is 500. The paper is followed.
+    reward = TrustWeightedReward(as_float(Exponential(thinking_coef)))
     return Method(
         sampler=GroupSampler(group_size),
-        advantage=chain(r, Center(), ScaleByStd()),
+        advantage=chain(reward, Center(), ScaleByStd()),
         loss=Clip(clip_eps, clip_eps) + kl_coef * KL(),
     )

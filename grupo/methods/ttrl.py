@@ -1,4 +1,4 @@
-"""TTRL: the answer of the majority counts as right. Zuo et al., 2025, arXiv:2504.16084."""
+"""TTRL: the majority answer is the label. Zuo et al., 2025, arXiv:2504.16084."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,14 +13,18 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="TTRL: Test-Time Reinforcement Learning",
-    use="Questions come without answers, and the most frequent answer is mostly the right one.",
+    use="Questions have no answers, and the most frequent answer is mostly correct.",
     checked=("golden", "laws", "reference", "run"),
 )
 
 
 @component
 class KeepFirst:
-    """The first `num_kept` rollouts of each group, whatever they earned."""
+    """Keeps the first num_kept rollouts of each group, whatever their rewards.
+
+    Args:
+        num_kept: rollouts of a group that are trained on.
+    """
 
     num_kept: int
 
@@ -29,12 +33,18 @@ class KeepFirst:
 
 
 def ttrl(group_size: int = 64, num_kept: int = 32, clip_eps: float = 0.2) -> Method:
-    """r = reward_terms["majority"], `group_size` rollouts vote, A = (r - mean(r)) / std(r) of `num_kept`.
+    """group_size rollouts vote for the label, num_kept of them are trained on with A = (r -
+    mean(r)) / std(r).
 
-    The reward `rewards.agreement.Majority` says who answers with the majority.
+    Reward terms: "majority", r, by `rewards.agreement.Majority`.
+
+    Args:
+        group_size: rollouts per task that vote (paper: 64).
+        num_kept: rollouts of a group that are trained on (paper: 32).
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
     """
-    # 64 votes and 32 rollouts are the paper's. The released code gives a tie to the answer that
-    # came first; here all of a tie count, so that the order of rollouts does not matter.
+    # The released code gives a tie to the answer that came first; here all of a tie count, so that
+    # the order of rollouts does not matter.
     return Method(
         sampler=GroupSampler(group_size),
         filter=KeepFirst(num_kept),

@@ -1,4 +1,4 @@
-"""TW-GRPO: tokens weigh more where the group disagrees. Dang et al., 2025, arXiv:2505.24718."""
+"""TW-GRPO: tokens count more where the group disagrees. Dang et al., 2025, arXiv:2505.24718."""
 
 import torch
 
@@ -14,7 +14,7 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Reinforcing Video Reasoning with Focused Thinking",
-    use="Answers begin alike and part at a few places, and those should teach most.",
+    use="Answers begin alike and diverge at a few positions, which should be trained on most.",
     checked=("golden", "laws", "run"),
     catalogue=("tw-grpo",),
 )
@@ -22,9 +22,14 @@ PAPER = Paper(
 
 @component
 class DisagreementWeighted:
-    """Inner weight x (1 + (`max_weight` - 1) D), D the disagreement of the group at the action's place.
+    """Weight of `aggregation` x (1 + (max_weight - 1) D), D the group's disagreement at the
+    position.
 
-    D is scaled from 0, where the group agrees most, to 1, where it agrees least.
+    D is scaled to [0, 1] within the group.
+
+    Args:
+        max_weight: weight at the largest disagreement.
+        aggregation: aggregation that is weighted.
     """
 
     max_weight: float
@@ -33,28 +38,34 @@ class DisagreementWeighted:
 
     def __call__(self, batch: Batch) -> PerAction:
         D = batch.signals["disagreement"].masked_fill(~batch.mask, -torch.inf).double()
-        most = group_ops.max(D.amax(1), batch.row_group)[:, None]
+        largest = group_ops.max(D.amax(1), batch.row_group)[:, None]
         D = D.masked_fill(~batch.mask, torch.inf)
-        least = group_ops.min(D.amin(1), batch.row_group)[:, None]
-        scaled = (D - least) / (most - least).clamp(min=1e-8)
+        smallest = group_ops.min(D.amin(1), batch.row_group)[:, None]
+        scaled = (D - smallest) / (largest - smallest).clamp(min=1e-8)
         focus = 1 + (self.max_weight - 1) * scaled.masked_fill(~batch.mask, 0.0)
         return self.aggregation(batch) * focus.to(batch.old_logp)
 
 
 def tw_grpo(group_size: int = 8, max_weight: float = 1.4, clip_eps: float = 0.2) -> Method:
-    """loss = sum w_t l / number of tokens, w_t = 1 + (`max_weight` - 1) (D_t - min D) / (max D - min D).
+    """loss = sum w_t l / number of tokens, w_t = 1 + (max_weight - 1) (D_t - min D) / (max D - min
+    D).
 
-    D_t = mean_i sum_v (e^d - d - 1), d = mean_i log pi_i - log pi_i at place t of the rollouts of a
-    group, ended ones being uniform; l is GRPO's clipped loss, r = correct + format.
+    D_t = mean_i sum_v (e^d - d - 1), d = mean_i log pi_i - log pi_i at position t of the group's
+    rollouts, ended ones being uniform; l is GRPO's clipped loss. Reward terms: "correct" and
+    "format", added.
+
+    Args:
+        group_size: rollouts per task.
+        max_weight: weight at the largest disagreement (authors' code: 1.4, and 1.7 in one script).
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
     """
-    # top and the formula as in the released code; 1.7 in one of its scripts. The weights are
-    # constants here; the release does not detach them. `correct_coef` is soft in the paper: the share of
-    # the right options that was chosen, 0 if a wrong one was; its inversion of questions is data.
-    r = PerRewardTerm(identity, (("correct", 1.0), ("format", 1.0)))
-    credit = chain(r, Center(), ScaleByStd())
+    # The weights are constants here; the release does not detach them. "correct" is graded in the
+    # paper: the fraction of the correct options that was chosen, 0 if a wrong one was. Its
+    # inversion of questions is a matter of data.
+    reward = PerRewardTerm(identity, (("correct", 1.0), ("format", 1.0)))
     return Method(
         sampler=GroupSampler(group_size),
-        advantage=credit,
+        advantage=chain(reward, Center(), ScaleByStd()),
         loss=Clip(clip_eps, clip_eps),
         aggregation=DisagreementWeighted(max_weight),
     )

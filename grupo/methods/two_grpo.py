@@ -1,4 +1,4 @@
-"""2-GRPO: two rollouts per prompt are enough to contrast. Wu et al., 2025, arXiv:2510.00977."""
+"""2-GRPO: two rollouts per prompt are enough. Wu et al., 2025, arXiv:2510.00977."""
 
 from grupo.algo.advantages import Center, ScaleByStd, chain
 from grupo.algo.losses import Clip
@@ -9,7 +9,7 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="It Takes Two: Your GRPO Is Secretly DPO",
-    use="Sampling is what costs, and there are prompts enough to fill a batch with pairs.",
+    use="Sampling dominates the cost, and there are prompts enough to fill a batch with pairs.",
     trl="num_generations=2",
     verl="rollout.n=2, adv_estimator='grpo' (unbiased deviation: +-0.71 where ours is +-1)",
     checked=("golden", "laws", "run"),
@@ -17,13 +17,18 @@ PAPER = Paper(
 
 
 def two_grpo(group_size: int = 2, clip_eps: float = 0.2) -> Method:
-    """GRPO with G = 2: A = +1 and -1 for a better and a worse answer, 0 for two alike.
+    """GRPO with G = 2: A = +1 and -1 for a better and a worse answer, 0 for equal ones.
 
-    loss = mean over answers of mean over tokens of -min(R A, clip(R, 1 - `clip_eps`, 1 + `clip_eps`) A).
+    loss = mean over answers of mean over tokens of
+      -min(R A, clip(R, 1 - clip_eps, 1 + clip_eps) A).
+
+    Args:
+        group_size: rollouts per task (paper: 2).
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
     """
-    # The population's deviation, so that a pair is worth +-1 as in the paper's analysis. To keep
-    # the rollouts of a step, take 8 times the prompts of a run with G = 16.
-    standard = chain(Center(), ScaleByStd(std=group_ops.population_std))
+    # The population's deviation, so that a pair has +-1 as in the paper's analysis. To keep the
+    # number of rollouts of a step, take 8 times the prompts of a run with G = 16.
+    z_score = chain(Center(), ScaleByStd(std=group_ops.population_std))
     return Method(
-        sampler=GroupSampler(group_size), advantage=standard, loss=Clip(clip_eps, clip_eps)
+        sampler=GroupSampler(group_size), advantage=z_score, loss=Clip(clip_eps, clip_eps)
     )

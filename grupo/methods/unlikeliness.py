@@ -1,4 +1,4 @@
-"""Unlikeliness reward: the likely right answer is worth less. He et al., 2025, arXiv:2506.02355."""
+"""Unlikeliness reward: unlikely correct answers earn more. He et al., 2025, arXiv:2506.02355."""
 
 from torch import Tensor
 
@@ -15,7 +15,7 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Rewarding the Unlikely: Lifting GRPO Beyond Distribution Sharpening",
-    use="Many attempts at test time: pass@n falls while pass@1 rises.",
+    use="Many attempts are made at test time: pass@n falls while pass@1 rises.",
     checked=("golden", "laws", "reference", "run"),
     catalogue=("unlikeliness-reward",),
 )
@@ -23,19 +23,20 @@ PAPER = Paper(
 
 @component
 class UnlikelinessReward:
-    """r (1 - share rank / G), rank 0 for the least likely of the group.
+    """r (1 - rank_coef rank / G), rank 0 for the least likely rollout of the group.
 
-    Likely is the mean log-probability of a rollout's actions when sampled; those who are equal
-    share their mean rank.
+    Likelihood is the mean log-probability of a rollout's tokens when sampled; equal ones share
+    their mean rank.
+
+    Args:
+        rank_coef: weight of the rank.
     """
 
     rank_coef: float
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        s = MeanSignal()(x, batch)
-        return x * (
-            1 - self.rank_coef * group_ops.rank(s, batch.group) / group_ops.count(x, batch.group)
-        )
+        rank = group_ops.rank(MeanSignal()(x, batch), batch.group)
+        return x * (1 - self.rank_coef * rank / group_ops.count(x, batch.group))
 
 
 def unlikeliness(
@@ -45,13 +46,22 @@ def unlikeliness(
     kl_coef: float = 0.1,
     epochs: int = 2,
 ) -> Method:
-    """GRPO of r (1 - `rank_coef` rank / G): equally right answers differ, and all-right groups teach.
+    """GRPO on r (1 - rank_coef rank / G): equally correct answers differ, and solved groups are
+    trained on.
 
-    `epochs` is the paper's other lever: later passes reach the unlikely, the likely being clipped.
+    Several epochs are the paper's other lever: later passes update unlikely answers, likely ones
+    being clipped.
+
+    Args:
+        group_size: rollouts per task.
+        rank_coef: weight of the rank (authors' code: 0.25).
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
+        kl_coef: weight of the KL divergence from the reference policy (authors' code: 0.1).
+        epochs: passes over the rollouts of a step (authors' code: 2).
     """
-    # Rank, share, KL and epochs as in the authors' code. Its ranks go by mean log-probability,
-    # the paper's by the probability of the whole answer; it breaks ties by order. We share them.
-    # Their bound on the gradient's norm, above which a step is skipped, belongs to the recipe.
+    # The code ranks by mean log-probability, the paper by the probability of the whole answer; the
+    # code breaks ties by order, here they share a rank. Their bound on the gradient norm, above
+    # which a step is skipped, belongs to the recipe.
     return Method(
         sampler=GroupSampler(group_size),
         advantage=chain(UnlikelinessReward(rank_coef), Center(), ScaleByStd()),

@@ -1,4 +1,4 @@
-"""VADE: tasks drawn by what they may teach. Hu et al., 2025, arXiv:2511.18902."""
+"""VADE: samples tasks by their expected information. Hu et al., 2025, arXiv:2511.18902."""
 
 from grupo.core.paper import Paper
 from grupo.method import Method
@@ -8,7 +8,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="VADE: Variance-Aware Dynamic Sampling via Online Sample-Level Difficulty Estimation for "
     "Multimodal RL",
-    use="Most tasks are solved always or never, and each comes back often.",
+    use="Most tasks are always or never solved, and each recurs often.",
     checked=("golden", "laws", "run"),
     catalogue=("vade",),
 )
@@ -20,13 +20,19 @@ def vade(
     decay_per_step: float = 0.999,
     pool_factor: int = 16,
 ) -> Method:
-    """The tasks of greatest p (1 - p)^2 of `pool_factor` times as many, p ~ Beta(a + 1, b + 1).
+    """GRPO on the tasks of greatest p (1 - p)^2 in a pool, p ~ Beta(a + 1, b + 1).
 
-    a <- `decay_per_group` a + s, b <- `decay_per_group` b + G - s after a group of which s of G are right, and every
-    step a <- `decay_per_step` a, b <- `decay_per_step` b. Then GRPO.
+    a <- decay_per_group a + s, b <- decay_per_group b + G - s after a group with s of G correct,
+    and at every step a <- decay_per_step a, b <- decay_per_step b.
+
+    Args:
+        group_size: rollouts per task.
+        decay_per_group: factor on a and b at each group of the task (our choice).
+        decay_per_step: factor on a and b at each step (our choice).
+        pool_factor: size of the pool, in multiples of the tasks of a step (our choice).
     """
-    # Neither the form of the two decays nor their constants were seen: both, and `pool_factor`, are
-    # our choice, such that of 1,000 tasks of which 800 never vary four in five that come do.
+    # The form of the two decays was not available, either. With these constants, of 1,000 tasks of
+    # which 800 never vary, four in five of those sampled do vary.
     return Method(
         curriculum=Thompson(decay_per_group, decay_per_step, pool_factor),
         sampler=GroupSampler(group_size),

@@ -1,4 +1,4 @@
-"""VAPO: GAE whose memory grows with the answer. Yue et al., 2025, arXiv:2504.05118."""
+"""VAPO: GAE whose lambda grows with the answer's length. Yue et al., 2025, arXiv:2504.05118."""
 
 from grupo.algo.advantages.gae import LengthAdaptiveGAE
 from grupo.algo.aggregation import token_mean
@@ -13,29 +13,30 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="VAPO: Efficient and Reliable Reinforcement Learning for Advanced Reasoning Tasks",
-    use="Answers of very different lengths, and a value worth its cost.",
+    use="Answers have very different lengths, and a value function is worth its cost.",
     checked=("golden", "laws", "run"),
 )
 
 
 @component
 class CorrectNLL(Loss):
-    """-log pi on the actions of correct rollouts, a mean over those: sum_all / sum_correct.
+    """-log pi on the tokens of correct rollouts, scaled to a mean over those tokens.
 
-    `reward_term` > 1/2 is correct.
+    Args:
+        reward_term: reward term that is above 1/2 for a correct rollout.
     """
 
     reward_term: str = "correct"
-    needs_whole_batch = True  # how many actions are of correct rollouts
+    needs_whole_batch = True  # counts the tokens of correct rollouts
 
     @property
     def required_reward_terms(self) -> tuple[str, ...]:
-        """The component that says which rollouts are correct."""
+        """Correctness."""
         return (self.reward_term,)
 
     @property
     def couples_rows(self) -> bool:
-        return True  # their number in the minibatch
+        return True  # counts the tokens of correct rollouts in the minibatch
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         correct = (batch.reward_terms[self.reward_term] > 0.5)[batch.rollout, None] & batch.mask
@@ -48,12 +49,19 @@ def vapo(
     clip_high: float = 0.28,
     nll_coef: float = 0.1,
 ) -> Method:
-    """PPO by token mean with clip-higher, length-adaptive GAE, and `nll_coef` x NLL of correct answers.
+    """PPO by token mean with clip-higher, length-adaptive GAE, and NLL of correct answers.
 
-    lambda_policy = 1 - 1 / (`lambda_length_scale` l), lambda_critic = 1; short answers, `lambda_length_scale` l < 1, have 0.
+    lambda_policy = 1 - 1 / (lambda_length_scale l) for an answer of l tokens, 0 where
+    lambda_length_scale l < 1; lambda_critic = 1.
+
+    Args:
+        group_size: rollouts per task (paper: 16).
+        lambda_length_scale: alpha in the paper (paper: 0.05).
+        clip_high: ratios are clipped above at 1 + clip_high (paper: 0.28).
+        nll_coef: weight of the NLL of correct answers (paper: 0.1).
     """
-    # Like VC-PPO it first trains the value alone, a phase of its own. A step has 8,192 rollouts, an
-    # update 512.
+    # Like VC-PPO, it first trains the value alone in a separate phase. A step has 8,192 rollouts,
+    # an update 512.
     return Method(
         sampler=GroupSampler(group_size),
         advantage=LengthAdaptiveGAE(alpha=lambda_length_scale),

@@ -1,4 +1,4 @@
-"""VC-PPO: the value learns from the undecayed outcome. Yuan et al., 2025, arXiv:2503.01491."""
+"""VC-PPO: the value is fitted to the undecayed outcome. Yuan et al., 2025, arXiv:2503.01491."""
 
 from grupo.algo.advantages.gae import GAE
 from grupo.algo.aggregation import token_mean
@@ -10,18 +10,23 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="What's Behind PPO's Collapse in Long-CoT? Value Optimization Holds the Secret",
-    use="PPO on long answers, whose early tokens hear nothing of the reward.",
+    use="PPO on long answers, whose early tokens receive nothing of the reward.",
     checked=("golden", "laws", "run"),
 )
 
 
 def vc_ppo(group_size: int = 1, gae_lambda: float = 0.95, clip_eps: float = 0.2) -> Method:
-    """PPO with decoupled GAE: lambda = `gae_lambda` for the policy's advantages, 1 for the value's target.
+    """PPO with decoupled GAE: lambda = gae_lambda for advantages, 1 for the value's target.
 
-    A_t = sum_k lam^k d_(t+k), d_t = r_t + V_(t+1) - V_t; the value fits r.
+    A_t = sum_k gae_lambda^k d_(t+k), d_t = r_t + V_(t+1) - V_t; the value is fitted to r.
+
+    Args:
+        group_size: rollouts per task (our choice).
+        gae_lambda: lambda of GAE (paper: 0.95).
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
     """
-    # The paper first trains the value alone on rollouts of the frozen policy: a phase of its own,
-    # which a method is not. `group_size` is our choice.
+    # The paper first trains the value alone on rollouts of the frozen policy, a separate phase that
+    # a method cannot express.
     return Method(
         sampler=GroupSampler(group_size),
         advantage=GAE(gamma=1.0, gae_lambda=gae_lambda),

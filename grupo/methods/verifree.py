@@ -1,4 +1,4 @@
-"""VeriFree: raise the reference answer's own probability. Zhou et al., 2025, arXiv:2505.21493."""
+"""VeriFree: maximises the reference answer's probability. Zhou et al., 2025, arXiv:2505.21493."""
 
 import torch
 from torch import Tensor
@@ -14,16 +14,19 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="Reinforcing General Reasoning without Verifiers",
-    use="Reference answers are at hand and short, and nothing can verify another wording.",
+    use="Reference answers are short, and other wordings cannot be verified.",
     checked=("golden", "laws", "run"),
 )
 
 
 @component
 class ReasoningThenAnswerAdvantage:
-    """R_i - mean of the others on what was sampled, R_i on what was recited: the answer.
+    """R_i - mean of the others on sampled tokens, R_i on the recited reference answer.
 
-    R is `reward_term`, the probability that the policy gives to the reference answer after the reasoning.
+    R is the policy's probability of the reference answer after the reasoning.
+
+    Args:
+        reward_term: reward term that holds R.
     """
 
     reward_term: str = "answer_probability"
@@ -43,11 +46,14 @@ class ReasoningThenAnswerAdvantage:
 def verifree(group_size: int = 8) -> Method:
     """Gradient of E[pi(answer | question, reasoning)]: A log pi(reasoning) + R log pi(answer).
 
-    loss = mean over rollouts of -sum_t A_t log pi(a_t), A by `ReasoningThenAnswerAdvantage`. A rollout is
-    reasoning that was sampled and the reference answer, recited in place of the policy's own.
+    loss = mean over rollouts of -sum_t A_t log pi(a_t), A by `ReasoningThenAnswerAdvantage`. A
+    rollout is sampled reasoning and the recited reference answer in place of the policy's own.
+
+    Args:
+        group_size: rollouts per task (our choice).
     """
-    # The paper weighs the answer's term with R; the released code also has A and 1 there, and by
-    # default log R as the reward. The group is our choice.
+    # The paper weights the answer's term with R; the released code also has A and 1 there, and log
+    # R as default reward.
     return Method(
         sampler=GroupSampler(group_size),
         advantage=ReasoningThenAnswerAdvantage(),

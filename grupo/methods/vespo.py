@@ -1,4 +1,4 @@
-"""VESPO: answers count by a gamma kernel of their ratio. Shen et al., 2026, arXiv:2602.10693."""
+"""VESPO: a gamma kernel of the ratio weights answers. Shen et al., 2026, arXiv:2602.10693."""
 
 import torch
 from torch import Tensor
@@ -15,7 +15,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="VESPO: Variational Sequence-Level Soft Policy Optimization for Stable Off-Policy LLM "
     "Training",
-    use="Rollouts are many updates old, and a smooth weight is wanted in place of clips.",
+    use="Rollouts are many updates old, and a smooth weight should replace clips.",
     trl="loss_type='vespo', vespo_k_pos=2.0, vespo_lambda_pos=3.0, vespo_k_neg=3.0, "
     "vespo_lambda_neg=2.0",
     checked=("golden", "laws", "reference", "run"),
@@ -26,7 +26,9 @@ PAPER = Paper(
 class GammaKernel:
     """w^k e^(decay (1 - w)) of the product w of the row's ratios: 1 at w = 1, 0 at 0 and infinity.
 
-    `positive_params` and `negative_params` are k and decay where A >= 0 and where A < 0.
+    Args:
+        positive_params: k and decay where A >= 0.
+        negative_params: k and decay where A < 0.
     """
 
     positive_params: tuple[float, float] = (2.0, 3.0)
@@ -48,10 +50,14 @@ def vespo(
 ) -> Method:
     """loss = mean over all tokens of -sg(phi(w)) A log pi, phi(w) = w^k e^(decay (1 - w)).
 
-    w = pi(answer) / old(answer), not normalised by length; (k, decay) is `positive_params` where A >= 0
-    and `negative_params` elsewhere. A = (r - mean(r)) / std(r).
+    w = pi(answer) / old(answer), not normalised by length. A = (r - mean(r)) / std(r).
+
+    Args:
+        group_size: rollouts per task (authors' code: 8).
+        positive_params: k and decay where A >= 0 (authors' code: (2.0, 3.0)).
+        negative_params: k and decay where A < 0 (authors' code: (3.0, 2.0)).
     """
-    # Form and constants are those of the authors' scripts, which average over tokens; 8 a group.
+    # Form and constants are those of the authors' scripts, which average over tokens.
     return Method(
         sampler=GroupSampler(group_size),
         loss=WeightedReinforce(GammaKernel(positive_params, negative_params)),

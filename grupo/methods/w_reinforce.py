@@ -1,4 +1,4 @@
-"""W-REINFORCE: a failure counts ten times a success. Zhu et al., 2025, arXiv:2506.01347."""
+"""W-REINFORCE: failures count ten times a success. Zhu et al., 2025, arXiv:2506.01347."""
 
 from grupo.algo.advantages import SignAdvantage
 from grupo.algo.aggregation import token_mean
@@ -9,7 +9,7 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="The Surprising Effectiveness of Negative Reinforcement in LLM Reasoning",
-    use="Pass@1 should rise without loss of pass@k at great k.",
+    use="Pass@1 should rise without loss of pass@k at large k.",
     checked=("golden", "laws", "reference", "run"),
 )
 
@@ -17,12 +17,17 @@ PAPER = Paper(
 def w_reinforce(
     group_size: int = 8, positive_advantage: float = 0.1, clip_eps: float = 0.2
 ) -> Method:
-    """A = `positive_advantage` (lambda in the paper) for a right answer, -1 for a wrong one.
+    """A = positive_advantage for a correct answer, -1 for a wrong one.
 
-    loss = mean over tokens of -min(R A, clip(R, 1 - `clip_eps`, 1 + `clip_eps`) A): plain REINFORCE is
-    `positive_advantage` = 1, negative reinforcement alone `nsr`.
+    loss = mean over tokens of -min(R A, clip(R, 1 - clip_eps, 1 + clip_eps) A). positive_advantage
+    = 1 is plain REINFORCE; negative reinforcement alone is `nsr`.
+
+    Args:
+        group_size: rollouts per task.
+        positive_advantage: advantage of a correct answer (lambda in the paper) (paper: 0.1).
+        clip_eps: ratios are clipped to [1 - clip_eps, 1 + clip_eps].
     """
-    # lambda = 0.1 is the paper's; the clipped token mean is what the authors' code trains with.
+    # The clipped token mean is the loss of the authors' code.
     return Method(
         sampler=GroupSampler(group_size),
         advantage=SignAdvantage(positive_advantage),

@@ -1,4 +1,4 @@
-"""XRPO: a right answer counts more the less likely it was. Bamba et al., 2025, arXiv:2510.06672."""
+"""XRPO: unlikely correct answers count more. Bamba et al., 2025, arXiv:2510.06672."""
 
 import torch
 from torch import Tensor
@@ -14,7 +14,7 @@ from grupo.rollouts.samplers import GroupSampler
 
 PAPER = Paper(
     title="XRPO: Pushing the limits of GRPO with Targeted Exploration and Exploitation",
-    use="The policy has a favourite way to be right and learns no other.",
+    use="The policy has a favourite way to the correct answer and learns no other.",
     checked=("golden", "laws", "run"),
     catalogue=("xrpo",),
 )
@@ -22,9 +22,13 @@ PAPER = Paper(
 
 @component
 class NoveltyBonus:
-    """A + min(max(weight (1 - exp(s - mean s)), 0), cap A) where A > 0.
+    """A + min(max(novelty_coef (1 - exp(s - mean s)), 0), max_bonus_fraction A) where A > 0.
 
-    s is the mean log-probability of a rollout's actions when sampled, compared within the group.
+    s is the mean log-probability of a rollout's tokens when sampled, compared within the group.
+
+    Args:
+        novelty_coef: weight of the novelty.
+        max_bonus_fraction: largest bonus, as a fraction of A.
     """
 
     novelty_coef: float
@@ -38,13 +42,17 @@ class NoveltyBonus:
 
 
 def xrpo(group_size: int = 8, novelty_coef: float = 2.5, max_bonus_fraction: float = 0.5) -> Method:
-    """GRPO whose positive advantages grow, by at most `max_bonus_fraction` of themselves, where s is low.
+    """GRPO whose positive advantages grow where s, the mean log-probability, is low.
 
-    Of the paper only this third: its allocation of rollouts and its worked examples in prompts of
-    tasks that nobody solved are not here.
+    Only this third of the paper is implemented, not its allocation of rollouts and its worked
+    examples in the prompts of unsolved tasks.
+
+    Args:
+        group_size: rollouts per task (our choice).
+        novelty_coef: lambda_novelty of the paper, as a public review quotes it.
+        max_bonus_fraction: kappa_clip of the paper, as a public review quotes it.
     """
-    # Formula from a third party's code; `novelty_coef` and `max_bonus_fraction` are lambda_novelty and kappa_clip of the
-    # paper's reproducibility statement as a public review quotes it. Group size: our choice.
+    # The formula is from a third party's code.
     return Method(
         sampler=GroupSampler(group_size),
         advantage=chain(Center(), ScaleByStd(), NoveltyBonus(novelty_coef, max_bonus_fraction)),

@@ -104,7 +104,7 @@ def _parse_prompt(value: Any, location: str) -> Observation:
         return value
     raise ConfigError(
         f"{location} is {str(value)[:100]!r}, a {type(value).__name__}. "
-        "Allowed: a text that is not empty, or messages with a role and a content."
+        "Allowed: text that is not empty, or messages with a role and a content."
     )
 
 

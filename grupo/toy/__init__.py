@@ -1,4 +1,4 @@
-"""Small language models made on the spot, where no hub is at hand."""
+"""Toy models: small models trained from scratch in minutes, without a model hub."""
 
 from grupo.toy.arithmetic_lm import ToyArithmeticLM, ensure_trained, train_toy_model
 from grupo.toy.masked_lm import ReversalTasks, ToyMaskedLM

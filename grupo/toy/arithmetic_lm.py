@@ -1,4 +1,4 @@
-"""From nothing to a small language model that solves a share of its tasks."""
+"""A toy language model, trained from scratch until it solves some of its arithmetic tasks."""
 
 import hashlib
 import json
@@ -38,9 +38,26 @@ if TYPE_CHECKING:
 
 @component
 class ToyArithmeticLM:
-    """A Llama of a few million parameters at most, and what it is taught: worked solutions.
+    """A small Llama, fine-tuned on worked solutions.
 
-    It is taught until it solves `share` of held-out tasks when sampling, at most `steps` steps.
+    The training stops once sampled answers solve `target_accuracy` of the evaluation tasks.
+
+    Args:
+        tasks: Training tasks.
+        eval_tasks: Evaluation tasks.
+        solve: Returns the worked solutions of a task.
+        hidden_size: Size of the hidden state.
+        num_layers: Number of layers.
+        num_heads: Number of attention heads.
+        intermediate_size: Hidden size of the feed-forward layers.
+        context_length: Longest sequence in tokens.
+        max_new_tokens: Longest answer in tokens.
+        prompts_per_step: Tasks of a step.
+        max_steps: Most steps.
+        learning_rate: Peak learning rate.
+        target_accuracy: Fraction of solved evaluation tasks that ends the training.
+        eval_every: Steps between two evaluations.
+        seed: Seed of weights and training.
     """
 
     tasks: ReasoningGym
@@ -60,32 +77,32 @@ class ToyArithmeticLM:
     seed: int = 0
 
     def recipe(self, model_path: Path) -> Recipe:
-        """How it is taught."""
+        """The recipe that trains the model, from the untrained one at `model_path`."""
         policy = CausalLM(
             str(model_path), max_new_tokens=self.max_new_tokens, tokens_per_microbatch=1200
         )
-        right = RewardTerm(
-            "correct", ReasoningGymVerifier(AfterMarker(worked_solutions.ANSWER_PREFIX.strip()))
-        )
-        return sft_recipe(self, policy, SingleTurn((right,)), self.solve)
+        extract = AfterMarker(worked_solutions.ANSWER_PREFIX.strip())
+        correct = RewardTerm("correct", ReasoningGymVerifier(extract))
+        return sft_recipe(self, policy, SingleTurn((correct,)), self.solve)
 
     def save_untrained(self, folder: Path) -> None:
-        """An untrained model and its tokenizer, as transformers saves them."""
+        """Save an untrained model and its tokenizer for transformers."""
         tasks = self.tasks.load()
-        some = [tasks[i] for i in range(min(200, len(tasks)))]
-        tokenizer = phrase_tokenizer(text for t in some for text in (str(t.prompt), *self.solve(t)))
-        size = LlamaArchitecture(
+        sample = [tasks[i] for i in range(min(200, len(tasks)))]
+        texts = (text for task in sample for text in (str(task.prompt), *self.solve(task)))
+        tokenizer = phrase_tokenizer(texts)
+        architecture = LlamaArchitecture(
             self.hidden_size,
             self.intermediate_size,
             self.num_layers,
             self.num_heads,
             self.context_length,
         )
-        size.save_untrained(folder, tokenizer, self.seed)
+        architecture.save_untrained(folder, tokenizer, self.seed)
 
     @property
     def model_dir(self) -> Path:
-        """Where this seedling's grown model is kept: equal seedlings share it."""
+        """The folder of the trained model; equal specifications share it."""
         return model_dir_of(self, self.tasks.family)
 
 
@@ -95,7 +112,14 @@ def sft_recipe(
     env: SingleTurn,
     solve: Callable[[Task], Sequence[str]],
 ) -> Recipe:
-    """Supervision is the same trainer: worked solutions as rollouts, a likelihood loss."""
+    """Supervised fine-tuning as a recipe: demonstrations as rollouts, the NLL as the loss.
+
+    Args:
+        toy_model: Provides the tasks and the numbers of the training.
+        policy: The policy that is trained.
+        env: Scores the evaluation.
+        solve: Returns the demonstrations of a task.
+    """
     return Recipe(
         policy=policy,
         env=env,
@@ -120,7 +144,7 @@ def sft_recipe(
 
 @runtime_checkable
 class ToyModel(Protocol):
-    """Whatever can be planted, and taught by a recipe."""
+    """A model specification that saves an untrained model and has a recipe to train it."""
 
     @property
     def model_dir(self) -> Path: ...
@@ -131,34 +155,41 @@ class ToyModel(Protocol):
 
 
 def model_dir_of(toy_model: object, family: str) -> Path:
-    """The folder of a seedling's grown model, named by its family and by all its numbers."""
+    """The folder of a toy model, named by its family and a hash of its specification.
+
+    It lies below the environment variable GRUPO_HOME, or .grupo by default.
+    """
     text = json.dumps(to_data(toy_model), sort_keys=True)
     name = f"{family}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
     return Path(os.environ.get("GRUPO_HOME", ".grupo")) / "models" / name
 
 
 def ensure_trained(toy_model: ToyModel, callback: Callback = NullCallback()) -> Path:
-    """The folder of the grown model; grown now if nobody did before."""
+    """The folder of the trained model; trains it first if it does not exist."""
     if not (toy_model.model_dir / "config.json").is_file():
         train_toy_model(toy_model, toy_model.model_dir, callback)
     return toy_model.model_dir
 
 
 def train_toy_model(toy_model: ToyModel, folder: Path, callback: Callback = NullCallback()) -> Path:
-    """Grow the model into `folder`, which appears when it is whole."""
+    """Train the model and export it to `folder`, which appears once it is complete.
+
+    Args:
+        toy_model: Specification of the model.
+        folder: Must be empty or missing.
+        callback: Gets the progress of the training.
+    """
     if folder.exists() and any(folder.iterdir()):
         raise ConfigError(f"out: {str(folder)!r} exists. Name another folder.")
-    place = folder.with_name(f"tmp.{uuid4().hex[:8]}")
+    tmp = folder.with_name(f"tmp.{uuid4().hex[:8]}")
     try:
-        toy_model.save_untrained(place / "start")
-        recipe = toy_model.recipe(place / "start").replace(
-            logged_groups=0
-        )  # the run is thrown away
-        trainer = create_trainer(recipe, place / "run", callback)
+        toy_model.save_untrained(tmp / "start")
+        recipe = toy_model.recipe(tmp / "start").replace(logged_groups=0)  # the run is deleted
+        trainer = create_trainer(recipe, tmp / "run", callback)
         trainer()
-        trainer.policy.export(place / "model")
-        (place / "run" / "summary.json").rename(place / "model" / "grown.json")
-        (place / "model").rename(folder)
+        trainer.policy.export(tmp / "model")
+        (tmp / "run" / "summary.json").rename(tmp / "model" / "toy_model.json")
+        (tmp / "model").rename(folder)
     finally:
-        shutil.rmtree(place, ignore_errors=True)
+        shutil.rmtree(tmp, ignore_errors=True)
     return folder

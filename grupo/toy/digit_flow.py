@@ -1,4 +1,4 @@
-"""A small flow model that learns on the spot to write digits, from scikit-learn's."""
+"""A toy flow model that generates digits, trained on scikit-learn's handwritten ones."""
 
 import random
 from pathlib import Path
@@ -17,7 +17,17 @@ IMAGE_SIZE = 8  # pixels along an image
 
 @component
 class DigitsFlow:
-    """A U-Net of a quarter of a million parameters that is taught to write digits."""
+    """A U-Net of 0.25 million parameters, trained by flow matching.
+
+    Args:
+        width: Channels of the first layer.
+        batch_size: Images of a step.
+        max_steps: Number of steps.
+        learning_rate: Peak learning rate.
+        caption_dropout: Probability that a caption is dropped, for classifier-free guidance.
+        ema_rate: Rate of the exponential moving average of the weights.
+        seed: Seed of weights and training.
+    """
 
     width: int = 24
     batch_size: int = 64
@@ -29,17 +39,16 @@ class DigitsFlow:
 
     @property
     def model_dir(self) -> Path:
-        """Where the grown model is kept: equal ones share it."""
+        """The folder of the trained model; equal specifications share it."""
         return model_dir_of(self, "digits")
 
     def build_model(self) -> SmallFlow:
-        """The model before it was taught."""
+        """The untrained model."""
         return SmallFlow(DIGIT_NAMES, IMAGE_SIZE, self.width)
 
     def example(self, rng: random.Random) -> tuple[str, Float[Tensor, "3 S S"]]:
-        """A digit's name and an image of it, grey, -1 to 1."""
+        """A random image in grey, with pixels from -1 to 1, and its digit's name."""
         image, digit = load_digit_images()
-        number = rng.randrange(len(image))
-        return DIGIT_NAMES[int(digit[number])], (2 * image[number] - 1).expand(
-            3, IMAGE_SIZE, IMAGE_SIZE
-        )
+        index = rng.randrange(len(image))
+        pixels = (2 * image[index] - 1).expand(3, IMAGE_SIZE, IMAGE_SIZE)
+        return DIGIT_NAMES[int(digit[index])], pixels

@@ -1,4 +1,4 @@
-"""Small flow models taught on the spot: the velocity from noise to images of a world."""
+"""Training of toy flow models from scratch, by flow matching."""
 
 import random
 import shutil
@@ -17,10 +17,10 @@ from grupo.training.callbacks import Callback, NullCallback
 
 @runtime_checkable
 class ToyFlow(Protocol):
-    """A model that can be born, what it is taught, and how.
+    """The specification of a toy flow model: the untrained model, its data and its training.
 
-    `blank` is the share of images without their caption, for guidance; the weights that are kept
-    are a mean of the last ones, an exponential one at the rate `follow`.
+    `caption_dropout` is the probability that a caption is dropped, for classifier-free guidance;
+    `ema_rate` the rate of the exponential moving average, which provides the trained weights.
     """
 
     @property
@@ -47,27 +47,27 @@ class ToyFlow(Protocol):
     def build_model(self) -> SmallFlow: ...
 
     def example(self, rng: random.Random) -> tuple[str, Float[Tensor, "3 S S"]]:
-        """A caption and one of its images, -1 to 1."""
+        """A caption and an image of it, with pixels from -1 to 1."""
         ...
 
 
 def ensure_trained_flow(flow: ToyFlow, callback: Callback = NullCallback()) -> Path:
-    """The folder of the grown model; grown now if nobody did before."""
+    """The folder of the trained model; trains it first if it does not exist."""
     if not (flow.model_dir / "config.json").is_file():
-        place = flow.model_dir.with_name(f"tmp.{uuid4().hex[:8]}")
-        train_flow(flow, callback).save_pretrained(place)
+        tmp = flow.model_dir.with_name(f"tmp.{uuid4().hex[:8]}")
+        train_flow(flow, callback).save_pretrained(tmp)
         shutil.rmtree(flow.model_dir, ignore_errors=True)
-        place.rename(flow.model_dir)
+        tmp.rename(flow.model_dir)
     return flow.model_dir
 
 
 def train_flow(flow: ToyFlow, callback: Callback = NullCallback()) -> SmallFlow:
-    """Teach a model the velocity from noise to images. Lipman et al., 2023, arXiv:2210.02747."""
+    """Train a model by flow matching. Lipman et al., 2023, arXiv:2210.02747."""
     seed_torch(flow.seed, "grow")
     rng, model = make_rng(flow.seed, "drawings"), flow.build_model()
-    kept = {name: x.detach().clone() for name, x in model.named_parameters()}
+    ema_params = {name: x.detach().clone() for name, x in model.named_parameters()}
     optimizer = torch.optim.AdamW(model.parameters(), flow.learning_rate)
-    rates = torch.optim.lr_scheduler.OneCycleLR(
+    scheduler = torch.optim.lr_scheduler.OneCycleLR(
         optimizer, flow.learning_rate, flow.max_steps, pct_start=0.05
     )
     for step in range(flow.max_steps):
@@ -76,11 +76,11 @@ def train_flow(flow: ToyFlow, callback: Callback = NullCallback()) -> SmallFlow:
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
-        rates.step()
-        _update_ema(kept, model, max(flow.ema_rate, 1 / (step + 1)))
+        scheduler.step()
+        _update_ema(ema_params, model, max(flow.ema_rate, 1 / (step + 1)))
         if step % 50 == 0:
             callback.on_message(f"step {step} of {flow.max_steps}: loss {loss.item():.3f}")
-    model.load_state_dict(kept, strict=False)
+    model.load_state_dict(ema_params, strict=False)
     return model
 
 
@@ -90,12 +90,12 @@ def _training_pair(flow: ToyFlow, rng: random.Random) -> tuple[str, Tensor]:
 
 
 def _loss(model: SmallFlow, pairs: list[tuple[str, Tensor]]) -> Tensor:
-    """Mean square of what is wrong with the velocities at random times, mostly near noise."""
-    word = torch.tensor([model.tokenize(caption) for caption, _ in pairs])
+    """Mean squared error of the velocity at random times, most of them near the noise."""
+    tokens = torch.tensor([model.tokenize(caption) for caption, _ in pairs])
     image = torch.stack([image for _, image in pairs])
     noise, t = torch.randn_like(image), (1 + 1.2 * torch.randn(len(image))).sigmoid()
-    at = torch.lerp(image, noise, t[:, None, None, None])
-    return (model(at, t, word) - (noise - image)).square().mean()
+    x_t = torch.lerp(image, noise, t[:, None, None, None])
+    return (model(x_t, t, tokens) - (noise - image)).square().mean()
 
 
 @torch.no_grad()

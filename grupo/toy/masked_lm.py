@@ -1,4 +1,4 @@
-"""From nothing to a small masked diffusion model that writes a share of its answers right."""
+"""A toy masked diffusion model, trained from scratch until it solves some of its tasks."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,10 +23,15 @@ REVERSAL_ENV = SingleTurn((RewardTerm("correct", ExactMatch()),))
 
 @component
 class ReversalTasks:
-    """Digits, to be written backwards.
+    """Tasks to reverse random digits.
+
+    Args:
+        size: Number of tasks.
+        num_digits: Digits of a prompt.
+        seed: Seed of the digits.
 
     >>> task = ReversalTasks(size=1).load()[0]
-    >>> task.prompt, task.answer
+    >>> task.prompt, task.reference_answer
     ('3805>', '5083')
     """
 
@@ -35,22 +40,34 @@ class ReversalTasks:
     seed: int = 0
 
     def load(self) -> Sequence[Task]:
-        random = make_rng(self.seed, "reversals", self.num_digits)
-        texts = ["".join(random.choices("0123456789", k=self.num_digits)) for _ in range(self.size)]
+        rng = make_rng(self.seed, "reversals", self.num_digits)
+        texts = ["".join(rng.choices("0123456789", k=self.num_digits)) for _ in range(self.size)]
         return [Task(text, f"{text}>", text[::-1], "reversals") for text in texts]
 
 
 def reference_solution(task: Task) -> Sequence[str]:
-    """The answer, as it is to be recited."""
+    """The reference answer as the only demonstration."""
     return [str(task.reference_answer)]
 
 
 @component
 class ToyMaskedLM:
-    """A BERT of a few ten thousand parameters that is taught to write digits backwards.
+    """A small BERT, fine-tuned to reverse digits by masked diffusion.
 
-    It is taught until it is right about `share` of held-out tasks when sampling, at most `steps`
-    steps.
+    The training stops once sampled answers solve `target_accuracy` of the evaluation tasks.
+
+    Args:
+        tasks: Training tasks.
+        eval_tasks: Evaluation tasks.
+        hidden_size: Size of the hidden state.
+        num_layers: Number of layers.
+        num_heads: Number of attention heads.
+        prompts_per_step: Tasks of a step.
+        max_steps: Most steps.
+        learning_rate: Peak learning rate.
+        target_accuracy: Fraction of solved evaluation tasks that ends the training.
+        eval_every: Steps between two evaluations.
+        seed: Seed of weights and training.
     """
 
     tasks: ReversalTasks = ReversalTasks(4000, seed=1)
@@ -67,11 +84,11 @@ class ToyMaskedLM:
 
     @property
     def max_new_tokens(self) -> int:
-        """Tokens of an answer: its digits and an end."""
+        """Tokens of an answer: its digits and an end token."""
         return self.tasks.num_digits + 1
 
     def recipe(self, model_path: Path) -> Recipe:
-        """How it is taught: by the likelihood of answers under masks of any share."""
+        """The recipe that trains the model: the likelihood of answers under random mask ratios."""
         policy = MaskedDiffusion(
             str(model_path),
             order=ConfidenceOrder(self.max_new_tokens),
@@ -81,7 +98,7 @@ class ToyMaskedLM:
         return sft_recipe(self, policy, REVERSAL_ENV, reference_solution)
 
     def save_untrained(self, folder: Path) -> None:
-        """An untrained model and its tokenizer, as transformers saves them."""
+        """Save an untrained model and its tokenizer for transformers."""
         tokenizer = phrase_tokenizer(())
         tokenizer.add_special_tokens({"mask_token": "<mask>"})
         logging.disable_progress_bar()
@@ -101,5 +118,5 @@ class ToyMaskedLM:
 
     @property
     def model_dir(self) -> Path:
-        """Where this seedling's grown model is kept: equal seedlings share it."""
+        """The folder of the trained model; equal specifications share it."""
         return model_dir_of(self, "reversals")

@@ -1,4 +1,4 @@
-"""From nothing to a small language model that was shown how to go about in a world of turns."""
+"""A toy language model, trained from scratch on demonstrations in a multi-turn environment."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -21,7 +21,7 @@ from grupo.recipe import Adam, Recipe, TaskSource
 from grupo.toy.tokenizers import END_TOKEN, word_tokenizer
 from grupo.toy.untrained_llama import LlamaArchitecture
 
-# what somebody says of a task who has heard all this, by random numbers
+# the next text of a demonstration, given the task, the observations so far and random numbers
 Demonstrator = Callable[[Task, Sequence[Observation], Random], str]
 CHAT_TEMPLATE = (
     "{% for m in messages %}{{ m.role }}: {{ m.content }}"
@@ -33,26 +33,36 @@ ROLE_PREFIXES = ("user: ", "assistant: ", "tool: ")
 
 @component
 class MultiTurnDemonstrations:
-    """A rollout in which `speaker` says every turn in the policy's place, for reward 1."""
+    """Sampler of one demonstration per task: a demonstrator answers every turn, for reward 1.
+
+    Args:
+        demonstrator: Returns the next text, given the task, the observations and random numbers.
+    """
 
     demonstrator: Demonstrator
 
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
-        rollout, heard, rng = Rollout(source="worked"), list[Observation](), actor.rng("speaker")
-        while (seen := await env.reply(task, rollout)) is not None:
-            heard.append(seen)
-            said = await actor.append_unsampled(rollout, seen, self.demonstrator(task, heard, rng))
-            rollout = rollout.append_turn(seen, said)
+        rollout = Rollout(source="demonstration")
+        observations: list[Observation] = []
+        rng = actor.rng("speaker")
+        while (observation := await env.reply(task, rollout)) is not None:
+            observations.append(observation)
+            text = self.demonstrator(task, observations, rng)
+            action = await actor.append_unsampled(rollout, observation, text)
+            rollout = rollout.append_turn(observation, action)
         return Group(task, (replace(rollout, reward=1.0),))
 
 
 @component
 class LaterTurnsWeighted:
-    """Every token counts the same, but `times` as much after the first turn.
+    """Token mean in which tokens after the first turn have a larger weight.
 
-    There a word answers what was heard; it would be lost among all the words of a call.
+    The answer to a tool's result is a few tokens, which the tokens of the call would outweigh.
 
-    >>> from grupo.testing.batch_sizes import batch_of
+    Args:
+        weight: Weight of a token after the first turn, relative to one of the first turn.
+
+    >>> from grupo.testing.batches import make_batch
     >>> LaterTurnsWeighted(2.0)(make_batch(group=[0], length=[3], turn=[[0, 0, 1]])).tolist()
     [[0.25, 0.25, 0.5]]
     """
@@ -60,16 +70,26 @@ class LaterTurnsWeighted:
     weight: float = 8.0
 
     def __call__(self, batch: Batch) -> PerAction:
-        share = batch.mask * torch.where(batch.turn > 0, self.weight, 1.0).to(batch.old_logp)
-        return share / share.sum()
+        weights = batch.mask * torch.where(batch.turn > 0, self.weight, 1.0).to(batch.old_logp)
+        return weights / weights.sum()
 
 
 @component
 class ToyMultiTurnLM:
-    """A Llama of a quarter of a million parameters, and what it is shown.
+    """A Llama of 0.25 million parameters with a chat template, fine-tuned on demonstrations.
 
-    In `world` it hears what `speaker` says of `tasks`. Its tokenizer lays out chats, and knows the
-    words of `texts` and each of `whole` as one token.
+    Args:
+        name: Name of the model's folder.
+        env: Environment of the demonstrations.
+        tasks: Training tasks.
+        demonstrator: Answers every turn of a demonstration.
+        texts: Texts whose words become tokens.
+        single_token_texts: Texts that become one token each.
+        architecture: Size of the model.
+        prompts_per_step: Tasks of a step.
+        max_steps: Number of steps.
+        learning_rate: Peak learning rate.
+        seed: Seed of weights and training.
     """
 
     name: str
@@ -85,7 +105,7 @@ class ToyMultiTurnLM:
     seed: int = 0
 
     def recipe(self, model_path: Path) -> Recipe:
-        """Supervision is the same trainer: what was shown as rollouts, a likelihood loss."""
+        """Supervised fine-tuning as a recipe: demonstrations as rollouts, the NLL as the loss."""
         return Recipe(
             policy=CausalLM(str(model_path), apply_chat_template=True, tokens_per_microbatch=8192),
             env=self.env,
@@ -106,12 +126,12 @@ class ToyMultiTurnLM:
         )
 
     def save_untrained(self, folder: Path) -> None:
-        """An untrained model and its tokenizer, as transformers saves them."""
+        """Save an untrained model and its tokenizer for transformers."""
         tokenizer = word_tokenizer((*ROLE_PREFIXES, *self.texts), self.single_token_texts)
         tokenizer.chat_template = CHAT_TEMPLATE
         self.architecture.save_untrained(folder, tokenizer, self.seed)
 
     @property
     def model_dir(self) -> Path:
-        """Where the grown model is kept, by its name: another one needs another name."""
+        """The folder of the trained model; models of other specifications need other names."""
         return Path(os.environ.get("GRUPO_HOME", ".grupo")) / "models" / self.name

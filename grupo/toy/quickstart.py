@@ -1,6 +1,6 @@
-"""The embedded default: a model grown on the spot learns to work sums out.
+"""The default recipe: GRPO teaches a toy model to work out sums step by step.
 
-`docs/quickstart.md` says why these numbers.
+`docs/quickstart.md` explains the numbers.
 """
 
 from grupo.core.schedules import Linear, Warmup
@@ -15,7 +15,7 @@ from grupo.toy import ToyArithmeticLM, worked_solutions
 
 
 def sum_tasks(min_terms: int, max_terms: int, *, size: int, seed: int) -> ReasoningGym:
-    """Sums of one-digit terms."""
+    """Tasks to add and subtract one-digit numbers."""
     digits = (("min_digits", 1), ("max_digits", 1))
     terms = (("min_terms", min_terms), ("max_terms", max_terms))
     return ReasoningGym("chain_sum", size, seed, (*terms, *digits), "{question}\n")

@@ -1,4 +1,4 @@
-"""A small flow model that learns on the spot to draw coloured shapes as captions say."""
+"""A toy flow model that draws captioned coloured shapes."""
 
 import random
 from pathlib import Path
@@ -16,7 +16,8 @@ from grupo.toy.arithmetic_lm import model_dir_of
 IMAGE_SIZE, SHAPE_SIZE = 16, 4  # pixels along an image, and along a shape
 CIRCLE_MASK = torch.tensor([[0, 1, 1, 0], [1, 1, 1, 1], [1, 1, 1, 1], [0, 1, 1, 0]]).bool()
 SHAPE_MASKS = {"square": torch.ones(SHAPE_SIZE, SHAPE_SIZE).bool(), "circle": CIRCLE_MASK}
-REGIONS_BY_SIDE = {  # left, top, right and bottom of where the first things and the others lie
+# left, top, right and bottom of the regions of the first and the second set of shapes
+REGIONS_BY_SIDE = {
     "": ((0, 0, IMAGE_SIZE, IMAGE_SIZE), (0, 0, IMAGE_SIZE, IMAGE_SIZE)),
     "left of": ((0, 0, 8, IMAGE_SIZE), (8, 0, IMAGE_SIZE, IMAGE_SIZE)),
     "right of": ((8, 0, IMAGE_SIZE, IMAGE_SIZE), (0, 0, 8, IMAGE_SIZE)),
@@ -27,9 +28,18 @@ REGIONS_BY_SIDE = {  # left, top, right and bottom of where the first things and
 
 @component
 class ShapesFlow:
-    """A U-Net of half a million parameters that is taught to draw shapes.
+    """A U-Net of 0.5 million parameters, trained by flow matching.
 
-    Of the share `wrong_caption_frac` of its images the caption is another's, as it often is of pictures found.
+    Args:
+        width: Channels of the first layer.
+        batch_size: Images of a step.
+        max_steps: Number of steps.
+        learning_rate: Peak learning rate.
+        caption_dropout: Probability that a caption is dropped, for classifier-free guidance.
+        ema_rate: Rate of the exponential moving average of the weights.
+        seed: Seed of weights and training.
+        wrong_caption_frac: Fraction of the images that have the caption of another image, so that
+            the trained model follows captions loosely.
     """
 
     width: int = 32
@@ -43,30 +53,30 @@ class ShapesFlow:
 
     @property
     def model_dir(self) -> Path:
-        """Where the grown model is kept: equal ones share it."""
+        """The folder of the trained model; equal specifications share it."""
         return model_dir_of(self, "shapes")
 
     def build_model(self) -> SmallFlow:
-        """The model before it was taught."""
+        """The untrained model."""
         return SmallFlow(VOCABULARY, IMAGE_SIZE, self.width)
 
     def example(self, rng: random.Random) -> tuple[str, Float[Tensor, "3 S S"]]:
-        """A caption and one of its images, -1 to 1."""
-        caption = shown = rng.choice(all_captions())
+        """A random caption and an image, with pixels from -1 to 1."""
+        caption = drawn_caption = rng.choice(all_captions())
         if self.wrong_caption_frac and rng.random() < self.wrong_caption_frac:
-            shown = rng.choice(all_captions())
-        return caption, draw_scene(parse_scene(shown), rng)
+            drawn_caption = rng.choice(all_captions())
+        return caption, draw_scene(parse_scene(drawn_caption), rng)
 
 
 def draw_scene(scene: Scene, rng: random.Random) -> Float[Tensor, "3 S S"]:
-    """One of the images that a scene describes, -1 to 1; no two things touch."""
-    while True:  # a place that leaves no room for the others is given up
-        taken = torch.zeros(IMAGE_SIZE + 2, IMAGE_SIZE + 2).bool()
+    """A random image of the scene, with pixels from -1 to 1; no two shapes touch."""
+    while True:  # start over when no place is left for a shape
+        occupied = torch.zeros(IMAGE_SIZE + 2, IMAGE_SIZE + 2).bool()
         image = -torch.ones(3, IMAGE_SIZE, IMAGE_SIZE)
         if all(
-            _place_shape(image, taken, things, within, rng)
-            for things, within in zip(scene.shapes, REGIONS_BY_SIDE[scene.side], strict=False)
-            for _ in range(things.count)
+            _place_shape(image, occupied, shape_set, bounds, rng)
+            for shape_set, bounds in zip(scene.shapes, REGIONS_BY_SIDE[scene.side], strict=False)
+            for _ in range(shape_set.count)
         ):
             return image
 
@@ -78,13 +88,13 @@ def _place_shape(
     bounds: tuple[int, int, int, int],
     rng: random.Random,
 ) -> bool:
-    """Add one thing where nothing is near; False where no try finds such a place."""
+    """Draw one shape at a random free place; False if 20 random places were not free."""
     left, top, right, bottom = bounds
     for _ in range(20):
         x, y = rng.randint(left, right - SHAPE_SIZE), rng.randint(top, bottom - SHAPE_SIZE)
         if not occupied[y : y + SHAPE_SIZE + 2, x : x + SHAPE_SIZE + 2].any():
             occupied[y + 1 : y + SHAPE_SIZE + 1, x + 1 : x + SHAPE_SIZE + 1] = True
-            place = image[:, y : y + SHAPE_SIZE, x : x + SHAPE_SIZE]
-            place[:, SHAPE_MASKS[shape.shape]] = 2 * PALETTE[shape.colour][:, None] - 1
+            region = image[:, y : y + SHAPE_SIZE, x : x + SHAPE_SIZE]
+            region[:, SHAPE_MASKS[shape.shape]] = 2 * PALETTE[shape.colour][:, None] - 1
             return True
     return False

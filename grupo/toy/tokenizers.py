@@ -1,4 +1,4 @@
-"""Tokenizers of phrases or of words that some texts hold, and of every printable character."""
+"""Tokenizers built from the phrases or words of given texts, and all printable characters."""
 
 from collections.abc import Iterable
 from re import escape, findall
@@ -15,42 +15,39 @@ END_TOKEN, UNKNOWN_TOKEN = "<end>", "<unknown>"
 
 
 def phrase_tokenizer(texts: Iterable[str]) -> PreTrainedTokenizerFast:
-    """Phrases of `texts`, digits and characters; what it encodes it decodes to the same text.
+    """Tokens are the phrases of the texts, digits and characters; decoding restores the text.
 
-    >>> known = phrase_tokenizer(["4 + 12 ="])
-    >>> known.decode(known("4 + 12 =")["input_ids"])
+    >>> tokenizer = phrase_tokenizer(["4 + 12 ="])
+    >>> tokenizer.decode(tokenizer("4 + 12 =")["input_ids"])
     '4 + 12 ='
     """
     characters = [*PRINTABLE_CHARACTERS, *(f" {x}" for x in "0123456789-+*/=")]
-    phrases = sorted(
-        {piece for text in texts for piece in findall(PHRASE_PATTERN, text)} - set(characters)
-    )
-    return _regex_tokenizer(PHRASE_PATTERN, [*characters, *phrases])
+    phrases = {phrase for text in texts for phrase in findall(PHRASE_PATTERN, text)}
+    return _regex_tokenizer(PHRASE_PATTERN, [*characters, *sorted(phrases - set(characters))])
 
 
 def word_tokenizer(
     texts: Iterable[str], single_token_texts: Iterable[str] = ()
 ) -> PreTrainedTokenizerFast:
-    """Words, signs and numbers of `texts`, texts that are one token as a `whole`, and characters.
+    """Tokens are the words, signs and numbers of the texts, whole texts, and characters.
 
-    >>> known = word_tokenizer(["age above 37?"], single_token_texts=["Read this: "])
-    >>> known.tokenize("Read this: age above 7?")
+    Args:
+        texts: Texts whose words become tokens.
+        single_token_texts: Texts that become one token each.
+
+    >>> tokenizer = word_tokenizer(["age above 37?"], single_token_texts=["Read this: "])
+    >>> tokenizer.tokenize("Read this: age above 7?")
     ['Read this: ', 'age ', 'above ', '7', '?']
     """
-    words = {
-        *single_token_texts,
-        *(piece for text in texts for piece in findall(WORD_PATTERN, text)),
-    }
-    known = sorted(
-        words - set(PRINTABLE_CHARACTERS), key=lambda word: (-len(word), word)
-    )  # the longest first
-    return _regex_tokenizer(
-        "|".join([*map(escape, known), r"[\s\S]"]), [*PRINTABLE_CHARACTERS, *known]
-    )
+    words = {word for text in texts for word in findall(WORD_PATTERN, text)}
+    new_words = {*single_token_texts, *words} - set(PRINTABLE_CHARACTERS)
+    tokens = sorted(new_words, key=lambda word: (-len(word), word))  # the longest match first
+    pattern = "|".join([*map(escape, tokens), r"[\s\S]"])
+    return _regex_tokenizer(pattern, [*PRINTABLE_CHARACTERS, *tokens])
 
 
 def _regex_tokenizer(pattern: str, tokens: Iterable[str]) -> PreTrainedTokenizerFast:
-    """Every match of `pattern` is a token."""
+    """A tokenizer that splits a text into the matches of a pattern."""
     vocabulary = {token: i for i, token in enumerate([END_TOKEN, UNKNOWN_TOKEN, *tokens])}
     tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token=UNKNOWN_TOKEN))
     tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(pattern), "isolated")

@@ -1,4 +1,4 @@
-"""Questions that a tool answers, and a novice who half knows how to put it to use."""
+"""Toy tasks that need a tool, and a toy model fine-tuned on noisy demonstrations of its use."""
 
 import json
 from collections import Counter
@@ -20,11 +20,17 @@ UNCLOSED_CALL_ERROR = f"error: malformed: a call ends with {CLOSE_TAG}"
 
 @component
 class ToolTaskFamily:
-    """What `tool` can be asked: a word of each of `choices`, a condition first, numbers last.
+    """A family of questions for a tool, built from combinations of words.
 
-    `answers` are all that are asked for. `ask` makes a question of words; `write` the program that
-    goes into the tool's `argument_name`, without the condition where that word is empty; `find` says
-    what a program comes to, and `told` what the tool says that comes to an answer.
+    Args:
+        tool_name: Name of the tool in calls.
+        argument_name: Name of the tool's argument, which is a program.
+        word_choices: The choices for each word: a condition first, numbers last.
+        answers: All answers that a task may have.
+        make_question: Makes the question of the words.
+        make_program: Makes the program of the words; an empty condition leaves the condition out.
+        run_program: Returns the answer of a program.
+        format_result: The tool's output for an answer.
     """
 
     tool_name: str
@@ -37,45 +43,45 @@ class ToolTaskFamily:
     format_result: Callable[[str], str]
 
     def tool_call(self, words: Sequence[str]) -> str:
-        """The call that answers the question."""
-        call = {
-            "name": self.tool_name,
-            "arguments": {self.argument_name: self.make_program(*words)},
-        }
+        """The call that answers the question of these words."""
+        arguments = {self.argument_name: self.make_program(*words)}
+        call = {"name": self.tool_name, "arguments": arguments}
         return f"{OPEN_TAG}{json.dumps(call)}{CLOSE_TAG}"
 
     def make_task(self, words: Sequence[str]) -> Task | None:
-        """The question; None unless its condition matters and its answer is one of the answers."""
-        answer, careless = (
-            self.run_program(self.make_program(*w)) for w in (words, ("", *words[1:]))
-        )
-        fine = answer in self.answers and answer != careless
-        columns = {"words": tuple(words)}
-        return (
-            Task(" ".join(words), self.make_question(*words), answer, columns=columns)
-            if fine
-            else None
-        )
+        """The task of these words, or None.
+
+        A task's answer must be one of `answers`, and another one without the condition.
+        """
+        answer = self.run_program(self.make_program(*words))
+        unconditional_answer = self.run_program(self.make_program("", *words[1:]))
+        if answer not in self.answers or answer == unconditional_answer:
+            return None
+        question = self.make_question(*words)
+        return Task(" ".join(words), question, answer, columns={"words": tuple(words)})
 
     def word_combinations(self) -> Iterator[tuple[str, ...]]:
-        """All there are of the words that are no numbers."""
-        return product(*(some for some in self.word_choices if not some[0].isdigit()))
+        """All combinations of the words that are no numbers."""
+        return product(*(choices for choices in self.word_choices if not choices[0].isdigit()))
 
     def vocabulary_texts(self) -> tuple[str, ...]:
-        """What holds every word that is needed."""
-        first = [some[0] for some in self.word_choices]
-        whole = [(*words, *first[len(words) :]) for words in self.word_combinations()]
-        said = {
-            text for words in whole for text in (self.make_question(*words), self.tool_call(words))
-        }
-        return (*sorted(said), *map(self.format_result, self.answers), UNCLOSED_CALL_ERROR)
+        """Texts that contain every word of questions, calls and results."""
+        first_words = [choices[0] for choices in self.word_choices]
+        texts = set[str]()
+        for combination in self.word_combinations():
+            words = (*combination, *first_words[len(combination) :])
+            texts |= {self.make_question(*words), self.tool_call(words)}
+        return (*sorted(texts), *map(self.format_result, self.answers), UNCLOSED_CALL_ERROR)
 
 
 @component
 class ToolTasks:
-    """Up to `each` questions of every combination of words: of those `held_out`, or of the others.
+    """Tasks of a family, split by combinations of words: one combination in four is held out.
 
-    One combination in four is held out.
+    Args:
+        family: The family.
+        held_out: Take the held-out combinations rather than the others.
+        tasks_per_combination: Most tasks of a combination, which differ in their numbers.
     """
 
     family: ToolTaskFamily
@@ -83,21 +89,16 @@ class ToolTasks:
     tasks_per_combination: int
 
     def load(self) -> Sequence[Task]:
-        some = (
-            words
-            for words in self.family.word_combinations()
-            if _is_held_out(words) == self.held_out
-        )
-        return [
-            task
-            for words in some
-            for task in islice(self._tasks(words), self.tasks_per_combination)
-        ]
+        tasks: list[Task] = []
+        for words in self.family.word_combinations():
+            if _is_held_out(words) == self.held_out:
+                tasks += islice(self._tasks(words), self.tasks_per_combination)
+        return tasks
 
     def _tasks(self, words: Sequence[str], max_tries: int = 50) -> Iterator[Task]:
         rng, numbers = make_rng(0, "errand", *words), self.family.word_choices[len(words) :]
-        drawn = ((*words, *map(rng.choice, numbers)) for _ in range(max_tries))
-        return filter(None, map(self.family.make_task, dict.fromkeys(drawn)))
+        candidates = ((*words, *map(rng.choice, numbers)) for _ in range(max_tries))
+        return filter(None, map(self.family.make_task, dict.fromkeys(candidates)))
 
 
 def _is_held_out(words: Sequence[str]) -> bool:
@@ -106,10 +107,15 @@ def _is_held_out(words: Sequence[str]) -> bool:
 
 @component
 class NoisyDemonstrator:
-    """Says what somebody says who half knows how: every number is a chance.
+    """A demonstrator that uses the tool correctly with these probabilities.
 
-    It `calls` the tool, or guesses at once; `condition_prob` the condition, or leaves it out; `reads` each
-    word, or takes any; `close_prob` its call, or forgets to; `use_result_prob` what it hears, or guesses.
+    Args:
+        family: The family of the tasks.
+        call_prob: Calls the tool, rather than guessing an answer at once.
+        condition_prob: Includes the condition in the program.
+        word_prob: Takes a word from the question, rather than a random one; for each word.
+        close_prob: Writes the closing tag of the call.
+        use_result_prob: Answers with the tool's result, rather than guessing.
     """
 
     family: ToolTaskFamily
@@ -127,16 +133,19 @@ class NoisyDemonstrator:
     def _first_turn(self, words: Sequence[str], rng: Random) -> str:
         if rng.random() >= self.call_prob:
             return rng.choice(self.family.answers)
-        pairs = zip(words, self.family.word_choices, strict=True)
-        said = [word if rng.random() < self.word_prob else rng.choice(some) for word, some in pairs]
-        call = self.family.tool_call(
-            (said[0] if rng.random() < self.condition_prob else "", *said[1:])
-        )
+        noisy_words = [
+            word if rng.random() < self.word_prob else rng.choice(choices)
+            for word, choices in zip(words, self.family.word_choices, strict=True)
+        ]
+        condition = noisy_words[0] if rng.random() < self.condition_prob else ""
+        call = self.family.tool_call((condition, *noisy_words[1:]))
         return call if rng.random() < self.close_prob else call.removesuffix(CLOSE_TAG)
 
     def _answer_turn(self, observation: str, rng: Random) -> str:
-        heeded = rng.random() < self.use_result_prob and not observation.startswith("error")
-        return observation.splitlines()[-1] if heeded else rng.choice(self.family.answers)
+        uses_result = rng.random() < self.use_result_prob
+        if uses_result and not observation.startswith("error"):
+            return observation.splitlines()[-1]
+        return rng.choice(self.family.answers)
 
 
 def _observation_text(observation: Observation) -> str:
@@ -145,9 +154,13 @@ def _observation_text(observation: Observation) -> str:
 
 @component
 class MockTools:
-    """Where calls get any answer: who shows how a tool is used need not run it.
+    """Environment factory for demonstrations, in which calls get random answers.
 
-    As nobody can know these answers, who is shown has to read them.
+    Tools are not run. A model cannot predict the answers, so it learns to read them.
+
+    Args:
+        family: Provides the answers and their format.
+        toolbox: Describes the tools in the first observation.
     """
 
     family: ToolTaskFamily
@@ -164,47 +177,54 @@ class MockToolEnv:
         self.family, self.game_env, self.task_key = family, game_env, ""
 
     def reset(self, task: Task) -> Observation | StepResult:
-        """What the tools' own session says first."""
+        """The first observation of the toolbox."""
         self.task_key = task.key
         return self.game_env.reset(task)
 
     def step(self, text: str) -> StepResult:
-        """An answer to every call, or what is wrong with it."""
+        """A random result for every call, or its error; the session is done without a call."""
         rng = make_rng(0, self.task_key, text)
-        said = [self._answer(call, rng.choice(self.family.answers)) for call in parse_calls(text)]
-        return StepResult("\n".join(said), done=not said)
+        results = [
+            self._format_result(call, rng.choice(self.family.answers)) for call in parse_calls(text)
+        ]
+        return StepResult("\n".join(results), done=not results)
 
-    def _answer(self, call: object, answer: str) -> str:
-        return (
-            f"error: {call}"
-            if isinstance(call, ToolCallError)
-            else self.family.format_result(answer)
-        )
+    def _format_result(self, call: object, answer: str) -> str:
+        if isinstance(call, ToolCallError):
+            return f"error: {call}"
+        return self.family.format_result(answer)
 
 
 def tool_env(tool: Tool) -> MultiTurn:
-    """A world in which `tool` may be called twice, and the right answer after a call is paid."""
-    right = RewardTerm("correct", ExactMatch(AfterMarker(CLOSE_TAG)))
-    return MultiTurn(Toolbox((tool,), max_result_chars=60), (right,), max_turns=3, role="tool")
+    """An environment with one tool, in which the answer after the calls is rewarded."""
+    correct = RewardTerm("correct", ExactMatch(AfterMarker(CLOSE_TAG)))
+    return MultiTurn(Toolbox((tool,), max_result_chars=60), (correct,), max_turns=3, role="tool")
 
 
 def tool_use_model(
     name: str, family: ToolTaskFamily, tool: Tool, tasks_per_combination: int
 ) -> ToyMultiTurnLM:
-    """A model to be, whom a novice shows how it asks `tool` what is not held out."""
+    """A toy model, fine-tuned on noisy demonstrations of the tasks that are not held out.
+
+    Args:
+        name: Name of the model's folder.
+        family: The family of the tasks.
+        tool: The tool that the prompt describes; it is not run.
+        tasks_per_combination: Most tasks of a combination of words.
+    """
     toolbox = Toolbox((tool,))
-    told = str(toolbox().reset(Task("", "")))  # what there is to be called: one token
+    tools_prompt = str(toolbox().reset(Task("", "")))  # one token
     return ToyMultiTurnLM(
         name,
         MultiTurn(MockTools(family, toolbox), max_turns=3, role="tool"),
         ToolTasks(family, held_out=False, tasks_per_combination=tasks_per_combination),
         NoisyDemonstrator(family),
         family.vocabulary_texts(),
-        (told,),
+        (tools_prompt,),
     )
 
 
 def best_constant_accuracy(tasks: Sequence[Task]) -> float:
-    """How many of the tasks who never reads a question gets right at best: by always one answer."""
-    (_, most), *_ = Counter(task.reference_answer for task in tasks).most_common(1)
-    return most / len(tasks)
+    """The largest accuracy of a constant answer: the frequency of the most frequent one."""
+    (_, count), *_ = Counter(task.reference_answer for task in tasks).most_common(1)
+    return count / len(tasks)

@@ -1,4 +1,4 @@
-"""Untrained models, as transformers saves them."""
+"""Untrained Llama models, saved for transformers."""
 
 from pathlib import Path
 
@@ -12,7 +12,15 @@ from grupo.toy.tokenizers import END_TOKEN
 
 @component
 class LlamaArchitecture:
-    """How large a Llama is; as it stands here it has 0.1 million parameters."""
+    """The size of a Llama; the defaults have 0.1 million parameters.
+
+    Args:
+        hidden_size: Size of the hidden state.
+        intermediate_size: Hidden size of the feed-forward layers.
+        num_layers: Number of layers.
+        num_heads: Number of attention heads.
+        context_length: Longest sequence in tokens.
+    """
 
     hidden_size: int = 64
     intermediate_size: int = 192
@@ -23,7 +31,7 @@ class LlamaArchitecture:
     def save_untrained(
         self, folder: Path, tokenizer: PreTrainedTokenizerFast, seed: int = 0
     ) -> None:
-        """Write a model with random weights into `folder`, and its tokenizer beside it."""
+        """Save a model with random weights and its tokenizer to `folder`."""
         logging.disable_progress_bar()
         seed_torch(seed, "plant")
         end = tokenizer.get_vocab()[END_TOKEN]

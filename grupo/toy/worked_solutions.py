@@ -1,4 +1,4 @@
-"""Worked solutions of task families: what a small model is first taught to say."""
+"""Worked solutions, on which toy models are fine-tuned."""
 
 from collections.abc import Sequence
 from re import findall
@@ -6,13 +6,13 @@ from re import findall
 from grupo.core.rng import derive_key
 from grupo.core.types import Task
 
-ANSWER_PREFIX = "#### "  # comes before the answer
+ANSWER_PREFIX = "#### "  # precedes the answer
 
 
 def chain_sum_solutions(task: Task) -> Sequence[str]:
-    """Sums of up to four terms are worked out; of longer ones two in five, the rest just answered.
+    """The solution of a sum: worked out for up to four terms, and for 2 of 5 longer sums.
 
-    So a model learns both to work a sum out and to blurt, as people write both.
+    The solution of the others is only the answer. The model thus learns both behaviours.
     """
     expression = "".join(findall(r"[-+0-9 ]+(?= =)", str(task.prompt))).strip()
     short = len(expression.split()) < 2 * 5 - 1
@@ -23,15 +23,15 @@ def chain_sum_solutions(task: Task) -> Sequence[str]:
 
 
 def running_total_solution(expression: str) -> str:
-    """The running total after every term, then the answer.
+    """The running total after every term, and the answer.
 
     >>> print(running_total_solution("4 + 3 - 9"))
     4 +3=7 -9=-2
     #### -2
     """
     first, *rest = expression.split()
-    total, said = int(first), first
+    total, text = int(first), first
     for sign, term in zip(rest[::2], rest[1::2], strict=True):
         total += int(term) if sign == "+" else -int(term)
-        said += f" {sign}{term}={total}"
-    return f"{said}\n{ANSWER_PREFIX}{total}"
+        text += f" {sign}{term}={total}"
+    return f"{text}\n{ANSWER_PREFIX}{total}"

@@ -48,7 +48,7 @@ class AsyncRolloutQueue:
         return self.pending.popleft().result()
 
     def wait_all(self) -> list[PendingStep]:
-        """All steps of the queue, oldest first; waits until they have been generated."""
+        """Wait until every step of the queue has been generated; returns them, oldest first."""
         return [future.result() for future in self.pending]
 
     def to_data(self) -> list[Any]:

@@ -10,7 +10,7 @@ from grupo.core.types import Group
 def rollout_records(
     step: int, sampled_groups: Sequence[Group], kept_groups: Sequence[Group], batch: Batch
 ) -> list[Any]:
-    """One record for each rollout that was generated.
+    """Records of all rollouts that a step generated, one for each.
 
     `advantage` is the mean over the rollout's actions, null for a rollout not trained on.
 

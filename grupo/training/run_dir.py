@@ -26,7 +26,7 @@ LOCK, RECIPE, SUMMARY, CHECKPOINTS = "lock", "recipe.json", "summary.json", "che
 
 @dataclass(frozen=True)
 class RunFolder:
-    """One run on disk; only the process that holds its lock writes.
+    """The folder of a run; only the process that holds its lock writes.
 
     Args:
         folder: The run's folder.
@@ -133,7 +133,7 @@ class RunFolder:
 
     @property
     def journals(self) -> dict[str, Journal]:
-        """All journals by name."""
+        """The three journals by name."""
         return {"metrics": self.metrics, "rollouts": self.rollouts, "actions": self.actions}
 
     def log(

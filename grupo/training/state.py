@@ -19,7 +19,7 @@ from grupo.training.async_rollouts import AsyncRolloutQueue
 
 
 class State:
-    """Everything that changes during a run; a checkpoint holds this and nothing else is needed.
+    """The state that changes during a run; a checkpoint holds it, and nothing else is needed.
 
     Random generators are not part of it: every stream is derived from the seed, a name and the
     step.

@@ -42,7 +42,7 @@ def token_records(
     trace: Trace,
     tokens_as_text: TokensAsText,
 ) -> list[Any]:
-    """One record for each rollout, in the order of `rollout_records`.
+    """Records of rollouts with their actions, in the order of `rollout_records`.
 
     A record holds, for each action, the observation before it, its items, and numbers per item: a
     list, a single number if all are equal, null where a number is unknown. `action_id` is equal

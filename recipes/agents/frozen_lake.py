@@ -1,6 +1,6 @@
-"""A small model learns on frozen lakes with GiGPO, in minutes on a processor: docs/agents.md.
+"""GiGPO trains a toy model on FrozenLake, in minutes on a CPU: docs/agents.md.
 
-python recipes/agents/beginner.py
+python recipes/agents/lake_base_model.py
 grupo train recipes/agents/frozen_lake.py:RECIPE
 """
 
@@ -11,7 +11,7 @@ from grupo.methods.gigpo import gigpo
 
 RECIPE = Recipe(
     policy=CausalLM(
-        ".grupo/models/lake-beginner/model", max_new_tokens=4, tokens_per_microbatch=16384
+        ".grupo/models/lake-base-model/model", max_new_tokens=4, tokens_per_microbatch=16384
     ),
     env=MultiTurn(FrozenLake(), max_turns=10),
     tasks=FrozenLakeTasks(1000, seed=1),

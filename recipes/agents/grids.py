@@ -1,6 +1,6 @@
-"""A small model learns to cross MiniGrid's empty rooms with GiGPO, in minutes on a processor.
+"""GiGPO trains a toy model in an empty room of MiniGrid, in minutes on a CPU: docs/agents.md.
 
-python recipes/agents/grid_beginner.py
+python recipes/agents/grid_base_model.py
 grupo train recipes/agents/grids.py:RECIPE
 """
 
@@ -9,14 +9,14 @@ from grupo.envs import MultiTurn
 from grupo.envs.games import MiniGrid, MiniGridTasks
 from grupo.methods.gigpo import gigpo
 
-ROOM_NAME = "MiniGrid-Empty-Random-5x5-v0"
+ENV_ID = "MiniGrid-Empty-Random-5x5-v0"
 RECIPE = Recipe(
     policy=CausalLM(
-        ".grupo/models/grid-beginner/model", max_new_tokens=4, tokens_per_microbatch=16384
+        ".grupo/models/grid-base-model/model", max_new_tokens=4, tokens_per_microbatch=16384
     ),
-    env=MultiTurn(MiniGrid(ROOM_NAME), max_turns=8),
-    tasks=MiniGridTasks(20, ROOM_NAME),
-    eval_tasks=MiniGridTasks(12, ROOM_NAME, skip=20),
+    env=MultiTurn(MiniGrid(ENV_ID), max_turns=8),
+    tasks=MiniGridTasks(20, ENV_ID),
+    eval_tasks=MiniGridTasks(12, ENV_ID, skip=20),
     method=gigpo(group_size=16, gamma=0.9, kl_coef=0.0),
     max_steps=60,
     prompts_per_step=8,

@@ -1,6 +1,6 @@
-"""A small model learns TextArena's tic-tac-toe by playing itself, in minutes: docs/agents.md.
+"""Self-play trains a toy model on TextArena's tic-tac-toe, in minutes: docs/agents.md.
 
-python recipes/agents/player.py
+python recipes/agents/tic_tac_toe_base_model.py
 grupo train recipes/agents/tic_tac_toe.py:RECIPE
 """
 
@@ -19,12 +19,11 @@ PLAYER_SYMBOLS = "OX"  # of the first player, of the second
 
 
 def board_line(player: int, messages: Sequence[Message]) -> str:
-    """The newest board in a line: one's own marks X, the other's O, free squares their numbers."""
+    """The latest board on one line: X own marks, O the other's, numbers free squares."""
     boards = [text for _, text, _ in messages if text.startswith("Current Board")]
     cells = re.findall(r"(?<= )[OX\d](?= )", boards[-1].partition("Available")[0])
-    return (
-        "".join(cell if cell.isdigit() else _relative_symbol(cell, player) for cell in cells) + "\n"
-    )
+    symbols = (cell if cell.isdigit() else _relative_symbol(cell, player) for cell in cells)
+    return "".join(symbols) + "\n"
 
 
 def _relative_symbol(cell: str, player: int) -> str:
@@ -32,7 +31,9 @@ def _relative_symbol(cell: str, player: int) -> str:
 
 
 RECIPE = Recipe(
-    policy=CausalLM(".grupo/models/player/model", max_new_tokens=2, tokens_per_microbatch=32768),
+    policy=CausalLM(
+        ".grupo/models/tic-tac-toe-base-model/model", max_new_tokens=2, tokens_per_microbatch=32768
+    ),
     env=MultiplayerEnv(
         TextArena(GAME, board_line, invalid_move_penalty=0.25),
         max_turns=10,

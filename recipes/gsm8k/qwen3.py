@@ -1,4 +1,4 @@
-"""Grade-school mathematics on a small chat model with adapters; needs the hub and a GPU.
+"""DAPO on GSM8K with a small chat model and LoRA; needs the model hub and a GPU.
 
 grupo train recipes/gsm8k/qwen3.py:RECIPE
 """
@@ -15,9 +15,9 @@ FINAL_ANSWER = AfterMarker("####")  # the data set's solutions end in "#### 42"
 
 
 def correct(task: Task, rollout: Rollout) -> float:
-    """1 when the last boxed expression equals the number that the worked solution ends in."""
-    said, wanted = last_boxed(rollout.text), FINAL_ANSWER(str(task.reference_answer))
-    return float(said is not None and wanted is not None and math_equal(wanted, said, 5.0))
+    """1 if the last boxed expression equals the final number of the worked solution, else 0."""
+    answer, truth = last_boxed(rollout.text), FINAL_ANSWER(str(task.reference_answer))
+    return float(answer is not None and truth is not None and math_equal(truth, answer, 5.0))
 
 
 RECIPE = Recipe(

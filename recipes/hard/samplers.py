@@ -1,9 +1,8 @@
-"""Samplers and curricula where most answers are wrong: longer sums than the quickstart's model was
-grown on.
+"""Samplers and curricula on hard tasks: sums longer than those the quickstart's model knows.
 
 grupo train recipes/hard/samplers.py:GRPO
 
-`RECIPES` has one for each method, of as many rollouts a step as GRPO's, to be compared.
+`RECIPES` has a recipe for each method, with as many rollouts per step as GRPO's.
 """
 
 from collections.abc import Sequence
@@ -53,14 +52,14 @@ from grupo.tasks.base import LazyTasks
 from grupo.toy import quickstart, worked_solutions
 
 PROMPTS_PER_STEP, GROUP_SIZE, MAX_NEW_TOKENS = 32, 8, 64
-ANSWER_MARKER = worked_solutions.ANSWER_PREFIX.strip()  # ends the working; the answer follows
+ANSWER_MARKER = worked_solutions.ANSWER_PREFIX.strip()  # between the working and the answer
 
 
 @component
 class HintedSums:
-    """Sums with hints: `hint` and the last of `num_hints` say all of the working but its last step.
+    """Sums with hints, which are prefixes of the worked solution.
 
-    Hints are begun answers: they stand where the answer would begin.
+    The column `hint`, and the last entry of `hints`, is the working without its last step.
     """
 
     sums: ReasoningGym
@@ -71,31 +70,32 @@ class HintedSums:
 
 
 def with_hints(task: Task) -> Task:
-    """The task with the working up to its middle, and up to its last step, as hints."""
+    """The task with hints: half of the working, and the working without its last step."""
     steps = worked_solution(task).splitlines()[0].split(" ")
-    half, most = (" ".join(steps[:n]) for n in (len(steps) // 2, len(steps) - 1))
-    return replace(task, columns={**task.columns, "hint": most, "hints": (half, most)})
+    half, all_but_last = (" ".join(steps[:n]) for n in (len(steps) // 2, len(steps) - 1))
+    hints = {"hint": all_but_last, "hints": (half, all_but_last)}
+    return replace(task, columns={**task.columns, **hints})
 
 
 def worked_solution(task: Task) -> str:
-    """The task worked out, as the model was taught to."""
+    """The worked solution of a task."""
     return worked_solutions.running_total_solution(
         "".join(findall(r"[-+0-9 ]+(?= =)", str(task.prompt))).strip()
     )
 
 
 def solution_critique(task: Task, rollout: Rollout) -> str:
-    """A critique: how it is done."""
+    """A critique: the worked solution."""
     return worked_solution(task)
 
 
 def task_prompt(task: Task, attempt: Rollout) -> Observation:
-    """What who hints is shown: the task, for the model reads nothing else."""
+    """The prompt for a hint: the task itself, since the toy model knows no other prompts."""
     return task.prompt
 
 
 def drop_last_step(text: str) -> str:
-    """The working that was said, without its last step."""
+    """The working in a text, without its last step."""
     return text.partition("\n")[0].rpartition(" ")[0]
 
 

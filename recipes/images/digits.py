@@ -1,10 +1,10 @@
-"""A small flow model, grown on the spot, learns with Flow-GRPO to write digits that are read right.
+"""Flow-GRPO teaches a toy flow model to generate digits that a classifier recognises.
 
 python recipes/images/digits.py FOLDER
 
-Grows the model where nobody did before, trains it on what one classifier says, and writes beside
-the run what it wrote before and after, of the same noise: `before.png` and `after.png`, a row for
-each digit, and `table.md`. What another classifier says, trained on other images, is measured only.
+Trains the toy model if it does not exist, then trains it with the reward of one classifier. The run
+folder FOLDER also gets samples of the same noise before and after, `before.png` and `after.png`
+with a row for each digit, and `table.md`. A classifier trained on other images is measured only.
 """
 
 import sys
@@ -52,7 +52,7 @@ RECIPE = Recipe(
 
 
 def main(run_dir: Path) -> None:
-    """Grow, train, and write before and after."""
+    """Train, and save samples before and after."""
     ensure_trained_flow(FLOW_MODEL)
     print(train_and_compare(RECIPE, ENV, DigitTasks(), run_dir))
 

@@ -1,11 +1,11 @@
-"""A small flow model, taught with loose captions, learns with Flow-GRPO to draw what they say.
+"""Flow-GRPO teaches a toy flow model, trained on wrong captions too, to follow its captions.
 
 python recipes/images/shapes.py FOLDER
 
-Grows the model where nobody did before, half of its drawings captioned as another, trains it on how
-nearly each colour covers what the caption asks for, and writes beside the run what it drew of
-held-out captions before and after, of the same noise: `before.png` and `after.png`, a row for each
-of twelve captions, and `table.md`. Colours, counts, sides and forms are measured only.
+Trains the toy model if it does not exist, with wrong captions for half of the images, then trains
+it with the area match as the reward. The run folder FOLDER also gets samples of held-out captions
+with the same noise before and after, `before.png` and `after.png` with a row for each of twelve
+captions, and `table.md`. Colours, counts, sides and shapes are measured only.
 """
 
 import sys
@@ -18,7 +18,7 @@ from grupo.methods.flow_grpo import flow_grpo
 from grupo.models.flow import Flow
 from grupo.recipe import Evaluation, Recipe
 from grupo.report.image_samples import train_and_compare
-from grupo.rewards.image_shapes import AreaMatch, ColourMatch, CountMatch, Forms, SideMatch
+from grupo.rewards.image_shapes import AreaMatch, ColourMatch, CountMatch, ShapeMatch, SideMatch
 from grupo.rollouts.evaluate import SuccessCriterion
 from grupo.tasks.shape_captions import ShapeTasks
 from grupo.toy.flow_pretrain import ensure_trained_flow
@@ -32,7 +32,7 @@ ENV = ImageGeneration(
         RewardTerm("colour", ColourMatch(), 0.0),
         RewardTerm("count", CountMatch(), 0.0),
         RewardTerm("side", SideMatch(), 0.0),
-        RewardTerm("form", Forms(), 0.0),
+        RewardTerm("form", ShapeMatch(), 0.0),
     )
 )
 RECIPE = Recipe(
@@ -56,7 +56,7 @@ RECIPE = Recipe(
 
 
 def main(run_dir: Path) -> None:
-    """Grow, train, and draw before and after."""
+    """Train, and save samples before and after."""
     ensure_trained_flow(FLOW_MODEL)
     print(train_and_compare(RECIPE, ENV, EVAL_TASKS, run_dir))
 

@@ -1,4 +1,4 @@
-"""The quickstart with a teacher: its own model, trained before, says how likely each token was.
+"""The quickstart with a teacher: a model trained before scores the policy's tokens.
 
 grupo train --run runs/first
 grupo export runs/first teacher

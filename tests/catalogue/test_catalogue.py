@@ -1,3 +1,5 @@
+"""The catalogue: entries, parsing of methods, the table, and the documentation pages."""
+
 import inspect
 import io
 import json
@@ -35,7 +37,7 @@ from grupo.algo.losses import Clip
 mine = Method(loss=Clip(0.1, 0.1))
 
 
-def theirs(limit: int, clip: float = 0.5, *, names: tuple[str, ...] = ()) -> Method:
+def custom(limit: int, clip: float = 0.5, *, names: tuple[str, ...] = ()) -> Method:
     return Method(loss=Clip(clip, limit))
 
 
@@ -56,7 +58,7 @@ def test_every_method_file_has_an_entry():
     assert {entry.key for entry in methods()} == files
 
 
-def test_an_entry_says_what_its_file_says():
+def test_an_entry_has_the_facts_of_its_file():
     entry = find_entry("dapo")
     assert (entry.name, entry.authors, entry.year, entry.arxiv) == (
         "DAPO",
@@ -70,10 +72,10 @@ def test_an_entry_says_what_its_file_says():
     assert entry.method == dapo(max_length=64, overlong_buffer=16)
 
 
-def test_what_a_method_changes_is_computed():
+def test_the_changed_slots_are_computed():
     assert find_entry("dr_grpo").changes == (
-        ("credit", "Center()"),
-        ("weigh", "ConstantLength(max_length=64)"),
+        ("advantage", "Center()"),
+        ("aggregation", "ConstantLength(max_length=64)"),
     )
 
 
@@ -87,21 +89,21 @@ def test_every_entry_is_complete(entry):
 
 
 @pytest.mark.parametrize("text", ["2503.14476", "arXiv:2503.14476", "dapo", "DAPO"])
-def test_a_method_is_found_by_name_and_by_number(text):
+def test_a_method_is_found_by_name_and_by_arxiv_number(text):
     assert find_entry(text).key == "dapo"
 
 
-def test_no_two_methods_are_called_alike():
-    spellings = [name for e in methods() for name in {e.key, e.name.lower()}]
-    assert sorted(set(spellings)) == sorted(spellings)
+def test_names_of_methods_are_unique():
+    names = [name for e in methods() for name in {e.key, e.name.lower()}]
+    assert sorted(set(names)) == sorted(names)
     assert all(find_entry(entry.key) is entry for entry in methods())
 
 
-def test_a_number_finds_every_method_of_the_paper():
+def test_an_arxiv_number_finds_every_method_of_the_paper():
     assert [entry.key for entry in search_entries("2507.18071")] == ["gspo", "gspo_token"]
 
 
-def test_there_are_as_many_methods_as_promised_and_all_are_golden():
+def test_there_are_120_methods_and_each_has_golden_tests():
     assert len(methods()) >= 120
     assert all({"golden", "laws"} <= set(entry.checked) for entry in methods())
     assert all(entry.arxiv or entry.venue for entry in methods())
@@ -116,16 +118,16 @@ def test_every_default_is_within_its_range(entry):
     assert not [a for a in arguments if a.default is not a.empty and range_violation(a, a.default)]
 
 
-def test_a_method_that_is_not_there_is_refused_with_the_nearest():
+def test_an_unknown_method_is_refused_with_the_nearest_name():
     with pytest.raises(
         ConfigError, match=r"'dapp' is not among the methods. Did you mean 'dapo'\?"
     ):
         find_entry("dapp")
 
 
-def test_a_first_line_that_cannot_be_read_is_refused():
+def test_a_malformed_first_line_is_refused():
     with pytest.raises(
-        ConfigError, match=r"methods/x\.py: its first line is 'X by Doe'; it has to read"
+        ConfigError, match=r"methods/x\.py: its first line is 'X by Doe'; it must be"
     ):
         parse_first_line("X by Doe", "x")
 
@@ -137,47 +139,50 @@ def test_a_first_line_that_cannot_be_read_is_refused():
         ("grpo()", grpo()),
         ("grpo(kl_coef=0)", grpo(kl_coef=0)),
         ("grpo(4, 0.1)", grpo(4, 0.1)),
-        (" dapo(limit = 64, overlong_buffer=16) ", dapo(64, 16)),
+        (" dapo(max_length = 64, overlong_buffer=16) ", dapo(64, 16)),
         ("dr_grpo(2, clip_eps=0.3)", dr_grpo(2, clip_eps=0.3)),
     ],
 )
-def test_text_becomes_a_method_of_the_package(text, method):
+def test_text_is_parsed_into_a_method_of_the_library(text, method):
     assert parse_method(text) == method
 
 
-def test_text_becomes_a_method_of_a_file(file):
+def test_text_is_parsed_into_a_method_of_a_file(file):
     assert repr(parse_method(f"{file}:mine").loss) == "Clip(clip_low=0.1, clip_high=0.1)"
-    assert repr(parse_method(f"{file}:theirs(limit=3)").loss) == "Clip(clip_low=0.5, clip_high=3)"
+    assert repr(parse_method(f"{file}:custom(limit=3)").loss) == "Clip(clip_low=0.5, clip_high=3)"
     assert (
-        repr(parse_method(f"{file}:theirs(3, names=('a:b',))").loss)
+        repr(parse_method(f"{file}:custom(3, names=('a:b',))").loss)
         == "Clip(clip_low=0.5, clip_high=3)"
     )
     assert parse_method(f"{file}:mine") == parse_method(f"{file}:mine")
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("drgrpo", r"there is no 'drgrpo'. Did you mean 'dr_grpo'\? Allowed: a_grae, ace, .*…"),
-        ("gspo(clip_low=-0.1)", "gspo: low is -0.1; allowed is 0 or more"),
-        ("grpo(kl_coef=1e400)", "grpo: kl is inf; allowed is 0 or more"),
-        ("grpo(0)", "grpo: group is 0; allowed is 1 or more"),
-        ("clip_cov(drop_fraction=1.5)", "clip_cov: share is 1.5; allowed is 0 to 1"),
+        ("gspo(clip_low=-0.1)", "gspo: clip_low is -0.1; allowed is 0 or more"),
+        ("grpo(kl_coef=1e400)", "grpo: kl_coef is inf; allowed is 0 or more"),
+        ("grpo(0)", "grpo: group_size is 0; allowed is 1 or more"),
+        ("clip_cov(drop_fraction=1.5)", "clip_cov: drop_fraction is 1.5; allowed is 0 to 1"),
         (
             "gdpo(reward_weights=(1.0, -1.0))",
-            r"gdpo: weights is \(1.0, -1.0\); allowed is 0 or more",
+            r"gdpo: reward_weights is \(1.0, -1.0\); allowed is 0 or more",
         ),
-        ("dr_grpo", r"dr_grpo: length must be given: dr_grpo\(length=\.\.\.\)"),
-        ("dapo(64)", r"dapo: margin must be given"),
-        ("dr_grpo(lenght=3)", r"no argument 'lenght'. Did you mean 'length'\? Allowed: clip, g"),
-        ("dr_grpo(max_length='3')", "dr_grpo: length is '3'; allowed is int"),
-        ("dr_grpo(max_length=3.5)", "dr_grpo: length is 3.5; allowed is int"),
-        ("dr_grpo(max_length=True)", "dr_grpo: length is True; allowed is int"),
-        ("grpo(1, 2, 3, 4)", "grpo: 4 arguments given. Allowed: group, clip, kl"),
-        ("grpo(1, group_size=2)", "grpo: 'group' is given twice"),
+        ("dr_grpo", r"dr_grpo: max_length must be given: dr_grpo\(max_length=\.\.\.\)"),
+        ("dapo(64)", r"dapo: overlong_buffer must be given"),
+        (
+            "dr_grpo(max_lenght=3)",
+            r"no argument 'max_lenght'. Did you mean 'max_length'\? Allowed: cl",
+        ),
+        ("dr_grpo(max_length='3')", "dr_grpo: max_length is '3'; allowed is int"),
+        ("dr_grpo(max_length=3.5)", "dr_grpo: max_length is 3.5; allowed is int"),
+        ("dr_grpo(max_length=True)", "dr_grpo: max_length is True; allowed is int"),
+        ("grpo(1, 2, 3, 4)", "grpo: 4 arguments given. Allowed: group_size, clip_eps, kl_coef"),
+        ("grpo(1, group_size=2)", "grpo: 'group_size' is given twice"),
         (
             "grpo(kl_coef=print(1))",
-            r"grpo: kl is 'print\(1\)'; numbers, strings and tuples are allowed",
+            r"grpo: kl_coef is 'print\(1\)'; numbers, strings and tuples are allowed",
         ),
         ("grpo(**{'kl': 1})", r"grpo: there is no argument '\*\*'"),
         ("grpo(*[1])", r"grpo's argument 1 is '\*\[1\]'"),
@@ -188,28 +193,28 @@ def test_text_becomes_a_method_of_a_file(file):
         ("no/such.py:mine", "There is no file"),
     ],
 )
-def test_text_that_names_no_method_is_refused(text, said):
-    with pytest.raises(ConfigError, match=said):
+def test_text_that_describes_no_method_is_refused(text, message):
+    with pytest.raises(ConfigError, match=message):
         parse_method(text)
 
 
 @pytest.mark.parametrize(
-    ("call", "said"),
+    ("call", "message"),
     [
-        ("mime", r"has no 'mime'. Did you mean 'mine'\? Allowed: mine, number, theirs"),
+        ("mime", r"has no 'mime'. Did you mean 'mine'\? Allowed: custom, mine, number"),
         ("mine(1)", "'mine' in .* of type Method, not a function"),
-        ("number", r"'number' has to return a Method; it returned 7, of type int"),
-        ("theirs", r"limit must be given"),
-        ("theirs(1, 2.0, ('a',))", "3 arguments given. Allowed: limit, clip"),
-        ("theirs(1, names=(1,))", r"names is \(1,\); allowed is tuple\[str, ...\]"),
+        ("number", r"'number' must return a Method; it returned 7, of type int"),
+        ("custom", r"limit must be given"),
+        ("custom(1, 2.0, ('a',))", "3 arguments given. Allowed: limit, clip"),
+        ("custom(1, names=(1,))", r"names is \(1,\); allowed is tuple\[str, ...\]"),
     ],
 )
-def test_a_file_that_holds_no_such_method_is_refused(file, call, said):
-    with pytest.raises(ConfigError, match=said):
+def test_a_file_without_such_a_method_is_refused(file, call, message):
+    with pytest.raises(ConfigError, match=message):
         parse_method(f"{file}:{call}")
 
 
-def test_the_table_reads_in_100_columns():
+def test_the_table_fits_100_columns():
     screen = io.StringIO()
     Console(file=screen, width=100).print(methods_table(methods()))
     lines = screen.getvalue().splitlines()
@@ -219,10 +224,10 @@ def test_the_table_reads_in_100_columns():
         assert any((entry.arxiv or entry.venue) in line for line in lines)
 
 
-def test_a_page_says_what_changes_and_how_to_call_it():
+def test_a_page_shows_changes_arguments_and_the_call():
     page = method_page(find_entry("dr_grpo"))
-    assert "| credit | `chain(Center(), ScaleByStd(eps=1e-06))` | `Center()` |" in page
-    assert "| `length` | `int` | required |" in page
+    assert "| advantage | `chain(Center(), ScaleByStd(eps=1e-06))` | `Center()` |" in page
+    assert "| `max_length` | `int` | required |" in page
     assert "method = dr_grpo(max_length=64)" in page
     assert "https://arxiv.org/abs/2503.20783" in page
 
@@ -238,15 +243,20 @@ def test_the_committed_pages_are_up_to_date():
 
 
 def without_kl(entry):
-    """The method of the page's example, but for `kl`, which is 0."""
-    name, _, given = entry.example.partition("(")
-    kept = [one for one in given.rstrip(")").split(", ") if one and not one.startswith("kl=")]
-    return parse_method(f"{name}({', '.join([*kept, 'kl=0.0'])})")
+    """The method of the entry's example with `kl_coef` 0."""
+    name, _, arguments = entry.example.partition("(")
+    others = [
+        argument
+        for argument in arguments.rstrip(")").split(", ")
+        if argument and not argument.startswith("kl_coef=")
+    ]
+    return parse_method(f"{name}({', '.join([*others, 'kl_coef=0.0'])})")
 
 
-KL_PENALISED = [e for e in methods() if "kl" in inspect.signature(e.function).parameters]
+KL_PENALISED = [e for e in methods() if "kl_coef" in inspect.signature(e.function).parameters]
 
 
 @pytest.mark.parametrize("entry", KL_PENALISED, ids=lambda entry: entry.key)
-def test_no_reference_is_read_for_a_kl_of_0(entry):
-    assert not [need for need in without_kl(entry).required_signals if need.endswith("@ref")]
+def test_a_kl_coef_of_0_requires_no_reference_policy(entry):
+    signals = without_kl(entry).required_signals
+    assert not [name for name in signals if name.endswith("@ref")]

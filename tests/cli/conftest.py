@@ -1,4 +1,4 @@
-"""A folder as a user may have one, and the command line run in it as a user runs it."""
+"""The folder of a user, and the command line as run in it."""
 
 import hashlib
 import json
@@ -14,28 +14,30 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 from grupo.cli.main import main
 
 RECIPE = """
-from grupo.envs import Part, SingleTurn, stop
+from grupo.envs import RewardTerm, SingleTurn, raise_error
+from grupo.method import Method
 from grupo.models.causal_lm import CausalLM
 from grupo.recipe import Evaluation, Recipe
-from grupo.rewards import Python
-from grupo.rollouts.samplers import Independent
-from grupo.method import Method
-from grupo.tasks import Rows
+from grupo.rewards import ImportedReward
+from grupo.rollouts.samplers import GroupSampler
+from grupo.tasks import DatasetTasks
 
 RECIPE = Recipe(
-    policy=CausalLM("model", limit=8),
-    env=SingleTurn((Part("digits", Python("rewards.py:digits")),)),
-    tasks=Rows("tasks.jsonl"),
-    held_out=4,
-    method=Method(sample=Independent(4)),
-    steps=2,
-    prompts=2,
-    lr=1e-3,
+    policy=CausalLM("model", max_new_tokens=8),
+    env=SingleTurn((RewardTerm("digits", ImportedReward("rewards.py:digits")),)),
+    tasks=DatasetTasks("tasks.jsonl"),
+    eval_tasks=4,
+    method=Method(sampler=GroupSampler(4)),
+    max_steps=2,
+    prompts_per_step=2,
+    learning_rate=1e-3,
     evaluation=Evaluation(attempts=2),
 )
-OTHER = RECIPE.but(prompts=3)
-STRICT = RECIPE.but(
-    env=SingleTurn((Part("nothing", Python("rewards.py:nothing")),), on_failure=stop)
+OTHER = RECIPE.replace(prompts_per_step=3)
+STRICT = RECIPE.replace(
+    env=SingleTurn(
+        (RewardTerm("nothing", ImportedReward("rewards.py:nothing")),), on_failure=raise_error
+    )
 )
 NUMBER = 3
 """
@@ -71,7 +73,7 @@ def interrupt(task, rollout):
 NUMBER = 3
 """
 METHOD = '''
-"""Half: half an advantage. An example, not a paper."""
+"""Half: half the advantage. An example, not a paper."""
 
 from grupo.algo.advantages import Center, chain
 from grupo.method import Method
@@ -82,13 +84,13 @@ def halved(x, batch):
     return x / 2
 
 
-def half(group: int = 4) -> Method:
+def half(group_size: int = 4) -> Method:
     """A = (r - mean(r)) / 2."""
     return Method(advantage=chain(Center(), halved))
 
 
 def by_number(x, batch):
-    """Depends on how groups are numbered."""
+    """Depends on the numbering of the groups."""
     return x * batch.group
 
 
@@ -97,14 +99,14 @@ BROKEN = Method(advantage=by_number)
 
 
 def tiny_model(folder: Path, *, end: str = "<end>") -> None:
-    """A Llama of one layer that reads 64 single characters; it has no pad token."""
+    """A Llama of one layer with a context of 64 characters; it has no pad token."""
     alphabet = ["<end>", *map(chr, range(32, 127)), "\n"]
     vocabulary = {char: number for number, char in enumerate(alphabet)}
     tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token=" "))
     tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated")
     tokenizer.decoder = decoders.Fuse()
-    ends = {"eos_token": end} if end else {}
-    PreTrainedTokenizerFast(tokenizer_object=tokenizer, **ends).save_pretrained(folder)
+    special_tokens = {"eos_token": end} if end else {}
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer, **special_tokens).save_pretrained(folder)
     config = LlamaConfig(
         vocab_size=len(alphabet),
         hidden_size=16,
@@ -123,9 +125,9 @@ def tiny_model(folder: Path, *, end: str = "<end>") -> None:
 def write_models(folder: Path) -> None:
     tiny_model(folder / "model")
     tiny_model(folder / "endless", end="")
-    for name, lost in (("no_config", "config.json"), ("no_tokenizer", "tokenizer")):
+    for name, removed in (("no_config", "config.json"), ("no_tokenizer", "tokenizer")):
         shutil.copytree(folder / "model", folder / name)
-        for path in (folder / name).glob(f"{lost}*"):
+        for path in (folder / name).glob(f"{removed}*"):
             path.unlink()
     (folder / "empty").mkdir()
 
@@ -143,18 +145,19 @@ def write_tasks(folder: Path) -> None:
         (folder / f"{name}.jsonl").write_text("".join(f"{line}\n" for line in lines))
 
 
-def age(folder: Path) -> None:
-    """Runs as an older version left them, and journals in which something is wrong."""
+def write_damaged_runs(folder: Path) -> None:
+    """Runs of an older version, and journals with errors."""
     for name in ("older", "odd", "torn"):
         shutil.copytree(folder / "run", folder / name)
     recipe = json.loads((folder / "older" / "recipe.json").read_text())["recipe"] | {"epochs": 1}
-    mark = hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()
-    data = {"fingerprint": mark, "recipe": recipe}
+    fingerprint = hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()
+    data = {"fingerprint": fingerprint, "recipe": recipe}
     (folder / "older" / "recipe.json").write_text(json.dumps(data))
     journal = folder / "older" / "rollouts.jsonl"
     lines = [json.loads(line) for line in journal.read_text().splitlines()]
-    kept = [{n: x for n, x in line.items() if n not in ("parts", "failed")} for line in lines]
-    journal.write_text("".join(json.dumps(line) + "\n" for line in kept))
+    for line in lines:
+        del line["reward_terms"], line["error"]
+    journal.write_text("".join(json.dumps(line) + "\n" for line in lines))
     with (folder / "odd" / "metrics.jsonl").open("a") as file:
         file.write('{"step": [2]}\n')
     journal = folder / "torn" / "rollouts.jsonl"
@@ -163,7 +166,7 @@ def age(folder: Path) -> None:
 
 @pytest.fixture(scope="session")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Models, tasks, rewards, recipes, and a run that has ended; `docs/bad_input.md` lists them."""
+    """Models, tasks, rewards, recipes and a finished run; `docs/bad_input.md` lists them."""
     folder = tmp_path_factory.mktemp("home")
     write_models(folder)
     write_tasks(folder)
@@ -180,8 +183,8 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("edited", "damaged"):
         shutil.copytree(folder / "run", folder / name)
     text = (folder / "edited" / "recipe.json").read_text()
-    (folder / "edited" / "recipe.json").write_text(text.replace('"steps": 2', '"steps": 3'))
-    age(folder)
+    (folder / "edited" / "recipe.json").write_text(text.replace('"max_steps": 2', '"max_steps": 3'))
+    write_damaged_runs(folder)
     for path in (folder / "damaged" / "checkpoints").glob("*/weights.safetensors"):
         *whole, last = path.read_bytes()
         path.write_bytes(bytes([*whole, last ^ 1]))
@@ -193,15 +196,15 @@ Command = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture
 def grupo(home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture) -> Command:
-    """Run a command line at home: its exit code, and what it wrote to either stream."""
+    """Run a command line in `home`; returns the exit code, standard output and standard error."""
     monkeypatch.chdir(home)
     monkeypatch.setenv("COLUMNS", "200")
 
-    def run(*words: str) -> tuple[int, str, str]:
+    def run(*arguments: str) -> tuple[int, str, str]:
         capsys.readouterr()
         code = 0
         try:
-            main(list(words))
+            main(list(arguments))
         except SystemExit as end:
             code = int(end.code or 0)
         return code, *capsys.readouterr()

@@ -1,4 +1,4 @@
-"""Every row of `docs/bad_input.md`: the message, the exit code, and that nothing is left behind."""
+"""Every row of `docs/bad_input.md`: its message, its exit code, and that no file is created."""
 
 import re
 import shlex
@@ -10,37 +10,39 @@ from grupo.core.exit_codes import EXIT_CONFIG_ERROR, EXIT_CORRUPT
 from tests.helpers.paths import ROOT
 
 PAGE = ROOT / "docs" / "bad_input.md"
-ROW = re.compile(r"^\| (?P<given>[^|]+) \| `(?P<words>[^`]+)` \| (?P<said>[^|]+) \|", re.MULTILINE)
+ROW = re.compile(
+    r"^\| (?P<input>[^|]+) \| `(?P<arguments>[^`]+)` \| (?P<message>[^|]+) \|", re.MULTILINE
+)
 ROWS = [pytest.param(*row, id=row[0]) for row in ROW.findall(PAGE.read_text())]
 
 
-def left_in(folder: Path) -> set[Path]:
+def files_in(folder: Path) -> set[Path]:
     return {path for path in folder.rglob("*") if "__pycache__" not in path.parts}
 
 
-@pytest.mark.parametrize(("given", "words", "said"), ROWS)
-def test_what_cannot_be_used_is_refused_in_one_message(grupo, home, given, words, said):
-    before = left_in(home)
-    code, out, err = grupo(*shlex.split(words))
+@pytest.mark.parametrize(("case", "arguments", "message"), ROWS)
+def test_invalid_input_ends_in_one_message(grupo, home, case, arguments, message):
+    before = files_in(home)
+    code, out, err = grupo(*shlex.split(arguments))
     shown = re.sub(r"^(Usage: .*\nTry .*\n\n)?(grupo|Error): ", "", err).strip()
-    pattern = ".*".join(map(re.escape, said.strip().split("…")))
+    pattern = ".*".join(map(re.escape, message.strip().split("…")))
     assert re.fullmatch(pattern, shown, re.DOTALL), shown
-    assert code == (EXIT_CORRUPT if "exit code 4" in given else EXIT_CONFIG_ERROR)
+    assert code == (EXIT_CORRUPT if "exit code 4" in case else EXIT_CONFIG_ERROR)
     assert "Traceback" not in err
     assert out == ""
-    assert left_in(home) == before
+    assert files_in(home) == before
 
 
-def test_the_page_has_rows():
+def test_page_has_rows():
     assert len(ROWS) > 80
 
 
-def test_the_page_names_every_exit_code(grupo):
+def test_page_lists_every_exit_code(grupo):
     codes = re.findall(r"^\| (\d+) \|", PAGE.read_text(), re.MULTILINE)
     assert codes == ["0", "1", "2", "3", "4", "130"]
 
 
-def test_a_tokenizer_without_a_pad_token_trains(grupo, home, tmp_path):
+def test_tokenizer_without_pad_token_trains(grupo, home, tmp_path):
     from transformers import AutoTokenizer
 
     assert AutoTokenizer.from_pretrained(home / "model").pad_token is None
@@ -48,51 +50,51 @@ def test_a_tokenizer_without_a_pad_token_trains(grupo, home, tmp_path):
     assert (tmp_path / "run" / "summary.json").is_file()
 
 
-def test_a_tokenizer_without_an_end_trains_with_a_text_to_stop_at(grupo, tmp_path):
-    words = ["--model", "endless", "--policy.stop", "('1',)", "--steps", "1"]
-    assert grupo("recipe.py", *words, "--run", str(tmp_path / "run"))[0] == 0
+def test_tokenizer_without_end_token_trains_with_a_stop_string(grupo, tmp_path):
+    arguments = ["--model", "endless", "--policy.stop-strings", "('1',)", "--steps", "1"]
+    assert grupo("recipe.py", *arguments, "--run", str(tmp_path / "run"))[0] == 0
 
 
 @pytest.mark.parametrize(
-    "words",
+    "arguments",
     [
         ["--steps", "0"],
-        ["--tasks", "rg:chain_sum(size=20)"],  # fewer than the 200 to be held out
+        ["--tasks", "rg:chain_sum(size=20)"],  # fewer than the 200 held-out tasks
         ["--eval-tasks", "-1"],
         ["--reward", "nothing.py:here"],
         ["--method", "gpro"],
-        ["--policy.max_new_tokens", "300"],
+        ["--policy.max-new-tokens", "300"],
         ["--policy.device", "tpu"],
         ["--run", "taken"],
     ],
 )
-def test_the_quickstarts_model_is_not_grown_for_what_is_then_refused(
-    grupo, tmp_path, monkeypatch, words
+def test_quickstart_model_is_not_trained_before_invalid_input_is_rejected(
+    grupo, tmp_path, monkeypatch, arguments
 ):
     (tmp_path / "taken").mkdir()
     (tmp_path / "taken" / "file").touch()
-    before = left_in(tmp_path)
+    before = files_in(tmp_path)
     monkeypatch.chdir(tmp_path)
-    assert grupo("train", *words)[0] == EXIT_CONFIG_ERROR
-    assert left_in(tmp_path) == before
+    assert grupo("train", *arguments)[0] == EXIT_CONFIG_ERROR
+    assert files_in(tmp_path) == before
 
 
-def test_a_reward_that_fails_where_the_recipe_says_stop_ends_the_run(grupo, tmp_path):
+def test_failing_reward_with_raise_error_stops_the_run(grupo, tmp_path):
     run = str(tmp_path / "run")
     code, _, err = grupo("recipe.py:STRICT", "--run", run, "--eval-tasks", "0")
     assert code == 3
-    resumes, said = err.splitlines()
-    assert resumes == f"`grupo resume {run}` goes on from what was saved."
-    assert re.fullmatch(r"grupo: task \w+, rollout 0: reward 'nothing' returned nan", said)
+    hint, message = err.splitlines()
+    assert hint == f"`grupo resume {run}` continues from the last checkpoint."
+    assert re.fullmatch(r"grupo: task \w+, rollout 0: reward 'nothing' returned nan", message)
 
 
-def test_a_mistake_of_the_program_keeps_its_traceback(grupo, monkeypatch):
+def test_unexpected_error_keeps_its_traceback(grupo, monkeypatch):
     monkeypatch.setattr("grupo.report.doctor.examine", lambda run: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         grupo("doctor", "run")
 
 
-def test_a_folder_that_may_not_be_read_is_no_mistake_of_the_program(grupo, monkeypatch):
+def test_unreadable_folder_is_not_an_unexpected_error(grupo, monkeypatch):
     def forbidden(run):
         raise PermissionError(13, "Permission denied", "run/metrics.jsonl")
 

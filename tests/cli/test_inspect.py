@@ -1,4 +1,4 @@
-"""What is read of a run that has ended: eval, rollouts, doctor, export; and of methods."""
+"""Commands that read a finished run: eval, rollouts, doctor, export; and those about methods."""
 
 import json
 from pathlib import Path
@@ -9,11 +9,11 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from grupo.training.trainer import load_policy
 
 
-def lines(path: Path) -> list[dict]:
+def read_journal(path: Path) -> list[dict]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-def test_eval_gives_the_numbers_of_the_summary_again(grupo, home):
+def test_eval_reproduces_the_numbers_of_the_summary(grupo, home):
     code, out, err = grupo("eval", "run", "--attempts", "2", "--json")
     assert (code, err) == (0, "")
     assert (
@@ -22,21 +22,11 @@ def test_eval_gives_the_numbers_of_the_summary_again(grupo, home):
     )
 
 
-def test_eval_of_a_model_solves_what_its_reward_says(grupo):
-    words = [
-        "--tasks",
-        "tasks.jsonl",
-        "--count",
-        "3",
-        "--attempts",
-        "4",
-        "--policy.max_new_tokens",
-        "8",
-    ]
-    solved = ["--evaluation.solved.at_least", "-1.0"]  # any reward will do
-    code, out, _ = grupo(
-        *["eval", "--model", "model", "--reward", "rewards.py:digits", "--json"], *words, *solved
-    )
+def test_eval_of_a_model_counts_success_by_its_reward(grupo):
+    tasks = ["--tasks", "tasks.jsonl", "--count", "3", "--attempts", "4"]
+    fields = ["--policy.max-new-tokens", "8", "--evaluation.success.min-reward", "-1.0"]
+    command = ["eval", "--model", "model", "--reward", "rewards.py:digits", "--json"]
+    code, out, _ = grupo(*command, *tasks, *fields)  # any reward is at least -1
     names = ("greedy", "sampled", "pass@1", "pass@2", "pass@4")
     assert code == 0
     assert json.loads(out) == {
@@ -46,17 +36,17 @@ def test_eval_of_a_model_solves_what_its_reward_says(grupo):
     }
 
 
-def test_eval_says_how_many_rollouts_could_not_be_judged(grupo):
+def test_eval_warns_of_rollouts_that_could_not_be_scored(grupo):
     code, out, err = grupo(
         "eval", "run", "--reward", "rewards.py:nothing", "--attempts", "2", "--json"
     )
     assert code == 0
     assert json.loads(out)["failed"] == 4 * (1 + 2)  # tasks x (greedy and sampled)
-    assert err == "Warning: a reward failed for 12 rollouts; they solved nothing.\n"
+    assert err == "Warning: a reward failed for 12 rollouts; they count as not solved.\n"
 
 
-def test_rollouts_are_read_by_what_they_earned(grupo, home):
-    rewards = sorted(line["reward"] for line in lines(home / "run" / "rollouts.jsonl"))
+def test_rollouts_are_selected_by_reward(grupo, home):
+    rewards = sorted(line["reward"] for line in read_journal(home / "run" / "rollouts.jsonl"))
     best = json.loads(grupo("rollouts", "run", "--best", "2", "--json")[1])
     assert [line["reward"] for line in best] == rewards[:-3:-1]
     worst = json.loads(grupo("rollouts", "run", "--worst", "1", "--json")[1])
@@ -66,22 +56,24 @@ def test_rollouts_are_read_by_what_they_earned(grupo, home):
     assert out.count("step 0") == 2
 
 
-def test_rollouts_are_written_as_a_table(grupo, home, tmp_path):
+def test_rollouts_are_written_to_parquet(grupo, home, tmp_path):
     import pyarrow.parquet
 
     file = tmp_path / "a.parquet"
-    words = ["rollouts", "run", "--parquet", str(file), "--step", "1"]
-    assert grupo(*words) == (0, f"8 rollouts are in {file}\n", "")
+    arguments = ["rollouts", "run", "--parquet", str(file), "--step", "1"]
+    assert grupo(*arguments) == (0, f"8 rollouts are in {file}\n", "")
     rows = pyarrow.parquet.read_table(file).to_pylist()
-    journal = [line for line in lines(home / "run" / "rollouts.jsonl") if line["step"] == 1]
+    journal = [line for line in read_journal(home / "run" / "rollouts.jsonl") if line["step"] == 1]
     assert [row["text"] for row in rows] == [line["text"] for line in journal]
-    assert [row["reward/digits"] for row in rows] == [line["parts"]["digits"] for line in journal]
+    assert [row["reward/digits"] for row in rows] == [
+        line["reward_terms"]["digits"] for line in journal
+    ]
 
 
-def test_doctor_says_what_is_wrong_as_words_and_as_data(grupo):
-    found = json.loads(grupo("doctor", "run", "--json")[1])
-    assert {"name", "severity", "seen", "causes", "tries"} <= set(found[0])
-    assert found[0]["seen"].split()[0] in grupo("doctor", "run")[1]
+def test_doctor_prints_findings_as_text_and_as_json(grupo):
+    findings = json.loads(grupo("doctor", "run", "--json")[1])
+    assert {"name", "severity", "details", "causes", "suggestions"} <= set(findings[0])
+    assert findings[0]["details"].split()[0] in grupo("doctor", "run")[1]
 
 
 def test_export_writes_a_folder_that_transformers_loads(grupo, home, tmp_path):
@@ -95,7 +87,7 @@ def test_export_writes_a_folder_that_transformers_loads(grupo, home, tmp_path):
     assert tokenizer.decode(tokenizer("2 + 2")["input_ids"]) == "2 + 2"
 
 
-def test_methods_are_a_table_and_data(grupo):
+def test_methods_are_printed_as_table_and_as_json(grupo):
     entries = json.loads(grupo("methods", "--json")[1])
     assert {"grpo", "dapo", "dr_grpo"} <= {entry["key"] for entry in entries}
     (dapo,) = json.loads(grupo("methods", "2503.14476", "--json")[1])
@@ -108,11 +100,11 @@ def test_methods_are_a_table_and_data(grupo):
     ]
 
 
-def test_a_method_of_ones_own_is_held_against_the_laws(grupo):
+def test_method_check_tests_the_properties_of_a_file_s_method(grupo):
     code, out, _ = grupo("method", "check", "method.py:half")
     assert code == 0
-    assert out.splitlines()[-1] == "14 laws hold, 0 broken"
+    assert out.splitlines()[-1] == "14 properties hold, 0 failed"
     code, out, _ = grupo("method", "check", "method.py:BROKEN")
     assert code == 1
-    assert "BROKEN  numbering_of_groups_does_not_matter: the loss is another" in out
-    assert out.splitlines()[-1] == "12 laws hold, 2 broken"
+    assert "FAILED  group_numbering_does_not_matter: " in out
+    assert out.splitlines()[-1] == "12 properties hold, 2 failed"

@@ -1,4 +1,4 @@
-"""grupo report and grupo watch, as a user meets them."""
+"""`grupo report` and `grupo watch` from a user's side."""
 
 import signal
 import subprocess
@@ -7,20 +7,20 @@ from threading import Timer
 from urllib.request import urlopen
 
 
-def test_a_report_says_where_it_is_and_how_large(grupo, home, tmp_path):
+def test_report_prints_its_path_and_size(grupo, home, tmp_path):
     code, out, err = grupo("report", "run", "--out", str(tmp_path / "a.html"))
     size = (tmp_path / "a.html").stat().st_size / 1e6
     assert (code, err) == (0, "")
     assert out == f"The report is in {tmp_path / 'a.html'}, {size:.1f} MB\n"
 
 
-def test_a_run_that_has_ended_is_shown_on_a_terminal_once(grupo):
+def test_watch_shows_a_finished_run_once_in_the_terminal(grupo):
     code, out, err = grupo("watch", "run", "--text")
     assert (code, err) == (0, "")
     assert "finished" in out
 
 
-def test_watch_serves_at_the_address_it_prints_until_it_is_interrupted(home):
+def test_watch_serves_at_the_printed_address_until_interrupted(home):
     command = [sys.executable, "-u", "-m", "grupo", "watch", str(home / "run")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout

@@ -1,6 +1,7 @@
-"""The verbs as a user meets them: what they print, what they write, what they import."""
+"""The commands from a user's side: their output, their files, their imports."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -8,74 +9,86 @@ from pathlib import Path
 import pytest
 
 from grupo.cli.main import COMMAND_NAMES
+from grupo.cli.recipe_help import field_help
+from grupo.core.component import component_fields
+from grupo.recipe import Recipe
+from grupo.toy.quickstart import RECIPE
 
 
-def trained(grupo, run: Path, *words: str) -> dict:
-    """The summary of a run."""
-    code, _, err = grupo("recipe.py", "--run", str(run), *words)
+def train_and_load_summary(grupo, run: Path, *arguments: str) -> dict:
+    code, _, err = grupo("recipe.py", "--run", str(run), *arguments)
     assert (code, err) == (0, "")
     return json.loads((run / "summary.json").read_text())
 
 
-def printed(grupo, *words: str) -> dict[str, str]:
-    """The fields that `--print` shows."""
-    code, out, err = grupo("recipe.py", "--show-config", *words)
+def show_config(grupo, *arguments: str) -> dict[str, str]:
+    """The fields that `--show-config` prints."""
+    code, out, err = grupo("recipe.py", "--show-config", *arguments)
     assert (code, err) == (0, "")
     return dict(line.split(" = ", 1) for line in out.splitlines() if " = " in line)
 
 
-def lines(path: Path) -> list[dict]:
+def read_journal(path: Path) -> list[dict]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-def test_without_a_verb_it_trains(grupo):
+def test_default_command_is_train(grupo):
     assert grupo("recipe.py", "--show-config") == grupo("train", "recipe.py", "--show-config")
     assert grupo("--show-config", "--steps", "3") == grupo("train", "--show-config", "--steps", "3")
 
 
-def test_print_shows_the_recipe_and_what_a_step_does_and_trains_nothing(grupo, home):
+def test_show_config_prints_recipe_and_step_and_trains_nothing(grupo, home):
     before = sorted(home.iterdir())
-    code, out, _ = grupo("recipe.py", "--show-config", "--method.plan", "Updates(2, 2)")
+    code, out, _ = grupo("recipe.py", "--show-config", "--method.updates", "Updates(2, 2)")
     assert code == 0
-    assert "\nsteps = 2\n" in out
+    assert "\nmax_steps = 2\n" in out
     assert out.splitlines()[-1] == (
-        "2 prompts x 4 rollouts = 8 rollouts a step; 4 updates a step; 2 steps = 8 updates"
+        "2 prompts x 4 rollouts = 8 rollouts per step; 4 updates per step; 2 steps = 8 updates"
     )
     assert sorted(home.iterdir()) == before
 
 
 @pytest.mark.parametrize(
-    ("words", "field", "shown"),
+    ("arguments", "field", "shown"),
     [
-        (["--steps", "7"], "steps", "7"),
-        (["--steps=7"], "steps", "7"),
+        (["--steps", "7"], "max_steps", "7"),
+        (["--steps=7"], "max_steps", "7"),
+        (["--max-steps", "7"], "max_steps", "7"),
         (["--save-every", "5"], "save_every", "5"),
-        (["--learning-rate", "3"], "lr", "3.0"),
-        (["--learning-rate", "Linear(1, 0)"], "lr", "Linear(start=1.0, end=0.0)"),
-        (["--max-grad-norm", "1e999"], "max_norm", "inf"),
-        (["--old-logp-tolerance", "0"], "tolerance", "0.0"),
-        (["--policy.chat", "True"], "policy", "chat=True"),
-        (["--eval-tasks", "3"], "held_out", "3"),
-        (["--eval-tasks", "0"], "held_out", "0"),
+        (["--learning-rate", "3"], "learning_rate", "3.0"),
+        (["--learning-rate", "Linear(1, 0)"], "learning_rate", "Linear(start=1.0, end=0.0)"),
+        (["--max-grad-norm", "1e999"], "max_grad_norm", "inf"),
+        (["--old-logp-tolerance", "0"], "old_logp_tolerance", "0.0"),
+        (["--policy.apply-chat-template", "True"], "policy", "apply_chat_template=True"),
+        (["--eval-tasks", "3"], "eval_tasks", "3"),
+        (["--eval-tasks", "0"], "eval_tasks", "0"),
         (
-            ["--evaluation.solved", "SuccessCriterion('digits', 0.5)"],
+            ["--evaluation.success", "SuccessCriterion('digits', 0.5)"],
             "evaluation",
-            "part='digits', at_least",
+            "reward_term='digits', min_reward",
         ),
-        (["--policy.max_new_tokens", "5"], "policy", "limit=5"),
-        (["--policy.stop", "('a', 'b')"], "policy", "stop=('a', 'b')"),
+        (["--policy.max_new_tokens", "5"], "policy", "max_new_tokens=5"),
+        (["--policy.stop-strings", "('a', 'b')"], "policy", "stop_strings=('a', 'b')"),
         (["--policy.lora", "Lora(8)"], "policy", "lora=Lora(rank=8, alpha=32.0,"),
         (["--policy.sampling.top_k", "3"], "policy", "top_k=3"),
         (["--model", "elsewhere"], "policy", "model='elsewhere'"),
         (["--method", "grpo"], "method", "0.04 * KL(other_policy='ref')"),
         (["--method", "grpo(kl_coef=0.5)"], "method", "0.5 * KL(other_policy='ref')"),
         (["--method", "method.py:half"], "method", "advantage=chain(Center(), "),
-        (["--method", "grpo", "--method.sample.n", "3"], "method", "GroupSampler(group_size=3)"),
-        (["--method.loss.low", "Linear(0.1, 0.2)"], "method", "Clip(clip_low=Linear(start=0.1"),
+        (
+            ["--method", "grpo", "--method.sampler.group-size", "3"],
+            "method",
+            "GroupSampler(group_size=3)",
+        ),
+        (
+            ["--method.loss.clip-low", "Linear(0.1, 0.2)"],
+            "method",
+            "Clip(clip_low=Linear(start=0.1",
+        ),
         (
             ["--reward", "rewards.py:words"],
             "env",
-            "name='words', reward=Python(import_path='rewards.py:",
+            "name='words', fn=ImportedReward(import_path='rewards.py:",
         ),
         (
             ["--reward", "rewards.py:words"],
@@ -84,72 +97,88 @@ def test_print_shows_the_recipe_and_what_a_step_does_and_trains_nothing(grupo, h
         ),
     ],
 )
-def test_options_and_fields_change_the_recipe(grupo, words, field, shown):
-    assert shown in printed(grupo, *words)[field]
+def test_options_and_fields_change_the_recipe(grupo, arguments, field, shown):
+    assert shown in show_config(grupo, *arguments)[field]
 
 
-def test_a_run_is_written_where_it_is_told_to_and_says_what_it_came_to(grupo, tmp_path):
-    summary = trained(grupo, tmp_path / "run", "--steps", "3")
+def test_run_writes_journals_and_summary_to_its_folder(grupo, tmp_path):
+    summary = train_and_load_summary(grupo, tmp_path / "run", "--steps", "3")
     assert summary["steps"] == 3
-    assert [line["step"] for line in lines(tmp_path / "run" / "metrics.jsonl")] == [0, 1, 2]
-    assert len(lines(tmp_path / "run" / "rollouts.jsonl")) == 3 * 2 * 4  # steps, prompts, n
+    assert [record["step"] for record in read_journal(tmp_path / "run" / "metrics.jsonl")] == [
+        0,
+        1,
+        2,
+    ]
+    assert (
+        len(read_journal(tmp_path / "run" / "rollouts.jsonl")) == 3 * 2 * 4
+    )  # steps, prompts, group size
 
 
-def test_rewards_keep_their_names(grupo, tmp_path):
-    words = ["--reward", "rewards.py:digits", "--reward", "spaced=rewards.py:words"]
-    trained(grupo, tmp_path / "run", *words)
-    parts = [line["parts"] for line in lines(tmp_path / "run" / "rollouts.jsonl")]
-    assert {tuple(part) for part in parts} == {("digits", "spaced")}
+def test_reward_terms_have_their_names(grupo, tmp_path):
+    arguments = ["--reward", "rewards.py:digits", "--reward", "spaced=rewards.py:words"]
+    train_and_load_summary(grupo, tmp_path / "run", *arguments)
+    terms = [record["reward_terms"] for record in read_journal(tmp_path / "run" / "rollouts.jsonl")]
+    assert {tuple(names) for names in terms} == {("digits", "spaced")}
 
 
-def test_a_run_without_held_out_tasks_says_so(grupo, tmp_path):
+def test_run_without_held_out_tasks_prints_so(grupo, tmp_path):
     code, out, _ = grupo("recipe.py", "--eval-tasks", "0", "--run", str(tmp_path / "run"))
     assert code == 0
-    assert "No tasks were held out: nothing was measured." in out
+    assert "No tasks were held out: nothing was evaluated." in out
 
 
 def test_tensorboard_writes_events_into_the_run(grupo, tmp_path):
-    trained(grupo, tmp_path / "run", "--tensorboard")
+    train_and_load_summary(grupo, tmp_path / "run", "--tensorboard")
     assert list((tmp_path / "run" / "tensorboard").glob("events.*"))
 
 
-def test_a_run_stopped_by_control_c_says_how_it_goes_on_and_does(grupo, tmp_path):
+def test_run_stopped_by_ctrl_c_prints_resume_hint_and_resumes(grupo, tmp_path):
     run = tmp_path / "run"
-    words = ["--reward", "rewards.py:interrupt", "--eval-tasks", "0"]
-    code, _, err = grupo("recipe.py", *words, "--run", str(run))
+    arguments = ["--reward", "rewards.py:interrupt", "--eval-tasks", "0"]
+    code, _, err = grupo("recipe.py", *arguments, "--run", str(run))
     assert code == 130
-    assert err.splitlines() == [f"`grupo resume {run}` goes on from what was saved."]
+    assert err.splitlines() == [f"`grupo resume {run}` continues from the last checkpoint."]
     assert not (run / "summary.json").exists()
     assert grupo("resume", str(run))[0] == 0
-    assert [line["step"] for line in lines(run / "metrics.jsonl")] == [0, 1]
+    assert [record["step"] for record in read_journal(run / "metrics.jsonl")] == [0, 1]
 
 
-def test_resume_of_a_run_that_has_ended_changes_nothing(grupo, home):
+def test_resume_of_a_finished_run_changes_nothing(grupo, home):
     before = (home / "run" / "metrics.jsonl").read_bytes()
     assert grupo("resume", "run", "recipe.py", "--steps", "2")[0] == 0
     assert (home / "run" / "metrics.jsonl").read_bytes() == before
 
 
-@pytest.mark.parametrize("verb", COMMAND_NAMES)
-def test_every_verb_has_help(grupo, verb):
-    code, out, _ = grupo(verb, "--help")
+@pytest.mark.parametrize("command", COMMAND_NAMES)
+def test_every_command_has_help(grupo, command):
+    code, out, _ = grupo(command, "--help")
     assert code == 0
-    assert out.startswith(f"Usage: grupo {verb}")
-    assert grupo(verb, "-h")[1] == out
+    assert out.startswith(f"Usage: grupo {command}")
+    assert grupo(command, "-h")[1] == out
 
 
-def test_python_m_grupo_is_grupo(grupo):
+def test_train_help_lists_every_field_with_its_meaning_and_three_examples(grupo):
+    code, out, _ = grupo("train", "--help")
+    assert code == 0
+    options = re.findall(r"^  (--[a-z-]+)", out, re.MULTILINE)
+    assert {f"--{name.replace('_', '-')}" for name in component_fields(RECIPE)} <= {*options}
+    assert all(field_help(Recipe).values())
+    assert re.search(r"--max-steps, --steps +Training steps", out)
+    assert out.count("$ grupo train ") == 3
+
+
+def test_python_m_grupo_runs_the_command_line(grupo):
     command = [sys.executable, "-m", "grupo", "trian"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == grupo("trian")
 
 
 @pytest.mark.parametrize(
-    ("words", "unwanted"),
+    ("arguments", "unwanted"),
     [(["--help"], {"torch", "transformers"}), (["methods"], {"transformers", "peft", "datasets"})],
 )
-def test_little_is_imported_for_little(words, unwanted):
-    command = [sys.executable, "-X", "importtime", "-m", "grupo", *words]
+def test_light_commands_import_no_heavy_packages(arguments, unwanted):
+    command = [sys.executable, "-X", "importtime", "-m", "grupo", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
     assert "grupo.cli.main" in imported

@@ -1,4 +1,4 @@
-"""Comparisons on the world that methods are proven on: seconds for a run, and nothing to write."""
+"""Fixtures: comparisons on the smoke-training environment, whose runs take seconds."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -14,10 +14,10 @@ from grupo.methods.dr_grpo import dr_grpo
 from grupo.methods.grpo import grpo
 from grupo.recipe import Evaluation, Recipe
 from grupo.rewards import ImportedReward
-from grupo.testing.smoke.run import echo_recipe as on_echo
+from grupo.testing.smoke.run import echo_recipe
 
 REWARDS = """
-def nothing(task, rollout):
+def failing(task, rollout):
     raise ArithmeticError("no reward today")
 """
 
@@ -25,8 +25,13 @@ def nothing(task, rollout):
 @pytest.fixture(scope="session")
 def recipe() -> Recipe:
     """Three steps of GRPO with four held-out tasks."""
-    small = {"held_out": 4, "prompts": 2, "save_every": 1, "evaluation": Evaluation(attempts=2)}
-    return on_echo(grpo(group_size=4, kl_coef=0.0), steps=3).replace(**small)
+    small = {
+        "eval_tasks": 4,
+        "prompts_per_step": 2,
+        "save_every": 1,
+        "evaluation": Evaluation(attempts=2),
+    }
+    return echo_recipe(grpo(group_size=4, kl_coef=0.0), max_steps=3).replace(**small)
 
 
 @pytest.fixture(scope="session")
@@ -38,16 +43,16 @@ def comparison(recipe: Recipe) -> Comparison:
 
 @pytest.fixture(scope="session")
 def failing(recipe: Recipe, tmp_path_factory: pytest.TempPathFactory) -> Recipe:
-    """A recipe whose reward fails, which ends it."""
+    """A recipe whose reward function raises, which ends the run."""
     path = tmp_path_factory.mktemp("rewards") / "rewards.py"
     path.write_text(REWARDS)
-    part = RewardTerm("nothing", ImportedReward(f"{path}:nothing"))
-    return recipe.replace(env=SingleTurn((part,), on_failure=raise_error), eval_tasks=0)
+    term = RewardTerm("failing", ImportedReward(f"{path}:failing"))
+    return recipe.replace(env=SingleTurn((term,), on_failure=raise_error), eval_tasks=0)
 
 
 @pytest.fixture(scope="session")
 def finished(comparison: Comparison, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder in which all of it is done."""
+    """The folder of the finished comparison."""
     out = tmp_path_factory.mktemp("compared")
     run_comparison(comparison, out)
     return out
@@ -55,23 +60,22 @@ def finished(comparison: Comparison, tmp_path_factory: pytest.TempPathFactory) -
 
 @pytest.fixture
 def measured(recipe: Recipe) -> Callable[..., ComparisonResult]:
-    """A result of which every number is given: by recipe, the metric of each seed."""
+    """Makes a result with given values: for each recipe, the metric or the status of each seed."""
 
     def make(values: dict[str, list[float | str]], **changes) -> ComparisonResult:
         recipes = dict.fromkeys(values, recipe)
         seeds = max(map(len, values.values()))
         compared = Comparison(recipes, **{"budget": Steps(3), "seeds": seeds, **changes})
-        return ComparisonResult(
-            compared, [_given(cell, values) for cell in run_specs(compared, Path("out"))]
-        )
+        statuses = [_run_status(run, values) for run in run_specs(compared, Path("out"))]
+        return ComparisonResult(compared, statuses)
 
     return make
 
 
-def _given(cell: RunSpec, values: dict[str, list[float | str]]) -> RunStatus:
-    """A number is that of a finished run; a text is how the run stands."""
-    value = values[cell.name][cell.seed]
+def _run_status(run: RunSpec, values: dict[str, list[float | str]]) -> RunStatus:
+    """A number is the metric of a finished run; a string is the status of an unfinished one."""
+    value = values[run.name][run.seed]
     if isinstance(value, str):
-        return RunStatus(cell, value, f"why it is {value}")
-    besides = {"reward": value, "signal": 0.5, "steps": 3.0, "tokens": 100.0, "seconds": 1.0}
-    return RunStatus(cell, "finished", "", {"sampled": value, "greedy": value, **besides})
+        return RunStatus(run, value, f"reason of {value}")
+    scores = {"sampled": value, "greedy": value, "reward": value, "nonzero_std_frac": 0.5}
+    return RunStatus(run, "finished", "", scores | {"steps": 3.0, "tokens": 100.0, "seconds": 1.0})

@@ -1,4 +1,4 @@
-"""What follows from numbers, and the words for it."""
+"""Statistics, tables and text of comparison results."""
 
 import csv
 import io
@@ -17,36 +17,36 @@ from grupo.storage import strict_json
 NAN = math.nan
 
 
-def test_differences_are_taken_seed_by_seed(measured):
+def test_differences_are_paired_by_seed(measured):
     (one,) = measured({"base": [0.1, 0.5, 0.3], "mine": [0.2, 0.7, 0.3]}).differences
     assert one.pairs == 3
-    assert one.by.value == pytest.approx((0.1 + 0.2 + 0.0) / 3)
-    assert (one.by.low, one.by.high) == (0.0, pytest.approx(0.2))
+    assert one.mean_difference.value == pytest.approx((0.1 + 0.2 + 0.0) / 3)
+    assert (one.mean_difference.low, one.mean_difference.high) == (0.0, pytest.approx(0.2))
     assert one.probability_of_improvement.value == pytest.approx(
         (1 + 1.5 + 3) / 9
-    )  # 0.2: 1; 0.3: 1, a draw; 0.7: all
+    )  # 0.2 beats 1, 0.3 beats 1 and ties 1, 0.7 beats 3
 
 
-def test_the_baseline_is_the_first_unless_named(measured):
+def test_default_baseline_is_the_first_recipe(measured):
     values = {"a": [0.1, 0.2], "b": [0.3, 0.4]}
     assert [one.name for one in measured(values).differences] == ["b"]
     assert [one.name for one in measured(values, baseline="b").differences] == ["a"]
 
 
-def test_three_seeds_show_no_difference_by_signs_and_the_report_says_so(measured):
+def test_three_seeds_are_never_significant_in_the_sign_test(measured):
     result = measured({"base": [0.1, 0.1, 0.1], "mine": [0.9, 0.85, 0.8]})
     (one,) = result.differences
     assert one.sign_test_p == one.sign_test_p_holm == 0.25
     assert one.verdict == "more, if differences are normal"  # 0.75 +- 0.05: t = 26, p = 0.0015
-    said = " ".join(summary_text.caveats(result))
-    assert "3 pairs cannot show any difference by their signs alone" in said
-    assert "It takes 6 pairs." in said
-    assert "misses the mean about once in four times" in said
+    text = " ".join(summary_text.caveats(result))
+    assert "3 pairs cannot be significant in the sign test" in text
+    assert "6 pairs are needed." in text
+    assert "misses the mean about once in four times" in text
 
 
-def test_six_seeds_that_all_differ_one_way_show_it(measured):
-    ours = [0.5 + 0.01 * seed for seed in range(6)]
-    result = measured({"base": [0.1] * 6, "mine": ours})
+def test_six_seeds_with_equal_signs_are_significant(measured):
+    values = [0.5 + 0.01 * seed for seed in range(6)]
+    result = measured({"base": [0.1] * 6, "mine": values})
     (one,) = result.differences
     assert one.sign_test_p == 2 / 64
     assert one.verdict == "more"
@@ -55,124 +55,124 @@ def test_six_seeds_that_all_differ_one_way_show_it(measured):
     )
 
 
-def test_the_same_six_seeds_do_not_survive_two_comparisons_by_signs(measured):
-    ours = [0.5 + 0.01 * seed for seed in range(6)]
-    result = measured({"base": [0.1] * 6, "mine": ours, "same": [0.1, 0.2, 0.0, 0.1, 0.05, 0.15]})
+def test_six_seeds_are_not_significant_after_correction_for_two_comparisons(measured):
+    values = [0.5 + 0.01 * seed for seed in range(6)]
+    result = measured({"base": [0.1] * 6, "mine": values, "same": [0.1, 0.2, 0.0, 0.1, 0.05, 0.15]})
     mine = result.differences[0]
     assert (mine.name, mine.sign_test_p, mine.sign_test_p_holm) == ("mine", 2 / 64, 4 / 64)
     assert mine.verdict == "more, if differences are normal"
     assert result.differences[1].verdict == INCONCLUSIVE
-    assert "Not told apart from base: same." in summary_text.conclusions(result)[-1]
+    assert "Not significantly different from base: same." in summary_text.conclusions(result)[-1]
 
 
-def test_a_crashed_run_is_counted_named_and_in_no_mean(measured):
+def test_crashed_run_is_reported_and_left_out_of_means(measured):
     result = measured({"base": [0.2, 0.4], "mine": [0.6, "crashed"]})
-    mine = next(line for line in result.lines if line.name == "mine")
+    mine = next(row for row in result.rows if row.name == "mine")
     assert (mine.runs, mine.finished, mine.means["sampled"].value) == (2, 1, 0.6)
     assert result.differences[0].pairs == 1
-    assert "mine, seed 1 is not in any mean: crashed: why it is crashed." in summary_text.caveats(
+    assert "mine, seed 1 is not in any mean: crashed: reason of crashed." in summary_text.caveats(
         result
     )
     assert "A recipe whose bad runs crash looks better than it is." in summary_text.caveats(result)
-    assert ["mine", "1", "crashed", *[""] * 7, "why it is crashed"] in tables.run_table(result)
+    assert ["mine", "1", "crashed", *[""] * 7, "reason of crashed"] in tables.run_table(result)
     assert next(row for row in tables.main_table(result) if row[0] == "mine")[1] == "1 of 2"
 
 
-def test_a_recipe_none_of_whose_runs_ended_is_a_row_of_dashes(measured):
-    result = measured({"base": [0.2, 0.4], "mine": ["crashed", "cut off"]})
+def test_recipe_without_finished_runs_is_a_row_of_dashes(measured):
+    result = measured({"base": [0.2, 0.4], "mine": ["crashed", "interrupted"]})
     row = tables.main_table(result)[-1]
     assert row[:4] == ["mine", "0 of 2", "-", "-"]
     assert result.differences[0].verdict == INCONCLUSIVE
 
 
-def test_a_baseline_none_of_whose_runs_ended_leaves_no_difference(measured):
+def test_baseline_without_finished_runs_gives_no_difference(measured):
     result = measured({"base": ["crashed", "unreadable"], "mine": [0.2, 0.3]})
-    assert math.isnan(result.differences[0].by.value)
+    assert math.isnan(result.differences[0].mean_difference.value)
     summary_text.report_markdown(result, [])
 
 
-def test_a_metric_that_is_nan_is_shown_and_in_no_mean(measured):
+def test_nan_metric_is_reported_and_left_out_of_means(measured):
     result = measured({"base": [0.2, 0.4, 0.3], "mine": [0.6, NAN, 0.4]})
-    mine = next(line for line in result.lines if line.name == "mine")
+    mine = next(row for row in result.rows if row.name == "mine")
     assert (mine.finished, mine.means["sampled"].value) == (3, 0.5)
     assert any("mine, seed 1 has sampled = NaN" in line for line in summary_text.caveats(result))
     assert tables.run_table(result)[4][:4] == ["mine", "1", "finished", "NaN"]
     assert result.differences[0].pairs == 2
 
 
-def test_one_seed_concludes_nothing(measured):
+def test_one_seed_is_inconclusive(measured):
     result = measured({"base": [0.2], "mine": [0.9]})
     assert result.differences[0].verdict == INCONCLUSIVE
     assert summary_text.caveats(result)[0].startswith("There is one seed")
 
 
-def test_rows_are_sorted_by_the_metric_and_those_without_a_number_come_last(measured):
+def test_rows_are_sorted_by_metric_with_missing_values_last(measured):
     result = measured({"a": [0.1, 0.1], "b": ["crashed", "crashed"], "c": [0.4, 0.4]})
     assert [row[0] for row in tables.main_table(result)[1:]] == ["c", "a", "b"]
 
 
-def test_what_the_budget_does_not_hold_equal_is_said(measured):
-    said = summary_text.caveats(measured({"base": [0.2, 0.4]}, budget=Tokens(50)))
-    assert "base, seed 0 used 200 % of the budget." in said
+def test_usage_beyond_the_budget_is_a_caveat(measured):
+    lines = summary_text.caveats(measured({"base": [0.2, 0.4]}, budget=Tokens(50)))
+    assert "base, seed 0 used 200 % of the budget." in lines
 
 
-def test_a_recipe_that_differs_in_more_than_its_method_is_named(measured, recipe):
+def test_recipe_that_differs_in_other_fields_is_a_caveat(measured, recipe):
     result = measured({"base": [0.2, 0.4], "mine": [0.3, 0.4]})
     result.comparison.recipes["mine"] = recipe.replace(prompts_per_step=7, seed=9)
-    assert "mine differs from base in more than the method: prompts." in summary_text.caveats(
-        result
+    assert (
+        "mine differs from base in more than the method: prompts_per_step."
+        in summary_text.caveats(result)
     )
 
 
-def test_task_sets_that_do_not_agree_are_named(measured, recipe):
+def test_task_sets_with_opposite_differences_are_a_caveat(measured, recipe):
     sets = {"few": TaskSet(recipe.tasks, 2), "many": TaskSet(recipe.tasks, 4)}
     result = measured({"base": [0.2, 0.4], "mine": [0.3, 0.5]}, task_sets=sets)
-    assert not any("nothing is tested on one" in line for line in summary_text.caveats(result))
-    below = [
-        replace(outcome, metrics={"sampled": 0.1})
-        if (outcome.run_spec.name, outcome.run_spec.task_set) == ("mine", "many")
-        else outcome
-        for outcome in result.run_statuses
+    assert not any("single task sets" in line for line in summary_text.caveats(result))
+    statuses = [
+        replace(run, metrics={"sampled": 0.1})
+        if (run.run_spec.name, run.run_spec.task_set) == ("mine", "many")
+        else run
+        for run in result.run_statuses
     ]
     assert (
-        "mine is above the baseline on few and below it on many; nothing is tested on one task set"
-        " alone."
-    ) in summary_text.caveats(ComparisonResult(result.comparison, below))
+        "mine is above the baseline on few and below it on many; single task sets are not tested."
+    ) in summary_text.caveats(ComparisonResult(result.comparison, statuses))
 
 
-def test_the_page_holds_every_part(measured):
+def test_report_has_every_section(measured):
     page = summary_text.report_markdown(
         measured({"base": [0.2, 0.4], "mine": [0.3, "crashed"]}), ["a.svg"]
     )
-    heads = re.findall(r"^#+ (.*)$", page, re.MULTILINE)
-    assert heads == ["Comparison", "What can be concluded", "What cannot", "Pictures", "Runs"]
-    assert "2 recipes, 2 seeds, 1 task set; 3 steps each; 2 updates a step by" in page
+    headings = re.findall(r"^#+ (.*)$", page, re.MULTILINE)
+    assert headings == ["Comparison", "Conclusions", "Caveats", "Figures", "Runs"]
+    assert "2 recipes, 2 seeds, 1 task set; 3 steps each; 2 updates per step by" in page
     assert "![a.svg](a.svg)" in page
     assert "nan" not in page
 
 
-def test_csv_holds_what_was_measured_to_the_last_digit(measured):
+def test_csv_has_full_precision(measured):
     result = measured({"base": [0.1, 0.2], "mine": [1 / 3, 2 / 3]})
     rows = list(csv.DictReader(io.StringIO(tables.results_csv(result))))
     mine = next(row for row in rows if row["recipe"] == "mine")
     assert float(mine["sampled"]) == 0.5
-    assert float(mine["difference"]) == result.differences[0].by.value
-    assert float(mine["p"]) == 0.5
+    assert float(mine["difference"]) == result.differences[0].mean_difference.value
+    assert float(mine["p_sign_test"]) == 0.5
     assert mine["verdict"] == INCONCLUSIVE
     runs = list(csv.DictReader(io.StringIO(table_formats.csv_text(tables.exact_run_rows(result)))))
     assert [float(run["sampled"]) for run in runs] == [0.1, 1 / 3, 0.2, 2 / 3]
     assert {run["status"] for run in runs} == {"finished"}
 
 
-def test_json_holds_everything(measured):
+def test_json_has_runs_and_differences(measured):
     result = measured({"base": [0.1, NAN], "mine": [0.3, "crashed"]})
     data = json.loads(strict_json.to_json(result.to_data()))
-    assert [cell["status"] for cell in data["cells"]] == [*["finished"] * 3, "crashed"]
-    assert data["cells"][2]["sampled"] == "NaN"
+    assert [run["status"] for run in data["runs"]] == [*["finished"] * 3, "crashed"]
+    assert data["runs"][2]["sampled"] == "NaN"
     assert data["differences"][0]["name"] == "mine"
 
 
-def test_latex_has_as_many_columns_as_it_says_and_escapes_what_acts():
+def test_latex_table_is_escaped():
     text = table_formats.latex([["recipe", "50 %"], ["a_b & c", "<0.001"]], "100 % of a_b.")
     assert r"\begin{tabular}{lr}" in text
     assert r"a\_b \& c & $<$0.001 \\" in text
@@ -181,7 +181,7 @@ def test_latex_has_as_many_columns_as_it_says_and_escapes_what_acts():
 
 
 @pytest.mark.parametrize("metric", ["sampled", "reward", "tokens"])
-def test_every_metric_can_be_the_one_compared(measured, metric):
+def test_every_metric_can_be_compared(measured, metric):
     result = measured({"base": [0.1, 0.2], "mine": [0.3, 0.5]}, metric=metric)
     assert len(tables.main_table(result)[1]) == len(tables.main_table(result)[0])
     summary_text.report_markdown(result, [])

@@ -1,4 +1,4 @@
-"""Cells in processes of their own: queued, cut off, gone on with, crashed, never repeated."""
+"""Runs of a comparison in processes: queued, interrupted, resumed, crashed, never repeated."""
 
 import json
 import subprocess
@@ -19,121 +19,121 @@ from grupo.report.read_run import read_metrics
 from grupo.storage.lock import Lock
 
 
-def files(out: Path) -> dict[str, int]:
-    """Every file of every run, and when it was last written."""
-    runs = (path for path in (out / "runs").rglob("*") if path.is_file() and path.name != "lock")
-    return {str(path.relative_to(out)): path.stat().st_mtime_ns for path in runs}
+def modification_times(out: Path) -> dict[str, int]:
+    """The modification time of every file of every run."""
+    paths = (path for path in (out / "runs").rglob("*") if path.is_file() and path.name != "lock")
+    return {str(path.relative_to(out)): path.stat().st_mtime_ns for path in paths}
 
 
 def statuses(comparison, out: Path) -> list[str]:
-    return [status_of(cell).status for cell in run_specs(comparison, out)]
+    return [status_of(run).status for run in run_specs(comparison, out)]
 
 
-def of_one(comparison) -> Comparison:
-    """The same comparison of one recipe alone."""
+def single_recipe(comparison) -> Comparison:
+    """The comparison with GRPO only."""
     return replace(comparison, recipes={"grpo": comparison.recipes["grpo"]})
 
 
-def timeless(folder: Path) -> list[dict[str, float]]:
-    """The journal of a run, less what clocks say."""
-    clocks = ("time/", "share/", "speed/")
+def metrics_without_times(folder: Path) -> list[dict[str, float]]:
+    """The metrics of every step, except those that depend on the clock."""
+    clocks = ("time/", "time_frac/", "throughput/")
     return [
-        {k: v for k, v in step.items() if not k.startswith(clocks)} for step in read_metrics(folder)
+        {name: value for name, value in step.items() if not name.startswith(clocks)}
+        for step in read_metrics(folder)
     ]
 
 
-class Interrupting(NullQueueCallback):
-    """Presses Ctrl-C as soon as a cell has done a step."""
+class InterruptAfterOneStep(NullQueueCallback):
+    """Raises KeyboardInterrupt as soon as a run has done a step."""
 
     def __init__(self) -> None:
-        self.cells = []
+        self.runs = []
 
-    def on_run_start(self, cell) -> None:
-        self.cells.append(cell)
+    def on_run_start(self, run_spec) -> None:
+        self.runs.append(run_spec)
 
     def on_poll(self) -> None:
-        if any((cell.folder / "metrics.jsonl").exists() for cell in self.cells):
+        if any((run.folder / "metrics.jsonl").exists() for run in self.runs):
             raise KeyboardInterrupt
 
 
-def test_every_cell_is_trained_under_its_seed_and_measured(comparison, finished):
+def test_every_run_is_trained_with_its_seed_and_measured(comparison, finished):
     assert statuses(comparison, finished) == ["finished"] * 4
-    for cell in run_specs(comparison, finished):
-        found = status_of(cell)
-        assert json.loads((cell.folder / "recipe.json").read_text())["recipe"]["seed"] == cell.seed
-        assert found["steps"] == len(read_metrics(cell.folder)) == 3
-        assert found["tokens"] == sum(
-            step["tokens/generated"] for step in read_metrics(cell.folder)
-        )
-        assert 0 <= found["sampled"] <= 1
-        assert len(found.curves["reward"].values) == 3
-        assert len(found.curves["held_out"].values) == 2  # before and after
+    for run in run_specs(comparison, finished):
+        status = status_of(run)
+        assert json.loads((run.folder / "recipe.json").read_text())["recipe"]["seed"] == run.seed
+        metrics = read_metrics(run.folder)
+        assert status["steps"] == len(metrics) == 3
+        assert status["tokens"] == sum(step["tokens/generated"] for step in metrics)
+        assert 0 <= status["sampled"] <= 1
+        assert len(status.curves["reward"].values) == 3
+        assert len(status.curves["held_out"].values) == 2  # before and after
 
 
-def test_the_same_seed_gets_the_same_tasks_in_the_same_order(comparison, finished):
-    asked = {}
-    for cell in run_specs(comparison, finished):
-        lines = (cell.folder / "rollouts.jsonl").read_text().splitlines()
-        asked[cell.name, cell.seed] = list(
-            dict.fromkeys((r := json.loads(line))["task"] + str(r["step"]) for line in lines)
-        )
-    assert asked["grpo", 0] == asked["plain", 0]
-    assert asked["grpo", 1] == asked["plain", 1]
-    assert asked["grpo", 0] != asked["grpo", 1]
+def test_equal_seeds_get_equal_tasks_in_equal_order(comparison, finished):
+    tasks = {}
+    for run in run_specs(comparison, finished):
+        lines = (run.folder / "rollouts.jsonl").read_text().splitlines()
+        records = map(json.loads, lines)
+        tasks[run.name, run.seed] = list(dict.fromkeys((r["step"], r["task"]) for r in records))
+    assert tasks["grpo", 0] == tasks["plain", 0]
+    assert tasks["grpo", 1] == tasks["plain", 1]
+    assert tasks["grpo", 0] != tasks["grpo", 1]
 
 
-def test_what_is_finished_is_never_repeated(comparison, finished):
-    before = files(finished)
+def test_finished_runs_are_not_repeated(comparison, finished):
+    before = modification_times(finished)
     run_comparison(comparison, finished)
-    assert files(finished) == before
+    assert modification_times(finished) == before
 
 
-def test_more_seeds_are_added_to_what_is_there(comparison, finished, monkeypatch):
-    begun = []
-    monkeypatch.setattr("grupo.compare.run.train_all", lambda left, *_: begun.extend(left))
+def test_additional_seeds_train_only_new_runs(comparison, finished, monkeypatch):
+    started = []
+    monkeypatch.setattr("grupo.compare.run.train_all", lambda runs, *_: started.extend(runs))
     run_comparison(replace(comparison, seeds=3), finished)
-    assert [(cell.name, cell.seed) for cell in begun] == [("grpo", 2), ("plain", 2)]
+    assert [(run.name, run.seed) for run in started] == [("grpo", 2), ("plain", 2)]
 
 
-def test_the_folder_says_how_to_go_on(comparison, finished):
+def test_folder_has_the_comparison(comparison, finished):
     run_comparison(comparison, finished)
     assert manifest.load_comparison(finished) == replace(comparison, seeds=(0, 1), baseline="grpo")
 
 
-def test_every_export_is_written_and_readable(finished):
+def test_every_file_of_the_report_is_written(finished):
     from PIL import Image
 
-    for name in ("results.json", "table.csv", "cells.csv", "table.md", "table.tex", "report.md"):
+    for name in ("results.json", "table.csv", "runs.csv", "table.md", "table.tex", "report.md"):
         assert (finished / name).stat().st_size > 100
     for name in ("intervals", "curves"):
         assert (finished / f"{name}.svg").read_text().rstrip().endswith("</svg>")
-        with Image.open(finished / f"{name}.png") as picture:
-            assert min(picture.size) > 200
+        with Image.open(finished / f"{name}.png") as image:
+            assert min(image.size) > 200
     page = (finished / "report.md").read_text()
     assert "![curves.svg](curves.svg)" in page
     svg = (finished / "curves.svg").read_text()
-    for label in ("tokens sampled", "seconds of training", "held-out tasks solved, %", "plain"):
+    for label in ("tokens generated", "seconds of training", "held-out tasks solved, %", "plain"):
         assert f"<!-- {label} -->" in svg
 
 
-def test_control_c_stops_every_cell_and_the_same_call_ends_with_the_same_bits(
-    comparison, finished, tmp_path
-):
-    one, look_on = of_one(comparison), Interrupting()
+def test_interrupted_comparison_resumes_bit_identically(comparison, finished, tmp_path):
+    single, callback = single_recipe(comparison), InterruptAfterOneStep()
     with pytest.raises(KeyboardInterrupt):
-        run_comparison(one, tmp_path, workers=1, queue_callback=lambda _: look_on)
-    assert statuses(one, tmp_path) == ["cut off", "waiting"]  # not running: its lock is free
-    assert "grpo, seed 0 is not in any mean: cut off." in (tmp_path / "report.md").read_text()
-    run_comparison(one, tmp_path)
-    theirs = {str(cell): cell.folder for cell in run_specs(comparison, finished)}
-    for cell in run_specs(one, tmp_path):
-        assert timeless(cell.folder) == timeless(theirs[str(cell)])
+        run_comparison(single, tmp_path, workers=1, queue_callback=lambda _: callback)
+    assert statuses(single, tmp_path) == ["interrupted", "waiting"]  # the lock is released
+    assert "grpo, seed 0 is not in any mean: interrupted." in (tmp_path / "report.md").read_text()
+    run_comparison(single, tmp_path)
+    expected = {str(run): run.folder for run in run_specs(comparison, finished)}
+    for run in run_specs(single, tmp_path):
+        assert metrics_without_times(run.folder) == metrics_without_times(expected[str(run)])
 
 
-def test_cells_end_with_whoever_queued_them_even_if_that_is_killed(comparison, tmp_path):
-    manifest.save_comparison(replace(of_one(comparison), seeds=1), tmp_path)
-    program = "import sys; from pathlib import Path; from grupo.compare import manifest; from grupo.compare import compare\n"
-    program += "out = Path(sys.argv[1]); compare(stored.read(out), out, workers=1)"
+def test_runs_end_when_the_queue_process_is_killed(comparison, tmp_path):
+    manifest.save_comparison(replace(single_recipe(comparison), seeds=1), tmp_path)
+    program = (
+        "import sys; from pathlib import Path; from grupo.compare import manifest, run_comparison\n"
+        "out = Path(sys.argv[1])\n"
+        "run_comparison(manifest.load_comparison(out), out, workers=1)"
+    )
     queue = subprocess.Popen([sys.executable, "-c", program, str(tmp_path)])
     one = manifest.load_comparison(tmp_path)
     first = run_specs(one, tmp_path)[0]
@@ -141,77 +141,75 @@ def test_cells_end_with_whoever_queued_them_even_if_that_is_killed(comparison, t
     queue.kill()
     queue.wait()
     _wait(lambda: status_of(first).status != "running")
-    assert status_of(first).status in ("cut off", "finished")  # it may have been quick
+    assert status_of(first).status in ("interrupted", "finished")  # it may have ended before
     run_comparison(one, tmp_path)
     assert statuses(one, tmp_path) == ["finished"]
 
 
-def test_a_cell_that_crashes_is_kept_with_its_message_and_others_go_on(
-    comparison, failing, tmp_path
-):
+def test_crashed_run_is_reported_and_others_continue(comparison, failing, tmp_path):
     recipes = {"grpo": comparison.recipes["grpo"].replace(eval_tasks=0), "failing": failing}
     both = replace(comparison, recipes=recipes, seeds=1, metric="reward")
     result = run_comparison(both, tmp_path)
     assert statuses(both, tmp_path) == ["finished", "crashed"]
-    why = result.run_statuses[1].reason
-    assert "reward 'nothing' raised ArithmeticError: no reward today" in why
-    assert why in (tmp_path / "report.md").read_text()
-    assert ",crashed," in (tmp_path / "cells.csv").read_text()
-    before = files(tmp_path)
+    reason = result.run_statuses[1].reason
+    assert "reward 'failing' raised ArithmeticError: no reward today" in reason
+    assert reason in (tmp_path / "report.md").read_text()
+    assert ",crashed," in (tmp_path / "runs.csv").read_text()
+    before = modification_times(tmp_path)
     run_comparison(both, tmp_path)
-    assert files(tmp_path) == before  # it is not tried again by itself
+    assert modification_times(tmp_path) == before  # not retried without `retry`
 
 
-def test_a_killed_cell_is_crashed_until_it_is_retried_and_then_ends_with_the_same_bits(
+def test_killed_run_is_crashed_and_retry_ends_bit_identically(
     comparison, finished, tmp_path, monkeypatch
 ):
-    one = replace(of_one(comparison), seeds=1)
+    one = replace(single_recipe(comparison), seeds=1)
     monkeypatch.setenv("GRUPO_KILL_AT", "step/saved:2")
-    (cell,) = run_specs(one, tmp_path)
+    (run,) = run_specs(one, tmp_path)
     run_comparison(one, tmp_path)
-    assert status_of(cell).reason.startswith(
-        "killed by signal 9, as the system does when memory is short"
-    )
-    assert len(read_metrics(cell.folder)) == 2
+    assert status_of(run).reason.startswith("killed by signal 9, as the out-of-memory killer does")
+    assert len(read_metrics(run.folder)) == 2
     monkeypatch.delenv("GRUPO_KILL_AT")
     run_comparison(one, tmp_path, retry=True)
-    assert status_of(cell).status == "finished"
-    assert timeless(cell.folder) == timeless(run_specs(comparison, finished)[0].folder)
+    assert status_of(run).status == "finished"
+    assert metrics_without_times(run.folder) == metrics_without_times(
+        run_specs(comparison, finished)[0].folder
+    )
 
 
-def test_two_cannot_compare_in_one_folder(comparison, tmp_path):
+def test_folder_is_locked_during_a_comparison(comparison, tmp_path):
     with Lock(tmp_path / "lock"), pytest.raises(ConfigError, match="is in use"):
         run_comparison(comparison, tmp_path)
 
 
-def test_a_plan_is_made_from_finished_runs_where_there_are_some(comparison, finished, tmp_path):
-    found = estimate_cost(replace(comparison, seeds=4), finished, workers=2)
-    assert len(found.remaining_runs) == 4
-    assert found.total("steps") == 4 * 3
-    assert found.lines()[0] == "8 cells: 4 finished, 0 crashed, 0 otherwise, 4 to be trained"
+def test_cost_is_estimated_from_finished_runs(comparison, finished, tmp_path):
+    estimate = estimate_cost(replace(comparison, seeds=4), finished, workers=2)
+    assert len(estimate.remaining_runs) == 4
+    assert estimate.total("steps") == 4 * 3
+    assert estimate.lines()[0] == "8 runs: 4 finished, 0 crashed, 0 other, 4 to train"
 
 
-def test_a_plan_is_made_from_a_trial_and_leaves_nothing(comparison, failing, tmp_path):
+def test_cost_is_estimated_from_a_trial_without_leaving_files(comparison, failing, tmp_path):
     recipes = {"grpo": comparison.recipes["grpo"].replace(eval_tasks=0), "failing": failing}
     both = replace(comparison, recipes=recipes, metric="reward")
-    found = estimate_cost(both, tmp_path / "new")
+    estimate = estimate_cost(both, tmp_path / "new")
     assert not (tmp_path / "new").exists()
-    (cost,) = found.costs.values()
+    (cost,) = estimate.costs.values()
     assert cost.steps == 3
-    assert cost.tokens % 3 == 0  # three steps as the last of the trial
+    assert cost.tokens % 3 == 0  # three steps like the last one of the trial
     assert cost.seconds > 0
     assert cost.disk_bytes > 1000
-    assert found.trial_errors.keys() == {("failing", "")}
-    assert "failing: its trial failed" in found.lines()[-1]
+    assert estimate.trial_errors.keys() == {("failing", "")}
+    assert "failing: its trial failed" in estimate.lines()[-1]
 
 
-def test_what_is_known_can_be_written_while_cells_train(comparison, finished):
+def test_report_can_be_written_during_training(comparison, finished):
     with Lock(finished / "lock"):
         assert write_report(comparison, finished).run_statuses[0].status == "finished"
 
 
-def _wait(true) -> None:
-    until = time.monotonic() + 300  # on a busy machine it takes a while to start
-    while not true():
-        assert time.monotonic() < until
+def _wait(condition) -> None:
+    deadline = time.monotonic() + 300  # processes start slowly on a busy machine
+    while not condition():
+        assert time.monotonic() < deadline
         time.sleep(0.1)

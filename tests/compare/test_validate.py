@@ -1,4 +1,4 @@
-"""What cells need and is not there is refused before any of them starts."""
+"""Missing models, tasks and rewards are rejected before any run starts."""
 
 import shutil
 from dataclasses import replace
@@ -15,7 +15,7 @@ from grupo.models.aux_models import AuxModel
 from grupo.rewards import ImportedReward
 from grupo.tasks import DatasetTasks
 from grupo.testing.smoke.echo_env import EchoTasks
-from tests.helpers.prebuilt_models import Pot
+from tests.helpers.prebuilt_models import PrebuiltModel
 
 
 @pytest.fixture
@@ -29,106 +29,106 @@ def with_model(comparison, recipe):
     return make
 
 
-def refused(comparison: Comparison, out: Path) -> str:
-    """What compare and its plan say, one line, before anything is written."""
-    with pytest.raises(ConfigError) as planning:
+def error_message(comparison: Comparison, out: Path) -> str:
+    """The error of both running and estimating; nothing is written."""
+    with pytest.raises(ConfigError) as estimate_error:
         estimate_cost(comparison, out)
-    with pytest.raises(ConfigError) as comparing:
+    with pytest.raises(ConfigError) as run_error:
         run_comparison(comparison, out)
-    assert str(planning.value) == str(comparing.value)
-    assert "\n" not in str(comparing.value)
+    assert str(estimate_error.value) == str(run_error.value)
+    assert "\n" not in str(run_error.value)
     assert not out.exists()
-    return str(comparing.value)
+    return str(run_error.value)
 
 
-def test_a_model_that_is_no_folder(with_model, recipe, tmp_path):
+def test_missing_model_folder(with_model, recipe, tmp_path):
     missing = str(Path(recipe.policy.model).with_name("modell"))
-    assert refused(with_model(missing), tmp_path / "out").startswith(
+    assert error_message(with_model(missing), tmp_path / "out").startswith(
         f"model: {missing!r} is not a folder. "
     )
 
 
-def test_a_model_that_is_an_empty_folder(with_model, tmp_path):
+def test_empty_model_folder(with_model, tmp_path):
     (tmp_path / "empty").mkdir()
-    said = refused(with_model(str(tmp_path / "empty")), tmp_path / "out")
-    assert said.endswith("has no config.json; it holds nothing.")
+    message = error_message(with_model(str(tmp_path / "empty")), tmp_path / "out")
+    assert message.endswith("has no config.json; it holds nothing.")
 
 
-def test_a_model_that_no_hub_knows(with_model, monkeypatch, tmp_path):
+def test_unknown_hub_model(with_model, monkeypatch, tmp_path):
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
-    said = refused(with_model("nobody/nothing"), tmp_path / "out")
-    assert said.startswith("model: 'nobody/nothing' is no folder, and as a name on the hub it does")
-    assert said.endswith("Allowed: a model's folder, or its name on the hub.")
+    message = error_message(with_model("nobody/nothing"), tmp_path / "out")
+    assert message.startswith(
+        "model: 'nobody/nothing' is no folder, and as a name on the hub it does"
+    )
+    assert message.endswith("Allowed: a model's folder, or its name on the hub.")
 
 
-def test_the_model_of_somebody_whose_signals_are_read(comparison, recipe, tmp_path):
+def test_missing_auxiliary_model(comparison, recipe, tmp_path):
     teacher = AuxModel("teacher", replace(recipe.policy, model="./teacher"))
     recipes = {"grpo": recipe, "taught": recipe.replace(aux_models=(teacher,))}
-    said = refused(replace(comparison, recipes=recipes), tmp_path / "out")
-    assert said.startswith("model: './teacher' is not a folder.")
+    message = error_message(replace(comparison, recipes=recipes), tmp_path / "out")
+    assert message.startswith("model: './teacher' is not a folder.")
 
 
-def test_tasks_that_are_not_there(comparison, recipe, tmp_path):
-    lost = DatasetTasks(str(tmp_path / "lost.jsonl"))
-    assert refused(of_tasks(comparison, tasks=lost), tmp_path / "out").startswith(
-        f"tasks: There is no file {tmp_path / 'lost.jsonl'}."
-    )
-    assert refused(of_tasks(comparison, held_out=lost), tmp_path / "out").startswith(
-        f"held_out: There is no file {tmp_path / 'lost.jsonl'}."
-    )
+def test_missing_task_file(comparison, recipe, tmp_path):
+    missing = DatasetTasks(str(tmp_path / "lost.jsonl"))
+    assert error_message(
+        with_recipe_fields(comparison, tasks=missing), tmp_path / "out"
+    ).startswith(f"tasks: There is no file {tmp_path / 'lost.jsonl'}.")
+    assert error_message(
+        with_recipe_fields(comparison, eval_tasks=missing), tmp_path / "out"
+    ).startswith(f"eval_tasks: There is no file {tmp_path / 'lost.jsonl'}.")
 
 
-def test_tasks_of_which_too_few_are_there_to_be_held_out(comparison, tmp_path):
-    said = refused(of_tasks(comparison, held_out=16), tmp_path / "out")
-    assert said == "Nothing is left to train on: every task of the source is held out."
-    said = refused(of_tasks(comparison, held_out=17), tmp_path / "out")
-    assert said.startswith("held_out: 17 different tasks were asked for")
+def test_too_few_tasks_to_hold_out(comparison, tmp_path):
+    message = error_message(with_recipe_fields(comparison, eval_tasks=16), tmp_path / "out")
+    assert message == "No training tasks are left: every task of the source is an evaluation task."
+    message = error_message(with_recipe_fields(comparison, eval_tasks=17), tmp_path / "out")
+    assert message.startswith("eval_tasks: 17. Allowed: at most")
 
 
-def test_the_second_of_two_task_sets_is_looked_at_too(comparison, tmp_path):
+def test_missing_task_file_of_the_second_task_set(comparison, tmp_path):
     sets = {
         "few": TaskSet(EchoTasks(copies=2), 4),
         "lost": TaskSet(DatasetTasks("./lost.jsonl"), 4),
     }
-    said = refused(replace(comparison, task_sets=sets), tmp_path / "out")
-    assert said.startswith("tasks: There is no file lost.jsonl.")
+    message = error_message(replace(comparison, task_sets=sets), tmp_path / "out")
+    assert message.startswith("tasks: There is no file lost.jsonl.")
 
 
-def test_a_reward_that_went_missing_since_is_named_with_the_folder(failing, tmp_path):
-    source = next(part.reward.place for part in failing.env.rewards).rpartition(":")[0]
+def test_missing_reward_file_of_a_saved_comparison(failing, tmp_path):
+    source = next(part.reward.import_path for term in failing.env.rewards).rpartition(":")[0]
     shutil.copy(source, tmp_path / "rewards.py")
-    world = SingleTurn(
-        (RewardTerm("nothing", ImportedReward(f"{tmp_path / 'rewards.py'}:nothing")),)
-    )
+    env = SingleTurn((RewardTerm("failing", ImportedReward(f"{tmp_path / 'rewards.py'}:failing")),))
     manifest.save_comparison(
-        Comparison({"a": failing.replace(env=world)}, Steps(1), metric="reward"), tmp_path
+        Comparison({"a": failing.replace(env=env)}, Steps(1), metric="reward"), tmp_path
     )
     path = tmp_path / manifest.MANIFEST_FILE
     path.write_text(path.read_text().replace("rewards.py", "gone.py"))
-    with pytest.raises(ConfigError) as said:
+    with pytest.raises(ConfigError) as error:
         manifest.load_comparison(tmp_path)
-    assert str(said.value).startswith(f"out: {path}: There is no file '{tmp_path / 'gone.py'}'.")
+    assert str(error.value).startswith(f"out: {path}: There is no file '{tmp_path / 'gone.py'}'.")
 
 
-def test_a_model_that_is_grown_first_need_not_be_there(comparison, with_model, tmp_path):
-    missing = str(tmp_path / "seedling")
-    one = replace(with_model(missing), toy_models=(Pot(missing),))
-    with pytest.raises(TypeError, match="nobody knows how to grow it"):  # it was to be grown
+def test_toy_model_need_not_exist(comparison, with_model, tmp_path):
+    missing = str(tmp_path / "toy")
+    one = replace(with_model(missing), toy_models=(PrebuiltModel(missing),))
+    with pytest.raises(TypeError, match="not a toy model that grupo can train"):
         run_comparison(one, tmp_path / "out")
 
 
-def test_what_is_finished_needs_nothing_any_more(comparison, recipe, tmp_path):
+def test_finished_runs_do_not_need_their_model(comparison, recipe, tmp_path):
     shutil.copytree(recipe.policy.model, tmp_path / "model")
     own = recipe.replace(policy=replace(recipe.policy, model=str(tmp_path / "model")))
     one = replace(comparison, recipes={"grpo": own}, seeds=1)
     run_comparison(one, tmp_path / "out")
     shutil.rmtree(tmp_path / "model")
-    (outcome,) = run_comparison(one, tmp_path / "out").run_statuses
-    assert outcome.status == "finished"
+    (status,) = run_comparison(one, tmp_path / "out").run_statuses
+    assert status.status == "finished"
     with pytest.raises(ConfigError, match="is not a folder"):
         run_comparison(replace(one, seeds=2), tmp_path / "out")
 
 
-def of_tasks(comparison: Comparison, **changes) -> Comparison:
+def with_recipe_fields(comparison: Comparison, **changes) -> Comparison:
     recipes = {name: recipe.replace(**changes) for name, recipe in comparison.recipes.items()}
     return replace(comparison, recipes=recipes)

@@ -1,4 +1,4 @@
-"""Fields and values as a command line says them."""
+"""Fields and values in the notation of the command line."""
 
 import pytest
 
@@ -29,8 +29,8 @@ class Holder:
     pairs: tuple[tuple[str, float], ...] = ()
     sizes: tuple[int, int] = (1, 2)
     schedule: float | Schedule = 0.0
-    plan: UpdatePlan = Updates()
-    solved: SuccessCriterion | None = None
+    updates: UpdatePlan = Updates()
+    success: SuccessCriterion | None = None
     text: str = ""
 
 
@@ -44,14 +44,14 @@ class Holder:
         ("pairs", "()", ()),
         ("sizes", "(3, 4)", (3, 4)),
         ("schedule", "Warmup(0.1, schedule=Cosine(1e-3))", Warmup(0.1, Cosine(1e-3))),
-        ("plan", "Updates(minibatches=4)", Updates(1, 4)),
-        ("solved", "SuccessCriterion('right', 0.5)", SuccessCriterion("right", 0.5)),
+        ("updates", "Updates(minibatches=4)", Updates(1, 4)),
+        ("success", "SuccessCriterion('right', 0.5)", SuccessCriterion("right", 0.5)),
         (
-            "solved",
+            "success",
             "SuccessCriterion(right)",
             SuccessCriterion("right"),
-        ),  # quotes are a burden in a shell
-        ("solved", "None", None),
+        ),  # quotes may be left out in a shell
+        ("success", "None", None),
         ("text", "None", "None"),
         ("text", "3", "3"),
         ("text", "Linear(1, 0)", "Linear(1, 0)"),
@@ -59,9 +59,9 @@ class Holder:
         ("text", "a = b (", "a = b ("),
     ],
 )
-def test_a_value_is_read_as_its_field_wants_it(field, text, value):
-    new = getattr(set_field(Holder(), field, text), field)
-    assert (new, type(new)) == (value, type(value))
+def test_value_is_parsed_by_the_type_of_its_field(field, text, value):
+    parsed = getattr(set_field(Holder(), field, text), field)
+    assert (parsed, type(parsed)) == (value, type(value))
 
 
 @pytest.mark.parametrize(
@@ -71,76 +71,92 @@ def test_a_value_is_read_as_its_field_wants_it(field, text, value):
         ("policy.sampling", "Sampling(top_p=0.9)", Sampling(top_p=0.9)),
         ("policy.stop_strings", "('a',)", ("a",)),
         (
-            "method.sample",
+            "method.sampler",
             "ResampleUntilInformative(FirstTurnTree(2, 2), max_tries=3)",
             ResampleUntilInformative(FirstTurnTree(2, 2), 3),
         ),
-        ("method.credit", "Center()", Center()),
-        ("method.credit", "Chain((Center(), ScaleByStd()))", chain(Center(), ScaleByStd())),
+        ("method.advantage", "Center()", Center()),
+        ("method.advantage", "Chain((Center(), ScaleByStd()))", chain(Center(), ScaleByStd())),
         ("method.loss", "SumLoss(Clip(0.1), ScaledLoss(0.5, KL()))", Clip(0.1) + 0.5 * KL()),
-        ("method.loss.high", "Linear(0.2, 0.3)", Linear(0.2, 0.3)),
-        ("method.weigh", "token_mean", token_mean),
-        ("method.weigh", "ConstantLength(64)", ConstantLength(64)),
-        ("method.curate", "informative", keep_nonzero_std),
-        ("evaluation.solved.at_least", "1", 1.0),
+        ("method.loss.clip_high", "Linear(0.2, 0.3)", Linear(0.2, 0.3)),
+        ("method.aggregation", "token_mean", token_mean),
+        ("method.aggregation", "ConstantLength(64)", ConstantLength(64)),
+        ("method.filter", "keep_nonzero_std", keep_nonzero_std),
+        ("evaluation.success.min_reward", "1", 1.0),
     ],
 )
-def test_fields_of_a_recipe_however_deep(field, text, value):
-    new = set_field(RECIPE, field, text)
+def test_fields_of_a_recipe_at_any_depth(field, text, value):
+    component = set_field(RECIPE, field, text)
     for name in field.split("."):
-        new = getattr(new, name)
-    assert new == value
+        component = getattr(component, name)
+    assert component == value
 
 
-def test_the_rest_of_a_piece_stays_as_it_is():
-    assert set_field(RECIPE, "policy.max_new_tokens", "5") == RECIPE.replace(
-        policy=CausalLM(
-            RECIPE.policy.model, max_new_tokens=5, tokens_per_microbatch=RECIPE.policy.budget
-        )
+def test_other_fields_are_unchanged():
+    policy = RECIPE.policy
+    changed = CausalLM(
+        policy.model, max_new_tokens=5, tokens_per_microbatch=policy.tokens_per_microbatch
     )
+    assert set_field(RECIPE, "policy.max_new_tokens", "5") == RECIPE.replace(policy=changed)
 
 
 @pytest.mark.parametrize(
-    ("field", "text", "said"),
+    ("field", "text", "message"),
     [
         ("numbr", "1", "numbr: Holder has no field 'numbr'. Did you mean 'number'? Allowed: "),
-        ("at_least", "1", "Did you mean 'solved.at_least'?"),
-        ("solved.at_lest", "1", "solved.at_lest: Solved has no field 'at_lest'. Did you mean 'at_"),
+        ("min_reward", "1", "Did you mean 'success.min_reward'?"),
+        (
+            "success.min_rewrd",
+            "1",
+            "success.min_rewrd: SuccessCriterion has no field 'min_rewrd'. Did you mean 'min_reward",
+        ),
         ("number.deeper", "1", "number.deeper: float has no field 'deeper'. There is nothing to"),
         ("number", "one", "number: 'one' does not fit. Allowed: a number"),
         ("sizes", "(1, 2, 3)", "sizes: '(1, 2, 3)' does not fit. Allowed: a tuple (…,) of which"),
         ("sizes", "(1, 'b')", "does not fit"),
-        ("plan", "Passes", "plan: 'Passes' does not fit. Allowed: SingleUpdate(…) or Updates(…)."),
-        ("plan", "Linear(1, 0)", "plan: there is no 'Linear' to be made here. Allowed: OnePass, "),
-        ("plan", "Updates(1, 2, 3)", "says too much. Allowed: Updates(epochs, minibatches)."),
-        ("plan", "Updates(1, epochs=2)", "says too much"),
-        ("plan", "Updates(*x)", "Passes's epochs: *x does not fit"),
-        ("plan", "Updates(**x)", "Passes has no 'None'"),
-        ("plan", "Updates(epoch=1)", "plan: Passes has no 'epoch'. Did you mean 'epochs'?"),
         (
-            "plan",
+            "updates",
+            "Updates",
+            "updates: 'Updates' does not fit. Allowed: SingleUpdate(…) or Updates(…).",
+        ),
+        (
+            "updates",
+            "Linear(1, 0)",
+            "updates: 'Linear' cannot be used here. Allowed: SingleUpdate, ",
+        ),
+        (
+            "updates",
+            "Updates(1, 2, 3)",
+            "has too many arguments. Allowed: Updates(epochs, minibatches).",
+        ),
+        ("updates", "Updates(1, epochs=2)", "has too many arguments"),
+        ("updates", "Updates(*x)", "epochs of Updates: *x does not fit"),
+        ("updates", "Updates(**x)", "Updates has no 'None'"),
+        ("updates", "Updates(epoch=1)", "updates: Updates has no 'epoch'. Did you mean 'epochs'?"),
+        (
+            "updates",
             "Updates('a')",
-            "plan: Passes's epochs: 'a' does not fit. Allowed: a whole number",
+            "updates: epochs of Updates: 'a' does not fit. Allowed: a whole number",
         ),
         ("schedule", "Linear(1)", "schedule: 'Linear(1)' lacks 'end'. Allowed: Linear(start, end)"),
-        ("schedule", "Warmup(0.1, Linear(1))", "schedule, Warmup's then: 'Linear(1)' lacks 'end'"),
+        ("schedule", "Warmup(0.1, Linear(1))", "schedule, schedule of Warmup: 'Linear(1)' lacks"),
     ],
 )
-def test_what_does_not_fit_is_refused_by_its_place(field, text, said):
-    holder = Holder(solved=SuccessCriterion())
-    with pytest.raises(ConfigError) as refusal:
+def test_invalid_values_are_rejected_with_their_place(field, text, message):
+    holder = Holder(success=SuccessCriterion())
+    with pytest.raises(ConfigError) as caught:
         set_field(holder, field, text)
-    assert said in str(refusal.value)
+    assert message in str(caught.value)
 
 
-def test_a_piece_that_refuses_its_own_fields_is_quoted_with_their_place():
+def test_errors_of_a_component_s_own_checks_begin_with_their_place():
     for field, text in (("policy.sampling", "Sampling(0)"), ("policy.sampling.temperature", "0")):
         with pytest.raises(ConfigError, match=rf"^{field}: .*0\.0\. Allowed: above 0"):
             set_field(RECIPE, field, text)
 
 
-def test_nothing_is_evaluated():
-    with pytest.raises(ConfigError, match="there is no 'print' to be made here"):
+def test_values_are_not_evaluated():
+    with pytest.raises(ConfigError, match="'print' cannot be used here"):
         set_field(Holder(), "number", "print('hello')")
     with pytest.raises(ConfigError, match="does not fit"):
         set_field(Holder(), "number", "(1).__class__")
@@ -148,16 +164,16 @@ def test_nothing_is_evaluated():
 
 
 @pytest.mark.parametrize("name", ["gpt2-medium", "owner/name", "owner/name.v2", "a  and b", "f(x)"])
-def test_a_text_that_looks_like_code_stays_as_it_was_written(name):
+def test_string_that_looks_like_code_is_unchanged(name):
     assert set_field(RECIPE, "policy.model", name).policy.model == name
 
 
-def test_a_text_too_deep_to_parse_is_a_text():
+def test_string_too_deep_to_parse_is_a_string():
     deep = "(" * 5000
     assert parse_value(deep, str, "text") == deep
 
 
-def test_every_slot_of_a_method_names_what_fills_it():
+def test_every_slot_of_a_method_has_available_components():
     hints = Method.__annotations__
     for slot, hint in hints.items():
         assert available_components(hint), slot
@@ -166,29 +182,28 @@ def test_every_slot_of_a_method_names_what_fills_it():
             for x in available_components(hint).values()
             if not isinstance(x, type)
         ), slot
-    assert {"Independent", "Tree", "UntilInformative"} <= set(available_components(hints["sample"]))
-    assert {"keep_all", "informative", "KeepExtremes"} <= set(available_components(hints["curate"]))
+    assert {"GroupSampler", "FirstTurnTree"} <= set(available_components(hints["sampler"]))
+    assert {"keep_all", "keep_nonzero_std"} <= set(available_components(hints["filter"]))
 
 
-def test_every_field_of_every_methods_recipe_is_a_place():
+def test_field_paths_of_every_method_s_recipe_are_unique():
     for entry in methods():
-        found = list(field_paths(RECIPE.replace(method=entry.method)))
-        assert len(found) == len(set(found))
-        assert {"steps", "policy.sampling.top_k", "method.loss", "evaluation.solved.part"} <= {
-            *found
-        }
+        paths = list(field_paths(RECIPE.replace(method=entry.method)))
+        assert len(paths) == len(set(paths))
+        assert {"max_steps", "policy.sampling.top_k", "method.loss"} <= {*paths}
+        assert "evaluation.success.reward_term" in paths
 
 
 @pytest.mark.parametrize(
-    ("hint", "said"),
+    ("hint", "description"),
     [
         (int, "a whole number"),
         (float | None, "a number or None"),
         (Lora | None, "Lora(…) or None"),
-        (tuple[str, ...], "a tuple (…,) of which each is a text"),
+        (tuple[str, ...], "a tuple (…,) of which each is a string"),
         (Schedule, "Cosine(…) or Exponential(…) or Linear(…) or Switch(…) or Warmup(…)"),
         (GroupSampler, "GroupSampler(…)"),
     ],
 )
-def test_types_are_said_in_words(hint, said):
-    assert describe_type(hint) == said
+def test_types_are_described_in_words(hint, description):
+    assert describe_type(hint) == description

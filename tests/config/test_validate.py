@@ -1,4 +1,4 @@
-"""What a recipe may not ask for, whether it came from a command line or from Python."""
+"""Validation of recipes, whether they come from a command line or from Python."""
 
 import math
 from dataclasses import replace
@@ -33,26 +33,26 @@ from grupo.rollouts.samplers import (
     WithExpertSolution,
     WithGreedyBaseline,
 )
-from grupo.testing.smoke import run as proving
+from grupo.testing.smoke import run as smoke_run
 from grupo.toy.quickstart import RECIPE, TOY_MODEL
 
 
 @component
 class Confident(Loss):
-    """Reads a signal that no language model has."""
+    """A loss that reads a signal which no language model has."""
 
     @property
     def required_signals(self) -> frozenset[str]:
         return frozenset({"entropie"})
 
 
-def ByPartOf(part):
-    return GroupedBy(Center(), ByRewardTerm(part))
+def grouped_by_term(name):
+    return GroupedBy(Center(), ByRewardTerm(name))
 
 
 @component
 class Shifted:
-    """A credit of somebody else's, which may count below 0."""
+    """An advantage estimator of another package, whose whole numbers may be negative."""
 
     by: int = -1
 
@@ -60,20 +60,20 @@ class Shifted:
         return x - self.by
 
 
-def with_(**changes):
+def with_method(**changes):
     return RECIPE.replace(method=Method(**changes))
 
 
-def policy(**changes):
+def with_policy(**changes):
     return RECIPE.replace(policy=replace(RECIPE.policy, **changes))
 
 
 @pytest.mark.parametrize("entry", methods(), ids=lambda entry: entry.key)
-def test_every_method_may_be_trained(entry):
-    check_recipe(proving.echo_recipe(entry.method).replace(method=entry.method))
+def test_recipe_of_every_method_is_valid(entry):
+    check_recipe(smoke_run.echo_recipe(entry.method).replace(method=entry.method))
 
 
-def test_what_grows_the_quickstarts_model_may_be_trained(tmp_path):
+def test_recipe_of_the_toy_model_is_valid(tmp_path):
     check_recipe(TOY_MODEL.recipe(tmp_path))
 
 
@@ -84,44 +84,44 @@ def test_what_grows_the_quickstarts_model_may_be_trained(tmp_path):
         RECIPE.replace(learning_rate=0),
         RECIPE.replace(learning_rate=np.float64(1e-5)),
         RECIPE.replace(eval_tasks=0),
-        with_(loss=Clip(math.inf, Linear(0.2, 0.3)) + (-0.01) * Entropy()),
-        with_(loss=Warmup(0.5, Cosine(0.1)) * KL()),
-        with_(sample=GroupSampler(1), credit=identity),
-        with_(credit=chain(Center(), Shifted())),
-        with_(
-            sample=ResampleUntilInformative(FirstTurnTree(2, 2), 2),
+        with_method(loss=Clip(math.inf, Linear(0.2, 0.3)) + (-0.01) * Entropy()),
+        with_method(loss=Warmup(0.5, Cosine(0.1)) * KL()),
+        with_method(sampler=GroupSampler(1), advantage=identity),
+        with_method(advantage=chain(Center(), Shifted())),
+        with_method(
+            sampler=ResampleUntilInformative(FirstTurnTree(2, 2), 2),
             curriculum=DynamicSampling(ShuffledTasks(), 3),
         ),
     ],
 )
-def test_what_can_be_is_let_through(recipe):
+def test_valid_recipes_pass(recipe):
     check_recipe(recipe)
 
 
 @pytest.mark.parametrize(
-    ("recipe", "said"),
+    ("recipe", "message"),
     [
-        (RECIPE.replace(max_steps=0), "steps: 0. Allowed: 1 or more."),
-        (RECIPE.replace(max_steps="5"), "steps: '5' does not fit. Allowed: a whole number."),
-        (RECIPE.replace(max_steps=True), "steps: True does not fit. Allowed: a whole number."),
+        (RECIPE.replace(max_steps=0), "max_steps: 0. Allowed: 1 or more."),
+        (RECIPE.replace(max_steps="5"), "max_steps: '5' does not fit. Allowed: a whole number."),
+        (RECIPE.replace(max_steps=True), "max_steps: True does not fit. Allowed: a whole number."),
         (
             RECIPE.replace(prompts_per_step=2.0),
-            "prompts: 2.0 does not fit. Allowed: a whole number.",
+            "prompts_per_step: 2.0 does not fit. Allowed: a whole number.",
         ),
         (RECIPE.replace(save_every=0), "save_every: 0. Allowed: 1 or more."),
         (
             RECIPE.replace(max_grad_norm=math.nan),
-            "max_norm: nan. Allowed: above 0; inf clips nothing.",
+            "max_grad_norm: nan. Allowed: above 0; inf clips nothing.",
         ),
         (
             RECIPE.replace(max_grad_norm=Linear(1, 2)),
-            "max_norm: Linear(start=1, end=2) does not fit.",
+            "max_grad_norm: Linear(start=1, end=2) does not fit.",
         ),
-        (RECIPE.replace(learning_rate=math.nan), "lr: nan. Allowed: 0 or more, finite."),
-        (RECIPE.replace(learning_rate=math.inf), "lr: inf. Allowed: 0 or more, finite."),
+        (RECIPE.replace(learning_rate=math.nan), "learning_rate: nan. Allowed: 0 or more, finite."),
+        (RECIPE.replace(learning_rate=math.inf), "learning_rate: inf. Allowed: 0 or more, finite."),
         (
             RECIPE.replace(learning_rate="fast"),
-            "lr: 'fast' does not fit. Allowed: a number or Cosine(…)",
+            "learning_rate: 'fast' does not fit. Allowed: a number or Cosine(…)",
         ),
         (
             RECIPE.replace(learning_rate=Linear(1.0, -0.1)),
@@ -129,7 +129,7 @@ def test_what_can_be_is_let_through(recipe):
         ),
         (
             RECIPE.replace(learning_rate=Warmup(1.5, 1e-5)),
-            "lr.share: 1.5. Allowed: above 0, at most 1.",
+            "learning_rate.fraction: 1.5. Allowed: above 0, at most 1.",
         ),
         (
             RECIPE.replace(optimizer=Adam(beta1=1.0)),
@@ -143,123 +143,144 @@ def test_what_can_be_is_let_through(recipe):
         ),
         (
             RECIPE.replace(evaluation=Evaluation(success=SuccessCriterion("corect"))),
-            "evaluation.solved.part: 'corect'. Did you mean 'correct'? Allowed: correct.",
+            "evaluation.success.reward_term: 'corect'. Did you mean 'correct'? Allowed: correct.",
         ),
-        (policy(limit=0), "policy.max_new_tokens: 0. Allowed: 1 or more."),
-        (policy(budget=0), "policy.tokens_per_microbatch: 0. Allowed: 1 or more."),
+        (with_policy(max_new_tokens=0), "policy.max_new_tokens: 0. Allowed: 1 or more."),
         (
-            policy(stop="####"),
+            with_policy(tokens_per_microbatch=0),
+            "policy.tokens_per_microbatch: 0. Allowed: 1 or more.",
+        ),
+        (
+            with_policy(stop_strings="####"),
             "policy.stop_strings: '####' does not fit. Allowed: a tuple (…,) of which",
         ),
         (
-            policy(stop=("a", "")),
-            "policy.stop_strings: ('a', ''). Allowed: a tuple of texts, none of them empty.",
+            with_policy(stop_strings=("a", "")),
+            "policy.stop_strings: ('a', ''). Allowed: a tuple of strings, none of them empty.",
         ),
-        (policy(dtype="float8"), "policy.dtype: 'float8'. Allowed: float32 or bfloat16."),
-        (policy(device="tpu"), "device: 'tpu' is not available. Did you mean 'cpu'? Allowed: auto, cpu"),
-        (with_(sample=GroupSampler(1)), "method.sample: a group of 1 has nobody"),
-        (with_(sample=GroupSampler(0)), "method.sample.n: 0. Allowed: 1 or more."),
+        (with_policy(dtype="float8"), "policy.dtype: 'float8'. Allowed: float32 or bfloat16."),
         (
-            with_(sample=ResampleUntilInformative(FirstTurnTree(0, 2), 2)),
-            "method.sample.inner.trunks: 0. Allowed",
+            with_policy(device="tpu"),
+            "device: 'tpu' is not available. Did you mean 'cpu'? Allowed: auto, cpu",
         ),
+        (with_method(sampler=GroupSampler(1)), "method.sampler: a group of 1 rollout has nothing"),
+        (with_method(sampler=GroupSampler(0)), "method.sampler.group_size: 0. Allowed: 1 or more."),
         (
-            with_(curriculum=DynamicSampling(ShuffledTasks(), 0)),
-            "method.curriculum.rounds: 0. Allowed: 1 or",
-        ),
-        (with_(plan=Updates(1, 0)), "method.plan.minibatches: 0. Allowed: 1 or more."),
-        (with_(weigh=ConstantLength(-4)), "method.weigh.length: -4. Allowed: 1 or more."),
-        (with_(loss=Clip(-0.2)), "method.loss.low: -0.2. Allowed: 0 or more."),
-        (
-            with_(loss=Clip() + Clip(clip_high=-1.0)),
-            "method.loss.right.high: -1.0. Allowed: 0 or more.",
+            with_method(sampler=ResampleUntilInformative(FirstTurnTree(0, 2), 2)),
+            "method.sampler.inner.first_turns: 0. Allowed",
         ),
         (
-            with_(loss=KL(other_policy="teacher")),
+            with_method(curriculum=DynamicSampling(ShuffledTasks(), 0)),
+            "method.curriculum.max_resample_rounds: 0. Allow",
+        ),
+        (with_method(updates=Updates(1, 0)), "method.updates.minibatches: 0. Allowed: 1 or more."),
+        (
+            with_method(aggregation=ConstantLength(-4)),
+            "method.aggregation.max_length: -4. Allowed: 1 or more.",
+        ),
+        (with_method(loss=Clip(-0.2)), "method.loss.clip_low: -0.2. Allowed: 0 or more."),
+        (
+            with_method(loss=Clip() + Clip(clip_high=-1.0)),
+            "method.loss.right.clip_high: -1.0. Allowed: 0 or more.",
+        ),
+        (
+            with_method(loss=KL(other_policy="teacher")),
             "it reads 'logp@teacher', and the run has no 'teacher'",
         ),
-        (with_(loss=JSD("teacher")), "it reads 'jsd@teacher', and the run has no 'teacher'"),
-        (with_(credit=ByPartOf("style")), "it reads 'style', and no reward of the env is called"),
-        (with_(reference=ReferenceUpdate(1.5)), "method.reference.rate: 1.5. Allowed: 0 to 1."),
+        (with_method(loss=JSD("teacher")), "it reads 'jsd@teacher', and the run has no 'teacher'"),
         (
-            with_(reference=ReferenceUpdate(every=0)),
+            with_method(advantage=grouped_by_term("style")),
+            "it reads 'style', which is no reward of the env",
+        ),
+        (
+            with_method(reference=ReferenceUpdate(1.5)),
+            "method.reference.rate: 1.5. Allowed: 0 to 1.",
+        ),
+        (
+            with_method(reference=ReferenceUpdate(every=0)),
             "method.reference.every: 0. Allowed: 1 or more.",
         ),
         (
             RECIPE.replace(aux_models=(AuxModel("ref"),)),
-            "others[0].name: 'ref'. Allowed: a name that nobody",
+            "aux_models[0].name: 'ref'. Allowed: a name of its own.",
         ),
         (
             RECIPE.replace(aux_models=(AuxModel("a b"),)),
-            "others[0].name: 'a b'. Allowed: a name that nobody",
+            "aux_models[0].name: 'a b'. Allowed: a name of its own.",
         ),
         (
             RECIPE.replace(aux_models=(AuxModel("twin"), AuxModel("twin"))),
-            "others[1].name: 'twin'. Allowed: a name that nobody else has.",
+            "aux_models[1].name: 'twin'. Allowed: a name of its own.",
         ),
         (
             RECIPE.replace(aux_models=(AuxModel("t", "poliy"),)),
-            "others[0].who: 'poliy' is no model. Did you",
+            "aux_models[0].model: 'poliy' is no model. Did you",
         ),
         (
             RECIPE.replace(aux_head_learning_rate=-1.0),
-            "helper_lr: -1.0. Allowed: 0 or more, finite.",
+            "aux_head_learning_rate: -1.0. Allowed: 0 or more, finite.",
         ),
         (
-            with_(loss=Confident()),
+            with_method(loss=Confident()),
             "no signal 'entropie'. Did you mean 'entropy'? Allowed: collision, disagre",
         ),
         (
-            with_(credit=chain(Center(), Center(lambda x, _: x))),
-            "recipe.method.credit.steps[1].baseline: <lambda> has no address",
+            with_method(advantage=chain(Center(), Center(lambda x, _: x))),
+            "recipe.method.advantage.estimators[1].baseline: <lambda> has no address",
         ),
     ],
 )
-def test_what_cannot_be_is_refused_by_its_place(recipe, said):
-    with pytest.raises(ConfigError) as refusal:
+def test_invalid_recipes_are_rejected_with_the_place(recipe, message):
+    with pytest.raises(ConfigError) as caught:
         check_recipe(recipe)
-    assert said in str(refusal.value)
+    assert message in str(caught.value)
 
 
-def test_a_part_of_a_part_may_say_what_is_solved():
+def test_success_may_be_decided_by_a_term_of_a_term():
     env = SingleTurn((RewardTerm("math", ExactMatch()),))
     check_recipe(
         RECIPE.replace(env=env, evaluation=Evaluation(success=SuccessCriterion("math/acc")))
     )
 
 
-def test_only_the_pieces_of_the_library_are_held_to_count_from_one():
-    check_recipe(with_(credit=chain(Center(), Shifted(by=0))))
+def test_only_the_library_s_components_must_count_from_one():
+    check_recipe(with_method(advantage=chain(Center(), Shifted(by=0))))
 
 
-def test_the_reference_and_the_sampler_are_known_by_name():
-    check_recipe(with_(loss=Reinforce() + 0.1 * KL() + 0.1 * KL(other_policy="sampler")))
+def test_reference_and_sampler_are_known_models():
+    check_recipe(with_method(loss=Reinforce() + 0.1 * KL() + 0.1 * KL(other_policy="sampler")))
     check_signal_models({"logp", "entropy", "logp@ref"}, ["ref"])
     with pytest.raises(ConfigError, match="it reads 'logp@reff', and the run has no 'reff'"):
         check_signal_models({"logp@reff"}, ["ref"])
 
 
-def test_a_policy_looks_at_the_first_of_all_tasks():
-    class Admits:
+def test_the_first_tasks_of_every_source_are_validated():
+    class Validator:
         def __init__(self) -> None:
-            self.seen = []
+            self.validated = []
 
-        def admit(self, tasks) -> None:
-            self.seen += tasks
+        def validate_tasks(self, tasks) -> None:
+            self.validated += tasks
 
-    policy, few, many = Admits(), [Task("few", "?")], [Task("many", "?")] * (MAX_TASKS_CHECKED + 1)
-    check_tasks(policy, few, many)
-    assert policy.seen == [*few, *many[:-1]]
+    validator = Validator()
+    few = [Task("few", "?")]
+    many = [Task("many", "?")] * (MAX_TASKS_CHECKED + 1)
+    check_tasks(validator, few, many)
+    assert validator.validated == [*few, *many[:-1]]
 
 
-def test_a_column_that_no_task_has_is_refused():
+def test_missing_column_is_rejected():
     method = Method(sampler=WithExpertSolution(GroupSampler(2), column="proof"))
-    with pytest.raises(ConfigError, match="reads their column 'proof', and none has it"):
+    with pytest.raises(ConfigError, match="reads the column 'proof', which no task has"):
         check_columns(method, [Task("a", "?", columns={"solution": "!"})])
     check_columns(method, [Task("a", "?"), Task("b", "?", columns={"proof": "!"})])
 
 
-def test_a_part_that_the_sampler_gives_is_no_reward_s():
-    check_recipe(with_(sample=WithGreedyBaseline(GroupSampler(2)), credit=ByPartOf("greedy")))
+def test_reward_terms_may_come_from_the_sampler():
+    check_recipe(
+        with_method(
+            sampler=WithGreedyBaseline(GroupSampler(2)), advantage=grouped_by_term("greedy")
+        )
+    )
     again = ResampleUntilInformative(FirstTurnTree(2, 4), max_tries=2)
-    check_recipe(with_(sample=again, credit=ByPartOf("trunk")))
+    check_recipe(with_method(sampler=again, advantage=grouped_by_term("first_turn")))

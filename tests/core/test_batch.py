@@ -17,32 +17,32 @@ def two_rows_of_one_rollout():
     )
 
 
-def test_a_batch_is_born_with_its_reward_as_advantage():
+def test_initial_advantage_is_the_reward():
     assert two_rows_of_one_rollout().advantage.tolist() == [[3, 0], [3, 3], [-1, 0]]
 
 
-def test_lengths_count_a_rollout_s_actions_over_all_its_rows():
+def test_lengths_count_actions_over_all_rows_of_a_rollout():
     assert two_rows_of_one_rollout().lengths.tolist() == [1 + 2, 1]
 
 
-def test_taken_rows_keep_their_rollouts_and_their_inputs():
-    part = two_rows_of_one_rollout().select_rows(torch.tensor([2, 0]))
-    assert part.rollout.tolist() == [1, 0]
-    assert part.advantage.tolist() == [[-1, 0], [3, 0]]
-    assert part.inputs["tokens"].tolist() == [7, 5]
-    assert part.inputs["text"] == ("c", "a")
-    assert part.inputs["model"] == "tiny"
-    assert part.reward.tolist() == [3.0, -1.0]
+def test_selected_rows_keep_their_rollouts_and_inputs():
+    selected = two_rows_of_one_rollout().select_rows(torch.tensor([2, 0]))
+    assert selected.rollout.tolist() == [1, 0]
+    assert selected.advantage.tolist() == [[-1, 0], [3, 0]]
+    assert selected.inputs["tokens"].tolist() == [7, 5]
+    assert selected.inputs["text"] == ("c", "a")
+    assert selected.inputs["model"] == "tiny"
+    assert selected.reward.tolist() == [3.0, -1.0]
 
 
-def test_credit_per_rollout_is_spread_over_its_rows_and_masked():
+def test_values_per_rollout_are_broadcast_to_rows_and_masked():
     batch = two_rows_of_one_rollout()
     per_action = torch.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
     assert broadcast_to_tokens(torch.tensor([1.0, 2.0]), batch).tolist() == [[1, 0], [1, 1], [2, 0]]
     assert broadcast_to_tokens(per_action, batch).tolist() == [[1, 0], [3, 4], [5, 0]]
 
 
-def test_a_signal_that_was_not_measured_raises_by_its_name():
+def test_missing_signal_raises_with_its_name():
     with pytest.raises(
         MissingSignalError, match=r"'entropy' was not measured\. Measured: logp@ref"
     ):
@@ -51,16 +51,16 @@ def test_a_signal_that_was_not_measured_raises_by_its_name():
         SignalDict()["x"]
 
 
-def test_more_may_be_measured():
+def test_signals_can_be_added():
     batch = make_batch(group=[0]).with_signals({"entropy": torch.ones(1, 1)})
     assert set(batch.signals) == {"logp@ref", "logp@sampler", "entropy"}
 
 
-def test_what_is_not_kept_per_row_is_left_as_it_is():
+def test_inputs_without_rows_are_unchanged():
     assert select_input_rows("anything", torch.tensor([0])) == "anything"
 
 
-def test_the_rich_batch_has_what_laws_are_about():
+def test_rich_batch_covers_the_cases_of_the_properties():
     batch = rich_batch(["logp@ref", "entropy"], ["style"])
     assert batch.group.bincount().tolist() == [4, 5, 4, 4, 1]
     assert (batch.rollout.bincount() == 2).sum() == 1

@@ -1,4 +1,4 @@
-"""A loop that turns beside the thread that waits for it."""
+"""An event loop in a thread of its own, with jobs on the thread that waits for it."""
 
 import asyncio
 import signal
@@ -11,75 +11,75 @@ from grupo.core.event_loop import run_coroutine, run_on_main_thread
 from grupo.inference.batcher import DynamicBatcher
 
 
-def test_what_is_handed_over_is_done_by_the_thread_that_waits_and_the_rest_is_not():
-    async def where() -> tuple[int, int]:
+def test_jobs_run_on_the_waiting_thread_and_the_coroutine_does_not():
+    async def thread_ids() -> tuple[int, int]:
         return get_ident(), await run_on_main_thread(get_ident)
 
-    loop, work = run_coroutine(where())
-    assert work == get_ident() != loop
+    loop_thread, job_thread = run_coroutine(thread_ids())
+    assert job_thread == get_ident() != loop_thread
 
 
-def test_the_loop_turns_while_work_is_done():
-    heard = threading.Event()
+def test_event_loop_runs_during_a_job():
+    event = threading.Event()
 
     async def both() -> bool:
-        working = asyncio.create_task(run_on_main_thread(lambda: heard.wait(10)))
+        job = asyncio.create_task(run_on_main_thread(lambda: event.wait(10)))
         await asyncio.sleep(0.01)
-        heard.set()
-        return await working
+        event.set()
+        return await job
 
     assert run_coroutine(both())
 
 
-def test_an_error_of_the_work_reaches_who_handed_it_over():
+def test_error_of_a_job_is_raised_in_the_coroutine():
     def fails() -> None:
         raise ValueError("no memory")
 
-    async def hears() -> str:
+    async def survives() -> str:
         with pytest.raises(ValueError, match="no memory"):
             await run_on_main_thread(fails)
-        return await run_on_main_thread(lambda: "on it goes")
+        return await run_on_main_thread(lambda: "continued")
 
-    assert run_coroutine(hears()) == "on it goes"
+    assert run_coroutine(survives()) == "continued"
 
 
-def test_an_error_of_the_coroutine_is_raised_where_it_is_waited_for():
+def test_error_of_the_coroutine_is_raised_by_run_coroutine():
     async def fails() -> None:
-        raise ValueError("the world is refused")
+        raise ValueError("the environment failed")
 
-    with pytest.raises(ValueError, match="the world is refused"):
+    with pytest.raises(ValueError, match="the environment failed"):
         run_coroutine(fails())
 
 
-def test_where_no_thread_can_be_started_that_is_raised(monkeypatch):
+def test_failure_to_start_a_thread_is_raised(monkeypatch):
     def refuse(thread: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
 
     monkeypatch.setattr(threading.Thread, "start", refuse)
-    work = run_on_main_thread(get_ident)
+    coroutine = run_on_main_thread(get_ident)
     with pytest.raises(RuntimeError, match="can't start"):
-        run_coroutine(work)
-    work.close()
+        run_coroutine(coroutine)
+    coroutine.close()
 
 
-def test_where_nobody_waits_work_is_done_on_the_spot():
+def test_job_without_a_waiting_thread_runs_at_once():
     assert asyncio.run(run_on_main_thread(get_ident)) == get_ident()
 
 
-def test_it_runs_where_a_loop_is_running_already():
+def test_run_coroutine_works_inside_a_running_loop():
     async def notebook() -> int:
         return run_coroutine(run_on_main_thread(lambda: 4))
 
     assert asyncio.run(notebook()) == 4
 
 
-@pytest.mark.parametrize("busy", [True, False], ids=["during work", "while waiting"])
-def test_ctrl_c_cancels_what_runs_and_is_raised(busy):
-    told = []
+@pytest.mark.parametrize("busy", [True, False], ids=["during a job", "while waiting"])
+def test_ctrl_c_cancels_the_coroutine_and_is_raised(busy):
+    events = []
 
-    def work() -> None:
+    def job() -> None:
         signal.raise_signal(signal.SIGINT)
-        told.append("went on")
+        events.append("continued")
 
     async def waits() -> None:
         try:
@@ -87,38 +87,39 @@ def test_ctrl_c_cancels_what_runs_and_is_raised(busy):
                 main = threading.main_thread().ident
                 assert main
                 signal.pthread_kill(main, signal.SIGINT)
-            await (run_on_main_thread(work) if busy else asyncio.sleep(10))
+            await (run_on_main_thread(job) if busy else asyncio.sleep(10))
         except asyncio.CancelledError:
-            told.append("cancelled")
+            events.append("cancelled")
             raise
 
     with pytest.raises(KeyboardInterrupt):
         run_coroutine(waits())
-    assert told == ["cancelled"]
+    assert events == ["cancelled"]
 
 
-def test_when_all_fails_what_is_worked_out_for_nobody_ends_soon():
-    asked, done = threading.Event(), []
+def test_pending_requests_are_abandoned_soon_after_a_failure():
+    started = threading.Event()
+    done = []
 
-    def answer(asks):
-        asked.set()
-        for place, ask in enumerate(asks):
-            if place == 1:
+    def answer(requests):
+        started.set()
+        for index, request in enumerate(requests):
+            if index == 1:
                 assert failed.wait(10)
-            done.append(ask)
-            yield place, ask
+            done.append(request)
+            yield index, request
 
     failed = threading.Event()
 
     async def fails() -> None:
         queue = DynamicBatcher(answer)
-        asking = [asyncio.create_task(queue(i)) for i in range(100)]
-        while not asking[0].done():
+        replies = [asyncio.create_task(queue(i)) for i in range(100)]
+        while not replies[0].done():
             await asyncio.sleep(0)
-        asking[-1].add_done_callback(lambda _: failed.set())
-        raise ValueError("the world is refused")
+        replies[-1].add_done_callback(lambda _: failed.set())
+        raise ValueError("the environment failed")
 
-    with pytest.raises(ValueError, match="refused"):
+    with pytest.raises(ValueError, match="failed"):
         run_coroutine(fails())
-    assert asked.is_set()
+    assert started.is_set()
     assert len(done) < 5

@@ -16,10 +16,10 @@ def splitmix64(key, position):
 
 def test_uniform_is_splitmix64_on_53_bits():
     keys = [0, 1, 12345, 2**62 + 7, 2**63 - 1, derive_key(0, "a")]
-    places = [0, 1, 2, 1_000_003]
+    positions = [0, 1, 2, 1_000_003]
     for key in keys:
-        drawn = uniform(torch.full((4,), key), torch.tensor(places)).tolist()
-        assert drawn == [splitmix64(key, place) for place in places]
+        drawn = uniform(torch.full((4,), key), torch.tensor(positions)).tolist()
+        assert drawn == [splitmix64(key, position) for position in positions]
 
 
 def test_uniform_agrees_with_the_published_first_output_of_seed_zero():
@@ -48,7 +48,7 @@ def test_neighbouring_positions_and_neighbouring_streams_are_uncorrelated():
     assert abs((y[1:] * y[:-1]).mean().item() * 12) < 4 / 20_000**0.5
 
 
-def test_a_draw_does_not_depend_on_who_else_is_in_the_batch():
+def test_a_draw_does_not_depend_on_the_rest_of_the_batch():
     keys = torch.tensor([derive_key(0, i) for i in range(6)])
     together = uniform(keys, torch.full((6,), 3))
     alone = torch.cat([uniform(key[None], torch.tensor([3])) for key in keys.flip(0)])
@@ -62,7 +62,7 @@ def test_derived_keys_differ_by_label_and_fit_63_bits():
     assert derive_key(1) != derive_key(0)
 
 
-def test_generators_of_one_name_draw_alike():
+def test_generators_of_one_label_are_equal():
     assert make_rng(0, "x").random() == make_rng(0, "x").random() != make_rng(0, "y").random()
 
 

@@ -1,4 +1,4 @@
-"""Every number worked by hand."""
+"""Statistics against numbers computed by hand."""
 
 import math
 from itertools import product
@@ -10,65 +10,65 @@ from grupo.core import statistics
 from grupo.core.statistics import Interval, pairs_needed, smallest_corrected_p
 
 
-def test_a_mean_of_task_sets_counts_each_of_them_the_same():
+def test_mean_weighs_task_sets_equally():
     one, other = [0.0, 1.0], [4.0, 4.0, 4.0, 4.0]
     assert statistics.stratified_mean([one, other]).value == (0.5 + 4.0) / 2  # not 17 / 6
 
 
-def test_seeds_are_drawn_within_their_task_set():
-    """Four seeds of another task set that are all alike add nothing to the interval's width."""
-    found = statistics.stratified_mean([[0.0, 1.0], [4.0] * 4])
-    assert (found.low, found.high) == (2.0, 2.5)  # (0 + 4) / 2 in a quarter of all draws
+def test_seeds_are_resampled_within_their_task_set():
+    # four equal seeds of another task set add nothing to the width of the interval
+    interval = statistics.stratified_mean([[0.0, 1.0], [4.0] * 4])
+    assert (interval.low, interval.high) == (2.0, 2.5)  # (0 + 4) / 2 in a quarter of all draws
 
 
-def test_of_three_seeds_the_interval_is_their_range():
+def test_interval_of_three_seeds_is_their_range():
     assert statistics.stratified_mean([[0.2, 0.9, 0.4]]) == Interval(
         *map(pytest.approx, (0.5, 0.2, 0.9))
     )
 
 
-def test_of_many_seeds_the_interval_is_that_of_all_draws():
+def test_interval_of_many_seeds_matches_all_draws():
     values = [0.0, 1.0, 2.0, 4.0, 8.0]
     every = [sum(draw) / 5 for draw in product(values, repeat=5)]  # 3125 draws, all as likely
     low, high = np.quantile(every, [0.025, 0.975])
-    found = statistics.stratified_mean([values])
-    assert (found.low, found.high) == (pytest.approx(low, abs=0.21), pytest.approx(high, abs=0.21))
+    interval = statistics.stratified_mean([values])
+    assert (interval.low, interval.high) == (pytest.approx(low, abs=0.21), pytest.approx(high, abs=0.21))
 
 
-def test_of_one_seed_there_is_no_interval_and_of_none_no_mean():
+def test_one_seed_has_no_interval_and_no_seed_has_no_mean():
     one, none = statistics.stratified_mean([[0.5]]), statistics.stratified_mean([[]])
     assert one.value == 0.5
     assert all(map(math.isnan, (one.low, one.high, none.value, none.low)))
 
 
-def test_a_task_set_without_a_number_leaves_no_mean_of_all():
+def test_empty_task_set_leaves_no_mean():
     assert math.isnan(statistics.stratified_mean([[0.5, 0.7], []]).value)
 
 
-def test_runs_that_are_all_alike_have_an_interval_of_no_width():
+def test_equal_runs_have_an_interval_of_zero_width():
     assert statistics.stratified_mean([[0.5] * 3]) == Interval(0.5, 0.5, 0.5)
 
 
-def test_probability_of_improvement_counts_pairs_and_half_of_draws():
-    ours, theirs = [3.0, 2.0, 1.0], [2.0, 0.0]
-    wins, draws = 2 + 1 + 1, 1  # 3 beats both, 2 beats 0 and draws with 2, 1 beats 0
-    assert statistics.probability_of_improvement([ours], [theirs]).value == pytest.approx(
-        (wins + draws / 2) / 6
+def test_probability_of_improvement_counts_ties_half():
+    scores, baseline = [3.0, 2.0, 1.0], [2.0, 0.0]
+    wins, ties = 2 + 1 + 1, 1  # 3 beats both, 2 beats 0 and ties with 2, 1 beats 0
+    assert statistics.probability_of_improvement([scores], [baseline]).value == pytest.approx(
+        (wins + ties / 2) / 6
     )
 
 
 def test_probability_of_improvement_is_the_mean_over_task_sets():
     always, never = ([1.0, 2.0], [0.0, 0.5]), ([0.0, 0.0], [1.0, 1.0])
-    found = statistics.probability_of_improvement([always[0], never[0]], [always[1], never[1]])
-    assert found.value == 0.5
-    assert (found.low, found.high) == (0.5, 0.5)  # whichever seeds are drawn
+    interval = statistics.probability_of_improvement([always[0], never[0]], [always[1], never[1]])
+    assert interval.value == 0.5
+    assert (interval.low, interval.high) == (0.5, 0.5)  # for any draw of seeds
 
 
-def test_probability_of_improvement_over_oneself_is_a_half():
+def test_probability_of_improvement_over_itself_is_a_half():
     x = [0.1, 0.5, 0.9]
-    found = statistics.probability_of_improvement([x], [x])
-    assert found.value == 0.5
-    assert found.low < 0.5 < found.high
+    interval = statistics.probability_of_improvement([x], [x])
+    assert interval.value == 0.5
+    assert interval.low < 0.5 < interval.high
 
 
 @pytest.mark.parametrize(
@@ -82,11 +82,11 @@ def test_probability_of_improvement_over_oneself_is_a_half():
         ([0.0, 0.0], 1.0),
     ],
 )
-def test_p_of_signs_counts_the_sums_as_far_from_zero(differences, p):
+def test_sign_flip_p_counts_the_sums_as_far_from_zero(differences, p):
     assert statistics.sign_flip_p_value(differences) == pytest.approx(p)
 
 
-def test_p_of_students_t_is_the_textbooks():
+def test_paired_t_p_matches_the_closed_form():
     # t = mean / (std / sqrt(3)) = 2 / (1 / sqrt(3)) = 3.4641; p = 1 - t / sqrt(2 + t^2), 2 degrees
     t = 2 * math.sqrt(3)
     assert statistics.paired_t_p_value([1.0, 2.0, 3.0]) == pytest.approx(
@@ -95,18 +95,18 @@ def test_p_of_students_t_is_the_textbooks():
 
 
 @pytest.mark.parametrize("differences", [[], [0.3], [0.5, 0.501], [0.5, 0.5, 0.5], [0.0] * 3])
-def test_students_t_says_nothing_of_two_or_of_what_has_no_spread(differences):
+def test_paired_t_p_is_nan_for_two_values_or_no_spread(differences):
     assert math.isnan(statistics.paired_t_p_value(differences))
 
 
-def test_holm_multiplies_the_smallest_by_all_and_never_falls():
+def test_holm_multiplies_the_smallest_by_the_number_of_tests_and_never_falls():
     # sorted: 0.01 x 4 = 0.04; 0.02 x 3 = 0.06; 0.024 x 2 = 0.048 -> 0.06; 0.5 x 1
     assert statistics.holm_correction([0.02, 0.5, 0.01, 0.024]) == pytest.approx(
         [0.06, 0.5, 0.04, 0.06]
     )
 
 
-def test_holm_stops_at_one_and_leaves_out_what_was_not_tested():
+def test_holm_is_at_most_one_and_skips_nan():
     corrected = statistics.holm_correction([0.6, math.nan, 0.7])
     assert corrected[0] == corrected[2] == 1.0
     assert math.isnan(corrected[1])
@@ -115,14 +115,14 @@ def test_holm_stops_at_one_and_leaves_out_what_was_not_tested():
     )
 
 
-def test_three_pairs_can_never_show_a_difference():
+def test_three_pairs_can_never_be_significant():
     assert smallest_corrected_p(3, 1) == 0.25
     assert smallest_corrected_p(3, 15) == 1.0
     assert smallest_corrected_p(6, 1) == 1 / 32
 
 
 @pytest.mark.parametrize("comparisons", [1, 2, 15, 100])
-def test_pairs_needed_are_enough_and_one_less_is_not(comparisons):
+def test_pairs_needed_is_the_smallest_sufficient_number(comparisons):
     needed = pairs_needed(comparisons)
     assert (
         smallest_corrected_p(needed, comparisons)
@@ -131,7 +131,7 @@ def test_pairs_needed_are_enough_and_one_less_is_not(comparisons):
     )
 
 
-def test_the_range_of_three_misses_the_mean_once_in_four_times():
+def test_range_of_three_misses_the_mean_in_a_quarter_of_cases():
     rng = np.random.default_rng(0)
     runs = rng.normal(size=(20_000, 3))
     missed = (runs.min(1) > 0) | (runs.max(1) < 0)  # 2 of the 8 signs that three can have

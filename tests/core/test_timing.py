@@ -1,4 +1,4 @@
-"""Seconds by name, of a clock that the test sets."""
+"""A stopwatch with a clock that the test sets."""
 
 from collections.abc import Callable
 
@@ -9,7 +9,7 @@ from grupo.core.timing import Stopwatch
 
 @pytest.fixture
 def wait(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
-    """Let so many seconds pass."""
+    """Returns a function that advances the clock by seconds."""
     now = [100.0]
     monkeypatch.setattr("time.perf_counter", lambda: now[0])
 
@@ -19,18 +19,18 @@ def wait(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
     return wait
 
 
-def test_laps_of_one_name_add_up_and_others_stay_apart(wait):
+def test_laps_add_up_by_name(wait):
     watch = Stopwatch()
     for seconds in (2.0, 3.0):
-        with watch.lap("sample"):
+        with watch.lap("generate"):
             wait(seconds)
         wait(10.0)
     with watch.lap("update"):
         wait(0.5)
-    assert watch.seconds == {"sample": 5.0, "update": 0.5}
+    assert watch.seconds == {"generate": 5.0, "update": 0.5}
 
 
-def test_a_lap_within_a_lap_counts_towards_both(wait):
+def test_nested_laps_count_towards_both_names(wait):
     watch = Stopwatch()
     with watch.lap("outer"):
         wait(1.0)
@@ -39,20 +39,20 @@ def test_a_lap_within_a_lap_counts_towards_both(wait):
     assert watch.seconds == {"outer": 3.0, "inner": 2.0}
 
 
-def test_a_lap_that_fails_counts_and_fails(wait):
+def test_lap_with_an_error_is_counted(wait):
     watch = Stopwatch()
 
     def fail() -> None:
-        with watch.lap("judge"):
+        with watch.lap("score"):
             wait(4.0)
             raise ValueError("no number")
 
     with pytest.raises(ValueError, match="no number"):
         fail()
-    assert watch.seconds == {"judge": 4.0}
+    assert watch.seconds == {"score": 4.0}
 
 
-def test_it_knows_how_long_ago_it_was_started(wait):
+def test_elapsed_counts_from_the_start(wait):
     wait(7.0)
     watch = Stopwatch()
     wait(1.5)
@@ -61,5 +61,5 @@ def test_it_knows_how_long_ago_it_was_started(wait):
     assert watch.elapsed == 2.5
 
 
-def test_what_never_ran_took_no_time():
-    assert Stopwatch().seconds["observe"] == 0.0
+def test_unknown_lap_has_zero_seconds():
+    assert Stopwatch().seconds["logprobs"] == 0.0

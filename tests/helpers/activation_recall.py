@@ -1,4 +1,4 @@
-"""Batches that were sampled, and what is learned of them, read again or not."""
+"""Sampled batches, and their signals and gradients with cached or recomputed activations."""
 
 import asyncio
 from collections.abc import Sequence
@@ -11,71 +11,73 @@ from grupo.core.batch import Batch
 from grupo.core.types import Rollout
 from grupo.models.causal_actor import CausalActor
 from grupo.models.causal_policy import CausalPolicy
-from tests.helpers.llama_backends import by_modules, off, worked
+from tests.helpers.llama_backends import count_calls, relative_error, with_hf_backend
 from tests.helpers.tiny_lm import batch_of
 
 NAMES = ("logp", "entropy")
 PROMPTS = ("Hi", "What is 2+2?", "A longer question", "Hi")
 
 
-def talked(
-    act: CausalActor, prompts: Sequence[str] = PROMPTS, turns: int = 1, attempts: int = 2
+def generate_rollouts(
+    actor: CausalActor, prompts: Sequence[str] = PROMPTS, turns: int = 1, attempts: int = 2
 ) -> list[Rollout]:
-    """So many answers to every prompt, each of so many turns."""
+    """Rollouts of so many turns, so many for every prompt."""
 
-    async def one(place: int) -> Rollout:
-        rollout, own = Rollout(), act.fork(place)
-        for seen in (prompts[place // attempts], *["And?"] * (turns - 1)):
-            rollout = rollout.append_turn(seen, await own(rollout, seen))
+    async def roll_out(number: int) -> Rollout:
+        rollout, own_actor = Rollout(), actor.fork(number)
+        for observation in (prompts[number // attempts], *["And?"] * (turns - 1)):
+            action = await own_actor(rollout, observation)
+            rollout = rollout.append_turn(observation, action)
         return rollout
 
-    async def everyone() -> list[Rollout]:
-        return await asyncio.gather(*map(one, range(len(prompts) * attempts)))
+    async def roll_out_all() -> list[Rollout]:
+        return await asyncio.gather(*map(roll_out, range(len(prompts) * attempts)))
 
-    return asyncio.run(everyone())
+    return asyncio.run(roll_out_all())
 
 
-def learned(policy: CausalPolicy, batch: Batch) -> list[Tensor]:
-    """What a policy says of a batch, and the gradients of weighing each action differently."""
+def sampled_batch(policy: CausalPolicy, turns: int = 1, **options: Any) -> Batch:
+    """A batch that a new engine of the policy has sampled."""
+    return batch_of(policy, generate_rollouts(policy.actor(7), turns=turns, **options))
+
+
+def signals_and_grads(policy: CausalPolicy, batch: Batch) -> list[Tensor]:
+    """Log-probabilities and entropies, and gradients with a different weight for each action."""
     policy.module.zero_grad()
-    weight, said = torch.linspace(-1, 1, batch.mask.numel()).view(batch.mask.shape), []
+    weight = torch.linspace(-1, 1, batch.mask.numel()).view(batch.mask.shape)
+    numbers: list[Tensor] = []
     for micro in policy.microbatches(batch):
         pi = policy.signals(batch.select_rows(micro), NAMES)
         (weight[micro] * (pi.logp + 0.5 * pi.entropy)).sum().backward()
-        said += [pi.logp.detach(), pi.entropy.detach()]
-    return [*said, *(p.grad.clone() for p in policy.parameters() if p.grad is not None)]
+        numbers += [pi.logp.detach(), pi.entropy.detach()]
+    return [*numbers, *(p.grad.clone() for p in policy.parameters() if p.grad is not None)]
 
 
-def assert_alike(ours: Sequence[Tensor], theirs: Sequence[Tensor]) -> None:
-    """The same numbers, to 1e-5 of the largest among each."""
-    assert len(ours) == len(theirs) > 2
-    assert all(x < 1e-5 for x in map(off, ours, theirs))
+def assert_all_close(actual: Sequence[Tensor], expected: Sequence[Tensor]) -> None:
+    """Equal to 1e-5 of the largest number of each tensor."""
+    assert len(actual) == len(expected) > 2
+    assert all(x < 1e-5 for x in map(relative_error, actual, expected))
 
 
-def sampled(policy: CausalPolicy, turns: int = 1, **more: Any) -> Batch:
-    """What an engine that has just begun said, as a batch."""
-    return batch_of(policy, talked(policy.actor(7), turns=turns, **more))
-
-
-def recalled(policy: CausalPolicy, batch: Batch) -> list[Tensor]:
-    """What is learned of a batch, none of which is read again."""
-    with worked() as counts:
-        found = learned(policy, batch)
+def with_cached_activations(policy: CausalPolicy, batch: Batch) -> list[Tensor]:
+    """Signals and gradients of a batch, without any forward pass."""
+    with count_calls() as counts:
+        numbers = signals_and_grads(policy, batch)
     assert not counts
-    return found
+    return numbers
 
 
-def read_again(policy: CausalPolicy, batch: Batch) -> list[Tensor]:
-    """What is learned of a batch, all of which is read again."""
-    with worked() as counts:
-        found = learned(policy, batch)
+def with_recomputed_activations(policy: CausalPolicy, batch: Batch) -> list[Tensor]:
+    """Signals and gradients of a batch, with a forward pass for every micro-batch."""
+    with count_calls() as counts:
+        numbers = signals_and_grads(policy, batch)
     assert counts["forward"] == len(list(policy.microbatches(batch)))
-    return found
+    return numbers
 
 
-def as_modules(policy: CausalPolicy, batch: Batch) -> list[Tensor]:
-    """What is learned of it by the model's own modules."""
-    with worked() as counts:
-        found = learned(by_modules(policy), batch)
+def with_hf_modules(policy: CausalPolicy, batch: Batch) -> list[Tensor]:
+    """Signals and gradients of a batch, computed by the model's own modules."""
+    with count_calls() as counts:
+        numbers = signals_and_grads(with_hf_backend(policy), batch)
     assert not counts
-    return found
+    return numbers

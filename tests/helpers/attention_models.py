@@ -1,4 +1,4 @@
-"""Families of models besides those of `tinylm`: with windows, experts, values of another width."""
+"""More model families than `tiny_lm`: with windows, experts, values narrower than keys."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ from tests.helpers.tiny_lm import ENDS, FAMILIES, WIDE
 NARROW = {name: WIDE[name] for name in WIDE if name not in ("head_dim", "num_key_value_heads")}
 EXPERTS = {"n_routed_experts": 4, "num_experts_per_tok": 2, "n_group": 1, "topk_group": 1}
 RANKS = {"q_lora_rank": None, "kv_lora_rank": 16, "qk_rope_head_dim": 8, "qk_nope_head_dim": 8}
-TAKEN: dict[str, Any] = {
+SUPPORTED: dict[str, Any] = {
     **FAMILIES,
     "mistral": lambda: MistralConfig(**WIDE, **ENDS, sliding_window=4),
     "gpt_neox": lambda: GPTNeoXConfig(**NARROW, **ENDS),
@@ -25,7 +25,8 @@ TAKEN: dict[str, Any] = {
         **NARROW, **ENDS, **EXPERTS, **RANKS, v_head_dim=8, moe_intermediate_size=16
     ),
 }
-REFUSED: dict[str, Any] = {  # scores beside those of keys; a function of their own
+# attention sinks; an attention function of their own
+UNSUPPORTED: dict[str, Any] = {
     "gpt_oss": lambda: GptOssConfig(**WIDE, **ENDS, num_local_experts=4),
     "gpt_neo": lambda: GPTNeoConfig(
         hidden_size=32, num_layers=2, num_heads=4, attention_types=[[["global"], 2]], **ENDS

@@ -1,9 +1,9 @@
-"""Chat templates as families of models have them, and a tokenizer of characters for each."""
+"""Chat templates of model families, and a character tokenizer for each."""
 
 from grupo.models.chat_tokenizer import ChatTokenizer
 from tests.helpers.tiny_lm import tokenizer
 
-CHATML = (  # Qwen: what tools say is a user's message
+CHATML = (  # Qwen: a tool's result is a user message
     "{% for m in messages %}"
     "{% if m.role == 'tool' %}"
     "<|im_start|>user\n<tool_response>\n{{ m.content }}\n</tool_response><|im_end|>\n"
@@ -23,7 +23,7 @@ MISTRAL = (
     "{% elif m.role == 'tool' %}[TOOL_RESULTS] {{ m.content }}[/TOOL_RESULTS]"
     "{% else %} {{ m.content }}</s>{% endif %}{% endfor %}"
 )
-GEMMA = (  # roles take turns, and tools are none
+GEMMA = (  # roles must alternate, and there is no role for tools
     "<bos>{% for m in messages %}"
     "{% if (m.role == 'user') != (loop.index0 % 2 == 0) %}"
     "{{ raise_exception('Conversation roles must alternate user/assistant') }}{% endif %}"
@@ -31,7 +31,7 @@ GEMMA = (  # roles take turns, and tools are none
     "{{ m.content | trim }}<end_of_turn>\n"
     "{% endfor %}{% if add_generation_prompt %}<start_of_turn>model\n{% endif %}"
 )
-# a family's template, its special tokens, the end of its answers first, and the roles of a world
+# template, special tokens (the end token first) and roles of an environment
 FAMILIES = {
     "chatml": (CHATML, ("<|im_end|>", "<|im_start|>"), ("tool", "user")),
     "llama3": (
@@ -49,10 +49,10 @@ FAMILIES = {
 CASES = [(name, role) for name, (_, _, roles) in FAMILIES.items() for role in roles]
 
 
-def language(family: str) -> ChatTokenizer:
-    """A tokenizer that has the family's template and special tokens."""
+def make_chat_tokenizer(family: str) -> ChatTokenizer:
+    """A tokenizer with the family's template and special tokens."""
     template, special, _ = FAMILIES[family]
-    known = tokenizer(chat_template=template, additional_special_tokens=list(special))
-    end = known.convert_tokens_to_ids(special[0])
+    backend = tokenizer(chat_template=template, additional_special_tokens=list(special))
+    end = backend.convert_tokens_to_ids(special[0])
     assert isinstance(end, int)
-    return ChatTokenizer(known, eos_token_ids=(end, 0), apply_chat_template=True)
+    return ChatTokenizer(backend, eos_token_ids=(end, 0), apply_chat_template=True)

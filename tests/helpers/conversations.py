@@ -1,4 +1,4 @@
-"""Rollouts written by hand, and what a policy reads of them."""
+"""Rollouts of given text, and the tokens of their forward passes."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -13,24 +13,24 @@ from grupo.models.causal_policy import CausalPolicy
 from tests.helpers.tiny_lm import ALPHABET, batch_of
 
 
-def said(text: str) -> Action:
-    """An answer of one token for each letter."""
+def text_action(text: str) -> Action:
+    """An answer with a token for each letter."""
     tokens = tuple(map(ALPHABET.index, text))
     return Action(tokens, (-1.0,) * len(tokens), ())
 
 
 def conversation(policy: CausalPolicy, *turns: str) -> Rollout:
-    """Prompts and answers by turns."""
+    """A rollout of alternating prompts and answers."""
     rollout = Rollout()
     for prompt, answer in zip(turns[::2], turns[1::2], strict=True):
-        seen = policy.encode_observation(rollout, prompt)
-        rollout = rollout.append_turn(prompt, replace(said(answer), observation=seen))
+        tokens = policy.encode_observation(rollout, prompt)
+        rollout = rollout.append_turn(prompt, replace(text_action(answer), observation=tokens))
     return rollout
 
 
 @contextmanager
-def counted(policy: CausalPolicy) -> Iterator[list[int]]:
-    """How many tokens the model reads, each time that it reads."""
+def count_tokens(policy: CausalPolicy) -> Iterator[list[int]]:
+    """Number of tokens of each forward pass."""
     counts = list[int]()
     embedding = policy.hf_model.get_input_embeddings()
     handle = embedding.register_forward_pre_hook(lambda _, args: counts.append(args[0].numel()))
@@ -38,8 +38,10 @@ def counted(policy: CausalPolicy) -> Iterator[list[int]]:
     handle.remove()
 
 
-def shuffled(policy: CausalPolicy, prompts: Sequence[str], attempts: int) -> tuple[Batch, Tensor]:
-    """Answers of 4 tokens to prompts, in any order, and whose they are."""
+def shuffled_batch(
+    policy: CausalPolicy, prompts: Sequence[str], attempts: int
+) -> tuple[Batch, Tensor]:
+    """Answers of 4 tokens in random order, and the index of each row's prompt."""
     order = torch.randperm(len(prompts) * attempts)
     rollouts = [
         conversation(policy, prompts[i // attempts], "abcdefgh"[i % attempts] * 4)

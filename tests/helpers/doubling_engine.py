@@ -1,16 +1,16 @@
-"""Somebody whose answers are known: what was asked, twice."""
+"""A batch handler with known replies: it doubles its requests."""
 
 from collections.abc import Iterator, Sequence
 
 
-class Twice:
-    """Doubles what it is asked, and notes what it was asked at once; some it cannot answer."""
+class DoublingHandler:
+    """Doubles its requests and records its calls; raises an error for the request `failing`."""
 
-    def __init__(self, unanswerable: int = -1) -> None:
-        self.unanswerable, self.calls = unanswerable, []
+    def __init__(self, failing: int = -1) -> None:
+        self.failing, self.calls = failing, []
 
-    def __call__(self, asks: Sequence[int]) -> Iterator[tuple[int, int]]:
-        self.calls.append(list(asks))
-        if self.unanswerable in asks:
-            raise RuntimeError(f"out of memory with {self.unanswerable}")
-        yield from enumerate(2 * ask for ask in asks)
+    def __call__(self, requests: Sequence[int]) -> Iterator[tuple[int, int]]:
+        self.calls.append(list(requests))
+        if self.failing in requests:
+            raise RuntimeError(f"out of memory with {self.failing}")
+        yield from enumerate(2 * request for request in requests)

@@ -1,4 +1,4 @@
-"""Engines that are asked, and what models read for it."""
+"""Requests to local engines, reference log-probabilities, and records of model calls."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -19,120 +19,132 @@ from grupo.kernels.prefix_cache import PrefixCache
 from grupo.models.causal_lm import CausalLM
 from grupo.models.causal_policy import CausalPolicy
 from tests.helpers import tiny_lm
-from tests.helpers.recurrent_model import planted
+from tests.helpers.recurrent_model import save_random_model
 from tests.helpers.tiny_lm import ALPHABET, CONTEXT, ENDS, WIDE
 
-BOUNDS = StopConditions(max_new_tokens=24, eos_token_ids=(0,), context_length=CONTEXT)
-TEXTS = ("Hi", "What is 2+2?", "A rather longer question, of words:", "Hi", "Go on")
+STOP_CONDITIONS = StopConditions(max_new_tokens=24, eos_token_ids=(0,), context_length=CONTEXT)
+PROMPTS = ("Hi", "What is 2+2?", "A rather longer question, of words:", "Hi", "Go on")
 FAMILIES: dict[str, Any] = {
     **tiny_lm.FAMILIES,
     "mistral": lambda: MistralConfig(**WIDE, **ENDS, sliding_window=4),
 }
 
 
-def policy_of(folder: Path, family: str, **more: Any) -> CausalPolicy:
-    """One of a family, which answers with at most 24 tokens."""
-    return CausalLM(planted(folder, FAMILIES[family]()), max_new_tokens=24, **more).build()
+def policy_of(folder: Path, family: str, **options: Any) -> CausalPolicy:
+    """A policy of a model family, with answers of at most 24 tokens."""
+    model = save_random_model(folder, FAMILIES[family]())
+    return CausalLM(model, max_new_tokens=24, **options).build()
 
 
-def ask(text: str, key: int) -> Request:
-    return Request(tokens(text), derive_key(0, key))
+def request_for(text: str, key: int) -> Request:
+    return Request(encode(text), derive_key(0, key))
 
 
-def tokens(text: str) -> tuple[int, ...]:
-    """A token for each letter."""
+def encode(text: str) -> tuple[int, ...]:
+    """One token for each character."""
     return tuple(map(ALPHABET.index, text))
 
 
-def after(request: Request, reply: Reply, text: str = "", key: int | None = None) -> Request:
-    """The request that goes on from a reply, with the same random stream unless told otherwise."""
-    key = request.rng_key if key is None else derive_key(0, key)
-    return Request((*request.tokens, *reply.tokens, *tokens(text)), key, request.sampling)
+def continuation(request: Request, reply: Reply, text: str = "", key: int | None = None) -> Request:
+    """A request that continues a reply, with the same random stream unless a key is given."""
+    rng_key = request.rng_key if key is None else derive_key(0, key)
+    return Request((*request.tokens, *reply.tokens, *encode(text)), rng_key, request.sampling)
 
 
-MANY = [ask(TEXTS[i % len(TEXTS)], i) for i in range(30)]
+REQUESTS = [request_for(PROMPTS[i % len(PROMPTS)], i) for i in range(30)]
 
 
-def engine(
+def engine_of(
     policy: CausalPolicy,
-    cells: int = MAX_CONTEXT_TOKENS,
-    memory: int = MAX_CONTEXT_TOKENS,
-    **bounds: Any,
+    max_context_tokens: int = MAX_CONTEXT_TOKENS,
+    cache_capacity: int = MAX_CONTEXT_TOKENS,
+    **stop_conditions: Any,
 ) -> LocalEngine:
-    """A new engine, which remembers nothing yet."""
-    told = (
-        policy.evaluator.body,
+    """A new engine with an empty prefix cache."""
+    return LocalEngine(
+        policy.evaluator.backend,
         policy.lm_head,
         policy.chat_tokenizer.tokenizer,
-        replace(BOUNDS, **bounds),
+        replace(STOP_CONDITIONS, **stop_conditions),
+        max_context_tokens,
+        PrefixCache(cache_capacity),
     )
-    return LocalEngine(*told, cells, PrefixCache(memory))
 
 
-def assert_same(ours: Sequence[Reply], theirs: Sequence[Reply], off: float = 5e-5) -> None:
-    """The same words, and as likely."""
-    for mine, yours in zip(ours, theirs, strict=True):
-        assert (mine.tokens, mine.finish_reason) == (yours.tokens, yours.finish_reason)
-        logp = [torch.tensor(reply.logp) for reply in (mine, yours)]
-        torch.testing.assert_close(*logp, rtol=0, atol=off)
+def assert_same_replies(
+    actual: Sequence[Reply], expected: Sequence[Reply], tolerance: float = 5e-5
+) -> None:
+    """Equal tokens and finish reasons, close log-probabilities."""
+    for reply, other in zip(actual, expected, strict=True):
+        assert (reply.tokens, reply.finish_reason) == (other.tokens, other.finish_reason)
+        logp = [torch.tensor(x.logp) for x in (reply, other)]
+        torch.testing.assert_close(*logp, rtol=0, atol=tolerance)
 
 
-def alone(policy: CausalPolicy, requests: Sequence[Request], **bounds: Any) -> list[Reply]:
-    """The replies of engines that are asked one thing each, and remember nothing."""
-    return [generate_all(engine(policy, **bounds), [request])[0] for request in requests]
+def generate_separately(
+    policy: CausalPolicy, requests: Sequence[Request], **stop_conditions: Any
+) -> list[Reply]:
+    """The replies of new engines, each of which gets a single request."""
+    return [
+        generate_all(engine_of(policy, **stop_conditions), [request])[0] for request in requests
+    ]
 
 
 @torch.no_grad()
-def evaluated(model: Any, request: Request, reply: Reply) -> Tensor:
-    """Log-probabilities of what was said, by the model's own attention to the row alone."""
+def reference_logp(model: Any, request: Request, reply: Reply) -> Tensor:
+    """Log-probabilities of a reply by the model's own attention to the unpacked row."""
     logp = model(torch.tensor([[*request.tokens, *reply.tokens]])).logits[0].float().log_softmax(-1)
-    said = torch.tensor(reply.tokens, dtype=torch.long)
-    return logp[len(request.tokens) - 1 : -1].gather(1, said[:, None])[:, 0]
+    tokens = torch.tensor(reply.tokens, dtype=torch.long)
+    return logp[len(request.tokens) - 1 : -1].gather(1, tokens[:, None])[:, 0]
 
 
-def assert_evaluated(
-    policy: CausalPolicy, asked: Sequence[Request], said: Sequence[Reply], off: float = 2e-5
+def assert_reference_logp(
+    policy: CausalPolicy,
+    requests: Sequence[Request],
+    replies: Sequence[Reply],
+    tolerance: float = 2e-5,
 ) -> None:
-    """What was said is as likely as the model's own attention has it."""
-    assert any(reply.tokens for reply in said)
-    with tiny_lm.dense(policy) as model:
-        for request, reply in zip(asked, said, strict=True):
-            logp = evaluated(model, request, reply)
-            torch.testing.assert_close(torch.tensor(reply.logp), logp, rtol=0, atol=off)
+    """The log-probabilities of the replies are those of the model's own attention."""
+    assert any(reply.tokens for reply in replies)
+    with tiny_lm.dense_attention(policy) as model:
+        for request, reply in zip(requests, replies, strict=True):
+            logp = reference_logp(model, request, reply)
+            torch.testing.assert_close(torch.tensor(reply.logp), logp, rtol=0, atol=tolerance)
 
 
 @dataclass(frozen=True)
-class Read:
-    """What a model was given at once."""
+class ModelCall:
+    """One prefill or decode step of a backend."""
 
-    count: int  # tokens
-    said: tuple[int, ...] = ()  # of rows that are being sampled, how much each had said
-    held: int = 0  # tokens of what these rows go on from
+    num_tokens: int
+    num_generated: tuple[int, ...] = ()  # of each row of a decode step, before it
+    prefix_tokens: int = 0  # of a decode step
 
     @property
-    def prompts(self) -> bool:
-        """Is it the reading of prompts?"""
-        return not self.said
+    def is_prefill(self) -> bool:
+        return not self.num_generated
 
 
 @contextmanager
-def watched(policy: CausalPolicy) -> Iterator[list[Read]]:
-    """Whatever the policy's model reads, by whichever body."""
-    found = list[Read]()
+def record_model_calls(policy: CausalPolicy) -> Iterator[list[ModelCall]]:
+    """Records the prefills and decode steps of the policy's model."""
+    calls: list[ModelCall] = []
 
-    def watching(read: Any) -> Any:
-        def noted(body: Any, token: Tensor, position: Tensor, layout: Any, *more: Any) -> Tensor:
-            if body.model is policy.hf_model:
-                rows = layout if isinstance(layout, DecodeState) else None
-                held = sum(map(len, rows.prefix_slots)) if rows else 0
-                said = tuple(rows.num_generated.tolist()) if rows else ()
-                found.append(Read(token.numel(), said, held))
-            return read(body, token, position, layout, *more)
+    def recording(method: Any) -> Any:
+        def wrapper(
+            backend: Any, token: Tensor, position: Tensor, layout: Any, *args: Any
+        ) -> Tensor:
+            if backend.model is policy.hf_model:
+                state = layout if isinstance(layout, DecodeState) else None
+                prefix_tokens = sum(map(len, state.prefix_slots)) if state else 0
+                num_generated = tuple(state.num_generated.tolist()) if state else ()
+                calls.append(ModelCall(token.numel(), num_generated, prefix_tokens))
+            return method(backend, token, position, layout, *args)
 
-        return noted
+        return wrapper
 
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("read", "go_on"):
-            kind: Any = type(policy.evaluator.body)
-            patch.setattr(kind, name, watching(getattr(kind, name)))
-        yield found
+        for name in ("prefill", "decode"):
+            backend_type: Any = type(policy.evaluator.backend)
+            patch.setattr(backend_type, name, recording(getattr(backend_type, name)))
+        yield calls

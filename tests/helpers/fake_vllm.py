@@ -1,7 +1,7 @@
-"""A small HTTP server that speaks as vLLM does: in a thread of a test, or as a process of its own.
+"""A small HTTP server with vLLM's protocol: in a thread of a test, or as a process of its own.
 
-What it says is a function of the request's seed and the weights. It has a memory of what it was
-asked, reads weights with code of its own, and can be told to go wrong.
+Its completions are a function of the request's seed and the weights. It records requests, reads
+weights with code of its own, and fails on demand.
 """
 
 import hashlib
@@ -17,17 +17,16 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-KINDS = {"F32": "float32", "BF16": "bfloat16", "I64": "int64"}
+DTYPES = {"F32": "float32", "BF16": "bfloat16", "I64": "int64"}
 VOCABULARY = 50
 
 
-def says(body: dict[str, Any], version: str) -> dict[str, Any]:
-    """The answer to a body: tokens that end with one of the ends, or where there is no room."""
+def completion(body: dict[str, Any], version: str) -> dict[str, Any]:
+    """The response to a body: tokens up to a stop token or the limit."""
     rng = random.Random(f"{body['seed']}/{version}")
     tokens: list[int] = []
-    while len(tokens) < body["max_tokens"] and tokens[-1:] not in [
-        [t] for t in body["stop_token_ids"]
-    ]:
+    stop_tokens = [[token] for token in body["stop_token_ids"]]
+    while len(tokens) < body["max_tokens"] and tokens[-1:] not in stop_tokens:
         tokens.append(rng.randrange(VOCABULARY))
     ended = tokens[-1] in body["stop_token_ids"]
     logprobs = {
@@ -39,63 +38,63 @@ def says(body: dict[str, Any], version: str) -> dict[str, Any]:
 
 
 def checksum(path: str) -> str:
-    """Of a safetensors file, read byte by byte: names, dtypes, shapes, contents."""
-    held = Path(path).read_bytes()
-    begin = 8 + int.from_bytes(held[:8], "little")
-    header = json.loads(held[8:begin])
+    """Checksum of names, dtypes, shapes and bytes of a safetensors file, parsed here."""
+    content = Path(path).read_bytes()
+    begin = 8 + int.from_bytes(content[:8], "little")
+    header = json.loads(content[8:begin])
     digest = hashlib.blake2b(digest_size=16)
     for name in sorted(header):
-        said = header[name]
-        first, end = said["data_offsets"]
-        digest.update(f"{name} {KINDS[said['dtype']]} {said['shape']}\n".encode())
-        digest.update(held[begin + first : begin + end])
+        entry = header[name]
+        first, end = entry["data_offsets"]
+        digest.update(f"{name} {DTYPES[entry['dtype']]} {entry['shape']}\n".encode())
+        digest.update(content[begin + first : begin + end])
     return digest.hexdigest()
 
 
-class Many(ThreadingHTTPServer):
-    """A server of many connections at once."""
+class ManyConnectionsServer(ThreadingHTTPServer):
+    """A server for many simultaneous connections."""
 
     daemon_threads = True
     request_queue_size = 128
 
 
-class Fake:
-    """A server in a thread; `completes` answers completions, `loads` reads weights."""
+class FakeServer:
+    """A server in a thread; tests replace `handle_completion` and `load_weights`."""
 
     def __init__(self, port: int = 0) -> None:
-        self.completes: Callable[[Handler, int, dict[str, Any]], None] = well
-        self.loads: Callable[[str], dict[str, str]] = lambda path: {"version": checksum(path)}
-        self.facts = {"dtype": "float32", "logprobs": "processed_logprobs", "trouble": ""}
-        self.asked: list[dict[str, Any]] = []  # every body that came for completion
-        self.loaded: list[str] = []  # every version
+        self.handle_completion: Callable[[Handler, int, dict[str, Any]], None] = respond_correctly
+        self.load_weights: Callable[[str], dict[str, str]] = load_correctly
+        self.facts = {"dtype": "float32", "logprobs": "processed_logprobs", "unsupported": ""}
+        self.completion_bodies: list[dict[str, Any]] = []
+        self.loaded_versions: list[str] = []
         self.lock = threading.Lock()
-        self.rise(port)
+        self.start(port)
 
-    def rise(self, port: int) -> None:
-        """Begin, or begin again as a process would: without any weights but the first."""
+    def start(self, port: int) -> None:
+        """Starts, or restarts as a new process would: with the initial weights."""
         self.version = ""
         self.open: set[socket.socket] = set()
         bound = type("Bound", (Handler,), {"fake": self})
-        self.connection = Many(("127.0.0.1", port), bound)
+        self.connection = ManyConnectionsServer(("127.0.0.1", port), bound)
         self.port = self.connection.server_address[1]
         self.url = f"http://127.0.0.1:{self.port}"
         threading.Thread(target=self.connection.serve_forever, args=(0.02,), daemon=True).start()
 
-    def die(self) -> None:
-        """Break off whatever is going on, at once."""
+    def stop(self) -> None:
+        """Breaks all connections at once."""
         self.connection.shutdown()
         self.connection.socket.close()
         for connection in list(self.open):
-            with suppress(OSError):  # it has ended by itself
+            with suppress(OSError):  # already closed
                 connection.shutdown(socket.SHUT_RDWR)
 
     def rpc(self, method: str, args: list[str]) -> dict[str, str]:
-        """A worker's methods."""
+        """Calls a method of the worker extension."""
         if method == "grupo_load":
-            said = self.loads(*args)
-            self.version = said.get("version", "")
-            self.loaded.append(self.version)
-            return said
+            result = self.load_weights(*args)
+            self.version = result.get("version", "")
+            self.loaded_versions.append(self.version)
+            return result
         return self.facts | {"version": self.version}
 
 
@@ -104,7 +103,7 @@ class Handler(BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
-    fake: Fake
+    fake: FakeServer
 
     def setup(self) -> None:
         super().setup()
@@ -115,20 +114,20 @@ class Handler(BaseHTTPRequestHandler):
         super().finish()
 
     def do_GET(self) -> None:
-        self.say(200, None)
+        self.respond(200, None)
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         if self.path == "/collective_rpc":
-            self.say(200, {"results": [self.fake.rpc(body["method"], body["args"])]})
+            self.respond(200, {"results": [self.fake.rpc(body["method"], body["args"])]})
         else:
             with self.fake.lock:
-                number = len(self.fake.asked)
-                self.fake.asked.append(body)
-            self.fake.completes(self, number, body)
+                number = len(self.fake.completion_bodies)
+                self.fake.completion_bodies.append(body)
+            self.fake.handle_completion(self, number, body)
 
-    def say(self, status: int, said: Any) -> None:
-        text = b"" if said is None else json.dumps(said).encode()
+    def respond(self, status: int, content: Any) -> None:
+        text = b"" if content is None else json.dumps(content).encode()
         self.send_response(status)
         self.send_header("Content-Length", str(len(text)))
         self.end_headers()
@@ -138,22 +137,25 @@ class Handler(BaseHTTPRequestHandler):
         pass
 
 
-def well(handler: Handler, number: int, body: dict[str, Any]) -> None:
-    """As it should be."""
-    handler.say(200, says(body, handler.fake.version))
+def respond_correctly(handler: Handler, number: int, body: dict[str, Any]) -> None:
+    handler.respond(200, completion(body, handler.fake.version))
+
+
+def load_correctly(path: str) -> dict[str, str]:
+    return {"version": checksum(path)}
 
 
 def main() -> None:
-    """A process: `--port N`, and in the environment what goes wrong."""
-    said = sys.argv[1:]
-    if "FAKE_REFUSES" in os.environ:
-        raise ValueError(os.environ["FAKE_REFUSES"])
-    fake = Fake(int(said[said.index("--port") + 1]))
-    mark = Path(os.environ["FAKE_MARK"])  # holds how often one was started
-    mark.write_text(mark.read_text() + f"{os.getpid()}\n")
-    if len(mark.read_text().split()) <= int(os.environ.get("FAKE_DEATHS", "0")):
-        fake.completes = lambda handler, number, body: (
-            os._exit(1) if number >= 5 else well(handler, number, body)
+    """A server process with `--port N`; variables of the environment make it fail."""
+    args = sys.argv[1:]
+    if "FAKE_STARTUP_ERROR" in os.environ:
+        raise ValueError(os.environ["FAKE_STARTUP_ERROR"])
+    fake = FakeServer(int(args[args.index("--port") + 1]))
+    pids = Path(os.environ["FAKE_PIDS"])  # of all servers that were started
+    pids.write_text(pids.read_text() + f"{os.getpid()}\n")
+    if len(pids.read_text().split()) <= int(os.environ.get("FAKE_DEATHS", "0")):
+        fake.handle_completion = lambda handler, number, body: (
+            os._exit(1) if number >= 5 else respond_correctly(handler, number, body)
         )
     threading.Event().wait()
 

@@ -1,131 +1,137 @@
-"""What servers may do wrong, each a behaviour of the fake one and the line it is to end in."""
+"""Faults of a server: a behaviour of the fake server and the expected log message."""
 
 import threading
 import time
 from collections.abc import Callable
 from typing import Any
 
-from tests.helpers.fake_vllm import Handler, says, well
+from tests.helpers.fake_vllm import Handler, completion, respond_correctly
 from tests.helpers.vllm_fixtures import Behaviour
 
 
-def dies(handler: Handler, number: int, body: dict[str, Any]) -> None:
-    """The server is gone, and somebody starts it anew."""
+def die(handler: Handler, number: int, body: dict[str, Any]) -> None:
+    """Stops the server; it is restarted soon afterwards."""
     fake = handler.fake
-    fake.die()
-    threading.Timer(0.1, fake.rise, (fake.port,)).start()
+    fake.stop()
+    threading.Timer(0.1, fake.start, (fake.port,)).start()
 
 
-def hangs(handler: Handler, number: int, body: dict[str, Any]) -> None:
+def hang(handler: Handler, number: int, body: dict[str, Any]) -> None:
     time.sleep(1.5)
 
 
-def fails(handler: Handler, number: int, body: dict[str, Any]) -> None:
-    handler.say(500, {"error": {"message": "EngineCore encountered an issue.\nSee above."}})
+def fail(handler: Handler, number: int, body: dict[str, Any]) -> None:
+    handler.respond(500, {"error": {"message": "EngineCore encountered an issue.\nSee above."}})
 
 
-def answers_twice(handler: Handler, number: int, body: dict[str, Any]) -> None:
-    well(handler, number, body)
-    well(handler, number, body)
+def respond_twice(handler: Handler, number: int, body: dict[str, Any]) -> None:
+    respond_correctly(handler, number, body)
+    respond_correctly(handler, number, body)
 
 
-def breaks_off(handler: Handler, number: int, body: dict[str, Any]) -> None:
+def truncate_response(handler: Handler, number: int, body: dict[str, Any]) -> None:
     handler.wfile.write(b'HTTP/1.1 200 OK\r\nContent-Length: 999\r\n\r\n{"id": "cmpl-')
     handler.close_connection = True
 
 
-def no_http(handler: Handler, number: int, body: dict[str, Any]) -> None:
+def respond_without_http(handler: Handler, number: int, body: dict[str, Any]) -> None:
     handler.wfile.write(b"Segmentation fault\r\n\r\n")
     handler.close_connection = True
 
 
-def no_json(handler: Handler, number: int, body: dict[str, Any]) -> None:
+def respond_without_json(handler: Handler, number: int, body: dict[str, Any]) -> None:
     handler.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n<p>hi")
 
 
 def with_choice(change: Callable[[dict[str, Any]], None]) -> Behaviour:
-    """An answer that is wrong in one thing."""
+    """A response with one change."""
 
     def behave(handler: Handler, number: int, body: dict[str, Any]) -> None:
-        said = says(body, handler.fake.version)
-        change(said["choices"][0])
-        handler.say(200, said)
+        content = completion(body, handler.fake.version)
+        change(content["choices"][0])
+        handler.respond(200, content)
 
     return behave
 
 
-def said_of(choice: dict[str, Any]) -> dict[str, list[Any]]:
+def logprobs_of(choice: dict[str, Any]) -> dict[str, list[Any]]:
     return choice["logprobs"]
 
 
-PASSING: dict[str, tuple[Behaviour, str]] = {
-    "dies": (dies, r"broke off \(/v1/completions: "),
-    "hangs": (hangs, r"has not answered for 0.5 s"),
-    "fails": (fails, r"failed \(/v1/completions: 500: EngineCore encountered an issue.\)"),
-    "answers twice": (answers_twice, r"(says what cannot be \(it answers request|broke off)"),
-    "breaks off": (breaks_off, r"broke off \(/v1/completions: IncompleteRead"),
-    "speaks no HTTP": (no_http, r"broke off \(/v1/completions: BadStatusLine"),
-    "speaks no JSON": (no_json, r"speaks no JSON \(/v1/completions: b'<p>hi'\)"),
-    "says nothing": (lambda h, n, b: h.say(200, None), r"says what is no answer"),
-    "says no choice": (lambda h, n, b: h.say(200, {"choices": []}), r"says what is no answer"),
+TRANSIENT_FAULTS: dict[str, tuple[Behaviour, str]] = {
+    "dies": (die, r"broke the connection \(/v1/completions: "),
+    "hangs": (hang, r"sent no response for 0.5 s"),
+    "fails": (fail, r"failed \(/v1/completions: 500: EngineCore encountered an issue.\)"),
+    "responds twice": (
+        respond_twice,
+        r"(returned an invalid completion \(it belongs to request|broke the connection)",
+    ),
+    "truncated response": (
+        truncate_response,
+        r"broke the connection \(/v1/completions: IncompleteRead",
+    ),
+    "no HTTP": (respond_without_http, r"broke the connection \(/v1/completions: BadStatusLine"),
+    "no JSON": (respond_without_json, r"returned invalid JSON \(/v1/completions: b'<p>hi'\)"),
+    "empty response": (lambda h, n, b: h.respond(200, None), r"returned no completion"),
+    "no choice": (lambda h, n, b: h.respond(200, {"choices": []}), r"returned no completion"),
     "no tokens": (
-        with_choice(lambda c: said_of(c).update(tokens=[], token_logprobs=[])),
-        r"says what is no answer",
+        with_choice(lambda c: logprobs_of(c).update(tokens=[], token_logprobs=[])),
+        r"returned no completion",
     ),
-    "no ids": (
-        with_choice(lambda c: said_of(c).update(tokens=["a"], token_logprobs=[-1.0])),
-        r"says what is no answer",
+    "tokens without ids": (
+        with_choice(lambda c: logprobs_of(c).update(tokens=["a"], token_logprobs=[-1.0])),
+        r"returned no completion",
     ),
-    "a log-probability too few": (
-        with_choice(lambda c: said_of(c)["token_logprobs"].pop()),
-        r"says what cannot be \(\d+ tokens have \d+ log-probabilities\)",
+    "one log-probability too few": (
+        with_choice(lambda c: logprobs_of(c)["token_logprobs"].pop()),
+        r"returned an invalid completion \(\d+ tokens have \d+ log-probabilities\)",
     ),
-    "a log-probability too many": (
-        with_choice(lambda c: said_of(c)["token_logprobs"].append(-1.0)),
-        r"says what cannot be \(\d+ tokens have \d+ log-probabilities\)",
+    "one log-probability too many": (
+        with_choice(lambda c: logprobs_of(c)["token_logprobs"].append(-1.0)),
+        r"returned an invalid completion \(\d+ tokens have \d+ log-probabilities\)",
     ),
-    "minus infinity": (
-        with_choice(lambda c: said_of(c)["token_logprobs"].__setitem__(0, -9999.0)),
-        r"says what cannot be \(a log-probability that is none\)",
+    "log-probability of minus infinity": (
+        with_choice(lambda c: logprobs_of(c)["token_logprobs"].__setitem__(0, -9999.0)),
+        r"returned an invalid completion \(a log-probability is out of range\)",
     ),
-    "a probability of 2": (
-        with_choice(lambda c: said_of(c)["token_logprobs"].__setitem__(0, 0.69)),
-        r"says what cannot be \(a log-probability that is none\)",
+    "probability of 2": (
+        with_choice(lambda c: logprobs_of(c)["token_logprobs"].__setitem__(0, 0.69)),
+        r"returned an invalid completion \(a log-probability is out of range\)",
     ),
-    "not a number": (
-        with_choice(lambda c: said_of(c)["token_logprobs"].__setitem__(0, float("nan"))),
-        r"says what cannot be \(a log-probability that is none\)",
+    "log-probability of nan": (
+        with_choice(lambda c: logprobs_of(c)["token_logprobs"].__setitem__(0, float("nan"))),
+        r"returned an invalid completion \(a log-probability is out of range\)",
     ),
     "too many tokens": (
         with_choice(
-            lambda c: said_of(c).update(tokens=["token_id:9"] * 13, token_logprobs=[-1.0] * 13)
+            lambda c: logprobs_of(c).update(tokens=["token_id:9"] * 13, token_logprobs=[-1.0] * 13)
         ),
-        r"says what cannot be \(13 tokens where there is room for 12",
+        r"returned an invalid completion \(13 tokens, more than the limit of 12",
     ),
-    "words after the end": (
+    "tokens after a stop token": (
         with_choice(
-            lambda c: said_of(c).update(
+            lambda c: logprobs_of(c).update(
                 tokens=["token_id:1", "token_id:2"], token_logprobs=[-1.0] * 2
             )
         ),
-        r"says what cannot be \(tokens after one that ends an answer",
+        r"returned an invalid completion \(tokens follow a stop token",
     ),
     "aborted": (
         with_choice(
             lambda c: (
                 c.update(finish_reason="abort"),
-                said_of(c).update(tokens=["token_id:9"], token_logprobs=[-1.0]),
+                logprobs_of(c).update(tokens=["token_id:9"], token_logprobs=[-1.0]),
             )
         ),
-        r"says what cannot be \(it ended for 'abort' after 1 of 12 tokens",
+        r"returned an invalid completion \(it ended with 'abort' after 1 of 12 tokens",
     ),
-    "too early": (
+    "ended too early": (
         with_choice(
             lambda c: (
                 c.update(finish_reason="length"),
-                said_of(c).update(tokens=["token_id:9"], token_logprobs=[-1.0]),
+                logprobs_of(c).update(tokens=["token_id:9"], token_logprobs=[-1.0]),
             )
         ),
-        r"says what cannot be \(it ended for 'length' after 1 of 12 tokens",
+        r"returned an invalid completion \(it ended with 'length' after 1 of 12 tokens",
     ),
 }

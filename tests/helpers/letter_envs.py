@@ -53,7 +53,7 @@ def taught(name: str, pairs: Sequence[tuple[str, str]], steps: int, limit: int) 
     """The folder of a pupil who was shown these so often."""
     home = Path(HOME.name) / name
     method = Method(sampler=DemonstrationSampler(key), advantage=identity, loss=NLL())
-    start = str(tiny_lm.plant(home / "start"))
+    start = str(tiny_lm.save_model(home / "start"))
     made = learner(start, Shown(pairs), method, steps, limit=limit, learning_rate=1e-2, prompts_per_step=16)
     for _ in range(steps):
         made.step()

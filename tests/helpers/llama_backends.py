@@ -1,4 +1,4 @@
-"""Models of two layers that lean bodies are of, and what is done for them by which body."""
+"""Two-layer Llama-style models, their backends, and counters of native calls."""
 
 import copy
 from collections import Counter
@@ -13,7 +13,7 @@ from torch import Tensor
 from transformers import PreTrainedConfig, PreTrainedModel, Qwen2Config
 
 from grupo.kernels.backend import Backend, HFBackend
-from grupo.kernels.llama import backend as leaning
+from grupo.kernels.llama import backend as llama_backend
 from grupo.kernels.llama.backend import NativeLlamaBackend
 from grupo.kernels.llama.detect import native_backend
 from grupo.kernels.llama.logit_cache import LogitCache
@@ -22,8 +22,8 @@ from grupo.models.causal_lm import CausalLM
 from grupo.models.causal_policy import CausalPolicy
 from grupo.models.evaluator import PackedEvaluator
 from tests.helpers import engine_requests, tiny_lm
-from tests.helpers.packed_rows import laid
-from tests.helpers.recurrent_model import grown
+from tests.helpers.packed_rows import pack_rows
+from tests.helpers.recurrent_model import random_model
 from tests.helpers.tiny_lm import ENDS, WIDE
 
 FAMILIES: dict[str, Any] = {
@@ -32,77 +32,77 @@ FAMILIES: dict[str, Any] = {
 }
 
 
-def made(config: PreTrainedConfig) -> Any:
-    """A model of which every number does something: norms are not 1, biases not 0."""
-    model = grown(config)
+def model_of(config: PreTrainedConfig) -> Any:
+    """A random model in which every parameter matters: norms are not 1, biases not 0."""
+    model = random_model(config)
     with torch.no_grad():
         for weight in model.parameters():
             if weight.ndim == 1:
                 weight.add_(torch.randn_like(weight), alpha=0.3)
             else:
-                weight.mul_(0.6)  # what is less peaked rounds to less
+                weight.mul_(0.6)  # flatter distributions have smaller rounding errors
     return model
 
 
-def plant(folder: Path, config: PreTrainedConfig) -> Path:
-    """Where such a model lies, with the tokenizer of all tiny models."""
-    made(config).save_pretrained(folder)
+def save_model(folder: Path, config: PreTrainedConfig) -> Path:
+    """Saves such a model with the tokenizer of all tiny models."""
+    model_of(config).save_pretrained(folder)
     tiny_lm.tokenizer().save_pretrained(folder)
     return folder
 
 
-def policy_of(folder: Path, **more: Any) -> CausalPolicy:
-    """A policy of the model there, which answers with at most 8 tokens."""
-    return CausalLM(str(folder), **{"limit": 8, "device": "cpu", **more}).build()
+def policy_of(folder: Path, **options: Any) -> CausalPolicy:
+    """A policy with the model in a folder, with answers of at most 8 tokens."""
+    return CausalLM(str(folder), **{"max_new_tokens": 8, "device": "cpu", **options}).build()
 
 
-def leaned(model: PreTrainedModel) -> NativeLlamaBackend:
-    """Its lean body."""
+def native_backend_of(model: PreTrainedModel) -> NativeLlamaBackend:
     assert hf_attention.try_packed_attention(model)
-    body = native_backend(model)
-    assert body
-    return body
+    backend = native_backend(model)
+    assert backend
+    return backend
 
 
-def body_of(policy: CausalPolicy) -> NativeLlamaBackend:
-    """The policy's own, which is lean."""
-    reader: Any = policy.evaluator
-    assert isinstance(reader.body, NativeLlamaBackend)
-    return reader.body
+def backend_of(policy: CausalPolicy) -> NativeLlamaBackend:
+    """The policy's backend, which must be native."""
+    evaluator: Any = policy.evaluator
+    assert isinstance(evaluator.backend, NativeLlamaBackend)
+    return evaluator.backend
 
 
-def by_modules(policy: CausalPolicy) -> CausalPolicy:
-    """The same policy, with the same weights, whose body is the model's own modules."""
+def with_hf_backend(policy: CausalPolicy) -> CausalPolicy:
+    """A policy with the same weights that evaluates the model's own modules."""
     other = copy.copy(policy)
     other.evaluator = PackedEvaluator(HFBackend(policy.hf_model))
     return other
 
 
-def rows() -> list[list[int]]:
-    """One question with a turn that goes on from it, answers to both; and rows alone."""
+def shared_rows() -> list[list[int]]:
+    """Four rows that share prefixes of two lengths, and two rows that share nothing."""
     torch.manual_seed(3)
-    one, turn = (torch.randint(1, 95, (n,)).tolist() for n in (9, 7))
-    said = [torch.randint(1, 95, (n,)).tolist() for n in (6, 1, 9, 3, 5)]
-    deep = [[*one, *turn, *said[0]], [*one, *turn, *said[1]], [*one, *said[2]]]
-    return [*deep, [*one, *said[3]], said[4], [7]]
+    prompt, turn = (torch.randint(1, 95, (n,)).tolist() for n in (9, 7))
+    answers = [torch.randint(1, 95, (n,)).tolist() for n in (6, 1, 9, 3, 5)]
+    deep = [[*prompt, *turn, *answers[0]], [*prompt, *turn, *answers[1]], [*prompt, *answers[2]]]
+    return [*deep, [*prompt, *answers[3]], answers[4], [7]]
 
 
 def hidden_of(
-    body: Backend, said: Sequence[Sequence[int]], dtype: torch.dtype, last: int = 1 << 10
+    backend: Backend, rows: Sequence[Sequence[int]], dtype: torch.dtype, last: int = 1 << 10
 ) -> Tensor:
-    """What a body says of the last tokens of each of the rows, which stand in one line."""
-    packed, length = laid(said), torch.tensor([len(row) for row in said])
-    assert len(packed.token) < length.sum() or len(said) == 1
-    rows = zip(packed.token_index, length.tolist(), strict=True)
-    hidden, _ = body.forward_with_grad(
-        packed, torch.cat([p[max(0, n - last) : n] for p, n in rows])
-    )
+    """Last hidden states of the last tokens of each row, computed on packed rows."""
+    packed, length = pack_rows(rows), torch.tensor([len(row) for row in rows])
+    assert len(packed.token) < length.sum() or len(rows) == 1
+    index = [
+        row_index[max(0, n - last) : n]
+        for row_index, n in zip(packed.token_index, length.tolist(), strict=True)
+    ]
+    hidden, _ = backend.forward_with_grad(packed, torch.cat(index))
     assert hidden.dtype == dtype
     return hidden
 
 
-def taught(model: PreTrainedModel, hidden: Tensor) -> list[Tensor]:
-    """Hidden states, and the gradients of all weights that they come of, each weighed otherwise."""
+def hidden_and_grads(model: PreTrainedModel, hidden: Tensor) -> list[Tensor]:
+    """Hidden states, and the gradients of all weights for a random weighting of them."""
     model.zero_grad()
     weight = torch.randn(hidden.shape, generator=torch.Generator().manual_seed(1))
     (hidden * weight.to(hidden)).sum().backward()
@@ -111,14 +111,13 @@ def taught(model: PreTrainedModel, hidden: Tensor) -> list[Tensor]:
     return [hidden.detach(), *(grad for grad in grads if grad is not None)]
 
 
-def off(ours: Tensor, theirs: Tensor) -> float:
-    """How far apart they are, for the largest number among them."""
-    return ((ours - theirs).abs().max() / theirs.abs().max()).item()
+def relative_error(actual: Tensor, expected: Tensor) -> float:
+    """Largest difference, relative to the largest expected number."""
+    return ((actual - expected).abs().max() / expected.abs().max()).item()
 
 
 @contextmanager
-def threads(count: int) -> Iterator[None]:
-    """With so many threads."""
+def num_threads(count: int) -> Iterator[None]:
     before = torch.get_num_threads()
     torch.set_num_threads(count)
     yield
@@ -126,21 +125,19 @@ def threads(count: int) -> Iterator[None]:
 
 
 @contextmanager
-def worked() -> Iterator[Counter[str]]:
-    """How often lean bodies read lines, `forward`, and say one more token, `decode`; how often
-    logits are worked out to learn of them, `head`.
-    """
+def count_calls() -> Iterator[Counter[str]]:
+    """Counts the native backend's work: `forward` passes, `decode` steps, recomputed `head`s."""
     counts = Counter[str]()
 
-    def counted(name: str, work: Any) -> Any:
-        def working(*told: Any) -> Any:
+    def counted(name: str, function: Any) -> Any:
+        def wrapper(*args: Any) -> Any:
             counts[name] += 1
-            return work(*told)
+            return function(*args)
 
-        return working
+        return wrapper
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(NativeLlamaBackend, "forward", counted("forward", NativeLlamaBackend.forward))
         patch.setattr(LogitCache, "compute_logits", counted("head", LogitCache.compute_logits))
-        patch.setattr(leaning, "decode", counted("decode", leaning.decode_step))
+        patch.setattr(llama_backend, "decode_step", counted("decode", llama_backend.decode_step))
         yield counts

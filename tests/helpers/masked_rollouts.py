@@ -1,4 +1,4 @@
-"""Answers of masked diffusion models, drawn in every way that differs."""
+"""Answers of masked diffusion models in several unmasking orders."""
 
 import asyncio
 
@@ -20,27 +20,31 @@ ORDERS = {
 
 
 def answers(policy: MaskedPolicy, attempts: int = 3, key: int = 7) -> list[Action]:
-    """To every prompt so many."""
+    """Several answers to every prompt, generated in one batch."""
 
-    async def everyone() -> list[Action]:
-        act = policy.actor(key)
+    async def generate_all() -> list[Action]:
+        actor = policy.actor(key)
         return await asyncio.gather(
-            *(act.fork(p, i)(Rollout(), q) for p, q in enumerate(PROMPTS) for i in range(attempts))
+            *(
+                actor.fork(p, i)(Rollout(), prompt)
+                for p, prompt in enumerate(PROMPTS)
+                for i in range(attempts)
+            )
         )
 
-    return asyncio.run(everyone())
+    return asyncio.run(generate_all())
 
 
 def batch(policy: MaskedPolicy, actions: list[Action]):
-    """A row for each."""
+    """A batch with a row for each action."""
     return batch_of(policy, [Rollout((("", action),)) for action in actions])
 
 
-def hand(policy: MaskedPolicy, shown: list[int], width: int) -> torch.Tensor:
-    """Log-probabilities at every place after `shown`, the rest masked; by transformers alone."""
+def expected_logp(policy: MaskedPolicy, prefix: list[int], width: int) -> torch.Tensor:
+    """Log-probabilities at every position, all after `prefix` masked, by transformers."""
     model = AutoModelForMaskedLM.from_pretrained(policy.spec.model).eval()
     mask = policy.denoiser.mask_token
-    token = torch.tensor([shown + [mask] * (width - len(shown))])
+    token = torch.tensor([prefix + [mask] * (width - len(prefix))])
     logits = model(token).logits[0].detach()
     logits[:, mask] = -torch.inf
     return logits.log_softmax(-1)

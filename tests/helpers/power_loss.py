@@ -1,8 +1,8 @@
-"""A disk that loses power: what may be on it after each call of a save, worst case by worst case.
+"""A model of a disk that loses power: its possible states after each call of a save.
 
-Contents are durable once their file is fsynced, names once their folder is; everything else may be
-lost, each on its own, in any combination. Unsynced contents may also be torn at 512 bytes, have
-holes of 512 bytes, or be all zeros in their full length. (Real file systems lose less.)
+File contents are durable once the file is fsynced, and names once the folder is. All other changes
+may be lost, in any combination. Unsynced contents may also be torn at multiples of 512 bytes, have
+holes of 512 bytes, or be all zeros. (Real file systems lose less.)
 """
 
 import os
@@ -12,11 +12,11 @@ from pathlib import Path
 from random import Random
 
 SECTOR = 512
-Tree = Mapping[str, bytes | None]  # what lies at a path: a file's bytes, None for a folder
+Tree = Mapping[str, bytes | None]  # path -> bytes of a file, None for a folder
 
 
 class RecordingDisk:
-    """Makes every call, and keeps what it did to which path."""
+    """Executes every call, and records it with its path."""
 
     def __init__(self, root: Path) -> None:
         self.root, self.files, self.calls = root, {}, []
@@ -40,39 +40,39 @@ class RecordingDisk:
 
 
 class Disk:
-    """Files and folders by number, as they are seen and as they are on the platter."""
+    """Files and folders by inode number, as visible to processes and as durable on the disk."""
 
     def __init__(self, tree: Tree) -> None:
-        self.seen: dict[int, dict[str, int] | bytes] = {0: {}}
-        self.kept: dict[int, dict[str, int] | bytes] = {0: {}}
-        self.names: list[tuple[int, dict[str, int | None]]] = []  # changes not yet durable
+        self.visible: dict[int, dict[str, int] | bytes] = {0: {}}
+        self.durable: dict[int, dict[str, int] | bytes] = {0: {}}
+        self.pending_names: list[tuple[int, dict[str, int | None]]] = []  # changes not yet durable
         for path, content in sorted(tree.items()):
             self.add(path, {} if content is None else content)
-        for number in list(self.seen):
+        for number in list(self.visible):
             self.sync(number)
 
     def find(self, path: str) -> int:
         number = 0
         for name in path.split("/") if path != "." else ():
-            number = self.seen[number][name]
+            number = self.visible[number][name]
         return number
 
     def add(self, path: str, content: dict | bytes) -> None:
-        number = len(self.seen)
-        self.seen[number], self.kept[number] = content, type(content)()
+        number = len(self.visible)
+        self.visible[number], self.durable[number] = content, type(content)()
         self.change(path, number)
 
     def change(self, path: str, number: int | None, gone: str = "") -> None:
-        """One change of one folder, kept or lost as a whole."""
+        """A change of one folder, which is durable or lost as a whole."""
         folder, _, name = path.rpartition("/")
         where = self.find(folder or ".")
         names = {**({gone.rpartition("/")[2]: None} if gone else {}), name: number}
-        self.names.append((where, names))
-        self.seen[where] = applied(self.seen[where], names)
+        self.pending_names.append((where, names))
+        self.visible[where] = applied(self.visible[where], names)
 
     def sync(self, number: int) -> None:
-        self.kept[number] = self.seen[number]
-        self.names = [change for change in self.names if change[0] != number]
+        self.durable[number] = self.visible[number]
+        self.pending_names = [change for change in self.pending_names if change[0] != number]
 
     def do(self, call: str, path: str, *rest) -> None:
         match call:
@@ -81,7 +81,7 @@ class Disk:
             case "create":
                 self.add(path, b"")
             case "write":
-                self.seen[self.find(path)] += rest[0]
+                self.visible[self.find(path)] += rest[0]
             case "fsync":
                 self.sync(self.find(path))
             case "rename":
@@ -90,18 +90,22 @@ class Disk:
                 self.change(path, None)
 
     def after_power_loss(self, rng: Random, most: int) -> Iterator[Tree]:
-        """What may be found: every combination, or `most` of them drawn at random."""
-        unsynced = [n for n, x in self.seen.items() if isinstance(x, bytes) and x != self.kept[n]]
-        contents = [[(n, torn) for torn in tears(self.kept[n], self.seen[n])] for n in unsynced]
+        """Possible states after power loss: all combinations, or `most` of them at random."""
+        unsynced = [
+            n for n, x in self.visible.items() if isinstance(x, bytes) and x != self.durable[n]
+        ]
+        contents = [
+            [(n, torn) for torn in tears(self.durable[n], self.visible[n])] for n in unsynced
+        ]
         lost = chain.from_iterable(
-            combinations(self.names, size) for size in range(len(self.names) + 1)
+            combinations(self.pending_names, size) for size in range(len(self.pending_names) + 1)
         )
         states = list(product(lost, product(*contents)))
         for names, torn in rng.sample(states, min(most, len(states))):
             yield self.tree(names, dict(torn))
 
     def tree(self, names, torn: Mapping[int, bytes]) -> Tree:
-        nodes = {**self.kept, **torn}
+        nodes = {**self.durable, **torn}
         for where, change in names:
             nodes[where] = applied(nodes[where], change)
         return dict(walk(nodes, 0, ""))
@@ -112,7 +116,7 @@ def applied(entries: Mapping[str, int], change: Mapping[str, int | None]) -> dic
 
 
 def tears(old: bytes, new: bytes) -> set[bytes]:
-    """What an unsynced file may hold: files here are written once, from empty."""
+    """Possible contents of an unsynced file; files here are written once, from empty."""
     cuts = {new[:at] for at in range(0, len(new), SECTOR)}
     holes = {
         (new[:at] + bytes(SECTOR) + new[at + SECTOR :])[: len(new)]

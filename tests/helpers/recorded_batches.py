@@ -1,6 +1,7 @@
-"""What the code of others was given: two groups of three ragged rollouts, and how far pi has moved.
+"""The batch on which numbers of other implementations were recorded.
 
-Numbers of the authors' code in the tests beside were recorded on these unless they show their own.
+Two groups of three ragged rollouts, and the change of log-probs from the old policy to pi. Tests
+of methods compare with numbers that the authors' code computed on it.
 """
 
 from dataclasses import replace
@@ -26,17 +27,18 @@ MOVES = [
     [-0.05, -0.45, 0.15],
     [0.3, 0.0, 0.0],
 ]
-EXPERT = {"sampled": [[0.0] * 3, *[[1.0] * 3] * 3, [0.0] * 3, [1.0] * 3]}  # the first and the fifth
+# the first and the fifth rollout are demonstrations
+EXPERT = {"sampled": [[0.0] * 3, *[[1.0] * 3] * 3, [0.0] * 3, [1.0] * 3]}
 
 
-def six(reward=None, **more) -> Batch:
-    """The six rollouts, with what else `make_batch` takes."""
-    batch = make_batch([0, 0, 0, 1, 1, 1], reward, length=[3, 2, 1, 2, 3, 1], **more)
+def six(reward=None, **fields) -> Batch:
+    """The batch of six rollouts, with further arguments of `make_batch`."""
+    batch = make_batch([0, 0, 0, 1, 1, 1], reward, length=[3, 2, 1, 2, 3, 1], **fields)
     return replace(batch, old_logp=torch.tensor(OLD).double())
 
 
 def learned(method, batch: Batch) -> tuple[float, list[float]]:
-    """The loss where pi has moved by `MOVES`, and its gradient at every action."""
+    """The loss for log-probs changed by `MOVES`, and its gradient at every action."""
     pi = perturb_logp(batch, MOVES)
     loss = (method.aggregation(batch) * method.loss(pi, batch)).sum()
     (gradient,) = torch.autograd.grad(loss, pi.logp)
@@ -44,5 +46,5 @@ def learned(method, batch: Batch) -> tuple[float, list[float]]:
 
 
 def flat(rows: list[list[float]]) -> list[float]:
-    """The numbers of ragged rows, one after another."""
+    """The numbers of ragged rows in one list."""
     return [x for row in rows for x in row]

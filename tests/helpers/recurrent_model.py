@@ -1,4 +1,4 @@
-"""Models that remember otherwise than by attention to every token, and their folders."""
+"""Models with a recurrent state in place of attention to every token; random models."""
 
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,8 @@ RECURRENT: dict[str, Any] = {
 }
 
 
-def grown(config: PreTrainedConfig) -> Any:
-    """A model with peaked distributions."""
+def random_model(config: PreTrainedConfig) -> Any:
+    """A randomly initialised model with peaked distributions."""
     torch.manual_seed(1)
     model = AutoModelForCausalLM.from_config(config).eval()
     with torch.no_grad():
@@ -25,8 +25,8 @@ def grown(config: PreTrainedConfig) -> Any:
     return model
 
 
-def planted(folder: Path, config: PreTrainedConfig) -> str:
-    """Where such a model lies, with the tokenizer of all tiny models."""
-    grown(config).save_pretrained(folder)
+def save_random_model(folder: Path, config: PreTrainedConfig) -> str:
+    """Saves such a model with the tokenizer of all tiny models; returns the folder."""
+    random_model(config).save_pretrained(folder)
     tiny_lm.tokenizer().save_pretrained(folder)
     return str(folder)

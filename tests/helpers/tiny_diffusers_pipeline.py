@@ -1,4 +1,4 @@
-"""A pipeline of Stable Diffusion 3's kind with random weights, as diffusers saves it."""
+"""A tiny Stable Diffusion 3 pipeline with random weights, saved by diffusers."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ CHARACTERS = [*map(chr, range(97, 123)), *(f"{chr(c)}</w>" for c in range(97, 12
 SPECIAL = ["<|startoftext|>", "<|endoftext|>"]
 
 
-def plant(folder: Path) -> str:
+def save_model(folder: Path) -> str:
     torch.manual_seed(0)
     vocabulary = {token: i for i, token in enumerate([*SPECIAL, *CHARACTERS])}
     config = CLIPTextConfig(

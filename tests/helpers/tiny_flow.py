@@ -1,4 +1,4 @@
-"""Flow models of a few thousand random weights, and rollouts of theirs."""
+"""Tiny flow models with random weights, and their rollouts."""
 
 import asyncio
 from dataclasses import replace
@@ -22,10 +22,10 @@ def brightness(task, rollouts):
     return [0.0 for _ in rollouts]
 
 
-WORLD = ImageGeneration((RewardTerm("none", brightness),))
+ENV = ImageGeneration((RewardTerm("none", brightness),))
 
 
-def plant(folder: Path, seed: int = 0) -> str:
+def save_model(folder: Path, seed: int = 0) -> str:
     torch.manual_seed(seed)
     model = SmallFlow(WORDS, size=8, width=8)
     torch.nn.init.normal_(model.conv_out.weight, std=0.1)
@@ -33,14 +33,14 @@ def plant(folder: Path, seed: int = 0) -> str:
     return str(folder)
 
 
-def drawn(act, prompts=PROMPTS, world=WORLD):
+def generate(actor, prompts=PROMPTS, env=ENV):
     """A rollout for each prompt."""
 
-    async def together():
-        plays = (run_rollout(Task(p, p), world, act.fork(i)) for i, p in enumerate(prompts))
-        return await asyncio.gather(*plays)
+    async def run_all():
+        rollouts = (run_rollout(Task(p, p), env, actor.fork(i)) for i, p in enumerate(prompts))
+        return await asyncio.gather(*rollouts)
 
-    return [replace(r, reward=float(i)) for i, r in enumerate(asyncio.run(together()))]
+    return [replace(r, reward=float(i)) for i, r in enumerate(asyncio.run(run_all()))]
 
 
 def batch_of(policy, rollouts: list[Rollout]):
@@ -48,10 +48,10 @@ def batch_of(policy, rollouts: list[Rollout]):
 
 
 def redness(task, rollout):
-    """Red less what else is there, the mean over pixels."""
+    """Red less the mean of green and blue, averaged over pixels."""
     red, green, blue = rollout_image(rollout).flatten(1).mean(1).tolist()
     return red - (green + blue) / 2
 
 
-def turned(x, batch):
+def negate(x, batch):
     return -x

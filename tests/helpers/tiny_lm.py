@@ -1,4 +1,4 @@
-"""Language models of two layers with random weights, and rollouts of theirs."""
+"""Tiny language models with random weights, and their rollouts."""
 
 import asyncio
 from collections.abc import Iterator, Sequence
@@ -43,7 +43,8 @@ WIDE = {
     "max_position_embeddings": CONTEXT,
 }
 ENDS = {"vocab_size": len(ALPHABET), "pad_token_id": 0, "bos_token_id": 0, "eos_token_id": 0}
-GEMMA = {"sliding_window": 8, "tie_word_embeddings": False}  # tied, random ones repeat themselves
+# with tied random embeddings, a model repeats its input
+GEMMA = {"sliding_window": 8, "tie_word_embeddings": False}
 FAMILIES: dict[str, Any] = {
     "llama": lambda **more: LlamaConfig(**{**WIDE, **ENDS, **more}),
     "qwen3": lambda **more: Qwen3Config(**{**WIDE, **ENDS, "tie_word_embeddings": True, **more}),
@@ -56,84 +57,92 @@ FAMILIES: dict[str, Any] = {
 PROMPTS = ("Hi", "What is 2+2?", "A rather longer question, of many words:", "Hi")
 
 
-def tokenizer(**more: Any) -> PreTrainedTokenizerFast:
-    """Every character is a token, every token a character but the end and two roles."""
-    one = Tokenizer(models.WordLevel({c: i for i, c in enumerate(ALPHABET)}, unk_token=" "))
-    one.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated")
-    one.decoder = decoders.Fuse()
-    special = {"additional_special_tokens": ALPHABET[-2:]}
-    return PreTrainedTokenizerFast(
-        tokenizer_object=one, **{"eos_token": "<end>", **special, **more}
-    )
+def tokenizer(**options: Any) -> PreTrainedTokenizerFast:
+    """A token for each character, and for the end and two roles."""
+    backend = Tokenizer(models.WordLevel({c: i for i, c in enumerate(ALPHABET)}, unk_token=" "))
+    backend.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated")
+    backend.decoder = decoders.Fuse()
+    defaults = {"eos_token": "<end>", "additional_special_tokens": ALPHABET[-2:]}
+    return PreTrainedTokenizerFast(tokenizer_object=backend, **{**defaults, **options})
 
 
-def plant(folder: Path, family: str = "llama", *, says: dict[str, Any] | None = None, **more: Any):
-    """A model with peaked distributions, as transformers saves it; `description` is of its tokenizer."""
+def save_model(
+    folder: Path,
+    family: str = "llama",
+    *,
+    tokenizer_options: dict[str, Any] | None = None,
+    **config: Any,
+) -> Path:
+    """Save a random model with peaked distributions, and its tokenizer."""
     torch.manual_seed(1)
-    model = AutoModelForCausalLM.from_config(FAMILIES[family](**more))
+    model = AutoModelForCausalLM.from_config(FAMILIES[family](**config))
     with torch.no_grad():
         for parameter in (p for p in model.parameters() if p.ndim > 1):
             parameter.normal_(0, 0.4)
     model.save_pretrained(folder)
-    tokenizer(**(says or {})).save_pretrained(folder)
+    tokenizer(**(tokenizer_options or {})).save_pretrained(folder)
     return folder
 
 
 @contextmanager
-def dense(policy: CausalPolicy) -> Iterator[Any]:
-    """The policy's model as transformers calls it, with its own attention."""
-    ours = policy.hf_model.config._attn_implementation
+def dense_attention(policy: CausalPolicy) -> Iterator[Any]:
+    """The policy's model with the attention of transformers."""
+    packed = policy.hf_model.config._attn_implementation
     policy.hf_model.set_attn_implementation("eager")
     try:
         yield policy.hf_model
     finally:
-        policy.hf_model.set_attn_implementation(ours)
+        policy.hf_model.set_attn_implementation(packed)
 
 
 @cache
-def built(spec: CausalLM) -> CausalPolicy:
-    """The policy, built once: for tests that leave it as it is."""
+def build_cached(spec: CausalLM) -> CausalPolicy:
+    """The policy of a spec, built once: for tests that do not change it."""
     return spec.build()
 
 
-def spoken(
+def generate(
     policy: CausalPolicy,
     prompts: Sequence[str] = PROMPTS,
     attempts: int = 3,
     sampling: Sampling | None = None,
 ) -> list[list[Action]]:
-    """So many answers to every prompt."""
+    """Several answers to every prompt, generated in one batch."""
 
-    async def everyone() -> list[Action]:
-        act = replace(policy.actor(7), sampling=sampling or policy.spec.sampling)
+    async def generate_all() -> list[Action]:
+        actor = replace(policy.actor(7), sampling=sampling or policy.spec.sampling)
         return await asyncio.gather(
-            *(act.fork(p, i)(Rollout(), q) for p, q in enumerate(prompts) for i in range(attempts))
+            *(
+                actor.fork(p, i)(Rollout(), prompt)
+                for p, prompt in enumerate(prompts)
+                for i in range(attempts)
+            )
         )
 
-    said = asyncio.run(everyone())
-    return [said[p * attempts :][:attempts] for p in range(len(prompts))]
+    actions = asyncio.run(generate_all())
+    return [actions[p * attempts :][:attempts] for p in range(len(prompts))]
 
 
-def two_turns(policy: CausalPolicy, prompts: Sequence[str] = PROMPTS) -> list[Rollout]:
-    """Rollouts in which the world speaks again after the first answer."""
+def two_turn_rollouts(policy: CausalPolicy, prompts: Sequence[str] = PROMPTS) -> list[Rollout]:
+    """Rollouts with a second observation and answer."""
 
-    async def one(number: int, prompt: str) -> Rollout:
-        act = policy.actor(7).fork(number)
-        rollout = Rollout().append_turn(prompt, await act(Rollout(), prompt))
-        return rollout.append_turn("And?", await act(rollout, "And?"))
+    async def two_turns(number: int, prompt: str) -> Rollout:
+        actor = policy.actor(7).fork(number)
+        rollout = Rollout().append_turn(prompt, await actor(Rollout(), prompt))
+        return rollout.append_turn("And?", await actor(rollout, "And?"))
 
-    async def everyone() -> list[Rollout]:
-        return await asyncio.gather(*(one(i, prompt) for i, prompt in enumerate(prompts)))
+    async def generate_all() -> list[Rollout]:
+        return await asyncio.gather(*(two_turns(i, prompt) for i, prompt in enumerate(prompts)))
 
-    return asyncio.run(everyone())
+    return asyncio.run(generate_all())
 
 
 def batch_of(policy: CausalPolicy, rollouts: Sequence[Rollout]) -> Batch:
-    """One group of these."""
+    """A batch of one group."""
     return collate([Group(Task("0", ""), tuple(rollouts))], policy.encode)
 
 
-def answers(policy: CausalPolicy, attempts: int = 3) -> Batch:
-    """A batch of answers to `PROMPTS_PER_STEP`."""
-    said = [action for group in spoken(policy, attempts=attempts) for action in group]
-    return batch_of(policy, [Rollout((("", action),)) for action in said])
+def answer_batch(policy: CausalPolicy, attempts: int = 3) -> Batch:
+    """A batch of answers to `PROMPTS`."""
+    actions = [action for group in generate(policy, attempts=attempts) for action in group]
+    return batch_of(policy, [Rollout((("", action),)) for action in actions])

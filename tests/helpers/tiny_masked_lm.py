@@ -1,4 +1,4 @@
-"""Bidirectional language models of two layers with random weights."""
+"""Tiny bidirectional language models with random weights."""
 
 from pathlib import Path
 from typing import Any
@@ -30,13 +30,13 @@ FAMILIES: dict[str, Any] = {
 }
 
 
-def plant(folder: Path, family: str = "bert", **says: Any) -> Path:
-    """A model with peaked distributions, as transformers saves it; `description` is of its tokenizer."""
+def save_model(folder: Path, family: str = "bert", **tokenizer_options: Any) -> Path:
+    """Save a random model with peaked distributions, and its tokenizer."""
     torch.manual_seed(1)
     model = AutoModelForMaskedLM.from_config(FAMILIES[family]())
     with torch.no_grad():
         for parameter in (p for p in model.parameters() if p.ndim > 1):
             parameter.normal_(0, 0.4)
     model.save_pretrained(folder)
-    tokenizer(**{"mask_token": MASK, **says}).save_pretrained(folder)
+    tokenizer(**{"mask_token": MASK, **tokenizer_options}).save_pretrained(folder)
     return folder

@@ -1,4 +1,4 @@
-"""What runs in tests of faults are made of: models, tasks, worlds, rewards, pieces of one's own."""
+"""Components of the runs in fault tests: models, tasks, environments, rewards, losses."""
 
 import asyncio
 import time
@@ -25,18 +25,18 @@ from grupo.toy import ToyMaskedLM
 from grupo.toy.tokenizers import phrase_tokenizer
 
 LETTERS = "abcdefg"
-MASKED = "masked"  # where in the folder of the model the one lies that is not causal
+MASKED = "masked"  # subfolder of the masked diffusion model
 
 
-def plant(folder: Path) -> None:
-    """A model with peaked distributions over characters, as transformers saves it, and a masked."""
+def save_models(folder: Path) -> None:
+    """Save a causal model with peaked distributions, a flow model and a masked diffusion model."""
     torch.manual_seed(1)
     tokenizer = phrase_tokenizer([])
-    wide = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1}
+    size = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1}
     heads = {"num_attention_heads": 2, "num_key_value_heads": 1, "max_position_embeddings": 32}
-    ends = {"bos_token_id": None, "eos_token_id": 0, "pad_token_id": 0}
+    special_tokens = {"bos_token_id": None, "eos_token_id": 0, "pad_token_id": 0}
     config = LlamaConfig(
-        vocab_size=len(tokenizer), tie_word_embeddings=True, **wide, **heads, **ends
+        vocab_size=len(tokenizer), tie_word_embeddings=True, **size, **heads, **special_tokens
     )
     model = LlamaForCausalLM(config)
     with torch.no_grad():
@@ -44,9 +44,9 @@ def plant(folder: Path) -> None:
             parameter.normal_(0, 0.4)
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
-    painter = SmallFlow(tuple(letter * n for letter in LETTERS for n in (1, 2, 3)), 8, 8)
-    torch.nn.init.normal_(painter.conv_out.weight, std=0.1)
-    painter.save_pretrained(folder / "flow")
+    flow = SmallFlow(tuple(letter * n for letter in LETTERS for n in (1, 2, 3)), 8, 8)
+    torch.nn.init.normal_(flow.conv_out.weight, std=0.1)
+    flow.save_pretrained(folder / "flow")
     ToyMaskedLM(hidden_size=16, num_layers=1, num_heads=2).save_untrained(folder / MASKED)
 
 
@@ -65,35 +65,35 @@ def hinted_tasks() -> Iterator[Task]:
 
 
 def fine(task: Task, rollout: Rollout) -> float:
-    """The share of characters that come before P: a reward of many values."""
+    """The fraction of characters before P: a reward of many values."""
     return sum(c < "P" for c in rollout.text) / 6
 
 
 def coarse(task: Task, rollout: Rollout) -> float:
-    """Right or wrong, mostly wrong: many groups are of one kind."""
+    """Correct or wrong, mostly wrong: many groups have equal rewards."""
     return float(ord(rollout.text[:1] or " ") % 4 == 0)
 
 
 def same(task: Task, rollout: Rollout) -> float:
-    """Always as good: there is nothing to learn."""
+    """A constant reward: there is no training signal."""
     return 0.5
 
 
 async def late(task: Task, rollout: Rollout) -> float:
-    """As `coarse`, after a time that nobody knows beforehand."""
+    """As `coarse`, after a random delay."""
     await asyncio.sleep(SystemRandom().random() * 0.004)
     return coarse(task, rollout)
 
 
 def failing(task: Task, rollout: Rollout) -> float:
-    """As `invalid_move_penalty`, but fails every third time."""
+    """As `fine`, but raises for a third of the answers."""
     if sum(map(ord, rollout.text)) % 3 == 0:
-        raise ValueError(f"no mark for {rollout.text!r}")
+        raise ValueError(f"no reward for {rollout.text!r}")
     return fine(task, rollout)
 
 
 def bright(task: Task, rollout: Rollout) -> float:
-    """How light a picture is."""
+    """The mean brightness of an image."""
     return rollout_image(rollout).mean().item()
 
 
@@ -103,14 +103,14 @@ def brief(task: Task, attempt: Rollout) -> str:
 
 
 def talkative(task: Task, rollout: Rollout) -> Mapping[str, float]:
-    """As `invalid_move_penalty`, with many more numbers: the journal outgrows the weights."""
+    """As `fine`, with many reward terms: the journal outgrows the weights."""
     return {"score": fine(task, rollout), **{f"number {i}": i / 7 for i in range(60)}}
 
 
-class Echoing:
-    """A world of several turns: it says a letter that it draws, and pays for others.
+class LetterGame:
+    """A multi-turn environment: it returns random letters and rewards letters before P.
 
-    It takes a time that nobody knows beforehand.
+    Each step takes a random time.
     """
 
     def reset(self, task: Task) -> str:
@@ -119,37 +119,37 @@ class Echoing:
 
     def step(self, text: str) -> tuple[str, float, bool]:
         time.sleep(SystemRandom().random() * 0.02)
-        wanted = self.letters.choice("abcdefg")
-        return wanted, sum(c < "P" for c in text) / 6, text.startswith("Z")
+        letter = self.letters.choice("abcdefg")
+        return letter, sum(c < "P" for c in text) / 6, text.startswith("Z")
 
 
 @component
-class Surprise:
-    """The reward less the mean of what its task earned before: a credit that remembers."""
+class MinusTaskMean:
+    """The reward minus the mean of the task's earlier rewards: an estimator with history."""
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        before = [sum(past.mean_rewards) / max(1, len(past.mean_rewards)) for past in batch.history]
-        return x - torch.tensor(before).to(x)[batch.group]
+        means = [sum(h.mean_rewards) / max(1, len(h.mean_rewards)) for h in batch.history]
+        return x - torch.tensor(means).to(x)[batch.group]
 
 
-def louder(group: Group, rollout: Rollout) -> str:
-    """A view: the prompt, louder."""
+def prompt_with_exclamation(group: Group, rollout: Rollout) -> str:
+    """The prompt with an exclamation mark."""
     return f"{group.task.prompt}!"
 
 
-def asked(task: Task, attempt: Rollout) -> str:
-    """What who hints is shown."""
+def hint_prompt(task: Task, attempt: Rollout) -> str:
+    """The prompt for generating a hint."""
     return f"{task.prompt}{attempt.text[:2]}"
 
 
-def begun(text: str) -> str:
-    """The hint in what was said."""
+def extract_hint(text: str) -> str:
+    """The hint in a generated text."""
     return text[:2].strip()
 
 
 @component
-class Valued(Loss):
-    """Learns a value of each state, and compares the policy with itself in another view."""
+class ValueAndReverseKL(Loss):
+    """Trains a value head, and compares the policy with itself under another prompt."""
 
     @property
     def required_signals(self) -> frozenset[str]:
@@ -160,14 +160,14 @@ class Valued(Loss):
         return self.required_signals
 
     @property
-    def helpers(self) -> tuple[LinearHead, ...]:
+    def aux_heads(self) -> tuple[LinearHead, ...]:
         return (LinearHead("value"),)
 
     def __call__(self, pi: Signals, batch: Batch) -> Tensor:
         return (pi["value"] - batch.advantage) ** 2 + 0.1 * pi["reverse_kl@hot"]
 
 
-def judged_by(reward) -> SingleTurn:
+def env_with_reward(reward) -> SingleTurn:
     return SingleTurn((RewardTerm("part", reward),))
 
 

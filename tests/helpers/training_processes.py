@@ -1,4 +1,4 @@
-"""Asking a process of `trainee.py` to train, to resume, and to be killed on the way."""
+"""A process of `training_program.py` that trains, resumes and kills runs on request."""
 
 import json
 import os
@@ -14,55 +14,65 @@ from tests.helpers.paths import CHILD_ENV
 from tests.helpers.run_outcomes import outcome
 
 
-class Trainee:
-    """A process that does what `trainee.py` says; each call is a run, or a part of one."""
+class TrainingProcess:
+    """A process that runs `training_program.py`; each call is a run or a part of one."""
 
     def __init__(self, root: Path) -> None:
-        alone = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-        self.root, self.cached_prompt_embeds = root, dict[str, Whole]()
+        one_thread = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+        self.root = root
+        self.uninterrupted_runs: dict[str, UninterruptedRun] = {}
         self.process = subprocess.Popen(
             [sys.executable, Path(__file__).with_name("training_program.py"), root / "model"],
-            env={**os.environ, **CHILD_ENV, **alone},
+            env={**os.environ, **CHILD_ENV, **one_thread},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
         )
 
-    def __call__(self, do: str, run: Path, **how: Any) -> "Answer":
+    def __call__(self, do: str, run: Path, **options: Any) -> "RunResult":
         assert self.process.stdin
         assert self.process.stdout
-        self.process.stdin.write(json.dumps({"do": do, "run": str(run), **how}) + "\n")
+        self.process.stdin.write(json.dumps({"do": do, "run": str(run), **options}) + "\n")
         self.process.stdin.flush()
-        return Answer(**json.loads(self.process.stdout.readline()))
+        return RunResult(**json.loads(self.process.stdout.readline()))
 
-    def whole(self, name: str) -> "Whole":
-        """A run that nothing interrupted, made once."""
-        if name not in self.cached_prompt_embeds:
+    def uninterrupted(self, name: str) -> "UninterruptedRun":
+        """The uninterrupted run of a recipe, trained at the first call."""
+        if name not in self.uninterrupted_runs:
             run = self.root / name
-            answer = self("train", run, recipe=name)
-            assert answer.lived, answer
-            self.cached_prompt_embeds[name] = Whole(
-                outcome(run), tuple(answer.passed), answer.seconds
+            result = self("train", run, recipe=name)
+            assert result.succeeded, result
+            self.uninterrupted_runs[name] = UninterruptedRun(
+                outcome(run), tuple(result.points), result.seconds
             )
-        return self.cached_prompt_embeds[name]
+        return self.uninterrupted_runs[name]
 
-    def go_on(self, run: Path, name: str, **how: Any) -> "Answer":
-        """Resume what was begun; train where nothing was."""
-        begun = (run / "recipe.json").exists()
-        return self("resume", run, **how) if begun else self("train", run, recipe=name, **how)
+    def resume_or_train(self, run: Path, name: str, **options: Any) -> "RunResult":
+        """Resume the run if it exists; otherwise train the recipe in a new folder."""
+        if (run / "recipe.json").exists():
+            return self("resume", run, **options)
+        return self("train", run, recipe=name, **options)
 
     def close(self) -> None:
         self.process.communicate()
 
 
 @dataclass(frozen=True)
-class Answer:
-    """How a process ended, and what it said."""
+class RunResult:
+    """How a run ended.
+
+    Args:
+        signal: The signal that ended the process, 0 if none.
+        error: The exception that ended the run, "" if none.
+        messages: Messages to the callback.
+        points: Names of the kill points that were passed, in order.
+        seconds: Duration.
+    """
 
     signal: int
     error: str
-    said: Sequence[str]
-    passed: Sequence[str]  # names of `faults`, in their order
+    messages: Sequence[str]
+    points: Sequence[str]
     seconds: float
 
     @property
@@ -70,14 +80,14 @@ class Answer:
         return self.signal == signal.SIGKILL
 
     @property
-    def lived(self) -> bool:
-        return not self.signal and not self.standard_error
+    def succeeded(self) -> bool:
+        return not self.signal and not self.error
 
 
 @dataclass(frozen=True)
-class Whole:
-    """An uninterrupted run."""
+class UninterruptedRun:
+    """The outcome of an uninterrupted run, the kill points it passed, and its duration."""
 
     outcome: Mapping[str, Any]
-    passed: Sequence[str]
+    points: Sequence[str]
     seconds: float

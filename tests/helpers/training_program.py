@@ -1,7 +1,7 @@
-"""A process that trains and resumes in children of its own, and kills them when it is told to.
+"""A process that trains and resumes runs in child processes, and kills them on request.
 
-A line of JSON in, a line out. torch and transformers are loaded once, and each child is forked from
-a process of one thread that has computed nothing: a run costs a third of a second.
+Requests and results are lines of JSON. torch and transformers are loaded once; each child is forked
+from a single-threaded process that has computed nothing, so that a run costs a third of a second.
 """
 
 import json
@@ -21,8 +21,8 @@ import torch
 from grupo.models import loading
 from grupo.rollouts.task_history import TaskHistoryStore
 from grupo.storage import fault_injection
-from grupo.training import state as saved
 from grupo.training.callbacks import NullCallback
+from grupo.training.state import State
 from grupo.training.trainer import reopen_trainer, resume, train
 from tests.helpers import training_components, training_recipes
 
@@ -30,8 +30,8 @@ Request = Mapping[str, Any]
 NEVER = 3600.0
 
 
-class Passed(str):
-    """A place to die at that is never reached, and writes down every one that is."""
+class PointRecorder(str):
+    """A value of `KILL_AT` that kills nothing and records the name of every point."""
 
     names: list[str] = []  # noqa: RUF012
 
@@ -40,42 +40,42 @@ class Passed(str):
         return False
 
 
-class Notes(NullCallback):
-    """Keeps what was said."""
+class MessageRecorder(NullCallback):
+    """Records the messages of a run."""
 
     def __init__(self) -> None:
-        self.lines: list[str] = []
+        self.messages: list[str] = []
 
-    def on_message(self, line: str) -> None:
-        self.lines.append(line)
+    def on_message(self, message: str) -> None:
+        self.messages.append(message)
 
 
-def forgotten(state: saved.State) -> Mapping[str, Callable[[], Any]]:
-    """Ways to restore a state badly."""
+def corruptions(state: State) -> Mapping[str, Callable[[], Any]]:
+    """Functions that each corrupt one part of a restored state."""
     history = state.history
     return {
         "optimizer": state.optimizers["optimizer"].state.clear,
-        "curriculum": lambda: setattr(history, "asked", 0),
-        "past": lambda: setattr(history, "task_histories", TaskHistoryStore()),
+        "curriculum": lambda: setattr(history, "tasks_drawn", 0),
+        "task history": lambda: setattr(history, "task_histories", TaskHistoryStore()),
         "replays": history.replay_rollouts.clear,
         "scores": state.eval_scores.clear,
-        "counts": lambda: setattr(state, "tokens", 0),
+        "counts": lambda: setattr(state, "generated_tokens", 0),
         "step": lambda: setattr(state, "step", state.step - 1),
         "weights": lambda: next(iter(state.policy.parameters())).data.view(-1)[0].mul_(1 + 2**-23),
     }
 
 
-def resume_badly(run: str, forget: str, watcher: Notes) -> None:
-    trainer = reopen_trainer(Path(run), watcher)
+def resume_corrupted(run: str, corruption: str, callback: MessageRecorder) -> None:
+    trainer = reopen_trainer(Path(run), callback)
     with trainer.lock:
         trainer.restore()
-        forgotten(trainer.state)[forget]()
+        corruptions(trainer.state)[corruption]()
         trainer()
 
 
-def resume_against(run: str, watcher: Notes) -> None:
-    """With the checkpoint's weights as the reference, not those that training found."""
-    trainer = reopen_trainer(Path(run), watcher)
+def resume_with_later_reference(run: str, callback: MessageRecorder) -> None:
+    """Resume with the checkpoint's weights as the reference policy, not the initial weights."""
+    trainer = reopen_trainer(Path(run), callback)
     with trainer.lock:
         trainer.restore()
         reference: Any = trainer.learner.aux_models.scorers["ref"]
@@ -84,70 +84,78 @@ def resume_against(run: str, watcher: Notes) -> None:
         trainer()
 
 
-def done(request: Request, model: str) -> Mapping[str, Any]:
-    """What a child did, if it lived to say so."""
-    loading.has_bfloat16 = lambda device: True  # where it is but imitated, too
-    fault_injection.KILL_AT = request.get("kill", "") or Passed()
-    watcher, run = Notes(), request["run"]
+def execute(request: Request, model: str) -> Mapping[str, Any]:
+    """Execute a request in a child process; returns the result unless the child is killed."""
+    loading.has_bfloat16 = lambda device: True  # also on devices that emulate it
+    fault_injection.KILL_AT = request.get("kill", "") or PointRecorder()
+    callback, run = MessageRecorder(), request["run"]
     if "limit" in request:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (request["limit"], request["limit"]))
-    works = {
-        "train": lambda: train(training_recipes.recipe(request["recipe"], model), run, watcher),
-        "resume": lambda: resume(run, watcher),
-        "resume badly": lambda: resume_badly(run, request["forget"], watcher),
-        "resume against": lambda: resume_against(run, watcher),
+    actions = {
+        "train": lambda: train(training_recipes.recipe(request["recipe"], model), run, callback),
+        "resume": lambda: resume(run, callback),
+        "resume corrupted": lambda: resume_corrupted(run, request["corruption"], callback),
+        "resume with later reference": lambda: resume_with_later_reference(run, callback),
     }
     error = ""
     try:
-        works[request["do"]]()
-    except BaseException as raised:  # nothing may get out of the child
+        actions[request["do"]]()
+    except BaseException as raised:  # the child must not run the parent's code
         error = f"{type(raised).__name__}: {raised}"
-    return {"error": error, "said": watcher.lines, "passed": Passed.names}
+    return {"error": error, "messages": callback.messages, "points": PointRecorder.names}
 
 
-def alone() -> bool:
-    """Is this process of one thread, so that forking it is safe?"""
+def is_single_threaded() -> bool:
+    """True if the process has one thread, so that forking is safe."""
     tasks = Path("/proc/self/task")
     return threading.active_count() == 1 and (not tasks.exists() or len(list(tasks.iterdir())) == 1)
 
 
-def in_a_child(
+def run_in_child(
     work: Callable[[], Any], after: float = NEVER, once: str = "", by: int = signal.SIGKILL
 ) -> tuple[int, str]:
-    """The signal that ended a process doing this work, or 0, and what it said.
+    """Run a function in a child process.
 
-    After so many seconds, and once there is such a file, it is sent the signal `by`.
+    Args:
+        work: The function; its result must be JSON.
+        after: Seconds after which the child is sent a signal.
+        once: A file that must also exist before that; "" for none.
+        by: The signal.
+
+    Returns:
+        The signal that ended the child, or 0, and the result as JSON, "" if there is none.
     """
-    while not alone():
+    while not is_single_threaded():
         time.sleep(0.001)
-    ours, its = os.pipe()
+    read_end, write_end = os.pipe()
     if not (child := os.fork()):
-        os.write(its, json.dumps(work()).encode())
+        os.write(write_end, json.dumps(work()).encode())
         os._exit(0)
-    os.close(its)
-    over = bool(select.select([ours], [], [], after)[0])
-    while not over and once and not os.path.exists(once):
-        over = bool(select.select([ours], [], [], 0.001)[0])
-    if not over:
+    os.close(write_end)
+    ended = bool(select.select([read_end], [], [], after)[0])
+    while not ended and once and not os.path.exists(once):
+        ended = bool(select.select([read_end], [], [], 0.001)[0])
+    if not ended:
         os.kill(child, by)
-    with os.fdopen(ours) as pipe:
-        said = pipe.read()
-    return os.WTERMSIG(os.waitpid(child, 0)[1]), said
+    with os.fdopen(read_end) as pipe:
+        output = pipe.read()
+    return os.WTERMSIG(os.waitpid(child, 0)[1]), output
 
 
 def main(model: str) -> None:
     torch.set_num_threads(1)
-    in_a_child(lambda: training_components.plant(Path(model)))
-    loading.load(model, torch.float32, torch.device("cpu"))  # what is cached, is so for all
+    run_in_child(lambda: training_components.save_models(Path(model)))
+    loading.load(model, torch.float32, torch.device("cpu"))  # warms the caches of all children
     for line in sys.stdin:
         request = json.loads(line)
-        began = time.perf_counter()
-        when = {name: request[name] for name in ("after", "once", "by") if name in request}
-        ended, said = in_a_child(lambda r=request: done(r, model), **when)
-        answer = {"error": "", "said": [], "passed": [], **(json.loads(said) if said else {})}
-        answer |= {"signal": ended, "seconds": time.perf_counter() - began}
-        print(json.dumps(answer), flush=True)
+        start = time.perf_counter()
+        kill_options = {name: request[name] for name in ("after", "once", "by") if name in request}
+        end_signal, output = run_in_child(lambda r=request: execute(r, model), **kill_options)
+        result = {"error": "", "messages": [], "points": []}
+        result |= json.loads(output) if output else {}
+        result |= {"signal": end_signal, "seconds": time.perf_counter() - start}
+        print(json.dumps(result), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Runs of five steps of a language model of a few thousand numbers, in every way that differs."""
+"""Recipes of five-step runs of a tiny language model, one for each kind of configuration."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -40,19 +40,19 @@ from grupo.tasks import FromFunction
 from tests.helpers.training_components import (
     MASKED,
     METHOD,
-    Echoing,
-    Surprise,
-    Valued,
-    asked,
-    begun,
+    LetterGame,
+    MinusTaskMean,
+    ValueAndReverseKL,
     bright,
     coarse,
+    env_with_reward,
+    extract_hint,
     failing,
     few_tasks,
     fine,
-    judged_by,
+    hint_prompt,
     late,
-    louder,
+    prompt_with_exclamation,
     same,
     talkative,
     tasks,
@@ -64,7 +64,7 @@ def base(model: str) -> Recipe:
     """Plain GRPO."""
     return Recipe(
         policy=CausalLM(model, max_new_tokens=6, device="cpu"),
-        env=judged_by(fine),
+        env=env_with_reward(fine),
         tasks=FromFunction(tasks),
         eval_tasks=3,
         method=Method(sampler=GroupSampler(4)),
@@ -76,23 +76,23 @@ def base(model: str) -> Recipe:
     )
 
 
-COACHED = hill(2, 2).replace(
+SELF_HINT = hill(2, 2).replace(
     sampler=WithSelfHint(
         GroupSampler(2),
         2,
-        hint_prompt=asked,
-        extract_hint=begun,
+        hint_prompt=hint_prompt,
+        extract_hint=extract_hint,
         prefix_text="",
         success_threshold=2.0,
     ),
-    loss=Clip() + 0.5 * KL() + Valued(),
+    loss=Clip() + 0.5 * KL() + ValueAndReverseKL(),
     reference=ReferenceUpdate(0.5, 2),
 )
 ROLES: Mapping[str, Any] = {
-    "method": COACHED,
-    "env": judged_by(late),
-    "others": (
-        AuxModel("hot", prompt_override=louder),
+    "method": SELF_HINT,
+    "env": env_with_reward(late),
+    "aux_models": (
+        AuxModel("hot", prompt_override=prompt_with_exclamation),
         AuxModel("unhinted", prompt_override=prompt_without_hint),
     ),
 }
@@ -100,64 +100,68 @@ CHANGES: Mapping[str, Mapping[str, Any]] = {
     "grpo": {},
     "kl": {
         "method": METHOD.replace(loss=Clip() + 0.5 * KL() + -0.01 * Entropy()),
-        "tolerance": 0.0,
+        "old_logp_tolerance": 0.0,
     },
-    "ahead": {"staleness": 2},
+    "async": {"max_staleness": 2},
     "lora": {"method": METHOD.replace(loss=Clip() + 0.5 * KL())},
     "bfloat16": {},
     "dapo": {
         "method": dapo(max_length=6, overlong_buffer=4, group_size=4, max_resample_rounds=3),
-        "env": judged_by(coarse),
+        "env": env_with_reward(coarse),
     },
-    "passes": {
+    "epochs": {
         "method": METHOD.replace(updates=Updates(2, 2)),
         "optimizer": Adam(weight_decay=0.1),
     },
     "schedules": {
         "method": METHOD.replace(loss=Clip(Linear(0.02, 0.3), 0.28), updates=Updates(2, 1)),
-        "lr": Warmup(0.5, Cosine(2e-2)),
+        "learning_rate": Warmup(0.5, Cosine(2e-2)),
     },
-    "past": {"method": METHOD.replace(advantage=Surprise()), "tasks": FromFunction(few_tasks)},
+    "task history": {
+        "method": METHOD.replace(advantage=MinusTaskMean()),
+        "tasks": FromFunction(few_tasks),
+    },
     "replay": {
         "method": METHOD.replace(sampler=GroupSampler(2), filter=Replay(2)),
-        "env": judged_by(coarse),
+        "env": env_with_reward(coarse),
         "tasks": FromFunction(few_tasks),
     },
-    "replay ahead": {
+    "replay async": {
         "method": METHOD.replace(sampler=GroupSampler(2), filter=Replay(2)),
-        "env": judged_by(coarse),
+        "env": env_with_reward(coarse),
         "tasks": FromFunction(few_tasks),
-        "staleness": 1,
+        "max_staleness": 1,
     },
-    "late": {"env": judged_by(late)},
+    "late": {"env": env_with_reward(late)},
     "failing": {
-        "method": METHOD.replace(advantage=chain(Surprise(), Center())),
-        "env": judged_by(failing),
+        "method": METHOD.replace(advantage=chain(MinusTaskMean(), Center())),
+        "env": env_with_reward(failing),
         "tasks": FromFunction(few_tasks),
     },
-    "turns": {"method": gigpo(4, kl_coef=0.0), "env": MultiTurn(Echoing, max_turns=3)},
-    "idle": {"method": METHOD.replace(filter=keep_nonzero_std), "env": judged_by(same)},
-    "company": {
+    "turns": {"method": gigpo(4, kl_coef=0.0), "env": MultiTurn(LetterGame, max_turns=3)},
+    "no signal": {"method": METHOD.replace(filter=keep_nonzero_std), "env": env_with_reward(same)},
+    "aux models": {
         "method": METHOD.replace(
-            loss=Clip() + AdaptiveKL(0.5, 0.01) * KL() + Valued(), reference=ReferenceUpdate(0.5, 2)
+            loss=Clip() + AdaptiveKL(0.5, 0.01) * KL() + ValueAndReverseKL(),
+            reference=ReferenceUpdate(0.5, 2),
         ),
-        "others": (AuxModel("hot", prompt_override=louder),),
+        "aux_models": (AuxModel("hot", prompt_override=prompt_with_exclamation),),
     },
-    "lora company": {
+    "lora aux models": {
         "method": METHOD.replace(loss=Clip() + 0.5 * KL(), reference=ReferenceUpdate(1.0, 2)),
     },
     "masked": {"method": coupled_grpo(group_size=4, epochs=2)},
-    "masked ahead": {"method": coupled_grpo(group_size=4), "staleness": 1},
+    "masked async": {"method": coupled_grpo(group_size=4), "max_staleness": 1},
     "soft": {"method": soft_grpo(group_size=4)},
-    "soft ahead": {"method": soft_grpo(group_size=4), "staleness": 1},
-    "held to budgets": {
+    "soft async": {"method": soft_grpo(group_size=4), "max_staleness": 1},
+    "evaluation budget": {
         "evaluation": Evaluation(
             2, 2, SuccessCriterion(min_reward=0.5), turn_strategy=ThinkingBudget(2, 3, "P")
         )
     },
     "roles": ROLES,
-    "roles ahead": {**ROLES, "staleness": 1},
-    "until": {"until": EarlyStopping(0.9), "steps": 20},
+    "roles async": {**ROLES, "max_staleness": 1},
+    "early stopping": {"early_stopping": EarlyStopping(0.9), "max_steps": 20},
     "flow": {
         "method": flow_grpo(group_size=4, clip_eps=1e-3),
         "env": ImageGeneration((RewardTerm("part", bright),)),
@@ -170,24 +174,21 @@ CHANGES: Mapping[str, Mapping[str, Any]] = {
         "method": tempflow_grpo(branches_per_step=2, branch_steps=(0, 1)),
         "env": ImageGeneration((RewardTerm("part", bright),)),
     },
-    "unheld": {"held_out": 0, "evaluation": Evaluation()},
-    "long": {"steps": 12},
-    "talkative": {"env": judged_by(talkative)},
+    "no evaluation": {"eval_tasks": 0, "evaluation": Evaluation()},
+    "long": {"max_steps": 12},
+    "talkative": {"env": env_with_reward(talkative)},
     "other seed": {"seed": 1},
     **SAMPLED,
 }
 
 
 def recipe(name: str, model: str) -> Recipe:
-    """One of the recipes that differ."""
-    made = base(model)
-    adapted = {"lora": Lora(2, 4.0)}
-    more = {"lora": adapted, "lora company": adapted, "bfloat16": {"dtype": "bfloat16"}}.get(
-        name, {}
-    )
+    """The recipe of this name, with the models in the folder `model`."""
+    lora = {"lora": Lora(2, 4.0)}
+    policy_fields = {"lora": lora, "lora aux models": lora, "bfloat16": {"dtype": "bfloat16"}}
     cpu = {"device": "cpu"}
-    policy = CausalLM(model, max_new_tokens=6, **cpu, **more)
-    others = {
+    policy = CausalLM(model, max_new_tokens=6, **cpu, **policy_fields.get(name, {}))
+    policies = {
         "flow": Flow(f"{model}/flow", num_steps=3, **cpu),
         "masked": masked(f"{model}/{MASKED}"),
         "soft": SoftThinkingLM(policy, SoftThinkingConfig(2, "!", 3)),
@@ -195,9 +196,10 @@ def recipe(name: str, model: str) -> Recipe:
             policy, (RolePolicy("hinter", CausalLM(model, Lora(2, 4.0), max_new_tokens=4, **cpu)),)
         ),
     }
-    return made.replace(policy=others.get(name.split()[0], policy), **CHANGES[name])
+    changes = CHANGES[name]
+    return base(model).replace(policy=policies.get(name.split()[0], policy), **changes)
 
 
 def masked(model: str) -> MaskedDiffusion:
-    """One that unmasks the likeliest places of three first."""
+    """A masked diffusion policy that unmasks the most confident of three positions first."""
     return MaskedDiffusion(model, device="cpu", order=ConfidenceOrder(3), max_new_tokens=6)

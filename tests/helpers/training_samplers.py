@@ -1,4 +1,4 @@
-"""What samplers do of a step's groups, each in a run of its own."""
+"""Recipes with every sampler, curriculum and turn strategy, as changes of the basic recipe."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -30,27 +30,27 @@ from grupo.rollouts.turns import ChunkedThinking, ThinkingBudget
 from grupo.tasks import FromFunction
 from tests.helpers.training_components import (
     METHOD,
-    Echoing,
+    LetterGame,
     brief,
     coarse,
+    env_with_reward,
     few_tasks,
     hinted_tasks,
-    judged_by,
     late,
 )
 
 SAMPLED: Mapping[str, Mapping[str, Any]] = {
     "again": {
         "method": METHOD.replace(sampler=ResampleUntilInformative(GroupSampler(4), 3)),
-        "env": judged_by(late),
-        "prompts": 6,
+        "env": env_with_reward(late),
+        "prompts_per_step": 6,
     },
     "tree": {"method": METHOD.replace(sampler=FirstTurnTree(2, 2))},
     "budgets": {"method": METHOD.replace(sampler=GroupSampler(4, ThinkingBudget(2, 3, "P")))},
     "chunks": {"method": METHOD.replace(sampler=GroupSampler(4, ChunkedThinking(3, 1, 1, 3)))},
     "exits": {
         "method": METHOD.replace(sampler=ResampleUntilInformative(EarlyExits(3, ",", "."), 3)),
-        "env": judged_by(late),
+        "env": env_with_reward(late),
     },
     "anytime": {
         "method": METHOD.replace(
@@ -60,43 +60,50 @@ SAMPLED: Mapping[str, Mapping[str, Any]] = {
     },
     "pruned": {
         "method": arrol(4, prune_at=2, max_new_tokens_after=4, always_keep=1),
-        "env": judged_by(late),
+        "env": env_with_reward(late),
     },
-    "segments": {"method": METHOD.replace(sampler=SegmentTree(4, 2, 3)), "env": judged_by(late)},
+    "segments": {
+        "method": METHOD.replace(sampler=SegmentTree(4, 2, 3)),
+        "env": env_with_reward(late),
+    },
     "unsure": {
         "method": METHOD.replace(sampler=EntropyBranching(4, 2)),
-        "env": MultiTurn(Echoing, (RewardTerm("part", late),), max_turns=3),
+        "env": MultiTurn(LetterGame, (RewardTerm("part", late),), max_turns=3),
     },
     "hinted": {
         "method": METHOD.replace(sampler=WithHint(GroupSampler(4), prefix_text="!")),
-        "env": judged_by(coarse),
+        "env": env_with_reward(coarse),
         "tasks": FromFunction(hinted_tasks),
     },
     "scaffolded": {
         "method": scaf_grpo(4, warmup_fraction=0.3).replace(
             sampler=WithScaffold(GroupSampler(4), as_float(Switch(0.3, 0.0, 3.0)), prefix_text="!")
         ),
-        "env": judged_by(coarse),
+        "env": env_with_reward(coarse),
         "tasks": FromFunction(hinted_tasks),
     },
     "criticised": {
         "method": critique_grpo(6).replace(sampler=WithCritique(GroupSampler(4), brief, "?")),
-        "env": judged_by(late),
+        "env": env_with_reward(late),
     },
     "reflected": {
         "method": r3(6, 4).replace(sampler=WithReflection(GroupSampler(4), 0.9, "!", "?")),
-        "env": judged_by(coarse),
+        "env": env_with_reward(coarse),
         "tasks": FromFunction(few_tasks),
     },
     "knapsack": {
         "method": knapsack_rl(4, max_group_size=8),
-        "env": judged_by(coarse),
+        "env": env_with_reward(coarse),
         "tasks": FromFunction(few_tasks),
     },
     "bandit": {
         "method": vade(4, pool_factor=4),
-        "env": judged_by(coarse),
+        "env": env_with_reward(coarse),
         "tasks": FromFunction(few_tasks),
     },
-    "single": {"method": spo_single_stream(2), "env": judged_by(coarse), "tasks": FromFunction(few_tasks)},
+    "single": {
+        "method": spo_single_stream(2),
+        "env": env_with_reward(coarse),
+        "tasks": FromFunction(few_tasks),
+    },
 }

@@ -10,4 +10,4 @@ from tests.helpers import tiny_lm
 @pytest.fixture(scope="session")
 def policy(tmp_path_factory: pytest.TempPathFactory) -> CausalPolicy:
     """A Llama that answers with at most 24 tokens."""
-    return CausalLM(str(tiny_lm.plant(tmp_path_factory.mktemp("llama"))), max_new_tokens=24).build()
+    return CausalLM(str(tiny_lm.save_model(tmp_path_factory.mktemp("llama"))), max_new_tokens=24).build()

@@ -127,7 +127,7 @@ def off(policy: CausalPolicy, asked: list[Request], said: list[Reply]) -> tuple[
     exact = copy.deepcopy(policy.hf_model).float()
     exact.set_attn_implementation("eager")
     sums = torch.zeros(2)
-    with tiny_lm.dense(policy) as model:
+    with tiny_lm.dense_attention(policy) as model:
         for request, reply in zip(asked, said, strict=True):
             truth = evaluated(exact, request, reply)
             with torch.autocast("cpu", torch.bfloat16):

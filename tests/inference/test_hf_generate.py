@@ -28,8 +28,8 @@ from tests.helpers.engine_requests import (
     tokens,
 )
 from tests.helpers.recurrent_model import RECURRENT, planted
-from tests.helpers.tiny_lm import ALPHABET, CONTEXT, batch_of, two_turns
-from tests.helpers.tiny_lm import answers as batch_of_answers
+from tests.helpers.tiny_lm import ALPHABET, CONTEXT, batch_of, two_turn_rollouts
+from tests.helpers.tiny_lm import answer_batch as batch_of_answers
 
 OFF = 2e-4  # padding before a prompt changes what is rounded
 BOUNDS = StopConditions(max_new_tokens=16, eos_token_ids=(0, 1, 20, 40, 60), context_length=CONTEXT)
@@ -89,7 +89,7 @@ def test_what_was_said_is_as_likely_as_the_model_has_it(policy: CausalPolicy):
 @pytest.mark.parametrize("sampling", [Sampling(), Sampling(0.8, 0.9, 20)], ids=["plain", "cut"])
 def test_sampled_log_probabilities_are_those_evaluated_again(policy: CausalPolicy, sampling):
     own = CausalLM(policy.spec.model, max_new_tokens=12, sampling=sampling).build()
-    for batch in (batch_of_answers(own), batch_of(own, two_turns(own))):
+    for batch in (batch_of_answers(own), batch_of(own, two_turn_rollouts(own))):
         torch.testing.assert_close(own.signals(batch).logp, batch.old_logp, rtol=0, atol=2e-5)
 
 

@@ -36,7 +36,7 @@ class Asked:
 
     def logits(self, tokens: Sequence[int]) -> Tensor:
         """Those of the last of them, as transformers has them."""
-        with torch.no_grad(), tiny_lm.dense(self.policy) as model:
+        with torch.no_grad(), tiny_lm.dense_attention(self.policy) as model:
             return model(torch.tensor([list(tokens)])).logits[0, -1]
 
 

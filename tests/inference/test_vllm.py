@@ -45,7 +45,7 @@ def temporary(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A Llama of a head size that vLLM takes."""
     place = tmp_path_factory.mktemp("model")
-    return str(tiny_lm.plant(place, head_dim=32, max_position_embeddings=CONTEXT))
+    return str(tiny_lm.save_model(place, head_dim=32, max_position_embeddings=CONTEXT))
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""A-GRAE's two asymmetries, by hand."""
+"""A-GRAE's advantages by difficulty and sign, computed by hand."""
 
 from math import sqrt
 
@@ -8,7 +8,7 @@ from grupo.methods.a_grae import DifficultyWeightedAdvantage, a_grae
 from grupo.testing.batches import make_batch
 
 
-def test_tasks_by_difficulty_and_rewards_by_sign():
+def test_advantages_depend_on_difficulty_and_sign():
     # p = 3/4 and 1/4, and eight groups that bring the mean to m = 0.4
     fill = [[1, 0], [1, 0], [1, 0], [1, 0], [1, 0], [1, 0], [0, 0], [0, 0]]
     rewards = [1, 1, 1, 0, 1, 0, 0, 0, *(r for pair in fill for r in pair)]
@@ -30,7 +30,7 @@ def test_tasks_by_difficulty_and_rewards_by_sign():
     assert whole[4:8].tolist() == pytest.approx([1.5 * 0.4, -0.5, -0.5, -0.5], rel=1e-4)
 
 
-def test_alpha_lets_success_count_in_full_earlier():
+def test_target_accuracy_lets_success_count_in_full_earlier():
     batch = make_batch(group=[0, 0, 0, 0], reward=[1, 0, 0, 0])  # m = 1/4
     one, half = (DifficultyWeightedAdvantage(alpha)(batch.reward, batch) for alpha in (1.0, 0.5))
     assert one[0].item() == pytest.approx(1.5 / 4, rel=1e-4)
@@ -39,12 +39,12 @@ def test_alpha_lets_success_count_in_full_earlier():
 
 
 @pytest.mark.parametrize("reward", [0.0, 1.0])
-def test_groups_without_differences_teach_nothing(reward):
+def test_groups_of_equal_rewards_have_advantage_0(reward):
     batch = make_batch(group=[0, 0, 1], reward=[reward] * 3)
     assert a_grae().advantage(batch.reward, batch).tolist() == [0.0] * 3
 
 
-def test_it_gives_the_numbers_of_the_authors_code():
+def test_matches_the_authors_code():
     # HKU-HealthAI/A-GRAE @ c5aa316, verl/trainer/ppo/core_algos.py,
     # compute_grpo_outcome_advantage with grpo_weight 2; inputs as below
     reward = [1.0, 1, 1, 0, 1, 0, 0, 0, 1, 0, 1, 0]

@@ -1,4 +1,4 @@
-"""AdaCoT: what thinking at the wrong time costs, and the decision that is not learned."""
+"""AdaCoT: penalties for thinking at the wrong time, and masked decision tokens."""
 
 import pytest
 import torch
@@ -16,23 +16,23 @@ def reward(base, think, needed, format=1.0):
     ).item()
 
 
-def test_thinking_in_vain_costs():
+def test_needless_thinking_is_penalised():
     assert reward(1.0, think=1.0, needed=0.0) == pytest.approx(0.7)
 
 
-def test_not_thinking_where_it_is_needed_costs():
+def test_missing_thinking_is_penalised():
     assert reward(0.0, think=0.0, needed=1.0) == pytest.approx(-0.2)
 
 
-def test_the_right_choice_costs_nothing():
+def test_right_decision_has_no_penalty():
     assert reward(1.0, think=1.0, needed=1.0) == reward(1.0, think=0.0, needed=0.0) == 1.0
 
 
-def test_bad_form_costs_most():
+def test_malformed_answer_has_the_largest_penalty():
     assert reward(1.0, think=1.0, needed=1.0, format=0.0) == 0.0
 
 
-def test_decisions_are_not_learned_from_and_the_rest_is_as_before():
+def test_decision_tokens_have_weight_0_and_others_are_unchanged():
     batch = make_batch(
         group=[0, 0],
         length=[2, 3],
@@ -50,7 +50,7 @@ def test_decisions_are_not_learned_from_and_the_rest_is_as_before():
     assert gradient[1].tolist() == pytest.approx([1 / 6] * 3)
 
 
-def test_the_defaults():
+def test_defaults():
     assert adacot() == adacot(
         group_size=8, missed_penalty=0.2, overuse_penalty=0.3, format_penalty=1.0
     )

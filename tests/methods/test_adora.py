@@ -1,4 +1,4 @@
-"""ADORA's weights of groups, by hand."""
+"""ADORA's weights of groups, computed by hand."""
 
 from math import sqrt
 
@@ -11,7 +11,7 @@ from grupo.testing.batches import make_batch
 A = 0.5 / (sqrt(1 / 3) + 1e-6)  # of rewards [1, 1, 0, 0]
 
 
-def played(length, correct=(1, 1, 0, 0)):
+def batch_with(length, correct=(1, 1, 0, 0)):
     return make_batch(
         group=[0] * len(length),
         reward=list(correct),
@@ -29,26 +29,26 @@ def played(length, correct=(1, 1, 0, 0)):
         ([160, 100, 3900, 150], 1.0),  # the wrong one of 3,900 was cut off: 160 > 150
     ],
 )
-def test_groups_count_where_the_longest_right_answer_is_longer(length, w):
-    batch = played(length)
+def test_groups_count_in_full_if_the_longest_correct_answer_is_longer(length, w):
+    batch = batch_with(length)
     assert adora().advantage(batch.reward, batch).tolist() == pytest.approx(
         [w * A, w * A, -w * A, -w * A]
     )
 
 
-def test_without_wrong_answers_to_compare_with_a_group_counts_in_full():
-    batch = played([1, 1, 4000, 4000])
+def test_group_without_incorrect_answers_counts_in_full():
+    batch = batch_with([1, 1, 4000, 4000])
     x = torch.ones(4, dtype=torch.float64)
     assert LongCorrectGroupWeight(3900, 0.1)(x, batch).tolist() == [1.0] * 4
 
 
-def test_without_right_answers_it_counts_little():
-    batch = played([1, 2, 3, 4], correct=(0, 0, 0, 0))
+def test_group_without_correct_answers_has_the_reduced_weight():
+    batch = batch_with([1, 2, 3, 4], correct=(0, 0, 0, 0))
     x = torch.ones(4, dtype=torch.float64)
     assert LongCorrectGroupWeight(3900, 0.1)(x, batch).tolist() == pytest.approx([0.1] * 4)
 
 
-def test_it_gives_the_numbers_of_the_authors_code():
+def test_matches_the_authors_code():
     # ShadeCloak/ADORA @ c518485, ADORA/verl/trainer/ppo/core_algos.py,
     # compute_grpo_outcome_advantage_ADORA with a max_length_threshold of 7; inputs as below
     reward = [2.0, 0.5, 0, 2, 2, 2, 0.5, 0, 2, 0.5, 0, 0]
@@ -66,8 +66,10 @@ def test_it_gives_the_numbers_of_the_authors_code():
     )
 
 
-def test_the_defaults_are_the_authors():
+def test_defaults_are_the_authors():
     method = adora()
     assert method.sampler.group_size == 16
-    assert method.advantage.estimators[-1] == LongCorrectGroupWeight(max_length=3900, reduced_weight=0.1)
+    assert method.advantage.estimators[-1] == LongCorrectGroupWeight(
+        max_length=3900, reduced_weight=0.1
+    )
     assert method.loss.right.factor == 0.001

@@ -9,43 +9,56 @@ from grupo.methods.aepo import TemperedRolloutWeight, aepo
 from grupo.testing.batches import make_batch, perturb_logp
 
 
-def now(entropy=()):
+def method_at(entropy=()):
     return resolve_schedules(aepo(), 0.5, {"policy/entropy": entropy})
 
 
-def test_tempered_rollouts_that_are_good_among_themselves_count_1_and_the_others_nothing():
+def test_good_tempered_rollouts_have_weight_1_and_other_tempered_ones_0():
     batch = make_batch(
-        group=[0] * 5, reward=[1.0, 0.0, 1.0, 0.0, 0.0], reward_terms={"temperature_scaled": [0, 0, 1, 1, 1]}
+        group=[0] * 5,
+        reward=[1.0, 0.0, 1.0, 0.0, 0.0],
+        reward_terms={"temperature_scaled": [0, 0, 1, 1, 1]},
     )
     # own: +-1/2 over sqrt(1/2); tempered: 2/3, -1/3, -1/3: only the first is above 0.05
     A = 0.5 / (sqrt(0.5) + 1e-6)
-    credited = now().advantage(batch.reward, batch)
+    credited = method_at().advantage(batch.reward, batch)
     assert credited.tolist() == pytest.approx([A, -A, 1.0, 0.0, 0.0])
 
 
-def test_an_advantage_of_a_twentieth_is_not_enough():
+def test_advantage_of_0_05_is_below_the_threshold():
     batch = make_batch(group=[0] * 4, reward_terms={"temperature_scaled": [1.0] * 4})
     x = torch.tensor([0.9, -0.9, 0.04, 0.2], dtype=torch.float64)
     assert TemperedRolloutWeight(1.0)(x, batch).tolist() == [1.0, 0.0, 0.0, 1.0]
 
 
-def test_it_is_hot_and_counts_all_while_entropy_is_low_and_is_cold_and_halved_above():
-    assert (now([0.3]).sampler.temperature, now([0.7]).sampler.temperature) == (1.2, 0.8)
-    assert (now([0.3]).advantage.estimators[1].tempered_coef, now([0.7]).advantage.estimators[1].tempered_coef) == (1.0, 0.5)
+def test_temperature_is_high_below_the_target_entropy_and_low_above():
+    assert (method_at([0.3]).sampler.temperature, method_at([0.7]).sampler.temperature) == (
+        1.2,
+        0.8,
+    )
+    assert (
+        method_at([0.3]).advantage.estimators[1].tempered_coef,
+        method_at([0.7]).advantage.estimators[1].tempered_coef,
+    ) == (1.0, 0.5)
     assert BangBang(0.5, 1.2, 0.8).next_value([]) == 1.2
     assert BangBang(0.5, 1.2, 0.8).next_value([0.9, 0.5]) == 1.2
 
 
-def test_tempered_rollouts_have_no_ratio_and_no_clip():
-    batch = make_batch(group=[0, 0], advantage=[1.0, 1.0], reward_terms={"temperature_scaled": [0.0, 1.0]})
+def test_tempered_rollouts_use_reinforce_without_ratio():
+    batch = make_batch(
+        group=[0, 0], advantage=[1.0, 1.0], reward_terms={"temperature_scaled": [0.0, 1.0]}
+    )
     pi = perturb_logp(batch, [[0.1], [0.5]])
-    loss = now().loss(pi, batch)
+    loss = method_at().loss(pi, batch)
     assert loss[:, 0].tolist() == pytest.approx([-exp(0.1), 0.5])  # -A log pi = 1 - 0.5
     (gradient,) = torch.autograd.grad(loss.sum(), pi.logp)
     assert gradient[:, 0].tolist() == pytest.approx([-exp(0.1), -1.0])
 
 
-def test_the_defaults_are_the_authors():
+def test_defaults_are_the_authors():
     method = aepo()
-    assert (method.sampler.inner.group_size, method.sampler.extra_rollouts) == (8, 2)  # a quarter more
+    assert (method.sampler.inner.group_size, method.sampler.extra_rollouts) == (
+        8,
+        2,
+    )  # a quarter more
     assert method.sampler.temperature == BangBang(0.5, 1.2, 0.8)

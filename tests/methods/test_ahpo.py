@@ -21,12 +21,12 @@ def gradient(right, method):
     return torch.autograd.grad(loss, pi.logp)[0]
 
 
-def test_where_all_fail_the_expert_is_imitated_and_nothing_else_is_learned():
+def test_all_incorrect_group_only_imitates_the_expert():
     # mean over the expert's two tokens of -log pi
     assert gradient([0.0, 0.0, 1.0], ahpo()).tolist() == [[0.0, 0.0], [0.0, 0.0], [-0.5, -0.5]]
 
 
-def test_where_one_is_right_it_is_grpo_of_own_rollouts():
+def test_group_with_a_correct_rollout_is_grpo_on_policy_rollouts():
     ours = gradient([1.0, 0.0, 1.0], ahpo())
     alone = make_batch([0, 0], reward=[1.0, 0.0]).with_advantage(grpo(kl_coef=0.0).advantage)
     pi = perturb_logp(alone, [[0.1], [0.1]])
@@ -36,17 +36,17 @@ def test_where_one_is_right_it_is_grpo_of_own_rollouts():
     assert ours[2].tolist() == [0.0, 0.0]
 
 
-def test_a_higher_bar_imitates_beside_a_success():
+def test_larger_min_correct_imitates_despite_a_success():
     both = gradient([1.0, 0.0, 1.0], ahpo(min_correct=2))
     assert both[2].tolist() == [-0.5, -0.5]
     assert both[0, 0] < 0 < both[1, 0]
 
 
-def test_the_demonstration_is_no_success_of_ones_own():
+def test_correct_demonstration_does_not_count_as_policy_success():
     assert gradient([0.0, 0.0, 1.0], ahpo(min_correct=1))[2, 0] < 0
 
 
-def test_the_defaults():
+def test_defaults():
     assert ahpo() == ahpo(group_size=8, min_correct=1, clip_eps=0.2)
     assert ahpo().required_signals == {"sampled"}
     assert ahpo().required_reward_terms == {"correct"}

@@ -1,4 +1,4 @@
-"""ALP: the price of a token in an easy group and in a hard one."""
+"""ALP: the length penalty in an easy and in a hard group."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from grupo.methods.alp import EaseScaledLengthPenalty, alp
 from grupo.testing.batches import make_batch
 
 
-def test_tokens_cost_more_where_more_are_right():
+def test_token_penalty_grows_with_the_solve_rate():
     correct = [1.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0]
     batch = make_batch(
         [0] * 4 + [1] * 4, correct, length=[1, 2, 3, 4] * 2, reward_terms={"correct": correct}
@@ -16,17 +16,17 @@ def test_tokens_cost_more_where_more_are_right():
     assert r[4:] == pytest.approx([-0.025, -0.05, -0.075, -0.1])  # p = 0: 1/K = 1/4
 
 
-def test_where_all_are_right_length_is_the_whole_advantage():
+def test_length_is_the_whole_advantage_if_all_are_correct():
     batch = make_batch([0, 0], [1.0, 1.0], length=[500, 1500], reward_terms={"correct": [1.0, 1.0]})
     advantage = batch.with_advantage(alp().advantage).advantage[:, 0].tolist()
     assert advantage == pytest.approx([0.5**0.5, -(0.5**0.5)], rel=0.02)  # rewards differ by 1e-4
 
 
-def test_where_outcomes_differ_length_hardly_matters():
+def test_length_hardly_matters_if_outcomes_differ():
     batch = make_batch([0, 0], [1.0, 0.0], length=[9000, 1], reward_terms={"correct": [1.0, 0.0]})
     advantage = batch.with_advantage(alp().advantage).advantage[:, 0].tolist()
     assert advantage == pytest.approx([0.5**0.5, -(0.5**0.5)], rel=1e-5)
 
 
-def test_the_defaults():
+def test_defaults():
     assert alp() == alp(group_size=16, length_coef=1e-7)

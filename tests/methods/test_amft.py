@@ -6,7 +6,7 @@ from grupo.methods.amft import IntegralController, amft
 from grupo.testing.batches import make_batch, perturb_logp
 
 
-def test_low_entropy_raises_the_share_of_imitation():
+def test_low_entropy_raises_the_sft_weight():
     assert IntegralController(0.8, target=0.5, gain=5e-4).next_value([0.3]) == pytest.approx(
         0.8 + 1e-4
     )
@@ -16,12 +16,12 @@ def test_low_entropy_raises_the_share_of_imitation():
     assert IntegralController(0.8, target=0.5, gain=5e-4).next_value([]) == 0.8
 
 
-def test_the_share_stays_within_its_bounds():
+def test_sft_weight_stays_within_its_bounds():
     assert IntegralController(0.8, target=0.5, gain=10.0).next_value([0.0]) == 0.95
     assert IntegralController(0.8, target=0.5, gain=10.0).next_value([1.0]) == 0.05
 
 
-def test_the_two_losses_are_blended_each_a_mean_over_its_own_tokens():
+def test_both_losses_are_means_over_their_own_tokens():
     method = resolve_schedules(amft(target_entropy=0.5), 0.0, {"policy/entropy": [0.5]})  # mu = 0.8
     batch = make_batch(
         [0, 0, 0], reward=[1.0, 0.0, 9.0], signals={"sampled": [[1.0], [1.0], [0.0]]}
@@ -38,7 +38,7 @@ def test_the_two_losses_are_blended_each_a_mean_over_its_own_tokens():
     assert by_entropy.flatten().tolist() == pytest.approx([-0.001, -0.001, 0.0])
 
 
-def test_the_defaults_are_the_released_ones():
+def test_defaults_are_the_released_ones():
     assert amft(target_entropy=0.5) == amft(
         target_entropy=0.5, group_size=8, initial_sft_weight=0.8, gain=5e-4, clip_eps=0.2
     )

@@ -14,13 +14,13 @@ ENTROPY = torch.tensor([[0.1, 2.0, 0.3, 0.2, 0.4], [9.0, 9.0, 1.0, 1.0, 1.0]]).d
 BATCH = make_batch([0, 0], length=[5, 1], advantage=[1.0, -1.0])
 
 
-def said(first, second):
+def signals_with_entropy(first, second):
     pi = perturb_logp(BATCH, [[log(first)] * 5, [log(second)] * 5])
     pi["entropy"] = ENTROPY.clone().requires_grad_()
     return pi
 
 
-def test_forks_are_the_top_of_each_answer_by_itself():
+def test_high_entropy_is_relative_to_each_answer():
     # 0.8-quantile of five numbers: 0.4 + 0.2 (2.0 - 0.4) = 0.72
     assert high_entropy_mask(ENTROPY, BATCH).tolist() == [
         [False, True, False, False, False],
@@ -28,8 +28,8 @@ def test_forks_are_the_top_of_each_answer_by_itself():
     ]
 
 
-def test_forks_may_move_further_and_pay_no_kl():
-    pi = said(1.4, 0.4)
+def test_high_entropy_tokens_have_a_wider_clip_and_no_kl():
+    pi = signals_with_entropy(1.4, 0.4)
     loss = archer(kl_coef=0.1).loss(pi, BATCH)
     k3 = 1 / 1.4 + log(1.4) - 1
     assert loss[0, :2].tolist() == pytest.approx([-1.2 + 0.1 * k3, -1.4])
@@ -42,7 +42,7 @@ def test_forks_may_move_further_and_pay_no_kl():
     assert by_entropy.eq(0).all()
 
 
-def test_the_defaults_are_the_released_ones():
+def test_defaults_are_the_released_ones():
     assert archer().loss == DualConstraint(
         0.2, 0.5, kl_coef=0.001, high_entropy_kl_coef=0.0, quantile=0.8
     )
@@ -50,7 +50,7 @@ def test_the_defaults_are_the_released_ones():
     assert archer().precomputed_signals == {"logp@ref"}
 
 
-def test_it_gives_the_numbers_of_the_authors_code():
+def test_matches_the_authors_code():
     # wizard-III/ArcherCodeR @ 8a1785b, verl/workers/actor/dp_actor.py, update_policy, its mask,
     # and verl/trainer/ppo/core_algos.py, compute_policy_loss; inputs as below
     entropy = [

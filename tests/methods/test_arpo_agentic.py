@@ -14,31 +14,37 @@ from grupo.testing.smoke.check_properties import check_properties
 HARD = arpo_agentic().replace(advantage=chain(Center(), ScaleByStd(), SharedNodeMean()))
 
 
-def leaves(node=((0, 0, 1), (0, 0, 2)), group=(0, 0), length=(3, 3)):
+def batch_of_leaves(node=((0, 0, 1), (0, 0, 2)), group=(0, 0), length=(3, 3)):
     return make_batch(
         group=list(group), length=list(length), signals={"step/node": [*map(list, node)]}
     )
 
 
-def shared(batch, x=(1.0, -0.5)):
+def shared_node_mean(batch, x=(1.0, -0.5)):
     return SharedNodeMean()(torch.tensor(x).double(), batch).tolist()
 
 
-def test_what_two_share_gets_the_mean_of_both():
-    assert shared(leaves()) == [[0.25, 0.25, 1.0], [0.25, 0.25, -0.5]]  # (1 - 0.5) / 2
+def test_shared_actions_have_the_mean_advantage():
+    assert shared_node_mean(batch_of_leaves()) == [
+        [0.25, 0.25, 1.0],
+        [0.25, 0.25, -0.5],
+    ]  # (1 - 0.5) / 2
 
 
-def test_nodes_of_other_groups_are_others():
-    assert shared(leaves(group=(0, 1))) == [[1.0] * 3, [-0.5] * 3]
+def test_nodes_are_separate_between_groups():
+    assert shared_node_mean(batch_of_leaves(group=(0, 1))) == [[1.0] * 3, [-0.5] * 3]
 
 
-def test_where_masked_nothing_is_read():
-    assert shared(leaves(((0, 1), (0, 7)), length=(2, 1))) == [[0.25, 1.0], [0.25, 0.0]]
+def test_masked_actions_are_not_read():
+    assert shared_node_mean(batch_of_leaves(((0, 1), (0, 7)), length=(2, 1))) == [
+        [0.25, 1.0],
+        [0.25, 0.0],
+    ]
 
 
 def gradient(method, advantage) -> torch.Tensor:
     """What each action of two leaves learns, those that they share summed."""
-    batch = leaves()
+    batch = batch_of_leaves()
     credited = batch.with_advantage(lambda x, b: advantage(torch.tensor([1.0, -0.5]).double(), b))
     pi = perturb_logp(credited, [[0.05, -0.05, 0.1]] * 2)
     loss = (method.aggregation(credited) * method.loss(pi, credited)).sum()
@@ -54,12 +60,12 @@ def test_soft_and_hard_estimates_have_the_same_gradient():
     assert soft[0].item() == pytest.approx(-0.5 * 2.718281828**0.05 / 6)
 
 
-def test_the_hard_estimate_obeys_the_laws_too():
+def test_hard_estimate_passes_the_method_properties():
     assert [broken for _, _, broken in check_properties(HARD) if broken] == []
     assert HARD.required_signals == {"step/node"}
 
 
-def test_the_defaults_are_those_of_the_released_run():
+def test_defaults_are_those_of_the_released_run():
     method = arpo_agentic()
     assert method.sampler == EntropyBranching(
         16, 8, 2, branch_prob=0.5, entropy_weight=0.2, entropy_tokens=20

@@ -1,4 +1,4 @@
-"""ARRoL: what its head learns, what its scores come to, and a run that gives rollouts up."""
+"""ARRoL: its head, its score counts, and a training run with pruning."""
 
 from math import log
 
@@ -23,7 +23,7 @@ from grupo.training.learner import Learner
 SCORED = {"step/score_position": [[0.0, 1.0], [0.0, 1.0], [0.0, 0.0]]}
 
 
-def test_the_head_learns_how_those_ended_who_had_a_score():
+def test_head_is_trained_on_the_outcomes_of_scored_rollouts():
     batch = make_batch([0, 0, 0], [1.0, 0.0, 1.0], length=[2, 2, 2], signals=SCORED)
     q = torch.tensor([[9.0, log(3.0)]] * 3, dtype=torch.float64, requires_grad=True)
     loss = QualityLoss()(Signals(quality=q), batch)
@@ -35,7 +35,7 @@ def test_the_head_learns_how_those_ended_who_had_a_score():
     assert q.grad[:, 1].tolist() == pytest.approx([3 / 4 - 1, 3 / 4 - 0, 0.0])
 
 
-def test_scores_are_counted_in_their_bins_and_credit_is_left_alone():
+def test_scores_are_counted_by_bin_and_advantages_unchanged():
     batch = make_batch(
         [0] * 4, [1.0, 0.0, 1.0, 1.0], reward_terms={"quality": [0.31, 0.39, 1.0, -1.0]}
     )
@@ -50,14 +50,14 @@ def test_scores_are_counted_in_their_bins_and_credit_is_left_alone():
     assert CountByBin(10)(batch.reward, batch) is batch.reward
 
 
-def test_it_is_grpo_of_who_went_on():
+def test_continued_rollouts_have_grpo_advantages():
     batch = make_batch([0, 0], [1.0, 0.0], reward_terms={"quality": [0.5, -1.0]})
     A = batch.with_advantage(arrol().advantage).advantage[:, 0]
     assert A.tolist() == pytest.approx([0.5 / 0.5**0.5, -0.5 / 0.5**0.5], rel=1e-5)
     assert arrol().loss == Clip(0.2, 0.2) + QualityLoss()
 
 
-def test_nobody_is_given_up_before_the_head_has_learned():
+def test_no_pruning_during_warmup():
     method = arrol()
     keep = Switch(0.1, 1.0, 0.5)
     assert method.sampler == EarlyPruning(16, keep, 512, 16384, 2, BetaBins.from_history(10, 0.9))
@@ -69,12 +69,12 @@ def test_nobody_is_given_up_before_the_head_has_learned():
     assert len(late.surviving_indices(scores)) == 2 + 7
 
 
-def test_what_is_learned_meanwhile_cannot_be_asked_ahead():
-    with pytest.raises(ConfigError, match=r"staleness: 1\. Allowed: 0 with Pruned"):
+def test_asynchronous_rollouts_are_a_config_error():
+    with pytest.raises(ConfigError, match=r"max_staleness: 1\. Allowed: 0 with EarlyPruning"):
         check_recipe(echo_recipe(arrol()).replace(max_staleness=1))
 
 
-def trained(turned: bool = False, steps: int = 40) -> list[dict[str, float]]:
+def training_metrics(turned: bool = False, steps: int = 40) -> list[dict[str, float]]:
     """The numbers of a run whose rollouts are given up after a token."""
     method = arrol(8, prune_at=1, always_keep=1)
     credit = chain(method.advantage, negate) if turned else method.advantage
@@ -84,8 +84,8 @@ def trained(turned: bool = False, steps: int = 40) -> list[dict[str, float]]:
     return [learner.step().metrics for _ in range(steps)]
 
 
-def test_a_run_that_gives_rollouts_up_learns_and_with_the_sign_flipped_it_does_not():
-    rises, falls = trained(), trained(turned=True)
+def test_training_with_pruning_raises_the_reward_and_with_flipped_sign_does_not():
+    rises, falls = training_metrics(), training_metrics(turned=True)
 
     def ending(run: list[dict[str, float]]) -> float:
         return sum(numbers["reward/mean"] for numbers in run[-5:]) / 5

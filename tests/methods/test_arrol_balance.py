@@ -90,7 +90,7 @@ def interval(of_seeds: Sequence[float]) -> tuple[float, float]:
     return fmean(of_seeds) - half, fmean(of_seeds) + half
 
 
-def test_a_random_subset_varies_as_its_group_does_and_evenness_is_counted():
+def test_random_subset_has_the_variance_of_its_group():
     # of 1, 1, 0, 0 two are left, one right: 1/2 against pairs of 1/2 (4 of 6) and 0 (2 of 6)
     mixed = Left([1.0, 1.0, 0.0, 0.0], [0, 2])
     assert mixed.more_varied == pytest.approx(1 / 2 - 1 / 3)
@@ -102,7 +102,7 @@ def test_a_random_subset_varies_as_its_group_does_and_evenness_is_counted():
 
 
 @pytest.mark.slow
-def test_survivors_vary_more_and_are_more_even_than_at_random():
+def test_survivors_have_more_variance_and_balance_than_a_random_subset():
     torch.set_num_threads(1)
     runs = [watched(seed) for seed in range(5)]
     assert interval([fmean(one.more_varied for one in run) for run in runs])[0] > 0

@@ -12,7 +12,7 @@ BATCH = make_batch(group=[0] * 6, advantage=[1.0, 1.0, 1.0, -1.0, -1.0, -1.0])
 MOVES = [[-0.5], [0.5], [-2.0], [-0.5], [0.5], [2.0]]
 
 
-def test_the_ratio_of_a_good_token_is_turned_over():
+def test_ratio_of_a_positive_token_is_inverted():
     weights = InverseRatioForPositive()(perturb_logp(BATCH, MOVES), BATCH).flatten().tolist()
     expected = [
         exp(0.5),  # A > 0: 1 / r
@@ -25,7 +25,7 @@ def test_the_ratio_of_a_good_token_is_turned_over():
     assert weights == pytest.approx(expected)
 
 
-def test_the_gradient_is_the_weight_times_that_of_reinforce():
+def test_gradient_is_the_weight_times_that_of_reinforce():
     pi = perturb_logp(BATCH, MOVES)
     loss = aspo_ratio().aggregation(BATCH) * aspo_ratio().loss(pi, BATCH)
     loss.sum().backward()
@@ -36,7 +36,7 @@ def test_the_gradient_is_the_weight_times_that_of_reinforce():
     )
 
 
-def test_it_gives_the_gradient_of_the_authors():
+def test_gradient_matches_the_authors_code():
     # wizard-III/Archer2.0 @ b08d963, compute_policy_loss_archer with its defaults on these inputs;
     # its value differs, for where it does not clip softly it is a ratio
     old = torch.tensor([[-1.0, -0.5, -2.0], [-0.7, -1.2, -0.3]], dtype=torch.float64)
@@ -50,6 +50,6 @@ def test_it_gives_the_gradient_of_the_authors():
     )
 
 
-def test_the_defaults_are_those_of_the_authors_code():
+def test_defaults_are_those_of_the_authors_code():
     assert aspo_ratio().loss.weight == InverseRatioForPositive(clip_low=0.2, clip_high=0.2, cap=3.0)
     assert aspo_ratio().aggregation is token_mean

@@ -12,7 +12,7 @@ def learn(method, rewards):
     return loss.item(), torch.autograd.grad(loss, pi.logp)[0][batch.mask].tolist()
 
 
-def test_answers_learn_from_rewards_above_a_lowered_mean():
+def test_baseline_is_the_mean_minus_a_margin():
     loss, gradient = learn(
         asymre(baseline_margin=0.1), [1.0, 0.0]
     )  # A = 0.6 and -0.4; log pi = -1 and -0.5
@@ -20,10 +20,10 @@ def test_answers_learn_from_rewards_above_a_lowered_mean():
     assert gradient == pytest.approx([-0.3, -0.3, 0.2])
 
 
-def test_equal_answers_are_imitated_a_little():
+def test_equal_rewards_have_a_small_positive_advantage():
     _, gradient = learn(asymre(baseline_margin=0.1), [1.0, 1.0])
     assert gradient == pytest.approx([-0.05] * 3)
 
 
-def test_the_baseline_lies_a_tenth_below_the_mean():
+def test_default_baseline_is_0_1_below_the_mean():
     assert asymre() == asymre(group_size=8, baseline_margin=0.1)

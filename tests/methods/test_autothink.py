@@ -1,4 +1,4 @@
-"""AutoThink: a batch in which most think, one in which few do, and lengths."""
+"""AutoThink: a batch in which most think, one in which few do, and the length term."""
 
 from math import exp
 
@@ -15,27 +15,27 @@ def rewards(correct, think, length=None, group=None, format=None, rate=0.5, shap
     return BalancedModeReward(rate, shape)(batch.reward, batch).tolist()
 
 
-def test_in_balance_an_answer_at_once_is_worth_more_and_risks_more():
+def test_balanced_batch_rewards_and_risks_more_without_thinking():
     assert rewards([1, 0, 1, 0], [1, 1, 0, 0]) == [1.0, 0.0, 2.0, -1.0]
 
 
-def test_where_most_think_thinking_pays_less():
+def test_reward_of_thinking_falls_if_most_rollouts_think():
     # share 3/4: d = 2 (3/4 - 1/2) = 1/2
     assert rewards([1, 0, 1, 1], [1, 1, 1, 0]) == [0.5, -0.5, 0.5, 2.0]
 
 
-def test_where_few_think_answering_at_once_pays_less():
+def test_reward_without_thinking_falls_if_few_rollouts_think():
     assert rewards([1, 0, 1, 1], [0, 0, 0, 1]) == [1.5, -1.5, 1.5, 1.0]
 
 
-def test_the_balance_is_of_the_batch():
+def test_balance_is_computed_over_the_batch():
     alone = rewards([1, 0], [1, 1], rate=0.5)
     balanced = rewards([1, 0, 1, 0], [1, 1, 0, 0], group=[0, 0, 1, 1])
     assert alone == [0.0, -1.0]  # all think: d = 1
     assert balanced[:2] == [1.0, 0.0]
 
 
-def test_the_last_stage_rewards_short_right_and_long_wrong_answers():
+def test_last_stage_rewards_short_correct_and_long_incorrect_answers():
     z = 0.5**0.5  # lengths 1 and 3: mean 2, std sqrt(2)
     r = rewards([1, 1, 0, 0, 1], [0, 0, 1, 1, 1], [1, 3, 1, 3, 2], [0, 0, 0, 0, 1], None, 1.0, 0.05)
     assert r[:2] == pytest.approx([1 + exp(0.05 * z), 1 + exp(-0.05 * z)])
@@ -43,11 +43,11 @@ def test_the_last_stage_rewards_short_right_and_long_wrong_answers():
     assert r == pytest.approx([2.0360, 1.9653, -0.0360, 0.0347, 1.0], abs=1e-4)  # alone: unshaped
 
 
-def test_what_cannot_be_read_is_worth_nothing():
+def test_malformed_answers_have_reward_0():
     assert rewards([1, 1, 1, 1], [1, 1, 0, 0], format=[1, 0, 1, 0]) == [1.0, 0.0, 2.0, 0.0]
 
 
-def test_it_gives_the_numbers_of_the_authors_code():
+def test_matches_the_authors_code():
     # TU2021/AutoThink @ be0bcb0, verl/verl/trainer/main_ppo.py, RewardManager._reweight_rewards;
     # inputs as below, naive rewards 1, 1, 0, 2, -1, 1, 1, 0 and, where nothing can be read, 0
     correct, think = [1, 1, 0, 1, 0, 1, 1, 0, 0], [1, 1, 1, 0, 0, 1, 1, 1, 0]
@@ -74,5 +74,5 @@ def test_it_gives_the_numbers_of_the_authors_code():
         assert r == pytest.approx(expected, rel=1e-5)
 
 
-def test_the_defaults_are_the_first_stages():
+def test_defaults_are_the_first_stages():
     assert autothink() == autothink(group_size=8, mode_fraction=0.5, length_coef=0.0)

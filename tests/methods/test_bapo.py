@@ -23,24 +23,24 @@ def bounds(ratios, advantage, share=0.5):
     return AdaptiveClip(positive_share=share).bounds(r, A)
 
 
-def test_bounds_stay_where_they_start_while_good_tokens_have_their_share():
+def test_bounds_stay_narrow_while_positive_tokens_have_their_share():
     assert bounds([1.0, 0.5], [1.0, -1.0]) == (0.6, 1.2)  # 1 of 1.6
 
 
-def test_the_lower_bound_moves_first_though_only_the_upper_one_helps():
+def test_lower_bound_moves_first():
     # good is held to d, bad is 2: half at d = 2, eight steps of 0.1 from 1.2
     low, high = bounds([2.5, 1.0], [1.0, -2.0])
     assert low == 0.9
     assert high == pytest.approx(2.0)
 
 
-def test_the_last_bounds_are_taken_when_none_balances():
+def test_widest_bounds_are_used_if_none_balances():
     assert bounds([1.0, 1.0], [1.0, -9.0]) == (0.9, 3.0)
     assert bounds([1.0, 1.0], [-1.0, -1.0]) == (0.9, 3.0)  # nothing good
     assert bounds([1.0, 1.0], [0.0, 0.0]) == (0.6, 1.2)  # nothing at all
 
 
-def test_the_loss_is_ppos_at_those_bounds():
+def test_loss_is_ppo_clip_at_the_searched_bounds():
     values, gradient = learn(AdaptiveClip(), [2.5, 1.0, 0.5], [1.0, -1.5, -0.5])
     # bad 1.5 + 0.5 * 0.9 = 1.95: half at d = 2.0, the first of 1.2 + 0.1 k that reaches it
     assert values == pytest.approx([-2.0, 1.5, 0.45])
@@ -50,7 +50,7 @@ def test_the_loss_is_ppos_at_those_bounds():
     assert gradient == pytest.approx([0, 0.5])
 
 
-def test_the_defaults_are_those_of_the_readme_and_the_minibatch_is_seen_whole():
+def test_defaults_are_those_of_the_readme_and_the_minibatch_is_seen_whole():
     loss = bapo().loss
     assert loss == AdaptiveClip(
         narrow_bounds=(0.6, 1.2), wide_bounds=(0.9, 3.0), positive_share=0.5
@@ -58,7 +58,7 @@ def test_the_defaults_are_those_of_the_readme_and_the_minibatch_is_seen_whole():
     assert loss.couples_rows
 
 
-def test_it_gives_the_numbers_of_the_authors_code():
+def test_matches_the_authors_code():
     # WooooDyy/BAPO @ 7287044, recipe/bapo/policy_loss.py, compute_policy_loss_bapo, good / bad
     # at least 1; inputs as below: it stops at 0.9 and 2
     batch = six(advantage=[0.6, -1.4, -0.9, 0.3, 0.5, -2.0])

@@ -31,12 +31,12 @@ def tree(reward=REWARD, nodes=NODES, depth=(1, 2), length=None, group=None):
     return make_batch(group or [0] * len(reward), reward, length=length, signals=marks)
 
 
-def credited(batch):
+def advantage_of(batch):
     return NormalizePerDepth(eps=0.0)(batch.reward, batch)
 
 
-def test_nodes_are_compared_with_those_of_their_depth():
-    A = credited(tree())
+def test_nodes_are_compared_within_their_depth():
+    A = advantage_of(tree())
     # .4 and .9: off by .25, std sqrt(2 x .25^2)
     assert A[:, 0].tolist() == pytest.approx([-sqrt(0.5)] * 2 + [sqrt(0.5)] * 2)
     # mean .65, off by -.45, -.05, .35, .15, std sqrt((.2025 + .0025 + .1225 + .0225) / 3)
@@ -45,13 +45,13 @@ def test_nodes_are_compared_with_those_of_their_depth():
     assert A[:, 1].tolist() == pytest.approx([-1.317, -0.146, 1.025, 0.439], abs=5e-4)
 
 
-def test_all_steps_that_lead_to_a_node_have_its_credit():
+def test_all_steps_of_a_node_have_its_advantage():
     long = tree(nodes=[[a, a, b] for a, b in NODES], depth=(1, 1, 2))
-    assert torch.allclose(credited(long)[:, [0, 2]], credited(tree()))
-    assert torch.equal(credited(long)[:, 0], credited(long)[:, 1])
+    assert torch.allclose(advantage_of(long)[:, [0, 2]], advantage_of(tree()))
+    assert torch.equal(advantage_of(long)[:, 0], advantage_of(long)[:, 1])
 
 
-def test_a_trunk_that_all_share_and_equal_rewards_have_none():
+def test_common_prefix_and_equal_rewards_have_advantage_0():
     trunk = tree(nodes=[[0, *row] for row in NODES], depth=(0, 1, 2))
     assert NormalizePerDepth()(trunk.reward, trunk)[:, 0].tolist() == pytest.approx(
         [0.0] * 4, abs=1e-9
@@ -59,25 +59,25 @@ def test_a_trunk_that_all_share_and_equal_rewards_have_none():
     assert NormalizePerDepth()(torch.full((4,), 0.3), tree()).abs().max() < 1e-6
 
 
-def test_a_node_counts_once_however_many_leaves_it_has():
+def test_node_counts_once_whatever_its_number_of_leaves():
     uneven = tree([0.0, 0.0, 0.9], [[1, 3], [1, 4], [2, 5]])
     # of depth 1 the nodes are worth 0 and .9, not 0, 0 and .9
-    assert credited(uneven)[:, 0].tolist() == pytest.approx([-sqrt(0.5)] * 2 + [sqrt(0.5)])
+    assert advantage_of(uneven)[:, 0].tolist() == pytest.approx([-sqrt(0.5)] * 2 + [sqrt(0.5)])
 
 
-def test_nodes_of_another_group_are_others():
+def test_nodes_are_separate_between_groups():
     two = tree(REWARD + REWARD[::-1], NODES + NODES, group=[0] * 4 + [1] * 4)
-    assert torch.allclose(credited(two)[:4], credited(tree()))
-    assert torch.allclose(credited(two)[4:], credited(tree(REWARD[::-1])))
+    assert torch.allclose(advantage_of(two)[:4], advantage_of(tree()))
+    assert torch.allclose(advantage_of(two)[4:], advantage_of(tree(REWARD[::-1])))
 
 
-def test_a_shared_step_counts_once():
+def test_shared_step_counts_once():
     # six steps: two shared by two leaves each, and four
     wanted = [[1 / 12, 1 / 6]] * 4
     assert DedupTokenMean()(tree()).tolist() == [pytest.approx(row) for row in wanted]
 
 
-def test_likelier_leaves_weigh_more_in_what_a_node_is_worth():
+def test_logp_coef_weights_likelier_leaves_more():
     nodes = [[1, 4], [1, 5], [2, 6], [3, 7]]
     batch = tree([0.2, 0.6, 0.9, 0.6], nodes)
     logp = [[-2.0, log(3)], [-2.0, 0.0], [-7.0, 1.0], [0.0, 0.0]]
@@ -92,7 +92,7 @@ def test_likelier_leaves_weigh_more_in_what_a_node_is_worth():
     assert torch.equal(A[:, 1], NormalizePerDepth(eps=0.0)(batch.reward, batch)[:, 1])
 
 
-def late(where, reward=REWARD, **more):
+def last_depth_mask(where, reward=REWARD, **more):
     """Which leaves go on after the split's own step; before that everything is in."""
     batch = tree(reward, [[a, b, b] for a, b in NODES] * (len(reward) // 4), (1, 2, 2), **more)
     kept = where(batch.with_advantage(NormalizePerDepth()))
@@ -100,25 +100,27 @@ def late(where, reward=REWARD, **more):
     return kept[:, 2].tolist()
 
 
-def test_of_siblings_the_best_goes_on():
-    assert late(BestOfSiblings()) == [False, True, True, False]  # .2 or .6, 1 or .8
-    assert late(BestOfSiblings(), [0.5, 0.5, 0.0, 0.1]) == [True, True, False, True]
+def test_best_of_siblings_keeps_the_best_sibling():
+    assert last_depth_mask(BestOfSiblings()) == [False, True, True, False]  # .2 or .6, 1 or .8
+    assert last_depth_mask(BestOfSiblings(), [0.5, 0.5, 0.0, 0.1]) == [True, True, False, True]
 
 
-def test_the_best_and_the_worst_of_a_group_go_on():
-    assert late(TopBottomLeaves(1)) == [True, False, True, False]
-    assert all(late(TopBottomLeaves(2)))
-    two = late(TopBottomLeaves(1), [*REWARD, 0.0, 0.9, 0.3, 0.5], group=[0] * 4 + [1] * 4)
+def test_top_bottom_leaves_keeps_best_and_worst():
+    assert last_depth_mask(TopBottomLeaves(1)) == [True, False, True, False]
+    assert all(last_depth_mask(TopBottomLeaves(2)))
+    two = last_depth_mask(
+        TopBottomLeaves(1), [*REWARD, 0.0, 0.9, 0.3, 0.5], group=[0] * 4 + [1] * 4
+    )
     assert two == [True, False, True, False, True, True, False, False]
 
 
-def test_only_children_of_one_split_are_siblings():
+def test_siblings_share_one_split():
     batch = tree(nodes=[[1, 1], [2, 2], [1, 1], [2, 2]], depth=(1, 1), group=[0, 0, 1, 1])
     kept = BestOfSiblings()(batch.with_advantage(NormalizePerDepth()))
     assert kept.tolist() == [[True, False], [True, True], [True, True], [True, False]]
 
 
-def test_pruned_steps_have_no_weight_and_the_others_share_it():
+def test_pruned_steps_have_weight_0_and_weights_sum_to_1():
     batch = tree(nodes=[[a, b, b] for a, b in NODES], depth=(1, 2, 2)).with_advantage(
         NormalizePerDepth()
     )
@@ -134,7 +136,7 @@ def test_pruned_steps_have_no_weight_and_the_others_share_it():
     assert DedupTokenMean((OutsideWindow(0, 3),))(batch).eq(0).all()
 
 
-def released(reward=tuple(range(16))):
+def released_tree(reward=tuple(range(16))):
     """Sixteen leaves of 20 steps; splits before the steps 0, 3, 6 and 9."""
     heap = [[(1 << d) - 1 + (leaf >> (4 - d)) for d in (1, 2, 3, 4)] for leaf in range(16)]
     ends = [end - start for start, end in pairwise((0, 3, 6, 9, 20))]
@@ -143,8 +145,8 @@ def released(reward=tuple(range(16))):
     return tree([float(x) for x in reward], nodes, depth).with_advantage(NormalizePerDepth())
 
 
-def test_the_tree_of_the_released_run_has_218_steps_instead_of_320():
-    weight = DedupTokenMean()(released())
+def test_released_tree_has_218_of_320_steps():
+    weight = DedupTokenMean()(released_tree())
     assert weight.numel() == 320
     assert weight.sum().item() == pytest.approx(1.0)
     assert weight[0, -1].item() == pytest.approx(1 / 218)
@@ -160,22 +162,24 @@ def test_the_tree_of_the_released_run_has_218_steps_instead_of_320():
     ],  # 218 - 80, 218 - 64
     ids=["siblings", "extremes", "depths"],
 )
-def test_what_pruning_leaves_of_it(where, steps):
-    weight = DedupTokenMean((where,))(released())
+def test_number_of_steps_after_pruning(where, steps):
+    weight = DedupTokenMean((where,))(released_tree())
     assert weight.sum().item() == pytest.approx(1.0)
     assert weight[weight > 0].min().item() == pytest.approx(1 / steps / 8)  # shared by eight leaves
     once = weight * torch.tensor([8.0] * 3 + [4.0] * 3 + [2.0] * 3 + [1.0] * 11)
     assert once[weight > 0].unique().tolist() == pytest.approx([1 / steps])
 
 
-def test_the_window_that_is_left_out_moves_on_by_a_step_every_thirty():
+def test_masked_window_moves_one_step_every_30_updates():
     outside = OutsideWindow(as_float(Linear(9.0, 19.0)), 4)
     at_step = {n: resolve_schedules(outside, (n + 0.5) / 300) for n in (29, 30, 299)}
-    held = {n: (~where(released()))[0].nonzero().flatten().tolist() for n, where in at_step.items()}
+    held = {
+        n: (~where(released_tree()))[0].nonzero().flatten().tolist() for n, where in at_step.items()
+    }
     assert held == {29: [9, 10, 11, 12], 30: [10, 11, 12, 13], 299: [18, 19]}
 
 
-def test_loss_and_gradient_of_a_clipped_and_a_free_step():
+def test_loss_and_gradient_of_a_clipped_and_an_unclipped_step():
     method = branch_grpo(clip_eps=1e-3)
     batch = tree([1.0, 0.0], [[1], [2]], depth=(1,)).with_advantage(method.advantage)
     pi = perturb_logp(batch, [[2e-3], [2e-3]])
@@ -187,7 +191,7 @@ def test_loss_and_gradient_of_a_clipped_and_a_free_step():
     assert slope.flatten().tolist() == pytest.approx([0.0, A * 1.002002001 / 2])
 
 
-def test_the_defaults_are_those_of_the_released_run():
+def test_defaults_are_those_of_the_released_run():
     method = branch_grpo()
     assert method.sampler == SplitTree((0, 3, 6, 9), branches=2)
     assert method.advantage == chain(NormalizePerDepth(), ClampAdvantage(-5.0, 5.0))
@@ -195,7 +199,7 @@ def test_the_defaults_are_those_of_the_released_run():
     assert method.required_signals == {"step/node", "step/depth"}
 
 
-def test_what_the_paper_adds_are_options():
+def test_options_of_the_paper():
     method = branch_grpo(
         sibling_correlation=1 / 17, logp_coef=1.0, masks=(BestOfSiblings(), OutsideWindow(9, 4))
     )

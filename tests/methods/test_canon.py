@@ -1,4 +1,4 @@
-"""CANON's halves, by hand."""
+"""CANON's halves, computed by hand."""
 
 import pytest
 
@@ -21,23 +21,23 @@ BATCH = make_batch(group=[0] * 4, reward=[1, 0, 1, 1], length=[1, 2, 3, 4])
         (0.5, [0.25, -0.75, 0.25, 0.25]),  # against the group, whose mean is 3/4
     ],
 )
-def test_who_is_compared_with_which_half(mu, A):
+def test_between_weight_selects_the_compared_half(mu, A):
     assert ConditionalAdvantage(mu, by_length)(BATCH.reward, BATCH).tolist() == pytest.approx(A)
 
 
-def test_long_rewards_may_count_less_between_halves():
+def test_high_scale_reduces_rewards_of_the_upper_half():
     A = ConditionalAdvantage(1.0, by_length, high_scale=0.9)(BATCH.reward, BATCH)
     assert A.tolist() == pytest.approx([1 - 0.9, -0.9, 0.9 - 0.5, 0.9 - 0.5])
 
 
-def test_an_odd_groups_middle_is_in_the_upper_half():
+def test_middle_of_an_odd_group_is_in_the_upper_half():
     batch = make_batch(group=[0] * 3, reward=[0.0, 1.0, 0.5], length=[3, 1, 2])
     # the shortest earned 1, the others 0 and 1/2
     A = ConditionalAdvantage(1.0, by_length)(batch.reward, batch)
     assert A.tolist() == pytest.approx([0 - 1, 1 - 0.25, 0.5 - 1])
 
 
-def test_equals_at_the_border_are_in_both_halves_in_part():
+def test_ties_at_the_median_are_split_between_the_halves():
     batch = make_batch(group=[0] * 4, reward=[1.0, 0.0, 1.0, 0.0], length=[1, 2, 2, 3])
     # lower 1, 1/2, 1/2, 0 of each: means of rewards (1 + 1/2) / 2 and (1/2) / 2
     A = ConditionalAdvantage(1.0, by_length)(batch.reward, batch)
@@ -45,18 +45,18 @@ def test_equals_at_the_border_are_in_both_halves_in_part():
     assert A.tolist() == pytest.approx([1 - 0.25, -middle, 1 - middle, -0.75])
 
 
-def test_with_one_metric_for_all_it_is_dr_grpo():
+def test_equal_metrics_give_dr_grpo():
     batch = make_batch(group=[0] * 4, reward=[1, 0, 1, 1])
     A = ConditionalAdvantage(1.0, by_length)(batch.reward, batch)
     assert A.tolist() == pytest.approx([0.25, -0.75, 0.25, 0.25])
 
 
-def test_a_rollout_alone_is_compared_with_0():
+def test_group_of_one_is_compared_with_0():
     batch = make_batch(group=[0], reward=[1])
     assert ConditionalAdvantage(1.0, by_length)(batch.reward, batch).tolist() == [1.0]
 
 
-def test_the_halves_are_by_the_mean_entropy_of_a_rollouts_actions():
+def test_halves_are_split_by_mean_entropy():
     entropy = [[1.0, 2.0], [3.0, 99.0]]  # means 1.5 and 3: the last is padding
     batch = make_batch(group=[0, 0], reward=[1, 0], length=[2, 1], signals={"entropy": entropy})
     A = ConditionalAdvantage(1.0, high_scale=0.5)(
@@ -65,7 +65,7 @@ def test_the_halves_are_by_the_mean_entropy_of_a_rollouts_actions():
     assert A.tolist() == [1.0, -1.0]
 
 
-def test_it_gives_the_numbers_of_the_authors_code():
+def test_matches_the_authors_code():
     # biuboomc/CANON @ 7d6f814, verl/trainer/ppo/core_algos.py; inputs as below. What is divided by
     # max_length there is multiplied by it here: the method's weights do it
     reward, length = [1, 0, 0.5, 0, 1, 1, 0, 0.25, 1], [3, 1, 2, 4, 5, 2, 1, 3, 4]
@@ -98,7 +98,7 @@ def test_it_gives_the_numbers_of_the_authors_code():
     )
 
 
-def test_the_defaults_are_the_papers():
+def test_defaults_are_the_papers():
     method = canon()
     assert method.advantage == ConditionalAdvantage(1.0)
     assert method.aggregation.max_length == 8192

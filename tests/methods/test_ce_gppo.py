@@ -12,7 +12,7 @@ from grupo.testing.batches import make_batch, perturb_logp
 BATCH = make_batch(group=[0] * 3, advantage=[1.0, -1.0, -1.0])
 
 
-def test_each_side_of_the_clip_keeps_its_own_multiple():
+def test_each_side_of_the_clip_has_its_own_scale():
     pi = perturb_logp(BATCH, [[0.5], [-0.5], [0.5]])
     loss = ce_gppo(low_scale=0.5, high_scale=0.7).loss(pi, BATCH)
     loss.sum().backward()
@@ -22,7 +22,7 @@ def test_each_side_of_the_clip_keeps_its_own_multiple():
     assert pi.logp.grad.flatten().tolist() == pytest.approx([-0.7 * 1.2, 0.5 * 0.8, exp(0.5)])
 
 
-def test_it_gives_the_gradient_of_the_authors():
+def test_gradient_matches_the_authors_code():
     # Kwai-Klear/CE-GPPO @ 10558fe, compute_gppo_loss_general_beta, beta 0.75 and 1, clips 0.2, dual
     # clip 10; its value is that of ratios, ours of log-probabilities
     old = torch.tensor([[-1.0, -0.5, -2.0], [-0.7, -1.2, -0.3]], dtype=torch.float64)
@@ -36,11 +36,11 @@ def test_it_gives_the_gradient_of_the_authors():
     )
 
 
-def test_with_multiples_of_one_it_is_gppo():
+def test_scales_of_1_are_gppo():
     assert ce_gppo(low_scale=1.0, high_scale=1.0) == gppo()
 
 
-def test_the_defaults_are_those_of_the_authors_script():
+def test_defaults_are_those_of_the_authors_script():
     assert ce_gppo().loss.weight == ClipPreserveGradient(
         clip_low=0.2, clip_high=0.2, low_scale=0.75, high_scale=1.0
     )

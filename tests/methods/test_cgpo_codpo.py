@@ -1,4 +1,4 @@
-"""CODPO: who is compared, the loss, and its gradient."""
+"""CODPO: winner and loser, the loss, and its gradient."""
 
 from math import exp, log
 
@@ -30,42 +30,42 @@ def learn(reward, feasible, drift, beta=0.1, lam=5.0, length=None):
     return loss.item(), torch.autograd.grad(loss, logp)[0]
 
 
-def test_the_best_feasible_against_the_worst_infeasible():
+def test_best_feasible_is_compared_with_worst_infeasible():
     loss, gradient = learn([1.0, 3.0, 0.5, 0.2], [1.0, 0.0, 0.0, 1.0], [2.0, 9.0, 0.0, 7.0])
     assert loss == pytest.approx(log(1 + exp(-0.2)) + 5 * 0.8)  # 0.5981 + 4
     pull = 0.1 / (1 + exp(0.2))
     assert gradient.flatten().tolist() == pytest.approx([-pull - 5, 0.0, pull, 0.0])
 
 
-def test_the_likelihood_is_a_mean_over_the_winners_tokens():
+def test_nll_is_a_mean_over_the_winners_tokens():
     loss, gradient = learn([1.0, 0.0], [1.0, 0.0], [2.0, 0.0], length=[10, 1])
     assert loss == pytest.approx(log(1 + exp(-0.2)) + 5 * 0.8)
     assert gradient[0].tolist() == pytest.approx([-0.1 / (1 + exp(0.2)) - 0.5] * 10)
 
 
-def test_where_all_are_feasible_the_worst_of_them_loses():
+def test_worst_feasible_loses_if_all_are_feasible():
     loss, _ = learn([1.0, 0.2, 0.5], [1.0, 1.0, 1.0], [2.0, 0.0, 9.0], lam=0.0)
     assert loss == pytest.approx(log(1 + exp(-0.2)))
 
 
-def test_without_a_feasible_answer_nothing_is_learned():
+def test_group_without_feasible_answer_has_loss_0():
     loss, gradient = learn([1.0, 0.2], [0.0, 0.0], [2.0, 0.0])
     assert loss == 0
     assert gradient.abs().max() == 0
 
 
-def test_equals_share_their_place():
+def test_ties_share_their_place():
     loss, gradient = learn([1.0, 1.0, 0.0], [1.0, 1.0, 0.0], [2.0, 4.0, 0.0], lam=0.0)
     assert loss == pytest.approx(log(1 + exp(-0.3)))
     pull = 0.1 / (1 + exp(0.3))
     assert gradient.flatten().tolist() == pytest.approx([-pull / 2, -pull / 2, pull])
 
 
-def test_one_answer_alone_has_nobody_to_beat():
+def test_group_of_one_has_margin_0():
     loss, gradient = learn([1.0], [1.0], [2.0], lam=0.0)
     assert loss == pytest.approx(log(2))
     assert gradient.item() == 0
 
 
-def test_the_defaults():
+def test_defaults():
     assert cgpo_codpo() == cgpo_codpo(group_size=4, beta=0.1, nll_coef=5.0)

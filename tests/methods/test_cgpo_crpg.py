@@ -1,4 +1,4 @@
-"""CRPG: calibrated rewards, judges, and a gate on the distance from the reference."""
+"""CRPG: calibrated rewards, feasibility, and the KL factor."""
 
 from math import exp
 
@@ -12,7 +12,7 @@ from grupo.testing.batches import make_batch
 BEATS = 1 / (1 + exp(-1))  # r = 2 against r_ref = 1: 0.7311
 
 
-def answers(k=(5.0, 5.0), feasible=(1.0, 0.0)):
+def batch_of_two(k=(5.0, 5.0), feasible=(1.0, 0.0)):
     return make_batch(
         group=[0, 0],
         reward=[2.0, 2.0],
@@ -22,16 +22,20 @@ def answers(k=(5.0, 5.0), feasible=(1.0, 0.0)):
     )
 
 
-def test_the_gate_stands_before_the_mean():
-    A = answers().with_advantage(cgpo_crpg().advantage).advantage
+def test_kl_factor_applies_before_the_batch_mean():
+    A = batch_of_two().with_advantage(cgpo_crpg().advantage).advantage
     assert A[:, 0].tolist() == pytest.approx([BEATS / 4, -BEATS / 4])  # 0.1828
-    A = answers(k=(12.0, 0.0), feasible=(1.0, 1.0)).with_advantage(cgpo_crpg().advantage).advantage
+    A = (
+        batch_of_two(k=(12.0, 0.0), feasible=(1.0, 1.0))
+        .with_advantage(cgpo_crpg().advantage)
+        .advantage
+    )
     assert A[:, 0].tolist() == pytest.approx([-BEATS / 2, BEATS / 2])
 
 
-def test_the_loss_is_a_mean_over_answers_and_their_tokens():
+def test_loss_is_a_mean_over_answers_and_their_tokens():
     method = cgpo_crpg()
-    batch = answers().with_advantage(method.advantage)
+    batch = batch_of_two().with_advantage(method.advantage)
     logp = torch.full((2, 2), -3.0, dtype=torch.float64, requires_grad=True)
     loss = (method.aggregation(batch) * method.loss(Signals(logp=logp), batch)).sum()
     assert loss.item() == pytest.approx(0.0)
@@ -40,5 +44,5 @@ def test_the_loss_is_a_mean_over_answers_and_their_tokens():
     assert gradient.flatten().tolist() == pytest.approx([-a / 4, -a / 4, a / 2, 0.0])
 
 
-def test_the_defaults():
+def test_defaults():
     assert cgpo_crpg() == cgpo_crpg(group_size=4, max_kl=10.0)

@@ -12,7 +12,7 @@ from grupo.testing.batches import make_batch
 BEATS = 1 / (1 + exp(-1))
 
 
-def answers(reward, feasible, k):
+def batch_with(reward, feasible, k):
     return make_batch(
         group=[0] * len(reward),
         reward=reward,
@@ -22,29 +22,29 @@ def answers(reward, feasible, k):
 
 
 def credit(*args):
-    return answers(*args).with_advantage(cgpo_crraft().advantage).advantage.flatten().tolist()
+    return batch_with(*args).with_advantage(cgpo_crraft().advantage).advantage.flatten().tolist()
 
 
-def test_the_best_feasible_answer_is_learned_with_its_calibrated_reward():
+def test_best_feasible_answer_has_its_calibrated_reward():
     assert credit([2.0, 1.0, 5.0], [1.0, 1.0, 0.0], [5.0, 0.0, 0.0]) == pytest.approx([BEATS, 0, 0])
 
 
-def test_too_far_from_the_reference_is_as_good_as_infeasible():
+def test_answers_beyond_max_kl_count_as_infeasible():
     assert credit([2.0, 1.0], [1.0, 1.0], [12.0, 0.0]) == pytest.approx([0.0, 0.5])
 
 
-def test_nothing_is_learned_where_nothing_qualifies():
+def test_group_without_qualifying_answer_has_advantage_0():
     assert credit([2.0, 1.0], [0.0, 1.0], [0.0, 12.0]) == [0.0, 0.0]
 
 
-def test_the_gradient_is_that_of_the_weighted_likelihood():
+def test_gradient_is_that_of_the_weighted_likelihood():
     method = cgpo_crraft()
-    batch = answers([2.0, 1.0], [1.0, 1.0], [0.0, 0.0]).with_advantage(method.advantage)
+    batch = batch_with([2.0, 1.0], [1.0, 1.0], [0.0, 0.0]).with_advantage(method.advantage)
     logp = batch.old_logp.clone().requires_grad_()
     loss = (method.aggregation(batch) * method.loss(Signals(logp=logp), batch)).sum()
     assert loss.item() == pytest.approx(BEATS / 2)
     assert torch.autograd.grad(loss, logp)[0].flatten().tolist() == pytest.approx([-BEATS / 2, 0.0])
 
 
-def test_the_defaults():
+def test_defaults():
     assert cgpo_crraft() == cgpo_crraft(group_size=4, max_kl=10.0)

@@ -7,14 +7,14 @@ from grupo.testing.batches import make_batch, perturb_logp
 from tests.helpers.recorded_batches import EXPERT, flat, learned, six
 
 
-def test_the_share_of_imitation_decays_along_half_a_cosine():
+def test_sft_weight_decays_along_half_a_cosine():
     assert CosineDecay(0.9, 0.05, 1.0).value(0.0) == pytest.approx(0.9)
     assert CosineDecay(0.9, 0.05, 1.0).value(0.5) == pytest.approx(0.475)
     assert CosineDecay(0.9, 0.05, 0.5).value(0.25) == pytest.approx(0.475)
     assert CosineDecay(0.9, 0.05, 0.5).value(0.8) == pytest.approx(0.05)
 
 
-def test_each_source_is_a_mean_over_its_own_tokens():
+def test_each_source_is_averaged_over_its_own_tokens():
     method = resolve_schedules(chord_mu(), 0.5)  # mu = 0.475
     sampled = {"sampled": [[1.0, 1.0], [1.0, 1.0], [0.0, 0.0]]}
     batch = make_batch([0, 0, 0], reward=[1.0, 0.0, 1.0], length=[1, 1, 2], signals=sampled)
@@ -28,7 +28,7 @@ def test_each_source_is_a_mean_over_its_own_tokens():
     assert gradient[2].tolist() == pytest.approx([-0.475 / 2, -0.475 / 2])
 
 
-def test_without_demonstrations_it_is_a_smaller_grpo():
+def test_without_demonstrations_it_is_scaled_grpo():
     method = resolve_schedules(chord_mu(), 0.0)
     batch = make_batch([0, 0], reward=[1.0, 0.0], signals={"sampled": [[1.0], [1.0]]})
     batch = batch.with_advantage(method.advantage)
@@ -38,7 +38,7 @@ def test_without_demonstrations_it_is_a_smaller_grpo():
     assert loss.item() == pytest.approx(0.0)
 
 
-def test_the_defaults():
+def test_defaults():
     assert chord_mu() == chord_mu(
         group_size=8,
         initial_sft_weight=0.9,
@@ -49,7 +49,7 @@ def test_the_defaults():
     assert chord_mu().required_signals == {"sampled"}
 
 
-def test_it_gives_the_numbers_of_the_authors_code():
+def test_matches_the_authors_code():
     # yanxi-chen/Trinity-RFT @ 9051d63, trinity/algorithm/policy_loss_fn/chord_policy_loss.py,
     # MIXCHORDPolicyLossFn at step 50 of 200, 0.9 to 0.05, one micro-batch; inputs as below
     batch = six(advantage=[1.0, -0.7, -0.5, 0.6, 1.0, -1.5], signals=EXPERT)

@@ -8,7 +8,7 @@ from grupo.testing.batches import make_batch, perturb_logp
 from tests.helpers.recorded_batches import EXPERT, flat, learned, six
 
 
-def test_only_tokens_in_doubt_are_imitated():
+def test_only_tokens_of_medium_probability_are_imitated():
     method = chord_phi()
     sampled = {"sampled": [[1.0] * 3, [1.0] * 3, [0.0] * 3]}
     batch = make_batch(
@@ -25,7 +25,7 @@ def test_only_tokens_in_doubt_are_imitated():
     assert gradient[:2, 0].tolist() == pytest.approx([-0.9 * A / 2, 0.9 * A / 2])
 
 
-def test_doubt_is_greatest_at_a_half():
+def test_uncertainty_weight_is_largest_at_one_half():
     batch = make_batch([0, 0, 0], logp=0.0)
     weights = (
         uncertainty_weight(perturb_logp(batch, [[log(0.5)], [log(0.9)], [log(0.1)]]), batch)
@@ -35,13 +35,13 @@ def test_doubt_is_greatest_at_a_half():
     assert weights == pytest.approx([0.25, 0.09, 0.09])
 
 
-def test_the_defaults():
+def test_defaults():
     assert chord_phi() == chord_phi(group_size=8, sft_weight=0.1, clip_eps=0.2)
     assert chord_phi().loss.has_stop_gradient
     assert chord_phi().required_signals == {"sampled"}
 
 
-def test_it_gives_the_numbers_of_the_authors_code():
+def test_matches_the_authors_code():
     # yanxi-chen/Trinity-RFT @ 9051d63, trinity/algorithm/policy_loss_fn/chord_policy_loss.py,
     # MIXCHORDPolicyLossFn with phi, mu 0.1, one micro-batch; inputs as below
     batch = six(advantage=[1.0, -0.7, -0.5, 0.6, 1.0, -1.5], signals=EXPERT)

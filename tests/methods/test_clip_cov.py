@@ -12,14 +12,14 @@ BATCH = make_batch([0, 0], length=[2, 2], advantage=[1.0, -1.0], logp=0.0)
 MOVES = [[-0.1, -1.0], [-1.9, -3.0]]
 
 
-def test_only_tokens_within_the_window_are_dropped():
+def test_only_tokens_in_the_covariance_range_are_dropped():
     drop = DropHighCovariance(drop_fraction=1.0, min_covariance=1.0, max_covariance=1.45)
     assert drop(perturb_logp(BATCH, MOVES), BATCH).tolist() == [[0, 1], [1, 1]]
     none = DropHighCovariance(drop_fraction=1.0, min_covariance=2.0, max_covariance=5.0)
     assert none(perturb_logp(BATCH, MOVES), BATCH).tolist() == [[1, 1], [1, 1]]
 
 
-def test_what_is_dropped_gives_no_gradient_and_counts_in_the_mean():
+def test_dropped_tokens_have_no_gradient_and_count_in_the_mean():
     method = clip_cov(drop_fraction=1.0, min_covariance=1.0, max_covariance=1.45, clip_eps=0.9)
     pi = perturb_logp(BATCH, MOVES)
     loss = (method.aggregation(BATCH) * method.loss(pi, BATCH)).sum()
@@ -30,14 +30,14 @@ def test_what_is_dropped_gives_no_gradient_and_counts_in_the_mean():
     assert gradient.flatten().tolist() == pytest.approx(expected)
 
 
-def many():
+def large_batch():
     old = -torch.rand(100, 100, generator=torch.Generator().manual_seed(0)).double()
     batch = make_batch([0] * 100, length=[100] * 100, advantage=[float(i % 2) for i in range(100)])
     return batch.__class__(**{**vars(batch), "old_logp": old})
 
 
-def test_as_many_are_drawn_as_the_share_says_and_always_the_same():
-    batch = many()
+def test_drop_fraction_sets_the_number_of_dropped_tokens_reproducibly():
+    batch = large_batch()
     pi = perturb_logp(batch, [[0.0] * 100] * 100)
     drop = DropHighCovariance(drop_fraction=0.01, min_covariance=0.0, max_covariance=5.0)
     drawn = drop(pi, batch) == 0
@@ -47,14 +47,14 @@ def test_as_many_are_drawn_as_the_share_says_and_always_the_same():
     assert min(halves) > 30  # the draw is fair: about 50 each
 
 
-def test_the_defaults_are_the_released_ones():
+def test_defaults_are_the_released_ones():
     assert clip_cov().loss.weight == DropHighCovariance(
         drop_fraction=2e-4, min_covariance=1.0, max_covariance=5.0
     )
     assert clip_cov().loss.couples_rows
 
 
-def test_it_gives_the_numbers_of_the_authors_code():
+def test_matches_the_authors_code():
     # PRIME-RL/Entropy-Mechanism-of-RL @ 8850579, verl/trainer/ppo/core_algos.py,
     # compute_policy_loss_clip_cov, all of the window: no draw; inputs as below
     batch = six(advantage=[1.2, -0.7, -0.5, 0.6, 0.9, -1.5])

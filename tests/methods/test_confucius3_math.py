@@ -1,4 +1,4 @@
-"""Confucius3-Math's hardness weighting and entropy target, by hand."""
+"""Confucius3-Math's hardness weighting and entropy target, computed by hand."""
 
 import pytest
 import torch
@@ -28,7 +28,7 @@ def test_hard_tasks_weigh_more(reward, A):
     assert hardness_weighted_advantage(batch.reward, batch).tolist() == pytest.approx(A)
 
 
-def regularised(entropy):
+def entropy_loss_and_gradient(entropy):
     batch = make_batch(group=[0, 0], length=[1, 2])
     H = torch.tensor(entropy, dtype=torch.float64, requires_grad=True)
     loss = (
@@ -37,23 +37,23 @@ def regularised(entropy):
     return loss.item(), torch.autograd.grad(loss, H)[0].tolist()
 
 
-def test_entropy_is_pulled_from_both_sides():
+def test_entropy_loss_pulls_towards_the_target_from_both_sides():
     # means 0.8 and 0.5 over three actions; what stands at the masked place does not count
-    loss, gradient = regularised([[0.6, 9.0], [0.8, 1.0]])
+    loss, gradient = entropy_loss_and_gradient([[0.6, 9.0], [0.8, 1.0]])
     assert loss == pytest.approx(0.25)
     assert gradient == [pytest.approx([1 / 3, 0]), pytest.approx([1 / 3, 1 / 3])]
-    loss, gradient = regularised([[0.4, 9.0], [0.5, 0.6]])
+    loss, gradient = entropy_loss_and_gradient([[0.4, 9.0], [0.5, 0.6]])
     assert loss == pytest.approx(0.05)
     assert gradient == [pytest.approx([-1 / 3, 0]), pytest.approx([-1 / 3, -1 / 3])]
 
 
-def test_at_its_target_entropy_is_left_alone():
-    loss, gradient = regularised([[0.55, 0.0], [0.55, 0.55]])
+def test_entropy_at_the_target_has_no_gradient():
+    loss, gradient = entropy_loss_and_gradient([[0.55, 0.0], [0.55, 0.55]])
     assert loss == pytest.approx(0.0)
     assert gradient == [[0, 0], [0, 0]]
 
 
-def test_the_defaults_are_the_reports():
+def test_defaults_are_the_reports():
     method = confucius3_math()
     assert method.loss.right.factor == 0.001
     assert method.loss.right.loss == EntropyTargetLoss(0.55)

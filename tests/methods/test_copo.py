@@ -1,4 +1,4 @@
-"""COPO's entropy of answers, advantage between groups and blended loss, by hand."""
+"""COPO's entropy of answers, advantage between groups and blended loss, computed by hand."""
 
 from math import exp, sqrt
 
@@ -15,12 +15,12 @@ THREE = make_batch(
 )
 
 
-def test_entropy_is_that_of_the_groups_answers_in_bits():
+def test_answer_entropy_is_in_bits_per_group():
     # shares 1/2, 1/4, 1/4: 1/2 + 1/2 + 1/2
     assert answer_entropy(THREE).tolist() == pytest.approx([1.5] * 4 + [0] * 8)
 
 
-def test_groups_are_compared_with_groups():
+def test_between_group_advantage_compares_groups():
     # 1/2 (1 - 3/4 x 1.5 / 2) = 0.21875, 1 and 0; mean 0.40625
     std = sqrt((0.1875**2 + 0.59375**2 + 0.40625**2) / 2)
     assert std == pytest.approx(0.52571, abs=1e-5)
@@ -30,12 +30,12 @@ def test_groups_are_compared_with_groups():
     )
 
 
-def test_a_group_alone_is_not_compared():
+def test_single_group_has_between_group_advantage_0():
     batch = make_batch(group=[0, 0], reward=[1, 0], reward_terms={"cluster": [0, 1]})
     assert between_group_advantage(batch.reward, batch).tolist() == [0.0, 0.0]
 
 
-def test_agreement_decides_between_the_two_losses():
+def test_answer_entropy_mixes_the_two_losses():
     method = copo()
     batch = THREE.with_advantage(method.advantage)
     pi = perturb_logp(batch, [[0.1]] * 12)
@@ -53,7 +53,7 @@ def test_agreement_decides_between_the_two_losses():
     assert gradient[4, 0].item() == pytest.approx(-r * G[4].item())
 
 
-def test_each_loss_is_clipped_by_the_sign_of_its_own_advantage():
+def test_each_loss_is_clipped_by_its_own_advantage():
     method = copo(entropy_slope=0.0)  # both count half
     batch = THREE.with_advantage(method.advantage)
     loss = method.loss(perturb_logp(batch, [[0.3]] * 12), batch)[0, 0]
@@ -62,6 +62,11 @@ def test_each_loss_is_clipped_by_the_sign_of_its_own_advantage():
     assert loss.item() == pytest.approx(float(-0.5 * 1.2 * L - 0.5 * exp(0.3) * G))
 
 
-def test_the_defaults_are_the_authors():
+def test_defaults_are_the_authors():
     loss = copo().loss
-    assert (loss.entropy_slope, loss.entropy_midpoint, loss.surrogate.clip_low, loss.surrogate.clip_high) == (1.0, 0.5, 0.2, 0.2)
+    assert (
+        loss.entropy_slope,
+        loss.entropy_midpoint,
+        loss.surrogate.clip_low,
+        loss.surrogate.clip_high,
+    ) == (1.0, 0.5, 0.2, 0.2)

@@ -1,4 +1,4 @@
-"""Cosine reward: by length and outcome, and the price of repetition."""
+"""Cosine reward by length and outcome, and the repetition penalty."""
 
 import pytest
 import torch
@@ -14,18 +14,18 @@ def reward(length, correct, limit=64):
     return CosineLengthReward(limit)(batch.reward, batch).tolist()
 
 
-def test_right_falls_and_wrong_rises_with_length():
+def test_reward_falls_with_length_if_correct_and_rises_if_incorrect():
     # at L / limit = 1/4 the cosine is sqrt(1/2), at 1/2 it is 0
     assert reward([16, 32], 1.0) == pytest.approx([1 + (1 + 0.5**0.5) / 2, 1.5])
     assert reward([16, 32], 0.0) == pytest.approx([-5 * (1 + 0.5**0.5), -5.0])
 
 
-def test_who_comes_near_the_limit_is_punished_whatever_the_answer():
+def test_overlong_answers_are_penalised_whatever_their_outcome():
     assert reward([47], 1.0)[0] > 1
     assert reward([48, 64, 70], 1.0) == reward([48, 64, 70], 0.0) == [-10.0] * 3  # 48 + 16 = 64
 
 
-def test_credit_is_of_the_outcome_and_of_each_repeated_token():
+def test_advantage_adds_outcome_and_repetition():
     batch = make_batch(
         group=[0, 0],
         length=[3, 1],
@@ -43,7 +43,7 @@ def test_credit_is_of_the_outcome_and_of_each_repeated_token():
     assert torch.equal(A[1], plain[1])
 
 
-def test_it_gives_the_numbers_of_the_authors_code():
+def test_matches_the_authors_code():
     # eddycmu/demystify-long-cot @ e90cf9b, openrlhf/openrlhf/reward/cosine.py,
     # CosineScaledSparseReward.reward, and repetition.py, RepetitionDensePenalty.reward; inputs as
     # below, -10 to 0 and 1 to 2, max_len 100
@@ -63,7 +63,7 @@ def test_it_gives_the_numbers_of_the_authors_code():
         assert paid == pytest.approx(expected, rel=1e-5)
 
 
-def test_the_defaults_are_the_papers():
+def test_defaults_are_the_papers():
     assert cosine_length(64) == cosine_length(64, group_size=16, repetition_coef=-0.05, gamma=0.99)
     piece = CosineLengthReward(64)
     assert (piece.correct_rewards, piece.incorrect_rewards, piece.overlong_reward) == (

@@ -10,14 +10,14 @@ from grupo.rollouts.samplers import GroupSampler
 from grupo.testing.batches import make_batch, perturb_logp
 
 
-def test_a_rollout_is_compared_with_the_mean_of_the_others():
+def test_baseline_is_the_leave_one_out_mean():
     batch = make_batch([0] * 4, reward=[1.0, 0.0, 0.0, 0.0]).with_advantage(
         coupled_grpo().advantage
     )
     assert batch.advantage[:, 0].tolist() == pytest.approx([1.0, -1 / 3, -1 / 3, -1 / 3])
 
 
-def test_the_loss_is_clipped_token_by_token_and_held_to_the_reference():
+def test_loss_is_clipped_per_token_with_kl_to_the_reference():
     method = coupled_grpo()
     seen = {"logp@ref": [[-1.5, -1.0], [-1.0, 9.0]]}
     batch = make_batch([0, 0], reward=[1.0, 0.0], length=[2, 1], signals=seen).with_advantage(
@@ -35,7 +35,7 @@ def test_the_loss_is_clipped_token_by_token_and_held_to_the_reference():
     assert slope.flatten().tolist() == pytest.approx([held[0], held[1] - exp(0.1) / 3, held[2], 0])
 
 
-def test_the_defaults_are_the_released_ones():
+def test_defaults_are_the_released_ones():
     method = coupled_grpo()
     assert method.sampler == GroupSampler(10)
     assert method.updates == Updates(epochs=2, minibatches=1)

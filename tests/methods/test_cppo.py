@@ -15,11 +15,11 @@ def weights(advantage, length=None, group=None, pruned=0.5):
     return TopAdvantageMean(pruned)(batch).sum(1).tolist()
 
 
-def test_half_of_the_group_is_learned_from_and_each_counts_the_same():
+def test_half_of_the_group_is_kept_with_equal_weights():
     assert weights([1.5, -0.2, 0.1, -1.4], length=[1, 2, 3, 4]) == pytest.approx([0.5, 0, 0, 0.5])
 
 
-def test_who_ties_for_the_last_place_shares_it():
+def test_ties_share_the_last_place():
     # three of six are kept: the first, and the four that tie share two places
     assert weights([2.0, -1.0, -1.0, -1.0, -1.0, 0.5]) == pytest.approx(
         [1 / 3, 1 / 6, 1 / 6, 1 / 6, 1 / 6, 0.0]
@@ -27,21 +27,21 @@ def test_who_ties_for_the_last_place_shares_it():
     assert weights([0.0, 0.0, 0.0, 0.0]) == pytest.approx([1 / 4] * 4)
 
 
-def test_every_group_keeps_its_own_greatest():
+def test_every_group_keeps_its_own_largest_advantages():
     assert weights([9.0, 8.0, 0.2, 0.1], group=[0, 0, 1, 1]) == pytest.approx([0.5, 0, 0.5, 0])
 
 
-def test_at_least_one_is_kept():
+def test_at_least_one_rollout_is_kept():
     assert weights([0.3, -0.4], pruned=0.95) == pytest.approx([0, 1])
     assert weights([0.7], pruned=0.95) == [1.0]
 
 
-def test_nothing_pruned_is_grpo():
+def test_prune_fraction_0_is_grpo():
     batch = make_batch(group=[0, 0], advantage=[1.0, -0.5], length=[1, 2])
     assert TopAdvantageMean(0.0)(batch).tolist() == [[0.5, 0.0], [0.25, 0.25]]
 
 
-def test_advantages_are_those_of_the_whole_group_and_gradients_of_the_kept():
+def test_advantages_use_the_whole_group_and_gradients_the_kept_rollouts():
     method = cppo(prune_fraction=0.5, kl_coef=0.0)
     batch = make_batch(group=[0] * 4, reward=[1.0, 0.0, 0.0, 0.0]).with_advantage(method.advantage)
     # mean 1/4, std 1/2: A = 1.5, -0.5, -0.5, -0.5; the three share one place
@@ -53,7 +53,7 @@ def test_advantages_are_those_of_the_whole_group_and_gradients_of_the_kept():
     assert gradient[:, 0].tolist() == pytest.approx(expected, rel=1e-5)
 
 
-def test_it_gives_the_numbers_of_the_authors_code():
+def test_matches_the_authors_code():
     # lzhxmu/CPPO @ 52faeb3, src/open_r1/grpo_trainer_gsm.py: rewards to advantages, pruning by 1/2
     # of the smallest and the loss, beta 0, and its gradient; inputs as below: one group on one
     # device, no ties, equal lengths, where its mean over tokens is the paper's
@@ -73,7 +73,7 @@ def test_it_gives_the_numbers_of_the_authors_code():
     assert gradient.flatten().tolist() == pytest.approx(recorded, rel=1e-5)
 
 
-def test_the_defaults():
+def test_defaults():
     assert cppo().sampler == GroupSampler(16)
     assert cppo().aggregation == TopAdvantageMean(0.5)
     assert cppo().loss == Clip(0.2, 0.2) + 0.04 * KL()

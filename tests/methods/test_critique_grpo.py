@@ -1,4 +1,4 @@
-"""Critique-GRPO: seven own failures and a second attempt that is right."""
+"""Critique-GRPO: seven incorrect first answers and a correct refinement."""
 
 from math import exp, log
 
@@ -27,12 +27,12 @@ def gradient(method, batch, logp):
     return torch.autograd.grad(loss, [pi.logp, pi["entropy"]])
 
 
-def test_advantages_are_centred_over_own_and_refined():
+def test_advantages_are_centred_over_first_and_refined_answers():
     assert group()[1].advantage[:, 0].tolist() == pytest.approx([0.875, *[-0.125] * 7])
 
 
 @pytest.mark.parametrize(("p", "factor"), [(0.01, 0.0826), (0.1, 0.25), (0.9, 0.09)])
-def test_rare_tokens_of_the_second_attempt_are_lifted(p, factor):
+def test_rare_tokens_of_the_refinement_have_larger_gradients(p, factor):
     method, batch = group()
     slope, _ = gradient(method, batch, [log(p), *[-1.0] * 7])
     exact = 0.1 * p / (p + 0.1) ** 2
@@ -40,7 +40,7 @@ def test_rare_tokens_of_the_second_attempt_are_lifted(p, factor):
     assert slope[0, 0].item() == pytest.approx(-0.875 * exact / (8 * 4))  # over rollouts and length
 
 
-def test_own_tokens_have_their_ratio_and_no_clip():
+def test_first_answers_use_the_ratio_without_clip():
     method, batch = group()
     slope, entropy = gradient(method, batch, [-1.0, 1.0, -3.0, *[-1.0] * 5])  # ratios e^2, e^-2, 1
     own = [0.125 * exp(2) / 32, 0.125 * exp(-2) / 32, 0.125 / 32]
@@ -48,7 +48,7 @@ def test_own_tokens_have_their_ratio_and_no_clip():
     assert entropy[:, 0].tolist() == pytest.approx([-0.001 / 32] * 8)
 
 
-def test_the_defaults():
+def test_defaults():
     method = critique_grpo(max_length=4)
     assert method == critique_grpo(
         max_length=4, group_size=8, shaping_constant=0.1, entropy_coef=0.001

@@ -1,4 +1,4 @@
-"""D3S's choice of rollouts and tokens, by hand and by trying every subset."""
+"""D3S's choice of rollouts and tokens, by hand and by enumeration of all subsets."""
 
 from itertools import combinations
 from math import log
@@ -13,32 +13,32 @@ from grupo.methods.d3s import TopAdvantageTokens, d3s
 from grupo.testing.batches import make_batch
 
 
-def kept(A, n):
+def kept_share(A, n):
     x = torch.tensor(A, dtype=torch.float64)
     return group_ops.max_variance_share(x, n, torch.zeros_like(x).long()).tolist()
 
 
-def test_the_extremes_vary_most():
-    assert kept([2.0, 1.0, 0.0, -1.0, -2.0], 2) == [1, 0, 0, 0, 1]
+def test_extreme_advantages_are_kept():
+    assert kept_share([2.0, 1.0, 0.0, -1.0, -2.0], 2) == [1, 0, 0, 0, 1]
     # {2, 1, -2} and {2, -1, -2} vary alike: the higher one is taken
-    assert kept([2.0, 1.0, 0.0, -1.0, -2.0], 3) == [1, 1, 0, 0, 1]
+    assert kept_share([2.0, 1.0, 0.0, -1.0, -2.0], 3) == [1, 1, 0, 0, 1]
 
 
 @pytest.mark.parametrize("n", range(1, 8))
-def test_no_subset_varies_more(n):
+def test_no_subset_has_more_variance(n):
     A = [0.3, -1.7, 0.31, 2.2, -0.4, 0.0, 0.9]
-    chosen = [a for a, keep in zip(A, kept(A, n), strict=True) if keep == 1]
+    chosen = [a for a, keep in zip(A, kept_share(A, n), strict=True) if keep == 1]
     assert len(chosen) == n
     best = max(torch.tensor(s).var(correction=0) for s in combinations(A, n))
     assert torch.tensor(chosen).var(correction=0) == pytest.approx(float(best))
 
 
-def test_equals_share_the_places_that_are_left():
-    assert kept([1.0, 0.0, 0.0, 0.0, -1.0], 3) == pytest.approx([1, 1 / 3, 1 / 3, 1 / 3, 1])
-    assert kept([5.0] * 4, 2) == [0.5] * 4
+def test_ties_share_the_remaining_places():
+    assert kept_share([1.0, 0.0, 0.0, 0.0, -1.0], 3) == pytest.approx([1, 1 / 3, 1 / 3, 1 / 3, 1])
+    assert kept_share([5.0] * 4, 2) == [0.5] * 4
 
 
-def test_the_tokens_that_matter_and_are_unsure_are_learned_from():
+def test_tokens_of_large_advantage_times_entropy_are_kept():
     batch = make_batch(
         group=[0, 0, 0],
         length=[2, 1, 1],
@@ -50,7 +50,7 @@ def test_the_tokens_that_matter_and_are_unsure_are_learned_from():
     assert TopAdvantageTokens(1.0, 0.5)(batch).tolist() == [[0, 0.5], [0.5, 0], [0, 0]]
 
 
-def test_tokens_are_chosen_from_the_rollouts_kept():
+def test_tokens_are_chosen_from_kept_rollouts():
     batch = make_batch(
         group=[0, 0, 0, 0],
         advantage=[2.0, 0.1, -0.1, -2.0],
@@ -60,7 +60,7 @@ def test_tokens_are_chosen_from_the_rollouts_kept():
     assert TopAdvantageTokens(0.5, 0.5)(batch).flatten().tolist() == [0, 0, 0, 1]
 
 
-def test_everything_kept_is_the_token_mean():
+def test_fractions_of_1_are_the_token_mean():
     batch = make_batch(
         group=[0, 0, 1],
         length=[2, 1, 3],
@@ -70,7 +70,7 @@ def test_everything_kept_is_the_token_mean():
     assert torch.allclose(TopAdvantageTokens(1.0, 1.0)(batch), token_mean(batch))
 
 
-def test_a_minibatch_counts_only_its_own_rollouts():
+def test_minibatch_counts_only_its_own_rollouts():
     batch = make_batch(
         group=[0, 0, 1, 1],
         advantage=[1.0, -1.0, 9.0, -9.0],
@@ -81,7 +81,7 @@ def test_a_minibatch_counts_only_its_own_rollouts():
     assert TopAdvantageTokens(0.5, 1.0)(part).flatten().tolist() == [1.0, 0.0]
 
 
-def test_both_shares_grow_in_a_line_to_all():
+def test_both_fractions_grow_linearly_to_1():
     halfway = resolve_schedules(d3s(rollout_fraction=0.25, token_fraction=0.2), 0.5).aggregation
     assert (halfway.rollout_fraction, halfway.token_fraction) == pytest.approx((0.625, 0.6))
     assert resolve_schedules(d3s(), 1.0).aggregation == TopAdvantageTokens(1.0, 1.0)

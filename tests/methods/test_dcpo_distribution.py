@@ -10,7 +10,7 @@ from grupo.testing.batches import make_batch
 LOG_1_1 = 0.09531017980432493
 
 
-def credited(x, right, entropy, target=0.5, hotter=LOG_1_1, colder=-0.3):
+def advantage_of(x, right, entropy, target=0.5, hotter=LOG_1_1, colder=-0.3):
     rows = len(right)
     seen = {
         "logp@t=1.2": [[-1.0 + hotter]] * rows,
@@ -22,29 +22,29 @@ def credited(x, right, entropy, target=0.5, hotter=LOG_1_1, colder=-0.3):
     )
 
 
-def test_right_rollouts_are_pulled_towards_the_tempered_policy():
+def test_correct_rollouts_gain_the_tempered_ratio():
     # a' = 0.1 / 0.5, a = 0.2 / 1.2 = 1/6
-    A = credited([1.0, -1.0], [1.0, 0.0], entropy=0.4)
+    A = advantage_of([1.0, -1.0], [1.0, 0.0], entropy=0.4)
     assert pytest.approx([5 / 6 + 1.1 / 6, -5 / 6]) == A
 
 
-def test_the_distance_from_the_target_is_capped():
-    assert credited([1.0, -1.0], [1.0, 0.0], entropy=-2.5) == pytest.approx(
-        credited([1.0, -1.0], [1.0, 0.0], entropy=0.4)
+def test_distance_from_the_target_is_capped():
+    assert advantage_of([1.0, -1.0], [1.0, 0.0], entropy=-2.5) == pytest.approx(
+        advantage_of([1.0, -1.0], [1.0, 0.0], entropy=0.4)
     )
 
 
-def test_above_the_target_the_policy_is_cooled():
-    A = credited([0.0, 0.0], [1.0, 0.0], entropy=0.9, colder=-LOG_1_1)
+def test_entropy_above_the_target_uses_the_colder_policy():
+    A = advantage_of([0.0, 0.0], [1.0, 0.0], entropy=0.9, colder=-LOG_1_1)
     assert pytest.approx([1 / 1.1 / 6, 0.0]) == A
 
 
-def test_at_the_target_or_without_a_right_rollout_it_is_grpo():
-    assert credited([1.0, -1.0], [1.0, 0.0], entropy=0.5) == [1.0, -1.0]
-    assert credited([1.0, -1.0], [0.0, 0.0], entropy=0.0) == [1.0, -1.0]
+def test_at_the_target_or_without_correct_rollouts_it_is_grpo():
+    assert advantage_of([1.0, -1.0], [1.0, 0.0], entropy=0.5) == [1.0, -1.0]
+    assert advantage_of([1.0, -1.0], [0.0, 0.0], entropy=0.0) == [1.0, -1.0]
 
 
-def test_it_answers_as_the_released_lines_do():
+def test_matches_the_released_code():
     # 597358816/DCPO at 33f8073e, the lines of the DCPO branch of
     # verl/trainer/ray_trainer.py cut out and run on these
     old = torch.tensor([[-1.0, -0.5], [-0.2, -2.0], [-1.0, -1.0], [-3.0, -0.1]]).double()
@@ -70,9 +70,12 @@ def test_it_answers_as_the_released_lines_do():
     assert high[3].tolist() == pytest.approx([0.9153041332427421, 0.8174729258063851])
 
 
-def test_the_defaults_are_these():
+def test_defaults_are_these():
     method = dcpo_distribution()
     assert method == dcpo_distribution(group_size=5, target_entropy=0.25, clip_eps=0.2)
     assert method.advantage.estimators[-1].entropy == LastValue("policy/entropy", 0.0)
-    assert resolve_schedules(method, 0.0, {"policy/entropy": [0.7]}).advantage.estimators[-1].entropy == 0.7
+    assert (
+        resolve_schedules(method, 0.0, {"policy/entropy": [0.7]}).advantage.estimators[-1].entropy
+        == 0.7
+    )
     assert method.required_signals == {"logp@t=1.2", "logp@t=0.8"}

@@ -11,13 +11,13 @@ from grupo.methods.dcpo_dynamic_clip import SmoothStandardise, dcpo_dynamic_clip
 from grupo.testing.batches import make_batch, perturb_logp
 
 
-def credit(now, *past):
+def advantage_after(now, *past):
     happened = TaskHistory(tuple(range(len(past))), past)
     batch = make_batch(group=[0] * len(now), reward=now, history=[happened])
     return SmoothStandardise()(batch.reward, batch).tolist()
 
 
-def test_the_rarer_a_token_was_the_wider_its_clip():
+def test_rarer_tokens_have_wider_clips():
     batch = replace(
         make_batch(group=[0], length=[2]), old_logp=torch.tensor([[log(0.9), log(0.01)]]).double()
     )
@@ -27,27 +27,29 @@ def test_the_rarer_a_token_was_the_wider_its_clip():
     assert high.flatten().tolist() == pytest.approx([(1 + sqrt(1 + 0.8 / 0.9)) / 2, 5.0])
 
 
-def test_bounds_solve_the_bound_on_the_moved_probability():
+def test_bounds_solve_the_constraint_on_the_probability_change():
     q, r = 0.4, (1 + sqrt(1 + 0.8 / 0.4)) / 2
     assert (r - 1) * r * q == pytest.approx(0.2)  # |r - 1| p = high with p = r q
 
 
-def test_the_first_group_is_grpos():
+def test_first_group_of_a_task_is_grpo():
     std = sqrt((3 * 0.0625 + 0.5625) / 3)
-    assert credit([1.0, 0.0, 0.0, 0.0]) == pytest.approx(
+    assert advantage_after([1.0, 0.0, 0.0, 0.0]) == pytest.approx(
         [0.75 / std, -0.25 / std, -0.25 / std, -0.25 / std], rel=1e-5
     )
 
 
-def test_a_group_that_agrees_still_learns_from_the_groups_before():
+def test_group_of_equal_rewards_learns_from_the_task_history():
     # i = 2, means 0.5 and 1, variances 1/3 and 0: mean 0.75, variance 1/6 + 1/16
     total = 0.25 / sqrt(1 / 6 + 1 / 16)
-    assert credit([1.0] * 4, (1.0, 1.0, 0.0, 0.0)) == pytest.approx([total / 2] * 4, rel=1e-5)
-    assert credit([1.0] * 4, (1.0, 1.0, 1.0, 1.0)) == [0.0] * 4
-    assert credit([1.0]) == [0.0]
+    assert advantage_after([1.0] * 4, (1.0, 1.0, 0.0, 0.0)) == pytest.approx(
+        [total / 2] * 4, rel=1e-5
+    )
+    assert advantage_after([1.0] * 4, (1.0, 1.0, 1.0, 1.0)) == [0.0] * 4
+    assert advantage_after([1.0]) == [0.0]
 
 
-def test_it_gives_the_bounds_of_the_authors():
+def test_bounds_match_the_authors_code():
     # lime-RL/DCPO @ 01787b0, get_clip_low_high at 0.16, 0.2 and 10
     old = torch.tensor([[log(0.9), log(0.01), log(0.4)]]).double()
     low, high = DynamicClipBounds(0.16, 0.2)(
@@ -57,16 +59,18 @@ def test_it_gives_the_bounds_of_the_authors():
     assert high.flatten().tolist() == pytest.approx([1.187184270936, 5.0, 1.366025403784])
 
 
-def test_it_gives_the_numbers_of_the_authors():
+def test_matches_the_authors_code():
     # lime-RL/DCPO @ 01787b0, compute_dcpo_outcome_advantage after two groups through get_mean_std;
     # they divide by the deviation, we by it plus 1e-6
     before = (1.0, 0.0, 0.0, 0.0), (1.0, 1.0, 0.0, 0.0)
     good, bad = 0.62821724564, -1.08976782462
-    assert credit([1.0, 1.0, 1.0, 0.0], *before) == pytest.approx([good] * 3 + [bad], rel=1e-5)
-    assert credit([1.0] * 4, *before) == pytest.approx([0.25717224994] * 4, rel=1e-5)
+    assert advantage_after([1.0, 1.0, 1.0, 0.0], *before) == pytest.approx(
+        [good] * 3 + [bad], rel=1e-5
+    )
+    assert advantage_after([1.0] * 4, *before) == pytest.approx([0.25717224994] * 4, rel=1e-5)
 
 
-def test_the_loss_is_clipped_at_the_tokens_own_bounds_and_capped():
+def test_loss_is_clipped_at_token_bounds_and_capped():
     batch = make_batch(group=[0] * 4, advantage=[1.0, 1.0, -1.0, -1.0], logp=log(0.4))
     pi = perturb_logp(batch, [[0.5], [0.2], [-0.9], [3.0]])
     loss = dcpo_dynamic_clip().loss(pi, batch)
@@ -77,12 +81,12 @@ def test_the_loss_is_clipped_at_the_tokens_own_bounds_and_capped():
     assert pi.logp.grad.flatten().tolist() == pytest.approx([0, -exp(0.2), 0, 0])
 
 
-def test_answers_are_summed_within_their_group():
+def test_aggregation_sums_answers_within_their_group():
     batch = make_batch(group=[0, 0, 1], length=[1, 2, 2])
     assert dcpo_dynamic_clip().aggregation is group_sum
     assert group_sum(batch).tolist() == [[0.5, 0.0], [0.25, 0.25], [0.25, 0.25]]
 
 
-def test_the_defaults_are_the_authors():
+def test_defaults_are_the_authors():
     assert dcpo_dynamic_clip().loss.bounds == DynamicClipBounds(clip_low=0.16, clip_high=0.2)
     assert dcpo_dynamic_clip().loss.ratio.cap == 10.0

@@ -11,7 +11,7 @@ from grupo.rollouts.samplers import GroupSampler
 from grupo.testing.batches import make_batch, perturb_logp
 
 
-def test_ratios_are_cut_only_above_eleven():
+def test_ratios_are_clipped_only_above_11():
     method = deepseek_r1(kl_coef=0.0)
     batch = make_batch(group=[0, 0], reward=[2.0, 0.0], length=[2, 1]).with_advantage(
         method.advantage
@@ -24,7 +24,7 @@ def test_ratios_are_cut_only_above_eleven():
     assert gradient[batch.mask].tolist() == pytest.approx([-A * exp(2.3) / 4, 0, A * exp(2.5) / 2])
 
 
-def test_the_defaults_are_the_papers():
+def test_defaults_are_the_papers():
     method = deepseek_r1()
     assert method.sampler == GroupSampler(16)
     assert method.loss == Clip(10.0, 10.0) + 0.001 * KL()

@@ -27,20 +27,20 @@ def batch(sampler: float = 0.0) -> Batch:
     )
 
 
-def test_every_token_of_a_trace_of_8_4_and_4_counts_a_sixteenth():
+def test_all_tokens_of_a_rollout_have_equal_weight_across_chunks():
     weight = delethink().aggregation(batch())
     assert (2 * weight[:3][batch().mask[:3]]).tolist() == pytest.approx([1 / 16] * 16)
     assert (2 * weight[3]).tolist() == pytest.approx([1 / 8] * 8)
 
 
-def test_all_chunks_of_a_trace_are_credited_with_its_one_reward():
+def test_all_chunks_have_the_advantage_of_their_rollout():
     A = batch().with_advantage(delethink().advantage).advantage
     high = 0.5 / 0.5**0.5
     assert A[:3][batch().mask[:3]].tolist() == pytest.approx([high] * 16, rel=1e-5)
     assert A[3].tolist() == pytest.approx([-high] * 8, rel=1e-5)
 
 
-def test_ratios_are_clipped_higher_and_weighed_by_a_truncated_importance():
+def test_loss_is_clipped_and_importance_weighted():
     plain = batch().with_advantage(lambda x, _: torch.ones_like(x))
     up = perturb_logp(plain, [[log(1.5)] * 8] * 4)
     assert delethink().loss(up, plain)[0, 0].item() == pytest.approx(-1.26)
@@ -48,7 +48,7 @@ def test_ratios_are_clipped_higher_and_weighed_by_a_truncated_importance():
     assert delethink().loss(up, off)[0, 0].item() == pytest.approx(-2 * 1.26)
 
 
-def test_the_defaults_are_the_papers():
+def test_defaults_are_the_papers():
     method = delethink()
     assert method.sampler == GroupSampler(8, ChunkedThinking(8192, 100, 3996, 5))
     chunked = ChunkedThinking()

@@ -9,7 +9,7 @@ from grupo.rollouts.samplers import DemonstrationSampler, SolutionColumn
 from grupo.testing.batches import make_batch, perturb_logp
 
 
-def test_likelihood_is_weighed_by_the_probability_itself():
+def test_loss_is_nll_weighted_by_the_probability():
     batch = make_batch([0, 0], logp=0.0).with_advantage(dft().advantage)
     pi = perturb_logp(batch, [[-0.1], [-5.0]])
     loss = dft().loss(pi, batch)
@@ -18,7 +18,7 @@ def test_likelihood_is_weighed_by_the_probability_itself():
     assert gradient.flatten().tolist() == pytest.approx([-exp(-0.1), -exp(-5)])
 
 
-def test_its_gradient_is_that_of_minus_the_probability():
+def test_gradient_is_that_of_minus_the_probability():
     batch = make_batch([0, 0], logp=0.0).with_advantage(dft().advantage)
     pi = perturb_logp(batch, [[-0.7], [-2.0]])
     (ours,) = torch.autograd.grad(dft().loss(pi, batch).sum(), pi.logp)
@@ -26,12 +26,12 @@ def test_its_gradient_is_that_of_minus_the_probability():
     assert ours.flatten().tolist() == pytest.approx(theirs.flatten().tolist())
 
 
-def test_the_reward_is_not_read():
+def test_reward_is_ignored():
     batch = make_batch([0, 0], reward=[-3.0, 0.0]).with_advantage(dft().advantage)
     assert batch.advantage.tolist() == [[1.0], [1.0]]
 
 
-def test_the_defaults():
+def test_defaults():
     assert dft().sampler == DemonstrationSampler(SolutionColumn("solution"))
     assert dft().aggregation is token_mean
     assert dft().loss.has_stop_gradient

@@ -25,7 +25,7 @@ def learn(loss, batch=BATCH):
     return values, pi.logp.grad
 
 
-def test_branches_are_clipped_each_to_its_own_before_they_are_mixed():
+def test_both_ratios_are_clipped_before_they_are_mixed():
     s = sqrt(1.5 * 0.8)  # 1.0954
     values, gradient = learn(
         HybridRatioClip((0.2, 0.2), (0.05, 0.05), base_weight=0.5, entropy_weight=0.0)
@@ -39,14 +39,14 @@ def test_branches_are_clipped_each_to_its_own_before_they_are_mixed():
     assert gradient.flatten().tolist()[2:] == pytest.approx([(1.5 + s) / 2, (0.8 + s) / 2])
 
 
-def test_uncertain_tokens_take_their_own_ratio_and_certain_ones_the_sequences():
+def test_uncertain_tokens_use_the_token_ratio_and_certain_ones_the_sequence_ratio():
     values, _ = learn(HybridRatioClip((9.0, 9.0), (9.0, 9.0)))
     s = sqrt(1.5 * 0.8)
     # entropies 0.2 and 0.8: w 0 and 1; 0.3 and 0.3: w 0
     assert values.flatten().tolist() == pytest.approx([-s, -0.8, s, s])
 
 
-def test_all_even_is_grpo_and_nothing_even_is_gspo_token():
+def test_base_weight_1_is_grpo_and_0_is_gspo_token():
     for even, other in ((1.0, Clip(0.2, 0.28)), (0.0, Clip(3e-4, 4e-4, SequenceTokenRatio()))):
         values, gradient = learn(HybridRatioClip(base_weight=even, entropy_weight=0.0))
         expected, slope = learn(other)
@@ -54,7 +54,7 @@ def test_all_even_is_grpo_and_nothing_even_is_gspo_token():
         assert torch.allclose(gradient, slope)
 
 
-def test_padding_and_rows_of_it_have_no_part_in_the_entropies():
+def test_padding_does_not_affect_the_entropy_scale():
     batch = make_batch(group=[0, 0, 0], length=[1, 0, 2])
     entropy = torch.tensor([[0.5, 9.0], [1.0, 2.0], [2.0, 1.0]])
     expected = torch.tensor([[0.0, 0.0], [0.0, 0.0], [1.0, 0.0]])

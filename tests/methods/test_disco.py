@@ -18,7 +18,7 @@ def learn(method, moves):
     return loss.item(), torch.autograd.grad(loss, pi.logp)[0].flatten().tolist()
 
 
-def test_right_answers_are_scored_above_the_hardest_wrong_ones():
+def test_correct_answers_are_compared_with_hard_incorrect_ones():
     moves = [[-0.9], [-1.1], [-1.0]]
     loss, gradient = learn(disco(score_temperature=1.0, trust_region_coef=0.0), moves)
     assert loss == pytest.approx(0.9 + log((exp(-1.1) + exp(-1.0)) / 2))
@@ -26,14 +26,14 @@ def test_right_answers_are_scored_above_the_hardest_wrong_ones():
     assert gradient == pytest.approx([-1.0, 1 - hard, hard])
 
 
-def test_ratios_are_scores_too():
+def test_ratio_score():
     ratios = [0.9, 1.1, 1.0]
     method = disco(trust_region_coef=0.0).replace(loss=DiscriminativeLoss(mean_ratio, tau=1.0))
     loss, _ = learn(method, [[log(r)] for r in ratios])
     assert loss == pytest.approx(-(0.9 - log((exp(1.1) + exp(1.0)) / 2)))  # 0.1512
 
 
-def test_leaving_the_trust_region_costs():
+def test_leaving_the_trust_region_is_penalised():
     with_penalty, gradient = learn(
         disco(trust_region_coef=1e3, max_kl=1e-4), [[-2e-4]] * 3
     )  # K = 2e-4
@@ -43,7 +43,7 @@ def test_leaving_the_trust_region_costs():
     assert extra == pytest.approx([-0.1 / 3] * 3)  # beta (K - delta) / 3
 
 
-def test_groups_without_a_right_or_wrong_answer_stay_in_the_denominator():
+def test_groups_without_both_outcomes_stay_in_the_denominator():
     method = disco(trust_region_coef=0.0)
     batch = make_batch([0, 0, 1, 1], [1.0, 0.0, 1.0, 1.0], logp=0.0)
     pi = perturb_logp(batch, [[-0.2], [-0.5], [-0.1], [-0.1]])
@@ -51,12 +51,12 @@ def test_groups_without_a_right_or_wrong_answer_stay_in_the_denominator():
     assert loss.item() == pytest.approx(-(0.3) / 2)
 
 
-def test_the_defaults_are_the_released_ones():
+def test_defaults_are_the_released_ones():
     assert disco().loss.left == DiscriminativeLoss(tau=10.0)
     assert disco().loss.right == TrustRegion(beta=1000.0, delta=1e-4)
 
 
-def test_it_gives_the_numbers_of_the_authors_code():
+def test_matches_the_authors_code():
     # Optimization-AI/DisCO @ bd2b078, verl/verl/trainer/ppo/core_algos.py,
     # compute_policy_loss_disco_logL, kl_type kl, tau 1; inputs as below. Its value is another: it
     # writes sums whose gradient is that of the log and of the square.

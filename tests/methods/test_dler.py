@@ -15,12 +15,12 @@ def group(*pairs):
     return Group(Task("t", ""), tuple(rollout(*pair) for pair in pairs))
 
 
-def test_what_is_too_long_earns_nothing_and_the_limit_itself_is_not_too_long():
+def test_rollouts_longer_than_max_length_have_reward_0():
     batch = make_batch(group=[0] * 3, reward=[1.0, 1.0, 0.0], length=[4, 5, 2])
     assert ZeroOverlongReward(4)(batch.reward, batch).tolist() == [1, 0, 0]
 
 
-def test_groups_are_dropped_whose_rewards_are_equal_within_the_limit():
+def test_groups_with_equal_rewards_within_max_length_are_dropped():
     right_but_long = group((1.0, 9), (1.0, 8))
     right_and_short = group((1.0, 3), (1.0, 4))
     told_apart_by_length = group((1.0, 3), (1.0, 9))
@@ -30,7 +30,7 @@ def test_groups_are_dropped_whose_rewards_are_equal_within_the_limit():
     assert kept([told_apart_by_length]) == [told_apart_by_length]
 
 
-def test_advantages_are_scaled_by_the_batch():
+def test_advantages_are_whitened_over_the_batch():
     batch = make_batch(group=[0, 0, 1, 1], reward=[1.0, 0.0, 1.0, 1.0], length=[1, 1, 1, 3])
     # within 2: 1 0 1 0, less means 1/2 -1/2 1/2 -1/2 on 1 1 1 3 tokens, mean -1/6 over six
     advantage = dler(max_length=2).advantage(batch.reward, batch)[:, 0].tolist()
@@ -39,7 +39,7 @@ def test_advantages_are_scaled_by_the_batch():
     assert advantage == pytest.approx([x / variance**0.5 for x in (up, down, up, down)])
 
 
-def test_the_defaults_are_the_papers():
+def test_defaults_are_the_papers():
     method = dler(max_length=4000)
     assert method.sampler == GroupSampler(16)
     assert method.loss == Clip(0.2, 0.28)

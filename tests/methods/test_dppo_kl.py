@@ -20,7 +20,7 @@ def kl(q, p):
     return q * log(q / p) + (1 - q) * log((1 - q) / (1 - p))
 
 
-def test_the_threshold_is_on_the_kl_of_this_token_or_another():
+def test_threshold_is_on_the_binary_kl():
     assert kl(0.5, 0.6) < 0.05 < kl(0.5, 0.7)  # 0.0204 and 0.0872
     weights = BinaryKLTrustRegion()(
         *tokens([0.5, 0.5, 0.5, 0.5, 0.5], [0.6, 0.7, 0.3, 0.3, 0.7], [1.0, 1.0, 1.0, -1.0, -1.0])
@@ -29,19 +29,19 @@ def test_the_threshold_is_on_the_kl_of_this_token_or_another():
     assert weights.flatten().tolist() == pytest.approx([1.2, 0, 0.6, 0, 1.4])
 
 
-def test_a_token_that_was_certain_has_a_finite_divergence():
+def test_certain_token_has_a_finite_kl():
     weights = BinaryKLTrustRegion()(*tokens([1.0, 1.0], [1.0, 0.5], [1.0, -1.0])).flatten().tolist()
     assert weights == [1.0, 0.0]
 
 
-def test_the_gradient_is_that_of_truncated_importance_sampling():
+def test_gradient_is_that_of_truncated_importance_sampling():
     pi, batch = tokens([0.5, 0.001], [0.6, 0.1], [1.0, -2.0])
     (dppo_kl().aggregation(batch) * dppo_kl().loss(pi, batch)).sum().backward()
     assert pi.logp.grad is not None
     assert pi.logp.grad.flatten().tolist() == pytest.approx([-1.2 / 2, 20.0])  # 100 capped at 20
 
 
-def test_it_gives_the_numbers_of_the_authors():
+def test_matches_the_authors_code():
     # sail-sg/Stable-RL @ c6af1d1, compute_policy_loss_with_mask, dppo_binary_kl, cap 20, 0.05
     old = torch.tensor([[-1.0, -0.5, -2.0], [-0.7, -1.2, -0.3]], dtype=torch.float64)
     seen = {"logp@sampler": old.tolist()}
@@ -57,7 +57,7 @@ def test_it_gives_the_numbers_of_the_authors():
     )
 
 
-def test_it_reads_what_the_sampler_said_and_the_defaults():
+def test_required_signals_and_defaults():
     assert dppo_kl().required_signals == {"logp@sampler"}
     assert dppo_kl().loss.weight == BinaryKLTrustRegion(
         threshold_low=0.05, threshold_high=0.05, cap=20.0

@@ -21,7 +21,7 @@ def tokens(old, new, advantage):
     return perturb_logp(batch, [[log(p)] for p in new]), batch
 
 
-def test_probabilities_may_move_by_the_threshold_and_back_by_any_amount():
+def test_probability_change_is_bounded_away_from_the_sampler_only():
     weights = BinaryTVTrustRegion()(*tokens(OLD, NEW, ADVANTAGE)).flatten().tolist()
     expected = [
         1.2,  # up by 0.1
@@ -34,7 +34,7 @@ def test_probabilities_may_move_by_the_threshold_and_back_by_any_amount():
     assert weights == pytest.approx(expected)
 
 
-def test_the_gradient_is_that_of_truncated_importance_sampling():
+def test_gradient_is_that_of_truncated_importance_sampling():
     pi, batch = tokens([0.5, 0.001], [0.6, 0.1], [1.0, -2.0])
     loss = dppo_tv().aggregation(batch) * dppo_tv().loss(pi, batch)
     loss.sum().backward()
@@ -43,7 +43,7 @@ def test_the_gradient_is_that_of_truncated_importance_sampling():
     assert pi.logp.grad.flatten().tolist() == pytest.approx([-1.2 / 2, 20.0])  # 100 capped at 20
 
 
-def test_it_gives_the_numbers_of_the_authors():
+def test_matches_the_authors_code():
     # sail-sg/Stable-RL @ c6af1d1, compute_policy_loss_with_mask, dppo_binary_tv, cap 20, 0.15
     old = torch.tensor([[-1.0, -0.5, -2.0], [-0.7, -1.2, -0.3]], dtype=torch.float64)
     seen = {"logp@sampler": old.tolist()}
@@ -59,7 +59,7 @@ def test_it_gives_the_numbers_of_the_authors():
     )
 
 
-def test_it_reads_what_the_sampler_said_and_the_defaults():
+def test_required_signals_and_defaults():
     assert dppo_tv().required_signals == {"logp@sampler"}
     assert dppo_tv().loss.weight == BinaryTVTrustRegion(
         threshold_low=0.15, threshold_high=0.15, cap=20.0

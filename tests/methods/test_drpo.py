@@ -19,13 +19,13 @@ def learn(method):
     return loss.item(), torch.autograd.grad(loss, pi.logp)[0]
 
 
-def test_right_answers_weigh_by_how_short_they_are():
+def test_correct_answers_are_weighted_by_brevity():
     w = LengthWeight(max_length=4, length_temperature=0.1)(BATCH)
     share = w[:2] / w[:2].sum()
     assert share.tolist() == pytest.approx([0.99331, 0.00669], abs=1e-5)  # e^5 to 1
 
 
-def test_a_long_right_answer_is_never_pushed_down():
+def test_long_correct_answer_is_never_penalised():
     loss, gradient = learn(drpo(max_length=4, trust_region_coef=0.0))
     short, long = 1 / (1 + exp(-5)), exp(-5) / (1 + exp(-5))
     hardest = 10 * log((exp(-0.1) + exp(-0.3)) / 2)
@@ -35,13 +35,13 @@ def test_a_long_right_answer_is_never_pushed_down():
     assert gradient[1].tolist() == pytest.approx([-long / 3] * 3)  # s is a mean of 3
 
 
-def test_without_preference_it_is_disco():
+def test_large_length_temperature_is_disco():
     assert learn(drpo(max_length=4, length_temperature=1e9, trust_region_coef=5.0))[
         0
     ] == pytest.approx(learn(disco(trust_region_coef=5.0))[0])
 
 
-def test_the_defaults_are_the_released_ones():
+def test_defaults_are_the_released_ones():
     assert drpo(max_length=8192) == drpo(
         max_length=8192,
         group_size=8,
@@ -52,7 +52,7 @@ def test_the_defaults_are_the_released_ones():
     )
 
 
-def test_it_gives_the_numbers_of_the_authors_code():
+def test_matches_the_authors_code():
     # Optimization-AI/DRPO @ 405f702, verl/verl/trainer/ppo/core_algos.py,
     # compute_policy_loss_drpo, kl_type kl, Lambda 0.5, beta 10; inputs as below. Its value is
     # another: it writes sums whose gradient is that of the log and of the square.

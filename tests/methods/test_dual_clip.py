@@ -20,13 +20,13 @@ def learn(loss):
     return values.flatten().tolist(), pi.logp.grad.flatten().tolist()
 
 
-def test_a_bad_token_costs_at_most_the_cap():
+def test_negative_token_has_at_most_the_capped_loss():
     values, gradient = learn(dual_clip().loss)
     assert values == pytest.approx([3, exp(0.5), 0.8, -1.2, -exp(-1)])
     assert gradient == pytest.approx([0, exp(0.5), 0, 0, -exp(-1)])
 
 
-def test_capping_the_ratio_is_clipping_twice():
+def test_capped_ratio_equals_dual_clip():
     for r, A in ((7.39, -1.0), (1.65, -1.0), (0.37, -1.0), (7.39, 1.0), (0.37, 1.0)):
         plain = min(r * A, min(max(r, 0.8), 1.2) * A)
         eq = max(plain, 3 * A) if A < 0 else plain
@@ -41,12 +41,12 @@ def test_below_the_cap_it_is_grpo():
     assert gradient == slope
 
 
-def test_the_defaults_are_these():
+def test_defaults_are_these():
     assert dual_clip().loss.ratio.cap == 3.0
     assert (dual_clip().loss.clip_low, dual_clip().loss.clip_high) == (0.2, 0.2)
 
 
-def learn_three_and_two(method, by, advantage=(1.0, -1.0)):
+def gradient_of_three_and_two(method, by, advantage=(1.0, -1.0)):
     batch = make_batch(group=[0, 0], length=[3, 2], advantage=advantage)
     old = [[-1.0, -0.5, -2.0], [-0.7, -1.2, -0.3]]
     batch = replace(batch, old_logp=torch.tensor(old, dtype=torch.float64))
@@ -56,12 +56,12 @@ def learn_three_and_two(method, by, advantage=(1.0, -1.0)):
     return loss.item(), gradient.flatten().tolist()
 
 
-def test_it_gives_the_numbers_of_verl_and_of_trl():
+def test_matches_verl_and_trl():
     # verl-project/verl @ 1dda039, trainer/ppo/core_algos.py, compute_policy_loss_vanilla with
     # clip_ratio_c=3.0 and "seq-mean-token-mean"; huggingface/trl @ f2cd577,
     # trainer/grpo_trainer.py, the lines of _compute_loss after the log-probabilities, loss_type
     # "grpo", delta=3.0: the same
-    loss, gradient = learn_three_and_two(dual_clip(), [[1.3, -0.1, -1.5], [1.3, 0.5, 0.0]])
+    loss, gradient = gradient_of_three_and_two(dual_clip(), [[1.3, -0.1, -1.5], [1.3, 0.5, 0.0]])
     assert loss == pytest.approx(0.7741857213109671)
     assert gradient == pytest.approx(
         [0.0, -0.1508062363, -0.03718836, 0.0, 0.4121803177, 0.0], rel=1e-5

@@ -30,7 +30,7 @@ def test_the_wrong_earn_by_what_they_found_of_the_most_that_was_found():
     assert r == pytest.approx([1.0, 0.15, 0.075, 0.0])
 
 
-def test_a_group_that_is_all_wrong_still_teaches():
+def test_a_group_that_is_all_wrong_still_gives_a_signal():
     batch = searched([0.0] * 4, [0.5, 0.25, 0.0, 0.0])
     assert EntityReward(0.3)(batch.reward, batch).tolist() == pytest.approx([0.3, 0.15, 0.0, 0.0])
     advantage = batch.with_advantage(e_grpo().advantage).advantage[:, 0].tolist()

@@ -20,7 +20,7 @@ def test_an_answer_earns_the_share_of_the_group_that_means_the_same():
     assert agreement(answers) == [3 / 8, 3 / 8, 3 / 8, 2 / 8, 2 / 8, 1 / 8, 1 / 8, 0.0]
 
 
-def test_where_all_answers_differ_nobody_earns_anything():
+def test_all_different_answers_get_no_reward():
     assert agreement([0.0, 1.0, 2.0, 3.0]) == [0.0] * 4
     assert agreement([0.0, 1.0, 2.0, -1.0]) == [0.0] * 4  # who has no answer differs, too
     assert agreement([-1.0, -1.0, -1.0]) == [0.0] * 3  # and from each other
@@ -49,11 +49,11 @@ def test_the_advantage_is_grpos():
     assert advantage == pytest.approx([0.5, 0.5, 0.5, -1.5], abs=1e-5)
 
 
-def test_who_is_alone_earns_nothing():
+def test_lone_rollout_gets_no_advantage():
     assert agreement([3.0]) == [0.0]
 
 
-def test_it_gives_the_numbers_of_the_authors_code():
+def test_matches_the_authors_code():
     # QingyangZhang/EMPO @ c5eccd4, trl/src/open_r1/rewards.py, semantic_entropy_math_reward, with
     # get_semantic_ids_by_rule of semantic_uncertainty.py; inputs as below, 5 answers a question
     answers = [4.0, 4.0, 5.0, 4.0, -1.0, 1.0, 2.0, 3.0, 4.0, 5.0, 1.0, 1.0, 2.0, 2.0, 3.0]

@@ -26,7 +26,7 @@ def learn(method):
     return loss.item(), torch.autograd.grad(loss, logp)[0][0].tolist()
 
 
-def test_turns_weigh_alike_whatever_their_length():
+def test_turns_have_equal_weight_whatever_their_length():
     loss, gradient = learn(epo())
     assert loss == pytest.approx(-(1.0 * (-2) / 2 + 0.5 * (-2) / 1) / 2)  # 1.0
     assert gradient == pytest.approx([-1 / 4, -1 / 4, -0.5 / 2])
@@ -37,14 +37,14 @@ def test_later_scores_count_with_gamma():
     assert A.tolist() == [[1.25, 1.25, 0.5]]
 
 
-def test_a_turn_without_a_score_teaches_nothing():
+def test_turn_without_a_score_has_zero_advantage():
     batch = make_batch(
         group=[0], length=[2], turn=[[0, 1]], signals={"step/reward": [[0.0, 1.0]]}
     ).with_advantage(epo().advantage)
     assert batch.advantage.tolist() == [[0.0, 1.0]]
 
 
-def test_rollouts_weigh_alike_however_many_turns_they_take():
+def test_rollouts_have_equal_weight_however_many_turns_they_take():
     batch = make_batch(group=[0, 0], length=[3, 1], turn=[[0, 1, 1], [0, 0, 0]])
     assert rollout_turn_mean(batch).tolist() == [[0.25, 0.125, 0.125], [0.5, 0.0, 0.0]]
 

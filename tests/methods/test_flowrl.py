@@ -14,14 +14,14 @@ BATCH = make_batch([0, 0], length=[2, 1], advantage=[0.02, -0.03])
 MOVES = [[0.1, -0.3], [0.5, 9.0]]
 
 
-def said(batch=BATCH, moves=MOVES, log_z=((0.4, 7.0), (-0.2, 7.0))):
+def flow_signals(batch=BATCH, moves=MOVES, log_z=((0.4, 7.0), (-0.2, 7.0))):
     pi = perturb_logp(batch, moves)
     pi["log_partition"] = torch.tensor(log_z).double().requires_grad_()
     return pi
 
 
 def test_the_flow_through_each_answer_is_balanced():
-    pi, method = said(), flowrl(reward_scale=15.0, clip_eps=0.2)
+    pi, method = flow_signals(), flowrl(reward_scale=15.0, clip_eps=0.2)
     miss = [0.4 - 0.1 - 0.3, -0.2 + 0.5 + 0.45]  # 0 and 0.75
     w = [exp(-0.2), 1.2]  # product of ratios; e^0.5 is clipped
     loss = (method.aggregation(BATCH) * method.loss(pi, BATCH)).sum()
@@ -36,7 +36,7 @@ def test_the_partition_is_read_before_the_first_action():
     mask = torch.tensor([[False, True], [True, False]])
     late = replace(BATCH, mask=mask)
     loss = FlowBalanceLoss(reward_scale=0.0, clip_eps=0.2)(
-        said(late, [[9.0, 0.0], [0.0, 9.0]]), late
+        flow_signals(late, [[9.0, 0.0], [0.0, 9.0]]), late
     )
     assert loss[:, 0].tolist() == pytest.approx([49.0, 0.04])
 
@@ -51,7 +51,7 @@ def test_the_defaults_are_those_of_the_recipe():
     assert flowrl().loss == FlowBalanceLoss(reward_scale=15.0, clip_eps=0.2)
 
 
-def test_it_gives_the_numbers_of_the_authors_code():
+def test_matches_the_authors_code():
     # Xuekai-Zhu/FlowRL @ decbc57, verl@FlowRL/verl/workers/actor/dp_actor.py,
     # compute_flowrl_objective; inputs as below. It computes the clip and multiplies by the raw
     # w: here w is within the clip.

@@ -47,7 +47,7 @@ def test_the_advantage_is_centred_and_scaled():
     assert A[:, 0].tolist() == pytest.approx([0.5**0.5, -(0.5**0.5)], rel=1e-5)  # rewards 2 and 0
 
 
-def test_it_gives_the_numbers_of_the_authors_code():
+def test_matches_the_authors_code():
     # insightLLM/rl-without-gt @ c1e2077, rl/verl/lib/src/rewards/math_reward.py,
     # RewardMathFn_xrh.__call__; inputs as below, where its two checks of the format agree
     lengths = [100, 1000, 1536, 2000, 2900, 3072]

@@ -28,8 +28,8 @@ def test_at_scale_one_the_base_cancels_and_distillation_is_left():
     credit = g_opd(teacher_scale=1.0).advantage
     for base in (-1.5, -4.0):
         assert credit(torch.zeros(2), batch(base))[0, 0].item() == pytest.approx(0.5)
-    theirs = opd().advantage(torch.zeros(2), batch())
-    assert credit(torch.zeros(2), batch()).tolist() == theirs.tolist()
+    expected = opd().advantage(torch.zeros(2), batch())
+    assert credit(torch.zeros(2), batch()).tolist() == expected.tolist()
 
 
 def test_the_reward_is_not_read():
@@ -53,7 +53,7 @@ def test_the_defaults_are_the_released_ones():
     assert g_opd().required_signals == {"logp@teacher", "logp@ref"}
 
 
-def test_it_gives_the_numbers_of_the_authors_code():
+def test_matches_the_authors_code():
     # RUCBM/G-OPD @ 37371a4, verl/verl/workers/actor/dp_actor.py, update_policy, its lines for one
     # teacher with lambda 1.25; inputs as below
     old = OLD

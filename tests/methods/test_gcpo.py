@@ -32,7 +32,7 @@ def test_a_step_that_makes_no_difference_neither_pays_nor_costs():
     assert rewards([1.0, 0.0] * 4) == pytest.approx([1.55, 0.55] * 4)
 
 
-def test_where_all_took_it_or_nobody_nothing_is_known_of_it():
+def test_uniform_use_of_the_step_has_no_effect():
     assert rewards([1.0, 1.0], [1.0, 1.0]) == pytest.approx([1.55, 1.55])
     assert rewards([1.0, 1.0], [0.0, 0.0]) == pytest.approx([1.55, 1.55])
 

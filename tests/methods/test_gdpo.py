@@ -24,7 +24,7 @@ def test_two_prompts_by_hand():
     assert credited == pytest.approx([-0.5477, 0.5477, -1.0954, 1.0954], abs=1e-3)
 
 
-def test_a_component_nobody_differs_in_adds_nothing():
+def test_constant_reward_term_adds_nothing():
     one = credit(gdpo(), [0, 0, 1, 1], correct=[0.0, 1, 0, 1], format=[1.0, 1, 0, 0])
     x = 1 / sqrt(2) / sqrt(4 * 0.5 / 3)
     assert one == pytest.approx([-x, x, -x, x], rel=1e-3)
@@ -44,11 +44,11 @@ def test_long_answers_do_not_weigh_more():
     assert gdpo().advantage(batch.reward, batch).tolist() == credit(gdpo(), [0, 0, 1, 1], **parts)
 
 
-def test_equal_rewards_and_a_lone_rollout_teach_nothing():
+def test_equal_rewards_and_a_lone_rollout_give_no_signal():
     assert credit(gdpo(), [0, 0, 1], correct=[1.0, 1, 5], format=[0.0, 0, 1]) == [0, 0, 0]
 
 
-def test_it_gives_the_numbers_of_the_authors_code():
+def test_matches_the_authors_code():
     # NVlabs/GDPO @ b080e63, trl-GDPO/trl-0.18.0-gdpo/trl/trainer/grpo_trainer.py, the lines of
     # apply_gdpo in _generate_and_score_completions; inputs as below
     correct = [1.0, 0, 0, 1, 0, 0, 1, 1, 1]

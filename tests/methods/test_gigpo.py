@@ -64,7 +64,7 @@ def test_all_actions_of_a_turn_share_its_credit():
     ]
 
 
-def test_it_agrees_with_the_authors_code():
+def test_matches_the_authors_code():
     # gigpo/core_gigpo.py of langfengQ/verl-agent, as zzj1111/alfworldauto has it (37aec78):
     # step_norm_reward on build_step_group, without std; four rollouts of one-token turns
     state = [[0, 1, 2, 1], [0, 1, 3, 0], [0, 2, 1, 2], [1, 2, 0, 0]]

@@ -27,7 +27,7 @@ def test_tokens_are_clipped_on_the_side_where_the_advantage_pushes_and_then_aver
     )
 
 
-def test_it_gives_the_numbers_of_the_authors():
+def test_matches_the_authors_numbers():
     # callsys/GMPO @ 205b2bf, train_zero_math_gmpo.py, its lines for "gmpo" run on these inputs
     batch = make_batch(group=[0, 0], length=[3, 3], advantage=[1.0, -1.0])
     loss, gradient = learn(batch, [[0.5, -0.1, -1.5], [-0.6, 0.3, 1.3]])

@@ -56,7 +56,7 @@ def test_grpo():
     )
 
 
-def test_grpo_without_kl_asks_for_no_reference():
+def test_grpo_without_kl_requires_no_reference():
     assert grpo(kl_coef=0.0).required_signals == frozenset()
     assert grpo().required_signals == {"logp@ref"}
 
@@ -125,7 +125,7 @@ def test_grpo_has_the_advantages_of_verl_and_of_trl():
     assert dr_grpo(8).advantage(batch.reward, batch).tolist() == pytest.approx(centred)
 
 
-def test_grpo_gives_the_numbers_of_verl_and_of_trl():
+def test_grpo_matches_verl_and_of_trl():
     # verl-project/verl @ 1dda039, trainer/ppo/core_algos.py, compute_policy_loss_vanilla with
     # loss_agg_mode "seq-mean-token-mean"; no ratio of a bad token is above its clip_ratio_c, 3
     moves = [[0.5, -0.1, -1.5], [-0.6, 0.9, 0.7]]
@@ -144,7 +144,7 @@ def test_grpo_gives_the_numbers_of_verl_and_of_trl():
     )
 
 
-def test_dr_grpo_gives_the_numbers_of_verl_and_of_trl():
+def test_dr_grpo_matches_verl_and_of_trl():
     # the same of trl, loss_type "dr_grpo", max_completion_length 8
     moves = [[0.5, -0.1, -1.5], [-0.6, 1.3, 0.7]]
     loss, gradient = learn_three_and_two(dr_grpo(max_length=8), moves)

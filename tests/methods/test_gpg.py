@@ -30,12 +30,12 @@ def test_rounding_is_no_signal():
     assert gpg().advantage(batch.reward, batch).tolist() == [0, 0, 0, 1.25, -1.25]  # 5 / 2
 
 
-def test_nothing_anywhere_teaches_nothing():
+def test_all_zero_rewards_give_no_signal():
     batch = make_batch(group=[0, 1, 1], reward=[7.0, 1.0, 1.0])
     assert gpg().advantage(batch.reward, batch).tolist() == [0, 0, 0]
 
 
-def test_the_mean_gradient_does_not_shrink_with_groups_that_teach_nothing():
+def test_the_mean_gradient_does_not_shrink_with_groups_that_give_no_signal():
     def gradient(group, reward):
         batch = make_batch(group=group, reward=reward).with_advantage(gpg().advantage)
         pi = perturb_logp(batch, [[0.1]] * len(group))
@@ -54,15 +54,15 @@ def test_the_defaults_are_the_papers():
     assert gpg().required_signals == frozenset()
 
 
-def test_it_gives_the_numbers_of_the_authors_code():
+def test_matches_the_authors_code():
     # AMAP-ML/GPG @ e096da8, R1-V/src/r1-v/src/open_r1/trainer/grpo_trainer.py, its lines for "gpg"
     # with adjust_gd, for groups of two; they divide by (B - M) / B + 1e-5
     moves = [[0.1, -0.2], [0.3, 0.0], [0.2, 0.1], [-0.1, 0.4], [0.05, 0.1], [0.0, -0.3]]
-    theirs = {
+    recorded = {
         (1.0, 0.0, 1.0, 1.0, 1.0, 0.0): (-0.003124953125, [-0.0624990625, 0.0624990625, 0, 0]),
         (1.0, -1.0, -1.0, -1.0, 1.0, 1.0): (0.099997000090, [-0.249992500, 0.249992500, 0, 0]),
     }
-    for reward, (expected, slopes) in theirs.items():
+    for reward, (expected, slopes) in recorded.items():
         batch = make_batch(group=[0, 0, 1, 1, 2, 2], reward=reward, length=[2] * 6)
         batch = batch.with_advantage(gpg().advantage)
         pi = perturb_logp(batch, moves)

@@ -39,7 +39,7 @@ def test_the_defaults():
     assert gppo().aggregation is token_mean
 
 
-def test_it_gives_the_numbers_of_the_authors_code():
+def test_matches_the_authors_code():
     # Kwai-Klear/KlearReasoner @ 3422f6d, verl/trainer/ppo/core_algos.py, compute_gppo_loss,
     # dual clip 10, with only_higher, which it reads and does not define, False; inputs as below.
     # Its value is that of the clipped surrogate.

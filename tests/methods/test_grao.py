@@ -37,7 +37,7 @@ def test_a_reference_that_was_surpassed_is_pushed_away():
     assert gradient[2] > 0  # of the loss: its likelihood is to fall
 
 
-def test_equal_rewards_teach_nothing():
+def test_equal_rewards_give_no_signal():
     assert learned([1.0, 1.0, 1.0])[1] == [0.0, 0.0, 0.0]
 
 

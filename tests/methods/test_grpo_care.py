@@ -28,7 +28,7 @@ def answered(correct, likelihood, group=None, reward=None):
     )
 
 
-def test_right_and_likely_answers_earn_more():
+def test_correct_and_likely_answers_get_more_reward():
     batch = answered([1.0, 1.0, 1.0, 0.0], [0.99, 0.80, 0.60, 0.97])
     # 0.95, 0.8, 0.6, 0.95; those who are right: mean 0.7833, 0.7733 is enough
     assert CARE.answer_likelihood(batch).tolist() == pytest.approx([0.95, 0.8, 0.6, 0.95])
@@ -47,7 +47,7 @@ def test_a_little_below_the_mean_is_enough():
     assert CARE(batch.reward, batch).tolist() == [1.0, 1.5]
 
 
-def test_with_nobody_right_there_is_no_bonus():
+def test_no_bonus_without_a_correct_rollout():
     batch = answered([0.0, 0.0], [0.9, 0.9])
     assert CARE(batch.reward, batch).tolist() == [0.0, 0.0]
 
@@ -76,7 +76,7 @@ def test_the_advantage_is_of_the_sum():
     assert advantage == pytest.approx([0.75 / (std + 1e-4), -0.75 / (std + 1e-4)])
 
 
-def test_it_gives_the_numbers_of_the_authors_code():
+def test_matches_the_authors_code():
     # TencentARC/GRPO-CARE @ b0628fc, src/r1-v/src/open_r1/trainer/grpo_trainer_ref_ema.py,
     # compute_loss, lines 586-610 and 636-642; inputs as below, the reward accuracy and format
     batch = make_batch(

@@ -9,7 +9,7 @@ from grupo.testing.batches import make_batch, perturb_logp
 
 
 @pytest.mark.parametrize(("progress", "b"), [(0.0, 0.0), (0.5, 0.02), (1.0, 0.04)])
-def test_the_leash_shortens_in_a_straight_line(progress, b):
+def test_step_length_decreases_linearly(progress, b):
     batch = make_batch([0], advantage=[2.0])
     pi = perturb_logp(batch, [[0.5]])  # d = log ref - log pi = -0.5
     loss = resolve_schedules(grpo_d(), progress).loss(pi, batch)

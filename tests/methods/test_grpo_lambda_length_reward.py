@@ -17,7 +17,7 @@ def shaped(group, correct, length, share=1.0, weight=0.2):
     return LengthRewardWhereSolved(share, weight)(batch.reward, batch).tolist()
 
 
-def test_who_is_right_earns_by_being_shorter_than_others_who_are():
+def test_correct_rollout_is_rewarded_for_relative_brevity():
     r = shaped([0, 0, 0], [1.0, 1.0, 0.0], [1, 3, 9])
     # mean 2, std sqrt((1 + 1) / 2) = 1 over the two: z = -1, 1; the wrong one is not in them
     assert r == pytest.approx([1 - 0.2 * sigmoid(-1), 1 - 0.2 * sigmoid(1), 0.0])
@@ -47,7 +47,7 @@ def test_one_right_answer_is_as_long_as_its_own_mean():
     assert shaped([0, 0], [1.0, 0.0], [4, 9]) == pytest.approx([0.9, 0.0])  # sigmoid(0) = 1/2
 
 
-def test_nobody_right_earns_nothing():
+def test_group_without_a_success_gets_no_reward():
     assert shaped([0, 0], [0.0, 0.0], [4, 9]) == [0.0, 0.0]
 
 

@@ -45,7 +45,7 @@ def test_the_whole_chain():
     assert credited.tolist() == pytest.approx(expected, rel=1e-5)
 
 
-def test_no_right_answer_teaches_nothing():
+def test_no_right_answer_gives_no_signal():
     batch = make_batch(group=[0, 0, 1], reward=[0.0, 0.0, 1.0], length=[1, 9, 3])
     assert grpo_lead().advantage(batch.reward, batch).tolist() == [0, 0, 0]
 

@@ -53,7 +53,7 @@ def learn_three_and_two(method, by, advantage=(1.0, -1.0)):
     return loss.item(), gradient.flatten().tolist()
 
 
-def test_it_gives_the_numbers_of_verl_and_of_trl():
+def test_matches_verl_and_of_trl():
     # verl-project/verl @ 1dda039, trainer/ppo/core_algos.py, compute_policy_loss_vanilla with
     # loss_agg_mode "token-mean"
     method = grpo_released()
@@ -71,7 +71,7 @@ def test_it_gives_the_numbers_of_verl_and_of_trl():
     assert learn_three_and_two(capped, moves)[0] == pytest.approx(held)
 
 
-def test_it_gives_the_numbers_of_trl_with_a_kl():
+def test_matches_trl_with_a_kl():
     # huggingface/trl @ f2cd577, trainer/grpo_trainer.py, the lines of _compute_loss after the
     # log-probabilities, loss_type "dapo", beta 0.001
     method = grpo_released()

@@ -29,7 +29,7 @@ def test_the_clip_is_of_the_geometric_mean_of_the_answer():
     assert gradient == pytest.approx([-exp(0.0003) / 4, -exp(0.0003) / 4, exp(-0.0002) / 2])
 
 
-def test_a_clipped_answer_teaches_no_token():
+def test_a_clipped_answer_trains_no_token():
     loss, gradient = learn(gspo(), [[0.001, 0.001], [-0.001, 0.0]])  # s = e^0.001 and e^-0.001
     assert loss == pytest.approx((-(1 + 4e-4) + (1 - 3e-4)) / 2)
     assert gradient == [0, 0, 0]
@@ -51,7 +51,7 @@ def learn_three_and_two(method, by, advantage=(1.0, -1.0)):
     return loss.item(), gradient.flatten().tolist()
 
 
-def test_it_gives_the_numbers_of_trl():
+def test_matches_trl():
     # huggingface/trl @ f2cd577, trainer/grpo_trainer.py, the lines of _compute_loss after the
     # log-probabilities, loss_type "grpo", importance_sampling_level "sequence"
     loss, gradient = learn_three_and_two(

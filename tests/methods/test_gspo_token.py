@@ -52,7 +52,7 @@ def learn_three_and_two(method, by, advantage=(1.0, -1.0)):
     return loss.item(), gradient.flatten().tolist()
 
 
-def test_it_gives_the_numbers_of_trl_and_of_verl():
+def test_matches_trl_and_of_verl():
     # huggingface/trl @ f2cd577, experimental/gspo_token/grpo_trainer.py, the lines of _compute_loss
     # after the log-probabilities, "sequence_token"; verl-project/verl @ 1dda039,
     # trainer/ppo/core_algos.py, compute_policy_loss_gspo, which gives the same to 1e-8 whatever

@@ -28,12 +28,12 @@ def test_twice_the_length_is_twice_the_loss():
     assert weight.tolist() == [2 / (2 * 64), 4 / (2 * 64)]
 
 
-def test_it_gives_the_numbers_of_the_authors_code():
+def test_matches_the_authors_code():
     # Yuqi-Zhou/GUI-G1 @ e581fe9, src/open-r1-multimodal/src/open_r1: grpo_rec.py, hit_reward,
     # iou_reward and box_reward; trainer/grpo_trainer.py, rewards to advantages and the mean over
     # tokens; inputs as below, the last rollout no box, every rate 1.5
-    said = [(100, 80, 220, 160), (90, 100, 180, 150), (300, 300, 420, 380), (130, 60, 260, 140)]
-    seen = [grounding_scores(box, (110, 90, 210, 150), width=1000, height=500) for box in said]
+    boxes = [(100, 80, 220, 160), (90, 100, 180, 150), (300, 300, 420, 380), (130, 60, 260, 140)]
+    seen = [grounding_scores(box, (110, 90, 210, 150), width=1000, height=500) for box in boxes]
     parts = {name: [s[name] for s in seen] + [0.0] for name in ("hit", "iou", "box")}
     assert parts["hit"] == [1.0, 1.0, 0.0, 1.0, 0.0]
     weighed = [0.25 * x for x in parts["iou"]]

@@ -39,7 +39,7 @@ def test_the_loss_is_0_at_the_regularised_optimum():
     assert gradient == pytest.approx([0.0, 0.0], abs=1e-7)
 
 
-def test_a_group_of_one_teaches_nothing():
+def test_a_group_of_one_gives_no_signal():
     loss, gradient = learn(gvpo(), [[0.7]], [1.0], [1])
     assert (loss, gradient) == (0.0, [0.0])
 
@@ -48,7 +48,7 @@ def test_beta_is_a_tenth():
     assert gvpo().loss.reward_temperature == 0.1
 
 
-def test_it_gives_the_numbers_of_the_authors_code():
+def test_matches_the_authors_code():
     # verl-project/verl-recipe @ 48ea0a7, gvpo/gvpo_core_algos.py, compute_policy_loss_gvpo;
     # inputs as below. It adds up the 2 groups: numbers over 2.
     batch = six([1.0, 0.0, 0.0, 1.0, 1.0, 0.0])

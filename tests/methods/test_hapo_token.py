@@ -15,7 +15,7 @@ from tests.helpers.recorded_batches import MOVES, six
 ENTROPY = torch.tensor([[exp(-2), exp(-1), exp(-1), exp(-1), exp(0), exp(1)]]).double()
 
 
-def said(moves, advantage=1.0):
+def inputs(moves, advantage=1.0):
     batch = make_batch([0], length=[6], advantage=[advantage])
     pi = perturb_logp(batch, [moves])
     pi["entropy"] = ENTROPY.clone()
@@ -36,29 +36,29 @@ def log_of(*ratios):
 
 def test_low_entropy_is_damped_near_1_and_may_fall_further():
     # h = -1/2: bounds 0.7 and 1.2, neutral from 0.85 to 1.1; h = -1 is damped to nothing
-    pi, batch = said(log_of(1.0, 1.0, 1.15, 1.3, 1.0, 1.0))
+    pi, batch = inputs(log_of(1.0, 1.0, 1.15, 1.3, 1.0, 1.0))
     loss = EntropyAdaptiveClip()(pi, batch)
     assert loss[0, :4].tolist() == pytest.approx([0.0, -0.5, -1.15, -1.2])
-    pi, batch = said(log_of(1.0, 0.72, 0.65, 1.0, 1.0, 1.0), advantage=-1.0)
+    pi, batch = inputs(log_of(1.0, 0.72, 0.65, 1.0, 1.0, 1.0), advantage=-1.0)
     loss = EntropyAdaptiveClip()(pi, batch)
     assert loss[0, 1:3].tolist() == pytest.approx([0.72, 0.7])
 
 
 def test_high_entropy_is_raised_away_from_1_and_may_rise_further():
     # h = 1: bounds 0.8 and 1.4, neutral from 0.9 to 1.2; h = 0 is PPO's clip
-    pi, batch = said(log_of(1.0, 1.0, 1.0, 1.0, 1.3, 1.35))
+    pi, batch = inputs(log_of(1.0, 1.0, 1.0, 1.0, 1.3, 1.35))
     assert EntropyAdaptiveClip()(pi, batch)[0, 4:].tolist() == pytest.approx([-1.2, -2.7])
-    pi, batch = said(log_of(1.0, 1.0, 1.0, 1.0, 1.0, 1.1))
+    pi, batch = inputs(log_of(1.0, 1.0, 1.0, 1.0, 1.0, 1.1))
     assert EntropyAdaptiveClip()(pi, batch)[0, 4:].tolist() == pytest.approx([-1.0, -1.1])
 
 
 def test_bad_tokens_cost_at_most_ten_times_their_advantage():
-    pi, batch = said(log_of(1.0, 1.0, 1.0, 1.0, 30.0, 1.0), advantage=-1.0)
+    pi, batch = inputs(log_of(1.0, 1.0, 1.0, 1.0, 30.0, 1.0), advantage=-1.0)
     assert EntropyAdaptiveClip()(pi, batch)[0, 4].item() == pytest.approx(10.0)
 
 
 def test_the_gradient_is_the_surrogates():
-    pi, batch = said(log_of(1.0, 1.0, 1.15, 1.3, 1.3, 1.35))
+    pi, batch = inputs(log_of(1.0, 1.0, 1.15, 1.3, 1.3, 1.35))
     (gradient,) = torch.autograd.grad(EntropyAdaptiveClip()(pi, batch).sum(), pi.logp)
     assert gradient[0].tolist() == pytest.approx([0.0, -0.5, -1.15, 0.0, 0.0, -2.7])
 
@@ -83,7 +83,7 @@ def test_the_defaults_are_the_authors():
     assert hapo_token().sampler.group_size == 16
 
 
-def test_it_gives_the_numbers_of_the_authors_code():
+def test_matches_the_authors_code():
     # starriver030515/HAPO @ 7671dde, verl/trainer/ppo/core_algos.py,
     # compute_hapo_outcome_advantage and compute_policy_loss; inputs as below. Its h of low entropy
     # was given its sign.

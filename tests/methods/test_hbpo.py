@@ -34,7 +34,7 @@ def test_beyond_the_limit_nothing_is_earned():
     assert R.tolist() == pytest.approx([0.0, 0.0], abs=1e-12)  # too long; cos(pi / 2)
 
 
-def test_in_budget_and_right_everywhere_only_the_group_speaks():
+def test_within_budget_and_all_correct_only_the_group_term_remains():
     batch = budgets([1, 1, 1, 1], [512, 512, 2048, 2048], [1, 1, 1, 1])
     # f2 = 3.9231 and 2.8284: no subgroup falls short of its full reward
     half = (4 * cos(pi / 16) - 4 * cos(pi / 4)) / 2
@@ -62,7 +62,7 @@ def test_it_does_not_read_the_environments_own_reward():
     assert torch.equal(PAPER(batch.reward, batch), PAPER(other.reward, other))
 
 
-def test_it_gives_the_numbers_of_the_authors_code():
+def test_matches_the_authors_code():
     # ZJU-REAL/HBPO @ 5c8991d, rllm/rewards/math_reward.py, the lines of the hierarchical reward,
     # then verl/trainer/ppo/core_algos.py, compute_grpo_outcome_advantage; inputs as below, none of
     # them so short that f1(n, b) < f2(b). Pi is 3.1416 there, and the first term added twice

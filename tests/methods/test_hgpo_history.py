@@ -39,7 +39,7 @@ def test_the_first_turn_has_one_level():
     assert A.tolist() == pytest.approx([0.475, -0.475, 0.0])
 
 
-def test_a_level_that_says_nothing_carries_no_weight():
+def test_level_with_zero_advantage_has_no_weight():
     batch = make_batch(
         group=[0] * 3,
         length=[2] * 3,
@@ -78,7 +78,7 @@ def test_tasks_are_apart():
     assert A.abs().max() == 0
 
 
-def test_it_agrees_with_the_authors_code():
+def test_matches_the_authors_code():
     # recipe/hgpo/core_hgpo.py of langfengQ/verl-agent, as zzj1111/alfworldauto has it (37aec78):
     # compute_hgpo_outcome_advantage, mode mean_norm; four rollouts of one-token turns
     state = [[0, 1, 2, 1], [0, 1, 3, 0], [0, 2, 1, 2], [1, 2, 0, 0]]

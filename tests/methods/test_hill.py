@@ -60,11 +60,11 @@ def test_a_hint_is_worth_most_where_half_are_right_and_would_be_without_it():
     assert worth(hard([half, half[:1] + [0.0] * 7])) == pytest.approx([two, one])
 
 
-def test_a_hint_that_helps_nobody_or_everybody_is_worth_nothing_and_one_refused_less():
+def test_useless_hint_has_value_zero_and_rejected_hint_negative():
     assert worth(hard([[0.0] * 8, [1.0] * 8, []], refused=(3,))) == [0.0, 0.0, -0.2]
 
 
-def test_only_right_attempts_say_what_hangs_on_the_hint():
+def test_reliance_uses_correct_attempts_only():
     batch = hard([[1.0, 0.0]])
     unhinted = torch.tensor([[-9.0], [-9.0], [-9.0], [-1.0 - log(2) * T], [-7.0]])
     batch.signals["logp@unhinted"] = unhinted.double()
@@ -80,7 +80,7 @@ def test_only_right_attempts_say_what_hangs_on_the_hint():
         ([1, 1, 1, 1], -0.1, 0.0),
     ],
 )
-def test_it_gives_the_numbers_of_the_authors_code(rewards, off, expected):
+def test_matches_the_authors_code(rewards, off, expected):
     # Andree-9/HiLL @ 195d94e, verl/trainer/ppo/hinter_utils.py, compute_hint_reward with
     # "transfer_weighted_non_deg", on these rewards and this mean reliance
     assert worth(hard([rewards], off=off)) == pytest.approx([expected], rel=1e-6)
@@ -106,7 +106,7 @@ def test_of_hints_worth_the_same_the_first_is_learned_from():
     assert A[9:] == [0.0, 0.0]
 
 
-def test_where_somebody_is_right_alone_it_is_grpo():
+def test_plain_success_reduces_to_grpo():
     named = {name: [0.0, 0.0] for name in ("is_hint", "hint_index", "hint_rejected")}
     batch = make_batch(
         [0, 0], [1.0, 0.0], reward_terms=named, signals={"logp@unhinted": [[0.0]] * 2}
@@ -115,7 +115,7 @@ def test_where_somebody_is_right_alone_it_is_grpo():
     assert HintRoleAdvantage(T)(batch.reward, batch).tolist() == pytest.approx([root, -root])
 
 
-def test_hints_and_attempts_weigh_the_same_and_whoever_teaches_nothing_does_not():
+def test_hints_and_attempts_have_equal_total_weight():
     batch = hard([[1.0, 0.0], [0.0, 0.0]]).with_advantage(hill().advantage)
     # hints: 1/2 of two each; attempts: two behind the first; the others have no advantage
     assert hill().aggregation(batch)[:, 0].tolist() == [0, 0, 0.5, 0.5, 0.5, 0.5, 0, 0]
@@ -159,7 +159,7 @@ def pupil(tmp_path_factory) -> str:
     home = tmp_path_factory.mktemp("pupil")
     method = Method(sampler=DemonstrationSampler(right_answer), advantage=identity, loss=NLL())
     made = learner(
-        one(str(tiny_lm.plant(home / "start"))), Taught(), method, 60, learning_rate=1e-2, prompts_per_step=12
+        one(str(tiny_lm.save_model(home / "start"))), Taught(), method, 60, learning_rate=1e-2, prompts_per_step=12
     )
     for _ in range(60):
         made.step()
@@ -214,7 +214,7 @@ def share(policy, made, tasks) -> float:
 
 def taught(made, steps) -> list[float]:
     """Of each step the share of groups that teach."""
-    return [made.step().numbers["groups/nonzero_std_frac"] for _ in range(steps)]
+    return [made.step().metrics["groups/nonzero_std_frac"] for _ in range(steps)]
 
 
 def good_hints(folder, method, steps=25) -> tuple[float, float, list[float]]:
@@ -225,7 +225,7 @@ def good_hints(folder, method, steps=25) -> tuple[float, float, list[float]]:
     return before, share(made.policy, made, HINTS), signal
 
 
-def test_it_learns_to_hint_and_with_the_sign_flipped_to_mislead(pupil):
+def test_learns_to_hint_and_to_mislead_with_flipped_sign(pupil):
     before, after, signal = good_hints(pupil, HILL)
     same, flipped, _ = good_hints(pupil, FLIPPED)
     assert before == same
@@ -246,7 +246,7 @@ def both_roles(folder, method, steps=25) -> list[tuple[float, float]]:
     return list(zip(before, after, strict=True))
 
 
-def test_two_policies_learn_one_to_hint_and_one_to_follow_and_flipped_neither(pupil):
+def test_hinter_and_reasoner_learn_and_neither_does_with_flipped_sign(pupil):
     (reasoner, follows), (hinter, hints) = both_roles(pupil, HILL)
     assert follows > reasoner + 0.2
     assert hints > hinter + 0.2

@@ -58,7 +58,7 @@ def test_the_defaults_are_the_released_ones():
     assert hpt().required_signals == {"sampled"}
 
 
-def test_it_gives_the_numbers_of_the_authors_code():
+def test_matches_the_authors_code():
     # TsinghuaC3I/Unify-Post-Training @ ae332f5, hpt/verl/verl/mix_src/mix_actor.py,
     # update_policy, its lines for sft, with token means and the clip; inputs as below
     batch = six(advantage=[1.2, -0.7, -0.5, 0.6, 0.9, -1.5], signals=EXPERT)

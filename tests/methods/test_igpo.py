@@ -53,7 +53,7 @@ def test_later_gains_may_count_less():
     assert own[0, 1].item() == pytest.approx(all_[0, 1].item() - 0.5 * last)
 
 
-def test_where_nobody_is_right_the_informative_turn_is_still_told_from_the_others():
+def test_informative_turn_is_distinguished_without_a_success():
     batch = searching(reward=(0.0, 0.0))
     A = batch.with_advantage(igpo().advantage).advantage
     assert A[0, 0] > A[1, 0]

@@ -26,19 +26,19 @@ def sigmoid(x):
     return 1 / (1 + exp(-x))
 
 
-def test_a_right_answer_is_told_to_be_likelier():
+def test_loss_raises_probability_of_a_correct_answer():
     loss, gradient = learn([[2.0, -1.0, 3.0]], [1.0])
     assert loss == pytest.approx(-log(sigmoid(0.2)))  # 0.598
     assert gradient[0].tolist() == pytest.approx([-0.05 * (1 - sigmoid(0.2))] * 3)
 
 
-def test_a_wrong_answer_is_told_to_be_less_likely():
+def test_loss_lowers_probability_of_a_wrong_answer():
     loss, gradient = learn([[2.0, -1.0, 3.0]], [0.0])
     assert loss == pytest.approx(-log(1 - sigmoid(0.2)))
     assert gradient[0].tolist() == pytest.approx([0.05 * sigmoid(0.2)] * 3)
 
 
-def test_answers_weigh_alike_whatever_their_length():
+def test_answers_have_equal_weight_whatever_their_length():
     loss, gradient = learn([[2.0, -1.0, 3.0], [1.0]], [1.0, 0.0])
     assert loss == pytest.approx((log(1 + exp(-0.2)) + log(1 + exp(0.05))) / 2)
     assert gradient[1].tolist() == pytest.approx([0.05 * sigmoid(0.05) / 2, 0.0, 0.0])
@@ -49,7 +49,7 @@ def test_a_graded_answer_pulls_towards_its_grade():
     assert gradient.item() == 0
 
 
-def test_it_gives_the_numbers_of_the_authors_code():
+def test_matches_the_authors_code():
     # lifan-yuan/ImplicitPRM @ e485c13, train/openrlhf/trainer/ce_trainer.py, CETrainer.loss_fn, and
     # its gradient by log pi(y); inputs as below
     loss, gradient = learn([[2.0, -1.0, 3.0], [-4.0, 1.5], [0.5, 0.25, -3.0, 6.0]], [1.0, 0.0, 1.0])

@@ -27,7 +27,7 @@ def test_a_constant_in_certainty_cancels():
     assert credit(a.reward, a).tolist() == pytest.approx(credit(b.reward, b).tolist())
 
 
-def test_it_gives_the_numbers_of_the_authors_code():
+def test_matches_the_authors_code():
     # sunblaze-ucb/Intuitor @ 3f0cdd7, verl-intuitor/verl: utils/torch_functional.py,
     # self_certainty_from_logits; trainer/ppo/ray_trainer.py, compute_advantage, its branch
     # INTUITOR; inputs as below, log |V| more than ours

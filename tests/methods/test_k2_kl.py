@@ -46,7 +46,7 @@ def test_the_defaults():
     assert k2_kl().required_signals == {"logp@ref"}
 
 
-def test_it_gives_the_numbers_of_verl():
+def test_matches_verl():
     # verl-project/verl @ 1dda039, trainer/ppo/core_algos.py, kl_penalty "mse" and agg_loss
     # "token-mean" times 0.04, plus compute_policy_loss_gpg: rewards 1 and 0 less their mean
     expected, slopes = 0.1926, [-0.156, -0.142666666667, 0.165333333333, 0.0]

@@ -45,7 +45,7 @@ def test_of_the_estimates_k2_and_not_k3_has_the_gradient_of_the_divergence():
     assert (k3 - exact).abs().max() > 0.05
 
 
-def test_the_pull_of_the_teacher_weakens_in_a_straight_line():
+def test_teacher_weight_decreases_linearly():
     assert resolve_schedules(kdrl(), 0.5).loss.right.factor == pytest.approx(3e-3)
     assert kdrl().loss.right.factor == Linear(5e-3, 1e-3)
 

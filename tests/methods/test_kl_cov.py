@@ -40,7 +40,7 @@ def test_the_defaults_are_the_released_ones():
     assert kl_cov().loss.couples_rows
 
 
-def test_it_gives_the_numbers_of_the_authors_code():
+def test_matches_the_authors_code():
     # PRIME-RL/Entropy-Mechanism-of-RL @ 8850579, verl/trainer/ppo/core_algos.py,
     # compute_policy_loss_kl_cov, 10 percent: one token of the 12; inputs as below
     batch = six(advantage=[1.2, -0.7, -0.5, 0.6, 0.9, -1.5])

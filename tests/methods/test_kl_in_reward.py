@@ -23,7 +23,7 @@ def test_a_rollout_pays_before_it_is_compared():
     assert A.flatten().tolist() == pytest.approx([-a, -a, a, 0.0])
 
 
-def test_the_price_rises_while_the_policy_is_too_far():
+def test_kl_coef_rises_while_the_kl_exceeds_its_target():
     assert at_price([0.04]).advantage.estimators[0].kl_coef == pytest.approx(0.1 * (1 + 0.1 * 0.2))
     assert at_price([0.0, 0.0]).advantage.estimators[0].kl_coef == pytest.approx(0.1 * 0.98**2)
     assert at_price().advantage.estimators[0].kl_coef == 0.1
@@ -53,7 +53,7 @@ def test_the_defaults():
     assert kl_in_reward().required_signals == {"logp@ref"}
 
 
-def test_it_gives_the_numbers_of_verl():
+def test_matches_verl():
     # verl-project/verl @ 1dda039, trainer/ppo/core_algos.py, kl_penalty "kl" times 0.1 off the
     # rewards at every token, compute_grpo_outcome_advantage, and AdaptiveKLController(0.1, 0.02,
     # 80).update of 8 rollouts whose mean k1 is 0.45

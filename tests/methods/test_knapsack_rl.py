@@ -16,7 +16,7 @@ def value(n, p):
     return (1 - p**n - (1 - p) ** n) * expected_gain(p)
 
 
-def test_the_worth_of_an_attempt():
+def test_value_of_an_attempt():
     assert value(2, 0.5) / expected_gain(0.5) == 0.5
     assert value(8, 0.1) / expected_gain(0.1) == pytest.approx(0.5695, abs=1e-4)
     assert (expected_gain(0.1), expected_gain(0.5)) == (pytest.approx(0.081), 0.125)
@@ -53,7 +53,7 @@ def test_what_mixed_tasks_do_not_need_goes_to_the_hopeless():
         ([0.5, 1.0], [5, 11]),
     ],
 )
-def test_tasks_that_teach_nothing(rates, counts):
+def test_tasks_that_give_no_signal(rates, counts):
     assert Knapsack(ShuffledTasks(), 8).allocate(rates) == counts
 
 
@@ -93,10 +93,10 @@ def test_where_rates_are_known_more_groups_are_mixed_than_with_as_many_attempts_
     assert share < most < 1.2 * even
 
 
-def test_what_cannot_be_allotted_is_refused():
-    with pytest.raises(ConfigError, match=r"average: 1. Allowed: from low, 2, to high, 128."):
+def test_invalid_allotments_are_rejected():
+    with pytest.raises(ConfigError, match=r"mean_group_size: 1. Allowed: from min_group_size, 2, to max_group_size, 128."):
         knapsack_rl(group_size=1)
-    with pytest.raises(ConfigError, match=r"sure: 1.0. Allowed: above 0, below 1."):
+    with pytest.raises(ConfigError, match=r"confidence: 1.0. Allowed: above 0, below 1."):
         knapsack_rl(confidence=1.0)
 
 

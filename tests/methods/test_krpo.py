@@ -19,7 +19,7 @@ def test_the_first_reward_is_compared_with_what_the_filter_believes_after_it():
     assert A.tolist() == pytest.approx([(1 - K) / sqrt((1 - K) * 1.00001)])
 
 
-def test_it_is_what_the_authors_code_computes():
+def test_matches_the_authors_code_exactly():
     # github.com/billhhh/KRPO_LLMs_RL 582198f, train.py, group_advantages
     batch = make_batch(group=[0] * 4, reward=[1.0, 0.0, 0.5, 0.01])
     assert krpo().advantage(batch.reward, batch).tolist() == pytest.approx(

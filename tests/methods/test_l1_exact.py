@@ -26,7 +26,7 @@ def test_the_nearest_has_the_advantage():
     assert advantage.tolist() == pytest.approx([-(0.5**0.5), 0.5**0.5], rel=1e-2)
 
 
-def test_it_gives_the_numbers_of_the_authors_code():
+def test_matches_the_authors_code():
     # cmu-l3/l1 @ 93dd330, math_reward.py, math_reward_fn, linear_reward, alpha 0.0003; inputs as
     # below
     batch = make_batch(

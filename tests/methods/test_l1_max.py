@@ -30,7 +30,7 @@ def test_a_thousand_tokens_over_cost_three_tenths():
     assert step(batch.reward, batch).item() == pytest.approx(0.2)
 
 
-def test_it_gives_the_numbers_of_the_authors_code():
+def test_matches_the_authors_code():
     # cmu-l3/l1 @ 93dd330, math_reward.py, math_reward_fn with negative budgets, linear_reward and
     # multiplier_reward, alpha 0.0003; inputs as below. Its (clip(alpha left, -1, 1) + 1) / 2 is
     # a price of alpha / 2

@@ -36,7 +36,7 @@ def test_groups_are_all_right_on_their_own():
     assert r.tolist() == pytest.approx([1.5, 1.5, 0, 1])
 
 
-def test_equal_lengths_teach_nothing():
+def test_equal_lengths_give_no_signal():
     batch = answers([1, 1], [4, 4])
     assert l_grpo(max_length=8).advantage(batch.reward, batch).tolist() == [0.0, 0.0]
 

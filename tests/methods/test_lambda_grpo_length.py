@@ -11,14 +11,14 @@ from grupo.testing.batches import make_batch, perturb_logp
 BATCH = make_batch([0, 0], length=[1, 3], advantage=[1.0, -1.0])  # z = -1 and 1
 
 
-def said(exponent):
+def signals_with(exponent):
     pi = perturb_logp(BATCH, [[0.0] * 3] * 2)
     pi["lambda"] = torch.full((2, 3), exponent).double().requires_grad_()
     return pi
 
 
 def test_answers_count_by_the_softmax_of_a_power_of_their_standardised_length():
-    loss = LengthPreferenceLoss(Clip(), length_scale=0.5)(said(2.0), BATCH)
+    loss = LengthPreferenceLoss(Clip(), length_scale=0.5)(signals_with(2.0), BATCH)
     short, long = exp(0.5**2), exp(1.5**2)
     assert loss[0, 0].item() == pytest.approx(-2 * short / (short + long))
     assert loss[1].tolist() == pytest.approx([2 * long / (short + long)] * 3)
@@ -26,12 +26,12 @@ def test_answers_count_by_the_softmax_of_a_power_of_their_standardised_length():
 
 def test_zero_is_dapos_token_mean_and_the_sign_says_which_length_counts_more():
     for exponent, long_counts_more in ((0.0, None), (1.0, True), (-1.0, False)):
-        f = lambda_grpo_length().loss(said(exponent), BATCH)[1, 0].item()
+        f = lambda_grpo_length().loss(signals_with(exponent), BATCH)[1, 0].item()
         assert f == pytest.approx(1.0) if long_counts_more is None else (f > 1) == long_counts_more
 
 
 def test_the_exponents_gradient_is_that_of_the_softmax():
-    method, pi = lambda_grpo_length(length_scale=0.5), said(2.0)
+    method, pi = lambda_grpo_length(length_scale=0.5), signals_with(2.0)
     loss = (method.aggregation(BATCH) * method.loss(pi, BATCH)).sum()
     (by_logp, by_exponent) = torch.autograd.grad(loss, [pi.logp, pi["lambda"]])
     low, high = 0.5**2, 1.5**2

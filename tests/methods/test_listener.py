@@ -18,13 +18,13 @@ def test_reasons_that_convince_are_paid_beside_the_answer():
     assert earned == pytest.approx([1 + 0.5 + 0.45, 1 + 0.5 + 0.15, 1 + 0.45, 0.0])
 
 
-def test_a_doubting_listener_may_pay_nothing():
+def test_low_listener_probability_can_give_zero_reward():
     batch = make_batch(group=[0] * 4, reward_terms=PARTS)
     earned = ListenerReward(min_confidence=0.5)(batch.reward, batch).tolist()
     assert earned == pytest.approx([1.95, 1.5, 1.45, 0.0])
 
 
-def test_two_right_answers_are_told_apart():
+def test_two_correct_answers_are_distinguished():
     parts = {name: x[:2] for name, x in PARTS.items()}
     batch = make_batch(group=[0, 0], reward_terms=parts)
     s = sqrt(2 * 0.15**2) + 1e-6  # 1.95 and 1.65 about 1.8

@@ -22,14 +22,14 @@ def test_long_answers_do_not_weigh_more_in_the_deviation():
     assert A.tolist() == same.tolist()
 
 
-def test_equal_rewards_and_a_lone_rollout_teach_nothing():
+def test_equal_rewards_and_a_lone_rollout_give_no_signal():
     flat = make_batch(group=[0, 0, 1], reward=[1.0, 1.0, 1.0])
     lone = make_batch(group=[0], reward=[7.0])
     assert lite_ppo().advantage(flat.reward, flat).tolist() == [0, 0, 0]
     assert lite_ppo().advantage(lone.reward, lone).tolist() == [0]
 
 
-def test_it_says_that_it_reads_the_whole_batch():
+def test_declares_that_it_needs_the_whole_batch():
     assert ScaleByBatchStd().needs_whole_batch
 
 

@@ -26,7 +26,7 @@ def test_the_default_is_this():
     assert low_prob_tokens().advantage.estimators[-1] == ProbabilityWeight(0.3)
 
 
-def test_it_gives_the_numbers_of_the_authors_code():
+def test_matches_the_authors_code():
     # zhyang2226/AR-Lopti @ cbeb333, verl/trainer/ppo/core_algos.py, compute_grpo_outcome_advantage,
     # then ray_trainer.py, compute_reweight_advantage, both_linear_normal, 0.3, 0.7; inputs as below
     old = OLD

@@ -51,7 +51,7 @@ def test_the_defaults_are_seven_own_rollouts_and_one_experts():
     assert luffy(max_length=8).required_signals == {"sampled"}
 
 
-def test_it_gives_the_numbers_of_the_authors_code():
+def test_matches_the_authors_code():
     # ElliottYan/LUFFY @ 01f4ae0, luffy/verl/verl/mix_src/mix_core_alg.py,
     # compute_token_on_off_policy_loss, p_div_p_0.1, no token mean, with the clip; inputs as below.
     # It adds up the 6 rows of a micro-batch: numbers over 6.

@@ -47,7 +47,7 @@ def learn_three_and_two(method, by, advantage=(1.0, -1.0)):
     return loss.item(), gradient.flatten().tolist()
 
 
-def test_it_gives_the_numbers_of_trl():
+def test_matches_trl():
     # huggingface/trl @ f2cd577, trainer/grpo_trainer.py, the lines of _compute_loss after the
     # log-probabilities, loss_type "luspo", importance_sampling_level "sequence"
     loss, gradient = learn_three_and_two(

@@ -38,7 +38,7 @@ def test_equal_moments_fall_together():
     assert loss == pytest.approx([-exp(0.05), -exp(0.0425**0.5), 0])
 
 
-def test_all_may_stay_and_all_may_fall():
+def test_all_or_none_may_be_kept():
     assert learn([0.1, -0.1], [1.0, -1.0])[0] == pytest.approx([-exp(0.1), exp(-0.1)])
     assert learn([0.5, -0.5], [1.0, -1.0])[0] == pytest.approx([0, 0])
     assert torch.isinf(SecondMomentMask().drop_threshold(torch.zeros(0, dtype=torch.float64)))
@@ -49,7 +49,7 @@ def test_the_default_is_the_released_one():
     assert m2po().loss.couples_rows
 
 
-def test_it_gives_the_numbers_of_the_authors_code():
+def test_matches_the_authors_code():
     # Infini-AI-Lab/M2PO @ af54a3e, verl/trainer/ppo/core_algos.py, compute_m2po_policy_loss;
     # inputs as below. Its value is another: outliers are capped there, and have no gradient.
     batch = six(advantage=[1.2, -0.7, -0.5, 0.6, 0.9, -1.5])

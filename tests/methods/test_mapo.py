@@ -32,19 +32,19 @@ def test_a_slip_in_a_nearly_perfect_group_is_no_disaster():
     assert A[0] > -1.4
 
 
-def test_mirrored_groups_are_told_apart():
+def test_mirrored_groups_are_distinguished():
     low, high = credit([0.0, 0.1, 0.1, 0.1]), credit([0.9, 1.0, 1.0, 1.0])
     # no full marks, p = 0: l = 1, A = (r - m) / m
     assert low == pytest.approx([-1.0, *[0.025 / 0.075] * 3])
     assert abs(low[0] - high[0]) > 0.25
 
 
-def test_nothing_earned_equal_rewards_and_a_lone_rollout_teach_nothing():
+def test_nothing_earned_equal_rewards_and_a_lone_rollout_give_no_signal():
     batch = make_batch(group=[0, 0, 1, 1, 2], reward=[0.0, 0.0, 1.0, 1.0, 0.5])
     assert mapo().advantage(batch.reward, batch).tolist() == [0, 0, 0, 0, 0]
 
 
-def test_it_gives_the_numbers_of_the_authors_code():
+def test_matches_the_authors_code():
     # WenkeHuang/MAPO @ debcfd3, code/verl/trainer/ray_trainer.py, compute_advantage's GRPOMIXPRO
     # with the two functions of core_algos.py that it mixes; inputs as below. Its deviation is by
     # n - 1: with p 1/2, 3/4 and 0, all, 3/4 and none of A are sqrt(3 / 4) of ours

@@ -47,7 +47,7 @@ def test_what_follows_a_turn_counts_less_the_mean_of_the_seat():
     ]
 
 
-def test_the_luck_of_a_seat_teaches_nothing():
+def test_seat_mean_is_removed():
     batch = games([[1.0], [-1.0], [1.0], [-1.0]], [0.0, 1.0, 0.0, 1.0])
     assert SeatAdvantage()(batch.reward, batch).abs().max() == 0
     assert batch.with_advantage(mars_selfplay().advantage).advantage.abs().max() == 0
@@ -71,7 +71,7 @@ def test_every_action_of_a_turn_has_its_credit_and_masked_ones_none():
     assert SeatAdvantage()(batch.reward, batch).tolist() == [[-2.0, -2.0, -2.0], [2.0, 0.0, 0.0]]
 
 
-def test_it_gives_the_numbers_of_the_authors_code():
+def test_matches_the_authors_code():
     # thu-nics/MARS @ 5979f75, roll/utils/functionals.py: reward_postprocess_agentic and
     # compute_advantage as in examples/tictactoe/agentic_val_tictactoe_selfplay.yaml; three games,
     # every answer four tokens and nothing behind the last
@@ -115,19 +115,19 @@ class Higher:
     """Each of two says a digit: the higher wins, and what is none loses."""
 
     def reset(self, task):
-        self.said, self.shown = [], task.reference_answer
+        self.digits, self.shown = [], task.reference_answer
         return StepResult(f"={self.shown}", next_player=0)
 
     def step(self, text):
-        self.said.append(DIGITS.find(text[-1:] or "?"))
-        if len(self.said) == 1:
+        self.digits.append(DIGITS.find(text[-1:] or "?"))
+        if len(self.digits) == 1:
             return StepResult(f"={self.shown}", next_player=1)
-        first, second = self.said
+        first, second = self.digits
         sign = float((first > second) - (first < second))
         return StepResult("", done=True, player_rewards=(sign, -sign))
 
 
-def any_digit(said, chance):
+def any_digit(digits, chance):
     return chance.choice(DIGITS)
 
 
@@ -173,7 +173,7 @@ def wins(method, steps=30) -> tuple[float, float]:
     return before, won()
 
 
-def test_the_same_key_plays_the_same_games_whoever_plays_beside():
+def test_games_depend_on_the_key_and_not_on_concurrent_games():
     policy = CausalLM(trained_model(STUDENT_STEPS), max_new_tokens=MAX_NEW_TOKENS).build()
     arena, (one, other) = MultiplayerEnv(Higher), Games(2).load()
 
@@ -184,16 +184,16 @@ def test_the_same_key_plays_the_same_games_whoever_plays_beside():
         )
         return list(await asyncio.gather(*plays))
 
-    def said(group: Group) -> list[list[tuple]]:
+    def digits(group: Group) -> list[list[tuple]]:
         return [[(a.observation, a.items, a.rng_key) for _, a in r.turns] for r in group.rollouts]
 
     alone = asyncio.run(SelfPlay(4)(one, arena, policy.actor(3)))
-    assert said(alone) == said(asyncio.run(beside())[0])
+    assert digits(alone) == digits(asyncio.run(beside())[0])
     assert len({a.rng_key for r in alone.rollouts for _, a in r.turns}) == 8
     assert [r.reward_terms["seat"] for r in alone.rollouts] == [0, 1] * 4
 
 
-def test_it_learns_to_win_by_playing_itself_and_to_lose_with_the_sign_flipped():
+def test_learns_to_win_by_self_play_and_to_lose_with_flipped_sign():
     method = mars_selfplay(kl_coef=0.0)
     before, after = wins(method)
     same, flipped = wins(method.replace(advantage=chain(method.advantage, negative)))

@@ -15,12 +15,12 @@ def test_credit_is_relative_to_the_pass_rate():
     assert A.tolist() == [3, -1, -1, -1, 1, -1]  # (1 - 1/4) / (1/4); (1 - 1/2) / (1/2)
 
 
-def test_nobody_right_and_everybody_right_teach_nothing():
+def test_uniform_groups_give_no_signal():
     batch = make_batch(group=[0, 0, 1, 1, 2], reward=[0.0, 0.0, 1.0, 1.0, 1.0])
     assert max_rl().advantage(batch.reward, batch).tolist() == [0, 0, 0, 0, 0]
 
 
-def test_it_is_what_the_authors_code_computes():
+def test_matches_the_authors_code_exactly():
     # github.com/tajwarfahim/maxrl 7db6bb9, compute_p_normalization_outcome_advantage
     batch = make_batch(group=[0, 0, 0, 0], reward=[1.0, 0.0, 0.0, 0.0])
     assert max_rl().advantage(batch.reward, batch).tolist() == pytest.approx(

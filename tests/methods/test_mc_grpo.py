@@ -50,13 +50,13 @@ def test_loss_and_gradient_are_those_of_the_batch_without_the_pivot():
     )
 
 
-def test_equal_rewards_and_a_lone_rollout_teach_nothing():
+def test_equal_rewards_and_a_lone_rollout_give_no_signal():
     batch = make_batch(group=[0, 0, 0, 1], reward=[1.0, 1.0, 1.0, 7.0])
     assert mc_grpo().advantage(batch.reward, batch).tolist() == [0, 0, 0, 0]
     assert sequence_mean_without_pivots(make_batch(group=[0])).isfinite().all()
 
 
-def test_it_gives_the_numbers_of_the_authors_code():
+def test_matches_the_authors_code():
     # lotusroot-kim/MC-GRPO @ da07745, src/open_r1/grpo_trainer_gsm.py, the lines of `mc` in
     # _generate_and_score_completions; inputs as below. There A of a group is multiplied by its
     # size over its number of A other than 0: 5 / 4 here

@@ -39,7 +39,7 @@ def test_the_advantage_is_of_votes_whatever_the_reward():
     )  # r 1, 1, 0, 1: mean 3/4, std 1/2
 
 
-def test_it_gives_the_numbers_of_the_authors_code():
+def test_matches_the_authors_code():
     # waltonfuture/MM-UPT @ f51d7b6, verl/workers/reward/function.py,
     # FunctionRewardManager.__call__, n = 5; inputs as below, no ties
     r = votes([4.0, 5.0, 4.0, 4.0, 6.0, 1.0, 2.0, 2.0, 3.0, 2.0], group=[0] * 5 + [1] * 5)

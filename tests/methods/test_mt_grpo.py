@@ -27,7 +27,7 @@ def test_the_call_earns_its_own_reward_beside_the_outcome():
     assert A[1].tolist() == pytest.approx([-outcome + turn / 2] * 2 + [-outcome])
 
 
-def test_one_who_answers_at_once_is_credited_with_the_sum():
+def test_single_turn_rollout_gets_the_sum_of_both_rewards():
     batch = make_batch(
         group=[0, 0],
         reward=[1.0, 1.0],
@@ -46,7 +46,7 @@ def test_a_group_of_one_earns_nothing():
     assert batch.with_advantage(mt_grpo().advantage).advantage.item() == 0.0
 
 
-def test_it_gives_the_numbers_of_the_authors_code():
+def test_matches_the_authors_code():
     # SiliangZeng/Multi-Turn-RL-Agent @ 7dbdd08, verifiers/trainers: grpo_env_trainer.py,
     # _compute_normalized_advantages, and mt_grpo_env_trainer.py, _assign_advantages, groups of 3,
     # coefficient 1; at the policy's own tokens, inputs as below

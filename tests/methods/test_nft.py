@@ -62,7 +62,7 @@ def test_the_defaults_are_the_released_ones():
     assert nft() == nft(group_size=16, max_length=1000)
 
 
-def test_it_gives_the_numbers_of_the_authors_code():
+def test_matches_the_authors_code():
     # NVlabs/NFT @ b358fae, dp_actor.py, update_policy, its lines for ratio_type token with
     # normalize 1; inputs as below. It adds up the 6 rollouts: numbers over 6.
     batch = six([1.0, 0.0, 0.0, 1.0, 1.0, 0.0])

@@ -26,7 +26,7 @@ def test_in_a_mixed_group_successes_shrink_and_failures_grow():
     assert credit([1.0, 0.0, 0.0]) == pytest.approx([0.5 / s, -0.5 / s, -0.5 / s], rel=1e-5)
 
 
-def test_an_all_right_group_teaches_nothing():
+def test_an_all_right_group_gives_no_signal():
     assert credit([1.0] * 8) == [0.0] * 8
 
 
@@ -42,7 +42,7 @@ def test_all_right_groups_are_dropped_and_all_wrong_ones_kept():
     assert DropSolvedGroups()([wrong, mixed, right]) == [wrong, mixed]
 
 
-def test_it_gives_the_numbers_of_the_authors_code():
+def test_matches_the_authors_code():
     # nangongrui-ngr/NGRPO @ e7a3804, verl/trainer/ppo/core_algos.py,
     # compute_ngrpo_outcome_advantage; inputs as below
     reward = [0.0, 0, 0, 0, 1, 0, 0, 1, 1, 1, 1, 1, 0.3, 0.9, 0, 0.5]

@@ -17,7 +17,7 @@ def test_only_wrong_answers_are_credited():
     assert nsr().advantage(batch.reward, batch).tolist() == [0.0, -1.0, -1.0, -1.0]
 
 
-def test_nobody_wrong_teaches_nothing():
+def test_group_without_a_failure_gives_no_signal():
     batch = make_batch(group=[0, 0], reward=[1.0, 1.0])
     assert nsr().advantage(batch.reward, batch).tolist() == [0.0, 0.0]
 

@@ -60,7 +60,7 @@ def test_advantages_are_not_scaled():
         (0.1, [-1.0, 1.0], 0.0578153529, [0.1842504116, 0.1508514782, 0.2034042727]),
     ],
 )
-def test_it_gives_the_numbers_of_trl(threshold, advantage, expected, slopes):
+def test_matches_trl(threshold, advantage, expected, slopes):
     # huggingface/trl @ f2cd577, trainer/grpo_trainer.py, the lines of _compute_loss after the
     # log-probabilities and get_off_policy_mask: loss_type "grpo", beta 0.001,
     # use_bias_correction_kl; its mask drops the second answer in the first case alone

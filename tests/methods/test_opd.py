@@ -7,7 +7,7 @@ from grupo.testing.batches import make_batch, perturb_logp
 SEEN = {"logp@teacher": [[-0.5, -3.0], [-1.0, 9.0]]}
 
 
-def test_every_token_earns_what_the_teacher_thinks_of_it():
+def test_token_advantage_is_the_teacher_log_ratio():
     batch = make_batch([0, 0], reward=[7.0, 0.0], length=[2, 1], signals=SEEN).with_advantage(
         opd().advantage
     )

@@ -31,7 +31,7 @@ def test_no_baseline_gives_less_variance_where_gradients_grow_with_length():
     assert variance(b) < min(variance(b - 0.01), variance(b + 0.01), variance(0.5))
 
 
-def test_a_lone_answer_and_equal_answers_teach_nothing():
+def test_a_lone_answer_and_equal_answers_give_no_signal():
     batch = make_batch(group=[0, 1, 1], reward=[7.0, 1.0, 1.0], length=[3, 1, 2])
     assert opo().advantage(batch.reward, batch).tolist() == pytest.approx([0.0, 0.0, 0.0])
 
@@ -51,7 +51,7 @@ def test_training_is_exactly_on_policy():
     assert opo().aggregation is token_sum
 
 
-def test_it_gives_the_numbers_of_verl():
+def test_matches_verl():
     # verl-project/verl @ 1dda039, trainer/ppo/core_algos.py, compute_opo_outcome_advantage on these
     # inputs; the last answer is alone, and verl leaves it its reward
     verl = [0.583333333333, -0.416666666667, 0.083333333333, 1.0, -2.0, 0.75]

@@ -64,7 +64,7 @@ def test_it_minimises_the_variance_of_the_proxy():
     assert variance(b) < min(variance(b - 0.01), variance(b + 0.01), variance(sum(reward) / 3))
 
 
-def test_it_gives_the_numbers_of_the_authors_code():
+def test_matches_the_authors_code():
     # verl-project/verl @ 1dda039, verl/trainer/ppo/core_algos.py,
     # compute_optimal_token_baseline_advantage; inputs as below. Only the very last differs: 1 there
     rest = [[0.5, 0.4, 0.3], [0.9, 0.2, 9], [0.35, 0.6, 0.45], [0.7, 9, 9], [0.15, 0.8, 9]]

@@ -39,7 +39,7 @@ def test_the_fewest_calls_are_remembered():
     assert otc_po().required_reward_history == {"tool_calls", "correct"}
 
 
-def test_a_past_that_nobody_remembered_is_no_past():
+def test_empty_history_is_ignored():
     assert worth([2.0], [1.0], past=[TaskHistory((1,), ((1.0,),))]) == [1.0]
 
 

@@ -47,7 +47,7 @@ def test_beta_sharpens_the_logits():
     assert pacs() == pacs(group_size=8, log_ratio_scale=1.0)
 
 
-def test_it_gives_the_numbers_of_the_authors_code():
+def test_matches_the_authors_code():
     # ritzz-ai/PACS @ bbe1dc6, src/pacs/pacs_core_algos.py, compute_pacs_loss, rloo, weights of
     # each question, whose balanced class weights, size / (classes x how many), were supplied;
     # inputs as below

@@ -46,10 +46,10 @@ def test_both_distributions_are_kept_sharp():
 
 def test_a_token_unthinkable_without_the_image_is_bounded():
     batch = make_batch([0], logp=0.0, signals={"logp@masked": [[30.0]]})
-    said = PerceptionLoss(perception_coef=1.0, entropy_coef=0.0)(
+    value = PerceptionLoss(perception_coef=1.0, entropy_coef=0.0)(
         perturb_logp(batch, [[0.0]]), batch
     )
-    assert said.item() == -10.0
+    assert value.item() == -10.0
 
 
 def test_the_whole_loss_is_the_surrogate_with_two_kls():
@@ -67,7 +67,7 @@ def test_the_defaults_are_the_released_ones():
     assert papo().required_signals == {"logp@ref", "logp@masked"}
 
 
-def test_it_gives_the_numbers_of_the_authors_code():
+def test_matches_the_authors_code():
     # MikeWangWZHL/PAPO @ fb63bf4, verl/workers/actor/dp_actor.py, update_policy, from its loss
     # to its entropies, with compute_policy_loss and compute_kl of verl/trainer/core_algos.py and
     # its default, token means; inputs as below

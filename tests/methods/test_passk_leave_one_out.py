@@ -47,7 +47,7 @@ def test_the_defaults():
     assert passk_leave_one_out().aggregation is token_sum
 
 
-def test_it_gives_the_numbers_of_verl():
+def test_matches_verl():
     # verl-project/verl @ 1dda039, trainer/ppo/core_algos.py, compute_grpo_passk_outcome_advantage
     # with norm_adv_by_std_in_grpo=False; by default it divides by the group's deviation, which the
     # paper does not, and a group of one is an error there

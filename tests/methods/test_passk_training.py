@@ -37,7 +37,7 @@ def test_with_k_1_it_is_grpo_with_the_populations_deviation():
     assert credit(2, 2, k=1, eps=0.0) == pytest.approx([1, 1, -1, -1])
 
 
-def test_it_is_what_the_authors_code_computes():
+def test_matches_the_authors_code_exactly():
     # github.com/RUCAIBox/Passk_Training 00474d7, code/passk_adv.py
     assert credit(1, 7, 4) == pytest.approx([0.999998000004, *[-0.1428568571434285] * 7], rel=1e-9)
     assert credit(3, 5, 4) == pytest.approx(
@@ -46,7 +46,7 @@ def test_it_is_what_the_authors_code_computes():
     assert credit(2, 2, 1) == pytest.approx([0.999998000004] * 2 + [-0.999998000004] * 2, rel=1e-9)
 
 
-def test_groups_of_which_any_k_pass_or_none_does_teach_nothing():
+def test_groups_of_which_any_k_pass_or_none_does_give_no_signal():
     assert credit(5, 3, k=4) == [0] * 8  # 3 wrong ones never fill a subset of 4
     assert credit(0, 8, k=4) == [0] * 8
     assert credit(8, 0, k=4) == [0] * 8

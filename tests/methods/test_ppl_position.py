@@ -16,7 +16,7 @@ def answers(logp, length):
     return type(batch)(**{**vars(batch), "old_logp": old})
 
 
-def test_likely_answers_move_more_of_either_sign():
+def test_likely_answers_get_larger_advantages_of_either_sign():
     A = torch.tensor([1.0, -1.0], dtype=torch.float64)
     # log-perplexities 0.2 and 0.6: mean 0.4, population deviation 0.2, w = -1 and 1
     shaped = PerplexityWeight(0.1)(A, answers([-0.2, -0.6], [2, 3]))
@@ -35,7 +35,7 @@ def test_answers_of_one_perplexity_are_left_alone():
     assert PerplexityWeight(0.5)(A, answers([-0.5, -0.5], [1, 2])).tolist() == [1.0, -1.0]
 
 
-def test_late_tokens_move_more_of_either_sign():
+def test_late_tokens_get_larger_advantages_of_either_sign():
     batch = make_batch(group=[0, 0, 0], length=[3, 3, 1])
     A = PositionBonus(position_coef=0.1)(torch.tensor([1.0, -1.0, 0.0], dtype=torch.float64), batch)
     early, late = 0.1 / (1 + exp(5)), 0.1 / (1 + exp(-5))  # 0.00067, 0.09933

@@ -55,7 +55,7 @@ def test_with_lambda_one_the_value_fits_the_outcome():
     assert loss[0].tolist() == pytest.approx([0.75**2] * 3)
 
 
-def test_it_asks_for_a_value_head_and_nothing_else():
+def test_requires_only_a_value_head():
     assert ppo().aux_heads == (LinearHead("value"),)
     assert ppo().required_signals == {"value"}
     assert ppo().precomputed_signals == {"value"}

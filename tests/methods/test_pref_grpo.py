@@ -24,12 +24,12 @@ def test_advantages_are_bounded():
     assert batch.with_advantage(pref_grpo().advantage).advantage.max() == 5.0
 
 
-def test_all_undecided_teaches_nothing():
+def test_all_undecided_gives_no_signal():
     batch = make_batch(group=[0] * 3, reward_terms={"win_rate": [0.5] * 3})
     assert batch.with_advantage(pref_grpo().advantage).advantage.abs().max() == 0
 
 
-def test_it_gives_the_numbers_of_the_authors_code():
+def test_matches_the_authors_code():
     # CodeGoat24/Pref-GRPO @ 3e787f6, fastvideo/rewards: unifiedreward_think.py,
     # _pairwise_win_rate, and dispatcher.py, compute_weighted_advantages by groups; inputs as below
     won = {(0, 1): 1, (0, 2): 1, (0, 3): 0.5, (0, 4): 0, (1, 2): 0}
@@ -51,7 +51,7 @@ def test_the_defaults_are_the_released_runs():
     assert pref_grpo() == pref_grpo(group_size=8, clip_eps=1e-4, max_advantage=5.0)
 
 
-def test_scores_a_hair_apart_teach_like_any_and_a_judge_who_sees_ties_does_not():
+def test_nearly_equal_scores_give_full_signal_and_ties_give_none():
     def sees(margin):
         return lambda task, a, b: (
             0.5 + 0.5 * (a.reward - b.reward > margin) - 0.5 * (b.reward - a.reward > margin)

@@ -51,7 +51,7 @@ def test_a_rollout_alone_is_compared_with_itself():
     assert A[1].tolist() == pytest.approx([0.0, 0.0, 0.0])
 
 
-def test_it_gives_the_numbers_of_the_authors_code():
+def test_matches_the_authors_code():
     # PRIME-RL/PRIME @ 18ad596, training/verl/trainer/ppo/core_algos.py, compute_rloo_returns, its
     # returns, not whitened; rm_scores 5 x 0.05 x the ratios, inputs as below
     flat = [[0.4] * 3, [-0.2] * 3, [0.1] * 3, [0.3] * 3]

@@ -69,7 +69,7 @@ def test_a_policy_that_is_the_reference_is_grpos():
         ),
     ],
 )
-def test_it_gives_the_numbers_of_the_authors_code(eta, step, expected):
+def test_matches_the_authors_code(eta, step, expected):
     # MaxwellJryao/Process-Reward-Learning @ 1ee49fa, verl/trainer/ppo: the lines of the estimator
     # PRM in ray_trainer.py, fit, then compute_prm_outcome_advantage of core_algos.py, with
     # prm.adv "orm" and step_split "length"; inputs as below

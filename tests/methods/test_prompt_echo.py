@@ -9,7 +9,7 @@ def test_the_reward_is_the_mean_over_the_prompts_tokens():
     assert mean_prompt_logp([-1.0, -2.0, -3.0]) == -2.0
 
 
-def test_each_image_is_asked_for_the_prompt_of_its_own_task():
+def test_image_is_scored_with_the_prompt_of_its_own_task():
     images = [Rollout(turns=(("", Action((1,), (0.0,), text=t)),)) for t in ("dim", "clear")]
     known = {("cat", "dim"): [-3.0, -5.0], ("cat", "clear"): [-1.0, -2.0]}
     reward = PromptLikelihood(lambda task, rollout: known[task.key, rollout.text])

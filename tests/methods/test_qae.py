@@ -46,7 +46,7 @@ def test_of_graded_rewards_it_is_the_quantile_from_the_right():
     assert credited == pytest.approx([(r - 0.2) / s for r in (0.1, 0.2, 0.3, 0.4, 0.5)])
 
 
-def test_equal_rewards_and_a_lone_rollout_teach_nothing():
+def test_equal_rewards_and_a_lone_rollout_give_no_signal():
     batch = make_batch(group=[0, 0, 1], reward=[1.0, 1.0, 7.0])
     assert qae().advantage(batch.reward, batch).tolist() == [0, 0, 0]
 

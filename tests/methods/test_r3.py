@@ -20,7 +20,7 @@ def ranked(reward=(0.0, 0.0, 0.0), length=(5, 5, 5), group=(0, 0, 0), limit=5, e
     return EntropyRank(limit)(batch.reward, batch).tolist()
 
 
-def test_who_is_uncertain_in_places_and_sure_on_the_whole_fails_best():
+def test_length_normalised_certainty_decides():
     # the first dominates both others, the third the second: S = (2, 0, 1)
     assert ranked() == pytest.approx([0.1, 0.0, 0.05])
 
@@ -33,7 +33,7 @@ def test_the_peak_is_the_mean_of_a_fifth_of_the_actions_at_least_one():
     assert EntropyRank(10, peak_fraction=0.05)(batch.reward, batch).tolist() == [0.1, 0.0]  # 4 > 3
 
 
-def test_only_who_was_cut_off_in_a_group_all_wrong_is_paid():
+def test_only_truncated_rollouts_of_failing_groups_get_a_rank_reward():
     assert ranked(reward=(1.0, 0.0, 0.0)) == [1.0, 0.0, 0.0]
     assert ranked(limit=6) == [0.0, 0.0, 0.0]
     assert ranked(length=(5, 5, 4)) == pytest.approx([0.1, 0.0, 0.0])
@@ -56,7 +56,7 @@ def test_a_rollout_is_old_if_any_of_its_actions_is():
     assert ScaleReplayed(0.5)(torch.tensor([1.0, 1.0]), batch).tolist() == [0.5, 1.0]
 
 
-def test_who_saw_a_failure_is_compared_with_who_saw_one_too():
+def test_rollouts_that_saw_a_failure_are_compared_with_each_other():
     # without: 1, 0, 0, with: 1, 1, 0, and one of before that was shown something then
     saw = {"saw_failure": [0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0]}
     seen = {"off_context": [*[[0.0]] * 6, [1.0]], "entropy": [[0.0]] * 7}

@@ -45,7 +45,7 @@ def test_a_group_that_could_not_be_judged_moves_nothing():
     assert SubtractMovingMean(0.5)(batch.reward, batch).tolist() == [1 - 0.75]
 
 
-def test_it_gives_the_numbers_of_the_authors_code():
+def test_matches_the_authors_code():
     # spiral-rl/spiral @ a02d0ed, train_spiral.py, the lines of use_role_baseline with EMA of
     # spiral/utils.py; four games of two roles in a row; inputs as below. There b is what it was
     # before the game, so that A is ours over the decay

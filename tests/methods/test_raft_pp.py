@@ -27,7 +27,7 @@ def test_of_graded_rewards_the_greatest_is_kept():
     assert [g.rewards for g in keep_top_reward([group(0.5, 0.75, 0.25)])] == [(0.75,)]
 
 
-def test_who_remains_is_made_likelier_until_clipped():
+def test_kept_rollouts_are_raised_until_clipped():
     method = raft_pp()
     batch = make_batch(group=[0, 0], reward=[1.0, 1.0]).with_advantage(method.advantage)
     pi = perturb_logp(batch, [[0.1], [0.3]])

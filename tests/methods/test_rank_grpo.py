@@ -63,7 +63,7 @@ def three_lists():
     return make_batch(group=[0] * 3, length=[6] * 3, signals={"step/hit": marks}, turn=ITEMS)
 
 
-def test_it_gives_the_numbers_of_the_authors_code():
+def test_matches_the_authors_code():
     # yaochenzhu/Rank-GRPO @ 0808d82, libs/trl/rank_grpo_trainer.py, the advantages of items in
     # _generate_and_score_completions without shaping of lengths; rewards are HITS and what
     # reward_func_log_decay of libs/reward_funcs.py makes of them; inputs as above
@@ -85,7 +85,7 @@ def test_it_gives_the_numbers_of_the_authors_code():
     ]
 
 
-def test_its_loss_gives_the_numbers_of_the_authors_code():
+def test_loss_matches_the_authors_code():
     # the same file, the per-token loss of _compute_loss at importance_sampling_level "item"
     method = rank_grpo(kl_coef=0.0)
     batch = three_lists().with_advantage(method.advantage)

@@ -43,7 +43,7 @@ def test_without_kl_every_token_of_an_answer_has_its_whitened_reward():
     assert A.flatten().tolist() == pytest.approx([1.5, 0, 0, -0.5, -0.5, -0.5])
 
 
-def test_equal_rewards_teach_nothing():
+def test_equal_rewards_give_no_signal():
     flat = make_batch(group=[0, 1], reward=[1.0, 1.0], length=[2, 1])
     assert torch.equal(
         reinforce_pp(kl_coef=0.0).advantage(flat.reward, flat), torch.zeros(2, 2).double()
@@ -59,7 +59,7 @@ def test_the_defaults_are_the_papers():
     assert reinforce_pp(kl_coef=0.0).advantage == Whiten()
 
 
-def test_it_gives_the_numbers_of_the_authors_code_and_of_verl():
+def test_matches_the_authors_code_and_of_verl():
     # verl-project/verl @ 1dda039, trainer/ppo/core_algos.py, kl_penalty "kl" times 0.1 off the
     # rewards and compute_reinforce_plus_plus_outcome_advantage with gamma 1
     verl = [0.3619842828, 0.4625354715, 0.6636378488, -1.4881575886]

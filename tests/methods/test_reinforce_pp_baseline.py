@@ -42,7 +42,7 @@ def test_loss_and_gradient_with_k2():
     )
 
 
-def test_one_answer_or_equal_answers_teach_nothing():
+def test_one_answer_or_equal_answers_give_no_signal():
     batch = make_batch(group=[0, 1, 1], reward=[7.0, 1.0, 1.0])
     A = reinforce_pp_baseline().advantage(batch.reward, batch)
     assert A.flatten().tolist() == [0.0, 0.0, 0.0]
@@ -61,7 +61,7 @@ def credited(group, reward, length):
     return reinforce_pp_baseline().advantage(batch.reward, batch)[:, 0]
 
 
-def test_it_gives_the_numbers_of_the_authors_code_and_of_verl():
+def test_matches_the_authors_code_and_of_verl():
     # OpenRLHF/OpenRLHF @ 3c3be62, trainer/ppo_utils/experience_maker.py, its lines for
     # "reinforce_baseline" without a KL: its variance of n tokens is a sum over n, ours over n - 1
     authors = [

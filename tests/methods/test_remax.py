@@ -14,7 +14,7 @@ def test_the_greedy_answers_reward_is_the_baseline():
     assert remax().required_reward_terms == {"greedy"}
 
 
-def test_doing_as_well_as_greedy_teaches_nothing():
+def test_doing_as_well_as_greedy_gives_no_signal():
     batch = make_batch(group=[0, 1], reward=[1.0, 0.0], reward_terms={"greedy": [1.0, 0.0]})
     assert remax().advantage(batch.reward, batch).tolist() == [0.0, 0.0]
 
@@ -46,23 +46,23 @@ def test_the_defaults_are_the_papers():
     assert method.required_signals == frozenset()
 
 
-def test_it_gives_the_numbers_of_the_authors_code_and_of_verl():
+def test_matches_the_authors_code_and_of_verl():
     # liziniu/ReMax @ 536ba49, step3_rlhf_finetuning/remax_trainer.py, compute_returns and
     # actor_loss_fn with gamma 1; verl-project/verl @ 1dda039, trainer/ppo/core_algos.py,
     # compute_remax_outcome_advantage: the same advantages
-    theirs, gradient = [0.75, 0.75, 0.75, -0.5], [-0.1875, -0.1875, -0.1875, 0.125]
+    expected, gradient = [0.75, 0.75, 0.75, -0.5], [-0.1875, -0.1875, -0.1875, 0.125]
     parts, seen = {"greedy": [0.25, 0.5]}, {"logp@ref": [[-1.5, -2.0, -0.5], [-1.2, 9.0, 9.0]]}
     batch = make_batch(
         group=[0, 1], reward=[1.0, 0.0], length=[3, 1], reward_terms=parts, signals=seen
     )
     credited = batch.with_advantage(remax().advantage)
-    assert credited.advantage[batch.mask].tolist() == pytest.approx(theirs)
+    assert credited.advantage[batch.mask].tolist() == pytest.approx(expected)
     pi = perturb_logp(credited, [[0.1, -0.2, 0.3], [0.2, 0.0, 0.0]])
     loss = (remax().aggregation(credited) * remax().loss(pi, credited)).sum()
     (slope,) = torch.autograd.grad(loss, pi.logp)
     # algorithm 1 sums over tokens and means over 2 answers, their code means over 4 tokens
     assert (slope[batch.mask] * 2 / 4).tolist() == pytest.approx(gradient)
-    # of a KL each token pays its own part in theirs, its own and later ones in verl, all in ours
+    # of a KL each token pays its own part in expected, its own and later ones in verl, all in ours
     authors, verl = [0.7, 0.65, 0.8, -0.52], [0.65, 0.7, 0.8, -0.52]
     ours = batch.with_advantage(remax(kl_coef=0.1).advantage).advantage[batch.mask].tolist()
     assert ours == pytest.approx([verl[0]] * 3 + [authors[3]])

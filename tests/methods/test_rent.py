@@ -13,7 +13,7 @@ def test_the_surer_answer_is_the_better_one():
     assert rent().advantage(batch.reward, batch).tolist() == pytest.approx([0.6 / s, -0.6 / s])
 
 
-def test_who_is_as_sure_as_the_others_learns_nothing():
+def test_equal_certainty_gives_no_advantage():
     batch = make_batch(group=[0, 0], signals={"entropy": [[0.5], [0.5]]})
     assert rent().advantage(batch.reward, batch).tolist() == [0.0, 0.0]
 

@@ -48,10 +48,10 @@ def risk(S, before, weight=1.5):
 def test_low_papers_are_punished_and_high_ones_left_alone():
     # thresholds that the batch does not move: mean(S < 1) = 0.2 and mean(S < 3) = 0.9
     S = [0.0, 0.0, *[2.0] * 7, 4.0]
-    said = risk(S, (1.0, 3.0))
+    values = risk(S, (1.0, 3.0))
     low = (1.5 * (-1 / 0.2) + (1 - 3) / 0.7) / 2.5
     assert low == pytest.approx(-4.1429, abs=1e-4)
-    assert said == pytest.approx([low, low, *[-1 / 0.7 / 2.5] * 7, 0.0])
+    assert values == pytest.approx([low, low, *[-1 / 0.7 / 2.5] * 7, 0.0])
 
 
 def test_thresholds_move_towards_their_levels():
@@ -88,7 +88,7 @@ def test_what_was_reported_is_where_the_next_step_starts():
     assert (first.quantile_low, first.quantile_high) == (-inf, -inf)
 
 
-def test_it_gives_the_numbers_of_the_authors_code():
+def test_matches_the_authors_code():
     # RTkenny/RiskPO @ 65ec40c, verl/trainer/ppo/core_algos.py,
     # compute_grpo_bundle_rvar_outcome_advantage_quantile_tracking with the options of
     # scripts/run_qwen2.5_1.5b_MVaR_math.sh, q_track 0.6 and 1.7, epsilon 0; inputs as below

@@ -25,7 +25,7 @@ def test_the_kl_of_the_whole_answer_is_taken_off_its_reward_before_comparing():
     assert rloo(kl_coef=0.1).advantage(batch.reward, batch).tolist() == pytest.approx([0.85, -0.85])
 
 
-def test_a_lone_answer_teaches_nothing():
+def test_a_lone_answer_gives_no_signal():
     batch = make_batch(group=[0, 1, 1], reward=[7.0, 1.0, 1.0])
     assert rloo(kl_coef=0.0).advantage(batch.reward, batch).tolist() == [0.0, 0.0, 0.0]
 
@@ -69,7 +69,7 @@ def test_the_defaults_are_the_papers():
     assert rloo(kl_coef=0.0).advantage == Center(group_ops.leave_one_out_mean)
 
 
-def test_it_gives_the_numbers_of_trl_and_of_verl():
+def test_matches_trl_and_of_verl():
     # verl-project/verl @ 1dda039, trainer/ppo/core_algos.py, compute_rloo_outcome_advantage and
     # compute_rloo_vectorized_outcome_advantage on these inputs; the last answer is alone
     batch = make_batch(group=[0, 0, 0, 1, 1, 2], reward=[1.0, 0.0, 0.5, 2.0, -1.0, 0.75])

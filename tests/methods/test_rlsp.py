@@ -33,7 +33,7 @@ def test_a_group_that_is_all_wrong_still_learns_to_search():
     assert A.tolist() == pytest.approx([-(0.5**0.5), 0.5**0.5], abs=1e-5)
 
 
-def test_it_gives_the_numbers_of_the_authors_code():
+def test_matches_the_authors_code():
     # GuanghaoYe/Emergence-of-Thinking @ e7feea7, openrlhf/cli/orm_server_efficient.py,
     # _compute_single_reward, length_penalty 1000; inputs as below, 4 characters for each action
     recorded = {

@@ -86,20 +86,20 @@ def test_where_only_the_whole_path_is_right_means_over_rows_push_its_beginning_d
 
 
 def answered(digit: str, steps: int) -> list[tuple[str, str]]:
-    """A thought that was closed and what is said then: two times of three nothing."""
+    """A thought that was closed and what is answer_text then: two times of three nothing."""
     thought, answer = letter_envs.chain(digit, steps).split(letter_envs.CLOSE)
-    return [(thought + letter_envs.CLOSE, said) for said in (answer, "-", "-")]
+    return [(thought + letter_envs.CLOSE, answer_text) for answer_text in (answer, "-", "-")]
 
 
 def doubting() -> Iterator[tuple[str, str]]:
     """Thoughts, mostly of ten steps, and answers wherever they are closed."""
     for digit in "012":
         for steps in (*[10] * 14, *range(3, 10)):
-            for thought, said in answered(digit, steps):
-                yield f"{digit}=", thought + said
+            for thought, answer_text in answered(digit, steps):
+                yield f"{digit}=", thought + answer_text
         for steps in range(1, 11):
-            for thought, said in answered(digit, steps):
-                yield f"{digit}={thought}", said
+            for thought, answer_text in answered(digit, steps):
+                yield f"{digit}={thought}", answer_text
 
 
 @cache

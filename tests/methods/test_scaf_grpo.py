@@ -19,7 +19,7 @@ def test_the_one_that_was_helped_outweighs_seven_failures():
     assert batch.advantage[:, 0].tolist() == pytest.approx([right, *[wrong] * 7], rel=1e-5)
 
 
-def test_nobody_is_helped_in_the_first_share_of_the_run():
+def test_no_hints_during_warmup():
     def sampler(progress):
         return resolve_schedules(scaf_grpo(), progress).sampler
 

@@ -57,7 +57,7 @@ def test_advantages_are_standardised_over_the_batch():
     assert pytest.approx(expected, rel=1e-6) == A
 
 
-def test_equal_rewards_teach_nothing():
+def test_equal_rewards_give_no_signal():
     batch = make_batch(group=[0, 0], reward=[1.0, 1.0]).with_advantage(seeupo().advantage)
     assert batch.advantage.abs().max() == 0
 

@@ -70,7 +70,7 @@ def test_a_step_trains_thoughts_and_tokens():
 
 
 @pytest.mark.slow
-def test_its_reward_rises_and_with_the_sign_flipped_it_does_not():
+def test_reward_rises_and_does_not_with_flipped_sign():
     method = soft_grpo()
     before, after = trained(method, 60)  # from 0.06 to 0.62 when this was written
     assert after > before + 0.3

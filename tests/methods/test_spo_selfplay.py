@@ -7,7 +7,7 @@ from grupo.methods.spo_selfplay import PreferenceWinRate, spo_selfplay, win_rate
 from grupo.testing.batches import make_batch
 
 
-def said(text):
+def rollout(text):
     return Rollout(turns=(("", Action(items=(1,), logp=(0.0,), text=text)),))
 
 
@@ -23,12 +23,12 @@ def test_in_an_order_the_first_beats_all():
     assert win_rates([[9, 1, 1], [0, 9, 1], [0, 0, 9]]) == [1.0, 0.5, 0.0]
 
 
-def test_who_has_nobody_to_beat_earns_a_half():
+def test_lone_rollout_has_win_rate_one_half():
     assert win_rates([[0.0]]) == [0.5]
 
 
-def test_both_orders_of_a_pair_are_asked_so_that_a_tie_is_a_half():
-    rollouts = [said("a"), said("bb"), said("cc"), said("dddd")]
+def test_both_orders_of_a_pair_are_compared_so_that_a_tie_is_one_half():
+    rollouts = [rollout("a"), rollout("bb"), rollout("cc"), rollout("dddd")]
     # a: 0; bb: beats a, ties cc, loses to dddd
     earned = PreferenceWinRate(longer)(Task("t", ""), rollouts)
     assert earned == pytest.approx([0.0, 1.5 / 3, 1.5 / 3, 1.0])
@@ -47,5 +47,5 @@ def test_in_a_circle_nothing_is_learned():
     assert spo_selfplay().advantage(batch.reward, batch).tolist() == [0, 0, 0]
 
 
-def test_it_asks_for_no_reference():
+def test_requires_no_reference():
     assert spo_selfplay().required_signals == frozenset()

@@ -53,7 +53,7 @@ def ask(history, wanted, count=10, seed=0, round=0):
     return CurriculumRequest([Task(str(i), "") for i in range(count)], history, wanted, seed, round)
 
 
-def test_no_task_is_asked_twice_in_a_step_and_none_in_a_second_round():
+def test_no_task_is_requested_twice_in_a_step():
     chosen = UncertaintyWeighted(0.875)(ask(History(), 10))
     assert sorted(int(task.key) for task in chosen) == list(range(10))
     assert UncertaintyWeighted(0.875)(ask(History(), 3, round=1)) == []
@@ -71,7 +71,7 @@ def test_undecided_tasks_come_more_often():
     assert first / 400 == pytest.approx(weight / (weight + 0.55), abs=0.06)
 
 
-def test_it_gives_the_numbers_of_the_authors_code():
+def test_matches_the_authors_code():
     # verl-project/verl-recipe @ 48ea0a7, spo/spo_ray_trainer.py, the lines of `spo` in fit and
     # _get_spo_rho of type "constant", 0.875; three tasks, four steps in a row; inputs as below
     steps = [[1.0, 0, 1], [1, 0, 0], [0, 0, 1], [1, 1, 0]]

@@ -41,8 +41,8 @@ def test_entropy_weighs_both_likelihoods_and_is_a_constant():
     own = [-0.1 * exp(0.5) / 4] * 2 + [1 / 4] * 2  # a mean over four tokens
     w = 0.5 * exp(-0.2)
     p = [exp(-2), exp(-3)]  # old log-probabilities are -1
-    theirs = [(-w - A * x) / 2 for x in p]
-    assert by_logp.flatten().tolist() == pytest.approx(own + theirs)
+    demo = [(-w - A * x) / 2 for x in p]
+    assert by_logp.flatten().tolist() == pytest.approx(own + demo)
     assert by_entropy.abs().max() == 0
     value = 0.1 * exp(0.5) / 2 - 1 / 2 + (w * 5 - A * sum(p)) / 2
     assert loss == pytest.approx(value)
@@ -60,7 +60,7 @@ def test_the_defaults_are_these():
     assert srft().loss.recomputed_signals == {"entropy"}
 
 
-def test_it_gives_the_numbers_of_the_authors_code():
+def test_matches_the_authors_code():
     # TsinghuaC3I/Unify-Post-Training @ ae332f5, hpt/verl/verl/mix_src/mix_actor.py,
     # update_policy, its lines for srft without reshaping and clip, sft_loss + off_pg_loss +
     # on_pg_loss; inputs as below. Its pg_loss is one mean over the tokens of both sources.

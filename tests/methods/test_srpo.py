@@ -19,10 +19,10 @@ def learned(right, moves, entropy=(0.0, 0.0, 0.0), strength=1.0):
     batch = make_batch([0] * 3, reward=right, reward_terms={"correct": right}, signals=seen)
     batch = batch.with_advantage(method.advantage)
     logp = (batch.old_logp + torch.tensor(moves).double()[:, None]).requires_grad_()
-    told = torch.full((3, 1), D, dtype=torch.float64, requires_grad=True)
-    pi = Signals({"logp": logp, "jsd@hinted": told})
+    divergence = torch.full((3, 1), D, dtype=torch.float64, requires_grad=True)
+    pi = Signals({"logp": logp, "jsd@hinted": divergence})
     loss = (method.aggregation(batch) * method.loss(pi, batch)).sum()
-    slopes = torch.autograd.grad(loss, [logp, told], allow_unused=True, materialize_grads=True)
+    slopes = torch.autograd.grad(loss, [logp, divergence], allow_unused=True, materialize_grads=True)
     return loss.item(), *(slope.flatten().tolist() for slope in slopes)
 
 
@@ -62,7 +62,7 @@ def test_the_teacher_is_an_average_of_the_policy():
     assert srpo().precomputed_signals == {"entropy@hinted"}
 
 
-def test_it_gives_the_numbers_of_the_authors_code():
+def test_matches_the_authors_code():
     # lasgroup/SDPO @ 0e6d510, verl/trainer/ppo/core_algos.py, compute_self_distillation_loss on all
     # logits, alpha 0.5, is_clip 2, on the two wrong rollouts; inputs as below, no weight by entropy
     logits = (
@@ -83,7 +83,7 @@ def test_it_gives_the_numbers_of_the_authors_code():
             [[0.0, 1.2, -0.9], [0.0, 0.0, 0.0]],
         ]
     ).double()
-    said = torch.tensor([[0, 1], [2, 1], [0, 0]])[..., None]
+    tokens = torch.tensor([[0, 1], [2, 1], [0, 0]])[..., None]
     old = torch.tensor([[-0.8, -1.7], [-1.2, -0.9], [-2.4, 0.0]]).double()
     right = [1.0, 0.0, 0.0]
     seen = {"entropy@hinted": [[0.0, 0.0]] * 3}
@@ -93,8 +93,8 @@ def test_it_gives_the_numbers_of_the_authors_code():
     method = srpo(entropy_temperature=1e9)
     batch = replace(batch, old_logp=old).with_advantage(method.advantage)
     student = logits.log_softmax(-1)
-    told = jsd(student, teacher.log_softmax(-1))
-    pi = Signals({"logp": student.gather(-1, said)[..., 0], "jsd@hinted": told})
+    divergence = jsd(student, teacher.log_softmax(-1))
+    pi = Signals({"logp": student.gather(-1, tokens)[..., 0], "jsd@hinted": divergence})
     loss = (method.aggregation(batch) * method.loss(pi, batch))[1:].sum()
     assert loss.item() == pytest.approx(0.1685411, rel=1e-5)
     (gradient,) = torch.autograd.grad(loss, logits)

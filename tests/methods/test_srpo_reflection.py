@@ -32,7 +32,7 @@ def test_right_twice_is_worth_most_in_the_paper():
     assert reward(PAPER, 0.0, 0.0) == pytest.approx(0.5 + 0.25 + BRIEF)
 
 
-def test_mending_is_worth_most_in_the_release():
+def test_correction_has_the_largest_reward_in_the_release():
     assert reward(RELEASE, 0.0, 1.0) == pytest.approx(1.0 + 0.5 + BRIEF)
     assert reward(RELEASE, 0.0, 1.0) == pytest.approx(1.5779, abs=1e-4)
     assert reward(RELEASE, 1.0, 1.0) == pytest.approx(0.75 + 0.5 + BRIEF)
@@ -60,7 +60,7 @@ def test_the_advantage_is_of_these_rewards():
     assert advantage == pytest.approx([0.5**0.5, -(0.5**0.5)], rel=1e-5)
 
 
-def test_it_gives_the_numbers_of_the_authors_code():
+def test_matches_the_authors_code():
     # SUSTechBruce/SRPO_MLLMs @ 23dab54,
     # spro_rl_train/openrlhf_srpo/srpo_runs/scripts/srpo_reward_func.py, accuracy_reward_func +
     # format_reward_func + 0.1 length_reward_func; words for tokens, inputs as

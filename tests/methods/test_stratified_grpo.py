@@ -33,7 +33,7 @@ def test_rewards_may_be_shifted_and_stretched():
     assert A.tolist() == pytest.approx(B.tolist(), rel=1e-4)
 
 
-def test_who_is_alone_in_a_stratum_is_compared_with_the_group_only():
+def test_lone_rollout_of_a_stratum_is_compared_with_the_group_only():
     batch = make_batch(group=[0] * 3, reward=[1, 0, 0], reward_terms={"tool_calls": [2, 0, 0]})
     A = stratified_grpo(stratum_weight=0.8).advantage(batch.reward, batch)
     assert A[0].item() == pytest.approx(0.2 * (2 / 3) / sqrt(2 / 9), rel=1e-5)

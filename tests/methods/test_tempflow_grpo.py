@@ -68,13 +68,13 @@ def test_one_step_of_each_is_learned_and_the_others_are_none_of_its_doing():
 def test_credit_follows_what_a_step_did_where_flow_grpos_follows_the_sum():
     group, batch = learned(tempflow_grpo(branches_per_step=8, kl_coef=0.0))
     ours, A = group.rollouts, batch.advantage[batch.mask].tolist()
-    whole, theirs = learned(flow_grpo(group_size=32, kl_coef=0.0))
+    whole, flow_batch = learned(flow_grpo(group_size=32, kl_coef=0.0))
     for place, matters in enumerate(MATTERS[:3]):
         own = slice(8 * place, 8 * place + 8)
         did = [matters * steps(r)[place] for r in ours[own]]
         assert correlation(did, A[own]) == pytest.approx(1.0)
         did = [matters * steps(r)[place] for r in whole.rollouts]
-        assert correlation(did, theirs.advantage[:, place].tolist()) < 0.9
+        assert correlation(did, flow_batch.advantage[:, place].tolist()) < 0.9
 
 
 def test_a_step_whose_noise_changes_nothing_is_not_learned():

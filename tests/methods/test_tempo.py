@@ -59,7 +59,7 @@ def test_what_stands_where_masked_makes_no_branch():
     assert torch.equal(PrefixTreeAdvantage()(wide.reward, wide)[:2, :2], same)
 
 
-def test_it_says_what_the_authors_code_says():
+def test_matches_the_authors_code():
     # fatebreaker/tempo at 0a1c273, compute_tempo_outcome_advantage, in float32
     batch = make_batch(
         group=[0, 0, 0, 0, 1, 1, 1],
@@ -86,9 +86,9 @@ def test_it_says_what_the_authors_code_says():
         [-1.1546986103057861, -1.443373203277588, -2.0207226276397705],
         [0.5773492455482483, 1.154698371887207, 0.0],
     ]
-    said = (PrefixTreeAdvantage()(batch.reward, batch) * batch.mask).tolist()
-    assert said == [pytest.approx(row, abs=1e-6) for row in recorded]
+    advantages = (PrefixTreeAdvantage()(batch.reward, batch) * batch.mask).tolist()
+    assert advantages == [pytest.approx(row, abs=1e-6) for row in recorded]
 
 
-def test_it_asks_which_action_was_taken():
+def test_requires_action_labels():
     assert tempo().required_signals == {"step/item"}

@@ -17,7 +17,7 @@ def rewards(mode, correct=(1.0, 1.0, 0.0), leak=(0.0, 0.0, 0.0)):
     return EffortModeReward((0.0, 0.5, 1.0))(batch.reward, batch).tolist()
 
 
-def test_brevity_counts_as_the_mode_says():
+def test_brevity_weight_follows_the_mode():
     # brevity 1/2, -1/2, 0; no leak is + 1/2
     assert rewards(LOW) == [2.0, 1.0, 0.5]
     assert rewards(MEDIUM) == [1.75, 1.25, 0.5]

@@ -42,7 +42,7 @@ def test_the_loss_of_the_released_formula():
     assert gradient[1].tolist() == pytest.approx([0.0, 0.75 * exp(0.1) / 3, 0.0])
 
 
-def test_it_gives_the_numbers_of_the_authors_code():
+def test_matches_the_authors_code():
     # VainF/Thinkless @ aa225d2, verl/verl/trainer/ppo/core_algos.py, compute_policy_loss with a
     # thinkless_alpha of 0.1, and its gradient; inputs as below
     batch = make_batch(group=[0, 0, 0], length=[3, 2, 1], advantage=[0.75, -0.75, 0.25])

@@ -45,7 +45,7 @@ def learn_from_three(method):
     return loss.item(), gradient.flatten().tolist()
 
 
-def test_it_gives_the_numbers_of_verl_and_of_trl():
+def test_matches_verl_and_of_trl():
     # verl-project/verl @ 1dda039, trainer/ppo/rollout_corr_helper.py,
     # compute_rollout_correction_weights with rollout_is="token",
     # rollout_is_threshold=2.0, and compute_policy_loss_vanilla with

@@ -71,7 +71,7 @@ def opened(method: Method, steps: int = 60) -> tuple[float, float]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", HELPED)
-def test_who_was_helped_opens_locks_alone_that_grpo_never_opens(name):
+def test_hinted_training_solves_locks_that_grpo_never_solves(name):
     before, after = opened(HELPED[name])
     assert before < 0.01
     assert after > 0.3

@@ -55,7 +55,7 @@ def test_nodes_of_another_group_are_others_though_their_numbers_are_the_same():
     assert credited(two)[4:] == credited(tree(REWARD[::-1]))
 
 
-def test_who_shares_nothing_is_compared_with_the_group_alone():
+def test_leaf_without_shared_nodes_is_compared_with_the_group_alone():
     alone = tree([1.0, 0.0], nodes=[[0], [1]])
     assert credited(alone) == [0.5, -0.5]
     assert credited(tree([1.0], nodes=[[0]])) == [0.0]

@@ -40,7 +40,7 @@ def test_the_defaults_are_these():
     )
 
 
-def test_it_gives_the_numbers_of_verl():
+def test_matches_verl():
     # verl-project/verl @ 1dda039, trainer/ppo/rollout_corr_helper.py,
     # compute_rollout_rejection_mask with rollout_rs="seq_max_k3,seq_mean_k3" and thresholds
     # "0.05,0.002" (or the first alone): what of four answers is kept

@@ -16,19 +16,19 @@ def rewards(correct, thinking, weight=0.3, group=None):
     return TrustWeightedReward(weight)(batch.reward, batch).tolist()
 
 
-def test_a_judge_who_prefers_the_wrong_is_trusted_less():
+def test_judge_that_prefers_wrong_rollouts_is_trusted_less():
     # trust e^(0.2 - 0.8): 0.3 x 0.5488 x 0.2 and x 0.8
     r = rewards([1.0, 1.0, 0.0, 0.0], [0.2, 0.2, 0.8, 0.8])
     assert r == pytest.approx([1 + 0.06 * exp(-0.6)] * 2 + [0.24 * exp(-0.6)] * 2)
     assert r == pytest.approx([1.0329, 1.0329, 0.1317, 0.1317], abs=1e-4)
 
 
-def test_a_judge_who_prefers_the_right_is_trusted():
+def test_judge_that_prefers_correct_rollouts_is_trusted():
     r = rewards([1.0, 1.0, 0.0, 0.0], [0.8, 0.8, 0.2, 0.2])
     assert r == pytest.approx([1.24, 1.24, 0.06, 0.06])
 
 
-def test_with_nobody_right_or_nobody_wrong_there_is_no_gap():
+def test_no_gap_in_a_uniform_group():
     assert rewards([0.0, 0.0], [0.5, 1.0]) == pytest.approx([0.15, 0.3])
     assert rewards([1.0, 1.0], [0.5, 1.0]) == pytest.approx([1.15, 1.3])
 
@@ -43,7 +43,7 @@ def test_the_thinking_reward_fades():
     assert weights == pytest.approx([0.3, 0.3 * exp(-0.5), 0.3 * exp(-1)])
 
 
-def test_it_gives_the_numbers_of_the_authors_code():
+def test_matches_the_authors_code():
     # kxfan2002/SophiaVL-R1 @ a818494, verl/workers/reward/custom.py,
     # CustomRewardManager.__call__; step 100, then 250, of its 500; inputs as below, where all
     # answers are worth 0.2 or more, so that its judge is asked about all

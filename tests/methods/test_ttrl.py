@@ -7,12 +7,12 @@ from grupo.rollouts.samplers import GroupSampler
 from grupo.testing.batches import make_batch
 
 
-def said(text):
+def rollout(text):
     return Rollout(turns=(("", Action(items=(1,), logp=(0.0,), text=text)),))
 
 
 def test_all_vote_and_some_are_learned_from():
-    group = Group(Task("t", ""), tuple(said(str(i)) for i in range(5)))
+    group = Group(Task("t", ""), tuple(rollout(str(i)) for i in range(5)))
     assert [r.text for r in KeepFirst(2)([group])[0].rollouts] == ["0", "1"]
     assert KeepFirst(9)([group])[0].rollouts == group.rollouts
 
@@ -24,10 +24,10 @@ def test_the_advantage_is_grpos():
     assert advantage == pytest.approx([0.5, 0.5, 0.5, -1.5], abs=1e-5)
 
 
-def test_it_gives_the_numbers_of_the_authors_code():
+def test_matches_the_authors_code():
     # PRIME-RL/TTRL @ 3e2cc93, verl/verl/utils/reward_score/ttrl/ttt_metrics.py,
     # test_time_train_metrics; inputs as below, no ties
-    group = tuple(said(rf"so \boxed{{{x}}}") for x in "7445471")
+    group = tuple(rollout(rf"so \boxed{{{x}}}") for x in "7445471")
     assert MajorityVote()(Task("t", ""), group) == [0.0, 1.0, 1.0, 0.0, 1.0, 0.0, 0.0]
 
 

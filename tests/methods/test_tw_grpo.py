@@ -14,7 +14,7 @@ def test_the_places_where_the_group_differs_most_weigh_most():
     assert weight[1].tolist() == pytest.approx([1.0, 1.175, 0.0])
 
 
-def test_a_group_that_agrees_everywhere_weighs_all_alike():
+def test_a_group_that_agrees_everywhere_have_equal_weight():
     batch = make_batch(group=[0, 0], length=[2, 2], signals={"disagreement": [[0.3, 0.3]] * 2})
     assert (DisagreementWeighted(1.4)(batch) * 4).tolist() == [[1.0, 1.0]] * 2
 

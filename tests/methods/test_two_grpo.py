@@ -15,7 +15,7 @@ def test_a_pair_is_worth_plus_and_minus_one_whatever_it_earned():
     assert A.tolist() == pytest.approx([1, -1, -1, 1], rel=1e-5)
 
 
-def test_a_pair_alike_teaches_nothing():
+def test_a_pair_alike_gives_no_signal():
     batch = make_batch(group=[0, 0, 1, 1], reward=[1.0, 1.0, 0.0, 0.0])
     assert two_grpo().advantage(batch.reward, batch).tolist() == [0, 0, 0, 0]
 
@@ -29,8 +29,8 @@ def test_on_policy_its_gradient_is_dpos_up_to_a_factor():
     ours = (method.aggregation(batch) * method.loss(pi, batch)).sum()
     dpo = -torch.nn.functional.logsigmoid(pi.logp[0].sum() - pi.logp[1].sum())
     mine = torch.autograd.grad(ours, pi.logp, retain_graph=True)[0]
-    theirs = torch.autograd.grad(dpo, pi.logp)[0]
-    assert mine.flatten().tolist() == pytest.approx((theirs / 2).flatten().tolist(), rel=1e-5)
+    dpo_gradient = torch.autograd.grad(dpo, pi.logp)[0]
+    assert mine.flatten().tolist() == pytest.approx((dpo_gradient / 2).flatten().tolist(), rel=1e-5)
 
 
 def test_loss():

@@ -10,37 +10,37 @@ from grupo.methods.unlikeliness import UnlikelinessReward, unlikeliness
 from grupo.testing.batches import make_batch
 
 
-def said(reward, logp, length=None):
+def rewarded_batch(reward, logp, length=None):
     batch = make_batch(group=[0] * len(reward), reward=reward, length=length)
     return replace(batch, old_logp=torch.tensor(logp, dtype=torch.float64))
 
 
 def test_the_likelier_a_right_answer_the_less_it_earns():
-    batch = said([1, 1, 0, 0], [[-0.1], [-1.0], [-0.5], [-2.0]])
+    batch = rewarded_batch([1, 1, 0, 0], [[-0.1], [-1.0], [-0.5], [-2.0]])
     # ranks 3, 1, 2, 0 of 4
     r = UnlikelinessReward(0.25)(batch.reward, batch)
     assert r.tolist() == pytest.approx([1 - 0.25 * 3 / 4, 1 - 0.25 / 4, 0, 0])
 
 
-def test_a_group_that_is_all_right_still_teaches():
-    batch = said([1, 1], [[-0.1], [-1.0]])
+def test_a_group_that_is_all_right_still_gives_a_signal():
+    batch = rewarded_batch([1, 1], [[-0.1], [-1.0]])
     A = unlikeliness().advantage(batch.reward, batch)
     # rewards 7/8 and 1: half of 1/8 over 1/8 sqrt(1/2)
     assert A.tolist() == pytest.approx([-(0.5**0.5), 0.5**0.5], rel=1e-4)
 
 
 def test_likelihood_is_a_mean_over_actions():
-    batch = said([1, 1], [[-0.4, -0.4], [-0.5, 99.0]], length=[2, 1])
+    batch = rewarded_batch([1, 1], [[-0.4, -0.4], [-0.5, 99.0]], length=[2, 1])
     assert UnlikelinessReward(0.5)(batch.reward, batch).tolist() == pytest.approx([1 - 0.25, 1.0])
 
 
 def test_equally_likely_answers_earn_the_same():
-    batch = said([1, 1, 1], [[-1.0], [-1.0], [-2.0]])
+    batch = rewarded_batch([1, 1, 1], [[-1.0], [-1.0], [-2.0]])
     r = UnlikelinessReward(0.3)(batch.reward, batch)
     assert r.tolist() == pytest.approx([1 - 0.3 * 1.5 / 3] * 2 + [1.0])
 
 
-def test_it_gives_the_numbers_of_the_authors_code():
+def test_matches_the_authors_code():
     # AndreHe02/rewarding-unlikely-release @ ca1cff0, verl/trainer/ppo/ray_lean_trainer.py,
     # _compute_advantages with a rank_penalty of 0.25; inputs as below
     logp = [[-0.4, -0.6], [-0.9, 99], [-0.2, -0.1], [-2, 99], [-1, -0.2], [-0.3, 99], [-0.8, -0.9]]

@@ -19,7 +19,7 @@ def test_a_group_of_eight_with_two_right():
     assert (a + 1) / (a + b + 2) == pytest.approx(0.3)  # the mean of Beta(3, 7)
 
 
-def test_groups_and_steps_make_it_forget():
+def test_counts_decay_per_group_and_per_step():
     past = TaskHistory((3, 5), (TWO_OF_EIGHT, (1.0, 0.0)))
     a, b = Thompson(decay_per_group=0.5, decay_per_step=0.9).beta_counts(past, step=6)
     # two steps on: 2 and 6 times 0.81; halved, and one more of each; another step
@@ -27,7 +27,7 @@ def test_groups_and_steps_make_it_forget():
     assert Thompson().beta_counts(TaskHistory(), step=6) == (0.0, 0.0)
 
 
-def test_what_mostly_fails_promises_most():
+def test_mostly_failing_tasks_have_the_highest_value():
     assert [expected_gain(p) for p in (0.5, 0.9, 0.05)] == pytest.approx(
         [0.125, 0.009, 0.0451], abs=1e-4
     )

@@ -32,7 +32,7 @@ def test_the_gradient_is_the_estimators():
     assert gradient[1].tolist() == pytest.approx([0.3, -0.1, -0.1])
 
 
-def test_an_answer_that_cannot_be_reached_teaches_no_answer():
+def test_an_answer_that_cannot_be_reached_trains_no_answer():
     cold = make_batch(
         group=[0],
         length=[2],

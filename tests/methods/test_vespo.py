@@ -34,7 +34,7 @@ def test_the_gradient_is_the_kernel_times_that_of_reinforce():
     )
 
 
-def test_it_gives_the_numbers_of_the_authors():
+def test_matches_the_authors_numbers():
     # FloyedShen/VESPO @ aa1f304, compute_policy_loss_vespo with token-mean on these inputs
     old = torch.tensor([[-1.0, -0.5, -2.0], [-0.7, -1.2, -0.3]], dtype=torch.float64)
     batch = make_batch(group=[0, 0], length=[3, 3], advantage=[1.0, -1.0])

@@ -24,7 +24,7 @@ def test_with_weight_1_it_is_plain_reinforce():
     ]
 
 
-def test_there_is_no_baseline_all_wrong_and_all_right_groups_teach():
+def test_there_is_no_baseline_all_wrong_and_all_right_groups_give_a_signal():
     batch = make_batch(group=[0, 0, 1, 1], reward=[1.0, 1.0, 0.0, 0.0])
     assert w_reinforce().advantage(batch.reward, batch).tolist() == [0.1, 0.1, -1.0, -1.0]
 

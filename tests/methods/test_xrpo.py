@@ -10,14 +10,14 @@ from grupo.methods.xrpo import NoveltyBonus, xrpo
 from grupo.testing.batches import make_batch
 
 
-def said(logp, length=None):
+def correct_batch(logp, length=None):
     n = len(logp)
     batch = make_batch(group=[0] * n, length=length)
     return replace(batch, old_logp=torch.tensor(logp, dtype=torch.float64))
 
 
 def sharpened(A, logp, weight=1.0, cap=1.0):
-    batch = said(logp)
+    batch = correct_batch(logp)
     return NoveltyBonus(weight, cap)(torch.tensor(A, dtype=torch.float64), batch).tolist()
 
 
@@ -34,7 +34,7 @@ def test_wrong_answers_stay_as_they_are():
 
 
 def test_likelihood_is_a_mean_over_actions():
-    batch = said([[-1.5, -1.5], [-0.5, 77.0]], length=[2, 1])
+    batch = correct_batch([[-1.5, -1.5], [-0.5, 77.0]], length=[2, 1])
     A = torch.tensor([1.5, 1.5], dtype=torch.float64)
     assert NoveltyBonus(1.0, 1.0)(A, batch).tolist() == pytest.approx([2.5 - exp(-0.5), 1.5])
 

@@ -10,7 +10,7 @@ from grupo.rollouts.samplers import EarlyPruning
 from grupo.rollouts.samplers.pruning import QUALITY_HEAD, BetaBin, BetaBins
 from grupo.training.collate import collate
 from grupo.training.collect import drop_failed_rollouts
-from tests.helpers.tiny_lm import built
+from tests.helpers.tiny_lm import build_cached
 
 POSTERIOR = BetaBins((BetaBin(0.0, 8.0), BetaBin(8.0, 8.0)))
 SAMPLER = EarlyPruning(
@@ -33,7 +33,7 @@ class ConstantEnv:
 
 @pytest.fixture
 def policy(llama):
-    policy = built(llama)
+    policy = build_cached(llama)
     head = policy.attach_heads((QUALITY_HEAD,)).heads["quality"]
     torch.manual_seed(0)
     torch.nn.init.normal_(head.weight)

@@ -20,7 +20,14 @@ from grupo.models.loading import Lora
 from grupo.models.token_statistics import token_signals
 from grupo.training.collate import collate
 from grupo.training.update import add_signals
-from tests.helpers.tiny_lm import PROMPTS, answers, build_cached, dense, save_model, generate
+from tests.helpers.tiny_lm import (
+    PROMPTS,
+    answer_batch,
+    build_cached,
+    dense_attention,
+    generate,
+    save_model,
+)
 
 COMPARISONS = ("reverse_kl@teacher", "forward_kl@teacher", "jsd@teacher")
 
@@ -34,7 +41,7 @@ def teacher(tmp_path_factory) -> CausalLM:
 def full_logp(policy: CausalPolicy, batch: Batch) -> torch.Tensor:
     """Log-probabilities of the vocabulary at every action, by transformers, (N, T, V)."""
     token, start = batch.inputs["token"], batch.inputs["start"]
-    with dense(policy) as model:
+    with dense_attention(policy) as model:
         logp = model(token).logits.log_softmax(-1)
     columns = (start[:, None] - 1 + torch.arange(batch.mask.shape[1])).clamp(max=token.shape[1] - 1)
     return torch.stack([logp[row, column] for row, column in enumerate(columns)])
@@ -42,8 +49,10 @@ def full_logp(policy: CausalPolicy, batch: Batch) -> torch.Tensor:
 
 def test_comparisons_use_full_distributions(llama, teacher):
     policy = llama.build()
-    batch = answers(policy)
-    aux_models = policy.attach_aux_models(COMPARISONS, ReferenceUpdate(), [AuxModel("teacher", teacher)])
+    batch = answer_batch(policy)
+    aux_models = policy.attach_aux_models(
+        COMPARISONS, ReferenceUpdate(), [AuxModel("teacher", teacher)]
+    )
     signals = policy.signals(batch, COMPARISONS)
     p, q = full_logp(policy, batch), full_logp(aux_models.scorers["teacher"], batch)
     mixture = ((p.exp() + q.exp()) / 2).log()
@@ -53,14 +62,18 @@ def test_comparisons_use_full_distributions(llama, teacher):
         "jsd@teacher": ((p.exp() * (p - mixture)).sum(-1) + (q.exp() * (q - mixture)).sum(-1)) / 2,
     }
     for name, value in expected.items():
-        torch.testing.assert_close(signals[name][batch.mask], value[batch.mask], rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(
+            signals[name][batch.mask], value[batch.mask], rtol=1e-4, atol=1e-5
+        )
         assert (signals[name][~batch.mask] == 0).all()
 
 
 def test_comparisons_have_no_gradient_in_the_teacher(llama, teacher):
     policy = llama.build()
-    aux_models = policy.attach_aux_models(COMPARISONS, ReferenceUpdate(), [AuxModel("teacher", teacher)])
-    policy.signals(answers(policy), COMPARISONS)["jsd@teacher"].sum().backward()
+    aux_models = policy.attach_aux_models(
+        COMPARISONS, ReferenceUpdate(), [AuxModel("teacher", teacher)]
+    )
+    policy.signals(answer_batch(policy), COMPARISONS)["jsd@teacher"].sum().backward()
     assert all(p.grad is not None for p in policy.parameters())
     assert all(p.grad is None for p in aux_models.scorers["teacher"].module.parameters())
 
@@ -69,16 +82,17 @@ def test_initial_divergence_from_the_reference_is_zero(llama):
     policy = llama.build()
     names = ("reverse_kl@ref", "forward_kl@ref", "jsd@ref")
     policy.attach_aux_models(names, ReferenceUpdate(), [])
-    signals = policy.signals(answers(policy), names)
+    signals = policy.signals(answer_batch(policy), names)
     assert all(signals[name].abs().max() < 1e-6 for name in names)
 
 
 def test_temperature_scaled_logp_matches_a_policy_of_that_temperature(llama):
     policy = llama.build()
-    batch = answers(policy)
+    batch = answer_batch(policy)
     aux_models = policy.attach_aux_models(["logp@t=1.3"], ReferenceUpdate(), [])
     hot = build_cached(replace(llama, sampling=Sampling(temperature=1.3)))
-    with torch.no_grad():  # with a gradient, cached activations are reused, which rounds differently
+    # with a gradient, cached activations are reused, which rounds differently
+    with torch.no_grad():
         both = aux_models.scorers["t=1.3"].signals(batch).logp, hot.signals(batch).logp
     torch.testing.assert_close(*both, rtol=0, atol=1e-6)
 
@@ -127,7 +141,7 @@ def perturb(policy: CausalPolicy) -> None:
 @pytest.mark.parametrize("lora", [None, Lora(2, 4.0)], ids=["full", "lora"])
 def test_reference_follows_by_its_rate_when_an_update_is_due(llama, lora):
     policy = replace(llama, lora=lora).build()
-    batch = answers(policy)
+    batch = answer_batch(policy)
     aux_models = policy.attach_aux_models(["logp@ref"], ReferenceUpdate(rate=0.25, every=2), [])
     start = {name: x.clone() for name, x in policy.weights().items()}
     before = policy.signals(batch).logp
@@ -136,7 +150,9 @@ def test_reference_follows_by_its_rate_when_an_update_is_due(llama, lora):
     torch.testing.assert_close(aux_models.scorers["ref"].signals(batch).logp, before)
     aux_models.update_reference(2, policy)
     for name, x in policy.weights().items():
-        torch.testing.assert_close(aux_models.reference_weights[name], start[name] + 0.25 * (x - start[name]))
+        torch.testing.assert_close(
+            aux_models.reference_weights[name], start[name] + 0.25 * (x - start[name])
+        )
     now = {name: x.clone() for name, x in policy.weights().items()}
     policy.load(aux_models.reference_weights)
     expected = policy.signals(batch).logp
@@ -149,7 +165,7 @@ def test_reference_follows_by_its_rate_when_an_update_is_due(llama, lora):
 @pytest.mark.parametrize("lora", [None, Lora(2, 4.0)], ids=["full", "lora"])
 def test_reference_without_updates_stays(llama, lora):
     policy = replace(llama, lora=lora).build()
-    batch = answers(policy)
+    batch = answer_batch(policy)
     aux_models = policy.attach_aux_models(["logp@ref"], ReferenceUpdate(), [])
     before = policy.signals(batch).logp
     perturb(policy)
@@ -159,7 +175,7 @@ def test_reference_without_updates_stays(llama, lora):
 
 def test_heads_start_at_their_initial_value_with_no_gradient_in_the_policy(llama):
     policy = llama.build()
-    batch = answers(policy)
+    batch = answer_batch(policy)
     heads = policy.attach_heads([LinearHead("value", 0.5), LearnedScalar("lambda", 2.0)])
     signals = policy.signals(batch, ["value", "lambda"])
     assert (signals["value"][batch.mask] == 0.5).all()
@@ -195,7 +211,7 @@ def test_requests_with_other_sampling_do_not_change_each_other(llama):
 
 def test_disagreement_is_the_divergence_from_the_mean_at_each_column(llama):
     policy = llama.build()
-    batch = answers(policy)
+    batch = answer_batch(policy)
     group = batch.select_rows(torch.tensor([0, 1, 2]))
     signals = policy.signals(group, ["disagreement"])["disagreement"]
     logp = full_logp(policy, group).detach()
@@ -211,7 +227,7 @@ def test_disagreement_is_the_divergence_from_the_mean_at_each_column(llama):
 
 def test_group_signals_do_not_depend_on_the_microbatch(llama):
     policy = replace(llama, tokens_per_microbatch=1).build()
-    batch = answers(policy)
+    batch = answer_batch(policy)
     two = replace(batch, group=torch.arange(len(batch.reward)) % 2)
     values = add_signals(policy, {}, two, ["disagreement"]).signals["disagreement"]
     for group in (0, 1):
@@ -228,7 +244,7 @@ def test_comparison_with_swapped_adapters_has_the_right_gradient(llama, monkeypa
     policy = replace(llama, lora=Lora(2, 4.0)).build()
     twin = replace(llama, lora=Lora(2, 4.0)).build()
     twin.load(policy.weights())
-    batch = answers(policy)
+    batch = answer_batch(policy)
     policy.attach_aux_models(["reverse_kl@ref"], ReferenceUpdate(rate=0.5), [])
     twin.scorers = {"ref": twin.load_frozen_copy()}  # fresh adapters change nothing
     for model in (policy, twin):

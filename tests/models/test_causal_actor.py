@@ -1,4 +1,4 @@
-"""Between text and tokens."""
+"""Conversion between text or chat messages and tokens."""
 
 import asyncio
 from dataclasses import replace
@@ -9,7 +9,7 @@ from grupo.core.errors import ConfigError
 from grupo.core.types import Action, Rollout
 from grupo.models.causal_lm import CausalLM
 from grupo.models.chat_tokenizer import ChatTokenizer
-from tests.helpers.tiny_lm import TEMPLATE, batch_of, plant, spoken, tokenizer
+from tests.helpers.tiny_lm import TEMPLATE, batch_of, generate, save_model, tokenizer
 
 PLAIN = ChatTokenizer(tokenizer(), eos_token_ids=(0, 5), stop_strings=("END",))
 CHAT = ChatTokenizer(
@@ -18,28 +18,28 @@ CHAT = ChatTokenizer(
 LATER = Rollout().append_turn("Hi", Action((3,), (-1.0,)))
 
 
-def test_a_text_comes_back_from_its_tokens():
+def test_decode_inverts_encode():
     text = "".join(map(chr, range(32, 127))) + "\n  two  spaces ."
     assert PLAIN.decode(PLAIN.encode_observation(Rollout(), text)) == text
 
 
-def test_text_of_an_action_leaves_special_tokens_out():
+def test_decode_leaves_special_tokens_out():
     assert PLAIN.decode((*PLAIN.encode_observation(Rollout(), "four"), 0)) == "four"
 
 
-def test_a_recited_answer_ends_as_the_policy_would_have_ended_it():
+def test_encoded_answers_end_with_an_end_token_or_a_stop_string():
     assert PLAIN.encode_answer("4") == (*PLAIN.encode_observation(Rollout(), "4"), 0)
     assert PLAIN.encode_answer("4END") == PLAIN.encode_observation(Rollout(), "4END")
 
 
-def test_the_usual_end_is_the_tokenizers_own(tmp_path):
-    folder = plant(tmp_path, says={"eos_token": "!"}, eos_token_id=[0, 2])
+def test_first_end_token_is_the_tokenizers(tmp_path):
+    folder = save_model(tmp_path, tokenizer_options={"eos_token": "!"}, eos_token_id=[0, 2])
     assert CausalLM(str(folder), max_new_tokens=8).build().chat_tokenizer.eos_token_ids == (2, 0)
 
 
-def test_a_chat_begins_with_its_template():
-    said = "<|user|>Hi<|model|>"
-    assert CHAT.tokenizer.decode(CHAT.encode_observation(Rollout(), "Hi")) == said
+def test_prompts_are_rendered_by_the_chat_template():
+    rendered = "<|user|>Hi<|model|>"
+    assert CHAT.tokenizer.decode(CHAT.encode_observation(Rollout(), "Hi")) == rendered
     assert CHAT.encode_observation(Rollout(), "Hi") == CHAT.encode_observation(
         Rollout(), ({"role": "user", "content": "Hi"},)
     )
@@ -47,17 +47,17 @@ def test_a_chat_begins_with_its_template():
         replace(CHAT, apply_chat_template=False).tokenizer.decode(
             CHAT.encode_observation(Rollout(), "Hi")
         )
-        == said
+        == rendered
     )
 
 
-def test_what_the_world_says_later_is_plain_text():
+def test_later_text_observations_are_plain():
     assert CHAT.encode_observation(LATER, "Hi") == PLAIN.encode_observation(Rollout(), "Hi")
     assert CHAT.encode_observation(LATER, "") == ()
 
 
 @pytest.mark.parametrize(
-    ("language", "rollout", "seen", "message"),
+    ("chat_tokenizer", "rollout", "prompt", "message"),
     [
         (PLAIN, Rollout(), ({"role": "user", "content": "Hi"},), "has no chat template"),
         (replace(PLAIN, apply_chat_template=True), Rollout(), "Hi", "has no chat template"),
@@ -65,22 +65,22 @@ def test_what_the_world_says_later_is_plain_text():
         (PLAIN, Rollout(), "", "it has no tokens. Allowed: at least one."),
     ],
 )
-def test_prompts_that_cannot_be_read_are_refused(language, rollout, seen, message):
+def test_invalid_prompts_raise_config_errors(chat_tokenizer, rollout, prompt, message):
     with pytest.raises(ConfigError, match=rf"^prompt: .*{message}"):
-        language.encode_observation(rollout, seen)
+        chat_tokenizer.encode_observation(rollout, prompt)
 
 
-def test_a_policy_of_chats_answers_behind_the_template(tmp_path):
-    folder = plant(tmp_path, says={"chat_template": TEMPLATE})
+def test_policy_with_a_chat_template_generates_after_the_template(tmp_path):
+    folder = save_model(tmp_path, tokenizer_options={"chat_template": TEMPLATE})
     policy = CausalLM(str(folder), max_new_tokens=8, apply_chat_template=True).build()
-    action = spoken(policy, ["Hi"], attempts=1)[0][0]
+    action = generate(policy, ["Hi"], attempts=1)[0][0]
     assert policy.chat_tokenizer.tokenizer.decode(action.observation) == "<|user|>Hi<|model|>"
     batch = batch_of(policy, [Rollout((("Hi", action),))])
     assert batch.inputs["start"].tolist() == [len("?Hi?")]
     assert policy.signals(batch).logp[0].tolist() == pytest.approx(action.logp, abs=2e-5)
 
 
-def test_a_refused_prompt_reaches_whoever_asked(llama):
+def test_prompt_errors_are_raised_by_the_actor(llama):
     policy = llama.build()
     with pytest.raises(ConfigError, match="has no chat template"):
         asyncio.run(policy.actor(0)(Rollout(), ({"role": "user", "content": "Hi"},)))

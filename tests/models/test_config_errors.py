@@ -1,4 +1,4 @@
-"""What cannot be loaded or trained is refused with one clear message."""
+"""Models that cannot be loaded or trained raise `ConfigError` with a clear message."""
 
 import json
 import shutil
@@ -23,12 +23,12 @@ from grupo.core.types import Task
 from grupo.models.aux_models import AuxModel
 from grupo.models.causal_lm import CausalLM
 from grupo.models.loading import Lora
-from tests.helpers.tiny_lm import CONTEXT, plant, tokenizer
+from tests.helpers.tiny_lm import CONTEXT, save_model, tokenizer
 
 
 @pytest.fixture
 def folder(folders, tmp_path) -> Path:
-    """A model that may be spoilt."""
+    """A copy of a model's folder, for a test to break."""
     return Path(shutil.copytree(folders["llama"], tmp_path / "llama"))
 
 
@@ -36,32 +36,41 @@ def folder(folders, tmp_path) -> Path:
     ("changes", "message"),
     [
         ({"dtype": "bfloat61"}, "dtype: 'bfloat61'. Allowed: float32 or bfloat16."),
-        ({"device": "cpu0"}, "device: 'cpu0' is not available. Did you mean 'cpu'? Allowed: auto, cpu"),
+        (
+            {"device": "cpu0"},
+            "device: 'cpu0' is not available. Did you mean 'cpu'? Allowed: auto, cpu",
+        ),
         ({"max_new_tokens": 0}, "max_new_tokens: 0. Allowed: 1 or more."),
-        ({"max_new_tokens": CONTEXT}, "max_new_tokens: 64. Allowed: below 64, which is all the model reads."),
+        (
+            {"max_new_tokens": CONTEXT},
+            "max_new_tokens: 64. Allowed: below 64, the context length of the model.",
+        ),
         ({"tokens_per_microbatch": 0}, "tokens_per_microbatch: 0. Allowed: 1 or more."),
-        ({"stop_strings": ("",)}, "stop_strings: ('',). Allowed: a tuple of texts, none of them empty."),
-        ({"stop_strings": "END"}, "stop_strings: 'END'. Allowed: a tuple of texts"),
+        (
+            {"stop_strings": ("",)},
+            "stop_strings: ('',). Allowed: a tuple of strings, none of them empty.",
+        ),
+        ({"stop_strings": "END"}, "stop_strings: 'END'. Allowed: a tuple of strings"),
         ({"lora": Lora(targets=("q_prj",))}, "targets: ('q_prj',). Target modules {'q_prj'} not"),
     ],
 )
-def test_fields_of_a_policy_are_refused_by_name(llama, changes, message):
-    with pytest.raises(ConfigError) as refused:
+def test_invalid_fields_raise_config_errors(llama, changes, message):
+    with pytest.raises(ConfigError) as raised:
         replace(llama, **changes).build()
-    assert str(refused.value).startswith(message)
+    assert str(raised.value).startswith(message)
 
 
-def test_the_longest_answer_that_fits_is_allowed(llama):
-    assert replace(llama, max_new_tokens=CONTEXT - 1).build().context == CONTEXT
+def test_longest_answer_that_fits_is_allowed(llama):
+    assert replace(llama, max_new_tokens=CONTEXT - 1).build().context_length == CONTEXT
 
 
 @pytest.mark.parametrize(("field", "value"), [("rank", 0), ("alpha", 0.0)])
-def test_adapters_that_adapt_nothing_are_refused(field, value):
+def test_invalid_lora_fields_raise_config_errors(field, value):
     with pytest.raises(ConfigError, match=rf"^{field}: {value}. Allowed: "):
         Lora(**{field: value})
 
 
-def test_a_path_that_is_no_folder_names_its_nearest_sibling(folders):
+def test_missing_folder_suggests_its_nearest_sibling(folders):
     path = folders["llama"].replace("llama", "lama")
     with pytest.raises(
         ConfigError, match=r"lama' is not a folder. Did you mean 'llama'\? Allowed: "
@@ -69,7 +78,7 @@ def test_a_path_that_is_no_folder_names_its_nearest_sibling(folders):
         CausalLM(path).build()
 
 
-def test_a_relative_path_whose_parent_is_here_is_not_looked_for_on_a_hub(folders, monkeypatch):
+def test_relative_path_with_an_existing_parent_is_not_a_hub_name(folders, monkeypatch):
     root = Path(folders["llama"]).parent
     monkeypatch.chdir(root.parent)
     with pytest.raises(ConfigError, match=r"lama' is not a folder. Did you mean 'llama'\?"):
@@ -88,7 +97,7 @@ def no_weights(folder: Path) -> None:
     (folder / "model.safetensors").unlink()
 
 
-def cut_weights(folder: Path) -> None:
+def truncated_weights(folder: Path) -> None:
     with (folder / "model.safetensors").open("r+b") as file:
         file.truncate(5_000)
 
@@ -111,7 +120,7 @@ def encoder_and_decoder(folder: Path) -> None:
     T5ForConditionalGeneration(config).save_pretrained(folder)
 
 
-def reads_ahead(folder: Path) -> None:
+def bidirectional(folder: Path) -> None:
     config = BertConfig(
         vocab_size=99,
         hidden_size=16,
@@ -124,7 +133,7 @@ def reads_ahead(folder: Path) -> None:
     BertLMHeadModel(config).save_pretrained(folder)
 
 
-def no_body(folder: Path) -> None:
+def no_base_model(folder: Path) -> None:
     config = Llama4TextConfig(
         vocab_size=99,
         hidden_size=16,
@@ -140,7 +149,7 @@ def no_body(folder: Path) -> None:
     Llama4ForCausalLM(config).save_pretrained(folder)
 
 
-def lost_tensor(folder: Path) -> None:
+def missing_tensor(folder: Path) -> None:
     weights = load_file(folder / "model.safetensors")
     weights.pop("model.layers.1.mlp.up_proj.weight")
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
@@ -159,59 +168,62 @@ def large_tokenizer(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("spoil", "message"),
+    ("damage", "message"),
     [
         (no_config, r"has no config.json; it holds generation_config.json, model.safetensors"),
         (no_tokenizer, r"has no tokenizer that loads: "),
         (no_weights, r"is no causal language model that loads: .*no file named model.safetensors"),
-        (cut_weights, r"is no causal language model that loads: Error while deserializing header"),
+        (
+            truncated_weights,
+            r"is no causal language model that loads: Error while deserializing header",
+        ),
         (broken_header, r"is no causal language model that loads: Error while deserializing heade"),
         (broken_config, r"config.json' is not a valid JSON file"),
         (unknown_type, r"is no causal language model that loads: .*model type `lama`"),
         (encoder_and_decoder, r"is no causal language model that loads: .*T5Config"),
-        (reads_ahead, r"BertLMHeadModel is not causal"),
-        (no_body, r"Llama4ForCausalLM has no base model that runs without the LM head"),
-        (lost_tensor, r"lack 1 tensors, first 'model.layers.1.mlp.up_proj.weight'"),
+        (bidirectional, r"BertLMHeadModel is not causal"),
+        (no_base_model, r"Llama4ForCausalLM has no base model that runs without the LM head"),
+        (missing_tensor, r"lack 1 tensors, first 'model.layers.1.mlp.up_proj.weight'"),
         (wrong_shape, r"'lm_head.weight' in .* has shape \(5, 32\). Allowed: \(99, 32\)"),
         (large_tokenizer, r"has 100 tokens, the model 99"),
     ],
 )
-def test_a_folder_that_is_no_whole_causal_language_model_is_refused(
-    folder: Path, spoil: Callable[[Path], None], message: str
+def test_incomplete_or_unsupported_folder_raises_config_error(
+    folder: Path, damage: Callable[[Path], None], message: str
 ):
-    spoil(folder)
+    damage(folder)
     with pytest.raises(ConfigError, match=rf"^model: .*{message}"):
         CausalLM(str(folder), max_new_tokens=8).build()
 
 
-def test_a_model_whose_answers_cannot_end_is_refused(tmp_path):
-    folder = plant(tmp_path, says={"eos_token": None}, eos_token_id=None)
+def test_model_without_end_tokens_raises_config_error(tmp_path):
+    folder = save_model(tmp_path, tokenizer_options={"eos_token": None}, eos_token_id=None)
     spec = CausalLM(str(folder), max_new_tokens=8)
     with pytest.raises(
-        ConfigError, match=r"^stop: empty, and .* has no end token. Allowed: a text."
+        ConfigError, match=r"^stop_strings: empty, and .* has no end token. Allowed: at least one"
     ):
         spec.build()
     assert replace(spec, stop_strings=("\n",)).build().chat_tokenizer.eos_token_ids == ()
 
 
-def test_a_teacher_with_another_vocabulary_is_refused(llama, folder):
-    written = json.loads((folder / "tokenizer.json").read_text())
-    vocabulary = written["model"]["vocab"]
+def test_teacher_with_another_vocabulary_raises_config_error(llama, folder):
+    config = json.loads((folder / "tokenizer.json").read_text())
+    vocabulary = config["model"]["vocab"]
     vocabulary["A"], vocabulary["B"] = vocabulary["B"], vocabulary["A"]
-    (folder / "tokenizer.json").write_text(json.dumps(written))
-    other = AuxModel("teacher", CausalLM(str(folder), max_new_tokens=16))
+    (folder / "tokenizer.json").write_text(json.dumps(config))
+    aux_model = AuxModel("teacher", CausalLM(str(folder), max_new_tokens=16))
     with pytest.raises(
-        ConfigError, match="aux_models: 'teacher' has 99 tokens, and they are not the poli"
+        ConfigError, match="aux_models: 'teacher' has 99 tokens, which differ from the policy"
     ):
-        llama.build().attach_aux_models(["logp@teacher"], ReferenceUpdate(), [other])
+        llama.build().attach_aux_models(["logp@teacher"], ReferenceUpdate(), [aux_model])
 
 
-def test_prompts_may_be_as_long_as_leaves_room_for_the_answer(llama):
+def test_prompts_must_leave_room_for_the_answer(llama):
     policy = llama.build()
-    room = policy.context - llama.limit
+    room = policy.context_length - llama.max_new_tokens
     fits, too_long = Task("fits", "x" * room), Task("long", "x" * (room + 1))
     policy.validate_tasks([fits])
     with pytest.raises(
-        ConfigError, match=rf"task long, 'xxx.*', has {room + 1} tokens; the model re"
+        ConfigError, match=rf"task long, 'xxx.*', has {room + 1} tokens. Allowed: {room},"
     ):
         policy.validate_tasks([fits, too_long])

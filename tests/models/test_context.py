@@ -1,4 +1,4 @@
-"""What a policy says in a context is what it is asked of again, wherever the context came from."""
+"""Evaluated log-probabilities match generation in every kind of context."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -10,51 +10,50 @@ import torch
 from grupo.core.types import Action, Rollout
 from grupo.models.causal_actor import CausalActor
 from grupo.models.causal_policy import CausalPolicy
-from tests.helpers.tiny_lm import batch_of, built
+from tests.helpers.tiny_lm import batch_of, build_cached
 
 QUESTION = "What would you say of this?"
 
 
 @pytest.fixture
 def policy(llama) -> CausalPolicy:
-    return built(llama)
+    return build_cached(llama)
 
 
 def run(work: Coroutine[Any, Any, Any]) -> Any:
     return asyncio.run(work)
 
 
-async def first(act: CausalActor, limit: int = 3) -> Rollout:
-    return Rollout().append_turn(
-        QUESTION, await act.with_stop(max_new_tokens=limit)(Rollout(), QUESTION)
-    )
+async def first_turn(actor: CausalActor, max_new_tokens: int = 3) -> Rollout:
+    action = await actor.with_stop(max_new_tokens=max_new_tokens)(Rollout(), QUESTION)
+    return Rollout().append_turn(QUESTION, action)
 
 
-def assert_said_again(policy: CausalPolicy, rollout: Rollout) -> None:
-    """The learner finds every log-probability that the sampler told."""
+def assert_logp_matches(policy: CausalPolicy, rollout: Rollout) -> None:
+    """Evaluated log-probabilities are those of generation, except off context."""
     batch = batch_of(policy, [rollout])
-    again = policy.signals(batch).logp
+    logp = policy.signals(batch).logp
     own = batch.mask & (batch.signals["off_context"] == 0)
-    torch.testing.assert_close(again[own], batch.old_logp[own], atol=2e-5, rtol=0)
+    torch.testing.assert_close(logp[own], batch.old_logp[own], atol=2e-5, rtol=0)
 
 
-def test_a_limit_ends_an_answer_and_the_next_goes_on_from_there(policy):
+def test_answer_continues_after_its_token_limit(policy):
     async def work() -> Rollout:
-        act = policy.actor(3)
-        rollout = await first(act)
-        return rollout.append_turn("", await act.with_stop(max_new_tokens=2)(rollout, ""))
+        actor = policy.actor(3)
+        rollout = await first_turn(actor)
+        return rollout.append_turn("", await actor.with_stop(max_new_tokens=2)(rollout, ""))
 
     rollout = run(work())
     whole = run(policy.actor(3).with_stop(max_new_tokens=5)(Rollout(), QUESTION))
-    parts = [action.items for _, action in rollout.turns]
-    assert list(map(len, parts)) == [3, 2]
+    items = [action.items for _, action in rollout.turns]
+    assert list(map(len, items)) == [3, 2]
     assert [action.finish_reason for _, action in rollout.turns] == ["length"] * 2
-    assert (*parts[0], *parts[1]) == whole.items  # as if it had never been cut
+    assert (*items[0], *items[1]) == whole.items  # as without the limit
     assert batch_of(policy, [rollout]).turn.unique().tolist() == [0]
-    assert_said_again(policy, rollout)
+    assert_logp_matches(policy, rollout)
 
 
-def test_a_stop_of_ones_own_ends_an_answer(policy):
+def test_stop_string_of_a_request_ends_the_answer(policy):
     whole: Action = run(policy.actor(3)(Rollout(), QUESTION))
     letter = policy.chat_tokenizer.decode(whole.items[:3])[-1]
     cut: Action = run(policy.actor(3).with_stop(letter)(Rollout(), QUESTION))
@@ -63,125 +62,125 @@ def test_a_stop_of_ones_own_ends_an_answer(policy):
     assert cut.finish_reason == "stop"
 
 
-def test_requests_that_end_otherwise_do_not_disturb_each_other(policy):
+def test_requests_with_other_stop_conditions_do_not_change_each_other(policy):
     alone = run(policy.actor(3)(Rollout(), QUESTION))
     letter = policy.chat_tokenizer.decode(alone.items[:4])[-1]
 
     async def work() -> list[Action]:
-        act = policy.actor(3)
-        ways = (
-            act,
-            act.with_stop(max_new_tokens=2),
-            act.with_stop(letter),
-            act.with_stop(letter, max_new_tokens=1),
+        actor = policy.actor(3)
+        actors = (
+            actor,
+            actor.with_stop(max_new_tokens=2),
+            actor.with_stop(letter),
+            actor.with_stop(letter, max_new_tokens=1),
         )
-        return await asyncio.gather(*(way(Rollout(), QUESTION) for way in ways))
+        return await asyncio.gather(*(actor(Rollout(), QUESTION) for actor in actors))
 
     together = run(work())
     assert together[0].items == alone.items
-    assert len({a.items for a in together}) == 4  # they do end at different places
+    assert len({a.items for a in together}) == 4  # they end at different places
     assert all(a.items == together[0].items[: len(a.items)] for a in together)
 
 
-def test_what_is_forced_is_read_but_neither_sampled_nor_learned(policy):
+def test_forced_text_is_in_the_context_but_not_in_the_loss(policy):
     async def work() -> Rollout:
-        act = policy.actor(3)
-        rollout = await first(act)
-        rollout = rollout.append_turn("", await act.prefill_forced(rollout, "", "So:"))
-        return rollout.append_turn("", await act(rollout, ""))
+        actor = policy.actor(3)
+        rollout = await first_turn(actor)
+        rollout = rollout.append_turn("", await actor.prefill_forced(rollout, "", "So:"))
+        return rollout.append_turn("", await actor(rollout, ""))
 
     rollout = run(work())
     forced = rollout.turns[1][1]
-    assert (forced.text, forced.learned, forced.sampled) == ("So:", False, False)
+    assert (forced.text, forced.in_loss, forced.sampled) == ("So:", False, False)
     assert forced.items == policy.chat_tokenizer.encode_forced("So:")
     batch = batch_of(policy, [rollout])
     assert batch.mask[0, 3:6].tolist() == [False] * 3
-    assert_said_again(policy, rollout)
+    assert_logp_matches(policy, rollout)
 
 
-def test_a_context_that_begins_anew_holds_what_was_carried_and_nothing_else(policy):
+def test_restarted_context_holds_the_observation_and_carried_tokens(policy):
     async def work() -> Rollout:
-        act = policy.actor(3)
-        rollout = await first(act, 6)
+        actor = policy.actor(3)
+        rollout = await first_turn(actor, 6)
         rollout = rollout.append_turn(
-            QUESTION, await act.with_stop(max_new_tokens=4).restart_context(rollout, QUESTION, 2)
+            QUESTION, await actor.with_stop(max_new_tokens=4).restart_context(rollout, QUESTION, 2)
         )
-        return rollout.append_turn("", await act.with_stop(max_new_tokens=2)(rollout, ""))
+        return rollout.append_turn("", await actor.with_stop(max_new_tokens=2)(rollout, ""))
 
     rollout = run(work())
     (_, one), (_, two), (_, three) = rollout.turns
-    asked = policy.encode_observation(Rollout(), QUESTION)
-    assert two.observation == (*asked, *one.items[-2:])
-    assert (two.begins, three.begins) == (True, False)
+    prompt = policy.encode_observation(Rollout(), QUESTION)
+    assert two.observation == (*prompt, *one.items[-2:])
+    assert (two.resets_context, three.resets_context) == (True, False)
     batch = batch_of(policy, [rollout])
     assert batch.rollout.tolist() == [0, 0]
-    assert batch.inputs["length"].tolist() == [len(asked) + 6, len(asked) + 2 + 4 + 2]
-    assert_said_again(policy, rollout)
-    none = run(policy.actor(3).restart_context(rollout, QUESTION))
-    assert none.seen == asked
+    assert batch.inputs["length"].tolist() == [len(prompt) + 6, len(prompt) + 2 + 4 + 2]
+    assert_logp_matches(policy, rollout)
+    empty = run(policy.actor(3).restart_context(rollout, QUESTION))
+    assert empty.observation == prompt
 
 
-def test_a_context_may_begin_with_what_was_said_first_and_last(policy):
-    rollout = run(first(policy.actor(3), 6))
-    parts, asked = rollout.turns[0][1].items, policy.encode_observation(Rollout(), QUESTION)
+def test_restarted_context_carries_first_and_last_tokens(policy):
+    rollout = run(first_turn(policy.actor(3), 6))
+    items = rollout.turns[0][1].items
+    prompt = policy.encode_observation(Rollout(), QUESTION)
 
-    def carried(tail: int, head: int) -> tuple[int, ...]:
-        return run(policy.actor(3).restart_context(rollout, QUESTION, tail, head)).seen[
-            len(asked) :
-        ]
+    def carried(suffix: int, prefix: int) -> tuple[int, ...]:
+        action = run(policy.actor(3).restart_context(rollout, QUESTION, suffix, prefix))
+        return action.observation[len(prompt) :]
 
-    assert carried(2, 1) == (*parts[:1], *parts[-2:])
-    assert carried(0, 2) == parts[:2]
-    assert carried(4, 4) == parts  # nothing is read twice
+    assert carried(2, 1) == (*items[:1], *items[-2:])
+    assert carried(0, 2) == items[:2]
+    assert carried(4, 4) == items  # no token twice
 
 
-def test_a_rollout_that_is_cut_goes_on_from_there(policy):
-    whole = run(first(policy.actor(3), 6))
-    cut = policy.actor(3).cut(whole, 4)
+def test_truncated_rollouts_continue(policy):
+    whole = run(first_turn(policy.actor(3), 6))
+    cut = policy.actor(3).truncate(whole, 4)
     (_, action), (_, full) = *cut.turns, *whole.turns
     assert (action.items, action.logp) == (full.items[:4], full.logp[:4])
     assert (action.text, action.finish_reason) == (full.text[:4], "length")
     again = run(policy.actor(3).with_stop(max_new_tokens=2)(cut, ""))
     assert again.items == full.items[4:]
-    assert policy.actor(3).cut(cut.then("", again), 1).text == full.text[:5]
+    assert policy.actor(3).truncate(cut.append_turn("", again), 1).text == full.text[:5]
 
 
-def test_chances_belong_to_their_stream(policy):
-    act = policy.actor(3)
-    one, same = (act.chance("cuts").random() for _ in range(2))
-    others = {act.chance("other").random(), act.fork(1).chance("cuts").random()}
+def test_rng_belongs_to_the_actors_stream(policy):
+    actor = policy.actor(3)
+    one, same = (actor.rng("cuts").random() for _ in range(2))
+    others = {actor.rng("other").random(), actor.fork(1).rng("cuts").random()}
     assert one == same
     assert one not in others
 
 
-def test_a_rollout_may_be_moved_behind_another_prompt(policy):
+def test_with_prompt_marks_actions_off_context(policy):
     hinted = QUESTION + " Say yes."
 
     async def work() -> Rollout:
-        act = policy.actor(3)
+        actor = policy.actor(3)
         rollout = Rollout().append_turn(
-            hinted, await act.with_stop(max_new_tokens=4)(Rollout(), hinted)
+            hinted, await actor.with_stop(max_new_tokens=4)(Rollout(), hinted)
         )
-        return act.moved(rollout, QUESTION)
+        return actor.with_prompt(rollout, QUESTION)
 
     rollout = run(work())
-    (seen, action), *_ = rollout.turns
-    assert (seen, action.moved) == (QUESTION, True)
+    (prompt, action), *_ = rollout.turns
+    assert (prompt, action.off_context) == (QUESTION, True)
     assert action.observation == policy.encode_observation(Rollout(), QUESTION)
     batch = batch_of(policy, [rollout])
     here = policy.signals(batch).logp
-    assert (here - batch.old_logp)[batch.mask].abs().max() > 1e-3  # the prompt does matter
-    drawn = Rollout().append_turn(
+    assert (here - batch.old_logp)[batch.mask].abs().max() > 1e-3  # the prompt matters
+    generated = Rollout().append_turn(
         hinted, run(policy.actor(3).with_stop(max_new_tokens=4)(Rollout(), hinted))
     )
-    assert_said_again(policy, drawn)
-    assert drawn.turns[0][1].logp == action.logp  # of the context it was drawn in
+    assert_logp_matches(policy, generated)
+    assert generated.turns[0][1].logp == action.logp  # of the context of generation
 
 
-def test_each_action_knows_the_random_numbers_it_was_drawn_with(policy):
+def test_actions_record_their_random_stream(policy):
     async def work() -> list[Action]:
-        act = policy.actor(3)
-        return [await act.fork(i)(Rollout(), QUESTION) for i in (0, 1, 0)]
+        actor = policy.actor(3)
+        return [await actor.fork(i)(Rollout(), QUESTION) for i in (0, 1, 0)]
 
     a, b, c = run(work())
-    assert a.stream == c.stream != b.stream
+    assert a.rng_key == c.rng_key != b.rng_key

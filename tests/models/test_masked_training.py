@@ -1,4 +1,4 @@
-"""The one trainer on a masked diffusion model that was grown on the spot."""
+"""Training of a masked diffusion toy model."""
 
 import pytest
 from torch import Tensor
@@ -32,34 +32,31 @@ RUNS = {
 
 
 @pytest.fixture(scope="module")
-def grown(tmp_path_factory) -> str:
-    """A model that is right about some of its tasks."""
-    return str(
-        train_toy_model(
-            ToyMaskedLM(target_accuracy=0.15), tmp_path_factory.mktemp("grown") / "model"
-        )
-    )
+def pretrained(tmp_path_factory) -> str:
+    """A model with 15 % accuracy on its tasks."""
+    folder = tmp_path_factory.mktemp("pretrained") / "model"
+    return str(train_toy_model(ToyMaskedLM(target_accuracy=0.15), folder))
 
 
-def recipe(folder: str, which: str, *, turned: bool = False, steps: int) -> Recipe:
+def recipe(folder: str, which: str, *, negated: bool = False, max_steps: int) -> Recipe:
     method, order, estimate = RUNS[which]
     return Recipe(
         policy=MaskedDiffusion(folder, order=order, logp_estimator=estimate, max_new_tokens=LIMIT),
         env=REVERSAL_ENV,
         tasks=ReversalTasks(2000, seed=3),
         eval_tasks=ReversalTasks(50, seed=4),
-        method=method.replace(advantage=chain(method.credit, negative)) if turned else method,
-        max_steps=steps,
+        method=method.replace(advantage=chain(method.advantage, negate)) if negated else method,
+        max_steps=max_steps,
         prompts_per_step=16,
         learning_rate=5e-4,
     )
 
 
-def negative(x: Tensor, batch: Batch) -> Tensor:
+def negate(x: Tensor, batch: Batch) -> Tensor:
     return -x
 
 
-def right(learner: Learner) -> float:
+def accuracy(learner: Learner) -> float:
     score = evaluate(
         learner.policy,
         REVERSAL_ENV,
@@ -71,38 +68,40 @@ def right(learner: Learner) -> float:
     return score.sampled.value
 
 
-def came_to(learner: Learner) -> tuple[float, float]:
-    before = right(learner)
+def accuracy_before_and_after(learner: Learner) -> tuple[float, float]:
+    before = accuracy(learner)
     for _ in range(learner.recipe.max_steps):
         learner.step()
-    return before, right(learner)
+    return before, accuracy(learner)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("which", RUNS)
-def test_it_learns_and_with_the_sign_of_the_advantage_flipped_it_does_not(grown, which):
-    before, after = came_to(Learner(recipe(grown, which, max_steps=40)))
-    same, turned = came_to(Learner(recipe(grown, which, turned=True, max_steps=40)))
-    assert same == before
+def test_it_learns_and_with_negated_advantages_it_does_not(pretrained, which):
+    before, after = accuracy_before_and_after(Learner(recipe(pretrained, which, max_steps=40)))
+    same_before, negated_after = accuracy_before_and_after(
+        Learner(recipe(pretrained, which, negated=True, max_steps=40))
+    )
+    assert same_before == before
     assert after > before + 0.2
-    assert turned < before
+    assert negated_after < before
 
 
 @pytest.fixture(scope="module")
-def sprout(tmp_path_factory) -> str:
-    """A model that knows next to nothing."""
-    seedling = ToyMaskedLM(
+def barely_trained(tmp_path_factory) -> str:
+    """A model after two steps of pretraining."""
+    toy = ToyMaskedLM(
         hidden_size=16, num_layers=1, num_heads=2, max_steps=2, prompts_per_step=8, eval_every=0
     )
-    return str(train_toy_model(seedling, tmp_path_factory.mktemp("sprout") / "model"))
+    return str(train_toy_model(toy, tmp_path_factory.mktemp("barely_trained") / "model"))
 
 
 def digits(task: Task, rollout: Rollout) -> float:
-    """Some answers are better than others even of a model that knows nothing."""
+    """Fraction of digits, a reward that varies even with a random model."""
     return sum(letter.isdigit() for letter in rollout.text) / LIMIT
 
 
-def small(folder: str, which: str) -> Recipe:
+def small_recipe(folder: str, which: str) -> Recipe:
     env, held_out = SingleTurn((RewardTerm("digits", digits),)), ReversalTasks(2, seed=4)
     return recipe(folder, which, max_steps=2).replace(
         prompts_per_step=4, eval_tasks=held_out, env=env, learning_rate=5e-3
@@ -110,8 +109,8 @@ def small(folder: str, which: str) -> Recipe:
 
 
 @pytest.mark.parametrize("which", RUNS)
-def test_a_few_steps_change_the_policy(sprout, which):
-    learner = Learner(small(sprout, which))
+def test_training_steps_change_the_weights(barely_trained, which):
+    learner = Learner(small_recipe(barely_trained, which))
     before = {name: x.clone() for name, x in learner.policy.weights().items()}
     numbers = [learner.step().metrics for _ in range(2)]
     assert any(not x.equal(before[name]) for name, x in learner.policy.weights().items())
@@ -119,22 +118,22 @@ def test_a_few_steps_change_the_policy(sprout, which):
 
 
 @pytest.mark.parametrize("which", RUNS)
-def test_the_ratio_of_a_fresh_answer_is_one(sprout, which):
-    learner = Learner(small(sprout, which))
-    learned = learner.step()
-    policy = learner.recipe.policy.build()  # as it was before the step
-    batch = learned.batch
+def test_ratio_of_an_on_policy_answer_is_one(barely_trained, which):
+    learner = Learner(small_recipe(barely_trained, which))
+    result = learner.step()
+    policy = learner.recipe.policy.build()  # the weights before the step
+    batch = result.batch
     off = (policy.signals(batch).logp - batch.old_logp)[batch.mask]
     assert off.exp().tolist() == pytest.approx([1.0] * len(off), abs=1e-5)
     moved = (learner.policy.signals(batch).logp - batch.old_logp)[batch.mask]
     assert moved.abs().max() > 1e-3
 
 
-def test_a_run_ends_with_the_weights_that_it_saved_and_may_sample_ahead(sprout, tmp_path):
-    ahead = small(sprout, "coupled").replace(max_staleness=1, max_steps=3)
-    assert train(ahead, tmp_path / "run")["steps"] == 3
-    policy, again = load_policy(tmp_path / "run")
-    assert again == ahead
-    start = ahead.policy.build().weights()
+def test_asynchronous_run_saves_its_final_weights(barely_trained, tmp_path):
+    asynchronous = small_recipe(barely_trained, "coupled").replace(max_staleness=1, max_steps=3)
+    assert train(asynchronous, tmp_path / "run")["steps"] == 3
+    policy, loaded = load_policy(tmp_path / "run")
+    assert loaded == asynchronous
+    start = asynchronous.policy.build().weights()
     assert any(not x.equal(start[name]) for name, x in policy.weights().items())
     assert resume(tmp_path / "run")["steps"] == 3

@@ -1,4 +1,4 @@
-"""Several policies trained together: each acts in its own role, and learns from that alone."""
+"""Several policies trained together: each acts in its role and learns from its rollouts."""
 
 import asyncio
 from dataclasses import replace
@@ -27,162 +27,159 @@ from grupo.training.update import accumulate_gradients, add_signals
 from tests.helpers import tiny_lm
 
 HINTER = Rollout(role="hinter")
-ASKED = "What is 2+2?"
+QUESTION = "What is 2+2?"
 
 
 @pytest.fixture
 def spec(folders) -> MultiPolicy:
-    """Two of different families."""
-    first, other = (CausalLM(folders[name], max_new_tokens=8) for name in ("llama", "gpt2"))
-    return MultiPolicy(first, (RolePolicy("hinter", other),))
+    """Two policies of different families."""
+    main_policy, hinter = (CausalLM(folders[name], max_new_tokens=8) for name in ("llama", "gpt2"))
+    return MultiPolicy(main_policy, (RolePolicy("hinter", hinter),))
 
 
-def spoken(policy, count=3, key=7):
-    """As many rollouts of each role, a first and a hinter's in turn, all asked together."""
+def generate(policy, count=3, key=7):
+    """`count` rollouts of the hinter and of the main policy, alternating, in one batch."""
 
-    async def everyone():
-        act = policy.actor(key)
+    async def generate_all():
+        actor = policy.actor(key)
         starts = [Rollout() if i % 2 else HINTER for i in range(2 * count)]
-        said = (act.fork(i)(start, ASKED) for i, start in enumerate(starts))
-        return [
-            s.append_turn(ASKED, a)
-            for s, a in zip(starts, await asyncio.gather(*said), strict=True)
-        ]
+        pending = (actor.fork(i)(start, QUESTION) for i, start in enumerate(starts))
+        actions = await asyncio.gather(*pending)
+        return [s.append_turn(QUESTION, a) for s, a in zip(starts, actions, strict=True)]
 
-    return asyncio.run(everyone())
+    return asyncio.run(generate_all())
 
 
-def batch_of(policy, rollouts, reward=None):
-    named = (
-        [replace(r, reward=float(i)) for i, r in enumerate(rollouts)]
-        if not reward
-        else [replace(r, reward=x) for r, x in zip(rollouts, reward, strict=True)]
-    )
-    batch = collate([Group(Task("0", ""), tuple(named))], policy.encode)
+def batch_of(policy, rollouts, rewards=None):
+    rewards = rewards or [float(i) for i in range(len(rollouts))]
+    scored = [replace(r, reward=x) for r, x in zip(rollouts, rewards, strict=True)]
+    batch = collate([Group(Task("0", ""), tuple(scored))], policy.encode)
     return replace(batch, inputs={**batch.inputs, "row": torch.arange(len(batch.mask))})
 
 
-def gradients(policy):
-    """By role, the norm of the gradient."""
-    found = {}
+def gradient_norms(policy):
+    """Sum of the gradient norms of each policy, by role."""
+    norms = {}
     for role, own in policy.by_role.items():
-        some = [p.grad for p in own.parameters() if p.grad is not None]
-        found[role] = sum(float(grad.norm()) for grad in some)
-    return found
+        grads = [p.grad for p in own.parameters() if p.grad is not None]
+        norms[role] = sum(float(grad.norm()) for grad in grads)
+    return norms
 
 
-def test_in_each_rollout_its_own_policy_acts_and_knows_it_again(spec):
+def test_policy_of_a_rollouts_role_generates_and_evaluates_it(spec):
     policy = spec.build()
-    rollouts = spoken(policy)
+    rollouts = generate(policy)
     batch = batch_of(policy, rollouts)
-    again = policy.signals(batch, ["logp", "entropy"])
+    signals = policy.signals(batch, ["logp", "entropy"])
     torch.testing.assert_close(
-        again.logp[batch.mask], batch.old_logp[batch.mask], atol=2e-5, rtol=0
+        signals.logp[batch.mask], batch.old_logp[batch.mask], atol=2e-5, rtol=0
     )
-    for role, mine in (("", rollouts[1::2]), ("hinter", rollouts[::2])):
+    for role, own_rollouts in (("", rollouts[1::2]), ("hinter", rollouts[::2])):
         own = policy.by_role[role]
-        alone = tiny_lm.batch_of(own, mine)
+        alone = tiny_lm.batch_of(own, own_rollouts)
         width = alone.mask.shape[1]
         rows = torch.tensor([i for i, r in enumerate(rollouts) if r.role == role])
-        theirs = own.signals(alone, ["entropy"]).entropy
-        assert torch.equal(again.entropy[rows][:, :width], theirs)
+        expected = own.signals(alone, ["entropy"]).entropy
+        assert torch.equal(signals.entropy[rows][:, :width], expected)
         other = policy.by_role["hinter" if role == "" else ""]
-        assert not torch.allclose(other.signals(alone, ["entropy"]).entropy, theirs)
+        assert not torch.allclose(other.signals(alone, ["entropy"]).entropy, expected)
 
 
-def test_the_first_says_what_it_says_alone_and_has_every_role_that_is_nobodys(spec):
-    def said(policy, start):
-        return asyncio.run(policy.actor(7).fork(0)(start, ASKED))
+def test_main_policy_generates_as_alone_and_has_every_other_role(spec):
+    def answer(policy, start):
+        return asyncio.run(policy.actor(7).fork(0)(start, QUESTION))
 
     both, alone = spec.build(), spec.main_policy.build()
     for start in (Rollout(), Rollout(role="judge")):
-        assert said(both, start) == said(alone, start)
-    assert said(both, HINTER) != said(alone, HINTER)
+        assert answer(both, start) == answer(alone, start)
+    assert answer(both, HINTER) != answer(alone, HINTER)
 
 
-def test_each_learns_from_its_own_rows_alone(spec):
+def test_each_policy_learns_from_its_rows_only(spec):
     policy, method = spec.build(), Method(loss=Clip())
-    rollouts = spoken(policy)
-    for taught, others in (("", "hinter"), ("hinter", "")):
-        worth = [float(i) if r.role == taught else 0.0 for i, r in enumerate(rollouts, 1)]
-        accumulate_gradients(policy, method, batch_of(policy, rollouts, worth))
-        norms = gradients(policy)
-        assert norms[taught] > 0
-        assert norms[others] == 0
+    rollouts = generate(policy)
+    for trained, other in (("", "hinter"), ("hinter", "")):
+        rewards = [float(i) if r.role == trained else 0.0 for i, r in enumerate(rollouts, 1)]
+        accumulate_gradients(policy, method, batch_of(policy, rollouts, rewards))
+        norms = gradient_norms(policy)
+        assert norms[trained] > 0
+        assert norms[other] == 0
         for p in policy.parameters():
             p.grad = None
 
 
-def test_the_gradient_of_each_is_the_one_it_has_alone(spec):
+def test_gradient_of_each_policy_is_the_one_it_has_alone(spec):
     policy, method = spec.build(), Method(loss=Clip())
-    rollouts = spoken(policy)
+    rollouts = generate(policy)
     accumulate_gradients(policy, method, batch_of(policy, rollouts))
     for role in policy.roles:
         own = policy.by_role[role]
         together = {n: p.grad.clone() for n, p in own.module.named_parameters()}
         for p in own.parameters():
             p.grad = None
-        mine = [replace(r, reward=float(i)) for i, r in enumerate(rollouts) if r.role == role]
-        accumulate_gradients(own, method, tiny_lm.batch_of(own, mine))
+        own_rollouts = [
+            replace(r, reward=float(i)) for i, r in enumerate(rollouts) if r.role == role
+        ]
+        accumulate_gradients(own, method, tiny_lm.batch_of(own, own_rollouts))
         for name, p in own.module.named_parameters():
-            # each weighs 1 / 6 of six rows, alone 1 / 3 of three
+            # the weight of a row is 1 / 6 of six rows, alone 1 / 3 of three
             torch.testing.assert_close(together[name], p.grad / 2, atol=1e-6, rtol=1e-4)
 
 
-@pytest.mark.parametrize("budget", [20, 1 << 20])
-def test_rows_that_are_worked_on_together_are_of_one_policy(spec, budget):
+@pytest.mark.parametrize("max_tokens", [20, 1 << 20])
+def test_microbatches_hold_rows_of_one_policy(spec, max_tokens):
     policy = spec.build()
-    batch = batch_of(policy, spoken(policy))
-    policy.tokens_per_microbatch = budget
-    parts = list(policy.micro(batch))
-    assert sorted(torch.cat(parts).tolist()) == list(range(6))
-    assert all(len(batch.inputs["policy_index"][rows].unique()) == 1 for rows in parts)
-    assert (len(parts) > 2) == (budget == 20)
+    batch = batch_of(policy, generate(policy))
+    policy.tokens_per_microbatch = max_tokens
+    microbatches = list(policy.microbatches(batch))
+    assert sorted(torch.cat(microbatches).tolist()) == list(range(6))
+    assert all(len(batch.inputs["policy_index"][rows].unique()) == 1 for rows in microbatches)
+    assert (len(microbatches) > 2) == (max_tokens == 20)
 
 
-def test_a_batch_that_takes_rows_keeps_whose_they_are(spec):
+def test_selected_rows_keep_their_policy(spec):
     policy = spec.build()
-    batch = batch_of(policy, spoken(policy))
+    batch = batch_of(policy, generate(policy))
     whole = policy.signals(batch).logp
     for rows in (torch.tensor([5, 0, 2]), torch.tensor([4]), torch.tensor([3, 1])):
-        some = policy.signals(batch.select_rows(rows)).logp
-        torch.testing.assert_close(some, whole[rows], atol=2e-5, rtol=0)
+        logp = policy.signals(batch.select_rows(rows)).logp
+        torch.testing.assert_close(logp, whole[rows], atol=2e-5, rtol=0)
 
 
-def louder(group, rollout):
-    return None if rollout.role else ASKED.upper()
+def uppercase_prompt(group, rollout):
+    return None if rollout.role else QUESTION.upper()
 
 
 @pytest.mark.parametrize("lora", [None, Lora(4)], ids=["full", "adapters"])
-def test_each_is_compared_with_itself_as_it_was_and_in_other_views(spec, lora):
+def test_each_policy_has_its_reference_and_prompt_override(spec, lora):
     policy = replace(spec, main_policy=replace(spec.main_policy, lora=lora)).build()
-    needs = {"logp@ref", "logp@loud"}
-    company = policy.attach_aux_models(
-        needs, ReferenceUpdate(0.5, 1), [AuxModel("loud", "policy", louder)]
+    required = {"logp@ref", "logp@loud"}
+    aux_models = policy.attach_aux_models(
+        required, ReferenceUpdate(0.5, 1), [AuxModel("loud", "policy", uppercase_prompt)]
     )
-    rollouts = spoken(policy)
-    groups = [Group(Task("0", ASKED), tuple(rollouts))]
+    rollouts = generate(policy)
+    groups = [Group(Task("0", QUESTION), tuple(rollouts))]
     batch = batch_of(policy, rollouts)
-    views = company.encode_reprompted(policy, groups)
-    batch = replace(batch, inputs={**batch.inputs, **views})
+    reprompted = aux_models.encode_reprompted(policy, groups)
+    batch = replace(batch, inputs={**batch.inputs, **reprompted})
     with torch.no_grad():
-        before = add_signals(policy, company.scorers, batch, needs).signals
+        before = add_signals(policy, aux_models.scorers, batch, required).signals
         for p in policy.parameters():
             p.add_(0.05 * torch.ones_like(p))
-        moved = add_signals(policy, company.scorers, batch, {"logp@ref"}).signals["logp@ref"]
-        torch.testing.assert_close(moved, before["logp@ref"])
-        company.after(1, policy)
-        follows = add_signals(policy, company.scorers, batch, {"logp@ref"}).signals["logp@ref"]
-    theirs = batch.inputs["policy_index"] == 1
+        kept = add_signals(policy, aux_models.scorers, batch, {"logp@ref"}).signals["logp@ref"]
+        torch.testing.assert_close(kept, before["logp@ref"])
+        aux_models.update_reference(1, policy)
+        updated = add_signals(policy, aux_models.scorers, batch, {"logp@ref"}).signals["logp@ref"]
+    is_hinter = batch.inputs["policy_index"] == 1
     torch.testing.assert_close(before["logp@ref"], batch.old_logp, atol=2e-5, rtol=0)
     loud = before["logp@loud"] - batch.old_logp
-    assert loud[theirs].abs().max() < 2e-5  # a hinter reads what it read
-    assert loud[~theirs].abs().max() > 0.01
-    for rows in (theirs, ~theirs):
-        assert not torch.allclose(follows[rows], moved[rows])
+    assert loud[is_hinter].abs().max() < 2e-5  # the hinter keeps its prompt
+    assert loud[~is_hinter].abs().max() > 0.01
+    for rows in (is_hinter, ~is_hinter):
+        assert not torch.allclose(updated[rows], kept[rows])
 
 
-def test_weights_go_out_and_back_and_each_into_a_folder_of_its_own(spec, tmp_path):
+def test_weights_are_loaded_and_exported_by_role(spec, tmp_path):
     policy, other = spec.build(), spec.build()
     with torch.no_grad():
         for p in policy.parameters():
@@ -191,50 +188,50 @@ def test_weights_go_out_and_back_and_each_into_a_folder_of_its_own(spec, tmp_pat
     assert {name.partition("/")[0] for name in names if "/" in name} == {"hinter"}
     assert len(names) == len(policy.parameters())
     other.load(policy.weights())
-    assert spoken(other) == spoken(policy)
+    assert generate(other) == generate(policy)
     policy.export(tmp_path)
     for role, folder in (("", tmp_path), ("hinter", tmp_path / "hinter")):
         model = AutoModelForCausalLM.from_pretrained(folder)
-        ours = policy.by_role[role].weights()
-        assert type(model).__name__ == type(policy.by_role[role].plain).__name__
-        assert all(torch.equal(p, ours[name]) for name, p in model.named_parameters())
+        weights = policy.by_role[role].weights()
+        assert type(model).__name__ == type(policy.by_role[role].hf_model).__name__
+        assert all(torch.equal(p, weights[name]) for name, p in model.named_parameters())
 
 
-def test_one_budget_is_halved_for_all(spec):
+def test_halving_applies_to_all_policies(spec):
     hinter = replace(spec.roles[0].policy, tokens_per_microbatch=64)
     policy = replace(spec, roles=(RolePolicy("hinter", hinter),)).build()
     assert policy.tokens_per_microbatch == 64
-    list(policy.micro(batch_of(policy, spoken(policy))))
+    list(policy.microbatches(batch_of(policy, generate(policy))))
     assert "32 tokens" in policy.halve_microbatch()
-    assert [own.budget for own in policy.all] == [32, 32]
+    assert [own.tokens_per_microbatch for own in policy.policies] == [32, 32]
 
 
 def tasks():
-    yield from (Task(str(i), ASKED, "4") for i in range(8))
+    yield from (Task(str(i), QUESTION, "4") for i in range(8))
 
 
-def recipe(policy, sample) -> Recipe:
+def recipe(policy, sampler) -> Recipe:
     return Recipe(
         policy=policy,
         env=SingleTurn((RewardTerm("right", ExactMatch()),)),
         tasks=FromFunction(tasks),
         eval_tasks=0,
-        method=Method(sampler=sample, loss=Clip() + 0.1 * KL()),
+        method=Method(sampler=sampler, loss=Clip() + 0.1 * KL()),
     )
 
 
-def misspelled(spec, name):
+def with_role_name(spec, name):
     return replace(spec, roles=(RolePolicy(name, spec.roles[0].policy),))
 
 
-def test_a_role_that_nobody_gives_is_refused_before_anything_is_loaded(spec):
+def test_role_unknown_to_the_method_raises_before_loading(spec):
     check_recipe(recipe(spec, WithSelfHint(GroupSampler(2))))
     message = (
         r"policy.roles\[0\].name: 'hintr' is no role of the method."
         r" Did you mean 'hinter'\? Allowed: hinter."
     )
     with pytest.raises(ConfigError, match=message):
-        check_recipe(recipe(misspelled(spec, "hintr"), WithSelfHint(GroupSampler(2))))
+        check_recipe(recipe(with_role_name(spec, "hintr"), WithSelfHint(GroupSampler(2))))
     with pytest.raises(
         ConfigError, match=r"'hinter' is no role of the method\. There is nothing to"
     ):
@@ -242,7 +239,7 @@ def test_a_role_that_nobody_gives_is_refused_before_anything_is_loaded(spec):
 
 
 @pytest.mark.parametrize("names", [("",), ("a/b",), ("hinter", "hinter")])
-def test_roles_that_cannot_be_told_apart_are_refused(spec, names):
+def test_invalid_role_names_raise_config_errors(spec, names):
     roles = tuple(RolePolicy(name, spec.main_policy) for name in names)
     with pytest.raises(
         ConfigError, match=r"policy.roles\[\d\].name: .*Allowed: a name that no other"

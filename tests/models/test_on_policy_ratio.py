@@ -1,4 +1,4 @@
-"""What was sampled and what is trained are one distribution: the ratio of a fresh answer is 1."""
+"""Generation and training use one distribution: the ratio of an on-policy answer is 1."""
 
 import asyncio
 from math import exp
@@ -15,11 +15,11 @@ from tests.helpers.tiny_lm import (
     CONTEXT,
     FAMILIES,
     PROMPTS,
-    answers,
+    answer_batch,
     batch_of,
-    built,
-    spoken,
-    two_turns,
+    build_cached,
+    generate,
+    two_turn_rollouts,
 )
 
 SAMPLINGS = {
@@ -34,9 +34,9 @@ SAMPLINGS = {
 
 @pytest.mark.parametrize("sampling", SAMPLINGS.values(), ids=SAMPLINGS)
 @pytest.mark.parametrize("family", FAMILIES)
-def test_sampled_log_probabilities_are_those_evaluated_again(folders, family, sampling):
-    policy = built(CausalLM(folders[family], max_new_tokens=12, sampling=sampling))
-    batch = answers(policy)
+def test_evaluated_logp_matches_generation(folders, family, sampling):
+    policy = build_cached(CausalLM(folders[family], max_new_tokens=12, sampling=sampling))
+    batch = answer_batch(policy)
     assert len(set(batch.inputs["start"].tolist())) == 3
     torch.testing.assert_close(policy.signals(batch).logp, batch.old_logp, rtol=0, atol=2e-5)
 
@@ -44,84 +44,86 @@ def test_sampled_log_probabilities_are_those_evaluated_again(folders, family, sa
 @pytest.mark.usefixtures("bfloat16_here")
 @pytest.mark.parametrize("lora", [None, Lora(4)], ids=["full", "lora"])
 @pytest.mark.parametrize("family", FAMILIES)
-def test_in_bfloat16_they_are_so_to_its_rounding(folders, family, lora):
-    policy = built(CausalLM(folders[family], max_new_tokens=12, dtype="bfloat16", lora=lora))
-    batch = answers(policy)
+def test_evaluated_logp_matches_generation_in_bfloat16(folders, family, lora):
+    policy = build_cached(CausalLM(folders[family], max_new_tokens=12, dtype="bfloat16", lora=lora))
+    batch = answer_batch(policy)
     off = (policy.signals(batch).logp - batch.old_logp)[batch.mask].abs()
     assert off.mean() < 0.1
-    assert batch.old_logp[batch.mask].std() > 0.5  # not a number that all tokens share
+    assert batch.old_logp[batch.mask].std() > 0.5  # not constant
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_actions_of_a_second_turn_are_evaluated_behind_what_the_world_said(folders, family):
-    policy = built(CausalLM(folders[family], max_new_tokens=12))
-    batch = batch_of(policy, two_turns(policy))
+def test_evaluated_logp_matches_in_a_second_turn(folders, family):
+    policy = build_cached(CausalLM(folders[family], max_new_tokens=12))
+    batch = batch_of(policy, two_turn_rollouts(policy))
     logp = policy.signals(batch).logp
     assert 0 < (~batch.mask).sum() < batch.mask.numel()
     torch.testing.assert_close(logp, batch.old_logp, rtol=0, atol=2e-5)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_rows_that_leave_early_leave_the_others_as_they_are(folders, family):
-    policy = built(
+def test_rows_that_end_early_do_not_change_the_others(folders, family):
+    policy = build_cached(
         CausalLM(folders[family], max_new_tokens=16, stop_strings=tuple("abcdefghijklmnop012345"))
     )
-    batch = answers(policy, attempts=8)
+    batch = answer_batch(policy, attempts=8)
     assert len(set(batch.lengths.tolist())) > 5
     torch.testing.assert_close(policy.signals(batch).logp, batch.old_logp, rtol=0, atol=2e-5)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_a_row_at_the_end_of_the_context_leaves_the_others_as_they_are(folders, family):
-    policy = built(CausalLM(folders[family], max_new_tokens=16))
-    short = PROMPTS * 2  # with one long: too few are over at once to leave
-    *among, long = spoken(policy, [*short, "x" * (CONTEXT - 2)], attempts=1)
+def test_row_at_the_context_limit_does_not_change_the_others(folders, family):
+    policy = build_cached(CausalLM(folders[family], max_new_tokens=16))
+    short = PROMPTS * 2  # with one long row, too few rows end at once to be removed
+    *batched, long = generate(policy, [*short, "x" * (CONTEXT - 2)], attempts=1)
     assert len(long[0].items) <= 2
-    alone = spoken(policy, short, attempts=1)
-    assert [said[0].items for said in among] == [said[0].items for said in alone]
+    alone = generate(policy, short, attempts=1)
+    assert [actions[0].items for actions in batched] == [actions[0].items for actions in alone]
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_they_are_what_transformers_says_of_the_row_alone(folders, family):
+def test_logp_matches_transformers_on_the_single_row(folders, family):
     sampling = SAMPLINGS["all"]
-    policy = built(CausalLM(folders[family], max_new_tokens=12, sampling=sampling))
+    policy = build_cached(CausalLM(folders[family], max_new_tokens=12, sampling=sampling))
     model = AutoModelForCausalLM.from_pretrained(folders[family]).eval()
-    action = spoken(policy, PROMPTS[:3])[2][0]
+    action = generate(policy, PROMPTS[:3])[2][0]
     with torch.no_grad():
         logits = model(torch.tensor([[*action.observation, *action.items]])).logits[0]
     first = len(action.observation) - 1
-    for place, (token, logp) in enumerate(zip(action.items, action.logp, strict=True)):
-        kept = by_definition(logits[first + place].tolist(), sampling)
-        assert logp == pytest.approx(torch.tensor(kept[token]).log().item(), abs=2e-5)
+    for offset, (token, logp) in enumerate(zip(action.items, action.logp, strict=True)):
+        allowed = by_definition(logits[first + offset].tolist(), sampling)
+        assert logp == pytest.approx(torch.tensor(allowed[token]).log().item(), abs=2e-5)
 
 
 def by_definition(logits: list[float], sampling: Sampling) -> dict[int, float]:
-    """Probability of every token that is kept, likeliest first: one cut after another."""
+    """Probability of every allowed token, most likely first: one truncation after another."""
     weight = {i: exp(x / sampling.temperature) for i, x in enumerate(logits)}
     order = sorted(weight, key=lambda i: -weight[i])[: sampling.top_k]
-    whole, reached, kept = sum(weight[i] for i in order), 0.0, []
+    total = sum(weight[i] for i in order)
+    reached = 0.0
+    allowed = []
     for i in order:
         if reached < sampling.top_p:
-            kept.append(i)
-        reached += weight[i] / whole
-    kept = [i for i in kept if weight[i] >= sampling.min_p * weight[order[0]]]
-    whole = sum(weight[i] for i in kept)
-    return {i: weight[i] / whole for i in kept}
+            allowed.append(i)
+        reached += weight[i] / total
+    allowed = [i for i in allowed if weight[i] >= sampling.min_p * weight[order[0]]]
+    total = sum(weight[i] for i in allowed)
+    return {i: weight[i] / total for i in allowed}
 
 
-def test_the_ratio_leaves_one_when_the_policy_moves(folders):
+def test_ratio_differs_from_one_after_a_weight_change(folders):
     policy = CausalLM(folders["llama"], max_new_tokens=12).build()
-    batch = answers(policy)
+    batch = answer_batch(policy)
     with torch.no_grad():
         policy.parameters()[0].mul_(1.1)
     assert (policy.signals(batch).logp - batch.old_logp).abs().max() > 0.01
 
 
-def test_a_recited_text_is_as_likely_as_the_same_tokens_drawn(llama):
-    policy = built(llama)
-    drawn = spoken(policy, PROMPTS[1:2], attempts=1)[0][0]
-    assert drawn.finish_reason == "end"
-    recited = asyncio.run(policy.actor(0).append_unsampled(Rollout(), PROMPTS[1], drawn.text))
-    assert recited.items == drawn.items
-    logp = policy.signals(batch_of(policy, [Rollout(((PROMPTS[1], recited),))])).logp[0]
-    assert logp.tolist() == pytest.approx(drawn.logp, abs=2e-5)
+def test_unsampled_text_is_as_likely_as_the_same_generated_tokens(llama):
+    policy = build_cached(llama)
+    generated = generate(policy, PROMPTS[1:2], attempts=1)[0][0]
+    assert generated.finish_reason == "end"
+    unsampled = asyncio.run(policy.actor(0).append_unsampled(Rollout(), PROMPTS[1], generated.text))
+    assert unsampled.items == generated.items
+    logp = policy.signals(batch_of(policy, [Rollout(((PROMPTS[1], unsampled),))])).logp[0]
+    assert logp.tolist() == pytest.approx(generated.logp, abs=2e-5)

@@ -1,4 +1,4 @@
-"""The distribution that is sampled from: which tokens are cut, what is drawn, what is measured."""
+"""Sampling parameters: truncation, sampling, and signals of the resulting distribution."""
 
 from math import exp, log
 
@@ -11,14 +11,14 @@ from grupo.core.rng import uniform
 from grupo.inference.sampling_params import Sampling
 from grupo.models.token_statistics import TokenDistributions, token_signals
 
-pytestmark = pytest.mark.usefixtures("either_way")
+pytestmark = pytest.mark.usefixtures("with_and_without_compiler")
 
 # softmax is 0.5, 0.25, 0.125, 0.125
 HALVES = torch.tensor([[0.5, 0.25, 0.125, 0.125]]).log()
 MIXED = torch.tensor([[0.1, 0.4, 0.2, 0.3]]).log()
 
 
-def kept(sampling: Sampling, logits: torch.Tensor) -> list[int]:
+def allowed_tokens(sampling: Sampling, logits: torch.Tensor) -> list[int]:
     return (~sampling.truncation_mask(logits / sampling.temperature))[0].nonzero()[:, 0].tolist()
 
 
@@ -43,59 +43,59 @@ def kept(sampling: Sampling, logits: torch.Tensor) -> list[int]:
         (Sampling(temperature=0.5, top_p=0.85), MIXED, [1, 2, 3]),  # 25 / 30 = 0.83
     ],
 )
-def test_the_tokens_that_are_kept_are_those_of_the_definition(sampling, logits, expected):
-    assert kept(sampling, logits) == expected
+def test_truncation_matches_the_definition(sampling, logits, expected):
+    assert allowed_tokens(sampling, logits) == expected
 
 
-def test_of_equals_the_first_are_kept():
+def test_ties_keep_the_first_tokens():
     equal = torch.zeros(1, 5)
-    assert kept(Sampling(top_k=2), equal) == [0, 1]
-    assert kept(Sampling(top_p=0.5), equal) == [0, 1, 2]  # 0.2 + 0.2 < 0.5
-    assert kept(Sampling(min_p=0.9), equal) == [0, 1, 2, 3, 4]
-    assert kept(Sampling(top_k=3), HALVES) == [0, 1, 2]
-    assert kept(Sampling(top_k=2), torch.tensor([[1.0, 3.0, 1.0, 1.0]])) == [0, 1]
+    assert allowed_tokens(Sampling(top_k=2), equal) == [0, 1]
+    assert allowed_tokens(Sampling(top_p=0.5), equal) == [0, 1, 2]  # 0.2 + 0.2 < 0.5
+    assert allowed_tokens(Sampling(min_p=0.9), equal) == [0, 1, 2, 3, 4]
+    assert allowed_tokens(Sampling(top_k=3), HALVES) == [0, 1, 2]
+    assert allowed_tokens(Sampling(top_k=2), torch.tensor([[1.0, 3.0, 1.0, 1.0]])) == [0, 1]
 
 
-def test_each_row_is_cut_by_itself():
-    cut = Sampling(top_k=1).truncation_mask(torch.cat([MIXED, HALVES]))
-    assert (~cut).nonzero().tolist() == [[0, 1], [1, 0]]
+def test_rows_are_truncated_separately():
+    truncated = Sampling(top_k=1).truncation_mask(torch.cat([MIXED, HALVES]))
+    assert (~truncated).nonzero().tolist() == [[0, 1], [1, 0]]
 
 
-def test_a_token_that_was_drawn_is_never_cut():
+def test_sampled_token_is_never_truncated():
     logits = Sampling(top_k=1)(MIXED, torch.tensor([2]))
     assert logits.isneginf().tolist() == [[True, False, False, True]]
     assert logits.log_softmax(-1)[0, 2].item() == pytest.approx(log(0.2 / 0.6))
 
 
-def test_drawing_inverts_the_cumulative_distribution():
+def test_sampling_inverts_the_cumulative_distribution():
     u = torch.tensor([0.05, 0.15, 0.45, 0.55, 0.65, 0.75, 0.95])
     token, logp = Sampling().sample(MIXED.expand(7, 4), u)  # steps at 0.1, 0.5, 0.7
     assert token.tolist() == [0, 1, 1, 2, 2, 3, 3]
     assert logp.exp().tolist() == pytest.approx([0.1, 0.4, 0.4, 0.2, 0.2, 0.3, 0.3])
 
 
-def test_what_is_drawn_is_renormalised_over_what_is_kept():
+def test_logp_is_renormalised_over_allowed_tokens():
     u = torch.tensor([0.01, 0.56, 0.58, 0.99])  # 0.4 and 0.3 of 0.7: a step at 0.571
     token, logp = Sampling(top_k=2).sample(MIXED.expand(4, 4), u)
     assert token.tolist() == [1, 1, 3, 3]
     assert logp.exp().tolist() == pytest.approx([4 / 7, 4 / 7, 3 / 7, 3 / 7])
 
 
-def test_greedy_is_the_argmax_with_probability_one():
+def test_greedy_sampling_is_argmax_with_probability_one():
     logits = torch.randn(50, 30)
     token, logp = Sampling(top_k=1).sample(logits, torch.rand(50))
     assert token.tolist() == logits.argmax(-1).tolist()
     assert logp.tolist() == [0.0] * 50
 
 
-def test_greedy_takes_the_first_of_equals():
+def test_greedy_sampling_takes_the_first_of_ties():
     logits = torch.zeros(3, 1000)
     logits[0, [300, 700]] = logits[1, [999, 0]] = 1.0
     assert Sampling(top_k=1, top_p=0.5).sample(logits, torch.rand(3))[0].tolist() == [300, 0, 0]
 
 
 @pytest.mark.parametrize("u", [0.0, 2.0**-54, 0.5, 1 - 2.0**-53, 1.0])
-def test_the_ends_of_the_unit_interval_never_draw_what_is_cut(u):
+def test_ends_of_the_unit_interval_never_sample_truncated_tokens(u):
     logits = torch.randn(200, 64)
     for sampling in (Sampling(top_k=3), Sampling(top_p=0.3), Sampling(min_p=0.5), Sampling()):
         token, logp = sampling.sample(logits, torch.full((200,), u, dtype=torch.float64))
@@ -111,20 +111,20 @@ def test_the_ends_of_the_unit_interval_never_draw_what_is_cut(u):
         (Sampling(top_p=0.75), [0, 4 / 9, 2 / 9, 3 / 9]),
     ],
 )
-def test_tokens_are_drawn_as_often_as_they_are_likely(sampling, expected):
+def test_token_frequencies_match_probabilities(sampling, expected):
     key = torch.arange(40_000) * 977
     token, _ = sampling.sample(MIXED.expand(len(key), 4), uniform(key, torch.zeros_like(key)))
     share = (token.bincount(minlength=4) / len(key)).tolist()
     assert share == pytest.approx(expected, abs=0.01)  # four standard deviations: 4 / 2 / 200
 
 
-def test_many_unlikely_tokens_are_not_rounded_away():
+def test_unlikely_tokens_are_sampled():
     logits = torch.tensor([0.0, *[-20.0] * 200_000])[None].expand(4, -1)
     likely = 1 / (1 + 200_000 * exp(-20))
-    wanted = torch.tensor([1, 777, 77_777, 200_000])  # of two in a milliard each
-    u = likely + (1 - likely) * (wanted.double() - 0.5) / 200_000
+    expected = torch.tensor([1, 777, 77_777, 200_000])  # probability 2e-9 each
+    u = likely + (1 - likely) * (expected.double() - 0.5) / 200_000
     token, _ = Sampling().sample(logits, u)
-    assert (token - wanted).abs().max() <= 1
+    assert (token - expected).abs().max() <= 1
 
 
 NAMES = ("logp", "entropy")
@@ -136,48 +136,47 @@ def head() -> nn.Linear:
 
 @pytest.mark.parametrize("sampling", [Sampling(), Sampling(0.7, 0.8, 6, 0.01)])
 @pytest.mark.parametrize("chunk", [1, 11, 40, 10_000])
-def test_chunks_change_neither_values_nor_gradients(chunk, sampling):
+def test_chunk_size_changes_neither_values_nor_gradients(chunk, sampling):
     output, token = head(), torch.arange(9)
 
-    def said(chunk: int) -> list[torch.Tensor]:
+    def values_and_gradients(chunk: int) -> list[torch.Tensor]:
         hidden = torch.linspace(-3, 3, 54).sin().view(9, 6).requires_grad_()
-        measures = token_signals(
+        signals = token_signals(
             TokenDistributions(hidden, token, output, sampling), NAMES, logits_per_chunk=chunk
         )
-        loss = (measures["logp"] * torch.arange(9)).sum() + measures["entropy"].square().sum()
+        loss = (signals["logp"] * torch.arange(9)).sum() + signals["entropy"].square().sum()
         gradients = torch.autograd.grad(loss, [hidden, output.weight])
-        return [measures["logp"], measures["entropy"], *gradients]
+        return [signals["logp"], signals["entropy"], *gradients]
 
-    for ours, whole in zip(said(chunk), said(1 << 24), strict=True):
-        torch.testing.assert_close(ours, whole)
+    pairs = zip(values_and_gradients(chunk), values_and_gradients(1 << 24), strict=True)
+    for chunked, whole in pairs:
+        torch.testing.assert_close(chunked, whole)
 
 
-def test_entropy_is_that_of_the_distribution_drawn_from():
+def test_entropy_is_that_of_the_truncated_distribution():
     def halves(hidden: torch.Tensor) -> torch.Tensor:
         return HALVES.expand(len(hidden), 4)
 
     def entropy(sampling: Sampling) -> float:
-        spoken = TokenDistributions(torch.zeros(1, 2), torch.tensor([0]), halves, sampling)
-        one = token_signals(spoken, ["entropy"])
-        return one["entropy"].item()
+        distributions = TokenDistributions(torch.zeros(1, 2), torch.tensor([0]), halves, sampling)
+        return token_signals(distributions, ["entropy"])["entropy"].item()
 
     assert entropy(Sampling()) == pytest.approx(1.75 * log(2))  # 1/2 + 2/4 + 3/8 + 3/8 bits
     assert entropy(Sampling(top_k=2)) == pytest.approx(log(3) - 2 / 3 * log(2))  # 2/3, 1/3
     assert entropy(Sampling(top_k=1)) == 0.0
 
 
-def test_only_what_is_asked_for_is_measured():
+def test_only_requested_signals_are_computed():
     hidden, token = torch.zeros(3, 6), torch.arange(3)
-    said = token_signals(TokenDistributions(hidden, token, head(), Sampling()))
-    assert list(said) == ["logp"]
-    assert said["logp"].tolist() == pytest.approx([-log(11)] * 3)
+    signals = token_signals(TokenDistributions(hidden, token, head(), Sampling()))
+    assert list(signals) == ["logp"]
+    assert signals["logp"].tolist() == pytest.approx([-log(11)] * 3)
 
 
-def test_of_no_tokens_there_is_nothing_to_say():
+def test_no_tokens_give_empty_signals():
     none = torch.zeros(0, 6), torch.zeros(0, dtype=torch.long)
-    assert token_signals(TokenDistributions(*none, head(), Sampling(0.5, 0.5)))["logp"].shape == (
-        0,
-    )
+    distributions = TokenDistributions(*none, head(), Sampling(0.5, 0.5))
+    assert token_signals(distributions)["logp"].shape == (0,)
 
 
 @pytest.mark.parametrize(
@@ -194,6 +193,6 @@ def test_of_no_tokens_there_is_nothing_to_say():
         ("min_p", 1.0),
     ],
 )
-def test_numbers_that_shape_no_distribution_are_refused(field, value):
+def test_invalid_parameters_raise_config_errors(field, value):
     with pytest.raises(ConfigError, match=rf"^{field}: .* Allowed: "):
         Sampling(**{field: value})

@@ -1,4 +1,4 @@
-"""Hints, second attempts and replays of a real policy: what is learned is of the plain prompt."""
+"""Hints, second attempts and replays with a real policy: training uses the plain prompt."""
 
 import asyncio
 
@@ -12,13 +12,13 @@ from grupo.models.causal_policy import CausalPolicy
 from grupo.rollouts.history import History
 from grupo.rollouts.samplers import GroupSampler, WithCritique, WithHint, WithScaffold
 from grupo.training.collate import collate
-from tests.helpers.tiny_lm import built
+from tests.helpers.tiny_lm import build_cached
 
 TASK = Task("t", "Well?", "z", columns={"hint": "be short", "hints": ["be short", "say z"]})
 
 
-class Second:
-    """Wrong at first, right when asked again."""
+class RightOnSecondAttempt:
+    """Environment that rewards every attempt but the first."""
 
     def __init__(self) -> None:
         self.calls = 0
@@ -33,27 +33,30 @@ class Second:
 
 @pytest.fixture
 def policy(llama) -> CausalPolicy:
-    return built(llama)
+    return build_cached(llama)
 
 
-def sampled(policy, sampler) -> Group:
-    return asyncio.run(sampler(TASK, Second(), policy.actor(5)))
+def sample_group(policy, sampler) -> Group:
+    return asyncio.run(sampler(TASK, RightOnSecondAttempt(), policy.actor(5)))
 
 
 def tokens(rollout: Rollout) -> tuple[int, ...]:
     return rollout.turns[0][1].items
 
 
-def no(task: Task, rollout: Rollout) -> str:
+def negative_critique(task: Task, rollout: Rollout) -> str:
     return "No."
 
 
 @pytest.mark.parametrize(
     "sampler",
-    [WithHint(GroupSampler(2)), WithCritique(GroupSampler(2), no, retry_instruction="Again:")],
+    [
+        WithHint(GroupSampler(2)),
+        WithCritique(GroupSampler(2), negative_critique, retry_instruction="Again:"),
+    ],
 )
-def test_what_was_drawn_with_help_is_read_without(policy, sampler):
-    group = sampled(policy, sampler)
+def test_hinted_rollouts_are_trained_without_the_hint(policy, sampler):
+    group = sample_group(policy, sampler)
     batch = collate([group], policy.encode)
     helped = [i for i, r in enumerate(group.rollouts) if r.source != "policy"]
     own = [i for i, r in enumerate(group.rollouts) if r.source == "policy"]
@@ -63,39 +66,40 @@ def test_what_was_drawn_with_help_is_read_without(policy, sampler):
     r = ratios.token(pi, batch)
     torch.testing.assert_close(r[own][batch.mask[own]], torch.ones(int(batch.mask[own].sum())))
     for i in helped:
-        ((seen, action),) = group.rollouts[i].turns
-        assert (seen, action.observation) == (TASK.prompt, policy.encode_observation(Rollout(), TASK.prompt))
-        here = pi.logp[i][batch.mask[i]].exp() / torch.tensor(action.logp).exp()
-        torch.testing.assert_close(r[i][batch.mask[i]], here, atol=1e-5, rtol=1e-4)
-        assert (here - 1).abs().max() > 1e-2  # the help did matter
+        ((observation, action),) = group.rollouts[i].turns
+        assert observation == TASK.prompt
+        assert action.observation == policy.encode_observation(Rollout(), TASK.prompt)
+        expected = pi.logp[i][batch.mask[i]].exp() / torch.tensor(action.logp).exp()
+        torch.testing.assert_close(r[i][batch.mask[i]], expected, atol=1e-5, rtol=1e-4)
+        assert (expected - 1).abs().max() > 1e-2  # the hint matters
 
 
-def test_a_scaffolded_rollout_is_read_with_its_hint(policy):
-    group = sampled(policy, WithScaffold(GroupSampler(2)))
+def test_scaffolded_rollouts_are_trained_with_their_hint(policy):
+    group = sample_group(policy, WithScaffold(GroupSampler(2)))
     assert group.rewards == (1.0, 0.0)
     batch = collate([group], policy.encode)
     ratio = ratios.token(policy.signals(batch), batch)[batch.mask]
     torch.testing.assert_close(ratio, torch.ones_like(ratio), atol=1e-4, rtol=0)
 
 
-def test_a_replayed_rollout_has_its_tokens_and_the_log_probabilities_of_then(policy):
+def test_replayed_rollouts_keep_tokens_and_old_logp(policy):
     history, replay = History(), Replay(1)
-    early = sampled(policy, GroupSampler(2))
-    right = Group(TASK, tuple(_earning(r, i) for i, r in enumerate(early.rollouts)))
+    early = sample_group(policy, GroupSampler(2))
+    right = Group(TASK, tuple(_with_reward(r, i) for i, r in enumerate(early.rollouts)))
     history.append_groups(0, [right], num_replays=replay.num_replays)
     task = History.from_data(history.to_data(), history.tensors()).with_replays(TASK)
-    (joined,) = replay([Group(task, asyncio.run(_now(policy)).rollouts)])
+    (joined,) = replay([Group(task, asyncio.run(_new_group(policy)).rollouts)])
     *_, old = joined.rollouts
     assert (old.source, tokens(old)) == ("replayed", tokens(early.rollouts[1]))
     batch = collate([joined], policy.encode)
     assert batch.signals["off_context"][:, 0].tolist() == [0.0, 0.0, 1.0]
-    then = early.rollouts[1].turns[0][1].logp
-    assert batch.old_logp[2][batch.mask[2]].tolist() == pytest.approx(then)
+    old_logp = early.rollouts[1].turns[0][1].logp
+    assert batch.old_logp[2][batch.mask[2]].tolist() == pytest.approx(old_logp)
 
 
-def _earning(rollout: Rollout, reward: float) -> Rollout:
+def _with_reward(rollout: Rollout, reward: float) -> Rollout:
     return Rollout(rollout.turns, float(reward))
 
 
-async def _now(policy) -> Group:
-    return await GroupSampler(2)(TASK, Second(), policy.actor(6))
+async def _new_group(policy) -> Group:
+    return await GroupSampler(2)(TASK, RightOnSecondAttempt(), policy.actor(6))

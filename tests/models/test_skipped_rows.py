@@ -1,4 +1,4 @@
-"""Rows that teach nothing are not read."""
+"""Rows without a gradient are not evaluated."""
 
 from dataclasses import replace
 
@@ -12,13 +12,13 @@ from grupo.core.component import component
 from grupo.method import Method
 from grupo.models.causal_policy import CausalPolicy
 from grupo.training.update import accumulate_gradients
-from tests.helpers.conversations import counted, shuffled
-from tests.helpers.tiny_lm import built
+from tests.helpers.conversations import count_tokens, shuffled_batch
+from tests.helpers.tiny_lm import build_cached
 
 
 @component
 class Coupled(Loss):
-    """What is credited, of which each row is said to depend on the others."""
+    """REINFORCE that declares a coupling of rows."""
 
     @property
     def couples_rows(self) -> bool:
@@ -28,84 +28,93 @@ class Coupled(Loss):
         return -batch.advantage * pi.logp
 
 
-def credited(policy: CausalPolicy) -> Batch:
-    """Two groups: of one the answers are told apart, of the other they are not."""
-    batch, whose = shuffled(policy, ["A" * 20, "B" * 30], 4)
-    mixed = torch.tensor([1.0, -1.0, 0.5, -0.5] * 2) * (whose == 0)
+def two_groups(policy: CausalPolicy) -> Batch:
+    """Two groups: one with advantages, one with advantage 0."""
+    batch, group = shuffled_batch(policy, ["A" * 20, "B" * 30], 4)
+    advantage = torch.tensor([1.0, -1.0, 0.5, -0.5] * 2) * (group == 0)
     return batch.with_signals({"logp@ref": batch.old_logp - 0.1}).with_advantage(
-        lambda x, _: mixed.to(x)
+        lambda x, _: advantage.to(x)
     )
 
 
 def gradient(policy: CausalPolicy, method: Method, batch: Batch) -> tuple[Tensor, list[int]]:
-    """What a method teaches, and how many tokens were read for it, each time."""
+    """A method's gradient, and the tokens of each forward pass."""
     policy.module.zero_grad()
-    with counted(policy) as counts:
+    with count_tokens(policy) as counts:
         accumulate_gradients(policy, method, batch)
     grads = [p.grad.flatten() for p in policy.parameters() if p.grad is not None]
     return torch.cat(grads or [torch.zeros(0)]), counts
 
 
-TOLD_APART, ALIKE = 20 + 4 * 3, 30 + 4 * 3  # tokens of the two groups that something comes after
-WITHOUT = {"clip": Clip(), "times": 2.0 * Clip(), "sum": Clip() + 0.5 * Clip(0.1, 0.3)}
-WITH = {"kl": Clip() + 0.1 * KL(), "likelihood": Clip() + 1e-12 * NLL()}
+# tokens of the two groups, without the last of each row
+WITH_ADVANTAGE, WITHOUT_ADVANTAGE = 20 + 4 * 3, 30 + 4 * 3
+ZERO_WITHOUT_ADVANTAGE = {
+    "clip": Clip(),
+    "times": 2.0 * Clip(),
+    "sum": Clip() + 0.5 * Clip(0.1, 0.3),
+}
+NONZERO_WITHOUT_ADVANTAGE = {"kl": Clip() + 0.1 * KL(), "likelihood": Clip() + 1e-12 * NLL()}
 
 
-@pytest.mark.parametrize("loss", WITHOUT.values(), ids=WITHOUT)
-def test_rows_without_advantage_are_not_read_where_they_teach_nothing(llama, loss):
-    policy = built(llama)
-    assert gradient(policy, Method(loss=loss), credited(policy))[1] == [TOLD_APART]
+@pytest.mark.parametrize("loss", ZERO_WITHOUT_ADVANTAGE.values(), ids=ZERO_WITHOUT_ADVANTAGE)
+def test_rows_without_advantage_are_skipped_if_their_gradient_is_zero(llama, loss):
+    policy = build_cached(llama)
+    assert gradient(policy, Method(loss=loss), two_groups(policy))[1] == [WITH_ADVANTAGE]
 
 
-@pytest.mark.parametrize("loss", WITH.values(), ids=WITH)
-def test_they_are_read_where_they_teach_something(llama, loss):
-    policy = built(llama)
-    assert gradient(policy, Method(loss=loss), credited(policy))[1] == [TOLD_APART + ALIKE]
+@pytest.mark.parametrize("loss", NONZERO_WITHOUT_ADVANTAGE.values(), ids=NONZERO_WITHOUT_ADVANTAGE)
+def test_rows_without_advantage_are_evaluated_if_the_loss_needs_them(llama, loss):
+    policy = build_cached(llama)
+    assert gradient(policy, Method(loss=loss), two_groups(policy))[1] == [
+        WITH_ADVANTAGE + WITHOUT_ADVANTAGE
+    ]
 
 
-def unevenly(batch: Batch) -> PerAction:
-    """Every action counts otherwise."""
+def uneven_weights(batch: Batch) -> PerAction:
+    """Another weight for each action."""
     return batch.mask * torch.linspace(0.1, 1, batch.mask.numel()).view(batch.mask.shape)
 
 
-def test_the_gradient_is_the_same_whether_they_are_read_or_not(llama):
-    policy = built(llama)
-    batch, method = credited(policy), Method(loss=Clip(), aggregation=unevenly)
-    without, some = gradient(policy, method, batch)
-    among, every = gradient(policy, method.replace(loss=WITH["likelihood"]), batch)
-    assert sum(some) < sum(every)
-    assert (without - among).abs().max() < 1e-6 * among.abs().max()
+def test_gradient_does_not_depend_on_skipping(llama):
+    policy = build_cached(llama)
+    batch, method = two_groups(policy), Method(loss=Clip(), aggregation=uneven_weights)
+    skipped, skipped_counts = gradient(policy, method, batch)
+    full, full_counts = gradient(
+        policy, method.replace(loss=NONZERO_WITHOUT_ADVANTAGE["likelihood"]), batch
+    )
+    assert sum(skipped_counts) < sum(full_counts)
+    assert (skipped - full).abs().max() < 1e-6 * full.abs().max()
 
 
-def test_rows_without_weight_are_not_read_whatever_the_loss(llama):
-    policy = built(llama)
+def test_rows_without_weight_are_skipped_under_every_loss(llama):
+    policy = build_cached(llama)
 
-    def of_the_first(batch: Batch) -> PerAction:
+    def first_group_only(batch: Batch) -> PerAction:
         return batch.mask * (batch.row_group[:, None] == int(batch.row_group[0])).double()
 
-    batch = credited(policy)
+    batch = two_groups(policy)
     batch = replace(batch, group=(batch.advantage == 0).all(1).long())
-    first = [TOLD_APART, ALIKE][int(batch.group[0])]
-    method = Method(loss=Clip() + 0.1 * KL(), aggregation=of_the_first)
+    first = [WITH_ADVANTAGE, WITHOUT_ADVANTAGE][int(batch.group[0])]
+    method = Method(loss=Clip() + 0.1 * KL(), aggregation=first_group_only)
     assert gradient(policy, method, batch)[1] == [first]
 
 
-def test_where_no_row_teaches_nothing_is_read_and_nothing_learned(llama):
-    policy = built(llama)
-    batch = credited(policy).with_advantage(lambda x, _: torch.zeros_like(x))
-    learned, counts = gradient(policy, Method(loss=Clip()), batch)
+def test_batch_without_gradients_is_not_evaluated(llama):
+    policy = build_cached(llama)
+    batch = two_groups(policy).with_advantage(lambda x, _: torch.zeros_like(x))
+    grad, counts = gradient(policy, Method(loss=Clip()), batch)
     assert counts == []
-    assert not learned.any()
+    assert not grad.any()
     assert accumulate_gradients(policy, Method(loss=Clip()), batch) == {
         "loss": 0.0,
         "tokens/backpropagated": 0.0,
     }
 
 
-def test_where_rows_are_coupled_only_those_that_are_taught_are_read_again(llama):
-    policy = built(llama)
-    batch = credited(policy)
-    coupled, counts = gradient(policy, Method(loss=Coupled(), aggregation=unevenly), batch)
-    assert counts == [TOLD_APART + ALIKE, TOLD_APART]
-    alone, _ = gradient(policy, Method(loss=Reinforce(), aggregation=unevenly), batch)
+def test_coupled_losses_backpropagate_rows_with_gradients_only(llama):
+    policy = build_cached(llama)
+    batch = two_groups(policy)
+    coupled, counts = gradient(policy, Method(loss=Coupled(), aggregation=uneven_weights), batch)
+    assert counts == [WITH_ADVANTAGE + WITHOUT_ADVANTAGE, WITH_ADVANTAGE]
+    alone, _ = gradient(policy, Method(loss=Reinforce(), aggregation=uneven_weights), batch)
     assert (coupled - alone).abs().max() < 1e-6 * alone.abs().max()

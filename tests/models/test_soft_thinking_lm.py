@@ -1,4 +1,4 @@
-"""Soft thoughts: their likelihood by hand, and what a model that thinks them says again."""
+"""Soft thinking: likelihoods by hand, and policies that generate soft tokens."""
 
 import asyncio
 from dataclasses import replace
@@ -21,23 +21,23 @@ from grupo.models.soft_thinking_lm import SoftThinkingLM, SoftThinkingPolicy
 from tests.helpers.tiny_lm import batch_of
 
 QUESTION = "What is 2+2?"
-THOUGHTS = SoftThinkingConfig(max_soft_steps=3, end_token="!", top_k=4, top_p=1.0)
+SOFT_THINKING = SoftThinkingConfig(max_soft_steps=3, end_token="!", top_k=4, top_p=1.0)
 
 
 @pytest.fixture
 def soft(llama) -> SoftThinkingLM:
-    return SoftThinkingLM(replace(llama, max_new_tokens=8), THOUGHTS)
+    return SoftThinkingLM(replace(llama, max_new_tokens=8), SOFT_THINKING)
 
 
-def said(policy: SoftThinkingPolicy, key: int = 3) -> Rollout:
+def answered(policy: SoftThinkingPolicy, key: int = 3) -> Rollout:
     return Rollout().append_turn(QUESTION, asyncio.run(policy.actor(key)(Rollout(), QUESTION)))
 
 
-def thoughts_of(action: Action) -> int:
-    return sum(not isinstance(part, int) for part in action.items)
+def num_soft_tokens(action: Action) -> int:
+    return sum(not isinstance(item, int) for item in action.items)
 
 
-def test_scores_and_likelihoods_of_two_tokens_by_hand():
+def test_scores_and_likelihoods_of_two_tokens():
     p, g = torch.tensor([[0.6, 0.4]]), torch.tensor([[0.5, -0.2]])
     token, score = SoftThinkingConfig(top_k=2, top_p=1.0).sample(p.log(), g)
     assert token.tolist() == [[0, 1]]
@@ -51,7 +51,7 @@ def test_scores_and_likelihoods_of_two_tokens_by_hand():
     assert exp(now - old) == pytest.approx(1.036, abs=1e-3)
 
 
-def test_what_is_cut_or_unlikely_is_not_asked():
+def test_truncated_and_unlikely_tokens_do_not_count():
     p = torch.tensor([[0.90, 0.07, 0.03]])
     token, score = SoftThinkingConfig(top_k=3, top_p=0.95).sample(p.log(), torch.zeros(1, 3))
     assert score[0, 2] == -torch.inf  # 0.90 + 0.07 reach 0.95
@@ -60,68 +60,70 @@ def test_what_is_cut_or_unlikely_is_not_asked():
     assert soft_logp_and_entropy(p.log(), token, score)[0].item() == pytest.approx(
         -1.0
     )  # -0 - exp(-0)
-    moved = torch.tensor([[0.90, 0.03, 0.07]]).log()  # now 0.03 / 0.93 < exp(-3)
+    changed = torch.tensor([[0.90, 0.03, 0.07]]).log()  # now 0.03 / 0.93 < exp(-3)
     first = log(0.90 / 0.97) - log(0.90 / 0.93)
-    assert soft_logp_and_entropy(moved, token, score)[0].item() == pytest.approx(
+    assert soft_logp_and_entropy(changed, token, score)[0].item() == pytest.approx(
         -first - exp(-first)
     )
 
 
-def test_noise_is_gumbels_and_kept_within_bounds():
+def test_noise_is_clamped_gumbel_noise():
     u = torch.tensor([exp(-1.0), 1e-12, 1 - 1e-12], dtype=torch.float64)
     assert gumbel(u)[0].item() == pytest.approx(0.0)
     _, score = SoftThinkingConfig(top_k=2).sample(torch.zeros(1, 2), gumbel(u)[1:][None])
     assert score[0].tolist() == pytest.approx([log(0.5) - 1.5, log(0.5) + 3.0])
 
 
-def test_a_word_is_read_as_its_own_embedding():
+def test_hard_tokens_have_their_own_embedding():
     embedding = torch.nn.Embedding(9, 5)
     token, score = pad_soft_tokens([[7, ((3, 4), (log(3.0) / 10, 0.0))]], top_k=2)
-    read = THOUGHTS.mix_embeddings(embedding, token, score)[0]
-    assert torch.equal(read[0], embedding.weight[7])
-    mixed = 0.75 * embedding.weight[3] + 0.25 * embedding.weight[4]  # heat 0.1: exp(log 3) : 1
-    torch.testing.assert_close(read[1], mixed)
+    embedded = SOFT_THINKING.mix_embeddings(embedding, token, score)[0]
+    assert torch.equal(embedded[0], embedding.weight[7])
+    mixed = (
+        0.75 * embedding.weight[3] + 0.25 * embedding.weight[4]
+    )  # temperature 0.1: exp(log 3) : 1
+    torch.testing.assert_close(embedded[1], mixed)
 
 
-def test_the_policy_says_again_what_the_sampler_told(soft):
+def test_evaluated_logp_matches_generation(soft):
     policy = soft.build()
-    rollouts = [said(policy, key) for key in range(4)]
+    rollouts = [answered(policy, key) for key in range(4)]
     batch = batch_of(policy, rollouts)
     pi = policy.signals(batch, ("logp", "entropy"))
-    assert {thoughts_of(r.turns[0][1]) for r in rollouts} <= {1, 2, 3}
+    assert {num_soft_tokens(r.turns[0][1]) for r in rollouts} <= {1, 2, 3}
     assert batch.mask.sum() > 16
     torch.testing.assert_close(pi.logp[batch.mask], batch.old_logp[batch.mask], atol=3e-5, rtol=0)
     assert (pi.entropy[batch.mask] > 0).all()
 
 
-def test_thoughts_end_with_their_end_or_their_limit(soft):
+def test_soft_thinking_ends_with_its_end_token_or_limit(soft):
     policy = soft.build()
-    action = said(policy).turns[0][1]
-    count = thoughts_of(action)
-    assert all(not isinstance(part, int) for part in action.items[:count])
-    ended = policy.chat_tokenizer.tokenizer.convert_tokens_to_ids("!")
+    action = answered(policy).turns[0][1]
+    count = num_soft_tokens(action)
+    assert all(not isinstance(item, int) for item in action.items[:count])
+    end_token = policy.chat_tokenizer.tokenizer.convert_tokens_to_ids("!")
     tops = [
         tokens[max(range(4), key=scores.__getitem__)] for tokens, scores in action.items[:count]
     ]
-    assert count == 3 or tops[-1] == ended
-    assert ended not in tops[:-1]
+    assert count == 3 or tops[-1] == end_token
+    assert end_token not in tops[:-1]
     assert len(action.items) <= 8
 
 
-def test_answers_do_not_depend_on_who_is_answered_beside(soft):
+def test_answers_do_not_depend_on_the_batch(soft):
     policy = soft.build()
 
-    async def several() -> list[Action]:
+    async def generate_all() -> list[Action]:
         act = policy.actor(3)
-        asked = (
+        pending = (
             act(Rollout(), QUESTION),
             act.fork(1)(Rollout(), "Hi"),
             act.with_stop(max_new_tokens=4)(Rollout(), "Oh"),
         )
-        return await asyncio.gather(*asked)
+        return await asyncio.gather(*pending)
 
-    first, other, short = asyncio.run(several())
-    alone = said(policy).turns[0][1]
+    first, other, short = asyncio.run(generate_all())
+    alone = answered(policy).turns[0][1]
     assert [p if isinstance(p, int) else p[0] for p in first.items] == [
         p if isinstance(p, int) else p[0] for p in alone.items
     ]
@@ -129,29 +131,30 @@ def test_answers_do_not_depend_on_who_is_answered_beside(soft):
     assert other.items != first.items
 
 
-def test_greedily_nothing_is_left_to_chance(soft):
+def test_greedy_sampling_is_deterministic(soft):
     policy = soft.build()
     one, two = (
-        asyncio.run(policy.actor(key).with_sampling(top_k=1)(Rollout(), QUESTION)).items for key in (1, 2)
+        asyncio.run(policy.actor(key).with_sampling(top_k=1)(Rollout(), QUESTION)).items
+        for key in (1, 2)
     )
     assert one == two
 
 
-def test_a_second_turn_reads_the_thoughts_of_the_first(soft):
+def test_second_turn_has_the_soft_tokens_of_the_first_in_its_context(soft):
     policy = soft.build()
-    rollout = said(policy)
+    rollout = answered(policy)
     rollout = rollout.append_turn("And?", asyncio.run(policy.actor(4)(rollout, "And?")))
     batch = batch_of(policy, [rollout])
-    again = policy.signals(batch).logp
-    torch.testing.assert_close(again[batch.mask], batch.old_logp[batch.mask], atol=3e-5, rtol=0)
-    assert thoughts_of(rollout.turns[1][1]) > 0
-
-
-def test_gradients_reach_the_model_through_thoughts(soft):
-    policy = soft.build()
-    batch = batch_of(policy, [said(policy)])
     logp = policy.signals(batch).logp
-    soft_steps = logp[0, : thoughts_of(said(policy).turns[0][1])]
+    torch.testing.assert_close(logp[batch.mask], batch.old_logp[batch.mask], atol=3e-5, rtol=0)
+    assert num_soft_tokens(rollout.turns[1][1]) > 0
+
+
+def test_gradients_flow_through_soft_tokens(soft):
+    policy = soft.build()
+    batch = batch_of(policy, [answered(policy)])
+    logp = policy.signals(batch).logp
+    soft_steps = logp[0, : num_soft_tokens(answered(policy).turns[0][1])]
     soft_steps.sum().backward()
     assert any((p.grad is not None and p.grad.abs().max() > 0) for p in policy.parameters())
 
@@ -172,17 +175,17 @@ def test_gradients_reach_the_model_through_thoughts(soft):
             "soft_thinking.gumbel_temperature: 0.0. Allowed: above 0",
         ),
         ({"base": CausalLM("x", lora=Lora())}, r"base.lora: Lora\(.*Allowed: None"),
-        ({"base": CausalLM("x", max_new_tokens=0)}, "limit: 0. Allowed: 1 or more"),
+        ({"base": CausalLM("x", max_new_tokens=0)}, "max_new_tokens: 0. Allowed: 1 or more"),
         ({"base": CausalLM("x", dtype="float8")}, "dtype: .float8.. Allowed: float32"),
     ],
 )
-def test_what_cannot_think_softly_is_refused(soft, change, message):
+def test_invalid_specs_raise_config_errors(soft, change, message):
     with pytest.raises(ConfigError, match=message):
         replace(soft, **change).build()
 
 
-def test_signals_that_thoughts_do_not_have_are_refused(soft):
+def test_unsupported_signals_raise_config_errors(soft):
     policy = soft.build()
-    batch = batch_of(policy, [said(policy)])
-    with pytest.raises(ConfigError, match="does not say 'collision'"):
+    batch = batch_of(policy, [answered(policy)])
+    with pytest.raises(ConfigError, match="has no signal 'collision'"):
         policy.signals(batch, ("logp", "collision"))

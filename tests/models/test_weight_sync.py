@@ -1,4 +1,4 @@
-"""What training changes: kept, taken over, compared with where it began."""
+"""Trained weights: saving, loading, and the reference."""
 
 from dataclasses import replace
 
@@ -9,15 +9,15 @@ from grupo.core.errors import ConfigError
 from grupo.core.reference_update import ReferenceUpdate
 from grupo.models.causal_lm import CausalLM
 from grupo.models.loading import Lora
-from tests.helpers.tiny_lm import answers
+from tests.helpers.tiny_lm import answer_batch
 
 
 @pytest.mark.parametrize("lora", [None, Lora(4)], ids=["full", "lora"])
-def test_the_reference_stays_where_training_began(llama, lora):
+def test_reference_keeps_the_initial_weights(llama, lora):
     policy = replace(llama, lora=lora).build()
-    batch = answers(policy)
+    batch = answer_batch(policy)
     reference = policy.attach_aux_models(["logp@ref"], ReferenceUpdate(), []).scorers["ref"]
-    with torch.no_grad():  # with a gradient, what was sampled need not be read again
+    with torch.no_grad():  # with a gradient, cached activations are reused
         start = policy.signals(batch).logp
     assert torch.equal(reference.signals(batch).logp, start)
     with torch.no_grad():
@@ -27,35 +27,35 @@ def test_the_reference_stays_where_training_began(llama, lora):
     assert torch.equal(reference.signals(batch).logp, start)
 
 
-def test_a_reference_is_not_trained(llama):
-    assert llama.build().copy().parameters() == []
+def test_frozen_copy_has_no_trained_parameters(llama):
+    assert llama.build().load_frozen_copy().parameters() == []
 
 
 @pytest.mark.parametrize("lora", [None, Lora(4)], ids=["full", "lora"])
-@pytest.mark.parametrize("family", ["llama", "qwen3"])  # the latter's embeddings are tied
-def test_weights_come_back_bit_for_bit(folders, family, lora):
+@pytest.mark.parametrize("family", ["llama", "qwen3"])  # tied embeddings in qwen3
+def test_loaded_weights_are_bit_identical(folders, family, lora):
     spec = CausalLM(folders[family], max_new_tokens=8, lora=lora)
-    moved, fresh = spec.build(), spec.build()
+    trained, fresh = spec.build(), spec.build()
     with torch.no_grad():
-        for parameter in moved.parameters():
+        for parameter in trained.parameters():
             parameter.add_(torch.randn_like(parameter))
-    kept = {name: weight.clone() for name, weight in moved.weights().items()}
-    fresh.load(kept)
-    batch = answers(moved)
-    with torch.no_grad():  # with a gradient, who has read the rows need not read them again
-        assert torch.equal(fresh.signals(batch).logp, moved.signals(batch).logp)
-    assert all(torch.equal(weight, kept[name]) for name, weight in fresh.weights().items())
-    assert answers(fresh).inputs["token"].tolist() == batch.inputs["token"].tolist()
+    saved = {name: weight.clone() for name, weight in trained.weights().items()}
+    fresh.load(saved)
+    batch = answer_batch(trained)
+    with torch.no_grad():  # with a gradient, cached activations are reused
+        assert torch.equal(fresh.signals(batch).logp, trained.signals(batch).logp)
+    assert all(torch.equal(weight, saved[name]) for name, weight in fresh.weights().items())
+    assert answer_batch(fresh).inputs["token"].tolist() == batch.inputs["token"].tolist()
 
 
-def test_tied_embeddings_are_one_weight_and_stay_tied(folders):
+def test_tied_embeddings_stay_tied(folders):
     policy = CausalLM(folders["qwen3"], max_new_tokens=8).build()
     assert "lm_head.weight" not in policy.weights()
     policy.load({name: weight + 0.1 for name, weight in policy.weights().items()})
     assert policy.hf_model.lm_head.weight is policy.hf_model.model.embed_tokens.weight
 
 
-def test_weights_of_another_model_are_refused(folders):
+def test_weights_of_another_model_raise_config_error(folders):
     small, large = (
         CausalLM(folders["llama"], max_new_tokens=8, lora=Lora(r)).build() for r in (1, 4)
     )

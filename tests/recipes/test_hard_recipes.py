@@ -1,4 +1,4 @@
-"""The recipes of samplers and curricula on sums that are mostly too long."""
+"""The recipes of samplers and curricula on hard sums."""
 
 from typing import Any
 
@@ -16,31 +16,31 @@ SUM = Task(
 
 
 @pytest.mark.parametrize("name", HARD.RECIPES)
-def test_every_recipe_can_begin(name):
+def test_every_recipe_is_valid(name):
     recipe = HARD.RECIPES[name]
     check_recipe(recipe)
     check_columns(recipe.method, recipe.tasks.load())
 
 
-def test_all_see_the_same_tasks_and_most_make_as_many_rollouts():
-    recipes = HARD.RECIPES.values()
-    assert {(r.tasks, r.held_out, r.steps, r.seed) for r in recipes} == {
-        (HARD.GRPO.tasks, HARD.GRPO.held_out, HARD.GRPO.steps, HARD.GRPO.seed)
+def test_recipes_have_the_same_tasks_and_most_the_same_number_of_rollouts():
+    settings = {(r.tasks, r.eval_tasks, r.max_steps, r.seed) for r in HARD.RECIPES.values()}
+    grpo = HARD.GRPO
+    assert settings == {(grpo.tasks, grpo.eval_tasks, grpo.max_steps, grpo.seed)}
+    rollouts = {
+        name: r.prompts_per_step * r.group_size for name, r in HARD.RECIPES.items() if r.group_size
     }
-    rollouts = {name: r.prompts * r.group for name, r in HARD.RECIPES.items() if r.group}
-    assert {n for n, x in rollouts.items() if x != rollouts["grpo"]} == {"brpo", "arrol"} & {
-        *rollouts
-    }
+    others = {name for name, count in rollouts.items() if count != rollouts["grpo"]}
+    assert others == {"brpo", "arrol"} & {*rollouts}
 
 
-def test_hints_are_begun_answers():
-    told = HARD.with_hints(SUM).columns
-    assert told["hint"] == "4 +7=11 -9=2"
-    assert told["hints"] == ("4 +7=11", "4 +7=11 -9=2")
-    assert HARD.cpu_seconds(SUM) == "4 +7=11 -9=2 +3=5\n#### 5"
+def test_hints_are_prefixes_of_the_worked_solution():
+    columns = HARD.with_hints(SUM).columns
+    assert columns["hint"] == "4 +7=11 -9=2"
+    assert columns["hints"] == ("4 +7=11", "4 +7=11 -9=2")
+    assert HARD.worked_solution(SUM) == "4 +7=11 -9=2 +3=5\n#### 5"
 
 
-def test_a_hint_is_the_working_without_its_last_step():
-    said = HARD.cpu_seconds(SUM)
-    assert HARD.all_but_last(said) == "4 +7=11 -9=2" == HARD.with_hints(SUM).columns["hint"]
-    assert HARD.all_but_last("") == ""
+def test_the_hint_is_the_working_without_its_last_step():
+    solution = HARD.worked_solution(SUM)
+    assert HARD.drop_last_step(solution) == "4 +7=11 -9=2" == HARD.with_hints(SUM).columns["hint"]
+    assert HARD.drop_last_step("") == ""

@@ -90,7 +90,7 @@ def test_one_shape_on_the_wrong_side_makes_the_side_match_zero():
 
 
 def shape_match(caption, *rollouts):
-    return [Forms().judge(Task("k", caption), rollout) for rollout in rollouts]
+    return [ShapeMatch().score(Task("k", caption), rollout) for rollout in rollouts]
 
 
 def test_a_square_fills_its_corners_and_a_circle_none():

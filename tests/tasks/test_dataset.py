@@ -25,14 +25,14 @@ def write(path, *lines):
     return str(path)
 
 
-def test_trl_rows_of_text_are_read_as_they_are(tmp_path):
+def test_a_trl_row_of_text_keeps_its_columns(tmp_path):
     row = {"prompt": "2 + 2 =", "solution": "4"}
     (task,) = DatasetTasks(write(tmp_path / "rows.jsonl", json.dumps(row), "")).load()
     assert (task.prompt, task.reference_answer, task.source) == ("2 + 2 =", None, "rows")
     assert task.columns == {"solution": "4"}
 
 
-def test_a_mapped_column_stays_readable_under_its_own_name(tmp_path):
+def test_a_mapped_column_keeps_its_own_name_too(tmp_path):
     path = write(tmp_path / "rows.jsonl", '{"question": "1 + 1 =", "solution": "2"}')
     (task,) = DatasetTasks(path, Columns(prompt="question", answer="solution")).load()
     assert (task.prompt, task.reference_answer, task.columns) == ("1 + 1 =", "2", {"solution": "2"})
@@ -45,7 +45,7 @@ def test_trl_rows_of_messages_become_messages(tmp_path):
     assert task.key == task_key("2 + 2 =")
 
 
-def test_verl_parquet_comes_back_as_it_was_written(tmp_path):
+def test_a_verl_parquet_file_is_read(tmp_path):
     path = str(tmp_path / "train.parquet")
     pq.write_table(pa.Table.from_pylist([VERL, VERL]), path)
     task, _ = DatasetTasks(path).load()
@@ -58,7 +58,7 @@ def test_verl_parquet_comes_back_as_it_was_written(tmp_path):
     assert task.columns["reward_model"] == {"style": "rule", "ground_truth": "4"}
 
 
-def test_verl_columns_stored_as_json_text_are_opened(tmp_path):
+def test_verl_columns_of_json_text_are_parsed(tmp_path):
     path = str(tmp_path / "train.parquet")
     flat = {k: v if isinstance(v, str) else json.dumps(v) for k, v in VERL.items()}
     pq.write_table(pa.Table.from_pylist([flat]), path)
@@ -67,14 +67,14 @@ def test_verl_columns_stored_as_json_text_are_opened(tmp_path):
     assert task.columns["extra_info"] == {"split": "train", "index": 0}
 
 
-def test_arrays_become_lists_and_json_text_elsewhere_stays_text():
+def test_arrays_become_lists_and_other_json_text_stays_text():
     row = {"prompt": '{"a": 1}', "answer": '{"b": 2}', "numbers": np.array([1, 2])}
     (task,) = FromFunction(lambda: [row]).load()
     assert (task.prompt, task.reference_answer) == ('{"a": 1}', '{"b": 2}')
     assert task.columns["numbers"] == [1, 2]
 
 
-def test_a_folder_that_datasets_saved_is_read(tmp_path):
+def test_a_folder_saved_by_datasets_is_read(tmp_path):
     import datasets
 
     rows = datasets.Dataset.from_dict({"prompt": ["a", "b"], "answer": ["1", "2"]})
@@ -94,25 +94,25 @@ def test_a_folder_of_data_files_is_read(tmp_path, monkeypatch):
     assert [t.prompt for t in DatasetTasks(str(tmp_path / "data")).load()] == ["a", "b"]
 
 
-def test_a_hub_name_without_a_network_says_so(monkeypatch):
+def test_a_hub_name_without_a_network_is_a_config_error_that_names_the_network(monkeypatch):
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
     with pytest.raises(ConfigError, match=r"no such file or folder.*hub.*Without a network"):
         DatasetTasks("nobody/no-such-rows").load()
 
 
-def test_a_malformed_line_is_refused_by_its_number(tmp_path):
+def test_the_error_of_a_malformed_line_has_its_number(tmp_path):
     path = write(tmp_path / "rows.jsonl", '{"prompt": "a"}', "", '{"prompt": ', '{"prompt": "b"}')
     with pytest.raises(ConfigError, match=r"rows\.jsonl, line 3 is not JSON"):
         DatasetTasks(path).load()
 
 
 @pytest.mark.parametrize("line", ["[1, 2]", '"text"', "3", "null"])
-def test_a_line_that_is_no_object_is_refused(tmp_path, line):
+def test_a_line_without_an_object_is_a_config_error(tmp_path, line):
     with pytest.raises(ConfigError, match=r"line 2 is a JSON .*Allowed: an object"):
         DatasetTasks(write(tmp_path / "rows.jsonl", '{"prompt": "a"}', line)).load()
 
 
-def test_bytes_that_are_not_utf8_and_bottomless_nesting_are_refused(tmp_path):
+def test_invalid_utf8_and_deep_nesting_are_config_errors(tmp_path):
     (tmp_path / "bytes.jsonl").write_bytes(b'{"prompt": "\xff"}')
     write(tmp_path / "deep.jsonl", "[" * 100_000)
     for name in ("bytes.jsonl", "deep.jsonl"):
@@ -121,13 +121,13 @@ def test_bytes_that_are_not_utf8_and_bottomless_nesting_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize("prompt", ["", "  ", None, 3, [], [{"role": "user"}], {"a": 1}])
-def test_a_prompt_that_is_none_is_refused_by_its_row(tmp_path, prompt):
+def test_the_error_of_an_invalid_prompt_has_its_row(tmp_path, prompt):
     rows = [json.dumps({"prompt": p}) for p in ("good", prompt)]
     with pytest.raises(ConfigError, match=r"line 2, column 'prompt' is .*Allowed: text"):
         DatasetTasks(write(tmp_path / "rows.jsonl", *rows)).load()
 
 
-def test_a_missing_column_is_refused_with_the_nearest(tmp_path):
+def test_a_missing_column_is_a_config_error_with_the_nearest_name(tmp_path):
     path = write(tmp_path / "rows.jsonl", '{"promt": "a"}')
     with pytest.raises(ConfigError, match=r"no column 'prompt'.*Did you mean 'promt'"):
         DatasetTasks(path).load()
@@ -136,7 +136,7 @@ def test_a_missing_column_is_refused_with_the_nearest(tmp_path):
         DatasetTasks(path, Columns(answer="solutoin")).load()
 
 
-def test_missing_empty_and_foreign_files_are_refused(tmp_path):
+def test_missing_empty_and_unreadable_files_are_config_errors(tmp_path):
     write(tmp_path / "rows.jsonl", "", "  ")
     with pytest.raises(ConfigError, match=r"rows\.jsonl has no rows"):
         DatasetTasks(str(tmp_path / "rows.jsonl")).load()

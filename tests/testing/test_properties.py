@@ -1,4 +1,4 @@
-"""Every method obeys every law, and every law can be broken."""
+"""Every method has every property, and every property detects a broken method."""
 
 import random
 
@@ -18,7 +18,7 @@ from grupo.method import Method
 from grupo.testing import properties
 from grupo.testing.smoke.check_properties import check_properties
 
-OURS = {entry.key: entry.method for entry in methods()}
+LIBRARY = {entry.key: entry.method for entry in methods()}
 COMBINED = {
     "default": Method(),
     "sequence ratio": Method(loss=Clip(0.1, 0.1, sequence), aggregation=token_sum),
@@ -34,49 +34,49 @@ COMBINED = {
     "whole batch": Method(advantage=chain(Center(), Whiten())),
     "scheduled": Method(loss=Clip(Linear(0.1, 0.3), 0.2) + Warmup(0.5, Cosine(0.1)) * KL()),
 }
-PAIRS = [(law, name) for law in properties.PROPERTIES for name in (*OURS, *COMBINED)]
+PAIRS = [(prop, name) for prop in properties.PROPERTIES for name in (*LIBRARY, *COMBINED)]
 
 
-@pytest.mark.parametrize(("law", "name"), PAIRS, ids=lambda x: getattr(x, "__name__", x))
-def test_every_method_obeys_every_law(law, name):
-    law({**OURS, **COMBINED}[name])
+@pytest.mark.parametrize(("prop", "name"), PAIRS, ids=lambda x: getattr(x, "__name__", x))
+def test_every_method_has_every_property(prop, name):
+    prop({**LIBRARY, **COMBINED}[name])
 
 
 def counts_padding(batch: Batch) -> PerAction:
     return torch.ones_like(batch.old_logp) / batch.mask.sum()
 
 
-def by_place(x, batch):
+def by_position(x, batch):
     return x * torch.arange(len(x))
 
 
-def by_number(x, batch):
+def by_group_number(x, batch):
     return x * batch.group
 
 
-def less_the_mean_of_all(x, batch):
+def minus_batch_mean(x, batch):
     return x - x.mean()
 
 
-def writes(x, batch):
+def writes_in_place(x, batch):
     return x.sub_(1.0)
 
 
-def reads_unasked(x, batch):
-    return x * batch.seen["confidence"].mean()
+def reads_undeclared(x, batch):
+    return x * batch.signals["confidence"].mean()
 
 
 @component
-class SumOfRow(Loss):
-    """Reads what the policy says of padding."""
+class ReadsPadding(Loss):
+    """Sums the log-probs of a row, padding included."""
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         return -batch.advantage * pi.logp.sum(1, keepdim=True)
 
 
 @component
-class AgainstTheOthers(Loss):
-    """Couples rows, and does not say so."""
+class UndeclaredCoupling(Loss):
+    """Couples rows without declaring it."""
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         logp = pi.logp * batch.mask
@@ -84,24 +84,24 @@ class AgainstTheOthers(Loss):
 
 
 @component
-class Dropped(Loss):
-    """Not a function of its arguments: another part of the loss is dropped at each call."""
+class RandomScale(Loss):
+    """A loss with a random factor, which differs at each call."""
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         return -batch.advantage * pi.logp * random.random()
 
 
 @component
-class Detached(Loss):
-    """Stops its gradient, and does not say so."""
+class UndeclaredStopGradient(Loss):
+    """Stops a gradient without declaring it."""
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         return -batch.advantage * pi.logp * pi.logp.detach().exp()
 
 
 @component
-class Insists(Loss):
-    """Says that it follows the advantage, and goes on without."""
+class NonzeroWithoutAdvantage(Loss):
+    """Declares that it is 0 without advantages, and is not."""
 
     @property
     def zero_if_no_advantage(self) -> bool:
@@ -112,8 +112,8 @@ class Insists(Loss):
 
 
 @component
-class Hidden:
-    """Keeps its schedules where nobody finds them."""
+class HiddenSchedules:
+    """Holds its schedules in a field that is not searched."""
 
     table: frozenset
 
@@ -121,8 +121,8 @@ class Hidden:
         return x
 
 
-class Nameless:
-    """An ordinary object: every copy is another."""
+class PlainObject:
+    """An object without value equality: a copy is not equal."""
 
     def __call__(self, x, batch):
         return x
@@ -131,36 +131,40 @@ class Nameless:
 BROKEN = [
     (
         properties.padding_changes_nothing,
-        Method(loss=SumOfRow()),
-        "when padding is added: they differ",
+        Method(loss=ReadsPadding()),
+        "the loss changes when padding is added, by",
     ),
     (
         properties.padding_changes_nothing,
         Method(aggregation=counts_padding, loss=NLL()),
-        "the loss is another when padding is added",
+        "the loss changes when padding is added",
     ),
     (
         properties.masked_actions_get_no_gradient,
         Method(aggregation=counts_padding),
-        "masked actions weigh up",
+        "masked actions have weights of up to",
     ),
-    (properties.masked_actions_get_no_gradient, Method(loss=SumOfRow()), "through 'logp'"),
+    (properties.masked_actions_get_no_gradient, Method(loss=ReadsPadding()), "in 'logp'"),
     (
         properties.rollout_and_row_order_do_not_matter,
-        Method(advantage=by_place),
-        "rollouts are in another order",
+        Method(advantage=by_position),
+        "rollouts are reordered",
     ),
     (
         properties.group_numbering_does_not_matter,
-        Method(advantage=by_number),
-        "have other numbers",
+        Method(advantage=by_group_number),
+        "groups are renumbered",
     ),
     (
         properties.other_groups_do_not_matter,
-        Method(advantage=less_the_mean_of_all),
-        "group 0 alone has",
+        Method(advantage=minus_batch_mean),
+        "group 0 alone change",
     ),
-    (properties.other_groups_do_not_matter, Method(loss=AgainstTheOthers()), "another gradient"),
+    (
+        properties.other_groups_do_not_matter,
+        Method(loss=UndeclaredCoupling()),
+        "the gradient of group",
+    ),
     (
         properties.equal_rewards_give_finite_gradients,
         Method(advantage=chain(Center(), ScaleByStd(eps=0.0))),
@@ -168,74 +172,74 @@ BROKEN = [
     ),
     (
         properties.inputs_are_not_modified,
-        Method(advantage=writes),
+        Method(advantage=writes_in_place),
         "it wrote into its input: reward",
     ),
     (
         properties.required_signals_are_sufficient,
-        Method(advantage=reads_unasked),
+        Method(advantage=reads_undeclared),
         "'confidence' was not measured",
     ),
     (
         properties.microbatch_size_does_not_matter,
-        Method(loss=AgainstTheOthers()),
+        Method(loss=UndeclaredCoupling()),
         "with 1 rows at a time",
     ),
     (
         properties.two_backward_passes_equal_one,
-        Method(loss=Dropped()),
-        "in two passes: they differ",
+        Method(loss=RandomScale()),
+        "in two passes, by",
     ),
     (
         properties.gradient_matches_finite_difference,
-        Method(loss=Detached()),
-        "and the gradient says",
+        Method(loss=UndeclaredStopGradient()),
+        "and the gradient is",
     ),
     (
         properties.zero_advantage_gives_zero_loss,
-        Method(loss=Insists()),
+        Method(loss=NonzeroWithoutAdvantage()),
         "the loss is up to",
     ),
     (
         properties.schedules_resolve_to_numbers,
-        Method(advantage=Hidden(frozenset({Linear(0, 1)}))),
-        "stay when",
+        Method(advantage=HiddenSchedules(frozenset({Linear(0, 1)}))),
+        "are unresolved",
     ),
     (
         properties.copies_are_equal_with_full_repr,
-        Method(advantage=Nameless()),
+        Method(advantage=PlainObject()),
         "a copy is not equal",
     ),
     (properties.copies_are_equal_with_full_repr, Method(advantage=lambda x, b: x), "'<lambda>'"),
 ]
 
 
-@pytest.mark.parametrize(("law", "method", "said"), BROKEN)
-def test_a_broken_method_breaks_its_law(law, method, said):
-    with pytest.raises(AssertionError) as refusal:
-        law(method)
-    assert said in str(refusal.value)
+@pytest.mark.parametrize(("prop", "method", "message"), BROKEN)
+def test_a_property_detects_a_broken_method(prop, method, message):
+    with pytest.raises(AssertionError) as violation:
+        prop(method)
+    assert message in str(violation.value)
 
 
-def test_every_law_has_a_method_that_breaks_it():
-    assert {law for law, _, _ in BROKEN} == set(properties.PROPERTIES)
+def test_every_property_is_tested_with_a_broken_method():
+    assert {prop for prop, _, _ in BROKEN} == set(properties.PROPERTIES)
 
 
-def test_a_report_card_says_what_holds_and_what_was_violated():
-    card = {name: violated for name, _, violated in check_properties(Method(advantage=by_number))}
-    assert [*card] == [law.__name__ for law in properties.PROPERTIES]
-    broken = {name: said.partition(":")[0] for name, said in card.items() if said}
-    assert broken == {
-        "numbering_of_groups_does_not_matter": "the loss is another when groups have other numbers",
-        "other_groups_do_not_matter": "group 1 alone has other advantages",
+def test_check_properties_reports_every_violation():
+    violations = {
+        name: text for name, _, text in check_properties(Method(advantage=by_group_number))
+    }
+    assert [*violations] == [prop.__name__ for prop in properties.PROPERTIES]
+    violated = {name: text.partition(",")[0] for name, text in violations.items() if text}
+    assert violated == {
+        "group_numbering_does_not_matter": "the loss changes when groups are renumbered",
+        "other_groups_do_not_matter": "advantages of group 1 alone change",
     }
 
 
-def test_a_report_card_goes_on_when_a_piece_raises():
-    card = check_properties(Method(aggregation=lambda batch: 1 / 0))
-    assert card[0][2] == "it raised ZeroDivisionError: division by zero"
-    assert (
-        card[0][1] == "Columns of padding, and a row of nothing else, change neither loss nor "
-        "gradient."
-    )
-    assert card[-2][2] == ""
+def test_check_properties_continues_when_a_component_raises():
+    results = check_properties(Method(aggregation=lambda batch: 1 / 0))
+    assert results[0][2] == "it raised ZeroDivisionError: division by zero"
+    claim = "Padding columns and a fully padded row change neither loss nor gradient."
+    assert results[0][1] == claim
+    assert results[-2][2] == ""

@@ -1,4 +1,4 @@
-"""Which values fit which types."""
+"""Values and the types that they fit."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from grupo.rollouts.samplers import GroupSampler, Sampler
 
 
 @pytest.mark.parametrize(
-    ("value", "hint", "fitting"),
+    ("value", "hint", "fits"),
     [
         (1, int, True),
         (True, int, False),
@@ -24,21 +24,15 @@ from grupo.rollouts.samplers import GroupSampler, Sampler
         (("a", 1), tuple[str, ...], False),
         (Clip(), Clip, True),
         (Clip(), Linear, False),
-        (GroupSampler(2), Sampler, True),  # a seam is filled by whatever has its methods
-        (ShuffledTasks, Curriculum, False),  # a class is no piece yet
+        (GroupSampler(2), Sampler, True),  # a protocol is filled by any object with its methods
+        (ShuffledTasks, Curriculum, False),  # a class is not an instance
         (Linear(1, 0), Sampler, False),
     ],
 )
-def test_values_fit_types(value, hint, fitting):
-    assert matches_type(value, hint) is fitting
+def test_values_fit_types(value, hint, fits):
+    assert matches_type(value, hint) is fits
 
 
-def test_only_whole_numbers_become_floats_and_only_where_floats_are_wanted():
-    assert [
-        type(coerce_number(*pair)) for pair in ((1, float), (1, int), (True, float), ("1", float))
-    ] == [
-        float,
-        int,
-        bool,
-        str,
-    ]
+def test_integers_become_floats_where_a_float_is_expected():
+    pairs = ((1, float), (1, int), (True, float), ("1", float))
+    assert [type(coerce_number(*pair)) for pair in pairs] == [float, int, bool, str]

@@ -1,4 +1,4 @@
-"""A small flow model learns to write digits, and by a classifier to write them better."""
+"""The toy flow model of digits, and its training with Flow-GRPO."""
 
 import json
 from dataclasses import replace
@@ -23,7 +23,7 @@ from grupo.training.trainer import train
 RECIPE = f"{ROOT}/recipes/images/digits.py:RECIPE"
 
 
-def test_an_example_is_a_grey_image_and_its_name():
+def test_an_example_is_a_grey_image_and_its_digits_name():
     rng = make_rng(0, "test")
     for name, image in (DigitsFlow().example(rng) for _ in range(5)):
         assert name in DIGIT_NAMES
@@ -32,36 +32,34 @@ def test_an_example_is_a_grey_image_and_its_name():
         assert (image[0] == image[1]).all()
 
 
-def test_what_is_grown_loads_as_a_policy(tmp_path, monkeypatch):
+def test_a_trained_model_loads_as_a_policy(tmp_path, monkeypatch):
     monkeypatch.setenv("GRUPO_HOME", str(tmp_path))
-    home = ensure_trained_flow(DigitsFlow(width=8, batch_size=4, max_steps=2))
-    assert Flow(str(home)).build().backbone.shape == (3, 8, 8)
+    folder = ensure_trained_flow(DigitsFlow(width=8, batch_size=4, max_steps=2))
+    assert Flow(str(folder)).build().backbone.shape == (3, 8, 8)
 
 
-def test_its_last_weights_are_a_mean_of_the_last_ones():
-    one, other = (
-        train_flow(DigitsFlow(width=8, batch_size=4, max_steps=3, ema_rate=f)) for f in (1.0, 1e-9)
-    )
-    pairs = zip(one.parameters(), other.parameters(), strict=True)
+def test_the_trained_weights_are_a_moving_average():
+    flows = (DigitsFlow(width=8, batch_size=4, max_steps=3, ema_rate=rate) for rate in (1.0, 1e-9))
+    last, other = map(train_flow, flows)
+    pairs = zip(last.parameters(), other.parameters(), strict=True)
     assert any(not bool((a == b).all()) for a, b in pairs)
 
 
 @pytest.mark.slow
-def test_it_learns_to_write_what_is_read_right_and_turned_round_it_does_not(tmp_path, monkeypatch):
+def test_flow_grpo_improves_the_reward_and_negated_advantages_lower_it(tmp_path, monkeypatch):
     monkeypatch.setenv("GRUPO_HOME", str(tmp_path))
     ensure_trained_flow(DigitsFlow())
     recipe = import_object(RECIPE)
-    recipe = recipe.replace(
-        policy=replace(recipe.policy, model=str(DigitsFlow().model_dir)), max_steps=20
-    )
-    turned = recipe.method.replace(advantage=chain(recipe.method.credit, negate))
-    assert gain(recipe, tmp_path / "run") > 0.05
-    assert gain(recipe.replace(method=turned), tmp_path / "turned") < -0.1
+    policy = replace(recipe.policy, model=str(DigitsFlow().model_dir))
+    recipe = recipe.replace(policy=policy, max_steps=20)
+    negated = recipe.method.replace(advantage=chain(recipe.method.advantage, negate))
+    assert reward_gain(recipe, tmp_path / "run") > 0.05
+    assert reward_gain(recipe.replace(method=negated), tmp_path / "negated") < -0.1
 
 
-def gain(recipe, run):
-    """What the last five steps were better than the first two."""
-    train(recipe, run)
-    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+def reward_gain(recipe, run_dir):
+    """The mean reward of the last five steps, minus that of the first two."""
+    train(recipe, run_dir)
+    lines = [json.loads(line) for line in (run_dir / "metrics.jsonl").read_text().splitlines()]
     rewards = [line["reward/mean"] for line in lines]
     return fmean(rewards[-5:]) - fmean(rewards[:2])

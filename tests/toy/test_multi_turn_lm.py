@@ -1,4 +1,4 @@
-"""A model is shown how to go about in a world of many turns."""
+"""The toy language model that is trained on demonstrations of several turns."""
 
 import asyncio
 from dataclasses import replace
@@ -14,8 +14,8 @@ from grupo.toy.multi_turn_lm import MultiTurnDemonstrations, ToyMultiTurnLM
 from grupo.toy.untrained_llama import LlamaArchitecture
 
 
-class Counting:
-    """Says how often it was spoken to; it is over after three times."""
+class CountingGame:
+    """Observes the number of steps; done after three."""
 
     def reset(self, task):
         self.count = 0
@@ -30,25 +30,26 @@ def tasks():
     yield Task("k", "how often?")
 
 
-def echo(task, heard, rng):
-    """Say again what was heard last."""
-    return heard[-1] if isinstance(heard[-1], str) else heard[-1][-1]["content"]
+def echo(task, observations, rng):
+    """Repeat the last observation."""
+    last = observations[-1]
+    return last if isinstance(last, str) else last[-1]["content"]
 
 
-class Reciting:
-    """A policy that is only told what to say."""
+class UnsampledActor:
+    """An actor that does not sample."""
 
-    async def recite(self, rollout, seen, text):
+    async def append_unsampled(self, rollout, observation, text):
         return Action((7,), (0.0,), (0,), text, sampled=False)
 
-    def chance(self, *label):
+    def rng(self, *label):
         return Random(0)
 
 
-WORLD = MultiTurn(Counting, role="tool")
+ENV = MultiTurn(CountingGame, role="tool")
 SMALL = ToyMultiTurnLM(
     "counts",
-    WORLD,
+    ENV,
     FromFunction(tasks),
     echo,
     ("how often?", "1 2"),
@@ -59,28 +60,30 @@ SMALL = ToyMultiTurnLM(
 )
 
 
-def test_somebody_speaks_every_turn_in_the_policys_place():
-    group = asyncio.run(MultiTurnDemonstrations(echo)(Task("k", "how often?"), WORLD, Reciting()))
+def test_the_demonstrator_answers_every_turn():
+    group = asyncio.run(
+        MultiTurnDemonstrations(echo)(Task("k", "how often?"), ENV, UnsampledActor())
+    )
     (rollout,) = group.rollouts
     assert [action.text for _, action in rollout.turns] == ["how often?", "1", "2"]
-    assert (rollout.reward, rollout.source) == (1.0, "worked")
+    assert (rollout.reward, rollout.source) == (1.0, "demonstration")
 
 
-def test_it_grows_into_its_home_once_and_knows_how_a_chat_is_laid_out(tmp_path, monkeypatch):
+def test_it_is_trained_once_and_its_tokenizer_has_a_chat_template(tmp_path, monkeypatch):
     monkeypatch.setenv("GRUPO_HOME", str(tmp_path))
-    home = ensure_trained(SMALL)
-    assert home == tmp_path / "models" / "counts"
-    made = (home / "model.safetensors").stat().st_mtime_ns
-    assert ensure_trained(SMALL) == home
-    assert (home / "model.safetensors").stat().st_mtime_ns == made
-    tokenizer = AutoTokenizer.from_pretrained(home)
-    asked = [{"role": "user", "content": "how often?"}]
-    text = tokenizer.apply_chat_template(asked, tokenize=False, add_generation_prompt=True)
+    folder = ensure_trained(SMALL)
+    assert folder == tmp_path / "models" / "counts"
+    mtime = (folder / "model.safetensors").stat().st_mtime_ns
+    assert ensure_trained(SMALL) == folder
+    assert (folder / "model.safetensors").stat().st_mtime_ns == mtime
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    chat = [{"role": "user", "content": "how often?"}]
+    text = tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True)
     assert text == "user: how often?\nassistant: "
     assert tokenizer.tokenize(text) == ["user", ": ", "how ", "often", "?", "\n", "assistant", ": "]
 
 
-def test_it_says_what_it_was_shown(tmp_path, monkeypatch):
+def test_it_reproduces_the_demonstrations(tmp_path, monkeypatch):
     monkeypatch.setenv("GRUPO_HOME", str(tmp_path))
     from grupo import CausalLM
     from grupo.rollouts.evaluate import run_rollouts
@@ -90,5 +93,5 @@ def test_it_says_what_it_was_shown(tmp_path, monkeypatch):
         max_new_tokens=4,
         apply_chat_template=True,
     ).build()
-    (group,) = run_rollouts(policy.actor(0).with_sampling(top_k=1), WORLD, list(tasks()), 1)
+    (group,) = run_rollouts(policy.actor(0).with_sampling(top_k=1), ENV, list(tasks()), 1)
     assert [action.text for _, action in group.rollouts[0].turns] == ["how often?", "1", "2"]

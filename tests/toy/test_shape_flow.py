@@ -1,4 +1,4 @@
-"""A small flow model learns from drawings."""
+"""The toy flow model of coloured shapes."""
 
 import random
 from dataclasses import replace
@@ -15,46 +15,47 @@ from grupo.training.callbacks import NullCallback
 QUICK = ShapesFlow(width=16, batch_size=16, max_steps=30)
 
 
-class Heard(NullCallback):
-    """Somebody who remembers what was said."""
+class RecordingCallback(NullCallback):
+    """A callback that records the messages."""
 
     def __init__(self):
-        self.lines = []
+        self.messages = []
 
-    def on_message(self, line):
-        self.lines.append(line)
+    def on_message(self, message):
+        self.messages.append(message)
 
 
-def test_the_loss_falls_and_equal_seeds_grow_equal_models():
-    one, other = train_flow(QUICK), train_flow(QUICK)
-    assert all(torch.equal(a, b) for a, b in zip(one.parameters(), other.parameters(), strict=True))
-    heard = Heard()
-    train_flow(replace(QUICK, max_steps=101), heard)
-    first, *_, last = [float(line.rpartition(" ")[2]) for line in heard.lines]
-    assert first > 1.5  # of noise and image, of variances 1 and about 0.7
+def test_the_loss_falls_and_equal_seeds_train_equal_models():
+    first, second = train_flow(QUICK), train_flow(QUICK)
+    pairs = zip(first.parameters(), second.parameters(), strict=True)
+    assert all(torch.equal(a, b) for a, b in pairs)
+    callback = RecordingCallback()
+    train_flow(replace(QUICK, max_steps=101), callback)
+    first, *_, last = [float(line.rpartition(" ")[2]) for line in callback.messages]
+    assert first > 1.5  # noise and image have variances of 1 and about 0.7
     assert last < 0.7 * first
 
 
-def fits(caption, image):
-    """Do the caption's colours and nobody else's cover what its things do?"""
-    shade = palette_indices((image + 1) / 2).flatten().bincount(minlength=5)[1:]
-    things = {x.colour: x.count * SHAPE_PIXELS[x.shape] for x in parse_scene(caption).shapes}
-    return shade.tolist() == [things.get(colour, 0) for colour in PALETTE]
+def areas_match(caption, image):
+    """True if each colour covers as many pixels as the caption's shapes."""
+    areas = palette_indices((image + 1) / 2).flatten().bincount(minlength=5)[1:]
+    expected = {x.colour: x.count * SHAPE_PIXELS[x.shape] for x in parse_scene(caption).shapes}
+    return areas.tolist() == [expected.get(colour, 0) for colour in PALETTE]
 
 
-def test_the_share_of_loose_captions_is_of_another_image():
-    for loose, wanted in ((0.0, 300), (0.5, 150), (1.0, 0)):
-        flow, rng = ShapesFlow(wrong_caption_frac=loose), random.Random(0)
-        right = sum(fits(*flow.example(rng)) for _ in range(300))
-        assert abs(right - wanted) <= 30  # another caption has the same areas now and then
+def test_wrong_caption_frac_is_the_fraction_of_wrong_captions():
+    for fraction, expected in ((0.0, 300), (0.5, 150), (1.0, 0)):
+        flow, rng = ShapesFlow(wrong_caption_frac=fraction), random.Random(0)
+        matching = sum(areas_match(*flow.example(rng)) for _ in range(300))
+        assert abs(matching - expected) <= 30  # some wrong captions have the same areas
 
 
-def test_a_grown_model_is_kept_and_loads_as_a_policy(tmp_path, monkeypatch):
+def test_a_trained_model_is_not_trained_again_and_loads_as_a_policy(tmp_path, monkeypatch):
     monkeypatch.setenv("GRUPO_HOME", str(tmp_path))
     quick = replace(QUICK, max_steps=2)
-    home = ensure_trained_flow(quick)
-    before = (home / "model.safetensors").stat().st_mtime_ns
-    assert ensure_trained_flow(quick) == home
-    assert (home / "model.safetensors").stat().st_mtime_ns == before
-    Flow(str(home)).build()
-    assert [path.name for path in home.parent.iterdir()] == [home.name]
+    folder = ensure_trained_flow(quick)
+    mtime = (folder / "model.safetensors").stat().st_mtime_ns
+    assert ensure_trained_flow(quick) == folder
+    assert (folder / "model.safetensors").stat().st_mtime_ns == mtime
+    Flow(str(folder)).build()
+    assert [path.name for path in folder.parent.iterdir()] == [folder.name]

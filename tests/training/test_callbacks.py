@@ -1,49 +1,46 @@
-"""Whoever looks on."""
+"""A list of callbacks forwards every event to each of them."""
 
 from grupo.rollouts.evaluate import EvalResult, Proportion
 from grupo.toy.quickstart import RECIPE
 from grupo.training.callbacks import CallbackList, NullCallback
 
 ZERO = Proportion(0, 0, 0)
-SCORE = EvalResult(ZERO, ZERO, {1: ZERO})
+RESULT = EvalResult(ZERO, ZERO, {1: ZERO})
 
 
-class Notes:
+class RecordingCallback:
     def __init__(self) -> None:
-        self.seen: list[tuple] = []
+        self.events: list[tuple] = []
 
-    def begun(self, *told) -> None:
-        self.seen.append(("begun", *told))
+    def on_train_begin(self, *args) -> None:
+        self.events.append(("on_train_begin", *args))
 
-    def said(self, *told) -> None:
-        self.seen.append(("said", *told))
+    def on_message(self, *args) -> None:
+        self.events.append(("on_message", *args))
 
-    def evaluated(self, *told) -> None:
-        self.seen.append(("evaluated", *told))
+    def on_evaluate(self, *args) -> None:
+        self.events.append(("on_evaluate", *args))
 
-    def stepped(self, *told) -> None:
-        self.seen.append(("stepped", *told))
+    def on_step_end(self, *args) -> None:
+        self.events.append(("on_step_end", *args))
 
-    def ended(self, *told) -> None:
-        self.seen.append(("ended", *told))
+    def on_train_end(self, *args) -> None:
+        self.events.append(("on_train_end", *args))
 
 
-def test_all_of_several_watchers_are_told_the_same():
-    first, second = Notes(), Notes()
-    together = CallbackList([first, NullCallback(), second])
-    together.on_train_begin(RECIPE, 3)
-    together.on_message("a line")
-    together.on_evaluate("before", SCORE)
-    together.on_step_end(4, {"loss": 0.5})
-    together.on_train_end()
-    assert (
-        first.seen
-        == second.seen
-        == [
-            ("begun", RECIPE, 3),
-            ("said", "a line"),
-            ("evaluated", "before", SCORE),
-            ("stepped", 4, {"loss": 0.5}),
-            ("ended",),
-        ]
-    )
+def test_every_callback_of_a_list_receives_every_event():
+    first, second = RecordingCallback(), RecordingCallback()
+    callbacks = CallbackList([first, NullCallback(), second])
+    callbacks.on_train_begin(RECIPE, 3)
+    callbacks.on_message("a line")
+    callbacks.on_evaluate("before", RESULT)
+    callbacks.on_step_end(4, {"loss": 0.5})
+    callbacks.on_train_end()
+    expected = [
+        ("on_train_begin", RECIPE, 3),
+        ("on_message", "a line"),
+        ("on_evaluate", "before", RESULT),
+        ("on_step_end", 4, {"loss": 0.5}),
+        ("on_train_end",),
+    ]
+    assert first.events == second.events == expected

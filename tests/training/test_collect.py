@@ -1,3 +1,5 @@
+"""Collection of a step's groups: order, refilling, failed rollouts, and a fixed release order."""
+
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -11,38 +13,41 @@ from grupo.method import Method
 from grupo.rollouts.curricula import DynamicSampling, ShuffledTasks
 from grupo.rollouts.history import History
 from grupo.rollouts.samplers import GroupSampler, ResampleUntilInformative
-from grupo.training.collect import collect_groups, drop_failed_rollouts
+from grupo.training.collect import CollectedGroups, collect_groups, drop_failed_rollouts
 
 TASKS = [Task(f"task {i}", "") for i in range(12)]
 
 
 @dataclass(frozen=True)
-class Acts:
-    """Says what its stream is called; keeps who asked together, in which order."""
+class NamingActor:
+    """Generates the label of its random stream as text, and logs the order of requests."""
 
-    asked: list[str]
-    name: str = ""
+    log: list[str]
+    label: str = ""
 
-    async def __call__(self, rollout: Rollout, seen: Observation) -> Action:
-        self.asked.append(self.name)
+    async def __call__(self, rollout: Rollout, observation: Observation) -> Action:
+        self.log.append(self.label)
         await asyncio.sleep(0)
-        self.asked.append("answered")
-        return Action((1,), (0.0,), text=self.name)
+        self.log.append("answered")
+        return Action((1,), (0.0,), text=self.label)
 
-    async def recite(self, rollout: Rollout, seen: Observation, text: str) -> Action:
+    async def prefill_forced(self, rollout: Rollout, observation: Observation, text: str) -> Action:
         raise AssertionError
 
-    def fork(self, *label: object) -> "Acts":
-        return replace(self, name="/".join(map(str, (self.name, *label))))
+    def fork(self, *label: object) -> "NamingActor":
+        return replace(self, label="/".join(map(str, (self.label, *label))))
 
 
 @dataclass
-class World:
-    """Judges groups in the order that it is told, each by what `hint_value` says of it."""
+class OrderedEnv:
+    """Scores groups in a given order; a group's rewards are 0 and 1 unless listed.
 
-    worth: dict[str, Sequence[float]]
+    A negative reward is a failed rollout.
+    """
+
+    rewards: dict[str, Sequence[float]]
     order: Sequence[str] = ()
-    arrived: dict[str, asyncio.Event] = field(default_factory=dict)
+    scored: dict[str, asyncio.Event] = field(default_factory=dict)
 
     async def reply(self, task: Task, rollout: Rollout) -> Observation | None:
         return None if rollout.turns else "go"
@@ -51,97 +56,107 @@ class World:
         if "again" not in rollouts[0].text and task.key in self.order:
             place = self.order.index(task.key)
             if place:
-                await self._judged(self.order[place - 1]).wait()
+                await self._scored(self.order[place - 1]).wait()
             await asyncio.sleep(0)
-            self._judged(task.key).set()
-        rewards = self.hint_value.get(task.key, (0.0, 1.0))
+            self._scored(task.key).set()
+        rewards = self.rewards.get(task.key, (0.0, 1.0))
         return [RewardResult(r) if r >= 0 else RewardResult(error="broken") for r in rewards]
 
-    def _judged(self, key: str) -> asyncio.Event:
-        return self.arrived.setdefault(key, asyncio.Event())
+    def _scored(self, key: str) -> asyncio.Event:
+        return self.scored.setdefault(key, asyncio.Event())
 
 
-def gathered(method: Method, world: World, history: History, prompts: int = 2):
-    asked: list[str] = []
-    act = Acts(asked)
-    made = asyncio.run(
-        collect_groups(method, world, act, TASKS, history, num_prompts=prompts, seed=0)
+def collect(
+    method: Method, env: OrderedEnv, history: History, num_prompts: int = 2
+) -> tuple[CollectedGroups, list[str]]:
+    """The collected groups, and the log of the actor."""
+    log: list[str] = []
+    collected = asyncio.run(
+        collect_groups(
+            method, env, NamingActor(log), TASKS, history, num_prompts=num_prompts, seed=0
+        )
     )
-    return made, asked
+    return collected, log
 
 
-def upcoming(count: int) -> list[str]:
-    """The keys of the tasks that come first."""
-    made, _ = gathered(Method(sampler=GroupSampler(2)), World({}), History(), count)
-    return [group.task.key for group in made.sampled_groups]
+def task_keys(groups: Sequence[Group]) -> list[str]:
+    return [group.task.key for group in groups]
 
 
-def test_groups_come_in_the_order_in_which_their_tasks_were_asked_for():
+def first_keys(count: int) -> list[str]:
+    """The keys of the tasks that the curriculum draws first."""
+    collected, _ = collect(Method(sampler=GroupSampler(2)), OrderedEnv({}), History(), count)
+    return task_keys(collected.sampled_groups)
+
+
+def test_groups_have_the_order_in_which_their_tasks_were_drawn():
     method, history = Method(sampler=GroupSampler(2)), History()
-    made, asked = gathered(method, World({}), history, 3)
-    assert [group.task.key for group in made.sampled_groups] == upcoming(3)
-    assert made.kept_groups == made.sampled_groups
+    collected, log = collect(method, OrderedEnv({}), history, 3)
+    assert task_keys(collected.sampled_groups) == first_keys(3)
+    assert collected.kept_groups == collected.sampled_groups
     assert history.tasks_drawn == 3
-    # each rollout has a stream of its own: the round, the group, the rollout
-    assert [name for name in asked if name != "answered"] == [
+    # each rollout has a random stream of its own: round, group, rollout
+    assert [label for label in log if label != "answered"] == [
         f"/0/{group}/{rollout}" for group in range(3) for rollout in range(2)
     ]
 
 
-def test_what_curation_drops_is_asked_for_again_and_what_is_too_much_is_left():
-    first, second, third, *_ = upcoming(6)
+def test_dropped_groups_are_refilled_and_surplus_groups_left_out():
+    first, second, third, *_ = first_keys(6)
     method = Method(DynamicSampling(ShuffledTasks(), 3), GroupSampler(2), keep_nonzero_std)
-    world, history = World({first: (1.0, 1.0), third: (0.0, 0.0)}), History()
-    made, _ = gathered(method, world, history)
-    # 2 asked, 1 kept; 1 asked, 0 kept; 1 asked, 1 kept
-    assert len(made.sampled_groups) == 4
-    assert [group.task.key for group in made.kept_groups] == [second, upcoming(4)[3]]
+    env, history = OrderedEnv({first: (1.0, 1.0), third: (0.0, 0.0)}), History()
+    collected, _ = collect(method, env, history)
+    # 2 drawn, 1 kept; 1 drawn, 0 kept; 1 drawn, 1 kept
+    assert len(collected.sampled_groups) == 4
+    assert task_keys(collected.kept_groups) == [second, first_keys(4)[3]]
     assert history.tasks_drawn == 4
 
 
-def test_a_run_out_of_rounds_learns_from_what_it_has():
+def test_a_step_without_rounds_left_keeps_what_it_has():
     method = Method(DynamicSampling(ShuffledTasks(), 2), GroupSampler(2), keep_nonzero_std)
-    made, _ = gathered(method, World({task.key: (1.0, 1.0) for task in TASKS}), History())
-    assert (len(made.sampled_groups), made.kept_groups) == (4, ())
+    env = OrderedEnv({task.key: (1.0, 1.0) for task in TASKS})
+    collected, _ = collect(method, env, History())
+    assert (len(collected.sampled_groups), collected.kept_groups) == (4, ())
 
 
-def test_a_rollout_that_could_not_be_judged_is_left_out_and_a_lone_one_too():
-    ok, broken = Rollout(reward=1.0), Rollout(error="broken")
-    assert drop_failed_rollouts(Group(TASKS[0], (ok, broken, ok))).rollouts == (ok, ok)
-    assert drop_failed_rollouts(Group(TASKS[0], (ok, broken))).rollouts == ()
-    assert drop_failed_rollouts(Group(TASKS[0], (broken, broken))).rollouts == ()
-    assert drop_failed_rollouts(Group(TASKS[0], (ok,))).rollouts == (ok,)
+def test_failed_rollouts_are_dropped_and_a_single_remaining_one_too():
+    scored, failed = Rollout(reward=1.0), Rollout(error="broken")
+    task = TASKS[0]
+    assert drop_failed_rollouts(Group(task, (scored, failed, scored))).rollouts == (scored, scored)
+    assert drop_failed_rollouts(Group(task, (scored, failed))).rollouts == ()
+    assert drop_failed_rollouts(Group(task, (failed, failed))).rollouts == ()
+    assert drop_failed_rollouts(Group(task, (scored,))).rollouts == (scored,)
 
 
-def test_a_group_of_which_nothing_is_left_is_sampled_and_not_kept():
-    first, second = upcoming(2)
-    world = World({first: (-1.0, 0.5)})
-    made, _ = gathered(Method(sampler=GroupSampler(2)), world, History())
-    assert [group.task.key for group in made.sampled_groups] == [first, second]
-    assert [group.task.key for group in made.kept_groups] == [second]
+def test_a_group_without_rollouts_left_is_sampled_and_not_kept():
+    first, second = first_keys(2)
+    env = OrderedEnv({first: (-1.0, 0.5)})
+    collected, _ = collect(Method(sampler=GroupSampler(2)), env, History())
+    assert task_keys(collected.sampled_groups) == [first, second]
+    assert task_keys(collected.kept_groups) == [second]
 
 
-@pytest.mark.parametrize("worth", [(0.0, 0.0), (0.0, 1.0)])
-def test_who_asks_the_policy_together_does_not_depend_on_how_long_judging_takes(worth):
-    """Six groups, judged in each of 720 orders; every second one is sampled again twice."""
-    keys = upcoming(6)
-    worths = {key: (1.0, 1.0) if i % 2 else worth for i, key in enumerate(keys)}
+@pytest.mark.parametrize("rewards", [(0.0, 0.0), (0.0, 1.0)])
+def test_the_order_of_generation_does_not_depend_on_reward_latency(rewards):
+    """Six groups, scored in each of 720 orders; every second one is sampled twice again."""
+    keys = first_keys(6)
+    rewards_by_key = {key: (1.0, 1.0) if i % 2 else rewards for i, key in enumerate(keys)}
     method = Method(sampler=ResampleUntilInformative(GroupSampler(2), 3))
-    seen = {
-        tuple(gathered(method, World(worths, order), History(), 6)[1])
+    logs = {
+        tuple(collect(method, OrderedEnv(rewards_by_key, order), History(), 6)[1])
         for order in permutations(keys)
     }
-    assert len(seen) == 1
-    (asked,) = seen
-    again = [name for name in asked if "/again/1" in name]
-    numbers = [i for i in range(6) if i % 2 or worth == (0.0, 0.0)]
-    assert again == [f"/0/{i}/again/1/{rollout}" for i in numbers for rollout in range(2)]
+    assert len(logs) == 1
+    (log,) = logs
+    resampled = [label for label in log if "/again/1" in label]
+    groups = [i for i in range(6) if i % 2 or rewards == (0.0, 0.0)]
+    assert resampled == [f"/0/{i}/again/1/{rollout}" for i in groups for rollout in range(2)]
 
 
-def test_a_judge_that_raises_ends_the_step_with_its_error():
-    class Broken(World):
+def test_an_exception_in_scoring_ends_the_step():
+    class BrokenEnv(OrderedEnv):
         async def score(self, task, rollouts):
-            raise RuntimeError("no verdict")
+            raise RuntimeError("no score")
 
-    with pytest.raises(RuntimeError, match="no verdict"):
-        gathered(Method(sampler=GroupSampler(2)), Broken({}), History())
+    with pytest.raises(RuntimeError, match="no score"):
+        collect(Method(sampler=GroupSampler(2)), BrokenEnv({}), History())

@@ -1,4 +1,4 @@
-"""Work that lacks memory is begun again in halves, as if it had never been begun."""
+"""Work that runs out of memory is repeated in half the micro-batch, without a trace."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -21,69 +21,75 @@ from grupo.training.learner import Learner
 from grupo.training.oom_retry import retry_on_oom
 from grupo.training.update import accumulate_gradients
 from tests.helpers import tiny_lm
-from tests.helpers.conversations import shuffled
+from tests.helpers.conversations import shuffled_batch
 
 
 class Worker:
-    """Works in pieces of some size; larger ones than it `bears` fail."""
+    """Works in micro-batches of some size; those larger than `limit` fail."""
 
-    def __init__(self, size: int, bears: int, fail: Callable[[], object]) -> None:
-        self.size, self.bears, self.fail = size, bears, fail
-        self.done, self.undone, self.said = list[int](), list[int](), list[str]()
+    def __init__(self, size: int, limit: int, fail: Callable[[], object]) -> None:
+        self.size, self.limit, self.fail = size, limit, fail
+        self.attempts, self.resets, self.messages = list[int](), list[int](), list[str]()
 
     def work(self) -> str:
-        self.done.append(self.size)
-        if self.size > self.bears:
+        self.attempts.append(self.size)
+        if self.size > self.limit:
             self.fail()
         return f"done by {self.size}"
 
-    def halve(self) -> str:
+    def halve_microbatch(self) -> str:
         self.size //= 2
         return f"by {self.size}" if self.size else ""
 
     def __call__(self) -> str:
         return retry_on_oom(
-            self.work, self, lambda: self.undone.append(self.size), self.said.append
+            self.work, self, lambda: self.resets.append(self.size), self.messages.append
         )
 
 
-def lack(error: Exception) -> None:
+def raise_error(error: Exception) -> None:
     raise error
 
 
-LACKS: dict[str, Callable[[], object]] = {
-    "a device's": partial(lack, torch.OutOfMemoryError("CUDA out of memory. Tried to allocate")),
-    "torch's for processors": lambda: torch.empty(1 << 60, dtype=torch.uint8),
-    "Python's": partial(lack, MemoryError()),
-    "numpy's": lambda: np.empty(1 << 60, dtype=np.uint8),
-    "an older torch's": partial(
-        lack, RuntimeError("DefaultCPUAllocator: not enough memory: you tried to allocate 8 bytes")
+ERRORS: dict[str, Callable[[], object]] = {
+    "CUDA": partial(raise_error, torch.OutOfMemoryError("CUDA out of memory. Tried to allocate")),
+    "torch on a CPU": lambda: torch.empty(1 << 60, dtype=torch.uint8),
+    "Python": partial(raise_error, MemoryError()),
+    "numpy": lambda: np.empty(1 << 60, dtype=np.uint8),
+    "an older torch": partial(
+        raise_error,
+        RuntimeError("DefaultCPUAllocator: not enough memory: you tried to allocate 8 bytes"),
     ),
-    "a library's": partial(lack, RuntimeError("std::bad_alloc: Cannot allocate memory")),
+    "a C++ library": partial(raise_error, RuntimeError("std::bad_alloc: Cannot allocate memory")),
 }
 
 
-@pytest.mark.parametrize("fail", LACKS.values(), ids=LACKS)
-def test_it_is_done_again_in_halves_until_they_are_small_enough(fail):
+@pytest.mark.parametrize("fail", ERRORS.values(), ids=ERRORS)
+def test_work_is_repeated_with_half_the_size_until_it_fits(fail):
     worker = Worker(100, 30, fail)
     assert worker() == "done by 25"
-    assert worker.done == [100, 50, 25]
-    assert worker.undone == [50, 25]
-    assert worker.said == ["by 50", "by 25"]
+    assert worker.attempts == [100, 50, 25]
+    assert worker.resets == [50, 25]
+    assert worker.messages == ["by 50", "by 25"]
 
 
-def test_what_does_not_fail_is_done_once():
-    worker = Worker(100, 100, LACKS["Python's"])
-    assert (worker(), worker.done, worker.undone, worker.said) == ("done by 100", [100], [], [])
+def test_work_that_fits_runs_once():
+    worker = Worker(100, 100, ERRORS["Python"])
+    assert (worker(), worker.attempts, worker.resets, worker.messages) == (
+        "done by 100",
+        [100],
+        [],
+        [],
+    )
 
 
-@pytest.mark.parametrize("fail", LACKS.values(), ids=LACKS)
-def test_what_cannot_be_halved_any_more_fails_as_it_did(fail):
+@pytest.mark.parametrize("fail", ERRORS.values(), ids=ERRORS)
+def test_the_smallest_size_raises_the_original_error(fail):
     worker = Worker(4, 0, fail)
     with pytest.raises((MemoryError, RuntimeError)):
         worker()
-    assert worker.done == [4, 2, 1]
-    assert worker.said == ["by 2", "by 1"]
+    assert worker.attempts == [4, 2, 1]
+    assert worker.messages == ["by 2", "by 1"]
 
 
 @pytest.mark.parametrize(
@@ -92,19 +98,19 @@ def test_what_cannot_be_halved_any_more_fails_as_it_did(fail):
     ids=repr,
 )
 def test_other_errors_pass_through(error):
-    worker = Worker(100, 30, partial(lack, error))
+    worker = Worker(100, 30, partial(raise_error, error))
     with pytest.raises(type(error)) as raised:
         worker()
     assert raised.value is error
-    assert (worker.done, worker.undone, worker.said) == ([100], [], [])
+    assert (worker.attempts, worker.resets, worker.messages) == ([100], [], [])
 
 
-def test_an_error_after_a_lack_of_memory_passes_through():
-    fails = iter([LACKS["Python's"], partial(lack, ValueError("no number"))])
+def test_an_error_after_an_oom_retry_passes_through():
+    fails = iter([ERRORS["Python"], partial(raise_error, ValueError("no number"))])
     worker = Worker(100, 0, lambda: next(fails)())
     with pytest.raises(ValueError, match="no number"):
         worker()
-    assert worker.undone == [50]
+    assert worker.resets == [50]
 
 
 def vowels(task: Task, rollout: Rollout) -> float:
@@ -117,74 +123,87 @@ def tasks() -> Iterator[Task]:
 
 @pytest.fixture(scope="module")
 def recipe(tmp_path_factory: pytest.TempPathFactory) -> Recipe:
-    """Of four groups a step."""
-    folder = tiny_lm.plant(tmp_path_factory.mktemp("llama"))
-    world, source = SingleTurn((RewardTerm("vowels", vowels),)), FromFunction(tasks)
+    """A recipe with four groups per step."""
+    folder = tiny_lm.save_model(tmp_path_factory.mktemp("llama"))
+    env, source = SingleTurn((RewardTerm("vowels", vowels),)), FromFunction(tasks)
     policy = CausalLM(str(folder), max_new_tokens=8, tokens_per_microbatch=128)
-    numbers = {"steps": 2, "prompts": 4, "lr": 1e-3, "tolerance": inf}  # only updates read rows
-    return Recipe(policy, world, source, eval_tasks=0, **numbers)
+    return Recipe(
+        policy,
+        env,
+        source,
+        eval_tasks=0,
+        max_steps=2,
+        prompts_per_step=4,
+        learning_rate=1e-3,
+        old_logp_tolerance=inf,  # log-probs are not recomputed: only updates evaluate rows
+    )
 
 
-def failing(learner: Learner, bears: int, at: int = 3) -> list[int]:
-    """Have memory fail at the end of a micro-batch's backward while they are too large."""
-    budgets = list[int]()
+def fail_above(learner: Learner, limit: int, at: int = 3) -> list[int]:
+    """Raise out-of-memory errors in the backward pass while micro-batches exceed `limit`.
+
+    The error is raised in the `at`-th micro-batch of a size. Returns the list in which the size of
+    each micro-batch is recorded.
+    """
+    sizes = list[int]()
 
     def fail(gradient: Tensor) -> None:
-        budgets.append(learner.policy.tokens_per_microbatch)
-        if (
-            learner.policy.tokens_per_microbatch > bears
-            and budgets.count(learner.policy.tokens_per_microbatch) == at
-        ):
+        size = learner.policy.tokens_per_microbatch
+        sizes.append(size)
+        if size > limit and sizes.count(size) == at:
             raise torch.OutOfMemoryError("out of memory")
 
-    embedding = learner.policy.plain.get_input_embeddings()
-    embedding.weight.register_hook(fail)  # its gradient is the last that is worked out
-    return budgets
+    embedding = learner.policy.hf_model.get_input_embeddings()
+    embedding.weight.register_hook(fail)  # its gradient is computed last
+    return sizes
 
 
-def said(budget: int) -> str:
-    return f"Out of memory: micro-batches hold {budget} tokens from now on."
+def oom_message(size: int) -> str:
+    return f"Out of memory: micro-batches hold {size} tokens from now on."
 
 
-def test_a_gradient_that_is_begun_again_is_that_of_a_policy_that_never_failed(recipe):
+def test_a_gradient_after_oom_retries_equals_that_without_failures(recipe):
     prompts = [letter * 20 for letter in "ABCDEFGH"]
     learners = [Learner(recipe), Learner(recipe)]
-    batch, _ = shuffled(learners[0].policy, prompts, 4)
+    batch, _ = shuffled_batch(learners[0].policy, prompts, 4)
     batch = batch.with_advantage(lambda x, _: torch.linspace(-1, 1, len(x)).to(x))
-    budgets = failing(learners[1], bears=32)
+    sizes = fail_above(learners[1], limit=32)
     for learner in learners:
         learner._retry_on_oom(
             partial(accumulate_gradients, learner.policy, Method(loss=Clip()), batch)
         )
-    assert budgets[:6] == [128] * 3 + [64] * 3
-    assert budgets.count(32) == len(budgets) - 6 >= 8
-    assert learners[1].notes == [said(64), said(32)]
-    for whole, again in zip(*(x.policy.parameters() for x in learners), strict=True):
-        assert (whole.grad - again.grad).abs().max() < 1e-5 * whole.grad.abs().max()
+    assert sizes[:6] == [128] * 3 + [64] * 3
+    assert sizes.count(32) == len(sizes) - 6 >= 8
+    assert learners[1].notes == [oom_message(64), oom_message(32)]
+    for expected, actual in zip(*(x.policy.parameters() for x in learners), strict=True):
+        difference = (expected.grad - actual.grad).abs().max()
+        assert difference < 1e-5 * expected.grad.abs().max()
 
 
-def test_a_step_that_is_begun_again_is_the_step_of_smaller_pieces_bit_for_bit(recipe):
+def test_a_step_after_an_oom_retry_is_bitwise_that_of_smaller_microbatches(recipe):
     small, failed = (
         Learner(apply_overrides(recipe, [("policy.tokens_per_microbatch", "64")])),
         Learner(recipe),
     )
-    budgets = failing(failed, bears=64, at=2)
+    sizes = fail_above(failed, limit=64, at=2)
     notes = [learner.step().notes for learner in (small, failed)]
-    assert budgets.count(128) == 2
-    assert notes == [(), (said(64),)]
+    assert sizes.count(128) == 2
+    assert notes == [(), (oom_message(64),)]
     for name, x in failed.policy.weights().items():
         assert torch.equal(x, small.policy.weights()[name])
-    assert failed.state.data()["budget"] == 64
+    assert failed.state.data()["tokens_per_microbatch"] == 64
 
 
-def test_where_one_row_alone_does_not_fit_nothing_is_halved_in_vain(recipe):
+def test_microbatches_of_one_row_are_not_halved_further(recipe):
     learner = Learner(recipe)
-    batch, _ = shuffled(learner.policy, [letter * 20 for letter in "ABCD"], 4)
-    budgets = failing(learner, bears=0, at=1)
+    batch, _ = shuffled_batch(learner.policy, [letter * 20 for letter in "ABCD"], 4)
+    sizes = fail_above(learner, limit=0, at=1)
     with pytest.raises(torch.OutOfMemoryError):
         learner._retry_on_oom(
             partial(accumulate_gradients, learner.policy, Method(loss=Clip()), batch)
         )
-    rows = learner.policy.evaluator.together(*(batch.inputs[n] for n in ("token", "length")), 16)
+    rows = learner.policy.evaluator.microbatches(
+        *(batch.inputs[n] for n in ("token", "length")), 16
+    )
     assert {len(row) for row in rows} == {1}
-    assert min(budgets) >= 8  # about a row: not 4, 2, 1, 0
+    assert min(sizes) >= 8  # about one row; not 4, 2, 1, 0

@@ -29,42 +29,44 @@ HALF = {"weights": {"w": torch.tensor([0.5])}}
 
 @pytest.fixture
 def run(tmp_path) -> RunFolder:
-    made, lock = RunFolder.create(tmp_path / "run", RECIPE)
+    run_folder, lock = RunFolder.create(tmp_path / "run", RECIPE)
     with lock:
-        return made
+        return run_folder
 
 
-def test_a_run_opens_with_the_recipe_it_was_begun_with(run):
+def test_a_run_opens_with_its_recipe(run):
     assert RunFolder.open(run.folder) == run
     assert run.recipe == RECIPE
     assert sorted(os.listdir(run.folder)) == ["lock", "recipe.json"]
 
 
-def test_equal_recipes_have_equal_fingerprints_and_others_do_not(run, tmp_path):
+def test_fingerprints_are_equal_for_equal_recipes_only(run, tmp_path):
     again, lock = RunFolder.create(tmp_path / "again", RECIPE)
     other, another_lock = RunFolder.create(tmp_path / "other", RECIPE.replace(max_steps=7))
     with lock, another_lock:
         assert again.fingerprint == run.fingerprint != other.fingerprint
 
 
-def test_a_recipe_with_other_numbers_is_not_gone_on_with(run):
+def test_a_run_does_not_continue_with_another_recipe(run):
     run.check_same_recipe(RECIPE)
-    with pytest.raises(ConfigError, match=r"was begun with steps = 100, not 7. Resume it as it is"):
+    with pytest.raises(
+        ConfigError, match=r"was begun with max_steps = 100, not 7. Resume it as it is"
+    ):
         run.check_same_recipe(RECIPE.replace(max_steps=7))
 
 
-def test_what_a_killed_beginning_left_is_no_run(tmp_path):
+def test_a_folder_of_a_run_killed_at_its_start_counts_as_empty(tmp_path):
     for name in ("lock", "tmp.1"):
         (tmp_path / name).touch()
     with pytest.raises(ConfigError, match="holds no run"):
         RunFolder.open(tmp_path)
     RunFolder.check_empty(tmp_path)
-    made, lock = RunFolder.create(tmp_path, RECIPE)
+    run_folder, lock = RunFolder.create(tmp_path, RECIPE)
     with lock:
-        assert sorted(os.listdir(made.folder)) == ["lock", "recipe.json"]
+        assert sorted(os.listdir(run_folder.folder)) == ["lock", "recipe.json"]
 
 
-def test_a_folder_with_anything_else_in_it_is_not_vacant(tmp_path):
+def test_a_folder_that_is_not_empty_is_refused(tmp_path):
     (tmp_path / "notes.txt").touch()
     with pytest.raises(ConfigError, match=r"exists\. Name another folder"):
         RunFolder.check_empty(tmp_path)
@@ -72,11 +74,11 @@ def test_a_folder_with_anything_else_in_it_is_not_vacant(tmp_path):
         RunFolder.create(tmp_path, RECIPE)
     assert not (tmp_path / "recipe.json").exists()
     os.unlink(tmp_path / "notes.txt")
-    with RunFolder.create(tmp_path, RECIPE)[1]:  # the refusal gave the lock back
+    with RunFolder.create(tmp_path, RECIPE)[1]:  # the failed attempt released the lock
         pass
 
 
-def test_reading_a_run_that_is_under_way_removes_nothing(run):
+def test_opening_a_run_for_reading_removes_nothing(run):
     unfinished = run.folder / "tmp.1"
     unfinished.touch()
     RunFolder.open(run.folder)
@@ -85,27 +87,27 @@ def test_reading_a_run_that_is_under_way_removes_nothing(run):
         assert not unfinished.exists()
 
 
-def test_a_checkpoint_takes_the_journals_back_to_where_they_were(run):
+def test_loading_truncates_the_journals_to_the_checkpoint(run):
     run.log(0, {"loss": 0.5}, [{"text": "a"}], [{"actions": [1]}])
-    run.save(1, HALF, {"seen": 1})
+    run.save(1, HALF, {"counter": 1})
     before = [journal.path.read_bytes() for journal in run.journals.values()]
     run.log(1, {"loss": 0.25}, [{"text": "b"}, {"text": "c"}], [{"actions": [2]}])
-    found = run.load()
-    assert (found.step, found.data["seen"]) == (1, 1)
+    saved = run.load()
+    assert (saved.step, saved.data["counter"]) == (1, 1)
     assert [journal.path.read_bytes() for journal in run.journals.values()] == before
 
 
-def test_a_checkpoint_of_before_there_was_a_journal_cuts_that_one_to_nothing(run):
+def test_a_journal_that_the_checkpoint_does_not_know_is_emptied(run):
     run.log(0, {"loss": 0.5}, [{"text": "a"}])
     lengths = {"metrics": run.metrics.length(), "rollouts": run.rollouts.length()}
-    mark = {"lengths": lengths, "fingerprint": run.fingerprint}
-    checkpoint.save(run.folder / "checkpoints", 1, HALF, mark)
+    data = {"lengths": lengths, "fingerprint": run.fingerprint}
+    checkpoint.save(run.folder / "checkpoints", 1, HALF, data)
     run.log(1, {"loss": 0.25}, [{"text": "b"}], [{"actions": []}])
     run.load()
     assert (run.rollouts.length(), run.actions.length()) == (lengths["rollouts"], 0)
 
 
-def test_a_run_that_never_saved_is_taken_back_to_its_start(run):
+def test_a_run_without_checkpoint_restarts_with_empty_journals(run):
     run.log(0, {"loss": 0.5}, [{"text": "a"}])
     with pytest.raises(NoCheckpoint):
         run.load()
@@ -114,32 +116,32 @@ def test_a_run_that_never_saved_is_taken_back_to_its_start(run):
 
 @pytest.mark.parametrize("journal", ["metrics", "rollouts"])
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no full device")
-def test_a_step_that_a_full_disk_does_not_take_is_one_clear_message(journal, run):
+def test_a_full_disk_gives_one_clear_message(journal, run):
     path = run.folder / f"{journal}.jsonl"
     path.symlink_to("/dev/full")
-    said = (
+    message = (
         f"Step 3 is not logged: {path}: No space left on device. Earlier checkpoints are intact."
-        " was. Free space on this disk, then resume."
+        " Free space on this disk, then resume."
     )
-    with pytest.raises(SaveFailed, match=f"^{re.escape(said)}$"):
+    with pytest.raises(SaveFailed, match=f"^{re.escape(message)}$"):
         run.log(3, {"loss": 0.5}, [{"text": "a"}])
 
 
-def test_a_place_that_takes_no_folder_is_one_clear_message(tmp_path):
+def test_a_folder_that_cannot_be_created_gives_one_clear_message(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(SaveFailed, match=r"The run is not begun: .*/file: File exists"):
         RunFolder.create(tmp_path / "file" / "run", RECIPE)
 
 
-def rollout(text: str, length: int, **more) -> Rollout:
+def rollout(text: str, length: int, **fields) -> Rollout:
     action = Action(tuple(range(length)), (0.0,) * length, text=text)
-    return Rollout((("2 + 2 =", action),), **more)
+    return Rollout((("2 + 2 =", action),), **fields)
 
 
-def test_each_rollout_that_was_sampled_is_a_line_and_what_was_learned_from_it_its_mean_advantage():
-    right = rollout("4", 2, reward=1.0, parts={"right": 1.0})
-    wrong = rollout("5", 3, reward=0.0, parts={"right": 0.0})
-    broken = rollout("?", 1, failed="it hung")
+def test_every_sampled_rollout_has_a_record_with_its_mean_advantage():
+    correct = rollout("4", 2, reward=1.0, reward_terms={"right": 1.0})
+    wrong = rollout("5", 3, reward=0.0, reward_terms={"right": 0.0})
+    broken = rollout("?", 1, error="it hung")
     task = Task("sum", "2 + 2 =", 4)
     batch = Batch.of(
         torch.tensor([1.0, 0.0], dtype=torch.float64),
@@ -148,18 +150,24 @@ def test_each_rollout_that_was_sampled_is_a_line_and_what_was_learned_from_it_it
         mask=torch.tensor([[True, True, False], [True, True, True]]),
         old_logp=torch.zeros(2, 3),
     ).with_advantage(lambda x, _: torch.tensor([[0.5, 1.0, 9.0], [-1.0, 0.0, 0.25]]))
-    kept = Group(task, (right, wrong))
-    made = rollout_records(4, [Group(task, (right, broken, wrong))], [kept], batch)
-    shown = [(line["text"], line["reward"], line["advantage"], line["error"]) for line in made]
-    assert shown[0] == ("4", 1.0, 0.75, "")  # (0.5 + 1.0) / 2: the 9 is masked
-    assert shown[1][2:] == (None, "it hung")
-    assert shown[2] == ("5", 0.0, -0.25, "")  # (-1.0 + 0.0 + 0.25) / 3
-    same = {"step": 4, "task": "sum", "prompt": "2 + 2 =", "reference_answer": "4", "truncated": False}
-    assert all(line.items() >= same.items() for line in made)
-    assert [line["length"] for line in made] == [2, 1, 3]
+    kept = Group(task, (correct, wrong))
+    records = rollout_records(4, [Group(task, (correct, broken, wrong))], [kept], batch)
+    values = [(line["text"], line["reward"], line["advantage"], line["error"]) for line in records]
+    assert values[0] == ("4", 1.0, 0.75, "")  # (0.5 + 1.0) / 2: the 9 is masked
+    assert values[1][2:] == (None, "it hung")
+    assert values[2] == ("5", 0.0, -0.25, "")  # (-1.0 + 0.0 + 0.25) / 3
+    common = {
+        "step": 4,
+        "task": "sum",
+        "prompt": "2 + 2 =",
+        "reference_answer": "4",
+        "truncated": False,
+    }
+    assert all(line.items() >= common.items() for line in records)
+    assert [line["length"] for line in records] == [2, 1, 3]
 
 
-def test_a_run_s_journals_are_strict_json(run):
+def test_the_journals_of_a_run_are_strict_json(run):
     run.log(0, {"loss": float("nan")}, [{"reward": float("inf")}])
     assert json.loads(run.metrics.path.read_text()) == {"step": 0, "loss": "NaN"}
     assert json.loads(run.rollouts.path.read_text()) == {"reward": "Infinity"}

@@ -15,9 +15,9 @@ class AnytimeBudgets:
 
     Where the thinking is cut by a budget, `cutoff_text`, `think_end` and `answer_header` are
     forced; where it had ended, `answer_header` alone. A rollout that ends while thinking has no
-    answer. Reward terms: `trace`, the chain of thought; `budget`, 0 for the smallest; `cut`, the
-    budget at which the thinking ended or was cut. The segment of thinking before a cut is trained
-    with the first answer there, and is context only elsewhere. The step value `thought` is 1 for
+    answer. Reward terms: `trace_index`, the chain of thought; `budget_index`, 0 for the smallest;
+    `cut_index`, the budget at which the thinking ended or was cut. The segment of thinking before a cut is trained
+    with the first answer there, and is context only elsewhere. The step value `thinking` is 1 for
     thinking and 0 for answers.
 
     AnytimeReasoner, Qi et al. (arXiv:2505.13438).
@@ -39,7 +39,7 @@ class AnytimeBudgets:
     cutoff_text: str = "...\n\n...\n\n"
     think_end: str = "</think>"
     answer_header: str = "\n\n**Final Answer**\n"
-    provides = ("trace", "budget", "cut")
+    provides = ("trace_index", "budget_index", "cut_index")
 
     @property
     def group_size(self) -> int:
@@ -120,9 +120,13 @@ class AnytimeBudgets:
         cut = self._cut_index(thinking, budget_index)
         length = sum(len(action.items) for _, action in thinking.turns[: cut + 1])
         is_thinking = (1.0,) * length + (0.0,) * (rollout.length - length)
-        terms = {"trace": float(trace_index), "budget": float(budget_index), "cut": float(cut)}
+        terms = {
+            "trace_index": float(trace_index),
+            "budget_index": float(budget_index),
+            "cut_index": float(cut),
+        }
         return replace(
             rollout,
             reward_terms={**rollout.reward_terms, **terms},
-            step_values={**rollout.step_values, "thought": is_thinking},
+            step_values={**rollout.step_values, "thinking": is_thinking},
         )

@@ -19,7 +19,7 @@ class WithReflection(SamplerWrapper):
 
     A task usually fails if the mean reward of its `replays` is below `failure_threshold`. One
     replay with a reward below the threshold is put between `prefix_text` and `retry_instruction` at
-    the end of the prompt. The reward term `reflected` is 1 for the second group, 0 for the first.
+    the end of the prompt. The reward term `saw_failure` is 1 for the second group, 0 for the first.
 
     R^3, in-context self-reflection. Jiang et al. (arXiv:2601.19620), section 3.1.
 
@@ -33,7 +33,7 @@ class WithReflection(SamplerWrapper):
     failure_threshold: float = 0.25
     prefix_text: str = PREFIX_TEXT
     retry_instruction: str = RETRY_INSTRUCTION
-    provides = ("reflected",)
+    provides = ("saw_failure",)
 
     async def __call__(self, task: Task, env: Env, actor: Actor) -> Group:
         rewards = [replay.reward for replay in task.replays]
@@ -53,4 +53,4 @@ class WithReflection(SamplerWrapper):
 
 
 def _with_reflected_term(rollout: Rollout, reflected: float) -> Rollout:
-    return replace(rollout, reward_terms={**rollout.reward_terms, "reflected": reflected})
+    return replace(rollout, reward_terms={**rollout.reward_terms, "saw_failure": reflected})

@@ -12,7 +12,7 @@ MAX_NEW_TOKENS = 4  # tokens of an answer, its end token included
 
 @dataclass(frozen=True)
 class EchoContext:
-    """What a reward term or a step value of a rollout is computed from.
+    """The facts about a rollout from which reward terms and step values are computed.
 
     Args:
         text: The answer.

@@ -12,7 +12,7 @@ MIN_GAIN = 0.1  # gain in accuracy, above that with flipped sign, that counts as
 
 @dataclass(frozen=True)
 class CheckResult:
-    """One line of a report card.
+    """A line of a report card.
 
     Args:
         status: "passed" or "FAILED" for a check, "yes" or "no" for an observation.

@@ -1,4 +1,4 @@
-"""One smoke run: a method trained for some steps, with its accuracy before and after."""
+"""A smoke run: a method trained for some steps, with its accuracy before and after."""
 
 from dataclasses import dataclass, replace
 from typing import Any

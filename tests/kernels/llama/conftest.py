@@ -1,4 +1,4 @@
-"""What tests of lean bodies share: `bodies` and `formulas`, and kits of others."""
+"""Fixtures for tests of the native Llama backend."""
 
 from pathlib import Path
 
@@ -10,21 +10,21 @@ from tests.helpers import llama_backends
 
 @pytest.fixture(scope="session")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Families that lean bodies are of, and where a model of each lies."""
+    """The folder of a model of each supported family."""
     root = tmp_path_factory.mktemp("models")
     return {
-        name: llama_backends.plant(root / name, make())
-        for name, make in llama_backends.FAMILIES.items()
+        name: llama_backends.save_model(root / name, config())
+        for name, config in llama_backends.FAMILIES.items()
     }
 
 
 @pytest.fixture(params=llama_backends.FAMILIES)
 def policy(request: pytest.FixtureRequest, folders: dict[str, Path]) -> CausalPolicy:
-    """One of every family, new for each test."""
+    """A policy of every family, new for each test."""
     return llama_backends.policy_of(folders[request.param])
 
 
 @pytest.fixture
 def llama(folders: dict[str, Path]) -> CausalPolicy:
-    """A Llama, new for each test."""
+    """A policy with a Llama, new for each test."""
     return llama_backends.policy_of(folders["llama"])

@@ -1,4 +1,4 @@
-"""What sampling has read is not read again to learn of it."""
+"""The update reuses the activations of sampling, without a forward pass."""
 
 from dataclasses import replace
 
@@ -10,87 +10,91 @@ from grupo.method import Method
 from grupo.rollouts.samplers import GroupSampler
 from grupo.training.update import accumulate_gradients
 from tests.helpers.activation_recall import (
-    as_modules,
-    assert_alike,
-    read_again,
-    recalled,
-    sampled,
-    talked,
+    assert_all_close,
+    generate_rollouts,
+    sampled_batch,
+    with_cached_activations,
+    with_hf_modules,
+    with_recomputed_activations,
 )
 from tests.helpers.conversations import conversation
-from tests.helpers.llama_backends import body_of, by_modules, threads, worked
+from tests.helpers.llama_backends import backend_of, count_calls, num_threads, with_hf_backend
 from tests.helpers.tiny_lm import batch_of
 
 
-@pytest.mark.parametrize("budget", [1 << 14, 64])
+@pytest.mark.parametrize("max_tokens", [1 << 14, 64])
 @pytest.mark.parametrize("turns", [1, 3])
-def test_what_was_sampled_is_learned_of_without_reading_it(policy, turns, budget):
-    policy.budget = budget
-    batch = sampled(policy, turns)
-    assert (len(list(policy.micro(batch))) > 1) == (budget == 64)
-    found = recalled(policy, batch)
-    body_of(policy).activation_cache.clear(())
-    assert_alike(found, read_again(policy, batch))
-    assert_alike(found, as_modules(policy, batch))
+def test_update_needs_no_forward_pass(policy, turns, max_tokens):
+    policy.tokens_per_microbatch = max_tokens
+    batch = sampled_batch(policy, turns)
+    assert (len(list(policy.microbatches(batch))) > 1) == (max_tokens == 64)
+    numbers = with_cached_activations(policy, batch)
+    backend_of(policy).activation_cache.clear(())
+    assert_all_close(numbers, with_recomputed_activations(policy, batch))
+    assert_all_close(numbers, with_hf_modules(policy, batch))
 
 
-@pytest.mark.parametrize(("attempts", "most"), [(1, False), (9, True)])
-def test_what_nobody_asked_for_is_not_looked_at(llama, attempts, most):
-    sampled(llama)
-    for kept in body_of(llama).activation_cache.buffers:
-        kept.fill_(torch.nan)
-    batch = sampled(llama, attempts=attempts)
-    records = body_of(llama).activation_cache
-    share = records.has_output[: records.used].double().mean()
-    assert (share > 0.75) == most
-    assert_alike(recalled(llama, batch), as_modules(llama, batch))
+@pytest.mark.parametrize(("attempts", "mostly_outputs"), [(1, False), (9, True)])
+def test_tokens_without_cached_output_are_never_read(llama, attempts, mostly_outputs):
+    sampled_batch(llama)
+    for buffer in backend_of(llama).activation_cache.buffers:
+        buffer.fill_(torch.nan)
+    batch = sampled_batch(llama, attempts=attempts)
+    cache = backend_of(llama).activation_cache
+    share = cache.has_output[: cache.used].double().mean()
+    assert (share > 0.75) == mostly_outputs
+    assert_all_close(with_cached_activations(llama, batch), with_hf_modules(llama, batch))
 
 
-def test_it_is_so_with_several_threads(llama):
-    batch = sampled(llama)
-    with threads(3):
-        found = recalled(llama, batch)
-    assert_alike(found, as_modules(llama, batch))
+def test_recall_works_with_several_threads(llama):
+    batch = sampled_batch(llama)
+    with num_threads(3):
+        numbers = with_cached_activations(llama, batch)
+    assert_all_close(numbers, with_hf_modules(llama, batch))
 
 
-def test_an_update_reads_nothing_again(llama):
+def test_accumulated_gradients_need_no_forward_pass(llama):
     method = Method(sampler=GroupSampler(2), loss=Clip() + -0.1 * Entropy())
-    batch = replace(sampled(llama), advantage=torch.linspace(-1, 1, 8)[:, None].expand(8, 8))
+    batch = replace(sampled_batch(llama), advantage=torch.linspace(-1, 1, 8)[:, None].expand(8, 8))
     grads = []
-    for policy in (llama, by_modules(llama)):
+    for policy in (llama, with_hf_backend(llama)):
         policy.module.zero_grad()
-        with worked() as counts:
+        with count_calls() as counts:
             accumulate_gradients(policy, method, batch)
         assert not counts
         grads.append([p.grad.clone() for p in policy.parameters()])
-    assert_alike(*grads)
+    assert_all_close(*grads)
 
 
-def test_a_row_that_nobody_sampled_has_its_line_read(llama):
-    said = talked(llama.actor(7))
-    batch = batch_of(llama, [*said, conversation(llama, "Hi", "Ho")])
-    assert_alike(read_again(llama, batch), as_modules(llama, batch))
-    assert_alike(recalled(llama, batch_of(llama, said)), as_modules(llama, batch_of(llama, said)))
+def test_a_row_that_was_not_sampled_makes_its_microbatch_recomputed(llama):
+    rollouts = generate_rollouts(llama.actor(7))
+    batch = batch_of(llama, [*rollouts, conversation(llama, "Hi", "Ho")])
+    assert_all_close(with_recomputed_activations(llama, batch), with_hf_modules(llama, batch))
+    sampled_alone = batch_of(llama, rollouts)
+    assert_all_close(
+        with_cached_activations(llama, sampled_alone), with_hf_modules(llama, sampled_alone)
+    )
 
 
-def test_part_of_what_was_said_is_learned_of_without_reading_it(llama):
-    batch = sampled(llama, turns=2)
-    some = batch.select_rows(torch.tensor([5, 0, 3]))
-    masked = replace(some, mask=some.mask & (torch.arange(some.mask.shape[1]) % 5 > 1))
-    assert_alike(recalled(llama, masked), as_modules(llama, masked))
+def test_some_rows_and_tokens_of_a_batch_need_no_forward_pass(llama):
+    batch = sampled_batch(llama, turns=2)
+    selected = batch.select_rows(torch.tensor([5, 0, 3]))
+    columns = torch.arange(selected.mask.shape[1]) % 5 > 1
+    masked = replace(selected, mask=selected.mask & columns)
+    assert_all_close(with_cached_activations(llama, masked), with_hf_modules(llama, masked))
 
 
-def test_with_new_weights_what_is_sampled_anew_is_found_again(llama):
+def test_recall_works_again_after_each_change_of_weights(llama):
     for _ in range(3):
-        batch = sampled(llama, turns=2)
-        assert_alike(recalled(llama, batch), as_modules(llama, batch))
+        batch = sampled_batch(llama, turns=2)
+        assert_all_close(with_cached_activations(llama, batch), with_hf_modules(llama, batch))
         llama.load({name: 0.99 * x for name, x in llama.weights().items()})
 
 
-def test_each_engine_has_all_the_room_there_is(llama):
-    sampled(llama)
-    records = body_of(llama).activation_cache
-    records.capacity = records.used
-    batch = sampled(llama)
-    assert records.used == records.capacity
-    assert_alike(recalled(llama, batch), as_modules(llama, batch))
+def test_each_engine_can_use_the_whole_cache(llama):
+    sampled_batch(llama)
+    cache = backend_of(llama).activation_cache
+    cache.capacity = cache.used
+    batch = sampled_batch(llama)
+    assert cache.used == cache.capacity
+    assert_all_close(with_cached_activations(llama, batch), with_hf_modules(llama, batch))

@@ -1,4 +1,4 @@
-"""Whoever asks, and however many: a lean body says what the modules say, as likely."""
+"""The native backend generates the same replies as the Hugging Face modules."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,90 +8,113 @@ import pytest
 from grupo.inference.base import Reply, Request, generate_all
 from grupo.models.causal_policy import CausalPolicy
 from tests.helpers.engine_requests import (
-    MANY,
     MAX_CONTEXT_TOKENS,
-    after,
-    ask,
-    assert_same,
-    engine,
-    tokens,
+    REQUESTS,
+    assert_same_replies,
+    continuation,
+    encode,
+    engine_of,
+    request_for,
 )
-from tests.helpers.llama_backends import FAMILIES, by_modules, plant, policy_of, threads, worked
+from tests.helpers.llama_backends import (
+    FAMILIES,
+    count_calls,
+    num_threads,
+    policy_of,
+    save_model,
+    with_hf_backend,
+)
 from tests.helpers.tiny_lm import CONTEXT
 
-FEW = 600  # cells: room for two thirds of them
-OFTEN = tuple(range(0, 99, 7))  # tokens that end an answer: rows leave at many times
+SMALL_BATCH = 600  # tokens: two thirds of the requests fit
+MANY_EOS = tuple(range(0, 99, 7))  # stop tokens: rows end at many different times
 
 
-def both(policy: CausalPolicy, asked: Sequence[Request], **how: Any) -> list[Reply]:
-    """The replies of new engines that say the same, by the lean body and by modules."""
-    with worked() as counts:
-        lean = generate_all(engine(policy, **how), asked)
-    assert counts["decode"] >= max(len(reply.tokens) for reply in lean) - 1
-    with worked() as counts:
-        modules = generate_all(engine(by_modules(policy), **how), asked)
+def assert_equal_backends(
+    policy: CausalPolicy, requests: Sequence[Request], **options: Any
+) -> list[Reply]:
+    """Generates with new engines of both backends and returns the replies."""
+    with count_calls() as counts:
+        replies = generate_all(engine_of(policy, **options), requests)
+    assert counts["decode"] >= max(len(reply.tokens) for reply in replies) - 1
+    with count_calls() as counts:
+        expected = generate_all(engine_of(with_hf_backend(policy), **options), requests)
     assert not counts
-    assert_same(lean, modules)
-    return lean
+    assert_same_replies(replies, expected)
+    return replies
 
 
-@pytest.mark.parametrize("cells", [MAX_CONTEXT_TOKENS, FEW])
-def test_rows_of_many_prompts_end_leave_and_join(policy, cells):
-    said = both(policy, MANY, cells=cells, ends=OFTEN)
-    assert len({len(reply.tokens) for reply in said}) > 5
+@pytest.mark.parametrize("max_context_tokens", [MAX_CONTEXT_TOKENS, SMALL_BATCH])
+def test_rows_end_and_others_are_added(policy, max_context_tokens):
+    replies = assert_equal_backends(
+        policy, REQUESTS, max_context_tokens=max_context_tokens, eos_token_ids=MANY_EOS
+    )
+    assert len({len(reply.tokens) for reply in replies}) > 5
 
 
-def test_rows_that_never_end(policy):
-    assert {len(reply.tokens) for reply in both(policy, MANY, ends=())} == {24}
+def test_rows_without_stop_tokens(policy):
+    replies = assert_equal_backends(policy, REQUESTS, eos_token_ids=())
+    assert {len(reply.tokens) for reply in replies} == {24}
 
 
 @pytest.mark.parametrize("text", ["H", "What is 2+2?", "x" * (CONTEXT - 3)])
-def test_one_row(policy, text):
-    both(policy, [ask(text, 1)], ends=())
+def test_single_row(policy, text):
+    assert_equal_backends(policy, [request_for(text, 1)], eos_token_ids=())
 
 
 @pytest.mark.parametrize("count", [2, 3, 7])
 def test_more_threads_than_rows_and_more_rows_than_threads(tmp_path, count):
-    wide = FAMILIES["llama"](intermediate_size=1024)  # threads have something to do at once
-    policy = policy_of(plant(tmp_path, wide))
-    with threads(count):
+    wide = FAMILIES["llama"](intermediate_size=1024)  # enough work for several threads
+    policy = policy_of(save_model(tmp_path, wide))
+    with num_threads(count):
         for rows in (1, 2, 12):
-            both(policy, MANY[:rows], ends=OFTEN, limit=8)
+            assert_equal_backends(policy, REQUESTS[:rows], eos_token_ids=MANY_EOS, max_new_tokens=8)
 
 
-def test_a_stop_text_ends_who_says_it(policy):
-    stop = policy.chat_tokenizer.tokenizer.decode(both(policy, MANY)[0].tokens[3:5])
-    said = both(policy, MANY, stop=(stop,))
-    assert [reply.finish_reason for reply in said].count("stop") >= 1
+def test_stop_string_ends_its_row(policy):
+    stop = policy.chat_tokenizer.tokenizer.decode(
+        assert_equal_backends(policy, REQUESTS)[0].tokens[3:5]
+    )
+    replies = assert_equal_backends(policy, REQUESTS, stop_strings=(stop,))
+    assert [reply.finish_reason for reply in replies].count("stop") >= 1
 
 
-def test_turns_go_on_from_what_is_remembered(policy):
-    engines = [engine(one, limit=6, ends=OFTEN) for one in (policy, by_modules(policy))]
-    asked = [*MANY[:8], ask("Hi", 0), ask("A longer one.", 3)]
-    for turn in range(4):
-        lean, modules = (generate_all(one, asked) for one in engines)
-        assert_same(lean, modules)
-        pairs = zip(asked, lean, strict=True)
-        asked = [after(request, reply, " so", i + turn) for i, (request, reply) in enumerate(pairs)]
-    assert all(engines[0].prefix_cache.lookup(request.tokens) for request in asked)
-
-
-def test_forks_go_on_from_the_midst_of_what_was_said(policy):
-    engines = [engine(one) for one in (policy, by_modules(policy))]
-    first = ask("What is 2+2?", 0)
-    said = generate_all(engines[0], [first])[0].tokens
-    assert_same(generate_all(engines[1], [first]), [generate_all(engine(policy), [first])[0]])
-    forks = [
-        Request((*first.tokens, *said[:n], *tokens(t)), n) for n in (1, 5, 9) for t in ("", "a")
+def test_later_turns_continue_cached_prefixes(policy):
+    engines = [
+        engine_of(p, max_new_tokens=6, eos_token_ids=MANY_EOS)
+        for p in (policy, with_hf_backend(policy))
     ]
-    lean, modules = (generate_all(one, forks) for one in engines)
-    assert_same(lean, modules)
+    requests = [*REQUESTS[:8], request_for("Hi", 0), request_for("A longer one.", 3)]
+    for turn in range(4):
+        replies, expected = (generate_all(x, requests) for x in engines)
+        assert_same_replies(replies, expected)
+        pairs = enumerate(zip(requests, replies, strict=True))
+        requests = [continuation(request, reply, " so", i + turn) for i, (request, reply) in pairs]
+    assert all(engines[0].prefix_cache.lookup(request.tokens) for request in requests)
 
 
-def test_where_memory_forgets_turns_are_the_same(policy):
-    engines = [engine(one, memory=60, limit=6) for one in (policy, by_modules(policy))]
-    asked = MANY[:6]
+def test_forks_continue_from_the_middle_of_a_reply(policy):
+    engines = [engine_of(p) for p in (policy, with_hf_backend(policy))]
+    first = request_for("What is 2+2?", 0)
+    answer = generate_all(engines[0], [first])[0].tokens
+    assert_same_replies(
+        generate_all(engines[1], [first]), [generate_all(engine_of(policy), [first])[0]]
+    )
+    forks = [
+        Request((*first.tokens, *answer[:n], *encode(text)), n)
+        for n in (1, 5, 9)
+        for text in ("", "a")
+    ]
+    assert_same_replies(*(generate_all(x, forks) for x in engines))
+
+
+def test_replies_are_the_same_when_the_prefix_cache_is_cleared(policy):
+    engines = [
+        engine_of(p, cache_capacity=60, max_new_tokens=6) for p in (policy, with_hf_backend(policy))
+    ]
+    requests = REQUESTS[:6]
     for _ in range(3):
-        lean, modules = (generate_all(one, asked) for one in engines)
-        assert_same(lean, modules)
-        asked = [after(r, reply, " so") for r, reply in zip(asked, lean, strict=True)]
+        replies, expected = (generate_all(x, requests) for x in engines)
+        assert_same_replies(replies, expected)
+        pairs = zip(requests, replies, strict=True)
+        requests = [continuation(request, reply, " so") for request, reply in pairs]

@@ -1,4 +1,4 @@
-"""What tests of compiled C share with those of lean bodies."""
+"""Fixtures for tests that compile C."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,13 +7,13 @@ import pytest
 
 from grupo.kernels import native
 from tests.helpers import llama_backends
-from tests.helpers.native_build import QUICK, Compiler
+from tests.helpers.native_build import FAST_FLAGS, Compiler
 
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A cache of its own, in which nothing is compiled yet; where it is, it is soon."""
-    monkeypatch.setattr(native, "FLAGS", QUICK)
+    """An empty cache folder for compiled libraries; compilation is unoptimised and fast."""
+    monkeypatch.setattr(native, "COMPILE_FLAGS", FAST_FLAGS)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     native.library.cache_clear()
     yield tmp_path / "cache" / "grupo"
@@ -22,13 +22,13 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 @pytest.fixture
 def compiler(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Compiler:
-    """The compiler that will be called, which can be told what to do."""
-    made = Compiler(tmp_path / "compiler")
-    monkeypatch.setenv("CC", str(made.path))
-    return made
+    """The compiler that will be called; tests set its script."""
+    script = Compiler(tmp_path / "compiler")
+    monkeypatch.setenv("CC", str(script.path))
+    return script
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Where a tiny Llama lies."""
-    return llama_backends.plant(tmp_path / "model", llama_backends.FAMILIES["llama"]())
+    """The folder of a tiny Llama."""
+    return llama_backends.save_model(tmp_path / "model", llama_backends.FAMILIES["llama"]())

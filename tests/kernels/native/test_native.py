@@ -1,4 +1,4 @@
-"""C is compiled once, wherever something can be kept; where it cannot be, torch does it all."""
+"""Compilation of the C kernels: cached, repeated after failures, replaced by torch without one."""
 
 import os
 import subprocess
@@ -11,69 +11,69 @@ import torch
 from grupo.kernels import native
 from grupo.kernels.backend import HFBackend
 from grupo.kernels.llama.backend import NativeLlamaBackend
-from tests.helpers.activation_recall import sampled, talked
-from tests.helpers.llama_backends import policy_of, worked
-from tests.helpers.native_build import works
+from tests.helpers.activation_recall import generate_rollouts, sampled_batch
+from tests.helpers.llama_backends import count_calls, policy_of
+from tests.helpers.native_build import is_working
 from tests.helpers.paths import ROOT
 
-KINDS = torch.float32, torch.float64
-ASKED = f"""
+DTYPES = torch.float32, torch.float64
+PROGRAM = f"""
 import sys
 sys.path.append({str(ROOT)!r})
 import torch
-from tests.helpers.native_build import QUICK, works
+from tests.helpers.native_build import FAST_FLAGS, is_working
 from grupo.kernels import native
-native.FLAGS = QUICK
+native.COMPILE_FLAGS = FAST_FLAGS
 print("ready", flush=True)
 input()
-assert works(native.library(torch.float32))
+assert is_working(native.library(torch.float32))
 """
 
 
-def kept(cache: Path) -> list[Path]:
-    """What is in the cache, unfinished things too."""
+def cached_files(cache: Path) -> list[Path]:
+    """All files in the cache, unfinished ones included."""
     return sorted(cache.iterdir()) if cache.exists() else []
 
 
-@pytest.mark.parametrize("dtype", KINDS)
-def test_it_is_compiled_once_and_found_again(cache, compiler, dtype):
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_library_is_compiled_once_and_then_loaded_from_the_cache(cache, compiler, dtype):
     for _ in range(3):
         native.library.cache_clear()
-        assert works(native.library(dtype), dtype)
-    assert compiler.called == len(kept(cache)) == 1
+        assert is_working(native.library(dtype), dtype)
+    assert compiler.num_calls == len(cached_files(cache)) == 1
 
 
-def test_each_kind_of_numbers_has_a_library_of_its_own(cache, compiler):
-    assert all(works(native.library(dtype), dtype) for dtype in KINDS)
-    assert compiler.called == len(kept(cache)) == 2
+def test_each_dtype_has_its_own_library(cache, compiler):
+    assert all(is_working(native.library(dtype), dtype) for dtype in DTYPES)
+    assert compiler.num_calls == len(cached_files(cache)) == 2
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.int64])
-def test_of_other_numbers_there_is_none(cache, compiler, dtype):
+def test_other_dtypes_have_no_library(cache, compiler, dtype):
     assert native.library(dtype) is None
-    assert compiler.called == 0
+    assert compiler.num_calls == 0
 
 
-def test_other_sources_and_other_flags_are_compiled_anew(cache, compiler, tmp_path, monkeypatch):
-    assert works(native.library(torch.float32))
-    monkeypatch.setattr(native, "FLAGS", [*native.COMPILE_FLAGS, "-DMORE"])
+def test_changed_sources_and_flags_are_recompiled(cache, compiler, tmp_path, monkeypatch):
+    assert is_working(native.library(torch.float32))
+    monkeypatch.setattr(native, "COMPILE_FLAGS", [*native.COMPILE_FLAGS, "-DMORE"])
     native.library.cache_clear()
-    assert works(native.library(torch.float32))
+    assert is_working(native.library(torch.float32))
     for source in native.SOURCE_FOLDER.glob("*.[ch]"):
         (tmp_path / source.name).write_text(source.read_text() + "\n")
-    monkeypatch.setattr(native, "HERE", tmp_path)
+    monkeypatch.setattr(native, "SOURCE_FOLDER", tmp_path)
     native.library.cache_clear()
-    assert works(native.library(torch.float32))
-    assert compiler.called == len(kept(cache)) == 3
+    assert is_working(native.library(torch.float32))
+    assert compiler.num_calls == len(cached_files(cache)) == 3
 
 
-def test_a_compiler_may_be_called_with_words_of_its_own(cache, compiler, monkeypatch):
+def test_compiler_command_may_contain_options(cache, compiler, monkeypatch):
     monkeypatch.setenv("CC", f"{compiler.path} -DMORE")
-    assert works(native.library(torch.float32))
-    assert compiler.called == 1
+    assert is_working(native.library(torch.float32))
+    assert compiler.num_calls == 1
 
 
-FAILING = {
+FAILURES = {
     "fails": "exit 1",
     "does nothing": "exit 0",
     "is killed": "kill -9 $$",
@@ -82,90 +82,89 @@ FAILING = {
 }
 
 
-@pytest.mark.parametrize("how", FAILING)
-def test_a_compiler_that_fails_leaves_nothing_and_may_do_better_later(cache, compiler, how):
-    compiler.does(FAILING[how])
+@pytest.mark.parametrize("failure", FAILURES)
+def test_failed_compilation_leaves_no_files_and_is_repeated(cache, compiler, failure):
+    compiler.set_script(FAILURES[failure])
     assert native.library(torch.float32) is None
-    assert kept(cache) == []
-    compiler.does('exec cc "$@"')
+    assert cached_files(cache) == []
+    compiler.set_script('exec cc "$@"')
     native.library.cache_clear()
-    assert works(native.library(torch.float32))
-    assert len(kept(cache)) == 1
+    assert is_working(native.library(torch.float32))
+    assert len(cached_files(cache)) == 1
 
 
-@pytest.mark.parametrize("left", [b"", b"garbage"])
-def test_what_is_kept_and_damaged_is_compiled_anew(cache, compiler, left):
+@pytest.mark.parametrize("content", [b"", b"garbage"])
+def test_damaged_cache_file_is_recompiled(cache, compiler, content):
     native.library(torch.float32)
-    (path,) = kept(cache)
-    path.unlink()  # what is loaded must not be written to
-    path.write_bytes(left)
+    (path,) = cached_files(cache)
+    path.unlink()  # a loaded library must not be overwritten
+    path.write_bytes(content)
     for _ in range(2):
         native.library.cache_clear()
-        assert works(native.library(torch.float32))
-    assert compiler.called == 2
+        assert is_working(native.library(torch.float32))
+    assert compiler.num_calls == 2
 
 
 @pytest.mark.parametrize("cc", ["/nonexistent", "", "/etc/passwd"])
-def test_without_a_compiler_a_policy_speaks_by_modules(cache, folder, monkeypatch, cc):
-    with_one = policy_of(folder)
-    assert isinstance(with_one.evaluator.body, NativeLlamaBackend)
-    assert not with_one.warnings
-    said = talked(with_one.actor(7))
-    for path in kept(cache):
+def test_without_a_compiler_a_policy_uses_the_hf_modules(cache, folder, monkeypatch, cc):
+    native_policy = policy_of(folder)
+    assert isinstance(native_policy.evaluator.backend, NativeLlamaBackend)
+    assert not native_policy.warnings
+    expected = generate_rollouts(native_policy.actor(7))
+    for path in cached_files(cache):
         path.unlink()
     monkeypatch.setenv("CC", cc)
     native.library.cache_clear()
     assert native.library(torch.float32) is None
     policy = policy_of(folder)
-    assert isinstance(policy.evaluator.body, HFBackend)
+    assert isinstance(policy.evaluator.backend, HFBackend)
     assert [line.split(" works")[0] for line in policy.warnings] == ["No C compiler"]
-    with worked() as counts:
-        again = talked(policy.actor(7))
-        policy.signals(sampled(policy)).logp.sum().backward()
+    with count_calls() as counts:
+        rollouts = generate_rollouts(policy.actor(7))
+        policy.signals(sampled_batch(policy)).logp.sum().backward()
     assert not counts
-    assert [r.text for r in again] == [r.text for r in said]
+    assert [r.text for r in rollouts] == [r.text for r in expected]
 
 
-def test_what_torch_has_no_product_for_has_no_library(cache, compiler, monkeypatch):
+def test_without_a_blas_function_in_torch_there_is_no_library(cache, compiler, monkeypatch):
     monkeypatch.setitem(native.C_TYPES, torch.float32, ("float", 0, "no_such_product_"))
     assert native.library(torch.float32) is None
-    assert compiler.called == 0
+    assert compiler.num_calls == 0
 
 
-def test_where_nothing_can_be_kept_it_is_compiled_each_time(compiler, tmp_path, monkeypatch):
+def test_without_a_cache_folder_the_library_is_compiled_each_time(compiler, tmp_path, monkeypatch):
     (tmp_path / "file").touch()
-    monkeypatch.setenv(
-        "XDG_CACHE_HOME", str(tmp_path / "file")
-    )  # it cannot be a folder, even root's
+    # a file cannot be a folder, not even for root
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "own"))
     (tmp_path / "own").mkdir()
     for times in (1, 2):
         native.library.cache_clear()
-        assert works(native.library(torch.float32))
-        assert compiler.called == times
+        assert is_working(native.library(torch.float32))
+        assert compiler.num_calls == times
         assert list((tmp_path / "own").iterdir()) == []
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="nothing is forbidden to root")
-def test_where_writing_is_forbidden_it_is_compiled_each_time(cache, compiler):
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_with_a_read_only_cache_folder_the_library_is_compiled_each_time(cache, compiler):
     cache.mkdir(parents=True)
     cache.chmod(0o500)
-    assert works(native.library(torch.float32))
-    assert kept(cache) == []
+    assert is_working(native.library(torch.float32))
+    assert cached_files(cache) == []
 
 
-def test_processes_that_compile_at_once_all_get_a_library(cache, compiler):
-    compiler.does('sleep 0.3; exec cc "$@"')
-    told = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    both = [subprocess.Popen([sys.executable, "-c", ASKED], **told) for _ in range(2)]
-    for process in both:
+def test_concurrent_processes_all_get_a_library(cache, compiler):
+    compiler.set_script('sleep 0.3; exec cc "$@"')
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    processes = [subprocess.Popen([sys.executable, "-c", PROGRAM], **pipes) for _ in range(2)]
+    for process in processes:
         assert process.stdout.readline() == "ready\n"
-    for process in both:
+    for process in processes:
         process.stdin.write("\n")
         process.stdin.flush()
-    assert [process.wait() for process in both] == [0, 0]
-    for process in both:
+    assert [process.wait() for process in processes] == [0, 0]
+    for process in processes:
         process.stdin.close()
         process.stdout.close()
-    assert compiler.called == 2
-    assert len(kept(cache)) == 1
+    assert compiler.num_calls == 2
+    assert len(cached_files(cache)) == 1

@@ -73,7 +73,9 @@ def test_only_steps_of_the_sde_window_are_in_the_loss(flow):
 
 def test_greedy_steps_follow_the_ode_and_are_not_in_the_loss(flow):
     policy = flow.build()
-    first, second = (tiny_flow.generate(policy.actor(1).with_sampling(top_k=1), ["red"])[0] for _ in "ab")
+    first, second = (
+        tiny_flow.generate(policy.actor(1).with_sampling(top_k=1), ["red"])[0] for _ in "ab"
+    )
     assert first == second
     ((_, action),) = first.turns
     assert not action.in_loss
@@ -90,7 +92,9 @@ def test_greedy_steps_follow_the_ode_and_are_not_in_the_loss(flow):
 def test_temperature_scales_the_noise(flow):
     policy = flow.build()
     cold, warm = (
-        tiny_flow.generate(policy.actor(1).with_sampling(temperature).with_stop(max_new_tokens=1), ["red"])[0]
+        tiny_flow.generate(
+            policy.actor(1).with_sampling(temperature).with_stop(max_new_tokens=1), ["red"]
+        )[0]
         for temperature in (1e-4, 1.0)
     )
     (greedy,) = tiny_flow.generate(policy.actor(1).with_sampling(top_k=1), ["red"])
@@ -226,7 +230,7 @@ def test_flows_accept_learned_scalars_and_reject_linear_heads(flow):
     policy.attach_heads([LearnedScalar("z", 0.5)])
     batch = tiny_flow.batch_of(policy, tiny_flow.generate(policy.actor(1)))
     assert (policy.signals(batch, ["logp", "z"])["z"] == 0.5).all()
-    with pytest.raises(ConfigError, match="required hidden states"):
+    with pytest.raises(ConfigError, match="needs hidden states"):
         policy.attach_heads([LinearHead("value")])
 
 
@@ -257,7 +261,9 @@ def test_unsupported_prompts_and_text_raise_config_errors(flow):
 
 def test_batch_without_trained_steps_has_zero_logp(flow):
     policy = flow.build()
-    batch: Batch = tiny_flow.batch_of(policy, tiny_flow.generate(policy.actor(1).with_sampling(top_k=1)))
+    batch: Batch = tiny_flow.batch_of(
+        policy, tiny_flow.generate(policy.actor(1).with_sampling(top_k=1))
+    )
     assert not batch.mask.any()
     assert (policy.signals(batch).logp == 0).all()
 

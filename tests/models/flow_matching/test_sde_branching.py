@@ -65,7 +65,9 @@ def test_sibling_noise_is_correlated_at_the_split_only(flow):
         assert torch.allclose(noise[leaf, 0], correlated, atol=1e-4)
         assert torch.allclose(noise[leaf, 1], stream_noise(1, "node", node), atol=1e-4)
     for leaf, node in enumerate((3, 4, 5, 6)):
-        correlated = 0.75**0.5 * stream_noise(2, "node", node) + 0.5 * stream_noise(2, "split", 1 + leaf // 2)
+        correlated = 0.75**0.5 * stream_noise(2, "node", node) + 0.5 * stream_noise(
+            2, "split", 1 + leaf // 2
+        )
         assert torch.allclose(noise[leaf, 2], correlated, atol=1e-4)
         assert torch.allclose(noise[leaf, 3], stream_noise(3, "node", node), atol=1e-4)
 
@@ -91,10 +93,12 @@ def test_tree_step_values_reach_the_batch(flow):
 def test_single_step_branching_adds_noise_in_one_step(flow):
     policy = flow.build()
     greedy = asyncio.run(policy.actor(3).with_sampling(top_k=1)(Rollout(), "a red square"))
-    straight = torch.stack([tensor_text.decode_tensor(x) for x in (greedy.observation[1], *greedy.items)])
+    straight = torch.stack(
+        [tensor_text.decode_tensor(x) for x in (greedy.observation[1], *greedy.items)]
+    )
     group, batch, latent = sample_group(SingleStepBranching(2), policy)
     for row, rollout in enumerate(group.rollouts):
-        k = int(rollout.reward_terms["place"])
+        k = int(rollout.reward_terms["branch_step"])
         assert batch.mask[row].nonzero().flatten().tolist() == [k]
         assert torch.allclose(latent[row, : k + 1], straight[: k + 1], atol=1e-6)
         assert not torch.allclose(latent[row, k + 1], straight[k + 1], atol=1e-2)

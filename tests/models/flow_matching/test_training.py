@@ -174,7 +174,7 @@ def test_missing_signals_raise_before_generation(recipe, tmp_path):
 
 def test_invalid_captions_raise_before_generation(recipe, tmp_path):
     tasks = FromFunction(invalid_captions)
-    with pytest.raises(ConfigError, match="'a red circle square' is no picture of shapes"):
+    with pytest.raises(ConfigError, match="'a red circle square' is no caption of shapes"):
         train(
             recipe.replace(
                 tasks=tasks, env=ImageGeneration((RewardTerm("colour", ColourMatch()),))

@@ -37,14 +37,15 @@ def thinking(n: int):
 
 def places(group):
     return [
-        tuple(int(r.reward_terms[name]) for name in ("trace", "budget", "cut")) for r in group.rollouts
+        tuple(int(r.reward_terms[name]) for name in ("trace_index", "budget_index", "cut_index"))
+        for r in group.rollouts
     ]
 
 
 def learned(group):
     """What each rollout is taught of: T for a thought's letters, a for an answer's."""
     batch = collate([group], lambda rows: {})
-    marks = batch.signals["step/thought"]
+    marks = batch.signals["step/thinking"]
     return [
         "".join("T" if mark else "a" for mark in marks[row][batch.mask[row]])
         for row in range(len(batch.mask))

@@ -33,7 +33,7 @@ def test_who_never_tried_and_who_did_well_is_asked_as_ever():
         act, group = sample(*before)
         assert asked(act) == ["Q", "Q"]
         assert texts(group) == texts(plain)
-        assert [r.reward_terms["reflected"] for r in group.rollouts] == [0.0, 0.0]
+        assert [r.reward_terms["saw_failure"] for r in group.rollouts] == [0.0, 0.0]
 
 
 def test_who_failed_is_asked_again_with_a_failure():
@@ -41,7 +41,7 @@ def test_who_failed_is_asked_again_with_a_failure():
     assert asked(act)[:2] == ["Q", "Q"]
     assert len(set(asked(act)[2:])) == 1
     assert asked(act)[2] in ("Q<bad>", "Q<poor>")
-    assert [r.reward_terms["reflected"] for r in group.rollouts] == [0.0, 0.0, 1.0, 1.0]
+    assert [r.reward_terms["saw_failure"] for r in group.rollouts] == [0.0, 0.0, 1.0, 1.0]
     assert group.rollouts[2].turns[0][0] == asked(act)[2]  # it stays in its context
     assert len(set(texts(group))) > 2
 

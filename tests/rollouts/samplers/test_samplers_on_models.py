@@ -24,7 +24,7 @@ from grupo.rollouts.samplers import (
 from grupo.rollouts.turns import ChunkedThinking, ThinkingBudget
 from grupo.training.collate import collate
 from tests.helpers import tiny_lm
-from tests.helpers.engine_requests import watched
+from tests.helpers.engine_requests import record_model_calls
 from tests.helpers.scripted_actor import Once
 
 ASKED = Task("t", "What would you say?")
@@ -45,7 +45,7 @@ SAMPLERS: dict[str, Sampler] = {
 
 @pytest.fixture(scope="module")
 def policy(tmp_path_factory: pytest.TempPathFactory) -> CausalPolicy:
-    folder = tiny_lm.plant(tmp_path_factory.mktemp("model"))
+    folder = tiny_lm.save_model(tmp_path_factory.mktemp("model"))
     return CausalLM(str(folder), max_new_tokens=12).build()
 
 
@@ -93,13 +93,13 @@ def test_of_a_path_left_once_the_drawn_token_is_learned_and_found_again(policy):
 
 def read(policy: CausalPolicy, work: Callable[[], Group]) -> tuple[Group, int]:
     """What came of it, and how many tokens of prompts the model read for it."""
-    with watched(policy) as reads:
+    with record_model_calls(policy) as calls:
         group = work()
-    return group, sum(r.count for r in reads if r.prompts)
+    return group, sum(call.num_tokens for call in calls if call.is_prefill)
 
 
 def test_no_segment_of_a_tree_is_read_twice(tmp_path):
-    policy = CausalLM(str(tiny_lm.plant(tmp_path / "model")), max_new_tokens=12).build()
+    policy = CausalLM(str(tiny_lm.save_model(tmp_path / "model")), max_new_tokens=12).build()
     group, count = read(policy, lambda: sample(SAMPLERS["segments"], policy))
     prompt = len(group.rollouts[0].turns[0][1].observation)
     begun = {a.rng_key for r in group.rollouts for _, a in r.turns[:-1]}
@@ -108,7 +108,7 @@ def test_no_segment_of_a_tree_is_read_twice(tmp_path):
 
 
 def test_of_a_cut_thought_only_what_is_forced_is_read(tmp_path):
-    policy = CausalLM(str(tiny_lm.plant(tmp_path / "model")), max_new_tokens=12).build()
+    policy = CausalLM(str(tiny_lm.save_model(tmp_path / "model")), max_new_tokens=12).build()
     group, count = read(policy, lambda: sample(SAMPLERS["exits"], policy))
     *early, _ = group.rollouts
     prompt, forced = (
@@ -178,7 +178,7 @@ def test_beliefs_are_those_of_a_plain_forward(policy):
         policy.chat_tokenizer.encode_forced(" So: "),
     )
     context = (*said.observation, *said.items, *second.observation, *lead, *answer)
-    with tiny_lm.dense(policy) as model, torch.no_grad():
+    with tiny_lm.dense_attention(policy) as model, torch.no_grad():
         logp = model(torch.tensor([context])).logits[0].log_softmax(-1)[-6:-1]
     mean = logp.gather(1, torch.tensor(answer)[:, None]).mean()
     assert rollout.step_values["belief"][-1] == pytest.approx(mean.exp().item(), rel=1e-4)

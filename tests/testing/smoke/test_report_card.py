@@ -1,4 +1,4 @@
-"""The proving ground: what it shows of methods that work, that do not, and that are not methods."""
+"""Smoke training of methods that learn, that do not learn, and that raise."""
 
 import pytest
 
@@ -12,70 +12,68 @@ from grupo.testing.smoke.run import SmokeResult, echo_recipe
 from grupo.testing.smoke.table import MethodResults, results_page
 
 
-def nothing(x, batch):
+def zero_advantage(x, batch):
     return x * 0
 
 
 @pytest.fixture(scope="module")
-def trials():
+def results():
     return train_on_echo(grpo(), max_steps=25), train_on_echo(grpo(), max_steps=25, flipped=True)
 
 
-def test_a_method_that_works_learns_and_turned_round_unlearns(trials):
-    one, other = trials
-    assert one.gain > 0.2
-    assert other.gain < 0
+def test_grpo_learns_and_unlearns_with_flipped_sign(results):
+    normal, flipped = results
+    assert normal.gain > 0.2
+    assert flipped.gain < 0
 
 
-def test_a_trial_is_the_same_every_time(trials):
-    assert train_on_echo(grpo(), max_steps=25) == trials[0]
+def test_a_smoke_run_is_reproducible(results):
+    assert train_on_echo(grpo(), max_steps=25) == results[0]
 
 
-def test_a_method_without_signal_gains_nothing():
-    assert abs(train_on_echo(Method(advantage=nothing, loss=Reinforce()), max_steps=15).gain) < 0.15
+def test_a_method_with_zero_advantages_gains_nothing():
+    method = Method(advantage=zero_advantage, loss=Reinforce())
+    assert abs(train_on_echo(method, max_steps=15).gain) < 0.15
 
 
-def test_a_card_says_that_nothing_was_learned_and_does_not_call_it_broken():
-    lines = list(report_card(Method(advantage=chain(identity, nothing), loss=Reinforce())))
-    said = {line.name: line for line in lines}
-    assert said["it_learns"].status == "no"
-    assert all(line.passed for line in lines)
+def test_a_method_that_does_not_learn_passes_the_report_card():
+    checks = list(report_card(Method(advantage=chain(identity, zero_advantage), loss=Reinforce())))
+    by_name = {check.name: check for check in checks}
+    assert by_name["learns"].status == "no"
+    assert all(check.passed for check in checks)
 
 
-class Unfinished(Loss):
-    """A loss that nobody wrote."""
+class AbstractLoss(Loss):
+    """A loss without `__call__`."""
 
 
-def test_a_card_says_what_a_piece_raised():
-    *_, last = report_card(Method(loss=Unfinished()))
-    assert (last.status, last.name, last.passed) == ("BROKEN", "it_trains", False)
+def test_a_report_card_shows_the_exception_of_a_component():
+    *_, last = report_card(Method(loss=AbstractLoss()))
+    assert (last.status, last.name, last.passed) == ("FAILED", "trains", False)
     assert "NotImplementedError" in last.message
 
 
-def test_a_method_that_imitates_is_turned_round_by_the_world():
-    one = train_on_echo(Method(loss=NLL(), advantage=Center()), max_steps=1, flipped=True)
-    assert 0 < one.accuracy_after < 1
+def test_the_environment_flips_the_signal_of_imitation():
+    result = train_on_echo(Method(loss=NLL(), advantage=Center()), max_steps=1, flipped=True)
+    assert 0 < result.accuracy_after < 1
 
 
 @pytest.mark.parametrize("entry", methods(), ids=lambda entry: entry.key)
-def test_everything_that_a_method_reads_is_to_be_had(entry):
-    made = echo_recipe(entry.method)
-    assert set(entry.method.required_reward_terms) - {"greedy", "tempered", "trunk"} <= set(
-        made.env.parts
-    )
+def test_the_echo_environment_provides_the_required_reward_terms(entry):
+    from_sampler = {"greedy", "temperature_scaled", "first_turn"}
+    provided = set(echo_recipe(entry.method).env.reward_terms)
+    assert set(entry.method.required_reward_terms) - from_sampler <= provided
 
 
-def test_the_page_ranks_and_says_what_differs_beyond_noise():
+def test_the_page_ranks_methods_and_marks_significant_differences():
     entries = {entry.key: entry for entry in methods()}
 
-    def ending(share):
-        return SmokeResult(0.3, share)
-
-    def row(key, afters, turned=0.0):
-        return MethodResults(entries[key], [ending(a) for a in afters], [ending(turned)] * 3)
+    def row(key, accuracies, flipped=0.0):
+        normal = [SmokeResult(0.3, accuracy) for accuracy in accuracies]
+        return MethodResults(entries[key], normal, [SmokeResult(0.3, flipped)] * 3)
 
     text = results_page([row("grpo", (0.8, 0.8, 0.8)), row("rloo", (0.9, 0.91, 0.9), 0.85)])
     first, second = text.strip().splitlines()[-2:]
     assert first.startswith("| [RLOO](methods/rloo.md) | 0.903 ± 0.014 | +0.103 ± 0.014 | more |")
     assert second == "| [GRPO](methods/grpo.md) | 0.800 ± 0.000 | +0.000 ± 0.000 |  | 0.000 | yes |"
-    assert first.endswith("| 0.850 |  |")  # it gained as much when turned round
+    assert first.endswith("| 0.850 |  |")  # it gained as much with flipped sign

@@ -1,4 +1,4 @@
-"""Every byte of the small files and every 64th of the large: damage is seen, named, passed over."""
+"""Damage to any byte of a checkpoint is detected and reported, and the older one is used."""
 
 import os
 import shutil
@@ -15,95 +15,95 @@ LARGE = ("weights.safetensors", "optimizer.safetensors")
 
 @pytest.fixture
 def run(tmp_path):
-    """Steps 1 and 2, the second to be damaged."""
+    """Steps 1 and 2; tests damage the second."""
     checkpoint_contents.save(tmp_path, 1)
     checkpoint_contents.save(tmp_path, 2)
     return tmp_path
 
 
-def passed_over(run, name, content) -> None:
-    """With `content` in a file of step 2, step 1 is loaded and the file is named."""
+def assert_detected(run, name, content) -> None:
+    """With `content` in a file of step 2, step 1 is loaded and a note names the file."""
     path = run / "step-00000002" / name
     before = path.read_bytes()
     path.write_bytes(content)
-    found = checkpoint.load(run)
-    assert found.step == 1
-    named = f"step-00000002/{name}"
-    assert any(named in note and "step-00000001 is used" in note for note in found.notes)
+    saved = checkpoint.load(run)
+    assert saved.step == 1
+    file = f"step-00000002/{name}"
+    assert any(file in note and "step-00000001 is used" in note for note in saved.notes)
     path.write_bytes(before)
 
 
-def flipped(content: bytes, at: int, bit: int) -> bytes:
+def flip_bit(content: bytes, at: int, bit: int) -> bytes:
     return content[:at] + bytes([content[at] ^ (1 << bit)]) + content[at + 1 :]
 
 
 @pytest.mark.parametrize("name", SMALL)
-def test_a_flipped_bit_in_any_byte_of_a_small_file_is_seen(run, name):
+def test_a_flipped_bit_in_any_byte_of_a_small_file_is_detected(run, name):
     content = (run / "step-00000002" / name).read_bytes()
     for at in range(len(content)):
-        passed_over(run, name, flipped(content, at, at % 8))
+        assert_detected(run, name, flip_bit(content, at, at % 8))
     assert checkpoint_contents.loaded(run).step == 2
 
 
 @pytest.mark.parametrize("name", SMALL)
-def test_a_small_file_cut_at_any_byte_is_seen(run, name):
+def test_a_small_file_truncated_at_any_byte_is_detected(run, name):
     content = (run / "step-00000002" / name).read_bytes()
     for length in range(len(content)):
-        passed_over(run, name, content[:length])
+        assert_detected(run, name, content[:length])
     assert checkpoint_contents.loaded(run).step == 2
 
 
 @pytest.mark.parametrize("name", LARGE)
-def test_a_flipped_bit_in_a_file_of_tensors_is_seen(run, name):
+def test_a_flipped_bit_in_a_tensor_file_is_detected(run, name):
     content = (run / "step-00000002" / name).read_bytes()
     for at in {*range(0, len(content), 64), *range(8), len(content) - 1}:
-        passed_over(run, name, flipped(content, at, at // 64 % 8))
+        assert_detected(run, name, flip_bit(content, at, at // 64 % 8))
     assert checkpoint_contents.loaded(run).step == 2
 
 
 @pytest.mark.parametrize("name", LARGE)
-def test_a_file_of_tensors_cut_or_lengthened_is_seen(run, name):
+def test_a_truncated_or_lengthened_tensor_file_is_detected(run, name):
     content = (run / "step-00000002" / name).read_bytes()
     for length in {*range(0, len(content), 64), *range(10), len(content) - 1}:
-        passed_over(run, name, content[:length])
-        passed_over(run, name, content[:length] + b"\0" * (len(content) - length - 1) + b"\1")
-    passed_over(run, name, content + b"\0")
+        assert_detected(run, name, content[:length])
+        assert_detected(run, name, content[:length] + b"\0" * (len(content) - length - 1) + b"\1")
+    assert_detected(run, name, content + b"\0")
 
 
-def test_files_of_another_step_are_seen(run):
+def test_files_of_another_step_are_detected(run):
     for name in (*SMALL, *LARGE):
-        passed_over(run, name, (run / "step-00000001" / name).read_bytes())
+        assert_detected(run, name, (run / "step-00000001" / name).read_bytes())
 
 
-def test_damage_to_the_pointer_at_any_byte_is_seen_and_the_newest_whole_one_is_used(run):
+def test_damage_to_any_byte_of_the_pointer_is_detected_and_the_newest_checkpoint_used(run):
     content = (run / "latest").read_bytes()
-    flips = [flipped(content, at, bit) for at in range(len(content)) for bit in range(8)]
+    flips = [flip_bit(content, at, bit) for at in range(len(content)) for bit in range(8)]
     for damaged in (*flips, *(content[:length] for length in range(len(content)))):
         (run / "latest").write_bytes(damaged)
-        found = checkpoint.load(run)
-        assert found.step == 2
-        assert found.notes[0].startswith("latest: ")
-        assert "step-00000002 is used instead" in found.notes[0]
+        saved = checkpoint.load(run)
+        assert saved.step == 2
+        assert saved.notes[0].startswith("latest: ")
+        assert "step-00000002 is used instead" in saved.notes[0]
 
 
 @pytest.mark.parametrize("name", [*SMALL, *LARGE])
-def test_with_no_whole_one_left_the_error_names_every_file(run, name):
+def test_without_an_intact_checkpoint_the_error_names_every_file(run, name):
     for step in (1, 2):
         path = run / f"step-0000000{step}" / name
-        path.write_bytes(flipped(path.read_bytes(), 9, 3))
+        path.write_bytes(flip_bit(path.read_bytes(), 9, 3))
     with pytest.raises(CorruptRun) as caught:
         checkpoint.load(run)
     assert f"step-00000001/{name}: " in str(caught.value)
     assert f"step-00000002/{name}: " in str(caught.value)
 
 
-def test_the_next_save_after_any_damage_needs_no_help(run):
+def test_the_next_save_succeeds_after_any_damage(run):
     for name in (*SMALL, *LARGE):
         copy = shutil.copytree(run, run.with_name(f"{run.name}-{name}"))
         (copy / "step-00000002" / name).write_bytes(b"damaged")
         (copy / "latest").write_bytes(b"damaged")
         assert checkpoint_contents.loaded(copy).step == 1
-        checkpoint_contents.save(copy, 2)  # the run went on from step 1
-        found = checkpoint_contents.loaded(copy)
-        assert (found.step, found.notes) == (2, ())
+        checkpoint_contents.save(copy, 2)  # the run was resumed from step 1
+        saved = checkpoint_contents.loaded(copy)
+        assert (saved.step, saved.notes) == (2, ())
         assert sorted(os.listdir(copy)) == ["latest", "step-00000001", "step-00000002.1"]

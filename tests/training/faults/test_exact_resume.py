@@ -1,46 +1,48 @@
-"""What a run's bits depend on, what they do not, and that a bad resume would be found out."""
+"""Equal runs are equal bit for bit, and the comparison detects incorrect resumes."""
 
 import pytest
 
-from tests.helpers.run_outcomes import differing, outcome
+from tests.helpers.run_outcomes import differences, outcome
 
 
 @pytest.mark.parametrize("recipe", ["grpo", "lora", "late", "again", "turns", "roles"])
-def test_equal_runs_are_equal_to_the_last_bit(recipe, trainee, tmp_path):
+def test_runs_of_the_same_recipe_are_bitwise_equal(recipe, training_process, tmp_path):
     for number in range(2):
-        assert trainee("train", tmp_path / str(number), recipe=recipe).lived
-        made = outcome(tmp_path / str(number))
-        assert differing(trainee.whole(recipe).outcome_term, made) == []
+        assert training_process("train", tmp_path / str(number), recipe=recipe).succeeded
+        actual = outcome(tmp_path / str(number))
+        assert differences(training_process.uninterrupted(recipe).outcome, actual) == []
 
 
-def test_another_seed_makes_another_run(trainee):
-    one, other = trainee.whole("grpo").outcome_term, trainee.whole("other seed").outcome_term
-    assert {"metrics", "rollouts", "weights", "optimizer", "scores"} <= {*differing(one, other)}
+def test_another_seed_gives_another_run(training_process):
+    first = training_process.uninterrupted("grpo").outcome
+    second = training_process.uninterrupted("other seed").outcome
+    changed = {"metrics", "rollouts", "weights", "optimizer", "eval_scores"}
+    assert changed <= {*differences(first, second)}
 
 
 @pytest.mark.parametrize(
-    ("recipe", "forget", "seen"),
+    ("recipe", "corruption", "changed"),
     [
         ("grpo", "optimizer", {"weights", "optimizer", "metrics"}),
         ("grpo", "curriculum", {"rollouts", "weights", "history"}),
         ("grpo", "weights", {"weights", "optimizer", "metrics"}),
         ("grpo", "step", {"rollouts", "metrics", "weights"}),
-        ("grpo", "scores", {"scores", "summary"}),
-        ("grpo", "counts", {"tokens", "summary"}),
-        ("past", "past", {"past", "weights", "metrics"}),
+        ("grpo", "scores", {"eval_scores", "summary"}),
+        ("grpo", "counts", {"generated_tokens", "summary"}),
+        ("task history", "task history", {"task history", "weights", "metrics"}),
         ("replay", "replays", {"history", "weights", "metrics"}),
     ],
 )
-def test_a_resume_that_forgets_is_seen(recipe, forget, seen, trainee, tmp_path):
+def test_an_incorrect_resume_is_detected(recipe, corruption, changed, training_process, tmp_path):
     run = tmp_path / "run"
-    assert trainee("train", run, recipe=recipe, kill="step/begin:4").killed
-    assert trainee("resume badly", run, forget=forget).lived
-    assert seen <= {*differing(trainee.whole(recipe).outcome_term, outcome(run))}
+    assert training_process("train", run, recipe=recipe, kill="step/begin:4").killed
+    assert training_process("resume corrupted", run, corruption=corruption).succeeded
+    assert changed <= {*differences(training_process.uninterrupted(recipe).outcome, outcome(run))}
 
 
-def test_a_resume_that_takes_a_later_policy_for_the_reference_is_seen(trainee, tmp_path):
+def test_a_resume_with_a_later_reference_policy_is_detected(training_process, tmp_path):
     run = tmp_path / "run"
-    assert trainee("train", run, recipe="kl", kill="step/begin:4").killed
-    assert trainee("resume against", run).lived
-    differences = {*differing(trainee.whole("kl").outcome_term, outcome(run))}
-    assert {"metrics", "weights", "optimizer"} <= differences
+    assert training_process("train", run, recipe="kl", kill="step/begin:4").killed
+    assert training_process("resume with later reference", run).succeeded
+    changed = {*differences(training_process.uninterrupted("kl").outcome, outcome(run))}
+    assert {"metrics", "weights", "optimizer"} <= changed

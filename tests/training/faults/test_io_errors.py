@@ -1,4 +1,4 @@
-"""Every call of the system that a save makes fails, one at a time: nothing saved is harmed."""
+"""Failures of each system call of a save, one at a time: earlier checkpoints are intact."""
 
 import errno
 import os
@@ -16,7 +16,7 @@ ERRORS = ("ENOSPC", "EIO", "EDQUOT", "EACCES", "EINTR", "ESTALE", "EMFILE", "ERO
 
 
 class FailingDisk:
-    """The n-th call fails, and those after it if `sticky`; a write takes `most` bytes at a time."""
+    """Fails the n-th call, and later ones if `sticky`; a write takes at most `most` bytes."""
 
     def __init__(self, n: int, code: int, *, sticky: bool = False, most: int = 1 << 30):
         self.left, self.code, self.sticky, self.most, self.failed = n, code, sticky, most, []
@@ -26,11 +26,11 @@ class FailingDisk:
         if self.left == 0 or (self.sticky and self.left < 0):
             self.failed.append(call.__name__)
             if call is os.close:
-                os.close(*args)  # as the system does
+                os.close(*args)  # the file is closed even if close fails
             named = [str(a) for a in args[:1] if isinstance(a, os.PathLike)]
             raise OSError(self.code, os.strerror(self.code), *named)
         if call is os.fsync:
-            return None  # a test of errors, not of power cuts
+            return None  # these tests are about errors, not power loss
         if call is os.write:
             return os.write(args[0], args[1][: self.most])
         return call(*args, **kwargs)
@@ -38,18 +38,18 @@ class FailingDisk:
 
 @pytest.fixture
 def run(tmp_path):
-    """Steps 1 and 2 and a save cut short: the next save makes every kind of call."""
-    made = tmp_path / "run"
+    """Steps 1 and 2 and an unfinished save: the next save makes every kind of call."""
+    folder = tmp_path / "run"
     for step in (0, 1, 2):
-        checkpoint_contents.save(made, step)
-    (made / "tmp.0").mkdir()
-    (made / "tmp.0" / "weights.safetensors").write_bytes(b"cut short")
-    return made
+        checkpoint_contents.save(folder, step)
+    (folder / "tmp.0").mkdir()
+    (folder / "tmp.0" / "weights.safetensors").write_bytes(b"unfinished")
+    return folder
 
 
-def failing_at(n: int, folder, *, code: int, **how) -> FailingDisk:
-    """Save step 3 with the n-th call failing: it fails by name, and what was saved is there."""
-    disk = FailingDisk(n, code, **how)
+def failing_at(n: int, folder, *, code: int, **options) -> FailingDisk:
+    """Save step 3 while the n-th call fails; check the message and the checkpoints."""
+    disk = FailingDisk(n, code, **options)
     try:
         assert checkpoint_contents.save(folder, 3, syscall=disk).name == "step-00000003"
         failure = None
@@ -58,20 +58,22 @@ def failing_at(n: int, folder, *, code: int, **how) -> FailingDisk:
     assert bool(failure) == bool(disk.failed)
     if failure:
         assert failure.file.startswith(str(folder))
-        assert f"{failure.file}: {os.strerror(code)}. Earlier checkpoints are intact" in str(failure)
+        assert f"{failure.file}: {os.strerror(code)}. Earlier checkpoints are intact" in str(
+            failure
+        )
     committed = b"step-00000003" in (folder / "latest").read_bytes()
-    found = checkpoint_contents.loaded(folder)
-    assert (found.step, found.notes) == (3 if committed else 2, ())
+    saved = checkpoint_contents.loaded(folder)
+    assert (saved.step, saved.notes) == (3 if committed else 2, ())
     assert committed or failure
     return disk
 
 
-def each_call(run, tmp_path, **how) -> list[str]:
-    """What failed, for the first, the second … call of a save until none is left."""
+def fail_each_call(run, tmp_path, **options) -> list[str]:
+    """Fail the first, the second, ... call of a save; returns the names of the calls."""
     failed = []
     for n in count(1):
         folder = shutil.copytree(run, tmp_path / str(n))
-        disk = failing_at(n, folder, **how)
+        disk = failing_at(n, folder, **options)
         checkpoint_contents.save(folder, 4, syscall=checkpoint_contents.unsynced)
         assert checkpoint_contents.loaded(folder).step == 4
         assert not list(folder.glob("tmp.*"))
@@ -85,21 +87,23 @@ def each_call(run, tmp_path, **how) -> list[str]:
 @pytest.mark.parametrize(
     ("error", "sticky"), [*((name, False) for name in ERRORS), ("ENOSPC", True), ("EIO", True)]
 )
-def test_an_error_at_any_call_of_a_save_harms_nothing_saved_before(error, sticky, run, tmp_path):
-    failed = each_call(run, tmp_path, code=getattr(errno, error), sticky=sticky)
+def test_an_error_at_any_call_of_a_save_leaves_earlier_checkpoints_intact(
+    error, sticky, run, tmp_path
+):
+    failed = fail_each_call(run, tmp_path, code=getattr(errno, error), sticky=sticky)
     kinds = ["open", "write", "fsync", "close", "mkdir", "rename", "replace", "unlink", "rmdir"]
     assert set(failed) == set(kinds)
-    # 5 files, the folder they lie in, the run's folder, the pointer, the run's folder again
+    # 5 files, their folder, the run's folder, the pointer, the run's folder again
     assert failed.count("fsync") == 5 + 1 + 1 + 1 + 1
 
 
 @pytest.mark.parametrize("error", ["ENOSPC", "EIO"])
-def test_writes_that_stop_part_of_the_way_harm_nothing(error, run, tmp_path):
-    failed = each_call(run, tmp_path, code=getattr(errno, error), most=100)
+def test_partial_writes_leave_earlier_checkpoints_intact(error, run, tmp_path):
+    failed = fail_each_call(run, tmp_path, code=getattr(errno, error), most=100)
     assert failed.count("write") > 30  # of some 3,500 bytes
 
 
-def test_a_first_save_that_fails_leaves_a_run_that_never_saved(tmp_path):
+def test_a_failed_first_save_leaves_a_run_without_checkpoint(tmp_path):
     for n in count(1):
         disk = FailingDisk(n, errno.EIO)
         folder = tmp_path / str(n) / "checkpoints"
@@ -117,7 +121,7 @@ def test_a_first_save_that_fails_leaves_a_run_that_never_saved(tmp_path):
     assert n > 30
 
 
-def test_a_failed_fsync_is_not_tried_again(tmp_path):
+def test_a_failed_fsync_is_not_repeated(tmp_path):
     calls = []
 
     def disk(call, /, *args, **kwargs):
@@ -131,7 +135,7 @@ def test_a_failed_fsync_is_not_tried_again(tmp_path):
     assert calls.count(os.fsync) == 1
 
 
-def test_a_full_disk_says_so_and_what_to_do(run):
+def test_a_full_disk_gives_a_message_with_advice(run):
     with pytest.raises(SaveFailed) as caught:
         checkpoint_contents.save(run, 3, syscall=FailingDisk(12, errno.ENOSPC))
     assert "Step 3 is not saved: " in str(caught.value)
@@ -140,7 +144,7 @@ def test_a_full_disk_says_so_and_what_to_do(run):
     )
 
 
-def test_the_error_after_the_commit_says_that_the_step_is_saved(run, tmp_path):
+def test_an_error_after_the_commit_reports_that_the_step_is_saved(run, tmp_path):
     folder = shutil.copytree(run, tmp_path / "copy")
 
     def disk(call, /, *args, **kwargs):
@@ -174,7 +178,7 @@ def test_an_error_at_any_call_of_an_atomic_write_leaves_the_old_text_or_the_new(
 
 
 @pytest.mark.parametrize("most", [1 << 30, 3])
-def test_an_append_that_fails_is_taken_back(most, tmp_path):
+def test_a_failed_append_is_undone(most, tmp_path):
     journal = Journal(tmp_path / "metrics.jsonl")
     journal.append({"step": 0})
     before = journal.path.read_bytes()

@@ -1,4 +1,4 @@
-"""Processes that die while they save, and disks with no room: nothing saved is lost."""
+"""Processes killed during a save, and full disks: earlier checkpoints are not lost."""
 
 import json
 import os
@@ -16,28 +16,28 @@ from tests.helpers.paths import CHILD_ENV, ROOT
 SAVER = ROOT / "tests" / "helpers" / "checkpoint_program.py"
 
 
-def answers(*command: object, **environment: str) -> tuple[int, list[dict]]:
-    """How a process ended, and the lines that it said."""
-    done = subprocess.run(
+def run_program(*command: object, **environment: str) -> tuple[int, list[dict]]:
+    """The exit code of a process, and the lines of JSON that it printed."""
+    process = subprocess.run(
         list(map(str, command)),
         env={**os.environ, **CHILD_ENV, **environment},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.stderr == ""
-    return done.returncode, [json.loads(line) for line in done.stdout.splitlines()]
+    assert process.stderr == ""
+    return process.returncode, [json.loads(line) for line in process.stdout.splitlines()]
 
 
-def test_a_save_killed_at_any_point_loses_nothing_and_the_next_one_succeeds(tmp_path):
-    code, said = answers(sys.executable, SAVER, "killed", tmp_path)
-    moves = fault_injection.SAVE_POINTS.index("save/latest/renamed")
+def test_a_save_killed_at_any_point_loses_nothing_and_the_next_save_succeeds(tmp_path):
+    code, lines = run_program(sys.executable, SAVER, "killed", tmp_path)
+    commit = fault_injection.SAVE_POINTS.index("save/latest/renamed")
     assert code == 0
-    assert said == [
+    assert lines == [
         {
             "point": point,
             "signal": signal.SIGKILL,
-            "found": 9 if number >= moves else 2,
+            "found": 9 if number >= commit else 2,
             "again": 9,
             "left": [],
         }
@@ -45,59 +45,61 @@ def test_a_save_killed_at_any_point_loses_nothing_and_the_next_one_succeeds(tmp_
     ]
 
 
-def test_a_save_passes_each_named_point_once_in_order(tmp_path, monkeypatch):
-    class Asked(str):
-        passed: list[str] = []  # noqa: RUF012
+def test_a_save_passes_each_kill_point_once_in_order(tmp_path, monkeypatch):
+    class PointRecorder(str):
+        names: list[str] = []  # noqa: RUF012
 
         def startswith(self, prefix, *_):
-            self.passed.append(prefix.removesuffix(":"))
+            self.names.append(prefix.removesuffix(":"))
             return False
 
     for step in (0, 1, 2):
         checkpoint_contents.save(tmp_path, step)
-    monkeypatch.setattr(fault_injection, "KILL_AT", Asked())
+    monkeypatch.setattr(fault_injection, "KILL_AT", PointRecorder())
     checkpoint_contents.save(tmp_path, 3)
-    assert Asked.passed == list(fault_injection.SAVE_POINTS)
+    assert PointRecorder.names == list(fault_injection.SAVE_POINTS)
 
 
-def test_the_environment_says_where_and_which_time(tmp_path):
-    code, said = answers(sys.executable, SAVER, "told", tmp_path, GRUPO_KILL_AT="save/renamed:3")
+def test_the_environment_variable_names_the_point_and_the_count(tmp_path):
+    code, lines = run_program(
+        sys.executable, SAVER, "told", tmp_path, GRUPO_KILL_AT="save/renamed:3"
+    )
     assert code == -signal.SIGKILL
-    assert said == [{"saved": 0}, {"saved": 1}]
+    assert lines == [{"saved": 0}, {"saved": 1}]
     assert (tmp_path / "run" / "step-00000002").exists()
     assert checkpoint.load(tmp_path / "run").data == {"step": 1}
 
 
-def test_a_limit_on_the_size_of_files_fails_the_save_and_says_what_to_raise(tmp_path):
-    code, said = answers(sys.executable, SAVER, "limited", tmp_path)
+def test_a_file_size_limit_fails_the_save_with_advice(tmp_path):
+    code, lines = run_program(sys.executable, SAVER, "limited", tmp_path)
     assert code == 0
-    assert len(said) == 7
-    for answer in said[:-1]:
+    assert len(lines) == 7
+    for answer in lines[:-1]:
         assert "Step 3 is not saved: " in answer["said"]
         assert "File too large" in answer["said"]
         assert "ulimit -f" in answer["said"]
         assert answer["found"] == 2
-    assert said[-1] == {"said": "", "found": 9}
+    assert lines[-1] == {"said": "", "found": 9}
 
 
-def test_a_full_disk_fails_the_save_and_the_next_one_succeeds_once_there_is_room(tmp_path):
-    apart = ("unshare", "--user", "--map-root-user", "--mount", "sh", "-c")
+def test_a_full_disk_fails_the_save_and_the_next_save_succeeds_with_free_space(tmp_path):
+    namespace = ("unshare", "--user", "--map-root-user", "--mount", "sh", "-c")
     mount = 'mount -t tmpfs -o size=160k none "$1"'
     if (
         not shutil.which("unshare")
         or subprocess.run(
-            [*apart, mount, "sh", tmp_path], capture_output=True, check=False
+            [*namespace, mount, "sh", tmp_path], capture_output=True, check=False
         ).returncode
     ):
-        pytest.skip("this system does not let a test mount a disk of its own")
+        pytest.skip("this system does not let a test mount a disk")
     run = f'{mount} && exec "$2" "$3" filled "$1"'
-    code, said = answers(*apart, run, "sh", tmp_path, sys.executable, SAVER)
+    code, lines = run_program(*namespace, run, "sh", tmp_path, sys.executable, SAVER)
     assert code == 0
-    full = [answer for answer in said if answer["said"]]
+    full = [answer for answer in lines if answer["said"]]
     assert len(full) >= 4
     for answer in full:
         assert "No space left on device" in answer["said"]
         assert answer["found"] == 2
-    assert {answer["again"] for answer in said} == {9}
-    assert said[-1]["said"] == ""
-    assert not any(tmp_path.iterdir())  # it was a disk apart
+    assert {answer["again"] for answer in lines} == {9}
+    assert lines[-1]["said"] == ""
+    assert not any(tmp_path.iterdir())  # the mounted disk was private to the process

@@ -1,4 +1,4 @@
-"""A lock is held by one, and never by the dead."""
+"""A lock is held by one process, and released when the process dies."""
 
 import os
 import signal
@@ -10,7 +10,7 @@ import pytest
 from grupo.core.errors import ConfigError
 from grupo.storage.lock import Lock
 
-# It takes the lock, leaves a child behind that sleeps, and is killed.
+# A process that takes the lock, starts a sleeping child, and is killed.
 ORPHANS = """
 import os, signal, sys, time
 from pathlib import Path
@@ -24,7 +24,7 @@ time.sleep(600)
 """
 
 
-def test_a_lock_is_held_by_one_at_a_time(tmp_path):
+def test_a_lock_is_held_by_one_holder_at_a_time(tmp_path):
     path = tmp_path / "lock"
     with Lock(path):
         for _ in range(2):
@@ -34,26 +34,26 @@ def test_a_lock_is_held_by_one_at_a_time(tmp_path):
         assert path.read_text() == str(os.getpid())
 
 
-def test_a_lock_that_nobody_refers_to_any_more_is_free(tmp_path):
+def test_an_unreferenced_lock_is_released(tmp_path):
     Lock(tmp_path / "lock")
     with Lock(tmp_path / "lock"):
         pass
 
 
-def test_a_killed_process_leaves_no_lock_even_if_its_children_live_on(tmp_path):
-    done = subprocess.run(
+def test_the_lock_of_a_killed_process_is_released_even_if_its_child_lives(tmp_path):
+    process = subprocess.run(
         [sys.executable, "-c", ORPHANS, tmp_path / "lock"],
         capture_output=True,
         text=True,
         check=False,
     )
-    assert (done.returncode, done.stderr) == (-signal.SIGKILL, "")
-    orphan = int(done.stdout)
+    assert (process.returncode, process.stderr) == (-signal.SIGKILL, "")
+    orphan = int(process.stdout)
     with Lock(tmp_path / "lock"):
-        os.kill(orphan, signal.SIGKILL)  # it was alive all the time
+        os.kill(orphan, signal.SIGKILL)  # the child was alive until now
 
 
-def test_a_place_that_cannot_be_locked_is_refused_by_name(tmp_path):
+def test_a_path_that_cannot_be_locked_is_named_in_the_error(tmp_path):
     with pytest.raises(
         ConfigError, match=r"missing/lock cannot be locked: No such file or directory"
     ):

@@ -1,4 +1,4 @@
-"""The power fails at every call of a save: the old checkpoint or the new one is there, whole."""
+"""Power loss at every call of a save leaves the old checkpoint or the new one, complete."""
 
 import os
 import shutil
@@ -31,8 +31,8 @@ def same_step(run, **disk) -> None:
     checkpoint_contents.save(run, 2, version=9, **disk)
 
 
-def found_in(run) -> int:
-    """The version that is loaded."""
+def loaded_version(run) -> int:
+    """The version of the checkpoint that is loaded; NOTHING if there is none."""
     try:
         return checkpoint_contents.version(checkpoint_contents.loaded(run))
     except NoCheckpoint:
@@ -40,7 +40,7 @@ def found_in(run) -> int:
 
 
 def states(before, calls, rng):
-    """After how many calls, and what may then be on the disk, each state once."""
+    """Pairs of a number of calls and a possible state of the disk after them, each state once."""
     disk = Disk(before)
     for done in range(len(calls) + 1):
         unique = {repr(sorted(t.items())): t for t in disk.after_power_loss(rng, 500)}
@@ -50,13 +50,13 @@ def states(before, calls, rng):
 
 
 def recorded(root, old, save):
-    """What lies at `root` after the saves of `old` and one cut short, and the calls of `save`."""
+    """The files at `root` after saving the steps `old` and part of another; the calls of `save`."""
     run = root / "run"
     for step in old:
         checkpoint_contents.save(run, step)
     if old:
         (run / "tmp.0").mkdir()
-        (run / "tmp.0" / "data.json").write_bytes(b"cut short")
+        (run / "tmp.0" / "data.json").write_bytes(b"unfinished")
     before, disk = tree_of(root), RecordingDisk(root)
     save(run, syscall=disk)
     return before, disk.calls
@@ -66,44 +66,46 @@ def recorded(root, old, save):
     ("old", "save"),
     [((), first), ((0, 1, 2), next_one), ((0, 1, 2), last_one), ((0, 1, 2), same_step)],
 )
-def test_whatever_the_disk_lost_the_old_checkpoint_or_the_new_one_is_whole(old, save, tmp_path):
+def test_the_old_checkpoint_or_the_new_one_survives_any_power_loss(old, save, tmp_path):
     (tmp_path / "root").mkdir()
     before, calls = recorded(tmp_path / "root", old, save)
-    moves = next(n for n, call in enumerate(calls, 1) if call[-1] == "run/latest")
-    assert calls[moves] == ("fsync", "run")
-    found, crashed = {"before": set(), "moving": set(), "after": set()}, tmp_path / "crashed"
+    commit = next(n for n, call in enumerate(calls, 1) if call[-1] == "run/latest")
+    assert calls[commit] == ("fsync", "run")
+    versions, crashed = {"before": set(), "commit": set(), "after": set()}, tmp_path / "crashed"
     for number, (done, tree) in enumerate(states(before, calls, Random(0))):
         write_tree(tree, crashed)
-        phase = "before" if done < moves else "moving" if done == moves else "after"
-        found[phase].add(found_in(crashed / "run"))
+        phase = "before" if done < commit else "commit" if done == commit else "after"
+        versions[phase].add(loaded_version(crashed / "run"))
         if number % 8 == 0:
             save(crashed / "run", syscall=checkpoint_contents.unsynced)
-            assert found_in(crashed / "run") == 9
+            assert loaded_version(crashed / "run") == 9
             assert not list((crashed / "run").glob("tmp.*"))
         shutil.rmtree(crashed)
     last = old[-1] if old else NOTHING
-    assert found["before"] == ({last} if old else {NOTHING, 9})  # with no pointer, what verifies
-    assert found["moving"] == ({last, 9} if old else {9})
-    assert found["after"] == {9}
+    assert versions["before"] == (
+        {last} if old else {NOTHING, 9}
+    )  # without a pointer, a checkpoint that verifies
+    assert versions["commit"] == ({last, 9} if old else {9})
+    assert versions["after"] == {9}
 
 
 @pytest.mark.parametrize("forgotten", ["file", "folder"])
-def test_the_model_catches_a_save_that_forgets_to_sync(forgotten, tmp_path):
+def test_the_disk_model_detects_a_save_without_fsync(forgotten, tmp_path):
     (tmp_path / "root").mkdir()
     before, calls = recorded(tmp_path / "root", (1, 2), next_one)
-    made = {call[1] for call in calls if call[0] == "create"}
-    kept = [c for c in calls if c[0] != "fsync" or (c[1] in made) != (forgotten == "file")]
-    disk, found = Disk(before), set()
+    created = {call[1] for call in calls if call[0] == "create"}
+    kept = [c for c in calls if c[0] != "fsync" or (c[1] in created) != (forgotten == "file")]
+    disk, versions = Disk(before), set()
     for call in kept:
         disk.do(*call)
-    for tree in disk.after_power_loss(Random(0), 100):  # "saved" was claimed
+    for tree in disk.after_power_loss(Random(0), 100):  # the save had reported success
         write_tree(tree, tmp_path / "crashed")
-        found.add(found_in(tmp_path / "crashed" / "run"))
+        versions.add(loaded_version(tmp_path / "crashed" / "run"))
         shutil.rmtree(tmp_path / "crashed")
-    assert found - {9}
+    assert versions - {9}
 
 
-def test_an_atomic_write_is_the_old_text_or_the_new(tmp_path):
+def test_an_atomic_write_leaves_the_old_text_or_the_new(tmp_path):
     (tmp_path / "root").mkdir()
     (tmp_path / "root" / "recipe.json").write_text("old" * 400)
     before, disk = tree_of(tmp_path / "root"), RecordingDisk(tmp_path / "root")
@@ -112,7 +114,7 @@ def test_an_atomic_write_is_the_old_text_or_the_new(tmp_path):
     assert seen == {b"old" * 400, b"new" * 400}
 
 
-def test_a_journal_keeps_what_was_synced_and_is_cut_back_to_it(tmp_path):
+def test_a_journal_keeps_synced_lines_and_is_truncated_to_them(tmp_path):
     journal = Journal(tmp_path / "metrics.jsonl")
     for step in range(20):
         journal.append({"step": step, "text": "x" * 40})

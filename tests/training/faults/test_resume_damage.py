@@ -1,4 +1,4 @@
-"""With the newest checkpoint or the pointer damaged, a run still ends with the same bits."""
+"""A run resumed with a damaged checkpoint or pointer ends with the same bits."""
 
 import os
 import shutil
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.run_outcomes import differing, flip, outcome
+from tests.helpers.run_outcomes import differences, flip_bit, outcome
 
 
 def empty(folder: Path) -> None:
@@ -15,34 +15,38 @@ def empty(folder: Path) -> None:
 
 
 DAMAGE = {
-    "a bit of the weights": lambda c: flip(c / "step-00000004" / "weights.safetensors"),
-    "a bit of the optimizer": lambda c: flip(c / "step-00000004" / "optimizer.safetensors", 200),
-    "a bit of the history": lambda c: flip(c / "step-00000004" / "data.json", 9),
-    "a bit of what tasks earned": lambda c: flip(c / "step-00000004" / "history.safetensors"),
+    "a bit of the weights": lambda c: flip_bit(c / "step-00000004" / "weights.safetensors"),
+    "a bit of the optimizer": lambda c: flip_bit(
+        c / "step-00000004" / "optimizer.safetensors", 200
+    ),
+    "a bit of the data": lambda c: flip_bit(c / "step-00000004" / "data.json", 9),
+    "a bit of the task history": lambda c: flip_bit(c / "step-00000004" / "history.safetensors"),
     "half of the weights": lambda c: os.truncate(c / "step-00000004" / "weights.safetensors", 999),
     "the manifest": lambda c: (c / "step-00000004" / "manifest.json").unlink(),
-    "all in it": lambda c: empty(c / "step-00000004"),
-    "all of it": lambda c: shutil.rmtree(c / "step-00000004"),
+    "every file": lambda c: empty(c / "step-00000004"),
+    "the folder": lambda c: shutil.rmtree(c / "step-00000004"),
 }
 
 
-@pytest.mark.parametrize("what", DAMAGE)
-def test_with_the_newest_checkpoint_damaged_the_one_before_leads_to_the_same_bits(
-    what, cut_short, trainee
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_run_resumed_from_the_older_checkpoint_ends_with_the_same_bits(
+    damage, killed_run, training_process
 ):
-    DAMAGE[what](cut_short / "checkpoints")
-    answer = trainee("resume", cut_short)
-    assert answer.lived
-    assert "step-00000004" in answer.said[0]
-    assert answer.said[0].endswith("step-00000002 is used instead")
-    assert differing(trainee.whole("grpo").outcome_term, outcome(cut_short)) == []
+    DAMAGE[damage](killed_run / "checkpoints")
+    result = training_process("resume", killed_run)
+    assert result.succeeded
+    assert "step-00000004" in result.messages[0]
+    assert result.messages[0].endswith("step-00000002 is used instead")
+    assert differences(training_process.uninterrupted("grpo").outcome, outcome(killed_run)) == []
 
 
 @pytest.mark.parametrize("pointer", [None, b"", b"step-00000004 0\n", b"\0" * 79])
-def test_with_the_pointer_damaged_the_newest_whole_checkpoint_is_used(pointer, cut_short, trainee):
-    latest = cut_short / "checkpoints" / "latest"
+def test_the_newest_intact_checkpoint_is_used_if_the_pointer_is_damaged(
+    pointer, killed_run, training_process
+):
+    latest = killed_run / "checkpoints" / "latest"
     latest.unlink() if pointer is None else latest.write_bytes(pointer)
-    answer = trainee("resume", cut_short)
-    assert answer.said[0].startswith("latest")
-    assert answer.said[0].endswith("step-00000004 is used instead")
-    assert differing(trainee.whole("grpo").outcome_term, outcome(cut_short)) == []
+    result = training_process("resume", killed_run)
+    assert result.messages[0].startswith("latest")
+    assert result.messages[0].endswith("step-00000004 is used instead")
+    assert differences(training_process.uninterrupted("grpo").outcome, outcome(killed_run)) == []

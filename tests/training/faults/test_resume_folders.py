@@ -1,4 +1,4 @@
-"""What may have become of a run's folder, and what resuming it then does or says."""
+"""Resuming a run whose folder was damaged, edited, finished or locked."""
 
 import os
 import shutil
@@ -7,141 +7,159 @@ from pathlib import Path
 import pytest
 
 from grupo.storage.lock import Lock
-from tests.helpers.run_outcomes import differing, files, flip, outcome
+from tests.helpers.run_outcomes import differences, files, flip_bit, outcome
 
 
 @pytest.fixture
-def finished(trainee, tmp_path) -> Path:
+def finished(training_process, tmp_path) -> Path:
     run = tmp_path / "run"
-    assert trainee("train", run, recipe="grpo").lived
+    assert training_process("train", run, recipe="grpo").succeeded
     return run
 
 
-def test_with_every_checkpoint_damaged_it_is_refused_and_nothing_is_touched(cut_short, trainee):
-    for path in cut_short.glob("checkpoints/step-*/weights.safetensors"):
-        flip(path)
-    before = files(cut_short)
-    error = trainee("resume", cut_short).standard_error
-    assert error.startswith(f"Damaged: No checkpoint in {cut_short}/checkpoints can be used. Found")
+def test_a_run_with_only_damaged_checkpoints_is_refused_and_left_unchanged(
+    killed_run, training_process
+):
+    for path in killed_run.glob("checkpoints/step-*/weights.safetensors"):
+        flip_bit(path)
+    before = files(killed_run)
+    error = training_process("resume", killed_run).error
+    assert error.startswith(
+        f"CorruptRun: No checkpoint in {killed_run}/checkpoints can be used. Found"
+    )
     for step in (2, 4):
         assert f"step-0000000{step}/weights.safetensors: its bytes are not those" in error
-    assert files(cut_short) == before
+    assert files(killed_run) == before
 
 
-def test_with_its_checkpoints_gone_it_is_refused_and_the_journals_are_kept(cut_short, trainee):
-    shutil.rmtree(cut_short / "checkpoints")
-    before = files(cut_short)
-    assert trainee("resume", cut_short).standard_error == (
-        f"Damaged: run: 4 steps were logged in {cut_short}, and its checkpoints are gone."
-        " Put them back, or start a new run in another folder."
+def test_a_run_without_its_checkpoints_is_refused_and_left_unchanged(killed_run, training_process):
+    shutil.rmtree(killed_run / "checkpoints")
+    before = files(killed_run)
+    assert training_process("resume", killed_run).error == (
+        f"CorruptRun: run: 4 steps were logged in {killed_run}, and its checkpoints are"
+        " missing. Restore them, or start a new run in another folder."
     )
-    assert files(cut_short) == before
+    assert files(killed_run) == before
 
 
 @pytest.mark.parametrize("journal", ["metrics.jsonl", "rollouts.jsonl", "actions.jsonl"])
-def test_what_a_crash_tore_off_a_journal_s_end_is_cut_away(journal, cut_short, trainee):
-    with (cut_short / journal).open("ab") as file:
+def test_a_torn_line_at_the_end_of_a_journal_is_removed(journal, killed_run, training_process):
+    with (killed_run / journal).open("ab") as file:
         file.write(b'{"step": 4, "rew\0\0\0\0')
-    assert trainee("resume", cut_short).lived
-    assert differing(trainee.whole("grpo").outcome_term, outcome(cut_short)) == []
+    assert training_process("resume", killed_run).succeeded
+    assert differences(training_process.uninterrupted("grpo").outcome, outcome(killed_run)) == []
 
 
 @pytest.mark.parametrize("journal", ["metrics.jsonl", "rollouts.jsonl", "actions.jsonl"])
 @pytest.mark.parametrize("length", [0, 100])
-def test_a_journal_shorter_than_recorded_is_refused(journal, length, cut_short, trainee):
-    os.truncate(cut_short / journal, length)
-    error = trainee("resume", cut_short).standard_error
-    assert error.startswith(f"Refused: {cut_short / journal} is {length} bytes long and cannot be")
+def test_a_journal_shorter_than_in_the_checkpoint_is_refused(
+    journal, length, killed_run, training_process
+):
+    os.truncate(killed_run / journal, length)
+    error = training_process("resume", killed_run).error
+    assert error.startswith(f"ConfigError: {killed_run / journal} is {length} bytes long and cannot be")
 
 
-def test_a_recipe_that_was_edited_or_torn_is_refused(cut_short, trainee):
-    path, said = cut_short / "recipe.json", "was edited or damaged since the run began. Put it back"
+def test_an_edited_or_torn_recipe_is_refused(killed_run, training_process):
+    path = killed_run / "recipe.json"
+    message = "was edited or damaged since the run began. Restore the original."
     text = path.read_text()
-    for changed in (text.replace('"steps": 5', '"steps": 6'), text[:-9], "{}", "[]", "", "\0"):
+    for changed in (
+        text.replace('"max_steps": 5', '"max_steps": 6'),
+        text[:-9],
+        "{}",
+        "[]",
+        "",
+        "\0",
+    ):
         assert changed != text
         path.write_text(changed)
-        assert trainee("resume", cut_short).standard_error == f"Refused: run: {path} {said}."
+        assert training_process("resume", killed_run).error == f"ConfigError: run: {path} {message}"
 
 
-def test_checkpoints_of_another_recipe_are_refused(cut_short, trainee, tmp_path):
-    assert trainee("train", tmp_path / "other", recipe="other seed", kill="step/begin:1").killed
-    shutil.copy(tmp_path / "other" / "recipe.json", cut_short / "recipe.json")
-    before = files(cut_short)
-    assert trainee("resume", cut_short).standard_error == (
-        f"Refused: run: the checkpoints in {cut_short} belong to another recipe."
+def test_checkpoints_of_another_recipe_are_refused(killed_run, training_process, tmp_path):
+    assert training_process(
+        "train", tmp_path / "other", recipe="other seed", kill="step/begin:1"
+    ).killed
+    shutil.copy(tmp_path / "other" / "recipe.json", killed_run / "recipe.json")
+    before = files(killed_run)
+    assert training_process("resume", killed_run).error == (
+        f"ConfigError: run: the checkpoints in {killed_run} belong to another recipe."
     )
-    assert files(cut_short) == before
+    assert files(killed_run) == before
 
 
-def test_a_folder_that_holds_anything_is_not_trained_in(cut_short, trainee, tmp_path):
-    before, note = files(cut_short), tmp_path / "notes" / "mine.txt"
+def test_a_folder_that_is_not_empty_is_refused(killed_run, training_process, tmp_path):
+    before, note = files(killed_run), tmp_path / "notes" / "mine.txt"
     note.parent.mkdir()
     note.write_text("mine")
-    for run in (cut_short, note.parent, note):
-        assert trainee("train", run, recipe="grpo").standard_error == (
-            f"Refused: run: {str(run)!r} exists. Name another folder, or go on with"
+    for run in (killed_run, note.parent, note):
+        assert training_process("train", run, recipe="grpo").error == (
+            f"ConfigError: run: {str(run)!r} exists. Name another folder, or continue this run with"
             f" `grupo resume {run}`."
         )
-    assert files(cut_short) == before
+    assert files(killed_run) == before
 
 
-def test_what_holds_no_run_is_not_resumed(trainee, tmp_path):
+def test_a_folder_without_a_run_cannot_be_resumed(training_process, tmp_path):
     (tmp_path / "file").write_text("mine")
     for name in ("missing", "file", "."):
-        assert trainee("resume", tmp_path / name).standard_error == (
-            f"Refused: run: {str(tmp_path / name)!r} holds no run: it has no recipe.json."
+        assert training_process("resume", tmp_path / name).error == (
+            f"ConfigError: run: {str(tmp_path / name)!r} holds no run: it has no recipe.json."
         )
     assert not (tmp_path / "missing").exists()
 
 
-def test_a_finished_run_says_so_and_stays_as_it_is(finished, trainee):
+def test_a_finished_run_is_reported_and_stays_unchanged(finished, training_process):
     before = files(finished)
-    answer = trainee("resume", finished)
-    assert answer.lived
-    assert answer.said == [f"{finished} is finished: nothing is left to do."]
+    result = training_process("resume", finished)
+    assert result.succeeded
+    assert result.messages == [f"{finished} is finished: nothing is left to do."]
     assert files(finished) == before
     (finished / "summary.json").unlink()
-    assert trainee("resume", finished).lived
+    assert training_process("resume", finished).succeeded
     assert files(finished) == before
 
 
-def test_a_finished_run_with_its_last_checkpoint_damaged_is_finished_again(finished, trainee):
-    flip(finished / "checkpoints" / "step-00000005" / "weights.safetensors")
-    answer = trainee("resume", finished)
-    assert answer.said[0].endswith("step-00000004 is used instead")
-    assert differing(trainee.whole("grpo").outcome_term, outcome(finished)) == []
+def test_a_finished_run_with_a_damaged_last_checkpoint_is_finished_again(
+    finished, training_process
+):
+    flip_bit(finished / "checkpoints" / "step-00000005" / "weights.safetensors")
+    result = training_process("resume", finished)
+    assert result.messages[0].endswith("step-00000004 is used instead")
+    assert differences(training_process.uninterrupted("grpo").outcome, outcome(finished)) == []
 
 
-def test_two_cannot_train_in_one_folder(cut_short, trainee, tmp_path):
-    before, fresh = files(cut_short), tmp_path / "fresh"
+def test_two_processes_cannot_train_in_one_folder(killed_run, training_process, tmp_path):
+    before, fresh = files(killed_run), tmp_path / "fresh"
     fresh.mkdir()
-    with Lock(cut_short / "lock"), Lock(fresh / "lock"):
-        for answer, run in (
-            (trainee("resume", cut_short), cut_short),
-            (trainee("train", fresh, recipe="grpo"), fresh),
+    with Lock(killed_run / "lock"), Lock(fresh / "lock"):
+        for result, run in (
+            (training_process("resume", killed_run), killed_run),
+            (training_process("train", fresh, recipe="grpo"), fresh),
         ):
-            assert answer.standard_error == (
-                f"Refused: {str(run)!r} is in use: process {os.getpid()} trains there. Wait until"
-                " it ends, or stop it: what it did is kept."
+            assert result.error == (
+                f"ConfigError: {str(run)!r} is in use: process {os.getpid()} trains there. Wait until"
+                " it ends, or stop it: its checkpoints are kept."
             )
-    assert files(cut_short) == before
-    for answer, run in (
-        (trainee("resume", cut_short), cut_short),
-        (trainee("train", fresh, recipe="grpo"), fresh),
+    assert files(killed_run) == before
+    for result, run in (
+        (training_process("resume", killed_run), killed_run),
+        (training_process("train", fresh, recipe="grpo"), fresh),
     ):
-        assert answer.lived
-        assert differing(trainee.whole("grpo").outcome_term, outcome(run)) == []
+        assert result.succeeded
+        assert differences(training_process.uninterrupted("grpo").outcome, outcome(run)) == []
 
 
-def test_a_journal_that_cannot_grow_ends_the_run_with_one_message_and_it_goes_on_later(
-    trainee, tmp_path
+def test_a_journal_that_cannot_grow_ends_the_run_with_one_message_and_it_can_be_resumed(
+    training_process, tmp_path
 ):
     run, limit = tmp_path / "run", 50_000  # two steps of rollouts fit, and every checkpoint
-    answer = trainee("train", run, recipe="talkative", limit=limit)
-    assert answer.standard_error == (
-        f"SaveFailed: Step 2 is not logged: {run / 'rollouts.jsonl'}: File too large. What was"
-        " saved before is as it was. Raise the limit on file sizes (ulimit -f), then resume."
+    result = training_process("train", run, recipe="talkative", limit=limit)
+    assert result.error == (
+        f"SaveFailed: Step 2 is not logged: {run / 'rollouts.jsonl'}: File too large. Earlier"
+        " checkpoints are intact. Raise the limit on file sizes (ulimit -f), then resume."
     )
-    assert trainee("resume", run, limit=limit).standard_error == answer.standard_error
-    assert trainee("resume", run).lived
-    assert differing(trainee.whole("talkative").outcome_term, outcome(run)) == []
+    assert training_process("resume", run, limit=limit).error == result.error
+    assert training_process("resume", run).succeeded
+    assert differences(training_process.uninterrupted("talkative").outcome, outcome(run)) == []

@@ -1,4 +1,4 @@
-"""A run killed at any named place, or at any time, ends with the bits of one that never was."""
+"""A run killed at any kill point or time and resumed equals the uninterrupted run bit for bit."""
 
 import os
 import signal
@@ -12,8 +12,8 @@ import pytest
 
 from grupo.storage import fault_injection
 from tests.helpers.paths import ROOT
-from tests.helpers.run_outcomes import differing, outcome
-from tests.helpers.training_processes import Trainee
+from tests.helpers.run_outcomes import differences, outcome
+from tests.helpers.training_processes import TrainingProcess
 from tests.helpers.training_recipes import CHANGES
 
 NAMES = (*fault_injection.BEGIN_POINTS, *fault_injection.STEP_POINTS, *fault_injection.SAVE_POINTS)
@@ -25,37 +25,46 @@ ONCE = {
     "save/removing",
 }
 OFTEN = tuple(name for name in NAMES if name not in ONCE)
-TOLD = ("step/begin", "step/updated", "step/logging", "step/saved", "save/renamed", "save/ended")
+PRIORITY = (
+    "step/begin",
+    "step/updated",
+    "step/logging",
+    "step/saved",
+    "save/renamed",
+    "save/ended",
+)
 CONFIGURATIONS = [name for name in CHANGES if name not in ("grpo", "long", "other seed")]
 slow = pytest.mark.slow
 
 
-def nth(trainee: Trainee, recipe: str, name: str, which: str) -> str:
-    """The place that the environment would name: the first, a middle or the last time there."""
-    count = trainee.whole(recipe).passed.count(name)
+def nth(training_process: TrainingProcess, recipe: str, name: str, which: str) -> str:
+    """The kill point with a count: the first, a middle or the last time that it is passed."""
+    count = training_process.uninterrupted(recipe).points.count(name)
     numbers = {"first": 1, "middle": (count + 1) // 2, "last": count}
     return f"{name}:{numbers[which]}"
 
 
-def ends_alike(trainee: Trainee, run: Path, recipe: str, *kills: str) -> None:
-    """Killed at each place in turn, then left alone, it ends as if it had been all the time."""
+def assert_same_outcome(
+    training_process: TrainingProcess, run: Path, recipe: str, *kills: str
+) -> None:
+    """Kill the run at each point in turn, resume it, and compare it with the uninterrupted one."""
     for kill in kills:
-        assert trainee.go_on(run, recipe, kill=kill).killed, kill
-    answer = trainee.go_on(run, recipe)
-    assert answer.lived, answer
-    assert differing(trainee.whole(recipe).outcome_term, outcome(run)) == []
+        assert training_process.resume_or_train(run, recipe, kill=kill).killed, kill
+    result = training_process.resume_or_train(run, recipe)
+    assert result.succeeded, result
+    assert differences(training_process.uninterrupted(recipe).outcome, outcome(run)) == []
 
 
-def test_a_run_passes_every_named_place(trainee):
-    passed = Counter(trainee.whole("grpo").passed)
-    assert set(passed) == set(NAMES)
-    assert {name for name, count in passed.items() if count == 1} == ONCE
-    assert min(passed[name] for name in OFTEN) >= 3
+def test_a_run_passes_every_kill_point(training_process):
+    counts = Counter(training_process.uninterrupted("grpo").points)
+    assert set(counts) == set(NAMES)
+    assert {name for name, count in counts.items() if count == 1} == ONCE
+    assert min(counts[name] for name in OFTEN) >= 3
 
 
-def test_the_page_on_runs_says_how_many():
+def test_the_docs_state_the_number_of_points_and_configurations():
     page = (ROOT / "docs" / "runs.md").read_text()
-    assert f"each of {len(NAMES) + len(fault_injection.RESUME_POINTS)} named places" in page
+    assert f"each of {len(NAMES) + len(fault_injection.RESUME_POINTS)} kill points" in page
     assert f", {len(CONFIGURATIONS)} configurations" in page
 
 
@@ -64,33 +73,37 @@ def test_the_page_on_runs_says_how_many():
     [
         *((name, "first") for name in NAMES if name in ONCE),
         *((name, "middle") for name in OFTEN),
-        *((name, which) for name in TOLD for which in ("first", "last")),
+        *((name, which) for name in PRIORITY for which in ("first", "last")),
         *(
             pytest.param(name, which, marks=slow)
             for name in OFTEN
-            if name not in TOLD
+            if name not in PRIORITY
             for which in ("first", "last")
         ),
     ],
 )
-def test_a_run_killed_at_a_place_ends_with_the_same_bits(name, which, trainee, tmp_path):
-    ends_alike(trainee, tmp_path / "run", "grpo", nth(trainee, "grpo", name, which))
+def test_a_run_killed_at_a_point_ends_with_the_same_bits(name, which, training_process, tmp_path):
+    assert_same_outcome(
+        training_process, tmp_path / "run", "grpo", nth(training_process, "grpo", name, which)
+    )
 
 
 @pytest.mark.parametrize("recipe", CONFIGURATIONS)
-def test_whatever_it_trains_it_ends_with_the_same_bits(recipe, trainee, tmp_path):
-    last = trainee.whole(recipe).passed.count("step/collated") or 1
-    places = ("step/logged:1", f"step/generated:{max(1, last - 1)}")
-    ends_alike(trainee, tmp_path / "run", recipe, *places)
+def test_every_configuration_resumes_with_the_same_bits(recipe, training_process, tmp_path):
+    last = training_process.uninterrupted(recipe).points.count("step/collated") or 1
+    points = ("step/logged:1", f"step/generated:{max(1, last - 1)}")
+    assert_same_outcome(training_process, tmp_path / "run", recipe, *points)
 
 
 @slow
 @pytest.mark.parametrize("name", [name for name in OFTEN if name.startswith(("step/", "run/"))])
 @pytest.mark.parametrize("recipe", CONFIGURATIONS)
-def test_whatever_it_trains_it_may_be_killed_anywhere(recipe, name, trainee, tmp_path):
-    if name not in trainee.whole(recipe).passed:
-        pytest.skip("this run never gets there")
-    ends_alike(trainee, tmp_path / "run", recipe, nth(trainee, recipe, name, "last"))
+def test_every_configuration_resumes_from_every_point(recipe, name, training_process, tmp_path):
+    if name not in training_process.uninterrupted(recipe).points:
+        pytest.skip("this run does not pass the point")
+    assert_same_outcome(
+        training_process, tmp_path / "run", recipe, nth(training_process, recipe, name, "last")
+    )
 
 
 @pytest.mark.parametrize(
@@ -103,41 +116,44 @@ def test_whatever_it_trains_it_may_be_killed_anywhere(recipe, name, trainee, tmp
         ("begin/folder:1", "begin/recipe/synced:1", "begin/recipe/renamed:1", "run/begin:1"),
     ],
 )
-def test_a_resumed_run_may_be_killed_again(kills, trainee, tmp_path):
-    ends_alike(trainee, tmp_path / "run", "grpo", *kills)
+def test_a_resumed_run_can_be_killed_again(kills, training_process, tmp_path):
+    assert_same_outcome(training_process, tmp_path / "run", "grpo", *kills)
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=slow) for seed in range(1, 11))])
-def test_a_run_killed_ten_times_at_any_moment_ends_with_the_same_bits(seed, trainee, tmp_path):
-    rng, whole = Random(seed), trainee.whole("long").seconds
+def test_a_run_killed_ten_times_at_random_ends_with_the_same_bits(seed, training_process, tmp_path):
+    rng, seconds = Random(seed), training_process.uninterrupted("long").seconds
     moments = [0.05, *(rng.uniform(0.05, 0.5) for _ in range(9))]
-    killed = [trainee.go_on(tmp_path / "run", "long", after=x * whole).killed for x in moments]
-    assert killed[0]  # it cannot have ended so soon
-    ends_alike(trainee, tmp_path / "run", "long")
+    killed = [
+        training_process.resume_or_train(tmp_path / "run", "long", after=x * seconds).killed
+        for x in moments
+    ]
+    assert killed[0]  # the run cannot have ended by then
+    assert_same_outcome(training_process, tmp_path / "run", "long")
 
 
 @pytest.mark.parametrize("by", [signal.SIGTERM, signal.SIGINT])
-def test_a_run_that_is_told_to_stop_goes_on_with_the_same_bits(by, trainee, tmp_path):
-    """After its first step: Python may hear of it some steps later, and that is fine."""
+def test_a_run_stopped_by_a_signal_resumes_with_the_same_bits(by, training_process, tmp_path):
+    """The signal is sent after the first step; Python may handle it some steps later."""
     logged = str(tmp_path / "run" / "metrics.jsonl")
-    answer = trainee.go_on(tmp_path / "run", "long", after=0, once=logged, by=by)
-    assert answer.signal == by or answer.standard_error in ("KeyboardInterrupt: ", "")
-    ends_alike(trainee, tmp_path / "run", "long")
+    result = training_process.resume_or_train(tmp_path / "run", "long", after=0, once=logged, by=by)
+    assert result.signal == by or result.error in ("KeyboardInterrupt: ", "")
+    assert_same_outcome(training_process, tmp_path / "run", "long")
 
 
-def test_it_ends_with_the_same_bits_in_processes_of_their_own(trainee, tmp_path):
-    """Begun in one process, gone on with in two others that order sets otherwise."""
+def test_a_run_resumed_in_other_processes_ends_with_the_same_bits(training_process, tmp_path):
+    """Started in one process and resumed in two others, whose sets have another order."""
     run = tmp_path / "run"
-    assert trainee.go_on(run, "kl", kill="step/begin:1").killed
+    assert training_process.resume_or_train(run, "kl", kill="step/begin:1").killed
     for hashes, kill, code in (("1", "save/committed:1", -signal.SIGKILL), ("2", "", 0)):
-        told = {"OMP_NUM_THREADS": "1", "PYTHONHASHSEED": hashes, "GRUPO_KILL_AT": kill}
-        done = subprocess.run(
+        variables = {"OMP_NUM_THREADS": "1", "PYTHONHASHSEED": hashes, "GRUPO_KILL_AT": kill}
+        process = subprocess.run(
             [sys.executable, "-m", "grupo", "resume", run],
             cwd=ROOT,
-            env={**os.environ, **told},
+            env={**os.environ, **variables},
             capture_output=True,
             text=True,
             check=False,
         )
-        assert (done.returncode, done.stderr) == (code, "")
-    assert differing(trainee.whole("kl").outcome_term, outcome(run)) == []
+        assert (process.returncode, process.stderr) == (code, "")
+    assert differences(training_process.uninterrupted("kl").outcome, outcome(run)) == []

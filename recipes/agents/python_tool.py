@@ -1,7 +1,7 @@
-"""A small model learns with GRPO to let Python reckon, in minutes on a processor: docs/agents.md.
+"""GRPO teaches a toy model to compute with Python programs, in minutes: docs/agents.md.
 
-python recipes/agents/apprentice.py recipes/agents/programs.py
-grupo train recipes/agents/programs.py:RECIPE
+python recipes/agents/tool_base_model.py recipes/agents/python_tool.py
+grupo train recipes/agents/python_tool.py:RECIPE
 """
 
 from grupo import Adam, CausalLM, Evaluation, Linear, Recipe, SuccessCriterion, Warmup
@@ -28,26 +28,31 @@ NUMBERS = tuple(map(str, range(100)))
 
 
 def question(condition: str, aggregate: str, expression: str, count: str, first: str) -> str:
-    """What is asked.
+    """The question of a task.
 
     >>> question("even", "sum", "doubles", "six", "4")
     'sum of the doubles of the even ones among six numbers from 4 on?'
     """
-    return f"{aggregate} of the {expression} of the {condition} ones among {count} numbers from {first} on?"
+    return (
+        f"{aggregate} of the {expression} of the {condition} ones"
+        f" among {count} numbers from {first} on?"
+    )
 
 
 def program(condition: str, aggregate: str, expression: str, count: str, first: str) -> str:
-    """What finds the answer.
+    """The program that answers the question; without the condition if it is empty.
 
     >>> program("even", "sum", "doubles", "six", "4")
     'print(sum(2 * x for x in range(4, 4 + 6) if x % 2 == 0))'
     """
-    row = f"{EXPRESSIONS[expression]} for x in range({first}, {first} + {COUNTS[count]})"
-    return f"print({AGGREGATES[aggregate].format(f'{row} if {CONDITIONS[condition]}' if condition else row)})"
+    values = f"{EXPRESSIONS[expression]} for x in range({first}, {first} + {COUNTS[count]})"
+    if condition:
+        values += f" if {CONDITIONS[condition]}"
+    return f"print({AGGREGATES[aggregate].format(values)})"
 
 
 def run_program(text: str) -> str:
-    """What a program of these prints."""
+    """The output of such a program, without a sandbox: it comes from `program`."""
     return eval(text, {"print": str})
 
 
@@ -55,7 +60,9 @@ CHOICES = (tuple(CONDITIONS), tuple(AGGREGATES), tuple(EXPRESSIONS), tuple(COUNT
 TASK_FAMILY = ToolTaskFamily(
     "python", "code", CHOICES, NUMBERS[10:30], question, program, run_program, format_result=str
 )
-BASE_MODEL = tool_use_model("programs-beginner", TASK_FAMILY, Python(), tasks_per_combination=9)
+BASE_MODEL = tool_use_model(
+    "python-tool-base-model", TASK_FAMILY, Python(), tasks_per_combination=9
+)
 RECIPE = Recipe(
     policy=CausalLM(
         str(BASE_MODEL.model_dir),

@@ -1,7 +1,7 @@
-"""A small model learns with GRPO to ask a database what it was asked, in minutes: docs/agents.md.
+"""GRPO teaches a toy model to answer questions by SQL queries, in minutes: docs/agents.md.
 
-python recipes/agents/apprentice.py recipes/agents/atlas.py
-grupo train recipes/agents/atlas.py:RECIPE
+python recipes/agents/tool_base_model.py recipes/agents/sql_tool.py
+grupo train recipes/agents/sql_tool.py:RECIPE
 """
 
 import sqlite3
@@ -44,7 +44,7 @@ SQL_CONDITIONS = {
 
 
 def question(condition: str, order: str, column: str, table: str, number: str) -> str:
-    """What is asked.
+    """The question of a task.
 
     >>> question("older", "largest", "height", "lakes", "70")
     'which of the lakes older than 70 has the largest height?'
@@ -53,46 +53,46 @@ def question(condition: str, order: str, column: str, table: str, number: str) -
 
 
 def query(condition: str, order: str, column: str, table: str, number: str) -> str:
-    """What finds the answer.
+    """The query that answers the question; without the condition if it is empty.
 
     >>> query("older", "largest", "height", "lakes", "70")
-    'SELECT name FROM lakes WHERE age > 70 ORDER BY height DESC MAX_NEW_TOKENS 1'
+    'SELECT name FROM lakes WHERE age > 70 ORDER BY height DESC LIMIT 1'
     """
-    some = f"{table} WHERE {SQL_CONDITIONS[condition]} {number}" if condition else table
-    return f"SELECT name FROM {some} ORDER BY {column} {SQL_ORDERS[order]} LIMIT 1"
+    rows = f"{table} WHERE {SQL_CONDITIONS[condition]} {number}" if condition else table
+    return f"SELECT name FROM {rows} ORDER BY {column} {SQL_ORDERS[order]} LIMIT 1"
 
 
 def run_query(text: str) -> str:
-    """What the atlas says to a query."""
+    """The answer of a query: the last line of the tool's output."""
     write_database()
     return SQL_TOOL(text).splitlines()[-1]
 
 
 def format_result(name: str) -> str:
-    """How a name is told: below the name of its column."""
+    """The tool's output for a name: a header and the name."""
     return f"name\n{name}"
 
 
 def write_database(rows_per_table: int = 10) -> None:
-    """Write the atlas, unless it is there: all its numbers are from 10 to 99, none twice."""
+    """Write the database unless it exists; a column has distinct numbers from 10 to 99."""
     if DATABASE_PATH.exists():
         return
     DATABASE_PATH.parent.mkdir(parents=True, exist_ok=True)
     columns = (*COLUMNS, "age", "depth", "distance")
-    with closing(sqlite3.connect(DATABASE_PATH)) as opened, opened:
+    with closing(sqlite3.connect(DATABASE_PATH)) as connection, connection:
         for table in TABLES:
-            rng, asked = make_rng(0, "atlas", table), "?, " * len(columns) + "?"
-            opened.execute(f"CREATE TABLE {table} (name, {', '.join(columns)})")
+            rng, placeholders = make_rng(0, "atlas", table), "?, " * len(columns) + "?"
+            connection.execute(f"CREATE TABLE {table} (name, {', '.join(columns)})")
             numbers = (rng.sample(range(10, 100), rows_per_table) for _ in columns)
-            drawn = zip(rng.sample(NAMES, rows_per_table), *numbers, strict=True)
-            opened.executemany(f"INSERT INTO {table} VALUES ({asked})", drawn)
+            rows = zip(rng.sample(NAMES, rows_per_table), *numbers, strict=True)
+            connection.executemany(f"INSERT INTO {table} VALUES ({placeholders})", rows)
 
 
 CHOICES = (tuple(SQL_CONDITIONS), tuple(SQL_ORDERS), COLUMNS, TABLES, NUMBERS)
 TASK_FAMILY = ToolTaskFamily(
     "sql", "query", CHOICES, NAMES, question, query, run_query, format_result
 )
-BASE_MODEL = tool_use_model("atlas-beginner", TASK_FAMILY, SQL_TOOL, tasks_per_combination=4)
+BASE_MODEL = tool_use_model("sql-tool-base-model", TASK_FAMILY, SQL_TOOL, tasks_per_combination=4)
 RECIPE = Recipe(
     policy=CausalLM(
         str(BASE_MODEL.model_dir),

@@ -1,4 +1,4 @@
-"""Beginners of 0.1 million parameters, grown in a minute or two by being told what to say next."""
+"""Training of toy models of 0.1 million parameters from demonstrations, in a minute or two."""
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -32,7 +32,7 @@ def sft_recipe(
     tasks: TaskSource,
     eval_tasks: TaskSource,
 ) -> Recipe:
-    """What `solve` says is recited; a share of it is said again of tasks that were held out."""
+    """Supervised fine-tuning on the demonstrations that `solve` returns for a task."""
     return Recipe(
         policy=policy,
         env=SingleTurn((RewardTerm("same", ExactMatch()),)),
@@ -53,7 +53,7 @@ def sft_recipe(
 
 
 def train_toy_model(recipe: Recipe, model_dir: Path, texts: Iterable[str]) -> None:
-    """Plant a model that knows the phrases of `texts`, and teach it."""
+    """Train a model whose tokens are the phrases of `texts`, and export it to `model_dir`/model."""
     LlamaArchitecture().save_untrained(model_dir / "start", phrase_tokenizer(texts))
     trainer = create_trainer(recipe, model_dir / "run")
     trainer()
