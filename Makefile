@@ -57,7 +57,7 @@ bench: .venv/installed benchmarks/.trl/installed
 
 bench-short: .venv/installed benchmarks/.trl/installed
 	$(BIN)/python -m benchmarks.compare short short-signal --precision float32 \
-		--to benchmarks/results/cpu-short
+		--out benchmarks/results/cpu-short
 
 benchmarks/.trl/installed: benchmarks/constraints-trl.txt
 	test -x benchmarks/.trl/bin/python || $(PYTHON) -m venv benchmarks/.trl

@@ -82,10 +82,10 @@ def gradient_learner(recipe: Recipe) -> Learner:
 
 def rollouts_and_gradient(learner: Learner) -> tuple[Sequence[Rollout], dict[str, Tensor]]:
     """A step's rollouts, and the gradient that it kept."""
-    names = {id(p): name for name, p in learner.policy.module.named_parameters()}
+    names = {id(p): name for name, p in learner.policy.hf_model.named_parameters()}
     groups = learner.step().collected.kept_groups
     optimizer = learner.state.optimizers["optimizer"]
-    pairs = zip(optimizer.param_groups[0]["params"], optimizer.kept, strict=True)
+    pairs = zip(optimizer.param_groups[0]["params"], optimizer.gradients, strict=True)
     rollouts = [rollout for group in groups for rollout in group.rollouts]
     return rollouts, {names[id(p)]: kept for p, kept in pairs}
 
@@ -121,7 +121,7 @@ def compare_gradients(name: str, precision: str, python: Path) -> bool:
         subprocess.run(command, check=True, cwd=HERE.parent, stderr=subprocess.DEVNULL)
         step = torch.load(file, weights_only=True)
     whole, worst = gradient_distance(
-        grupo_gradient(name, precision, step["said"]), step["grupo_gradient"]
+        grupo_gradient(name, precision, step["token_rows"]), step["gradient"]
     )
     print(f"{name}, {precision}: {whole:.1e} of the norm, {worst:.1e} in the worst tensor")
     return worst < GRADIENT_TOLERANCE or precision != "float32"

@@ -1,4 +1,4 @@
-"""A step of TRL for `benchmarks.check`: what it sampled, and the gradient that it made of that.
+"""A step of TRL for `benchmarks.check`: its rollouts and their gradient.
 
 python -m benchmarks.check_peer WORKLOAD PRECISION FILE
 """
@@ -16,25 +16,30 @@ from benchmarks.workloads import WORKLOADS
 
 
 class RecordingTrainer(peer.TimedTrainer):
-    """Remembers of every rollout what was read, what came then, and what of that is its own."""
+    """Records the prompt ids, completion ids and policy mask of every rollout."""
 
     def _generate_and_score_completions(self, inputs: Any) -> Any:
         batch = super()._generate_and_score_completions(inputs)
-        said, there = batch["completion_ids"], batch["completion_mask"].bool()
-        own = batch.get("tool_mask", batch["completion_mask"])
-        read = _unpadded_rows(batch["prompt_ids"], batch["prompt_mask"].bool())
+        completions, is_token = batch["completion_ids"], batch["completion_mask"].bool()
+        from_policy = batch.get("tool_mask", batch["completion_mask"])
+        prompts = _unpadded_rows(batch["prompt_ids"], batch["prompt_mask"].bool())
         self.token_rows = list(
-            zip(read, _unpadded_rows(said, there), _unpadded_rows(own, there), strict=True)
+            zip(
+                prompts,
+                _unpadded_rows(completions, is_token),
+                _unpadded_rows(from_policy, is_token),
+                strict=True,
+            )
         )
         return batch
 
 
-def _unpadded_rows(values: Tensor, there: Tensor) -> list[list[int]]:
-    return [row[mask].tolist() for row, mask in zip(values, there, strict=True)]
+def _unpadded_rows(values: Tensor, is_token: Tensor) -> list[list[int]]:
+    return [row[mask].tolist() for row, mask in zip(values, is_token, strict=True)]
 
 
 class SaveGradient(TrainerCallback):
-    """Writes both to a file, and ends the program."""
+    """Writes the token rows and the gradient to a file, and ends the program."""
 
     def __init__(self, file: str) -> None:
         self.file, self.trainer = file, None
@@ -42,12 +47,12 @@ class SaveGradient(TrainerCallback):
     def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         model = self.trainer.model
         gradient = {name: p.grad for name, p in model.named_parameters()}
-        torch.save({"said": self.trainer.said, "gradient": gradient}, self.file)
+        torch.save({"token_rows": self.trainer.token_rows, "gradient": gradient}, self.file)
         raise SystemExit
 
 
 def main() -> None:
-    """One step, cut short before the update."""
+    """One step, stopped before the update."""
     _, name, precision, file = sys.argv
     peer.silence_libraries()
     callback, workload = SaveGradient(file), WORKLOADS[name]

@@ -157,7 +157,7 @@ def main() -> int:
             print(f"{name}, {precision}: {death}", file=sys.stderr)
             died += 1
             continue
-        save_result(args.to, name, precision, result)
+        save_result(args.out, name, precision, result)
         print(f"{name}, {precision}: {result['ratio']:.2f} times as fast", flush=True)
     return died
 

@@ -53,7 +53,7 @@ FULL_SIZES = BenchmarkSizes(
     matrix_size=8192,
     copy_bytes=1 << 31,
 )
-_tiny_shape = {"layers": 2, "heads": 4, "groups": 2, "width": 16, "vocabulary": 512}
+_tiny_shape = {"layers": 2, "heads": 4, "kv_heads": 2, "head_dim": 16, "vocab_size": 512}
 TINY_SIZES = BenchmarkSizes(
     shapes=(
         ModelShape("tiny", 64, 128, **_tiny_shape),

@@ -70,10 +70,10 @@ class TurnCallback(TrainerCallback):
         seconds, trainer = time.perf_counter() - self.step_start, self.trainer
         self.turns.send(
             seconds=seconds,
-            sample=trainer.sample,
-            update=seconds - trainer.sample,
+            sample=trainer.sample_seconds,
+            update=seconds - trainer.sample_seconds,
             tokens=trainer.tokens,
-            signal=trainer.signal,
+            signal=trainer.nonzero_std_frac,
         )
 
 
@@ -105,8 +105,8 @@ def build_trainer(
 ) -> TimedTrainer:
     """The trainer of that workload."""
 
-    def score(completion_ids: Any, own: Any = None, **_: Any) -> list[float]:
-        return reward(workload, own or completion_ids)
+    def score(completion_ids: Any, policy_ids: Any = None, **_: Any) -> list[float]:
+        return reward(workload, policy_ids or completion_ids)
 
     together = workload.turns > 1 and not workload.turns_as_tasks
     return trainer_class(

@@ -49,12 +49,17 @@ def _summary(
     way: str, rounds: list[dict[str, Measurements]], startup: Measurements
 ) -> Measurements:
     ratios = [said[way]["seconds"] / said["grupo"]["seconds"] for said in rounds]
-    wanted = {said[who]["tokens"] for said in rounds for who in (way, "grupo")}
-    assert len(wanted) == 1, f"everybody says equally many tokens, not {wanted}"
+    wanted = {said[name]["tokens"] for said in rounds for name in (way, "grupo")}
+    assert len(wanted) == 1, f"the ways generate different numbers of tokens: {wanted}"
     speeds = [said[way]["tokens"] / said[way]["seconds"] for said in rounds]
     low, high = median_interval(ratios)
     ours = {"ratio": median(ratios), "low": low, "high": high, "rounds": len(rounds)}
-    return {"speed": median(speeds), "peak": rounds[-1][way]["peak"], **ours, **startup["is"]}
+    return {
+        "speed": median(speeds),
+        "peak": rounds[-1][way]["peak"],
+        **ours,
+        **startup["environment"],
+    }
 
 
 def render_page(results: dict[str, dict[str, Measurements]]) -> str:
@@ -108,8 +113,8 @@ def arguments() -> argparse.Namespace:
 def main() -> int:
     """Measure what was asked for; how many workloads a worker died of."""
     args, died = arguments(), 0
-    theirs = args.trl / "bin" / "python"
-    ways = {"grupo": Path(sys.executable), "dynamic": theirs, "static": theirs}
+    trl_python = args.trl / "bin" / "python"
+    ways = {"grupo": Path(sys.executable), "dynamic": trl_python, "static": trl_python}
     if args.vllm:
         ways["vllm"] = args.vllm / "bin" / "python"
     names = args.names or list(SAMPLING_WORKLOADS)
@@ -118,10 +123,10 @@ def main() -> int:
         if args.precision in (None, precision):
             try:
                 save_result(
-                    args.to,
+                    args.out,
                     name,
                     precision,
-                    measure_workload(name, precision, args.max_resample_rounds, ways),
+                    measure_workload(name, precision, args.rounds, ways),
                 )
             except WorkerDied as death:
                 print(f"{name}, {precision}: {death}", file=sys.stderr)

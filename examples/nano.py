@@ -129,7 +129,7 @@ def train(
     rewards = []
     for step in range(max_steps):
         prompts = random_prompts(prompts_per_step)
-        prompts = prompts.repeat_interleave(group_size, 0)  # (N, L), the rows of a group are adjacent
+        prompts = prompts.repeat_interleave(group_size, 0)  # (N, L), grouped
         answers, mask = sample_answers(policy, prompts)
         reward = answer_reward(prompts, answers, mask)
         advantage = advantage_fn(reward.view(prompts_per_step, group_size)).flatten()

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from grupo.envs import RewardTerm, SingleTurn
     from grupo.inference.sampling_params import Sampling
     from grupo.method import Method
-    from grupo.models.aux_models import AuxModel
+    from grupo.models.base import AuxModel
     from grupo.models.causal_lm import CausalLM
     from grupo.models.loading import Lora
     from grupo.recipe import Adam, EarlyStopping, Evaluation, Recipe
@@ -24,7 +24,7 @@ _MODULES = {  # imported on first use, so that `import grupo` is fast
     "grupo.rollouts.evaluate": ("SuccessCriterion",),
     "grupo.method": ("Method",),
     "grupo.models.causal_lm": ("CausalLM",),
-    "grupo.models.aux_models": ("AuxModel",),
+    "grupo.models.base": ("AuxModel",),
     "grupo.models.loading": ("Lora",),
     "grupo.inference.sampling_params": ("Sampling",),
     "grupo.recipe": ("Adam", "Evaluation", "Recipe", "EarlyStopping"),

@@ -103,7 +103,7 @@ class Method:
         return (entry for part in self._components() for entry in getattr(part, attribute, ()))
 
     def _components(self) -> Iterator[object]:
-        """Everything in the slots, at any depth."""
+        """The components in the slots, at any depth."""
         return (part for slot in component_fields(self).values() for part in walk(slot))
 
 

@@ -1,27 +1,17 @@
 """A recipe as data: everything that a run chooses."""
 
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 from grupo.algo.minibatches import SingleUpdate, Updates
 from grupo.algo.optimizer import Adam
 from grupo.core.component import component
 from grupo.core.interfaces import Env, TurnStrategy, single_action
 from grupo.core.schedules import Schedule
-from grupo.core.types import Task
 from grupo.method import Method
-from grupo.models.aux_models import AuxModel
-from grupo.models.base import PolicySpec
+from grupo.models.base import AuxModel, PolicySpec
 from grupo.rollouts.evaluate import SuccessCriterion
-
-
-class TaskSource(Protocol):
-    """A source of tasks: a data set, a generator, a mixture of sources."""
-
-    def load(self) -> Sequence[Task]:
-        """All tasks of the source, always in the same order."""
-        ...
+from grupo.tasks.base import TaskSource
 
 
 @component

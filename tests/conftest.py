@@ -1,4 +1,4 @@
-"""What every test starts from: shapes checked, one thread, the same seed."""
+"""Setup of every test: checked tensor shapes, one thread, a fixed seed."""
 
 import signal
 
@@ -6,7 +6,7 @@ import pytest
 import torch
 from jaxtyping import install_import_hook
 
-# Modules of functions, whose signatures say shapes. Pieces say `float` where a schedule may stand.
+# modules whose signatures have tensor shapes; components are typed float where schedules may stand
 SHAPED = [
     "core.batch",
     "algo.divergences",
@@ -17,19 +17,19 @@ SHAPED = [
 ]
 install_import_hook([f"grupo.{module}" for module in SHAPED], "beartype.beartype")
 torch.set_num_threads(1)
-# a shell that starts the tests in the background has them ignore Ctrl-C, and all they start, too
+# a shell makes background processes ignore Ctrl-C, and so would all children of the tests
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)
 def seeded() -> None:
-    """Torch's own generator, for tests that draw from it without saying so."""
+    """Seed torch's own generator, for tests that draw from it implicitly."""
     torch.manual_seed(0)
 
 
 @pytest.fixture
 def bfloat16_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is asked for in bfloat16 is computed in it, though the processor may but imitate it."""
-    from grupo.models import loading  # not before shapes are checked
+    """Compute in bfloat16 where requested, even if the processor only emulates it."""
+    from grupo.models import loading  # after the import hook is installed
 
     monkeypatch.setattr(loading, "has_bfloat16", lambda device: True)

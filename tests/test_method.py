@@ -4,23 +4,23 @@ from grupo.algo.losses import KL, Clip, Entropy
 from grupo.method import Method, changed_slots
 
 
-def test_a_method_changes_what_differs_from_the_default():
+def test_changed_slots_differ_from_the_default():
     assert changed_slots(Method()) == {}
     assert changed_slots(Method().replace(advantage=Center(), aggregation=token_mean)) == {
-        "credit": "Center()",
-        "weigh": "aggregation.token_mean",
+        "advantage": "Center()",
+        "aggregation": "aggregation.token_mean",
     }
 
 
-def test_a_method_may_be_compared_with_another():
+def test_changed_slots_against_another_method():
     base = Method(aggregation=ConstantLength(4))
     assert changed_slots(base.replace(loss=Clip(0.1, 0.1)), base) == {
         "loss": "Clip(clip_low=0.1, clip_high=0.1)"
     }
-    assert changed_slots(Method(), base) == {"weigh": "aggregation.sequence_mean"}
+    assert changed_slots(Method(), base) == {"aggregation": "aggregation.sequence_mean"}
 
 
-def test_what_a_method_needs_is_derived_from_its_loss():
+def test_required_signals_are_those_of_the_loss():
     assert Method().required_signals == frozenset()
     assert Method(loss=Clip() + 0.1 * KL() + 0.1 * Entropy()).required_signals == {
         "logp@ref",

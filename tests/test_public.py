@@ -6,14 +6,14 @@ import pytest
 import grupo
 
 
-def test_the_public_names_are_these_and_each_can_be_had():
+def test_public_names_are_sorted_and_importable():
     assert set(grupo.__all__) == {name for names in grupo._MODULES.values() for name in names}
     assert grupo.__all__ == sorted(grupo.__all__)
     for name in grupo.__all__:
         assert getattr(grupo, name).__module__.startswith("grupo.")
 
 
-def test_a_public_name_is_never_hidden_by_a_module_of_the_same_name():
+def test_no_module_hides_a_public_name():
     program = (
         "import importlib, pkgutil, grupo\n"
         "modules = {m.name for m in pkgutil.iter_modules(grupo.__path__)}\n"
@@ -25,7 +25,7 @@ def test_a_public_name_is_never_hidden_by_a_module_of_the_same_name():
     assert done.stdout.strip() == "[]"
 
 
-def test_a_name_that_is_not_there_is_an_attribute_error():
+def test_unknown_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match="trian"):
         _ = grupo.trian
 

@@ -1,4 +1,4 @@
-"""What a run chooses: fields changed, and what a step does in words."""
+"""Recipes: overrides of fields, and the description of a step."""
 
 import pytest
 
@@ -17,7 +17,7 @@ SMALL = RECIPE.replace(method=Method(sampler=GroupSampler(4)), prompts_per_step=
 
 @component
 class Twice:
-    """A plan of somebody else's."""
+    """An update plan of another package."""
 
     def __call__(self, batch: Batch, rng):
         yield batch
@@ -25,63 +25,72 @@ class Twice:
 
 
 @pytest.mark.parametrize(
-    ("changes", "words"),
+    ("changes", "description"),
     [
         (
             {},
-            "3 prompts x 4 rollouts = 12 rollouts a step; 1 update a step; 5 steps = 5 updates",
+            "3 prompts x 4 rollouts = 12 rollouts per step; 1 update per step; 5 steps = 5 updates",
         ),
         (
-            {"plan": Updates(2, 3)},
-            "3 prompts x 4 rollouts = 12 rollouts a step; 6 updates a step; 5 steps = 30 updates",
+            {"updates": Updates(2, 3)},
+            "3 prompts x 4 rollouts = 12 rollouts per step; 6 updates per step;"
+            " 5 steps = 30 updates",
         ),
         (
-            {"plan": Updates(2, 8)},  # a group stays whole: at most one part for each
-            "3 prompts x 4 rollouts = 12 rollouts a step; 6 updates a step; 5 steps = 30 updates",
+            {"updates": Updates(2, 8)},  # groups stay whole: at most one minibatch per group
+            "3 prompts x 4 rollouts = 12 rollouts per step; 6 updates per step;"
+            " 5 steps = 30 updates",
         ),
         (
-            {"sample": FirstTurnTree(2, 3)},
-            "3 prompts x 6 rollouts = 18 rollouts a step; 1 update a step; 5 steps = 5 updates",
+            {"sampler": FirstTurnTree(2, 3)},
+            "3 prompts x 6 rollouts = 18 rollouts per step; 1 update per step; 5 steps = 5 updates",
         ),
         (
-            {"sample": ParaphraseSampler(2)},
-            "3 prompts, each by ParaphraseSampler(rollouts_per_prompt=2, column='paraphrases'), a step;"
-            " 1 update a step; 5 steps = 5 updates",
+            {"sampler": ParaphraseSampler(2)},
+            "3 prompts per step, each sampled by"
+            " ParaphraseSampler(rollouts_per_prompt=2, column='paraphrases'); 1 update per step;"
+            " 5 steps = 5 updates",
         ),
         (
-            {"plan": Twice()},
-            "3 prompts x 4 rollouts = 12 rollouts a step; updates by Twice(); 5 steps",
+            {"updates": Twice()},
+            "3 prompts x 4 rollouts = 12 rollouts per step; updates by Twice(); 5 steps",
         ),
     ],
 )
-def test_what_a_step_does_in_words(changes, words):
-    assert SMALL.replace(method=SMALL.method.replace(**changes)).describe_step() == words
+def test_a_step_is_described_in_words(changes, description):
+    assert SMALL.replace(method=SMALL.method.replace(**changes)).describe_step() == description
 
 
-def test_one_step_is_one_step():
-    assert SMALL.replace(max_steps=1).describe_step().endswith("1 update a step; 1 step = 1 update")
+def test_one_step_is_singular():
+    assert (
+        SMALL.replace(max_steps=1).describe_step().endswith("1 update per step; 1 step = 1 update")
+    )
 
 
-def test_updates_and_group_are_zero_where_nobody_can_say_beforehand():
+def test_updates_and_group_size_are_zero_if_not_fixed_in_advance():
     assert (SMALL.updates_per_step, SMALL.group_size) == (1, 4)
     other = SMALL.replace(method=Method(sampler=ParaphraseSampler(2), updates=Twice()))
     assert (other.updates_per_step, other.group_size) == (0, 0)
 
 
-def test_a_recipe_with_some_choices_changed_leaves_the_first_alone():
+def test_replace_leaves_the_recipe_unchanged():
     assert SMALL.replace(max_steps=7).max_steps == 7
     assert SMALL.max_steps == 5
 
 
-def test_fields_are_set_in_their_order():
-    changed = apply_overrides(SMALL, [("steps", "7"), ("lr", "Linear(1, 0)"), ("steps", "8")])
+def test_overrides_are_applied_in_order():
+    changed = apply_overrides(
+        SMALL, [("max_steps", "7"), ("learning_rate", "Linear(1, 0)"), ("max_steps", "8")]
+    )
     assert changed == SMALL.replace(max_steps=8, learning_rate=Linear(1.0, 0.0))
 
 
-def test_an_unknown_field_is_refused():
-    with pytest.raises(ConfigError, match=r"Recipe has no field 'stpes'\. Did you mean 'steps'\?"):
-        apply_overrides(SMALL, [("stpes", "7")])
+def test_unknown_field_is_rejected():
+    with pytest.raises(
+        ConfigError, match=r"Recipe has no field 'max_stpes'\. Did you mean 'max_steps'\?"
+    ):
+        apply_overrides(SMALL, [("max_stpes", "7")])
 
 
-def test_the_default_plan_is_one_pass():
+def test_default_is_a_single_update():
     assert SMALL.method.updates == SingleUpdate()

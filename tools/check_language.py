@@ -1,4 +1,4 @@
-"""Check names, docstrings and comments: `python tools/check_language.py FOLDER...` (CONTRIBUTING.md).
+"""Check names, docstrings and comments: `python tools/check_language.py FOLDER...`
 
 Identifiers are nouns and verbs of the field, docstrings begin with one, class names are unique.
 """
@@ -18,14 +18,11 @@ IDENTIFIERS = re.compile(
     "|somebody|nobody|everybody|sprout|seedling|apprentice|novice"
 )
 FIRST_WORDS = re.compile(
-    r"(what|whom?|whoever|whatever|whether|that|those|these|it|they|all|every(thing|body)"
-    r"|some(body|thing)|no(body|thing)|ones?)\b",
-    re.IGNORECASE,
+    r"(what|whom?|whoever|whatever|that|those|it|they|all(?= (of|that|who))|(every|some|no)(thing|body))\b",
+    re.I,
 )
 DOCUMENTED = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
-PROSE = re.compile(
-    r"\b(said|told|heard|blame|theirs|somebody|nobody|whoever|whom)\b", re.IGNORECASE
-)
+PROSE = re.compile(r"\b(said|told|heard|blame|theirs|somebody|nobody|whoever|whom)\b", re.I)
 
 
 def identifiers(tree: ast.AST) -> Iterator[tuple[int, str]]:
@@ -57,7 +54,7 @@ def problems(path: Path, text: str) -> Iterator[str]:
             yield f"{path}:{line}: the name {name!r} says no noun: name the thing"
     for line, sentence in prose(text, tree):
         if first := FIRST_WORDS.match(sentence):
-            yield f"{path}:{line}: the docstring begins with {first[0]!r}: begin with a noun or verb"
+            yield f"{path}:{line}: the docstring begins with {first[0]!r}, no noun or verb"
         if word := PROSE.search(sentence):
             yield f"{path}:{line}: {word[0]!r} in prose: use the field's verb, or name the subject"
 

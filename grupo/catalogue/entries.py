@@ -93,7 +93,7 @@ def methods() -> tuple[Entry, ...]:
 
 
 def find_entry(text: str) -> Entry:
-    """The entry of a method, by name or arXiv number; the first one of a paper with several methods.
+    """The entry of a method, by name or arXiv number; the first one if there are several.
 
     >>> find_entry("2503.14476").key, find_entry("Dr. GRPO").key
     ('dapo', 'dr_grpo')

@@ -53,7 +53,8 @@ def method_page(entry: Entry) -> str:
         f"```text\n{entry.formula}\n```",
         "## Changes",
         _markdown_table(
-            ("slot", "default", entry.name), [[slot, _code(old), _code(new)] for slot, old, new in changed]
+            ("slot", "default", entry.name),
+            [[slot, _code(old), _code(new)] for slot, old, new in changed],
         ),
         "## Arguments",
         _markdown_table(("name", "type", "default"), _argument_rows(entry)),

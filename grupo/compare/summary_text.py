@@ -10,7 +10,7 @@ from grupo.compare.update_budget import describe_all_updates, describe_updates
 
 
 def conclusions(result: ComparisonResult) -> list[str]:
-    """What the tested differences show, as sentences."""
+    """Conclusions from the tested differences, as sentences."""
     differences = result.differences
     if not differences:
         return ["There is one recipe: nothing is compared."]

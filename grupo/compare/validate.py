@@ -12,8 +12,8 @@ from grupo.config.validate import check_recipe as check_recipe
 from grupo.core.component import to_code, walk
 from grupo.core.errors import ConfigError, suggest
 from grupo.core.types import Task
-from grupo.models.loading import check_model_exists
 from grupo.models.base import PolicySpec
+from grupo.models.loading import check_model_exists
 from grupo.recipe import Recipe, TaskSource
 from grupo.tasks import split_tasks
 

@@ -15,8 +15,8 @@ class Paper:
         use: When to choose this method, in a sentence.
         trl: The options by which TRL implements it, and the differences.
         verl: The same for verl.
-        checked: How the implementation was checked: "golden" numbers by hand, "laws" (the
-            properties of `grupo method check`), a "reference" implementation, a "run".
+        checked: How the implementation was checked: "golden" numbers by hand, the
+            "properties" of `grupo method check`, a "reference" implementation, a "run".
         example: A call that works, where arguments are required.
         catalogue: Ids of the rows of the project's catalogue that the method implements.
     """

@@ -26,7 +26,7 @@ NO_COUNTS: Mapping[str, float] = MappingProxyType({})
 
 
 class StepResult(NamedTuple):
-    """What an environment returns for one step.
+    """The return value of one environment step.
 
     Args:
         observation: The next observation; must not be empty unless `done`.

@@ -15,12 +15,12 @@ from typing import Any
 from torch import Tensor
 
 from grupo.core.component import component
+from grupo.core.dtypes import DTYPES
 from grupo.core.validation import check_constraints
 from grupo.inference import vllm_protocol as protocol
 from grupo.inference.base import Reply, Request, StopConditions, check_generate_only
 from grupo.inference.http_client import EngineError, HTTPClient, TransientServerError, send_all
 from grupo.inference.server_process import ExternalServer, ManagedServer, Server
-from grupo.models.loading import DTYPES
 
 SERVER_ENVIRONMENT = {"VLLM_SERVER_DEV_MODE": "1", "VLLM_NO_USAGE_STATS": "1"}
 logger = logging.getLogger(__name__)

@@ -15,7 +15,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="ARM: Adaptive Reasoning Model",
     use="A model has several formats of reasoning, and GRPO keeps only the longest.",
-    checked=("golden", "laws", "reference", "run"),
+    checked=("golden", "properties", "reference", "run"),
     catalogue=("arm-ada-grpo",),
 )
 

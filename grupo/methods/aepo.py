@@ -17,7 +17,7 @@ PAPER = Paper(
     title="Arbitrary Entropy Policy Optimization: Entropy Is Controllable in Reinforcement Fine-"
     "tuning",
     use="Entropy must stay at a value that you choose.",
-    checked=("golden", "laws", "run"),
+    checked=("golden", "properties", "run"),
     catalogue=("aepo",),
 )
 

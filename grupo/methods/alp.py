@@ -14,7 +14,7 @@ PAPER = Paper(
     title="Just Enough Thinking: Efficient Reasoning with Adaptive Length Penalties"
     " Reinforcement Learning",
     use="Easy tasks should be answered briefly, hard ones at any length.",
-    checked=("golden", "laws", "run"),
+    checked=("golden", "properties", "run"),
 )
 
 

@@ -15,7 +15,7 @@ from grupo.rollouts.samplers import EntropyBranching
 PAPER = Paper(
     title="Agentic Reinforced Policy Optimization",
     use="The rollouts of agents differ most in their reaction to a tool's result.",
-    checked=("golden", "laws", "run"),
+    checked=("golden", "properties", "run"),
     catalogue=("arpo-agentic",),
 )
 

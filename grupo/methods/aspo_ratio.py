@@ -14,7 +14,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="ASPO: Asymmetric Importance Sampling Policy Optimization",
     use="Entropy collapses because tokens that are both likely and good get the largest updates.",
-    checked=("golden", "laws", "reference", "run"),
+    checked=("golden", "properties", "reference", "run"),
 )
 
 

@@ -10,7 +10,7 @@ PAPER = Paper(
     title="CE-GPPO: Coordinating Entropy via Gradient-Preserving Clipping Policy Optimization in "
     "Reinforcement Learning",
     use="Entropy should be controlled by the gradient of clipped tokens of either sign.",
-    checked=("golden", "laws", "reference", "run"),
+    checked=("golden", "properties", "reference", "run"),
 )
 
 

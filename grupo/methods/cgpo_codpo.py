@@ -10,7 +10,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="The Perfect Blend: Redefining RLHF with Mixture of Judges",
     use="Most groups contain both feasible and infeasible answers.",
-    checked=("golden", "laws", "run"),
+    checked=("golden", "properties", "run"),
     catalogue=("cgpo",),
 )
 
@@ -19,8 +19,8 @@ def cgpo_codpo(group_size: int = 4, beta: float = 0.1, nll_coef: float = 5.0) ->
     """DPO between a group's best feasible answer y_w and its worst infeasible one y_l, plus NLL.
 
     loss = -log sigmoid(beta (h(y_w) - h(y_l))) - nll_coef / |y_w| log pi(y_w), a mean over groups,
-    with h = log(pi / pi_ref). The reward is the reward model's. Reward term: "feasible", 1 where all
-    judges accept.
+    with h = log(pi / pi_ref). The reward is the reward model's.
+    Reward term: "feasible", 1 where all judges accept.
 
     Args:
         group_size: rollouts per task.

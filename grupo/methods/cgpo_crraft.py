@@ -11,7 +11,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="The Perfect Blend: Redefining RLHF with Mixture of Judges",
     use="CRPG is unstable: imitation of the best feasible answer changes the policy less.",
-    checked=("golden", "laws", "run"),
+    checked=("golden", "properties", "run"),
     catalogue=("cgpo",),
 )
 

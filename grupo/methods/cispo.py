@@ -16,7 +16,7 @@ PAPER = Paper(
     use="Rare words such as 'however' are clipped away although reasoning depends on them.",
     trl="loss_type='cispo'; its epsilon_high is the cap itself: 1 + our high",
     verl="loss_mode='cispo', clip_ratio_high = our high; clip_ratio_low=1 for no lower bound",
-    checked=("golden", "laws", "reference", "run"),
+    checked=("golden", "properties", "reference", "run"),
 )
 
 

@@ -13,7 +13,7 @@ PAPER = Paper(
     title="The Entropy Mechanism of Reinforcement Learning for Reasoning Language Models",
     use="Entropy collapses early, and an entropy bonus is too coarse.",
     verl="loss_mode='clip_cov' (unseeded draw, covariance of the micro-batch, PPO's clip excluded)",
-    checked=("golden", "laws", "reference", "run"),
+    checked=("golden", "properties", "reference", "run"),
 )
 
 

@@ -17,7 +17,7 @@ PAPER = Paper(
     title="Confucius3-Math: A Lightweight High-Performance Reasoning LLM for Chinese K-12 "
     "Mathematics Learning",
     use="In a long run the entropy drifts up or down, and tasks differ widely in difficulty.",
-    checked=("golden", "laws", "run"),
+    checked=("golden", "properties", "run"),
     catalogue=("confucius3-math",),
 )
 

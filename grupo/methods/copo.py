@@ -16,7 +16,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="COPO: Consistency-Aware Policy Optimization",
     use="Most groups are all correct or all incorrect and have no advantage of their own.",
-    checked=("golden", "laws", "run"),
+    checked=("golden", "properties", "run"),
     catalogue=("copo",),
 )
 

@@ -13,7 +13,7 @@ PAPER = Paper(
     title="CPPO: Accelerating the Training of Group Relative Policy Optimization-Based"
     " Reasoning Models",
     use="Most rollouts of a group are alike, and the few that differ should decide the update.",
-    checked=("golden", "laws", "reference", "run"),
+    checked=("golden", "properties", "reference", "run"),
 )
 
 

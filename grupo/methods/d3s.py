@@ -15,7 +15,7 @@ PAPER = Paper(
     title="Learning More with Less: A Dynamic Dual-Level Down-Sampling Framework for Efficient "
     "Policy Optimization",
     use="Groups are large, and most of their rollouts and tokens contribute little.",
-    checked=("golden", "laws", "run"),
+    checked=("golden", "properties", "run"),
     catalogue=("d3s",),
 )
 

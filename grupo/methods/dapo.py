@@ -15,7 +15,7 @@ PAPER = Paper(
     trl="loss_type='dapo', epsilon_high=0.28, mask_truncated_completions; no dynamic sampling",
     verl="the recipe dapo: clip_ratio_high=0.28, loss_agg_mode='token-mean', filter_groups, "
     "overlong_buffer",
-    checked=("golden", "laws", "run"),
+    checked=("golden", "properties", "run"),
     example="dapo(max_length=64, overlong_buffer=16)",
 )
 

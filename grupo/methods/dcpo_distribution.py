@@ -12,7 +12,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="Distribution-Centric Policy Optimization Dominates Exploration-Exploitation Trade-off",
     use="Entropy should stay near a value, without samples from another distribution.",
-    checked=("golden", "laws", "reference", "run"),
+    checked=("golden", "properties", "reference", "run"),
     catalogue=("dcpo-distribution",),
 )
 

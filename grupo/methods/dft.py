@@ -13,7 +13,7 @@ PAPER = Paper(
     "Rectification",
     use="Supervised fine-tuning forgets more than it learns.",
     trl="SFTConfig(loss_type='dft')",
-    checked=("golden", "laws", "run"),
+    checked=("golden", "properties", "run"),
 )
 
 

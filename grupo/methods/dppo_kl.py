@@ -15,7 +15,7 @@ PAPER = Paper(
     title="Rethinking the Trust Region in LLM Reinforcement Learning",
     use="As dppo_tv, where changes near probability 0 and 1 should count more.",
     verl="loss_mode='dppo_kl'; its cap is clip_ratio_c, 3 from the actor's config, not 20",
-    checked=("golden", "laws", "reference", "run"),
+    checked=("golden", "properties", "reference", "run"),
 )
 
 

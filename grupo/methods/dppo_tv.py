@@ -15,7 +15,7 @@ PAPER = Paper(
     title="Rethinking the Trust Region in LLM Reinforcement Learning",
     use="Ratio clips restrict rare tokens and free common ones; engines disagree on rare ones.",
     verl="loss_mode='dppo_tv'; its cap is clip_ratio_c, 3 from the actor's config, not 20",
-    checked=("golden", "laws", "reference", "run"),
+    checked=("golden", "properties", "reference", "run"),
 )
 
 

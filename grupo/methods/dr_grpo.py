@@ -13,7 +13,7 @@ PAPER = Paper(
     trl="loss_type='dr_grpo', scale_rewards='none' (the constant is max_completion_length)",
     verl="norm_adv_by_std_in_grpo=False, loss_agg_mode='seq-mean-token-sum-norm' with a "
     "loss_scale_factor (without one it divides by the padded width)",
-    checked=("golden", "laws", "reference", "run"),
+    checked=("golden", "properties", "reference", "run"),
     example="dr_grpo(max_length=64)",
 )
 

@@ -11,7 +11,7 @@ PAPER = Paper(
     use="Rollouts are stale, and tokens with A < 0 that became likelier make the loss explode.",
     trl="delta=3.0 (two-sided clipping)",
     verl="the vanilla loss: clip_ratio_c=3.0, its default, so that every GRPO there is this",
-    checked=("golden", "laws", "reference", "run"),
+    checked=("golden", "properties", "reference", "run"),
 )
 
 

@@ -17,7 +17,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="Repurposing Synthetic Data for Fine-grained Search Agent Supervision",
     use="The questions were built from known entities, and most groups have no correct answer.",
-    checked=("golden", "laws", "run"),
+    checked=("golden", "properties", "run"),
     catalogue=("e-grpo-entity",),
 )
 

@@ -10,7 +10,7 @@ PAPER = Paper(
     title="EARL: Entropy-Aware RL Alignment of LLMs for Reliable RTL Code Generation",
     use="Answers are code with nearly deterministic syntax and few real decisions.",
     trl="top_entropy_quantile, which keeps the gated tokens in the denominator",
-    checked=("golden", "laws", "run"),
+    checked=("golden", "properties", "run"),
     catalogue=("earl-rtl",),
 )
 

@@ -9,7 +9,7 @@ from grupo.rollouts.turns import ThinkingBudget
 PAPER = Paper(
     title="Scalable Chain of Thoughts via Elastic Reasoning",
     use="Answers must fit a token budget, and truncated thinking loses them.",
-    checked=("golden", "laws", "run"),
+    checked=("golden", "properties", "run"),
     catalogue=("elastic-reasoning",),
 )
 

@@ -11,7 +11,7 @@ PAPER = Paper(
     "KL",
     use="A fixed reference slows a long run, and training without a reference is unstable.",
     trl="sync_ref_model=True, ref_model_mixup_alpha, ref_model_sync_steps, with beta > 0: k3",
-    checked=("golden", "laws", "run"),
+    checked=("golden", "properties", "run"),
 )
 
 

@@ -16,7 +16,7 @@ PAPER = Paper(
     title="Right Question is Already Half the Answer: Fully Unsupervised LLM Reasoning"
     " Incentivization",
     use="There are no reference answers, and answers can be clustered by their meaning.",
-    checked=("golden", "laws", "reference"),
+    checked=("golden", "properties", "reference"),
     catalogue=("empo",),
 )
 

@@ -14,7 +14,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="Reasoning with Exploration: An Entropy Perspective",
     use="Pass@k matters, and reasoning becomes short and certain too early.",
-    checked=("golden", "laws", "run"),
+    checked=("golden", "properties", "run"),
 )
 
 

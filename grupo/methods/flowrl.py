@@ -15,7 +15,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="FlowRL: Matching Reward Distributions for LLM Reasoning",
     use="Many different good answers are wanted, not one mode of the reward.",
-    checked=("golden", "laws", "reference", "run"),
+    checked=("golden", "properties", "reference", "run"),
 )
 
 

@@ -13,7 +13,7 @@ PAPER = Paper(
     "Learning for LLM Reasoning",
     use="Chains of thought are long and the model is 8B or larger: gains grew with size.",
     trl="top_entropy_quantile=0.2 (threshold over all processes' tokens of the micro-batch)",
-    checked=("golden", "laws", "run"),
+    checked=("golden", "properties", "run"),
     example="forking_tokens(max_length=64, overlong_buffer=16)",
 )
 

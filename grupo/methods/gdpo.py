@@ -12,7 +12,7 @@ PAPER = Paper(
     use="The reward has several terms, and their sum hides which of them was earned.",
     trl="multi_objective_aggregation='normalize_then_sum'",
     verl="adv_estimator='gdpo' (whitens over tokens, so that long answers weigh more)",
-    checked=("golden", "laws", "reference", "run"),
+    checked=("golden", "properties", "reference", "run"),
     catalogue=("gdpo",),
 )
 

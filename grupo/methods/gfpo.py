@@ -14,7 +14,7 @@ PAPER = Paper(
     title="Sample More to Think Less: Group Filtered Policy Optimization for Concise Reasoning",
     use="Answers grow while they improve, and sampling is cheap.",
     trl="GFPOTrainer, experimental, gone by 1.10: num_remains_in_group and a group_filter_func",
-    checked=("golden", "laws", "run"),
+    checked=("golden", "properties", "run"),
 )
 
 

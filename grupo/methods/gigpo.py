@@ -22,7 +22,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="Group-in-Group Policy Optimization for LLM Agent Training",
     use="Agents of many turns whose environment comes back to the same states.",
-    checked=("golden", "laws", "reference", "run"),
+    checked=("golden", "properties", "reference", "run"),
     catalogue=("gigpo",),
 )
 
@@ -39,7 +39,7 @@ class AddAnchorStateAdvantage:
 
     @property
     def required_signals(self) -> frozenset[str]:
-        """What each step was paid, and the state it was taken in."""
+        """The reward of each step and the state in which it was taken."""
         return frozenset({"step/reward", "step/state"})
 
     def __call__(self, x: Tensor, batch: Batch) -> PerAction:

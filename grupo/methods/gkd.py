@@ -10,7 +10,7 @@ PAPER = Paper(
     title="On-Policy Distillation of Language Models: Learning from Self-Generated Mistakes",
     use="The teacher's full distribution can be computed; no verifier is needed.",
     trl="GKDTrainer, experimental: lmbda is the share of own rollouts, beta the mixture of its JSD",
-    checked=("golden", "laws", "run"),
+    checked=("golden", "properties", "run"),
 )
 
 

@@ -17,7 +17,7 @@ PAPER = Paper(
     trl="experimental.gmpo, epsilon=0.4 (in log space)",
     verl="loss_mode='geo_mean', clip_ratio_low=clip_ratio_high=0.4; ends in a mean over the "
     "micro-batch",
-    checked=("golden", "laws", "reference", "run"),
+    checked=("golden", "properties", "reference", "run"),
 )
 
 

@@ -17,7 +17,7 @@ PAPER = Paper(
     title="GPG: A Simple and Strong Reinforcement Learning Baseline for Model Reasoning",
     use="Many groups have equal rewards, and steps should not shrink with their number.",
     verl="adv_estimator='gpg' (its alpha counts rewards that are not 0, not groups with signal)",
-    checked=("golden", "laws", "reference", "run"),
+    checked=("golden", "properties", "reference", "run"),
 )
 
 

@@ -10,7 +10,7 @@ PAPER = Paper(
     title="Klear-Reasoner: Advancing Reasoning Capability via Gradient-Preserving Clipping Policy "
     "Optimization",
     use="Clipped tokens are the exploring ones, and wrong answers are learned from too slowly.",
-    checked=("golden", "laws", "reference", "run"),
+    checked=("golden", "properties", "reference", "run"),
 )
 
 

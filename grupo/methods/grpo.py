@@ -12,7 +12,7 @@ PAPER = Paper(
     "adds 1e-4 to the deviation)",
     verl="adv_estimator='grpo', use_kl_loss=True, kl_loss_type='low_var_kl', "
     "loss_agg_mode='seq-mean-token-mean' (its default is 'token-mean': grpo_released)",
-    checked=("golden", "laws", "reference", "run", "one-file example"),
+    checked=("golden", "properties", "reference", "run", "one-file example"),
 )
 
 

@@ -18,7 +18,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="GRPO-CARE: Consistency-Aware Reinforcement Learning for Multimodal Reasoning",
     use="Answers become correct more often but follow from their reasoning less often.",
-    checked=("golden", "laws", "reference", "run"),
+    checked=("golden", "properties", "reference", "run"),
     catalogue=("grpo-care",),
 )
 

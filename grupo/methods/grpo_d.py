@@ -10,7 +10,7 @@ PAPER = Paper(
     title="OThink-MR1: Stimulating multimodal generalized reasoning capabilities via dynamic "
     "reinforcement learning",
     use="A constant KL slows learning at first, and without it the policy drifts at the end.",
-    checked=("golden", "laws", "run"),
+    checked=("golden", "properties", "run"),
     catalogue=("othink-mr1-grpo-d",),
 )
 

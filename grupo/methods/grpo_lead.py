@@ -17,7 +17,7 @@ PAPER = Paper(
     title="GRPO-LEAD: A Difficulty-Aware Reinforcement Learning Approach for Concise Mathematical "
     "Reasoning in Language Models",
     use="Tasks differ much in difficulty, and correct answers should be concise.",
-    checked=("golden", "laws", "reference", "run"),
+    checked=("golden", "properties", "reference", "run"),
 )
 
 

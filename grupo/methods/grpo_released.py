@@ -11,7 +11,7 @@ PAPER = Paper(
     use="For comparison with results obtained with verl's GRPO.",
     trl="loss_type='dapo', which is its default, beta=0.001",
     verl="adv_estimator='grpo', use_kl_loss=True, kl_loss_coef=0.001, loss_agg_mode='token-mean'",
-    checked=("golden", "laws", "reference", "run"),
+    checked=("golden", "properties", "reference", "run"),
 )
 
 

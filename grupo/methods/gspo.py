@@ -12,7 +12,7 @@ PAPER = Paper(
     use="Several updates a step make token ratios noisy, above all with mixtures of experts.",
     trl="importance_sampling_level='sequence', loss_type='grpo', epsilon=3e-4, epsilon_high=4e-4",
     verl="loss_mode='gspo': the tokenwise form (ours: gspo_token); ignores loss_agg_mode",
-    checked=("golden", "laws", "reference", "run"),
+    checked=("golden", "properties", "reference", "run"),
 )
 
 

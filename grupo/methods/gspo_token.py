@@ -12,7 +12,7 @@ PAPER = Paper(
     use="GSPO where tokens or turns of one answer have different advantages.",
     trl="experimental.gspo_token, importance_sampling_level='sequence_token'",
     verl="loss_mode='gspo'; ignores loss_agg_mode",
-    checked=("golden", "laws", "reference", "run"),
+    checked=("golden", "properties", "reference", "run"),
 )
 
 

@@ -17,7 +17,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="From Uniform to Heterogeneous: Tailoring Policy Optimization to Every Token's Nature",
     use="A DAPO run explores too little at its forking tokens and drifts on its routine tokens.",
-    checked=("golden", "laws", "reference", "run"),
+    checked=("golden", "properties", "reference", "run"),
     catalogue=("hapo-token",),
 )
 

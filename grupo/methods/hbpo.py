@@ -17,7 +17,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="Hierarchical Budget Policy Optimization for Adaptive Reasoning",
     use="Prompts can state a token budget; the policy should learn how much each task needs.",
-    checked=("golden", "laws", "reference", "run"),
+    checked=("golden", "properties", "reference", "run"),
     catalogue=("hbpo",),
 )
 ZSCORE = chain(Center(), ScaleByStd())

@@ -23,7 +23,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="Hierarchy-of-Groups Policy Optimization for Long-Horizon Agentic Tasks",
     use="Agents whose prompt holds some past turns, so that one state can be many situations.",
-    checked=("golden", "laws", "reference", "run"),
+    checked=("golden", "properties", "reference", "run"),
     catalogue=("hgpo",),
 )
 TINY = 1e-9  # an advantage this small is 0 but for rounding

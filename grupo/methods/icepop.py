@@ -11,7 +11,7 @@ PAPER = Paper(
     trl="vllm_importance_sampling_mode='token_mask', vllm_importance_sampling_clip_min=0.5, "
     "vllm_importance_sampling_clip_max=5.0",
     verl="rollout_is='token', rollout_is_threshold='0.5_5.0'",
-    checked=("golden", "laws", "reference", "run"),
+    checked=("golden", "properties", "reference", "run"),
 )
 
 

@@ -10,7 +10,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="Learning to Reason without External Rewards",
     use="No verifier exists, and the policy is more certain where it is correct.",
-    checked=("golden", "laws", "reference"),
+    checked=("golden", "properties", "reference"),
 )
 
 

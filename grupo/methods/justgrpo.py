@@ -13,7 +13,7 @@ PAPER = Paper(
     "Language Models",
     use="A masked diffusion model with exact likelihoods, at one forward pass per token of an "
     "answer.",
-    checked=("golden", "laws", "run"),
+    checked=("golden", "properties", "run"),
     example="justgrpo(max_length=256)",
     catalogue=("justgrpo",),
 )

@@ -16,7 +16,7 @@ PAPER = Paper(
     title="The Entropy Mechanism of Reinforcement Learning for Reasoning Language Models",
     use="Entropy collapses early; this is the more stable of the paper's two remedies.",
     verl="loss_mode='kl_cov' (covariance of the micro-batch)",
-    checked=("golden", "laws", "reference", "run"),
+    checked=("golden", "properties", "reference", "run"),
 )
 
 

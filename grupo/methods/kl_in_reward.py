@@ -14,7 +14,7 @@ PAPER = Paper(
     use="A learned reward should be maximised only within a distance of the initial policy.",
     trl="RLOOConfig(beta=...) pays a constant price in the reward; no controller",
     verl="algorithm.use_kl_in_reward=True, kl_ctrl.type=adaptive (per token, before GAE)",
-    checked=("golden", "laws", "reference", "run"),
+    checked=("golden", "properties", "reference", "run"),
 )
 
 

@@ -17,7 +17,7 @@ PAPER = Paper(
     title="Part I: Tricks or Traps? A Deep Dive into RL for LLM Reasoning",
     use="A base model, rewards of one scale, and few tricks.",
     trl="scale_rewards='batch', loss_type='bnpo' (a token mean over the micro-batch)",
-    checked=("golden", "laws", "run"),
+    checked=("golden", "properties", "run"),
 )
 
 

@@ -10,7 +10,7 @@ from grupo.rollouts.samplers import GroupSampler, WithExpertSolution
 PAPER = Paper(
     title="Learning to Reason under Off-Policy Guidance",
     use="The policy rarely succeeds, and solutions of a stronger model are available.",
-    checked=("golden", "laws", "reference", "run"),
+    checked=("golden", "properties", "reference", "run"),
     example="luffy(max_length=64)",
 )
 

@@ -14,7 +14,7 @@ PAPER = Paper(
     use="Under GSPO answers collapse to short ones.",
     trl="loss_type='luspo', importance_sampling_level='sequence', epsilon=2e-3, "
     "epsilon_high=2.5e-3",
-    checked=("golden", "laws", "reference", "run"),
+    checked=("golden", "properties", "reference", "run"),
 )
 
 

@@ -13,7 +13,7 @@ PAPER = Paper(
     use="A large run from a checkpoint without reasoning, and without a reference policy in "
     "memory.",
     verl="adv_estimator='reinforce_plus_plus_baseline' normalises over tokens, not over answers",
-    checked=("golden", "laws", "run"),
+    checked=("golden", "properties", "run"),
 )
 
 

@@ -14,7 +14,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="Maximum Likelihood Reinforcement Learning",
     use="Hard tasks are solved rarely, and pass@k matters as much as pass@1.",
-    checked=("golden", "laws", "reference", "run"),
+    checked=("golden", "properties", "reference", "run"),
 )
 
 

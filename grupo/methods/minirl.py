@@ -16,7 +16,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="Stabilizing Reinforcement Learning with LLMs: Formulation and Practices",
     use="A plain baseline where engine and trainer disagree.",
-    checked=("golden", "laws", "run"),
+    checked=("golden", "properties", "run"),
 )
 
 

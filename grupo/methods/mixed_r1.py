@@ -9,7 +9,7 @@ PAPER = Paper(
     title="Mixed-R1: Unified Reward Perspective For Reasoning Capability in Multimodal Large"
     " Language Models",
     use="Multiple-choice, chart, box and caption tasks are trained on together.",
-    checked=("golden", "laws", "run"),
+    checked=("golden", "properties", "run"),
     catalogue=("mixed-r1",),
 )
 

@@ -13,7 +13,7 @@ PAPER = Paper(
     title="DeepSeek-V3.2: Pushing the Frontier of Open Large Language Models",
     use="Several updates are taken on one batch, or rollouts come late, and training is unstable.",
     trl="off_policy_mask_threshold=0.1, use_bias_correction_kl=True, scale_rewards='none'",
-    checked=("golden", "laws", "reference", "run"),
+    checked=("golden", "properties", "reference", "run"),
 )
 
 

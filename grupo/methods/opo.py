@@ -14,7 +14,7 @@ PAPER = Paper(
     title="On-Policy RL with Optimal Reward Baseline",
     use="Answers of one prompt differ much in length, and one update per batch is affordable.",
     verl="adv_estimator='opo', ppo_mini_batch_size=train_batch_size (a lone rollout gets A = r)",
-    checked=("golden", "laws", "reference", "run"),
+    checked=("golden", "properties", "reference", "run"),
 )
 
 

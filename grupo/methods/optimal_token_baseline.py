@@ -15,7 +15,7 @@ PAPER = Paper(
     title="The Optimal Token Baseline: Variance Reduction for Long-Horizon LLM-RL",
     use="Rollouts are long and groups small, and gradient noise makes the run fail.",
     verl="adv_estimator='optimal_token_baseline' (baseline 0 where only the longest is left)",
-    checked=("golden", "laws", "reference", "run"),
+    checked=("golden", "properties", "reference", "run"),
 )
 
 

@@ -16,7 +16,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="OTC: Optimal Tool Calls via Reinforcement Learning",
     use="An agent calls tools for what it already knows.",
-    checked=("golden", "laws", "run"),
+    checked=("golden", "properties", "run"),
     catalogue=("otc-po",),
 )
 

@@ -16,7 +16,7 @@ PAPER = Paper(
     title="Perception-Aware Policy Optimization for Multimodal Reasoning",
     use="A model that reasons about images answers without using them.",
     trl="PAPOTrainer, experimental, gone by 1.10; it masked the images itself",
-    checked=("golden", "laws", "reference", "run"),
+    checked=("golden", "properties", "reference", "run"),
     catalogue=("papo",),
 )
 

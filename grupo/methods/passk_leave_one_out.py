@@ -15,7 +15,7 @@ PAPER = Paper(
     title="Optimizing Language Models for Inference Time Objectives using Reinforcement Learning",
     use="The best of exactly group_size rollouts will be used.",
     verl="adv_estimator='grpo_passk', norm_adv_by_std_in_grpo=False (True by default there)",
-    checked=("golden", "laws", "reference", "run"),
+    checked=("golden", "properties", "reference", "run"),
 )
 
 

@@ -14,7 +14,7 @@ PAPER = Paper(
     use="The baseline to compare with; works with one rollout per task.",
     trl="PPOTrainer, experimental: whitens A, clips the value, pays -kl_coef k1 at every token",
     verl="adv_estimator='gae': whitens A, clips the value, its value model is a network of its own",
-    checked=("golden", "laws", "run"),
+    checked=("golden", "properties", "run"),
 )
 
 

@@ -22,7 +22,7 @@ PAPER = Paper(
     title="Process Reinforcement through Implicit Rewards",
     use="Outcomes are too sparse, and a model trained on outcomes exists or is cheap to train.",
     verl="the recipe prime: adv_estimator='rloo', reward_dpo_coef=reward_gt_coef=5; whitens A",
-    checked=("golden", "laws", "reference", "run"),
+    checked=("golden", "properties", "reference", "run"),
 )
 
 

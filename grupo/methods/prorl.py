@@ -14,7 +14,7 @@ PAPER = Paper(
     title="ProRL: Prolonged Reinforcement Learning Expands Reasoning Boundaries in Large Language"
     " Models",
     use="Thousands of steps on many kinds of tasks, where runs without a KL term diverge.",
-    checked=("golden", "laws", "run"),
+    checked=("golden", "properties", "run"),
 )
 
 

@@ -17,7 +17,7 @@ PAPER = Paper(
     title="SPIRAL: Self-Play on Zero-Sum Games Incentivizes Reasoning via Multi-Agent Multi-Turn "
     "Reinforcement Learning",
     use="One policy plays all roles of a game, and the mean over both players is uninformative.",
-    checked=("golden", "laws", "reference", "run"),
+    checked=("golden", "properties", "reference", "run"),
 )
 
 

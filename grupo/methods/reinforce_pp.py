@@ -23,7 +23,7 @@ PAPER = Paper(
     "Normalization",
     use="Prompts are many and varied, with one rollout each.",
     verl="adv_estimator='reinforce_plus_plus', use_kl_in_reward=True",
-    checked=("golden", "laws", "reference", "run"),
+    checked=("golden", "properties", "reference", "run"),
 )
 
 

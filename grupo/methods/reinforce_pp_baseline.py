@@ -14,7 +14,7 @@ PAPER = Paper(
     use="Groups are small or nearly all correct, so that their own deviation is a poor estimate.",
     verl="adv_estimator='reinforce_plus_plus_baseline', use_kl_loss=True, kl_loss_type='k2' "
     "(a lone rollout keeps its reward)",
-    checked=("golden", "laws", "reference", "run"),
+    checked=("golden", "properties", "reference", "run"),
 )
 
 

@@ -17,7 +17,7 @@ PAPER = Paper(
     "Large Language Models",
     use="One rollout per prompt can be trained on, and one more can be sampled.",
     verl="adv_estimator='remax' (a KL in the reward is paid from each token on, not by all)",
-    checked=("golden", "laws", "reference", "run"),
+    checked=("golden", "properties", "reference", "run"),
 )
 
 

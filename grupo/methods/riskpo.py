@@ -16,7 +16,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="RiskPO: Risk-based Policy Optimization via Verifiable Reward for LLM Post-Training",
     use="The mean reward rises while hard tasks are given up and entropy collapses.",
-    checked=("golden", "laws", "reference"),
+    checked=("golden", "properties", "reference"),
     catalogue=("riskpo",),
 )
 PREVIOUS_QUANTILES = (

@@ -15,7 +15,7 @@ PAPER = Paper(
     use="An unbiased gradient, without clip and standard deviation.",
     trl="RLOOTrainer, beta=0.03 (0.05 by default; it adds PPO's clip, of the answer's ratio)",
     verl="adv_estimator='rloo' (a lone rollout gets A = r, ours 0) or 'rloo_vectorized' (0)",
-    checked=("golden", "laws", "reference", "run"),
+    checked=("golden", "properties", "reference", "run"),
 )
 
 

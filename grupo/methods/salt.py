@@ -23,7 +23,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="SALT: Step-level Advantage Assignment for Long-horizon Agents via Trajectory Graph",
     use="Agents with a final reward only, whose rollouts begin alike and diverge later.",
-    checked=("golden", "laws", "run"),
+    checked=("golden", "properties", "run"),
     catalogue=("salt",),
 )
 NO_LABEL = float("-inf")  # label before the first turn and after the last

@@ -16,7 +16,7 @@ PAPER = Paper(
     use="GSPO's clip masks whole answers for a few outlying tokens.",
     trl="loss_type='sapo', sapo_temperature_pos=1.0, sapo_temperature_neg=1.05",
     verl="loss_mode='sapo', tau_pos, tau_neg; ignores loss_agg_mode",
-    checked=("golden", "laws", "reference", "run"),
+    checked=("golden", "properties", "reference", "run"),
 )
 
 

@@ -13,7 +13,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="SeeUPO: Sequence-Level Agentic-RL with Convergence Guarantees",
     use="Agents of many turns where GRPO is unstable, and several updates a step are affordable.",
-    checked=("golden", "laws", "run"),
+    checked=("golden", "properties", "run"),
     catalogue=("seeupo",),
 )
 

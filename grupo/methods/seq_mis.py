@@ -13,7 +13,7 @@ PAPER = Paper(
     trl="vllm_importance_sampling_clip_max=2.0 (its default mode, 'sequence_mask', but cap, 3)",
     verl="rollout_is='sequence', rollout_is_threshold='1e-9_2.0' (its "
     "rollout_rs='seq_sum_k1' bounds the inverse of the product, on both sides, and masks rows)",
-    checked=("golden", "laws", "reference", "run"),
+    checked=("golden", "properties", "reference", "run"),
 )
 
 

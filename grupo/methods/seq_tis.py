@@ -12,7 +12,7 @@ PAPER = Paper(
     use="The engine's mismatch biases token-level weights, and answers are short.",
     trl="vllm_importance_sampling_mode='sequence_truncate', vllm_importance_sampling_clip_max=2.0",
     verl="rollout_is='sequence', rollout_is_threshold=2.0",
-    checked=("golden", "laws", "reference", "run"),
+    checked=("golden", "properties", "reference", "run"),
 )
 
 

@@ -13,7 +13,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="Skywork Open Reasoner 1 Technical Report",
     use="A model with long reasoning loses its entropy early in training and stops improving.",
-    checked=("golden", "laws", "run"),
+    checked=("golden", "properties", "run"),
 )
 
 

@@ -16,7 +16,7 @@ PAPER = Paper(
     title="Single-stream Policy Optimization",
     use="A second rollout of a task is too expensive, and tasks recur.",
     verl="the recipe spo of verl-recipe; forgets by the measured change of log-probabilities",
-    checked=("golden", "laws", "reference", "run"),
+    checked=("golden", "properties", "reference", "run"),
     catalogue=("spo-single-stream",),
 )
 

@@ -13,7 +13,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="SRPO: Enhancing Multimodal LLM Reasoning via Reflection-Aware Reinforcement Learning",
     use="A model has learned to answer, reflect and answer again, and its reflections are empty.",
-    checked=("golden", "laws", "reference", "run"),
+    checked=("golden", "properties", "reference", "run"),
     catalogue=("srpo-reflection",),
 )
 

@@ -15,7 +15,7 @@ PAPER = Paper(
     title="TempFlow-GRPO: When Timing Matters for GRPO in Flow Models",
     use="Early denoising steps decide the image, late ones little: each should have its own "
     "credit.",
-    checked=("golden", "laws", "run"),
+    checked=("golden", "properties", "run"),
     catalogue=("tempflow-grpo",),
 )
 

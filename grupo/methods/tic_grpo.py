@@ -10,7 +10,7 @@ PAPER = Paper(
     title="TIC-GRPO: Provable and Efficient Optimization for Reinforcement Learning from Human "
     "Feedback",
     use="Short rollouts and several updates a step, with the current policy's gradient.",
-    checked=("golden", "laws", "run"),
+    checked=("golden", "properties", "run"),
 )
 
 

@@ -11,7 +11,7 @@ PAPER = Paper(
     "moderate.",
     trl="vllm_importance_sampling_mode='token_truncate', vllm_importance_sampling_clip_max=2.0",
     verl="rollout_is='token', rollout_is_threshold=2.0",
-    checked=("golden", "laws", "reference", "run"),
+    checked=("golden", "properties", "reference", "run"),
 )
 
 

@@ -15,7 +15,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="Tapered Off-Policy REINFORCE: Stable and efficient reinforcement learning for LLMs",
     use="Rollouts are old or from another policy, and there is no reference to stay near.",
-    checked=("golden", "laws", "run"),
+    checked=("golden", "properties", "run"),
 )
 
 

@@ -13,7 +13,7 @@ PAPER = Paper(
     trl="",
     verl="rollout_rs='seq_max_k3,seq_mean_k3', rollout_rs_threshold='0.05,0.002' (it masks "
     "what it rejects: a token mean is without)",
-    checked=("golden", "laws", "reference", "run"),
+    checked=("golden", "properties", "reference", "run"),
 )
 
 

@@ -15,7 +15,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="SophiaVL-R1: Reinforcing MLLMs Reasoning with Thinking Reward",
     use="A judge scores whole chains of thought and is not reliable everywhere.",
-    checked=("golden", "laws", "reference", "run"),
+    checked=("golden", "properties", "reference", "run"),
     catalogue=("sophiavl-trust-grpo",),
 )
 

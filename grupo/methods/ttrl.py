@@ -14,7 +14,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="TTRL: Test-Time Reinforcement Learning",
     use="Questions have no answers, and the most frequent answer is mostly correct.",
-    checked=("golden", "laws", "reference", "run"),
+    checked=("golden", "properties", "reference", "run"),
 )
 
 

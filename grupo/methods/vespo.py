@@ -18,7 +18,7 @@ PAPER = Paper(
     use="Rollouts are many updates old, and a smooth weight should replace clips.",
     trl="loss_type='vespo', vespo_k_pos=2.0, vespo_lambda_pos=3.0, vespo_k_neg=3.0, "
     "vespo_lambda_neg=2.0",
-    checked=("golden", "laws", "reference", "run"),
+    checked=("golden", "properties", "reference", "run"),
 )
 
 

@@ -1,83 +1,118 @@
-"""Auxiliary models of a run: the models whose signals a method reads, e.g. `logp@teacher`."""
+"""Loading of auxiliary models: the reference, teachers, and the policy under other conditions."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Protocol
 
-import torch
 from torch import Tensor
 
-from grupo.core.component import component
-from grupo.core.interfaces import Scorer
+from grupo.core.batch import Batch, Signals
 from grupo.core.reference_update import ReferenceUpdate
+from grupo.core.signal_names import split_name, temperature_of
 from grupo.core.types import Group, Observation, Rollout
-from grupo.models.base import PolicySpec
+from grupo.models.base import AuxModel, AuxModels, PromptOverride, Reprompter
+from grupo.models.scorers import (
+    AdapterDisabled,
+    DistributionScorer,
+    Reprompted,
+    S,
+    S_co,
+    TemperatureScaled,
+    WeightsSwapped,
+)
 
-# the observation that replaces a rollout's prompt; None: the prompt stays
-PromptOverride = Callable[[Group, Rollout], Observation | None]
-# the rows of a rollout, one per context, with the prompt replaced
-Reprompter = Callable[[Group, Rollout], Sequence[Rollout]]
 
-REPROMPTED_PREFIX = "reprompted/"  # of keys in `Batch.inputs`, before an auxiliary model's name
+class SupportsAuxModels(Protocol[S_co]):
+    """A policy that auxiliary models can be loaded for."""
 
+    @property
+    def has_adapters(self) -> bool: ...
 
-class HasWeights(Protocol):
-    """The part of a policy that updates of the reference need."""
+    @property
+    def module(self) -> Any: ...
+
+    def distributions(self, batch: Batch) -> S_co: ...
+
+    def signals(self, batch: Batch, names: Collection[str] = ("logp",)) -> Signals: ...
 
     def weights(self) -> Mapping[str, Tensor]: ...
 
-    def encode(self, rollouts: Sequence[Rollout]) -> Any: ...
+    def load_frozen_copy(self) -> Any:
+        """A frozen policy with the weights from before training."""
+        ...
+
+    def replace_prompt(self, rollout: Rollout, observation: Observation) -> Rollout:
+        """The rollout with `observation` in place of its prompt."""
+        ...
+
+    def check_teacher(self, name: str, teacher: Any) -> None:
+        """Raise `ConfigError` for a teacher with another space of actions."""
+        ...
 
 
-@component
-class AuxModel:
-    """A model whose signals a method may read as `logp@name`.
+def load_aux_models(
+    policy: SupportsAuxModels[S],
+    required_signals: Collection[str],
+    reference_update: ReferenceUpdate,
+    aux_models: Sequence[AuxModel],
+) -> tuple[AuxModels, Mapping[str, DistributionScorer[S]]]:
+    """Load every auxiliary model that `required_signals` names.
 
-    Args:
-        name: name after the `@` of a signal.
-        model: a model of its own, or "policy" or "ref".
-        prompt_override: function of a group and a rollout that returns the prompt before the same
-            actions, or None to keep the task's prompt. Default: every prompt stays.
+    Also return the models by name as scorers whose full distributions the policy can compare with.
     """
+    owners = {owner for _, owner in map(split_name, required_signals)}
+    required = owners - {"", "sampler"}
+    requested = [aux_model for aux_model in aux_models if aux_model.name in required]
+    reprompters = {
+        aux_model.name: _make_reprompter(policy, aux_model.prompt_override)
+        for aux_model in requested
+        if aux_model.prompt_override
+    }
+    scorers: dict[str, DistributionScorer[S]] = {}
+    shared: dict[str, DistributionScorer[S]] = {"policy": policy}
+    reference_weights: dict[str, Tensor] = {}
+    if "ref" in required or any(aux_model.model == "ref" for aux_model in requested):
+        shared["ref"], reference_weights = _load_reference(policy, reference_update)
+        scorers["ref"] = shared["ref"]
+    for aux_model in requested:
+        model = aux_model.model
+        scorer = shared[model] if isinstance(model, str) else _load_teacher(aux_model, policy)
+        if aux_model.prompt_override:
+            scorer = Reprompted(scorer, aux_model.name)
+        scorers[aux_model.name] = scorer
+    for name in sorted(required):
+        if factor := temperature_of(name):
+            scorers[name] = TemperatureScaled(policy, factor)
+    return AuxModels(scorers, reprompters, reference_update, reference_weights), scorers
 
-    name: str
-    model: PolicySpec | str = "policy"
-    prompt_override: PromptOverride | None = None
+
+def _load_teacher(aux_model: AuxModel, policy: SupportsAuxModels[S]) -> DistributionScorer[S]:
+    teacher: Any = aux_model.model.build() if not isinstance(aux_model.model, str) else None
+    policy.check_teacher(aux_model.name, teacher)
+    teacher.module.requires_grad_(False)
+    return teacher
 
 
-@dataclass
-class AuxModels:
-    """Loaded auxiliary models.
+def _load_reference(
+    policy: SupportsAuxModels[S], reference_update: ReferenceUpdate
+) -> tuple[DistributionScorer[S], dict[str, Tensor]]:
+    """The reference policy, and its weights if they follow those of the policy."""
+    if not policy.has_adapters:
+        reference = policy.load_frozen_copy()
+        weights = dict(reference.module.named_parameters()) if reference_update.rate else {}
+        return reference, weights
+    if not reference_update.rate:
+        return AdapterDisabled(policy), {}
+    weights = {name: weight.clone() for name, weight in policy.weights().items()}
+    return WeightsSwapped(policy, weights), weights
 
-    Args:
-        scorers: models by name.
-        reprompters: for each model with another prompt, the function that encodes its rows.
-        reference_update: how the reference follows the policy.
-        reference_weights: weights of the reference, by name, if it follows the policy.
-    """
 
-    scorers: Mapping[str, Scorer]
-    reprompters: Mapping[str, Reprompter] = field(default_factory=dict)
-    reference_update: ReferenceUpdate = ReferenceUpdate()
-    reference_weights: dict[str, Tensor] = field(default_factory=dict)
+def _make_reprompter(policy: SupportsAuxModels[Any], prompt_override: PromptOverride) -> Reprompter:
+    """Return a function that yields a rollout's rows under the prompt of `prompt_override`."""
 
-    @torch.no_grad()
-    def update_reference(self, step: int, policy: HasWeights) -> None:
-        """Move the reference towards the policy if an update is due after this many steps."""
-        if self.reference_weights and step % self.reference_update.every == 0:
-            for name, weight in policy.weights().items():
-                self.reference_weights[name].lerp_(weight, self.reference_update.rate)
+    def reprompt(group: Group, rollout: Rollout) -> Sequence[Rollout]:
+        prompt = prompt_override(group, rollout)
+        if prompt is None or not rollout.turns:
+            return rollout.contexts
+        return policy.replace_prompt(rollout, prompt).contexts
 
-    def encode_reprompted(self, policy: HasWeights, groups: Sequence[Group]) -> dict[str, object]:
-        """Inputs of the groups' rollouts under every other prompt, for `Batch.inputs`."""
-        inputs = dict[str, object]()
-        for name, reprompt in self.reprompters.items():
-            rows = [row for g in groups for r in g.rollouts for row in reprompt(g, r)]
-            inputs[f"{REPROMPTED_PREFIX}{name}"] = policy.encode(rows)
-        return inputs
-
-    @torch.no_grad()
-    def restore(self, weights: Mapping[str, Tensor]) -> None:
-        """Copy saved weights into the reference."""
-        for name, weight in self.reference_weights.items():
-            weight.copy_(weights[name])
+    return reprompt

@@ -1,18 +1,51 @@
 """Causal language models in recipes; an action consists of tokens."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
+import torch
+from torch import Tensor
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from grupo.core.aux_heads import AuxHead
+from grupo.core.batch import Batch, Signals
 from grupo.core.component import component
 from grupo.core.dtypes import DTYPES
-from grupo.core.signal_names import COMPARISONS, GROUP_SIGNALS
-from grupo.core.validation import Constraint, check_constraints, generation_constraints
+from grupo.core.errors import ConfigError
+from grupo.core.reference_update import ReferenceUpdate
+from grupo.core.signal_names import COMPARISONS, GROUP_SIGNALS, is_comparison, split_name
+from grupo.core.types import Observation, Rollout, Task
+from grupo.core.validation import (
+    Constraint,
+    check_constraints,
+    check_context_room,
+    check_prompt_lengths,
+    generation_constraints,
+)
+from grupo.inference.base import Engine, StopConditions
 from grupo.inference.sampling_params import Sampling
 from grupo.inference.vllm import Vllm
-from grupo.models import loading
-from grupo.models.base import BUILTIN_MODELS
-from grupo.models.causal_policy import CausalPolicy
+from grupo.kernels.lm_head import lm_head_of
+from grupo.models import loading, padding
+from grupo.models.aux_head_engine import AuxHeadEngine
+from grupo.models.aux_heads import AuxHeads
+from grupo.models.aux_models import load_aux_models
+from grupo.models.base import BUILTIN_MODELS, AuxModel, AuxModels
+from grupo.models.causal_actor import CausalActor, replace_prompt
+from grupo.models.chat_tokenizer import ChatTokenizer
+from grupo.models.detokenize import token_texts
+from grupo.models.evaluator import Evaluator, evaluator_for
 from grupo.models.loading import Lora
-from grupo.models.token_statistics import TOKEN_SIGNALS
+from grupo.models.scorers import DistributionScorer, scatter_to_batch
+from grupo.models.token_statistics import (
+    TOKEN_SIGNALS,
+    TokenDistributions,
+    disagreement,
+    token_signals,
+)
+from grupo.models.trainable import TrainablePolicy
+from grupo.models.weight_sync import CopiedWeights, LMWeightSync, ServerWeights, SharedWeights
 
 
 @component
@@ -75,3 +108,196 @@ class CausalLM:
         """Load the model and its tokenizer; raise `ConfigError` if they cannot be used."""
         self.check()
         return CausalPolicy(self)
+
+
+class CausalPolicy(TrainablePolicy):
+    """A causal language model, loaded as its `CausalLM` describes.
+
+    Raises `ConfigError` if an answer could not end, or would leave no room for a prompt.
+    """
+
+    def __init__(self, spec: "CausalLM") -> None:
+        self.spec = spec
+        device = loading.resolve_device(spec.device)
+        dtype = loading.compute_dtype(spec.dtype, device)
+        # trained weights are stored in float32; `dtype` is the type of computations
+        storage_dtype = dtype if spec.lora else torch.float32
+        self.hf_model, tokenizer = loading.load(spec.model, storage_dtype, device)
+        self.chat_tokenizer = self._make_chat_tokenizer(tokenizer)
+        module = loading.add_adapters(self.hf_model, spec.lora) if spec.lora else self.hf_model
+        super().__init__(
+            spec.model,
+            module,
+            tokenizer,
+            has_adapters=spec.lora is not None,
+            tokens_per_microbatch=spec.tokens_per_microbatch,
+            dtype=dtype,
+        )
+        self.lm_head = lm_head_of(self.hf_model)
+        self.evaluator = self._make_evaluator()
+        self.weight_sync: LMWeightSync = self._make_weight_sync()
+        if spec.gradient_checkpointing:
+            loading.enable_gradient_checkpointing(self.hf_model)
+        # models that it can be compared with, by name
+        self.scorers: Mapping[str, DistributionScorer[TokenDistributions]] = {}
+        self.aux_heads = self.attach_heads(())
+
+    @property
+    def context_length(self) -> int:
+        """Maximal number of tokens in the model's context."""
+        config = self.hf_model.config.get_text_config()
+        return int(getattr(config, "max_position_embeddings", 1 << 30))
+
+    @property
+    def stop_conditions(self) -> StopConditions:
+        """Conditions that end an answer."""
+        return StopConditions(
+            self.spec.max_new_tokens,
+            self.chat_tokenizer.eos_token_ids,
+            self.spec.stop_strings,
+            self.context_length,
+        )
+
+    def detach_sampler(self) -> None:
+        """Generate from a copy of the weights, so that training can run at the same time."""
+        if not self.spec.engine:
+            self.weight_sync = CopiedWeights(self.hf_model, self.make_engine)
+
+    def make_engine(self, model: PreTrainedModel) -> Engine:
+        """Return an inference engine for the model, or for a copy of it."""
+        head = replace(self.lm_head, output=model.get_output_embeddings())
+        evaluator = self.evaluator.with_model(model)
+        return evaluator.engine(head, self.chat_tokenizer.tokenizer, self.stop_conditions)
+
+    def actor(self, key: int) -> CausalActor:
+        """Return a sampler's handle on the policy, with random streams derived from `key`."""
+        engine = AuxHeadEngine(
+            self.weight_sync.engine(), self.evaluator, self.aux_heads, self.tokens_per_microbatch
+        )
+        batcher = self.make_batcher(engine)
+        return CausalActor(
+            self.chat_tokenizer, batcher, key, self.spec.sampling, self.policy_version
+        )
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        """Reasons why this policy is slower than expected on this machine, one line each."""
+        emulated = loading.dtype_warning(self.spec.dtype, self.hf_model.device)
+        return [line for line in (self.evaluator.warning, emulated) if line]
+
+    def encode_observation(self, rollout: Rollout, observation: Observation) -> tuple[int, ...]:
+        """Tokens of the next observation of a rollout."""
+        return self.chat_tokenizer.encode_observation(rollout, observation)
+
+    def encode(self, rollouts: Sequence[Rollout]) -> Mapping[str, Tensor]:
+        """Rows as `token` (N, L), right-padded, the `start` of their actions and their `length`."""
+        return padding.encode(rollouts)
+
+    def signals(self, batch: Batch, names: Collection[str] = ("logp",)) -> Signals:
+        """`logp` and the signals in `names` of every action, (N, T), 0 where masked."""
+        own = self.distributions(batch)
+        per_token = (name for name in names if name in TOKEN_SIGNALS or is_comparison(name))
+        compared = dict.fromkeys(split_name(name)[1] for name in names if is_comparison(name))
+        with torch.no_grad():
+            others = {name: self.scorers[name].distributions(batch) for name in compared}
+        values = token_signals(own, dict.fromkeys(("logp", *per_token)), others)
+        for name in sorted(self.aux_heads.names.intersection(names)):
+            values[name] = self.aux_heads.predict(name, own.hidden)
+        if "disagreement" in names:
+            column = batch.mask.nonzero()[:, 1].to(own.hidden.device)
+            values["disagreement"] = disagreement(own, column, len(batch.mask))
+        return scatter_to_batch(batch, values)
+
+    def distributions(self, batch: Batch) -> TokenDistributions:
+        """Token distributions of a batch's actions, in the order of its mask."""
+        token, start, length = (batch.inputs[name] for name in ("token", "start", "length"))
+        row, action = batch.mask.nonzero(as_tuple=True)
+        column = start[row] + action
+        # transformers checkpoints gradients in training mode only; dropout is off
+        self.hf_model.train(self.spec.gradient_checkpointing and torch.is_grad_enabled())
+        with self.autocast():
+            hidden, activation_index = self.evaluator.hidden_states(token, length, row, column - 1)
+            token_scorer = self.evaluator.token_scorer(self.lm_head, activation_index)
+        actions = token[row, column].to(hidden.device)
+        return TokenDistributions(hidden, actions, self._logits, self.spec.sampling, token_scorer)
+
+    def attach_aux_models(
+        self,
+        required_signals: Collection[str],
+        reference_update: ReferenceUpdate,
+        aux_models: Sequence[AuxModel],
+    ) -> AuxModels:
+        """Load every auxiliary model that `required_signals` names."""
+        loaded, self.scorers = load_aux_models(self, required_signals, reference_update, aux_models)
+        return loaded
+
+    def tokens_as_text(self, rollout: Rollout) -> Sequence[Sequence[str]]:
+        """Text that each token of each action adds."""
+        return [token_texts(self.chat_tokenizer.tokenizer, action) for _, action in rollout.turns]
+
+    def validate_tasks(self, tasks: Sequence[Task]) -> None:
+        """Raise `ConfigError` for a prompt that leaves no room for an answer."""
+        check_prompt_lengths(
+            tasks, self.encode_observation, self.context_length, self.spec.max_new_tokens
+        )
+
+    def attach_heads(self, aux_heads: Collection[AuxHead]) -> AuxHeads:
+        """Create auxiliary heads; they do not belong to `parameters`."""
+        hidden_size = self.hf_model.config.get_text_config().hidden_size
+        self.aux_heads = AuxHeads(aux_heads, hidden_size, self.hf_model.device)
+        return self.aux_heads
+
+    def microbatches(self, batch: Batch) -> Iterator[Tensor]:
+        """Row indices of micro-batches of `tokens_per_microbatch`; shared prefixes count once."""
+        token, length = batch.inputs["token"], batch.inputs["length"]
+        self.max_rows = 0
+        for rows in self.evaluator.microbatches(token, length, self.tokens_per_microbatch):
+            self.max_rows = max(self.max_rows, len(rows))
+            yield rows
+
+    def load_frozen_copy(self) -> "CausalPolicy":
+        """Load another policy from the same folder, frozen: the weights from before training."""
+        policy = CausalPolicy(self.spec)
+        policy.module.requires_grad_(False)
+        return policy
+
+    def replace_prompt(self, rollout: Rollout, observation: Observation) -> Rollout:
+        """The rollout with `observation` in place of its prompt."""
+        return replace_prompt(self.chat_tokenizer, rollout, observation)
+
+    def check_teacher(self, name: str, teacher: Any) -> None:
+        """Raise `ConfigError` for a teacher with another vocabulary."""
+        chat_tokenizer = getattr(teacher, "chat_tokenizer", None)
+        teacher_vocab = chat_tokenizer.tokenizer.get_vocab() if chat_tokenizer else {}
+        own_vocab = self.chat_tokenizer.tokenizer.get_vocab()
+        if own_vocab != teacher_vocab:
+            raise ConfigError(
+                f"aux_models: {name!r} has {len(teacher_vocab)} tokens, which differ from the"
+                f" policy's {len(own_vocab)}."
+                f" Allowed: a model with the vocabulary of {self.spec.model!r}."
+            )
+
+    def _make_chat_tokenizer(self, tokenizer: PreTrainedTokenizerBase) -> ChatTokenizer:
+        """Raise `ConfigError` if answers could not end, or would leave no room for a prompt."""
+        spec = self.spec
+        eos_token_ids = loading.eos_token_ids(self.hf_model, tokenizer)
+        if not eos_token_ids and not spec.stop_strings:
+            raise ConfigError(
+                f"stop_strings: empty, and {spec.model!r} has no end token."
+                " Allowed: at least one string."
+            )
+        check_context_room(spec.max_new_tokens, self.context_length)
+        return ChatTokenizer(tokenizer, eos_token_ids, spec.stop_strings, spec.apply_chat_template)
+
+    def _make_evaluator(self) -> Evaluator:
+        return evaluator_for(self.hf_model)
+
+    def _make_weight_sync(self) -> LMWeightSync:
+        if not self.spec.engine:
+            return SharedWeights(self.hf_model, self.make_engine)
+        server = self.spec.engine.build(self.spec.model, self.stop_conditions)
+        return ServerWeights(self, server)
+
+    def _logits(self, hidden: Tensor) -> Tensor:
+        with self.autocast():
+            return self.lm_head(hidden)

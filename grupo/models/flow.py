@@ -19,9 +19,8 @@ from grupo.core.types import Observation, Rollout, Task
 from grupo.core.validation import Constraint, check_constraints
 from grupo.models import loading
 from grupo.models.aux_heads import AuxHeads
-from grupo.models.aux_models import AuxModel, AuxModels
-from grupo.models.aux_models_load import load_aux_models
-from grupo.models.base import BUILTIN_MODELS
+from grupo.models.aux_models import load_aux_models
+from grupo.models.base import BUILTIN_MODELS, AuxModel, AuxModels
 from grupo.models.flow_matching import backbone
 from grupo.models.flow_matching.actor import FlowActor, prompt_text, replace_prompt
 from grupo.models.flow_matching.backbone import VelocityField

@@ -1,6 +1,7 @@
 """Masked diffusion language models; an action consists of tokens that were unmasked."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -9,8 +10,10 @@ from transformers import PreTrainedModel
 from grupo.core.aux_heads import AuxHead
 from grupo.core.batch import Batch, Signals
 from grupo.core.component import component
+from grupo.core.errors import ConfigError
+from grupo.core.interfaces import Scorer
 from grupo.core.reference_update import ReferenceUpdate
-from grupo.core.signal_names import COMPARISONS, is_comparison, split_name
+from grupo.core.signal_names import COMPARISONS, is_comparison, split_name, temperature_of
 from grupo.core.types import Rollout, Task
 from grupo.core.validation import (
     Constraint,
@@ -22,12 +25,10 @@ from grupo.core.validation import (
 from grupo.inference.sampling_params import Sampling
 from grupo.models import loading
 from grupo.models.aux_heads import AuxHeads
-from grupo.models.aux_models import AuxModel, AuxModels
-from grupo.models.base import BUILTIN_MODELS
+from grupo.models.base import BUILTIN_MODELS, AuxModel, AuxModels
 from grupo.models.chat_tokenizer import ChatTokenizer
 from grupo.models.detokenize import token_texts
 from grupo.models.masked.actor import MaskedActor
-from grupo.models.masked.aux_models import load_aux_models
 from grupo.models.masked.canvas import CanvasSize, encode_row, pad_rows
 from grupo.models.masked.denoiser import Denoiser, special_tokens
 from grupo.models.masked.logp_estimators import CoupledEstimator, LogpEstimator, MaskedViews
@@ -238,3 +239,40 @@ class MaskedPolicy(TrainablePolicy):
         batch_size = self.denoiser.views_per_batch(views, self.tokens_per_microbatch)
         self.max_rows = min(len(views.token), batch_size)
         return self.denoiser.distributions(views, token, sampling, self.tokens_per_microbatch)
+
+
+@dataclass(frozen=True)
+class MaskedTemperatureScaled:
+    """A masked diffusion policy at `factor` times its temperature."""
+
+    policy: "MaskedPolicy"
+    factor: float
+
+    def signals(self, batch: Batch, names: Collection[str] = ("logp",)) -> Signals:
+        sampling = self.policy.spec.sampling.adjust(self.factor)
+        return self.policy.signals_with_sampling(batch, names, sampling)
+
+
+def load_aux_models(
+    policy: "MaskedPolicy", required_signals: Collection[str], reference_update: ReferenceUpdate
+) -> AuxModels:
+    """Load every auxiliary model that `required_signals` names; the reference is a copy."""
+    owners = {owner for _, owner in map(split_name, required_signals)}
+    required = owners - {"", "sampler"}
+    scorers = dict[str, Scorer]()
+    for name in required:
+        if factor := temperature_of(name):
+            scorers[name] = MaskedTemperatureScaled(policy, factor)
+    unknown = sorted(required - set(scorers) - {"ref"})
+    if unknown:
+        raise ConfigError(
+            f"aux_models: {unknown[0]!r}. Allowed with a masked diffusion policy: 'ref', and the"
+            " policy at another temperature, as 't=1.2'."
+        )
+    reference_weights: dict[str, Tensor] = {}
+    if "ref" in required:
+        policy.reference = policy.load_frozen_copy()
+        scorers["ref"] = policy.reference
+        if reference_update.rate:
+            reference_weights = dict(policy.reference.module.named_parameters())
+    return AuxModels(scorers, {}, reference_update, reference_weights)

@@ -16,8 +16,7 @@ from grupo.core.reference_update import ReferenceUpdate
 from grupo.core.rng import derive_key
 from grupo.core.types import Group, Rollout, Task
 from grupo.inference.batcher import merge_batchers
-from grupo.models.aux_models import AuxModel, AuxModels, Reprompter
-from grupo.models.base import Policy
+from grupo.models.base import AuxModel, AuxModels, Policy, Reprompter
 from grupo.models.multi_policy_inputs import (
     InputsByRole,
     WeightSyncByRole,

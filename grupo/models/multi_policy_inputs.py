@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from grupo.core.batch import select_input_rows
-from grupo.models.aux_models import REPROMPTED_PREFIX
+from grupo.models.base import REPROMPTED_PREFIX
 from grupo.models.weight_sync import Weights, WeightSync
 
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from grupo.core.batch import Batch, Signals
-from grupo.models.aux_models import REPROMPTED_PREFIX
+from grupo.models.base import REPROMPTED_PREFIX
 
 Weights = Mapping[str, Tensor]
 

@@ -21,7 +21,7 @@ MAX_REPLAY_TASKS = 4096  # tasks with kept rollouts; the least recently drawn on
 
 @dataclass
 class History:
-    """Everything that curricula, advantage estimators and controllers can read of earlier steps.
+    """The record of earlier steps that curricula, advantage estimators and controllers read.
 
     Components read it and stay pure; only the trainer appends.
 

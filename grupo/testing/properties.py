@@ -55,9 +55,7 @@ def masked_actions_get_no_gradient(method: Method) -> None:
     assert weight == 0, f"masked actions have weights of up to {weight:.3g}"
     pi = policy_signals(method, batch)
     loss = aggregated_loss(method, pi, batch)
-    gradients = torch.autograd.grad(
-        loss, [*pi.values()], allow_unused=True, materialize_grads=True
-    )
+    gradients = torch.autograd.grad(loss, [*pi.values()], allow_unused=True, materialize_grads=True)
     for name, gradient in zip(pi, gradients, strict=True):
         largest = gradient[~batch.mask].abs().max().item()
         assert largest == 0, f"masked actions get a gradient of up to {largest:.3g} in {name!r}"

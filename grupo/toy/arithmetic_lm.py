@@ -6,34 +6,24 @@ import os
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 from uuid import uuid4
 
-from grupo.algo.advantages import identity
-from grupo.algo.aggregation import token_mean
-from grupo.algo.losses import NLL
 from grupo.core.component import component
 from grupo.core.errors import ConfigError
-from grupo.core.schedules import Cosine, Warmup
 from grupo.core.serialization import to_data
 from grupo.core.types import Task
 from grupo.envs import RewardTerm, SingleTurn
-from grupo.method import Method
 from grupo.models.causal_lm import CausalLM
-from grupo.models.base import PolicySpec
-from grupo.recipe import Adam, EarlyStopping, Evaluation, Recipe
+from grupo.recipe import Recipe
 from grupo.rewards import AfterMarker, ReasoningGymVerifier
-from grupo.rollouts.evaluate import SuccessCriterion
-from grupo.rollouts.samplers import DemonstrationSampler
 from grupo.tasks import ReasoningGym
 from grupo.toy import worked_solutions
+from grupo.toy.sft import sft_recipe
 from grupo.toy.tokenizers import phrase_tokenizer
 from grupo.toy.untrained_llama import LlamaArchitecture
 from grupo.training.callbacks import Callback, NullCallback
 from grupo.training.trainer import create_trainer
-
-if TYPE_CHECKING:
-    from grupo.toy.masked_lm import ToyMaskedLM
 
 
 @component
@@ -104,42 +94,6 @@ class ToyArithmeticLM:
     def model_dir(self) -> Path:
         """The folder of the trained model; equal specifications share it."""
         return model_dir_of(self, self.tasks.family)
-
-
-def sft_recipe(
-    toy_model: "ToyArithmeticLM | ToyMaskedLM",
-    policy: PolicySpec,
-    env: SingleTurn,
-    solve: Callable[[Task], Sequence[str]],
-) -> Recipe:
-    """Supervised fine-tuning as a recipe: demonstrations as rollouts, the NLL as the loss.
-
-    Args:
-        toy_model: Provides the tasks and the numbers of the training.
-        policy: The policy that is trained.
-        env: Scores the evaluation.
-        solve: Returns the demonstrations of a task.
-    """
-    return Recipe(
-        policy=policy,
-        env=env,
-        tasks=toy_model.tasks,
-        eval_tasks=toy_model.eval_tasks,
-        method=Method(
-            sampler=DemonstrationSampler(solve),
-            advantage=identity,
-            loss=NLL(),
-            aggregation=token_mean,
-        ),
-        max_steps=toy_model.max_steps,
-        prompts_per_step=toy_model.prompts_per_step,
-        learning_rate=Warmup(0.05, Cosine(toy_model.learning_rate, toy_model.learning_rate / 20)),
-        optimizer=Adam(weight_decay=0.01),
-        evaluation=Evaluation(2, toy_model.eval_every, SuccessCriterion("correct")),
-        early_stopping=EarlyStopping(toy_model.target_accuracy),
-        save_every=toy_model.max_steps,
-        seed=toy_model.seed,
-    )
 
 
 @runtime_checkable

@@ -1,4 +1,4 @@
-"""Collects a step's groups: draw tasks, generate, score, filter, and refill what was filtered out."""
+"""Collects the groups of a step: draw tasks, generate, score, filter, and refill."""
 
 import asyncio
 from collections.abc import Sequence
@@ -42,34 +42,36 @@ async def collect_groups(
         num_prompts: Number of groups to train on.
         seed: Seed of the curriculum.
     """
-    sampled: list[Group] = []
-    kept: list[Group] = []
+    sampled_groups: list[Group] = []
+    kept_groups: list[Group] = []
     resample_round = 0
     while new_tasks := method.curriculum(
-        CurriculumRequest(tasks, history, num_prompts - len(kept), seed, resample_round)
+        CurriculumRequest(tasks, history, num_prompts - len(kept_groups), seed, resample_round)
     ):
         history.count_drawn(len(new_tasks))
         kill_point("step/tasks_drawn")
         sampling_round = _SamplingRound(method.sampler, env, len(new_tasks))
         coroutines = (
-            sampling_round.sample_group(i, history.with_replays(task), actor.fork(resample_round, i))
+            sampling_round.sample_group(
+                i, history.with_replays(task), actor.fork(resample_round, i)
+            )
             for i, task in enumerate(new_tasks)
         )
         groups = await asyncio.gather(*coroutines)
         kill_point("step/generated")
-        sampled += groups
+        sampled_groups += groups
         scored = [drop_failed_rollouts(group) for group in groups]
-        kept += method.filter([group for group in scored if group.rollouts])
+        kept_groups += method.filter([group for group in scored if group.rollouts])
         kill_point("step/filtered")
         resample_round += 1
-    return CollectedGroups(tuple(sampled), tuple(kept[:num_prompts]))
+    return CollectedGroups(tuple(sampled_groups), tuple(kept_groups[:num_prompts]))
 
 
 def drop_failed_rollouts(group: Group) -> Group:
     """The group without the rollouts that failed; empty if only one of several is left."""
-    left = tuple(rollout for rollout in group.rollouts if not rollout.error)
-    single = len(left) < 2 and len(left) < len(group.rollouts)
-    return replace(group, rollouts=() if single else left)
+    remaining = tuple(rollout for rollout in group.rollouts if not rollout.error)
+    single = len(remaining) < 2 and len(remaining) < len(group.rollouts)
+    return replace(group, rollouts=() if single else remaining)
 
 
 class _SamplingRound:

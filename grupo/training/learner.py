@@ -1,4 +1,4 @@
-"""A training step: generate, score, compute advantages, update. Files and displays are elsewhere."""
+"""A training step: generate, score, compute advantages, update; without files and displays."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace

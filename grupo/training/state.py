@@ -11,8 +11,7 @@ from grupo.algo.optimizer import optimizer_tensors, restore_optimizer
 from grupo.core.errors import ConfigError, suggest
 from grupo.core.types import Group, Task
 from grupo.method import Method
-from grupo.models.aux_models import AuxModels
-from grupo.models.base import Policy
+from grupo.models.base import AuxModels, Policy
 from grupo.rollouts.history import History
 from grupo.storage.checkpoint import Checkpoint
 from grupo.training.async_rollouts import AsyncRolloutQueue

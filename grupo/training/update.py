@@ -10,6 +10,7 @@ from torch import Tensor
 
 from grupo.algo.divergences import k3
 from grupo.core.batch import Batch, SignalDict, Signals
+from grupo.core.interfaces import Scorer
 from grupo.core.signal_names import GROUP_SIGNALS, is_comparison, split_name
 from grupo.method import Method
 
@@ -18,14 +19,6 @@ TokenHook = Callable[[Batch, Mapping[str, Tensor]], None]
 
 def no_hook(batch: Batch, signals: Mapping[str, Tensor]) -> None:
     """Ignores the signals."""
-
-
-class Scorer(Protocol):
-    """Computes signals of a batch's actions: a policy, a reference policy, a teacher."""
-
-    def signals(self, batch: Batch, names: Collection[str] = ("logp",)) -> Signals:
-        """The signals of these names, (N, T) each."""
-        ...
 
 
 class MicrobatchScorer(Scorer, Protocol):
@@ -155,7 +148,7 @@ def _two_passes(
 
 
 def _rows_with_gradient(method: Method, batch: Batch, weight: Tensor) -> Tensor:
-    """Indices of the rows that can have a gradient; all weighted rows if a controller reads them."""
+    """Indices of rows that can have a gradient; all weighted rows if there is a controller."""
     counted = batch.mask & (weight != 0)
     if method.loss.zero_if_no_advantage and not method.controlled_metrics:
         counted &= batch.advantage != 0

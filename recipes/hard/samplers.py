@@ -31,7 +31,7 @@ from grupo.methods.spo_single_stream import spo_single_stream
 from grupo.methods.tempo import tempo
 from grupo.methods.treepo import treepo
 from grupo.methods.vade import vade
-from grupo.models.aux_models import AuxModel
+from grupo.models.base import AuxModel
 from grupo.models.causal_lm import CausalLM
 from grupo.models.multi_policy_spec import MultiPolicy, RolePolicy
 from grupo.recipe import Evaluation, Recipe

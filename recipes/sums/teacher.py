@@ -6,7 +6,7 @@ grupo train recipes/sums/teacher.py:RECIPE
 """
 
 from grupo.methods.kdrl import kdrl
-from grupo.models.aux_models import AuxModel
+from grupo.models.base import AuxModel
 from grupo.models.causal_lm import CausalLM
 from grupo.toy.quickstart import RECIPE as QUICKSTART
 

@@ -16,12 +16,12 @@ LINES = re.findall(r"^\$ grupo ?(.*)$", PAGE.read_text(), re.MULTILINE)
 COMMANDS = [shlex.split(line, comments=True) for line in LINES]
 
 TOY_MODEL_SIZE = {
-    "width": 16,
-    "layers": 1,
-    "heads": 2,
-    "inner": 32,
-    "batch": 4,
-    "steps": 2,
+    "hidden_size": 16,
+    "num_layers": 1,
+    "num_heads": 2,
+    "intermediate_size": 32,
+    "prompts_per_step": 4,
+    "max_steps": 2,
 }
 
 
@@ -49,7 +49,7 @@ def test_every_command_of_the_page_succeeds(grupo, home, tmp_path, monkeypatch):
         assert (code, err) == (0, ""), arguments
     assert (folder / ".grupo" / "models").is_dir()
     assert (folder / "exported" / "model.safetensors").is_file()
-    assert (folder / "grown" / "toy_model.json").is_file()
+    assert (folder / "toy_model" / "toy_model.json").is_file()
     trainings = [arguments for arguments in COMMANDS if arguments[:1] in ([], ["train"])]
     num_runs = sum("--show-config" not in arguments for arguments in trainings)
     assert len(list((folder / "runs").iterdir())) == num_runs > 10

@@ -102,9 +102,9 @@ def test_comparison_is_estimated_trained_and_continued(grupo, tmp_path):
     assert not Path(out).exists()
     code, output, err = grupo(*command)
     assert (code, err) == (0, "")
-    assert "There is one seed: nothing is known of how much a run differs from itself" in output
+    assert "There is one seed: the variance between seeds is unknown" in output
     assert "grpo, seed 0: started" in output
-    assert len(json.loads((tmp_path / "compared" / "results.json").read_text())["cells"]) == 2
+    assert len(json.loads((tmp_path / "compared" / "results.json").read_text())["runs"]) == 2
     code, continued, err = grupo("compare", "--out", out)
     assert (code, err) == (0, "")
     assert "started" not in continued

@@ -123,7 +123,7 @@ def test_nan_metric_is_in_the_report(comparison, run, tmp_path):
 
 
 def test_run_of_another_recipe_is_rejected(comparison, run, tmp_path):
-    with pytest.raises(ConfigError, match="was begun with steps = 3, not 5"):
+    with pytest.raises(ConfigError, match="was begun with max_steps = 3, not 5"):
         run_comparison(replace(comparison, budget=Steps(5)), tmp_path)
 
 

@@ -11,7 +11,7 @@ from grupo.compare import Comparison, Steps, TaskSet, manifest, run_comparison
 from grupo.compare.run import estimate_cost
 from grupo.core.errors import ConfigError
 from grupo.envs import RewardTerm, SingleTurn
-from grupo.models.aux_models import AuxModel
+from grupo.models.base import AuxModel
 from grupo.rewards import ImportedReward
 from grupo.tasks import DatasetTasks
 from grupo.testing.smoke.echo_env import EchoTasks
@@ -97,7 +97,7 @@ def test_missing_task_file_of_the_second_task_set(comparison, tmp_path):
 
 
 def test_missing_reward_file_of_a_saved_comparison(failing, tmp_path):
-    source = next(part.reward.import_path for term in failing.env.rewards).rpartition(":")[0]
+    source = next(term.fn.import_path for term in failing.env.rewards).rpartition(":")[0]
     shutil.copy(source, tmp_path / "rewards.py")
     env = SingleTurn((RewardTerm("failing", ImportedReward(f"{tmp_path / 'rewards.py'}:failing")),))
     manifest.save_comparison(

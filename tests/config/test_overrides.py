@@ -108,7 +108,7 @@ def test_other_fields_are_unchanged():
         (
             "success.min_rewrd",
             "1",
-            "success.min_rewrd: SuccessCriterion has no field 'min_rewrd'. Did you mean 'min_reward",
+            "success.min_rewrd: SuccessCriterion has no field 'min_rewrd'. Did you mean 'min_r",
         ),
         ("number.deeper", "1", "number.deeper: float has no field 'deeper'. There is nothing to"),
         ("number", "one", "number: 'one' does not fit. Allowed: a number"),

@@ -21,7 +21,7 @@ from grupo.core.schedules import Cosine, Linear, Warmup
 from grupo.core.types import Task
 from grupo.envs import RewardTerm, SingleTurn
 from grupo.method import Method
-from grupo.models.aux_models import AuxModel
+from grupo.models.base import AuxModel
 from grupo.recipe import Evaluation
 from grupo.rewards import ExactMatch
 from grupo.rollouts.curricula import DynamicSampling, ShuffledTasks

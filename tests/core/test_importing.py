@@ -106,7 +106,7 @@ def test_objects_without_address_are_rejected():
         pass
 
     for obj in (inside, lambda: None, len.__call__, 3):
-        with pytest.raises(ConfigError, match="has no address. Define it at the top level"):
+        with pytest.raises(ConfigError, match=r"has no address\. Define it at the top level"):
             address_of(obj)
     with pytest.raises(ConfigError, match=r"^env: .* has no address"):
         address_of(inside, "env")

@@ -1,4 +1,4 @@
-"""Pieces as plain data and back, whichever piece of the package it is."""
+"""Every component of the package as JSON data, and back."""
 
 import functools
 import importlib
@@ -14,6 +14,7 @@ import pytest
 import grupo
 from grupo.algo.advantages import Center
 from grupo.algo.losses import Clip
+from grupo.algo.minibatches import Updates
 from grupo.catalogue import methods
 from grupo.core import group_ops
 from grupo.core.component import component
@@ -29,105 +30,115 @@ from grupo.rollouts.samplers import GroupSampler
 from grupo.tasks import DatasetTasks, ReasoningGym
 from grupo.toy.quickstart import RECIPE
 
-ON_DISK = "grupo.storage"  # its pieces are never part of a recipe
+STORAGE = "grupo.storage"  # its components are never part of a recipe
 
 
-def judge(task, rollout):
+def zero_reward(task, rollout):
     return 0.0
 
 
-# for the fields that have no default, by name
+# values of fields without a default, by name
 VALUES: Mapping[str, Any] = {
-    "steps": (Center(), Center(group_ops.median)),
-    "credit": Center(),
+    "estimators": (Center(), Center(group_ops.median)),
+    "estimator": Center(),
+    "first": Center(),
+    "second": Center(group_ops.median),
     "weights": (("right", 0.5), ("short", -1.0)),
-    "by": judge,
-    "keep": judge,
-    "function": judge,
-    "solve": judge,
+    "labels": zero_reward,
+    "score": zero_reward,
+    "demonstrator": zero_reward,
+    "keep": zero_reward,
+    "function": zero_reward,
+    "solve": zero_reward,
     "inner": ShuffledTasks(),
     "left": Clip(),
     "right": Clip(clip_high=Linear(0.2, 0.3)),
     "loss": Clip(),
     "factor": Linear(0.1, 0.0),
-    "then": Linear(1e-3, 0.0),
-    "share": 0.1,
+    "schedule": Linear(1e-3, 0.0),
+    "surrogate": Clip(),
+    "policy_loss": Clip(),
+    "demo_loss": Clip(),
+    "plan": Updates(2),
     "name": "right",
-    "reward": ExactMatch(),
+    "fn": ExactMatch(),
     "tasks": ReasoningGym("chain_sum", settings=(("max_terms", 3),)),
-    "held_out": ReasoningGym("chain_sum", 10),
+    "eval_tasks": ReasoningGym("chain_sum", 10),
     "sources": ((DatasetTasks("a.jsonl"), 2.0), (DatasetTasks("b.jsonl"), 1.0)),
     "family": "chain_sum",
     "pattern": "(a)",
     "policy": CausalLM("model"),
     "env": RECIPE.env,
     "rewards": RECIPE.env.rewards,
-    "checked": ("laws",),
-    "world": FrozenLake(),
+    "env_factory": FrozenLake(),
+    "main_policy": CausalLM("model"),
     "tools": (Python(),),
 }
-PLAIN = {int: 3, float: 0.25, str: "text"}
+SCALARS = {int: 3, float: 0.25, str: "text"}
 
 
 def modules():
-    for found in pkgutil.walk_packages(grupo.__path__, "grupo."):
-        if not found.name.startswith(ON_DISK) and not found.name.endswith(("__main__", "_worker")):
-            yield importlib.import_module(found.name)
+    for module in pkgutil.walk_packages(grupo.__path__, "grupo."):
+        if not module.name.startswith(STORAGE) and not module.name.endswith(
+            ("__main__", "_worker")
+        ):
+            yield importlib.import_module(module.name)
 
 
-def is_of_a_recipe(kind: object) -> bool:
-    """Was it made by `piece`? That prints in its own way, unlike other dataclasses."""
-    made = isinstance(kind, type) and is_dataclass(kind)
-    return made and not vars(kind)["__dataclass_params__"].repr
+def is_component_class(cls: object) -> bool:
+    """True for classes with `@component`, which have a `__repr__` of their own."""
+    return (
+        isinstance(cls, type) and is_dataclass(cls) and not vars(cls)["__dataclass_params__"].repr
+    )
 
 
-PIECES = {
-    kind
+COMPONENTS = {
+    cls
     for module in modules()
-    for kind in vars(module).values()
-    if is_of_a_recipe(kind) and kind.__module__ == module.__name__
+    for cls in vars(module).values()
+    if is_component_class(cls) and cls.__module__ == module.__name__
 }
 
 
-def example(kind: type, place: str) -> Any:
-    """A piece of this class, its fields without a default filled in."""
-    assert is_dataclass(kind)
-    values = {**VALUES, "place": place}
-    if kind.__name__ == "UntilInformative":
+def example(cls: type, import_path: str) -> Any:
+    """A component of a class, with values for its fields without a default."""
+    assert is_dataclass(cls)
+    values = {**VALUES, "import_path": import_path}
+    if cls.__name__ == "ResampleUntilInformative":
         values["inner"] = GroupSampler(2)
-    needed = [f for f in fields(kind) if f.init and f.default is f.default_factory is MISSING]
-    return kind(**{f.name: values.get(f.name, PLAIN.get(f.type)) for f in needed})
+    required = [f for f in fields(cls) if f.init and f.default is f.default_factory is MISSING]
+    return cls(**{f.name: values.get(f.name, SCALARS.get(f.type)) for f in required})
 
 
-def again(value: Any) -> Any:
+def round_trip(value: Any) -> Any:
     return from_data(json.loads(json.dumps(to_data(value))))
 
 
-@pytest.mark.parametrize("kind", sorted(PIECES, key=lambda kind: f"{kind.__module__}.{kind}"))
-def test_every_piece_comes_back_from_plain_data(kind, tmp_path):
-    (tmp_path / "judge.py").write_text("def judge(task, rollout):\n    return 0.0\n")
-    made = example(kind, f"{tmp_path / 'judge.py'}:judge")
-    assert again(made) == made
-    assert repr(again(made)) == repr(made)
+@pytest.mark.parametrize("cls", sorted(COMPONENTS, key=lambda cls: f"{cls.__module__}.{cls}"))
+def test_every_component_survives_a_round_trip(cls, tmp_path):
+    (tmp_path / "rewards.py").write_text("def zero(task, rollout):\n    return 0.0\n")
+    component = example(cls, f"{tmp_path / 'rewards.py'}:zero")
+    assert round_trip(component) == component
+    assert repr(round_trip(component)) == repr(component)
 
 
-def test_the_pieces_are_those_of_the_package():
-    assert len(PIECES) > 50
-    assert {Clip, GroupSampler, CausalLM, DatasetTasks, Linear, type(RECIPE)} <= PIECES
+def test_all_components_of_the_package_are_collected():
+    assert len(COMPONENTS) > 50
+    assert {Clip, GroupSampler, CausalLM, DatasetTasks, Linear, type(RECIPE)} <= COMPONENTS
 
 
 @pytest.mark.parametrize("entry", methods(), ids=lambda entry: entry.key)
-def test_every_method_comes_back_from_plain_data(entry):
-    assert again(entry.method) == entry.method
+def test_every_method_survives_a_round_trip(entry):
+    assert round_trip(entry.method) == entry.method
 
 
-def test_the_quickstarts_recipe_comes_back_from_plain_data():
-    assert again(RECIPE) == RECIPE
+def test_quickstart_recipe_survives_a_round_trip():
+    assert round_trip(RECIPE) == RECIPE
 
 
 @component
 class Holder:
-    """Of anything, under names that plain data uses itself."""
+    """Any values, under names that the JSON data uses itself."""
 
     tuple: Any = None
     path: Any = None
@@ -149,13 +160,13 @@ class Holder:
         group_ops.mean,
     ],
 )
-def test_values_come_back_as_what_they_were(value):
-    assert again(Holder(path=value)) == Holder(path=value)
+def test_values_survive_a_round_trip(value):
+    assert round_trip(Holder(path=value)) == Holder(path=value)
 
 
-def test_what_stays_is_not_mistaken_for_what_it_is_called():
-    assert again(Holder(tuple="function", path=("piece",))) == Holder(
-        tuple="function", path=("piece",)
+def test_strings_are_not_mistaken_for_the_names_of_json_data():
+    assert round_trip(Holder(tuple="function", path=("component",))) == Holder(
+        tuple="function", path=("component",)
     )
 
 
@@ -164,54 +175,57 @@ def square(x):
 
 
 @pytest.mark.parametrize(
-    ("value", "said"),
+    ("value", "message"),
     [
-        (Holder(path=[1]), r"recipe\.path: \[1\] is a list, which a run's folder cannot hold"),
+        (Holder(path=[1]), r"recipe\.path: \[1\] is a list, which recipe.json cannot hold"),
         (Holder(path={"a": 1}), r"recipe\.path: \{'a': 1\} is a dict"),
         (Holder(path=(0, float("nan"))), r"recipe\.path\[1\]: nan\. Allowed: a number"),
-        (Holder(path=lambda x: x), r"recipe\.path: <lambda> has no address: move it to the top"),
+        (Holder(path=lambda x: x), r"recipe\.path: <lambda> has no address\. Define it at the top"),
         (Holder(path=functools.partial(square, 2)), r"recipe\.path: .*partial.* has no address"),
         (Holder(path="".join), r"recipe\.path: .* has no address"),
         (Holder(path=b"bytes"), r"recipe\.path: b'bytes' is a bytes"),
     ],
 )
-def test_what_cannot_be_written_down_is_refused_by_its_place(value, said):
-    with pytest.raises(ConfigError, match=said):
+def test_unserializable_values_are_rejected_with_their_place(value, message):
+    with pytest.raises(ConfigError, match=message):
         to_data(value)
 
 
 @component
 class Misnamed:
-    piece: int = 0
+    component: int = 0
 
 
-def test_a_field_that_plain_data_could_not_tell_apart_is_refused():
-    with pytest.raises(ConfigError, match=r"recipe\.path\.piece: the name is taken"):
+def test_reserved_field_name_is_rejected():
+    with pytest.raises(ConfigError, match=r"recipe\.path\.component: this field name is reserved"):
         to_data(Holder(path=Misnamed()))
 
 
-def test_a_bound_method_is_not_written_as_the_function_behind_it():
-    with pytest.raises(ConfigError, match="something else by now"):
+def test_bound_method_is_not_written_as_its_function():
+    with pytest.raises(ConfigError, match="is now another object"):
         to_data(Holder(function=GroupSampler(2).__call__))
 
 
 @pytest.mark.parametrize(
-    ("data", "said"),
+    ("data", "message"),
     [
-        ({"piece": "os:system", "command": "true"}, "is no piece: a recipe is made of pieces"),
-        ({"piece": "grupo.algo.divergences:k3", "logp": 1}, "is no piece"),
         (
-            {"piece": "grupo.algo.losses:Clip", "hgh": 1},
-            "Clip has no field 'hgh'. Did you mean 'high'",
+            {"component": "os:system", "command": "true"},
+            "is not a component; a recipe holds no other objects",
         ),
-        ({"piece": "grupo.core.schedules:Linear", "start": 1}, "Linear lacks its field 'end'"),
+        ({"component": "grupo.algo.divergences:k3", "logp": 1}, "is not a component"),
         (
-            {"piece": "grupo.algo.losses:Clap"},
+            {"component": "grupo.algo.losses:Clip", "clip_hgh": 1},
+            "Clip has no field 'clip_hgh'. Did you mean 'clip_high'",
+        ),
+        ({"component": "grupo.core.schedules:Linear", "start": 1}, "Linear lacks its field 'end'"),
+        (
+            {"component": "grupo.algo.losses:Clap"},
             "'grupo.algo.losses' has no 'Clap'. Did you mean 'Clip'",
         ),
-        ({"list": []}, "is nothing that a recipe is written as"),
+        ({"list": []}, "is not a value of a recipe"),
     ],
 )
-def test_data_that_nobody_wrote_is_refused_and_nothing_of_it_is_called(data, said):
-    with pytest.raises(ConfigError, match=said):
+def test_forged_data_is_rejected_and_nothing_in_it_is_called(data, message):
+    with pytest.raises(ConfigError, match=message):
         from_data(data)

@@ -32,7 +32,10 @@ def test_interval_of_many_seeds_matches_all_draws():
     every = [sum(draw) / 5 for draw in product(values, repeat=5)]  # 3125 draws, all as likely
     low, high = np.quantile(every, [0.025, 0.975])
     interval = statistics.stratified_mean([values])
-    assert (interval.low, interval.high) == (pytest.approx(low, abs=0.21), pytest.approx(high, abs=0.21))
+    assert (interval.low, interval.high) == (
+        pytest.approx(low, abs=0.21),
+        pytest.approx(high, abs=0.21),
+    )
 
 
 def test_one_seed_has_no_interval_and_no_seed_has_no_mean():

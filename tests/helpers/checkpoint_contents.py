@@ -1,4 +1,4 @@
-"""A run that is a function of its step, so that what was loaded can be compared bit for bit."""
+"""A state that is a function of its step, so that loaded checkpoints can be compared exactly."""
 
 import os
 from pathlib import Path
@@ -32,7 +32,7 @@ def save(folder: Path, step: int, *, version: int | None = None, **more: Any) ->
 
 
 def loaded(folder: Path) -> Checkpoint:
-    """What can be loaded, every bit of it of one version."""
+    """The loaded checkpoint, after a check that all of it belongs to one version."""
     found = checkpoint.load(folder)
     assert found.data == data(version(found))
     expected = tensors(version(found))
@@ -46,7 +46,7 @@ def loaded(folder: Path) -> Checkpoint:
 
 
 def unsynced(call, /, *args: Any, **kwargs: Any) -> Any:
-    """A disk that takes no time over fsync, for tests whose power stays on."""
+    """A syscall hook that skips fsync, for tests without power loss."""
     return None if call is os.fsync else call(*args, **kwargs)
 
 

@@ -1,6 +1,6 @@
-"""A process that saves and is killed, or finds no room; each answer is a line of JSON.
+"""A process that is killed during saves, or saves to a full disk; results are lines of JSON.
 
-It loads torch once and forks for each case, so that a case costs milliseconds.
+The process loads torch once and forks for each case, so that a case costs milliseconds.
 """
 
 import json
@@ -27,7 +27,7 @@ def save_three(run: Path) -> None:
 
 
 def try_save(run: Path) -> str:
-    """What a failing save says, or nothing."""
+    """The message of a save that fails; "" if it succeeds."""
     try:
         checkpoint_contents.save(run, 3, version=9)
     except SaveFailed as error:
@@ -35,29 +35,29 @@ def try_save(run: Path) -> str:
     return ""
 
 
-def in_a_child(work: Callable[[], Any]) -> int:
-    """The signal that ended a process doing this work, or 0."""
+def run_in_child(work: Callable[[], Any]) -> int:
+    """Run a function in a child process; returns the signal that ended the child, or 0."""
     if child := os.fork():
         return os.WTERMSIG(os.waitpid(child, 0)[1])
     work()
     os._exit(0)
 
 
-def say(**answer: Any) -> None:
-    print(json.dumps(answer), flush=True)
+def print_result(**result: Any) -> None:
+    print(json.dumps(result), flush=True)
 
 
 def killed(root: Path) -> None:
-    """A save killed at each point, and saved again."""
+    """Kill a save at each point, then save again."""
     for number, point in enumerate(fault_injection.SAVE_POINTS):
         run = root / str(number)
         save_three(run)
-        ended = in_a_child(partial(killed_save, run, point))
+        end_signal = run_in_child(partial(killed_save, run, point))
         found = checkpoint_contents.version(checkpoint_contents.loaded(run))
         checkpoint_contents.save(run, 3, version=9)
         again = checkpoint_contents.version(checkpoint_contents.loaded(run))
         left = [path.name for path in run.glob("tmp.*")]
-        say(point=point, signal=ended, found=found, again=again, left=left)
+        print_result(point=point, signal=end_signal, found=found, again=again, left=left)
 
 
 def killed_save(run: Path, point: str) -> None:
@@ -66,45 +66,44 @@ def killed_save(run: Path, point: str) -> None:
 
 
 def limited(root: Path) -> None:
-    """Saves under a limit on the size of files, from too small to large enough."""
+    """Save under limits on the file size, from too small to large enough."""
     save_three(root / "0")
     largest = max(path.stat().st_size for path in (root / "0" / "step-00000002").iterdir())
     for limit in (0, 1, 511, 512, 1000, largest - 1, largest):
         run = shutil.copytree(root / "0", root / f"limit{limit}")
-        in_a_child(partial(limited_save, run, limit))
+        run_in_child(partial(limited_save, run, limit))
 
 
 def limited_save(run: Path, limit: int) -> None:
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
-    said = try_save(run)
-    say(said=said, found=checkpoint_contents.version(checkpoint_contents.loaded(run)))
+    message = try_save(run)
+    print_result(error=message, found=checkpoint_contents.version(checkpoint_contents.loaded(run)))
 
 
 def filled(root: Path) -> None:
-    """Saves on a small disk of which all but some pages are taken."""
+    """Save on a small disk with only a few free pages."""
     run, page = root / "run", os.statvfs(root).f_frsize
     for pages in range(12):
         save_three(run)
         free = os.statvfs(root).f_bavail - pages
         (root / "filler").write_bytes(bytes(free * page))
-        said = try_save(run)
+        message = try_save(run)
         found = checkpoint_contents.version(checkpoint_contents.loaded(run))
         (root / "filler").unlink()
         again = try_save(run) or checkpoint_contents.version(checkpoint_contents.loaded(run))
-        say(said=said, found=found, again=again)
+        print_result(error=message, found=found, again=again)
         shutil.rmtree(run)
 
 
-def told(root: Path) -> None:
-    """Saves in a process of its own, to be killed by its environment."""
+def killed_by_environment(root: Path) -> None:
+    """Save in this process, which the environment variable kills."""
     for step in range(4):
         checkpoint.save(root / "run", step, {}, {"step": step})
-        say(saved=step)
+        print_result(saved=step)
 
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    {"killed": killed, "limited": limited, "filled": filled, "told": told}[sys.argv[1]](
-        Path(sys.argv[2])
-    )
+    cases = (killed, limited, filled, killed_by_environment)
+    {case.__name__: case for case in cases}[sys.argv[1]](Path(sys.argv[2]))

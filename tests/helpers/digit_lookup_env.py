@@ -1,4 +1,4 @@
-"""A world in which a digit can be looked up before it is to be said."""
+"""An environment in which a digit can be looked up before it is the answer."""
 
 from collections.abc import Callable
 
@@ -16,29 +16,32 @@ STEPS = 30
 
 
 class Lookup:
-    """Shows the digit to who asks by saying 0 or 1, and nothing to others; then it is over."""
+    """Reveals the digit if the first turn is 0 or 1; the second turn ends it."""
 
     def reset(self, task):
-        self.digit, self.told = task.reference_answer, ""
+        self.digit, self.observation = task.reference_answer, ""
         return "=="
 
     def step(self, text):
-        if self.told:
+        if self.observation:
             return "=", 0.0, True
-        asked = text[-1:] in ("0", "1")
-        self.told = f"={self.digit}" if asked else "=="
-        return self.told, 0.0, False, {"asked": float(asked)}
+        looked_up = text[-1:] in ("0", "1")
+        self.observation = f"={self.digit}" if looked_up else "=="
+        return self.observation, 0.0, False, {"asked": float(looked_up)}
 
 
 def right(task: Task, rollout: Rollout) -> float:
-    """Is the digit what it says in the end?"""
+    """1 if the last turn is the digit."""
     return float(len(rollout.turns) == 2 and rollout.turns[1][1].text[-1:] == task.reference_answer)
 
 
 def gain(
-    method: Method, part: str, reward: Callable[..., float] | None = right, steps: int = STEPS
+    method: Method,
+    reward_term: str,
+    reward: Callable[..., float] | None = right,
+    steps: int = STEPS,
 ) -> float:
-    """By how much the share of rollouts that have `part` rises in so many steps."""
+    """The rise of the mean of a reward term in so many training steps."""
     env = MultiTurn(Lookup, (RewardTerm("right", reward),) if reward else (), max_turns=2)
     recipe = Recipe(
         policy=CausalLM(trained_model(STUDENT_STEPS), max_new_tokens=MAX_NEW_TOKENS),
@@ -53,13 +56,18 @@ def gain(
     )
     learner = Learner(recipe)
 
-    def share() -> float:
+    def accuracy() -> float:
         score = evaluate(
-            learner.policy, env, learner.tasks, attempts=8, success=SuccessCriterion(part), key=5
+            learner.policy,
+            env,
+            learner.tasks,
+            attempts=8,
+            success=SuccessCriterion(reward_term),
+            key=5,
         )
         return score.sampled.value
 
-    before = share()
+    before = accuracy()
     for _ in range(steps):
         learner.step()
-    return share() - before
+    return accuracy() - before

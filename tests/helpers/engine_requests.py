@@ -16,8 +16,7 @@ from grupo.inference.base import Reply, Request, StopConditions, generate_all
 from grupo.inference.local import MAX_CONTEXT_TOKENS, LocalEngine
 from grupo.kernels.decode_state import DecodeState
 from grupo.kernels.prefix_cache import PrefixCache
-from grupo.models.causal_lm import CausalLM
-from grupo.models.causal_policy import CausalPolicy
+from grupo.models.causal_lm import CausalLM, CausalPolicy
 from tests.helpers import tiny_lm
 from tests.helpers.recurrent_model import save_random_model
 from tests.helpers.tiny_lm import ALPHABET, CONTEXT, ENDS, WIDE

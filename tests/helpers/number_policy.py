@@ -1,4 +1,4 @@
-"""A policy whose actions are random numbers, and an environment that scores weighted sums of them."""
+"""A policy whose actions are random numbers, and an environment that scores their sums."""
 
 from dataclasses import dataclass, replace
 

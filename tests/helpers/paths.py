@@ -1,4 +1,4 @@
-"""Where the repository is, and how child processes import the package `tests`."""
+"""The path of the repository, and the environment in which child processes import `tests`."""
 
 import os
 from pathlib import Path

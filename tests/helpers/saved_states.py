@@ -1,4 +1,4 @@
-"""Checkpoints as tests save them."""
+"""Small checkpoints for tests."""
 
 from pathlib import Path
 

@@ -23,8 +23,7 @@ from transformers import (
 from grupo.core.batch import Batch
 from grupo.core.types import Action, Group, Rollout, Task
 from grupo.inference.sampling_params import Sampling
-from grupo.models.causal_lm import CausalLM
-from grupo.models.causal_policy import CausalPolicy
+from grupo.models.causal_lm import CausalLM, CausalPolicy
 from grupo.training.collate import collate
 
 ALPHABET = ["<end>", *map(chr, range(32, 127)), "\n", "<|user|>", "<|model|>"]

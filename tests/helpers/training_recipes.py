@@ -23,7 +23,7 @@ from grupo.methods.gigpo import gigpo
 from grupo.methods.hill import hill
 from grupo.methods.soft_grpo import soft_grpo
 from grupo.methods.tempflow_grpo import tempflow_grpo
-from grupo.models.aux_models import AuxModel
+from grupo.models.base import AuxModel
 from grupo.models.causal_lm import CausalLM
 from grupo.models.flow import Flow
 from grupo.models.loading import Lora

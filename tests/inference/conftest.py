@@ -1,13 +1,14 @@
-"""What tests of engines share with those of policies: `tinylm`, and one Llama."""
+"""The policy of the engine tests."""
 
 import pytest
 
-from grupo.models.causal_lm import CausalLM
-from grupo.models.causal_policy import CausalPolicy
+from grupo.models.causal_lm import CausalLM, CausalPolicy
 from tests.helpers import tiny_lm
 
 
 @pytest.fixture(scope="session")
 def policy(tmp_path_factory: pytest.TempPathFactory) -> CausalPolicy:
-    """A Llama that answers with at most 24 tokens."""
-    return CausalLM(str(tiny_lm.save_model(tmp_path_factory.mktemp("llama"))), max_new_tokens=24).build()
+    """A Llama with answers of at most 24 tokens."""
+    return CausalLM(
+        str(tiny_lm.save_model(tmp_path_factory.mktemp("llama"))), max_new_tokens=24
+    ).build()

@@ -1,4 +1,4 @@
-"""Many ask one by one, and are answered many at a time."""
+"""Requests of concurrent coroutines are answered in common batches."""
 
 import asyncio
 from collections.abc import Iterator, Sequence
@@ -7,152 +7,154 @@ from threading import Event
 from grupo.core.event_loop import run_coroutine
 from grupo.core.pending_env_steps import pending_env_step
 from grupo.inference.batcher import IDLE_TURNS, DynamicBatcher, merge_batchers
-from tests.helpers.doubling_engine import Twice
+from tests.helpers.doubling_engine import DoublingHandler
 
 
-def test_all_who_ask_at_the_same_time_are_answered_in_one_call():
-    async def everyone() -> list[int]:
-        queue = DynamicBatcher(twice)
-        return await asyncio.gather(*(queue(i) for i in range(5)))
+def test_simultaneous_requests_share_one_call():
+    async def run_all() -> list[int]:
+        batcher = DynamicBatcher(handler)
+        return await asyncio.gather(*(batcher(i) for i in range(5)))
 
-    twice = Twice()
-    assert run_coroutine(everyone()) == [0, 2, 4, 6, 8]
-    assert twice.calls == [[0, 1, 2, 3, 4]]
+    handler = DoublingHandler()
+    assert run_coroutine(run_all()) == [0, 2, 4, 6, 8]
+    assert handler.calls == [[0, 1, 2, 3, 4]]
 
 
-def test_those_who_ask_from_deeper_down_are_waited_for():
-    async def everyone() -> None:
-        queue = DynamicBatcher(twice)
+def test_requests_from_nested_coroutines_join_the_batch():
+    async def run_all() -> None:
+        batcher = DynamicBatcher(handler)
 
         async def group(p: int) -> list[int]:
-            return await asyncio.gather(*(queue(10 * p + i) for i in range(2)))
+            return await asyncio.gather(*(batcher(10 * p + i) for i in range(2)))
 
-        await asyncio.gather(queue(5), group(1), group(2))
+        await asyncio.gather(batcher(5), group(1), group(2))
 
-    twice = Twice()
-    run_coroutine(everyone())
-    assert twice.calls == [[5, 10, 11, 20, 21]]
+    handler = DoublingHandler()
+    run_coroutine(run_all())
+    assert handler.calls == [[5, 10, 11, 20, 21]]
 
 
-def test_who_asks_again_is_answered_in_the_next_call():
-    async def everyone() -> list[int]:
-        queue = DynamicBatcher(twice)
+def test_second_requests_are_answered_in_the_next_call():
+    async def run_all() -> list[int]:
+        batcher = DynamicBatcher(handler)
 
         async def both(i: int) -> int:
-            return await queue(await queue(i))
+            return await batcher(await batcher(i))
 
         return await asyncio.gather(both(1), both(2))
 
-    twice = Twice()
-    assert run_coroutine(everyone()) == [4, 8]
-    assert twice.calls == [[1, 2], [2, 4]]
+    handler = DoublingHandler()
+    assert run_coroutine(run_all()) == [4, 8]
+    assert handler.calls == [[1, 2], [2, 4]]
 
 
-def test_who_asks_again_late_is_waited_for_by_who_asked_at_once():
-    async def everyone() -> None:
-        queue = DynamicBatcher(twice)
+def test_batch_waits_for_a_request_some_loop_turns_later():
+    async def run_all() -> None:
+        batcher = DynamicBatcher(handler)
 
         async def again(i: int, pauses: int) -> None:
-            await queue(i)
+            await batcher(i)
             for _ in range(pauses):
                 await asyncio.sleep(0)
-            await queue(10 + i)
+            await batcher(10 + i)
 
         await asyncio.gather(again(1, 0), again(2, 9))
 
-    twice = Twice()
-    run_coroutine(everyone())
-    assert twice.calls == [[1, 2], [11, 12]]
+    handler = DoublingHandler()
+    run_coroutine(run_all())
+    assert handler.calls == [[1, 2], [11, 12]]
 
 
-def test_who_is_away_is_waited_for_however_long():
-    come = Event()
+def test_batch_waits_for_pending_environment_steps():
+    step_done = Event()
 
-    async def everyone() -> None:
-        queue = DynamicBatcher(twice)
+    async def run_all() -> None:
+        batcher = DynamicBatcher(handler)
 
-        async def travels(i: int) -> None:
+        async def step_and_request(i: int) -> None:
             with pending_env_step():
-                assert await asyncio.to_thread(come.wait, 10)
-            await queue(i)
+                assert await asyncio.to_thread(step_done.wait, 10)
+            await batcher(i)
 
-        asyncio.get_running_loop().call_later(0.1, come.set)
-        await asyncio.gather(queue(1), travels(2), travels(3))
+        asyncio.get_running_loop().call_later(0.1, step_done.set)
+        await asyncio.gather(batcher(1), step_and_request(2), step_and_request(3))
 
-    twice = Twice()
-    run_coroutine(everyone())
-    assert [sorted(asks) for asks in twice.calls] == [[1, 2, 3]]
+    handler = DoublingHandler()
+    run_coroutine(run_all())
+    assert [sorted(batch) for batch in handler.calls] == [[1, 2, 3]]
 
 
-def test_who_comes_back_has_the_time_to_ask_from_deep_down():
-    async def everyone() -> None:
-        queue = DynamicBatcher(twice)
+def test_batch_waits_some_loop_turns_after_each_environment_step():
+    async def run_all() -> None:
+        batcher = DynamicBatcher(handler)
 
         async def deep() -> None:
             for _ in range(IDLE_TURNS - 9):
                 await asyncio.sleep(0)
 
-        async def travels() -> None:
+        async def step_and_request() -> None:
             for _ in range(2):
                 await deep()
                 with pending_env_step():
                     await asyncio.sleep(0.01)
             await deep()
-            await queue(2)
+            await batcher(2)
 
-        await asyncio.gather(queue(1), travels())
+        await asyncio.gather(batcher(1), step_and_request())
 
-    twice = Twice()
-    run_coroutine(everyone())
-    assert twice.calls == [[1, 2]]
-
-
-def test_who_is_busy_elsewhere_is_not_waited_for():
-    heard = Event()
-
-    async def everyone() -> bool:
-        queue = DynamicBatcher(Twice())
-
-        async def asks() -> None:
-            await queue(1)
-            heard.set()
-
-        return (await asyncio.gather(asyncio.to_thread(heard.wait, 10), asks()))[0]
-
-    assert run_coroutine(everyone())
+    handler = DoublingHandler()
+    run_coroutine(run_all())
+    assert handler.calls == [[1, 2]]
 
 
-def test_who_asks_during_a_call_is_answered_in_the_next():
-    begun, go_on, calls = Event(), Event(), []
+def test_batch_does_not_wait_for_other_threads():
+    replied = Event()
 
-    def answer(asks: Sequence[int]) -> Iterator[tuple[int, int]]:
-        calls.append(list(asks))
-        begun.set()
-        assert go_on.wait(10)
-        yield from enumerate(asks)
+    async def run_all() -> bool:
+        batcher = DynamicBatcher(DoublingHandler())
 
-    async def everyone() -> tuple[int, list[int]]:
-        queue = DynamicBatcher(answer)
-        first = asyncio.create_task(queue(1))
-        await asyncio.to_thread(begun.wait, 10)
-        later = [asyncio.create_task(queue(i)) for i in (2, 3)]
+        async def request() -> None:
+            await batcher(1)
+            replied.set()
+
+        return (await asyncio.gather(asyncio.to_thread(replied.wait, 10), request()))[0]
+
+    assert run_coroutine(run_all())
+
+
+def test_requests_during_a_call_are_answered_in_the_next():
+    started, release, calls = Event(), Event(), []
+
+    def handler(requests: Sequence[int]) -> Iterator[tuple[int, int]]:
+        calls.append(list(requests))
+        started.set()
+        assert release.wait(10)
+        yield from enumerate(requests)
+
+    async def run_all() -> tuple[int, list[int]]:
+        batcher = DynamicBatcher(handler)
+        first = asyncio.create_task(batcher(1))
+        await asyncio.to_thread(started.wait, 10)
+        later = [asyncio.create_task(batcher(i)) for i in (2, 3)]
         await asyncio.sleep(0)
-        go_on.set()
+        release.set()
         return await first, await asyncio.gather(*later)
 
-    assert run_coroutine(everyone()) == (1, [2, 3])
+    assert run_coroutine(run_all()) == (1, [2, 3])
     assert calls == [[1], [2, 3]]
 
 
-def test_joined_queues_are_answered_in_one_call_however_long_each_takes():
-    """X asks one twice, Y first the slow other: the second asks of both come together."""
+def test_merged_batchers_share_batches_however_long_each_takes():
+    """The second requests of both coroutines share a batch although one first waits longer."""
 
-    def slowly(asks: Sequence[int]) -> Iterator[tuple[int, int]]:
+    def slow_handler(requests: Sequence[int]) -> Iterator[tuple[int, int]]:
         Event().wait(0.05)
-        yield from other(asks)
+        yield from second_handler(requests)
 
-    async def everyone() -> list[int]:
-        first, second = merge_batchers([DynamicBatcher(one), DynamicBatcher(slowly)])
+    async def run_all() -> list[int]:
+        first, second = merge_batchers(
+            [DynamicBatcher(first_handler), DynamicBatcher(slow_handler)]
+        )
 
         async def x() -> int:
             return await first(await first(1))
@@ -162,15 +164,15 @@ def test_joined_queues_are_answered_in_one_call_however_long_each_takes():
 
         return await asyncio.gather(x(), y())
 
-    one, other = Twice(), Twice()
-    assert run_coroutine(everyone()) == [4, 40]
-    assert (one.calls, other.calls) == ([[1], [2, 20]], [[10]])
+    first_handler, second_handler = DoublingHandler(), DoublingHandler()
+    assert run_coroutine(run_all()) == [4, 40]
+    assert (first_handler.calls, second_handler.calls) == ([[1], [2, 20]], [[10]])
 
 
-def test_whoever_asks_joined_queues_hears_what_either_raises():
+def test_merged_batchers_raise_the_error_of_either_handler():
     async def both() -> list[object]:
         first, second = merge_batchers(
-            [DynamicBatcher(Twice()), DynamicBatcher(Twice(unanswerable=3))]
+            [DynamicBatcher(DoublingHandler()), DynamicBatcher(DoublingHandler(failing=3))]
         )
         return await asyncio.gather(first(1), second(3), return_exceptions=True)
 

@@ -1,4 +1,4 @@
-"""Where not all fit at once, rows join as others leave, and nobody notices."""
+"""Continuous batching: rows are added as others end, and no reply changes."""
 
 import copy
 
@@ -8,147 +8,171 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from grupo.inference.base import Reply, Request, generate_all
-from grupo.models.causal_policy import CausalPolicy
+from grupo.models.causal_lm import CausalPolicy
 from grupo.models.loading import Lora
 from tests.helpers import tiny_lm
 from tests.helpers.engine_requests import (
-    BOUNDS,
     FAMILIES,
-    MANY,
-    TEXTS,
-    Read,
-    after,
-    ask,
-    assert_evaluated,
-    assert_same,
-    engine,
-    evaluated,
+    PROMPTS,
+    REQUESTS,
+    STOP_CONDITIONS,
+    ModelCall,
+    assert_reference_logp,
+    assert_same_replies,
+    continuation,
+    engine_of,
     policy_of,
-    watched,
+    record_model_calls,
+    reference_logp,
+    request_for,
 )
 from tests.helpers.tiny_lm import CONTEXT
 
-FEW = 600  # cells: room for two thirds of them
-OFTEN = tuple(range(0, 99, 7))  # tokens that end an answer: rows leave at many times
+SMALL_BATCH = 600  # tokens: two thirds of the requests fit
+MANY_EOS = tuple(range(0, 99, 7))  # stop tokens: rows end at many different times
 
 
 @pytest.fixture(scope="module", params=FAMILIES)
 def family(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory):
-    """A policy of every family."""
+    """A policy of each model family."""
     return policy_of(tmp_path_factory.mktemp("models"), request.param)
 
 
-def joined(reads: list[Read]) -> int:
-    """How many reads were of rows of which some had said more than others."""
-    return sum(len(set(read.said)) > 1 for read in reads)
+def count_mixed_steps(calls: list[ModelCall]) -> int:
+    """Number of decode steps of rows of different lengths."""
+    return sum(len(set(call.num_generated)) > 1 for call in calls)
 
 
-def test_rows_join_while_others_speak_where_there_is_room_for_some(policy: CausalPolicy):
-    with watched(policy) as all_at_once:
-        whole = generate_all(engine(policy, ends=OFTEN), MANY)
-    with watched(policy) as some:
-        parts = generate_all(engine(policy, cells=FEW, ends=OFTEN), MANY)
-    with watched(policy) as each:
-        for request in MANY:
-            generate_all(engine(policy, ends=OFTEN), [request])
-    assert joined(all_at_once) == joined(each) == 0 < joined(some)
-    assert len(all_at_once) < len(some) < len(each)
-    assert_same(parts, whole)
+def test_rows_are_added_while_others_are_decoded(policy: CausalPolicy):
+    with record_model_calls(policy) as one_batch:
+        expected = generate_all(engine_of(policy, eos_token_ids=MANY_EOS), REQUESTS)
+    with record_model_calls(policy) as continuous:
+        replies = generate_all(
+            engine_of(policy, max_context_tokens=SMALL_BATCH, eos_token_ids=MANY_EOS), REQUESTS
+        )
+    with record_model_calls(policy) as separate:
+        for request in REQUESTS:
+            generate_all(engine_of(policy, eos_token_ids=MANY_EOS), [request])
+    assert (
+        count_mixed_steps(one_batch)
+        == count_mixed_steps(separate)
+        == 0
+        < count_mixed_steps(continuous)
+    )
+    assert len(one_batch) < len(continuous) < len(separate)
+    assert_same_replies(replies, expected)
 
 
-def test_rows_join_where_few_fit(policy: CausalPolicy):
-    with watched(policy) as reads:
-        generate_all(engine(policy, cells=400, ends=OFTEN), MANY)
-    assert max(len(read.said) for read in reads) < 16
-    assert joined(reads) > 0
+def test_rows_are_added_to_small_batches(policy: CausalPolicy):
+    with record_model_calls(policy) as calls:
+        generate_all(engine_of(policy, max_context_tokens=400, eos_token_ids=MANY_EOS), REQUESTS)
+    assert max(len(call.num_generated) for call in calls) < 16
+    assert count_mixed_steps(calls) > 0
 
 
-@pytest.mark.parametrize("cells", [100, FEW])
-def test_rows_hold_no_more_than_there_is_room_for(policy: CausalPolicy, cells: int):
-    with watched(policy) as reads:
-        generate_all(engine(policy, cells=cells), MANY)
-    held = [
-        read.held + BOUNDS.max_new_tokens * len(read.said) for read in reads if not read.prompts
+@pytest.mark.parametrize("max_context_tokens", [100, SMALL_BATCH])
+def test_context_tokens_stay_within_the_limit(policy: CausalPolicy, max_context_tokens: int):
+    with record_model_calls(policy) as calls:
+        generate_all(engine_of(policy, max_context_tokens=max_context_tokens), REQUESTS)
+    context_tokens = [
+        call.prefix_tokens + STOP_CONDITIONS.max_new_tokens * len(call.num_generated)
+        for call in calls
+        if not call.is_prefill
     ]
-    assert cells / 2 < max(held) <= cells
+    assert max_context_tokens / 2 < max(context_tokens) <= max_context_tokens
 
 
-def test_in_every_family_who_joins_is_told_the_same(family: CausalPolicy):
-    with watched(family) as reads:
-        said = generate_all(engine(family, cells=FEW, ends=OFTEN), MANY)
-    assert joined(reads) > 0
-    assert_same(said, generate_all(engine(family, ends=OFTEN), MANY))
-    assert_evaluated(family, MANY, said)
+def test_added_rows_get_the_same_replies_in_every_family(family: CausalPolicy):
+    with record_model_calls(family) as calls:
+        replies = generate_all(
+            engine_of(family, max_context_tokens=SMALL_BATCH, eos_token_ids=MANY_EOS), REQUESTS
+        )
+    assert count_mixed_steps(calls) > 0
+    assert_same_replies(replies, generate_all(engine_of(family, eos_token_ids=MANY_EOS), REQUESTS))
+    assert_reference_logp(family, REQUESTS, replies)
 
 
-def so(asked: list[Request], said: list[Reply]) -> list[Request]:
-    """What is asked next."""
-    both = zip(asked, said, strict=True)
-    return [after(request, reply, " so?", i) for i, (request, reply) in enumerate(both)]
+def next_turn(requests: list[Request], replies: list[Reply]) -> list[Request]:
+    """Requests that continue the replies."""
+    pairs = enumerate(zip(requests, replies, strict=True))
+    return [continuation(request, reply, " so?", i) for i, (request, reply) in pairs]
 
 
-def test_in_every_family_who_joins_after_a_turn_is_told_the_same(family: CausalPolicy):
-    one = engine(family, cells=900, limit=14, ends=OFTEN)
-    asked = so(MANY, generate_all(one, MANY))
-    with watched(family) as reads:
-        said = generate_all(one, asked)
-    assert joined(reads) > 0
-    assert_evaluated(family, asked, said)
+def test_added_rows_of_a_second_turn_match_the_reference_in_every_family(family: CausalPolicy):
+    local_engine = engine_of(
+        family, max_context_tokens=900, max_new_tokens=14, eos_token_ids=MANY_EOS
+    )
+    requests = next_turn(REQUESTS, generate_all(local_engine, REQUESTS))
+    with record_model_calls(family) as calls:
+        replies = generate_all(local_engine, requests)
+    assert count_mixed_steps(calls) > 0
+    assert_reference_logp(family, requests, replies)
 
 
 @settings(max_examples=25, deadline=None)
 @given(
-    st.lists(st.tuples(st.sampled_from(TEXTS), st.integers(0, 9)), min_size=1, max_size=40),
+    st.lists(st.tuples(st.sampled_from(PROMPTS), st.integers(0, 9)), min_size=1, max_size=40),
     st.integers(1, 900),
     st.integers(1, 30),
     st.integers(1, 98),
 )
-def test_whoever_asks_and_however_many_fit(policy, asked, cells, limit, ends):
-    """Whose answers end often, for many tokens end one: rows leave and join at any time."""
-    requests = [ask(*one) for one in asked]
-    told = {"limit": limit, "ends": tuple(range(0, 99, ends))}
-    said = generate_all(engine(policy, cells=cells, **told), requests)
-    assert_same(said, generate_all(engine(policy, **told), requests))
+def test_random_requests_and_batch_sizes(
+    policy, prompts, max_context_tokens, max_new_tokens, eos_step
+):
+    """Many stop tokens make rows end, and others be added, at any time."""
+    requests = [request_for(text, key) for text, key in prompts]
+    conditions = {"max_new_tokens": max_new_tokens, "eos_token_ids": tuple(range(0, 99, eos_step))}
+    small = engine_of(policy, max_context_tokens=max_context_tokens, **conditions)
+    expected = generate_all(engine_of(policy, **conditions), requests)
+    assert_same_replies(generate_all(small, requests), expected)
 
 
-def test_who_joins_at_the_end_of_the_context_is_cut_there(policy: CausalPolicy):
+def test_rows_added_near_the_context_length_end_there(policy: CausalPolicy):
     rooms = (1, 2, 5, 20)
-    long = [ask("x" * (CONTEXT - room), room) for room in rooms]
-    with watched(policy) as reads:
-        said = generate_all(engine(policy, cells=FEW, ends=OFTEN), [*MANY, *long])
-    assert joined(reads) > 0
-    apart = [generate_all(engine(policy, ends=OFTEN), some) for some in (MANY, long)]
-    assert_same(said, apart[0] + apart[1])
-    assert all(len(reply.tokens) <= room for reply, room in zip(said[-4:], rooms, strict=True))
+    long = [request_for("x" * (CONTEXT - room), room) for room in rooms]
+    with record_model_calls(policy) as calls:
+        replies = generate_all(
+            engine_of(policy, max_context_tokens=SMALL_BATCH, eos_token_ids=MANY_EOS),
+            [*REQUESTS, *long],
+        )
+    assert count_mixed_steps(calls) > 0
+    short_replies, long_replies = (
+        generate_all(engine_of(policy, eos_token_ids=MANY_EOS), requests)
+        for requests in (REQUESTS, long)
+    )
+    assert_same_replies(replies, short_replies + long_replies)
+    assert all(len(reply.tokens) <= room for reply, room in zip(replies[-4:], rooms, strict=True))
 
 
-def off(policy: CausalPolicy, asked: list[Request], said: list[Reply]) -> tuple[float, float]:
-    """How far what was said, and what the model's own attention says, are from the exact."""
+def squared_errors(
+    policy: CausalPolicy, requests: list[Request], replies: list[Reply]
+) -> tuple[float, float]:
+    """Squared logp errors against float32: of the replies, and of the model's own attention."""
     exact = copy.deepcopy(policy.hf_model).float()
     exact.set_attn_implementation("eager")
     sums = torch.zeros(2)
     with tiny_lm.dense_attention(policy) as model:
-        for request, reply in zip(asked, said, strict=True):
-            truth = evaluated(exact, request, reply)
+        for request, reply in zip(requests, replies, strict=True):
+            expected = reference_logp(exact, request, reply)
             with torch.autocast("cpu", torch.bfloat16):
-                own = evaluated(model, request, reply)
-            apart = torch.stack([torch.tensor(reply.logp) - truth, own - truth])
-            sums += apart.square().sum(1)
+                own = reference_logp(model, request, reply)
+            errors = torch.stack([torch.tensor(reply.logp) - expected, own - expected])
+            sums += errors.square().sum(1)
     return sums[0].item(), sums[1].item()
 
 
 @pytest.mark.usefixtures("bfloat16_here")
 @pytest.mark.parametrize("lora", [None, Lora(4)], ids=["full", "lora"])
 @pytest.mark.parametrize("name", FAMILIES)
-def test_in_bfloat16_what_is_said_is_as_near_the_exact_as_by_its_own_attention(
-    tmp_path, name, lora
-):
+def test_bfloat16_logp_is_as_exact_as_with_the_models_own_attention(tmp_path, name, lora):
     policy = policy_of(tmp_path, name, dtype="bfloat16", lora=lora)
-    one = engine(policy, cells=900, limit=14, ends=OFTEN)
-    with watched(policy) as reads, torch.autocast("cpu", torch.bfloat16):
-        first = generate_all(one, MANY)
-        asked = so(MANY, first)
-        said = generate_all(one, asked)
-    assert joined(reads) > 0
-    ours, own = off(policy, [*MANY, *asked], [*first, *said])
-    assert 0 < ours < 1.5**2 * own
+    local_engine = engine_of(
+        policy, max_context_tokens=900, max_new_tokens=14, eos_token_ids=MANY_EOS
+    )
+    with record_model_calls(policy) as calls, torch.autocast("cpu", torch.bfloat16):
+        first = generate_all(local_engine, REQUESTS)
+        requests = next_turn(REQUESTS, first)
+        replies = generate_all(local_engine, requests)
+    assert count_mixed_steps(calls) > 0
+    error, own_error = squared_errors(policy, [*REQUESTS, *requests], [*first, *replies])
+    assert 0 < error < 1.5**2 * own_error

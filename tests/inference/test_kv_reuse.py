@@ -1,144 +1,149 @@
-"""What was read once is not read again, and is as good as read again."""
+"""Cached prefixes are not computed again, and the replies do not change."""
 
 import pytest
 
 from grupo.inference.base import Reply, Request, generate_all
 from grupo.inference.local import LocalEngine
 from grupo.inference.sampling_params import Sampling
-from grupo.models.causal_policy import CausalPolicy
+from grupo.models.causal_lm import CausalPolicy
 from tests.helpers.engine_requests import (
-    BOUNDS,
     FAMILIES,
-    MANY,
-    Read,
-    after,
-    alone,
-    ask,
-    assert_evaluated,
-    assert_same,
-    engine,
+    REQUESTS,
+    STOP_CONDITIONS,
+    ModelCall,
+    assert_reference_logp,
+    assert_same_replies,
+    continuation,
+    engine_of,
+    generate_separately,
     policy_of,
-    watched,
+    record_model_calls,
+    request_for,
 )
 
-ASKED = ask("What is 2+2?", 0)
-MORE = " And now?"
+REQUEST = request_for("What is 2+2?", 0)
+NEXT_TURN = " And now?"
 
 
-def prompts(reads: list[Read]) -> list[int]:
-    """How many tokens of prompts were read, each time that some were."""
-    return [read.count for read in reads if read.prompts]
+def prefills(calls: list[ModelCall]) -> list[int]:
+    """Number of tokens of each prefill."""
+    return [call.num_tokens for call in calls if call.is_prefill]
 
 
 @pytest.fixture(scope="module", params=FAMILIES)
 def family(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory):
-    """A policy of every family."""
+    """A policy of each model family."""
     return policy_of(tmp_path_factory.mktemp("models"), request.param)
 
 
-def test_a_prompt_is_read_once_however_often_it_is_asked(policy: CausalPolicy):
-    one = engine(policy)
-    with watched(policy) as reads:
-        first = generate_all(one, [ask("What is 2+2?", key) for key in range(6)])
-        again = generate_all(one, [ask("What is 2+2?", key) for key in range(6)])
-    assert prompts(reads) == [12, 1]  # its last token says what comes next
-    assert_same(again, first)
+def test_equal_prompts_are_computed_once(policy: CausalPolicy):
+    engine = engine_of(policy)
+    with record_model_calls(policy) as calls:
+        first = generate_all(engine, [request_for("What is 2+2?", key) for key in range(6)])
+        again = generate_all(engine, [request_for("What is 2+2?", key) for key in range(6)])
+    assert prefills(calls) == [12, 1]  # the last token is always computed
+    assert_same_replies(again, first)
 
 
-def test_a_continuation_reads_what_is_new_and_says_the_same_as_if_it_read_all(policy: CausalPolicy):
-    one = engine(policy)
-    first = generate_all(one, [ASKED])[0]
-    second = after(ASKED, first, MORE, key=5)
-    with watched(policy) as reads:
-        said = generate_all(one, [second])
-    assert prompts(reads) == [1 + len(MORE)]  # the last token of a reply was said, not read
-    assert_same(said, alone(policy, [second]))
+def test_continuation_computes_only_new_tokens_and_gives_the_same_reply(policy: CausalPolicy):
+    engine = engine_of(policy)
+    first = generate_all(engine, [REQUEST])[0]
+    second = continuation(REQUEST, first, NEXT_TURN, key=5)
+    with record_model_calls(policy) as calls:
+        replies = generate_all(engine, [second])
+    assert prefills(calls) == [1 + len(NEXT_TURN)]  # the last token of a reply was not evaluated
+    assert_same_replies(replies, generate_separately(policy, [second]))
 
 
 def turns(
-    one: LocalEngine, count: int, asked: list[Request]
+    engine: LocalEngine, count: int, requests: list[Request]
 ) -> list[tuple[list[Request], list[Reply]]]:
-    """Requests of so many turns, each after the replies to those before, and the replies."""
-    found = []
+    """Requests and replies of so many turns, each continuing the replies of the turn before."""
+    history = []
     for turn in range(count):
-        said = generate_all(one, asked)
-        found.append((asked, said))
-        both = zip(asked, said, strict=True)
-        asked = [after(r, reply, " so", 10 * turn + i) for i, (r, reply) in enumerate(both)]
-    return found
+        replies = generate_all(engine, requests)
+        history.append((requests, replies))
+        pairs = enumerate(zip(requests, replies, strict=True))
+        requests = [continuation(r, reply, " so", 10 * turn + i) for i, (r, reply) in pairs]
+    return history
 
 
-START = [ask("Hi", 1), ask("Hi", 2), ask("Go on", 3), ask("A longer one.", 4)]
+FIRST_REQUESTS = [
+    request_for("Hi", 1),
+    request_for("Hi", 2),
+    request_for("Go on", 3),
+    request_for("A longer one.", 4),
+]
 
 
-def test_conversations_of_many_turns_read_each_turn_once(policy: CausalPolicy):
-    with watched(policy) as reads:
-        found = turns(engine(policy, limit=6), 4, START)
-    for asked, said in found:
-        assert_same(said, alone(policy, asked, limit=6))
+def test_each_turn_of_a_conversation_is_computed_once(policy: CausalPolicy):
+    with record_model_calls(policy) as calls:
+        history = turns(engine_of(policy, max_new_tokens=6), 4, FIRST_REQUESTS)
+    for requests, replies in history:
+        assert_same_replies(replies, generate_separately(policy, requests, max_new_tokens=6))
     new = 4 * (1 + len(" so"))
-    assert prompts(reads) == [len("HiGo onA longer one."), new, new, new]
+    assert prefills(calls) == [len("HiGo onA longer one."), new, new, new]
 
 
-def test_in_every_family_what_follows_is_as_likely_as_the_whole_read_again(family: CausalPolicy):
-    for asked, said in turns(engine(family, limit=6), 4, START):
-        assert_evaluated(family, asked, said)
+def test_logp_of_later_turns_matches_the_reference_in_every_family(family: CausalPolicy):
+    for requests, replies in turns(engine_of(family, max_new_tokens=6), 4, FIRST_REQUESTS):
+        assert_reference_logp(family, requests, replies)
 
 
-def test_forks_read_what_they_go_on_from_once(policy: CausalPolicy):
-    one = engine(policy, limit=8)
-    first = generate_all(one, [ASKED])[0]
-    forks = [after(ASKED, first, text, key) for key, text in enumerate(("a", "bc", "d", "d"))]
-    forks += [Request((*ASKED.tokens, *first.tokens[:n]), ASKED.rng_key + n) for n in (1, 3, 3)]
-    with watched(policy) as reads:
-        said = generate_all(one, forks)
-    assert sum(prompts(reads)) <= sum(1 + n for n in (1, 2, 1, 0, 0))
-    assert_same(said, alone(policy, forks, limit=8))
+def test_forks_share_their_prefix(policy: CausalPolicy):
+    engine = engine_of(policy, max_new_tokens=8)
+    first = generate_all(engine, [REQUEST])[0]
+    forks = [
+        continuation(REQUEST, first, text, key) for key, text in enumerate(("a", "bc", "d", "d"))
+    ]
+    forks += [Request((*REQUEST.tokens, *first.tokens[:n]), REQUEST.rng_key + n) for n in (1, 3, 3)]
+    with record_model_calls(policy) as calls:
+        replies = generate_all(engine, forks)
+    assert sum(prefills(calls)) <= sum(1 + n for n in (1, 2, 1, 0, 0))
+    assert_same_replies(replies, generate_separately(policy, forks, max_new_tokens=8))
 
 
 @pytest.mark.parametrize("cut", [1, 2, 7, 23])
-def test_an_answer_that_was_cut_goes_on_as_if_it_had_not_been(policy: CausalPolicy, cut: int):
-    whole, short = generate_all(engine(policy), MANY), engine(policy, limit=cut)
-    begun = generate_all(short, MANY)
-    over = [reply.finish_reason != "length" for reply in begun]
-    going = [i for i, done in enumerate(over) if not done]
-    rest = [after(MANY[i], begun[i]) for i in going]
-    on = engine(policy, memory=0)
-    for one in (
-        LocalEngine(
-            short.backend, short.lm_head, short.tokenizer, BOUNDS, prefix_cache=short.prefix_cache
-        ),
-        on,
-    ):
-        for i, more in zip(going, generate_all(one, rest), strict=True):
-            tokens = (*begun[i].tokens, *more.tokens)
+def test_resumed_generation_matches_uninterrupted(policy: CausalPolicy, cut: int):
+    whole, short = generate_all(engine_of(policy), REQUESTS), engine_of(policy, max_new_tokens=cut)
+    first = generate_all(short, REQUESTS)
+    unfinished = [i for i, reply in enumerate(first) if reply.finish_reason == "length"]
+    rest = [continuation(REQUESTS[i], first[i]) for i in unfinished]
+    uncached = engine_of(policy, cache_capacity=0)
+    model = short.backend, short.lm_head, short.tokenizer
+    cached = LocalEngine(*model, STOP_CONDITIONS, prefix_cache=short.prefix_cache)
+    for engine in (cached, uncached):
+        for i, reply in zip(unfinished, generate_all(engine, rest), strict=True):
+            tokens = (*first[i].tokens, *reply.tokens)
             assert tokens[: len(whole[i].tokens)] == whole[i].tokens
-    assert len(going) > 10
+    assert len(unfinished) > 10
 
 
-def test_how_answers_are_drawn_does_not_matter_to_what_was_read(policy: CausalPolicy):
-    one, greedy = engine(policy), Sampling(top_k=1)
-    asked = [ASKED, Request(ASKED.tokens, 1, greedy), Request(ASKED.tokens, 1)]
-    with watched(policy) as reads:
-        said = generate_all(one, asked)
-    assert sorted(prompts(reads)) == [1, 12]
-    assert_same(said, alone(policy, asked))
+def test_requests_with_different_sampling_share_the_prefix_cache(policy: CausalPolicy):
+    engine, greedy = engine_of(policy), Sampling(top_k=1)
+    requests = [REQUEST, Request(REQUEST.tokens, 1, greedy), Request(REQUEST.tokens, 1)]
+    with record_model_calls(policy) as calls:
+        replies = generate_all(engine, requests)
+    assert sorted(prefills(calls)) == [1, 12]
+    assert_same_replies(replies, generate_separately(policy, requests))
 
 
-@pytest.mark.parametrize("memory", [0, 20, 60, 300])
-def test_where_memory_is_full_nothing_is_wrong_only_slower(policy: CausalPolicy, memory: int):
-    with watched(policy) as reads:
-        found = turns(engine(policy, memory=memory, limit=6), 4, START)
-    for asked, said in found:
-        assert_same(said, alone(policy, asked, limit=6))
-    with watched(policy) as ample:
-        turns(engine(policy, limit=6), 4, START)
-    slower = sum(prompts(reads)) > sum(prompts(ample))
-    assert slower == (memory < 300)
+@pytest.mark.parametrize("capacity", [0, 20, 60, 300])
+def test_small_prefix_cache_costs_time_but_changes_no_reply(policy: CausalPolicy, capacity: int):
+    with record_model_calls(policy) as calls:
+        history = turns(
+            engine_of(policy, cache_capacity=capacity, max_new_tokens=6), 4, FIRST_REQUESTS
+        )
+    for requests, replies in history:
+        assert_same_replies(replies, generate_separately(policy, requests, max_new_tokens=6))
+    with record_model_calls(policy) as calls_with_large_cache:
+        turns(engine_of(policy, max_new_tokens=6), 4, FIRST_REQUESTS)
+    slower = sum(prefills(calls)) > sum(prefills(calls_with_large_cache))
+    assert slower == (capacity < 300)
 
 
-def test_memory_holds_about_as_much_as_it_should(policy: CausalPolicy):
-    one = engine(policy, memory=100, limit=6)
+def test_prefix_cache_exceeds_its_capacity_by_at_most_one_call(policy: CausalPolicy):
+    engine = engine_of(policy, cache_capacity=100, max_new_tokens=6)
     for number in range(30):
-        generate_all(one, [ask(f"{number:03} is a number", number)])
-        assert len(one.prefix_cache.children) <= 100 + len("000 is a number") + 5
+        generate_all(engine, [request_for(f"{number:03} is a number", number)])
+        assert len(engine.prefix_cache.children) <= 100 + len("000 is a number") + 5

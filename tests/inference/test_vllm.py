@@ -1,4 +1,4 @@
-"""The engine with a real vLLM; `GRUPO_VLLM_PYTHON` is an interpreter that has one."""
+"""The engine with a real vLLM; `GRUPO_VLLM_PYTHON` names an interpreter that has it."""
 
 import os
 import signal
@@ -17,7 +17,15 @@ from grupo.inference.sampling_params import Sampling
 from grupo.inference.vllm import Vllm, VllmEngine
 from grupo.models.causal_lm import CausalLM
 from tests.helpers import tiny_lm
-from tests.helpers.real_vllm import ask, differences, logits_of, many, processes, text_of, with_logp
+from tests.helpers.real_vllm import (
+    logits_of,
+    logp_errors,
+    request_for,
+    requests_of,
+    server_processes,
+    text_of,
+    with_reference_logp,
+)
 from tests.helpers.tiny_lm import ALPHABET
 
 PYTHON = os.environ.get("GRUPO_VLLM_PYTHON", "")
@@ -27,15 +35,15 @@ pytestmark = [
 ]
 
 CONTEXT = 512
-BOUNDS = StopConditions(max_new_tokens=24, eos_token_ids=(0,), context_length=CONTEXT)
+STOP_CONDITIONS = StopConditions(max_new_tokens=24, eos_token_ids=(0,), context_length=CONTEXT)
 GREEDY = Sampling(top_k=1)
-# a processor's vLLM 0.32 cannot read a seeded prompt in parts; the rest is for a small machine
+# on a CPU vLLM 0.32 cannot sample with seeds during chunked prefill; the rest saves memory
 OPTIONS = ("--no-enable-chunked-prefill", "--max-num-seqs", "64")
 
 
 @pytest.fixture(scope="module", autouse=True)
-def temporary(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Logs of servers that were killed are not left in the system's folder."""
+def temporary_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keeps logs of killed servers out of the system's folder."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("tempfile.tempdir", str(tmp_path_factory.mktemp("temporary")))
         yield
@@ -50,17 +58,16 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="module")
 def model(folder: str) -> Any:
-    """The same as transformers computes it."""
+    """The same model in transformers."""
     return AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
 
 
 @pytest.fixture(scope="module")
 def local(folder: str) -> LocalEngine:
-    """Our own engine."""
+    """The local engine."""
     policy = CausalLM(folder, max_new_tokens=24).build()
-    return LocalEngine(
-        policy.evaluator.body, policy.lm_head, policy.chat_tokenizer.tokenizer, BOUNDS
-    )
+    tokenizer = policy.chat_tokenizer.tokenizer
+    return LocalEngine(policy.evaluator.backend, policy.lm_head, tokenizer, STOP_CONDITIONS)
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +80,7 @@ def served(folder: str, model: Any) -> Iterator[VllmEngine]:
         request_timeout=120.0,
         max_failures=2,
     )
-    engine = spec.build(folder, BOUNDS)
+    engine = spec.build(folder, STOP_CONDITIONS)
     engine.load(model.state_dict())
     yield engine
     engine.close()
@@ -81,10 +88,10 @@ def served(folder: str, model: Any) -> Iterator[VllmEngine]:
 
 @pytest.fixture
 def engine(served: VllmEngine, model: Any) -> Iterator[VllmEngine]:
-    """The same with the model's weights and usual bounds, whatever another test did."""
+    """The engine with the model's weights and the usual stop conditions."""
     served.load(model.state_dict())
     yield served
-    served.stop_conditions = BOUNDS
+    served.stop_conditions = STOP_CONDITIONS
 
 
 @pytest.mark.parametrize(
@@ -100,17 +107,18 @@ def engine(served: VllmEngine, model: Any) -> Iterator[VllmEngine]:
         Sampling(temperature=1.2, top_k=8, min_p=0.05),
     ],
 )
-def test_log_probabilities_are_those_of_what_is_sampled_from(engine, model, sampling):
-    requests = many(sampling=sampling)
+def test_logp_is_that_of_the_sampled_distribution(engine, model, sampling):
+    requests = requests_of(sampling=sampling)
     replies = generate_all(engine, requests)
-    assert differences(model, requests, replies).max() < 1e-3
+    assert logp_errors(model, requests, replies).max() < 1e-3
     for request, reply in zip(requests, replies, strict=True):
-        cut = sampling.cut(logits_of(model, request, reply) / sampling.temperature)
-        assert not cut.gather(1, torch.tensor(reply.tokens)[:, None]).any()
+        logits = logits_of(model, request, reply) / sampling.temperature
+        mask = sampling.truncation_mask(logits)
+        assert not mask.gather(1, torch.tensor(reply.tokens)[:, None]).any()
 
 
-def test_greedy_answers_are_those_of_the_local_engine(engine, local):
-    requests = many(sampling=GREEDY)
+def test_greedy_replies_match_the_local_engine(engine, local):
+    requests = requests_of(sampling=GREEDY)
     ours, theirs = generate_all(local, requests), generate_all(engine, requests)
     assert [(r.tokens, r.finish_reason) for r in theirs] == [
         (r.tokens, r.finish_reason) for r in ours
@@ -121,23 +129,23 @@ def test_greedy_answers_are_those_of_the_local_engine(engine, local):
 @pytest.mark.parametrize(
     "change",
     [
-        {"limit": 5},
-        {"limit": 1},
-        {"ends": ()},
-        {"ends": tuple(range(34, 60))},  # capitals
-        {"stop": ("e",)},
-        {"stop": ("never said", "x", "B")},
-        {"context": 202},  # room for two tokens after the longest prompt
-        {"context": 200},  # and for none
-        {"context": 150},
+        {"max_new_tokens": 5},
+        {"max_new_tokens": 1},
+        {"eos_token_ids": ()},
+        {"eos_token_ids": tuple(range(34, 60))},  # capitals
+        {"stop_strings": ("e",)},
+        {"stop_strings": ("never generated", "x", "B")},
+        {"context_length": 202},  # room for two tokens after the longest prompt
+        {"context_length": 200},  # and for none
+        {"context_length": 150},
     ],
     ids=repr,
 )
-def test_answers_end_where_those_of_the_local_engine_do(engine, local, change):
-    engine.bounds = replace(BOUNDS, **change)
-    requests = many(sampling=GREEDY)
+def test_replies_end_where_those_of_the_local_engine_do(engine, local, change):
+    engine.stop_conditions = replace(STOP_CONDITIONS, **change)
+    requests = requests_of(sampling=GREEDY)
     ours, theirs = (
-        generate_all(replace(local, bounds=engine.bounds), requests),
+        generate_all(replace(local, stop_conditions=engine.stop_conditions), requests),
         generate_all(engine, requests),
     )
     assert [(r.tokens, r.finish_reason) for r in theirs] == [
@@ -145,116 +153,119 @@ def test_answers_end_where_those_of_the_local_engine_do(engine, local, change):
     ]
 
 
-def test_the_end_token_ends_an_answer_and_is_its_last(engine):
-    replies = generate_all(engine, many(100))
+def test_stop_token_is_the_last_token_of_a_reply(engine):
+    replies = generate_all(engine, requests_of(100))
     assert {reply.finish_reason for reply in replies} == {"end", "length"}
     for reply in replies:
         assert len(reply.tokens) == len(reply.logp)
-        place = reply.tokens.index(0) if 0 in reply.tokens else len(reply.tokens)
-        assert (place == len(reply.tokens) - 1) == (reply.finish_reason == "end")
+        end = reply.tokens.index(0) if 0 in reply.tokens else len(reply.tokens)
+        assert (end == len(reply.tokens) - 1) == (reply.finish_reason == "end")
         assert len(reply.tokens) == 24 or reply.finish_reason == "end"
 
 
 @pytest.mark.parametrize("width", [1, 2, 5])
-def test_a_stop_text_ends_the_answer_that_says_it_and_no_other(engine, width):
-    requests = many(100)
+def test_stop_string_ends_exactly_the_replies_that_contain_it(engine, width):
+    requests = requests_of(100)
     free = generate_all(engine, requests)
     stop = text_of(max(free, key=lambda reply: len(reply.tokens)))[6 : 6 + width]
-    engine.bounds = replace(BOUNDS, stop_strings=(stop, "never said"))
-    found = 0
+    engine.stop_conditions = replace(STOP_CONDITIONS, stop_strings=(stop, "never generated"))
+    matches = 0
     for before, after in zip(free, generate_all(engine, requests), strict=True):
         place = text_of(before).find(stop)
         if place < 0:
             assert after.tokens == before.tokens
         else:
-            found += 1
+            matches += 1
             assert (text_of(after), after.finish_reason) == (
                 text_of(before)[: place + width],
                 "stop",
             )
-    assert found >= 1
+    assert matches >= 1
 
 
-def test_equal_keys_say_the_same_and_different_keys_differ(engine):
-    requests = [ask("Hi", key) for key in (1, 1, 2, 3)]
+def test_equal_keys_give_equal_replies_and_different_keys_differ(engine):
+    requests = [request_for("Hi", key) for key in (1, 1, 2, 3)]
     first, again = generate_all(engine, requests), generate_all(engine, requests)
     assert first == again
     assert first[0] == first[1]
     assert len({reply.tokens for reply in first}) == 3
 
 
-def test_first_tokens_are_as_frequent_as_they_are_likely(engine, model):
-    engine.bounds = replace(BOUNDS, max_new_tokens=1)
+def test_first_tokens_have_the_frequencies_of_the_distribution(engine, model):
+    engine.stop_conditions = replace(STOP_CONDITIONS, max_new_tokens=1)
     count = 2_000
-    replies = generate_all(engine, [ask("Hi", key) for key in range(count)])
-    said = torch.tensor([reply.tokens[0] for reply in replies]).bincount(minlength=len(ALPHABET))
-    p = logits_of(model, ask("Hi", 0), Reply((5,)))[0].softmax(-1)
-    off = (said / count - p).abs() / (p * (1 - p) / count).sqrt()
-    assert off[p > 4e-3].max() < 4  # standard deviations, of at most 250 tokens
+    replies = generate_all(engine, [request_for("Hi", key) for key in range(count)])
+    first_tokens = torch.tensor([reply.tokens[0] for reply in replies])
+    frequency = first_tokens.bincount(minlength=len(ALPHABET)) / count
+    p = logits_of(model, request_for("Hi", 0), Reply((5,)))[0].softmax(-1)
+    deviation = (frequency - p).abs() / (p * (1 - p) / count).sqrt()
+    assert deviation[p > 4e-3].max() < 4  # standard deviations, of at most 250 tokens
 
 
-def test_other_weights_say_other_things_at_once_and_forget_what_was_read(engine, model, folder):
-    requests = many()  # some prompts are longer than what vLLM remembers at a time
-    before, version = generate_all(engine, requests), engine.version
+def test_new_weights_apply_at_once_and_invalidate_the_prefix_cache(engine, model, folder):
+    requests = requests_of()  # some prompts are longer than a block of vLLM's prefix cache
+    before, version = generate_all(engine, requests), engine.weights_version
     other = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
     torch.manual_seed(3)
     with torch.no_grad():
         for parameter in other.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.05)
     engine.load(other.state_dict())
-    assert engine.version != version
+    assert engine.weights_version != version
     after = generate_all(engine, requests)
-    assert differences(other, requests, after).max() < 1e-3
-    assert differences(model, requests, after).max() > 0.1
+    assert logp_errors(other, requests, after).max() < 1e-3
+    assert logp_errors(model, requests, after).max() > 0.1
     engine.load(model.state_dict())
-    assert engine.version == version
+    assert engine.weights_version == version
     assert generate_all(engine, requests) == before
 
 
-@pytest.mark.parametrize("who", ["api_server", "EngineCore"])
-def test_a_server_that_is_killed_in_the_middle_of_a_call_is_replaced(engine, who):
-    requests = many(200)
+@pytest.mark.parametrize("process", ["api_server", "EngineCore"])
+def test_server_killed_during_a_call_is_replaced(engine, process):
+    requests = requests_of(200)
     undisturbed = generate_all(engine, requests)
-    victim, found = processes(engine)[who], []
-    for answered in engine(requests):
-        found.append(answered)
-        if len(found) == 10:
-            os.kill(victim, signal.SIGKILL)
-    assert processes(engine)[who] != victim
-    assert sorted(i for i, _ in found) == list(range(200))
-    assert [reply for _, reply in sorted(found)] == undisturbed
+    pid, answered = server_processes(engine)[process], []
+    for indexed_reply in engine(requests):
+        answered.append(indexed_reply)
+        if len(answered) == 10:
+            os.kill(pid, signal.SIGKILL)
+    assert server_processes(engine)[process] != pid
+    assert sorted(i for i, _ in answered) == list(range(200))
+    assert [reply for _, reply in sorted(answered)] == undisturbed
 
 
-def test_weights_that_do_not_fit_are_one_error_and_the_next_ones_are_loaded(engine, model):
+def test_incomplete_weights_raise_and_the_next_ones_are_loaded(engine, model):
     weights = dict(model.state_dict())
-    lost = weights.pop("model.norm.weight")
-    with pytest.raises(EngineError, match=r"1 of vLLM's tensors .* first model.norm.weight"):
+    removed = weights.pop("model.norm.weight")
+    with pytest.raises(
+        EngineError, match=r"1 parameters of vLLM are missing, first model.norm.weight"
+    ):
         engine.load(weights)
-    engine.load(weights | {"model.norm.weight": lost})
-    requests = many()
-    assert differences(model, requests, generate_all(engine, requests)).max() < 1e-3
+    engine.load(weights | {"model.norm.weight": removed})
+    requests = requests_of()
+    assert logp_errors(model, requests, generate_all(engine, requests)).max() < 1e-3
 
 
-def test_closing_ends_every_process(served):
-    assert len(processes(served)) >= 3
+def test_close_ends_every_process(served):
+    assert len(server_processes(served)) >= 3
     group = served.server.guard_processes[0].pid
     served.close()
     with pytest.raises(ProcessLookupError):
         os.killpg(group, 0)
 
 
-def test_in_bfloat16_the_log_probabilities_are_near(folder, model):
+def test_bfloat16_logp_is_close(folder, model):
     half = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.bfloat16)
     more = ("--enforce-eager", *OPTIONS)
     engine = Vllm(
         python=PYTHON, gpu_memory_utilization=0.1, server_options=more, dtype="bfloat16"
-    ).build(folder, BOUNDS)
+    ).build(folder, STOP_CONDITIONS)
     engine.load(model.state_dict())
-    requests = many()
+    requests = requests_of()
     replies = generate_all(engine, requests)
     engine.close()
-    ours = with_logp(half, requests, replies)
-    rounding = differences(model, requests, ours).mean()  # what bfloat16 costs transformers itself
+    rounded = with_reference_logp(half, requests, replies)
+    rounding = logp_errors(model, requests, rounded).mean()  # transformers' own error in bfloat16
     assert 0 < rounding < 0.1
-    assert differences(model, requests, replies).mean() < 2 * rounding
-    assert differences(half, requests, replies).mean() < 2 * rounding
+    assert logp_errors(model, requests, replies).mean() < 2 * rounding
+    assert logp_errors(half, requests, replies).mean() < 2 * rounding

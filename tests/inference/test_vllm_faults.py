@@ -1,4 +1,4 @@
-"""Whatever a server does, every request is answered once, or the call ends with one line."""
+"""After any fault of a server every request is answered once, or the call raises one error."""
 
 import logging
 import re
@@ -9,142 +9,140 @@ from collections.abc import Iterator
 import pytest
 
 from grupo.inference.http_client import EngineError
-from tests.helpers.fake_vllm import Fake, well
-from tests.helpers.faulty_vllm import PASSING, dies, fails
+from tests.helpers.fake_vllm import FakeServer, respond_correctly
+from tests.helpers.faulty_vllm import TRANSIENT_FAULTS, die, fail
 from tests.helpers.vllm_fixtures import (
-    MANY,
-    NEW,
+    NEW_WEIGHTS,
+    REQUESTS,
     assert_all_answered_once,
     engine_of,
-    once,
-    patience_for,
+    fault_at,
+    timeout_for,
 )
 
 
 @pytest.fixture
-def fake() -> Iterator[Fake]:
-    """One that does as it should until it is told otherwise."""
-    server = Fake()
+def fake() -> Iterator[FakeServer]:
+    """A server that responds correctly until a test changes it."""
+    server = FakeServer()
     yield server
-    server.die()
+    server.stop()
 
 
-@pytest.mark.parametrize("fault", PASSING)
+@pytest.mark.parametrize("fault", TRANSIENT_FAULTS)
 @pytest.mark.parametrize("number", [0, 17, 39])
-def test_a_server_that_goes_wrong_once_is_asked_again_for_what_is_missing(
-    fake, fault, number, caplog
-):
-    wrong, line = PASSING[fault]
-    engine = engine_of(fake, patience=patience_for(fault))
-    fake.completes = once(number, wrong)
+def test_after_one_fault_only_missing_requests_are_sent_again(fake, fault, number, caplog):
+    behaviour, message = TRANSIENT_FAULTS[fault]
+    engine = engine_of(fake, request_timeout=timeout_for(fault))
+    fake.handle_completion = fault_at(number, behaviour)
     with caplog.at_level(logging.WARNING):
         assert_all_answered_once(engine)
-    assert len(caplog.records) == 1 or fault == "answers twice"  # it may never be heard twice
+    assert (
+        len(caplog.records) == 1 or fault == "responds twice"
+    )  # the second response may not be read
     for record in caplog.records:
-        said = record.getMessage()
-        assert re.match(
-            rf"vllm at {fake.url} .*{line}.*; \d+ of 40 requests are unanswered\.", said
-        )
-        assert "\n" not in said
-        missing = int(re.findall(r"(\d+) of 40", said)[0])
-        assert (
-            1 <= missing <= 40 - (number - 8)
-        )  # but for the 8 on their way, what was said is kept
-        assert len(fake.asked) <= 40 + 8
+        line = record.getMessage()
+        pattern = rf"vllm at {fake.url} .*{message}.*; \d+ of 40 requests are unanswered\."
+        assert re.match(pattern, line)
+        assert "\n" not in line
+        missing = int(re.findall(r"(\d+) of 40", line)[0])
+        # all replies are kept but those of the 8 requests in flight
+        assert 1 <= missing <= 40 - (number - 8)
+        assert len(fake.completion_bodies) <= 40 + 8
 
 
-def test_after_a_death_weights_are_loaded_again_before_anything_is_asked(fake):
+def test_restarted_server_gets_the_weights_before_any_request(fake):
     engine = engine_of(fake)
-    fake.completes = once(17, dies)
+    fake.handle_completion = fault_at(17, die)
     assert_all_answered_once(engine)
-    assert fake.loaded == [engine.weights_version] * 2
-    assert {body["cache_salt"] for body in fake.asked} == {engine.weights_version}
+    assert fake.loaded_versions == [engine.weights_version] * 2
+    assert {body["cache_salt"] for body in fake.completion_bodies} == {engine.weights_version}
 
 
-def test_a_server_that_died_between_two_calls_is_given_the_weights_again(fake):
+def test_server_restarted_between_calls_gets_the_weights_again(fake):
     engine = engine_of(fake)
-    fake.die()
-    fake.rise(fake.port)
+    fake.stop()
+    fake.start(fake.port)
     assert_all_answered_once(engine)
-    assert fake.loaded == [engine.weights_version] * 2
+    assert fake.loaded_versions == [engine.weights_version] * 2
 
 
-@pytest.mark.parametrize("fault", PASSING)
-def test_a_server_that_always_goes_wrong_is_given_up_on_after_so_many_tries(fake, fault):
-    wrong, line = PASSING[fault]
-    engine = engine_of(fake, tries=2, at_once=1, patience=patience_for(fault))
-    fake.completes = lambda handler, number, body: wrong(handler, number, body)
-    if fault == "answers twice":
-        assert len(list(engine(MANY[:9]))) == 9  # it says one thing each time it is asked
+@pytest.mark.parametrize("fault", TRANSIENT_FAULTS)
+def test_permanent_fault_raises_after_max_failures(fake, fault):
+    behaviour, message = TRANSIENT_FAULTS[fault]
+    engine = engine_of(fake, max_failures=2, max_concurrency=1, request_timeout=timeout_for(fault))
+    fake.handle_completion = lambda handler, number, body: behaviour(handler, number, body)
+    if fault == "responds twice":
+        assert len(list(engine(REQUESTS[:9]))) == 9  # the first response to each request is valid
     else:
-        with pytest.raises(EngineError, match=line) as error:
-            list(engine(MANY))
-        assert str(error.value).endswith("Given up after 2 failures in a row.")
+        with pytest.raises(EngineError, match=message) as error:
+            list(engine(REQUESTS))
+        assert str(error.value).endswith("Gave up after 2 failures in a row.")
         assert "; 40 of 40 requests are unanswered." in str(error.value)
-        assert len(fake.asked) == 2
+        assert len(fake.completion_bodies) == 2
 
 
-def test_nobody_goes_on_waiting_when_a_call_is_given_up(fake):
-    engine = engine_of(fake, tries=1, patience=0.5)
-    freed = threading.Event()
-    fake.completes = lambda handler, number, body: freed.wait(30)
-    with pytest.raises(EngineError, match=r"has not answered for 0\.5 s"):
-        list(engine(MANY))
-    until = time.monotonic() + 5
-    while (left := waiting(fake)) and time.monotonic() < until:
+def test_failed_call_leaves_no_waiting_threads(fake):
+    engine = engine_of(fake, max_failures=1, request_timeout=0.5)
+    released = threading.Event()
+    fake.handle_completion = lambda handler, number, body: released.wait(30)
+    with pytest.raises(EngineError, match=r"sent no response for 0\.5 s"):
+        list(engine(REQUESTS))
+    deadline = time.monotonic() + 5
+    while (left := waiting_threads(fake)) and time.monotonic() < deadline:
         time.sleep(0.05)
-    freed.set()
+    released.set()
     assert left == 0
 
 
-def waiting(server: Fake) -> int:
-    """How many threads wait for its answers."""
+def waiting_threads(server: FakeServer) -> int:
+    """Number of threads that wait for the server's responses."""
     return sum(thread.name == server.url for thread in threading.enumerate())
 
 
-def test_failures_with_answers_between_them_are_not_counted_together(fake):
-    engine = engine_of(fake, tries=2, at_once=1)
-    fake.completes = lambda handler, number, body: (fails if number % 5 == 4 else well)(
-        handler, number, body
-    )
+def test_failures_count_only_without_replies_between_them(fake):
+    engine = engine_of(fake, max_failures=2, max_concurrency=1)
+    fake.handle_completion = lambda handler, number, body: (
+        fail if number % 5 == 4 else respond_correctly
+    )(handler, number, body)
     assert_all_answered_once(engine)
-    assert len(fake.asked) == 40 + 40 // 4 - 1
+    assert len(fake.completion_bodies) == 40 + 40 // 4 - 1
 
 
-def test_a_request_that_is_refused_is_not_asked_again(fake):
+def test_rejected_request_is_not_sent_again(fake):
     engine = engine_of(fake)
-    said = {"error": {"message": "This model's maximum context length is 8 tokens."}}
-    fake.completes = lambda handler, number, body: handler.say(400, said)
-    with pytest.raises(EngineError, match="refuses /v1/completions: 400: This model's maximum"):
-        list(engine(MANY[:1]))
-    assert len(fake.asked) == 1
+    content = {"error": {"message": "This model's maximum context length is 8 tokens."}}
+    fake.handle_completion = lambda handler, number, body: handler.respond(400, content)
+    with pytest.raises(EngineError, match="rejects /v1/completions: 400: This model's maximum"):
+        list(engine(REQUESTS[:1]))
+    assert len(fake.completion_bodies) == 1
 
 
-def test_nobody_at_the_address_is_one_line(fake):
-    engine = engine_of(fake, tries=2, patience=0.5)
-    fake.die()
+def test_unreachable_server_raises_one_error(fake):
+    engine = engine_of(fake, max_failures=2, request_timeout=0.5)
+    fake.stop()
     time.sleep(0.1)
     began = time.monotonic()
-    with pytest.raises(EngineError, match=r"has not answered /health for 0.5 s; 40 of 40 requests"):
-        list(engine(MANY))
+    with pytest.raises(EngineError, match=r"did not answer /health for 0.5 s; 40 of 40 requests"):
+        list(engine(REQUESTS))
     assert time.monotonic() - began < 5
 
 
-def test_weights_wait_for_a_server_that_comes_back(fake):
+def test_load_waits_for_a_restarted_server(fake):
     engine = engine_of(fake)
-    fake.die()
-    threading.Timer(0.5, fake.rise, (fake.port,)).start()
-    engine.load(NEW)
+    fake.stop()
+    threading.Timer(0.5, fake.start, (fake.port,)).start()
+    engine.load(NEW_WEIGHTS)
     assert_all_answered_once(engine)
 
 
-def test_who_wants_no_more_answers_lets_go_of_the_server(fake):
-    engine = engine_of(fake, at_once=4)
-    answers = engine(MANY)
-    next(answers)
-    answers.close()
+def test_closed_generator_stops_sending_requests(fake):
+    engine = engine_of(fake, max_concurrency=4)
+    replies = engine(REQUESTS)
+    next(replies)
+    replies.close()
     time.sleep(0.1)
-    asked = len(fake.asked)
-    assert asked < 40
+    sent = len(fake.completion_bodies)
+    assert sent < 40
     assert_all_answered_once(engine)
-    assert len(fake.asked) == asked + 40
+    assert len(fake.completion_bodies) == sent + 40

@@ -1,4 +1,4 @@
-"""What a vLLM server is asked and given, and what it must not be."""
+"""Requests and weights that a vLLM server gets, and servers that are rejected."""
 
 import re
 from collections.abc import Iterator
@@ -15,43 +15,43 @@ from grupo.inference.http_client import EngineError
 from grupo.inference.sampling_params import Sampling
 from grupo.inference.vllm import Vllm
 from tests.helpers import fake_vllm
-from tests.helpers.fake_vllm import Fake, Handler, well
+from tests.helpers.fake_vllm import FakeServer, Handler, respond_correctly
 from tests.helpers.vllm_fixtures import (
-    BOUNDS,
-    MANY,
-    NEW,
-    OLD,
+    NEW_WEIGHTS,
+    REQUESTS,
+    STOP_CONDITIONS,
+    WEIGHTS,
     assert_all_answered_once,
+    count_seeds,
     engine_of,
-    once,
-    times_asked,
+    fault_at,
 )
 
 
 @pytest.fixture
-def fake() -> Iterator[Fake]:
-    """One that does as it should until it is told otherwise."""
-    server = Fake()
+def fake() -> Iterator[FakeServer]:
+    """A server that responds correctly until a test changes it."""
+    server = FakeServer()
     yield server
-    server.die()
+    server.stop()
 
 
-def test_every_request_is_asked_once_and_answered_with_the_loaded_weights(fake):
+def test_every_request_is_sent_once_and_answered_with_the_loaded_weights(fake):
     assert_all_answered_once(engine_of(fake))
-    assert set(times_asked(fake).values()) == {1}
-    assert {len(body["prompt"]) for body in fake.asked} == {3, 4, 5, 6}
+    assert set(count_seeds(fake).values()) == {1}
+    assert {len(body["prompt"]) for body in fake.completion_bodies} == {3, 4, 5, 6}
 
 
-def test_what_is_asked_says_everything_that_an_answer_depends_on(fake):
+def test_request_body_states_everything_a_reply_depends_on(fake):
     spec = Vllm(fake.url, request_timeout=10.0)
     engine = spec.build("", StopConditions(12, (0, 1), ("###",), context_length=10))
-    engine.load(OLD)
+    engine.load(WEIGHTS)
     list(engine([Request((7, 8, 9), 5, Sampling(0.5, 0.9, 4))]))
-    (body,) = fake.asked
+    (body,) = fake.completion_bodies
     assert body.pop("request_id")
     assert body == {
         "prompt": [7, 8, 9],
-        "max_tokens": 7,  # of the 10 that the model reads
+        "max_tokens": 7,  # of a context of 10
         "seed": derive_key(5, 3),
         "temperature": 0.5,
         "top_p": 0.9,
@@ -72,128 +72,134 @@ def test_what_is_asked_says_everything_that_an_answer_depends_on(fake):
     }
 
 
-def test_two_turns_of_one_rollout_draw_other_numbers(fake):
+def test_two_turns_of_a_rollout_have_different_seeds(fake):
     list(engine_of(fake)([Request((5, 6), 1), Request((5, 6, 7), 1)]))
-    assert len(times_asked(fake)) == 2
+    assert len(count_seeds(fake)) == 2
 
 
-def test_where_there_is_no_room_nothing_is_asked(fake):
+def test_request_with_a_full_context_is_not_sent(fake):
     full = Request((5,) * 40, 1)
-    assert dict(engine_of(fake)([full, MANY[0], full]))[0] == Reply() == Reply((), (), "length")
-    assert len(fake.asked) == 1
+    assert dict(engine_of(fake)([full, REQUESTS[0], full]))[0] == Reply() == Reply((), (), "length")
+    assert len(fake.completion_bodies) == 1
 
 
-def test_no_requests_ask_nobody(fake):
-    assert list(Vllm(fake.url).build("", BOUNDS)([])) == []
+def test_no_requests_send_nothing(fake):
+    assert list(Vllm(fake.url).build("", STOP_CONDITIONS)([])) == []
 
 
 @pytest.mark.parametrize(
-    ("sampling", "said"),
+    ("sampling", "message"),
     [
-        (Sampling(top_p=0.9, min_p=0.1), "vLLM cuts by min_p before top_p"),
+        (Sampling(top_p=0.9, min_p=0.1), "vLLM truncates by min_p before top_p"),
         (Sampling(temperature=0.001), "Allowed with Vllm: 0.01 or more"),
     ],
 )
-def test_what_vllm_would_sample_otherwise_is_refused(fake, sampling, said):
-    with pytest.raises(ConfigError, match=said):
+def test_sampling_that_differs_in_vllm_is_rejected(fake, sampling, message):
+    with pytest.raises(ConfigError, match=message):
         list(engine_of(fake)([Request((5,), 1, sampling)]))
-    assert fake.asked == []
+    assert fake.completion_bodies == []
 
 
-def test_weights_are_loaded_once_and_again_when_they_change(fake):
+def test_weights_are_loaded_once_for_each_change(fake):
     engine = engine_of(fake)
-    list(engine(MANY))
-    list(engine(MANY))
-    assert fake.loaded == [engine.weights_version]
-    engine.load(NEW)
+    list(engine(REQUESTS))
+    list(engine(REQUESTS))
+    assert fake.loaded_versions == [engine.weights_version]
+    engine.load(NEW_WEIGHTS)
     assert_all_answered_once(engine)
-    assert fake.loaded[1:] == [engine.weights_version] != fake.loaded[:1]
-    engine.load(NEW)  # it holds them
-    assert len(fake.loaded) == 2
+    assert fake.loaded_versions[1:] == [engine.weights_version] != fake.loaded_versions[:1]
+    engine.load(NEW_WEIGHTS)  # already loaded
+    assert len(fake.loaded_versions) == 2
 
 
-def test_weights_are_handed_over_in_the_dtype_that_the_server_computes_in(fake):
+def test_weights_are_transferred_in_the_servers_dtype(fake):
     fake.facts["dtype"] = "bfloat16"
     engine = engine_of(fake, dtype="bfloat16")
     rounded = {"b": torch.ones(3, 2).bfloat16(), "a": torch.arange(4), "c.d": torch.zeros(0, 5)}
     engine.load({name: x + 1e-4 if name == "b" else x for name, x in rounded.items()})
-    assert len(fake.loaded) == 1  # 1.0001 is 1 in bfloat16
+    assert len(fake.loaded_versions) == 1  # 1.0001 is 1 in bfloat16
 
 
-def test_another_checksum_is_an_error_at_once(fake):
-    fake.loads = lambda path: {"version": "f00"}
-    with pytest.raises(EngineError, match="loaded other weights than it was given: blake2b f00"):
+def test_wrong_checksum_raises_at_once(fake):
+    fake.load_weights = lambda path: {"version": "f00"}
+    with pytest.raises(EngineError, match="loaded other weights than were written: blake2b f00"):
         engine_of(fake)
-    assert len(fake.loaded) == 1
+    assert len(fake.loaded_versions) == 1
 
 
-def test_a_changed_byte_of_the_file_is_seen(fake):
+def test_damaged_weights_file_is_detected(fake):
     def damaged(path: str) -> dict[str, str]:
-        held = bytearray(Path(path).read_bytes())
-        held[-1] ^= 1
-        Path(path).write_bytes(held)
+        content = bytearray(Path(path).read_bytes())
+        content[-1] ^= 1
+        Path(path).write_bytes(content)
         return {"version": fake_vllm.checksum(path)}
 
-    fake.loads = damaged
-    with pytest.raises(EngineError, match="loaded other weights than it was given"):
+    fake.load_weights = damaged
+    with pytest.raises(EngineError, match="loaded other weights than were written"):
         engine_of(fake)
 
 
-def test_weights_that_the_server_cannot_load_are_an_error_at_once(fake):
-    fake.loads = lambda path: {"error": "AssertionError: 5 is not 32"}
+def test_weights_that_the_server_cannot_load_raise_at_once(fake):
+    fake.load_weights = lambda path: {"error": "AssertionError: 5 is not 32"}
     with pytest.raises(EngineError, match="cannot load the weights: AssertionError: 5 is not 32"):
         engine_of(fake)
-    assert len(fake.loaded) == 1
+    assert len(fake.loaded_versions) == 1
 
 
-def test_weights_of_somebody_else_are_not_sampled_from(fake):
+def test_weights_of_another_run_are_not_sampled_from(fake):
     engine_of(fake)
-    with pytest.raises(EngineError, match="holds weights of somebody else"):
-        list(Vllm(fake.url, request_timeout=10.0).build("", BOUNDS)(MANY))
+    with pytest.raises(EngineError, match="holds weights of another run"):
+        list(Vllm(fake.url, request_timeout=10.0).build("", STOP_CONDITIONS)(REQUESTS))
 
 
-def test_weights_that_change_meanwhile_are_an_error(fake):
+def test_weights_changed_during_a_call_raise(fake):
     engine = engine_of(fake)
 
-    def meddle(handler: Handler, number: int, body: dict[str, Any]) -> None:
+    def change_version(handler: Handler, number: int, body: dict[str, Any]) -> None:
         handler.fake.version = "f00"
-        well(handler, number, body)
+        respond_correctly(handler, number, body)
 
-    fake.completes = once(20, meddle)
-    with pytest.raises(EngineError, match="was given other weights while it answered"):
-        list(engine(MANY))
+    fake.handle_completion = fault_at(20, change_version)
+    with pytest.raises(EngineError, match="received other weights during the call"):
+        list(engine(REQUESTS))
 
 
 @pytest.mark.parametrize(
-    ("facts", "said"),
+    ("facts", "message"),
     [
-        ({"logprobs": "raw_logprobs"}, "has logprobs 'raw_logprobs'. Wanted: 'processed_logprobs'"),
-        ({"dtype": "bfloat16"}, "has dtype 'bfloat16'. Wanted: 'float32'"),
-        ({"trouble": "it would die"}, "has trouble 'it would die'. Wanted: ''"),
+        ({"logprobs": "raw_logprobs"}, "logprobs is 'raw_logprobs', expected 'processed_logprobs'"),
+        ({"dtype": "bfloat16"}, "dtype is 'bfloat16', expected 'float32'"),
+        ({"unsupported": "it would crash"}, "unsupported is 'it would crash', expected ''"),
     ],
 )
-def test_a_server_that_computes_otherwise_is_refused(fake, facts, said):
+def test_server_that_computes_differently_is_rejected(fake, facts, message):
     fake.facts |= facts
-    with pytest.raises(ConfigError, match=re.escape(said)):
+    with pytest.raises(ConfigError, match=re.escape(message)):
         engine_of(fake)
 
 
 @pytest.mark.parametrize(
-    ("spec", "said"),
+    ("spec", "message"),
     [
         ({"url": ""}, "url: ''. Allowed: an address, or python"),
         ({"url": "http://a:1", "dtype": "float8"}, "dtype: 'float8'. Allowed: float32 or bfloat16"),
-        ({"url": "http://a:1", "tries": 0}, "tries: 0. Allowed: 1 or more"),
-        ({"url": "http://a:1", "patience": 0.0}, "patience: 0.0. Allowed: seconds above 0"),
-        ({"url": "http://a:1", "memory": 1.5}, "memory: 1.5. Allowed: above 0, at most 1"),
+        ({"url": "http://a:1", "max_failures": 0}, "max_failures: 0. Allowed: 1 or more"),
+        (
+            {"url": "http://a:1", "request_timeout": 0.0},
+            "request_timeout: 0.0. Allowed: seconds above 0",
+        ),
+        (
+            {"url": "http://a:1", "gpu_memory_utilization": 1.5},
+            "gpu_memory_utilization: 1.5. Allowed: above 0, at most 1",
+        ),
     ],
 )
-def test_what_cannot_be_is_refused(spec, said):
-    with pytest.raises(ConfigError, match=re.escape(said)):
+def test_invalid_settings_are_rejected(spec, message):
+    with pytest.raises(ConfigError, match=re.escape(message)):
         Vllm(**spec)
 
 
 @pytest.mark.parametrize("url", ["localhost:8000", "ftp://a:1", "http://"])
-def test_what_is_no_url_is_refused(url):
+def test_invalid_urls_are_rejected(url):
     with pytest.raises(ConfigError, match=re.escape(f"url: {url!r}. Allowed: http://host:port.")):
-        Vllm(url).build("", BOUNDS)
+        Vllm(url).build("", STOP_CONDITIONS)

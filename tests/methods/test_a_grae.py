@@ -22,8 +22,8 @@ def test_advantages_depend_on_difficulty_and_sign():
     # r - p is 1/4 or -3/4, std 1/2
     expected = [0.5 * easy * 0.4] * 3 + [-1.5 * easy]
     assert expected == pytest.approx([0.49403] * 3 + [-3.70526], rel=1e-5)
-    said = A(batch.reward[:8], make_batch(group=labels[:8], reward=rewards[:8]))
-    assert said[:4].tolist() != pytest.approx(expected)  # alone these two have m = 1/2
+    advantage = A(batch.reward[:8], make_batch(group=labels[:8], reward=rewards[:8]))
+    assert advantage[:4].tolist() != pytest.approx(expected)  # alone these two have m = 1/2
     whole = DifficultyWeightedAdvantage(target_accuracy=1.0)(batch.reward, batch)
     assert whole[:4].tolist() == pytest.approx(expected, rel=1e-4)
     # sqrt p = 1/2: both weights are 1

@@ -41,5 +41,4 @@ def test_penalty_coef_0_is_grpo():
 
 
 def test_defaults():
-    assert ace() == ace(group_size=8, penalty_coef=1.0, clip_eps=0.2)
     assert ace().required_signals == {"logp@ref"}

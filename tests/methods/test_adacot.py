@@ -51,7 +51,4 @@ def test_decision_tokens_have_weight_0_and_others_are_unchanged():
 
 
 def test_defaults():
-    assert adacot() == adacot(
-        group_size=8, missed_penalty=0.2, overuse_penalty=0.3, format_penalty=1.0
-    )
     assert adacot().required_signals == {"step/decision"}

@@ -21,8 +21,8 @@ def test_good_tempered_rollouts_have_weight_1_and_other_tempered_ones_0():
     )
     # own: +-1/2 over sqrt(1/2); tempered: 2/3, -1/3, -1/3: only the first is above 0.05
     A = 0.5 / (sqrt(0.5) + 1e-6)
-    credited = method_at().advantage(batch.reward, batch)
-    assert credited.tolist() == pytest.approx([A, -A, 1.0, 0.0, 0.0])
+    advantage = method_at().advantage(batch.reward, batch)
+    assert advantage.tolist() == pytest.approx([A, -A, 1.0, 0.0, 0.0])
 
 
 def test_advantage_of_0_05_is_below_the_threshold():

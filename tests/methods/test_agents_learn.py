@@ -27,16 +27,16 @@ def alone():
 
 
 @pytest.mark.slow
-def test_branching_learns_to_look_up_and_to_say():
+def test_branching_learns_to_look_up_and_to_answer():
     one = gain(ARPO, "right")
     assert one > MIN_GAIN
     assert gain(turned(ARPO), "right") < one - MIN_GAIN
 
 
 @pytest.mark.slow
-def test_belief_alone_teaches_to_look_up():
-    # nobody is ever paid: for a while only, since nobody learns to answer either
-    few = {"part": "asked", "reward": None, "steps": 8}
+def test_belief_alone_trains_the_lookup():
+    # without a reward, and for few steps, since the answer is not learned either
+    few = {"reward_term": "asked", "reward": None, "steps": 8}
     one = gain(IGPO, **few)
     assert one > MIN_GAIN
     assert gain(turned(IGPO), **few) < one - MIN_GAIN
@@ -44,7 +44,7 @@ def test_belief_alone_teaches_to_look_up():
 
 
 @pytest.mark.slow
-def test_belief_and_outcome_teach_to_look_up_and_to_say():
+def test_belief_and_outcome_train_lookup_and_answer():
     one = gain(IGPO, "right")
     assert one > MIN_GAIN
     assert gain(turned(IGPO), "right") < one - MIN_GAIN

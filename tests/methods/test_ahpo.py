@@ -27,13 +27,13 @@ def test_all_incorrect_group_only_imitates_the_expert():
 
 
 def test_group_with_a_correct_rollout_is_grpo_on_policy_rollouts():
-    ours = gradient([1.0, 0.0, 1.0], ahpo())
+    policy_gradient = gradient([1.0, 0.0, 1.0], ahpo())
     alone = make_batch([0, 0], reward=[1.0, 0.0]).with_advantage(grpo(kl_coef=0.0).advantage)
     pi = perturb_logp(alone, [[0.1], [0.1]])
     loss = (grpo(kl_coef=0.0).aggregation(alone) * grpo(kl_coef=0.0).loss(pi, alone)).sum()
-    theirs = torch.autograd.grad(loss, pi.logp)[0]
-    assert ours[:2, 0].tolist() == pytest.approx(theirs[:, 0].tolist())
-    assert ours[2].tolist() == [0.0, 0.0]
+    expected = torch.autograd.grad(loss, pi.logp)[0]
+    assert policy_gradient[:2, 0].tolist() == pytest.approx(expected[:, 0].tolist())
+    assert policy_gradient[2].tolist() == [0.0, 0.0]
 
 
 def test_larger_min_correct_imitates_despite_a_success():
@@ -47,6 +47,5 @@ def test_correct_demonstration_does_not_count_as_policy_success():
 
 
 def test_defaults():
-    assert ahpo() == ahpo(group_size=8, min_correct=1, clip_eps=0.2)
     assert ahpo().required_signals == {"sampled"}
     assert ahpo().required_reward_terms == {"correct"}

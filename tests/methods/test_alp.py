@@ -26,7 +26,3 @@ def test_length_hardly_matters_if_outcomes_differ():
     batch = make_batch([0, 0], [1.0, 0.0], length=[9000, 1], reward_terms={"correct": [1.0, 0.0]})
     advantage = batch.with_advantage(alp().advantage).advantage[:, 0].tolist()
     assert advantage == pytest.approx([0.5**0.5, -(0.5**0.5)], rel=1e-5)
-
-
-def test_defaults():
-    assert alp() == alp(group_size=16, length_coef=1e-7)

@@ -24,7 +24,7 @@ def test_noisy_judge_ranks_as_the_authors_release():
     advantage = arenarl().advantage(batch.reward, batch).tolist()
     assert advantage == pytest.approx(eight, abs=1e-5)
     four = [-0.38729739, 0.38729745, -1.16189218, 1.16189218]
-    batch = make_batch(group=[0] * 4, reward_terms={"rank": tournament_scores(4, noisy)})
+    batch = make_batch(group=[0] * 4, reward_terms={"rank": tournament_scores(4, noisy_comparison)})
     assert arenarl().advantage(batch.reward, batch).tolist() == pytest.approx(four, abs=1e-5)
 
 

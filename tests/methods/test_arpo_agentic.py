@@ -43,13 +43,13 @@ def test_masked_actions_are_not_read():
 
 
 def gradient(method, advantage) -> torch.Tensor:
-    """What each action of two leaves learns, those that they share summed."""
+    """Gradient of each action of two leaves; shared actions are summed."""
     batch = batch_of_leaves()
-    credited = batch.with_advantage(lambda x, b: advantage(torch.tensor([1.0, -0.5]).double(), b))
-    pi = perturb_logp(credited, [[0.05, -0.05, 0.1]] * 2)
-    loss = (method.aggregation(credited) * method.loss(pi, credited)).sum()
-    (slope,) = torch.autograd.grad(loss, pi.logp)
-    return torch.cat([slope[:, :2].sum(0), slope[:, 2]])
+    batch = batch.with_advantage(lambda x, b: advantage(torch.tensor([1.0, -0.5]).double(), b))
+    pi = perturb_logp(batch, [[0.05, -0.05, 0.1]] * 2)
+    loss = (method.aggregation(batch) * method.loss(pi, batch)).sum()
+    (per_row,) = torch.autograd.grad(loss, pi.logp)
+    return torch.cat([per_row[:, :2].sum(0), per_row[:, 2]])
 
 
 def test_soft_and_hard_estimates_have_the_same_gradient():

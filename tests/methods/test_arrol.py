@@ -39,14 +39,14 @@ def test_scores_are_counted_by_bin_and_advantages_unchanged():
     batch = make_batch(
         [0] * 4, [1.0, 0.0, 1.0, 1.0], reward_terms={"quality": [0.31, 0.39, 1.0, -1.0]}
     )
-    told = CountByBin(10).metrics(batch)
-    assert {name: x for name, x in told.items() if x} == {
+    metrics = CountByBin(10).metrics(batch)
+    assert {name: x for name, x in metrics.items() if x} == {
         "value_bins/correct/3": 1.0,
         "value_bins/count/3": 2.0,
         "value_bins/correct/9": 1.0,
         "value_bins/count/9": 1.0,
     }
-    assert len(told) == 20  # all of them, for who follows them
+    assert len(metrics) == 20  # zero counts included
     assert CountByBin(10)(batch.reward, batch) is batch.reward
 
 

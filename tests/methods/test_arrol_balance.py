@@ -1,7 +1,7 @@
-"""What ARRoL claims of its pruning: who is left differs more, and is more evenly right and wrong.
+"""ARRoL's claim: survivors of pruning have more reward variance and a more even success rate.
 
-Each group is sampled to its end, and only then is given up who would have been: survivors are
-compared with all subsets of their size, which is what pruning at random leaves on average.
+Every rollout is generated to its end and only then pruned. Survivors are compared with all subsets
+of their size, which is the average result of random pruning.
 """
 
 from collections.abc import Sequence
@@ -20,90 +20,96 @@ from grupo.rollouts.samplers.pruning import QUALITY_HEAD
 from grupo.testing.smoke.run import echo_recipe
 from grupo.training.learner import Learner
 
-T95 = {5: 2.776, 8: 2.365}  # Student's t of so many seeds, 95 %
+T95 = {5: 2.776, 8: 2.365}  # 95 % quantile of Student's t by number of seeds
 
 
 @dataclass(frozen=True)
-class Left:
-    """A group's rewards, 0 or 1, and who of them was left."""
+class PrunedGroup:
+    """Rewards of a group, 0 or 1, and the indices of its survivors."""
 
     rewards: Sequence[float]
-    left: Sequence[int]
+    survivors: Sequence[int]
 
     @property
-    def more_varied(self) -> float:
-        """Variance of those left, n - 1, less that of a random subset: the whole group's."""
-        return variance([self.rewards[i] for i in self.left]) - variance(self.rewards)
+    def variance_gain(self) -> float:
+        """Variance of the survivors' rewards minus that of a random subset: the group's (n - 1)."""
+        return variance([self.rewards[i] for i in self.survivors]) - variance(self.rewards)
 
     @property
-    def more_even(self) -> float:
-        """How much nearer a half of those left are right than of a random subset."""
-        k, right = len(self.left), sum(self.rewards[i] > 0.5 for i in self.left)
-        return uneven(self.rewards, k) - abs(right / k - 0.5)
+    def balance_gain(self) -> float:
+        """Decrease of |fraction correct - 1/2| against a random subset of the same size."""
+        k = len(self.survivors)
+        num_correct = sum(self.rewards[i] > 0.5 for i in self.survivors)
+        return expected_imbalance(self.rewards, k) - abs(num_correct / k - 0.5)
 
 
-def uneven(rewards: Sequence[float], k: int) -> float:
-    """|share right - 1/2| of k drawn from these without looking, on average."""
+def expected_imbalance(rewards: Sequence[float], k: int) -> float:
+    """Mean of |fraction correct - 1/2| over all subsets of size k."""
     n, ones = len(rewards), sum(x > 0.5 for x in rewards)
-    ways = ((comb(ones, i) * comb(n - ones, k - i), abs(i / k - 0.5)) for i in range(k + 1))
-    return sum(w * off for w, off in ways) / comb(n, k)
+    counts = ((comb(ones, i) * comb(n - ones, k - i), abs(i / k - 0.5)) for i in range(k + 1))
+    return sum(count * imbalance for count, imbalance in counts) / comb(n, k)
 
 
-class Notes:
-    """Groups as they were."""
+class Recorder:
+    """Collects the pruned groups of a run."""
 
     def __init__(self) -> None:
-        self.found: list[Left] = []
+        self.groups: list[PrunedGroup] = []
 
 
 @component
-class Watched:
-    """Samples every rollout to its end, then gives up whom `inner` would have given up before."""
+class PruneAfterwards:
+    """Generates every rollout to its end, then prunes those that `inner` would have pruned."""
 
     inner: EarlyPruning
-    notes: Notes
-    helpers = (QUALITY_HEAD,)
+    recorder: Recorder
+    aux_heads = (QUALITY_HEAD,)
 
-    async def __call__(self, task, env, act) -> Group:
-        group = await replace(self.inner, keep_fraction=1.0)(task, env, act)
-        going = self.inner.surviving_indices([r.reward_terms["quality"] for r in group.rollouts])
-        if 1 < len(going) < len(group.rollouts):
-            self.notes.found.append(Left([r.reward for r in group.rollouts], going))
-        told = [r if i in going else replace(r, error=PRUNED) for i, r in enumerate(group.rollouts)]
-        return replace(group, rollouts=tuple(told))
+    async def __call__(self, task, env, actor) -> Group:
+        group = await replace(self.inner, keep_fraction=1.0)(task, env, actor)
+        scores = [r.reward_terms["quality"] for r in group.rollouts]
+        survivors = self.inner.surviving_indices(scores)
+        if 1 < len(survivors) < len(group.rollouts):
+            self.recorder.groups.append(PrunedGroup([r.reward for r in group.rollouts], survivors))
+        rollouts = [
+            r if i in survivors else replace(r, error=PRUNED) for i, r in enumerate(group.rollouts)
+        ]
+        return replace(group, rollouts=tuple(rollouts))
 
 
-def watched(seed: int, steps: int = 40) -> list[Left]:
-    """The groups of a run on the proving ground."""
-    method, notes = arrol(16, prune_at=1, always_keep=2), Notes()
-    made = echo_recipe(method, max_steps=steps, seed=seed)
-    sample = Watched(method.sampler, notes)
-    learner = Learner(made.replace(method=method.replace(sampler=sample)))
+def pruned_groups(seed: int, steps: int = 40) -> list[PrunedGroup]:
+    """The pruned groups of a run of smoke training."""
+    method, recorder = arrol(16, prune_at=1, always_keep=2), Recorder()
+    recipe = echo_recipe(method, max_steps=steps, seed=seed)
+    sampler = PruneAfterwards(method.sampler, recorder)
+    learner = Learner(recipe.replace(method=method.replace(sampler=sampler)))
     for _ in range(steps):
         learner.step()
-    return notes.found
+    return recorder.groups
 
 
-def interval(of_seeds: Sequence[float]) -> tuple[float, float]:
-    """95 % of a mean over seeds."""
-    half = T95[len(of_seeds)] * stdev(of_seeds) / sqrt(len(of_seeds))
-    return fmean(of_seeds) - half, fmean(of_seeds) + half
+def confidence_interval(values: Sequence[float]) -> tuple[float, float]:
+    """95 % confidence interval of the mean over seeds."""
+    half = T95[len(values)] * stdev(values) / sqrt(len(values))
+    return fmean(values) - half, fmean(values) + half
 
 
 def test_random_subset_has_the_variance_of_its_group():
-    # of 1, 1, 0, 0 two are left, one right: 1/2 against pairs of 1/2 (4 of 6) and 0 (2 of 6)
-    mixed = Left([1.0, 1.0, 0.0, 0.0], [0, 2])
-    assert mixed.more_varied == pytest.approx(1 / 2 - 1 / 3)
-    assert uneven(mixed.rewards, 2) == pytest.approx(2 / 6 * 0.5)
-    assert mixed.more_even == pytest.approx(1 / 6)
-    pairs = [(i, j) for i in range(4) for j in range(i)]
-    assert fmean(Left(mixed.rewards, p).more_varied for p in pairs) == pytest.approx(0)
-    assert fmean(Left(mixed.rewards, p).more_even for p in pairs) == pytest.approx(0)
+    # two of 1, 1, 0, 0 survive, one correct: variance 1/2; pairs have 1/2 (4 of 6) and 0 (2 of 6)
+    mixed = PrunedGroup([1.0, 1.0, 0.0, 0.0], [0, 2])
+    assert mixed.variance_gain == pytest.approx(1 / 2 - 1 / 3)
+    assert expected_imbalance(mixed.rewards, 2) == pytest.approx(2 / 6 * 0.5)
+    assert mixed.balance_gain == pytest.approx(1 / 6)
+    pairs = [PrunedGroup(mixed.rewards, (i, j)) for i in range(4) for j in range(i)]
+    assert fmean(pair.variance_gain for pair in pairs) == pytest.approx(0)
+    assert fmean(pair.balance_gain for pair in pairs) == pytest.approx(0)
 
 
 @pytest.mark.slow
 def test_survivors_have_more_variance_and_balance_than_a_random_subset():
     torch.set_num_threads(1)
-    runs = [watched(seed) for seed in range(5)]
-    assert interval([fmean(one.more_varied for one in run) for run in runs])[0] > 0
-    assert interval([fmean(one.more_even for one in run) for run in runs])[0] > 0
+    runs = [pruned_groups(seed) for seed in range(5)]
+    variance_gains = [fmean(group.variance_gain for group in run) for run in runs]
+    balance_gains = [fmean(group.balance_gain for group in run) for run in runs]
+    assert confidence_interval(variance_gains)[0] > 0
+    assert confidence_interval(balance_gains)[0] > 0

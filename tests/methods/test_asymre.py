@@ -23,7 +23,3 @@ def test_baseline_is_the_mean_minus_a_margin():
 def test_equal_rewards_have_a_small_positive_advantage():
     _, gradient = learn(asymre(baseline_margin=0.1), [1.0, 1.0])
     assert gradient == pytest.approx([-0.05] * 3)
-
-
-def test_default_baseline_is_0_1_below_the_mean():
-    assert asymre() == asymre(group_size=8, baseline_margin=0.1)

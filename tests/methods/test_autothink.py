@@ -4,7 +4,7 @@ from math import exp
 
 import pytest
 
-from grupo.methods.autothink import BalancedModeReward, autothink
+from grupo.methods.autothink import BalancedModeReward
 from grupo.testing.batches import make_batch
 
 
@@ -72,7 +72,3 @@ def test_matches_the_authors_code():
     for (rate, shape), expected in recorded.items():
         r = rewards(correct, think, length, group, [1] * 8 + [0], rate, shape)
         assert r == pytest.approx(expected, rel=1e-5)
-
-
-def test_defaults_are_the_first_stages():
-    assert autothink() == autothink(group_size=8, mode_fraction=0.5, length_coef=0.0)

@@ -83,17 +83,19 @@ def test_matches_the_authors_code():
     labels = [0] * 4 + [1] * 5
     batch = make_batch(group=labels, reward=reward, length=length, signals={"entropy": entropy})
 
-    def said(credit):
+    def advantage_of(credit):
         return credit(batch.reward, batch).tolist()
 
     # compute_dr_entropy_per_token_group_outcome_advantage, _lambda and alpha 1, then 0.5 and 0.8
     expected = [1.0, -0.75, 0.5, -0.75, 0.875, 0.875, -1.0, -0.75, 0.875]
-    assert said(canon().advantage) == pytest.approx(expected, rel=1e-5)
+    assert advantage_of(canon().advantage) == pytest.approx(expected, rel=1e-5)
     expected = [0.625, -0.375, 0.125, -0.375, 0.45, 0.45, -0.5625, -0.3375, 0.45]
-    assert said(ConditionalAdvantage(0.5, low_scale=0.8)) == pytest.approx(expected, rel=1e-5)
+    assert advantage_of(ConditionalAdvantage(0.5, low_scale=0.8)) == pytest.approx(
+        expected, rel=1e-5
+    )
     # compute_dr_length_on_mean_group_outcome_advantage, _lambda 0.7 and alpha 0.9
     expected = [0.605, -0.39, 0.11, -0.325, 0.355, 0.3775, -0.6225, -0.3425, 0.355]
-    assert said(ConditionalAdvantage(0.7, by_length, high_scale=0.9)) == pytest.approx(
+    assert advantage_of(ConditionalAdvantage(0.7, by_length, high_scale=0.9)) == pytest.approx(
         expected, rel=1e-5
     )
 

@@ -65,7 +65,3 @@ def test_group_of_one_has_margin_0():
     loss, gradient = learn([1.0], [1.0], [2.0], lam=0.0)
     assert loss == pytest.approx(log(2))
     assert gradient.item() == 0
-
-
-def test_defaults():
-    assert cgpo_codpo() == cgpo_codpo(group_size=4, beta=0.1, nll_coef=5.0)

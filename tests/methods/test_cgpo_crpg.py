@@ -42,7 +42,3 @@ def test_loss_is_a_mean_over_answers_and_their_tokens():
     (gradient,) = torch.autograd.grad(loss, logp)
     a = BEATS / 4
     assert gradient.flatten().tolist() == pytest.approx([-a / 4, -a / 4, a / 2, 0.0])
-
-
-def test_defaults():
-    assert cgpo_crpg() == cgpo_crpg(group_size=4, max_kl=10.0)

@@ -44,7 +44,3 @@ def test_gradient_is_that_of_the_weighted_likelihood():
     loss = (method.aggregation(batch) * method.loss(Signals(logp=logp), batch)).sum()
     assert loss.item() == pytest.approx(BEATS / 2)
     assert torch.autograd.grad(loss, logp)[0].flatten().tolist() == pytest.approx([-BEATS / 2, 0.0])
-
-
-def test_defaults():
-    assert cgpo_crraft() == cgpo_crraft(group_size=4, max_kl=10.0)

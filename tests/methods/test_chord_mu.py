@@ -39,13 +39,6 @@ def test_without_demonstrations_it_is_scaled_grpo():
 
 
 def test_defaults():
-    assert chord_mu() == chord_mu(
-        group_size=8,
-        initial_sft_weight=0.9,
-        final_sft_weight=0.05,
-        decay_fraction=1.0,
-        clip_eps=0.2,
-    )
     assert chord_mu().required_signals == {"sampled"}
 
 

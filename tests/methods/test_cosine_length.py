@@ -64,7 +64,6 @@ def test_matches_the_authors_code():
 
 
 def test_defaults_are_the_papers():
-    assert cosine_length(64) == cosine_length(64, group_size=16, repetition_coef=-0.05, gamma=0.99)
     piece = CosineLengthReward(64)
     assert (piece.correct_rewards, piece.incorrect_rewards, piece.overlong_reward) == (
         (2.0, 1.0),

@@ -59,9 +59,9 @@ def test_matches_the_authors_code():
     # device, no ties, equal lengths, where its mean over tokens is the paper's
     A = [1.2821440696716309, -1.2821440696716309, -0.7692865133285522, 1.0257152318954468]
     A += [0.0, -0.2564288079738617]
-    credited = make_batch(group=[0] * 6, reward=[1.0, 0.0, 0.2, 0.9, 0.5, 0.4])
-    credited = credited.with_advantage(cppo().advantage).advantage[:, 0].tolist()
-    assert credited == pytest.approx(A, rel=1e-3)  # it adds 1e-4 to the std, 1e-6 is added here
+    batch = make_batch(group=[0] * 6, reward=[1.0, 0.0, 0.2, 0.9, 0.5, 0.4])
+    advantage = batch.with_advantage(cppo().advantage).advantage[:, 0].tolist()
+    assert advantage == pytest.approx(A, rel=1e-3)  # the authors add 1e-4 to the std, 1e-6 here
     batch = make_batch(group=[0] * 6, length=[2] * 6, advantage=A)
     moves = [[0.1, 0.3], [0.25, -0.1], [0.0, 0.05], [-0.3, 0.1], [0.1, 0.1], [0.2, 0.2]]
     pi, method = perturb_logp(batch, moves), cppo(prune_fraction=0.5, kl_coef=0.0)

@@ -21,9 +21,9 @@ def test_loss_is_nll_weighted_by_the_probability():
 def test_gradient_is_that_of_minus_the_probability():
     batch = make_batch([0, 0], logp=0.0).with_advantage(dft().advantage)
     pi = perturb_logp(batch, [[-0.7], [-2.0]])
-    (ours,) = torch.autograd.grad(dft().loss(pi, batch).sum(), pi.logp)
-    (theirs,) = torch.autograd.grad(-pi.logp.exp().sum(), pi.logp)
-    assert ours.flatten().tolist() == pytest.approx(theirs.flatten().tolist())
+    (gradient,) = torch.autograd.grad(dft().loss(pi, batch).sum(), pi.logp)
+    (expected,) = torch.autograd.grad(-pi.logp.exp().sum(), pi.logp)
+    assert gradient.flatten().tolist() == pytest.approx(expected.flatten().tolist())
 
 
 def test_reward_is_ignored():

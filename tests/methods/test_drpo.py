@@ -41,17 +41,6 @@ def test_large_length_temperature_is_disco():
     ] == pytest.approx(learn(disco(trust_region_coef=5.0))[0])
 
 
-def test_defaults_are_the_released_ones():
-    assert drpo(max_length=8192) == drpo(
-        max_length=8192,
-        group_size=8,
-        length_temperature=0.1,
-        score_temperature=10.0,
-        trust_region_coef=1000.0,
-        max_kl=1e-4,
-    )
-
-
 def test_matches_the_authors_code():
     # Optimization-AI/DRPO @ 405f702, verl/verl/trainer/ppo/core_algos.py,
     # compute_policy_loss_drpo, kl_type kl, Lambda 0.5, beta 10; inputs as below. Its value is

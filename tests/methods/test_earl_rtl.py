@@ -27,7 +27,3 @@ def test_an_open_gate_everywhere_is_the_token_mean():
     loss, gradient = learn(earl_rtl(top_entropy_fraction=1.0))
     assert loss == pytest.approx(-exp(0.1))
     assert gradient == pytest.approx([-exp(0.1) / 5] * 5)
-
-
-def test_the_share_is_a_fifth():
-    assert earl_rtl() == earl_rtl(group_size=8, top_entropy_fraction=0.2, clip_eps=0.2)

@@ -1,4 +1,4 @@
-"""Elastic Reasoning: two budgets. What the sampler does is in tests/rollouts/turns/test_turns.py."""
+"""Elastic Reasoning: two budgets. tests/rollouts/turns/test_turns.py tests the sampler."""
 
 import pytest
 import torch

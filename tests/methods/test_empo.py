@@ -22,7 +22,7 @@ def test_an_answer_earns_the_share_of_the_group_that_means_the_same():
 
 def test_all_different_answers_get_no_reward():
     assert agreement([0.0, 1.0, 2.0, 3.0]) == [0.0] * 4
-    assert agreement([0.0, 1.0, 2.0, -1.0]) == [0.0] * 4  # who has no answer differs, too
+    assert agreement([0.0, 1.0, 2.0, -1.0]) == [0.0] * 4  # a missing answer differs, too
     assert agreement([-1.0, -1.0, -1.0]) == [0.0] * 3  # and from each other
 
 

@@ -48,7 +48,6 @@ def test_the_gradient_is_the_advantage():
 
 
 def test_the_defaults_are_the_released_ones():
-    assert g_opd() == g_opd(group_size=1, teacher_scale=1.25)
     assert g_opd().sampler == GroupSampler(1)
     assert g_opd().required_signals == {"logp@teacher", "logp@ref"}
 

@@ -47,7 +47,3 @@ def test_length_pays_up_to_the_limit():
     batch = make_batch(group=[0] * 3, length=[1, 4, 8], reward_terms=parts)
     (r, *_) = gcpo(max_length=4).advantage.estimators
     assert r(batch.reward, batch).tolist() == pytest.approx([0.025, 0.1, 0.1])
-
-
-def test_the_defaults():
-    assert gcpo(max_length=9) == gcpo(9, group_size=8, margin=0.1, reward_weights=(0.5, 0.5, 0.1))

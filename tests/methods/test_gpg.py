@@ -16,7 +16,7 @@ def test_credit_is_made_up_for_the_groups_without_signal():
 
 def test_it_counts_groups_with_signal_and_not_rewards_that_are_not_zero():
     batch = make_batch(group=[0, 0, 1, 1], reward=[1.0, -1.0, -1.0, -1.0])
-    # no reward is 0, yet half of them teach nothing: alpha = 2, and A = 2 (+-1)
+    # no reward is 0, yet half of the groups are uninformative: alpha = 2, and A = 2 (+-1)
     assert gpg().advantage(batch.reward, batch).tolist() == [2, -2, 0, 0]
 
 

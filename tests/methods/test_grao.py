@@ -48,6 +48,5 @@ def test_without_a_reference_answer_it_is_a_policy_gradient():
 
 
 def test_the_defaults():
-    assert grao() == grao(group_size=8, sft_coef=0.5, alignment_coef=0.5)
     assert grao().sampler == WithExpertSolution(GroupSampler(8))
     assert grao().required_signals == {"sampled"}

@@ -44,4 +44,3 @@ def test_short_steps_count_more():
 def test_required_signals():
     assert grpo_guard().loss.recomputed_signals == {"reverse_kl@old"}
     assert grpo_guard().precomputed_signals == {"step/std", "step/dt"}
-    assert grpo_guard() == grpo_guard(group_size=24, clip_eps=2e-6, minibatches=2)

@@ -4,7 +4,9 @@ from math import exp
 
 import pytest
 
-from grupo.methods.grpo_lambda_length_reward import LengthRewardWhereSolved, grpo_lambda_length_reward
+from grupo.methods.grpo_lambda_length_reward import (
+    LengthRewardWhereSolved,
+)
 from grupo.testing.batches import make_batch
 
 
@@ -49,7 +51,3 @@ def test_one_right_answer_is_as_long_as_its_own_mean():
 
 def test_group_without_a_success_gets_no_reward():
     assert shaped([0, 0], [0.0, 0.0], [4, 9]) == [0.0, 0.0]
-
-
-def test_the_defaults():
-    assert grpo_lambda_length_reward() == grpo_lambda_length_reward(group_size=8, top_group_fraction=0.2, length_coef=0.2)

@@ -108,9 +108,3 @@ def test_matches_the_authors_code():
         -0.5155,
     ]
     assert A[batch.mask].tolist() == pytest.approx(expected, abs=2e-6)
-
-
-def test_the_defaults_are_the_papers():
-    assert hgpo_history() == hgpo_history(
-        group_size=8, history_turns=2, gamma=0.95, weight_exponent=1.0, kl_coef=0.01
-    )

@@ -1,4 +1,4 @@
-"""HiLL by hand, and a policy that learns to give the hints that it needs."""
+"""HiLL by hand, and policies that learn to give the hints they need."""
 
 from math import exp, log, sqrt
 
@@ -13,7 +13,7 @@ from grupo.core.types import Task
 from grupo.envs import RewardTerm, SingleTurn
 from grupo.method import Method
 from grupo.methods.hill import HintRoleAdvantage, hill
-from grupo.models.aux_models import AuxModel
+from grupo.models.base import AuxModel
 from grupo.models.causal_lm import CausalLM
 from grupo.models.multi_policy_spec import MultiPolicy, RolePolicy
 from grupo.recipe import Recipe
@@ -29,9 +29,9 @@ T = 0.3
 
 
 def hard(tries, refused=(), off=0.0, group=0):
-    """A group of two wrong attempts, then of each hint itself and those that saw it: right or not.
+    """A group of two wrong attempts, then each hint and the rewards of the attempts with it.
 
-    Behind the plain prompt what they said is likelier by `off` a token; it was -1.
+    The log-probability per token is -1, and `off` higher given the plain prompt.
     """
     rows = [(0.0, 0.0, 0, 0.0)] * 2
     for number, rewards in enumerate(tries, 1):
@@ -55,7 +55,7 @@ def test_a_hint_is_worth_most_where_half_are_right_and_would_be_without_it():
     two = 1 - 2 / 2**8
     assert worth(hard([half])) == pytest.approx([two])
     assert worth(hard([half], off=-0.3)) == pytest.approx([two * exp(-1)])  # 0.365
-    assert worth(hard([half], off=0.1)) == pytest.approx([two])  # what it does not need is no merit
+    assert worth(hard([half], off=0.1)) == pytest.approx([two])  # a negative reliance is no bonus
     one = 1 - 0.125**8 - 0.875**8
     assert worth(hard([half, half[:1] + [0.0] * 7])) == pytest.approx([two, one])
 
@@ -122,17 +122,16 @@ def test_hints_and_attempts_have_equal_total_weight():
 
 
 def test_the_defaults_are_those_of_the_release():
-    assert hill() == hill(group_size=8, num_hints=4, transfer_temperature=0.3)
     assert hill().sampler == WithSelfHint(GroupSampler(8), num_hints=4)
     assert hill().loss == Clip(0.2, 0.28)
 
 
-ANSWER = {"a": "0", "b": "1"}  # which hint leads where
+ANSWER = {"a": "0", "b": "1"}  # the hint that leads to each answer
 WRONG = "2"
 
 
-class Taught:
-    """Alone it is always wrong, behind the right hint half the time; its hints are random."""
+class PretrainingTasks:
+    """Demonstrations: wrong without a hint, correct half the time with it; hints are random."""
 
     def load(self):
         alone = [Task("alone", "?", WRONG)] * 4
@@ -144,7 +143,7 @@ class Taught:
 
 
 class Unsolved:
-    """Two questions that look alike."""
+    """Two tasks with the same prompt."""
 
     def load(self):
         return [Task(d, "?", d, columns={"solution": d}) for d in ANSWER.values()]
@@ -159,7 +158,12 @@ def pupil(tmp_path_factory) -> str:
     home = tmp_path_factory.mktemp("pupil")
     method = Method(sampler=DemonstrationSampler(right_answer), advantage=identity, loss=NLL())
     made = learner(
-        one(str(tiny_lm.save_model(home / "start"))), Taught(), method, 60, learning_rate=1e-2, prompts_per_step=12
+        one(str(tiny_lm.save_model(home / "start"))),
+        PretrainingTasks(),
+        method,
+        60,
+        learning_rate=1e-2,
+        prompts_per_step=12,
     )
     for _ in range(60):
         made.step()
@@ -172,7 +176,7 @@ def one(folder):
 
 
 def two(folder):
-    """A reasoner and a hinter, of the same origin."""
+    """A reasoner and a hinter, trained from the same weights."""
     return MultiPolicy(one(folder), (RolePolicy("hinter", one(folder)),))
 
 
@@ -204,24 +208,24 @@ ASKING = WithSelfHint(
 )
 HILL = hill(transfer_temperature=100.0).replace(sampler=ASKING)
 FLIPPED = HILL.replace(advantage=chain(HILL.advantage, negative))
-HINTS = [Task(d, f"={d}", h) for h, d in ANSWER.items()]  # what to hint where d is right
-HINTED = [Task(d, f"?{h}", d) for h, d in ANSWER.items()]  # what to say behind a hint
+HINTS = [Task(d, f"={d}", h) for h, d in ANSWER.items()]  # the correct hint where d is the answer
+HINTED = [Task(d, f"?{h}", d) for h, d in ANSWER.items()]  # the answer given a hint
 
 
 def share(policy, made, tasks) -> float:
     return evaluate(policy, made.recipe.env, tasks, attempts=64).sampled.value
 
 
-def taught(made, steps) -> list[float]:
-    """Of each step the share of groups that teach."""
+def informative_fractions(made, steps) -> list[float]:
+    """The fraction of informative groups of each step."""
     return [made.step().metrics["groups/nonzero_std_frac"] for _ in range(steps)]
 
 
 def good_hints(folder, method, steps=25) -> tuple[float, float, list[float]]:
-    """The share of hints that are right before and after; of groups that teach, step by step."""
+    """Accuracy of hints before and after training, and informative groups step by step."""
     made = learner(one(folder), Unsolved(), method, steps, learning_rate=2e-3, prompts_per_step=4)
     before = share(made.policy, made, HINTS)
-    signal = taught(made, steps)
+    signal = informative_fractions(made, steps)
     return before, share(made.policy, made, HINTS), signal
 
 
@@ -237,11 +241,11 @@ def test_learns_to_hint_and_to_mislead_with_flipped_sign(pupil):
 
 
 def both_roles(folder, method, steps=25) -> list[tuple[float, float]]:
-    """Of reasoner and hinter, two policies: what each does right before training and after."""
+    """Accuracy of the reasoner and the hinter, before and after training."""
     made = learner(two(folder), Unsolved(), method, steps, learning_rate=2e-3, prompts_per_step=4)
     reasoner, hinter = made.policy.by_role[""], made.policy.by_role["hinter"]
     before = share(reasoner, made, HINTED), share(hinter, made, HINTS)
-    taught(made, steps)
+    informative_fractions(made, steps)
     after = share(reasoner, made, HINTED), share(hinter, made, HINTS)
     return list(zip(before, after, strict=True))
 

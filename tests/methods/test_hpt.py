@@ -52,7 +52,6 @@ def test_each_loss_is_a_mean_over_what_it_learns_from():
 
 
 def test_the_defaults_are_the_released_ones():
-    assert hpt() == hpt(group_size=8, max_correct_for_sft=0, clip_eps=0.2)
     assert hpt().sampler == WithExpertSolution(GroupSampler(8))
     assert hpt().filter == DemonstrationsWhereFailing(min_correct=1)
     assert hpt().required_signals == {"sampled"}

@@ -1,4 +1,4 @@
-"""IGPO on three turns of which the first tells most."""
+"""IGPO on three turns, the first of which is most informative."""
 
 import pytest
 import torch

@@ -59,5 +59,4 @@ def test_matches_the_authors_code():
 
 
 def test_the_defaults_are_the_papers():
-    assert implicit_prm() == implicit_prm(group_size=8, log_ratio_scale=0.05)
     assert implicit_prm().required_signals == {"logp@ref"}

@@ -42,7 +42,6 @@ def test_off_policy_the_correction_multiplies_it_by_the_ratio():
 
 
 def test_the_defaults():
-    assert k2_kl() == k2_kl(group_size=8, kl_coef=0.04)
     assert k2_kl().required_signals == {"logp@ref"}
 
 

@@ -11,7 +11,7 @@ from grupo.methods.kdrl import kdrl
 from grupo.rollouts.samplers import GroupSampler
 from grupo.testing.batches import make_batch, perturb_logp
 
-SEEN = {"logp@teacher": [[-1.2, -0.6]]}  # the policy says -1 and -1: d = 0.2 and -0.4
+SEEN = {"logp@teacher": [[-1.2, -0.6]]}  # log pi is -1 and -1: d = 0.2 and -0.4
 
 
 def test_distils_by_k2_beside_the_surrogate():

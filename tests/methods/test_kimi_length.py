@@ -31,7 +31,3 @@ def test_where_all_are_right_the_short_have_the_advantage():
     batch = make_batch([0, 0], [1.0, 1.0], length=[1, 3], reward_terms={"correct": [1.0, 1.0]})
     advantage = batch.with_advantage(kimi_length().advantage).advantage[:, 0].tolist()
     assert advantage == pytest.approx([0.5**0.5, -(0.5**0.5)], rel=1e-5)
-
-
-def test_the_defaults():
-    assert kimi_length() == kimi_length(group_size=8, length_coef=1.0)

@@ -46,7 +46,7 @@ def test_what_mixed_tasks_do_not_need_goes_to_the_hopeless():
     ("rates", "counts"),
     [
         ([nan, nan, nan], [8, 8, 8]),  # nothing is known
-        ([1.0, 1.0, nan], [8, 8, 8]),  # nobody to give to but the solved
+        ([1.0, 1.0, nan], [8, 8, 8]),  # only solved tasks are left to receive attempts
         ([0.0, 1.0], [14, 2]),
         ([0.0, 0.0, 1.0], [11, 11, 2]),
         ([nan, 0.1], [8, 8]),  # a task that is not known gets the average
@@ -94,13 +94,10 @@ def test_where_rates_are_known_more_groups_are_mixed_than_with_as_many_attempts_
 
 
 def test_invalid_allotments_are_rejected():
-    with pytest.raises(ConfigError, match=r"mean_group_size: 1. Allowed: from min_group_size, 2, to max_group_size, 128."):
+    with pytest.raises(
+        ConfigError,
+        match=r"mean_group_size: 1. Allowed: from min_group_size, 2, to max_group_size, 128.",
+    ):
         knapsack_rl(group_size=1)
     with pytest.raises(ConfigError, match=r"confidence: 1.0. Allowed: above 0, below 1."):
         knapsack_rl(confidence=1.0)
-
-
-def test_the_defaults():
-    assert knapsack_rl() == knapsack_rl(
-        group_size=8, min_group_size=2, max_group_size=128, confidence=0.9
-    )

@@ -37,7 +37,3 @@ def test_matches_the_authors_code():
     )
     r = BudgetDistancePenalty(0.0003)(batch.reward, batch).tolist()
     assert r == pytest.approx([0.94, 0.82, -0.03, 0.25], rel=1e-5)
-
-
-def test_the_defaults_are_the_papers():
-    assert l1_exact() == l1_exact(group_size=8, length_coef=0.0003)

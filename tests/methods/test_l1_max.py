@@ -40,7 +40,3 @@ def test_matches_the_authors_code():
     )
     r = SoftBudgetLimit(0.0003 / 2, reward_at_budget=0.5)(batch.reward, batch).tolist()
     assert r == pytest.approx([0.47, 0.59, 0.0, 0.125, 0.0], rel=1e-5)
-
-
-def test_the_defaults_are_the_papers():
-    assert l1_max() == l1_max(group_size=8, length_coef=0.0003, reward_at_budget=0.5)

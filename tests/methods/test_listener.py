@@ -35,4 +35,8 @@ def test_two_correct_answers_are_distinguished():
 
 def test_it_reads_three_parts():
     assert listener().advantage.estimators[0] == ListenerReward(0.5, 0.5, 0.0)
-    assert listener().advantage.estimators[0].required_reward_terms == ("format", "correct", "listener")
+    assert listener().advantage.estimators[0].required_reward_terms == (
+        "format",
+        "correct",
+        "listener",
+    )

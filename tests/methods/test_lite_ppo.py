@@ -34,7 +34,6 @@ def test_declares_that_it_needs_the_whole_batch():
 
 
 def test_the_defaults_are_the_papers():
-    assert lite_ppo() == lite_ppo(group_size=8, clip_eps=0.2)
     assert lite_ppo().loss == Clip(0.2, 0.2)
     assert lite_ppo().aggregation is token_mean
     assert lite_ppo().required_signals == frozenset()

@@ -44,9 +44,6 @@ def test_own_actions_have_their_ratio_and_clip():
 
 
 def test_the_defaults_are_seven_own_rollouts_and_one_experts():
-    assert luffy(max_length=8) == luffy(
-        max_length=8, group_size=7, shaping_constant=0.1, clip_eps=0.2
-    )  # seven own, one expert
     assert luffy(max_length=8).sampler == WithExpertSolution(GroupSampler(7))
     assert luffy(max_length=8).required_signals == {"sampled"}
 

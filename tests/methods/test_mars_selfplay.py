@@ -106,13 +106,12 @@ def test_what_a_bad_action_costs_is_capped():
 
 
 def test_the_defaults_are_those_of_the_release():
-    assert mars_selfplay() == mars_selfplay(games=8, clip_eps=0.2, kl_coef=0.2)
     assert mars_selfplay().sampler == SelfPlay(8, players=2)
     assert mars_selfplay().required_signals == {"step/reward", "logp@ref"}
 
 
 class Higher:
-    """Each of two says a digit: the higher wins, and what is none loses."""
+    """Two players each give a digit: the higher one wins, and any other text loses."""
 
     def reset(self, task):
         self.digits, self.shown = [], task.reference_answer
@@ -127,12 +126,12 @@ class Higher:
         return StepResult("", done=True, player_rewards=(sign, -sign))
 
 
-def any_digit(digits, chance):
+def any_digit(observation, chance):
     return chance.choice(DIGITS)
 
 
 class Games:
-    """So many games; `versus_opponent` ones are played against the house, in turn as first and second."""
+    """Games of self-play, or against the fixed opponent, alternating first and second seat."""
 
     def __init__(self, count, *, versus_opponent=False):
         columns = [{"seat": i % 2} if versus_opponent else {} for i in range(count)]
@@ -150,7 +149,7 @@ def negative(x: Tensor, batch: Batch) -> Tensor:
 
 
 def wins(method, steps=30) -> tuple[float, float]:
-    """The share of games won against random digits, before and after so many steps."""
+    """The fraction of games won against random digits, before and after training."""
     recipe = Recipe(
         policy=CausalLM(trained_model(STUDENT_STEPS), max_new_tokens=MAX_NEW_TOKENS),
         env=MultiplayerEnv(Higher, opponent=any_digit),
@@ -184,11 +183,11 @@ def test_games_depend_on_the_key_and_not_on_concurrent_games():
         )
         return list(await asyncio.gather(*plays))
 
-    def digits(group: Group) -> list[list[tuple]]:
+    def recorded_actions(group: Group) -> list[list[tuple]]:
         return [[(a.observation, a.items, a.rng_key) for _, a in r.turns] for r in group.rollouts]
 
     alone = asyncio.run(SelfPlay(4)(one, arena, policy.actor(3)))
-    assert digits(alone) == digits(asyncio.run(beside())[0])
+    assert recorded_actions(alone) == recorded_actions(asyncio.run(beside())[0])
     assert len({a.rng_key for r in alone.rollouts for _, a in r.turns}) == 8
     assert [r.reward_terms["seat"] for r in alone.rollouts] == [0, 1] * 4
 

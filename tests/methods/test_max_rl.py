@@ -42,6 +42,5 @@ def test_its_expectation_is_the_gradient_of_the_first_terms_of_the_log():
 
 
 def test_the_defaults():
-    assert max_rl() == max_rl(group_size=8, clip_eps=0.2)
     assert max_rl().loss == Clip(0.2, 0.2)
     assert max_rl().aggregation is token_mean

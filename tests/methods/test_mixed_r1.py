@@ -11,7 +11,3 @@ def test_the_reward_is_of_task_and_format():
     batch = make_batch(group=[0, 0], reward=[7.0, 7.0], reward_terms=parts)
     advantage = batch.with_advantage(mixed_r1().advantage).advantage[:, 0].tolist()
     assert advantage == pytest.approx([0.5**0.5, -(0.5**0.5)], rel=1e-5)  # 1.5 and 0
-
-
-def test_the_defaults():
-    assert mixed_r1() == mixed_r1(group_size=8, format_coef=1.0)

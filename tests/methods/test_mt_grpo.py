@@ -69,7 +69,3 @@ def test_matches_the_authors_code():
     A = batch.with_advantage(mt_grpo().advantage).advantage
     for row, n, expected in zip(A, length, recorded, strict=True):
         assert row[:n].tolist() == pytest.approx(expected, rel=1e-5, abs=1e-6)
-
-
-def test_the_defaults():
-    assert mt_grpo() == mt_grpo(group_size=8, turn_coef=1.0, clip_eps=0.2, kl_coef=0.04)

@@ -58,10 +58,6 @@ def test_groups_that_are_all_right_or_all_wrong_are_left_out():
     assert value == pytest.approx([0.0, 0.0])
 
 
-def test_the_defaults_are_the_released_ones():
-    assert nft() == nft(group_size=16, max_length=1000)
-
-
 def test_matches_the_authors_code():
     # NVlabs/NFT @ b358fae, dp_actor.py, update_policy, its lines for ratio_type token with
     # normalize 1; inputs as below. It adds up the 6 rollouts: numbers over 6.

@@ -37,5 +37,4 @@ def test_a_student_that_is_the_teacher_learns_nothing():
 
 
 def test_the_defaults():
-    assert opd() == opd(group_size=4)
     assert opd().required_signals == {"logp@teacher"}

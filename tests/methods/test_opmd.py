@@ -22,7 +22,3 @@ def test_a_square_holds_whole_answers_near_the_old_policy():
 def test_the_gradient_vanishes_at_the_regularised_optimum():
     _, gradient = learn(opmd(reward_temperature=0.5), [[0.5, 0.5], [-1.0, 9.0]])  # rho = A / tau
     assert gradient == pytest.approx([0.0, 0.0, 0.0])
-
-
-def test_the_defaults_are_these():
-    assert opmd() == opmd(group_size=8, reward_temperature=0.1)

@@ -82,6 +82,5 @@ def test_matches_the_authors_code():
 
 def test_the_defaults():
     method = optimal_token_baseline()
-    assert method == optimal_token_baseline(group_size=4)
     assert method.loss == Reinforce()
     assert method.required_signals == {"collision"}

@@ -46,7 +46,3 @@ def test_empty_history_is_ignored():
 def test_fewer_calls_than_the_best_were_not_enough_or_are_the_best():
     past = TaskHistory((1,), ((1.0,),), {"tool_calls": ((3.0,),), "correct": ((1.0,),)})
     assert worth([2.0, 3.0], [1.0, 1.0], past=[past]) == pytest.approx([1.0, sin(pi * 0.6)])
-
-
-def test_the_defaults():
-    assert otc_po() == otc_po(group_size=8, smoothing=4.0)

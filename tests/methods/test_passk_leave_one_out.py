@@ -42,7 +42,6 @@ def test_its_expectation_is_the_gradient_of_pass_at_k():
 
 
 def test_the_defaults():
-    assert passk_leave_one_out() == passk_leave_one_out(group_size=8)
     assert passk_leave_one_out().loss == Reinforce()
     assert passk_leave_one_out().aggregation is token_sum
 

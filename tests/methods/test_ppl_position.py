@@ -58,7 +58,3 @@ def test_nothing_of_both_is_grpo():
         ).advantage,
         plain,
     )
-
-
-def test_the_defaults():
-    assert ppl_position() == ppl_position(group_size=8, perplexity_coef=0.01, position_coef=0.1)

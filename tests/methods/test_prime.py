@@ -89,5 +89,4 @@ def credited(ratios):
 
 
 def test_the_defaults_are_the_released_ones():
-    assert prime() == prime(group_size=4, log_ratio_scale=0.05, process_coef=5.0, clip_eps=0.2)
     assert prime().required_signals == {"logp@prm", "logp@ref"}

@@ -81,7 +81,3 @@ def test_matches_the_authors_code(eta, step, expected):
         * batch.mask
     )
     assert A.tolist() == [pytest.approx(row, rel=1e-5) for row in expected]
-
-
-def test_the_defaults_are_the_released_ones():
-    assert prl() == prl(group_size=5, inverse_kl_coef=200.0, step_length=256, clip_eps=0.2)

@@ -62,7 +62,3 @@ def test_the_value_learns_with_it():
     A = batch.with_advantage(prm_clip_delta(process_coef=1.0).advantage).advantage[0].tolist()
     # paid -0.2 and 1: d = -0.2, 0.5
     assert pytest.approx([-0.2 + 0.95 * 0.5, 0.5]) == A
-
-
-def test_the_defaults():
-    assert prm_clip_delta() == prm_clip_delta(group_size=1, score_threshold=0.5, process_coef=0.05)

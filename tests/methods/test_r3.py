@@ -70,14 +70,6 @@ def test_rollouts_that_saw_a_failure_are_compared_with_each_other():
 
 
 def test_the_defaults():
-    assert r3(max_length=9) == r3(
-        max_length=9,
-        group_size=8,
-        num_replays=1,
-        replay_scale=0.5,
-        failure_threshold=0.25,
-        kl_coef=0.001,
-    )
     assert r3(max_length=9).sampler == WithReflection(GroupSampler(8), 0.25)
     assert r3(max_length=9).filter == Replay(1)
     assert (r3(max_length=9, num_replays=3).num_replays, Method().num_replays) == (3, 0)

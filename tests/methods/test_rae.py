@@ -62,6 +62,5 @@ def test_matches_the_authors_code():
 
 
 def test_the_defaults_are_the_authors():
-    assert rae() == rae(group_size=1, decay=0.95)
     assert (rae().sampler, rae().loss) == (GroupSampler(1), Reinforce())
     assert rae().aggregation is token_sum

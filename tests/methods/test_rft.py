@@ -29,5 +29,4 @@ def test_what_is_kept_is_made_more_likely_token_by_token():
 
 
 def test_the_defaults():
-    assert rft() == rft(group_size=8)
     assert rft().required_signals == frozenset()

@@ -40,7 +40,7 @@ def test_every_rollout_is_in_one_paper():
 
 
 def risk(S, before, weight=1.5):
-    """The credit of papers of one task each, whose scores are S: no std is divided by."""
+    """The risk of bundles of one task each with scores S, before division by any std."""
     batch = tasks([[s] for s in S])
     return MixedRiskAdvantage(1, LEVELS, weight, *before)(batch.reward, batch).tolist()
 

@@ -18,7 +18,9 @@ def test_only_what_the_reasoning_adds_is_paid():
         "answer_probability_alone": [0.3, 0.3, 0.3],
     }
     batch = make_batch(group=[0, 0, 0], reward_terms=parts)
-    assert rlpr().advantage.estimators[0](batch.reward, batch).tolist() == pytest.approx([0.6, 0.2, 0.0])
+    assert rlpr().advantage.estimators[0](batch.reward, batch).tolist() == pytest.approx(
+        [0.6, 0.2, 0.0]
+    )
     # mean 0.8 / 3; deviations 1/3, -1/15, -4/15; squares 25 + 1 + 16 over 225; std sqrt(21) / 15
     s = 21**0.5 / 15 + 1e-6
     advantage = rlpr().advantage(batch.reward, batch).tolist()
@@ -27,7 +29,7 @@ def test_only_what_the_reasoning_adds_is_paid():
 
 def test_groups_too_easy_or_too_hard_are_dropped():
     wide, narrow, hopeless = group(0.4, 0.8), group(0.8, 0.82), group(0.1, 0.15)
-    # standard deviations 0.2, 0.01 and 0, for below what it is without reasoning nothing is paid
+    # standard deviations 0.2, 0.01 and 0, since a negative gain gets no reward
     assert KeepMinStd(0.05)([wide, narrow, hopeless]) == [wide]
     assert KeepMinStd(0.0)([wide, narrow, hopeless]) == [wide, narrow, hopeless]
     assert KeepMinStd(0.05)([group(0.7)]) == []

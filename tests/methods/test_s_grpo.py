@@ -72,7 +72,7 @@ def test_the_defaults_make_eight_of_one_thought():
 
 
 def shared(weigh) -> float:
-    """What the first token, which all share, is given where only the whole path is right."""
+    """Gradient at the shared first token where only the whole path is correct."""
     # exits after one and after two tokens, and all three; then an answer of one token
     batch = serial([0.0, 0.0, 1.0], (0.0, 1.0, 2.0), (0,) * 3, length=[2, 3, 4])
     batch = batch.with_advantage(s_grpo().advantage)  # A = -1/3, -1/3, 2/3
@@ -86,7 +86,7 @@ def test_where_only_the_whole_path_is_right_means_over_rows_push_its_beginning_d
 
 
 def answered(digit: str, steps: int) -> list[tuple[str, str]]:
-    """A thought that was closed and what is answer_text then: two times of three nothing."""
+    """Closed thinking with each answer; two times of three there is no answer."""
     thought, answer = letter_envs.chain(digit, steps).split(letter_envs.CLOSE)
     return [(thought + letter_envs.CLOSE, answer_text) for answer_text in (answer, "-", "-")]
 
@@ -104,18 +104,18 @@ def doubting() -> Iterator[tuple[str, str]]:
 
 @cache
 def doubter() -> str:
-    """The folder of a pupil who was taught so."""
-    return letter_envs.taught("doubter", list(doubting()), 150, limit=16)
+    """The folder of a model trained on these demonstrations."""
+    return letter_envs.train_model("doubter", list(doubting()), 150, limit=16)
 
 
 def rights(method: Method, seed: int, steps: int = 20) -> tuple[float, float]:
-    """How often the whole path is right, before training and after it."""
+    """Accuracy of the whole path, before and after training."""
     given = {"limit": 16, "env": letter_envs.ANSWERED, "seed": seed}
     made = letter_envs.learner(doubter(), letter_envs.Chains(), method, steps, **given)
-    before = letter_envs.share(made, made.tasks)
+    before = letter_envs.accuracy(made, made.tasks)
     for _ in range(steps):
         made.step()
-    return before, letter_envs.share(made, made.tasks)
+    return before, letter_envs.accuracy(made, made.tasks)
 
 
 @pytest.mark.slow

@@ -63,7 +63,3 @@ def test_it_averages_grpos_advantages():
     )
     A = batch.with_advantage(salt().advantage).advantage
     assert A[batch.mask].tolist() == pytest.approx([0.5**0.5, 0.5**0.5, -(0.5**0.5)], rel=1e-5)
-
-
-def test_the_defaults():
-    assert salt() == salt(group_size=8, history_turns=3, clip_eps=0.2)

@@ -28,7 +28,4 @@ def test_no_hints_during_warmup():
 
 
 def test_the_defaults():
-    assert scaf_grpo() == scaf_grpo(
-        group_size=8, max_levels=12, warmup_fraction=0.15, clip_eps=0.2, hint_column="hints"
-    )
     assert scaf_grpo().required_columns == {"hints"}

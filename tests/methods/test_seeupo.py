@@ -63,6 +63,5 @@ def test_equal_rewards_give_no_signal():
 
 
 def test_the_defaults_are_the_papers():
-    assert seeupo() == seeupo(group_size=8, clip_eps=0.2, kl_coef=0.002, epochs=10)
     assert seeupo().updates == Updates(epochs=10)
     assert seeupo().aggregation is batch_turn_mean

@@ -14,7 +14,9 @@ from grupo.testing.batches import make_batch
 
 
 def coefficient(*entropies):
-    return resolve_schedules(skywork_or1(), 0.5, {"policy/entropy": entropies}).loss.right.entropy_coef
+    return resolve_schedules(
+        skywork_or1(), 0.5, {"policy/entropy": entropies}
+    ).loss.right.entropy_coef
 
 
 def test_the_bonus_rises_while_entropy_is_low():

@@ -35,7 +35,7 @@ def test_the_rest_is_grpo_with_a_little_kl():
 
 
 def trained(method: Method, steps: int) -> tuple[float, float]:
-    """How often the truth is said after two thoughts, before and after training."""
+    """Accuracy after two soft thoughts, before and after training."""
     plain = echo_recipe(method, max_steps=steps)
     assert isinstance(plain.policy, CausalLM)
     soft = SoftThinkingLM(
@@ -58,7 +58,8 @@ def trained(method: Method, steps: int) -> tuple[float, float]:
 def test_a_step_trains_thoughts_and_tokens():
     plain = echo_recipe(soft_grpo(), max_steps=1)
     soft = SoftThinkingLM(
-        replace(plain.policy, max_new_tokens=6), SoftThinkingConfig(max_soft_steps=2, end_token="=", top_k=4)
+        replace(plain.policy, max_new_tokens=6),
+        SoftThinkingConfig(max_soft_steps=2, end_token="=", top_k=4),
     )
     learner = Learner(plain.replace(policy=soft))
     before = {name: x.clone() for name, x in learner.policy.weights().items()}

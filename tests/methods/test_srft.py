@@ -55,7 +55,6 @@ def test_where_all_are_right_the_demonstration_is_still_imitated():
 
 
 def test_the_defaults_are_these():
-    assert srft() == srft(group_size=8, sft_coef=0.5, rl_coef=0.1)
     assert srft().required_signals == {"sampled", "entropy"}
     assert srft().loss.recomputed_signals == {"entropy"}
 

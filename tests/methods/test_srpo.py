@@ -22,7 +22,9 @@ def learned(right, moves, entropy=(0.0, 0.0, 0.0), strength=1.0):
     divergence = torch.full((3, 1), D, dtype=torch.float64, requires_grad=True)
     pi = Signals({"logp": logp, "jsd@hinted": divergence})
     loss = (method.aggregation(batch) * method.loss(pi, batch)).sum()
-    slopes = torch.autograd.grad(loss, [logp, divergence], allow_unused=True, materialize_grads=True)
+    slopes = torch.autograd.grad(
+        loss, [logp, divergence], allow_unused=True, materialize_grads=True
+    )
     return loss.item(), *(slope.flatten().tolist() for slope in slopes)
 
 

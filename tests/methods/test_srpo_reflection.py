@@ -83,5 +83,6 @@ def test_matches_the_authors_code():
 def test_the_defaults_are_the_papers():
     assert srpo_reflection().advantage.estimators[0] == PAPER
     assert (
-        srpo_reflection(corrected_reward=1.0, reflection_reward=0.0).advantage.estimators[0] == RELEASE
+        srpo_reflection(corrected_reward=1.0, reflection_reward=0.0).advantage.estimators[0]
+        == RELEASE
     )

@@ -7,7 +7,9 @@ import pytest
 from grupo.methods.stratified_grpo import stratified_grpo
 from grupo.testing.batches import make_batch
 
-BATCH = make_batch(group=[0] * 4, reward=[0.2, 0.0, 1.0, 0.8], reward_terms={"tool_calls": [0, 0, 1, 1]})
+BATCH = make_batch(
+    group=[0] * 4, reward=[0.2, 0.0, 1.0, 0.8], reward_terms={"tool_calls": [0, 0, 1, 1]}
+)
 STD = sqrt((0.3**2 + 0.5**2 + 0.5**2 + 0.3**2) / 4)  # 0.4123, the mean is 0.5
 
 

@@ -44,5 +44,4 @@ def test_the_value_learns_from_finished_answers():
 
 
 def test_the_defaults():
-    assert t_ppo() == t_ppo(group_size=8, gae_lambda=0.95, clip_low=0.2, clip_high=0.28)
     assert t_ppo().aux_heads == (LinearHead("value"),)

@@ -42,7 +42,6 @@ def test_the_advantage_is_dapos():
 
 def test_the_defaults_are_the_papers():
     method = thinkdial()
-    assert method == thinkdial(group_size=16, length_coefs=(0.0, 0.5, 1.0), max_resample_rounds=10)
     assert method.filter is keep_nonzero_std
     assert method.aggregation is token_mean
     assert method.loss == Clip(0.2, 0.28)

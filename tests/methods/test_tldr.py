@@ -1,4 +1,4 @@
-"""TLDR: length costs what the level says."""
+"""TLDR: the level sets the length penalty."""
 
 import pytest
 
@@ -34,7 +34,3 @@ def test_only_rollouts_of_one_level_are_compared():
     b = batch([SHORT, SHORT, LONG, LONG], [1.0] * 4, [1, 4, 1, 4])
     advantage = b.with_advantage(tldr(max_length=4).advantage).advantage[:, 0].tolist()
     assert advantage == pytest.approx([0.5**0.5, -(0.5**0.5), 0.0, 0.0], rel=1e-5)
-
-
-def test_the_defaults():
-    assert tldr(max_length=9) == tldr(9, group_size=8, length_coefs=(0.5, 0.25, 0.0))

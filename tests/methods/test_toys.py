@@ -1,4 +1,4 @@
-"""What papers claim of tasks that a few letters are enough for."""
+"""Claims of papers, tested on tasks of a few letters."""
 
 from statistics import fmean
 
@@ -27,13 +27,13 @@ from tests.helpers.letter_envs import (
     Chains,
     Counting,
     Locks,
+    accuracy,
     counted,
     counter,
     critique,
     learner,
     lockpick,
     rare,
-    share,
     thinker,
     thoughts,
 )
@@ -61,12 +61,12 @@ def turned(method: Method) -> Method:
 
 
 def opened(method: Method, steps: int = 60) -> tuple[float, float]:
-    """How often locks are opened without help, before training and after it."""
+    """The fraction of locks opened without hints, before and after training."""
     made = learner(lockpick(), Locks(), method, steps)
-    before = share(made, made.tasks)
+    before = accuracy(made, made.tasks)
     for _ in range(steps):
         made.step()
-    return before, share(made, made.tasks)
+    return before, accuracy(made, made.tasks)
 
 
 @pytest.mark.slow
@@ -81,18 +81,18 @@ def test_hinted_training_solves_locks_that_grpo_never_solves(name):
 @pytest.mark.slow
 def test_without_help_no_lock_is_ever_opened_and_a_hint_that_stays_does_not_help_without_it():
     assert opened(GRPO) == (0.0, 0.0)
-    assert opened(KEPT) == (0.0, 0.0)  # Scaf-GRPO's default: the paper says more of it
+    assert opened(KEPT) == (0.0, 0.0)  # Scaf-GRPO's default; the paper reports a gain
 
 
 def counts(method: Method, limit: int, turn=None, steps: int = 60) -> tuple[float, float]:
-    """How often it counts to the end, before training and after it."""
+    """How often the model counts to the end, before and after training."""
     env = SingleTurn((RewardTerm("right", counted),))
     made = learner(counter(), Counting(), method, steps, limit=limit, env=env)
     how = {"turn": turn} if turn else {}
-    before = share(made, made.tasks, **how)
+    before = accuracy(made, made.tasks, **how)
     for _ in range(steps):
         made.step()
-    return before, share(made, made.tasks, **how)
+    return before, accuracy(made, made.tasks, **how)
 
 
 @pytest.mark.slow
@@ -106,12 +106,12 @@ def test_over_three_chunks_it_learns_to_count_where_grpo_is_cut_after_the_first(
 
 
 def thinks(method: Method, steps: int = 60) -> list[tuple[float, float]]:
-    """Steps of thought, and how often it is right, before training and after it."""
+    """Thinking steps and accuracy, before and after training."""
     made = learner(thinker(), Chains(), method, steps, limit=16, env=ANSWERED)
-    found = [(thoughts(made), share(made, made.tasks))]
+    found = [(thoughts(made), accuracy(made, made.tasks))]
     for _ in range(steps):
         made.step()
-    return [*found, (thoughts(made), share(made, made.tasks))]
+    return [*found, (thoughts(made), accuracy(made, made.tasks))]
 
 
 @pytest.mark.slow
@@ -119,7 +119,7 @@ def test_thoughts_shrink_to_where_the_answer_is_known_and_less_by_grpo():
     method = s_grpo().replace(sampler=EarlyExits(7, "", CLOSE))
     (long, _), (short, still) = thinks(method)
     assert long > 7
-    assert 3 <= short < 4  # the third step says the answer
+    assert 3 <= short < 4  # the third step is the answer
     assert still > 0.9
     assert thinks(turned(method))[1][1] < 0.5
     # means over rows pay GRPO for short right answers, too: it does not keep them as they were
@@ -127,12 +127,12 @@ def test_thoughts_shrink_to_where_the_answer_is_known_and_less_by_grpo():
 
 
 def answers(method: Method, pupil: str, turn: TurnStrategy) -> tuple[float, float]:
-    """How often it is right within a budget, before training and after it."""
+    """Accuracy within a budget, before and after training."""
     made = learner(pupil, Chains(), method, limit=16, env=ANSWERED)
-    before = share(made, made.tasks, turn)
+    before = accuracy(made, made.tasks, turn)
     for _ in range(made.recipe.max_steps):
         made.step()
-    return before, share(made, made.tasks, turn)
+    return before, accuracy(made, made.tasks, turn)
 
 
 @pytest.mark.slow
@@ -142,15 +142,15 @@ def test_within_a_budget_it_learns_to_answer_where_one_that_is_cut_off_rarely_do
     cut = learner(pupil, Chains(), method, limit=6, env=ANSWERED)
     before, after = answers(method, pupil, small)
     assert after > before + 0.3
-    assert after > share(cut, cut.tasks) + 0.5
+    assert after > accuracy(cut, cut.tasks) + 0.5
     assert answers(turned(method), pupil, small)[1] < before
 
 
 def rarely(method: Method, seed: int, steps: int = 20) -> tuple[float, float]:
-    """Share of groups without signal among those learned from, and how often it is right then."""
+    """Fraction of uninformative groups during training, and the accuracy after it."""
     made = learner(rare(), Locks(), method, steps, seed=seed)
     kept = [group for _ in range(steps) for group in made.step().collected.kept_groups]
-    return 1 - fmean(group.has_reward_variance for group in kept), share(made, made.tasks)
+    return 1 - fmean(group.has_reward_variance for group in kept), accuracy(made, made.tasks)
 
 
 @pytest.mark.slow

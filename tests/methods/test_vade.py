@@ -82,7 +82,3 @@ def mixed(curriculum, seed=0, steps=50, wanted=64):
 def test_four_in_five_groups_are_mixed_where_one_in_five_tasks_is():
     assert mixed(vade().curriculum) > 0.8
     assert mixed(next_tasks) < 0.25
-
-
-def test_the_defaults():
-    assert vade() == vade(group_size=8, decay_per_group=0.9, decay_per_step=0.999, pool_factor=16)

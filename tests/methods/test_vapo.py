@@ -41,5 +41,4 @@ def test_nothing_right_is_nothing_to_imitate():
 
 
 def test_the_defaults_are_the_papers():
-    assert vapo() == vapo(group_size=16, lambda_length_scale=0.05, clip_high=0.28, nll_coef=0.1)
     assert vapo().updates == Updates(minibatches=16)

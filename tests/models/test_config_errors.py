@@ -20,7 +20,7 @@ from transformers import (
 from grupo.core.errors import ConfigError
 from grupo.core.reference_update import ReferenceUpdate
 from grupo.core.types import Task
-from grupo.models.aux_models import AuxModel
+from grupo.models.base import AuxModel
 from grupo.models.causal_lm import CausalLM
 from grupo.models.loading import Lora
 from tests.helpers.tiny_lm import CONTEXT, save_model, tokenizer

@@ -8,8 +8,7 @@ from torch import Tensor
 
 from grupo.core.batch import Batch
 from grupo.kernels.packing.prefix_trie import pack
-from grupo.models.causal_lm import CausalLM
-from grupo.models.causal_policy import CausalPolicy
+from grupo.models.causal_lm import CausalLM, CausalPolicy
 from grupo.models.evaluator import PackedEvaluator, PaddedEvaluator
 from tests.helpers.conversations import conversation, count_tokens, shuffled_batch
 from tests.helpers.tiny_lm import FAMILIES, PROMPTS, answer_batch, batch_of, build_cached
@@ -80,7 +79,7 @@ def test_shared_first_turn_is_computed_once(llama):
 
 def test_microbatches_keep_rows_of_one_prompt_together(llama):
     prompts = [letter * 20 for letter in "ABC"]
-    # room for one prompt with its answer_batch
+    # room for one prompt with its answers
     policy = build_cached(replace(llama, tokens_per_microbatch=20 + 5 * 4 + 3))
     batch, prompt_index = shuffled_batch(policy, prompts, 5)
     prompts_of = [prompt_index[rows].unique().tolist() for rows in policy.microbatches(batch)]

@@ -9,8 +9,7 @@ import torch
 from peft import AutoPeftModelForCausalLM
 from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig
 
-from grupo.models.causal_lm import CausalLM
-from grupo.models.causal_policy import CausalPolicy
+from grupo.models.causal_lm import CausalLM, CausalPolicy
 from grupo.models.loading import Lora
 from tests.helpers.tiny_lm import FAMILIES, PROMPTS, dense_attention, generate, save_model
 

@@ -14,7 +14,7 @@ from grupo.core.reference_update import ReferenceUpdate
 from grupo.core.types import Group, Rollout, Task
 from grupo.envs import RewardTerm, SingleTurn
 from grupo.method import Method
-from grupo.models.aux_models import AuxModel
+from grupo.models.base import AuxModel
 from grupo.models.causal_lm import CausalLM
 from grupo.models.loading import Lora
 from grupo.models.multi_policy_spec import MultiPolicy, RolePolicy

@@ -10,7 +10,7 @@ from grupo.algo.losses import KL, NLL, Clip, Loss, Reinforce
 from grupo.core.batch import Batch, PerAction, Signals
 from grupo.core.component import component
 from grupo.method import Method
-from grupo.models.causal_policy import CausalPolicy
+from grupo.models.causal_lm import CausalPolicy
 from grupo.training.update import accumulate_gradients
 from tests.helpers.conversations import count_tokens, shuffled_batch
 from tests.helpers.tiny_lm import build_cached

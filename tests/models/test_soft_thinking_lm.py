@@ -57,14 +57,12 @@ def test_truncated_and_unlikely_tokens_do_not_count():
     assert score[0, 2] == -torch.inf  # 0.90 + 0.07 reach 0.95
     assert score[0, :2].exp().sum().item() == pytest.approx(1.0)
     assert exp(-3.0) < 0.07 / 0.97
-    assert soft_logp_and_entropy(p.log(), token, score)[0].item() == pytest.approx(
-        -1.0
-    )  # -0 - exp(-0)
+    logp = soft_logp_and_entropy(p.log(), token, score)[0].item()
+    assert logp == pytest.approx(-1.0)  # -0 - exp(-0)
     changed = torch.tensor([[0.90, 0.03, 0.07]]).log()  # now 0.03 / 0.93 < exp(-3)
     first = log(0.90 / 0.97) - log(0.90 / 0.93)
-    assert soft_logp_and_entropy(changed, token, score)[0].item() == pytest.approx(
-        -first - exp(-first)
-    )
+    logp = soft_logp_and_entropy(changed, token, score)[0].item()
+    assert logp == pytest.approx(-first - exp(-first))
 
 
 def test_noise_is_clamped_gumbel_noise():
@@ -79,9 +77,8 @@ def test_hard_tokens_have_their_own_embedding():
     token, score = pad_soft_tokens([[7, ((3, 4), (log(3.0) / 10, 0.0))]], top_k=2)
     embedded = SOFT_THINKING.mix_embeddings(embedding, token, score)[0]
     assert torch.equal(embedded[0], embedding.weight[7])
-    mixed = (
-        0.75 * embedding.weight[3] + 0.25 * embedding.weight[4]
-    )  # temperature 0.1: exp(log 3) : 1
+    # temperature 0.1: exp(log 3) : 1
+    mixed = 0.75 * embedding.weight[3] + 0.25 * embedding.weight[4]
     torch.testing.assert_close(embedded[1], mixed)
 
 

@@ -96,5 +96,5 @@ def test_healthy_ranges_match_the_metrics_page():
     assert ranges["rollouts/failed"] == (0.0, 0.0)
     assert ranges["sampler_mismatch/logp_diff_mean"] == (None, 0.01)
     assert ranges["time/other"] == (None, None)
-    assert definitions["policy/entropy"].unit == "nats per action"
+    assert definitions["policy/entropy"].unit == "nats per token"
     assert definitions["loss"].section == "Updates"

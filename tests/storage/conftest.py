@@ -1,1 +1,1 @@
-"""What tests of storage share: `checkpointed_modules`."""
+"""Tests of storage."""

@@ -1,4 +1,4 @@
-"""Checkpoints: what was saved is loaded, or it is said why not."""
+"""Checkpoints: saved state is loaded, or skipped with a reason."""
 
 import errno
 import math
@@ -19,46 +19,46 @@ def steps_in(folder: Path) -> list[str]:
     return sorted(name for name in os.listdir(folder) if name != "latest")
 
 
-def test_what_was_saved_is_loaded(tmp_path):
-    data = {"rewards": [0.1, math.inf, -0.0], "asked": 2**60, "said": "NaN", "none": None}
+def test_saved_state_is_loaded(tmp_path):
+    data = {"rewards": [0.1, math.inf, -0.0], "tasks_drawn": 2**60, "text": "NaN", "none": None}
     tensors = {
         "weights": {"w": torch.randn(5).bfloat16()},
         "optimizer": {"step": torch.tensor(3), "m": torch.tensor([math.nan, -0.0])},
     }
     path = checkpoint.save(tmp_path / "run" / "checkpoints", 12, tensors, data)
     assert path == tmp_path / "run" / "checkpoints" / "step-00000012"
-    found = checkpoint.load(path.parent)
-    assert (found.step, found.notes) == (12, ())
-    assert found.data == data
-    assert math.copysign(1, found.data["rewards"][2]) == -1
+    loaded = checkpoint.load(path.parent)
+    assert (loaded.step, loaded.notes) == (12, ())
+    assert loaded.data == data
+    assert math.copysign(1, loaded.data["rewards"][2]) == -1
     for name, tree in tensors.items():
         for key, tensor in tree.items():
-            back = found.tensors[name][key]
+            back = loaded.tensors[name][key]
             assert (back.dtype, back.shape) == (tensor.dtype, tensor.shape)
             assert torch.equal(
                 back.reshape(-1).view(torch.uint8), tensor.reshape(-1).view(torch.uint8)
             )
 
 
-def test_nan_in_the_data_comes_back_as_nan(tmp_path):
+def test_nan_in_the_data_is_loaded_as_nan(tmp_path):
     checkpoint.save(tmp_path, 0, {}, {"reward": math.nan})
     assert math.isnan(checkpoint.load(tmp_path).data["reward"])
 
 
-def test_a_folder_that_is_not_there_or_empty_holds_no_checkpoint(tmp_path):
+def test_missing_or_empty_folder_has_no_checkpoint(tmp_path):
     for folder in (tmp_path / "none", tmp_path):
         with pytest.raises(NoCheckpoint, match="nothing was saved"):
             checkpoint.load(folder)
 
 
-def test_a_save_cut_short_is_no_checkpoint(tmp_path):
+def test_interrupted_save_is_no_checkpoint(tmp_path):
     os.rename(save(tmp_path, 1), tmp_path / "tmp.0123")
     os.remove(tmp_path / "latest")
     with pytest.raises(NoCheckpoint):
         checkpoint.load(tmp_path)
 
 
-def test_saving_keeps_the_newest_and_sweeps_what_was_cut_short(tmp_path):
+def test_save_keeps_the_newest_and_removes_interrupted_saves(tmp_path):
     (tmp_path / "tmp.0").mkdir()
     for step in (1, 2, 3, 4):
         save(tmp_path, step, keep=3)
@@ -67,7 +67,7 @@ def test_saving_keeps_the_newest_and_sweeps_what_was_cut_short(tmp_path):
     assert steps_in(tmp_path) == ["step-00000005"]
 
 
-def test_a_step_saved_twice_lives_beside_the_first_until_it_is_safe(tmp_path):
+def test_second_save_of_a_step_replaces_the_first_only_when_durable(tmp_path):
     save(tmp_path, 1)
     save(tmp_path, 2)
     assert save(tmp_path, 2).name == "step-00000002.1"
@@ -76,45 +76,45 @@ def test_a_step_saved_twice_lives_beside_the_first_until_it_is_safe(tmp_path):
     assert save(tmp_path, 2).name == "step-00000002"
 
 
-def test_the_number_alone_does_not_win(tmp_path):
+def test_highest_step_number_alone_is_not_chosen(tmp_path):
     save(tmp_path, 1)
     shutil.copytree(save(tmp_path, 2), tmp_path / "step-00000009")
-    assert checkpoint.load(tmp_path).step == 2  # as `latest_checkpoint` says
+    assert checkpoint.load(tmp_path).step == 2  # the one that `latest` names
     os.remove(tmp_path / "latest")
-    found = checkpoint.load(tmp_path)
-    assert found.step == 2
-    assert found.notes == (
+    loaded = checkpoint.load(tmp_path)
+    assert loaded.step == 2
+    assert loaded.notes == (
         "latest: No such file or directory; step-00000002 is used instead",
         "step-00000009: holds step 2, of another folder; step-00000002 is used instead",
     )
 
 
-def test_a_missing_file_is_said_and_the_one_before_is_used(tmp_path):
+def test_checkpoint_with_a_missing_file_is_skipped_with_a_note(tmp_path):
     save(tmp_path, 1)
     os.remove(save(tmp_path, 2) / "data.json")
-    found = checkpoint.load(tmp_path)
-    assert (found.step, found.data) == (1, {"step": 1})
-    assert found.notes == (
+    loaded = checkpoint.load(tmp_path)
+    assert (loaded.step, loaded.data) == (1, {"step": 1})
+    assert loaded.notes == (
         "step-00000002/data.json: No such file or directory; step-00000001 is used instead",
     )
 
 
-def test_what_is_not_a_file_is_not_read(tmp_path):
+def test_pipes_are_not_read(tmp_path):
     save(tmp_path, 1)
     path = save(tmp_path, 2)
     for name in ("weights.safetensors", "data.json", "manifest.json"):
         content = (path / name).read_bytes()
         os.remove(path / name)
-        os.mkfifo(path / name)  # whoever reads it waits for ever
-        found = checkpoint.load(tmp_path)
-        assert found.step == 1
-        said = f"step-00000002/{name}: not a file; step-00000001 is used instead"
-        assert found.notes[-1] == said
+        os.mkfifo(path / name)  # reading it would block for ever
+        loaded = checkpoint.load(tmp_path)
+        assert loaded.step == 1
+        note = f"step-00000002/{name}: not a file; step-00000001 is used instead"
+        assert loaded.notes[-1] == note
         os.remove(path / name)
         (path / name).write_bytes(content)
 
 
-def test_an_error_of_the_machine_is_not_taken_for_damage():
+def test_error_of_the_machine_is_not_taken_for_damage():
     with (
         pytest.raises(manifest.InvalidCheckpoint, match="data: Input/output error"),
         manifest.invalid_on_damage("data"),
@@ -124,27 +124,27 @@ def test_an_error_of_the_machine_is_not_taken_for_damage():
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 
 
-def test_a_checkpoint_of_another_version_is_said_and_left_alone(tmp_path):
+def test_checkpoint_of_another_version_is_skipped_and_kept(tmp_path):
     save(tmp_path, 1)
     path = save(tmp_path, 2) / "manifest.json"
     path.write_text(path.read_text().replace('"format": 2', '"format": 3'))
-    found = checkpoint.load(tmp_path)
-    assert found.step == 1
-    said = "step-00000002/manifest.json: format 3, this version reads 2"
-    assert found.notes[-1] == f"{said}; step-00000001 is used instead"
+    loaded = checkpoint.load(tmp_path)
+    assert loaded.step == 1
+    problem = "step-00000002/manifest.json: format 3, this version reads 2"
+    assert loaded.notes[-1] == f"{problem}; step-00000001 is used instead"
     for step in (3, 4, 5):
         save(tmp_path, step)
     assert steps_in(tmp_path) == ["step-00000002", "step-00000004", "step-00000005"]
 
 
-def test_damaged_checkpoints_do_not_count_among_those_kept(tmp_path):
+def test_damaged_checkpoints_do_not_count_as_kept(tmp_path):
     save(tmp_path, 1)
     (save(tmp_path, 2) / "weights.safetensors").write_bytes(b"torn")
     save(tmp_path, 3)
     assert steps_in(tmp_path) == ["step-00000001", "step-00000003"]
 
 
-def test_a_run_that_went_back_outlives_the_damaged_future(tmp_path):
+def test_run_resumed_from_an_earlier_step_replaces_a_damaged_later_one(tmp_path):
     save(tmp_path, 1)
     (save(tmp_path, 3) / "weights.safetensors").write_bytes(b"torn")
     assert checkpoint.load(tmp_path).step == 1
@@ -153,14 +153,14 @@ def test_a_run_that_went_back_outlives_the_damaged_future(tmp_path):
     assert checkpoint.load(tmp_path).notes == ()
 
 
-def test_a_second_run_does_not_bury_the_first(tmp_path):
+def test_save_of_an_earlier_step_is_rejected(tmp_path):
     save(tmp_path, 1000)
     with pytest.raises(ConfigError, match="step-00001000 is later than step 1"):
         save(tmp_path, 1)
     assert steps_in(tmp_path) == ["step-00001000"]
 
 
-def test_nothing_valid_says_what_was_found_and_what_to_do(tmp_path):
+def test_only_damaged_checkpoints_raise_with_all_problems(tmp_path):
     for path in [save(tmp_path, step) for step in (1, 2)]:
         (path / "data.json").write_text("{}")
     with pytest.raises(CorruptRun) as caught:

@@ -1,4 +1,4 @@
-"""What somebody else wrote into the folder of checkpoints is passed over, and said."""
+"""Forged files in a folder of checkpoints are skipped with a note."""
 
 import hashlib
 import json
@@ -22,15 +22,15 @@ from tests.helpers.saved_states import save
         "step-" + "9" * 5000,
     ],
 )
-def test_a_pointer_elsewhere_is_not_followed(text, tmp_path):
+def test_pointer_to_another_folder_is_not_followed(text, tmp_path):
     save(tmp_path, 1)
     (tmp_path / "latest").write_text(text)
-    found = checkpoint.load(tmp_path)
-    assert found.step == 1
-    assert found.notes == ("latest: torn, or names no checkpoint; step-00000001 is used instead",)
+    loaded = checkpoint.load(tmp_path)
+    assert loaded.step == 1
+    assert loaded.notes == ("latest: torn, or names no checkpoint; step-00000001 is used instead",)
 
 
-def sealed(body) -> str:
+def with_checksum(body) -> str:
     return manifest._with_checksum(body)
 
 
@@ -43,40 +43,42 @@ def sealed(body) -> str:
         "{}",
         "[" * 100_000,
         '{"format": NaN}',
-        sealed({"format": 2}),
-        sealed({"format": 2, "step": 2, "files": 3}),
-        sealed({"format": 2, "step": 2, "files": {"data.json": 3}}),
-        sealed({"format": 2, "step": 2, "files": {"data.json": {"size": 0}}}),
-        sealed({"format": 2, "step": 2, "files": {}}),
-        sealed({"format": 2, "step": 2, "files": {"data.json": {"size": "0", "sha256": 1}}}),
-        sealed({"format": 2, "step": "2", "files": {"../data.json": {"size": 0, "sha256": ""}}}),
-        sealed({"format": 2, "step": 2, "files": {}, "more": 1}),
+        with_checksum({"format": 2}),
+        with_checksum({"format": 2, "step": 2, "files": 3}),
+        with_checksum({"format": 2, "step": 2, "files": {"data.json": 3}}),
+        with_checksum({"format": 2, "step": 2, "files": {"data.json": {"size": 0}}}),
+        with_checksum({"format": 2, "step": 2, "files": {}}),
+        with_checksum({"format": 2, "step": 2, "files": {"data.json": {"size": "0", "sha256": 1}}}),
+        with_checksum(
+            {"format": 2, "step": "2", "files": {"../data.json": {"size": 0, "sha256": ""}}}
+        ),
+        with_checksum({"format": 2, "step": 2, "files": {}, "more": 1}),
     ],
 )
-def test_a_forged_manifest_is_passed_over(text, tmp_path):
+def test_forged_manifest_is_skipped(text, tmp_path):
     save(tmp_path, 1)
     path = save(tmp_path, 2)
     (path / "manifest.json").write_text(text)
-    found = checkpoint.load(tmp_path)
-    assert found.step == 1
-    assert f"{path.name}/" in found.notes[-1]
+    loaded = checkpoint.load(tmp_path)
+    assert loaded.step == 1
+    assert f"{path.name}/" in loaded.notes[-1]
 
 
 @pytest.mark.parametrize(
     "content", [b"", b"\xff" * 8, b"\x02" + b"\0" * 7 + b"{}rest", b"garbage!" * 9]
 )
-def test_a_forged_file_with_the_right_checksum_is_passed_over(content, tmp_path):
+def test_forged_file_with_a_right_checksum_is_skipped(content, tmp_path):
     save(tmp_path, 1)
     path = save(tmp_path, 2)
     for name in ("weights.safetensors", "data.json"):
         forged = shutil.copytree(path, tmp_path / "step-00000003", dirs_exist_ok=True)
         (forged / name).write_bytes(content)
-        stamp = {"size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+        digest = {"size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
         body = json.loads((forged / "manifest.json").read_text())
-        body = {"format": 2, "step": 3, "files": {**body["files"], name: stamp}}
-        (forged / "manifest.json").write_text(sealed(body))
+        body = {"format": 2, "step": 3, "files": {**body["files"], name: digest}}
+        (forged / "manifest.json").write_text(with_checksum(body))
         (tmp_path / "latest").unlink(missing_ok=True)
-        found = checkpoint.load(tmp_path)
-        assert found.step == 2
-        assert found.notes[1].startswith("step-00000003: ")
+        loaded = checkpoint.load(tmp_path)
+        assert loaded.step == 2
+        assert loaded.notes[1].startswith("step-00000003: ")
         shutil.rmtree(forged)

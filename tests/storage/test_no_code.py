@@ -1,4 +1,4 @@
-"""What is loaded is data: nothing in the package turns a file's bytes into running code."""
+"""The package loads data only: nothing in it executes the bytes of a file."""
 
 import ast
 
@@ -10,30 +10,30 @@ MODULES = {"pickle", "marshal", "shelve", "dill", "cloudpickle", "joblib"}
 
 
 def runs_code(source: str) -> list[str]:
-    """Every place in a program that could run what it reads."""
-    found = []
+    """Every construct of a program that could execute what it reads."""
+    constructs = []
     for node in ast.walk(ast.parse(source)):
         match node:
             case ast.Call(func=ast.Name(id=name)) if name in CALLS:
-                found.append(name)
+                constructs.append(name)
             case ast.Import(names=names):
-                found += [alias.name for alias in names if alias.name in MODULES]
+                constructs += [alias.name for alias in names if alias.name in MODULES]
             case ast.ImportFrom(module=str(module)) if module in MODULES:
-                found.append(module)
+                constructs.append(module)
             case ast.Attribute(value=ast.Name(id="torch"), attr="load"):
-                found.append("torch.load")
+                constructs.append("torch.load")
             case ast.keyword(arg="trust_remote_code"):
-                found.append("trust_remote_code")
-    return found
+                constructs.append("trust_remote_code")
+    return constructs
 
 
-def test_nothing_in_the_package_runs_what_it_reads():
+def test_package_executes_nothing_that_it_reads():
     files = list(PACKAGE.rglob("*.py"))
     assert len(files) > 50
     assert {str(f): runs_code(f.read_text()) for f in files if runs_code(f.read_text())} == {}
 
 
-def test_each_way_to_run_code_would_be_seen():
+def test_each_way_to_execute_code_is_detected():
     assert runs_code("eval('1')") == ["eval"]
     assert runs_code("import pickle") == ["pickle"]
     assert runs_code("from marshal import loads") == ["marshal"]

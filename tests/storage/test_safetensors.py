@@ -15,29 +15,29 @@ def bits(tensor: Tensor) -> tuple[torch.dtype, torch.Size, bytes]:
     return tensor.dtype, tensor.shape, content
 
 
-def through_a_file(tensors, tmp_path) -> dict[str, Tensor]:
+def round_trip(tensors, tmp_path) -> dict[str, Tensor]:
     path = tmp_path / "x.safetensors"
     path.write_bytes(b"".join(safetensors.file_chunks(tensors)))
     back = safetensors.load_tensors(path)
-    path.write_bytes(b"\xff" * path.stat().st_size)  # what was loaded does not live in the file
+    path.write_bytes(b"\xff" * path.stat().st_size)  # loaded tensors must not map the file
     return back
 
 
 def every_bit_pattern(dtype: torch.dtype) -> Tensor:
-    """All 65,536 pairs of bytes, read as `dtype`; as many 0s and 1s for bool."""
+    """All 65,536 pairs of bytes as `dtype`; for bool as many 0s as 1s."""
     pairs = torch.arange(65536, dtype=torch.int32).to(torch.uint16).view(torch.uint8)
     return pairs % 2 == 1 if dtype == torch.bool else pairs.view(dtype)
 
 
 @pytest.mark.parametrize("dtype", safetensors.DTYPES)
-def test_every_bit_of_every_dtype_comes_back(dtype, tmp_path):
+def test_every_bit_pattern_of_every_dtype_is_exact(dtype, tmp_path):
     values = every_bit_pattern(dtype)
     tensors = {"all": values, "scalar": values[7].clone(), "empty": values[:0].reshape(0, 3)}
-    back = through_a_file(tensors, tmp_path)
+    back = round_trip(tensors, tmp_path)
     assert {name: bits(x) for name, x in back.items()} == {n: bits(x) for n, x in tensors.items()}
 
 
-def test_all_dtypes_lie_in_one_file_and_begin_at_multiples_of_their_width():
+def test_tensors_of_all_dtypes_begin_at_multiples_of_their_width():
     tensors = {str(dtype): every_bit_pattern(dtype)[:3] for dtype in safetensors.DTYPES}
     content = b"".join(safetensors.file_chunks(tensors))
     assert struct.unpack("<Q", content[:8])[0] % 8 == 0
@@ -48,7 +48,7 @@ def test_all_dtypes_lie_in_one_file_and_begin_at_multiples_of_their_width():
     assert {name: bits(x) for name, x in back.items()} == {n: bits(x) for n, x in tensors.items()}
 
 
-def test_views_and_shared_memory_come_back_as_values(tmp_path):
+def test_views_and_shared_memory_are_loaded_as_values(tmp_path):
     base = torch.arange(24.0).reshape(4, 6)
     views = {
         "turned": base.T,
@@ -58,7 +58,7 @@ def test_views_and_shared_memory_come_back_as_values(tmp_path):
         "param": torch.nn.Parameter(base),
         "negated": torch.complex(base, base).conj().imag,
     }
-    back = through_a_file(views, tmp_path)
+    back = round_trip(views, tmp_path)
     assert {n: bits(x) for n, x in back.items()} == {
         n: bits(x.detach().resolve_neg()) for n, x in views.items()
     }
@@ -67,12 +67,12 @@ def test_views_and_shared_memory_come_back_as_values(tmp_path):
     assert not back["param"].requires_grad
 
 
-def test_no_tensors_are_a_file_too(tmp_path):
-    assert through_a_file({}, tmp_path) == {}
+def test_empty_mapping_is_a_file(tmp_path):
+    assert round_trip({}, tmp_path) == {}
 
 
 @pytest.mark.parametrize(
-    ("tensors", "says"),
+    ("tensors", "message"),
     [
         ({"z": torch.zeros(2, dtype=torch.complex64)}, r"weights\['z'\] is torch.complex64"),
         ({"z": [1.0]}, r"weights\['z'\] is list"),
@@ -81,6 +81,6 @@ def test_no_tensors_are_a_file_too(tmp_path):
         ({"__metadata__": torch.zeros(1)}, "__metadata__"),
     ],
 )
-def test_what_a_file_cannot_hold_is_refused_by_name(tensors, says):
-    with pytest.raises(ConfigError, match=says):
+def test_unsupported_tensors_are_rejected_by_name(tensors, message):
+    with pytest.raises(ConfigError, match=message):
         safetensors.check_tensors(tensors, label="weights")

@@ -20,7 +20,7 @@ def make_action(text: str, *logp: float, **fields) -> Action:
 
 
 def two_turns() -> Rollout:
-    """Generates "ab", reads three observation tokens, is forced to begin with "c", generates "d"."""
+    """Generates "ab", reads three observation tokens, is forced to "c", generates "d"."""
     first = make_action("ab", -0.25, -1.5, observation=(9,), rng_key=5)
     forced = make_action("c", 0.0, observation=(1, 2, 3), sampled=False, in_loss=False)
     last = make_action("d", rng_key=7)

@@ -78,6 +78,7 @@ class NativeLlamaBackend:
 
     def reset(self, prefix_cache: PrefixCache) -> None:
         self.prefix_cache, self.decode_layers = prefix_cache, None
+        self.prefix_cache.activation_index.clear()
         self.activation_cache.clear(self.weights_version)
         self.logit_cache.clear(self.weights_version)
 

@@ -62,15 +62,15 @@ class Knapsack:
     def allocate(self, success_rates: Sequence[float]) -> Sequence[int]:
         """The group size of each task, from its success rate; NaN is an unknown rate."""
         counts = [self.mean_group_size if isnan(p) else self.min_group_size for p in success_rates]
-        left = self.mean_group_size * len(success_rates) - sum(counts)
+        remaining = self.mean_group_size * len(success_rates) - sum(counts)
         mixed = {i: partial(_marginal_gain, p) for i, p in enumerate(success_rates) if 0 < p < 1}
-        spare = max(0, left - sum(self._attempts_needed(success_rates[i]) for i in mixed))
+        spare = max(0, remaining - sum(self._attempts_needed(success_rates[i]) for i in mixed))
         uniform_rate = [p for p in (0.0, 1.0) if p in success_rates][:1]
         uniform = {i: _fewest_first for i, p in enumerate(success_rates) if p in uniform_rate}
-        left += _allocate_greedily(counts, spare, uniform, self.max_group_size) - spare
-        left = _allocate_greedily(counts, left, mixed, self.max_group_size)
+        remaining += _allocate_greedily(counts, spare, uniform, self.max_group_size) - spare
+        remaining = _allocate_greedily(counts, remaining, mixed, self.max_group_size)
         every_task = dict.fromkeys(range(len(success_rates)), _fewest_first)
-        _allocate_greedily(counts, left, every_task, inf)
+        _allocate_greedily(counts, remaining, every_task, inf)
         return counts
 
     def _success_rate(self, history: TaskHistory) -> float:

@@ -16,9 +16,9 @@ class AnytimeBudgets:
     Where the thinking is cut by a budget, `cutoff_text`, `think_end` and `answer_header` are
     forced; where it had ended, `answer_header` alone. A rollout that ends while thinking has no
     answer. Reward terms: `trace_index`, the chain of thought; `budget_index`, 0 for the smallest;
-    `cut_index`, the budget at which the thinking ended or was cut. The segment of thinking before a cut is trained
-    with the first answer there, and is context only elsewhere. The step value `thinking` is 1 for
-    thinking and 0 for answers.
+    `cut_index`, the budget at which the thinking ended or was cut. The segment of thinking before
+    a cut is trained with the first answer there, and is context only elsewhere. The step value
+    `thinking` is 1 for thinking and 0 for answers.
 
     AnytimeReasoner, Qi et al. (arXiv:2505.13438).
 

@@ -1,4 +1,4 @@
-"""Train all methods, or those named, and write the table: `python -m grupo.testing.smoke FILE.md`."""
+"""Train all methods and write the table: `python -m grupo.testing.smoke FILE.md [METHOD...]`."""
 
 import sys
 from pathlib import Path

@@ -6,9 +6,7 @@ from grupo.testing.properties import PROPERTIES, MethodProperty
 
 def check_properties(method: Method) -> list[tuple[str, str, str]]:
     """For each property: its name, its claim, and the violation, "" if the property holds."""
-    return [
-        (prop.__name__, property_claim(prop), _violation(prop, method)) for prop in PROPERTIES
-    ]
+    return [(prop.__name__, property_claim(prop), _violation(prop, method)) for prop in PROPERTIES]
 
 
 def property_claim(method_property: MethodProperty) -> str:

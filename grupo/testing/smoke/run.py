@@ -13,7 +13,7 @@ from grupo.core.component import component_fields, is_component
 from grupo.core.rng import derive_key
 from grupo.core.signal_names import is_step_value, split_name, temperature_of
 from grupo.method import Method
-from grupo.models.aux_models import AuxModel
+from grupo.models.base import AuxModel
 from grupo.models.causal_lm import CausalLM
 from grupo.recipe import Recipe
 from grupo.rollouts.evaluate import SuccessCriterion, evaluate

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from grupo.models.causal_policy import CausalPolicy
+from grupo.models.causal_lm import CausalPolicy
 from tests.helpers import llama_backends
 
 

@@ -13,7 +13,7 @@ from grupo.inference import local
 from grupo.inference.base import generate_all
 from grupo.inference.local import LocalEngine
 from grupo.kernels.llama.activation_cache import ActivationCache
-from grupo.models.causal_policy import CausalPolicy
+from grupo.models.causal_lm import CausalPolicy
 from tests.helpers.activation_recall import (
     PROMPTS,
     assert_all_close,
@@ -30,14 +30,14 @@ from tests.helpers.tiny_lm import batch_of
 
 def test_any_changed_weight_makes_activations_recomputed(policy):
     batch = sampled_batch(policy)
-    names = [name for name, _ in policy.plain.base_model.named_parameters()]
+    names = [name for name, _ in policy.hf_model.base_model.named_parameters()]
     assert len(names) > 18
     for name in names:
         policy.actor(7)
         batch = sampled_batch(policy, prompts=PROMPTS[:1])
         with_cached_activations(policy, batch)
         with torch.no_grad():
-            policy.plain.base_model.get_parameter(name).mul_(0.99)
+            policy.hf_model.base_model.get_parameter(name).mul_(0.99)
         assert_all_close(with_recomputed_activations(policy, batch), with_hf_modules(policy, batch))
 
 
@@ -170,7 +170,7 @@ def test_rollouts_of_a_detached_sampler_are_recomputed(llama):
     llama.detach_sampler()
     batch = sampled_batch(llama)
     assert_all_close(with_recomputed_activations(llama, batch), with_hf_modules(llama, batch))
-    llama.sync_weights(llama.weight_sync.take(), 1)
+    llama.sync_weights(llama.weight_sync.snapshot(), 1)
     newer = sampled_batch(llama, turns=2)
     assert_all_close(with_recomputed_activations(llama, newer), with_hf_modules(llama, newer))
 

@@ -85,7 +85,7 @@ def test_gradient_of_a_token_with_many_outputs_is_deterministic(make_backend):
 
 
 def test_second_order_gradient_raises(llama):
-    x = llama.plain.get_input_embeddings().weight
+    x = llama.hf_model.get_input_embeddings().weight
     hidden = hidden_of(backend_of(llama), shared_rows(), torch.float32)
     (grad,) = torch.autograd.grad(hidden.square().sum(), x, create_graph=True)
     with pytest.raises(RuntimeError, match="once_differentiable"):
@@ -95,6 +95,6 @@ def test_second_order_gradient_raises(llama):
 def test_backward_raises_after_weights_have_changed(llama):
     hidden = hidden_of(backend_of(llama), shared_rows(), torch.float32)
     with torch.no_grad():
-        llama.plain.base_model.layers[0].mlp.up_proj.weight.mul_(2)
+        llama.hf_model.base_model.layers[0].mlp.up_proj.weight.mul_(2)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         hidden.sum().backward()

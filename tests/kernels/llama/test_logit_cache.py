@@ -55,11 +55,11 @@ def formula(hidden: Tensor, weight: Tensor, token: Tensor, temperature: float) -
 def inputs() -> tuple[Tensor, Tensor, Tensor]:
     """Hidden states, weights, tokens."""
     hidden, weight = random_tensor(TOKENS, WIDTH).requires_grad_(), random_tensor(V, WIDTH) / 10
-    return hidden, weight.requires_grad_(), torch.randint(0, V, (RECORDS,))
+    return hidden, weight.requires_grad_(), torch.randint(0, V, (TOKENS,))
 
 
 CACHED: dict[str, Callable[[], Tensor]] = {
-    "all": lambda: torch.arange(RECORDS),
+    "all": lambda: torch.arange(TOKENS),
     "some": lambda: torch.arange(3, 12),
     "none": lambda: torch.arange(0),
 }
@@ -162,7 +162,7 @@ def test_without_room_logits_are_recomputed_and_equal(llama):
 def test_changed_head_weights_make_logits_recomputed(llama):
     batch = sampled_batch(llama)
     with torch.no_grad():
-        llama.plain.lm_head.weight.mul_(1.1)
+        llama.hf_model.lm_head.weight.mul_(1.1)
     with count_calls() as counts:
         numbers = signals_and_grads(llama, batch)
     assert counts == {"forward": 1, "head": 1}
@@ -171,7 +171,7 @@ def test_changed_head_weights_make_logits_recomputed(llama):
 
 def test_head_with_a_hook_is_called(llama):
     batch, calls = sampled_batch(llama), []
-    llama.plain.lm_head.register_forward_hook(lambda *_: calls.append(1))
+    llama.hf_model.lm_head.register_forward_hook(lambda *_: calls.append(1))
     with count_calls() as counts:
         signals_and_grads(llama, batch)
     assert calls

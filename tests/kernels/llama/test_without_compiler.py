@@ -16,7 +16,7 @@ from transformers import (
 from grupo.kernels.backend import HFBackend
 from grupo.kernels.llama.backend import NativeLlamaBackend
 from grupo.kernels.packing import hf_attention
-from grupo.models.causal_policy import CausalPolicy
+from grupo.models.causal_lm import CausalPolicy
 from grupo.models.evaluator import backend_for
 from grupo.models.loading import Lora
 from tests.helpers.activation_recall import (
@@ -185,7 +185,7 @@ def test_bfloat16_uses_the_hf_modules(folders):
 
 
 def test_gradient_checkpointing_caches_nothing_and_recomputes_layers(folders):
-    policy, plain = (policy_of(folders["llama"], checkpointing=x) for x in (True, False))
+    policy, plain = (policy_of(folders["llama"], gradient_checkpointing=x) for x in (True, False))
     calls = []
     with count_calls() as counts:
         batch = sampled_batch(policy)

@@ -1,1 +1,1 @@
-"""What tests of packing share: `packing_seconds` beside them, `tinylm` and `recurrent` of others."""
+"""Tests of packed rows."""

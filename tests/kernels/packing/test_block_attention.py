@@ -1,4 +1,4 @@
-"""Attention to parts of what is seen makes the whole, by either kernel."""
+"""Attention to blocks of keys merges to attention to all keys, with either kernel."""
 
 from dataclasses import replace
 from math import inf
@@ -16,141 +16,143 @@ from grupo.kernels.packing.block_attention import (
     kernel_for,
 )
 from grupo.kernels.packing.tree_attention import merge_block
-from tests.helpers.packed_rows import by_definition
+from tests.helpers.packed_rows import reference_attention
 
 SCALE = 0.7
-CUT = (slice(0, 4), slice(4, 9))
-KERNELS = {"fused": FusedKernel(SCALE), "plain": ReferenceKernel(SCALE)}
+HALVES = (slice(0, 4), slice(4, 9))
+KERNELS = {"fused": FusedKernel(SCALE), "reference": ReferenceKernel(SCALE)}
 
 
-def part(
-    heads: int = 4, groups: int = 2, queries: int = 5, keys: int = 5, batch: int = 2
+def random_block(
+    heads: int = 4, key_heads: int = 2, queries: int = 5, keys: int = 5, batch: int = 2
 ) -> AttentionBlock:
-    shapes = (heads, queries, 8), (groups, keys, 8), (groups, keys, 8)
+    shapes = (heads, queries, 8), (key_heads, keys, 8), (key_heads, keys, 8)
     return AttentionBlock(*(torch.randn(batch, *shape, dtype=torch.float64) for shape in shapes))
 
 
-def banded(one: AttentionBlock) -> AttentionBlock:
-    """Each query sees the key at its place and the two before: the sixth sees none of three."""
-    queries, keys = one.q.shape[2], one.k.shape[2]
-    apart = torch.arange(queries)[:, None] - torch.arange(keys)
-    mask = torch.zeros(queries, keys, dtype=one.q.dtype)
-    return replace(one, mask=mask.masked_fill((apart < 0) | (apart > 2), -inf)[None, None])
+def banded(block: AttentionBlock) -> AttentionBlock:
+    """Each query sees the key at its position and the two before: of 3 keys the sixth sees none."""
+    queries, keys = block.q.shape[2], block.k.shape[2]
+    distance = torch.arange(queries)[:, None] - torch.arange(keys)
+    mask = torch.zeros(queries, keys, dtype=block.q.dtype)
+    mask = mask.masked_fill((distance < 0) | (distance > 2), -inf)
+    return replace(block, mask=mask[None, None])
 
 
-PARTS = {
-    "all": part,
-    "causal": lambda: replace(part(), causal=True),
-    "band": lambda: banded(part()),
-    "one head each": lambda: part(groups=4),
-    "one key head": lambda: part(groups=1),
-    "few keys": lambda: part(queries=7, keys=2),
-    "one query": lambda: part(queries=1, keys=9),
+BLOCKS = {
+    "full": random_block,
+    "causal": lambda: replace(random_block(), causal=True),
+    "band": lambda: banded(random_block()),
+    "no shared key heads": lambda: random_block(key_heads=4),
+    "one key head": lambda: random_block(key_heads=1),
+    "few keys": lambda: random_block(queries=7, keys=2),
+    "one query": lambda: random_block(queries=1, keys=9),
 }
 
 
-def whole(one: AttentionBlock) -> tuple[Tensor, Tensor]:
-    """What is said, and the logarithm of its normaliser, by definition."""
-    k, v = (x.repeat_interleave(one.q.shape[1] // x.shape[1], 1) for x in (one.k, one.v))
-    scores = one.q @ k.mT * SCALE
-    if one.mask is not None:
-        scores = scores + one.mask
-    if one.causal:
+def reference(block: AttentionBlock) -> tuple[Tensor, Tensor]:
+    """Outputs and log-sum-exp, by definition."""
+    k, v = (x.repeat_interleave(block.q.shape[1] // x.shape[1], 1) for x in (block.k, block.v))
+    scores = block.q @ k.mT * SCALE
+    if block.mask is not None:
+        scores = scores + block.mask
+    if block.causal:
         scores = scores.masked_fill(torch.ones(scores.shape[-2:]).triu(1).bool(), -inf)
     return scores.softmax(-1) @ v, scores.logsumexp(-1)
 
 
-def assert_near(ours: Tensor, theirs: Tensor, off: float = 1e-10) -> None:
-    torch.testing.assert_close(ours, theirs, rtol=0, atol=off)
+def assert_near(actual: Tensor, expected: Tensor, tolerance: float = 1e-10) -> None:
+    torch.testing.assert_close(actual, expected, rtol=0, atol=tolerance)
 
 
 @pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
-@pytest.mark.parametrize("made", PARTS.values(), ids=PARTS)
-def test_a_kernel_says_what_the_definition_says(made, kernel: Kernel):
-    one = made()
-    for ours, theirs in zip(kernel.forward(one), whole(one), strict=True):
-        assert_near(ours, theirs)
+@pytest.mark.parametrize("make_block", BLOCKS.values(), ids=BLOCKS)
+def test_outputs_match_the_definition(make_block, kernel: Kernel):
+    block = make_block()
+    for actual, expected in zip(kernel.forward(block), reference(block), strict=True):
+        assert_near(actual, expected)
 
 
 @pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
-@pytest.mark.parametrize("made", PARTS.values(), ids=PARTS)
-def test_its_gradients_are_those_of_the_definition(made, kernel: Kernel):
-    one = made()
-    qkv = [x.requires_grad_() for x in (one.q, one.k, one.v)]
-    out, total = whole(one)
-    slope = torch.randn_like(out)
-    theirs = torch.autograd.grad((out * slope).sum(), qkv)
+@pytest.mark.parametrize("make_block", BLOCKS.values(), ids=BLOCKS)
+def test_gradients_match_the_definition(make_block, kernel: Kernel):
+    block = make_block()
+    qkv = [x.requires_grad_() for x in (block.q, block.k, block.v)]
+    out, lse = reference(block)
+    grad_out = torch.randn_like(out)
+    expected = torch.autograd.grad((out * grad_out).sum(), qkv)
     with torch.no_grad():
-        for mine, yours in zip(kernel.backward(slope, one, out, total), theirs, strict=True):
-            assert_near(mine, yours)
+        for x, y in zip(kernel.backward(grad_out, block, out, lse), expected, strict=True):
+            assert_near(x, y)
 
 
 @pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
-def test_gradients_of_parts_need_only_what_the_whole_said(kernel: Kernel):
-    one = part(keys=9)
-    qkv = [x.requires_grad_() for x in (one.q, one.k, one.v)]
-    out, total = whole(one)
-    slope = torch.randn_like(out)
-    dq, dk, dv = torch.autograd.grad((out * slope).sum(), qkv)
+def test_gradients_of_blocks_need_only_merged_outputs(kernel: Kernel):
+    block = random_block(keys=9)
+    qkv = [x.requires_grad_() for x in (block.q, block.k, block.v)]
+    out, lse = reference(block)
+    grad_out = torch.randn_like(out)
+    dq, dk, dv = torch.autograd.grad((out * grad_out).sum(), qkv)
     with torch.no_grad():
-        halves = [replace(one, k=one.k[:, :, at], v=one.v[:, :, at]) for at in CUT]
-        found = [kernel.backward(slope, half, out, total) for half in halves]
-    assert_near(found[0][0] + found[1][0], dq)
-    assert_near(torch.cat([x[1] for x in found], 2), dk)
-    assert_near(torch.cat([x[2] for x in found], 2), dv)
+        halves = [replace(block, k=block.k[:, :, keys], v=block.v[:, :, keys]) for keys in HALVES]
+        grads = [kernel.backward(grad_out, half, out, lse) for half in halves]
+    assert_near(grads[0][0] + grads[1][0], dq)
+    assert_near(torch.cat([x[1] for x in grads], 2), dk)
+    assert_near(torch.cat([x[2] for x in grads], 2), dv)
 
 
-@pytest.mark.parametrize("order", [CUT, CUT[::-1]], ids=["forwards", "backwards"])
+@pytest.mark.parametrize("order", [HALVES, HALVES[::-1]], ids=["forwards", "backwards"])
 @pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
-def test_parts_join_to_the_whole_in_any_order(kernel: Kernel, order):
-    one = part(keys=9, batch=1)
-    halves = [replace(one, k=one.k[:, :, at], v=one.v[:, :, at]) for at in order]
-    (out, total), (more, sum_) = map(kernel.forward, halves)
-    out, total = out[0].transpose(0, 1).clone(), total[0].T.clone()
-    merge_block(out, total, more, sum_)
-    assert_near(out, whole(one)[0][0].transpose(0, 1))
-    assert_near(total, whole(one)[1][0].T)
+def test_blocks_merge_in_any_order(kernel: Kernel, order):
+    block = random_block(keys=9, batch=1)
+    halves = [replace(block, k=block.k[:, :, keys], v=block.v[:, :, keys]) for keys in order]
+    (out, lse), (other_out, other_lse) = map(kernel.forward, halves)
+    out, lse = out[0].transpose(0, 1).clone(), lse[0].T.clone()
+    merge_block(out, lse, other_out, other_lse)
+    assert_near(out, reference(block)[0][0].transpose(0, 1))
+    assert_near(lse, reference(block)[1][0].T)
 
 
-def test_what_sees_nothing_adds_nothing():
-    blind = banded(part(queries=8, keys=3, batch=1))
-    _, total = ReferenceKernel(SCALE).forward(blind)
-    assert total[..., 5:].isneginf().all()
-    assert total[..., :5].isfinite().all()
-    out, before = torch.randn(8, 4, 8).double(), torch.randn(8, 4).double()
-    after, kept = out.clone(), before.clone()
-    merge_block(after, kept, *ReferenceKernel(SCALE).forward(blind))
-    assert torch.equal(after[5:], out[5:])
-    assert torch.equal(kept[5:], before[5:])
-    assert (after[:5] != out[:5]).all()
+def test_queries_that_see_no_key_are_left_unchanged_by_a_merge():
+    hidden = banded(random_block(queries=8, keys=3, batch=1))
+    _, lse = ReferenceKernel(SCALE).forward(hidden)
+    assert lse[..., 5:].isneginf().all()
+    assert lse[..., :5].isfinite().all()
+    out, lse = torch.randn(8, 4, 8).double(), torch.randn(8, 4).double()
+    merged_out, merged_lse = out.clone(), lse.clone()
+    merge_block(merged_out, merged_lse, *ReferenceKernel(SCALE).forward(hidden))
+    assert torch.equal(merged_out[5:], out[5:])
+    assert torch.equal(merged_lse[5:], lse[5:])
+    assert (merged_out[:5] != out[:5]).all()
 
 
-def test_the_gradients_of_what_sees_nothing_are_0():
-    blind = banded(part(queries=8, keys=3, batch=1))
-    out, total = torch.randn(1, 4, 8, 8).double(), torch.zeros(1, 4, 8).double()
-    slope = torch.ones_like(out)
-    slope[:, :, :5] = 0  # only those who see nothing have one
+def test_gradients_of_queries_that_see_no_key_are_0():
+    hidden = banded(random_block(queries=8, keys=3, batch=1))
+    out, lse = torch.randn(1, 4, 8, 8).double(), torch.zeros(1, 4, 8).double()
+    grad_out = torch.ones_like(out)
+    grad_out[:, :, :5] = 0  # only the queries that see no key have a gradient
     for kernel in KERNELS.values():
-        assert all((x == 0).all() for x in kernel.backward(slope, blind, out, total))
+        assert all((x == 0).all() for x in kernel.backward(grad_out, hidden, out, lse))
 
 
 @pytest.mark.parametrize("softcap", [0.5, 3.0])
-def test_a_softcap_bends_scores_as_tanh_does(softcap):
-    one = replace(part(batch=1, queries=6, keys=6), causal=True)
-    qkv = [x.requires_grad_() for x in (one.q, one.k, one.v)]
+def test_softcap_matches_the_definition(softcap):
+    block = replace(random_block(batch=1, queries=6, keys=6), causal=True)
+    qkv = [x.requires_grad_() for x in (block.q, block.k, block.v)]
     q, k, v = (x[0].transpose(0, 1) for x in qkv)
-    theirs = by_definition(q, k, v, AttentionConfig(SCALE, softcap=softcap)).transpose(0, 1)[None]
+    config = AttentionConfig(SCALE, softcap=softcap)
+    expected = reference_attention(q, k, v, config).transpose(0, 1)[None]
     kernel = ReferenceKernel(SCALE, softcap)
-    out, total = kernel.forward(one)
-    assert_near(out, theirs)
-    slope = torch.randn_like(out)
-    slopes = torch.autograd.grad((theirs * slope).sum(), qkv)
+    out, lse = kernel.forward(block)
+    assert_near(out, expected)
+    grad_out = torch.randn_like(out)
+    grads = torch.autograd.grad((expected * grad_out).sum(), qkv)
     with torch.no_grad():
-        for mine, yours in zip(kernel.backward(slope, one, out, total), slopes, strict=True):
-            assert_near(mine, yours)
+        for x, y in zip(kernel.backward(grad_out, block, out, lse), grads, strict=True):
+            assert_near(x, y)
 
 
-def test_the_fused_kernel_is_chosen_where_it_works():
+def test_fused_kernel_is_chosen_if_supported():
     wide, narrow = torch.zeros(2, 4, 8), torch.zeros(2, 4, 5)
     assert kernel_for(AttentionConfig(0.5), wide, wide) == FusedKernel(0.5)
     assert kernel_for(AttentionConfig(0.5, window=3), wide, wide) == FusedKernel(0.5)
@@ -160,13 +162,12 @@ def test_the_fused_kernel_is_chosen_where_it_works():
 
 
 @pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
-def test_in_bfloat16_normalisers_are_in_float32_and_numbers_near(kernel: Kernel):
-    one = replace(part(queries=6, keys=6), causal=True)
-    rounded = AttentionBlock(*(x.bfloat16() for x in (one.q, one.k, one.v)), causal=True)
-    out, total = kernel.forward(rounded)
-    exact = whole(
-        AttentionBlock(*(x.double() for x in (rounded.q, rounded.k, rounded.v)), causal=True)
-    )
-    assert (out.dtype, total.dtype) == (torch.bfloat16, torch.float32)
+def test_bfloat16_outputs_are_close_and_log_sum_exp_is_float32(kernel: Kernel):
+    block = replace(random_block(queries=6, keys=6), causal=True)
+    rounded = AttentionBlock(*(x.bfloat16() for x in (block.q, block.k, block.v)), causal=True)
+    out, lse = kernel.forward(rounded)
+    widened = (x.double() for x in (rounded.q, rounded.k, rounded.v))
+    exact = reference(AttentionBlock(*widened, causal=True))
+    assert (out.dtype, lse.dtype) == (torch.bfloat16, torch.float32)
     assert_near(out.double(), exact[0], 2e-2)
-    assert_near(total.double(), exact[1], 5e-2)
+    assert_near(lse.double(), exact[1], 5e-2)

@@ -1,3 +1,5 @@
+"""Flex attention over packed rows equals tree attention."""
+
 import random
 from math import inf
 
@@ -11,11 +13,11 @@ from grupo.kernels.packing.block_attention import AttentionConfig
 from grupo.kernels.packing.flex_attention import FlexLayout
 from grupo.kernels.packing.prefix_trie import PackedTokens
 from grupo.kernels.packing.tree_attention import TreeAttention
-from tests.helpers.packed_rows import Rows, laid, places
+from tests.helpers.packed_rows import Rows, pack_rows, row_indices
 
-# of what runs uncompiled torch says, rightly, that it is slow
+# torch warns that the uncompiled function is slow
 pytestmark = pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
-HOWS = [
+CONFIGS = [
     AttentionConfig(0.3),
     AttentionConfig(0.3, window=6),
     AttentionConfig(0.3, softcap=2.0),
@@ -24,81 +26,86 @@ HOWS = [
 
 
 @pytest.fixture(autouse=True)
-def forgotten() -> None:
-    """What was traced for another test counts against a limit."""
+def reset_dynamo() -> None:
+    """Traces of other tests count against a limit."""
     torch._dynamo.reset()
 
 
-def bush(rows: int, most: int, seed: int = 0) -> Rows:
-    """Rows that go on from anywhere in earlier ones."""
-    drawn = random.Random(seed)
-    made = [[drawn.randrange(5) for _ in range(8)]]
-    while len(made) < rows:
-        old, more = drawn.choice(made), drawn.randrange(1, most)
-        made.append(old[: drawn.randrange(1, len(old))] + [drawn.randrange(5) for _ in range(more)])
-    return made
+def random_tree(count: int, max_new: int, seed: int = 0) -> Rows:
+    """Rows that branch off from random positions of earlier rows."""
+    rng = random.Random(seed)
+    rows = [[rng.randrange(5) for _ in range(8)]]
+    while len(rows) < count:
+        parent, new = rng.choice(rows), rng.randrange(1, max_new)
+        prefix = parent[: rng.randrange(1, len(parent))]
+        rows.append(prefix + [rng.randrange(5) for _ in range(new)])
+    return rows
 
 
 ROWS = {
-    "a bush": bush(12, 12),
-    "a wide bush": bush(40, 30, seed=1),  # more tokens than a block has
-    "a ladder": [[1] * n + [2] for n in range(1, 61)],  # as deep as there are rows
-    "a single row": [range(9)],
-    "rows that share nothing": [[1, 2, 3], [4, 5], [6]],
+    "small tree": random_tree(12, 12),
+    "large tree": random_tree(40, 30, seed=1),  # more tokens than a block has
+    "ladder": [[1] * n + [2] for n in range(1, 61)],  # as deep as the number of rows
+    "single row": [range(9)],
+    "no shared tokens": [[1, 2, 3], [4, 5], [6]],
 }
 
 
-def drawn(size: int, heads: int = 4, wide: int = 8) -> tuple[Tensor, Tensor, Tensor]:
-    """Queries of so many heads, and keys and values of two."""
+def random_qkv(size: int, heads: int = 4, width: int = 8) -> tuple[Tensor, Tensor, Tensor]:
+    """Queries of so many heads, keys and values of two; values of so many features."""
     q, k = torch.randn(1, heads, size, 8), torch.randn(1, 2, size, 8)
-    return q, k, torch.randn(1, 2, size, wide)
+    return q, k, torch.randn(1, 2, size, width)
 
 
-def both(
-    packed: PackedTokens, qkv: tuple[Tensor, Tensor, Tensor], how: AttentionConfig
+def flex_and_tree(
+    packed: PackedTokens, qkv: tuple[Tensor, Tensor, Tensor], config: AttentionConfig
 ) -> tuple[Tensor, Tensor]:
-    return FlexLayout(packed).attend(0, *qkv, how), TreeAttention(packed).attend(0, *qkv, how)
+    return FlexLayout(packed).attend(0, *qkv, config), TreeAttention(packed).attend(0, *qkv, config)
 
 
-@pytest.mark.parametrize("how", HOWS, ids=str)
+@pytest.mark.parametrize("config", CONFIGS, ids=str)
 @pytest.mark.parametrize("name", ROWS)
-def test_outputs_are_those_of_the_tree(name: str, how: AttentionConfig):
-    packed = laid(ROWS[name])
-    ours, theirs = both(packed, drawn(len(packed.token)), how)
-    torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
+def test_outputs_match_tree_attention(name: str, config: AttentionConfig):
+    packed = pack_rows(ROWS[name])
+    actual, expected = flex_and_tree(packed, random_qkv(len(packed.token)), config)
+    torch.testing.assert_close(actual, expected, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("heads", [2, 8])
-def test_so_many_query_heads_share_keys_and_values(heads: int):
-    packed = laid(ROWS["a bush"])
-    ours, theirs = both(packed, drawn(len(packed.token), heads), AttentionConfig(0.3))
-    assert ours.shape == (1, len(packed.token), heads, 8)
-    torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
+def test_query_heads_share_key_heads(heads: int):
+    packed = pack_rows(ROWS["small tree"])
+    actual, expected = flex_and_tree(
+        packed, random_qkv(len(packed.token), heads), AttentionConfig(0.3)
+    )
+    assert actual.shape == (1, len(packed.token), heads, 8)
+    torch.testing.assert_close(actual, expected, rtol=1e-4, atol=1e-5)
 
 
 def test_values_may_be_wider_than_keys():
-    packed = laid(ROWS["a bush"])
-    ours, theirs = both(packed, drawn(len(packed.token), wide=16), AttentionConfig(0.3))
-    torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
+    packed = pack_rows(ROWS["small tree"])
+    actual, expected = flex_and_tree(
+        packed, random_qkv(len(packed.token), width=16), AttentionConfig(0.3)
+    )
+    torch.testing.assert_close(actual, expected, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("window", [inf, 5, 8])  # a row of 9 is just too long
+@pytest.mark.parametrize("window", [inf, 5, 8])  # just too short for a row of 9
 @pytest.mark.parametrize("name", ROWS)
-def test_a_token_sees_what_stands_before_it_in_each_of_its_rows(name: str, window: float):
-    packed = laid(ROWS[name])
-    size, sees = len(packed.token), FlexLayout(packed).block_mask(window).mask_mod
-    asked, seen = torch.arange(size)[:, None], torch.arange(size)
+def test_mask_shows_the_earlier_tokens_of_a_row(name: str, window: float):
+    packed = pack_rows(ROWS[name])
+    size, mask_mod = len(packed.token), FlexLayout(packed).block_mask(window).mask_mod
+    queries, keys = torch.arange(size)[:, None], torch.arange(size)
     expected = torch.zeros(size, size, dtype=torch.bool)
-    for row in places(packed, ROWS[name]):
-        for n, place in enumerate(row):
-            expected[place, row[max(0, n + 1 - int(min(window, size))) : n + 1]] = True
+    for row in row_indices(packed, ROWS[name]):
+        for n, index in enumerate(row):
+            expected[index, row[max(0, n + 1 - int(min(window, size))) : n + 1]] = True
     none = torch.zeros(())
-    assert torch.equal(sees(none, none, asked, seen), expected)
+    assert torch.equal(mask_mod(none, none, queries, keys), expected)
 
 
-def test_blocks_are_found_once_for_each_window():
-    packed = laid(ROWS["a bush"])
-    flex, qkv = FlexLayout(packed), drawn(len(packed.token))
+def test_block_mask_is_created_once_for_each_window():
+    packed = pack_rows(ROWS["small tree"])
+    flex, qkv = FlexLayout(packed), random_qkv(len(packed.token))
     flex.attend(0, *qkv, AttentionConfig(0.3))
     first = flex.block_masks[inf]
     flex.attend(1, *qkv, AttentionConfig(0.3, window=3))
@@ -107,33 +114,33 @@ def test_blocks_are_found_once_for_each_window():
     assert set(flex.block_masks) == {inf, 3}
 
 
-def test_blocks_that_nobody_sees_are_left_out():
-    packed = laid([[n] * 256 for n in range(4)])
-    kept = FlexLayout(packed).block_mask(inf).to_dense()[0, 0]
-    assert kept.sum() == 4 * 3  # two blocks a row: each itself, the second also the first
+def test_blocks_without_visible_keys_are_skipped():
+    packed = pack_rows([[n] * 256 for n in range(4)])
+    blocks = FlexLayout(packed).block_mask(inf).to_dense()[0, 0]
+    assert blocks.sum() == 4 * 3  # of two blocks a row, the second also sees the first
 
 
 @torch.no_grad()
-def test_a_model_says_the_same():
+def test_model_hidden_states_match_tree_attention():
     narrow = {"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8}
     size = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "vocab_size": 5}
     model = Qwen3ForCausalLM(Qwen3Config(**size, **narrow)).eval()
     model.set_attn_implementation(hf_attention.ATTENTION_NAME)
-    packed = laid(ROWS["a wide bush"])
-    said = [
-        hf_attention.forward_packed(model, packed.token, packed.position, x(packed))
-        for x in (FlexLayout, TreeAttention)
+    packed = pack_rows(ROWS["large tree"])
+    hidden = [
+        hf_attention.forward_packed(model, packed.token, packed.position, layout(packed))
+        for layout in (FlexLayout, TreeAttention)
     ]
-    torch.testing.assert_close(*said, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(*hidden, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="processors give no gradients")
-@pytest.mark.parametrize("how", HOWS, ids=str)
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no gradients on a CPU")
+@pytest.mark.parametrize("config", CONFIGS, ids=str)
 @pytest.mark.parametrize("name", ROWS)
-def test_gradients_are_those_of_the_tree(name: str, how: AttentionConfig):
-    packed = laid(ROWS[name]).to(torch.device("cuda"))
-    qkv = [x.cuda().repeat(1, 1, 1, 2).requires_grad_() for x in drawn(len(packed.token))]
+def test_gradients_match_tree_attention(name: str, config: AttentionConfig):
+    packed = pack_rows(ROWS[name]).to(torch.device("cuda"))
+    qkv = [x.cuda().repeat(1, 1, 1, 2).requires_grad_() for x in random_qkv(len(packed.token))]
     weight = torch.randn(1, len(packed.token), 4, 16, device="cuda")
-    said = [x(packed).attend(0, *qkv, how) for x in (FlexLayout, TreeAttention)]
-    ours, theirs = (torch.autograd.grad((x * weight).sum(), qkv) for x in said)
-    torch.testing.assert_close(ours, theirs, rtol=1e-3, atol=1e-4)
+    outputs = [x(packed).attend(0, *qkv, config) for x in (FlexLayout, TreeAttention)]
+    actual, expected = (torch.autograd.grad((x * weight).sum(), qkv) for x in outputs)
+    torch.testing.assert_close(actual, expected, rtol=1e-3, atol=1e-4)

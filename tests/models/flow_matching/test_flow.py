@@ -12,7 +12,7 @@ from grupo.core.errors import ConfigError
 from grupo.core.reference_update import ReferenceUpdate
 from grupo.core.types import Group, Rollout, Task
 from grupo.models import loading
-from grupo.models.aux_models import AuxModel
+from grupo.models.base import AuxModel
 from grupo.models.flow import Flow
 from grupo.models.loading import Lora
 from grupo.storage import tensor_text

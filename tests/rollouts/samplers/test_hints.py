@@ -1,4 +1,4 @@
-"""A policy that says "yes" where it has read the right word, in a world that wants to hear it."""
+"""Samplers with hints, scaffolds and critiques, with an actor that generates "yes" or "no"."""
 
 import asyncio
 from dataclasses import dataclass, replace
@@ -17,39 +17,40 @@ TASK = Task("t", "well?", "yes", columns={"hint": "say it", "hints": ["mm", ["sa
 
 
 @dataclass(frozen=True)
-class Reader:
-    """Says "yes" after reading `status`, else "no"; its log-probability is -1 after a hint, else -3.
+class KeywordActor:
+    """Actor that generates "yes" if the prompt contains `word`, else "no".
 
-    Keeps what it was asked, and by which name.
+    The logp is -3 after the plain prompt, else -1. Every call is appended to `requests` as
+    (name of the fork, prompt).
     """
 
     word: str
-    asked: list
+    requests: list
     name: str = ""
 
-    async def __call__(self, rollout, seen):
-        self.asked.append((self.name, seen))
-        text = "yes" if self.word in str(seen) else "no"
-        return Action((text,), (-3.0 if seen == TASK.prompt else -1.0,), (seen,), text)
+    async def __call__(self, rollout, prompt):
+        self.requests.append((self.name, prompt))
+        text = "yes" if self.word in str(prompt) else "no"
+        logp = -3.0 if prompt == TASK.prompt else -1.0
+        return Action((text,), (logp,), (prompt,), text)
 
-    def with_prompt(self, rollout, seen):
+    def with_prompt(self, rollout, prompt):
         ((_, action),) = rollout.turns
-        return replace(
-            rollout, turns=((seen, replace(action, observation=(seen,), off_context=True)),)
-        )
+        off_context = replace(action, observation=(prompt,), off_context=True)
+        return replace(rollout, turns=((prompt, off_context),))
 
     def fork(self, *label):
         return replace(self, name="/".join(map(str, (self.name, *label))))
 
 
-class World:
-    """One turn, and 1 for "yes"; what says "broken" cannot be judged."""
+class YesEnv:
+    """Environment of one turn with reward 1 for "yes"; a rollout with "broken" has an error."""
 
     async def reply(self, task, rollout):
         return None if rollout.turns else task.prompt
 
     async def score(self, task, rollouts):
-        assert task.prompt == TASK.prompt  # whatever was asked, the task is judged
+        assert task.prompt == TASK.prompt  # with the plain prompt, also where a hint was shown
         return [
             RewardResult(error="broken")
             if "broken" in r.text
@@ -59,48 +60,46 @@ class World:
 
 
 def sample(sampler, word="say", task=TASK):
-    asked = []
-    return asyncio.run(sampler(task, World(), Reader(word, asked))), asked
+    """The group, and the requests to the actor."""
+    requests = []
+    return asyncio.run(sampler(task, YesEnv(), KeywordActor(word, requests))), requests
 
 
-def seen(rollout):
+def shown_prompt(rollout):
     return rollout.turns[0][0]
 
 
-def test_where_all_are_wrong_as_many_more_see_the_hint_and_are_moved_behind_the_prompt():
-    group, asked = sample(WithHint(GroupSampler(2)))
+def test_hinted_rollouts_are_added_when_all_are_incorrect_and_moved_behind_the_plain_prompt():
+    group, requests = sample(WithHint(GroupSampler(2)))
     assert group.rewards == (0.0, 0.0, 1.0, 1.0)
     assert [r.source for r in group.rollouts] == ["policy", "policy", "with_hint", "with_hint"]
-    assert {prompt for _, prompt in asked[2:]} == {"well?\n\nHint: say it"}
-    assert {seen(r) for r in group.rollouts} == {"well?"}
-    (one,) = {action for r in group.rollouts[2:] for _, action in r.turns}
-    assert (one.off_context, one.logp, one.observation) == (
-        True,
-        (-1.0,),
-        ("well?",),
-    )  # logp of then
-    assert len({name for name, _ in asked}) == 4  # each has a stream of its own
+    assert {prompt for _, prompt in requests[2:]} == {"well?\n\nHint: say it"}
+    assert {shown_prompt(r) for r in group.rollouts} == {"well?"}
+    (action,) = {action for r in group.rollouts[2:] for _, action in r.turns}
+    assert action.off_context
+    assert action.logp == (-1.0,)  # as generated, with the hint
+    assert action.observation == ("well?",)
+    assert len({name for name, _ in requests}) == 4  # each has its own random stream
 
 
-def test_who_gets_it_right_alone_sees_no_hint():
-    group, asked = sample(WithHint(GroupSampler(2)), word="well")
+def test_group_with_a_correct_rollout_gets_no_hint():
+    group, requests = sample(WithHint(GroupSampler(2)), word="well")
     assert group.rewards == (1.0, 1.0)
-    assert len(asked) == 2
+    assert len(requests) == 2
 
 
-def test_what_counts_as_right_is_a_choice():
-    assert (
-        len(sample(WithHint(GroupSampler(2), success_threshold=1.0), word="well")[0].rollouts) == 4
-    )
+def test_success_threshold_defines_correct_rollouts():
+    group, _ = sample(WithHint(GroupSampler(2), success_threshold=1.0), word="well")
+    assert len(group.rollouts) == 4
 
 
-def test_a_task_without_hints_gets_none():
+def test_task_without_hints_keeps_its_plain_group():
     plain = replace(TASK, columns={})
     for sampler in (WithHint(GroupSampler(2)), WithScaffold(GroupSampler(2))):
         assert sample(sampler, task=plain)[0].rewards == (0.0, 0.0)
 
 
-def test_a_hint_in_a_chat_is_said_by_the_user():
+def test_hint_of_a_chat_is_appended_to_the_users_message():
     chat = ({"role": "system", "content": "s"}, {"role": "user", "content": "q"})
     assert append_to_prompt(Task("t", chat), " h").prompt == (
         chat[0],
@@ -113,18 +112,18 @@ def test_a_hint_in_a_chat_is_said_by_the_user():
     }
 
 
-def test_a_hint_that_gives_the_answer_away_is_refused_where_it_is_guarded():
+def test_reject_leaks_raises_for_a_hint_that_contains_the_answer():
     leaking = replace(TASK, columns={"hint": "It is yes."})
-    guarded = WithHint(GroupSampler(2), reject_leaks=True)
-    for work in (
-        lambda: guarded.validate_tasks([TASK, leaking]),
-        lambda: sample(guarded, task=leaking),
+    rejecting = WithHint(GroupSampler(2), reject_leaks=True)
+    for check in (
+        lambda: rejecting.validate_tasks([TASK, leaking]),
+        lambda: sample(rejecting, task=leaking),
     ):
-        with pytest.raises(ConfigError) as refusal:
-            work()
-        said = "tasks: the hint of task t, column 'hint', contains its answer, 'yes'."
-        assert str(refusal.value) == said
-    WithHint(GroupSampler(2)).validate_tasks([leaking])  # it is not asked to guard
+        with pytest.raises(ConfigError) as caught:
+            check()
+        message = "tasks: the hint of task t, column 'hint', contains its answer, 'yes'."
+        assert str(caught.value) == message
+    WithHint(GroupSampler(2)).validate_tasks([leaking])  # reject_leaks is off
 
 
 @pytest.mark.parametrize(
@@ -138,7 +137,7 @@ def test_a_hint_that_gives_the_answer_away_is_refused_where_it_is_guarded():
         ("", "anything", False),
     ],
 )
-def test_an_answer_leaks_as_a_word_of_its_own(answer, hint, leaks):
+def test_answer_leaks_only_as_a_separate_word(answer, hint, leaks):
     task = Task("t", "?", answer, columns={"hint": hint})
     if leaks:
         with pytest.raises(ConfigError):
@@ -147,64 +146,67 @@ def test_an_answer_leaks_as_a_word_of_its_own(answer, hint, leaks):
         check_no_leak(task, "hint")
 
 
-def test_the_lowest_level_that_is_right_replaces_one_rollout_and_keeps_its_hint():
-    group, asked = sample(WithScaffold(GroupSampler(3)), word="it")
+def test_lowest_correct_level_replaces_the_first_rollout_and_keeps_its_hint():
+    group, requests = sample(WithScaffold(GroupSampler(3)), word="it")
     # levels: "mm", "say", "say\nit", "key": the third is the first with "it"
-    assert [prompt.partition("Hint: ")[2] for _, prompt in asked[3:]] == [
+    assert [prompt.partition("Hint: ")[2] for _, prompt in requests[3:]] == [
         "mm",
         "say",
         "say\nit",
         "key",
     ]
     assert group.rewards == (1.0, 0.0, 0.0)
-    assert seen(group.rollouts[0]) == "well?\n\nHint: say\nit"
+    assert shown_prompt(group.rollouts[0]) == "well?\n\nHint: say\nit"
     assert group.rollouts[0].source == "with_scaffold"
     assert not group.rollouts[0].turns[0][1].off_context
 
 
-def test_the_hint_may_be_hidden():
+def test_hide_hint_moves_the_rollout_behind_the_plain_prompt():
     group, _ = sample(WithScaffold(GroupSampler(3), hide_hint=True), word="it")
     assert group.rewards == (1.0, 0.0, 0.0)
-    assert seen(group.rollouts[0]) == "well?"
+    assert shown_prompt(group.rollouts[0]) == "well?"
     assert group.rollouts[0].turns[0][1].off_context
 
 
-def test_no_level_that_helps_changes_nothing():
-    group, asked = sample(WithScaffold(GroupSampler(2)), word="never")
+def test_group_is_unchanged_if_no_level_is_correct():
+    group, requests = sample(WithScaffold(GroupSampler(2)), word="never")
     assert group.rewards == (0.0, 0.0)
     assert {r.source for r in group.rollouts} == {"policy"}
-    assert len(asked) == 2 + 4
+    assert len(requests) == 2 + 4
 
 
-def test_only_the_first_levels_are_tried_and_none_in_the_warm_up():
+def test_max_levels_limits_the_levels_and_may_be_a_schedule():
     assert sample(WithScaffold(GroupSampler(2), max_levels=2.0), word="it")[0].rewards == (0.0, 0.0)
     method = Method(
         sampler=WithScaffold(GroupSampler(2), max_levels=as_float(Switch(0.15, 0.0, 12.0)))
     )
-    young, old = (sample(resolve_schedules(method, p).sampler, word="it") for p in (0.1, 0.2))
-    assert (len(young[1]), len(old[1])) == (2, 6)
+    _, requests_in_warm_up = sample(resolve_schedules(method, 0.1).sampler, word="it")
+    _, requests_later = sample(resolve_schedules(method, 0.2).sampler, word="it")
+    assert (len(requests_in_warm_up), len(requests_later)) == (2, 6)
 
 
-def test_every_rollout_is_tried_again_and_the_first_of_the_best_takes_the_first_place():
-    group, asked = sample(WithCritique(GroupSampler(3)), word="wrong")
+def test_best_second_attempt_replaces_the_first_rollout():
+    group, requests = sample(WithCritique(GroupSampler(3)), word="wrong")
     assert group.rewards == (1.0, 0.0, 0.0)
     assert [r.source for r in group.rollouts] == ["with_critique", "policy", "policy"]
-    assert len(asked) == 3 + 3
-    said = "well?\n\nYour answer: no\n\nThis is wrong. The right answer is yes.\n\nAnswer again."
-    assert {prompt for _, prompt in asked[3:]} == {said}
-    assert seen(group.rollouts[0]) == "well?"
+    assert len(requests) == 3 + 3
+    retry_prompt = (
+        "well?\n\nYour answer: no\n\nThis is wrong. The right answer is yes.\n\nAnswer again."
+    )
+    assert {prompt for _, prompt in requests[3:]} == {retry_prompt}
+    assert shown_prompt(group.rollouts[0]) == "well?"
     assert group.rollouts[0].turns[0][1].off_context
     assert group.rollouts[0].turns[0][1].logp == (-1.0,)
 
 
-def test_one_is_kept_even_if_no_second_attempt_is_right():
+def test_second_attempt_replaces_the_first_rollout_even_if_all_are_incorrect():
     group, _ = sample(WithCritique(GroupSampler(3), correctness_sentence), word="never")
     assert group.rewards == (0.0, 0.0, 0.0)
     assert group.rollouts[0].source == "with_critique"
 
 
-def test_what_could_not_be_judged_is_not_tried_again():
-    class Broken(World):
+def test_rollouts_with_errors_get_no_further_attempts():
+    class Broken(YesEnv):
         async def score(self, task, rollouts):
             return [RewardResult(error="it hung") for _ in rollouts]
 
@@ -213,43 +215,35 @@ def test_what_could_not_be_judged_is_not_tried_again():
         WithHint(GroupSampler(2)),
         WithScaffold(GroupSampler(2)),
     ):
-        asked = []
-        group = asyncio.run(sampler(TASK, Broken(), Reader("say", asked)))
-        assert len(asked) == len(group.rollouts) == 2
+        requests = []
+        group = asyncio.run(sampler(TASK, Broken(), KeywordActor("say", requests)))
+        assert len(requests) == len(group.rollouts) == 2
 
 
-def test_groups_say_their_size_and_what_they_read():
-    assert (WithHint(GroupSampler(4)).group_size, WithHint(GroupSampler(4)).required_columns) == (
-        4,
-        ("hint",),
-    )
-    assert (
-        WithScaffold(GroupSampler(4)).group_size,
-        WithScaffold(GroupSampler(4)).required_columns,
-    ) == (
-        4,
-        ("hints",),
-    )
+def test_wrapped_samplers_have_the_inner_group_size_and_required_columns():
+    hint, scaffold = WithHint(GroupSampler(4)), WithScaffold(GroupSampler(4))
+    assert (hint.group_size, hint.required_columns) == (4, ("hint",))
+    assert (scaffold.group_size, scaffold.required_columns) == (4, ("hints",))
     assert WithCritique(GroupSampler(4)).group_size == 4
     assert Rollout().source == "policy"
 
 
-def test_of_several_levels_that_help_the_lowest_is_taken():
+def test_lowest_of_several_correct_levels_is_kept():
     group, _ = sample(WithScaffold(GroupSampler(2)), word="say")  # "say" and "say\nit"
-    assert seen(group.rollouts[0]) == "well?\n\nHint: say"
+    assert shown_prompt(group.rollouts[0]) == "well?\n\nHint: say"
 
 
 @dataclass(frozen=True)
-class Late(Reader):
-    """Right in the second and third of its second attempts, whose log-probabilities tell them."""
+class LateSuccess(KeywordActor):
+    """Actor whose second and third second attempts are correct; the logp is minus their index."""
 
-    async def __call__(self, rollout, seen):
-        number = float(self.name[-1])
-        right = "refined" in self.name and number > 0
-        return Action(("w",), (-number,), (seen,), "yes" if right else "no")
+    async def __call__(self, rollout, prompt):
+        index = float(self.name[-1])
+        correct = "refined" in self.name and index > 0
+        return Action(("w",), (-index,), (prompt,), "yes" if correct else "no")
 
 
-def test_of_several_right_second_attempts_the_first_is_kept():
-    group = asyncio.run(WithCritique(GroupSampler(3))(TASK, World(), Late("", [])))
+def test_first_of_several_correct_second_attempts_is_kept():
+    group = asyncio.run(WithCritique(GroupSampler(3))(TASK, YesEnv(), LateSuccess("", [])))
     assert group.rewards == (1.0, 0.0, 0.0)
     assert group.rollouts[0].turns[0][1].logp == (-1.0,)

@@ -1,4 +1,4 @@
-"""The same question in other words."""
+"""Rollouts of one task with differently worded prompts."""
 
 import asyncio
 
@@ -14,35 +14,39 @@ from grupo.rewards.majority_vote import CrossPromptSimilarity
 from grupo.rollouts.samplers import ParaphraseSampler
 
 
-class Echo:
-    """A policy that says what it was asked, and in which stream."""
+class EchoActor:
+    """Actor that generates its observation and the labels of its random stream."""
 
-    def __init__(self, stream=()):
-        self.rng_key = stream
+    def __init__(self, rng_key=()):
+        self.rng_key = rng_key
 
-    async def __call__(self, rollout, seen):
-        text = f"{seen} {self.rng_key}"
+    async def __call__(self, rollout, observation):
+        text = f"{observation} {self.rng_key}"
         return Action((text,), (0.0,), text=text)
 
     def fork(self, *label):
-        return Echo((*self.rng_key, *label))
+        return EchoActor((*self.rng_key, *label))
 
 
-def test_every_paraphrase_is_asked_as_often_and_all_are_judged_together():
+def test_every_paraphrase_has_as_many_rollouts_and_all_are_scored_as_one_group():
     task = Task("k", "?", columns={"paraphrases": ["who", "whom"]})
-    world = SingleTurn(
-        (RewardTerm("agreement", CrossPromptSimilarity(lambda a, b: float(a[:3] == b[:3]))),)
-    )
-    group = asyncio.run(ParaphraseSampler(2)(task, world, Echo()))
+    similarity = CrossPromptSimilarity(lambda a, b: float(a[:3] == b[:3]))
+    env = SingleTurn((RewardTerm("agreement", similarity),))
+    group = asyncio.run(ParaphraseSampler(2)(task, env, EchoActor()))
     assert [r.text for r in group.rollouts] == [
-        f"{prompt} {stream}"
-        for prompt, stream in (("who", (0, 0)), ("who", (0, 1)), ("whom", (1, 0)), ("whom", (1, 1)))
+        f"{prompt} {rng_key}"
+        for prompt, rng_key in (
+            ("who", (0, 0)),
+            ("who", (0, 1)),
+            ("whom", (1, 0)),
+            ("whom", (1, 1)),
+        )
     ]
     assert group.rewards == (1.0,) * 4
     assert [r.reward_terms["agreement/prompt"] for r in group.rollouts] == [0, 0, 2, 2]
 
 
-def test_tasks_that_nobody_paraphrased_are_refused():
+def test_tasks_without_the_paraphrase_column_raise_config_error():
     method = Method(sampler=ParaphraseSampler(2, column="wordings"))
     check_columns(method, [Task("k", "?", columns={"wordings": ["who"]})])
     with pytest.raises(ConfigError, match="wordings"):

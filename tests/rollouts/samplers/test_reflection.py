@@ -1,4 +1,4 @@
-"""Tasks that failed before, asked once more with a failure."""
+"""Tasks that failed earlier, prompted again with one of their failed rollouts."""
 
 import asyncio
 from dataclasses import replace
@@ -12,42 +12,43 @@ SAMPLER = WithReflection(
 )
 
 
-def earlier(text: str, reward: float) -> Rollout:
+def replayed(text: str, reward: float) -> Rollout:
     return Rollout((("Q", Action(tuple(text), (-1.0,) * len(text), text=text)),), reward)
 
 
-def sample(*before: Rollout, key: int = 0):
-    """What was read first, and the group."""
-    act = script(dice).fork(key)
-    task = replace(TASK, replays=before)
-    return act, asyncio.run(SAMPLER(task, Once(), act))
+def sample(*replays: Rollout, key: int = 0):
+    """The actor with its log, and the group."""
+    actor = script(dice).fork(key)
+    task = replace(TASK, replays=replays)
+    return actor, asyncio.run(SAMPLER(task, Once(), actor))
 
 
-def asked(act) -> list[str]:
-    return [read for read, _ in act.log]
+def contexts(actor) -> list[str]:
+    """The contexts from which the actor generated."""
+    return [context for context, _ in actor.log]
 
 
-def test_who_never_tried_and_who_did_well_is_asked_as_ever():
+def test_new_and_successful_tasks_keep_the_plain_prompt():
     plain = asyncio.run(GroupSampler(2)(TASK, Once(), script(dice).fork(0)))
-    for before in [(), (earlier("good", 1.0),), (earlier("bad", 0.0), earlier("good", 1.0))]:
-        act, group = sample(*before)
-        assert asked(act) == ["Q", "Q"]
+    for replays in [(), (replayed("good", 1.0),), (replayed("bad", 0.0), replayed("good", 1.0))]:
+        actor, group = sample(*replays)
+        assert contexts(actor) == ["Q", "Q"]
         assert texts(group) == texts(plain)
         assert [r.reward_terms["saw_failure"] for r in group.rollouts] == [0.0, 0.0]
 
 
-def test_who_failed_is_asked_again_with_a_failure():
-    act, group = sample(earlier("bad", 0.0), earlier("poor", 0.25))
-    assert asked(act)[:2] == ["Q", "Q"]
-    assert len(set(asked(act)[2:])) == 1
-    assert asked(act)[2] in ("Q<bad>", "Q<poor>")
+def test_failed_task_gets_a_second_group_prompted_with_a_failure():
+    actor, group = sample(replayed("bad", 0.0), replayed("poor", 0.25))
+    assert contexts(actor)[:2] == ["Q", "Q"]
+    assert len(set(contexts(actor)[2:])) == 1
+    assert contexts(actor)[2] in ("Q<bad>", "Q<poor>")
     assert [r.reward_terms["saw_failure"] for r in group.rollouts] == [0.0, 0.0, 1.0, 1.0]
-    assert group.rollouts[2].turns[0][0] == asked(act)[2]  # it stays in its context
+    assert group.rollouts[2].turns[0][0] == contexts(actor)[2]  # the failure stays in the context
     assert len(set(texts(group))) > 2
 
 
-def test_which_failure_is_shown_is_drawn():
-    before = earlier("bad", 0.0), earlier("poor", 0.25)
-    shown = {asked(sample(*before, key=key)[0])[2] for key in range(12)}
+def test_shown_failure_is_drawn_at_random():
+    replays = replayed("bad", 0.0), replayed("poor", 0.25)
+    shown = {contexts(sample(*replays, key=key)[0])[2] for key in range(12)}
     assert shown == {"Q<bad>", "Q<poor>"}
-    assert asked(sample(*before)[0]) == asked(sample(*before)[0])
+    assert contexts(sample(*replays)[0]) == contexts(sample(*replays)[0])

@@ -1,4 +1,4 @@
-"""Trees that split at fixed places, and paths left once."""
+"""Trees that split at fixed steps, and rollouts that deviate at one step."""
 
 import asyncio
 from collections import Counter
@@ -11,29 +11,29 @@ from grupo.training.collate import collate
 from tests.helpers.number_policy import Walk, Weighed, steps
 from tests.helpers.scripted_actor import TASK, Once, dice, script, texts
 
-WORLD = Weighed((1.0,) * 6)
+ENV = Weighed((1.0,) * 6)
 
 
-def sample(sampler, act=Walk(6), env=WORLD):
-    return asyncio.run(sampler(TASK, env, act))
+def sample(sampler, actor=Walk(6), env=ENV):
+    return asyncio.run(sampler(TASK, env, actor))
 
 
-def marks(group, name):
+def step_values(group, name):
     return [[int(x) for x in r.step_values[name]] for r in group.rollouts]
 
 
-def test_a_tree_splits_where_it_is_told_to():
+def test_tree_splits_at_the_split_steps():
     group = sample(SplitTree((0, 2, 3)))
     walks = [steps(r) for r in group.rollouts]
     shared = [len({tuple(walk[: k + 1]) for walk in walks}) for k in range(6)]
     assert shared == [2, 2, 4, 8, 8, 8]
     assert all(not r.truncated and r.length == 6 for r in group.rollouts)
-    assert marks(group, "depth") == [[1, 1, 2, 3, 3, 3]] * 8
+    assert step_values(group, "depth") == [[1, 1, 2, 3, 3, 3]] * 8
 
 
-def test_nodes_have_the_same_number_where_they_were_drawn_once():
+def test_actions_that_were_sampled_once_have_the_same_node_id():
     group = sample(SplitTree((0, 2)))
-    assert marks(group, "node") == [
+    assert step_values(group, "node") == [
         [1, 1, 3, 3, 3, 3],
         [1, 1, 4, 4, 4, 4],
         [2, 2, 5, 5, 5, 5],
@@ -41,72 +41,73 @@ def test_nodes_have_the_same_number_where_they_were_drawn_once():
     ]
 
 
-def test_a_trunk_before_the_first_split_is_everybodys():
+def test_actions_before_the_first_split_are_shared_by_all_rollouts():
     group = sample(SplitTree((2,), branches=3))
-    assert marks(group, "node") == [[0, 0, n, n, n, n] for n in (1, 2, 3)]
-    assert marks(group, "depth") == [[0, 0, 1, 1, 1, 1]] * 3
+    assert step_values(group, "node") == [[0, 0, n, n, n, n] for n in (1, 2, 3)]
+    assert step_values(group, "depth") == [[0, 0, 1, 1, 1, 1]] * 3
     assert len({tuple(steps(r)[:2]) for r in group.rollouts}) == 1
     assert len({tuple(steps(r)[2:]) for r in group.rollouts}) == 3
 
 
-def test_a_root_of_no_actions_has_heard_the_prompt_once():
+def test_root_without_actions_holds_the_prompt():
     (rollout, *_) = sample(SplitTree((0, 2))).rollouts
-    (seen, first), *rest = rollout.turns
-    assert (seen, first.items, first.observation) == ("Q", (), ("Q",))
+    (prompt, first), *rest = rollout.turns
+    assert (prompt, first.items, first.observation) == ("Q", (), ("Q",))
     assert all(not action.observation for _, action in rest)
 
 
-def test_paths_that_are_over_split_no_more():
-    act = script(lambda read, key: "." if len(read) == 3 else "x")
-    group = sample(SplitTree((0, 1, 3, 9)), act, Once())
+def test_ended_paths_do_not_split():
+    actor = script(lambda context, key: "." if len(context) == 3 else "x")
+    group = sample(SplitTree((0, 1, 3, 9)), actor, Once())
     assert texts(group) == ["xx."] * 4
-    assert marks(group, "depth") == [[1, 2, 2]] * 4
+    assert step_values(group, "depth") == [[1, 2, 2]] * 4
 
 
-def test_places_that_do_not_ascend_are_refused():
-    for at in ((), (3, 0), (2, 2), (-1, 2)):
+def test_split_steps_that_do_not_ascend_raise_config_error():
+    for split_steps in ((), (3, 0), (2, 2), (-1, 2)):
         with pytest.raises(ConfigError, match="each above the one before"):
-            SplitTree(at)
+            SplitTree(split_steps)
 
 
-def test_chance_is_shared_in_part_where_that_can_be():
-    for alike in (-0.1, 1.0):
+def test_sibling_correlation_is_limited_and_needs_a_correlated_actor():
+    for correlation in (-0.1, 1.0):
         with pytest.raises(ConfigError, match="0 or more and below 1"):
-            SplitTree((0, 2), sibling_correlation=alike)
+            SplitTree((0, 2), sibling_correlation=correlation)
     with pytest.raises(ConfigError, match=r"sibling_correlation: 0\.5\. Allowed: 0 for a policy"):
         sample(SplitTree((0, 2), sibling_correlation=0.5))
 
 
-def test_a_tree_is_its_streams_own():
-    first, again, other = (sample(SplitTree((0, 2)), Walk(6).fork(k)) for k in (1, 1, 2))
-    assert first == again != other
+def test_tree_depends_on_its_random_stream_only():
+    first, repeated, other = (sample(SplitTree((0, 2)), Walk(6).fork(k)) for k in (1, 1, 2))
+    assert first == repeated != other
 
 
-def test_a_path_is_left_by_one_action_and_gone_on_with_as_before():
+def test_rollouts_deviate_from_the_greedy_path_at_one_step():
     group = sample(SingleStepBranching(branches_per_step=3))
-    moved = [[k for k, x in enumerate(steps(r)) if x] for r in group.rollouts]
-    assert moved == [[k] for k in range(6) for _ in range(3)]
-    assert [r.reward_terms["branch_step"] for r in group.rollouts] == [float(k) for [k] in moved]
+    deviating = [[k for k, x in enumerate(steps(r)) if x] for r in group.rollouts]
+    assert deviating == [[k] for k in range(6) for _ in range(3)]
+    branch_steps = [r.reward_terms["branch_step"] for r in group.rollouts]
+    assert branch_steps == [float(k) for [k] in deviating]
     batch = collate([group], lambda rows: {})
-    assert [row.nonzero().flatten().tolist() for row in batch.mask] == moved
+    assert [row.nonzero().flatten().tolist() for row in batch.mask] == deviating
     assert len({r.reward for r in group.rollouts}) == 18
 
 
-def test_only_some_places_may_be_left():
+def test_branch_steps_limit_the_steps_of_deviation():
     group = sample(SingleStepBranching(branches_per_step=2, branch_steps=(1, 4, 9)))
     assert Counter(r.reward_terms["branch_step"] for r in group.rollouts) == {1.0: 2, 4.0: 2}
     with pytest.raises(ConfigError, match=r"branch_steps: \(6,\). Allowed: below 6"):
         sample(SingleStepBranching(branches_per_step=2, branch_steps=(6,)))
 
 
-def test_words_are_left_and_gone_on_with_too():
-    act = script(dice).fork(4)
-    group = sample(SingleStepBranching(branches_per_step=2), act, Once())
+def test_text_rollouts_deviate_at_one_token():
+    actor = script(dice).fork(4)
+    group = sample(SingleStepBranching(branches_per_step=2), actor, Once())
     assert len(group.rollouts) == 2 * len({r.reward_terms["branch_step"] for r in group.rollouts})
     batch = collate([group], lambda rows: {})
     assert batch.mask.sum(1).tolist() == [1] * len(group.rollouts)
 
 
-def test_how_many_rollouts_a_group_has():
+def test_group_sizes():
     assert SplitTree().group_size == len(sample(SplitTree((0, 1, 2, 3))).rollouts) == 16
     assert (SingleStepBranching(4, (0, 2)).group_size, SingleStepBranching(4).group_size) == (8, 0)

@@ -1,4 +1,4 @@
-"""Trees of segments."""
+"""Trees of token segments."""
 
 import asyncio
 from collections import Counter
@@ -12,143 +12,145 @@ from grupo.training.collate import collate
 from tests.helpers.scripted_actor import TASK, Once, dice, script, streams, texts
 
 
-def sample(sampler, act, task=TASK, env=None) -> Group:
-    return asyncio.run(sampler(task, env or Once(), act))
+def sample(sampler, actor, task=TASK, env=None) -> Group:
+    return asyncio.run(sampler(task, env or Once(), actor))
 
 
 def nodes(rollout: Rollout) -> list[int]:
-    """The number of each segment's node."""
-    marks, found, begin = rollout.step_values["node"], [], 0
+    """The node id of each segment; -1 for an empty one."""
+    values, start = rollout.step_values["node"], 0
+    node_ids = []
     for _, action in rollout.turns:
-        assert len(set(marks[begin : begin + len(action.items)])) <= 1
-        found.append(int(marks[begin]) if action.items else -1)
-        begin += len(action.items)
-    return found
+        assert len(set(values[start : start + len(action.items)])) <= 1
+        node_ids.append(int(values[start]) if action.items else -1)
+        start += len(action.items)
+    return node_ids
 
 
-def test_a_tree_that_never_ends_is_as_wide_and_deep_as_it_may():
-    act = script(lambda read, key: "x")
+def test_unending_tree_reaches_its_maximum_width_and_depth():
+    actor = script(lambda context, key: "x")
     group = sample(
         SegmentTree(leaves=8, segment_tokens=3, max_depth=4, branches=2, max_initial_branches=2),
-        act,
+        actor,
     )
-    # 2 begin it, then 4, then 8, and for want of room 8 again: 22 segments instead of 8 x 4
+    # 2 segments, then 4, then 8, and 8 again, the maximum: 22 segments instead of 8 x 4
     assert texts(group) == ["x" * 12] * 8
     assert all(r.truncated for r in group.rollouts)
-    assert Counter(len(read) for read, _ in act.log) == {1: 2, 4: 4, 7: 8, 10: 8}
+    assert Counter(len(context) for context, _ in actor.log) == {1: 2, 4: 4, 7: 8, 10: 8}
     assert [len(set(n)) for n in zip(*map(nodes, group.rollouts), strict=True)] == [2, 4, 8, 8]
 
 
-def test_leaves_share_the_actions_they_have_in_common():
-    group = sample(SegmentTree(4, 3, 2, 2, 2), script(lambda read, key: "x"))
-    first = [r.turns[0][1] for r in group.rollouts]
-    assert first[0] is first[1]
-    assert first[2] is first[3]
-    assert first[0] is not first[2]
+def test_leaves_share_the_actions_of_their_common_segments():
+    group = sample(SegmentTree(4, 3, 2, 2, 2), script(lambda context, key: "x"))
+    actions = [r.turns[0][1] for r in group.rollouts]
+    assert actions[0] is actions[1]
+    assert actions[2] is actions[3]
+    assert actions[0] is not actions[2]
     assert [n[0] for n in map(nodes, group.rollouts)] == [0, 0, 1, 1]
 
 
-def test_room_is_spread_evenly_over_the_paths_that_are_alive():
+def test_branches_are_distributed_evenly_over_active_paths():
     group = sample(
-        SegmentTree(7, 3, 2, branches=4, max_initial_branches=4), script(lambda read, key: "x")
+        SegmentTree(7, 3, 2, branches=4, max_initial_branches=4), script(lambda context, key: "x")
     )
-    counted = Counter(nodes(r)[0] for r in group.rollouts)
-    assert counted == {0: 2, 1: 2, 2: 2, 3: 1}
+    leaves_per_node = Counter(nodes(r)[0] for r in group.rollouts)
+    assert leaves_per_node == {0: 2, 1: 2, 2: 2, 3: 1}
 
 
-def test_ways_that_have_ended_are_given_to_others():
-    letters = iter(".")  # the first segment ends a rollout, all others go on
-    act = script(lambda read, key: next(letters, "x"))
+def test_branches_of_ended_paths_go_to_the_active_ones():
+    letters = iter(".")  # the first segment ends its path, all others continue
+    actor = script(lambda context, key: next(letters, "x"))
     group = sample(
         SegmentTree(leaves=9, segment_tokens=1, max_depth=2, branches=2, max_initial_branches=2),
-        act,
+        actor,
     )
-    # "." ends one of two; its two ways go to the other, 4 in all, though there is room for 8
+    # "." ends one of two paths; its two branches go to the other, which then has 4
     assert Counter(texts(group)[:5]) == {".": 1, "xx": 4}
     assert [nodes(r)[0] for r in group.rollouts[:5]] == [0, 1, 1, 1, 1]
 
 
-def test_where_all_are_over_some_are_cut_and_go_on():
-    """Each path says so many letters and ends; only its beginning can be shared."""
-    act = script(lambda read, key: "." if len(read) == 6 else "x")
+def test_ended_paths_are_cut_and_continued_when_leaves_are_missing():
+    """Each path ends after six letters; only its first segments can be shared."""
+    actor = script(lambda context, key: "." if len(context) == 6 else "x")
     group = sample(
         SegmentTree(leaves=5, segment_tokens=2, max_depth=9, branches=1, max_initial_branches=1),
-        act,
+        actor,
     )
     assert texts(group) == ["xxxxx."] * 5
     first, *others = map(nodes, group.rollouts)
     assert first == [0, 1, 2]
     shared = [sum(a == b for a, b in zip(first, other, strict=True)) for other in others]
-    assert max(shared) > 0  # cut at the beginning of the second or of the third
+    assert max(shared) > 0  # cut at the start of the second or third segment
     assert all(other[:n] == first[:n] for n, other in zip(shared, others, strict=True))
-    said = sum(len(said) for _, said in act.log)
-    drawn = {n for r in group.rollouts for n in nodes(r)}
-    assert said == 2 * len(drawn) < 5 * 6  # no segment was said twice
+    num_generated = sum(len(text) for _, text in actor.log)
+    node_ids = {n for r in group.rollouts for n in nodes(r)}
+    assert num_generated == 2 * len(node_ids) < 5 * 6  # no segment was generated twice
 
 
-def test_paths_that_were_cut_short_are_not_gone_on_from():
-    short = script(lambda read, key: "x")
+def test_truncated_paths_are_not_continued():
+    endless = script(lambda context, key: "x")
     group = sample(
         SegmentTree(leaves=3, segment_tokens=2, max_depth=2, branches=1, max_initial_branches=1),
-        short,
+        endless,
     )
-    assert len({nodes(r)[0] for r in group.rollouts}) == 3  # all from the beginning
+    assert len({nodes(r)[0] for r in group.rollouts}) == 3  # all start from the prompt
 
 
 @pytest.mark.parametrize("leaves", [1, 2, 5, 16])
-def test_there_are_as_many_leaves_as_asked_for(leaves):
+def test_group_has_the_requested_number_of_leaves(leaves):
     for key in range(20):
-        act = script(dice).fork(key)
+        actor = script(dice).fork(key)
         group = sample(
             SegmentTree(leaves, segment_tokens=2, max_depth=4, branches=2, max_initial_branches=8),
-            act,
+            actor,
         )
         assert len(group.rollouts) == leaves
         assert len({tuple(nodes(r)) for r in group.rollouts}) == leaves
-        said = {node: None for r in group.rollouts for node in nodes(r)}
-        assert len(said) == len(act.log)  # every segment is some leaf's
+        node_ids = {node for r in group.rollouts for node in nodes(r)}
+        assert len(node_ids) == len(actor.log)  # every segment belongs to a leaf
 
 
-def test_a_task_may_say_how_many_attempts_it_wants():
+def test_group_size_of_the_task_overrides_the_default():
     sampler = SegmentTree(16, 2, 4)
     assert sampler.group_size == 16
     assert len(sample(sampler, script(dice), replace(TASK, group_size=3)).rollouts) == 3
 
 
-def test_a_tree_is_its_streams_own_and_every_segment_has_one():
+def test_tree_depends_on_its_stream_only_and_each_segment_has_its_own():
     sampler = SegmentTree(8, segment_tokens=2, max_depth=4)
-    first, again, other = (sample(sampler, script(dice).fork(k)) for k in (1, 1, 2))
-    assert first == again != other
-    drawn = {s for r in first.rollouts for s in streams(r)}
-    assert len(drawn) == len({n for r in first.rollouts for n in nodes(r)})
+    first, repeated, other = (sample(sampler, script(dice).fork(k)) for k in (1, 1, 2))
+    assert first == repeated != other
+    segment_streams = {s for r in first.rollouts for s in streams(r)}
+    assert len(segment_streams) == len({n for r in first.rollouts for n in nodes(r)})
 
 
-def test_marks_reach_the_batch_and_are_of_the_groups_own():
-    group = sample(SegmentTree(4, 3, 2, 2, 2), script(lambda read, key: "x"))
+def test_node_ids_are_collated_into_batch_signals():
+    group = sample(SegmentTree(4, 3, 2, 2, 2), script(lambda context, key: "x"))
     batch = collate([group], lambda rows: {})
     assert batch.signals["step/node"][:, 0].tolist() == [0, 0, 1, 1]
     assert batch.mask.all()
     assert batch.signals["step/node"][:, 3].tolist() == [2, 3, 4, 5]
 
 
-def test_what_follows_after_the_world_has_spoken_again_is_of_the_leaf():
-    class Twice(Once):
+def test_later_turns_belong_to_the_leaf():
+    class TwoTurnEnv(Once):
         async def reply(self, task, rollout):
-            heard = [seen for seen, _ in rollout.turns if seen]
-            return ("Q", "R", None)[len(heard)]
+            observations = [observation for observation, _ in rollout.turns if observation]
+            return ("Q", "R", None)[len(observations)]
 
-    act = replace(script(dice), max_new_tokens=4)
-    group = sample(SegmentTree(4, 2, 2, 2, 2), act, env=Twice())
-    assert all([seen for seen, _ in r.turns if seen] == ["Q", "R"] for r in group.rollouts)
-    lasts = [nodes(r)[-2:] for r in group.rollouts]
-    assert all(a == b for a, b in lasts)
-    assert len({a for a, _ in lasts}) == 4
+    actor = replace(script(dice), max_new_tokens=4)
+    group = sample(SegmentTree(4, 2, 2, 2, 2), actor, env=TwoTurnEnv())
+    for rollout in group.rollouts:
+        assert [x for x, _ in rollout.turns if x] == ["Q", "R"]
+    last_nodes = [nodes(r)[-2:] for r in group.rollouts]
+    assert all(a == b for a, b in last_nodes)
+    assert len({a for a, _ in last_nodes}) == 4
 
 
-def test_the_tree_is_sampled_again_as_a_whole():
+def test_resampling_generates_the_whole_tree_again():
     sampler, env = SegmentTree(2, 2, 2, 2, 2), Once(lambda text: "c" in text)
-    tries = [sample(sampler, script(dice).fork(k), env=env) for k in range(60)]
-    unlucky = next(k for k, group in enumerate(tries) if not group.has_reward_variance)
-    act = script(dice).fork(unlucky)
-    again = sample(sampler, act.fork("again", 1), env=env)
-    assert sample(ResampleUntilInformative(sampler, max_tries=2), act, env=env) == again
+    groups = [sample(sampler, script(dice).fork(k), env=env) for k in range(60)]
+    uninformative = next(k for k, group in enumerate(groups) if not group.has_reward_variance)
+    actor = script(dice).fork(uninformative)
+    second = sample(sampler, actor.fork("again", 1), env=env)
+    assert sample(ResampleUntilInformative(sampler, max_tries=2), actor, env=env) == second

@@ -1,4 +1,4 @@
-"""A policy that says "yes" where it read the right word, and hints at one when it is asked to."""
+"""Self-generated hints, with an actor that answers "yes" to prompts with a certain word."""
 
 import asyncio
 from dataclasses import dataclass, replace
@@ -11,26 +11,30 @@ from grupo.rollouts.samplers import GroupSampler, WithSelfHint
 from grupo.rollouts.samplers.self_hint import HintPrompt, parse_hint, prompt_without_hint
 
 TASK = Task("t", "well?", "yes", columns={"solution": "by nodding"})
-ASKING = HintPrompt("ASKED {task} {attempt} {solution}")
+HINT_PROMPT = HintPrompt("ASKED {task} {attempt} {solution}")
 
 
 @dataclass(frozen=True)
-class Coach:
-    """Says its `num_hints` one after another where it is ASKED, else "yes" after reading `status`."""
+class HintActor:
+    """Actor that generates its `hints` for prompts with ASKED, and "yes" for prompts with `word`.
+
+    It generates "no" for other prompts and nothing, for lack of room, for prompts with "deaf".
+    Every call is appended to `requests` as (labels of the fork, prompt).
+    """
 
     word: str
     hints: tuple
-    asked: list
+    requests: list
     name: tuple = ()
 
-    async def __call__(self, rollout, seen):
-        self.asked.append((self.name, seen))
-        if "ASKED" in str(seen):
-            return Action(("x",), (-1.0,), (seen,), self.hints[self.name[-1] - 1])
-        if "deaf" in str(seen):
+    async def __call__(self, rollout, prompt):
+        self.requests.append((self.name, prompt))
+        if "ASKED" in str(prompt):
+            return Action(("x",), (-1.0,), (prompt,), self.hints[self.name[-1] - 1])
+        if "deaf" in str(prompt):
             return Action((), (), (), "", "length")
-        text = "yes" if self.word in str(seen) else "no"
-        return Action((text,), (-2.0,), (seen,), text)
+        text = "yes" if self.word in str(prompt) else "no"
+        return Action((text,), (-2.0,), (prompt,), text)
 
     def fork(self, *label):
         return replace(self, name=(*self.name, *label))
@@ -39,29 +43,34 @@ class Coach:
         return make_rng(0, *label)
 
 
-class World:
+class YesEnv:
+    """Environment of one turn with reward 1 for "yes"."""
+
     async def reply(self, task, rollout):
         return None if rollout.turns else task.prompt
 
     async def score(self, task, rollouts):
-        assert task.prompt == TASK.prompt  # whatever was asked, the task is judged
+        assert task.prompt == TASK.prompt  # with the plain prompt, also where a hint was shown
         return [RewardResult(float(r.text == "yes")) for r in rollouts]
 
 
 def sample(*hints, word="key", n=2, task=TASK):
-    asked = []
-    sampler = WithSelfHint(GroupSampler(n), len(hints), hint_prompt=ASKING)
-    group = asyncio.run(sampler(task, World(), Coach(word, hints, asked)))
-    return group, asked
+    """The group, and the requests to the actor."""
+    requests = []
+    sampler = WithSelfHint(GroupSampler(n), len(hints), hint_prompt=HINT_PROMPT)
+    group = asyncio.run(sampler(task, YesEnv(), HintActor(word, hints, requests)))
+    return group, requests
 
 
-def kinds(group):
-    return [(r.reward_terms["is_hint"], r.reward_terms["hint_index"], r.reward_terms["hint_rejected"]) for r in group.rollouts]
+def hint_terms(group):
+    """The reward terms of the sampler, for each rollout."""
+    names = ("is_hint", "hint_index", "hint_rejected")
+    return [tuple(r.reward_terms[name] for name in names) for r in group.rollouts]
 
 
-def test_where_all_are_wrong_it_is_asked_for_hints_and_tries_each():
-    group, asked = sample("<hint>use the key</hint>", "hm: <hint> push </hint>")
-    assert kinds(group) == [
+def test_hints_are_generated_and_tried_when_all_rollouts_are_incorrect():
+    group, requests = sample("<hint>use the key</hint>", "hm: <hint> push </hint>")
+    assert hint_terms(group) == [
         *[(0, 0, 0)] * 2,
         (1, 1, 0),
         (1, 2, 0),
@@ -69,61 +78,62 @@ def test_where_all_are_wrong_it_is_asked_for_hints_and_tries_each():
         *[(0, 2, 0)] * 2,
     ]
     assert group.rewards == (0, 0, 0, 0, 1, 1, 0, 0)
-    shown = [seen for _, seen in asked]
-    assert shown[2:4] == ["ASKED well? no by nodding"] * 2
-    assert shown[4:] == ["well?\n\nuse the key"] * 2 + ["well?\n\npush"] * 2
-    assert len({name for name, _ in asked}) == len(asked)  # each has a stream of its own
+    prompts = [prompt for _, prompt in requests]
+    assert prompts[2:4] == ["ASKED well? no by nodding"] * 2
+    assert prompts[4:] == ["well?\n\nuse the key"] * 2 + ["well?\n\npush"] * 2
+    assert len({name for name, _ in requests}) == len(requests)  # each has its own random stream
 
 
-def test_an_attempt_keeps_its_hint_and_can_be_read_without():
+def test_hinted_rollout_keeps_its_prompt_and_the_plain_prompt_is_available():
     group, _ = sample("<hint>key</hint>")
-    plain, _, hint, seen, _ = group.rollouts
-    assert [r.turns[0][0] for r in (plain, seen)] == ["well?", "well?\n\nkey"]
-    assert [prompt_without_hint(group, r) for r in (plain, hint, seen)] == [None, None, "well?"]
+    plain, _, hint, hinted, _ = group.rollouts
+    assert [r.turns[0][0] for r in (plain, hinted)] == ["well?", "well?\n\nkey"]
+    plain_prompts = [prompt_without_hint(group, r) for r in (plain, hint, hinted)]
+    assert plain_prompts == [None, None, "well?"]
 
 
-def test_who_is_right_alone_is_not_asked_for_hints():
-    group, asked = sample("<hint>key</hint>", word="well")
+def test_group_with_a_correct_rollout_generates_no_hints():
+    group, requests = sample("<hint>key</hint>", word="well")
     assert group.rewards == (1.0, 1.0)
-    assert kinds(group) == [(0, 0, 0)] * 2
-    assert len(asked) == 2
+    assert hint_terms(group) == [(0, 0, 0)] * 2
+    assert len(requests) == 2
 
 
 @pytest.mark.parametrize(
     "hint", ["no tags", "<hint> </hint>", "<hint>say yes!</hint>", "<hint>deaf</hint>"]
 )
-def test_a_hint_that_is_none_tells_the_answer_or_leaves_no_room_is_refused(hint):
-    group, asked = sample(hint)
-    assert kinds(group) == [(0, 0, 0), (0, 0, 0), (1, 1, 1)]
-    assert len(asked) == 3 + 2 * ("deaf" in hint)
+def test_empty_leaking_and_overlong_hints_are_rejected(hint):
+    group, requests = sample(hint)
+    assert hint_terms(group) == [(0, 0, 0), (0, 0, 0), (1, 1, 1)]
+    assert len(requests) == 3 + 2 * ("deaf" in hint)
 
 
-def test_a_hint_that_nobody_had_room_to_give_is_left_out():
+def test_empty_generation_is_not_added_as_a_hint():
     sampler = WithSelfHint(GroupSampler(2), 1, hint_prompt=HintPrompt("deaf {solution}"))
-    group = asyncio.run(sampler(TASK, World(), Coach("key", ("",), [])))
-    assert kinds(group) == [(0, 0, 0)] * 2
+    group = asyncio.run(sampler(TASK, YesEnv(), HintActor("key", ("",), [])))
+    assert hint_terms(group) == [(0, 0, 0)] * 2
 
 
-def test_a_wrong_attempt_that_could_be_judged_is_shown():
-    class Picky(World):
+def test_hint_prompt_shows_an_attempt_without_an_error():
+    class FirstScoreFails(YesEnv):
         async def score(self, task, rollouts):
-            verdicts = await super().score(task, rollouts)
-            return [RewardResult(error="broken"), *verdicts[1:]]
+            results = await super().score(task, rollouts)
+            return [RewardResult(error="broken"), *results[1:]]
 
-    asked = []
+    requests = []
     sampler = WithSelfHint(
         GroupSampler(2), 1, hint_prompt=lambda task, attempt: f"ASKED {attempt.error!r}"
     )
-    asyncio.run(sampler(TASK, Picky(), Coach("key", ("",), asked)))
-    assert asked[2][1] == "ASKED ''"
+    asyncio.run(sampler(TASK, FirstScoreFails(), HintActor("key", ("",), requests)))
+    assert requests[2][1] == "ASKED ''"
 
 
-def test_a_chat_is_shown_as_its_texts():
+def test_hint_prompt_joins_the_texts_of_a_chat():
     chat = ({"role": "system", "content": "Be brief."}, {"role": "user", "content": "well?"})
     assert HintPrompt("{task}")(replace(TASK, prompt=chat), Rollout()) == "Be brief.\n\nwell?"
     assert HintPrompt("{solution}")(replace(TASK, columns={}), Rollout()) == "yes"
 
 
-def test_a_hint_stands_between_its_tags():
+def test_hint_is_parsed_from_its_tags():
     assert parse_hint("a <HINT>one\ntwo</HINT> b <hint>three</hint>") == "one\ntwo"
     assert parse_hint("<hint>unfinished") == ""

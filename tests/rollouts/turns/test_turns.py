@@ -1,4 +1,4 @@
-"""Turns of several actions: budgets, and contexts begun anew."""
+"""Turns of several actions: thinking budgets and chunked thinking."""
 
 import asyncio
 from itertools import count
@@ -16,107 +16,111 @@ from tests.helpers.scripted_actor import TASK, Once, dice, script, streams, text
 ALPHABET = "abcdefghijklmnopqrstuvwxyz"
 
 
-def played(turn, act, env=None):
-    return asyncio.run(run_rollout(TASK, env or Once(), act, turn_strategy=turn))
+def roll_out(turn, actor, env=None):
+    return asyncio.run(run_rollout(TASK, env or Once(), actor, turn_strategy=turn))
 
 
-def batch_of(*rollouts):
+def collate_rollouts(*rollouts):
     return collate([Group(TASK, rollouts)], lambda rows: {"rows": len(rows)})
 
 
-def closing_after(n: int, answer: str = "yes."):
-    """Thinks n letters, says the end of thinking, and answers."""
-    whole = "x" * n + "|" + answer
+def think_then_answer(n: int, answer: str = "yes."):
+    """A script that generates n letters, the end of thinking and the answer."""
+    expected = "x" * n + "|" + answer
 
-    def says(read, key):
-        said = read[1:]
-        return whole[len(said)] if said == whole[: len(said)] else "?"
+    def next_letter(context, key):
+        text = context[1:]
+        return expected[len(text)] if text == expected[: len(text)] else "?"
 
-    return says
+    return next_letter
 
 
-def test_a_thought_that_does_not_end_is_ended_by_force():
-    act = script(lambda read, key: "x")
-    rollout = played(ThinkingBudget(thinking_tokens=4, answer_tokens=3, think_end="|"), act)
-    assert rollout.text == "xxxx|xxx"  # 4 of thought, the end, 3 of answer: 8
+def test_unfinished_thinking_is_ended_by_a_forced_think_end():
+    actor = script(lambda context, key: "x")
+    rollout = roll_out(ThinkingBudget(thinking_tokens=4, answer_tokens=3, think_end="|"), actor)
+    assert rollout.text == "xxxx|xxx"  # 4 of thinking, its end, 3 of answer: 8
     assert [a.in_loss for _, a in rollout.turns] == [True, False, True]
     assert rollout.truncated
-    batch = batch_of(rollout)
+    batch = collate_rollouts(rollout)
     assert batch.mask.tolist() == [[True] * 4 + [False] + [True] * 3]
     assert batch.turn.tolist() == [[0] * 8]
 
 
-def test_a_thought_that_ends_itself_gets_no_second_end():
-    rollout = played(
-        ThinkingBudget(thinking_tokens=4, answer_tokens=9, think_end="|"), script(closing_after(2))
+def test_finished_thinking_gets_no_second_think_end():
+    rollout = roll_out(
+        ThinkingBudget(thinking_tokens=4, answer_tokens=9, think_end="|"),
+        script(think_then_answer(2)),
     )
     assert rollout.text == "xx|yes."
     assert all(a.in_loss for _, a in rollout.turns)
     assert not rollout.truncated
 
 
-def test_a_thought_may_end_with_the_last_token_of_its_budget():
-    rollout = played(
-        ThinkingBudget(thinking_tokens=4, answer_tokens=9, think_end="|"), script(closing_after(3))
+def test_thinking_may_end_with_the_last_token_of_its_budget():
+    rollout = roll_out(
+        ThinkingBudget(thinking_tokens=4, answer_tokens=9, think_end="|"),
+        script(think_then_answer(3)),
     )
     assert rollout.text == "xxx|yes."
 
 
-def test_an_answer_that_ends_while_it_thinks_is_over():
-    rollout = played(
+def test_turn_that_ends_while_thinking_has_no_answer():
+    rollout = roll_out(
         ThinkingBudget(thinking_tokens=4, answer_tokens=9, think_end="|"),
-        script(lambda read, key: "."),
+        script(lambda context, key: "."),
     )
     assert rollout.text == "."
     assert not rollout.truncated
 
 
-def test_later_contexts_hold_the_question_what_was_said_first_and_what_was_said_last():
+def test_later_contexts_hold_the_prompt_and_the_first_and_last_tokens():
     letters = count()
-    act = script(lambda read, key: ALPHABET[next(letters)])
-    rollout = played(
-        ChunkedThinking(chunk_size=8, prefix_tokens=2, suffix_tokens=2, max_chunks=3), act
+    actor = script(lambda context, key: ALPHABET[next(letters)])
+    rollout = roll_out(
+        ChunkedThinking(chunk_size=8, prefix_tokens=2, suffix_tokens=2, max_chunks=3), actor
     )
     # tokens 1 to 8, then 1, 2, 7, 8 and four new ones, then 1, 2, 11, 12 and four new ones
-    assert act.log == [("Q", "abcdefgh"), ("Qabgh", "ijkl"), ("Qabkl", "mnop")]
+    assert actor.log == [("Q", "abcdefgh"), ("Qabgh", "ijkl"), ("Qabkl", "mnop")]
     assert rollout.text == ALPHABET[:16]
     assert rollout.truncated
     assert len(set(streams(rollout))) == 3
 
 
-def test_every_token_of_every_chunk_counts_alike_and_once():
-    long = played(ChunkedThinking(8, 2, 2, 3), script(lambda read, key: "x"))
-    short = played(ChunkedThinking(8, 2, 2, 3), script(lambda read, key: "."))
-    batch = batch_of(long, short)
+def test_every_token_of_every_chunk_has_the_same_weight():
+    long = roll_out(ChunkedThinking(8, 2, 2, 3), script(lambda context, key: "x"))
+    short = roll_out(ChunkedThinking(8, 2, 2, 3), script(lambda context, key: "."))
+    batch = collate_rollouts(long, short)
     assert batch.rollout.tolist() == [0, 0, 0, 1]
     assert batch.mask.sum(1).tolist() == [8, 4, 4, 1]
     assert batch.lengths.tolist() == [16, 1]
-    weight = rollout_mean(batch)  # 1/16 of one rollout of two, and 1 of the other
+    weight = rollout_mean(batch)  # 1/16 of one of two rollouts, and all of the other
     assert weight[batch.mask].tolist() == pytest.approx([1 / 32] * 16 + [1 / 2])
-    assert sequence_mean(batch)[0, 0] == pytest.approx(1 / 32)  # a quarter of all, by 8: by rows
+    assert sequence_mean(batch)[0, 0] == pytest.approx(1 / 32)  # one of four rows, of 8 tokens
     assert sequence_mean(batch)[1, 0] == pytest.approx(1 / 16)
 
 
-def test_a_turn_that_ends_begins_no_further_chunk():
+def test_ended_turn_starts_no_further_chunk():
     letters = iter("abcdefghij.")
-    rollout = played(ChunkedThinking(8, 2, 2, 5), script(lambda read, key: next(letters)))
+    rollout = roll_out(ChunkedThinking(8, 2, 2, 5), script(lambda context, key: next(letters)))
     assert [a.text for _, a in rollout.turns] == ["abcdefgh", "ij."]
     assert not rollout.truncated
 
 
-def test_a_second_turn_carries_its_own_beginning():
-    class Twice(Once):
+def test_second_turn_carries_over_its_own_first_tokens():
+    class TwoTurnEnv(Once):
         async def reply(self, task, rollout):
-            heard = [seen for seen, _ in rollout.turns if seen]
-            return ("Q", "R", None)[len(heard)]
+            observations = [observation for observation, _ in rollout.turns if observation]
+            return ("Q", "R", None)[len(observations)]
 
     letters = count()
-    act = script(lambda read, key: ALPHABET[next(letters)])
-    rollout = played(
-        ChunkedThinking(chunk_size=4, prefix_tokens=1, suffix_tokens=1, max_chunks=2), act, Twice()
+    actor = script(lambda context, key: ALPHABET[next(letters)])
+    rollout = roll_out(
+        ChunkedThinking(chunk_size=4, prefix_tokens=1, suffix_tokens=1, max_chunks=2),
+        actor,
+        TwoTurnEnv(),
     )
-    read = [before for before, _ in act.log]
-    assert read == ["Q", "Qad", "QadefR", "Rgj"]
+    contexts = [context for context, _ in actor.log]
+    assert contexts == ["Q", "Qad", "QadefR", "Rgj"]
     assert len(set(streams(rollout))) == 4
 
 
@@ -124,38 +128,38 @@ def sample(sampler, env, key=0):
     return asyncio.run(sampler(TASK, env, script(dice).fork(key)))
 
 
-def test_samplers_of_turns_nest_three_deep():
-    """Sampled again until they differ, a greedy one beside them, each under budgets."""
+def test_resampling_greedy_baseline_and_thinking_budget_can_be_nested():
     inner = GroupSampler(2, ThinkingBudget(thinking_tokens=2, answer_tokens=3, think_end="|"))
     env = Once(lambda text: "d" in text)
     nested = ResampleUntilInformative(WithGreedyBaseline(inner), max_tries=9)
-    keys = [
+    uninformative = [
         k for k in range(40) if not sample(WithGreedyBaseline(inner), env, k).has_reward_variance
     ]
-    again = [k for k in keys if sample(nested, env, k).has_reward_variance]
-    assert again  # some were sampled again, and differ now
-    act = script(dice).fork(again[0])
-    tries = [asyncio.run(WithGreedyBaseline(inner)(TASK, env, act))]
-    while not tries[-1].has_reward_variance:
-        fork = act.fork("again", len(tries))
-        tries.append(asyncio.run(WithGreedyBaseline(inner)(TASK, env, fork)))
-    group = sample(nested, env, again[0])
-    assert group == tries[-1]
+    resampled = [k for k in uninformative if sample(nested, env, k).has_reward_variance]
+    assert resampled  # some groups are informative after resampling
+    actor = script(dice).fork(resampled[0])
+    groups = [asyncio.run(WithGreedyBaseline(inner)(TASK, env, actor))]
+    while not groups[-1].has_reward_variance:
+        fork = actor.fork("again", len(groups))
+        groups.append(asyncio.run(WithGreedyBaseline(inner)(TASK, env, fork)))
+    group = sample(nested, env, resampled[0])
+    assert group == groups[-1]
     assert all(len(r.turns) in (1, 2, 3) and len(r.text) <= 2 + 1 + 3 for r in group.rollouts)
-    greedy = played(inner.turn_strategy, act.fork("again", len(tries) - 1).fork("greedy"))
+    greedy = roll_out(inner.turn_strategy, actor.fork("again", len(groups) - 1).fork("greedy"))
     assert {r.reward_terms["greedy"] for r in group.rollouts} == {float("d" in greedy.text)}
 
 
-def test_a_rollout_does_not_depend_on_its_neighbours():
+def test_rollout_does_not_depend_on_the_group_size():
     for turn in (ThinkingBudget(3, 3, "|"), ChunkedThinking(4, 1, 1, 4)):
-        many, few = (sample(GroupSampler(n, turn), Once()) for n in (6, 2))
-        assert texts(many)[:2] == texts(few)
-        assert len(set(texts(many))) > 2
-        assert sample(GroupSampler(6, turn), Once()) == many
+        large, small = (sample(GroupSampler(n, turn), Once()) for n in (6, 2))
+        assert texts(large)[:2] == texts(small)
+        assert len(set(texts(large))) > 2
+        assert sample(GroupSampler(6, turn), Once()) == large
 
 
-def test_how_turns_are_taken_goes_without_saying_where_it_is_usual():
+def test_default_turn_strategy_is_omitted_from_the_repr():
     assert repr(GroupSampler(4)) == "GroupSampler(group_size=4)"
-    said = "GroupSampler(group_size=4, turn_strategy=ThinkingBudget(thinking_tokens=1, answer_tokens=2, think_end='|'))"
-    assert repr(GroupSampler(4, ThinkingBudget(1, 2, "|"))) == said
+    budget = "ThinkingBudget(thinking_tokens=1, answer_tokens=2, think_end='|')"
+    expected = f"GroupSampler(group_size=4, turn_strategy={budget})"
+    assert repr(GroupSampler(4, ThinkingBudget(1, 2, "|"))) == expected
     assert Rollout().contexts[0].turns == ()

@@ -62,7 +62,7 @@ def test_a_save_passes_each_kill_point_once_in_order(tmp_path, monkeypatch):
 
 def test_the_environment_variable_names_the_point_and_the_count(tmp_path):
     code, lines = run_program(
-        sys.executable, SAVER, "told", tmp_path, GRUPO_KILL_AT="save/renamed:3"
+        sys.executable, SAVER, "killed_by_environment", tmp_path, GRUPO_KILL_AT="save/renamed:3"
     )
     assert code == -signal.SIGKILL
     assert lines == [{"saved": 0}, {"saved": 1}]
@@ -75,11 +75,11 @@ def test_a_file_size_limit_fails_the_save_with_advice(tmp_path):
     assert code == 0
     assert len(lines) == 7
     for answer in lines[:-1]:
-        assert "Step 3 is not saved: " in answer["said"]
-        assert "File too large" in answer["said"]
-        assert "ulimit -f" in answer["said"]
+        assert "Step 3 is not saved: " in answer["error"]
+        assert "File too large" in answer["error"]
+        assert "ulimit -f" in answer["error"]
         assert answer["found"] == 2
-    assert lines[-1] == {"said": "", "found": 9}
+    assert lines[-1] == {"error": "", "found": 9}
 
 
 def test_a_full_disk_fails_the_save_and_the_next_save_succeeds_with_free_space(tmp_path):
@@ -95,11 +95,11 @@ def test_a_full_disk_fails_the_save_and_the_next_save_succeeds_with_free_space(t
     run = f'{mount} && exec "$2" "$3" filled "$1"'
     code, lines = run_program(*namespace, run, "sh", tmp_path, sys.executable, SAVER)
     assert code == 0
-    full = [answer for answer in lines if answer["said"]]
+    full = [answer for answer in lines if answer["error"]]
     assert len(full) >= 4
     for answer in full:
-        assert "No space left on device" in answer["said"]
+        assert "No space left on device" in answer["error"]
         assert answer["found"] == 2
     assert {answer["again"] for answer in lines} == {9}
-    assert lines[-1]["said"] == ""
+    assert lines[-1]["error"] == ""
     assert not any(tmp_path.iterdir())  # the mounted disk was private to the process

@@ -57,7 +57,9 @@ def test_a_journal_shorter_than_in_the_checkpoint_is_refused(
 ):
     os.truncate(killed_run / journal, length)
     error = training_process("resume", killed_run).error
-    assert error.startswith(f"ConfigError: {killed_run / journal} is {length} bytes long and cannot be")
+    assert error.startswith(
+        f"ConfigError: {killed_run / journal} is {length} bytes long and cannot be"
+    )
 
 
 def test_an_edited_or_torn_recipe_is_refused(killed_run, training_process):
@@ -139,8 +141,8 @@ def test_two_processes_cannot_train_in_one_folder(killed_run, training_process, 
             (training_process("train", fresh, recipe="grpo"), fresh),
         ):
             assert result.error == (
-                f"ConfigError: {str(run)!r} is in use: process {os.getpid()} trains there. Wait until"
-                " it ends, or stop it: its checkpoints are kept."
+                f"ConfigError: {str(run)!r} is in use: process {os.getpid()} trains there. Wait"
+                " until it ends, or stop it: its checkpoints are kept."
             )
     assert files(killed_run) == before
     for result, run in (

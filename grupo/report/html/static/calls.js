@@ -1,42 +1,42 @@
-/* Calls of tools, laid out over the parts they were written with, and what the world answered. */
+/* Tool calls, formatted above the tokens they were written with, and their results. */
 
-function callOf({ name, arguments: given, error }) {
+function callOf({ name, arguments: args, error }) {
   if (error !== undefined) return el("div", { class: "bad" }, error);
-  return el("div", {}, el("b", {}, name), given.length
-    ? el("dl", {}, given.map(([key, text]) => [el("dt", {}, key), el("dd", {}, text)])) : null);
+  return el("div", {}, el("b", {}, name), args.length
+    ? el("dl", {}, args.map(([key, text]) => [el("dt", {}, key), el("dd", {}, text)])) : null);
 }
 
-function callsSaid(count, wrong) {
-  if (count > 1) return `${count} calls${wrong ? `, ${wrong} malformed` : ""}`;
-  return count ? `${wrong ? "malformed " : ""}call` : "the call goes on";
+function callsLabel(count, malformed) {
+  if (count > 1) return `${count} calls${malformed ? `, ${malformed} malformed` : ""}`;
+  return count ? `${malformed ? "malformed " : ""}call` : "call, continued";
 }
 
-function callBox(said, parts, { measure }) {
-  const wrong = said.filter((call) => call.error !== undefined).length;
-  return el("div", { class: wrong ? "call wrong" : "call" }, el("span", { class: "role" }, callsSaid(said.length, wrong)), said.map(callOf),
-    el("details", { open: wrong > 0 || measure !== "plain" }, el("summary", {}, "as written"), el("div", { class: "written" }, parts)));
+function callBox(calls, tokens, { measure }) {
+  const malformed = calls.filter((call) => call.error !== undefined).length;
+  return el("div", { class: malformed ? "call malformed" : "call" }, el("span", { class: "role" }, callsLabel(calls.length, malformed)), calls.map(callOf),
+    el("details", { open: malformed > 0 || measure !== "plain" }, el("summary", {}, "as written"), el("div", { class: "written" }, tokens)));
 }
 
-/* The parts of an action in their order, those that make up calls in boxes. */
-function boxed({ call_spans: spans = [] }, parts, look) {
-  const found = [];
+/* The tokens of an action in order, those of tool calls in boxes. */
+function withCallBoxes({ call_spans: spans = [] }, tokens, look) {
+  const elements = [];
   let done = 0;
   for (const { item_range: [begin, end], calls } of spans) {
-    found.push(...parts.slice(done, begin), callBox(calls, parts.slice(begin, end), look));
+    elements.push(...tokens.slice(done, begin), callBox(calls, tokens.slice(begin, end), look));
     done = end;
   }
-  return [...found, ...parts.slice(done)];
+  return [...elements, ...tokens.slice(done)];
 }
 
-/* What the world said before an action: to calls, their answers. */
-function worldOf({ observation: world, answered_calls: answers }, turn, { told }) {
-  if (world === undefined || (!turn && told !== undefined)) return null;  // what all are told stands above them
-  const label = answers ? `the tool${answers > 1 ? "s" : ""} answered` : turn ? "the world" : "the prompt it was given";
-  return el("div", { class: answers ? "world answer" : "world" }, el("span", { class: "role" }, label),
-    answers ? messages(unnamed(world), failuresMarked) : messages(world));
+/* The observation before an action; after tool calls, their results. */
+function observationOf({ observation, answered_calls: answered }, turn, { shared }) {
+  if (observation === undefined || (!turn && shared !== undefined)) return null;  // shown once above the rollouts
+  const label = answered ? `tool result${answered > 1 ? "s" : ""}` : turn ? "observation" : "prompt";
+  return el("div", { class: answered ? "observation answer" : "observation" }, el("span", { class: "role" }, label),
+    answered ? messages(withoutToolRole(observation), markErrors) : messages(observation));
 }
 
-const unnamed = (world) => (typeof world === "string" ? world : [world].flat().map((m) => (m.role === "tool" ? { ...m, role: "" } : m)));
+const withoutToolRole = (observation) => (typeof observation === "string" ? observation : [observation].flat().map((m) => (m.role === "tool" ? { ...m, role: "" } : m)));
 
-/* A world of tools says what is wrong with a call in a line of its own. */
-const failuresMarked = (text) => text.split(/(?<=\n)/).map((line) => (line.startsWith("error:") ? el("span", { class: "bad" }, line) : line));
+/* The tool environment reports the error of a call in a line of its own. */
+const markErrors = (text) => text.split(/(?<=\n)/).map((line) => (line.startsWith("error:") ? el("span", { class: "bad" }, line) : line));

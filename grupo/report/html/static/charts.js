@@ -1,26 +1,26 @@
-/* A metric over steps, of one run or several, with what is healthy shaded. */
+/* A metric over steps, of one run or several, with the healthy range shaded. */
 
-const CHARTS = new Map();  // by the element that a chart is in
-const UNSMOOTHED = 20;  // steps that are few enough to be shown as they are
+const CHARTS = new Map();  // by their card element
+const UNSMOOTHED = 20;  // below this number of steps, curves are not smoothed
 
-/* Columns for uPlot: all runs' steps, of each run a line and where there are many steps its course. */
+/* Columns for uPlot: the steps of all runs, then each run's values and, for many steps, their moving average. */
 function columnsOf(spec) {
   const x = [...new Set(spec.lines.flatMap((line) => line.x))].sort((a, b) => a - b);
-  const place = new Map(x.map((step, i) => [step, i]));
-  const laid = (xs, ys) => {
+  const row = new Map(x.map((step, i) => [step, i]));
+  const aligned = (xs, ys) => {
     const column = Array(x.length).fill(null);
-    xs.forEach((step, i) => { column[place.get(step)] = isNumber(ys[i]) ? ys[i] : null; });
+    xs.forEach((step, i) => { column[row.get(step)] = isNumber(ys[i]) ? ys[i] : null; });
     return column;
   };
   const smooth = x.length >= UNSMOOTHED && !spec.points;
   return [x, ...spec.lines.flatMap((line) => {
-    const raw = laid(line.x, line.y);
-    return smooth ? [raw, course(raw)] : [raw];
+    const raw = aligned(line.x, line.y);
+    return smooth ? [raw, movingAverage(raw)] : [raw];
   })];
 }
 
-/* Means of the last tenth of the run before each step. */
-function course(values) {
+/* Trailing means over a tenth of the run. */
+function movingAverage(values) {
   const width = Math.max(1, Math.floor(values.length / 10));
   return values.map((value, i) => {
     const near = values.slice(Math.max(0, i + 1 - width), i + 1).filter(isNumber);
@@ -53,7 +53,7 @@ function shade(held) {
   };
 }
 
-/* A mark below where a metric was no number. */
+/* Marks at the bottom where a metric is NaN. */
 function markGaps(held) {
   return (u) => {
     const { spec } = held;
@@ -71,19 +71,19 @@ function markGaps(held) {
   };
 }
 
-/* What the lines are at a step; of several runs each by its colour. */
-function say(at, spec, index, columns) {
+/* Show the values at a step; with several runs, each with its colour. */
+function showValues(at, spec, index, columns) {
   const smooth = columns.length - 1 > spec.lines.length, several = RUNS.length > 1;
-  const own = ["share", "s", "1", "reward"].includes(spec.unit);  // else it is said once, after all values
+  const hasInlineUnit = ["fraction", "s", "1", "reward"].includes(spec.unit);  // other units follow all values
   const values = spec.lines.map((line, i) => {
     const value = columns[1 + i * (smooth ? 2 : 1)][index] ?? null;
-    const text = value === null ? "–" : withUnit(value, several && !own ? "" : spec.unit);
+    const text = value === null ? "–" : withUnit(value, several && !hasInlineUnit ? "" : spec.unit);
     if (!several) return text;
     const swatch = el("span", { class: "swatch" });
     swatch.style.background = `var(--run${line.run % 6})`;
     return el("span", { class: "value", title: line.name }, swatch, text);
   });
-  fill(at, `step ${columns[0][index]}: `, values, several && !own ? ` ${spec.unit}` : "");
+  fill(at, `step ${columns[0][index]}: `, values, several && !hasInlineUnit ? ` ${spec.unit}` : "");
 }
 
 const axis = (more) => ({
@@ -91,24 +91,24 @@ const axis = (more) => ({
   grid: { stroke: () => css("--line"), width: 1 }, ticks: { show: false }, ...more,
 });
 
-/* What the y axis spans; a share stays within 0 and 1, and a line that is flat is not blown up. */
+/* The range of the y axis; fractions stay within 0 and 1, and a flat line is not magnified. */
 function ranged(low, high, { unit, high: healthy }) {
   if (low === high) {
     const room = Math.abs(low) / 2 || healthy || 1;
     return low >= 0 ? [Math.max(0, low - room), low + room] : [low - room, Math.min(0, low + room)];
   }
   const [from, to] = uPlot.rangeNum(low, high, 0.1, true);
-  return unit === "share" ? [Math.max(0, from), Math.min(1, to)] : [from, to];
+  return unit === "fraction" ? [Math.max(0, from), Math.min(1, to)] : [from, to];
 }
 
 function drawn(held, columns) {
   const { plot: place, spec } = held;
-  const short = (u, splits) => splits.map((x) => (spec.unit === "share" ? percent(x) : number(x)));
+  const short = (u, splits) => splits.map((x) => (spec.unit === "fraction" ? percent(x) : number(x)));
   const range = spec.range || ((u, low, high) => ranged(low ?? 0, high ?? 1, held.spec));
   const hooks = {
     drawClear: [shade(held)],
     draw: [markGaps(held)],
-    setCursor: [(u) => say(held.at, held.spec, u.cursor.idx ?? u.data[0].length - 1, u.data)],
+    setCursor: [(u) => showValues(held.at, held.spec, u.cursor.idx ?? u.data[0].length - 1, u.data)],
   };
   return new uPlot({
     width: Math.max(120, place.clientWidth), height: 170, hooks,
@@ -123,7 +123,7 @@ function drawn(held, columns) {
   }, columns, place);
 }
 
-/* A card with a chart that is drawn once it is looked at; `specOf` says what it shows by now. */
+/* A card with a chart that is drawn once it is visible; `specOf` returns its current content. */
 function chartCard(specOf) {
   const spec = specOf(), plot = el("div", { class: "plot" });
   const at = el("span", { class: "at", "aria-live": "off" }), under = el("div", { class: "under" });
@@ -140,30 +140,30 @@ function chartCard(specOf) {
   return card;
 }
 
-/* What is healthy, in the unit of the axis: shares in percent. */
-const healthySaid = ({ unit, healthy_range: healthy }) => (unit === "share" ? healthy.replace(/\d*\.?\d+/g, (x) => percent(Number(x))) : healthy);
+/* The healthy range in the unit of the axis: fractions in percent. */
+const healthyLabel = ({ unit, healthy_range: healthy }) => (unit === "fraction" ? healthy.replace(/\d*\.?\d+/g, (x) => percent(Number(x))) : healthy);
 
 function definition(spec) {
-  const d = spec.defined;
-  if (!d) return [spec.title, spec.note || "A number of your own: it is not among those that grupo defines."];
+  const d = spec.definition;
+  if (!d) return [spec.title, spec.note || "A custom metric: grupo has no definition of it."];
   return [
     d.meaning[0].toUpperCase() + d.meaning.slice(1) + ".",
-    d.unit !== "1" ? `Unit: ${d.unit}.` : "A number without a unit.",
-    d.healthy_range ? `Healthy: ${healthySaid(d)}.` : "",
-    d.advice ? `If not: ${d.advice}` : "",
+    d.unit !== "1" ? `Unit: ${d.unit}.` : "No unit.",
+    d.healthy_range ? `Healthy: ${healthyLabel(d)}.` : "",
+    d.advice ? `Otherwise: ${d.advice}` : "",
   ].filter(Boolean);
 }
 
 function explain(spec, under) {
-  const odd = spec.lines.flatMap((line) => line.x.filter((_, i) => typeof line.y[i] === "string"));
+  const missing = spec.lines.flatMap((line) => line.x.filter((_, i) => typeof line.y[i] === "string"));
   const values = [...new Set(spec.lines.flatMap((line) => line.y.filter((y) => typeof y === "string")))];
   const healthy = spec.low !== null || spec.high !== null;
   fill(under,
-    healthy ? el("span", {}, el("span", { class: "key" }), `healthy: ${healthySaid(spec.defined)}`) : (spec.note || ""),
-    odd.length ? el("span", { class: "bad" }, ` ${values.join(", ")} at ${stepsSaid(odd)}`) : null);
+    healthy ? el("span", {}, el("span", { class: "key" }), `healthy: ${healthyLabel(spec.definition)}`) : (spec.note || ""),
+    missing.length ? el("span", { class: "bad" }, ` ${values.join(", ")} at ${stepsLabel(missing)}`) : null);
 }
 
-const stepsSaid = (steps) => (steps.length > 4
+const stepsLabel = (steps) => (steps.length > 4
   ? `${steps.length} steps from ${steps[0]} to ${steps[steps.length - 1]}` : `step ${steps.join(", ")}`);
 
 function redraw(card) {
@@ -176,7 +176,7 @@ function redraw(card) {
     held.chart?.destroy();
     held.chart = drawn(held, columns);
   }
-  say(held.at, spec, columns[0].length - 1, columns);
+  showValues(held.at, spec, columns[0].length - 1, columns);
 }
 
 function redrawAll() {

@@ -1,18 +1,18 @@
 "use strict";
-/* Elements from data. What others wrote becomes text nodes and nothing else. */
+/* Elements from data. Untrusted text only becomes text nodes. */
 
 const $ = (selector, root = document) => root.querySelector(selector);
 
 function el(tag, attributes, ...children) {
-  const made = document.createElement(tag);
+  const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes || {})) {
-    if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
-    else if (name === "value" || name === "checked" || name === "disabled") made[name] = value;
-    else if (value === true) made.setAttribute(name, "");
-    else if (value !== false && value !== null && value !== undefined) made.setAttribute(name, value);
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (name === "value" || name === "checked" || name === "disabled") element[name] = value;
+    else if (value === true) element.setAttribute(name, "");
+    else if (value !== false && value !== null && value !== undefined) element.setAttribute(name, value);
   }
-  made.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined));
-  return made;
+  element.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined));
+  return element;
 }
 
 function fill(place, ...children) {
@@ -30,7 +30,7 @@ function labelled(label, control) {
   return el("label", { class: "row" }, el("span", {}, label), control);
 }
 
-/* A colour of the style sheet, for what is drawn rather than laid out. */
+/* A colour of the style sheet, for the canvas. */
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const colourOf = (run) => css(`--run${run % 6}`);
 

@@ -2,47 +2,47 @@
 
 const VIEW = { run: 0, step: null, place: null, rollout: null, filter: "all", sort: "sampled", query: "", measure: "advantage",
   order: "sampled", as: "cards", beside: "", follow: DATA.live };
-const FILTERS = [["all", "all groups"], ["signal", "rewards differ"], ["flat", "rewards all alike"],
-  ["failed", "some not judged"], ["truncated", "some truncated"]];
-const SORTS = [["sampled", "as sampled"], ["high", "highest reward first"], ["low", "lowest reward first"],
-  ["spread", "most different first"], ["long", "longest first"]];
-const ORDERS = [["sampled", "as sampled"], ["reward", "best first"], ["worst", "worst first"],
+const FILTERS = [["all", "all groups"], ["differing", "rewards differ"], ["flat", "equal rewards"],
+  ["failed", "some not scored"], ["truncated", "some truncated"]];
+const SORTS = [["sampled", "in order"], ["high", "highest reward first"], ["low", "lowest reward first"],
+  ["spread", "largest spread first"], ["long", "longest first"]];
+const ORDERS = [["sampled", "in order"], ["reward", "best first"], ["worst", "worst first"],
   ["advantage", "by advantage"], ["length", "longest first"]];
-const HITS = 200;
-let HITLIST = null;  // what a search over all steps has found
+const MAX_HITS = 200;
+let HITLIST = null;  // the groups found by a search over all steps
 
-const judgedOf = (group) => group.rewards.filter(isNumber);
-const differs = (group) => new Set(judgedOf(group)).size > 1;
+const scoredRewards = (group) => group.rewards.filter(isNumber);
+const differs = (group) => new Set(scoredRewards(group)).size > 1;
 
 const KEEPS = {
-  all: () => true, signal: differs, flat: (g) => !differs(g), failed: (g) => g.failed > 0, truncated: (g) => g.truncated > 0,
+  all: () => true, differing: differs, flat: (g) => !differs(g), failed: (g) => g.failed > 0, truncated: (g) => g.truncated > 0,
 };
 const RANKS = {
-  sampled: () => 0, high: (g) => -(mean(judgedOf(g)) || 0), low: (g) => mean(judgedOf(g)) || 0,
-  spread: (g) => -(spread(judgedOf(g)) || 0), long: (g) => -mean(g.lengths),
+  sampled: () => 0, high: (g) => -(mean(scoredRewards(g)) || 0), low: (g) => mean(scoredRewards(g)) || 0,
+  spread: (g) => -(spread(scoredRewards(g)) || 0), long: (g) => -mean(g.lengths),
 };
 
-/* The groups to choose from: those of the step, or what a search has found. */
-function listed() {
+/* The groups to choose from: those of the step, or the hits of a search. */
+function listedGroups() {
   const { run, step } = VIEW;
-  const found = HITLIST || (RUNS[run].groups_by_step[step] || []).map((group, place) => ({ step, place, group }));
-  const kept = found.filter(({ group }) => KEEPS[VIEW.filter](group));
+  const groups = HITLIST || (RUNS[run].groups_by_step[step] || []).map((group, place) => ({ step, place, group }));
+  const kept = groups.filter(({ group }) => KEEPS[VIEW.filter](group));
   return VIEW.sort === "sampled" ? kept : kept.toSorted((a, b) => RANKS[VIEW.sort](a.group) - RANKS[VIEW.sort](b.group));
 }
 
 function ticksOf(group) {
-  const known = judgedOf(group), low = Math.min(...known), high = Math.max(...known);
+  const rewards = scoredRewards(group), low = Math.min(...rewards), high = Math.max(...rewards);
   return el("span", { class: "ticks", "aria-hidden": "true" }, group.rewards.slice(0, 32).map((reward) => {
     const tick = el("span", { class: isNumber(reward) ? "tick" : "tick failed" });
-    const share = high > low ? (reward - low) / (high - low) : known[0] > 0 ? 1 : 0;
-    if (isNumber(reward)) tick.style.backgroundColor = `rgba(var(--plus), ${(0.14 + 0.8 * share).toFixed(2)})`;
+    const level = high > low ? (reward - low) / (high - low) : rewards[0] > 0 ? 1 : 0;
+    if (isNumber(reward)) tick.style.backgroundColor = `rgba(var(--plus), ${(0.14 + 0.8 * level).toFixed(2)})`;
     return tick;
   }));
 }
 
-/* What all prompts of a list begin with: it tells nothing apart. */
-function beginning(found) {
-  const heads = [...new Set(found.map(({ group }) => RUNS[VIEW.run].prompts[group.task] || ""))];
+/* The length of the common prefix of all prompts in the list, which is hidden. */
+function commonPrefix(groups) {
+  const heads = [...new Set(groups.map(({ group }) => RUNS[VIEW.run].prompts[group.task] || ""))];
   if (heads.length < 2) return 0;
   let size = heads[0].length;
   for (const head of heads) {
@@ -52,21 +52,21 @@ function beginning(found) {
   return whole > 12 ? whole : 0;
 }
 
-function itemOf({ step, place, group }, alike) {
+function itemOf({ step, place, group }, prefix) {
   const current = step === VIEW.step && place === VIEW.place;
   const head = RUNS[VIEW.run].prompts[group.task] || group.task || "no prompt";
-  const facts = `${HITLIST ? `step ${step} · ` : ""}${number(mean(judgedOf(group)))}`;
+  const facts = `${HITLIST ? `step ${step} · ` : ""}${number(mean(scoredRewards(group)))}`;
   return el("button", {
     class: "item", type: "button", "aria-current": current ? "true" : false,
-    "aria-label": `${head}, mean reward ${number(mean(judgedOf(group)))}`,
+    "aria-label": `${head}, mean reward ${number(mean(scoredRewards(group)))}`,
     onclick: () => { choose({ step, place, follow: false }); if (DATA.live) showPicker(); },
-  }, el("span", { class: "head" }, alike ? `… ${head.slice(alike)}` : head),
+  }, el("span", { class: "head" }, prefix ? `… ${head.slice(prefix)}` : head),
   el("span", { class: "facts" }, ticksOf(group), el("span", { class: "num" }, facts)));
 }
 
-/* Go to another group; what is not said stays. */
-function choose(what) {
-  Object.assign(VIEW, { beside: "", rollout: null }, what);
+/* Go to another group; fields that are not given stay. */
+function choose(changes) {
+  Object.assign(VIEW, { beside: "", rollout: null }, changes);
   const known = sampledSteps(VIEW.run);
   if (!known.includes(VIEW.step)) VIEW.step = known[known.length - 1] ?? null;
   const groups = RUNS[VIEW.run].groups_by_step[VIEW.step] || [];
@@ -82,7 +82,7 @@ function remember() {
 }
 
 function moveGroup(by) {
-  const all = listed(), now = all.findIndex(({ step, place }) => step === VIEW.step && place === VIEW.place);
+  const all = listedGroups(), now = all.findIndex(({ step, place }) => step === VIEW.step && place === VIEW.place);
   const next = all[Math.min(all.length - 1, Math.max(0, now + by))];
   if (next) choose({ step: next.step, place: next.place });
   $(".item[aria-current]")?.scrollIntoView({ block: "nearest" });
@@ -100,58 +100,58 @@ function moveStep(by) {
 function showPicker() {
   const known = sampledSteps(VIEW.run), last = known.length - 1;
   const slide = el("input", { type: "range", class: "grow", min: 0, max: Math.max(0, last), step: 1, "aria-label": "step",
-    value: Math.max(0, known.indexOf(VIEW.step)), oninput: (e) => { said.textContent = stepSaid(known[e.target.value]); },
+    value: Math.max(0, known.indexOf(VIEW.step)), oninput: (e) => { label.textContent = stepLabel(known[e.target.value]); },
     onchange: (e) => { HITLIST = null; VIEW.query = ""; choose({ step: known[e.target.value], place: null, follow: false }); showPicker(); } });
-  const said = el("span", { class: "num small" }, stepSaid(VIEW.step));
+  const label = el("span", { class: "num small" }, stepLabel(VIEW.step));
   const follow = el("input", { type: "checkbox", checked: VIEW.follow, onchange: (e) => { VIEW.follow = e.target.checked; } });
-  const search = el("input", { type: "search", placeholder: "Search all prompts and answers", "aria-label": "Search", value: VIEW.query,
-    onchange: (e) => searched(e.target.value), onsearch: (e) => searched(e.target.value) });
+  const search = el("input", { type: "search", placeholder: "Search prompts and texts", "aria-label": "Search", value: VIEW.query,
+    onchange: (e) => searchGroups(e.target.value), onsearch: (e) => searchGroups(e.target.value) });
   const filter = options(el("select", { class: "grow", "aria-label": "Show", onchange: (e) => { VIEW.filter = e.target.value; showList(); } }), FILTERS, VIEW.filter);
   const sort = options(el("select", { class: "grow", "aria-label": "Sort groups", onchange: (e) => { VIEW.sort = e.target.value; showList(); } }), SORTS, VIEW.sort);
   fill($("#picker-top"), el("div", { class: "row" },
     el("button", { type: "button", "aria-label": "earlier step", onclick: () => moveStep(-1) }, "‹"), slide,
     el("button", { type: "button", "aria-label": "later step", onclick: () => moveStep(1) }, "›")),
-  el("div", { class: "row" }, el("span", { class: "grow" }, said), DATA.live ? el("label", {}, follow, " follow") : null),
+  el("div", { class: "row" }, el("span", { class: "grow" }, label), DATA.live ? el("label", {}, follow, " follow") : null),
   search, el("div", { class: "row" }, filter, sort));
 }
 
-const stepSaid = (step) => {
+const stepLabel = (step) => {
   const known = sampledSteps(VIEW.run);
   return step === null ? "no step yet" : `step ${step}, of ${known[0]} to ${known[known.length - 1]}`;
 };
 
 function showList() {
-  const found = listed(), { query } = VIEW, focused = $("#list").contains(document.activeElement);
-  const head = HITLIST ? `${plural(found.length, "group")} with “${query}”${HITLIST.more ? " so far" : ""}` : plural(found.length, "group");
+  const groups = listedGroups(), { query } = VIEW, focused = $("#list").contains(document.activeElement);
+  const head = HITLIST ? `${plural(groups.length, "group")} with “${query}”${HITLIST.more ? " so far" : ""}` : plural(groups.length, "group");
   fill($("#count"), head);
-  const alike = beginning(found);
-  fill($("#list"), found.slice(0, 400).map((one) => itemOf(one, alike)));
+  const prefix = commonPrefix(groups);
+  fill($("#list"), groups.slice(0, 400).map((entry) => itemOf(entry, prefix)));
   if (focused) $(".item[aria-current]")?.focus();
 }
 
-/* Look for a text in every prompt and answer of the run, the newest step first. */
-async function searched(text) {
+/* Search every prompt and generated text of the run, the newest step first. */
+async function searchGroups(text) {
   const query = text.trim().toLowerCase(), { run } = VIEW;
   VIEW.query = query;
   HITLIST = query ? [] : null;
-  const mine = HITLIST;
+  const hits = HITLIST;
   if (!query) return choose({});
-  mine.more = true;
+  hits.more = true;
   for (const step of sampledSteps(run).toReversed()) {
     const groups = await groupsOf(run, step);
-    if (HITLIST !== mine) return undefined;
+    if (HITLIST !== hits) return undefined;
     groups.forEach((group, place) => {
-      if (holds(group, query)) mine.push({ step, place, group: RUNS[run].groups_by_step[step][place] });
+      if (matches(group, query)) hits.push({ step, place, group: RUNS[run].groups_by_step[step][place] });
     });
     showList();
-    if (mine.length >= HITS) break;
+    if (hits.length >= MAX_HITS) break;
   }
-  mine.more = false;
+  hits.more = false;
   showList();
-  return mine.length ? choose({ step: mine[0].step, place: mine[0].place }) : undefined;
+  return hits.length ? choose({ step: hits[0].step, place: hits[0].place }) : undefined;
 }
 
-function holds({ prompt, rollouts }, query) {
+function matches({ prompt, rollouts }, query) {
   const texts = [typeof prompt === "string" ? prompt : JSON.stringify(prompt), ...rollouts.map(({ text }) => text || "")];
   return texts.some((text) => text.toLowerCase().includes(query));
 }

@@ -1,4 +1,4 @@
-/* Numbers as people read them, with their units. */
+/* Formatting of numbers and units. */
 
 const isNumber = (x) => typeof x === "number" && Number.isFinite(x);
 
@@ -24,7 +24,7 @@ function clock(seconds) {
 
 function withUnit(x, unit) {
   if (!isNumber(x)) return number(x);
-  if (unit === "share") return percent(x);
+  if (unit === "fraction") return percent(x);
   if (unit === "s") return clock(x);
   return unit && unit !== "1" && unit !== "reward" ? `${number(x)} ${unit}` : number(x);
 }
@@ -35,4 +35,4 @@ function when(seconds) {
 
 const mean = (xs) => (xs.length ? xs.reduce((a, b) => a + b, 0) / xs.length : NaN);
 const spread = (xs) => Math.sqrt(mean(xs.map((x) => (x - mean(xs)) ** 2)));
-const plural = (n, what) => `${whole(n)} ${what}${n === 1 ? "" : "s"}`;
+const plural = (n, noun) => `${whole(n)} ${noun}${n === 1 ? "" : "s"}`;

@@ -1,16 +1,16 @@
-/* The page as a whole: what it shows first, its keys, and how it follows a run. */
+/* The page: startup, keyboard shortcuts, and updates of a run in progress. */
 
-const EVERY = 2000;  // milliseconds between looks at a run under way
+const POLL_MS = 2000;  // between two requests to the server
 const KEYS = [["j  k", "next, previous group"], ["[  ]", "earlier, later step"], ["/", "search"], ["c", "colour by the next measure"],
-  ["← →", "through the parts of a rollout that is focused"], ["t", "light or dark"], ["?", "these keys"]];
-let LOOKED = 0;  // the run that is looked at
+  ["← →", "move through the tokens of the focused rollout"], ["t", "light or dark theme"], ["?", "show these keys"]];
+let CURRENT = 0;  // the index of the selected run
 
 function showRuns() {
   fill($("#runs"), RUNS.map(({ name, folder }, run) => {
     const swatch = el("span", { class: "swatch" });
     swatch.style.background = `var(--run${run % 6})`;
-    return el("button", { class: "run", type: "button", "aria-pressed": String(run === LOOKED), title: folder,
-      onclick: () => { LOOKED = run; HITLIST = null; showAll(); choose({ run, step: null, place: null }); showPicker(); } }, swatch, name);
+    return el("button", { class: "run", type: "button", "aria-pressed": String(run === CURRENT), title: folder,
+      onclick: () => { CURRENT = run; HITLIST = null; showAll(); choose({ run, step: null, place: null }); showPicker(); } }, swatch, name);
   }));
   document.title = `${RUNS.map(({ name }) => name).join(", ")} – grupo`;
 }
@@ -18,30 +18,30 @@ function showRuns() {
 function showAll() {
   showRuns();
   showProblems();
-  fill($("#summary .body"), summaryOf(LOOKED));
-  fill($("#recipe .body"), recipeOf(LOOKED));
-  fill($("#ledger .body"), ledgerOf(LOOKED));
-  fill($("#doctor .body"), doctorOf(LOOKED, goTo));
+  fill($("#summary .body"), summaryOf(CURRENT));
+  fill($("#recipe .body"), recipeOf(CURRENT));
+  fill($("#ledger .body"), ledgerOf(CURRENT));
+  fill($("#doctor .body"), doctorOf(CURRENT, goTo));
 }
 
-/* Show a step; of it a task, and of that a rollout, if they are named. */
+/* Show a step, and optionally a task and a rollout of it. */
 async function goTo({ step, task = "", rollout = null }) {
   HITLIST = null;
-  const groups = RUNS[LOOKED].groups_by_step[step] || [], place = groups.findIndex((group) => group.task === task);
+  const groups = RUNS[CURRENT].groups_by_step[step] || [], place = groups.findIndex((group) => group.task === task);
   const shown = choose({ step, place: place < 0 ? null : place, rollout, follow: false });
   showPicker();
   await shown;
-  ($(".card.named") || $("#groups")).scrollIntoView();
+  ($(".card.selected") || $("#groups")).scrollIntoView();
 }
 
-function layInspector() {
+function buildInspector() {
   fill($("#groups .body"), el("div", { class: "inspector" },
     el("aside", { class: "picker", "aria-label": "Which group" }, el("div", { id: "picker-top", class: "picker-top" }),
       el("div", { id: "count", class: "soft small", role: "status" }), el("div", { id: "list", class: "list", onkeydown: inList })),
     el("div", { id: "group" })));
   $("#group").addEventListener("pointerover", (event) => {
-    const part = event.target.closest(".part");
-    if (part) factsShown(part);
+    const token = event.target.closest(".token");
+    if (token) showFacts(token);
   });
 }
 
@@ -52,20 +52,20 @@ function inList(event) {
   moveGroup(by);
 }
 
-function themed(name) {
+function setTheme(name) {
   document.documentElement.dataset.theme = name;
   $("#theme").textContent = name === "dark" ? "Light" : "Dark";
   redrawAll();
 }
 
 function watchTheme() {
-  const wish = matchMedia("(prefers-color-scheme: dark)");
-  themed(wish.matches ? "dark" : "light");
-  wish.addEventListener("change", () => themed(wish.matches ? "dark" : "light"));
+  const preference = matchMedia("(prefers-color-scheme: dark)");
+  setTheme(preference.matches ? "dark" : "light");
+  preference.addEventListener("change", () => setTheme(preference.matches ? "dark" : "light"));
   $("#theme").addEventListener("click", turnTheme);
 }
 
-const turnTheme = () => themed(document.documentElement.dataset.theme === "dark" ? "light" : "dark");
+const turnTheme = () => setTheme(document.documentElement.dataset.theme === "dark" ? "light" : "dark");
 
 function turnMeasure() {
   const names = Object.keys(MEASURES), select = $("#measure");
@@ -86,7 +86,7 @@ function watchKeys() {
   $("#keys").addEventListener("click", () => $("#help").showModal());
 }
 
-/* Which section is read is marked above. */
+/* Mark the current section in the navigation. */
 function watchSections() {
   const links = new Map([...document.querySelectorAll("nav a")].map((link) => [link.hash.slice(1), link]));
   const mark = () => {
@@ -101,28 +101,28 @@ function watchSections() {
   }
 }
 
-function lookedFor() {
-  const wish = new URLSearchParams(location.hash.slice(1)), run = Number(wish.get("run"));
-  if (!wish.has("step") || !RUNS[run]) return {};
-  LOOKED = run;
-  return { run, step: Number(wish.get("step")), place: Number(wish.get("group")), follow: false };
+function locationFromHash() {
+  const target = new URLSearchParams(location.hash.slice(1)), run = Number(target.get("run"));
+  if (!target.has("step") || !RUNS[run]) return {};
+  CURRENT = run;
+  return { run, step: Number(target.get("step")), place: Number(target.get("group")), follow: false };
 }
 
 async function follow() {
   const live = $("#live");
   live.hidden = false;
   try {
-    if (await renewed()) changed();
+    if (await fetchUpdates()) showUpdates();
     live.textContent = RUNS.every(({ summary }) => isNumber(summary.steps)) ? "finished" : "● live";
     live.classList.remove("lost");
   } catch (error) {
     live.textContent = "no connection";
     live.classList.add("lost");
   }
-  setTimeout(follow, EVERY);
+  setTimeout(follow, POLL_MS);
 }
 
-function changed() {
+function showUpdates() {
   showAll();
   renewCurves(goTo);
   if (VIEW.follow && !HITLIST) choose({ step: null, place: null });
@@ -134,21 +134,21 @@ async function start() {
   watchTips();
   watchKeys();
   try {
-    await begun();
+    await loadRuns();
   } catch (error) {
-    fill($("#problems"), el("p", { class: "problem", role: "alert" }, `The runs cannot be had: ${error.message}`));
+    fill($("#problems"), el("p", { class: "problem", role: "alert" }, `The runs cannot be loaded: ${error.message}`));
     return;
   }
-  layInspector();
-  const wish = lookedFor();
+  buildInspector();
+  const target = locationFromHash();
   showAll();
   renewCurves(goTo);
   showPicker();
-  await choose(wish);
+  await choose(target);
   showPicker();
   watchTheme();
   watchSections();
-  if (DATA.live) setTimeout(follow, EVERY);
+  if (DATA.live) setTimeout(follow, POLL_MS);
   performance.mark("ready");
   document.documentElement.dataset.ready = "yes";
 }

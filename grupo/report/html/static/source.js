@@ -1,9 +1,9 @@
-/* Where the runs come from: what is embedded in the page, or the server that the page came from. */
+/* Access to the runs: data embedded in the page, or the server of the page. */
 
 const DATA = JSON.parse($("#data").textContent);
 const RUNS = [];
-const KEPT = new Map();  // groups of the steps looked at last
-const KEEP = 24;
+const CACHE = new Map();  // groups of recently shown steps
+const MAX_CACHED_STEPS = 24;
 
 const stepsOf = (run) => (RUNS[run].metrics.step || []);
 const sampledSteps = (run) => Object.keys(RUNS[run].groups_by_step).map(Number).sort((a, b) => a - b);
@@ -15,68 +15,68 @@ async function unpacked(text) {
   return new Response(stream).json();
 }
 
-async function asked(path) {
-  const answer = await fetch(path, { cache: "no-store" });
-  if (!answer.ok) throw new Error(`${answer.status} ${answer.statusText}`);
-  return answer.json();
+async function fetchJson(path) {
+  const response = await fetch(path, { cache: "no-store" });
+  if (!response.ok) throw new Error(`${response.status} ${response.statusText}`);
+  return response.json();
 }
 
-async function loaded(run, step) {
-  if (DATA.live) return asked(`run/${run}/step/${step}`);
-  const held = document.getElementById(`step-${run}-${step}`);
-  return held ? unpacked(held.textContent) : [];
+async function loadStep(run, step) {
+  if (DATA.live) return fetchJson(`run/${run}/step/${step}`);
+  const element = document.getElementById(`step-${run}-${step}`);
+  return element ? unpacked(element.textContent) : [];
 }
 
-/* The groups of a step; those looked at last are kept. */
+/* The groups of a step, cached. */
 function groupsOf(run, step) {
   const size = (RUNS[run].groups_by_step[step] || []).reduce((sum, group) => sum + group.rewards.length, 0);
-  const key = `${RUNS[run].epoch} ${run} ${step} ${size}`;  // of a step half written there will be more
-  if (!KEPT.has(key)) KEPT.set(key, loaded(run, step));
-  const found = KEPT.get(key);
-  KEPT.delete(key);
-  KEPT.set(key, found);
-  for (const old of KEPT.keys()) {
-    if (KEPT.size <= KEEP) break;
-    KEPT.delete(old);
+  const key = `${RUNS[run].epoch} ${run} ${step} ${size}`;  // changes while the step is being written
+  if (!CACHE.has(key)) CACHE.set(key, loadStep(run, step));
+  const groups = CACHE.get(key);
+  CACHE.delete(key);
+  CACHE.set(key, groups);
+  for (const old of CACHE.keys()) {
+    if (CACHE.size <= MAX_CACHED_STEPS) break;
+    CACHE.delete(old);
   }
-  found.catch(() => KEPT.delete(key));
-  return found;
+  groups.catch(() => CACHE.delete(key));
+  return groups;
 }
 
-/* Take in what is new of a run; `since` steps of it were known. Says whether anything is. */
-function merge(run, told) {
-  const known = RUNS[run];
-  if (!known || told.epoch !== known.epoch || told.since === 0) {
-    RUNS[run] = told;
-    return !known || known.metrics.step?.length !== told.metrics.step?.length
-      || told.last_written_at !== known.last_written_at || told.epoch !== known.epoch;
+/* Merge an update of a run, which begins at step `since`; returns whether anything changed. */
+function merge(run, update) {
+  const current = RUNS[run];
+  if (!current || update.epoch !== current.epoch || update.since === 0) {
+    RUNS[run] = update;
+    return !current || current.metrics.step?.length !== update.metrics.step?.length
+      || update.last_written_at !== current.last_written_at || update.epoch !== current.epoch;
   }
-  const before = known.metrics.step?.length || 0, more = told.metrics.step?.length || 0;
+  const before = current.metrics.step?.length || 0, more = update.metrics.step?.length || 0;
   const columns = {};
-  for (const name of new Set([...Object.keys(known.metrics), ...Object.keys(told.metrics)])) {
-    const old = known.metrics[name] || Array(before).fill(null);
-    columns[name] = [...old, ...(told.metrics[name] || Array(more).fill(null))];
+  for (const name of new Set([...Object.keys(current.metrics), ...Object.keys(update.metrics)])) {
+    const old = current.metrics[name] || Array(before).fill(null);
+    columns[name] = [...old, ...(update.metrics[name] || Array(more).fill(null))];
   }
-  const changed = more > 0 || JSON.stringify(known.problems) !== JSON.stringify(told.problems)
-    || JSON.stringify(known.held_out) !== JSON.stringify(told.held_out)
-    || JSON.stringify(known.summary) !== JSON.stringify(told.summary);
+  const changed = more > 0 || JSON.stringify(current.problems) !== JSON.stringify(update.problems)
+    || JSON.stringify(current.held_out) !== JSON.stringify(update.held_out)
+    || JSON.stringify(current.summary) !== JSON.stringify(update.summary);
   RUNS[run] = {
-    ...told, metrics: columns,
-    groups_by_step: { ...known.groups_by_step, ...told.groups_by_step }, prompts: { ...known.prompts, ...told.prompts },
+    ...update, metrics: columns,
+    groups_by_step: { ...current.groups_by_step, ...update.groups_by_step }, prompts: { ...current.prompts, ...update.prompts },
   };
   return changed;
 }
 
-async function begun() {
-  if (!DATA.live) DATA.runs.forEach((told, run) => merge(run, told));
-  else for (let run = 0; run < DATA.count; run += 1) merge(run, await asked(`run/${run}`));
+async function loadRuns() {
+  if (!DATA.live) DATA.runs.forEach((payload, run) => merge(run, payload));
+  else for (let run = 0; run < DATA.count; run += 1) merge(run, await fetchJson(`run/${run}`));
 }
 
-async function renewed() {
+async function fetchUpdates() {
   let changed = false;
   for (let run = 0; run < RUNS.length; run += 1) {
     const { epoch } = RUNS[run], since = stepsOf(run).length;
-    changed = merge(run, await asked(`run/${run}?since=${since}&epoch=${epoch}`)) || changed;
+    changed = merge(run, await fetchJson(`run/${run}?since=${since}&epoch=${epoch}`)) || changed;
   }
   return changed;
 }

@@ -1,4 +1,4 @@
-/* What a run came to, in figures. */
+/* The summary of a run in tiles. */
 
 function tile(label, value, note, lines) {
   const name = el("div", { class: "label" }, lines ? term(label, () => lines) : label);
@@ -12,14 +12,14 @@ function ends(run, name) {
 }
 
 function heldOut(scores, name, label) {
-  const known = Object.entries(scores).filter(([, score]) => isNumber(score[name]));
-  if (!known.length) return null;
-  const [, first] = known[0], [last, now] = known[known.length - 1];
+  const evaluations = Object.entries(scores).filter(([, score]) => isNumber(score[name]));
+  if (!evaluations.length) return null;
+  const [, first] = evaluations[0], [last, now] = evaluations[evaluations.length - 1];
   const interval = now.intervals?.[name];
   const within = interval ? `95 % interval ${interval.map((x) => Number((100 * x).toFixed(1))).join(" to ")} %` : "";
-  const since = known.length > 1 ? `from ${percent(first[name])}; ${within}` : `${last}; ${within}`;
+  const since = evaluations.length > 1 ? `from ${percent(first[name])}; ${within}` : `${last}; ${within}`;
   return tile(label, percent(now[name]), since,
-    ["The share of held-out tasks solved, before training and now.", within && `Now: ${within}, by bootstrap over tasks.`].filter(Boolean));
+    ["The fraction of held-out tasks solved, before training and now.", within && `Now: ${within}, by bootstrap over tasks.`].filter(Boolean));
 }
 
 function statusOf(run) {
@@ -34,20 +34,20 @@ function summaryOf(run) {
   const { summary, held_out: scores, ledger, findings, recipe } = RUNS[run];
   const [first, last] = ends(run, "reward/mean");
   const seconds = isNumber(summary.seconds) ? summary.seconds : ledger["time/step"];
-  const wrong = findings.filter(({ severity }) => severity !== "note");
+  const problems = findings.filter(({ severity }) => severity !== "note");
   const failed = (RUNS[run].metrics["rollouts/failed"] || []).filter(isNumber).reduce((a, b) => a + b, 0);
   const tiles = [
     last === undefined ? null : tile("reward", number(last), `from ${number(first)}; mean of the last tenth of the steps`,
-      ["The mean reward of sampled rollouts: over the first tenth of the steps, and over the last."]),
+      ["The mean training reward over the first tenth of the steps and over the last."]),
     heldOut(scores, "sampled", "held-out, sampled"),
     heldOut(scores, "greedy", "held-out, greedy"),
     tile("steps", whole(stepsOf(run).length), statusOf(run)),
-    seconds ? tile("time", clock(seconds), isNumber(summary.seconds) ? "evaluation included" : "steps alone") : null,
-    ledger["tokens/generated"] ? tile("actions sampled", whole(ledger["tokens/generated"]),
-      `${number(ledger["tokens/generated"] / ledger["time/step"])} a second`, ["Tokens, denoising steps or thoughts that the policy drew, all steps together."]) : null,
-    tile("not judged", whole(failed), failed ? "left out; see Groups, filter “failed”" : "rollouts; none failed",
-      ["Rollouts whose reward raised, hung or was no number."]),
-    tile("doctor", wrong.length ? plural(wrong.length, "finding") : "healthy", wrong.length ? wrong[0].name : `${plural(findings.length, "note")}`),
+    seconds ? tile("time", clock(seconds), isNumber(summary.seconds) ? "including evaluation" : "without evaluation") : null,
+    ledger["tokens/generated"] ? tile("tokens generated", whole(ledger["tokens/generated"]),
+      `${number(ledger["tokens/generated"] / ledger["time/step"])} tokens/s`, ["Tokens (or denoising steps) that the policy generated in all steps."]) : null,
+    tile("not scored", whole(failed), failed ? "left out; see Groups, filter “failed”" : "rollouts; none failed",
+      ["Rollouts whose reward function raised, timed out or returned NaN."]),
+    tile("doctor", problems.length ? plural(problems.length, "finding") : "healthy", problems.length ? problems[0].name : `${plural(findings.length, "note")}`),
   ];
   const line = el("p", { class: "soft" }, [recipe.model, RUNS[run].folder].filter(Boolean).join(" · "));
   return [el("div", { class: "tiles" }, tiles.filter(Boolean)), line];

@@ -1,4 +1,4 @@
-/* Rollouts that have a beginning in common, as the tree they are. */
+/* Rollouts that share actions, as a tree. */
 
 function isTree(rollouts) {
   const seen = new Set();
@@ -11,8 +11,8 @@ function isTree(rollouts) {
   });
 }
 
-/* Nodes of actions, each with the rollouts that go through it. */
-function grown(rollouts, depth = 0) {
+/* Nodes of actions, each with the rollouts that contain it. */
+function treeNodes(rollouts, depth = 0) {
   const nodes = new Map();
   for (const rollout of rollouts) {
     const action = rollout.actions[depth];
@@ -20,35 +20,35 @@ function grown(rollouts, depth = 0) {
     if (!nodes.has(action.action_id)) nodes.set(action.action_id, []);
     nodes.get(action.action_id).push(rollout);
   }
-  return [...nodes.values()].map((through) => stretched(through, depth));
+  return [...nodes.values()].map((through) => extendNode(through, depth));
 }
 
-/* A node goes on for as long as all its rollouts have the next action in common. */
-function stretched(through, depth) {
+/* Extend a node while all its rollouts share the next action. */
+function extendNode(through, depth) {
   const actions = [depth];
   let next = depth + 1;
-  const alike = (i) => through.every(({ actions: a }) => a[i] && a[i].action_id === through[0].actions[i]?.action_id);
-  while (alike(next)) actions.push(next++);
-  return { through, depths: actions, children: through.length > 1 ? grown(through, next) : [] };
+  const isShared = (i) => through.every(({ actions: a }) => a[i] && a[i].action_id === through[0].actions[i]?.action_id);
+  while (isShared(next)) actions.push(next++);
+  return { through, depths: actions, children: through.length > 1 ? treeNodes(through, next) : [] };
 }
 
-/* Of an action that several rollouts share, what it means to all of them: the mean of each number. */
-function shared(through, depth) {
+/* An action that several rollouts share, with the mean of each measure over the rollouts. */
+function averagedAction(through, depth) {
   const actions = through.map((rollout) => rollout.actions[depth]), [first] = actions;
-  const over = (name) => first.items.map((_, i) => {
-    const known = actions.map((action) => at(action[name], i)).filter(isNumber);
-    return known.length ? mean(known) : null;
+  const average = (name) => first.items.map((_, i) => {
+    const values = actions.map((action) => at(action[name], i)).filter(isNumber);
+    return values.length ? mean(values) : null;
   });
-  return { ...first, advantage: over("advantage"), ratio: over("ratio"), entropy: over("entropy") };
+  return { ...first, advantage: average("advantage"), ratio: average("ratio"), entropy: average("entropy") };
 }
 
 function treeOf(rollouts, look) {
   const draw = ({ through, depths, children }) => {
-    const said = depths.flatMap((depth) => spoken(shared(through, depth), depth, look));
-    const worth = through.length > 1 ? `${through.length} rollouts, mean reward ${number(mean(rewardsOf(through)))}`
-      : `#${through[0].place} · reward ${number(through[0].reward)}`;
-    return el("li", {}, el("div", { class: "node" }, el("div", { class: "said" }, said), el("span", { class: "num soft small" }, worth)),
+    const content = depths.flatMap((depth) => actionOf(averagedAction(through, depth), depth, look));
+    const label = through.length > 1 ? `${through.length} rollouts, mean reward ${number(mean(rewardsOf(through)))}`
+      : `#${through[0].index} · reward ${number(through[0].reward)}`;
+    return el("li", {}, el("div", { class: "node" }, el("div", { class: "rollout-text" }, content), el("span", { class: "num soft small" }, label)),
       children.length ? el("ul", {}, children.map(draw)) : null);
   };
-  return el("ul", { class: "tree" }, grown(rollouts).map(draw));
+  return el("ul", { class: "tree" }, treeNodes(rollouts).map(draw));
 }
