@@ -18,7 +18,7 @@ IDENTIFIERS = re.compile(
     "|somebody|nobody|everybody|sprout|seedling|apprentice|novice"
 )
 FIRST_WORDS = re.compile(
-    r"(what|whom?|whoever|whatever|that|those|it|they|all(?= (of|that|who))|(every|some|no)(thing|body))\b",
+    r"(what|whom?|whoever|whatever|that|those|it|they|all (of|that|who)|every\w+|someb\w+|nobody|nothing)\b",
     re.I,
 )
 DOCUMENTED = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef

@@ -138,7 +138,7 @@ def test_stop_token_at_the_limit_has_finish_reason_end(engine):
 def test_stop_string_ends_exactly_the_replies_that_contain_it(engine, width):
     free = engine(REQUESTS)
     stop = text(free[0])[6 : 6 + width]  # one token for each character
-    stopping = engine.replace(stop_strings=(stop, "never said"))
+    stopping = engine.replace(stop_strings=(stop, "never generated"))
     matches = 0
     for before, after in zip(free, stopping(REQUESTS), strict=True):
         place = text(before).find(stop)

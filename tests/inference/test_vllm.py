@@ -119,11 +119,11 @@ def test_logp_is_that_of_the_sampled_distribution(engine, model, sampling):
 
 def test_greedy_replies_match_the_local_engine(engine, local):
     requests = requests_of(sampling=GREEDY)
-    ours, theirs = generate_all(local, requests), generate_all(engine, requests)
-    assert [(r.tokens, r.finish_reason) for r in theirs] == [
-        (r.tokens, r.finish_reason) for r in ours
+    expected, replies = generate_all(local, requests), generate_all(engine, requests)
+    assert [(r.tokens, r.finish_reason) for r in replies] == [
+        (r.tokens, r.finish_reason) for r in expected
     ]
-    assert {p for reply in theirs for p in reply.logp} == {0.0}
+    assert {p for reply in replies for p in reply.logp} == {0.0}
 
 
 @pytest.mark.parametrize(
@@ -144,12 +144,12 @@ def test_greedy_replies_match_the_local_engine(engine, local):
 def test_replies_end_where_those_of_the_local_engine_do(engine, local, change):
     engine.stop_conditions = replace(STOP_CONDITIONS, **change)
     requests = requests_of(sampling=GREEDY)
-    ours, theirs = (
+    expected, replies = (
         generate_all(replace(local, stop_conditions=engine.stop_conditions), requests),
         generate_all(engine, requests),
     )
-    assert [(r.tokens, r.finish_reason) for r in theirs] == [
-        (r.tokens, r.finish_reason) for r in ours
+    assert [(r.tokens, r.finish_reason) for r in replies] == [
+        (r.tokens, r.finish_reason) for r in expected
     ]
 
 

@@ -24,7 +24,7 @@ EXPERTS = ("mixtral", "deepseek_v3")  # rounding may choose another expert
 
 
 def rows() -> tuple[Tensor, Tensor]:
-    """Two prompts, one of them with a second turn, with answers; and a row without shared tokens."""
+    """Two prompts, one with a second turn, with answers; and a row without shared tokens."""
     torch.manual_seed(3)
     prompt, other, turn = (torch.randint(1, 95, (n,)).tolist() for n in (9, 12, 7))
     answers = [torch.randint(1, 95, (n,)).tolist() for n in (6, 1, 9, 3, 5, 8, 4)]
