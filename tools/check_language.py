@@ -18,8 +18,7 @@ IDENTIFIERS = re.compile(
     "|somebody|nobody|everybody|sprout|seedling|apprentice|novice"
 )
 FIRST_WORDS = re.compile(
-    r"(what|whom?|whoever|whatever|that|those|it|they|all (of|that|who)|every\w+|someb\w+|nobody|nothing)\b",
-    re.I,
+    r"(what|whom?|whoever|that|those|it|they|all (of|that|who)|every(body|thing)|nobody)\b", re.I
 )
 DOCUMENTED = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 PROSE = re.compile(r"\b(said|told|heard|blame|theirs|somebody|nobody|whoever|whom)\b", re.I)
