@@ -82,7 +82,7 @@ def gradient_learner(recipe: Recipe) -> Learner:
 
 def rollouts_and_gradient(learner: Learner) -> tuple[Sequence[Rollout], dict[str, Tensor]]:
     """A step's rollouts, and the gradient that it kept."""
-    names = {id(p): name for name, p in learner.policy.hf_model.named_parameters()}
+    names = {id(p): name for name, p in learner.policy.module.named_parameters()}
     groups = learner.step().collected.kept_groups
     optimizer = learner.state.optimizers["optimizer"]
     pairs = zip(optimizer.param_groups[0]["params"], optimizer.gradients, strict=True)

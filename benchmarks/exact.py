@@ -53,7 +53,7 @@ def module_gradient(
     )
     if not float64:
         return rollouts_and_gradient(learner)[1]
-    learner.policy.hf_model.double()
+    learner.policy.module.double()
     torch.set_default_dtype(torch.float64)
     try:
         return rollouts_and_gradient(learner)[1]

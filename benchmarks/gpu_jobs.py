@@ -184,14 +184,17 @@ def captions(sizes: BenchmarkSizes) -> dict[str, str]:
         "Correctness": "Relative to the norm of what it is compared with.",
         "Attention alone": f"One layer's, of heads like those of {sizes.shapes[0].name}: the rows "
         f"of updates, and {max(sizes.group_sizes)} answers to {sizes.long_prompt} tokens.",
-        "Updates": f"{prompts} prompts of {each}, {answers} answers to each, of {sizes.new_tokens // 2} "
-        f"to {sizes.new_tokens} tokens; forward and backward, without the optimizer. FLOP: 6 for each "
-        "parameter and token read, the head's for tokens of answers alone, and attention's.",
+        "Updates": f"{prompts} prompts of {each}, {answers} answers to each, of"
+        f" {sizes.new_tokens // 2} to {sizes.new_tokens} tokens; forward and backward, without the"
+        " optimizer. FLOP: 6 for each parameter and prefilled token, the head's for tokens of"
+        " answers only, and attention's.",
         "Sampling": f"{sizes.prompts} prompts of {each}, equally many rows for each, of "
         f"{sizes.new_tokens} tokens. The bound: weights, keys and values read once a step, at the "
         "bandwidth of copying, without the first step.",
         "The head alone": "The head and the log-probabilities, forward and backward.",
         "Updates of a group": f"One prompt of {sizes.long_prompt} tokens, answers of "
-        f"{sizes.new_tokens // 2} to {sizes.new_tokens}; checkpointing, {max(sizes.chunk_sizes):,} logits at a time.",
-        "Sampling of a group": f"One prompt of {sizes.long_prompt} tokens, {sizes.short_new_tokens} new.",
+        f"{sizes.new_tokens // 2} to {sizes.new_tokens}; checkpointing,"
+        f" {max(sizes.chunk_sizes):,} logits at a time.",
+        "Sampling of a group": f"One prompt of {sizes.long_prompt} tokens,"
+        f" {sizes.short_new_tokens} new.",
     }

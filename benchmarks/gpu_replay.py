@@ -74,7 +74,7 @@ class GraphSampler:
 
     @torch.no_grad()
     def capture_steps(self, stride: int, transform: Callable[..., Any]) -> None:
-        """Capture steps, a wider one for every `stride` tokens; `image` makes of reading another."""
+        """Capture decode steps, a wider one per `stride` tokens; `transform` wraps the forward."""
         first = self.token.clone()
         self._step()  # every layer has its cells from now on
         self.forward = transform(hf_attention.forward_packed)

@@ -2,9 +2,9 @@
 
     python benchmarks/history.py [TASKS]
 
-Every task comes `TIMES` times with `GROUP_SIZE` rollouts. Then steps of `PROMPTS_PER_STEP` tasks are timed: a
-copy for the sampler, the past of each task, and their groups appended. Keys of tasks are made
-before: they are the tasks' own.
+Every task comes `TIMES` times with `GROUP_SIZE` rollouts. Then steps of `PROMPTS_PER_STEP` tasks
+are timed: a copy for the sampler, the history of each task, and their groups appended. Keys of
+tasks are made before, because they belong to the tasks.
 """
 
 import random

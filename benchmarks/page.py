@@ -14,10 +14,10 @@ from benchmarks.workloads import WORKLOADS
 Results = Mapping[str, Mapping[str, Any]]
 SERIES = {"group": "rollouts in a group", "prompt": "prompt tokens", "size": "million parameters"}
 
-EXPLANATION = """`make bench` makes this page. Both libraries train the same model on the same prompts
-with the same reward, in the same precision and with equally many threads, and take turns. A step
-samples, judges and updates once: Adam, no KL, norm 1, temperature 1. `python -m benchmarks.check`
-shows that both make the same gradient of the same tokens.
+EXPLANATION = """`make bench` makes this page. Both libraries train the same model on the same
+prompts with the same reward, in the same precision and with equally many threads, and take turns.
+A step samples, scores and updates once: Adam, no KL, norm 1, temperature 1. `python -m
+benchmarks.check` shows that both make the same gradient of the same tokens.
 
 * "times as fast": the median over pairs of steps of TRL's seconds by grupo's, with a 95 % interval
   from a bootstrap over pairs. Seconds are medians; sampling includes judging.

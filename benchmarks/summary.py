@@ -43,7 +43,7 @@ def median_interval(values: Sequence[float]) -> tuple[float, float]:
 
 
 def _library_summary(steps: Sequence[Measurements], startup: Measurements) -> Measurements:
-    """Median times, mean token counts, and memory in bytes at the peak and before the first step."""
+    """Median times, mean token counts, and bytes of memory at the peak and before any step."""
     medians = {
         name: median(step[name] for step in steps) for name in ("seconds", "sample", "update")
     }

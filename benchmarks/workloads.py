@@ -22,7 +22,8 @@ class Shape:
     @property
     def name(self) -> str:
         """Its folder."""
-        return f"{self.hidden_size}x{self.layers}-{self.vocab_size}-{'ends' if self.answers_end else 'runs'}"
+        ending = "ends" if self.answers_end else "runs"
+        return f"{self.hidden_size}x{self.layers}-{self.vocab_size}-{ending}"
 
 
 @dataclass(frozen=True)

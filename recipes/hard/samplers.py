@@ -149,7 +149,9 @@ METHODS: dict[str, Method] = {
 RECIPES: dict[str, Recipe] = {
     "grpo": GRPO,
     **{name: GRPO.replace(method=method) for name, method in METHODS.items()},
-    "spo": GRPO.replace(method=spo_single_stream(), prompts_per_step=PROMPTS_PER_STEP * GROUP_SIZE),
+    "spo_single_stream": GRPO.replace(
+        method=spo_single_stream(), prompts_per_step=PROMPTS_PER_STEP * GROUP_SIZE
+    ),
     "hill": GRPO.replace(
         policy=MultiPolicy(GRPO.policy, (RolePolicy("hinter", GRPO.policy),)),
         method=hill(GROUP_SIZE).replace(

@@ -47,7 +47,7 @@ def test_held_out_curve_has_a_point_per_evaluation_and_a_band_over_seeds(with_cu
     ).axes
     assert list(held_out.lines[0].get_xdata()) == [0, 10, 30]
     assert list(held_out.lines[0].get_ydata()) == pytest.approx([20, 50, 70])
-    # with two seeds a quarter of the bootstrap samples is twice the lower one: the band is the range
+    # with two seeds, a quarter of the resamples is the lower one twice: the band is the range
     assert band(held_out) == [
         (pytest.approx(20), pytest.approx(20)),
         (pytest.approx(40), pytest.approx(60)),

@@ -31,7 +31,8 @@ def test_definition_is_shown_on_focus(browser, real_run, tmp_path):
 
 def test_healthy_range_is_shaded(browser, tmp_path):
     browser.open(write_page(tmp_path, write_run(tmp_path / "run", 9)))
-    chart = "const chart = [...CHARTS.values()].find((c) => c.spec.title === 'groups/nonzero_std_frac').chart;"
+    title = "groups/nonzero_std_frac"
+    chart = f"const chart = [...CHARTS.values()].find((c) => c.spec.title === '{title}').chart;"
     shaded = """
       const {left, width} = chart.bbox;
       const at = (share) => [left + width / 3, chart.valToPos(share, 'y', true), 1, 1];

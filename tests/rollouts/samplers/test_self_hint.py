@@ -50,7 +50,7 @@ class YesEnv:
         return None if rollout.turns else task.prompt
 
     async def score(self, task, rollouts):
-        assert task.prompt == TASK.prompt  # with the plain prompt, also where a hint was shown
+        assert task.prompt == TASK.prompt  # hinted rollouts are scored without the hint
         return [RewardResult(float(r.text == "yes")) for r in rollouts]
 
 
