@@ -15,6 +15,7 @@ PAPER = Paper(
     title="Unveiling Implicit Advantage Symmetry: Why GRPO Struggles with Exploration and "
     "Difficulty Adaptation",
     use="Rewards are 0 or 1, and entropy collapses before the hard tasks have been solved once.",
+    tags=("curriculum", "exploration", "advantage"),
     checked=("golden", "properties", "reference", "run"),
     catalogue=("a-grae",),
 )

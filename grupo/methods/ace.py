@@ -17,6 +17,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="Overconfident Errors Need Stronger Correction: Asymmetric Confidence Penalties for RL",
     use="pass@1 grows and pass@k shrinks: the policy has become confident in some wrong answers.",
+    tags=("advantage", "exploration"),
     checked=("golden", "properties", "run"),
     catalogue=("ace-confidence",),
 )

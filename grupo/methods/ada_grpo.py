@@ -15,6 +15,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="ARM: Adaptive Reasoning Model",
     use="A model has several formats of reasoning, and GRPO keeps only the longest.",
+    tags=("length", "exploration", "reward"),
     checked=("golden", "properties", "reference", "run"),
     catalogue=("arm-ada-grpo",),
 )

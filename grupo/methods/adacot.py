@@ -13,6 +13,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="AdaCoT: Pareto-Optimal Adaptive Chain-of-Thought Triggering via Reinforcement Learning",
     use="The tasks that need thinking are labelled, and the model should think for those alone.",
+    tags=("length", "reward"),
     checked=("golden", "properties", "run"),
     catalogue=("adacot",),
 )

@@ -16,6 +16,7 @@ PAPER = Paper(
     title="ADORA: Training Reasoning Models with Dynamic Advantage Estimation on Reinforcement "
     "Learning",
     use="A policy reasons too little and should discover that longer reasoning helps.",
+    tags=("length", "advantage"),
     checked=("golden", "properties", "reference", "run"),
     catalogue=("adora",),
 )

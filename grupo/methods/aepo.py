@@ -17,6 +17,7 @@ PAPER = Paper(
     title="Arbitrary Entropy Policy Optimization: Entropy Is Controllable in Reinforcement Fine-"
     "tuning",
     use="Entropy must stay at a value that you choose.",
+    tags=("entropy", "exploration"),
     checked=("golden", "properties", "run"),
     catalogue=("aepo",),
 )

@@ -19,6 +19,7 @@ PAPER = Paper(
     title="MM-HELIX: Boosting Multimodal Long-Chain Reflective Reasoning with Holistic Platform "
     "and Adaptive Hybrid Policy Optimization",
     use="Rewards are too rare for GRPO to make progress, and expert solutions exist.",
+    tags=("sft", "off-policy"),
     checked=("golden", "properties", "run"),
     catalogue=("ahpo-mm-helix",),
 )

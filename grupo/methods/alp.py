@@ -14,6 +14,7 @@ PAPER = Paper(
     title="Just Enough Thinking: Efficient Reasoning with Adaptive Length Penalties"
     " Reinforcement Learning",
     use="Easy tasks should be answered briefly, hard ones at any length.",
+    tags=("length", "curriculum", "reward"),
     checked=("golden", "properties", "run"),
 )
 

@@ -14,6 +14,7 @@ from grupo.rollouts.samplers import GroupSampler, WithExpertSolution
 PAPER = Paper(
     title="AMFT: Aligning LLM Reasoners by Meta-Learning the Optimal Imitation-Exploration Balance",
     use="Demonstrations and rewards are mixed in one stage, and entropy sets the proportion.",
+    tags=("sft", "entropy", "off-policy"),
     checked=("golden", "properties", "run"),
     example="amft(target_entropy=0.5)",
     catalogue=("amft",),

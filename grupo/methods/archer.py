@@ -10,6 +10,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="Stabilizing Knowledge, Promoting Reasoning: Dual-Token Constraints for RLVR",
     use="Reasoning should change while facts and formats, the certain tokens, stay where they are.",
+    tags=("entropy", "clipping", "kl"),
     checked=("golden", "properties", "reference", "run"),
 )
 

@@ -9,6 +9,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="ArenaRL: Scaling RL for Open-Ended Agents via Tournament-based Relative Ranking",
     use="Answers are open-ended, and a judge compares two answers better than it scores one.",
+    tags=("preferences", "reward", "agents"),
     checked=("golden", "properties", "reference", "run"),
     catalogue=("arenarl",),
 )

@@ -15,6 +15,7 @@ from grupo.rollouts.samplers import EntropyBranching
 PAPER = Paper(
     title="Agentic Reinforced Policy Optimization",
     use="The rollouts of agents differ most in their reaction to a tool's result.",
+    tags=("agents", "tree", "entropy"),
     checked=("golden", "properties", "run"),
     catalogue=("arpo-agentic",),
 )

@@ -12,6 +12,7 @@ from grupo.rollouts.samplers import BetaBins, EarlyPruning
 PAPER = Paper(
     title="Prune as You Generate: Online Rollout Pruning for Faster and Better RLVR",
     use="Generation dominates the cost, and the beginning of an answer predicts its outcome.",
+    tags=("filtering",),
     checked=("golden", "properties", "run"),
     catalogue=("arrol",),
 )

@@ -14,6 +14,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="ASPO: Asymmetric Importance Sampling Policy Optimization",
     use="Entropy collapses because tokens that are both likely and good get the largest updates.",
+    tags=("importance-sampling", "clipping", "entropy"),
     checked=("golden", "properties", "reference", "run"),
 )
 

@@ -14,6 +14,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="Understanding Tool-Integrated Reasoning",
     use="The policy calls its tool only to check what it has already computed.",
+    tags=("agents", "advantage"),
     checked=("golden", "properties", "run"),
     catalogue=("aspo-tir",),
 )

@@ -15,6 +15,7 @@ PAPER = Paper(
     title="Asymmetric REINFORCE for off-Policy Reinforcement Learning: Balancing positive and "
     "negative rewards",
     use="Rollouts are stale or from another policy, and importance ratios are not available.",
+    tags=("off-policy", "advantage"),
     checked=("golden", "properties", "run"),
 )
 

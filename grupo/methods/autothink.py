@@ -15,6 +15,7 @@ PAPER = Paper(
     title="Learning When to Think: Shaping Adaptive Reasoning in R1-Style Models via Multi-Stage"
     " RL",
     use="A reasoning model thinks about every task, and should skip thinking on easy ones.",
+    tags=("length", "reward"),
     checked=("golden", "properties", "reference", "run"),
     catalogue=("autothink",),
 )

@@ -10,6 +10,7 @@ PAPER = Paper(
     title="BAPO: Stabilizing Off-Policy Reinforcement Learning for LLMs via Balanced Policy "
     "Optimization with Adaptive Clipping",
     use="Rollouts are stale, and tokens with negative advantages dominate the updates.",
+    tags=("clipping", "off-policy"),
     checked=("golden", "properties", "reference", "run"),
 )
 

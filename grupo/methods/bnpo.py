@@ -15,6 +15,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="BNPO: Beta Normalization Policy Optimization",
     use="Rewards are 0 or 1, and the mix of easy and hard prompts shifts during training.",
+    tags=("advantage", "curriculum"),
     checked=("golden", "properties", "reference", "run"),
     catalogue=("bnpo",),
 )

@@ -10,6 +10,7 @@ from grupo.rollouts.samplers import SplitTree
 PAPER = Paper(
     title="BranchGRPO: Stable and Efficient GRPO with Structured Branching in Diffusion Models",
     use="Generating images dominates the cost, and each denoising step needs its own advantage.",
+    tags=("diffusion", "tree", "multimodal", "process-reward"),
     checked=("golden", "properties", "run"),
     catalogue=("branchgrpo",),
 )

@@ -10,6 +10,7 @@ from grupo.rollouts.samplers import AnytimeBudgets
 PAPER = Paper(
     title="Optimizing Anytime Reasoning via Budget Relative Policy Optimization",
     use="Answers must be good wherever thinking is cut off.",
+    tags=("length", "process-reward"),
     checked=("golden", "properties", "run"),
     catalogue=("brpo-anytime",),
 )

@@ -15,6 +15,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="Conditional Advantage Estimation for Reinforcement Learning in Large Reasoning Models",
     use="Entropy or length matters, but it is unknown whether more or less of it is better.",
+    tags=("advantage", "entropy"),
     checked=("golden", "properties", "reference", "run"),
     catalogue=("canon",),
 )

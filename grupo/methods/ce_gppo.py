@@ -10,6 +10,7 @@ PAPER = Paper(
     title="CE-GPPO: Coordinating Entropy via Gradient-Preserving Clipping Policy Optimization in "
     "Reinforcement Learning",
     use="Entropy should be controlled by the gradient of clipped tokens of either sign.",
+    tags=("clipping", "entropy"),
     checked=("golden", "properties", "reference", "run"),
 )
 

@@ -10,6 +10,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="The Perfect Blend: Redefining RLHF with Mixture of Judges",
     use="Most groups contain both feasible and infeasible answers.",
+    tags=("preferences", "reward"),
     checked=("golden", "properties", "run"),
     catalogue=("cgpo",),
 )

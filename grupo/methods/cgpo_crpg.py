@@ -16,6 +16,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="The Perfect Blend: Redefining RLHF with Mixture of Judges",
     use="The reward model can be hacked, and rules or judges detect it.",
+    tags=("reward", "kl"),
     checked=("golden", "properties", "run"),
     catalogue=("cgpo",),
 )

@@ -11,6 +11,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="The Perfect Blend: Redefining RLHF with Mixture of Judges",
     use="CRPG is unstable: imitation of the best feasible answer changes the policy less.",
+    tags=("reward", "sft", "kl"),
     checked=("golden", "properties", "run"),
     catalogue=("cgpo",),
 )

@@ -15,6 +15,7 @@ PAPER = Paper(
     title="On-Policy RL Meets Off-Policy Experts: Harmonizing Supervised Fine-Tuning and "
     "Reinforcement Learning via Dynamic Weighting",
     use="One stage that moves from SFT to RL should replace SFT followed by RL.",
+    tags=("sft", "off-policy"),
     checked=("golden", "properties", "reference", "run"),
 )
 

@@ -12,6 +12,7 @@ PAPER = Paper(
     title="On-Policy RL Meets Off-Policy Experts: Harmonizing Supervised Fine-Tuning and "
     "Reinforcement Learning via Dynamic Weighting",
     use="Demonstrations have another style, and the policy should keep its own.",
+    tags=("sft", "off-policy"),
     checked=("golden", "properties", "reference", "run"),
 )
 

@@ -14,6 +14,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="MiniMax-M1: Scaling Test-Time Compute Efficiently with Lightning Attention",
     use="Rare words such as 'however' are clipped away although reasoning depends on them.",
+    tags=("clipping", "importance-sampling"),
     trl="loss_type='cispo'; its epsilon_high is the cap itself: 1 + our high",
     verl="loss_mode='cispo', clip_ratio_high = our high; clip_ratio_low=1 for no lower bound",
     checked=("golden", "properties", "reference", "run"),

@@ -12,6 +12,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="The Entropy Mechanism of Reinforcement Learning for Reasoning Language Models",
     use="Entropy collapses early, and an entropy bonus is too coarse.",
+    tags=("entropy", "clipping", "filtering"),
     verl="loss_mode='clip_cov' (unseeded draw, covariance of the micro-batch, PPO's clip excluded)",
     checked=("golden", "properties", "reference", "run"),
 )

@@ -17,6 +17,7 @@ PAPER = Paper(
     title="Confucius3-Math: A Lightweight High-Performance Reasoning LLM for Chinese K-12 "
     "Mathematics Learning",
     use="In a long run the entropy drifts up or down, and tasks differ widely in difficulty.",
+    tags=("entropy", "curriculum"),
     checked=("golden", "properties", "run"),
     catalogue=("confucius3-math",),
 )

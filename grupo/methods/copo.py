@@ -16,6 +16,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="COPO: Consistency-Aware Policy Optimization",
     use="Most groups are all correct or all incorrect and have no advantage of their own.",
+    tags=("advantage", "entropy"),
     checked=("golden", "properties", "run"),
     catalogue=("copo",),
 )

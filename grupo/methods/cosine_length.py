@@ -16,6 +16,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="Demystifying Long Chain-of-Thought Reasoning in LLMs",
     use="Chains of thought exceed the context, and should be long for hard tasks only.",
+    tags=("length", "reward"),
     checked=("golden", "properties", "reference", "run"),
     example="cosine_length(max_length=64)",
     catalogue=("cosine-length-reward",),

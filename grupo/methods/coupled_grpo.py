@@ -13,6 +13,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="DiffuCoder: Understanding and Improving Masked Diffusion Models for Code Generation",
     use="A masked diffusion model unmasks in any order, and can afford three forward passes.",
+    tags=("diffusion", "advantage"),
     checked=("golden", "properties", "run"),
     catalogue=("coupled-grpo",),
 )

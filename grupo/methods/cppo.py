@@ -13,6 +13,7 @@ PAPER = Paper(
     title="CPPO: Accelerating the Training of Group Relative Policy Optimization-Based"
     " Reasoning Models",
     use="Most rollouts of a group are alike, and the few that differ should decide the update.",
+    tags=("filtering",),
     checked=("golden", "properties", "reference", "run"),
 )
 

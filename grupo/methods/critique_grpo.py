@@ -19,6 +19,7 @@ from grupo.rollouts.samplers import GroupSampler, WithCritique
 PAPER = Paper(
     title="Critique-GRPO: Advancing LLM Reasoning with Natural Language and Numerical Feedback",
     use="The model fails alone and succeeds after a critique of its answer.",
+    tags=("hints", "off-policy"),
     checked=("golden", "properties", "run"),
     example="critique_grpo(max_length=64)",
     catalogue=("critique-grpo",),

@@ -15,6 +15,7 @@ PAPER = Paper(
     title="Learning More with Less: A Dynamic Dual-Level Down-Sampling Framework for Efficient "
     "Policy Optimization",
     use="Groups are large, and most of their rollouts and tokens contribute little.",
+    tags=("filtering", "entropy", "curriculum"),
     checked=("golden", "properties", "run"),
     catalogue=("d3s",),
 )

@@ -12,6 +12,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="DAPO: An Open-Source LLM Reinforcement Learning System at Scale",
     use="Answers are long, many tasks are solved by all rollouts or none, and entropy collapses.",
+    tags=("clipping", "filtering", "aggregation", "length"),
     trl="loss_type='dapo', epsilon_high=0.28, mask_truncated_completions; no dynamic sampling",
     verl="the recipe dapo: clip_ratio_high=0.28, loss_agg_mode='token-mean', filter_groups, "
     "overlong_buffer",

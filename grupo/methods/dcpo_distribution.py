@@ -12,6 +12,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="Distribution-Centric Policy Optimization Dominates Exploration-Exploitation Trade-off",
     use="Entropy should stay near a value, without samples from another distribution.",
+    tags=("entropy", "exploration"),
     checked=("golden", "properties", "reference", "run"),
     catalogue=("dcpo-distribution",),
 )

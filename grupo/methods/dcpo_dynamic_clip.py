@@ -16,6 +16,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="DCPO: Dynamic Clipping Policy Optimization",
     use="Tasks recur, many groups have equal rewards, and rare tokens are clipped away.",
+    tags=("clipping", "advantage"),
     checked=("golden", "properties", "reference", "run"),
 )
 

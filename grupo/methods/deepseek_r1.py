@@ -10,6 +10,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="DeepSeek-R1: Incentivizing Reasoning Capability in LLMs via Reinforcement Learning",
     use="A strong base model, rule-based rewards, and thousands of steps of training.",
+    tags=("kl", "clipping"),
     trl="loss_type='grpo', epsilon=10, beta=0.001, sync_ref_model=True, ref_model_mixup_alpha=1",
     verl="clip_ratio_low=clip_ratio_high=10 (clip_ratio alone has no effect), a huge clip_ratio_c, "
     "use_kl_loss=True, kl_loss_coef=0.001, 'seq-mean-token-mean'; the reference stays",

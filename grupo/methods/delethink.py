@@ -11,6 +11,7 @@ from grupo.rollouts.turns import ChunkedThinking
 PAPER = Paper(
     title="The Markovian Thinker",
     use="Thinking is far longer than an affordable context.",
+    tags=("length", "importance-sampling"),
     checked=("golden", "properties", "run"),
     catalogue=("delethink",),
 )

@@ -12,6 +12,7 @@ PAPER = Paper(
     title="On the Generalization of SFT: A Reinforcement Learning Perspective with Reward "
     "Rectification",
     use="Supervised fine-tuning forgets more than it learns.",
+    tags=("sft",),
     trl="SFTConfig(loss_type='dft')",
     checked=("golden", "properties", "run"),
 )

@@ -15,6 +15,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="Orchestrating Tokens and Sequences: Dynamic Hybrid Policy Optimization for RLVR",
     use="GRPO's token ratios are too noisy and GSPO's sequence ratios too coarse.",
+    tags=("importance-sampling", "clipping", "entropy"),
     checked=("golden", "properties", "run"),
     catalogue=("dhpo",),
 )

@@ -10,6 +10,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="DisCO: Reinforcing Large Reasoning Models with Discriminative Constrained Optimization",
     use="Rewards are correct or not, and very easy and very hard tasks should count in full.",
+    tags=("advantage", "curriculum"),
     checked=("golden", "properties", "reference", "run"),
     catalogue=("disco",),
 )

@@ -19,6 +19,7 @@ PAPER = Paper(
     title="DLER: Doing Length pEnalty Right - Incentivizing More Intelligence per Token via"
     " Reinforcement Learning",
     use="Answers are correct but far too long, and length penalties have reduced accuracy.",
+    tags=("length", "filtering", "advantage", "clipping"),
     checked=("golden", "properties", "run"),
 )
 

@@ -14,6 +14,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="Rethinking the Trust Region in LLM Reinforcement Learning",
     use="As dppo_tv, where changes near probability 0 and 1 should count more.",
+    tags=("clipping", "off-policy"),
     verl="loss_mode='dppo_kl'; its cap is clip_ratio_c, 3 from the actor's config, not 20",
     checked=("golden", "properties", "reference", "run"),
 )

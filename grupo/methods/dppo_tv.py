@@ -14,6 +14,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="Rethinking the Trust Region in LLM Reinforcement Learning",
     use="Ratio clips restrict rare tokens and free common ones; engines disagree on rare ones.",
+    tags=("clipping", "off-policy"),
     verl="loss_mode='dppo_tv'; its cap is clip_ratio_c, 3 from the actor's config, not 20",
     checked=("golden", "properties", "reference", "run"),
 )

@@ -10,6 +10,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="Understanding R1-Zero-Like Training: A Critical Perspective",
     use="Answers get longer without getting better, or very easy and hard tasks dominate.",
+    tags=("advantage", "aggregation", "length"),
     trl="loss_type='dr_grpo', scale_rewards='none' (the constant is max_completion_length)",
     verl="norm_adv_by_std_in_grpo=False, loss_agg_mode='seq-mean-token-sum-norm' with a "
     "loss_scale_factor (without one it divides by the padded width)",

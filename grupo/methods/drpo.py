@@ -15,6 +15,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="DRPO: Efficient Reasoning via Decoupled Reward Policy Optimization",
     use="Answers are too long, and a length reward within GRPO penalises correct answers.",
+    tags=("length", "advantage"),
     checked=("golden", "properties", "reference", "run"),
     example="drpo(max_length=64)",
     catalogue=("drpo-decoupled",),

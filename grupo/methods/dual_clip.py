@@ -9,6 +9,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="Mastering Complex Control in MOBA Games with Deep Reinforcement Learning",
     use="Rollouts are stale, and tokens with A < 0 that became likelier make the loss explode.",
+    tags=("clipping", "off-policy"),
     trl="delta=3.0 (two-sided clipping)",
     verl="the vanilla loss: clip_ratio_c=3.0, its default, so that every GRPO there is this",
     checked=("golden", "properties", "reference", "run"),

@@ -17,6 +17,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="Repurposing Synthetic Data for Fine-grained Search Agent Supervision",
     use="The questions were built from known entities, and most groups have no correct answer.",
+    tags=("agents", "reward"),
     checked=("golden", "properties", "run"),
     catalogue=("e-grpo-entity",),
 )

@@ -9,6 +9,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="EARL: Entropy-Aware RL Alignment of LLMs for Reliable RTL Code Generation",
     use="Answers are code with nearly deterministic syntax and few real decisions.",
+    tags=("entropy", "filtering"),
     trl="top_entropy_quantile, which keeps the gated tokens in the denominator",
     checked=("golden", "properties", "run"),
     catalogue=("earl-rtl",),

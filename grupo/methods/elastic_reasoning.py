@@ -9,6 +9,7 @@ from grupo.rollouts.turns import ThinkingBudget
 PAPER = Paper(
     title="Scalable Chain of Thoughts via Elastic Reasoning",
     use="Answers must fit a token budget, and truncated thinking loses them.",
+    tags=("length",),
     checked=("golden", "properties", "run"),
     catalogue=("elastic-reasoning",),
 )

@@ -12,6 +12,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="The Unreasonable Effectiveness of Entropy Minimization in LLM Reasoning",
     use="No verifier exists, and a few ways to the answer should stay, not one.",
+    tags=("unsupervised", "entropy"),
     checked=("golden", "properties"),
 )
 

@@ -12,6 +12,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="The Unreasonable Effectiveness of Entropy Minimization in LLM Reasoning",
     use="No verifier exists, and long reasoning loses its way.",
+    tags=("unsupervised", "entropy"),
     checked=("golden", "properties"),
 )
 

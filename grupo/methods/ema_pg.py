@@ -10,6 +10,7 @@ PAPER = Paper(
     title="EMA Policy Gradient: Taming Reinforcement Learning for LLMs with EMA Anchor and Top-k "
     "KL",
     use="A fixed reference slows a long run, and training without a reference is unstable.",
+    tags=("kl",),
     trl="sync_ref_model=True, ref_model_mixup_alpha, ref_model_sync_steps, with beta > 0: k3",
     checked=("golden", "properties", "run"),
 )

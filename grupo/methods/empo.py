@@ -16,6 +16,7 @@ PAPER = Paper(
     title="Right Question is Already Half the Answer: Fully Unsupervised LLM Reasoning"
     " Incentivization",
     use="There are no reference answers, and answers can be clustered by their meaning.",
+    tags=("unsupervised", "entropy"),
     checked=("golden", "properties", "reference"),
     catalogue=("empo",),
 )

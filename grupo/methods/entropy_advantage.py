@@ -14,6 +14,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="Reasoning with Exploration: An Entropy Perspective",
     use="Pass@k matters, and reasoning becomes short and certain too early.",
+    tags=("entropy", "exploration", "advantage"),
     checked=("golden", "properties", "run"),
 )
 

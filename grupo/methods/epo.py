@@ -13,6 +13,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="EPO: Explicit Policy Optimization for Strategic Reasoning in LLMs via RL",
     use="In dialogues and negotiations, a judge can name the decisive turns afterwards.",
+    tags=("process-reward", "agents"),
     checked=("golden", "properties", "run"),
     catalogue=("epo-strategic",),
 )

@@ -13,6 +13,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="ETR: Outcome-Guided Elastic Trust Regions for Policy Optimization",
     use="Rewards are 0 or 1, and clear signals should move the policy further.",
+    tags=("clipping",),
     checked=("golden", "properties", "run"),
     catalogue=("etr",),
 )

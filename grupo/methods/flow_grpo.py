@@ -10,6 +10,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="Flow-GRPO: Training Flow Matching Models via Online RL",
     use="A flow-matching model generates images, and a reward model scores them.",
+    tags=("diffusion", "multimodal"),
     checked=("golden", "properties", "run"),
     catalogue=("flow-grpo",),
 )

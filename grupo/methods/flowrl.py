@@ -15,6 +15,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="FlowRL: Matching Reward Distributions for LLM Reasoning",
     use="Many different good answers are wanted, not one mode of the reward.",
+    tags=("exploration", "kl"),
     checked=("golden", "properties", "reference", "run"),
 )
 

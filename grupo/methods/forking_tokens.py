@@ -12,6 +12,7 @@ PAPER = Paper(
     title="Beyond the 80/20 Rule: High-Entropy Minority Tokens Drive Effective Reinforcement "
     "Learning for LLM Reasoning",
     use="Chains of thought are long and the model is 8B or larger: gains grew with size.",
+    tags=("entropy", "filtering"),
     trl="top_entropy_quantile=0.2 (threshold over all processes' tokens of the micro-batch)",
     checked=("golden", "properties", "run"),
     example="forking_tokens(max_length=64, overlong_buffer=16)",

@@ -16,6 +16,7 @@ PAPER = Paper(
     " Mathematical Problems without Ground Truth Answers",
     use="Mathematics without reference answers, from a base model that has yet to learn the "
     "format.",
+    tags=("unsupervised", "length", "reward"),
     checked=("golden", "properties", "reference"),
     catalogue=("format-length-surrogate",),
 )

@@ -13,6 +13,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="Clip Your Sequences Fairly: Enforcing Length Fairness for Sequence-Level RL",
     use="Sequence ratios of long (or short) answers are clipped more often than others.",
+    tags=("clipping", "importance-sampling", "length"),
     checked=("golden", "properties", "run"),
 )
 

@@ -13,6 +13,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="Learning beyond Teacher: Generalized On-Policy Distillation with Reward Extrapolation",
     use="The teacher was trained by RL from a known base, and the student should surpass it.",
+    tags=("distillation", "process-reward"),
     checked=("golden", "properties", "reference", "run"),
     catalogue=("g-opd-exopd",),
 )

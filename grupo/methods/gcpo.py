@@ -15,6 +15,7 @@ PAPER = Paper(
     " Optimization",
     use="An optional step, such as an auxiliary line or a tool call, helps some tasks and "
     "harms others.",
+    tags=("reward", "agents"),
     checked=("golden", "properties", "run"),
     example="gcpo(max_length=64)",
     catalogue=("geometryzero-gcpo",),

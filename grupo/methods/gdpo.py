@@ -10,6 +10,7 @@ PAPER = Paper(
     title="GDPO: Group reward-Decoupled Normalization Policy Optimization for Multi-reward RL "
     "Optimization",
     use="The reward has several terms, and their sum hides which of them was earned.",
+    tags=("advantage", "reward"),
     trl="multi_objective_aggregation='normalize_then_sum'",
     verl="adv_estimator='gdpo' (whitens over tokens, so that long answers weigh more)",
     checked=("golden", "properties", "reference", "run"),

@@ -13,6 +13,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="Sample More to Think Less: Group Filtered Policy Optimization for Concise Reasoning",
     use="Answers grow while they improve, and sampling is cheap.",
+    tags=("filtering", "length"),
     trl="GFPOTrainer, experimental, gone by 1.10: num_remains_in_group and a group_filter_func",
     checked=("golden", "properties", "run"),
 )

@@ -22,6 +22,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="Group-in-Group Policy Optimization for LLM Agent Training",
     use="Agents of many turns whose environment comes back to the same states.",
+    tags=("agents", "process-reward", "advantage"),
     checked=("golden", "properties", "reference", "run"),
     catalogue=("gigpo",),
 )

@@ -9,6 +9,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="On-Policy Distillation of Language Models: Learning from Self-Generated Mistakes",
     use="The teacher's full distribution can be computed; no verifier is needed.",
+    tags=("distillation",),
     trl="GKDTrainer, experimental: lmbda is the share of own rollouts, beta the mixture of its JSD",
     checked=("golden", "properties", "run"),
 )

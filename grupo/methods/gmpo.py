@@ -14,6 +14,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="Geometric-Mean Policy Optimization",
     use="A few outlying token ratios drive the updates, and a wider clip is wanted.",
+    tags=("importance-sampling", "clipping", "aggregation"),
     trl="experimental.gmpo, epsilon=0.4 (in log space)",
     verl="loss_mode='geo_mean', clip_ratio_low=clip_ratio_high=0.4; ends in a mean over the "
     "micro-batch",

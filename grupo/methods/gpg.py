@@ -16,6 +16,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="GPG: A Simple and Strong Reinforcement Learning Baseline for Model Reasoning",
     use="Many groups have equal rewards, and steps should not shrink with their number.",
+    tags=("advantage", "aggregation"),
     verl="adv_estimator='gpg' (its alpha counts rewards that are not 0, not groups with signal)",
     checked=("golden", "properties", "reference", "run"),
 )

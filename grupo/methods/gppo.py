@@ -10,6 +10,7 @@ PAPER = Paper(
     title="Klear-Reasoner: Advancing Reasoning Capability via Gradient-Preserving Clipping Policy "
     "Optimization",
     use="Clipped tokens are the exploring ones, and wrong answers are learned from too slowly.",
+    tags=("clipping", "exploration"),
     checked=("golden", "properties", "reference", "run"),
 )
 

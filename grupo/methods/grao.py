@@ -16,6 +16,7 @@ from grupo.rollouts.samplers import GroupSampler, WithExpertSolution
 PAPER = Paper(
     title="Learning to Align, Aligning to Learn: A Unified Approach for Self-Optimized Alignment",
     use="A reward model, and for each prompt one answer that is better than the policy's at first.",
+    tags=("sft", "off-policy"),
     checked=("golden", "properties", "run"),
     catalogue=("grao",),
 )

@@ -8,6 +8,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="DeepSeekMath: Pushing the Limits of Mathematical Reasoning in Open Language Models",
     use="Start here: every other method is described by what it changes against this one.",
+    tags=("advantage", "clipping", "kl"),
     trl="loss_type='grpo', beta=0.04, epsilon=0.2 (its own default loss_type is 'dapo', beta 0; it "
     "adds 1e-4 to the deviation)",
     verl="adv_estimator='grpo', use_kl_loss=True, kl_loss_type='low_var_kl', "

@@ -18,6 +18,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="GRPO-CARE: Consistency-Aware Reinforcement Learning for Multimodal Reasoning",
     use="Answers become correct more often but follow from their reasoning less often.",
+    tags=("reward", "multimodal", "kl"),
     checked=("golden", "properties", "reference", "run"),
     catalogue=("grpo-care",),
 )

@@ -10,6 +10,7 @@ PAPER = Paper(
     title="OThink-MR1: Stimulating multimodal generalized reasoning capabilities via dynamic "
     "reinforcement learning",
     use="A constant KL slows learning at first, and without it the policy drifts at the end.",
+    tags=("kl",),
     checked=("golden", "properties", "run"),
     catalogue=("othink-mr1-grpo-d",),
 )

@@ -15,6 +15,7 @@ PAPER = Paper(
     "Clipping",
     use="A flow model's reward rises while its images degrade: positive steps never reach the "
     "clip.",
+    tags=("diffusion", "clipping", "multimodal"),
     checked=("golden", "properties", "run"),
     catalogue=("grpo-guard",),
 )

@@ -16,6 +16,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="Stable Reinforcement Learning for Efficient Reasoning",
     use="A length penalty shortens answers, and then accuracy collapses.",
+    tags=("length", "reward"),
     checked=("golden", "properties", "run"),
     catalogue=("grpo-lambda-length",),
 )

@@ -17,6 +17,7 @@ PAPER = Paper(
     title="GRPO-LEAD: A Difficulty-Aware Reinforcement Learning Approach for Concise Mathematical "
     "Reasoning in Language Models",
     use="Tasks differ much in difficulty, and correct answers should be concise.",
+    tags=("length", "curriculum", "reward"),
     checked=("golden", "properties", "reference", "run"),
 )
 

@@ -9,6 +9,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="DeepSeekMath: Pushing the Limits of Mathematical Reasoning in Open Language Models",
     use="For comparison with results obtained with verl's GRPO.",
+    tags=("aggregation", "kl"),
     trl="loss_type='dapo', which is its default, beta=0.001",
     verl="adv_estimator='grpo', use_kl_loss=True, kl_loss_coef=0.001, loss_agg_mode='token-mean'",
     checked=("golden", "properties", "reference", "run"),

@@ -10,6 +10,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="Group Sequence Policy Optimization",
     use="Several updates a step make token ratios noisy, above all with mixtures of experts.",
+    tags=("importance-sampling", "clipping"),
     trl="importance_sampling_level='sequence', loss_type='grpo', epsilon=3e-4, epsilon_high=4e-4",
     verl="loss_mode='gspo': the tokenwise form (ours: gspo_token); ignores loss_agg_mode",
     checked=("golden", "properties", "reference", "run"),

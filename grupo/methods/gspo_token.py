@@ -10,6 +10,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="Group Sequence Policy Optimization",
     use="GSPO where tokens or turns of one answer have different advantages.",
+    tags=("importance-sampling", "clipping"),
     trl="experimental.gspo_token, importance_sampling_level='sequence_token'",
     verl="loss_mode='gspo'; ignores loss_agg_mode",
     checked=("golden", "properties", "reference", "run"),

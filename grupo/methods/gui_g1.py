@@ -14,6 +14,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="GUI-G1: Understanding R1-Zero-Like Training for Visual Grounding in GUI Agents",
     use="The answer is a box on a screen, and boxes grow or shrink to please the reward.",
+    tags=("multimodal", "reward", "curriculum"),
     checked=("golden", "properties", "reference", "run"),
     catalogue=("gui-g1",),
 )

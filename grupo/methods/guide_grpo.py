@@ -8,6 +8,7 @@ from grupo.rollouts.samplers import GroupSampler, WithHint
 PAPER = Paper(
     title="Adaptive Guidance Accelerates Reinforcement Learning of Reasoning Models",
     use="Many tasks are never solved, and a hint can be written for each.",
+    tags=("hints", "off-policy", "importance-sampling"),
     checked=("golden", "properties", "run"),
     catalogue=("guide-grpo",),
 )

@@ -14,6 +14,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="GVPO: Group Variance Policy Optimization for Large Language Model Post-Training",
     use="The rollouts may come from any policy, and the KL-regularised optimum is the aim.",
+    tags=("off-policy", "kl"),
     checked=("golden", "properties", "reference", "run"),
 )
 

@@ -17,6 +17,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="From Uniform to Heterogeneous: Tailoring Policy Optimization to Every Token's Nature",
     use="A DAPO run explores too little at its forking tokens and drifts on its routine tokens.",
+    tags=("entropy", "clipping", "advantage"),
     checked=("golden", "properties", "reference", "run"),
     catalogue=("hapo-token",),
 )

@@ -17,6 +17,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="Hierarchical Budget Policy Optimization for Adaptive Reasoning",
     use="Prompts can state a token budget; the policy should learn how much each task needs.",
+    tags=("length", "reward"),
     checked=("golden", "properties", "reference", "run"),
     catalogue=("hbpo",),
 )

@@ -23,6 +23,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="Hierarchy-of-Groups Policy Optimization for Long-Horizon Agentic Tasks",
     use="Agents whose prompt holds some past turns, so that one state can be many situations.",
+    tags=("agents", "process-reward", "advantage"),
     checked=("golden", "properties", "reference", "run"),
     catalogue=("hgpo",),
 )

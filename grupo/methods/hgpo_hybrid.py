@@ -15,6 +15,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="Think Only When You Need with Large Hybrid-Reasoning Models",
     use="The policy starts with a tag for thinking or not, and should learn when each pays.",
+    tags=("length", "advantage"),
     checked=("golden", "properties", "run"),
     catalogue=("hgpo-lhrm",),
 )

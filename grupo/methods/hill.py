@@ -17,6 +17,7 @@ from grupo.rollouts.samplers import GroupSampler, WithSelfHint
 PAPER = Paper(
     title="Learning to Hint for Reinforcement Learning",
     use="Many tasks are never solved; each has a reference solution but no hint.",
+    tags=("hints", "self-play"),
     checked=("golden", "properties", "reference", "run"),
     catalogue=("hill",),
 )

@@ -16,6 +16,7 @@ from grupo.rollouts.samplers import GroupSampler, WithExpertSolution
 PAPER = Paper(
     title="Towards a Unified View of Large Language Model Post-Training",
     use="Some tasks are beyond the policy and have a demonstration, others are within its reach.",
+    tags=("sft", "off-policy"),
     checked=("golden", "properties", "reference", "run"),
 )
 

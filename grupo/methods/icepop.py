@@ -8,6 +8,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="Every Step Evolves: Scaling Reinforcement Learning for Trillion-Scale Thinking Model",
     use="For mixtures of experts: the engine gives some tokens quite different probabilities.",
+    tags=("importance-sampling", "off-policy", "filtering"),
     trl="vllm_importance_sampling_mode='token_mask', vllm_importance_sampling_clip_min=0.5, "
     "vllm_importance_sampling_clip_max=5.0",
     verl="rollout_is='token', rollout_is_threshold='0.5_5.0'",

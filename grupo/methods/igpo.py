@@ -19,6 +19,7 @@ PAPER = Paper(
     title="Information Gain-based Policy Optimization: A Simple and Effective Approach for"
     " Multi-Turn LLM Agents",
     use="Search agents of many turns, with reference answers as text.",
+    tags=("agents", "process-reward"),
     checked=("golden", "properties", "run"),
     catalogue=("igpo",),
 )

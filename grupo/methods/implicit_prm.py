@@ -15,6 +15,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="Free Process Rewards without Process Labels",
     use="Trains the reward model that PRIME reads, from correctness labels alone.",
+    tags=("process-reward",),
     checked=("golden", "properties", "reference", "run"),
     catalogue=("implicit-prm",),
 )

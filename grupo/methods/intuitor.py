@@ -10,6 +10,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="Learning to Reason without External Rewards",
     use="No verifier exists, and the policy is more certain where it is correct.",
+    tags=("unsupervised",),
     checked=("golden", "properties", "reference"),
 )
 

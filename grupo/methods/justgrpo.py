@@ -13,6 +13,7 @@ PAPER = Paper(
     "Language Models",
     use="A masked diffusion model with exact likelihoods, at one forward pass per token of an "
     "answer.",
+    tags=("diffusion",),
     checked=("golden", "properties", "run"),
     example="justgrpo(max_length=256)",
     catalogue=("justgrpo",),

@@ -11,6 +11,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="Rethinking KL Regularization in RLHF: From Value Estimation to Gradient Optimization",
     use="A KL to a reference is wanted whose on-policy gradient is that of the KL divergence.",
+    tags=("kl",),
     verl="use_kl_loss=True, kl_loss_type='mse' (or 'k2')",
     checked=("golden", "properties", "reference", "run"),
 )

@@ -12,6 +12,7 @@ PAPER = Paper(
     title="KDRL: Post-Training Reasoning LLMs via Unified Knowledge Distillation and "
     "Reinforcement Learning",
     use="A stronger teacher has the policy's vocabulary, and the reward may go beyond it.",
+    tags=("distillation", "kl"),
     checked=("golden", "properties", "run"),
     catalogue=("kdrl",),
 )

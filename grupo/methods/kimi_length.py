@@ -13,6 +13,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="Kimi k1.5: Scaling Reinforcement Learning with LLMs",
     use="Answers are correct and too long, relative to others of their group.",
+    tags=("length", "reward"),
     checked=("golden", "properties", "run"),
 )
 

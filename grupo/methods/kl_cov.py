@@ -15,6 +15,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="The Entropy Mechanism of Reinforcement Learning for Reasoning Language Models",
     use="Entropy collapses early; this is the more stable of the paper's two remedies.",
+    tags=("entropy", "kl"),
     verl="loss_mode='kl_cov' (covariance of the micro-batch)",
     checked=("golden", "properties", "reference", "run"),
 )

@@ -12,6 +12,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="Fine-Tuning Language Models from Human Preferences",
     use="A learned reward should be maximised only within a distance of the initial policy.",
+    tags=("kl", "reward"),
     trl="RLOOConfig(beta=...) pays a constant price in the reward; no controller",
     verl="algorithm.use_kl_in_reward=True, kl_ctrl.type=adaptive (per token, before GAE)",
     checked=("golden", "properties", "reference", "run"),

@@ -8,6 +8,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="Knapsack RL: Unlocking Exploration of LLMs via Optimizing Budget Allocation",
     use="Tasks recur, some are always solved and some never, and rollouts dominate the cost.",
+    tags=("curriculum", "exploration"),
     checked=("golden", "properties", "run"),
     catalogue=("knapsack-rl",),
 )

@@ -16,6 +16,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="Kalman Filter Enhanced GRPO for Reinforcement Learning-Based Language Model Reasoning",
     use="Rewards are noisy measurements of how well a prompt can be answered.",
+    tags=("advantage",),
     checked=("golden", "properties", "reference", "run"),
 )
 

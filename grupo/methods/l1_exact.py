@@ -12,6 +12,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="L1: Controlling How Long A Reasoning Model Thinks With Reinforcement Learning",
     use="The prompt states how many tokens to think, and the length should match.",
+    tags=("length", "reward"),
     checked=("golden", "properties", "reference", "run"),
 )
 

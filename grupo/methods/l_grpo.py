@@ -16,6 +16,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="Walk Before You Run! Concise LLM Reasoning via Reinforcement Learning",
     use="A policy that already reasons well should be shorter, at no cost in accuracy.",
+    tags=("length", "reward"),
     checked=("golden", "properties", "run"),
     example="l_grpo(max_length=64)",
     catalogue=("conciser-l-grpo",),

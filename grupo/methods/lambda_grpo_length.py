@@ -16,6 +16,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="lambda-GRPO: Unifying the GRPO Frameworks with Learnable Token Preferences",
     use="It is not clear whether long answers should count more or less.",
+    tags=("aggregation", "length"),
     checked=("golden", "properties", "run"),
 )
 

@@ -13,6 +13,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="Listener-Rewarded Thinking in VLMs for Image Preferences",
     use="A model picks the correct image while its reasoning argues for the other one.",
+    tags=("reward", "multimodal"),
     checked=("golden", "properties", "run"),
     catalogue=("listener-rewarded-thinking",),
 )

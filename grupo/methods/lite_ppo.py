@@ -16,6 +16,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="Part I: Tricks or Traps? A Deep Dive into RL for LLM Reasoning",
     use="A base model, rewards of one scale, and few tricks.",
+    tags=("advantage", "aggregation"),
     trl="scale_rewards='batch', loss_type='bnpo' (a token mean over the micro-batch)",
     checked=("golden", "properties", "run"),
 )

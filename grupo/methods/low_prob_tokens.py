@@ -12,6 +12,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="Do Not Let Low-Probability Tokens Over-Dominate in RL for LLMs",
     use="Rare tokens have the largest gradients and drown those of common tokens.",
+    tags=("advantage",),
     checked=("golden", "properties", "reference", "run"),
 )
 

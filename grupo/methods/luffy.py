@@ -10,6 +10,7 @@ from grupo.rollouts.samplers import GroupSampler, WithExpertSolution
 PAPER = Paper(
     title="Learning to Reason under Off-Policy Guidance",
     use="The policy rarely succeeds, and solutions of a stronger model are available.",
+    tags=("off-policy", "sft"),
     checked=("golden", "properties", "reference", "run"),
     example="luffy(max_length=64)",
 )

@@ -12,6 +12,7 @@ PAPER = Paper(
     title="Length-Unbiased Sequence Policy Optimization: Revealing and Controlling Response Length "
     "Variation in RLVR",
     use="Under GSPO answers collapse to short ones.",
+    tags=("aggregation", "length", "importance-sampling"),
     trl="loss_type='luspo', importance_sampling_level='sequence', epsilon=2e-3, "
     "epsilon_high=2.5e-3",
     checked=("golden", "properties", "reference", "run"),

@@ -15,6 +15,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="Prosperity before Collapse: How Far Can Off-Policy RL Reach with Stale Data on LLMs?",
     use="Rollouts are hundreds of updates old, and clips would discard most of their signal.",
+    tags=("off-policy", "filtering", "importance-sampling"),
     checked=("golden", "properties", "reference", "run"),
 )
 

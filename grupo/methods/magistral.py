@@ -12,6 +12,7 @@ PAPER = Paper(
     title="Magistral",
     use="A large run from a checkpoint without reasoning, and without a reference policy in "
     "memory.",
+    tags=("advantage", "aggregation", "clipping", "filtering"),
     verl="adv_estimator='reinforce_plus_plus_baseline' normalises over tokens, not over answers",
     checked=("golden", "properties", "run"),
 )

@@ -13,6 +13,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="MAPO: Mixed Advantage Policy Optimization",
     use="Rewards are graded, and tiny differences in nearly solved groups should stay tiny.",
+    tags=("advantage",),
     checked=("golden", "properties", "reference", "run"),
 )
 

@@ -25,6 +25,7 @@ from grupo.rollouts.samplers import SelfPlay
 PAPER = Paper(
     title="MARS: Reinforcing Multi-Agent Reasoning of LLMs through Self-Play in Strategic Games",
     use="One policy plays every seat of a game, and some seats win more often than others.",
+    tags=("self-play", "agents", "process-reward"),
     checked=("golden", "properties", "reference", "run"),
     catalogue=("mars-selfplay",),
 )

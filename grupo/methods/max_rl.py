@@ -14,6 +14,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="Maximum Likelihood Reinforcement Learning",
     use="Hard tasks are solved rarely, and pass@k matters as much as pass@1.",
+    tags=("advantage", "exploration"),
     checked=("golden", "properties", "reference", "run"),
 )
 

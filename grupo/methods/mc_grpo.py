@@ -16,6 +16,7 @@ PAPER = Paper(
     title="MC-GRPO: Median-Centered Group Relative Policy Optimization for Small-Rollout "
     "Reinforcement Learning",
     use="Groups have 3 to 9 rollouts, so that one odd reward flips signs around the mean.",
+    tags=("advantage",),
     checked=("golden", "properties", "reference", "run"),
     catalogue=("mc-grpo",),
 )

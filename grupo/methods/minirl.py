@@ -16,6 +16,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="Stabilizing Reinforcement Learning with LLMs: Formulation and Practices",
     use="A plain baseline where engine and trainer disagree.",
+    tags=("importance-sampling", "off-policy", "clipping"),
     checked=("golden", "properties", "run"),
 )
 

@@ -9,6 +9,7 @@ PAPER = Paper(
     title="Mixed-R1: Unified Reward Perspective For Reasoning Capability in Multimodal Large"
     " Language Models",
     use="Multiple-choice, chart, box and caption tasks are trained on together.",
+    tags=("multimodal", "reward"),
     checked=("golden", "properties", "run"),
     catalogue=("mixed-r1",),
 )

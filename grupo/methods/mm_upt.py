@@ -14,6 +14,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="Unsupervised Post-Training for Multi-Modal LLM Reasoning via GRPO",
     use="Questions with images and no answers; most answers of the policy are correct already.",
+    tags=("unsupervised", "multimodal"),
     checked=("golden", "properties", "reference", "run"),
     catalogue=("mm-upt",),
 )

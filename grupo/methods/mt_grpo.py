@@ -16,6 +16,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="Reinforcing Multi-Turn Reasoning in LLM Agents via Turn-Level Credit Assignment",
     use="Agents that use tools before they answer, where good and bad calls can be distinguished.",
+    tags=("agents", "process-reward"),
     checked=("golden", "properties", "reference", "run"),
 )
 ZSCORE = chain(Center(), ScaleByStd(eps=1e-4))

@@ -16,6 +16,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="NFT: Bridging Supervised Learning and Reinforcement Learning in Math Reasoning",
     use="Supervised fine-tuning on correct answers is in place and wrong ones are thrown away.",
+    tags=("sft", "filtering"),
     checked=("golden", "properties", "reference", "run"),
     catalogue=("nft",),
 )

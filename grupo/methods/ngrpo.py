@@ -17,6 +17,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="NGRPO: Negative-enhanced Group Relative Policy Optimization",
     use="Many groups have no correct answer and should not be discarded.",
+    tags=("advantage", "clipping"),
     checked=("golden", "properties", "reference", "run"),
     catalogue=("ngrpo",),
 )

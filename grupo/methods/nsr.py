@@ -10,6 +10,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="The Surprising Effectiveness of Negative Reinforcement in LLM Reasoning",
     use="The policy already solves the tasks and must not lose its other ways to do so.",
+    tags=("exploration", "filtering"),
     checked=("golden", "properties", "reference", "run"),
 )
 

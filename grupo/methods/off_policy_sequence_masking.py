@@ -12,6 +12,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="DeepSeek-V3.2: Pushing the Frontier of Open Large Language Models",
     use="Several updates are taken on one batch, or rollouts come late, and training is unstable.",
+    tags=("off-policy", "filtering"),
     trl="off_policy_mask_threshold=0.1, use_bias_correction_kl=True, scale_rewards='none'",
     checked=("golden", "properties", "reference", "run"),
 )

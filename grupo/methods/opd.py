@@ -11,6 +11,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="On-Policy Distillation (Thinking Machines Lab)",
     use="A stronger teacher has the policy's vocabulary; no verifier is needed.",
+    tags=("distillation", "process-reward"),
     checked=("golden", "properties", "run"),
 )
 

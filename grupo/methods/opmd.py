@@ -14,6 +14,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="Kimi k1.5: Scaling Reinforcement Learning with LLMs",
     use="Several updates follow each batch, and a quadratic term should hold the policy near it.",
+    tags=("off-policy", "kl"),
     checked=("golden", "properties", "run"),
 )
 

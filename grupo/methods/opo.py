@@ -13,6 +13,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="On-Policy RL with Optimal Reward Baseline",
     use="Answers of one prompt differ much in length, and one update per batch is affordable.",
+    tags=("advantage", "length"),
     verl="adv_estimator='opo', ppo_mini_batch_size=train_batch_size (a lone rollout gets A = r)",
     checked=("golden", "properties", "reference", "run"),
 )

@@ -14,6 +14,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="The Optimal Token Baseline: Variance Reduction for Long-Horizon LLM-RL",
     use="Rollouts are long and groups small, and gradient noise makes the run fail.",
+    tags=("advantage", "process-reward"),
     verl="adv_estimator='optimal_token_baseline' (baseline 0 where only the longest is left)",
     checked=("golden", "properties", "reference", "run"),
 )

@@ -16,6 +16,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="OTC: Optimal Tool Calls via Reinforcement Learning",
     use="An agent calls tools for what it already knows.",
+    tags=("agents", "reward"),
     checked=("golden", "properties", "run"),
     catalogue=("otc-po",),
 )

@@ -16,6 +16,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="Implicit Actor Critic Coupling via a Supervised Learning Framework for RLVR",
     use="Rewards are 0 or 1, and one is much rarer than the other.",
+    tags=("advantage",),
     checked=("golden", "properties", "reference", "run"),
     catalogue=("pacs",),
 )

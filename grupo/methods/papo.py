@@ -15,6 +15,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="Perception-Aware Policy Optimization for Multimodal Reasoning",
     use="A model that reasons about images answers without using them.",
+    tags=("multimodal", "kl"),
     trl="PAPOTrainer, experimental, gone by 1.10; it masked the images itself",
     checked=("golden", "properties", "reference", "run"),
     catalogue=("papo",),

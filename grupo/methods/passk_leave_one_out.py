@@ -14,6 +14,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="Optimizing Language Models for Inference Time Objectives using Reinforcement Learning",
     use="The best of exactly group_size rollouts will be used.",
+    tags=("advantage", "exploration"),
     verl="adv_estimator='grpo_passk', norm_adv_by_std_in_grpo=False (True by default there)",
     checked=("golden", "properties", "reference", "run"),
 )

@@ -16,6 +16,7 @@ PAPER = Paper(
     title="Pass@k Training for Adaptively Balancing Exploration and Exploitation of Large "
     "Reasoning Models",
     use="Several attempts will be made at each task, and one correct answer is enough.",
+    tags=("advantage", "exploration"),
     checked=("golden", "properties", "reference", "run"),
 )
 

@@ -9,6 +9,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="Not All Rollouts are Useful: Down-Sampling Rollouts in LLM Reinforcement Learning",
     use="Rollouts are cheap to sample in parallel; updates take the memory and the time.",
+    tags=("filtering",),
     checked=("golden", "properties", "run"),
 )
 

@@ -14,6 +14,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="Posterior-GRPO: Rewarding Reasoning Processes in Code Generation",
     use="A reward model scores the reasoning, and would be exploited if failures were paid.",
+    tags=("reward",),
     checked=("golden", "properties", "run"),
     catalogue=("posterior-grpo",),
 )

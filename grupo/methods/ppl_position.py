@@ -18,6 +18,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="Decomposing the Entropy-Performance Exchange: The Missing Keys to Effective RL",
     use="Entropy has stopped falling and accuracy has stopped rising.",
+    tags=("advantage", "entropy"),
     checked=("golden", "properties", "run"),
     catalogue=("ppl-position-shaping",),
 )

@@ -12,6 +12,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="Proximal Policy Optimization Algorithms",
     use="The baseline to compare with; works with one rollout per task.",
+    tags=("critic", "clipping"),
     trl="PPOTrainer, experimental: whitens A, clips the value, pays -kl_coef k1 at every token",
     verl="adv_estimator='gae': whitens A, clips the value, its value model is a network of its own",
     checked=("golden", "properties", "run"),

@@ -10,6 +10,7 @@ PAPER = Paper(
     title="Pref-GRPO: Pairwise Preference Reward-based GRPO for Stable Text-to-Image"
     " Reinforcement Learning",
     use="Scores of a group are so close that dividing by their std turns them into noise.",
+    tags=("preferences", "multimodal", "diffusion"),
     checked=("golden", "properties", "reference", "run"),
     catalogue=("pref-grpo",),
 )

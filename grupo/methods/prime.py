@@ -21,6 +21,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="Process Reinforcement through Implicit Rewards",
     use="Outcomes are too sparse, and a model trained on outcomes exists or is cheap to train.",
+    tags=("process-reward", "advantage"),
     verl="the recipe prime: adv_estimator='rloo', reward_dpo_coef=reward_gt_coef=5; whitens A",
     checked=("golden", "properties", "reference", "run"),
 )

@@ -16,6 +16,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="PRL: Process Reward Learning Improves LLMs' Reasoning Ability",
     use="Step-level credit without a process reward model, with a reference policy to stay near.",
+    tags=("process-reward", "kl"),
     checked=("golden", "properties", "reference", "run"),
     catalogue=("prl-process-reward-learning",),
 )

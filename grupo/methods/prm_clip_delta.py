@@ -24,6 +24,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="On Designing Effective RL Reward at Training Time for LLM Reasoning",
     use="The policy has learned to exploit a process reward model by repeating easy steps.",
+    tags=("process-reward", "critic"),
     checked=("golden", "properties", "run"),
     catalogue=("prm-clip-delta",),
 )

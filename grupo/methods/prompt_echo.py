@@ -15,6 +15,7 @@ PAPER = Paper(
     title="PromptEcho: Annotation-Free Reward from Vision-Language Models for Text-to-Image"
     " Reinforcement Learning",
     use="Images should follow their prompts; a vision model exists but no reward model.",
+    tags=("diffusion", "multimodal", "reward"),
     checked=("golden", "properties", "run"),
     catalogue=("prompt-echo",),
 )

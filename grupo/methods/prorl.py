@@ -14,6 +14,7 @@ PAPER = Paper(
     title="ProRL: Prolonged Reinforcement Learning Expands Reasoning Boundaries in Large Language"
     " Models",
     use="Thousands of steps on many kinds of tasks, where runs without a KL term diverge.",
+    tags=("kl", "filtering", "clipping"),
     checked=("golden", "properties", "run"),
 )
 

@@ -17,6 +17,7 @@ from grupo.rollouts.samplers import ParaphraseSampler
 PAPER = Paper(
     title="Improving Consistency in Retrieval-Augmented Systems with Group Similarity Rewards",
     use="A question gets another answer when it is reworded or comes with other documents.",
+    tags=("reward",),
     checked=("golden", "properties", "run"),
     catalogue=("con-rag-ps-grpo",),
 )

@@ -13,6 +13,7 @@ from grupo.rollouts.samplers import FirstTurnTree
 PAPER = Paper(
     title="Plan Then Action: High-Level Planning Guidance Reinforcement Learning for LLM Reasoning",
     use="The policy writes a short plan first, and several chains can be sampled from each plan.",
+    tags=("tree", "reward"),
     checked=("golden", "properties", "run"),
     catalogue=("pta-grpo",),
 )

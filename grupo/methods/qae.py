@@ -19,6 +19,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="Quantile Advantage Estimation: Stabilizing RLVR for LLM Reasoning",
     use="The policy's entropy collapses, or explodes once the clip is raised.",
+    tags=("advantage", "entropy"),
     checked=("golden", "properties", "run"),
 )
 

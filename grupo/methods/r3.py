@@ -13,6 +13,7 @@ from grupo.rollouts.samplers import GroupSampler, WithReflection
 PAPER = Paper(
     title="R^3: Replay, Reflection, and Ranking Rewards for LLM Reinforcement Learning",
     use="Groups have equal rewards, tasks recur, and answers are truncated.",
+    tags=("off-policy", "hints"),
     checked=("golden", "properties", "run"),
     example="r3(max_length=4)",
     catalogue=("r3-replay-reflect-rank",),

@@ -17,6 +17,7 @@ PAPER = Paper(
     title="SPIRAL: Self-Play on Zero-Sum Games Incentivizes Reasoning via Multi-Agent Multi-Turn "
     "Reinforcement Learning",
     use="One policy plays all roles of a game, and the mean over both players is uninformative.",
+    tags=("self-play", "agents", "advantage"),
     checked=("golden", "properties", "reference", "run"),
 )
 

@@ -16,6 +16,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="A Minimalist Approach to LLM Reasoning: from Rejection Sampling to Reinforce",
     use="The first hundred steps matter, or a baseline that is simple to implement.",
+    tags=("filtering", "clipping"),
     checked=("golden", "properties", "run"),
 )
 

@@ -19,6 +19,7 @@ PAPER = Paper(
     title="Rank-GRPO: Training LLM-based Conversational Recommender Systems with Reinforcement "
     "Learning",
     use="The answer is a ranked list, and each of its items is correct or not on its own.",
+    tags=("process-reward", "importance-sampling"),
     checked=("golden", "properties", "reference", "run"),
     catalogue=("rank-grpo",),
 )

@@ -16,6 +16,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="DeepVideo-R1: Video Reinforcement Fine-Tuning via Difficulty-aware Regressive GRPO",
     use="Several updates are taken on one batch, and clipping would stop most of them.",
+    tags=("off-policy", "kl"),
     checked=("golden", "properties", "run"),
     catalogue=("deepvideo-r1-reg-grpo",),
 )

@@ -22,6 +22,7 @@ PAPER = Paper(
     title="REINFORCE++: Stabilizing Critic-Free Policy Optimization with Global Advantage "
     "Normalization",
     use="Prompts are many and varied, with one rollout each.",
+    tags=("advantage", "kl"),
     verl="adv_estimator='reinforce_plus_plus', use_kl_in_reward=True",
     checked=("golden", "properties", "reference", "run"),
 )

@@ -12,6 +12,7 @@ PAPER = Paper(
     title="REINFORCE++: Stabilizing Critic-Free Policy Optimization with Global Advantage "
     "Normalization",
     use="Groups are small or nearly all correct, so that their own deviation is a poor estimate.",
+    tags=("advantage", "kl"),
     verl="adv_estimator='reinforce_plus_plus_baseline', use_kl_loss=True, kl_loss_type='k2' "
     "(a lone rollout keeps its reward)",
     checked=("golden", "properties", "reference", "run"),

@@ -10,6 +10,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="A Minimalist Approach to LLM Reasoning: from Rejection Sampling to Reinforce",
     use="To test whether selecting groups, not scaling rewards, is what makes GRPO work.",
+    tags=("filtering", "advantage"),
     checked=("golden", "properties", "run"),
 )
 

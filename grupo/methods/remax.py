@@ -16,6 +16,7 @@ PAPER = Paper(
     title="ReMax: A Simple, Effective, and Efficient Reinforcement Learning Method for Aligning "
     "Large Language Models",
     use="One rollout per prompt can be trained on, and one more can be sampled.",
+    tags=("advantage",),
     verl="adv_estimator='remax' (a KL in the reward is paid from each token on, not by all)",
     checked=("golden", "properties", "reference", "run"),
 )

@@ -10,6 +10,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="Maximizing Confidence Alone Improves Reasoning",
     use="No verifier exists, and confident answers are correct more often.",
+    tags=("unsupervised", "entropy"),
     checked=("golden", "properties"),
 )
 

@@ -15,6 +15,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="STaR: Bootstrapping Reasoning With Reasoning",
     use="The simplest baseline: it never lowers a probability on purpose.",
+    tags=("sft", "filtering"),
     checked=("golden", "properties", "run"),
 )
 

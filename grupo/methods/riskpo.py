@@ -16,6 +16,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="RiskPO: Risk-based Policy Optimization via Verifiable Reward for LLM Post-Training",
     use="The mean reward rises while hard tasks are given up and entropy collapses.",
+    tags=("advantage", "exploration"),
     checked=("golden", "properties", "reference"),
     catalogue=("riskpo",),
 )

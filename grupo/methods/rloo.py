@@ -13,6 +13,7 @@ PAPER = Paper(
     title="Back to Basics: Revisiting REINFORCE Style Optimization for Learning from Human "
     "Feedback in LLMs",
     use="An unbiased gradient, without clip and standard deviation.",
+    tags=("advantage", "kl"),
     trl="RLOOTrainer, beta=0.03 (0.05 by default; it adds PPO's clip, of the answer's ratio)",
     verl="adv_estimator='rloo' (a lone rollout gets A = r, ours 0) or 'rloo_vectorized' (0)",
     checked=("golden", "properties", "reference", "run"),

@@ -18,6 +18,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="RLPR: Extrapolating RLVR to General Domains without Verifiers",
     use="Reference answers exist, but no verifier can compare free-form answers with them.",
+    tags=("reward", "filtering"),
     checked=("golden", "properties", "run"),
 )
 WITH_REASONING, WITHOUT_REASONING = "answer_probability", "answer_probability_alone"

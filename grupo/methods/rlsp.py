@@ -13,6 +13,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="On the Emergence of Thinking in LLMs I: Searching for the Right Intuition",
     use="A model answers at once where it should search, check and backtrack.",
+    tags=("reward", "exploration", "length"),
     checked=("golden", "properties", "reference"),
     catalogue=("rlsp",),
 )

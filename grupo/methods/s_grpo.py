@@ -12,6 +12,7 @@ from grupo.rollouts.samplers import EarlyExits
 PAPER = Paper(
     title="S-GRPO: Early Exit via Reinforcement Learning in Reasoning Models",
     use="Reasoning continues long after the answer is known.",
+    tags=("length", "reward"),
     checked=("golden", "properties"),
     catalogue=("s-grpo-early-exit",),
 )

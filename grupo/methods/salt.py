@@ -23,6 +23,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="SALT: Step-level Advantage Assignment for Long-horizon Agents via Trajectory Graph",
     use="Agents with a final reward only, whose rollouts begin alike and diverge later.",
+    tags=("agents", "process-reward"),
     checked=("golden", "properties", "run"),
     catalogue=("salt",),
 )

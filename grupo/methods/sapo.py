@@ -14,6 +14,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="Soft Adaptive Policy Optimization",
     use="GSPO's clip masks whole answers for a few outlying tokens.",
+    tags=("clipping",),
     trl="loss_type='sapo', sapo_temperature_pos=1.0, sapo_temperature_neg=1.05",
     verl="loss_mode='sapo', tau_pos, tau_neg; ignores loss_agg_mode",
     checked=("golden", "properties", "reference", "run"),

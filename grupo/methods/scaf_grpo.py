@@ -9,6 +9,7 @@ from grupo.rollouts.samplers import GroupSampler, WithScaffold
 PAPER = Paper(
     title="Scaf-GRPO: Scaffolded Group Relative Policy Optimization for Enhancing LLM Reasoning",
     use="Some tasks are beyond the policy, and each has hints from vague to explicit.",
+    tags=("hints", "off-policy"),
     checked=("golden", "properties", "run"),
     catalogue=("scaf-grpo",),
 )

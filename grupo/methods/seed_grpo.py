@@ -15,6 +15,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="SEED-GRPO: Semantic Entropy Enhanced GRPO for Uncertainty-Aware Policy Optimization",
     use="Labels are noisy where the policy is uncertain, and answers can be clustered by meaning.",
+    tags=("advantage", "entropy"),
     checked=("golden", "properties", "run"),
     catalogue=("seed-grpo",),
 )

@@ -13,6 +13,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="SeeUPO: Sequence-Level Agentic-RL with Convergence Guarantees",
     use="Agents of many turns where GRPO is unstable, and several updates a step are affordable.",
+    tags=("agents", "process-reward", "importance-sampling"),
     checked=("golden", "properties", "run"),
     catalogue=("seeupo",),
 )

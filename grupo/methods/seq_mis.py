@@ -10,6 +10,7 @@ PAPER = Paper(
     title="When Speed Kills Stability: Demystifying RL Collapse from the Training-Inference "
     "Mismatch",
     use="Training collapses under truncated weights; answers with a large mismatch are dropped.",
+    tags=("importance-sampling", "off-policy", "filtering"),
     trl="vllm_importance_sampling_clip_max=2.0 (its default mode, 'sequence_mask', but cap, 3)",
     verl="rollout_is='sequence', rollout_is_threshold='1e-9_2.0' (its "
     "rollout_rs='seq_sum_k1' bounds the inverse of the product, on both sides, and masks rows)",

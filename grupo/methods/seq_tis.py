@@ -10,6 +10,7 @@ PAPER = Paper(
     title="When Speed Kills Stability: Demystifying RL Collapse from the Training-Inference "
     "Mismatch",
     use="The engine's mismatch biases token-level weights, and answers are short.",
+    tags=("importance-sampling", "off-policy"),
     trl="vllm_importance_sampling_mode='sequence_truncate', vllm_importance_sampling_clip_max=2.0",
     verl="rollout_is='sequence', rollout_is_threshold=2.0",
     checked=("golden", "properties", "reference", "run"),

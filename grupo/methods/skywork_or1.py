@@ -13,6 +13,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="Skywork Open Reasoner 1 Technical Report",
     use="A model with long reasoning loses its entropy early in training and stops improving.",
+    tags=("entropy", "filtering"),
     checked=("golden", "properties", "run"),
 )
 

@@ -9,6 +9,7 @@ PAPER = Paper(
     title="SofT-GRPO: Surpassing Discrete-Token LLM Reinforcement Learning via "
     "Gumbel-Reparameterized Soft-Thinking Policy Optimization",
     use="Models that think in mixtures of tokens, `SoftLM`; with any other policy it is GRPO.",
+    tags=("exploration",),
     checked=("golden", "properties", "run"),
     catalogue=("soft-grpo",),
 )

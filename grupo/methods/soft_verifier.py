@@ -11,6 +11,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="Crossing the Reward Bridge: Expanding RL with Verifiable Rewards Across Diverse Domains",
     use="Reference answers are free-form, and a small judge compares them in one token.",
+    tags=("reward", "advantage"),
     checked=("golden", "properties", "run"),
     catalogue=("rlvr-soft-generative-verifier",),
 )

@@ -14,6 +14,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="A Minimaximalist Approach to Reinforcement Learning from Human Feedback",
     use="Rollouts can be compared but not scored, and preferences may be cyclic.",
+    tags=("preferences", "self-play"),
     checked=("golden", "properties", "run"),
     catalogue=("spo-selfplay",),
 )

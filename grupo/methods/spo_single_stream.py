@@ -15,6 +15,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="Single-stream Policy Optimization",
     use="A second rollout of a task is too expensive, and tasks recur.",
+    tags=("advantage", "curriculum"),
     verl="the recipe spo of verl-recipe; forgets by the measured change of log-probabilities",
     checked=("golden", "properties", "reference", "run"),
     catalogue=("spo-single-stream",),

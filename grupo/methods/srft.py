@@ -15,6 +15,7 @@ from grupo.rollouts.samplers import GroupSampler, WithExpertSolution
 PAPER = Paper(
     title="SRFT: A Single-Stage Method with Supervised and Reinforcement Fine-Tuning for Reasoning",
     use="One stage instead of SFT and then RL, without a schedule.",
+    tags=("sft", "entropy", "off-policy"),
     checked=("golden", "properties", "reference", "run"),
 )
 

@@ -9,6 +9,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="Unifying Group-Relative and Self-Distillation Policy Optimization via Sample Routing",
     use="The policy recognises its mistakes once it is shown a correct answer.",
+    tags=("distillation", "hints"),
     checked=("golden", "properties", "reference"),
     catalogue=("srpo-sample-routed",),
 )

@@ -13,6 +13,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="SRPO: Enhancing Multimodal LLM Reasoning via Reflection-Aware Reinforcement Learning",
     use="A model has learned to answer, reflect and answer again, and its reflections are empty.",
+    tags=("reward", "multimodal"),
     checked=("golden", "properties", "reference", "run"),
     catalogue=("srpo-reflection",),
 )

@@ -21,6 +21,7 @@ PAPER = Paper(
     title="Stratified GRPO: Handling Structural Heterogeneity in Reinforcement Learning of LLM "
     "Search Agents",
     use="Agents may search or call tools any number of times, and more calls mean other rewards.",
+    tags=("agents", "advantage"),
     checked=("golden", "properties", "run"),
     catalogue=("stratified-grpo",),
 )

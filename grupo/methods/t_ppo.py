@@ -13,6 +13,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="Truncated Proximal Policy Optimization",
     use="Waiting for the longest answer costs more than training on the rest.",
+    tags=("critic", "length"),
     checked=("golden", "properties", "run"),
     catalogue=("t-ppo",),
 )

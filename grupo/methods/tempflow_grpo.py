@@ -15,6 +15,7 @@ PAPER = Paper(
     title="TempFlow-GRPO: When Timing Matters for GRPO in Flow Models",
     use="Early denoising steps decide the image, late ones little: each should have its own "
     "credit.",
+    tags=("diffusion", "tree", "multimodal", "process-reward"),
     checked=("golden", "properties", "run"),
     catalogue=("tempflow-grpo",),
 )

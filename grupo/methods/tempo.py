@@ -15,6 +15,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="Exploiting Tree Structure for Credit Assignment in RL Training of LLMs",
     use="Answers to a task share prefixes: they are short, or their sampling branches.",
+    tags=("tree", "process-reward"),
     checked=("golden", "properties", "reference", "run"),
     catalogue=("tempo-prefix-tree",),
 )

@@ -17,6 +17,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="ThinkDial: An Open Recipe for Controlling Reasoning Effort in Large Language Models",
     use="One model should reason much, medium or little, as its prompt requires.",
+    tags=("length", "reward"),
     checked=("golden", "properties", "run"),
     catalogue=("thinkdial",),
 )

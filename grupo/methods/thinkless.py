@@ -13,6 +13,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="Thinkless: LLM Learns When to Think",
     use="The first token chooses whether to think, and long answers drown its gradient.",
+    tags=("length", "aggregation"),
     checked=("golden", "properties", "reference"),
     catalogue=("thinkless-degrpo",),
 )

@@ -10,6 +10,7 @@ PAPER = Paper(
     title="TIC-GRPO: Provable and Efficient Optimization for Reinforcement Learning from Human "
     "Feedback",
     use="Short rollouts and several updates a step, with the current policy's gradient.",
+    tags=("importance-sampling", "clipping"),
     checked=("golden", "properties", "run"),
 )
 

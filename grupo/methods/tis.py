@@ -9,6 +9,7 @@ PAPER = Paper(
     title="Your Efficient RL Framework Secretly Brings You Off-Policy RL Training",
     use="The inference engine computes with other numerics than the trainer; the mismatch is "
     "moderate.",
+    tags=("importance-sampling", "off-policy"),
     trl="vllm_importance_sampling_mode='token_truncate', vllm_importance_sampling_clip_max=2.0",
     verl="rollout_is='token', rollout_is_threshold=2.0",
     checked=("golden", "properties", "reference", "run"),

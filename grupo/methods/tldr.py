@@ -14,6 +14,7 @@ PAPER = Paper(
     title="Making Small Language Models Efficient Reasoners: Intervention, Supervision,"
     " Reinforcement",
     use="A small model reasons at length, and the prompt should set the length.",
+    tags=("length", "reward"),
     checked=("golden", "properties", "run"),
     example="tldr(max_length=64)",
     catalogue=("tldr-length",),

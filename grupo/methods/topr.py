@@ -15,6 +15,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="Tapered Off-Policy REINFORCE: Stable and efficient reinforcement learning for LLMs",
     use="Rollouts are old or from another policy, and there is no reference to stay near.",
+    tags=("off-policy", "importance-sampling"),
     checked=("golden", "properties", "run"),
 )
 

@@ -21,6 +21,7 @@ PAPER = Paper(
     title="TreePO: Bridging the Gap of Policy Optimization and Efficacy and Inference Efficiency "
     "with Heuristic Tree-based Modeling",
     use="Sampling dominates the cost, and common prefixes can be sampled once for several answers.",
+    tags=("tree", "advantage", "filtering"),
     checked=("golden", "properties", "run"),
     catalogue=("treepo",),
 )

@@ -10,6 +10,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="Trust Region Masking for Long-Horizon LLM Reinforcement Learning",
     use="Answers are long, and rollouts of the engine or a stale policy make training diverge.",
+    tags=("off-policy", "filtering", "clipping"),
     trl="",
     verl="rollout_rs='seq_max_k3,seq_mean_k3', rollout_rs_threshold='0.05,0.002' (it masks "
     "what it rejects: a token mean is without)",

@@ -15,6 +15,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="SophiaVL-R1: Reinforcing MLLMs Reasoning with Thinking Reward",
     use="A judge scores whole chains of thought and is not reliable everywhere.",
+    tags=("multimodal", "reward"),
     checked=("golden", "properties", "reference", "run"),
     catalogue=("sophiavl-trust-grpo",),
 )

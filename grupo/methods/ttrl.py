@@ -14,6 +14,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="TTRL: Test-Time Reinforcement Learning",
     use="Questions have no answers, and the most frequent answer is mostly correct.",
+    tags=("unsupervised", "filtering"),
     checked=("golden", "properties", "reference", "run"),
 )
 

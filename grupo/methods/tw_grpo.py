@@ -15,6 +15,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="Reinforcing Video Reasoning with Focused Thinking",
     use="Answers begin alike and diverge at a few positions, which should be trained on most.",
+    tags=("aggregation", "multimodal"),
     checked=("golden", "properties", "run"),
     catalogue=("tw-grpo",),
 )

@@ -10,6 +10,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="It Takes Two: Your GRPO Is Secretly DPO",
     use="Sampling dominates the cost, and there are prompts enough to fill a batch with pairs.",
+    tags=("advantage",),
     trl="num_generations=2",
     verl="rollout.n=2, adv_estimator='grpo' (unbiased deviation: +-0.71 where ours is +-1)",
     checked=("golden", "properties", "run"),

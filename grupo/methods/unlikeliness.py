@@ -16,6 +16,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="Rewarding the Unlikely: Lifting GRPO Beyond Distribution Sharpening",
     use="Many attempts are made at test time: pass@n falls while pass@1 rises.",
+    tags=("exploration", "reward"),
     checked=("golden", "properties", "reference", "run"),
     catalogue=("unlikeliness-reward",),
 )

@@ -9,6 +9,7 @@ PAPER = Paper(
     title="VADE: Variance-Aware Dynamic Sampling via Online Sample-Level Difficulty Estimation for "
     "Multimodal RL",
     use="Most tasks are always or never solved, and each recurs often.",
+    tags=("curriculum",),
     checked=("golden", "properties", "run"),
     catalogue=("vade",),
 )

@@ -14,6 +14,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="VAPO: Efficient and Reliable Reinforcement Learning for Advanced Reasoning Tasks",
     use="Answers have very different lengths, and a value function is worth its cost.",
+    tags=("critic", "length", "aggregation", "clipping"),
     checked=("golden", "properties", "run"),
 )
 

@@ -11,6 +11,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="What's Behind PPO's Collapse in Long-CoT? Value Optimization Holds the Secret",
     use="PPO on long answers, whose early tokens receive nothing of the reward.",
+    tags=("critic", "length"),
     checked=("golden", "properties", "run"),
 )
 

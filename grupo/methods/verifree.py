@@ -15,6 +15,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="Reinforcing General Reasoning without Verifiers",
     use="Reference answers are short, and other wordings cannot be verified.",
+    tags=("reward",),
     checked=("golden", "properties", "run"),
 )
 

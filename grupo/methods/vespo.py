@@ -16,6 +16,7 @@ PAPER = Paper(
     title="VESPO: Variational Sequence-Level Soft Policy Optimization for Stable Off-Policy LLM "
     "Training",
     use="Rollouts are many updates old, and a smooth weight should replace clips.",
+    tags=("off-policy", "importance-sampling"),
     trl="loss_type='vespo', vespo_k_pos=2.0, vespo_lambda_pos=3.0, vespo_k_neg=3.0, "
     "vespo_lambda_neg=2.0",
     checked=("golden", "properties", "reference", "run"),

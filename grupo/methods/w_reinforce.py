@@ -10,6 +10,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="The Surprising Effectiveness of Negative Reinforcement in LLM Reasoning",
     use="Pass@1 should rise without loss of pass@k at large k.",
+    tags=("exploration", "advantage"),
     checked=("golden", "properties", "reference", "run"),
 )
 

@@ -15,6 +15,7 @@ from grupo.rollouts.samplers import GroupSampler
 PAPER = Paper(
     title="XRPO: Pushing the limits of GRPO with Targeted Exploration and Exploitation",
     use="The policy has a favourite way to the correct answer and learns no other.",
+    tags=("exploration", "advantage"),
     checked=("golden", "properties", "run"),
     catalogue=("xrpo",),
 )

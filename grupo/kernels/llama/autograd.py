@@ -1,17 +1,39 @@
 """Forward pass with gradient over packed rows, from cached activations if they are current."""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from grupo.kernels.llama.forward_backward import OutputIndex
+from grupo.kernels.llama.activation_cache import ActivationCache, ActivationLayout, ScratchBuffers
+from grupo.kernels.llama.forward_backward import LayerOps, OutputIndex
+from grupo.kernels.llama.layers import LayerWeights
+from grupo.kernels.packing.hf_attention import AttentionWithLSE
 from grupo.kernels.packing.prefix_trie import PackedTokens
 from grupo.kernels.packing.tree_attention import TreeAttention
 
-if TYPE_CHECKING:
-    from grupo.kernels.llama.backend import NativeLlamaBackend
+
+class LayerStack(Protocol):
+    """The layers of a model with the buffers that the forward and backward passes use."""
+
+    layers: tuple[LayerWeights, ...]
+    final_norm_weight: Tensor
+    activation_layout: ActivationLayout
+    activation_cache: ActivationCache
+    scratch: ScratchBuffers
+
+    def layer_ops(self, like: Tensor, position: Tensor) -> LayerOps: ...
+
+    def forward(
+        self,
+        x: Tensor,
+        position: Tensor,
+        attention: AttentionWithLSE,
+        activations: Sequence[Tensor],
+        output_index: OutputIndex,
+    ) -> Tensor: ...
 
 
 class CachedForward(torch.autograd.Function):
@@ -24,7 +46,7 @@ class CachedForward(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any,
-        backend: "NativeLlamaBackend",
+        backend: LayerStack,
         packed: PackedTokens,
         activation_index: Tensor | None,
         output_index: OutputIndex,
