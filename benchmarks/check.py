@@ -1,9 +1,10 @@
-"""Do both libraries do the same work? TRL samples, and both make a gradient of what it sampled.
+"""Check that grupo and TRL compute the same gradient from rollouts that TRL sampled.
 
     python -m benchmarks.check short long --precision float32
 
-Each judges, credits, weighs and differentiates by itself; only the tokens are handed over. In
-float32 the gradients agree to 1e-4 of their norm, or the program fails.
+Each library computes rewards, advantages, the loss and its gradient by itself; only the tokens are
+shared. The exit code is the number of workloads whose float32 gradients differ by 1e-4 or more of
+the norm of a tensor.
 """
 
 import argparse
@@ -20,7 +21,7 @@ import torch
 from torch import Tensor
 
 from benchmarks.compare import HERE
-from benchmarks.ours import recipe
+from benchmarks.grupo_worker import recipe
 from benchmarks.workloads import WORKLOADS
 from grupo.core.component import component
 from grupo.core.interfaces import Actor, Env, score_group
@@ -30,12 +31,17 @@ from grupo.training.learner import Learner
 
 GRADIENT_TOLERANCE = 1e-4
 Tokens = list[int]
-TokenRow = tuple[Tokens, Tokens, Tokens]  # read; what came then; 1 where that is the policy's
+TokenRow = tuple[Tokens, Tokens, Tokens]  # prompt, completion, 1 where the policy generated it
 
 
 @component
 class ReplaySampler:
-    """A sampler that has `rollouts` played already, `n` for each task, whose keys count."""
+    """Returns recorded rollouts instead of sampling new ones.
+
+    Args:
+        rollouts: the recorded rollouts, group after group; the key of a task is the group's index.
+        group_size: rollouts per group.
+    """
 
     rollouts: tuple[Rollout, ...]
     group_size: int
@@ -46,7 +52,7 @@ class ReplaySampler:
 
 
 class GradientKeepingSGD(torch.optim.SGD):
-    """Keeps the gradient, and changes nothing."""
+    """Stores the gradient instead of updating the parameters."""
 
     def step(self, closure: Any = None) -> None:
         self.gradients = [p.grad.clone() for p in self.param_groups[0]["params"]]
@@ -54,81 +60,82 @@ class GradientKeepingSGD(torch.optim.SGD):
 
 @component
 class GradientKeepingOptimizer:
-    """Makes optimizers that keep the gradient."""
+    """Builds a `GradientKeepingSGD`."""
 
     def __call__(self, parameters: Sequence[torch.nn.Parameter]) -> GradientKeepingSGD:
         return GradientKeepingSGD(parameters)
 
 
 def grupo_gradient(name: str, precision: str, token_rows: Sequence[TokenRow]) -> dict[str, Tensor]:
-    """What grupo makes of what was said."""
-    plan = replay_recipe(
-        recipe(WORKLOADS[name], precision), [_rollout_from_tokens(*row) for row in token_rows]
-    )
-    return rollouts_and_gradient(gradient_learner(plan))[1]
+    """Return grupo's gradient of the recorded tokens, by parameter name."""
+    rollouts = [_rollout_from_tokens(*row) for row in token_rows]
+    replay = replay_recipe(recipe(WORKLOADS[name], precision), rollouts)
+    return rollouts_and_gradient(gradient_learner(replay))[1]
 
 
 def replay_recipe(recipe: Recipe, rollouts: Sequence[Rollout]) -> Recipe:
-    """The same, of rollouts that have been played, group after group."""
+    """Return the recipe with a sampler that replays the rollouts, group after group."""
     return recipe.replace(
         method=recipe.method.replace(sampler=ReplaySampler(tuple(rollouts), recipe.group_size))
     )
 
 
 def gradient_learner(recipe: Recipe) -> Learner:
-    """Whoever learns by it, but for the last: the gradient is kept, whole, and changes nothing."""
+    """Return a learner which stores its unclipped gradient and leaves the parameters unchanged."""
     return Learner(recipe.replace(optimizer=GradientKeepingOptimizer(), max_grad_norm=math.inf))
 
 
 def rollouts_and_gradient(learner: Learner) -> tuple[Sequence[Rollout], dict[str, Tensor]]:
-    """A step's rollouts, and the gradient that it kept."""
+    """Run a step; return its rollouts and its gradient by parameter name."""
     names = {id(p): name for name, p in learner.policy.module.named_parameters()}
     groups = learner.step().collected.kept_groups
     optimizer = learner.state.optimizers["optimizer"]
     pairs = zip(optimizer.param_groups[0]["params"], optimizer.gradients, strict=True)
     rollouts = [rollout for group in groups for rollout in group.rollouts]
-    return rollouts, {names[id(p)]: kept for p, kept in pairs}
+    return rollouts, {names[id(parameter)]: gradient for parameter, gradient in pairs}
 
 
-def _rollout_from_tokens(read: Tokens, said: Tokens, own: Tokens) -> Rollout:
-    """Turns: what the world said up to the policy's words, and those."""
-    runs = [
-        (mine, [t for t, _ in run])
-        for mine, run in groupby(zip(said, own, strict=True), lambda x: x[1])
-    ]
-    heard = [tuple(read), *(tuple(run) for mine, run in runs if not mine)]
-    answers = [tuple(run) for mine, run in runs if mine]
-    old = ((0.0,) * len(answer) for answer in answers)  # a first step measures it again
-    return Rollout(tuple(("", Action(*turn)) for turn in zip(answers, old, heard, strict=True)))
+def _rollout_from_tokens(prompt: Tokens, completion: Tokens, from_policy: Tokens) -> Rollout:
+    """Split a completion into turns: environment tokens, then the policy's answer to them."""
+    observations, answers = [tuple(prompt)], []
+    labelled = zip(completion, from_policy, strict=True)
+    for is_answer, run in groupby(labelled, lambda pair: pair[1]):
+        tokens = tuple(token for token, _ in run)
+        (answers if is_answer else observations).append(tokens)
+    old_logp = ((0.0,) * len(answer) for answer in answers)  # the first step recomputes it
+    turns = zip(answers, old_logp, observations, strict=True)
+    return Rollout(tuple(("", Action(*turn)) for turn in turns))
 
 
 def gradient_distance(
-    ours: Mapping[str, Tensor], reference: Mapping[str, Tensor]
+    gradient: Mapping[str, Tensor], reference: Mapping[str, Tensor]
 ) -> tuple[float, float]:
-    """How far apart, by the norm of the whole; the same of the worst of the tensors."""
-    assert ours.keys() == reference.keys(), "they train the same parameters"
-    off = {name: (ours[name] - reference[name]).double().norm() for name in ours}
-    norm = {name: reference[name].double().norm() for name in ours}
-    whole = math.hypot(*off.values()) / math.hypot(*norm.values())
-    return whole, max(float(off[name] / norm[name]) for name in ours)
+    """Return the relative distance of the whole gradients and that of the worst tensor."""
+    assert gradient.keys() == reference.keys(), "the libraries train different parameters"
+    distance = {name: (gradient[name] - reference[name]).double().norm() for name in gradient}
+    norm = {name: reference[name].double().norm() for name in gradient}
+    whole = math.hypot(*distance.values()) / math.hypot(*norm.values())
+    return whole, max(float(distance[name] / norm[name]) for name in gradient)
 
 
 def compare_gradients(name: str, precision: str, python: Path) -> bool:
-    """Print how far apart the gradients are; are they close?"""
+    """Print the distance of the gradients; return whether it is within the tolerance.
+
+    The tolerance applies to float32 only.
+    """
     with tempfile.TemporaryDirectory() as folder:
         file = f"{folder}/step.pt"
-        command = [python, "-m", "benchmarks.check_peer", name, precision, file]
+        command = [python, "-m", "benchmarks.trl_gradient", name, precision, file]
         subprocess.run(command, check=True, cwd=HERE.parent, stderr=subprocess.DEVNULL)
         step = torch.load(file, weights_only=True)
-    whole, worst = gradient_distance(
-        grupo_gradient(name, precision, step["token_rows"]), step["gradient"]
-    )
+    gradient = grupo_gradient(name, precision, step["token_rows"])
+    whole, worst = gradient_distance(gradient, step["gradient"])
     print(f"{name}, {precision}: {whole:.1e} of the norm, {worst:.1e} in the worst tensor")
     return worst < GRADIENT_TOLERANCE or precision != "float32"
 
 
 def main() -> int:
-    """Check every workload that was named; how many fail."""
+    """Check the workloads of the command line; return the number of failures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="+", choices=WORKLOADS, metavar="NAME")
     parser.add_argument("--precision", choices=("float32", "bfloat16"), default="float32")

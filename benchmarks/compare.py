@@ -1,11 +1,11 @@
-"""grupo and TRL in turns on this machine: the same model, prompts, lengths, precision, threads.
+"""Compare grupo with TRL: the same model, prompts, lengths, precision and threads.
 
     python -m benchmarks.compare short long --pairs 10 --precision float32
 
-A worker for each library loads the model and takes a step to warm up. Then they take turns, and
-the order in a pair changes from pair to pair; pairs during which other programs worked are tried
-again. Without names, every workload is measured. What was
-measured is kept in a JSON file from run to run; a Markdown page and its pictures are made from it.
+One worker process per library loads the model and runs a warm-up step. Then the workers alternate;
+the order within a pair changes from pair to pair, and pairs measured while other programs were busy
+are repeated. Without names, every workload is measured. The results accumulate in a JSON file, from
+which a Markdown page and its figures are generated.
 """
 
 import argparse
@@ -25,19 +25,25 @@ from benchmarks.workloads import THREADS, WORKLOADS
 HERE = Path(__file__).parent
 Measurements = dict[str, Any]
 Pair = tuple[Measurements, Measurements]
-MAX_OTHER_CORES = 0.2  # cores that others may use
+MAX_OTHER_CORES = 0.2  # cores that other programs may keep busy during a pair
 
 
 class WorkerDied(Exception):
-    """A worker ended before it was to."""
+    """A worker process ended before its result."""
 
 
 class Worker:
-    """A process that does one step whenever it is told to."""
+    """A process that runs one step per request.
+
+    Args:
+        module: the module of `benchmarks` to run.
+        python: the interpreter to run it with.
+        arguments: command-line arguments of the module.
+    """
 
     def __init__(self, module: str, python: Path, *arguments: str) -> None:
         self.name = " ".join((module, *arguments))
-        self.errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - `close` does it
+        self.errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - `close` closes it
         self.process = subprocess.Popen(
             [python, "-m", f"benchmarks.{module}", *arguments],
             stdin=subprocess.PIPE,
@@ -50,88 +56,97 @@ class Worker:
         self.startup = self.read_reply()
 
     def step(self) -> Measurements:
-        """Let it do a step; its numbers."""
+        """Run a step; return its measurements and the number of cores busy with other processes."""
         assert self.process.stdin is not None
         before = CpuClock.of(self.process.pid)
         self.process.stdin.write("go\n")
         self.process.stdin.flush()
-        said = self.read_reply()
-        return said | {"others": CpuClock.of(self.process.pid).other_cores(before)}
+        measurements = self.read_reply()
+        return measurements | {"others": CpuClock.of(self.process.pid).other_cores(before)}
 
     def read_reply(self) -> Measurements:
-        """Its next line; raises `WorkerDied` with the last lines of its errors if there is none."""
+        """Return the worker's next reply; raise `WorkerDied` with its last errors if it ended."""
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         if line:
             return json.loads(line)
         self.errors.seek(0)
-        last = "".join(self.errors.readlines()[-12:])
-        raise WorkerDied(f"{self.name} ended with {self.process.wait()}:\n{last}")
+        last_errors = "".join(self.errors.readlines()[-12:])
+        exit_code = self.process.wait()
+        raise WorkerDied(f"{self.name} ended with exit code {exit_code}:\n{last_errors}")
 
     def close(self) -> None:
-        """End it, whatever it does."""
+        """Kill the process."""
         self.process.kill()
         self.process.wait()
         self.errors.close()
 
 
 def measure_workload(name: str, precision: str, pairs: int, python: Path) -> Measurements:
-    """The summary of so many pairs of steps."""
+    """Measure pairs of steps of both libraries; return their summary.
+
+    Args:
+        name: the workload.
+        precision: float32 or bfloat16.
+        pairs: number of pairs.
+        python: the interpreter of TRL's environment.
+    """
     workers: list[Worker] = []
     try:
-        for module, binary in (("ours", Path(sys.executable)), ("peer", python)):
+        for module, binary in (("grupo_worker", Path(sys.executable)), ("trl_worker", python)):
             workers.append(Worker(module, binary, name, precision))
             workers[-1].step()  # the first step warms up
-        ours, peer = workers
-        return summarize_pairs(_undisturbed_pairs(ours, peer, pairs), ours.startup, peer.startup)
+        grupo, trl = workers
+        return summarize_pairs(_undisturbed_pairs(grupo, trl, pairs), grupo.startup, trl.startup)
     finally:
         for worker in workers:
             worker.close()
 
 
-def _undisturbed_pairs(ours: Worker, peer: Worker, wanted: int) -> list[Pair]:
-    """So many pairs, those that others disturbed tried again twice at most; the least disturbed.
+def _undisturbed_pairs(grupo: Worker, trl: Worker, num_pairs: int) -> list[Pair]:
+    """Measure until enough pairs are undisturbed, at most 3 * `num_pairs`; return the best.
 
-    Work of others does not slow both libraries alike: what it touched says little of either.
+    Other programs slow the two libraries by different factors, so disturbed pairs would bias the
+    ratio.
     """
     pairs: list[Pair] = []
-    while (
-        sum(_other_cores(pair) < MAX_OTHER_CORES for pair in pairs) < wanted
-        and len(pairs) < 3 * wanted
-    ):
-        pairs.append(_step_pair(ours, peer, len(pairs)))
-    return sorted(pairs, key=_other_cores)[:wanted]
+    undisturbed = 0
+    while undisturbed < num_pairs and len(pairs) < 3 * num_pairs:
+        pairs.append(_step_pair(grupo, trl, len(pairs)))
+        undisturbed += _other_cores(pairs[-1]) < MAX_OTHER_CORES
+    return sorted(pairs, key=_other_cores)[:num_pairs]
 
 
 def _other_cores(pair: Pair) -> float:
-    return max(said["others"] for said in pair)
+    return max(measurements["others"] for measurements in pair)
 
 
-def _step_pair(ours: Worker, peer: Worker, number: int) -> Pair:
-    """A step of each; who goes first alternates."""
-    order = (ours, peer) if number % 2 == 0 else (peer, ours)
-    said = {worker: worker.step() for worker in order}
-    return said[ours], said[peer]
+def _step_pair(grupo: Worker, trl: Worker, number: int) -> Pair:
+    """Run a step of each library; the order alternates with the number of the pair."""
+    order = (grupo, trl) if number % 2 == 0 else (trl, grupo)
+    measurements = {worker: worker.step() for worker in order}
+    return measurements[grupo], measurements[trl]
 
 
 def save_result(path_stem: Path, name: str, precision: str, result: Measurements) -> None:
-    """Add a result to those that are there."""
+    """Add a result to the JSON file and regenerate the page."""
     file = path_stem.with_suffix(".json")
     results = json.loads(file.read_text()) if file.is_file() else {}
     results.setdefault(name, {})[precision] = result
-    order = [known for known in WORKLOADS if known in results]
+    order = [workload for workload in WORKLOADS if workload in results]
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps({known: results[known] for known in order}, indent=1) + "\n")
+    ordered = {workload: results[workload] for workload in order}
+    file.write_text(json.dumps(ordered, indent=1) + "\n")
     write_page(path_stem)
 
 
 def arguments() -> argparse.Namespace:
-    """The command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=RawDefaultsFormatter)
     parser.add_argument("names", nargs="*", choices=[*WORKLOADS, []], default=[], metavar="NAME")
-    parser.add_argument("--pairs", type=int, default=0, help="10, in bfloat16 3, unless told")
-    parser.add_argument("--precision", choices=("float32", "bfloat16"), help="only this one")
-    parser.add_argument("--out", type=Path, default=HERE / "results" / "cpu")
+    parser.add_argument("--pairs", type=int, default=0, help="0: 10 in float32, 3 in bfloat16")
+    parser.add_argument("--precision", choices=("float32", "bfloat16"), help="None: both")
+    parser.add_argument("--out", type=Path, default=HERE / "results" / "cpu", help="path without suffix")
     parser.add_argument("--trl", type=Path, default=HERE / ".trl", help="TRL's environment")
     return parser.parse_args()
 
@@ -139,27 +154,29 @@ def arguments() -> argparse.Namespace:
 class RawDefaultsFormatter(
     argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescriptionHelpFormatter
 ):
-    """Keeps the lines of a description, and says defaults."""
+    """Keeps the line breaks of the description and prints default values."""
 
 
 def main() -> int:
-    """Measure what was asked for; how many workloads a worker died of."""
-    args, died = arguments(), 0
+    """Measure the chosen workloads; return the number of measurements whose worker died."""
+    args = arguments()
+    failures = 0
     names = args.names or list(WORKLOADS)
     subprocess.run([sys.executable, "-m", "benchmarks.models", *names], check=True, cwd=HERE.parent)
-    for name, precision in [(n, p) for n in names for p in WORKLOADS[n].precisions]:
+    cells = [(name, precision) for name in names for precision in WORKLOADS[name].precisions]
+    for name, precision in cells:
         if args.precision not in (None, precision):
             continue
         pairs = args.pairs or {"float32": 10, "bfloat16": 3}[precision]
         try:
             result = measure_workload(name, precision, pairs, args.trl / "bin" / "python")
-        except WorkerDied as death:
-            print(f"{name}, {precision}: {death}", file=sys.stderr)
-            died += 1
+        except WorkerDied as error:
+            print(f"{name}, {precision}: {error}", file=sys.stderr)
+            failures += 1
             continue
         save_result(args.out, name, precision, result)
         print(f"{name}, {precision}: {result['ratio']:.2f} times as fast", flush=True)
-    return died
+    return failures
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
-"""Several turns in one rollout, as TRL's `rollout_func` lets a user write them."""
+"""Multi-turn rollouts for TRL, as a `rollout_func`."""
 
 from collections.abc import Sequence
+from itertools import compress
 from typing import Any
 
 from trl import GRPOTrainer
@@ -26,28 +27,28 @@ class RolloutFunction:
         for turn in range(self.workload.turns):
             if turn:
                 texts = [turn_text(self.workload, prompt, turn) for prompt in prompts]
-                _append_tokens(
-                    completions, mask, [self._tokens(trainer, text) for text in texts], mask_value=0
-                )
-            contexts = [
-                before + after for before, after in zip(prompt_ids, completions, strict=True)
-            ]
+                observations = [self._tokens(trainer, text) for text in texts]
+                _append_tokens(completions, mask, observations, mask_value=0)
+            pairs = zip(prompt_ids, completions, strict=True)
+            contexts = [prompt + completion for prompt, completion in pairs]
             answers, _ = trainer._generate_single_turn(contexts, None, {}, 1)
             _append_tokens(completions, mask, answers, mask_value=1)
-        policy_ids = [
-            [t for t, m in zip(*row, strict=True) if m]
-            for row in zip(completions, mask, strict=True)
-        ]
-        played = {"prompt_ids": prompt_ids, "completion_ids": completions, "logprobs": None}
-        return {**played, "env_mask": mask, "policy_ids": policy_ids}
+        rows = zip(completions, mask, strict=True)
+        return {
+            "prompt_ids": prompt_ids,
+            "completion_ids": completions,
+            "logprobs": None,
+            "env_mask": mask,
+            "policy_ids": [list(compress(tokens, row_mask)) for tokens, row_mask in rows],
+        }
 
     def _tokens(self, trainer: GRPOTrainer, text: str) -> Tokens:
         return trainer.processing_class(text)["input_ids"]
 
 
 def _append_tokens(
-    completions: list[Tokens], mask: list[Tokens], more: list[Tokens], mask_value: int
+    completions: list[Tokens], mask: list[Tokens], new_tokens: list[Tokens], mask_value: int
 ) -> None:
-    for row, marks, tokens in zip(completions, mask, more, strict=True):
-        row += tokens
-        marks += [mask_value] * len(tokens)
+    for completion, row_mask, tokens in zip(completions, mask, new_tokens, strict=True):
+        completion += tokens
+        row_mask += [mask_value] * len(tokens)

@@ -1,8 +1,9 @@
-"""How exact is a gradient? A step's rollouts differentiated in three ways, and in float64.
+"""Measure the accuracy of gradients: three float32 paths against float64.
 
     python -m benchmarks.exact short long agent
 
-As sampling has read them; read anew, in C; and by transformers' modules. Float64 is by the modules.
+The paths differentiate the same rollouts: with activations cached while sampling, with activations
+recomputed by the C kernels, and by transformers' modules. The float64 reference uses the modules.
 """
 
 import argparse
@@ -22,7 +23,7 @@ from benchmarks.check import (
     rollouts_and_gradient,
 )
 from benchmarks.compare import HERE
-from benchmarks.ours import recipe
+from benchmarks.grupo_worker import recipe
 from benchmarks.workloads import WORKLOADS
 from grupo.core.types import Rollout
 from grupo.recipe import Recipe
@@ -32,25 +33,25 @@ Gradient = dict[str, Tensor]
 
 
 def gradients_by_path(name: str) -> tuple[dict[str, Gradient], Gradient]:
-    """By every way in float32, and the truth."""
-    plan = recipe(WORKLOADS[name], "float32")
-    rollouts, recalled = rollouts_and_gradient(gradient_learner(plan))
-    ways = {
-        "recalled": recalled,
-        "read anew": rollouts_and_gradient(gradient_learner(replay_recipe(plan, rollouts)))[1],
-        "by modules": module_gradient(plan, rollouts),
+    """Return the float32 gradient of each path, and the float64 reference."""
+    workload_recipe = recipe(WORKLOADS[name], "float32")
+    rollouts, cached_gradient = rollouts_and_gradient(gradient_learner(workload_recipe))
+    replay = gradient_learner(replay_recipe(workload_recipe, rollouts))
+    gradients = {
+        "cached activations": cached_gradient,
+        "recomputed activations": rollouts_and_gradient(replay)[1],
+        "modules": module_gradient(workload_recipe, rollouts),
     }
-    return ways, module_gradient(plan, rollouts, float64=True)
+    return gradients, module_gradient(workload_recipe, rollouts, float64=True)
 
 
 def module_gradient(
     recipe: Recipe, rollouts: Sequence[Rollout], *, float64: bool = False
 ) -> Gradient:
-    """By the model's own modules, which is how a model that saves memory works; or in float64."""
+    """Return the gradient by transformers' modules, which gradient checkpointing selects."""
     policy: Any = recipe.policy
-    learner = gradient_learner(
-        replay_recipe(recipe.replace(policy=replace(policy, gradient_checkpointing=True)), rollouts)
-    )
+    module_recipe = recipe.replace(policy=replace(policy, gradient_checkpointing=True))
+    learner = gradient_learner(replay_recipe(module_recipe, rollouts))
     if not float64:
         return rollouts_and_gradient(learner)[1]
     learner.policy.module.double()
@@ -62,18 +63,19 @@ def module_gradient(
 
 
 def main() -> int:
-    """Print how far every way is from the truth; how many are far."""
+    """Print the relative error of every path; return how many exceed the tolerance."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="+", choices=WORKLOADS, metavar="NAME")
-    names, far = parser.parse_args().names, 0
+    names = parser.parse_args().names
+    failures = 0
     subprocess.run([sys.executable, "-m", "benchmarks.models", *names], check=True, cwd=HERE.parent)
     for name in names:
-        ways, truth = gradients_by_path(name)
-        for way, gradient in ways.items():
-            whole, worst = gradient_distance(gradient, truth)
-            print(f"{name}, {way}: {whole:.1e} of the norm, {worst:.1e} in the worst tensor")
-            far += not worst < GRADIENT_TOLERANCE
-    return far
+        gradients, reference = gradients_by_path(name)
+        for path, gradient in gradients.items():
+            whole, worst = gradient_distance(gradient, reference)
+            print(f"{name}, {path}: {whole:.1e} of the norm, {worst:.1e} in the worst tensor")
+            failures += not worst < GRADIENT_TOLERANCE
+    return failures
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Rows of a benchmark: measured one by one, each guarded, written down as soon as it is there."""
+"""Benchmark jobs, each with a time limit, and the files of their results."""
 
 import gc
 import json
@@ -15,12 +15,19 @@ Measurements = Mapping[str, Any]
 
 
 class OutOfTime(BaseException):
-    """Whatever is being done has to end; no Exception, which somebody on the way might catch."""
+    """The time limit of a job expired; no Exception, so that the job cannot catch it."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """A row to be: its table, what is measured, about how many seconds that takes."""
+    """One measurement, which becomes a row of the results.
+
+    Args:
+        table: the table of the row.
+        labels: the cells that name the row.
+        expected_seconds: approximate duration; the job is dropped if less time is left.
+        run: measures and returns the other cells.
+    """
 
     table: str
     labels: Mapping[str, str | int]
@@ -29,51 +36,59 @@ class Job:
 
 
 class ResultBoard:
-    """What was measured, what failed and what was dropped: a file, its page, and what went wrong.
+    """The rows of all jobs in a JSON file, a Markdown page and a text file of errors.
 
-    `about` is said before the tables, `captions` of each.
+    Args:
+        file: the JSON file.
+        header: facts of the run, printed before the tables.
+        captions: a caption per table.
+        deadline: the end of the measurements, in seconds of `time.monotonic`.
     """
 
     def __init__(
-        self, file: Path, about: Measurements, captions: Mapping[str, str], ends: float
+        self, file: Path, header: Measurements, captions: Mapping[str, str], deadline: float
     ) -> None:
-        self.file, self.header, self.captions, self.deadline = file, about, captions, ends
+        self.file = file
+        self.header = header
+        self.captions = captions
+        self.deadline = deadline
         self.rows: list[dict[str, Any]] = []
         file.parent.mkdir(parents=True, exist_ok=True)
         self.errors = file.with_suffix(".errors.txt")
         self.errors.write_text("")
 
     def run_job(self, job: Job) -> None:
-        """Measure a row, unless too little time is left."""
-        left = self.deadline - time.monotonic()
-        began = time.monotonic()
-        if job.expected_seconds >= left:
-            said: Measurements = {"note": f"dropped: {max(0, left):.0f} s were left"}
+        """Run a job and save its row; drop the job if too little time is left."""
+        start = time.monotonic()
+        seconds_left = self.deadline - start
+        if job.expected_seconds >= seconds_left:
+            note = f"dropped: {max(0, seconds_left):.0f} s were left"
+            measurements: Measurements = {"note": note}
         else:
-            said = self._run_guarded(job, left)
-        took = {"took": round(time.monotonic() - began, 2)}
-        self.rows.append({"table": job.table, **job.labels, **said, **took})
+            measurements = self._run_guarded(job, seconds_left)
+        duration = {"took": round(time.monotonic() - start, 2)}
+        self.rows.append({"table": job.table, **job.labels, **measurements, **duration})
         print(_format_line(self.rows[-1]), flush=True)
         self.write()
 
     def write(self) -> None:
-        """Everything until now."""
-        every = {**self.header, "captions": self.captions, "rows": self.rows}
-        self.file.write_text(json.dumps(every, indent=1) + "\n")
+        """Write the rows measured so far."""
+        results = {**self.header, "captions": self.captions, "rows": self.rows}
+        self.file.write_text(json.dumps(results, indent=1) + "\n")
         self.file.with_suffix(".md").write_text(render_page(self.header, self.captions, self.rows))
 
-    def _run_guarded(self, job: Job, left: float) -> Measurements:
-        """What was said, or why nothing was; what it held is let go of."""
+    def _run_guarded(self, job: Job, seconds_left: float) -> Measurements:
+        """Return the measurements or a note on the failure; release the job's memory."""
         try:
-            with _time_limit(left):
+            with _time_limit(seconds_left):
                 return job.run()
         except OutOfTime:
-            return {"note": f"stopped: {left:.0f} s were not enough"}
+            return {"note": f"stopped: {seconds_left:.0f} s were not enough"}
         except Exception as error:
             with self.errors.open("a") as file:
                 print(job.table, dict(job.labels), traceback.format_exc(), sep="\n", file=file)
-            first = next(iter(str(error).strip().splitlines()), "")
-            return {"note": f"failed: {type(error).__name__}: {first}"[:160]}
+            first_line = next(iter(str(error).strip().splitlines()), "")
+            return {"note": f"failed: {type(error).__name__}: {first_line}"[:160]}
         finally:
             gc.collect()
             _empty_cuda_cache()
@@ -88,10 +103,10 @@ def _empty_cuda_cache() -> None:
 
 @contextmanager
 def _time_limit(seconds: float) -> Iterator[None]:
-    def ring(*_: object) -> None:
+    def raise_out_of_time(*_: object) -> None:
         raise OutOfTime
 
-    signal.signal(signal.SIGALRM, ring)
+    signal.signal(signal.SIGALRM, raise_out_of_time)
     signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
         yield
@@ -102,14 +117,14 @@ def _time_limit(seconds: float) -> Iterator[None]:
 def render_page(
     header: Measurements, captions: Mapping[str, str], rows: list[dict[str, Any]]
 ) -> str:
-    """A table for each kind of row."""
-    head = "\n".join(f"* {name}: {_format_value(value)}" for name, value in header.items())
-    tables = "\n\n".join(
-        f"## {name}\n\n{captions[name]}\n\n{_table([r for r in rows if r['table'] == name])}"
-        for name in captions
-        if any(row["table"] == name for row in rows)
-    )
-    return f"# On one GPU\n\n{head}\n\n{tables}\n"
+    """Render the header and a table per caption that has rows, as Markdown."""
+    facts = "\n".join(f"* {name}: {_format_value(value)}" for name, value in header.items())
+    sections = [f"# On one GPU\n\n{facts}"]
+    for name, caption in captions.items():
+        members = [row for row in rows if row["table"] == name]
+        if members:
+            sections.append(f"## {name}\n\n{caption}\n\n{_table(members)}")
+    return "\n\n".join(sections) + "\n"
 
 
 def _table(rows: list[dict[str, Any]]) -> str:

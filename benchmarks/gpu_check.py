@@ -1,4 +1,4 @@
-"""Are all ways the same? On a small model in float32, and of the kernels alone in bfloat16."""
+"""Correctness of the measured implementations: a small float32 model, and bfloat16 kernels."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -8,7 +8,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from benchmarks.gpu_machine import CUDA, DEVICE, random_model
-from benchmarks.gpu_readings import FORWARDS, PaddedRows, random_rows
+from benchmarks.gpu_forward import FORWARDS, PaddedRows, random_rows
 from benchmarks.gpu_replay import GraphSampler
 from benchmarks.gpu_sampling import SamplingRequest, engine_replies
 from benchmarks.gpu_sizes import TINY_SIZES, ModelShape
@@ -21,12 +21,12 @@ from grupo.kernels.packing.prefix_trie import pack
 from grupo.kernels.packing.tree_attention import TreeAttention
 
 SMALL_SHAPE = TINY_SIZES.shapes[0]
-FLOAT32_TOLERANCE, BFLOAT16_TOLERANCE = 1e-4, 2e-2  # in float32; in bfloat16
+FLOAT32_TOLERANCE, BFLOAT16_TOLERANCE = 1e-4, 2e-2
 Measurements = dict[str, Any]
 
 
 def small_model() -> PreTrainedModel:
-    """A model in float32 that prefers some tokens to others."""
+    """Return a float32 model whose next-token distributions are far from uniform."""
     model = random_model(SMALL_SHAPE, torch.float32)
     torch.manual_seed(3)
     with torch.no_grad():
@@ -39,62 +39,66 @@ def _rows() -> PaddedRows:
     return random_rows(SMALL_SHAPE, prompts=3, answers=5, length=70, new=40)
 
 
-def _result_row(off: float, allowed: float) -> Measurements:
-    return {"off by": off, "allowed": allowed, "holds": "yes" if off < allowed else "NO"}
+def _result_row(error: float, tolerance: float) -> Measurements:
+    return {"error": error, "tolerance": tolerance, "holds": "yes" if error < tolerance else "NO"}
 
 
-def _relative_distance(ours: Sequence[Tensor], theirs: Sequence[Tensor]) -> float:
-    """How far apart, relative to how large; of several the worst."""
-    pairs = [(a.detach().double(), b.detach().double()) for a, b in zip(ours, theirs, strict=True)]
-    return max(float((a - b).norm() / b.norm()) for a, b in pairs)
+def _relative_error(tensors: Sequence[Tensor], references: Sequence[Tensor]) -> float:
+    """Return the largest relative error of the tensors, by their norms."""
+    errors = []
+    for tensor, reference in zip(tensors, references, strict=True):
+        exact = reference.detach().double()
+        errors.append(float((tensor.detach().double() - exact).norm() / exact.norm()))
+    return max(errors)
 
 
-@torch.set_grad_enabled(CUDA)  # with gradients too it is the kernel of updates; see `FlexLayout`
-def check_logits(way: str) -> Measurements:
-    """Logits, against the model as transformers calls it."""
-    model, rows = small_model(), _rows()
-    ours = LMHead(model.get_output_embeddings())(FORWARDS[way](model, rows).hidden)
+@torch.set_grad_enabled(CUDA)  # with gradients, `FlexLayout` uses the kernel of updates
+def check_logits(forward: str) -> Measurements:
+    """Compare the logits of a forward pass with those of the transformers model."""
+    model = small_model()
+    rows = _rows()
+    logits = LMHead(model.get_output_embeddings())(FORWARDS[forward](model, rows).hidden)
     model.set_attn_implementation("sdpa")
-    theirs = model(rows.token.to(DEVICE), use_cache=False).logits[rows.row, rows.column]
-    return _result_row(_relative_distance([ours], [theirs]), FLOAT32_TOLERANCE)
+    reference = model(rows.token.to(DEVICE), use_cache=False).logits[rows.row, rows.column]
+    return _result_row(_relative_error([logits], [reference]), FLOAT32_TOLERANCE)
 
 
-def check_gradients(way: str) -> Measurements:
-    """Gradients of every parameter, against the dense way with all logits at once."""
-    model, rows = small_model(), _rows()
-    head, parameters = LMHead(model.get_output_embeddings()), list(model.parameters())
+def check_gradients(forward: str) -> Measurements:
+    """Compare the gradients of all parameters with those of padded rows and full logits."""
+    model = small_model()
+    rows = _rows()
+    head = LMHead(model.get_output_embeddings())
+    parameters = list(model.parameters())
 
-    def toward(name: str, logp: Callable[..., Tensor]) -> Sequence[Tensor]:
+    def gradients(name: str, logp: Callable[..., Tensor]) -> Sequence[Tensor]:
         hidden = FORWARDS[name](model, rows).hidden
         return torch.autograd.grad(logp(hidden, rows.answer_tokens, head).mean(), parameters)
 
-    ours, theirs = toward(way, chunked_logp(1 << 14)), toward("dense, sdpa", full_logp)
-    return _result_row(_relative_distance(ours, theirs), FLOAT32_TOLERANCE)
+    packed = gradients(forward, chunked_logp(1 << 14))
+    reference = gradients("dense, sdpa", full_logp)
+    return _result_row(_relative_error(packed, reference), FLOAT32_TOLERANCE)
 
 
 def check_kernels(shape: ModelShape, answers: int) -> Measurements:
-    """flex_attention in bfloat16 and its gradients, against parts in float32."""
+    """Compare bfloat16 flex_attention and its gradients with float32 block attention."""
     rows = random_rows(shape, prompts=2, answers=answers, length=150, new=50)
-    one = pack(rows.token, rows.length).to(DEVICE)
+    packed = pack(rows.token, rows.length).to(DEVICE)
     heads = [shape.heads, shape.kv_heads, shape.kv_heads]
-    size = len(one.token)
+    size = len(packed.token)
     qkv = [torch.randn(1, n, size, shape.head_dim, device=DEVICE).bfloat16() for n in heads]
-    weight = torch.randn(1, size, shape.heads, shape.head_dim, device=DEVICE)
+    output_gradient = torch.randn(1, size, shape.heads, shape.head_dim, device=DEVICE)
 
-    def toward(layout: hf_attention.AttentionLayout, dtype: torch.dtype) -> Sequence[Tensor]:
-        given = [x.to(dtype).requires_grad_() for x in qkv]
-        q, k, v = given
-        out = layout.attend(0, q, k, v, AttentionConfig(shape.head_dim**-0.5))
-        return out, *torch.autograd.grad((out * weight).sum(), given)
+    def attend(layout: hf_attention.AttentionLayout, dtype: torch.dtype) -> Sequence[Tensor]:
+        inputs = [states.to(dtype).requires_grad_() for states in qkv]
+        q, k, v = inputs
+        output = layout.attend(0, q, k, v, AttentionConfig(shape.head_dim**-0.5))
+        return output, *torch.autograd.grad((output * output_gradient).sum(), inputs)
 
-    ours, theirs = (
-        toward(FlexLayout(one), torch.bfloat16),
-        toward(TreeAttention(one), torch.float32),
-    )
+    flex = attend(FlexLayout(packed), torch.bfloat16)
+    blockwise = attend(TreeAttention(packed), torch.float32)
     compiled = torch._dynamo.utils.counters["stats"]["unique_graphs"]
-    return _result_row(_relative_distance(ours, theirs), BFLOAT16_TOLERANCE) | {
-        "note": f"{size} tokens in a line; compiled {compiled} graphs until now"
-    }
+    note = {"note": f"{size} packed tokens; {compiled} graphs compiled so far"}
+    return _result_row(_relative_error(flex, blockwise), BFLOAT16_TOLERANCE) | note
 
 
 SAMPLING_REQUEST = SamplingRequest(
@@ -104,32 +108,30 @@ SAMPLING_REQUEST = SamplingRequest(
 
 @torch.no_grad()
 def check_engine() -> Measurements:
-    """Log-probabilities of what grupo's engine says, against the model as transformers calls it."""
+    """Compare the log-probabilities of grupo's engine with those of the transformers model."""
     model = small_model()
     token, logp = _engine_tokens(model)
-    return _result_row(
-        _relative_distance([logp], [_reference_logp(model, token)]), FLOAT32_TOLERANCE
-    )
+    error = _relative_error([logp], [_reference_logp(model, token)])
+    return _result_row(error, FLOAT32_TOLERANCE)
 
 
 @torch.no_grad()
 def check_graphs() -> Measurements:
-    """The same of the experiment, and how often it says what the engine says."""
+    """Compare captured decode steps with the transformers model and with the engine's tokens."""
     model = small_model()
     token, _ = _engine_tokens(model)
-    rows = GraphSampler(model, SAMPLING_REQUEST.requests, SAMPLING_REQUEST.new_tokens)
-    rows.start()
-    rows.capture_steps(SAMPLING_REQUEST.stride, lambda read: read)
-    rows.generate()
-    off = _relative_distance([rows.logp], [_reference_logp(model, rows.tokens)])
-    alike = float((rows.tokens == token).float().mean())
-    return _result_row(off, FLOAT32_TOLERANCE) | {
-        "note": f"{alike:.1%} of its tokens are the engine's"
-    }
+    sampler = GraphSampler(model, SAMPLING_REQUEST.requests, SAMPLING_REQUEST.new_tokens)
+    sampler.start()
+    sampler.capture_steps(SAMPLING_REQUEST.stride, lambda forward: forward)
+    sampler.generate()
+    error = _relative_error([sampler.logp], [_reference_logp(model, sampler.tokens)])
+    equal_frac = float((sampler.tokens == token).float().mean())
+    note = {"note": f"{equal_frac:.1%} of its tokens are the engine's"}
+    return _result_row(error, FLOAT32_TOLERANCE) | note
 
 
 def _engine_tokens(model: PreTrainedModel) -> tuple[Tensor, Tensor]:
-    """Tokens of every reply, and their log-probabilities."""
+    """Return the tokens of every reply and their log-probabilities."""
     replies = engine_replies(model, SAMPLING_REQUEST)
     token = torch.tensor([reply.tokens for reply in replies], device=DEVICE)
     return token, torch.tensor([reply.logp for reply in replies], device=DEVICE)
@@ -138,6 +140,6 @@ def _engine_tokens(model: PreTrainedModel) -> tuple[Tensor, Tensor]:
 def _reference_logp(model: PreTrainedModel, token: Tensor) -> Tensor:
     model.set_attn_implementation("sdpa")
     prompts = torch.tensor([r.tokens for r in SAMPLING_REQUEST.requests], device=DEVICE)
-    said = model(torch.cat([prompts, token], 1), use_cache=False).logits
-    logp = said[:, SAMPLING_REQUEST.prompt_length - 1 : -1].log_softmax(-1)
+    logits = model(torch.cat([prompts, token], 1), use_cache=False).logits
+    logp = logits[:, SAMPLING_REQUEST.prompt_length - 1 : -1].log_softmax(-1)
     return logp.gather(2, token[..., None])[..., 0]

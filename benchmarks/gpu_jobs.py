@@ -1,4 +1,4 @@
-"""What is measured, what matters most first: a later row may find no time."""
+"""The jobs of the GPU benchmark, most important first: the deadline may drop later ones."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -8,14 +8,14 @@ from itertools import product
 from benchmarks import gpu_attention as attention
 from benchmarks import gpu_check as check
 from benchmarks.gpu_board import Job, Measurements
-from benchmarks.gpu_readings import (
+from benchmarks.gpu_forward import (
     FORWARDS,
     SINGLE_LENGTH_FORWARD,
     ForwardFunction,
     PaddedRows,
     random_rows,
 )
-from benchmarks.gpu_sampling import WAYS, SamplingRequest, measure_sampling
+from benchmarks.gpu_sampling import SAMPLING_FUNCTIONS, SamplingRequest, measure_sampling
 from benchmarks.gpu_sizes import BenchmarkSizes, ModelShape
 from benchmarks.gpu_update import (
     CHECKPOINTING,
@@ -26,26 +26,35 @@ from benchmarks.gpu_update import (
     measure_head,
 )
 
-COMPILE_SECONDS = 90.0  # seconds, about
-GRUPO, GRAPHS, DYNAMIC, STATIC, DEFAULT_CELLS, *COMPILED = WAYS
+COMPILE_SECONDS = 90.0  # approximate
+GRUPO, GRAPHS, DYNAMIC, STATIC, DEFAULT_CONTEXT, *COMPILED = SAMPLING_FUNCTIONS
 
 
 def correctness_jobs(sizes: BenchmarkSizes) -> Iterator[Job]:
-    """Is it right? Before anything else."""
-    table = "Correctness"
-    for way in ("packed, parts", "packed, flex"):
-        yield Job(table, {"what": f"logits, {way}"}, 5, partial(check.check_logits, way))
-        yield Job(table, {"what": f"gradients, {way}"}, 5, partial(check.check_gradients, way))
+    """Yield the correctness checks."""
+    checks: dict[str, Callable[[], Measurements]] = {}
+    for forward in ("packed, blocks", "packed, flex"):
+        checks[f"logits, {forward}"] = partial(check.check_logits, forward)
+        checks[f"gradients, {forward}"] = partial(check.check_gradients, forward)
     for answers in (4, 20):  # another length must not need another kernel
-        what = {"what": f"flex in bfloat16 and its gradients, {answers} answers"}
-        yield Job(table, what, 5, partial(check.check_kernels, sizes.shapes[0], answers))
-    yield Job(table, {"what": "what the engine says"}, 5, check.check_engine)
-    yield Job(table, {"what": "what captured steps say"}, 5, check.check_graphs)
+        name = f"flex in bfloat16 and its gradients, {answers} answers"
+        checks[name] = partial(check.check_kernels, sizes.shapes[0], answers)
+    checks["log-probabilities of the engine"] = check.check_engine
+    checks["log-probabilities of captured steps"] = check.check_graphs
+    for name, run in checks.items():
+        yield Job("Correctness", {"check": name}, 5, run)
 
 
 @dataclass(frozen=True)
 class ShapeJobs:
-    """Those of one shape of models; `flop` and `bandwidth` are what the machine can do."""
+    """The jobs of one model shape.
+
+    Args:
+        sizes: the sizes of batches.
+        shape: the shape of the model.
+        flop: FLOP/s of a bfloat16 matrix product on this machine.
+        bandwidth: bytes/s of a copy on this machine, read and write.
+    """
 
     sizes: BenchmarkSizes
     shape: ModelShape
@@ -53,148 +62,158 @@ class ShapeJobs:
     bandwidth: float
 
     def update_jobs(self, logits: str) -> Iterator[Job]:
-        """Every way to read and to keep, of the same rows."""
-        for keeping, way in product(CHECKPOINTING, FORWARDS):
-            yield self._update_job(way, FORWARDS[way], keeping, logits)
+        """Yield updates of the same rows, by every forward pass with and without checkpointing."""
+        for checkpointing, name in product(CHECKPOINTING, FORWARDS):
+            yield self._update_job(name, FORWARDS[name], checkpointing, logits)
 
     def single_length_jobs(self) -> Iterator[Job]:
-        """flex_attention compiled for that line alone."""
+        """Yield the update with flex_attention compiled for its exact length."""
         job = self._update_job("packed, flex of one length", SINGLE_LENGTH_FORWARD, "no", "chunks")
         yield replace(job, expected_seconds=COMPILE_SECONDS)
 
-    def _update_job(self, way: str, reading: ForwardFunction, keeping: str, logits: str) -> Job:
+    def _update_rows(self) -> Callable[[], PaddedRows]:
         sizes = self.sizes
-        rows = partial(
+        return partial(
             random_rows, self.shape, *sizes.update_rows, sizes.prompt_length, sizes.new_tokens
         )
-        update = UpdateBenchmark(reading, LOGP_FUNCTIONS[logits], keeping, rows)
-        of = {"model": self.shape.name, "way": way, "checkpointing": keeping, "logits": logits}
-        return Job("Updates", of, 5, partial(update.measure, self.shape, self.flop))
+
+    def _group_rows(self, group_size: int) -> Callable[[], PaddedRows]:
+        sizes = self.sizes
+        return partial(
+            random_rows, self.shape, 1, group_size, sizes.long_prompt, sizes.new_tokens
+        )
+
+    def _update_job(
+        self, name: str, forward: ForwardFunction, checkpointing: str, logits: str
+    ) -> Job:
+        update = UpdateBenchmark(
+            forward, LOGP_FUNCTIONS[logits], checkpointing, self._update_rows()
+        )
+        labels = {
+            "model": self.shape.name,
+            "forward": name,
+            "checkpointing": checkpointing,
+            "logits": logits,
+        }
+        return Job("Updates", labels, 5, partial(update.measure, self.shape, self.flop))
 
     def attention_jobs(self) -> Iterator[Job]:
-        """One layer's attention: of the rows of updates, and of the largest group."""
-        sizes, few, most = self.sizes, "some short groups", "a long prompt's group"
-        short = partial(
-            random_rows, self.shape, *sizes.update_rows, sizes.prompt_length, sizes.new_tokens
-        )
-        size = max(sizes.group_sizes)
-        long = partial(random_rows, self.shape, 1, size, sizes.long_prompt, sizes.new_tokens)
-        for (name, rows), way in product({few: short, most: long}.items(), attention.WAYS):
-            run = partial(_run_attention, attention.WAYS[way], self.shape, rows)
-            yield Job("Attention alone", {"rows": name, "way": way}, 5, run)
+        """Yield one layer's attention, for the rows of updates and for the largest group."""
+        batches = {
+            "short groups": self._update_rows(),
+            "group of a long prompt": self._group_rows(max(self.sizes.group_sizes)),
+        }
+        functions = attention.ATTENTION_FUNCTIONS
+        for (batch, rows), name in product(batches.items(), functions):
+            run = partial(_run_attention, functions[name], self.shape, rows)
+            yield Job("Attention alone", {"rows": batch, "attention": name}, 5, run)
 
     def logits_jobs(self) -> Iterator[Job]:
-        """How many logits at a time."""
-        said = self.sizes.update_rows[0] * self.sizes.update_rows[1] * self.sizes.new_tokens
-        ways = {f"{chunk:,} at a time": chunked_logp(chunk) for chunk in self.sizes.chunk_sizes}
-        for name, way in {**ways, "at once, log_softmax": full_logp}.items():
-            of = {"hidden": self.shape.hidden_size, "tokens": said, "logits": name}
-            run = partial(measure_head, self.shape, said, way, self.flop)
-            yield Job("The head alone", of, 5, run)
+        """Yield the LM head with several chunk sizes of the logits, and with full logits."""
+        prompts, answers = self.sizes.update_rows
+        tokens = prompts * answers * self.sizes.new_tokens
+        functions = {f"chunks of {n:,}": chunked_logp(n) for n in self.sizes.chunk_sizes}
+        functions["full, log_softmax"] = full_logp
+        for name, logp in functions.items():
+            labels = {"hidden": self.shape.hidden_size, "tokens": tokens, "logits": name}
+            run = partial(measure_head, self.shape, tokens, logp, self.flop)
+            yield Job("LM head alone", labels, 5, run)
 
     def sampling_jobs(
-        self, batches: Iterable[int], ways: Iterable[str], expected_seconds: float = 20
+        self, batch_sizes: Iterable[int], names: Iterable[str], expected_seconds: float = 20
     ) -> Iterator[Job]:
-        """Some ways, of some batches."""
-        for batch, way in product(batches, ways):
-            yield self._sampling_job(way, self._sampling_request(batch), expected_seconds)
+        """Yield sampling of every batch size by every named implementation."""
+        for batch_size, name in product(batch_sizes, names):
+            yield self._sampling_job(name, self._sampling_request(batch_size), expected_seconds)
 
-    def _sampling_request(self, batch: int) -> SamplingRequest:
+    def _sampling_request(self, batch_size: int) -> SamplingRequest:
         sizes = self.sizes
-        rows = batch // sizes.prompts
+        rows = batch_size // sizes.prompts
         return SamplingRequest(
             self.shape, sizes.prompts, rows, sizes.prompt_length, sizes.new_tokens, sizes.stride
         )
 
-    def _sampling_job(self, way: str, request: SamplingRequest, expected_seconds: float) -> Job:
-        of = {"model": request.shape.name, "rows": request.batch_size, "way": way}
-        return Job(
-            "Sampling",
-            of,
-            expected_seconds,
-            partial(measure_sampling, WAYS[way], request, self.bandwidth),
-        )
+    def _sampling_job(self, name: str, request: SamplingRequest, expected_seconds: float) -> Job:
+        labels = {"model": request.shape.name, "rows": request.batch_size, "sampler": name}
+        run = partial(measure_sampling, SAMPLING_FUNCTIONS[name], request, self.bandwidth)
+        return Job("Sampling", labels, expected_seconds, run)
 
     def group_update_jobs(self) -> Iterator[Job]:
-        """Updates by one long prompt and more and more answers."""
-        for size, way in product(self.sizes.group_sizes, FORWARDS):
-            rows = partial(
-                random_rows, self.shape, 1, size, self.sizes.long_prompt, self.sizes.new_tokens
-            )
-            update = UpdateBenchmark(
-                FORWARDS[way], chunked_logp(max(self.sizes.chunk_sizes)), "yes", rows
-            )
+        """Yield updates of one long prompt with increasing group size."""
+        logp = chunked_logp(max(self.sizes.chunk_sizes))
+        for size, name in product(self.sizes.group_sizes, FORWARDS):
+            update = UpdateBenchmark(FORWARDS[name], logp, "yes", self._group_rows(size))
             run = partial(update.measure, self.shape, self.flop)
-            yield Job("Updates of a group", {"answers": size, "way": way}, 8, run)
+            yield Job("Updates of a group", {"answers": size, "forward": name}, 8, run)
 
     def group_sampling_jobs(self) -> Iterator[Job]:
-        """More and more answers to one long prompt."""
-        for size, way in product(self.sizes.group_sizes, (GRUPO, GRAPHS, DYNAMIC)):
-            length = self.sizes.long_prompt
-            asked = SamplingRequest(
-                self.shape, 1, size, length, self.sizes.short_new_tokens, self.sizes.stride
+        """Yield sampling for one long prompt with increasing group size."""
+        sizes = self.sizes
+        for size, name in product(sizes.group_sizes, (GRUPO, GRAPHS, DYNAMIC)):
+            request = SamplingRequest(
+                self.shape, 1, size, sizes.long_prompt, sizes.short_new_tokens, sizes.stride
             )
-            job = self._sampling_job(way, asked, 8)
-            yield replace(job, table="Sampling of a group", labels={"answers": size, "way": way})
+            job = self._sampling_job(name, request, 8)
+            labels = {"answers": size, "sampler": name}
+            yield replace(job, table="Sampling of a group", labels=labels)
 
 
 def _run_attention(
-    way: Callable[[ModelShape, PaddedRows], Measurements],
+    attention_function: Callable[[ModelShape, PaddedRows], Measurements],
     shape: ModelShape,
     rows: Callable[[], PaddedRows],
 ) -> Measurements:
-    return way(shape, rows())
+    return attention_function(shape, rows())
 
 
 def all_jobs(sizes: BenchmarkSizes, flop: float, bandwidth: float) -> Iterator[Job]:
-    """Everything; it is a second or two for a model to be made anew."""
+    """Yield all jobs; few changes of the model, because building one takes seconds."""
     small, large = (ShapeJobs(sizes, shape, flop, bandwidth) for shape in sizes.shapes)
-    few, some, many = sizes.batch_sizes
-    everybody = (GRUPO, GRAPHS, DYNAMIC, STATIC)
+    few, medium, many = sizes.batch_sizes
+    main_samplers = (GRUPO, GRAPHS, DYNAMIC, STATIC)
     yield from correctness_jobs(sizes)
     yield from small.attention_jobs()
     yield from small.update_jobs("chunks")
-    yield from small.sampling_jobs((some, many), everybody)
+    yield from small.sampling_jobs((medium, many), main_samplers)
     yield from small.logits_jobs()
     yield from large.update_jobs("chunks")
-    yield from large.sampling_jobs((some, many), everybody[:3])
+    yield from large.sampling_jobs((medium, many), main_samplers[:3])
     yield from small.group_update_jobs()
-    yield from small.sampling_jobs([few], everybody)
+    yield from small.sampling_jobs([few], main_samplers)
     yield from small.update_jobs("at once")
     yield from small.group_sampling_jobs()
     yield from low_priority_jobs(sizes, small, large)
 
 
 def low_priority_jobs(sizes: BenchmarkSizes, small: ShapeJobs, large: ShapeJobs) -> Iterator[Job]:
-    """What matters least, or takes longest."""
-    few, some, many = sizes.batch_sizes
+    """Yield the least important and the slowest jobs."""
+    few, medium, many = sizes.batch_sizes
     yield from small.single_length_jobs()
-    yield from small.sampling_jobs([some], COMPILED, COMPILE_SECONDS)
-    yield from small.sampling_jobs([many], [DEFAULT_CELLS])
+    yield from small.sampling_jobs([medium], COMPILED, COMPILE_SECONDS)
+    yield from small.sampling_jobs([many], [DEFAULT_CONTEXT])
     yield from large.update_jobs("at once")
     yield from large.sampling_jobs([few], (GRUPO, GRAPHS, DYNAMIC, STATIC))
-    yield from large.sampling_jobs((some, many), [STATIC])
+    yield from large.sampling_jobs((medium, many), [STATIC])
 
 
 def captions(sizes: BenchmarkSizes) -> dict[str, str]:
-    """What each table is of."""
+    """Return the caption of each table."""
     prompts, answers = sizes.update_rows
-    each = f"{sizes.prompt_length} tokens"
+    prompt_length = f"{sizes.prompt_length} tokens"
+    answer_length = f"{sizes.new_tokens // 2} to {sizes.new_tokens} tokens"
     return {
-        "Correctness": "Relative to the norm of what it is compared with.",
-        "Attention alone": f"One layer's, of heads like those of {sizes.shapes[0].name}: the rows "
-        f"of updates, and {max(sizes.group_sizes)} answers to {sizes.long_prompt} tokens.",
-        "Updates": f"{prompts} prompts of {each}, {answers} answers to each, of"
-        f" {sizes.new_tokens // 2} to {sizes.new_tokens} tokens; forward and backward, without the"
-        " optimizer. FLOP: 6 for each parameter and prefilled token, the head's for tokens of"
-        " answers only, and attention's.",
-        "Sampling": f"{sizes.prompts} prompts of {each}, equally many rows for each, of "
-        f"{sizes.new_tokens} tokens. The bound: weights, keys and values read once a step, at the "
-        "bandwidth of copying, without the first step.",
-        "The head alone": "The head and the log-probabilities, forward and backward.",
-        "Updates of a group": f"One prompt of {sizes.long_prompt} tokens, answers of "
-        f"{sizes.new_tokens // 2} to {sizes.new_tokens}; checkpointing,"
-        f" {max(sizes.chunk_sizes):,} logits at a time.",
-        "Sampling of a group": f"One prompt of {sizes.long_prompt} tokens,"
-        f" {sizes.short_new_tokens} new.",
+        "Correctness": "Errors relative to the norm of the reference.",
+        "Attention alone": f"One layer with the heads of {sizes.shapes[0].name}: the rows of updates, "
+        f"and {max(sizes.group_sizes)} answers to a prompt of {sizes.long_prompt} tokens.",
+        "Updates": f"{prompts} prompts of {prompt_length}, {answers} answers to each, of {answer_length}; "
+        "forward and backward, without the optimizer. FLOP: 6 per parameter and evaluated token, "
+        "6 per parameter of the head and answer token, and those of attention.",
+        "Sampling": f"{sizes.prompts} prompts of {prompt_length}, the same number of rows for each, "
+        f"{sizes.new_tokens} new tokens. The bound: weights, keys and values read once per step at "
+        "the copy bandwidth, without the first step.",
+        "LM head alone": "Logits and log-probabilities, forward and backward.",
+        "Updates of a group": f"One prompt of {sizes.long_prompt} tokens, answers of {answer_length}; "
+        f"checkpointing, {max(sizes.chunk_sizes):,} logits per chunk.",
+        "Sampling of a group": f"One prompt of {sizes.long_prompt} tokens, "
+        f"{sizes.short_new_tokens} new tokens.",
     }

@@ -19,7 +19,7 @@ from benchmarks.gpu_machine import (
     reset_peak_memory,
     time_once,
 )
-from benchmarks.gpu_readings import ForwardFunction, ForwardResult, PaddedRows
+from benchmarks.gpu_forward import ForwardFunction, ForwardResult, PaddedRows
 from benchmarks.gpu_sizes import ModelShape
 from grupo.inference.sampling_params import Sampling
 from grupo.kernels.lm_head import LMHead

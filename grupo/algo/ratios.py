@@ -40,7 +40,7 @@ def sequence(pi: Signals, batch: Batch) -> Tensor:
 def turn(pi: Signals, batch: Batch) -> PerAction:
     """Turn ratio: geometric mean of the token ratios of the same turn in the row, (N, T)."""
     log_ratio = token_log_ratio(pi, batch)
-    num_turns = int(batch.turn.max()) + 1
+    num_turns = int(batch.turn.max()) + 1 if batch.turn.numel() else 0
     zeros = log_ratio.new_zeros((len(log_ratio), num_turns))
     total = zeros.scatter_add(1, batch.turn, log_ratio)
     count = zeros.scatter_add(1, batch.turn, batch.mask.to(log_ratio))

@@ -46,11 +46,13 @@ def row_mean(x: PerAction, batch: Batch) -> Tensor:
 
 
 def row_max(x: PerAction, batch: Batch) -> Tensor:
-    """Maximum of `x` (N, T) over the unmasked tokens of each row, (N, 1).
+    """Maximum of `x` (N, T) over the unmasked tokens of each row, (N, 1); -inf without any.
 
     >>> from grupo.testing.batches import make_batch
     >>> row_max(torch.tensor([[1.0, 3.0], [2.0, 9.0]]), make_batch(group=[0, 0], length=[2, 1]))
     tensor([[3.],
             [2.]])
     """
-    return x.masked_fill(~batch.mask, -torch.inf).amax(1, keepdim=True)
+    kept = x.masked_fill(~batch.mask, -torch.inf)
+    # one more column, so that rows of no columns have a maximum
+    return torch.nn.functional.pad(kept, (0, 1), value=-torch.inf).amax(1, keepdim=True)

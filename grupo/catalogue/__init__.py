@@ -1,6 +1,6 @@
 """The catalogue: all methods of the library, and how each differs from the default method."""
 
-from grupo.catalogue.entries import Entry, find_entry, methods, search_entries
+from grupo.catalogue.entries import Entry, find_entry, methods, search_entries, tagged_entries
 from grupo.catalogue.pages import index_page, method_page, method_pages, methods_table
 from grupo.catalogue.parse import parse_method
 
@@ -14,4 +14,5 @@ __all__ = [
     "methods_table",
     "parse_method",
     "search_entries",
+    "tagged_entries",
 ]

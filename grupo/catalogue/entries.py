@@ -3,7 +3,7 @@
 import inspect
 import pkgutil
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from functools import cache
 from importlib import import_module
@@ -12,6 +12,7 @@ from typing import Any
 import grupo.methods
 from grupo.catalogue.parse import parse_method
 from grupo.core.errors import ConfigError, suggest
+from grupo.core.paper import check_tags
 from grupo.method import Method, changed_slots
 
 FIRST_LINE_PATTERN = re.compile(
@@ -19,6 +20,7 @@ FIRST_LINE_PATTERN = re.compile(
     r"(?P<authors>[^.,]+(?: et al\.| and [^.,]+)?), (?P<year>\d{4}), "
     r"(?:arXiv:(?P<arxiv>\d{4}\.\d{4,5})|(?P<venue>[^:]+))\."
 )
+ARGUMENT_PATTERN = re.compile(r"^(?P<name>\w+): (?P<meaning>.+(?:\n\s.*)*)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,7 @@ class Entry:
         example: A call that works, with the required arguments.
         changes: Slots that differ from the default method, each with the code that fills it.
         use: When to choose the method.
+        tags: Subjects of the method, from `grupo.core.paper.TAGS`.
         trl: The options by which TRL implements it.
         verl: The options by which verl implements it.
         checked: How the implementation was checked.
@@ -54,6 +57,7 @@ class Entry:
     example: str
     changes: tuple[tuple[str, str], ...]
     use: str
+    tags: tuple[str, ...]
     trl: str
     verl: str
     checked: tuple[str, ...]
@@ -77,8 +81,20 @@ class Entry:
 
     @property
     def formula(self) -> str:
-        """The docstring of the method's function."""
-        return inspect.getdoc(self.function) or ""
+        """The docstring of the method's function, without its description of the arguments."""
+        return self._docstring_parts[0].strip()
+
+    @property
+    def argument_meanings(self) -> dict[str, str]:
+        """The description of each argument in the docstring of the method's function."""
+        arguments = inspect.cleandoc(self._docstring_parts[2])
+        matches = ARGUMENT_PATTERN.finditer(arguments)
+        return {match["name"]: " ".join(match["meaning"].split()) for match in matches}
+
+    @property
+    def _docstring_parts(self) -> tuple[str, str, str]:
+        """The docstring before, at and after its line `Args:`."""
+        return (inspect.getdoc(self.function) or "").partition("\nArgs:\n")
 
     def to_data(self) -> dict[str, Any]:
         """The entry as JSON can hold it."""
@@ -120,6 +136,20 @@ def search_entries(text: str) -> tuple[Entry, ...]:
     return entries
 
 
+def tagged_entries(entries: Iterable[Entry], tags: Iterable[str]) -> tuple[Entry, ...]:
+    """The entries that have all of the tags.
+
+    Raises:
+        ConfigError: A tag is not in `grupo.core.paper.TAGS`.
+
+    >>> [entry.key for entry in tagged_entries(methods(), ["critic", "clipping"])]
+    ['ppo', 'vapo']
+    """
+    required = frozenset(tags)
+    check_tags(sorted(required), where="tag")
+    return tuple(entry for entry in entries if required <= {*entry.tags})
+
+
 def _load_entry(key: str) -> Entry:
     module = import_module(f"grupo.methods.{key}")
     paper = module.PAPER
@@ -131,6 +161,7 @@ def _load_entry(key: str) -> Entry:
         example=example,
         changes=tuple(changed_slots(parse_method(example)).items()),
         use=paper.use,
+        tags=paper.tags,
         trl=paper.trl,
         verl=paper.verl,
         checked=paper.checked,

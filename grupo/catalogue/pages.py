@@ -8,6 +8,7 @@ from rich.table import Table
 
 from grupo.catalogue.entries import Entry, methods
 from grupo.core.component import to_code
+from grupo.core.paper import TAGS
 from grupo.method import Method
 
 GENERATED_NOTICE = (
@@ -48,6 +49,7 @@ def method_page(entry: Entry) -> str:
         f"# {entry.name}",
         f"{entry.claim[0].upper()}{entry.claim[1:]}.",
         f"{entry.authors}, {entry.year}: {_arxiv_link(entry, entry.title)}.",
+        f"Tags: {', '.join(map(_tag_link, entry.tags))}.",
         *_when_section(entry),
         "## Formula",
         f"```text\n{entry.formula}\n```",
@@ -56,8 +58,7 @@ def method_page(entry: Entry) -> str:
             ("slot", "default", entry.name),
             [[slot, _code(old), _code(new)] for slot, old, new in changed],
         ),
-        "## Arguments",
-        _markdown_table(("name", "type", "default"), _argument_rows(entry)),
+        *_arguments_section(entry),
         "## Use",
         f"On the command line `--method '{entry.example}'`, in Python",
         f"```python\n{_python_example(entry)}\n```",
@@ -69,7 +70,7 @@ def method_page(entry: Entry) -> str:
 
 
 def index_page(entries: Sequence[Entry]) -> str:
-    """The index page: the default method, and the methods by the slots that they change."""
+    """The index page: the default method, and the methods by changed slot and by tag."""
     default = Method()
     slots = [[f.name, _code(to_code(getattr(default, f.name)))] for f in fields(default)]
     sections = [
@@ -80,6 +81,9 @@ def index_page(entries: Sequence[Entry]) -> str:
         "`grupo methods NUMBER` finds a method by its paper's arXiv number.",
         "## By slot",
         _markdown_table(("slot", "methods"), _by_slot(entries)),
+        "## By tag",
+        "`grupo methods list --tag NAME` lists the methods of a tag; with several, those of all.",
+        _markdown_table(("tag", "meaning", "methods"), _by_tag(entries)),
         "## All methods",
         _markdown_table(("method", "paper", "idea"), map(_index_row, entries)),
     ]
@@ -107,6 +111,23 @@ def _by_slot(entries: Sequence[Entry]) -> list[list[str]]:
     ]
 
 
+def _by_tag(entries: Sequence[Entry]) -> list[list[str]]:
+    """For each tag, its meaning and the methods that have it."""
+    return [
+        [_tag_anchor(tag), meaning, ", ".join(_page_link(e) for e in entries if tag in e.tags)]
+        for tag, meaning in TAGS.items()
+    ]
+
+
+def _tag_anchor(tag: str) -> str:
+    """The tag, as the target of the links of the methods' pages."""
+    return f'<a id="tag-{tag}"></a>{tag}'
+
+
+def _tag_link(tag: str) -> str:
+    return f"[{tag}](README.md#tag-{tag})"
+
+
 def _changes_slot(slot: str, changes: Mapping[str, str]) -> bool:
     return slot in changes and not changes[slot].startswith("GroupSampler(")
 
@@ -131,19 +152,32 @@ def _markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
+def _arguments_section(entry: Entry) -> list[str]:
+    header = ("name", "type", "default", "meaning")
+    rows = _argument_rows(entry)
+    return ["## Arguments", _markdown_table(header, rows)] if rows else []
+
+
 def _argument_rows(entry: Entry) -> list[list[str]]:
+    meanings = entry.argument_meanings
     return [
         [
             f"`{p.name}`",
             _code(inspect.formatannotation(p.annotation)),
             "required" if p.default is p.empty else _code(to_code(p.default)),
+            _cell(meanings.get(p.name, "")),
         ]
         for p in inspect.signature(entry.function).parameters.values()
     ]
 
 
 def _code(text: str) -> str:
-    return f"`{text}`".replace("|", r"\|")
+    return _cell(f"`{text}`")
+
+
+def _cell(text: str) -> str:
+    """Text in which Markdown does not read a bar as the end of the cell."""
+    return text.replace("|", r"\|")
 
 
 def _python_example(entry: Entry) -> str:

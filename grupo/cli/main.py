@@ -9,7 +9,7 @@ import typer
 
 from grupo.cli.compare import compare
 from grupo.cli.inspect import doctor, evaluate, export, rollouts
-from grupo.cli.methods import method_app, methods
+from grupo.cli.methods import methods_app
 from grupo.cli.recipe_help import RecipeCommand
 from grupo.cli.report import report, watch
 from grupo.cli.train import make_toy_model, resume, train
@@ -29,9 +29,9 @@ COMMANDS = {
     "report": report,
     "watch": watch,
     "export": export,
-    "methods": methods,
 }
-COMMAND_NAMES = (*COMMANDS, "method")
+COMMAND_NAMES = (*COMMANDS, "methods")
+METHODS_COMMANDS = ("list", "check")
 COMMANDS_WITH_FIELDS = ("train", "resume", "compare", "eval")  # fields of a recipe are options
 
 app = typer.Typer(
@@ -47,7 +47,7 @@ for name, command in COMMANDS.items():
         cls=RecipeCommand if name == "train" else None,
         context_settings={"ignore_unknown_options": name in COMMANDS_WITH_FIELDS},
     )(command)
-app.add_typer(method_app, name="method")
+app.add_typer(methods_app, name="methods")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -68,8 +68,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _with_default_command(arguments: list[str]) -> list[str]:
-    """The arguments, beginning with a command: options and addresses of recipes are for `train`."""
+    """The arguments, beginning with a command and, after `methods`, a second one.
+
+    Options and addresses of recipes are for `train`, names of methods for `methods list`.
+    """
     first = arguments[0] if arguments else ""
+    if first == "methods" and (*arguments, "")[1] not in (*METHODS_COMMANDS, *HELP_FLAGS):
+        return ["methods", "list", *arguments[1:]]
     if first in (*COMMAND_NAMES, *HELP_FLAGS):
         return arguments
     if first and not first.startswith("-") and ":" not in first and not first.endswith(".py"):

@@ -1,4 +1,4 @@
-"""Commands about methods: `grupo methods` and `grupo method check`."""
+"""Commands about methods: `grupo methods list` and `grupo methods check`."""
 
 import json
 import sys
@@ -10,25 +10,32 @@ from typer import Argument, Option
 from grupo.core.console import out, print_line
 
 JsonOption = Annotated[bool, Option("--json", help="Print JSON.")]
-method_app = typer.Typer(no_args_is_help=True, help="Check a method of your own.")
+HELP = "List the methods, or check one. `grupo methods NAME` is `grupo methods list NAME`."
+methods_app = typer.Typer(no_args_is_help=True, help=HELP)
 
 
-def methods(
+@methods_app.command("list")
+def list_methods(
     name: Annotated[
         str, Argument(metavar="NAME", help="A name or an arXiv number; all methods by default.")
     ] = "",
+    tags: Annotated[
+        list[str] | None,
+        Option("--tag", metavar="TAG", help="Only methods with this tag; repeat it for several."),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """List the methods and the slots in which each differs from GRPO."""
     from grupo import catalogue
 
-    entries = catalogue.search_entries(name) if name else catalogue.methods()
+    named = catalogue.search_entries(name) if name else catalogue.methods()
+    entries = catalogue.tagged_entries(named, tags or ())
     if as_json:
         return print_line(json.dumps([entry.to_data() for entry in entries], indent=1))
-    out.print(catalogue.methods_table(entries))
+    out.print(catalogue.methods_table(entries) if entries else "No method has all these tags.")
 
 
-@method_app.command()
+@methods_app.command()
 def check(
     address: Annotated[str, Argument(metavar="METHOD", help="path.py:name, or a method's name.")],
 ) -> None:
@@ -47,8 +54,3 @@ def check(
     num_failed = sum(not result.passed for result in results)
     print_line(f"{num_held} properties hold, {num_failed} failed")
     sys.exit(bool(num_failed))
-
-
-@method_app.callback()
-def _method_group() -> None:
-    """Check a method of your own."""

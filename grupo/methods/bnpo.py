@@ -39,6 +39,11 @@ class BetaNormalise:
         """True: the distribution of p is that of all groups."""
         return True
 
+    @property
+    def bounded_rewards(self) -> tuple[str, ...]:
+        """The reward: a Beta density has no value outside [0, 1]."""
+        return ("reward",)
+
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         p = group_ops.mean(x, batch.group)
         alpha, beta = _beta_parameters(p, 1 / group_ops.count(x, batch.group))

@@ -32,7 +32,8 @@ class CenterBatch:
         return True
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        return x - torch.where(batch.lengths > 0, x, 0.0).sum() / (batch.lengths > 0).sum()
+        has_actions = batch.lengths > 0
+        return x - torch.where(has_actions, x, 0.0).sum() / has_actions.sum().clamp(min=1)
 
 
 def cgpo_crpg(group_size: int = 4, max_kl: float = 10.0) -> Method:

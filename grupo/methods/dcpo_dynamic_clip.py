@@ -44,7 +44,7 @@ def _history_statistics(x: Tensor, batch: Batch) -> Tensor:
 
     Groups count the same, whatever their size.
     """
-    statistics = x.new_zeros(3, int(batch.group.max()) + 1)
+    statistics = x.new_zeros(3, len(batch.history))
     for p in batch.group.unique().tolist():
         groups = [*map(x.new_tensor, batch.history[p].rewards), x[batch.group == p]]
         means = torch.stack([r.mean() for r in groups])

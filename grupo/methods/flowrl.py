@@ -47,8 +47,8 @@ class FlowBalanceLoss(Loss):
         return (LinearHead("log_partition"),)
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
-        first = batch.mask.int().argmax(1, keepdim=True)
-        log_z = pi["log_partition"].gather(1, first)
+        is_first = batch.mask & (batch.mask.cumsum(1) == 1)
+        log_z = pi["log_partition"].where(is_first, 0.0).sum(1, keepdim=True)
         log_ratio: Tensor = row_mean(pi.logp - batch.signals["logp@ref"], batch)
         imbalance = log_z + log_ratio - self.reward_scale * row_mean(batch.advantage, batch)
         w = ratios.token_log_ratio(pi, batch).sum(1, keepdim=True).exp().detach()

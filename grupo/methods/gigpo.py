@@ -56,6 +56,12 @@ def gigpo(
     """A = (r - mean r) + `step_coef` (R_t - mean R in the same state); PPO's clip and k3.
 
     The environment pays every reward at an action, the last one too: r is the sum of what it pays.
+
+    Args:
+        group_size: rollouts per task.
+        gamma: discount per turn of the return R_t.
+        step_coef: weight of the comparison of turns taken in the same state.
+        kl_coef: weight of k3, the estimate of the KL divergence from the reference policy.
     """
     # F_norm = 1, the default of the authors' code; their scripts also divide both terms by the
     # group's standard deviation. There the mean of r runs over steps, so that long rollouts weigh

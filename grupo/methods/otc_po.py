@@ -36,6 +36,7 @@ class FewestCallsReward:
     smoothing: float
     required_reward_terms = ("tool_calls", "correct")
     required_reward_history = ("tool_calls", "correct")
+    bounded_rewards = ("tool_calls",)  # a count: m + n of negative counts may be 0
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         m, o = (batch.reward_terms[name] for name in self.required_reward_terms)

@@ -49,11 +49,11 @@ class RankAdvantage:
     required_signals = frozenset({"step/hit"})
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
-        K = int(batch.turn.max()) + 1
+        K = int(batch.turn.max()) + 1 if batch.turn.numel() else 0
         item = batch.rollout[:, None] * K + batch.turn
         hit = batch.signals["step/hit"].to(x).masked_fill(~batch.mask, 0.0)
         hits = x.new_zeros(len(x) * K).scatter_reduce(0, item.flatten(), hit.flatten(), "amax")
-        R = self.reward_fn(hits.reshape(-1, K)).flatten()  # missing items are no hits
+        R = self.reward_fn(hits.reshape(len(x), K)).flatten()  # missing items are no hits
         rank = (batch.group[:, None] * K + torch.arange(K)).flatten()
         return ((R - group_ops.mean(R, rank)) / (group_ops.std(R, rank) + 1e-4))[item]
 

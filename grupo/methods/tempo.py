@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 
-import torch
 from torch import Tensor
 
 from grupo.core import group_ops
@@ -50,7 +49,7 @@ class PrefixTreeAdvantage:
         for rollout, path in zip(batch.rollout.tolist(), paths, strict=True):
             for node in path:
                 members[node].add(rollout)
-        V = torch.stack([x[list(members[node])].mean() for node in range(len(members))])
+        V = x.new_tensor([float(x[list(members[node])].mean()) for node in range(len(members))])
         for row, path in enumerate(paths):
             A[row, batch.mask[row]] += V[path].diff()
         return A / (group_ops.std(x, batch.group)[batch.rollout, None] + 1e-6)

@@ -36,6 +36,7 @@ class EffortModeReward:
 
     length_coefs: tuple[float, ...]
     required_reward_terms = ("mode", "correct", "leak")
+    bounded_rewards = ("mode",)  # an index of `length_coefs`
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         mode, o, leak = (batch.reward_terms[name] for name in self.required_reward_terms)

@@ -40,6 +40,11 @@ class LevelLengthPenalty:
         """The level: 0, 1, 2 ..."""
         return (self.level_term,)
 
+    @property
+    def bounded_rewards(self) -> tuple[str, ...]:
+        """The level: an index of `length_coefs`."""
+        return (self.level_term,)
+
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         length = (batch.lengths / self.max_length).clamp(max=1)
         coef = value_for_label(self.length_coefs, batch.reward_terms[self.level_term])

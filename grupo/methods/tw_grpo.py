@@ -1,10 +1,9 @@
 """TW-GRPO: tokens count more where the group disagrees. Dang et al., 2025, arXiv:2505.24718."""
 
-import torch
-
 from grupo.algo.advantages import Center, PerRewardTerm, ScaleByStd, chain, identity
 from grupo.algo.aggregation import Aggregation, token_mean
 from grupo.algo.losses import Clip
+from grupo.algo.token_level import row_max
 from grupo.core import group_ops
 from grupo.core.batch import Batch, PerAction
 from grupo.core.component import component
@@ -38,10 +37,9 @@ class DisagreementWeighted:
     required_signals = frozenset({"disagreement"})
 
     def __call__(self, batch: Batch) -> PerAction:
-        D = batch.signals["disagreement"].masked_fill(~batch.mask, -torch.inf).double()
-        largest = group_ops.max(D.amax(1), batch.row_group)[:, None]
-        D = D.masked_fill(~batch.mask, torch.inf)
-        smallest = group_ops.min(D.amin(1), batch.row_group)[:, None]
+        D = batch.signals["disagreement"].double()
+        largest = group_ops.max(row_max(D, batch)[:, 0], batch.row_group)[:, None]
+        smallest = -group_ops.max(row_max(-D, batch)[:, 0], batch.row_group)[:, None]
         scaled = (D - smallest) / (largest - smallest).clamp(min=1e-8)
         focus = 1 + (self.max_weight - 1) * scaled.masked_fill(~batch.mask, 0.0)
         return self.aggregation(batch) * focus.to(batch.old_logp)

@@ -18,15 +18,20 @@ from grupo.core.schedules import Schedule, resolve_schedules
 from grupo.method import Method
 from grupo.testing.batches import rich_batch
 from grupo.testing.property_helpers import (
+    EXTREME_REWARD,
     PROBE_POSITIONS,
+    SINGLE_ROLLOUTS,
     CoupledRowsLoss,
     accumulated_gradient,
     add_padding,
     advantage_and_loss_gradient,
     aggregated_loss,
+    all_bounded_rewards,
     assert_close,
+    assert_finite,
     assert_not_modified,
     assert_same_gradient,
+    assert_zero,
     batch_for,
     copy_tensors,
     finite_difference,
@@ -34,7 +39,9 @@ from grupo.testing.property_helpers import (
     policy_signals,
     resolved_at_midpoint,
     select_rollouts,
+    with_extreme_ratios,
     with_reward_as_advantage,
+    without_rollouts,
 )
 
 MethodProperty = Callable[[Method], None]
@@ -106,9 +113,63 @@ def equal_rewards_give_finite_gradients(method: Method) -> None:
     for reward in (0.0, 1.0):
         terms = SignalDict({name: x * 0 + reward for name, x in batch.reward_terms.items()})
         equal = replace(batch, reward=batch.reward * 0 + reward, reward_terms=terms)
-        loss, gradient = loss_and_gradient(method, with_reward_as_advantage(equal))
-        assert loss.isfinite(), f"the loss is {loss.item()} when every reward is {reward}"
-        assert gradient.isfinite().all(), f"gradients are not finite when all rewards are {reward}"
+        results = loss_and_gradient(method, with_reward_as_advantage(equal))
+        assert_finite(*results, f"every reward is {reward}")
+
+
+def extreme_ratios_give_finite_gradients(method: Method) -> None:
+    """Loss and gradient are finite if ratios are near e^50, near e^-50, or some of each."""
+    batch = batch_for(method)
+    row = torch.arange(len(batch.mask))[:, None]
+    cases = {"e^50": row >= 0, "e^-50": row < 0, "e^50 or e^-50": row % 2 == 0}
+    for ratios, is_high in cases.items():
+        policy, extreme = with_extreme_ratios(batch, is_high)
+        assert_finite(*loss_and_gradient(method, extreme, policy), f"ratios are {ratios}")
+
+
+def masked_batch_gives_zero_loss(method: Method) -> None:
+    """Loss and gradient are 0 if every action is masked."""
+    batch = batch_for(method)
+    masked = with_reward_as_advantage(replace(batch, mask=torch.zeros_like(batch.mask)))
+    assert_zero(*loss_and_gradient(method, masked), "every action is masked")
+
+
+def empty_batch_gives_zero_loss(method: Method) -> None:
+    """Loss and gradient are 0 for a batch without rollouts, whatever its number of columns."""
+    batch = batch_for(method)
+    for columns in (batch.mask.shape[1], 0):
+        try:
+            results = loss_and_gradient(method, without_rollouts(batch, columns))
+        except Exception as error:  # any component may index or reduce what is not there
+            message = f"an empty batch raises {type(error).__name__}: {error}"
+            raise AssertionError(message) from error
+        assert_zero(*results, "the batch is empty")
+
+
+def single_rollout_gives_finite_gradients(method: Method) -> None:
+    """Loss and gradient are finite if one rollout, alone in its group, is the whole batch."""
+    batch = batch_for(method)
+    for rollout in SINGLE_ROLLOUTS:
+        single = select_rollouts(batch, torch.tensor([rollout]))
+        history = (batch.history[int(single.group)],)
+        single = replace(single, group=single.group * 0, history=history)
+        assert_finite(*loss_and_gradient(method, single), f"rollout {rollout} is alone")
+
+
+def extreme_rewards_give_finite_gradients(method: Method) -> None:
+    """Loss and gradient are finite if rewards and reward terms are 1e6 and -1e6 in turn.
+
+    Labels, counts and rewards of a fixed range keep their values: components declare them in
+    `bounded_rewards`, by the name of the reward term or as "reward".
+    """
+    batch = batch_for(method)
+    bounded = all_bounded_rewards(method)
+    extreme = EXTREME_REWARD * (1 - 2 * (torch.arange(len(batch.reward)) % 2)).to(batch.reward)
+    terms = {name: x if name in bounded else extreme for name, x in batch.reward_terms.items()}
+    reward = batch.reward if "reward" in bounded else extreme
+    changed = replace(batch, reward=reward, reward_terms=SignalDict(terms))
+    results = loss_and_gradient(method, with_reward_as_advantage(changed))
+    assert_finite(*results, "rewards are 1e6 and -1e6")
 
 
 def inputs_are_not_modified(method: Method) -> None:
@@ -211,6 +272,11 @@ PROPERTIES: tuple[MethodProperty, ...] = (
     group_numbering_does_not_matter,
     other_groups_do_not_matter,
     equal_rewards_give_finite_gradients,
+    extreme_ratios_give_finite_gradients,
+    extreme_rewards_give_finite_gradients,
+    single_rollout_gives_finite_gradients,
+    masked_batch_gives_zero_loss,
+    empty_batch_gives_zero_loss,
     inputs_are_not_modified,
     required_signals_are_sufficient,
     microbatch_size_does_not_matter,

@@ -16,6 +16,9 @@ from grupo.training.update import accumulate_gradients
 
 MIDPOINT = 0.5  # progress at which schedules are resolved
 PADDING_COLUMNS = 3
+EXTREME_LOG_RATIO = 50.0  # nats; squares of such a ratio are finite in float64
+EXTREME_REWARD = 1e6
+SINGLE_ROLLOUTS = (1, 2, 17)  # the first may be a demonstration, the second has two rows
 PADDING_VALUE = 3.0  # not 0, which reveals a method that reads padding
 PROBE_POSITIONS = ((0, 0), (3, 1), (7, 0), (12, 1), (17, 0))  # (row, column) of finite differences
 
@@ -45,6 +48,12 @@ def all_required_signals(method: Method) -> frozenset[str]:
     return frozenset().union(*declared)
 
 
+def all_bounded_rewards(method: Method) -> frozenset[str]:
+    """Every reward term, or "reward", that a component declares to be a label or of fixed range."""
+    declared = (getattr(part, "bounded_rewards", ()) for part in walk(method))
+    return frozenset().union(*declared)
+
+
 def batch_for(method: Method) -> Batch:
     """The rich batch, with the signals and reward terms that the method requires."""
     return rich_batch(all_required_signals(method), sorted(method.required_reward_terms))
@@ -67,9 +76,11 @@ def aggregated_loss(method: Method, pi: Signals, batch: Batch) -> Tensor:
     return (resolved.aggregation(batch) * resolved.loss(pi, batch)).sum()
 
 
-def loss_and_gradient(method: Method, batch: Batch) -> tuple[Tensor, Tensor]:
+def loss_and_gradient(
+    method: Method, batch: Batch, policy: TablePolicy | None = None
+) -> tuple[Tensor, Tensor]:
     """The aggregated loss and its gradient in the table, all rows at once."""
-    policy = table_policy()
+    policy = policy or table_policy()
     batch = batch.with_advantage(resolved_at_midpoint(method).advantage)
     loss = aggregated_loss(method, policy.signals(batch, all_required_signals(method)), batch)
     return loss.detach(), torch.autograd.grad(loss, policy.table)[0]
@@ -146,6 +157,35 @@ def select_rollouts(batch: Batch, rollouts: Tensor) -> Batch:
     )
 
 
+def without_rollouts(batch: Batch, columns: int) -> Batch:
+    """A batch of no rollouts, no groups and the given number of columns."""
+    empty = select_rollouts(batch, torch.arange(0))
+    signals = {name: x[:, :columns] for name, x in empty.signals.items()}
+    return replace(
+        empty,
+        mask=empty.mask[:, :columns],
+        turn=empty.turn[:, :columns],
+        old_logp=empty.old_logp[:, :columns],
+        advantage=empty.advantage[:, :columns],
+        signals=SignalDict(signals),
+        history=(),
+    )
+
+
+def with_extreme_ratios(batch: Batch, is_high: Tensor) -> tuple[TablePolicy, Batch]:
+    """A policy and a batch whose ratios are near e^50 in rows with `is_high`, else near e^-50.
+
+    Only log-probs are lowered, which keeps them negative: in rows with `is_high` all those of the
+    batch, in the others those of the policy.
+    """
+    policy = table_policy()
+    lowered = torch.where(is_high, EXTREME_LOG_RATIO, 0.0).to(batch.old_logp)
+    with torch.no_grad():
+        policy.table[: len(is_high)] -= EXTREME_LOG_RATIO - lowered
+    signals = {name: x - lowered * ("logp" in name) for name, x in batch.signals.items()}
+    return policy, replace(batch, old_logp=batch.old_logp - lowered, signals=SignalDict(signals))
+
+
 def copy_tensors(batch: Batch) -> dict[str, Tensor]:
     """Copies of all tensors of a batch, by name; those of a dictionary as "field name"."""
     copies: dict[str, Tensor] = {}
@@ -184,3 +224,15 @@ def assert_close(x: Tensor, y: Tensor, message: str) -> None:
     difference = (x - y).abs().max().item()
     scale = max(x.abs().max().item(), 1.0)
     assert difference <= 1e-9 * scale, f"{message}, by up to {difference:.3g}"
+
+
+def assert_finite(loss: Tensor, gradient: Tensor, condition: str) -> None:
+    """Fail if the loss or an entry of the gradient is infinite or NaN; large numbers are fine."""
+    assert loss.isfinite(), f"the loss is {loss.item()} when {condition}"
+    assert gradient.isfinite().all(), f"gradients are not finite when {condition}"
+
+
+def assert_zero(loss: Tensor, gradient: Tensor, condition: str) -> None:
+    """Fail if the loss or an entry of the gradient is not exactly 0."""
+    assert loss == 0, f"the loss is {loss.item():.3g}, not 0, when {condition}"
+    assert (gradient == 0).all(), f"gradients are not 0 when {condition}"

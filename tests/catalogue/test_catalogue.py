@@ -4,6 +4,7 @@ import inspect
 import io
 import json
 import pkgutil
+import re
 
 import pytest
 from rich.console import Console
@@ -18,10 +19,12 @@ from grupo.catalogue import (
     methods_table,
     parse_method,
     search_entries,
+    tagged_entries,
 )
 from grupo.catalogue.entries import parse_first_line
 from grupo.catalogue.ranges import range_violation
 from grupo.core.errors import ConfigError
+from grupo.core.paper import TAGS, Paper
 from grupo.method import Method
 from grupo.methods.dapo import dapo
 from grupo.methods.dr_grpo import dr_grpo
@@ -86,6 +89,37 @@ def test_every_entry_is_complete(entry):
     assert entry.changes
     assert json.loads(json.dumps(entry.to_data()))["changes"] == dict(entry.changes)
     assert isinstance(entry.method, Method)
+
+
+@pytest.mark.parametrize("entry", methods(), ids=lambda entry: entry.key)
+def test_every_method_has_1_to_4_different_tags_of_the_vocabulary(entry):
+    assert 1 <= len(entry.tags) <= 4
+    assert len(set(entry.tags)) == len(entry.tags)
+    assert set(entry.tags) <= set(TAGS)
+    assert entry.to_data()["tags"] == entry.tags
+
+
+def test_every_tag_of_the_vocabulary_has_a_meaning_and_methods():
+    assert all(TAGS.values())
+    assert {tag for entry in methods() for tag in entry.tags} == set(TAGS)
+    assert list(TAGS) == sorted(TAGS)
+
+
+def test_an_unknown_tag_is_refused_with_the_nearest_tag():
+    message = "'lenght' is no tag. Did you mean 'length'\\? Allowed: advantage, "
+    with pytest.raises(ConfigError, match=f"Paper.tags: {message}"):
+        Paper(title="X", tags=("kl", "lenght"))
+    with pytest.raises(ConfigError, match=f"tag: {message}"):
+        tagged_entries(methods(), ["lenght"])
+
+
+def test_tagged_entries_have_all_tags():
+    length = tagged_entries(methods(), ["length"])
+    assert length == tuple(entry for entry in methods() if "length" in entry.tags)
+    assert find_entry("dr_grpo") in length
+    both = tagged_entries(methods(), ["length", "critic"])
+    assert both == tuple(entry for entry in length if "critic" in entry.tags)
+    assert tagged_entries(methods(), []) == methods()
 
 
 @pytest.mark.parametrize("text", ["2503.14476", "arXiv:2503.14476", "dapo", "DAPO"])
@@ -227,14 +261,41 @@ def test_the_table_fits_100_columns():
 def test_a_page_shows_changes_arguments_and_the_call():
     page = method_page(find_entry("dr_grpo"))
     assert "| advantage | `chain(Center(), ScaleByStd(eps=1e-06))` | `Center()` |" in page
-    assert "| `max_length` | `int` | required |" in page
+    assert "| `max_length` | `int` | required | " in page
     assert "method = dr_grpo(max_length=64)" in page
     assert "https://arxiv.org/abs/2503.20783" in page
+
+
+def test_a_page_shows_the_meaning_of_arguments_outside_the_formula():
+    page = method_page(find_entry("kl_cov"))
+    assert "Args:" not in page
+    assert r"| `kl_coef` | `float` | `1.0` | weight of \|log R\| (authors' code: 1.0). |" in page
+
+
+@pytest.mark.parametrize("entry", methods(), ids=lambda entry: entry.key)
+def test_every_argument_has_a_meaning(entry):
+    assert "Args:" not in entry.formula
+    assert list(entry.argument_meanings) == list(inspect.signature(entry.function).parameters)
+    assert all(entry.argument_meanings.values())
+
+
+def test_a_page_shows_its_tags():
+    page = method_page(find_entry("gkd"))
+    assert "\nTags: [distillation](README.md#tag-distillation).\n" in page
 
 
 def test_the_index_links_to_every_page():
     index = index_page(methods())
     assert all(f"]({entry.key}.md)" in index for entry in methods())
+
+
+def test_the_index_lists_the_methods_of_each_tag():
+    by_tag = index_page(methods()).partition("## By tag\n")[2].partition("\n## ")[0]
+    (critic,) = [line for line in by_tag.splitlines() if 'id="tag-critic"' in line]
+    assert re.findall(r"\]\((\w+)\.md\)", critic) == [
+        entry.key for entry in methods() if "critic" in entry.tags
+    ]
+    assert all(f'id="tag-{tag}"' in by_tag for tag in TAGS)
 
 
 def test_the_committed_pages_are_up_to_date():

@@ -100,11 +100,63 @@ def test_methods_are_printed_as_table_and_as_json(grupo):
     ]
 
 
-def test_method_check_tests_the_properties_of_a_file_s_method(grupo):
-    code, out, _ = grupo("method", "check", "method.py:half")
+def test_methods_list_prints_the_same_as_methods(grupo):
+    assert grupo("methods", "list", "--json") == grupo("methods", "--json")
+    assert grupo("methods", "list", "dr_grpo") == grupo("methods", "dr_grpo")
+    assert grupo("methods", "list") == grupo("methods")
+
+
+def test_methods_list_json_has_the_fields_of_an_entry(grupo):
+    (entry,) = json.loads(grupo("methods", "dr_grpo", "--json")[1])
+    assert entry["tags"] == ["advantage", "aggregation", "length"]
+    assert set(entry) == {
+        *("key", "name", "claim", "authors", "year", "arxiv", "venue", "title", "example"),
+        *("changes", "use", "tags", "trl", "verl", "checked", "catalogue"),
+    }
+
+
+def listed_methods(grupo, *arguments: str) -> list[dict]:
+    code, out, err = grupo("methods", "list", *arguments, "--json")
+    assert (code, err) == (0, "")
+    return json.loads(out)
+
+
+def test_methods_list_prints_the_methods_that_have_all_tags(grupo):
+    everything = listed_methods(grupo)
+    length = listed_methods(grupo, "--tag", "length")
+    assert length == [entry for entry in everything if "length" in entry["tags"]]
+    assert 0 < len(length) < len(everything)
+    both = listed_methods(grupo, "--tag", "length", "--tag", "critic")
+    assert both == [entry for entry in length if "critic" in entry["tags"]]
+    assert "vapo" in {entry["key"] for entry in both}
+    code, out, _ = grupo("methods", "list", "--tag", "length")
     assert code == 0
-    assert out.splitlines()[-1] == "14 properties hold, 0 failed"
-    code, out, _ = grupo("method", "check", "method.py:BROKEN")
+    assert "dr_grpo" in out
+    assert "icepop" not in out
+
+
+def test_methods_list_without_a_match_prints_so(grupo):
+    assert listed_methods(grupo, "dapo", "--tag", "critic") == []
+    assert grupo("methods", "dapo", "--tag", "critic")[1] == "No method has all these tags.\n"
+
+
+def test_unknown_tag_ends_in_one_message_and_exit_code_2(grupo):
+    code, out, err = grupo("methods", "list", "--tag", "lenght", "--json")
+    assert (code, out) == (2, "")
+    assert err.startswith("grupo: tag: 'lenght' is no tag. Did you mean 'length'? Allowed: ")
+
+
+def test_method_is_no_command(grupo):
+    code, _, err = grupo("method", "check", "grpo")
+    assert code == 2
+    assert err.startswith("grupo: 'method' is no command. Did you mean 'methods'?")
+
+
+def test_methods_check_tests_the_properties_of_a_file_s_method(grupo):
+    code, out, _ = grupo("methods", "check", "method.py:half")
+    assert code == 0
+    assert out.splitlines()[-1] == "19 properties hold, 0 failed"
+    code, out, _ = grupo("methods", "check", "method.py:BROKEN")
     assert code == 1
     assert "FAILED  group_numbering_does_not_matter: " in out
-    assert out.splitlines()[-1] == "12 properties hold, 2 failed"
+    assert out.splitlines()[-1] == "17 properties hold, 2 failed"

@@ -1,4 +1,4 @@
-"""Methods for agents where something has to be looked up: they learn, and by their signal."""
+"""Training of agentic methods on a lookup task, with and without their reward signal."""
 
 import pytest
 import torch
@@ -17,34 +17,34 @@ ARPO = arpo_agentic(group_size=8, initial_rollouts=4)
 IGPO = igpo(kl_coef=0.0).replace(sampler=WithAnswerBelief(GroupSampler(8), answer_prefix=""))
 
 
-def turned(method: Method) -> Method:
+def flip_sign(method: Method) -> Method:
     return method.replace(advantage=chain(method.advantage, negate))
 
 
 @pytest.fixture(autouse=True)
-def alone():
+def single_thread():
     torch.set_num_threads(1)
 
 
 @pytest.mark.slow
-def test_branching_learns_to_look_up_and_to_answer():
-    one = gain(ARPO, "right")
-    assert one > MIN_GAIN
-    assert gain(turned(ARPO), "right") < one - MIN_GAIN
+def test_branching_trains_lookup_and_answer():
+    trained_gain = gain(ARPO, "right")
+    assert trained_gain > MIN_GAIN
+    assert gain(flip_sign(ARPO), "right") < trained_gain - MIN_GAIN
 
 
 @pytest.mark.slow
-def test_belief_alone_trains_the_lookup():
-    # without a reward, and for few steps, since the answer is not learned either
-    few = {"reward_term": "asked", "reward": None, "steps": 8}
-    one = gain(IGPO, **few)
-    assert one > MIN_GAIN
-    assert gain(turned(IGPO), **few) < one - MIN_GAIN
-    assert gain(grpo(8, kl_coef=0.0), **few) == 0  # no reward differs: nothing is learned
+def test_belief_reward_alone_trains_lookup():
+    # without a reward, and for 8 steps, since the answer is not learned either
+    options = {"reward_term": "asked", "reward": None, "steps": 8}
+    trained_gain = gain(IGPO, **options)
+    assert trained_gain > MIN_GAIN
+    assert gain(flip_sign(IGPO), **options) < trained_gain - MIN_GAIN
+    assert gain(grpo(8, kl_coef=0.0), **options) == 0  # equal rewards have zero advantage
 
 
 @pytest.mark.slow
-def test_belief_and_outcome_train_lookup_and_answer():
-    one = gain(IGPO, "right")
-    assert one > MIN_GAIN
-    assert gain(turned(IGPO), "right") < one - MIN_GAIN
+def test_belief_and_outcome_rewards_train_lookup_and_answer():
+    trained_gain = gain(IGPO, "right")
+    assert trained_gain > MIN_GAIN
+    assert gain(flip_sign(IGPO), "right") < trained_gain - MIN_GAIN

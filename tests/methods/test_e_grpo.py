@@ -1,4 +1,4 @@
-"""E-GRPO: near misses of two groups, by hand."""
+"""E-GRPO: hand-computed entity rewards of failed rollouts."""
 
 import pytest
 import torch
@@ -9,7 +9,7 @@ from grupo.methods.e_grpo import EntityReward, e_grpo
 from grupo.testing.batches import make_batch, perturb_logp
 
 
-def searched(correct, entities, format=None, overlong=None, length=None):
+def search_batch(correct, entities, format=None, overlong=None, length=None):
     n = len(correct)
     parts = {
         "correct": correct,
@@ -21,17 +21,17 @@ def searched(correct, entities, format=None, overlong=None, length=None):
 
 
 def rewards(*args, **more):
-    batch = searched(*args, **more)
+    batch = search_batch(*args, **more)
     return EntityReward(0.3)(batch.reward, batch).tolist()
 
 
-def test_the_wrong_earn_by_what_they_found_of_the_most_that_was_found():
+def test_failed_rollouts_are_rewarded_by_relative_entity_recall():
     r = rewards([1.0, 0.0, 0.0, 0.0], [1.0, 0.5, 0.25, 0.75], format=[1.0, 1.0, 1.0, 0.0])
     assert r == pytest.approx([1.0, 0.15, 0.075, 0.0])
 
 
-def test_a_group_that_is_all_wrong_still_gives_a_signal():
-    batch = searched([0.0] * 4, [0.5, 0.25, 0.0, 0.0])
+def test_all_failed_group_has_nonzero_advantage():
+    batch = search_batch([0.0] * 4, [0.5, 0.25, 0.0, 0.0])
     assert EntityReward(0.3)(batch.reward, batch).tolist() == pytest.approx([0.3, 0.15, 0.0, 0.0])
     advantage = batch.with_advantage(e_grpo().advantage).advantage[:, 0].tolist()
     std = ((0.1875**2 + 0.0375**2 + 2 * 0.1125**2) / 3) ** 0.5  # of 0.3, 0.15, 0, 0, mean 0.1125
@@ -39,12 +39,12 @@ def test_a_group_that_is_all_wrong_still_gives_a_signal():
     assert advantage == pytest.approx(expected, rel=1e-4)
 
 
-def test_nothing_found_is_nothing_earned():
+def test_reward_is_zero_when_no_entity_is_found():
     assert rewards([0.0, 0.0], [0.0, 0.0]) == [0.0, 0.0]
 
 
-def test_the_overlong_are_compared_with_and_not_learned_from():
-    batch = searched([1.0, 0.0, 1.0], [1.0] * 3, overlong=[0.0, 0.0, 1.0]).with_advantage(
+def test_overlong_rollouts_count_in_baseline_but_are_masked():
+    batch = search_batch([1.0, 0.0, 1.0], [1.0] * 3, overlong=[0.0, 0.0, 1.0]).with_advantage(
         e_grpo().advantage
     )
     mean = (1 + 0.3 + 0) / 3
@@ -57,13 +57,13 @@ def test_the_overlong_are_compared_with_and_not_learned_from():
     assert gradient[2, 0] == 0 != gradient[0, 0]
 
 
-def test_weight_zero_is_grpo():
-    batch = searched([1.0, 0.0], [1.0, 0.5])
+def test_weight_zero_reduces_to_grpo():
+    batch = search_batch([1.0, 0.0], [1.0, 0.5])
     advantage = batch.with_advantage(e_grpo(entity_coef=0.0).advantage).advantage[:, 0].tolist()
     assert advantage == pytest.approx([0.5**0.5, -(0.5**0.5)], rel=1e-5)
 
 
-def test_the_defaults():
+def test_default_hyperparameters():
     method = e_grpo()
     assert method.loss == Clip(0.2, 0.28)
     assert method.aggregation is token_mean

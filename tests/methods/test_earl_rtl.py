@@ -11,19 +11,19 @@ BATCH = make_batch(
 )
 
 
-def learn(method):
+def loss_and_gradient(method):
     pi = perturb_logp(BATCH, [[0.1] * 5])
     loss = (method.aggregation(BATCH) * method.loss(pi, BATCH)).sum()
     return loss.item(), torch.autograd.grad(loss, pi.logp)[0].flatten().tolist()
 
 
-def test_the_gate_is_open_on_the_two_most_uncertain_of_five():
-    loss, gradient = learn(earl_rtl(top_entropy_fraction=0.4))
+def test_gate_selects_most_uncertain_tokens():
+    loss, gradient = loss_and_gradient(earl_rtl(top_entropy_fraction=0.4))
     assert loss == pytest.approx(-exp(0.1))  # the mean over open gates
     assert gradient == pytest.approx([0.0, -exp(0.1) / 2, 0.0, -exp(0.1) / 2, 0.0])
 
 
-def test_an_open_gate_everywhere_is_the_token_mean():
-    loss, gradient = learn(earl_rtl(top_entropy_fraction=1.0))
+def test_fully_open_gate_reduces_to_token_mean():
+    loss, gradient = loss_and_gradient(earl_rtl(top_entropy_fraction=1.0))
     assert loss == pytest.approx(-exp(0.1))
     assert gradient == pytest.approx([-exp(0.1) / 5] * 5)

@@ -1,4 +1,4 @@
-"""Elastic Reasoning: two budgets. tests/rollouts/turns/test_turns.py tests the sampler."""
+"""Elastic Reasoning: separate thinking and answer budgets (the turn strategy has its own tests)."""
 
 import pytest
 import torch
@@ -11,7 +11,7 @@ from grupo.rollouts.samplers import GroupSampler
 from grupo.rollouts.turns import ThinkingBudget
 
 
-def test_thought_and_answer_share_one_advantage_and_what_was_forced_has_none():
+def test_segments_share_advantage_and_forced_tokens_are_masked():
     mask = torch.tensor([[1, 1, 0, 1], [1, 1, 1, 1]]).bool()  # the first was closed by force
     reward = torch.tensor([1.0, 0.0], dtype=torch.float64)
     rows = {"rollout": torch.arange(2), "mask": mask, "old_logp": -mask.double()}
@@ -23,7 +23,7 @@ def test_thought_and_answer_share_one_advantage_and_what_was_forced_has_none():
     assert sequence_mean(batch)[0].tolist() == pytest.approx([1 / 6, 1 / 6, 0, 1 / 6])
 
 
-def test_the_defaults_are_the_papers():
+def test_defaults_match_paper():
     method = elastic_reasoning()
     assert method.sampler == GroupSampler(8, ThinkingBudget(1024, 1024, "</think>"))
     assert method.loss == Clip(0.2, 0.2) + 0.001 * KL()

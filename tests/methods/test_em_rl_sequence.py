@@ -6,14 +6,14 @@ from grupo.rollouts.samplers import GroupSampler
 from grupo.testing.batches import make_batch, perturb_logp
 
 
-def test_the_reward_is_the_answers_own_likelihood():
+def test_reward_is_sequence_log_likelihood():
     batch = make_batch(group=[0, 0, 0], length=[1, 2, 4], logp=-0.5)
     # r = -0.5, -1, -2
     advantage = em_rl_sequence().advantage(batch.reward, batch).tolist()
     assert advantage == pytest.approx([-0.5 + 1.5, -1 + 1.25, -2 + 0.75])
 
 
-def test_the_gradient_is_that_of_table_1():
+def test_gradient_matches_table_1():
     method = em_rl_sequence(kl_coef=0.0)
     batch = make_batch(group=[0, 0], length=[1, 2]).with_advantage(method.advantage)
     pi = perturb_logp(batch, [[0.0, 0.0], [0.1, 0.2]])
@@ -23,7 +23,7 @@ def test_the_gradient_is_that_of_table_1():
     assert gradient[batch.mask].tolist() == pytest.approx([-0.5, 0.5, 0.5])
 
 
-def test_the_defaults_are_the_papers():
+def test_defaults_match_paper():
     method = em_rl_sequence()
     assert method.sampler == GroupSampler(4)
     assert method.loss.right.factor == 0.001

@@ -6,18 +6,20 @@ from grupo.rollouts.samplers import GroupSampler
 from grupo.testing.batches import make_batch, perturb_logp
 
 
-def test_entropy_is_summed_over_the_answer_and_compared_with_the_others():
-    seen = {"entropy": [[0.5, 7.0], [0.2, 0.4], [0.1, 7.0]]}
-    batch = make_batch(group=[0, 0, 0], length=[1, 2, 1], signals=seen)
+def test_entropy_reward_is_summed_and_compared_within_group():
+    signals = {"entropy": [[0.5, 7.0], [0.2, 0.4], [0.1, 7.0]]}
+    batch = make_batch(group=[0, 0, 0], length=[1, 2, 1], signals=signals)
     # r = -0.5, -0.6, -0.1
     advantage = em_rl_token().advantage(batch.reward, batch).tolist()
     assert advantage == pytest.approx([-0.5 + 0.35, -0.6 + 0.3, -0.1 + 0.55])
 
 
-def test_the_gradient_is_that_of_table_1():
+def test_gradient_matches_table_1():
     method = em_rl_token(kl_coef=0.0)
-    seen = {"entropy": [[0.5, 7.0], [0.2, 0.4]]}
-    batch = make_batch(group=[0, 0], length=[1, 2], signals=seen).with_advantage(method.advantage)
+    signals = {"entropy": [[0.5, 7.0], [0.2, 0.4]]}
+    batch = make_batch(group=[0, 0], length=[1, 2], signals=signals).with_advantage(
+        method.advantage
+    )
     pi = perturb_logp(batch, [[0.0, 0.0], [0.1, 0.2]])
     loss = (method.aggregation(batch) * method.loss(pi, batch)).sum()
     (gradient,) = torch.autograd.grad(loss, pi.logp)
@@ -25,7 +27,7 @@ def test_the_gradient_is_that_of_table_1():
     assert gradient[batch.mask].tolist() == pytest.approx([-0.05, 0.05, 0.05])
 
 
-def test_the_defaults_are_the_papers():
+def test_defaults_match_paper():
     method = em_rl_token()
     assert method.sampler == GroupSampler(4)
     assert method.loss.right.factor == 0.001

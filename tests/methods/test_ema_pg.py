@@ -7,7 +7,7 @@ from grupo.methods.ema_pg import ema_pg
 from grupo.testing.batches import make_batch
 
 
-def test_the_divergence_is_exact_and_beside_the_surrogate():
+def test_kl_term_is_exact_and_added_to_surrogate():
     batch = make_batch([0], advantage=[1.0])
     logp = (batch.old_logp + 0.25).requires_grad_()
     kl = torch.tensor([[0.7]], dtype=torch.float64, requires_grad=True)
@@ -19,10 +19,10 @@ def test_the_divergence_is_exact_and_beside_the_surrogate():
     assert (by_logp.item(), by_kl.item()) == (0.0, pytest.approx(0.001))
 
 
-def test_the_reference_follows_slowly():
+def test_reference_is_exponential_moving_average():
     assert ema_pg().reference == ReferenceUpdate(rate=0.05, every=10)
 
 
-def test_the_defaults_are_the_released_ones():
+def test_defaults_match_release():
     assert ema_pg().required_signals == {"reverse_kl@ref"}
     assert ema_pg().precomputed_signals == frozenset()

@@ -1,4 +1,4 @@
-"""Two images of two steps each, and a reference with other steps, by hand."""
+"""Flow-GRPO: hand-computed loss of two images with two denoising steps and a reference policy."""
 
 from math import exp, sqrt
 
@@ -11,7 +11,7 @@ from grupo.methods.flow_grpo import flow_grpo
 from grupo.testing.batches import make_batch, perturb_logp
 
 
-def test_steps_are_clipped_within_a_hair_and_held_to_the_reference():
+def test_steps_are_clipped_and_regularized_to_reference():
     method = flow_grpo(clip_eps=1e-4, kl_coef=0.04)
     batch = make_batch([0, 0], [1.0, 0.0], length=[2, 2]).with_advantage(method.advantage)
     pi = perturb_logp(batch, [[2e-4, 5e-5], [2e-4, -2e-4]])
@@ -22,19 +22,19 @@ def test_steps_are_clipped_within_a_hair_and_held_to_the_reference():
     # weights 1/4; A > 0 above 1 + 1e-4 is clipped, A < 0 below 1 - 1e-4 too
     surrogate = -1.0001 * A - exp(5e-5) * A + exp(2e-4) * A + 0.9999 * A
     assert loss.item() == pytest.approx((surrogate + 0.04 * 1.5) / 4)
-    wanted = [0.0, -A * exp(5e-5) / 4, A * exp(2e-4) / 4, 0.0]
-    assert slopes[0].flatten().tolist() == pytest.approx(wanted)
+    expected = [0.0, -A * exp(5e-5) / 4, A * exp(2e-4) / 4, 0.0]
+    assert slopes[0].flatten().tolist() == pytest.approx(expected)
     assert slopes[1].flatten().tolist() == pytest.approx([0.01] * 4)
 
 
-def test_advantages_are_bounded():
+def test_advantages_are_clipped():
     method = flow_grpo(group_size=50, max_advantage=5.0)
     batch = make_batch([0] * 50, [1.0] + [0.0] * 49).with_advantage(method.advantage)
     # std sqrt(50 x 0.02 x 0.98 / 49) = sqrt(0.02): 0.98 / sqrt(0.02) = 6.93
     assert batch.advantage.max() == 5.0
 
 
-def test_the_defaults_are_those_of_the_scripts():
+def test_defaults_match_reference_implementation():
     assert flow_grpo().advantage == chain(Center(), ScaleByStd(), ClampAdvantage(-5.0, 5.0))
     assert flow_grpo().updates == Updates(minibatches=2)
     assert flow_grpo().required_signals == {"reverse_kl@ref"}

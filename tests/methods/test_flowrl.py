@@ -20,7 +20,7 @@ def flow_signals(batch=BATCH, moves=MOVES, log_z=((0.4, 7.0), (-0.2, 7.0))):
     return pi
 
 
-def test_the_flow_through_each_answer_is_balanced():
+def test_trajectory_balance_loss_and_gradient():
     pi, method = flow_signals(), flowrl(reward_scale=15.0, clip_eps=0.2)
     miss = [0.4 - 0.1 - 0.3, -0.2 + 0.5 + 0.45]  # 0 and 0.75
     w = [exp(-0.2), 1.2]  # product of ratios; e^0.5 is clipped
@@ -32,7 +32,7 @@ def test_the_flow_through_each_answer_is_balanced():
     assert by_log_z.flatten().tolist() == pytest.approx([0.0, 0.0, slope, 0.0], abs=1e-7)
 
 
-def test_the_partition_is_read_before_the_first_action():
+def test_partition_is_predicted_before_first_action():
     mask = torch.tensor([[False, True], [True, False]])
     late = replace(BATCH, mask=mask)
     loss = FlowBalanceLoss(reward_scale=0.0, clip_eps=0.2)(
@@ -41,21 +41,21 @@ def test_the_partition_is_read_before_the_first_action():
     assert loss[:, 0].tolist() == pytest.approx([49.0, 0.04])
 
 
-def test_it_learns_a_partition_and_reads_the_reference():
+def test_requires_partition_head_and_reference():
     assert flowrl().aux_heads == (LinearHead("log_partition"),)
     assert flowrl().precomputed_signals == {"logp@ref"}
     assert flowrl().loss.recomputed_signals == {"log_partition"}
 
 
-def test_the_defaults_are_those_of_the_recipe():
+def test_defaults_match_reference_implementation():
     assert flowrl().loss == FlowBalanceLoss(reward_scale=15.0, clip_eps=0.2)
 
 
-def test_matches_the_authors_code():
+def test_matches_reference_implementation():
     # Xuekai-Zhu/FlowRL @ decbc57, verl@FlowRL/verl/workers/actor/dp_actor.py,
     # compute_flowrl_objective; inputs as below. It computes the clip and multiplies by the raw
     # w: here w is within the clip.
-    seen = {
+    signals = {
         "logp@ref": [
             [-1.1, -0.7, -1.5],
             [-0.6, -1.4, 9.0],
@@ -65,7 +65,7 @@ def test_matches_the_authors_code():
             [-1.1, 9.0, 9.0],
         ]
     }
-    batch = six(advantage=[1.2, -0.7, -0.5, 0.6, 0.9, -1.5], signals=seen)
+    batch = six(advantage=[1.2, -0.7, -0.5, 0.6, 0.9, -1.5], signals=signals)
     method = flowrl()
     pi = perturb_logp(
         batch,

@@ -11,7 +11,7 @@ from grupo.testing.batches import make_batch, perturb_logp
 ENTROPY = [[0.1, 2.0, 0.3], [1.5, 0.05, 9.0]]  # 9: padding
 
 
-def test_only_the_most_uncertain_tokens_learn():
+def test_only_highest_entropy_tokens_have_gradient():
     method = forking_tokens(max_length=20, overlong_buffer=10, top_entropy_fraction=0.4)  # 2 of 5
     batch = make_batch([0, 0], [1.0, 0.0], length=[3, 2], signals={"entropy": ENTROPY})
     batch = batch.with_advantage(method.advantage)
@@ -24,7 +24,7 @@ def test_only_the_most_uncertain_tokens_learn():
     assert gradient[batch.mask].tolist() == pytest.approx(expected)
 
 
-def test_the_rest_is_dapos_and_the_share_is_the_titles():
+def test_remaining_components_match_dapo():
     paper = forking_tokens(max_length=20_480, overlong_buffer=4_096)
     assert paper.aggregation == TopEntropyMask(0.2, token_mean)
     assert (paper.loss.clip_low, paper.loss.clip_high) == (0.2, 0.28)

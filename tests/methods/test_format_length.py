@@ -1,4 +1,4 @@
-"""Format-length: rewards by hand at a quarter, a half, three quarters and all of the budget."""
+"""Format-length: hand-computed rewards at 25, 50, 75 and 100 percent of the budget."""
 
 import pytest
 import torch
@@ -13,41 +13,41 @@ def rewards(format, length=(1, 2, 3, 4), peak=0.5):
     return FormatLengthReward(max_length=4, peak_fraction=peak)(batch.reward, batch).tolist()
 
 
-def test_length_pays_most_at_its_peak():
+def test_length_reward_peaks_at_peak_length():
     # l = 1 - (1/2)^2, 1, 1 - 2 (1/2)^2, 1 - 2; f = 1
     assert rewards([1.0] * 4) == [1.75, 2.0, 1.5, 0.0]
 
 
-def test_without_the_format_nothing_is_gained_and_length_still_costs():
+def test_missing_format_removes_positive_length_reward():
     assert rewards([0.0] * 4) == [0.0, 0.0, 0.0, -1.0]
 
 
-def test_beyond_the_budget_it_gets_no_worse():
+def test_length_penalty_saturates_beyond_budget():
     assert rewards([1.0] * 4, length=(4, 5, 6, 9)) == [0.0] * 4
 
 
-def test_a_peak_at_the_budget_never_falls():
+def test_peak_at_budget_gives_nondecreasing_reward():
     assert rewards([1.0] * 4, peak=1.0) == [1 + 1 - 0.75**2, 1.75, 2 - 0.25**2, 2.0]
 
 
-def test_no_answer_is_read():
+def test_reward_does_not_read_answer():
     right, wrong = (
         make_batch(group=[0, 0], reward=r, length=[1, 2], reward_terms={"format": [1.0, 0.0]})
         for r in ([1.0, 0.0], [0.0, 1.0])
     )
-    credit = format_length(max_length=4).advantage
+    estimator = format_length(max_length=4).advantage
     assert torch.equal(
-        right.with_advantage(credit).advantage, wrong.with_advantage(credit).advantage
+        right.with_advantage(estimator).advantage, wrong.with_advantage(estimator).advantage
     )
 
 
-def test_the_advantage_is_centred_and_scaled():
+def test_advantage_is_centred_and_scaled():
     batch = make_batch(group=[0, 0], length=[2, 4], reward_terms={"format": [1.0, 1.0]})
     A = batch.with_advantage(format_length(max_length=4).advantage).advantage
     assert A[:, 0].tolist() == pytest.approx([0.5**0.5, -(0.5**0.5)], rel=1e-5)  # rewards 2 and 0
 
 
-def test_matches_the_authors_code():
+def test_matches_reference_implementation():
     # insightLLM/rl-without-gt @ c1e2077, rl/verl/lib/src/rewards/math_reward.py,
     # RewardMathFn_xrh.__call__; inputs as below, where its two checks of the format agree
     lengths = [100, 1000, 1536, 2000, 2900, 3072]
@@ -64,6 +64,6 @@ def test_matches_the_authors_code():
         assert r == pytest.approx(expected, rel=1e-5)
 
 
-def test_the_defaults_are_the_papers():
+def test_defaults_match_paper():
     assert format_length().loss == Clip() + 0.001 * KL()
     assert format_length(kl_coef=0.0).required_signals == frozenset()

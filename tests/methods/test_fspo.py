@@ -8,13 +8,13 @@ from grupo.testing.batches import make_batch, perturb_logp
 BATCH = make_batch(group=[0, 0], length=[4, 1], advantage=[1.0, -1.0])
 
 
-def test_the_band_grows_with_the_root_of_the_length():
+def test_clip_band_grows_with_square_root_of_length():
     low, high = RootLengthBounds(0.1)(BATCH)
     assert low.flatten().tolist() == pytest.approx([exp(-0.2), exp(-0.1)])
     assert high.flatten().tolist() == pytest.approx([exp(0.2), exp(0.1)])
 
 
-def test_the_product_of_ratios_is_clipped_to_it():
+def test_sequence_ratio_is_clipped_to_band():
     pi = perturb_logp(BATCH, [[0.05] * 4, [-0.3, 0.0, 0.0, 0.0]])
     method = fspo(clip_width=0.15)  # bands e^-+0.3 and e^-+0.15; products e^0.2 and e^-0.3
     loss = (method.aggregation(BATCH) * method.loss(pi, BATCH)).sum()
@@ -24,5 +24,5 @@ def test_the_product_of_ratios_is_clipped_to_it():
     assert pi.logp.grad[BATCH.mask].tolist() == pytest.approx([-exp(0.2) / 2] * 4 + [0])
 
 
-def test_the_default_width():
+def test_default_clip_width():
     assert fspo().loss.bounds == RootLengthBounds(0.01)

@@ -1,4 +1,4 @@
-"""GCPO: eight rollouts, half of which construct something."""
+"""GCPO: eight rollouts, half of which contain an auxiliary construction."""
 
 import pytest
 
@@ -18,31 +18,31 @@ def rewards(correct, construction=TOOK, group=None):
     return piece(batch.reward, batch).tolist()
 
 
-def test_a_step_that_helps_pays_right_or_wrong():
+def test_helpful_step_is_rewarded_regardless_of_success():
     r = rewards([1.0, 1.0, 1.0, 0.0, 1.0, 0.0, 0.0, 0.0])  # 3/4 against 1/4: M = 1
     assert r == pytest.approx([2.05] * 3 + [1.05] + [1.55] + [0.55] * 3)
 
 
-def test_a_step_that_harms_costs():
+def test_harmful_step_is_penalized():
     r = rewards([1.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 0.0])  # 1/4 against 3/4: M = -1
     assert r == pytest.approx([1.05] + [0.05] * 3 + [1.55] * 3 + [0.55])
 
 
-def test_a_step_that_makes_no_difference_neither_pays_nor_costs():
+def test_neutral_step_has_zero_reward():
     assert rewards([1.0, 0.0] * 4) == pytest.approx([1.55, 0.55] * 4)
 
 
-def test_uniform_use_of_the_step_has_no_effect():
+def test_step_used_by_all_rollouts_has_zero_reward():
     assert rewards([1.0, 1.0], [1.0, 1.0]) == pytest.approx([1.55, 1.55])
     assert rewards([1.0, 1.0], [0.0, 0.0]) == pytest.approx([1.55, 1.55])
 
 
-def test_every_task_has_its_own_sign():
+def test_effect_sign_is_computed_per_task():
     r = rewards([1.0, 0.0, 0.0, 1.0], [1.0, 0.0, 1.0, 0.0], group=[0, 0, 1, 1])
     assert r == pytest.approx([2.05, 0.55, 0.05, 1.55])
 
 
-def test_length_pays_up_to_the_limit():
+def test_length_reward_saturates_at_limit():
     parts = {"correct": [0.0] * 3, "format": [0.0] * 3, "construction": [0.0] * 3}
     batch = make_batch(group=[0] * 3, length=[1, 4, 8], reward_terms=parts)
     (r, *_) = gcpo(max_length=4).advantage.estimators

@@ -1,4 +1,4 @@
-"""GiGPO on two rollouts that meet in one state."""
+"""GiGPO: two rollouts that visit the same state."""
 
 import pytest
 import torch
@@ -7,8 +7,8 @@ from grupo.methods.gigpo import AddAnchorStateAdvantage, gigpo
 from grupo.testing.batches import make_batch
 
 
-def meeting(reward=(1.0, 0.0), group=(0, 0)):
-    """Rollout 0: state 1, then state 2, where it is paid; rollout 1: state 1 only."""
+def shared_state_batch(reward=(1.0, 0.0), group=(0, 0)):
+    """Rollout 0 visits state 1 and the rewarded state 2; rollout 1 visits state 1 only."""
     return make_batch(
         group=list(group),
         reward=list(reward),
@@ -21,24 +21,24 @@ def meeting(reward=(1.0, 0.0), group=(0, 0)):
     )
 
 
-def test_episodes_and_steps_from_the_same_state_are_compared():
-    A = meeting().with_advantage(gigpo().advantage).advantage
+def test_episode_and_anchor_state_advantages_are_added():
+    A = shared_state_batch().with_advantage(gigpo().advantage).advantage
     # episode: 0.5, -0.5; returns from state 1: 0.95 and 0, mean 0.475; state 2 is met once
     assert A[0].tolist() == pytest.approx([0.5 + 0.475, 0.5])
     assert A[1].tolist() == pytest.approx([-0.5 - 0.475, 0.0])
 
 
-def test_weight_zero_leaves_the_episode():
-    A = meeting().with_advantage(gigpo(step_coef=0.0).advantage).advantage
+def test_step_weight_zero_leaves_episode_advantage():
+    A = shared_state_batch().with_advantage(gigpo(step_coef=0.0).advantage).advantage
     assert A.tolist() == [[0.5, 0.5], [-0.5, 0.0]]
 
 
-def test_the_same_state_of_another_task_is_another_state():
-    A = AddAnchorStateAdvantage(0.95, 1.0)(torch.zeros(2), meeting(group=(0, 1)))
+def test_anchor_states_are_grouped_per_task():
+    A = AddAnchorStateAdvantage(0.95, 1.0)(torch.zeros(2), shared_state_batch(group=(0, 1)))
     assert A.abs().max() == 0
 
 
-def test_a_state_met_twice_by_one_rollout_compares_it_with_itself():
+def test_repeated_state_in_one_rollout_is_compared_with_itself():
     batch = make_batch(
         group=[0],
         length=[3],
@@ -49,7 +49,7 @@ def test_a_state_met_twice_by_one_rollout_compares_it_with_itself():
     assert A.tolist() == [[0.25 - 0.625, 0.0, 1 - 0.625]]  # returns 0.25, 0.5, 1
 
 
-def test_all_actions_of_a_turn_share_its_credit():
+def test_actions_of_a_turn_share_its_advantage():
     batch = make_batch(
         group=[0, 0],
         reward=[1.0, 0.0],
@@ -64,16 +64,16 @@ def test_all_actions_of_a_turn_share_its_credit():
     ]
 
 
-def test_matches_the_authors_code():
+def test_matches_reference_implementation():
     # gigpo/core_gigpo.py of langfengQ/verl-agent, as zzj1111/alfworldauto has it (37aec78):
     # step_norm_reward on build_step_group, without std; four rollouts of one-token turns
     state = [[0, 1, 2, 1], [0, 1, 3, 0], [0, 2, 1, 2], [1, 2, 0, 0]]
-    paid = [[0, 0, 0.5, 1.0], [0, 0.25, 0, 0], [0.1, 0, 0, 2.0], [0, 1.0, 0, 0]]
+    turn_rewards = [[0, 0, 0.5, 1.0], [0, 0.25, 0, 0], [0.1, 0, 0, 2.0], [0, 1.0, 0, 0]]
     batch = make_batch(
         group=[0] * 4,
         length=[4, 3, 4, 2],
         turn=[[0, 1, 2, 3]] * 4,
-        signals={"step/reward": paid, "step/state": state},
+        signals={"step/reward": turn_rewards, "step/state": state},
     )
     A = AddAnchorStateAdvantage(gamma=0.95, step_coef=1.0)(batch.reward * 0, batch)
     expected = [
@@ -94,5 +94,5 @@ def test_matches_the_authors_code():
     assert A[batch.mask].tolist() == pytest.approx(expected, abs=2e-6)
 
 
-def test_the_defaults_are_the_papers():
+def test_defaults_match_paper():
     assert gigpo().required_signals == {"step/reward", "step/state", "logp@ref"}

@@ -7,7 +7,7 @@ from grupo.methods.gkd import gkd
 from grupo.testing.batches import make_batch
 
 
-def test_the_loss_is_the_divergence_of_each_state_whatever_the_reward():
+def test_loss_is_token_divergence_regardless_of_reward():
     method = gkd()
     batch = make_batch([0, 1], reward=[1.0, -1.0], length=[1, 2]).with_advantage(method.advantage)
     divergence = torch.tensor([[0.4, 9.0], [0.1, 0.3]], dtype=torch.float64, requires_grad=True)
@@ -20,12 +20,12 @@ def test_the_loss_is_the_divergence_of_each_state_whatever_the_reward():
     assert batch.advantage.abs().max() == 0
 
 
-def test_another_divergence_is_another_loss():
+def test_divergence_argument_selects_loss():
     method = gkd().replace(loss=ForwardKL("teacher"))
     assert method.required_signals == {"forward_kl@teacher"}
     assert method.loss.recomputed_signals == {"forward_kl@teacher"}
 
 
-def test_the_defaults():
+def test_default_hyperparameters():
     assert gkd().loss == JSD("teacher")
     assert gkd().precomputed_signals == frozenset()

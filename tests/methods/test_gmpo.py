@@ -8,7 +8,7 @@ from grupo.methods.gmpo import gmpo
 from grupo.testing.batches import make_batch, perturb_logp
 
 
-def learn(batch, by):
+def loss_and_gradient(batch, by):
     method, pi = gmpo(), perturb_logp(batch, by)
     loss = (method.aggregation(batch) * method.loss(pi, batch)).sum()
     loss.backward()
@@ -16,34 +16,34 @@ def learn(batch, by):
     return loss.item(), pi.logp.grad.flatten().tolist()
 
 
-def test_tokens_are_clipped_on_the_side_where_the_advantage_pushes_and_then_averaged():
+def test_tokens_are_clipped_one_sided_before_geometric_mean():
     batch = make_batch(group=[0, 0], length=[3, 3], advantage=[1.0, -2.0])
-    loss, gradient = learn(batch, [[0.5, -0.1, -1.5], [-0.6, 0.3, 1.3]])
-    good = exp((0.4 - 0.1 - 1.5) / 3)  # 0.5 is held to 0.4; -1.5 is not: A > 0
-    bad = exp((-0.4 + 0.3 + 1.3) / 3)  # -0.6 is held to -0.4; 1.3 is not: A < 0
+    loss, gradient = loss_and_gradient(batch, [[0.5, -0.1, -1.5], [-0.6, 0.3, 1.3]])
+    good = exp((0.4 - 0.1 - 1.5) / 3)  # 0.5 is clipped to 0.4; -1.5 is not: A > 0
+    bad = exp((-0.4 + 0.3 + 1.3) / 3)  # -0.6 is clipped to -0.4; 1.3 is not: A < 0
     assert loss == pytest.approx((-good + 2 * bad) / 2)
     assert gradient == pytest.approx(
-        [0, -good / 6, -good / 6, 0, 2 * bad / 6, 2 * bad / 6]  # -A ratio / L / 2 unless held
+        [0, -good / 6, -good / 6, 0, 2 * bad / 6, 2 * bad / 6]  # -A ratio / L / 2 unless clipped
     )
 
 
-def test_matches_the_authors_numbers():
+def test_matches_reference_values():
     # callsys/GMPO @ 205b2bf, train_zero_math_gmpo.py, its lines for "gmpo" run on these inputs
     batch = make_batch(group=[0, 0], length=[3, 3], advantage=[1.0, -1.0])
-    loss, gradient = learn(batch, [[0.5, -0.1, -1.5], [-0.6, 0.3, 1.3]])
+    loss, gradient = loss_and_gradient(batch, [[0.5, -0.1, -1.5], [-0.6, 0.3, 1.3]])
     assert loss == pytest.approx(0.41075232365)
     assert gradient == pytest.approx(
         [0, -0.111720007895, -0.111720007895, 0, 0.248637449113, 0.248637449113]
     )
 
 
-def test_without_advantage_there_is_no_gradient_and_padding_does_not_dilute():
+def test_zero_advantage_has_no_gradient_and_padding_is_ignored():
     batch = make_batch(group=[0, 0], length=[1, 2], advantage=[1.0, 0.0])
     batch = replace(batch, old_logp=torch.full((2, 2), -1.0, dtype=torch.float64))
-    loss, gradient = learn(batch, [[0.2, 5.0], [0.3, 0.3]])
+    loss, gradient = loss_and_gradient(batch, [[0.2, 5.0], [0.3, 0.3]])
     assert loss == pytest.approx(-exp(0.2) / 2)
     assert gradient == pytest.approx([-exp(0.2) / 2, 0, 0, 0])
 
 
-def test_the_defaults_are_those_of_the_authors_code():
+def test_defaults_match_reference_implementation():
     assert (gmpo().loss.clip_low, gmpo().loss.clip_high) == (0.4, 0.4)

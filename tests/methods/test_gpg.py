@@ -7,54 +7,54 @@ from grupo.methods.gpg import gpg
 from grupo.testing.batches import make_batch, perturb_logp
 
 
-def test_credit_is_made_up_for_the_groups_without_signal():
+def test_advantages_are_rescaled_for_uninformative_groups():
     reward = [1.0, 0.0, 1.0, 1.0, 0.0, 0.0]
     batch = make_batch(group=[0, 0, 1, 1, 2, 2], reward=reward)
     # 4 of 6 rollouts are of groups all right or all wrong: alpha = 6 / 2
     assert gpg().advantage(batch.reward, batch).tolist() == [1.5, -1.5, 0, 0, 0, 0]
 
 
-def test_it_counts_groups_with_signal_and_not_rewards_that_are_not_zero():
+def test_scale_counts_informative_groups_instead_of_nonzero_rewards():
     batch = make_batch(group=[0, 0, 1, 1], reward=[1.0, -1.0, -1.0, -1.0])
     # no reward is 0, yet half of the groups are uninformative: alpha = 2, and A = 2 (+-1)
     assert gpg().advantage(batch.reward, batch).tolist() == [2, -2, 0, 0]
 
 
-def test_all_groups_with_signal_leave_credit_as_it_is():
+def test_scale_is_one_when_all_groups_are_informative():
     batch = make_batch(group=[0, 0, 1, 1], reward=[1.0, 0.0, 3.0, 1.0])
     assert gpg().advantage(batch.reward, batch).tolist() == [0.5, -0.5, 1, -1]
 
 
-def test_rounding_is_no_signal():
+def test_rounding_error_does_not_make_group_informative():
     batch = make_batch(group=[0] * 3 + [1] * 2, reward=[0.1] * 3 + [1.0, 0.0])
     assert gpg().advantage(batch.reward, batch).tolist() == [0, 0, 0, 1.25, -1.25]  # 5 / 2
 
 
-def test_all_zero_rewards_give_no_signal():
+def test_all_zero_rewards_have_zero_advantage():
     batch = make_batch(group=[0, 1, 1], reward=[7.0, 1.0, 1.0])
     assert gpg().advantage(batch.reward, batch).tolist() == [0, 0, 0]
 
 
-def test_the_mean_gradient_does_not_shrink_with_groups_that_give_no_signal():
+def test_mean_gradient_is_independent_of_uninformative_groups():
     def gradient(group, reward):
         batch = make_batch(group=group, reward=reward).with_advantage(gpg().advantage)
         pi = perturb_logp(batch, [[0.1]] * len(group))
         loss = (gpg().aggregation(batch) * gpg().loss(pi, batch)).sum()
         return torch.autograd.grad(loss, pi.logp)[0].flatten().tolist()
 
-    alone = gradient([0, 0], [1.0, 0.0])
-    beside = gradient([0, 0, 1, 1, 2, 2], [1.0, 0.0, 1.0, 1.0, 0.0, 0.0])
-    assert alone == [-0.25, 0.25]  # -A / 2
-    assert beside[:2] == pytest.approx(alone)
+    informative_only = gradient([0, 0], [1.0, 0.0])
+    with_uninformative = gradient([0, 0, 1, 1, 2, 2], [1.0, 0.0, 1.0, 1.0, 0.0, 0.0])
+    assert informative_only == [-0.25, 0.25]  # -A / 2
+    assert with_uninformative[:2] == pytest.approx(informative_only)
 
 
-def test_the_defaults_are_the_papers():
+def test_defaults_match_paper():
     assert gpg().loss == Reinforce()
     assert gpg().aggregation is token_mean
     assert gpg().required_signals == frozenset()
 
 
-def test_matches_the_authors_code():
+def test_matches_reference_implementation():
     # AMAP-ML/GPG @ e096da8, R1-V/src/r1-v/src/open_r1/trainer/grpo_trainer.py, its lines for "gpg"
     # with adjust_gd, for groups of two; they divide by (B - M) / B + 1e-5
     moves = [[0.1, -0.2], [0.3, 0.0], [0.2, 0.1], [-0.1, 0.4], [0.05, 0.1], [0.0, -0.3]]
@@ -73,16 +73,16 @@ def test_matches_the_authors_code():
 
 
 @pytest.mark.parametrize(
-    ("reward", "verl", "ours"),
+    ("reward", "verl", "expected"),
     [
         ([1.0, 2.0, 3.0, 0.5], [-0.5, 0.5, 1.25, -1.25], [-0.5, 0.5, 1.25, -1.25]),
         ([1.0, 0.0, 0.0, 0.0], [2, -2, 0, 0], [1, -1, 0, 0]),  # alpha 4 / 1, not 4 / 2
         ([1.0, -1.0, -1.0, -1.0], [1, -1, 0, 0], [2, -2, 0, 0]),  # alpha 4 / 4, not 4 / 2
     ],
 )
-def test_verl_counts_rewards_that_are_not_zero(reward, verl, ours):
+def test_verl_counts_nonzero_rewards(reward, verl, expected):
     # verl-project/verl @ 1dda039, trainer/ppo/core_algos.py, compute_gpg_outcome_advantage: it
     # agrees where every group has signal and no reward is 0
     batch = make_batch(group=[0, 0, 1, 1], reward=reward)
-    assert gpg().advantage(batch.reward, batch).tolist() == pytest.approx(ours)
-    assert (verl == ours) == (reward[1] == 2.0)
+    assert gpg().advantage(batch.reward, batch).tolist() == pytest.approx(expected)
+    assert (verl == expected) == (reward[1] == 2.0)

@@ -20,26 +20,28 @@ def gradient(loss):
     return pi.logp.grad.flatten().tolist()
 
 
-def test_clipped_tokens_have_the_gradient_of_the_bound():
+def test_clipped_tokens_keep_gradient_at_clip_bound():
     assert gradient(gppo().loss) == pytest.approx(
         [-1.2, -exp(0.1), -exp(-0.5), 0.8, exp(0.1), exp(0.5)]
     )
 
 
-def test_elsewhere_the_gradient_is_that_of_the_clip():
-    ours, clipped = gradient(gppo().loss), gradient(Clip(0.2, 0.2))
-    assert [clipped[0], clipped[3]] == [0, 0]
-    assert [ours[i] for i in (1, 2, 4, 5)] == pytest.approx([clipped[i] for i in (1, 2, 4, 5)])
+def test_unclipped_gradient_matches_ppo():
+    gppo_gradient, clip_gradient = gradient(gppo().loss), gradient(Clip(0.2, 0.2))
+    assert [clip_gradient[0], clip_gradient[3]] == [0, 0]
+    assert [gppo_gradient[i] for i in (1, 2, 4, 5)] == pytest.approx(
+        [clip_gradient[i] for i in (1, 2, 4, 5)]
+    )
 
 
-def test_the_defaults():
+def test_default_hyperparameters():
     assert gppo().loss.weight == ClipPreserveGradient(
         clip_low=0.2, clip_high=0.2, low_scale=1.0, high_scale=1.0
     )
     assert gppo().aggregation is token_mean
 
 
-def test_matches_the_authors_code():
+def test_matches_reference_implementation():
     # Kwai-Klear/KlearReasoner @ 3422f6d, verl/trainer/ppo/core_algos.py, compute_gppo_loss,
     # dual clip 10, with only_higher, which it reads and does not define, False; inputs as below.
     # Its value is that of the clipped surrogate.

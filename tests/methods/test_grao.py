@@ -11,7 +11,7 @@ SIGMA = sqrt(2 / 3)  # of 1, 2 and 3 around 2
 SAMPLED = {"sampled": [[1.0], [1.0], [0.0]]}
 
 
-def learned(reward, imitate=0.5, push=0.5):
+def loss_and_gradient(reward, imitate=0.5, push=0.5):
     method = grao(sft_coef=imitate, alignment_coef=push)
     batch = make_batch([0, 0, 0], reward=reward, logp=0.0, signals=SAMPLED).with_advantage(
         method.advantage
@@ -21,8 +21,8 @@ def learned(reward, imitate=0.5, push=0.5):
     return loss.item(), torch.autograd.grad(loss, pi.logp)[0].flatten().tolist()
 
 
-def test_the_three_terms_of_the_objective():
-    loss, gradient = learned([1.0, 2.0, 3.0])
+def test_objective_is_sum_of_three_terms():
+    loss, gradient = loss_and_gradient([1.0, 2.0, 3.0])
     A, y = [-1 / SIGMA, 0.0], 1 / SIGMA
     terms = [a * o + 0.5 * y * -1.5 + 0.5 * a * (o + 1.5) for a, o in zip(A, [-2, -1], strict=True)]
     assert sum(terms) / 2 == pytest.approx(0.45928, abs=1e-5)
@@ -32,21 +32,21 @@ def test_the_three_terms_of_the_objective():
     assert gradient == pytest.approx(expected, rel=1e-5, abs=1e-9)
 
 
-def test_a_reference_that_was_surpassed_is_pushed_away():
-    _, gradient = learned([3.0, 2.0, 1.0])
+def test_reference_answer_below_policy_mean_is_pushed_down():
+    _, gradient = loss_and_gradient([3.0, 2.0, 1.0])
     assert gradient[2] > 0  # of the loss: its likelihood is to fall
 
 
-def test_equal_rewards_give_no_signal():
-    assert learned([1.0, 1.0, 1.0])[1] == [0.0, 0.0, 0.0]
+def test_advantage_is_zero_when_rewards_are_equal():
+    assert loss_and_gradient([1.0, 1.0, 1.0])[1] == [0.0, 0.0, 0.0]
 
 
-def test_without_a_reference_answer_it_is_a_policy_gradient():
+def test_without_reference_answer_reduces_to_policy_gradient():
     batch = make_batch([0, 0], signals={"sampled": [[1.0], [1.0]]})
-    credit = AlignmentAdvantage(0.5, 0.5, eps=0.0)(torch.tensor([1.0, 0.0]).double(), batch)
-    assert credit.tolist() == [1.5, -1.5]
+    advantage = AlignmentAdvantage(0.5, 0.5, eps=0.0)(torch.tensor([1.0, 0.0]).double(), batch)
+    assert advantage.tolist() == [1.5, -1.5]
 
 
-def test_the_defaults():
+def test_default_hyperparameters():
     assert grao().sampler == WithExpertSolution(GroupSampler(8))
     assert grao().required_signals == {"sampled"}

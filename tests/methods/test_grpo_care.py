@@ -13,9 +13,9 @@ from grupo.testing.batches import make_batch
 CARE = ConsistencyBonus(consistency_coef=0.5, margin=0.01)
 
 
-def answered(correct, likelihood, group=None, reward=None):
+def answer_batch(correct, likelihood, group=None, reward=None):
     n = len(correct)
-    seen = {
+    signals = {
         "logp@ref": [[-9.0, log(c)] for c in likelihood],
         "step/answer": [[0.0, 1.0]] * n,
     }
@@ -24,35 +24,35 @@ def answered(correct, likelihood, group=None, reward=None):
         reward or correct,
         length=[2] * n,
         reward_terms={"correct": correct},
-        signals=seen,
+        signals=signals,
     )
 
 
-def test_correct_and_likely_answers_get_more_reward():
-    batch = answered([1.0, 1.0, 1.0, 0.0], [0.99, 0.80, 0.60, 0.97])
+def test_bonus_rewards_correct_and_likely_answers():
+    batch = answer_batch([1.0, 1.0, 1.0, 0.0], [0.99, 0.80, 0.60, 0.97])
     # 0.95, 0.8, 0.6, 0.95; the correct ones: mean 0.7833, 0.7733 is enough
     assert CARE.answer_likelihood(batch).tolist() == pytest.approx([0.95, 0.8, 0.6, 0.95])
     assert CARE(batch.reward, batch).tolist() == [1.5, 1.5, 1.0, 0.0]
 
 
-def test_the_bonus_is_by_accuracy_and_the_rest_of_the_reward_stays():
-    batch = answered([0.8, 0.4], [0.5, 0.9], reward=[1.8, 1.4])
+def test_bonus_depends_on_accuracy_and_keeps_other_reward_terms():
+    batch = answer_batch([0.8, 0.4], [0.5, 0.9], reward=[1.8, 1.4])
     assert CARE(batch.reward, batch).tolist() == pytest.approx([1.8 + 0.4, 1.4])  # mean 0.6
 
 
-def test_a_little_below_the_mean_is_enough():
-    batch = answered([1.0, 1.0], [0.500, 0.515])
+def test_bonus_threshold_is_slightly_below_mean():
+    batch = answer_batch([1.0, 1.0], [0.500, 0.515])
     assert CARE(batch.reward, batch).tolist() == [1.5, 1.5]
-    batch = answered([1.0, 1.0], [0.50, 0.53])
+    batch = answer_batch([1.0, 1.0], [0.50, 0.53])
     assert CARE(batch.reward, batch).tolist() == [1.0, 1.5]
 
 
-def test_no_bonus_without_a_correct_rollout():
-    batch = answered([0.0, 0.0], [0.9, 0.9])
+def test_no_bonus_without_correct_rollout():
+    batch = answer_batch([0.0, 0.0], [0.9, 0.9])
     assert CARE(batch.reward, batch).tolist() == [0.0, 0.0]
 
 
-def test_likelihood_is_of_the_answers_tokens_alone():
+def test_likelihood_covers_answer_tokens_only():
     batch = make_batch(
         group=[0, 0],
         length=[3, 2],
@@ -65,9 +65,9 @@ def test_likelihood_is_of_the_answers_tokens_alone():
     assert CARE.answer_likelihood(batch).tolist() == pytest.approx([(0.9 * 0.4) ** 0.5, 0.0])
 
 
-def test_the_advantage_is_of_the_sum():
+def test_advantage_uses_reward_plus_bonus():
     advantage = (
-        answered([1.0, 0.0], [0.9, 0.9])
+        answer_batch([1.0, 0.0], [0.9, 0.9])
         .with_advantage(grpo_care().advantage)
         .advantage[:, 0]
         .tolist()
@@ -76,7 +76,7 @@ def test_the_advantage_is_of_the_sum():
     assert advantage == pytest.approx([0.75 / (std + 1e-4), -0.75 / (std + 1e-4)])
 
 
-def test_matches_the_authors_code():
+def test_matches_reference_implementation():
     # TencentARC/GRPO-CARE @ b0628fc, src/r1-v/src/open_r1/trainer/grpo_trainer_ref_ema.py,
     # compute_loss, lines 586-610 and 636-642; inputs as below, the reward accuracy and format
     batch = make_batch(
@@ -112,7 +112,7 @@ def test_matches_the_authors_code():
     assert advantage == pytest.approx([*A, 0.9838820099830627], rel=1e-5)
 
 
-def test_the_defaults_are_the_released_codes():
+def test_defaults_match_release():
     method = grpo_care()
     assert method.reference == ReferenceUpdate(rate=0.005, every=10)
     assert method.loss == Reinforce()

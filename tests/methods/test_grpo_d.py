@@ -18,5 +18,5 @@ def test_step_length_decreases_linearly(progress, b):
     assert gradient.item() == pytest.approx(-2 + b * (1 - exp(-0.5)))
 
 
-def test_the_defaults():
+def test_default_hyperparameters():
     assert grpo_d().required_signals == {"logp@ref"}

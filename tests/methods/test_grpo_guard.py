@@ -1,4 +1,7 @@
-"""One latent dimension, noise s, drawn eps, mean moved by d: log R = eps d / s - d^2 / (2 s^2)."""
+"""GRPO-Guard in one latent dimension: noise s, sampled eps, mean shifted by d.
+
+The log ratio is log R = eps d / s - d^2 / (2 s^2).
+"""
 
 from math import exp
 
@@ -9,7 +12,7 @@ from grupo.methods.grpo_guard import grpo_guard
 from grupo.testing.batches import make_batch, perturb_logp
 
 
-def learn(clip, s, eps, d, advantage=1.0, dt=0.1):
+def loss_and_gradient(clip, s, eps, d, advantage=1.0, dt=0.1):
     marks = {"step/std": [[s]], "step/dt": [[dt]]}
     batch = make_batch([0], advantage=[advantage], logp=0.0, signals=marks)
     pi = perturb_logp(batch, [[eps * d / s - d**2 / (2 * s**2)]])
@@ -20,24 +23,24 @@ def learn(clip, s, eps, d, advantage=1.0, dt=0.1):
     return value.item(), [slope.item() for slope in slopes]
 
 
-def test_the_ratio_is_noise_times_shift_whatever_the_steps_noise():
+def test_normalized_log_ratio_is_noise_times_shift_at_every_step():
     # s = 0.2, eps = 1, d = 0.1: log R = 0.375, KL = 0.125, 0.2 (0.375 + 0.125) = 0.1
-    value, slopes = learn(clip=0.5, s=0.2, eps=1.0, d=0.1)
+    value, slopes = loss_and_gradient(clip=0.5, s=0.2, eps=1.0, d=0.1)
     assert value == pytest.approx(-exp(0.1) / 0.1)
     assert slopes == pytest.approx([-0.2 * exp(0.1) / 0.1] * 2)
-    assert learn(clip=0.5, s=0.5, eps=1.0, d=0.1)[0] == pytest.approx(value)
+    assert loss_and_gradient(clip=0.5, s=0.5, eps=1.0, d=0.1)[0] == pytest.approx(value)
 
 
-def test_good_and_bad_steps_reach_the_clip_alike():
-    up, _ = learn(clip=0.05, s=0.2, eps=1.0, d=0.1, advantage=1.0)
-    down, _ = learn(clip=0.05, s=0.2, eps=-1.0, d=0.1, advantage=-1.0)
+def test_positive_and_negative_steps_are_clipped_symmetrically():
+    up, _ = loss_and_gradient(clip=0.05, s=0.2, eps=1.0, d=0.1, advantage=1.0)
+    down, _ = loss_and_gradient(clip=0.05, s=0.2, eps=-1.0, d=0.1, advantage=-1.0)
     assert up == pytest.approx(-1.05 / 0.1)
     assert down == pytest.approx(0.95 / 0.1)
 
 
-def test_short_steps_count_more():
-    long, _ = learn(clip=0.5, s=0.2, eps=1.0, d=0.1, dt=0.2)
-    short, _ = learn(clip=0.5, s=0.2, eps=1.0, d=0.1, dt=0.1)
+def test_gradient_weight_grows_for_short_steps():
+    long, _ = loss_and_gradient(clip=0.5, s=0.2, eps=1.0, d=0.1, dt=0.2)
+    short, _ = loss_and_gradient(clip=0.5, s=0.2, eps=1.0, d=0.1, dt=0.1)
     assert short == pytest.approx(2 * long)
 
 

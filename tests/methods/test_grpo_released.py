@@ -13,13 +13,13 @@ from grupo.rollouts.samplers import GroupSampler
 from grupo.testing.batches import make_batch, perturb_logp
 
 
-def test_a_long_answer_weighs_more_than_in_the_paper():
+def test_long_answers_weigh_more_than_in_paper():
     batch = make_batch(group=[0, 0], length=[1, 3])
     assert grpo_released().aggregation(batch).sum(1).tolist() == [0.25, 0.75]
     assert grpo().aggregation(batch).sum(1).tolist() == pytest.approx([0.5, 0.5])
 
 
-def test_loss_and_gradient_of_a_group_of_two():
+def test_loss_and_gradient():
     method = grpo_released(kl_coef=0.1)
     batch = make_batch(group=[0, 0], reward=[1.0, 0.0], length=[1, 2]).with_advantage(
         method.advantage
@@ -35,7 +35,7 @@ def test_loss_and_gradient_of_a_group_of_two():
     assert gradient[batch.mask].tolist() == pytest.approx([g / 3 for g in expected])
 
 
-def test_the_defaults_are_the_releases():
+def test_defaults_match_release():
     method = grpo_released()
     assert method.sampler == GroupSampler(5)
     assert method.loss == Clip(0.2, 0.2) + 0.001 * KL()
@@ -43,7 +43,7 @@ def test_the_defaults_are_the_releases():
     assert method.advantage == grpo().advantage
 
 
-def learn_three_and_two(method, by, advantage=(1.0, -1.0)):
+def loss_and_gradient_on_example(method, by, advantage=(1.0, -1.0)):
     batch = make_batch(group=[0, 0], length=[3, 2], advantage=advantage)
     old = [[-1.0, -0.5, -2.0], [-0.7, -1.2, -0.3]]
     batch = replace(batch, old_logp=torch.tensor(old, dtype=torch.float64))
@@ -53,25 +53,27 @@ def learn_three_and_two(method, by, advantage=(1.0, -1.0)):
     return loss.item(), gradient.flatten().tolist()
 
 
-def test_matches_verl_and_of_trl():
+def test_matches_verl_and_trl():
     # verl-project/verl @ 1dda039, trainer/ppo/core_algos.py, compute_policy_loss_vanilla with
     # loss_agg_mode "token-mean"
     method = grpo_released()
     surrogate = method.replace(loss=Clip(0.2, 0.2))
-    loss, gradient = learn_three_and_two(surrogate, [[0.5, -0.1, -1.5], [-0.6, 0.9, 0.7]])
+    loss, gradient = loss_and_gradient_on_example(surrogate, [[0.5, -0.1, -1.5], [-0.6, 0.9, 0.7]])
     assert loss == pytest.approx(0.1863271065945121)
     assert gradient == pytest.approx(
         [0.0, -0.180967483607, -0.04462603203, 0.0, 0.491920622231, 0.0]
     )
     # the same where a bad token's ratio, e^1.3, is above its clip_ratio_c
-    held = 0.46415073850314775
+    unclipped = 0.46415073850314775
     moves = [[1.3, -0.1, -1.5], [1.3, 0.5, 0.0]]
-    assert learn_three_and_two(surrogate, moves)[0] == pytest.approx(held + (exp(1.3) - 3) / 5)
+    assert loss_and_gradient_on_example(surrogate, moves)[0] == pytest.approx(
+        unclipped + (exp(1.3) - 3) / 5
+    )
     capped = method.replace(loss=Clip(0.2, 0.2, CappedRatio(3.0)))
-    assert learn_three_and_two(capped, moves)[0] == pytest.approx(held)
+    assert loss_and_gradient_on_example(capped, moves)[0] == pytest.approx(unclipped)
 
 
-def test_matches_trl_with_a_kl():
+def test_matches_trl_with_kl():
     # huggingface/trl @ f2cd577, trainer/grpo_trainer.py, the lines of _compute_loss after the
     # log-probabilities, loss_type "dapo", beta 0.001
     method = grpo_released()

@@ -11,38 +11,38 @@ from grupo.testing.batches import make_batch, perturb_logp
 MOVES = [[0.3, -0.1], [-0.2, 0.0]]
 
 
-def learn(method, batch):
+def loss_and_gradient(method, batch):
     pi = perturb_logp(batch, MOVES)
     loss = (method.aggregation(batch) * method.loss(pi, batch)).sum()
     loss.backward()
     return loss.item(), pi.logp.grad
 
 
-def test_with_one_advantage_an_answer_it_is_gspo():
+def test_uniform_advantages_reduce_to_gspo():
     batch = make_batch(group=[0, 0], length=[2, 1], advantage=[0.7, -0.3])
     for clips in ((3e-4, 4e-4), (0.2, 0.2)):
-        loss, gradient = learn(gspo_token(8, *clips), batch)
-        expected, slope = learn(gspo(8, *clips), batch)
+        loss, gradient = loss_and_gradient(gspo_token(8, *clips), batch)
+        expected, slope = loss_and_gradient(gspo(8, *clips), batch)
         assert loss == pytest.approx(expected)
         assert torch.allclose(gradient, slope)
 
 
-def test_every_token_learns_by_its_own_advantage():
+def test_gradient_follows_token_advantages():
     batch = make_batch(group=[0, 0], length=[2, 1], advantage=[1.0, 1.0])
     batch = replace(batch, advantage=torch.tensor([[2.0, -1.0], [1.0, 0.0]]).double())
     s, other = exp(0.1), exp(-0.2)  # s = exp((0.3 - 0.1) / 2)
-    loss, gradient = learn(gspo_token(8, 0.2, 0.2), batch)
+    loss, gradient = loss_and_gradient(gspo_token(8, 0.2, 0.2), batch)
     # answers count 1/2, tokens of the first 1/4; no token's gradient flows into the other's
     assert loss == pytest.approx((-2 * s + s) / 4 - other / 2)
     assert gradient.flatten().tolist() == pytest.approx([-2 * s / 4, s / 4, -other / 2, 0])
 
 
-def test_the_defaults_are_gspos():
+def test_defaults_match_gspo():
     assert (gspo_token().loss.clip_low, gspo_token().loss.clip_high) == (3e-4, 4e-4)
     assert gspo_token().loss.has_stop_gradient
 
 
-def learn_three_and_two(method, by, advantage=(1.0, -1.0)):
+def loss_and_gradient_on_example(method, by, advantage=(1.0, -1.0)):
     batch = make_batch(group=[0, 0], length=[3, 2], advantage=advantage)
     old = [[-1.0, -0.5, -2.0], [-0.7, -1.2, -0.3]]
     batch = replace(batch, old_logp=torch.tensor(old, dtype=torch.float64))
@@ -52,16 +52,18 @@ def learn_three_and_two(method, by, advantage=(1.0, -1.0)):
     return loss.item(), gradient.flatten().tolist()
 
 
-def test_matches_trl_and_of_verl():
+def test_matches_verl_and_trl():
     # huggingface/trl @ f2cd577, experimental/gspo_token/grpo_trainer.py, the lines of _compute_loss
     # after the log-probabilities, "sequence_token"; verl-project/verl @ 1dda039,
     # trainer/ppo/core_algos.py, compute_policy_loss_gspo, which gives the same to 1e-8 whatever
     # loss_agg_mode says
-    loss, gradient = learn_three_and_two(
+    loss, gradient = loss_and_gradient_on_example(
         gspo_token(clip_low=0.2, clip_high=0.4), [[0.5, -0.1, -1.5], [-0.6, 1.3, 0.7]]
     )
     assert loss == pytest.approx(0.3630134642534079)
     assert gradient == pytest.approx([-0.11550677] * 3 + [0.3547668871] * 2 + [0.0])
-    loss, gradient = learn_three_and_two(gspo_token(), [[3e-4, -1e-4, 4e-4], [-1e-4, -2e-4, 0.0]])
+    loss, gradient = loss_and_gradient_on_example(
+        gspo_token(), [[3e-4, -1e-4, 4e-4], [-1e-4, -2e-4, 0.0]]
+    )
     assert loss == pytest.approx(-0.00017500520857299806, rel=1e-4)
     assert gradient == pytest.approx([-0.1667000028] * 3 + [0.2499625016] * 2 + [0.0])

@@ -7,7 +7,7 @@ from grupo.rollouts.samplers import GroupSampler
 from grupo.testing.batches import make_batch
 
 
-def test_advantages_are_centred_and_weighed_by_difficulty():
+def test_advantages_are_centred_and_weighted_by_difficulty():
     parts = {
         "hit": [1.0, 0.0],
         "iou": [0.5, 0.0],
@@ -22,19 +22,19 @@ def test_advantages_are_centred_and_weighed_by_difficulty():
     )  # no division by a standard deviation
 
 
-def test_twice_the_length_is_twice_the_loss():
+def test_loss_is_proportional_to_length():
     batch = make_batch(group=[0, 0], length=[2, 4])
     weight = gui_g1().aggregation(batch).sum(1)
     assert weight.tolist() == [2 / (2 * 64), 4 / (2 * 64)]
 
 
-def test_matches_the_authors_code():
+def test_matches_reference_implementation():
     # Yuqi-Zhou/GUI-G1 @ e581fe9, src/open-r1-multimodal/src/open_r1: grpo_rec.py, hit_reward,
     # iou_reward and box_reward; trainer/grpo_trainer.py, rewards to advantages and the mean over
     # tokens; inputs as below, the last rollout no box, every rate 1.5
     boxes = [(100, 80, 220, 160), (90, 100, 180, 150), (300, 300, 420, 380), (130, 60, 260, 140)]
-    seen = [grounding_scores(box, (110, 90, 210, 150), width=1000, height=500) for box in boxes]
-    parts = {name: [s[name] for s in seen] + [0.0] for name in ("hit", "iou", "box")}
+    signals = [grounding_scores(box, (110, 90, 210, 150), width=1000, height=500) for box in boxes]
+    parts = {name: [s[name] for s in signals] + [0.0] for name in ("hit", "iou", "box")}
     assert parts["hit"] == [1.0, 1.0, 0.0, 1.0, 0.0]
     weighed = [0.25 * x for x in parts["iou"]]
     assert weighed == pytest.approx([0.15625, 0.125, 0.0, 0.08064516129032258, 0.0], rel=1e-5)
@@ -51,7 +51,7 @@ def test_matches_the_authors_code():
     assert loss.item() == pytest.approx(-0.0018911116058006883, rel=1e-5)
 
 
-def test_the_defaults_are_the_released_runs():
+def test_defaults_match_release():
     method = gui_g1()
     assert method.sampler == GroupSampler(8)
     assert method.aggregation == ConstantLength(64)

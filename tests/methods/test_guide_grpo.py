@@ -1,4 +1,4 @@
-"""Guide-GRPO: a hinted answer's ratio is against the policy that saw the hint."""
+"""Guide-GRPO: the ratio of a hinted answer divides by its probability given the hint."""
 
 from math import exp
 
@@ -22,7 +22,7 @@ def batch(*rollouts):
     return collate([Group(Task("t", "q"), rollouts)], lambda rows: None)
 
 
-def test_the_ratio_is_of_the_plain_prompt_now_over_the_hinted_one_then():
+def test_ratio_uses_plain_prompt_over_hinted_prompt():
     # two tokens: log pi(o | q) = -1 - 2 = -3, log old(o | q, g) = -0.25 - 0.75 = -1
     hinted = batch(answer(1.0, -0.25, -0.75, moved=True))
     pi = Signals(logp=torch.tensor([[-1.0, -2.0]]))
@@ -30,7 +30,7 @@ def test_the_ratio_is_of_the_plain_prompt_now_over_the_hinted_one_then():
     assert ratios.token(pi, hinted)[0].tolist() == pytest.approx([exp(-0.75), exp(-1.25)])
 
 
-def test_the_clip_never_holds_back_a_success_that_is_unlikely_without_the_hint():
+def test_hinted_success_with_low_ratio_is_not_clipped():
     # r = [0, 0, 0, 1]: A = 0.75 / 0.5 of the hinted one, its ratio exp(-2), its slope -ratio A / 4
     method = guide_grpo()
     wrong = (answer(0.0, -1.0),) * 3
@@ -42,6 +42,6 @@ def test_the_clip_never_holds_back_a_success_that_is_unlikely_without_the_hint()
     assert slope[0, 0].item() == pytest.approx(0.5 / 4, rel=1e-5)
 
 
-def test_the_defaults():
+def test_default_hyperparameters():
     assert guide_grpo().sampler == WithHint(GroupSampler(8))
     assert guide_grpo().required_columns == {"hint"}

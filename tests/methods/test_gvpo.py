@@ -6,16 +6,16 @@ from grupo.testing.batches import make_batch, perturb_logp
 from tests.helpers.recorded_batches import flat, learned, six
 
 
-def learn(method, moves, rewards, lengths):
+def loss_and_gradient(method, moves, rewards, lengths):
     batch = make_batch([0] * len(rewards), rewards, length=lengths).with_advantage(method.advantage)
     pi = perturb_logp(batch, moves)
     loss = (method.aggregation(batch) * method.loss(pi, batch)).sum()
     return loss.item(), torch.autograd.grad(loss, pi.logp)[0][batch.mask].tolist()
 
 
-def test_centred_rewards_are_regressed_on_centred_log_ratios():
+def test_loss_regresses_centred_rewards_on_centred_log_ratios():
     # rho = 3, 1, -4: mean 0; A = 2/3, -1/3, -1/3; beta 0.1
-    loss, gradient = learn(
+    loss, gradient = loss_and_gradient(
         gvpo(reward_temperature=0.1),
         [[1.0, 2.0], [1.0, 0.0], [-4.0, 0.0]],
         [1.0, 0.0, 0.0],
@@ -27,28 +27,32 @@ def test_centred_rewards_are_regressed_on_centred_log_ratios():
     assert gradient == pytest.approx(expected)  # misses add up to 0: the mean's own slope is 0
 
 
-def test_on_policy_the_gradient_is_reinforce_with_a_baseline():
-    _, gradient = learn(gvpo(reward_temperature=0.1), [[0.0], [0.0]], [1.0, 0.0], [1, 1])
+def test_on_policy_gradient_is_reinforce_with_baseline():
+    _, gradient = loss_and_gradient(
+        gvpo(reward_temperature=0.1), [[0.0], [0.0]], [1.0, 0.0], [1, 1]
+    )
     assert gradient == pytest.approx([-0.1 * 0.5, 0.1 * 0.5])
 
 
-def test_the_loss_is_0_at_the_regularised_optimum():
+def test_loss_is_zero_at_regularized_optimum():
     # pi = old e^(r / beta) / Z: rho = r / beta - log Z
-    loss, gradient = learn(gvpo(reward_temperature=0.5), [[2.0 - 0.7], [-0.7]], [1.0, 0.0], [1, 1])
+    loss, gradient = loss_and_gradient(
+        gvpo(reward_temperature=0.5), [[2.0 - 0.7], [-0.7]], [1.0, 0.0], [1, 1]
+    )
     assert loss == pytest.approx(0.0, abs=1e-15)
     assert gradient == pytest.approx([0.0, 0.0], abs=1e-7)
 
 
-def test_a_group_of_one_gives_no_signal():
-    loss, gradient = learn(gvpo(), [[0.7]], [1.0], [1])
+def test_single_rollout_has_no_gradient():
+    loss, gradient = loss_and_gradient(gvpo(), [[0.7]], [1.0], [1])
     assert (loss, gradient) == (0.0, [0.0])
 
 
-def test_beta_is_a_tenth():
+def test_default_beta():
     assert gvpo().loss.reward_temperature == 0.1
 
 
-def test_matches_the_authors_code():
+def test_matches_reference_implementation():
     # verl-project/verl-recipe @ 48ea0a7, gvpo/gvpo_core_algos.py, compute_policy_loss_gvpo;
     # inputs as below. It adds up the 2 groups: numbers over 2.
     batch = six([1.0, 0.0, 0.0, 1.0, 1.0, 0.0])

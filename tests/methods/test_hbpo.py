@@ -1,4 +1,4 @@
-"""HBPO's budget reward and its two-level advantage, by hand."""
+"""HBPO: hand-computed budget rewards and two-level advantages."""
 
 from dataclasses import replace
 from math import cos, pi, sqrt
@@ -20,7 +20,7 @@ def budgets(lengths, budget, correct, group=None):
     )
 
 
-def test_rewards_of_budgets():
+def test_budget_rewards():
     batch = budgets([1024, 512, 100, 1024], [512, 512, 512, 512], [1, 1, 1, 0])
     # 4 cos(pi / 8) - 512 / 4096 beyond the budget, f2(512) = 4 cos(pi / 16) up to it, 0 when wrong
     f2 = 4 * cos(pi / 16)
@@ -28,13 +28,13 @@ def test_rewards_of_budgets():
     assert PAPER.reward(batch).tolist() == pytest.approx([4 * cos(pi / 8) - 0.125, f2, f2, 0.0])
 
 
-def test_beyond_the_limit_nothing_is_earned():
+def test_reward_is_zero_beyond_token_limit():
     batch = budgets([9, 8], [4, 4], [1, 1])
     R = BudgetReward(8, 4.0, 0.0).reward(batch)
     assert R.tolist() == pytest.approx([0.0, 0.0], abs=1e-12)  # too long; cos(pi / 2)
 
 
-def test_within_budget_and_all_correct_only_the_group_term_remains():
+def test_only_group_term_remains_when_all_are_correct_within_budget():
     batch = budgets([1, 1, 1, 1], [512, 512, 2048, 2048], [1, 1, 1, 1])
     # f2 = 3.9231 and 2.8284: no subgroup falls short of its full reward
     half = (4 * cos(pi / 16) - 4 * cos(pi / 4)) / 2
@@ -42,7 +42,7 @@ def test_within_budget_and_all_correct_only_the_group_term_remains():
     assert PAPER(batch.reward, batch).tolist() == pytest.approx([A, A, -A, -A])
 
 
-def test_a_subgroup_that_fails_pays_for_it_together():
+def test_failed_subgroup_has_negative_advantage():
     batch = budgets([1, 1, 1, 1], [512, 512, 2048, 2048], [1, 0, 0, 0])
     f2, g2 = 4 * cos(pi / 16), 4 * cos(pi / 4)
     std = sqrt((9 / 16 + 3 / 16) * f2**2 / 3)  # R = [f2, 0, 0, 0]
@@ -56,13 +56,13 @@ def test_a_subgroup_that_fails_pays_for_it_together():
     )
 
 
-def test_it_does_not_read_the_environments_own_reward():
+def test_environment_reward_is_ignored():
     batch = budgets([1, 2], [1, 1], [1, 0])
     other = replace(batch, reward=batch.reward + 5)
     assert torch.equal(PAPER(batch.reward, batch), PAPER(other.reward, other))
 
 
-def test_matches_the_authors_code():
+def test_matches_reference_implementation():
     # ZJU-REAL/HBPO @ 5c8991d, rllm/rewards/math_reward.py, the lines of the hierarchical reward,
     # then verl/trainer/ppo/core_algos.py, compute_grpo_outcome_advantage; inputs as below, none of
     # them so short that f1(n, b) < f2(b). Pi is 3.1416 there, and the first term added twice
@@ -82,7 +82,7 @@ def test_matches_the_authors_code():
     assert twice.tolist() == pytest.approx(expected, rel=2e-5)
 
 
-def test_the_defaults_are_the_papers():
+def test_defaults_match_paper():
     method = hbpo()
     assert method.sampler.group_size == 16
     assert method.advantage == PAPER

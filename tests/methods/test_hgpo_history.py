@@ -1,4 +1,4 @@
-"""HGPO on three rollouts that end in one state, two of them by the same way."""
+"""HGPO: three rollouts that end in one state, two of them with equal histories."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from grupo.methods.hgpo_history import HistoryGroupedAdvantage, hgpo_history
 from grupo.testing.batches import make_batch
 
 
-def ends_in_one(state=((0, 1), (0, 1), (2, 1)), group=(0, 0, 0)):
+def shared_state_batch(state=((0, 1), (0, 1), (2, 1)), group=(0, 0, 0)):
     return make_batch(
         group=list(group),
         length=[2, 2, 2],
@@ -18,9 +18,9 @@ def ends_in_one(state=((0, 1), (0, 1), (2, 1)), group=(0, 0, 0)):
     )
 
 
-def test_levels_of_history_are_weighted_by_their_depth():
+def test_context_levels_are_weighted_by_depth():
     A = (
-        ends_in_one()
+        shared_state_batch()
         .with_advantage(HistoryGroupedAdvantage(history_turns=1, gamma=0.95, weight_exponent=1.0))
         .advantage[:, 1]
     )
@@ -29,9 +29,9 @@ def test_levels_of_history_are_weighted_by_their_depth():
     assert A.tolist() == pytest.approx([0.4 / 3 + 0.3, -0.8 / 3 - 0.3, 1 / 3])
 
 
-def test_the_first_turn_has_one_level():
+def test_first_turn_has_single_level():
     A = (
-        ends_in_one()
+        shared_state_batch()
         .with_advantage(HistoryGroupedAdvantage(history_turns=1, gamma=0.95, weight_exponent=1.0))
         .advantage[:, 0]
     )
@@ -39,7 +39,7 @@ def test_the_first_turn_has_one_level():
     assert A.tolist() == pytest.approx([0.475, -0.475, 0.0])
 
 
-def test_level_with_zero_advantage_has_no_weight():
+def test_level_with_zero_advantage_has_zero_weight():
     batch = make_batch(
         group=[0] * 3,
         length=[2] * 3,
@@ -55,39 +55,39 @@ def test_level_with_zero_advantage_has_no_weight():
     assert A.tolist() == pytest.approx([1 / 3, 1 / 3, -2 / 3])  # level 2: 1 and 1 are equal
 
 
-def test_without_history_only_the_state_counts():
+def test_zero_history_reduces_to_state_groups():
     A = (
-        ends_in_one()
+        shared_state_batch()
         .with_advantage(HistoryGroupedAdvantage(history_turns=0, gamma=0.95, weight_exponent=1.0))
         .advantage[:, 1]
     )
     assert A.tolist() == pytest.approx([1 / 3, -2 / 3, 1 / 3])
 
 
-def test_alpha_zero_weighs_levels_alike():
+def test_alpha_zero_weights_levels_equally():
     A = (
-        ends_in_one()
+        shared_state_batch()
         .with_advantage(HistoryGroupedAdvantage(history_turns=1, gamma=0.95, weight_exponent=0.0))
         .advantage[:, 1]
     )
     assert A.tolist() == pytest.approx([5 / 12, -7 / 12, 1 / 3])
 
 
-def test_tasks_are_apart():
-    A = ends_in_one(group=(0, 1, 2)).with_advantage(hgpo_history().advantage).advantage
+def test_tasks_are_compared_independently():
+    A = shared_state_batch(group=(0, 1, 2)).with_advantage(hgpo_history().advantage).advantage
     assert A.abs().max() == 0
 
 
-def test_matches_the_authors_code():
+def test_matches_reference_implementation():
     # recipe/hgpo/core_hgpo.py of langfengQ/verl-agent, as zzj1111/alfworldauto has it (37aec78):
     # compute_hgpo_outcome_advantage, mode mean_norm; four rollouts of one-token turns
     state = [[0, 1, 2, 1], [0, 1, 3, 0], [0, 2, 1, 2], [1, 2, 0, 0]]
-    paid = [[0, 0, 0.5, 1.0], [0, 0.25, 0, 0], [0.1, 0, 0, 2.0], [0, 1.0, 0, 0]]
+    turn_rewards = [[0, 0, 0.5, 1.0], [0, 0.25, 0, 0], [0.1, 0, 0, 2.0], [0, 1.0, 0, 0]]
     batch = make_batch(
         group=[0] * 4,
         length=[4, 3, 4, 2],
         turn=[[0, 1, 2, 3]] * 4,
-        signals={"step/reward": paid, "step/state": state},
+        signals={"step/reward": turn_rewards, "step/state": state},
     )
     A = batch.with_advantage(
         HistoryGroupedAdvantage(history_turns=2, gamma=0.95, weight_exponent=1.0)

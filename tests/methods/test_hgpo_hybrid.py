@@ -1,4 +1,4 @@
-"""HGPO's two rewards, by hand."""
+"""HGPO: hand-computed advantages between and within thinking modes."""
 
 from math import sqrt
 
@@ -10,7 +10,7 @@ from grupo.testing.batches import make_batch
 THINK, NO = 1.0, 0.0
 
 
-def drawn(reward, mode=(THINK, THINK, NO, NO)):
+def mode_batch(reward, mode=(THINK, THINK, NO, NO)):
     return make_batch(
         group=[0] * len(reward),
         reward=reward,
@@ -19,8 +19,8 @@ def drawn(reward, mode=(THINK, THINK, NO, NO)):
     )
 
 
-def test_the_tag_learns_the_mode_and_every_action_the_quality():
-    batch = drawn([1.0, 0.0, 0.9, 0.5])
+def test_mode_advantage_is_added_at_tag_and_quality_advantage_at_every_action():
+    batch = mode_batch([1.0, 0.0, 0.9, 0.5])
     # means 0.5 and 0.7 + 0.2: not thinking wins, r_inter = [0, 0, 1, 1]; r_intra = [1, 0, 1, 0]
     A = 0.5 / (sqrt(1 / 3) + 1e-6)
     assert hgpo_hybrid().advantage(batch.reward, batch).tolist() == [
@@ -31,9 +31,9 @@ def test_the_tag_learns_the_mode_and_every_action_the_quality():
     ]
 
 
-def test_thinking_has_to_win_by_more_than_the_margin():
+def test_thinking_mode_must_win_by_margin():
     def thinking_wins(*reward):
-        batch = drawn(reward)
+        batch = mode_batch(reward)
         return (
             HybridModeAdvantage(1.0, 0.2)(batch.reward, batch)[0] @ batch.reward.new_tensor([1, -1])
         ) > 0
@@ -42,8 +42,8 @@ def test_thinking_has_to_win_by_more_than_the_margin():
     assert thinking_wins(0.0, 0.6, 0.0, 0.0)  # 0.3 is
 
 
-def test_equal_bests_share_the_prize():
-    batch = drawn([1.0, 0.0, 1.0, 1.0])
+def test_tied_modes_share_reward():
+    batch = mode_batch([1.0, 0.0, 1.0, 1.0])
     # r_intra = [1, 0, 1/2, 1/2]: mean 1/2, std sqrt((1/4 + 1/4) / 3)
     A = 0.5 / (sqrt(1 / 6) + 1e-6)
     assert hgpo_hybrid().advantage(batch.reward, batch)[:, 1].tolist() == pytest.approx(
@@ -51,14 +51,14 @@ def test_equal_bests_share_the_prize():
     )
 
 
-def test_in_a_group_of_one_mode_no_tag_is_taught():
-    batch = drawn([1.0, 0.0], mode=(THINK, THINK))
+def test_single_mode_group_has_no_mode_advantage():
+    batch = mode_batch([1.0, 0.0], mode=(THINK, THINK))
     A = 0.5 / (sqrt(0.5) + 1e-6)
     first, last = hgpo_hybrid().advantage(batch.reward, batch).unbind(1)
     assert first.tolist() == last.tolist() == pytest.approx([A, -A])
 
 
-def test_the_defaults_are_the_papers():
+def test_defaults_match_paper():
     method = hgpo_hybrid()
     assert method.sampler.group_size == 4
     assert method.advantage == HybridModeAdvantage(mode_coef=1.0, margin=0.2)

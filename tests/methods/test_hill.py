@@ -1,4 +1,4 @@
-"""HiLL by hand, and policies that learn to give the hints they need."""
+"""HiLL: hand-computed hint rewards and training of a hinter and a reasoner."""
 
 from math import exp, log, sqrt
 
@@ -28,8 +28,8 @@ from tests.helpers import tiny_lm
 T = 0.3
 
 
-def hard(tries, refused=(), off=0.0, group=0):
-    """A group of two wrong attempts, then each hint and the rewards of the attempts with it.
+def hinted_group(tries, refused=(), off=0.0, group=0):
+    """A group of two failed attempts, followed by each hint and the rewards of its attempts.
 
     The log-probability per token is -1, and `off` higher given the plain prompt.
     """
@@ -46,29 +46,35 @@ def hard(tries, refused=(), off=0.0, group=0):
     )
 
 
-def worth(batch) -> list[float]:
+def hint_rewards(batch) -> list[float]:
     return HintRoleAdvantage(T).hint_value(batch)[batch.reward_terms["is_hint"] > 0].tolist()
 
 
-def test_a_hint_is_worth_most_where_half_are_right_and_would_be_without_it():
+def test_hint_reward_peaks_at_half_success_and_full_transfer():
     half = [1.0] * 4 + [0.0] * 4
-    two = 1 - 2 / 2**8
-    assert worth(hard([half])) == pytest.approx([two])
-    assert worth(hard([half], off=-0.3)) == pytest.approx([two * exp(-1)])  # 0.365
-    assert worth(hard([half], off=0.1)) == pytest.approx([two])  # a negative reliance is no bonus
-    one = 1 - 0.125**8 - 0.875**8
-    assert worth(hard([half, half[:1] + [0.0] * 7])) == pytest.approx([two, one])
+    two_role_policy_spec = 1 - 2 / 2**8
+    assert hint_rewards(hinted_group([half])) == pytest.approx([two_role_policy_spec])
+    assert hint_rewards(hinted_group([half], off=-0.3)) == pytest.approx(
+        [two_role_policy_spec * exp(-1)]
+    )  # 0.365
+    assert hint_rewards(hinted_group([half], off=0.1)) == pytest.approx(
+        [two_role_policy_spec]
+    )  # a negative reliance is no bonus
+    policy_spec = 1 - 0.125**8 - 0.875**8
+    assert hint_rewards(hinted_group([half, half[:1] + [0.0] * 7])) == pytest.approx(
+        [two_role_policy_spec, policy_spec]
+    )
 
 
 def test_useless_hint_has_value_zero_and_rejected_hint_negative():
-    assert worth(hard([[0.0] * 8, [1.0] * 8, []], refused=(3,))) == [0.0, 0.0, -0.2]
+    assert hint_rewards(hinted_group([[0.0] * 8, [1.0] * 8, []], refused=(3,))) == [0.0, 0.0, -0.2]
 
 
 def test_reliance_uses_correct_attempts_only():
-    batch = hard([[1.0, 0.0]])
+    batch = hinted_group([[1.0, 0.0]])
     unhinted = torch.tensor([[-9.0], [-9.0], [-9.0], [-1.0 - log(2) * T], [-7.0]])
     batch.signals["logp@unhinted"] = unhinted.double()
-    assert worth(batch) == pytest.approx([0.5 * 0.5])  # n = 2, p = 1/2: 1 - 2/4; e^-ln 2
+    assert hint_rewards(batch) == pytest.approx([0.5 * 0.5])  # n = 2, p = 1/2: 1 - 2/4; e^-ln 2
 
 
 @pytest.mark.parametrize(
@@ -80,15 +86,15 @@ def test_reliance_uses_correct_attempts_only():
         ([1, 1, 1, 1], -0.1, 0.0),
     ],
 )
-def test_matches_the_authors_code(rewards, off, expected):
+def test_matches_reference_implementation(rewards, off, expected):
     # Andree-9/HiLL @ 195d94e, verl/trainer/ppo/hinter_utils.py, compute_hint_reward with
     # "transfer_weighted_non_deg", on these rewards and this mean reliance
-    assert worth(hard([rewards], off=off)) == pytest.approx([expected], rel=1e-6)
+    assert hint_rewards(hinted_group([rewards], off=off)) == pytest.approx([expected], rel=1e-6)
 
 
-def test_hints_are_compared_with_hints_and_attempts_with_those_that_saw_the_best():
-    batch = hard([[1.0, 0.0], [1.0, 1.0], [0.0, 0.0, 0.0, 1.0]])
-    # worth 1/2, 0 and 1 - (3^4 + 1)/4^4 = 174/256: the third is the best
+def test_hints_and_attempts_are_compared_in_separate_groups():
+    batch = hinted_group([[1.0, 0.0], [1.0, 1.0], [0.0, 0.0, 0.0, 1.0]])
+    # hint rewards are 1/2, 0 and 1 - (3^4 + 1)/4^4 = 174/256: the third is the best
     R = (0.5, 0.0, 174 / 256)
     mean = sum(R) / 3
     std = sqrt(sum((r - mean) ** 2 for r in R) / 2) + 1e-6
@@ -98,15 +104,15 @@ def test_hints_are_compared_with_hints_and_attempts_with_those_that_saw_the_best
     assert A[9:] == pytest.approx([x / (0.5 + 1e-6) for x in (-0.25, -0.25, -0.25, 0.75)])
 
 
-def test_of_hints_worth_the_same_the_first_is_learned_from():
-    batch = hard([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
+def test_ties_between_hints_select_first():
+    batch = hinted_group([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
     A = HintRoleAdvantage(T)(batch.reward, batch).tolist()
     root = 0.5 / (sqrt(0.5) + 1e-6)
     assert A[6:8] == pytest.approx([-root, root])
     assert A[9:] == [0.0, 0.0]
 
 
-def test_plain_success_reduces_to_grpo():
+def test_batch_without_hints_reduces_to_grpo():
     named = {name: [0.0, 0.0] for name in ("is_hint", "hint_index", "hint_rejected")}
     batch = make_batch(
         [0, 0], [1.0, 0.0], reward_terms=named, signals={"logp@unhinted": [[0.0]] * 2}
@@ -116,12 +122,12 @@ def test_plain_success_reduces_to_grpo():
 
 
 def test_hints_and_attempts_have_equal_total_weight():
-    batch = hard([[1.0, 0.0], [0.0, 0.0]]).with_advantage(hill().advantage)
+    batch = hinted_group([[1.0, 0.0], [0.0, 0.0]]).with_advantage(hill().advantage)
     # hints: 1/2 of two each; attempts: two behind the first; the others have no advantage
     assert hill().aggregation(batch)[:, 0].tolist() == [0, 0, 0.5, 0.5, 0.5, 0.5, 0, 0]
 
 
-def test_the_defaults_are_those_of_the_release():
+def test_defaults_match_release():
     assert hill().sampler == WithSelfHint(GroupSampler(8), num_hints=4)
     assert hill().loss == Clip(0.2, 0.28)
 
@@ -154,11 +160,11 @@ def right_answer(task):
 
 
 @pytest.fixture(scope="module")
-def pupil(tmp_path_factory) -> str:
+def pretrained_model(tmp_path_factory) -> str:
     home = tmp_path_factory.mktemp("pupil")
     method = Method(sampler=DemonstrationSampler(right_answer), advantage=identity, loss=NLL())
-    made = learner(
-        one(str(tiny_lm.save_model(home / "start"))),
+    trainer = learner(
+        policy_spec(str(tiny_lm.save_model(home / "start"))),
         PretrainingTasks(),
         method,
         60,
@@ -166,18 +172,18 @@ def pupil(tmp_path_factory) -> str:
         prompts_per_step=12,
     )
     for _ in range(60):
-        made.step()
-    made.policy.export(home / "model")
+        trainer.step()
+    trainer.policy.export(home / "model")
     return str(home / "model")
 
 
-def one(folder):
+def policy_spec(folder):
     return CausalLM(folder, max_new_tokens=2)
 
 
-def two(folder):
+def two_role_policy_spec(folder):
     """A reasoner and a hinter, trained from the same weights."""
-    return MultiPolicy(one(folder), (RolePolicy("hinter", one(folder)),))
+    return MultiPolicy(policy_spec(folder), (RolePolicy("hinter", policy_spec(folder)),))
 
 
 def learner(policy, tasks, method, steps, **more) -> Learner:
@@ -212,49 +218,58 @@ HINTS = [Task(d, f"={d}", h) for h, d in ANSWER.items()]  # the correct hint whe
 HINTED = [Task(d, f"?{h}", d) for h, d in ANSWER.items()]  # the answer given a hint
 
 
-def share(policy, made, tasks) -> float:
-    return evaluate(policy, made.recipe.env, tasks, attempts=64).sampled.value
+def success_rate(policy, trainer, tasks) -> float:
+    return evaluate(policy, trainer.recipe.env, tasks, attempts=64).sampled.value
 
 
-def informative_fractions(made, steps) -> list[float]:
+def informative_fractions(trainer, steps) -> list[float]:
     """The fraction of informative groups of each step."""
-    return [made.step().metrics["groups/nonzero_std_frac"] for _ in range(steps)]
+    return [trainer.step().metrics["groups/nonzero_std_frac"] for _ in range(steps)]
 
 
 def good_hints(folder, method, steps=25) -> tuple[float, float, list[float]]:
     """Accuracy of hints before and after training, and informative groups step by step."""
-    made = learner(one(folder), Unsolved(), method, steps, learning_rate=2e-3, prompts_per_step=4)
-    before = share(made.policy, made, HINTS)
-    signal = informative_fractions(made, steps)
-    return before, share(made.policy, made, HINTS), signal
+    trainer = learner(
+        policy_spec(folder), Unsolved(), method, steps, learning_rate=2e-3, prompts_per_step=4
+    )
+    before = success_rate(trainer.policy, trainer, HINTS)
+    signal = informative_fractions(trainer, steps)
+    return before, success_rate(trainer.policy, trainer, HINTS), signal
 
 
-def test_learns_to_hint_and_to_mislead_with_flipped_sign(pupil):
-    before, after, signal = good_hints(pupil, HILL)
-    same, flipped, _ = good_hints(pupil, FLIPPED)
+def test_trains_to_hint_and_flipped_sign_does_not(pretrained_model):
+    before, after, signal = good_hints(pretrained_model, HILL)
+    same, flipped, _ = good_hints(pretrained_model, FLIPPED)
     assert before == same
     assert after > before + 0.2
     assert flipped < before - 0.05
-    alone = good_hints(pupil, Method(sampler=GroupSampler(8)), steps=4)[2]
+    alone = good_hints(pretrained_model, Method(sampler=GroupSampler(8)), steps=4)[2]
     assert sum(alone) == 0  # without hints nothing is ever learned
     assert sum(signal[:4]) > 2
 
 
 def both_roles(folder, method, steps=25) -> list[tuple[float, float]]:
     """Accuracy of the reasoner and the hinter, before and after training."""
-    made = learner(two(folder), Unsolved(), method, steps, learning_rate=2e-3, prompts_per_step=4)
-    reasoner, hinter = made.policy.by_role[""], made.policy.by_role["hinter"]
-    before = share(reasoner, made, HINTED), share(hinter, made, HINTS)
-    informative_fractions(made, steps)
-    after = share(reasoner, made, HINTED), share(hinter, made, HINTS)
+    trainer = learner(
+        two_role_policy_spec(folder),
+        Unsolved(),
+        method,
+        steps,
+        learning_rate=2e-3,
+        prompts_per_step=4,
+    )
+    reasoner, hinter = trainer.policy.by_role[""], trainer.policy.by_role["hinter"]
+    before = success_rate(reasoner, trainer, HINTED), success_rate(hinter, trainer, HINTS)
+    informative_fractions(trainer, steps)
+    after = success_rate(reasoner, trainer, HINTED), success_rate(hinter, trainer, HINTS)
     return list(zip(before, after, strict=True))
 
 
-def test_hinter_and_reasoner_learn_and_neither_does_with_flipped_sign(pupil):
-    (reasoner, follows), (hinter, hints) = both_roles(pupil, HILL)
+def test_trains_hinter_and_reasoner_and_flipped_sign_does_not(pretrained_model):
+    (reasoner, follows), (hinter, hints) = both_roles(pretrained_model, HILL)
     assert follows > reasoner + 0.2
     assert hints > hinter + 0.2
-    (same, ignores), (_, misleads) = both_roles(pupil, FLIPPED)
+    (same, ignores), (_, misleads) = both_roles(pretrained_model, FLIPPED)
     assert same == reasoner
     assert ignores < reasoner - 0.05
     assert misleads < hinter - 0.05

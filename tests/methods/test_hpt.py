@@ -17,29 +17,31 @@ def group(*right, shown=True):
     return Group(Task("k", "?"), tuple(map(rollout, right)) + shown)
 
 
-def kept(switch, *groups):
+def sampled_flags(switch, *groups):
     return [[r.turns[0][1].sampled for r in g.rollouts] for g in switch(groups)]
 
 
-def test_a_task_beyond_reach_is_imitated_and_one_within_it_is_not():
-    assert kept(DemonstrationsWhereFailing(), group(0.0, 0.0), group(1.0, 0.0)) == [
+def test_imitation_applies_to_unsolved_tasks_only():
+    assert sampled_flags(DemonstrationsWhereFailing(), group(0.0, 0.0), group(1.0, 0.0)) == [
         [False],
         [True, True],
     ]
 
 
-def test_the_gate_counts_own_successes():
-    assert kept(DemonstrationsWhereFailing(min_correct=2), group(1.0, 0.0), group(1.0, 1.0)) == [
+def test_gate_counts_on_policy_successes():
+    assert sampled_flags(
+        DemonstrationsWhereFailing(min_correct=2), group(1.0, 0.0), group(1.0, 1.0)
+    ) == [
         [False],
         [True, True],
     ]
 
 
-def test_a_task_beyond_reach_without_a_demonstration_is_dropped():
-    assert kept(DemonstrationsWhereFailing(), group(0.0, 0.0, shown=False)) == []
+def test_unsolved_task_without_demonstration_is_dropped():
+    assert sampled_flags(DemonstrationsWhereFailing(), group(0.0, 0.0, shown=False)) == []
 
 
-def test_each_loss_is_a_mean_over_what_it_learns_from():
+def test_each_loss_averages_over_its_own_rollouts():
     method = hpt()
     sampled = {"sampled": [[1.0, 1.0], [1.0, 1.0], [0.0, 0.0]]}
     batch = make_batch([0, 0, 1], reward=[1.0, 0.0, 1.0], length=[1, 1, 2], signals=sampled)
@@ -51,13 +53,13 @@ def test_each_loss_is_a_mean_over_what_it_learns_from():
     assert gradient.tolist() == [[-0.25, 0.0], [0.25, 0.0], [-0.5, -0.5]]
 
 
-def test_the_defaults_are_the_released_ones():
+def test_defaults_match_release():
     assert hpt().sampler == WithExpertSolution(GroupSampler(8))
     assert hpt().filter == DemonstrationsWhereFailing(min_correct=1)
     assert hpt().required_signals == {"sampled"}
 
 
-def test_matches_the_authors_code():
+def test_matches_reference_implementation():
     # TsinghuaC3I/Unify-Post-Training @ ae332f5, hpt/verl/verl/mix_src/mix_actor.py,
     # update_policy, its lines for sft, with token means and the clip; inputs as below
     batch = six(advantage=[1.2, -0.7, -0.5, 0.6, 0.9, -1.5], signals=EXPERT)

@@ -1,4 +1,4 @@
-"""IGPO on three turns, the first of which is most informative."""
+"""IGPO: three turns, of which the first has the largest information gain."""
 
 import pytest
 import torch
@@ -12,7 +12,7 @@ from grupo.testing.batches import make_batch
 from grupo.testing.smoke.check_properties import check_properties
 
 
-def searching(belief=((0.10, 0.40, 0.35), (0.10, 0.10, 0.0)), reward=(1.0, 0.0), length=(3, 2)):
+def search_batch(belief=((0.10, 0.40, 0.35), (0.10, 0.10, 0.0)), reward=(1.0, 0.0), length=(3, 2)):
     return make_batch(
         group=[0, 0],
         reward=list(reward),
@@ -22,14 +22,14 @@ def searching(belief=((0.10, 0.40, 0.35), (0.10, 0.10, 0.0)), reward=(1.0, 0.0),
     )
 
 
-def test_a_turn_earns_the_rise_of_belief_and_the_last_the_outcome():
-    table = information_gains(torch.tensor([1.0, 0.0]), searching())
+def test_turn_reward_is_belief_gain_and_last_turn_is_outcome():
+    table = information_gains(torch.tensor([1.0, 0.0]), search_batch())
     assert table[0].tolist() == pytest.approx([0.30, -0.05, 1.0])
     assert table[1].tolist() == pytest.approx([0.0, 0.0, 0.0])  # no rise, then the outcome
 
 
-def test_the_returns_to_go_are_those_of_the_catalogue():
-    g = information_gains(torch.tensor([1.0, 0.0]), searching())[0]
+def test_returns_to_go_match_catalogue():
+    g = information_gains(torch.tensor([1.0, 0.0]), search_batch())[0]
     assert g.flip(0).cumsum(0).flip(0).tolist() == pytest.approx([1.25, 0.95, 1.0])
 
 
@@ -37,42 +37,42 @@ def advantage(batch, gamma=1.0):
     return InformationGainReturn(gamma)(batch.reward, batch)
 
 
-def test_gains_of_the_group_are_standardised_together_and_then_summed():
+def test_gains_are_standardized_within_group_before_summing():
     # five gains: .3, -.05, 1, 0, 0: mean .25; squares .0025 + .09 + .5625 + .0625 + .0625 = .78
     s = (0.78 / 4) ** 0.5
     A = [0.05 / s, -0.3 / s, 0.75 / s]
-    own = advantage(searching())
-    assert own[0].tolist() == pytest.approx([sum(A), sum(A[1:]), A[2]], abs=1e-5)
-    assert own[1].tolist() == pytest.approx([-0.5 / s, -0.25 / s, 0.0], abs=1e-5)
+    actual = advantage(search_batch())
+    assert actual[0].tolist() == pytest.approx([sum(A), sum(A[1:]), A[2]], abs=1e-5)
+    assert actual[1].tolist() == pytest.approx([-0.5 / s, -0.25 / s, 0.0], abs=1e-5)
 
 
-def test_later_gains_may_count_less():
-    own, all_ = advantage(searching(), gamma=0.5), advantage(searching())
+def test_later_gains_are_discounted_by_gamma():
+    actual, all_ = advantage(search_batch(), gamma=0.5), advantage(search_batch())
     last = all_[0, 2].item()
-    assert own[0, 2].item() == pytest.approx(last)
-    assert own[0, 1].item() == pytest.approx(all_[0, 1].item() - 0.5 * last)
+    assert actual[0, 2].item() == pytest.approx(last)
+    assert actual[0, 1].item() == pytest.approx(all_[0, 1].item() - 0.5 * last)
 
 
-def test_informative_turn_is_distinguished_without_a_success():
-    batch = searching(reward=(0.0, 0.0))
+def test_informative_turn_has_advantage_without_success():
+    batch = search_batch(reward=(0.0, 0.0))
     A = batch.with_advantage(igpo().advantage).advantage
     assert A[0, 0] > A[1, 0]
     flat = make_batch(group=[0, 0], reward=[0.0, 0.0], signals={"step/belief": [[0.1], [0.1]]})
     assert flat.with_advantage(igpo().advantage).advantage.abs().max() == 0
 
 
-def test_as_released_returns_are_compared_turn_by_turn():
-    credit = chain(InformationGainReturn(1.0, unscaled), CenterTurns())
-    A = credit(searching().reward, searching())
+def test_release_standardizes_returns_per_turn():
+    estimator = chain(InformationGainReturn(1.0, unscaled), CenterTurns())
+    A = estimator(search_batch().reward, search_batch())
     # returns 1.25, .95, 1 and 0, 0: the means are .625, .475, 1
     assert A[0].tolist() == pytest.approx([0.625, 0.475, 0.0])
     assert A[1].tolist() == pytest.approx([-0.625, -0.475, 0.0])
     assert [
-        broken for _, _, broken in check_properties(igpo().replace(advantage=credit)) if broken
+        broken for _, _, broken in check_properties(igpo().replace(advantage=estimator)) if broken
     ] == []
 
 
-def test_all_actions_of_a_turn_share_its_credit():
+def test_actions_of_a_turn_share_its_advantage():
     batch = make_batch(
         group=[0, 0],
         length=[3, 1],
@@ -82,12 +82,12 @@ def test_all_actions_of_a_turn_share_its_credit():
     # gains .4, 0, 0: the mean is .4 / 3, the deviation .4 / sqrt(3)
     A = advantage(batch)
     s = 0.4 / 3**0.5
-    rise, rest = (0.4 - 0.4 / 3) / s, -0.4 / 3 / s
-    assert A[0].tolist() == pytest.approx([rise + rest, rise + rest, rest], abs=1e-5)
-    assert A[1].tolist() == pytest.approx([rest, 0.0, 0.0], abs=1e-5)
+    rise, baseline = (0.4 - 0.4 / 3) / s, -0.4 / 3 / s
+    assert A[0].tolist() == pytest.approx([rise + baseline, rise + baseline, baseline], abs=1e-5)
+    assert A[1].tolist() == pytest.approx([baseline, 0.0, 0.0], abs=1e-5)
 
 
-def test_the_defaults_are_those_of_the_released_run():
+def test_defaults_match_release():
     method = igpo()
     assert method.sampler == WithAnswerBelief(GroupSampler(16), "<answer>")
     assert method.advantage == InformationGainReturn(1.0)

@@ -10,7 +10,7 @@ from grupo.methods.implicit_prm import implicit_prm
 from grupo.testing.batches import make_batch
 
 
-def learn(ratios, correct, beta=0.05):
+def loss_and_gradient(ratios, correct, beta=0.05):
     length = [len(r) for r in ratios]
     batch = make_batch(group=[0] * len(length), length=length, reward_terms={"correct": correct})
     logp = batch.old_logp.clone()
@@ -26,37 +26,39 @@ def sigmoid(x):
     return 1 / (1 + exp(-x))
 
 
-def test_loss_raises_probability_of_a_correct_answer():
-    loss, gradient = learn([[2.0, -1.0, 3.0]], [1.0])
+def test_loss_raises_probability_of_correct_answer():
+    loss, gradient = loss_and_gradient([[2.0, -1.0, 3.0]], [1.0])
     assert loss == pytest.approx(-log(sigmoid(0.2)))  # 0.598
     assert gradient[0].tolist() == pytest.approx([-0.05 * (1 - sigmoid(0.2))] * 3)
 
 
-def test_loss_lowers_probability_of_a_wrong_answer():
-    loss, gradient = learn([[2.0, -1.0, 3.0]], [0.0])
+def test_loss_lowers_probability_of_wrong_answer():
+    loss, gradient = loss_and_gradient([[2.0, -1.0, 3.0]], [0.0])
     assert loss == pytest.approx(-log(1 - sigmoid(0.2)))
     assert gradient[0].tolist() == pytest.approx([0.05 * sigmoid(0.2)] * 3)
 
 
-def test_answers_have_equal_weight_whatever_their_length():
-    loss, gradient = learn([[2.0, -1.0, 3.0], [1.0]], [1.0, 0.0])
+def test_answers_have_equal_weight_regardless_of_length():
+    loss, gradient = loss_and_gradient([[2.0, -1.0, 3.0], [1.0]], [1.0, 0.0])
     assert loss == pytest.approx((log(1 + exp(-0.2)) + log(1 + exp(0.05))) / 2)
     assert gradient[1].tolist() == pytest.approx([0.05 * sigmoid(0.05) / 2, 0.0, 0.0])
 
 
-def test_a_graded_answer_pulls_towards_its_grade():
-    _, gradient = learn([[0.0]], [0.5])
+def test_soft_label_is_regressed():
+    _, gradient = loss_and_gradient([[0.0]], [0.5])
     assert gradient.item() == 0
 
 
-def test_matches_the_authors_code():
+def test_matches_reference_implementation():
     # lifan-yuan/ImplicitPRM @ e485c13, train/openrlhf/trainer/ce_trainer.py, CETrainer.loss_fn, and
     # its gradient by log pi(y); inputs as below
-    loss, gradient = learn([[2.0, -1.0, 3.0], [-4.0, 1.5], [0.5, 0.25, -3.0, 6.0]], [1.0, 0.0, 1.0])
+    loss, gradient = loss_and_gradient(
+        [[2.0, -1.0, 3.0], [-4.0, 1.5], [0.5, 0.25, -3.0, 6.0]], [1.0, 0.0, 1.0]
+    )
     assert loss == pytest.approx(0.6115077137947083, rel=1e-5)
     recorded = [-0.007502768188714981, 0.00781317800283432, -0.007554364390671253]
     assert gradient[:, 0].tolist() == pytest.approx(recorded, rel=1e-5)
 
 
-def test_the_defaults_are_the_papers():
+def test_defaults_match_paper():
     assert implicit_prm().required_signals == {"logp@ref"}

@@ -9,7 +9,7 @@ from grupo.rollouts.samplers import GroupSampler
 from grupo.testing.batches import make_batch, perturb_logp
 
 
-def test_the_loss_of_a_group_over_the_length_of_the_canvas():
+def test_loss_is_normalized_by_canvas_length():
     method = justgrpo(max_length=4)
     batch = make_batch([0, 0], reward=[1.0, 0.0], length=[3, 1]).with_advantage(method.advantage)
     A = 0.5 / (0.5**0.5 + 1e-4)  # deviation of 1 and 0: sqrt(1/2)
@@ -24,18 +24,19 @@ def test_the_loss_of_a_group_over_the_length_of_the_canvas():
     assert slope.flatten().tolist() == pytest.approx(expected)
 
 
-def test_groups_without_signal_do_not_dilute_the_step():
-    # their code: sum over answers / length / share with A != 0, a mean over all of them beside it
+def test_uninformative_groups_do_not_dilute_gradient():
+    # reference implementation: sum over answers / length / fraction with A != 0,
+    # beside a mean over all answers
     rewards = [[1.0, 0.0], [1.0, 1.0], [0.0, 0.0]]
-    kept = justgrpo(max_length=4).filter(
+    groups = justgrpo(max_length=4).filter(
         [
             Group(Task(str(i), ""), tuple(Rollout(reward=r) for r in g))
             for i, g in enumerate(rewards)
         ]
     )
-    assert [group.rewards for group in kept] == [(1.0, 0.0)]
+    assert [group.rewards for group in groups] == [(1.0, 0.0)]
 
 
-def test_the_defaults_are_the_released_ones():
+def test_defaults_match_release():
     assert justgrpo(max_length=256).sampler == GroupSampler(16)
     assert justgrpo(max_length=256).required_signals == frozenset()

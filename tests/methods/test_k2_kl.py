@@ -7,11 +7,11 @@ from grupo.algo.losses import CorrectedKL, Reinforce
 from grupo.methods.k2_kl import k2_kl
 from grupo.testing.batches import make_batch, perturb_logp
 
-SEEN = {"logp@ref": [[-1.5, -3.0], [-0.8, 9.0]]}
+SIGNALS = {"logp@ref": [[-1.5, -3.0], [-0.8, 9.0]]}
 
 
 def gradient(method, moves):
-    batch = make_batch([0, 0], reward=[1.0, 0.0], length=[2, 1], signals=SEEN).with_advantage(
+    batch = make_batch([0, 0], reward=[1.0, 0.0], length=[2, 1], signals=SIGNALS).with_advantage(
         method.advantage
     )
     pi = perturb_logp(batch, moves)
@@ -19,20 +19,22 @@ def gradient(method, moves):
     return torch.autograd.grad(loss, pi.logp)[0].flatten().tolist()
 
 
-def test_the_gradient_of_the_loss():
+def test_loss_gradient():
     # A = 1/2 and -1/2; d = log pi - log ref; three tokens
     expected = [-0.5 + 0.04 * 0.5, -0.5 + 0.04 * 2.0, 0.5 + 0.04 * -0.2, 0.0]
     assert gradient(k2_kl(), [[0.0, 0.0]] * 2) == pytest.approx([g / 3 for g in expected])
 
 
-def test_on_policy_k2_as_a_loss_is_k1_in_the_reward():
+def test_k2_as_loss_equals_k1_in_reward_on_policy():
     method = k2_kl(kl_coef=0.3)
-    paid = method.replace(advantage=chain(method.advantage, KLPerAction(0.3)), loss=Reinforce())
+    kl_in_reward = method.replace(
+        advantage=chain(method.advantage, KLPerAction(0.3)), loss=Reinforce()
+    )
     on_policy = [[0.0, 0.0]] * 2
-    assert gradient(method, on_policy) == pytest.approx(gradient(paid, on_policy))
+    assert gradient(method, on_policy) == pytest.approx(gradient(kl_in_reward, on_policy))
 
 
-def test_off_policy_the_correction_multiplies_it_by_the_ratio():
+def test_off_policy_correction_multiplies_by_ratio():
     method = k2_kl(kl_coef=1.0)
     moves = [[0.3, -0.2], [0.1, 0.0]]
     corrected = gradient(method.replace(loss=CorrectedKL()), moves)
@@ -41,7 +43,7 @@ def test_off_policy_the_correction_multiplies_it_by_the_ratio():
     assert corrected == pytest.approx((r * d / 3).tolist())
 
 
-def test_the_defaults():
+def test_default_hyperparameters():
     assert k2_kl().required_signals == {"logp@ref"}
 
 
@@ -49,7 +51,7 @@ def test_matches_verl():
     # verl-project/verl @ 1dda039, trainer/ppo/core_algos.py, kl_penalty "mse" and agg_loss
     # "token-mean" times 0.04, plus compute_policy_loss_gpg: rewards 1 and 0 less their mean
     expected, slopes = 0.1926, [-0.156, -0.142666666667, 0.165333333333, 0.0]
-    batch = make_batch([0, 0], reward=[1.0, 0.0], length=[2, 1], signals=SEEN).with_advantage(
+    batch = make_batch([0, 0], reward=[1.0, 0.0], length=[2, 1], signals=SIGNALS).with_advantage(
         k2_kl().advantage
     )
     pi = perturb_logp(batch, [[0.3, -0.2], [0.1, 0.0]])

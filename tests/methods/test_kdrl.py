@@ -11,12 +11,12 @@ from grupo.methods.kdrl import kdrl
 from grupo.rollouts.samplers import GroupSampler
 from grupo.testing.batches import make_batch, perturb_logp
 
-SEEN = {"logp@teacher": [[-1.2, -0.6]]}  # log pi is -1 and -1: d = 0.2 and -0.4
+SIGNALS = {"logp@teacher": [[-1.2, -0.6]]}  # log pi is -1 and -1: d = 0.2 and -0.4
 
 
-def test_distils_by_k2_beside_the_surrogate():
+def test_k2_distillation_is_added_to_surrogate():
     method = resolve_schedules(kdrl(), 1.0)  # the last step: b = 0.001
-    batch = make_batch([0], length=[2], advantage=[2.0], signals=SEEN)
+    batch = make_batch([0], length=[2], advantage=[2.0], signals=SIGNALS)
     pi = perturb_logp(batch, [[0.0, 0.0]])
     loss = method.loss(pi, batch)
     assert loss.flatten().tolist() == pytest.approx([-2 + 0.001 * 0.02, -2 + 0.001 * 0.08])
@@ -27,7 +27,7 @@ def test_distils_by_k2_beside_the_surrogate():
     )
 
 
-def test_of_the_estimates_k2_and_not_k3_has_the_gradient_of_the_divergence():
+def test_k2_has_gradient_of_divergence_and_k3_does_not():
     logits = torch.tensor([0.3, -0.2, 0.5], dtype=torch.float64, requires_grad=True)
     teacher = torch.tensor([0.7, 0.2, 0.1], dtype=torch.float64).log()
     logp = logits.log_softmax(0)
@@ -50,10 +50,10 @@ def test_teacher_weight_decreases_linearly():
     assert kdrl().loss.right.factor == Linear(5e-3, 1e-3)
 
 
-def test_distilling_where_the_reward_failed():
+def test_distillation_can_be_limited_to_failed_rollouts():
     right = {"correct": [1.0, 0.0, 0.0]}
-    seen = {"logp@teacher": [[-2.0]] * 3}
-    batch = make_batch([0, 0, 1], reward_terms=right, signals=seen)
+    signals = {"logp@teacher": [[-2.0]] * 3}
+    batch = make_batch([0, 0, 1], reward_terms=right, signals=signals)
     pi = perturb_logp(batch, [[0.0]] * 3)
     k3 = exp(-1) + 1 - 1
     each = WhereLoss(KL(other_policy="teacher"), IncorrectRollouts())(pi, batch).flatten().tolist()
@@ -64,7 +64,7 @@ def test_distilling_where_the_reward_failed():
     assert groups == pytest.approx([0.0, 0.0, k3])
 
 
-def test_needs_a_teacher_and_no_reference():
+def test_requires_teacher_and_no_reference():
     assert kdrl().required_signals == {"logp@teacher"}
     assert kdrl().aggregation is token_mean
     assert kdrl(group_size=4).sampler == GroupSampler(4)

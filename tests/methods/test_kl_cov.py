@@ -12,12 +12,12 @@ BATCH = make_batch([0, 0], length=[2, 1], advantage=[1.0, -2.0], logp=0.0)
 MOVES = [[-0.3, -1.5], [-0.6, 50.0]]  # log pi: mean -0.8; A: mean 0
 
 
-def test_covariance_is_about_the_means_of_all_tokens():
+def test_covariance_is_centred_over_all_tokens():
     cov = logp_advantage_covariance(perturb_logp(BATCH, MOVES), BATCH)
     assert cov[BATCH.mask].tolist() == pytest.approx([0.5, -0.7, -0.4])
 
 
-def test_the_token_of_greatest_covariance_is_held():
+def test_highest_covariance_token_is_penalized():
     method, pi = kl_cov(penalized_fraction=0.2), perturb_logp(BATCH, MOVES)  # 0.2 x 3 tokens: one
     loss = (method.aggregation(BATCH) * method.loss(pi, BATCH)).sum()
     assert loss.item() == pytest.approx((-exp(-0.3) + 0.3 - exp(-1.5) + 2 * exp(-0.6)) / 3)
@@ -26,21 +26,21 @@ def test_the_token_of_greatest_covariance_is_held():
     assert gradient[BATCH.mask].tolist() == pytest.approx([g / 3 for g in expected])
 
 
-def test_at_least_one_token_is_held_and_no_more_than_its_share():
+def test_penalized_token_count_is_fraction_with_minimum_one():
     pi = perturb_logp(BATCH, MOVES)
-    for share, held in ((1e-9, 1), (0.34, 2), (1.0, 3)):
+    for fraction, penalized in ((1e-9, 1), (0.34, 2), (1.0, 3)):
         free, bound = (
-            kl_cov(penalized_fraction=share, kl_coef=b).loss(pi, BATCH) for b in (0.0, 1.0)
+            kl_cov(penalized_fraction=fraction, kl_coef=b).loss(pi, BATCH) for b in (0.0, 1.0)
         )
-        assert int((free != bound)[BATCH.mask].sum()) == held
+        assert int((free != bound)[BATCH.mask].sum()) == penalized
 
 
-def test_the_defaults_are_the_released_ones():
+def test_defaults_match_release():
     assert (kl_cov().loss.penalized_fraction, kl_cov().loss.kl_coef) == (2e-4, 1.0)
     assert kl_cov().loss.couples_rows
 
 
-def test_matches_the_authors_code():
+def test_matches_reference_implementation():
     # PRIME-RL/Entropy-Mechanism-of-RL @ 8850579, verl/trainer/ppo/core_algos.py,
     # compute_policy_loss_kl_cov, 10 percent: one token of the 12; inputs as below
     batch = six(advantage=[1.2, -0.7, -0.5, 0.6, 0.9, -1.5])

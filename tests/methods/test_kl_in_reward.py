@@ -8,44 +8,50 @@ from grupo.methods.grpo import grpo
 from grupo.methods.kl_in_reward import kl_in_reward
 from grupo.testing.batches import make_batch, perturb_logp
 
-SEEN = {"logp@ref": [[-1.5, -3.0], [-1.0, 9.0]]}  # k1 = 0.5 and 2; 0
+SIGNALS = {"logp@ref": [[-1.5, -3.0], [-1.0, 9.0]]}  # k1 = 0.5 and 2; 0
 
 
-def at_price(measured=()):
+def method_with_kl_coef(measured=()):
     return resolve_schedules(kl_in_reward(), 0.0, {"policy/kl_ref": measured})
 
 
-def test_a_rollout_pays_before_it_is_compared():
-    batch = make_batch([0, 0], reward=[1.0, 1.0], length=[2, 1], signals=SEEN)
-    A = batch.with_advantage(at_price().advantage).advantage
+def test_kl_penalty_is_subtracted_before_group_comparison():
+    batch = make_batch([0, 0], reward=[1.0, 1.0], length=[2, 1], signals=SIGNALS)
+    A = batch.with_advantage(method_with_kl_coef().advantage).advantage
     # r = 1 - 0.1 * 2.5 and 1: mean 0.875, standard deviation 0.25 / sqrt(2)
     a = 0.125 / (0.25 / 2**0.5 + 1e-6)
     assert A.flatten().tolist() == pytest.approx([-a, -a, a, 0.0])
 
 
-def test_kl_coef_rises_while_the_kl_exceeds_its_target():
-    assert at_price([0.04]).advantage.estimators[0].kl_coef == pytest.approx(0.1 * (1 + 0.1 * 0.2))
-    assert at_price([0.0, 0.0]).advantage.estimators[0].kl_coef == pytest.approx(0.1 * 0.98**2)
-    assert at_price().advantage.estimators[0].kl_coef == 0.1
+def test_kl_coef_rises_while_kl_exceeds_target():
+    assert method_with_kl_coef([0.04]).advantage.estimators[0].kl_coef == pytest.approx(
+        0.1 * (1 + 0.1 * 0.2)
+    )
+    assert method_with_kl_coef([0.0, 0.0]).advantage.estimators[0].kl_coef == pytest.approx(
+        0.1 * 0.98**2
+    )
+    assert method_with_kl_coef().advantage.estimators[0].kl_coef == 0.1
 
 
-def test_the_divergence_is_watched_and_not_differentiated():
+def test_kl_penalty_has_no_gradient():
     batch = make_batch([0], advantage=[1.0], signals={"logp@ref": [[-1.5]]})
     pi = perturb_logp(batch, [[0.0]])
-    loss = at_price().loss(pi, batch)
+    loss = method_with_kl_coef().loss(pi, batch)
     (gradient,) = torch.autograd.grad(loss.sum(), pi.logp)
     assert (loss.item(), gradient.item()) == (-1.0, -1.0)
     k3 = exp(-0.5) + 0.5 - 1
-    assert at_price().loss.metrics(pi, batch)["policy/kl_ref"].item() == pytest.approx(k3)
+    assert method_with_kl_coef().loss.metrics(pi, batch)["policy/kl_ref"].item() == pytest.approx(
+        k3
+    )
 
 
-def test_a_policy_that_is_the_reference_learns_by_grpo():
+def test_policy_equal_to_reference_reduces_to_grpo():
     batch = make_batch([0, 0], reward=[1.0, 0.0])
-    ours = batch.with_advantage(at_price().advantage).advantage
-    assert ours.tolist() == batch.with_advantage(grpo().advantage).advantage.tolist()
+    actual = batch.with_advantage(method_with_kl_coef().advantage).advantage
+    assert actual.tolist() == batch.with_advantage(grpo().advantage).advantage.tolist()
 
 
-def test_the_defaults():
+def test_default_hyperparameters():
     assert kl_in_reward().controlled_metrics == {"policy/kl_ref"}
     assert kl_in_reward().required_signals == {"logp@ref"}
 
@@ -56,9 +62,10 @@ def test_matches_verl():
     # 80).update of 8 rollouts whose mean k1 is 0.45
     verl, price = [0.9869323947, 0.0256346077, -1.0125670024], 0.102
     reference = [[-1.5, -3.0], [-1.0, 9.0], [-0.8, -1.4]]
-    seen, reward = {"logp@ref": reference}, [1.0, 0.5, 0.25]
-    batch = make_batch([0, 0, 0], reward=reward, length=[2, 1, 2], signals=seen)
-    ours = batch.with_advantage(at_price().advantage).advantage[:, 0]
-    assert ours.tolist() == pytest.approx(verl, rel=1e-5)
-    # verl measures k1 at sampling, a mean over answers of means; ours k3 at the update, over tokens
-    assert at_price([0.45]).advantage.estimators[0].kl_coef == pytest.approx(price)
+    signals, reward = {"logp@ref": reference}, [1.0, 0.5, 0.25]
+    batch = make_batch([0, 0, 0], reward=reward, length=[2, 1, 2], signals=signals)
+    actual = batch.with_advantage(method_with_kl_coef().advantage).advantage[:, 0]
+    assert actual.tolist() == pytest.approx(verl, rel=1e-5)
+    # verl measures k1 at sampling, a mean over answers of means;
+    # grupo measures k3 at the update, a mean over tokens
+    assert method_with_kl_coef([0.45]).advantage.estimators[0].kl_coef == pytest.approx(price)

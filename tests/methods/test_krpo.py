@@ -12,14 +12,14 @@ from grupo.testing.batches import make_batch
 from grupo.testing.property_helpers import select_rollouts
 
 
-def test_the_first_reward_is_compared_with_what_the_filter_believes_after_it():
+def test_first_advantage_uses_posterior_mean():
     batch = make_batch(group=[0], reward=[1.0])
     K = 1.00001 / 1.01001  # P' / (P' + noise), P' = 1 + 1e-5
     A = KalmanAdvantage(eps=0.0)(batch.reward, batch)
     assert A.tolist() == pytest.approx([(1 - K) / sqrt((1 - K) * 1.00001)])
 
 
-def test_matches_the_authors_code_exactly():
+def test_matches_reference_implementation_exactly():
     # github.com/billhhh/KRPO_LLMs_RL 582198f, train.py, group_advantages
     batch = make_batch(group=[0] * 4, reward=[1.0, 0.0, 0.5, 0.01])
     assert krpo().advantage(batch.reward, batch).tolist() == pytest.approx(
@@ -27,14 +27,14 @@ def test_matches_the_authors_code_exactly():
     )
 
 
-def test_each_group_has_a_filter_of_its_own():
+def test_each_group_has_its_own_filter():
     batch = make_batch(group=[0, 1, 0, 1], reward=[1.0, 0.0, 0.0, 0.5])
-    alone = make_batch(group=[0, 0], reward=[0.0, 0.5])
-    credited = KalmanAdvantage()(batch.reward, batch)[[1, 3]]
-    assert credited.tolist() == KalmanAdvantage()(alone.reward, alone).tolist()
+    single_group = make_batch(group=[0, 0], reward=[0.0, 0.5])
+    interleaved = KalmanAdvantage()(batch.reward, batch)[[1, 3]]
+    assert interleaved.tolist() == KalmanAdvantage()(single_group.reward, single_group).tolist()
 
 
-def test_without_process_noise_the_belief_is_a_mean_with_one_more_reward():
+def test_zero_process_noise_reduces_to_mean_with_prior():
     batch = make_batch(group=[0] * 3, reward=[1.0, 0.0, 0.5])
     A = KalmanAdvantage(process_noise=0.0, observation_noise=1.0, eps=0.0)(batch.reward, batch)
     # after n rewards the mean is their sum / (n + 1), the variance 1 / (n + 1)
@@ -43,17 +43,17 @@ def test_without_process_noise_the_belief_is_a_mean_with_one_more_reward():
     assert A.tolist() == pytest.approx(expected)
 
 
-def test_the_order_of_filtering_does_not_depend_on_the_order_of_rollouts():
+def test_result_is_independent_of_rollout_order():
     batch = make_batch(group=[0] * 4, reward=[1.0, 0.0, 0.5, 0.25])
     logp = torch.tensor([[-1.1234567], [-0.7654321], [-2.3141592], [-0.2718281]]).double()
     batch = replace(batch, old_logp=logp, inputs=torch.arange(4))
     back = torch.tensor([3, 2, 1, 0])
-    turned = select_rollouts(batch, back)
-    A, other = (KalmanAdvantage()(b.reward, b) for b in (batch, turned))
+    reordered = select_rollouts(batch, back)
+    A, other = (KalmanAdvantage()(b.reward, b) for b in (batch, reordered))
     assert other.tolist() == A[back].tolist()
 
 
-def test_the_defaults_are_the_authors():
+def test_defaults_match_reference_implementation():
     method = krpo()
     assert method.sampler == GroupSampler(12)
     assert method.loss == Clip(0.2, 0.2) + 0.01 * KL()

@@ -12,25 +12,25 @@ def rewards(length, reward, budget=4.0, price=0.25):
     return SoftBudgetLimit(price, reward_at_budget=0.5)(batch.reward, batch).tolist()
 
 
-def test_tokens_that_are_left_pay_and_tokens_too_many_cost():
+def test_reward_decreases_with_tokens_over_budget():
     assert rewards([3, 4, 5], [1.0] * 3) == [0.75, 0.5, 0.25]
 
 
-def test_between_nothing_and_the_whole():
+def test_reward_factor_is_clipped_to_unit_interval():
     assert rewards([1, 9], [1.0, 1.0]) == [1.0, 0.0]
 
 
-def test_the_wrong_earn_nothing():
+def test_wrong_answer_has_zero_reward():
     assert rewards([1, 4], [0.0, 0.0]) == [0.0, 0.0]
 
 
-def test_a_thousand_tokens_over_cost_three_tenths():
+def test_thousand_tokens_over_budget_cost_three_tenths():
     (step, *_) = l1_max().advantage.estimators
     batch = make_batch([0], [1.0], length=[2000], reward_terms={"budget": [1000.0]})
     assert step(batch.reward, batch).item() == pytest.approx(0.2)
 
 
-def test_matches_the_authors_code():
+def test_matches_reference_implementation():
     # cmu-l3/l1 @ 93dd330, math_reward.py, math_reward_fn with negative budgets, linear_reward and
     # multiplier_reward, alpha 0.0003; inputs as below. Its (clip(alpha left, -1, 1) + 1) / 2 is
     # a price of alpha / 2

@@ -1,4 +1,4 @@
-"""L-GRPO: length counts in groups that are all right, by hand."""
+"""L-GRPO: hand-computed length rewards in groups without failures."""
 
 import pytest
 
@@ -16,7 +16,7 @@ def answers(correct, length, group=None):
     )
 
 
-def test_where_all_are_right_the_shorter_earns_more():
+def test_shorter_rollouts_are_preferred_in_all_correct_group():
     batch = answers([1, 1, 1], [100, 200, 300])
     r = BrevityWhenAllCorrect(1000, 1.0)(batch.reward, batch)
     assert r.tolist() == pytest.approx([1.9, 1.8, 1.7])
@@ -25,23 +25,23 @@ def test_where_all_are_right_the_shorter_earns_more():
     assert A.tolist() == pytest.approx([1, 0, -1], abs=2e-5)
 
 
-def test_where_one_is_wrong_length_does_not_count():
+def test_length_is_ignored_when_any_rollout_fails():
     batch = answers([1, 0, 1], [100, 200, 300])
     assert BrevityWhenAllCorrect(1000, 1.0)(batch.reward, batch).tolist() == [1, 0, 1]
 
 
-def test_groups_are_all_right_on_their_own():
+def test_all_correct_is_decided_per_group():
     batch = answers([1, 1, 0, 1], [4, 4, 4, 4], group=[0, 0, 1, 1])
     r = BrevityWhenAllCorrect(8, 1.0)(batch.reward, batch)
     assert r.tolist() == pytest.approx([1.5, 1.5, 0, 1])
 
 
-def test_equal_lengths_give_no_signal():
+def test_advantage_is_zero_when_lengths_are_equal():
     batch = answers([1, 1], [4, 4])
     assert l_grpo(max_length=8).advantage(batch.reward, batch).tolist() == [0.0, 0.0]
 
 
-def test_its_clip_and_weights_are_those_of_the_first_stage():
+def test_clip_and_reward_weights_match_first_stage():
     method = l_grpo(max_length=8)
     assert (method.loss.clip_low, method.loss.clip_high) == (0.2, 0.28)
     assert method.aggregation is token_mean

@@ -17,20 +17,20 @@ def signals_with(exponent):
     return pi
 
 
-def test_answers_count_by_the_softmax_of_a_power_of_their_standardised_length():
+def test_sequence_weights_are_softmax_of_standardized_length():
     loss = LengthPreferenceLoss(Clip(), length_scale=0.5)(signals_with(2.0), BATCH)
     short, long = exp(0.5**2), exp(1.5**2)
     assert loss[0, 0].item() == pytest.approx(-2 * short / (short + long))
     assert loss[1].tolist() == pytest.approx([2 * long / (short + long)] * 3)
 
 
-def test_zero_is_dapos_token_mean_and_the_sign_says_which_length_counts_more():
+def test_exponent_zero_reduces_to_token_mean_and_sign_sets_direction():
     for exponent, long_counts_more in ((0.0, None), (1.0, True), (-1.0, False)):
         f = lambda_grpo_length().loss(signals_with(exponent), BATCH)[1, 0].item()
         assert f == pytest.approx(1.0) if long_counts_more is None else (f > 1) == long_counts_more
 
 
-def test_the_exponents_gradient_is_that_of_the_softmax():
+def test_exponent_gradient_matches_softmax():
     method, pi = lambda_grpo_length(length_scale=0.5), signals_with(2.0)
     loss = (method.aggregation(BATCH) * method.loss(pi, BATCH)).sum()
     (by_logp, by_exponent) = torch.autograd.grad(loss, [pi.logp, pi["lambda"]])
@@ -42,13 +42,13 @@ def test_the_exponents_gradient_is_that_of_the_softmax():
     assert by_logp[BATCH.mask].tolist() == pytest.approx([-(1 - p) / 2] + [p / 2] * 3)
 
 
-def test_a_group_of_equal_lengths_is_left_alone():
+def test_equal_lengths_have_equal_weight():
     batch = make_batch([0, 0, 1], length=[2, 2, 2], advantage=[1.0, -1.0, 0.5])
     pi = perturb_logp(batch, [[0.0] * 2] * 3)
     pi["lambda"] = torch.full((3, 2), 3.0).double()
     assert lambda_grpo_length().loss(pi, batch)[:, 0].tolist() == pytest.approx([-1.0, 1.0, -0.5])
 
 
-def test_the_exponent_is_learned_from_0():
+def test_exponent_is_trained_from_zero():
     assert lambda_grpo_length().aux_heads == (LearnedScalar("lambda", initial_value=0.0),)
     assert lambda_grpo_length().loss.length_scale == 1 / 9

@@ -8,7 +8,7 @@ from grupo.testing.batches import make_batch
 from tests.helpers.recorded_batches import OLD
 
 
-def test_the_less_probable_an_action_the_less_of_its_advantage_it_keeps():
+def test_advantage_is_reduced_for_low_probability_tokens():
     batch = make_batch([0, 0], length=[2, 1])
     batch = replace(batch, old_logp=torch.tensor([[1.0, 0.5], [0.01, 7.0]]).double().log())
     A = ProbabilityWeight(0.3)(torch.tensor([1.0, -2.0]).double(), batch)
@@ -16,17 +16,17 @@ def test_the_less_probable_an_action_the_less_of_its_advantage_it_keeps():
     assert A[1, 1] == 0
 
 
-def test_alpha_0_is_grpo():
+def test_alpha_zero_reduces_to_grpo():
     batch = make_batch([0, 0], [1.0, 0.0])
     A = low_prob_tokens(probability_weight=0.0).advantage(batch.reward, batch)
     assert A.flatten().tolist() == pytest.approx([0.70711, -0.70711], abs=1e-5)
 
 
-def test_the_default_is_this():
+def test_default_hyperparameters():
     assert low_prob_tokens().advantage.estimators[-1] == ProbabilityWeight(0.3)
 
 
-def test_matches_the_authors_code():
+def test_matches_reference_implementation():
     # zhyang2226/AR-Lopti @ cbeb333, verl/trainer/ppo/core_algos.py, compute_grpo_outcome_advantage,
     # then ray_trainer.py, compute_reweight_advantage, both_linear_normal, 0.3, 0.7; inputs as below
     old = OLD

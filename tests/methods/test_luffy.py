@@ -12,7 +12,7 @@ from tests.helpers.recorded_batches import EXPERT, flat, learned, six
 SAMPLED = {"sampled": [[1.0, 1.0], [1.0, 1.0], [0.0, 0.0]]}
 
 
-def test_the_expert_belongs_to_the_group_and_is_reshaped():
+def test_expert_rollout_joins_group_with_shaped_ratio():
     method = luffy(max_length=4)
     batch = make_batch(
         [0, 0, 0], reward=[0.0, 0.0, 1.0], length=[1, 1, 2], logp=0.0, signals=SAMPLED
@@ -28,7 +28,7 @@ def test_the_expert_belongs_to_the_group_and_is_reshaped():
     assert gradient[:2, 0].tolist() == pytest.approx([1 / 36, 1 / 36])
 
 
-def test_shaping_favours_what_is_unlikely():
+def test_shaping_increases_gradient_of_unlikely_tokens():
     batch = make_batch([0, 0, 0], advantage=[1.0, 1.0, 1.0], logp=0.0)
     pi = perturb_logp(batch, [[-0.01], [-2.302585092994046], [-9.0]])  # p = 0.99, 0.1, 0.0001
     (slope,) = torch.autograd.grad(PolicyShaping()(pi, batch).sum(), pi.logp)
@@ -36,19 +36,19 @@ def test_shaping_favours_what_is_unlikely():
     assert slope[1, 0].item() == pytest.approx(-0.25)
 
 
-def test_own_actions_have_their_ratio_and_clip():
+def test_on_policy_tokens_use_clipped_ratio():
     batch = make_batch([0], advantage=[1.0], signals={"sampled": [[1.0]]})
     assert luffy(max_length=1).loss(perturb_logp(batch, [[0.5]]), batch).item() == pytest.approx(
         -1.2
     )
 
 
-def test_the_defaults_are_seven_own_rollouts_and_one_experts():
+def test_default_group_has_seven_own_and_one_expert_rollout():
     assert luffy(max_length=8).sampler == WithExpertSolution(GroupSampler(7))
     assert luffy(max_length=8).required_signals == {"sampled"}
 
 
-def test_matches_the_authors_code():
+def test_matches_reference_implementation():
     # ElliottYan/LUFFY @ 01f4ae0, luffy/verl/verl/mix_src/mix_core_alg.py,
     # compute_token_on_off_policy_loss, p_div_p_0.1, no token mean, with the clip; inputs as below.
     # It adds up the 6 rows of a micro-batch: numbers over 6.

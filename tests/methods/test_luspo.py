@@ -11,7 +11,7 @@ from grupo.testing.batches import make_batch, perturb_logp
 BATCH = make_batch(group=[0, 0], length=[3, 1], advantage=[1.0, -1.0])
 
 
-def learn(method):
+def loss_and_gradient(method):
     pi = perturb_logp(BATCH, [[0.001, -0.001, 0.003], [0.002, 0.0, 0.0]])
     loss = (method.aggregation(BATCH) * method.loss(pi, BATCH)).sum()
     loss.backward()
@@ -19,25 +19,25 @@ def learn(method):
     return loss.item(), pi.logp.grad[BATCH.mask].tolist()
 
 
-def test_an_answer_counts_by_its_length():
-    loss, gradient = learn(luspo())
+def test_sequence_loss_is_weighted_by_length():
+    loss, gradient = loss_and_gradient(luspo())
     s, other = exp(0.001), exp(0.002)  # the mean of the first's moves; neither is clipped
     assert loss == pytest.approx((-3 * s + other) / 2)
     # 3 tokens' losses, each with ds/dlogp = s / 3
     assert gradient == pytest.approx([-s / 2, -s / 2, -s / 2, other / 2])
 
 
-def test_it_is_gspo_times_the_length():
-    _, long = learn(luspo())
-    _, short = learn(gspo(clip_low=2e-3, clip_high=2.5e-3))
+def test_loss_is_gspo_times_length():
+    _, long = loss_and_gradient(luspo())
+    _, short = loss_and_gradient(gspo(clip_low=2e-3, clip_high=2.5e-3))
     assert long == pytest.approx([3 * g for g in short[:3]] + short[3:])
 
 
-def test_the_defaults_are_those_that_trl_quotes_from_the_paper():
+def test_defaults_match_paper():
     assert (luspo().loss.clip_low, luspo().loss.clip_high) == (2e-3, 2.5e-3)
 
 
-def learn_three_and_two(method, by, advantage=(1.0, -1.0)):
+def loss_and_gradient_on_example(method, by, advantage=(1.0, -1.0)):
     batch = make_batch(group=[0, 0], length=[3, 2], advantage=advantage)
     old = [[-1.0, -0.5, -2.0], [-0.7, -1.2, -0.3]]
     batch = replace(batch, old_logp=torch.tensor(old, dtype=torch.float64))
@@ -50,11 +50,13 @@ def learn_three_and_two(method, by, advantage=(1.0, -1.0)):
 def test_matches_trl():
     # huggingface/trl @ f2cd577, trainer/grpo_trainer.py, the lines of _compute_loss after the
     # log-probabilities, loss_type "luspo", importance_sampling_level "sequence"
-    loss, gradient = learn_three_and_two(
+    loss, gradient = loss_and_gradient_on_example(
         luspo(clip_low=0.2, clip_high=0.4), [[0.5, -0.1, -1.5], [-0.6, 1.3, 0.7]]
     )
     assert loss == pytest.approx(0.3795066184635951)
     assert gradient == pytest.approx([-0.34652031] * 3 + [0.7095337743] * 2 + [0.0])
-    loss, gradient = learn_three_and_two(luspo(), [[2e-3, -1e-3, 4e-3], [-1e-3, -2e-4, 0.0]])
+    loss, gradient = loss_and_gradient_on_example(
+        luspo(), [[2e-3, -1e-3, 4e-3], [-1e-3, -2e-4, 0.0]]
+    )
     assert loss == pytest.approx(-0.5031019045272177)
     assert gradient == pytest.approx([-0.5008340282] * 3 + [0.49970009] * 2 + [0.0])

@@ -8,7 +8,7 @@ from grupo.testing.batches import make_batch, perturb_logp
 from tests.helpers.recorded_batches import six
 
 
-def learn(by, advantage, budget=0.04):
+def loss_and_gradient(by, advantage, budget=0.04):
     batch = make_batch(group=[0] * len(by), advantage=advantage)
     pi = perturb_logp(batch, [[d] for d in by])
     loss = SecondMomentMask(budget)(pi, batch)
@@ -17,39 +17,39 @@ def learn(by, advantage, budget=0.04):
     return loss.flatten().tolist(), pi.logp.grad.flatten().tolist()
 
 
-def test_only_the_outlier_falls_and_the_rest_is_not_clipped():
+def test_only_outlier_tokens_are_masked():
     # moments 0.01, 0.0625, 0.25: means 0.01, 0.036, 0.1075; r = 1.28 is above PPO's 1.2 and stays
-    loss, gradient = learn([0.1, 0.25, 0.5], [1.0, 1.0, 1.0])
+    loss, gradient = loss_and_gradient([0.1, 0.25, 0.5], [1.0, 1.0, 1.0])
     assert loss == pytest.approx([-exp(0.1), -exp(0.25), 0])
     assert gradient == pytest.approx([-exp(0.1), -exp(0.25), 0])
 
 
-def test_tokens_that_moved_against_their_advantage_are_kept_and_not_counted():
-    loss, _ = learn([-2.0, 2.0, 0.1, -0.1], [1.0, -1.0, 1.0, -1.0])
+def test_tokens_moving_against_advantage_are_kept_and_not_counted():
+    loss, _ = loss_and_gradient([-2.0, 2.0, 0.1, -0.1], [1.0, -1.0, 1.0, -1.0])
     assert loss == pytest.approx([-exp(-2), exp(2), -exp(0.1), exp(-0.1)])
 
 
-def test_equal_moments_fall_together():
+def test_equal_second_moments_are_masked_together():
     # means of 0.01, 0.09, 0.09: 0.01, 0.05
-    loss, _ = learn([0.1, 0.3, -0.3], [1.0, 1.0, -1.0])
+    loss, _ = loss_and_gradient([0.1, 0.3, -0.3], [1.0, 1.0, -1.0])
     assert loss == pytest.approx([-exp(0.1), 0, 0])
     # means 0.0025, 0.0225, 0.0408 of 0.0025, 0.0425, 0.0775: the second stays
-    loss, _ = learn([0.05, 0.0425**0.5, 0.0775**0.5], [1.0, 1.0, 1.0])
+    loss, _ = loss_and_gradient([0.05, 0.0425**0.5, 0.0775**0.5], [1.0, 1.0, 1.0])
     assert loss == pytest.approx([-exp(0.05), -exp(0.0425**0.5), 0])
 
 
-def test_all_or_none_may_be_kept():
-    assert learn([0.1, -0.1], [1.0, -1.0])[0] == pytest.approx([-exp(0.1), exp(-0.1)])
-    assert learn([0.5, -0.5], [1.0, -1.0])[0] == pytest.approx([0, 0])
+def test_mask_may_keep_all_or_no_tokens():
+    assert loss_and_gradient([0.1, -0.1], [1.0, -1.0])[0] == pytest.approx([-exp(0.1), exp(-0.1)])
+    assert loss_and_gradient([0.5, -0.5], [1.0, -1.0])[0] == pytest.approx([0, 0])
     assert torch.isinf(SecondMomentMask().drop_threshold(torch.zeros(0, dtype=torch.float64)))
 
 
-def test_the_default_is_the_released_one():
+def test_defaults_match_release():
     assert m2po().loss == SecondMomentMask(max_second_moment=0.04)
     assert m2po().loss.couples_rows
 
 
-def test_matches_the_authors_code():
+def test_matches_reference_implementation():
     # Infini-AI-Lab/M2PO @ af54a3e, verl/trainer/ppo/core_algos.py, compute_m2po_policy_loss;
     # inputs as below. Its value is another: outliers are capped there, and have no gradient.
     batch = six(advantage=[1.2, -0.7, -0.5, 0.6, 0.9, -1.5])

@@ -8,7 +8,7 @@ from grupo.methods.magistral import magistral
 from grupo.testing.batches import make_batch, perturb_logp
 
 
-def test_advantages_are_centred_by_group_and_scaled_by_the_batch():
+def test_advantages_are_centred_by_group_and_scaled_by_batch():
     batch = make_batch(group=[0, 0, 1, 1], reward=[1.0, 0.0, 4.0, 0.0])
     # r - mean = 1/2, -1/2, 2, -2; squares 8.5 over 3
     s = (8.5 / 3) ** 0.5
@@ -16,19 +16,19 @@ def test_advantages_are_centred_by_group_and_scaled_by_the_batch():
     assert advantage == pytest.approx([0.5 / s, -0.5 / s, 2 / s, -2 / s])
 
 
-def test_a_long_answer_counts_once_in_the_normalisation():
+def test_batch_std_weights_rollouts_equally():
     short = make_batch(group=[0, 0], reward=[1.0, 0.0])
     long = make_batch(group=[0, 0], reward=[1.0, 0.0], length=[7, 1])
-    credit = magistral().advantage
-    assert credit(short.reward, short).tolist() == credit(long.reward, long).tolist()
+    estimator = magistral().advantage
+    assert estimator(short.reward, short).tolist() == estimator(long.reward, long).tolist()
 
 
-def test_where_all_are_equal_nothing_is_learned():
+def test_advantage_is_zero_when_rewards_are_equal():
     batch = make_batch(group=[0, 0, 1], reward=[1.0, 1.0, 0.0])
     assert magistral().advantage(batch.reward, batch).tolist() == [0, 0, 0]
 
 
-def test_the_loss_is_a_mean_over_all_tokens_clipped_higher():
+def test_loss_is_token_mean_with_higher_upper_clip():
     method = magistral()
     batch = make_batch(group=[0, 0], reward=[1.0, 0.0], length=[1, 3]).with_advantage(
         method.advantage
@@ -42,7 +42,7 @@ def test_the_loss_is_a_mean_over_all_tokens_clipped_higher():
     assert gradient[batch.mask].tolist() == pytest.approx([0, A / 4, A / 4, 0])
 
 
-def test_the_defaults_are_the_papers():
+def test_defaults_match_paper():
     method = magistral()
     assert method.loss == Clip(0.2, 0.28)
     assert method.filter is keep_nonzero_std

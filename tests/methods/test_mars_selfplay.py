@@ -1,4 +1,4 @@
-"""MARS by hand, and a policy that learns to play against itself."""
+"""MARS: hand-computed advantages and training by self-play."""
 
 import asyncio
 from math import exp, sqrt
@@ -21,20 +21,20 @@ from grupo.testing.smoke.tiny_model import STUDENT_STEPS, trained_model
 from grupo.training.learner import Learner
 
 
-def games(paid, seats, **more):
-    """Rollouts of one action a turn, and what these were paid."""
-    width = max(map(len, paid))
+def games(rewards, seats, **more):
+    """Rollouts with one action per turn and the reward of each turn."""
+    width = max(map(len, rewards))
     return make_batch(
-        group=[0] * len(paid),
-        length=[len(turns) for turns in paid],
-        turn=[[*range(width)]] * len(paid),
+        group=[0] * len(rewards),
+        length=[len(turns) for turns in rewards],
+        turn=[[*range(width)]] * len(rewards),
         reward_terms={"seat": seats},
-        signals={"step/reward": [[*turns, 9.0][:width] for turns in paid]},
+        signals={"step/reward": [[*turns, 9.0][:width] for turns in rewards]},
         **more,
     )
 
 
-def test_what_follows_a_turn_counts_less_the_mean_of_the_seat():
+def test_advantage_is_reward_to_go_less_seat_mean():
     batch = games([[0.0, 1.0], [0.0, 0.0]], [0.0, 0.0])
     # m = 1/4; less m: -1/4, 3/4 and -1/4, -1/4; sums 1/2, 3/4 and -1/2, -1/4; their mean is 1/8
     A = SeatAdvantage()(batch.reward, batch)
@@ -53,13 +53,13 @@ def test_seat_mean_is_removed():
     assert batch.with_advantage(mars_selfplay().advantage).advantage.abs().max() == 0
 
 
-def test_values_that_come_again_count_once_in_the_second_mean():
+def test_repeated_values_count_once_in_second_mean():
     # m = 1/3; sums 2/3, 2/3, -4/3; the mean of 2/3 and -4/3 is -1/3
     batch = games([[1.0], [1.0], [-1.0]], [0.0, 0.0, 0.0])
     assert SeatAdvantage()(batch.reward, batch)[:, 0].tolist() == pytest.approx([1.0, 1.0, -1.0])
 
 
-def test_every_action_of_a_turn_has_its_credit_and_masked_ones_none():
+def test_actions_of_a_turn_share_advantage_and_masked_actions_have_none():
     batch = make_batch(
         group=[0, 0],
         length=[3, 1],
@@ -71,12 +71,12 @@ def test_every_action_of_a_turn_has_its_credit_and_masked_ones_none():
     assert SeatAdvantage()(batch.reward, batch).tolist() == [[-2.0, -2.0, -2.0], [2.0, 0.0, 0.0]]
 
 
-def test_matches_the_authors_code():
+def test_matches_reference_implementation():
     # thu-nics/MARS @ 5979f75, roll/utils/functionals.py: reward_postprocess_agentic and
     # compute_advantage as in examples/tictactoe/agentic_val_tictactoe_selfplay.yaml; three games,
     # every answer four tokens and nothing behind the last
     turn = [[0, 0, 1, 1], [0, 1, 1, 1], [0, 0, 0, 1], [0, 0, 1, 1], [0] * 4, [0, 1, 1, 1]]
-    paid = [
+    rewards = [
         [0.0, 0.1, 0.0, 1.0],
         [0.0, 0.0, 0.0, -1.0],
         [0.0, 0.0, -0.2, -1.0],
@@ -84,8 +84,8 @@ def test_matches_the_authors_code():
         [0.0, 0.0, 0.0, 1.0],
         [0.1, 0.0, 0.0, -1.0],
     ]
-    seat, seen = {"seat": [0.0, 1.0] * 3}, {"step/reward": paid}
-    batch = make_batch([0] * 6, length=[4] * 6, turn=turn, reward_terms=seat, signals=seen)
+    seat, signals = {"seat": [0.0, 1.0] * 3}, {"step/reward": rewards}
+    batch = make_batch([0] * 6, length=[4] * 6, turn=turn, reward_terms=seat, signals=signals)
     expected = [
         [0.965258, 0.965258, 1.046424, 1.046424],
         [-0.646229, -0.866054, -0.866054, -0.866054],
@@ -98,14 +98,14 @@ def test_matches_the_authors_code():
     assert [pytest.approx(row, abs=3e-6) for row in expected] == A
 
 
-def test_what_a_bad_action_costs_is_capped():
+def test_negative_advantage_loss_is_capped():
     batch = games([[1.0], [-1.0]], [0.0, 0.0], advantage=[1.0, -1.0])
     loss = mars_selfplay(kl_coef=0.0).loss(perturb_logp(batch, [[1.0], [1.0]]), batch)
     assert exp(1.0) > 1.4
     assert loss[:, 0].tolist() == pytest.approx([-1.2, 1.4])
 
 
-def test_the_defaults_are_those_of_the_release():
+def test_defaults_match_release():
     assert mars_selfplay().sampler == SelfPlay(8, players=2)
     assert mars_selfplay().required_signals == {"step/reward", "logp@ref"}
 
@@ -148,7 +148,7 @@ def negative(x: Tensor, batch: Batch) -> Tensor:
     return -x
 
 
-def wins(method, steps=30) -> tuple[float, float]:
+def win_rates(method, steps=30) -> tuple[float, float]:
     """The fraction of games won against random digits, before and after training."""
     recipe = Recipe(
         policy=CausalLM(trained_model(STUDENT_STEPS), max_new_tokens=MAX_NEW_TOKENS),
@@ -163,8 +163,10 @@ def wins(method, steps=30) -> tuple[float, float]:
     learner = Learner(recipe)
 
     def won() -> float:
-        asked = (learner.policy, recipe.env, learner.eval_tasks)
-        return evaluate(*asked, attempts=16, success=SuccessCriterion("env_reward")).sampled.value
+        arguments = (learner.policy, recipe.env, learner.eval_tasks)
+        return evaluate(
+            *arguments, attempts=16, success=SuccessCriterion("env_reward")
+        ).sampled.value
 
     before = won()
     for _ in range(steps):
@@ -172,7 +174,7 @@ def wins(method, steps=30) -> tuple[float, float]:
     return before, won()
 
 
-def test_games_depend_on_the_key_and_not_on_concurrent_games():
+def test_games_depend_on_task_key_only():
     policy = CausalLM(trained_model(STUDENT_STEPS), max_new_tokens=MAX_NEW_TOKENS).build()
     arena, (one, other) = MultiplayerEnv(Higher), Games(2).load()
 
@@ -192,10 +194,10 @@ def test_games_depend_on_the_key_and_not_on_concurrent_games():
     assert [r.reward_terms["seat"] for r in alone.rollouts] == [0, 1] * 4
 
 
-def test_learns_to_win_by_self_play_and_to_lose_with_flipped_sign():
+def test_trains_by_self_play_and_flipped_sign_trains_to_lose():
     method = mars_selfplay(kl_coef=0.0)
-    before, after = wins(method)
-    same, flipped = wins(method.replace(advantage=chain(method.advantage, negative)))
-    assert before == same
+    before, after = win_rates(method)
+    initial_rate, flipped = win_rates(method.replace(advantage=chain(method.advantage, negative)))
+    assert before == initial_rate
     assert after > before + 0.2
     assert flipped < before + 0.05

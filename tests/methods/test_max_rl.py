@@ -9,18 +9,18 @@ from grupo.methods.max_rl import RelativeToMean, max_rl
 from grupo.testing.batches import make_batch
 
 
-def test_credit_is_relative_to_the_pass_rate():
+def test_advantage_is_relative_to_pass_rate():
     batch = make_batch(group=[0, 0, 0, 0, 1, 1], reward=[1.0, 0.0, 0.0, 0.0, 1.0, 0.0])
     A = RelativeToMean(eps=0.0)(batch.reward, batch)
     assert A.tolist() == [3, -1, -1, -1, 1, -1]  # (1 - 1/4) / (1/4); (1 - 1/2) / (1/2)
 
 
-def test_uniform_groups_give_no_signal():
+def test_uniform_groups_have_zero_advantage():
     batch = make_batch(group=[0, 0, 1, 1, 2], reward=[0.0, 0.0, 1.0, 1.0, 1.0])
     assert max_rl().advantage(batch.reward, batch).tolist() == [0, 0, 0, 0, 0]
 
 
-def test_matches_the_authors_code_exactly():
+def test_matches_reference_implementation_exactly():
     # github.com/tajwarfahim/maxrl 7db6bb9, compute_p_normalization_outcome_advantage
     batch = make_batch(group=[0, 0, 0, 0], reward=[1.0, 0.0, 0.0, 0.0])
     assert max_rl().advantage(batch.reward, batch).tolist() == pytest.approx(
@@ -28,7 +28,7 @@ def test_matches_the_authors_code_exactly():
     )
 
 
-def test_its_expectation_is_the_gradient_of_the_first_terms_of_the_log():
+def test_expectation_is_gradient_of_truncated_log_series():
     n, p = 4, 0.3  # a success has score 1 / p, a failure -1 / (1 - p)
     expected = 0.0
     for right in range(1, n):
@@ -41,6 +41,6 @@ def test_its_expectation_is_the_gradient_of_the_first_terms_of_the_log():
     assert expected == pytest.approx(sum((1 - p) ** (k - 1) for k in range(1, n)))
 
 
-def test_the_defaults():
+def test_default_hyperparameters():
     assert max_rl().loss == Clip(0.2, 0.2)
     assert max_rl().aggregation is token_mean

@@ -9,7 +9,7 @@ from grupo.rollouts.samplers import GroupSampler
 from grupo.testing.batches import make_batch, perturb_logp
 
 
-def test_the_median_is_the_baseline_and_the_median_deviation_the_scale():
+def test_advantage_uses_median_and_median_absolute_deviation():
     batch = make_batch(group=[0] * 3, reward=[0.2, 0.9, 0.5])
     # median 0.5, deviations 0.3, 0.4 and 0: their median is 0.3
     A = mc_grpo().advantage(batch.reward, batch)
@@ -17,27 +17,27 @@ def test_the_median_is_the_baseline_and_the_median_deviation_the_scale():
     assert A.tolist() == pytest.approx([-0.9967, 1.3289, 0.0], abs=1e-4)
 
 
-def test_a_lone_success_is_credited_with_one_over_eps():
+def test_single_success_has_advantage_one_over_eps():
     batch = make_batch(group=[0] * 3, reward=[1.0, 0.0, 0.0])
     assert mc_grpo().advantage(batch.reward, batch).tolist() == pytest.approx([1000, 0, 0])
     assert mc_grpo(eps=1.0).advantage(batch.reward, batch).tolist() == [1, 0, 0]
 
 
-def test_an_odd_reward_flips_no_sign():
+def test_outlier_reward_does_not_flip_signs():
     batch = make_batch(group=[0] * 5, reward=[0.4, 0.5, 0.6, 0.7, 9.0])
     A = mc_grpo().advantage(batch.reward, batch)
     assert [x > 0 for x in A.tolist()] == [False, False, False, True, True]
     assert (batch.reward - batch.reward.mean() > 0).tolist() == [False] * 4 + [True]
 
 
-def test_the_pivot_is_dropped_others_count_as_if_it_were_not_there():
+def test_pivot_rollout_is_dropped_from_loss():
     batch = make_batch(group=[0] * 3 + [1] * 3, length=[1, 2, 1, 1, 1, 1])
     weight = sequence_mean_without_pivots(batch)
     assert weight[1].tolist() == [0.125, 0.125]  # 4 rollouts left, 2 tokens
-    assert weight[batch.mask].sum().item() == pytest.approx(6 / 4)  # 2 of them have no credit
+    assert weight[batch.mask].sum().item() == pytest.approx(6 / 4)  # 2 of them have zero advantage
 
 
-def test_loss_and_gradient_are_those_of_the_batch_without_the_pivot():
+def test_loss_and_gradient_match_batch_without_pivot():
     method = mc_grpo()
     batch = make_batch(group=[0] * 3, reward=[0.2, 0.9, 0.5]).with_advantage(method.advantage)
     pi = perturb_logp(batch, [[0.1], [0.1], [0.1]])
@@ -50,13 +50,13 @@ def test_loss_and_gradient_are_those_of_the_batch_without_the_pivot():
     )
 
 
-def test_equal_rewards_and_a_lone_rollout_give_no_signal():
+def test_advantage_is_zero_for_equal_rewards_or_single_rollout():
     batch = make_batch(group=[0, 0, 0, 1], reward=[1.0, 1.0, 1.0, 7.0])
     assert mc_grpo().advantage(batch.reward, batch).tolist() == [0, 0, 0, 0]
     assert sequence_mean_without_pivots(make_batch(group=[0])).isfinite().all()
 
 
-def test_matches_the_authors_code():
+def test_matches_reference_implementation():
     # lotusroot-kim/MC-GRPO @ da07745, src/open_r1/grpo_trainer_gsm.py, the lines of `mc` in
     # _generate_and_score_completions; inputs as below. There A of a group is multiplied by its
     # size over its number of A other than 0: 5 / 4 here
@@ -68,5 +68,5 @@ def test_matches_the_authors_code():
     assert A.tolist() == pytest.approx(expected, rel=1e-5)
 
 
-def test_the_defaults():
+def test_default_hyperparameters():
     assert (mc_grpo().sampler, mc_grpo().loss) == (GroupSampler(9), Clip(0.2, 0.2))

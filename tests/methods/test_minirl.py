@@ -13,12 +13,12 @@ BATCH = make_batch(
 MOVES = [[0.2], [0.3], [-0.3], [0.3], [0.0]]  # ratios to old 1.22, 1.35, 0.74, 1.35, 1
 
 
-def test_the_weight_is_the_ratio_to_the_sampler_unless_the_clip_stops_it():
+def test_weight_is_sampler_ratio_unless_clipped():
     weights = MaskedSamplerRatio()(perturb_logp(BATCH, MOVES), BATCH).flatten().tolist()
     assert weights == pytest.approx([exp(0.3), 0, 0, exp(0.3), 5])  # e^2 = 7.4 is capped
 
 
-def test_the_gradient_is_summed_over_tokens():
+def test_gradient_is_summed_over_tokens():
     batch = make_batch(
         [0, 0], length=[2, 1], advantage=[1.0, -1.0], signals={"logp@sampler": [[-1.0] * 2] * 2}
     )
@@ -37,7 +37,7 @@ def test_rewards_are_centred_and_not_scaled():
     assert minirl().advantage(batch.reward, batch).tolist() == [0.75, -0.25, -0.25, -0.25]
 
 
-def test_the_defaults():
+def test_default_hyperparameters():
     assert minirl().loss.weight == MaskedSamplerRatio(clip_low=0.2, clip_high=0.27, cap=5.0)
     assert minirl().aggregation is token_sum
     assert minirl().required_signals == {"logp@sampler"}

@@ -1,4 +1,4 @@
-"""Mixed-R1: a reward of the task and one of the form."""
+"""Mixed-R1: sum of the task reward and the format reward."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from grupo.methods.mixed_r1 import mixed_r1
 from grupo.testing.batches import make_batch
 
 
-def test_the_reward_is_of_task_and_format():
+def test_reward_is_sum_of_task_and_format_terms():
     parts = {"correct": [0.5, 0.0], "format": [1.0, 0.0]}
     batch = make_batch(group=[0, 0], reward=[7.0, 7.0], reward_terms=parts)
     advantage = batch.with_advantage(mixed_r1().advantage).advantage[:, 0].tolist()

@@ -12,24 +12,24 @@ def votes(cluster, group=None):
     return MajorityClusterReward()(batch.reward, batch).tolist()
 
 
-def test_the_largest_cluster_is_right():
+def test_majority_cluster_is_rewarded():
     assert votes([3.0, 3.0, 4.0, 3.0, 5.0]) == [1.0, 1.0, 0.0, 1.0, 0.0]
 
 
-def test_ties_share():
+def test_tied_clusters_share_reward():
     assert votes([1.0, 1.0, 2.0, 2.0, 3.0]) == [1.0, 1.0, 1.0, 1.0, 0.0]
 
 
-def test_no_answer_is_no_vote():
+def test_missing_answer_is_not_counted_as_vote():
     assert votes([-1.0, -1.0, 2.0]) == [0.0, 0.0, 1.0]
     assert votes([-1.0, -1.0]) == [0.0, 0.0]
 
 
-def test_each_group_votes_alone():
+def test_votes_are_counted_per_group():
     assert votes([1.0, 1.0, 2.0, 1.0, 2.0, 2.0], group=[0, 0, 0, 1, 1, 1]) == [1, 1, 0, 0, 1, 1]
 
 
-def test_the_advantage_is_of_votes_whatever_the_reward():
+def test_advantage_ignores_environment_reward():
     batch = make_batch(
         group=[0] * 4, reward=[0, 0, 1, 0], reward_terms={"cluster": [1.0, 1.0, 2.0, 1.0]}
     )
@@ -39,12 +39,12 @@ def test_the_advantage_is_of_votes_whatever_the_reward():
     )  # r 1, 1, 0, 1: mean 3/4, std 1/2
 
 
-def test_matches_the_authors_code():
+def test_matches_reference_implementation():
     # waltonfuture/MM-UPT @ f51d7b6, verl/workers/reward/function.py,
     # FunctionRewardManager.__call__, n = 5; inputs as below, no ties
     r = votes([4.0, 5.0, 4.0, 4.0, 6.0, 1.0, 2.0, 2.0, 3.0, 2.0], group=[0] * 5 + [1] * 5)
     assert r == [1.0, 0.0, 1.0, 1.0, 0.0, 0.0, 1.0, 1.0, 0.0, 1.0]
 
 
-def test_the_defaults_are_the_papers():
+def test_defaults_match_paper():
     assert mm_upt().loss == Clip(0.2, 0.2) + 0.01 * KL()

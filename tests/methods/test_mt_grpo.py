@@ -1,4 +1,4 @@
-"""MT-GRPO: two rollouts call a tool and answer, one answers at once."""
+"""MT-GRPO: two rollouts that call a tool and one that answers directly."""
 
 from math import sqrt
 
@@ -8,18 +8,18 @@ from grupo.methods.mt_grpo import TurnLevelAdvantage, mt_grpo
 from grupo.testing.batches import make_batch
 
 
-def two(reward, paid):
+def tool_batch(reward, turn_rewards):
     return make_batch(
         group=[0, 0],
         reward=reward,
         length=[3, 3],
         turn=[[0, 0, 1]] * 2,
-        signals={"step/reward": paid},
+        signals={"step/reward": turn_rewards},
     )
 
 
-def test_the_call_earns_its_own_reward_beside_the_outcome():
-    batch = two(reward=[1.0, 0.0], paid=[[0.0, 0.0, 0.0], [0.0, 2.0, 0.0]])
+def test_tool_call_advantage_adds_turn_reward_to_outcome():
+    batch = tool_batch(reward=[1.0, 0.0], turn_rewards=[[0.0, 0.0, 0.0], [0.0, 2.0, 0.0]])
     A = batch.with_advantage(TurnLevelAdvantage(0.5)).advantage
     outcome = 0.5 / (sqrt(0.5) + 1e-4)  # mean 1/2, std sqrt(1/2)
     turn = 1 / (sqrt(2) + 1e-4)  # 0 and 2: mean 1, std sqrt(2)
@@ -27,7 +27,7 @@ def test_the_call_earns_its_own_reward_beside_the_outcome():
     assert A[1].tolist() == pytest.approx([-outcome + turn / 2] * 2 + [-outcome])
 
 
-def test_single_turn_rollout_gets_the_sum_of_both_rewards():
+def test_single_turn_rollout_has_sum_of_both_rewards():
     batch = make_batch(
         group=[0, 0],
         reward=[1.0, 1.0],
@@ -41,22 +41,22 @@ def test_single_turn_rollout_gets_the_sum_of_both_rewards():
     assert A[1].tolist() == pytest.approx([-z, 0.0])
 
 
-def test_a_group_of_one_earns_nothing():
+def test_single_rollout_has_zero_advantage():
     batch = make_batch(group=[0], reward=[1.0], signals={"step/reward": [[1.0]]})
     assert batch.with_advantage(mt_grpo().advantage).advantage.item() == 0.0
 
 
-def test_matches_the_authors_code():
+def test_matches_reference_implementation():
     # SiliangZeng/Multi-Turn-RL-Agent @ 7dbdd08, verifiers/trainers: grpo_env_trainer.py,
     # _compute_normalized_advantages, and mt_grpo_env_trainer.py, _assign_advantages, groups of 3,
     # coefficient 1; at the policy's own tokens, inputs as below
-    paid, length = [0.2, 0.4, 0.0, 0.3, 0.0, 0.1], [3, 3, 3, 4, 4, 2]
+    turn_rewards, length = [0.2, 0.4, 0.0, 0.3, 0.0, 0.1], [3, 3, 3, 4, 4, 2]
     batch = make_batch(
         group=[0, 0, 0, 1, 1, 1],
         reward=[1.0, 0.0, 0.5, 0.0, 1.0, 0.0],
         length=length,
         turn=[[0, 0, 1, 1], [0, 1, 1, 1], [0] * 4, [0, 0, 1, 1], [0, 1, 1, 1], [0, 1, 1, 1]],
-        signals={"step/reward": [[r, 0.0, 0.0, 0.0] for r in paid]},
+        signals={"step/reward": [[r, 0.0, 0.0, 0.0] for r in turn_rewards]},
     )
     recorded = [
         [0.9998000264167786] * 3,

@@ -9,32 +9,32 @@ from grupo.methods.ngrpo import DropSolvedGroups, ngrpo
 from grupo.testing.batches import make_batch
 
 
-def credit(reward):
+def advantages(reward):
     batch = make_batch(group=[0] * len(reward), reward=reward)
     return ngrpo().advantage(batch.reward, batch).tolist()
 
 
-def test_an_all_wrong_group_is_pushed_away_from():
+def test_all_wrong_group_has_negative_advantage():
     # 8 zeros and a virtual 1: mean 1/9, variance (8 / 81 + 64 / 81) / 8 = 1/9
-    assert credit([0.0] * 8) == pytest.approx([-1 / 3] * 8, rel=1e-5)
-    assert credit([0.0] * 3) == pytest.approx([-1 / sqrt(4)] * 3, rel=1e-5)
+    assert advantages([0.0] * 8) == pytest.approx([-1 / 3] * 8, rel=1e-5)
+    assert advantages([0.0] * 3) == pytest.approx([-1 / sqrt(4)] * 3, rel=1e-5)
 
 
-def test_in_a_mixed_group_successes_shrink_and_failures_grow():
+def test_virtual_reward_lowers_advantages_in_mixed_group():
     # 1, 0, 0 and a virtual 1: mean 1/2, deviation sqrt(4 / 4 / 3)
     s = sqrt(1 / 3)
-    assert credit([1.0, 0.0, 0.0]) == pytest.approx([0.5 / s, -0.5 / s, -0.5 / s], rel=1e-5)
+    assert advantages([1.0, 0.0, 0.0]) == pytest.approx([0.5 / s, -0.5 / s, -0.5 / s], rel=1e-5)
 
 
-def test_an_all_right_group_gives_no_signal():
-    assert credit([1.0] * 8) == [0.0] * 8
+def test_all_correct_group_has_zero_advantage():
+    assert advantages([1.0] * 8) == [0.0] * 8
 
 
-def test_a_lone_failure_is_compared_with_the_virtual_success():
-    assert credit([0.0]) == pytest.approx([-0.5 / sqrt(0.5)], rel=1e-5)
+def test_single_failure_is_compared_with_virtual_success():
+    assert advantages([0.0]) == pytest.approx([-0.5 / sqrt(0.5)], rel=1e-5)
 
 
-def test_all_right_groups_are_dropped_and_all_wrong_ones_kept():
+def test_filter_drops_all_correct_and_keeps_all_wrong_groups():
     def group(*rewards):
         return Group(Task("t", "?"), tuple(Rollout(reward=r) for r in rewards))
 
@@ -42,7 +42,7 @@ def test_all_right_groups_are_dropped_and_all_wrong_ones_kept():
     assert DropSolvedGroups()([wrong, mixed, right]) == [wrong, mixed]
 
 
-def test_matches_the_authors_code():
+def test_matches_reference_implementation():
     # nangongrui-ngr/NGRPO @ e7a3804, verl/trainer/ppo/core_algos.py,
     # compute_ngrpo_outcome_advantage; inputs as below
     reward = [0.0, 0, 0, 0, 1, 0, 0, 1, 1, 1, 1, 1, 0.3, 0.9, 0, 0.5]
@@ -52,7 +52,7 @@ def test_matches_the_authors_code():
     assert ngrpo().advantage(batch.reward, batch).tolist() == pytest.approx(expected, rel=1e-5)
 
 
-def test_the_defaults_are_the_papers():
+def test_defaults_match_paper():
     method = ngrpo()
     assert (method.loss, method.filter) == (Clip(0.16, 0.24), DropSolvedGroups(1.0))
     assert method.aggregation is token_mean

@@ -10,19 +10,19 @@ from grupo.methods.nsr import nsr
 from grupo.testing.batches import make_batch, perturb_logp
 
 
-def test_only_wrong_answers_are_credited():
+def test_only_wrong_answers_have_advantage():
     batch = make_batch(group=[0, 0, 1, 1], reward=[1.0, 0.0, 0.0, 0.0])
     # what github.com/TianHongZXY/RLVR-Decomposed 84be7a2, compute_psr_nsr_outcome_advantage,
     # gives with advantage "negative"
     assert nsr().advantage(batch.reward, batch).tolist() == [0.0, -1.0, -1.0, -1.0]
 
 
-def test_group_without_a_failure_gives_no_signal():
+def test_group_without_failure_has_zero_advantage():
     batch = make_batch(group=[0, 0], reward=[1.0, 1.0])
     assert nsr().advantage(batch.reward, batch).tolist() == [0.0, 0.0]
 
 
-def test_right_answers_count_in_the_mean_and_have_no_gradient():
+def test_correct_answers_count_in_mean_and_have_no_gradient():
     batch = make_batch(group=[0, 0], reward=[1.0, 0.0], length=[2, 1]).with_advantage(
         nsr().advantage
     )
@@ -33,6 +33,6 @@ def test_right_answers_count_in_the_mean_and_have_no_gradient():
     assert gradient.flatten().tolist() == pytest.approx([0, 0, exp(0.1) / 3, 0])
 
 
-def test_the_defaults():
+def test_default_hyperparameters():
     assert (nsr().advantage, nsr().loss) == (SignAdvantage(0.0), Clip(0.2, 0.2))
     assert nsr().aggregation is token_mean

@@ -18,19 +18,19 @@ BATCH = make_batch(
 )
 
 
-def test_only_bad_answers_that_drifted_are_masked():
+def test_only_negative_sequences_with_large_drift_are_masked():
     # mean log(sampler / pi): (0.1 + 0.3) / 2 in the first two rows, 0 in the third
     pi = perturb_logp(BATCH, [[0.0, 0.0]] * 3)
     assert OffPolicySequenceMask(0.19)(pi, BATCH)[:, 0].tolist() == [0.0, 1.0, 1.0]
     assert OffPolicySequenceMask(0.21)(pi, BATCH)[:, 0].tolist() == [1.0, 1.0, 1.0]
 
 
-def test_drift_counts_the_updates_since():
+def test_drift_includes_policy_updates():
     pi = perturb_logp(BATCH, [[0.0, 0.0]] * 2 + [[-0.2, -0.3]])
     assert OffPolicySequenceMask(0.24)(pi, BATCH)[:, 0].tolist() == [1.0, 1.0, 0.0]
 
 
-def test_the_unbiased_kl_has_the_gradient_of_the_kl():
+def test_corrected_kl_has_gradient_of_kl():
     batch = make_batch([0], signals={"logp@ref": [[-1.5]]})
     pi = perturb_logp(batch, [[0.2]])  # R = e^0.2, log ref - log pi = -1.5 + 0.8
     loss = CorrectedKL()(pi, batch)
@@ -39,7 +39,7 @@ def test_the_unbiased_kl_has_the_gradient_of_the_kl():
     assert gradient.item() == pytest.approx(exp(0.2) * 0.7)  # R log(pi / ref)
 
 
-def test_a_masked_answer_keeps_its_kl():
+def test_masked_sequence_keeps_kl_gradient():
     method = off_policy_sequence_masking(threshold=0.1, kl_coef=0.5)
     pi = perturb_logp(BATCH, [[0.0, 0.0]] * 3)
     (gradient,) = torch.autograd.grad(method.loss(pi, BATCH).sum(), pi.logp)
@@ -64,11 +64,11 @@ def test_matches_trl(threshold, advantage, expected, slopes):
     # huggingface/trl @ f2cd577, trainer/grpo_trainer.py, the lines of _compute_loss after the
     # log-probabilities and get_off_policy_mask: loss_type "grpo", beta 0.001,
     # use_bias_correction_kl; its mask drops the second answer in the first case alone
-    seen = {
+    signals = {
         "logp@sampler": [[-0.9, -0.2, -2.2], [-0.2, -0.5, -0.3]],
         "logp@ref": [[-1.2, -0.9, -1.0], [-0.7, -0.3, -0.1]],
     }
-    batch = make_batch([0, 0], length=[3, 2], advantage=advantage, signals=seen)
+    batch = make_batch([0, 0], length=[3, 2], advantage=advantage, signals=signals)
     batch = replace(
         batch,
         old_logp=torch.tensor([[-1.0, -0.5, -2.0], [-0.7, -1.2, -0.3]], dtype=torch.float64),

@@ -4,11 +4,11 @@ import torch
 from grupo.methods.opd import opd
 from grupo.testing.batches import make_batch, perturb_logp
 
-SEEN = {"logp@teacher": [[-0.5, -3.0], [-1.0, 9.0]]}
+SIGNALS = {"logp@teacher": [[-0.5, -3.0], [-1.0, 9.0]]}
 
 
-def test_token_advantage_is_the_teacher_log_ratio():
-    batch = make_batch([0, 0], reward=[7.0, 0.0], length=[2, 1], signals=SEEN).with_advantage(
+def test_token_advantage_is_teacher_log_ratio():
+    batch = make_batch([0, 0], reward=[7.0, 0.0], length=[2, 1], signals=SIGNALS).with_advantage(
         opd().advantage
     )
     assert batch.advantage.tolist() == [[0.5, -2.0], [0.0, 0.0]]
@@ -19,7 +19,7 @@ def test_token_advantage_is_the_teacher_log_ratio():
     assert gradient.flatten().tolist() == pytest.approx([-0.5 / 3, 2 / 3, 0.0, 0.0])
 
 
-def test_on_average_its_gradient_is_that_of_the_divergence():
+def test_expected_gradient_is_gradient_of_divergence():
     logits = torch.tensor([0.3, -0.2, 0.5], dtype=torch.float64, requires_grad=True)
     teacher = torch.tensor([0.7, 0.2, 0.1], dtype=torch.float64).log()
     logp = logits.log_softmax(0)
@@ -27,14 +27,14 @@ def test_on_average_its_gradient_is_that_of_the_divergence():
     batch = make_batch([0, 0, 0], signals={"logp@teacher": teacher[:, None].tolist()})
     batch.old_logp.copy_(logp.detach()[:, None])
     A = opd().advantage(batch.reward, batch)[:, 0]
-    (ours,) = torch.autograd.grad((logp.detach().exp() * -A * logp).sum(), logits)
-    assert ours.tolist() == pytest.approx(exact.tolist(), abs=1e-12)
+    (actual,) = torch.autograd.grad((logp.detach().exp() * -A * logp).sum(), logits)
+    assert actual.tolist() == pytest.approx(exact.tolist(), abs=1e-12)
 
 
-def test_a_student_that_is_the_teacher_learns_nothing():
+def test_student_equal_to_teacher_has_zero_advantage():
     batch = make_batch([0], signals={"logp@teacher": [[-1.0]]}).with_advantage(opd().advantage)
     assert batch.advantage.tolist() == [[0.0]]
 
 
-def test_the_defaults():
+def test_default_hyperparameters():
     assert opd().required_signals == {"logp@teacher"}

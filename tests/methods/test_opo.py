@@ -8,18 +8,18 @@ from grupo.methods.opo import opo
 from grupo.testing.batches import make_batch, perturb_logp
 
 
-def test_the_baseline_weighs_rewards_by_length():
+def test_baseline_is_length_weighted_mean_reward():
     batch = make_batch(group=[0, 0, 0], reward=[1.0, 0.0, 0.5], length=[1, 2, 5])
     b = (1 * 1 + 2 * 0 + 5 * 0.5) / 8
     assert opo().advantage(batch.reward, batch).tolist() == [1 - b, -b, 0.5 - b]
 
 
-def test_answers_of_one_length_have_their_mean_for_a_baseline():
+def test_equal_lengths_have_mean_baseline():
     batch = make_batch(group=[0, 0, 1, 1], reward=[1.0, 0.0, 3.0, 1.0], length=[2, 2, 1, 1])
     assert opo().advantage(batch.reward, batch).tolist() == [0.5, -0.5, 1.0, -1.0]
 
 
-def test_no_baseline_gives_less_variance_where_gradients_grow_with_length():
+def test_baseline_minimizes_gradient_variance():
     # squared norm of an answer's score = its length: the variance of (r - b) score is then
     # sum_j l_j (r_j - b)^2, least at the weighted mean
     batch = make_batch(group=[0, 0, 0], reward=[1.0, 0.0, 0.5], length=[1, 2, 5])
@@ -31,12 +31,12 @@ def test_no_baseline_gives_less_variance_where_gradients_grow_with_length():
     assert variance(b) < min(variance(b - 0.01), variance(b + 0.01), variance(0.5))
 
 
-def test_a_lone_answer_and_equal_answers_give_no_signal():
+def test_advantage_is_zero_for_equal_rewards_or_single_rollout():
     batch = make_batch(group=[0, 1, 1], reward=[7.0, 1.0, 1.0], length=[3, 1, 2])
     assert opo().advantage(batch.reward, batch).tolist() == pytest.approx([0.0, 0.0, 0.0])
 
 
-def test_the_gradient_is_credit_over_answers_at_every_token():
+def test_gradient_is_advantage_over_rollout_count_at_every_token():
     batch = make_batch(group=[0, 0], reward=[1.0, 0.0], length=[1, 3]).with_advantage(
         opo().advantage
     )
@@ -46,7 +46,7 @@ def test_the_gradient_is_credit_over_answers_at_every_token():
     assert gradient.tolist() == [[-0.75 / 2, 0.0, 0.0], [0.25 / 2] * 3]  # b = 1/4
 
 
-def test_training_is_exactly_on_policy():
+def test_updates_are_exactly_on_policy():
     assert (opo().updates, opo().loss) == (SingleUpdate(), Reinforce())
     assert opo().aggregation is token_sum
 
@@ -57,6 +57,6 @@ def test_matches_verl():
     verl = [0.583333333333, -0.416666666667, 0.083333333333, 1.0, -2.0, 0.75]
     group, reward = [0, 0, 0, 1, 1, 2], [1.0, 0.0, 0.5, 2.0, -1.0, 0.75]
     batch = make_batch(group=group, reward=reward, length=[1, 2, 3, 2, 1, 2])
-    ours = opo().advantage(batch.reward, batch).tolist()
-    assert ours[:5] == pytest.approx(verl[:5])
-    assert ours[5] == pytest.approx(0)
+    actual = opo().advantage(batch.reward, batch).tolist()
+    assert actual[:5] == pytest.approx(verl[:5])
+    assert actual[5] == pytest.approx(0)

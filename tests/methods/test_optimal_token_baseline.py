@@ -9,7 +9,7 @@ from grupo.testing.batches import make_batch
 PI = exp(-1.0)  # of every action
 
 
-def credit(reward, length, collision, group=None):
+def advantages(reward, length, collision, group=None):
     batch = make_batch(
         group=group or [0] * len(reward),
         reward=reward,
@@ -19,8 +19,8 @@ def credit(reward, length, collision, group=None):
     return SubtractTokenBaseline(eps=0.0)(batch.reward, batch)
 
 
-def test_the_baseline_at_each_place_weighs_by_the_norm_gathered_so_far():
-    A = credit([1.0, 0.0], [2, 2], [[0.5, 0.4], [0.9, 0.2]])
+def test_baseline_weights_by_cumulative_score_norm():
+    A = advantages([1.0, 0.0], [2, 2], [[0.5, 0.4], [0.9, 0.2]])
     w = [[1 - 2 * PI + 0.5, 1 - 2 * PI + 0.4], [1 - 2 * PI + 0.9, 1 - 2 * PI + 0.2]]
     b1 = w[0][0] / (w[0][0] + w[1][0])
     W = [w[0][0] + w[0][1], w[1][0] + w[1][1]]
@@ -28,8 +28,8 @@ def test_the_baseline_at_each_place_weighs_by_the_norm_gathered_so_far():
     assert A.tolist() == [pytest.approx([1 - b1, 1 - b2]), pytest.approx([-b1, -b2])]
 
 
-def test_equal_norms_give_the_mean_of_those_still_there():
-    A = credit([1.0, 0.0, 0.5], [2, 1, 2], [[0.5, 0.5]] * 3)
+def test_equal_norms_have_mean_of_remaining_rollouts():
+    A = advantages([1.0, 0.0, 0.5], [2, 1, 2], [[0.5, 0.5]] * 3)
     assert A.tolist() == [
         pytest.approx([0.5, 0.25]),  # means 0.5 of three and 0.75 of two
         pytest.approx([-0.5, 0.0]),
@@ -37,13 +37,15 @@ def test_equal_norms_give_the_mean_of_those_still_there():
     ]
 
 
-def test_the_last_one_left_and_a_lone_rollout_get_nothing():
-    A = credit([1.0, 0.0, 3.0], [2, 1, 1], [[0.5, 0.5], [0.5, 9.0], [0.5, 9.0]], group=[0, 0, 1])
+def test_last_remaining_and_single_rollouts_have_zero_advantage():
+    A = advantages(
+        [1.0, 0.0, 3.0], [2, 1, 1], [[0.5, 0.5], [0.5, 9.0], [0.5, 9.0]], group=[0, 0, 1]
+    )
     assert A[0].tolist() == pytest.approx([0.5, 0.0])
     assert A[2].tolist() == pytest.approx([0.0, 0.0])
 
 
-def test_sure_actions_gather_no_norm_and_no_baseline_is_made_of_nothing():
+def test_deterministic_actions_add_no_norm_and_have_no_baseline():
     batch = make_batch(
         group=[0, 0], reward=[1.0, 1.0], logp=0.0, signals={"collision": [[1.0], [1.0]]}
     )
@@ -51,11 +53,11 @@ def test_sure_actions_gather_no_norm_and_no_baseline_is_made_of_nothing():
     assert A.flatten().tolist() == [1.0, 1.0]  # 1 - 2 + 1 = 0: there the gradient is 0, too
 
 
-def test_it_minimises_the_variance_of_the_proxy():
+def test_baseline_minimizes_proxy_variance():
     # sum_j W_j (r_j - b)^2 at the first place, W its norms
     collision = [[0.5], [0.9], [0.1]]
     reward = [1.0, 0.0, 0.25]
-    b = reward[0] - credit(reward, [1, 1, 1], collision)[0, 0].item()
+    b = reward[0] - advantages(reward, [1, 1, 1], collision)[0, 0].item()
     W = [1 - 2 * PI + c for (c,) in collision]
 
     def variance(b):
@@ -64,15 +66,21 @@ def test_it_minimises_the_variance_of_the_proxy():
     assert variance(b) < min(variance(b - 0.01), variance(b + 0.01), variance(sum(reward) / 3))
 
 
-def test_matches_the_authors_code():
+def test_matches_reference_implementation():
     # verl-project/verl @ 1dda039, verl/trainer/ppo/core_algos.py,
     # compute_optimal_token_baseline_advantage; inputs as below. Only the very last differs: 1 there
-    rest = [[0.5, 0.4, 0.3], [0.9, 0.2, 9], [0.35, 0.6, 0.45], [0.7, 9, 9], [0.15, 0.8, 9]]
+    collision_probability = [
+        [0.5, 0.4, 0.3],
+        [0.9, 0.2, 9],
+        [0.35, 0.6, 0.45],
+        [0.7, 9, 9],
+        [0.15, 0.8, 9],
+    ]
     batch = make_batch(
         group=[0, 0, 0, 1, 1],
         reward=[1.0, 0.0, 0.5, 0.25, 1.0],
         length=[3, 2, 3, 1, 2],
-        signals={"collision": rest},
+        signals={"collision": collision_probability},
     )
     A = optimal_token_baseline().advantage(batch.reward, batch)
     expected = [0.5786558254, 0.5220485459, 0.2619461579, -0.4213441746, -0.4779514541]
@@ -80,7 +88,7 @@ def test_matches_the_authors_code():
     assert A[batch.mask].tolist() == pytest.approx(expected, rel=1e-5, abs=1e-7)
 
 
-def test_the_defaults():
+def test_default_hyperparameters():
     method = optimal_token_baseline()
     assert method.loss == Reinforce()
     assert method.required_signals == {"collision"}

@@ -8,7 +8,7 @@ from grupo.testing.batches import make_batch, perturb_logp
 from tests.helpers.recorded_batches import flat, learned, six
 
 
-def learn(moves, rewards, beta=1.0):
+def loss_and_gradient(moves, rewards, beta=1.0):
     method, batch = pacs(log_ratio_scale=beta), make_batch([0] * len(rewards), rewards)
     pi = perturb_logp(batch, moves)
     loss = (method.aggregation(batch) * method.loss(pi, batch)).sum()
@@ -19,16 +19,16 @@ def sigmoid(x):
     return 1 / (1 + exp(-x))
 
 
-def test_log_ratios_against_the_others_are_logits():
-    loss, gradient = learn([[0.5], [-0.5]], [1.0, 0.0])  # psi = 1 and -1
+def test_logits_are_leave_one_out_log_ratios():
+    loss, gradient = loss_and_gradient([[0.5], [-0.5]], [1.0, 0.0])  # psi = 1 and -1
     assert loss == pytest.approx(log(1 + exp(-1)))
     # d psi_i / d rho_j is 1 or -1: both errors push both
     error = sigmoid(1.0) - 1
     assert gradient == pytest.approx([error, -error])
 
 
-def test_at_first_the_loss_is_log_2_and_classes_are_balanced():
-    loss, gradient = learn([[0.0]] * 4, [1.0, 1.0, 1.0, 0.0])
+def test_initial_loss_is_log_2_with_balanced_classes():
+    loss, gradient = loss_and_gradient([[0.0]] * 4, [1.0, 1.0, 1.0, 0.0])
     assert loss == pytest.approx(log(2))
     # weights 2/3 and 2; errors (1/2 - y) w are -1/3 three times and 1
     error = [-1 / 3, -1 / 3, -1 / 3, 1.0]
@@ -36,17 +36,19 @@ def test_at_first_the_loss_is_log_2_and_classes_are_balanced():
     assert gradient == pytest.approx(expected)
 
 
-def test_a_group_of_one_label_is_not_balanced():
-    loss, gradient = learn([[0.0], [0.0]], [1.0, 1.0])
+def test_single_label_group_is_not_balanced():
+    loss, gradient = loss_and_gradient([[0.0], [0.0]], [1.0, 1.0])
     assert loss == pytest.approx(log(2))
-    assert gradient == pytest.approx([0.0, 0.0])  # both errors cancel in the others' means
+    assert gradient == pytest.approx([0.0, 0.0])  # both errors cancel in the leave-one-out means
 
 
-def test_beta_sharpens_the_logits():
-    assert learn([[0.5], [-0.5]], [1.0, 0.0], beta=2.0)[0] == pytest.approx(log(1 + exp(-2)))
+def test_beta_scales_logits():
+    assert loss_and_gradient([[0.5], [-0.5]], [1.0, 0.0], beta=2.0)[0] == pytest.approx(
+        log(1 + exp(-2))
+    )
 
 
-def test_matches_the_authors_code():
+def test_matches_reference_implementation():
     # ritzz-ai/PACS @ bbe1dc6, src/pacs/pacs_core_algos.py, compute_pacs_loss, rloo, weights of
     # each question, whose balanced class weights, size / (classes x how many), were supplied;
     # inputs as below

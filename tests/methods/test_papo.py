@@ -9,11 +9,11 @@ from grupo.rollouts.samplers import GroupSampler
 from grupo.testing.batches import make_batch, perturb_logp
 from tests.helpers.recorded_batches import flat, learned, six
 
-SEEN = {"logp@masked": [[-3.0]], "logp@ref": [[-1.0]]}  # l = -1
+SIGNALS = {"logp@masked": [[-3.0]], "logp@ref": [[-1.0]]}  # l = -1
 
 
-def test_an_answer_that_depends_on_the_image_lowers_the_loss():
-    batch = make_batch([0], signals=SEEN)
+def test_image_dependence_lowers_loss():
+    batch = make_batch([0], signals=SIGNALS)
     pi = perturb_logp(batch, [[0.0]])
     loss = PerceptionLoss(perception_coef=0.02, entropy_coef=0.0)(pi, batch)
     k = exp(-2) + 2 - 1
@@ -24,7 +24,7 @@ def test_an_answer_that_depends_on_the_image_lowers_the_loss():
     assert pi.logp.grad.item() == pytest.approx(-0.02 * (1 - exp(-2)))  # dk/dl = 1 - e^(m - l)
 
 
-def test_an_image_that_is_ignored_earns_nothing():
+def test_ignored_image_adds_no_loss():
     batch = make_batch([0], signals={"logp@masked": [[-1.0]]})
     assert (
         PerceptionLoss(perception_coef=0.02, entropy_coef=0.0)(
@@ -34,8 +34,8 @@ def test_an_image_that_is_ignored_earns_nothing():
     )
 
 
-def test_both_distributions_are_kept_sharp():
-    batch = make_batch([0], signals=SEEN)
+def test_entropy_of_both_distributions_is_penalized():
+    batch = make_batch([0], signals=SIGNALS)
     pi = perturb_logp(batch, [[0.0]])
     loss = PerceptionLoss(perception_coef=0.0, entropy_coef=0.03)(pi, batch)
     assert loss.item() == pytest.approx(0.03 * (1 + 3))
@@ -44,7 +44,7 @@ def test_both_distributions_are_kept_sharp():
     assert pi.logp.grad.item() == pytest.approx(-0.03)
 
 
-def test_a_token_unthinkable_without_the_image_is_bounded():
+def test_perception_kl_is_bounded():
     batch = make_batch([0], logp=0.0, signals={"logp@masked": [[30.0]]})
     value = PerceptionLoss(perception_coef=1.0, entropy_coef=0.0)(
         perturb_logp(batch, [[0.0]]), batch
@@ -52,23 +52,23 @@ def test_a_token_unthinkable_without_the_image_is_bounded():
     assert value.item() == -10.0
 
 
-def test_the_whole_loss_is_the_surrogate_with_two_kls():
-    batch = make_batch([0], advantage=[1.0], signals=SEEN)
+def test_loss_is_surrogate_with_two_kl_terms():
+    batch = make_batch([0], advantage=[1.0], signals=SIGNALS)
     loss = papo().loss(perturb_logp(batch, [[0.0]]), batch)
     assert loss.item() == pytest.approx(-1.0 - 0.02 * (exp(-2) + 1) + 0.03 * 4)
     assert isinstance(papo().loss.left.right.loss, KL)
 
 
-def test_the_defaults_are_the_released_ones():
+def test_defaults_match_release():
     assert papo().sampler == GroupSampler(5)
     assert papo().required_signals == {"logp@ref", "logp@masked"}
 
 
-def test_matches_the_authors_code():
+def test_matches_reference_implementation():
     # MikeWangWZHL/PAPO @ fb63bf4, verl/workers/actor/dp_actor.py, update_policy, from its loss
     # to its entropies, with compute_policy_loss and compute_kl of verl/trainer/core_algos.py and
     # its default, token means; inputs as below
-    seen = {
+    signals = {
         "logp@ref": [
             [-1.1, -0.7, -1.5],
             [-0.6, -1.4, 9.0],
@@ -86,7 +86,7 @@ def test_matches_the_authors_code():
             [-0.3, 9.0, 9.0],
         ],
     }
-    batch = six(advantage=[1.2, -0.7, -0.5, 0.6, 0.9, -1.5], signals=seen)
+    batch = six(advantage=[1.2, -0.7, -0.5, 0.6, 0.9, -1.5], signals=signals)
     method = papo().replace(aggregation=token_mean)
     loss, gradient = learned(method, batch)
     assert loss == pytest.approx(-0.2297682, rel=1e-5)

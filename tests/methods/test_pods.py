@@ -4,28 +4,28 @@ from grupo.methods.pods import pods
 from grupo.rollouts.samplers import GroupSampler
 
 
-def kept(*rewards, learned):
+def kept_rewards(*rewards, learned):
     group = Group(Task("t", ""), tuple(Rollout(reward=r) for r in rewards))
     return sorted(pods(num_kept=learned).filter([group])[0].rewards)
 
 
-def test_of_right_and_wrong_as_many_of_each_are_kept():
-    assert kept(1.0, 1.0, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0, learned=4) == [0, 0, 1, 1]
+def test_equal_numbers_of_correct_and_wrong_rollouts_are_kept():
+    assert kept_rewards(1.0, 1.0, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0, learned=4) == [0, 0, 1, 1]
 
 
-def test_the_few_that_differ_are_all_kept():
-    assert kept(1.0, 0.0, 0.0, 0.0, 0.0, 0.0, learned=4) == [0, 0, 0, 1]
+def test_minority_rollouts_are_all_kept():
+    assert kept_rewards(1.0, 0.0, 0.0, 0.0, 0.0, 0.0, learned=4) == [0, 0, 0, 1]
 
 
-def test_the_split_need_not_be_even():
+def test_split_may_be_uneven():
     # squares about their means: 0 9 10 has 182 / 3, 0 2 10 only 56
-    assert kept(0.0, 2.0, 9.0, 10.0, learned=3) == [0, 9, 10]
+    assert kept_rewards(0.0, 2.0, 9.0, 10.0, learned=3) == [0, 9, 10]
 
 
-def test_a_group_that_is_small_already_is_kept_whole():
-    assert kept(0.0, 1.0, learned=16) == [0, 1]
+def test_small_group_is_not_downsampled():
+    assert kept_rewards(0.0, 1.0, learned=16) == [0, 1]
 
 
-def test_the_defaults_are_the_papers():
+def test_defaults_match_paper():
     assert pods().sampler == GroupSampler(64)
     assert pods().filter == KeepMaxVariance(16)

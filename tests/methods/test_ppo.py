@@ -1,4 +1,4 @@
-"""PPO on one answer of three tokens: advantages, the value's target, and both gradients."""
+"""PPO on one answer of three tokens: advantages, value targets and both gradients."""
 
 from math import exp
 
@@ -22,22 +22,22 @@ def answer():
     return batch.with_advantage(ppo().advantage)
 
 
-def says(batch, moves, value):
+def signals_with_value(batch, moves, value):
     return Signals(
         logp=(batch.old_logp + torch.tensor([moves])).requires_grad_(),
         value=torch.tensor([value], dtype=torch.float64, requires_grad=True),
     )
 
 
-def test_advantages_are_generalised():
+def test_advantages_are_generalized_advantage_estimates():
     assert answer().advantage[0].tolist() == pytest.approx(A)
     assert pytest.approx([0.74625, 0.575, 0.5]) == A
 
 
-def test_the_loss_and_its_gradients():
+def test_loss_and_gradients():
     batch, method = answer(), ppo()
     value = [0.3, 0.9, 0.5]
-    pi = says(batch, [0.3, 0.1, -0.3], value)
+    pi = signals_with_value(batch, [0.3, 0.1, -0.3], value)
     loss = (method.aggregation(batch) * method.loss(pi, batch)).sum()
     R = [a + v for a, v in zip(A, V[0], strict=True)]
     misses = [v - r for v, r in zip(value, R, strict=True)]
@@ -48,19 +48,19 @@ def test_the_loss_and_its_gradients():
     assert to_value[0].tolist() == pytest.approx([2 * m / 3 for m in misses])
 
 
-def test_with_lambda_one_the_value_fits_the_outcome():
+def test_lambda_one_value_target_is_outcome():
     batch = make_batch(group=[0], reward=[1.0], length=[3], signals={"value": V})
     batch = batch.with_advantage(ppo(gae_lambda=1.0).advantage)
-    loss = ValueLoss()(says(batch, [0.0] * 3, [0.25, 0.25, 0.25]), batch)
+    loss = ValueLoss()(signals_with_value(batch, [0.0] * 3, [0.25, 0.25, 0.25]), batch)
     assert loss[0].tolist() == pytest.approx([0.75**2] * 3)
 
 
-def test_requires_only_a_value_head():
+def test_requires_only_value_head():
     assert ppo().aux_heads == (LinearHead("value"),)
     assert ppo().required_signals == {"value"}
     assert ppo().precomputed_signals == {"value"}
 
 
-def test_the_defaults_are_the_papers():
+def test_defaults_match_paper():
     assert ppo().updates == Updates(epochs=3)
     assert ppo().advantage.gamma == 1.0

@@ -1,4 +1,4 @@
-"""Pref-GRPO: advantages of win rates, by hand."""
+"""Pref-GRPO: hand-computed advantages of pairwise win rates."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from grupo.rewards.pairwise import PairwiseWinRate
 from grupo.testing.batches import make_batch
 
 
-def test_advantages_are_of_win_rates_whatever_the_reward():
+def test_advantages_use_win_rates_and_ignore_reward():
     batch = make_batch(
         group=[0] * 3, reward=[0.0, 9.0, 0.0], reward_terms={"win_rate": [1.0, 0.5, 0.0]}
     )
@@ -17,19 +17,19 @@ def test_advantages_are_of_win_rates_whatever_the_reward():
     assert advantage == pytest.approx([1.0, 0.0, -1.0], rel=1e-5)  # std sqrt((1/4 + 1/4) / 2) = 1/2
 
 
-def test_advantages_are_bounded():
+def test_advantages_are_clipped():
     win_rate = [1.0] + [0.0] * 49
     batch = make_batch(group=[0] * 50, reward_terms={"win_rate": win_rate})
     # std sqrt(50 x 0.02 x 0.98 / 49) = sqrt(0.02): 0.98 / sqrt(0.02) = 6.93
     assert batch.with_advantage(pref_grpo().advantage).advantage.max() == 5.0
 
 
-def test_all_undecided_gives_no_signal():
+def test_all_ties_have_zero_advantage():
     batch = make_batch(group=[0] * 3, reward_terms={"win_rate": [0.5] * 3})
     assert batch.with_advantage(pref_grpo().advantage).advantage.abs().max() == 0
 
 
-def test_matches_the_authors_code():
+def test_matches_reference_implementation():
     # CodeGoat24/Pref-GRPO @ 3e787f6, fastvideo/rewards: unifiedreward_think.py,
     # _pairwise_win_rate, and dispatcher.py, compute_weighted_advantages by groups; inputs as below
     won = {(0, 1): 1, (0, 2): 1, (0, 3): 0.5, (0, 4): 0, (1, 2): 0}
@@ -47,21 +47,21 @@ def test_matches_the_authors_code():
     assert advantage == pytest.approx(recorded, rel=1e-5)
 
 
-def test_nearly_equal_scores_give_full_signal_and_ties_give_none():
-    def sees(margin):
+def test_near_ties_have_full_advantage_and_exact_ties_have_none():
+    def comparison(margin):
         return lambda task, a, b: (
             0.5 + 0.5 * (a.reward - b.reward > margin) - 0.5 * (b.reward - a.reward > margin)
         )
 
-    def advantages(credit, **given):
-        return make_batch(group=[0] * 3, **given).with_advantage(credit).advantage[:, 0].tolist()
+    def advantages(estimator, **given):
+        return make_batch(group=[0] * 3, **given).with_advantage(estimator).advantage[:, 0].tolist()
 
     close, far = [0.700, 0.701, 0.702], [0.1, 0.5, 0.9]
     by_score = [advantages(grpo().advantage, reward=scores) for scores in (close, far)]
-    for found in by_score:
-        assert found == pytest.approx([-1, 0, 1], abs=2e-3)
+    for actual in by_score:
+        assert actual == pytest.approx([-1, 0, 1], abs=2e-3)
     for scores, expected in ((close, [0, 0, 0]), (far, [-1, 0, 1])):
         named = [Rollout(reward=score) for score in scores]
-        rate = PairwiseWinRate(sees(0.05))(Task("k", "?"), named)
-        found = advantages(pref_grpo().advantage, reward_terms={"win_rate": rate})
-        assert found == pytest.approx(expected, abs=1e-5)
+        rate = PairwiseWinRate(comparison(0.05))(Task("k", "?"), named)
+        actual = advantages(pref_grpo().advantage, reward_terms={"win_rate": rate})
+        assert actual == pytest.approx(expected, abs=1e-5)

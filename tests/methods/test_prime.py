@@ -1,4 +1,4 @@
-"""PRIME: two rollouts, their outcomes and their implicit rewards."""
+"""PRIME: outcome and implicit process rewards of two rollouts."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from grupo.testing.batches import make_batch
 RATIOS = [[2.0, -1.0, 3.0], [1.0, 1.0, 0.0]]  # of the model to its reference, in nats
 
 
-def two(group=(0, 0), reward=(1.0, 0.0)):
+def two_rollout_batch(group=(0, 0), reward=(1.0, 0.0)):
     return make_batch(
         group=list(group),
         reward=list(reward),
@@ -20,49 +20,57 @@ def two(group=(0, 0), reward=(1.0, 0.0)):
     )
 
 
-def test_process_rewards_are_compared_with_the_others_mean_and_summed_up():
-    A = two(reward=(0.0, 0.0)).with_advantage(AddImplicitRewards(log_ratio_scale=0.05)).advantage
+def test_process_rewards_use_leave_one_out_baseline_and_returns():
+    A = (
+        two_rollout_batch(reward=(0.0, 0.0))
+        .with_advantage(AddImplicitRewards(log_ratio_scale=0.05))
+        .advantage
+    )
     # r = 0.1, -0.05, 0.15 of mean 1/15; 0.05, 0.05 of mean 0.05
     assert A[0].tolist() == pytest.approx([0.05 - 0.10 + 0.10, -0.10 + 0.10, 0.10])
     assert A[1].tolist() == pytest.approx([2 * (0.05 - 0.2 / 3), 0.05 - 0.2 / 3, 0.0])
 
 
-def test_outcomes_are_rloos():
-    A = two().with_advantage(prime(log_ratio_scale=0.0).advantage).advantage
+def test_outcome_advantage_matches_rloo():
+    A = two_rollout_batch().with_advantage(prime(log_ratio_scale=0.0).advantage).advantage
     assert A.tolist() == [[1.0, 1.0, 1.0], [-1.0, -1.0, 0.0]]
 
 
-def test_both_are_added_up():
-    A = two().with_advantage(prime(log_ratio_scale=0.05, process_coef=2.0).advantage).advantage
+def test_outcome_and_process_advantages_are_added():
+    A = (
+        two_rollout_batch()
+        .with_advantage(prime(log_ratio_scale=0.05, process_coef=2.0).advantage)
+        .advantage
+    )
     assert A[0].tolist() == pytest.approx([1 + 2 * 0.05, 1 + 0.0, 1 + 2 * 0.10])
 
 
-def test_discounting():
+def test_returns_are_discounted_by_gamma():
     A = (
-        two(reward=(0.0, 0.0))
+        two_rollout_batch(reward=(0.0, 0.0))
         .with_advantage(AddImplicitRewards(log_ratio_scale=0.05, gamma=0.5))
         .advantage
     )
     assert A[0].tolist() == pytest.approx([0.05 + 0.5 * (-0.10 + 0.05), -0.10 + 0.05, 0.10])
 
 
-def test_a_rollout_alone_is_compared_with_itself():
-    A = two(group=(0, 1)).with_advantage(prime().advantage).advantage
+def test_single_rollout_is_compared_with_itself():
+    A = two_rollout_batch(group=(0, 1)).with_advantage(prime().advantage).advantage
     assert A[1].tolist() == pytest.approx([0.0, 0.0, 0.0])
 
 
-def test_matches_the_authors_code():
+def test_matches_reference_implementation():
     # PRIME-RL/PRIME @ 18ad596, training/verl/trainer/ppo/core_algos.py, compute_rloo_returns, its
     # returns, not whitened; rm_scores 5 x 0.05 x the ratios, inputs as below
     flat = [[0.4] * 3, [-0.2] * 3, [0.1] * 3, [0.3] * 3]
-    A = credited(flat)
+    A = advantages(flat)
     # the authors' (r_t - mean of the rollout's own r) / (K - 1) is 0
     assert A[0] == pytest.approx([0.9166666666666665, 0.8333333333333333, 0.75], rel=1e-5)
     assert A[1] == pytest.approx([-0.8999999999999999, -0.7833333333333333], rel=1e-5)
     assert A[2] == pytest.approx([-0.7166666666666667, -0.7, -0.6833333333333333], rel=1e-5)
     assert A[3] == pytest.approx([0.7166666666666666], rel=1e-5)
     ragged = [[2.0, -1.0, 3.0], [1.0, 1.0, 0.0], [-1.0, 0.5, 0.5], [0.7, 0.0, 0.0]]
-    A = credited(ragged)
+    A = advantages(ragged)
     # there is that much more: of 2, -1, 3, whose mean is 4/3, in steps to come 0, -2/3 and 5/3
     more = [0.25 * x / 3 for x in (0.0, -2 / 3, 5 / 3)]
     recorded = [1.2416666666666667, 0.8277777777777778, 1.4138888888888888]
@@ -74,7 +82,7 @@ def test_matches_the_authors_code():
     assert A[3] == pytest.approx([0.6472222222222221], rel=1e-5)
 
 
-def credited(ratios):
+def advantages(ratios):
     batch = make_batch(
         group=[0] * 4,
         reward=[1.0, 0.0, 0.0, 1.0],
@@ -88,5 +96,5 @@ def credited(ratios):
     return [row[:n].tolist() for row, n in zip(A, (3, 2, 3, 1), strict=True)]
 
 
-def test_the_defaults_are_the_released_ones():
+def test_defaults_match_release():
     assert prime().required_signals == {"logp@prm", "logp@ref"}

@@ -15,29 +15,29 @@ def answer(length=4):
     )
 
 
-def credit(eta, step, batch=None):
+def advantages(eta, step, batch=None):
     return SubtractFutureKL(eta, step)(torch.ones(1, dtype=torch.float64), batch or answer())[
         0
     ].tolist()
 
 
-def test_a_step_is_charged_the_drift_from_its_end_on():
+def test_step_reward_subtracts_log_ratio_to_go():
     # S = 1.0, 0.6, 0.8, 0.2; steps end at the second and the fourth token
-    assert credit(eta=2.0, step=2) == pytest.approx([1 - 0.3, 1 - 0.3, 1 - 0.1, 1 - 0.1])
+    assert advantages(eta=2.0, step=2) == pytest.approx([1 - 0.3, 1 - 0.3, 1 - 0.1, 1 - 0.1])
 
 
-def test_the_last_token_ends_a_step():
+def test_last_token_ends_step():
     # steps end at the third and the fourth
-    assert credit(eta=2.0, step=3) == pytest.approx([1 - 0.4, 1 - 0.4, 1 - 0.4, 1 - 0.1])
-    assert credit(eta=2.0, step=256) == pytest.approx([1 - 0.1] * 4)
-    assert credit(eta=1.0, step=2, batch=answer(3)) == pytest.approx([0.6, 0.6, 0.4])
+    assert advantages(eta=2.0, step=3) == pytest.approx([1 - 0.4, 1 - 0.4, 1 - 0.4, 1 - 0.1])
+    assert advantages(eta=2.0, step=256) == pytest.approx([1 - 0.1] * 4)
+    assert advantages(eta=1.0, step=2, batch=answer(3)) == pytest.approx([0.6, 0.6, 0.4])
 
 
-def test_steps_of_one_token():
-    assert credit(eta=1.0, step=1) == pytest.approx([0.0, 0.4, 0.2, 0.8])
+def test_single_token_steps():
+    assert advantages(eta=1.0, step=1) == pytest.approx([0.0, 0.4, 0.2, 0.8])
 
 
-def test_a_policy_that_is_the_reference_is_grpos():
+def test_policy_equal_to_reference_reduces_to_grpo():
     batch = make_batch(group=[0, 0], reward=[1.0, 0.0], length=[2, 1]).with_advantage(
         prl().advantage
     )
@@ -69,7 +69,7 @@ def test_a_policy_that_is_the_reference_is_grpos():
         ),
     ],
 )
-def test_matches_the_authors_code(eta, step, expected):
+def test_matches_reference_implementation(eta, step, expected):
     # MaxwellJryao/Process-Reward-Learning @ 1ee49fa, verl/trainer/ppo: the lines of the estimator
     # PRM in ray_trainer.py, fit, then compute_prm_outcome_advantage of core_algos.py, with
     # prm.adv "orm" and step_split "length"; inputs as below

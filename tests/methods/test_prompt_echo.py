@@ -5,18 +5,18 @@ from grupo.methods.prompt_echo import PromptLikelihood, mean_prompt_logp, prompt
 from grupo.testing.batches import make_batch
 
 
-def test_the_reward_is_the_mean_over_the_prompts_tokens():
+def test_reward_is_mean_over_prompt_tokens():
     assert mean_prompt_logp([-1.0, -2.0, -3.0]) == -2.0
 
 
-def test_image_is_scored_with_the_prompt_of_its_own_task():
+def test_image_is_scored_with_prompt_of_its_task():
     images = [Rollout(turns=(("", Action((1,), (0.0,), text=t)),)) for t in ("dim", "clear")]
-    known = {("cat", "dim"): [-3.0, -5.0], ("cat", "clear"): [-1.0, -2.0]}
-    reward = PromptLikelihood(lambda task, rollout: known[task.key, rollout.text])
+    logps = {("cat", "dim"): [-3.0, -5.0], ("cat", "clear"): [-1.0, -2.0]}
+    reward = PromptLikelihood(lambda task, rollout: logps[task.key, rollout.text])
     assert reward(Task("cat", "a cat"), images) == [-4.0, -1.5]
 
 
-def test_sum_and_mean_give_the_same_advantages():
+def test_sum_and_mean_have_equal_advantages():
     means, sums = [-2.0, -1.0, -1.5], [-6.0, -3.0, -4.5]
     batch = make_batch(group=[0] * 3, reward_terms={"echo": means})
     other = make_batch(group=[0] * 3, reward_terms={"echo": sums})
@@ -27,6 +27,6 @@ def test_sum_and_mean_give_the_same_advantages():
     )
 
 
-def test_it_reads_one_part_and_no_reference():
+def test_requires_one_reward_term_and_no_reference():
     assert prompt_echo().advantage.estimators[0].required_reward_terms == ("echo",)
     assert prompt_echo().required_signals == frozenset()

@@ -11,7 +11,7 @@ from grupo.rollouts.samplers import GroupSampler
 from grupo.testing.batches import make_batch, perturb_logp
 
 
-def test_unlikely_tokens_may_grow_by_two_fifths():
+def test_upper_clip_is_two_fifths():
     method = prorl(kl_coef=0.5)
     batch = make_batch(group=[0, 0], reward=[1.0, 0.0], length=[2, 1]).with_advantage(
         method.advantage
@@ -28,7 +28,7 @@ def test_unlikely_tokens_may_grow_by_two_fifths():
     assert gradient[batch.mask].tolist() == pytest.approx([g / 3 for g in expected])
 
 
-def test_the_defaults():
+def test_default_hyperparameters():
     method = prorl()
     assert method.sampler == GroupSampler(16)
     assert method.loss == Clip(0.2, 0.4) + 0.0001 * KL()

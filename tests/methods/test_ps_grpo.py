@@ -8,7 +8,7 @@ from grupo.rollouts.samplers import ParaphraseSampler
 from grupo.testing.batches import make_batch
 
 
-def test_rollouts_of_one_paraphrase_are_compared():
+def test_rollouts_are_compared_within_paraphrase():
     parts = {
         "agreement": [1.0, 0.0, 0.5, 0.5],
         "agreement/prompt": [0.0, 0.0, 2.0, 2.0],
@@ -16,13 +16,15 @@ def test_rollouts_of_one_paraphrase_are_compared():
     }
     batch = make_batch(group=[0] * 4, reward_terms=parts)
     high = 0.5**0.5
-    both = batch.with_advantage(ps_grpo().advantage).advantage[:, 0].tolist()
-    assert both == pytest.approx([high, -high, high, -high], rel=1e-5)
-    alone = batch.with_advantage(ps_grpo(accuracy_coef=0.0).advantage).advantage[:, 0].tolist()
-    assert alone == pytest.approx([high, -high, 0.0, 0.0], rel=1e-5)
+    actual = batch.with_advantage(ps_grpo().advantage).advantage[:, 0].tolist()
+    assert actual == pytest.approx([high, -high, high, -high], rel=1e-5)
+    without_accuracy = (
+        batch.with_advantage(ps_grpo(accuracy_coef=0.0).advantage).advantage[:, 0].tolist()
+    )
+    assert without_accuracy == pytest.approx([high, -high, 0.0, 0.0], rel=1e-5)
 
 
-def test_the_defaults():
+def test_default_hyperparameters():
     method = ps_grpo()
     assert method.sampler == ParaphraseSampler(4)
     assert method.loss == Clip(0.2, 0.2) + 0.04 * KL()

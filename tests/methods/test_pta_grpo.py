@@ -1,4 +1,4 @@
-"""PTA-GRPO's reward of plans, by hand."""
+"""PTA-GRPO: hand-computed plan rewards."""
 
 from math import sqrt
 
@@ -15,13 +15,13 @@ def chains(correct, plan, format=None, group=None):
     return make_batch(group=group or [0] * n, reward_terms=parts)
 
 
-def test_right_answers_differ_by_their_plans():
+def test_plan_reward_distinguishes_correct_rollouts():
     batch = chains([1, 1, 1, 0], [0, 0, 1, 1])
     R = PlanReward(0.5, 0.1)(batch.reward, batch)
     assert R.tolist() == pytest.approx([1 + 0.5 + 0.1, 1.6, 1 + 0.25 + 0.1, 0.25 + 0.1])
 
 
-def test_advantages_compare_all_chains_of_a_task():
+def test_advantages_compare_all_rollouts_of_task():
     batch = chains([1, 1, 1, 0], [0, 0, 1, 1])
     # R = [1.6, 1.6, 1.35, 0.35], mean 1.225
     std = sqrt((2 * 0.375**2 + 0.125**2 + 0.875**2) / 3) + 1e-6
@@ -29,16 +29,16 @@ def test_advantages_compare_all_chains_of_a_task():
     assert A.tolist() == pytest.approx([0.375 / std, 0.375 / std, 0.125 / std, -0.875 / std])
 
 
-def test_plans_of_other_tasks_are_others():
+def test_plan_statistics_are_local_to_task():
     batch = chains([1, 0], [0, 0], group=[0, 1])
     assert PlanReward(0.5, 0.1)(batch.reward, batch).tolist() == pytest.approx([1.6, 0.1])
 
 
-def test_a_bad_format_costs_its_share():
+def test_invalid_format_is_penalized():
     batch = chains([1], [0], format=[0])
     assert PlanReward(0.5, 0.1)(batch.reward, batch).tolist() == pytest.approx([1.5])
 
 
-def test_plans_are_sampled_first_and_continued():
+def test_plans_are_sampled_before_continuations():
     assert pta_grpo(num_plans=2, chains_per_plan=3).sampler == FirstTurnTree(2, 3)
     assert pta_grpo().sampler.provides == ("first_turn",)

@@ -8,29 +8,29 @@ from grupo.rollouts.samplers import GroupSampler
 from grupo.testing.batches import make_batch
 
 
-def test_the_first_return_moves_the_baseline_from_0():
+def test_first_return_updates_baseline_from_zero():
     batch = make_batch(group=[0], reward=[1.0])
     assert rae().advantage(batch.reward, batch).tolist() == pytest.approx([1 - 0.05])
 
 
-def test_the_baseline_remembers_the_tasks_earlier_returns():
-    past = [TaskHistory((3, 7), ((1.0,), (-1.0,)))]
-    batch = make_batch(group=[0], reward=[1.0], history=past)
+def test_baseline_averages_earlier_returns_of_task():
+    history = [TaskHistory((3, 7), ((1.0,), (-1.0,)))]
+    batch = make_batch(group=[0], reward=[1.0], history=history)
     b = 0.0
     for r in (1.0, -1.0, 1.0):
         b = 0.95 * b + 0.05 * r
     assert rae().advantage(batch.reward, batch).tolist() == pytest.approx([1 - b])
 
 
-def test_each_role_has_a_baseline_of_its_own():
+def test_each_role_has_its_own_baseline():
     # a game is a task for each of its roles; the first mover has always won
-    past = [TaskHistory((0, 1), ((1.0,), (1.0,))), TaskHistory((0, 1), ((-1.0,), (-1.0,)))]
-    batch = make_batch(group=[0, 1], reward=[1.0, -1.0], history=past)
+    history = [TaskHistory((0, 1), ((1.0,), (1.0,))), TaskHistory((0, 1), ((-1.0,), (-1.0,)))]
+    batch = make_batch(group=[0, 1], reward=[1.0, -1.0], history=history)
     first, second = rae(decay=0.5).advantage(batch.reward, batch).tolist()
     assert (first, second) == (1 - 0.875, -1 + 0.875)  # b: 1/2, 3/4, 7/8
 
 
-def test_rollouts_of_one_group_move_it_by_their_mean_each():
+def test_group_updates_baseline_by_mean_return():
     batch = make_batch(
         group=[0, 0], reward=[1.0, 0.0], history=[TaskHistory((0,), ((0.5, 0.25, 0.75),))]
     )
@@ -39,28 +39,28 @@ def test_rollouts_of_one_group_move_it_by_their_mean_each():
     assert SubtractMovingMean(0.8)(batch.reward, batch).tolist() == pytest.approx([1 - b, -b])
 
 
-def test_a_group_that_could_not_be_judged_moves_nothing():
-    past = [TaskHistory((0, 1), ((), (1.0,)))]
-    batch = make_batch(group=[0], reward=[1.0], history=past)
+def test_unscored_group_leaves_baseline_unchanged():
+    history = [TaskHistory((0, 1), ((), (1.0,)))]
+    batch = make_batch(group=[0], reward=[1.0], history=history)
     assert SubtractMovingMean(0.5)(batch.reward, batch).tolist() == [1 - 0.75]
 
 
-def test_matches_the_authors_code():
+def test_matches_reference_implementation():
     # spiral-rl/spiral @ a02d0ed, train_spiral.py, the lines of use_role_baseline with EMA of
-    # spiral/utils.py; four games of two roles in a row; inputs as below. There b is what it was
-    # before the game, so that A is ours over the decay
+    # spiral/utils.py; four games of two roles in a row; inputs as below. There b is the
+    # baseline before the game, so that its A is the advantage here divided by the decay
     games = [(1.0, -1.0), (1.0, -1.0), (-1.0, 1.0), (0.5, -0.5)]
     expected = [(1.0, -1.0), (0.95, -0.95), (-1.0975, 1.0975), (0.457375, -0.457375)]
     for t, game in enumerate(games):
-        past = [
+        history = [
             TaskHistory(tuple(range(t)), tuple((before[role],) for before in games[:t]))
             for role in range(2)
         ]
-        batch = make_batch(group=[0, 1], reward=game, history=past)
+        batch = make_batch(group=[0, 1], reward=game, history=history)
         A = rae().advantage(batch.reward, batch) / 0.95
         assert A.tolist() == pytest.approx(expected[t], rel=1e-5)
 
 
-def test_the_defaults_are_the_authors():
+def test_defaults_match_reference_implementation():
     assert (rae().sampler, rae().loss) == (GroupSampler(1), Reinforce())
     assert rae().aggregation is token_sum

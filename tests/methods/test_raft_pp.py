@@ -14,20 +14,20 @@ def group(*rewards):
     return Group(Task("t", "?"), tuple(Rollout(reward=r) for r in rewards))
 
 
-def test_only_right_rollouts_are_learned_from():
-    kept = keep_top_reward([group(1.0, 0.0, 1.0), group(0.0, 0.0), group(-1.0, 1.0), group()])
-    assert [g.rewards for g in kept] == [(1.0, 1.0), (1.0,)]
+def test_only_correct_rollouts_have_gradient():
+    groups = keep_top_reward([group(1.0, 0.0, 1.0), group(0.0, 0.0), group(-1.0, 1.0), group()])
+    assert [g.rewards for g in groups] == [(1.0, 1.0), (1.0,)]
 
 
-def test_all_wrong_groups_are_dropped_though_some_rollout_is_their_best():
+def test_all_wrong_groups_are_dropped():
     assert keep_top_reward([group(-1.0, -1.0), group(0.0, -1.0)]) == []
 
 
-def test_of_graded_rewards_the_greatest_is_kept():
+def test_graded_rewards_keep_maximum():
     assert [g.rewards for g in keep_top_reward([group(0.5, 0.75, 0.25)])] == [(0.75,)]
 
 
-def test_kept_rollouts_are_raised_until_clipped():
+def test_kept_rollouts_use_clipped_surrogate():
     method = raft_pp()
     batch = make_batch(group=[0, 0], reward=[1.0, 1.0]).with_advantage(method.advantage)
     pi = perturb_logp(batch, [[0.1], [0.3]])
@@ -37,7 +37,7 @@ def test_kept_rollouts_are_raised_until_clipped():
     assert gradient.flatten().tolist() == pytest.approx([-exp(0.1) / 2, 0])
 
 
-def test_the_defaults_are_the_papers():
+def test_defaults_match_paper():
     method = raft_pp()
     assert (method.sampler, method.loss) == (GroupSampler(4), Clip(0.2, 0.2))
     assert method.filter is keep_top_reward

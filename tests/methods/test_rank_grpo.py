@@ -1,4 +1,4 @@
-"""Rank-GRPO on two lists of three items, by hand."""
+"""Rank-GRPO: hand-computed advantages of two lists of three items."""
 
 from math import exp, log2, sqrt
 
@@ -15,7 +15,7 @@ def lists(hits, turn, **more):
     )
 
 
-def test_a_hit_is_worth_itself_or_what_comes_from_its_rank_on():
+def test_item_return_is_own_gain_or_discounted_gain_from_rank():
     hits = torch.tensor([[1.0, 0.0, 1.0]])
     assert own_hits(hits).tolist() == [[1, 0, 1]]
     # discounts 1 / log2(2), 1 / log2(3), 1 / log2(4): 1 + 1/2, 1/2, 1/2
@@ -25,7 +25,7 @@ def test_a_hit_is_worth_itself_or_what_comes_from_its_rank_on():
     )
 
 
-def test_every_item_is_compared_with_the_items_of_its_own_rank():
+def test_items_are_compared_at_equal_rank():
     batch = lists([[1.0, 1.0, 0.0, 1.0], [0.0, 1.0, 1.0, 1.0]], [[0, 0, 1, 2], [0, 1, 1, 2]])
     # hits [1, 0, 1] and [0, 1, 1]: ranks 0 and 1 differ by 1, std sqrt(1/2), rank 2 does not
     A = 0.5 / (sqrt(0.5) + 1e-4)
@@ -35,18 +35,18 @@ def test_every_item_is_compared_with_the_items_of_its_own_rank():
     ]
 
 
-def test_an_item_that_a_list_lacks_is_no_hit():
+def test_missing_item_counts_as_miss():
     batch = lists([[1.0, 1.0, 1.0, 1.0], [0.0] * 4], [[0, 0, 1, 1], [0, 0, 0, 0]])
     A = 0.5 / (sqrt(0.5) + 1e-4)
     assert RankAdvantage()(batch.reward, batch)[0].tolist() == pytest.approx([A] * 4)
 
 
-def test_a_list_alone_is_not_credited():
+def test_single_list_has_zero_advantage():
     batch = lists([[1.0, 0.0, 1.0, 1.0]], [[0, 1, 2, 3]])
     assert RankAdvantage()(batch.reward, batch).tolist() == [[0.0] * 4]
 
 
-def test_the_ratio_of_an_item_is_the_geometric_mean_of_its_actions():
+def test_item_ratio_is_geometric_mean_of_its_actions():
     batch = lists([[0.0] * 4], [[0, 0, 1, 1]]).with_advantage(lambda x, _: x + 1)
     pi = perturb_logp(batch, [[0.2, -0.1, 0.01, 0.01]])
     loss = rank_grpo(kl_coef=0.0).loss(pi, batch)
@@ -58,16 +58,16 @@ HITS = torch.tensor([[1.0, 0.0, 1.0], [0.0, 0.0, 1.0], [0.0, 1.0, 1.0]])
 ITEMS = [[0, 0, 1, 1, 1, 2], [0, 0, 0, 1, 1, 2], [0, 0, 1, 1, 2, 2]]
 
 
-def three_lists():
+def reference_batch():
     marks = HITS.gather(1, torch.tensor(ITEMS)).tolist()
     return make_batch(group=[0] * 3, length=[6] * 3, signals={"step/hit": marks}, turn=ITEMS)
 
 
-def test_matches_the_authors_code():
+def test_matches_reference_implementation():
     # yaochenzhu/Rank-GRPO @ 0808d82, libs/trl/rank_grpo_trainer.py, the advantages of items in
     # _generate_and_score_completions without shaping of lengths; rewards are HITS and what
     # reward_func_log_decay of libs/reward_funcs.py makes of them; inputs as above
-    batch = three_lists()
+    batch = reference_batch()
     hit, no = 1.154500573, -0.5772502865
     assert RankAdvantage()(batch.reward, batch).tolist() == [
         pytest.approx([hit, hit, no, no, no, 0.0], rel=1e-5),
@@ -85,10 +85,10 @@ def test_matches_the_authors_code():
     ]
 
 
-def test_loss_matches_the_authors_code():
+def test_loss_matches_reference_implementation():
     # the same file, the per-token loss of _compute_loss at importance_sampling_level "item"
     method = rank_grpo(kl_coef=0.0)
-    batch = three_lists().with_advantage(method.advantage)
+    batch = reference_batch().with_advantage(method.advantage)
     moves = [
         [0.2, -0.1, 0.01, 0.02, -0.03, -0.2],
         [0.05, 0.0, -0.04, 0.3, 0.1, 0.07],
@@ -102,7 +102,7 @@ def test_loss_matches_the_authors_code():
     ]
 
 
-def test_the_defaults_are_the_authors():
+def test_defaults_match_reference_implementation():
     method = rank_grpo()
     assert method.sampler.group_size == 8
     assert (method.loss.left.clip_low, method.loss.left.clip_high) == (0.06, 0.08)

@@ -18,12 +18,12 @@ def batch():
     return make_batch(group=[0, 1], reward=[1.0, 0.0], length=[2, 1], signals=REFERENCE)
 
 
-def test_the_kl_of_each_token_and_of_all_later_ones_is_taken_off_the_reward():
+def test_kl_to_go_is_subtracted_from_reward():
     G = ReturnMinusKL(0.1)(batch().reward, batch())
     assert G.flatten().tolist() == pytest.approx([1 - 0.1 - 0.05, 1 - 0.1, -0.2, 0.0])
 
 
-def test_later_rewards_can_be_discounted():
+def test_later_rewards_are_discounted():
     G = ReturnMinusKL(0.1, gamma=0.5)(batch().reward, batch())
     assert G[0].tolist() == pytest.approx([0.5 * 0.9 - 0.05, 0.9])
 
@@ -36,21 +36,21 @@ def test_returns_are_whitened_over_all_tokens():
     assert A.flatten().tolist() == pytest.approx([(g - m) / s for g in G] + [0.0])
 
 
-def test_without_kl_every_token_of_an_answer_has_its_whitened_reward():
+def test_zero_kl_has_whitened_reward_at_every_token():
     two = make_batch(group=[0, 1], reward=[4.0, 0.0], length=[1, 3])
     A = reinforce_pp(kl_coef=0.0).advantage(two.reward, two)
     # rewards 4, 0, 0, 0: mean 1, variance (9 + 1 + 1 + 1) / 3
     assert A.flatten().tolist() == pytest.approx([1.5, 0, 0, -0.5, -0.5, -0.5])
 
 
-def test_equal_rewards_give_no_signal():
+def test_advantage_is_zero_when_rewards_are_equal():
     flat = make_batch(group=[0, 1], reward=[1.0, 1.0], length=[2, 1])
     assert torch.equal(
         reinforce_pp(kl_coef=0.0).advantage(flat.reward, flat), torch.zeros(2, 2).double()
     )
 
 
-def test_the_defaults_are_the_papers():
+def test_defaults_match_paper():
     method = reinforce_pp()
     assert (method.sampler, method.loss) == (GroupSampler(1), Clip(0.2, 0.2))
     assert method.aggregation is token_mean
@@ -58,16 +58,16 @@ def test_the_defaults_are_the_papers():
     assert reinforce_pp(kl_coef=0.0).advantage == Whiten()
 
 
-def test_matches_the_authors_code_and_of_verl():
+def test_matches_reference_implementation_and_verl():
     # verl-project/verl @ 1dda039, trainer/ppo/core_algos.py, kl_penalty "kl" times 0.1 off the
     # rewards and compute_reinforce_plus_plus_outcome_advantage with gamma 1
     verl = [0.3619842828, 0.4625354715, 0.6636378488, -1.4881575886]
-    seen = {"logp@ref": [[-1.5, -2.0, -0.5], [-1.2, 9.0, 9.0]]}
-    batch = make_batch(group=[0, 1], reward=[1.0, 0.0], length=[3, 1], signals=seen)
-    ours = reinforce_pp(kl_coef=0.1).advantage(batch.reward, batch)[batch.mask]
-    assert ours.tolist() == pytest.approx(verl)
+    signals = {"logp@ref": [[-1.5, -2.0, -0.5], [-1.2, 9.0, 9.0]]}
+    batch = make_batch(group=[0, 1], reward=[1.0, 0.0], length=[3, 1], signals=signals)
+    actual = reinforce_pp(kl_coef=0.1).advantage(batch.reward, batch)[batch.mask]
+    assert actual.tolist() == pytest.approx(verl)
     # OpenRLHF/OpenRLHF @ 3c3be62, compute_reward and, in trainer/ppo_utils/experience_maker.py,
     # get_cumulative_returns and the lines that normalise, for "reinforce": its variance of n tokens
-    # is a sum over n, ours over n - 1
+    # is a sum over n, in grupo over n - 1
     authors = [0.417983508558, 0.53409001872, 0.766303039045, -1.71837627843]
-    assert (ours * sqrt(4 / 3)).tolist() == pytest.approx(authors)
+    assert (actual * sqrt(4 / 3)).tolist() == pytest.approx(authors)

@@ -10,7 +10,7 @@ from grupo.methods.reinforce_pp_baseline import reinforce_pp_baseline
 from grupo.testing.batches import make_batch, perturb_logp
 
 
-def test_the_groups_mean_comes_off_and_the_batchs_deviation_divides():
+def test_advantage_uses_group_mean_and_batch_std():
     batch = make_batch(group=[0, 0, 1, 1], reward=[1.0, 0.0, 3.0, 1.0], length=[1, 1, 1, 2])
     A = reinforce_pp_baseline().advantage(batch.reward, batch)
     x = [0.5, -0.5, 1.0, -1.0, -1.0]  # the last counts twice, for its two tokens
@@ -19,7 +19,7 @@ def test_the_groups_mean_comes_off_and_the_batchs_deviation_divides():
     assert A[batch.mask].tolist() == pytest.approx([(y - m) / s for y in x])
 
 
-def test_a_group_nearly_all_right_is_not_blown_up():
+def test_nearly_uniform_group_is_not_amplified():
     reward = [1.0] * 7 + [0.99] + [1.0, 0.0] * 4
     batch = make_batch(group=[0] * 8 + [1] * 8, reward=reward)
     A = reinforce_pp_baseline().advantage(batch.reward, batch).flatten()
@@ -42,27 +42,27 @@ def test_loss_and_gradient_with_k2():
     )
 
 
-def test_one_answer_or_equal_answers_give_no_signal():
+def test_advantage_is_zero_for_equal_rewards_or_single_rollout():
     batch = make_batch(group=[0, 1, 1], reward=[7.0, 1.0, 1.0])
     A = reinforce_pp_baseline().advantage(batch.reward, batch)
     assert A.flatten().tolist() == [0.0, 0.0, 0.0]
 
 
-def test_the_defaults():
+def test_default_hyperparameters():
     method = reinforce_pp_baseline()
     assert method.aggregation is token_mean
     assert method.required_signals == {"logp@ref"}
     assert reinforce_pp_baseline(kl_coef=0.0).loss == Clip(0.2, 0.2)
 
 
-def credited(group, reward, length):
+def advantages(group, reward, length):
     batch = make_batch(group=group, reward=reward, length=length)
     return reinforce_pp_baseline().advantage(batch.reward, batch)[:, 0]
 
 
-def test_matches_the_authors_code_and_of_verl():
+def test_matches_reference_implementation_and_verl():
     # OpenRLHF/OpenRLHF @ 3c3be62, trainer/ppo_utils/experience_maker.py, its lines for
-    # "reinforce_baseline" without a KL: its variance of n tokens is a sum over n, ours over n - 1
+    # "reinforce_baseline" without a KL: its variance of n tokens is a sum over n, here n - 1
     authors = [
         0.495608562356,
         -0.738737231368,
@@ -72,20 +72,20 @@ def test_matches_the_authors_code_and_of_verl():
         0.084159964448,
     ]
     reward, length = [1.0, 0.0, 0.5, 2.0, -1.0, 0.75], [1, 2, 3, 2, 1, 2]
-    ours = credited([0, 0, 0, 1, 1, 1], reward, length)
-    assert (ours * sqrt(11 / 10)).tolist() == pytest.approx(authors, rel=1e-5)
+    actual = advantages([0, 0, 0, 1, 1, 1], reward, length)
+    assert (actual * sqrt(11 / 10)).tolist() == pytest.approx(authors, rel=1e-5)
     # verl-project/verl @ 1dda039, trainer/ppo/core_algos.py,
     # compute_reinforce_plus_plus_baseline_outcome_advantage
     verl = [0.4046513173, -0.6358806411, -0.1156146619, 1.4451832756, -1.6764125995]
-    assert credited([0, 0, 0, 1, 1], reward[:5], length[:5]).tolist() == pytest.approx(verl)
+    assert advantages([0, 0, 0, 1, 1], reward[:5], length[:5]).tolist() == pytest.approx(verl)
 
 
-def test_verl_leaves_a_lone_answer_its_reward():
+def test_verl_keeps_reward_of_single_rollout():
     # the same function with a lone sixth answer: its 0.75 enters the batch's mean and deviation
     verl = [0.3038412862, -0.8102434291, -0.2532010714, 1.4179260016, -1.9243281445, 0.5823624651]
     reward, length = [1.0, 0.0, 0.5, 2.0, -1.0, 0.75], [1, 2, 3, 2, 1, 2]
-    ours = credited([0, 0, 0, 1, 1, 2], reward, length).tolist()
-    assert abs(ours[5]) < 0.2 < verl[5]
+    actual = advantages([0, 0, 0, 1, 1, 2], reward, length).tolist()
+    assert abs(actual[5]) < 0.2 < verl[5]
     # the recorded A are these whitened, of which the last would be 0 by the paper
     centred = [0.5, -0.5, 0.0, 1.5, -1.5, 0.75]
     batch = make_batch(group=range(6), reward=centred, length=length)

@@ -10,12 +10,12 @@ from grupo.rollouts.samplers import GroupSampler
 from grupo.testing.batches import make_batch, perturb_logp
 
 
-def test_credit_is_the_sign_alone():
+def test_advantage_is_sign_of_outcome():
     batch = make_batch(group=[0, 0, 0], reward=[1.0, 0.0, -1.0])
     assert reinforce_rej().advantage(batch.reward, batch).tolist() == [1, -1, -1]
 
 
-def test_groups_all_right_and_all_wrong_are_dropped():
+def test_uniform_groups_are_dropped():
     assert reinforce_rej().filter is keep_nonzero_std
 
 
@@ -31,7 +31,7 @@ def test_loss_and_gradient():
     assert gradient.flatten().tolist() == pytest.approx([-exp(0.1) / 2, 0, exp(0.3) / 4, 0])
 
 
-def test_the_defaults_are_the_papers():
+def test_defaults_match_paper():
     method = reinforce_rej()
     assert (method.sampler, method.loss) == (GroupSampler(4), Clip(0.2, 0.2))
     assert method.required_signals == frozenset()

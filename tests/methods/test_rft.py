@@ -10,16 +10,16 @@ def group(*right):
     return Group(Task("k", "?"), rollouts)
 
 
-def test_only_right_rollouts_are_kept_and_empty_groups_dropped():
-    kept = KeepCorrect()([group(1.0, 0.0, 1.0), group(0.0, 0.0)])
-    assert [g.rewards for g in kept] == [(1.0, 1.0)]
+def test_correct_rollouts_are_kept_and_empty_groups_dropped():
+    groups = KeepCorrect()([group(1.0, 0.0, 1.0), group(0.0, 0.0)])
+    assert [g.rewards for g in groups] == [(1.0, 1.0)]
 
 
-def test_a_rollout_without_the_part_is_not_right():
+def test_rollout_without_reward_term_is_not_correct():
     assert KeepCorrect()([Group(Task("k", "?"), (Rollout(reward=1.0),))]) == []
 
 
-def test_what_is_kept_is_made_more_likely_token_by_token():
+def test_loss_is_token_mean_likelihood_of_kept_rollouts():
     batch = make_batch([0, 0], reward=[1.0, 1.0], length=[1, 3]).with_advantage(rft().advantage)
     pi = perturb_logp(batch, [[0.0] * 3] * 2)
     (gradient,) = torch.autograd.grad(
@@ -28,5 +28,5 @@ def test_what_is_kept_is_made_more_likely_token_by_token():
     assert gradient.tolist() == [[-0.25, 0.0, 0.0], [-0.25, -0.25, -0.25]]
 
 
-def test_the_defaults():
+def test_default_hyperparameters():
     assert rft().required_signals == frozenset()

@@ -1,4 +1,4 @@
-"""RiskPO's papers, risks and thresholds, by hand."""
+"""RiskPO: hand-computed papers, risks and thresholds."""
 
 from dataclasses import replace
 from math import inf, sqrt
@@ -23,7 +23,7 @@ def tasks(rewards):
     return replace(batch, old_logp=-1 - own * 1e-8)  # in the order of the rollouts, backwards
 
 
-def test_the_ith_rollouts_of_the_tasks_of_a_bundle_are_a_paper():
+def test_ith_rollouts_of_bundle_form_paper():
     batch = tasks([[1.0, 0.0], [1.0, 1.0], [0.0, 0.0]])
     scores, bundle, paper = bundle_scores(batch.reward, batch, 2)
     # the last bits shuffle tasks 1 and 2 into the first bundle, task 0 into another of its own
@@ -45,7 +45,7 @@ def risk(S, before, weight=1.5):
     return MixedRiskAdvantage(1, LEVELS, weight, *before)(batch.reward, batch).tolist()
 
 
-def test_low_papers_are_punished_and_high_ones_left_alone():
+def test_low_papers_are_penalized_and_high_ones_ignored():
     # thresholds that the batch does not move: mean(S < 1) = 0.2 and mean(S < 3) = 0.9
     S = [0.0, 0.0, *[2.0] * 7, 4.0]
     values = risk(S, (1.0, 3.0))
@@ -54,7 +54,7 @@ def test_low_papers_are_punished_and_high_ones_left_alone():
     assert values == pytest.approx([low, low, *[-1 / 0.7 / 2.5] * 7, 0.0])
 
 
-def test_thresholds_move_towards_their_levels():
+def test_thresholds_track_quantile_levels():
     batch = tasks([[0.0], [0.0], [4.0], [4.0]])
     # mean(S < 1) = mean(S < 3) = 1/2
     report = MixedRiskAdvantage(1, LEVELS, 1.5, 1.0, 3.0).metrics(batch)
@@ -63,13 +63,13 @@ def test_thresholds_move_towards_their_levels():
     )
 
 
-def test_the_first_thresholds_are_the_batchs_quantiles():
+def test_initial_thresholds_are_batch_quantiles():
     batch = tasks([[float(i)] for i in range(11)])
     report = MixedRiskAdvantage(1, LEVELS, 1.5, -inf, -inf).metrics(batch)
     assert report == pytest.approx({"quantile/low": 2.0, "quantile/high": 9.0})
 
 
-def test_risk_is_measured_in_stds_of_the_bundle_and_of_the_task():
+def test_risk_is_normalized_by_bundle_and_task_std():
     # one task of two rollouts: scores 0 and 1; q = Q = 1 moves to 1 + 0.1 (level - 1/2)
     batch = tasks([[0.0, 1.0]])
     q, Q = 1 - 0.03, 1 + 0.04
@@ -80,7 +80,7 @@ def test_risk_is_measured_in_stds_of_the_bundle_and_of_the_task():
     assert A.tolist() == pytest.approx([low / std / std, high / std / std])
 
 
-def test_what_was_reported_is_where_the_next_step_starts():
+def test_next_step_starts_from_reported_thresholds():
     measured = {"quantile/low": [9.0, 1.0], "quantile/high": [9.0, 3.0]}
     then = resolve_schedules(riskpo(), 0.5, measured).advantage
     assert (then.quantile_low, then.quantile_high) == (1.0, 3.0)
@@ -88,7 +88,7 @@ def test_what_was_reported_is_where_the_next_step_starts():
     assert (first.quantile_low, first.quantile_high) == (-inf, -inf)
 
 
-def test_matches_the_authors_code():
+def test_matches_reference_implementation():
     # RTkenny/RiskPO @ 65ec40c, verl/trainer/ppo/core_algos.py,
     # compute_grpo_bundle_rvar_outcome_advantage_quantile_tracking with the options of
     # scripts/run_qwen2.5_1.5b_MVaR_math.sh, q_track 0.6 and 1.7, epsilon 0; inputs as below
@@ -100,7 +100,7 @@ def test_matches_the_authors_code():
     assert A.tolist() == pytest.approx(expected, rel=1e-5, abs=1e-9)
 
 
-def test_the_defaults_are_the_authors():
+def test_defaults_match_reference_implementation():
     method = riskpo()
     assert method.sampler.group_size == method.advantage.bundle_size == 5
     assert (method.advantage.quantile_levels, method.advantage.cvar_weight) == (LEVELS, 1.5)

@@ -10,13 +10,13 @@ from grupo.rollouts.samplers import GroupSampler
 from grupo.testing.batches import make_batch, perturb_logp
 
 
-def test_each_answer_is_compared_with_the_mean_of_the_others():
+def test_baseline_is_leave_one_out_mean():
     batch = make_batch(group=[0, 0, 0], reward=[1.0, 0.0, 0.5])
     advantage = rloo(kl_coef=0.0).advantage(batch.reward, batch)
     assert advantage.tolist() == [1 - 0.25, 0 - 0.75, 0.5 - 0.5]
 
 
-def test_the_kl_of_the_whole_answer_is_taken_off_its_reward_before_comparing():
+def test_sequence_kl_is_subtracted_before_baseline():
     reference = [[-1.5, -2.0], [-1.0, 9.0]]  # log old is -1: k1 = 0.5 + 1 and 0; 9 is padding
     batch = make_batch(
         group=[0, 0], reward=[1.0, 0.0], length=[2, 1], signals={"logp@ref": reference}
@@ -25,13 +25,13 @@ def test_the_kl_of_the_whole_answer_is_taken_off_its_reward_before_comparing():
     assert rloo(kl_coef=0.1).advantage(batch.reward, batch).tolist() == pytest.approx([0.85, -0.85])
 
 
-def test_a_lone_answer_gives_no_signal():
+def test_single_rollout_has_zero_advantage():
     batch = make_batch(group=[0, 1, 1], reward=[7.0, 1.0, 1.0])
     assert rloo(kl_coef=0.0).advantage(batch.reward, batch).tolist() == [0.0, 0.0, 0.0]
 
 
-def test_the_estimate_is_unbiased_where_standardising_is_not():
-    # answers earn 1 or 0 with probability 1/4 and 3/4; the score of a success is 1 / (1/4) = 4,
+def test_estimate_is_unbiased_without_standardization():
+    # rewards are 1 or 0 with probability 1/4 and 3/4; the score of a success is 1 / (1/4) = 4,
     # of a failure -1 / (3/4), so that the gradient of the expected reward by p is 1
     rloo_sum = grpo_sum = 0.0
     for outcome in range(8):
@@ -49,7 +49,7 @@ def test_the_estimate_is_unbiased_where_standardising_is_not():
     assert abs(grpo_sum - 1.0) > 0.1
 
 
-def test_the_loss_is_the_likelihood_of_whole_answers_weighed_by_credit():
+def test_loss_weights_sequence_likelihood_by_advantage():
     method = rloo(kl_coef=0.0)
     batch = make_batch(group=[0, 0], reward=[1.0, 0.0], length=[1, 2]).with_advantage(
         method.advantage
@@ -61,7 +61,7 @@ def test_the_loss_is_the_likelihood_of_whole_answers_weighed_by_credit():
     assert gradient.tolist() == [[-0.5, 0.0], [0.5, 0.5]]  # -A / N
 
 
-def test_the_defaults_are_the_papers():
+def test_defaults_match_paper():
     method = rloo()
     assert (method.sampler, method.loss) == (GroupSampler(4), Reinforce())
     assert method.required_signals == {"logp@ref"}
@@ -69,14 +69,14 @@ def test_the_defaults_are_the_papers():
     assert rloo(kl_coef=0.0).advantage == Center(group_ops.leave_one_out_mean)
 
 
-def test_matches_trl_and_of_verl():
+def test_matches_verl_and_trl():
     # verl-project/verl @ 1dda039, trainer/ppo/core_algos.py, compute_rloo_outcome_advantage and
     # compute_rloo_vectorized_outcome_advantage on these inputs; the last answer is alone
     batch = make_batch(group=[0, 0, 0, 1, 1, 2], reward=[1.0, 0.0, 0.5, 2.0, -1.0, 0.75])
     verl, vectorized = [0.75, -0.75, 0.0, 3.0, -3.0, 0.75], [0.75, -0.75, 0.0, 3.0, -3.0, 0.0]
-    ours = rloo(kl_coef=0.0).advantage(batch.reward, batch).tolist()
-    assert ours == pytest.approx(vectorized)
-    assert ours[:5] == pytest.approx(verl[:5])  # 'rloo' leaves a lone answer its reward
+    actual = rloo(kl_coef=0.0).advantage(batch.reward, batch).tolist()
+    assert actual == pytest.approx(vectorized)
+    assert actual[:5] == pytest.approx(verl[:5])  # 'rloo' leaves a lone answer its reward
     # huggingface/trl @ f2cd577, trainer/rloo_trainer.py, its lines from the KL to the advantages
     trl = [0.85, -0.85, 0.28, -0.28]
     reference = [[-1.5, -2.0], [-1.0, 9.0], [-0.5, -1.2], [-1.0, -1.0]]

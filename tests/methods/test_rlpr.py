@@ -12,7 +12,7 @@ def group(*given, alone=0.2):
     return Group(Task("t", ""), tuple(Rollout(reward_terms=p) for p in parts))
 
 
-def test_only_what_the_reasoning_adds_is_paid():
+def test_reward_is_probability_gain_over_no_reasoning():
     parts = {
         "answer_probability": [0.9, 0.5, 0.1],
         "answer_probability_alone": [0.3, 0.3, 0.3],
@@ -27,7 +27,7 @@ def test_only_what_the_reasoning_adds_is_paid():
     assert advantage == pytest.approx([1 / 3 / s, -1 / 15 / s, -4 / 15 / s])
 
 
-def test_groups_too_easy_or_too_hard_are_dropped():
+def test_too_easy_and_too_hard_groups_are_dropped():
     wide, narrow, hopeless = group(0.4, 0.8), group(0.8, 0.82), group(0.1, 0.15)
     # standard deviations 0.2, 0.01 and 0, since a negative gain gets no reward
     assert KeepMinStd(0.05)([wide, narrow, hopeless]) == [wide]
@@ -35,7 +35,7 @@ def test_groups_too_easy_or_too_hard_are_dropped():
     assert KeepMinStd(0.05)([group(0.7)]) == []
 
 
-def test_the_clip_is_higher_above():
+def test_upper_clip_is_higher():
     assert rlpr().loss == Clip(0.2, 0.27)
     assert rlpr().sampler == GroupSampler(8)
     assert rlpr().required_signals == frozenset()

@@ -5,26 +5,26 @@ from grupo.methods.rlsp import SearchReward, rlsp
 from grupo.testing.batches import make_batch
 
 
-def earned(reward, length, effort, **terms):
+def total_reward(reward, length, effort, **terms):
     batch = make_batch(
         group=[0], reward=[reward], length=[length], reward_terms={"effort": [effort]}
     )
     return SearchReward(**terms)(batch.reward, batch).item()
 
 
-def test_short_reasoning_is_fined_and_the_fine_fades():
-    assert earned(1.0, 2000, 0.5, outcome_weight=1.0) == 0.5
-    assert earned(1.0, 1000, 0.5, outcome_weight=1.0) == 0.0
-    assert earned(0.0, 2000, 0.5, outcome_weight=1.0) == -0.5
+def test_short_reasoning_penalty_fades():
+    assert total_reward(1.0, 2000, 0.5, outcome_weight=1.0) == 0.5
+    assert total_reward(1.0, 1000, 0.5, outcome_weight=1.0) == 0.0
+    assert total_reward(0.0, 2000, 0.5, outcome_weight=1.0) == -0.5
 
 
-def test_effort_is_a_fifth_of_the_reward():
-    assert earned(1.0, 2000, 0.5) == pytest.approx(0.8 * 0.5 + 0.2 * 0.5)
-    assert earned(0.0, 10_000, 1.0) == pytest.approx(0.8 * -0.1 + 0.2)
-    assert earned(-0.5, 10_000, 0.0) == pytest.approx(0.8 * -0.6)  # no answer
+def test_effort_weight_is_one_fifth():
+    assert total_reward(1.0, 2000, 0.5) == pytest.approx(0.8 * 0.5 + 0.2 * 0.5)
+    assert total_reward(0.0, 10_000, 1.0) == pytest.approx(0.8 * -0.1 + 0.2)
+    assert total_reward(-0.5, 10_000, 0.0) == pytest.approx(0.8 * -0.6)  # no answer
 
 
-def test_a_group_that_is_all_wrong_still_learns_to_search():
+def test_all_wrong_group_has_nonzero_advantage():
     batch = make_batch(
         group=[0, 0], reward=[0.0, 0.0], length=[4, 8], reward_terms={"effort": [0.5, 0.5]}
     )
@@ -33,7 +33,7 @@ def test_a_group_that_is_all_wrong_still_learns_to_search():
     assert A.tolist() == pytest.approx([-(0.5**0.5), 0.5**0.5], abs=1e-5)
 
 
-def test_matches_the_authors_code():
+def test_matches_reference_implementation():
     # GuanghaoYe/Emergence-of-Thinking @ e7feea7, openrlhf/cli/orm_server_efficient.py,
     # _compute_single_reward, length_penalty 1000; inputs as below, 4 characters for each action
     recorded = {
@@ -44,9 +44,9 @@ def test_matches_the_authors_code():
         (0.0, 3000, 0.5): -0.16666666666666666,  # its judge failed: -1
     }
     for inputs, expected in recorded.items():
-        assert earned(*inputs) == pytest.approx(expected, rel=1e-5)
+        assert total_reward(*inputs) == pytest.approx(expected, rel=1e-5)
 
 
-def test_the_defaults_are_the_released_runs():
+def test_defaults_match_release():
     assert rlsp().advantage.estimators[0] == SearchReward(1000.0, 0.8)
     assert rlsp().loss == Clip(0.2, 0.2) + 0.05 * KL()

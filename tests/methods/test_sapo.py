@@ -13,7 +13,7 @@ def sigmoid(x):
     return 1 / (1 + exp(-x))
 
 
-def learn(by, advantage):
+def loss_and_gradient(by, advantage):
     batch, method = make_batch(group=[0, 0], advantage=advantage), sapo()
     pi = perturb_logp(batch, by)
     loss = (method.aggregation(batch) * method.loss(pi, batch)).sum()
@@ -22,31 +22,31 @@ def learn(by, advantage):
     return loss.item(), pi.logp.grad.flatten().tolist()
 
 
-def test_the_gate_is_a_sigmoid_of_the_ratio_colder_for_bad_tokens():
-    loss, gradient = learn([[log(1.5)], [log(0.5)]], [2.0, -1.0])
+def test_gate_is_sigmoid_with_lower_temperature_for_negative_advantages():
+    loss, gradient = loss_and_gradient([[log(1.5)], [log(0.5)]], [2.0, -1.0])
     f, g = sigmoid(0.5), sigmoid(1.05 * -0.5)
     assert loss == pytest.approx((-2 * 4 * f + 4 / 1.05 * g) / 2)
     # d/dlogp: A r 4 f (1 - f), the temperature cancels
     assert gradient == pytest.approx([-2 * 1.5 * 4 * f * (1 - f) / 2, 0.5 * 4 * g * (1 - g) / 2])
 
 
-def test_on_policy_the_gradient_is_reinforces():
-    _, gradient = learn([[0.0], [0.0]], [2.0, -1.0])  # 4 * 1/2 * 1/2 = 1
+def test_on_policy_gradient_is_reinforce():
+    _, gradient = loss_and_gradient([[0.0], [0.0]], [2.0, -1.0])  # 4 * 1/2 * 1/2 = 1
     assert gradient == pytest.approx([-1.0, 0.5])
 
 
-def test_far_from_the_old_policy_hardly_anything_is_learned_but_never_nothing():
-    _, gradient = learn([[log(9.0)], [log(9.0)]], [1.0, -1.0])
+def test_gradient_decays_off_policy_but_never_vanishes():
+    _, gradient = loss_and_gradient([[log(9.0)], [log(9.0)]], [1.0, -1.0])
     assert 0 > gradient[0] > -0.01
     assert 0 < gradient[1] < -gradient[0]
 
 
-def test_the_defaults_are_those_that_others_quote_from_the_paper():
+def test_defaults_match_paper():
     assert (sapo().loss.positive_temperature, sapo().loss.negative_temperature) == (1.0, 1.05)
     assert sapo().updates == Updates(minibatches=4)
 
 
-def learn_three_and_two(method, by, advantage=(1.0, -1.0)):
+def loss_and_gradient_on_example(method, by, advantage=(1.0, -1.0)):
     batch = make_batch(group=[0, 0], length=[3, 2], advantage=advantage)
     old = [[-1.0, -0.5, -2.0], [-0.7, -1.2, -0.3]]
     batch = replace(batch, old_logp=torch.tensor(old, dtype=torch.float64))
@@ -56,11 +56,11 @@ def learn_three_and_two(method, by, advantage=(1.0, -1.0)):
     return loss.item(), gradient.flatten().tolist()
 
 
-def test_matches_verl_and_of_trl():
+def test_matches_verl_and_trl():
     # verl-project/verl @ 1dda039, trainer/ppo/core_algos.py, compute_policy_loss_sapo, and
     # huggingface/trl @ f2cd577, trainer/grpo_trainer.py, the lines of _compute_loss after the
     # log-probabilities, loss_type "sapo": the same
-    loss, gradient = learn_three_and_two(sapo(), [[0.5, -0.1, -1.5], [-0.6, 1.3, 0.7]])
+    loss, gradient = loss_and_gradient_on_example(sapo(), [[0.5, -0.1, -1.5], [-0.6, 1.3, 0.7]])
     assert loss == pytest.approx(0.2980888955775183)
     assert gradient == pytest.approx(
         [-0.2477897684, -0.1504653288, -0.0320969928, 0.1297836283, 0.1977976058, 0.0]

@@ -1,4 +1,4 @@
-"""Scaf-GRPO: one helped success among seven failures, after a warm-up."""
+"""Scaf-GRPO: one hinted success among seven failures, after warmup."""
 
 from math import sqrt
 
@@ -10,7 +10,7 @@ from grupo.rollouts.samplers import GroupSampler, WithScaffold
 from grupo.testing.batches import make_batch
 
 
-def test_the_one_that_was_helped_outweighs_seven_failures():
+def test_hinted_success_outweighs_seven_failures():
     method = scaf_grpo()
     batch = make_batch([0] * 8, reward=[1.0, *[0.0] * 7]).with_advantage(method.advantage)
     # mean 1/8, variance (49/64 + 7/64) / 7 = 1/8, std sqrt(1/8) = 0.3536
@@ -27,5 +27,5 @@ def test_no_hints_during_warmup():
     assert sampler(0.15) == sampler(1.0) == WithScaffold(GroupSampler(8), max_levels=12.0)
 
 
-def test_the_defaults():
+def test_default_hyperparameters():
     assert scaf_grpo().required_columns == {"hints"}

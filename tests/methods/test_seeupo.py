@@ -1,4 +1,4 @@
-"""SeeUPO: ratios of turns, what later turns carry, and the gradient."""
+"""SeeUPO: turn ratios, factors carried from later turns, and gradients."""
 
 from math import exp, log, sqrt
 
@@ -19,37 +19,37 @@ def rollout(moves, turn, advantage=1.0):
     return loss[0].tolist(), torch.autograd.grad(loss.sum(), pi.logp)[0][0].tolist()
 
 
-def test_an_earlier_turn_is_scaled_by_what_the_later_one_has_become():
+def test_earlier_turn_is_scaled_by_ratios_of_later_turns():
     loss, gradient = rollout([log(1.3), log(1.1)], [0, 1])
     assert loss == pytest.approx([-1.2 * 1.1, -1.1])  # min(1.43, 1.32)
     assert gradient == pytest.approx([0.0, -1.1])  # M is a constant, and 1.3 is clipped
 
 
-def test_a_ratio_is_carried_clipped():
+def test_carried_ratio_is_clipped():
     loss, _ = rollout([0.0, log(1.5)], [0, 1])
     assert loss == pytest.approx([-1.2, -1.2])
 
 
-def test_the_product_is_clipped_at_every_turn():
+def test_product_is_clipped_at_every_turn():
     loss, _ = rollout([0.0, log(0.9), log(1.2), log(1.2)], [0, 1, 2, 3])
-    # from the end: 1.2; 1.2 x 1.2 held at 1.2; 0.9 x 1.2 = 1.08
+    # from the end: 1.2; 1.2 x 1.2 clipped to 1.2; 0.9 x 1.2 = 1.08
     assert loss == pytest.approx([-1.08, -0.9 * 1.2, -1.2 * 1.2, -1.2])
 
 
-def test_the_ratio_of_a_turn_is_its_geometric_mean():
+def test_turn_ratio_is_geometric_mean():
     loss, gradient = rollout([0.1, 0.2, -0.1], [0, 0, 1], advantage=-1.0)
     assert loss == pytest.approx([exp(0.15) * exp(-0.1)] * 2 + [exp(-0.1)])
     # the sum over a turn's two actions: each moves the mean by half
     assert gradient == pytest.approx([exp(0.05), exp(0.05), exp(-0.1)])
 
 
-def test_bad_moves_far_down_are_left_alone():
+def test_negative_actions_far_below_clip_have_no_gradient():
     loss, gradient = rollout([-0.5], [0], advantage=-1.0)
     assert loss == pytest.approx([0.8])
     assert gradient == [0.0]
 
 
-def test_advantages_are_standardised_over_the_batch():
+def test_advantages_are_standardized_over_batch():
     batch = make_batch(group=[0, 0, 1, 1], reward=[1.0, 0.0, 4.0, 0.0])
     A = batch.with_advantage(seeupo().advantage).advantage.flatten().tolist()
     deviation = sqrt((0.25 + 0.25 + 4 + 4) / 4)  # of 0.5, -0.5, 2, -2
@@ -57,11 +57,11 @@ def test_advantages_are_standardised_over_the_batch():
     assert pytest.approx(expected, rel=1e-6) == A
 
 
-def test_equal_rewards_give_no_signal():
+def test_advantage_is_zero_when_rewards_are_equal():
     batch = make_batch(group=[0, 0], reward=[1.0, 1.0]).with_advantage(seeupo().advantage)
     assert batch.advantage.abs().max() == 0
 
 
-def test_the_defaults_are_the_papers():
+def test_defaults_match_paper():
     assert seeupo().updates == Updates(epochs=10)
     assert seeupo().aggregation is batch_turn_mean

@@ -13,7 +13,7 @@ SAMPLER = [[-1.0 - log(3), -1.0 + log(2)], [-1.0 - log(4), 99.0]]
 BATCH = make_batch([0, 0], length=[2, 1], advantage=[1.0, -1.0], signals={"logp@sampler": SAMPLER})
 
 
-def test_an_answer_whose_product_is_above_the_cap_is_left_out():
+def test_sequence_above_cap_is_masked():
     method, pi = seq_mis(), perturb_logp(BATCH, [[0.1, 0.1], [0.1, 0.0]])
     loss = (method.aggregation(BATCH) * method.loss(pi, BATCH)).sum()
     r = exp(0.1)
@@ -22,7 +22,7 @@ def test_an_answer_whose_product_is_above_the_cap_is_left_out():
     assert gradient[BATCH.mask].tolist() == pytest.approx([-1.5 * r / 4] * 2 + [0.0])
 
 
-def test_a_product_far_below_1_is_kept_small_as_it_is():
+def test_small_sequence_ratio_is_kept_unchanged():
     batch = make_batch([0], advantage=[1.0], signals={"logp@sampler": [[-1.0 + log(100)]]})
     loss = seq_mis().loss(perturb_logp(batch, [[0.0]]), batch)
     assert loss.item() == pytest.approx(-0.01)
@@ -31,22 +31,22 @@ def test_a_product_far_below_1_is_kept_small_as_it_is():
 D = [[1.2, -1.5, 0.3], [-1.0, 0.2, 0.0], [0.1, 0.05, 1.8]]  # log pi_old - log pi_sampler
 
 
-def learn_from_three(method):
-    seen = {"logp@sampler": [[-1.0 - d for d in row] for row in D]}
-    batch = make_batch([0] * 3, length=[3, 2, 3], advantage=[1.0, -1.0, 0.5], signals=seen)
+def loss_and_gradient_on_example(method):
+    signals = {"logp@sampler": [[-1.0 - d for d in row] for row in D]}
+    batch = make_batch([0] * 3, length=[3, 2, 3], advantage=[1.0, -1.0, 0.5], signals=signals)
     pi = perturb_logp(batch, [[0.1, -0.1, -0.5], [0.3, 0.1, 0.0], [-0.4, 0.2, 0.15]])
     loss = (method.aggregation(batch) * method.loss(pi, batch)).sum()
     (gradient,) = torch.autograd.grad(loss, pi.logp)
     return loss.item(), gradient.flatten().tolist()
 
 
-def test_matches_verl_and_of_trl():
+def test_matches_verl_and_trl():
     # verl-project/verl @ 1dda039, trainer/ppo/rollout_corr_helper.py,
     # compute_rollout_correction_weights with rollout_is="sequence",
     # rollout_is_threshold="1e-9_2.0", and compute_policy_loss_vanilla with
     # "seq-mean-token-mean"; huggingface/trl @ f2cd577, trainer/grpo_trainer.py, its lines for
     # "sequence_mask", clip_max 2.0, and loss_type "grpo": the same
-    loss, gradient = learn_from_three(seq_mis())
+    loss, gradient = loss_and_gradient_on_example(seq_mis())
     assert loss == pytest.approx(-0.1068738944577499)
     assert gradient == pytest.approx(
         [
@@ -64,14 +64,16 @@ def test_matches_verl_and_of_trl():
     )
 
 
-def test_verl_s_rejection_by_the_sum_of_k1_is_of_the_inverse_ratio():
+def test_verl_k1_sum_rejection_uses_inverse_ratio():
     # the same file, compute_rollout_rejection_mask with rollout_rs="seq_sum_k1": k1 there is
     # log pi_sampler - log pi_old, so that our cap of 2 is its lower bound of 1 / 2; a threshold of
     # "2.0" alone means 0.5_2.0, which drops the second answer, too, whose product is e^-0.8
     verl = {"2.0": [True, False, False], "0.5_1e9": [True, True, False]}
-    kept = [any(learn_from_three(seq_mis())[1][3 * row : 3 * row + 3]) for row in range(3)]
-    assert kept == verl["0.5_1e9"] != verl["2.0"]
-    both_sides = learn_from_three(
+    kept_rows = [
+        any(loss_and_gradient_on_example(seq_mis())[1][3 * row : 3 * row + 3]) for row in range(3)
+    ]
+    assert kept_rows == verl["0.5_1e9"] != verl["2.0"]
+    both_sides = loss_and_gradient_on_example(
         seq_mis().replace(
             loss=CorrectedLoss(Clip(0.2, 0.2), ImportanceWeight(IntervalMask(0.5, 2.0), row_sum))
         )

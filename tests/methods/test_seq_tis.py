@@ -11,7 +11,7 @@ SAMPLER = [[-1.0 - log(3), -1.0 + log(2)], [-1.0 - log(4), 99.0]]
 BATCH = make_batch([0, 0], length=[2, 1], advantage=[1.0, -1.0], signals={"logp@sampler": SAMPLER})
 
 
-def test_an_answer_weighs_by_the_product_of_its_ratios_up_to_the_cap():
+def test_sequence_weight_is_truncated_product_of_ratios():
     method, pi = seq_tis(), perturb_logp(BATCH, [[0.1, 0.1], [0.1, 0.0]])
     loss = (method.aggregation(BATCH) * method.loss(pi, BATCH)).sum()
     r = exp(0.1)
@@ -23,22 +23,22 @@ def test_an_answer_weighs_by_the_product_of_its_ratios_up_to_the_cap():
 D = [[1.2, -1.5, 0.3], [-1.0, 0.2, 0.0], [0.1, 0.05, 1.8]]  # log pi_old - log pi_sampler
 
 
-def learn_from_three(method):
-    seen = {"logp@sampler": [[-1.0 - d for d in row] for row in D]}
-    batch = make_batch([0] * 3, length=[3, 2, 3], advantage=[1.0, -1.0, 0.5], signals=seen)
+def loss_and_gradient_on_example(method):
+    signals = {"logp@sampler": [[-1.0 - d for d in row] for row in D]}
+    batch = make_batch([0] * 3, length=[3, 2, 3], advantage=[1.0, -1.0, 0.5], signals=signals)
     pi = perturb_logp(batch, [[0.1, -0.1, -0.5], [0.3, 0.1, 0.0], [-0.4, 0.2, 0.15]])
     loss = (method.aggregation(batch) * method.loss(pi, batch)).sum()
     (gradient,) = torch.autograd.grad(loss, pi.logp)
     return loss.item(), gradient.flatten().tolist()
 
 
-def test_matches_verl_and_of_trl():
+def test_matches_verl_and_trl():
     # verl-project/verl @ 1dda039, trainer/ppo/rollout_corr_helper.py,
     # compute_rollout_correction_weights with rollout_is="sequence",
     # rollout_is_threshold=2.0, and compute_policy_loss_vanilla with
     # "seq-mean-token-mean"; huggingface/trl @ f2cd577, trainer/grpo_trainer.py, its lines for
     # "sequence_truncate", clip_max 2.0, and loss_type "grpo": the same
-    loss, gradient = learn_from_three(seq_tis())
+    loss, gradient = loss_and_gradient_on_example(seq_tis())
     assert loss == pytest.approx(-0.44377992541961014)
     assert gradient == pytest.approx(
         [

@@ -13,24 +13,24 @@ from grupo.rollouts.samplers import GroupSampler
 from grupo.testing.batches import make_batch
 
 
-def coefficient(*entropies):
+def entropy_coefficient(*entropies):
     return resolve_schedules(
         skywork_or1(), 0.5, {"policy/entropy": entropies}
     ).loss.right.entropy_coef
 
 
-def test_the_bonus_rises_while_entropy_is_low():
-    assert coefficient() == 0.0
-    assert coefficient(0.1) == pytest.approx(0.005)
-    assert coefficient(0.1, 0.1, 0.2) == pytest.approx(0.015)
+def test_entropy_coef_rises_while_entropy_is_low():
+    assert entropy_coefficient() == 0.0
+    assert entropy_coefficient(0.1) == pytest.approx(0.005)
+    assert entropy_coefficient(0.1, 0.1, 0.2) == pytest.approx(0.015)
 
 
-def test_it_is_off_while_entropy_is_high_and_comes_back_lower():
-    assert coefficient(0.1, 0.1, 0.3) == 0.0
-    assert coefficient(0.1, 0.1, 0.3, 0.1) == pytest.approx(0.01)  # 0.005 * (1 + 1 - 1 + 1)
+def test_entropy_bonus_is_off_above_target_and_resumes_lower():
+    assert entropy_coefficient(0.1, 0.1, 0.3) == 0.0
+    assert entropy_coefficient(0.1, 0.1, 0.3, 0.1) == pytest.approx(0.01)  # 0.005 * (1 + 1 - 1 + 1)
 
 
-def test_the_gradient_of_the_bonus_is_its_coefficient():
+def test_bonus_gradient_is_its_coefficient():
     batch = make_batch(group=[0, 0], length=[1, 2])
     entropy = torch.tensor([[0.5, 9.0], [0.2, 0.3]], dtype=torch.float64, requires_grad=True)
     pi = Signals(logp=batch.old_logp, entropy=entropy)
@@ -40,7 +40,7 @@ def test_the_gradient_of_the_bonus_is_its_coefficient():
     assert gradient.tolist() == [pytest.approx([-0.01, 0.0]), pytest.approx([-0.01, -0.01])]
 
 
-def test_the_defaults_are_the_papers():
+def test_defaults_match_paper():
     method = skywork_or1()
     assert method.sampler == GroupSampler(16)
     assert method.loss == Clip(0.2, 0.2) + EntropyBonus(TargetEntropy(target=0.2, step_size=0.005))

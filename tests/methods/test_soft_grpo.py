@@ -1,4 +1,4 @@
-"""SofT-GRPO: the ratio of a thought by hand, and models that learn to think."""
+"""SofT-GRPO: hand-computed ratio of a soft thought and training of toy models."""
 
 from dataclasses import replace
 from math import log
@@ -17,7 +17,7 @@ from grupo.testing.smoke.run import echo_recipe, negate
 from grupo.training.learner import Learner
 
 
-def test_a_thought_has_a_ratio_like_any_token():
+def test_soft_thought_has_token_like_ratio():
     # p = (.6, .4), noise (.5, -.2); then p = (.7, .3): -1.029 against -1.064
     score = torch.tensor([[log(0.6) + 0.5, log(0.4) - 0.2]])
     token = torch.tensor([[0, 1]])
@@ -28,13 +28,13 @@ def test_a_thought_has_a_ratio_like_any_token():
     assert (new - old).exp().item() == pytest.approx(1.036, abs=1e-3)
 
 
-def test_the_rest_is_grpo_with_a_little_kl():
+def test_remaining_components_are_grpo_with_small_kl():
     loss = soft_grpo().loss
     assert "0.001 * KL" in repr(loss)
     assert soft_grpo().advantage == Method().advantage
 
 
-def trained(method: Method, steps: int) -> tuple[float, float]:
+def accuracies(method: Method, steps: int) -> tuple[float, float]:
     """Accuracy after two soft thoughts, before and after training."""
     plain = echo_recipe(method, max_steps=steps)
     assert isinstance(plain.policy, CausalLM)
@@ -44,18 +44,18 @@ def trained(method: Method, steps: int) -> tuple[float, float]:
     )
     learner = Learner(plain.replace(policy=soft))
 
-    def truth() -> float:
-        asked = {"attempts": 16, "solved": SuccessCriterion("truth"), "key": 1}
-        found = evaluate(learner.policy, learner.recipe.env, learner.tasks, **asked)
-        return found.sampled.value
+    def accuracy() -> float:
+        options = {"attempts": 16, "solved": SuccessCriterion("truth"), "key": 1}
+        result = evaluate(learner.policy, learner.recipe.env, learner.tasks, **options)
+        return result.sampled.value
 
-    before = truth()
+    before = accuracy()
     for _ in range(steps):
         learner.step()
-    return before, truth()
+    return before, accuracy()
 
 
-def test_a_step_trains_thoughts_and_tokens():
+def test_step_trains_thoughts_and_tokens():
     plain = echo_recipe(soft_grpo(), max_steps=1)
     soft = SoftThinkingLM(
         replace(plain.policy, max_new_tokens=6),
@@ -71,9 +71,9 @@ def test_a_step_trains_thoughts_and_tokens():
 
 
 @pytest.mark.slow
-def test_reward_rises_and_does_not_with_flipped_sign():
+def test_reward_rises_and_not_with_flipped_sign():
     method = soft_grpo()
-    before, after = trained(method, 60)  # from 0.06 to 0.62 when this was written
+    before, after = accuracies(method, 60)  # from 0.06 to 0.62 when this was written
     assert after > before + 0.3
-    before, turned = trained(method.replace(advantage=chain(method.advantage, negate)), 60)
-    assert turned < before + 0.05
+    before, flipped = accuracies(method.replace(advantage=chain(method.advantage, negate)), 60)
+    assert flipped < before + 0.05

@@ -5,25 +5,25 @@ from grupo.methods.soft_verifier import soft_reward, soft_verifier
 from grupo.testing.batches import make_batch, perturb_logp
 
 
-def test_the_verifiers_doubt_is_part_of_the_reward():
+def test_reward_includes_verifier_probability():
     assert soft_reward("1", 0.8) == 0.8
     assert soft_reward("0", 0.7) == pytest.approx(0.3)
     assert soft_reward(" 1\n", 0.8) == 0.8
     assert soft_reward("x", 0.9) == 0.0
 
 
-def test_rewards_are_standardised_over_the_batch():
+def test_rewards_are_standardized_over_batch():
     batch = make_batch(group=[0, 1], reward_terms={"verified": [0.8, 0.3]})
     # about 0.55, and the standard deviation of two that differ by 1/2 is 1/4
     assert soft_verifier().advantage(batch.reward, batch).tolist() == pytest.approx([1.0, -1.0])
 
 
-def test_where_all_are_equal_nothing_is_learned():
+def test_advantage_is_zero_when_rewards_are_equal():
     batch = make_batch(group=[0, 1], reward_terms={"verified": [0.5, 0.5]})
     assert soft_verifier().advantage(batch.reward, batch).tolist() == [0.0, 0.0]
 
 
-def test_the_loss_is_reinforce_on_whole_answers():
+def test_loss_is_sequence_reinforce():
     method = soft_verifier()
     batch = make_batch(group=[0, 1], length=[1, 2], reward_terms={"verified": [0.8, 0.3]})
     batch = batch.with_advantage(method.advantage)

@@ -11,38 +11,38 @@ def rollout(text):
     return Rollout(turns=(("", Action(items=(1,), logp=(0.0,), text=text)),))
 
 
-def longer(task, i, j):
+def prefer_longer(task, i, j):
     return 1.0 if len(i.text) > len(j.text) else 0.0  # a tie is lost in both orders
 
 
-def test_in_a_circle_of_preferences_all_earn_the_same():
+def test_cyclic_preferences_have_equal_win_rates():
     assert win_rates([[0, 1, 0], [0, 0, 1], [1, 0, 0]]) == [0.5, 0.5, 0.5]
 
 
-def test_in_an_order_the_first_beats_all():
+def test_ordered_preferences_rank_first_highest():
     assert win_rates([[9, 1, 1], [0, 9, 1], [0, 0, 9]]) == [1.0, 0.5, 0.0]
 
 
-def test_lone_rollout_has_win_rate_one_half():
+def test_single_rollout_has_win_rate_one_half():
     assert win_rates([[0.0]]) == [0.5]
 
 
-def test_both_orders_of_a_pair_are_compared_so_that_a_tie_is_one_half():
+def test_pairs_are_compared_in_both_orders_and_ties_are_one_half():
     rollouts = [rollout("a"), rollout("bb"), rollout("cc"), rollout("dddd")]
     # a: 0; bb: beats a, ties cc, loses to dddd
-    earned = PreferenceWinRate(longer)(Task("t", ""), rollouts)
-    assert earned == pytest.approx([0.0, 1.5 / 3, 1.5 / 3, 1.0])
-    assert sum(earned) == pytest.approx(4 / 2)
+    rates = PreferenceWinRate(prefer_longer)(Task("t", ""), rollouts)
+    assert rates == pytest.approx([0.0, 1.5 / 3, 1.5 / 3, 1.0])
+    assert sum(rates) == pytest.approx(4 / 2)
 
 
-def test_the_advantage_of_an_order_of_three():
+def test_advantages_of_ordered_preferences():
     batch = make_batch(group=[0, 0, 0], reward_terms={"win_rate": [1.0, 0.5, 0.0]})
     s = sqrt((0.25 + 0 + 0.25) / 2) + 1e-6
     advantage = spo_selfplay().advantage(batch.reward, batch).tolist()
     assert advantage == pytest.approx([0.5 / s, 0.0, -0.5 / s])
 
 
-def test_in_a_circle_nothing_is_learned():
+def test_advantage_is_zero_for_cyclic_preferences():
     batch = make_batch(group=[0, 0, 0], reward_terms={"win_rate": [0.5, 0.5, 0.5]})
     assert spo_selfplay().advantage(batch.reward, batch).tolist() == [0, 0, 0]
 

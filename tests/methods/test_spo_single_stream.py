@@ -1,4 +1,4 @@
-"""SPO's tracker, its whitened advantages and its choice of tasks."""
+"""SPO: value tracker, whitened advantages and task sampling."""
 
 from math import sqrt
 
@@ -13,65 +13,65 @@ from grupo.rollouts.history import History
 from grupo.testing.batches import make_batch
 
 
-def past(*rewards):
+def task_history(*rewards):
     return TaskHistory(tuple(range(len(rewards))), tuple((float(r),) for r in rewards))
 
 
-def test_a_task_without_a_past_pays_a_half():
-    assert beta_mean(past(), 0.875) == 0.5
+def test_unseen_task_has_baseline_one_half():
+    assert beta_mean(task_history(), 0.875) == 0.5
 
 
-def test_a_reward_moves_the_tracker_and_the_past_is_forgotten():
+def test_tracker_moves_by_reward_and_forgets():
     # al = be = 1/2; r = 1: al = 0.4375 + 1, be = 0.4375; then r = 0
     al, be = 1.4375, 0.4375
-    assert beta_mean(past(1), 0.875) == pytest.approx(al / (al + be))
+    assert beta_mean(task_history(1), 0.875) == pytest.approx(al / (al + be))
     al, be = 0.875 * al, 0.875 * be + 1
-    assert beta_mean(past(1, 0), 0.875) == pytest.approx(al / (al + be))
+    assert beta_mean(task_history(1, 0), 0.875) == pytest.approx(al / (al + be))
     # eight 1s in all, as 1 / (1 - 0.875) says, and nothing left of the 1/2: 8 / 8
-    assert beta_mean(past(*[1] * 200), 0.875) == pytest.approx(1.0)
+    assert beta_mean(task_history(*[1] * 200), 0.875) == pytest.approx(1.0)
 
 
-def test_advantages_are_whitened_over_the_batch():
+def test_advantages_are_whitened_over_batch():
     batch = make_batch(group=[0, 1], reward=[1, 0])  # a = [1/2, -1/2], std sqrt(1/2)
     A = spo_single_stream().advantage(batch.reward, batch)
     assert A.tolist() == pytest.approx([0.5 / sqrt(0.5), -0.5 / sqrt(0.5)])
 
 
-def test_success_surprises_where_it_was_rare():
-    batch = make_batch(group=[0, 1], reward=[1, 1], history=[past(1), past(0)])
+def test_rare_success_has_larger_advantage():
+    batch = make_batch(group=[0, 1], reward=[1, 1], history=[task_history(1), task_history(0)])
     # v = 1.4375 / 1.875 and 0.4375 / 1.875: two values lie 1 / sqrt(2) stds off their mean
     A = spo_single_stream().advantage(batch.reward, batch)
     assert A.tolist() == pytest.approx([-1 / sqrt(2), 1 / sqrt(2)], rel=1e-6)
 
 
-def test_a_batch_of_one_rollout_is_not_credited():
+def test_single_rollout_batch_has_zero_advantage():
     batch = make_batch(group=[0], reward=[1])
     assert spo_single_stream().advantage(batch.reward, batch).tolist() == [0.0]
 
 
-def ask(history, wanted, count=10, seed=0, round=0):
+def curriculum_request(history, wanted, count=10, seed=0, round=0):
     return CurriculumRequest([Task(str(i), "") for i in range(count)], history, wanted, seed, round)
 
 
-def test_no_task_is_requested_twice_in_a_step():
-    chosen = UncertaintyWeighted(0.875)(ask(History(), 10))
+def test_tasks_are_not_repeated_within_step():
+    chosen = UncertaintyWeighted(0.875)(curriculum_request(History(), 10))
     assert sorted(int(task.key) for task in chosen) == list(range(10))
-    assert UncertaintyWeighted(0.875)(ask(History(), 3, round=1)) == []
+    assert UncertaintyWeighted(0.875)(curriculum_request(History(), 3, round=1)) == []
 
 
-def test_undecided_tasks_come_more_often():
+def test_uncertain_tasks_are_sampled_more_often():
     # task 0 always pays: v is near 1 after 60 times, its weight near 0.05; the other's 0.55
-    history = History(task_histories={"0": past(*[1] * 60)})
+    history = History(task_histories={"0": task_history(*[1] * 60)})
     first = 0
-    for asked in range(400):
-        history.tasks_drawn = asked
-        first += UncertaintyWeighted(0.875)(ask(history, 1, count=2))[0].key == "0"
-    v = beta_mean(past(*[1] * 60), 0.875)
+    for drawn_before in range(400):
+        history.tasks_drawn = drawn_before
+        first += UncertaintyWeighted(0.875)(curriculum_request(history, 1, count=2))[0].key == "0"
+    v = beta_mean(task_history(*[1] * 60), 0.875)
     weight = sqrt(v * (1 - v)) + 0.05
     assert first / 400 == pytest.approx(weight / (weight + 0.55), abs=0.06)
 
 
-def test_matches_the_authors_code():
+def test_matches_reference_implementation():
     # verl-project/verl-recipe @ 48ea0a7, spo/spo_ray_trainer.py, the lines of `spo` in fit and
     # _get_spo_rho of type "constant", 0.875; three tasks, four steps in a row; inputs as below
     steps = [[1.0, 0, 1], [1, 0, 0], [0, 0, 1], [1, 1, 0]]
@@ -82,13 +82,13 @@ def test_matches_the_authors_code():
         [0.2309677877, 0.8643070967, -1.095274884],
     ]
     for t, reward in enumerate(steps):
-        before = [past(*[step[task] for step in steps[:t]]) for task in range(3)]
+        before = [task_history(*[step[task] for step in steps[:t]]) for task in range(3)]
         batch = make_batch(group=[0, 1, 2], reward=reward, history=before)
         A = spo_single_stream().advantage(batch.reward, batch)
         assert A.tolist() == pytest.approx(expected[t], rel=1e-5)
 
 
-def test_the_defaults_are_the_papers():
+def test_defaults_match_paper():
     method = spo_single_stream()
     assert method.sampler.group_size == 1
     assert (method.loss.clip_low, method.loss.clip_high) == (0.2, 0.28)

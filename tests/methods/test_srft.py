@@ -10,7 +10,7 @@ from tests.helpers.recorded_batches import EXPERT, MOVES, six
 H = (0.5, 1.0, 0.2)  # mean entropies of the rows
 
 
-def learned(right):
+def batch_losses_and_gradient(right):
     method = srft()
     batch = make_batch(
         [0, 0, 0],
@@ -29,14 +29,14 @@ def learned(right):
     return batch, loss.item(), *slopes
 
 
-def test_own_rollouts_are_right_or_wrong_and_the_demonstration_is_compared_with_them():
-    batch, _, _, _ = learned([1.0, 0.0, 1.0])
+def test_own_rollouts_use_sign_and_demonstration_joins_baseline():
+    batch, _, _, _ = batch_losses_and_gradient([1.0, 0.0, 1.0])
     A = (1 / 3) / ((1 / 3) ** 0.5 + 1e-6)  # of 1, 0 and 1: mean 2/3, variance (1 + 4 + 1) / 9 / 2
     assert batch.advantage[:, 0].tolist() == pytest.approx([1.0, -1.0, A])
 
 
-def test_entropy_weighs_both_likelihoods_and_is_a_constant():
-    batch, loss, by_logp, by_entropy = learned([1.0, 0.0, 1.0])
+def test_entropy_weights_are_detached():
+    batch, loss, by_logp, by_entropy = batch_losses_and_gradient([1.0, 0.0, 1.0])
     A = batch.advantage[2, 0].item()
     own = [-0.1 * exp(0.5) / 4] * 2 + [1 / 4] * 2  # a mean over four tokens
     w = 0.5 * exp(-0.2)
@@ -48,18 +48,18 @@ def test_entropy_weighs_both_likelihoods_and_is_a_constant():
     assert loss == pytest.approx(value)
 
 
-def test_where_all_are_right_the_demonstration_is_still_imitated():
-    batch, _, by_logp, _ = learned([1.0, 1.0, 1.0])
+def test_demonstration_is_imitated_when_all_rollouts_are_correct():
+    batch, _, by_logp, _ = batch_losses_and_gradient([1.0, 1.0, 1.0])
     assert batch.advantage[2].tolist() == [0.0, 0.0]
     assert by_logp[2].tolist() == pytest.approx([-0.5 * exp(-0.2) / 2] * 2)
 
 
-def test_the_defaults_are_these():
+def test_default_hyperparameters():
     assert srft().required_signals == {"sampled", "entropy"}
     assert srft().loss.recomputed_signals == {"entropy"}
 
 
-def test_matches_the_authors_code():
+def test_matches_reference_implementation():
     # TsinghuaC3I/Unify-Post-Training @ ae332f5, hpt/verl/verl/mix_src/mix_actor.py,
     # update_policy, its lines for srft without reshaping and clip, sft_loss + off_pg_loss +
     # on_pg_loss; inputs as below. Its pg_loss is one mean over the tokens of both sources.

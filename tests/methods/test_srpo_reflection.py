@@ -1,4 +1,4 @@
-"""SRPO: what a reflection did to an answer, and how long it was."""
+"""SRPO: rewards for the effect and the length of a reflection."""
 
 from math import exp
 
@@ -25,14 +25,14 @@ def reward(piece, first, correct, format=1.0, reflection=1.0, first_length=4.0, 
 BRIEF = 0.1 * exp(-0.25)  # 9 tokens, 8 wanted, 10 too many: u = 1/2
 
 
-def test_right_twice_is_worth_most_in_the_paper():
+def test_correct_twice_has_highest_reward_in_paper():
     assert reward(PAPER, 1.0, 1.0) == pytest.approx(0.5 + 0.5 + 0.25 + 0.25 + BRIEF)
     assert reward(PAPER, 0.0, 1.0) == pytest.approx(0.5 + 0.5 + 0.25 + BRIEF)
     assert reward(PAPER, 1.0, 0.0) == pytest.approx(0.5 + 0.5 - 0.25 + 0.25 + BRIEF)
     assert reward(PAPER, 0.0, 0.0) == pytest.approx(0.5 + 0.25 + BRIEF)
 
 
-def test_correction_has_the_largest_reward_in_the_release():
+def test_correction_has_highest_reward_in_release():
     assert reward(RELEASE, 0.0, 1.0) == pytest.approx(1.0 + 0.5 + BRIEF)
     assert reward(RELEASE, 0.0, 1.0) == pytest.approx(1.5779, abs=1e-4)
     assert reward(RELEASE, 1.0, 1.0) == pytest.approx(0.75 + 0.5 + BRIEF)
@@ -40,19 +40,19 @@ def test_correction_has_the_largest_reward_in_the_release():
     assert reward(RELEASE, 0.0, 0.0) == pytest.approx(0.5 + BRIEF)
 
 
-def test_a_single_answer_is_not_judged_by_a_reflection():
-    alone = {"format": 0.0, "reflection": 0.0, "first_length": 0.0}
-    assert reward(PAPER, 1.0, 1.0, **alone) == 0.5
-    assert reward(PAPER, 0.0, 0.0, **alone) == 0.0
+def test_single_answer_has_no_reflection_reward():
+    unreflected = {"format": 0.0, "reflection": 0.0, "first_length": 0.0}
+    assert reward(PAPER, 1.0, 1.0, **unreflected) == 0.5
+    assert reward(PAPER, 0.0, 0.0, **unreflected) == 0.0
 
 
-def test_length_is_best_at_twice_the_first_answer():
+def test_length_reward_peaks_at_twice_first_answer():
     assert reward(PAPER, 0.0, 0.0, reflection=0.0, length=8) == pytest.approx(0.5 + 0.1)
     short, long = (reward(PAPER, 0.0, 0.0, reflection=0.0, length=n) for n in (6, 10))
     assert short == long == pytest.approx(0.5 + 0.1 * exp(-1))
 
 
-def test_the_advantage_is_of_these_rewards():
+def test_advantage_uses_reflection_rewards():
     parts = {"first": [1.0, 0.0], "correct": [1.0, 0.0]}
     parts |= {name: [0.0, 0.0] for name in ("format", "reflection", "first_length")}
     batch = make_batch(group=[0, 0], reward_terms=parts)
@@ -60,7 +60,7 @@ def test_the_advantage_is_of_these_rewards():
     assert advantage == pytest.approx([0.5**0.5, -(0.5**0.5)], rel=1e-5)
 
 
-def test_matches_the_authors_code():
+def test_matches_reference_implementation():
     # SUSTechBruce/SRPO_MLLMs @ 23dab54,
     # spro_rl_train/openrlhf_srpo/srpo_runs/scripts/srpo_reward_func.py, accuracy_reward_func +
     # format_reward_func + 0.1 length_reward_func; words for tokens, inputs as
@@ -76,11 +76,11 @@ def test_matches_the_authors_code():
         assert r == pytest.approx(expected, rel=1e-5)
     # of a single right answer, where its length_reward_func fails and reward_func pays 0: the sum
     # of the other two
-    alone = {"format": 0.0, "reflection": 0.0, "first_length": 0.0, "length": 7}
-    assert reward(RELEASE, 1.0, 1.0, **alone) == 0.5
+    unreflected = {"format": 0.0, "reflection": 0.0, "first_length": 0.0, "length": 7}
+    assert reward(RELEASE, 1.0, 1.0, **unreflected) == 0.5
 
 
-def test_the_defaults_are_the_papers():
+def test_defaults_match_paper():
     assert srpo_reflection().advantage.estimators[0] == PAPER
     assert (
         srpo_reflection(corrected_reward=1.0, reflection_reward=0.0).advantage.estimators[0]

@@ -1,4 +1,4 @@
-"""T-PPO: one answer cut, one finished, the same values."""
+"""T-PPO: one truncated and one finished answer with equal values."""
 
 import pytest
 import torch
@@ -21,17 +21,17 @@ def answers():
     )
 
 
-def test_a_finished_answer_has_plain_gae():
+def test_finished_answer_has_gae():
     A = answers().with_advantage(t_ppo(gae_lambda=0.95).advantage).advantage[0]
     assert A.tolist() == pytest.approx([0.2 + 0.95 * (0.1 + 0.95 * 0.5), 0.1 + 0.475, 0.5])
 
 
-def test_a_cut_answer_goes_on_as_it_was_worth_and_its_reward_is_not_read():
+def test_truncated_answer_bootstraps_value_and_ignores_reward():
     A = answers().with_advantage(t_ppo(gae_lambda=0.95).advantage).advantage[1]
     assert A.tolist() == pytest.approx([0.2 + 0.95 * 0.1, 0.1, 0.0])  # d = 0.2, 0.1, 0
 
 
-def test_the_value_learns_from_finished_answers():
+def test_value_loss_covers_finished_answers_only():
     batch = answers().with_advantage(t_ppo().advantage)
     pi = Signals(
         logp=batch.old_logp,
@@ -43,5 +43,5 @@ def test_the_value_learns_from_finished_answers():
     assert slope.tolist() == [pytest.approx([-1.6, -1.2, -1.0]), [0.0] * 3]
 
 
-def test_the_defaults():
+def test_default_hyperparameters():
     assert t_ppo().aux_heads == (LinearHead("value"),)

@@ -1,4 +1,4 @@
-"""TempFlow-GRPO: steps of noise 0.3, 0.2 and 0.1, and walks of which one step is by chance."""
+"""TempFlow-GRPO: steps of noise 0.3, 0.2 and 0.1, and paths with one stochastic step."""
 
 import asyncio
 from math import exp, sqrt
@@ -20,25 +20,25 @@ from tests.helpers.number_policy import Walk, Weighed, steps
 MATTERS = (1.0, 0.8, 0.5, 0.0)
 
 
-def learned(method):
-    """A group of walks, and its batch with its credit."""
+def sampled_batch(method):
+    """A group of sampled paths and its batch with advantages."""
     group = asyncio.run(method.sampler(Task("t", "go"), Weighed(MATTERS), Walk(len(MATTERS), 5)))
     return group, collate([group], lambda rows: {}).with_advantage(method.advantage)
 
 
-def test_steps_count_by_their_noise_and_on_average_once():
+def test_step_weights_follow_noise_with_mean_one():
     batch = make_batch([0, 0, 0], signals={"step/std": [[0.3], [0.2], [0.1]]})
     assert NoiseWeighted()(batch).flatten().tolist() == pytest.approx([1.5 / 3, 1.0 / 3, 0.5 / 3])
 
 
-def test_noise_is_compared_within_the_group():
+def test_noise_weights_are_normalized_within_group():
     batch = make_batch([0, 0, 1], signals={"step/std": [[0.3], [0.1], [0.7]]})
     assert NoiseWeighted()(batch).flatten().tolist() == pytest.approx([1.5 / 3, 0.5 / 3, 1 / 3])
     silent = make_batch([0], signals={"step/std": [[0.0]]})
     assert NoiseWeighted()(silent).tolist() == [[0.0]]
 
 
-def test_loss_and_gradient_of_two_places_by_hand():
+def test_loss_and_gradient_of_two_branch_points():
     method = tempflow_grpo(clip_eps=1e-4, kl_coef=0.04)
     marks = {"step/std": [[0.3], [0.3], [0.1], [0.1]]}
     parts = {"branch_step": [0.0, 0.0, 2.0, 2.0]}
@@ -49,40 +49,40 @@ def test_loss_and_gradient_of_two_places_by_hand():
     pi["reverse_kl@ref"] = torch.full((4, 1), 0.5).double().requires_grad_()
     loss = (method.aggregation(batch) * method.loss(pi, batch)).sum()
     slopes = torch.autograd.grad(loss, [pi.logp, pi["reverse_kl@ref"]])
-    A = 0.5 / (sqrt(0.5) + 1e-6)  # at the second place both are worth the same
+    A = 0.5 / (sqrt(0.5) + 1e-6)  # at the second place both have equal rewards
     # noise .3 and .1, mean .2: weights 1.5 / 4 and .5 / 4; the first is clipped
     surrogate = 1.5 / 4 * (-1.0001 * A + exp(2e-4) * A)
     assert loss.item() == pytest.approx(surrogate + 0.04 * 0.5)
-    wanted = [0.0, 1.5 / 4 * exp(2e-4) * A, 0.0, 0.0]
-    assert slopes[0].flatten().tolist() == pytest.approx(wanted)
+    expected = [0.0, 1.5 / 4 * exp(2e-4) * A, 0.0, 0.0]
+    assert slopes[0].flatten().tolist() == pytest.approx(expected)
     assert slopes[1].flatten().tolist() == pytest.approx([0.015, 0.015, 0.005, 0.005])
 
 
-def test_one_step_of_each_is_learned_and_the_others_are_none_of_its_doing():
-    group, batch = learned(tempflow_grpo(branches_per_step=8, kl_coef=0.0))
+def test_only_stochastic_step_of_each_rollout_is_trained():
+    group, batch = sampled_batch(tempflow_grpo(branches_per_step=8, kl_coef=0.0))
     assert batch.mask.sum(1).tolist() == [1] * 32
     assert batch.mask.nonzero()[:, 1].tolist() == [k for k in range(4) for _ in range(8)]
     assert all(sum(x != 0 for x in steps(r)) == 1 for r in group.rollouts)
 
 
-def test_credit_follows_what_a_step_did_where_flow_grpos_follows_the_sum():
-    group, batch = learned(tempflow_grpo(branches_per_step=8, kl_coef=0.0))
-    ours, A = group.rollouts, batch.advantage[batch.mask].tolist()
-    whole, flow_batch = learned(flow_grpo(group_size=32, kl_coef=0.0))
+def test_advantage_follows_branch_step_where_flow_grpo_follows_total():
+    group, batch = sampled_batch(tempflow_grpo(branches_per_step=8, kl_coef=0.0))
+    rollouts, A = group.rollouts, batch.advantage[batch.mask].tolist()
+    flow_group, flow_batch = sampled_batch(flow_grpo(group_size=32, kl_coef=0.0))
     for place, matters in enumerate(MATTERS[:3]):
-        own = slice(8 * place, 8 * place + 8)
-        did = [matters * steps(r)[place] for r in ours[own]]
-        assert correlation(did, A[own]) == pytest.approx(1.0)
-        did = [matters * steps(r)[place] for r in whole.rollouts]
+        branch = slice(8 * place, 8 * place + 8)
+        did = [matters * steps(r)[place] for r in rollouts[branch]]
+        assert correlation(did, A[branch]) == pytest.approx(1.0)
+        did = [matters * steps(r)[place] for r in flow_group.rollouts]
         assert correlation(did, flow_batch.advantage[:, place].tolist()) < 0.9
 
 
-def test_a_step_whose_noise_changes_nothing_is_not_learned():
-    _, batch = learned(tempflow_grpo(branches_per_step=8, kl_coef=0.0))
+def test_step_without_effect_has_zero_advantage():
+    _, batch = sampled_batch(tempflow_grpo(branches_per_step=8, kl_coef=0.0))
     assert batch.advantage[24:].tolist() == [[0.0] * 4] * 8
 
 
-def test_the_defaults():
+def test_default_hyperparameters():
     method = tempflow_grpo()
     assert method.sampler == SingleStepBranching(8, ())
     within = chain(Center(), ScaleByStd(), ClampAdvantage(-5.0, 5.0))

@@ -1,4 +1,4 @@
-"""TEMPO's prefix tree, by hand and against the authors' code."""
+"""TEMPO: prefix-tree advantages, hand-computed and compared with the reference implementation."""
 
 from math import sqrt
 
@@ -11,7 +11,7 @@ from grupo.testing.batches import make_batch
 A, B, X, Y, Z, W = range(6)
 
 
-def test_a_token_is_credited_with_what_it_changed():
+def test_token_advantage_includes_branch_value_difference():
     batch = make_batch(
         group=[0] * 4,
         reward=[1, 0, 0, 0],
@@ -28,7 +28,7 @@ def test_a_token_is_credited_with_what_it_changed():
     ]
 
 
-def test_without_a_branch_it_is_grpo():
+def test_without_branches_reduces_to_grpo():
     batch = make_batch(
         group=[0, 0],
         reward=[1, 0],
@@ -39,13 +39,13 @@ def test_without_a_branch_it_is_grpo():
     assert PrefixTreeAdvantage()(batch.reward, batch)[0].tolist() == pytest.approx([first] * 2)
 
 
-def test_a_rollout_alone_is_not_credited():
+def test_single_rollout_has_zero_advantage():
     batch = make_batch(group=[0], reward=[1], length=[2], signals={"step/item": [[A, X]]})
     assert PrefixTreeAdvantage()(batch.reward, batch).tolist() == [[0.0, 0.0]]
 
 
-def test_what_stands_where_masked_makes_no_branch():
-    seen = {"step/item": [[A, X, 7.0], [A, X, 8.0]]}
+def test_masked_tokens_do_not_create_branches():
+    signals = {"step/item": [[A, X, 7.0], [A, X, 8.0]]}
     batch = make_batch(
         group=[0, 0], reward=[1, 0], length=[2, 2], signals={"step/item": [[A, X]] * 2}
     )
@@ -54,12 +54,12 @@ def test_what_stands_where_masked_makes_no_branch():
         group=[0, 0, 1],
         reward=[1, 0, 0],
         length=[2, 2, 3],
-        signals={"step/item": [*seen["step/item"], [0, 0, 0]]},
+        signals={"step/item": [*signals["step/item"], [0, 0, 0]]},
     )
     assert torch.equal(PrefixTreeAdvantage()(wide.reward, wide)[:2, :2], same)
 
 
-def test_matches_the_authors_code():
+def test_matches_reference_implementation():
     # fatebreaker/tempo at 0a1c273, compute_tempo_outcome_advantage, in float32
     batch = make_batch(
         group=[0, 0, 0, 0, 1, 1, 1],

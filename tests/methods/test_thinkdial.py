@@ -1,4 +1,4 @@
-"""ThinkDial: lengths 1, 3, 2 of which the last is wrong, in each mode."""
+"""ThinkDial: answers of lengths 1, 3 and 2 in each mode; the last answer is wrong."""
 
 import pytest
 
@@ -17,30 +17,30 @@ def rewards(mode, correct=(1.0, 1.0, 0.0), leak=(0.0, 0.0, 0.0)):
     return EffortModeReward((0.0, 0.5, 1.0))(batch.reward, batch).tolist()
 
 
-def test_brevity_weight_follows_the_mode():
+def test_brevity_weight_follows_mode():
     # brevity 1/2, -1/2, 0; no leak is + 1/2
     assert rewards(LOW) == [2.0, 1.0, 0.5]
     assert rewards(MEDIUM) == [1.75, 1.25, 0.5]
     assert rewards(HIGH) == [1.5, 1.5, 0.5]
 
 
-def test_leaking_costs_one():
+def test_leakage_penalty_is_one():
     assert rewards(LOW, leak=(1.0, 0.0, 0.0)) == [1.0, 1.0, 0.5]
 
 
-def test_the_wrong_gain_nothing_by_being_short():
+def test_wrong_rollouts_have_no_length_reward():
     assert rewards(LOW, correct=(0.0, 1.0, 0.0)) == [0.5, 1.0, 0.5]
     assert rewards(LOW, correct=(0.0, 0.0, 0.0)) == [0.5, 0.0, 0.5]
 
 
-def test_the_advantage_is_dapos():
+def test_advantage_matches_dapo():
     parts = {"mode": [LOW, LOW], "correct": [1.0, 1.0], "leak": [0.0, 0.0]}
     batch = make_batch(group=[0, 0], length=[1, 2], reward_terms=parts)
     advantage = batch.with_advantage(thinkdial().advantage).advantage[:, 0].tolist()
     assert advantage == pytest.approx([0.5**0.5, -(0.5**0.5)], rel=1e-5)  # 2 and 1
 
 
-def test_the_defaults_are_the_papers():
+def test_defaults_match_paper():
     method = thinkdial()
     assert method.filter is keep_nonzero_std
     assert method.aggregation is token_mean

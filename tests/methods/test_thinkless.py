@@ -1,4 +1,4 @@
-"""DeGRPO: rewards of four, and two rows with a separate weight of the first token."""
+"""DeGRPO: rewards of four rollouts and a separate weight of the first token."""
 
 from math import exp
 
@@ -10,7 +10,7 @@ from grupo.methods.thinkless import ControlTokenMean, ShortThinkingReward, think
 from grupo.testing.batches import make_batch, perturb_logp
 
 
-def test_a_right_answer_is_worth_less_after_thinking():
+def test_correct_answer_has_lower_reward_after_thinking():
     parts = {"correct": [1.0, 1.0, 0.0, 0.0], "think": [0.0, 1.0, 1.0, 0.0]}
     batch = make_batch(group=[0] * 4, reward_terms=parts)
     assert ShortThinkingReward(0.5)(batch.reward, batch).tolist() == [1.0, 0.5, -1.0, -1.0]
@@ -18,19 +18,19 @@ def test_a_right_answer_is_worth_less_after_thinking():
     assert advantage == [1.125, 0.625, -0.875, -0.875]  # mean -1/8, no std
 
 
-def test_the_first_action_and_the_others_are_averaged_apart():
+def test_control_token_and_response_tokens_are_averaged_separately():
     weight = ControlTokenMean(0.001)(make_batch(group=[0, 0], length=[4, 2]))
     loss = torch.tensor([[1.0, 0.5, 0.5, 0.5], [3.0, 1.0, 9.0, 9.0]], dtype=torch.float64)
     assert weight.tolist() == [[0.0005, 0.25, 0.25, 0.25], [0.0005, 0.25, 0.0, 0.0]]
     assert (weight * loss).sum().item() == pytest.approx(0.001 * 2 + 2.5 / 4)
 
 
-def test_rows_of_one_action_have_no_others():
+def test_single_action_rows_have_no_response_term():
     assert ControlTokenMean(0.5)(make_batch(group=[0, 0])).tolist() == [[0.25], [0.25]]
 
 
-def test_the_loss_of_the_released_formula():
-    # first actions lose -0.15 on average, and the others -0.3
+def test_loss_matches_released_formula():
+    # mean loss: -0.15 over first actions, -0.3 over the remaining ones
     batch = make_batch(group=[0, 0], length=[3, 2], advantage=[0.75, -0.75])
     pi = perturb_logp(batch, [[0.5, 0.1, 0.7], [-0.3, 0.1, 0.0]])
     method = thinkless(kl_coef=0.0)
@@ -42,7 +42,7 @@ def test_the_loss_of_the_released_formula():
     assert gradient[1].tolist() == pytest.approx([0.0, 0.75 * exp(0.1) / 3, 0.0])
 
 
-def test_matches_the_authors_code():
+def test_matches_reference_implementation():
     # VainF/Thinkless @ aa225d2, verl/verl/trainer/ppo/core_algos.py, compute_policy_loss with a
     # thinkless_alpha of 0.1, and its gradient; inputs as below
     batch = make_batch(group=[0, 0, 0], length=[3, 2, 1], advantage=[0.75, -0.75, 0.25])
@@ -55,5 +55,5 @@ def test_matches_the_authors_code():
     assert gradient.flatten().tolist() == pytest.approx(expected, rel=1e-5)
 
 
-def test_the_defaults_are_the_papers():
+def test_defaults_match_paper():
     assert thinkless().loss == Clip(0.2, 0.2) + 0.001 * KL()

@@ -1,4 +1,4 @@
-"""TLDR: the level sets the length penalty."""
+"""TLDR: the length penalty depends on the level."""
 
 import pytest
 
@@ -14,23 +14,23 @@ def batch(level, reward, length):
     )
 
 
-def test_length_costs_most_where_short_was_asked_for():
+def test_length_penalty_is_highest_for_short_level():
     b = batch([SHORT, MEDIUM, LONG], [1.0] * 3, [2] * 3)
     r = LevelLengthPenalty(max_length=5, length_coefs=(0.5, 0.25, 0.0))(b.reward, b)
     assert r.tolist() == pytest.approx([0.8, 0.9, 1.0])  # 2/5 of the limit
 
 
-def test_the_wrong_earn_nothing_however_short():
+def test_wrong_answer_has_zero_reward_at_any_length():
     b = batch([SHORT] * 2, [0.0, 0.0], [1, 5])
     assert LevelLengthPenalty(5, (0.5, 0.25, 0.0))(b.reward, b).tolist() == [0.0, 0.0]
 
 
-def test_beyond_the_limit_it_costs_no_more():
+def test_penalty_saturates_beyond_limit():
     b = batch([SHORT] * 2, [1.0, 1.0], [5, 50])
     assert LevelLengthPenalty(5, (0.5, 0.25, 0.0))(b.reward, b).tolist() == [0.5, 0.5]
 
 
-def test_only_rollouts_of_one_level_are_compared():
+def test_rollouts_are_compared_within_level():
     b = batch([SHORT, SHORT, LONG, LONG], [1.0] * 4, [1, 4, 1, 4])
     advantage = b.with_advantage(tldr(max_length=4).advantage).advantage[:, 0].tolist()
     assert advantage == pytest.approx([0.5**0.5, -(0.5**0.5), 0.0, 0.0], rel=1e-5)

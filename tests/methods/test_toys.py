@@ -1,4 +1,4 @@
-"""Claims of papers, tested on tasks of a few letters."""
+"""Claims of papers, tested by training toy models on tasks of a few letters."""
 
 from statistics import fmean
 
@@ -52,111 +52,113 @@ HELPED = {
 
 
 @pytest.fixture(autouse=True)
-def alone():
+def single_thread():
     torch.set_num_threads(1)
 
 
-def turned(method: Method) -> Method:
+def flip_sign(method: Method) -> Method:
     return method.replace(advantage=chain(method.advantage, negate))
 
 
-def opened(method: Method, steps: int = 60) -> tuple[float, float]:
+def solved_fractions(method: Method, steps: int = 60) -> tuple[float, float]:
     """The fraction of locks opened without hints, before and after training."""
-    made = learner(lockpick(), Locks(), method, steps)
-    before = accuracy(made, made.tasks)
+    trainer = learner(lockpick(), Locks(), method, steps)
+    before = accuracy(trainer, trainer.tasks)
     for _ in range(steps):
-        made.step()
-    return before, accuracy(made, made.tasks)
+        trainer.step()
+    return before, accuracy(trainer, trainer.tasks)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", HELPED)
-def test_hinted_training_solves_locks_that_grpo_never_solves(name):
-    before, after = opened(HELPED[name])
+def test_hinted_training_solves_locks_unsolved_by_grpo(name):
+    before, after = solved_fractions(HELPED[name])
     assert before < 0.01
     assert after > 0.3
-    assert opened(turned(HELPED[name]))[1] < 0.05
+    assert solved_fractions(flip_sign(HELPED[name]))[1] < 0.05
 
 
 @pytest.mark.slow
-def test_without_help_no_lock_is_ever_opened_and_a_hint_that_stays_does_not_help_without_it():
-    assert opened(GRPO) == (0.0, 0.0)
-    assert opened(KEPT) == (0.0, 0.0)  # Scaf-GRPO's default; the paper reports a gain
+def test_without_hints_no_lock_is_solved_and_permanent_hints_do_not_transfer():
+    assert solved_fractions(GRPO) == (0.0, 0.0)
+    assert solved_fractions(KEPT) == (0.0, 0.0)  # Scaf-GRPO's default; the paper reports a gain
 
 
 def counts(method: Method, limit: int, turn=None, steps: int = 60) -> tuple[float, float]:
-    """How often the model counts to the end, before and after training."""
+    """The fraction of counts that are completed, before and after training."""
     env = SingleTurn((RewardTerm("right", counted),))
-    made = learner(counter(), Counting(), method, steps, limit=limit, env=env)
+    trainer = learner(counter(), Counting(), method, steps, limit=limit, env=env)
     how = {"turn": turn} if turn else {}
-    before = accuracy(made, made.tasks, **how)
+    before = accuracy(trainer, trainer.tasks, **how)
     for _ in range(steps):
-        made.step()
-    return before, accuracy(made, made.tasks, **how)
+        trainer.step()
+    return before, accuracy(trainer, trainer.tasks, **how)
 
 
 @pytest.mark.slow
-def test_over_three_chunks_it_learns_to_count_where_grpo_is_cut_after_the_first():
+def test_chunked_training_counts_beyond_first_chunk():
     short = ChunkedThinking(chunk_size=4, prefix_tokens=0, suffix_tokens=1, max_chunks=3)
     method = delethink(8, chunk_size=4, prefix_tokens=0, suffix_tokens=1, max_chunks=3)
     before, after = counts(method, 16, short)
     assert after > before + 0.2
-    assert counts(turned(method), 16, short)[1] < before
+    assert counts(flip_sign(method), 16, short)[1] < before
     assert counts(GRPO, 4) == (0.0, 0.0)
 
 
-def thinks(method: Method, steps: int = 60) -> list[tuple[float, float]]:
+def thought_lengths(method: Method, steps: int = 60) -> list[tuple[float, float]]:
     """Thinking steps and accuracy, before and after training."""
-    made = learner(thinker(), Chains(), method, steps, limit=16, env=ANSWERED)
-    found = [(thoughts(made), accuracy(made, made.tasks))]
+    trainer = learner(thinker(), Chains(), method, steps, limit=16, env=ANSWERED)
+    results = [(thoughts(trainer), accuracy(trainer, trainer.tasks))]
     for _ in range(steps):
-        made.step()
-    return [*found, (thoughts(made), accuracy(made, made.tasks))]
+        trainer.step()
+    return [*results, (thoughts(trainer), accuracy(trainer, trainer.tasks))]
 
 
 @pytest.mark.slow
-def test_thoughts_shrink_to_where_the_answer_is_known_and_less_by_grpo():
+def test_thoughts_shorten_to_answer_position_more_than_with_grpo():
     method = s_grpo().replace(sampler=EarlyExits(7, "", CLOSE))
-    (long, _), (short, still) = thinks(method)
+    (long, _), (short, still) = thought_lengths(method)
     assert long > 7
     assert 3 <= short < 4  # the third step is the answer
     assert still > 0.9
-    assert thinks(turned(method))[1][1] < 0.5
+    assert thought_lengths(flip_sign(method))[1][1] < 0.5
     # means over rows pay GRPO for short right answers, too: it does not keep them as they were
-    assert thinks(GRPO)[1][0] > short + 1
+    assert thought_lengths(GRPO)[1][0] > short + 1
 
 
 def answers(method: Method, pupil: str, turn: TurnStrategy) -> tuple[float, float]:
     """Accuracy within a budget, before and after training."""
-    made = learner(pupil, Chains(), method, limit=16, env=ANSWERED)
-    before = accuracy(made, made.tasks, turn)
-    for _ in range(made.recipe.max_steps):
-        made.step()
-    return before, accuracy(made, made.tasks, turn)
+    trainer = learner(pupil, Chains(), method, limit=16, env=ANSWERED)
+    before = accuracy(trainer, trainer.tasks, turn)
+    for _ in range(trainer.recipe.max_steps):
+        trainer.step()
+    return before, accuracy(trainer, trainer.tasks, turn)
 
 
 @pytest.mark.slow
-def test_within_a_budget_it_learns_to_answer_where_one_that_is_cut_off_rarely_does():
+def test_budgeted_training_answers_within_budget():
     small, pupil = ThinkingBudget(4, 2, CLOSE), thinker(unsure=2)
     method = elastic_reasoning(8, 4, 2, CLOSE, kl_coef=0.0)
     cut = learner(pupil, Chains(), method, limit=6, env=ANSWERED)
     before, after = answers(method, pupil, small)
     assert after > before + 0.3
     assert after > accuracy(cut, cut.tasks) + 0.5
-    assert answers(turned(method), pupil, small)[1] < before
+    assert answers(flip_sign(method), pupil, small)[1] < before
 
 
-def rarely(method: Method, seed: int, steps: int = 20) -> tuple[float, float]:
+def sparse_reward_run(method: Method, seed: int, steps: int = 20) -> tuple[float, float]:
     """Fraction of uninformative groups during training, and the accuracy after it."""
-    made = learner(rare(), Locks(), method, steps, seed=seed)
-    kept = [group for _ in range(steps) for group in made.step().collected.kept_groups]
-    return 1 - fmean(group.has_reward_variance for group in kept), accuracy(made, made.tasks)
+    trainer = learner(rare(), Locks(), method, steps, seed=seed)
+    groups = [group for _ in range(steps) for group in trainer.step().collected.kept_groups]
+    return 1 - fmean(group.has_reward_variance for group in groups), accuracy(
+        trainer, trainer.tasks
+    )
 
 
 @pytest.mark.slow
-def test_where_one_in_a_hundred_is_right_r3_has_fewer_groups_without_signal_and_learns_sooner():
+def test_r3_trains_sooner_with_fewer_uninformative_groups_on_sparse_rewards():
     for seed in range(4):
-        dead, right = rarely(r3(3, 8, kl_coef=0.0), seed)
-        idle, known = rarely(GRPO, seed)
+        dead, right = sparse_reward_run(r3(3, 8, kl_coef=0.0), seed)
+        idle, baseline_accuracy = sparse_reward_run(GRPO, seed)
         assert dead < idle
-        assert right > known
+        assert right > baseline_accuracy

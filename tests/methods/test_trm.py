@@ -13,21 +13,21 @@ SAMPLER = [[-1.0 - d for d in row] for row in D]
 BATCH = make_batch([0] * 4, length=[3] * 4, advantage=[1.0] * 4, signals={"logp@sampler": SAMPLER})
 
 
-def kept(method):
+def kept_sequences(method):
     return method.loss(perturb_logp(BATCH, [[0.0] * 3] * 4), BATCH)[:, 0].ne(0).tolist()
 
 
-def test_the_worst_token_and_the_mean_both_reject_whole_answers():
+def test_maximum_and_mean_criteria_mask_whole_sequences():
     assert exp(-0.34) + 0.34 - 1 > 0.05  # worst of the third
     assert (
         0.002 < exp(0.1) - 0.1 - 1 < 0.05
     )  # the fourth fails by its mean; its worst token is within bounds
-    assert kept(trm()) == [True, True, False, False]
-    assert kept(trm(max_mean_kl=1.0)) == [True, True, False, True]
-    assert kept(trm(max_token_kl=1.0, max_mean_kl=1.0)) == [True] * 4
+    assert kept_sequences(trm()) == [True, True, False, False]
+    assert kept_sequences(trm(max_mean_kl=1.0)) == [True, True, False, True]
+    assert kept_sequences(trm(max_token_kl=1.0, max_mean_kl=1.0)) == [True] * 4
 
 
-def test_what_is_kept_is_the_surrogate_itself():
+def test_kept_sequences_use_unchanged_surrogate():
     method, pi = trm(), perturb_logp(BATCH, [[0.1] * 3] * 4)
     loss = (method.aggregation(BATCH) * method.loss(pi, BATCH)).sum()
     assert loss.item() == pytest.approx(-2 * exp(0.1) / 4)
@@ -40,12 +40,12 @@ def test_matches_verl():
     # verl-project/verl @ 1dda039, trainer/ppo/rollout_corr_helper.py,
     # compute_rollout_rejection_mask with rollout_rs="seq_max_k3,seq_mean_k3" and thresholds
     # "0.05,0.002" (or the first alone): what of four answers is kept
-    assert kept(trm()) == [True, True, False, False]
-    assert kept(trm(max_mean_kl=torch.inf)) == [True, True, False, True]
+    assert kept_sequences(trm()) == [True, True, False, False]
+    assert kept_sequences(trm(max_mean_kl=torch.inf)) == [True, True, False, True]
     # compute_policy_loss_vanilla under that mask with "seq-mean-token-mean": a rejected answer
     # counts in the mean if global_batch_size is given, as in training, and not by itself
-    trained, alone = -0.5525854571958722, -1.1051709143917443
+    expected_mean, expected_kept = -0.5525854571958722, -1.1051709143917443
     method, pi = trm(), perturb_logp(BATCH, [[0.1] * 3] * 4)
     loss = (method.aggregation(BATCH) * method.loss(pi, BATCH)).sum().item()
-    assert loss == pytest.approx(trained)
-    assert loss * 4 / 2 == pytest.approx(alone)
+    assert loss == pytest.approx(expected_mean)
+    assert loss * 4 / 2 == pytest.approx(expected_kept)

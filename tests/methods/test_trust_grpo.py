@@ -1,4 +1,4 @@
-"""Trust-GRPO: two right and two wrong, and a judge that is right or wrong."""
+"""Trust-GRPO: two correct and two wrong rollouts, with a reliable and an unreliable judge."""
 
 from math import exp
 
@@ -16,29 +16,29 @@ def rewards(correct, thinking, weight=0.3, group=None):
     return TrustWeightedReward(weight)(batch.reward, batch).tolist()
 
 
-def test_judge_that_prefers_wrong_rollouts_is_trusted_less():
+def test_judge_that_prefers_wrong_rollouts_has_lower_trust():
     # trust e^(0.2 - 0.8): 0.3 x 0.5488 x 0.2 and x 0.8
     r = rewards([1.0, 1.0, 0.0, 0.0], [0.2, 0.2, 0.8, 0.8])
     assert r == pytest.approx([1 + 0.06 * exp(-0.6)] * 2 + [0.24 * exp(-0.6)] * 2)
     assert r == pytest.approx([1.0329, 1.0329, 0.1317, 0.1317], abs=1e-4)
 
 
-def test_judge_that_prefers_correct_rollouts_is_trusted():
+def test_judge_that_prefers_correct_rollouts_has_full_trust():
     r = rewards([1.0, 1.0, 0.0, 0.0], [0.8, 0.8, 0.2, 0.2])
     assert r == pytest.approx([1.24, 1.24, 0.06, 0.06])
 
 
-def test_no_gap_in_a_uniform_group():
+def test_uniform_group_has_no_gap():
     assert rewards([0.0, 0.0], [0.5, 1.0]) == pytest.approx([0.15, 0.3])
     assert rewards([1.0, 1.0], [0.5, 1.0]) == pytest.approx([1.15, 1.3])
 
 
-def test_each_group_has_a_trust_of_its_own():
+def test_trust_is_computed_per_group():
     r = rewards([1.0, 0.0, 1.0, 0.0], [0.0, 1.0, 1.0, 0.0], group=[0, 0, 1, 1])
     assert r == pytest.approx([1.0, 0.3 * exp(-1), 1.3, 0.0])
 
 
-def test_the_thinking_reward_fades():
+def test_thinking_reward_decays():
     weights = [
         resolve_schedules(trust_grpo(), p).advantage.estimators[0].thinking_coef
         for p in (0.0, 0.5, 1.0)
@@ -46,10 +46,10 @@ def test_the_thinking_reward_fades():
     assert weights == pytest.approx([0.3, 0.3 * exp(-0.5), 0.3 * exp(-1)])
 
 
-def test_matches_the_authors_code():
+def test_matches_reference_implementation():
     # kxfan2002/SophiaVL-R1 @ a818494, verl/workers/reward/custom.py,
     # CustomRewardManager.__call__; step 100, then 250, of its 500; inputs as below, where all
-    # answers are worth 0.2 or more, so that its judge scores all
+    # answers have reward 0.2 or more, so that its judge scores all
     r = rewards([1.0, 1.0, 0.3, 0.4], [0.2, 0.5, 0.9, 0.7], 0.3 * exp(-100 / 500))
     recorded = [1.031322717666626, 1.0783069133758545, 0.4409523606300354, 0.5096296072006226]
     assert r == pytest.approx(recorded, rel=1e-5)

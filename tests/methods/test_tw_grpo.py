@@ -4,7 +4,7 @@ from grupo.methods.tw_grpo import DisagreementWeighted, tw_grpo
 from grupo.testing.batches import make_batch
 
 
-def test_the_places_where_the_group_differs_most_weigh_most():
+def test_high_divergence_positions_have_larger_weight():
     batch = make_batch(
         group=[0, 0], length=[3, 2], signals={"disagreement": [[0.0, 1.0, 4.0], [0.0, 1.0, 9.0]]}
     )
@@ -14,19 +14,19 @@ def test_the_places_where_the_group_differs_most_weigh_most():
     assert weight[1].tolist() == pytest.approx([1.0, 1.175, 0.0])
 
 
-def test_a_group_that_agrees_everywhere_have_equal_weight():
+def test_group_without_divergence_has_uniform_weights():
     batch = make_batch(group=[0, 0], length=[2, 2], signals={"disagreement": [[0.3, 0.3]] * 2})
     assert (DisagreementWeighted(1.4)(batch) * 4).tolist() == [[1.0, 1.0]] * 2
 
 
-def test_every_group_has_a_scale_of_its_own():
+def test_weights_are_scaled_per_group():
     batch = make_batch(
         group=[0, 1], length=[2, 2], signals={"disagreement": [[0.0, 1.0], [5.0, 9.0]]}
     )
     assert (DisagreementWeighted(1.5)(batch) * 4).tolist() == [[1.0, 1.5]] * 2
 
 
-def test_the_reward_is_the_answer_s_and_the_form_s():
+def test_reward_is_sum_of_answer_and_format_terms():
     batch = make_batch(
         group=[0, 0], reward_terms={"correct": [0.5, 0.0], "format": [1.0, 1.0]}, reward=[7.0, 8.0]
     )
@@ -36,6 +36,6 @@ def test_the_reward_is_the_answer_s_and_the_form_s():
     )
 
 
-def test_the_defaults_are_the_release_s():
+def test_defaults_match_release():
     assert tw_grpo().aggregation == DisagreementWeighted(1.4)
     assert tw_grpo().sampler.group_size == 8

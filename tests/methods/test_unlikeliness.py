@@ -1,4 +1,4 @@
-"""The unlikeliness reward, by hand."""
+"""Unlikeliness reward: hand-computed values."""
 
 from dataclasses import replace
 
@@ -15,32 +15,32 @@ def rewarded_batch(reward, logp, length=None):
     return replace(batch, old_logp=torch.tensor(logp, dtype=torch.float64))
 
 
-def test_the_likelier_a_right_answer_the_less_it_earns():
+def test_reward_of_correct_rollout_decreases_with_likelihood():
     batch = rewarded_batch([1, 1, 0, 0], [[-0.1], [-1.0], [-0.5], [-2.0]])
     # ranks 3, 1, 2, 0 of 4
     r = UnlikelinessReward(0.25)(batch.reward, batch)
     assert r.tolist() == pytest.approx([1 - 0.25 * 3 / 4, 1 - 0.25 / 4, 0, 0])
 
 
-def test_a_group_that_is_all_right_still_gives_a_signal():
+def test_all_correct_group_has_nonzero_advantage():
     batch = rewarded_batch([1, 1], [[-0.1], [-1.0]])
     A = unlikeliness().advantage(batch.reward, batch)
     # rewards 7/8 and 1: half of 1/8 over 1/8 sqrt(1/2)
     assert A.tolist() == pytest.approx([-(0.5**0.5), 0.5**0.5], rel=1e-4)
 
 
-def test_likelihood_is_a_mean_over_actions():
+def test_likelihood_is_mean_over_actions():
     batch = rewarded_batch([1, 1], [[-0.4, -0.4], [-0.5, 99.0]], length=[2, 1])
     assert UnlikelinessReward(0.5)(batch.reward, batch).tolist() == pytest.approx([1 - 0.25, 1.0])
 
 
-def test_equally_likely_answers_earn_the_same():
+def test_equal_likelihoods_have_equal_rewards():
     batch = rewarded_batch([1, 1, 1], [[-1.0], [-1.0], [-2.0]])
     r = UnlikelinessReward(0.3)(batch.reward, batch)
     assert r.tolist() == pytest.approx([1 - 0.3 * 1.5 / 3] * 2 + [1.0])
 
 
-def test_matches_the_authors_code():
+def test_matches_reference_implementation():
     # AndreHe02/rewarding-unlikely-release @ ca1cff0, verl/trainer/ppo/ray_lean_trainer.py,
     # _compute_advantages with a rank_penalty of 0.25; inputs as below
     logp = [[-0.4, -0.6], [-0.9, 99], [-0.2, -0.1], [-2, 99], [-1, -0.2], [-0.3, 99], [-0.8, -0.9]]
@@ -55,7 +55,7 @@ def test_matches_the_authors_code():
     )
 
 
-def test_the_defaults_are_the_papers():
+def test_defaults_match_paper():
     method = unlikeliness()
     assert method.sampler.group_size == 32
     assert method.advantage.estimators[0] == UnlikelinessReward(0.25)

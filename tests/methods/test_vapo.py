@@ -1,4 +1,4 @@
-"""VAPO: a lambda for each length, and imitation of what was right."""
+"""VAPO: length-adaptive lambda and imitation of correct answers."""
 
 import pytest
 import torch
@@ -19,14 +19,14 @@ def answers():
     )
 
 
-def test_lambda_grows_with_the_answer():
+def test_lambda_grows_with_answer_length():
     A = answers().with_advantage(vapo(lambda_length_scale=0.5).advantage).advantage
     # l = 4: lambda 1/2, d = 0.1, 0.1, 0.2, 0.6; l = 2: lambda 0, d = 0, -1
     assert A[0].tolist() == pytest.approx([0.1 + 0.05 + 0.05 + 0.075, 0.1 + 0.1 + 0.15, 0.5, 0.6])
     assert A[1].tolist() == pytest.approx([0.0, -1.0, 0.0, 0.0])
 
 
-def test_correct_answers_are_imitated_by_a_mean_over_their_tokens():
+def test_correct_answers_are_imitated_by_token_mean():
     batch, method = answers(), vapo()
     logp = torch.full((2, 4), -2.0, dtype=torch.float64, requires_grad=True)
     loss = (method.aggregation(batch) * CorrectNLL()(Signals(logp=logp), batch)).sum()
@@ -35,10 +35,10 @@ def test_correct_answers_are_imitated_by_a_mean_over_their_tokens():
     assert gradient.tolist() == [pytest.approx([-0.25] * 4), [0.0] * 4]
 
 
-def test_nothing_right_is_nothing_to_imitate():
+def test_imitation_loss_is_zero_without_correct_answers():
     batch = make_batch(group=[0], reward_terms={"correct": [0.0]})
     assert CorrectNLL()(Signals(logp=batch.old_logp), batch).item() == 0
 
 
-def test_the_defaults_are_the_papers():
+def test_defaults_match_paper():
     assert vapo().updates == Updates(minibatches=16)

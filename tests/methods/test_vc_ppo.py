@@ -1,4 +1,4 @@
-"""VC-PPO: one lambda for the policy, another for the value."""
+"""VC-PPO: separate lambdas of the policy and the value head."""
 
 import pytest
 import torch
@@ -16,14 +16,14 @@ def answers():
     )
 
 
-def test_the_policy_has_its_own_lambda():
+def test_policy_has_separate_lambda():
     A = answers().with_advantage(vc_ppo(gae_lambda=0.5).advantage).advantage
     # d = 0.2, 0.6; -1.5
     assert A[0].tolist() == pytest.approx([0.2 + 0.3, 0.6])
     assert A[1].tolist() == pytest.approx([-1.5, 0.0])
 
 
-def test_the_value_fits_the_outcome_at_every_token():
+def test_value_target_is_outcome_at_every_token():
     batch = answers().with_advantage(vc_ppo().advantage)
     pi = Signals(
         logp=batch.old_logp,
@@ -35,5 +35,5 @@ def test_the_value_fits_the_outcome_at_every_token():
     assert slope.flatten().tolist() == pytest.approx([-1.6, -1.2, 3.0, 0.0])
 
 
-def test_the_defaults_are_the_papers():
+def test_defaults_match_paper():
     assert vc_ppo().aux_heads == (LinearHead("value"),)

@@ -11,20 +11,20 @@ from grupo.testing.batches import make_batch, perturb_logp
 BATCH = make_batch(group=[0, 0], length=[2, 2], advantage=[1.0, -1.0])
 
 
-def test_the_kernel_is_of_the_product_of_ratios():
+def test_kernel_depends_on_sequence_ratio():
     w, v = exp(0.3 - 0.5), exp(0.2 + 0.2)
     kernel = GammaKernel()(perturb_logp(BATCH, [[0.3, -0.5], [0.2, 0.2]]), BATCH)
     good, bad = w**2 * exp(3 * (1 - w)), v**3 * exp(2 * (1 - v))
     assert kernel.flatten().tolist() == pytest.approx([good, good, bad, bad])
 
 
-def test_the_kernel_is_one_on_policy_and_nothing_far_away():
+def test_kernel_is_one_on_policy_and_vanishes_far_off_policy():
     assert GammaKernel()(perturb_logp(BATCH, [[0.0, 0.0]] * 2), BATCH).flatten().tolist() == [1] * 4
     far = GammaKernel()(perturb_logp(BATCH, [[9.0, 9.0], [-9.0, -9.0]]), BATCH)
     assert far.max() < 1e-9
 
 
-def test_the_gradient_is_the_kernel_times_that_of_reinforce():
+def test_gradient_is_kernel_times_reinforce():
     pi = perturb_logp(BATCH, [[0.3, -0.5], [0.2, 0.2]])
     (vespo().aggregation(BATCH) * vespo().loss(pi, BATCH)).sum().backward()
     good, bad = exp(-0.4 + 3 * (1 - exp(-0.2))), exp(1.2 + 2 * (1 - exp(0.4)))
@@ -34,7 +34,7 @@ def test_the_gradient_is_the_kernel_times_that_of_reinforce():
     )
 
 
-def test_matches_the_authors_numbers():
+def test_matches_reference_values():
     # FloyedShen/VESPO @ aa1f304, compute_policy_loss_vespo with token-mean on these inputs
     old = torch.tensor([[-1.0, -0.5, -2.0], [-0.7, -1.2, -0.3]], dtype=torch.float64)
     batch = make_batch(group=[0, 0], length=[3, 3], advantage=[1.0, -1.0])
@@ -49,7 +49,7 @@ def test_matches_the_authors_numbers():
     )
 
 
-def test_the_defaults_are_those_of_the_authors_scripts():
+def test_defaults_match_reference_implementation():
     assert vespo().loss.weight == GammaKernel(
         positive_params=(2.0, 3.0), negative_params=(3.0, 2.0)
     )

@@ -9,14 +9,14 @@ from grupo.methods.w_reinforce import w_reinforce
 from grupo.testing.batches import make_batch, perturb_logp
 
 
-def test_a_right_answer_counts_a_tenth_of_a_wrong_one():
+def test_correct_answer_has_one_tenth_weight_of_wrong_answer():
     batch = make_batch(group=[0, 0, 1], reward=[1.0, 0.0, -1.0])
     # what github.com/TianHongZXY/RLVR-Decomposed 84be7a2, compute_psr_nsr_outcome_advantage,
     # gives for rewards 1 and 0 with advantage "weighted"
     assert w_reinforce().advantage(batch.reward, batch).tolist() == [0.1, -1.0, -1.0]
 
 
-def test_with_weight_1_it_is_plain_reinforce():
+def test_weight_one_reduces_to_reinforce():
     batch = make_batch(group=[0, 0], reward=[1.0, 0.0])
     assert w_reinforce(positive_advantage=1.0).advantage(batch.reward, batch).tolist() == [
         1.0,
@@ -24,7 +24,7 @@ def test_with_weight_1_it_is_plain_reinforce():
     ]
 
 
-def test_there_is_no_baseline_all_wrong_and_all_right_groups_give_a_signal():
+def test_uniform_groups_have_nonzero_advantage_without_baseline():
     batch = make_batch(group=[0, 0, 1, 1], reward=[1.0, 1.0, 0.0, 0.0])
     assert w_reinforce().advantage(batch.reward, batch).tolist() == [0.1, 0.1, -1.0, -1.0]
 
@@ -39,6 +39,6 @@ def test_loss_and_gradient():
     assert gradient.flatten().tolist() == pytest.approx([0.0, exp(0.3) / 2])
 
 
-def test_the_defaults_are_the_papers():
+def test_defaults_match_paper():
     assert w_reinforce().loss == Clip(0.2, 0.2)
     assert w_reinforce().aggregation is token_mean

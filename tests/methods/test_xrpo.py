@@ -1,4 +1,4 @@
-"""XRPO's bonus for unlikely right answers, by hand."""
+"""XRPO: hand-computed novelty bonus of unlikely correct answers."""
 
 from dataclasses import replace
 from math import exp
@@ -16,28 +16,28 @@ def correct_batch(logp, length=None):
     return replace(batch, old_logp=torch.tensor(logp, dtype=torch.float64))
 
 
-def sharpened(A, logp, weight=1.0, cap=1.0):
+def advantages(A, logp, weight=1.0, cap=1.0):
     batch = correct_batch(logp)
     return NoveltyBonus(weight, cap)(torch.tensor(A, dtype=torch.float64), batch).tolist()
 
 
-def test_the_bonus_grows_as_the_answer_gets_less_likely_up_to_its_cap():
+def test_novelty_bonus_grows_as_likelihood_falls_up_to_cap():
     # means of log-probabilities: -1 over both, so s - mean(s) is -1/2 and 1/2
     bonus = 1 - exp(-0.5)
     assert bonus == pytest.approx(0.3935, abs=1e-4)
-    assert sharpened([1.5, 1.5], [[-1.5], [-0.5]]) == pytest.approx([1.5 + bonus, 1.5])
-    assert sharpened([0.2, 0.2], [[-1.5], [-0.5]]) == pytest.approx([0.4, 0.2])  # at most doubled
+    assert advantages([1.5, 1.5], [[-1.5], [-0.5]]) == pytest.approx([1.5 + bonus, 1.5])
+    assert advantages([0.2, 0.2], [[-1.5], [-0.5]]) == pytest.approx([0.4, 0.2])  # at most doubled
 
 
-def test_wrong_answers_stay_as_they_are():
-    assert sharpened([-1.0, 0.0], [[-9.0], [-9.5]]) == [-1.0, 0.0]
+def test_wrong_answers_have_no_bonus():
+    assert advantages([-1.0, 0.0], [[-9.0], [-9.5]]) == [-1.0, 0.0]
 
 
-def test_likelihood_is_a_mean_over_actions():
+def test_likelihood_is_mean_over_actions():
     batch = correct_batch([[-1.5, -1.5], [-0.5, 77.0]], length=[2, 1])
     A = torch.tensor([1.5, 1.5], dtype=torch.float64)
     assert NoveltyBonus(1.0, 1.0)(A, batch).tolist() == pytest.approx([2.5 - exp(-0.5), 1.5])
 
 
-def test_the_defaults_are_the_papers():
+def test_defaults_match_paper():
     assert xrpo().advantage.estimators[-1] == NoveltyBonus(novelty_coef=2.5, max_bonus_fraction=0.5)

@@ -12,7 +12,14 @@ pytestmark = MARKS
 
 def test_report_shows_every_section(browser, real_run, tmp_path):
     browser.open(write_page(tmp_path, real_run))
-    assert browser.texts("h2")[:6] == ["Summary", "Recipe", "Curves", "Ledger", "Doctor", "Groups"]
+    assert browser.texts("h2")[:6] == [
+        "Summary",
+        "Recipe",
+        "Curves",
+        "Time and tokens",
+        "Doctor",
+        "Groups",
+    ]
     text = browser.one("main").text
     for fact in ("3 steps", "differs from GRPO in 1 slot", "KL(", "reward/mean", "generating"):
         assert fact in text, fact
@@ -25,7 +32,10 @@ def test_report_shows_every_section(browser, real_run, tmp_path):
 def test_definition_is_shown_on_focus(browser, real_run, tmp_path):
     browser.open(write_page(tmp_path, real_run))
     browser.js("document.querySelector('.chart .term').focus()")
-    assert "mean over the rollouts sampled at this step" in browser.one("#tip").text.lower()
+    assert (
+        "mean over the rollouts of this step that could be scored"
+        in browser.one("#tip").text.lower()
+    )
     assert "Unit: reward." in browser.one("#tip").text
 
 

@@ -58,6 +58,18 @@ def minus_batch_mean(x, batch):
     return x - x.mean()
 
 
+def exponential(x, batch):
+    return x.exp()
+
+
+def unguarded_token_mean(batch: Batch) -> PerAction:
+    return batch.mask / batch.mask.sum()
+
+
+def scaled_to_longest(x, batch):
+    return x * batch.lengths / (1 + group_ops.max(batch.lengths, batch.group)) + 0 * x.max()
+
+
 def writes_in_place(x, batch):
     return x.sub_(1.0)
 
@@ -109,6 +121,25 @@ class NonzeroWithoutAdvantage(Loss):
 
     def __call__(self, pi: Signals, batch: Batch) -> PerAction:
         return -(batch.advantage + 0.1) * pi.logp
+
+
+@component
+class SquaredLogRatio(Loss):
+    """Has a factor of exp((log ratio)^2), which overflows at a ratio of e^50."""
+
+    def __call__(self, pi: Signals, batch: Batch) -> PerAction:
+        log_ratio = (pi.logp - batch.old_logp) * batch.mask
+        return -batch.advantage * (log_ratio**2).exp()
+
+
+@component
+class ScaleByUnguardedStd:
+    """Divides by 1 plus the batch's deviation, which is 0 / 0 for a single rollout."""
+
+    needs_whole_batch = True
+
+    def __call__(self, x, batch):
+        return x / (1 + (((x - x.mean()) ** 2).sum() / (len(x) - 1)).sqrt())
 
 
 @component
@@ -169,6 +200,31 @@ BROKEN = [
         properties.equal_rewards_give_finite_gradients,
         Method(advantage=chain(Center(), ScaleByStd(eps=0.0))),
         "the loss is nan when every reward is 0.0",
+    ),
+    (
+        properties.extreme_ratios_give_finite_gradients,
+        Method(loss=SquaredLogRatio()),
+        "when ratios are e^50",
+    ),
+    (
+        properties.extreme_rewards_give_finite_gradients,
+        Method(advantage=exponential),
+        "the loss is nan when rewards are 1e6 and -1e6",
+    ),
+    (
+        properties.single_rollout_gives_finite_gradients,
+        Method(advantage=ScaleByUnguardedStd()),
+        "the loss is nan when rollout 1 is alone",
+    ),
+    (
+        properties.masked_batch_gives_zero_loss,
+        Method(aggregation=unguarded_token_mean),
+        "the loss is nan, not 0, when every action is masked",
+    ),
+    (
+        properties.empty_batch_gives_zero_loss,
+        Method(advantage=scaled_to_longest),
+        "an empty batch raises RuntimeError: max()",
     ),
     (
         properties.inputs_are_not_modified,

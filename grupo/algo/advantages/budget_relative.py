@@ -39,6 +39,7 @@ class BudgetRelativeAdvantage:
     prior: tuple[float, ...]
     answers_per_cut: int
     required_reward_terms = ("trace_index", "budget_index", "cut_index")
+    bounded_rewards = required_reward_terms  # labels; `prior` has an entry for each budget
     required_signals = frozenset({"step/thinking"})
 
     def __call__(self, x: Tensor, batch: Batch) -> PerAction:

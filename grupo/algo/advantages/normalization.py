@@ -89,6 +89,6 @@ class Whiten:
 
     def __call__(self, x: Tensor, batch: Batch) -> Tensor:
         x = broadcast_to_tokens(x, batch)
-        n = batch.mask.sum()
+        n = batch.mask.sum().clamp(min=1)
         centred = (x - x.sum() / n) * batch.mask
         return centred / ((centred**2).sum() / (n - 1).clamp(min=1) + self.eps).sqrt()

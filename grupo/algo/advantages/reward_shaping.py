@@ -141,9 +141,8 @@ class RepetitionPenalty:
     def __call__(self, x: Tensor, batch: Batch) -> PerAction:
         repeated = batch.mask & (batch.signals[self.step_value] > 0)
         penalty = self.repetition_coef * repeated.to(batch.old_logp)
-        running = torch.zeros_like(penalty[:, 0])
-        returns = []
-        for column in penalty.unbind(1)[::-1]:
-            running = column + self.discount * running
-            returns.append(running)
-        return broadcast_to_tokens(x, batch) + torch.stack(returns[::-1], dim=1)
+        running, returns = penalty.new_zeros(len(penalty)), torch.zeros_like(penalty)
+        for t in reversed(range(penalty.shape[1])):
+            running = penalty[:, t] + self.discount * running
+            returns[:, t] = running
+        return broadcast_to_tokens(x, batch) + returns

@@ -72,12 +72,14 @@ def track_quantile(scores: Tensor, level: float, previous: float, rate: float = 
     Args:
         scores: new scores, (n,).
         level: level of the quantile, in [0, 1].
-        previous: q before; -inf starts with the quantile of `scores`.
+        previous: q before; -inf starts with the quantile of `scores`. Without scores q stays.
         rate: step size, in units of the scores.
 
     >>> track_quantile(torch.tensor([0.0, 2.0]), level=0.25, previous=1.0)
     0.975
     """
+    if not len(scores):
+        return previous
     if previous == -inf:
         return float(scores.quantile(level))
     return previous + rate * (level - float(scores.lt(previous).to(scores).mean()))

@@ -6,6 +6,7 @@ from torch import Tensor
 from grupo.algo import ratios
 from grupo.algo.losses.base import Loss
 from grupo.algo.losses.regularizers import KL
+from grupo.algo.token_level import row_max
 from grupo.core.batch import Batch, PerAction, Signals
 from grupo.core.component import component
 
@@ -31,6 +32,8 @@ def scaled_log_entropy(entropy: PerAction, batch: Batch, quantile: float = 0.8) 
     # nearest-rank quantile; the sum of an empty slice is 0
     middle = ranked[round(quantile * (len(ranked) - 1)) :][:1].sum()
     h = (log_entropy - middle).masked_fill(~batch.mask, 0.0)
+    if not h.numel():
+        return h
     return h / torch.where(h > 0, h.max(), -h.min()).clamp(min=1e-8)
 
 
@@ -99,8 +102,7 @@ def minmax_entropy(entropy: PerAction, batch: Batch) -> PerAction:
     tensor([[0.0000, 1.0000, 0.5000]])
     """
     H = entropy.detach()
-    low = H.masked_fill(~batch.mask, torch.inf).amin(1, keepdim=True)
-    high = H.masked_fill(~batch.mask, -torch.inf).amax(1, keepdim=True)
+    low, high = -row_max(-H, batch), row_max(H, batch)
     return torch.where(batch.mask, (H - low) / (high - low + 1e-8), 0.0)
 
 
@@ -119,6 +121,8 @@ def high_entropy_mask(entropy: PerAction, batch: Batch, quantile: float = 0.8) -
     tensor([[False,  True, False]])
     """
     H = entropy.detach().masked_fill(~batch.mask, torch.nan)
+    if not H.numel():  # which nanquantile refuses
+        return batch.mask
     return H.nanquantile(quantile, dim=1, keepdim=True) <= H
 
 

@@ -1,4 +1,4 @@
-/* The sections of the recipe, the ledger (tokens and times) and the doctor. */
+/* The sections "Recipe", "Time and tokens" and "Doctor". */
 
 function recipeOf(run) {
   const { recipe } = RUNS[run];
@@ -13,12 +13,12 @@ function recipeOf(run) {
     el("p", {}, changed.length ? `The method differs from GRPO in ${plural(changed.length, "slot")} of ${recipe.method.length}.`
       : "The method is GRPO with its default components."),
     changed.length ? table(changed) : null,
-    el("details", {}, el("summary", {}, "The whole recipe"), table(recipe.method),
+    el("details", {}, el("summary", {}, "Full recipe"), table(recipe.method),
       el("div", { class: "wide" }, el("table", {}, el("tbody", {}, fields)))),
   ];
 }
 
-const TOKENS = [["tokens/generated", "generated"], ["tokens/trained", "trained on"], ["tokens/nonzero_advantage", "with an advantage"],
+const TOKENS = [["tokens/generated", "generated"], ["tokens/trained", "trained on"], ["tokens/nonzero_advantage", "with nonzero advantage"],
   ["tokens/backpropagated", "backpropagated"], ["tokens/unused", "unused"]];
 const TIMES = [["time/generate", "generating"], ["time/score", "scoring"], ["time/logprobs", "log-probabilities"],
   ["time/update", "updating"], ["time/other", "other"]];
@@ -45,7 +45,7 @@ function ledgerOf(run) {
     el("td", { class: "num" }, `${whole(ledger[name])} tokens`),
     el("td", { class: "num soft" }, name === "tokens/generated" ? `${number(generated / total)} tokens/s` : `${percent(ledger[name] / generated)} of generated`)));
   return el("div", { class: "pair" },
-    el("div", {}, el("h3", {}, `Time of the steps: ${clock(total)}`), bar, legend),
+    el("div", {}, el("h3", {}, `Total time of the steps: ${clock(total)}`), bar, legend),
     el("div", {}, el("h3", {}, "Tokens"), el("table", {}, el("tbody", {}, rows))));
 }
 
@@ -67,6 +67,6 @@ function doctorOf(run, go) {
       el("h3", { class: f.severity === "error" ? "bad" : f.severity === "warning" ? "warn" : "" }, `${f.severity}: ${f.name}`),
       el("p", {}, f.details.replaceAll("`", "")),
       f.locations.length ? el("div", { class: "row small" }, el("span", { class: "soft" }, "Look at"), f.locations.map((location) => locationOf(location, go))) : null,
-      el("div", { class: "pair" }, list("Probable causes", f.causes), list("Try", f.suggestions)))),
+      el("div", { class: "pair" }, list("Probable causes", f.causes), list("Suggestions", f.suggestions)))),
   ];
 }

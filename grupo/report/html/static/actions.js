@@ -6,10 +6,10 @@ const MEASURES = {
   ratio: { label: "log-ratio", unit: "nats", sided: true, of: (a, i) => at(a.ratio, i) },
   entropy: { label: "entropy", unit: "nats", sided: false, of: (a, i) => at(a.entropy, i) },
   surprise: { label: "surprisal, −log p", unit: "nats", sided: false, of: (a, i) => negated(at(a.logp, i)) },
-  plain: { label: "nothing", unit: "", sided: false, of: () => null },
+  plain: { label: "none", unit: "", sided: false, of: () => null },
 };
 const DESCRIPTIONS = {
-  advantage: "The advantage of each token: blue is above the group, orange below.",
+  advantage: "The advantage of each token: blue is positive, orange negative.",
   ratio: "log π − log π_old at the last update on the token: how far the policy has moved from the one that generated it.",
   entropy: "The entropy of the distribution that the token was sampled from, in nats.",
   surprise: "−log of the probability that the token was sampled with.",

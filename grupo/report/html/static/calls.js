@@ -14,7 +14,7 @@ function callsLabel(count, malformed) {
 function callBox(calls, tokens, { measure }) {
   const malformed = calls.filter((call) => call.error !== undefined).length;
   return el("div", { class: malformed ? "call malformed" : "call" }, el("span", { class: "role" }, callsLabel(calls.length, malformed)), calls.map(callOf),
-    el("details", { open: malformed > 0 || measure !== "plain" }, el("summary", {}, "as written"), el("div", { class: "written" }, tokens)));
+    el("details", { open: malformed > 0 || measure !== "plain" }, el("summary", {}, "raw tokens"), el("div", { class: "written" }, tokens)));
 }
 
 /* The tokens of an action in order, those of tool calls in boxes. */

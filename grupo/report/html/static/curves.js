@@ -15,7 +15,7 @@ function metricSpec(name, go) {
     high: metricDefinition?.high ?? null, lines, go };
 }
 
-/* The fraction of held-out tasks solved, by the number of steps done. */
+/* The fraction of held-out tasks solved, by the number of completed steps. */
 function heldOutSpec(name) {
   const done = (run, when) => (when === "before" ? 0 : when === "after"
     ? (RUNS[run].summary.steps ?? stepsOf(run).length) : Number(when.replace("step ", "")));
@@ -25,7 +25,7 @@ function heldOutSpec(name) {
     return { name: run.name, run: i, x: points.map(([x]) => x), y: points.map(([, y]) => y) };
   }).filter((line) => line.x.length);
   return { title: `held-out, ${name}`, unit: "fraction", low: null, high: null, lines, points: true, range: () => [0, 1],
-    note: "fraction of held-out tasks solved, by steps done" };
+    note: "fraction of held-out tasks solved, by completed steps" };
 }
 
 /* Redraw the charts; lay them out again if there are new metrics. */
@@ -51,7 +51,7 @@ function layCurves(names, go) {
     ...first.slice(1).map((name) => chartCard(() => metricSpec(name, go)))];
   const all = [...sections].map(([section, inside]) => lazyCharts(section, inside, go));
   return fill(body, el("div", { class: "charts" }, cards),
-    el("p", { class: "soft small" }, `From ${UNSMOOTHED} steps on, the thin line has each step and the thick line a moving average over a tenth of the run. Click a curve to see the groups of that step.`),
+    el("p", { class: "soft small" }, `From ${UNSMOOTHED} steps on, the thin line shows each step and the thick line a moving average over a tenth of the run. Click a curve to see the groups of that step.`),
     all);
 }
 

@@ -59,8 +59,8 @@ function groupOf(group, other) {
     boxes[0],
     other ? [el("h3", {}, `The same task at step ${VIEW.beside}: mean reward ${number(mean(rewardsOf(others)))}`), boxes[1]] : null,
     el("div", { class: "facts-line num", id: "facts", role: "status" }, RUNS[VIEW.run].has_actions
-      ? "Point at a token, or move through them with ← and →, to see its measures."
-      : "This run has no actions.jsonl: it was written by an older version, or logged_groups is 0. Only whole texts are shown."),
+      ? "Hover over a token, or move through the tokens with ← and →, to see its measures."
+      : "This run has no actions.jsonl: it was written by an older version, or logged_groups is 0. Only the texts are shown, without tokens."),
   ];
 }
 
@@ -89,8 +89,8 @@ function controlsOf(rollouts, scale, lay) {
   const chosen = (name, choices, more) => options(el("select", { ...more, onchange: (e) => { VIEW[name] = e.target.value; lay(); } }), choices, VIEW[name]);
   const measures = Object.entries(MEASURES).map(([name, { label }]) => [name, label]);
   return el("div", { class: "tools" }, labelled("Colour by", chosen("measure", measures, { id: "measure" })), scale,
-    labelled("Order", chosen("order", ORDERS)),
-    isTree(rollouts) ? labelled("Show", chosen("as", [["cards", "side by side"], ["tree", "as a tree"]])) : null);
+    labelled("Sort rollouts", chosen("order", ORDERS)),
+    isTree(rollouts) ? labelled("Layout", chosen("as", [["cards", "side by side"], ["tree", "tree"]])) : null);
 }
 
 function scaleOf(rollouts, { measure, maximum }) {
@@ -121,6 +121,6 @@ function otherSteps(task) {
     type: "button", class: "chip num", "aria-current": s === step ? "true" : false, onclick: () => choose({ step: s, place, follow: false }),
   }, `step ${s}: ${number(mean(scoredRewards(group)))}`));
   const other = options(el("select", { onchange: (e) => { VIEW.beside = e.target.value; showGroup(); } }),
-    [["", "nothing"], ...times.filter(({ s }) => s !== step).map(({ s }) => [String(s), `step ${s}`])], VIEW.beside);
-  return el("div", { class: "row small" }, el("span", { class: "soft" }, "This task, mean reward:"), ...buttons, labelled("Compare with", other));
+    [["", "none"], ...times.filter(({ s }) => s !== step).map(({ s }) => [String(s), `step ${s}`])], VIEW.beside);
+  return el("div", { class: "row small" }, el("span", { class: "soft" }, "Mean reward of this task:"), ...buttons, labelled("Compare with", other));
 }

@@ -2,12 +2,12 @@
 
 const VIEW = { run: 0, step: null, place: null, rollout: null, filter: "all", sort: "sampled", query: "", measure: "advantage",
   order: "sampled", as: "cards", beside: "", follow: DATA.live };
-const FILTERS = [["all", "all groups"], ["differing", "rewards differ"], ["flat", "equal rewards"],
+const FILTERS = [["all", "all groups"], ["differing", "different rewards"], ["flat", "equal rewards"],
   ["failed", "some not scored"], ["truncated", "some truncated"]];
-const SORTS = [["sampled", "in order"], ["high", "highest reward first"], ["low", "lowest reward first"],
-  ["spread", "largest spread first"], ["long", "longest first"]];
-const ORDERS = [["sampled", "in order"], ["reward", "best first"], ["worst", "worst first"],
-  ["advantage", "by advantage"], ["length", "longest first"]];
+const SORTS = [["sampled", "original order"], ["high", "highest reward first"], ["low", "lowest reward first"],
+  ["spread", "largest standard deviation first"], ["long", "longest first"]];
+const ORDERS = [["sampled", "original order"], ["reward", "highest reward first"], ["worst", "lowest reward first"],
+  ["advantage", "highest advantage first"], ["length", "longest first"]];
 const MAX_HITS = 200;
 let HITLIST = null;  // the groups found by a search over all steps
 
@@ -111,13 +111,13 @@ function showPicker() {
   fill($("#picker-top"), el("div", { class: "row" },
     el("button", { type: "button", "aria-label": "earlier step", onclick: () => moveStep(-1) }, "‹"), slide,
     el("button", { type: "button", "aria-label": "later step", onclick: () => moveStep(1) }, "›")),
-  el("div", { class: "row" }, el("span", { class: "grow" }, label), DATA.live ? el("label", {}, follow, " follow") : null),
+  el("div", { class: "row" }, el("span", { class: "grow" }, label), DATA.live ? el("label", {}, follow, " follow the latest step") : null),
   search, el("div", { class: "row" }, filter, sort));
 }
 
 const stepLabel = (step) => {
   const known = sampledSteps(VIEW.run);
-  return step === null ? "no step yet" : `step ${step}, of ${known[0]} to ${known[known.length - 1]}`;
+  return step === null ? "no step yet" : `step ${step} (${known[0]} to ${known[known.length - 1]})`;
 };
 
 function showList() {

@@ -2,7 +2,7 @@
 
 const POLL_MS = 2000;  // between two requests to the server
 const KEYS = [["j  k", "next, previous group"], ["[  ]", "earlier, later step"], ["/", "search"], ["c", "colour by the next measure"],
-  ["← →", "move through the tokens of the focused rollout"], ["t", "light or dark theme"], ["?", "show these keys"]];
+  ["← →", "move through the tokens of the focused rollout"], ["t", "light or dark theme"], ["?", "show the keyboard shortcuts"]];
 let CURRENT = 0;  // the index of the selected run
 
 function showRuns() {
@@ -36,7 +36,7 @@ async function goTo({ step, task = "", rollout = null }) {
 
 function buildInspector() {
   fill($("#groups .body"), el("div", { class: "inspector" },
-    el("aside", { class: "picker", "aria-label": "Which group" }, el("div", { id: "picker-top", class: "picker-top" }),
+    el("aside", { class: "picker", "aria-label": "Group selection" }, el("div", { id: "picker-top", class: "picker-top" }),
       el("div", { id: "count", class: "soft small", role: "status" }), el("div", { id: "list", class: "list", onkeydown: inList })),
     el("div", { id: "group" })));
   $("#group").addEventListener("pointerover", (event) => {

@@ -45,7 +45,7 @@ function summaryOf(run) {
     seconds ? tile("time", clock(seconds), isNumber(summary.seconds) ? "including evaluation" : "without evaluation") : null,
     ledger["tokens/generated"] ? tile("tokens generated", whole(ledger["tokens/generated"]),
       `${number(ledger["tokens/generated"] / ledger["time/step"])} tokens/s`, ["Tokens (or denoising steps) that the policy generated in all steps."]) : null,
-    tile("not scored", whole(failed), failed ? "left out; see Groups, filter “failed”" : "rollouts; none failed",
+    tile("rollouts not scored", whole(failed), failed ? "left out; see Groups, filter “some not scored”" : "every rollout was scored",
       ["Rollouts whose reward function raised, timed out or returned NaN."]),
     tile("doctor", problems.length ? plural(problems.length, "finding") : "healthy", problems.length ? problems[0].name : `${plural(findings.length, "note")}`),
   ];

@@ -1,6 +1,6 @@
-"""A step of TRL for `benchmarks.check`: its rollouts and their gradient.
+"""Save the rollouts and the gradient of one TRL step, for `benchmarks.check`.
 
-python -m benchmarks.check_peer WORKLOAD PRECISION FILE
+python -m benchmarks.trl_gradient WORKLOAD PRECISION FILE
 """
 
 import sys
@@ -11,11 +11,11 @@ import torch
 from torch import Tensor
 from transformers import TrainerCallback
 
-from benchmarks import peer
+from benchmarks import trl_worker
 from benchmarks.workloads import WORKLOADS
 
 
-class RecordingTrainer(peer.TimedTrainer):
+class RecordingTrainer(trl_worker.TimedTrainer):
     """Records the prompt ids, completion ids and policy mask of every rollout."""
 
     def _generate_and_score_completions(self, inputs: Any) -> Any:
@@ -39,27 +39,29 @@ def _unpadded_rows(values: Tensor, is_token: Tensor) -> list[list[int]]:
 
 
 class SaveGradient(TrainerCallback):
-    """Writes the token rows and the gradient to a file, and ends the program."""
+    """Writes the token rows and the gradient to a file and exits before the optimizer step."""
 
     def __init__(self, file: str) -> None:
-        self.file, self.trainer = file, None
+        self.file = file
+        self.trainer = None
 
     def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         model = self.trainer.model
-        gradient = {name: p.grad for name, p in model.named_parameters()}
+        gradient = {name: parameter.grad for name, parameter in model.named_parameters()}
         torch.save({"token_rows": self.trainer.token_rows, "gradient": gradient}, self.file)
         raise SystemExit
 
 
 def main() -> None:
-    """One step, stopped before the update."""
+    """Run one step up to its gradient."""
     _, name, precision, file = sys.argv
-    peer.silence_libraries()
-    callback, workload = SaveGradient(file), WORKLOADS[name]
+    trl_worker.silence_libraries()
+    callback = SaveGradient(file)
+    workload = WORKLOADS[name]
     with tempfile.TemporaryDirectory() as output:
-        config = peer.trl_config(workload, precision, output)
+        config = trl_worker.trl_config(workload, precision, output)
         config.max_grad_norm = 0.0  # no clipping
-        callback.trainer = peer.build_trainer(workload, config, callback, RecordingTrainer)
+        callback.trainer = trl_worker.build_trainer(workload, config, callback, RecordingTrainer)
         callback.trainer.train()
 
 
