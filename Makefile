@@ -18,7 +18,7 @@ test-slow: .venv/installed browser test-sinks
 test-browser: .venv/installed browser
 	$(BIN)/python -m pytest -m "browser and not slow"
 
-# trackio wants an older Pillow than all the rest: it has an environment that stands on .venv.
+# trackio requires an older Pillow than the other packages: its environment extends .venv.
 TRACKIO := .trackio
 test-sinks: $(TRACKIO)/installed
 	$(TRACKIO)/bin/python -m pytest tests/report/test_loggers.py
@@ -43,11 +43,11 @@ lint: .venv/installed
 docs: .venv/installed
 	$(BIN)/python -m grupo.catalogue docs/methods
 
-# All methods on one tiny world, three seeds each: half an hour.
+# All methods in one tiny environment, three seeds each: half an hour.
 table: .venv/installed
 	OMP_NUM_THREADS=1 $(BIN)/python -m grupo.testing.smoke docs/smoke_training.md
 
-# Against TRL, in turns on this machine: benchmarks/results/cpu.md; VLLM=ENVIRONMENT for its sampling.
+# Comparison with TRL on this machine, alternating runs: benchmarks/results/cpu.md; VLLM=ENVIRONMENT adds its sampling.
 # `bench-short` takes minutes, `bench` hours.
 .PHONY: bench bench-short
 bench: .venv/installed benchmarks/.trl/installed
@@ -64,7 +64,7 @@ benchmarks/.trl/installed: benchmarks/constraints-trl.txt
 	benchmarks/.trl/bin/python -m pip install --quiet --constraint $< torch trl datasets
 	touch $@
 
-# Installed once; again only when what is to be installed has changed. Works offline afterwards.
+# Installed once, and again when the requirements change. Works offline afterwards.
 .venv/installed: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev]"

@@ -146,7 +146,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("names", nargs="*", choices=[*WORKLOADS, []], default=[], metavar="NAME")
     parser.add_argument("--pairs", type=int, default=0, help="0: 10 in float32, 3 in bfloat16")
     parser.add_argument("--precision", choices=("float32", "bfloat16"), help="None: both")
-    parser.add_argument("--out", type=Path, default=HERE / "results" / "cpu", help="path without suffix")
+    parser.add_argument(
+        "--out", type=Path, default=HERE / "results" / "cpu", help="path without suffix"
+    )
     parser.add_argument("--trl", type=Path, default=HERE / ".trl", help="TRL's environment")
     return parser.parse_args()
 

@@ -83,9 +83,15 @@ def package_version(package: str) -> str:
 def arguments() -> argparse.Namespace:
     """Parse the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
-    parser.add_argument("--minutes", type=float, default=8.5, help="time limit in minutes, loading included")
-    parser.add_argument("--tiny", action="store_true", help="tiny sizes, for a trial on any machine")
-    parser.add_argument("--only", nargs="*", default=[], help="only rows whose names contain one of these")
+    parser.add_argument(
+        "--minutes", type=float, default=8.5, help="time limit in minutes, loading included"
+    )
+    parser.add_argument(
+        "--tiny", action="store_true", help="tiny sizes, for a trial on any machine"
+    )
+    parser.add_argument(
+        "--only", nargs="*", default=[], help="only rows whose names contain one of these"
+    )
     parser.add_argument("--name", default="", help="name of the result files, without suffix")
     return parser.parse_args()
 

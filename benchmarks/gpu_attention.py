@@ -1,4 +1,4 @@
-"""Attention of packed layer, forward and backward: in blocks, by flex_attention, and padded."""
+"""Attention of one layer, forward and backward: in blocks, by flex_attention, and padded."""
 
 from collections.abc import Callable, Sequence
 from math import inf
@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
-from benchmarks.gpu_machine import DEVICE, median_time, peak_memory_gib, reset_peak_memory
 from benchmarks.gpu_forward import PaddedRows
+from benchmarks.gpu_machine import DEVICE, median_time, peak_memory_gib, reset_peak_memory
 from benchmarks.gpu_sizes import ModelShape
 from grupo.kernels.packing.block_attention import AttentionConfig
 from grupo.kernels.packing.flex_attention import FlexLayout
@@ -29,7 +29,9 @@ def flex_attention_packed(shape: ModelShape, rows: PaddedRows) -> Measurements:
     """Measure flex_attention over packed rows; the block mask, shared by layers, is separate."""
     packed = _pack_rows(rows)
     block_mask_seconds = median_time(lambda: FlexLayout(packed).block_mask(inf))
-    return _time_packed(shape, packed, FlexLayout(packed)) | {"block mask, ms": 1000 * block_mask_seconds}
+    return _time_packed(shape, packed, FlexLayout(packed)) | {
+        "block mask, ms": 1000 * block_mask_seconds
+    }
 
 
 def padded_attention(shape: ModelShape, rows: PaddedRows) -> Measurements:

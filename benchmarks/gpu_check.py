@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from benchmarks.gpu_machine import CUDA, DEVICE, random_model
 from benchmarks.gpu_forward import FORWARDS, PaddedRows, random_rows
+from benchmarks.gpu_machine import CUDA, DEVICE, random_model
 from benchmarks.gpu_replay import GraphSampler
 from benchmarks.gpu_sampling import SamplingRequest, engine_replies
 from benchmarks.gpu_sizes import TINY_SIZES, ModelShape

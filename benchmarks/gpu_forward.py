@@ -1,4 +1,4 @@
-"""Rows of an update on a GPU, and ways to read them: what they share once, or each padded."""
+"""Rows of an update on a GPU, and their forward pass: prefixes packed once, or rows padded."""
 
 import time
 from collections.abc import Callable
@@ -21,7 +21,14 @@ from grupo.kernels.packing.tree_attention import TreeAttention
 
 @dataclass(frozen=True)
 class PaddedRows:
-    """Answers to prompts, right-padded, and where the states are that answers were drawn from."""
+    """Right-padded prompts with answers, N rows of at most L tokens.
+
+    Args:
+        token: token ids.
+        length: tokens of each row, without padding.
+        row: the row of every answer token.
+        column: the position before every answer token, whose hidden state predicts it.
+    """
 
     token: Tensor  # (N, L)
     length: Tensor
@@ -30,28 +37,36 @@ class PaddedRows:
 
     @property
     def answer_tokens(self) -> Tensor:
-        """Every token of an answer."""
+        """Return all answer tokens."""
         return self.token[self.row, self.column + 1].to(DEVICE)
 
 
 def random_rows(shape: ModelShape, prompts: int, answers: int, length: int, new: int) -> PaddedRows:
-    """So many answers to each prompt, of half of `new` tokens up to all."""
-    made = torch.Generator().manual_seed(2)
+    """Return random prompts with random answers.
+
+    Args:
+        shape: the model's shape, for its vocabulary.
+        prompts: number of prompts.
+        answers: answers per prompt.
+        length: tokens of a prompt.
+        new: tokens of the longest answer; the shortest has half of them.
+    """
+    generator = torch.Generator().manual_seed(2)
     prompt = torch.tensor(random_prompts(shape, prompts, length)).repeat_interleave(answers, 0)
-    answer = torch.randint(2, shape.vocab_size, (len(prompt), new), generator=made)
-    count = torch.randint(new // 2, new + 1, (len(prompt),), generator=made)
+    answer = torch.randint(2, shape.vocab_size, (len(prompt), new), generator=generator)
+    count = torch.randint(new // 2, new + 1, (len(prompt),), generator=generator)
     row, column = (torch.arange(new) < count[:, None]).nonzero(as_tuple=True)
     return PaddedRows(torch.cat([prompt, answer], 1), length + count, row, column + length - 1)
 
 
 @dataclass(frozen=True)
 class ForwardResult:
-    """Last hidden states where answers were drawn, and how much was done for them."""
+    """The last hidden states that predict answer tokens, and the cost of computing them."""
 
     hidden: Tensor
-    tokens: int  # that were read
-    attention_pairs: int  # of a token and one that it sees
-    packing_seconds: float = 0.0  # seconds that rows took to be laid out
+    tokens: int  # evaluated tokens, padding included
+    attention_pairs: int  # pairs of a token and one that it attends to
+    packing_seconds: float = 0.0
 
 
 ForwardFunction = Callable[[PreTrainedModel, PaddedRows], ForwardResult]
@@ -59,35 +74,35 @@ ForwardFunction = Callable[[PreTrainedModel, PaddedRows], ForwardResult]
 
 @cache
 def single_length_kernel() -> Callable[..., Any]:
-    """flex_attention compiled for each length anew."""
+    """Return flex_attention compiled for one static length."""
 
-    def alone(*qkv: Tensor, **how: Any) -> Any:  # what is compiled already would be found again
-        return flex_attention(*qkv, **how)
+    def uncached_flex_attention(*qkv: Tensor, **options: Any) -> Any:  # avoids torch's compiled one
+        return flex_attention(*qkv, **options)
 
-    return torch.compile(alone, dynamic=False, fullgraph=True)
+    return torch.compile(uncached_flex_attention, dynamic=False, fullgraph=True)
 
 
 def packed_forward(
     layout: Callable[[PackedTokens], hf_attention.AttentionLayout],
 ) -> ForwardFunction:
-    """What rows begin with alike read once."""
+    """Return a forward pass over packed rows, which evaluates shared prefixes once."""
 
-    def read(model: PreTrainedModel, rows: PaddedRows) -> ForwardResult:
+    def forward(model: PreTrainedModel, rows: PaddedRows) -> ForwardResult:
         model.set_attn_implementation(hf_attention.ATTENTION_NAME)
-        began = time.perf_counter()
-        one = pack(rows.token, rows.length)
-        laying, pairs = time.perf_counter() - began, int((one.position + 1).sum())
-        on = one.to(DEVICE)
-        hidden = hf_attention.forward_packed(model, on.token, on.position, layout(on))
-        return ForwardResult(
-            hidden[on.token_index[rows.row, rows.column]], len(one.token), pairs, laying
-        )
+        start = time.perf_counter()
+        packed = pack(rows.token, rows.length)
+        packing_seconds = time.perf_counter() - start
+        pairs = int((packed.position + 1).sum())
+        packed = packed.to(DEVICE)
+        hidden = hf_attention.forward_packed(model, packed.token, packed.position, layout(packed))
+        index = packed.token_index[rows.row, rows.column]
+        return ForwardResult(hidden[index], len(packed.token), pairs, packing_seconds)
 
-    return read
+    return forward
 
 
 def padded_forward(model: PreTrainedModel, rows: PaddedRows) -> ForwardResult:
-    """Row by row, padded, by torch's own attention."""
+    """Evaluate padded rows with torch's scaled_dot_product_attention."""
     model.set_attn_implementation("sdpa")
     width = int(rows.length.max())
     token = rows.token[:, :width].to(DEVICE)
@@ -97,8 +112,10 @@ def padded_forward(model: PreTrainedModel, rows: PaddedRows) -> ForwardResult:
 
 
 FORWARDS: dict[str, ForwardFunction] = {
-    "packed, parts": packed_forward(TreeAttention),
+    "packed, blocks": packed_forward(TreeAttention),
     "packed, flex": packed_forward(FlexLayout),
     "dense, sdpa": padded_forward,
 }
-SINGLE_LENGTH_FORWARD = packed_forward(lambda one: FlexLayout(one, kernel=single_length_kernel()))
+SINGLE_LENGTH_FORWARD = packed_forward(
+    lambda packed: FlexLayout(packed, kernel=single_length_kernel())
+)

@@ -79,9 +79,7 @@ class ShapeJobs:
 
     def _group_rows(self, group_size: int) -> Callable[[], PaddedRows]:
         sizes = self.sizes
-        return partial(
-            random_rows, self.shape, 1, group_size, sizes.long_prompt, sizes.new_tokens
-        )
+        return partial(random_rows, self.shape, 1, group_size, sizes.long_prompt, sizes.new_tokens)
 
     def _update_job(
         self, name: str, forward: ForwardFunction, checkpointing: str, logits: str
@@ -180,7 +178,7 @@ def all_jobs(sizes: BenchmarkSizes, flop: float, bandwidth: float) -> Iterator[J
     yield from large.sampling_jobs((medium, many), main_samplers[:3])
     yield from small.group_update_jobs()
     yield from small.sampling_jobs([few], main_samplers)
-    yield from small.update_jobs("at once")
+    yield from small.update_jobs("full")
     yield from small.group_sampling_jobs()
     yield from low_priority_jobs(sizes, small, large)
 
@@ -191,7 +189,7 @@ def low_priority_jobs(sizes: BenchmarkSizes, small: ShapeJobs, large: ShapeJobs)
     yield from small.single_length_jobs()
     yield from small.sampling_jobs([medium], COMPILED, COMPILE_SECONDS)
     yield from small.sampling_jobs([many], [DEFAULT_CONTEXT])
-    yield from large.update_jobs("at once")
+    yield from large.update_jobs("full")
     yield from large.sampling_jobs([few], (GRUPO, GRAPHS, DYNAMIC, STATIC))
     yield from large.sampling_jobs((medium, many), [STATIC])
 
@@ -203,17 +201,17 @@ def captions(sizes: BenchmarkSizes) -> dict[str, str]:
     answer_length = f"{sizes.new_tokens // 2} to {sizes.new_tokens} tokens"
     return {
         "Correctness": "Errors relative to the norm of the reference.",
-        "Attention alone": f"One layer with the heads of {sizes.shapes[0].name}: the rows of updates, "
-        f"and {max(sizes.group_sizes)} answers to a prompt of {sizes.long_prompt} tokens.",
-        "Updates": f"{prompts} prompts of {prompt_length}, {answers} answers to each, of {answer_length}; "
-        "forward and backward, without the optimizer. FLOP: 6 per parameter and evaluated token, "
-        "6 per parameter of the head and answer token, and those of attention.",
-        "Sampling": f"{sizes.prompts} prompts of {prompt_length}, the same number of rows for each, "
-        f"{sizes.new_tokens} new tokens. The bound: weights, keys and values read once per step at "
-        "the copy bandwidth, without the first step.",
+        "Attention alone": f"One layer with the heads of {sizes.shapes[0].name}: the rows "
+        f"of updates, and {max(sizes.group_sizes)} answers to {sizes.long_prompt} prompt tokens.",
+        "Updates": f"{prompts} prompts of {prompt_length}, {answers} answers to each, of "
+        f"{answer_length}; forward and backward, without the optimizer. FLOP: 6 per parameter "
+        "and evaluated token, 6 per parameter of the head and answer token, those of attention.",
+        "Sampling": f"{sizes.prompts} prompts of {prompt_length}, the same number of rows "
+        f"for each, {sizes.new_tokens} new tokens. The bound: weights, keys and values read "
+        "once per step at the copy bandwidth, without the first step.",
         "LM head alone": "Logits and log-probabilities, forward and backward.",
-        "Updates of a group": f"One prompt of {sizes.long_prompt} tokens, answers of {answer_length}; "
-        f"checkpointing, {max(sizes.chunk_sizes):,} logits per chunk.",
+        "Updates of a group": f"One prompt of {sizes.long_prompt} tokens, answers of "
+        f"{answer_length}; checkpointing, {max(sizes.chunk_sizes):,} logits per chunk.",
         "Sampling of a group": f"One prompt of {sizes.long_prompt} tokens, "
         f"{sizes.short_new_tokens} new tokens.",
     }

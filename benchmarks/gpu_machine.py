@@ -1,4 +1,4 @@
-"""The machine, what it can do at most, and models with random weights on it."""
+"""The machine: timing, peak rates, CUDA graphs, and models with random weights."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -20,21 +20,21 @@ WorkFunction = Callable[[], Any]
 
 
 def machine_name() -> str:
-    """What kind of machine it is."""
-    return torch.cuda.get_device_name() if CUDA else "a processor: figures mean nothing"
+    """Return the name of the GPU."""
+    return torch.cuda.get_device_name() if CUDA else "CPU: the figures are meaningless"
 
 
 def time_once(work: WorkFunction) -> float:
-    """Seconds of doing it, to the end."""
+    """Return the seconds of one call, including its kernels on the GPU."""
     _synchronize()
-    began = time.perf_counter()
+    start = time.perf_counter()
     work()
     _synchronize()
-    return time.perf_counter() - began
+    return time.perf_counter() - start
 
 
 def median_time(work: WorkFunction, times: int = 3) -> float:
-    """The median of the seconds."""
+    """Return the median seconds of several calls."""
     return median(time_once(work) for _ in range(times))
 
 
@@ -44,58 +44,60 @@ def _synchronize() -> None:
 
 
 def reset_peak_memory() -> None:
-    """Count the peak from now on."""
+    """Restart the measurement of peak GPU memory."""
     if CUDA:
         torch.cuda.reset_peak_memory_stats()
 
 
 def peak_memory_gib() -> float | str:
-    """GiB that tensors had at most, those that were there before among them."""
+    """Return the peak GiB of all tensors since the reset; empty without CUDA."""
     return torch.cuda.max_memory_allocated() / GIB if CUDA else ""
 
 
 def copy_bandwidth(sizes: BenchmarkSizes) -> float:
-    """Bytes read and written in a second, as one copies to another."""
-    one = torch.randint(255, (sizes.copy_bytes,), dtype=torch.uint8, device=DEVICE)
-    other = torch.empty_like(one)
-    other.copy_(one)
-    return 2 * sizes.copy_bytes / median_time(lambda: other.copy_(one), 10)
+    """Return the bytes/s read and written by a copy between two tensors."""
+    source = torch.randint(255, (sizes.copy_bytes,), dtype=torch.uint8, device=DEVICE)
+    target = torch.empty_like(source)
+    target.copy_(source)
+    return 2 * sizes.copy_bytes / median_time(lambda: target.copy_(source), 10)
 
 
 def matmul_flops(sizes: BenchmarkSizes) -> float:
-    """Operations a second of a product of matrices in bfloat16, of random numbers."""
-    side, times = sizes.matrix_size, 10
+    """Return the FLOP/s of a bfloat16 product of random matrices."""
+    side = sizes.matrix_size
+    times = 10
     a, b = (torch.randn(side, side, device=DEVICE, dtype=torch.bfloat16) for _ in range(2))
     out = a @ b
 
-    def some() -> None:
+    def multiply() -> None:
         for _ in range(times):
             torch.mm(a, b, out=out)
 
-    some()  # clocks rise first
-    return 2 * side**3 * times / median_time(some)
+    multiply()  # raises the GPU's clock
+    return 2 * side**3 * times / median_time(multiply)
 
 
 @contextmanager
 def side_stream() -> Iterator[None]:
-    """On another stream: what is done once before it is captured has to be there."""
+    """Run on another stream, as CUDA requires of the warm-up before a graph capture."""
     if not CUDA:
         yield
         return
-    here, there = torch.cuda.current_stream(), torch.cuda.Stream()
-    there.wait_stream(here)
-    with torch.cuda.stream(there):
+    current = torch.cuda.current_stream()
+    side = torch.cuda.Stream()
+    side.wait_stream(current)
+    with torch.cuda.stream(side):
         yield
-    here.wait_stream(there)
+    current.wait_stream(side)
 
 
 def graph_pool() -> Any:
-    """Memory that graphs share: they take turns, and nothing in it outlives its turn."""
+    """Return a memory pool to share between graphs that never run at the same time."""
     return torch.cuda.graph_pool_handle() if CUDA else None
 
 
 def capture_graph(work: WorkFunction, memory_pool: Any) -> WorkFunction:
-    """The same as one launch of a graph; on processors as it is."""
+    """Capture the work as a CUDA graph, return its replay; without CUDA the work itself."""
     if not CUDA:
         return work
     graph = torch.cuda.CUDAGraph()
@@ -106,7 +108,7 @@ def capture_graph(work: WorkFunction, memory_pool: Any) -> WorkFunction:
 
 @lru_cache(maxsize=1)
 def random_model(shape: ModelShape, dtype: torch.dtype = torch.bfloat16) -> PreTrainedModel:
-    """A model of that shape; only the last one that was asked for is kept."""
+    """Return a model with random weights; only the most recent model stays in memory."""
     torch.manual_seed(0)
     config = Qwen3Config(
         vocab_size=shape.vocab_size,
@@ -128,13 +130,13 @@ def random_model(shape: ModelShape, dtype: torch.dtype = torch.bfloat16) -> PreT
 
 
 def parameter_counts(model: PreTrainedModel) -> tuple[int, int]:
-    """How many the layers have, and the head, which is the embedding too."""
+    """Return the parameter counts of the layers and of the head, which is also the embedding."""
     head = model.get_output_embeddings().weight.numel()
     return sum(p.numel() for p in model.parameters()) - head, head
 
 
 def random_prompts(shape: ModelShape, count: int, length: int) -> list[tuple[int, ...]]:
-    """Random tokens."""
-    made = torch.Generator().manual_seed(1)
-    token: Tensor = torch.randint(2, shape.vocab_size, (count, length), generator=made)
+    """Return prompts of random tokens."""
+    generator = torch.Generator().manual_seed(1)
+    token: Tensor = torch.randint(2, shape.vocab_size, (count, length), generator=generator)
     return [tuple(row) for row in token.tolist()]

@@ -1,7 +1,8 @@
-"""Sampling on a GPU: tokens a second of every way, against what reading memory allows."""
+"""Sampling on a GPU: tokens/s of every implementation, relative to the memory-bandwidth bound."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -25,36 +26,36 @@ from grupo.kernels.lm_head import LMHead
 from grupo.kernels.packing import hf_attention
 from grupo.models.evaluator import PackedEvaluator
 
-CONTEXT_TOKENS = 1 << 21  # tokens of context: everybody together
+CONTEXT_TOKENS = 1 << 21  # tokens of context; enough to batch all rows
 
 
 @dataclass(frozen=True)
 class SamplingRequest:
-    """Prompts, each answered by so many rows of so many tokens."""
+    """A batch to generate; lengths in tokens."""
 
     shape: ModelShape
     prompts: int
-    rows_per_prompt: int  # for each prompt
-    prompt_length: int  # of a prompt
+    rows_per_prompt: int
+    prompt_length: int
     new_tokens: int
-    stride: int
+    stride: int  # decode steps per captured graph
 
     @property
     def requests(self) -> list[Request]:
-        """Those of one prompt beside each other."""
+        """Return one request per row, the rows of a prompt next to one another."""
         prompts = random_prompts(self.shape, self.prompts, self.prompt_length)
-        each = [p for p in prompts for _ in range(self.rows_per_prompt)]
-        return [Request(prompt, 1000 + i) for i, prompt in enumerate(each)]
+        row_prompts = [prompt for prompt in prompts for _ in range(self.rows_per_prompt)]
+        return [Request(prompt, 1000 + i) for i, prompt in enumerate(row_prompts)]
 
     @property
     def batch_size(self) -> int:
-        """Rows."""
+        """Return the number of rows."""
         return self.prompts * self.rows_per_prompt
 
 
 @dataclass(frozen=True)
 class SamplingTime:
-    """Seconds until the first token of every row, and of all that follow."""
+    """Seconds up to the first token of every row, and seconds of all later tokens."""
 
     prefill_seconds: float
     decode_seconds: float
@@ -67,18 +68,20 @@ SamplingFunction = Callable[[PreTrainedModel, SamplingRequest], SamplingTime]
 def engine_replies(
     model: PreTrainedModel, request: SamplingRequest, context_tokens: int = CONTEXT_TOKENS
 ) -> list[Reply]:
-    """Every reply of grupo's engine, which holds so many tokens of context at once."""
+    """Generate with grupo's engine, with at most `context_tokens` in its KV cache."""
     model.set_attn_implementation(hf_attention.ATTENTION_NAME)
-    nothing: Any = None  # a tokenizer is asked for texts that end an answer only
-    head, bounds = LMHead(model.get_output_embeddings()), StopConditions(request.new_tokens, ())
-    engine: Any = PackedEvaluator(HFBackend(model)).engine(head, nothing, bounds)
-    return generate_all(replace(engine, cells=context_tokens), request.requests)
+    tokenizer: Any = None  # needed for stop strings only
+    head = LMHead(model.get_output_embeddings())
+    stop = StopConditions(request.new_tokens, ())
+    engine: Any = PackedEvaluator(HFBackend(model)).engine(head, tokenizer, stop)
+    local_engine = replace(engine.engine, max_context_tokens=context_tokens)
+    return generate_all(replace(engine, engine=local_engine), request.requests)
 
 
 def time_engine(
     model: PreTrainedModel, request: SamplingRequest, context_tokens: int = CONTEXT_TOKENS
 ) -> SamplingTime:
-    """grupo's engine."""
+    """Time grupo's engine."""
     return _time_prefill_and_decode(
         lambda n: engine_replies(model, replace(request, new_tokens=n), context_tokens),
         request.new_tokens,
@@ -86,12 +89,12 @@ def time_engine(
 
 
 def time_graphs(model: PreTrainedModel, request: SamplingRequest) -> SamplingTime:
-    """An experiment: the same with steps of fixed shapes, captured and replayed."""
-    return _time_replayed(model, request, lambda read: read)
+    """Time the experiment with captured decode steps."""
+    return _time_replayed(model, request, lambda forward: forward)
 
 
 def time_compiled_graphs(model: PreTrainedModel, request: SamplingRequest) -> SamplingTime:
-    """An experiment: the same, the model compiled; one graph, for compiling takes long."""
+    """Time the experiment with a compiled model; one graph, because compilation is slow."""
     return _time_replayed(model, replace(request, stride=request.new_tokens), torch.compile)
 
 
@@ -99,63 +102,63 @@ def _time_replayed(
     model: PreTrainedModel, request: SamplingRequest, transform: Callable[..., Any]
 ) -> SamplingTime:
     model.set_attn_implementation(hf_attention.ATTENTION_NAME)
-    rows = GraphSampler(model, request.requests, request.new_tokens)
-    rows.start()  # the first time takes longer
-    reading = time_once(rows.start)
-    ready = time_once(lambda: rows.capture_steps(request.stride, transform))
-    return SamplingTime(reading, time_once(rows.generate), f"ready after {ready:.1f} s")
+    sampler = GraphSampler(model, request.requests, request.new_tokens)
+    sampler.start()  # warm up
+    prefill_seconds = time_once(sampler.start)
+    capture_seconds = time_once(lambda: sampler.capture_steps(request.stride, transform))
+    decode_seconds = time_once(sampler.generate)
+    return SamplingTime(prefill_seconds, decode_seconds, f"capture {capture_seconds:.1f} s")
 
 
-def time_generate(model: PreTrainedModel, request: SamplingRequest, **more: Any) -> SamplingTime:
-    """`generate` of transformers, not compiled."""
-    speak = _generate_function(model, request, {"disable_compile": True, **more})
-    return _time_prefill_and_decode(speak, request.new_tokens)
+def time_generate(model: PreTrainedModel, request: SamplingRequest, **options: Any) -> SamplingTime:
+    """Time `generate` of transformers without compilation."""
+    generate = _generate_function(model, request, {"disable_compile": True, **options})
+    return _time_prefill_and_decode(generate, request.new_tokens)
 
 
 def time_compiled_generate(model: PreTrainedModel, request: SamplingRequest) -> SamplingTime:
-    """`generate` with a cache of fixed size, which it compiles for."""
+    """Time `generate` of transformers with a static cache, compiled."""
     static = {"cache_implementation": "static"}
-    reading = time_once(
+    prefill_seconds = time_once(
         lambda: _generate_function(model, request, {**static, "disable_compile": True})(1)
     )
-    speak = _generate_function(model, request, static)
-    first = time_once(lambda: speak(request.new_tokens))
-    return SamplingTime(
-        reading, time_once(lambda: speak(request.new_tokens)) - reading, f"first time {first:.1f} s"
-    )
+    generate = _generate_function(model, request, static)
+    first_seconds = time_once(lambda: generate(request.new_tokens))
+    decode_seconds = time_once(lambda: generate(request.new_tokens)) - prefill_seconds
+    return SamplingTime(prefill_seconds, decode_seconds, f"first call {first_seconds:.1f} s")
 
 
 def _generate_function(
-    model: PreTrainedModel, sampling_request: SamplingRequest, more: Mapping[str, Any]
+    model: PreTrainedModel, sampling_request: SamplingRequest, options: Mapping[str, Any]
 ) -> Callable[[int], Any]:
     model.set_attn_implementation("sdpa")
     token = torch.tensor([request.tokens for request in sampling_request.requests], device=DEVICE)
-    drawn = {"do_sample": True, "top_k": 0, "eos_token_id": None, "pad_token_id": 0}
-    everywhere = torch.ones_like(token)
+    sampling = {"do_sample": True, "top_k": 0, "eos_token_id": None, "pad_token_id": 0}
+    mask = torch.ones_like(token)
 
-    def speak(new: int) -> Any:
-        config = GenerationConfig(**drawn, **more, max_new_tokens=new)
-        said = model.generate(token, attention_mask=everywhere, generation_config=config)
-        assert said.shape == (len(token), token.shape[1] + new), "everybody says all"
+    def generate(new: int) -> None:
+        config = GenerationConfig(**sampling, **options, max_new_tokens=new)
+        sequences = model.generate(token, attention_mask=mask, generation_config=config)
+        assert sequences.shape == (len(token), token.shape[1] + new), "an answer is incomplete"
 
-    return speak
-
-
-def _time_prefill_and_decode(speak: Callable[[int], Any], new: int) -> SamplingTime:
-    speak(2)  # warm up
-    reading = time_once(lambda: speak(1))
-    return SamplingTime(reading, time_once(lambda: speak(new)) - reading)
+    return generate
 
 
-WAYS: dict[str, SamplingFunction] = {
+def _time_prefill_and_decode(generate: Callable[[int], Any], new: int) -> SamplingTime:
+    generate(2)  # warm up
+    prefill_seconds = time_once(lambda: generate(1))
+    return SamplingTime(prefill_seconds, time_once(lambda: generate(new)) - prefill_seconds)
+
+
+SAMPLING_FUNCTIONS: dict[str, SamplingFunction] = {
     "grupo": time_engine,
     "grupo, graphs (experiment)": time_graphs,
     "generate, dynamic cache": time_generate,
-    "generate, static cache": lambda m, a: time_generate(m, a, cache_implementation="static"),
-    f"grupo, at most {MAX_CONTEXT_TOKENS:,} tokens of context": lambda m, a: time_engine(
-        m, a, MAX_CONTEXT_TOKENS
+    "generate, static cache": partial(time_generate, cache_implementation="static"),
+    f"grupo, at most {MAX_CONTEXT_TOKENS:,} tokens of context": partial(
+        time_engine, context_tokens=MAX_CONTEXT_TOKENS
     ),
-    "grupo, compiled, a graph (experiment)": time_compiled_graphs,
+    "grupo, compiled, one graph (experiment)": time_compiled_graphs,
     "generate, static cache, compiled": time_compiled_generate,
 }
 
@@ -163,38 +166,34 @@ WAYS: dict[str, SamplingFunction] = {
 def measure_sampling(
     sampling_function: SamplingFunction, request: SamplingRequest, bandwidth: float
 ) -> dict[str, Any]:
-    """A row: how fast, and how far from reading every weight, key and value once a step."""
+    """Measure speed, its fraction of the bandwidth bound, and peak memory."""
     model = random_model(request.shape)
     reset_peak_memory()
-    spent = sampling_function(model, request)
+    duration = sampling_function(model, request)
+    prefill, decode = duration.prefill_seconds, duration.decode_seconds
     steps = request.new_tokens - 1
+    shared_bound = decode_seconds_bound(model, request, request.prompts, bandwidth)
+    separate_bound = decode_seconds_bound(model, request, request.batch_size, bandwidth)
     return {
-        "tokens/s": request.batch_size
-        * request.new_tokens
-        / (spent.prefill_seconds + spent.decode_seconds),
-        "saying, tokens/s": request.batch_size * steps / spent.decode_seconds,
-        "ms a step": 1000 * spent.decode_seconds / steps,
-        "first token, s": spent.prefill_seconds,
-        "of bound, prompts shared": decode_seconds_bound(model, request, request.prompts, bandwidth)
-        / spent.decode_seconds,
-        "of bound, each its own": decode_seconds_bound(
-            model, request, request.batch_size, bandwidth
-        )
-        / spent.decode_seconds,
+        "tokens/s": request.batch_size * request.new_tokens / (prefill + decode),
+        "decode, tokens/s": request.batch_size * steps / decode,
+        "ms per step": 1000 * decode / steps,
+        "first token, s": prefill,
+        "of bound, shared prompts": shared_bound / decode,
+        "of bound, a prompt per row": separate_bound / decode,
         "peak GiB": peak_memory_gib(),
-        "note": spent.note,
+        "note": duration.note,
     }
 
 
 def decode_seconds_bound(
     model: PreTrainedModel, request: SamplingRequest, prompt_copies: int, bandwidth: float
 ) -> float:
-    """The seconds that saying takes at least, if so many prompts' keys and values are read."""
-    shape, steps = request.shape, request.new_tokens - 1
+    """Return the least decode seconds if `prompt_copies` prompts are read per step."""
+    shape = request.shape
+    steps = request.new_tokens - 1
     weights = 2 * sum(parameter_counts(model))
-    cell = 2 * 2 * shape.layers * shape.kv_heads * shape.head_dim  # keys, values, of two bytes each
-    seen = (
-        prompt_copies * request.prompt_length * steps
-        + request.batch_size * steps * (steps + 1) // 2
-    )
-    return (steps * weights + cell * seen) / bandwidth
+    cell_bytes = 2 * 2 * shape.layers * shape.kv_heads * shape.head_dim  # key and value, bfloat16
+    prompt_cells = prompt_copies * request.prompt_length * steps
+    answer_cells = request.batch_size * steps * (steps + 1) // 2
+    return (steps * weights + cell_bytes * (prompt_cells + answer_cells)) / bandwidth

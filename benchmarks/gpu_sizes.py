@@ -1,4 +1,4 @@
-"""What is measured on a GPU: shapes of models, and how much they read and say."""
+"""Sizes of the GPU benchmark: shapes of models, batches and lengths."""
 
 from dataclasses import dataclass
 
@@ -7,35 +7,35 @@ FULL_VOCABULARY = 151_936
 
 @dataclass(frozen=True)
 class ModelShape:
-    """A model like Qwen3."""
+    """Dimensions of a model like Qwen3."""
 
     name: str
     hidden_size: int
     intermediate_size: int
     layers: int = 28
     heads: int = 16
-    kv_heads: int = 8  # heads of keys and values
-    head_dim: int = 128  # of a head
+    kv_heads: int = 8
+    head_dim: int = 128
     vocab_size: int = FULL_VOCABULARY
 
 
 @dataclass(frozen=True)
 class BenchmarkSizes:
-    """How much of everything."""
+    """Sizes of all jobs; lengths in tokens."""
 
     shapes: tuple[ModelShape, ...]
-    prompts: int  # each is answered by equally many rows
-    batch_sizes: tuple[int, ...]  # rows that are sampled together
-    prompt_length: int  # tokens
-    new_tokens: int  # tokens of an answer
-    stride: int  # tokens said by one captured graph; then a wider one goes on
-    update_rows: tuple[int, int]  # prompts of an update, and answers to each
-    chunk_sizes: tuple[int, ...]  # logits worked on at once
-    group_sizes: tuple[int, ...]
+    prompts: int  # of a sampled batch, with the same number of rows each
+    batch_sizes: tuple[int, ...]  # rows sampled together
+    prompt_length: int
+    new_tokens: int
+    stride: int  # decode steps of one captured graph, before a wider one
+    update_rows: tuple[int, int]  # prompts, answers per prompt
+    chunk_sizes: tuple[int, ...]  # logits per chunk
+    group_sizes: tuple[int, ...]  # answers to one long prompt
     long_prompt: int
-    short_new_tokens: int  # tokens of an answer where growth of sampling is measured
-    matrix_size: int  # side of a matrix
-    copy_bytes: int  # bytes
+    short_new_tokens: int  # of an answer to a long prompt, when sampling
+    matrix_size: int  # rows and columns
+    copy_bytes: int
 
 
 FULL_SIZES = BenchmarkSizes(

@@ -1,4 +1,4 @@
-"""An update on a GPU, forward and backward: FLOP a second of every way, and its memory."""
+"""An update on a GPU, forward and backward: FLOP/s and memory of every implementation."""
 
 import warnings
 from collections.abc import Callable, Iterator
@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
+from benchmarks.gpu_forward import ForwardFunction, ForwardResult, PaddedRows
 from benchmarks.gpu_machine import (
     DEVICE,
     median_time,
@@ -19,7 +20,6 @@ from benchmarks.gpu_machine import (
     reset_peak_memory,
     time_once,
 )
-from benchmarks.gpu_forward import ForwardFunction, ForwardResult, PaddedRows
 from benchmarks.gpu_sizes import ModelShape
 from grupo.inference.sampling_params import Sampling
 from grupo.kernels.lm_head import LMHead
@@ -30,28 +30,27 @@ LogpFunction = Callable[[Tensor, Tensor, LMHead], Tensor]
 
 
 def chunked_logp(chunk: int = LOGITS_PER_CHUNK) -> LogpFunction:
-    """As grupo's policies do it, so many logits at a time."""
+    """Return the log-probabilities of grupo's policies, with `chunk` logits in memory."""
 
-    def said(hidden: Tensor, token: Tensor, head: LMHead) -> Tensor:
-        return token_signals(
-            TokenDistributions(hidden, token, head, Sampling()), logits_per_chunk=chunk
-        )["logp"]
+    def logp(hidden: Tensor, token: Tensor, head: LMHead) -> Tensor:
+        distributions = TokenDistributions(hidden, token, head, Sampling())
+        return token_signals(distributions, logits_per_chunk=chunk)["logp"]
 
-    return said
+    return logp
 
 
 def full_logp(hidden: Tensor, token: Tensor, head: LMHead) -> Tensor:
-    """All logits of all tokens, then `log_softmax`."""
+    """Compute all logits of all tokens, then `log_softmax`."""
     return head(hidden).float().log_softmax(-1).gather(1, token[:, None])[:, 0]
 
 
-LOGP_FUNCTIONS = {"chunks": chunked_logp(), "at once": full_logp}
+LOGP_FUNCTIONS = {"chunks": chunked_logp(), "full": full_logp}
 
 
 @contextmanager
 def gradient_checkpointing(model: PreTrainedModel) -> Iterator[None]:
-    """Keep one activation a layer and work out the rest again, as grupo's policies do."""
-    with warnings.catch_warnings(action="ignore", category=FutureWarning):  # of its next name
+    """Store one activation per layer and recompute the others, as grupo's policies do."""
+    with warnings.catch_warnings(action="ignore", category=FutureWarning):  # of transformers
         model.train().gradient_checkpointing_enable({"use_reentrant": False})
         try:
             yield
@@ -61,7 +60,7 @@ def gradient_checkpointing(model: PreTrainedModel) -> Iterator[None]:
 
 @contextmanager
 def no_checkpointing(model: PreTrainedModel) -> Iterator[None]:
-    """Keep what the gradient needs."""
+    """Store all activations for the backward pass."""
     yield
 
 
@@ -70,7 +69,14 @@ CHECKPOINTING = {"no": no_checkpointing, "yes": gradient_checkpointing}
 
 @dataclass(frozen=True)
 class UpdateBenchmark:
-    """One way of going forward and backward over some rows."""
+    """Forward and backward pass over a batch.
+
+    Args:
+        forward: computes hidden states.
+        logp: computes log-probabilities of hidden states.
+        checkpointing: a key of `CHECKPOINTING`.
+        rows: builds the batch.
+    """
 
     forward: ForwardFunction
     logp: LogpFunction
@@ -78,37 +84,37 @@ class UpdateBenchmark:
     rows: Callable[[], PaddedRows]
 
     def measure(self, shape: ModelShape, matmul_flops: float) -> Measurements:
-        """A row; `product`: FLOP a second of a product of matrices."""
-        model, rows = random_model(shape), self.rows()
-        done: list[Measurements] = []
+        """Measure the update; `matmul_flops` is the FLOP/s of a matrix product."""
+        model = random_model(shape)
+        rows = self.rows()
+        steps: list[Measurements] = []
         try:
             with CHECKPOINTING[self.checkpointing](model):
                 reset_peak_memory()
-                first = time_once(lambda: done.append(self._step(model, rows)))
-                seconds = median_time(lambda: done.append(self._step(model, rows)))
-            gradient = float(
-                torch.stack([p.grad.norm() for p in _trained_parameters(model)]).norm()
-            )
+                first_seconds = time_once(lambda: steps.append(self._step(model, rows)))
+                seconds = median_time(lambda: steps.append(self._step(model, rows)))
+            norms = [parameter.grad.norm() for parameter in _trained_parameters(model)]
+            gradient = float(torch.stack(norms).norm())
         finally:
             model.zero_grad(set_to_none=True)
-        read, logp = done[-1]["read"], float(done[-1]["logp"])
-        rate = update_flop(model, shape, read, len(rows.row)) / seconds
-        counts = {
-            "tokens read": read.tokens,
-            "laying out, s": read.packing_seconds,
-            "first time, s": first,
+        result = steps[-1]["result"]
+        flops = update_flop(model, shape, result, len(rows.row)) / seconds
+        return _result_row(flops, matmul_flops, seconds, len(rows.row)) | {
+            "evaluated tokens": result.tokens,
+            "packing, s": result.packing_seconds,
+            "first call, s": first_seconds,
+            "mean logp": float(steps[-1]["logp"]),  # must agree between forward functions
+            "gradient": gradient,  # likewise
         }
-        alike = {"mean logp": logp, "gradient": gradient}  # of all ways of reading the same rows
-        return _result_row(rate, matmul_flops, seconds, len(rows.row)) | counts | alike
 
     def _step(self, model: PreTrainedModel, rows: PaddedRows) -> Measurements:
         model.zero_grad(set_to_none=True)
-        read = self.forward(model, rows)
-        logp = self.logp(
-            read.hidden, rows.answer_tokens, LMHead(model.get_output_embeddings())
-        ).mean()
+        result = self.forward(model, rows)
+        head = LMHead(model.get_output_embeddings())
+        logp = self.logp(result.hidden, rows.answer_tokens, head).mean()
         logp.backward()
-        return {"logp": logp.detach(), "read": replace(read, hidden=rows.token)}  # frees states
+        result = replace(result, hidden=rows.token)  # releases the hidden states
+        return {"logp": logp.detach(), "result": result}
 
 
 def _trained_parameters(model: PreTrainedModel) -> list[Any]:
@@ -118,25 +124,27 @@ def _trained_parameters(model: PreTrainedModel) -> list[Any]:
 def update_flop(
     model: PreTrainedModel, shape: ModelShape, forward_result: ForwardResult, answer_tokens: int
 ) -> int:
-    """6 for each parameter and token, the head's where answers were drawn; and attention's.
+    """Return the FLOP of an update: 6 per parameter and token, and those of attention.
 
-    What checkpointing works out again is not counted.
+    The head counts for answer tokens only. Recomputation by checkpointing does not count.
     """
-    body, head = parameter_counts(model)
-    pair = 12 * shape.layers * shape.heads * shape.head_dim
+    layer_parameters, head_parameters = parameter_counts(model)
+    pair_flop = 12 * shape.layers * shape.heads * shape.head_dim
     return (
-        6 * body * forward_result.tokens
-        + 6 * head * answer_tokens
-        + pair * forward_result.attention_pairs
+        6 * layer_parameters * forward_result.tokens
+        + 6 * head_parameters * answer_tokens
+        + pair_flop * forward_result.attention_pairs
     )
 
 
-def _result_row(rate: float, product: float, seconds: float, said: int) -> Measurements:
+def _result_row(
+    flops: float, matmul_flops: float, seconds: float, answer_tokens: int
+) -> Measurements:
     return {
-        "answer tokens/s": said / seconds,
+        "answer tokens/s": answer_tokens / seconds,
         "s": seconds,
-        "TFLOP/s": rate / 1e12,
-        "of product": rate / product,
+        "TFLOP/s": flops / 1e12,
+        "of matrix product": flops / matmul_flops,
         "peak GiB": peak_memory_gib(),
     }
 
@@ -144,10 +152,10 @@ def _result_row(rate: float, product: float, seconds: float, said: int) -> Measu
 def measure_head(
     shape: ModelShape, count: int, logp: LogpFunction, matmul_flops: float
 ) -> Measurements:
-    """The head and what follows alone, for so many tokens, forward and backward: a row."""
-    kind: Measurements = {"device": DEVICE, "dtype": torch.bfloat16}
-    head = nn.Linear(shape.hidden_size, shape.vocab_size, bias=False, **kind)
-    hidden = torch.randn(count, shape.hidden_size, requires_grad=True, **kind)
+    """Measure logits and log-probabilities of `count` tokens, forward and backward."""
+    options: Measurements = {"device": DEVICE, "dtype": torch.bfloat16}
+    head = nn.Linear(shape.hidden_size, shape.vocab_size, bias=False, **options)
+    hidden = torch.randn(count, shape.hidden_size, requires_grad=True, **options)
     token = torch.randint(shape.vocab_size, (count,), device=DEVICE)
 
     def step() -> None:
@@ -157,4 +165,5 @@ def measure_head(
     reset_peak_memory()
     step()
     seconds = median_time(step)
-    return _result_row(6 * head.weight.numel() * count / seconds, matmul_flops, seconds, count)
+    flops = 6 * head.weight.numel() * count / seconds
+    return _result_row(flops, matmul_flops, seconds, count)

@@ -1,4 +1,4 @@
-"""A worker that takes steps of grupo: python -m benchmarks.ours WORKLOAD PRECISION."""
+"""A worker that runs steps of grupo: python -m benchmarks.grupo_worker WORKLOAD PRECISION."""
 
 import time
 from collections.abc import Sequence
@@ -20,46 +20,51 @@ from grupo.rollouts.samplers import GroupSampler
 from grupo.tasks import FromFunction
 from grupo.training.learner import Learner
 
-STEPS = 64  # of different prompts
+STEPS = 64  # steps with different prompts
 
 
 @component
 class SequentialTasks:
-    """The next tasks as the source has them, so that both libraries read the same prompts."""
+    """Selects tasks in the order of their source, so that both libraries get the same prompts."""
 
     def __call__(self, request: CurriculumRequest) -> Sequence[Task]:
-        places = range(request.history.tasks_drawn, request.history.tasks_drawn + request.num_tasks)
-        return (
-            []
-            if request.resample_round
-            else [request.tasks[place % len(request.tasks)] for place in places]
-        )
+        if request.resample_round:
+            return []
+        first = request.history.tasks_drawn
+        indices = range(first, first + request.num_tasks)
+        return [request.tasks[index % len(request.tasks)] for index in indices]
 
 
 @component
 class ConversationEnv:
-    """A world that speaks before every one of a workload's turns, and judges at the end."""
+    """An environment with an observation before each turn and a reward at the end.
+
+    Args:
+        inner: the environment that scores.
+        workload: the number of turns and the lengths of observations.
+    """
 
     inner: SingleTurn
     workload: Workload
 
     async def reply(self, task: Task, rollout: Rollout) -> Observation | None:
-        played = len(rollout.turns)
-        if not played:
+        turn = len(rollout.turns)
+        if not turn:
             return task.prompt
-        more = played < self.workload.turns
-        return turn_text(self.workload, str(task.prompt), played) if more else None
+        if turn == self.workload.turns:
+            return None
+        return turn_text(self.workload, str(task.prompt), turn)
 
     async def score(self, task: Task, rollouts: Sequence[Rollout]) -> Sequence[RewardResult]:
         return await self.inner.score(task, rollouts)
 
 
 def recipe(workload: Workload, precision: str) -> Recipe:
-    """The step that the workload asks for."""
+    """Return the recipe of a workload."""
     method = Method(
         curriculum=SequentialTasks(),
         sampler=GroupSampler(workload.group_size),
-        advantage=chain(Center(), ScaleByStd(eps=1e-4)),  # the peer's
+        advantage=chain(Center(), ScaleByStd(eps=1e-4)),  # TRL's
     )
     texts = random_prompts(workload, STEPS * workload.prompts)
     tasks = FromFunction(lambda: [Task(str(i), text) for i, text in enumerate(texts)])
@@ -83,27 +88,28 @@ def _build_env(workload: Workload) -> Env:
     def score(completion_ids: Sequence[Sequence[int]]) -> list[float]:
         return reward(workload, completion_ids)
 
-    one = SingleTurn((RewardTerm("score", score),), time_limit=60.0)
-    return one if workload.turns == 1 else ConversationEnv(one, workload)
+    env = SingleTurn((RewardTerm("score", score),), time_limit=60.0)
+    return env if workload.turns == 1 else ConversationEnv(env, workload)
 
 
 def main() -> None:
-    """Load, then one step for each line that is read."""
-    turns, (name, precision) = WorkerChannel(), worker_arguments()
+    """Load the model, then run a step per request."""
+    channel = WorkerChannel()
+    name, precision = worker_arguments()
     learner = Learner(recipe(WORKLOADS[name], precision))
-    turns.ready("grupo", "torch", "transformers")
+    channel.ready("grupo", "torch", "transformers")
     while True:
-        turns.wait()
-        began = time.perf_counter()
-        numbers = learner.step().metrics
-        seconds = time.perf_counter() - began
-        sample = numbers["time/generate"] + numbers["time/score"]
-        turns.send(
+        channel.wait()
+        start = time.perf_counter()
+        metrics = learner.step().metrics
+        seconds = time.perf_counter() - start
+        sample = metrics["time/generate"] + metrics["time/score"]
+        channel.send(
             seconds=seconds,
             sample=sample,
             update=seconds - sample,
-            tokens=numbers["tokens/generated"],
-            signal=numbers["groups/nonzero_std_frac"],
+            tokens=metrics["tokens/generated"],
+            signal=metrics["groups/nonzero_std_frac"],
         )
 
 

@@ -1,10 +1,10 @@
-"""What a run's history of many tasks takes: memory, time at each step, and time to be saved.
+"""Measure the history of a run with many tasks: memory, time per step, and time to save.
 
     python benchmarks/history.py [TASKS]
 
-Every task comes `TIMES` times with `GROUP_SIZE` rollouts. Then steps of `PROMPTS_PER_STEP` tasks
-are timed: a copy for the sampler, the history of each task, and their groups appended. Keys of
-tasks are made before, because they belong to the tasks.
+The history first gets `VISITS_PER_TASK` groups of `GROUP_SIZE` rollouts for every task. Then steps
+of `PROMPTS_PER_STEP` tasks are timed: copy the history for the sampler, look up every task, append
+the groups. The memory excludes the keys of the tasks, which exist before.
 """
 
 import random
@@ -22,57 +22,59 @@ VISITS_PER_TASK, GROUP_SIZE, PROMPTS_PER_STEP, STEPS = 2, 8, 512, 50
 
 
 def resident_mb() -> float:
-    """Memory of this process that is its own, in MB."""
+    """Return the anonymous resident memory of this process in MB."""
     status = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in status if line.startswith("RssAnon")) / 1e3
 
 
 def scored_group(task: Task) -> Group:
-    """A group of it, judged."""
+    """Return a group of rollouts with random rewards."""
     return Group(task, tuple(Rollout(reward=random.random()) for _ in range(GROUP_SIZE)))
 
 
 def time_step(history: History, number: int, groups: list[Group]) -> float:
-    """Milliseconds of processor time that a step takes of it."""
-    began = time.process_time()
-    known = history.copy()
+    """Return the CPU milliseconds that a step spends on the history."""
+    start = time.process_time()
+    snapshot = history.copy()
     for group in groups:
-        known.task_history(group.task)
+        snapshot.task_history(group.task)
     history.append_groups(number, groups)
-    return (time.process_time() - began) * 1e3
+    return (time.process_time() - start) * 1e3
 
 
 def time_save_and_load(history: History) -> tuple[float, float, float]:
-    """Seconds to save it and to have it again, and the megabytes it takes on the disk."""
+    """Return the seconds to save, the seconds to load, and the MB on disk."""
     with TemporaryDirectory() as folder:
-        began = time.perf_counter()
+        start = time.perf_counter()
         path = checkpoint.save(Path(folder), 1, {"history": history.tensors()}, history.to_data())
-        between = time.perf_counter()
+        saved = time.perf_counter()
         size = (path / "history.safetensors").stat().st_size / 1e6
-        found = checkpoint.load(Path(folder))
-        History.from_data(found.data, found.tensors["history"])
-        return between - began, time.perf_counter() - between, size
+        loaded = checkpoint.load(Path(folder))
+        History.from_data(loaded.data, loaded.tensors["history"])
+        return saved - start, time.perf_counter() - saved, size
 
 
 def main(task_count: int) -> None:
-    """Measure so many tasks."""
+    """Measure a history of `task_count` tasks."""
     tasks = [Task(f"{number:032x}", "") for number in range(task_count)]
-    before, history = resident_mb(), History()
+    baseline = resident_mb()
+    history = History()
     for number in range(VISITS_PER_TASK):
         history.append_groups(number, map(scored_group, tasks))
-        print(f"{task_count:,} tasks, come {number + 1} times: {resident_mb() - before:.0f} MB")
-    some = [list(map(scored_group, random.sample(tasks, PROMPTS_PER_STEP))) for _ in range(STEPS)]
-    times = [time_step(history, VISITS_PER_TASK + i, groups) for i, groups in enumerate(some)]
-    print(
-        f"a step of {PROMPTS_PER_STEP} tasks: {median(times):.1f} ms, at most {max(times):.1f} ms"
-    )
-    began = time.process_time()
+        memory = resident_mb() - baseline
+        print(f"{task_count:,} tasks, {number + 1} groups each: {memory:.0f} MB")
+    times = []
+    prompts = min(PROMPTS_PER_STEP, task_count)
+    for step in range(STEPS):
+        groups = list(map(scored_group, random.sample(tasks, prompts)))
+        times.append(time_step(history, VISITS_PER_TASK + step, groups))
+    print(f"step of {prompts} tasks: {median(times):.1f} ms, at most {max(times):.1f} ms")
+    start = time.process_time()
     for _ in range(1000):
         history.copy()
-    print(f"a copy: {time.process_time() - began:.3f} ms")
-    print(
-        "saved in {:.1f} s, had again in {:.1f} s, {:.0f} MB".format(*time_save_and_load(history))
-    )
+    print(f"copy: {time.process_time() - start:.3f} ms")
+    save_seconds, load_seconds, size = time_save_and_load(history)
+    print(f"save: {save_seconds:.1f} s, load: {load_seconds:.1f} s, {size:.0f} MB")
 
 
 if __name__ == "__main__":

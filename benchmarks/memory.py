@@ -1,9 +1,9 @@
-"""Peak memory of log-probabilities and entropies, forward and backward: in chunks, and all at once.
+"""Measure the peak memory of log-probabilities and entropies: in chunks, and with full logits.
 
     python benchmarks/memory.py --rows 4 --actions 512 --hidden 256
 
-Every measurement is a process of its own: its peak resident memory, less that of a process which
-holds the inputs and does nothing with them.
+Each measurement runs forward and backward once in its own process. The peak is the resident memory
+of that process minus that of a process which only holds the inputs and their gradients.
 """
 
 import argparse
@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -24,38 +25,36 @@ LossFunction = Callable[[Tensor, Tensor, nn.Linear], Tensor]
 
 
 def chunked_loss(hidden: Tensor, token: Tensor, head: nn.Linear, *, chunk: int) -> Tensor:
-    """As the policies do it."""
-    names = ("logp", "entropy")
-    said = token_signals(
-        TokenDistributions(hidden, token, head, Sampling()), names, logits_per_chunk=chunk
-    )
-    return (said["logp"] + said["entropy"]).sum()
+    """Compute log-probabilities and entropies as the policies do, chunk by chunk."""
+    distributions = TokenDistributions(hidden, token, head, Sampling())
+    signals = token_signals(distributions, ("logp", "entropy"), logits_per_chunk=chunk)
+    return (signals["logp"] + signals["entropy"]).sum()
 
 
 def full_loss(hidden: Tensor, token: Tensor, head: nn.Linear) -> Tensor:
-    """The plain way: every logit of every action, then what is wanted of them."""
+    """Compute all logits of all actions, then log-probabilities and entropies."""
     logp = head(hidden).log_softmax(-1)
     entropy = -(logp.exp() * logp).sum(-1)
     return (logp.gather(1, token[:, None])[:, 0] + entropy).sum()
 
 
 def baseline_loss(hidden: Tensor, token: Tensor, head: nn.Linear) -> Tensor:
-    """What is there anyway: inputs, the head, and a gradient for each."""
+    """Use only the inputs and the head, with a gradient for each."""
     return hidden.sum() + head.weight.sum() + 0 * token.sum()
 
 
 def loss_function(name: str, chunk: int) -> LossFunction:
-    """The way of that name."""
-    ways: dict[str, LossFunction] = {
-        "nothing": baseline_loss,
-        "at once": full_loss,
-        "chunks": lambda *given: chunked_loss(*given, chunk=chunk),
+    """Return the loss function of that name."""
+    functions: dict[str, LossFunction] = {
+        "baseline": baseline_loss,
+        "full": full_loss,
+        "chunks": partial(chunked_loss, chunk=chunk),
     }
-    return ways[name]
+    return functions[name]
 
 
 def measure_once(loss_fn: LossFunction, args: argparse.Namespace) -> None:
-    """Forward and backward once; print the peak in MiB, the seconds, and the gradient's norm."""
+    """Run forward and backward once; print peak MiB, seconds and the norm of the gradient."""
     torch.manual_seed(0)
     torch.set_num_threads(args.threads)
     count = args.rows * args.actions
@@ -73,34 +72,36 @@ def measure_once(loss_fn: LossFunction, args: argparse.Namespace) -> None:
 def measure_in_process(
     name: str, chunk: int, args: argparse.Namespace
 ) -> tuple[float, float, float]:
-    """What `run` printed in a process of its own."""
-    numbers = (args.rows, args.actions, args.hidden, args.vocabulary, args.threads)
+    """Return what `measure_once` prints in its own process: MiB, seconds, gradient norm."""
+    sizes = (args.rows, args.actions, args.hidden, args.vocabulary, args.threads)
     command = [sys.executable, __file__, "--run", name, "--chunk", str(chunk)]
     flags = ("--rows", "--actions", "--hidden", "--vocabulary", "--threads")
-    for flag, number in zip(flags, numbers, strict=True):
-        command += [flag, str(number)]
-    said = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
-    peak, seconds, norm = map(float, said)
+    for flag, size in zip(flags, sizes, strict=True):
+        command += [flag, str(size)]
+    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    peak, seconds, norm = map(float, output.split())
     return peak, seconds, norm
 
 
 def print_table(args: argparse.Namespace) -> None:
-    """Print what every way adds to what is there anyway, and how many times less chunks need."""
-    there, _, _ = measure_in_process("nothing", LOGITS_PER_CHUNK, args)
-    whole, slow, norm = measure_in_process("at once", LOGITS_PER_CHUNK, args)
+    """Print the peak memory of each loss above the baseline, and the ratio of full to chunked."""
+    baseline, _, _ = measure_in_process("baseline", LOGITS_PER_CHUNK, args)
+    full_peak, full_seconds, norm = measure_in_process("full", LOGITS_PER_CHUNK, args)
+    full_memory = full_peak - baseline
     print(f"{args.rows} x {args.actions} actions, vocabulary {args.vocabulary}, ", end="")
-    print(f"hidden {args.hidden}; inputs, head and their gradients: {there:.0f} MiB\n")
-    print("| way | peak above that, MiB | ratio | seconds |\n|---|---|---|---|")
-    print(f"| at once | {whole - there:.0f} | 1 | {slow:.1f} |")
+    print(f"hidden {args.hidden}; inputs, head and their gradients: {baseline:.0f} MiB\n")
+    print("| logits | peak above that, MiB | ratio | seconds |\n|---|---|---|---|")
+    print(f"| full | {full_memory:.0f} | 1 | {full_seconds:.1f} |")
     for chunk in args.chunks:
-        peak, seconds, other = measure_in_process("chunks", chunk, args)
-        assert abs(other / norm - 1) < 1e-3, "both ways have one gradient"
-        ratio = (whole - there) / (peak - there)
-        print(f"| chunks of {chunk:,} | {peak - there:.0f} | {ratio:.1f} | {seconds:.1f} |")
+        peak, seconds, chunked_norm = measure_in_process("chunks", chunk, args)
+        assert abs(chunked_norm / norm - 1) < 1e-3, "the gradients differ"
+        memory = peak - baseline
+        ratio = full_memory / memory
+        print(f"| chunks of {chunk:,} | {memory:.0f} | {ratio:.1f} | {seconds:.1f} |")
 
 
 def main() -> None:
-    """One measurement with `--run`, else the table."""
+    """Print the table, or with `--run` one measurement."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     for name, value in {"rows": 4, "actions": 512, "hidden": 256, "vocabulary": 150_000}.items():
         parser.add_argument(f"--{name}", type=int, default=value)
@@ -111,7 +112,10 @@ def main() -> None:
     )
     parser.add_argument("--run", default="")
     args = parser.parse_args()
-    measure_once(loss_function(args.run, args.chunk), args) if args.run else print_table(args)
+    if args.run:
+        measure_once(loss_function(args.run, args.chunk), args)
+    else:
+        print_table(args)
 
 
 if __name__ == "__main__":

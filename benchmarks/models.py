@@ -1,4 +1,4 @@
-"""Models with random weights whose answers end as often as a workload wants.
+"""Build models with random weights and a chosen probability of the end token.
 
 python -m benchmarks.models short long
 """
@@ -15,26 +15,26 @@ from transformers.utils.logging import disable_progress_bar
 from benchmarks.workloads import END_PROBABILITY, SAMPLING_WORKLOADS, WORKLOADS, Shape
 
 END, PAD = 0, 1
-MIN_LOGIT = -30.0  # a logit whose token nobody will see
+MIN_LOGIT = -30.0  # low enough that the token is never sampled
 
 
 def model_folder(shape: Shape) -> Path:
-    """Where the model of that shape lies."""
+    """Return the folder of the model of that shape."""
     return Path(__file__).parent / ".models" / shape.name
 
 
 def save_model(shape: Shape) -> None:
-    """Save the model and its tokenizer, unless they are there."""
+    """Save the model and its tokenizer, unless they exist."""
     if model_folder(shape).is_dir():
         return
     torch.manual_seed(0)
     model = LlamaForCausalLM(_config(shape))
     probability = _set_end_probability(model, shape)
     print(f"{shape.name}: {model.num_parameters() / 1e6:.2f} M, P(end) = {probability:.4f}")
-    growing = model_folder(shape).with_suffix(".new")
-    model.save_pretrained(growing)
-    _tokenizer(shape).save_pretrained(growing)
-    growing.rename(model_folder(shape))
+    temporary = model_folder(shape).with_suffix(".new")
+    model.save_pretrained(temporary)
+    _tokenizer(shape).save_pretrained(temporary)
+    temporary.rename(model_folder(shape))
 
 
 def _config(shape: Shape) -> LlamaConfig:
@@ -55,36 +55,38 @@ def _config(shape: Shape) -> LlamaConfig:
 
 def _tokenizer(shape: Shape) -> PreTrainedTokenizerFast:
     words = {"</s>": END, "<pad>": PAD} | {f"w{i}": i for i in range(2, shape.vocab_size)}
-    one = Tokenizer(models.WordLevel(words, unk_token="w2"))
-    one.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    return PreTrainedTokenizerFast(tokenizer_object=one, eos_token="</s>", pad_token="<pad>")
+    tokenizer = Tokenizer(models.WordLevel(words, unk_token="w2"))
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="</s>", pad_token="<pad>")
 
 
 @torch.no_grad()
 def _set_end_probability(model: LlamaForCausalLM, shape: Shape) -> float:
-    """Give the end its probability, by a direction that all last hidden states have in common.
+    """Set the probability of the end token by a direction common to all last hidden states.
 
-    A random model says every word about equally often, whatever it has read. One vector added to
-    all embeddings goes through to the last layer; the head's row of the end lies along it.
+    A random model generates all tokens about equally often, whatever the context. A vector added to
+    all embeddings is preserved up to the last layer; the end token's row of the head is parallel to
+    it.
     """
-    embedding, head = model.model.embed_tokens.weight, model.lm_head.weight
+    embedding = model.model.embed_tokens.weight
+    head = model.lm_head.weight
     embedding += torch.randn(shape.hidden_size) * embedding.std()
     words = torch.randint(2, shape.vocab_size, (32, 46))
     hidden = model.model(words).last_hidden_state[:, 14:].flatten(0, 1)
-    along = hidden.mean(0) / hidden.mean(0).square().sum()
-    head[PAD] = MIN_LOGIT * along
+    direction = hidden.mean(0) / hidden.mean(0).square().sum()
+    head[PAD] = MIN_LOGIT * direction
     others = (hidden @ head[1:].T).logsumexp(1)
-    logit = _bisect_logit(hidden @ along, others) if shape.answers_end else MIN_LOGIT
-    head[END] = logit * along
+    logit = _bisect_logit(hidden @ direction, others) if shape.answers_end else MIN_LOGIT
+    head[END] = logit * direction
     return _probability(hidden @ head[END], others)
 
 
-def _bisect_logit(along: Tensor, others: Tensor) -> float:
-    """The factor that makes the mean probability `END_PROBABILITY`."""
+def _bisect_logit(projection: Tensor, others: Tensor) -> float:
+    """Return the factor for which the mean probability is `END_PROBABILITY`."""
     low, high = MIN_LOGIT, -MIN_LOGIT
     for _ in range(50):
         middle = (low + high) / 2
-        below = _probability(middle * along, others) < END_PROBABILITY
+        below = _probability(middle * projection, others) < END_PROBABILITY
         low, high = (middle, high) if below else (low, middle)
     return (low + high) / 2
 

@@ -1,4 +1,4 @@
-"""The page and the pictures of what was measured: python -m benchmarks.page RESULTS.json."""
+"""Render benchmark results as a page with figures: python -m benchmarks.page RESULTS.json."""
 
 import json
 import os
@@ -11,55 +11,56 @@ from typing import Any
 
 from benchmarks.workloads import WORKLOADS
 
-Results = Mapping[str, Mapping[str, Any]]
+Results = Mapping[str, Mapping[str, Any]]  # by workload, then precision
 SERIES = {"group": "rollouts in a group", "prompt": "prompt tokens", "size": "million parameters"}
 
-EXPLANATION = """`make bench` makes this page. Both libraries train the same model on the same
-prompts with the same reward, in the same precision and with equally many threads, and take turns.
-A step samples, scores and updates once: Adam, no KL, norm 1, temperature 1. `python -m
-benchmarks.check` shows that both make the same gradient of the same tokens.
+EXPLANATION = """`make bench` generates this page. Both libraries train the same model on the same
+prompts with the same reward, precision and number of threads; their steps alternate. A step
+samples, scores and updates once: Adam, no KL penalty, gradient norm 1, temperature 1. `python -m
+benchmarks.check` shows that both libraries compute the same gradient from the same tokens.
 
-* "times as fast": the median over pairs of steps of TRL's seconds by grupo's, with a 95 % interval
-  from a bootstrap over pairs. Seconds are medians; sampling includes judging.
-* peak: the most memory the whole process ever held.
-* others: how many cores other programs kept busy meanwhile. Pairs with more than 0.2 were tried
-  again. A row with more is not to be trusted: both libraries suffer, but not alike.
-* bfloat16: few pairs. A processor without such instructions imitates it slowly, and that is what
-  TRL does there; grupo then computes in float32, and says so.
-* TRL runs with its fastest settings, by `python -m benchmarks.tune`: no checkpointing, nothing
-  logged or saved, the whole step as one micro-batch but in prompt-2048 and agent-apart. On a
-  processor it evaluates its head at every token of the prompt too.
-* short-signal: about 30 % of the groups have equal rewards, and so nothing to learn from.
-* agent: eight turns, the world says 64 tokens before each. TRL plays them by its `rollout_func`,
-  turn for turn with its own `generate`, and trains each rollout as one row, as grupo does.
-* agent-apart: for TRL every turn is a task of its own, whose prompt is the context so far with
-  random words in place of earlier answers: 16 prompts in groups of 8 where grupo has 2 groups
-  of 8 rollouts of 8 turns. Equally many tokens are sampled, and 8 times as many rows trained.
+* times as fast: the median over pairs of steps of TRL's seconds divided by grupo's, with a 95 %
+  bootstrap interval over pairs. Seconds are medians; sampling includes scoring.
+* peak: the maximum resident memory of the process.
+* others: the mean number of cores busy with other programs. Pairs above 0.2 were repeated. Do not
+  trust a row above 0.2: other programs slow the two libraries by different factors.
+* bfloat16: few pairs. On a processor without bfloat16 instructions TRL uses a slow emulation, while
+  grupo computes in float32 and reports that.
+* TRL uses its fastest settings according to `python -m benchmarks.tune`: no checkpointing, no logs,
+  no saves, one micro-batch per step except in prompt-2048 and agent-apart. On a processor TRL also
+  evaluates the LM head at all prompt tokens.
+* short-signal: in about 30 % of the groups all rewards are equal, so their gradient is zero.
+* agent: eight turns, each after an observation of 64 tokens. TRL generates them in a `rollout_func`
+  with its own `generate`, and trains on each rollout as one row, like grupo.
+* agent-apart: TRL gets every turn as a separate task, whose prompt is the context with random words
+  in place of earlier answers: 16 prompts in groups of 8, compared with 2 groups of 8 rollouts of 8
+  turns for grupo. The number of sampled tokens is equal; TRL trains on 8 times as many rows.
 """
 
 
 def write_page(path_stem: Path) -> None:
-    """Make the page and its pictures from `to`.json."""
+    """Write `path_stem`.md and its figures from `path_stem`.json."""
     results: Results = json.loads(path_stem.with_suffix(".json").read_text())
-    named = {name: result for name, result in results.items() if not _series_name(name)}
-    text = [_page_header(results), results_table(named)]
-    for name, what in SERIES.items():
-        members = {n: r for n, r in results.items() if _series_name(n) == name}
+    single = {name: result for name, result in results.items() if not _series_name(name)}
+    text = [_page_header(results), results_table(single)]
+    for series, quantity in SERIES.items():
+        members = {n: result for n, result in results.items() if _series_name(n) == series}
         if members:
-            text += [f"\n## What grows with {what}\n", results_table(members)]
-            text += [f"\n![{what}]({path_stem.name}-{name}.svg)\n"]
-            _plot_series(path_stem.with_name(f"{path_stem.name}-{name}.svg"), members, what)
-    if named:
+            figure_file = path_stem.with_name(f"{path_stem.name}-{series}.svg")
+            text += [f"\n## Growth with {quantity}\n", results_table(members)]
+            text += [f"\n![{quantity}]({figure_file.name})\n"]
+            _plot_series(figure_file, members, quantity)
+    if single:
         text.insert(2, f"\n![Times as fast]({path_stem.name}.svg)\n")
-        _plot_ratios(path_stem.with_suffix(".svg"), named)
+        _plot_ratios(path_stem.with_suffix(".svg"), single)
     path_stem.with_suffix(".md").write_text("\n".join(text))
 
 
 def results_table(results: Results) -> str:
-    """A row for each workload and precision."""
-    head = "workload|precision|times as fast (95 %)|seconds: grupo|TRL|sampling: grupo|TRL|"
-    head += "update: grupo|TRL|tokens: grupo|TRL|peak GB: grupo|TRL|others|pairs"
-    rows = [head, "|".join(["---"] * 2 + ["---:"] * 13)]
+    """Render a row per workload and precision."""
+    header = "workload|precision|times as fast (95 %)|seconds: grupo|TRL|sampling: grupo|TRL|"
+    header += "update: grupo|TRL|tokens: grupo|TRL|peak GB: grupo|TRL|others|pairs"
+    rows = [header, "|".join(["---"] * 2 + ["---:"] * 13)]
     for name, by_precision in results.items():
         rows += [_row(name, precision, result) for precision, result in by_precision.items()]
     return "\n".join(f"|{row}|" for row in rows)
@@ -69,7 +70,7 @@ def _row(name: str, precision: str, result: Mapping[str, Any]) -> str:
     sides = result["ours"], result["peer"]
     cells = [f"{name}: {WORKLOADS[name].description}", precision]
     cells += [f"**{result['ratio']:.2f}** ({result['low']:.2f} to {result['high']:.2f})"]
-    cells += [f"{s[part]:.2f}" for part in ("seconds", "sample", "update") for s in sides]
+    cells += [f"{s[phase]:.2f}" for phase in ("seconds", "sample", "update") for s in sides]
     cells += [f"{s['tokens']:,.0f}" for s in sides]
     cells += [f"{s['peak'] / 1e9:.2f}" for s in sides]
     others = max(s["others"] for s in sides)
@@ -77,50 +78,56 @@ def _row(name: str, precision: str, result: Mapping[str, Any]) -> str:
 
 
 def _series_name(name: str) -> str:
-    """Which of the series a workload is of, if any."""
-    head = name.partition("-")[0]
-    return head if head in SERIES else ""
+    """Return the series that a workload belongs to, or an empty string."""
+    prefix = name.partition("-")[0]
+    return prefix if prefix in SERIES else ""
 
 
 def _page_header(results: Results) -> str:
-    one = next(iter(next(iter(results.values())).values()))
-    versions = "; ".join(one[side]["versions"] for side in ("ours", "peer"))
+    result = next(iter(next(iter(results.values())).values()))
+    versions = "; ".join(result[side]["versions"] for side in ("ours", "peer"))
     machine = f"{_cpu_name()}, {len(os.sched_getaffinity(0))} cores. {versions}."
     return f"# grupo and TRL on one machine\n\n{machine}\n\n{EXPLANATION}"
 
 
 def _cpu_name() -> str:
-    found = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
-    return found[1] if found else platform.processor()
+    match = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
+    return match[1] if match else platform.processor()
 
 
 def _plot_ratios(file: Path, results: Results) -> None:
-    """Times as fast, with intervals."""
+    """Plot the ratios with their intervals as bars."""
     from matplotlib import pyplot
 
-    rows = [(f"{n}, {p}", r) for n, by in results.items() for p, r in by.items()][::-1]
-    figure, axes = pyplot.subplots(figsize=(7, 0.5 * len(rows) + 1), layout="constrained")
-    ratios = [r["ratio"] for _, r in rows]
-    reach = [[r["ratio"] - r["low"] for _, r in rows], [r["high"] - r["ratio"] for _, r in rows]]
-    axes.barh([label for label, _ in rows], ratios, xerr=reach, color="tab:blue")
+    bars: dict[str, Mapping[str, Any]] = {}
+    for name, by_precision in reversed(results.items()):
+        for precision, result in reversed(by_precision.items()):
+            bars[f"{name}, {precision}"] = result
+    figure, axes = pyplot.subplots(figsize=(7, 0.5 * len(bars) + 1), layout="constrained")
+    ratios = [bar["ratio"] for bar in bars.values()]
+    below = [bar["ratio"] - bar["low"] for bar in bars.values()]
+    above = [bar["high"] - bar["ratio"] for bar in bars.values()]
+    axes.barh(list(bars), ratios, xerr=[below, above], color="tab:blue")
     axes.axvline(1.0, color="black", linewidth=0.8)
     axes.set_xlabel("times as fast as TRL")
     _save_figure(figure, file)
 
 
-def _plot_series(file: Path, results: Results, what: str) -> None:
-    """Seconds and memory of both libraries."""
+def _plot_series(file: Path, results: Results, quantity: str) -> None:
+    """Plot the seconds and the memory of both libraries over a quantity."""
     from matplotlib import pyplot
 
-    figure, both = pyplot.subplots(1, 2, figsize=(8, 3), layout="constrained")
-    at = [int(re.sub(r"\D", "", name)) for name in results]
-    shown = [by["float32"] for by in results.values()]
-    for axes, part, unit in zip(both, ("seconds", "peak"), (1, 1e9), strict=True):
-        for side, label in (("ours", "grupo"), ("peer", "TRL")):
-            axes.plot(at, [r[side][part] / unit for r in shown], "o-", label=label)
-        axes.set(xlabel=what, ylabel=f"{part}{' GB' if part == 'peak' else ' a step'}", ylim=0)
+    figure, panels = pyplot.subplots(1, 2, figsize=(8, 3), layout="constrained")
+    sizes = [int(re.sub(r"\D", "", name)) for name in results]
+    points = [by_precision["float32"] for by_precision in results.values()]
+    metrics = (("seconds", 1, "seconds per step"), ("peak", 1e9, "peak GB"))
+    for axes, (metric, unit, label) in zip(panels, metrics, strict=True):
+        for side, library in (("ours", "grupo"), ("peer", "TRL")):
+            values = [point[side][metric] / unit for point in points]
+            axes.plot(sizes, values, "o-", label=library)
+        axes.set(xlabel=quantity, ylabel=label, ylim=0)
         axes.set_xscale("log", base=2)
-        axes.set_xticks(at, at)
+        axes.set_xticks(sizes, sizes)
         axes.legend()
     _save_figure(figure, file)
 
@@ -128,7 +135,7 @@ def _plot_series(file: Path, results: Results, what: str) -> None:
 def _save_figure(figure: Any, file: Path) -> None:
     from matplotlib import pyplot
 
-    pyplot.rcParams["svg.hashsalt"] = "grupo"  # the same numbers make the same file
+    pyplot.rcParams["svg.hashsalt"] = "grupo"  # equal results give equal files
     figure.savefig(file, metadata={"Date": None})
     pyplot.close(figure)
 

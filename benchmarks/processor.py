@@ -1,4 +1,4 @@
-"""How busy the processor is, and with whose work: others' would spoil what is measured."""
+"""CPU load of other processes, which would distort the measurements."""
 
 import os
 import time
@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
-IDLE_FIELD, IOWAIT_FIELD = 3, 4  # places in the first line of /proc/stat
+IDLE_FIELD, IOWAIT_FIELD = 3, 4  # indices of fields in the first line of /proc/stat
 
 
 @dataclass(frozen=True)
 class CpuClock:
-    """What has passed: seconds, seconds of all cores' work, and of one process's."""
+    """Wall-clock seconds, busy seconds of all cores, and CPU seconds of one process."""
 
     wall_seconds: float
     cpu_seconds: float
@@ -19,17 +19,18 @@ class CpuClock:
 
     @staticmethod
     def of(process: int) -> "CpuClock":
-        """Read now."""
-        ticks = [int(x) for x in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
-        worked = sum(ticks) - ticks[IDLE_FIELD] - ticks[IOWAIT_FIELD]
-        mine = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[11:13]
+        """Read the clocks; `process` is a process id."""
+        cpu_line = Path("/proc/stat").read_text().split("\n", 1)[0]
+        ticks = [int(field) for field in cpu_line.split()[1:9]]
+        busy_ticks = sum(ticks) - ticks[IDLE_FIELD] - ticks[IOWAIT_FIELD]
+        process_fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+        process_ticks = sum(map(int, process_fields[11:13]))
         return CpuClock(
-            time.perf_counter(), worked / TICKS_PER_SECOND, sum(map(int, mine)) / TICKS_PER_SECOND
+            time.perf_counter(), busy_ticks / TICKS_PER_SECOND, process_ticks / TICKS_PER_SECOND
         )
 
     def other_cores(self, before: "CpuClock") -> float:
-        """How many cores worked for others since then, on average."""
-        work = (self.cpu_seconds - before.cpu_seconds) - (
-            self.process_seconds - before.process_seconds
-        )
-        return max(0.0, work / (self.wall_seconds - before.wall_seconds))
+        """Return the mean number of cores busy with other processes since `before`."""
+        busy_seconds = self.cpu_seconds - before.cpu_seconds
+        own_seconds = self.process_seconds - before.process_seconds
+        return max(0.0, (busy_seconds - own_seconds) / (self.wall_seconds - before.wall_seconds))

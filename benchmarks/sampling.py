@@ -1,10 +1,11 @@
-"""Sampling alone: grupo's engine, `generate` of transformers, and vLLM where it is installed.
+"""Compare sampling alone: grupo's engine, `generate` of transformers, and optionally vLLM.
 
     python -m benchmarks.sampling 3-128x32 --rounds 5 --vllm ENVIRONMENT
 
-Everybody reads the same prompts and says equally many tokens, in turns; who goes first changes from
-round to round. For bfloat16 the others hold bfloat16 weights; grupo holds float32 ones and computes
-in bfloat16 by autocast where the processor has instructions for it, else in float32.
+All engines get the same prompts and generate the same number of tokens, one after another; the
+order rotates from round to round. For bfloat16 transformers and vLLM have bfloat16 weights; grupo
+has float32 weights and computes in bfloat16 by autocast if the processor has instructions for it,
+otherwise in float32.
 """
 
 import argparse
@@ -25,15 +26,17 @@ Measurements = dict[str, Any]
 def measure_workload(
     name: str, precision: str, rounds: int, pythons: dict[str, Path]
 ) -> Measurements:
-    """Tokens a second of every way, and how many times as fast grupo is."""
+    """Return the tokens/s of every engine, and the ratio of grupo's speed to it."""
     workers: dict[str, Worker] = {}
     try:
-        for way, python in pythons.items():
-            workers[way] = Worker("speak", python, way, name, precision)
+        for engine, python in pythons.items():
+            workers[engine] = Worker("sampling_worker", python, engine, name, precision)
             for _ in range(2):  # warm up; vLLM needs both
-                workers[way].step()
-        said = [_step_all(workers, number) for number in range(rounds)]
-        return {way: _summary(way, said, workers[way].startup) for way in pythons}
+                workers[engine].step()
+        measurements = [_step_all(workers, number) for number in range(rounds)]
+        return {
+            engine: _summary(engine, measurements, workers[engine].startup) for engine in pythons
+        }
     finally:
         for worker in workers.values():
             worker.close()
@@ -42,51 +45,55 @@ def measure_workload(
 def _step_all(workers: dict[str, Worker], number: int) -> dict[str, Measurements]:
     order = list(workers)
     first = number % len(order)
-    return {way: workers[way].step() for way in order[first:] + order[:first]}
+    return {engine: workers[engine].step() for engine in order[first:] + order[:first]}
 
 
 def _summary(
-    way: str, rounds: list[dict[str, Measurements]], startup: Measurements
+    engine: str, rounds: list[dict[str, Measurements]], startup: Measurements
 ) -> Measurements:
-    ratios = [said[way]["seconds"] / said["grupo"]["seconds"] for said in rounds]
-    wanted = {said[name]["tokens"] for said in rounds for name in (way, "grupo")}
-    assert len(wanted) == 1, f"the ways generate different numbers of tokens: {wanted}"
-    speeds = [said[way]["tokens"] / said[way]["seconds"] for said in rounds]
+    steps = [by_engine[engine] for by_engine in rounds]
+    grupo_steps = [by_engine["grupo"] for by_engine in rounds]
+    counts = {step["tokens"] for step in steps + grupo_steps}
+    assert len(counts) == 1, f"the engines generate different numbers of tokens: {counts}"
+    pairs = zip(steps, grupo_steps, strict=True)
+    ratios = [step["seconds"] / grupo_step["seconds"] for step, grupo_step in pairs]
     low, high = median_interval(ratios)
-    ours = {"ratio": median(ratios), "low": low, "high": high, "rounds": len(rounds)}
     return {
-        "speed": median(speeds),
-        "peak": rounds[-1][way]["peak"],
-        **ours,
+        "speed": median(step["tokens"] / step["seconds"] for step in steps),
+        "peak": steps[-1]["peak"],
+        "ratio": median(ratios),
+        "low": low,
+        "high": high,
+        "rounds": len(rounds),
         **startup["environment"],
     }
 
 
 def render_page(results: dict[str, dict[str, Measurements]]) -> str:
-    """A row for each way of each workload and precision."""
-    words = (__doc__ or "").split("\n\n")[-1].strip()
-    head = "workload|precision|way|tokens a second|grupo is times as fast (95 %)|peak GB|rounds"
-    rows = [head, "---|---|---|---:|---:|---:|---:"]
+    """Render a row per workload, precision and engine."""
+    explanation = (__doc__ or "").split("\n\n")[-1].strip()
+    header = "workload|precision|engine|tokens/s|grupo is times as fast (95 %)|peak GB|rounds"
+    rows = [header, "---|---|---|---:|---:|---:|---:"]
     for name, by_precision in results.items():
-        for precision, ways in by_precision.items():
-            rows += [_row(name, precision, way, said) for way, said in ways.items()]
+        for precision, by_engine in by_precision.items():
+            rows += [_row(name, precision, engine, result) for engine, result in by_engine.items()]
     table = "\n".join(f"|{row}|" for row in rows)
-    return f"# Sampling alone\n\n{words}\n\n{table}\n"
+    return f"# Sampling alone\n\n{explanation}\n\n{table}\n"
 
 
-def _row(name: str, precision: str, way: str, said: Measurements) -> str:
-    ratio = f"{said['ratio']:.2f} ({said['low']:.2f} to {said['high']:.2f})"
+def _row(name: str, precision: str, engine: str, result: Measurements) -> str:
+    ratio = f"{result['ratio']:.2f} ({result['low']:.2f} to {result['high']:.2f})"
     cells = [
         SAMPLING_WORKLOADS[name].description,
         precision,
-        f"{way}: {said['versions']}",
-        f"{said['speed']:,.0f}",
+        f"{engine}: {result['versions']}",
+        f"{result['speed']:,.0f}",
     ]
-    return "|".join([*cells, ratio, f"{said['peak'] / 1e9:.2f}", str(said["rounds"])])
+    return "|".join([*cells, ratio, f"{result['peak'] / 1e9:.2f}", str(result["rounds"])])
 
 
 def save_result(file: Path, name: str, precision: str, result: Measurements) -> None:
-    """Add a result to those that are there."""
+    """Add a result to the JSON file and regenerate the page."""
     results = json.loads(file.read_text()) if file.is_file() else {}
     results.setdefault(name, {})[precision] = result
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -114,9 +121,9 @@ def main() -> int:
     """Measure what was asked for; how many workloads a worker died of."""
     args, died = arguments(), 0
     trl_python = args.trl / "bin" / "python"
-    ways = {"grupo": Path(sys.executable), "dynamic": trl_python, "static": trl_python}
+    by_engine = {"grupo": Path(sys.executable), "dynamic": trl_python, "static": trl_python}
     if args.vllm:
-        ways["vllm"] = args.vllm / "bin" / "python"
+        by_engine["vllm"] = args.vllm / "bin" / "python"
     names = args.names or list(SAMPLING_WORKLOADS)
     subprocess.run([sys.executable, "-m", "benchmarks.models", *names], check=True, cwd=HERE.parent)
     for name, precision in [(n, p) for n in names for p in SAMPLING_WORKLOADS[n].precisions]:
@@ -126,7 +133,7 @@ def main() -> int:
                     args.out,
                     name,
                     precision,
-                    measure_workload(name, precision, args.rounds, ways),
+                    measure_workload(name, precision, args.rounds, by_engine),
                 )
             except WorkerDied as death:
                 print(f"{name}, {precision}: {death}", file=sys.stderr)

@@ -1,6 +1,6 @@
-"""A worker that only samples: python -m benchmarks.speak WAY WORKLOAD PRECISION.
+"""A worker that only samples: python -m benchmarks.sampling_worker ENGINE WORKLOAD PRECISION.
 
-Each way lives in an environment of its own, so that each imports what it needs when it is chosen.
+The engines have separate virtual environments, so each function imports its own dependencies.
 """
 
 import sys
@@ -13,11 +13,11 @@ from benchmarks.models import model_folder
 from benchmarks.turns import WorkerChannel
 from benchmarks.workloads import SAMPLING_WORKLOADS, Workload, random_prompts
 
-SampleOnce = Callable[[], int]  # samples once; how many tokens
+SampleOnce = Callable[[], int]  # samples once, returns the number of tokens
 
 
 def grupo(workload: Workload, precision: str) -> SampleOnce:
-    """grupo's engine, through a policy; it gives the log-probability of every token."""
+    """Sample with grupo's engine through a policy, including log-probabilities."""
     import asyncio
 
     from grupo.core.types import Rollout
@@ -26,30 +26,35 @@ def grupo(workload: Workload, precision: str) -> SampleOnce:
     spec = CausalLM(
         str(model_folder(workload.shape)), max_new_tokens=workload.max_new_tokens, dtype=precision
     )
-    policy, texts, rounds = spec.build(), random_prompts(workload, workload.prompts), count()
+    policy = spec.build()
+    texts = random_prompts(workload, workload.prompts)
+    rounds = count()
 
-    async def everyone() -> int:
-        act = policy.actor(next(rounds))
-        forks = (
-            (act.fork(p, i), q) for p, q in enumerate(texts) for i in range(workload.group_size)
+    async def sample_all() -> int:
+        actor = policy.actor(next(rounds))
+        actions = await asyncio.gather(
+            *(
+                actor.fork(prompt, row)(Rollout(), text)
+                for prompt, text in enumerate(texts)
+                for row in range(workload.group_size)
+            )
         )
-        said = await asyncio.gather(*(fork(Rollout(), text) for fork, text in forks))
-        return sum(len(action.items) for action in said)
+        return sum(len(action.items) for action in actions)
 
-    return lambda: asyncio.run(everyone())
+    return lambda: asyncio.run(sample_all())
 
 
 def dynamic(workload: Workload, precision: str) -> SampleOnce:
-    """`generate` of transformers, as it is."""
+    """Sample with `generate` of transformers and its default cache."""
     return _hf_generate(workload, precision, {})
 
 
 def static(workload: Workload, precision: str) -> SampleOnce:
-    """`generate` of transformers with a cache of fixed size."""
+    """Sample with `generate` of transformers and a static cache."""
     return _hf_generate(workload, precision, {"cache_implementation": "static"})
 
 
-def _hf_generate(workload: Workload, precision: str, more: dict[str, Any]) -> SampleOnce:
+def _hf_generate(workload: Workload, precision: str, options: dict[str, Any]) -> SampleOnce:
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig
 
@@ -61,28 +66,30 @@ def _hf_generate(workload: Workload, precision: str, more: dict[str, Any]) -> Sa
         for text in random_prompts(workload, workload.prompts)
         for _ in range(workload.group_size)
     ]
-    read = tokenizer(texts, padding=True, return_tensors="pt", return_token_type_ids=False)
-    drawn = {"do_sample": True, "top_k": 0, "max_new_tokens": workload.max_new_tokens}
-    config = GenerationConfig(**drawn, **more, pad_token_id=1, eos_token_id=0, disable_compile=True)
+    inputs = tokenizer(texts, padding=True, return_tensors="pt", return_token_type_ids=False)
+    sampling = {"do_sample": True, "top_k": 0, "max_new_tokens": workload.max_new_tokens}
+    config = GenerationConfig(
+        **sampling, **options, pad_token_id=1, eos_token_id=0, disable_compile=True
+    )
 
     @torch.no_grad()
-    def speak() -> int:
-        said = model.generate(**read, generation_config=config)
-        return said[:, read["input_ids"].shape[1] :].numel()
+    def sample() -> int:
+        sequences = model.generate(**inputs, generation_config=config)
+        return sequences[:, inputs["input_ids"].shape[1] :].numel()
 
-    return speak
+    return sample
 
 
 def vllm(workload: Workload, precision: str) -> SampleOnce:
-    """vLLM's build for processors; it gives the log-probability of every token."""
+    """Sample with vLLM's CPU build, including log-probabilities."""
     import os
 
     os.environ |= {"VLLM_ENABLE_V1_MULTIPROCESSING": "0", "VLLM_CPU_OMP_THREADS_BIND": "nobind"}
-    os.environ |= {"VLLM_CPU_KVCACHE_SPACE": "2"}  # GB: ample
+    os.environ |= {"VLLM_CPU_KVCACHE_SPACE": "2"}  # GB, more than enough
     from vllm import LLM, SamplingParams
 
     model = LLM(str(model_folder(workload.shape)), dtype=precision, max_model_len=512)
-    chosen = SamplingParams(
+    params = SamplingParams(
         n=workload.group_size,
         max_tokens=workload.max_new_tokens,
         ignore_eos=True,
@@ -91,27 +98,28 @@ def vllm(workload: Workload, precision: str) -> SampleOnce:
     )
     texts = random_prompts(workload, workload.prompts)
 
-    def speak() -> int:
-        said = model.generate(texts, chosen, use_tqdm=False)
-        return sum(len(answer.token_ids) for one in said for answer in one.outputs)
+    def sample() -> int:
+        outputs = model.generate(texts, params, use_tqdm=False)
+        return sum(len(answer.token_ids) for output in outputs for answer in output.outputs)
 
-    return speak
+    return sample
 
 
+ENGINES = {"grupo": grupo, "dynamic": dynamic, "static": static, "vllm": vllm}
 PACKAGES = {"grupo": "grupo", "dynamic": "transformers", "static": "transformers", "vllm": "vllm"}
 
 
 def main() -> None:
-    """Load, then sample once for each line that is read."""
-    turns = WorkerChannel()
-    _, way, name, precision = sys.argv
-    speak = globals()[way](SAMPLING_WORKLOADS[name], precision)
-    turns.ready(PACKAGES[way], "torch")
+    """Load the engine, then sample once per request."""
+    channel = WorkerChannel()
+    _, engine, name, precision = sys.argv
+    sample = ENGINES[engine](SAMPLING_WORKLOADS[name], precision)
+    channel.ready(PACKAGES[engine], "torch")
     while True:
-        turns.wait()
-        began = time.perf_counter()
-        tokens = speak()
-        turns.send(seconds=time.perf_counter() - began, tokens=tokens)
+        channel.wait()
+        start = time.perf_counter()
+        tokens = sample()
+        channel.send(seconds=time.perf_counter() - start, tokens=tokens)
 
 
 if __name__ == "__main__":

@@ -10,27 +10,27 @@ BOOTSTRAP_SAMPLES = 2000
 
 
 def summarize_pairs(
-    steps: Sequence[tuple[Measurements, Measurements]], ours: Measurements, peer: Measurements
+    steps: Sequence[tuple[Measurements, Measurements]], grupo: Measurements, trl: Measurements
 ) -> Measurements:
-    """Medians of both libraries, and the median ratio of the peer's seconds to grupo's.
+    """Medians of both libraries, and the median ratio of TRL's seconds to grupo's.
 
     Args:
-        steps: pairs of measurements of a step, of grupo and of the peer.
-        ours, peer: the measurements after loading.
+        steps: pairs of measurements of a step, of grupo and of TRL.
+        grupo, trl: the measurements after loading.
 
     Returns:
         `ratio` with the bounds `low` and `high` of a 95 % bootstrap interval over pairs, and in
         `steps` the seconds of every step with the number of cores busy with other processes.
     """
-    ratios = [peers["seconds"] / own["seconds"] for own, peers in steps]
+    ratios = [trl_step["seconds"] / grupo_step["seconds"] for grupo_step, trl_step in steps]
     low, high = median_interval(ratios)
     return {
         "ratio": median(ratios),
         "low": low,
         "high": high,
         "pairs": len(steps),
-        "ours": _library_summary([own for own, _ in steps], ours),
-        "peer": _library_summary([peers for _, peers in steps], peer),
+        "ours": _library_summary([grupo_step for grupo_step, _ in steps], grupo),
+        "peer": _library_summary([trl_step for _, trl_step in steps], trl),
         "steps": [[[x["seconds"], x["others"]] for x in pair] for pair in steps],
     }
 

@@ -1,6 +1,6 @@
-"""A worker that takes steps of TRL, in TRL's environment.
+"""A worker that runs training steps of TRL, in TRL's own virtual environment.
 
-python -m benchmarks.peer WORKLOAD PRECISION [SETTINGS]
+python -m benchmarks.trl_worker WORKLOAD PRECISION [SETTINGS]
 """
 
 import json
@@ -18,8 +18,8 @@ from benchmarks.models import model_folder
 from benchmarks.turns import WorkerChannel, worker_arguments
 from benchmarks.workloads import WORKLOADS, Workload, random_prompts, reward, turn_contexts
 
-STEPS = 64  # of different prompts
-# What does the same work as grupo, and what `benchmarks.tune` finds fastest; the rest is default.
+STEPS = 64  # steps with different prompts
+# The algorithm equals grupo's; the other settings are the fastest according to `benchmarks.tune`.
 FIXED_SETTINGS = {
     "use_cpu": True,
     "gradient_checkpointing": False,
@@ -42,33 +42,36 @@ FIXED_SETTINGS = {
 
 
 class TimedTrainer(GRPOTrainer):
-    """Says how long sampling and judging took, and how many tokens were sampled."""
+    """Records the seconds of sampling and scoring, the tokens, and the groups with a gradient."""
 
     sample_seconds, tokens, nonzero_std_frac = 0.0, 0, 0.0
 
     def _generate_and_score_completions(self, inputs: Any) -> Any:
-        began = time.perf_counter()
+        start = time.perf_counter()
         batch = super()._generate_and_score_completions(inputs)
-        self.sample_seconds = time.perf_counter() - began
+        self.sample_seconds = time.perf_counter() - start
         self.tokens = int((batch["completion_mask"] * batch.get("tool_mask", 1)).sum())
         groups = batch["advantages"].view(-1, self.num_generations)
         self.nonzero_std_frac = float((groups != 0).any(1).float().mean())
         return batch
 
 
-class TurnCallback(TrainerCallback):
-    """Waits before every step for its turn, and answers after it."""
+class StepCallback(TrainerCallback):
+    """Waits for a request before every step and sends the measurements after it."""
 
-    def __init__(self, turns: WorkerChannel) -> None:
-        self.turns, self.trainer, self.step_start = turns, None, 0.0
+    def __init__(self, channel: WorkerChannel) -> None:
+        self.channel = channel
+        self.trainer = None
+        self.step_start = 0.0
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        self.turns.wait()
+        self.channel.wait()
         self.step_start = time.perf_counter()
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        seconds, trainer = time.perf_counter() - self.step_start, self.trainer
-        self.turns.send(
+        seconds = time.perf_counter() - self.step_start
+        trainer = self.trainer
+        self.channel.send(
             seconds=seconds,
             sample=trainer.sample_seconds,
             update=seconds - trainer.sample_seconds,
@@ -77,24 +80,24 @@ class TurnCallback(TrainerCallback):
         )
 
 
-def trl_config(workload: Workload, precision: str, output: str, **other: Any) -> GRPOConfig:
-    """What is fixed, what the workload asks for, and `other` settings instead of these."""
-    micro = workload.microbatch_rows or workload.rows
-    asked_for = {
+def trl_config(workload: Workload, precision: str, output: str, **overrides: Any) -> GRPOConfig:
+    """Combine the fixed settings, those of the workload, and overrides."""
+    microbatch_rows = workload.microbatch_rows or workload.rows
+    workload_settings = {
         "output_dir": output,
-        "bf16": precision == "bfloat16",  # float32 weights, computed with under autocast
-        "per_device_train_batch_size": micro,
-        "gradient_accumulation_steps": workload.rows // micro,
+        "bf16": precision == "bfloat16",  # float32 weights under autocast
+        "per_device_train_batch_size": microbatch_rows,
+        "gradient_accumulation_steps": workload.rows // microbatch_rows,
         "num_generations": workload.group_size,
         "max_completion_length": workload.max_new_tokens,
     }
-    return GRPOConfig(**FIXED_SETTINGS | asked_for | other)
+    return GRPOConfig(**FIXED_SETTINGS | workload_settings | overrides)
 
 
 def prompt_texts(workload: Workload) -> list[str]:
-    """The prompts of many steps."""
-    made = turn_contexts if workload.turns_as_tasks else random_prompts
-    return made(workload, STEPS * workload.prompts)
+    """Return the prompts of `STEPS` steps."""
+    generate = turn_contexts if workload.turns_as_tasks else random_prompts
+    return generate(workload, STEPS * workload.prompts)
 
 
 def build_trainer(
@@ -103,38 +106,41 @@ def build_trainer(
     callback: TrainerCallback,
     trainer_class: type[TimedTrainer] = TimedTrainer,
 ) -> TimedTrainer:
-    """The trainer of that workload."""
+    """Build the trainer of a workload."""
 
     def score(completion_ids: Any, policy_ids: Any = None, **_: Any) -> list[float]:
         return reward(workload, policy_ids or completion_ids)
 
-    together = workload.turns > 1 and not workload.turns_as_tasks
+    multi_turn = workload.turns > 1 and not workload.turns_as_tasks
     return trainer_class(
         model=str(model_folder(workload.shape)),
         args=config,
         train_dataset=Dataset.from_dict({"prompt": prompt_texts(workload)}),
         reward_funcs=score,
         callbacks=[callback],
-        rollout_func=RolloutFunction(workload) if together else None,
+        rollout_func=RolloutFunction(workload) if multi_turn else None,
     )
 
 
 def silence_libraries() -> None:
-    """No bars, no words."""
+    """Disable progress bars and logs."""
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     disable_progress_bars()
 
 
 def main() -> None:
-    """Load, then one step for each line that is read."""
-    turns, (name, precision, *other) = WorkerChannel(), worker_arguments()
+    """Load the model, then run a step per request."""
+    channel = WorkerChannel()
+    name, precision, *settings = worker_arguments()
     silence_libraries()
-    workload, callback = WORKLOADS[name], TurnCallback(turns)
+    workload = WORKLOADS[name]
+    callback = StepCallback(channel)
+    overrides = json.loads(settings[0]) if settings else {}
     with tempfile.TemporaryDirectory() as output:
-        config = trl_config(workload, precision, output, **json.loads(other[0] if other else "{}"))
+        config = trl_config(workload, precision, output, **overrides)
         callback.trainer = build_trainer(workload, config, callback)
-        turns.ready("trl", "torch", "transformers")
+        channel.ready("trl", "torch", "transformers")
         callback.trainer.train()
 
 

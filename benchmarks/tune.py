@@ -1,9 +1,9 @@
-"""Which of TRL's settings are its fastest here: one setting at a time, the median of some steps.
+"""Find TRL's fastest settings on this machine: one setting at a time, the median of some steps.
 
     python -m benchmarks.tune short long --steps 5
 
-What is faster than `as it is` by more than the noise belongs into `peer.settings`, or into the
-workload's `micro`.
+A setting that is faster than `current` by more than the noise belongs into
+`trl_worker.FIXED_SETTINGS`, or into `microbatch_rows` of the workload.
 """
 
 import argparse
@@ -24,19 +24,19 @@ TABLE_HEADER = (
 
 
 def candidate_settings(workload: Workload) -> dict[str, dict[str, Any]]:
-    """Settings by name: how rows are cut, and how `generate` keeps what it has read."""
-    cuts = {rows: workload.rows // rows for rows in (workload.rows, 64, 32, 16, 8, 4)}
-    micro = {
+    """Return candidate settings by name: micro-batch sizes, caches and the optimizer."""
+    microbatches = {rows: workload.rows // rows for rows in (workload.rows, 64, 32, 16, 8, 4)}
+    microbatch_settings = {
         f"micro-batches of {rows}": {
             "per_device_train_batch_size": rows,
             "gradient_accumulation_steps": count,
         }
-        for rows, count in cuts.items()
+        for rows, count in microbatches.items()
         if count and rows != (workload.microbatch_rows or workload.rows)
     }
     return {
-        "as it is": {},
-        **micro,
+        "current": {},
+        **microbatch_settings,
         "static cache": {"cache_implementation": "static"},
         "continuous batching": {"use_transformers_continuous_batching": True},
         "optimizer not fused": {"optim": "adamw_torch"},
@@ -46,20 +46,26 @@ def candidate_settings(workload: Workload) -> dict[str, dict[str, Any]]:
 def measure_setting(
     name: str, precision: str, steps: int, python: Path, setting: dict[str, Any]
 ) -> str:
-    """Its row, or why it has none."""
+    """Return the table cells of a setting, or the reason of its failure."""
     try:
-        with closing(Worker("peer", python, name, precision, json.dumps(setting))) as worker:
+        with closing(Worker("trl_worker", python, name, precision, json.dumps(setting))) as worker:
             worker.step()  # warms up
-            said = [worker.step() for _ in range(steps)]
-    except WorkerDied as death:
-        return f"failed: {str(death).splitlines()[-1]}"
-    parts = [median(step[part] for step in said) for part in ("seconds", "sample", "update")]
-    numbers = [parts[0], min(step["seconds"] for step in said), *parts[1:], said[-1]["peak"] / 1e9]
-    return "|".join(f"{x:.2f}" for x in (*numbers, max(step["others"] for step in said)))
+            measurements = [worker.step() for _ in range(steps)]
+    except WorkerDied as error:
+        return f"failed: {str(error).splitlines()[-1]}"
+    numbers = [
+        median(step["seconds"] for step in measurements),
+        min(step["seconds"] for step in measurements),
+        median(step["sample"] for step in measurements),
+        median(step["update"] for step in measurements),
+        measurements[-1]["peak"] / 1e9,
+        max(step["others"] for step in measurements),
+    ]
+    return "|".join(f"{number:.2f}" for number in numbers)
 
 
 def main() -> None:
-    """A table for each workload that was named."""
+    """Print a row per workload and setting."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="+", choices=WORKLOADS, metavar="NAME")
     parser.add_argument("--steps", type=int, default=5)
@@ -70,9 +76,9 @@ def main() -> None:
     subprocess.run([sys.executable, "-m", "benchmarks.models", *args.names], check=True)
     print(TABLE_HEADER)
     for name in args.names:
-        for says, setting in candidate_settings(WORKLOADS[name]).items():
+        for label, setting in candidate_settings(WORKLOADS[name]).items():
             row = measure_setting(name, args.precision, args.steps, python, setting)
-            print(f"|{name}|{says}|{row}|", flush=True)
+            print(f"|{name}|{label}|{row}|", flush=True)
 
 
 if __name__ == "__main__":

@@ -28,13 +28,13 @@ class WorkerChannel:
         versions = ", ".join(f"{n} {version(distributions.get(n, [n])[0])}" for n in packages)
         self.send(**{"environment": {"versions": versions, "threads": torch.get_num_threads()}})
 
-    def send(self, **numbers: Any) -> None:
+    def send(self, **measurements: Any) -> None:
         """Send measurements to the driver, with the peak memory of the process."""
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024  # KiB on Linux
-        print(json.dumps({"peak": peak, **numbers}), file=self.out, flush=True)
+        print(json.dumps({"peak": peak, **measurements}), file=self.out, flush=True)
 
     def wait(self) -> None:
-        """Wait for the next turn; exit if there is none."""
+        """Wait for a request; exit when the driver has closed the channel."""
         if not sys.stdin.readline():
             raise SystemExit
 

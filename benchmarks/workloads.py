@@ -1,4 +1,4 @@
-"""What is measured, as data. Both libraries' environments import this file: only Python here."""
+"""The benchmark workloads as data; standard library only, since every environment imports it."""
 
 import random
 import zlib
@@ -6,12 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 THREADS = 2
-END_PROBABILITY = 0.04  # probability of the end after each token, where answers end by themselves
+END_PROBABILITY = 0.04  # of the end token at every position, where answers end by themselves
 
 
 @dataclass(frozen=True)
 class Shape:
-    """A Llama with heads of 64 and random weights; `ends`: do answers end by themselves?"""
+    """A Llama with random weights and heads of 64 dimensions.
+
+    `answers_end` makes the end token likely enough to end answers before the token limit.
+    """
 
     hidden_size: int = 256
     layers: int = 4
@@ -21,19 +24,27 @@ class Shape:
 
     @property
     def name(self) -> str:
-        """Its folder."""
+        """Return the name of the model's folder."""
         ending = "ends" if self.answers_end else "runs"
         return f"{self.hidden_size}x{self.layers}-{self.vocab_size}-{ending}"
 
 
 @dataclass(frozen=True)
 class Workload:
-    """One step: so many `prompts` of `read` tokens, each answered `group` times in `new` tokens.
+    """One training step.
 
-    `solved` is the share of answers with reward 1 instead of 0; 0: the reward has many values.
-    With more than one of `turns` the world says `read` tokens before each of them; where they are
-    `turns_as_tasks`, the peer is given every turn as a task of its own. The peer's step is cut into
-    micro-batches of `micro` rows where that is faster than the whole.
+    Args:
+        description: the row label in tables.
+        shape: the model.
+        prompts: prompts per step.
+        group_size: rollouts per prompt.
+        prompt_lengths: smallest and largest number of prompt tokens, and of each observation.
+        max_new_tokens: tokens per answer.
+        solved_frac: fraction of answers with reward 1 instead of 0; 0: a continuous reward.
+        turns: answers per rollout, each after an observation.
+        turns_as_tasks: TRL gets every turn as a separate task.
+        microbatch_rows: rows per micro-batch of TRL; 0: the whole step.
+        precisions: the precisions to measure.
     """
 
     description: str
@@ -50,7 +61,7 @@ class Workload:
 
     @property
     def rows(self) -> int:
-        """How many rows the peer trains in a step."""
+        """Return the number of rows that TRL trains on in a step."""
         return self.prompts * self.group_size * (self.turns if self.turns_as_tasks else 1)
 
 
@@ -68,7 +79,7 @@ def _workloads() -> dict[str, Workload]:
         max_new_tokens=16,
         turns=8,
     )
-    named = {
+    workloads = {
         "short": short,
         "short-signal": replace(
             short, description=f"{short.description}, reward 0 or 1", solved_frac=0.14
@@ -89,16 +100,16 @@ def _workloads() -> dict[str, Workload]:
             description=f"{agent.description}, TRL's apart",
         ),
     }
-    return named | _scaling_workloads(exact)
+    return workloads | _scaling_workloads(exact)
 
 
 def _scaling_workloads(base: Workload) -> dict[str, Workload]:
-    """What grows: the group, the prompt, the model."""
+    """Return the series of growing groups, prompts and models."""
     groups = {
         f"group-{n}": replace(base, description=f"16 x {n}, 14 prompt tokens, 32 new", group_size=n)
         for n in (4, 8, 16, 32)
     }
-    reads = {
+    prompts_by_length = {
         f"prompt-{n}": replace(
             base,
             description=f"{prompts} x 16, {n:,} prompt tokens, 32 new",
@@ -111,11 +122,11 @@ def _scaling_workloads(base: Workload) -> dict[str, Workload]:
     }
     shapes = {"1M": Shape(128, 4, 352), "4M": Shape(256, 5, 688), "25M": Shape(512, 8, 1376)}
     sizes = {f"size-{name}": replace(base, shape=shape) for name, shape in shapes.items()}
-    return groups | reads | sizes
+    return groups | prompts_by_length | sizes
 
 
 def _sampling_workloads() -> dict[str, Workload]:
-    """What is only sampled."""
+    """Return the workloads of `benchmarks.sampling`."""
     return {
         f"{size}-{prompts * 8}x{new}": Workload(
             f"{size} M parameters, {prompts} x 8, 14 prompt tokens, {new} new",
@@ -134,7 +145,7 @@ SAMPLING_WORKLOADS = _sampling_workloads()
 
 
 def random_prompts(workload: Workload, count: int) -> list[str]:
-    """Texts of random words; the end and the pad are no words."""
+    """Return prompts of random words."""
     rng = random.Random(0)
     return [
         random_words(workload, rng, rng.randint(*workload.prompt_lengths)) for _ in range(count)
@@ -142,28 +153,32 @@ def random_prompts(workload: Workload, count: int) -> list[str]:
 
 
 def random_words(workload: Workload, rng: random.Random, length: int) -> str:
-    """So many random words."""
-    words = range(2, workload.shape.vocab_size)
+    """Return a text of `length` random words."""
+    words = range(2, workload.shape.vocab_size)  # without the end and padding tokens
     return " ".join(f"w{word}" for word in rng.choices(words, k=length))
 
 
 def turn_text(workload: Workload, prompt: str, turn: int) -> str:
-    """What the world says before the `turn`-th answer but the first, to whoever had that prompt."""
+    """Return the observation before answer number `turn` (from 1) of a task with that prompt."""
     return random_words(workload, random.Random(f"{prompt}/{turn}"), workload.prompt_lengths[0])
 
 
 def turn_contexts(workload: Workload, count: int) -> list[str]:
-    """What single-turn tasks would be given in place of `count` tasks of several turns each.
+    """Return the prompts of single-turn tasks that replace `count` multi-turn tasks.
 
-    The context of each turn is a prompt: what the world has said so far and, as long as answers
-    are, what was answered. The turns of one task follow one another.
+    The prompt of each turn is its context: observations and answers of full length, as random
+    words. The turns of a task are consecutive.
     """
-    rng, (read, _) = random.Random(0), workload.prompt_lengths
-    lengths = [read + turn * (read + workload.max_new_tokens) for turn in range(workload.turns)]
+    rng = random.Random(0)
+    observation, _ = workload.prompt_lengths
+    turn_length = observation + workload.max_new_tokens
+    lengths = [observation + turn * turn_length for turn in range(workload.turns)]
     return [random_words(workload, rng, length) for _ in range(count) for length in lengths]
 
 
 def reward(workload: Workload, completion_ids: Sequence[Sequence[int]]) -> list[float]:
-    """A number in 0..1 that only the tokens decide, or 1 for a share of the answers and else 0."""
-    numbers = [zlib.crc32(repr(list(ids)).encode()) % 10_007 / 10_007 for ids in completion_ids]
-    return [float(x < workload.solved_frac) for x in numbers] if workload.solved_frac else numbers
+    """Return a hash of each completion in [0, 1], or with `solved_frac` a reward of 0 or 1."""
+    hashes = [zlib.crc32(repr(list(ids)).encode()) % 10_007 / 10_007 for ids in completion_ids]
+    if not workload.solved_frac:
+        return hashes
+    return [float(number < workload.solved_frac) for number in hashes]

@@ -41,7 +41,7 @@ def compare(
     baseline: Annotated[
         str, Option(help="Name of the baseline; the first method by default.")
     ] = "",
-    metric: Annotated[str, Option(help="sampled, greedy, reward, signal, tokens …")] = "",
+    metric: Annotated[str, Option(help="sampled, greedy, reward, nonzero_std_frac, tokens …")] = "",
     workers: Annotated[int, Option(min=0, help="Runs in parallel; 0: one per GPU or core.")] = 0,
     threads: Annotated[int, Option(min=1, help="Threads per run.")] = 1,
     retry: Annotated[bool, Option("--retry", help="Also resume crashed runs.")] = False,

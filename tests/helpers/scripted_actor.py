@@ -90,9 +90,7 @@ class Script:
                 finish_reason = "stop"
         self.log.append((before + observation, text))
         logp = (-1.0,) * len(text)
-        return Action(
-            tuple(text), logp, tuple(observation), text, finish_reason, rng_key=self.key
-        )
+        return Action(tuple(text), logp, tuple(observation), text, finish_reason, rng_key=self.key)
 
 
 def script(next_letter) -> Script:
