@@ -19,12 +19,11 @@ from grupo.catalogue import (
     methods_table,
     parse_method,
     search_entries,
-    tagged_entries,
 )
 from grupo.catalogue.entries import parse_first_line
 from grupo.catalogue.ranges import range_violation
 from grupo.core.errors import ConfigError
-from grupo.core.paper import TAGS, Paper
+from grupo.core.paper import TAGS
 from grupo.method import Method
 from grupo.methods.dapo import dapo
 from grupo.methods.dr_grpo import dr_grpo
@@ -89,37 +88,6 @@ def test_every_entry_is_complete(entry):
     assert entry.changes
     assert json.loads(json.dumps(entry.to_data()))["changes"] == dict(entry.changes)
     assert isinstance(entry.method, Method)
-
-
-@pytest.mark.parametrize("entry", methods(), ids=lambda entry: entry.key)
-def test_every_method_has_1_to_4_different_tags_of_the_vocabulary(entry):
-    assert 1 <= len(entry.tags) <= 4
-    assert len(set(entry.tags)) == len(entry.tags)
-    assert set(entry.tags) <= set(TAGS)
-    assert entry.to_data()["tags"] == entry.tags
-
-
-def test_every_tag_of_the_vocabulary_has_a_meaning_and_methods():
-    assert all(TAGS.values())
-    assert {tag for entry in methods() for tag in entry.tags} == set(TAGS)
-    assert list(TAGS) == sorted(TAGS)
-
-
-def test_an_unknown_tag_is_refused_with_the_nearest_tag():
-    message = "'lenght' is no tag. Did you mean 'length'\\? Allowed: advantage, "
-    with pytest.raises(ConfigError, match=f"Paper.tags: {message}"):
-        Paper(title="X", tags=("kl", "lenght"))
-    with pytest.raises(ConfigError, match=f"tag: {message}"):
-        tagged_entries(methods(), ["lenght"])
-
-
-def test_tagged_entries_have_all_tags():
-    length = tagged_entries(methods(), ["length"])
-    assert length == tuple(entry for entry in methods() if "length" in entry.tags)
-    assert find_entry("dr_grpo") in length
-    both = tagged_entries(methods(), ["length", "critic"])
-    assert both == tuple(entry for entry in length if "critic" in entry.tags)
-    assert tagged_entries(methods(), []) == methods()
 
 
 @pytest.mark.parametrize("text", ["2503.14476", "arXiv:2503.14476", "dapo", "DAPO"])
