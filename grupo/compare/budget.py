@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import replace
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from grupo.core.component import component
 from grupo.core.errors import ConfigError, suggest
@@ -23,8 +23,7 @@ class Usage:
 class Budget(Protocol):
     """How much each run may use: a `count` of a `unit` (a field of `Usage`)."""
 
-    @property
-    def unit(self) -> str: ...
+    unit: ClassVar[str]
 
     @property
     def count(self) -> float: ...
@@ -39,7 +38,7 @@ class Steps:
     """An equal number of steps."""
 
     count: int
-    unit = "steps"
+    unit: ClassVar[str] = "steps"
 
     def limit_recipe(self, recipe: Recipe) -> Recipe:
         return recipe.replace(max_steps=self.count)
@@ -50,7 +49,7 @@ class Tokens:
     """An equal number of generated tokens; a run ends after the step that reaches it."""
 
     count: int
-    unit = "tokens"
+    unit: ClassVar[str] = "tokens"
 
     def limit_recipe(self, recipe: Recipe) -> Recipe:
         # a step generates at least one token per prompt
@@ -64,7 +63,7 @@ class Seconds:
     """An equal training time without evaluations; a run ends after the step that exceeds it."""
 
     count: float
-    unit = "seconds"
+    unit: ClassVar[str] = "seconds"
 
     def limit_recipe(self, recipe: Recipe) -> Recipe:
         steps = max(1, int(self.count * MAX_STEPS_PER_SECOND))

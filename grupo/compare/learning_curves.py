@@ -109,7 +109,8 @@ def _smoothed_values(run: Curve) -> list[float]:
 
 def _line_styles(result: ComparisonResult) -> dict[str, Style]:
     """The line style of each recipe; the baseline is black, thick and on top."""
-    baseline, styles = result.comparison.baseline_name, dict[str, Style]()
+    baseline = result.comparison.baseline_name
+    styles = dict[str, Style]()
     others = [name for name in result.comparison.recipes if name != baseline]
     for index, name in enumerate(others):
         cycle, colour = divmod(index, len(COLOURS))

@@ -12,7 +12,8 @@ from grupo.core.serialization import from_data, to_data
 from grupo.storage import strict_json
 from grupo.storage.atomic_files import make_folder, write_atomically
 
-MANIFEST_FILE, FORMAT_VERSION = "comparison.json", 1
+MANIFEST_FILE = "comparison.json"
+FORMAT_VERSION = 1
 
 
 def save_comparison(comparison: Comparison, out: Path) -> None:

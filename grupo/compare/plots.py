@@ -13,14 +13,19 @@ from grupo.core.statistics import Interval
 from grupo.report.plots import BLUE, ORANGE, figure, save_figure
 
 FORMATS = (".svg", ".png")
-BLACK, GREY, LIGHT_GREY = "#000000", "#777777", "#bbbbbb"
+BLACK = "#000000"
+GREY = "#777777"
+LIGHT_GREY = "#bbbbbb"
 VERDICT_LABELS = {
     BLUE: "significant after correction",
     ORANGE: f"significant{IF_NORMAL}",
     GREY: INCONCLUSIVE,
     LIGHT_GREY: "not tested separately",
 }
-ROW_HEIGHT, MARGIN_HEIGHT, PANEL_WIDTH = 0.34, 1.6, 3.6  # inches
+# inches
+ROW_HEIGHT = 0.34
+MARGIN_HEIGHT = 1.6
+PANEL_WIDTH = 3.6
 LETTERS_PER_INCH = 14  # of a caption
 
 
@@ -70,10 +75,12 @@ def _intervals(result: ComparisonResult) -> Any:
 
 
 def _means(axes: Any, result: ComparisonResult, rows: Sequence[ResultRow]) -> None:
-    metric, sets = result.metric, result.comparison.task_set_names
+    metric = result.metric
+    sets = result.comparison.task_set_names
     for y, row in enumerate(rows):
         is_baseline = row.name == result.comparison.baseline_name
-        interval, strata = row.means[metric], result.values(row.name, metric)
+        interval = row.means[metric]
+        strata = result.values(row.name, metric)
         _draw_interval(axes, y, interval, BLACK if is_baseline else GREY)
         _draw_points(axes, y, strata[0] if len(sets) == 1 else [])
         if is_baseline:

@@ -44,7 +44,8 @@ class RunProgress:
         """Read the new lines and return the usage; a truncated journal is read from its start."""
         size = self.path.stat().st_size if self.path.exists() else 0
         if size < self.offset:
-            self.usage, self.offset = Usage(), 0
+            self.usage = Usage()
+            self.offset = 0
         if size > self.offset:
             with self.path.open("rb") as file:
                 file.seek(self.offset)
@@ -57,7 +58,8 @@ class RunProgress:
     def seconds_left(self, budget: Budget) -> float:
         """Estimated seconds until the budget is used; NaN without progress since the start."""
         used = used_fraction(budget, self.refresh())
-        elapsed, gained = time.monotonic() - self.started_at, used - self.initial_fraction
+        elapsed = time.monotonic() - self.started_at
+        gained = used - self.initial_fraction
         return elapsed * (1 - used) / gained if gained > 0 else math.nan
 
     def _add_step(self, step: dict[str, float]) -> None:
@@ -81,8 +83,11 @@ class ProgressBoard:
     def __init__(
         self, console: Console, budget: Budget, now: Callable[[], float] = time.monotonic
     ) -> None:
-        self.console, self.budget, self.now = console, budget, now
-        self.counts, self.remaining = Counter[str](), 0
+        self.console = console
+        self.budget = budget
+        self.now = now
+        self.counts = Counter[str]()
+        self.remaining = 0
         self.progress_by_run: dict[str, RunProgress] = {}
         self.durations: list[float] = []  # seconds of each finished run
         self.last_printed_at = now()
@@ -113,7 +118,8 @@ class ProgressBoard:
         self._print_line(f"{run_spec}: started")
 
     def on_run_end(self, run_status: RunStatus) -> None:
-        run_spec, status = run_status.run_spec, run_status.status
+        run_spec = run_status.run_spec
+        status = run_status.status
         progress = self.progress_by_run.pop(str(run_spec))
         self.remaining -= 1
         self.durations.append(self.now() - progress.started_at)
@@ -138,8 +144,10 @@ class ProgressBoard:
         for column in ("running", "step", "tokens", f"of the {self.budget.unit}", "left"):
             table.add_column(column, justify="left" if column == "running" else "right")
         for name, progress in list(self.progress_by_run.items()):  # other threads may add runs
-            used, left = self._used_percent(progress), progress.seconds_left(self.budget)
-            steps, tokens = progress.usage.steps, progress.usage.tokens
+            used = self._used_percent(progress)
+            left = progress.seconds_left(self.budget)
+            steps = progress.usage.steps
+            tokens = progress.usage.tokens
             table.add_row(
                 literal(name), str(steps), f"{tokens:,.0f}", f"{used:.0f} %", _clock(left)
             )

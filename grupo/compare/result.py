@@ -12,7 +12,8 @@ from grupo.core import statistics
 from grupo.core.component import to_code
 from grupo.core.statistics import CONFIDENCE_LEVEL, Interval, Strata
 
-IF_NORMAL, INCONCLUSIVE = ", if differences are normal", "inconclusive"
+IF_NORMAL = ", if differences are normal"
+INCONCLUSIVE = "inconclusive"
 
 
 @dataclass(frozen=True)

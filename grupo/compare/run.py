@@ -52,7 +52,8 @@ def run_comparison(
     Raises:
         ConfigError: the comparison is not valid; raised before any work starts.
     """
-    out, resources = Path(out), Resources.detect(workers, threads)
+    out = Path(out)
+    resources = Resources.detect(workers, threads)
     remaining = _remaining_runs(comparison, out, (*UNFINISHED, CRASHED) if retry else UNFINISHED)
     make_folder(out)
     with Lock(out / "lock"):
@@ -107,7 +108,8 @@ def write_report(
     except ConfigError as error:  # without matplotlib, everything but the figures is written
         print_line(str(error))
         figures = []
-    rows, caption = tables.main_table(result), summary_text.caption(result)
+    rows = tables.main_table(result)
+    caption = summary_text.caption(result)
     files = {
         "results.json": strict_json.to_json(result.to_data()) + "\n",
         "table.csv": tables.results_csv(result),

@@ -17,14 +17,12 @@ from grupo.storage.lock import Lock
 from grupo.training.metrics import mean
 from grupo.training.run_dir import LOCK, SUMMARY, RunFolder
 
-FINISHED, CRASHED, RUNNING, INTERRUPTED, WAITING, UNREADABLE = (
-    "finished",
-    "crashed",
-    "running",
-    "interrupted",
-    "waiting",
-    "unreadable",
-)
+FINISHED = "finished"
+CRASHED = "crashed"
+RUNNING = "running"
+INTERRUPTED = "interrupted"
+WAITING = "waiting"
+UNREADABLE = "unreadable"
 UNFINISHED = (WAITING, INTERRUPTED)
 LOG_FILE = "log.txt"
 REWARD_TAIL_FRAC = 0.1  # of the steps: the final reward is the mean over them
@@ -134,7 +132,8 @@ def _disk_error(error: OSError) -> str:
 
 
 def _measure(folder: Path) -> tuple[dict[str, float], dict[str, Curve]]:
-    steps, summary = read_metrics(folder), read_summary(folder)
+    steps = read_metrics(folder)
+    summary = read_summary(folder)
     final_scores = list(summary.get("held_out", {}).values())[-1:]
     tail = max(1, round(REWARD_TAIL_FRAC * len(steps)))
     values = {
@@ -149,7 +148,8 @@ def _measure(folder: Path) -> tuple[dict[str, float], dict[str, Curve]]:
 
 
 def _curves(steps: tuple[Mapping[str, float], ...], run_summary: Record) -> dict[str, Curve]:
-    tokens, seconds = [0.0], [0.0]
+    tokens = [0.0]
+    seconds = [0.0]
     for step in steps:
         tokens.append(tokens[-1] + step["tokens/generated"])
         seconds.append(seconds[-1] + step["time/step"])

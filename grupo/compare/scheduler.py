@@ -68,7 +68,8 @@ class Resources:
 
 def visible_gpus() -> tuple[str, ...]:
     """The CUDA devices in CUDA_VISIBLE_DEVICES, or all."""
-    count, selected = torch.cuda.device_count(), os.environ.get("CUDA_VISIBLE_DEVICES", "")
+    count = torch.cuda.device_count()
+    selected = os.environ.get("CUDA_VISIBLE_DEVICES", "")
     names = selected.split(",") if selected else map(str, range(count))
     return tuple(name.strip() for name in names)[:count]
 
@@ -108,7 +109,8 @@ def train_all(
         resources: how many run in parallel, and on which devices.
         queue_callback: is notified of starts, ends and every poll.
     """
-    waiting, running = deque(run_specs), dict[int, tuple[RunSpec, subprocess.Popen[bytes]]]()
+    waiting = deque(run_specs)
+    running = dict[int, tuple[RunSpec, subprocess.Popen[bytes]]]()
     with _terminate_on_exit(running):
         while waiting or running:
             for slot in range(resources.workers):
@@ -170,6 +172,7 @@ def _terminate_on_exit(
         processes = [process for _, process in running.values()]
         for process in processes:
             process.terminate()
+            process.send_signal(signal.SIGCONT)  # a stopped process cannot end
         for process in processes:
             with suppress(subprocess.TimeoutExpired):
                 process.wait(STOP_GRACE_SECONDS)

@@ -44,7 +44,8 @@ def report_markdown(result: ComparisonResult, image_files: Sequence[str]) -> str
         result: the result of the comparison.
         image_files: the names of the figures to embed.
     """
-    rows, description = tables.main_table(result), METRICS[result.metric]
+    rows = tables.main_table(result)
+    description = METRICS[result.metric]
     parts = [
         "# Comparison",
         f"{caption(result)} `{result.metric}`: {description}.",
@@ -73,7 +74,8 @@ LEGEND = (
 
 def _update_plan_differences(result: ComparisonResult) -> Iterator[str]:
     """Recipes that differ from the baseline in their update plan, not only in the method."""
-    recipes, baseline = result.comparison.run_recipes, result.comparison.baseline_name
+    recipes = result.comparison.run_recipes
+    baseline = result.comparison.baseline_name
     base = recipes[baseline]
     other_plans = [
         f"{name}, {describe_updates(recipe)}"

@@ -13,7 +13,8 @@ OTHER_METRICS = ("reward", "nonzero_std_frac", "steps", "tokens", "seconds")
 
 def main_table(result: ComparisonResult) -> TableRows:
     """A row for each recipe: its runs, the metric, and how it compares with the baseline."""
-    metric, baseline = result.metric, result.comparison.baseline_name
+    metric = result.metric
+    baseline = result.comparison.baseline_name
     others = [name for name in OTHER_METRICS if name != metric]
     header = [
         "recipe",

@@ -59,7 +59,8 @@ def describe_updates(recipe: Recipe) -> str:
     >>> describe_updates(RECIPE)
     '1 update per step by SingleUpdate()'
     """
-    plan, count = to_code(recipe.method.updates), recipe.updates_per_step
+    plan = to_code(recipe.method.updates)
+    count = recipe.updates_per_step
     if not count:
         return f"updates by {plan}"
     return f"{count} update{'s' * (count != 1)} per step by {plan}"

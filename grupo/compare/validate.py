@@ -123,7 +123,8 @@ def _check_seeds_and_budget(comparison: Comparison) -> None:
 
 def _check_distinct(comparison: Comparison) -> None:
     """Reject recipes that differ only in their update plans, if the plans are held equal."""
-    run_recipes, recipes = comparison.run_recipes, comparison.recipes
+    run_recipes = comparison.run_recipes
+    recipes = comparison.recipes
     for first, second in combinations(run_recipes, 2):
         is_same_run = run_recipes[first] == run_recipes[second]
         if is_same_run and recipes[first] != recipes[second]:
@@ -135,7 +136,8 @@ def _check_distinct(comparison: Comparison) -> None:
 
 def _check_same_evaluation(comparison: Comparison) -> None:
     """Reject recipes that are evaluated on other tasks or with other settings."""
-    recipes, baseline = comparison.run_recipes, comparison.baseline_name
+    recipes = comparison.run_recipes
+    baseline = comparison.baseline_name
     if comparison.metric in EVAL_METRICS and recipes[baseline].eval_tasks == 0:
         raise ConfigError(
             f"metric: {comparison.metric!r} is measured on held-out tasks, and there are none."

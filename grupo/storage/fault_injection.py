@@ -1,8 +1,9 @@
-"""Kill points for tests: named places in the code at which a process can be killed.
+"""Kill points for tests: named places in the code at which a process can be killed or stopped.
 
 `GRUPO_KILL_AT="save/renamed:2"` in the environment kills the process, with a signal that cannot be
-caught, when it reaches that point for the second time. Without the variable nothing happens. Tests
-kill a run at every point below, resume it, and compare it with an uninterrupted run.
+caught, when it reaches that point for the second time; `GRUPO_KILL_SIGNAL=SIGSTOP` stops it there
+instead. Without the variable nothing happens. Tests kill a run at every point below, resume it, and
+compare it with an uninterrupted run.
 """
 
 import os
@@ -10,6 +11,7 @@ import signal
 from itertools import count
 
 KILL_AT = os.environ.get("GRUPO_KILL_AT", "")
+KILL_SIGNAL = signal.Signals[os.environ.get("GRUPO_KILL_SIGNAL", "SIGKILL")]
 HIT_COUNT = count(1)
 
 BEGIN_POINTS = (
@@ -58,6 +60,6 @@ STEP_POINTS = (
 
 
 def kill_point(name: str) -> None:
-    """Kill the process if `GRUPO_KILL_AT` names this point and hit; otherwise do nothing."""
+    """Send the signal if `GRUPO_KILL_AT` names this point and hit; otherwise do nothing."""
     if KILL_AT.startswith(f"{name}:") and f"{name}:{next(HIT_COUNT)}" == KILL_AT:
-        os.kill(os.getpid(), signal.SIGKILL)
+        os.kill(os.getpid(), KILL_SIGNAL)

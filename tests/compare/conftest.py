@@ -15,6 +15,7 @@ from grupo.methods.grpo import grpo
 from grupo.recipe import Evaluation, Recipe
 from grupo.rewards import ImportedReward
 from grupo.testing.smoke.run import echo_recipe
+from tests.helpers.in_process_runs import runs_in_process
 
 REWARDS = """
 def failing(task, rollout):
@@ -52,9 +53,10 @@ def failing(recipe: Recipe, tmp_path_factory: pytest.TempPathFactory) -> Recipe:
 
 @pytest.fixture(scope="session")
 def finished(comparison: Comparison, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the finished comparison."""
+    """The folder of the finished comparison, whose runs were trained in the process of the test."""
     out = tmp_path_factory.mktemp("compared")
-    run_comparison(comparison, out)
+    with runs_in_process():
+        run_comparison(comparison, out)
     return out
 
 

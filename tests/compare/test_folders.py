@@ -164,9 +164,9 @@ def test_names_with_equal_folders_are_rejected(comparison, recipe):
 
 
 def test_invalid_recipe_is_rejected_with_its_name(comparison, recipe):
-    with pytest.raises(ConfigError, match=r"bad: prompts_per_step: 0\. Allowed: 1 or more"):
+    with pytest.raises(ConfigError, match=r"bad: learning_rate: -1\.0\. Allowed: 0 or more"):
         validate_comparison(
-            replace(comparison, recipes={"grpo": recipe, "bad": recipe.replace(prompts_per_step=0)})
+            replace(comparison, recipes={"grpo": recipe, "bad": recipe.replace(learning_rate=-1.0)})
         )
 
 

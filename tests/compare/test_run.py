@@ -17,6 +17,7 @@ from grupo.compare.scheduler import NullQueueCallback
 from grupo.core.errors import ConfigError
 from grupo.report.read_run import read_metrics
 from grupo.storage.lock import Lock
+from tests.helpers.in_process_runs import runs_in_process
 
 
 def modification_times(out: Path) -> dict[str, int]:
@@ -115,13 +116,18 @@ def test_every_file_of_the_report_is_written(finished):
         assert f"<!-- {label} -->" in svg
 
 
-def test_interrupted_comparison_resumes_bit_identically(comparison, finished, tmp_path):
+def test_interrupted_comparison_resumes_bit_identically(
+    comparison, finished, tmp_path, monkeypatch
+):
     single, callback = single_recipe(comparison), InterruptAfterOneStep()
+    monkeypatch.setenv("GRUPO_KILL_AT", "step/saved:1")
+    monkeypatch.setenv("GRUPO_KILL_SIGNAL", "SIGSTOP")  # the run waits there for the interrupt
     with pytest.raises(KeyboardInterrupt):
         run_comparison(single, tmp_path, workers=1, queue_callback=lambda _: callback)
     assert statuses(single, tmp_path) == ["interrupted", "waiting"]  # the lock is released
     assert "grpo, seed 0 is not in any mean: interrupted." in (tmp_path / "report.md").read_text()
-    run_comparison(single, tmp_path)
+    with runs_in_process():
+        run_comparison(single, tmp_path)
     expected = {str(run): run.folder for run in run_specs(comparison, finished)}
     for run in run_specs(single, tmp_path):
         assert metrics_without_times(run.folder) == metrics_without_times(expected[str(run)])
@@ -142,7 +148,8 @@ def test_runs_end_when_the_queue_process_is_killed(comparison, tmp_path):
     queue.wait()
     _wait(lambda: status_of(first).status != "running")
     assert status_of(first).status in ("interrupted", "finished")  # it may have ended before
-    run_comparison(one, tmp_path)
+    with runs_in_process():
+        run_comparison(one, tmp_path)
     assert statuses(one, tmp_path) == ["finished"]
 
 

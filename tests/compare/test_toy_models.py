@@ -7,6 +7,7 @@ from grupo.compare.toy_models import missing_toy_models
 from grupo.rollouts.samplers import GroupSampler
 from grupo.toy.quickstart import RECIPE, TOY_MODEL
 from grupo.training.callbacks import NullCallback
+from tests.helpers.in_process_runs import runs_in_process
 from tests.helpers.prebuilt_models import PrebuiltModel
 
 
@@ -38,7 +39,8 @@ def test_missing_toy_model_is_trained_once(tmp_path, monkeypatch):
     messages: list[str] = []
     monkeypatch.setattr(NullCallback, "on_message", lambda self, line: messages.append(line))
     comparison = Comparison({"grpo": recipe}, Steps(1), seeds=1, toy_models=(toy_model,))
-    result = run_comparison(comparison, tmp_path / "out", workers=1)
+    with runs_in_process():
+        result = run_comparison(comparison, tmp_path / "out")
     assert [status.status for status in result.run_statuses] == ["finished"]
     assert messages.count(f"Making the toy model {toy_model.model_dir} first.") == 1
     assert (toy_model.model_dir / "toy_model.json").is_file()

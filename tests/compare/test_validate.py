@@ -15,6 +15,7 @@ from grupo.models.base import AuxModel
 from grupo.rewards import ImportedReward
 from grupo.tasks import DatasetTasks
 from grupo.testing.smoke.echo_env import EchoTasks
+from tests.helpers.in_process_runs import runs_in_process
 from tests.helpers.prebuilt_models import PrebuiltModel
 
 
@@ -121,7 +122,8 @@ def test_finished_runs_do_not_need_their_model(comparison, recipe, tmp_path):
     shutil.copytree(recipe.policy.model, tmp_path / "model")
     own = recipe.replace(policy=replace(recipe.policy, model=str(tmp_path / "model")))
     one = replace(comparison, recipes={"grpo": own}, seeds=1)
-    run_comparison(one, tmp_path / "out")
+    with runs_in_process():
+        run_comparison(one, tmp_path / "out")
     shutil.rmtree(tmp_path / "model")
     (status,) = run_comparison(one, tmp_path / "out").run_statuses
     assert status.status == "finished"

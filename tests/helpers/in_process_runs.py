@@ -1,0 +1,37 @@
+"""Training of a comparison's runs in the process of the test: a new process imports for seconds."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import pytest
+
+from grupo.compare.experiment import RunSpec
+from grupo.compare.run_status import WAITING, status_of
+from grupo.compare.scheduler import NullQueueCallback, QueueCallback, Resources
+from grupo.training.run_dir import RunFolder
+from grupo.training.trainer import resume
+
+
+def train_one_by_one(
+    run_specs: Sequence[RunSpec],
+    resources: Resources,
+    queue_callback: QueueCallback = NullQueueCallback(),
+) -> None:
+    """Train runs in order, with the notifications of `train_all`; an error ends all of them."""
+    for run_spec in run_specs:
+        if status_of(run_spec).status == WAITING:
+            with RunFolder.create(run_spec.folder, run_spec.recipe)[1]:
+                pass  # release the lock
+        queue_callback.on_run_start(run_spec)
+        resume(run_spec.folder)
+        queue_callback.on_run_end(status_of(run_spec))
+        queue_callback.on_poll()
+
+
+@contextmanager
+def runs_in_process() -> Iterator[None]:
+    """Comparisons and trials of a cost estimate train their runs in this process."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module in ("run", "cost_estimate"):
+            patch.setattr(f"grupo.compare.{module}.train_all", train_one_by_one)
+        yield
